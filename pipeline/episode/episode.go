@@ -1,0 +1,166 @@
+// Package episode holds the nouns of a run: the task that is played, the key that names an episode, the messages,
+// turns and tool calls that it consists of, and how it ended. It has no behaviour but identity and order.
+package episode
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// SchemaVersion is written into every journal record and Parquet file.
+const SchemaVersion = 1
+
+// Episode is one play of one task, from the draw of its toolsets to its reward. It belongs to one goroutine until
+// it is journaled and is immutable from then on.
+type Episode struct {
+	Schema int    `json:"schema"`
+	ID     string `json:"id"`
+	Key    Key    `json:"key"`
+	Row    int    `json:"row"`
+	Run    string `json:"run,omitempty"` // fingerprint of the run
+	// Attempt counts the plays of this key that reached an end, from 1; Earlier says what the others died of.
+	Attempt int     `json:"attempt"`
+	Earlier []Fault `json:"earlier,omitempty"`
+
+	Task Task `json:"task"` // without Files, Gold and the verifier's files, which stay in the dataset
+
+	Distribution string   `json:"distribution,omitempty"`
+	Toolsets     []string `json:"toolsets"` // as drawn, sorted
+	LogP         float64  `json:"log_p"`    // natural logarithm of the draw's probability; 0 when nothing was drawn
+	// Tools are the OpenAI function tools exactly as the model was shown them, in that order.
+	Tools []json.RawMessage `json:"tools"`
+
+	Messages []Message  `json:"messages"`
+	Turns    []Turn     `json:"turns"`
+	Calls    []ToolCall `json:"calls"`
+
+	Outcome Outcome  `json:"outcome"`
+	Stop    Stop     `json:"stop"`
+	Fault   *Fault   `json:"fault,omitempty"` // set exactly when the outcome is not the agent's doing
+	Answer  string   `json:"answer,omitempty"`
+	Reward  *float64 `json:"reward"` // null when it was not judged or the outcome is not the agent's doing
+	Rewards []Reward `json:"rewards,omitempty"`
+
+	Usage   Usage         `json:"usage"`
+	Model   string        `json:"model,omitempty"`
+	Sandbox Sandbox       `json:"sandbox"`
+	Started time.Time     `json:"started"`
+	Elapsed time.Duration `json:"elapsed"`
+	Phases  Phases        `json:"phases"`
+}
+
+// Message is one chat message as it was sent to or received from the model.
+type Message struct {
+	Role       string `json:"role"` // system, user, assistant, tool
+	Content    string `json:"content"`
+	Reasoning  string `json:"reasoning,omitempty"` // assistant: thinking that the server kept apart from the content
+	Calls      []Call `json:"tool_calls,omitempty"`
+	ToolCallID string `json:"tool_call_id,omitempty"` // tool: the call that this answers
+	Name       string `json:"name,omitempty"`         // tool: the tool's name
+	// Harness marks what the harness added and neither the dataset nor the model wrote.
+	Harness bool `json:"harness,omitempty"`
+}
+
+// Call is a tool call as the model wrote it; Arguments is the raw text, valid JSON or not.
+type Call struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// Turn is one exchange with the model that gave a message.
+type Turn struct {
+	Index        int           `json:"index"`   // from 0
+	Message      int           `json:"message"` // index of the assistant message in Episode.Messages
+	Model        string        `json:"model,omitempty"`
+	RequestID    string        `json:"request_id,omitempty"`
+	FinishReason string        `json:"finish_reason"`
+	Usage        Usage         `json:"usage"`
+	Started      time.Time     `json:"started"`
+	Elapsed      time.Duration `json:"elapsed"` // with retries and the pauses between them
+	Retries      []Fault       `json:"retries,omitempty"`
+}
+
+// Usage counts tokens. Reported is false when the server did not say; then the counts are zero and mean nothing.
+type Usage struct {
+	Prompt     int  `json:"prompt"`
+	Completion int  `json:"completion"`
+	Reasoning  int  `json:"reasoning,omitempty"` // part of Completion
+	Cached     int  `json:"cached,omitempty"`    // part of Prompt
+	Reported   bool `json:"reported"`
+}
+
+// Add returns the sum; it is reported only if both are.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{
+		Prompt: u.Prompt + v.Prompt, Completion: u.Completion + v.Completion,
+		Reasoning: u.Reasoning + v.Reasoning, Cached: u.Cached + v.Cached,
+		Reported: u.Reported && v.Reported,
+	}
+}
+
+// CallStatus is how a tool call ended.
+type CallStatus string
+
+// The statuses of a tool call.
+const (
+	CallOK               CallStatus = "ok"
+	CallError            CallStatus = "error"
+	CallTimeout          CallStatus = "timeout"
+	CallDenied           CallStatus = "denied"
+	CallInvalidArguments CallStatus = "invalid_arguments"
+	CallUnknownTool      CallStatus = "unknown_tool"
+	CallUnavailable      CallStatus = "unavailable"
+)
+
+// ToolCall is the trace of one call through the dispatch.
+type ToolCall struct {
+	ID      string `json:"id"`
+	Parent  string `json:"parent,omitempty"` // the execute_code call that made this one
+	Turn    int    `json:"turn"`
+	Index   int    `json:"index"` // position among the calls of the turn; nested calls count within their parent
+	Name    string `json:"name"`
+	Toolset string `json:"toolset,omitempty"`
+
+	RawArguments string          `json:"raw_arguments"`
+	Arguments    json.RawMessage `json:"arguments,omitempty"` // after repair and coercion; absent when they were never an object
+	Coerced      []string        `json:"coerced,omitempty"`   // paths of the arguments whose type was mended
+	Repaired     bool            `json:"repaired,omitempty"`  // the raw text was not valid JSON and was mended
+
+	Status     CallStatus `json:"status"`
+	ErrorClass string     `json:"error_class,omitempty"`
+	Result     string     `json:"result"` // the JSON text that the model got
+	Truncated  bool       `json:"truncated,omitempty"`
+	// ResultBytes is the size of the result before it was cut to the limit.
+	ResultBytes int `json:"result_bytes"`
+
+	Started     time.Time     `json:"started"`
+	Elapsed     time.Duration `json:"elapsed"`
+	SandboxTime time.Duration `json:"sandbox_time"`
+}
+
+// Reward is the verdict of one check.
+type Reward struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"` // 0 to 1 for the built-in checks; any finite number for reward: stdout
+	Weight float64 `json:"weight"`
+	Detail string  `json:"detail,omitempty"` // what was compared, or the tail of the verifier's output
+}
+
+// Sandbox says what the episode ran in.
+type Sandbox struct {
+	Backend string `json:"backend,omitempty"`
+	Level   string `json:"level,omitempty"`
+	Opened  bool   `json:"opened"`
+}
+
+// Phases are the wall times of an episode's parts.
+type Phases struct {
+	Open   time.Duration `json:"open"` // sandbox open
+	Setup  time.Duration `json:"setup"`
+	Agent  time.Duration `json:"agent"` // model and tools
+	Model  time.Duration `json:"model"` // part of Agent that waited for the model
+	Tools  time.Duration `json:"tools"` // part of Agent that waited for tools
+	Verify time.Duration `json:"verify"`
+	Close  time.Duration `json:"close"`
+}

@@ -1,0 +1,72 @@
+package episode
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Task is one row of a dataset: what the agent is asked, what lies in its working directory and how it is judged.
+type Task struct {
+	ID  string `json:"id"`  // unique within the dataset; duplicates in the source get "#2", "#3", ...
+	Row int    `json:"row"` // position in the dataset, from 0, broken rows counted
+
+	System string    `json:"system,omitempty"`
+	Prompt []Message `json:"prompt"` // at least one user message; later user messages are sent in turn
+
+	Files   Files             `json:"files,omitempty"` // path relative to the working directory → content
+	Setup   string            `json:"setup,omitempty"` // shell command run before the episode
+	Image   string            `json:"image,omitempty"`
+	Cwd     string            `json:"cwd,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	Network string            `json:"network,omitempty"`
+
+	Toolsets     []string `json:"toolsets,omitempty"`     // overrides the run's choice: fixed, not sampled
+	Distribution string   `json:"distribution,omitempty"` // overrides the run's distribution
+
+	Verify []Check `json:"verify,omitempty"`
+	Gold   []Step  `json:"gold,omitempty"` // reference solution
+	Limits Limits  `json:"limits,omitzero"`
+
+	Tags       []string        `json:"tags,omitempty"`
+	Difficulty string          `json:"difficulty,omitempty"`
+	Metadata   json.RawMessage `json:"metadata,omitempty"` // one JSON object: every key that no field above took
+}
+
+// Files maps a path to its content. Text is a plain JSON string; bytes that are not UTF-8 are {"base64": "..."}.
+type Files map[string]File
+
+// Check is one way to judge an episode. Exactly one of Command, Tests, Exact, Number, Regex is set; Tests goes with
+// Command, which then runs after the files were put in place.
+type Check struct {
+	Name    string        `json:"name,omitempty"`
+	Weight  float64       `json:"weight,omitempty"` // share of the reward; 0 means 1
+	Command string        `json:"command,omitempty"`
+	Tests   Files         `json:"tests,omitempty"`
+	Reward  string        `json:"reward,omitempty"` // of a command: "exit" (default: status 0 is 1) or "stdout" (last line is a number)
+	Timeout time.Duration `json:"timeout,omitempty"`
+	Exact   *string       `json:"exact,omitempty"`
+	Number  *float64      `json:"number,omitempty"`
+	// Tolerance of Number, absolute; 0 compares exactly up to float rounding (1e-9 relative).
+	Tolerance float64 `json:"tolerance,omitempty"`
+	Regex     string  `json:"regex,omitempty"` // RE2, searched in the final answer
+}
+
+// Step is one assistant turn of a reference solution: tool calls, or the final answer.
+type Step struct {
+	Content   string     `json:"content,omitempty"`
+	Reasoning string     `json:"reasoning,omitempty"`
+	Calls     []GoldCall `json:"tool_calls,omitempty"`
+}
+
+// GoldCall is a call that a reference solution makes.
+type GoldCall struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// Limits end an episode with the outcome "limit". Zero means the run's default.
+type Limits struct {
+	Turns  int           `json:"turns,omitempty"`  // model calls
+	Tokens int           `json:"tokens,omitempty"` // prompt and completion tokens of all turns
+	Time   time.Duration `json:"time,omitempty"`   // wall time of the agent's part, judging not counted
+}
