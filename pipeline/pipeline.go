@@ -1,0 +1,301 @@
+// Package pipeline plays a dataset: it plans episodes, runs the worker pool, fills the journal and resumes.
+//
+// It knows neither sandboxes nor models nor file formats: it needs something that plays and something that remembers.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/alitto/pond/v2"
+
+	"trajgen/distributions"
+	"trajgen/pipeline/episode"
+)
+
+// Player plays one episode to its end.
+type Player interface {
+	// Play fills ep, which has its identity and toolsets, and gives it an outcome. It is called from many
+	// goroutines, each with an episode of its own. An error means that the episode did not end: ctx was cancelled,
+	// or, when it was not, that no episode can be played any more. The episode is then not journaled.
+	Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error
+}
+
+// Journal remembers finished episodes. It is safe for concurrent use.
+type Journal interface {
+	// Last returns how an episode ended when it was last played.
+	Last(id string) (Record, bool)
+	// Append returns when the episode is on disk. An error stops the run.
+	Append(ctx context.Context, ep *episode.Episode) error
+}
+
+// Record is what a journal knows of a finished episode without reading it.
+type Record struct {
+	Outcome episode.Outcome
+	Attempt int
+}
+
+// ErrStop wraps errors that stop the whole run.
+var ErrStop = errors.New("the run cannot go on")
+
+// Config is an experiment and how it is run.
+type Config struct {
+	// Tasks yields the dataset in its order. An error stops the run.
+	Tasks iter.Seq2[*episode.Task, error]
+	// Draw says what an episode's toolsets are drawn from: fixed toolsets, or a distribution.
+	Draw func(task *episode.Task) (Toolsets, error)
+
+	Seed    uint64
+	Samples int    // plays of each task
+	Run     string // fingerprint, written into each episode
+
+	Workers int
+	// Retries is how often an episode that ended in a model, tool or sandbox error is played again at once.
+	Retries int
+	// RetryErrors plays again what the journal holds with an error outcome.
+	RetryErrors bool
+	// MaxErrorsInRow stops the run when so many episodes in a row ended in the same error outcome; 0 never does.
+	MaxErrorsInRow int
+
+	Player  Player
+	Journal Journal
+	// Drain ends the planning when it is closed: episodes in play are finished.
+	Drain <-chan struct{}
+	// Observe is told of each event, from many goroutines at once. Optional.
+	Observe func(Event)
+	Logger  *slog.Logger // nil is silent
+}
+
+// Toolsets says what an episode may use: Fixed as it is when Distribution is nil, else a draw.
+type Toolsets struct {
+	Fixed        []string
+	Distribution *distributions.Distribution
+}
+
+// Event is something that happened in a run.
+type Event struct {
+	Kind    EventKind
+	Episode *episode.Episode // EpisodeFinished: whole and journaled; EpisodeRetried: the attempt that failed
+}
+
+// EventKind says what happened.
+type EventKind int
+
+// The kinds of events.
+const (
+	EpisodeStarted EventKind = iota
+	EpisodeFinished
+	EpisodeRetried
+	EpisodeSkipped // the journal has it
+)
+
+// Summary says what a run did.
+type Summary struct {
+	Planned  int // episodes that the dataset calls for, as far as the planning came
+	Skipped  int // of them already in the journal
+	Finished int
+	Drained  bool // the planning was ended before the end of the dataset
+}
+
+// Run plays what is missing. It returns when nothing is in play any more. A cancelled ctx cancels the episodes in
+// play, which are then not journaled.
+func Run(ctx context.Context, cfg Config) (Summary, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(Event) {}
+	}
+	if cfg.Workers < 1 || cfg.Samples < 1 {
+		return Summary{}, fmt.Errorf("need at least one worker and one sample, have %d and %d", cfg.Workers, cfg.Samples)
+	}
+	r := &run{Config: cfg, cancel: cancel, slots: make(chan struct{}, cfg.Workers)}
+	// The pool does not take the run's context: with it, Wait returns while episodes are still closing their
+	// sandboxes. The slots keep its queue empty, so a submit never blocks.
+	r.pool = pond.NewPool(cfg.Workers, pond.WithQueueSize(cfg.Workers))
+	err := r.plan(ctx)
+	r.pool.StopAndWait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return r.summary, err
+}
+
+// run is one Run.
+type run struct {
+	Config
+	cancel context.CancelCauseFunc
+	pool   pond.Pool
+	slots  chan struct{} // one for each episode in play
+
+	mu       sync.Mutex // guards what follows
+	summary  Summary
+	errors   int             // error outcomes in a row
+	boundary episode.Outcome // of those
+}
+
+// plan submits every episode that the journal does not hold, in dataset order.
+func (r *run) plan(ctx context.Context) error {
+	for task, err := range r.Tasks {
+		if err != nil {
+			return err
+		}
+		for sample := range r.Samples {
+			key := episode.Key{Seed: r.Seed, Task: task.ID, Sample: sample}
+			ep, err := r.birth(key, task)
+			if err != nil {
+				return err
+			}
+			if r.skip(ep) {
+				continue
+			}
+			select {
+			case r.slots <- struct{}{}:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-r.Drain:
+				r.drained()
+				return nil
+			}
+			// A slot and the drain may be ready together, and select picks at random.
+			select {
+			case <-r.Drain:
+				<-r.slots
+				r.drained()
+				return nil
+			default:
+			}
+			r.pool.Submit(func() {
+				defer func() { <-r.slots }()
+				r.play(ctx, task, ep)
+			})
+		}
+	}
+	return nil
+}
+
+// birth makes an episode: identity, and what it may use.
+func (r *run) birth(key episode.Key, task *episode.Task) (*episode.Episode, error) {
+	ep := &episode.Episode{Schema: episode.SchemaVersion, ID: key.ID(), Key: key, Row: task.Row, Run: r.Run, Attempt: 1}
+	toolsets, err := r.Draw(task)
+	if err != nil {
+		return nil, fmt.Errorf("task %s: %w", task.ID, err)
+	}
+	if toolsets.Distribution == nil {
+		ep.Toolsets = toolsets.Fixed
+		return ep, nil
+	}
+	draw := toolsets.Distribution.Sample(key.Rand("toolsets"))
+	ep.Distribution = toolsets.Distribution.Name
+	ep.Toolsets, ep.LogP = draw.Toolsets, draw.LogP
+	return ep, nil
+}
+
+// skip says whether the journal has the episode, and counts it.
+func (r *run) skip(ep *episode.Episode) bool {
+	record, done := r.Journal.Last(ep.ID)
+	again := done && r.RetryErrors && !record.Outcome.AgentsDoing()
+	r.mu.Lock()
+	r.summary.Planned++
+	if done && !again {
+		r.summary.Skipped++
+	}
+	r.mu.Unlock()
+	if again {
+		ep.Attempt = record.Attempt + 1
+		return false
+	}
+	if done {
+		r.Observe(Event{Kind: EpisodeSkipped, Episode: ep})
+	}
+	return done
+}
+
+func (r *run) drained() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.summary.Drained = true
+}
+
+// play plays an episode, again when it died of something that may pass, and journals it.
+func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episode) {
+	r.Observe(Event{Kind: EpisodeStarted, Episode: born})
+	var ep *episode.Episode
+	var earlier []episode.Fault
+	for try := 0; ; try++ {
+		fresh := *born
+		ep = &fresh
+		ep.Attempt, ep.Earlier = born.Attempt+try, earlier
+		if err := r.attempt(ctx, task, ep); err != nil {
+			if ctx.Err() == nil {
+				r.cancel(fmt.Errorf("%w: %w", ErrStop, err))
+			}
+			return // cancelled: not journaled, played on resume
+		}
+		if try >= r.Retries || !mayPass(ep.Outcome) {
+			break
+		}
+		r.Observe(Event{Kind: EpisodeRetried, Episode: ep})
+		if ep.Fault != nil {
+			earlier = append(earlier, *ep.Fault)
+		}
+	}
+	// The episode is paid for: it is written even while the run is being cancelled.
+	if err := r.Journal.Append(context.WithoutCancel(ctx), ep); err != nil {
+		r.cancel(fmt.Errorf("journal episode %s: %w", ep.ID, err))
+		return
+	}
+	r.Observe(Event{Kind: EpisodeFinished, Episode: ep})
+	r.finished(ep)
+}
+
+// attempt plays once. A panic is a bug of ours: the row says so, and the run goes on.
+func (r *run) attempt(ctx context.Context, task *episode.Task, ep *episode.Episode) (err error) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			r.Logger.Error("episode panicked; please report this", "id", ep.ID, "panic", bug, "stack", string(debug.Stack()))
+			ep.Outcome, ep.Stop, ep.Reward, ep.Rewards = episode.ToolError, episode.StopFault, nil, nil
+			ep.Fault = &episode.Fault{Outcome: episode.ToolError, Class: "panic", Message: fmt.Sprint(bug)}
+		}
+	}()
+	return r.Player.Play(ctx, task, ep)
+}
+
+// mayPass says whether playing again could end otherwise. A verifier that breaks does so again.
+func mayPass(outcome episode.Outcome) bool {
+	return outcome == episode.ModelError || outcome == episode.ToolError || outcome == episode.SandboxError
+}
+
+// finished counts the episode and stops the run when one boundary fails again and again.
+func (r *run) finished(ep *episode.Episode) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.summary.Finished++
+	if ep.Outcome.AgentsDoing() {
+		r.errors = 0
+		return
+	}
+	if ep.Outcome != r.boundary {
+		r.boundary, r.errors = ep.Outcome, 0
+	}
+	r.errors++
+	if r.MaxErrorsInRow > 0 && r.errors >= r.MaxErrorsInRow {
+		r.cancel(fmt.Errorf("%w: %d episodes in a row ended in %s, the last with %s", ErrStop, r.errors, ep.Outcome, describe(ep.Fault)))
+	}
+}
+
+func describe(fault *episode.Fault) string {
+	if fault == nil {
+		return "no fault recorded"
+	}
+	return fault.Class + ": " + fault.Message
+}

@@ -1,0 +1,244 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"trajgen/distributions"
+	"trajgen/pipeline"
+	"trajgen/pipeline/episode"
+)
+
+// slice is a dataset.
+func slice(n int) iter.Seq2[*episode.Task, error] {
+	return func(yield func(*episode.Task, error) bool) {
+		for i := range n {
+			if !yield(&episode.Task{ID: fmt.Sprintf("task-%d", i), Row: i}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// memory is a journal in memory.
+type memory struct {
+	mu       sync.Mutex
+	episodes []*episode.Episode
+	fail     error
+}
+
+func (m *memory) Last(id string) (pipeline.Record, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, ep := range slices.Backward(m.episodes) {
+		if ep.ID == id {
+			return pipeline.Record{Outcome: ep.Outcome, Attempt: ep.Attempt}, true
+		}
+	}
+	return pipeline.Record{}, false
+}
+
+func (m *memory) Append(_ context.Context, ep *episode.Episode) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		return m.fail
+	}
+	m.episodes = append(m.episodes, ep)
+	return nil
+}
+
+// play is a Player.
+type play func(ctx context.Context, task *episode.Task, ep *episode.Episode) error
+
+func (p play) Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error {
+	return p(ctx, task, ep)
+}
+
+func succeed(_ context.Context, _ *episode.Task, ep *episode.Episode) error {
+	ep.Outcome = episode.Success
+	return nil
+}
+
+func config(tasks, workers int, player play, journal *memory) pipeline.Config {
+	development, err := distributions.Get("development")
+	if err != nil {
+		panic(err)
+	}
+	return pipeline.Config{
+		Tasks: slice(tasks), Samples: 3, Seed: 5, Workers: workers, Player: player, Journal: journal,
+		Draw: func(*episode.Task) (pipeline.Toolsets, error) {
+			return pipeline.Toolsets{Distribution: &development}, nil
+		},
+	}
+}
+
+// TestSameDraws holds that neither the number of workers nor a resume changes an episode's identity or toolsets.
+func TestSameDraws(t *testing.T) {
+	rows := func(m *memory) []string {
+		var rows []string
+		for _, ep := range m.episodes {
+			rows = append(rows, fmt.Sprint(ep.ID, ep.Key, ep.Row, ep.Toolsets, ep.LogP, ep.Distribution))
+		}
+		slices.Sort(rows)
+		return rows
+	}
+	var want []string
+	for _, workers := range []int{1, 4, 64} {
+		journal := &memory{}
+		summary, err := pipeline.Run(t.Context(), config(20, workers, succeed, journal))
+		if err != nil || summary.Finished != 60 || summary.Planned != 60 {
+			t.Fatalf("%d workers: %+v, %v", workers, summary, err)
+		}
+		if want == nil {
+			want = rows(journal)
+		}
+		if diff := cmp.Diff(want, rows(journal)); diff != "" {
+			t.Errorf("%d workers: %s", workers, diff)
+		}
+		journal.episodes = slices.Delete(journal.episodes, 10, 25)
+		summary, err = pipeline.Run(t.Context(), config(20, workers, succeed, journal))
+		if err != nil || summary.Finished != 15 || summary.Skipped != 45 {
+			t.Fatalf("resume with %d workers: %+v, %v", workers, summary, err)
+		}
+		if diff := cmp.Diff(want, rows(journal)); diff != "" {
+			t.Errorf("resume with %d workers: %s", workers, diff)
+		}
+	}
+}
+
+func TestRetry(t *testing.T) {
+	journal := &memory{}
+	cfg := config(1, 2, func(_ context.Context, _ *episode.Task, ep *episode.Episode) error {
+		ep.Outcome = episode.Success
+		if ep.Attempt < 3 {
+			ep.Outcome = episode.SandboxError
+			ep.Fault = &episode.Fault{Outcome: episode.SandboxError, Class: "open", Message: fmt.Sprint("try ", ep.Attempt)}
+		}
+		return nil
+	}, journal)
+	cfg.Retries, cfg.Samples = 1, 1
+	if _, err := pipeline.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if ep := journal.episodes[0]; ep.Outcome != episode.SandboxError || ep.Attempt != 2 || len(ep.Earlier) != 1 || ep.Earlier[0].Message != "try 1" {
+		t.Errorf("first run: %+v", ep)
+	}
+	// A later run leaves it alone, unless it is told otherwise.
+	if summary, err := pipeline.Run(t.Context(), cfg); err != nil || summary.Skipped != 1 {
+		t.Errorf("second run: %+v, %v", summary, err)
+	}
+	cfg.RetryErrors = true
+	if _, err := pipeline.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if ep := journal.episodes[1]; ep.Outcome != episode.Success || ep.Attempt != 3 || ep.ID != journal.episodes[0].ID {
+		t.Errorf("with RetryErrors: %+v", ep)
+	}
+}
+
+func TestVerifierErrorIsNotRetried(t *testing.T) {
+	journal, plays := &memory{}, 0
+	cfg := config(1, 1, func(_ context.Context, _ *episode.Task, ep *episode.Episode) error {
+		plays++
+		ep.Outcome = episode.VerifierError
+		return nil
+	}, journal)
+	cfg.Retries, cfg.Samples = 5, 1
+	if _, err := pipeline.Run(t.Context(), cfg); err != nil || plays != 1 {
+		t.Errorf("%d plays, %v, want 1", plays, err)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	journal, drain := &memory{}, make(chan struct{})
+	started := make(chan struct{}, 100)
+	release := make(chan struct{})
+	cfg := config(50, 4, func(context.Context, *episode.Task, *episode.Episode) error {
+		started <- struct{}{}
+		<-release
+		return nil
+	}, journal)
+	cfg.Drain = drain
+	done := make(chan pipeline.Summary)
+	go func() {
+		summary, err := pipeline.Run(t.Context(), cfg)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- summary
+	}()
+	for range 4 {
+		<-started
+	}
+	close(drain)
+	close(release)
+	summary := <-done
+	if !summary.Drained || summary.Finished < 4 || summary.Finished > 5 || len(journal.episodes) != summary.Finished {
+		t.Errorf("summary = %+v with %d in the journal, want what was in play", summary, len(journal.episodes))
+	}
+}
+
+func TestCancelledIsNotJournaled(t *testing.T) {
+	journal := &memory{}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("enough")
+	cfg := config(50, 4, func(ctx context.Context, _ *episode.Task, _ *episode.Episode) error {
+		cancel(reason)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, journal)
+	_, err := pipeline.Run(ctx, cfg)
+	if !errors.Is(err, reason) || len(journal.episodes) != 0 {
+		t.Errorf("err = %v with %d in the journal, want %v and none", err, len(journal.episodes), reason)
+	}
+}
+
+func TestFatalStops(t *testing.T) {
+	journal, fatal := &memory{}, errors.New("wrong key")
+	_, err := pipeline.Run(t.Context(), config(50, 4, func(context.Context, *episode.Task, *episode.Episode) error { return fatal }, journal))
+	if !errors.Is(err, fatal) || !errors.Is(err, pipeline.ErrStop) || len(journal.episodes) != 0 {
+		t.Errorf("err = %v with %d in the journal", err, len(journal.episodes))
+	}
+}
+
+func TestErrorsInRowStop(t *testing.T) {
+	journal := &memory{}
+	cfg := config(50, 1, func(_ context.Context, _ *episode.Task, ep *episode.Episode) error {
+		ep.Outcome = episode.ModelError
+		ep.Fault = &episode.Fault{Outcome: episode.ModelError, Class: "connection", Message: "refused"}
+		return nil
+	}, journal)
+	cfg.MaxErrorsInRow = 7
+	_, err := pipeline.Run(t.Context(), cfg)
+	if !errors.Is(err, pipeline.ErrStop) || len(journal.episodes) < 7 || len(journal.episodes) > 9 {
+		t.Errorf("err = %v with %d in the journal, want a stop after 7", err, len(journal.episodes))
+	}
+}
+
+func TestJournalFailureStops(t *testing.T) {
+	journal := &memory{fail: errors.New("disk full")}
+	_, err := pipeline.Run(t.Context(), config(50, 4, succeed, journal))
+	if !errors.Is(err, journal.fail) {
+		t.Errorf("err = %v, want %v", err, journal.fail)
+	}
+}
+
+func TestPanicIsARow(t *testing.T) {
+	journal := &memory{}
+	cfg := config(2, 2, func(context.Context, *episode.Task, *episode.Episode) error { panic("bug") }, journal)
+	cfg.Samples = 1
+	if _, err := pipeline.Run(t.Context(), cfg); err != nil || len(journal.episodes) != 2 {
+		t.Fatalf("%v, %d episodes", err, len(journal.episodes))
+	}
+	if ep := journal.episodes[0]; ep.Outcome != episode.ToolError || ep.Fault == nil || ep.Fault.Class != "panic" || ep.Reward != nil {
+		t.Errorf("episode = %+v", ep)
+	}
+}
