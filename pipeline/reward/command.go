@@ -1,0 +1,143 @@
+package reward
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"trajgen/pipeline/episode"
+	"trajgen/sandbox"
+)
+
+// DefaultTimeout bounds a verifier's command that names no timeout.
+const DefaultTimeout = 120 * time.Second
+
+// verifyCommand runs a command in the working directory, after it has put the check's own files there.
+//
+// Status 0 is 1 and any other 0, or, with reward: stdout, the last line of the output is the reward. A command that
+// cannot be run, is ended by a signal or runs out of time broke: it has said nothing about the agent. A verifier that
+// runs the agent's code bounds it itself, and counts what hangs as failed.
+func verifyCommand(ctx context.Context, check episode.Check, subject Subject) (float64, string, error) {
+	timeout := cmp.Or(check.Timeout, DefaultTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	sb, err := subject.Sandbox(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	if err := prepare(ctx, sb, check); err != nil {
+		return 0, "", late(ctx, timeout, err)
+	}
+	both := sandbox.NewCapture(0, 4096)
+	result, err := sandbox.Run(ctx, sb, sandbox.Command{
+		Args:   []string{"bash", "-c", check.Command},
+		Env:    environment(sb.Layout()),
+		Stdout: both,
+		Stderr: both,
+	}, sandbox.RunOptions{})
+	if err != nil {
+		return 0, "", late(ctx, timeout, err)
+	}
+	detail := tail(string(both.Bytes()))
+	if result.TimedOut {
+		return 0, "", &Broken{Class: "timeout", Message: fmt.Sprintf("verifier timed out after %s: %s", timeout, detail)}
+	}
+	return judge(check, result.Exit, string(result.Stdout.Bytes()), detail)
+}
+
+// judge turns how the command ended into a verdict.
+func judge(check episode.Check, exit sandbox.Exit, stdout, detail string) (float64, string, error) {
+	switch {
+	case exit.Signal != 0 || exit.Code > 128:
+		signal := cmp.Or(exit.Signal, exit.Code-128)
+		return 0, "", &Broken{Class: fmt.Sprintf("signal_%d", signal), Message: fmt.Sprintf("verifier was ended by signal %d: %s", signal, detail)}
+	case exit.Code == 126 || exit.Code == 127:
+		return 0, "", &Broken{Class: fmt.Sprintf("exit_%d", exit.Code), Message: fmt.Sprintf("verifier could not be run (status %d): %s", exit.Code, detail)}
+	case check.Reward != "stdout":
+		return verdict(exit.Code == 0), fmt.Sprintf("status %d: %s", exit.Code, detail), nil
+	case exit.Code != 0:
+		return 0, "", &Broken{Class: fmt.Sprintf("exit_%d", exit.Code), Message: fmt.Sprintf("verifier ended with status %d and gave no reward: %s", exit.Code, detail)}
+	}
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	value, err := strconv.ParseFloat(last, 64)
+	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return 0, "", &Broken{Class: "output", Message: fmt.Sprintf("verifier's last line %q is not a finite number", clip(last))}
+	}
+	return value, detail, nil
+}
+
+// prepare ends everything that the agent started and puts the check's files in place.
+func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check) error {
+	if err := sb.KillAll(ctx); err != nil {
+		return fmt.Errorf("end the agent's processes: %w", err)
+	}
+	layout := sb.Layout()
+	// Whatever lies in the private directory was planted: a module there would shadow the verifier's imports. An agent
+	// that removed the working directory has failed, and the verifier must be able to say so.
+	result, err := sandbox.Run(ctx, sb, sandbox.Command{
+		Args: []string{"sh", "-c", `rm -rf -- "$1" && mkdir -p -- "$2"`, "sh", layout.Tests, layout.Workdir},
+		Dir:  path.Dir(layout.Tests),
+	}, sandbox.RunOptions{})
+	if err != nil {
+		return fmt.Errorf("empty %s: %w", layout.Tests, err)
+	}
+	if result.Exit.Code != 0 {
+		return &Broken{Class: "files", Message: fmt.Sprintf("cannot empty %s: %s", layout.Tests, tail(string(result.Stderr.Bytes())))}
+	}
+	writes := make([]sandbox.FileWrite, 0, len(check.Tests))
+	for name, data := range check.Tests {
+		target := name
+		if rest, private := strings.CutPrefix(name, "/tests/"); private {
+			target = path.Join(layout.Tests, rest)
+		}
+		writes = append(writes, sandbox.FileWrite{Path: target, Data: data, Mode: 0o755, Replace: true})
+	}
+	slices.SortFunc(writes, func(a, b sandbox.FileWrite) int { return cmp.Compare(a.Path, b.Path) })
+	if err := sb.Files().Write(ctx, writes...); err != nil {
+		return fmt.Errorf("put the verifier's files in place: %w", err)
+	}
+	return nil
+}
+
+// environment is what a verifier has beside the sandbox's own. Python must not start up with what the agent left:
+// byte code in __pycache__ that need not match its source, or a usercustomize in the home directory.
+func environment(layout sandbox.Layout) []string {
+	return []string{
+		"TESTS=" + layout.Tests,
+		"PYTHONPYCACHEPREFIX=" + path.Join(layout.Tests, ".pycache"),
+		"PYTHONDONTWRITEBYTECODE=1",
+		"PYTHONNOUSERSITE=1",
+	}
+}
+
+// late names the verifier's deadline when that is why err came; errors about files are the verifier's too.
+func late(ctx context.Context, timeout time.Duration, err error) error {
+	var broken *Broken
+	switch {
+	case errors.As(err, &broken) || errors.Is(err, sandbox.ErrGone):
+		return err
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return &Broken{Class: "timeout", Message: fmt.Sprintf("verifier timed out after %s: %v", timeout, err)}
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return &Broken{Class: "files", Message: err.Error()}
+}
+
+// tail keeps the end of a verifier's output, where the verdict usually stands.
+func tail(text string) string {
+	const most = 2000
+	text = strings.TrimSpace(text)
+	if len(text) > most {
+		text = "…" + text[len(text)-most:]
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}

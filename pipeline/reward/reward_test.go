@@ -1,0 +1,187 @@
+package reward_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"testing"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/reward"
+	"trajgen/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Init()
+	os.Exit(m.Run())
+}
+
+// open gives a fresh sandbox of a backend that is on every machine.
+func open(t *testing.T) sandbox.Sandbox {
+	t.Helper()
+	backend, err := sandbox.Open("local", sandbox.Options{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { backend.Close() })
+	sb, err := backend.Open(t.Context(), sandbox.Spec{ID: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sb.Close() })
+	return sb
+}
+
+func subject(t *testing.T, sb sandbox.Sandbox, answer string) reward.Subject {
+	return reward.Subject{Answer: answer, Sandbox: func(context.Context) (sandbox.Sandbox, error) {
+		if sb == nil {
+			t.Error("the sandbox was opened for a check of the answer alone")
+		}
+		return sb, nil
+	}}
+}
+
+func TestAnswers(t *testing.T) {
+	exact := func(s string) episode.Check { return episode.Check{Exact: &s} }
+	number := func(f float64, tolerance float64) episode.Check {
+		return episode.Check{Number: &f, Tolerance: tolerance}
+	}
+	tests := []struct {
+		name   string
+		check  episode.Check
+		answer string
+		want   float64
+	}{
+		{"exact", exact("42"), " 42\n", 1},
+		{"exact, other", exact("42"), "the answer is 42", 0},
+		{"exact, empty answer", exact("42"), "", 0},
+		{"number, last one counts", number(18, 0), "16 - 3 - 4 = 9, times 2 is $18.", 1},
+		{"number, first one does not", number(16, 0), "16 - 3 - 4 = 9, times 2 is $18.", 0},
+		{"number, thousands", number(130000, 0), "It is 130,000 dollars", 1},
+		{"number, list is not thousands", number(3, 0), "1,2,3", 1},
+		{"number, negative", number(-5, 0), "so x = -5", 1},
+		{"number, range", number(5, 0), "between 3-5", 1},
+		{"number, decimal", number(0.1, 0), "0.1000000000000000055", 1},
+		{"number, exponent", number(1e-3, 0), "1e-3", 1},
+		{"number, tolerance", number(3.14, 0.01), "3.1415", 1},
+		{"number, outside tolerance", number(3.14, 0.001), "3.1415", 0},
+		{"number, none", number(0, 0), "nothing", 0},
+		{"number, beyond float", number(1, 0), "1e999", 0},
+		{"regex", episode.Check{Regex: `(?i)\bv2\.3\b`}, "It is V2.3.", 1},
+		{"regex, no match", episode.Check{Regex: `^v2$`}, "v2.3", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			rewards, mean, err := reward.Verify(t.Context(), []episode.Check{tt.check}, subject(t, nil, tt.answer))
+			if err != nil || mean != tt.want || len(rewards) != 1 {
+				t.Errorf("Verify = %v, %v, %v, want %v", rewards, mean, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestWeights(t *testing.T) {
+	yes, no := "yes", "no"
+	checks := []episode.Check{{Name: "a", Exact: &yes, Weight: 3}, {Exact: &no}}
+	rewards, mean, err := reward.Verify(t.Context(), checks, subject(t, nil, "yes"))
+	if err != nil || mean != 0.75 {
+		t.Fatalf("mean = %v, %v, want 0.75", mean, err)
+	}
+	if rewards[0].Name != "a" || rewards[0].Weight != 3 || rewards[1].Name != "exact" || rewards[1].Weight != 1 {
+		t.Errorf("rewards = %+v", rewards)
+	}
+}
+
+func TestBrokenSpec(t *testing.T) {
+	text := "x"
+	for _, check := range []episode.Check{
+		{},
+		{Command: "true", Exact: &text},
+		{Tests: episode.Files{"a": nil}},
+		{Regex: "("},
+		{Exact: &text, Weight: math.Inf(1)},
+	} {
+		_, _, err := reward.Verify(t.Context(), []episode.Check{check}, subject(t, nil, "x"))
+		var broken *reward.Broken
+		if !errors.As(err, &broken) {
+			t.Errorf("Verify(%+v) = %v, want a *Broken", check, err)
+		}
+	}
+}
+
+func TestCommands(t *testing.T) {
+	tests := []struct {
+		name  string
+		check episode.Check
+		want  float64
+		class string // of the breakage
+	}{
+		{name: "status 0", check: episode.Check{Command: "true"}, want: 1},
+		{name: "status 1", check: episode.Check{Command: "false"}, want: 0},
+		{name: "not found", check: episode.Check{Command: "no-such-program"}, class: "exit_127"},
+		{name: "not executable", check: episode.Check{Command: "touch x; ./x"}, class: "exit_126"},
+		{name: "signal", check: episode.Check{Command: "kill -9 $$"}, class: "signal_9"},
+		{name: "signal in a child", check: episode.Check{Command: "bash -c 'kill -11 $$'; exit $?"}, class: "signal_11"},
+		{name: "timeout", check: episode.Check{Command: "sleep 60", Timeout: 200e6}, class: "timeout"},
+		{name: "reward on stdout", check: episode.Check{Command: "echo checking; echo 0.25", Reward: "stdout"}, want: 0.25},
+		{name: "no number on stdout", check: episode.Check{Command: "echo good", Reward: "stdout"}, class: "output"},
+		{name: "not finite", check: episode.Check{Command: "echo NaN", Reward: "stdout"}, class: "output"},
+		{name: "stdout but failed", check: episode.Check{Command: "echo 1; exit 3", Reward: "stdout"}, class: "exit_3"},
+		{name: "tests in the private directory", check: episode.Check{Tests: episode.Files{"/tests/t.sh": episode.File("test -f work.txt")}, Command: `bash "$TESTS/t.sh"`}, want: 1},
+		{name: "tests in the working directory", check: episode.Check{Tests: episode.Files{"t/t.sh": episode.File("test -f work.txt")}, Command: "bash t/t.sh"}, want: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			sb := open(t)
+			if err := sb.Files().Write(t.Context(), sandbox.FileWrite{Path: "work.txt"}); err != nil {
+				t.Fatal(err)
+			}
+			_, mean, err := reward.Verify(t.Context(), []episode.Check{tt.check}, subject(t, sb, ""))
+			var broken *reward.Broken
+			if tt.class != "" {
+				if !errors.As(err, &broken) || broken.Class != tt.class {
+					t.Errorf("Verify = %v, %v, want it broken as %s", mean, err, tt.class)
+				}
+				return
+			}
+			if err != nil || mean != tt.want {
+				t.Errorf("Verify = %v, %v, want %v", mean, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestForgery lets an agent prepare the ground for a verifier of Python code in every way that was thought of.
+func TestForgery(t *testing.T) {
+	check := episode.Check{
+		Tests:   episode.Files{"/tests/check.py": episode.File("import os, sys, json\nsys.path.append(os.getcwd())\nimport answer\nassert answer.VALUE == 42\n")},
+		Command: `python3 "$TESTS/check.py"`,
+	}
+	tests := []struct{ name, agent string }{
+		{"nothing", "echo VALUE = 1 > answer.py"},
+		{"module beside the verifier", `echo VALUE = 1 > answer.py; mkdir -p "$TESTS_DIR"; echo 'import os; os._exit(0)' > "$TESTS_DIR/json.py"`},
+		{"link in place of the directory", `echo VALUE = 1 > answer.py; mkdir planted; echo 'import os; os._exit(0)' > planted/json.py; ln -sfn "$PWD/planted" "$TESTS_DIR"`},
+		{"no working directory", `rm -rf "$PWD"`},
+		{"user site", `echo VALUE = 1 > answer.py; d=$(python3 -m site --user-site); mkdir -p "$d"; echo 'import os; os._exit(0)' > "$d/usercustomize.py"`},
+		{"process that waits for the file", `echo VALUE = 1 > answer.py; (setsid bash -c 'while sleep 0.01; do echo "import os; os._exit(0)" > "$TESTS_DIR/check.py"; done' >/dev/null 2>&1 &)`},
+		{"byte code that is not checked", `echo VALUE = 1 > answer.py; python3 - <<'EOF'
+import importlib.util, os, py_compile
+open("evil.py", "w").write("VALUE = 42\n")
+py_compile.compile("evil.py", importlib.util.cache_from_source("answer.py"), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+EOF`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			sb := open(t)
+			result, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"bash", "-c", tt.agent}, Env: []string{"TESTS_DIR=" + sb.Layout().Tests}}, sandbox.RunOptions{})
+			if err != nil || result.Exit.Code != 0 {
+				t.Fatalf("agent: %+v, %v", result, err)
+			}
+			_, mean, err := reward.Verify(t.Context(), []episode.Check{check}, subject(t, sb, ""))
+			if err != nil || mean != 0 {
+				t.Errorf("Verify = %v, %v, want 0", mean, err)
+			}
+		})
+	}
+}
