@@ -1,0 +1,98 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"time"
+)
+
+// Definition is what Define needs beside the argument struct. The fields are those of Tool.
+type Definition struct {
+	Name        string
+	Toolset     string
+	Description string
+	RequiresEnv []string
+	Available   func(ctx context.Context) error
+	Timeout     time.Duration
+	MaxResult   int
+	Access      func(arguments json.RawMessage) Access
+	Describe    func(names []string) string
+}
+
+// Define makes a tool from an argument struct: its fields are the schema, the parser and the manual, so that they
+// cannot disagree. Each field has a json name; omitempty or a pointer makes it optional. The other tags are doc,
+// enum:"a,b", default (a JSON literal or a bare string, filled in when the argument is absent), example, min and max
+// of numbers, minlen and maxlen of strings, minitems and maxitems of lists.
+//
+// fn returns what is encoded as the result, a json.RawMessage being one already. It must return soon after ctx ends.
+// Define panics on a struct that it cannot describe: that is a bug in our source.
+func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) (any, error)) Tool {
+	parameters := describe(reflect.TypeFor[A]())
+	tool, err := d.tool(parameters, true)
+	if err != nil {
+		panic(fmt.Sprintf("define tool %q: %v", d.Name, err))
+	}
+	tool.call = func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error) {
+		var args A
+		if err := json.Unmarshal(arguments, &args); err != nil {
+			return nil, &undecodable{err}
+		}
+		return fn(ctx, env, args)
+	}
+	return tool
+}
+
+// DefineSchema makes a tool whose schema comes from elsewhere, such as an MCP server. fn gets the arguments after
+// coercion and validation. References may only lead into the schema itself.
+func DefineSchema(d Definition, parameters json.RawMessage,
+	fn func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error),
+) (Tool, error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, parameters); err != nil {
+		return Tool{}, fmt.Errorf("define tool %q: parameters: %w", d.Name, err)
+	}
+	tool, err := d.tool(compact.Bytes(), false)
+	if err != nil {
+		return Tool{}, fmt.Errorf("define tool %q: %w", d.Name, err)
+	}
+	tool.call = fn
+	return tool, nil
+}
+
+// The form that OpenAI's API accepts.
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+func (d Definition) tool(parameters json.RawMessage, ours bool) (Tool, error) {
+	if !toolName.MatchString(d.Name) {
+		return Tool{}, errors.New("a name is 1 to 64 letters, digits, '_' and '-'")
+	}
+	if d.Toolset == "" {
+		return Tool{}, errors.New("no toolset")
+	}
+	plan, err := compile(parameters, ours)
+	if err != nil {
+		return Tool{}, err
+	}
+	return Tool{
+		Name: d.Name, Toolset: d.Toolset, Description: d.Description, Parameters: parameters,
+		RequiresEnv: d.RequiresEnv, Available: d.Available, Timeout: d.Timeout, MaxResult: d.MaxResult,
+		Access: d.Access, Describe: d.Describe, plan: plan,
+	}, nil
+}
+
+// undecodable is an argument that passed the schema but not the decoder, e.g. an integer over 64 bits.
+type undecodable struct{ cause error }
+
+func (u *undecodable) Error() string { return u.cause.Error() }
+
+func (u *undecodable) problem() problem {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](u.cause); ok {
+		return problem{Field: wrong.Field, Expected: fmt.Sprintf("a value that fits %s", wrong.Type), Got: wrong.Value}
+	}
+	return problem{Field: "arguments", Expected: "an object of the schema", Got: u.cause.Error()}
+}

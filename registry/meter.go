@@ -1,0 +1,131 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"trajgen/sandbox"
+)
+
+// meter counts the wall time during which a call waited for its sandbox. Operations of one call may overlap.
+type meter struct {
+	now func() time.Time
+
+	mu     sync.Mutex // guards what follows
+	active int
+	since  time.Time
+	total  time.Duration
+	gone   error // the first error that says that the sandbox is lost, even if the tool then hid it
+	ended  bool  // the call is over; a process that it left behind is not its time
+}
+
+func (m *meter) start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.active == 0 {
+		m.since = m.now()
+	}
+	m.active++
+}
+
+func (m *meter) stop(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.active--
+	if m.ended {
+		return
+	}
+	if m.active == 0 {
+		m.total += m.now().Sub(m.since)
+	}
+	if m.gone == nil && errors.Is(err, sandbox.ErrGone) {
+		m.gone = err
+	}
+}
+
+// end closes the books.
+func (m *meter) end() (time.Duration, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ended && m.active > 0 {
+		m.total += m.now().Sub(m.since)
+	}
+	m.ended = true
+	return m.total, m.gone
+}
+
+// The meter of a call is found through its context, so that a process that one call started and another waits for is
+// counted for the one that waits.
+type meterKey struct{}
+
+func metered(ctx context.Context, operation func() error) error {
+	m, ok := ctx.Value(meterKey{}).(*meter)
+	if !ok {
+		return operation()
+	}
+	m.start()
+	err := error(nil)
+	defer func() { m.stop(err) }()
+	err = operation()
+	return err
+}
+
+// meteredSandbox passes everything on.
+type meteredSandbox struct{ sandbox.Sandbox }
+
+// Unwrap is the sandbox itself, for who looks for an extra interface.
+func (s *meteredSandbox) Unwrap() sandbox.Sandbox { return s.Sandbox }
+
+func (s *meteredSandbox) Start(ctx context.Context, cmd sandbox.Command) (p sandbox.Process, err error) {
+	err = metered(ctx, func() (err error) { p, err = s.Sandbox.Start(ctx, cmd); return })
+	if err != nil {
+		return nil, err
+	}
+	return &meteredProcess{p}, nil
+}
+
+func (s *meteredSandbox) KillAll(ctx context.Context) error {
+	return metered(ctx, func() error { return s.Sandbox.KillAll(ctx) })
+}
+
+func (s *meteredSandbox) Files() sandbox.Files { return meteredFiles{s.Sandbox.Files()} }
+
+type meteredProcess struct{ process sandbox.Process }
+
+func (p *meteredProcess) PID() int         { return p.process.PID() }
+func (p *meteredProcess) Socket() net.Conn { return p.process.Socket() }
+
+func (p *meteredProcess) Wait(ctx context.Context) (exit sandbox.Exit, err error) {
+	err = metered(ctx, func() (err error) { exit, err = p.process.Wait(ctx); return })
+	return exit, err
+}
+
+func (p *meteredProcess) Kill(ctx context.Context, grace time.Duration) error {
+	return metered(ctx, func() error { return p.process.Kill(ctx, grace) })
+}
+
+type meteredFiles struct{ files sandbox.Files }
+
+func (f meteredFiles) Stat(ctx context.Context, path string) (info sandbox.Info, err error) {
+	err = metered(ctx, func() (err error) { info, err = f.files.Stat(ctx, path); return })
+	return info, err
+}
+
+func (f meteredFiles) Read(ctx context.Context, path string, offset, limit int64) (
+	data []byte, info sandbox.Info, err error,
+) {
+	err = metered(ctx, func() (err error) { data, info, err = f.files.Read(ctx, path, offset, limit); return })
+	return data, info, err
+}
+
+func (f meteredFiles) Write(ctx context.Context, files ...sandbox.FileWrite) error {
+	return metered(ctx, func() error { return f.files.Write(ctx, files...) })
+}
+
+func (f meteredFiles) List(ctx context.Context, path string) (list []sandbox.Info, err error) {
+	err = metered(ctx, func() (err error) { list, err = f.files.List(ctx, path); return })
+	return list, err
+}

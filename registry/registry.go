@@ -1,0 +1,96 @@
+// Package registry turns tool names into callable tools: schema, coercion, validation, dispatch, toolsets.
+//
+// A Registry is a value that all workers share. Select freezes the set of tools that one episode is shown; a Session
+// is that set together with the state of one episode, and its Call is the only way to a tool.
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"trajgen/pipeline/episode"
+	"trajgen/sandbox"
+)
+
+// Tool is an entry of the registry. Make one with Define.
+type Tool struct {
+	Name        string
+	Toolset     string
+	Description string
+	// Parameters is the JSON Schema of the arguments: an object, generated from the argument struct.
+	Parameters json.RawMessage
+	// RequiresEnv names what the runner's environment must hold; informational, shown when the tool is unavailable.
+	RequiresEnv []string
+	// Available is nil for a tool that always works. It is asked at most every 30 s, whatever the number of workers.
+	// The error says what is missing.
+	Available func(ctx context.Context) error
+	// Timeout bounds one call; 0 is DefaultTimeout.
+	Timeout time.Duration
+	// MaxResult bounds the result's JSON text in bytes; 0 is DefaultMaxResult.
+	MaxResult int
+	// Access says which paths a call reads and writes, so that calls of one turn that cannot conflict run side by
+	// side. It gets the arguments as the tool would. Nil means that the call must run alone.
+	Access func(arguments json.RawMessage) Access
+	// Describe replaces Description for an episode, from the names of the tools that the episode has. Optional.
+	Describe func(names []string) string
+
+	plan *plan
+	call func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error)
+}
+
+// Access is what a call touches. Paths are as the model wrote them. A zero Access touches nothing.
+type Access struct {
+	Reads  []string
+	Writes []string
+}
+
+// The defaults of a Tool.
+const (
+	DefaultTimeout   = 300 * time.Second
+	DefaultMaxResult = 100_000
+)
+
+// Env is what a call may use. It belongs to one call and must not be kept.
+type Env struct {
+	// Session is the episode's; nested calls (execute_code) go through Session.Call with CallID as their parent.
+	Session *Session
+	CallID  string
+	Turn    int
+	// Sandbox opens the episode's sandbox at the first call and returns it. Time spent in it is counted for this call.
+	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
+	Logger  *slog.Logger // never nil
+}
+
+// SessionConfig is what an episode gives its tools.
+type SessionConfig struct {
+	// Sandbox opens the episode's sandbox. It is called until it succeeds once, by one goroutine at a time, and the
+	// session closes nothing that it returns. Nil when the episode has none: tools that need one then fail with the
+	// class "no_sandbox".
+	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
+	Rand    *rand.Rand
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// Request is a call as the model made it.
+type Request struct {
+	ID        string
+	Parent    string
+	Turn      int
+	Index     int
+	Name      string
+	Arguments string // raw text, valid JSON or not
+}
+
+// Failure is an error that the model is meant to read and can mend. It becomes {"error": Message, ...Extra}.
+type Failure struct {
+	Class   string // short and stable, e.g. not_found, binary_file, ambiguous
+	Message string
+	Status  episode.CallStatus // "" means error
+	Extra   map[string]any
+}
+
+func (f *Failure) Error() string { return f.Message }

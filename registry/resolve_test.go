@@ -1,0 +1,283 @@
+package registry_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"trajgen/registry"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func member(name, toolset string) registry.Tool {
+	return toolOf(registry.Definition{Name: name, Toolset: toolset, Description: name + " of " + toolset},
+		func(context.Context, *registry.Env) (any, error) { return none{}, nil })
+}
+
+func builtin(t *testing.T) *registry.Registry {
+	t.Helper()
+	r, err := registry.New(member("terminal", "terminal"), member("process", "terminal"), member("read_file", "file"),
+		member("write_file", "file"), member("patch", "file"), member("search_files", "file"),
+		member("todo", "todo"), member("execute_code", "code_execution"), member("odd", "own"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestResolve(t *testing.T) {
+	const files = "patch read_file search_files write_file"
+	tests := []struct {
+		name, enabled, disabled, want string
+	}{
+		{"one", "file", "", files},
+		{"union", "file terminal file", "", "patch process read_file search_files terminal write_file"},
+		{"includes", "debugging", "", "patch process read_file search_files terminal write_file"},
+		{"nothing built", "web vision", "", ""},
+		{"all", "all", "", "execute_code odd " + "patch process read_file search_files terminal todo write_file"},
+		{"star", "*", "terminal", "execute_code odd " + "patch read_file search_files todo write_file"},
+		{"disabled after enabled", "debugging", "file", "process terminal"},
+		{"disabled composite", "file terminal", "debugging", ""},
+		{"legacy", "file_tools terminal_tools", "", "patch read_file search_files terminal write_file"},
+		{"preset", "hermes-cli", "", "execute_code patch process read_file search_files terminal todo write_file"},
+		{"composite preset", "hermes-gateway", "file", "execute_code process terminal todo"},
+		{"a tool's own toolset", "own", "", "odd"},
+		{"disable all", "all", "all", ""},
+	}
+	r := builtin(t)
+	for _, tt := range tests {
+		got, err := r.Resolve(strings.Fields(tt.enabled), strings.Fields(tt.disabled))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: Resolve(%s, %s) = %s, want %s", tt.name, tt.enabled, tt.disabled, got, tt.want)
+		}
+	}
+	if got, err := r.Resolve(nil, nil); len(got) != 9 || err != nil {
+		t.Errorf("Resolve(nil) = %s, %v, want everything", got, err)
+	}
+	if got, err := r.Resolve([]string{}, nil); len(got) != 0 || err != nil {
+		t.Errorf("Resolve([]) = %s, %v, want nothing", got, err)
+	}
+}
+
+func TestResolveUnknown(t *testing.T) {
+	_, err := builtin(t).Resolve([]string{"file", "Web", "terminl", "read_file", ""}, []string{"nosuch"})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, part := range []string{
+		`unknown toolset "Web" (did you mean "web"?)`, `unknown toolset "terminl" (did you mean "terminal"?)`,
+		`unknown toolset "nosuch"`, `unknown toolset ""`, `"read_file" (a tool of toolset "file")`, "there are all, browser, ",
+	} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error does not say %s: %v", part, err)
+		}
+	}
+}
+
+func TestCyclesAndDiamonds(t *testing.T) {
+	r, err := registry.New(member("a1", "x"), member("b1", "x"), member("c1", "x"), member("d1", "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err = r.WithToolsets(map[string]registry.ToolsetDef{
+		"A": {Tools: []string{"a1"}, Includes: []string{"B", "C"}},
+		"B": {Tools: []string{"b1"}, Includes: []string{"D"}},
+		"C": {Tools: []string{"c1"}, Includes: []string{"D"}},
+		"D": {Tools: []string{"d1"}, Includes: []string{"A"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"A", "B", "C", "D"} {
+		got, err := r.Resolve([]string{name}, nil)
+		if diff := cmp.Diff([]string{"a1", "b1", "c1", "d1"}, got); diff != "" || err != nil {
+			t.Errorf("Resolve(%s): %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestWithToolsetsRefuses(t *testing.T) {
+	r := builtin(t)
+	_, err := r.WithToolsets(map[string]registry.ToolsetDef{
+		"file": {}, "all": {}, "web_tools": {}, "": {}, "a b": {}, "own": {},
+		"mine":  {Tools: []string{"read_fil", "web_search"}, Includes: []string{"terminl", "other"}},
+		"other": {Includes: []string{"mine", "all", "file_tools"}},
+	})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, part := range []string{
+		`toolset "file" exists already`, `toolset "all" exists already`, `toolset "web_tools" exists already`,
+		`toolset "own" exists already`, `toolset ""`, `toolset "a b"`,
+		`unknown tool "read_fil" (did you mean "read_file"?)`, `unknown toolset "terminl" (did you mean "terminal"?)`,
+	} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error does not say %s: %v", part, err)
+		}
+	}
+	if strings.Contains(err.Error(), "web_search") || strings.Contains(err.Error(), `"other"`) {
+		t.Errorf("error names what exists: %v", err)
+	}
+	if _, err := r.Resolve([]string{"mine"}, nil); err == nil {
+		t.Error("the registry itself was changed")
+	}
+}
+
+func TestToolsets(t *testing.T) {
+	all := builtin(t).Toolsets()
+	if len(all) != 60 { // 58 that Hermes has today, the historic rl, and "own"
+		t.Errorf("%d toolsets, want 60", len(all))
+	}
+	resolved := map[string]int{}
+	for _, info := range all {
+		resolved[info.Name] = len(info.Resolved) + len(info.Planned)
+		if info.Description == "" && info.Name != "own" {
+			t.Errorf("%s has no description", info.Name)
+		}
+	}
+	for name, want := range map[string]int{
+		"hermes-cli": 49, "hermes-discord": 51, "hermes-feishu": 54, "hermes-yuanbao": 54, "coding": 31, "hermes-acp": 29,
+		"hermes-api-server": 35, "hermes-webhook": 4, "browser": 13, "safe": 4, "rl": 10, "context_engine": 0,
+	} {
+		if resolved[name] != want {
+			t.Errorf("%s has %d tools, want %d", name, resolved[name], want)
+		}
+	}
+	for _, info := range all {
+		if info.Name == "debugging" {
+			want := registry.ToolsetInfo{
+				Name: "debugging", Description: info.Description, Direct: []string{"process", "terminal"},
+				Includes: []string{"file", "web"},
+				Resolved: []string{"patch", "process", "read_file", "search_files", "terminal", "write_file"},
+				Planned:  []string{"web_extract", "web_search"},
+			}
+			if diff := cmp.Diff(want, info); diff != "" {
+				t.Errorf("debugging (-want +got):\n%s", diff)
+			}
+		}
+	}
+}
+
+func TestNewRefusesDuplicates(t *testing.T) {
+	_, err := registry.New(member("x", "one"), member("x", "two"), registry.Tool{Name: "bare"})
+	for _, part := range []string{`"one"`, `"two"`, `"bare"`} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error does not name %s: %v", part, err)
+		}
+	}
+}
+
+func TestSelect(t *testing.T) {
+	moon := toolOf(registry.Definition{Name: "moon", Toolset: "sky", RequiresEnv: []string{"MOON_KEY"},
+		Available: func(context.Context) error { return errors.New("MOON_KEY is not set") }},
+		func(context.Context, *registry.Env) (any, error) { return none{}, nil })
+	sun := toolOf(registry.Definition{Name: "sun", Toolset: "sky", Description: "plain",
+		Describe: func(names []string) string { return "with <" + strings.Join(names, ",") + ">" }},
+		func(context.Context, *registry.Env) (any, error) { return none{}, nil })
+	r, err := registry.New(moon, sun, member("read_file", "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := r.Select(t.Context(), []string{"sky", "vision", "file"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"read_file", "sun"}, set.Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	want := map[string]string{
+		"moon": "MOON_KEY is not set", "patch": "not built into this version", "search_files": "not built into this version",
+		"vision_analyze": "not built into this version", "write_file": "not built into this version",
+	}
+	if diff := cmp.Diff(want, set.Missing()); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+	schema := `{"type":"function","function":{"name":"sun","description":"with <read_file,sun>",` +
+		`"parameters":{"type":"object","properties":{}}}}`
+	if diff := cmp.Diff(schema, string(set.Schemas()[1])); diff != "" {
+		t.Errorf("schema (-want +got):\n%s", diff)
+	}
+	if _, err := r.Select(t.Context(), []string{"sun"}, nil); err == nil {
+		t.Error("a tool's name is no toolset")
+	}
+}
+
+func TestAvailability(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		check := func(context.Context) error {
+			n := asked.Add(1)
+			time.Sleep(time.Second)
+			if n > 1 {
+				return errors.New("gone now")
+			}
+			return nil
+		}
+		with := func(name string, check func(context.Context) error) registry.Tool {
+			return toolOf(registry.Definition{Name: name, Toolset: "x", Available: check},
+				func(context.Context, *registry.Env) (any, error) { return none{}, nil })
+		}
+		release := make(chan struct{})
+		defer close(release)
+		r, err := registry.New(with("one", check), with("two", check),
+			with("deaf", func(context.Context) error { <-release; return nil }),
+			with("broken", func(context.Context) error { panic("bug") }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				got := r.Unavailable(t.Context())
+				want := map[string]string{"deaf": "the check did not answer within 10s", "broken": "the check panicked: bug"}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("unavailable (-want +got):\n%s", diff)
+				}
+			})
+		}
+		all.Wait()
+		if n := asked.Load(); n != 1 {
+			t.Errorf("the check ran %d times", n)
+		}
+		time.Sleep(31 * time.Second)
+		if got := r.Unavailable(t.Context()); got["one"] != "gone now" || got["two"] != "gone now" || asked.Load() != 2 {
+			t.Errorf("after 30 s: %v, asked %d times", got, asked.Load())
+		}
+		time.Sleep(31 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		if _, err := r.Select(ctx, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Select = %v, want the context's end", err)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestSchemasAreStable(t *testing.T) {
+	first, err := builtin(t).Select(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := builtin(t).Select(t.Context(), []string{"*"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first.Schemas(), second.Schemas()); diff != "" {
+		t.Errorf("schemas differ:\n%s", diff)
+	}
+	for _, schema := range first.Schemas() {
+		if !json.Valid(schema) {
+			t.Errorf("not JSON: %s", schema)
+		}
+	}
+}

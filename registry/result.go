@@ -1,0 +1,127 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"trajgen/pipeline/episode"
+)
+
+// Failf is a Failure with a class and a message.
+func Failf(class, format string, args ...any) *Failure {
+	return &Failure{Class: class, Message: fmt.Sprintf(format, args...)}
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// encode is json.Marshal without escapes for HTML, which cost a model tokens and teach it nothing.
+func encode(v any) (string, error) {
+	b := buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if b.Cap() <= 1<<20 {
+			b.Reset()
+			buffers.Put(b)
+		}
+	}()
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// failureText is the failure as the model reads it, error first.
+func (f *Failure) text() (string, error) {
+	text := `{"error":` + quote(f.Message)
+	for _, key := range sortedKeys(f.Extra) {
+		if key == "error" {
+			continue
+		}
+		extra, err := encode(f.Extra[key])
+		if err != nil {
+			return "", fmt.Errorf("encode %s of a failure: %w", key, err)
+		}
+		text += "," + quote(key) + ":" + extra
+	}
+	return text + "}", nil
+}
+
+// minResult leaves room for the envelope of a cut result.
+const minResult = 512
+
+// fitResult cuts a result to its limit: never the JSON text in the middle, but into an object that carries the
+// beginning and the end of it. An error stays one.
+func fitResult(text string, limit int, failure string) (string, bool) {
+	if limit = max(limit, minResult); len(text) <= limit {
+		return text, false
+	}
+	size := len(text)
+	if failure != "" {
+		failure = `"error":` + quote(shorten(failure, limit/8)) + ","
+	}
+	// Quotes and backslashes double when the pieces are encoded, so the room for them is found by trying.
+	for room := limit; ; room = room * 3 / 4 {
+		head, tail := text[:room*2/5], text[size-room*3/5:]
+		cut := fmt.Sprintf(`{%s"truncated":true,"original_bytes":%d,"note":"the result was too long; head and tail are its`+
+			` beginning and end","head":%s,"tail":%s}`,
+			failure, size, quote(wholeRunes(head)), quote(wholeRunes(tail)))
+		if len(cut) <= limit || room == 0 {
+			return cut, true
+		}
+	}
+}
+
+// wholeRunes drops the halves of characters at both ends of a piece.
+func wholeRunes(piece string) string {
+	for len(piece) > 0 && !utf8.RuneStart(piece[0]) {
+		piece = piece[1:]
+	}
+	for i := 1; i < utf8.UTFMax && i <= len(piece); i++ {
+		if at := len(piece) - i; utf8.RuneStart(piece[at]) {
+			if !utf8.FullRuneInString(piece[at:]) {
+				piece = piece[:at]
+			}
+			break
+		}
+	}
+	return piece
+}
+
+// maxErrorText is how much of an unexpected error a model is shown, in characters.
+const maxErrorText = 2000
+
+var structure = regexp.MustCompile(`(?i)</?\s*(tool_call|function_call|result|response|output|input|system|assistant|user)` +
+	`\b[^<>]*>|<!\[CDATA\[|\]\]>|` + "```+[a-z]*")
+
+// sanitise takes from an unexpected error what a chat template could take for the structure of the conversation. Such
+// text quotes whatever the tool was working on. It is repeated until nothing is left to take, as removing one tag can
+// join the halves of another.
+func sanitise(text string) string {
+	text = strings.ToValidUTF8(shorten(text, 4*maxErrorText), "\uFFFD")
+	for {
+		clean := structure.ReplaceAllString(text, "")
+		if clean == text {
+			return "[TOOL_ERROR] " + shorten(strings.TrimSpace(text), maxErrorText)
+		}
+		text = clean
+	}
+}
+
+// invalid is the answer to arguments that do not fit: everything that is wrong, and what would be right.
+func (t *Tool) invalid(problems []problem) *Failure {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		lines[i] = p.String()
+	}
+	return &Failure{
+		Class: "invalid_arguments", Status: episode.CallInvalidArguments,
+		Message: "invalid arguments for " + t.Name + ": " + shorten(strings.Join(lines, "; "), maxErrorText),
+		Extra:   map[string]any{"problems": problems, "example": json.RawMessage(t.plan.example)},
+	}
+}

@@ -1,0 +1,247 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"trajgen/pipeline/episode"
+	"trajgen/sandbox"
+)
+
+// Session is a Toolset with the state of one episode. Its methods may be called from many goroutines.
+type Session struct {
+	tools *Toolset
+	cfg   SessionConfig
+	rand  *rand.Rand
+	get   func(ctx context.Context) (sandbox.Sandbox, error) // Env.Sandbox of every call
+
+	// opening is held by who opens the sandbox. It is a channel so that waiting for it ends with the call's context.
+	opening chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	box    sandbox.Sandbox
+	calls  []*record // of the top level, in call order
+	open   map[string]*record
+	state  map[string]*entry
+	ends   []func()
+	fault  *episode.Fault
+	closed bool
+}
+
+// record is a call's place in the trace, taken before the call runs, so that the order does not depend on which of
+// several calls ends first.
+type record struct {
+	call  episode.ToolCall
+	done  bool
+	inner []*record
+}
+
+type entry struct {
+	once  sync.Once
+	value any
+}
+
+// Session starts an episode with these tools.
+func (t *Toolset) Session(cfg SessionConfig) *Session {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Rand == nil {
+		cfg.Rand = rand.New(rand.NewPCG(0, 0))
+	}
+	s := &Session{
+		tools: t, cfg: cfg, rand: rand.New(&lockedSource{source: cfg.Rand}),
+		opening: make(chan struct{}, 1), open: map[string]*record{},
+	}
+	s.get = s.metered
+	return s
+}
+
+// lockedSource lets calls that run side by side share a stream. Which of them draws first is then open, so a tool
+// that draws should have no Access and run alone.
+type lockedSource struct {
+	mu     sync.Mutex
+	source *rand.Rand
+}
+
+func (l *lockedSource) Uint64() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.source.Uint64()
+}
+
+// Toolset is what the session was made from.
+func (s *Session) Toolset() *Toolset { return s.tools }
+
+// Rand is the episode's stream of random numbers for tools.
+func (s *Session) Rand() *rand.Rand { return s.rand }
+
+// Now is the episode's clock.
+func (s *Session) Now() time.Time { return s.cfg.Now() }
+
+// State returns what a family of tools keeps for the episode under a key, made by init at the first call. Two types
+// under one key are a bug in our source.
+func State[T any](s *Session, key string, init func() *T) *T {
+	s.mu.Lock()
+	if s.state == nil {
+		s.state = map[string]*entry{}
+	}
+	e, ok := s.state[key]
+	if !ok {
+		e = &entry{}
+		s.state[key] = e
+	}
+	s.mu.Unlock()
+	e.once.Do(func() { e.value = init() })
+	value, ok := e.value.(*T)
+	if !ok {
+		panic(fmt.Sprintf("state %q is a %T", key, e.value))
+	}
+	return value
+}
+
+// OnClose runs f when the session is closed, last come first; at once when it is closed already.
+func (s *Session) OnClose(f func()) {
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.ends = append(s.ends, f)
+	}
+	s.mu.Unlock()
+	if closed {
+		f()
+	}
+}
+
+// Close ends the session: what tools registered with OnClose is run, and later calls are refused. The sandbox is the
+// caller's. It is idempotent.
+func (s *Session) Close() {
+	s.mu.Lock()
+	ends := s.ends
+	s.ends, s.closed = nil, true
+	s.mu.Unlock()
+	for i := len(ends) - 1; i >= 0; i-- {
+		s.end(ends[i])
+	}
+}
+
+func (s *Session) end(f func()) {
+	defer func() {
+		if value := recover(); value != nil {
+			s.cfg.Logger.Error("tool panicked when the session was closed", "panic", value, "stack", stack())
+		}
+	}()
+	f()
+}
+
+// Fault is set once a call met something that is not the agent's doing and ends the episode: a lost sandbox or one
+// that cannot be opened (sandbox_error), or a bug in a tool (tool_error). It is the first of them.
+func (s *Session) Fault() *episode.Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault
+}
+
+func (s *Session) setFault(outcome episode.Outcome, class, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault == nil {
+		s.fault = &episode.Fault{Outcome: outcome, Class: class, Message: shorten(message, maxErrorText)}
+	}
+}
+
+// Trace lists the calls that have ended, in call order, nested ones behind the call that made them.
+func (s *Session) Trace() []episode.ToolCall {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return flatten(nil, s.calls)
+}
+
+func flatten(all []episode.ToolCall, records []*record) []episode.ToolCall {
+	for _, r := range records {
+		if r.done {
+			all = append(all, r.call)
+		}
+		all = flatten(all, r.inner)
+	}
+	return all
+}
+
+// reserve takes the call's place in the trace. A nested call goes to the running call that its Parent names.
+func (s *Session) reserve(req Request) *record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &record{}
+	if parent := s.open[req.Parent]; parent != nil && req.Parent != "" {
+		parent.inner = append(parent.inner, r)
+	} else {
+		s.calls = append(s.calls, r)
+	}
+	s.open[req.ID] = r
+	return r
+}
+
+func (s *Session) finish(r *record, call episode.ToolCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.call, r.done = call, true
+	if s.open[call.ID] == r {
+		delete(s.open, call.ID)
+	}
+}
+
+// sandbox opens the episode's sandbox once for all calls.
+func (s *Session) sandbox(ctx context.Context) (sandbox.Sandbox, error) {
+	if s.cfg.Sandbox == nil {
+		return nil, Failf("no_sandbox", "this episode has no sandbox")
+	}
+	if box := s.opened(); box != nil {
+		return box, nil
+	}
+	select {
+	case s.opening <- struct{}{}:
+		defer func() { <-s.opening }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if box := s.opened(); box != nil {
+		return box, nil
+	}
+	box, err := s.cfg.Sandbox(ctx)
+	if err == nil && box == nil {
+		err = errors.New("no sandbox came")
+	}
+	if err != nil {
+		// Here and not where the call ends, as a tool may hide the error. An episode that was cancelled is no fault.
+		if cause := context.Cause(ctx); cause == nil || cause == errDeadline {
+			s.setFault(episode.SandboxError, "open", err.Error())
+		}
+		return nil, &unopened{err}
+	}
+	metered := &meteredSandbox{box}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.box = metered
+	return metered, nil
+}
+
+// opened is the sandbox if there is one yet.
+func (s *Session) opened() sandbox.Sandbox {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.box
+}
+
+// unopened is a sandbox that could not be opened.
+type unopened struct{ cause error }
+
+func (u *unopened) Error() string { return "open sandbox: " + u.cause.Error() }
+func (u *unopened) Unwrap() error { return u.cause }

@@ -1,0 +1,89 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"trajgen/pipeline/episode"
+	"trajgen/sandbox"
+)
+
+// settle turns what came of a call into status, class and result text, and into the session's fault when it is not
+// the agent's doing. It returns the failure's message, "" when the call went well.
+func (s *Session) settle(ctx context.Context, p *prepared, o *outcome) string {
+	f := s.failure(ctx, p, o)
+	if f == nil {
+		p.call.Status = episode.CallOK
+		return ""
+	}
+	p.call.Status, p.call.ErrorClass = f.Status, f.Class
+	if f.Status == "" {
+		p.call.Status = episode.CallError
+	}
+	if f.Class == "" {
+		p.call.ErrorClass = "error"
+	}
+	text, err := f.text()
+	if err != nil {
+		s.bug(p, "bad_result", err.Error(), "")
+		text, _ = (&Failure{Message: f.Message}).text()
+	}
+	o.text = text
+	return f.Message
+}
+
+// failure says what the model is told, in the order of what outweighs what: a bug in a tool, the end of the episode,
+// a lost sandbox, the tool's own words, the deadline, anything else.
+func (s *Session) failure(ctx context.Context, p *prepared, o *outcome) *Failure {
+	if o.panicked != nil {
+		message := fmt.Sprint(o.panicked)
+		s.bug(p, "panic", message, o.stack)
+		return &Failure{Class: "panic", Message: sanitise(p.call.Name + ": " + message)}
+	}
+	if o.err == nil {
+		return nil
+	}
+	if o.malformed {
+		s.bug(p, "bad_result", o.err.Error(), "")
+		return &Failure{Class: "bad_result", Message: sanitise(p.call.Name + ": the result could not be written as JSON")}
+	}
+	_, closed := errors.AsType[*unopened](o.err)
+	f, failed := errors.AsType[*Failure](o.err)
+	wrong, undecoded := errors.AsType[*undecodable](o.err)
+	switch {
+	case p.refused != nil:
+		return p.refused
+	case ctx.Err() != nil && !failed:
+		return &Failure{Class: "cancelled", Message: "the call was cancelled: " + context.Cause(ctx).Error()}
+	case errors.Is(o.err, sandbox.ErrGone):
+		s.setFault(episode.SandboxError, "gone", o.err.Error())
+		return &Failure{Class: "sandbox_gone", Message: "the sandbox was lost"}
+	case closed:
+		return &Failure{Class: "sandbox_open", Message: "the sandbox could not be opened"}
+	case errors.Is(o.err, errStuck):
+		s.bug(p, "stuck_tool", p.call.Name+": "+errStuck.Error(), "")
+		return &Failure{Class: "stuck_tool", Status: episode.CallTimeout, Message: p.timeout()}
+	case failed:
+		return f
+	case undecoded:
+		return p.tool.invalid([]problem{wrong.problem()})
+	case errors.Is(o.err, errDeadline) || errors.Is(o.err, context.DeadlineExceeded):
+		return &Failure{Class: "timeout", Status: episode.CallTimeout, Message: p.timeout()}
+	}
+	return &Failure{Class: "error", Message: sanitise(p.call.Name + ": " + o.err.Error())}
+}
+
+func (p *prepared) timeout() string {
+	limit := p.tool.Timeout
+	if limit <= 0 {
+		limit = DefaultTimeout
+	}
+	return fmt.Sprintf("%s did not finish within %s", p.call.Name, limit)
+}
+
+// bug records what only a change of our source can mend.
+func (s *Session) bug(p *prepared, class, message, stack string) {
+	s.cfg.Logger.Error("tool is broken", "tool", p.call.Name, "call", p.call.ID, "class", class, "error", message, "stack", stack)
+	s.setFault(episode.ToolError, class, p.call.Name+": "+message)
+}
