@@ -1,0 +1,384 @@
+package datasets_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"trajgen/datasets"
+	"trajgen/pipeline/episode"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func Example() {
+	mapping, err := datasets.LoadMapping("gsm8k")
+	if err != nil {
+		panic(err)
+	}
+	source, err := datasets.Open("testdata/gsm8k.jsonl", datasets.Options{Map: mapping, MaxTasks: 2})
+	if err != nil {
+		panic(err)
+	}
+	for task, err := range source.Tasks(context.Background()) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(task.Row, task.ID, *task.Verify[0].Number)
+	}
+	// Output:
+	// 0 sha-219a283fab0904e2 1250
+	// 1 sha-743f05fb931ec389 -4
+}
+
+// TestForms holds what each form of each field becomes.
+func TestForms(t *testing.T) {
+	var got bytes.Buffer
+	for _, task := range read(t, "testdata/forms.jsonl", datasets.Options{}) {
+		encoder := json.NewEncoder(&got)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", " ")
+		if err := encoder.Encode(task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, got.Bytes())
+}
+
+func TestRefuses(t *testing.T) {
+	tests := []struct {
+		name string
+		give string
+		want []string // all of them in the one error
+	}{
+		{"no prompt", `{"id": "a"}`, []string{"tasks.jsonl:1: ", "no prompt", "messages"}},
+		{"empty prompt", `{"prompt": " \n"}`, []string{"prompt: it is empty"}},
+		{"null prompt", `{"prompt": null}`, []string{"no prompt"}},
+		{"prompt of another kind", `{"prompt": 5}`, []string{"prompt: a number, want a list of chat messages"}},
+		{"prompt and messages", `{"prompt": "a", "messages": [{"role": "user", "content": "a"}]}`, []string{"both there"}},
+		{"everything at once", `{"prompt": "a", "cwd": 1, "network": "lan", "limits": {"turns": 0, "time": "soon", "cost": 1}, "verify": {"exact": "x", "number": 1}}`,
+			[]string{"cwd: a number, want a string", `unknown mode "lan" (have none, loopback`, "limits.turns: 0, want a whole number above 0",
+				`limits.time: "soon", want seconds`, "limits.cost: unknown key (have turns, tokens, time)", "exact and number are both there"}},
+		{"a list", `[1]`, []string{"want one JSON object per line"}},
+		{"a string", `"x"`, []string{"the row is a string"}},
+		{"cut off", `{"prompt": "a`, []string{"invalid JSON at byte 13"}},
+		{"two objects", `{"prompt": "a"} {}`, []string{"invalid JSON at byte 17"}},
+		{"key twice", `{"prompt": "a", "prompt": "b"}`, []string{`the key "prompt" twice`}},
+		{"not UTF-8", "{\"prompt\": \"\xff\"}", []string{"invalid UTF-8 at byte 13"}},
+		{"id of another kind", `{"id": [1], "prompt": "a"}`, []string{"id: a list, want a string"}},
+		{"role", `{"messages": [{"role": "tool", "content": "x"}]}`, []string{`messages[0]: role is "tool", want system, user or assistant`}},
+		{"late system", `{"messages": [{"role": "user", "content": "x"}, {"role": "system", "content": "x"}, {"role": "user", "content": "x"}]}`, []string{"messages[1]: a system message can only come first"}},
+		{"assistant last", `{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]}`, []string{"last message is the assistant's"}},
+		{"nobody asks", `{"messages": [{"role": "system", "content": "x"}]}`, []string{"no message from the user"}},
+		{"message key", `{"messages": [{"role": "user", "content": "x", "tool_calls": []}]}`, []string{`unknown key "tool_calls" (have role, content)`}},
+		{"picture", `{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}`, []string{`a part of type "image_url"`}},
+		{"two systems", `{"system": "a", "messages": [{"role": "system", "content": "b"}, {"role": "user", "content": "x"}]}`, []string{"system prompt is there twice"}},
+		{"paths", `{"prompt": "a", "files": {"/etc/x": "", "a/../../b": "", "": "", "d/": "", ".": "", "n\u0000": ""}}`,
+			[]string{`"/etc/x" is absolute`, `"a/../../b" holds ".."`, `"" is empty`, `"d/" names a directory`, `"." names the working directory`, "NUL"}},
+		{"same path", `{"prompt": "a", "files": {"a/b": "", "a//b": ""}}`, []string{`"a/b" is there twice`}},
+		{"file and directory", `{"prompt": "a", "files": {"a": "", "a/b": ""}}`, []string{`"a" is a file and a directory`}},
+		{"content", `{"prompt": "a", "files": {"a": 1, "b": {"base64": "!"}}}`, []string{"must be a string or", "base64 file content"}},
+		{"test paths", `{"prompt": "a", "verify": {"command": "x", "tests": {"/tests/../x": "", "/etc/x": "", "/tests/": ""}}}`,
+			[]string{`"/tests/../x" holds ".."`, `"/etc/x" is absolute; want one below /tests/`, `"/tests/" is empty`}},
+		{"env", `{"prompt": "a", "env": {"A=B": "x", "C": true}}`, []string{`"A=B" cannot be the name`, "C is a boolean, want a string"}},
+		{"images", `{"prompt": "a", "image": "x", "docker_image": "y"}`, []string{"image and docker_image differ"}},
+		{"no toolsets", `{"prompt": "a", "toolsets": []}`, []string{"toolsets: an empty list"}},
+		{"fixed and drawn", `{"prompt": "a", "toolsets": "file", "distribution": "safe"}`, []string{"exclude each other"}},
+		{"verify nothing", `{"prompt": "a", "verify": {"weight": 1}}`, []string{"checks nothing, want one of command, exact, number, regex"}},
+		{"verify nobody", `{"prompt": "a", "verify": []}`, []string{"verify: an empty list"}},
+		{"verify text", `{"prompt": "a", "verify": "exit 0"}`, []string{`verify: a string, want an object such as {"command": "..."}`}},
+		{"verify key", `{"prompt": "a", "verify": {"comand": "x"}}`, []string{"verify.comand: unknown key (have command, exact, name"}},
+		{"tests alone", `{"prompt": "a", "verify": {"tests": {"/tests/a": ""}}}`, []string{"tests needs a command"}},
+		{"judge", `{"prompt": "a", "verify": {"judge": "be kind"}}`, []string{"verify.judge: judging by a model is not offered yet"}},
+		{"regex", `{"prompt": "a", "verify": [{"exact": "x"}, {"regex": "("}]}`, []string{"verify[1].regex: error parsing regexp"}},
+		{"wrong company", `{"prompt": "a", "verify": {"exact": "x", "tolerance": 1, "timeout": 3, "tests": {}, "reward": "exit"}}`,
+			[]string{"tolerance only goes with number", "timeout only goes with command", "tests only goes with command", "reward only goes with command"}},
+		{"verify values", `{"prompt": "a", "verify": {"command": " ", "weight": 0, "timeout": -1, "reward": "points"}}`,
+			[]string{"command: it is empty", "weight: 0, want a number above 0", "timeout: -1, want seconds above 0", `reward: "points", want exit`}},
+		{"nothing is right", `{"prompt": "a", "verify": {"exact": " "}}`, []string{"exact: it is empty"}},
+		{"names", `{"prompt": "a", "verify": [{"name": "n", "exact": "x"}, {"name": "n", "exact": "y"}]}`, []string{`verify[1]: the name "n" is taken`}},
+		{"gold without answer", `{"prompt": "a", "gold": [{"tool_calls": [{"name": "x", "arguments": {}}]}]}`, []string{"gold: the last step makes tool calls"}},
+		{"gold answers too early", `{"prompt": "a", "gold": [{"content": "first"}, {"content": "second"}]}`, []string{"2 steps have no tool calls", "would not be played"}},
+		{"gold empty step", `{"prompt": "a", "gold": [{"content": ""}]}`, []string{"gold[0]: it has neither tool_calls nor content"}},
+		{"gold call", `{"prompt": "a", "gold": [{"tool_calls": [{"arguments": {}}, {"name": "x", "arguments": "[1]"}, {"tool": "x"}]}, {"content": "y"}]}`,
+			[]string{"gold[0].tool_calls[0]: the call names no tool", "[1]: arguments are a list, want an object", `[2]: unknown key "tool"`}},
+		{"gold results", `{"prompt": "a", "gold": [{"role": "tool", "content": "x"}]}`, []string{"a gold has only the assistant's turns"}},
+		{"gold object", `{"prompt": "a", "gold": {"comand": "x"}}`, []string{`unknown key "comand" (have command, answer)`, "neither a command nor an answer"}},
+		{"gold of another kind", `{"prompt": "a", "gold": 5}`, []string{"gold: a number, want a list of steps"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			source := open(t, write(t, "tasks.jsonl", tt.give), datasets.Options{})
+			for task, err := range source.Tasks(t.Context()) {
+				if bad, ok := errors.AsType[*datasets.RowError](err); !ok || bad.Line != 1 {
+					t.Fatalf("got task %+v and error %v, want a *RowError of line 1", task, err)
+				}
+				wantError(t, err, tt.want...)
+			}
+		})
+	}
+}
+
+func TestSkipBadRows(t *testing.T) {
+	path := write(t, "tasks.jsonl", "{\"prompt\": \"a\"}\n\n{broken\n"+`{"prompt": "`+strings.Repeat("x", 64<<20)+"\"}\n{\"prompt\": \"b\"}\r\n{}\n")
+	var skipped []string
+	tasks := read(t, path, datasets.Options{SkipBadRows: true, OnSkip: func(bad *datasets.RowError) {
+		reason, _, _ := strings.Cut(bad.Reason, ":")
+		skipped = append(skipped, fmt.Sprintf("%d %d %s", bad.Line, bad.Row, reason))
+	}})
+	want := []string{"3 1 invalid JSON at byte 2 of the row", "4 2 the row is longer than 64 MiB", "6 4 there is no prompt"}
+	if diff := cmp.Diff(want, skipped); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+	if len(tasks) != 2 || tasks[0].Row != 0 || tasks[1].Row != 3 {
+		t.Errorf("got %d tasks, want those of rows 0 and 3", len(tasks))
+	}
+}
+
+func TestContentHash(t *testing.T) {
+	path := write(t, "tasks.jsonl", strings.Join([]string{
+		`{"prompt": "a", "x": {"b": 1, "c": 2}}`,
+		`{ "x" : {"c":2, "b":1, "d": null}, "prompt" : "a", "y": null}`, // the same, said differently
+		`{"prompt": "a", "x": {"b": 1, "c": 3}}`,
+	}, "\n"))
+	tasks := read(t, path, datasets.Options{})
+	first := tasks[0].ID
+	if len(first) != len("sha-")+16 || !strings.HasPrefix(first, "sha-") {
+		t.Errorf("id = %q, want sha- and 16 hexadecimal digits", first)
+	}
+	if tasks[1].ID != first+"#2" || strings.HasPrefix(tasks[2].ID, first) {
+		t.Errorf("ids = %q, %q, %q, want the second to repeat the first and the third not", first, tasks[1].ID, tasks[2].ID)
+	}
+}
+
+func TestManyDuplicates(t *testing.T) {
+	const n = 50_000
+	tasks := read(t, write(t, "tasks.jsonl", strings.Repeat(`{"id": "x", "prompt": "a"}`+"\n", n)), datasets.Options{})
+	if got := tasks[n-1].ID; len(tasks) != n || got != fmt.Sprintf("x#%d", n) {
+		t.Errorf("the last of %d duplicates is %q, want x#%d", len(tasks), got, n)
+	}
+}
+
+// TestFormats reads one dataset under every name and compression.
+func TestFormats(t *testing.T) {
+	plain, err := os.ReadFile("testdata/forms.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := read(t, "testdata/forms.jsonl", datasets.Options{})
+	contents := map[string]string{
+		"plain": string(plain), "gzip": gzipped(t, plain), "zstd": zstandard(t, plain),
+		"gzip in two members": gzipped(t, plain[:1000]) + gzipped(t, plain[1000:]),
+		"byte order mark":     "\xef\xbb\xbf" + string(plain),
+		"carriage returns":    strings.ReplaceAll(string(plain), "\n", "\r\n"),
+		"blank lines":         "\n\n" + strings.ReplaceAll(string(plain), "\n", "\n \n"),
+	}
+	for _, name := range []string{"a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.ndjson", "a.json.gz", "a.data", "a", "A.JSONL", "a.parquet"} {
+		for kind, content := range contents {
+			got := read(t, write(t, name, content), datasets.Options{})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s as %s (-want +got):\n%s", kind, name, diff)
+			}
+		}
+	}
+}
+
+func TestDamagedFiles(t *testing.T) {
+	text := []byte(strings.Repeat(`{"prompt": "a long enough prompt to fill a block"}`+"\n", 2000))
+	packed, zipped := zstandard(t, text), gzipped(t, text)
+	tests := []struct {
+		name, file, give string
+		want             []string
+	}{
+		{"empty", "a.jsonl", "", []string{"a.jsonl has no rows"}},
+		{"blank", "a.jsonl", "\n \n", []string{"a.jsonl has no rows"}},
+		{"empty gzip", "a.jsonl.gz", gzipped(t, nil), []string{"a.jsonl.gz has no rows"}},
+		{"empty YAML", "a.yaml", "[]", []string{"a.yaml has no rows"}},
+		{"cut gzip", "a.jsonl.gz", zipped[:len(zipped)-20], []string{"the gzip data ends early: the file is cut off", "after line"}},
+		{"cut gzip header", "a.jsonl.gz", zipped[:5], []string{"the gzip data ends early"}},
+		{"cut zstd", "a.jsonl.zst", packed[:len(packed)-6], []string{"the zstd data ends early: the file is cut off"}},
+		{"damaged gzip", "a.jsonl.gz", zipped[:40] + "\x00\x00\x00" + zipped[43:], []string{"gzip data"}},
+		{"YAML slip", "a.yaml", "- prompt: [", []string{"read dataset", "line"}},
+		{"YAML of another kind", "a.yaml", "prompt: a", []string{"want a list of tasks"}},
+		{"array", "a.json", "[\n{\"prompt\": \"a\"}\n]", []string{"not a file that is one array"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			// Skipping rows must not hide that the file is not whole.
+			source := open(t, write(t, tt.file, tt.give), datasets.Options{SkipBadRows: tt.name != "array"})
+			var last error
+			for _, err := range source.Tasks(t.Context()) {
+				last = err
+			}
+			wantError(t, last, tt.want...)
+		})
+	}
+	source := open(t, write(t, "a.jsonl", "{}\n{}"), datasets.Options{SkipBadRows: true})
+	for _, err := range source.Tasks(t.Context()) {
+		wantError(t, err, "no usable rows: all 2 are broken")
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	tests := []struct {
+		name, path string
+		want       []string
+	}{
+		{"missing", filepath.Join(t.TempDir(), "none.jsonl"), []string{"none.jsonl", "no such file", `"bundled"`}},
+		{"directory", t.TempDir(), []string{"not a regular file but a directory"}},
+		{"unknown", write(t, "a.csv", "id,prompt\n"), []string{".jsonl", ".parquet", ".yaml"}},
+		{"not Parquet", write(t, "a.parquet", "PAR2"), []string{"named like a parquet file but does not begin like one"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := datasets.Open(tt.path, datasets.Options{})
+			wantError(t, err, append(tt.want, "open dataset ")...)
+		})
+	}
+	_, err := datasets.Open("bundled", datasets.Options{MaxTasks: -1})
+	wantError(t, err, "MaxTasks is -1")
+}
+
+func TestPassesAreAlike(t *testing.T) {
+	source := open(t, "testdata/forms.jsonl", datasets.Options{MaxTasks: 5})
+	first, second := collect(t, source), collect(t, source)
+	if diff := cmp.Diff(first, second); diff != "" || len(first) != 5 {
+		t.Errorf("%d tasks, want 5; the second pass differs (-first +second):\n%s", len(first), diff)
+	}
+}
+
+func TestContextEnds(t *testing.T) {
+	cause := errors.New("enough")
+	for _, path := range []string{"testdata/forms.jsonl", "bundled", parquetFile(t)} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		n := 0
+		for _, err := range open(t, path, datasets.Options{}).Tasks(ctx) {
+			if n++; n == 1 {
+				cancel(cause)
+				continue
+			}
+			if n > 2 || !errors.Is(err, cause) {
+				t.Errorf("%s: item %d after the context's end has error %v, want the cause and nothing more", path, n, err)
+			}
+		}
+		if n != 2 {
+			t.Errorf("%s: %d items, want a task and the cause", path, n)
+		}
+	}
+}
+
+func TestDigest(t *testing.T) {
+	content := gzipped(t, []byte(`{"prompt": "a"}`))
+	path := write(t, "a.jsonl.gz", content)
+	got, err := open(t, path, datasets.Options{}).Digest(t.Context())
+	if want := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(content))); err != nil || got != want {
+		t.Errorf("Digest = %q, %v, want %q: that of the file as it lies there", got, err, want)
+	}
+	if first, err := open(t, datasets.Bundled, datasets.Options{}).Digest(t.Context()); err != nil || len(first) != len(got) {
+		t.Errorf("Digest of the bundled tasks = %q, %v", first, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	big := open(t, write(t, "b.jsonl", strings.Repeat("{}\n", 8<<20)), datasets.Options{})
+	if _, err := big.Digest(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Digest with a context that has ended: %v, want %v", err, context.Canceled)
+	}
+}
+
+func read(t *testing.T, path string, options datasets.Options) []*episode.Task {
+	t.Helper()
+	return collect(t, open(t, path, options))
+}
+
+func open(t *testing.T, path string, options datasets.Options) datasets.Source {
+	t.Helper()
+	source, err := datasets.Open(path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
+}
+
+func collect(t *testing.T, source datasets.Source) []*episode.Task {
+	t.Helper()
+	var tasks []*episode.Task
+	for task, err := range source.Tasks(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks = append(tasks, task)
+	}
+	return tasks
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func gzipped(t *testing.T, data []byte) string {
+	t.Helper()
+	var buffer bytes.Buffer
+	writer := gzip.NewWriter(&buffer)
+	writer.Write(data)
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.String()
+}
+
+func zstandard(t *testing.T, data []byte) string {
+	t.Helper()
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer encoder.Close()
+	return string(encoder.EncodeAll(data, nil))
+}
+
+func golden(t *testing.T, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", t.Name()+".golden")
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got); go test -update writes it:\n%s", path, diff)
+	}
+}
+
+func wantError(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one with %q", parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q, want %q in it", err, part)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package datasets
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"trajgen/pipeline/episode"
+)
+
+// fieldDecoders are the fields of a dataset row. Whatever is not among them is metadata.
+var fieldDecoders = map[string]func(d *decoder, field string, value json.RawMessage){
+	"id":           (*decoder).id,
+	"prompt":       (*decoder).prompt,
+	"messages":     (*decoder).prompt,
+	"system":       (*decoder).system,
+	"files":        (*decoder).files,
+	"setup":        text(func(t *episode.Task) *string { return &t.Setup }),
+	"image":        (*decoder).image,
+	"docker_image": (*decoder).image,
+	"cwd":          text(func(t *episode.Task) *string { return &t.Cwd }),
+	"env":          (*decoder).env,
+	"network":      (*decoder).network,
+	"toolsets":     (*decoder).toolsets,
+	"distribution": text(func(t *episode.Task) *string { return &t.Distribution }),
+	"verify":       (*decoder).verify,
+	"gold":         (*decoder).gold,
+	"limits":       (*decoder).limits,
+	"tags":         (*decoder).tags,
+	"difficulty":   (*decoder).difficulty,
+}
+
+// Fields lists the names of the fields that a dataset row may have, sorted.
+func Fields() []string { return slices.Sorted(maps.Keys(fieldDecoders)) }
+
+// networkModes are the values of the flag --network.
+var networkModes = []string{"none", "loopback", "allowlist", "full"}
+
+// decoder fills one task and collects what is wrong.
+type decoder struct {
+	task  episode.Task
+	wrong problems
+}
+
+// decodeTask turns a row into a task. Entries that are null or an empty string count as absent. Metadata is what the
+// row's mapping kept; nil when there was no mapping, and the unknown fields are the metadata.
+func decodeTask(fields, metadata []member) (*episode.Task, problems) {
+	d := decoder{}
+	mapped := metadata != nil
+	for _, field := range fields {
+		decode, known := fieldDecoders[field.name]
+		switch {
+		case !known:
+			metadata = append(metadata, field)
+		case string(field.value) != `""`:
+			decode(&d, field.name, field.value)
+		}
+	}
+	d.check()
+	if len(metadata) > 0 {
+		encoded, err := object(metadata, unchanged)
+		if err != nil {
+			d.wrong.addf("metadata: %v", err)
+		}
+		d.task.Metadata = encoded
+	}
+	if d.task.ID == "" && len(d.wrong) == 0 {
+		whole := fields
+		if mapped {
+			whole = append(slices.Clone(fields), member{name: "metadata", value: d.task.Metadata})
+		}
+		d.task.ID = contentID(whole, &d.wrong)
+	}
+	if len(d.wrong) > 0 {
+		return nil, d.wrong
+	}
+	return &d.task, nil
+}
+
+// contentID names a row by what it says: the order of its keys and its white space do not matter.
+func contentID(fields []member, wrong *problems) string {
+	encoded, err := object(slices.DeleteFunc(slices.Clone(fields), func(m member) bool { return m.value == nil }), withoutNulls)
+	if err != nil {
+		wrong.addf("content hash: %v", err)
+	}
+	sum := sha256.Sum256(encoded)
+	return "sha-" + hex.EncodeToString(sum[:8])
+}
+
+// check looks at what the fields must be together.
+func (d *decoder) check() {
+	if len(d.task.Prompt) == 0 && len(d.wrong) == 0 {
+		d.wrong.addf("there is no prompt: want a string in prompt or a list of chat messages in messages")
+	}
+	if len(d.task.Toolsets) > 0 && d.task.Distribution != "" {
+		d.wrong.addf("toolsets and distribution exclude each other: toolsets are fixed, a distribution is drawn from")
+	}
+	d.checkGold()
+}
+
+func (d *decoder) id(field string, value json.RawMessage) {
+	id, err := asText(value)
+	if err != nil {
+		d.wrong.addf("%s: %v", field, err)
+	}
+	d.task.ID = id
+}
+
+func text(target func(*episode.Task) *string) func(*decoder, string, json.RawMessage) {
+	return func(d *decoder, field string, value json.RawMessage) {
+		if text, ok := d.text(field, value); ok {
+			*target(&d.task) = text
+		}
+	}
+}
+
+// text takes a string without NUL, which no command, path or environment can carry.
+func (d *decoder) text(field string, value json.RawMessage) (string, bool) {
+	text, ok := asString(value)
+	switch {
+	case !ok:
+		d.wrong.addf("%s: %s, want a string", field, kindOf(value))
+	case strings.ContainsRune(text, 0):
+		d.wrong.addf("%s: it holds a NUL character", field)
+		ok = false
+	}
+	return text, ok
+}
+
+func (d *decoder) image(field string, value json.RawMessage) {
+	image, ok := d.text(field, value)
+	if !ok {
+		return
+	}
+	if d.task.Image != "" && d.task.Image != image {
+		d.wrong.addf("image and docker_image differ (%q and %q): they are two names for one field", d.task.Image, image)
+	}
+	d.task.Image = image
+}
+
+func (d *decoder) network(field string, value json.RawMessage) {
+	network, ok := d.text(field, value)
+	if ok && !slices.Contains(networkModes, network) {
+		d.wrong.addf("%s: unknown mode %q (have %s)", field, network, strings.Join(networkModes, ", "))
+	}
+	d.task.Network = network
+}
+
+func (d *decoder) env(field string, value json.RawMessage) {
+	entries, err := members(structured(value))
+	if err != nil {
+		d.wrong.addf("%s: %v of names and values", field, err)
+		return
+	}
+	d.task.Env = make(map[string]string, len(entries))
+	for _, entry := range entries {
+		text, err := asText(entry.value)
+		switch {
+		case err != nil:
+			d.wrong.addf("%s: %s is %v", field, entry.name, err)
+		case entry.name == "" || strings.ContainsAny(entry.name, "=\x00"):
+			d.wrong.addf("%s: %q cannot be the name of a variable", field, entry.name)
+		case strings.ContainsRune(text, 0):
+			d.wrong.addf("%s: the value of %s holds a NUL character", field, entry.name)
+		}
+		d.task.Env[entry.name] = text
+	}
+}
+
+func (d *decoder) toolsets(field string, value json.RawMessage) {
+	toolsets, err := asStrings(value)
+	switch {
+	case err != nil:
+		d.wrong.addf("%s: %v", field, err)
+	case len(toolsets) == 0:
+		d.wrong.addf("%s: an empty list; leave the field out to have the run's choice", field)
+	}
+	d.task.Toolsets = toolsets
+}
+
+func (d *decoder) tags(field string, value json.RawMessage) {
+	tags, err := asStrings(value)
+	if err != nil {
+		d.wrong.addf("%s: %v", field, err)
+	}
+	d.task.Tags = tags
+}
+
+func (d *decoder) difficulty(field string, value json.RawMessage) {
+	difficulty, err := asText(value)
+	if err != nil {
+		d.wrong.addf("%s: %v", field, err)
+	}
+	d.task.Difficulty = difficulty
+}
+
+func (d *decoder) limits(field string, value json.RawMessage) {
+	entries, err := members(structured(value))
+	if err != nil {
+		d.wrong.addf("%s: %v with turns, tokens, time", field, err)
+		return
+	}
+	for _, entry := range entries {
+		var err error
+		switch entry.name {
+		case "turns":
+			d.task.Limits.Turns, err = asCount(entry.value)
+		case "tokens":
+			d.task.Limits.Tokens, err = asCount(entry.value)
+		case "time":
+			d.task.Limits.Time, err = asDuration(entry.value)
+		default:
+			err = fmt.Errorf("unknown key (have turns, tokens, time)")
+		}
+		if err != nil {
+			d.wrong.addf("%s.%s: %v", field, entry.name, err)
+		}
+	}
+}

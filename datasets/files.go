@@ -1,0 +1,91 @@
+package datasets
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"trajgen/pipeline/episode"
+)
+
+// testsPrefix begins the paths of a verifier's files that go to its private directory.
+const testsPrefix = "/tests/"
+
+func (d *decoder) files(field string, value json.RawMessage) {
+	d.task.Files = d.fileMap(field, value, cleanPath)
+}
+
+// fileMap takes a map of path to content. Paths are cleaned, and two that name one place are refused.
+func (d *decoder) fileMap(at string, value json.RawMessage, clean func(string) (string, error)) episode.Files {
+	entries, err := members(structured(value))
+	if err != nil {
+		d.wrong.addf("%s: %v of paths and contents", at, err)
+		return nil
+	}
+	files := make(episode.Files, len(entries))
+	for _, entry := range entries {
+		name, err := clean(entry.name)
+		if err != nil {
+			d.wrong.addf("%s: path %q %v", at, entry.name, err)
+			continue
+		}
+		if _, taken := files[name]; taken {
+			d.wrong.addf("%s: %q is there twice", at, name)
+		}
+		var file episode.File
+		if err := file.UnmarshalJSON(entry.value); err != nil {
+			d.wrong.addf("%s: %q: %v", at, entry.name, err)
+		}
+		files[name] = file
+	}
+	for name := range files {
+		for folder := path.Dir(name); folder != "." && folder != "/"; folder = path.Dir(folder) {
+			if _, taken := files[folder]; taken {
+				d.wrong.addf("%s: %q is a file and a directory", at, folder)
+			}
+		}
+	}
+	return files
+}
+
+// cleanPath allows what stays below the working directory.
+func cleanPath(name string) (string, error) {
+	switch {
+	case name == "":
+		return "", errors.New("is empty")
+	case strings.ContainsRune(name, 0):
+		return "", errors.New("holds a NUL character")
+	case strings.HasPrefix(name, "/"):
+		return "", errors.New("is absolute; want one relative to the working directory")
+	case strings.HasSuffix(name, "/"):
+		return "", errors.New("names a directory; directories are made for the files in them")
+	}
+	for _, part := range strings.Split(name, "/") {
+		if part == ".." {
+			return "", errors.New(`holds ".."; want one below the working directory`)
+		}
+		if len(part) > 255 {
+			return "", errors.New("has a part of more than 255 bytes")
+		}
+	}
+	if name = path.Clean(name); name == "." {
+		return "", errors.New("names the working directory itself")
+	}
+	return name, nil
+}
+
+// cleanTestPath also allows the verifier's private directory.
+func cleanTestPath(name string) (string, error) {
+	private, ok := strings.CutPrefix(name, testsPrefix)
+	if !ok {
+		cleaned, err := cleanPath(name)
+		if err != nil && strings.HasPrefix(name, "/") {
+			return "", fmt.Errorf("is absolute; want one below %s or relative to the working directory", testsPrefix)
+		}
+		return cleaned, err
+	}
+	cleaned, err := cleanPath(private)
+	return testsPrefix + cleaned, err
+}

@@ -1,0 +1,242 @@
+package datasets
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// member is one entry of a JSON object.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// members splits valid JSON text into the entries of an object, in their order. An entry that is null counts as
+// absent; one that is there twice is an error, as nobody can say which was meant. Errors read well after "the row is"
+// and after "verify:".
+func members(object json.RawMessage) ([]member, error) {
+	if kind := kindOf(object); kind != "an object" {
+		return nil, fmt.Errorf("%s, want an object", kind)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	if _, err := decoder.Token(); err != nil {
+		return nil, err
+	}
+	var list []member
+	seen := map[string]bool{}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := member{name: name.(string)}
+		if err := decoder.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		if seen[m.name] {
+			return nil, fmt.Errorf("an object with the key %q twice", m.name)
+		}
+		seen[m.name] = true
+		if !isNull(m.value) {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+// elements splits valid JSON text into the items of a list.
+func elements(list json.RawMessage) ([]json.RawMessage, error) {
+	if kind := kindOf(list); kind != "a list" {
+		return nil, fmt.Errorf("%s, want a list", kind)
+	}
+	var items []json.RawMessage
+	err := json.Unmarshal(list, &items)
+	return items, err
+}
+
+// structured looks through a string that holds a JSON object or list: columns of a table often do.
+func structured(value json.RawMessage) json.RawMessage {
+	text, ok := asString(value)
+	if !ok {
+		return value
+	}
+	inner := strings.TrimSpace(text)
+	if (strings.HasPrefix(inner, "{") || strings.HasPrefix(inner, "[")) && json.Valid([]byte(inner)) {
+		return json.RawMessage(inner)
+	}
+	return value
+}
+
+// kindOf names the kind of valid JSON text, for messages.
+func kindOf(value json.RawMessage) string {
+	value = bytes.TrimLeft(value, " \t\r\n")
+	if len(value) == 0 {
+		return "nothing"
+	}
+	switch value[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+func isNull(value json.RawMessage) bool { return kindOf(value) == "null" }
+
+func asString(value json.RawMessage) (string, bool) {
+	if kindOf(value) != "a string" {
+		return "", false
+	}
+	var text string
+	return text, json.Unmarshal(value, &text) == nil
+}
+
+// asText takes a string or a number, which is kept as it was written.
+func asText(value json.RawMessage) (string, error) {
+	if text, ok := asString(value); ok {
+		return text, nil
+	}
+	if kindOf(value) == "a number" {
+		return string(bytes.TrimSpace(value)), nil
+	}
+	return "", fmt.Errorf("%s, want a string", kindOf(value))
+}
+
+// asNumber takes a number, or a string that is one, as templates only make strings.
+func asNumber(value json.RawMessage) (float64, error) {
+	text, err := asText(value)
+	if err != nil {
+		return 0, fmt.Errorf("%s, want a number", kindOf(value))
+	}
+	number, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || math.IsNaN(number) || math.IsInf(number, 0) {
+		return 0, fmt.Errorf("%q, want a finite number", text)
+	}
+	return number, nil
+}
+
+// asCount takes a whole number above zero.
+func asCount(value json.RawMessage) (int, error) {
+	number, err := asNumber(value)
+	if err != nil {
+		return 0, err
+	}
+	if number != math.Trunc(number) || number < 1 || number > 1<<53 {
+		return 0, fmt.Errorf("%v, want a whole number above 0", number)
+	}
+	return int(number), nil
+}
+
+// asDuration takes seconds or Go's notation, above zero.
+func asDuration(value json.RawMessage) (time.Duration, error) {
+	if text, ok := asString(value); ok {
+		if duration, err := time.ParseDuration(strings.TrimSpace(text)); err == nil && duration > 0 {
+			return duration, nil
+		}
+	}
+	seconds, err := asNumber(value)
+	if err != nil || seconds <= 0 || seconds > math.MaxInt64/float64(time.Second)/2 || seconds < 1e-9 {
+		return 0, fmt.Errorf(`%s, want seconds above 0 or a duration such as "2m30s"`, bytes.TrimSpace(value))
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// asStrings takes a list of strings, or one string with commas. What is said twice counts once.
+func asStrings(value json.RawMessage) ([]string, error) {
+	value = structured(value)
+	var parts []string
+	if text, ok := asString(value); ok {
+		parts = strings.Split(text, ",")
+	} else {
+		items, err := elements(value)
+		if err != nil {
+			return nil, fmt.Errorf("%s, want a list of strings", kindOf(value))
+		}
+		for _, item := range items {
+			text, err := asText(item)
+			if err != nil {
+				return nil, fmt.Errorf("a list with %w", err)
+			}
+			parts = append(parts, text)
+		}
+	}
+	var list []string
+	for _, part := range parts {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			return nil, errors.New("a list with an empty string")
+		}
+		if !slices.Contains(list, part) {
+			list = append(list, part)
+		}
+	}
+	return list, nil
+}
+
+// decodeAny keeps numbers as they were written.
+func decodeAny(value json.RawMessage) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	var decoded any
+	err := decoder.Decode(&decoded)
+	return decoded, err
+}
+
+// withoutNulls drops the entries of objects that are null, at every depth.
+func withoutNulls(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			if inner == nil {
+				delete(value, name)
+				continue
+			}
+			value[name] = withoutNulls(inner)
+		}
+	case []any:
+		for i, inner := range value {
+			value[i] = withoutNulls(inner)
+		}
+	}
+	return value
+}
+
+// encode is json.Marshal without the escapes for HTML, so that code in texts stays readable and short.
+func encode(value any) (json.RawMessage, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+}
+
+// object puts members together: keys sorted at every depth, no white space, numbers untouched.
+func object(list []member, each func(any) any) (json.RawMessage, error) {
+	values := make(map[string]any, len(list))
+	for _, m := range list {
+		value, err := decodeAny(m.value)
+		if err != nil {
+			return nil, err
+		}
+		values[m.name] = each(value)
+	}
+	return encode(values)
+}
+
+func unchanged(value any) any { return value }

@@ -1,0 +1,199 @@
+package datasets
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxRow bounds one row; beyond it a dataset is broken rather than large.
+const maxRow = 64 << 20
+
+var jsonlSuffixes = []string{
+	".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst", ".json", ".json.gz", ".json.zst",
+}
+
+func looksLikeJSONL(head []byte) bool {
+	if bytes.HasPrefix(head, gzipMagic) || bytes.HasPrefix(head, zstdMagic) {
+		return true
+	}
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, byteOrder), " \t\r\n")
+	return len(head) > 0 && head[0] == '{'
+}
+
+// jsonlRows reads one JSON object per line. Blank lines are no rows; line numbers count them.
+func jsonlRows(path string) iter.Seq2[row, error] {
+	return func(yield func(row, error) bool) {
+		file, err := os.Open(path)
+		if err != nil {
+			yield(row{}, fmt.Errorf("read dataset: %w", err))
+			return
+		}
+		defer file.Close()
+		text, closeText, err := decompress(file)
+		if err != nil {
+			yield(row{}, fmt.Errorf("read dataset %s: %w", path, err))
+			return
+		}
+		defer closeText()
+		for line, err := range lines(text) {
+			if err != nil {
+				yield(row{}, fmt.Errorf("read dataset %s after line %d: %w", path, line.number, err))
+				return
+			}
+			r := line.row()
+			r.file = path
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// decompress goes by the content, whatever the file is called.
+func decompress(file io.Reader) (io.Reader, func(), error) {
+	buffered := bufio.NewReaderSize(file, 128<<10)
+	head, err := buffered.Peek(4)
+	if err != nil && err != io.EOF {
+		return nil, nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, gzipMagic):
+		reader, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, nil, compressionError("gzip", err)
+		}
+		return &compressed{"gzip", reader}, func() { reader.Close() }, nil
+	case bytes.HasPrefix(head, zstdMagic):
+		// One goroutine and the smallest buffers: a dataset is read slower than it is played.
+		reader, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, nil, compressionError("zstd", err)
+		}
+		return &compressed{"zstd", reader}, reader.Close, nil
+	}
+	return buffered, func() {}, nil
+}
+
+// compressed says in its errors which layer is broken, and how.
+type compressed struct {
+	name string
+	io.Reader
+}
+
+func (c *compressed) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = compressionError(c.name, err)
+	}
+	return n, err
+}
+
+func compressionError(name string, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
+		return fmt.Errorf("the %s data ends early: the file is cut off", name)
+	}
+	return fmt.Errorf("the %s data is damaged: %w", name, err)
+}
+
+// textLine is a line that is not blank. Its text is gone with the next one.
+type textLine struct {
+	number  int
+	text    []byte
+	tooLong bool
+}
+
+// lines splits a stream. A line that is too long is read to its end but not kept. With an error comes the number of
+// the last line that was whole.
+func lines(stream io.Reader) iter.Seq2[textLine, error] {
+	return func(yield func(textLine, error) bool) {
+		reader := bufio.NewReaderSize(stream, 64<<10)
+		var buffer []byte
+		for number := 1; ; number++ {
+			line := textLine{number: number}
+			buffer = buffer[:0]
+			for {
+				part, err := reader.ReadSlice('\n')
+				if line.tooLong = line.tooLong || len(buffer)+len(part) > maxRow+1; !line.tooLong {
+					buffer = append(buffer, part...)
+				}
+				if err == bufio.ErrBufferFull {
+					continue
+				}
+				if err != nil && err != io.EOF {
+					yield(textLine{number: number - 1}, err)
+					return
+				}
+				line.text = buffer
+				if number == 1 {
+					line.text = bytes.TrimPrefix(line.text, byteOrder)
+				}
+				line.text = bytes.TrimSpace(line.text)
+				if (len(line.text) > 0 || line.tooLong) && !yield(line, nil) {
+					return
+				}
+				if err == io.EOF {
+					return
+				}
+				break
+			}
+			if cap(buffer) > 1<<20 {
+				buffer = nil // one giant must not occupy its memory for the rest of the file
+			}
+		}
+	}
+}
+
+// row checks that the line is one JSON object and copies it.
+func (l textLine) row() row {
+	r := row{line: l.number}
+	if l.tooLong {
+		r.broken = fmt.Sprintf("the row is longer than %d MiB", maxRow>>20)
+		return r
+	}
+	r.object, r.broken = parseObject(l.text)
+	return r
+}
+
+// parseObject returns the object, or the reason why text is none.
+func parseObject(text []byte) (json.RawMessage, string) {
+	if at := invalidUTF8(text); at >= 0 {
+		return nil, fmt.Sprintf("invalid UTF-8 at byte %d of the row", at+1)
+	}
+	var object json.RawMessage
+	if bytes.HasPrefix(text, []byte("[")) {
+		return nil, "the row is a list; want one JSON object per line, not a file that is one array"
+	}
+	if err := json.Unmarshal(text, &object); err != nil {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return nil, fmt.Sprintf("invalid JSON at byte %d of the row: %v", syntax.Offset, err)
+		}
+		return nil, fmt.Sprintf("invalid JSON: %v", err)
+	}
+	if kind := kindOf(object); kind != "an object" {
+		return nil, fmt.Sprintf(`the row is %s; want one JSON object per line, such as {"prompt": "..."}`, kind)
+	}
+	return object, ""
+}
+
+func invalidUTF8(text []byte) int {
+	if utf8.Valid(text) {
+		return -1
+	}
+	for at := 0; ; {
+		r, size := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+}

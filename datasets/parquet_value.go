@@ -1,0 +1,194 @@
+package datasets
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
+	pqformat "github.com/parquet-go/parquet-go/format"
+)
+
+// scalarEncoder writes one value that is not null as JSON.
+type scalarEncoder func(parquet.Value) (json.RawMessage, error)
+
+// encoderOf chooses by the logical type, which also stands for the older converted types. What JSON has no form for
+// becomes text: dates 2006-01-02, instants RFC 3339 in UTC, decimals plain numbers, bytes that are not UTF-8
+// {"base64": ...}, numbers that are not finite "NaN" and "Infinity".
+func encoderOf(kind parquet.Type) scalarEncoder {
+	if logical := kind.LogicalType(); logical != nil {
+		switch logical := logical.Value.(type) {
+		case *pqformat.StringType, *pqformat.EnumType:
+			return encodeString
+		case *pqformat.JsonType:
+			return encodeJSONColumn
+		case *pqformat.DecimalType:
+			return func(v parquet.Value) (json.RawMessage, error) { return encodeDecimal(v, int(logical.Scale)) }
+		case *pqformat.DateType:
+			return func(v parquet.Value) (json.RawMessage, error) {
+				return encode(time.Unix(int64(v.Int32())*86400, 0).UTC().Format(time.DateOnly))
+			}
+		case *pqformat.TimeType:
+			unit := unitOf(logical.Unit)
+			return func(v parquet.Value) (json.RawMessage, error) {
+				return encode(time.Unix(0, 0).UTC().Add(time.Duration(integer(v)) * unit).Format("15:04:05.999999999"))
+			}
+		case *pqformat.TimestampType:
+			unit := unitOf(logical.Unit)
+			return func(v parquet.Value) (json.RawMessage, error) { return encodeInstant(integer(v), unit) }
+		case *pqformat.IntType:
+			if !logical.IsSigned {
+				return encodeUnsigned
+			}
+		case *pqformat.UUIDType:
+			return encodeUUID
+		}
+	}
+	return encodePhysical
+}
+
+func encodePhysical(v parquet.Value) (json.RawMessage, error) {
+	switch v.Kind() {
+	case parquet.Boolean:
+		return encode(v.Boolean())
+	case parquet.Int32, parquet.Int64:
+		return strconv.AppendInt(nil, integer(v), 10), nil
+	case parquet.Int96:
+		return encodeInt96(v.Int96())
+	case parquet.Float:
+		return encodeFloat(float64(v.Float()), 32)
+	case parquet.Double:
+		return encodeFloat(v.Double(), 64)
+	}
+	// Bytes without a logical type are text more often than not: older writers do not say.
+	if raw := v.ByteArray(); utf8.Valid(raw) {
+		return encode(string(raw))
+	}
+	return encode(map[string][]byte{"base64": v.ByteArray()})
+}
+
+func encodeString(v parquet.Value) (json.RawMessage, error) {
+	if at := invalidUTF8(v.ByteArray()); at >= 0 {
+		return nil, fmt.Errorf("invalid UTF-8 at byte %d", at+1)
+	}
+	return encode(string(v.ByteArray()))
+}
+
+// encodeJSONColumn takes the JSON itself; what is not JSON stays text.
+func encodeJSONColumn(v parquet.Value) (json.RawMessage, error) {
+	raw := v.ByteArray()
+	if !utf8.Valid(raw) || !json.Valid(raw) {
+		return encodeString(v)
+	}
+	return bytes.Clone(raw), nil
+}
+
+// encodeDecimal keeps every digit.
+func encodeDecimal(v parquet.Value, scale int) (json.RawMessage, error) {
+	unscaled := new(big.Int)
+	if kind := v.Kind(); kind == parquet.Int32 || kind == parquet.Int64 {
+		unscaled.SetInt64(integer(v))
+	} else {
+		raw := v.ByteArray() // two's complement, big-endian
+		unscaled.SetBytes(raw)
+		if len(raw) > 0 && raw[0]&0x80 != 0 {
+			unscaled.Sub(unscaled, new(big.Int).Lsh(big.NewInt(1), uint(len(raw)*8)))
+		}
+	}
+	if scale < 0 || scale > 1000 {
+		return nil, fmt.Errorf("a decimal with scale %d", scale)
+	}
+	digits := new(big.Int).Abs(unscaled).String()
+	if scale > 0 {
+		digits = strings.Repeat("0", max(0, scale+1-len(digits))) + digits
+		digits = digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+	}
+	if unscaled.Sign() < 0 {
+		digits = "-" + digits
+	}
+	return json.RawMessage(digits), nil
+}
+
+func encodeUnsigned(v parquet.Value) (json.RawMessage, error) {
+	if v.Kind() == parquet.Int32 {
+		return strconv.AppendUint(nil, uint64(v.Uint32()), 10), nil
+	}
+	return strconv.AppendUint(nil, v.Uint64(), 10), nil
+}
+
+func encodeFloat(number float64, bits int) (json.RawMessage, error) {
+	switch {
+	case math.IsNaN(number):
+		return encode("NaN")
+	case math.IsInf(number, 1):
+		return encode("Infinity")
+	case math.IsInf(number, -1):
+		return encode("-Infinity")
+	case bits == 32:
+		return encode(float32(number)) // the shortest decimal that is this float32
+	}
+	return encode(number)
+}
+
+func encodeUUID(v parquet.Value) (json.RawMessage, error) {
+	raw := v.ByteArray()
+	if len(raw) != 16 {
+		return nil, fmt.Errorf("a UUID of %d bytes", len(raw))
+	}
+	text := hex.EncodeToString(raw)
+	return encode(strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-"))
+}
+
+func encodeInstant(count int64, unit time.Duration) (json.RawMessage, error) {
+	perSecond := int64(time.Second / unit)
+	seconds, rest := count/perSecond, count%perSecond
+	if rest < 0 {
+		seconds, rest = seconds-1, rest+perSecond
+	}
+	instant := time.Unix(seconds, rest*int64(unit)).UTC()
+	if year := instant.Year(); year < 0 || year > 9999 {
+		return nil, fmt.Errorf("a timestamp in the year %d", year)
+	}
+	return encode(instant.Format(time.RFC3339Nano))
+}
+
+// encodeInt96 reads the timestamps of old Spark and Impala: nanoseconds of a day, and the Julian day.
+func encodeInt96(v deprecated.Int96) (json.RawMessage, error) {
+	const julianDayOf1970 = 2440588
+	var raw [8]byte
+	binary.LittleEndian.PutUint32(raw[:4], v[0])
+	binary.LittleEndian.PutUint32(raw[4:], v[1])
+	days := int64(v[2]) - julianDayOf1970
+	nanoseconds := int64(binary.LittleEndian.Uint64(raw[:]))
+	instant := time.Unix(days*86400, nanoseconds).UTC()
+	if year := instant.Year(); year < 0 || year > 9999 {
+		return nil, fmt.Errorf("a timestamp in the year %d", year)
+	}
+	return encode(instant.Format(time.RFC3339Nano))
+}
+
+func integer(v parquet.Value) int64 {
+	if v.Kind() == parquet.Int32 {
+		return int64(v.Int32())
+	}
+	return v.Int64()
+}
+
+func unitOf(unit pqformat.TimeUnit) time.Duration {
+	switch unit.Value.(type) {
+	case *pqformat.MilliSeconds:
+		return time.Millisecond
+	case *pqformat.MicroSeconds:
+		return time.Microsecond
+	}
+	return time.Nanosecond
+}

@@ -1,0 +1,138 @@
+package datasets
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strconv"
+
+	"trajgen/pipeline/episode"
+)
+
+// row is what a format reads: a JSON object with the place it came from, or the reason why there is none.
+type row struct {
+	file   string
+	line   int
+	unit   string // what line counts; "" is lines
+	object json.RawMessage
+	broken string // reason; object is not set then
+}
+
+// source plays the rows of any format through the mapping and the row decoder.
+type source struct {
+	name    string
+	rows    func() iter.Seq2[row, error]
+	digest  func(context.Context) (string, error)
+	options Options
+}
+
+func (s *source) Digest(ctx context.Context) (string, error) { return s.digest(ctx) }
+
+func (s *source) Tasks(ctx context.Context) iter.Seq2[*episode.Task, error] {
+	return func(yield func(*episode.Task, error) bool) {
+		ids := idSet{}
+		position, tasks := 0, 0
+		for r, err := range s.rows() {
+			if err == nil && ctx.Err() != nil {
+				err = fmt.Errorf("read dataset %s: %w", s.name, context.Cause(ctx))
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			task, wrong := s.task(r)
+			if len(wrong) > 0 {
+				bad := &RowError{File: r.file, Line: r.line, Row: position, Reason: wrong.String(), unit: r.unit}
+				if !s.options.SkipBadRows {
+					yield(nil, bad)
+					return
+				}
+				if s.options.OnSkip != nil {
+					s.options.OnSkip(bad)
+				}
+				position++
+				continue
+			}
+			task.ID, task.Row = ids.take(task.ID), position
+			position++
+			tasks++
+			if !yield(task, nil) || tasks == s.options.MaxTasks {
+				return
+			}
+		}
+		switch {
+		case position == 0:
+			yield(nil, fmt.Errorf("dataset %s has no rows", s.name))
+		case tasks == 0:
+			yield(nil, fmt.Errorf("dataset %s has no usable rows: all %d are broken", s.name, position))
+		}
+	}
+}
+
+// task turns one row into a task, or says what is wrong with it.
+func (s *source) task(r row) (*episode.Task, problems) {
+	if r.broken != "" {
+		return nil, problems{r.broken}
+	}
+	fields, err := members(r.object)
+	if err != nil {
+		return nil, problems{"the row is " + err.Error()}
+	}
+	if s.options.Map == nil {
+		return decodeTask(fields, nil)
+	}
+	fields, metadata, wrong := s.options.Map.apply(fields)
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	return decodeTask(fields, metadata)
+}
+
+// idSet makes ids unique. It keeps 64 bits of a hash for each id, with the ordinal to try next: 16 bytes of payload
+// whatever the ids are. Should two ids ever share a hash, the second gets a needless "#2" and is still unique, on
+// every machine the same.
+type idSet map[uint64]uint32
+
+func (s idSet) take(id string) string {
+	candidate := id
+	for {
+		sum := sha256.Sum256([]byte(candidate))
+		key := binary.LittleEndian.Uint64(sum[:8])
+		if _, taken := s[key]; !taken {
+			s[key] = 2
+			return candidate
+		}
+		// The ordinal is kept with the first of the duplicates, so that a million of them take a million steps.
+		first := sha256.Sum256([]byte(id))
+		counter := binary.LittleEndian.Uint64(first[:8])
+		candidate = id + "#" + strconv.FormatUint(uint64(s[counter]), 10)
+		s[counter]++
+	}
+}
+
+func fileDigest(ctx context.Context, path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("digest dataset: %w", err)
+	}
+	defer file.Close()
+	sum := sha256.New()
+	for {
+		_, err := io.CopyN(sum, file, 8<<20)
+		if err == io.EOF {
+			return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+		}
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return "", fmt.Errorf("digest dataset %s: %w", path, err)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package datasets
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"trajgen/pipeline/episode"
+)
+
+const checkKeys = "command, exact, name, number, regex, reward, tests, timeout, tolerance, weight"
+
+// verify takes one check or a list of them.
+func (d *decoder) verify(field string, value json.RawMessage) {
+	value = structured(value)
+	if kindOf(value) != "a list" {
+		d.task.Verify = []episode.Check{d.verifier(field, value)}
+		return
+	}
+	items, err := elements(value)
+	if err != nil || len(items) == 0 {
+		d.wrong.addf("%s: an empty list; leave the field out for a task without a verifier", field)
+		return
+	}
+	names := map[string]bool{}
+	for i, item := range items {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		check := d.verifier(at, item)
+		if names[check.Name] && check.Name != "" {
+			d.wrong.addf("%s: the name %q is taken by an earlier check", at, check.Name)
+		}
+		names[check.Name] = true
+		d.task.Verify = append(d.task.Verify, check)
+	}
+}
+
+func (d *decoder) verifier(at string, value json.RawMessage) episode.Check {
+	entries, err := members(structured(value))
+	if err != nil {
+		d.wrong.addf(`%s: %v such as {"command": "..."} or {"exact": "..."}`, at, err)
+		return episode.Check{}
+	}
+	var check episode.Check
+	given := map[string]bool{}
+	for _, entry := range entries {
+		given[entry.name] = true
+		if err := d.checkEntry(&check, at, entry); err != nil {
+			d.wrong.addf("%s.%s: %v", at, entry.name, err)
+		}
+	}
+	d.checkTogether(at, given)
+	return check
+}
+
+func (d *decoder) checkEntry(check *episode.Check, at string, entry member) (err error) {
+	switch entry.name {
+	case "name":
+		check.Name, _ = d.text(at+".name", entry.value)
+	case "command":
+		var ok bool
+		if check.Command, ok = d.text(at+".command", entry.value); ok && strings.TrimSpace(check.Command) == "" {
+			err = fmt.Errorf("it is empty, and would let everything pass")
+		}
+	case "tests":
+		check.Tests = d.fileMap(at+".tests", entry.value, cleanTestPath)
+	case "reward":
+		check.Reward, _ = asString(entry.value)
+		if check.Reward != "exit" && check.Reward != "stdout" {
+			err = fmt.Errorf("%s, want exit (status 0 is 1) or stdout (the last line is a number)", entry.value)
+		}
+	case "exact":
+		var answer string
+		if answer, err = asText(entry.value); err == nil && strings.TrimSpace(answer) == "" {
+			err = fmt.Errorf("it is empty, and would let silence pass")
+		}
+		check.Exact = &answer
+	case "number":
+		var number float64
+		number, err = asNumber(entry.value)
+		check.Number = &number
+	case "regex":
+		check.Regex, err = expression(entry.value)
+	case "weight":
+		check.Weight, err = asNumber(entry.value)
+		if err == nil && check.Weight <= 0 {
+			err = fmt.Errorf("%v, want a number above 0", check.Weight)
+		}
+	case "tolerance":
+		check.Tolerance, err = asNumber(entry.value)
+		if err == nil && check.Tolerance < 0 {
+			err = fmt.Errorf("%v, want 0 or more", check.Tolerance)
+		}
+	case "timeout":
+		check.Timeout, err = asDuration(entry.value)
+	case "judge":
+		err = fmt.Errorf("judging by a model is not offered yet; use command, exact, number or regex")
+	default:
+		err = fmt.Errorf("unknown key (have %s)", checkKeys)
+	}
+	return err
+}
+
+func expression(value json.RawMessage) (string, error) {
+	text, ok := asString(value)
+	if !ok || text == "" {
+		return "", fmt.Errorf("%s, want a regular expression (RE2)", value)
+	}
+	_, err := regexp.Compile(text)
+	return text, err
+}
+
+// checkTogether holds that a check is of one kind, and that what belongs to another kind is not there to be ignored.
+func (d *decoder) checkTogether(at string, given map[string]bool) {
+	var kinds []string
+	for _, kind := range []string{"command", "exact", "judge", "number", "regex"} {
+		if given[kind] {
+			kinds = append(kinds, kind)
+		}
+	}
+	switch {
+	case len(kinds) > 1:
+		d.wrong.addf("%s: %s are both there, want one of them (a list of checks takes several)", at, strings.Join(kinds, " and "))
+	case len(kinds) == 0 && given["tests"]:
+		d.wrong.addf("%s: tests needs a command that runs them", at)
+	case len(kinds) == 0:
+		d.wrong.addf("%s: it checks nothing, want one of command, exact, number, regex", at)
+	}
+	needs := []struct{ key, kind string }{{"tests", "command"}, {"reward", "command"}, {"timeout", "command"}, {"tolerance", "number"}}
+	for _, need := range needs {
+		if given[need.key] && len(kinds) > 0 && !slices.Contains(kinds, need.kind) {
+			d.wrong.addf("%s: %s only goes with %s", at, need.key, need.kind)
+		}
+	}
+}
