@@ -1,0 +1,237 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	maxReply = 64 << 20 // bytes of a reply on the wire; a server that sends more is broken
+	maxError = 1 << 20  // bytes of an error's body
+	maxDrain = 64 << 10 // bytes read on Close so that the connection can be used again
+	// drainTime bounds that reading: a server may keep the body open after its last event.
+	drainTime = 100 * time.Millisecond
+)
+
+// exchange is the record of one try. It travels in the request's context from Client.try to doer.Do, where the real
+// body goes out and the raw reply comes in: go-openai can neither send nor keep everything that we need.
+type exchange struct {
+	fields          map[string]json.RawMessage // merged into the body; a null takes the field out
+	episode, task   string
+	stream          bool
+	idle            time.Duration
+	cancel          context.CancelCauseFunc
+	messages, tools json.RawMessage
+
+	// Set by the doer.
+	status int
+	header http.Header
+	raw    bytes.Buffer // the body of anything but a stream
+	reply  *assembler   // of a stream
+	broken error        // reading the body ended with this
+}
+
+type exchangeKey struct{}
+
+// doer is the HTTP client that go-openai calls.
+type doer struct {
+	cfg  Config
+	http *http.Client
+}
+
+func newDoer(cfg Config) *doer {
+	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}
+	return &doer{cfg: cfg, http: &http.Client{
+		Transport: &http.Transport{
+			Proxy:                 cfg.Proxy,
+			DialContext:           dialer.DialContext,
+			ForceAttemptHTTP2:     true,
+			TLSHandshakeTimeout:   15 * time.Second,
+			ExpectContinueTimeout: time.Second,
+			IdleConnTimeout:       90 * time.Second,
+			// The default of two makes every busy run dial for nearly each request.
+			MaxIdleConns:        0,
+			MaxIdleConnsPerHost: cfg.Concurrency,
+			DisableCompression:  true, // replies are small, and a compressed stream comes late
+		},
+		// A redirected POST would arrive as a GET without its body.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Do sends what the exchange says and records what comes back.
+func (d *doer) Do(req *http.Request) (*http.Response, error) {
+	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return nil, errors.New("model request without an exchange") // a bug of ours
+	}
+	if err := d.prepare(req, x); err != nil {
+		return nil, err
+	}
+	silence := time.AfterFunc(x.idle, func() { x.cancel(errIdle) })
+	if !x.stream {
+		silence.Stop() // its headers come with the whole reply; the timeout watches over it
+	}
+	resp, err := d.http.Do(req)
+	if err != nil {
+		silence.Stop()
+		return nil, err
+	}
+	silence.Reset(x.idle)
+	x.status, x.header = resp.StatusCode, resp.Header
+	body := &watched{ReadCloser: resp.Body, x: x, silence: silence}
+	good := resp.StatusCode/100 == 2
+	if x.stream && good {
+		x.reply = &assembler{}
+		resp.Body = body
+		return resp, nil
+	}
+	defer body.Close()
+	limit := int64(maxReply)
+	if !good {
+		limit = maxError
+	}
+	if _, err := io.Copy(&x.raw, io.LimitReader(body, limit)); err != nil && good {
+		return nil, x.broken // of an error's body the part that came will do
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(x.raw.Bytes()))
+	return resp, nil
+}
+
+// prepare puts the real body and headers into the request.
+func (d *doer) prepare(req *http.Request, x *exchange) error {
+	for name, value := range d.cfg.Headers {
+		req.Header.Set(name, value)
+	}
+	if d.cfg.TraceHeaders {
+		if x.episode != "" {
+			req.Header.Set("X-Trajgen-Episode", url.PathEscape(x.episode))
+		}
+		if x.task != "" {
+			req.Header.Set("X-Trajgen-Task", url.PathEscape(x.task))
+		}
+	}
+	if req.Body == nil {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	err := json.NewDecoder(req.Body).Decode(&fields)
+	req.Body.Close()
+	if err != nil {
+		return fmt.Errorf("read request body: %w", err)
+	}
+	maps.Copy(fields, x.fields)
+	body := assemble(fields, x.messages, x.tools)
+	req.ContentLength = int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body, _ = req.GetBody()
+	return nil
+}
+
+// assemble writes the body by hand, because json.Marshal would rewrite the tools' bytes.
+func assemble(fields map[string]json.RawMessage, messages, tools json.RawMessage) []byte {
+	delete(fields, "messages")
+	delete(fields, "tools")
+	b := make([]byte, 0, len(messages)+len(tools)+512)
+	b = append(b, '{')
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if value := fields[name]; string(value) != "null" {
+			key, _ := json.Marshal(name)
+			b = append(append(b, key...), ':')
+			b = append(b, value...)
+			b = append(b, ',')
+		}
+	}
+	b = append(b, `"messages":`...)
+	b = append(b, messages...)
+	if len(tools) > 0 {
+		b = append(b, `,"tools":`...)
+		b = append(b, tools...)
+	}
+	return append(b, '}')
+}
+
+// watched is a body whose every read is a sign of life, and which can be closed without losing the connection.
+type watched struct {
+	io.ReadCloser
+	x       *exchange
+	silence *time.Timer
+	read    int64
+	end     error
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if n > 0 {
+		w.silence.Reset(w.x.idle)
+		if w.x.reply != nil {
+			w.x.reply.Write(p[:n])
+		}
+	}
+	if w.read += int64(n); w.read > maxReply && err == nil {
+		err = &refusal{ClassMalformed, fmt.Sprintf("the reply is longer than %d MiB", maxReply>>20)}
+	}
+	if w.end = err; err != nil && err != io.EOF {
+		w.x.broken = fmt.Errorf("read reply: %w", err)
+	}
+	return n, err
+}
+
+// Close reads a finished stream to its end first, since a connection with unread bytes is thrown away.
+func (w *watched) Close() error {
+	w.silence.Stop()
+	if w.end == nil && w.x.reply != nil && w.x.reply.done {
+		timer := time.AfterFunc(drainTime, func() { w.x.cancel(nil) })
+		io.CopyN(io.Discard, w.ReadCloser, maxDrain)
+		timer.Stop()
+	}
+	return w.ReadCloser.Close()
+}
+
+// retryAfter reads how long the server wants to be left alone.
+func (c *Client) retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		return seconds(ms / 1000)
+	}
+	text := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(text, 64); err == nil {
+		return seconds(s)
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	// The server's own clock, where it tells: ours may be minutes off.
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = c.cfg.Now()
+	}
+	return max(at.Sub(now), 0)
+}
+
+// apart adds up to a tenth, so that those who were told the same moment do not all come at it.
+func apart(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Int64N(int64(d)/10+1))
+}
+
+// requestID is the name under which the server's owner can find this exchange.
+func requestID(h http.Header) string {
+	for _, name := range []string{"X-Request-Id", "Request-Id", "X-Amzn-Requestid", "Apim-Request-Id"} {
+		if id := h.Get(name); id != "" {
+			return id
+		}
+	}
+	return ""
+}

@@ -1,0 +1,130 @@
+package model
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// text reads a JSON string; anything else is no text.
+func text(raw json.RawMessage) string {
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// argumentText is what the model wrote. An object instead of a text is kept as the bytes that came.
+func argumentText(raw json.RawMessage) string {
+	if !present(raw) {
+		return ""
+	}
+	if raw[0] == '"' {
+		return text(raw)
+	}
+	return string(raw)
+}
+
+// contentText reads a content that is a text or a list of parts; Mistral puts its thinking among the parts.
+func contentText(raw json.RawMessage) (content, thinking string) {
+	if len(raw) == 0 || raw[0] != '[' {
+		return text(raw), ""
+	}
+	var parts []struct {
+		Type     string          `json:"type"`
+		Text     json.RawMessage `json:"text"`
+		Thinking json.RawMessage `json:"thinking"`
+	}
+	if json.Unmarshal(raw, &parts) != nil {
+		return "", ""
+	}
+	var c, t strings.Builder
+	for _, part := range parts {
+		c.WriteString(text(part.Text))
+		inner, _ := contentText(part.Thinking)
+		t.WriteString(inner)
+	}
+	return c.String(), t.String()
+}
+
+// detailsText joins the readable parts of OpenRouter's reasoning_details; the encrypted ones say nothing.
+func detailsText(raw json.RawMessage) string {
+	var details []struct {
+		Text    string `json:"text"`
+		Summary string `json:"summary"`
+	}
+	if !present(raw) || json.Unmarshal(raw, &details) != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, detail := range details {
+		b.WriteString(detail.Text + detail.Summary)
+	}
+	return b.String()
+}
+
+// problem is an error body of any known shape.
+type problem struct {
+	Message string
+	Type    string
+	Code    string
+}
+
+// status is the HTTP status that the code stands for, or 0.
+func (p problem) status() int {
+	n, err := strconv.Atoi(p.Code)
+	if err != nil || n < 400 || n > 599 {
+		return 0
+	}
+	return n
+}
+
+// parseProblem reads {"error":{...}}, {"error":"..."}, {"message":...}, {"detail":...}, a list of one of these, or
+// takes the start of a body that is not JSON.
+func parseProblem(body []byte) problem {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 { // Google
+		body = list[0]
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil {
+		s := strings.TrimSpace(string(body))
+		if s == "" {
+			return problem{}
+		}
+		return problem{Message: "answer is not JSON: " + excerpt(body)}
+	}
+	if inner, ok := fields["error"]; ok && present(inner) {
+		if inner[0] == '{' {
+			fields = nil
+			json.Unmarshal(inner, &fields)
+		} else if s := text(inner); s != "" && fields["message"] == nil {
+			return problem{Message: s}
+		}
+	}
+	p := problem{Type: text(fields["type"]), Code: scalar(fields["code"])}
+	for _, name := range []string{"message", "detail", "msg", "title"} {
+		if raw := fields[name]; p.Message == "" && present(raw) {
+			p.Message = scalar(raw)
+			if p.Message == "" {
+				p.Message = string(raw) // FastAPI's detail is a list
+			}
+		}
+	}
+	if p.Message == "" {
+		p.Message = excerpt(body)
+	}
+	return p
+}
+
+// scalar is a string without its quotes, or a number as it was written.
+func scalar(raw json.RawMessage) string {
+	if len(raw) == 0 || raw[0] == '[' || raw[0] == '{' || string(raw) == "null" {
+		return ""
+	}
+	if raw[0] == '"' {
+		return text(raw)
+	}
+	return string(raw)
+}

@@ -1,0 +1,141 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"trajgen/pipeline/episode"
+)
+
+// probeTimeout bounds the listing of models, which every server answers at once.
+const probeTimeout = 30 * time.Second
+
+// Probe finds out before a run whether the endpoint is there, takes the key and has the model. It costs nothing when
+// the server lists the model, and one token otherwise. Every error is an *Error whose message says what to do.
+func (c *Client) Probe(ctx context.Context) error {
+	names, failed := c.list(ctx)
+	if failed != nil {
+		switch failed.Class {
+		case ClassConnection, ClassTimeout:
+			failed.Message = fmt.Sprintf("cannot reach %s: %s: is the server running, and is the base URL right?",
+				c.cfg.BaseURL, rootText(failed))
+			return failed
+		case ClassAuth, ClassQuota:
+			return c.advise(failed, nil)
+		case ClassCancelled:
+			return failed
+		}
+	}
+	if slices.Contains(names, c.cfg.Name) {
+		return nil
+	}
+	// Not listed means little: aliases, gateways with hundreds of models, servers without a list.
+	_, err := c.Complete(ctx, Request{
+		Messages: []episode.Message{{Role: "user", Content: "Say yes."}}, MaxTokens: 1,
+	})
+	if err == nil {
+		return nil
+	}
+	failed, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	// Reasoning models refuse to think within one token; that they refuse shows that they are there.
+	if failed.Class == ClassBadRequest && strings.Contains(failed.Message, "max_tokens") {
+		return nil
+	}
+	return c.advise(failed, names)
+}
+
+// advise adds what to do to an error's message.
+func (c *Client) advise(e *Error, names []string) *Error {
+	switch e.Class {
+	case ClassAuth:
+		what := "the server wants another API key"
+		if c.cfg.APIKey == "" {
+			what = "the server wants an API key and none is set"
+		}
+		e.Message = fmt.Sprintf("%s at %s: %s (is the right environment variable named as its source?)",
+			what, c.cfg.BaseURL, e.Message)
+	case ClassQuota:
+		e.Message = fmt.Sprintf("the account at %s has no credit left: %s", c.cfg.BaseURL, e.Message)
+	case ClassModelNotFound:
+		e.Message = fmt.Sprintf("the server at %s does not serve model %q: %s", c.cfg.BaseURL, c.cfg.Name, e.Message)
+		if has := c.nearest(names); has != "" {
+			e.Message += "; it has " + has
+		} else {
+			e.Message += "; it lists no models: is the base URL right? (most end in /v1)"
+		}
+	default:
+		e.Message = fmt.Sprintf("a first request to %s for model %q: %s", c.cfg.BaseURL, c.cfg.Name, e.Message)
+	}
+	return e
+}
+
+// list asks for the models. The body is read here: servers fill the library's type with surprising types.
+func (c *Client) list(ctx context.Context) ([]string, *Error) {
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	deadline := time.AfterFunc(min(c.cfg.Timeout, probeTimeout), func() { cancel(errTimeout) })
+	defer deadline.Stop()
+	x := &exchange{cancel: cancel, idle: c.cfg.IdleTimeout}
+	_, err := c.api.ListModels(context.WithValue(within, exchangeKey{}, x))
+	if x.status/100 != 2 || within.Err() != nil {
+		return nil, c.failure(ctx, within, x, err)
+	}
+	var models struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	json.Unmarshal(x.raw.Bytes(), &models) // what cannot be read is not listed
+	var names []string
+	for _, m := range models.Data {
+		if m.ID != "" {
+			names = append(names, c.redact.Replace(m.ID))
+		}
+	}
+	return names, nil
+}
+
+// nearest shows at most ten names, those first that share the most words with the one that was asked for.
+func (c *Client) nearest(names []string) string {
+	const shown = 10
+	words := func(s string) []string {
+		return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	}
+	wanted := words(c.cfg.Name)
+	shared := func(name string) (n int) {
+		for _, word := range words(name) {
+			if slices.Contains(wanted, word) {
+				n++
+			}
+		}
+		return n
+	}
+	names = slices.Clone(names)
+	slices.SortStableFunc(names, func(a, b string) int { return shared(b) - shared(a) })
+	if len(names) <= shown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+}
+
+// rootText is the innermost text of a network error: "connection refused" without the dialing around it.
+func rootText(e *Error) string {
+	var err error = e.cause
+	for err != nil {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return oneLine(err.Error())
+		}
+		err = inner
+	}
+	return e.Message
+}

@@ -1,0 +1,293 @@
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"trajgen/pipeline/episode"
+)
+
+// The wire shapes, read from the raw bytes. Where servers differ the field stays raw and is read with patience: the
+// library's own types drop vendor fields, and one field of an unexpected type would cost the whole reply.
+
+type wireReply struct {
+	ID      json.RawMessage `json:"id"`
+	Object  json.RawMessage `json:"object"`
+	Model   json.RawMessage `json:"model"`
+	Choices []wireChoice    `json:"choices"`
+	Usage   json.RawMessage `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+type wireChoice struct {
+	Index        int             `json:"index"`
+	Message      *wireDelta      `json:"message"` // of a plain reply
+	Delta        *wireDelta      `json:"delta"`   // of a stream
+	FinishReason json.RawMessage `json:"finish_reason"`
+	Error        json.RawMessage `json:"error"` // OpenRouter, when the provider behind it died
+}
+
+type wireDelta struct {
+	Content          json.RawMessage `json:"content"` // text, null, or a list of parts
+	Refusal          json.RawMessage `json:"refusal"`
+	ReasoningContent json.RawMessage `json:"reasoning_content"` // DeepSeek, older vLLM, SGLang
+	Reasoning        json.RawMessage `json:"reasoning"`         // OpenRouter, newer vLLM, Ollama
+	ReasoningDetails json.RawMessage `json:"reasoning_details"` // OpenRouter, beside reasoning or alone
+	ToolCalls        []wireCall      `json:"tool_calls"`
+}
+
+type wireCall struct {
+	Index    *int            `json:"index"`
+	ID       json.RawMessage `json:"id"`
+	Function struct {
+		Name      json.RawMessage `json:"name"`
+		Arguments json.RawMessage `json:"arguments"` // text; from some servers the object itself
+	} `json:"function"`
+}
+
+type wireUsage struct {
+	Prompt         *float64 `json:"prompt_tokens"`
+	Completion     *float64 `json:"completion_tokens"`
+	PromptCacheHit float64  `json:"prompt_cache_hit_tokens"` // DeepSeek
+	PromptDetails  struct {
+		Cached float64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetail struct {
+		Reasoning float64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// refusal is a reply that came with status 200 and is none.
+type refusal struct{ class, message string }
+
+func (r *refusal) Error() string { return r.message }
+
+// draft is a reply while its parts arrive. A plain reply is a single part, so both ways give equal messages.
+type draft struct {
+	id, model  string
+	usage      episode.Usage
+	finish     string
+	choices    bool
+	content    strings.Builder
+	refused    strings.Builder
+	reasonings [3]strings.Builder // by field; servers that send two say the same in both
+	calls      []*draftCall
+	lastCall   int // where a fragment without index belongs
+	err        *refusal
+}
+
+type draftCall struct {
+	index    int
+	id, name string
+	args     strings.Builder
+}
+
+// add takes one JSON document: a plain reply or a chunk of a stream.
+func (d *draft) add(data []byte) {
+	if d.err != nil {
+		return
+	}
+	var reply wireReply
+	if err := json.Unmarshal(data, &reply); err != nil {
+		d.err = &refusal{ClassMalformed, fmt.Sprintf("the reply is not a chat completion (%v): %s", err, excerpt(data))}
+		return
+	}
+	if present(reply.Error) || text(reply.Object) == "error" {
+		d.fail(data)
+		return
+	}
+	if d.id == "" {
+		d.id = text(reply.ID)
+	}
+	if name := text(reply.Model); name != "" {
+		d.model = name
+	}
+	if u, ok := readUsage(reply.Usage); ok {
+		d.usage = u // the last one: servers that count along send it with each chunk
+	}
+	for _, choice := range reply.Choices {
+		if choice.Index != 0 {
+			continue // we ask for one
+		}
+		d.choices = true
+		if present(choice.Error) {
+			d.fail(choice.Error)
+			return
+		}
+		if choice.Delta != nil {
+			d.addPart(choice.Delta, false)
+		} else if choice.Message != nil {
+			d.addPart(choice.Message, true)
+		}
+		if reason := text(choice.FinishReason); reason != "" {
+			d.finish = reason
+		}
+	}
+}
+
+// fail takes the error that a body with status 200 carries.
+func (d *draft) fail(data []byte) {
+	class, message := classify(200, parseProblem(data))
+	d.err = &refusal{class, message}
+}
+
+func (d *draft) addPart(part *wireDelta, whole bool) {
+	content, thinking := contentText(part.Content)
+	d.content.WriteString(content)
+	d.refused.WriteString(text(part.Refusal))
+	d.reasonings[0].WriteString(text(part.ReasoningContent) + thinking)
+	d.reasonings[1].WriteString(text(part.Reasoning))
+	d.reasonings[2].WriteString(detailsText(part.ReasoningDetails))
+	for i := range part.ToolCalls {
+		d.addCall(&part.ToolCalls[i], whole)
+	}
+}
+
+// addCall puts a call, or a fragment of one, where it belongs. In a whole message every entry is a call of its own,
+// whatever its id.
+func (d *draft) addCall(part *wireCall, whole bool) {
+	id, name := text(part.ID), text(part.Function.Name)
+	at := -1
+	switch {
+	case whole:
+	case part.Index != nil:
+		// The last with that index: some servers number every call 0 and tell them apart by id.
+		for i := len(d.calls) - 1; i >= 0 && at < 0; i-- {
+			if d.calls[i].index == *part.Index {
+				at = i
+			}
+		}
+	case id == "" && name == "" && len(d.calls) > 0:
+		at = d.lastCall
+	case id != "":
+		at = slices.IndexFunc(d.calls, func(c *draftCall) bool { return c.id == id })
+	}
+	if at >= 0 && id != "" && name != "" && d.calls[at].id != "" && d.calls[at].id != id {
+		at = -1
+	}
+	if at < 0 {
+		index := len(d.calls)
+		if part.Index != nil {
+			index = *part.Index
+		}
+		at = len(d.calls)
+		d.calls = append(d.calls, &draftCall{index: index})
+	}
+	call := d.calls[at]
+	d.lastCall = at
+	if call.id == "" {
+		call.id = id
+	}
+	if !strings.HasPrefix(call.name, name) { // said again with each fragment
+		if strings.HasPrefix(name, call.name) {
+			call.name = name
+		} else {
+			call.name += name
+		}
+	}
+	call.args.WriteString(argumentText(part.Function.Arguments))
+}
+
+// reply ends the draft. turn is the number of messages in the request; it makes ids for servers that give none.
+func (d *draft) reply(turn int) (Reply, error) {
+	if d.err != nil {
+		return Reply{}, d.err
+	}
+	if !d.choices {
+		return Reply{}, &refusal{ClassMalformed, "the reply has no choices"}
+	}
+	switch d.finish {
+	case "content_filter":
+		return Reply{}, &refusal{ClassContentPolicy, "the server's content filter cut the reply"}
+	case "error", "abort", "network_error", "insufficient_system_resource":
+		return Reply{}, &refusal{ClassServer, "the server ended the reply with finish reason " + strconv.Quote(d.finish)}
+	}
+	m := episode.Message{Role: "assistant", Content: d.content.String()}
+	for i := range d.reasonings {
+		if m.Reasoning == "" {
+			m.Reasoning = d.reasonings[i].String()
+		}
+	}
+	if m.Content == "" {
+		m.Content = d.refused.String()
+	}
+	splitThinking(&m)
+	m.Calls = d.finishedCalls(turn)
+	return Reply{Message: m, FinishReason: d.finish, Usage: d.usage, Model: d.model, RequestID: d.id}, nil
+}
+
+// finishedCalls orders the calls and sees to it that every one can be answered by an id of its own.
+func (d *draft) finishedCalls(turn int) []episode.Call {
+	if len(d.calls) == 0 {
+		return nil
+	}
+	order := slices.Clone(d.calls)
+	slices.SortStableFunc(order, func(a, b *draftCall) int { return cmp.Compare(a.index, b.index) })
+	calls, seen := make([]episode.Call, len(order)), map[string]bool{}
+	for i, c := range order {
+		id := c.id
+		if id == "" {
+			id = fmt.Sprintf("call_%d_%d", turn, i)
+		}
+		for n := 2; seen[id]; n++ {
+			id = fmt.Sprintf("%s_%d", cmp.Or(c.id, "call"), n)
+		}
+		seen[id] = true
+		calls[i] = episode.Call{ID: id, Name: c.name, Arguments: c.args.String()}
+	}
+	return calls
+}
+
+// splitThinking moves a think block from the start of the content to the reasoning. A block that never ends was cut
+// by the token limit: all of it is thinking.
+func splitThinking(m *episode.Message) {
+	const open, shut = "<think>", "</think>"
+	rest, ok := strings.CutPrefix(strings.TrimLeft(m.Content, " \t\r\n"), open)
+	if !ok {
+		return
+	}
+	thinking, content, _ := strings.Cut(rest, shut)
+	thinking = strings.Trim(thinking, "\r\n")
+	if m.Reasoning != "" && thinking != "" {
+		thinking = m.Reasoning + "\n\n" + thinking
+	}
+	m.Reasoning = cmp.Or(thinking, m.Reasoning)
+	m.Content = strings.TrimLeft(content, "\r\n")
+}
+
+func readUsage(raw json.RawMessage) (episode.Usage, bool) {
+	if !present(raw) {
+		return episode.Usage{}, false
+	}
+	var w wireUsage
+	json.Unmarshal(raw, &w) // a detail of an odd type leaves the rest readable
+	if w.Prompt == nil || w.Completion == nil {
+		return episode.Usage{}, false
+	}
+	count := func(f float64) int { return int(max(0, min(f, 1<<40))) }
+	return episode.Usage{
+		Prompt: count(*w.Prompt), Completion: count(*w.Completion),
+		Cached:    count(max(w.PromptDetails.Cached, w.PromptCacheHit)),
+		Reasoning: count(w.CompletionDetail.Reasoning), Reported: true,
+	}, true
+}
+
+// present tells a value from an absent one and from null.
+func present(raw json.RawMessage) bool {
+	return len(raw) > 0 && !bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
+}
+
+// excerpt is the start of a body, for an error message.
+func excerpt(data []byte) string {
+	const longest = 200
+	data = bytes.TrimSpace(data)
+	if len(data) > longest {
+		data = data[:longest]
+	}
+	return strconv.Quote(string(data))
+}

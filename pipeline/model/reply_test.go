@@ -1,0 +1,232 @@
+package model_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+)
+
+// TestReplies reads what servers in the wild send, in one piece.
+func TestReplies(t *testing.T) {
+	call := func(id, name, args string) episode.Call { return episode.Call{ID: id, Name: name, Arguments: args} }
+	tests := []struct {
+		name, message string
+		want          episode.Message
+	}{
+		{"content as parts", `{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`, episode.Message{Content: "ab"}},
+		{"thinking as a part", `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"b"}]}`,
+			episode.Message{Content: "b", Reasoning: "hm"}},
+		{"reasoning twice", `{"content":"x","reasoning":"hm","reasoning_content":"hm"}`, episode.Message{Content: "x", Reasoning: "hm"}},
+		{"reasoning details", `{"content":"x","reasoning_details":[{"type":"reasoning.text","text":"h"},{"type":"reasoning.encrypted","data":"zz"},{"summary":"m"}]}`,
+			episode.Message{Content: "x", Reasoning: "hm"}},
+		{"think block", `{"content":"\n<think>\nhm <b>\n</think>\n\nx </think>"}`, episode.Message{Content: "x </think>", Reasoning: "hm <b>"}},
+		{"think block that never ends", `{"content":"<think>hm"}`, episode.Message{Reasoning: "hm"}},
+		{"empty think block", `{"content":"<think>\n\n</think>\n\nx","reasoning":"hm"}`, episode.Message{Content: "x", Reasoning: "hm"}},
+		{"think block and field", `{"content":"<think>b</think>x","reasoning":"a"}`, episode.Message{Content: "x", Reasoning: "a\n\nb"}},
+		{"think block in the middle is content", `{"content":"use <think>x</think>"}`, episode.Message{Content: "use <think>x</think>"}},
+		{"refusal", `{"content":null,"refusal":"no"}`, episode.Message{Content: "no"}},
+		{"nothing", `{"content":null}`, episode.Message{}},
+		{"arguments as object", `{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b": 1, "a":[ ]}}}]}`,
+			episode.Message{Calls: []episode.Call{call("a", "f", `{"b": 1, "a":[ ]}`)}}},
+		{"arguments null or missing", `{"tool_calls":[{"id":"a","function":{"name":"f","arguments":null}},{"id":"b","function":{"name":"g"}}]}`,
+			episode.Message{Calls: []episode.Call{call("a", "f", ""), call("b", "g", "")}}},
+		{"broken arguments stay", `{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{'x': 1,\n"}}]}`,
+			episode.Message{Calls: []episode.Call{call("a", "f", "{'x': 1,\n")}}},
+		{"no ids", `{"tool_calls":[{"function":{"name":"f","arguments":"1"}},{"function":{"name":"f","arguments":"2"}}]}`,
+			episode.Message{Calls: []episode.Call{call("call_1_0", "f", "1"), call("call_1_1", "f", "2")}}},
+		{"one id twice", `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"1"}},{"index":1,"id":"a","function":{"name":"f","arguments":"2"}}]}`,
+			episode.Message{Calls: []episode.Call{call("a", "f", "1"), call("a_2", "f", "2")}}},
+		{"same id twice without index", `{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"1"}},{"id":"a","function":{"name":"g","arguments":"2"}}]}`,
+			episode.Message{Calls: []episode.Call{call("a", "f", "1"), call("a_2", "g", "2")}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.want.Role = "assistant"
+			body := fmt.Sprintf("\n  {\"id\":7,\"model\":null,\"usage\":null,\"choices\":[{\"message\":%s,\"finish_reason\":\"stop\"}],\"new\":{}}\n", tt.message)
+			for _, stream := range []bool{false, true} { // a server may ignore that a stream was asked for
+				got := reply(t, open(t, model.Config{BaseURL: says(t, 200, body), Stream: stream}), model.Request{})
+				if diff := cmp.Diff(model.Reply{Message: tt.want, FinishReason: "stop"}, got); diff != "" {
+					t.Errorf("stream %v: reply (-want +got):\n%s", stream, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestStreams reads what servers in the wild send, in pieces. The delta of each line is in the first choice.
+func TestStreams(t *testing.T) {
+	const end = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	delta := func(s string) string { return `data: {"choices":[{"index":0,"delta":` + s + `}]}` + "\n\n" }
+	fragment := func(s string) string { return delta(`{"tool_calls":[` + s + `]}`) }
+	tests := []struct {
+		name, stream string
+		want         episode.Message
+		class        string // of the error, if any
+	}{
+		{"plain", delta(`{"content":"a"}`) + delta(`{"content":"b"}`) + end + "data: [DONE]\n\n", episode.Message{Content: "ab"}, ""},
+		{"no terminator", delta(`{"content":"a"}`) + end, episode.Message{Content: "a"}, ""},
+		{"last line without its end", delta(`{"content":"a"}`) + strings.TrimSpace(end), episode.Message{Content: "a"}, ""},
+		{"carriage returns, comments, no space, no blank lines", ": ping\r\n\r\ndata:{\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\r\nevent: x\r\nid: 3\r\n" + end,
+			episode.Message{Content: "a"}, ""},
+		{"event over several lines", "data: {\"choices\":\ndata: [{\"delta\":{\"content\":\"a\"}}]}\n\n" + end, episode.Message{Content: "a"}, ""},
+		{"a thousand pings", strings.Repeat(": ping\n\n", 1000) + delta(`{"content":"a"}`) + end, episode.Message{Content: "a"}, ""},
+		{"cut between events", delta(`{"content":"a"}`), episode.Message{}, model.ClassConnection},
+		{"terminator without finish reason", delta(`{"content":"a"}`) + "data: [DONE]\n\n", episode.Message{}, model.ClassConnection},
+		{"cut within a line", delta(`{"content":"a"}`) + `data: {"choices":[{"delta":{"con`, episode.Message{}, model.ClassConnection},
+		{"empty", "", episode.Message{}, model.ClassConnection},
+		{"not JSON", delta(`{"content":"a"}`) + "data: {oops}\n\n" + end, episode.Message{}, model.ClassMalformed},
+		{"a page", "<html></html>", episode.Message{}, model.ClassMalformed},
+		{"error with a space", delta(`{"content":"a"}`) + `data: { "error": {"message":"busy","code":429}}` + "\n\n", episode.Message{}, model.ClassRateLimit},
+		{"error of old vLLM", `data: {"object":"error","message":"This model's maximum context length is 9","code":40303}` + "\n\n", episode.Message{}, model.ClassContextOverflow},
+		{"error after pings", ": ping\n\n" + `data: {"error":{"message":"worker died"}}` + "\n\n", episode.Message{}, model.ClassServer},
+		{"error event", "event: error\ndata: {\"message\":\"overloaded\"}\n\n", episode.Message{}, model.ClassOverloaded},
+		{"error in the choice", `data: {"choices":[{"delta":{"content":""},"error":{"code":502,"message":"x"},"finish_reason":"error"}]}` + "\n\n", episode.Message{}, model.ClassServer},
+		{"finish reason error", `data: {"choices":[{"delta":{},"finish_reason":"error"}]}` + "\n\n", episode.Message{}, model.ClassServer},
+		{"filtered", delta(`{"content":"a"}`) + `data: {"choices":[{"delta":{},"finish_reason":"content_filter"}]}` + "\n\n", episode.Message{}, model.ClassContentPolicy},
+		{"calls interleaved and out of order", fragment(`{"index":1,"id":"b","function":{"name":"g","arguments":"{"}}`) +
+			fragment(`{"index":0,"id":"a","function":{"name":"f","arguments":"["}}`) + fragment(`{"index":1,"function":{"arguments":"}"}},{"index":0,"function":{"arguments":"]"}}`) + end,
+			episode.Message{Calls: []episode.Call{{ID: "a", Name: "f", Arguments: "[]"}, {ID: "b", Name: "g", Arguments: "{}"}}}, ""},
+		{"calls without index", fragment(`{"id":"a","function":{"name":"f","arguments":""}}`) + fragment(`{"function":{"arguments":"{}"}}`) +
+			fragment(`{"id":"b","function":{"name":"f","arguments":"[]"}}`) + end,
+			episode.Message{Calls: []episode.Call{{ID: "a", Name: "f", Arguments: "{}"}, {ID: "b", Name: "f", Arguments: "[]"}}}, ""},
+		{"calls all numbered 0", fragment(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`) + fragment(`{"index":0,"id":"b","function":{"name":"f","arguments":"[]"}}`) + end,
+			episode.Message{Calls: []episode.Call{{ID: "a", Name: "f", Arguments: "{}"}, {ID: "b", Name: "f", Arguments: "[]"}}}, ""},
+		{"name said again", fragment(`{"index":0,"id":"a","function":{"name":"f_g","arguments":"{"}}`) + fragment(`{"index":0,"id":"a","function":{"name":"f_g","arguments":"}"}}`) + end,
+			episode.Message{Calls: []episode.Call{{ID: "a", Name: "f_g", Arguments: "{}"}}}, ""},
+		{"name in pieces", fragment(`{"index":0,"id":"a","function":{"name":"read_"}}`) + fragment(`{"index":0,"function":{"name":"file","arguments":"{}"}}`) + end,
+			episode.Message{Calls: []episode.Call{{ID: "a", Name: "read_file", Arguments: "{}"}}}, ""},
+		{"think block across events", delta(`{"content":"<thi"}`) + delta(`{"content":"nk>hm</th"}`) + delta(`{"content":"ink>\n\nx"}`) + end,
+			episode.Message{Content: "x", Reasoning: "hm"}, ""},
+		{"another choice", `data: {"choices":[{"index":1,"delta":{"content":"z"},"finish_reason":"stop"}]}` + "\n\n" + delta(`{"content":"a"}`) + end, episode.Message{Content: "a"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := open(t, model.Config{BaseURL: says(t, 200, tt.stream), Stream: true}).Complete(t.Context(), model.Request{Messages: hello})
+			if tt.class != "" {
+				if e := asError(t, err); e.Class != tt.class {
+					t.Errorf("error = %v, want class %s", e, tt.class)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.want.Role = "assistant"
+			if diff := cmp.Diff(tt.want, got.Message); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUsage(t *testing.T) {
+	tests := []struct {
+		name, give string
+		want       episode.Usage
+	}{
+		{"none", `null`, episode.Usage{}},
+		{"empty", `{}`, episode.Usage{}},
+		{"OpenAI", `{"prompt_tokens":9,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3}}`,
+			episode.Usage{Prompt: 9, Completion: 5, Cached: 4, Reasoning: 3, Reported: true}},
+		{"DeepSeek", `{"prompt_tokens":9,"completion_tokens":5,"prompt_cache_hit_tokens":4}`, episode.Usage{Prompt: 9, Completion: 5, Cached: 4, Reported: true}},
+		{"null details, floats", `{"prompt_tokens":9.0,"completion_tokens":0,"prompt_tokens_details":null}`, episode.Usage{Prompt: 9, Reported: true}},
+		{"negative and huge", `{"prompt_tokens":-1,"completion_tokens":1e300}`, episode.Usage{Completion: 1 << 40, Reported: true}},
+		{"odd details", `{"prompt_tokens":1,"prompt_tokens_details":"?","completion_tokens":2}`, episode.Usage{Prompt: 1, Completion: 2, Reported: true}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			url := says(t, 200, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":`+tt.give+`}`)
+			if got := reply(t, open(t, model.Config{BaseURL: url}), model.Request{}).Usage; got != tt.want {
+				t.Errorf("usage = %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestErrorBodies classifies what servers in the wild refuse with.
+func TestErrorBodies(t *testing.T) {
+	tests := []struct {
+		status  int
+		body    string
+		class   string
+		message string
+	}{
+		{400, `{"error":{"message":"too long","code":"context_length_exceeded"}}`, model.ClassContextOverflow, "too long"},
+		{400, `{"object":"error","message":"This model's maximum context length is 4096 tokens.","code":400}`, model.ClassContextOverflow, "4096"},
+		{400, `{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`, model.ClassContextOverflow, "exceeds"},
+		{400, `{"error":{"message":"filtered","code":"content_filter"}}`, model.ClassContentPolicy, "filtered"},
+		{403, `{"error":{"message":"Your input was flagged","code":403}}`, model.ClassContentPolicy, "flagged"},
+		{400, `{"error":"model 'x' not found"}`, model.ClassModelNotFound, "model 'x' not found"},
+		{400, `{"error":{"message":"tool 'x' not found"}}`, model.ClassBadRequest, "tool 'x' not found"},
+		{429, `[{"error":{"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED"}}]`, model.ClassRateLimit, "exceeded"},
+		{429, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`, model.ClassQuota, "exceeded"},
+		{422, `{"detail":[{"loc":["body","x"],"msg":"field required"}]}`, model.ClassBadRequest, "field required"},
+		{500, `maximum context length`, model.ClassServer, "not JSON"},
+		{503, ``, model.ClassOverloaded, "Service Unavailable"},
+		{200, `{"error":{"message":"Provider returned error","code":503}}`, model.ClassOverloaded, "Provider"},
+		{200, `{"error":"out of memory"}`, model.ClassServer, "out of memory"},
+		{200, ``, model.ClassMalformed, "not a chat completion"},
+		{200, `{"choices":[]}`, model.ClassMalformed, "no choices"},
+		{200, `{"choices":[{"message":{"tool_calls":"none"}}]}`, model.ClassMalformed, "not a chat completion"},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%d %.30s", tt.status, tt.body), func(t *testing.T) {
+			_, err := open(t, model.Config{BaseURL: says(t, tt.status, tt.body)}).Complete(t.Context(), model.Request{Messages: hello})
+			e := asError(t, err)
+			if e.Class != tt.class || e.Status != tt.status || !strings.Contains(e.Message, tt.message) {
+				t.Errorf("error = %v, want class %s, status %d and %q", e, tt.class, tt.status, tt.message)
+			}
+		})
+	}
+}
+
+// FuzzReply feeds raw bytes as a reply, streamed and not: no panic, no half message, and calls that can be answered.
+func FuzzReply(f *testing.F) {
+	for _, seed := range []string{
+		``, `{}`, `{"choices":[{"message":{"content":"x","tool_calls":[{"id":"a","function":{"name":"f","arguments":{}}}]}}]}`,
+		"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":-1,\"function\":{\"name\":\"f\"}}]},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+		": ping\n\ndata: { \"error\": []}\n\n", `{"choices":[{"message":{"content":[{"thinking":[[[]]]}]}}],"usage":[]}`, "<html>",
+		`{"choices":[{"delta":{"content":"<think>"},"message":{}}]}`, "data: {\ndata: }\n\n", "event: error\ndata: 1\n\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Write(body)
+	}))
+	f.Cleanup(server.Close)
+	clients := []*model.Client{open(f, model.Config{BaseURL: server.URL}), open(f, model.Config{BaseURL: server.URL, Stream: true})}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		body = data
+		for _, client := range clients {
+			got, err := client.Complete(t.Context(), model.Request{Messages: hello})
+			if err != nil {
+				if e := asError(t, err); e.Class == "" || e.Message == "" || strings.Contains(e.Message, "\n") {
+					t.Errorf("error = %+v, want a class and one line", e)
+				}
+				continue
+			}
+			ids := map[string]bool{}
+			for _, call := range got.Message.Calls {
+				if call.ID == "" || ids[call.ID] {
+					t.Errorf("calls = %+v, want distinct ids", got.Message.Calls)
+				}
+				ids[call.ID] = true
+			}
+			if raw, err := json.Marshal(got); err != nil || !utf8.Valid(raw) {
+				t.Errorf("reply cannot be stored: %v", err)
+			}
+		}
+	})
+}

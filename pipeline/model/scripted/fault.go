@@ -1,0 +1,135 @@
+package scripted
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Fault is one way to misbehave.
+type Fault struct {
+	Kind       string // a status such as "429", or stall, cut, reset, garbage, empty, error, slow
+	RetryAfter string // header of a status
+	Times      int    // only the first so many askings of the same request; 0 means every one
+	Delay      time.Duration
+}
+
+var faultKinds = []string{"a status 400 to 599", "stall", "cut", "reset", "garbage", "empty", "error", "slow"}
+
+// ParseFault reads what Config.Faults and the header X-Scripted-Fault carry: a kind, then options.
+//
+//	429;retry-after=1   any status from 400 to 599, with an error body; retry-after goes out as it is
+//	stall               half a reply (or, unstreamed, its headers), then silence until the client leaves
+//	cut                 half a reply, then an orderly end as if that were all
+//	reset               the connection is closed without an answer
+//	garbage             status 200 and a page of HTML
+//	empty               status 200 and no choices
+//	error               status 200 and an error in the body, or in the middle of the stream
+//	slow;delay=500ms    a proper reply, that much later
+//
+// times=N with any of them: only the first N times that the same request is asked, so that a retry succeeds.
+func ParseFault(spec string) (Fault, error) {
+	kind, options, _ := strings.Cut(spec, ";")
+	f := Fault{Kind: strings.TrimSpace(kind)}
+	status, err := strconv.Atoi(f.Kind)
+	known := err == nil && status >= 400 && status <= 599
+	for _, k := range faultKinds[1:] {
+		known = known || k == f.Kind
+	}
+	if !known {
+		return Fault{}, fmt.Errorf("unknown fault %q (have %s)", f.Kind, strings.Join(faultKinds, ", "))
+	}
+	if f.Kind == "slow" {
+		f.Delay = time.Second
+	}
+	for option := range strings.SplitSeq(options, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(option), "=")
+		switch name {
+		case "":
+		case "retry-after":
+			f.RetryAfter = value
+		case "times":
+			if f.Times, err = strconv.Atoi(value); err != nil || f.Times < 1 {
+				return Fault{}, fmt.Errorf("fault %q: times %q (want 1 or more)", spec, value)
+			}
+		case "delay":
+			if f.Delay, err = time.ParseDuration(value); err != nil || f.Delay < 0 {
+				return Fault{}, fmt.Errorf("fault %q: delay %q (want e.g. 500ms)", spec, value)
+			}
+		default:
+			return Fault{}, fmt.Errorf("fault %q: unknown option %q (have retry-after, times, delay)", spec, name)
+		}
+	}
+	return f, nil
+}
+
+// status is the HTTP status of a fault that is one, or 0.
+func (f Fault) status() int {
+	n, _ := strconv.Atoi(f.Kind)
+	return n
+}
+
+// asked counts how often a request was refused already. It is the only memory of the server, and only faults use it:
+// without it a retry would meet the same fault for ever. A request that is answered is forgotten.
+type asked struct {
+	mu    sync.Mutex
+	count map[[32]byte]int
+}
+
+// maxAsked bounds the memory for requests whose clients gave up.
+const maxAsked = 100_000
+
+func (a *asked) get(key [32]byte) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.count[key]
+}
+
+func (a *asked) set(key [32]byte, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n == 0 {
+		delete(a.count, key)
+		return
+	}
+	if a.count == nil || len(a.count) >= maxAsked {
+		a.count = make(map[[32]byte]int)
+	}
+	a.count[key] = n
+}
+
+// draw decides whether this asking of the request goes wrong: by its header, else by the rate.
+func (s *Server) draw(header http.Header, episodeID string, body []byte) (Fault, bool, error) {
+	spec := header.Get("X-Scripted-Fault")
+	if spec == "" && s.cfg.FaultRate == 0 {
+		return Fault{}, false, nil
+	}
+	key := hash("fault", strconv.FormatUint(s.cfg.Seed, 10), episodeID, string(body))
+	before := s.asked.get(key)
+	var f Fault
+	hit := true
+	if spec != "" {
+		var err error
+		if f, err = ParseFault(spec); err != nil {
+			return Fault{}, false, err
+		}
+	} else {
+		sum := hash(string(key[:]), strconv.Itoa(before))
+		share := float64(binary.LittleEndian.Uint64(sum[:8])>>11) / (1 << 53)
+		hit = share < s.cfg.FaultRate
+		f = s.faults[binary.LittleEndian.Uint64(sum[8:16])%uint64(len(s.faults))]
+	}
+	if hit && f.Times > 0 && before >= f.Times {
+		hit = false
+	}
+	if hit {
+		s.asked.set(key, before+1)
+	} else {
+		s.asked.set(key, 0)
+	}
+	return f, hit, nil
+}

@@ -1,0 +1,185 @@
+// Package scripted is a language model that knows its answers beforehand: an OpenAI-compatible server over a real
+// socket that plays the reference solutions of tasks, well or badly, or recorded episodes, and misbehaves on demand.
+//
+// Every reply is a pure function of the server's seed, the task, the episode and the messages of the request. So any
+// number of workers, or a resumed run, gets the same replies.
+package scripted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"trajgen/pipeline/episode"
+)
+
+// The policies: what the server does with a request.
+const (
+	Oracle = "oracle" // plays the reference solution
+	Noop   = "noop"   // declines at once
+	Noisy  = "noisy"  // solves a share of the episodes, with slips on the way, and fails the rest
+	Replay = "replay" // repeats recorded episodes
+)
+
+// Policies lists the names that Config.Policy takes.
+func Policies() []string { return []string{Oracle, Noop, Noisy, Replay} }
+
+// DefaultModel is the name under which the model is served when Config.Model is empty.
+const DefaultModel = "scripted"
+
+// Config says how the server behaves.
+type Config struct {
+	Policy string
+	Skill  float64 // noisy: the share of episodes that end as the reference solution does
+	Seed   uint64
+	Model  string // served name; empty means DefaultModel
+	APIKey string // when set, requests without it are refused
+
+	// Replay gives the messages of a recorded episode, for the policy of that name. Called from many goroutines.
+	Replay func(episodeID string) ([]episode.Message, bool)
+
+	Delay      time.Duration // before each reply
+	TokenDelay time.Duration // between the tokens of a stream
+
+	// FaultRate is the share of requests that end in one of Faults (ParseFault has the grammar; empty means
+	// "429;retry-after=0", "500" and "503"). Which ones is drawn from the seed, the request and how often it was
+	// asked, so that a retry is a new draw and a run meets the same faults whatever its workers do.
+	FaultRate float64
+	Faults    []string
+
+	Logger *slog.Logger // nil is silent
+}
+
+// Validate reports everything that is wrong at once.
+func (c Config) Validate() error {
+	var errs []error
+	if !slices.Contains(Policies(), c.Policy) {
+		errs = append(errs, fmt.Errorf("unknown policy %q (have %s)", c.Policy, strings.Join(Policies(), ", ")))
+	}
+	if !(c.Skill >= 0 && c.Skill <= 1) {
+		errs = append(errs, fmt.Errorf("skill %v (want 0 to 1)", c.Skill))
+	}
+	if c.Policy == Replay && c.Replay == nil {
+		errs = append(errs, errors.New("policy replay without recorded episodes (want a run directory to replay)"))
+	}
+	if c.Delay < 0 || c.TokenDelay < 0 {
+		errs = append(errs, fmt.Errorf("delay %v, token delay %v (want 0 or more)", c.Delay, c.TokenDelay))
+	}
+	if !(c.FaultRate >= 0 && c.FaultRate <= 1) {
+		errs = append(errs, fmt.Errorf("fault rate %v (want 0 to 1)", c.FaultRate))
+	}
+	for _, spec := range c.Faults {
+		if _, err := ParseFault(spec); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Server is the model. All its methods are safe for concurrent use.
+type Server struct {
+	cfg    Config
+	faults []Fault
+	asked  asked
+	mux    http.Handler
+
+	mu       sync.RWMutex // guards the two below
+	byID     map[string]*script
+	byPrompt map[string][]*script // by the text of the first user message; sorted by id
+
+	life    sync.RWMutex   // guards the change from open to closed, and http
+	serving sync.WaitGroup // requests in progress, and the listener
+	stop    context.CancelFunc
+	stopped context.Context // wakes the stalled requests
+	http    *http.Server
+}
+
+// New makes a server that listens nowhere yet: Start does, or Handler is mounted elsewhere.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("scripted model: %w", err)
+	}
+	if cfg.Model == "" {
+		cfg.Model = DefaultModel
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	specs := cfg.Faults
+	if len(specs) == 0 {
+		specs = []string{"429;retry-after=0", "500", "503"}
+	}
+	s := &Server{cfg: cfg, byID: make(map[string]*script), byPrompt: make(map[string][]*script)}
+	for _, spec := range specs {
+		fault, err := ParseFault(spec)
+		if err != nil {
+			return nil, fmt.Errorf("scripted model: %w", err)
+		}
+		s.faults = append(s.faults, fault)
+	}
+	s.stopped, s.stop = context.WithCancel(context.Background())
+	s.mux = s.routes()
+	return s, nil
+}
+
+// Handler answers under /v1.
+func (s *Server) Handler() http.Handler { return s.mux }
+
+// Start listens on addr, e.g. 127.0.0.1:0, and gives the base URL that clients need.
+func (s *Server) Start(addr string) (baseURL string, err error) {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.http != nil {
+		return "", fmt.Errorf("scripted model is started already, on %s", s.http.Addr)
+	}
+	if s.stopped.Err() != nil {
+		return "", errors.New("scripted model is closed")
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("scripted model: %w", err)
+	}
+	s.http = &http.Server{
+		Addr: listener.Addr().String(), Handler: s.mux, ReadHeaderTimeout: 30 * time.Second,
+		ErrorLog: slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug), // clients that hang up, mostly
+	}
+	server := s.http
+	s.serving.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.cfg.Logger.Error("scripted model stopped", "error", err)
+		}
+	})
+	return "http://" + listener.Addr().String() + "/v1", nil
+}
+
+// Close ends every request and returns when none is left.
+func (s *Server) Close() error {
+	s.life.Lock()
+	s.stop()
+	server := s.http
+	s.life.Unlock()
+	var err error
+	if server != nil {
+		err = server.Close()
+	}
+	s.serving.Wait()
+	return err
+}
+
+// enter counts a request in, unless the server is closed already.
+func (s *Server) enter() bool {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.stopped.Err() != nil {
+		return false
+	}
+	s.serving.Add(1)
+	return true
+}
