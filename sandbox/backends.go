@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Options are what a backend is opened with. The zero value works.
+type Options struct {
+	// StateDir holds what has to be on disk while sandboxes live. "" is DefaultStateDir of this user without a
+	// runtime directory.
+	StateDir string
+	// HostPaths are further directories of the host, absolute, that the native backend shows read-only at the same
+	// place, beside /usr and what belongs to it.
+	HostPaths []string
+	// Logger is told of what was left over by dead runners and of brokers that died. Nil is silent.
+	Logger *slog.Logger
+
+	// cgroups forces a cgroup version, for tests.
+	cgroups string
+}
+
+// backends is every backend there is; a conformance suite ranges over it.
+var backends = map[string]func(Options) (Backend, error){
+	"native": openNative,
+	"local":  openLocal,
+}
+
+// Names returns the names of all backends, sorted.
+func Names() []string {
+	names := make([]string, 0, len(backends))
+	for name := range backends {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Open opens a backend.
+func Open(name string, opts Options) (Backend, error) {
+	open, ok := backends[name]
+	if !ok {
+		return nil, fmt.Errorf("unknown sandbox backend %q (have %s)", name, strings.Join(Names(), ", "))
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.StateDir == "" {
+		opts.StateDir = DefaultStateDir(os.Getuid(), "")
+	}
+	var err error
+	if opts.StateDir, err = filepath.Abs(opts.StateDir); err != nil {
+		return nil, err
+	}
+	leftovers, err := Sweep(opts.StateDir)
+	for _, l := range leftovers {
+		opts.Logger.Info("removed leftovers of a dead runner", "path", l.Path, "backend", l.Backend, "pid", l.Owner)
+	}
+	if err != nil {
+		// Not ours, and no reason not to begin.
+		opts.Logger.Warn("sweep leftovers of dead runners", "err", err)
+	}
+	backend, err := open(opts)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox backend %s: %w", name, err)
+	}
+	return backend, nil
+}
+
+// DefaultStateDir is where state belongs for a user: runtimeDir is the value of XDG_RUNTIME_DIR, if any.
+func DefaultStateDir(uid int, runtimeDir string) string {
+	switch {
+	case uid == 0:
+		return "/run/trajgen"
+	case runtimeDir != "":
+		return filepath.Join(runtimeDir, "trajgen")
+	}
+	return filepath.Join(os.TempDir(), "trajgen-"+strconv.Itoa(uid))
+}
+
+// drainTime is how long Wait goes on reading after the command has ended.
+const drainTime = 50 * time.Millisecond
+
+var (
+	idPattern  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+	envPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// complete checks a spec and fills in what it leaves open.
+func (s Spec) complete(network []Network) (Spec, error) {
+	var errs []error
+	if !idPattern.MatchString(s.ID) {
+		errs = append(errs, fmt.Errorf("id %q is not of 1 to 128 letters, digits, '-' and '_'", s.ID))
+	}
+	if s.Image != "" {
+		errs = append(errs, fmt.Errorf("image %q: this backend has none but its default", s.Image))
+	}
+	for _, name := range sortedKeys(s.Env) {
+		if !envPattern.MatchString(name) || strings.ContainsRune(s.Env[name], 0) {
+			errs = append(errs, fmt.Errorf("environment variable %q is malformed", name))
+		}
+	}
+	if s.Network == "" {
+		s.Network = NetworkLoopback
+	}
+	if !slices.Contains(network, s.Network) {
+		errs = append(errs, fmt.Errorf("network %q is not offered by this backend (have %v)", s.Network, network))
+	}
+	l := &s.Limits
+	if l.Memory < 0 || l.Processes < 0 || l.Disk < 0 || l.Files < 0 {
+		errs = append(errs, errors.New("a limit is negative"))
+	}
+	l.Memory = orDefault(l.Memory, 1<<30)
+	l.Processes = orDefault(l.Processes, 256)
+	l.Disk = orDefault(l.Disk, 512<<20)
+	// The guest itself needs a few.
+	l.Files = max(orDefault(l.Files, 1024), 64)
+	return s, errors.Join(errs...)
+}
+
+func orDefault[T int | int64](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// environment builds what a command finds in its environment, from nothing. Later entries win.
+func environment(layout Layout, spec map[string]string, cmd []string, dir string) []string {
+	values := map[string]string{
+		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": layout.Home, "LANG": "C.UTF-8",
+		"TERM": "dumb", "TZ": "UTC", "TMPDIR": layout.Tmp, "USER": "root", "PWD": dir,
+	}
+	for k, v := range spec {
+		values[k] = v
+	}
+	for _, kv := range cmd {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			values[k] = v
+		}
+	}
+	env := make([]string, 0, len(values))
+	for _, k := range sortedKeys(values) {
+		env = append(env, k+"="+values[k])
+	}
+	return env
+}

@@ -1,0 +1,74 @@
+package sandbox
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"trajgen/sandbox/internal/guest"
+)
+
+// Helper is a function of this program that runs inside a sandbox, as a process of its own.
+type Helper = func(args []string, stdin io.Reader, stdout, stderr io.Writer) int
+
+// helpers is written by package initialisation alone.
+var helpers = map[string]Helper{}
+
+// RegisterHelper makes fn available to Command.Helper under a name. It is called from an init function. A second
+// function of the same name is a bug and panics.
+func RegisterHelper(name string, fn Helper) {
+	if _, ok := helpers[name]; ok {
+		panic(fmt.Sprintf("sandbox helper %q registered twice", name))
+	}
+	helpers[name] = fn
+}
+
+// Init must be the first call of main, and of TestMain. This program starts itself again under other names, as broker,
+// as process 1 of a sandbox and as helper; then Init does that job and does not return.
+func Init() {
+	if len(os.Args) == 0 {
+		return
+	}
+	runRole(os.Args[0])
+	if os.Args[0] == guest.HelperName {
+		os.Exit(runHelper(os.Args[1:]))
+	}
+	keepDescriptors()
+}
+
+func runHelper(args []string) int {
+	if len(args) == 0 {
+		fmt.Fprintln(os.Stderr, "no helper named")
+		return 2
+	}
+	fn, ok := helpers[args[0]]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "unknown helper %q (have %q)\n", args[0], helperNames())
+		return 127
+	}
+	return fn(args[1:], os.Stdin, os.Stdout, os.Stderr)
+}
+
+func helperNames() []string {
+	names := make([]string, 0, len(helpers))
+	for name := range helpers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// checkCommand refuses what no backend could run.
+func checkCommand(cmd *Command) error {
+	if cmd.Helper != "" {
+		if _, ok := helpers[cmd.Helper]; !ok {
+			return fmt.Errorf("helper %q: %w (have %q)", cmd.Helper, ErrNotFound, helperNames())
+		}
+		return nil
+	}
+	if len(cmd.Args) == 0 || cmd.Args[0] == "" {
+		return fmt.Errorf("empty command: %w", ErrNotFound)
+	}
+	return nil
+}

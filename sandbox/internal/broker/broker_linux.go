@@ -1,0 +1,167 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/cgroup"
+	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/state"
+	"trajgen/sandbox/internal/wire"
+)
+
+// RunnerFD is the descriptor of the socket to the runner.
+const RunnerFD = 3
+
+type broker struct {
+	runner  *wire.Conn
+	sending sync.Mutex
+	state   *state.Instance
+	groups  *cgroup.Tree
+	image   guest.Image
+	shifted bool // guests have a range of user ids; else one
+	ranges  atomic.Uint32
+
+	mu    sync.Mutex
+	boxes map[string]*box
+}
+
+// Main runs the broker until the runner closes its socket or dies, and does not return.
+func Main() {
+	_ = unix.CloseRange(RunnerFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	// The runner decides when to end; a Ctrl-C at the terminal is for it alone.
+	signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
+	unix.Umask(0o022)
+	runner, err := wire.Polled(RunnerFD)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, Name+" is started by the program itself")
+		os.Exit(2)
+	}
+	b := &broker{runner: runner, boxes: map[string]*box{}}
+	ready, err := b.begin()
+	if err != nil {
+		ready.Err = err.Error()
+	}
+	var e wire.Encoder
+	ready.Encode(&e)
+	if sendErr := runner.Send(e.Bytes); err == nil && sendErr == nil {
+		b.serve()
+	}
+	if err := b.end(); err != nil {
+		fmt.Fprintln(os.Stderr, "clean up:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func (b *broker) begin() (Ready, error) {
+	message, _, err := b.runner.Recv()
+	if err != nil {
+		return Ready{}, err
+	}
+	var c Config
+	d := wire.NewDecoder(message)
+	c.Decode(d)
+	if d.Err() != nil {
+		return Ready{}, d.Err()
+	}
+	b.shifted = c.UserID == 0
+	if b.shifted {
+		// As an ordinary user, this would also bar us from writing our guests' id maps.
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return Ready{}, err
+		}
+	}
+	// Ids that differ between runs keep kernel accounts of different runners apart.
+	b.ranges.Store(uint32(c.Owner) * 31)
+	if b.state, err = state.Create(c.StateDir, state.Owner{Backend: "native", PID: c.Owner}); err != nil {
+		return Ready{}, err
+	}
+	if b.groups, err = cgroup.Open(b.state.Name, c.Cgroups); err != nil {
+		return Ready{}, err
+	}
+	if err := b.state.SetCgroups(b.groups.Paths); err != nil {
+		return Ready{}, err
+	}
+	if b.image, err = enterImage(b.state.Dir, c.HostPaths); err != nil {
+		return Ready{}, err
+	}
+	return Ready{Memory: b.groups.Memory, Processes: b.groups.Processes, Missing: b.groups.Missing}, nil
+}
+
+func (b *broker) serve() {
+	for {
+		message, fds, err := b.runner.Recv()
+		if err != nil {
+			return
+		}
+		wire.CloseAll(fds)
+		go b.handle(wire.NewDecoder(message))
+	}
+}
+
+func (b *broker) handle(d *wire.Decoder) {
+	kind, id := d.Int(), d.Int()
+	switch kind {
+	case KindOpen:
+		var o Open
+		o.Decode(d)
+		opened, socket, err := b.open(&o)
+		if err != nil {
+			b.answer(id, err, nil)
+			return
+		}
+		b.answer(id, nil, func(e *wire.Encoder) { e.Int(int64(opened.process.Pid)) }, socket)
+		unix.Close(socket)
+	case KindClose:
+		b.answer(id, b.close(d.String()), nil)
+	default:
+		b.answer(id, errors.New("unknown request"), nil)
+	}
+}
+
+func (b *broker) answer(id int64, err error, body func(*wire.Encoder), fds ...int) {
+	var e wire.Encoder
+	e.Int(id)
+	if err != nil {
+		e.String(err.Error())
+	} else {
+		e.String("")
+		if body != nil {
+			body(&e)
+		}
+	}
+	b.sending.Lock()
+	defer b.sending.Unlock()
+	_ = b.runner.Send(e.Bytes, fds...)
+}
+
+// end kills all guests at once, waits for them, and deletes what is on disk and in cgroups.
+func (b *broker) end() error {
+	b.mu.Lock()
+	ids := make([]string, 0, len(b.boxes))
+	for id, x := range b.boxes {
+		ids = append(ids, id)
+		if x.process != nil {
+			_ = x.process.Kill()
+		}
+	}
+	b.mu.Unlock()
+	var errs []error
+	for _, id := range ids {
+		errs = append(errs, b.close(id))
+	}
+	if b.groups != nil {
+		errs = append(errs, b.groups.Close())
+	}
+	if b.state != nil {
+		errs = append(errs, b.state.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,258 @@
+package broker
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/guest"
+)
+
+// What a sandbox sees of the host: this and nothing else. Never home directories, never the places where keys lie.
+var (
+	// rootDirs are directories or links, as the host has them.
+	rootDirs = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+	// sharedDirs are shown read-only where they exist.
+	sharedDirs = []string{
+		"/usr", "/etc/alternatives", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates",
+		"/etc/crypto-policies", "/etc/fonts", "/etc/perl", "/etc/python3*", "/etc/java-*-openjdk", "/etc/terminfo", "/etc/ld.so.conf.d",
+	}
+	// copiedFiles are small and become the sandbox's own.
+	copiedFiles = []string{
+		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/rpc", "/etc/networks",
+		"/etc/magic", "/etc/magic.mime", "/etc/inputrc", "/etc/bash.bashrc", "/etc/locale.alias", "/etc/login.defs", "/etc/shells",
+		"/etc/host.conf", "/etc/gai.conf", "/etc/ssl/openssl.cnf", "/etc/os-release", "/etc/debian_version", "/etc/lsb-release",
+	}
+)
+
+// made are files whose content is the same on every host, so that equal commands find equal things.
+var made = []guest.Write{
+	{Path: "/etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\nbin:x:2:2:bin:/bin:/usr/sbin/nologin\nmail:x:8:8:mail:/var/mail:/usr/sbin/nologin\nwww-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\nuser:x:1000:1000:user:/home/user:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")},
+	{Path: "/etc/group", Mode: 0o644, Data: []byte("root:x:0:\ndaemon:x:1:\nbin:x:2:\ntty:x:5:\nmail:x:8:\nwww-data:x:33:\nstaff:x:50:\nuser:x:1000:\nnogroup:x:65534:\n")},
+	{Path: "/etc/hosts", Mode: 0o644, Data: []byte("127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost ip6-loopback\n")},
+	{Path: "/etc/hostname", Mode: 0o644, Data: []byte("sandbox\n")},
+	{Path: "/etc/resolv.conf", Mode: 0o644, Data: []byte("# no name server\n")},
+	{Path: "/etc/nsswitch.conf", Mode: 0o644, Data: []byte("passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\nethers: files\nrpc: files\n")},
+	{Path: "/etc/timezone", Mode: 0o644, Data: []byte("Etc/UTC\n")},
+}
+
+// maxCopied is where showing a file, read-only, becomes cheaper than a copy in every sandbox's memory.
+const maxCopied = 16 << 10
+
+// enterImage makes a root file system of what sandboxes may see and moves the broker into it. Guests start from a copy
+// of its mounts, so none of them ever has the host's files within reach, not even before its own root stands. at is a
+// directory to build it on; descriptors that are open stay usable.
+func enterImage(at string, extra []string) (guest.Image, error) {
+	var image guest.Image
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return image, fmt.Errorf("make mounts private: %w", err)
+	}
+	trees, err := collect(&image, extra)
+	if err != nil {
+		return image, err
+	}
+	if err := unix.Mount("image", at, "tmpfs", unix.MS_NOSUID, "mode=755"); err != nil {
+		return image, fmt.Errorf("mount the image: %w", err)
+	}
+	for _, t := range trees {
+		if err := t.attach(at); err != nil {
+			return image, err
+		}
+	}
+	if err := program(at); err != nil {
+		return image, err
+	}
+	image.Binds = append(image.Binds, guest.Bind{Path: guest.Program, File: true})
+	if err := os.Mkdir(at+"/mnt", 0o755); err != nil {
+		return image, err
+	}
+	for _, l := range image.Links {
+		if filepath.Dir(l.Path) == "/" {
+			// The dynamic loader of a program that is not static is found through these.
+			if err := os.Symlink(l.Target, at+l.Path); err != nil {
+				return image, err
+			}
+		}
+	}
+	if err := unix.Chdir(at); err != nil {
+		return image, err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return image, fmt.Errorf("change the root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return image, fmt.Errorf("let go of the host's root: %w", err)
+	}
+	return image, unix.Chdir("/")
+}
+
+// tree is a copy of a host mount that is not yet attached anywhere.
+type tree struct {
+	fd   int
+	path string
+	file bool
+}
+
+func collect(image *guest.Image, extra []string) ([]tree, error) {
+	var trees []tree
+	take := func(path string, attributes uint64, shown bool) error {
+		t, err := clone(path, attributes)
+		if err != nil {
+			return err
+		}
+		trees = append(trees, t)
+		if shown {
+			image.Binds = append(image.Binds, guest.Bind{Path: path, File: t.file})
+		}
+		return nil
+	}
+	const shared = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	for _, dir := range rootDirs {
+		if target, err := os.Readlink(dir); err == nil {
+			image.Links = append(image.Links, guest.Link{Path: dir, Target: target})
+		} else if isDir(dir) {
+			if err := take(dir, shared, true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, pattern := range append(sharedDirs, extra...) {
+		matches, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range matches {
+			if !isDir(dir) {
+				continue
+			}
+			if err := take(dir, shared, true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, name := range guest.Devices {
+		if err := take("/dev/"+name, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, false); err != nil {
+			return nil, err
+		}
+	}
+	if err := take("/proc", 0, false); err != nil {
+		return nil, err
+	}
+	image.Files = append(image.Files, made...)
+	for _, name := range copiedFiles {
+		content, ok := public(name)
+		if len(content) > maxCopied {
+			if err := take(name, shared, true); err != nil {
+				return nil, err
+			}
+		} else if ok {
+			image.Files = append(image.Files, guest.Write{Path: name, Mode: 0o644, Data: content})
+		}
+	}
+	image.Links = append(image.Links, guest.Link{Path: "/etc/mtab", Target: "/proc/self/mounts"},
+		guest.Link{Path: "/etc/localtime", Target: "/usr/share/zoneinfo/Etc/UTC"})
+	return trees, nil
+}
+
+// public reads a file that everybody may read.
+func public(name string) ([]byte, bool) {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o004 == 0 {
+		return nil, false
+	}
+	content, err := os.ReadFile(name)
+	return content, err == nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
+}
+
+func clone(path string, attributes uint64) (tree, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return tree{}, err
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return tree{}, fmt.Errorf("take %s into the image: %w", path, err)
+	}
+	if attributes != 0 {
+		err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes})
+		if err != nil {
+			return tree{}, fmt.Errorf("make %s read-only (needs Linux 5.12): %w", path, err)
+		}
+	}
+	return tree{fd: fd, path: path, file: !info.IsDir()}, nil
+}
+
+func (t tree) attach(at string) error {
+	defer unix.Close(t.fd)
+	target := at + t.path
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	var err error
+	if t.file {
+		err = os.WriteFile(target, nil, 0o644)
+	} else {
+		err = os.MkdirAll(target, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	if err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("attach %s to the image: %w", t.path, err)
+	}
+	return nil
+}
+
+// program puts this program into the image: bound when every user may run it, else copied. Guests run it from there,
+// read-only, and so do helpers.
+func program(at string) error {
+	target := at + guest.Program
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	info, err := self.Stat()
+	if err != nil {
+		return err
+	}
+	const runnable = fs.FileMode(0o005)
+	if path, err := os.Readlink("/proc/self/exe"); err == nil && info.Mode()&runnable == runnable && same(path, info) {
+		t, err := clone(path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+		if err == nil {
+			t.path = guest.Program
+			return t.attach(at)
+		}
+	}
+	file, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(file, self); err != nil {
+		file.Close()
+		return fmt.Errorf("copy the program into the image: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Chmod(target, 0o755)
+}
+
+func same(path string, info fs.FileInfo) bool {
+	other, err := os.Stat(path)
+	if err != nil || !os.SameFile(other, info) {
+		return false
+	}
+	st, ok := other.Sys().(*syscall.Stat_t)
+	return ok && st.Mode&syscall.S_IFMT == syscall.S_IFREG
+}

@@ -1,0 +1,222 @@
+package guest
+
+import (
+	"errors"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/wire"
+)
+
+// command is a process that was started for the runner; its number is also that of its session.
+type command struct {
+	id    int64
+	pid   int
+	ooms  int64
+	ended bool
+	tree  map[int]bool // all that were seen to descend from it
+}
+
+// start forks a command. It runs on the confined thread.
+func (g *guest) start(id int64, s *Start, fds []int) {
+	defer wire.CloseAll(fds)
+	c := &command{id: id, ooms: g.kills(), tree: map[int]bool{}}
+	failure := g.fork(c, s, fds)
+	if failure != nil {
+		g.reply(id, failure, nil)
+		return
+	}
+	select {
+	case g.forked <- struct{}{}:
+	default:
+	}
+}
+
+func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
+	dir, err := g.open(s.Dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return failed("chdir", s.Dir, err)
+	}
+	defer unix.Close(dir)
+	program, argv, err := g.program(s)
+	if err != nil {
+		return &Failure{Code: CodeNotFound, Errno: int64(errno(err)), Op: "exec", Path: s.Args[0]}
+	}
+	attr := &syscall.ProcAttr{
+		Dir:   "/proc/self/fd/" + strconv.Itoa(dir),
+		Env:   s.Env,
+		Files: g.standard(s.FDs, fds),
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	}
+	if g.commands >= 0 {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.commands
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.settle()
+	restore := g.lowerLimits()
+	c.pid, err = syscall.ForkExec(program, argv, attr)
+	restore()
+	if err != nil {
+		switch e := errno(err); e {
+		case unix.EAGAIN, unix.ENOMEM, unix.E2BIG:
+			return failed("start", s.Args[0], e)
+		default:
+			return &Failure{Code: CodeNotFound, Errno: int64(e), Op: "exec", Path: s.Args[0]}
+		}
+	}
+	for resource, value := range g.limits {
+		_ = unix.Prlimit(c.pid, resource, &unix.Rlimit{Cur: value, Max: value}, nil)
+	}
+	// A number that comes round again says that nothing is left of the session that had it.
+	if old := g.running[c.pid]; old != nil {
+		delete(g.byRequest, old.id)
+	}
+	g.running[c.pid], g.byRequest[c.id] = c, c
+	// Within the lock, so that the runner hears of the start before it hears of the end.
+	g.reply(c.id, nil, func(e *wire.Encoder) { e.Int(int64(c.pid)) })
+	return nil
+}
+
+// standard lays out descriptors 0, 1, 2 and perhaps 3.
+func (g *guest) standard(which int64, fds []int) []uintptr {
+	files := []uintptr{uintptr(g.null), uintptr(g.null), uintptr(g.null)}
+	next := 0
+	take := func() uintptr {
+		if next >= len(fds) {
+			return uintptr(g.null)
+		}
+		next++
+		return uintptr(fds[next-1])
+	}
+	for i, flag := range []int64{FDStdin, FDStdout, FDStderr} {
+		if which&flag != 0 {
+			files[i] = take()
+		}
+	}
+	if which&FDMerged != 0 {
+		files[2] = files[1]
+	}
+	if which&FDSocket != 0 {
+		files = append(files, take())
+	}
+	return files
+}
+
+// program finds what to execute, as a shell would.
+func (g *guest) program(s *Start) (string, []string, error) {
+	if s.Helper {
+		return Program, append([]string{HelperName}, s.Args...), nil
+	}
+	if len(s.Args) == 0 || s.Args[0] == "" {
+		return "", nil, unix.ENOENT
+	}
+	name := s.Args[0]
+	if strings.Contains(name, "/") {
+		return name, s.Args, nil
+	}
+	var search string
+	for _, kv := range s.Env {
+		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
+			search = value
+		}
+	}
+	var found error = unix.ENOENT
+	for _, dir := range strings.Split(search, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		candidate := path.Join(dir, name)
+		if !path.IsAbs(candidate) {
+			candidate = path.Join(s.Dir, candidate)
+		}
+		var st unix.Stat_t
+		if err := unix.Stat(candidate, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue
+		}
+		if st.Mode&0o111 == 0 {
+			found = unix.EACCES
+			continue
+		}
+		return candidate, s.Args, nil
+	}
+	return "", nil, found
+}
+
+// reap waits for all children for ever. One wait blocks; the others that are due are fetched without giving the
+// thread away, or a storm of orphans would outrun us.
+func (g *guest) reap() {
+	runtime.LockOSThread()
+	for {
+		var status unix.WaitStatus
+		var usage unix.Rusage
+		pid, err := unix.Wait4(-1, &status, 0, &usage)
+		if err == unix.ECHILD {
+			<-g.forked
+			continue
+		}
+		for pid > 0 {
+			g.reaped(pid, status, &usage)
+			pid, _ = unix.Wait4(-1, &status, unix.WNOHANG, &usage)
+		}
+	}
+}
+
+func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
+	g.mu.Lock()
+	c := g.running[pid]
+	if c == nil || c.ended {
+		g.mu.Unlock()
+		return
+	}
+	c.ended = true
+	g.mu.Unlock()
+	x := Exit{Code: int64(status.ExitStatus()), OOM: g.kills() > c.ooms, CPU: usage.Utime.Nano() + usage.Stime.Nano()}
+	if status.Signaled() {
+		x.Signal = int64(status.Signal())
+		x.Code = 128 + x.Signal
+	}
+	var e wire.Encoder
+	e.Int(KindExit)
+	e.Int(c.id)
+	x.Encode(&e)
+	g.send(e.Bytes)
+}
+
+// kills counts how often the memory limit killed something.
+func (g *guest) kills() int64 {
+	if g.events < 0 {
+		return 0
+	}
+	var buffer [512]byte
+	n, err := unix.Pread(g.events, buffer[:], 0)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(buffer[:n])) {
+		if value, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			count, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return count
+		}
+	}
+	return 0
+}
+
+func errno(err error) unix.Errno {
+	if e, ok := errors.AsType[unix.Errno](err); ok {
+		return e
+	}
+	return unix.EINVAL
+}
+
+func failed(op, path string, err error) *Failure {
+	if errors.Is(err, errNotRegular) {
+		return &Failure{Code: CodeNotRegular, Op: op, Path: path}
+	}
+	return &Failure{Code: CodeErrno, Errno: int64(errno(err)), Op: op, Path: path}
+}

@@ -1,0 +1,214 @@
+package guest
+
+import (
+	"errors"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/wire"
+)
+
+var errNotRegular = errors.New("not a regular file")
+
+// fileRequest is a request about files, for the file thread.
+type fileRequest struct {
+	kind, id int64
+	rest     *wire.Decoder
+	fds      []int
+}
+
+var startFiles sync.Once
+
+// serveFile hands a request to the file thread. Files are touched by a thread that may do no more than the commands,
+// so that whatever they do to names under its feet leads nowhere they could not go themselves. It is made when first
+// needed: many sandboxes never need it.
+func (g *guest) serveFile(r fileRequest) {
+	startFiles.Do(func() {
+		onOtherThread(func() {
+			if err := confine(g.commands >= 0); err != nil {
+				os.Exit(1)
+			}
+			for r := range g.files {
+				g.file(r)
+			}
+		})
+	})
+	g.files <- r
+}
+
+func (g *guest) file(r fileRequest) {
+	defer wire.CloseAll(r.fds)
+	switch r.kind {
+	case KindStat:
+		name := r.rest.String()
+		info, err := g.stat(name)
+		if err != nil {
+			g.reply(r.id, failed("stat", name, err), nil)
+			return
+		}
+		g.reply(r.id, nil, info.Encode)
+	case KindOpen:
+		name := r.rest.String()
+		fd, info, err := g.openRegular(name)
+		if err != nil {
+			g.reply(r.id, failed("open", name, err), nil)
+			return
+		}
+		g.reply(r.id, nil, info.Encode, fd)
+		unix.Close(fd)
+	case KindList:
+		name := r.rest.String()
+		entries, err := g.list(name)
+		if err != nil {
+			g.reply(r.id, failed("list", name, err), nil)
+			return
+		}
+		g.reply(r.id, nil, func(e *wire.Encoder) {
+			e.Int(int64(len(entries)))
+			for i := range entries {
+				entries[i].Encode(e)
+			}
+		})
+	case KindWrite:
+		for range r.rest.Len() {
+			var w Write
+			w.Decode(r.rest)
+			if r.rest.Err() != nil {
+				break
+			}
+			if err := g.write(&w); err != nil {
+				g.reply(r.id, failed("write", w.Path, err), nil)
+				return
+			}
+		}
+		g.reply(r.id, nil, nil)
+	case KindWriteBulk:
+		var w Write
+		w.Decode(r.rest)
+		if len(r.fds) != 1 {
+			g.reply(r.id, failed("write", w.Path, unix.EBADF), nil)
+			return
+		}
+		w.bulk = r.fds[0]
+		if err := g.write(&w); err != nil {
+			g.reply(r.id, failed("write", w.Path, err), nil)
+			return
+		}
+		g.reply(r.id, nil, nil)
+	default:
+		g.reply(r.id, failed("request", "", unix.ENOSYS), nil)
+	}
+}
+
+// open opens a path as the sandbox sees it. Magic links, those of /proc, would lead to the guest's own descriptors.
+func (g *guest) open(name string, flags, mode uint64) (int, error) {
+	return g.openWith(name, flags, mode, 0)
+}
+
+func (g *guest) openWith(name string, flags, mode, resolve uint64) (int, error) {
+	if strings.IndexByte(name, 0) >= 0 {
+		return -1, unix.EINVAL
+	}
+	if !path.IsAbs(name) {
+		name = g.workdir + "/" + name
+	}
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Mode: mode, Resolve: unix.RESOLVE_NO_MAGICLINKS | resolve}
+	for {
+		fd, err := unix.Openat2(unix.AT_FDCWD, name, &how)
+		if err == unix.EINTR || err == unix.EAGAIN {
+			runtime.Gosched()
+			continue
+		}
+		return fd, err
+	}
+}
+
+// describe fails for what lies in /proc: it is about processes, the guest among them, and not a file to be kept.
+func describe(fd int) (Info, error) {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return Info{}, err
+	}
+	if fs.Type == unix.PROC_SUPER_MAGIC {
+		return Info{}, errNotRegular
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return Info{}, err
+	}
+	name, err := where(fd)
+	if err != nil {
+		return Info{}, err
+	}
+	return info(name, &st), nil
+}
+
+func info(name string, st *unix.Stat_t) Info {
+	return Info{Path: name, Size: st.Size, Mode: int64(st.Mode), ModTime: st.Mtim.Nano()}
+}
+
+func (g *guest) stat(name string) (Info, error) {
+	fd, err := g.open(name, unix.O_PATH, 0)
+	if err != nil {
+		return Info{}, err
+	}
+	defer unix.Close(fd)
+	return describe(fd)
+}
+
+// openRegular opens for reading. It does not wait for the other end of a pipe, nor hand out a device.
+func (g *guest) openRegular(name string) (int, Info, error) {
+	fd, err := g.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err == unix.ENXIO {
+		return -1, Info{}, errNotRegular // a socket
+	}
+	if err != nil {
+		return -1, Info{}, err
+	}
+	found, err := describe(fd)
+	if err == nil {
+		switch found.Mode & unix.S_IFMT {
+		case unix.S_IFREG:
+			return fd, found, nil
+		case unix.S_IFDIR:
+			err = unix.EISDIR
+		default:
+			err = errNotRegular
+		}
+	}
+	unix.Close(fd)
+	return -1, Info{}, err
+}
+
+func (g *guest) list(name string) ([]Info, error) {
+	fd, err := g.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	defer dir.Close()
+	found, err := describe(fd)
+	if err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	entries := make([]Info, 0, len(names))
+	for _, name := range names {
+		var st unix.Stat_t
+		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			continue // deleted meanwhile
+		}
+		entries = append(entries, info(path.Join(found.Path, name), &st))
+	}
+	return entries, nil
+}

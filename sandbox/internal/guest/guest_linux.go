@@ -1,0 +1,242 @@
+package guest
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/wire"
+)
+
+// Descriptors that the broker hands to a new guest.
+const (
+	RunnerFD = 3 + iota
+	BrokerFD
+)
+
+// firstCommand is the process number of the first command; the guest's threads have those below it.
+const firstCommand = 100
+
+// guest is the state of process 1.
+type guest struct {
+	runner   *wire.Conn // received from by the forking thread alone
+	sending  sync.Mutex
+	workdir  string
+	null     int
+	events   int // a cgroup's counter of kills, or -1
+	commands int // a cgroup to fork into, or -1
+	limits   map[int]uint64
+
+	mu        sync.Mutex // guards what follows; held while forking, so that no child is reaped before it is known
+	running   map[int]*command
+	byRequest map[int64]*command
+	forked    chan struct{} // wakes the reaper
+
+	files chan fileRequest
+
+	settle func() // done before the first command
+}
+
+// Main runs the guest and does not return. All threads but two keep the full capabilities of the namespaces; they
+// only look at /proc, send signals and wait.
+func Main() {
+	if os.Getpid() != 1 {
+		fmt.Fprintln(os.Stderr, Name+" is started by the program itself")
+		os.Exit(2)
+	}
+	// Without a handler, a Go program dies of a SIGSEGV that a command sends it.
+	signal.Notify(make(chan os.Signal, 1))
+	_ = unix.CloseRange(RunnerFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	unix.Umask(0o022)
+	// Threads in store: one that is made between two commands would take a process number from the second.
+	for range 3 {
+		go func() { _ = unix.Nanosleep(&unix.Timespec{Nsec: 200_000}, nil) }()
+	}
+	onOtherThread(serve)
+	select {}
+}
+
+// onOtherThread runs f on a thread that is not the first of the process. The first thread owns the memory of the
+// process as far as cgroups go: were it a member of the commands' group, an OOM kill there could hit the guest.
+func onOtherThread(f func()) {
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() {
+			onOtherThread(f)
+			select {} // keeps the first thread occupied
+		}
+		f()
+	}()
+}
+
+func serve() {
+	broker := wire.Blocking(BrokerFD)
+	g, err := boot(broker)
+	var e wire.Encoder
+	if err != nil {
+		e.String(err.Error())
+		_ = broker.Send(e.Bytes)
+		os.Exit(1)
+	}
+	e.String("")
+	if err := broker.Send(e.Bytes); err != nil {
+		os.Exit(1)
+	}
+	go func() {
+		// The broker says nothing more. Its end closes when it dies, and so must we.
+		_, _, _ = broker.Recv()
+		os.Exit(0)
+	}()
+	go g.reap()
+	for {
+		message, fds, err := g.runner.Recv()
+		if err != nil {
+			os.Exit(0)
+		}
+		g.handle(message, fds)
+	}
+}
+
+// boot makes the sandbox out of what the namespaces give, and puts the calling thread under its rules.
+func boot(broker *wire.Conn) (*guest, error) {
+	message, fds, err := broker.Recv()
+	if err != nil {
+		return nil, err
+	}
+	var b Boot
+	d := wire.NewDecoder(message)
+	b.Decode(d)
+	if d.Err() != nil {
+		return nil, d.Err()
+	}
+	g := &guest{
+		runner: wire.Blocking(RunnerFD), workdir: b.Workdir, events: -1, commands: -1, limits: standIns(&b),
+		running: map[int]*command{}, byRequest: map[int64]*command{},
+		forked: make(chan struct{}, 1), files: make(chan fileRequest, 64),
+	}
+	take := func() int {
+		fd := fds[0]
+		fds = fds[1:]
+		return fd
+	}
+	join := make([]int, b.Join)
+	for i := range join {
+		join[i] = take()
+	}
+	if b.Events {
+		g.events = take()
+	}
+	if b.Commands {
+		g.commands = take()
+	}
+	lastPID, err := buildRoot(&b)
+	if err != nil {
+		return nil, err
+	}
+	if b.Loopback {
+		if err := loopback(); err != nil {
+			return nil, err
+		}
+	}
+	if err := unix.Sethostname([]byte("sandbox")); err != nil {
+		return nil, fmt.Errorf("set the host name: %w", err)
+	}
+	if g.null, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+		return nil, fmt.Errorf("open /dev/null: %w", err)
+	}
+	// Should the host run out of memory, a sandbox is the first to go, not the runner.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("300"), 0)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become non-dumpable: %w", err)
+	}
+	g.settle = settler(lastPID)
+	if err := limit(&b); err != nil {
+		return nil, err
+	}
+	for _, fd := range join {
+		if _, err := unix.Write(fd, []byte("0")); err != nil {
+			return nil, fmt.Errorf("join the cgroup: %w", err)
+		}
+		unix.Close(fd)
+	}
+	return g, confine(g.commands >= 0)
+}
+
+// settler returns a function that makes the next process's number independent of how many threads the guest happened
+// to need. The number is set by a thread that still has the right to, at the last moment.
+func settler(lastPID *os.File) func() {
+	if lastPID == nil {
+		return func() {}
+	}
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return func() {}
+	}
+	var done atomic.Bool
+	go func() {
+		runtime.LockOSThread() // and the thread ends with this function
+		var asked [1]byte
+		_, _ = unix.Read(ends[0], asked[:])
+		_, _ = unix.Write(int(lastPID.Fd()), strconv.AppendInt(nil, firstCommand-1, 10))
+		done.Store(true)
+		wire.CloseAll(ends[:1])
+		_ = lastPID.Close()
+	}()
+	return sync.OnceFunc(func() {
+		// Neither channels nor sleeping: either may make the Go runtime start one more thread.
+		unix.Close(ends[1])
+		for !done.Load() {
+			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		}
+	})
+}
+
+// handle does one request. Only a start is done here, by the confined thread; the rest must not hold it up.
+func (g *guest) handle(message []byte, fds []int) {
+	d := wire.NewDecoder(message)
+	kind, id := d.Int(), d.Int()
+	switch kind {
+	case KindStart:
+		var s Start
+		s.Decode(d)
+		g.start(id, &s, fds)
+		return
+	case KindKill:
+		target, sig := d.Int(), d.Int()
+		go g.kill(id, target, unix.Signal(sig))
+	case KindKillAll:
+		go g.killAll(id)
+	default:
+		g.serveFile(fileRequest{kind: kind, id: id, rest: d, fds: fds})
+		return
+	}
+	wire.CloseAll(fds)
+}
+
+// reply answers request id. body is appended after the outcome.
+func (g *guest) reply(id int64, failure *Failure, body func(*wire.Encoder), fds ...int) {
+	var e wire.Encoder
+	e.Int(KindReply)
+	e.Int(id)
+	if failure == nil {
+		failure = &Failure{}
+	}
+	failure.Encode(&e)
+	if body != nil && failure.Code == CodeOK {
+		body(&e)
+	}
+	g.send(e.Bytes, fds...)
+}
+
+func (g *guest) send(message []byte, fds ...int) {
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	// The only failure is a runner that is gone, which the receiving thread sees too.
+	_ = g.runner.Send(message, fds...)
+}

@@ -1,0 +1,240 @@
+// Package guest is process 1 of a sandbox: it builds the root file system, starts commands and serves files.
+package guest
+
+import "trajgen/sandbox/internal/wire"
+
+// Names under which this program is run again, and where it lies in a sandbox.
+const (
+	Name       = "trajgen-guest"
+	HelperName = "trajgen-helper"
+	Program    = "/.trajgen"
+)
+
+// Kinds of request, the first number of a message from the runner. The second is an id that the reply repeats.
+const (
+	KindStart = iota + 1
+	KindKill
+	KindKillAll
+	KindStat
+	KindOpen
+	KindWrite     // files with their content
+	KindWriteBulk // one file, whose content is a memory file that comes along
+	KindList
+)
+
+// Kinds of message to the runner.
+const (
+	KindReply = iota + 1
+	KindExit
+)
+
+// Codes of a reply.
+const (
+	CodeOK = iota
+	CodeErrno
+	CodeNotRegular
+	CodeNotFound
+)
+
+// Which descriptors come with a KindStart, in this order.
+const (
+	FDStdin = 1 << iota
+	FDStdout
+	FDStderr
+	FDSocket
+	FDMerged // stderr is stdout
+)
+
+// Start asks for a command.
+type Start struct {
+	Helper bool
+	Args   []string
+	Env    []string
+	Dir    string
+	FDs    int64
+}
+
+// Encode appends s.
+func (s *Start) Encode(e *wire.Encoder) {
+	e.Bool(s.Helper)
+	e.Strings(s.Args)
+	e.Strings(s.Env)
+	e.String(s.Dir)
+	e.Int(s.FDs)
+}
+
+// Decode takes s.
+func (s *Start) Decode(d *wire.Decoder) {
+	s.Helper, s.Args, s.Env, s.Dir, s.FDs = d.Bool(), d.Strings(), d.Strings(), d.String(), d.Int()
+}
+
+// Exit tells how a command ended.
+type Exit struct {
+	Code, Signal int64
+	OOM          bool
+	CPU          int64 // nanoseconds
+}
+
+// Encode appends x.
+func (x *Exit) Encode(e *wire.Encoder) {
+	e.Int(x.Code)
+	e.Int(x.Signal)
+	e.Bool(x.OOM)
+	e.Int(x.CPU)
+}
+
+// Decode takes x.
+func (x *Exit) Decode(d *wire.Decoder) {
+	x.Code, x.Signal, x.OOM, x.CPU = d.Int(), d.Int(), d.Bool(), d.Int()
+}
+
+// Failure is why a request failed.
+type Failure struct {
+	Code  int64
+	Errno int64
+	Op    string
+	Path  string
+}
+
+// Encode appends f.
+func (f *Failure) Encode(e *wire.Encoder) {
+	e.Int(f.Code)
+	e.Int(f.Errno)
+	e.String(f.Op)
+	e.String(f.Path)
+}
+
+// Decode takes f.
+func (f *Failure) Decode(d *wire.Decoder) {
+	f.Code, f.Errno, f.Op, f.Path = d.Int(), d.Int(), d.String(), d.String()
+}
+
+// Info describes a file; Mode is that of the system.
+type Info struct {
+	Path    string
+	Size    int64
+	Mode    int64
+	ModTime int64 // nanoseconds since 1970
+}
+
+// Encode appends i.
+func (i *Info) Encode(e *wire.Encoder) {
+	e.String(i.Path)
+	e.Int(i.Size)
+	e.Int(i.Mode)
+	e.Int(i.ModTime)
+}
+
+// Decode takes i.
+func (i *Info) Decode(d *wire.Decoder) {
+	i.Path, i.Size, i.Mode, i.ModTime = d.String(), d.Int(), d.Int(), d.Int()
+}
+
+// Write is a file to write.
+type Write struct {
+	Path    string
+	Data    []byte
+	Mode    int64
+	Replace bool
+
+	bulk int // a descriptor to copy from instead of Data; 0 is none
+}
+
+// Encode appends w.
+func (w *Write) Encode(e *wire.Encoder) {
+	e.String(w.Path)
+	e.Blob(w.Data)
+	e.Int(w.Mode)
+	e.Bool(w.Replace)
+}
+
+// Decode takes w.
+func (w *Write) Decode(d *wire.Decoder) {
+	w.Path, w.Data, w.Mode, w.Replace = d.String(), d.Blob(), d.Int(), d.Bool()
+}
+
+// Boot is what the broker tells a new guest. The image follows in a memory file.
+type Boot struct {
+	Workdir   string
+	Loopback  bool
+	Disk      int64
+	Files     int64
+	Processes int64 // limit to set on processes themselves; 0 where a cgroup does it
+	Memory    int64 // likewise
+	Image     Image
+	// Descriptors that come with the message, in this order.
+	Join     int64 // cgroup files to join by
+	Events   bool  // a counter of kills for want of memory
+	Commands bool  // a cgroup directory to fork into
+}
+
+// Encode appends b.
+func (b *Boot) Encode(e *wire.Encoder) {
+	e.String(b.Workdir)
+	e.Bool(b.Loopback)
+	e.Int(b.Disk)
+	e.Int(b.Files)
+	e.Int(b.Processes)
+	e.Int(b.Memory)
+	b.Image.Encode(e)
+	e.Int(b.Join)
+	e.Bool(b.Events)
+	e.Bool(b.Commands)
+}
+
+// Decode takes b.
+func (b *Boot) Decode(d *wire.Decoder) {
+	b.Workdir, b.Loopback, b.Disk, b.Files = d.String(), d.Bool(), d.Int(), d.Int()
+	b.Processes, b.Memory = d.Int(), d.Int()
+	b.Image.Decode(d)
+	b.Join, b.Events, b.Commands = d.Int(), d.Bool(), d.Bool()
+}
+
+// Image is what a root file system is made of. Binds are taken from the same path of the broker's root.
+type Image struct {
+	Links []Link
+	Files []Write
+	Binds []Bind
+}
+
+// Link is a symbolic link.
+type Link struct{ Path, Target string }
+
+// Bind is a directory or file of the broker's root.
+type Bind struct {
+	Path string
+	File bool
+}
+
+// Encode appends m.
+func (m *Image) Encode(e *wire.Encoder) {
+	e.Int(int64(len(m.Links)))
+	for _, l := range m.Links {
+		e.String(l.Path)
+		e.String(l.Target)
+	}
+	e.Int(int64(len(m.Files)))
+	for i := range m.Files {
+		m.Files[i].Encode(e)
+	}
+	e.Int(int64(len(m.Binds)))
+	for _, b := range m.Binds {
+		e.String(b.Path)
+		e.Bool(b.File)
+	}
+}
+
+// Decode takes m.
+func (m *Image) Decode(d *wire.Decoder) {
+	for range d.Len() {
+		m.Links = append(m.Links, Link{Path: d.String(), Target: d.String()})
+	}
+	for range d.Len() {
+		var w Write
+		w.Decode(d)
+		m.Files = append(m.Files, w)
+	}
+	for range d.Len() {
+		m.Binds = append(m.Binds, Bind{Path: d.String(), File: d.Bool()})
+	}
+}

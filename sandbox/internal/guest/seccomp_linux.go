@@ -1,0 +1,121 @@
+package guest
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// refused system calls fail with EPERM. They either need a capability that commands do not have, or widen the
+// kernel's attack surface for nothing that a task needs.
+var refused = []uintptr{
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN,
+	unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
+	unix.SYS_SETNS, unix.SYS_UNSHARE,
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_MADVISE,
+	unix.SYS_KCMP,
+	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
+	unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
+	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX,
+	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT,
+	unix.SYS_FANOTIFY_INIT, unix.SYS_FANOTIFY_MARK, unix.SYS_SYSLOG, unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES,
+	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_NFSSERVCTL,
+}
+
+// namespaces are the clone flags that make a namespace.
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
+
+// Offsets in struct seccomp_data. Both architectures are little endian: the low half of an argument comes first.
+const (
+	offsetCall = 0
+	offsetArch = 4
+	offsetArgs = 16
+)
+
+// filter is a classic BPF program under construction.
+type filter []unix.SockFilter
+
+func (f *filter) load(offset uint32) {
+	*f = append(*f, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset})
+}
+
+func (f *filter) jump(code uint16, k uint32, yes, no uint8) {
+	*f = append(*f, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | code, Jt: yes, Jf: no, K: k})
+}
+
+func (f *filter) ret(action uint32) {
+	*f = append(*f, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action})
+}
+
+// onCall adds what happens to one system call: the accumulator holds its number before and, when it is another call,
+// after.
+func (f *filter) onCall(call uintptr, body func(*filter)) {
+	var inner filter
+	body(&inner)
+	f.jump(unix.BPF_JEQ, uint32(call), 0, uint8(len(inner)))
+	*f = append(*f, inner...)
+}
+
+func fails(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }
+
+// program builds the filter that every command runs under. clone3 hides its flags behind a pointer: it must look
+// absent so that libraries fall back to clone. Where the guest itself needs it to fork into a cgroup, the emptied
+// namespace quotas of the user namespace stand in.
+func program(clone3 bool) filter {
+	var f filter
+	f.load(offsetArch)
+	f.jump(unix.BPF_JEQ, auditArch, 1, 0)
+	f.ret(unix.SECCOMP_RET_KILL_PROCESS)
+	f.load(offsetCall)
+	if x32Bit != 0 {
+		f.jump(unix.BPF_JGE, x32Bit, 0, 1)
+		f.ret(fails(unix.ENOSYS))
+	}
+	for _, call := range append(refused, refusedHere...) {
+		f.onCall(call, func(f *filter) { f.ret(fails(unix.EPERM)) })
+	}
+	if !clone3 {
+		f.onCall(unix.SYS_CLONE3, func(f *filter) { f.ret(fails(unix.ENOSYS)) })
+	}
+	f.onCall(unix.SYS_CLONE, func(f *filter) {
+		f.load(offsetArgs)
+		f.jump(unix.BPF_JSET, namespaces, 0, 1)
+		f.ret(fails(unix.EPERM))
+		f.ret(unix.SECCOMP_RET_ALLOW)
+	})
+	// Typing into a terminal that is shared with someone outside.
+	f.onCall(unix.SYS_IOCTL, func(f *filter) {
+		f.load(offsetArgs + 8)
+		f.jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0)
+		f.jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1)
+		f.ret(fails(unix.EPERM))
+		f.ret(unix.SECCOMP_RET_ALLOW)
+	})
+	// Other families are not bound to the network namespace: AF_VSOCK reaches the hypervisor.
+	f.onCall(unix.SYS_SOCKET, func(f *filter) {
+		f.load(offsetArgs)
+		f.jump(unix.BPF_JEQ, unix.AF_UNIX, 3, 0)
+		f.jump(unix.BPF_JEQ, unix.AF_INET, 2, 0)
+		f.jump(unix.BPF_JEQ, unix.AF_INET6, 1, 0)
+		f.jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, 1)
+		f.ret(unix.SECCOMP_RET_ALLOW)
+		f.ret(fails(unix.EAFNOSUPPORT))
+	})
+	f.ret(unix.SECCOMP_RET_ALLOW)
+	return f
+}
+
+// restrict puts the calling thread, and what it forks, under the filter. It cannot be undone.
+func restrict(clone3 bool) error {
+	f := program(clone3)
+	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0); err != nil {
+		return fmt.Errorf("install the system call filter: %w", err)
+	}
+	return nil
+}

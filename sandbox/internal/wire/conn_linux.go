@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// inline is the longest message that travels in the socket itself. A longer one travels as a memory file, so that
+// no socket buffer has to be enlarged and idle connections need no large buffers.
+const inline = 32 << 10
+
+// maxDescriptors is the most that one message brings along.
+const maxDescriptors = 8
+
+// maxMessage bounds what a peer can make us read into memory.
+const maxMessage = 256 << 20
+
+// Conn is one end of a seqpacket socket. Send and Recv may each be called from one goroutine at a time.
+type Conn struct {
+	fd   int
+	file *os.File // nil when calls block their thread
+	raw  syscall.RawConn
+}
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, inline+64); return &b }}
+
+// Pair makes two connected sockets, close-on-exec.
+func Pair() (a, b int, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, 0, fmt.Errorf("make a socket pair: %w", err)
+	}
+	return fds[0], fds[1], nil
+}
+
+// Polled takes over a socket for use by goroutines: waiting costs no thread, and Close ends a wait.
+func Polled(fd int) (*Conn, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "sandbox socket")
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{fd: fd, file: file, raw: raw}, nil
+}
+
+// Blocking takes over a socket for use by a thread of its own, which saves the hand-over between threads.
+func Blocking(fd int) *Conn { return &Conn{fd: fd} }
+
+// Close closes the socket.
+func (c *Conn) Close() error {
+	if c.file != nil {
+		return c.file.Close()
+	}
+	return unix.Close(c.fd)
+}
+
+// Send sends a message and copies of the descriptors.
+func (c *Conn) Send(message []byte, fds ...int) error {
+	head := []byte{0}
+	if len(message) > inline {
+		file, err := MemoryFile(message)
+		if err != nil {
+			return fmt.Errorf("send %d bytes: %w", len(message), err)
+		}
+		defer unix.Close(file)
+		head[0], message = 1, nil
+		fds = append([]int{file}, fds...)
+	}
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	send := func(fd int) error {
+		for {
+			_, err := unix.SendmsgBuffers(fd, [][]byte{head, message}, oob, nil, unix.MSG_NOSIGNAL)
+			if err != unix.EINTR {
+				return err
+			}
+		}
+	}
+	if c.raw == nil {
+		return send(c.fd)
+	}
+	var err error
+	if waitErr := c.raw.Write(func(fd uintptr) bool {
+		err = send(int(fd))
+		return err != unix.EAGAIN
+	}); waitErr != nil {
+		return waitErr
+	}
+	return err
+}
+
+// Recv waits for a message. The descriptors that came with it belong to the caller. It returns io.EOF when the other
+// end is closed.
+func (c *Conn) Recv() (message []byte, fds []int, err error) {
+	if c.raw == nil {
+		return recv(c.fd)
+	}
+	if waitErr := c.raw.Read(func(fd uintptr) bool {
+		message, fds, err = recv(int(fd))
+		return err != unix.EAGAIN
+	}); waitErr != nil {
+		return nil, nil, waitErr
+	}
+	return message, fds, err
+}
+
+func recv(fd int) ([]byte, []int, error) {
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	var oob [128]byte
+	n, oobn, flags, _, err := unix.Recvmsg(fd, *buffer, oob[:], unix.MSG_CMSG_CLOEXEC)
+	for err == unix.EINTR {
+		n, oobn, flags, _, err = unix.Recvmsg(fd, *buffer, oob[:], unix.MSG_CMSG_CLOEXEC)
+	}
+	if err == unix.ECONNRESET || (err == nil && n == 0) {
+		return nil, nil, io.EOF
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	fds := descriptors(oob[:oobn])
+	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || len(fds) > maxDescriptors {
+		CloseAll(fds)
+		return nil, nil, fmt.Errorf("%w: too long", ErrMalformed)
+	}
+	if (*buffer)[0] == 0 {
+		return append([]byte(nil), (*buffer)[1:n]...), fds, nil
+	}
+	if len(fds) == 0 {
+		return nil, nil, fmt.Errorf("%w: no content", ErrMalformed)
+	}
+	message, err := contents(fds[0])
+	unix.Close(fds[0])
+	if err != nil {
+		CloseAll(fds[1:])
+		return nil, nil, err
+	}
+	return message, fds[1:], nil
+}
+
+func descriptors(oob []byte) []int {
+	if len(oob) == 0 {
+		return nil
+	}
+	var fds []int
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil
+	}
+	for i := range messages {
+		if rights, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			fds = append(fds, rights...)
+		}
+	}
+	return fds
+}
+
+// CloseAll closes descriptors.
+func CloseAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+// MemoryFile returns the descriptor of a memory file that holds content.
+func MemoryFile(content []byte) (int, error) {
+	fd, err := unix.MemfdCreate("message", unix.MFD_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	for len(content) > 0 {
+		n, err := unix.Write(fd, content)
+		if err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+		content = content[n:]
+	}
+	return fd, nil
+}
+
+// contents reads a memory file. Only regular files are read: anything else could block the reader.
+func contents(fd int) ([]byte, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxMessage {
+		return nil, fmt.Errorf("%w: not a memory file of at most %d bytes", ErrMalformed, maxMessage)
+	}
+	content := make([]byte, st.Size)
+	for read := 0; read < len(content); {
+		n, err := unix.Pread(fd, content[read:], int64(read))
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return nil, io.ErrUnexpectedEOF
+		}
+		read += n
+	}
+	return content, nil
+}

@@ -1,0 +1,46 @@
+package sandbox
+
+import (
+	"time"
+
+	"trajgen/sandbox/internal/state"
+)
+
+// Leftover is what a runner left behind that died.
+type Leftover struct {
+	Path    string
+	Backend string
+	Owner   int // process number of the runner
+}
+
+// Sweep removes what dead runners left in a state directory, their cgroups and processes included.
+func Sweep(stateDir string) ([]Leftover, error) {
+	var removed []Leftover
+	_, err := state.Sweep(stateDir, func(path string, owner state.Owner) error {
+		if err := removeInstance(path, owner); err != nil {
+			return err
+		}
+		removed = append(removed, Leftover{Path: path, Backend: owner.Backend, Owner: owner.PID})
+		return nil
+	})
+	return removed, err
+}
+
+// Live is a sandbox of a runner that lives.
+type Live struct {
+	ID      string
+	Backend string
+	PID     int // of the guest; 0 when the backend has none
+	Owner   int // of the runner
+	Started time.Time
+}
+
+// List returns the sandboxes that are open below a state directory, of all runners.
+func List(stateDir string) ([]Live, error) {
+	records, err := state.List(stateDir)
+	live := make([]Live, 0, len(records))
+	for _, r := range records {
+		live = append(live, Live(r))
+	}
+	return live, err
+}

@@ -1,0 +1,331 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/state"
+)
+
+// localMark is the environment variable by which processes of a local sandbox are known again.
+const localMark = "TRAJGEN_SANDBOX"
+
+// local runs commands as plain processes of this machine, in a temporary directory. It isolates nothing: for trusted
+// work and for tests.
+type local struct {
+	state *state.Instance
+
+	mu     sync.Mutex
+	boxes  map[string]*localBox
+	closed bool
+}
+
+func openLocal(opts Options) (Backend, error) {
+	instance, err := state.Create(opts.StateDir, state.Owner{Backend: "local", PID: os.Getpid()})
+	if err != nil {
+		return nil, err
+	}
+	return &local{state: instance, boxes: map[string]*localBox{}}, nil
+}
+
+func (l *local) Guarantees() Guarantees {
+	none := map[string]string{"memory": "none", "processes": "none", "disk": "none", "files": "none", "cpu": "none"}
+	return Guarantees{
+		Backend: "local", Level: LevelNone, Limits: none, Network: []Network{NetworkFull, NetworkLoopback},
+		Missing: []string{"any isolation: commands run as this user on this machine; use native or docker for what a model writes"},
+	}
+}
+
+func (l *local) Open(ctx context.Context, spec Spec) (Sandbox, error) {
+	// The loopback mode is accepted, as the default, although nothing is cut off.
+	spec, err := spec.complete(l.Guarantees().Network)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, fmt.Errorf("open sandbox %s: backend is closed: %w", spec.ID, ErrGone)
+	}
+	if l.boxes[spec.ID] != nil {
+		return nil, fmt.Errorf("open sandbox %s: it exists", spec.ID)
+	}
+	b := &localBox{backend: l, spec: spec, dir: filepath.Join(l.state.Dir, spec.ID), running: map[*localProcess]bool{}}
+	if b.dir, err = makeLocalDirs(b.dir, spec.Workdir); err != nil {
+		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
+	}
+	if b.root, err = os.OpenRoot(b.dir); err != nil {
+		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
+	}
+	if err := l.state.Add(spec.ID, 0); err != nil {
+		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
+	}
+	l.boxes[spec.ID] = b
+	return b, nil
+}
+
+func makeLocalDirs(dir, workdir string) (string, error) {
+	if workdir == "" {
+		workdir = "workspace"
+	}
+	for _, d := range []string{"home", "tmp", filepath.Join("/", workdir)} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return "", err
+		}
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+func (l *local) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	boxes := make([]*localBox, 0, len(l.boxes))
+	for _, b := range l.boxes {
+		boxes = append(boxes, b)
+	}
+	l.mu.Unlock()
+	var errs []error
+	for _, b := range boxes {
+		errs = append(errs, b.Close())
+	}
+	return errors.Join(append(errs, l.state.Close())...)
+}
+
+// localBox is a directory, and the processes that carry its mark.
+type localBox struct {
+	backend *local
+	spec    Spec
+	dir     string
+	root    *os.Root
+
+	mu      sync.Mutex
+	running map[*localProcess]bool
+	gone    bool
+
+	closing  sync.Once
+	closeErr error
+}
+
+func (b *localBox) Layout() Layout {
+	workdir := b.spec.Workdir
+	if workdir == "" {
+		workdir = "workspace"
+	}
+	return Layout{
+		Workdir: filepath.Join(b.dir, workdir), Home: filepath.Join(b.dir, "home"),
+		Tmp: filepath.Join(b.dir, "tmp"), Tests: filepath.Join(b.dir, "tests"),
+	}
+}
+
+func (b *localBox) Files() Files { return localFiles{b} }
+
+func (b *localBox) check() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gone {
+		return fmt.Errorf("sandbox %s: %w", b.spec.ID, ErrGone)
+	}
+	return nil
+}
+
+// Start starts a process in a session of its own.
+func (b *localBox) Start(ctx context.Context, cmd Command) (Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := errors.Join(b.check(), checkCommand(&cmd)); err != nil {
+		return nil, err
+	}
+	c, err := b.command(&cmd)
+	if err != nil {
+		return nil, err
+	}
+	streams, ends, err := plumb(&cmd)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.Args[0], err)
+	}
+	defer ends.close()
+	// Only what is there: a nil *os.File in an interface would not be nil.
+	if ends.stdin != nil {
+		c.Stdin = ends.stdin
+	}
+	if ends.stdout != nil {
+		c.Stdout = ends.stdout
+	}
+	if ends.stderr != nil {
+		c.Stderr = ends.stderr
+	}
+	p := &localProcess{box: b, cmd: c, streams: streams, ended: make(chan struct{}), done: make(chan struct{})}
+	if cmd.Socket {
+		conn, child, err := localSocket()
+		if err != nil {
+			streams.close()
+			return nil, fmt.Errorf("make a socket for %s: %w", c.Args[0], err)
+		}
+		defer child.Close()
+		p.socket, c.ExtraFiles = conn, []*os.File{child}
+	}
+	if err := p.start(); err != nil {
+		streams.close()
+		if p.socket != nil {
+			_ = p.socket.Close()
+		}
+		return nil, err
+	}
+	streams.start()
+	return p, nil
+}
+
+func (b *localBox) command(cmd *Command) (*exec.Cmd, error) {
+	layout := b.Layout()
+	dir := layout.Workdir
+	if cmd.Dir != "" {
+		resolved, err := localFiles{b}.resolve("chdir", cmd.Dir)
+		if err != nil {
+			return nil, err
+		}
+		dir = filepath.Join(b.dir, resolved)
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, &fs.PathError{Op: "chdir", Path: cmd.Dir, Err: syscall.ENOTDIR}
+	}
+	env := environment(layout, b.spec.Env, cmd.Env, dir)
+	c := &exec.Cmd{Dir: dir, Env: append(env, localMark+"="+b.dir), Args: cmd.Args, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	if cmd.Helper != "" {
+		self, err := os.Executable()
+		c.Path, c.Args = self, append([]string{guest.HelperName, cmd.Helper}, cmd.Args...)
+		return c, err
+	}
+	var err error
+	c.Path, err = lookPath(cmd.Args[0], dir, env)
+	return c, err
+}
+
+// lookPath finds a program in the PATH that the command will have, not in the runner's.
+func lookPath(name, dir string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		return name, nil
+	}
+	cause := syscall.ENOENT
+	for _, kv := range env {
+		search, ok := strings.CutPrefix(kv, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, in := range filepath.SplitList(search) {
+			if !filepath.IsAbs(in) {
+				in = filepath.Join(dir, in)
+			}
+			candidate := filepath.Join(in, name)
+			if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() {
+				if info.Mode()&0o111 != 0 {
+					return candidate, nil
+				}
+				cause = syscall.EACCES
+			}
+		}
+	}
+	return "", fmt.Errorf("%s: %w: %w", name, ErrNotFound, cause)
+}
+
+func localSocket() (net.Conn, *os.File, error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket")
+	defer ours.Close()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return conn, theirs, nil
+}
+
+// KillAll kills all that carries the mark, until nothing does.
+func (b *localBox) KillAll(ctx context.Context) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	return b.killAll(ctx)
+}
+
+func (b *localBox) killAll(ctx context.Context) error {
+	b.mu.Lock()
+	running := make([]*localProcess, 0, len(b.running))
+	for p := range b.running {
+		running = append(running, p)
+	}
+	b.mu.Unlock()
+	for _, p := range running {
+		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
+	}
+	if err := killMarked(b.dir); err != nil {
+		return err
+	}
+	for _, p := range running {
+		select {
+		case <-p.ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// Close kills everything and deletes the directory.
+func (b *localBox) Close() error {
+	b.closing.Do(func() {
+		b.mu.Lock()
+		b.gone = true
+		b.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		errs := []error{b.killAll(ctx), b.root.Close(), removeTree(b.dir), b.backend.state.Remove(b.spec.ID)}
+		b.backend.mu.Lock()
+		delete(b.backend.boxes, b.spec.ID)
+		b.backend.mu.Unlock()
+		b.closeErr = errors.Join(errs...)
+	})
+	return b.closeErr
+}
+
+// removeTree deletes directories that commands made unwritable as well.
+func removeTree(dir string) error {
+	if err := os.RemoveAll(dir); err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

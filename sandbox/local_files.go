@@ -1,0 +1,260 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// localFiles are the files below a sandbox's directory. Everything goes through an os.Root, which no link leads out of.
+type localFiles struct{ box *localBox }
+
+// resolve turns a path into one below the sandbox's directory, links followed as far as it exists. What lies outside is
+// refused.
+func (f localFiles) resolve(op, name string) (string, error) {
+	if err := f.box.check(); err != nil {
+		return "", err
+	}
+	full := name
+	if !filepath.IsAbs(name) {
+		full = f.box.Layout().Workdir + "/" + name
+	}
+	resolved, err := evalExisting(full)
+	if err != nil {
+		return "", &fs.PathError{Op: op, Path: name, Err: cause(err)}
+	}
+	rel, err := filepath.Rel(f.box.dir, resolved)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", &fs.PathError{Op: op, Path: name, Err: fs.ErrPermission}
+	}
+	return rel, nil
+}
+
+// evalExisting resolves links of what exists of a path and keeps the rest as it is.
+func evalExisting(full string) (string, error) {
+	for range 40 {
+		resolved, err := filepath.EvalSymlinks(full)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return resolved, err
+		}
+		dir, base := filepath.Split(filepath.Clean(full))
+		above, err := evalExisting(filepath.Clean(dir))
+		if err != nil {
+			return "", err
+		}
+		target, err := os.Readlink(filepath.Join(above, base))
+		if err != nil {
+			return filepath.Join(above, base), nil
+		}
+		if full = target; !filepath.IsAbs(target) {
+			full = above + "/" + target
+		}
+	}
+	return "", syscall.ELOOP
+}
+
+// cause takes off the wrapping that names host paths.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func (f localFiles) Stat(ctx context.Context, name string) (Info, error) {
+	rel, err := f.begin(ctx, "stat", name)
+	if err != nil {
+		return Info{}, err
+	}
+	info, err := f.box.root.Lstat(rel)
+	if err != nil {
+		return Info{}, &fs.PathError{Op: "stat", Path: name, Err: cause(err)}
+	}
+	return f.info(rel, info), nil
+}
+
+func (f localFiles) begin(ctx context.Context, op, name string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", context.Cause(ctx)
+	}
+	return f.resolve(op, name)
+}
+
+func (f localFiles) info(rel string, info fs.FileInfo) Info {
+	full := filepath.Join(f.box.dir, rel)
+	return Info{Name: path.Base(full), Path: full, Size: info.Size(), Mode: info.Mode(), ModTime: info.ModTime()}
+}
+
+func (f localFiles) Read(ctx context.Context, name string, offset, limit int64) ([]byte, Info, error) {
+	rel, err := f.begin(ctx, "read", name)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	fail := func(err error) ([]byte, Info, error) {
+		return nil, Info{}, &fs.PathError{Op: "read", Path: name, Err: cause(err)}
+	}
+	if offset < 0 || limit < 0 {
+		return fail(fs.ErrInvalid)
+	}
+	file, err := f.box.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ENXIO) {
+		return fail(ErrNotRegular)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return fail(err)
+	case info.IsDir():
+		return fail(syscall.EISDIR)
+	case !info.Mode().IsRegular():
+		return fail(ErrNotRegular)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(file, offset, limit))
+	if err != nil {
+		return fail(err)
+	}
+	return data, f.info(rel, info), nil
+}
+
+func (f localFiles) List(ctx context.Context, name string) ([]Info, error) {
+	rel, err := f.begin(ctx, "list", name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := f.box.root.Open(rel)
+	if err != nil {
+		return nil, &fs.PathError{Op: "list", Path: name, Err: cause(err)}
+	}
+	defer dir.Close()
+	found, err := dir.ReadDir(-1)
+	if err != nil {
+		return nil, &fs.PathError{Op: "list", Path: name, Err: cause(err)}
+	}
+	entries := make([]Info, 0, len(found))
+	for _, entry := range found {
+		if info, err := entry.Info(); err == nil {
+			entries = append(entries, f.info(filepath.Join(rel, entry.Name()), info))
+		}
+	}
+	slices.SortFunc(entries, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return entries, nil
+}
+
+func (f localFiles) Write(ctx context.Context, files ...FileWrite) error {
+	for _, file := range files {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := f.box.check(); err != nil {
+			return err
+		}
+		if err := f.write(file); err != nil {
+			if errors.Is(err, ErrGone) {
+				return err
+			}
+			return &fs.PathError{Op: "write", Path: file.Path, Err: cause(err)}
+		}
+	}
+	return nil
+}
+
+func (f localFiles) write(file FileWrite) error {
+	mode := fileMode(file.Mode)
+	rel, err := f.destination(file)
+	if err != nil {
+		return err
+	}
+	root := f.box.root
+	if !file.Replace {
+		switch info, err := root.Lstat(rel); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case info.IsDir():
+			return syscall.EISDIR
+		case !info.Mode().IsRegular():
+			return ErrNotRegular
+		default:
+			mode = info.Mode().Perm()
+		}
+		if err := root.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
+			return err
+		}
+	}
+	for n := 0; ; n++ {
+		temporary := filepath.Join(filepath.Dir(rel), ".new-"+strconv.Itoa(n)+"~")
+		out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) && n < 1000 {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(file.Data)
+		err = errors.Join(err, out.Chmod(mode), out.Close())
+		if err == nil {
+			err = root.Rename(temporary, rel)
+		}
+		if err != nil {
+			_ = root.Remove(temporary)
+		}
+		return err
+	}
+}
+
+// destination is where a file goes, below the sandbox's directory. With Replace, no link has a say in it: whatever lies
+// in the way is removed.
+func (f localFiles) destination(file FileWrite) (string, error) {
+	if !file.Replace {
+		return f.resolve("write", file.Path)
+	}
+	full := file.Path
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(f.box.Layout().Workdir, full)
+	}
+	rel, err := filepath.Rel(f.box.dir, filepath.Clean(full))
+	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", fs.ErrPermission
+	}
+	root := f.box.root
+	for i, c := range rel {
+		if c != '/' {
+			continue
+		}
+		parent := rel[:i]
+		info, err := root.Lstat(parent)
+		if err == nil && !info.IsDir() {
+			err = root.Remove(parent)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if err := root.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+	}
+	return rel, root.RemoveAll(rel)
+}
+
+// fileMode is the mode of a new file.
+func fileMode(m fs.FileMode) fs.FileMode {
+	if m.Perm() == 0 {
+		return 0o644
+	}
+	return m.Perm()
+}

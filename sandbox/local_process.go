@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// localProcess is a process of this machine that leads a session.
+type localProcess struct {
+	box     *localBox
+	cmd     *exec.Cmd
+	streams *streams
+	socket  net.Conn
+
+	exit  Exit
+	err   error
+	ended chan struct{} // the command is gone
+	done  chan struct{} // and its output is copied
+}
+
+func (p *localProcess) start() error {
+	b := p.box
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gone {
+		return fmt.Errorf("sandbox %s: %w", b.spec.ID, ErrGone)
+	}
+	if err := p.cmd.Start(); err != nil {
+		switch {
+		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.E2BIG):
+			return fmt.Errorf("start %s: %w", p.cmd.Args[0], err)
+		default:
+			return fmt.Errorf("%s: %w: %w", p.cmd.Args[0], ErrNotFound, err)
+		}
+	}
+	b.running[p] = true
+	go p.wait()
+	return nil
+}
+
+func (p *localProcess) wait() {
+	err := p.cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		p.err = err
+	} else {
+		state := p.cmd.ProcessState
+		if exit != nil {
+			state = exit.ProcessState
+		}
+		p.exit = Exit{Code: state.ExitCode(), CPU: state.UserTime() + state.SystemTime()}
+		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			p.exit.Signal = int(status.Signal())
+			p.exit.Code = 128 + p.exit.Signal
+		}
+	}
+	p.box.mu.Lock()
+	delete(p.box.running, p)
+	if p.box.gone {
+		p.err = fmt.Errorf("sandbox %s: %w", p.box.spec.ID, ErrGone)
+	}
+	p.box.mu.Unlock()
+	close(p.ended)
+	p.streams.drain()
+	close(p.done)
+}
+
+func (p *localProcess) PID() int { return p.cmd.Process.Pid }
+
+func (p *localProcess) Socket() net.Conn { return p.socket }
+
+func (p *localProcess) Wait(ctx context.Context) (Exit, error) {
+	select {
+	case <-p.done:
+		return p.exit, p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.exit, p.err
+	case <-ctx.Done():
+		return Exit{}, context.Cause(ctx)
+	}
+}
+
+func (p *localProcess) Kill(ctx context.Context, grace time.Duration) error {
+	// The tree is looked at before the first signal: children of what dies are nobody's.
+	tree := sessionTree(p.PID())
+	if grace > 0 {
+		signalAll(tree, p.PID(), syscall.SIGTERM)
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-p.ended:
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for range 20 {
+		signalAll(tree, p.PID(), syscall.SIGKILL)
+		if tree = sessionTree(p.PID()); len(tree) == 0 {
+			break
+		}
+	}
+	select {
+	case <-p.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// signalAll signals the process group of a session leader and what was seen to belong to it.
+func signalAll(tree []int, leader int, sig syscall.Signal) {
+	_ = syscall.Kill(-leader, sig)
+	for _, pid := range tree {
+		_ = syscall.Kill(pid, sig)
+	}
+}

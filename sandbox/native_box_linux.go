@@ -1,0 +1,434 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/wire"
+)
+
+// box is a native sandbox: a socket to its guest.
+type box struct {
+	native *native
+	broker *brokerClient
+	spec   Spec
+	layout Layout
+	conn   *wire.Conn
+	gone   chan struct{} // closed when the guest is
+
+	sending sync.Mutex
+	mu      sync.Mutex // guards what follows
+	next    int64
+	waiting map[int64]chan reply
+	running map[int64]*nativeProcess
+	isGone  bool
+
+	closing  sync.Once
+	closeErr error
+}
+
+type reply struct {
+	failure guest.Failure
+	body    *wire.Decoder
+	fds     []int
+}
+
+func newBox(n *native, client *brokerClient, spec Spec, layout Layout, socket int) (*box, error) {
+	conn, err := wire.Polled(socket)
+	if err != nil {
+		return nil, err
+	}
+	b := &box{
+		native: n, broker: client, spec: spec, layout: layout, conn: conn, gone: make(chan struct{}),
+		waiting: map[int64]chan reply{}, running: map[int64]*nativeProcess{},
+	}
+	go b.receive()
+	return b, nil
+}
+
+// Layout is the same in all native sandboxes, but for the working directory.
+func (b *box) Layout() Layout { return b.layout }
+
+// Files are served by the guest.
+func (b *box) Files() Files { return nativeFiles{b} }
+
+func (b *box) receive() {
+	for {
+		message, fds, err := b.conn.Recv()
+		if err != nil {
+			b.lost()
+			return
+		}
+		d := wire.NewDecoder(message)
+		switch kind, id := d.Int(), d.Int(); kind {
+		case guest.KindReply:
+			r := reply{body: d, fds: fds}
+			r.failure.Decode(d)
+			b.mu.Lock()
+			waiting := b.waiting[id]
+			delete(b.waiting, id)
+			b.mu.Unlock()
+			if waiting == nil {
+				wire.CloseAll(fds)
+				continue
+			}
+			waiting <- r
+		case guest.KindExit:
+			wire.CloseAll(fds)
+			var x guest.Exit
+			x.Decode(d)
+			b.mu.Lock()
+			p := b.running[id]
+			delete(b.running, id)
+			b.mu.Unlock()
+			if p != nil {
+				p.exited(x)
+			}
+		default:
+			wire.CloseAll(fds)
+		}
+	}
+}
+
+// lost ends all that waits for the guest.
+func (b *box) lost() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isGone {
+		return
+	}
+	b.isGone = true
+	close(b.gone)
+	_ = b.conn.Close()
+	for id, p := range b.running {
+		delete(b.running, id)
+		p.lost()
+	}
+}
+
+func (b *box) errGone() error { return fmt.Errorf("sandbox %s: %w", b.spec.ID, ErrGone) }
+
+// request sends a message and registers for its reply. process, when given, is registered under the same number.
+func (b *box) request(kind int64, body func(*wire.Encoder), process *nativeProcess, fds ...int) (int64, chan reply, error) {
+	answer := make(chan reply, 1)
+	b.mu.Lock()
+	if b.isGone {
+		b.mu.Unlock()
+		return 0, nil, b.errGone()
+	}
+	b.next++
+	id := b.next
+	b.waiting[id] = answer
+	if process != nil {
+		b.running[id] = process
+	}
+	b.mu.Unlock()
+	var e wire.Encoder
+	e.Int(kind)
+	e.Int(id)
+	if body != nil {
+		body(&e)
+	}
+	b.sending.Lock()
+	err := b.conn.Send(e.Bytes, fds...)
+	b.sending.Unlock()
+	if err != nil {
+		b.forget(id)
+		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrClosed) {
+			return 0, nil, b.errGone()
+		}
+		return 0, nil, err
+	}
+	return id, answer, nil
+}
+
+func (b *box) forget(id int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.waiting, id)
+	delete(b.running, id)
+}
+
+// call sends a request and waits for the reply. The descriptors of a reply are the caller's.
+func (b *box) call(ctx context.Context, kind int64, body func(*wire.Encoder), fds ...int) (reply, error) {
+	if err := ctx.Err(); err != nil {
+		return reply{}, context.Cause(ctx)
+	}
+	_, answer, err := b.request(kind, body, nil, fds...)
+	if err != nil {
+		return reply{}, err
+	}
+	select {
+	case r := <-answer:
+		return r, failure(r.failure)
+	case <-b.gone:
+		return reply{}, b.errGone()
+	case <-ctx.Done():
+		go b.discard(answer)
+		return reply{}, context.Cause(ctx)
+	}
+}
+
+// discard takes a reply that nobody waits for any more.
+func (b *box) discard(answer chan reply) {
+	select {
+	case r := <-answer:
+		wire.CloseAll(r.fds)
+	case <-b.gone:
+	}
+}
+
+// failure turns what a guest says into what the interface promises.
+func failure(f guest.Failure) error {
+	switch f.Code {
+	case guest.CodeOK:
+		return nil
+	case guest.CodeNotRegular:
+		return &fs.PathError{Op: f.Op, Path: f.Path, Err: ErrNotRegular}
+	case guest.CodeNotFound:
+		return fmt.Errorf("%s: %w: %w", f.Path, ErrNotFound, syscall.Errno(f.Errno))
+	default:
+		return &fs.PathError{Op: f.Op, Path: f.Path, Err: syscall.Errno(f.Errno)}
+	}
+}
+
+// Start sends the command's ends of its pipes to the guest.
+func (b *box) Start(ctx context.Context, cmd Command) (Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := checkCommand(&cmd); err != nil {
+		return nil, err
+	}
+	streams, ends, err := plumb(&cmd)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", commandName(&cmd), err)
+	}
+	defer ends.close()
+	p := &nativeProcess{box: b, streams: streams, ended: make(chan struct{}), done: make(chan struct{})}
+	request, fds, err := b.describe(&cmd, ends, p)
+	if err == nil {
+		var answer chan reply
+		p.id, answer, err = b.request(guest.KindStart, request.Encode, p, fds...)
+		if err == nil {
+			err = b.started(ctx, p, answer)
+		}
+	}
+	if p.childSocket >= 0 && cmd.Socket {
+		unix.Close(p.childSocket)
+	}
+	if err != nil {
+		streams.close()
+		if p.socket != nil {
+			_ = p.socket.Close()
+		}
+		return nil, err
+	}
+	streams.start()
+	return p, nil
+}
+
+func (b *box) describe(cmd *Command, ends *childEnds, p *nativeProcess) (*guest.Start, []int, error) {
+	dir := cmd.Dir
+	if dir == "" {
+		dir = b.layout.Workdir
+	} else if dir[0] != '/' {
+		dir = b.layout.Workdir + "/" + dir
+	}
+	s := &guest.Start{Args: cmd.Args, Dir: dir, Env: environment(b.layout, b.spec.Env, cmd.Env, dir)}
+	if cmd.Helper != "" {
+		s.Helper, s.Args = true, append([]string{cmd.Helper}, cmd.Args...)
+	}
+	var fds []int
+	give := func(flag int64, file *os.File) {
+		if file != nil {
+			s.FDs |= flag
+			// Fd makes this end blocking, as programs expect of their standard streams.
+			fds = append(fds, int(file.Fd()))
+		}
+	}
+	give(guest.FDStdin, ends.stdin)
+	give(guest.FDStdout, ends.stdout)
+	if ends.stderr != nil && ends.stderr == ends.stdout {
+		s.FDs |= guest.FDMerged
+	} else {
+		give(guest.FDStderr, ends.stderr)
+	}
+	if cmd.Socket {
+		var err error
+		if p.socket, p.childSocket, err = socketPair(); err != nil {
+			return nil, nil, fmt.Errorf("make a socket for %s: %w", commandName(cmd), err)
+		}
+		s.FDs |= guest.FDSocket
+		fds = append(fds, p.childSocket)
+	}
+	return s, fds, nil
+}
+
+// socketPair makes a stream socket: a connection for the runner and a descriptor for the command.
+func socketPair() (net.Conn, int, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, -1, err
+	}
+	file := os.NewFile(uintptr(fds[0]), "command socket")
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		unix.Close(fds[1])
+		return nil, -1, err
+	}
+	return conn, fds[1], nil
+}
+
+func (b *box) started(ctx context.Context, p *nativeProcess, answer chan reply) error {
+	select {
+	case r := <-answer:
+		wire.CloseAll(r.fds)
+		if err := failure(r.failure); err != nil {
+			b.forget(p.id)
+			return err
+		}
+		p.pid = int(r.body.Int())
+		return nil
+	case <-b.gone:
+		return b.errGone()
+	case <-ctx.Done():
+		// It may have started all the same.
+		go func() {
+			b.discard(answer)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+			defer cancel()
+			_ = p.Kill(ctx, 0)
+		}()
+		return context.Cause(ctx)
+	}
+}
+
+func commandName(cmd *Command) string {
+	if cmd.Helper != "" {
+		return cmd.Helper
+	}
+	return cmd.Args[0]
+}
+
+// KillAll leaves process 1 alone in the sandbox.
+func (b *box) KillAll(ctx context.Context) error {
+	_, err := b.call(ctx, guest.KindKillAll, nil)
+	return err
+}
+
+// Close kills the guest, and with it the kernel kills the rest.
+func (b *box) Close() error {
+	b.native.mu.Lock()
+	delete(b.native.boxes, b)
+	b.native.mu.Unlock()
+	return b.end()
+}
+
+func (b *box) end() error {
+	b.closing.Do(func() {
+		b.closeErr = b.broker.close(b.spec.ID)
+		b.lost()
+	})
+	return b.closeErr
+}
+
+// nativeProcess is a command of a box.
+type nativeProcess struct {
+	box         *box
+	id          int64
+	pid         int
+	streams     *streams
+	socket      net.Conn
+	childSocket int
+
+	exit  Exit
+	err   error
+	ended chan struct{} // the command is gone
+	done  chan struct{} // and its output is copied
+}
+
+func (p *nativeProcess) PID() int { return p.pid }
+
+func (p *nativeProcess) Socket() net.Conn { return p.socket }
+
+func (p *nativeProcess) exited(x guest.Exit) {
+	p.exit = Exit{Code: int(x.Code), Signal: int(x.Signal), OOM: x.OOM, CPU: time.Duration(x.CPU)}
+	close(p.ended)
+	go func() {
+		p.streams.drain()
+		close(p.done)
+	}()
+}
+
+// lost is called with the box's lock held.
+func (p *nativeProcess) lost() {
+	p.err = p.box.errGone()
+	close(p.ended)
+	go func() {
+		p.streams.drain()
+		close(p.done)
+	}()
+}
+
+func (p *nativeProcess) Wait(ctx context.Context) (Exit, error) {
+	select {
+	case <-p.done:
+		return p.exit, p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.exit, p.err
+	case <-ctx.Done():
+		return Exit{}, context.Cause(ctx)
+	}
+}
+
+func (p *nativeProcess) Kill(ctx context.Context, grace time.Duration) error {
+	if grace > 0 {
+		if err := p.signal(ctx, unix.SIGTERM); err != nil {
+			return err
+		}
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-p.ended:
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	// Even when the command itself is gone: not so, perhaps, what it started.
+	if err := p.signal(ctx, unix.SIGKILL); err != nil {
+		return err
+	}
+	select {
+	case <-p.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *nativeProcess) signal(ctx context.Context, sig unix.Signal) error {
+	_, err := p.box.call(ctx, guest.KindKill, func(e *wire.Encoder) {
+		e.Int(p.id)
+		e.Int(int64(sig))
+	})
+	if errors.Is(err, ErrGone) {
+		return nil // and so is the command
+	}
+	return err
+}

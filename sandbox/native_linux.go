@@ -1,0 +1,418 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/broker"
+	"trajgen/sandbox/internal/cgroup"
+	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/state"
+	"trajgen/sandbox/internal/wire"
+)
+
+// closeTime bounds how long the end of a sandbox is waited for.
+const closeTime = 30 * time.Second
+
+var nativeNetworks = []Network{NetworkNone, NetworkLoopback}
+
+func runRole(name string) {
+	switch name {
+	case broker.Name:
+		broker.Main()
+	case guest.Name:
+		guest.Main()
+	}
+}
+
+// keepDescriptors makes sure that what this program inherited is inherited no further.
+func keepDescriptors() { _ = unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) }
+
+// native is the backend of namespaces and cgroups. It speaks to a broker, which makes guests, and to the guests.
+type native struct {
+	opts       Options
+	logger     *slog.Logger
+	guarantees Guarantees
+
+	mu     sync.Mutex
+	broker *brokerClient // replaced when it died
+	boxes  map[*box]bool
+	closed bool
+}
+
+func openNative(opts Options) (Backend, error) {
+	n := &native{opts: opts, logger: opts.Logger, boxes: map[*box]bool{}}
+	client, err := startBroker(opts)
+	if err != nil {
+		return nil, diagnose(err)
+	}
+	n.broker = client
+	n.guarantees, err = n.selfTest(client.ready)
+	if err != nil {
+		return nil, errors.Join(diagnose(err), n.Close())
+	}
+	return n, nil
+}
+
+// Guarantees says what the self-test found.
+func (n *native) Guarantees() Guarantees { return n.guarantees }
+
+// Open makes a sandbox, with a new broker when the old one died.
+func (n *native) Open(ctx context.Context, spec Spec) (Sandbox, error) {
+	spec, err := spec.complete(nativeNetworks)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
+	client, err := n.client()
+	if err != nil {
+		return nil, err
+	}
+	workdir := spec.Workdir
+	if workdir == "" {
+		workdir = "/workspace"
+	}
+	if workdir[0] != '/' {
+		return nil, fmt.Errorf("open sandbox: workdir %q is not absolute", workdir)
+	}
+	request := broker.Open{
+		ID: spec.ID, Workdir: workdir, Loopback: spec.Network == NetworkLoopback,
+		Memory: spec.Limits.Memory, Processes: int64(spec.Limits.Processes), Disk: spec.Limits.Disk, Files: int64(spec.Limits.Files),
+	}
+	socket, err := client.open(ctx, &request)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
+	}
+	b, err := newBox(n, client, spec, Layout{Workdir: workdir, Home: "/root", Tmp: "/tmp", Tests: "/tests"}, socket)
+	if err != nil {
+		return nil, errors.Join(err, client.close(spec.ID))
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errors.Join(fmt.Errorf("open sandbox %s: backend is closed: %w", spec.ID, ErrGone), b.end())
+	}
+	n.boxes[b] = true
+	return b, nil
+}
+
+func (n *native) client() (*brokerClient, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, fmt.Errorf("backend is closed: %w", ErrGone)
+	}
+	if n.broker.dead() {
+		n.logger.Error("the sandbox broker died and is started again", "said", n.broker.said())
+		n.broker.stop()
+		client, err := startBroker(n.opts)
+		if err != nil {
+			return nil, fmt.Errorf("start the broker again: %w", diagnose(err))
+		}
+		n.broker = client
+		if _, err := Sweep(n.opts.StateDir); err != nil {
+			n.logger.Warn("sweep after a dead broker", "err", err)
+		}
+	}
+	return n.broker, nil
+}
+
+// Close ends all sandboxes and the broker.
+func (n *native) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	boxes := make([]*box, 0, len(n.boxes))
+	for b := range n.boxes {
+		boxes = append(boxes, b)
+	}
+	n.mu.Unlock()
+	// The broker ends all at once; the boxes only have to hear of it.
+	err := n.broker.stop()
+	for _, b := range boxes {
+		b.lost()
+	}
+	return err
+}
+
+// brokerClient is the runner's side of one broker process.
+type brokerClient struct {
+	conn    *wire.Conn
+	process *os.Process
+	ready   broker.Ready
+	stderr  *Capture
+	ended   chan struct{} // closed when the socket has
+
+	sending sync.Mutex
+	mu      sync.Mutex
+	next    int64
+	waiting map[int64]chan brokerAnswer
+	stopped sync.Once
+	stopErr error
+}
+
+type brokerAnswer struct {
+	err error
+	fds []int
+}
+
+// startBroker runs this program again as broker, in a mount namespace of its own; as an ordinary user, also in a user
+// namespace, which gives the right to make one.
+func startBroker(opts Options) (*brokerClient, error) {
+	ours, theirs, err := wire.Pair()
+	if err != nil {
+		return nil, err
+	}
+	// Ours would keep the socket from ending with the broker.
+	child := os.NewFile(uintptr(theirs), "broker socket")
+	defer child.Close()
+	errors, stderr, err := os.Pipe()
+	if err != nil {
+		unix.Close(ours)
+		return nil, err
+	}
+	defer stderr.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		unix.Close(ours)
+		return nil, err
+	}
+	defer null.Close()
+	sys := &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		sys.Cloneflags |= unix.CLONE_NEWUSER
+		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	process, err := os.StartProcess("/proc/self/exe", []string{broker.Name}, &os.ProcAttr{
+		Dir: "/", Env: []string{"GOTRACEBACK=single"},
+		Files: []*os.File{null, null, stderr, child},
+		Sys:   sys,
+	})
+	if err != nil {
+		unix.Close(ours)
+		errors.Close()
+		return nil, fmt.Errorf("start the broker: %w", err)
+	}
+	c := &brokerClient{process: process, stderr: NewCapture(8<<10, 8<<10), ended: make(chan struct{}), waiting: map[int64]chan brokerAnswer{}}
+	go func() {
+		_, _ = io.Copy(c.stderr, errors)
+		errors.Close()
+	}()
+	if c.conn, err = wire.Polled(ours); err != nil {
+		return nil, err
+	}
+	if err := c.greet(opts); err != nil {
+		close(c.ended)
+		return nil, joinErrors(err, c.stop())
+	}
+	go c.receive()
+	return c, nil
+}
+
+func (c *brokerClient) greet(opts Options) error {
+	config := broker.Config{StateDir: opts.StateDir, Owner: os.Getpid(), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, UserID: os.Getuid()}
+	if config.Cgroups == "" {
+		config.Cgroups = "auto"
+	}
+	var e wire.Encoder
+	config.Encode(&e)
+	if err := c.conn.Send(e.Bytes); err != nil {
+		return fmt.Errorf("greet the broker: %w", err)
+	}
+	message, fds, err := c.conn.Recv()
+	wire.CloseAll(fds)
+	if err != nil {
+		_, _ = c.process.Wait()
+		return fmt.Errorf("the broker died at once (is sandbox.Init the first call of main?): %w; it said %q", err, c.said())
+	}
+	d := wire.NewDecoder(message)
+	c.ready.Decode(d)
+	if d.Err() != nil {
+		return d.Err()
+	}
+	if c.ready.Err != "" {
+		return errors.New(c.ready.Err)
+	}
+	return nil
+}
+
+func (c *brokerClient) said() string { return strings.TrimSpace(string(c.stderr.Bytes())) }
+
+func (c *brokerClient) dead() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *brokerClient) receive() {
+	defer close(c.ended)
+	for {
+		message, fds, err := c.conn.Recv()
+		if err != nil {
+			return
+		}
+		d := wire.NewDecoder(message)
+		id, text := d.Int(), d.String()
+		c.mu.Lock()
+		waiting := c.waiting[id]
+		delete(c.waiting, id)
+		c.mu.Unlock()
+		if waiting == nil {
+			wire.CloseAll(fds)
+			continue
+		}
+		answer := brokerAnswer{fds: fds}
+		if text != "" {
+			answer.err = errors.New(text)
+		}
+		waiting <- answer
+	}
+}
+
+// ask sends a request; the answer comes on the channel, which has room for it.
+func (c *brokerClient) ask(kind int64, body func(*wire.Encoder)) (chan brokerAnswer, error) {
+	answer := make(chan brokerAnswer, 1)
+	c.mu.Lock()
+	c.next++
+	id := c.next
+	c.waiting[id] = answer
+	c.mu.Unlock()
+	var e wire.Encoder
+	e.Int(kind)
+	e.Int(id)
+	body(&e)
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	if err := c.conn.Send(e.Bytes); err != nil {
+		return nil, fmt.Errorf("the broker is gone (%w): %w", err, ErrGone)
+	}
+	return answer, nil
+}
+
+func (c *brokerClient) open(ctx context.Context, o *broker.Open) (socket int, err error) {
+	answer, err := c.ask(broker.KindOpen, o.Encode)
+	if err != nil {
+		return -1, err
+	}
+	select {
+	case a := <-answer:
+		if a.err != nil || len(a.fds) != 1 {
+			wire.CloseAll(a.fds)
+			return -1, joinErrors(a.err)
+		}
+		return a.fds[0], nil
+	case <-c.ended:
+		return -1, fmt.Errorf("the broker died: %w", ErrGone)
+	case <-ctx.Done():
+		go func() {
+			select {
+			case a := <-answer:
+				wire.CloseAll(a.fds)
+				if a.err == nil {
+					_ = c.close(o.ID)
+				}
+			case <-c.ended:
+			}
+		}()
+		return -1, context.Cause(ctx)
+	}
+}
+
+// close ends a sandbox. With a dead broker the guest is dead as well.
+func (c *brokerClient) close(id string) error {
+	answer, err := c.ask(broker.KindClose, func(e *wire.Encoder) { e.String(id) })
+	if err != nil {
+		return nil
+	}
+	select {
+	case a := <-answer:
+		wire.CloseAll(a.fds)
+		return a.err
+	case <-c.ended:
+		return nil
+	case <-time.After(closeTime):
+		return fmt.Errorf("close sandbox %s: no answer from the broker in %v", id, closeTime)
+	}
+}
+
+// stop ends the broker by closing its socket and waits until it has cleaned up.
+func (c *brokerClient) stop() error {
+	c.stopped.Do(func() {
+		_ = c.conn.Close()
+		timer := time.AfterFunc(closeTime, func() { _ = c.process.Kill() })
+		defer timer.Stop()
+		status, err := c.process.Wait()
+		if errors.Is(err, syscall.ECHILD) || errors.Is(err, os.ErrProcessDone) {
+			err = nil
+		}
+		if err == nil && status != nil && status.ExitCode() == 1 {
+			err = fmt.Errorf("broker: %s", c.said())
+		}
+		c.stopErr = err
+	})
+	return c.stopErr
+}
+
+func joinErrors(errs ...error) error {
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return errors.New("malformed answer")
+}
+
+// removeInstance ends what a dead broker left. Its guests died with it, unless it was killed a moment ago.
+func removeInstance(path string, owner state.Owner) error {
+	var errs []error
+	for _, dir := range owner.Cgroups {
+		if strings.Contains(dir, "/trajgen-") {
+			errs = append(errs, cgroup.Destroy(dir))
+		}
+	}
+	if owner.Backend == "local" {
+		errs = append(errs, killMarked(path))
+	}
+	return errors.Join(errs...)
+}
+
+// diagnose adds what a person can do about it.
+func diagnose(err error) error {
+	read := func(name string) (int, bool) {
+		content, err := os.ReadFile("/proc/sys/" + name)
+		if err != nil {
+			return 0, false
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(content)))
+		return n, err == nil
+	}
+	const local = "or choose the local backend for trusted work"
+	if n, ok := read("user/max_user_namespaces"); ok && n == 0 {
+		return fmt.Errorf("user namespaces are disabled: sysctl user.max_user_namespaces=15000, %s: %w", local, err)
+	}
+	if n, ok := read("kernel/unprivileged_userns_clone"); ok && n == 0 && os.Getuid() != 0 {
+		return fmt.Errorf("user namespaces are disabled for ordinary users: sysctl kernel.unprivileged_userns_clone=1, %s: %w", local, err)
+	}
+	if n, ok := read("kernel/apparmor_restrict_unprivileged_userns"); ok && n == 1 && os.Getuid() != 0 {
+		return fmt.Errorf("AppArmor restricts user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=0, %s: %w", local, err)
+	}
+	if errors.Is(err, syscall.EPERM) || strings.Contains(err.Error(), "operation not permitted") {
+		return fmt.Errorf("this machine does not let us make namespaces (in docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined), %s: %w", local, err)
+	}
+	return err
+}

@@ -1,0 +1,190 @@
+// Package sandbox runs untrusted commands, each episode attempt in a machine of its own that is thrown away
+// afterwards.
+//
+// A backend opens sandboxes; a sandbox starts commands and reads and writes files. What a backend isolates is said
+// by its Guarantees, measured when it is opened, and never assumed.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"time"
+)
+
+// Backend opens sandboxes. It is safe for concurrent use.
+type Backend interface {
+	// Open makes a new sandbox that shares nothing with any other. An error is the machine's fault, never the
+	// agent's. ctx covers the opening alone.
+	Open(ctx context.Context, spec Spec) (Sandbox, error)
+	// Guarantees says what this backend isolates on this machine.
+	Guarantees() Guarantees
+	// Close ends every sandbox that is still open and frees what the backend holds.
+	Close() error
+}
+
+// Sandbox is one isolated machine. Its methods may be called from many goroutines at once.
+//
+// An error that wraps ErrGone means that the sandbox itself is lost: the machine's fault, and the end of the episode.
+// Every other error is about the request (no such file, no such command) and may be shown to a model.
+type Sandbox interface {
+	// Start starts a command and returns when it runs. ctx covers the start alone: the command lives on until it
+	// ends, is killed or the sandbox is closed.
+	Start(ctx context.Context, cmd Command) (Process, error)
+	// Files are the sandbox's files, seen as its processes see them.
+	Files() Files
+	// Layout says where things are, as paths that processes of the sandbox use.
+	Layout() Layout
+	// KillAll ends every process that was started in the sandbox and all their descendants, and returns when none is
+	// left. The sandbox stays usable.
+	KillAll(ctx context.Context) error
+	// Close ends the sandbox with everything in it. It is idempotent, waits until all is gone, and has a deadline of
+	// its own.
+	Close() error
+}
+
+// Process is a command that was started. Wait and Kill may be called from many goroutines, and repeatedly.
+type Process interface {
+	// PID is the process's number inside the sandbox.
+	PID() int
+	// Wait returns when the command has ended and its output has been copied: all of it, or what came within 50 ms
+	// when a descendant still holds the pipe. When ctx ends first the command goes on and Wait returns
+	// context.Cause(ctx).
+	Wait(ctx context.Context) (Exit, error)
+	// Kill ends the command and its descendants: SIGTERM, and SIGKILL after grace; at once when grace is 0. It
+	// returns when the command is gone.
+	Kill(ctx context.Context, grace time.Duration) error
+	// Socket is the runner's end of the stream that the command finds as descriptor 3. Nil unless Command.Socket.
+	Socket() net.Conn
+}
+
+// Files reads and writes the sandbox's files. Relative paths start at Layout.Workdir. Symbolic links are followed
+// inside the sandbox and can never lead out of it. Errors are *fs.PathError with fs.ErrNotExist, fs.ErrExist,
+// fs.ErrPermission, ErrNotRegular (a device, pipe, socket or /proc file) or a system error; or wrap ErrGone.
+type Files interface {
+	// Stat describes the file that path leads to.
+	Stat(ctx context.Context, path string) (Info, error)
+	// Read returns up to limit bytes from offset, and what Stat says of the file. Regular files alone.
+	Read(ctx context.Context, path string, offset, limit int64) ([]byte, Info, error)
+	// Write replaces files, each atomically (a temporary file in the same directory, then a rename), creating parent
+	// directories. It stops at the first failure.
+	Write(ctx context.Context, files ...FileWrite) error
+	// List returns the entries of a directory, sorted by name.
+	List(ctx context.Context, path string) ([]Info, error)
+}
+
+// FileWrite is a file to write.
+type FileWrite struct {
+	Path string
+	Data []byte
+	// Mode of a new file; an existing file keeps its own unless Replace is set. 0 means 0644.
+	Mode fs.FileMode
+	// Replace removes whatever lies at Path first, a directory or a link included, so that nothing that was planted
+	// there has a say in where the data goes. For the files of a verifier.
+	Replace bool
+}
+
+// Info describes a file.
+type Info struct {
+	Name    string
+	Path    string // absolute, links resolved
+	Size    int64
+	Mode    fs.FileMode
+	ModTime time.Time
+}
+
+// Layout is where things are in a sandbox.
+type Layout struct {
+	Workdir string // working directory of commands, holds the task's files
+	Home    string
+	Tmp     string
+	Tests   string // a directory that does not exist until the verifier's files are put there
+}
+
+// Spec is what a sandbox is made from. The zero value is a small machine without a network.
+type Spec struct {
+	// ID names the sandbox in listings and on disk: letters, digits, '-' and '_'.
+	ID      string
+	Image   string            // "" is the backend's default
+	Workdir string            // "" is the backend's default
+	Env     map[string]string // beside PATH, HOME, LANG, TERM, TZ and TMPDIR, which the backend sets
+	Network Network           // "" is NetworkLoopback
+	Limits  Limits
+}
+
+// Network is what a sandbox can reach.
+type Network string
+
+// The network modes.
+const (
+	NetworkNone      Network = "none"
+	NetworkLoopback  Network = "loopback" // its own, shared with nobody
+	NetworkAllowlist Network = "allowlist"
+	NetworkFull      Network = "full"
+)
+
+// Limits bound what a sandbox can use. Zero means the backend's default.
+type Limits struct {
+	Memory    int64 // bytes, of all processes together; default 1 GiB
+	Processes int   // default 256
+	Disk      int64 // bytes that can be written; default 512 MiB
+	Files     int   // open files of a process; default 1024
+}
+
+// Command is what to run.
+type Command struct {
+	// Args are the program and its arguments, not passed through a shell. The program is looked up in the sandbox's
+	// PATH.
+	Args []string
+	// Helper runs a function of this program that was registered with RegisterHelper, inside the sandbox and as
+	// confined as any command, instead of Args[0]; Args are its arguments.
+	Helper string
+	Dir    string    // "" is Layout.Workdir
+	Env    []string  // "K=V", added to the sandbox's environment, the last of a name winning
+	Stdin  io.Reader // nil is empty
+	// Stdout and Stderr receive the output; nil discards it. The same non-nil writer for both keeps the order in
+	// which the command wrote. They are written by one goroutine each and must not block for long.
+	Stdout, Stderr io.Writer
+	// Socket gives the command a stream socket to the runner as descriptor 3.
+	Socket bool
+}
+
+// Exit is how a command ended.
+type Exit struct {
+	// Code is the exit status; 128+n when signal n ended it, as shells say.
+	Code   int
+	Signal int  // 0 when it exited by itself
+	OOM    bool // the memory limit killed something while it ran
+	CPU    time.Duration
+}
+
+// Level is how strongly a sandbox is isolated.
+type Level string
+
+// The levels, strongest first.
+const (
+	LevelStrong   Level = "strong"   // own namespaces, shifted ids, hard limits on memory and processes
+	LevelUser     Level = "user"     // own namespaces, but a single id or no hard limits
+	LevelLandlock Level = "landlock" // no namespaces
+	LevelNone     Level = "none"
+)
+
+// Guarantees is what a backend isolates, measured and not assumed.
+type Guarantees struct {
+	Backend string            `json:"backend"`
+	Level   Level             `json:"level"`
+	Limits  map[string]string `json:"limits"` // memory, processes, disk, files, cpu → hard, soft or none
+	Network []Network         `json:"network"`
+	Missing []string          `json:"missing,omitempty"` // what keeps it from a higher level, and what to do
+}
+
+// ErrGone means that the sandbox is lost.
+var ErrGone = errors.New("sandbox is gone")
+
+// ErrNotRegular means that a path leads to something that is not a regular file or directory.
+var ErrNotRegular = errors.New("not a regular file")
+
+// ErrNotFound means that the program of a command was not found or cannot be executed.
+var ErrNotFound = errors.New("command not found")

@@ -1,0 +1,188 @@
+package sandboxtest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"trajgen/sandbox"
+)
+
+// attempt is something that must not work: a Python expression or a script that exits 0 when it did.
+var attempts = map[string]string{
+	"mount":               "mount -t tmpfs x /mnt",
+	"remount /usr":        "mount -o remount,rw /usr",
+	"unshare a user":      "unshare -U true",
+	"unshare mounts":      "unshare -m true",
+	"unshare pids":        "unshare -p -f true",
+	"write /usr":          "touch /usr/planted || touch /usr/bin/planted || touch /bin/planted",
+	"write the program":   "echo x >> /.trajgen",
+	"chroot":              "chroot / true",
+	"make a device":       "mknod /tmp/sda b 254 0",
+	"host name":           "hostname owned",
+	"set the clock":       "date -s 2001-01-01",
+	"write a sysctl":      "echo 1 > /proc/sys/kernel/panic || echo 0 > /proc/sys/user/max_user_namespaces || echo 1 > /proc/sys/net/ipv4/ip_forward",
+	"sysrq":               "echo h > /proc/sysrq-trigger",
+	"environment of 1":    "cat /proc/1/environ",
+	"memory of 1":         "head -c1 /proc/1/mem",
+	"root of 1":           "ls /proc/1/root/",
+	"descriptors of 1":    "readlink /proc/1/fd/3",
+	"program of 1":        "readlink /proc/1/exe",
+	"kernel log":          "dmesg",
+	"kernel memory":       "head -c1 /proc/kcore | grep -q .",
+	"boot command line":   "grep -q . /proc/cmdline",
+	"keys":                "grep -q . /proc/keys",
+	"sysfs":               "[ -e /sys/kernel ]",
+	"kill process 1":      "kill -9 1; sleep 0.1; ! true",
+	"raise a limit":       "ulimit -n 100000",
+	"block device":        "ls /dev/vda || ls /dev/sda || ls /dev/loop0",
+	"control cgroups":     "mkdir /sys/fs/cgroup/x || ls /sys/fs/cgroup/memory",
+	"regain capabilities": "python3 -c 'import ctypes,sys; l=ctypes.CDLL(None); sys.exit(0 if l.prctl(24,21,0,0,0)==0 and 0 else 1)'",
+}
+
+// python attempts print what happened.
+const calls = `
+import ctypes, socket, os, errno
+libc = ctypes.CDLL(None, use_errno=True)
+def call(what, f, *args):
+    r = f(*args)
+    print(what, 'worked' if r >= 0 else errno.errorcode[ctypes.get_errno()])
+def family(what, n):
+    try:
+        socket.socket(n, socket.SOCK_STREAM).close()
+        print(what, 'worked')
+    except OSError as e:
+        print(what, errno.errorcode[e.errno])
+call('ptrace', libc.ptrace, 16, 1, 0, 0)
+call('unshare', libc.unshare, 0x10000000)
+call('setns', libc.setns, 0, 0)
+call('keyctl', libc.syscall, {'x86_64': 250, 'aarch64': 219}[os.uname().machine], 0, -3, 0)
+call('bpf', libc.syscall, {'x86_64': 321, 'aarch64': 280}[os.uname().machine], 0, 0, 0)
+call('perf', libc.syscall, {'x86_64': 298, 'aarch64': 241}[os.uname().machine], 0, 0, -1, -1, 0)
+call('io_uring', libc.syscall, 425, 1, 0)
+call('clone3', libc.syscall, 435, 0, 0)
+family('vsock', 40)
+family('packet', 17)
+family('alg', 38)
+family('unix', 1)
+family('inet', 2)
+`
+
+// isolationCases try to climb out.
+var isolationCases = []testCase{
+	{name: "the host's files are invisible", isolation: true, check: func(k *kit) {
+		outside := filepath.Join(k.TempDir(), "outside")
+		if err := os.WriteFile(outside, []byte(secret), 0o666); err != nil {
+			k.Fatal(err)
+		}
+		equal(k, "seen", k.sh("for f in "+outside+" /work /root/.ssh /root/.cache /root/go /etc/shadow /etc/ssl/private /boot /lost+found /var/lib/dpkg; do [ -e $f ] && echo $f; done; ls -A /root /home; true"), "/home:\n\n/root:\n")
+	}},
+	{name: "the host's processes are invisible", isolation: true, check: func(k *kit) {
+		pids := strings.Fields(k.sh("ls /proc | grep '^[0-9]'"))
+		if len(pids) > 6 || pids[0] != "1" {
+			k.Errorf("got %v, want process 1 and the few of this command", pids)
+		}
+	}},
+	{name: "the runner's environment is invisible", isolation: true, check: func(k *kit) {
+		equal(k, "found", k.sh("cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c "+secret+" || true"), "0\n")
+	}},
+	{name: "two sandboxes share no processes nor ports", isolation: true, check: func(k *kit) {
+		a, b := k.open(sandbox.Spec{}), k.open(sandbox.Spec{})
+		k.shIn(a, "python3 -m http.server --bind 127.0.0.1 18080 >log 2>&1 & sleep 68.1 >/dev/null 2>&1 &")
+		ask := "python3 -c \"import socket; socket.create_connection(('127.0.0.1',18080),1)\" 2>&1"
+		k.eventually("the server", func() bool { return k.runIn(a, sh(ask), 10*time.Second).Exit.Code == 0 })
+		if r := k.runIn(b, sh(ask), 10*time.Second); r.Exit.Code == 0 {
+			k.Error("one reaches the other's port")
+		}
+		equal(k, "sleepers seen", k.sleepers(b, "68.1"), 0)
+	}},
+	{name: "no network", isolation: true, check: func(k *kit) {
+		try := "python3 -c \"import socket; s=socket.socket(); s.settimeout(2); s.bind(('127.0.0.1',0)); s.listen(); socket.create_connection(s.getsockname(),1)\""
+		none := k.open(sandbox.Spec{Network: sandbox.NetworkNone})
+		if r := k.runIn(none, sh(try), 10*time.Second); r.Exit.Code == 0 {
+			k.Error("network none has a loopback")
+		}
+		equal(k, "loopback", k.run(sh(try)).Exit.Code, 0)
+		if r := k.run(sh("python3 -c \"import socket; socket.create_connection(('192.0.2.1',80),2)\" 2>&1")); !strings.Contains(string(r.Stdout.Bytes()), "unreachable") {
+			k.Errorf("outside: got %q", r.Stdout.Bytes())
+		}
+	}},
+	{name: "attempts", isolation: true, check: func(k *kit) {
+		for what, script := range attempts {
+			if r := k.run(sh("{ " + script + "; } >out 2>&1")); r.Exit.Code == 0 {
+				k.Errorf("%s worked: %q said %q", what, script, k.read("out"))
+			}
+		}
+		equal(k, "still there", k.sh("hostname"), "sandbox\n")
+	}},
+	{name: "system calls", isolation: true, check: func(k *kit) {
+		r := k.run(sandbox.Command{Args: []string{"python3", "-c", calls}})
+		want := "ptrace EPERM\nunshare EPERM\nsetns EPERM\nkeyctl EPERM\nbpf EPERM\nperf EPERM\nio_uring EPERM\nclone3 ENOSYS\nvsock EAFNOSUPPORT\npacket EAFNOSUPPORT\nalg EAFNOSUPPORT\nunix worked\ninet worked\n"
+		got := strings.Replace(string(r.Stdout.Bytes()), "clone3 EINVAL", "clone3 ENOSYS", 1) // where the guest itself needs it
+		if got != want {
+			k.Errorf("got %q, want %q, stderr %q", got, want, r.Stderr.Bytes())
+		}
+	}},
+	{name: "threads and forks work", isolation: true, check: func(k *kit) {
+		equal(k, "output", k.sh(`python3 -c "
+import threading, subprocess, multiprocessing as m
+t=[threading.Thread(target=lambda: None) for _ in range(20)]; [x.start() for x in t]; [x.join() for x in t]
+print(subprocess.run(['echo','hi'],capture_output=True).stdout, m.get_context('fork').Pool(2).map(abs,[-1,-2]))"`), "b'hi\\n' [1, 2]\n")
+	}},
+	{name: "no mount appears on the host", isolation: true, check: func(k *kit) {
+		before, _ := os.ReadFile("/proc/self/mountinfo")
+		sb := k.open(sandbox.Spec{})
+		k.shIn(sb, "touch x")
+		during, _ := os.ReadFile("/proc/self/mountinfo")
+		if string(before) != string(during) {
+			k.Errorf("mounts changed:\n%s\n%s", before, during)
+		}
+	}},
+	{name: "fork bomb", limit: "processes", check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Processes: 50}})
+		k.runIn(sb, sh("bomb() { bomb | bomb & }; bomb; sleep 1"), 2*time.Second)
+		k.recovers(sb)
+	}},
+	{name: "memory bomb", limit: "memory", check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Memory: 64 << 20}})
+		r := k.runIn(sb, sandbox.Command{Args: []string{"python3", "-c", "x=[]\nwhile True: x.append(bytearray(1<<20))"}}, 20*time.Second)
+		equal(k, "killed for memory", r.Exit.OOM, true)
+		equal(k, "signal", r.Exit.Signal, 9)
+		equal(k, "the next command is innocent", k.runIn(sb, sh("true"), 10*time.Second).Exit.OOM, false)
+		k.recovers(sb)
+	}},
+	{name: "disk flood", limit: "disk", check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Disk: 16 << 20}})
+		for _, dir := range []string{"/workspace", "/tmp", "/dev/shm", "/var/tmp", "/"} {
+			r := k.runIn(sb, sh("cat /dev/zero > "+dir+"/flood; wc -c < "+dir+"/flood; rm "+dir+"/flood"), 20*time.Second)
+			if !strings.Contains(string(r.Stderr.Bytes()), "No space left") {
+				k.Errorf("%s: got %q, %q", dir, r.Stdout.Bytes(), r.Stderr.Bytes())
+			}
+		}
+		k.runIn(sb, sh("i=0; while : > f$i; do i=$((i+1)); done"), 10*time.Second)
+		k.shIn(sb, "rm -f f*")
+		ctx, cancel := context.WithTimeout(k.Context(), 10*time.Second)
+		defer cancel()
+		if err := sb.Files().Write(ctx, sandbox.FileWrite{Path: "big", Data: make([]byte, 32<<20)}); err == nil {
+			k.Error("more was written than fits")
+		}
+		equal(k, "nothing half written", k.shIn(sb, "ls -A"), "")
+		k.recovers(sb)
+	}},
+	{name: "open files", limit: "files", check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Files: 100}})
+		equal(k, "limit", k.shIn(sb, "ulimit -Hn"), "100\n")
+	}},
+}
+
+// recovers checks that a sandbox serves on after what it was put through.
+func (k *kit) recovers(sb sandbox.Sandbox) {
+	k.Helper()
+	k.killAll(sb)
+	equal(k, "after kill all", k.shIn(sb, "echo well | cat"), "well\n")
+	if _, err := sb.Files().Stat(k.Context(), "."); err != nil {
+		k.Errorf("stat: %v", err)
+	}
+}

@@ -1,0 +1,207 @@
+// Package sandboxtest is the contract of a sandbox, executable, and a scripted sandbox for the tests of others.
+package sandboxtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"trajgen/sandbox"
+)
+
+// Caps says what a backend cannot do that every other must.
+type Caps struct {
+	// Lacks are cases that are left out, with the reason.
+	Lacks map[string]string
+}
+
+// Run asks a backend everything that the interface promises. What only isolation gives is asked of backends whose
+// Guarantees claim it. The process that calls it must have called sandbox.Init first.
+func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
+	backend := open(t)
+	t.Cleanup(func() {
+		if err := backend.Close(); err != nil {
+			t.Errorf("close the backend: %v", err)
+		}
+	})
+	t.Setenv("SANDBOXTEST_SECRET", secret)
+	level := backend.Guarantees().Level
+	for _, c := range slices.Concat(commandCases, processCases, fileCases, lifeCases, isolationCases) {
+		t.Run(c.name, func(t *testing.T) {
+			if reason, ok := caps.Lacks[c.name]; ok {
+				t.Skip(reason)
+			}
+			if c.isolation && level == sandbox.LevelNone {
+				t.Skip("the backend claims no isolation")
+			}
+			if c.limit != "" && backend.Guarantees().Limits[c.limit] != "hard" {
+				t.Skipf("the backend claims no hard limit on %s", c.limit)
+			}
+			k := &kit{T: t, backend: backend}
+			c.check(k)
+		})
+	}
+}
+
+// Require skips a test for want of a backend; it fails it when the environment variable REQUIRE_SANDBOXES, a list with
+// commas, names the backend.
+func Require(t testing.TB, name string, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if slices.Contains(strings.Split(os.Getenv("REQUIRE_SANDBOXES"), ","), name) {
+		t.Fatalf("sandbox %s is required: %v", name, err)
+	}
+	t.Skipf("sandbox %s cannot be had here: %v", name, err)
+}
+
+// secret is in the runner's environment and must not be in any command's.
+const secret = "do-not-tell"
+
+type testCase struct {
+	name      string
+	isolation bool   // asked of backends that claim some
+	limit     string // asked of backends whose limit is hard
+	check     func(*kit)
+}
+
+// kit is what a case works with.
+type kit struct {
+	*testing.T
+	backend sandbox.Backend
+	box     sandbox.Sandbox
+}
+
+var boxes atomic.Int64
+
+// open opens a sandbox that is closed with the test.
+func (k *kit) open(spec sandbox.Spec) sandbox.Sandbox {
+	k.Helper()
+	if spec.ID == "" {
+		spec.ID = fmt.Sprintf("suite-%d", boxes.Add(1))
+	}
+	sb, err := k.backend.Open(k.Context(), spec)
+	if err != nil {
+		k.Fatalf("open sandbox: %v", err)
+	}
+	k.Cleanup(func() {
+		if err := sb.Close(); err != nil {
+			k.Errorf("close sandbox: %v", err)
+		}
+	})
+	return sb
+}
+
+// sb is the sandbox of the case, opened when first asked for.
+func (k *kit) sb() sandbox.Sandbox {
+	k.Helper()
+	if k.box == nil {
+		k.box = k.open(sandbox.Spec{})
+	}
+	return k.box
+}
+
+// run runs a command for at most 20 seconds.
+func (k *kit) run(cmd sandbox.Command) sandbox.Result {
+	k.Helper()
+	return k.runIn(k.sb(), cmd, 20*time.Second)
+}
+
+func (k *kit) runIn(sb sandbox.Sandbox, cmd sandbox.Command, limit time.Duration) sandbox.Result {
+	k.Helper()
+	ctx, cancel := context.WithTimeout(k.Context(), limit)
+	defer cancel()
+	r, err := sandbox.Run(ctx, sb, cmd, sandbox.RunOptions{})
+	if err != nil {
+		k.Fatalf("run %q: %v", cmd.Args, err)
+	}
+	return r
+}
+
+func sh(script string) sandbox.Command {
+	return sandbox.Command{Args: []string{"/bin/sh", "-c", script}}
+}
+
+// sh runs a script that must succeed, and returns what it printed.
+func (k *kit) sh(script string) string {
+	k.Helper()
+	return k.shIn(k.sb(), script)
+}
+
+func (k *kit) shIn(sb sandbox.Sandbox, script string) string {
+	k.Helper()
+	r := k.runIn(sb, sh(script), 20*time.Second)
+	if r.Exit.Code != 0 || r.TimedOut {
+		k.Fatalf("script %q: exit %+v, timed out %v, stdout %q, stderr %q", script, r.Exit, r.TimedOut, r.Stdout.Bytes(), r.Stderr.Bytes())
+	}
+	return string(r.Stdout.Bytes())
+}
+
+func (k *kit) start(cmd sandbox.Command) sandbox.Process {
+	k.Helper()
+	p, err := k.sb().Start(k.Context(), cmd)
+	if err != nil {
+		k.Fatalf("start %q: %v", cmd.Args, err)
+	}
+	return p
+}
+
+func (k *kit) wait(p sandbox.Process) sandbox.Exit {
+	k.Helper()
+	ctx, cancel := context.WithTimeout(k.Context(), 20*time.Second)
+	defer cancel()
+	x, err := p.Wait(ctx)
+	if err != nil {
+		k.Fatalf("wait: %v", err)
+	}
+	return x
+}
+
+func (k *kit) write(files ...sandbox.FileWrite) {
+	k.Helper()
+	if err := k.sb().Files().Write(k.Context(), files...); err != nil {
+		k.Fatalf("write: %v", err)
+	}
+}
+
+func (k *kit) read(path string) string {
+	k.Helper()
+	data, _, err := k.sb().Files().Read(k.Context(), path, 0, 1<<30)
+	if err != nil {
+		k.Fatalf("read %s: %v", path, err)
+	}
+	return string(data)
+}
+
+func (k *kit) killAll(sb sandbox.Sandbox) {
+	k.Helper()
+	ctx, cancel := context.WithTimeout(k.Context(), 20*time.Second)
+	defer cancel()
+	if err := sb.KillAll(ctx); err != nil {
+		k.Fatalf("kill all: %v", err)
+	}
+}
+
+// eventually waits for something that other processes bring about.
+func (k *kit) eventually(what string, ok func() bool) {
+	k.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	k.Fatalf("never came: %s", what)
+}
+
+func equal[T comparable](k *kit, what string, got, want T) {
+	k.Helper()
+	if got != want {
+		k.Errorf("%s: got %#v, want %#v", what, got, want)
+	}
+}
