@@ -1,0 +1,204 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"trajgen/registry"
+	"trajgen/sandbox"
+)
+
+// The bounds of background processes.
+const (
+	maxProcesses  = 64
+	processOutput = 200_000 // characters kept of each
+	maxInput      = 1 << 20 // bytes that wait for a process to read them
+)
+
+// processTable is the background processes of an episode.
+type processTable struct {
+	mu      sync.Mutex // guards the rest
+	started int
+	all     []*process // in the order in which they were started
+}
+
+func processesOf(s *registry.Session) *processTable {
+	return registry.State(s, "tools.processes", func() *processTable { return &processTable{} })
+}
+
+// process is a background process.
+type process struct {
+	id      string
+	command string
+	dir     string
+	proc    sandbox.Process
+	output  *capture
+	stdin   *feed
+	done    chan struct{} // closed when exit and err are set
+	exit    sandbox.Exit
+	err     error
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// status is the state as results show it.
+func (p *process) status() (string, *int) {
+	switch {
+	case !p.ended():
+		return "running", nil
+	case p.err != nil:
+		return "lost", nil
+	}
+	code := p.exit.Code
+	return "exited", &code
+}
+
+func startBackground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args terminalArgs) (any, error) {
+	table := processesOf(env.Session)
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	if err := table.makeRoom(); err != nil {
+		return nil, err
+	}
+	shell := shellOf(env.Session)
+	p := &process{
+		id: fmt.Sprintf("proc_%d", table.started+1), command: args.Command, dir: shell.directory(box.Layout()),
+		output: newRolling(processOutput), stdin: newFeed(), done: make(chan struct{}),
+	}
+	if args.Workdir != "" {
+		p.dir = args.Workdir
+	}
+	cmd := shellCommand(background, box.Layout())
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.output, p.output
+	var err error
+	if p.proc, err = box.Start(ctx, cmd); err != nil {
+		p.stdin.Close()
+		return nil, startFailure(err)
+	}
+	input := shell.input(box.Layout(), args.Workdir, args.Command)
+	// The shell closes its end before it becomes the command, so this ends at once.
+	stop := context.AfterFunc(ctx, func() { p.proc.Socket().Close() })
+	entered := shell.serve(ctx, p.proc, input, args.Workdir)
+	stop()
+	p.proc.Socket().Close()
+	p.watch(env.Session)
+	if !entered {
+		return nil, noWorkdir(args.Workdir)
+	}
+	table.started++
+	table.all = append(table.all, p)
+	return struct {
+		Output    string  `json:"output"`
+		SessionID string  `json:"session_id"`
+		ExitCode  int     `json:"exit_code"`
+		Error     *string `json:"error"`
+	}{Output: "Background process started", SessionID: p.id}, nil
+}
+
+// makeRoom forgets the oldest process that has ended when the table is full.
+func (t *processTable) makeRoom() error {
+	if len(t.all) < maxProcesses {
+		return nil
+	}
+	i := slices.IndexFunc(t.all, (*process).ended)
+	if i < 0 {
+		return registry.Failf("too_many_processes", "%d background processes are running; kill some first", maxProcesses)
+	}
+	t.all = slices.Delete(t.all, i, i+1)
+	return nil
+}
+
+// watch notes the process's end. The session's end stops the watching and waits for it; the process itself ends with
+// the sandbox.
+func (p *process) watch(s *registry.Session) {
+	// Not the call's context: the process outlives the call.
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		p.exit, p.err = p.proc.Wait(ctx)
+		p.stdin.Close()
+		close(p.done)
+	}()
+	s.OnClose(func() {
+		cancel()
+		<-p.done
+	})
+}
+
+func (t *processTable) find(id string) *process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.all, func(p *process) bool { return p.id == id })
+	if i < 0 {
+		return nil
+	}
+	return t.all[i]
+}
+
+func (t *processTable) list() []*process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.all)
+}
+
+// feed is a process's standard input: what was written waits here until the process reads it, so that writing never
+// blocks a call.
+type feed struct {
+	mu      sync.Mutex // guards the rest
+	more    *sync.Cond
+	waiting []byte
+	closed  bool
+}
+
+func newFeed() *feed {
+	f := &feed{}
+	f.more = sync.NewCond(&f.mu)
+	return f
+}
+
+// Read blocks until there is something, or the feed is closed.
+func (f *feed) Read(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.waiting) == 0 && !f.closed {
+		f.more.Wait()
+	}
+	if len(f.waiting) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, f.waiting)
+	f.waiting = f.waiting[n:]
+	return n, nil
+}
+
+// Close ends the input after what waits.
+func (f *feed) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	f.more.Broadcast()
+	return nil
+}
+
+func (f *feed) write(text string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return registry.Failf("stdin_closed", "the standard input of the process is closed")
+	case len(f.waiting)+len(text) > maxInput:
+		return registry.Failf("stdin_full", "the process does not read its input: %d bytes are waiting", len(f.waiting))
+	}
+	f.waiting = append(f.waiting, text...)
+	f.more.Broadcast()
+	return nil
+}

@@ -1,0 +1,235 @@
+package tools
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// capture keeps the beginning and the end of a command's output as clean text, in bounded memory. What it holds
+// depends on the bytes alone and not on how they were cut into writes, so that a result is the same on a busy machine.
+type capture struct {
+	headMax, tailMax int
+	unit             string // "chars" or "bytes": what the bounds count
+
+	mu      sync.Mutex // guards the rest
+	cleaner cleaner
+	scratch []byte
+	kept
+}
+
+// kept is what a capture holds.
+type kept struct {
+	head, tail []byte
+	headFull   bool
+	tailLen    int // units in tail
+	total      int // units written, after cleaning
+	lines      int // newlines that were dropped from the front of tail
+}
+
+// newCapture keeps 40 % of limit from the beginning and the rest from the end: errors come last.
+func newCapture(limit int, unit string) *capture {
+	return &capture{headMax: limit * 2 / 5, tailMax: limit - limit*2/5, unit: unit}
+}
+
+// newHead keeps the first limit units.
+func newHead(limit int, unit string) *capture { return &capture{headMax: limit, unit: unit} }
+
+// newRolling keeps the last limit characters.
+func newRolling(limit int) *capture {
+	return &capture{tailMax: limit, unit: "chars", kept: kept{headFull: true}}
+}
+
+// Write takes output as it comes. It never fails.
+func (c *capture) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scratch = c.cleaner.clean(c.scratch[:0], p, false)
+	c.add(c.scratch)
+	return len(p), nil
+}
+
+func (c *capture) count(p []byte) int {
+	if c.unit == "bytes" {
+		return len(p)
+	}
+	return utf8.RuneCount(p)
+}
+
+func (c *capture) add(p []byte) {
+	c.total += c.count(p)
+	if !c.headFull {
+		n := c.prefix(p, c.headMax-c.count(c.head))
+		c.head = append(c.head, p[:n]...)
+		c.headFull = n < len(p)
+		p = p[n:]
+	}
+	c.tail = append(c.tail, p...)
+	c.tailLen += c.count(p)
+	if c.tailLen > 2*c.tailMax {
+		c.shorten()
+	}
+}
+
+// prefix is the length of the longest beginning of p that has at most n units and ends with a whole character.
+func (c *capture) prefix(p []byte, n int) int {
+	if c.unit == "bytes" {
+		if n >= len(p) {
+			return len(p)
+		}
+		for n > 0 && !utf8.RuneStart(p[n]) {
+			n--
+		}
+		return n
+	}
+	at := 0
+	for ; n > 0 && at < len(p); n-- {
+		_, size := utf8.DecodeRune(p[at:])
+		at += size
+	}
+	return at
+}
+
+// shorten cuts tail to its bound.
+func (c *capture) shorten() {
+	excess := c.tailLen - c.tailMax
+	if excess <= 0 {
+		return
+	}
+	n := c.prefix(c.tail, excess)
+	for n < len(c.tail) && c.unit == "bytes" && (n < excess || !utf8.RuneStart(c.tail[n])) {
+		n++
+	}
+	c.lines += strings.Count(string(c.tail[:n]), "\n")
+	c.tail = append(c.tail[:0], c.tail[n:]...)
+	c.tailLen = c.count(c.tail)
+}
+
+// snapshot returns a copy of what is kept and what lies between. Nothing is lost for later writes.
+func (c *capture) snapshot() (head, tail string, omitted, total, lines int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Flushing an unfinished character must not change what the next write continues.
+	end := capture{headMax: c.headMax, tailMax: c.tailMax, unit: c.unit, kept: c.kept}
+	end.tail = append([]byte(nil), c.tail...)
+	end.head = append([]byte(nil), c.head...)
+	end.add(c.cleaner.clean(nil, nil, true))
+	end.shorten()
+	return string(end.head), string(end.tail), end.total - end.count(end.head) - end.tailLen, end.total, end.lines
+}
+
+// text is the output with a note where something was left out, without white space at its end.
+func (c *capture) text() string {
+	head, tail, omitted, total, _ := c.snapshot()
+	if omitted > 0 {
+		head += fmt.Sprintf("\n\n... [output truncated: %s %s omitted out of %s] ...\n\n",
+			thousands(omitted), c.unit, thousands(total))
+	}
+	return strings.TrimRight(head+tail, " \t\r\n")
+}
+
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// cleaner turns a stream of bytes into valid UTF-8 without terminal control sequences.
+type cleaner struct{ pending []byte }
+
+// An unfinished control sequence that is longer than this is text.
+const maxSequence = 4096
+
+// clean appends the clean form of what is pending and p to out. With final set, what is unfinished is decided now,
+// and the cleaner itself stays as it is.
+func (c *cleaner) clean(out, p []byte, final bool) []byte {
+	in := p
+	if len(c.pending) > 0 {
+		in = append(append([]byte(nil), c.pending...), p...)
+	}
+	for i := 0; i < len(in); {
+		b := in[i]
+		if b != 0x1b && b < utf8.RuneSelf {
+			out = append(out, b)
+			i++
+			continue
+		}
+		if b == 0x1b {
+			n, whole := sequence(in[i:])
+			if !whole && !final && len(in)-i < maxSequence {
+				c.keep(in[i:])
+				return out
+			}
+			if !whole && !final {
+				n = 1
+			}
+			i += n
+			continue
+		}
+		if !final && !utf8.FullRune(in[i:]) {
+			c.keep(in[i:])
+			return out
+		}
+		r, size := utf8.DecodeRune(in[i:])
+		out = utf8.AppendRune(out, r) // an invalid byte becomes U+FFFD
+		i += size
+	}
+	if !final {
+		c.pending = nil
+	}
+	return out
+}
+
+func (c *cleaner) keep(p []byte) { c.pending = append([]byte(nil), p...) }
+
+// sequence measures the control sequence at the start of s, which begins with ESC. What is no sequence counts as its
+// ESC alone. When s ends within it, whole is false and n is what to drop if nothing follows.
+func sequence(s []byte) (n int, whole bool) {
+	if len(s) == 1 {
+		return 1, false
+	}
+	switch b := s[1]; {
+	case b == '[':
+		for i := 2; i < len(s); i++ {
+			if s[i] >= 0x40 && s[i] <= 0x7e {
+				return i + 1, true
+			}
+			if s[i] < 0x20 || s[i] > 0x3f {
+				return 1, true
+			}
+		}
+		return len(s), false
+	case strings.IndexByte("]PX^_", b) >= 0: // strings, up to BEL or ESC \
+		for i := 2; i < len(s); i++ {
+			switch {
+			case s[i] == 0x07:
+				return i + 1, true
+			case s[i] == '\n':
+				return 1, true
+			case s[i] == 0x1b && i+1 < len(s):
+				if s[i+1] == '\\' {
+					return i + 2, true
+				}
+				return 1, true
+			}
+		}
+		return 1, false
+	case b >= 0x20 && b <= 0x2f:
+		for i := 2; i < len(s); i++ {
+			if s[i] >= 0x30 && s[i] <= 0x7e {
+				return i + 1, true
+			}
+			if s[i] < 0x20 || s[i] > 0x2f {
+				return 1, true
+			}
+		}
+		return len(s), false
+	case b >= 0x30 && b <= 0x7e:
+		return 2, true
+	}
+	return 1, true
+}

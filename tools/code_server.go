@@ -1,0 +1,139 @@
+package tools
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"trajgen/registry"
+	"trajgen/sandbox"
+)
+
+// toolServer answers a script's tool calls: one JSON object per line, {"tool", "args"} in and the tool's result out.
+// The other end is hostile, as the script can write to the descriptor what it likes.
+type toolServer struct {
+	env     *registry.Env
+	allowed []codeTool
+	calls   atomic.Int64
+}
+
+func (s *toolServer) made() int { return int(s.calls.Load()) }
+
+// maxCall bounds a request; write_file's content is in it.
+const maxCall = 2 * maxFile
+
+func (s *toolServer) serve(ctx context.Context, proc sandbox.Process) {
+	conn := proc.Socket()
+	lines := bufio.NewReaderSize(conn, 64<<10)
+	for ctx.Err() == nil {
+		line, err := readCall(lines)
+		if err != nil {
+			return // the script ended, or no longer talks as it should
+		}
+		reply := s.answer(ctx, line)
+		if _, err := conn.Write(append([]byte(reply), '\n')); err != nil {
+			return
+		}
+	}
+}
+
+func readCall(lines *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := lines.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		case len(line) > maxCall:
+			return nil, bufio.ErrTooLong
+		}
+	}
+}
+
+func (s *toolServer) answer(ctx context.Context, line []byte) string {
+	var call struct {
+		Tool string          `json:"tool"`
+		Args json.RawMessage `json:"args"`
+	}
+	if err := json.Unmarshal(line, &call); err != nil {
+		return failed("the call is not a JSON object")
+	}
+	if !slices.ContainsFunc(s.allowed, func(t codeTool) bool { return t.name == call.Tool }) {
+		return failed(notInCode(call.Tool, s.allowed))
+	}
+	if call.Tool == "terminal" && wantsBackground(call.Args) {
+		return failed("background is not available in execute_code; call the terminal tool itself")
+	}
+	if s.made() >= maxToolCalls {
+		return failed(fmt.Sprintf("Tool call limit reached (%d). No more tool calls allowed in this execution.", maxToolCalls))
+	}
+	n := int(s.calls.Add(1))
+	made := s.env.Session.Call(ctx, registry.Request{
+		ID: fmt.Sprintf("%s.%d", s.env.CallID, n), Parent: s.env.CallID, Turn: s.env.Turn, Index: n - 1,
+		Name: call.Tool, Arguments: string(call.Args),
+	})
+	return strings.ReplaceAll(made.Result, "\n", " ") // outside of strings, JSON has line ends as white space only
+}
+
+// wantsBackground tells whether a terminal call asks for a background process, in whatever spelling coercion would take.
+func wantsBackground(args json.RawMessage) bool {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(args, &fields) != nil {
+		return false
+	}
+	for name, value := range fields {
+		if strings.EqualFold(name, "background") && string(value) != "false" && string(value) != "null" {
+			return true
+		}
+	}
+	return false
+}
+
+func notInCode(name string, allowed []codeTool) string {
+	if len(allowed) == 0 {
+		return fmt.Sprintf("Tool %q is not available in execute_code: this episode has no tools for scripts.", firstChars(name, 100))
+	}
+	var names []string
+	for _, tool := range allowed {
+		names = append(names, tool.name)
+	}
+	return fmt.Sprintf("Tool %q is not available in execute_code. Available: %s", firstChars(name, 100), strings.Join(names, ", "))
+}
+
+func failed(message string) string {
+	text, _ := json.Marshal(map[string]string{"error": message}) // a map of strings always encodes
+	return string(text)
+}
+
+//go:embed trajgen_tools.py
+var pythonBase string
+
+// pythonModule is the module that scripts import: the fixed part and one function for each tool.
+func pythonModule(allowed []codeTool) []byte {
+	var b strings.Builder
+	b.WriteString(pythonBase)
+	have := []string{}
+	for _, tool := range allowed {
+		have = append(have, tool.name)
+		var arguments []string
+		for param := range strings.SplitSeq(tool.params, ", ") {
+			name, _, _ := strings.Cut(param, "=")
+			arguments = append(arguments, fmt.Sprintf("%q: %s", name, name))
+		}
+		fmt.Fprintf(&b, "\n\ndef %s(%s):\n    return _call(%q, {%s})\n", tool.name, tool.params, tool.name,
+			strings.Join(arguments, ", "))
+	}
+	names, _ := json.Marshal(have)
+	known, _ := json.Marshal(codeTools())
+	fmt.Fprintf(&b, "\n\n_AVAILABLE = %s\n_KNOWN = %s\n__all__ = _AVAILABLE + [\"json_parse\", \"shell_quote\", \"retry\"]\n", names, known)
+	return []byte(b.String())
+}

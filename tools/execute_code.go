@@ -1,0 +1,185 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"trajgen/pipeline/episode"
+	"trajgen/registry"
+	"trajgen/sandbox"
+)
+
+// The bounds of a script.
+const (
+	codeTimeout  = 300 * time.Second
+	codeOutput   = 50_000 // bytes of stdout
+	codeErrors   = 10_000 // bytes of stderr
+	maxToolCalls = 50
+)
+
+func init() {
+	add(registry.Define(registry.Definition{
+		Name: "execute_code", Toolset: codeToolset,
+		Description: describeCode(codeTools()),
+		Describe:    describeCode,
+		Timeout:     codeTimeout + 30*time.Second,
+		MaxResult:   8 * codeOutput,
+	}, executeCode))
+}
+
+type codeArgs struct {
+	Code string `json:"code" doc:"The Python 3 script." example:"print(1 + 1)"`
+}
+
+type codeResult struct {
+	Status        string `json:"status"` // success or error
+	Output        string `json:"output"`
+	ToolCallsMade int    `json:"tool_calls_made"`
+	Error         string `json:"error,omitempty"`
+}
+
+// codeTool is a tool that scripts can call, as the Python function that they see.
+type codeTool struct {
+	name   string
+	params string // of the function; what is None is left out of the call
+	doc    string
+}
+
+var scriptTools = []codeTool{
+	{"read_file", "path, offset=None, limit=None", "-> content (NUMBER|TEXT lines), total_lines, file_size, truncated"},
+	{"write_file", "path, content", "-> bytes_written, path, dirs_created"},
+	{"search_files", "pattern, target=None, path=None, file_glob=None, limit=None, offset=None, output_mode=None, context=None",
+		"-> total_count, matches | files | counts, truncated"},
+	{"patch", "path=None, old_string=None, new_string=None, replace_all=None, mode=None, patch=None", "-> success, diff"},
+	{"terminal", "command, timeout=None, workdir=None", "-> output, exit_code, error (foreground only)"},
+	{"web_search", "query, limit=None", "-> data.web: title, url, description"},
+	{"web_extract", "urls", "-> results: url, title, content"},
+}
+
+// codeTools names the tools that scripts can have.
+func codeTools() []string {
+	var names []string
+	for _, tool := range scriptTools {
+		names = append(names, tool.name)
+	}
+	return names
+}
+
+// allowedIn keeps the script tools that an episode has. An episode without any gives scripts none.
+func allowedIn(names []string) []codeTool {
+	var allowed []codeTool
+	for _, tool := range scriptTools {
+		if slices.Contains(names, tool.name) {
+			allowed = append(allowed, tool)
+		}
+	}
+	return allowed
+}
+
+func describeCode(names []string) string {
+	text := "Run a Python 3 script (standard library, a fresh process each time) in the initial working directory and get " +
+		"what it prints. Use it for computations, for processing data, and where many tool calls need loops or conditions " +
+		"between them. Limits: 5 minutes, 50,000 bytes of output (cut in the middle). Standard input is empty."
+	allowed := allowedIn(names)
+	if len(allowed) == 0 {
+		return text
+	}
+	var functions []string
+	for _, tool := range allowed {
+		functions = append(functions, tool.name)
+	}
+	text += fmt.Sprintf(" At most %d tool calls.\nTools are functions: `from trajgen_tools import %s`. Each returns the "+
+		"tool's result as a dict, with \"error\" when it failed:", maxToolCalls, strings.Join(functions, ", "))
+	for _, tool := range allowed {
+		text += "\n" + tool.name + "(" + tool.params + ") " + tool.doc
+	}
+	return text + "\nAlso: json_parse(text), shell_quote(text), retry(function, max_attempts=3, delay=2)."
+}
+
+// codeState numbers the scripts of an episode, so that their paths, which Python prints in tracebacks, do not differ
+// from run to run.
+type codeState struct{ scripts atomic.Int64 }
+
+func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, error) {
+	if strings.TrimSpace(args.Code) == "" {
+		return nil, registry.Failf("no_code", "No code provided.")
+	}
+	box, err := env.Sandbox(ctx)
+	if err != nil {
+		return nil, err
+	}
+	allowed := allowedIn(env.Session.Toolset().Names())
+	layout := box.Layout()
+	number := registry.State(env.Session, "tools.code", func() *codeState { return &codeState{} }).scripts.Add(1)
+	dir := path.Join(layout.Tmp, fmt.Sprintf("execute_code_%d", number))
+	err = box.Files().Write(ctx,
+		sandbox.FileWrite{Path: path.Join(dir, "script.py"), Data: []byte(args.Code), Replace: true},
+		sandbox.FileWrite{Path: path.Join(dir, "trajgen_tools.py"), Data: pythonModule(allowed), Replace: true})
+	if err != nil {
+		return nil, fileFailure(err, "write", dir)
+	}
+	defer removeDir(ctx, env, box, dir)
+
+	stdout, stderr := newCapture(codeOutput, "bytes"), newHead(codeErrors, "bytes")
+	cmd := sandbox.Command{
+		Args: []string{"python3", path.Join(dir, "script.py")}, Dir: layout.Workdir, Socket: true,
+		Stdout: stdout, Stderr: stderr,
+		Env: []string{
+			"PYTHONDONTWRITEBYTECODE=1", "PYTHONIOENCODING=utf-8",
+			// The working directory, so that a script can import what lies there.
+			"PYTHONPATH=" + dir + ":" + layout.Workdir,
+		},
+	}
+	server := &toolServer{env: env, allowed: allowed}
+	exit, stopped, err := run(ctx, box, cmd, codeTimeout, server.serve)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return nil, registry.Failf("no_python", "python3 is not available in this sandbox")
+	}
+	if err != nil {
+		return nil, err
+	}
+	output := stdout.text()
+	if stopped != nil {
+		return nil, stoppedCode(stopped, output, server.made())
+	}
+	result := codeResult{Status: "success", Output: output, ToolCallsMade: server.made()}
+	if exit.Code != 0 {
+		result.Status = "error"
+		if result.Error = stderr.text(); result.Error == "" {
+			result.Error = fmt.Sprintf("Script exited with code %d", exit.Code)
+		}
+		if exit.OOM {
+			result.Error += "\n(the machine's memory limit was reached and a process was killed)"
+		}
+	}
+	return result, nil
+}
+
+func stoppedCode(stopped error, output string, made int) error {
+	failure := &registry.Failure{
+		Class: "timeout", Status: episode.CallTimeout,
+		Message: fmt.Sprintf("the script did not end within %s and was killed", codeTimeout),
+		Extra:   map[string]any{"status": "timeout", "output": output, "tool_calls_made": made},
+	}
+	if errors.Is(stopped, errFlood) {
+		failure.Class, failure.Status = "output_flood", ""
+		failure.Message = "the script was killed because it printed more than 64 MiB"
+		failure.Extra["status"] = "error"
+	}
+	return failure
+}
+
+func removeDir(ctx context.Context, env *registry.Env, box sandbox.Sandbox, dir string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+	defer cancel()
+	cmd := sandbox.Command{Args: []string{"rm", "-rf", "--", dir}, Dir: box.Layout().Tmp}
+	if _, _, err := run(ctx, box, cmd, killTime, nil); err != nil {
+		env.Logger.Debug("remove a script's directory", "dir", dir, "error", err)
+	}
+}

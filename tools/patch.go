@@ -1,0 +1,256 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"trajgen/registry"
+	"trajgen/sandbox"
+)
+
+func init() {
+	add(registry.Define(registry.Definition{
+		Name: "patch", Toolset: fileToolset,
+		Description: "Edit existing text files. Returns a unified diff.\n" +
+			"mode=replace (default): in the file path, replace old_string by new_string. old_string must occur exactly once, " +
+			"so give enough lines around it; or set replace_all. Small differences in white space, indentation, escapes and " +
+			"typographic quotes are tolerated, and the strategy that matched is named in the result.\n" +
+			"mode=patch: apply the V4A text in patch, several files at once, all of it or nothing:\n" +
+			"*** Begin Patch\n*** Update File: a.py\n@@ def main():\n context line\n-removed line\n+added line\n" +
+			"*** Add File: b.txt\n+whole content\n*** Delete File: c.txt\n*** Move File: d.txt -> e.txt\n*** End Patch\n" +
+			"Relative paths start at the initial working directory.",
+		Access: patchAccess,
+	}, patch))
+}
+
+type patchArgs struct {
+	Mode       string  `json:"mode,omitempty" doc:"What the call does." enum:"replace,patch" default:"replace"`
+	Path       string  `json:"path,omitempty" doc:"mode=replace: the file."`
+	OldString  *string `json:"old_string,omitempty" doc:"mode=replace: the text to find, without line numbers."`
+	NewString  *string `json:"new_string,omitempty" doc:"mode=replace: what replaces it; empty deletes it."`
+	ReplaceAll bool    `json:"replace_all,omitempty" doc:"mode=replace: replace every occurrence." default:"false"`
+	Patch      string  `json:"patch,omitempty" doc:"mode=patch: the V4A text."`
+}
+
+func patchAccess(arguments json.RawMessage) registry.Access {
+	var args patchArgs
+	if json.Unmarshal(arguments, &args) != nil {
+		return registry.Access{Writes: []string{"/"}}
+	}
+	if args.Mode != "patch" {
+		return registry.Access{Writes: []string{args.Path}}
+	}
+	operations, err := parseV4A(args.Patch)
+	if err != nil {
+		return registry.Access{Writes: []string{"/"}} // alone
+	}
+	var access registry.Access
+	for _, op := range operations {
+		access.Writes = append(access.Writes, op.path)
+		if op.to != "" {
+			access.Writes = append(access.Writes, op.to)
+		}
+	}
+	return access
+}
+
+func patch(ctx context.Context, env *registry.Env, args patchArgs) (any, error) {
+	box, err := env.Sandbox(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if args.Mode == "patch" {
+		if strings.TrimSpace(args.Patch) == "" {
+			return nil, refuse("missing_argument", "patch is required in mode patch")
+		}
+		return applyV4A(ctx, env, box, args.Patch)
+	}
+	switch {
+	case args.Path == "":
+		return nil, refuse("missing_argument", "path is required in mode replace")
+	case args.OldString == nil || args.NewString == nil:
+		return nil, refuse("missing_argument", "old_string and new_string are required in mode replace")
+	case *args.OldString == "":
+		return nil, refuse("empty_old_string", "old_string is empty; to write a whole file use write_file")
+	case *args.OldString == *args.NewString:
+		return nil, refuse("identical", "old_string and new_string are identical: there is nothing to change")
+	}
+	return replaceInFile(ctx, env, box, args)
+}
+
+// refuse is a failure that changed nothing.
+func refuse(class, format string, args ...any) *registry.Failure {
+	failure := registry.Failf(class, format, args...)
+	failure.Extra = map[string]any{"success": false}
+	return failure
+}
+
+type patchResult struct {
+	Success       bool     `json:"success"`
+	Strategy      string   `json:"strategy"`
+	Replacements  int      `json:"replacements"`
+	Diff          string   `json:"diff"`
+	FilesModified []string `json:"files_modified"`
+	Lint          *lint    `json:"lint,omitempty"`
+}
+
+func replaceInFile(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args patchArgs) (any, error) {
+	name, err := resolve(box, args.Path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := readText(ctx, env, box, name, args.Path)
+	if err != nil {
+		return nil, err
+	}
+	old, new := unixLines(*args.OldString), unixLines(*args.NewString)
+	if old == new {
+		return nil, refuse("identical", "old_string and new_string differ in nothing but line ends, which are kept as the file has them")
+	}
+	how, edits := findEdits(file.text, old, new)
+	switch {
+	case len(edits) == 0:
+		return nil, notFoundInFile(file.text, old, args.Path)
+	case len(edits) > 1 && !args.ReplaceAll:
+		return nil, ambiguous(file.text, edits, how, args.Path)
+	}
+	if err := checkGrowth(file, edits, args.Path); err != nil {
+		return nil, err
+	}
+	text, data := file.apply(edits)
+	if text == file.text {
+		return nil, refuse("identical", "the replacement leaves %s as it is (strategy %s)", args.Path, how)
+	}
+	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: name, Data: data}); err != nil {
+		return nil, fileFailure(err, "write", args.Path)
+	}
+	return patchResult{
+		Success: true, Strategy: how, Replacements: len(edits), Diff: diffOf(args.Path, file.text, edits),
+		FilesModified: []string{args.Path}, Lint: lintFile(name, data),
+	}, nil
+}
+
+// checkGrowth refuses edits before they fill the runner's memory: many places times a long text is more than either.
+func checkGrowth(file textFile, edits []edit, shown string) error {
+	size := len(file.text) + len(file.crs)
+	for _, e := range edits {
+		if size += len(e.text) - (e.end - e.start); size > maxFile {
+			return refuse("too_large", "the change would make %s larger than %s bytes", shown, thousands(maxFile))
+		}
+	}
+	return nil
+}
+
+func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+// readText reads a file that is to be edited.
+func readText(ctx context.Context, env *registry.Env, box sandbox.Sandbox, name, shown string) (textFile, error) {
+	if _, err := writable(ctx, box, name, shown); err != nil {
+		return textFile{}, err
+	}
+	data, info, err := readWhole(ctx, box, name, shown)
+	if err != nil {
+		return textFile{}, elsewhere(env, box, err, shown)
+	}
+	if inProtected(info.Path) {
+		return textFile{}, denied(shown)
+	}
+	file, ok := parseText(data)
+	if !ok {
+		return textFile{}, refuse("binary_file", "%s is not a UTF-8 text file and cannot be patched", shown)
+	}
+	return file, nil
+}
+
+// maxDiff bounds the diff in a result.
+const maxDiff = 20_000
+
+func diffOf(shown, text string, edits []edit) string {
+	changes := make([]udiff.Edit, len(edits))
+	for i, e := range edits {
+		changes[i] = udiff.Edit{Start: e.start, End: e.end, New: e.text}
+	}
+	diff, err := udiff.ToUnified("a/"+shown, "b/"+shown, text, changes, udiff.DefaultContextLines)
+	if err != nil {
+		return "" // the edits were applied already, so they are sound
+	}
+	return cutDiff(diff)
+}
+
+func cutDiff(diff string) string {
+	if len(diff) <= maxDiff {
+		return diff
+	}
+	return strings.TrimSuffix(firstChars(diff, maxDiff), "...") + fmt.Sprintf("\n... (diff cut, %s bytes in all)\n", thousands(len(diff)))
+}
+
+const maxListed = 10
+
+func ambiguous(text string, edits []edit, how, shown string) error {
+	lines := []string{}
+	for _, e := range edits[:min(len(edits), maxListed)] {
+		lines = append(lines, strconv.Itoa(lineOf(text, e.start)))
+	}
+	more := ""
+	if len(edits) > maxListed {
+		more = ", ..."
+	}
+	return refuse("ambiguous", "found %d matches of old_string in %s (strategy %s), at lines %s%s; add lines around it to "+
+		"make it unique, or set replace_all", len(edits), shown, how, strings.Join(lines, ", "), more)
+}
+
+// notFoundInFile shows what in the file is most like what was looked for.
+func notFoundInFile(text, old, shown string) error {
+	if plain := strings.NewReplacer(`\"`, `"`, `\'`, `'`).Replace(old); plain != old && strings.Contains(text, plain) {
+		return refuse("escape_drift", "old_string has escaped quotes (\\\" or \\') where %s has plain ones; give old_string "+
+			"and new_string exactly as the file has them", shown)
+	}
+	failure := refuse("no_match", "could not find old_string in %s; read the file and copy the text exactly", shown)
+	if snippet := mostAlike(text, old); snippet != "" {
+		failure.Message += "; the most similar place is in did_you_mean"
+		failure.Extra["did_you_mean"] = snippet
+	}
+	return failure
+}
+
+// mostAlike returns the numbered lines of the file that are most like old, judged by old's longest line.
+func mostAlike(text, old string) string {
+	wanted, _ := splitLines(old)
+	anchor := 0
+	for i, line := range wanted {
+		if len(strings.TrimSpace(line)) > len(strings.TrimSpace(wanted[anchor])) {
+			anchor = i
+		}
+	}
+	if len(wanted) == 0 {
+		return ""
+	}
+	lines, _ := splitLines(text)
+	longest := strings.TrimSpace(wanted[anchor])
+	best, score := -1, 0.5
+	for i, line := range lines[:min(len(lines), 20_000)] {
+		line = strings.TrimSpace(line)
+		// Texts of very different length cannot be alike.
+		if len(line) > 3*len(longest) || len(longest) > 3*len(line) || len(line) > maxLine {
+			continue
+		}
+		if s := similarity(longest, line); s > score {
+			best, score = i, s
+		}
+	}
+	if best < 0 {
+		return ""
+	}
+	from := max(best-anchor, 0)
+	to := min(from+min(len(wanted), 20), len(lines))
+	var b strings.Builder
+	for i := from; i < to; i++ {
+		fmt.Fprintf(&b, "%d|%s\n", i+1, cutLine(lines[i]))
+	}
+	return b.String()
+}

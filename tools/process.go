@@ -1,0 +1,252 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"trajgen/registry"
+)
+
+// The bounds of the process tool.
+const (
+	maxWait     = 180 // seconds
+	pollOutput  = 1000
+	waitOutput  = 2000
+	logLines    = 200
+	listCommand = 200
+	killGrace   = 3 * time.Second
+)
+
+func init() {
+	add(registry.Define(registry.Definition{
+		Name: "process", Toolset: terminalToolset,
+		Description: "Follow and control the background processes that terminal(background=true) started. Actions: " +
+			"list (all of them); poll (status and newest output); log (output by lines: the last 200, or from line offset " +
+			"on, at most limit); wait (until it ends, at most timeout seconds); kill; write (data to its standard input); " +
+			"submit (data and a newline); close (its standard input). All but list need session_id. The last 200,000 " +
+			"characters of output are kept, stdout and stderr together.",
+		Timeout:   (maxWait + 20) * time.Second,
+		MaxResult: 8 * processOutput,
+	}, manageProcess))
+}
+
+type processArgs struct {
+	Action    string `json:"action" doc:"What to do." enum:"list,poll,log,wait,kill,write,submit,close"`
+	SessionID string `json:"session_id,omitempty" doc:"The process, e.g. proc_1. For every action but list."`
+	Data      string `json:"data,omitempty" doc:"Text for write and submit."`
+	Timeout   int    `json:"timeout,omitempty" doc:"Seconds to wait, at most 180 (the default)." min:"1"`
+	Offset    int    `json:"offset,omitempty" doc:"First line of log, from 1; without it the last lines are shown." min:"1"`
+	Limit     int    `json:"limit,omitempty" doc:"Number of lines of log." min:"1" default:"200"`
+}
+
+// processResult is what every action on one process returns; fields that do not concern it are left out.
+type processResult struct {
+	SessionID     string  `json:"session_id"`
+	Command       string  `json:"command,omitempty"`
+	Status        string  `json:"status"`
+	ExitCode      *int    `json:"exit_code,omitempty"`
+	OutputPreview *string `json:"output_preview,omitempty"`
+	Output        *string `json:"output,omitempty"`
+	TotalLines    *int    `json:"total_lines,omitempty"`
+	Showing       string  `json:"showing,omitempty"`
+	BytesWritten  *int    `json:"bytes_written,omitempty"`
+	Message       string  `json:"message,omitempty"`
+	TimeoutNote   string  `json:"timeout_note,omitempty"`
+}
+
+func manageProcess(ctx context.Context, env *registry.Env, args processArgs) (any, error) {
+	table := processesOf(env.Session)
+	if args.Action == "list" {
+		return listProcesses(table), nil
+	}
+	p := table.find(args.SessionID)
+	if p == nil {
+		return nil, unknownProcess(table, args.SessionID)
+	}
+	switch args.Action {
+	case "poll":
+		return p.poll(), nil
+	case "log":
+		return p.log(args.Offset, args.Limit), nil
+	case "wait":
+		return p.wait(ctx, args.Timeout)
+	case "kill":
+		return p.kill(ctx)
+	case "write":
+		return p.write(args.Data)
+	case "submit":
+		return p.write(args.Data + "\n")
+	case "close":
+		p.stdin.Close()
+		return processResult{SessionID: p.id, Status: "ok", Message: "standard input closed"}, nil
+	}
+	return nil, registry.Failf("unknown_action", "unknown action %q (have list, poll, log, wait, kill, write, submit, close)",
+		args.Action)
+}
+
+func unknownProcess(table *processTable, id string) error {
+	have := []string{}
+	for _, p := range table.list() {
+		have = append(have, p.id)
+	}
+	message := fmt.Sprintf("no background process %q", id)
+	switch {
+	case id == "":
+		message = "session_id is missing"
+	case len(have) == 0:
+		message += "; none was started"
+	}
+	if len(have) > 0 {
+		message += "; there are " + strings.Join(have, ", ")
+	}
+	return &registry.Failure{Class: "not_found", Message: message, Extra: map[string]any{"status": "not_found"}}
+}
+
+type listedProcess struct {
+	SessionID string `json:"session_id"`
+	Command   string `json:"command"`
+	Cwd       string `json:"cwd"`
+	Status    string `json:"status"`
+	ExitCode  *int   `json:"exit_code,omitempty"`
+}
+
+func listProcesses(table *processTable) any {
+	list := []listedProcess{}
+	for _, p := range table.list() {
+		status, code := p.status()
+		list = append(list, listedProcess{p.id, firstChars(p.command, listCommand), p.dir, status, code})
+	}
+	return struct {
+		Processes []listedProcess `json:"processes"`
+	}{list}
+}
+
+func (p *process) result() processResult {
+	status, code := p.status()
+	return processResult{SessionID: p.id, Status: status, ExitCode: code}
+}
+
+func (p *process) lastOutput(limit int) *string {
+	_, tail, _, _, _ := p.output.snapshot()
+	text := lastChars(strings.TrimRight(tail, " \t\r\n"), limit)
+	return &text
+}
+
+func (p *process) poll() processResult {
+	r := p.result()
+	r.Command = firstChars(p.command, listCommand)
+	r.OutputPreview = p.lastOutput(pollOutput)
+	return r
+}
+
+// log shows whole lines. They are numbered from the process's first line, also when that one is no longer kept.
+func (p *process) log(offset, limit int) processResult {
+	if limit < 1 {
+		limit = logLines
+	}
+	_, text, _, _, dropped := p.output.snapshot()
+	lines, _ := splitLines(text)
+	total := dropped + len(lines)
+	from := max(total-limit, dropped)
+	if offset > 0 {
+		from = min(max(offset-1, dropped), total)
+	}
+	to := min(from+limit, total)
+	shown := strings.Join(lines[from-dropped:to-dropped], "\n")
+	r := p.result()
+	r.Output, r.TotalLines = &shown, &total
+	if r.Showing = fmt.Sprintf("lines %d-%d of %d", from+1, to, total); from >= to {
+		r.Showing = fmt.Sprintf("no lines of %d", total)
+	}
+	if dropped > 0 {
+		r.Message = fmt.Sprintf("lines 1-%d are no longer kept", dropped)
+	}
+	return r
+}
+
+func (p *process) wait(ctx context.Context, seconds int) (any, error) {
+	var note string
+	if seconds > maxWait {
+		note = fmt.Sprintf("waited for at most %d s instead of the %d s that were asked for", maxWait, seconds)
+	}
+	if seconds < 1 || seconds > maxWait {
+		seconds = maxWait
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, time.Duration(seconds)*time.Second, errTimedOut)
+	defer cancel()
+	// Asking the process too, and not just waiting for done, counts this wait as the sandbox's time.
+	_, err := p.proc.Wait(limited)
+	if err == nil {
+		<-p.done
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	r := p.result()
+	if err != nil && limited.Err() == nil {
+		return nil, err
+	}
+	if err != nil && errors.Is(context.Cause(limited), errTimedOut) && !p.ended() {
+		r.Status = "timeout"
+		r.Message = fmt.Sprintf("still running after %d s", seconds)
+	}
+	r.Output, r.TimeoutNote = p.lastOutput(waitOutput), note
+	return r, nil
+}
+
+func (p *process) kill(ctx context.Context) (any, error) {
+	if p.ended() {
+		r := p.result()
+		r.Status = "already_exited"
+		return r, nil
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+	defer cancel()
+	if err := p.proc.Kill(ending, killGrace); err != nil {
+		return nil, err
+	}
+	select {
+	case <-p.done:
+	case <-ending.Done():
+	}
+	r := p.result()
+	r.Status = "killed"
+	return r, nil
+}
+
+func (p *process) write(data string) (any, error) {
+	if p.ended() {
+		return nil, registry.Failf("exited", "process %s has ended", p.id)
+	}
+	if err := p.stdin.write(data); err != nil {
+		return nil, err
+	}
+	n := len(data)
+	return processResult{SessionID: p.id, Status: "ok", BytesWritten: &n}, nil
+}
+
+func firstChars(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i] + "..."
+		}
+		n--
+	}
+	return text
+}
+
+func lastChars(text string, n int) string {
+	if excess := utf8.RuneCountInString(text) - n; excess > 0 {
+		for i := range text {
+			if excess == 0 {
+				return text[i:]
+			}
+			excess--
+		}
+	}
+	return text
+}

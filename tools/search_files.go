@@ -1,0 +1,151 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"trajgen/pipeline/episode"
+	"trajgen/registry"
+	"trajgen/sandbox"
+)
+
+// The bounds of a search.
+const (
+	searchTimeout = 60 * time.Second
+	maxMatches    = 1000 // of one page
+	maxContext    = 20
+)
+
+func init() {
+	add(registry.Define(registry.Definition{
+		Name: "search_files", Toolset: fileToolset,
+		Description: "Search file contents or find files by name; prefer it to grep, find and ls -R in the terminal.\n" +
+			"target=content (default): pattern is a regular expression (RE2: no look-around, no back-references; (?i) ignores " +
+			"case), matched line by line. output_mode: content (matching lines), files_only (paths) or count (matches of " +
+			"each file). file_glob limits the files.\n" +
+			"target=files: pattern is a glob on the file's name (*.py), or on its path when it has a slash (src/**/*.py); " +
+			"without any of *?[{ it is a part of the name.\n" +
+			"Results are sorted by path; total_count is exact; truncated=true means that there are more: raise offset. Hidden " +
+			"files and directories, binary files and links are skipped; .gitignore is not consulted. Relative paths start at " +
+			"the initial working directory.",
+		Timeout:   searchTimeout + 10*time.Second,
+		MaxResult: 4 * 100_000,
+		Access: func(arguments json.RawMessage) registry.Access {
+			name := pathOf(arguments)
+			if name == "" {
+				name = "."
+			}
+			return registry.Access{Reads: []string{name}}
+		},
+	}, searchFiles))
+	sandbox.RegisterHelper(searchHelper, searchMain)
+}
+
+type searchArgs struct {
+	Pattern    string `json:"pattern" doc:"Regular expression, or glob for target=files." example:"def \\w+"`
+	Target     string `json:"target,omitempty" doc:"What to search." enum:"content,files" default:"content"`
+	Path       string `json:"path,omitempty" doc:"File or directory to search." default:"."`
+	FileGlob   string `json:"file_glob,omitempty" doc:"Search only files that match this glob, e.g. *.py or src/**/*.js."`
+	Limit      int    `json:"limit,omitempty" doc:"Results of one page, at most 1000." default:"50" min:"1"`
+	Offset     int    `json:"offset,omitempty" doc:"Results to skip." default:"0" min:"0"`
+	OutputMode string `json:"output_mode,omitempty" doc:"Form of the results for target=content." enum:"content,files_only,count" default:"content"`
+	Context    int    `json:"context,omitempty" doc:"Lines to show before and after each match, at most 20." default:"0" min:"0"`
+}
+
+// searchFound is what the helper prints and, but for Failed, what the model gets.
+type searchFound struct {
+	TotalCount int           `json:"total_count"`
+	TotalFiles *int          `json:"total_files,omitempty"` // count: how many files have matches
+	Matches    *[]searchLine `json:"matches,omitempty"`
+	Files      *[]string     `json:"files,omitempty"`
+	Counts     *searchCounts `json:"counts,omitempty"`
+	Truncated  bool          `json:"truncated"`
+	Skipped    int           `json:"skipped,omitempty"` // files that could not be read or are too large
+
+	Failed string `json:"failed,omitempty"`
+	Class  string `json:"class,omitempty"`
+}
+
+type searchLine struct {
+	Path    string   `json:"path"`
+	Line    int      `json:"line"`
+	Content string   `json:"content"`
+	Before  []string `json:"before,omitempty"`
+	After   []string `json:"after,omitempty"`
+}
+
+func searchFiles(ctx context.Context, env *registry.Env, args searchArgs) (any, error) {
+	if err := checkSearch(&args); err != nil {
+		return nil, err
+	}
+	box, err := env.Sandbox(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args.Path = expandHome(args.Path, box.Layout())
+	input, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	var stdout bytes.Buffer
+	stderr := newCapture(2000, "chars")
+	cmd := sandbox.Command{
+		Helper: searchHelper, Dir: box.Layout().Workdir, Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: stderr,
+	}
+	exit, stopped, err := run(ctx, box, cmd, searchTimeout, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case errors.Is(stopped, errTimedOut):
+		return nil, &registry.Failure{
+			Class: "timeout", Status: episode.CallTimeout,
+			Message: fmt.Sprintf("the search did not end within %s; search a smaller directory or use file_glob", searchTimeout),
+		}
+	case stopped != nil:
+		return nil, stopped
+	case exit.OOM || exit.Signal != 0:
+		return nil, registry.Failf("search_died", "the search was killed (exit code %d), perhaps for lack of memory; search a smaller directory", exit.Code)
+	}
+	var found searchFound
+	if err := json.Unmarshal(stdout.Bytes(), &found); err != nil {
+		return nil, fmt.Errorf("search helper (exit code %d): %s", exit.Code, stderr.text())
+	}
+	if found.Failed != "" {
+		return nil, elsewhere(env, box, registry.Failf(found.Class, "%s", found.Failed), args.Path)
+	}
+	return found, nil
+}
+
+// checkSearch refuses what cannot be searched for before anything is started.
+func checkSearch(args *searchArgs) error {
+	args.Limit = min(max(args.Limit, 1), maxMatches)
+	args.Context = min(max(args.Context, 0), maxContext)
+	args.Offset = max(args.Offset, 0)
+	if args.Path == "" {
+		args.Path = "."
+	}
+	if args.Pattern == "" {
+		return registry.Failf("invalid_pattern", "the pattern is empty")
+	}
+	globs := []string{args.FileGlob}
+	if args.Target == "files" {
+		globs = append(globs, args.Pattern)
+	} else if _, err := regexp.Compile(args.Pattern); err != nil {
+		return registry.Failf("invalid_pattern", "the pattern is not a valid RE2 regular expression: %s",
+			strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	for _, glob := range globs {
+		if !doublestar.ValidatePattern(glob) {
+			return registry.Failf("invalid_pattern", "%q is not a valid glob", glob)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package tools
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"trajgen/registry"
+)
+
+// checkForeground refuses what would outlive a foreground call or never end: such a command belongs to the background,
+// where the process tool can watch it. It reads the command as a shell does, so what is quoted, commented or in a
+// here-document is never mistaken for a command.
+func checkForeground(command string) error {
+	const advice = "Start it with background=true, then use the process tool (poll, log, wait, kill)"
+	script := parseShell(command)
+	for _, words := range script.commands {
+		name, args, bounded := program(words)
+		switch {
+		case name == "nohup" || name == "disown" || name == "setsid":
+			return registry.Failf("background_required",
+				"%s detaches a command from a foreground call. %s; give the command without %s.", name, advice, name)
+		case !bounded && isServer(name, args):
+			return registry.Failf("background_required",
+				"%q looks like a server or watcher that does not end by itself. %s.", strings.Join(words, " "), advice)
+		}
+	}
+	if script.background {
+		return registry.Failf("background_required",
+			"'&' leaves a command in the background of a foreground call. %s; give the command without '&'. "+
+				"(An '&' that is meant literally, as in a URL, must be quoted.)", advice)
+	}
+	return nil
+}
+
+var (
+	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\+?=`)
+	python     = regexp.MustCompile(`^python[0-9.]*$`)
+	// Words after which a command still begins.
+	prefixes = []string{
+		"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "exec", "command", "builtin", "coproc",
+	}
+	// Programs that run the command that follows their options.
+	wrappers = []string{"sudo", "env", "nice", "stdbuf", "npx", "bunx", "timeout"}
+)
+
+// program finds what a simple command runs. Bounded means that timeout(1) will end it.
+func program(words []string) (name string, args []string, bounded bool) {
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if assignment.MatchString(word) || slices.Contains(prefixes, word) {
+			continue
+		}
+		name := path.Base(word)
+		if !slices.Contains(wrappers, name) {
+			return name, words[i+1:], bounded
+		}
+		for i+1 < len(words) && strings.HasPrefix(words[i+1], "-") {
+			i++
+		}
+		if name == "timeout" {
+			bounded = true
+			i++ // the duration
+		}
+	}
+	return "", nil, bounded
+}
+
+func isServer(name string, args []string) bool {
+	for _, arg := range args {
+		if slices.Contains([]string{"--help", "-h", "--version", "-v", "-V"}, arg) {
+			return false
+		}
+	}
+	first := func(n int) string {
+		if n < len(args) {
+			return args[n]
+		}
+		return ""
+	}
+	switch name {
+	case "npm", "pnpm", "yarn", "bun":
+		script := first(0)
+		if script == "run" {
+			script = first(1)
+		}
+		return slices.Contains([]string{"dev", "start", "serve", "watch"}, script)
+	case "docker":
+		return first(0) == "compose" && slices.Contains(args, "up") && !detached(args)
+	case "docker-compose":
+		return slices.Contains(args, "up") && !detached(args)
+	case "next":
+		return first(0) == "dev"
+	case "vite":
+		return !slices.Contains([]string{"build", "optimize"}, first(0))
+	case "flask":
+		return slices.Contains(args, "run")
+	case "nodemon", "uvicorn", "gunicorn":
+		return true
+	}
+	if !python.MatchString(name) {
+		return false
+	}
+	if path.Base(first(0)) == "manage.py" {
+		return first(1) == "runserver"
+	}
+	i := slices.Index(args, "-m")
+	return i >= 0 && slices.Contains([]string{"http.server", "uvicorn", "gunicorn", "SimpleHTTPServer"}, first(i+1))
+}
+
+func detached(args []string) bool {
+	return slices.Contains(args, "-d") || slices.Contains(args, "--detach")
+}
+
+// exitMeaning explains exit codes that are no failure, or that few know, of a command line's last command.
+func exitMeaning(command string, code int) string {
+	commands := parseShell(command).commands
+	if len(commands) == 0 {
+		return ""
+	}
+	name, _, _ := program(commands[len(commands)-1])
+	switch name {
+	case "egrep", "fgrep", "rg", "ag", "ack":
+		name = "grep"
+	case "colordiff":
+		name = "diff"
+	case "[", "[[":
+		name = "test"
+	}
+	return exitMeanings[name][code]
+}
+
+var exitMeanings = map[string]map[int]string{
+	"grep": {1: "no match (not an error)"},
+	"diff": {1: "the files differ (not an error)"},
+	"cmp":  {1: "the files differ (not an error)"},
+	"find": {1: "some directories could not be read"},
+	"test": {1: "the condition is false (not an error)"},
+	"git":  {1: "often not an error, e.g. git diff --exit-code found differences"},
+	"curl": {
+		6: "the host could not be resolved", 7: "the connection was refused or failed",
+		22: "the server answered with an HTTP error status", 28: "the operation timed out",
+	},
+}

@@ -1,0 +1,32 @@
+// Package tools holds the built-in tools, one file each: the terminal and its processes, the file tools, execute_code
+// and todo.
+//
+// Every tool runs in the episode's sandbox and says nothing in its result that depends on time or chance: no process
+// numbers, durations or dates. The same calls in a fresh sandbox give the same bytes; timing belongs to the trace.
+package tools
+
+import (
+	"cmp"
+	"slices"
+
+	"trajgen/registry"
+)
+
+var builtin []registry.Tool
+
+func add(tool registry.Tool) { builtin = append(builtin, tool) }
+
+// Builtin returns the built-in tools, sorted by name. The set never depends on the machine.
+func Builtin() []registry.Tool {
+	tools := slices.Clone(builtin)
+	slices.SortFunc(tools, func(a, b registry.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	return tools
+}
+
+// The toolsets of the built-in tools.
+const (
+	terminalToolset = "terminal"
+	fileToolset     = "file"
+	codeToolset     = "code_execution"
+	todoToolset     = "todo"
+)

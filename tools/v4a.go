@@ -1,0 +1,237 @@
+package tools
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// operation is one section of a V4A patch.
+type operation struct {
+	kind    string // update, add, delete, move
+	path    string
+	to      string // of a move, or of an update that moves the file too
+	hunks   []hunk
+	content []byte // of add
+	line    int    // of the header, from 1
+}
+
+// hunk is one change of an update.
+type hunk struct {
+	hints []string // @@ lines, from the outside in
+	lines []hunkLine
+	eof   bool // the change is at the end of the file
+	line  int
+}
+
+type hunkLine struct {
+	op   byte // ' ', '-' or '+'
+	text string
+}
+
+// before is what the hunk expects to find.
+func (h hunk) before() []string {
+	lines := []string{}
+	for _, line := range h.lines {
+		if line.op != '+' {
+			lines = append(lines, line.text)
+		}
+	}
+	return lines
+}
+
+func (h hunk) changes() bool {
+	for _, line := range h.lines {
+		if line.op != ' ' {
+			return true
+		}
+	}
+	return false
+}
+
+// parseV4A reads a patch whole. Anything that it does not understand is an error: text that is skipped is a change
+// that is lost.
+func parseV4A(text string) ([]operation, error) {
+	p := &v4aParser{}
+	for i, line := range strings.Split(unixLines(text), "\n") {
+		p.number = i + 1
+		if err := p.next(line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", p.number, err)
+		}
+	}
+	if err := p.endOperation(); err != nil {
+		return nil, err
+	}
+	if len(p.operations) == 0 {
+		return nil, fmt.Errorf("the patch has no section (*** Update File:, *** Add File:, *** Delete File: or *** Move File:)")
+	}
+	return p.operations, nil
+}
+
+type v4aParser struct {
+	number     int
+	begun      bool
+	ended      bool
+	current    *operation
+	blanks     int // empty lines that are content only if more content follows
+	operations []operation
+}
+
+func (p *v4aParser) next(line string) error {
+	if rest, ok := strings.CutPrefix(line, "***"); ok {
+		return p.header(strings.TrimSpace(rest))
+	}
+	blank := strings.TrimSpace(line) == ""
+	switch {
+	case p.ended && !blank:
+		return fmt.Errorf("text after *** End Patch: %q", firstChars(line, 80))
+	case p.current == nil && !blank:
+		return fmt.Errorf("expected a section such as *** Update File: path, got %q", firstChars(line, 80))
+	case p.current == nil:
+		return nil
+	case line == "":
+		p.blanks++
+		return nil
+	}
+	switch p.current.kind {
+	case "add":
+		if line[0] != '+' {
+			return fmt.Errorf("a line of an added file begins with '+', got %q", firstChars(line, 80))
+		}
+		p.current.content = fmt.Appendf(p.current.content, "%s%s\n", strings.Repeat("\n", p.blanks), line[1:])
+		p.blanks = 0
+		return nil
+	case "update":
+		return p.updateLine(line)
+	}
+	if blank {
+		return nil
+	}
+	return fmt.Errorf("a %s section has no further lines, got %q", p.current.kind, firstChars(line, 80))
+}
+
+func (p *v4aParser) header(text string) error {
+	keyword, rest, hasPath := strings.Cut(text, ":")
+	rest = strings.TrimSpace(rest)
+	switch {
+	case p.ended:
+		return fmt.Errorf("text after *** End Patch: %q", firstChars(text, 80))
+	case text == "Begin Patch":
+		if p.begun || p.current != nil {
+			return fmt.Errorf("*** Begin Patch comes twice or late")
+		}
+		p.begun = true
+		return nil
+	case text == "End Patch":
+		p.ended = true
+		return p.endOperation()
+	case text == "End of File":
+		if p.current == nil || len(p.current.hunks) == 0 {
+			return fmt.Errorf("*** End of File belongs after the lines of an update")
+		}
+		p.current.hunks[len(p.current.hunks)-1].eof = true
+		p.blanks = 0
+		return nil
+	case keyword == "Move to" && hasPath:
+		if p.current == nil || p.current.kind != "update" || p.current.to != "" || len(p.current.hunks) > 0 {
+			return fmt.Errorf("*** Move to: belongs directly after *** Update File:")
+		}
+		p.current.to = rest
+		return checkPatchPath(rest)
+	}
+	kinds := map[string]string{"Update File": "update", "Add File": "add", "Delete File": "delete", "Move File": "move"}
+	kind, ok := kinds[keyword]
+	if !ok || !hasPath {
+		return fmt.Errorf("unknown section *** %s", firstChars(text, 80))
+	}
+	number := p.number
+	if err := p.endOperation(); err != nil {
+		return err
+	}
+	op := &operation{kind: kind, path: rest, line: number}
+	if kind == "move" {
+		from, to, arrow := strings.Cut(rest, "->")
+		if !arrow {
+			return fmt.Errorf("*** Move File needs an arrow: old -> new")
+		}
+		op.path, op.to = strings.TrimSpace(from), strings.TrimSpace(to)
+		if err := checkPatchPath(op.to); err != nil {
+			return err
+		}
+	}
+	p.current = op
+	return checkPatchPath(op.path)
+}
+
+func checkPatchPath(name string) error {
+	if name == "" {
+		return fmt.Errorf("the path is missing")
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." {
+			return fmt.Errorf("the path %q contains '..'", name)
+		}
+	}
+	return nil
+}
+
+// A position as unified diffs write it; it says nothing that the lines do not say.
+var position = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)?( @@|$)`)
+
+func (p *v4aParser) updateLine(line string) error {
+	op := p.current
+	if rest, ok := strings.CutPrefix(line, "@@"); ok {
+		p.blanks = 0
+		hint := strings.TrimSpace(position.ReplaceAllString(strings.TrimSpace(rest), ""))
+		hint = strings.TrimSpace(strings.TrimSuffix(hint, "@@"))
+		if n := len(op.hunks); n == 0 || len(op.hunks[n-1].lines) > 0 {
+			op.hunks = append(op.hunks, hunk{line: p.number})
+		}
+		if hint != "" {
+			last := &op.hunks[len(op.hunks)-1]
+			last.hints = append(last.hints, hint)
+		}
+		return nil
+	}
+	if strings.HasPrefix(line, `\ No newline`) {
+		return nil
+	}
+	if !strings.ContainsRune(" -+", rune(line[0])) {
+		return fmt.Errorf("a line of an update begins with ' ', '-', '+' or '@@', got %q", firstChars(line, 80))
+	}
+	if len(op.hunks) == 0 {
+		op.hunks = append(op.hunks, hunk{line: p.number})
+	}
+	last := &op.hunks[len(op.hunks)-1]
+	if last.eof {
+		return fmt.Errorf("lines after *** End of File need a new @@")
+	}
+	for ; p.blanks > 0; p.blanks-- { // an empty context line whose leading space was lost
+		if len(last.lines) > 0 {
+			last.lines = append(last.lines, hunkLine{op: ' '})
+		}
+	}
+	last.lines = append(last.lines, hunkLine{line[0], line[1:]})
+	return nil
+}
+
+// endOperation closes a section and checks that it says something.
+func (p *v4aParser) endOperation() error {
+	op := p.current
+	p.current, p.blanks = nil, 0
+	if op == nil {
+		return nil
+	}
+	if op.kind == "update" {
+		if len(op.hunks) == 0 && op.to == "" {
+			return fmt.Errorf("update of %s (line %d) has no changes", op.path, op.line)
+		}
+		for _, h := range op.hunks {
+			if !h.changes() {
+				return fmt.Errorf("a hunk of %s (line %d) has no '+' or '-' line", op.path, h.line)
+			}
+		}
+	}
+	p.operations = append(p.operations, *op)
+	return nil
+}

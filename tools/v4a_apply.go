@@ -1,0 +1,272 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"trajgen/registry"
+	"trajgen/sandbox"
+)
+
+type v4aResult struct {
+	Success       bool       `json:"success"`
+	Diff          string     `json:"diff"`
+	FilesModified []string   `json:"files_modified"`
+	FilesCreated  []string   `json:"files_created"`
+	FilesDeleted  []string   `json:"files_deleted"`
+	FilesMoved    []string   `json:"files_moved"`
+	Lint          []v4aCheck `json:"lint,omitempty"` // of the files that fail it
+}
+
+type v4aCheck struct {
+	Path string `json:"path"`
+	lint
+}
+
+// applyV4A plays the patch on copies of the files first. Only when all of it fits is anything written, and what was
+// written is taken back when a later write fails.
+func applyV4A(ctx context.Context, env *registry.Env, box sandbox.Sandbox, text string) (any, error) {
+	operations, err := parseV4A(text)
+	if err != nil {
+		return nil, refuse("invalid_patch", "invalid patch: %v; nothing was changed", err)
+	}
+	stage := &staging{env: env, box: box, files: map[string]*stagedFile{}}
+	for _, op := range operations {
+		if err := stage.play(ctx, op); err != nil {
+			return nil, unchanged(err)
+		}
+	}
+	if err := stage.commit(ctx); err != nil {
+		return nil, unchanged(err)
+	}
+	return stage.result(), nil
+}
+
+// unchanged adds to a failure that the patch was not applied in part.
+func unchanged(err error) error {
+	if failure, ok := errors.AsType[*registry.Failure](err); ok && !strings.Contains(failure.Message, "nothing was changed") {
+		failure.Message += "; nothing was changed"
+	}
+	return err
+}
+
+// staging is the patch's own view of the files that it touches.
+type staging struct {
+	env   *registry.Env
+	box   sandbox.Sandbox
+	files map[string]*stagedFile // by absolute path
+	order []*stagedFile
+	diffs []string
+	v4aResult
+}
+
+type stagedFile struct {
+	name, shown string
+	existed     bool
+	exists      bool
+	old, data   []byte
+	mode        fs.FileMode
+}
+
+// file loads a file, once.
+func (s *staging) file(ctx context.Context, shown string) (*stagedFile, error) {
+	name, err := resolve(s.box, shown)
+	if err != nil {
+		return nil, err
+	}
+	if f := s.files[name]; f != nil {
+		return f, nil
+	}
+	dirs, err := writable(ctx, s.box, name, shown)
+	if err != nil {
+		return nil, err
+	}
+	f := &stagedFile{name: name, shown: shown}
+	if !dirs {
+		data, info, err := readWhole(ctx, s.box, name, shown)
+		failure, failed := errors.AsType[*registry.Failure](err)
+		switch {
+		case err == nil && inProtected(info.Path):
+			return nil, denied(shown)
+		case err == nil:
+			f.existed, f.exists, f.old, f.data, f.mode = true, true, data, data, info.Mode.Perm()
+		case !failed || failure.Class != "not_found":
+			return nil, err
+		}
+	}
+	s.files[name] = f
+	s.order = append(s.order, f)
+	return f, nil
+}
+
+func (s *staging) play(ctx context.Context, op operation) error {
+	f, err := s.file(ctx, op.path)
+	if err != nil {
+		return err
+	}
+	if op.kind == "add" {
+		if f.exists {
+			return refuse("exists", "cannot add %s: it exists already; use *** Update File:", op.path)
+		}
+		f.exists, f.data, f.mode = true, op.content, 0
+		s.FilesCreated = append(s.FilesCreated, op.path)
+		s.diffs = append(s.diffs, diffOf(op.path, "", []edit{{text: string(op.content)}}))
+		return nil
+	}
+	if !f.exists {
+		failure := refuse("not_found", "cannot %s %s: file not found", op.kind, op.path)
+		if similar := similarFiles(ctx, s.box, f.name, op.path); len(similar) > 0 {
+			failure.Extra["similar_files"] = similar
+		}
+		return elsewhere(s.env, s.box, failure, op.path)
+	}
+	switch op.kind {
+	case "delete":
+		f.exists, f.data = false, nil
+		s.FilesDeleted = append(s.FilesDeleted, op.path)
+		return nil
+	case "update":
+		if err := s.update(f, op); err != nil {
+			return err
+		}
+	}
+	if op.to == "" {
+		return nil
+	}
+	return s.move(ctx, f, op)
+}
+
+func (s *staging) update(f *stagedFile, op operation) error {
+	if len(op.hunks) == 0 {
+		return nil
+	}
+	file, ok := parseText(f.data)
+	if !ok {
+		return refuse("binary_file", "%s is not a UTF-8 text file and cannot be patched", op.path)
+	}
+	edits, err := hunkEdits(file.text, op.hunks)
+	if err != nil {
+		return refuse("no_match", "cannot update %s: %v", op.path, err)
+	}
+	if err := checkGrowth(file, edits, op.path); err != nil {
+		return err
+	}
+	text, data := file.apply(edits)
+	if text == file.text {
+		return refuse("identical", "the update leaves %s as it is", op.path)
+	}
+	f.data = data
+	if !slices.Contains(s.FilesModified, op.path) {
+		s.FilesModified = append(s.FilesModified, op.path)
+	}
+	s.diffs = append(s.diffs, diffOf(op.path, file.text, edits))
+	return nil
+}
+
+func (s *staging) move(ctx context.Context, f *stagedFile, op operation) error {
+	to, err := s.file(ctx, op.to)
+	if err != nil {
+		return err
+	}
+	if to.exists {
+		return refuse("exists", "cannot move %s to %s: the target exists already", op.path, op.to)
+	}
+	to.exists, to.data, to.mode = true, f.data, f.mode
+	f.exists, f.data = false, nil
+	s.FilesMoved = append(s.FilesMoved, op.path+" -> "+op.to)
+	return nil
+}
+
+func (s *staging) commit(ctx context.Context) error {
+	var writes []sandbox.FileWrite
+	var written []*stagedFile
+	var remove []string
+	for _, f := range s.order {
+		switch {
+		case f.exists && (!f.existed || string(f.data) != string(f.old)):
+			writes = append(writes, sandbox.FileWrite{Path: f.name, Data: f.data, Mode: f.mode})
+			written = append(written, f)
+		case f.existed && !f.exists:
+			remove = append(remove, f.name)
+		}
+	}
+	if len(writes) > 0 {
+		if err := s.box.Files().Write(ctx, writes...); err != nil {
+			s.undo(ctx, written)
+			return fileFailure(err, "write", failedPath(err, writes[0].Path))
+		}
+	}
+	if err := removeFiles(ctx, s.box, remove); err != nil {
+		s.undo(ctx, s.order)
+		return err
+	}
+	return nil
+}
+
+func failedPath(err error, otherwise string) string {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return pathErr.Path
+	}
+	return otherwise
+}
+
+// undo puts back what there was. It does what it can: the write that failed was the first sign of trouble.
+func (s *staging) undo(ctx context.Context, files []*stagedFile) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+	defer cancel()
+	var remove []string
+	for _, f := range files {
+		if !f.existed {
+			remove = append(remove, f.name)
+			continue
+		}
+		if err := s.box.Files().Write(ctx, sandbox.FileWrite{Path: f.name, Data: f.old, Mode: f.mode}); err != nil {
+			s.env.Logger.Warn("take back a patch", "path", f.name, "error", err)
+		}
+	}
+	if err := removeFiles(ctx, s.box, remove); err != nil {
+		s.env.Logger.Warn("take back a patch", "error", err)
+	}
+}
+
+// removeFiles removes files by rm, without a shell.
+func removeFiles(ctx context.Context, box sandbox.Sandbox, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	output := newCapture(2000, "chars")
+	cmd := sandbox.Command{Args: append([]string{"rm", "-f", "--"}, names...), Dir: box.Layout().Tmp, Stdout: output, Stderr: output}
+	exit, stopped, err := run(ctx, box, cmd, 30*time.Second, nil)
+	switch {
+	case err != nil:
+		return err
+	case stopped != nil:
+		return stopped
+	case exit.Code != 0:
+		return refuse("io", "cannot delete: %s", output.text())
+	}
+	return nil
+}
+
+func (s *staging) result() v4aResult {
+	r := s.v4aResult
+	r.Success, r.Diff = true, cutDiff(strings.Join(s.diffs, ""))
+	for _, list := range []*[]string{&r.FilesModified, &r.FilesCreated, &r.FilesDeleted, &r.FilesMoved} {
+		if *list == nil {
+			*list = []string{}
+		}
+	}
+	for _, f := range s.order {
+		if !f.exists || string(f.data) == string(f.old) {
+			continue
+		}
+		if check := lintFile(f.name, f.data); check != nil && check.Status != "ok" {
+			r.Lint = append(r.Lint, v4aCheck{f.shown, *check})
+		}
+	}
+	return r
+}

@@ -1,0 +1,198 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// hunkEdits turns the hunks of an update into edits of the text.
+func hunkEdits(text string, hunks []hunk) ([]edit, error) {
+	lines, offsets := linesOf(text)
+	search := &lineSearch{lines: lines, work: budget{searchWork}}
+	var edits []edit
+	from := 0 // hunks come in the order of the file
+	for _, h := range hunks {
+		at, how, err := search.locate(h, from)
+		if err != nil {
+			return nil, fmt.Errorf("hunk at line %d of the patch: %w", h.line, err)
+		}
+		made := h.edits(text, lines, offsets, at, how)
+		if len(edits) > 0 && made[0].start < edits[len(edits)-1].end {
+			return nil, fmt.Errorf("hunk at line %d of the patch overlaps the one before", h.line)
+		}
+		edits = append(edits, made...)
+		from = at + len(h.before())
+	}
+	return edits, nil
+}
+
+// lineSearch looks for lines of a patch in a file.
+type lineSearch struct {
+	lines []string
+	forms [4][]string // lines in each of lineForms, made when needed
+	work  budget
+}
+
+func (s *lineSearch) form(i int) []string {
+	if s.forms[i] == nil {
+		s.forms[i] = inForm(s.lines, i)
+	}
+	return s.forms[i]
+}
+
+func inForm(lines []string, i int) []string {
+	simple := make([]string, len(lines))
+	for n, line := range lines {
+		simple[n] = lineForms[i](line)
+	}
+	return simple
+}
+
+// Ways to compare a line of a patch with one of a file, strictest first. The first that finds the lines wins.
+var lineForms = [4]func(string) string{
+	func(line string) string { return line },
+	func(line string) string { return strings.TrimRight(line, " \t\r") },
+	strings.TrimSpace,
+	func(line string) string { return strings.TrimSpace(string(plainPunctuation(line).text)) },
+}
+
+// locate finds the line at which a hunk begins, and the form in which its lines match. With several candidates, the
+// hints decide; what they do not decide is refused.
+func (s *lineSearch) locate(h hunk, from int) (at, form int, err error) {
+	lines := s.lines
+	start, err := s.seekHints(h.hints, from)
+	if err != nil {
+		return 0, 0, err
+	}
+	wanted := h.before()
+	if len(wanted) == 0 {
+		return locateAddition(lines, h, start)
+	}
+	for form := range lineForms {
+		found := windows(s.form(form), inForm(wanted, form), &s.work)
+		if s.work.left < 0 {
+			return 0, 0, errTooComplex
+		}
+		if h.eof {
+			found = slices.DeleteFunc(found, func(at int) bool { return at+len(wanted) != len(lines) })
+		}
+		found = slices.DeleteFunc(found, func(at int) bool { return at < start })
+		switch {
+		case len(found) == 1, len(found) > 1 && len(h.hints) > 0:
+			return found[0], form, nil
+		case len(found) > 1:
+			return 0, 0, fmt.Errorf("its lines match at %d places (lines %s); add context or a @@ hint", len(found), numbers(found))
+		}
+	}
+	where := ""
+	if start > 0 {
+		where = fmt.Sprintf(" after line %d", start)
+	}
+	err = fmt.Errorf("its lines were not found%s", where)
+	if snippet := mostAlike(strings.Join(lines, "\n"), strings.Join(wanted, "\n")); snippet != "" {
+		err = fmt.Errorf("%w; the most similar place is:\n%s", err, snippet)
+	}
+	return 0, 0, err
+}
+
+// locateAddition places a hunk that only adds lines: after its last hint, at the end, or in an empty file.
+func locateAddition(lines []string, h hunk, start int) (at, form int, err error) {
+	switch {
+	case h.eof || len(lines) == 0:
+		return len(lines), 0, nil
+	case len(h.hints) > 0:
+		return start + 1, 0, nil
+	}
+	return 0, 0, fmt.Errorf("it only adds lines; give context lines or a @@ hint that say where")
+}
+
+var errTooComplex = errors.New("the patch is too large for so repetitive a file; split it")
+
+// seekHints follows the hints inwards and returns the line of the last. A hint must name one line.
+func (s *lineSearch) seekHints(hints []string, from int) (int, error) {
+	lines := s.lines
+	for _, hint := range hints {
+		if !s.work.spend(2 * len(lines)) {
+			return 0, errTooComplex
+		}
+		match := func(equal func(line string) bool) []int {
+			var found []int
+			for i := from; i < len(lines); i++ {
+				if equal(lines[i]) {
+					found = append(found, i)
+				}
+			}
+			return found
+		}
+		found := match(func(line string) bool { return strings.TrimSpace(line) == hint })
+		if len(found) == 0 {
+			found = match(func(line string) bool { return strings.Contains(line, hint) })
+		}
+		switch len(found) {
+		case 0:
+			return 0, fmt.Errorf("its hint %q is not in the file", "@@ "+hint)
+		case 1:
+			from = found[0]
+		default:
+			return 0, fmt.Errorf("its hint %q is on %d lines (%s); give one that is unique", "@@ "+hint, len(found), numbers(found))
+		}
+	}
+	return from, nil
+}
+
+func numbers(lines []int) string {
+	var texts []string
+	for _, n := range lines[:min(len(lines), maxListed)] {
+		texts = append(texts, fmt.Sprint(n+1))
+	}
+	if len(lines) > maxListed {
+		texts = append(texts, "...")
+	}
+	return strings.Join(texts, ", ")
+}
+
+// edits makes one edit of each run of changed lines; context stays as the file has it.
+func (h hunk) edits(text string, lines []string, offsets []int, at, form int) []edit {
+	before := h.before()
+	adapt := func(line string) string { return line }
+	if form > 1 {
+		indents := newIndentMap(before, lines[at:at+len(before)], false)
+		adapt = func(line string) string { return indents.apply(line, false) }
+	}
+	var edits []edit
+	var added strings.Builder
+	open := false
+	end := func() {
+		if open {
+			edits[len(edits)-1].text = added.String()
+		}
+		added.Reset()
+		open = false
+	}
+	for _, line := range h.lines {
+		if line.op == ' ' {
+			at++
+			end()
+			continue
+		}
+		if !open {
+			edits = append(edits, edit{start: offsets[at], end: offsets[at]})
+			open = true
+		}
+		if line.op == '-' {
+			at++
+			edits[len(edits)-1].end = offsets[at]
+		} else {
+			added.WriteString(adapt(line.text) + "\n")
+		}
+	}
+	end()
+	for i, e := range edits {
+		if e.start == len(text) && text != "" && !strings.HasSuffix(text, "\n") && e.text != "" {
+			edits[i].text = "\n" + e.text // the last line had no end
+		}
+	}
+	return edits
+}
