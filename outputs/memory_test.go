@@ -1,0 +1,56 @@
+package outputs_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"trajgen/outputs"
+	"trajgen/outputs/sinktest"
+)
+
+// What a sink holds does not grow with what it has written: four times as much is no more than a quarter of it was.
+func TestExportMemoryIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 30 MB")
+	}
+	sink, err := outputs.OpenSink("parquet", t.TempDir(), outputs.SinkOptions{RowGroupBytes: 1 << 20, PartBytes: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	live := func() uint64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	const episodes = 300
+	before := live()
+	var early, late uint64
+	for n := range episodes {
+		ep := sinktest.Episode(n, 0)
+		noise := make([]byte, 50_000) // does not shrink
+		for i, rng := 0, ep.Key.Rand("noise"); i < len(noise); i++ {
+			noise[i] = byte(rng.Uint32())
+		}
+		ep.Answer = fmt.Sprintf("%x", noise)
+		if err := sink.Write(t.Context(), ep); err != nil {
+			t.Fatal(err)
+		}
+		if n%5 == 4 {
+			if held := live() - before; n < episodes/4 {
+				early = max(early, held)
+			} else {
+				late = max(late, held)
+			}
+		}
+	}
+	if _, err := sink.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("live heap: %d MB in the first quarter, %d MB later", early>>20, late>>20)
+	if late > early+4<<20 {
+		t.Errorf("live heap grew from %d MB to %d MB with what was written", early>>20, late>>20)
+	}
+}

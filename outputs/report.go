@@ -1,0 +1,183 @@
+package outputs
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"trajgen/pipeline/episode"
+)
+
+// Meta is what a report cannot learn from episodes.
+type Meta struct {
+	Name         string // of the run
+	Dataset      string
+	Distribution string
+	Model        string // as it was asked for; prices are looked up by the name that the server gave, then by this
+	Planned      int    // episodes that the run calls for; 0 is not known
+	// Wall is the time of the run, or of its last part; Played is how many episodes ended in it, 0 for all.
+	Wall   time.Duration
+	Played int
+	Prices map[string]Price // by model
+}
+
+// Price is what a model costs, in USD for 1M tokens.
+type Price struct {
+	Input  float64 `json:"input" yaml:"input"`
+	Output float64 `json:"output" yaml:"output"`
+	// CachedInput is the price of prompt tokens that the server had cached; 0 is that of Input.
+	CachedInput float64 `json:"cached_input,omitempty" yaml:"cached_input,omitempty"`
+	Date        string  `json:"date,omitempty" yaml:"date,omitempty"` // when the price was looked up
+}
+
+// Report says what a run came to. Null stands for what is not known or not defined, never a zero.
+type Report struct {
+	Schema       int    `json:"schema"`
+	Name         string `json:"name,omitempty"`
+	Dataset      string `json:"dataset,omitempty"`
+	Distribution string `json:"distribution,omitempty"`
+	Model        string `json:"model,omitempty"`
+
+	Episodes Episodes       `json:"episodes"`
+	Outcomes []OutcomeCount `json:"outcomes"` // all of them, in their order
+
+	Reward      Estimate   `json:"reward"`
+	SuccessRate Estimate   `json:"success_rate"`
+	PassAtK     []PassRate `json:"pass_at_k"`
+
+	Combinations []Group `json:"toolset_combinations"` // as drawn
+	Toolsets     []Group `json:"toolsets"`             // an episode counts for each toolset that it had
+	Tags         []Group `json:"tags"`                 // an episode counts for each tag of its task
+	Difficulties []Group `json:"difficulties"`
+
+	Tools        []ToolStats `json:"tools"`
+	UnknownTools []Count     `json:"unknown_tools"` // names that models called and that do not exist
+
+	Turns Spread     `json:"turns"` // of an episode
+	Stops []Count    `json:"stops"`
+	Usage TokenUsage `json:"tokens"`
+	Cost  Cost       `json:"cost"`
+	Time  Timing     `json:"time"`
+
+	Faults          []FaultCount `json:"faults"`           // what episodes ended in
+	ModelRetries    []FaultCount `json:"model_retries"`    // requests that were sent again
+	EarlierAttempts []FaultCount `json:"earlier_attempts"` // plays that were played again
+}
+
+// Episodes counts them.
+type Episodes struct {
+	Planned *int `json:"planned"`
+	Present int  `json:"present"`
+	Missing *int `json:"missing"` // planned and not present
+	Tasks   int  `json:"tasks"`   // different ones among the present
+	Judged  int  `json:"judged"`  // those with a reward
+	// Unjudged are the agent's doing and have no reward: the task has no check.
+	Unjudged int `json:"unjudged"`
+	// Errors are not the agent's doing.
+	Errors int `json:"errors"`
+}
+
+// OutcomeCount is how often episodes ended in an outcome.
+type OutcomeCount struct {
+	Outcome episode.Outcome `json:"outcome"`
+	Count   int             `json:"count"`
+}
+
+// Count is how often something was seen.
+type Count struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+}
+
+// Group is the episodes that have something in common.
+type Group struct {
+	Name     string   `json:"name"`
+	Episodes int      `json:"episodes"` // with any outcome
+	Reward   Estimate `json:"reward"`   // of the judged ones
+}
+
+// ToolStats is what became of the calls of a tool.
+type ToolStats struct {
+	Tool         string   `json:"tool"`
+	Calls        int      `json:"calls"`
+	Statuses     []Count  `json:"statuses"` // in the order of episode's constants, without zeros
+	ErrorClasses []Count  `json:"error_classes"`
+	Repaired     int      `json:"repaired"` // arguments that were no valid JSON and were mended
+	Coerced      int      `json:"coerced"`  // calls with an argument whose type was mended
+	Elapsed      Duration `json:"elapsed"`
+	Sandbox      Duration `json:"sandbox"` // part of it that was spent in the sandbox
+}
+
+// Duration is a distribution of times: nearest-rank quantiles. They are exact up to 10,000 values and come from a fixed
+// pseudo-random choice of so many beyond that.
+type Duration struct {
+	P50US   *int64 `json:"p50_us"`
+	P95US   *int64 `json:"p95_us"`
+	Sampled bool   `json:"sampled,omitempty"`
+}
+
+// Spread is a distribution of counts, with nearest-rank quantiles.
+type Spread struct {
+	Mean *float64 `json:"mean"`
+	P50  *int     `json:"p50"`
+	P95  *int     `json:"p95"`
+	Max  *int     `json:"max"`
+}
+
+// TokenUsage sums what servers reported. Attempts that were played again are not in it.
+type TokenUsage struct {
+	Prompt     int64 `json:"prompt"`
+	Completion int64 `json:"completion"`
+	Reasoning  int64 `json:"reasoning"` // part of Completion
+	Cached     int64 `json:"cached"`    // part of Prompt
+	Turns      int   `json:"turns"`
+	// Unreported turns have no usage; their tokens are missing in the sums.
+	Unreported int `json:"unreported_turns"`
+}
+
+// Cost is what the turns cost.
+type Cost struct {
+	USD *float64 `json:"usd"` // null when the usage or the price of any turn is not known
+	// KnownUSD is the part that is known, a lower bound; null when nothing is.
+	KnownUSD     *float64    `json:"known_usd"`
+	UnknownTurns int         `json:"unknown_turns"`
+	Models       []ModelCost `json:"models"`
+}
+
+// ModelCost is the part of one model, under the name that its price has or the server gave.
+type ModelCost struct {
+	Model string     `json:"model"`
+	Price *Price     `json:"price"` // null when it is not known
+	Usage TokenUsage `json:"tokens"`
+	USD   *float64   `json:"usd"` // of the turns whose usage is known; null without a price
+}
+
+// Timing is how long it took.
+type Timing struct {
+	WallUS     *int64   `json:"wall_us"`
+	PerSecond  *float64 `json:"episodes_per_second"`
+	Episode    Duration `json:"episode"`     // elapsed, of an episode
+	ModelShare *float64 `json:"model_share"` // of the episodes' time, waiting for the model
+	ToolShare  *float64 `json:"tool_share"`  // of the episodes' time, waiting for tools
+}
+
+// FaultCount is how often a fault was seen.
+type FaultCount struct {
+	Outcome episode.Outcome `json:"outcome"`
+	Class   string          `json:"class"`
+	Count   int             `json:"count"`
+	Example string          `json:"example"` // message of the first in dataset order, cut to 500 characters
+	ID      string          `json:"id"`      // the episode of the example
+}
+
+// WriteJSON writes the report as one indented JSON document.
+func (r *Report) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}

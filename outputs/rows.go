@@ -1,0 +1,189 @@
+package outputs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"trajgen/pipeline/episode"
+)
+
+// newTrajectoryRow is the row of an episode. The row shares the episode's texts.
+func newTrajectoryRow(ep *episode.Episode) (TrajectoryRow, error) {
+	task, err := newTaskRow(&ep.Task)
+	if err != nil {
+		return TrajectoryRow{}, fmt.Errorf("row of episode %s: %w", ep.ID, err)
+	}
+	row := TrajectoryRow{
+		SchemaVersion:   episode.SchemaVersion,
+		ID:              ep.ID,
+		Run:             ep.Run,
+		Row:             int64(ep.Row),
+		TaskID:          ep.Key.Task,
+		Sample:          int32(ep.Key.Sample),
+		Seed:            ep.Key.Seed,
+		Attempt:         int32(ep.Attempt),
+		EarlierAttempts: each(ep.Earlier, newFaultRow),
+		Task:            task,
+		Distribution:    unlessEmpty(ep.Distribution),
+		Toolsets:        ep.Toolsets,
+		LogP:            ep.LogP,
+		Tools:           each(ep.Tools, func(tool json.RawMessage) string { return string(tool) }),
+		Messages:        each(ep.Messages, newMessageRow),
+		Turns:           each(ep.Turns, newTurnRow),
+		Outcome:         string(ep.Outcome),
+		Stop:            string(ep.Stop),
+		Answer:          ep.Answer,
+		Reward:          ep.Reward,
+		Rewards: each(ep.Rewards, func(r episode.Reward) RewardRow {
+			return RewardRow{Name: r.Name, Value: r.Value, Weight: r.Weight, Detail: unlessEmpty(r.Detail)}
+		}),
+		Usage:     newUsageRow(ep.Usage),
+		Model:     unlessEmpty(ep.Model),
+		Sandbox:   SandboxRow{unlessEmpty(ep.Sandbox.Backend), unlessEmpty(ep.Sandbox.Level), ep.Sandbox.Opened},
+		Started:   micros(ep.Started),
+		ElapsedUS: ep.Elapsed.Microseconds(),
+		Phases: PhasesRow{
+			OpenUS: ep.Phases.Open.Microseconds(), SetupUS: ep.Phases.Setup.Microseconds(),
+			AgentUS: ep.Phases.Agent.Microseconds(), ModelUS: ep.Phases.Model.Microseconds(),
+			ToolsUS: ep.Phases.Tools.Microseconds(), VerifyUS: ep.Phases.Verify.Microseconds(),
+			CloseUS: ep.Phases.Close.Microseconds(),
+		},
+	}
+	if ep.Fault != nil {
+		outcome := string(ep.Fault.Outcome)
+		row.FaultOutcome, row.FaultClass, row.FaultMessage = &outcome, &ep.Fault.Class, &ep.Fault.Message
+	}
+	if ep.Reward != nil && math.IsNaN(*ep.Reward) {
+		return row, fmt.Errorf("row of episode %s: reward is not a number", ep.ID)
+	}
+	return row, nil
+}
+
+func newTaskRow(task *episode.Task) (TaskRow, error) {
+	row := TaskRow{
+		System:       unlessEmpty(task.System),
+		Prompt:       each(task.Prompt, newMessageRow),
+		Setup:        unlessEmpty(task.Setup),
+		Image:        unlessEmpty(task.Image),
+		Cwd:          unlessEmpty(task.Cwd),
+		Network:      unlessEmpty(task.Network),
+		Toolsets:     task.Toolsets,
+		Distribution: unlessEmpty(task.Distribution),
+		LimitTurns:   unlessZero(int32(task.Limits.Turns)),
+		LimitTokens:  unlessZero(int64(task.Limits.Tokens)),
+		LimitTimeUS:  unlessZero(task.Limits.Time.Microseconds()),
+		Tags:         task.Tags,
+		Difficulty:   unlessEmpty(task.Difficulty),
+		Metadata:     unlessEmpty(string(task.Metadata)),
+	}
+	for _, key := range slices.Sorted(maps.Keys(task.Env)) {
+		row.Env = append(row.Env, PairRow{Key: key, Value: task.Env[key]})
+	}
+	if len(task.Verify) > 0 {
+		text, err := json.Marshal(task.Verify)
+		if err != nil {
+			return row, fmt.Errorf("encode the checks: %w", err)
+		}
+		row.Verify = unlessEmpty(string(text))
+	}
+	return row, nil
+}
+
+// newToolCallRows are the rows of an episode's calls.
+func newToolCallRows(ep *episode.Episode) []ToolCallRow {
+	return each(ep.Calls, func(call episode.ToolCall) ToolCallRow {
+		return ToolCallRow{
+			SchemaVersion: episode.SchemaVersion,
+			EpisodeID:     ep.ID,
+			Run:           ep.Run,
+			Row:           int64(ep.Row),
+			TaskID:        ep.Key.Task,
+			Sample:        int32(ep.Key.Sample),
+			Attempt:       int32(ep.Attempt),
+			Turn:          int32(call.Turn),
+			Index:         int32(call.Index),
+			CallID:        call.ID,
+			ParentID:      unlessEmpty(call.Parent),
+			Tool:          call.Name,
+			Toolset:       unlessEmpty(call.Toolset),
+			RawArguments:  call.RawArguments,
+			Arguments:     unlessEmpty(string(call.Arguments)),
+			Coerced:       call.Coerced,
+			Repaired:      call.Repaired,
+			Status:        string(call.Status),
+			ErrorClass:    unlessEmpty(call.ErrorClass),
+			Result:        call.Result,
+			Truncated:     call.Truncated,
+			ResultBytes:   int64(call.ResultBytes),
+			Started:       micros(call.Started),
+			ElapsedUS:     call.Elapsed.Microseconds(),
+			SandboxUS:     call.SandboxTime.Microseconds(),
+			Outcome:       string(ep.Outcome),
+		}
+	})
+}
+
+func newMessageRow(m episode.Message) MessageRow {
+	return MessageRow{
+		Role: m.Role, Content: m.Content, Reasoning: unlessEmpty(m.Reasoning),
+		ToolCallID: unlessEmpty(m.ToolCallID), Name: unlessEmpty(m.Name), Harness: m.Harness,
+		ToolCalls: each(m.Calls, func(call episode.Call) MessageCallRow { return MessageCallRow(call) }),
+	}
+}
+
+func newTurnRow(t episode.Turn) TurnRow {
+	return TurnRow{
+		Index: int32(t.Index), Message: int32(t.Message), Model: unlessEmpty(t.Model), RequestID: unlessEmpty(t.RequestID),
+		FinishReason: t.FinishReason, Usage: newUsageRow(t.Usage), Started: micros(t.Started),
+		ElapsedUS: t.Elapsed.Microseconds(), Retries: each(t.Retries, newFaultRow),
+	}
+}
+
+func newFaultRow(f episode.Fault) FaultRow {
+	return FaultRow{Outcome: string(f.Outcome), Class: f.Class, Message: f.Message}
+}
+
+func newUsageRow(u episode.Usage) UsageRow {
+	if !u.Reported {
+		return UsageRow{}
+	}
+	count := func(n int) *int64 { return new(int64(n)) }
+	return UsageRow{count(u.Prompt), count(u.Completion), count(u.Reasoning), count(u.Cached)}
+}
+
+// each maps a slice; it keeps nil.
+func each[From, To any](from []From, convert func(From) To) []To {
+	if from == nil {
+		return nil
+	}
+	to := make([]To, len(from))
+	for i, f := range from {
+		to[i] = convert(f)
+	}
+	return to
+}
+
+// unlessEmpty is null for a text that is absent.
+func unlessEmpty(s string) *string { return unlessZero(s) }
+
+// unlessZero is null for what is written as a zero value but means "none".
+func unlessZero[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// micros is null for a time that was not set: the year 1 does not fit.
+func micros(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	us := t.UnixMicro()
+	return &us
+}

@@ -1,0 +1,216 @@
+package outputs
+
+import (
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// This file is the one row schema. Its rules, each for a reader that broke without it:
+//
+//   - no maps: Arrow 15 silently nulls their values when it rewrites a file; lists of pairs survive
+//   - every slice is a LIST; a nil slice and an empty one are the same value
+//   - null means "there was none" and is always a pointer: for the elements of a list, parquet-go 0.32 turns the zero
+//     of a plain optional field into null only until the first value that is not zero
+//   - times are UTC microseconds, durations int64 microseconds with the suffix _us
+//   - JSON is kept as the text that it was, never as a type of its own: tools differ in their arguments, and DuckDB
+//     refuses a file whose JSON column holds text that is no JSON
+//
+// A change here changes testdata/*.golden and wants a new episode.SchemaVersion.
+
+// TrajectoryRow is a row of trajectories/: one episode. Files, reference solutions and the files of verifiers stay
+// in the dataset.
+type TrajectoryRow struct {
+	SchemaVersion int32  `parquet:"schema_version"`
+	ID            string `parquet:"id"`
+	Run           string `parquet:"run,dict"` // fingerprint of the run
+	Row           int64  `parquet:"row"`      // position in the dataset
+	TaskID        string `parquet:"task_id"`
+	Sample        int32  `parquet:"sample"`
+	Seed          uint64 `parquet:"seed"`
+	Attempt       int32  `parquet:"attempt"`
+	// EarlierAttempts says what the attempts before this one died of.
+	EarlierAttempts []FaultRow `parquet:"earlier_attempts,list"`
+
+	Task TaskRow `parquet:"task"`
+
+	Distribution *string  `parquet:"distribution,optional,dict"`
+	Toolsets     []string `parquet:"toolsets,list" parquet-element:",dict"`
+	LogP         float64  `parquet:"log_p"`
+	Tools        []string `parquet:"tools,list" parquet-element:",dict"` // the JSON of each, as the model was shown it
+
+	Messages []MessageRow `parquet:"messages,list"`
+	Turns    []TurnRow    `parquet:"turns,list"`
+
+	Outcome      string      `parquet:"outcome,dict"`
+	Stop         string      `parquet:"stop,dict"`
+	FaultOutcome *string     `parquet:"fault_outcome,optional,dict"` // the fault_ columns are null together
+	FaultClass   *string     `parquet:"fault_class,optional,dict"`
+	FaultMessage *string     `parquet:"fault_message,optional"`
+	Answer       string      `parquet:"answer"`
+	Reward       *float64    `parquet:"reward,optional"` // null: not judged, or not the agent's doing
+	Rewards      []RewardRow `parquet:"rewards,list"`
+
+	Usage   UsageRow   `parquet:"usage"`
+	Model   *string    `parquet:"model,optional,dict"`
+	Sandbox SandboxRow `parquet:"sandbox"`
+
+	Started   *int64    `parquet:"started,optional,timestamp(microsecond)"`
+	ElapsedUS int64     `parquet:"elapsed_us"`
+	Phases    PhasesRow `parquet:"phases"`
+}
+
+// TaskRow is what the agent was asked.
+type TaskRow struct {
+	System       *string      `parquet:"system,optional"`
+	Prompt       []MessageRow `parquet:"prompt,list"`
+	Setup        *string      `parquet:"setup,optional"`
+	Image        *string      `parquet:"image,optional,dict"`
+	Cwd          *string      `parquet:"cwd,optional"`
+	Env          []PairRow    `parquet:"env,list"` // sorted by key
+	Network      *string      `parquet:"network,optional,dict"`
+	Toolsets     []string     `parquet:"toolsets,list" parquet-element:",dict"` // what the task fixed
+	Distribution *string      `parquet:"distribution,optional,dict"`            // what the task fixed
+	Verify       *string      `parquet:"verify,optional"`                       // JSON list of the checks
+	LimitTurns   *int32       `parquet:"limit_turns,optional"`
+	LimitTokens  *int64       `parquet:"limit_tokens,optional"`
+	LimitTimeUS  *int64       `parquet:"limit_time_us,optional"`
+	Tags         []string     `parquet:"tags,list" parquet-element:",dict"`
+	Difficulty   *string      `parquet:"difficulty,optional,dict"`
+	Metadata     *string      `parquet:"metadata,optional"` // JSON object
+}
+
+// PairRow is an entry of a map.
+type PairRow struct {
+	Key   string `parquet:"key,dict"`
+	Value string `parquet:"value"`
+}
+
+// MessageRow is a chat message as it was sent or received. The names are those of the chat completions API, so that
+// trainers read the column as it is.
+type MessageRow struct {
+	Role       string           `parquet:"role,dict"`
+	Content    string           `parquet:"content"`
+	Reasoning  *string          `parquet:"reasoning,optional"`
+	ToolCalls  []MessageCallRow `parquet:"tool_calls,list"`
+	ToolCallID *string          `parquet:"tool_call_id,optional"`
+	Name       *string          `parquet:"name,optional,dict"`
+	Harness    bool             `parquet:"harness"` // added by the harness: leave it out of training
+}
+
+// MessageCallRow is a tool call as the model wrote it; Arguments is the raw text, valid JSON or not.
+type MessageCallRow struct {
+	ID        string `parquet:"id"`
+	Name      string `parquet:"name,dict"`
+	Arguments string `parquet:"arguments"`
+}
+
+// TurnRow is one exchange with the model.
+type TurnRow struct {
+	Index        int32      `parquet:"index"`
+	Message      int32      `parquet:"message"` // index in messages
+	Model        *string    `parquet:"model,optional,dict"`
+	RequestID    *string    `parquet:"request_id,optional"`
+	FinishReason string     `parquet:"finish_reason,dict"`
+	Usage        UsageRow   `parquet:"usage"`
+	Started      *int64     `parquet:"started,optional,timestamp(microsecond)"`
+	ElapsedUS    int64      `parquet:"elapsed_us"`
+	Retries      []FaultRow `parquet:"retries,list"`
+}
+
+// UsageRow counts tokens; all null when the server did not say.
+type UsageRow struct {
+	Prompt     *int64 `parquet:"prompt_tokens,optional"`
+	Completion *int64 `parquet:"completion_tokens,optional"`
+	Reasoning  *int64 `parquet:"reasoning_tokens,optional"` // part of completion_tokens
+	Cached     *int64 `parquet:"cached_tokens,optional"`    // part of prompt_tokens
+}
+
+// FaultRow is an event that was not the agent's doing.
+type FaultRow struct {
+	Outcome string `parquet:"outcome,dict"`
+	Class   string `parquet:"class,dict"`
+	Message string `parquet:"message"`
+}
+
+// RewardRow is the verdict of one check.
+type RewardRow struct {
+	Name   string  `parquet:"name,dict"`
+	Value  float64 `parquet:"value"`
+	Weight float64 `parquet:"weight"`
+	Detail *string `parquet:"detail,optional"`
+}
+
+// SandboxRow says what the episode ran in.
+type SandboxRow struct {
+	Backend *string `parquet:"backend,optional,dict"`
+	Level   *string `parquet:"level,optional,dict"`
+	Opened  bool    `parquet:"opened"`
+}
+
+// PhasesRow holds the wall times of an episode's parts.
+type PhasesRow struct {
+	OpenUS   int64 `parquet:"open_us"`
+	SetupUS  int64 `parquet:"setup_us"`
+	AgentUS  int64 `parquet:"agent_us"`
+	ModelUS  int64 `parquet:"model_us"` // part of agent_us
+	ToolsUS  int64 `parquet:"tools_us"` // part of agent_us
+	VerifyUS int64 `parquet:"verify_us"`
+	CloseUS  int64 `parquet:"close_us"`
+}
+
+// ToolCallRow is a row of tool_calls/: one call, in the order of the episodes and of the calls in them.
+type ToolCallRow struct {
+	SchemaVersion int32  `parquet:"schema_version"`
+	EpisodeID     string `parquet:"episode_id"`
+	Run           string `parquet:"run,dict"`
+	Row           int64  `parquet:"row"`
+	TaskID        string `parquet:"task_id,dict"`
+	Sample        int32  `parquet:"sample"`
+	Attempt       int32  `parquet:"attempt"`
+
+	Turn     int32   `parquet:"turn"`
+	Index    int32   `parquet:"index"`
+	CallID   string  `parquet:"call_id"`
+	ParentID *string `parquet:"parent_id,optional"` // the call whose code made this one
+	Tool     string  `parquet:"tool,dict"`
+	Toolset  *string `parquet:"toolset,optional,dict"` // null for a tool that does not exist
+
+	RawArguments string   `parquet:"raw_arguments"`
+	Arguments    *string  `parquet:"arguments,optional"` // JSON object after repair and coercion; null when never one
+	Coerced      []string `parquet:"coerced,list" parquet-element:",dict"`
+	Repaired     bool     `parquet:"repaired"`
+
+	Status      string  `parquet:"status,dict"`
+	ErrorClass  *string `parquet:"error_class,optional,dict"`
+	Result      string  `parquet:"result"`
+	Truncated   bool    `parquet:"truncated"`
+	ResultBytes int64   `parquet:"result_bytes"` // before it was cut
+
+	Started   *int64 `parquet:"started,optional,timestamp(microsecond)"`
+	ElapsedUS int64  `parquet:"elapsed_us"`
+	SandboxUS int64  `parquet:"sandbox_us"`
+
+	Outcome string `parquet:"outcome,dict"` // of the episode
+}
+
+var (
+	trajectorySchema = parquet.NewSchema("trajectory", parquet.SchemaOf(TrajectoryRow{}))
+	toolCallSchema   = parquet.NewSchema("tool_call", parquet.SchemaOf(ToolCallRow{}))
+)
+
+// bounded are the text columns whose least and greatest value may stand in a file's footer: short, and ours. Every
+// other text has none, because parquet-go writes bounds whole: a 5 MB message would stand in the file six times,
+// outside its compression.
+var bounded = map[string]bool{"id": true, "episode_id": true, "outcome": true, "stop": true, "status": true}
+
+// unbounded lists the text columns without bounds.
+func unbounded(schema *parquet.Schema) (columns [][]string) {
+	for _, path := range schema.Columns() {
+		leaf, ok := schema.Lookup(path...)
+		if ok && leaf.Node.Type().Kind() == parquet.ByteArray && !bounded[strings.Join(path, ".")] {
+			columns = append(columns, path)
+		}
+	}
+	return columns
+}

@@ -1,0 +1,125 @@
+package sinktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"trajgen/pipeline/episode"
+)
+
+// Episodes makes n episodes in dataset order, two samples a task, always the same. Between them they have every
+// outcome, nulls and empty lists in every column that can have them, text in many scripts, and arguments that are no
+// JSON.
+func Episodes(n int) []*episode.Episode {
+	episodes := make([]*episode.Episode, n)
+	for i := range episodes {
+		episodes[i] = Episode(i/2, i%2)
+	}
+	return episodes
+}
+
+// Episode makes one episode of a task at the given row of a dataset.
+func Episode(row, sample int) *episode.Episode {
+	task := fmt.Sprintf("task-%04d", row)
+	key := episode.Key{Seed: 1<<63 + 7, Task: task, Sample: sample}
+	i := 2*row + sample
+	outcome := episode.Outcomes()[i%len(episode.Outcomes())]
+	began := time.Date(2026, 5, 6, 7, 8, 9, 123_456_000, time.UTC).Add(time.Duration(i) * time.Second)
+	ep := &episode.Episode{
+		Schema: episode.SchemaVersion, ID: key.ID(), Key: key, Row: row, Run: "f1e2d3", Attempt: 1,
+		Task: episode.Task{
+			ID: task, Row: row,
+			Prompt: []episode.Message{{Role: "user", Content: "Schreib „Größe“ — 写一个文件 🙂 & <b>"}},
+		},
+		Toolsets: []string{"files", "terminal"}, LogP: -0.25 * float64(i),
+		Tools: []json.RawMessage{
+			json.RawMessage(`{"type":"function","function":{"name":"terminal","description":"run <x> & \"y\"","parameters":{"type":"object"}}}`),
+		},
+		Messages: []episode.Message{
+			{Role: "system", Content: "You are\nhelpful.\u2028"},
+			{Role: "user", Content: "Schreib „Größe“ — 写一个文件 🙂 & <b>"},
+		},
+		Outcome: outcome, Stop: episode.StopAnswered, Answer: fmt.Sprint("answer ", i),
+		Model: "scripted", Sandbox: episode.Sandbox{Backend: "local", Level: "namespaces", Opened: true},
+		Usage:   episode.Usage{Prompt: 100 + i, Completion: 20, Reasoning: 5, Cached: 64, Reported: true},
+		Started: began, Elapsed: time.Duration(1500+i) * time.Millisecond,
+		Phases: episode.Phases{Open: 3 * time.Millisecond, Setup: 1, Agent: 1200 * time.Millisecond, Model: time.Second,
+			Tools: 200 * time.Millisecond, Verify: 7 * time.Millisecond, Close: time.Millisecond},
+	}
+	addTurn(ep, i, began)
+	switch {
+	case outcome == episode.Success:
+		ep.Reward = new(1.0)
+		ep.Rewards = []episode.Reward{{Name: "tests", Value: 1, Weight: 2, Detail: "3 passed"}, {Name: "style", Value: 1, Weight: 1}}
+	case outcome.AgentsDoing():
+		ep.Reward = new(0.0)
+		ep.Rewards = []episode.Reward{{Name: "tests", Value: 0, Weight: 1, Detail: "1 failed\nexpected \x00?"}}
+		ep.Stop = episode.StopMaxTurns
+	default:
+		ep.Fault = &episode.Fault{Outcome: outcome, Class: "timeout", Message: "no answer within 10s"}
+		ep.Stop, ep.Answer = episode.StopFault, ""
+		ep.Attempt = 2
+		ep.Earlier = []episode.Fault{{Outcome: outcome, Class: "rate_limit", Message: ""}}
+	}
+	if i%3 == 0 {
+		enrich(ep)
+	}
+	if i%7 == 3 {
+		bare(ep)
+	}
+	return ep
+}
+
+// addTurn adds an exchange with a call whose arguments are JSON and one whose are not.
+func addTurn(ep *episode.Episode, i int, began time.Time) {
+	ep.Messages = append(ep.Messages,
+		episode.Message{Role: "assistant", Reasoning: "think, ça va", Calls: []episode.Call{
+			{ID: "call_1", Name: "terminal", Arguments: `{"command":"echo \"hi\" > a.txt", "timeout":"5"}`},
+			{ID: "call_2", Name: "terminal", Arguments: `{"command": unclosed`},
+		}},
+		episode.Message{Role: "tool", Content: `{"output":"","exit_code":0}`, ToolCallID: "call_1", Name: "terminal"},
+		episode.Message{Role: "tool", Content: `{"error":"arguments are not JSON"}`, ToolCallID: "call_2", Name: "terminal"},
+		episode.Message{Role: "user", Content: "Go on.", Harness: true},
+	)
+	ep.Turns = []episode.Turn{{
+		Index: 0, Message: 2, Model: "scripted-2026", RequestID: fmt.Sprint("req-", i), FinishReason: "tool_calls",
+		Usage:   episode.Usage{Prompt: 100 + i, Completion: 20, Reasoning: 5, Cached: 64, Reported: true},
+		Started: began, Elapsed: 900 * time.Millisecond,
+		Retries: []episode.Fault{{Outcome: episode.ModelError, Class: "rate_limit", Message: "429"}},
+	}, {Index: 1, Message: 5, FinishReason: "stop"}}
+	ep.Calls = []episode.ToolCall{{
+		ID: "call_1", Turn: 0, Index: 0, Name: "terminal", Toolset: "terminal",
+		RawArguments: ep.Messages[2].Calls[0].Arguments, Arguments: json.RawMessage(`{"command":"echo \"hi\" > a.txt","timeout":5}`),
+		Coerced: []string{"timeout"}, Status: episode.CallOK, Result: ep.Messages[3].Content, ResultBytes: 27,
+		Started: began.Add(time.Second), Elapsed: time.Duration(800+i) * time.Microsecond, SandboxTime: 640 * time.Microsecond,
+	}, {
+		ID: "call_2", Turn: 0, Index: 1, Name: "terminal", Toolset: "terminal",
+		RawArguments: ep.Messages[2].Calls[1].Arguments, Status: episode.CallInvalidArguments, ErrorClass: "not_json",
+		Result: ep.Messages[4].Content, ResultBytes: 34, Started: began.Add(time.Second),
+	}, {
+		ID: "call_1.1", Parent: "call_1", Turn: 0, Index: 0, Name: "wirte_file", RawArguments: "",
+		Status: episode.CallUnknownTool, ErrorClass: "unknown_tool", Result: `{"error":"?"}`, Truncated: true, ResultBytes: 1 << 20,
+	}}
+}
+
+// enrich fills what an episode may leave empty.
+func enrich(ep *episode.Episode) {
+	ep.Distribution = "default"
+	ep.Task.System, ep.Task.Setup = "Be brief.", "pip install x"
+	ep.Task.Image, ep.Task.Cwd, ep.Task.Network = "python:3.12", "/work", "none"
+	ep.Task.Env = map[string]string{"B": "2", "A": "", "Ü": "ß"}
+	ep.Task.Toolsets, ep.Task.Distribution = []string{"files"}, "default"
+	ep.Task.Verify = []episode.Check{{Name: "tests", Command: "pytest -q && echo <ok>", Weight: 2, Timeout: time.Minute}}
+	ep.Task.Limits = episode.Limits{Turns: 5, Tokens: 10_000, Time: time.Minute}
+	ep.Task.Tags, ep.Task.Difficulty = []string{"python", "bugfix"}, "hard"
+	ep.Task.Metadata = json.RawMessage(`{"a":null,"b":12345678901234567890,"c":"é"}`)
+}
+
+// bare empties what can be empty.
+func bare(ep *episode.Episode) {
+	ep.Toolsets, ep.Tools, ep.Messages, ep.Turns, ep.Calls = nil, nil, nil, nil, nil
+	ep.Rewards, ep.Usage, ep.Model, ep.Run = nil, episode.Usage{}, "", ""
+	ep.Sandbox, ep.Started, ep.Elapsed, ep.Phases = episode.Sandbox{}, time.Time{}, 0, episode.Phases{}
+	ep.Task.Prompt = nil
+}

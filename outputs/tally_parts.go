@@ -1,0 +1,219 @@
+package outputs
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"trajgen/pipeline/episode"
+)
+
+// toolTally counts the calls of one tool.
+type toolTally struct {
+	calls, repaired, coerced int
+	statuses                 map[episode.CallStatus]int
+	classes                  map[string]int
+	elapsed, sandbox         durations
+}
+
+// Names and classes that strangers choose are bounded: what comes after so many different ones is counted as "(other)".
+const maxNames = 200
+
+const other = "(other)"
+
+func countName(m map[string]int, name string) {
+	if _, ok := m[name]; !ok && len(m) >= maxNames {
+		name = other
+	}
+	m[name]++
+}
+
+// addCall counts a call. Tools that do not exist share one line, since models make up names without end.
+func (b *ReportBuilder) addCall(ep *episode.Episode, i int) {
+	call := &ep.Calls[i]
+	name := call.Name
+	if call.Status == episode.CallUnknownTool {
+		countName(b.unknownTools, name)
+		name = "(unknown)"
+	}
+	t := b.tools[name]
+	if t == nil {
+		t = &toolTally{statuses: make(map[episode.CallStatus]int), classes: make(map[string]int)}
+		b.tools[name] = t
+	}
+	t.calls++
+	t.statuses[call.Status]++
+	if call.ErrorClass != "" {
+		countName(t.classes, call.ErrorClass)
+	}
+	if call.Repaired {
+		t.repaired++
+	}
+	if len(call.Coerced) > 0 {
+		t.coerced++
+	}
+	hash := hashOf(ep.ID, i)
+	t.elapsed.add(hash, call.Elapsed)
+	t.sandbox.add(hash, call.SandboxTime)
+}
+
+var callStatuses = []episode.CallStatus{
+	episode.CallOK, episode.CallError, episode.CallTimeout, episode.CallDenied,
+	episode.CallInvalidArguments, episode.CallUnknownTool, episode.CallUnavailable,
+}
+
+func (b *ReportBuilder) listTools() []ToolStats {
+	list := make([]ToolStats, 0, len(b.tools))
+	for _, name := range slices.Sorted(maps.Keys(b.tools)) {
+		t := b.tools[name]
+		stats := ToolStats{
+			Tool: name, Calls: t.calls, Statuses: []Count{}, ErrorClasses: byCount(t.classes),
+			Repaired: t.repaired, Coerced: t.coerced,
+			Elapsed: t.elapsed.quantiles(), Sandbox: t.sandbox.quantiles(),
+		}
+		for _, status := range callStatuses {
+			if n := t.statuses[status]; n > 0 {
+				stats.Statuses = append(stats.Statuses, Count{string(status), n})
+			}
+		}
+		list = append(list, stats)
+	}
+	return list
+}
+
+// modelTally counts the turns of one model.
+type modelTally struct {
+	price *Price
+	usage TokenUsage
+	// cached tokens of a turn are never more than its prompt, whatever the server says.
+	cached int64
+}
+
+// addTurn counts a turn's tokens and retries.
+func (b *ReportBuilder) addTurn(ep *episode.Episode, turn *episode.Turn) {
+	for _, fault := range turn.Retries {
+		b.retries.add(fault, ep)
+	}
+	b.usage.add(turn.Usage)
+	name, price := b.priced(turn.Model, ep.Model, b.meta.Model)
+	m := b.models[name]
+	if m == nil {
+		m = &modelTally{price: price}
+		b.models[name] = m
+	}
+	m.usage.add(turn.Usage)
+	if turn.Usage.Reported {
+		m.cached += int64(min(turn.Usage.Cached, turn.Usage.Prompt))
+	}
+}
+
+// priced finds the first name that has a price. Servers answer with dated names, and prices go by plain ones.
+func (b *ReportBuilder) priced(names ...string) (string, *Price) {
+	for _, name := range names {
+		if price, ok := b.meta.Prices[name]; ok && name != "" {
+			return name, &price
+		}
+	}
+	return cmp.Or(cmp.Or(names...), "(unnamed)"), nil
+}
+
+func (u *TokenUsage) add(v episode.Usage) {
+	u.Turns++
+	if !v.Reported {
+		u.Unreported++
+		return
+	}
+	u.Prompt += int64(v.Prompt)
+	u.Completion += int64(v.Completion)
+	u.Reasoning += int64(v.Reasoning)
+	u.Cached += int64(v.Cached)
+}
+
+// cost adds up what is known. Unknown is never zero: one turn without usage or price leaves the sum open.
+func (b *ReportBuilder) cost() Cost {
+	cost := Cost{Models: []ModelCost{}}
+	known, priced := 0.0, false
+	for _, name := range slices.Sorted(maps.Keys(b.models)) {
+		m := b.models[name]
+		part := ModelCost{Model: name, Price: m.price, Usage: m.usage}
+		switch {
+		case m.price == nil:
+			cost.UnknownTurns += m.usage.Turns
+		case m.usage.Unreported == m.usage.Turns:
+			cost.UnknownTurns += m.usage.Turns
+		default:
+			cost.UnknownTurns += m.usage.Unreported
+			usd := m.price.of(m.usage, m.cached)
+			part.USD = &usd
+			known, priced = known+usd, true
+		}
+		cost.Models = append(cost.Models, part)
+	}
+	if priced {
+		cost.KnownUSD = &known
+	}
+	if priced && cost.UnknownTurns == 0 {
+		cost.USD = new(known)
+	}
+	return cost
+}
+
+// of is the price of tokens in USD.
+func (p *Price) of(u TokenUsage, cached int64) float64 {
+	cachedPrice := cmp.Or(p.CachedInput, p.Input)
+	return (float64(u.Prompt-cached)*p.Input + float64(cached)*cachedPrice + float64(u.Completion)*p.Output) / 1e6
+}
+
+// faultTally counts faults by outcome and class.
+type faultTally map[faultKind]*faultCount
+
+type faultKind struct {
+	outcome episode.Outcome
+	class   string
+}
+
+type faultCount struct {
+	n       int
+	example string
+	first   Entry
+}
+
+func (t faultTally) add(f episode.Fault, ep *episode.Episode) {
+	kind := faultKind{f.Outcome, f.Class}
+	if _, ok := t[kind]; !ok && len(t) >= maxNames {
+		kind.class = other
+	}
+	c := t[kind]
+	here := Entry{ID: ep.ID, Row: ep.Row, Sample: ep.Key.Sample}
+	if c == nil {
+		c = &faultCount{example: cut(f.Message, 500), first: here}
+		t[kind] = c
+	}
+	c.n++
+	// The first in dataset order, whatever the order in which episodes are added.
+	if here.compare(c.first) < 0 {
+		c.example, c.first = cut(f.Message, 500), here
+	}
+}
+
+func (t faultTally) list() []FaultCount {
+	list := make([]FaultCount, 0, len(t))
+	for kind, c := range t {
+		list = append(list, FaultCount{kind.outcome, kind.class, c.n, c.example, c.first.ID})
+	}
+	slices.SortFunc(list, func(a, b FaultCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Class, b.Class))
+	})
+	return list
+}
+
+// cut shortens a text to n characters.
+func cut(s string, n int) string {
+	seen := 0
+	for i := range s {
+		if seen++; seen > n {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
