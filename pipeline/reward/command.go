@@ -80,10 +80,11 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check) error
 		return fmt.Errorf("end the agent's processes: %w", err)
 	}
 	layout := sb.Layout()
-	// Whatever lies in the private directory was planted: a module there would shadow the verifier's imports. An agent
-	// that removed the working directory has failed, and the verifier must be able to say so.
+	// Whatever lies in the private directory was planted: a module there would shadow the verifier's imports. So may be
+	// Python's byte code, which need not match its source. An agent that removed the working directory has failed, and
+	// the verifier must be able to say so.
 	result, err := sandbox.Run(ctx, sb, sandbox.Command{
-		Args: []string{"sh", "-c", `rm -rf -- "$1" && mkdir -p -- "$2"`, "sh", layout.Tests, layout.Workdir},
+		Args: []string{"sh", "-c", `rm -rf -- "$1" && mkdir -p -- "$2" && exec find "$2" -name __pycache__ -prune -exec rm -rf -- {} +`, "sh", layout.Tests, layout.Workdir},
 		Dir:  path.Dir(layout.Tests),
 	}, sandbox.RunOptions{})
 	if err != nil {
@@ -107,12 +108,11 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check) error
 	return nil
 }
 
-// environment is what a verifier has beside the sandbox's own. Python must not start up with what the agent left:
-// byte code in __pycache__ that need not match its source, or a usercustomize in the home directory.
+// environment is what a verifier has beside the sandbox's own. Python must not start up with a usercustomize that the
+// agent left in the home directory.
 func environment(layout sandbox.Layout) []string {
 	return []string{
 		"TESTS=" + layout.Tests,
-		"PYTHONPYCACHEPREFIX=" + path.Join(layout.Tests, ".pycache"),
 		"PYTHONDONTWRITEBYTECODE=1",
 		"PYTHONNOUSERSITE=1",
 	}

@@ -1,0 +1,147 @@
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"trajgen/pipeline/episode"
+	"trajgen/sandbox"
+)
+
+// box opens the episode's sandbox when something first needs it: an episode that touches none pays for none.
+type box struct {
+	player *Player
+	task   *episode.Task
+	ep     *episode.Episode
+
+	mu  sync.Mutex // guards the rest; calls of one turn may ask at once
+	sb  sandbox.Sandbox
+	err error
+}
+
+func newBox(p *Player, task *episode.Task, ep *episode.Episode) *box {
+	guarantees := p.Sandboxes.Guarantees()
+	ep.Sandbox = episode.Sandbox{Backend: guarantees.Backend, Level: string(guarantees.Level)}
+	return &box{player: p, task: task, ep: ep}
+}
+
+// setupTimeout bounds the opening of a sandbox and the task's setup together.
+const setupTimeout = 10 * time.Minute
+
+// open returns the sandbox, with the task's files in it and its setup done. ctx is the episode's and not that of the
+// call that happens to come first, whose deadline has nothing to do with the set-up. Once it has failed it fails for
+// ever: half a set-up is not the task.
+func (b *box) open(ctx context.Context) (sandbox.Sandbox, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sb != nil || b.err != nil {
+		return b.sb, b.err
+	}
+	limited, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	b.sb, b.err = b.prepare(limited)
+	if b.err != nil && ctx.Err() != nil {
+		b.err = context.Cause(ctx)
+	}
+	return b.sb, b.err
+}
+
+// fault returns why the sandbox could not be had, if that is so.
+func (b *box) fault() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+func (b *box) prepare(ctx context.Context) (sandbox.Sandbox, error) {
+	began := b.player.Now()
+	sb, err := b.player.Sandboxes.Open(ctx, b.spec())
+	opened := b.player.Now()
+	b.ep.Phases.Open = opened.Sub(began)
+	if err != nil {
+		return nil, faulty(episode.SandboxError, "open", fmt.Errorf("open sandbox: %w", err))
+	}
+	b.ep.Sandbox.Opened = true
+	err = b.furnish(ctx, sb)
+	b.ep.Phases.Setup = b.player.Now().Sub(opened)
+	if err != nil {
+		return nil, errors.Join(err, sb.Close())
+	}
+	return sb, nil
+}
+
+func (b *box) spec() sandbox.Spec {
+	return sandbox.Spec{
+		ID:      fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt),
+		Image:   cmp.Or(b.task.Image, b.player.Image),
+		Workdir: b.task.Cwd,
+		Env:     b.task.Env,
+		Network: sandbox.Network(cmp.Or(b.task.Network, string(b.player.Network))),
+		Limits:  b.player.Resources,
+	}
+}
+
+// furnish puts the task's files in place and runs its setup.
+func (b *box) furnish(ctx context.Context, sb sandbox.Sandbox) error {
+	writes := make([]sandbox.FileWrite, 0, len(b.task.Files))
+	for _, path := range sortedPaths(b.task.Files) {
+		writes = append(writes, sandbox.FileWrite{Path: path, Data: b.task.Files[path], Mode: fileMode(b.task.Files[path])})
+	}
+	if err := sb.Files().Write(ctx, writes...); err != nil {
+		return faulty(episode.SandboxError, "files", fmt.Errorf("put the task's files in place: %w", err))
+	}
+	if b.task.Setup == "" {
+		return nil
+	}
+	result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{"bash", "-c", b.task.Setup}}, sandbox.RunOptions{Merge: true})
+	switch {
+	case err != nil:
+		return faulty(episode.SandboxError, "setup", fmt.Errorf("run setup: %w", err))
+	case result.TimedOut:
+		return faulty(episode.SandboxError, "setup", fmt.Errorf("setup timed out: %s", lastLines(result.Stdout.Bytes())))
+	case result.Exit.Code != 0:
+		return faulty(episode.SandboxError, "setup", fmt.Errorf("setup ended with status %d: %s", result.Exit.Code, lastLines(result.Stdout.Bytes())))
+	}
+	return nil
+}
+
+// close ends the sandbox. What cannot be closed is the sweeper's, not the episode's.
+func (b *box) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sb == nil {
+		return
+	}
+	began := b.player.Now()
+	if err := b.sb.Close(); err != nil && b.player.Logger != nil {
+		b.player.Logger.Warn("sandbox did not close", "id", b.ep.ID, "error", err)
+	}
+	b.ep.Phases.Close = b.player.Now().Sub(began)
+}
+
+// fileMode makes scripts executable, as they are in the repository that a task's files came from.
+func fileMode(data episode.File) fs.FileMode {
+	if strings.HasPrefix(string(data[:min(2, len(data))]), "#!") {
+		return 0o755
+	}
+	return 0o644
+}
+
+func lastLines(output []byte) string {
+	const most = 1000
+	text := strings.ToValidUTF8(string(output), "\uFFFD")
+	if len(text) > most {
+		text = "…" + strings.ToValidUTF8(text[len(text)-most:], "")
+	}
+	return strings.TrimSpace(text)
+}
+
+func sortedPaths(files episode.Files) []string { return slices.Sorted(maps.Keys(files)) }
