@@ -1,0 +1,41 @@
+# Short targets over scripts/. `make` alone prints them.
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test check race lint fmt golden fuzz bench
+
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+run: build ## play the bundled dataset: over 1,000 episodes, no key, no GPU, no network
+	@scripts/need python3 git
+	@scripts/demo
+
+build: ## make bin/trajgen
+	@scripts/need go
+	@scripts/build
+
+test: ## everything that CI checks: format, vet, floors, race detector, real datasets, crashes, DuckDB, the demo
+	@scripts/need go gcc python3 git node npm
+	@scripts/check
+
+check: test ## the same
+
+race: ## the Go tests under the race detector
+	@scripts/need go gcc python3 git
+	@REQUIRE_SANDBOXES=native,local go test -race ./...
+
+lint: ## gofmt and vet
+	@scripts/need go
+	@scripts/lint
+
+fmt: ## gofmt in place
+	@gofmt -w $$(git ls-files '*.go')
+
+golden: ## refresh the golden files; read the difference
+	@go test ./registry/... ./tools/... ./outputs/... ./cmd/... -update
+
+fuzz: ## each fuzz target for a minute (FUZZTIME=1m)
+	@scripts/fuzz
+
+bench: ## the Go benchmarks
+	@go test -run '^$$' -bench . -benchmem ./...

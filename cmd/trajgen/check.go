@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trajgen/pipeline"
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/rollout"
+)
+
+func newCheck(io stdio) *cobra.Command {
+	file := defaultRunFile()
+	opts := runOptions{logFormat: "text"}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check [-f run.yaml] [flags]",
+		Short: "Validate a run file and its dataset, and prove every task's verifier",
+		Long: `Validates the run file and the dataset, probes the sandbox, and plays each task twice: its reference solution must
+score and doing nothing must not. No model is asked and no token is paid.`,
+		Example: `  trajgen check --dataset bundled
+  trajgen check -f run.yaml`,
+		Args: cobra.NoArgs,
+	}
+	apply := bindFields(cmd.Flags(), &file)
+	cmd.Flags().StringVarP(&opts.path, "file", "f", "", "run file (YAML)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.Flags().BoolVar(&opts.quiet, "quiet", false, "no progress")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := opts.load(&file, apply); err != nil {
+			return usage(err)
+		}
+		// Validated as a run that needs no model.
+		file.Policy, file.Model, file.BaseURL = "oracle", "", ""
+		if err := file.validate(); err != nil {
+			return usage(err)
+		}
+		return check(cmd.Context(), io, file, opts, asJSON)
+	}
+	return cmd
+}
+
+// checked is what `check --json` says of a dataset.
+type checked struct {
+	Tasks    int       `json:"tasks"`
+	Sandbox  any       `json:"sandbox"`
+	NoGold   []string  `json:"no_gold"`   // tasks without a reference solution: not proven
+	NoVerify []string  `json:"no_verify"` // tasks without a verifier: not proven
+	Problems []problem `json:"problems"`
+}
+
+// problem is a task that fails its proof.
+type problem struct {
+	Task    string          `json:"task"`
+	Policy  string          `json:"policy"`
+	Outcome episode.Outcome `json:"outcome"`
+	Reward  *float64        `json:"reward"`
+	Detail  string          `json:"detail"`
+}
+
+func check(ctx context.Context, io stdio, file runFile, opts runOptions, asJSON bool) error {
+	result := checked{NoGold: []string{}, NoVerify: []string{}, Problems: []problem{}}
+	for _, policy := range []string{"oracle", "noop"} {
+		file.Policy = policy
+		if err := checkPolicy(ctx, io, file, opts, &result); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(result.Problems, func(a, b problem) int { return strings.Compare(a.Task, b.Task) })
+	if asJSON {
+		if err := writeJSON(io.out, result); err != nil {
+			return err
+		}
+	} else {
+		result.print(io)
+	}
+	if len(result.Problems) > 0 {
+		return withCode(exitFailed, fmt.Errorf("%d of %d tasks do not prove their verifier", distinct(result.Problems), result.Tasks))
+	}
+	return nil
+}
+
+func checkPolicy(ctx context.Context, io stdio, file runFile, opts runOptions, result *checked) (err error) {
+	exp, err := file.open(ctx, io.err, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, exp.close()) }()
+	ctx, drain, stop := interruptible(ctx, io.err)
+	defer stop()
+	result.Tasks, result.Sandbox = exp.tasks, exp.backend.Guarantees()
+	width, isTerminal := terminal(io.err)
+	observe := func(pipeline.Event) {}
+	if !opts.quiet && isTerminal {
+		bar := newProgress(io.err, exp.tasks, true, width, time.Now)
+		observe = bar.observe
+		defer bar.end()
+	}
+	kept := &memory{policy: file.Policy, result: result, gold: map[string]bool{}}
+	summary, err := pipeline.Run(ctx, pipeline.Config{
+		Tasks: kept.noting(ctx, exp), Draw: everyTool, Seed: file.Seed, Samples: 1, Workers: file.Workers,
+		Player: exp.player(), Journal: kept, Drain: drain, Observe: observe,
+	})
+	if errors.Is(err, errInterrupted) || summary.Drained {
+		return withCode(exitInterrupted, errors.New("interrupted"))
+	}
+	return err
+}
+
+// everyTool gives a task what it asks for, else everything, whatever the run draws: a reference solution is about the
+// task.
+func everyTool(task *episode.Task) (pipeline.Toolsets, error) {
+	if len(task.Toolsets) > 0 {
+		return pipeline.Toolsets{Fixed: task.Toolsets}, nil
+	}
+	return pipeline.Toolsets{Fixed: []string{"all"}}, nil
+}
+
+// memory is a journal that keeps the verdicts alone.
+type memory struct {
+	policy string
+	mu     sync.Mutex // guards what follows
+	gold   map[string]bool
+	result *checked
+}
+
+// noting passes the tasks on and notes what cannot be proven.
+func (m *memory) noting(ctx context.Context, exp *experiment) func(func(*episode.Task, error) bool) {
+	return func(yield func(*episode.Task, error) bool) {
+		for task, err := range exp.source.Tasks(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			m.mu.Lock()
+			m.gold[task.ID] = len(task.Gold) > 0
+			if m.policy == "oracle" && len(task.Gold) == 0 {
+				m.result.NoGold = append(m.result.NoGold, task.ID)
+			}
+			if m.policy == "oracle" && len(task.Verify) == 0 {
+				m.result.NoVerify = append(m.result.NoVerify, task.ID)
+			}
+			m.mu.Unlock()
+			if !yield(task, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *memory) Last(string) (pipeline.Record, bool) { return pipeline.Record{}, false }
+
+func (m *memory) Append(_ context.Context, ep *episode.Episode) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	proven := len(ep.Task.Verify) > 0 && (m.policy == "noop" || m.gold[ep.Key.Task])
+	scored := ep.Reward != nil && *ep.Reward >= rollout.SuccessAt
+	zero := ep.Reward != nil && *ep.Reward == 0
+	if !proven || m.policy == "oracle" && scored || m.policy == "noop" && zero {
+		return nil
+	}
+	m.result.Problems = append(m.result.Problems, problem{Task: ep.Key.Task, Policy: m.policy, Outcome: ep.Outcome, Reward: ep.Reward, Detail: detail(ep)})
+	return nil
+}
+
+// detail says why an episode ended as it did.
+func detail(ep *episode.Episode) string {
+	if ep.Fault != nil {
+		return ep.Fault.Class + ": " + ep.Fault.Message
+	}
+	for _, reward := range ep.Rewards {
+		if reward.Value < 1 {
+			return reward.Name + ": " + reward.Detail
+		}
+	}
+	return string(ep.Stop)
+}
+
+func (c checked) print(io stdio) {
+	for _, p := range c.Problems {
+		want := "the reference solution must score 1"
+		if p.Policy == "noop" {
+			want = "doing nothing must score 0"
+		}
+		got := "no reward"
+		if p.Reward != nil {
+			got = fmt.Sprintf("reward %v", *p.Reward)
+		}
+		fmt.Fprintf(io.out, "%s: %s, got %s (%s)\n  %s\n", p.Task, want, got, p.Outcome, p.Detail)
+	}
+	fmt.Fprintf(io.out, "%d tasks: %d fail, %d without a reference solution, %d without a verifier\n",
+		c.Tasks, distinct(c.Problems), len(c.NoGold), len(c.NoVerify))
+}
+
+func distinct(problems []problem) int {
+	tasks := map[string]bool{}
+	for _, p := range problems {
+		tasks[p.Task] = true
+	}
+	return len(tasks)
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"trajgen/outputs"
+	"trajgen/pipeline/episode"
+)
+
+// realData returns the folder with HumanEval and GSM8K, which are not part of the project: TRAJGEN_DATASETS, or
+// shared/datasets beside the checkout. REQUIRE_DATASETS makes their absence a failure.
+func realData(t *testing.T, name string) string {
+	t.Helper()
+	dir := cmp.Or(os.Getenv("TRAJGEN_DATASETS"), filepath.Join("..", "..", "..", "shared", "datasets"))
+	path, err := filepath.Abs(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("REQUIRE_DATASETS") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("%s is not here; set TRAJGEN_DATASETS", name)
+	}
+	return path
+}
+
+// TestRealDatasets plays HumanEval and GSM8K through their mappings: the reference solutions all succeed, doing
+// nothing never does, and neither ends in an error outcome.
+func TestRealDatasets(t *testing.T) {
+	tests := []struct {
+		file, mapping string
+		tasks         int
+		sandboxed     bool // each episode opens a sandbox
+	}{
+		{"HumanEval.jsonl.gz", "humaneval", 164, true},
+		{"gsm8k-test.jsonl", "gsm8k", 1319, false},
+	}
+	for _, tt := range tests {
+		path := realData(t, tt.file)
+		for policy, want := range map[string]episode.Outcome{"oracle": episode.Success, "noop": episode.Failure} {
+			t.Run(tt.mapping+" "+policy, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "run")
+				succeed(t, "run", "--dataset", path, "--map", tt.mapping, "--policy", policy, "--out", dir, "--quiet")
+				all := episodes(t, dir)
+				count := outcomes(t, all)
+				if len(all) != tt.tasks || count[want] != tt.tasks {
+					t.Errorf("%d episodes: %v, want %d %s", len(all), count, tt.tasks, want)
+				}
+				for _, ep := range all {
+					if tt.sandboxed && (!ep.Sandbox.Opened || ep.Sandbox.Backend != "native") {
+						t.Errorf("%s: sandbox %+v, want one of its own", ep.ID, ep.Sandbox)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestCheckBundled proves every bundled task.
+func TestCheckBundled(t *testing.T) {
+	got := succeed(t, "check", "--dataset", "bundled", "--json")
+	var result checked
+	if err := json.Unmarshal([]byte(got.out), &result); err != nil {
+		t.Fatal(err)
+	}
+	if result.Tasks < 60 || len(result.NoGold)+len(result.NoVerify)+len(result.Problems) > 0 {
+		t.Errorf("check: %s", got.out)
+	}
+}
+
+// TestCheckFindsBrokenTasks holds that check fails on a task whose solution does not score and on one that scores by
+// itself.
+func TestCheckFindsBrokenTasks(t *testing.T) {
+	dataset := write(t, "d.jsonl", `{"id":"wrong-gold","prompt":"a","verify":{"exact":"x"},"gold":"y"}
+{"id":"free","prompt":"b","verify":{"command":"true"},"gold":"y"}
+{"id":"breaks","prompt":"c","verify":{"command":"no-such-program"},"gold":"y"}
+{"id":"good","prompt":"d","verify":{"exact":"x"},"gold":"x"}
+`)
+	got := trajgen(t, "check", "--dataset", dataset, "--json")
+	var result checked
+	if err := json.Unmarshal([]byte(got.out), &result); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]episode.Outcome{}
+	for _, p := range result.Problems {
+		found[p.Task+" "+p.Policy] = p.Outcome
+	}
+	want := map[string]episode.Outcome{"wrong-gold oracle": "failure", "free noop": "success", "breaks oracle": "verifier_error", "breaks noop": "verifier_error"}
+	if got.code != exitFailed || len(found) != len(want) {
+		t.Errorf("exit code %d, problems %v, want %v", got.code, found, want)
+	}
+	for key, outcome := range want {
+		if found[key] != outcome {
+			t.Errorf("%s: %s, want %s", key, found[key], outcome)
+		}
+	}
+}
+
+// TestVerifierError holds that a verifier that breaks leaves no reward, and that the exit code says so.
+func TestVerifierError(t *testing.T) {
+	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"a","verify":{"command":"no-such-program"},"gold":"y"}`+"\n"+`{"id":"b","prompt":"b","verify":{"exact":"y"},"gold":"y"}`)
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{"run", "--dataset", dataset, "--policy", "oracle", "--out", dir, "--quiet"}
+	if got := trajgen(t, args...); got.code != exitErrors {
+		t.Errorf("exit code %d, want %d: %s", got.code, exitErrors, got.errOut)
+	}
+	ep := episodes(t, dir)[0]
+	if ep.Outcome != episode.VerifierError || ep.Reward != nil || ep.Fault == nil || ep.Fault.Class != "exit_127" {
+		t.Errorf("episode: %s, reward %v, fault %+v", ep.Outcome, ep.Reward, ep.Fault)
+	}
+	succeed(t, append(args, "--resume", "--max-error-share", "0.5")...)
+}
+
+// TestReportNumbers holds that the report counts what the journal holds.
+func TestReportNumbers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	succeed(t, "run", "--dataset", "bundled", "--policy", "oracle", "--max-tasks", "5", "--out", dir, "--quiet")
+	got := succeed(t, "report", "--run", dir, "--json")
+	var report outputs.Report
+	if err := json.Unmarshal([]byte(got.out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Episodes.Present != 5 || report.Episodes.Judged != 5 {
+		t.Errorf("report: %+v", report.Episodes)
+	}
+	for _, name := range []string{"report.json", "report.md", "run.json", "log.jsonl"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

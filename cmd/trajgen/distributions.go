@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"trajgen/distributions"
+	"trajgen/pipeline/episode"
+)
+
+func newDistributions(io stdio) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "distributions",
+		Short: "Show and sample toolset distributions",
+		Long: `A distribution gives each toolset its chance of being in an episode, independently of the others; a draw is never
+empty. Besides the names that list prints, a path to a YAML file works everywhere:
+
+  name: mine
+  description: mostly shell
+  toolsets: {terminal: 95, file: 80, code_execution: 30}`,
+	}
+	return group(cmd, newDistributionsList(io), newDistributionsShow(io), newDistributionsSample(io))
+}
+
+func newDistributionsList(io stdio) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the distributions", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			var all []distributions.Distribution
+			for _, name := range distributions.Names() {
+				d, err := distributions.Get(name)
+				if err != nil {
+					return err
+				}
+				all = append(all, d)
+			}
+			if asJSON {
+				return writeJSON(io.out, all)
+			}
+			table := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
+			for _, d := range all {
+				fmt.Fprintf(table, "%s\t%s\n", d.Name, d.Description)
+			}
+			return table.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func newDistributionsShow(io stdio) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show NAME|FILE", Short: "Show one distribution", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := distributions.Resolve(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			if asJSON {
+				return writeJSON(io.out, d)
+			}
+			fmt.Fprintf(io.out, "%s: %s\n", d.Name, d.Description)
+			table := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+			for _, share := range d.Toolsets {
+				fmt.Fprintf(table, "%s\t%v %%\t\n", share.Toolset, share.Percent)
+			}
+			return table.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func newDistributionsSample(io stdio) *cobra.Command {
+	var n int
+	var seed uint64
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "sample NAME|FILE",
+		Short: "Draw from a distribution: JSONL of {\"toolsets\":[...],\"log_p\":x}",
+		Long: `Draws as a run does: the n-th line is what sample n of a task named "sample" would get with this seed. log_p is the
+natural logarithm of the probability of exactly that set.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := distributions.Resolve(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			if n < 0 {
+				return usage(fmt.Errorf("--n is %d; not below 0", n))
+			}
+			encoder := json.NewEncoder(io.out)
+			for i := range n {
+				key := episode.Key{Seed: seed, Task: "sample", Sample: i}
+				if err := encoder.Encode(d.Sample(key.Rand("toolsets"))); err != nil {
+					return fmt.Errorf("write draw: %w", err)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&n, "n", 10, "number of draws")
+	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSONL; it always is")
+	return cmd
+}

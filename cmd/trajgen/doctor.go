@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"trajgen/sandbox"
+)
+
+// finding is a line of doctor.
+type finding struct {
+	What   string `json:"what"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"`
+}
+
+func newDoctor(io stdio) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "What works on this machine and what to install for the rest",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings := examine(cmd.Context())
+			if asJSON {
+				return writeJSON(io.out, findings)
+			}
+			for _, f := range findings {
+				mark := "ok  "
+				if !f.OK {
+					mark = "FAIL"
+				}
+				fmt.Fprintf(io.out, "%s  %-22s %s\n", mark, f.What, f.Detail)
+				if f.Fix != "" {
+					fmt.Fprintf(io.out, "      %s\n", f.Fix)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+// examine opens every sandbox backend, and looks for the programs that tasks usually want inside it.
+func examine(ctx context.Context) []finding {
+	var findings []finding
+	for _, name := range sandbox.Names() {
+		findings = append(findings, examineBackend(ctx, name)...)
+	}
+	key := finding{What: "OPENAI_API_KEY", OK: true, Detail: "set"}
+	if os.Getenv("OPENAI_API_KEY") == "" {
+		key.Detail = "not set; needed for api.openai.com alone (name another variable with --api-key-env)"
+	}
+	return append(findings, key)
+}
+
+func examineBackend(ctx context.Context, name string) []finding {
+	what := "sandbox " + name
+	backend, err := openBackend(name, nil)
+	if err != nil {
+		return []finding{{What: what, Detail: err.Error(), Fix: "trusted work can use --sandbox local"}}
+	}
+	defer backend.Close()
+	g := backend.Guarantees()
+	var limits []string
+	for _, limit := range []string{"memory", "processes", "disk", "files", "cpu"} {
+		if g.Limits[limit] != "" {
+			limits = append(limits, limit+" "+g.Limits[limit])
+		}
+	}
+	findings := []finding{{What: what, OK: true, Detail: fmt.Sprintf("level %s; limits: %s; network: %v", g.Level, strings.Join(limits, ", "), g.Network), Fix: strings.Join(g.Missing, "; ")}}
+	sb, err := backend.Open(ctx, sandbox.Spec{ID: "doctor"})
+	if err != nil {
+		return []finding{{What: what, Detail: err.Error()}}
+	}
+	defer sb.Close()
+	for _, program := range []string{"bash", "python3", "git"} {
+		result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{program, "--version"}}, sandbox.RunOptions{})
+		found := finding{What: fmt.Sprintf("  %s in %s", program, name), OK: err == nil && result.Exit.Code == 0, Detail: "found"}
+		if !found.OK {
+			found.Detail, found.Fix = "not found", "apt-get install "+program
+		}
+		findings = append(findings, found)
+	}
+	return findings
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"trajgen/pipeline/model/scripted"
+)
+
+// endpoint serves the scripted model over a real socket.
+func endpoint(t *testing.T, cfg scripted.Config) string {
+	t.Helper()
+	if cfg.Policy == "" {
+		cfg.Policy = "noop"
+	}
+	server, err := scripted.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, err := server.Start("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return url
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestUsersMistakes holds that each gives one clear line that says what to do, exit code 2, and starts nothing.
+func TestUsersMistakes(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := "http://" + closed.Addr().String() + "/v1"
+	closed.Close()
+	t.Setenv("OPENAI_API_KEY", "not-the-key")
+	locked := endpoint(t, scripted.Config{Model: "m", APIKey: "the-key"})
+	served := endpoint(t, scripted.Config{Model: "m"})
+	occupied := filepath.Dir(write(t, "file", "x"))
+	task := `{"id":"a","prompt":"p"}` + "\n"
+	bundled := []string{"--dataset", "bundled", "--policy", "oracle"}
+
+	tests := []struct {
+		name string
+		args []string
+		want []string // in the message
+	}{
+		{"wrong key", []string{"--dataset", "bundled", "--model", "m", "--base-url", locked}, []string{"key"}},
+		{"endpoint down", []string{"--dataset", "bundled", "--model", "m", "--base-url", down}, []string{"refused", down}},
+		{"model unknown", []string{"--dataset", "bundled", "--model", "other", "--base-url", served}, []string{`"other"`, "m"}},
+		{"no model", []string{"--dataset", "bundled"}, []string{"--model", "--policy"}},
+		{"no dataset", []string{"--policy", "oracle"}, []string{"--dataset"}},
+		{"dataset missing", []string{"--dataset", "no-such.jsonl", "--policy", "oracle"}, []string{"no-such.jsonl"}},
+		{"dataset empty", []string{"--dataset", write(t, "empty.jsonl", ""), "--policy", "oracle"}, []string{"no rows", "empty.jsonl"}},
+		{"row broken", []string{"--dataset", write(t, "bad.jsonl", task+"{\"id\":\"b\"}\n"), "--policy", "oracle"}, []string{"bad.jsonl", "2", "prompt"}},
+		{"unwritable output", append(bundled, "--out", "/proc/nowhere/run"), []string{"/proc/nowhere/run"}},
+		{"output in use", append(bundled, "--out", occupied), []string{"not empty", "--resume"}},
+		{"resume of nothing", append(bundled, "--out", filepath.Join(t.TempDir(), "none"), "--resume"), []string{"run.json"}},
+		{"toolset unknown", append(bundled, "--toolsets", "terminl"), []string{`"terminl"`, "terminal"}},
+		{"toolset unknown in a row", []string{"--dataset", write(t, "t.jsonl", `{"id":"a","prompt":"p","toolsets":["fille"]}`), "--policy", "noop"}, []string{`"fille"`, "file"}},
+		{"distribution unknown", append(bundled, "--distribution", "developmnt"), []string{"developmnt", "development"}},
+		{"policy unknown", []string{"--dataset", "bundled", "--policy", "orcle"}, []string{"orcle", "oracle"}},
+		{"sandbox unknown", append(bundled, "--sandbox", "dokker"), []string{"dokker", "native"}},
+		{"network not offered", append(bundled, "--network", "full"), []string{"full", "loopback"}},
+		{"bad YAML", []string{"-f", write(t, "bad.yaml", "dataset: [")}, []string{"bad.yaml", "line"}},
+		{"unknown key", []string{"-f", write(t, "key.yaml", "datset: x\n")}, []string{"key.yaml", "datset", "line 1"}},
+		{"wrong type", []string{"-f", write(t, "type.yaml", "samples: many\n")}, []string{"type.yaml", "many"}},
+		{"bad flag value", append(bundled, "--samples", "many"), []string{"--samples", "many"}},
+		{"unknown flag", append(bundled, "--sampels", "3"), []string{"--sampels", "--help"}},
+		{"no samples", append(bundled, "--samples", "0"), []string{"samples"}},
+		{"toolsets and distribution", append(bundled, "--toolsets", "file", "--distribution", "default"), []string{"leave one out"}},
+		{"key variable empty", []string{"--dataset", "bundled", "--model", "m", "--api-key-env", "NO_SUCH_VARIABLE"}, []string{"NO_SUCH_VARIABLE"}},
+		{"mapping unknown", append(bundled, "--map", "humanevil"), []string{"humanevil", "humaneval"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := trajgen(t, append([]string{"run"}, tt.args...)...)
+			if got.code != exitUsage {
+				t.Errorf("exit code %d, want %d", got.code, exitUsage)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got.errOut, want) {
+					t.Errorf("message does not speak of %q", want)
+				}
+			}
+			if lines := strings.Count(strings.TrimSpace(got.errOut), "\n") + 1; lines > 2 {
+				t.Errorf("%d lines, want one", lines)
+			}
+			if got.out != "" {
+				t.Errorf("stdout: %s", got.out)
+			}
+			if t.Failed() {
+				t.Log(got.errOut)
+			}
+		})
+	}
+}
+
+func TestSkipBadRows(t *testing.T) {
+	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"p","verify":{"exact":"x"},"gold":"x"}`+"\n{broken\n"+`{"id":"c","prompt":"q","verify":{"exact":"y"},"gold":"y"}`+"\n")
+	dir := filepath.Join(t.TempDir(), "run")
+	got := succeed(t, "run", "--dataset", dataset, "--policy", "oracle", "--skip-bad-rows", "--out", dir, "--quiet")
+	if !strings.Contains(got.errOut, "d.jsonl") || !strings.Contains(got.errOut, "2") {
+		t.Errorf("stderr does not name the broken row: %s", got.errOut)
+	}
+	if all := episodes(t, dir); len(all) != 2 || all[1].Row != 2 {
+		t.Errorf("%d episodes", len(all))
+	}
+}
+
+// TestResumeRefusesAnotherExperiment shows the difference.
+func TestResumeRefusesAnotherExperiment(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{"run", "--dataset", "bundled", "--policy", "noop", "--max-tasks", "3", "--out", dir, "--quiet"}
+	succeed(t, args...)
+	got := trajgen(t, append(args, "--resume", "--seed", "8", "--max-turns", "3")...)
+	if got.code != exitUsage || !strings.Contains(got.errOut, "seed: was 0, now 8") || !strings.Contains(got.errOut, "max_turns: was 30, now 3") {
+		t.Errorf("exit code %d: %s", got.code, got.errOut)
+	}
+	succeed(t, append(args, "--resume", "--samples", "3", "--workers", "2")...)
+	if all := episodes(t, dir); len(all) != 9 {
+		t.Errorf("%d episodes after raising the samples, want 9", len(all))
+	}
+	// Without a run file, a resume knows the experiment from the run directory.
+	succeed(t, "run", "--resume", "--out", dir, "--samples", "4", "--quiet")
+	if all := episodes(t, dir); len(all) != 12 {
+		t.Errorf("%d episodes after the second raise, want 12", len(all))
+	}
+}
+
+// TestOutage takes the endpoint away in the middle of a run: exit code 1, nothing lost, and a resume ends it.
+func TestOutage(t *testing.T) {
+	server, err := scripted.New(scripted.Config{Policy: "noop", Model: "m", Delay: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := httptest.NewServer(server.Handler())
+	t.Cleanup(up.Close)
+	var requests atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) > 40 {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{"error":{"message":"key revoked","type":"invalid_request_error","code":"invalid_api_key"}}`))
+			return
+		}
+		server.Handler().ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{"run", "--dataset", "bundled", "--model", "m", "--out", dir, "--quiet", "--workers", "1"}
+	t.Setenv("OPENAI_API_KEY", "k")
+	got := trajgen(t, append(args, "--base-url", proxy.URL+"/v1")...)
+	if got.code != exitFailed || !strings.Contains(got.errOut, "key revoked") || !strings.Contains(got.errOut, "--resume") {
+		t.Fatalf("exit code %d: %s", got.code, got.errOut)
+	}
+	before := len(episodes(t, dir))
+	if before < 30 || before > 40 {
+		t.Errorf("%d episodes are kept, want those before the outage", before)
+	}
+	succeed(t, append(args, "--base-url", up.URL+"/v1", "--resume")...)
+	all := episodes(t, dir)
+	count := outcomes(t, all)
+	if len(all) <= before || count["failure"] != len(all) {
+		t.Errorf("outcomes after resume: %v", count)
+	}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// bindFields makes a flag of every field of the struct that target points to: its name is the yaml key with dashes,
+// its help the help tag. The returned function sets the fields whose flags were given; call it after the run file
+// was decoded, so that a flag wins.
+func bindFields(flags *pflag.FlagSet, target any) (apply func() error) {
+	type binding struct {
+		flag  *pflag.Flag
+		field reflect.Value
+		given *given
+	}
+	var bindings []binding
+	value := reflect.ValueOf(target).Elem()
+	for i := range value.NumField() {
+		field := value.Type().Field(i)
+		help, ok := field.Tag.Lookup("help")
+		if !ok {
+			continue
+		}
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		held := &given{kind: kindOf(field.Type), shown: shown(value.Field(i))}
+		flag := flags.VarPF(held, strings.ReplaceAll(key, "_", "-"), field.Tag.Get("short"), help)
+		if held.kind == "bool" {
+			flag.NoOptDefVal = "true"
+		}
+		bindings = append(bindings, binding{flag, value.Field(i), held})
+	}
+	return func() error {
+		for _, b := range bindings {
+			if !b.flag.Changed {
+				continue
+			}
+			if err := setField(b.field, b.given.texts); err != nil {
+				return fmt.Errorf("--%s: %w", b.flag.Name, err)
+			}
+		}
+		return nil
+	}
+}
+
+// given is a flag's value as it was typed.
+type given struct {
+	kind  string
+	shown string // the default, for the help
+	texts []string
+}
+
+func (g *given) String() string {
+	if len(g.texts) > 0 {
+		return strings.Join(g.texts, ",")
+	}
+	return g.shown
+}
+func (g *given) Type() string { return g.kind }
+func (g *given) Set(text string) error {
+	if err := parses(g.kind, text); err != nil {
+		return err
+	}
+	g.texts = append(g.texts, text)
+	return nil
+}
+
+func kindOf(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return "duration"
+	case reflect.TypeFor[size]():
+		return "size"
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		return "list"
+	case reflect.Float64:
+		return "number"
+	case reflect.Uint64:
+		return "uint"
+	}
+	return t.Kind().String()
+}
+
+// parses checks a text at once, so that the error names the flag.
+func parses(kind, text string) (err error) {
+	switch kind {
+	case "bool":
+		_, err = strconv.ParseBool(text)
+	case "int":
+		_, err = strconv.Atoi(text)
+	case "uint":
+		_, err = strconv.ParseUint(text, 10, 64)
+	case "number":
+		_, err = strconv.ParseFloat(text, 64)
+	case "duration":
+		_, err = time.ParseDuration(text)
+	case "size":
+		_, err = parseSize(text)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not a %s", text, kindNames[kind])
+	}
+	return nil
+}
+
+var kindNames = map[string]string{
+	"bool": "true or false", "int": "whole number", "uint": "whole number from 0", "number": "number",
+	"duration": "duration such as 90s or 5m", "size": "size such as 512M or 2G",
+}
+
+func shown(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer || v.IsZero() {
+		return ""
+	}
+	if v.Kind() == reflect.Slice {
+		return strings.Join(v.Interface().([]string), ",")
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// setField sets a field from texts that parses has accepted.
+func setField(field reflect.Value, texts []string) error {
+	last := texts[len(texts)-1]
+	if field.Kind() == reflect.Pointer {
+		field.Set(reflect.New(field.Type().Elem()))
+		field = field.Elem()
+	}
+	switch kindOf(field.Type()) {
+	case "bool":
+		v, _ := strconv.ParseBool(last)
+		field.SetBool(v)
+	case "int":
+		v, _ := strconv.Atoi(last)
+		field.SetInt(int64(v))
+	case "uint":
+		v, _ := strconv.ParseUint(last, 10, 64)
+		field.SetUint(v)
+	case "number":
+		v, _ := strconv.ParseFloat(last, 64)
+		field.SetFloat(v)
+	case "duration":
+		v, _ := time.ParseDuration(last)
+		field.SetInt(int64(v))
+	case "size":
+		v, _ := parseSize(last)
+		field.SetInt(int64(v))
+	case "string":
+		field.SetString(last)
+	case "list":
+		var all []string
+		for _, text := range texts {
+			for item := range strings.SplitSeq(text, ",") {
+				if item = strings.TrimSpace(item); item != "" {
+					all = append(all, item)
+				}
+			}
+		}
+		field.Set(reflect.ValueOf(all))
+	default:
+		return fmt.Errorf("cannot be set from the command line")
+	}
+	return nil
+}
+
+// size is a number of bytes, written as 512M or 2G.
+type size int64
+
+func parseSize(text string) (size, error) {
+	units := map[string]int64{"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+	upper := strings.ToUpper(strings.TrimSpace(text))
+	number := strings.TrimRight(upper, "KMGTIB")
+	unit := strings.TrimSuffix(strings.TrimSuffix(upper[len(number):], "B"), "I")
+	factor, known := units[unit]
+	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !known || n < 0 || n*float64(factor) > 1<<60 {
+		return 0, fmt.Errorf("%q is not a size such as 512M or 2G", text)
+	}
+	return size(n * float64(factor)), nil
+}
+
+func (s size) String() string {
+	for _, unit := range []struct {
+		name   string
+		factor size
+	}{{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}} {
+		if s >= unit.factor && s%unit.factor == 0 {
+			return fmt.Sprintf("%d%s", s/unit.factor, unit.name)
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
+// MarshalText writes a size as people do.
+func (s size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads it.
+func (s *size) UnmarshalText(text []byte) (err error) {
+	*s, err = parseSize(string(text))
+	return err
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// errInterrupted is the cause of a run that its user cancelled.
+var errInterrupted = errors.New("interrupted")
+
+// interruptible turns signals into the two ways to end a run: the first closes drain, so that nothing new is started
+// and what is in play is finished; the second cancels what is in play.
+func interruptible(ctx context.Context, w io.Writer) (_ context.Context, drain <-chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	drained := make(chan struct{})
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for count := 1; ; count++ {
+			select {
+			case <-done:
+				return
+			case <-signals:
+			}
+			switch count {
+			case 1:
+				fmt.Fprintln(w, "finishing the episodes in play; interrupt again to cancel them")
+				close(drained)
+			case 2:
+				fmt.Fprintln(w, "cancelling the episodes in play; they will be played on --resume")
+				cancel(errInterrupted)
+				signal.Stop(signals) // a third one ends the process
+			}
+		}
+	})
+	return ctx, drained, func() {
+		signal.Stop(signals)
+		close(done)
+		wait.Wait()
+		cancel(nil)
+	}
+}

@@ -1,0 +1,28 @@
+// Command trajgen turns a dataset of tasks into a dataset of agent trajectories.
+//
+// This package is the only reader of the environment, of flags and of the standard streams: it parses, wires the
+// packages together and turns errors into exit codes.
+package main
+
+import (
+	"context"
+	"os"
+
+	"trajgen/sandbox"
+)
+
+func main() {
+	sandbox.Init() // does not return in a sandbox's own processes
+	os.Exit(run(context.Background(), os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+}
+
+// run is main without the process: it returns the exit code.
+func run(ctx context.Context, args []string, io stdio) int {
+	root := newRoot(io)
+	root.SetArgs(args)
+	root.SetIn(io.in)
+	root.SetOut(io.out)
+	root.SetErr(io.err)
+	err := root.ExecuteContext(ctx)
+	return exitCode(err, io.err)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"trajgen/pipeline"
+	"trajgen/pipeline/episode"
+)
+
+// progress shows how a run comes along: a bar where there is a terminal, a line every so often where there is none.
+type progress struct {
+	w     io.Writer
+	now   func() time.Time
+	every time.Duration // between lines
+
+	mu       sync.Mutex // guards what follows
+	bar      *progressbar.ProgressBar
+	logger   *slog.Logger
+	total    int
+	done     int // finished and skipped
+	finished int
+	retried  int
+	outcomes map[episode.Outcome]int
+	began    time.Time
+	lined    time.Time
+}
+
+// newProgress starts. With a bar, log lines must go through the returned progress, which clears the bar first.
+func newProgress(w io.Writer, total int, bar bool, width int, now func() time.Time) *progress {
+	p := &progress{w: w, now: now, every: 10 * time.Second, total: total, outcomes: map[episode.Outcome]int{}, began: now(), lined: now()}
+	if bar {
+		p.bar = progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(w),
+			progressbar.OptionSetWidth(max(10, min(30, width-70))),
+			progressbar.OptionShowCount(),
+			progressbar.OptionShowIts(),
+			progressbar.OptionSetItsString("ep"),
+			progressbar.OptionSetPredictTime(true),
+			progressbar.OptionSetElapsedTime(true),
+			progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionFullWidth(),
+			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}),
+		)
+		_ = p.bar.RenderBlank()
+	}
+	return p
+}
+
+// observe takes a pipeline's events.
+func (p *progress) observe(event pipeline.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch event.Kind {
+	case pipeline.EpisodeFinished:
+		p.finished++
+		p.done++
+		p.outcomes[event.Episode.Outcome]++
+	case pipeline.EpisodeSkipped:
+		p.done++
+	case pipeline.EpisodeRetried:
+		p.retried++
+		return
+	default:
+		return
+	}
+	if p.bar != nil {
+		p.bar.Describe(p.tally())
+		_ = p.bar.Add(1)
+		return
+	}
+	if now := p.now(); now.Sub(p.lined) >= p.every {
+		p.lined = now
+		p.line(now)
+	}
+}
+
+// line prints one line of progress where there is no terminal.
+func (p *progress) line(now time.Time) {
+	elapsed := now.Sub(p.began)
+	rate := float64(p.finished) / elapsed.Seconds()
+	left := "unknown"
+	if rate > 0 {
+		left = (time.Duration(float64(p.total-p.done)/rate) * time.Second).String()
+	}
+	if p.logger != nil {
+		p.logger.Info("progress", "done", p.done, "total", p.total, "per_second", fmt.Sprintf("%.1f", rate), "left", left, "outcomes", p.tally())
+		return
+	}
+	fmt.Fprintf(p.w, "%d of %d episodes, %.1f/s, %s left: %s\n", p.done, p.total, rate, left, p.tally())
+}
+
+// tally is the outcomes so far, in their order, those that occurred.
+func (p *progress) tally() string {
+	var parts []string
+	for _, outcome := range episode.Outcomes() {
+		if n := p.outcomes[outcome]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, outcome))
+		}
+	}
+	if p.retried > 0 {
+		parts = append(parts, fmt.Sprintf("%d retried", p.retried))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Write lets a log line through without tearing the bar.
+func (p *progress) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		defer func() { _ = p.bar.RenderBlank() }()
+	}
+	return p.w.Write(data)
+}
+
+// end leaves the bar as it stands, on a line of its own.
+func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		_ = p.bar.Exit()
+		fmt.Fprintln(p.w)
+		return
+	}
+	p.line(p.now())
+}

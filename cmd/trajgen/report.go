@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trajgen/outputs"
+)
+
+func newReport(io stdio) *cobra.Command {
+	var dir string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "report --run DIR",
+		Short: "Outcomes, rewards, tools and costs of a run",
+		Long:  "Reads the journal of a run, also of one that is still going on, and prints the report.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			m, reader, err := openFinished(dir)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, reader.Close()) }()
+			report, err := buildReport(cmd.Context(), reader, m, 0, 0)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(io.out, report)
+			}
+			width, color := terminal(io.out)
+			return report.WriteTerminal(io.out, width, color)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "run", "", "run directory")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	_ = cmd.MarkFlagRequired("run")
+	return cmd
+}
+
+// openFinished opens a run directory for reading.
+func openFinished(dir string) (manifest, *outputs.Reader, error) {
+	m, err := readManifest(dir)
+	if err != nil {
+		return m, nil, err
+	}
+	reader, err := outputs.OpenReader(journalDir(dir))
+	return m, reader, err
+}
+
+// buildReport reads every episode once. wall is how long the run took that has just played so many; 0 when that is
+// not known.
+func buildReport(ctx context.Context, reader *outputs.Reader, m manifest, wall time.Duration, played int) (*outputs.Report, error) {
+	builder := outputs.NewReport(outputs.Meta{
+		Name: m.RunFile.Name, Dataset: m.RunFile.Dataset, Distribution: m.RunFile.Distribution, Model: m.RunFile.Model,
+		Planned: m.Tasks * m.Samples, Wall: wall, Played: played, Prices: m.RunFile.Prices,
+	})
+	for ep, err := range reader.Episodes(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		builder.Add(ep)
+	}
+	return builder.Finish(), nil
+}
+
+// writeReport puts report.json and report.md into a run directory.
+func writeReport(dir string, report *outputs.Report) error {
+	for name, write := range map[string]func(*os.File) error{
+		"report.json": func(f *os.File) error { return report.WriteJSON(f) },
+		"report.md":   func(f *os.File) error { return report.WriteMarkdown(f) },
+	} {
+		file, err := os.CreateTemp(dir, ".tmp-*")
+		if err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		err = write(file)
+		if err == nil {
+			err = file.Chmod(0o644)
+		}
+		if closed := file.Close(); err == nil {
+			err = closed
+		}
+		if err == nil {
+			err = os.Rename(file.Name(), filepath.Join(dir, name))
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("write %s: %w", name, err), os.Remove(file.Name()))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// The exit codes that scripts rely on.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitErrors      = 3 // done, but more episodes ended in an error outcome than allowed
+	exitGate        = 4
+	exitInterrupted = 130
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// stdio is what the command reads and writes.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// terminal says whether w is one, and how wide.
+func terminal(w io.Writer) (width int, ok bool) {
+	file, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) {
+		return 80, false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width <= 0 {
+		width = 80
+	}
+	return width, true
+}
+
+func newRoot(io stdio) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "trajgen",
+		Short: "Turn a dataset of tasks into a dataset of agent trajectories",
+		Long: `trajgen plays a dataset of tasks with a language model and tools, each episode in a sandbox of its own, judges what
+came out, and writes the trajectories with their tool calls to Parquet.
+
+  trajgen run --dataset bundled --policy oracle          play the bundled tasks without a model
+  trajgen run -f run.yaml                                play an experiment
+  trajgen check -f run.yaml                              does every task's reference solution score?
+  trajgen report --run runs/NAME                         what came out
+
+Exit codes: 0 done, 1 failed, 2 bad flags, run file or dataset (nothing was started), 3 done but more episodes ended in
+an error outcome than the run file allows, 4 an evaluation gate failed, 130 interrupted (go on with --resume).`,
+		Version:       versionText(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetVersionTemplate("trajgen {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()))
+	})
+	root.AddCommand(
+		newRun(io), newCheck(io), newReport(io), newExport(io), newTools(io), newToolsets(io), newDistributions(io),
+		newSandbox(io), newServeModel(io), newDoctor(io),
+	)
+	return root
+}
+
+// group makes a command of subcommands alone: a misspelt one is an error, and none prints the help.
+func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(subcommands...)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			var names []string
+			for _, sub := range cmd.Commands() {
+				names = append(names, sub.Name())
+			}
+			return usage(fmt.Errorf("%s has no command %q (have %s)", cmd.CommandPath(), args[0], strings.Join(names, ", ")))
+		}
+		return cmd.Help()
+	}
+	return cmd
+}
+
+func versionText() string {
+	revision := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" && len(setting.Value) >= 12 {
+				revision = " " + setting.Value[:12]
+			}
+		}
+	}
+	return fmt.Sprintf("%s%s (%s %s/%s)", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// codeError is an error that has chosen its exit code.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (c *codeError) Error() string { return c.err.Error() }
+func (c *codeError) Unwrap() error { return c.err }
+
+// usage marks an error as the user's to mend before anything is started.
+func usage(err error) error { return withCode(exitUsage, err) }
+
+func withCode(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	var chosen *codeError
+	if errors.As(err, &chosen) {
+		return err
+	}
+	return &codeError{code: code, err: err}
+}
+
+// errQuiet ends the command with a code after everything was said.
+var errQuiet = errors.New("said")
+
+// exitCode says what went wrong and returns the code.
+func exitCode(err error, w io.Writer) int {
+	if err == nil {
+		return exitDone
+	}
+	code := exitFailed
+	var chosen *codeError
+	if errors.As(err, &chosen) {
+		code = chosen.code
+	} else if strings.HasPrefix(err.Error(), "unknown command") || strings.Contains(err.Error(), "arg(s)") || strings.HasPrefix(err.Error(), "required flag") {
+		code = exitUsage // cobra has no types for these
+	}
+	if !errors.Is(err, errQuiet) {
+		fmt.Fprintf(w, "trajgen: %s\n", err)
+	}
+	return code
+}

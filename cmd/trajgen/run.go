@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trajgen/outputs"
+	"trajgen/pipeline"
+)
+
+// runOptions are the flags of run that are not of the experiment.
+type runOptions struct {
+	path      string
+	resume    bool
+	quiet     bool
+	json      bool
+	logFormat string
+}
+
+func newRun(io stdio) *cobra.Command {
+	file := defaultRunFile()
+	var opts runOptions
+	cmd := &cobra.Command{
+		Use:   "run [-f run.yaml] [flags]",
+		Short: "Play a dataset",
+		Long: `Plays every task of a dataset and writes the episodes to a run directory: a journal, Parquet files and a report.
+
+Each flag below is also a key of the run file (with _ for -); a flag wins. The first interrupt finishes the episodes in
+play, the second cancels them; either way --resume goes on.`,
+		Example: `  trajgen run --dataset bundled --policy oracle
+  trajgen run --dataset tasks.jsonl --model my-model --base-url http://localhost:8000/v1 --samples 4
+  trajgen run -f run.yaml --out runs/night --workers 64
+  trajgen run --resume --out runs/night --retry-errors`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	apply := bindFields(flags, &file)
+	flags.StringVarP(&opts.path, "file", "f", "", "run file (YAML)")
+	flags.BoolVar(&opts.resume, "resume", false, "go on with the run directory")
+	flags.BoolVar(&opts.quiet, "quiet", false, "no progress and no report in the terminal")
+	flags.BoolVar(&opts.json, "json", false, "print the report as JSON on stdout")
+	flags.StringVar(&opts.logFormat, "log-format", "text", "warnings on stderr as text or json")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := opts.load(&file, apply); err != nil {
+			return usage(err)
+		}
+		if err := file.validate(); err != nil {
+			return usage(err)
+		}
+		return execute(cmd.Context(), io, file, opts)
+	}
+	return cmd
+}
+
+// load puts the run file together: defaults, the file (on resume the one that the run directory holds), flags.
+func (o runOptions) load(file *runFile, apply func() error) error {
+	if o.logFormat != "text" && o.logFormat != "json" {
+		return fmt.Errorf("--log-format is %q; text or json", o.logFormat)
+	}
+	if o.path != "" {
+		if err := decodeRunFile(o.path, file); err != nil {
+			return err
+		}
+	}
+	if err := apply(); err != nil {
+		return err
+	}
+	if o.resume && o.path == "" {
+		if file.Out == "" && file.Name == "" {
+			return errors.New("--resume needs --out RUN_DIRECTORY (or --name)")
+		}
+		earlier, err := readManifest(file.outDir())
+		if err != nil {
+			return err
+		}
+		out := file.outDir()
+		*file = earlier.RunFile
+		if err := apply(); err != nil {
+			return err
+		}
+		file.Out = out
+	}
+	return nil
+}
+
+// outDir is the run directory.
+func (f *runFile) outDir() string {
+	if f.Out != "" {
+		return f.Out
+	}
+	return filepath.Join("runs", f.Name)
+}
+
+func journalDir(run string) string { return filepath.Join(run, "journal") }
+
+// execute runs an experiment from the run file to the report.
+func execute(ctx context.Context, io stdio, file runFile, opts runOptions) (err error) {
+	if file.Name == "" && file.Out == "" {
+		base, _, _ := strings.Cut(filepath.Base(file.Dataset), ".")
+		file.Name = base + "-" + time.Now().UTC().Format("20060102-150405")
+	}
+	dir := file.outDir()
+	if !opts.resume {
+		if err := fresh(dir); err != nil {
+			return usage(err)
+		}
+	}
+	logs := &lateWriter{}
+	logger := slog.New(slog.NewJSONHandler(logs, nil))
+	warnings := io.err
+	exp, err := file.open(ctx, warnings, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, exp.close()) }()
+	store, err := openRun(dir, exp, opts.resume, logs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.close()) }()
+
+	began := time.Now()
+	summary, runErr := exp.play(ctx, io, store, opts)
+	report, err := store.finish(ctx, summary, time.Since(began))
+	if err != nil {
+		return errors.Join(runErr, err)
+	}
+	if err := show(io, report, dir, opts); err != nil {
+		return err
+	}
+	return verdict(runErr, summary, report, dir, file.MaxErrorShare)
+}
+
+// fresh refuses a directory that holds something already.
+func fresh(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("open run directory: %w", err)
+	case len(entries) > 0:
+		return fmt.Errorf("%s is not empty: --resume goes on with a run, another --out starts one", dir)
+	}
+	return nil
+}
+
+// play runs the pipeline under the eyes of the user.
+func (e *experiment) play(ctx context.Context, io stdio, store *runStore, opts runOptions) (pipeline.Summary, error) {
+	ctx, drain, stop := interruptible(ctx, io.err)
+	defer stop()
+	width, isTerminal := terminal(io.err)
+	var bar *progress
+	observe := func(pipeline.Event) {}
+	if !opts.quiet {
+		bar = newProgress(io.err, e.tasks*e.file.Samples, isTerminal && opts.logFormat == "text", width, time.Now)
+		if opts.logFormat == "json" {
+			bar.logger = slog.New(slog.NewJSONHandler(io.err, nil))
+		}
+		observe = bar.observe
+	}
+	summary, err := pipeline.Run(ctx, pipeline.Config{
+		Tasks: e.inOrder(ctx), Draw: e.draw, Seed: e.file.Seed, Samples: e.file.Samples, Run: store.manifest.Fingerprint,
+		Workers: e.file.Workers, Retries: e.file.EpisodeRetries, RetryErrors: e.file.RetryErrors, MaxErrorsInRow: e.file.MaxErrorsInRow,
+		Player: e.player(), Journal: store, Drain: drain, Observe: observe, Logger: e.logger,
+	})
+	if bar != nil {
+		bar.end()
+	}
+	return summary, err
+}
+
+// show prints the report.
+func show(io stdio, report *outputs.Report, dir string, opts runOptions) error {
+	if opts.json {
+		encoder := json.NewEncoder(io.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(report)
+	}
+	if opts.quiet {
+		return nil
+	}
+	width, color := terminal(io.out)
+	if err := report.WriteTerminal(io.out, width, color); err != nil {
+		return err
+	}
+	return listFiles(io.out, dir)
+}
+
+// listFiles prints where the output is.
+func listFiles(w io.Writer, dir string) error {
+	fmt.Fprintln(w)
+	for _, pattern := range []string{"trajectories/*.parquet", "tool_calls/*.parquet", "report.md", "report.json"} {
+		paths, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			fmt.Fprintln(w, path)
+		}
+	}
+	return nil
+}
+
+// verdict turns how a run ended into an exit code.
+func verdict(runErr error, summary pipeline.Summary, report *outputs.Report, dir string, allowed float64) error {
+	resume := fmt.Sprintf("trajgen run --resume --out %s", dir)
+	switch {
+	case errors.Is(runErr, errInterrupted):
+		return withCode(exitInterrupted, fmt.Errorf("interrupted; go on with: %s", resume))
+	case runErr != nil:
+		return withCode(exitFailed, fmt.Errorf("%w; what was played is kept, go on with: %s", runErr, resume))
+	case summary.Drained:
+		return withCode(exitInterrupted, fmt.Errorf("interrupted; go on with: %s", resume))
+	}
+	failed, total := 0, 0
+	for _, count := range report.Outcomes {
+		total += count.Count
+		if !count.Outcome.AgentsDoing() {
+			failed += count.Count
+		}
+	}
+	if failed > 0 && float64(failed) > allowed*float64(total) {
+		return withCode(exitErrors, fmt.Errorf("%d of %d episodes ended in an error outcome (max_error_share is %v); play them again with: %s --retry-errors",
+			failed, total, allowed, resume))
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"trajgen/outputs"
+	"trajgen/pipeline/rollout"
+	"trajgen/registry"
+)
+
+// runFile is one experiment and how it is run. Every field with a help text is also a flag of `trajgen run`.
+type runFile struct {
+	Name string `yaml:"name" help:"name of the run; the default is made of dataset and time"`
+	Out  string `yaml:"out" help:"run directory (default runs/NAME)"`
+
+	Dataset     string `yaml:"dataset" help:"dataset: bundled, or a path to .jsonl, .jsonl.gz, .jsonl.zst or .parquet"`
+	Map         string `yaml:"map" help:"mapping file that builds the task fields from foreign rows, or the name of one that comes along: humaneval, gsm8k"`
+	MaxTasks    int    `yaml:"max_tasks" help:"play the first N tasks alone"`
+	SkipBadRows bool   `yaml:"skip_bad_rows" help:"report broken rows and play the rest"`
+	Shuffle     bool   `yaml:"shuffle" help:"play the tasks in an order drawn from the seed; holds the dataset in memory"`
+	Samples     int    `yaml:"samples" help:"plays of each task"`
+	Seed        uint64 `yaml:"seed" help:"seed of everything that is drawn"`
+
+	Distribution     string   `yaml:"distribution" help:"draw each episode's toolsets from a distribution: a name (trajgen distributions list) or a YAML file"`
+	Toolsets         []string `yaml:"toolsets" help:"give every episode these toolsets, without a draw (default: all)"`
+	DisabledToolsets []string `yaml:"disabled_toolsets" help:"toolsets that no episode gets"`
+
+	Model       string            `yaml:"model" help:"model name, as the server knows it"`
+	BaseURL     string            `yaml:"base_url" help:"OpenAI-compatible endpoint, with /v1 (default https://api.openai.com/v1)"`
+	APIKeyEnv   string            `yaml:"api_key_env" help:"environment variable that holds the endpoint's key"`
+	Temperature *float64          `yaml:"temperature,omitempty" help:"sampling temperature (default: the server's)"`
+	TopP        *float64          `yaml:"top_p,omitempty" help:"nucleus sampling (default: the server's)"`
+	MaxTokens   int               `yaml:"max_tokens" help:"most tokens of one reply (default: the server's)"`
+	Stream      bool              `yaml:"stream" help:"stream replies, so that a stalled one is noticed early"`
+	ExtraBody   map[string]any    `yaml:"extra_body,omitempty"` // merged into each request
+	Headers     map[string]string `yaml:"headers,omitempty"`    // sent with each request; never a secret
+
+	RequestTimeout time.Duration `yaml:"request_timeout" help:"most time of one request"`
+	RequestRetries int           `yaml:"request_retries" help:"retries of a request that failed in a way that may pass"`
+
+	Policy string  `yaml:"policy" help:"play against the embedded scripted server: oracle, noop, noisy or replay"`
+	Skill  float64 `yaml:"skill" help:"share of episodes that the noisy policy solves"`
+	Replay string  `yaml:"replay" help:"run directory whose journal the replay policy plays"`
+
+	SystemPrompt   string        `yaml:"system_prompt" help:"file with the system prompt of tasks that bring none"`
+	MaxTurns       int           `yaml:"max_turns" help:"model calls of an episode, at most"`
+	EpisodeTokens  int           `yaml:"episode_tokens" help:"prompt and completion tokens of an episode, at most (default: no limit)"`
+	EpisodeTimeout time.Duration `yaml:"episode_timeout" help:"wall time of an episode's model and tool calls, at most"`
+
+	Workers        int     `yaml:"workers" help:"episodes in play at once"`
+	EpisodeRetries int     `yaml:"episode_retries" help:"plays again of an episode that ended in a model, tool or sandbox error"`
+	RetryErrors    bool    `yaml:"retry_errors" help:"with --resume: play again what ended in an error outcome"`
+	MaxErrorsInRow int     `yaml:"max_errors_in_row" help:"stop the run when so many episodes in a row end in the same error outcome; 0 never does"`
+	MaxErrorShare  float64 `yaml:"max_error_share" help:"share of error outcomes above which the exit code is 3"`
+	Sandbox        string  `yaml:"sandbox" help:"sandbox backend: native, or local (no isolation, for trusted work)"`
+	Image          string  `yaml:"image" help:"image of tasks that name none (default: the host's toolchain)"`
+	Network        string  `yaml:"network" help:"network of tasks that name none: none or loopback"`
+	Memory         size    `yaml:"memory" help:"memory of one sandbox"`
+	Processes      int     `yaml:"processes" help:"processes of one sandbox"`
+	Disk           size    `yaml:"disk" help:"bytes that one sandbox can write"`
+
+	CustomToolsets map[string]registry.ToolsetDef `yaml:"custom_toolsets,omitempty"`
+	Prices         map[string]outputs.Price       `yaml:"prices,omitempty"` // by model, USD per million tokens
+}
+
+func defaultRunFile() runFile {
+	return runFile{
+		Samples: 1, Skill: 0.7,
+		RequestTimeout: 10 * time.Minute, RequestRetries: 5,
+		MaxTurns: rollout.DefaultTurns, EpisodeTimeout: rollout.DefaultTime,
+		Workers: 8, EpisodeRetries: 1, MaxErrorsInRow: 20,
+		Sandbox: "native", Network: "loopback", Memory: 1 << 30, Processes: 256, Disk: 512 << 20,
+	}
+}
+
+// decodeRunFile reads a run file over the defaults, strictly.
+func decodeRunFile(path string, into *runFile) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read run file: %w", err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("run file %s: %w", path, yamlError(err))
+	}
+	return nil
+}
+
+// yamlError puts yaml's list of problems on one line and speaks of keys rather than Go fields.
+func yamlError(err error) error {
+	var typed *yaml.TypeError
+	if !errors.As(err, &typed) {
+		return err
+	}
+	problems := strings.Join(typed.Errors, "; ")
+	problems = strings.ReplaceAll(problems, " not found in type main.runFile", " is not a key of a run file (keys are those of trajgen run --help, with _ for -)")
+	problems = strings.ReplaceAll(problems, "field ", "")
+	return errors.New(problems)
+}
+
+// MarshalJSON writes the keys of a run file.
+func (f runFile) MarshalJSON() ([]byte, error) {
+	text, err := yaml.Marshal(plainRunFile(f))
+	if err != nil {
+		return nil, err
+	}
+	var keys map[string]any
+	if err := yaml.Unmarshal(text, &keys); err != nil {
+		return nil, err
+	}
+	return json.Marshal(keys)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes: JSON is YAML.
+func (f *runFile) UnmarshalJSON(data []byte) error {
+	return yaml.Unmarshal(data, (*plainRunFile)(f))
+}
+
+// plainRunFile is a runFile without methods.
+type plainRunFile runFile
+
+// validate returns everything wrong at once that can be seen without opening anything.
+func (f *runFile) validate() error {
+	var problems []error
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if f.Dataset == "" {
+		bad("no dataset: give --dataset PATH, or --dataset bundled for the tasks that come along")
+	}
+	if f.Samples < 1 {
+		bad("samples is %d; at least 1", f.Samples)
+	}
+	if f.Workers < 1 {
+		bad("workers is %d; at least 1", f.Workers)
+	}
+	if f.MaxTurns < 1 {
+		bad("max_turns is %d; at least 1", f.MaxTurns)
+	}
+	if f.EpisodeTimeout <= 0 || f.RequestTimeout <= 0 {
+		bad("episode_timeout and request_timeout must be over 0, have %s and %s", f.EpisodeTimeout, f.RequestTimeout)
+	}
+	for name, value := range map[string]int{"max_tasks": f.MaxTasks, "max_tokens": f.MaxTokens, "episode_tokens": f.EpisodeTokens,
+		"request_retries": f.RequestRetries, "episode_retries": f.EpisodeRetries, "max_errors_in_row": f.MaxErrorsInRow, "processes": f.Processes} {
+		if value < 0 {
+			bad("%s is %d; not below 0", name, value)
+		}
+	}
+	if f.MaxErrorShare < 0 || f.MaxErrorShare > 1 {
+		bad("max_error_share is %v; from 0 to 1", f.MaxErrorShare)
+	}
+	if f.Distribution != "" && len(f.Toolsets) > 0 {
+		bad("both toolsets and distribution are given: toolsets are fixed, a distribution draws them; leave one out")
+	}
+	if f.Policy != "" && f.BaseURL != "" {
+		bad("both policy and base_url are given: a policy plays against the embedded server; leave one out")
+	}
+	if f.Policy == "" && f.Model == "" {
+		bad("no model: give --model NAME (and --base-url URL), or --policy oracle to play without one")
+	}
+	if f.Policy == "replay" && f.Replay == "" {
+		bad("the replay policy needs --replay RUN_DIRECTORY")
+	}
+	if f.Skill < 0 || f.Skill > 1 {
+		bad("skill is %v; from 0 to 1", f.Skill)
+	}
+	sortErrors(problems)
+	return errors.Join(problems...)
+}
+
+// toolsets says what the run draws from when a task does not say.
+func (f *runFile) fixedToolsets() []string {
+	if len(f.Toolsets) > 0 {
+		return f.Toolsets
+	}
+	return []string{"all"}
+}
