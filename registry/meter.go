@@ -125,6 +125,10 @@ func (f meteredFiles) Write(ctx context.Context, files ...sandbox.FileWrite) err
 	return metered(ctx, func() error { return f.files.Write(ctx, files...) })
 }
 
+func (f meteredFiles) Remove(ctx context.Context, paths ...string) error {
+	return metered(ctx, func() error { return f.files.Remove(ctx, paths...) })
+}
+
 func (f meteredFiles) List(ctx context.Context, path string) (list []sandbox.Info, err error) {
 	err = metered(ctx, func() (err error) { list, err = f.files.List(ctx, path); return })
 	return list, err

@@ -89,3 +89,18 @@ func BenchmarkNativeRun(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkNativeKillAll(b *testing.B) {
+	sb, err := benchBackend(b).Open(b.Context(), sandbox.Spec{ID: "bench"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := sandbox.Run(b.Context(), sb, sandbox.Command{Args: []string{"/bin/true"}}, sandbox.RunOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	median(b, func(int) {
+		if err := sb.KillAll(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	})
+}

@@ -251,6 +251,78 @@ func (f localFiles) destination(file FileWrite) (string, error) {
 	return rel, root.RemoveAll(rel)
 }
 
+func (f localFiles) Remove(ctx context.Context, paths ...string) error {
+	for _, name := range paths {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := f.box.check(); err != nil {
+			return err
+		}
+		if err := f.remove(name); err != nil {
+			return &fs.PathError{Op: "remove", Path: name, Err: cause(err)}
+		}
+	}
+	return nil
+}
+
+func (f localFiles) remove(name string) error {
+	if name == "" {
+		return fs.ErrInvalid
+	}
+	full := name
+	if !filepath.IsAbs(full) {
+		full = f.box.Layout().Workdir + "/" + full
+	}
+	// The last element is not followed, unless it is a dot, or two.
+	dir, base := filepath.Split(strings.TrimRight(full, "/"))
+	if base == "." || base == ".." {
+		dir, base = full, ""
+	}
+	resolved, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	resolved = filepath.Join(resolved, base)
+	rel, err := filepath.Rel(f.box.dir, resolved)
+	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, "../") {
+		return fs.ErrPermission
+	}
+	if _, err := f.box.root.Lstat(rel); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	err = f.box.root.RemoveAll(rel)
+	if errors.Is(err, fs.ErrPermission) {
+		f.openUp(rel)
+		err = f.box.root.RemoveAll(rel)
+	}
+	return err
+}
+
+// openUp gives this user the rights to empty a directory and all below it.
+func (f localFiles) openUp(rel string) {
+	info, err := f.box.root.Lstat(rel)
+	if err != nil || !info.IsDir() {
+		return
+	}
+	_ = f.box.root.Chmod(rel, 0o700)
+	dir, err := f.box.root.Open(rel)
+	if err != nil {
+		return
+	}
+	names, _ := dir.Readdirnames(-1)
+	_ = dir.Close()
+	for _, name := range names {
+		f.openUp(filepath.Join(rel, name))
+	}
+}
+
 // fileMode is the mode of a new file.
 func fileMode(m fs.FileMode) fs.FileMode {
 	if m.Perm() == 0 {

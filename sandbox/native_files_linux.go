@@ -135,6 +135,11 @@ func (f nativeFiles) List(ctx context.Context, name string) ([]Info, error) {
 	return entries, nil
 }
 
+func (f nativeFiles) Remove(ctx context.Context, paths ...string) error {
+	_, err := f.box.call(ctx, guest.KindRemove, func(e *wire.Encoder) { e.Strings(paths) })
+	return err
+}
+
 func takeInfo(d *wire.Decoder) (Info, error) {
 	var i guest.Info
 	i.Decode(d)

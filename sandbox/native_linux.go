@@ -169,7 +169,10 @@ type brokerAnswer struct {
 	fds []int
 }
 
-// startBroker runs this program again as broker, in a mount namespace of its own; as an ordinary user, also in a user
+// brokerEnv keeps the broker's heap small: each sandbox is forked from it, and each fork copies the page tables.
+var brokerEnv = []string{"GOTRACEBACK=single", "GOGC=20"}
+
+// startBroker runs the broker, this program or the small one in it, in a mount namespace of its own; as an ordinary user, also in a user
 // namespace, which gives the right to make one.
 func startBroker(opts Options) (*brokerClient, error) {
 	ours, theirs, err := wire.Pair()
@@ -191,15 +194,27 @@ func startBroker(opts Options) (*brokerClient, error) {
 		return nil, err
 	}
 	defer null.Close()
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		unix.Close(ours)
+		return nil, err
+	}
+	defer self.Close()
+	program, small, err := brokerProgram()
+	if err != nil {
+		unix.Close(ours)
+		return nil, err
+	}
+	defer program.Close()
 	sys := &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}
 	if os.Getuid() != 0 {
 		sys.Cloneflags |= unix.CLONE_NEWUSER
 		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	process, err := os.StartProcess("/proc/self/exe", []string{broker.Name}, &os.ProcAttr{
-		Dir: "/", Env: []string{"GOTRACEBACK=single"},
-		Files: []*os.File{null, null, stderr, child},
+	process, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(program.Fd())), []string{broker.Name}, &os.ProcAttr{
+		Dir: "/", Env: brokerEnv,
+		Files: []*os.File{null, null, stderr, child, self},
 		Sys:   sys,
 	})
 	if err != nil {
@@ -215,7 +230,7 @@ func startBroker(opts Options) (*brokerClient, error) {
 	if c.conn, err = wire.Polled(ours); err != nil {
 		return nil, err
 	}
-	if err := c.greet(opts); err != nil {
+	if err := c.greet(opts, small); err != nil {
 		close(c.ended)
 		return nil, joinErrors(err, c.stop())
 	}
@@ -223,8 +238,8 @@ func startBroker(opts Options) (*brokerClient, error) {
 	return c, nil
 }
 
-func (c *brokerClient) greet(opts Options) error {
-	config := broker.Config{StateDir: opts.StateDir, Owner: os.Getpid(), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, UserID: os.Getuid()}
+func (c *brokerClient) greet(opts Options, small bool) error {
+	config := broker.Config{StateDir: opts.StateDir, Owner: os.Getpid(), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, UserID: os.Getuid(), Small: small}
 	if config.Cgroups == "" {
 		config.Cgroups = "auto"
 	}

@@ -73,6 +73,10 @@ type Files interface {
 	Write(ctx context.Context, files ...FileWrite) error
 	// List returns the entries of a directory, sorted by name.
 	List(ctx context.Context, path string) ([]Info, error)
+	// Remove removes what lies at each path, a directory with all below. A link is removed and not followed, unless it
+	// is on the way to a path. What is not there is no error. The root of the sandbox, and what lies outside of it,
+	// fail with fs.ErrPermission; a mount point or a read-only place fails, too. It stops at the first failure.
+	Remove(ctx context.Context, paths ...string) error
 }
 
 // FileWrite is a file to write.

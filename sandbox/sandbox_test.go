@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -114,6 +115,15 @@ func TestScripted(t *testing.T) {
 	data, _, err := sb.Files().Read(t.Context(), "/workspace/left", 0, 100)
 	if err != nil || string(data) != "behind" {
 		t.Errorf("got %q, %v", data, err)
+	}
+	if err := sb.Files().Remove(t.Context(), "left", "nowhere"); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	if _, err := sb.Files().Stat(t.Context(), "left"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a removed file: got %v", err)
+	}
+	if err := sb.Files().Remove(t.Context(), "/"); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("remove the root: got %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path"
 	"slices"
@@ -80,18 +81,12 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check) error
 		return fmt.Errorf("end the agent's processes: %w", err)
 	}
 	layout := sb.Layout()
-	// Whatever lies in the private directory was planted: a module there would shadow the verifier's imports. So may be
-	// Python's byte code, which need not match its source. An agent that removed the working directory has failed, and
-	// the verifier must be able to say so.
-	result, err := sandbox.Run(ctx, sb, sandbox.Command{
-		Args: []string{"sh", "-c", `rm -rf -- "$1" && mkdir -p -- "$2" && exec find "$2" -name __pycache__ -prune -exec rm -rf -- {} +`, "sh", layout.Tests, layout.Workdir},
-		Dir:  path.Dir(layout.Tests),
-	}, sandbox.RunOptions{})
-	if err != nil {
+	// Whatever lies in the private directory was planted: a module there would shadow the verifier's imports.
+	if err := sb.Files().Remove(ctx, layout.Tests); err != nil {
 		return fmt.Errorf("empty %s: %w", layout.Tests, err)
 	}
-	if result.Exit.Code != 0 {
-		return &Broken{Class: "files", Message: fmt.Sprintf("cannot empty %s: %s", layout.Tests, tail(string(result.Stderr.Bytes())))}
+	if err := clean(ctx, sb, layout); err != nil {
+		return err
 	}
 	writes := make([]sandbox.FileWrite, 0, len(check.Tests))
 	for name, data := range check.Tests {
@@ -104,6 +99,26 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check) error
 	slices.SortFunc(writes, func(a, b sandbox.FileWrite) int { return cmp.Compare(a.Path, b.Path) })
 	if err := sb.Files().Write(ctx, writes...); err != nil {
 		return fmt.Errorf("put the verifier's files in place: %w", err)
+	}
+	return nil
+}
+
+// clean removes Python's byte code, which need not match its source, and makes a working directory that the agent
+// removed: it has failed, and the verifier must be able to say so.
+func clean(ctx context.Context, sb sandbox.Sandbox, layout sandbox.Layout) error {
+	var commands [][]string
+	if _, err := sb.Files().Stat(ctx, layout.Workdir); errors.Is(err, fs.ErrNotExist) {
+		commands = append(commands, []string{"mkdir", "-p", "--", layout.Workdir})
+	}
+	commands = append(commands, []string{"find", layout.Workdir, "-name", "__pycache__", "-prune", "-exec", "rm", "-rf", "--", "{}", "+"})
+	for _, args := range commands {
+		result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: args, Dir: path.Dir(layout.Tests)}, sandbox.RunOptions{})
+		if err != nil {
+			return fmt.Errorf("clean the working directory: %w", err)
+		}
+		if result.Exit.Code != 0 {
+			return &Broken{Class: "files", Message: fmt.Sprintf("cannot clean %s: %s", layout.Workdir, tail(string(result.Stderr.Bytes())))}
+		}
 	}
 	return nil
 }

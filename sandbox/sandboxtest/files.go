@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -29,6 +30,13 @@ func (k *kit) readError(path string) error {
 	k.Helper()
 	_, _, err := k.sb().Files().Read(k.Context(), path, 0, 100)
 	return err
+}
+
+func (k *kit) remove(paths ...string) {
+	k.Helper()
+	if err := k.sb().Files().Remove(k.Context(), paths...); err != nil {
+		k.Fatalf("remove: %v", err)
+	}
 }
 
 // fileCases are about Files.
@@ -180,6 +188,56 @@ var fileCases = []testCase{
 		if _, err := k.sb().Files().List(k.Context(), "out"); err == nil {
 			k.Error("listed through a magic link")
 		}
+	}},
+	{name: "remove", check: func(k *kit) {
+		k.sh("mkdir -p victim tree/a/b shut/in/deep empty && touch victim/safe tree/f tree/a/b/g shut/in/deep/h file" +
+			" && ln -s ../victim tree/out && ln -s $PWD/victim tree/a/out && ln -s victim link && ln -s tree through && ln -s nowhere dangling" +
+			" && mkfifo tree/p && chmod 000 shut/in/deep shut/in shut tree/a/b tree/f && touch kept")
+		k.remove("through/f", "tree", "shut/", "empty/.", "file", "link", "dangling", "nowhere", "nowhere/below", "nowhere/..")
+		equal(k, "left", k.sh("ls -A; ls victim"), "kept\nthrough\nvictim\nsafe\n")
+		k.remove()
+		k.remove("victim/../kept", "through", "./victim/safe", k.sb().Layout().Workdir+"/victim")
+		equal(k, "left", k.sh("ls -A"), "")
+	}},
+	{name: "remove what is deep or broad", check: func(k *kit) {
+		k.sh("i=0; while [ $i -lt 150 ]; do d=$d/dddddddd; i=$((i+1)); done; mkdir -p ./$d && touch ./$d/f")
+		k.sh("mkdir -p broad/.removed-1~ deep/x && mv dddddddd deep/x/ && touch deep/.removed-1~ && cd broad && i=0 && while [ $i -lt 3000 ]; do : > $i; i=$((i+1)); done")
+		k.remove("deep", "broad")
+		equal(k, "left", k.sh("ls -A"), "")
+	}},
+	{name: "remove refuses", check: func(k *kit) {
+		k.sh("mkdir d && touch file safe")
+		for _, name := range []string{"/", "/.", "//", "../../../../../../../../../../../../..", k.sb().Layout().Workdir + "/../../../../../../../../../../.."} {
+			k.wantError("root as "+name, k.sb().Files().Remove(k.Context(), name), fs.ErrPermission)
+		}
+		k.wantError("through a file", k.sb().Files().Remove(k.Context(), "file/below"), syscall.ENOTDIR)
+		if err := k.sb().Files().Remove(k.Context(), "d", "", "safe"); err == nil {
+			k.Error("nothing was removed without an error")
+		}
+		equal(k, "left", k.sh("ls -A"), "file\nsafe\n")
+	}},
+	{name: "remove and mounts", isolation: true, check: func(k *kit) {
+		k.sh("ln -s /usr/bin bin")
+		for _, name := range []string{"/usr", "/usr/bin/env", "bin/env", "/proc", "/proc/1", "/proc/self/root", "/dev/null", "/dev/pts", "/.trajgen"} {
+			if err := k.sb().Files().Remove(k.Context(), name); err == nil || errors.Is(err, sandbox.ErrGone) {
+				k.Errorf("remove %s: got %v", name, err)
+			}
+		}
+		equal(k, "still there", k.sh("/usr/bin/env echo fine; [ -e /proc/self/stat ] && ls -d /dev/pts"), "fine\n/dev/pts\n")
+	}},
+	{name: "remove stays inside", check: func(k *kit) {
+		dir := k.TempDir()
+		if err := os.WriteFile(dir+"/safe", nil, 0o666); err != nil {
+			k.Fatal(err)
+		}
+		k.sh("mkdir tree; ln -s " + dir + " out; ln -s " + dir + " tree/out; ln -s ../../../../../../../../../../../.." + dir + " dots")
+		for _, name := range []string{dir, dir + "/safe", "out/safe", "dots/safe", "out/.", "dots/../" + path.Base(dir), "tree", "out", "dots"} {
+			_ = k.sb().Files().Remove(k.Context(), name)
+		}
+		if _, err := os.Stat(dir + "/safe"); err != nil {
+			k.Error(err)
+		}
+		equal(k, "left", k.sh("ls -A"), "")
 	}},
 	{name: "links do not lead out", check: func(k *kit) {
 		dir := k.TempDir()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"path"
 	"slices"
@@ -344,4 +345,22 @@ func (f scriptedFiles) List(ctx context.Context, name string) ([]sandbox.Info, e
 	}
 	slices.SortFunc(entries, func(a, b sandbox.Info) int { return strings.Compare(a.Name, b.Name) })
 	return entries, nil
+}
+
+func (f scriptedFiles) Remove(ctx context.Context, paths ...string) error {
+	f.box.mu.Lock()
+	defer f.box.mu.Unlock()
+	if err := f.box.check(ctx); err != nil {
+		return err
+	}
+	for _, name := range paths {
+		full := absolute(name)
+		if name == "" || full == "/" {
+			return &fs.PathError{Op: "remove", Path: name, Err: fs.ErrPermission}
+		}
+		maps.DeleteFunc(f.box.files, func(other string, _ scriptedFile) bool {
+			return other == full || strings.HasPrefix(other, full+"/")
+		})
+	}
+	return nil
 }

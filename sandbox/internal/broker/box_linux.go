@@ -24,6 +24,10 @@ const (
 	bootTime = 20 * time.Second
 )
 
+// guestEnv has a processor for each thread that waits in a system call, which holds on to its own for a while, and one
+// for work.
+var guestEnv = []string{"GOMAXPROCS=4", "GOTRACEBACK=single"}
+
 // box is one sandbox.
 type box struct {
 	id      string
@@ -52,10 +56,21 @@ func (b *broker) open(o *Open) (_ *box, runner int, err error) {
 	if b.shifted {
 		first = firstID + int(b.ranges.Add(1)%ranges)*perBox
 	}
-	if x.group, err = b.groups.Create(o.ID, o.Memory, int(o.Processes), first); err != nil {
-		return nil, -1, err
+	defer func() {
+		if x.group != nil {
+			x.group.Release()
+		}
+	}()
+	limit := func() (err error) {
+		x.group, err = b.groups.Create(o.ID, o.Memory, int(o.Processes), first)
+		return err
 	}
-	defer x.group.Release()
+	if b.groups.Unified {
+		// The guest is born in its group.
+		if err := limit(); err != nil {
+			return nil, -1, err
+		}
+	}
 	runner, guestRunner, err := wire.Pair()
 	if err != nil {
 		return nil, -1, err
@@ -71,14 +86,20 @@ func (b *broker) open(o *Open) (_ *box, runner int, err error) {
 		return nil, -1, err
 	}
 	if x.broker, err = wire.Polled(ours); err == nil {
-		err = b.boot(x, o)
-	}
-	if err == nil {
 		err = b.spawn(x, first, guestRunner, theirs)
 	}
 	// The guest alone may hold it now, or its death would go unnoticed.
 	unix.Close(theirs)
 	if err != nil {
+		return nil, -1, err
+	}
+	// The guest takes its time to start.
+	if x.group == nil {
+		if err := limit(); err != nil {
+			return nil, -1, err
+		}
+	}
+	if err := b.boot(x, o); err != nil {
 		return nil, -1, err
 	}
 	if err := b.state.Add(o.ID, x.process.Pid); err != nil {
@@ -87,17 +108,17 @@ func (b *broker) open(o *Open) (_ *box, runner int, err error) {
 	return x, runner, x.booted()
 }
 
-// boot sends what the guest needs to know; it lies ready when the guest begins.
+// boot sends what the guest needs to know.
 func (b *broker) boot(x *box, o *Open) error {
-	m := guest.Boot{Workdir: o.Workdir, Loopback: o.Loopback, Disk: o.Disk, Files: o.Files, Image: b.image}
+	m := guest.Boot{Workdir: o.Workdir, Loopback: o.Loopback, Disk: o.Disk, Files: o.Files}
 	if !b.groups.Memory {
 		m.Memory = o.Memory
 	}
 	if !b.groups.Processes {
 		m.Processes = o.Processes
 	}
-	fds := x.group.Join
-	m.Join = int64(len(fds))
+	fds := append([]int{b.image}, x.group.Join...)
+	m.Join = int64(len(x.group.Join))
 	if m.Events = x.group.Events >= 0; m.Events {
 		fds = append(fds, x.group.Events)
 	}
@@ -106,7 +127,10 @@ func (b *broker) boot(x *box, o *Open) error {
 	}
 	var e wire.Encoder
 	m.Encode(&e)
-	return x.broker.Send(e.Bytes, fds...)
+	if err := x.broker.Send(e.Bytes, fds...); err != nil {
+		return fmt.Errorf("tell the guest what to build: %w", err)
+	}
+	return nil
 }
 
 func (b *broker) spawn(x *box, first, runner, lifeline int) error {
@@ -122,7 +146,7 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 		// Mapped ids are not taken on by themselves.
 		sys.Credential = &syscall.Credential{Uid: 0, Gid: 0}
 	}
-	if x.group.Guest >= 0 {
+	if x.group != nil && x.group.Guest >= 0 {
 		// In a cgroup namespace of its own, the guest could not fork into the group of its commands.
 		sys.UseCgroupFD, sys.CgroupFD = true, x.group.Guest
 	} else {
@@ -134,8 +158,8 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 	}
 	defer null.Close()
 	stdio := []uintptr{null.Fd(), null.Fd(), uintptr(2), uintptr(runner), uintptr(lifeline)}
-	pid, handle, err := syscall.StartProcess(guest.Program, []string{guest.Name}, &syscall.ProcAttr{
-		Dir: "/", Env: []string{"GOMAXPROCS=4", "GOTRACEBACK=single"}, Files: stdio, Sys: sys,
+	pid, handle, err := syscall.StartProcess(b.program, []string{guest.Name}, &syscall.ProcAttr{
+		Dir: "/", Env: guestEnv, Files: stdio, Sys: sys,
 	})
 	_ = handle
 	if err != nil {

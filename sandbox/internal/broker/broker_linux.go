@@ -16,16 +16,20 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// RunnerFD is the descriptor of the socket to the runner.
-const RunnerFD = 3
+// Descriptors that the runner hands to its broker: a socket, and the whole program, for helpers.
+const (
+	RunnerFD = 3 + iota
+	ProgramFD
+)
 
 type broker struct {
 	runner  *wire.Conn
 	sending sync.Mutex
 	state   *state.Instance
 	groups  *cgroup.Tree
-	image   guest.Image
-	shifted bool // guests have a range of user ids; else one
+	image   int    // a memory file of the guest.Image, for all guests
+	program string // what to execute as guest
+	shifted bool   // guests have a range of user ids; else one
 	ranges  atomic.Uint32
 
 	mu    sync.Mutex
@@ -34,6 +38,7 @@ type broker struct {
 
 // Main runs the broker until the runner closes its socket or dies, and does not return.
 func Main() {
+	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // a memory file has none to give
 	_ = unix.CloseRange(RunnerFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	// The runner decides when to end; a Ctrl-C at the terminal is for it alone.
 	signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
@@ -71,6 +76,10 @@ func (b *broker) begin() (Ready, error) {
 	if d.Err() != nil {
 		return Ready{}, d.Err()
 	}
+	b.program = guest.Program
+	if c.Small {
+		b.program = "/proc/self/exe"
+	}
 	b.shifted = c.UserID == 0
 	if b.shifted {
 		// As an ordinary user, this would also bar us from writing our guests' id maps.
@@ -89,7 +98,13 @@ func (b *broker) begin() (Ready, error) {
 	if err := b.state.SetCgroups(b.groups.Paths); err != nil {
 		return Ready{}, err
 	}
-	if b.image, err = enterImage(b.state.Dir, c.HostPaths); err != nil {
+	image, err := enterImage(b.state.Dir, c.HostPaths)
+	if err != nil {
+		return Ready{}, err
+	}
+	var e wire.Encoder
+	image.Encode(&e)
+	if b.image, err = wire.SealedFile(e.Bytes); err != nil {
 		return Ready{}, err
 	}
 	return Ready{Memory: b.groups.Memory, Processes: b.groups.Processes, Missing: b.groups.Missing}, nil

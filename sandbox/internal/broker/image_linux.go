@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -68,6 +69,7 @@ func enterImage(at string, extra []string) (guest.Image, error) {
 		return image, err
 	}
 	image.Binds = append(image.Binds, guest.Bind{Path: guest.Program, File: true})
+	image.Dirs = parents(&image)
 	if err := os.Mkdir(at+"/mnt", 0o755); err != nil {
 		return image, err
 	}
@@ -89,6 +91,33 @@ func enterImage(at string, extra []string) (guest.Image, error) {
 		return image, fmt.Errorf("let go of the host's root: %w", err)
 	}
 	return image, unix.Chdir("/")
+}
+
+// parents are the directories that an image needs for what is in it.
+func parents(image *guest.Image) []guest.Dir {
+	known := map[string]bool{"/": true}
+	for _, d := range guest.Directories {
+		known[d.Path] = true
+	}
+	var dirs []guest.Dir
+	var need func(name string)
+	need = func(name string) {
+		if dir := filepath.Dir(name); !known[dir] {
+			known[dir] = true
+			need(dir)
+			dirs = append(dirs, guest.Dir{Path: dir, Mode: 0o755})
+		}
+	}
+	for _, f := range image.Files {
+		need(f.Path)
+	}
+	for _, l := range image.Links {
+		need(l.Path)
+	}
+	for _, b := range image.Binds {
+		need(b.Path)
+	}
+	return dirs
 }
 
 // tree is a copy of a host mount that is not yet attached anywhere.
@@ -213,21 +242,18 @@ func (t tree) attach(at string) error {
 	return nil
 }
 
-// program puts this program into the image: bound when every user may run it, else copied. Guests run it from there,
-// read-only, and so do helpers.
+// program puts the whole program into the image: bound when every user may run it, else copied. Helpers run it from
+// there, read-only, and so do guests that are not a program of their own.
 func program(at string) error {
 	target := at + guest.Program
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return err
-	}
+	self := os.NewFile(ProgramFD, "program")
 	defer self.Close()
 	info, err := self.Stat()
 	if err != nil {
 		return err
 	}
 	const runnable = fs.FileMode(0o005)
-	if path, err := os.Readlink("/proc/self/exe"); err == nil && info.Mode()&runnable == runnable && same(path, info) {
+	if path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(ProgramFD)); err == nil && info.Mode()&runnable == runnable && same(path, info) {
 		t, err := clone(path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 		if err == nil {
 			t.path = guest.Program

@@ -21,6 +21,7 @@ type Config struct {
 	HostPaths []string
 	Cgroups   string // auto, v1, v2 or none
 	UserID    int    // of the runner
+	Small     bool   // the broker is sandboxd, and its guests are, too
 }
 
 // Encode appends c.
@@ -30,11 +31,13 @@ func (c *Config) Encode(e *wire.Encoder) {
 	e.Strings(c.HostPaths)
 	e.String(c.Cgroups)
 	e.Int(int64(c.UserID))
+	e.Bool(c.Small)
 }
 
 // Decode takes c.
 func (c *Config) Decode(d *wire.Decoder) {
 	c.StateDir, c.Owner, c.HostPaths, c.Cgroups, c.UserID = d.String(), int(d.Int()), d.Strings(), d.String(), int(d.Int())
+	c.Small = d.Bool()
 }
 
 // Ready is the broker's answer to Config.

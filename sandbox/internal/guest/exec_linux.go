@@ -3,7 +3,6 @@ package guest
 import (
 	"errors"
 	"path"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -58,7 +57,7 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.settle()
+	g.settler.ask()
 	restore := g.lowerLimits()
 	c.pid, err = syscall.ForkExec(program, argv, attr)
 	restore()
@@ -151,7 +150,7 @@ func (g *guest) program(s *Start) (string, []string, error) {
 // reap waits for all children for ever. One wait blocks; the others that are due are fetched without giving the
 // thread away, or a storm of orphans would outrun us.
 func (g *guest) reap() {
-	runtime.LockOSThread()
+	g.settler.serve()
 	for {
 		var status unix.WaitStatus
 		var usage unix.Rusage

@@ -101,6 +101,14 @@ func (g *guest) file(r fileRequest) {
 			return
 		}
 		g.reply(r.id, nil, nil)
+	case KindRemove:
+		for _, name := range r.rest.Strings() {
+			if err := g.remove(name); err != nil {
+				g.reply(r.id, failed("remove", name, err), nil)
+				return
+			}
+		}
+		g.reply(r.id, nil, nil)
 	default:
 		g.reply(r.id, failed("request", "", unix.ENOSYS), nil)
 	}

@@ -3,11 +3,11 @@ package guest
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -40,7 +40,7 @@ type guest struct {
 
 	files chan fileRequest
 
-	settle func() // done before the first command
+	settler *settler
 }
 
 // Main runs the guest and does not return. All threads but two keep the full capabilities of the namespaces; they
@@ -50,16 +50,32 @@ func Main() {
 		fmt.Fprintln(os.Stderr, Name+" is started by the program itself")
 		os.Exit(2)
 	}
-	// Without a handler, a Go program dies of a SIGSEGV that a command sends it.
-	signal.Notify(make(chan os.Signal, 1))
 	_ = unix.CloseRange(RunnerFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	unix.Umask(0o022)
+	booted := make(chan *guest)
+	onOtherThread(func() { serve(booted) })
+	// This thread does meanwhile what must be done before the first command, and ends up as the reaper.
+	runtime.LockOSThread()
+	ignoreSignals()
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(Name+"\x00"))), 0, 0, 0)
 	// Threads in store: one that is made between two commands would take a process number from the second.
-	for range 3 {
+	for range 2 {
 		go func() { _ = unix.Nanosleep(&unix.Timespec{Nsec: 200_000}, nil) }()
 	}
-	onOtherThread(serve)
-	select {}
+	g := <-booted
+	g.reap()
+}
+
+// ignoreSignals takes back what the Go runtime installs, but for its own means to stop a goroutine. Without a handler,
+// process 1 gets no signal from its own namespace: neither SIGTERM nor a SIGSEGV that a command sends ends it. Package
+// os/signal would do that with two more threads.
+func ignoreSignals() {
+	var byDefault [4]uint64 // struct sigaction of the kernel
+	for sig := unix.Signal(1); sig <= 64; sig++ {
+		if sig != unix.SIGURG {
+			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+		}
+	}
 }
 
 // onOtherThread runs f on a thread that is not the first of the process. The first thread owns the memory of the
@@ -75,7 +91,7 @@ func onOtherThread(f func()) {
 	}()
 }
 
-func serve() {
+func serve(booted chan<- *guest) {
 	broker := wire.Blocking(BrokerFD)
 	g, err := boot(broker)
 	var e wire.Encoder
@@ -88,13 +104,19 @@ func serve() {
 	if err := broker.Send(e.Bytes); err != nil {
 		os.Exit(1)
 	}
-	go func() {
-		// The broker says nothing more. Its end closes when it dies, and so must we.
-		_, _, _ = broker.Recv()
-		os.Exit(0)
-	}()
-	go g.reap()
+	booted <- g
+	// The broker says nothing more. Its end closes when it dies, and so must we.
+	sockets := []unix.PollFd{{Fd: RunnerFD, Events: unix.POLLIN}, {Fd: BrokerFD, Events: unix.POLLIN}}
 	for {
+		if _, err := unix.Poll(sockets, -1); err != nil && err != unix.EINTR {
+			os.Exit(1)
+		}
+		if sockets[1].Revents != 0 {
+			os.Exit(0)
+		}
+		if sockets[0].Revents == 0 {
+			continue
+		}
 		message, fds, err := g.runner.Recv()
 		if err != nil {
 			os.Exit(0)
@@ -125,6 +147,10 @@ func boot(broker *wire.Conn) (*guest, error) {
 		fds = fds[1:]
 		return fd
 	}
+	image, err := takeImage(take())
+	if err != nil {
+		return nil, err
+	}
 	join := make([]int, b.Join)
 	for i := range join {
 		join[i] = take()
@@ -135,7 +161,7 @@ func boot(broker *wire.Conn) (*guest, error) {
 	if b.Commands {
 		g.commands = take()
 	}
-	lastPID, err := buildRoot(&b)
+	lastPID, err := buildRoot(&b, image)
 	if err != nil {
 		return nil, err
 	}
@@ -151,11 +177,13 @@ func boot(broker *wire.Conn) (*guest, error) {
 		return nil, fmt.Errorf("open /dev/null: %w", err)
 	}
 	// Should the host run out of memory, a sandbox is the first to go, not the runner.
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("300"), 0)
+	_ = tell("/proc/self/oom_score_adj", "300")
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become non-dumpable: %w", err)
 	}
-	g.settle = settler(lastPID)
+	if g.settler, err = newSettler(lastPID); err != nil {
+		return nil, err
+	}
 	if err := limit(&b); err != nil {
 		return nil, err
 	}
@@ -168,34 +196,64 @@ func boot(broker *wire.Conn) (*guest, error) {
 	return g, confine(g.commands >= 0)
 }
 
-// settler returns a function that makes the next process's number independent of how many threads the guest happened
-// to need. The number is set by a thread that still has the right to, at the last moment.
-func settler(lastPID *os.File) func() {
-	if lastPID == nil {
-		return func() {}
+// takeImage keeps the mapping for the life of the process: its pages are shared by all guests.
+func takeImage(fd int) (*Image, error) {
+	defer unix.Close(fd)
+	content, err := wire.Map(fd)
+	if err != nil {
+		return nil, fmt.Errorf("map the image: %w", err)
 	}
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return func() {}
-	}
-	var done atomic.Bool
-	go func() {
-		runtime.LockOSThread() // and the thread ends with this function
-		var asked [1]byte
-		_, _ = unix.Read(ends[0], asked[:])
-		_, _ = unix.Write(int(lastPID.Fd()), strconv.AppendInt(nil, firstCommand-1, 10))
-		done.Store(true)
-		wire.CloseAll(ends[:1])
-		_ = lastPID.Close()
-	}()
-	return sync.OnceFunc(func() {
-		// Neither channels nor sleeping: either may make the Go runtime start one more thread.
-		unix.Close(ends[1])
-		for !done.Load() {
-			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-		}
-	})
+	image, d := &Image{}, wire.NewDecoder(content)
+	image.Decode(d)
+	return image, d.Err()
 }
+
+// settler makes the first command's number independent of how many threads the guest happened to need. The number is
+// set at the last moment, by a thread that still has the right to: the reaper, which has nothing else to do before.
+type settler struct {
+	lastPID int // a descriptor; -1 where the kernel has no such file
+	ends    [2]int
+	done    atomic.Bool
+}
+
+func newSettler(lastPID int) (*settler, error) {
+	s := &settler{lastPID: lastPID}
+	if lastPID < 0 {
+		s.done.Store(true)
+		return s, nil
+	}
+	return s, unix.Pipe2(s.ends[:], unix.O_CLOEXEC)
+}
+
+// serve waits to be asked, and sets the number.
+func (s *settler) serve() {
+	if s.lastPID < 0 {
+		return
+	}
+	var asked [1]byte
+	_, _ = unix.Read(s.ends[0], asked[:])
+	_, _ = unix.Write(s.lastPID, strconv.AppendInt(nil, firstCommand-1, 10))
+	s.done.Store(true)
+	wire.CloseAll([]int{s.ends[0], s.lastPID})
+}
+
+// ask is called by the forking thread before each command.
+func (s *settler) ask() {
+	if s.done.Load() {
+		return
+	}
+	// Neither channels nor sleeping: either may make the Go runtime start one more thread.
+	unix.Close(s.ends[1])
+	for !s.done.Load() {
+		yield()
+	}
+}
+
+// yield is a function of its own because its entry is where the loop above can be stopped: the reaper may need to
+// collect garbage before it can set the number.
+//
+//go:noinline
+func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // handle does one request. Only a start is done here, by the confined thread; the rest must not hold it up.
 func (g *guest) handle(message []byte, fds []int) {

@@ -20,6 +20,7 @@ const (
 	KindWrite     // files with their content
 	KindWriteBulk // one file, whose content is a memory file that comes along
 	KindList
+	KindRemove // paths
 )
 
 // Kinds of message to the runner.
@@ -153,7 +154,7 @@ func (w *Write) Decode(d *wire.Decoder) {
 	w.Path, w.Data, w.Mode, w.Replace = d.String(), d.Blob(), d.Int(), d.Bool()
 }
 
-// Boot is what the broker tells a new guest. The image follows in a memory file.
+// Boot is what the broker tells a new guest.
 type Boot struct {
 	Workdir   string
 	Loopback  bool
@@ -161,8 +162,7 @@ type Boot struct {
 	Files     int64
 	Processes int64 // limit to set on processes themselves; 0 where a cgroup does it
 	Memory    int64 // likewise
-	Image     Image
-	// Descriptors that come with the message, in this order.
+	// Descriptors that come with the message, after a memory file with the Image, in this order.
 	Join     int64 // cgroup files to join by
 	Events   bool  // a counter of kills for want of memory
 	Commands bool  // a cgroup directory to fork into
@@ -176,7 +176,6 @@ func (b *Boot) Encode(e *wire.Encoder) {
 	e.Int(b.Files)
 	e.Int(b.Processes)
 	e.Int(b.Memory)
-	b.Image.Encode(e)
 	e.Int(b.Join)
 	e.Bool(b.Events)
 	e.Bool(b.Commands)
@@ -186,15 +185,22 @@ func (b *Boot) Encode(e *wire.Encoder) {
 func (b *Boot) Decode(d *wire.Decoder) {
 	b.Workdir, b.Loopback, b.Disk, b.Files = d.String(), d.Bool(), d.Int(), d.Int()
 	b.Processes, b.Memory = d.Int(), d.Int()
-	b.Image.Decode(d)
 	b.Join, b.Events, b.Commands = d.Int(), d.Bool(), d.Bool()
 }
 
-// Image is what a root file system is made of. Binds are taken from the same path of the broker's root.
+// Image is what a root file system is made of, beside Directories. Binds are taken from the same path of the broker's
+// root. Dirs come before what lies in them, and hold all that is missing of the others' parents.
 type Image struct {
+	Dirs  []Dir
 	Links []Link
 	Files []Write
 	Binds []Bind
+}
+
+// Dir is a directory.
+type Dir struct {
+	Path string
+	Mode int64
 }
 
 // Link is a symbolic link.
@@ -208,6 +214,11 @@ type Bind struct {
 
 // Encode appends m.
 func (m *Image) Encode(e *wire.Encoder) {
+	e.Int(int64(len(m.Dirs)))
+	for _, d := range m.Dirs {
+		e.String(d.Path)
+		e.Int(d.Mode)
+	}
 	e.Int(int64(len(m.Links)))
 	for _, l := range m.Links {
 		e.String(l.Path)
@@ -226,6 +237,9 @@ func (m *Image) Encode(e *wire.Encoder) {
 
 // Decode takes m.
 func (m *Image) Decode(d *wire.Decoder) {
+	for range d.Len() {
+		m.Dirs = append(m.Dirs, Dir{Path: d.String(), Mode: d.Int()})
+	}
 	for range d.Len() {
 		m.Links = append(m.Links, Link{Path: d.String(), Target: d.String()})
 	}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
+	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,88 +23,94 @@ var (
 	readonly = []string{"sys", "irq", "bus", "fs", "sysrq-trigger", "acpi", "scsi", "mtrr"}
 )
 
+// Directories are in every sandbox.
+var Directories = []Dir{
+	{"/dev", 0o755}, {"/dev/pts", 0o755}, {"/dev/shm", 0o1777}, {"/etc", 0o755}, {"/home", 0o755}, {"/mnt", 0o755},
+	{"/opt", 0o755}, {"/proc", 0o555}, {"/root", 0o700}, {"/run", 0o755}, {"/srv", 0o755}, {"/tmp", 0o1777}, {"/usr", 0o755},
+	{"/var", 0o755}, {"/var/tmp", 0o1777}, {"/var/log", 0o755}, {"/var/lib", 0o755}, {"/var/cache", 0o755},
+	{"/workspace", 0o755},
+}
+
 // buildRoot makes the file system of the sandbox and moves into it. Nothing of it is seen outside: all happens in the
-// guest's own mount namespace.
-func buildRoot(boot *Boot) (lastPID *os.File, err error) {
+// guest's own mount namespace. All is made by plain system calls on short names: there are hundreds for each sandbox.
+// lastPID is a descriptor of the file that says which process number was given last; -1 where the kernel has none.
+func buildRoot(boot *Boot, image *Image) (lastPID int, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return nil, fmt.Errorf("make mounts private: %w", err)
+		return -1, fmt.Errorf("make mounts private: %w", err)
 	}
 	// Inodes are memory that size does not count.
 	inodes := min(max(boot.Disk/2048, 4096), 1<<20)
-	options := fmt.Sprintf("mode=755,size=%d,nr_inodes=%d", boot.Disk, inodes)
+	options := "mode=755,size=" + strconv.FormatInt(boot.Disk, 10) + ",nr_inodes=" + strconv.FormatInt(inodes, 10)
 	if err := unix.Mount("sandbox", staging, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		return nil, fmt.Errorf("mount the root: %w", err)
+		return -1, fmt.Errorf("mount the root: %w", err)
 	}
-	for _, step := range []func(*Boot) error{directories, contents, devices, mountProc} {
-		if err := step(boot); err != nil {
-			return nil, err
+	if err := unix.Chdir(staging); err != nil {
+		return -1, err
+	}
+	for _, step := range []func(*Image) error{directories, contents, devices, mountProc} {
+		if err := step(image); err != nil {
+			return -1, err
 		}
 	}
-	lastPID = pids()
+	if name := below(path.Clean(boot.Workdir)); name != "" {
+		if err := os.MkdirAll(name, 0o755); err != nil {
+			return -1, err
+		}
+	}
+	if lastPID, err = unix.Open("proc/sys/kernel/ns_last_pid", unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
+		lastPID = -1
+	}
 	if err := protectProc(); err != nil {
-		return nil, err
+		return -1, err
 	}
 	return lastPID, pivot()
 }
 
-func directories(boot *Boot) error {
-	for _, d := range []struct {
-		name string
-		mode uint32
-	}{
-		{"/dev", 0o755}, {"/dev/pts", 0o755}, {"/dev/shm", 0o1777}, {"/etc", 0o755}, {"/home", 0o755}, {"/mnt", 0o755},
-		{"/opt", 0o755}, {"/proc", 0o555}, {"/root", 0o700}, {"/run", 0o755}, {"/srv", 0o755}, {"/tmp", 0o1777}, {"/usr", 0o755},
-		{"/var", 0o755}, {"/var/tmp", 0o1777}, {"/var/log", 0o755}, {"/var/lib", 0o755}, {"/var/cache", 0o755},
-		{"/workspace", 0o755},
-	} {
-		if err := unix.Mkdir(staging+d.name, d.mode); err != nil {
-			return &os.PathError{Op: "mkdir", Path: d.name, Err: err}
+// below makes a path of the sandbox one from the current directory, which is the new root.
+func below(name string) string { return name[1:] }
+
+func directories(image *Image) error {
+	for _, d := range slices.Concat(Directories, image.Dirs) {
+		if err := unix.Mkdir(below(d.Path), uint32(d.Mode)); err != nil {
+			return &os.PathError{Op: "mkdir", Path: d.Path, Err: err}
 		}
-		if d.mode&0o1000 != 0 {
+		if d.Mode&0o1000 != 0 {
 			// mkdir leaves the sticky bit to the file system's taste.
-			if err := unix.Chmod(staging+d.name, d.mode); err != nil {
-				return &os.PathError{Op: "chmod", Path: d.name, Err: err}
+			if err := unix.Chmod(below(d.Path), uint32(d.Mode)); err != nil {
+				return &os.PathError{Op: "chmod", Path: d.Path, Err: err}
 			}
 		}
 	}
-	return os.MkdirAll(staging+boot.Workdir, 0o755)
+	return nil
 }
 
-func contents(boot *Boot) error {
-	for _, l := range append(boot.Image.Links, Link{"/var/run", "/run"}, Link{"/var/lock", "/run"}) {
-		if err := unix.Symlink(l.Target, staging+l.Path); err != nil {
-			return &os.PathError{Op: "symlink", Path: l.Path, Err: err}
-		}
-	}
-	made := map[string]bool{}
-	parent := func(name string) error {
-		if dir := path.Dir(name); !made[dir] {
-			made[dir] = true
-			return os.MkdirAll(staging+dir, 0o755)
-		}
-		return nil
-	}
-	for i := range boot.Image.Files {
-		f := &boot.Image.Files[i]
-		if err := parent(f.Path); err != nil {
-			return err
-		}
-		if err := put(staging+f.Path, f.Data, uint32(f.Mode)); err != nil {
+func contents(image *Image) error {
+	for _, l := range append(image.Links, Link{"/var/run", "/run"}, Link{"/var/lock", "/run"}) {
+		if err := link(l); err != nil {
 			return err
 		}
 	}
-	for _, b := range boot.Image.Binds {
-		if err := parent(b.Path); err != nil {
+	for i := range image.Files {
+		f := &image.Files[i]
+		if err := put(below(f.Path), f.Data, uint32(f.Mode)); err != nil {
 			return err
 		}
-		if err := bind(b.Path, staging+b.Path, b.File); err != nil {
+	}
+	for _, b := range image.Binds {
+		if err := bind(b.Path, b.File); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put writes a small file with plain system calls: there are dozens for each sandbox.
+func link(l Link) error {
+	if err := unix.Symlink(l.Target, below(l.Path)); err != nil {
+		return &os.PathError{Op: "symlink", Path: l.Path, Err: err}
+	}
+	return nil
+}
+
 func put(name string, data []byte, mode uint32) error {
 	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, mode)
 	if err != nil {
@@ -120,69 +127,87 @@ func put(name string, data []byte, mode uint32) error {
 	return nil
 }
 
-// bind shows a path of the broker's root, which is read-only there and therefore here.
-func bind(from, to string, file bool) error {
+// tell writes to a file of /proc.
+func tell(name, value string) error {
+	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(value)); err != nil {
+		return &os.PathError{Op: "write", Path: name, Err: err}
+	}
+	return nil
+}
+
+// bind shows a path of the broker's root at the same place, read-only as it is there.
+func bind(name string, file bool) error {
+	to := below(name)
 	if file {
 		if err := put(to, nil, 0o644); err != nil {
 			return err
 		}
 	} else if err := unix.Mkdir(to, 0o755); err != nil && err != unix.EEXIST {
-		return &os.PathError{Op: "mkdir", Path: to, Err: err}
+		return &os.PathError{Op: "mkdir", Path: name, Err: err}
 	}
-	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("bind %s: %w", from, err)
+	if err := unix.Mount(name, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("bind %s: %w", name, err)
 	}
 	return nil
 }
 
-func devices(*Boot) error {
+func devices(*Image) error {
 	for _, name := range Devices {
-		if err := bind("/dev/"+name, staging+"/dev/"+name, true); err != nil {
+		if err := bind("/dev/"+name, true); err != nil {
 			return err
 		}
 	}
-	for _, l := range []Link{{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"}} {
-		if err := unix.Symlink(l.Target, staging+"/dev/"+l.Path); err != nil {
-			return &os.PathError{Op: "symlink", Path: "/dev/" + l.Path, Err: err}
+	for _, l := range []Link{
+		{"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},
+		{"/dev/stderr", "/proc/self/fd/2"}, {"/dev/ptmx", "pts/ptmx"},
+	} {
+		if err := link(l); err != nil {
+			return err
 		}
 	}
-	err := unix.Mount("devpts", staging+"/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+	err := unix.Mount("devpts", "dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
 	if err != nil {
 		return fmt.Errorf("mount /dev/pts: %w", err)
 	}
 	return nil
 }
 
-func mountProc(*Boot) error {
-	if err := unix.Mount("proc", staging+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+func mountProc(*Image) error {
+	if err := unix.Mount("proc", "proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc (in a container, its masked entries forbid that): %w", err)
 	}
 	return nil
 }
 
 func protectProc() error {
-	proc := staging + "/proc"
+	if err := unix.Chdir("proc"); err != nil {
+		return err
+	}
 	// Once more than a filter: no process of the sandbox can make a namespace below it.
 	for _, kind := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"} {
-		if err := os.WriteFile(proc+"/sys/user/max_"+kind+"_namespaces", []byte("0"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := tell("sys/user/max_"+kind+"_namespaces", "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
 	for _, name := range readonly {
-		target := filepath.Join(proc, name)
-		err := unix.Mount(target, target, "", unix.MS_BIND|unix.MS_REC, "")
+		err := unix.Mount(name, name, "", unix.MS_BIND|unix.MS_REC, "")
 		if err == unix.ENOENT {
 			continue
 		}
 		if err == nil {
-			err = unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+			err = unix.Mount("", name, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 		}
 		if err != nil {
 			return fmt.Errorf("make /proc/%s read-only: %w", name, err)
 		}
 	}
 	for _, name := range masked {
-		err := unix.Mount("/dev/null", filepath.Join(proc, name), "", unix.MS_BIND, "")
+		err := unix.Mount("/dev/null", name, "", unix.MS_BIND, "")
 		if err != nil && err != unix.ENOENT {
 			return fmt.Errorf("mask /proc/%s: %w", name, err)
 		}
@@ -219,13 +244,4 @@ func loopback() error {
 		return fmt.Errorf("bring lo up: %w", err)
 	}
 	return nil
-}
-
-// pids is the file that says which process number was given last; nil where the kernel has none.
-func pids() *os.File {
-	file, err := os.OpenFile(staging+"/proc/sys/kernel/ns_last_pid", os.O_WRONLY, 0)
-	if err != nil {
-		return nil
-	}
-	return file
 }

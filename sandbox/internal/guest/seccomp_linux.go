@@ -1,7 +1,9 @@
 package guest
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -52,13 +54,29 @@ func (f *filter) ret(action uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action})
 }
 
-// onCall adds what happens to one system call: the accumulator holds its number before and, when it is another call,
-// after.
-func (f *filter) onCall(call uintptr, body func(*filter)) {
-	var inner filter
-	body(&inner)
-	f.jump(unix.BPF_JEQ, uint32(call), 0, uint8(len(inner)))
-	*f = append(*f, inner...)
+// rule is what happens to one system call. The body always returns.
+type rule struct {
+	call uintptr
+	body filter
+}
+
+// decide adds a search for the call in the accumulator among rules, sorted by call; what is not found is allowed. The
+// kernel runs the filter for every call there is when it is installed, so a list would cost more than all the mounts.
+func (f *filter) decide(rules []rule) {
+	if len(rules) > 3 {
+		var below filter
+		middle := len(rules) / 2
+		below.decide(rules[:middle])
+		f.jump(unix.BPF_JGE, uint32(rules[middle].call), uint8(len(below)), 0)
+		*f = append(*f, below...)
+		f.decide(rules[middle:])
+		return
+	}
+	for _, r := range rules {
+		f.jump(unix.BPF_JEQ, uint32(r.call), 0, uint8(len(r.body)))
+		*f = append(*f, r.body...)
+	}
+	f.ret(unix.SECCOMP_RET_ALLOW)
 }
 
 func fails(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }
@@ -76,20 +94,26 @@ func program(clone3 bool) filter {
 		f.jump(unix.BPF_JGE, x32Bit, 0, 1)
 		f.ret(fails(unix.ENOSYS))
 	}
-	for _, call := range append(refused, refusedHere...) {
-		f.onCall(call, func(f *filter) { f.ret(fails(unix.EPERM)) })
+	var rules []rule
+	onCall := func(call uintptr, body func(*filter)) {
+		r := rule{call: call}
+		body(&r.body)
+		rules = append(rules, r)
+	}
+	for _, call := range slices.Concat(refused, refusedHere) {
+		onCall(call, func(f *filter) { f.ret(fails(unix.EPERM)) })
 	}
 	if !clone3 {
-		f.onCall(unix.SYS_CLONE3, func(f *filter) { f.ret(fails(unix.ENOSYS)) })
+		onCall(unix.SYS_CLONE3, func(f *filter) { f.ret(fails(unix.ENOSYS)) })
 	}
-	f.onCall(unix.SYS_CLONE, func(f *filter) {
+	onCall(unix.SYS_CLONE, func(f *filter) {
 		f.load(offsetArgs)
 		f.jump(unix.BPF_JSET, namespaces, 0, 1)
 		f.ret(fails(unix.EPERM))
 		f.ret(unix.SECCOMP_RET_ALLOW)
 	})
 	// Typing into a terminal that is shared with someone outside.
-	f.onCall(unix.SYS_IOCTL, func(f *filter) {
+	onCall(unix.SYS_IOCTL, func(f *filter) {
 		f.load(offsetArgs + 8)
 		f.jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0)
 		f.jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1)
@@ -97,7 +121,7 @@ func program(clone3 bool) filter {
 		f.ret(unix.SECCOMP_RET_ALLOW)
 	})
 	// Other families are not bound to the network namespace: AF_VSOCK reaches the hypervisor.
-	f.onCall(unix.SYS_SOCKET, func(f *filter) {
+	onCall(unix.SYS_SOCKET, func(f *filter) {
 		f.load(offsetArgs)
 		f.jump(unix.BPF_JEQ, unix.AF_UNIX, 3, 0)
 		f.jump(unix.BPF_JEQ, unix.AF_INET, 2, 0)
@@ -106,7 +130,8 @@ func program(clone3 bool) filter {
 		f.ret(unix.SECCOMP_RET_ALLOW)
 		f.ret(fails(unix.EAFNOSUPPORT))
 	})
-	f.ret(unix.SECCOMP_RET_ALLOW)
+	slices.SortFunc(rules, func(a, b rule) int { return cmp.Compare(a.call, b.call) })
+	f.decide(rules)
 	return f
 }
 

@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"os"
 	"path"
 	"strconv"
 
@@ -82,16 +81,8 @@ func (g *guest) parent(name string, replace bool) (int, error) {
 	if replace {
 		resolve = unix.RESOLVE_NO_SYMLINKS
 	}
-	fd, err := g.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
+	fd, err := g.openDirectory(dir, resolve)
 	if err == nil {
-		var fs unix.Statfs_t
-		if err = unix.Fstatfs(fd, &fs); err == nil && fs.Type == unix.PROC_SUPER_MAGIC {
-			err = errNotRegular
-		}
-		if err != nil {
-			unix.Close(fd)
-			return -1, err
-		}
 		return fd, nil
 	}
 	planted := replace && (err == unix.ELOOP || err == unix.ENOTDIR)
@@ -116,6 +107,23 @@ func (g *guest) parent(name string, replace bool) (int, error) {
 		return -1, err
 	}
 	return g.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
+}
+
+// openDirectory opens a directory for what is done to its entries. Those of /proc are not for that.
+func (g *guest) openDirectory(dir string, resolve uint64) (int, error) {
+	fd, err := g.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
+	if err != nil {
+		return -1, err
+	}
+	var fs unix.Statfs_t
+	if err = unix.Fstatfs(fd, &fs); err == nil && fs.Type == unix.PROC_SUPER_MAGIC {
+		err = errNotRegular
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // place writes a temporary file beside its destination and renames it.
@@ -174,33 +182,6 @@ func fill(fd int, w *Write) error {
 		data = data[n:]
 	}
 	return nil
-}
-
-// removeAll removes whatever is called base, following nothing.
-func removeAll(dir int, base string) error {
-	err := unix.Unlinkat(dir, base, 0)
-	if err == nil || err == unix.ENOENT {
-		return nil
-	}
-	if err != unix.EISDIR && err != unix.EPERM {
-		return err
-	}
-	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	inside := os.NewFile(uintptr(fd), base)
-	names, err := inside.Readdirnames(-1)
-	for _, name := range names {
-		if err == nil {
-			err = removeAll(fd, name)
-		}
-	}
-	_ = inside.Close()
-	if err != nil {
-		return err
-	}
-	return unix.Unlinkat(dir, base, unix.AT_REMOVEDIR)
 }
 
 func where(fd int) (string, error) {

@@ -1,0 +1,10 @@
+//go:build embedguest
+
+package embedded
+
+import _ "embed" // for the directive
+
+// Program is an executable file.
+//
+//go:embed sandboxd-linux-amd64
+var Program string

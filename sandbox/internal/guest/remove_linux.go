@@ -1,0 +1,130 @@
+package guest
+
+import (
+	"os"
+	"path"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxDepth is how deep removal descends, with a descriptor for each level, before it moves what is deeper up.
+const maxDepth = 32
+
+// remove removes a path and all below. Links on the way there are followed, as everywhere; no other is.
+func (g *guest) remove(name string) error {
+	if name == "" {
+		return unix.EINVAL
+	}
+	if !path.IsAbs(name) {
+		name = g.workdir + "/" + name
+	}
+	for len(name) > 1 && name[len(name)-1] == '/' {
+		name = name[:len(name)-1]
+	}
+	if base := path.Base(name); base == "." || base == ".." || base == "/" {
+		fd, err := g.open(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err == unix.ENOENT {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name, err = where(fd)
+		unix.Close(fd)
+		if err != nil {
+			return err
+		}
+	}
+	if name == "/" {
+		return unix.EPERM
+	}
+	dir, err := g.openDirectory(path.Dir(name), 0)
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	return removeAll(dir, path.Base(name))
+}
+
+// removeAll removes whatever is called base, following nothing and staying on its file system.
+func removeAll(dir int, base string) error {
+	r := remover{top: -1}
+	return r.remove(dir, base, 0)
+}
+
+type remover struct {
+	top   int // the directory that is being removed
+	moved int // numbers the directories that were moved up into it
+}
+
+func (r *remover) remove(dir int, base string, depth int) error {
+	err := unix.Unlinkat(dir, base, 0)
+	if err == nil || err == unix.ENOENT {
+		return nil
+	}
+	if err != unix.EISDIR && err != unix.EPERM {
+		return err
+	}
+	if depth == maxDepth {
+		return r.moveUp(dir, base)
+	}
+	fd, openErr := unix.Openat2(dir, base, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS,
+	})
+	switch openErr {
+	case nil:
+	case unix.EXDEV:
+		return unix.EBUSY // a mount point
+	case unix.ENOTDIR, unix.ELOOP:
+		return err // not a directory, but it may not be removed
+	default:
+		return openErr
+	}
+	inside := os.NewFile(uintptr(fd), base)
+	defer inside.Close()
+	if depth == 0 {
+		r.top = fd
+	}
+	// Again while something was moved up, or a process goes on making files.
+	for range 1000 {
+		if err := r.empty(inside, depth); err != nil {
+			return err
+		}
+		err = unix.Unlinkat(dir, base, unix.AT_REMOVEDIR)
+		if err == nil || err == unix.ENOENT {
+			return nil
+		}
+		if err != unix.ENOTEMPTY || depth > 0 {
+			return err
+		}
+	}
+	return err
+}
+
+func (r *remover) moveUp(dir int, base string) error {
+	for {
+		r.moved++
+		err := unix.Renameat2(dir, base, r.top, ".removed-"+strconv.Itoa(r.moved)+"~", unix.RENAME_NOREPLACE)
+		if err != unix.EEXIST {
+			return err
+		}
+	}
+}
+
+func (r *remover) empty(inside *os.File, depth int) error {
+	if _, err := inside.Seek(0, 0); err != nil {
+		return err
+	}
+	names, err := inside.Readdirnames(-1)
+	for _, name := range names {
+		if err == nil {
+			err = r.remove(int(inside.Fd()), name, depth+1)
+		}
+	}
+	return err
+}

@@ -1,0 +1,44 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/embedded"
+	"trajgen/sandbox/internal/guest"
+)
+
+// brokerProgram opens what the broker and its guests are: the small program that was built in, in memory and sealed, so
+// that whoever gets at a guest's /proc/PID/exe has no file of the host's in hand; else this program.
+func brokerProgram() (file *os.File, small bool, err error) {
+	if embedded.Program == "" {
+		file, err = os.Open("/proc/self/exe")
+		return file, false, err
+	}
+	fd, err := unix.MemfdCreate(guest.Name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
+	if err == unix.EINVAL { // before Linux 6.3, all are executable
+		fd, err = unix.MemfdCreate(guest.Name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err == unix.EACCES { // by the sysctl vm.memfd_noexec
+		file, err = os.Open("/proc/self/exe")
+		return file, false, err
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("make a memory file for the broker: %w", err)
+	}
+	file = os.NewFile(uintptr(fd), guest.Name)
+	_, err = file.WriteString(embedded.Program)
+	if err == nil {
+		err = file.Chmod(0o555)
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK)
+	}
+	if err != nil {
+		file.Close()
+		return nil, false, fmt.Errorf("put the broker into a sealed memory file: %w", err)
+	}
+	return file, true, nil
+}

@@ -1,0 +1,38 @@
+//go:build linux && embedguest
+
+package sandbox_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
+)
+
+// TestSealed looks at what a guest runs: no file of this machine, and nothing that could be written.
+func TestSealed(t *testing.T) {
+	stateDir := t.TempDir()
+	b, err := sandbox.Open("native", sandbox.Options{StateDir: stateDir})
+	sandboxtest.Require(t, "native", err)
+	defer b.Close()
+	if _, err := b.Open(t.Context(), sandbox.Spec{ID: "sealed"}); err != nil {
+		t.Fatal(err)
+	}
+	live, err := sandbox.List(stateDir)
+	if err != nil || len(live) != 1 {
+		t.Fatalf("list: got %v, %v", live, err)
+	}
+	program := fmt.Sprintf("/proc/%d/exe", live[0].PID)
+	if path, err := os.Readlink(program); err != nil || !strings.HasPrefix(path, "/memfd:") {
+		t.Errorf("the guest runs %q, %v, want a memory file", path, err)
+	}
+	if file, err := os.OpenFile(program, os.O_WRONLY, 0); err == nil {
+		defer file.Close()
+		if _, err := file.WriteAt([]byte{0}, 0); err == nil {
+			t.Error("the guest's program was written to")
+		}
+	}
+}
