@@ -10,6 +10,7 @@ import (
 	"iter"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/alitto/pond/v2"
@@ -38,6 +39,7 @@ type Journal interface {
 type Record struct {
 	Outcome episode.Outcome
 	Attempt int
+	Faults  []episode.Fault // what its attempts died of, when the outcome is not the agent's doing
 }
 
 // ErrStop wraps errors that stop the whole run.
@@ -59,7 +61,8 @@ type Config struct {
 	Retries int
 	// RetryErrors plays again what the journal holds with an error outcome.
 	RetryErrors bool
-	// MaxErrorsInRow stops the run when so many episodes in a row ended in the same error outcome; 0 never does.
+	// MaxErrorsInRow stops the run when episodes of so many different tasks in a row ended in the same error outcome: a
+	// task that is broken by itself stops nothing. What is in play is finished. 0 never stops.
 	MaxErrorsInRow int
 
 	Player  Player
@@ -116,7 +119,7 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	if cfg.Workers < 1 || cfg.Samples < 1 {
 		return Summary{}, fmt.Errorf("need at least one worker and one sample, have %d and %d", cfg.Workers, cfg.Samples)
 	}
-	r := &run{Config: cfg, cancel: cancel, slots: make(chan struct{}, cfg.Workers)}
+	r := &run{Config: cfg, cancel: cancel, slots: make(chan struct{}, cfg.Workers), halted: make(chan struct{})}
 	// The pool does not take the run's context: with it, Wait returns while episodes are still closing their
 	// sandboxes. The slots keep its queue empty, so a submit never blocks.
 	r.pool = pond.NewPool(cfg.Workers, pond.WithQueueSize(cfg.Workers))
@@ -126,6 +129,8 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	defer r.mu.Unlock()
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
+	} else if r.reason != nil {
+		err = r.reason
 	}
 	return r.summary, err
 }
@@ -136,11 +141,13 @@ type run struct {
 	cancel context.CancelCauseFunc
 	pool   pond.Pool
 	slots  chan struct{} // one for each episode in play
+	halted chan struct{} // closed when nothing new is to be started, for reason
 
 	mu       sync.Mutex // guards what follows
 	summary  Summary
-	errors   int             // error outcomes in a row
-	boundary episode.Outcome // of those
+	reason   error
+	boundary episode.Outcome // of the last episode
+	failing  map[string]bool // tasks whose episodes have failed there since
 }
 
 // plan submits every episode that the journal does not hold, in dataset order.
@@ -162,6 +169,8 @@ func (r *run) plan(ctx context.Context) error {
 			case r.slots <- struct{}{}:
 			case <-ctx.Done():
 				return context.Cause(ctx)
+			case <-r.halted:
+				return nil
 			case <-r.Drain:
 				r.drained()
 				return nil
@@ -176,6 +185,13 @@ func (r *run) plan(ctx context.Context) error {
 			}
 			r.pool.Submit(func() {
 				defer func() { <-r.slots }()
+				defer func() {
+					// The pool would swallow it, and the episode would be missing without a word.
+					if bug := recover(); bug != nil {
+						r.cancel(fmt.Errorf("%w: episode %s: panic: %v", ErrStop, ep.ID, bug))
+						r.Logger.Error("run panicked; please report this", "id", ep.ID, "panic", bug, "stack", string(debug.Stack()))
+					}
+				}()
 				r.play(ctx, task, ep)
 			})
 		}
@@ -211,7 +227,7 @@ func (r *run) skip(ep *episode.Episode) bool {
 	}
 	r.mu.Unlock()
 	if again {
-		ep.Attempt = record.Attempt + 1
+		ep.Attempt, ep.Earlier = record.Attempt+1, record.Faults
 		return false
 	}
 	if done {
@@ -230,7 +246,7 @@ func (r *run) drained() {
 func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episode) {
 	r.Observe(Event{Kind: EpisodeStarted, Episode: born})
 	var ep *episode.Episode
-	var earlier []episode.Fault
+	earlier := born.Earlier
 	for try := 0; ; try++ {
 		fresh := *born
 		ep = &fresh
@@ -241,12 +257,12 @@ func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episod
 			}
 			return // cancelled: not journaled, played on resume
 		}
-		if try >= r.Retries || !mayPass(ep.Outcome) {
+		if try >= r.Retries || !mayPass(ep) {
 			break
 		}
 		r.Observe(Event{Kind: EpisodeRetried, Episode: ep})
 		if ep.Fault != nil {
-			earlier = append(earlier, *ep.Fault)
+			earlier = append(slices.Clone(earlier), *ep.Fault)
 		}
 	}
 	// The episode is paid for: it is written even while the run is being cancelled.
@@ -270,26 +286,32 @@ func (r *run) attempt(ctx context.Context, task *episode.Task, ep *episode.Episo
 	return r.Player.Play(ctx, task, ep)
 }
 
+// lasting are the classes of faults that playing again meets again.
+var lasting = []string{"bad_request", "content_policy", "context_overflow", "files", "no_tools", "setup", "toolset"}
+
 // mayPass says whether playing again could end otherwise. A verifier that breaks does so again.
-func mayPass(outcome episode.Outcome) bool {
-	return outcome == episode.ModelError || outcome == episode.ToolError || outcome == episode.SandboxError
+func mayPass(ep *episode.Episode) bool {
+	if ep.Outcome.AgentsDoing() || ep.Outcome == episode.VerifierError {
+		return false
+	}
+	return ep.Fault == nil || !slices.Contains(lasting, ep.Fault.Class)
 }
 
-// finished counts the episode and stops the run when one boundary fails again and again.
+// finished counts the episode and ends the planning when one boundary fails again and again.
 func (r *run) finished(ep *episode.Episode) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.summary.Finished++
+	if r.failing == nil || ep.Outcome != r.boundary {
+		r.boundary, r.failing = ep.Outcome, map[string]bool{}
+	}
 	if ep.Outcome.AgentsDoing() {
-		r.errors = 0
 		return
 	}
-	if ep.Outcome != r.boundary {
-		r.boundary, r.errors = ep.Outcome, 0
-	}
-	r.errors++
-	if r.MaxErrorsInRow > 0 && r.errors >= r.MaxErrorsInRow {
-		r.cancel(fmt.Errorf("%w: %d episodes in a row ended in %s, the last with %s", ErrStop, r.errors, ep.Outcome, describe(ep.Fault)))
+	r.failing[ep.Key.Task] = true
+	if r.MaxErrorsInRow > 0 && len(r.failing) >= r.MaxErrorsInRow && r.reason == nil {
+		r.reason = fmt.Errorf("%w: episodes of %d tasks in a row ended in %s, the last with %s", ErrStop, len(r.failing), ep.Outcome, describe(ep.Fault))
+		close(r.halted)
 	}
 }
 

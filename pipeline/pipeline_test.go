@@ -218,10 +218,45 @@ func TestErrorsInRowStop(t *testing.T) {
 	}, journal)
 	cfg.MaxErrorsInRow = 7
 	_, err := pipeline.Run(t.Context(), cfg)
-	if !errors.Is(err, pipeline.ErrStop) || len(journal.episodes) < 7 || len(journal.episodes) > 9 {
-		t.Errorf("err = %v with %d in the journal, want a stop after 7", err, len(journal.episodes))
+	if n := len(journal.episodes); !errors.Is(err, pipeline.ErrStop) || n < 19 || n > 21 { // three samples of each task
+		t.Errorf("err = %v with %d in the journal, want a stop at the seventh task", err, n)
 	}
 }
+
+// TestBrokenTaskStopsNothing holds that many samples of one task that cannot be played do not end the run.
+func TestBrokenTaskStopsNothing(t *testing.T) {
+	journal := &memory{}
+	cfg := config(3, 2, func(_ context.Context, task *episode.Task, ep *episode.Episode) error {
+		ep.Outcome = episode.Success
+		if task.Row == 0 {
+			ep.Outcome, ep.Fault = episode.SandboxError, &episode.Fault{Outcome: episode.SandboxError, Class: "setup"}
+		}
+		return nil
+	}, journal)
+	cfg.Samples, cfg.MaxErrorsInRow, cfg.Retries = 40, 7, 3
+	if _, err := pipeline.Run(t.Context(), cfg); err != nil || len(journal.episodes) != 120 {
+		t.Errorf("err = %v with %d in the journal, want all 120", err, len(journal.episodes))
+	}
+	for _, ep := range journal.episodes {
+		if ep.Attempt != 1 {
+			t.Fatalf("attempt %d of what cannot pass", ep.Attempt)
+		}
+	}
+}
+
+// TestPanicInTheJournalStops holds that no episode is missing without a word.
+func TestPanicInTheJournalStops(t *testing.T) {
+	cfg := config(3, 2, succeed, &memory{})
+	cfg.Journal = panics{}
+	if _, err := pipeline.Run(t.Context(), cfg); !errors.Is(err, pipeline.ErrStop) {
+		t.Errorf("err = %v, want a stop", err)
+	}
+}
+
+type panics struct{}
+
+func (panics) Last(string) (pipeline.Record, bool)            { return pipeline.Record{}, false }
+func (panics) Append(context.Context, *episode.Episode) error { panic("bug") }
 
 func TestJournalFailureStops(t *testing.T) {
 	journal := &memory{fail: errors.New("disk full")}

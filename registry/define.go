@@ -20,6 +20,7 @@ type Definition struct {
 	Available   func(ctx context.Context) error
 	Timeout     time.Duration
 	MaxResult   int
+	NoSandbox   bool
 	Access      func(arguments json.RawMessage) Access
 	Describe    func(names []string) string
 }
@@ -81,7 +82,7 @@ func (d Definition) tool(parameters json.RawMessage, ours bool) (Tool, error) {
 	return Tool{
 		Name: d.Name, Toolset: d.Toolset, Description: d.Description, Parameters: parameters,
 		RequiresEnv: d.RequiresEnv, Available: d.Available, Timeout: d.Timeout, MaxResult: d.MaxResult,
-		Access: d.Access, Describe: d.Describe, plan: plan,
+		NoSandbox: d.NoSandbox, Access: d.Access, Describe: d.Describe, plan: plan,
 	}, nil
 }
 

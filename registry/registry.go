@@ -31,6 +31,8 @@ type Tool struct {
 	Timeout time.Duration
 	// MaxResult bounds the result's JSON text in bytes; 0 is DefaultMaxResult.
 	MaxResult int
+	// NoSandbox says that the tool never opens the sandbox.
+	NoSandbox bool
 	// Access says which paths a call reads and writes, so that calls of one turn that cannot conflict run side by
 	// side. It gets the arguments as the tool would. Nil means that the call must run alone.
 	Access func(arguments json.RawMessage) Access

@@ -99,6 +99,12 @@ func (t *Toolset) Missing() map[string]string { return maps.Clone(t.missing) }
 // Schemas are the function tools as a model is shown them, sorted by name: compact JSON, the same bytes every time.
 func (t *Toolset) Schemas() []json.RawMessage { return slices.Clone(t.schemas) }
 
+// NeedsSandbox says whether a call of that name, as a model wrote it, may open the episode's sandbox.
+func (t *Toolset) NeedsSandbox(name string) bool {
+	_, tool, _ := t.lookup(name)
+	return tool != nil && !tool.NoSandbox
+}
+
 // lookup finds the tool that a model's name means, or why it is missing. A name that is not exact counts when it
 // differs in nothing but spelling and means one tool only.
 func (t *Toolset) lookup(name string) (string, *Tool, string) {

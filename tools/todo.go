@@ -19,7 +19,7 @@ const (
 
 func init() {
 	add(registry.Define(registry.Definition{
-		Name: "todo", Toolset: todoToolset,
+		Name: "todo", Toolset: todoToolset, NoSandbox: true,
 		Description: "Your task list for this conversation. Use it for work of three steps or more. Without todos it returns " +
 			"the list. With todos it replaces the list, or with merge=true updates items by id and appends new ones (then " +
 			"content and status may be left out for known ids). Keep one item in_progress at a time and mark items " +

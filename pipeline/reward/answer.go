@@ -18,18 +18,22 @@ func verifyExact(_ context.Context, check episode.Check, subject Subject) (float
 }
 
 // numbers finds decimal numbers as people write them: thousands in commas, a sign, an exponent.
-var numbers = regexp.MustCompile(`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?`)
+var numbers = regexp.MustCompile(`[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?`)
+
+// plainNumbers turns what typesetting makes of numbers into what a parser takes: the minus sign, LaTeX's thousands.
+var plainNumbers = strings.NewReplacer("\u2212", "-", "{,}", ",")
 
 // verifyNumber compares the last number of the answer.
 func verifyNumber(_ context.Context, check episode.Check, subject Subject) (float64, string, error) {
-	found := numbers.FindAllStringIndex(subject.Answer, -1)
+	answer := plainNumbers.Replace(subject.Answer)
+	found := numbers.FindAllStringIndex(answer, -1)
 	if len(found) == 0 {
 		return 0, fmt.Sprintf("no number in the answer, want %v", *check.Number), nil
 	}
 	last := found[len(found)-1]
-	text := subject.Answer[last[0]:last[1]]
+	text := answer[last[0]:last[1]]
 	// "3-5" is a range or a difference, never the number minus five.
-	if last[0] > 0 && text[0] == '-' && isDigit(subject.Answer[last[0]-1]) {
+	if last[0] > 0 && text[0] == '-' && isDigit(answer[last[0]-1]) {
 		text = text[1:]
 	}
 	got, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"trajgen/pipeline/episode"
@@ -26,14 +28,17 @@ const DefaultTimeout = 120 * time.Second
 // cannot be run, is ended by a signal or runs out of time broke: it has said nothing about the agent. A verifier that
 // runs the agent's code bounds it itself, and counts what hangs as failed.
 func verifyCommand(ctx context.Context, check episode.Check, subject Subject) (float64, string, error) {
-	timeout := cmp.Or(check.Timeout, DefaultTimeout)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	sb, err := subject.Sandbox(ctx)
+	sb, err := subject.Sandbox(ctx) // before the verifier's clock starts: its set-up may take longer
 	if err != nil {
 		return 0, "", err
 	}
+	timeout := cmp.Or(check.Timeout, DefaultTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	if err := prepare(ctx, sb, check); err != nil {
+		if obstructed(err) {
+			return 0, "the agent left no place for the verifier's files: " + err.Error(), nil
+		}
 		return 0, "", late(ctx, timeout, err)
 	}
 	both := sandbox.NewCapture(0, 4096)
@@ -56,7 +61,7 @@ func verifyCommand(ctx context.Context, check episode.Check, subject Subject) (f
 // judge turns how the command ended into a verdict.
 func judge(check episode.Check, exit sandbox.Exit, stdout, detail string) (float64, string, error) {
 	switch {
-	case exit.Signal != 0 || exit.Code > 128:
+	case exit.Signal != 0 || exit.Code > 128 && exit.Code <= 128+64:
 		signal := cmp.Or(exit.Signal, exit.Code-128)
 		return 0, "", &Broken{Class: fmt.Sprintf("signal_%d", signal), Message: fmt.Sprintf("verifier was ended by signal %d: %s", signal, detail)}
 	case exit.Code == 126 || exit.Code == 127:
@@ -82,7 +87,7 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check) error
 	}
 	layout := sb.Layout()
 	// Whatever lies in the private directory was planted: a module there would shadow the verifier's imports.
-	if err := sb.Files().Remove(ctx, layout.Tests); err != nil {
+	if err := sb.Files().Remove(ctx, append([]string{layout.Tests}, shadows(check.Tests)...)...); err != nil {
 		return fmt.Errorf("empty %s: %w", layout.Tests, err)
 	}
 	if err := clean(ctx, sb, layout); err != nil {
@@ -103,12 +108,34 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check) error
 	return nil
 }
 
+// shadows are the packages that Python would import in place of the check's modules in the working directory.
+func shadows(tests episode.Files) []string {
+	var paths []string
+	for name := range tests {
+		base, python := strings.CutSuffix(name, ".py")
+		if !python || path.IsAbs(name) {
+			continue
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(tests)), func(other string) bool { return strings.HasPrefix(other, base+"/") }) {
+			paths = append(paths, base)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// obstructed says that the verifier's files could not be put in place because of what the agent left there: a full
+// disk, or a file where a directory should be. Its private directory has room of its own.
+func obstructed(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EDQUOT)
+}
+
 // clean removes Python's byte code, which need not match its source, and makes a working directory that the agent
 // removed: it has failed, and the verifier must be able to say so.
 func clean(ctx context.Context, sb sandbox.Sandbox, layout sandbox.Layout) error {
 	var commands [][]string
-	if _, err := sb.Files().Stat(ctx, layout.Workdir); errors.Is(err, fs.ErrNotExist) {
-		commands = append(commands, []string{"mkdir", "-p", "--", layout.Workdir})
+	if info, err := sb.Files().Stat(ctx, layout.Workdir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsDir() {
+		commands = append(commands, []string{"rm", "-rf", "--", layout.Workdir}, []string{"mkdir", "-p", "--", layout.Workdir})
 	}
 	commands = append(commands, []string{"find", layout.Workdir, "-name", "__pycache__", "-prune", "-exec", "rm", "-rf", "--", "{}", "+"})
 	for _, args := range commands {

@@ -36,9 +36,8 @@ func newBox(p *Player, task *episode.Task, ep *episode.Episode) *box {
 // setupTimeout bounds the opening of a sandbox and the task's setup together.
 const setupTimeout = 10 * time.Minute
 
-// open returns the sandbox, with the task's files in it and its setup done. ctx is the episode's and not that of the
-// call that happens to come first, whose deadline has nothing to do with the set-up. Once it has failed it fails for
-// ever: half a set-up is not the task.
+// open returns the sandbox, with the task's files in it and its setup done. Once it has failed it fails for ever: half
+// a set-up is not the task. Only what ctx cut short is tried again.
 func (b *box) open(ctx context.Context) (sandbox.Sandbox, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,11 +46,19 @@ func (b *box) open(ctx context.Context) (sandbox.Sandbox, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
-	b.sb, b.err = b.prepare(limited)
-	if b.err != nil && ctx.Err() != nil {
-		b.err = context.Cause(ctx)
+	sb, err := b.prepare(limited)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
-	return b.sb, b.err
+	b.sb, b.err = sb, err
+	return sb, err
+}
+
+// isOpen says whether open has nothing to do any more.
+func (b *box) isOpen() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sb != nil || b.err != nil
 }
 
 // fault returns why the sandbox could not be had, if that is so.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
@@ -18,10 +20,11 @@ var errLimit = errors.New("limit reached")
 
 // converse lets the model and the tools take turns until the agent has answered or met a limit.
 func (g *game) converse(ctx context.Context) error {
-	agent, cancel := context.WithTimeoutCause(ctx, g.limits.Time, errTimeUp)
-	defer cancel()
 	began := g.Now()
-	defer func() { g.ep.Phases.Agent = g.Now().Sub(began) }()
+	defer func() {
+		opened := g.ep.Phases.Open + g.ep.Phases.Setup
+		g.ep.Phases.Agent = g.Now().Sub(began) - opened
+	}()
 	if system := g.system(); system != "" {
 		g.say(episode.Message{Role: "system", Content: system})
 	}
@@ -29,12 +32,8 @@ func (g *game) converse(ctx context.Context) error {
 		for _, message := range part {
 			g.say(message)
 		}
-		if err := g.answer(agent); err != nil && !errors.Is(err, errLimit) {
-			// Only when the run itself goes on is it the episode's own clock that ran out.
-			if errors.Is(context.Cause(agent), errTimeUp) && ctx.Err() == nil {
-				g.ep.Stop = episode.StopTimeout
-				return nil
-			}
+		g.ep.Answer = "" // what was answered before is no answer to this
+		if err := g.answer(ctx); err != nil && !errors.Is(err, errLimit) {
 			return err
 		}
 		if g.ep.Stop != "" {
@@ -43,6 +42,26 @@ func (g *game) converse(ctx context.Context) error {
 	}
 	g.ep.Stop = episode.StopAnswered
 	return nil
+}
+
+// timed runs a step of the agent on its clock: the time that limits.Time leaves. Setting up a sandbox, and waiting for
+// a model that fails, are not on it.
+func (g *game) timed(ctx context.Context, step func(context.Context) (charged bool)) (elapsed time.Duration) {
+	ctx, cancel := context.WithTimeoutCause(ctx, g.left, errTimeUp)
+	defer cancel()
+	began := g.Now()
+	charged := step(ctx)
+	elapsed = g.Now().Sub(began)
+	if charged {
+		g.left -= elapsed
+	}
+	return elapsed
+}
+
+// timeUp stops the agent at its time limit.
+func (g *game) timeUp() error {
+	g.ep.Stop = episode.StopTimeout
+	return errLimit
 }
 
 func (g *game) system() string {
@@ -105,20 +124,22 @@ func (g *game) spent() bool {
 // ask makes one turn: a request with everything said so far, and the model's message.
 func (g *game) ask(ctx context.Context) (model.Reply, error) {
 	ep, index := g.ep, len(g.ep.Turns)
+	if g.left <= 0 {
+		return model.Reply{}, g.timeUp()
+	}
 	seed := ep.Key.RequestSeed(index)
 	began := g.Now()
-	reply, err := g.Model.Complete(ctx, model.Request{
-		Messages: ep.Messages, Tools: ep.Tools, Seed: &seed, Episode: ep.ID, Task: ep.Key.Task,
+	var reply model.Reply
+	var err error
+	elapsed := g.timed(ctx, func(ctx context.Context) bool {
+		reply, err = g.Model.Complete(ctx, model.Request{
+			Messages: ep.Messages, Tools: ep.Tools, Seed: &seed, Episode: ep.ID, Task: ep.Key.Task,
+		})
+		return len(reply.Retries) == 0
 	})
-	elapsed := g.Now().Sub(began)
 	ep.Phases.Model += elapsed
 	if err != nil {
-		return reply, g.modelFault(ctx, index, err)
-	}
-	for i := range reply.Message.Calls {
-		if reply.Message.Calls[i].ID == "" {
-			reply.Message.Calls[i].ID = fmt.Sprintf("call_%d_%d", index, i)
-		}
+		return reply, g.modelFault(ctx, index, elapsed, err)
 	}
 	ep.Turns = append(ep.Turns, episode.Turn{
 		Index: index, Message: len(ep.Messages), Model: reply.Model, RequestID: reply.RequestID,
@@ -131,30 +152,33 @@ func (g *game) ask(ctx context.Context) (model.Reply, error) {
 	}
 	ep.Model = reply.Model
 	g.say(reply.Message)
-	if reply.FinishReason == "content_filter" && len(reply.Message.Calls) == 0 {
-		return reply, faulty(episode.ModelError, "content_policy", errors.New("the provider's content filter cut the reply"))
-	}
 	return reply, nil
 }
 
-// modelFault says what an error of the model means for the episode.
-func (g *game) modelFault(ctx context.Context, turn int, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
+// modelFault says what an error of the model means for the episode. run is the run's context, not the agent's clock.
+func (g *game) modelFault(run context.Context, turn int, waited time.Duration, err error) error {
 	var failed *model.Error
-	if !errors.As(err, &failed) {
+	switch {
+	case run.Err() != nil:
+		return context.Cause(run)
+	case !errors.As(err, &failed):
 		return faulty(episode.ModelError, "unknown", fmt.Errorf("turn %d: %w", turn, err))
-	}
-	if failed.Fatal {
+	case failed.Fatal:
 		return err
-	}
-	if failed.Class == "context_overflow" {
+	case failed.Class == model.ClassContextOverflow && turn > 0:
 		// The agent filled its window: its doing, and what it left is judged.
 		g.ep.Stop = episode.StopContext
 		return errLimit
+	case failed.Class != model.ClassCancelled:
+		return faulty(episode.ModelError, failed.Class, fmt.Errorf("turn %d: %w", turn, err))
+	case len(failed.Retries) > 0:
+		// The clock ran out while the model kept failing: an outage, and never the agent's score.
+		last := failed.Retries[len(failed.Retries)-1]
+		return faulty(episode.ModelError, last.Class, fmt.Errorf("turn %d: the model failed until the episode's time was up: %s", turn, last.Message))
+	case waited > g.limits.Time/2:
+		return faulty(episode.ModelError, model.ClassTimeout, fmt.Errorf("turn %d: the model did not answer for %s, most of the episode's time", turn, waited.Round(time.Second)))
 	}
-	return faulty(episode.ModelError, failed.Class, fmt.Errorf("turn %d: %w", turn, err))
+	return g.timeUp()
 }
 
 // act runs the calls of one turn and says their results.
@@ -164,9 +188,19 @@ func (g *game) act(ctx context.Context, calls []episode.Call) error {
 	for i, call := range calls {
 		requests[i] = registry.Request{ID: call.ID, Turn: turn, Index: i, Name: call.Name, Arguments: call.Arguments}
 	}
-	began := g.Now()
-	done := g.session.CallAll(ctx, requests)
-	g.ep.Phases.Tools += g.Now().Sub(began)
+	if err := g.open(ctx, requests); err != nil {
+		return err
+	}
+	if g.left <= 0 {
+		return g.timeUp()
+	}
+	var done []episode.ToolCall
+	var late bool
+	g.ep.Phases.Tools += g.timed(ctx, func(ctx context.Context) bool {
+		done = g.session.CallAll(ctx, requests)
+		late = errors.Is(context.Cause(ctx), errTimeUp)
+		return true
+	})
 	for i, call := range done {
 		g.say(episode.Message{Role: "tool", Content: call.Result, ToolCallID: calls[i].ID, Name: calls[i].Name})
 	}
@@ -179,5 +213,17 @@ func (g *game) act(ctx context.Context, calls []episode.Call) error {
 	if fault := g.session.Fault(); fault != nil {
 		return &faultError{Fault: *fault}
 	}
+	if late {
+		return g.timeUp()
+	}
 	return nil
+}
+
+// open opens the sandbox before the first calls that need one, so that its set-up is on nobody's clock.
+func (g *game) open(ctx context.Context, requests []registry.Request) error {
+	if g.box.isOpen() || !slices.ContainsFunc(requests, func(r registry.Request) bool { return g.toolset.NeedsSandbox(r.Name) }) {
+		return nil
+	}
+	_, err := g.box.open(ctx)
+	return err
 }

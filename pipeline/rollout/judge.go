@@ -15,7 +15,7 @@ func (g *game) judge(ctx context.Context) error {
 		return nil
 	}
 	began := g.Now()
-	rewards, mean, err := reward.Verify(ctx, g.task.Verify, reward.Subject{Answer: g.ep.Answer, Sandbox: func(context.Context) (sandbox.Sandbox, error) { return g.box.open(ctx) }})
+	rewards, mean, err := reward.Verify(ctx, g.task.Verify, reward.Subject{Answer: g.ep.Answer, Sandbox: g.box.open})
 	g.ep.Phases.Verify = g.Now().Sub(began)
 	var broken *reward.Broken
 	var fault *faultError

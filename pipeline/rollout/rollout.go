@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -45,19 +46,26 @@ const SuccessAt = 1 - 1e-9
 
 // Play plays ep to its end. An error means that it did not end: see pipeline.Player.
 func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error {
-	g, err := p.begin(ctx, task, ep)
-	if err == nil {
-		err = g.converse(ctx)
-	}
-	if err == nil {
-		err = g.judge(ctx)
-	}
-	g.end()
+	g := p.begin(task, ep)
+	err := func() error {
+		defer g.end() // also when a bug of ours panics: the sandbox must not outlive the episode
+		if err := g.equip(ctx); err != nil {
+			return err
+		}
+		if err := g.converse(ctx); err != nil {
+			return err
+		}
+		return g.judge(ctx)
+	}()
 	if err = g.settle(ctx, err); err != nil {
 		return err
 	}
-	g.logger.Info("episode ended", "id", ep.ID, "task", ep.Key.Task, "sample", ep.Key.Sample, "outcome", ep.Outcome,
-		"stop", ep.Stop, "turns", len(ep.Turns), "tokens", ep.Usage.Prompt+ep.Usage.Completion, "reward", ep.Reward, "elapsed", ep.Elapsed)
+	line := []any{"id", ep.ID, "task", ep.Key.Task, "sample", ep.Key.Sample, "outcome", ep.Outcome, "stop", ep.Stop,
+		"turns", len(ep.Turns), "tokens", ep.Usage.Prompt + ep.Usage.Completion, "reward", ep.Reward, "elapsed", ep.Elapsed}
+	if ep.Fault != nil {
+		line = append(line, "class", ep.Fault.Class, "fault", ep.Fault.Message)
+	}
+	g.logger.Info("episode ended", line...)
 	return nil
 }
 
@@ -70,11 +78,12 @@ type game struct {
 	session *registry.Session
 	box     *box
 	limits  episode.Limits
+	left    time.Duration // of limits.Time
 	logger  *slog.Logger
 }
 
-// begin freezes what the model will be shown.
-func (p *Player) begin(ctx context.Context, task *episode.Task, ep *episode.Episode) (*game, error) {
+// begin sets the episode up without touching anything outside it.
+func (p *Player) begin(task *episode.Task, ep *episode.Episode) *game {
 	g := &game{Player: p, task: task, ep: ep, logger: p.Logger}
 	if g.logger == nil {
 		g.logger = slog.New(slog.DiscardHandler)
@@ -87,23 +96,34 @@ func (p *Player) begin(ctx context.Context, task *episode.Task, ep *episode.Epis
 		Tokens: cmp.Or(task.Limits.Tokens, p.Limits.Tokens),
 		Time:   cmp.Or(task.Limits.Time, p.Limits.Time, DefaultTime),
 	}
+	g.left = g.limits.Time
 	g.box = newBox(p, task, ep)
-	toolset, err := p.Registry.Select(ctx, ep.Toolsets, p.Disabled)
+	return g
+}
+
+// equip freezes what the model will be shown.
+func (g *game) equip(ctx context.Context) error {
+	ep := g.ep
+	toolset, err := g.Registry.Select(ctx, ep.Toolsets, g.Disabled)
 	if err != nil {
-		return g, faulty(episode.ToolError, "toolset", err)
+		return faulty(episode.ToolError, "toolset", err)
+	}
+	if len(toolset.Names()) == 0 && len(ep.Toolsets) > 0 {
+		// The draw promised tools that are not there: what a model does without them says nothing about it.
+		return faulty(episode.ToolError, "no_tools", fmt.Errorf("no tool of the toolsets %v is available", ep.Toolsets))
 	}
 	g.toolset = toolset
 	ep.Tools = toolset.Schemas()
 	g.session = toolset.Session(registry.SessionConfig{
-		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return g.box.open(ctx) }, Rand: ep.Key.Rand("tools"), Now: p.Now, Logger: g.logger,
+		Sandbox: g.box.open, Rand: ep.Key.Rand("tools"), Now: g.Now, Logger: g.logger,
 	})
-	return g, nil
+	return nil
 }
 
 // end closes what the episode holds, whatever happened to it.
 func (g *game) end() {
 	if g.session != nil {
-		g.ep.Calls = g.session.Trace()
+		g.ep.Calls = append(g.ep.Calls, g.session.Trace()...)
 		g.session.Close()
 	}
 	g.box.close()
@@ -118,12 +138,12 @@ func (g *game) settle(ctx context.Context, err error) error {
 	case err == nil:
 		ep.Outcome = outcome(ep)
 		return nil
+	case ctx.Err() != nil: // whatever else went wrong may be for that reason
+		return context.Cause(ctx)
 	case errors.As(err, &fault):
 		ep.Outcome, ep.Stop = fault.Outcome, episode.StopFault
 		ep.Fault, ep.Reward, ep.Rewards = &fault.Fault, nil, nil
 		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
 	}
 	return err
 }

@@ -57,6 +57,14 @@ func fail(err error) func(model.Request) (model.Reply, error) {
 	return func(model.Request) (model.Reply, error) { return model.Reply{}, err }
 }
 
+// hang is a model that gives nothing until its time is up, after tries that failed.
+func hang(retries ...episode.Fault) func(model.Request) (model.Reply, error) {
+	return func(model.Request) (model.Reply, error) {
+		time.Sleep(60 * time.Millisecond)
+		return model.Reply{}, &model.Error{Class: model.ClassCancelled, Retries: retries}
+	}
+}
+
 type pathArgs struct {
 	Path string `json:"path" doc:"file to write"`
 }
@@ -139,12 +147,13 @@ func TestOutcomes(t *testing.T) {
 			return reply, err
 		}}, episode.Task{Verify: exact("x")}, episode.Limit, episode.StopLength, 0.0, ""},
 		{"window full", []func(model.Request) (model.Reply, error){call(touch), fail(&model.Error{Class: "context_overflow"})}, episode.Task{Verify: exact("x")}, episode.Limit, episode.StopContext, 0.0, ""},
+		{"window too small for the task", []func(model.Request) (model.Reply, error){fail(&model.Error{Class: "context_overflow"})}, episode.Task{Verify: exact("x")}, episode.ModelError, episode.StopFault, nil, "context_overflow"},
+		{"outage until the time is up", []func(model.Request) (model.Reply, error){hang(episode.Fault{Class: "overloaded"})}, episode.Task{Limits: episode.Limits{Time: 50 * time.Millisecond}, Verify: exact("x")}, episode.ModelError, episode.StopFault, nil, "overloaded"},
+		{"silence until the time is up", []func(model.Request) (model.Reply, error){hang()}, episode.Task{Limits: episode.Limits{Time: 50 * time.Millisecond}, Verify: exact("x")}, episode.ModelError, episode.StopFault, nil, "timeout"},
+		{"setup is on nobody's clock", []func(model.Request) (model.Reply, error){call(touch), say("x")}, episode.Task{Setup: "sleep 0.3", Limits: episode.Limits{Time: 200 * time.Millisecond}, Verify: []episode.Check{{Command: "test -f a", Timeout: 250 * time.Millisecond}}}, episode.Success, episode.StopAnswered, 1.0, ""},
+		{"setup before the verifier is on nobody's clock", []func(model.Request) (model.Reply, error){say("x")}, episode.Task{Setup: "sleep 0.3", Verify: []episode.Check{{Command: "true", Timeout: 250 * time.Millisecond}}}, episode.Success, episode.StopAnswered, 1.0, ""},
+		{"half the questions answered", []func(model.Request) (model.Reply, error){say("x"), call(touch)}, episode.Task{Prompt: []episode.Message{{Role: "user", Content: "1"}, {Role: "user", Content: "2"}}, Limits: episode.Limits{Turns: 3}, Verify: exact("x")}, episode.Limit, episode.StopMaxTurns, 0.0, ""},
 		{"model down", []func(model.Request) (model.Reply, error){fail(&model.Error{Class: "connection", Message: "refused"})}, episode.Task{Verify: exact("x")}, episode.ModelError, episode.StopFault, nil, "connection"},
-		{"content filter", []func(model.Request) (model.Reply, error){func(req model.Request) (model.Reply, error) {
-			reply, err := say("")(req)
-			reply.FinishReason = "content_filter"
-			return reply, err
-		}}, episode.Task{Verify: exact("")}, episode.ModelError, episode.StopFault, nil, "content_policy"},
 		{"tool's bug", []func(model.Request) (model.Reply, error){call(episode.Call{ID: "c", Name: "crash", Arguments: "{}"}), say("x")}, episode.Task{Verify: exact("x")}, episode.ToolError, episode.StopFault, nil, "panic"},
 		{"sandbox lost", []func(model.Request) (model.Reply, error){call(episode.Call{ID: "c", Name: "lose", Arguments: "{}"}), say("x")}, episode.Task{Verify: exact("x")}, episode.SandboxError, episode.StopFault, nil, ""},
 		{"setup fails", []func(model.Request) (model.Reply, error){call(touch), say("x")}, episode.Task{Setup: "echo no such repository >&2; exit 3", Verify: exact("x")}, episode.SandboxError, episode.StopFault, nil, "setup"},
@@ -177,7 +186,7 @@ func TestOutcomes(t *testing.T) {
 // TestWhatTheModelSaw holds that the row has every message in order, and that each call has its result.
 func TestWhatTheModelSaw(t *testing.T) {
 	s := &script{steps: []func(model.Request) (model.Reply, error){
-		call(episode.Call{ID: "1", Name: "touch", Arguments: `{"path":"a"}`}, episode.Call{Name: "touch", Arguments: `{"path":`}),
+		call(episode.Call{ID: "1", Name: "touch", Arguments: `{"path":"a"}`}, episode.Call{ID: "2", Name: "touch", Arguments: `{"path":`}),
 		say("first"), say("second"),
 	}}
 	task := episode.Task{System: "be brief", Prompt: []episode.Message{{Role: "user", Content: "one"}, {Role: "user", Content: "two"}}}
@@ -214,6 +223,49 @@ func TestWhatTheModelSaw(t *testing.T) {
 	}
 	if ep.Usage != (episode.Usage{Prompt: 30, Completion: 15, Reported: true}) || ep.Answer != "second" {
 		t.Errorf("usage %+v, answer %q", ep.Usage, ep.Answer)
+	}
+}
+
+// TestNoTools holds that an episode whose draw gave no tool that exists is nobody's failure.
+func TestNoTools(t *testing.T) {
+	ep := &episode.Episode{Key: episode.Key{Task: "t"}, Toolsets: []string{"vision"}, Attempt: 1}
+	backend, err := sandbox.Open("local", sandbox.Options{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	player := &rollout.Player{Model: &script{steps: []func(model.Request) (model.Reply, error){say("x")}}, Registry: table(t), Sandboxes: backend, Now: time.Now}
+	if err := player.Play(t.Context(), &episode.Task{Prompt: []episode.Message{{Role: "user"}}, Verify: exact("x")}, ep); err != nil {
+		t.Fatal(err)
+	}
+	if ep.Outcome != episode.ToolError || ep.Fault.Class != "no_tools" || ep.Reward != nil {
+		t.Errorf("%s, %+v, reward %v", ep.Outcome, ep.Fault, ep.Reward)
+	}
+}
+
+// TestPanicClosesTheSandbox holds that a bug of ours leaves no sandbox behind.
+func TestPanicClosesTheSandbox(t *testing.T) {
+	dir := t.TempDir()
+	backend, err := sandbox.Open("local", sandbox.Options{StateDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	s := &script{steps: []func(model.Request) (model.Reply, error){
+		call(episode.Call{ID: "c", Name: "touch", Arguments: `{"path":"a"}`}),
+		func(model.Request) (model.Reply, error) { panic("bug") },
+	}}
+	player := &rollout.Player{Model: s, Registry: table(t), Sandboxes: backend, Now: time.Now}
+	ep := &episode.Episode{ID: "e", Key: episode.Key{Task: "t"}, Toolsets: []string{"file"}, Attempt: 1}
+	func() {
+		defer func() { _ = recover() }()
+		_ = player.Play(t.Context(), &episode.Task{Prompt: []episode.Message{{Role: "user"}}}, ep)
+	}()
+	if live, err := sandbox.List(dir); err != nil || len(live) != 0 {
+		t.Errorf("%d sandboxes are left, %v", len(live), err)
+	}
+	if !ep.Sandbox.Opened || len(ep.Calls) != 1 {
+		t.Errorf("opened %v, %d calls", ep.Sandbox.Opened, len(ep.Calls))
 	}
 }
 
