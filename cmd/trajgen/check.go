@@ -17,7 +17,7 @@ import (
 	"trajgen/pipeline/rollout"
 )
 
-func newCheck(io stdio) *cobra.Command {
+func newCheck(std stdio) *cobra.Command {
 	file := defaultRunFile()
 	opts := runOptions{logFormat: "text"}
 	var asJSON bool
@@ -40,10 +40,12 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 		}
 		// Validated as a run that needs no model.
 		file.Policy, file.Model, file.BaseURL = "oracle", "", ""
+		// What bounds or colours a model's replies has no place in a proof of the tasks.
+		file.MaxTokens, file.EpisodeTokens, file.ExtraBody, file.Headers, file.HeaderEnv = 0, 0, nil, nil, nil
 		if err := file.validate(); err != nil {
 			return usage(err)
 		}
-		return check(cmd.Context(), io, file, opts, asJSON)
+		return check(cmd.Context(), std, file, opts, asJSON)
 	}
 	return cmd
 }
@@ -66,21 +68,21 @@ type problem struct {
 	Detail  string          `json:"detail"`
 }
 
-func check(ctx context.Context, io stdio, file runFile, opts runOptions, asJSON bool) error {
+func check(ctx context.Context, std stdio, file runFile, opts runOptions, asJSON bool) error {
 	result := checked{NoGold: []string{}, NoVerify: []string{}, Problems: []problem{}}
 	for _, policy := range []string{"oracle", "noop"} {
 		file.Policy = policy
-		if err := checkPolicy(ctx, io, file, opts, &result); err != nil {
+		if err := checkPolicy(ctx, std, file, opts, &result); err != nil {
 			return err
 		}
 	}
 	slices.SortStableFunc(result.Problems, func(a, b problem) int { return strings.Compare(a.Task, b.Task) })
 	if asJSON {
-		if err := writeJSON(io.out, result); err != nil {
+		if err := writeJSON(std.out, result); err != nil {
 			return err
 		}
 	} else {
-		result.print(io)
+		result.print(std)
 	}
 	if len(result.Problems) > 0 {
 		return withCode(exitFailed, fmt.Errorf("%d of %d tasks do not prove their verifier", distinct(result.Problems), result.Tasks))
@@ -88,19 +90,19 @@ func check(ctx context.Context, io stdio, file runFile, opts runOptions, asJSON 
 	return nil
 }
 
-func checkPolicy(ctx context.Context, io stdio, file runFile, opts runOptions, result *checked) (err error) {
-	exp, err := file.open(ctx, io.err, slog.New(slog.DiscardHandler))
+func checkPolicy(ctx context.Context, std stdio, file runFile, opts runOptions, result *checked) (err error) {
+	exp, err := file.open(ctx, std.err, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, exp.close()) }()
-	ctx, drain, stop := interruptible(ctx, io.err)
+	ctx, drain, stop := interruptible(ctx, std.err)
 	defer stop()
 	result.Tasks, result.Sandbox = exp.tasks, exp.backend.Guarantees()
-	width, isTerminal := terminal(io.err)
+	width, isTerminal := terminal(std.err)
 	observe := func(pipeline.Event) {}
 	if !opts.quiet && isTerminal {
-		bar := newProgress(io.err, exp.tasks, true, width, time.Now)
+		bar := newProgress(std.err, exp.tasks, true, width, time.Now)
 		observe = bar.observe
 		defer bar.end()
 	}
@@ -184,7 +186,7 @@ func detail(ep *episode.Episode) string {
 	return string(ep.Stop)
 }
 
-func (c checked) print(io stdio) {
+func (c checked) print(std stdio) {
 	for _, p := range c.Problems {
 		want := "the reference solution must score 1"
 		if p.Policy == "noop" {
@@ -194,9 +196,9 @@ func (c checked) print(io stdio) {
 		if p.Reward != nil {
 			got = fmt.Sprintf("reward %v", *p.Reward)
 		}
-		fmt.Fprintf(io.out, "%s: %s, got %s (%s)\n  %s\n", p.Task, want, got, p.Outcome, p.Detail)
+		fmt.Fprintf(std.out, "%s: %s, got %s (%s)\n  %s\n", p.Task, want, got, p.Outcome, p.Detail)
 	}
-	fmt.Fprintf(io.out, "%d tasks: %d fail, %d without a reference solution, %d without a verifier\n",
+	fmt.Fprintf(std.out, "%d tasks: %d fail, %d without a reference solution, %d without a verifier\n",
 		c.Tasks, distinct(c.Problems), len(c.NoGold), len(c.NoVerify))
 }
 

@@ -11,7 +11,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-func newDistributions(io stdio) *cobra.Command {
+func newDistributions(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "distributions",
 		Short: "Show and sample toolset distributions",
@@ -22,10 +22,10 @@ empty. Besides the names that list prints, a path to a YAML file works everywher
   description: mostly shell
   toolsets: {terminal: 95, file: 80, code_execution: 30}`,
 	}
-	return group(cmd, newDistributionsList(io), newDistributionsShow(io), newDistributionsSample(io))
+	return group(cmd, newDistributionsList(std), newDistributionsShow(std), newDistributionsSample(std))
 }
 
-func newDistributionsList(io stdio) *cobra.Command {
+func newDistributionsList(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the distributions", Args: cobra.NoArgs,
@@ -39,9 +39,9 @@ func newDistributionsList(io stdio) *cobra.Command {
 				all = append(all, d)
 			}
 			if asJSON {
-				return writeJSON(io.out, all)
+				return writeJSON(std.out, all)
 			}
-			table := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
+			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 			for _, d := range all {
 				fmt.Fprintf(table, "%s\t%s\n", d.Name, d.Description)
 			}
@@ -52,7 +52,7 @@ func newDistributionsList(io stdio) *cobra.Command {
 	return cmd
 }
 
-func newDistributionsShow(io stdio) *cobra.Command {
+func newDistributionsShow(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "show NAME|FILE", Short: "Show one distribution", Args: cobra.ExactArgs(1),
@@ -62,10 +62,10 @@ func newDistributionsShow(io stdio) *cobra.Command {
 				return usage(err)
 			}
 			if asJSON {
-				return writeJSON(io.out, d)
+				return writeJSON(std.out, d)
 			}
-			fmt.Fprintf(io.out, "%s: %s\n", d.Name, d.Description)
-			table := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+			fmt.Fprintf(std.out, "%s: %s\n", d.Name, d.Description)
+			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 			for _, share := range d.Toolsets {
 				fmt.Fprintf(table, "%s\t%v %%\t\n", share.Toolset, share.Percent)
 			}
@@ -76,7 +76,7 @@ func newDistributionsShow(io stdio) *cobra.Command {
 	return cmd
 }
 
-func newDistributionsSample(io stdio) *cobra.Command {
+func newDistributionsSample(std stdio) *cobra.Command {
 	var n int
 	var seed uint64
 	var asJSON bool
@@ -94,7 +94,7 @@ natural logarithm of the probability of exactly that set.`,
 			if n < 0 {
 				return usage(fmt.Errorf("--n is %d; not below 0", n))
 			}
-			encoder := json.NewEncoder(io.out)
+			encoder := json.NewEncoder(std.out)
 			for i := range n {
 				key := episode.Key{Seed: seed, Task: "sample", Sample: i}
 				if err := encoder.Encode(d.Sample(key.Rand("toolsets"))); err != nil {

@@ -19,7 +19,7 @@ type finding struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-func newDoctor(io stdio) *cobra.Command {
+func newDoctor(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -28,16 +28,16 @@ func newDoctor(io stdio) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings := examine(cmd.Context())
 			if asJSON {
-				return writeJSON(io.out, findings)
+				return writeJSON(std.out, findings)
 			}
 			for _, f := range findings {
 				mark := "ok  "
 				if !f.OK {
 					mark = "FAIL"
 				}
-				fmt.Fprintf(io.out, "%s  %-22s %s\n", mark, f.What, f.Detail)
+				fmt.Fprintf(std.out, "%s  %-22s %s\n", mark, f.What, f.Detail)
 				if f.Fix != "" {
-					fmt.Fprintf(io.out, "      %s\n", f.Fix)
+					fmt.Fprintf(std.out, "      %s\n", f.Fix)
 				}
 			}
 			return nil

@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/scripted"
 )
 
@@ -61,7 +63,7 @@ func TestUsersMistakes(t *testing.T) {
 		args []string
 		want []string // in the message
 	}{
-		{"wrong key", []string{"--dataset", "bundled", "--model", "m", "--base-url", locked}, []string{"key"}},
+		{"wrong key", []string{"--dataset", "bundled", "--model", "m", "--base-url", locked, "--api-key-env", "OPENAI_API_KEY"}, []string{"key"}},
 		{"endpoint down", []string{"--dataset", "bundled", "--model", "m", "--base-url", down}, []string{"refused", down}},
 		{"model unknown", []string{"--dataset", "bundled", "--model", "other", "--base-url", served}, []string{`"other"`, "m"}},
 		{"no model", []string{"--dataset", "bundled"}, []string{"--model", "--policy"}},
@@ -178,5 +180,123 @@ func TestOutage(t *testing.T) {
 	count := outcomes(t, all)
 	if len(all) <= before || count["failure"] != len(all) {
 		t.Errorf("outcomes after resume: %v", count)
+	}
+}
+
+// TestTwoRunners holds that of two runners on one directory the second is refused and changes nothing.
+func TestTwoRunners(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	args := func(seed string) []string {
+		return []string{"run", "--dataset", "bundled", "--policy", "oracle", "--samples", "3", "--seed", seed, "--out", dir, "--quiet"}
+	}
+	first := exec.Command(build(t), args("1")...)
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the first run did not start")
+		}
+	}
+	for _, more := range [][]string{args("2"), append(args("2"), "--resume"), append(args("1"), "--resume")} {
+		if got := trajgen(t, more...); got.code != exitUsage {
+			t.Errorf("%v: exit code %d: %s", more, got.code, got.errOut)
+		}
+	}
+	if err := first.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := readManifest(dir); err != nil || m.RunFile.Seed != 1 {
+		t.Errorf("run.json has seed %d, %v", m.RunFile.Seed, err)
+	}
+}
+
+// TestDeadBeforeItBegan holds that what a run leaves that died before its first episode stands in nobody's way.
+func TestDeadBeforeItBegan(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.MkdirAll(filepath.Join(dir, "journal"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".tmp-123"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "run", "--dataset", "bundled", "--policy", "noop", "--max-tasks", "1", "--out", dir, "--quiet")
+}
+
+// TestSecretsAreNotWritten looks for the key, and the value of a secret header, in everything that a run leaves.
+func TestSecretsAreNotWritten(t *testing.T) {
+	t.Setenv("MY_KEY", "key-1234567890")
+	t.Setenv("GATEWAY_KEY", "gateway-0987654321")
+	url := endpoint(t, scripted.Config{Model: "m", APIKey: "key-1234567890"})
+	file := write(t, "run.yaml", "header_env: {X-Gateway-Key: GATEWAY_KEY}\nheaders: {X-Team: evals}\n")
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{"run", "--dataset", "bundled", "--max-tasks", "2", "--model", "m", "--base-url", url, "--api-key-env", "MY_KEY", "-f", file, "--out", dir}
+	learn := succeed(t, args...)
+	var all strings.Builder
+	all.WriteString(learn.out + learn.errOut)
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		all.Write(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"key-1234567890", "gateway-0987654321"} {
+		if strings.Contains(all.String(), secret) {
+			t.Errorf("%s was written", secret)
+		}
+	}
+	open := write(t, "open.yaml", "headers: {api-key: gateway-0987654321}\n")
+	if got := trajgen(t, append(args[:len(args)-3], open, "--out", filepath.Join(t.TempDir(), "run"))...); got.code != exitUsage || !strings.Contains(got.errOut, "header_env") {
+		t.Errorf("a secret header was accepted: exit code %d: %s", got.code, got.errOut)
+	}
+}
+
+// TestOutageIsNoScore holds that an endpoint that is down for longer than an episode may last costs no episode its
+// reward: it is an error outcome, and a later resume plays it again.
+func TestOutageIsNoScore(t *testing.T) {
+	server, err := scripted.New(scripted.Config{Policy: "noop", Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var down atomic.Bool
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() && strings.HasSuffix(r.URL.Path, "/chat/completions") {
+			http.Error(w, `{"error":{"message":"overloaded"}}`, http.StatusServiceUnavailable)
+			return
+		}
+		server.Handler().ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"a","verify":{"exact":"x"},"gold":"x"}`+"\n"+`{"id":"b","prompt":"b","verify":{"exact":"y"},"gold":"y"}`)
+	server.Learn(&episode.Task{ID: "a"})
+	server.Learn(&episode.Task{ID: "b"})
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{"run", "--dataset", dataset, "--model", "m", "--base-url", proxy.URL + "/v1", "--episode-timeout", "4s", "--episode-retries", "0", "--out", dir, "--quiet"}
+	down.Store(true)
+	if got := trajgen(t, args...); got.code != exitErrors {
+		t.Errorf("exit code %d, want %d: %s", got.code, exitErrors, got.errOut)
+	}
+	for _, ep := range episodes(t, dir) {
+		if ep.Outcome != episode.ModelError || ep.Reward != nil || ep.Fault.Class != "overloaded" {
+			t.Errorf("%s: %s, reward %v, %+v", ep.Key.Task, ep.Outcome, ep.Reward, ep.Fault)
+		}
+	}
+	down.Store(false)
+	succeed(t, append(args, "--resume", "--retry-errors")...)
+	for _, ep := range episodes(t, dir) {
+		if ep.Outcome != episode.Failure || ep.Attempt != 2 || len(ep.Earlier) != 1 || ep.Earlier[0].Class != "overloaded" {
+			t.Errorf("%s: %s, attempt %d, earlier %+v", ep.Key.Task, ep.Outcome, ep.Attempt, ep.Earlier)
+		}
+	}
+	if m, err := readManifest(dir); err != nil || m.RunFile.RetryErrors {
+		t.Errorf("retry_errors sticks to the run: %v, %v", m.RunFile.RetryErrors, err)
 	}
 }

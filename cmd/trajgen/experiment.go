@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,9 +9,12 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -95,6 +99,11 @@ func (e *experiment) openRegistry(ctx context.Context) error {
 	if _, err := e.registry.Resolve(e.file.fixedToolsets(), e.file.DisabledToolsets); err != nil {
 		return err
 	}
+	all, err := e.registry.Select(ctx, []string{"all"}, nil)
+	if err != nil {
+		return err
+	}
+	e.parts.Tools = digest("", bytes.Join(rawTexts(all.Schemas()), []byte("\n")))
 	if e.file.Distribution == "" {
 		return nil
 	}
@@ -102,9 +111,25 @@ func (e *experiment) openRegistry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	content, err := json.Marshal(distribution)
-	e.parts.Distribution = digest(distribution.Name, content)
-	return err
+	e.parts.Distribution = drawDigest(distribution)
+	return nil
+}
+
+// drawDigest names what a distribution draws; its description may be mended.
+func drawDigest(d *distributions.Distribution) string {
+	content, err := json.Marshal(d.Toolsets)
+	if err != nil {
+		return err.Error()
+	}
+	return digest(d.Name, content)
+}
+
+func rawTexts(raw []json.RawMessage) [][]byte {
+	texts := make([][]byte, len(raw))
+	for i, r := range raw {
+		texts[i] = r
+	}
+	return texts
 }
 
 // newRegistry is the built-in tools and the run file's toolsets.
@@ -216,17 +241,20 @@ func (e *experiment) openModel(context.Context) error {
 			return err
 		}
 	} else {
-		key, err := apiKey(f.APIKeyEnv, f.BaseURL)
-		if err != nil {
+		var err error
+		if cfg.APIKey, err = apiKey(f.APIKeyEnv, f.BaseURL); err != nil {
 			return err
 		}
-		cfg.APIKey = key
+		if cfg.Headers, err = secretHeaders(f.Headers, f.HeaderEnv); err != nil {
+			return err
+		}
 	}
 	client, err := model.Open(cfg)
 	if err != nil {
 		return err
 	}
 	e.client = client
+	e.closers = append(e.closers, func() error { client.Close(); return nil })
 	return nil
 }
 
@@ -242,6 +270,7 @@ func (e *experiment) startServer(cfg *model.Config) error {
 		}
 		e.closers = append(e.closers, reader.Close)
 		scriptedConfig.Replay = replayFrom(reader)
+		e.parts.Replay = replayDigest(reader)
 	}
 	server, err := scripted.New(scriptedConfig)
 	if err != nil {
@@ -264,13 +293,15 @@ func (e *experiment) skipped() func(*datasets.RowError) {
 		if e.surveyed {
 			return
 		}
-		e.badRows++
-		e.logger.Warn("row skipped", "error", bad.Error())
+		// Lines are held in memory until the run directory is there, so there must not be millions.
+		if e.badRows++; e.badRows <= 1000 {
+			e.logger.Warn("row skipped", "error", bad.Error())
+		}
 		switch {
 		case e.badRows <= most:
 			fmt.Fprintf(e.warnings, "skipped: %s\n", bad)
 		case e.badRows == most+1:
-			fmt.Fprintln(e.warnings, "further broken rows are in log.jsonl")
+			fmt.Fprintln(e.warnings, "further broken rows are in log.jsonl, up to a thousand")
 		}
 	}
 }
@@ -282,7 +313,7 @@ func (e *experiment) survey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.parts.Dataset = e.file.Dataset + " " + sum
+	e.parts.Dataset = sum
 	const most = 20
 	var problems []error
 	for task, err := range e.source.Tasks(ctx) {
@@ -298,6 +329,11 @@ func (e *experiment) survey(ctx context.Context) error {
 		}
 	}
 	e.surveyed = true
+	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
+		if name != e.file.Distribution {
+			e.parts.Tasks = strings.TrimSpace(e.parts.Tasks + " " + drawDigest(e.draws[name]))
+		}
+	}
 	return errors.Join(problems...)
 }
 
@@ -316,8 +352,18 @@ func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 		_, err := reward.Kind(check)
 		problems = append(problems, err)
 	}
+	if task.Cwd != "" && !path.IsAbs(task.Cwd) {
+		problems = append(problems, fmt.Errorf("cwd %q is not an absolute path", task.Cwd))
+	}
+	for _, name := range slices.Sorted(maps.Keys(task.Env)) {
+		if !envName.MatchString(name) {
+			problems = append(problems, fmt.Errorf("env: %q is no name of a variable", name))
+		}
+	}
 	return errors.Join(append(problems, e.offersNetwork(task.Network), e.offersImage(task.Image))...)
 }
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // draw says what a task's episodes may use: what the task says, else what the run says.
 func (e *experiment) draw(task *episode.Task) (pipeline.Toolsets, error) {

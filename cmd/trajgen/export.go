@@ -10,7 +10,7 @@ import (
 	"trajgen/outputs"
 )
 
-func newExport(io stdio) *cobra.Command {
+func newExport(std stdio) *cobra.Command {
 	var dir, format, out string
 	cmd := &cobra.Command{
 		Use:   "export --run DIR --to FORMAT --out PATH",
@@ -33,7 +33,7 @@ bytes. Formats: ` + strings.Join(outputs.SinkNames(), ", ") + ".",
 				return err
 			}
 			for _, file := range files {
-				fmt.Fprintln(io.out, file.Path)
+				fmt.Fprintln(std.out, file.Path)
 			}
 			return nil
 		},

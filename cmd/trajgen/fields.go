@@ -29,7 +29,7 @@ func bindFields(flags *pflag.FlagSet, target any) (apply func() error) {
 		}
 		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		held := &given{kind: kindOf(field.Type), shown: shown(value.Field(i))}
-		flag := flags.VarPF(held, strings.ReplaceAll(key, "_", "-"), field.Tag.Get("short"), help)
+		flag := flags.VarPF(held, strings.ReplaceAll(key, "_", "-"), "", help)
 		if held.kind == "bool" {
 			flag.NoOptDefVal = "true"
 		}
@@ -182,7 +182,7 @@ func parseSize(text string) (size, error) {
 	unit := strings.TrimSuffix(strings.TrimSuffix(upper[len(number):], "B"), "I")
 	factor, known := units[unit]
 	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || !known || n < 0 || n*float64(factor) > 1<<60 {
+	if err != nil || !known || !(n >= 0) || n*float64(factor) > 1<<60 {
 		return 0, fmt.Errorf("%q is not a size such as 512M or 2G", text)
 	}
 	return size(n * float64(factor)), nil

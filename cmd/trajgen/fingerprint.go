@@ -4,28 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-
-	"trajgen/pipeline/episode"
 )
-
-// manifest is run.json: what was run, and with what.
-type manifest struct {
-	Schema      int               `json:"schema"`
-	Fingerprint string            `json:"fingerprint"`
-	Experiment  map[string]string `json:"experiment"` // what a resume must not change
-	Version     string            `json:"version"`
-	RunFile     runFile           `json:"run_file"`
-	Tasks       int               `json:"tasks"`
-	Samples     int               `json:"samples"`
-	Guarantees  any               `json:"sandbox"`
-}
 
 // experiment is what decides which episodes there are and how they go. Workers, samples, endpoints, retries and
 // outputs are not of it: they may be changed on resume.
@@ -39,13 +21,15 @@ func (f *runFile) experiment(parts experimentParts) map[string]string {
 	}
 	return map[string]string{
 		"dataset": parts.Dataset, "map": parts.Mapping, "skip_bad_rows": show(f.SkipBadRows), "shuffle": show(f.Shuffle), "seed": show(f.Seed),
-		"distribution": parts.Distribution, "toolsets": strings.Join(f.Toolsets, ","), "disabled_toolsets": strings.Join(f.DisabledToolsets, ","),
+		"distribution": parts.Distribution, "toolsets": sorted(f.Toolsets), "disabled_toolsets": sorted(f.DisabledToolsets),
 		"custom_toolsets": unlessNone(len(f.CustomToolsets), show(f.CustomToolsets)), "model": f.Model, "temperature": show(f.Temperature), "top_p": show(f.TopP),
-		"max_tokens": show(f.MaxTokens), "extra_body": unlessNone(len(f.ExtraBody), show(f.ExtraBody)), "policy": f.policyText(), "system_prompt": parts.System,
+		"max_tokens": show(f.MaxTokens), "extra_body": unlessNone(len(f.ExtraBody), show(f.ExtraBody)), "policy": f.policyText(), "system_prompt": parts.System, "task_distributions": parts.Tasks, "tools": parts.Tools, "replay": parts.Replay,
 		"max_turns": show(f.MaxTurns), "episode_tokens": show(f.EpisodeTokens), "episode_timeout": f.EpisodeTimeout.String(),
 		"sandbox": f.Sandbox, "image": f.Image, "network": f.Network, "memory": f.Memory.String(), "processes": show(f.Processes), "disk": f.Disk.String(),
 	}
 }
+
+func sorted(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
 
 // unlessNone keeps an empty map apart from none in no experiment.
 func unlessNone(n int, text string) string {
@@ -58,6 +42,9 @@ func unlessNone(n int, text string) string {
 // experimentParts are contents rather than names: a file of the same name may have changed.
 type experimentParts struct {
 	Dataset, Mapping, Distribution, System string
+	Tasks                                  string // the distributions that tasks name
+	Tools                                  string // what a model can be shown
+	Replay                                 string // the journal that is replayed
 }
 
 func (f *runFile) policyText() string {
@@ -65,7 +52,7 @@ func (f *runFile) policyText() string {
 	case "noisy":
 		return fmt.Sprintf("noisy skill=%v", f.Skill)
 	case "replay":
-		return "replay " + f.Replay
+		return "replay"
 	}
 	return f.Policy
 }
@@ -117,59 +104,4 @@ func digest(name string, content []byte) string {
 	}
 	sum := sha256.Sum256(content)
 	return strings.TrimSpace(name + " sha256:" + hex.EncodeToString(sum[:])[:16])
-}
-
-func readManifest(dir string) (manifest, error) {
-	var m manifest
-	data, err := os.ReadFile(filepath.Join(dir, "run.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return m, usage(fmt.Errorf("%s is not a run directory: it has no run.json", dir))
-	}
-	if err != nil {
-		return m, fmt.Errorf("read run.json: %w", err)
-	}
-	if err := json.Unmarshal(data, &m); err != nil {
-		return m, fmt.Errorf("read %s: %w", filepath.Join(dir, "run.json"), err)
-	}
-	return m, nil
-}
-
-// write puts run.json in place whole.
-func (m manifest) write(dir string) error {
-	m.Schema = episode.SchemaVersion
-	data, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode run.json: %w", err)
-	}
-	return writeFile(filepath.Join(dir, "run.json"), append(data, '\n'))
-}
-
-// writeFile writes a file under a temporary name, syncs it and renames it.
-func writeFile(path string, data []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(temporary.Name())
-	_, err = temporary.Write(data)
-	if err == nil {
-		err = temporary.Chmod(0o644)
-	}
-	if err == nil {
-		err = temporary.Sync()
-	}
-	if closed := temporary.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
-
-func sortErrors(errs []error) {
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 }

@@ -17,12 +17,12 @@ func main() {
 }
 
 // run is main without the process: it returns the exit code.
-func run(ctx context.Context, args []string, io stdio) int {
-	root := newRoot(io)
+func run(ctx context.Context, args []string, std stdio) int {
+	root := newRoot(std)
 	root.SetArgs(args)
-	root.SetIn(io.in)
-	root.SetOut(io.out)
-	root.SetErr(io.err)
+	root.SetIn(std.in)
+	root.SetOut(std.out)
+	root.SetErr(std.err)
 	err := root.ExecuteContext(ctx)
-	return exitCode(err, io.err)
+	return exitCode(err, std.err)
 }

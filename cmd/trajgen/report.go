@@ -1,10 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"trajgen/outputs"
 )
 
-func newReport(io stdio) *cobra.Command {
+func newReport(std stdio) *cobra.Command {
 	var dir string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -32,10 +31,10 @@ func newReport(io stdio) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeJSON(io.out, report)
+				return writeJSON(std.out, report)
 			}
-			width, color := terminal(io.out)
-			return report.WriteTerminal(io.out, width, color)
+			width, color := terminal(std.out)
+			return report.WriteTerminal(std.out, width, color)
 		},
 	}
 	cmd.Flags().StringVar(&dir, "run", "", "run directory")
@@ -57,6 +56,9 @@ func openFinished(dir string) (manifest, *outputs.Reader, error) {
 // buildReport reads every episode once. wall is how long the run took that has just played so many; 0 when that is
 // not known.
 func buildReport(ctx context.Context, reader *outputs.Reader, m manifest, wall time.Duration, played int) (*outputs.Report, error) {
+	if played == 0 {
+		wall = 0 // the time of a run that played nothing is no rate
+	}
 	builder := outputs.NewReport(outputs.Meta{
 		Name: m.RunFile.Name, Dataset: m.RunFile.Dataset, Distribution: m.RunFile.Distribution, Model: m.RunFile.Model,
 		Planned: m.Tasks * m.Samples, Wall: wall, Played: played, Prices: m.RunFile.Prices,
@@ -72,27 +74,9 @@ func buildReport(ctx context.Context, reader *outputs.Reader, m manifest, wall t
 
 // writeReport puts report.json and report.md into a run directory.
 func writeReport(dir string, report *outputs.Report) error {
-	for name, write := range map[string]func(*os.File) error{
-		"report.json": func(f *os.File) error { return report.WriteJSON(f) },
-		"report.md":   func(f *os.File) error { return report.WriteMarkdown(f) },
-	} {
-		file, err := os.CreateTemp(dir, ".tmp-*")
-		if err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
-		}
-		err = write(file)
-		if err == nil {
-			err = file.Chmod(0o644)
-		}
-		if closed := file.Close(); err == nil {
-			err = closed
-		}
-		if err == nil {
-			err = os.Rename(file.Name(), filepath.Join(dir, name))
-		}
-		if err != nil {
-			return errors.Join(fmt.Errorf("write %s: %w", name, err), os.Remove(file.Name()))
-		}
+	var data, page bytes.Buffer
+	if err := errors.Join(report.WriteJSON(&data), report.WriteMarkdown(&page)); err != nil {
+		return err
 	}
-	return nil
+	return errors.Join(writeFile(filepath.Join(dir, "report.json"), data.Bytes()), writeFile(filepath.Join(dir, "report.md"), page.Bytes()))
 }

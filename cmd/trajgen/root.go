@@ -45,7 +45,7 @@ func terminal(w io.Writer) (width int, ok bool) {
 	return width, true
 }
 
-func newRoot(io stdio) *cobra.Command {
+func newRoot(std stdio) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trajgen",
 		Short: "Turn a dataset of tasks into a dataset of agent trajectories",
@@ -68,8 +68,8 @@ an error outcome than the run file allows, 4 an evaluation gate failed, 130 inte
 		return usage(fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()))
 	})
 	root.AddCommand(
-		newRun(io), newCheck(io), newReport(io), newExport(io), newTools(io), newToolsets(io), newDistributions(io),
-		newSandbox(io), newServeModel(io), newDoctor(io),
+		newRun(std), newCheck(std), newReport(std), newExport(std), newTools(std), newToolsets(std), newDistributions(std),
+		newSandbox(std), newServeModel(std), newDoctor(std),
 	)
 	return root
 }

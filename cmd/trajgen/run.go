@@ -28,7 +28,7 @@ type runOptions struct {
 	logFormat string
 }
 
-func newRun(io stdio) *cobra.Command {
+func newRun(std stdio) *cobra.Command {
 	file := defaultRunFile()
 	var opts runOptions
 	cmd := &cobra.Command{
@@ -58,7 +58,7 @@ play, the second cancels them; either way --resume goes on.`,
 		if err := file.validate(); err != nil {
 			return usage(err)
 		}
-		return execute(cmd.Context(), io, file, opts)
+		return execute(cmd.Context(), std, file, opts)
 	}
 	return cmd
 }
@@ -94,6 +94,22 @@ func (o runOptions) load(file *runFile, apply func() error) error {
 	return nil
 }
 
+// warnings writes what a user should know, as log lines when those were asked for.
+func (o runOptions) warnings(w io.Writer) io.Writer {
+	if o.logFormat != "json" {
+		return w
+	}
+	return slogWriter{slog.New(slog.NewJSONHandler(w, nil))}
+}
+
+// slogWriter makes a warning of each line.
+type slogWriter struct{ logger *slog.Logger }
+
+func (s slogWriter) Write(p []byte) (int, error) {
+	s.logger.Warn(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
 // outDir is the run directory.
 func (f *runFile) outDir() string {
 	if f.Out != "" {
@@ -105,7 +121,7 @@ func (f *runFile) outDir() string {
 func journalDir(run string) string { return filepath.Join(run, "journal") }
 
 // execute runs an experiment from the run file to the report.
-func execute(ctx context.Context, io stdio, file runFile, opts runOptions) (err error) {
+func execute(ctx context.Context, std stdio, file runFile, opts runOptions) (err error) {
 	if file.Name == "" && file.Out == "" {
 		base, _, _ := strings.Cut(filepath.Base(file.Dataset), ".")
 		file.Name = base + "-" + time.Now().UTC().Format("20060102-150405")
@@ -118,8 +134,7 @@ func execute(ctx context.Context, io stdio, file runFile, opts runOptions) (err 
 	}
 	logs := &lateWriter{}
 	logger := slog.New(slog.NewJSONHandler(logs, nil))
-	warnings := io.err
-	exp, err := file.open(ctx, warnings, logger)
+	exp, err := file.open(ctx, opts.warnings(std.err), logger)
 	if err != nil {
 		return err
 	}
@@ -131,7 +146,7 @@ func execute(ctx context.Context, io stdio, file runFile, opts runOptions) (err 
 	defer func() { err = errors.Join(err, store.close()) }()
 
 	began := time.Now()
-	summary, runErr := exp.play(ctx, io, store, opts)
+	summary, runErr := exp.play(ctx, std, store, opts)
 	report, err := store.finish(ctx, summary, time.Since(began))
 	if err != nil && runErr != nil {
 		// The same disk, most likely: what stopped the run is what the user has to mend.
@@ -141,40 +156,41 @@ func execute(ctx context.Context, io stdio, file runFile, opts runOptions) (err 
 	if err != nil {
 		return err
 	}
-	if err := show(io, report, dir, opts); err != nil {
+	if err := show(std, report, dir, opts); err != nil {
 		return err
 	}
 	return verdict(runErr, summary, report, dir, file.MaxErrorShare)
 }
 
-// fresh refuses a directory that holds something already.
+// fresh refuses a directory that holds something already, but for what a run leaves that died before it began.
 func fresh(dir string) error {
 	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("open run directory: %w", err)
-	case len(entries) > 0:
-		return fmt.Errorf("%s is not empty: --resume goes on with a run, another --out starts one", dir)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != "journal" && name != "log.jsonl" && !strings.HasPrefix(name, ".tmp-") {
+			return fmt.Errorf("%s is not empty: --resume goes on with a run, another --out starts one", dir)
+		}
 	}
 	return nil
 }
 
 // play runs the pipeline under the eyes of the user.
-func (e *experiment) play(ctx context.Context, io stdio, store *runStore, opts runOptions) (pipeline.Summary, error) {
-	ctx, drain, stop := interruptible(ctx, io.err)
-	defer stop()
-	width, isTerminal := terminal(io.err)
+func (e *experiment) play(ctx context.Context, std stdio, store *runStore, opts runOptions) (pipeline.Summary, error) {
+	width, isTerminal := terminal(std.err)
 	var bar *progress
+	var messages io.Writer = std.err
 	observe := func(pipeline.Event) {}
 	if !opts.quiet {
-		bar = newProgress(io.err, e.tasks*e.file.Samples, isTerminal && opts.logFormat == "text", width, time.Now)
+		bar = newProgress(std.err, e.tasks*e.file.Samples, isTerminal && opts.logFormat == "text", width, time.Now)
 		if opts.logFormat == "json" {
-			bar.logger = slog.New(slog.NewJSONHandler(io.err, nil))
+			bar.logger = slog.New(slog.NewJSONHandler(std.err, nil))
 		}
-		observe = bar.observe
+		observe, messages = bar.observe, bar
 	}
+	ctx, drain, stop := interruptible(ctx, messages)
+	defer stop()
 	summary, err := pipeline.Run(ctx, pipeline.Config{
 		Tasks: e.inOrder(ctx), Draw: e.draw, Seed: e.file.Seed, Samples: e.file.Samples, Run: store.manifest.Fingerprint,
 		Workers: e.file.Workers, Retries: e.file.EpisodeRetries, RetryErrors: e.file.RetryErrors, MaxErrorsInRow: e.file.MaxErrorsInRow,
@@ -187,20 +203,20 @@ func (e *experiment) play(ctx context.Context, io stdio, store *runStore, opts r
 }
 
 // show prints the report.
-func show(io stdio, report *outputs.Report, dir string, opts runOptions) error {
+func show(std stdio, report *outputs.Report, dir string, opts runOptions) error {
 	if opts.json {
-		encoder := json.NewEncoder(io.out)
+		encoder := json.NewEncoder(std.out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(report)
 	}
 	if opts.quiet {
 		return nil
 	}
-	width, color := terminal(io.out)
-	if err := report.WriteTerminal(io.out, width, color); err != nil {
+	width, color := terminal(std.out)
+	if err := report.WriteTerminal(std.out, width, color); err != nil {
 		return err
 	}
-	return listFiles(io.out, dir)
+	return listFiles(std.out, dir)
 }
 
 // listFiles prints where the output is.
@@ -228,6 +244,9 @@ func verdict(runErr error, summary pipeline.Summary, report *outputs.Report, dir
 		return withCode(exitFailed, fmt.Errorf("%w; what was played is kept, go on with: %s", runErr, resume))
 	case summary.Drained:
 		return withCode(exitInterrupted, fmt.Errorf("interrupted; go on with: %s", resume))
+	}
+	if missing := report.Episodes.Missing; missing != nil && *missing > 0 {
+		return withCode(exitFailed, fmt.Errorf("%d episodes are missing though nothing stopped the run; please report this, and go on with: %s", *missing, resume))
 	}
 	failed, total := 0, 0
 	for _, count := range report.Outcomes {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +44,8 @@ type runFile struct {
 	MaxTokens   int               `yaml:"max_tokens" help:"most tokens of one reply (default: the server's)"`
 	Stream      bool              `yaml:"stream" help:"stream replies, so that a stalled one is noticed early"`
 	ExtraBody   map[string]any    `yaml:"extra_body,omitempty"` // merged into each request
-	Headers     map[string]string `yaml:"headers,omitempty"`    // sent with each request; never a secret
+	Headers     map[string]string `yaml:"headers,omitempty"`    // sent with each request, and written to run.json
+	HeaderEnv   map[string]string `yaml:"header_env,omitempty"` // header → environment variable that holds its secret value
 
 	RequestTimeout time.Duration `yaml:"request_timeout" help:"most time of one request"`
 	RequestRetries int           `yaml:"request_retries" help:"retries of a request that failed in a way that may pass"`
@@ -154,7 +157,17 @@ func (f *runFile) validate() error {
 			bad("%s is %d; not below 0", name, value)
 		}
 	}
-	if f.MaxErrorShare < 0 || f.MaxErrorShare > 1 {
+	for name, value := range map[string]size{"memory": f.Memory, "disk": f.Disk} {
+		if value < 0 {
+			bad("%s is %d; not below 0", name, int64(value))
+		}
+	}
+	for name := range f.Headers {
+		if secretHeader.MatchString(name) {
+			bad("header %q usually holds a secret, and headers are written to run.json: put it under header_env: {%s: NAME_OF_ENVIRONMENT_VARIABLE}", name, name)
+		}
+	}
+	if !(f.MaxErrorShare >= 0 && f.MaxErrorShare <= 1) {
 		bad("max_error_share is %v; from 0 to 1", f.MaxErrorShare)
 	}
 	if f.Distribution != "" && len(f.Toolsets) > 0 {
@@ -169,17 +182,24 @@ func (f *runFile) validate() error {
 	if f.Policy == "replay" && f.Replay == "" {
 		bad("the replay policy needs --replay RUN_DIRECTORY")
 	}
-	if f.Skill < 0 || f.Skill > 1 {
+	if !(f.Skill >= 0 && f.Skill <= 1) {
 		bad("skill is %v; from 0 to 1", f.Skill)
 	}
 	sortErrors(problems)
 	return errors.Join(problems...)
 }
 
-// toolsets says what the run draws from when a task does not say.
+// secretHeader finds the names of headers that must not be written down.
+var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
+
+// fixedToolsets is what an episode gets when neither its task nor a distribution says.
 func (f *runFile) fixedToolsets() []string {
 	if len(f.Toolsets) > 0 {
 		return f.Toolsets
 	}
 	return []string{"all"}
+}
+
+func sortErrors(errs []error) {
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 }

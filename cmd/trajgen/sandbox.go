@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"text/tabwriter"
@@ -22,12 +23,12 @@ func openBackend(name string, logger *slog.Logger) (sandbox.Backend, error) {
 	return sandbox.Open(name, sandbox.Options{StateDir: stateDir(), Logger: logger})
 }
 
-func newSandbox(io stdio) *cobra.Command {
+func newSandbox(std stdio) *cobra.Command {
 	cmd := &cobra.Command{Use: "sandbox", Short: "Run a command in a fresh sandbox; list and sweep sandboxes"}
-	return group(cmd, newSandboxExec(io), newSandboxList(io), newSandboxSweep(io))
+	return group(cmd, newSandboxExec(std), newSandboxList(std), newSandboxSweep(std))
 }
 
-func newSandboxExec(io stdio) *cobra.Command {
+func newSandboxExec(std stdio) *cobra.Command {
 	backend, network, image := "native", string(sandbox.NetworkLoopback), ""
 	memory := ""
 	cmd := &cobra.Command{
@@ -44,7 +45,7 @@ func newSandboxExec(io stdio) *cobra.Command {
 				}
 				spec.Limits.Memory = int64(bytes)
 			}
-			code, err := execOnce(cmd.Context(), io, backend, spec, args)
+			code, err := execOnce(cmd.Context(), std, backend, spec, args)
 			if err != nil {
 				return err
 			}
@@ -63,7 +64,7 @@ func newSandboxExec(io stdio) *cobra.Command {
 	return cmd
 }
 
-func execOnce(ctx context.Context, io stdio, name string, spec sandbox.Spec, args []string) (code int, err error) {
+func execOnce(ctx context.Context, std stdio, name string, spec sandbox.Spec, args []string) (code int, err error) {
 	backend, err := openBackend(name, nil)
 	if err != nil {
 		return 0, usage(err)
@@ -74,9 +75,9 @@ func execOnce(ctx context.Context, io stdio, name string, spec sandbox.Spec, arg
 		return 0, fmt.Errorf("open sandbox: %w", err)
 	}
 	defer func() { err = errors.Join(err, sb.Close()) }()
-	ctx, drain, stop := interruptible(ctx, discardWriter{})
+	ctx, drain, stop := interruptible(ctx, io.Discard)
 	defer stop()
-	process, err := sb.Start(ctx, sandbox.Command{Args: args, Stdin: io.in, Stdout: io.out, Stderr: io.err})
+	process, err := sb.Start(ctx, sandbox.Command{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err})
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return 127, withCode(127, err)
 	}
@@ -96,12 +97,7 @@ func execOnce(ctx context.Context, io stdio, name string, spec sandbox.Spec, arg
 	return exit.Code, err
 }
 
-// discardWriter is an io.Writer to nowhere.
-type discardWriter struct{}
-
-func (discardWriter) Write(p []byte) (int, error) { return len(p), nil }
-
-func newSandboxList(io stdio) *cobra.Command {
+func newSandboxList(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the live sandboxes of this machine", Args: cobra.NoArgs,
@@ -111,9 +107,9 @@ func newSandboxList(io stdio) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeJSON(io.out, live)
+				return writeJSON(std.out, live)
 			}
-			table := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
+			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 			for _, s := range live {
 				fmt.Fprintf(table, "%s\t%s\tpid %d\towner %d\t%s\n", s.ID, s.Backend, s.PID, s.Owner, s.Started.Format(time.RFC3339))
 			}
@@ -124,7 +120,7 @@ func newSandboxList(io stdio) *cobra.Command {
 	return cmd
 }
 
-func newSandboxSweep(io stdio) *cobra.Command {
+func newSandboxSweep(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "sweep", Short: "Remove sandboxes whose owner is dead", Args: cobra.NoArgs,
@@ -134,10 +130,10 @@ func newSandboxSweep(io stdio) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeJSON(io.out, swept)
+				return writeJSON(std.out, swept)
 			}
 			for _, leftover := range swept {
-				fmt.Fprintln(io.out, leftover)
+				fmt.Fprintln(std.out, leftover)
 			}
 			return nil
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -12,11 +13,10 @@ import (
 
 	"trajgen/datasets"
 	"trajgen/outputs"
-	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/scripted"
 )
 
-func newServeModel(io stdio) *cobra.Command {
+func newServeModel(std stdio) *cobra.Command {
 	var addr, dataset, mapping, replay, keyEnv string
 	cfg := scripted.Config{Skill: 0.7, Model: "scripted"}
 	cmd := &cobra.Command{
@@ -45,7 +45,7 @@ matched to its task by the header X-Trajgen-Task, or by its first user message.`
 				defer reader.Close()
 				cfg.Replay = replayFrom(reader)
 			}
-			cfg.Logger = slog.New(slog.NewTextHandler(io.err, nil))
+			cfg.Logger = slog.New(slog.NewTextHandler(std.err, nil))
 			server, err := scripted.New(cfg)
 			if err != nil {
 				return usage(err)
@@ -58,8 +58,8 @@ matched to its task by the header X-Trajgen-Task, or by its first user message.`
 				return usage(fmt.Errorf("listen: %w", err))
 			}
 			defer func() { err = errors.Join(err, server.Close()) }()
-			fmt.Fprintln(io.out, url)
-			ctx, drain, stop := interruptible(cmd.Context(), discardWriter{})
+			fmt.Fprintln(std.out, url)
+			ctx, drain, stop := interruptible(cmd.Context(), io.Discard)
 			defer stop()
 			select {
 			case <-drain:
@@ -83,17 +83,6 @@ matched to its task by the header X-Trajgen-Task, or by its first user message.`
 	return cmd
 }
 
-// replayFrom answers from a journal.
-func replayFrom(reader *outputs.Reader) func(string) ([]episode.Message, bool) {
-	return func(id string) ([]episode.Message, bool) {
-		ep, err := reader.Episode(id)
-		if err != nil {
-			return nil, false
-		}
-		return ep.Messages, true
-	}
-}
-
 // teach reads a dataset for its solutions.
 func teach(ctx context.Context, server *scripted.Server, dataset, mapping string) error {
 	var options datasets.Options
@@ -115,17 +104,4 @@ func teach(ctx context.Context, server *scripted.Server, dataset, mapping string
 		server.Learn(task)
 	}
 	return nil
-}
-
-// apiKey reads the endpoint's key. A server on this machine usually wants none.
-func apiKey(name, baseURL string) (string, error) {
-	named := name != ""
-	if !named {
-		name = "OPENAI_API_KEY"
-	}
-	key := os.Getenv(name)
-	if key == "" && (named || baseURL == "") {
-		return "", fmt.Errorf("environment variable %s is empty: export %s=..., or name another with --api-key-env", name, name)
-	}
-	return key, nil
 }

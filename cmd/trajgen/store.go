@@ -24,57 +24,89 @@ type runStore struct {
 	log      *os.File
 }
 
-// openRun makes the run directory, or goes on with it when it holds the same experiment.
-func openRun(dir string, exp *experiment, resume bool, logs *lateWriter) (*runStore, error) {
+// openRun makes the run directory, or goes on with it when it holds the same experiment. The journal's lock is taken
+// first: of two runners on one directory, the second changes nothing.
+func openRun(dir string, exp *experiment, resume bool, logs *lateWriter) (_ *runStore, err error) {
 	experiment := exp.file.experiment(exp.parts)
 	s := &runStore{dir: dir, manifest: manifest{
 		Fingerprint: fingerprint(experiment), Experiment: experiment, Version: versionText(), RunFile: exp.file,
 		Tasks: exp.tasks, Samples: exp.file.Samples, Guarantees: exp.backend.Guarantees(),
 	}}
-	if resume {
-		earlier, err := readManifest(dir)
+	defer func() {
 		if err != nil {
-			return nil, err
+			err = errors.Join(usage(err), s.close())
 		}
-		if lines := difference(earlier.Experiment, experiment); len(lines) > 0 {
-			return nil, usage(fmt.Errorf("%s holds another experiment; change it back or start a new run with another --out:\n  %s", dir, strings.Join(lines, "\n  ")))
-		}
-	}
+	}()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, usage(fmt.Errorf("make run directory %s: %w", dir, err))
+		return nil, fmt.Errorf("make run directory %s: %w", dir, err)
 	}
-	if !resume {
-		// Before the journal: a directory with one of the two can be resumed only if it is run.json.
-		if err := s.manifest.write(dir); err != nil {
-			return nil, usage(err)
-		}
+	if s.journal, err = outputs.OpenJournal(journalDir(dir), outputs.JournalOptions{Logger: exp.logger}); err != nil {
+		return nil, err
 	}
-	log, err := os.OpenFile(filepath.Join(dir, "log.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, usage(fmt.Errorf("open log: %w", err))
+	if err := s.claim(resume); err != nil {
+		return nil, err
 	}
-	s.log = log
-	journal, err := outputs.OpenJournal(journalDir(dir), outputs.JournalOptions{Logger: exp.logger})
-	if err != nil {
-		return nil, errors.Join(usage(err), log.Close())
+	if err := s.manifest.write(dir); err != nil {
+		return nil, err
 	}
-	s.journal = journal
-	if resume {
-		// Behind the journal, whose lock keeps a second runner out.
-		if err := s.manifest.write(dir); err != nil {
-			return nil, errors.Join(err, s.close())
-		}
+	if s.log, err = os.OpenFile(filepath.Join(dir, "log.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
 	}
-	logs.open(log)
+	logs.open(s.log)
 	return s, nil
 }
 
-func (s *runStore) close() error { return errors.Join(s.journal.Close(), s.log.Close()) }
+// claim looks at the directory again, now that nobody else can change it.
+func (s *runStore) claim(resume bool) error {
+	if !resume {
+		if s.journal.Len() > 0 {
+			return fmt.Errorf("%s holds the episodes of another run: --resume goes on with a run, another --out starts one", s.dir)
+		}
+		return fresh(s.dir)
+	}
+	earlier, err := readManifest(s.dir)
+	if err != nil {
+		return err
+	}
+	if lines := difference(earlier.Experiment, s.manifest.Experiment); len(lines) > 0 {
+		return fmt.Errorf("%s holds another experiment; change it back or start a new run with another --out:\n  %s", s.dir, strings.Join(lines, "\n  "))
+	}
+	return nil
+}
+
+func (s *runStore) close() error {
+	var errs []error
+	if s.journal != nil {
+		errs = append(errs, s.journal.Close())
+	}
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
+	}
+	return errors.Join(errs...)
+}
 
 // Last and Append make the store a pipeline.Journal.
 func (s *runStore) Last(id string) (pipeline.Record, bool) {
 	entry, ok := s.journal.Has(id)
-	return pipeline.Record{Outcome: entry.Outcome, Attempt: entry.Attempt}, ok
+	record := pipeline.Record{Outcome: entry.Outcome, Attempt: entry.Attempt}
+	if ok && s.manifest.RunFile.RetryErrors && !entry.Outcome.AgentsDoing() {
+		record.Faults = s.faults(id)
+	}
+	return record, ok
+}
+
+// faults are what the attempts of an episode died of, from the journal. Without them it is played again all the same.
+func (s *runStore) faults(id string) []episode.Fault {
+	reader, err := outputs.OpenReader(journalDir(s.dir))
+	if err != nil {
+		return nil
+	}
+	defer reader.Close()
+	ep, err := reader.Episode(id)
+	if err != nil || ep.Fault == nil {
+		return nil
+	}
+	return append(ep.Earlier, *ep.Fault)
 }
 
 func (s *runStore) Append(ctx context.Context, ep *episode.Episode) error {

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newTools(io stdio) *cobra.Command {
+func newTools(std stdio) *cobra.Command {
 	cmd := &cobra.Command{Use: "tools", Short: "List, describe and call tools"}
-	return group(cmd, newToolsList(io), newToolsSchema(io), newToolsCall(io))
+	return group(cmd, newToolsList(std), newToolsSchema(std), newToolsCall(std))
 }
 
 // toolLine is a tool in `tools list --json`.
@@ -23,7 +23,7 @@ type toolLine struct {
 	Reason      string `json:"reason,omitempty"`
 }
 
-func newToolsList(io stdio) *cobra.Command {
+func newToolsList(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
@@ -39,9 +39,9 @@ func newToolsList(io stdio) *cobra.Command {
 				lines = append(lines, toolLine{tool.Name, tool.Toolset, tool.Description, !missing, reason})
 			}
 			if asJSON {
-				return writeJSON(io.out, lines)
+				return writeJSON(std.out, lines)
 			}
-			table := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
+			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 			for _, line := range lines {
 				fmt.Fprintf(table, "%s\t%s\t%s\n", line.Name, line.Toolset, firstSentence(line))
 			}
@@ -64,7 +64,7 @@ func firstSentence(line toolLine) string {
 	return line.Description
 }
 
-func newToolsSchema(io stdio) *cobra.Command {
+func newToolsSchema(std stdio) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [NAME...]",
 		Short: "The OpenAI function schemas, exactly as a model would be shown them",
@@ -89,7 +89,7 @@ func newToolsSchema(io stdio) *cobra.Command {
 					return usage(fmt.Errorf("no tool %q (have %v)", name, names))
 				}
 			}
-			return writeJSON(io.out, schemas)
+			return writeJSON(std.out, schemas)
 		},
 	}
 }

@@ -28,7 +28,7 @@ type callOptions struct {
 	keep                       bool
 }
 
-func newToolsCall(io stdio) *cobra.Command {
+func newToolsCall(std stdio) *cobra.Command {
 	opts := callOptions{sandbox: "native"}
 	cmd := &cobra.Command{
 		Use:   "call NAME JSON | call --script FILE",
@@ -38,7 +38,7 @@ results out, in order. The arguments may be a JSON object or, as models send the
 		Example: `  trajgen tools call terminal '{"command":"uname -a"}'
   trajgen tools call read_file '{"path":"main.go"}' --workspace .`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			requests, err := opts.requests(io.in, args)
+			requests, err := opts.requests(std.in, args)
 			if err != nil {
 				return usage(err)
 			}
@@ -51,7 +51,7 @@ results out, in order. The arguments may be a JSON object or, as models send the
 					return usage(fmt.Errorf("--env %q: %w", pair, err))
 				}
 			}
-			return opts.call(cmd.Context(), io, requests)
+			return opts.call(cmd.Context(), std, requests)
 		},
 	}
 	flags := cmd.Flags()
@@ -130,7 +130,7 @@ type resultLine struct {
 	SandboxUS    int64              `json:"sandbox_us"`
 }
 
-func (o callOptions) call(ctx context.Context, io stdio, requests []registry.Request) (err error) {
+func (o callOptions) call(ctx context.Context, std stdio, requests []registry.Request) (err error) {
 	reg, err := newRegistry(nil)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (o callOptions) call(ctx context.Context, io stdio, requests []registry.Req
 		Rand:    episode.Key{Task: "tools call"}.Rand("tools"), Now: time.Now,
 	})
 	defer session.Close()
-	encoder := json.NewEncoder(io.out)
+	encoder := json.NewEncoder(std.out)
 	encoder.SetEscapeHTML(false)
 	for _, request := range requests {
 		call := session.Call(ctx, request)
@@ -167,7 +167,7 @@ func (o callOptions) call(ctx context.Context, io stdio, requests []registry.Req
 		}
 	}
 	if o.keep {
-		o.wait(ctx, io, sb)
+		o.wait(ctx, std, sb)
 	}
 	return nil
 }
@@ -193,9 +193,9 @@ func (o callOptions) openSandbox(ctx context.Context) (sandbox.Sandbox, func() e
 }
 
 // wait keeps the sandbox until an interrupt.
-func (o callOptions) wait(ctx context.Context, io stdio, sb sandbox.Sandbox) {
-	fmt.Fprintf(io.err, "the sandbox is kept, working directory %s; trajgen sandbox list shows it; interrupt to end it\n", sb.Layout().Workdir)
-	ctx, drain, stop := interruptible(ctx, discardWriter{})
+func (o callOptions) wait(ctx context.Context, std stdio, sb sandbox.Sandbox) {
+	fmt.Fprintf(std.err, "the sandbox is kept, working directory %s; trajgen sandbox list shows it; interrupt to end it\n", sb.Layout().Workdir)
+	ctx, drain, stop := interruptible(ctx, io.Discard)
 	defer stop()
 	select {
 	case <-drain:

@@ -18,12 +18,12 @@ func writeJSON(w io.Writer, v any) error {
 	return encoder.Encode(v)
 }
 
-func newToolsets(io stdio) *cobra.Command {
+func newToolsets(std stdio) *cobra.Command {
 	cmd := &cobra.Command{Use: "toolsets", Short: "List and resolve toolsets"}
-	return group(cmd, newToolsetsList(io), newToolsetsResolve(io))
+	return group(cmd, newToolsetsList(std), newToolsetsResolve(std))
 }
 
-func newToolsetsList(io stdio) *cobra.Command {
+func newToolsetsList(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the toolsets", Args: cobra.NoArgs,
@@ -33,9 +33,9 @@ func newToolsetsList(io stdio) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeJSON(io.out, reg.Toolsets())
+				return writeJSON(std.out, reg.Toolsets())
 			}
-			table := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
+			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 			for _, set := range reg.Toolsets() {
 				fmt.Fprintf(table, "%s\t%s\n", set.Name, strings.Join(set.Resolved, " "))
 			}
@@ -46,7 +46,7 @@ func newToolsetsList(io stdio) *cobra.Command {
 	return cmd
 }
 
-func newToolsetsResolve(io stdio) *cobra.Command {
+func newToolsetsResolve(std stdio) *cobra.Command {
 	var asJSON bool
 	var disabled []string
 	cmd := &cobra.Command{
@@ -61,10 +61,10 @@ func newToolsetsResolve(io stdio) *cobra.Command {
 				return usage(err)
 			}
 			if asJSON {
-				return writeJSON(io.out, append([]string{}, names...))
+				return writeJSON(std.out, append([]string{}, names...))
 			}
 			for _, name := range names {
-				fmt.Fprintln(io.out, name)
+				fmt.Fprintln(std.out, name)
 			}
 			return nil
 		},

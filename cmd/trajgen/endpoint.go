@@ -1,0 +1,65 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+
+	"trajgen/outputs"
+	"trajgen/pipeline/episode"
+)
+
+// apiKey reads the endpoint's key. OPENAI_API_KEY is sent to its own host alone: no other gets it unasked.
+func apiKey(name, baseURL string) (string, error) {
+	if name == "" {
+		if at, err := url.Parse(baseURL); baseURL != "" && (err != nil || at.Hostname() != "api.openai.com") {
+			return "", nil
+		}
+		name = "OPENAI_API_KEY"
+	}
+	key := os.Getenv(name)
+	if key == "" {
+		return "", fmt.Errorf("environment variable %s is empty: export %s=..., or name another with --api-key-env", name, name)
+	}
+	return key, nil
+}
+
+// secretHeaders adds the headers whose values the environment holds.
+func secretHeaders(open, env map[string]string) (map[string]string, error) {
+	headers := maps.Clone(open)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		value := os.Getenv(env[name])
+		if value == "" {
+			return nil, fmt.Errorf("environment variable %s (for header %s) is empty", env[name], name)
+		}
+		if headers == nil {
+			headers = map[string]string{}
+		}
+		headers[name] = value
+	}
+	return headers, nil
+}
+
+// replayFrom answers from a journal.
+func replayFrom(reader *outputs.Reader) func(string) ([]episode.Message, bool) {
+	return func(id string) ([]episode.Message, bool) {
+		ep, err := reader.Episode(id)
+		if err != nil {
+			return nil, false
+		}
+		return ep.Messages, true
+	}
+}
+
+// replayDigest names what a journal holds.
+func replayDigest(reader *outputs.Reader) string {
+	hash := sha256.New()
+	for _, entry := range reader.Entries() {
+		fmt.Fprintln(hash, entry.ID, entry.Attempt)
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))[:16]
+}

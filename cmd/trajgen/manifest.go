@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"trajgen/pipeline/episode"
+)
+
+// manifest is run.json: what was run, and with what.
+type manifest struct {
+	Schema      int               `json:"schema"`
+	Fingerprint string            `json:"fingerprint"`
+	Experiment  map[string]string `json:"experiment"` // what a resume must not change
+	Version     string            `json:"version"`
+	RunFile     runFile           `json:"run_file"`
+	Tasks       int               `json:"tasks"`
+	Samples     int               `json:"samples"`
+	Guarantees  any               `json:"sandbox"`
+}
+
+func readManifest(dir string) (manifest, error) {
+	var m manifest
+	data, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, usage(fmt.Errorf("%s is not a run directory: it has no run.json", dir))
+	}
+	if err != nil {
+		return m, fmt.Errorf("read run.json: %w", err)
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("read %s: %w", filepath.Join(dir, "run.json"), err)
+	}
+	return m, nil
+}
+
+// write puts run.json in place whole.
+func (m manifest) write(dir string) error {
+	m.Schema = episode.SchemaVersion
+	m.RunFile.RetryErrors = false // said for one resume, not for the next
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode run.json: %w", err)
+	}
+	return writeFile(filepath.Join(dir, "run.json"), append(data, '\n'))
+}
+
+// writeFile writes a file under a temporary name, syncs it and renames it.
+func writeFile(path string, data []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(temporary.Name())
+	_, err = temporary.Write(data)
+	if err == nil {
+		err = temporary.Chmod(0o644)
+	}
+	if err == nil {
+		err = temporary.Sync()
+	}
+	if closed := temporary.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
