@@ -7,26 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
-	"maps"
-	"math/rand/v2"
 	"net/http"
 	"os"
-	"path"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"trajgen/datasets"
 	"trajgen/distributions"
 	"trajgen/outputs"
-	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/scripted"
-	"trajgen/pipeline/reward"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -116,14 +108,6 @@ func (e *experiment) openRegistry(ctx context.Context) error {
 }
 
 // drawDigest names what a distribution draws; its description may be mended.
-func drawDigest(d *distributions.Distribution) string {
-	content, err := json.Marshal(d.Toolsets)
-	if err != nil {
-		return err.Error()
-	}
-	return digest(d.Name, content)
-}
-
 func rawTexts(raw []json.RawMessage) [][]byte {
 	texts := make([][]byte, len(raw))
 	for i, r := range raw {
@@ -142,50 +126,8 @@ func newRegistry(custom map[string]registry.ToolsetDef) (*registry.Registry, err
 }
 
 // distribution resolves a name or path once, and checks that its toolsets exist.
-func (e *experiment) distribution(ctx context.Context, name string) (*distributions.Distribution, error) {
-	if known, ok := e.draws[name]; ok {
-		return known, nil
-	}
-	d, err := distributions.Resolve(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.Validate(toolsetKnown(e.registry)); err != nil {
-		return nil, fmt.Errorf("distribution %s: %w", d.Name, err)
-	}
-	e.draws[name] = &d
-	return &d, e.warnOfToolless(ctx, d)
-}
-
 // warnOfToolless says which of a distribution's toolsets have no tool in this version: what they are drawn for is
 // recorded, but the model is shown nothing for them.
-func (e *experiment) warnOfToolless(ctx context.Context, d distributions.Distribution) error {
-	var empty []string
-	for _, share := range d.Toolsets {
-		toolset, err := e.registry.Select(ctx, []string{share.Toolset}, e.file.DisabledToolsets)
-		if err != nil {
-			return err
-		}
-		if len(toolset.Names()) == 0 {
-			empty = append(empty, share.Toolset)
-		}
-	}
-	if len(empty) == len(d.Toolsets) {
-		return fmt.Errorf("distribution %s: none of its toolsets has a tool that is available here: %s", d.Name, strings.Join(empty, ", "))
-	}
-	if len(empty) > 0 {
-		fmt.Fprintf(e.warnings, "distribution %s draws toolsets without an available tool: %s\n", d.Name, strings.Join(empty, ", "))
-	}
-	return nil
-}
-
-func toolsetKnown(reg *registry.Registry) func(string) bool {
-	return func(name string) bool {
-		_, err := reg.Resolve([]string{name}, nil)
-		return err == nil
-	}
-}
-
 func (e *experiment) openDataset(context.Context) error {
 	options := datasets.Options{MaxTasks: e.file.MaxTasks, SkipBadRows: e.file.SkipBadRows, OnSkip: e.skipped()}
 	if e.file.Map != "" {
@@ -212,21 +154,6 @@ func (e *experiment) openSandbox(context.Context) error {
 	e.backend = backend
 	e.closers = append(e.closers, backend.Close)
 	return errors.Join(e.offersNetwork(e.file.Network), e.offersImage(e.file.Image))
-}
-
-func (e *experiment) offersNetwork(network string) error {
-	offered := e.backend.Guarantees().Network
-	if network == "" || slices.Contains(offered, sandbox.Network(network)) {
-		return nil
-	}
-	return fmt.Errorf("network %q is not offered by the %s sandbox (it has %v)", network, e.file.Sandbox, offered)
-}
-
-func (e *experiment) offersImage(image string) error {
-	if image == "" {
-		return nil
-	}
-	return fmt.Errorf("image %q: the %s sandbox has none but the host's toolchain; leave image out", image, e.file.Sandbox)
 }
 
 // openModel opens the client, and the embedded server in front of it when a policy plays.
@@ -287,97 +214,10 @@ func (e *experiment) startServer(cfg *model.Config) error {
 }
 
 // skipped reports broken rows, each once: the dataset is read again when it is played.
-func (e *experiment) skipped() func(*datasets.RowError) {
-	const most = 20
-	return func(bad *datasets.RowError) {
-		if e.surveyed {
-			return
-		}
-		// Lines are held in memory until the run directory is there, so there must not be millions.
-		if e.badRows++; e.badRows <= 1000 {
-			e.logger.Warn("row skipped", "error", bad.Error())
-		}
-		switch {
-		case e.badRows <= most:
-			fmt.Fprintf(e.warnings, "skipped: %s\n", bad)
-		case e.badRows == most+1:
-			fmt.Fprintln(e.warnings, "further broken rows are in log.jsonl, up to a thousand")
-		}
-	}
-}
-
 // survey reads the dataset once before anything is paid for: it counts the tasks, checks what they ask for, and
 // teaches the scripted server their solutions.
-func (e *experiment) survey(ctx context.Context) error {
-	sum, err := e.source.Digest(ctx)
-	if err != nil {
-		return err
-	}
-	e.parts.Dataset = sum
-	const most = 20
-	var problems []error
-	for task, err := range e.source.Tasks(ctx) {
-		if err != nil {
-			return err
-		}
-		e.tasks++
-		if err := e.suits(ctx, task); err != nil && len(problems) < most {
-			problems = append(problems, fmt.Errorf("task %s (row %d): %w", task.ID, task.Row+1, err))
-		}
-		if e.server != nil {
-			e.server.Learn(task)
-		}
-	}
-	e.surveyed = true
-	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
-		if name != e.file.Distribution {
-			e.parts.Tasks = strings.TrimSpace(e.parts.Tasks + " " + drawDigest(e.draws[name]))
-		}
-	}
-	return errors.Join(problems...)
-}
-
 // suits says why a task cannot be played here.
-func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
-	var problems []error
-	if len(task.Toolsets) > 0 {
-		_, err := e.registry.Resolve(task.Toolsets, nil)
-		problems = append(problems, err)
-	}
-	if task.Distribution != "" {
-		_, err := e.distribution(ctx, task.Distribution)
-		problems = append(problems, err)
-	}
-	for _, check := range task.Verify {
-		_, err := reward.Kind(check)
-		problems = append(problems, err)
-	}
-	if task.Cwd != "" && !path.IsAbs(task.Cwd) {
-		problems = append(problems, fmt.Errorf("cwd %q is not an absolute path", task.Cwd))
-	}
-	for _, name := range slices.Sorted(maps.Keys(task.Env)) {
-		if !envName.MatchString(name) {
-			problems = append(problems, fmt.Errorf("env: %q is no name of a variable", name))
-		}
-	}
-	return errors.Join(append(problems, e.offersNetwork(task.Network), e.offersImage(task.Image))...)
-}
-
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // draw says what a task's episodes may use: what the task says, else what the run says.
-func (e *experiment) draw(task *episode.Task) (pipeline.Toolsets, error) {
-	switch {
-	case len(task.Toolsets) > 0:
-		return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(task.Toolsets))}, nil
-	case task.Distribution != "":
-		return pipeline.Toolsets{Distribution: e.draws[task.Distribution]}, nil
-	case e.file.Distribution != "":
-		return pipeline.Toolsets{Distribution: e.draws[e.file.Distribution]}, nil
-	}
-	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(e.file.fixedToolsets()))}, nil
-}
-
 // player is what plays the experiment's episodes.
 func (e *experiment) player() *rollout.Player {
 	f := e.file
@@ -391,25 +231,3 @@ func (e *experiment) player() *rollout.Player {
 }
 
 // inOrder yields the tasks as they are played.
-func (e *experiment) inOrder(ctx context.Context) iter.Seq2[*episode.Task, error] {
-	if !e.file.Shuffle {
-		return e.source.Tasks(ctx)
-	}
-	return func(yield func(*episode.Task, error) bool) {
-		var all []*episode.Task
-		for task, err := range e.source.Tasks(ctx) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			all = append(all, task)
-		}
-		order := rand.New(rand.NewPCG(e.file.Seed, 0))
-		order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		for _, task := range all {
-			if !yield(task, nil) {
-				return
-			}
-		}
-	}
-}

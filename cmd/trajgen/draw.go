@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"trajgen/distributions"
+	"trajgen/pipeline"
+	"trajgen/pipeline/episode"
+	"trajgen/registry"
+)
+
+func drawDigest(d *distributions.Distribution) string {
+	content, err := json.Marshal(d.Toolsets)
+	if err != nil {
+		return err.Error()
+	}
+	return digest(d.Name, content)
+}
+
+func (e *experiment) distribution(ctx context.Context, name string) (*distributions.Distribution, error) {
+	if known, ok := e.draws[name]; ok {
+		return known, nil
+	}
+	d, err := distributions.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Validate(toolsetKnown(e.registry)); err != nil {
+		return nil, fmt.Errorf("distribution %s: %w", d.Name, err)
+	}
+	e.draws[name] = &d
+	return &d, e.warnOfToolless(ctx, d)
+}
+
+func (e *experiment) warnOfToolless(ctx context.Context, d distributions.Distribution) error {
+	var empty []string
+	for _, share := range d.Toolsets {
+		toolset, err := e.registry.Select(ctx, []string{share.Toolset}, e.file.DisabledToolsets)
+		if err != nil {
+			return err
+		}
+		if len(toolset.Names()) == 0 {
+			empty = append(empty, share.Toolset)
+		}
+	}
+	if len(empty) == len(d.Toolsets) {
+		return fmt.Errorf("distribution %s: none of its toolsets has a tool that is available here: %s", d.Name, strings.Join(empty, ", "))
+	}
+	if len(empty) > 0 {
+		fmt.Fprintf(e.warnings, "distribution %s draws toolsets without an available tool: %s\n", d.Name, strings.Join(empty, ", "))
+	}
+	return nil
+}
+
+func toolsetKnown(reg *registry.Registry) func(string) bool {
+	return func(name string) bool {
+		_, err := reg.Resolve([]string{name}, nil)
+		return err == nil
+	}
+}
+
+func (e *experiment) draw(task *episode.Task) (pipeline.Toolsets, error) {
+	switch {
+	case len(task.Toolsets) > 0:
+		return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(task.Toolsets))}, nil
+	case task.Distribution != "":
+		return pipeline.Toolsets{Distribution: e.draws[task.Distribution]}, nil
+	case e.file.Distribution != "":
+		return pipeline.Toolsets{Distribution: e.draws[e.file.Distribution]}, nil
+	}
+	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(e.file.fixedToolsets()))}, nil
+}
+
+func (e *experiment) inOrder(ctx context.Context) iter.Seq2[*episode.Task, error] {
+	if !e.file.Shuffle {
+		return e.source.Tasks(ctx)
+	}
+	return func(yield func(*episode.Task, error) bool) {
+		var all []*episode.Task
+		for task, err := range e.source.Tasks(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			all = append(all, task)
+		}
+		order := rand.New(rand.NewPCG(e.file.Seed, 0))
+		order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, task := range all {
+			if !yield(task, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"trajgen/datasets"
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/reward"
+	"trajgen/sandbox"
+)
+
+func (e *experiment) offersNetwork(network string) error {
+	offered := e.backend.Guarantees().Network
+	if network == "" || slices.Contains(offered, sandbox.Network(network)) {
+		return nil
+	}
+	return fmt.Errorf("network %q is not offered by the %s sandbox (it has %v)", network, e.file.Sandbox, offered)
+}
+
+func (e *experiment) offersImage(image string) error {
+	if image == "" {
+		return nil
+	}
+	return fmt.Errorf("image %q: the %s sandbox has none but the host's toolchain; leave image out", image, e.file.Sandbox)
+}
+
+func (e *experiment) skipped() func(*datasets.RowError) {
+	const most = 20
+	return func(bad *datasets.RowError) {
+		if e.surveyed {
+			return
+		}
+		// Lines are held in memory until the run directory is there, so there must not be millions.
+		if e.badRows++; e.badRows <= 1000 {
+			e.logger.Warn("row skipped", "error", bad.Error())
+		}
+		switch {
+		case e.badRows <= most:
+			fmt.Fprintf(e.warnings, "skipped: %s\n", bad)
+		case e.badRows == most+1:
+			fmt.Fprintln(e.warnings, "further broken rows are in log.jsonl, up to a thousand")
+		}
+	}
+}
+
+func (e *experiment) survey(ctx context.Context) error {
+	sum, err := e.source.Digest(ctx)
+	if err != nil {
+		return err
+	}
+	e.parts.Dataset = sum
+	const most = 20
+	var problems []error
+	for task, err := range e.source.Tasks(ctx) {
+		if err != nil {
+			return err
+		}
+		e.tasks++
+		if err := e.suits(ctx, task); err != nil && len(problems) < most {
+			problems = append(problems, fmt.Errorf("task %s (row %d): %w", task.ID, task.Row+1, err))
+		}
+		if e.server != nil {
+			e.server.Learn(task)
+		}
+	}
+	e.surveyed = true
+	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
+		if name != e.file.Distribution {
+			e.parts.Tasks = strings.TrimSpace(e.parts.Tasks + " " + drawDigest(e.draws[name]))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
+	var problems []error
+	if len(task.Toolsets) > 0 {
+		_, err := e.registry.Resolve(task.Toolsets, nil)
+		problems = append(problems, err)
+	}
+	if task.Distribution != "" {
+		_, err := e.distribution(ctx, task.Distribution)
+		problems = append(problems, err)
+	}
+	for _, check := range task.Verify {
+		_, err := reward.Kind(check)
+		problems = append(problems, err)
+	}
+	if task.Cwd != "" && !path.IsAbs(task.Cwd) {
+		problems = append(problems, fmt.Errorf("cwd %q is not an absolute path", task.Cwd))
+	}
+	for _, name := range slices.Sorted(maps.Keys(task.Env)) {
+		if !envName.MatchString(name) {
+			problems = append(problems, fmt.Errorf("env: %q is no name of a variable", name))
+		}
+	}
+	return errors.Join(append(problems, e.offersNetwork(task.Network), e.offersImage(task.Image))...)
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
