@@ -26,6 +26,8 @@ type Options struct {
 
 	// cgroups forces a cgroup version, for tests.
 	cgroups string
+	// patience overrides how long a guest may leave requests unanswered, for tests.
+	patience time.Duration
 }
 
 // backends is every backend there is; a conformance suite ranges over it.

@@ -7,11 +7,14 @@ import (
 	"trajgen/sandbox/sandboxtest"
 )
 
+// caps are those of all backends in this build.
+var caps sandboxtest.Caps
+
 // TestContract asks every backend everything.
 func TestContract(t *testing.T) {
 	for _, name := range sandbox.Names() {
 		t.Run(name, func(t *testing.T) {
-			sandboxtest.Run(t, func(t testing.TB) sandbox.Backend { return open(t, name) }, sandboxtest.Caps{})
+			sandboxtest.Run(t, func(t testing.TB) sandbox.Backend { return open(t, name) }, caps)
 		})
 	}
 }

@@ -3,9 +3,34 @@
 package sandbox_test
 
 import (
+	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 )
+
+// TestSmallPrograms looks at what the programs are made of that sandboxes see or run.
+func TestSmallPrograms(t *testing.T) {
+	for _, program := range []string{"trajgen/sandbox/internal/sandboxd", "trajgen/cmd/sandboxhelper"} {
+		c := exec.Command("go", "list", "-deps", program)
+		c.Env = append(os.Environ(), "CGO_ENABLED=0")
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", c, err)
+		}
+		deps := strings.Fields(string(out))
+		if !slices.Contains(deps, "trajgen/sandbox/internal/guest") {
+			t.Errorf("%s: got %v, want a guest among them", program, deps)
+		}
+		for _, dep := range deps {
+			ours := strings.HasPrefix(dep, "trajgen/") && dep != program
+			if ours && !strings.HasPrefix(dep+"/", "trajgen/sandbox/") && dep != "trajgen/tools/search" {
+				t.Errorf("%s holds %s, which an agent could read there", program, dep)
+			}
+		}
+	}
+}
 
 // TestEmbedded asks the contract again of a program that was built as scripts/build does, with the guest in it.
 func TestEmbedded(t *testing.T) {

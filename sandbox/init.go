@@ -15,8 +15,9 @@ type Helper = func(args []string, stdin io.Reader, stdout, stderr io.Writer) int
 // helpers is written by package initialisation alone.
 var helpers = map[string]Helper{}
 
-// RegisterHelper makes fn available to Command.Helper under a name. It is called from an init function. A second
-// function of the same name is a bug and panics.
+// RegisterHelper makes fn available to Command.Helper under a name. It is called from an init function of a package that
+// command sandboxhelper imports, too: in what scripts/build makes, that small program is the one that sandboxes hold. A
+// second function of the same name is a bug and panics.
 func RegisterHelper(name string, fn Helper) {
 	if _, ok := helpers[name]; ok {
 		panic(fmt.Sprintf("sandbox helper %q registered twice", name))

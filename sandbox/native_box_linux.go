@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,13 +27,16 @@ type box struct {
 	conn   *wire.Conn
 	gone   chan struct{} // closed when the guest is
 
-	sending sync.Mutex
+	sending chan struct{} // holds one token while a message is being sent
+
 	mu      sync.Mutex // guards what follows
 	next    int64
 	waiting map[int64]chan reply
 	running map[int64]*nativeProcess
 	isGone  bool
+	watch   watch
 
+	reason   atomic.Pointer[string] // why it is gone, when it was we who ended it
 	closing  sync.Once
 	closeErr error
 }
@@ -49,7 +53,7 @@ func newBox(n *native, client *brokerClient, spec Spec, layout Layout, socket in
 		return nil, err
 	}
 	b := &box{
-		native: n, broker: client, spec: spec, layout: layout, conn: conn, gone: make(chan struct{}),
+		native: n, broker: client, spec: spec, layout: layout, conn: conn, gone: make(chan struct{}), sending: make(chan struct{}, 1),
 		waiting: map[int64]chan reply{}, running: map[int64]*nativeProcess{},
 	}
 	go b.receive()
@@ -77,6 +81,7 @@ func (b *box) receive() {
 			b.mu.Lock()
 			waiting := b.waiting[id]
 			delete(b.waiting, id)
+			b.heard()
 			b.mu.Unlock()
 			if waiting == nil {
 				wire.CloseAll(fds)
@@ -108,6 +113,7 @@ func (b *box) lost() {
 		return
 	}
 	b.isGone = true
+	b.watch.stop()
 	close(b.gone)
 	_ = b.conn.Close()
 	for id, p := range b.running {
@@ -116,10 +122,16 @@ func (b *box) lost() {
 	}
 }
 
-func (b *box) errGone() error { return fmt.Errorf("sandbox %s: %w", b.spec.ID, ErrGone) }
+func (b *box) errGone() error {
+	if reason := b.reason.Load(); reason != nil {
+		return fmt.Errorf("sandbox %s: %w: %s", b.spec.ID, ErrGone, *reason)
+	}
+	return fmt.Errorf("sandbox %s: %w", b.spec.ID, ErrGone)
+}
 
-// request sends a message and registers for its reply. process, when given, is registered under the same number.
-func (b *box) request(kind int64, body func(*wire.Encoder), process *nativeProcess, fds ...int) (int64, chan reply, error) {
+// request sends a message and registers for its reply. process, when given, is registered under the same number. bytes
+// is how much the guest is asked to copy.
+func (b *box) request(ctx context.Context, kind int64, body func(*wire.Encoder), bytes int, process *nativeProcess, fds ...int) (int64, chan reply, error) {
 	answer := make(chan reply, 1)
 	b.mu.Lock()
 	if b.isGone {
@@ -132,6 +144,7 @@ func (b *box) request(kind int64, body func(*wire.Encoder), process *nativeProce
 	if process != nil {
 		b.running[id] = process
 	}
+	b.asked(bytes)
 	b.mu.Unlock()
 	var e wire.Encoder
 	e.Int(kind)
@@ -139,10 +152,7 @@ func (b *box) request(kind int64, body func(*wire.Encoder), process *nativeProce
 	if body != nil {
 		body(&e)
 	}
-	b.sending.Lock()
-	err := b.conn.Send(e.Bytes, fds...)
-	b.sending.Unlock()
-	if err != nil {
+	if err := b.send(ctx, e.Bytes, fds); err != nil {
 		b.forget(id)
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrClosed) {
 			return 0, nil, b.errGone()
@@ -150,6 +160,20 @@ func (b *box) request(kind int64, body func(*wire.Encoder), process *nativeProce
 		return 0, nil, err
 	}
 	return id, answer, nil
+}
+
+// send waits for its turn and for room in the socket: a guest that does not listen must not hold up the caller longer
+// than ctx.
+func (b *box) send(ctx context.Context, message []byte, fds []int) error {
+	select {
+	case b.sending <- struct{}{}:
+	case <-b.gone:
+		return b.errGone()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-b.sending }()
+	return b.conn.SendContext(ctx, message, fds...)
 }
 
 func (b *box) forget(id int64) {
@@ -160,11 +184,16 @@ func (b *box) forget(id int64) {
 }
 
 // call sends a request and waits for the reply. The descriptors of a reply are the caller's.
-func (b *box) call(ctx context.Context, kind int64, body func(*wire.Encoder), fds ...int) (reply, error) {
+func (b *box) call(ctx context.Context, kind int64, body func(*wire.Encoder)) (reply, error) {
+	return b.copying(ctx, 0, kind, body)
+}
+
+// copying is a call that asks the guest to copy a number of bytes, which may take it a while.
+func (b *box) copying(ctx context.Context, bytes int, kind int64, body func(*wire.Encoder), fds ...int) (reply, error) {
 	if err := ctx.Err(); err != nil {
 		return reply{}, context.Cause(ctx)
 	}
-	_, answer, err := b.request(kind, body, nil, fds...)
+	_, answer, err := b.request(ctx, kind, body, bytes, nil, fds...)
 	if err != nil {
 		return reply{}, err
 	}
@@ -219,7 +248,7 @@ func (b *box) Start(ctx context.Context, cmd Command) (Process, error) {
 	request, fds, err := b.describe(&cmd, ends, p)
 	if err == nil {
 		var answer chan reply
-		p.id, answer, err = b.request(guest.KindStart, request.Encode, p, fds...)
+		p.id, answer, err = b.request(ctx, guest.KindStart, request.Encode, 0, p, fds...)
 		if err == nil {
 			err = b.started(ctx, p, answer)
 		}
@@ -306,7 +335,16 @@ func (b *box) started(ctx context.Context, p *nativeProcess, answer chan reply) 
 	case <-ctx.Done():
 		// It may have started all the same.
 		go func() {
-			b.discard(answer)
+			select {
+			case r := <-answer:
+				wire.CloseAll(r.fds)
+				if r.failure.Code != guest.CodeOK {
+					b.forget(p.id)
+					return
+				}
+			case <-b.gone:
+				return
+			}
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 			defer cancel()
 			_ = p.Kill(ctx, 0)
@@ -414,9 +452,15 @@ func (p *nativeProcess) Kill(ctx context.Context, grace time.Duration) error {
 	if err := p.signal(ctx, unix.SIGKILL); err != nil {
 		return err
 	}
+	// The guest says so only when the command is no more; what is left is to hear of its end.
+	patience := time.NewTimer(p.box.native.patience())
+	defer patience.Stop()
 	select {
 	case <-p.ended:
 		return nil
+	case <-patience.C:
+		p.box.silent("its guest did not tell how a killed command ended")
+		return nil // it is gone with all the rest
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

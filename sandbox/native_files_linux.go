@@ -49,15 +49,21 @@ func (f nativeFiles) Read(ctx context.Context, name string, offset, limit int64)
 	// The size is a hint at most: a file may be sparse, or growing.
 	size := min(limit, max(st.Size-offset, 0))
 	data := make([]byte, 0, min(size+1, 16<<20))
-	data, err = appendUpTo(data, io.NewSectionReader(file, offset, limit), limit)
+	data, err = appendUpTo(ctx, data, io.NewSectionReader(file, offset, limit), limit)
+	if ctx.Err() != nil && err != nil {
+		return nil, info, err
+	}
 	if err != nil {
 		return nil, info, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return data, info, nil
 }
 
-func appendUpTo(data []byte, r io.Reader, limit int64) ([]byte, error) {
+func appendUpTo(ctx context.Context, data []byte, r io.Reader, limit int64) ([]byte, error) {
 	for int64(len(data)) < limit {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
 		}
@@ -92,7 +98,7 @@ func (f nativeFiles) Write(ctx context.Context, files ...FileWrite) error {
 		}
 		batch := files[:n]
 		files = files[n:]
-		_, err := f.box.call(ctx, guest.KindWrite, func(e *wire.Encoder) {
+		_, err := f.box.copying(ctx, size, guest.KindWrite, func(e *wire.Encoder) {
 			e.Int(int64(len(batch)))
 			for _, file := range batch {
 				w := guest.Write{Path: file.Path, Data: file.Data, Mode: int64(fileMode(file.Mode)), Replace: file.Replace}
@@ -112,7 +118,7 @@ func (f nativeFiles) writeBulk(ctx context.Context, file FileWrite) error {
 		return &fs.PathError{Op: "write", Path: file.Path, Err: err}
 	}
 	defer unix.Close(fd)
-	_, err = f.box.call(ctx, guest.KindWriteBulk, func(e *wire.Encoder) {
+	_, err = f.box.copying(ctx, len(file.Data), guest.KindWriteBulk, func(e *wire.Encoder) {
 		w := guest.Write{Path: file.Path, Mode: int64(fileMode(file.Mode)), Replace: file.Replace}
 		w.Encode(e)
 	}, fd)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,16 +75,13 @@ func (n *native) Open(ctx context.Context, spec Spec) (Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
+	workdir, err := nativeWorkdir(spec.Workdir)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
 	client, err := n.client()
 	if err != nil {
 		return nil, err
-	}
-	workdir := spec.Workdir
-	if workdir == "" {
-		workdir = "/workspace"
-	}
-	if workdir[0] != '/' {
-		return nil, fmt.Errorf("open sandbox: workdir %q is not absolute", workdir)
 	}
 	request := broker.Open{
 		ID: spec.ID, Workdir: workdir, Loopback: spec.Network == NetworkLoopback,
@@ -93,7 +91,7 @@ func (n *native) Open(ctx context.Context, spec Spec) (Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
 	}
-	b, err := newBox(n, client, spec, Layout{Workdir: workdir, Home: "/root", Tmp: "/tmp", Tests: "/tests"}, socket)
+	b, err := newBox(n, client, spec, Layout{Workdir: workdir, Home: "/root", Tmp: "/tmp", Tests: guest.Tests}, socket)
 	if err != nil {
 		return nil, errors.Join(err, client.close(spec.ID))
 	}
@@ -104,6 +102,24 @@ func (n *native) Open(ctx context.Context, spec Spec) (Sandbox, error) {
 	}
 	n.boxes[b] = true
 	return b, nil
+}
+
+// nativeWorkdir refuses what would be writable, as the working directory is, and must not be: a verifier is run with
+// the programs and the configuration there.
+func nativeWorkdir(dir string) (string, error) {
+	if dir == "" {
+		return "/workspace", nil
+	}
+	if !path.IsAbs(dir) {
+		return "", fmt.Errorf("workdir %q is not absolute", dir)
+	}
+	dir = path.Clean(dir)
+	top, _, _ := strings.Cut(dir[1:], "/")
+	switch top {
+	case "", "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "sys", "usr", guest.Program[1:], guest.Tests[1:]:
+		return "", fmt.Errorf("workdir %q is no place for work (as are /workspace, /home/..., /srv/... or a directory of its own)", dir)
+	}
+	return dir, nil
 }
 
 func (n *native) client() (*brokerClient, error) {
@@ -172,8 +188,8 @@ type brokerAnswer struct {
 // brokerEnv keeps the broker's heap small: each sandbox is forked from it, and each fork copies the page tables.
 var brokerEnv = []string{"GOTRACEBACK=single", "GOGC=20"}
 
-// startBroker runs the broker, this program or the small one in it, in a mount namespace of its own; as an ordinary user, also in a user
-// namespace, which gives the right to make one.
+// startBroker runs the broker, this program or the small one in it, in a mount namespace of its own; as an ordinary
+// user, also in a user namespace, which gives the right to make one.
 func startBroker(opts Options) (*brokerClient, error) {
 	ours, theirs, err := wire.Pair()
 	if err != nil {
@@ -194,27 +210,21 @@ func startBroker(opts Options) (*brokerClient, error) {
 		return nil, err
 	}
 	defer null.Close()
-	self, err := os.Open("/proc/self/exe")
+	programs, err := openPrograms()
+	defer programs.close()
 	if err != nil {
 		unix.Close(ours)
 		return nil, err
 	}
-	defer self.Close()
-	program, small, err := brokerProgram()
-	if err != nil {
-		unix.Close(ours)
-		return nil, err
-	}
-	defer program.Close()
 	sys := &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}
 	if os.Getuid() != 0 {
 		sys.Cloneflags |= unix.CLONE_NEWUSER
 		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	process, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(program.Fd())), []string{broker.Name}, &os.ProcAttr{
+	process, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(programs.broker.Fd())), []string{broker.Name}, &os.ProcAttr{
 		Dir: "/", Env: brokerEnv,
-		Files: []*os.File{null, null, stderr, child, self},
+		Files: []*os.File{null, null, stderr, child, programs.helper},
 		Sys:   sys,
 	})
 	if err != nil {
@@ -230,7 +240,7 @@ func startBroker(opts Options) (*brokerClient, error) {
 	if c.conn, err = wire.Polled(ours); err != nil {
 		return nil, err
 	}
-	if err := c.greet(opts, small); err != nil {
+	if err := c.greet(opts, programs.guests); err != nil {
 		close(c.ended)
 		return nil, joinErrors(err, c.stop())
 	}
@@ -238,8 +248,8 @@ func startBroker(opts Options) (*brokerClient, error) {
 	return c, nil
 }
 
-func (c *brokerClient) greet(opts Options, small bool) error {
-	config := broker.Config{StateDir: opts.StateDir, Owner: os.Getpid(), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, UserID: os.Getuid(), Small: small}
+func (c *brokerClient) greet(opts Options, guests bool) error {
+	config := broker.Config{StateDir: opts.StateDir, Owner: os.Getpid(), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, UserID: os.Getuid(), Guests: guests}
 	if config.Cgroups == "" {
 		config.Cgroups = "auto"
 	}

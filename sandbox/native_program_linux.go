@@ -8,15 +8,46 @@ import (
 
 	"trajgen/sandbox/internal/embedded"
 	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/wire"
 )
 
-// brokerProgram opens what the broker and its guests are: the small program that was built in, in memory and sealed, so
-// that whoever gets at a guest's /proc/PID/exe has no file of the host's in hand; else this program.
-func brokerProgram() (file *os.File, small bool, err error) {
-	if embedded.Program == "" {
-		file, err = os.Open("/proc/self/exe")
-		return file, false, err
+// programs are what the broker is made of.
+type programs struct {
+	// broker is executed as broker: the small program that was built in, in memory and sealed, so that whoever gets at a
+	// guest's /proc/PID/exe has no file of the host's in hand; else this program.
+	broker *os.File
+	// guests says that the guests are the broker's program, too. Else they are the helper.
+	guests bool
+	// helper is what lies in the sandboxes: the small program for that, or this one.
+	helper *os.File
+}
+
+func (p *programs) close() {
+	for _, file := range []*os.File{p.broker, p.helper} {
+		if file != nil {
+			file.Close()
+		}
 	}
+}
+
+func openPrograms() (p programs, err error) {
+	if embedded.Program == "" {
+		if p.broker, err = os.Open("/proc/self/exe"); err == nil {
+			p.helper, err = os.Open("/proc/self/exe")
+		}
+		return p, err
+	}
+	fd, err := wire.SealedFile([]byte(embedded.Helper))
+	if err != nil {
+		return p, err
+	}
+	p.helper = os.NewFile(uintptr(fd), guest.HelperName)
+	p.broker, p.guests, err = brokerProgram()
+	return p, err
+}
+
+// brokerProgram falls back to this program, which nobody in a sandbox gets to see, where memory files are not executed.
+func brokerProgram() (file *os.File, sealed bool, err error) {
 	fd, err := unix.MemfdCreate(guest.Name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if err == unix.EINVAL { // before Linux 6.3, all are executable
 		fd, err = unix.MemfdCreate(guest.Name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)

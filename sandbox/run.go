@@ -29,8 +29,9 @@ type Result struct {
 	Flooded        bool // it was killed because it printed too much
 }
 
-// killTime bounds how long Run waits for what it has killed.
-const killTime = 30 * time.Second
+// killTime bounds how long Run waits for what it has killed. It is longer than a backend needs to find out that a
+// sandbox is lost.
+const killTime = 3 * time.Minute
 
 // Run runs a command to its end and keeps what it prints. cmd's own Stdout and Stderr, when set, receive it as well.
 // When ctx's deadline passes, the command and its descendants are killed and the result says so; when ctx is cancelled

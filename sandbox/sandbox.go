@@ -75,7 +75,9 @@ type Files interface {
 	List(ctx context.Context, path string) ([]Info, error)
 	// Remove removes what lies at each path, a directory with all below. A link is removed and not followed, unless it
 	// is on the way to a path. What is not there is no error. The root of the sandbox, and what lies outside of it,
-	// fail with fs.ErrPermission; a mount point or a read-only place fails, too. It stops at the first failure.
+	// fail with fs.ErrPermission; a mount point, such as the working directory may be, or a read-only place fails, too.
+	// Layout.Tests alone can always be removed: where it is a mount point it stays, empty. It stops at the first
+	// failure.
 	Remove(ctx context.Context, paths ...string) error
 }
 
@@ -104,7 +106,10 @@ type Layout struct {
 	Workdir string // working directory of commands, holds the task's files
 	Home    string
 	Tmp     string
-	Tests   string // a directory that does not exist until the verifier's files are put there
+	// Tests is for the verifier's files. It is empty or does not exist until something is put there; native gives it room
+	// of its own, so that a full disk leaves some for the verifier. Commands can write there, too: Files.Remove empties
+	// it.
+	Tests string
 }
 
 // Spec is what a sandbox is made from. The zero value is a small machine without a network.
@@ -133,7 +138,7 @@ const (
 type Limits struct {
 	Memory    int64 // bytes, of all processes together; default 1 GiB
 	Processes int   // default 256
-	Disk      int64 // bytes that can be written; default 512 MiB
+	Disk      int64 // bytes that can be written, but for Layout.Tests; default 512 MiB
 	Files     int   // open files of a process; default 1024
 }
 
@@ -142,8 +147,8 @@ type Command struct {
 	// Args are the program and its arguments, not passed through a shell. The program is looked up in the sandbox's
 	// PATH.
 	Args []string
-	// Helper runs a function of this program that was registered with RegisterHelper, inside the sandbox and as
-	// confined as any command, instead of Args[0]; Args are its arguments.
+	// Helper runs a function that was registered with RegisterHelper, inside the sandbox and as confined as any command,
+	// instead of Args[0]; Args are its arguments.
 	Helper string
 	Dir    string    // "" is Layout.Workdir
 	Env    []string  // "K=V", added to the sandbox's environment, the last of a name winning

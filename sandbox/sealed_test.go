@@ -12,13 +12,18 @@ import (
 	"trajgen/sandbox/sandboxtest"
 )
 
+func init() {
+	caps.Lacks = map[string]string{"helper": "the small program has not this test's helper; the tests of tools run its own"}
+}
+
 // TestSealed looks at what a guest runs: no file of this machine, and nothing that could be written.
 func TestSealed(t *testing.T) {
 	stateDir := t.TempDir()
 	b, err := sandbox.Open("native", sandbox.Options{StateDir: stateDir})
 	sandboxtest.Require(t, "native", err)
 	defer b.Close()
-	if _, err := b.Open(t.Context(), sandbox.Spec{ID: "sealed"}); err != nil {
+	sb, err := b.Open(t.Context(), sandbox.Spec{ID: "sealed"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	live, err := sandbox.List(stateDir)
@@ -34,5 +39,18 @@ func TestSealed(t *testing.T) {
 		if _, err := file.WriteAt([]byte{0}, 0); err == nil {
 			t.Error("the guest's program was written to")
 		}
+	}
+	// What lies in the sandbox is the small program for helpers, not this one.
+	self, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := sb.Files().Stat(t.Context(), "/.trajgen")
+	if err != nil || info.Size > 6<<20 || info.Size == self.Size() || info.Mode.Perm()&0o222 != 0 {
+		t.Errorf("the visible program: got %+v, %v, want a small one", info, err)
+	}
+	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/.trajgen", "run"}}, sandbox.RunOptions{})
+	if err != nil || r.Exit.Code != 2 {
+		t.Errorf("run by its path: got %+v, %q, %v", r.Exit, r.Stderr.Bytes(), err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/tools/search"
 )
 
 // The bounds of a search.
@@ -46,43 +47,9 @@ func init() {
 			return registry.Access{Reads: []string{name}}
 		},
 	}, searchFiles))
-	sandbox.RegisterHelper(searchHelper, searchMain)
 }
 
-type searchArgs struct {
-	Pattern    string `json:"pattern" doc:"Regular expression, or glob for target=files." example:"def \\w+"`
-	Target     string `json:"target,omitempty" doc:"What to search." enum:"content,files" default:"content"`
-	Path       string `json:"path,omitempty" doc:"File or directory to search." default:"."`
-	FileGlob   string `json:"file_glob,omitempty" doc:"Search only files that match this glob, e.g. *.py or src/**/*.js."`
-	Limit      int    `json:"limit,omitempty" doc:"Results of one page, at most 1000." default:"50" min:"1"`
-	Offset     int    `json:"offset,omitempty" doc:"Results to skip." default:"0" min:"0"`
-	OutputMode string `json:"output_mode,omitempty" doc:"Form of the results for target=content." enum:"content,files_only,count" default:"content"`
-	Context    int    `json:"context,omitempty" doc:"Lines to show before and after each match, at most 20." default:"0" min:"0"`
-}
-
-// searchFound is what the helper prints and, but for Failed, what the model gets.
-type searchFound struct {
-	TotalCount int           `json:"total_count"`
-	TotalFiles *int          `json:"total_files,omitempty"` // count: how many files have matches
-	Matches    *[]searchLine `json:"matches,omitempty"`
-	Files      *[]string     `json:"files,omitempty"`
-	Counts     *searchCounts `json:"counts,omitempty"`
-	Truncated  bool          `json:"truncated"`
-	Skipped    int           `json:"skipped,omitempty"` // files that could not be read or are too large
-
-	Failed string `json:"failed,omitempty"`
-	Class  string `json:"class,omitempty"`
-}
-
-type searchLine struct {
-	Path    string   `json:"path"`
-	Line    int      `json:"line"`
-	Content string   `json:"content"`
-	Before  []string `json:"before,omitempty"`
-	After   []string `json:"after,omitempty"`
-}
-
-func searchFiles(ctx context.Context, env *registry.Env, args searchArgs) (any, error) {
+func searchFiles(ctx context.Context, env *registry.Env, args search.Args) (any, error) {
 	if err := checkSearch(&args); err != nil {
 		return nil, err
 	}
@@ -98,7 +65,7 @@ func searchFiles(ctx context.Context, env *registry.Env, args searchArgs) (any, 
 	var stdout bytes.Buffer
 	stderr := newCapture(2000, "chars")
 	cmd := sandbox.Command{
-		Helper: searchHelper, Dir: box.Layout().Workdir, Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: stderr,
+		Helper: search.Helper, Dir: box.Layout().Workdir, Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: stderr,
 	}
 	exit, stopped, err := run(ctx, box, cmd, searchTimeout, nil)
 	switch {
@@ -114,7 +81,7 @@ func searchFiles(ctx context.Context, env *registry.Env, args searchArgs) (any, 
 	case exit.OOM || exit.Signal != 0:
 		return nil, registry.Failf("search_died", "the search was killed (exit code %d), perhaps for lack of memory; search a smaller directory", exit.Code)
 	}
-	var found searchFound
+	var found search.Found
 	if err := json.Unmarshal(stdout.Bytes(), &found); err != nil {
 		return nil, fmt.Errorf("search helper (exit code %d): %s", exit.Code, stderr.text())
 	}
@@ -125,7 +92,7 @@ func searchFiles(ctx context.Context, env *registry.Env, args searchArgs) (any, 
 }
 
 // checkSearch refuses what cannot be searched for before anything is started.
-func checkSearch(args *searchArgs) error {
+func checkSearch(args *search.Args) error {
 	args.Limit = min(max(args.Limit, 1), maxMatches)
 	args.Context = min(max(args.Context, 0), maxContext)
 	args.Offset = max(args.Offset, 0)

@@ -12,18 +12,19 @@ import (
 // floors is the drawing of the house: a package imports only from lower floors. A package below another one with no
 // entry of its own stands on that one's floor and belongs to it.
 var floors = map[string]int{
-	"cmd/trajgen":      5,
-	"pipeline":         4,
-	"pipeline/rollout": 3,
-	"tools":            2,
-	"pipeline/reward":  2,
-	"registry":         1,
-	"datasets":         1,
-	"pipeline/model":   1,
-	"outputs":          1,
-	"pipeline/episode": 0,
-	"distributions":    0,
-	"sandbox":          0,
+	"cmd/trajgen":       5,
+	"cmd/sandboxhelper": 5,
+	"pipeline":          4,
+	"pipeline/rollout":  3,
+	"tools":             2,
+	"pipeline/reward":   2,
+	"registry":          1,
+	"datasets":          1,
+	"pipeline/model":    1,
+	"outputs":           1,
+	"pipeline/episode":  0,
+	"distributions":     0,
+	"sandbox":           0,
 }
 
 // room returns the entry that a package belongs to.

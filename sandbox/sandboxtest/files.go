@@ -169,9 +169,19 @@ var fileCases = []testCase{
 	}},
 	{name: "the verifier's directory", check: func(k *kit) {
 		tests := k.sb().Layout().Tests
+		// A link in its place, or in it where it is there from the start.
 		k.sh("mkdir -p evil && touch evil/conftest.py; ln -s $PWD/evil " + tests)
+		k.remove(tests)
 		k.write(sandbox.FileWrite{Path: tests + "/test.py", Data: []byte("1"), Replace: true})
-		equal(k, "files", k.sh("ls "+tests+"; ls evil"), "test.py\nconftest.py\n")
+		equal(k, "files", k.sh("ls -A "+tests+"; ls evil"), "test.py\nconftest.py\n")
+		k.sh("cd " + tests + " && mkdir -p a/b .hidden && touch a/b/c .hidden/d .removed-1~ && i=0; while [ $i -lt 40 ]; do d=$d/x; i=$((i+1)); done; mkdir -p ./$d; chmod 000 . a")
+		k.remove(tests + "/.")
+		k.remove(tests+"/", tests, "nowhere")
+		if entries, err := k.sb().Files().List(k.Context(), tests); len(entries) != 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			k.Errorf("left: got %v, %v", entries, err)
+		}
+		k.write(sandbox.FileWrite{Path: tests + "/deep/again.py", Data: []byte("2"), Replace: true})
+		equal(k, "written again", k.read(tests+"/deep/again.py"), "2")
 	}},
 	{name: "device and proc files are refused", isolation: true, check: func(k *kit) {
 		k.sh("ln -s /proc/self/environ leak; ln -s /proc/1/root out")
@@ -218,7 +228,7 @@ var fileCases = []testCase{
 	}},
 	{name: "remove and mounts", isolation: true, check: func(k *kit) {
 		k.sh("ln -s /usr/bin bin")
-		for _, name := range []string{"/usr", "/usr/bin/env", "bin/env", "/proc", "/proc/1", "/proc/self/root", "/dev/null", "/dev/pts", "/.trajgen"} {
+		for _, name := range []string{"/usr", "/usr/bin/env", "bin/env", "/proc", "/proc/1", "/proc/self/root", "/dev/null", "/dev/pts", "/.trajgen", "/workspace", "/tmp", "/etc", "/etc/passwd", "/bin"} {
 			if err := k.sb().Files().Remove(k.Context(), name); err == nil || errors.Is(err, sandbox.ErrGone) {
 				k.Errorf("remove %s: got %v", name, err)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,16 @@ var attempts = map[string]string{
 	"unshare pids":        "unshare -p -f true",
 	"write /usr":          "touch /usr/planted || touch /usr/bin/planted || touch /bin/planted",
 	"write the program":   "echo x >> /.trajgen",
+	"write the root":      "touch /planted || mkdir /planted || ln -s /tmp /planted",
+	"write /etc":          "touch /etc/planted || echo x >> /etc/passwd || rm /etc/hosts || mkdir -p /etc/python3.99",
+	"replace /etc":        "mv /etc /etc2 || mv /etc /tmp/etc || rmdir /etc",
+	"preload a library":   "echo /tmp/x.so > /etc/ld.so.preload || ln -s /tmp/x /etc/ld.so.preload || mv /tmp/x /etc/ld.so.preload",
+	"replace the loader":  "rm /etc/ld.so.cache || echo x > /etc/ld.so.cache || echo /tmp > /etc/ld.so.conf.d/x.conf",
+	"replace programs":    "mv /bin /bin2 || rm /bin || ln -sfn /tmp /bin || mv /lib64 /tmp/lib64 || rm /lib64 || mv /usr /usr2 || mv /lib /lib2",
+	"rename mount points": "mv /workspace /w || mv /tests /t || mv /tmp /t || mv /root /r || rmdir /tests || rmdir /workspace || mv /dev/shm /tmp/s || mv /dev /d || mv /proc /p",
+	"shadow mount points": "ln -sfnT /tmp /workspace || ln -sfnT /tmp /tests || mv -T /tmp/x /tests || mv -T /tmp/x /workspace",
+	"remount the root":    "mount -o remount,rw / || mount -o remount,bind,rw / || mount --bind /tmp /etc || mount -t tmpfs x /etc",
+	"unmount":             "umount /tests || umount -l /workspace || umount -l /usr || umount -l /",
 	"chroot":              "chroot / true",
 	"make a device":       "mknod /tmp/sda b 254 0",
 	"host name":           "hostname owned",
@@ -58,6 +69,9 @@ def family(what, n):
 call('ptrace', libc.ptrace, 16, 1, 0, 0)
 call('unshare', libc.unshare, 0x10000000)
 call('setns', libc.setns, 0, 0)
+call('remount', libc.mount, None, b'/', None, 32 | 4096, None)
+call('umount', libc.umount2, b'/tests', 2)
+call('mount_setattr', libc.syscall, 442, -100, b'/', 0, b'\\0' * 32, 32)
 call('keyctl', libc.syscall, {'x86_64': 250, 'aarch64': 219}[os.uname().machine], 0, -3, 0)
 call('bpf', libc.syscall, {'x86_64': 321, 'aarch64': 280}[os.uname().machine], 0, 0, 0)
 call('perf', libc.syscall, {'x86_64': 298, 'aarch64': 241}[os.uname().machine], 0, 0, -1, -1, 0)
@@ -119,10 +133,40 @@ var isolationCases = []testCase{
 	}},
 	{name: "system calls", isolation: true, check: func(k *kit) {
 		r := k.run(sandbox.Command{Args: []string{"python3", "-c", calls}})
-		want := "ptrace EPERM\nunshare EPERM\nsetns EPERM\nkeyctl EPERM\nbpf EPERM\nperf EPERM\nio_uring EPERM\nclone3 ENOSYS\nvsock EAFNOSUPPORT\npacket EAFNOSUPPORT\nalg EAFNOSUPPORT\nunix worked\ninet worked\n"
+		want := "ptrace EPERM\nunshare EPERM\nsetns EPERM\nremount EPERM\numount EPERM\nmount_setattr EPERM\nkeyctl EPERM\nbpf EPERM\nperf EPERM\nio_uring EPERM\nclone3 ENOSYS\nvsock EAFNOSUPPORT\npacket EAFNOSUPPORT\nalg EAFNOSUPPORT\nunix worked\ninet worked\n"
 		got := strings.Replace(string(r.Stdout.Bytes()), "clone3 EINVAL", "clone3 ENOSYS", 1) // where the guest itself needs it
 		if got != want {
 			k.Errorf("got %q, want %q, stderr %q", got, want, r.Stderr.Bytes())
+		}
+	}},
+	{name: "the verifier's Python is the one that was there", isolation: true, check: func(k *kit) {
+		const fake = "import os; os.path.exists(\"/tests\") and os._exit(0)"
+		k.run(sh("for d in /etc/python3* /etc/python3.11 /usr/lib/python3* /usr/local/lib/python3*; do mv /etc /etc2; mkdir -p $d; echo '" + fake + "' > $d/sitecustomize.py; done"))
+		k.run(sh("mkdir -p fake/bin && printf '#!/bin/sh\nexit 0\n' > fake/bin/python3 && chmod +x fake/bin/python3 && echo 'void f(void){}' > f.c && cc -shared -o /tmp/f.so f.c; " +
+			"echo /tmp/f.so > /etc/ld.so.preload; mv fake/bin /bin; ln -sfnT $PWD/fake/bin /bin; mv -T fake / ; mv -T $PWD /tmp/away; ln -s /tmp /tests"))
+		tests := k.sb().Layout().Tests
+		k.killAll(k.sb())
+		k.remove(tests)
+		k.write(sandbox.FileWrite{Path: tests + "/check.py", Data: []byte("import os, sys\nprint(os.getcwd(), sys.flags.isolated, 'LD_PRELOAD' in os.environ)\nsys.exit(9)\n"), Replace: true})
+		r := k.run(sandbox.Command{Args: []string{"python3", "-I", tests + "/check.py"}})
+		equal(k, "exit code", r.Exit.Code, 9)
+		equal(k, "said", string(r.Stdout.Bytes()), k.sb().Layout().Workdir+" 1 False\n")
+	}},
+	{name: "what can be written", isolation: true, check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Workdir: "/srv/of/its/own"})
+		k.shIn(sb, "for d in . /root /home /home/user /tmp /var/tmp /var/log /var/lib /var/cache /run /srv /mnt /opt /dev/shm /tests; do mkdir -p $d/made && echo x > $d/made/f && rm -r $d/made || exit 1; done; echo x > /dev/null")
+		for _, script := range []string{"touch /workspace/x", "mv /srv/of /srv/else", "mv /srv/of/its /tmp", "rmdir /srv/of/its/own", "touch /x"} {
+			if r := k.runIn(sb, sh(script), 10*time.Second); r.Exit.Code == 0 {
+				k.Errorf("%s worked", script)
+			}
+		}
+		for _, dir := range []string{"/app", "/var/lib/app"} {
+			k.shIn(k.open(sandbox.Spec{Workdir: dir}), "[ $PWD = "+dir+" ] && touch x && ! mv "+dir+" /tmp 2>/dev/null")
+		}
+		for _, dir := range []string{"/", "/etc", "/usr/local/x", "/srv/../etc/python3.11", "/dev/shm/x", "/tests/x"} {
+			if _, err := k.backend.Open(k.Context(), sandbox.Spec{ID: "misplaced", Workdir: dir}); err == nil {
+				k.Errorf("the working directory may be %s", dir)
+			}
 		}
 	}},
 	{name: "threads and forks work", isolation: true, check: func(k *kit) {
@@ -155,11 +199,27 @@ print(subprocess.run(['echo','hi'],capture_output=True).stdout, m.get_context('f
 	}},
 	{name: "disk flood", limit: "disk", check: func(k *kit) {
 		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Disk: 16 << 20}})
-		for _, dir := range []string{"/workspace", "/tmp", "/dev/shm", "/var/tmp", "/"} {
-			r := k.runIn(sb, sh("cat /dev/zero > "+dir+"/flood; wc -c < "+dir+"/flood; rm "+dir+"/flood"), 20*time.Second)
+		for _, dir := range []string{"/workspace", "/tmp", "/dev/shm", "/var/tmp", "/root"} {
+			r := k.runIn(sb, sh("cat /dev/zero > "+dir+"/flood; wc -c < "+dir+"/flood"), 20*time.Second)
 			if !strings.Contains(string(r.Stderr.Bytes()), "No space left") {
 				k.Errorf("%s: got %q, %q", dir, r.Stdout.Bytes(), r.Stderr.Bytes())
 			}
+			// One limit for all of them, and room for the verifier none the less.
+			if r := k.runIn(sb, sh("cd && head -c 65536 /dev/zero > more"), 20*time.Second); r.Exit.Code == 0 && dir != "/root" {
+				k.Errorf("%s: there is room elsewhere", dir)
+			}
+			tests := sb.Layout().Tests + "/check.py"
+			if err := sb.Files().Write(k.Context(), sandbox.FileWrite{Path: tests, Data: make([]byte, 1<<20), Replace: true}); err != nil {
+				k.Errorf("%s: write %s: %v", dir, tests, err)
+			}
+			k.shIn(sb, "rm -f "+dir+"/flood /root/more")
+		}
+		r := k.runIn(sb, sh("cat /dev/zero > /tests/flood; i=0; (while : > /tests/$i; do i=$((i+1)); done); wc -c < /tests/flood"), 20*time.Second)
+		if n, err := strconv.Atoi(strings.TrimSpace(string(r.Stdout.Bytes()))); err != nil || n > 64<<20 {
+			k.Errorf("/tests: got %q, %v", r.Stdout.Bytes(), err)
+		}
+		if err := sb.Files().Remove(k.Context(), "/tests"); err != nil {
+			k.Error(err)
 		}
 		k.runIn(sb, sh("i=0; while : > f$i; do i=$((i+1)); done"), 10*time.Second)
 		k.shIn(sb, "rm -f f*")

@@ -16,7 +16,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// Descriptors that the runner hands to its broker: a socket, and the whole program, for helpers.
+// Descriptors that the runner hands to its broker: a socket, and the program for helpers.
 const (
 	RunnerFD = 3 + iota
 	ProgramFD
@@ -77,7 +77,7 @@ func (b *broker) begin() (Ready, error) {
 		return Ready{}, d.Err()
 	}
 	b.program = guest.Program
-	if c.Small {
+	if c.Guests {
 		b.program = "/proc/self/exe"
 	}
 	b.shifted = c.UserID == 0

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -69,7 +70,7 @@ func enterImage(at string, extra []string) (guest.Image, error) {
 		return image, err
 	}
 	image.Binds = append(image.Binds, guest.Bind{Path: guest.Program, File: true})
-	image.Dirs = parents(&image)
+	image.Dirs, image.Pins = parents(&image), pins(&image)
 	if err := os.Mkdir(at+"/mnt", 0o755); err != nil {
 		return image, err
 	}
@@ -118,6 +119,19 @@ func parents(image *guest.Image) []guest.Dir {
 		need(b.Path)
 	}
 	return dirs
+}
+
+// pins are the directories on the way to a bind that lies in a writable directory.
+func pins(image *guest.Image) []string {
+	var all []string
+	for _, b := range image.Binds {
+		for _, dir := range guest.Above(b.Path) {
+			if !slices.Contains(all, dir) {
+				all = append(all, dir)
+			}
+		}
+	}
+	return all
 }
 
 // tree is a copy of a host mount that is not yet attached anywhere.
@@ -236,14 +250,24 @@ func (t tree) attach(at string) error {
 	if err != nil {
 		return err
 	}
+	return t.move(target)
+}
+
+// cover puts a tree over what is there.
+func (t tree) cover(target string) error {
+	defer unix.Close(t.fd)
+	return t.move(target)
+}
+
+func (t tree) move(target string) error {
 	if err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("attach %s to the image: %w", t.path, err)
 	}
 	return nil
 }
 
-// program puts the whole program into the image: bound when every user may run it, else copied. Helpers run it from
-// there, read-only, and so do guests that are not a program of their own.
+// program puts the program for helpers into the image, read-only: bound when it is a file that every user may run, else
+// copied.
 func program(at string) error {
 	target := at + guest.Program
 	self := os.NewFile(ProgramFD, "program")
@@ -253,25 +277,31 @@ func program(at string) error {
 		return err
 	}
 	const runnable = fs.FileMode(0o005)
+	const attributes = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	if path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(ProgramFD)); err == nil && info.Mode()&runnable == runnable && same(path, info) {
-		t, err := clone(path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+		t, err := clone(path, attributes)
 		if err == nil {
 			t.path = guest.Program
 			return t.attach(at)
 		}
 	}
-	file, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	file, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o555)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(file, self); err != nil {
+	if _, err := io.Copy(file, io.NewSectionReader(self, 0, info.Size())); err != nil {
 		file.Close()
 		return fmt.Errorf("copy the program into the image: %w", err)
 	}
 	if err := file.Close(); err != nil {
 		return err
 	}
-	return os.Chmod(target, 0o755)
+	// An ordinary user's guest has the id of the file's owner: that it may not be written to says the mount alone.
+	t, err := clone(target, attributes)
+	if err != nil {
+		return err
+	}
+	return t.cover(target)
 }
 
 func same(path string, info fs.FileInfo) bool {

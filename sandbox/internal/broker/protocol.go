@@ -21,7 +21,7 @@ type Config struct {
 	HostPaths []string
 	Cgroups   string // auto, v1, v2 or none
 	UserID    int    // of the runner
-	Small     bool   // the broker is sandboxd, and its guests are, too
+	Guests    bool   // its guests are what the broker is: sandboxd. Else they are the program for helpers
 }
 
 // Encode appends c.
@@ -31,13 +31,13 @@ func (c *Config) Encode(e *wire.Encoder) {
 	e.Strings(c.HostPaths)
 	e.String(c.Cgroups)
 	e.Int(int64(c.UserID))
-	e.Bool(c.Small)
+	e.Bool(c.Guests)
 }
 
 // Decode takes c.
 func (c *Config) Decode(d *wire.Decoder) {
 	c.StateDir, c.Owner, c.HostPaths, c.Cgroups, c.UserID = d.String(), int(d.Int()), d.Strings(), d.String(), int(d.Int())
-	c.Small = d.Bool()
+	c.Guests = d.Bool()
 }
 
 // Ready is the broker's answer to Config.

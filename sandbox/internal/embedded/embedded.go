@@ -1,3 +1,3 @@
-// Package embedded holds command sandboxd, in what was built with the tag embedguest after scripts/build-guest. In all
-// else Program is empty, and the whole program runs itself again instead.
+// Package embedded holds the commands sandboxd and sandboxhelper, in what was built with the tag embedguest after
+// scripts/build-guest. In all else both are empty, and the whole program runs itself again instead.
 package embedded

@@ -2,5 +2,8 @@
 
 package embedded
 
-// Program is an executable file.
+// Program is the broker and the guests, an executable file.
 const Program = ""
+
+// Helper is the program that lies in sandboxes.
+const Helper = ""

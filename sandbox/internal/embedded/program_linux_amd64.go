@@ -4,7 +4,12 @@ package embedded
 
 import _ "embed" // for the directive
 
-// Program is an executable file.
+// Program is the broker and the guests, an executable file.
 //
 //go:embed sandboxd-linux-amd64
 var Program string
+
+// Helper is the program that lies in sandboxes.
+//
+//go:embed sandboxd-linux-amd64-helper
+var Helper string

@@ -10,6 +10,9 @@ const (
 	Program    = "/.trajgen"
 )
 
+// Tests is a file system of its own, for the verifier's files.
+const Tests = "/tests"
+
 // Kinds of request, the first number of a message from the runner. The second is an id that the reply repeats.
 const (
 	KindStart = iota + 1
@@ -195,6 +198,8 @@ type Image struct {
 	Links []Link
 	Files []Write
 	Binds []Bind
+	// Pins are the directories between a writable one and a bind in it, the outermost first. They must not be renamed.
+	Pins []string
 }
 
 // Dir is a directory.
@@ -233,6 +238,7 @@ func (m *Image) Encode(e *wire.Encoder) {
 		e.String(b.Path)
 		e.Bool(b.File)
 	}
+	e.Strings(m.Pins)
 }
 
 // Decode takes m.
@@ -251,4 +257,5 @@ func (m *Image) Decode(d *wire.Decoder) {
 	for range d.Len() {
 		m.Binds = append(m.Binds, Bind{Path: d.String(), File: d.Bool()})
 	}
+	m.Pins = d.Strings()
 }

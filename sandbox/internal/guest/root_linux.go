@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,10 +27,18 @@ var (
 // Directories are in every sandbox.
 var Directories = []Dir{
 	{"/dev", 0o755}, {"/dev/pts", 0o755}, {"/dev/shm", 0o1777}, {"/etc", 0o755}, {"/home", 0o755}, {"/mnt", 0o755},
-	{"/opt", 0o755}, {"/proc", 0o555}, {"/root", 0o700}, {"/run", 0o755}, {"/srv", 0o755}, {"/tmp", 0o1777}, {"/usr", 0o755},
-	{"/var", 0o755}, {"/var/tmp", 0o1777}, {"/var/log", 0o755}, {"/var/lib", 0o755}, {"/var/cache", 0o755},
+	{"/opt", 0o755}, {"/proc", 0o555}, {"/root", 0o700}, {"/run", 0o755}, {"/srv", 0o755}, {Tests, 0o755}, {"/tmp", 0o1777},
+	{"/usr", 0o755}, {"/var", 0o755}, {"/var/tmp", 0o1777}, {"/var/log", 0o755}, {"/var/lib", 0o755}, {"/var/cache", 0o755},
 	{"/workspace", 0o755},
 }
+
+// Writable are those of them that commands can write to, beside the working directory and Tests. Each is a mount of its
+// own over the root, which is read-only: one that can be written could have its directories renamed, mount points with
+// them, and others put in their places, for the verifier to find. None of them holds programs or their configuration.
+var Writable = []string{"/dev/shm", "/home", "/mnt", "/opt", "/root", "/run", "/srv", "/tmp", "/var"}
+
+// What Tests has room for, whatever else is full.
+const testsOptions = "mode=755,size=64m,nr_inodes=16k"
 
 // buildRoot makes the file system of the sandbox and moves into it. Nothing of it is seen outside: all happens in the
 // guest's own mount namespace. All is made by plain system calls on short names: there are hundreds for each sandbox.
@@ -47,13 +56,9 @@ func buildRoot(boot *Boot, image *Image) (lastPID int, err error) {
 	if err := unix.Chdir(staging); err != nil {
 		return -1, err
 	}
-	for _, step := range []func(*Image) error{directories, contents, devices, mountProc} {
+	workdir := func(image *Image) error { return makeWorkdir(image, boot.Workdir) }
+	for _, step := range []func(*Image) error{directories, writable, workdir, contents, devices, mountProc} {
 		if err := step(image); err != nil {
-			return -1, err
-		}
-	}
-	if name := below(path.Clean(boot.Workdir)); name != "" {
-		if err := os.MkdirAll(name, 0o755); err != nil {
 			return -1, err
 		}
 	}
@@ -63,7 +68,82 @@ func buildRoot(boot *Boot, image *Image) (lastPID int, err error) {
 	if err := protectProc(); err != nil {
 		return -1, err
 	}
-	return lastPID, pivot()
+	if err := pivot(); err != nil {
+		return -1, err
+	}
+	// All capabilities that could undo it are dropped before the first command.
+	if err := unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
+		return -1, fmt.Errorf("make the root read-only: %w", err)
+	}
+	if err := unix.Access(boot.Workdir, unix.W_OK); err != nil {
+		return -1, fmt.Errorf("working directory: %w", &os.PathError{Op: "write", Path: boot.Workdir, Err: err})
+	}
+	return lastPID, nil
+}
+
+// writable comes before contents, whose mounts then lie on top of these.
+func writable(image *Image) error {
+	for _, name := range slices.Concat(Writable, image.Pins) {
+		if err := pin(below(name)); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount("tests", below(Tests), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, testsOptions); err != nil {
+		return fmt.Errorf("mount %s: %w", Tests, err)
+	}
+	return nil
+}
+
+// pin makes a directory a mount of its own, on the same file system: it stays writable when what it lies in becomes
+// read-only, and nobody can rename, remove or replace it.
+func pin(name string) error {
+	if err := unix.Mount(name, name, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("pin /%s: %w", name, err)
+	}
+	return nil
+}
+
+// makeWorkdir makes the working directory and pins it, with what is between it and a directory that is writable
+// anyway, and with what is between it and a bind in it.
+func makeWorkdir(image *Image, workdir string) error {
+	name := path.Clean(workdir)
+	if slices.Contains(Writable, name) {
+		return nil
+	}
+	if err := os.MkdirAll(below(name), 0o755); err != nil {
+		return err
+	}
+	dirs := append(Above(name), name)
+	for _, b := range image.Binds {
+		dirs = append(dirs, between(name, b.Path)...)
+	}
+	for _, dir := range dirs {
+		if err := pin(below(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Above returns the directories between one of the Writable and a path in it, the outermost first.
+func Above(name string) []string {
+	for _, top := range Writable {
+		if dirs := between(top, name); dirs != nil {
+			return dirs
+		}
+	}
+	return nil
+}
+
+func between(top, name string) []string {
+	var dirs []string
+	if strings.HasPrefix(name, top+"/") {
+		for dir := path.Dir(name); dir != top; dir = path.Dir(dir) {
+			dirs = append(dirs, dir)
+		}
+		slices.Reverse(dirs)
+	}
+	return dirs
 }
 
 // below makes a path of the sandbox one from the current directory, which is the new root.

@@ -1,11 +1,14 @@
 package wire
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -95,6 +98,26 @@ func (c *Conn) Send(message []byte, fds ...int) error {
 		return err != unix.EAGAIN
 	}); waitErr != nil {
 		return waitErr
+	}
+	return err
+}
+
+// SendContext sends as Send does, and gives up when ctx ends: then nothing was sent, and the error is the cause. It is for
+// Polled sockets.
+func (c *Conn) SendContext(ctx context.Context, message []byte, fds ...int) error {
+	expired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(expired)
+		_ = c.file.SetWriteDeadline(time.Unix(1, 0))
+	})
+	err := c.Send(message, fds...)
+	if stop() {
+		return err
+	}
+	<-expired
+	_ = c.file.SetWriteDeadline(time.Time{})
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return context.Cause(ctx)
 	}
 	return err
 }

@@ -1,4 +1,6 @@
-package tools
+// Package search is the part of search_files that runs inside the sandbox: it sees what the sandbox's processes see and
+// is bounded as they are. A small program that lies in every sandbox is made of it, so it imports little.
+package search
 
 import (
 	"bytes"
@@ -14,24 +16,63 @@ import (
 	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"trajgen/sandbox"
 )
 
-// searchHelper is the part of search_files that runs inside the sandbox: it sees what the sandbox's processes see and
-// is bounded as they are.
-const searchHelper = "search_files"
+// Helper is the name under which it is run by sandbox.Command; Args are read from its standard input, and Found is
+// written to its standard output, both as JSON.
+const Helper = "search_files"
 
 // maxSearched is the largest file whose content is searched.
 const maxSearched = 64 << 20
 
-func searchMain(_ []string, stdin io.Reader, stdout, _ io.Writer) int {
+func init() { sandbox.RegisterHelper(Helper, helper) }
+
+// Args are those of the tool.
+type Args struct {
+	Pattern    string `json:"pattern" doc:"Regular expression, or glob for target=files." example:"def \\w+"`
+	Target     string `json:"target,omitempty" doc:"What to search." enum:"content,files" default:"content"`
+	Path       string `json:"path,omitempty" doc:"File or directory to search." default:"."`
+	FileGlob   string `json:"file_glob,omitempty" doc:"Search only files that match this glob, e.g. *.py or src/**/*.js."`
+	Limit      int    `json:"limit,omitempty" doc:"Results of one page, at most 1000." default:"50" min:"1"`
+	Offset     int    `json:"offset,omitempty" doc:"Results to skip." default:"0" min:"0"`
+	OutputMode string `json:"output_mode,omitempty" doc:"Form of the results for target=content." enum:"content,files_only,count" default:"content"`
+	Context    int    `json:"context,omitempty" doc:"Lines to show before and after each match, at most 20." default:"0" min:"0"`
+}
+
+// Found is what the helper prints and, but for Failed, what the model gets.
+type Found struct {
+	TotalCount int       `json:"total_count"`
+	TotalFiles *int      `json:"total_files,omitempty"` // count: how many files have matches
+	Matches    *[]Line   `json:"matches,omitempty"`
+	Files      *[]string `json:"files,omitempty"`
+	Counts     *Counts   `json:"counts,omitempty"`
+	Truncated  bool      `json:"truncated"`
+	Skipped    int       `json:"skipped,omitempty"` // files that could not be read or are too large
+
+	Failed string `json:"failed,omitempty"`
+	Class  string `json:"class,omitempty"`
+}
+
+// Line is a matching line.
+type Line struct {
+	Path    string   `json:"path"`
+	Line    int      `json:"line"`
+	Content string   `json:"content"`
+	Before  []string `json:"before,omitempty"`
+	After   []string `json:"after,omitempty"`
+}
+
+func helper(_ []string, stdin io.Reader, stdout, _ io.Writer) int {
 	var s search
 	if err := json.NewDecoder(stdin).Decode(&s.args); err != nil {
 		return 2
 	}
 	if err := s.run(); err != nil {
-		s.found = searchFound{Failed: err.Error(), Class: "invalid_path"}
+		s.found = Found{Failed: err.Error(), Class: "invalid_path"}
 		if errors.Is(err, fs.ErrNotExist) {
-			s.found = searchFound{Failed: "path not found: " + s.args.Path, Class: "not_found"}
+			s.found = Found{Failed: "path not found: " + s.args.Path, Class: "not_found"}
 		}
 	}
 	encoder := json.NewEncoder(stdout)
@@ -43,10 +84,10 @@ func searchMain(_ []string, stdin io.Reader, stdout, _ io.Writer) int {
 }
 
 type search struct {
-	args    searchArgs
+	args    Args
 	pattern *regexp.Regexp // nil: by name
 	literal []byte         // the pattern when it is plain text
-	found   searchFound
+	found   Found
 	seen    int // results so far, for the page
 }
 
@@ -57,9 +98,9 @@ func (s *search) run() error {
 	case s.args.OutputMode == "files_only":
 		s.found.Files = &[]string{}
 	case s.args.OutputMode == "count":
-		s.found.Counts, s.found.TotalFiles = &searchCounts{}, new(int)
+		s.found.Counts, s.found.TotalFiles = &Counts{}, new(int)
 	default:
-		s.found.Matches = &[]searchLine{}
+		s.found.Matches = &[]Line{}
 	}
 	if s.args.Target != "files" {
 		var err error
@@ -162,7 +203,7 @@ func (s *search) visit(name, inner, shown string) {
 		s.found.TotalCount += n
 		*s.found.TotalFiles++
 		if s.page() {
-			*s.found.Counts = append(*s.found.Counts, searchCount{shown, n})
+			*s.found.Counts = append(*s.found.Counts, count{shown, n})
 		}
 	default:
 		s.found.TotalCount += n
@@ -181,7 +222,7 @@ func (s *search) lines(data []byte, shown string) int {
 		if s.pattern.Match(bytes.TrimSuffix(line, []byte("\r"))) {
 			n++
 			if s.found.Matches != nil && s.page() {
-				*s.found.Matches = append(*s.found.Matches, searchLine{
+				*s.found.Matches = append(*s.found.Matches, Line{
 					Path: shown, Line: number, Content: shownLine(line),
 					Before: before(data, at, s.args.Context), After: after(data, next, s.args.Context),
 				})
@@ -221,6 +262,16 @@ func shownLine(line []byte) string {
 	return firstChars(strings.ToValidUTF8(string(bytes.TrimSuffix(line, []byte("\r"))), "\uFFFD"), maxShownLine)
 }
 
+func firstChars(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i] + "..."
+		}
+		n--
+	}
+	return text
+}
+
 // readRegular reads a file that may have been exchanged since it was listed: a pipe must not block the search.
 func readRegular(name string) ([]byte, error) {
 	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
@@ -243,16 +294,16 @@ func readRegular(name string) ([]byte, error) {
 	return data[:n], nil
 }
 
-// searchCounts is an object in the order in which the files were found.
-type searchCounts []searchCount
+// Counts is an object in the order in which the files were found.
+type Counts []count
 
-type searchCount struct {
+type count struct {
 	path string
 	n    int
 }
 
 // MarshalJSON writes {"path": n, ...}.
-func (c searchCounts) MarshalJSON() ([]byte, error) {
+func (c Counts) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, each := range c {
@@ -270,14 +321,14 @@ func (c searchCounts) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, in that order.
-func (c *searchCounts) UnmarshalJSON(data []byte) error {
+func (c *Counts) UnmarshalJSON(data []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if _, err := decoder.Token(); err != nil {
 		return err
 	}
-	*c = searchCounts{}
+	*c = Counts{}
 	for decoder.More() {
-		var each searchCount
+		var each count
 		key, err := decoder.Token()
 		if err != nil {
 			return err

@@ -1,0 +1,18 @@
+// Command sandboxhelper lies in every sandbox: it is the helpers of sandbox.Command, and a guest where a memory file may
+// not be executed. It holds nothing that those who are confined there should not read, no dataset above all.
+// scripts/build-guest builds it for package sandbox/internal/embedded.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"trajgen/sandbox"
+	_ "trajgen/tools/search" // registers itself
+)
+
+func main() {
+	sandbox.Init()
+	fmt.Fprintln(os.Stderr, "sandboxhelper is started by trajgen")
+	os.Exit(2)
+}
