@@ -137,7 +137,7 @@ type memory struct {
 // noting passes the tasks on and notes what cannot be proven.
 func (m *memory) noting(ctx context.Context, exp *experiment) func(func(*episode.Task, error) bool) {
 	return func(yield func(*episode.Task, error) bool) {
-		for task, err := range exp.source.Tasks(ctx) {
+		for task, err := range exp.playable(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return

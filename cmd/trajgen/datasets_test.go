@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"trajgen/outputs"
@@ -132,5 +133,48 @@ func TestReportNumbers(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestSkipUnplayableRows holds that rows that cannot be played here are skipped like broken ones.
+func TestSkipUnplayableRows(t *testing.T) {
+	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"a","verify":{"exact":"x"},"gold":"x"}
+{"id":"b","prompt":"b","toolsets":["nosuch"]}
+{"id":"c","prompt":"c","image":"debian:12"}
+`)
+	if got := trajgen(t, "run", "--dataset", dataset, "--policy", "oracle"); got.code != exitUsage || !strings.Contains(got.errOut, "nosuch") || !strings.Contains(got.errOut, "debian:12") {
+		t.Errorf("exit code %d: %s", got.code, got.errOut)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	got := succeed(t, "run", "--dataset", dataset, "--policy", "oracle", "--skip-bad-rows", "--out", dir, "--quiet")
+	if all := episodes(t, dir); len(all) != 1 || !strings.Contains(got.errOut, "nosuch") {
+		t.Errorf("%d episodes: %s", len(all), got.errOut)
+	}
+}
+
+// TestExportThroughWhatIsNoFile holds that a pipe, a link and stdout stay what they are.
+func TestExportThroughWhatIsNoFile(t *testing.T) {
+	dir, at := filepath.Join(t.TempDir(), "run"), t.TempDir()
+	succeed(t, "run", "--dataset", "bundled", "--policy", "noop", "--max-tasks", "2", "--out", dir, "--quiet")
+	want := succeed(t, "export", "--run", dir, "--to", "jsonl", "--out", "-").out
+	if strings.Count(want, "\n") != 2 {
+		t.Fatalf("stdout: %q", want)
+	}
+	link, target := filepath.Join(at, "link"), filepath.Join(at, "target")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(target, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "export", "--run", dir, "--to", "jsonl", "--out", link)
+	if got, err := os.ReadFile(target); err != nil || string(got) != want {
+		t.Errorf("the link's target holds %d bytes, %v", len(got), err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", info.Mode(), err)
+	}
+	if got := trajgen(t, "export", "--run", dir, "--to", "jsonl", "--out", filepath.Join(at, "none", "x")); got.code != exitUsage {
+		t.Errorf("exit code %d: %s", got.code, got.errOut)
 	}
 }

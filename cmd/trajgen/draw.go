@@ -15,6 +15,7 @@ import (
 	"trajgen/registry"
 )
 
+// drawDigest names what a distribution draws; its description may be mended.
 func drawDigest(d *distributions.Distribution) string {
 	content, err := json.Marshal(d.Toolsets)
 	if err != nil {
@@ -23,6 +24,7 @@ func drawDigest(d *distributions.Distribution) string {
 	return digest(d.Name, content)
 }
 
+// distribution resolves a name or path once, and checks that its toolsets exist.
 func (e *experiment) distribution(ctx context.Context, name string) (*distributions.Distribution, error) {
 	if known, ok := e.draws[name]; ok {
 		return known, nil
@@ -38,6 +40,8 @@ func (e *experiment) distribution(ctx context.Context, name string) (*distributi
 	return &d, e.warnOfToolless(ctx, d)
 }
 
+// warnOfToolless says which of a distribution's toolsets have no tool in this version: what they are drawn for is
+// recorded, but the model is shown nothing for them.
 func (e *experiment) warnOfToolless(ctx context.Context, d distributions.Distribution) error {
 	var empty []string
 	for _, share := range d.Toolsets {
@@ -65,6 +69,7 @@ func toolsetKnown(reg *registry.Registry) func(string) bool {
 	}
 }
 
+// draw says what a task's episodes may use: what the task says, else what the run says.
 func (e *experiment) draw(task *episode.Task) (pipeline.Toolsets, error) {
 	switch {
 	case len(task.Toolsets) > 0:
@@ -77,13 +82,14 @@ func (e *experiment) draw(task *episode.Task) (pipeline.Toolsets, error) {
 	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(e.file.fixedToolsets()))}, nil
 }
 
+// inOrder yields the tasks as they are played.
 func (e *experiment) inOrder(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	if !e.file.Shuffle {
-		return e.source.Tasks(ctx)
+		return e.playable(ctx)
 	}
 	return func(yield func(*episode.Task, error) bool) {
 		var all []*episode.Task
-		for task, err := range e.source.Tasks(ctx) {
+		for task, err := range e.playable(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -94,6 +100,20 @@ func (e *experiment) inOrder(ctx context.Context) iter.Seq2[*episode.Task, error
 		order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, task := range all {
 			if !yield(task, nil) {
+				return
+			}
+		}
+	}
+}
+
+// playable yields the tasks that the survey let pass.
+func (e *experiment) playable(ctx context.Context) iter.Seq2[*episode.Task, error] {
+	return func(yield func(*episode.Task, error) bool) {
+		for task, err := range e.source.Tasks(ctx) {
+			if err == nil && e.left[task.ID] {
+				continue
+			}
+			if !yield(task, err) {
 				return
 			}
 		}

@@ -40,6 +40,7 @@ type experiment struct {
 	tasks    int
 	badRows  int
 	surveyed bool
+	left     map[string]bool // tasks that are not played, with skip_bad_rows
 	parts    experimentParts
 	system   string
 	closers  []func() error
@@ -47,7 +48,7 @@ type experiment struct {
 
 // open opens a validated run file. w gets the warnings.
 func (f runFile) open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *experiment, err error) {
-	e := &experiment{file: f, warnings: w, logger: logger, draws: map[string]*distributions.Distribution{}}
+	e := &experiment{file: f, warnings: w, logger: logger, draws: map[string]*distributions.Distribution{}, left: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(usage(err), e.close())
@@ -88,8 +89,12 @@ func (e *experiment) openRegistry(ctx context.Context) error {
 	if e.registry, err = newRegistry(e.file.CustomToolsets); err != nil {
 		return err
 	}
-	if _, err := e.registry.Resolve(e.file.fixedToolsets(), e.file.DisabledToolsets); err != nil {
+	names, err := e.registry.Resolve(e.file.fixedToolsets(), e.file.DisabledToolsets)
+	if err != nil {
 		return err
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("toolsets %v without %v leave no tool", e.file.fixedToolsets(), e.file.DisabledToolsets)
 	}
 	all, err := e.registry.Select(ctx, []string{"all"}, nil)
 	if err != nil {
@@ -107,7 +112,6 @@ func (e *experiment) openRegistry(ctx context.Context) error {
 	return nil
 }
 
-// drawDigest names what a distribution draws; its description may be mended.
 func rawTexts(raw []json.RawMessage) [][]byte {
 	texts := make([][]byte, len(raw))
 	for i, r := range raw {
@@ -125,9 +129,6 @@ func newRegistry(custom map[string]registry.ToolsetDef) (*registry.Registry, err
 	return reg.WithToolsets(custom)
 }
 
-// distribution resolves a name or path once, and checks that its toolsets exist.
-// warnOfToolless says which of a distribution's toolsets have no tool in this version: what they are drawn for is
-// recorded, but the model is shown nothing for them.
 func (e *experiment) openDataset(context.Context) error {
 	options := datasets.Options{MaxTasks: e.file.MaxTasks, SkipBadRows: e.file.SkipBadRows, OnSkip: e.skipped()}
 	if e.file.Map != "" {
@@ -213,11 +214,6 @@ func (e *experiment) startServer(cfg *model.Config) error {
 	return nil
 }
 
-// skipped reports broken rows, each once: the dataset is read again when it is played.
-// survey reads the dataset once before anything is paid for: it counts the tasks, checks what they ask for, and
-// teaches the scripted server their solutions.
-// suits says why a task cannot be played here.
-// draw says what a task's episodes may use: what the task says, else what the run says.
 // player is what plays the experiment's episodes.
 func (e *experiment) player() *rollout.Player {
 	f := e.file
@@ -229,5 +225,3 @@ func (e *experiment) player() *rollout.Player {
 		Now:       time.Now, Logger: e.logger,
 	}
 }
-
-// inOrder yields the tasks as they are played.

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,26 +28,76 @@ bytes. Formats: ` + strings.Join(outputs.SinkNames(), ", ") + ".",
 				return err
 			}
 			defer func() { err = errors.Join(err, reader.Close()) }()
-			sink, err := outputs.OpenSink(format, out, outputs.SinkOptions{})
-			if err != nil {
-				return usage(err)
-			}
-			files, err := outputs.Export(cmd.Context(), reader, sink)
-			if err != nil {
-				return err
-			}
-			for _, file := range files {
-				fmt.Fprintln(std.out, file.Path)
-			}
-			return nil
+			return exportTo(cmd.Context(), std, reader, format, out)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "run", "", "run directory")
 	flags.StringVar(&format, "to", "", "format: "+strings.Join(outputs.SinkNames(), ", "))
-	flags.StringVar(&out, "out", "", "file or directory to write")
+	flags.StringVar(&out, "out", "", "file or directory to write; - is stdout")
 	for _, name := range []string{"run", "to", "out"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
 	return cmd
+}
+
+// exportTo writes an export under its name, or through what stands there: stdout, a device, a pipe.
+func exportTo(ctx context.Context, std stdio, reader *outputs.Reader, format, out string) error {
+	if at, err := filepath.EvalSymlinks(out); err == nil {
+		out = at
+	}
+	info, err := os.Stat(out)
+	through := out == "-" || err == nil && !info.IsDir() && !info.Mode().IsRegular()
+	if parent := filepath.Dir(out); !through && err != nil {
+		if _, err := os.Stat(parent); err != nil {
+			return usage(fmt.Errorf("export to %s: %w", out, err))
+		}
+	}
+	target := out
+	if through {
+		dir, err := os.MkdirTemp("", "trajgen-export-")
+		if err != nil {
+			return fmt.Errorf("export to %s: %w", out, err)
+		}
+		defer os.RemoveAll(dir)
+		target = filepath.Join(dir, "export")
+	}
+	sink, err := outputs.OpenSink(format, target, outputs.SinkOptions{})
+	if err != nil {
+		return usage(err)
+	}
+	files, err := outputs.Export(ctx, reader, sink)
+	if err != nil {
+		return err
+	}
+	if through {
+		return pour(target, out, std.out)
+	}
+	for _, file := range files {
+		fmt.Fprintln(std.out, file.Path)
+	}
+	return nil
+}
+
+// pour copies a file to stdout, or into what is no file.
+func pour(from, out string, stdout io.Writer) error {
+	info, err := os.Stat(from)
+	if err != nil || info.IsDir() {
+		return usage(fmt.Errorf("this format is a directory of files and cannot go to %s", out))
+	}
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	if out != "-" {
+		target, err := os.OpenFile(out, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		defer target.Close()
+		stdout = target
+	}
+	_, err = io.Copy(stdout, source)
+	return err
 }

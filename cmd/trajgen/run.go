@@ -76,6 +76,9 @@ func (o runOptions) load(file *runFile, apply func() error) error {
 	if err := apply(); err != nil {
 		return err
 	}
+	if file.RetryErrors && !o.resume {
+		return errors.New("retry_errors is about an earlier run: it goes with --resume")
+	}
 	if o.resume && o.path == "" {
 		if file.Out == "" && file.Name == "" {
 			return errors.New("--resume needs --out RUN_DIRECTORY (or --name)")
@@ -237,6 +240,9 @@ func listFiles(w io.Writer, dir string) error {
 // verdict turns how a run ended into an exit code.
 func verdict(runErr error, summary pipeline.Summary, report *outputs.Report, dir string, allowed float64) error {
 	resume := fmt.Sprintf("trajgen run --resume --out %s", dir)
+	if errors.Is(runErr, pipeline.ErrStop) && report != nil && report.Episodes.Errors > 0 {
+		resume += " --retry-errors" // what the outage took with it is in the journal, as errors
+	}
 	switch {
 	case errors.Is(runErr, errInterrupted):
 		return withCode(exitInterrupted, fmt.Errorf("interrupted; go on with: %s", resume))

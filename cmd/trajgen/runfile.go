@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -96,6 +97,9 @@ func decodeRunFile(path string, into *runFile) error {
 	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("run file %s: %w", path, yamlError(err))
 	}
+	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("run file %s: it holds more than one document; a run file is one", path)
+	}
 	return nil
 }
 
@@ -161,6 +165,17 @@ func (f *runFile) validate() error {
 		if value < 0 {
 			bad("%s is %d; not below 0", name, int64(value))
 		}
+	}
+	for _, model := range slices.Sorted(maps.Keys(f.Prices)) {
+		if p := f.Prices[model]; !(p.Input >= 0 && p.Output >= 0 && p.CachedInput >= 0) {
+			bad("prices of %s: not below 0", model)
+		}
+	}
+	if strings.ContainsAny(f.Name, `/\\`) || f.Name == ".." {
+		bad("name %q is a single name, without slashes; --out takes a path", f.Name)
+	}
+	if f.Memory > 0 && f.Memory < 16<<20 || f.Disk > 0 && f.Disk < 1<<20 || f.Processes > 0 && f.Processes < 8 {
+		bad("a sandbox needs at least 16M of memory, 1M of disk and 8 processes, have %s, %s and %d", f.Memory, f.Disk, f.Processes)
 	}
 	for name := range f.Headers {
 		if secretHeader.MatchString(name) {

@@ -31,25 +31,32 @@ func (e *experiment) offersImage(image string) error {
 	return fmt.Errorf("image %q: the %s sandbox has none but the host's toolchain; leave image out", image, e.file.Sandbox)
 }
 
+// skipped reports broken rows, each once: the dataset is read again when it is played.
 func (e *experiment) skipped() func(*datasets.RowError) {
-	const most = 20
 	return func(bad *datasets.RowError) {
-		if e.surveyed {
-			return
-		}
-		// Lines are held in memory until the run directory is there, so there must not be millions.
-		if e.badRows++; e.badRows <= 1000 {
-			e.logger.Warn("row skipped", "error", bad.Error())
-		}
-		switch {
-		case e.badRows <= most:
-			fmt.Fprintf(e.warnings, "skipped: %s\n", bad)
-		case e.badRows == most+1:
-			fmt.Fprintln(e.warnings, "further broken rows are in log.jsonl, up to a thousand")
+		if !e.surveyed {
+			e.skip(bad)
 		}
 	}
 }
 
+// skip reports a row that is not played.
+func (e *experiment) skip(err error) {
+	const most = 20
+	// Lines are held in memory until the run directory is there, so there must not be millions.
+	if e.badRows++; e.badRows <= 1000 {
+		e.logger.Warn("row skipped", "error", err.Error())
+	}
+	switch {
+	case e.badRows <= most:
+		fmt.Fprintf(e.warnings, "skipped: %s\n", err)
+	case e.badRows == most+1:
+		fmt.Fprintln(e.warnings, "further broken rows are in log.jsonl, up to a thousand")
+	}
+}
+
+// survey reads the dataset once before anything is paid for: it counts the tasks, checks what they ask for, and
+// teaches the scripted server their solutions.
 func (e *experiment) survey(ctx context.Context) error {
 	sum, err := e.source.Digest(ctx)
 	if err != nil {
@@ -62,15 +69,25 @@ func (e *experiment) survey(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.tasks++
-		if err := e.suits(ctx, task); err != nil && len(problems) < most {
-			problems = append(problems, fmt.Errorf("task %s (row %d): %w", task.ID, task.Row+1, err))
+		if err := e.suits(ctx, task); err != nil {
+			err = fmt.Errorf("task %s (row %d): %w", task.ID, task.Row+1, err)
+			if e.file.SkipBadRows {
+				e.left[task.ID] = true
+				e.skip(err)
+			} else if len(problems) < most {
+				problems = append(problems, err)
+			}
+			continue
 		}
+		e.tasks++
 		if e.server != nil {
 			e.server.Learn(task)
 		}
 	}
 	e.surveyed = true
+	if e.tasks == 0 && len(problems) == 0 {
+		return fmt.Errorf("dataset %s has no task that can be played here", e.file.Dataset)
+	}
 	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
 		if name != e.file.Distribution {
 			e.parts.Tasks = strings.TrimSpace(e.parts.Tasks + " " + drawDigest(e.draws[name]))
@@ -79,6 +96,7 @@ func (e *experiment) survey(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
+// suits says why a task cannot be played here.
 func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 	var problems []error
 	if len(task.Toolsets) > 0 {

@@ -114,7 +114,7 @@ func (d *draft) add(data []byte) {
 		if choice.Index != 0 {
 			continue // we ask for one
 		}
-		d.choices = true
+		d.choices = d.choices || choice.Delta != nil || choice.Message != nil
 		if present(choice.Error) {
 			d.fail(choice.Error)
 			return
@@ -199,7 +199,7 @@ func (d *draft) reply(turn int) (Reply, error) {
 		return Reply{}, d.err
 	}
 	if !d.choices {
-		return Reply{}, &refusal{ClassMalformed, "the reply has no choices"}
+		return Reply{}, &refusal{ClassMalformed, "the reply has no message"}
 	}
 	switch d.finish {
 	case "content_filter":

@@ -176,7 +176,8 @@ func TestErrorBodies(t *testing.T) {
 		{200, `{"error":{"message":"Provider returned error","code":503}}`, model.ClassOverloaded, "Provider"},
 		{200, `{"error":"out of memory"}`, model.ClassServer, "out of memory"},
 		{200, ``, model.ClassMalformed, "not a chat completion"},
-		{200, `{"choices":[]}`, model.ClassMalformed, "no choices"},
+		{200, `{"choices":[]}`, model.ClassMalformed, "no message"},
+		{200, `{"choices":[{"message":null,"finish_reason":"stop"}]}`, model.ClassMalformed, "no message"},
 		{200, `{"choices":[{"message":{"tool_calls":"none"}}]}`, model.ClassMalformed, "not a chat completion"},
 	}
 	for _, tt := range tests {

@@ -7,6 +7,7 @@ package rollout
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -90,7 +91,7 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *game {
 	}
 	ep.Started = p.Now()
 	ep.Task = described(task)
-	ep.Messages, ep.Turns, ep.Calls = []episode.Message{}, []episode.Turn{}, []episode.ToolCall{}
+	ep.Messages, ep.Turns, ep.Calls, ep.Tools = []episode.Message{}, []episode.Turn{}, []episode.ToolCall{}, []json.RawMessage{}
 	g.limits = episode.Limits{
 		Turns:  cmp.Or(task.Limits.Turns, p.Limits.Turns, DefaultTurns),
 		Tokens: cmp.Or(task.Limits.Tokens, p.Limits.Tokens),
@@ -113,7 +114,7 @@ func (g *game) equip(ctx context.Context) error {
 		return faulty(episode.ToolError, "no_tools", fmt.Errorf("no tool of the toolsets %v is available", ep.Toolsets))
 	}
 	g.toolset = toolset
-	ep.Tools = toolset.Schemas()
+	ep.Tools = append(ep.Tools, toolset.Schemas()...)
 	g.session = toolset.Session(registry.SessionConfig{
 		Sandbox: g.box.open, Rand: ep.Key.Rand("tools"), Now: g.Now, Logger: g.logger,
 	})

@@ -22,7 +22,7 @@ rows.forEach((row, i) => {
   assert.equal(row.outcome, ep.outcome);
   assert.equal(row.reward, ep.reward);
   assert.equal(row.answer, ep.answer ?? '');
-  assert.equal(row.tools.length, ep.tools.length);
+  assert.equal(row.tools.length, (ep.tools ?? []).length);
   row.tools.forEach((tool, j) => assert.deepEqual(JSON.parse(tool), ep.tools[j]));
   assert.equal(row.messages.length, ep.messages.length);
   row.messages.forEach((message, j) => {
@@ -35,7 +35,7 @@ rows.forEach((row, i) => {
 
 const calls = await query(`select episode_id, call_id, tool, raw_arguments, result, status, error_class
   from read_parquet('${run}/tool_calls/*.parquet')`);
-const made = want.flatMap((ep) => ep.calls.map((call) => ({ ...call, episode: ep.id })));
+const made = want.flatMap((ep) => (ep.calls ?? []).map((call) => ({ ...call, episode: ep.id })));
 assert.equal(calls.length, made.length, 'tool calls');
 calls.forEach((call, i) => {
   assert.equal(call.episode_id, made[i].episode);
