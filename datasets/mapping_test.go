@@ -200,12 +200,53 @@ func TestHumanEvalIsNotFooled(t *testing.T) {
 		{"hard exit when called", span, "import os\ndef span(n): os._exit(0)", false},
 		{"prints ok into every file", span, "import os\nfor f in range(20):\n  try: os.write(f, b'ok' * 9)\n  except OSError: pass\nos._exit(0)", false},
 		{"equal to everything", span, "class A(int):\n  __eq__ = lambda a, b: True\ndef span(n): return A()", false},
+		{"writes what a frame or the main module holds", span, "import __main__, os\nos.write(__main__.write, __main__.want)\nos._exit(0)", false},
+		{"walks the frames", span, `
+import os, sys
+frame = sys._getframe()
+while frame:
+    for scope in (frame.f_globals, frame.f_locals):
+        for value in list(scope.values()):
+            if isinstance(value, bytes):
+                for f in range(20):
+                    try: os.write(f, value)
+                    except OSError: pass
+    frame = frame.f_back
+os._exit(0)`, false},
+		{"kills the verifier", span, "import os\nos.kill(os.getppid(), 9)", false},
+		{"finds the test", span, `
+import os, re
+def span(n):
+    for name in re.findall(r"/[^\0]*check.py", open(f"/proc/{os.getppid()}/cmdline").read()):
+        if "-2, 5" in open(name).read(): return max(n) - min(n) if n else 0`, false},
+		{"reads the verifier's memory", span, `
+import os
+open(f"/proc/{os.getppid()}/mem", "rb").close()
+def span(n): return max(n) - min(n) if n else 0`, false},
+		{"writes to the verifier's memory", span, `
+import os
+open(f"/proc/{os.getppid()}/mem", "r+b").close()
+def span(n): return max(n) - min(n) if n else 0`, false},
+		{"floods every descriptor", span, "import os\nwhile True:\n  for f in range(20):\n    try: os.write(f, b'0' * 65536)\n    except OSError: pass", false},
+		{"answers in advance with what is no value", span, "import os\nfor f in range(20):\n  try: os.write(f, b'[\"ok\", [\"object\", []]]\\n' * 9)\n  except OSError: pass", false},
+		{"nests answers deeply", span, "import os\nfor f in range(20):\n  try: os.write(f, b'[' * 100000 + b'\\n')\n  except OSError: pass", false},
+		{"raises an exit by name", span, "class SystemExit(BaseException): pass\ndef span(n): raise SystemExit(0)", false},
+		{"changes how values are written", span, "import __main__\n__main__.pack = lambda value: True\ndef span(n): return 0", false},
+		{"closes everything", span, "import os\nos.closerange(0, 100)\ndef span(n): return 0", false},
 		{"helper and function agree on nothing", decode, "def encode(t): return t\ndef decode(t): return t", false},
 	}
+	users, _ := os.ReadFile("/proc/self/uid_map")
+	apart := os.Geteuid() == 0 && strings.Contains(string(users), "4294967295")
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if output, err := verify(t, tt.task, tt.solution); (err == nil) != tt.passes {
+			output, err := verify(t, tt.task, tt.solution)
+			if (err == nil) != tt.passes {
 				t.Errorf("the verifier says %v, want passes = %v\n%s", err, tt.passes, output)
+			}
+			// Any other end is one of a verifier that is broken. Without a second user the solution can kill it.
+			var exit *exec.ExitError
+			if errors.As(err, &exit) && exit.ExitCode() != 1 && (tt.name != "kills the verifier" || apart) {
+				t.Errorf("the verifier ends with %v, want status 1\n%s", err, output)
 			}
 		})
 	}
