@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// binary is the program as users have it: built once, without the race detector.
+// binary is the program as users have it: built once, as scripts/build does, without the race detector.
 var binary struct {
 	once sync.Once
 	dir  string
@@ -42,10 +42,15 @@ func build(t *testing.T) string {
 		if binary.err != nil {
 			return
 		}
-		cmd := exec.Command("go", "build", "-o", filepath.Join(binary.dir, "trajgen"), ".")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			binary.err = fmt.Errorf("go build: %w: %s", err, out)
+		for _, args := range [][]string{
+			{"../../scripts/build-guest"},
+			{"go", "build", "-tags", "embedguest", "-o", filepath.Join(binary.dir, "trajgen"), "."},
+		} {
+			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+			if out, err := cmd.CombinedOutput(); err != nil && binary.err == nil {
+				binary.err = fmt.Errorf("%s: %w: %s", args[0], err, out)
+			}
 		}
 	})
 	if binary.err != nil {
