@@ -4,7 +4,7 @@ The asserts, what they expect and the verdict stay in the check's process. The o
 answers with plain values; objects of other classes stay there, and a Remote here stands for each. Nothing that it
 says is executed or decides anything by itself: no answer, or one that cannot be read, fails the check.
 """
-import builtins, datetime, decimal, fractions, json, linecache, os, signal, subprocess, sys, traceback
+import builtins, json, linecache, os, signal, subprocess, sys, traceback
 
 CODEC = r'''
 def encode(v, handle):
@@ -17,8 +17,9 @@ def encode(v, handle):
     if type(v) in (tuple, set, frozenset): return [type(v).__name__, again(v)]
     if type(v) in (bytes, bytearray): return ["bytes", v.hex()]
     if type(v) is complex: return ["complex", v.real, v.imag]
-    if type(v) in (decimal.Decimal, fractions.Fraction): return [type(v).__name__, str(v)]
-    if type(v) in (datetime.date, datetime.datetime) and not getattr(v, "tzinfo", None): return [type(v).__name__, v.isoformat()]
+    kind = type(v).__module__, type(v).__name__
+    if kind in (("decimal", "Decimal"), ("fractions", "Fraction")): return [kind[1], str(v)]
+    if kind in (("datetime", "date"), ("datetime", "datetime")) and not getattr(v, "tzinfo", None): return [kind[1], str(v.isoformat())]
     return ["remote", handle(v)]
 
 def decode(v, remote):
@@ -27,13 +28,13 @@ def decode(v, remote):
     if kind == "remote": return remote(first)
     if kind == "bytes": return bytes.fromhex(first)
     if kind == "complex": return complex(*v[1:])
-    if kind in ("date", "datetime"): return getattr(datetime, kind).fromisoformat(first)
-    if kind in ("Decimal", "Fraction"): return (decimal.Decimal if kind == "Decimal" else fractions.Fraction)(first)
+    if kind in ("date", "datetime"): return getattr(__import__("datetime"), kind).fromisoformat(first)
+    if kind in ("Decimal", "Fraction"): return getattr(__import__({"Decimal": "decimal", "Fraction": "fractions"}[kind]), kind)(first)
     if kind == "dict": return {decode(k, remote): decode(w, remote) for k, w in first}
     return {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[kind](decode(i, remote) for i in first)
 '''
 
-SERVER = "import datetime, decimal, fractions, importlib, json, os, sys\n" + CODEC + r'''
+SERVER = "import importlib, json, os, sys\n" + CODEC + r'''
 def drop(uid):  # to nobody, where there is one and it can still read the modules
     os.setgroups([]), os.setresgid(uid, uid, 0), os.setresuid(uid, uid, 0)
     readable = os.access(os.getcwd(), os.R_OK | os.X_OK)
@@ -108,7 +109,7 @@ def start():
                 if mode & 0o170000 in (0o40000, 0o100000) and mode & 0o444 != 0o444 | (mode & 0o40000 and 0o111):
                     os.chmod(path, mode & 0o7777 | (0o555 if mode & 0o40000 else 0o444))
     import atexit, ctypes
-    server = subprocess.Popen([sys.executable, "-I", "-B", "-X", "utf8", "-X", "pycache_prefix=/nonexistent", "-c", SERVER], env=environment,
+    server = subprocess.Popen([sys.executable, "-I", "-B", "-X", "utf8", "-c", SERVER], env=environment,
                               stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, start_new_session=True)
     try: ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: no reading of this process by others of its user
     except (OSError, AttributeError): pass
