@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +23,12 @@ type Options struct {
 	// HostPaths are further directories of the host, absolute, that the native backend shows read-only at the same
 	// place, beside /usr and what belongs to it.
 	HostPaths []string
+	// Images finds the images that the native backend is asked for. Nil offers none but the default.
+	Images ImageStore
+	// Pool is how many sandboxes of each kind the native backend keeps ready ahead of demand. 0 keeps none.
+	Pool int
+	// Settings are what backends want to know beside that, such as the address of their server: see Kind.Settings.
+	Settings map[string]string
 	// Logger is told of what was left over by dead runners and of brokers that died. Nil is silent.
 	Logger *slog.Logger
 
@@ -30,25 +38,57 @@ type Options struct {
 	patience time.Duration
 }
 
-// backends is every backend there is; a conformance suite ranges over it.
-var backends = map[string]func(Options) (Backend, error){
-	"native": openNative,
-	"local":  openLocal,
+// Kind is a backend that can be opened by name.
+type Kind struct {
+	// About is a line for people who choose.
+	About string
+	Open  func(Options) (Backend, error)
+	// Settings are the names that Options.Settings may hold.
+	Settings []Setting
+	// Sweep removes what a dead runner's instance left elsewhere than on this machine's disk. Nil when nothing can be.
+	Sweep func(ctx context.Context, instance Instance) error
 }
 
-// Names returns the names of all backends, sorted.
-func Names() []string {
-	names := make([]string, 0, len(backends))
-	for name := range backends {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+// Setting is something that a backend is told beside the Options of all.
+type Setting struct {
+	Name string
+	Help string
+	Env  string // environment variable that it is usually found in; "" is none
+	// Secret settings are only ever taken from their variable and never written down.
+	Secret bool
 }
+
+// Instance is what a dead runner said about itself when it opened a backend.
+type Instance struct {
+	Name     string            // unique on this machine
+	Settings map[string]string // without secrets
+}
+
+// kinds is every backend that is linked in; package sandbox/all links all there are, and its tests ask each of them to
+// keep the contract.
+var kinds = map[string]Kind{
+	"native": {About: "namespaces, cgroups and seccomp of this machine; nothing to install", Open: openNative},
+	"local":  {About: "plain processes in a temporary directory: no isolation, for trusted work", Open: openLocal},
+}
+
+// Register adds a backend. It is called from an init function of the backend's package; a second one of the same name
+// panics.
+func Register(name string, kind Kind) {
+	if _, ok := kinds[name]; ok {
+		panic(fmt.Sprintf("sandbox backend %q registered twice", name))
+	}
+	kinds[name] = kind
+}
+
+// Kinds returns all backends by name.
+func Kinds() map[string]Kind { return maps.Clone(kinds) }
+
+// Names returns the names of all backends, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // Open opens a backend.
 func Open(name string, opts Options) (Backend, error) {
-	open, ok := backends[name]
+	kind, ok := kinds[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown sandbox backend %q (have %s)", name, strings.Join(Names(), ", "))
 	}
@@ -70,7 +110,7 @@ func Open(name string, opts Options) (Backend, error) {
 		// Not ours, and no reason not to begin.
 		opts.Logger.Warn("sweep leftovers of dead runners", "err", err)
 	}
-	backend, err := open(opts)
+	backend, err := kind.Open(opts)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox backend %s: %w", name, err)
 	}
@@ -97,12 +137,12 @@ var (
 )
 
 // complete checks a spec and fills in what it leaves open.
-func (s Spec) complete(network []Network) (Spec, error) {
+func (s Spec) complete(network []Network, images bool) (Spec, error) {
 	var errs []error
 	if !idPattern.MatchString(s.ID) {
 		errs = append(errs, fmt.Errorf("id %q is not of 1 to 128 letters, digits, '-' and '_'", s.ID))
 	}
-	if s.Image != "" {
+	if s.Image != "" && !images {
 		errs = append(errs, fmt.Errorf("image %q: this backend has none but its default", s.Image))
 	}
 	for _, name := range sortedKeys(s.Env) {
@@ -117,12 +157,14 @@ func (s Spec) complete(network []Network) (Spec, error) {
 		errs = append(errs, fmt.Errorf("network %q is not offered by this backend (have %v)", s.Network, network))
 	}
 	l := &s.Limits
-	if l.Memory < 0 || l.Processes < 0 || l.Disk < 0 || l.Files < 0 {
+	if l.Memory < 0 || l.Processes < 0 || l.CPUs < 0 || l.Disk < 0 || l.Inodes < 0 || l.Files < 0 {
 		errs = append(errs, errors.New("a limit is negative"))
 	}
 	l.Memory = orDefault(l.Memory, 1<<30)
 	l.Processes = orDefault(l.Processes, 256)
 	l.Disk = orDefault(l.Disk, 512<<20)
+	// Inodes are memory that the size of a file system does not count.
+	l.Inodes = orDefault(l.Inodes, min(max(l.Disk/2048, 4096), 1<<20))
 	// The guest itself needs a few.
 	l.Files = max(orDefault(l.Files, 1024), 64)
 	return s, errors.Join(errs...)

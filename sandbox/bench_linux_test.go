@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
 )
 
 // median reports the middle of what f took, which a loaded machine disturbs less than the mean.
@@ -23,6 +24,13 @@ func median(b *testing.B, f func(i int)) {
 	}
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "median-µs")
+}
+
+func open(t testing.TB, name string) sandbox.Backend {
+	t.Helper()
+	b, err := sandbox.Open(name, sandbox.Options{StateDir: t.TempDir()})
+	sandboxtest.Require(t, name, err)
+	return b
 }
 
 func benchBackend(b *testing.B) sandbox.Backend {

@@ -49,7 +49,7 @@ func (l *local) Guarantees() Guarantees {
 
 func (l *local) Open(ctx context.Context, spec Spec) (Sandbox, error) {
 	// The loopback mode is accepted, as the default, although nothing is cut off.
-	spec, err := spec.complete(l.Guarantees().Network)
+	spec, err := spec.complete(l.Guarantees().Network, false)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}

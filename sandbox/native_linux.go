@@ -71,7 +71,7 @@ func (n *native) Guarantees() Guarantees { return n.guarantees }
 
 // Open makes a sandbox, with a new broker when the old one died.
 func (n *native) Open(ctx context.Context, spec Spec) (Sandbox, error) {
-	spec, err := spec.complete(nativeNetworks)
+	spec, err := spec.complete(nativeNetworks, false)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}

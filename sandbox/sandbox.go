@@ -8,9 +8,11 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -43,6 +45,46 @@ type Sandbox interface {
 	// Close ends the sandbox with everything in it. It is idempotent, waits until all is gone, and has a deadline of
 	// its own.
 	Close() error
+}
+
+// Snapshotter is a Sandbox that can be forked: a snapshot of it is what others are opened from, with Spec.From.
+type Snapshotter interface {
+	Sandbox
+	// Snapshot seals the files as they are; those in Layout.Tests and below /proc and /dev are left out, but for /dev/shm.
+	// The sandbox goes on with them, and what it changes afterwards is not in the snapshot. It costs about as much as an
+	// opening, however many files there are. ErrBusy means that processes are running; KillAll ends them.
+	Snapshot(ctx context.Context) (Snapshot, error)
+}
+
+// Snapshot is a sealed state of a sandbox's files. It outlives the sandbox, and dies with its backend.
+type Snapshot interface {
+	// Close gives up the snapshot. Sandboxes that were opened from it go on. It is idempotent.
+	Close() error
+}
+
+// Terminal is a Process that was started with Command.TTY.
+type Terminal interface {
+	Process
+	// Resize tells the terminal its new size, and the command with a SIGWINCH.
+	Resize(ctx context.Context, size TTY) error
+}
+
+// Traffic is a Sandbox that counts what it reaches through NetworkAllowlist and NetworkFull.
+type Traffic interface {
+	// Connections returns every attempt so far, refused ones among them, in order of their beginning.
+	Connections() []Connection
+}
+
+// Connection is an attempt to reach something outside of a sandbox.
+type Connection struct {
+	Host     string    `json:"host"` // name that was asked for, or address
+	Port     int       `json:"port"`
+	Address  string    `json:"address,omitempty"` // that was dialled
+	Started  time.Time `json:"started"`
+	Sent     int64     `json:"sent"`              // bytes that left the sandbox
+	Received int64     `json:"received"`          // bytes that came in
+	Refused  string    `json:"refused,omitempty"` // why it was not allowed
+	Failed   string    `json:"failed,omitempty"`  // why it could not be made although allowed
 }
 
 // Process is a command that was started. Wait and Kill may be called from many goroutines, and repeatedly.
@@ -115,12 +157,19 @@ type Layout struct {
 // Spec is what a sandbox is made from. The zero value is a small machine without a network.
 type Spec struct {
 	// ID names the sandbox in listings and on disk: letters, digits, '-' and '_'.
-	ID      string
-	Image   string            // "" is the backend's default
-	Workdir string            // "" is the backend's default
-	Env     map[string]string // beside PATH, HOME, LANG, TERM, TZ and TMPDIR, which the backend sets
+	ID string
+	// Image is the file system to begin with: a reference that the backend understands. "" is the backend's default.
+	Image string
+	// From opens a fork of a snapshot, which must be of the same backend. Image and Workdir must be empty then: they are
+	// those of the sandbox that the snapshot was taken of.
+	From    Snapshot
+	Workdir string            // "" is the image's, or the backend's default
+	Env     map[string]string // beside PATH, HOME, LANG, TERM, TZ and TMPDIR, which the backend sets, and the image's
 	Network Network           // "" is NetworkLoopback
-	Limits  Limits
+	// Allow are the targets of NetworkAllowlist: "example.org", "*.example.org", either with ":PORT", or an address or
+	// CIDR range. Without a port, 80 and 443 are meant.
+	Allow  []string
+	Limits Limits
 }
 
 // Network is what a sandbox can reach.
@@ -136,11 +185,23 @@ const (
 
 // Limits bound what a sandbox can use. Zero means the backend's default.
 type Limits struct {
-	Memory    int64 // bytes, of all processes together; default 1 GiB
-	Processes int   // default 256
-	Disk      int64 // bytes that can be written, but for Layout.Tests; default 512 MiB
-	Files     int   // open files of a process; default 1024
+	Memory    int64   // bytes, of all processes together; default 1 GiB
+	Processes int     // default 256
+	CPUs      float64 // processors' worth of time, such as 0.5; default no limit
+	Disk      int64   // bytes that can be written, but for Layout.Tests; default 512 MiB
+	Inodes    int64   // files that can be made; default a 2048th of Disk, between 4,096 and 1 Mi
+	Files     int     // open files of a process; default 1024
 }
+
+// Names of limits, in Guarantees and Exit.
+const (
+	LimitMemory    = "memory"
+	LimitProcesses = "processes"
+	LimitCPU       = "cpu"
+	LimitDisk      = "disk"
+	LimitInodes    = "inodes"
+	LimitFiles     = "files"
+)
 
 // Command is what to run.
 type Command struct {
@@ -158,7 +219,14 @@ type Command struct {
 	Stdout, Stderr io.Writer
 	// Socket gives the command a stream socket to the runner as descriptor 3.
 	Socket bool
+	// TTY runs the command on a terminal of its own, which is its standard input, output and error: Stdin is typed into it
+	// and Stdout gets what appears on it; Stderr gets nothing. When Stdin ends, the terminal is not hung up: send "\x04" for
+	// an end of file.
+	TTY *TTY
 }
+
+// TTY is the size of a terminal, in characters.
+type TTY struct{ Rows, Cols uint16 }
 
 // Exit is how a command ended.
 type Exit struct {
@@ -166,6 +234,9 @@ type Exit struct {
 	Code   int
 	Signal int  // 0 when it exited by itself
 	OOM    bool // the memory limit killed something while it ran
+	// Limits are the limits that were in the way of the sandbox while the command ran, sorted: LimitMemory killed
+	// something, LimitProcesses refused a fork, LimitDisk and LimitInodes left no room at the end, LimitCPU slowed it down.
+	Limits []string
 	CPU    time.Duration
 }
 
@@ -180,17 +251,42 @@ const (
 	LevelNone     Level = "none"
 )
 
+// AtLeast says whether l is as strong as other.
+func (l Level) AtLeast(other Level) bool {
+	return slices.Index(levels, l) <= slices.Index(levels, other)
+}
+
+var levels = []Level{LevelStrong, LevelUser, LevelLandlock, LevelNone}
+
+// ParseLevel returns the level of a name.
+func ParseLevel(name string) (Level, error) {
+	if !slices.Contains(levels, Level(name)) {
+		return "", fmt.Errorf("unknown isolation level %q (have strong, user, landlock, none)", name)
+	}
+	return Level(name), nil
+}
+
 // Guarantees is what a backend isolates, measured and not assumed.
 type Guarantees struct {
-	Backend string            `json:"backend"`
-	Level   Level             `json:"level"`
-	Limits  map[string]string `json:"limits"` // memory, processes, disk, files, cpu → hard, soft or none
-	Network []Network         `json:"network"`
-	Missing []string          `json:"missing,omitempty"` // what keeps it from a higher level, and what to do
+	Backend string `json:"backend"`
+	Level   Level  `json:"level"`
+	// Isolation says what lies between the sandbox and the rest, for files, processes, network, ids, calls and kernel:
+	// own (one of its own), shifted, single or host (ids), filtered (calls), shared or none.
+	Isolation map[string]string `json:"isolation"`
+	Limits    map[string]string `json:"limits"` // name of a limit → hard, soft or none
+	Network   []Network         `json:"network"`
+	Images    bool              `json:"images"`    // Spec.Image may name one
+	Snapshots bool              `json:"snapshots"` // its sandboxes are Snapshotters
+	// FixedSystem says that, in the default image, commands cannot change programs and their configuration.
+	FixedSystem bool     `json:"fixed_system"`
+	Missing     []string `json:"missing,omitempty"` // what keeps it from a higher level, and what to do
 }
 
 // ErrGone means that the sandbox is lost.
 var ErrGone = errors.New("sandbox is gone")
+
+// ErrBusy means that a sandbox has running processes and none may run.
+var ErrBusy = errors.New("processes are running in the sandbox")
 
 // ErrNotRegular means that a path leads to something that is not a regular file or directory.
 var ErrNotRegular = errors.New("not a regular file")

@@ -12,10 +12,6 @@ import (
 	"trajgen/sandbox/sandboxtest"
 )
 
-func init() {
-	caps.Lacks = map[string]string{"helper": "the small program has not this test's helper; the tests of tools run its own"}
-}
-
 // TestSealed looks at what a guest runs: no file of this machine, and nothing that could be written.
 func TestSealed(t *testing.T) {
 	stateDir := t.TempDir()

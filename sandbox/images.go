@@ -1,0 +1,25 @@
+package sandbox
+
+import "context"
+
+// ImageStore turns references into file systems on this machine's disk.
+type ImageStore interface {
+	// Find returns an image, which it fetches and unpacks when it is not there yet. Any number may ask at once: each image
+	// is fetched once. The image stays on disk as long as the store does.
+	Find(ctx context.Context, reference string) (Image, error)
+	// Dir is a directory that holds all layers of all images.
+	Dir() string
+}
+
+// Image is a file system in layers, and how it wants to be used.
+type Image struct {
+	// Digest names the content: equal digests are equal images.
+	Digest string
+	// Layers are directories below the store's Dir, relative to it, the uppermost first. They are those of an overlay file
+	// system that was mounted with the option userxattr: white-outs are character devices 0:0, and a directory with
+	// the attribute user.overlay.opaque hides what lies below. Nobody changes them.
+	Layers  []string
+	Env     []string // K=V
+	Workdir string   // "" when the image names none
+	User    string   // as the image names it; "" is root
+}
