@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"trajgen/sandbox/images"
+)
+
+// imageDir is where images are kept unless a flag says otherwise.
+func imageDir() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = ""
+	}
+	return images.DefaultDir(os.Getuid(), cache)
+}
+
+func newImage(std stdio) *cobra.Command {
+	dir := imageDir()
+	cmd := &cobra.Command{
+		Use: "image", Short: "Fetch, list and remove images that sandboxes begin with",
+		Long: `Keeps the images of sandboxes on disk, unpacked. A run fetches what it needs by itself; pull does so beforehand.
+
+An image is a NAME[:TAG][@sha256:DIGEST] in a registry, oci:PATH[:TAG] (a layout, or a tarball of one),
+docker-archive:PATH[:TAG] (of docker save), dir:PATH, tar:PATH (of a root file system), or a path that begins with / or .
+for whichever of these lies there.`,
+	}
+	cmd.PersistentFlags().StringVar(&dir, "image-dir", dir, "directory that images are kept in")
+	return group(cmd, newImagePull(std, &dir), newImageList(std, &dir), newImageRemove(std, &dir))
+}
+
+func newImagePull(std stdio, dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "pull REF...", Short: "Fetch images and unpack them", Args: cobra.MinimumNArgs(1),
+		Long: "Fetches images and unpacks them, unless they are there. Each one's digest is printed: with it, REF@DIGEST is the same image for good.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			err := pull(ctx, std, *dir, args)
+			if ctx.Err() != nil {
+				return withCode(exitInterrupted, err)
+			}
+			return err
+		},
+	}
+}
+
+func pull(ctx context.Context, std stdio, dir string, references []string) (err error) {
+	width, bar := terminal(std.err)
+	show := &pullProgress{w: std.err, done: map[string]images.Progress{}}
+	opts := images.Options{Dir: dir}
+	if bar {
+		show.bar, opts.Progress = newPullBar(std.err, width), show.observe
+	} else {
+		opts.Logger = slog.New(slog.NewTextHandler(std.err, nil))
+	}
+	store, err := images.Open(opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	var failed []error
+	for _, reference := range references {
+		image, err := store.Find(ctx, reference)
+		show.clear()
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		fmt.Fprintf(std.out, "%s\t%s\n", reference, image.Digest)
+	}
+	return errors.Join(failed...)
+}
+
+// pullProgress is a bar over the layers that are being fetched.
+type pullProgress struct {
+	w io.Writer
+
+	mu   sync.Mutex // guards what follows
+	bar  *progressbar.ProgressBar
+	done map[string]images.Progress // by layer
+}
+
+func newPullBar(w io.Writer, width int) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(-1,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetWidth(max(10, min(30, width-70))),
+		progressbar.OptionShowBytes(true),
+		progressbar.OptionThrottle(100*time.Millisecond),
+	)
+}
+
+// observe takes what the store says of a layer.
+func (p *pullProgress) observe(layer images.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done[layer.Layer] = layer
+	var done, total int64
+	ended := 0
+	for _, l := range p.done {
+		done, total = done+l.Done, total+max(l.Total, l.Done)
+		if l.Ended {
+			ended++
+		}
+	}
+	p.bar.Describe(fmt.Sprintf("%s: %d of %d layers", layer.Image, ended, len(p.done)))
+	p.bar.ChangeMax64(max(total, done+1)) // a bar that is full would end
+	_ = p.bar.Set64(done)
+}
+
+// clear takes the bar away, so that a line can be written.
+func (p *pullProgress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	clear(p.done)
+}
+
+// useImages does something with a store that nothing is fetched to.
+func useImages(dir string, do func(*images.Store) error) (err error) {
+	store, err := images.Open(images.Options{Dir: dir})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return do(store)
+}
+
+func newImageList(std stdio, dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the images that are on disk", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return useImages(*dir, func(store *images.Store) error {
+				stored, err := store.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(std.out, stored)
+				}
+				table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+				for _, image := range stored {
+					use := ""
+					if image.InUse {
+						use = "in use"
+					}
+					fmt.Fprintf(table, "%s\t%s\t%d layers\t%.1f MB\t%s\t%s\n", imageNames(image), image.Digest, image.Layers,
+						float64(image.Bytes)/1e6, image.Fetched.Format(time.RFC3339), use)
+				}
+				return table.Flush()
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func imageNames(image images.Stored) string {
+	if len(image.References) == 0 {
+		return "(none)"
+	}
+	return strings.Join(image.References, ",")
+}
+
+func newImageRemove(std stdio, dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove REF...", Short: "Remove images, by reference or digest", Args: cobra.MinimumNArgs(1),
+		Long: "Removes images by reference or digest (sha256:...), and the layers that no other image has. One that a run uses stays.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return useImages(*dir, func(store *images.Store) error {
+				var failed []error
+				for _, reference := range args {
+					if err := store.Remove(cmd.Context(), reference); err != nil {
+						failed = append(failed, err)
+						continue
+					}
+					fmt.Fprintln(std.out, reference)
+				}
+				return errors.Join(failed...)
+			})
+		},
+	}
+}

@@ -1,0 +1,22 @@
+//go:build linux
+
+package images
+
+import "io"
+
+// Unpack makes the files of a layer, as any user or as an ordinary one.
+func Unpack(stream io.Reader, dir string, squash bool, maxBytes, maxEntries int64) error {
+	b := &budget{}
+	b.bytes.Store(maxBytes)
+	b.entries.Store(maxEntries)
+	allowed := &allowance{budget: b}
+	_, err := unpack(spend{stream, allowed}, dir, squash, allowed)
+	return err
+}
+
+// Forget forgets what the store has found, so that the next Find looks again.
+func (s *Store) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.found)
+}

@@ -1,0 +1,255 @@
+// Package images keeps file systems on this machine's disk for sandboxes to begin with: it is sandbox.ImageStore for
+// registries, OCI layouts, docker archives, tarballs and directories.
+//
+// A store is a directory:
+//
+//	layers/NAME/        a layer, as a lower directory of an overlay file system; complete if it is there
+//	layers/NAME.json    what is known of it
+//	images/DIGEST.json  an image: its layers, uppermost first, and how it wants to be used
+//	users/              a file for each store that is open, locked while it lives: what must not be removed
+//	tmp/                what is being made or removed; locked while somebody lives who does so
+//	locks/              a file for each layer that is being made
+//	lock                guards images, users and the names in layers and tmp; held for moments
+//
+// Any number of processes may use one at once. Whatever dies in the middle leaves something in tmp, which the next Open
+// removes.
+//
+// Root keeps owners, modes and capabilities as images have them. For everybody else, all files are their own, and modes get
+// what root could do in a container without them: read each file, and read, search and change each directory. The rest of
+// a mode, set-id bits among it, is the image's. Nobody else can enter a store, so that those bits tempt nobody. Device
+// nodes are left out.
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"trajgen/sandbox"
+)
+
+// Options are what a store is opened with.
+type Options struct {
+	// Dir is where the store is, or will be: see DefaultDir.
+	Dir string
+	// Unprivileged gives all files to this user, as for everybody but root.
+	Unprivileged bool
+	// MaxBytes and MaxEntries bound what an image may unpack to. 0 is 64 GiB and 20 million.
+	MaxBytes, MaxEntries int64
+	// Parallel is how many layers are unpacked at once. 0 is 4.
+	Parallel int
+	// Progress is told how far a layer is. It is called from many goroutines.
+	Progress func(Progress)
+	// Now tells the time. Nil is time.Now.
+	Now func() time.Time
+	// Logger is told of each layer that was unpacked and of leftovers. Nil is silent.
+	Logger *slog.Logger
+}
+
+// Progress is how far a layer is.
+type Progress struct {
+	Image string // reference that was asked for
+	Layer string // name in the store
+	Done  int64  // bytes, compressed if the layer is
+	Total int64  // 0 when it is not known
+	Ended bool   // nothing more comes of this layer
+}
+
+// Store is an image store. Its methods may be called from many goroutines at once.
+type Store struct {
+	dir     string
+	squash  bool // all files belong to this user
+	opts    Options
+	user    *os.File      // below users, locked: what this store has found
+	unpacks chan struct{} // as many as may run at once
+	flight  flight[sandbox.Image]
+
+	mu    sync.Mutex // guards found
+	found map[string]sandbox.Image
+}
+
+var _ sandbox.ImageStore = (*Store)(nil)
+
+// DefaultDir is where a user's store belongs: cacheDir is os.UserCacheDir, if there is one.
+func DefaultDir(uid int, cacheDir string) string {
+	switch {
+	case uid == 0:
+		return "/var/lib/trajgen/images"
+	case cacheDir != "":
+		return filepath.Join(cacheDir, "trajgen", "images")
+	}
+	return filepath.Join(os.TempDir(), "trajgen-"+strconv.Itoa(uid), "images")
+}
+
+// Open opens the store in a directory, which it makes. It fails where the file system cannot hold layers, and removes what
+// dead processes left behind.
+func Open(opts Options) (*Store, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.MaxBytes < 0 || opts.MaxEntries < 0 || opts.Parallel < 0 {
+		return nil, errors.New("open image store: a limit is negative")
+	}
+	if opts.MaxBytes == 0 {
+		opts.MaxBytes = 64 << 30
+	}
+	if opts.MaxEntries == 0 {
+		opts.MaxEntries = 20e6
+	}
+	if opts.Parallel == 0 {
+		opts.Parallel = 4
+	}
+	if opts.Dir == "" {
+		return nil, errors.New("open image store: no directory is named")
+	}
+	dir, err := filepath.Abs(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		dir: dir, squash: opts.Unprivileged || os.Geteuid() != 0, opts: opts,
+		unpacks: make(chan struct{}, opts.Parallel), found: map[string]sandbox.Image{},
+	}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("open image store %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func (s *Store) open() error {
+	for _, sub := range []string{"", "layers", "images", "users", "tmp", "locks"} {
+		if err := os.MkdirAll(filepath.Join(s.dir, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	// A directory that was there may be open to others.
+	if err := os.Chmod(s.dir, 0o700); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	if err := s.locked(ctx, s.register); err != nil {
+		return err
+	}
+	err := s.locked(ctx, s.checkFormat)
+	if err == nil {
+		err = s.sweep(ctx)
+	}
+	if err == nil {
+		err = s.probe(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return nil
+}
+
+// register makes the file that says what this store uses, which is locked as long as it lives.
+func (s *Store) register() error {
+	file, err := os.CreateTemp(filepath.Join(s.dir, "users"), "store-*")
+	if err != nil {
+		return err
+	}
+	if ok, err := tryLock(file); err != nil || !ok {
+		return errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
+	}
+	s.user = file
+	return nil
+}
+
+// checkFormat sees to it that a store is used in one way alone: layers with owners and layers without would mix.
+func (s *Store) checkFormat() error {
+	want := "version 1, owners kept\n"
+	if s.squash {
+		want = fmt.Sprintf("version 1, all owned by %d\n", os.Geteuid())
+	}
+	path := filepath.Join(s.dir, "format")
+	have, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return writeFile(path, []byte(want))
+	}
+	if err != nil {
+		return err
+	}
+	if string(have) != want {
+		return fmt.Errorf("it is a store of another kind (%s, want %s): choose another directory with --image-dir",
+			strings.TrimSpace(string(have)), strings.TrimSpace(want))
+	}
+	return nil
+}
+
+// Dir holds all layers of all images.
+func (s *Store) Dir() string { return s.dir }
+
+// Close ends what is being fetched, and lets others remove what this store has found.
+func (s *Store) Close() error {
+	s.flight.close()
+	path := s.user.Name()
+	return errors.Join(os.Remove(path), s.user.Close())
+}
+
+// Find returns an image, which it fetches and unpacks when it is not there yet. What a reference means is decided once: a
+// tag or a directory that changes afterwards is the same image for this store.
+func (s *Store) Find(ctx context.Context, reference string) (sandbox.Image, error) {
+	s.mu.Lock()
+	image, ok := s.found[reference]
+	s.mu.Unlock()
+	if ok {
+		return image, nil
+	}
+	image, err := s.flight.do(ctx, reference, func(ctx context.Context) (sandbox.Image, error) {
+		image, err := s.find(ctx, reference)
+		if err != nil {
+			return sandbox.Image{}, s.explain(reference, err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.found[reference] = image
+		return image, nil
+	})
+	if err != nil {
+		return sandbox.Image{}, fmt.Errorf("image %s: %w", reference, err)
+	}
+	return image, nil
+}
+
+func (s *Store) find(ctx context.Context, text string) (sandbox.Image, error) {
+	ref, err := parse(text)
+	if err != nil {
+		return sandbox.Image{}, err
+	}
+	if known, err := s.known(ctx, ref); err != nil || known != nil {
+		return known.image(), err
+	}
+	made, err := s.resolve(ctx, ref)
+	if err != nil {
+		return sandbox.Image{}, err
+	}
+	defer made.close()
+	record, err := s.assemble(ctx, ref, made)
+	if err != nil {
+		return sandbox.Image{}, err
+	}
+	return record.image(), nil
+}
+
+// explain says what to do about a full disk, and about a file that was taken for a name.
+func (s *Store) explain(reference string, err error) error {
+	if isFull(err) {
+		return fmt.Errorf("the disk of the image store %s is full: make room, remove images or choose another directory with --image-dir: %w", s.dir, err)
+	}
+	if exists(reference) && !filepath.IsAbs(reference) && !strings.HasPrefix(reference, ".") {
+		return fmt.Errorf("%w (for the file of that name, write ./%s)", err, reference)
+	}
+	return err
+}

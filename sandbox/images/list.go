@@ -1,0 +1,147 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Stored is an image that is on disk.
+type Stored struct {
+	Digest     string    `json:"digest"`
+	References []string  `json:"references"` // what it was asked for by, unless that means another one by now
+	Layers     int       `json:"layers"`
+	Bytes      int64     `json:"bytes"` // of its layers as tarballs, shared ones too
+	Fetched    time.Time `json:"fetched"`
+	InUse      bool      `json:"in_use"` // a store that is open has found it
+}
+
+// ErrInUse means that an image cannot be removed, as a store that is open has found it.
+var ErrInUse = errors.New("it is in use")
+
+// ErrNotStored means that there is no such image in the store.
+var ErrNotStored = errors.New("there is no such image in the store")
+
+// List returns the images that are on disk, by their first reference.
+func (s *Store) List(ctx context.Context) ([]Stored, error) {
+	stored := []Stored{}
+	err := s.locked(ctx, func() error {
+		all, err := s.records()
+		if err != nil {
+			return err
+		}
+		used, err := s.used()
+		if err != nil {
+			return err
+		}
+		for _, r := range all {
+			image := Stored{Digest: r.Digest, References: []string{}, Layers: len(r.Layers), Bytes: r.Bytes, Fetched: r.Fetched, InUse: used["image "+r.Digest]}
+			for _, n := range r.References {
+				image.References = append(image.References, n.Name)
+			}
+			slices.Sort(image.References)
+			stored = append(stored, image)
+		}
+		return nil
+	})
+	slices.SortFunc(stored, func(a, b Stored) int { return strings.Compare(a.name(), b.name()) })
+	return stored, err
+}
+
+// name is what an image is sorted by.
+func (s Stored) name() string { return strings.Join(s.References, " ") + " " + s.Digest }
+
+// Remove removes an image, by a reference or its digest, and the layers that no other has. A reference that is one of
+// several takes away no more than itself.
+func (s *Store) Remove(ctx context.Context, reference string) error {
+	if err := s.remove(ctx, reference); err != nil {
+		return fmt.Errorf("remove image %s: %w", reference, err)
+	}
+	return nil
+}
+
+func (s *Store) remove(ctx context.Context, text string) error {
+	w, err := s.newWorkplace(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.locked(ctx, func() error {
+		all, err := s.records()
+		if err != nil {
+			return err
+		}
+		r, name, err := pick(all, text)
+		if err != nil {
+			return err
+		}
+		if name != "" && len(r.References) > 1 {
+			r.References = slices.DeleteFunc(r.References, func(n named) bool { return n.Name == name })
+			return s.save(r)
+		}
+		used, err := s.used()
+		if err != nil {
+			return err
+		}
+		if used["image "+r.Digest] {
+			return ErrInUse
+		}
+		if err := os.Remove(s.recordPath(r.Digest)); err != nil {
+			return err
+		}
+		return s.collect(w, used)
+	})
+	return errors.Join(err, w.remove())
+}
+
+// pick finds the image that a text names, and the reference that it is if it is no digest.
+func pick(all []*record, text string) (*record, string, error) {
+	for _, r := range all {
+		if r.Digest == text {
+			return r, "", nil
+		}
+	}
+	// What a path names may be gone by now; it is found as it was written down.
+	name := text
+	if ref, err := parse(text); err == nil {
+		name = ref.text
+	}
+	for _, r := range all {
+		if _, ok := r.reference(name); ok {
+			return r, name, nil
+		}
+	}
+	return nil, "", ErrNotStored
+}
+
+// collect moves the layers that nobody needs to a workplace, where they can be removed at leisure. The store must be
+// locked.
+func (s *Store) collect(w *workplace, used map[string]bool) error {
+	all, err := s.records()
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		for _, name := range r.Layers {
+			used["layer "+name] = true
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(s.dir, "layers"))
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name := strings.TrimSuffix(entry.Name(), ".json")
+		if used["layer "+name] {
+			continue
+		}
+		if err := os.Rename(filepath.Join(s.dir, "layers", entry.Name()), filepath.Join(w.path, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package images
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"trajgen/sandbox"
+)
+
+// record is what the store knows of an image.
+type record struct {
+	Digest     string    `json:"digest"`
+	References []named   `json:"references"`
+	Env        []string  `json:"env"`
+	Workdir    string    `json:"workdir"`
+	User       string    `json:"user"`
+	Layers     []string  `json:"layers"` // names, the uppermost first
+	Bytes      int64     `json:"bytes"`  // of all layers, as tarballs
+	Fetched    time.Time `json:"fetched"`
+}
+
+// named is a reference that meant an image when it was last looked up.
+type named struct {
+	Name  string `json:"name"`
+	Index string `json:"index,omitempty"` // digest of what it named, when that is for several kinds of machines
+	Stamp string `json:"stamp,omitempty"` // of the file that it named
+}
+
+func (r *record) image() sandbox.Image {
+	if r == nil {
+		return sandbox.Image{}
+	}
+	image := sandbox.Image{Digest: r.Digest, Env: r.Env, Workdir: r.Workdir, User: r.User}
+	for _, name := range r.Layers {
+		image.Layers = append(image.Layers, filepath.Join("layers", name))
+	}
+	return image
+}
+
+// is says whether an image is the one with a digest, or what that means on this machine.
+func (r *record) is(digest string) bool {
+	return r.Digest == digest || slices.ContainsFunc(r.References, func(n named) bool { return n.Index == digest })
+}
+
+func (r *record) reference(name string) (named, bool) {
+	i := slices.IndexFunc(r.References, func(n named) bool { return n.Name == name })
+	if i < 0 {
+		return named{}, false
+	}
+	return r.References[i], true
+}
+
+// known returns the image of a reference if it is there and nothing else can be meant, or else nil.
+func (s *Store) known(ctx context.Context, ref reference) (*record, error) {
+	switch {
+	case ref.digest != "":
+		return s.adopt(ctx, named{Name: ref.text, Index: ref.digest}, func(r *record) bool { return r.is(ref.digest) })
+	case ref.kind == fromTar:
+		stamp, err := stampOf(ref.path)
+		if err != nil {
+			return nil, err
+		}
+		want := named{Name: ref.text, Stamp: stamp}
+		return s.adopt(ctx, want, func(r *record) bool { return slices.Contains(r.References, want) })
+	case ref.kind != fromRegistry:
+		return nil, nil
+	}
+	digest, err := tagDigest(ctx, ref.remote)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err == nil && digest == "" {
+		return nil, nil
+	}
+	if err == nil {
+		return s.adopt(ctx, named{Name: ref.text, Index: digest}, func(r *record) bool { return r.is(digest) })
+	}
+	have, other := s.adopt(ctx, named{Name: ref.text}, func(r *record) bool { _, ok := r.reference(ref.text); return ok })
+	if have == nil || other != nil {
+		return nil, errors.Join(fmt.Errorf("ask the registry: %w", err), other)
+	}
+	s.opts.Logger.Warn("registry does not answer: the image is the one that its tag meant before", "image", ref.text, "digest", have.Digest, "err", err)
+	return have, nil
+}
+
+// adopt takes an image into use that is there, and notes the name that it was asked for by. Nil is none.
+func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) (*record, error) {
+	var adopted *record
+	err := s.locked(ctx, func() error {
+		all, err := s.records()
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, fits)
+		if i < 0 {
+			return nil
+		}
+		r := all[i]
+		for _, layer := range r.Layers {
+			if have, err := s.layer(layer); err != nil || have == nil {
+				return err // somebody removed it by hand: it is fetched anew
+			}
+		}
+		if err := s.use("image " + r.Digest); err != nil {
+			return err
+		}
+		if name.Index == r.Digest {
+			name.Index = ""
+		}
+		if old, ok := r.reference(name.Name); !ok || old != name && name != (named{Name: name.Name}) {
+			if err := s.rename(all, r, name); err != nil {
+				return err
+			}
+		}
+		adopted = r
+		return nil
+	})
+	return adopted, err
+}
+
+// rename lets a name mean an image and no other. The store must be locked.
+func (s *Store) rename(all []*record, to *record, name named) error {
+	for _, r := range all {
+		if _, ok := r.reference(name.Name); ok && r.Digest != to.Digest {
+			r.References = slices.DeleteFunc(r.References, func(n named) bool { return n.Name == name.Name })
+			if err := s.save(r); err != nil {
+				return err
+			}
+		}
+	}
+	to.References = slices.DeleteFunc(to.References, func(n named) bool { return n.Name == name.Name })
+	to.References = append(to.References, name)
+	return s.save(to)
+}
+
+// use notes that this store needs something, so that nobody removes it. The store must be locked.
+func (s *Store) use(what ...string) error {
+	_, err := io.WriteString(s.user, strings.Join(what, "\n")+"\n")
+	return err
+}
+
+// used returns what stores that are open have noted. The store must be locked.
+func (s *Store) used() (map[string]bool, error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "users"))
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, entry := range entries {
+		path := filepath.Join(s.dir, "users", entry.Name())
+		file, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		dead, err := tryLock(file)
+		if err == nil && !dead {
+			var data []byte
+			data, err = io.ReadAll(file)
+			for line := range strings.Lines(string(data)) {
+				used[strings.TrimSuffix(line, "\n")] = true
+			}
+		}
+		if err := errors.Join(err, file.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return used, nil
+}
+
+// records returns all images, by digest. The store must be locked.
+func (s *Store) records() ([]*record, error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "images"))
+	if err != nil {
+		return nil, err
+	}
+	var all []*record
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), ".json") {
+			continue
+		}
+		path := filepath.Join(s.dir, "images", entry.Name())
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		r := &record{}
+		if err := json.Unmarshal(data, r); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func (s *Store) recordPath(digest string) string {
+	return filepath.Join(s.dir, "images", strings.Replace(digest, ":", "-", 1)+".json")
+}
+
+func (s *Store) save(r *record) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(s.recordPath(r.Digest), append(data, '\n'))
+}

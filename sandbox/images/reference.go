@@ -1,0 +1,136 @@
+package images
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// kind is where an image comes from.
+type kind string
+
+const (
+	fromRegistry kind = "registry"
+	fromOCI      kind = "oci"
+	fromDocker   kind = "docker-archive"
+	fromDir      kind = "dir"
+	fromTar      kind = "tar"
+)
+
+// forms are how an image can be named.
+const forms = "an image is NAME[:TAG][@sha256:DIGEST] in a registry, oci:PATH[:TAG][@sha256:DIGEST], docker-archive:PATH[:TAG], " +
+	"dir:PATH, tar:PATH, or a path that begins with / or ."
+
+// reference is a parsed name of an image.
+type reference struct {
+	kind   kind
+	text   string         // the same for all ways to write it
+	remote name.Reference // of fromRegistry
+	path   string         // of all others, absolute
+	tag    string         // of fromOCI and fromDocker
+	digest string         // that it must have, "sha256:HEX"; "" is any
+}
+
+var pinPattern = regexp.MustCompile(`^(.*)@(sha256:[0-9a-f]{64})$`)
+
+// parse understands a reference. Paths must exist.
+func parse(text string) (reference, error) {
+	if strings.ContainsRune(text, 0) {
+		return reference{}, errors.New("its name has a NUL in it")
+	}
+	for _, k := range []kind{fromOCI, fromDocker, fromDir, fromTar} {
+		if rest, ok := strings.CutPrefix(text, string(k)+":"); ok {
+			return parsePath(k, rest)
+		}
+	}
+	if filepath.IsAbs(text) || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") || text == "." || text == ".." {
+		path, err := filepath.Abs(text)
+		if err != nil {
+			return reference{}, err
+		}
+		k, err := recognise(path)
+		if err != nil {
+			return reference{}, err
+		}
+		return parsePath(k, path)
+	}
+	return parseName(text)
+}
+
+func parseName(text string) (reference, error) {
+	remote, err := name.ParseReference(text)
+	if err != nil {
+		return reference{}, fmt.Errorf("%w; %s", err, forms)
+	}
+	ref := reference{kind: fromRegistry, text: remote.Name(), remote: remote}
+	if digest, ok := remote.(name.Digest); ok {
+		ref.digest = digest.DigestStr()
+	}
+	return ref, nil
+}
+
+func parsePath(k kind, rest string) (reference, error) {
+	ref := reference{kind: k}
+	if k == fromOCI && !exists(rest) {
+		if match := pinPattern.FindStringSubmatch(rest); match != nil {
+			rest, ref.digest = match[1], match[2]
+		}
+	}
+	path := rest
+	if k == fromOCI || k == fromDocker {
+		// Both paths and tags may have colons: the longest that exists is the path.
+		for !exists(path) && strings.Contains(path, ":") {
+			path = path[:strings.LastIndex(path, ":")]
+		}
+		if !exists(path) {
+			path = rest
+		}
+		ref.tag = strings.TrimPrefix(rest[len(path):], ":")
+	}
+	if path == "" {
+		return reference{}, fmt.Errorf("it names no path; %s", forms)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return reference{}, err
+	}
+	if dir := info.IsDir(); dir && (k == fromTar || k == fromDocker) || !dir && k == fromDir {
+		return reference{}, fmt.Errorf("%s is no %s; %s", path, map[bool]string{true: "file", false: "directory"}[dir], forms)
+	}
+	if ref.path, err = filepath.Abs(path); err != nil {
+		return reference{}, err
+	}
+	ref.text = string(k) + ":" + ref.path
+	if ref.tag != "" {
+		ref.text += ":" + ref.tag
+	}
+	if ref.digest != "" {
+		ref.text += "@" + ref.digest
+	}
+	return ref, nil
+}
+
+// recognise says what lies at a path.
+func recognise(path string) (kind, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("%w; %s", err, forms)
+	}
+	if info.IsDir() {
+		if exists(filepath.Join(path, "oci-layout")) {
+			return fromOCI, nil
+		}
+		return fromDir, nil
+	}
+	return recogniseArchive(path)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,22 @@
+//go:build !linux
+
+package images
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// errNoLayers is why there is no store elsewhere.
+var errNoLayers = errors.New("layers of images are kept on Linux alone")
+
+func (s *Store) probe(context.Context) error { return errNoLayers }
+
+func (s *Store) fromDir(context.Context, reference) (*source, error) { return nil, errNoLayers }
+
+func (s *Store) cover([]string, []layer) (*part, error) { return nil, errNoLayers }
+
+func unpack(io.Reader, string, bool, *allowance) (layer, error) { return layer{}, errNoLayers }
+
+func syncTree(string) error { return errNoLayers }
