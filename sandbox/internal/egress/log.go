@@ -1,0 +1,108 @@
+package egress
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Connection is an attempt to reach something. A name that was asked for and may not be reached is one with port 0.
+type Connection struct {
+	Host           string
+	Port           int
+	Address        string // that was dialled
+	Started        time.Time
+	Sent, Received int64
+	Refused        string // why it was not allowed
+	Failed         string // why it could not be made although allowed
+}
+
+// mostListed is how many attempts are listed. The rest is counted.
+const mostListed = 10_000
+
+// log lists attempts.
+type log struct {
+	now func() time.Time
+
+	mu      sync.Mutex // guards what follows
+	records []*record
+	more    int
+	refused map[string]bool // names that are listed as refused
+}
+
+// record is a Connection that may still go on.
+type record struct {
+	mu             sync.Mutex // guards c but for the counts
+	c              Connection
+	sent, received atomic.Int64
+}
+
+func newLog(now func() time.Time) *log { return &log{now: now, refused: map[string]bool{}} }
+
+// add lists an attempt that has just begun.
+func (l *log) add(c Connection) *record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.Started = l.now()
+	r := &record{c: c}
+	if len(l.records) < mostListed {
+		l.records = append(l.records, r)
+	} else {
+		l.more++
+	}
+	return r
+}
+
+// refuseName lists a name that was asked for and may not be reached, once: programs ask several times.
+func (l *log) refuseName(name, reason string) {
+	l.mu.Lock()
+	known := l.refused[name]
+	if !known && len(l.refused) < mostListed {
+		l.refused[name] = true
+	}
+	l.mu.Unlock()
+	if !known {
+		l.add(Connection{Host: name, Refused: reason})
+	}
+}
+
+func (r *record) refuse(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.c.Refused = reason
+}
+
+func (r *record) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.c.Failed == "" {
+		r.c.Failed = err.Error()
+	}
+}
+
+func (r *record) reached(address string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.c.Address = address
+}
+
+// all returns what is listed, and a last one without a host when there was more.
+func (l *log) all() []Connection {
+	l.mu.Lock()
+	records, more := slices.Clone(l.records), l.more
+	l.mu.Unlock()
+	list := make([]Connection, 0, len(records)+1)
+	for _, r := range records {
+		r.mu.Lock()
+		c := r.c
+		r.mu.Unlock()
+		c.Sent, c.Received = r.sent.Load(), r.received.Load()
+		list = append(list, c)
+	}
+	if more > 0 {
+		list = append(list, Connection{Failed: fmt.Sprintf("%d more attempts are not listed", more)})
+	}
+	return list
+}
