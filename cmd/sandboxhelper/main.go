@@ -8,7 +8,8 @@ import (
 	"os"
 
 	"trajgen/sandbox"
-	_ "trajgen/tools/search" // registers itself
+	_ "trajgen/sandbox/relay" // registers itself
+	_ "trajgen/tools/search"  // likewise
 )
 
 func main() {

@@ -1,0 +1,151 @@
+// Package agent is what backends share that start the agent of a sandbox as a process: its streams, what it says beside
+// them, and its end.
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"trajgen/sandbox"
+)
+
+// Process is an agent that runs on this machine. It is the stream that a relay client speaks through.
+type Process struct {
+	Speech
+	command *exec.Cmd
+	stdin   *os.File
+	stdout  *os.File
+	grace   time.Duration
+	ended   chan struct{}
+	err     error // once ended is closed
+
+	closing sync.Once
+}
+
+// Start starts a command, which gets its own session: what a terminal sends to the runner is not for it. When the process
+// is closed, it has the time grace to end by itself.
+func Start(c *exec.Cmd, grace time.Duration, logger *slog.Logger) (*Process, error) {
+	p := &Process{command: c, grace: grace, ended: make(chan struct{})}
+	p.Speech.logger = logger
+	theirIn, ourIn, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirIn.Close()
+	ourOut, theirOut, err := os.Pipe()
+	if err != nil {
+		ourIn.Close()
+		return nil, err
+	}
+	defer theirOut.Close()
+	p.stdin, p.stdout = ourIn, ourOut
+	c.Stdin, c.Stdout, c.Stderr = theirIn, theirOut, &p.Speech
+	// What it leaves behind may hold the pipe of its stderr.
+	c.WaitDelay = time.Second
+	if c.SysProcAttr == nil {
+		c.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	c.SysProcAttr.Setsid = true
+	if err := c.Start(); err != nil {
+		ourIn.Close()
+		ourOut.Close()
+		return nil, err
+	}
+	go func() {
+		defer close(p.ended)
+		p.err = c.Wait()
+	}()
+	return p, nil
+}
+
+// Read reads from the agent.
+func (p *Process) Read(b []byte) (int, error) { return p.stdout.Read(b) }
+
+// Write writes to the agent.
+func (p *Process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
+
+// Close ends the agent's input and does not wait for its end, for it may hang.
+func (p *Process) Close() error {
+	p.closing.Do(func() {
+		timer := time.AfterFunc(p.grace, p.Kill)
+		_ = p.stdin.Close()
+		go func() {
+			<-p.ended
+			timer.Stop()
+			_ = p.stdout.Close()
+		}()
+	})
+	return nil
+}
+
+// Kill ends the process and its session's group at once.
+func (p *Process) Kill() {
+	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
+}
+
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Err is how it ended, with what it said; nil while it has not, or when all went well.
+func (p *Process) Err() error {
+	select {
+	case <-p.ended:
+	default:
+		return nil
+	}
+	if p.err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", p.err, p.Said())
+}
+
+// Speech keeps what an agent says beside its work and tells a logger by lines.
+type Speech struct {
+	logger *slog.Logger
+
+	mu   sync.Mutex
+	kept *sandbox.Capture
+	rest []byte
+}
+
+// NewSpeech tells logger.
+func NewSpeech(logger *slog.Logger) *Speech { return &Speech{logger: logger} }
+
+// Write never fails.
+func (s *Speech) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = s.capture().Write(p)
+	s.rest = append(s.rest, p...)
+	for {
+		line, rest, ok := bytes.Cut(s.rest, []byte("\n"))
+		if !ok && len(s.rest) < 4<<10 {
+			return len(p), nil
+		}
+		s.rest = rest
+		if len(line) > 0 {
+			s.logger.Info("a sandbox agent said", "line", string(line))
+		}
+	}
+}
+
+func (s *Speech) capture() *sandbox.Capture {
+	if s.kept == nil {
+		s.kept = sandbox.NewCapture(4<<10, 4<<10)
+	}
+	return s.kept
+}
+
+// Said is the beginning and the end of it.
+func (s *Speech) Said() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.TrimSpace(string(s.capture().Bytes()))
+}

@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/internal/state"
+	"trajgen/sandbox/relay"
+)
+
+// endTime bounds how long a machine is given to end.
+const endTime = time.Minute
+
+// Machine is what one sandbox runs in.
+type Machine interface {
+	// Start starts the agent in it.
+	Start() (*Process, error)
+	// End ends it with all that runs in it, and returns when it has. It is called once.
+	End(ctx context.Context) error
+}
+
+// Set is the open sandboxes of a backend, each in a machine of its own.
+type Set struct {
+	name   string
+	state  *state.Instance
+	logger *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	boxes   map[string]*box
+	closed  bool
+	opening sync.WaitGroup
+}
+
+var errClosed = fmt.Errorf("backend is closed: %w", sandbox.ErrGone)
+
+// NewSet makes a set that is recorded in an instance, which it owns from now on.
+func NewSet(backend string, instance *state.Instance, logger *slog.Logger) *Set {
+	return &Set{name: backend, state: instance, logger: logger, boxes: map[string]*box{}}
+}
+
+// Open opens a sandbox in the machine that create makes. inner is what the agent in it is asked for.
+func (s *Set) Open(ctx context.Context, inner sandbox.Spec, create func(context.Context) (Machine, error)) (sandbox.Sandbox, error) {
+	b := &box{set: s, id: inner.ID}
+	if err := s.reserve(b); err != nil {
+		return nil, fmt.Errorf("open sandbox %s: %w", inner.ID, err)
+	}
+	defer s.opening.Done()
+	err := b.open(ctx, inner, create)
+	if err == nil {
+		err = s.state.Add(b.id, 0)
+	}
+	s.mu.Lock()
+	if err == nil && s.closed {
+		err = errClosed
+	}
+	b.opened = err == nil
+	s.mu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox %s: %w", inner.ID, errors.Join(err, b.Close()))
+	}
+	return b, nil
+}
+
+func (s *Set) reserve(b *box) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	if s.boxes[b.id] != nil {
+		return errors.New("a sandbox of that id is open")
+	}
+	s.boxes[b.id] = b
+	s.opening.Add(1)
+	return nil
+}
+
+// Close ends all sandboxes and forgets the instance. What could not be ended is left to a sweep.
+func (s *Set) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	var boxes []*box
+	for _, b := range s.boxes {
+		if b.opened {
+			boxes = append(boxes, b)
+		}
+	}
+	s.mu.Unlock()
+	errs := make([]error, len(boxes))
+	var wait sync.WaitGroup
+	for i, b := range boxes {
+		wait.Go(func() { errs[i] = b.Close() })
+	}
+	wait.Wait()
+	s.opening.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return s.state.Close()
+}
+
+// box is a sandbox in a machine.
+type box struct {
+	sandbox.Sandbox
+	set     *Set
+	id      string
+	machine Machine
+	client  *relay.Client
+	opened  bool // guarded by Set.mu
+
+	closing sync.Once
+	err     error
+}
+
+func (b *box) open(ctx context.Context, inner sandbox.Spec, create func(context.Context) (Machine, error)) (err error) {
+	if b.machine, err = create(ctx); err != nil {
+		return err
+	}
+	process, err := b.machine.Start()
+	if err != nil {
+		return fmt.Errorf("start the agent: %w", err)
+	}
+	b.client, err = relay.Dial(ctx, process, relay.Options{Name: b.set.name, Logger: b.set.logger})
+	if err != nil {
+		// What it said comes before it ends.
+		select {
+		case <-process.Ended():
+		case <-time.After(time.Second):
+		}
+		return fmt.Errorf("speak to the agent: %w; it said %q", err, process.Said())
+	}
+	b.Sandbox, err = b.client.Open(ctx, inner)
+	return err
+}
+
+// Close ends the machine.
+func (b *box) Close() error {
+	b.closing.Do(func() {
+		var wait sync.WaitGroup
+		if b.client != nil {
+			// Before the machine ends, so that it is no loss; and with it at the latest.
+			wait.Go(func() { _ = b.client.Close() })
+		}
+		if b.machine != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), endTime)
+			defer cancel()
+			if b.client != nil {
+				select {
+				case <-b.client.Done():
+				case <-time.After(politeTime):
+				}
+			}
+			if err := b.machine.End(ctx); err != nil {
+				b.err = fmt.Errorf("end sandbox %s: %w", b.id, err)
+			}
+		}
+		wait.Wait()
+		b.set.mu.Lock()
+		delete(b.set.boxes, b.id)
+		b.set.mu.Unlock()
+		if b.err == nil {
+			b.err = b.set.state.Remove(b.id)
+		}
+	})
+	return b.err
+}
+
+// politeTime is how long the agent may take to end its sandbox before its machine is ended.
+const politeTime = 2 * time.Second
+
+// RemoveTree deletes a directory with what commands made unreadable in it.
+func RemoveTree(dir string) error {
+	if err := os.RemoveAll(dir); err == nil {
+		return nil
+	}
+	open := func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700) // before it is read
+		}
+		return nil
+	}
+	_ = filepath.WalkDir(dir, open)
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,110 @@
+package relay
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"trajgen/sandbox"
+	_ "trajgen/sandbox/internal/carry" // what backends run inside beside: they register themselves
+	_ "trajgen/sandbox/internal/probe"
+)
+
+func init() { sandbox.RegisterHelper("agent", agent) }
+
+// agent serves a backend on its standard streams, which are what a container, or another machine, is spoken to through:
+//
+//	agent bare [--workdir DIR] [--home DIR]         the one sandbox that this process runs in
+//	agent bare [--workdir DIR] [--home DIR] [--tmp DIR] [--tests DIR]   one sandbox, which is what it runs in
+//	agent host [--plain-ok] [--state-dir DIR]                           those that this machine can make
+func agent(args []string, _ io.Reader, _, stderr io.Writer) int {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	// A log that nobody reads any more must not end it: it has to clean up.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	rw, err := standardStreams()
+	if err != nil {
+		fmt.Fprintln(stderr, "agent:", err)
+		return 1
+	}
+	go func() {
+		<-signals
+		_ = rw.Close() // as if the other end had gone
+	}()
+	backend, err := openServed(args, logger)
+	if err != nil {
+		fmt.Fprintln(stderr, "agent:", err)
+		refuse(rw, err)
+		return 1
+	}
+	if err := Serve(rw, backend, ServeOptions{Logger: logger}); err != nil && !errors.Is(err, os.ErrClosed) {
+		fmt.Fprintln(stderr, "agent:", err)
+		return 1
+	}
+	return 0
+}
+
+// refuse tells the other end why nothing is served.
+func refuse(rw io.ReadWriteCloser, reason error) {
+	_, _ = newConn(rw).greet(hello{Failure: reason.Error()})
+	_ = rw.Close()
+}
+
+// openServed opens what the arguments ask for.
+func openServed(args []string, logger *slog.Logger) (sandbox.Backend, error) {
+	if len(args) == 0 {
+		return nil, errors.New("nothing to serve was named (have bare, host)")
+	}
+	flags := flag.NewFlagSet("agent "+args[0], flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	switch args[0] {
+	case "bare":
+		bare := sandbox.BareOptions{Logger: logger}
+		flags.StringVar(&bare.Workdir, "workdir", "", "working directory of commands")
+		flags.StringVar(&bare.Home, "home", "", "home directory of commands")
+		flags.StringVar(&bare.Tmp, "tmp", "", "directory of temporary files")
+		flags.StringVar(&bare.Tests, "tests", "", "directory of a verifier's files")
+		if err := flags.Parse(args[1:]); err != nil {
+			return nil, err
+		}
+		return sandbox.OpenBare(bare)
+	case "host":
+		plain := flags.Bool("plain-ok", false, "serve plain processes where nothing better can be had")
+		stateDir := flags.String("state-dir", "", "what has to be on disk while sandboxes live")
+		if err := flags.Parse(args[1:]); err != nil {
+			return nil, err
+		}
+		return openHost(sandbox.Options{StateDir: *stateDir, Logger: logger}, *plain)
+	}
+	return nil, fmt.Errorf("cannot serve %q (have bare, host)", args[0])
+}
+
+func openHost(opts sandbox.Options, plain bool) (sandbox.Backend, error) {
+	native, err := sandbox.Open("native", opts)
+	if err == nil || !plain {
+		return native, err
+	}
+	local, localErr := sandbox.Open("local", opts)
+	if localErr != nil {
+		return nil, errors.Join(err, localErr)
+	}
+	return plainHost{local, err.Error()}, nil
+}
+
+// plainHost says why it is not native.
+type plainHost struct {
+	sandbox.Backend
+	reason string
+}
+
+func (p plainHost) Guarantees() sandbox.Guarantees {
+	g := p.Backend.Guarantees()
+	g.Missing = append([]string{p.reason}, g.Missing...)
+	return g
+}
