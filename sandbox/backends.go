@@ -66,9 +66,12 @@ type Instance struct {
 
 // kinds is every backend that is linked in; package sandbox/all links all there are, and its tests ask each of them to
 // keep the contract.
-var kinds = map[string]Kind{
-	"native": {About: "namespaces, cgroups and seccomp of this machine; nothing to install", Open: openNative},
-	"local":  {About: "plain processes in a temporary directory: no isolation, for trusted work", Open: openLocal},
+var kinds = map[string]Kind{}
+
+// Not in the declaration, for opening sweeps, and sweeping asks kinds.
+func init() {
+	kinds["native"] = Kind{About: "namespaces, cgroups and seccomp of this machine; nothing to install", Open: openNative}
+	kinds["local"] = Kind{About: "plain processes in a temporary directory: no isolation, for trusted work", Open: openLocal}
 }
 
 // Register adds a backend. It is called from an init function of the backend's package; a second one of the same name
@@ -136,6 +139,11 @@ var (
 	envPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
+// Complete checks a spec, for a backend that offers these networks and, if so, images, and fills in what it leaves open.
+func (s Spec) Complete(network []Network, images bool) (Spec, error) {
+	return s.complete(network, images)
+}
+
 // complete checks a spec and fills in what it leaves open.
 func (s Spec) complete(network []Network, images bool) (Spec, error) {
 	var errs []error
@@ -156,6 +164,7 @@ func (s Spec) complete(network []Network, images bool) (Spec, error) {
 	if !slices.Contains(network, s.Network) {
 		errs = append(errs, fmt.Errorf("network %q is not offered by this backend (have %v)", s.Network, network))
 	}
+	errs = append(errs, s.checkAllow())
 	l := &s.Limits
 	if l.Memory < 0 || l.Processes < 0 || l.CPUs < 0 || l.Disk < 0 || l.Inodes < 0 || l.Files < 0 {
 		errs = append(errs, errors.New("a limit is negative"))

@@ -35,6 +35,10 @@ func Init() {
 	if os.Args[0] == guest.HelperName {
 		os.Exit(runHelper(os.Args[1:]))
 	}
+	// So that it can be started where the first argument is always the program's path, as in a container.
+	if len(os.Args) > 1 && os.Args[1] == guest.HelperName {
+		os.Exit(runHelper(os.Args[2:]))
+	}
 	keepDescriptors()
 }
 

@@ -1,6 +1,9 @@
 package sandbox
 
 import (
+	"context"
+	"fmt"
+	"path/filepath"
 	"time"
 
 	"trajgen/sandbox/internal/state"
@@ -20,10 +23,37 @@ func Sweep(stateDir string) ([]Leftover, error) {
 		if err := removeInstance(path, owner); err != nil {
 			return err
 		}
+		if err := sweepElsewhere(filepath.Base(path), owner); err != nil {
+			return err
+		}
 		removed = append(removed, Leftover{Path: path, Backend: owner.Backend, Owner: owner.PID})
 		return nil
 	})
 	return removed, err
+}
+
+// elsewhereTime bounds how long a server may take to remove what a dead runner left there.
+const elsewhereTime = 20 * time.Second
+
+// sweepElsewhere removes what an instance left in other places than this machine's disk. What cannot be removed keeps the
+// instance's directory, for the next sweep to find.
+func sweepElsewhere(name string, owner state.Owner) error {
+	if owner.Backend == "" {
+		return nil
+	}
+	kind, ok := kinds[owner.Backend]
+	if !ok {
+		return fmt.Errorf("sweep %s: this program has no sandbox backend %q", name, owner.Backend)
+	}
+	if kind.Sweep == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), elsewhereTime)
+	defer cancel()
+	if err := kind.Sweep(ctx, Instance{Name: name, Settings: owner.Settings}); err != nil {
+		return fmt.Errorf("sweep %s: %w", name, err)
+	}
+	return nil
 }
 
 // Live is a sandbox of a runner that lives.

@@ -40,9 +40,14 @@ func openLocal(opts Options) (Backend, error) {
 }
 
 func (l *local) Guarantees() Guarantees {
-	none := map[string]string{"memory": "none", "processes": "none", "disk": "none", "files": "none", "cpu": "none"}
+	none := map[string]string{
+		LimitMemory: "none", LimitProcesses: "none", LimitCPU: "none", LimitDisk: "none", LimitInodes: "none", LimitFiles: "none",
+	}
 	return Guarantees{
 		Backend: "local", Level: LevelNone, Limits: none, Network: []Network{NetworkFull, NetworkLoopback},
+		Isolation: map[string]string{
+			"files": "shared", "processes": "shared", "network": "shared", "ids": "host", "calls": "none", "kernel": "shared",
+		},
 		Missing: []string{"any isolation: commands run as this user on this machine; use native or docker for what a model writes"},
 	}
 }
@@ -159,6 +164,17 @@ func (b *localBox) Start(ctx context.Context, cmd Command) (Process, error) {
 		return nil, fmt.Errorf("start %s: %w", c.Args[0], err)
 	}
 	defer ends.close()
+	ended := make(chan struct{})
+	if cmd.TTY != nil {
+		close(streams.terminal)
+		master, slave, err := openTerminal(cmd.TTY.sized())
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", c.Args[0], err)
+		}
+		streams.attach(master, cmd.Stdout, ended)
+		ends.stdin, ends.stdout, ends.stderr = slave, slave, slave
+		c.SysProcAttr.Setctty, c.SysProcAttr.Ctty = true, 0
+	}
 	// Only what is there: a nil *os.File in an interface would not be nil.
 	if ends.stdin != nil {
 		c.Stdin = ends.stdin
@@ -169,7 +185,7 @@ func (b *localBox) Start(ctx context.Context, cmd Command) (Process, error) {
 	if ends.stderr != nil {
 		c.Stderr = ends.stderr
 	}
-	p := &localProcess{box: b, cmd: c, streams: streams, ended: make(chan struct{}), done: make(chan struct{})}
+	p := &localProcess{box: b, cmd: c, streams: streams, ended: ended, done: make(chan struct{})}
 	if cmd.Socket {
 		conn, child, err := localSocket()
 		if err != nil {
@@ -187,6 +203,9 @@ func (b *localBox) Start(ctx context.Context, cmd Command) (Process, error) {
 		return nil, err
 	}
 	streams.start()
+	if cmd.TTY != nil {
+		return localTerminal{p}, nil
+	}
 	return p, nil
 }
 
@@ -205,7 +224,7 @@ func (b *localBox) command(cmd *Command) (*exec.Cmd, error) {
 	} else if !info.IsDir() {
 		return nil, &fs.PathError{Op: "chdir", Path: cmd.Dir, Err: syscall.ENOTDIR}
 	}
-	env := environment(layout, b.spec.Env, cmd.Env, dir)
+	env := environment(layout, b.spec.Env, terminalEnv(cmd, b.spec.Env), dir)
 	c := &exec.Cmd{Dir: dir, Env: append(env, localMark+"="+b.dir), Args: cmd.Args, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	if cmd.Helper != "" {
 		self, err := os.Executable()

@@ -23,6 +23,13 @@ type localProcess struct {
 	done  chan struct{} // and its output is copied
 }
 
+// localTerminal is a localProcess on a terminal.
+type localTerminal struct{ *localProcess }
+
+func (t localTerminal) Resize(ctx context.Context, size TTY) error {
+	return resize(ctx, t.streams.stdin, size)
+}
+
 func (p *localProcess) start() error {
 	b := p.box
 	b.mu.Lock()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -14,27 +16,43 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"trajgen/sandbox/internal/egress"
 	"trajgen/sandbox/internal/guest"
 	"trajgen/sandbox/internal/wire"
 )
 
-// box is a native sandbox: a socket to its guest.
+// owner is what a box was opened by.
+type owner interface {
+	// forget hears of a box that is being closed.
+	forget(*box)
+	// end ends what the box is a socket to, and returns when all of it is gone.
+	end(*box) error
+	patience() time.Duration
+	log() *slog.Logger
+}
+
+// box is a sandbox that is a socket to its guest.
 type box struct {
-	native *native
-	broker *brokerClient
+	owner  owner
+	broker *brokerClient // nil without one
+	name   string        // by which the broker knows it
 	spec   Spec
 	layout Layout
-	conn   *wire.Conn
-	gone   chan struct{} // closed when the guest is
+	gone   chan struct{} // closed when the sandbox is
 
 	sending chan struct{} // holds one token while a message is being sent
 
 	mu      sync.Mutex // guards what follows
+	conn    *wire.Conn // replaced, with the token taken, when the guest is
 	next    int64
 	waiting map[int64]chan reply
 	running map[int64]*nativeProcess
 	isGone  bool
+	restart bool // the guest is being replaced
 	watch   watch
+
+	carrier *egress.Server         // nil when nothing is carried
+	lacks   atomic.Pointer[string] // why not all connections are, when they are not
 
 	reason   atomic.Pointer[string] // why it is gone, when it was we who ended it
 	closing  sync.Once
@@ -47,16 +65,17 @@ type reply struct {
 	fds     []int
 }
 
-func newBox(n *native, client *brokerClient, spec Spec, layout Layout, socket int) (*box, error) {
+func newBox(o owner, client *brokerClient, spec Spec, layout Layout, socket int) (*box, error) {
 	conn, err := wire.Polled(socket)
 	if err != nil {
 		return nil, err
 	}
 	b := &box{
-		native: n, broker: client, spec: spec, layout: layout, conn: conn, gone: make(chan struct{}), sending: make(chan struct{}, 1),
+		owner: o, broker: client, spec: spec, layout: layout, conn: conn, gone: make(chan struct{}), sending: make(chan struct{}, 1),
 		waiting: map[int64]chan reply{}, running: map[int64]*nativeProcess{},
 	}
-	go b.receive()
+	b.carrier = newCarrier(o, spec)
+	go b.receive(conn)
 	return b, nil
 }
 
@@ -66,11 +85,13 @@ func (b *box) Layout() Layout { return b.layout }
 // Files are served by the guest.
 func (b *box) Files() Files { return nativeFiles{b} }
 
-func (b *box) receive() {
+func (b *box) receive(conn *wire.Conn) {
 	for {
-		message, fds, err := b.conn.Recv()
+		message, fds, err := conn.Recv()
 		if err != nil {
-			b.lost()
+			if !b.replaced(conn) {
+				b.lost()
+			}
 			return
 		}
 		d := wire.NewDecoder(message)
@@ -99,10 +120,23 @@ func (b *box) receive() {
 			if p != nil {
 				p.exited(x)
 			}
+		case guest.KindListeners:
+			b.carry(d, fds)
 		default:
 			wire.CloseAll(fds)
 		}
 	}
+}
+
+// replaced says whether another guest takes the place of the one that was behind conn.
+func (b *box) replaced(conn *wire.Conn) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.restart && b.conn == conn {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 // lost ends all that waits for the guest.
@@ -113,6 +147,9 @@ func (b *box) lost() {
 		return
 	}
 	b.isGone = true
+	if b.carrier != nil {
+		go func() { _ = b.stopCarrying() }() // who ends the sandbox waits for that
+	}
 	b.watch.stop()
 	close(b.gone)
 	_ = b.conn.Close()
@@ -120,6 +157,12 @@ func (b *box) lost() {
 		delete(b.running, id)
 		p.lost()
 	}
+}
+
+func (b *box) isLost() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isGone
 }
 
 func (b *box) errGone() error {
@@ -244,13 +287,16 @@ func (b *box) Start(ctx context.Context, cmd Command) (Process, error) {
 		return nil, fmt.Errorf("start %s: %w", commandName(&cmd), err)
 	}
 	defer ends.close()
+	if streams.terminal != nil {
+		defer close(streams.terminal)
+	}
 	p := &nativeProcess{box: b, streams: streams, ended: make(chan struct{}), done: make(chan struct{})}
 	request, fds, err := b.describe(&cmd, ends, p)
 	if err == nil {
 		var answer chan reply
 		p.id, answer, err = b.request(ctx, guest.KindStart, request.Encode, 0, p, fds...)
 		if err == nil {
-			err = b.started(ctx, p, answer)
+			err = b.started(ctx, p, answer, &cmd)
 		}
 	}
 	if p.childSocket >= 0 && cmd.Socket {
@@ -264,6 +310,9 @@ func (b *box) Start(ctx context.Context, cmd Command) (Process, error) {
 		return nil, err
 	}
 	streams.start()
+	if cmd.TTY != nil {
+		return nativeTerminal{p}, nil
+	}
 	return p, nil
 }
 
@@ -274,7 +323,7 @@ func (b *box) describe(cmd *Command, ends *childEnds, p *nativeProcess) (*guest.
 	} else if dir[0] != '/' {
 		dir = b.layout.Workdir + "/" + dir
 	}
-	s := &guest.Start{Args: cmd.Args, Dir: dir, Env: environment(b.layout, b.spec.Env, cmd.Env, dir)}
+	s := &guest.Start{Args: cmd.Args, Dir: dir, Env: environment(b.layout, b.spec.Env, terminalEnv(cmd, b.spec.Env), dir)}
 	if cmd.Helper != "" {
 		s.Helper, s.Args = true, append([]string{cmd.Helper}, cmd.Args...)
 	}
@@ -285,6 +334,10 @@ func (b *box) describe(cmd *Command, ends *childEnds, p *nativeProcess) (*guest.
 			// Fd makes this end blocking, as programs expect of their standard streams.
 			fds = append(fds, int(file.Fd()))
 		}
+	}
+	if cmd.TTY != nil {
+		size := cmd.TTY.sized()
+		s.FDs, s.Rows, s.Cols = guest.FDTerminal, int64(size.Rows), int64(size.Cols)
 	}
 	give(guest.FDStdin, ends.stdin)
 	give(guest.FDStdout, ends.stdout)
@@ -320,15 +373,19 @@ func socketPair() (net.Conn, int, error) {
 	return conn, fds[1], nil
 }
 
-func (b *box) started(ctx context.Context, p *nativeProcess, answer chan reply) error {
+func (b *box) started(ctx context.Context, p *nativeProcess, answer chan reply, cmd *Command) error {
 	select {
 	case r := <-answer:
-		wire.CloseAll(r.fds)
 		if err := failure(r.failure); err != nil {
+			wire.CloseAll(r.fds)
 			b.forget(p.id)
 			return err
 		}
 		p.pid = int(r.body.Int())
+		if cmd.TTY != nil {
+			return p.takeTerminal(r.fds, cmd.Stdout)
+		}
+		wire.CloseAll(r.fds)
 		return nil
 	case <-b.gone:
 		return b.errGone()
@@ -353,6 +410,22 @@ func (b *box) started(ctx context.Context, p *nativeProcess, answer chan reply) 
 	}
 }
 
+// takeTerminal takes the runner's end of a terminal from a guest, which is not trusted: anything else could block us.
+func (p *nativeProcess) takeTerminal(fds []int, output io.Writer) error {
+	if len(fds) != 1 || !guest.IsMaster(fds[0]) {
+		wire.CloseAll(fds)
+		ctx, cancel := context.WithTimeout(context.Background(), killTime)
+		defer cancel()
+		return errors.Join(fmt.Errorf("take a terminal: %w", wire.ErrMalformed), p.Kill(ctx, 0))
+	}
+	master, err := terminalFile(fds[0])
+	if err != nil {
+		return err
+	}
+	p.streams.attach(master, output, p.ended)
+	return nil
+}
+
 func commandName(cmd *Command) string {
 	if cmd.Helper != "" {
 		return cmd.Helper
@@ -368,16 +441,15 @@ func (b *box) KillAll(ctx context.Context) error {
 
 // Close kills the guest, and with it the kernel kills the rest.
 func (b *box) Close() error {
-	b.native.mu.Lock()
-	delete(b.native.boxes, b)
-	b.native.mu.Unlock()
+	b.owner.forget(b)
 	return b.end()
 }
 
 func (b *box) end() error {
 	b.closing.Do(func() {
-		b.closeErr = b.broker.close(b.spec.ID)
+		b.closeErr = b.owner.end(b)
 		b.lost()
+		b.closeErr = errors.Join(b.closeErr, b.stopCarrying())
 	})
 	return b.closeErr
 }
@@ -397,17 +469,41 @@ type nativeProcess struct {
 	done  chan struct{} // and its output is copied
 }
 
+// nativeTerminal is a nativeProcess on a terminal.
+type nativeTerminal struct{ *nativeProcess }
+
+func (t nativeTerminal) Resize(ctx context.Context, size TTY) error {
+	return resize(ctx, t.streams.stdin, size)
+}
+
 func (p *nativeProcess) PID() int { return p.pid }
 
 func (p *nativeProcess) Socket() net.Conn { return p.socket }
 
 func (p *nativeProcess) exited(x guest.Exit) {
-	p.exit = Exit{Code: int(x.Code), Signal: int(x.Signal), OOM: x.OOM, CPU: time.Duration(x.CPU)}
+	p.exit = Exit{Code: int(x.Code), Signal: int(x.Signal), OOM: x.Limits&guest.LimitMemory != 0, Limits: limitNames(x.Limits), CPU: time.Duration(x.CPU)}
 	close(p.ended)
 	go func() {
 		p.streams.drain()
 		close(p.done)
 	}()
+}
+
+// limitNames are those that a guest has told of, sorted.
+func limitNames(limits int64) []string {
+	var names []string
+	for _, l := range []struct {
+		bit  int64
+		name string
+	}{
+		{guest.LimitCPU, LimitCPU}, {guest.LimitDisk, LimitDisk}, {guest.LimitInodes, LimitInodes},
+		{guest.LimitMemory, LimitMemory}, {guest.LimitProcesses, LimitProcesses},
+	} {
+		if limits&l.bit != 0 {
+			names = append(names, l.name)
+		}
+	}
+	return names
 }
 
 // lost is called with the box's lock held.
@@ -453,7 +549,7 @@ func (p *nativeProcess) Kill(ctx context.Context, grace time.Duration) error {
 		return err
 	}
 	// The guest says so only when the command is no more; what is left is to hear of its end.
-	patience := time.NewTimer(p.box.native.patience())
+	patience := time.NewTimer(p.box.owner.patience())
 	defer patience.Stop()
 	select {
 	case <-p.ended:

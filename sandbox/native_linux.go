@@ -1,16 +1,20 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"math"
 	"os"
 	"path"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,7 +30,7 @@ import (
 // closeTime bounds how long the end of a sandbox is waited for.
 const closeTime = 30 * time.Second
 
-var nativeNetworks = []Network{NetworkNone, NetworkLoopback}
+var nativeNetworks = []Network{NetworkNone, NetworkLoopback, NetworkAllowlist, NetworkFull}
 
 func runRole(name string) {
 	switch name {
@@ -49,11 +53,16 @@ type native struct {
 	mu     sync.Mutex
 	broker *brokerClient // replaced when it died
 	boxes  map[*box]bool
+	ids    map[string]bool // in use
 	closed bool
+	pool   *pool
+
+	names atomic.Int64 // of what has no name of its own
 }
 
 func openNative(opts Options) (Backend, error) {
-	n := &native{opts: opts, logger: opts.Logger, boxes: map[*box]bool{}}
+	n := &native{opts: opts, logger: opts.Logger, boxes: map[*box]bool{}, ids: map[string]bool{}}
+	n.pool = newPool(n, opts.Pool)
 	client, err := startBroker(opts)
 	if err != nil {
 		return nil, diagnose(err)
@@ -69,39 +78,157 @@ func openNative(opts Options) (Backend, error) {
 // Guarantees says what the self-test found.
 func (n *native) Guarantees() Guarantees { return n.guarantees }
 
-// Open makes a sandbox, with a new broker when the old one died.
+// Open makes a sandbox, with a new broker when the old one died, or hands out one that was made ahead.
 func (n *native) Open(ctx context.Context, spec Spec) (Sandbox, error) {
-	spec, err := spec.complete(nativeNetworks, false)
+	p, err := n.plan(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
-	workdir, err := nativeWorkdir(spec.Workdir)
-	if err != nil {
-		return nil, fmt.Errorf("open sandbox: %w", err)
+	if err := n.reserve(p.spec.ID); err != nil {
+		return nil, fmt.Errorf("open sandbox %s: %w", p.spec.ID, err)
 	}
+	b := n.pool.take(p)
+	if b == nil {
+		b, err = n.open(ctx, p, p.spec.ID)
+	}
+	if err != nil {
+		n.release(p.spec.ID)
+		return nil, err
+	}
+	return b, nil
+}
+
+// plan is a sandbox to be, with everything settled.
+type plan struct {
+	spec   Spec
+	layout Layout
+	image  []string        // layers; nil is the toolchain
+	from   *nativeSnapshot // nil is none
+}
+
+// plan checks a spec and finds what it names.
+func (n *native) plan(ctx context.Context, spec Spec) (*plan, error) {
+	spec, err := spec.complete(n.guarantees.Network, n.opts.Images != nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{spec: spec, layout: Layout{Home: "/root", Tmp: "/tmp", Tests: guest.Tests}}
+	switch {
+	case spec.From != nil:
+		from, ok := spec.From.(*nativeSnapshot)
+		if !ok || from.native != n {
+			return nil, errors.New("the snapshot is of another backend")
+		}
+		p.from, p.layout.Workdir = from, from.workdir
+		p.spec.Env = withDefaults(spec.Env, from.env)
+	case spec.Image != "":
+		err = n.planImage(ctx, p)
+	default:
+		p.layout.Workdir, err = nativeWorkdir(spec.Workdir)
+	}
+	return p, err
+}
+
+// planImage finds an image, and how it wants to be used.
+func (n *native) planImage(ctx context.Context, p *plan) error {
+	image, err := n.opts.Images.Find(ctx, p.spec.Image)
+	if err != nil {
+		return fmt.Errorf("image %s: %w", p.spec.Image, err)
+	}
+	if len(image.Layers) == 0 {
+		return fmt.Errorf("image %s: it has no layers", p.spec.Image)
+	}
+	p.image = image.Layers
+	env := map[string]string{}
+	for _, kv := range image.Env {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			env[k] = v
+		}
+	}
+	p.spec.Env = withDefaults(p.spec.Env, env)
+	p.layout.Workdir, err = imageWorkdir(cmp.Or(p.spec.Workdir, image.Workdir))
+	return err
+}
+
+// withDefaults adds what is not there.
+func withDefaults(values, defaults map[string]string) map[string]string {
+	all := maps.Clone(defaults)
+	if all == nil {
+		return values
+	}
+	maps.Copy(all, values)
+	return all
+}
+
+// reserve keeps two sandboxes from having one id at a time.
+func (n *native) reserve(id string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ids[id] {
+		return errors.New("it exists")
+	}
+	n.ids[id] = true
+	return nil
+}
+
+func (n *native) release(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.ids, id)
+}
+
+// open makes a sandbox that the broker knows by a name.
+func (n *native) open(ctx context.Context, p *plan, name string) (*nativeBox, error) {
 	client, err := n.client()
 	if err != nil {
 		return nil, err
 	}
+	l := p.spec.Limits
 	request := broker.Open{
-		ID: spec.ID, Workdir: workdir, Loopback: spec.Network == NetworkLoopback,
-		Memory: spec.Limits.Memory, Processes: int64(spec.Limits.Processes), Disk: spec.Limits.Disk, Files: int64(spec.Limits.Files),
+		ID: name, Workdir: p.layout.Workdir, Image: p.image != nil, Layers: p.image, Network: guestNetwork(p.spec.Network), Ports: likelyPorts(p.spec.Allow),
+		Memory: l.Memory, Processes: int64(l.Processes), Disk: l.Disk, Inodes: l.Inodes, Files: int64(l.Files),
+		CPU: int64(math.Ceil(l.CPUs * 1000)),
 	}
-	socket, err := client.open(ctx, &request)
+	if p.from != nil {
+		if p.from.client != client {
+			return nil, fmt.Errorf("open sandbox %s: the broker died, and its snapshots with it: %w", p.spec.ID, ErrGone)
+		}
+		request.From = p.from.name
+	}
+	socket, err := client.guest(ctx, broker.KindOpen, request.Encode, name)
 	if err != nil {
-		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
+		return nil, fmt.Errorf("open sandbox %s: %w", p.spec.ID, err)
 	}
-	b, err := newBox(n, client, spec, Layout{Workdir: workdir, Home: "/root", Tmp: "/tmp", Tests: guest.Tests}, socket)
+	inner, err := newBox(n, client, p.spec, p.layout, socket)
 	if err != nil {
-		return nil, errors.Join(err, client.close(spec.ID))
+		return nil, errors.Join(err, client.close(name))
 	}
+	b := &nativeBox{box: inner, native: n}
+	b.name = name
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return nil, errors.Join(fmt.Errorf("open sandbox %s: backend is closed: %w", spec.ID, ErrGone), b.end())
+		return nil, errors.Join(fmt.Errorf("open sandbox %s: backend is closed: %w", p.spec.ID, ErrGone), b.end())
 	}
-	n.boxes[b] = true
+	n.boxes[inner] = true
 	return b, nil
+}
+
+// imageWorkdir is a place that is not taken.
+func imageWorkdir(dir string) (string, error) {
+	if dir == "" || dir == "/" {
+		return "/workspace", nil
+	}
+	if !path.IsAbs(dir) {
+		return "", fmt.Errorf("workdir %q is not absolute", dir)
+	}
+	dir = path.Clean(dir)
+	top, _, _ := strings.Cut(dir[1:], "/")
+	switch top {
+	case "", "dev", "proc", guest.Program[1:], guest.Tests[1:]:
+		return "", fmt.Errorf("workdir %q is no place for work", dir)
+	}
+	return dir, nil
 }
 
 // nativeWorkdir refuses what would be writable, as the working directory is, and must not be: a verifier is run with
@@ -151,6 +278,7 @@ func (n *native) Close() error {
 		return nil
 	}
 	n.closed = true
+	n.pool.stop()
 	boxes := make([]*box, 0, len(n.boxes))
 	for b := range n.boxes {
 		boxes = append(boxes, b)
@@ -160,6 +288,7 @@ func (n *native) Close() error {
 	err := n.broker.stop()
 	for _, b := range boxes {
 		b.lost()
+		err = errors.Join(err, b.stopCarrying())
 	}
 	return err
 }
@@ -250,6 +379,9 @@ func startBroker(opts Options) (*brokerClient, error) {
 
 func (c *brokerClient) greet(opts Options, guests bool) error {
 	config := broker.Config{StateDir: opts.StateDir, Owner: os.Getpid(), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, UserID: os.Getuid(), Guests: guests}
+	if opts.Images != nil {
+		config.Images = opts.Images.Dir()
+	}
 	if config.Cgroups == "" {
 		config.Cgroups = "auto"
 	}
@@ -331,8 +463,10 @@ func (c *brokerClient) ask(kind int64, body func(*wire.Encoder)) (chan brokerAns
 	return answer, nil
 }
 
-func (c *brokerClient) open(ctx context.Context, o *broker.Open) (socket int, err error) {
-	answer, err := c.ask(broker.KindOpen, o.Encode)
+// guest asks for something that is answered with the socket of a new guest. When ctx ends first, the sandbox of that name is
+// closed.
+func (c *brokerClient) guest(ctx context.Context, kind int64, body func(*wire.Encoder), name string) (socket int, err error) {
+	answer, err := c.ask(kind, body)
 	if err != nil {
 		return -1, err
 	}
@@ -351,7 +485,7 @@ func (c *brokerClient) open(ctx context.Context, o *broker.Open) (socket int, er
 			case a := <-answer:
 				wire.CloseAll(a.fds)
 				if a.err == nil {
-					_ = c.close(o.ID)
+					_ = c.close(name)
 				}
 			case <-c.ended:
 			}
@@ -374,6 +508,21 @@ func (c *brokerClient) close(id string) error {
 		return nil
 	case <-time.After(closeTime):
 		return fmt.Errorf("close sandbox %s: no answer from the broker in %v", id, closeTime)
+	}
+}
+
+// tell asks for something that is answered with nothing. With a dead broker, all is gone that could be told of.
+func (c *brokerClient) tell(kind int64, body func(*wire.Encoder)) error {
+	answer, err := c.ask(kind, body)
+	if err != nil {
+		return nil
+	}
+	select {
+	case a := <-answer:
+		wire.CloseAll(a.fds)
+		return a.err
+	case <-c.ended:
+		return nil
 	}
 }
 

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -37,7 +38,7 @@ func openPrograms() (p programs, err error) {
 		}
 		return p, err
 	}
-	fd, err := wire.SealedFile([]byte(embedded.Helper))
+	fd, err := wire.SealedFile([]byte(embedded.Helper(runtime.GOARCH)))
 	if err != nil {
 		return p, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -20,39 +21,45 @@ while read -r name value; do
 done < /proc/self/status
 read -r pid _ < /proc/self/stat; [ "$pid" -lt 1000 ] && echo "own pids"
 for d in /usr /usr/bin / /etc /bin /lib /dev; do (: > $d/.probe) 2>/dev/null && echo "writes $d"; done
-exit 0`
+` + probeLimits + `exit 0`
 
 // selfTest opens one sandbox and looks around in it. The level is what it finds, not what was asked for.
 func (n *native) selfTest(ready broker.Ready) (Guarantees, error) {
 	g := Guarantees{
-		Backend: "native", Level: LevelStrong, Network: nativeNetworks,
-		Limits: map[string]string{"memory": "soft", "processes": "soft", "disk": "hard", "files": "hard", "cpu": "none"},
-	}
-	if ready.Memory {
-		g.Limits["memory"] = "hard"
-	}
-	if ready.Processes {
-		g.Limits["processes"] = "hard"
+		Backend: "native", Level: LevelStrong, Network: nativeNetworks, FixedSystem: true, Images: n.opts.Images != nil,
+		Isolation: isolation(),
 	}
 	lacks := func(what string) {
 		g.Level = LevelUser
 		g.Missing = append(g.Missing, what)
 	}
-	if !ready.Memory || !ready.Processes {
-		for _, m := range ready.Missing {
-			lacks(m)
-		}
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	n.guarantees = g
-	sb, err := n.Open(ctx, Spec{ID: "self-test"})
+	sb, err := n.openSelfTest(ctx, &g)
 	if err != nil {
 		return g, err
 	}
 	result, err := Run(ctx, sb, Command{Args: []string{"/bin/sh", "-c", probe}}, RunOptions{})
+	g.Limits = groupLimits(ready, sb.name, sb.spec.Limits)
+	if g.Limits[LimitMemory] != "hard" || g.Limits[LimitProcesses] != "hard" {
+		for _, m := range ready.Missing {
+			lacks(m)
+		}
+		if len(ready.Missing) == 0 {
+			lacks(fmt.Sprintf("hard limits on memory and processes: cgroups say otherwise than they were told (%v)", g.Limits))
+		}
+	}
+	if forkErr := n.forks(ctx, sb); forkErr != nil {
+		g.Missing = append(g.Missing, fmt.Sprintf("snapshots: %v", forkErr))
+	} else {
+		g.Snapshots = true
+	}
 	if err = errors.Join(err, sb.Close()); err != nil {
 		return g, fmt.Errorf("self-test: %w", err)
+	}
+	if ports := sb.lacks.Load(); ports != nil {
+		g.Missing = append(g.Missing, "networks allowlist and full reach ports 80, 443 and those that are named alone: "+*ports)
 	}
 	text := string(result.Stdout.Bytes())
 	if result.Exit.Code != 0 || !strings.Contains(text, "ids ") {
@@ -63,6 +70,7 @@ func (n *native) selfTest(ready broker.Ready) (Guarantees, error) {
 			return g, fmt.Errorf("self-test: the sandbox is not closed: no %q in %q", must, text)
 		}
 	}
+	maps.Copy(g.Limits, ownLimits(text, sb.spec.Limits))
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "sees ") || strings.HasPrefix(line, "writes ") {
@@ -72,8 +80,52 @@ func (n *native) selfTest(ready broker.Ready) (Guarantees, error) {
 			if os.Getuid() == 0 {
 				return g, fmt.Errorf("self-test: user ids are not shifted: %q", ids)
 			}
+			g.Isolation["ids"] = "single"
 			lacks("a range of user ids: run as root")
 		}
 	}
 	return g, nil
+}
+
+// forks finds out whether a sandbox can be forked, by doing it.
+func (n *native) forks(ctx context.Context, sb *nativeBox) error {
+	if err := sb.Files().Write(ctx, FileWrite{Path: "kept", Data: []byte("kept")}); err != nil {
+		return err
+	}
+	snapshot, err := sb.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := n.plan(ctx, Spec{ID: "self-test-fork", From: snapshot})
+	if err != nil {
+		return errors.Join(err, snapshot.Close())
+	}
+	fork, err := n.open(ctx, p, p.spec.ID)
+	if err != nil {
+		return errors.Join(err, snapshot.Close())
+	}
+	_, _, err = fork.Files().Read(ctx, "kept", 0, 8)
+	return errors.Join(err, fork.Close(), snapshot.Close())
+}
+
+// openSelfTest opens a sandbox whose guest tries its network; without one when that cannot be made.
+func (n *native) openSelfTest(ctx context.Context, g *Guarantees) (*nativeBox, error) {
+	open := func(network Network) (*nativeBox, error) {
+		p, err := n.plan(ctx, Spec{ID: "self-test", Network: network, Limits: testLimits})
+		if err != nil {
+			return nil, err
+		}
+		return n.open(ctx, p, p.spec.ID)
+	}
+	b, carriedErr := open(NetworkFull)
+	if carriedErr == nil {
+		return b, nil
+	}
+	b, err := open(NetworkLoopback)
+	if err != nil {
+		return nil, err
+	}
+	g.Network = []Network{NetworkNone, NetworkLoopback}
+	g.Missing = append(g.Missing, fmt.Sprintf("networks allowlist and full: %v", carriedErr))
+	return b, nil
 }

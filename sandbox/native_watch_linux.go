@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -30,9 +31,22 @@ func (n *native) patience() time.Duration {
 	return defaultPatience
 }
 
+func (n *native) log() *slog.Logger { return n.logger }
+
+func (n *native) forget(b *box) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.boxes, b)
+}
+
+func (n *native) end(b *box) error {
+	defer n.release(b.spec.ID)
+	return b.broker.close(b.name)
+}
+
 // asked is called with the lock held, when a request that makes the guest copy bytes has been registered.
 func (b *box) asked(bytes int) {
-	w, tick := &b.watch, b.native.patience()/ticks
+	w, tick := &b.watch, b.owner.patience()/ticks
 	if bytes > 0 {
 		w.extra += int(time.Duration(bytes) * (time.Second / copySpeed) / tick)
 	}
@@ -64,7 +78,7 @@ func (w *watch) stop() {
 // tick runs on a timer while requests wait.
 func (b *box) tick() {
 	b.mu.Lock()
-	w, tick := &b.watch, b.native.patience()/ticks
+	w, tick := &b.watch, b.owner.patience()/ticks
 	if b.isGone || len(b.waiting) == 0 {
 		w.extra = 0
 		b.mu.Unlock()
@@ -85,9 +99,9 @@ func (b *box) tick() {
 // silent gives up a sandbox whose guest does not do its duty: who waits for it is told at once, then it is killed.
 func (b *box) silent(reason string) {
 	b.reason.CompareAndSwap(nil, &reason)
-	b.native.logger.Error("a sandbox does not answer and is killed", "sandbox", b.spec.ID, "reason", reason)
+	b.owner.log().Error("a sandbox does not answer and is killed", "sandbox", b.spec.ID, "reason", reason)
 	b.lost()
 	if err := b.end(); err != nil {
-		b.native.logger.Error("kill a sandbox that does not answer", "sandbox", b.spec.ID, "err", err)
+		b.owner.log().Error("kill a sandbox that does not answer", "sandbox", b.spec.ID, "err", err)
 	}
 }

@@ -13,6 +13,9 @@ import (
 type pump struct {
 	pipe *os.File
 	done chan struct{} // closed when the pipe has ended or the pump was detached
+	// command is closed when the command has ended that the pipe is the terminal of. Until then its end is none: to close it
+	// would hang up on a command that merely closed its standard streams before it exits. Nil with a pipe.
+	command <-chan struct{}
 
 	mu       sync.Mutex
 	writer   io.Writer
@@ -23,8 +26,8 @@ type pump struct {
 // keep a core busy, and one whose pipe is closed would die of it.
 const throttle = 20 * time.Millisecond
 
-func newPump(pipe *os.File, writer io.Writer) *pump {
-	p := &pump{pipe: pipe, writer: writer, done: make(chan struct{})}
+func newPump(pipe *os.File, writer io.Writer, ended <-chan struct{}) *pump {
+	p := &pump{pipe: pipe, writer: writer, done: make(chan struct{}), command: ended}
 	go p.run()
 	return p
 }
@@ -40,11 +43,26 @@ func (p *pump) run() {
 		if !p.deliver((*buffer)[:n]) {
 			time.Sleep(throttle)
 		}
-		if err != nil {
+		if err != nil && !p.goesOn() {
 			p.detach()
 			return
 		}
 	}
+}
+
+// goesOn waits for a moment whether a terminal is opened again, for as long as its command runs.
+func (p *pump) goesOn() bool {
+	if p.command == nil {
+		return false
+	}
+	again := time.NewTimer(throttle)
+	defer again.Stop()
+	select {
+	case <-p.command:
+		p.command = nil // to be read once more
+	case <-again.C:
+	}
+	return true
 }
 
 func (p *pump) deliver(data []byte) bool {
@@ -78,22 +96,30 @@ type streams struct {
 	pumps  []*pump
 	stdin  *os.File
 	reader io.Reader
+	// terminal is closed when it is settled whether there are streams: those of a terminal come when the command runs. Nil
+	// without a terminal.
+	terminal chan struct{}
 }
 
 // start begins to copy, once the command runs.
 func (s *streams) start() {
-	if s.stdin == nil {
+	if s.stdin == nil || s.reader == nil {
 		return
 	}
 	go func() {
 		// It ends early when the command closes its end; nothing waits for a reader that never ends.
 		_, _ = io.Copy(s.stdin, s.reader)
-		_ = s.stdin.Close()
+		if s.terminal == nil {
+			_ = s.stdin.Close()
+		}
 	}()
 }
 
 // drain returns when all output is copied or the time is over; afterwards no writer is called again.
 func (s *streams) drain() {
+	if s.terminal != nil {
+		<-s.terminal
+	}
 	deadline := time.NewTimer(drainTime)
 	defer deadline.Stop()
 	for _, p := range s.pumps {
@@ -174,9 +200,13 @@ func (c *childEnds) close() {
 	}
 }
 
-// plumb makes the pipes of a command.
+// plumb makes the pipes of a command. One on a terminal has none.
 func plumb(cmd *Command) (*streams, *childEnds, error) {
 	s, c := &streams{reader: cmd.Stdin}, &childEnds{}
+	if cmd.TTY != nil {
+		s.terminal = make(chan struct{})
+		return s, c, nil
+	}
 	fail := func(err error) (*streams, *childEnds, error) {
 		s.close()
 		c.close()
@@ -191,7 +221,7 @@ func plumb(cmd *Command) (*streams, *childEnds, error) {
 	output := func(w io.Writer) (*os.File, error) {
 		r, child, err := os.Pipe()
 		if err == nil {
-			s.pumps = append(s.pumps, newPump(r, w))
+			s.pumps = append(s.pumps, newPump(r, w, nil))
 		}
 		return child, err
 	}

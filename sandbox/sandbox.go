@@ -71,14 +71,15 @@ type Terminal interface {
 
 // Traffic is a Sandbox that counts what it reaches through NetworkAllowlist and NetworkFull.
 type Traffic interface {
-	// Connections returns every attempt so far, refused ones among them, in order of their beginning.
+	// Connections returns every attempt so far, refused ones among them, in order of their beginning: the first 10,000, and
+	// then one without a host that says how many more. It goes on to do so after Close.
 	Connections() []Connection
 }
 
 // Connection is an attempt to reach something outside of a sandbox.
 type Connection struct {
-	Host     string    `json:"host"` // name that was asked for, or address
-	Port     int       `json:"port"`
+	Host     string    `json:"host"`              // name that was asked for, or address
+	Port     int       `json:"port"`              // 0 when the name itself may not be known
 	Address  string    `json:"address,omitempty"` // that was dialled
 	Started  time.Time `json:"started"`
 	Sent     int64     `json:"sent"`              // bytes that left the sandbox
@@ -166,8 +167,9 @@ type Spec struct {
 	Workdir string            // "" is the image's, or the backend's default
 	Env     map[string]string // beside PATH, HOME, LANG, TERM, TZ and TMPDIR, which the backend sets, and the image's
 	Network Network           // "" is NetworkLoopback
-	// Allow are the targets of NetworkAllowlist: "example.org", "*.example.org", either with ":PORT", or an address or
-	// CIDR range. Without a port, 80 and 443 are meant.
+	// Allow are the targets of NetworkAllowlist: "example.org", "*.example.org" for all names below it, an address or a
+	// CIDR range, each with or without ":PORT". Without a port, 80 and 443 are meant. A private address is reached only
+	// when an address or a range of private ones names it, also if it is that of a name that is allowed.
 	Allow  []string
 	Limits Limits
 }
@@ -175,7 +177,10 @@ type Spec struct {
 // Network is what a sandbox can reach.
 type Network string
 
-// The network modes.
+// The network modes. NetworkAllowlist and NetworkFull are for TCP and for names, which have addresses of 198.18.0.0/15 in the
+// sandbox; the runner connects to what they stand for. Neither reaches loopback, link-local, multicast and metadata
+// addresses, nor those of the runner's machine. With NetworkAllowlist, TLS and HTTP on their own ports must name a server
+// that is allowed.
 const (
 	NetworkNone      Network = "none"
 	NetworkLoopback  Network = "loopback" // its own, shared with nobody

@@ -42,7 +42,7 @@ func TestSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := sb.Files().Stat(t.Context(), "/.trajgen")
-	if err != nil || info.Size > 6<<20 || info.Size == self.Size() || info.Mode.Perm()&0o222 != 0 {
+	if err != nil || info.Size > 10<<20 || info.Size == self.Size() || info.Mode.Perm()&0o222 != 0 {
 		t.Errorf("the visible program: got %+v, %v, want a small one", info, err)
 	}
 	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/.trajgen", "run"}}, sandbox.RunOptions{})

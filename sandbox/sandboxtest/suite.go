@@ -31,7 +31,7 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 	})
 	t.Setenv("SANDBOXTEST_SECRET", secret)
 	level := backend.Guarantees().Level
-	for _, c := range slices.Concat(commandCases, processCases, fileCases, lifeCases, isolationCases) {
+	for _, c := range slices.Concat(commandCases, processCases, terminalCases, limitCases, idCases, fileCases, lifeCases, snapshotCases, isolationCases, networkCases, hostileCases) {
 		t.Run(c.name, func(t *testing.T) {
 			if reason, ok := caps.Lacks[c.name]; ok {
 				t.Skip(reason)
@@ -41,6 +41,12 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 			}
 			if c.limit != "" && backend.Guarantees().Limits[c.limit] != "hard" {
 				t.Skipf("the backend claims no hard limit on %s", c.limit)
+			}
+			if c.fixed && !backend.Guarantees().FixedSystem {
+				t.Skip("commands may change the system")
+			}
+			if c.snapshots && !backend.Guarantees().Snapshots {
+				t.Skip("the backend takes no snapshots")
 			}
 			k := &kit{T: t, backend: backend}
 			c.check(k)
@@ -67,6 +73,8 @@ const secret = "do-not-tell"
 type testCase struct {
 	name      string
 	isolation bool   // asked of backends that claim some
+	fixed     bool   // asked of backends where commands cannot change the system
+	snapshots bool   // asked of backends that take some
 	limit     string // asked of backends whose limit is hard
 	check     func(*kit)
 }

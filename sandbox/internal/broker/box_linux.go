@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,16 +32,28 @@ var guestEnv = []string{"GOMAXPROCS=4", "GOTRACEBACK=single"}
 // box is one sandbox.
 type box struct {
 	id      string
-	process *os.Process
-	group   *cgroup.Group
-	broker  *wire.Conn // our end; the guest dies when it closes
+	request *Open
+	process atomic.Pointer[os.Process]
+
+	mu     sync.Mutex // held while its guest is started or ended
+	ended  bool
+	listed string // what it is listed as
+	group  *cgroup.Group
+	broker *wire.Conn // our end; the guest dies when it closes
+	lower  stack      // what it began with
+	upper  int        // a detached mount of what its commands wrote; -1 before it has any
+
 	closing sync.Once
 	closed  error
 }
 
 func (b *broker) open(o *Open) (_ *box, runner int, err error) {
-	x := &box{id: o.ID}
+	x := &box{id: o.ID, listed: o.ID, request: o, upper: -1}
 	b.mu.Lock()
+	if b.ending {
+		b.mu.Unlock()
+		return nil, -1, errors.New("the runner is gone")
+	}
 	if b.boxes[o.ID] != nil {
 		b.mu.Unlock()
 		return nil, -1, fmt.Errorf("sandbox %s exists", o.ID)
@@ -52,6 +65,23 @@ func (b *broker) open(o *Open) (_ *box, runner int, err error) {
 			err = errors.Join(err, b.close(o.ID))
 		}
 	}()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.lower, err = b.beginning(o); err != nil {
+		return nil, -1, err
+	}
+	if runner, err = b.start(x); err != nil {
+		return nil, -1, err
+	}
+	if err := b.state.Add(o.ID, x.process.Load().Pid); err != nil {
+		unix.Close(runner)
+		return nil, -1, err
+	}
+	return x, runner, nil
+}
+
+// start gives a sandbox a guest, and returns the runner's end of the socket to it.
+func (b *broker) start(x *box) (runner int, err error) {
 	first := 0
 	if b.shifted {
 		first = firstID + int(b.ranges.Add(1)%ranges)*perBox
@@ -62,18 +92,18 @@ func (b *broker) open(o *Open) (_ *box, runner int, err error) {
 		}
 	}()
 	limit := func() (err error) {
-		x.group, err = b.groups.Create(o.ID, o.Memory, int(o.Processes), first)
+		x.group, err = b.groups.Create(x.id, cgroup.Limits{Memory: x.request.Memory, Processes: int(x.request.Processes), CPU: x.request.CPU}, first)
 		return err
 	}
 	if b.groups.Unified {
 		// The guest is born in its group.
 		if err := limit(); err != nil {
-			return nil, -1, err
+			return -1, err
 		}
 	}
 	runner, guestRunner, err := wire.Pair()
 	if err != nil {
-		return nil, -1, err
+		return -1, err
 	}
 	defer unix.Close(guestRunner)
 	defer func() {
@@ -83,7 +113,7 @@ func (b *broker) open(o *Open) (_ *box, runner int, err error) {
 	}()
 	ours, theirs, err := wire.Pair()
 	if err != nil {
-		return nil, -1, err
+		return -1, err
 	}
 	if x.broker, err = wire.Polled(ours); err == nil {
 		err = b.spawn(x, first, guestRunner, theirs)
@@ -91,36 +121,44 @@ func (b *broker) open(o *Open) (_ *box, runner int, err error) {
 	// The guest alone may hold it now, or its death would go unnoticed.
 	unix.Close(theirs)
 	if err != nil {
-		return nil, -1, err
+		return -1, err
 	}
 	// The guest takes its time to start.
 	if x.group == nil {
 		if err := limit(); err != nil {
-			return nil, -1, err
+			return -1, err
 		}
 	}
-	if err := b.boot(x, o); err != nil {
-		return nil, -1, err
+	if err := b.boot(x); err != nil {
+		return -1, err
 	}
-	if err := b.state.Add(o.ID, x.process.Pid); err != nil {
-		return nil, -1, err
-	}
-	return x, runner, x.booted()
+	return runner, x.booted()
 }
 
 // boot sends what the guest needs to know.
-func (b *broker) boot(x *box, o *Open) error {
-	m := guest.Boot{Workdir: o.Workdir, Loopback: o.Loopback, Disk: o.Disk, Files: o.Files}
+func (b *broker) boot(x *box) error {
+	o := x.request
+	layers, err := b.layers(x)
+	defer wire.CloseAll(layers)
+	if err != nil {
+		return err
+	}
+	m := guest.Boot{Workdir: o.Workdir, System: o.Image, Layers: int64(len(layers)), Fork: len(x.lower.layers) > 0, Single: !b.shifted, Inodes: o.Inodes, Network: o.Network, Ports: o.Ports, Disk: o.Disk, Files: o.Files}
 	if !b.groups.Memory {
 		m.Memory = o.Memory
 	}
 	if !b.groups.Processes {
 		m.Processes = o.Processes
 	}
-	fds := append([]int{b.image}, x.group.Join...)
+	fds := append(append([]int{b.image}, layers...), x.group.Join...)
 	m.Join = int64(len(x.group.Join))
-	if m.Events = x.group.Events >= 0; m.Events {
-		fds = append(fds, x.group.Events)
+	for _, counter := range []struct {
+		is *bool
+		fd int
+	}{{&m.Memories, x.group.Memories}, {&m.Forks, x.group.Forks}, {&m.Slowed, x.group.Slowed}} {
+		if *counter.is = counter.fd >= 0; *counter.is {
+			fds = append(fds, counter.fd)
+		}
 	}
 	if m.Commands = x.group.Commands >= 0; m.Commands {
 		fds = append(fds, x.group.Commands)
@@ -165,22 +203,25 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 	if err != nil {
 		return fmt.Errorf("start the guest in namespaces of its own: %w", err)
 	}
-	x.process, err = os.FindProcess(pid)
+	process, err := os.FindProcess(pid)
+	x.process.Store(process)
 	return err
 }
 
 // booted waits until the guest is ready.
 func (x *box) booted() error {
-	timer := time.AfterFunc(bootTime, func() { _ = x.process.Kill() })
+	timer := time.AfterFunc(bootTime, func() { _ = x.process.Load().Kill() })
 	defer timer.Stop()
-	message, _, err := x.broker.Recv()
+	message, fds, err := x.broker.Recv()
 	if err != nil {
 		return fmt.Errorf("the guest died while starting: %w", err)
 	}
 	d := wire.NewDecoder(message)
-	if text := d.String(); text != "" || d.Err() != nil {
+	if text := d.String(); text != "" || d.Err() != nil || len(fds) != 1 {
+		wire.CloseAll(fds)
 		return fmt.Errorf("build the sandbox: %s", text)
 	}
+	x.upper = fds[0]
 	return nil
 }
 
@@ -197,23 +238,67 @@ func (b *broker) close(id string) error {
 }
 
 func (b *broker) destroy(x *box) error {
-	var errs []error
-	if x.process != nil {
-		_ = x.process.Kill()
-		// The kernel lets process 1 go only when all others of its namespace are gone.
-		if _, err := x.process.Wait(); err != nil {
-			errs = append(errs, err)
-		}
+	// A guest that is being started is not waited for.
+	x.kill()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended = true
+	errs := []error{b.stop(x)}
+	if x.upper >= 0 {
+		unix.Close(x.upper)
+		x.upper = -1
 	}
-	if x.broker != nil {
-		errs = append(errs, x.broker.Close())
-	}
-	if x.group != nil {
-		errs = append(errs, x.group.Remove())
-	}
-	errs = append(errs, b.state.Remove(x.id))
+	errs = append(errs, b.release(x.lower), b.state.Remove(x.listed))
 	b.mu.Lock()
 	delete(b.boxes, x.id)
 	b.mu.Unlock()
+	return errors.Join(errs...)
+}
+
+// label lists a sandbox under another name: that of who uses it, for one that was made ahead of demand.
+func (b *broker) label(id, label string) error {
+	b.mu.Lock()
+	x := b.boxes[id]
+	b.mu.Unlock()
+	if x == nil {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended {
+		return nil
+	}
+	if err := b.state.Remove(x.listed); err != nil {
+		return err
+	}
+	x.listed = label
+	return b.state.Add(label, x.process.Load().Pid)
+}
+
+func (x *box) kill() {
+	if process := x.process.Load(); process != nil {
+		_ = process.Kill()
+	}
+}
+
+// stop ends the guest and everything that runs in the sandbox.
+func (b *broker) stop(x *box) error {
+	var errs []error
+	if process := x.process.Load(); process != nil {
+		_ = process.Kill()
+		// The kernel lets process 1 go only when all others of its namespace are gone.
+		if _, err := process.Wait(); err != nil {
+			errs = append(errs, err)
+		}
+		x.process.Store(nil)
+	}
+	if x.broker != nil {
+		errs = append(errs, x.broker.Close())
+		x.broker = nil
+	}
+	if x.group != nil {
+		errs = append(errs, x.group.Remove())
+		x.group = nil
+	}
 	return errors.Join(errs...)
 }

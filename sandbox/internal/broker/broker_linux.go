@@ -3,8 +3,10 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -32,8 +34,14 @@ type broker struct {
 	shifted bool   // guests have a range of user ids; else one
 	ranges  atomic.Uint32
 
-	mu    sync.Mutex
-	boxes map[string]*box
+	layerNames atomic.Int64
+
+	handling sync.WaitGroup // requests
+
+	mu        sync.Mutex
+	ending    bool
+	boxes     map[string]*box
+	snapshots map[string]*snapshot
 }
 
 // Main runs the broker until the runner closes its socket or dies, and does not return.
@@ -48,7 +56,7 @@ func Main() {
 		fmt.Fprintln(os.Stderr, Name+" is started by the program itself")
 		os.Exit(2)
 	}
-	b := &broker{runner: runner, boxes: map[string]*box{}}
+	b := &broker{runner: runner, boxes: map[string]*box{}, snapshots: map[string]*snapshot{}}
 	ready, err := b.begin()
 	if err != nil {
 		ready.Err = err.Error()
@@ -92,13 +100,10 @@ func (b *broker) begin() (Ready, error) {
 	if b.state, err = state.Create(c.StateDir, state.Owner{Backend: "native", PID: c.Owner}); err != nil {
 		return Ready{}, err
 	}
-	if b.groups, err = cgroup.Open(b.state.Name, c.Cgroups); err != nil {
+	if b.groups, err = cgroup.Open(b.state.Name, c.Cgroups, b.state.SetCgroups); err != nil {
 		return Ready{}, err
 	}
-	if err := b.state.SetCgroups(b.groups.Paths); err != nil {
-		return Ready{}, err
-	}
-	image, err := enterImage(b.state.Dir, c.HostPaths)
+	image, err := enterImage(b.state.Dir, c.HostPaths, c.Images)
 	if err != nil {
 		return Ready{}, err
 	}
@@ -107,7 +112,7 @@ func (b *broker) begin() (Ready, error) {
 	if b.image, err = wire.SealedFile(e.Bytes); err != nil {
 		return Ready{}, err
 	}
-	return Ready{Memory: b.groups.Memory, Processes: b.groups.Processes, Missing: b.groups.Missing}, nil
+	return Ready{Memory: b.groups.Memory, Processes: b.groups.Processes, CPU: b.groups.CPU, Groups: b.groups.Paths, Missing: b.groups.Missing}, nil
 }
 
 func (b *broker) serve() {
@@ -117,7 +122,7 @@ func (b *broker) serve() {
 			return
 		}
 		wire.CloseAll(fds)
-		go b.handle(wire.NewDecoder(message))
+		b.handling.Go(func() { b.handle(wire.NewDecoder(message)) })
 	}
 }
 
@@ -127,18 +132,29 @@ func (b *broker) handle(d *wire.Decoder) {
 	case KindOpen:
 		var o Open
 		o.Decode(d)
-		opened, socket, err := b.open(&o)
-		if err != nil {
-			b.answer(id, err, nil)
-			return
-		}
-		b.answer(id, nil, func(e *wire.Encoder) { e.Int(int64(opened.process.Pid)) }, socket)
-		unix.Close(socket)
+		b.answerGuest(id, func() (*box, int, error) { return b.open(&o) })
+	case KindSnapshot:
+		b.answerGuest(id, func() (*box, int, error) { return b.snapshot(d.String(), d.String()) })
+	case KindForget:
+		b.answer(id, b.forget(d.String()), nil)
+	case KindLabel:
+		b.answer(id, b.label(d.String(), d.String()), nil)
 	case KindClose:
 		b.answer(id, b.close(d.String()), nil)
 	default:
 		b.answer(id, errors.New("unknown request"), nil)
 	}
+}
+
+// answerGuest answers with a new guest's socket.
+func (b *broker) answerGuest(id int64, make func() (*box, int, error)) {
+	_, socket, err := make()
+	if err != nil {
+		b.answer(id, err, nil)
+		return
+	}
+	b.answer(id, nil, nil, socket)
+	unix.Close(socket)
 }
 
 func (b *broker) answer(id int64, err error, body func(*wire.Encoder), fds ...int) {
@@ -159,14 +175,16 @@ func (b *broker) answer(id int64, err error, body func(*wire.Encoder), fds ...in
 
 // end kills all guests at once, waits for them, and deletes what is on disk and in cgroups.
 func (b *broker) end() error {
+	// Those that are there at once; then those whose opening was under way.
 	b.mu.Lock()
-	ids := make([]string, 0, len(b.boxes))
-	for id, x := range b.boxes {
-		ids = append(ids, id)
-		if x.process != nil {
-			_ = x.process.Kill()
-		}
+	b.ending = true
+	for _, x := range b.boxes {
+		x.kill()
 	}
+	b.mu.Unlock()
+	b.handling.Wait()
+	b.mu.Lock()
+	ids := slices.Collect(maps.Keys(b.boxes))
 	b.mu.Unlock()
 	var errs []error
 	for _, id := range ids {
@@ -175,8 +193,9 @@ func (b *broker) end() error {
 	if b.groups != nil {
 		errs = append(errs, b.groups.Close())
 	}
-	if b.state != nil {
-		errs = append(errs, b.state.Close())
+	// What could not be removed is for the next sweep, which goes by the state.
+	if err := errors.Join(errs...); err != nil || b.state == nil {
+		return err
 	}
-	return errors.Join(errs...)
+	return b.state.Close()
 }

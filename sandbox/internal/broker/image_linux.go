@@ -48,8 +48,9 @@ const maxCopied = 16 << 10
 
 // enterImage makes a root file system of what sandboxes may see and moves the broker into it. Guests start from a copy
 // of its mounts, so none of them ever has the host's files within reach, not even before its own root stands. at is a
-// directory to build it on; descriptors that are open stay usable.
-func enterImage(at string, extra []string) (guest.Image, error) {
+// directory to build it on; descriptors that are open stay usable. images is a directory of layers, which guests get
+// descriptors of.
+func enterImage(at string, extra []string, images string) (guest.Image, error) {
 	var image guest.Image
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return image, fmt.Errorf("make mounts private: %w", err)
@@ -57,6 +58,14 @@ func enterImage(at string, extra []string) (guest.Image, error) {
 	trees, err := collect(&image, extra)
 	if err != nil {
 		return image, err
+	}
+	if images != "" {
+		t, err := clone(images, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+		if err != nil {
+			return image, err
+		}
+		t.path = imagesDir
+		trees = append(trees, t)
 	}
 	if err := unix.Mount("image", at, "tmpfs", unix.MS_NOSUID, "mode=755"); err != nil {
 		return image, fmt.Errorf("mount the image: %w", err)
@@ -71,8 +80,10 @@ func enterImage(at string, extra []string) (guest.Image, error) {
 	}
 	image.Binds = append(image.Binds, guest.Bind{Path: guest.Program, File: true})
 	image.Dirs, image.Pins = parents(&image), pins(&image)
-	if err := os.Mkdir(at+"/mnt", 0o755); err != nil {
-		return image, err
+	for _, dir := range []string{"/mnt", layersDir} {
+		if err := os.Mkdir(at+dir, 0o755); err != nil {
+			return image, err
+		}
 	}
 	for _, l := range image.Links {
 		if filepath.Dir(l.Path) == "/" {

@@ -10,8 +10,11 @@ const Name = "trajgen-broker"
 // Kinds of request, the first number of a message from the runner. The second is an id that the answer repeats; an
 // answer is the id, the text of an error or "", and what is said at the kind.
 const (
-	KindOpen  = iota + 1 // Open; answered with pid and the guest's socket
-	KindClose            // id of the sandbox
+	KindOpen     = iota + 1 // Open; answered with the guest's socket
+	KindClose               // id of the sandbox
+	KindSnapshot            // id of the sandbox, name of the snapshot; answered with the socket of the sandbox's new guest
+	KindForget              // name of the snapshot
+	KindLabel               // id of the sandbox, and what it is listed as from now on
 )
 
 // Config is the first message from the runner.
@@ -21,6 +24,7 @@ type Config struct {
 	HostPaths []string
 	Cgroups   string // auto, v1, v2 or none
 	UserID    int    // of the runner
+	Images    string // a directory that holds all layers of images; "" is none
 	Guests    bool   // its guests are what the broker is: sandboxd. Else they are the program for helpers
 }
 
@@ -31,19 +35,22 @@ func (c *Config) Encode(e *wire.Encoder) {
 	e.Strings(c.HostPaths)
 	e.String(c.Cgroups)
 	e.Int(int64(c.UserID))
+	e.String(c.Images)
 	e.Bool(c.Guests)
 }
 
 // Decode takes c.
 func (c *Config) Decode(d *wire.Decoder) {
 	c.StateDir, c.Owner, c.HostPaths, c.Cgroups, c.UserID = d.String(), int(d.Int()), d.Strings(), d.String(), int(d.Int())
-	c.Guests = d.Bool()
+	c.Images, c.Guests = d.String(), d.Bool()
 }
 
 // Ready is the broker's answer to Config.
 type Ready struct {
 	Err               string
 	Memory, Processes bool // limited by a cgroup
+	CPU               bool // likewise, where one is asked for
+	Groups            []string
 	Missing           []string
 }
 
@@ -52,35 +59,57 @@ func (r *Ready) Encode(e *wire.Encoder) {
 	e.String(r.Err)
 	e.Bool(r.Memory)
 	e.Bool(r.Processes)
+	e.Bool(r.CPU)
+	e.Strings(r.Groups)
 	e.Strings(r.Missing)
 }
 
 // Decode takes r.
 func (r *Ready) Decode(d *wire.Decoder) {
-	r.Err, r.Memory, r.Processes, r.Missing = d.String(), d.Bool(), d.Bool(), d.Strings()
+	r.Err, r.Memory, r.Processes, r.CPU = d.String(), d.Bool(), d.Bool(), d.Bool()
+	r.Groups, r.Missing = d.Strings(), d.Strings()
 }
 
 // Open asks for a sandbox.
 type Open struct {
 	ID                             string
 	Workdir                        string
-	Loopback                       bool
+	From                           string   // a snapshot to begin with; "" is none
+	Image                          bool     // the root is an image, of Layers unless it is From's
+	Layers                         []string // directories below Config.Images, the uppermost first
+	Inodes                         int64
+	Network                        int64   // as in guest.Boot
+	Ports                          []int64 // likewise
 	Memory, Processes, Disk, Files int64
+	CPU                            int64 // thousandths of a processor; 0 is no limit
 }
 
 // Encode appends o.
 func (o *Open) Encode(e *wire.Encoder) {
 	e.String(o.ID)
 	e.String(o.Workdir)
-	e.Bool(o.Loopback)
+	e.String(o.From)
+	e.Bool(o.Image)
+	e.Strings(o.Layers)
+	e.Int(o.Inodes)
+	e.Int(o.Network)
+	e.Int(int64(len(o.Ports)))
+	for _, port := range o.Ports {
+		e.Int(port)
+	}
 	e.Int(o.Memory)
 	e.Int(o.Processes)
 	e.Int(o.Disk)
 	e.Int(o.Files)
+	e.Int(o.CPU)
 }
 
 // Decode takes o.
 func (o *Open) Decode(d *wire.Decoder) {
-	o.ID, o.Workdir, o.Loopback = d.String(), d.String(), d.Bool()
-	o.Memory, o.Processes, o.Disk, o.Files = d.Int(), d.Int(), d.Int(), d.Int()
+	o.ID, o.Workdir, o.From, o.Image, o.Layers, o.Inodes = d.String(), d.String(), d.String(), d.Bool(), d.Strings(), d.Int()
+	o.Network = d.Int()
+	for range d.Len() {
+		o.Ports = append(o.Ports, d.Int())
+	}
+	o.Memory, o.Processes, o.Disk, o.Files, o.CPU = d.Int(), d.Int(), d.Int(), d.Int(), d.Int()
 }

@@ -20,10 +20,12 @@ import (
 // descriptor, so a Tree goes on working after its owner has changed the root directory.
 type Tree struct {
 	Memory, Processes bool // whether the limit is enforced
+	CPU               bool // likewise, of those sandboxes that have one
 	Unified           bool // version 2
 	Paths             []string
 	Missing           []string // why a limit is not enforced
 	roots             []hierarchy
+	record            func(paths []string) error
 }
 
 type hierarchy struct {
@@ -37,8 +39,9 @@ type hierarchy struct {
 type Group struct {
 	// Join are version 1 `tasks` files: a thread that writes "0" to each is a member, and so is what it forks.
 	Join []int
-	// Events counts kills for want of memory: memory.oom_control or memory.events. -1 when there is none.
-	Events int
+	// Memories counts kills for want of memory: memory.oom_control or memory.events. Forks counts those that were refused:
+	// pids.events. Slowed counts how often there was no time left: cpu.stat. -1 when there is none.
+	Memories, Forks, Slowed int
 	// Guest and Commands are version 2 directories, for CLONE_INTO_CGROUP. -1 in version 1. The guest is outside the
 	// limits of its commands.
 	Guest, Commands int
@@ -49,8 +52,8 @@ type Group struct {
 
 // Open makes the directories of an instance. mode is auto, v1, v2 or none; all but auto are for tests. With no
 // usable hierarchy the Tree enforces nothing and says why.
-func Open(instance, mode string) (*Tree, error) {
-	t := &Tree{}
+func Open(instance, mode string, record func(paths []string) error) (*Tree, error) {
+	t := &Tree{record: record}
 	if mode == "none" {
 		t.Missing = []string{"limits through cgroups are turned off"}
 		return t, nil
@@ -77,7 +80,7 @@ func (t *Tree) openV1(mounts []mount, name string) {
 		if m.version != 1 {
 			continue
 		}
-		controllers := slices.DeleteFunc(slices.Clone(m.controllers), func(c string) bool { return c != "memory" && c != "pids" })
+		controllers := slices.DeleteFunc(slices.Clone(m.controllers), func(c string) bool { return c != "memory" && c != "pids" && c != "cpu" })
 		if len(controllers) == 0 {
 			continue
 		}
@@ -87,6 +90,7 @@ func (t *Tree) openV1(mounts []mount, name string) {
 			}
 			t.Memory = t.Memory || slices.Contains(controllers, "memory")
 			t.Processes = t.Processes || slices.Contains(controllers, "pids")
+			t.CPU = t.CPU || slices.Contains(controllers, "cpu")
 			break
 		}
 	}
@@ -111,19 +115,23 @@ func (t *Tree) openV2(mounts []mount, name string, bare bool) {
 			}
 			enable(filepath.Join(parent, name))
 			t.Memory, t.Processes, t.Unified = memory, pids, true
+			t.CPU = slices.Contains(enabled, "cpu")
 			return
 		}
 	}
 }
 
 func enable(dir string) {
-	for _, c := range []string{"+memory", "+pids"} {
+	for _, c := range []string{"+memory", "+pids", "+cpu"} {
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(c), 0)
 	}
 }
 
 func (t *Tree) add(parent, name string, controllers []string) error {
 	dir := filepath.Join(parent, name)
+	if err := t.record(append(slices.Clone(t.Paths), dir)); err != nil {
+		return err
+	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
@@ -141,15 +149,28 @@ func (t *Tree) add(parent, name string, controllers []string) error {
 	return nil
 }
 
+// Limits of one sandbox.
+type Limits struct {
+	Memory    int64
+	Processes int
+	CPU       int64 // thousandths of a processor; 0 is no limit
+}
+
+// period is over which the time of processors is counted, in microseconds.
+const period = 100_000
+
+// quota is a limit in microseconds of a period; the kernel takes no less than a thousand.
+func (l Limits) quota() int64 { return max(l.CPU*period/1000, 1000) }
+
 // Create makes the groups of one sandbox. owner is the user who will put commands into it.
-func (t *Tree) Create(id string, memory int64, processes, owner int) (*Group, error) {
-	g := &Group{Events: -1, Guest: -1, Commands: -1, tree: t, id: id}
+func (t *Tree) Create(id string, limits Limits, owner int) (*Group, error) {
+	g := &Group{Memories: -1, Forks: -1, Slowed: -1, Guest: -1, Commands: -1, tree: t, id: id}
 	for _, root := range t.roots {
 		var err error
 		if t.Unified {
-			err = g.createV2(root, memory, processes, owner)
+			err = g.createV2(root, limits, owner)
 		} else {
-			err = g.createV1(root, memory, processes)
+			err = g.createV1(root, limits)
 		}
 		if err != nil {
 			g.Release()
@@ -159,26 +180,42 @@ func (t *Tree) Create(id string, memory int64, processes, owner int) (*Group, er
 	return g, nil
 }
 
-func (g *Group) createV1(root hierarchy, memory int64, processes int) error {
+func (g *Group) createV1(root hierarchy, limits Limits) error {
+	if limits.CPU == 0 && slices.Equal(slices.DeleteFunc(slices.Clone(root.controllers), func(c string) bool { return c == "cpu" }), nil) {
+		return nil // nobody pays for what he does not ask for
+	}
+	var err error
 	if err := unix.Mkdirat(root.dir, g.id, 0o755); err != nil {
 		return err
 	}
 	if slices.Contains(root.controllers, "memory") {
-		limit := strconv.FormatInt(memory, 10)
+		limit := strconv.FormatInt(limits.Memory, 10)
 		if err := write(root.dir, g.id+"/memory.limit_in_bytes", limit); err != nil {
 			return err
 		}
 		// Absent when swap is not accounted; then there is nothing to bound.
 		_ = write(root.dir, g.id+"/memory.memsw.limit_in_bytes", limit)
-		fd, err := unix.Openat(root.dir, g.id+"/memory.oom_control", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
+		if g.Memories, err = counter(root.dir, g.id+"/memory.oom_control"); err != nil {
 			return err
 		}
-		g.Events = fd
 	}
 	if slices.Contains(root.controllers, "pids") {
 		// The guest's forking thread is a member too.
-		if err := write(root.dir, g.id+"/pids.max", strconv.Itoa(processes+1)); err != nil {
+		if err := write(root.dir, g.id+"/pids.max", strconv.Itoa(limits.Processes+1)); err != nil {
+			return err
+		}
+		if g.Forks, err = counter(root.dir, g.id+"/pids.events"); err != nil {
+			return err
+		}
+	}
+	if limits.CPU > 0 && slices.Contains(root.controllers, "cpu") {
+		if err := write(root.dir, g.id+"/cpu.cfs_period_us", strconv.Itoa(period)); err != nil {
+			return err
+		}
+		if err := write(root.dir, g.id+"/cpu.cfs_quota_us", strconv.FormatInt(limits.quota(), 10)); err != nil {
+			return err
+		}
+		if g.Slowed, err = counter(root.dir, g.id+"/cpu.stat"); err != nil {
 			return err
 		}
 	}
@@ -190,7 +227,16 @@ func (g *Group) createV1(root hierarchy, memory int64, processes int) error {
 	return nil
 }
 
-func (g *Group) createV2(root hierarchy, memory int64, processes, owner int) error {
+// counter opens a file that the kernel counts in.
+func counter(dir int, name string) (int, error) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return fd, nil
+}
+
+func (g *Group) createV2(root hierarchy, limits Limits, owner int) error {
 	for _, dir := range []string{g.id, g.id + "/guest", g.id + "/commands"} {
 		if err := unix.Mkdirat(root.dir, dir, 0o755); err != nil {
 			return err
@@ -198,6 +244,9 @@ func (g *Group) createV2(root hierarchy, memory int64, processes, owner int) err
 		if dir == g.id {
 			_ = write(root.dir, g.id+"/cgroup.subtree_control", "+memory")
 			_ = write(root.dir, g.id+"/cgroup.subtree_control", "+pids")
+			if limits.CPU > 0 {
+				_ = write(root.dir, g.id+"/cgroup.subtree_control", "+cpu")
+			}
 		}
 	}
 	// Moving between two groups needs write permission in the one above both, too.
@@ -207,16 +256,23 @@ func (g *Group) createV2(root hierarchy, memory int64, processes, owner int) err
 		}
 	}
 	if g.tree.Memory {
-		if err := write(root.dir, g.id+"/commands/memory.max", strconv.FormatInt(memory, 10)); err != nil {
+		if err := write(root.dir, g.id+"/commands/memory.max", strconv.FormatInt(limits.Memory, 10)); err != nil {
 			return err
 		}
 		_ = write(root.dir, g.id+"/commands/memory.swap.max", "0")
-		g.Events, _ = unix.Openat(root.dir, g.id+"/commands/memory.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		g.Memories, _ = counter(root.dir, g.id+"/commands/memory.events")
 	}
 	if g.tree.Processes {
-		if err := write(root.dir, g.id+"/commands/pids.max", strconv.Itoa(processes)); err != nil {
+		if err := write(root.dir, g.id+"/commands/pids.max", strconv.Itoa(limits.Processes)); err != nil {
 			return err
 		}
+		g.Forks, _ = counter(root.dir, g.id+"/commands/pids.events")
+	}
+	if g.tree.CPU && limits.CPU > 0 {
+		if err := write(root.dir, g.id+"/commands/cpu.max", fmt.Sprint(limits.quota(), period)); err != nil {
+			return err
+		}
+		g.Slowed, _ = counter(root.dir, g.id+"/commands/cpu.stat")
 	}
 	var err error
 	if g.Guest, err = unix.Openat(root.dir, g.id+"/guest", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
@@ -228,12 +284,12 @@ func (g *Group) createV2(root hierarchy, memory int64, processes, owner int) err
 
 // Release closes the descriptors, once the guest has them.
 func (g *Group) Release() {
-	for _, fd := range append([]int{g.Events, g.Guest, g.Commands}, g.Join...) {
+	for _, fd := range append([]int{g.Memories, g.Forks, g.Slowed, g.Guest, g.Commands}, g.Join...) {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
 	}
-	g.Events, g.Guest, g.Commands, g.Join = -1, -1, -1, nil
+	g.Memories, g.Forks, g.Slowed, g.Guest, g.Commands, g.Join = -1, -1, -1, -1, -1, nil
 }
 
 // Remove deletes the groups, whose processes must be dead.
@@ -279,7 +335,9 @@ func rmdir(dir int, name string) error {
 func write(dir int, name, value string) error {
 	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
-		_, err = unix.Write(fd, []byte(value))
+		for _, err = unix.Write(fd, []byte(value)); err == unix.EINTR; { // a signal of Go's own scheduler will do
+			_, err = unix.Write(fd, []byte(value))
+		}
 		unix.Close(fd)
 	}
 	if err != nil {

@@ -4,6 +4,3 @@ package embedded
 
 // Program is the broker and the guests, an executable file.
 const Program = ""
-
-// Helper is the program that lies in sandboxes.
-const Helper = ""

@@ -8,8 +8,3 @@ import _ "embed" // for the directive
 //
 //go:embed sandboxd-linux-amd64
 var Program string
-
-// Helper is the program that lies in sandboxes.
-//
-//go:embed sandboxd-linux-amd64-helper
-var Helper string

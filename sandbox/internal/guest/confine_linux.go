@@ -12,7 +12,16 @@ const kept = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER |
 
 // confine takes from the calling thread, and from what it forks, all that commands must not have. Only this thread:
 // doing the same to all threads of a Go program costs milliseconds.
-func confine(clone3 bool) error {
+func confine(p policy) error {
+	for _, step := range []func() error{dropBounding, dropCapabilities, unprivileged} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return restrict(p)
+}
+
+func dropBounding() error {
 	for c := uintptr(0); c <= 63; c++ {
 		if kept&(1<<c) != 0 {
 			continue
@@ -23,29 +32,44 @@ func confine(clone3 bool) error {
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}
+	return nil
+}
+
+func dropCapabilities() error {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&head, &data[0]); err != nil {
+		return fmt.Errorf("read capabilities: %w", err)
+	}
 	const high = kept >> 32
-	data := [2]unix.CapUserData{
-		{Effective: kept & 0xffffffff, Permitted: kept & 0xffffffff},
-		{Effective: high, Permitted: high},
+	for i, mask := range [2]uint32{kept & 0xffffffff, high} {
+		have := data[i].Permitted & mask
+		data[i] = unix.CapUserData{Effective: have, Permitted: have}
 	}
 	if err := unix.Capset(&head, &data[0]); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
 	}
+	return nil
+}
+
+func unprivileged() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
-	return restrict(clone3)
+	return nil
 }
 
-// limit sets the resource limits that commands inherit. Hard limits are only ever lowered.
-func limit(boot *Boot) error {
+// limit sets the resource limits that commands inherit. Hard limits are only ever lowered. files is 0 where this process
+// needs more open files than its commands may have.
+func limit(files int64) error {
 	wanted := map[int]uint64{
-		unix.RLIMIT_NOFILE:     uint64(boot.Files),
 		unix.RLIMIT_CORE:       0,
 		unix.RLIMIT_MEMLOCK:    64 << 10,
 		unix.RLIMIT_SIGPENDING: 4096,
 		unix.RLIMIT_MSGQUEUE:   800 << 10,
+	}
+	if files > 0 {
+		wanted[unix.RLIMIT_NOFILE] = uint64(files)
 	}
 	for resource, value := range wanted {
 		var now unix.Rlimit
@@ -53,6 +77,9 @@ func limit(boot *Boot) error {
 			return err
 		}
 		value = min(value, now.Max)
+		if now.Cur == value && now.Max == value {
+			continue // gVisor has limits that nobody may set
+		}
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value}); err != nil {
 			return fmt.Errorf("set resource limit %d: %w", resource, err)
 		}
@@ -78,6 +105,9 @@ func standIns(boot *Boot) map[int]uint64 {
 // under them again: it has to be able to make a thread when a bomb has used up all.
 func (g *guest) lowerLimits() (restore func()) {
 	before := map[int]unix.Rlimit{}
+	if g.bare != nil {
+		return func() {} // other threads of this process are at work
+	}
 	for resource, value := range g.limits {
 		var now unix.Rlimit
 		if unix.Getrlimit(resource, &now) == nil {

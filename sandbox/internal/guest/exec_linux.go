@@ -16,7 +16,7 @@ import (
 type command struct {
 	id    int64
 	pid   int
-	ooms  int64
+	began counts
 	ended bool
 	tree  map[int]bool // all that were seen to descend from it
 }
@@ -24,7 +24,7 @@ type command struct {
 // start forks a command. It runs on the confined thread.
 func (g *guest) start(id int64, s *Start, fds []int) {
 	defer wire.CloseAll(fds)
-	c := &command{id: id, ooms: g.kills(), tree: map[int]bool{}}
+	c := &command{id: id, began: g.counters.read(), tree: map[int]bool{}}
 	failure := g.fork(c, s, fds)
 	if failure != nil {
 		g.reply(id, failure, nil)
@@ -47,11 +47,23 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 		return &Failure{Code: CodeNotFound, Errno: int64(errno(err)), Op: "exec", Path: s.Args[0]}
 	}
 	attr := &syscall.ProcAttr{
-		Dir:   "/proc/self/fd/" + strconv.Itoa(dir),
-		Env:   s.Env,
-		Files: g.standard(s.FDs, fds),
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		Dir: "/proc/self/fd/" + strconv.Itoa(dir),
+		Env: s.Env,
+		Sys: &syscall.SysProcAttr{Setsid: true},
 	}
+	var terminal []int // the runner's end
+	if s.FDs&FDTerminal != 0 {
+		master, slave, err := OpenTerminal(uint16(s.Rows), uint16(s.Cols))
+		if err != nil {
+			return failed("open a terminal", "/dev/ptmx", err)
+		}
+		terminal = []int{master}
+		defer wire.CloseAll([]int{master, slave})
+		attr.Sys.Setctty, attr.Sys.Ctty = true, 0
+		fds = append([]int{slave, slave, slave}, fds...)
+		s.FDs |= FDStdin | FDStdout | FDStderr
+	}
+	attr.Files = g.standard(s.FDs, fds)
 	if g.commands >= 0 {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.commands
 	}
@@ -69,6 +81,9 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 			return &Failure{Code: CodeNotFound, Errno: int64(e), Op: "exec", Path: s.Args[0]}
 		}
 	}
+	if g.bare != nil {
+		victimize(c.pid)
+	}
 	for resource, value := range g.limits {
 		_ = unix.Prlimit(c.pid, resource, &unix.Rlimit{Cur: value, Max: value}, nil)
 	}
@@ -78,7 +93,7 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 	}
 	g.running[c.pid], g.byRequest[c.id] = c, c
 	// Within the lock, so that the runner hears of the start before it hears of the end.
-	g.reply(c.id, nil, func(e *wire.Encoder) { e.Int(int64(c.pid)) })
+	g.reply(c.id, nil, func(e *wire.Encoder) { e.Int(int64(c.pid)) }, terminal...)
 	return nil
 }
 
@@ -110,7 +125,7 @@ func (g *guest) standard(which int64, fds []int) []uintptr {
 // program finds what to execute, as a shell would.
 func (g *guest) program(s *Start) (string, []string, error) {
 	if s.Helper {
-		return Program, append([]string{HelperName}, s.Args...), nil
+		return g.helper, append([]string{HelperName}, s.Args...), nil
 	}
 	if len(s.Args) == 0 || s.Args[0] == "" {
 		return "", nil, unix.ENOENT
@@ -156,13 +171,29 @@ func (g *guest) reap() {
 		var usage unix.Rusage
 		pid, err := unix.Wait4(-1, &status, 0, &usage)
 		if err == unix.ECHILD {
-			<-g.forked
+			if !g.moreToCome() {
+				return
+			}
 			continue
 		}
 		for pid > 0 {
 			g.reaped(pid, status, &usage)
 			pid, _ = unix.Wait4(-1, &status, unix.WNOHANG, &usage)
 		}
+	}
+}
+
+// moreToCome waits for a fork; it returns false when there will be none.
+func (g *guest) moreToCome() bool {
+	if g.bare == nil {
+		<-g.forked
+		return true
+	}
+	select {
+	case <-g.forked:
+		return true
+	case <-g.bare.over:
+		return false
 	}
 }
 
@@ -175,7 +206,7 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 	}
 	c.ended = true
 	g.mu.Unlock()
-	x := Exit{Code: int64(status.ExitStatus()), OOM: g.kills() > c.ooms, CPU: usage.Utime.Nano() + usage.Stime.Nano()}
+	x := Exit{Code: int64(status.ExitStatus()), Limits: g.hit(c.began), CPU: usage.Utime.Nano() + usage.Stime.Nano()}
 	if status.Signaled() {
 		x.Signal = int64(status.Signal())
 		x.Code = 128 + x.Signal
@@ -185,25 +216,6 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 	e.Int(c.id)
 	x.Encode(&e)
 	g.send(e.Bytes)
-}
-
-// kills counts how often the memory limit killed something.
-func (g *guest) kills() int64 {
-	if g.events < 0 {
-		return 0
-	}
-	var buffer [512]byte
-	n, err := unix.Pread(g.events, buffer[:], 0)
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(buffer[:n])) {
-		if value, ok := strings.CutPrefix(line, "oom_kill "); ok {
-			count, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-			return count
-		}
-	}
-	return 0
 }
 
 func errno(err error) unix.Errno {

@@ -31,7 +31,9 @@ var startFiles sync.Once
 func (g *guest) serveFile(r fileRequest) {
 	startFiles.Do(func() {
 		onOtherThread(func() {
-			if err := confine(g.commands >= 0); err != nil {
+			if g.bare != nil {
+				_, _ = confineBare() // as it was possible before
+			} else if err := confine(g.policy); err != nil {
 				os.Exit(1)
 			}
 			for r := range g.files {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -29,9 +30,14 @@ type guest struct {
 	sending  sync.Mutex
 	workdir  string
 	null     int
-	events   int // a cgroup's counter of kills, or -1
-	commands int // a cgroup to fork into, or -1
+	counters Counters
+	disk     string // of the file system that is limited
+	commands int    // a cgroup to fork into, or -1
 	limits   map[int]uint64
+	policy   policy
+	helper   string // the program of helpers
+	tests    string // a mount point that is emptied and not removed; "" is none
+	bare     *Bare  // nil in a sandbox with a root of its own
 
 	mu        sync.Mutex // guards what follows; held while forking, so that no child is reaped before it is known
 	running   map[int]*command
@@ -66,13 +72,13 @@ func Main() {
 	g.reap()
 }
 
-// ignoreSignals takes back what the Go runtime installs, but for its own means to stop a goroutine. Without a handler,
-// process 1 gets no signal from its own namespace: neither SIGTERM nor a SIGSEGV that a command sends ends it. Package
-// os/signal would do that with two more threads.
-func ignoreSignals() {
+// ignoreSignals takes back what the Go runtime installs, but for its own means to stop a goroutine and what is to be
+// kept. Without a handler, process 1 gets no signal from its own namespace: neither SIGTERM nor a SIGSEGV that a command
+// sends ends it. Package os/signal would do that with two more threads.
+func ignoreSignals(keep ...unix.Signal) {
 	var byDefault [4]uint64 // struct sigaction of the kernel
 	for sig := unix.Signal(1); sig <= 64; sig++ {
-		if sig != unix.SIGURG {
+		if sig != unix.SIGURG && !slices.Contains(keep, sig) {
 			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 		}
 	}
@@ -93,7 +99,7 @@ func onOtherThread(f func()) {
 
 func serve(booted chan<- *guest) {
 	broker := wire.Blocking(BrokerFD)
-	g, err := boot(broker)
+	g, upper, err := boot(broker)
 	var e wire.Encoder
 	if err != nil {
 		e.String(err.Error())
@@ -101,9 +107,10 @@ func serve(booted chan<- *guest) {
 		os.Exit(1)
 	}
 	e.String("")
-	if err := broker.Send(e.Bytes); err != nil {
+	if err := broker.Send(e.Bytes, upper); err != nil {
 		os.Exit(1)
 	}
+	unix.Close(upper)
 	booted <- g
 	// The broker says nothing more. Its end closes when it dies, and so must we.
 	sockets := []unix.PollFd{{Fd: RunnerFD, Events: unix.POLLIN}, {Fd: BrokerFD, Events: unix.POLLIN}}
@@ -125,20 +132,21 @@ func serve(booted chan<- *guest) {
 	}
 }
 
-// boot makes the sandbox out of what the namespaces give, and puts the calling thread under its rules.
-func boot(broker *wire.Conn) (*guest, error) {
+// boot makes the sandbox out of what the namespaces give, and puts the calling thread under its rules. upper is a
+// descriptor of all that commands will write.
+func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 	message, fds, err := broker.Recv()
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	var b Boot
 	d := wire.NewDecoder(message)
 	b.Decode(d)
 	if d.Err() != nil {
-		return nil, d.Err()
+		return nil, -1, d.Err()
 	}
-	g := &guest{
-		runner: wire.Blocking(RunnerFD), workdir: b.Workdir, events: -1, commands: -1, limits: standIns(&b),
+	g = &guest{
+		runner: wire.Blocking(RunnerFD), workdir: b.Workdir, counters: NoCounters, disk: "/", commands: -1, limits: standIns(&b), helper: Program, tests: Tests,
 		running: map[int]*command{}, byRequest: map[int64]*command{},
 		forked: make(chan struct{}, 1), files: make(chan fileRequest, 64),
 	}
@@ -149,51 +157,60 @@ func boot(broker *wire.Conn) (*guest, error) {
 	}
 	image, err := takeImage(take())
 	if err != nil {
-		return nil, err
+		return nil, -1, err
+	}
+	layers := make([]int, b.Layers)
+	for i := range layers {
+		layers[i] = take()
 	}
 	join := make([]int, b.Join)
 	for i := range join {
 		join[i] = take()
 	}
-	if b.Events {
-		g.events = take()
+	if b.Memories {
+		g.counters.Memory = take()
+	}
+	if b.Forks {
+		g.counters.Processes = take()
+	}
+	if b.Slowed {
+		g.counters.CPU = take()
 	}
 	if b.Commands {
 		g.commands = take()
 	}
-	lastPID, err := buildRoot(&b, image)
-	if err != nil {
-		return nil, err
+	root := root{boot: &b, image: image, layers: layers}
+	if err := root.build(); err != nil {
+		return nil, -1, err
 	}
-	if b.Loopback {
-		if err := loopback(); err != nil {
-			return nil, err
-		}
+	if err := g.network(&b); err != nil {
+		return nil, -1, err
 	}
 	if err := unix.Sethostname([]byte("sandbox")); err != nil {
-		return nil, fmt.Errorf("set the host name: %w", err)
+		return nil, -1, fmt.Errorf("set the host name: %w", err)
 	}
 	if g.null, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
-		return nil, fmt.Errorf("open /dev/null: %w", err)
+		return nil, -1, fmt.Errorf("open /dev/null: %w", err)
 	}
 	// Should the host run out of memory, a sandbox is the first to go, not the runner.
 	_ = tell("/proc/self/oom_score_adj", "300")
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("become non-dumpable: %w", err)
+		return nil, -1, fmt.Errorf("become non-dumpable: %w", err)
 	}
-	if g.settler, err = newSettler(lastPID); err != nil {
-		return nil, err
+	if g.settler, err = newSettler(root.lastPID); err != nil {
+		return nil, -1, err
 	}
-	if err := limit(&b); err != nil {
-		return nil, err
+	if err := limit(b.Files); err != nil {
+		return nil, -1, err
 	}
 	for _, fd := range join {
 		if _, err := unix.Write(fd, []byte("0")); err != nil {
-			return nil, fmt.Errorf("join the cgroup: %w", err)
+			return nil, -1, fmt.Errorf("join the cgroup: %w", err)
 		}
 		unix.Close(fd)
 	}
-	return g, confine(g.commands >= 0)
+	g.policy = policy{clone3: g.commands >= 0, pretend: b.Single}
+	return g, root.upper, confine(g.policy)
 }
 
 // takeImage keeps the mapping for the life of the process: its pages are shared by all guests.
@@ -270,6 +287,8 @@ func (g *guest) handle(message []byte, fds []int) {
 		go g.kill(id, target, unix.Signal(sig))
 	case KindKillAll:
 		go g.killAll(id)
+	case KindCount:
+		go g.count(id)
 	default:
 		g.serveFile(fileRequest{kind: kind, id: id, rest: d, fds: fds})
 		return

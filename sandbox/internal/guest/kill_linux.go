@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/wire"
 )
 
 // kill signals a command with all its descendants: its session, and what it was seen to have forked into others. With
@@ -35,7 +37,7 @@ const treeTime = 3 * time.Second
 func (g *guest) killTree(c *command) {
 	for began := time.Now(); ; {
 		if time.Since(began) > treeTime {
-			killEverything()
+			g.killEverything()
 			return
 		}
 		stopped := map[int]bool{}
@@ -90,14 +92,18 @@ func (g *guest) track(c *command) map[int]bool {
 	return living
 }
 
-// killAll ends everything but process 1. One signal to all is atomic against forking; the rest is waiting for the
+// killAll ends everything but this process. One signal to all is atomic against forking; the rest is waiting for the
 // reaper.
 func (g *guest) killAll(request int64) {
-	killEverything()
+	g.killEverything()
 	g.reply(request, nil, nil)
 }
 
-func killEverything() {
+func (g *guest) killEverything() {
+	if g.bare != nil {
+		g.killDescendants()
+		return
+	}
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
 		// Nobody is left to be signalled only when all have been reaped, too.
 		if err := unix.Kill(-1, unix.SIGKILL); err == unix.ESRCH {
@@ -105,6 +111,17 @@ func killEverything() {
 		}
 		time.Sleep(wait)
 	}
+}
+
+// count tells how many processes live beside the guest.
+func (g *guest) count(request int64) {
+	n := 0
+	for _, p := range processes() {
+		if p.state != 'Z' {
+			n++
+		}
+	}
+	g.reply(request, nil, func(e *wire.Encoder) { e.Int(int64(n)) })
 }
 
 type process struct {
@@ -118,9 +135,10 @@ func processes() map[int]process {
 		return nil
 	}
 	all := make(map[int]process, len(names))
+	self := os.Getpid()
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == 1 {
+		if err != nil || pid == 1 || pid == self {
 			continue
 		}
 		stat, err := os.ReadFile("/proc/" + name + "/stat")

@@ -24,12 +24,17 @@ const (
 	KindWriteBulk // one file, whose content is a memory file that comes along
 	KindList
 	KindRemove // paths
+	KindCount  // answered with how many processes there are beside the guest
 )
 
 // Kinds of message to the runner.
 const (
 	KindReply = iota + 1
 	KindExit
+	// KindListeners comes first when the network is NetworkCarried: after an id of 0 the reason why not all connections
+	// are caught, "" if they are, and whether more such messages follow. The sockets come along: the first of all is for
+	// names, the others are for connections.
+	KindListeners
 )
 
 // Codes of a reply.
@@ -46,7 +51,8 @@ const (
 	FDStdout
 	FDStderr
 	FDSocket
-	FDMerged // stderr is stdout
+	FDMerged   // stderr is stdout
+	FDTerminal // none but the socket: all three are a terminal, whose other end comes with the reply
 )
 
 // Start asks for a command.
@@ -56,6 +62,8 @@ type Start struct {
 	Env    []string
 	Dir    string
 	FDs    int64
+	Rows   int64 // of the terminal
+	Cols   int64
 }
 
 // Encode appends s.
@@ -65,17 +73,20 @@ func (s *Start) Encode(e *wire.Encoder) {
 	e.Strings(s.Env)
 	e.String(s.Dir)
 	e.Int(s.FDs)
+	e.Int(s.Rows)
+	e.Int(s.Cols)
 }
 
 // Decode takes s.
 func (s *Start) Decode(d *wire.Decoder) {
 	s.Helper, s.Args, s.Env, s.Dir, s.FDs = d.Bool(), d.Strings(), d.Strings(), d.String(), d.Int()
+	s.Rows, s.Cols = d.Int(), d.Int()
 }
 
 // Exit tells how a command ended.
 type Exit struct {
 	Code, Signal int64
-	OOM          bool
+	Limits       int64 // that were in the way
 	CPU          int64 // nanoseconds
 }
 
@@ -83,13 +94,13 @@ type Exit struct {
 func (x *Exit) Encode(e *wire.Encoder) {
 	e.Int(x.Code)
 	e.Int(x.Signal)
-	e.Bool(x.OOM)
+	e.Int(x.Limits)
 	e.Int(x.CPU)
 }
 
 // Decode takes x.
 func (x *Exit) Decode(d *wire.Decoder) {
-	x.Code, x.Signal, x.OOM, x.CPU = d.Int(), d.Int(), d.Bool(), d.Int()
+	x.Code, x.Signal, x.Limits, x.CPU = d.Int(), d.Int(), d.Int(), d.Int()
 }
 
 // Failure is why a request failed.
@@ -157,38 +168,69 @@ func (w *Write) Decode(d *wire.Decoder) {
 	w.Path, w.Data, w.Mode, w.Replace = d.String(), d.Blob(), d.Int(), d.Bool()
 }
 
+// Kinds of network.
+const (
+	NetworkNone = iota
+	NetworkLoopback
+	NetworkCarried // what goes out is carried by the runner
+)
+
 // Boot is what the broker tells a new guest.
 type Boot struct {
 	Workdir   string
-	Loopback  bool
+	System    bool  // the root is an image's, writable; else the toolchain of the Image, with a few writable places
+	Layers    int64 // descriptors of detached mounts below the root, the uppermost first; 0 begins with nothing
+	Fork      bool  // the layers hold what a sandbox was made of before
+	Inodes    int64
+	Single    bool // there is but one user id
+	Network   int64
+	Ports     []int64 // that commands will want to reach, where not all can be caught
 	Disk      int64
 	Files     int64
 	Processes int64 // limit to set on processes themselves; 0 where a cgroup does it
 	Memory    int64 // likewise
-	// Descriptors that come with the message, after a memory file with the Image, in this order.
+	// Descriptors that come with the message, after a memory file with the Image and the Layers, in this order.
 	Join     int64 // cgroup files to join by
-	Events   bool  // a counter of kills for want of memory
+	Memories bool  // Counters.Memory
+	Forks    bool  // Counters.Processes
+	Slowed   bool  // Counters.CPU
 	Commands bool  // a cgroup directory to fork into
 }
 
 // Encode appends b.
 func (b *Boot) Encode(e *wire.Encoder) {
 	e.String(b.Workdir)
-	e.Bool(b.Loopback)
+	e.Bool(b.System)
+	e.Int(b.Layers)
+	e.Bool(b.Fork)
+	e.Int(b.Inodes)
+	e.Bool(b.Single)
+	e.Int(b.Network)
+	e.Int(int64(len(b.Ports)))
+	for _, port := range b.Ports {
+		e.Int(port)
+	}
 	e.Int(b.Disk)
 	e.Int(b.Files)
 	e.Int(b.Processes)
 	e.Int(b.Memory)
 	e.Int(b.Join)
-	e.Bool(b.Events)
+	e.Bool(b.Memories)
+	e.Bool(b.Forks)
+	e.Bool(b.Slowed)
 	e.Bool(b.Commands)
 }
 
 // Decode takes b.
 func (b *Boot) Decode(d *wire.Decoder) {
-	b.Workdir, b.Loopback, b.Disk, b.Files = d.String(), d.Bool(), d.Int(), d.Int()
+	b.Workdir, b.System, b.Layers, b.Fork, b.Inodes = d.String(), d.Bool(), d.Int(), d.Bool(), d.Int()
+	b.Single, b.Network = d.Bool(), d.Int()
+	for range d.Len() {
+		b.Ports = append(b.Ports, d.Int())
+	}
+	b.Disk, b.Files = d.Int(), d.Int()
 	b.Processes, b.Memory = d.Int(), d.Int()
-	b.Join, b.Events, b.Commands = d.Int(), d.Bool(), d.Bool()
+	b.Join, b.Memories, b.Forks, b.Slowed, b.Commands = d.Int(), d.Bool(), d.Bool(), d.Bool(), d.Bool()
 }
 
 // Image is what a root file system is made of, beside Directories. Binds are taken from the same path of the broker's

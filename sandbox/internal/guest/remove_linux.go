@@ -24,7 +24,14 @@ func (g *guest) remove(name string) error {
 		name = name[:len(name)-1]
 	}
 	if base := path.Base(name); base == "." || base == ".." || base == "/" {
-		fd, err := g.open(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+		meant := name
+		if base == "." && len(name) > 1 {
+			meant = name[:len(name)-1] // needs no right to search it
+			for len(meant) > 1 && meant[len(meant)-1] == '/' {
+				meant = meant[:len(meant)-1]
+			}
+		}
+		fd, err := g.open(meant, unix.O_PATH|unix.O_DIRECTORY, 0)
 		if err == unix.ENOENT {
 			return nil
 		}
@@ -49,21 +56,21 @@ func (g *guest) remove(name string) error {
 	}
 	defer unix.Close(dir)
 	base := path.Base(name)
-	if "/"+base == Tests {
-		if at, err := where(dir); err == nil && at == "/" {
-			return emptyTests()
+	if g.tests != "" && base == path.Base(g.tests) {
+		if at, err := where(dir); err == nil && path.Join(at, base) == g.tests {
+			return emptyDirectory(g.tests)
 		}
 	}
 	return removeAll(dir, base)
 }
 
-// emptyTests removes all below the mount point Tests, which nobody can replace and which stays.
-func emptyTests() error {
-	fd, err := unix.Open(Tests, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// emptyDirectory removes all below a mount point, which nobody can replace and which stays.
+func emptyDirectory(name string) error {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	inside := os.NewFile(uintptr(fd), Tests)
+	inside := os.NewFile(uintptr(fd), name)
 	defer inside.Close()
 	_ = unix.Fchmod(fd, 0o755)
 	r := remover{top: fd}
@@ -106,10 +113,15 @@ func (r *remover) remove(dir int, base string, depth int) error {
 	if depth == maxDepth {
 		return r.moveUp(dir, base)
 	}
-	fd, openErr := unix.Openat2(dir, base, &unix.OpenHow{
-		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS,
-	})
+	fd, openErr := openInside(dir, base, unix.O_RDONLY)
+	if openErr == unix.EACCES {
+		// A user without capabilities needs leave, and can give it to himself.
+		if fd, openErr = openInside(dir, base, unix.O_PATH); openErr == nil {
+			_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700)
+			unix.Close(fd)
+			fd, openErr = openInside(dir, base, unix.O_RDONLY)
+		}
+	}
 	switch openErr {
 	case nil:
 	case unix.EXDEV:
@@ -140,6 +152,14 @@ func (r *remover) remove(dir int, base string, depth int) error {
 	return err
 }
 
+// openInside opens a directory on the same file system, following nothing.
+func openInside(dir int, base string, access uint64) (int, error) {
+	return unix.Openat2(dir, base, &unix.OpenHow{
+		Flags:   access | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS,
+	})
+}
+
 func (r *remover) moveUp(dir int, base string) error {
 	for {
 		r.moved++
@@ -157,6 +177,9 @@ func (r *remover) empty(inside *os.File, depth int) error {
 	names, err := inside.Readdirnames(-1)
 	for _, name := range names {
 		if err == nil {
+			err = r.remove(int(inside.Fd()), name, depth+1)
+		}
+		if err == unix.EACCES && unix.Fchmod(int(inside.Fd()), 0o700) == nil {
 			err = r.remove(int(inside.Fd()), name, depth+1)
 		}
 	}

@@ -40,54 +40,100 @@ var Writable = []string{"/dev/shm", "/home", "/mnt", "/opt", "/root", "/run", "/
 // What Tests has room for, whatever else is full.
 const testsOptions = "mode=755,size=64m,nr_inodes=16k"
 
-// buildRoot makes the file system of the sandbox and moves into it. Nothing of it is seen outside: all happens in the
-// guest's own mount namespace. All is made by plain system calls on short names: there are hundreds for each sandbox.
-// lastPID is a descriptor of the file that says which process number was given last; -1 where the kernel has none.
-func buildRoot(boot *Boot, image *Image) (lastPID int, err error) {
+// root is the file system of a sandbox under construction. Nothing of it is seen outside: all happens in the guest's own
+// mount namespace. All is made by plain system calls on short names: there are hundreds for each sandbox.
+type root struct {
+	boot   *Boot
+	image  *Image
+	layers []int
+
+	at      string // where it is put together
+	upper   int    // a descriptor of a detached mount of all that commands will write
+	lastPID int    // of the file that says which process number was given last; -1 where the kernel has none
+}
+
+// build makes the root and moves into it.
+func (r *root) build() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return -1, fmt.Errorf("make mounts private: %w", err)
+		return fmt.Errorf("make mounts private: %w", err)
 	}
-	// Inodes are memory that size does not count.
-	inodes := min(max(boot.Disk/2048, 4096), 1<<20)
-	options := "mode=755,size=" + strconv.FormatInt(boot.Disk, 10) + ",nr_inodes=" + strconv.FormatInt(inodes, 10)
+	options := "mode=755,size=" + strconv.FormatInt(r.boot.Disk, 10) + ",nr_inodes=" + strconv.FormatInt(r.boot.Inodes, 10)
 	if err := unix.Mount("sandbox", staging, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		return -1, fmt.Errorf("mount the root: %w", err)
+		return fmt.Errorf("mount the root: %w", err)
 	}
 	if err := unix.Chdir(staging); err != nil {
-		return -1, err
+		return err
 	}
-	workdir := func(image *Image) error { return makeWorkdir(image, boot.Workdir) }
-	for _, step := range []func(*Image) error{directories, writable, workdir, contents, devices, mountProc} {
-		if err := step(image); err != nil {
-			return -1, err
+	var err error
+	if len(r.layers) == 0 {
+		r.at = staging
+		r.upper, err = detached(".")
+	} else {
+		err = r.stack()
+	}
+	if err != nil {
+		return err
+	}
+	if r.boot.System {
+		return r.system()
+	}
+	return r.toolchain()
+}
+
+// toolchain makes a root of what the broker shows of the host, of which a few places can be written to.
+func (r *root) toolchain() error {
+	if err := unix.Chdir(r.at); err != nil {
+		return err
+	}
+	steps := []func() error{r.writable, r.workdir, r.binds, devices, mountProc}
+	if !r.boot.Fork {
+		// In a fork, all that can be missing was removed by a command.
+		steps = slices.Insert(steps, 0, r.directories)
+		steps = slices.Insert(steps, 3, r.contents, deviceLinks)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
 		}
 	}
-	if lastPID, err = unix.Open("proc/sys/kernel/ns_last_pid", unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
-		lastPID = -1
-	}
+	r.openLastPID()
 	if err := protectProc(); err != nil {
-		return -1, err
+		return err
 	}
-	if err := pivot(); err != nil {
-		return -1, err
+	if err := r.pivot(); err != nil {
+		return err
+	}
+	if err := r.nameServer(); err != nil {
+		return err
 	}
 	// All capabilities that could undo it are dropped before the first command.
 	if err := unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
-		return -1, fmt.Errorf("make the root read-only: %w", err)
+		return fmt.Errorf("make the root read-only: %w", err)
 	}
-	if err := unix.Access(boot.Workdir, unix.W_OK); err != nil {
-		return -1, fmt.Errorf("working directory: %w", &os.PathError{Op: "write", Path: boot.Workdir, Err: err})
+	if err := unix.Access(r.boot.Workdir, unix.W_OK); err != nil {
+		return fmt.Errorf("working directory: %w", &os.PathError{Op: "write", Path: r.boot.Workdir, Err: err})
 	}
-	return lastPID, nil
+	return nil
 }
 
-// writable comes before contents, whose mounts then lie on top of these.
-func writable(image *Image) error {
-	for _, name := range slices.Concat(Writable, image.Pins) {
+func (r *root) openLastPID() {
+	var err error
+	if r.lastPID, err = unix.Open("proc/sys/kernel/ns_last_pid", unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
+		r.lastPID = -1
+	}
+}
+
+// writable comes before what is mounted on top of these.
+func (r *root) writable() error {
+	for _, name := range slices.Concat(Writable, r.image.Pins) {
 		if err := pin(below(name)); err != nil {
 			return err
 		}
 	}
+	return mountTests()
+}
+
+func mountTests() error {
 	if err := unix.Mount("tests", below(Tests), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, testsOptions); err != nil {
 		return fmt.Errorf("mount %s: %w", Tests, err)
 	}
@@ -103,10 +149,10 @@ func pin(name string) error {
 	return nil
 }
 
-// makeWorkdir makes the working directory and pins it, with what is between it and a directory that is writable
+// workdir makes the working directory and pins it, with what is between it and a directory that is writable
 // anyway, and with what is between it and a bind in it.
-func makeWorkdir(image *Image, workdir string) error {
-	name := path.Clean(workdir)
+func (r *root) workdir() error {
+	name := path.Clean(r.boot.Workdir)
 	if slices.Contains(Writable, name) {
 		return nil
 	}
@@ -114,7 +160,7 @@ func makeWorkdir(image *Image, workdir string) error {
 		return err
 	}
 	dirs := append(Above(name), name)
-	for _, b := range image.Binds {
+	for _, b := range r.image.Binds {
 		dirs = append(dirs, between(name, b.Path)...)
 	}
 	for _, dir := range dirs {
@@ -149,8 +195,8 @@ func between(top, name string) []string {
 // below makes a path of the sandbox one from the current directory, which is the new root.
 func below(name string) string { return name[1:] }
 
-func directories(image *Image) error {
-	for _, d := range slices.Concat(Directories, image.Dirs) {
+func (r *root) directories() error {
+	for _, d := range slices.Concat(Directories, r.image.Dirs) {
 		if err := unix.Mkdir(below(d.Path), uint32(d.Mode)); err != nil {
 			return &os.PathError{Op: "mkdir", Path: d.Path, Err: err}
 		}
@@ -164,19 +210,23 @@ func directories(image *Image) error {
 	return nil
 }
 
-func contents(image *Image) error {
-	for _, l := range append(image.Links, Link{"/var/run", "/run"}, Link{"/var/lock", "/run"}) {
+func (r *root) contents() error {
+	for _, l := range append(r.image.Links, Link{"/var/run", "/run"}, Link{"/var/lock", "/run"}) {
 		if err := link(l); err != nil {
 			return err
 		}
 	}
-	for i := range image.Files {
-		f := &image.Files[i]
+	for i := range r.image.Files {
+		f := &r.image.Files[i]
 		if err := put(below(f.Path), f.Data, uint32(f.Mode)); err != nil {
 			return err
 		}
 	}
-	for _, b := range image.Binds {
+	return nil
+}
+
+func (r *root) binds() error {
+	for _, b := range r.image.Binds {
 		if err := bind(b.Path, b.File); err != nil {
 			return err
 		}
@@ -224,7 +274,7 @@ func tell(name, value string) error {
 func bind(name string, file bool) error {
 	to := below(name)
 	if file {
-		if err := put(to, nil, 0o644); err != nil {
+		if err := put(to, nil, 0o644); err != nil && !errors.Is(err, unix.EEXIST) {
 			return err
 		}
 	} else if err := unix.Mkdir(to, 0o755); err != nil && err != unix.EEXIST {
@@ -236,17 +286,21 @@ func bind(name string, file bool) error {
 	return nil
 }
 
-func devices(*Image) error {
-	for _, name := range Devices {
-		if err := bind("/dev/"+name, true); err != nil {
-			return err
-		}
-	}
+func deviceLinks() error {
 	for _, l := range []Link{
 		{"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},
 		{"/dev/stderr", "/proc/self/fd/2"}, {"/dev/ptmx", "pts/ptmx"},
 	} {
 		if err := link(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func devices() error {
+	for _, name := range Devices {
+		if err := bind("/dev/"+name, true); err != nil {
 			return err
 		}
 	}
@@ -257,7 +311,7 @@ func devices(*Image) error {
 	return nil
 }
 
-func mountProc(*Image) error {
+func mountProc() error {
 	if err := unix.Mount("proc", "proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc (in a container, its masked entries forbid that): %w", err)
 	}
@@ -295,8 +349,8 @@ func protectProc() error {
 	return nil
 }
 
-func pivot() error {
-	if err := unix.Chdir(staging); err != nil {
+func (r *root) pivot() error {
+	if err := unix.Chdir(r.at); err != nil {
 		return err
 	}
 	if err := unix.PivotRoot(".", "."); err != nil {
@@ -306,22 +360,4 @@ func pivot() error {
 		return fmt.Errorf("let go of the old root: %w", err)
 	}
 	return unix.Chdir("/")
-}
-
-// loopback brings the interface lo up.
-func loopback() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	request, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
-		return fmt.Errorf("bring lo up: %w", err)
-	}
-	return nil
 }

@@ -81,10 +81,26 @@ func (f *filter) decide(rules []rule) {
 
 func fails(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }
 
-// program builds the filter that every command runs under. clone3 hides its flags behind a pointer: it must look
-// absent so that libraries fall back to clone. Where the guest itself needs it to fork into a cgroup, the emptied
-// namespace quotas of the user namespace stand in.
-func program(clone3 bool) filter {
+// policy is what differs between the filters of sandboxes.
+type policy struct {
+	// clone3 is allowed. It hides its flags behind a pointer: it must look absent so that libraries fall back to clone.
+	// Where the guest itself needs it to fork into a cgroup, the emptied namespace quotas of the user namespace stand in.
+	clone3 bool
+	// pretend says that giving files to other users and becoming one of them seem to work: there is but one user, and what
+	// unpacks files as root would fail for nothing.
+	pretend bool
+	// offline refuses sockets of the network, where it cannot be taken away.
+	offline bool
+}
+
+// pretended calls do nothing and succeed, where a policy says so.
+var pretended = []uintptr{
+	unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETGROUPS, unix.SYS_SETREUID,
+	unix.SYS_SETREGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID,
+}
+
+// program builds the filter that every command runs under.
+func program(p policy) filter {
 	var f filter
 	f.load(offsetArch)
 	f.jump(unix.BPF_JEQ, auditArch, 1, 0)
@@ -103,8 +119,13 @@ func program(clone3 bool) filter {
 	for _, call := range slices.Concat(refused, refusedHere) {
 		onCall(call, func(f *filter) { f.ret(fails(unix.EPERM)) })
 	}
-	if !clone3 {
+	if !p.clone3 {
 		onCall(unix.SYS_CLONE3, func(f *filter) { f.ret(fails(unix.ENOSYS)) })
+	}
+	if p.pretend {
+		for _, call := range slices.Concat(pretended, pretendedHere) {
+			onCall(call, func(f *filter) { f.ret(fails(0)) })
+		}
 	}
 	onCall(unix.SYS_CLONE, func(f *filter) {
 		f.load(offsetArgs)
@@ -123,6 +144,12 @@ func program(clone3 bool) filter {
 	// Other families are not bound to the network namespace: AF_VSOCK reaches the hypervisor.
 	onCall(unix.SYS_SOCKET, func(f *filter) {
 		f.load(offsetArgs)
+		if p.offline {
+			f.jump(unix.BPF_JEQ, unix.AF_UNIX, 0, 1)
+			f.ret(unix.SECCOMP_RET_ALLOW)
+			f.ret(fails(unix.EAFNOSUPPORT))
+			return
+		}
 		f.jump(unix.BPF_JEQ, unix.AF_UNIX, 3, 0)
 		f.jump(unix.BPF_JEQ, unix.AF_INET, 2, 0)
 		f.jump(unix.BPF_JEQ, unix.AF_INET6, 1, 0)
@@ -136,8 +163,8 @@ func program(clone3 bool) filter {
 }
 
 // restrict puts the calling thread, and what it forks, under the filter. It cannot be undone.
-func restrict(clone3 bool) error {
-	f := program(clone3)
+func restrict(p policy) error {
+	f := program(p)
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
 	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0); err != nil {
 		return fmt.Errorf("install the system call filter: %w", err)

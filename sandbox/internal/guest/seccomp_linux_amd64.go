@@ -7,6 +7,9 @@ const (
 	x32Bit    = 0x40000000
 )
 
+// pretendedHere are the calls of this architecture alone.
+var pretendedHere = []uintptr{unix.SYS_CHOWN, unix.SYS_LCHOWN}
+
 // refusedHere are the calls of this architecture alone.
 var refusedHere = []uintptr{
 	unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS_USTAT, unix.SYS_SYSFS,

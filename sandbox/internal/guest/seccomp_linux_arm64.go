@@ -7,4 +7,4 @@ const (
 	x32Bit    = 0
 )
 
-var refusedHere []uintptr
+var refusedHere, pretendedHere []uintptr

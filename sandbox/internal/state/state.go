@@ -26,6 +26,8 @@ type Owner struct {
 	Backend string   `json:"backend"`
 	PID     int      `json:"pid"`
 	Cgroups []string `json:"cgroups,omitempty"`
+	// Settings are what the backend needs to know to remove what is elsewhere, without secrets.
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // Record describes a sandbox that is open.
@@ -76,14 +78,18 @@ func Create(dir string, owner Owner) (*Instance, error) {
 	return i, i.SetCgroups(nil)
 }
 
-// SetCgroups records the directories that a sweep has to remove.
+// SetCgroups records the directories that a sweep has to remove, before they are made: one that is not there is no harm.
 func (i *Instance) SetCgroups(paths []string) error {
 	i.owner.Cgroups = paths
 	content, err := json.Marshal(i.owner)
 	if err != nil {
 		return err
 	}
-	return i.root.WriteFile(ownerName, content, 0o600)
+	// Half a record would be none.
+	if err := i.root.WriteFile(ownerName+".new", content, 0o600); err != nil {
+		return err
+	}
+	return i.root.Rename(ownerName+".new", ownerName)
 }
 
 // Add records a sandbox.

@@ -17,8 +17,8 @@ import (
 // no socket buffer has to be enlarged and idle connections need no large buffers.
 const inline = 32 << 10
 
-// maxDescriptors is the most that one message brings along.
-const maxDescriptors = 8
+// MaxDescriptors is the most that one message brings along, the kernel's own limit but for one.
+const MaxDescriptors = 252
 
 // maxMessage bounds what a peer can make us read into memory.
 const maxMessage = 256 << 20
@@ -30,7 +30,10 @@ type Conn struct {
 	raw  syscall.RawConn
 }
 
-var buffers = sync.Pool{New: func() any { b := make([]byte, inline+64); return &b }}
+var (
+	buffers   = sync.Pool{New: func() any { b := make([]byte, inline+64); return &b }}
+	ancillary = sync.Pool{New: func() any { b := make([]byte, unix.CmsgSpace(4*(MaxDescriptors+1))); return &b }}
+)
 
 // Pair makes two connected sockets, close-on-exec.
 func Pair() (a, b int, err error) {
@@ -140,10 +143,11 @@ func (c *Conn) Recv() (message []byte, fds []int, err error) {
 func recv(fd int) ([]byte, []int, error) {
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
-	var oob [128]byte
-	n, oobn, flags, _, err := unix.Recvmsg(fd, *buffer, oob[:], unix.MSG_CMSG_CLOEXEC)
+	oob := ancillary.Get().(*[]byte)
+	defer ancillary.Put(oob)
+	n, oobn, flags, _, err := unix.Recvmsg(fd, *buffer, *oob, unix.MSG_CMSG_CLOEXEC)
 	for err == unix.EINTR {
-		n, oobn, flags, _, err = unix.Recvmsg(fd, *buffer, oob[:], unix.MSG_CMSG_CLOEXEC)
+		n, oobn, flags, _, err = unix.Recvmsg(fd, *buffer, *oob, unix.MSG_CMSG_CLOEXEC)
 	}
 	if err == unix.ECONNRESET || (err == nil && n == 0) {
 		return nil, nil, io.EOF
@@ -151,8 +155,8 @@ func recv(fd int) ([]byte, []int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	fds := descriptors(oob[:oobn])
-	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || len(fds) > maxDescriptors {
+	fds := descriptors((*oob)[:oobn])
+	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || len(fds) > MaxDescriptors {
 		CloseAll(fds)
 		return nil, nil, fmt.Errorf("%w: too long", ErrMalformed)
 	}

@@ -1,0 +1,12 @@
+package sandbox
+
+import "log/slog"
+
+// BareOptions say where a bare sandbox has its places, as absolute paths. The zero value works.
+type BareOptions struct {
+	Workdir string // "" is /workspace; made if need be, as are the others
+	Home    string // "" is the user's
+	Tmp     string // "" is /tmp
+	Tests   string // "" is /tests; not made
+	Logger  *slog.Logger
+}

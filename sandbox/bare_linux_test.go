@@ -1,0 +1,188 @@
+package sandbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
+)
+
+// Names under which this test starts itself, to serve a bare sandbox or to be one.
+const (
+	bareServerName = "sandbox-test-bare-server"
+	bareName       = "sandbox-test-bare"
+)
+
+func init() {
+	roles[bareServerName] = func(args []string) error {
+		var layout sandbox.Layout
+		if err := json.Unmarshal([]byte(args[0]), &layout); err != nil {
+			return err
+		}
+		var files int64
+		if _, err := fmt.Sscan(args[1], &files); err != nil {
+			return err
+		}
+		if os.Getpid() == 1 {
+			if err := sandbox.MountProc(); err != nil {
+				return err
+			}
+		}
+		if err := sandbox.ServeBare(layout, files); err != nil {
+			return err
+		}
+		os.Exit(0)
+		return nil
+	}
+	roles[bareName] = beBare
+}
+
+// noSleep is all that is in the environment of processes that are started: the race detector sleeps at the end of each.
+var noSleep = []string{"GORACE=atexit_sleep_ms=0"}
+
+// bareWays are how the process is started that is a bare sandbox.
+var bareWays = []struct {
+	name string
+	uid  int
+	sys  syscall.SysProcAttr
+}{
+	{name: "process 1", sys: syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}},
+	{name: "root", sys: syscall.SysProcAttr{Setsid: true}},
+	{name: "ordinary user", uid: 54321, sys: syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: 54321, Gid: 54321}}},
+}
+
+// openDir is a directory that every user can get to, which t.TempDir is not.
+func openDir(t testing.TB, owner int) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bare")
+	if err == nil {
+		err = errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, owner, owner))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// TestBareContract asks bare sandboxes everything that sandboxes of any kind must do.
+func TestBareContract(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	for _, way := range bareWays {
+		t.Run(way.name, func(t *testing.T) {
+			b := &sandbox.Bares{Dir: openDir(t, way.uid), Owner: way.uid}
+			b.Start = func(layout sandbox.Layout, files int64, socket *os.File) (*os.Process, error) {
+				l, err := json.Marshal(layout)
+				if err != nil {
+					return nil, err
+				}
+				c := &exec.Cmd{Path: "/proc/self/exe", Args: []string{bareServerName, string(l), fmt.Sprint(files)}, Dir: "/", Env: noSleep,
+					Stderr: os.Stderr, ExtraFiles: []*os.File{socket}, SysProcAttr: &way.sys}
+				err = c.Start()
+				return c.Process, err
+			}
+			const all = "the whole machine is the sandbox"
+			lacks := map[string]string{"remove stays inside": all, "links do not lead out": all}
+			sandboxtest.Run(t, func(testing.TB) sandbox.Backend { return b }, sandboxtest.Caps{Lacks: lacks})
+		})
+	}
+}
+
+// TestBare lets processes be bare sandboxes themselves.
+func TestBare(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	for _, way := range bareWays {
+		t.Run(way.name, func(t *testing.T) {
+			c := exec.Command("/proc/self/exe", openDir(t, way.uid))
+			c.Args[0], c.Dir, c.Env, c.SysProcAttr = bareName, "/", noSleep, &way.sys
+			out, err := c.CombinedOutput()
+			if err != nil || string(out) != "well\n" {
+				t.Errorf("got %v, it said %s", err, out)
+			}
+			if n := sleepers("69.1"); n != 0 {
+				t.Errorf("%d of its processes are left", n)
+			}
+		})
+	}
+}
+
+// beBare is such a process.
+func beBare(args []string) error {
+	if os.Getpid() == 1 {
+		if err := sandbox.MountProc(); err != nil {
+			return err
+		}
+	}
+	dir := args[0]
+	b, err := sandbox.OpenBare(sandbox.BareOptions{Workdir: dir + "/work", Home: dir + "/home", Tmp: dir + "/tmp", Tests: dir + "/tests"})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	sb, err := b.Open(ctx, sandbox.Spec{ID: "bare", Image: "whatever"})
+	if err != nil {
+		return err
+	}
+	if _, err := b.Open(ctx, sandbox.Spec{ID: "another"}); err == nil || !strings.Contains(err.Error(), "has one sandbox") {
+		return fmt.Errorf("a second sandbox: got %v", err)
+	}
+	g := b.Guarantees()
+	if g.Level != sandbox.LevelNone || g.Isolation["calls"] != "filtered" {
+		return fmt.Errorf("got %+v", g)
+	}
+	run := func(script string) (string, error) {
+		r, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{"/bin/sh", "-c", script}}, sandbox.RunOptions{Merge: true})
+		if err == nil && (r.Exit.Code != 0 || r.TimedOut) {
+			err = fmt.Errorf("%s: got %+v, %q", script, r.Exit, r.Stdout.Bytes())
+		}
+		return string(r.Stdout.Bytes()), err
+	}
+	status, err := run("grep -E '^(NoNewPrivs|Seccomp|CapEff):' /proc/self/status | tr -d '\\n\\t'; ulimit -c")
+	want := "CapEff:00000000800004fbNoNewPrivs:1Seccomp:20\n"
+	if os.Getuid() != 0 {
+		want = "CapEff:0000000000000000NoNewPrivs:1Seccomp:20\n"
+	}
+	if err != nil || status != want {
+		return fmt.Errorf("a command is %q, %v, want %q", status, err, want)
+	}
+	if _, err := run("(setsid sleep 69.1 >/dev/null 2>&1 &); sleep 69.1 >/dev/null 2>&1 & kill -TERM 1 2>/dev/null; true"); err != nil {
+		return err
+	}
+	for range 3 {
+		if err := sb.KillAll(ctx); err != nil {
+			return err
+		}
+		if n := sleepers("69.1"); n != 0 {
+			return fmt.Errorf("%d processes survived", n)
+		}
+		if out, err := run("echo more; (setsid sleep 69.1 >/dev/null 2>&1 &)"); err != nil || out != "more\n" {
+			return fmt.Errorf("after kill all: %q, %v", out, err)
+		}
+	}
+	if err := errors.Join(sb.Close(), b.Close()); err != nil {
+		return err
+	}
+	if n := sleepers("69.1"); n != 0 {
+		return fmt.Errorf("%d processes survived the end", n)
+	}
+	if _, err := sb.Start(ctx, sandbox.Command{Args: []string{"true"}}); !errors.Is(err, sandbox.ErrGone) {
+		return fmt.Errorf("start in what is closed: %v", err)
+	}
+	fmt.Println("well")
+	os.Exit(0)
+	return nil
+}

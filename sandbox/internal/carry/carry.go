@@ -1,0 +1,169 @@
+// Package carry takes files of a sandbox past what its backend cannot snapshot: file systems in memory.
+package carry
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"trajgen/sandbox"
+)
+
+// helper is the name under which the agent knows it.
+const helper = "carry"
+
+func init() { sandbox.RegisterHelper(helper, carry) }
+
+// Pack puts what lies in a directory into an archive, a path in the sandbox, too.
+func Pack(ctx context.Context, sb sandbox.Sandbox, dir, archive string) error {
+	return run(ctx, sb, "pack", dir, archive)
+}
+
+// Unpack puts it back, and removes the archive.
+func Unpack(ctx context.Context, sb sandbox.Sandbox, dir, archive string) error {
+	return run(ctx, sb, "unpack", dir, archive)
+}
+
+func run(ctx context.Context, sb sandbox.Sandbox, what, dir, archive string) error {
+	result, err := sandbox.Run(ctx, sb, sandbox.Command{Helper: helper, Args: []string{what, dir, archive}}, sandbox.RunOptions{})
+	if err == nil && result.Exit.Code != 0 {
+		err = fmt.Errorf("exit code %d, %q", result.Exit.Code, result.Stderr.Bytes())
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", what, dir, err)
+	}
+	return nil
+}
+
+func carry(args []string, _ io.Reader, _, stderr io.Writer) int {
+	do := map[string]func(dir, archive string) error{"pack": pack, "unpack": unpack}
+	if len(args) != 3 || do[args[0]] == nil {
+		fmt.Fprintln(stderr, "want pack or unpack, a directory and an archive")
+		return 2
+	}
+	if err := do[args[0]](args[1], args[2]); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func pack(dir, archive string) (err error) {
+	if err := os.RemoveAll(archive); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(archive, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	w := tar.NewWriter(file)
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		return add(w, dir, path, info)
+	})
+	return errors.Join(err, w.Close())
+}
+
+// add leaves out sockets and pipes, whose other ends are gone.
+func add(w *tar.Writer, dir, path string, info fs.FileInfo) error {
+	if info.Mode()&(fs.ModeSocket|fs.ModeNamedPipe) != 0 {
+		return nil
+	}
+	var link string
+	if info.Mode()&fs.ModeSymlink != 0 {
+		var err error
+		if link, err = os.Readlink(path); err != nil {
+			return err
+		}
+	}
+	header, err := tar.FileInfoHeader(info, link)
+	if err != nil {
+		return err
+	}
+	if header.Name, err = filepath.Rel(dir, path); err != nil {
+		return err
+	}
+	if err := w.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(w, file)
+	return err
+}
+
+func unpack(dir, archive string) error {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	// Directories get their modes and times last: a file below changes the ones, and may need the others to be made.
+	var directories []*tar.Header
+	for r := tar.NewReader(file); ; {
+		header, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		switch header.Typeflag {
+		case tar.TypeDir:
+			if err := root.Mkdir(header.Name, 0o700); err != nil {
+				return err
+			}
+			directories = append(directories, header)
+			continue
+		case tar.TypeSymlink:
+			err = errors.Join(root.Symlink(header.Linkname, header.Name), root.Lchown(header.Name, header.Uid, header.Gid))
+		case tar.TypeReg:
+			err = write(root, header, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, header := range slices.Backward(directories) {
+		if err := settle(root, header); err != nil {
+			return err
+		}
+	}
+	return os.Remove(archive)
+}
+
+func write(root *os.Root, header *tar.Header, content io.Reader) error {
+	file, err := root.OpenFile(header.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, file.Close(), settle(root, header))
+}
+
+func settle(root *os.Root, header *tar.Header) error {
+	return errors.Join(root.Lchown(header.Name, header.Uid, header.Gid), root.Chmod(header.Name, header.FileInfo().Mode()),
+		root.Chtimes(header.Name, time.Time{}, header.ModTime))
+}

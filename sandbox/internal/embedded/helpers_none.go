@@ -1,0 +1,5 @@
+//go:build !embedguest
+
+package embedded
+
+const helperAMD64, helperARM64 = "", ""

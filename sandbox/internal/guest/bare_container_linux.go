@@ -1,0 +1,51 @@
+package guest
+
+import (
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownCounters opens the counters of the container that this process runs in, as far as it has any.
+func ownCounters() Counters {
+	first := func(names ...string) int {
+		for _, name := range names {
+			if fd, err := unix.Open("/sys/fs/cgroup/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+				return fd
+			}
+		}
+		return -1
+	}
+	return Counters{
+		Memory:    first("memory.events", "memory/memory.oom_control"),
+		Processes: first("pids.events", "pids/pids.events"),
+		CPU:       first("cpu.stat", "cpu/cpu.stat"),
+	}
+}
+
+// victimize makes a command, with what it will start, a likelier victim than this process when the container is out of
+// memory.
+func victimize(pid int) { _ = tell("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", "300") }
+
+// withoutNetwork puts the calling thread, and what it forks, under a filter that refuses sockets of the network, where
+// the network itself cannot be taken away.
+func withoutNetwork() error {
+	var f filter
+	f.load(offsetArch)
+	f.jump(unix.BPF_JEQ, auditArch, 1, 0)
+	f.ret(unix.SECCOMP_RET_KILL_PROCESS)
+	f.load(offsetCall)
+	f.jump(unix.BPF_JEQ, unix.SYS_SOCKET, 1, 0)
+	f.ret(unix.SECCOMP_RET_ALLOW)
+	f.load(offsetArgs)
+	f.jump(unix.BPF_JEQ, unix.AF_UNIX, 0, 1)
+	f.ret(unix.SECCOMP_RET_ALLOW)
+	f.ret(fails(unix.EAFNOSUPPORT))
+	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0); err != nil {
+		return fmt.Errorf("install the filter of sockets: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package guest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/wire"
+)
+
+// Bare is a guest without a machine of its own: it serves the one that it finds itself in, from threads of this process,
+// which may start no processes beside.
+type Bare struct {
+	// Lacks says what could not be taken from commands, and why.
+	Lacks []string
+	// Filtered says that commands are under the filter of system calls.
+	Filtered bool
+
+	over  chan struct{} // closed when the runner is gone
+	ended chan struct{} // closed when all that was started is gone
+}
+
+// NewBare serves runner, a socket that it takes over, until the other end closes. Then it kills all that it started.
+// Without network, commands get no sockets of it, or it fails.
+func NewBare(runner int, workdir, tests string, files int64, network bool) (*Bare, error) {
+	// What this program inherited, commands do not.
+	_ = unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	unix.Umask(0o022)
+	// Orphans become ours, so that whatever descends from a command can be found.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become a subreaper: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become non-dumpable: %w", err)
+	}
+	if err := limit(0); err != nil {
+		return nil, err
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open /dev/null: %w", err)
+	}
+	if os.Getpid() == 1 {
+		ignoreSignals(unix.SIGPIPE)
+	}
+	b := &Bare{over: make(chan struct{}), ended: make(chan struct{})}
+	g := &guest{
+		runner: wire.Blocking(runner), workdir: workdir, null: null, helper: "/proc/self/exe", bare: b,
+		counters: ownCounters(), disk: workdir, commands: -1, limits: map[int]uint64{unix.RLIMIT_NOFILE: uint64(files)},
+		running: map[int]*command{}, byRequest: map[int64]*command{},
+		forked: make(chan struct{}, 1), files: make(chan fileRequest, 64),
+	}
+	if isMount(tests) {
+		g.tests = tests
+	}
+	if g.settler, err = newSettler(-1); err != nil {
+		return nil, err
+	}
+	confined := make(chan error)
+	onOtherThread(func() {
+		b.Lacks, b.Filtered = confineBare()
+		var err error
+		if !network {
+			err = withoutNetwork()
+		}
+		confined <- err
+		if err == nil {
+			g.serveBare()
+		}
+	})
+	if err := <-confined; err != nil {
+		return nil, err
+	}
+	go g.reap()
+	return b, nil
+}
+
+// Wait returns when the runner's end of the socket is closed and all that was started is gone, or after a time.
+func (b *Bare) Wait(limit time.Duration) error {
+	select {
+	case <-b.ended:
+		return nil
+	case <-time.After(limit):
+		return fmt.Errorf("processes do not end in %v", limit)
+	}
+}
+
+// serveBare runs on the confined thread, which ends with it.
+func (g *guest) serveBare() {
+	for {
+		message, fds, err := g.runner.Recv()
+		if err != nil {
+			break
+		}
+		g.handle(message, fds)
+	}
+	close(g.files)
+	go func() {
+		g.killEverything()
+		close(g.bare.over)
+		_ = g.runner.Close()
+		unix.Close(g.null)
+		g.counters.close()
+		close(g.bare.ended)
+	}()
+}
+
+// confineBare takes from the calling thread what it can: the surroundings may not let it take all.
+func confineBare() (lacks []string, filtered bool) {
+	lack := func(err error) {
+		if err != nil {
+			lacks = append(lacks, err.Error())
+		}
+	}
+	// What this cannot drop is not regained either: no_new_privs sees to that.
+	_ = dropBounding()
+	lack(dropCapabilities())
+	lack(unprivileged())
+	err := restrict(policy{})
+	lack(err)
+	return lacks, err == nil
+}
+
+// isMount says whether a file system is mounted at a path.
+func isMount(path string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE, &st)
+	if err == nil && st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 { // as in gVisor: then it is on another device
+		var above unix.Statx_t
+		err = unix.Statx(unix.AT_FDCWD, filepath.Dir(path), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE, &above)
+		return err == nil && (st.Dev_major != above.Dev_major || st.Dev_minor != above.Dev_minor)
+	}
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}
+
+// killDescendants kills what descends from this process until nothing does.
+func (g *guest) killDescendants() {
+	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
+		if os.Getpid() == 1 {
+			// All at once. What others put into this container may be beyond our reach: it is no reason to go on.
+			_ = unix.Kill(-1, unix.SIGKILL)
+		}
+		stopped := map[int]bool{}
+		for grown := true; grown; {
+			grown = false
+			for pid, p := range descendants() {
+				if !stopped[pid] {
+					stopped[pid], grown = true, true
+					if p.state != 'Z' {
+						_ = unix.Kill(pid, unix.SIGSTOP)
+					}
+				}
+			}
+		}
+		if len(stopped) == 0 {
+			return
+		}
+		for pid := range stopped {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		time.Sleep(wait)
+	}
+}
+
+// descendants are the processes that descend from this one, zombies among them.
+func descendants() map[int]process {
+	all, found := processes(), map[int]process{}
+	self := os.Getpid()
+	for grown := true; grown; {
+		grown = false
+		for pid, p := range all {
+			if _, ok := found[pid]; ok {
+				continue
+			}
+			if _, ok := found[p.parent]; ok || p.parent == self {
+				found[pid], grown = p, true
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,86 @@
+package guest
+
+import (
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits that were in the way of a command, in Exit.
+const (
+	LimitMemory = 1 << iota
+	LimitProcesses
+	LimitCPU
+	LimitDisk
+	LimitInodes
+)
+
+// Counters are descriptors of files in which the kernel counts how often limits were in the way; -1 is none.
+type Counters struct {
+	Memory    int // memory.oom_control or memory.events
+	Processes int // pids.events
+	CPU       int // cpu.stat
+}
+
+// NoCounters count nothing.
+var NoCounters = Counters{Memory: -1, Processes: -1, CPU: -1}
+
+func (c Counters) close() {
+	for _, fd := range []int{c.Memory, c.Processes, c.CPU} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// counts are what Counters said at a moment.
+type counts struct{ memory, processes, cpu int64 }
+
+func (c Counters) read() counts {
+	return counts{memory: counted(c.Memory, "oom_kill "), processes: counted(c.Processes, "max "), cpu: counted(c.CPU, "nr_throttled ")}
+}
+
+func counted(fd int, name string) int64 {
+	if fd < 0 {
+		return 0
+	}
+	var buffer [512]byte
+	n, err := unix.Pread(fd, buffer[:], 0)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(buffer[:n])) {
+		if value, ok := strings.CutPrefix(line, name); ok {
+			count, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return count
+		}
+	}
+	return 0
+}
+
+// hit returns the limits that were in the way since before.
+func (g *guest) hit(before counts) int64 {
+	var limits int64
+	now := g.counters.read()
+	for _, c := range []struct{ before, now, limit int64 }{
+		{before.memory, now.memory, LimitMemory},
+		{before.processes, now.processes, LimitProcesses},
+		{before.cpu, now.cpu, LimitCPU},
+	} {
+		if c.now > c.before {
+			limits |= c.limit
+		}
+	}
+	var fs unix.Statfs_t
+	if unix.Statfs(g.disk, &fs) != nil {
+		return limits
+	}
+	if fs.Blocks > 0 && fs.Bavail == 0 {
+		limits |= LimitDisk
+	}
+	if fs.Files > 0 && fs.Ffree == 0 {
+		limits |= LimitInodes
+	}
+	return limits
+}

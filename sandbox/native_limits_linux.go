@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"trajgen/sandbox/internal/broker"
+)
+
+// testLimits are those of the self-test's sandbox: no defaults, so that what is found is what was asked for.
+var testLimits = Limits{Processes: 200, CPUs: 2, Disk: 64 << 20, Inodes: 5000, Files: 300}
+
+// probeLimits prints what limits say from inside.
+const probeLimits = `
+echo files; ulimit -Hn
+stat -f -c 'disk %b %S %c' / 2>/dev/null
+`
+
+// isolation is what lies between a native sandbox and the rest, when the self-test found nothing else. There is no
+// guest without the namespaces.
+func isolation() map[string]string {
+	return map[string]string{
+		"files": "own", "processes": "own", "network": "own", "ids": "shifted", "calls": "filtered", "kernel": "shared",
+	}
+}
+
+// groupLimits reads back from the groups of a sandbox what limits are in force there: memory, processes and cpu.
+func groupLimits(ready broker.Ready, id string, asked Limits) map[string]string {
+	limits := map[string]string{LimitMemory: "soft", LimitProcesses: "soft", LimitCPU: "none"}
+	processes := strconv.Itoa(asked.Processes)
+	with := strconv.Itoa(asked.Processes + 1) // the guest's own thread, in version 1
+	quota := strconv.Itoa(int(asked.CPUs * 100_000))
+	for _, group := range ready.Groups {
+		for file, want := range map[string]struct{ name, value string }{
+			"memory.limit_in_bytes": {LimitMemory, strconv.FormatInt(asked.Memory, 10)},
+			"commands/memory.max":   {LimitMemory, strconv.FormatInt(asked.Memory, 10)},
+			"pids.max":              {LimitProcesses, with},
+			"commands/pids.max":     {LimitProcesses, processes},
+			"cpu.cfs_quota_us":      {LimitCPU, quota},
+			"commands/cpu.max":      {LimitCPU, quota + " 100000"},
+		} {
+			content, err := os.ReadFile(filepath.Join(group, id, file))
+			if err == nil && strings.TrimSpace(string(content)) == want.value {
+				limits[want.name] = "hard"
+			}
+		}
+	}
+	return limits
+}
+
+// ownLimits takes what probeLimits printed.
+func ownLimits(said string, asked Limits) map[string]string {
+	limits := map[string]string{LimitFiles: "none", LimitDisk: "none", LimitInodes: "none"}
+	if strings.Contains(said, fmt.Sprintf("files\n%d\n", asked.Files)) {
+		limits[LimitFiles] = "hard"
+	}
+	_, after, _ := strings.Cut(said, "disk ")
+	var blocks, size, inodes int64
+	if n, _ := fmt.Sscan(after, &blocks, &size, &inodes); n == 3 {
+		if blocks*size == asked.Disk {
+			limits[LimitDisk] = "hard"
+		}
+		if inodes == asked.Inodes {
+			limits[LimitInodes] = "hard"
+		}
+	}
+	return limits
+}

@@ -1,0 +1,71 @@
+package sandboxtest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"trajgen/sandbox"
+)
+
+// limitCases run into limits, which a command's end must name, and that of the next innocent command must not.
+var limitCases = []testCase{
+	{name: "no limit is named for nothing", check: func(k *kit) {
+		r := k.run(sh("for i in 1 2 3 4 5; do echo $i | cat; done; mkdir d && touch d/f"))
+		equal(k, "limits", strings.Join(r.Exit.Limits, " "), "")
+	}},
+	{name: "the limit of processes is named", limit: sandbox.LimitProcesses, check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Processes: 40}})
+		r := k.runIn(sb, sh("i=0; while [ $i -lt 80 ]; do sleep 72.1 >/dev/null 2>&1 & i=$((i+1)); done"), 20*time.Second)
+		k.named(sb, r, sandbox.LimitProcesses)
+	}},
+	{name: "the limit of memory is named", limit: sandbox.LimitMemory, check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Memory: 64 << 20}})
+		// Lines without an end are memory of whoever reads them.
+		r := k.runIn(sb, sh("head -c 400000000 /dev/zero | tail -n 1 | wc -c; exit 0"), 20*time.Second)
+		equal(k, "killed for memory", r.Exit.OOM, true)
+		k.named(sb, r, sandbox.LimitMemory)
+	}},
+	{name: "the limit of processors is named", limit: sandbox.LimitCPU, check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{CPUs: 0.25}})
+		began := time.Now()
+		r := k.runIn(sb, sh("i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"), 60*time.Second)
+		if took := time.Since(began); r.Exit.CPU > 100*time.Millisecond && took < 2*r.Exit.CPU {
+			k.Errorf("%v of a processor in %v", r.Exit.CPU, took)
+		}
+		time.Sleep(300 * time.Millisecond) // time to spend for the next
+		k.named(sb, r, sandbox.LimitCPU)
+	}},
+	{name: "the limit of the disk is named", limit: sandbox.LimitDisk, check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Disk: 16 << 20}})
+		r := k.runIn(sb, sh("cat /dev/zero > flood"), 20*time.Second)
+		k.shIn(sb, "rm flood")
+		k.named(sb, r, sandbox.LimitDisk)
+	}},
+	{name: "the limit of inodes is named", limit: sandbox.LimitInodes, check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Inodes: 4000}})
+		r := k.runIn(sb, sh("i=0; while : > f$i; do i=$((i+1)); [ $i -lt 6000 ] || exit 7; done"), 20*time.Second)
+		equal(k, "more than the limit", r.Exit.Code == 7, false)
+		k.shIn(sb, "rm -f f*")
+		k.named(sb, r, sandbox.LimitInodes)
+	}},
+}
+
+// idCases are about who a command is.
+var idCases = []testCase{
+	{name: "root may give files away and become another", isolation: true, check: func(k *kit) {
+		k.needs("setpriv")
+		k.sh("[ $(id -u) = 0 ] && mkdir d && touch d/f && chown -R 7:8 d && tar --owner=9 --group=9 -cf a d && rm -r d && tar -xpf a && [ -e d/f ]")
+		k.sh("setpriv --reuid=1000 --regid=1000 --clear-groups true")
+	}},
+}
+
+// named checks that a limit is named that a command ran into, and that the next command is innocent.
+func (k *kit) named(sb sandbox.Sandbox, r sandbox.Result, limit string) {
+	k.Helper()
+	if !slices.Contains(r.Exit.Limits, limit) || !slices.IsSorted(r.Exit.Limits) {
+		k.Errorf("limits: got %q, want %s; exit %+v, stderr %q", r.Exit.Limits, limit, r.Exit, r.Stderr.Bytes())
+	}
+	k.recovers(sb)
+	equal(k, "limits of the next command", strings.Join(k.runIn(sb, sh("true"), 10*time.Second).Exit.Limits, " "), "")
+}
