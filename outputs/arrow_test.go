@@ -131,7 +131,7 @@ func wantTrajectory(ep *episode.Episode) object {
 			return object{"name": r.Name, "value": r.Value, "weight": r.Weight, "detail": text(r.Detail)}
 		}),
 		"usage": wantUsage(ep.Usage), "model": text(ep.Model),
-		"sandbox": object{"backend": text(ep.Sandbox.Backend), "level": text(ep.Sandbox.Level), "opened": ep.Sandbox.Opened},
+		"sandbox": wantSandbox(&ep.Sandbox),
 		"started": instant(ep.Started), "elapsed_us": ep.Elapsed / time.Microsecond,
 		"phases": object{
 			"open_us": ep.Phases.Open / time.Microsecond, "setup_us": ep.Phases.Setup / time.Microsecond,
@@ -148,6 +148,21 @@ func wantTrajectory(ep *episode.Episode) object {
 		row["fault_outcome"], row["fault_class"], row["fault_message"] = f.Outcome, f.Class, f.Message
 	}
 	return row
+}
+
+func wantSandbox(s *episode.Sandbox) object {
+	return object{
+		"backend": text(s.Backend), "level": text(s.Level), "opened": s.Opened, "forked": s.Forked,
+		"limits": list(slices.Sorted(maps.Keys(s.Limits)), func(key string) any {
+			return object{"key": key, "value": s.Limits[key]}
+		}),
+		"connections": list(s.Connections, func(c episode.Connection) any {
+			return object{
+				"host": c.Host, "port": c.Port, "address": text(c.Address), "started": instant(c.Started), "sent": c.Sent,
+				"received": c.Received, "refused": text(c.Refused), "failed": text(c.Failed),
+			}
+		}),
+	}
 }
 
 func wantCall(ep *episode.Episode, call episode.ToolCall) object {

@@ -43,7 +43,7 @@ func newTrajectoryRow(ep *episode.Episode) (TrajectoryRow, error) {
 		}),
 		Usage:     newUsageRow(ep.Usage),
 		Model:     unlessEmpty(ep.Model),
-		Sandbox:   SandboxRow{unlessEmpty(ep.Sandbox.Backend), unlessEmpty(ep.Sandbox.Level), ep.Sandbox.Opened},
+		Sandbox:   newSandboxRow(&ep.Sandbox),
 		Started:   micros(ep.Started),
 		ElapsedUS: ep.Elapsed.Microseconds(),
 		Phases: PhasesRow{
@@ -80,9 +80,7 @@ func newTaskRow(task *episode.Task) (TaskRow, error) {
 		Difficulty:   unlessEmpty(task.Difficulty),
 		Metadata:     unlessEmpty(string(task.Metadata)),
 	}
-	for _, key := range slices.Sorted(maps.Keys(task.Env)) {
-		row.Env = append(row.Env, PairRow{Key: key, Value: task.Env[key]})
-	}
+	row.Env = pairs(task.Env)
 	if len(task.Verify) > 0 {
 		text, err := json.Marshal(task.Verify)
 		if err != nil {
@@ -180,6 +178,27 @@ func unlessZero[T comparable](v T) *T {
 }
 
 // micros is null for a time that was not set: the year 1 does not fit.
+func newSandboxRow(s *episode.Sandbox) SandboxRow {
+	return SandboxRow{
+		Backend: unlessEmpty(s.Backend), Level: unlessEmpty(s.Level), Limits: pairs(s.Limits), Opened: s.Opened, Forked: s.Forked,
+		Connections: each(s.Connections, func(c episode.Connection) ConnectionRow {
+			return ConnectionRow{
+				Host: c.Host, Port: int32(c.Port), Address: unlessEmpty(c.Address), Started: micros(c.Started), Sent: c.Sent, Received: c.Received,
+				Refused: unlessEmpty(c.Refused), Failed: unlessEmpty(c.Failed),
+			}
+		}),
+	}
+}
+
+// pairs returns a map's entries, sorted.
+func pairs(m map[string]string) []PairRow {
+	var rows []PairRow
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		rows = append(rows, PairRow{Key: key, Value: m[key]})
+	}
+	return rows
+}
+
 func micros(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil

@@ -143,9 +143,24 @@ type RewardRow struct {
 
 // SandboxRow says what the episode ran in.
 type SandboxRow struct {
-	Backend *string `parquet:"backend,optional,dict"`
-	Level   *string `parquet:"level,optional,dict"`
-	Opened  bool    `parquet:"opened"`
+	Backend     *string         `parquet:"backend,optional,dict"`
+	Level       *string         `parquet:"level,optional,dict"`
+	Limits      []PairRow       `parquet:"limits,list"` // name → hard, soft or none, sorted by name
+	Opened      bool            `parquet:"opened"`
+	Forked      bool            `parquet:"forked"` // of a sandbox in which the task's setup ran for all its samples
+	Connections []ConnectionRow `parquet:"connections,list"`
+}
+
+// ConnectionRow is an attempt to reach something outside of the sandbox.
+type ConnectionRow struct {
+	Host     string  `parquet:"host"`
+	Port     int32   `parquet:"port"`
+	Address  *string `parquet:"address,optional"`
+	Started  *int64  `parquet:"started,optional,timestamp(microsecond)"`
+	Sent     int64   `parquet:"sent"`
+	Received int64   `parquet:"received"`
+	Refused  *string `parquet:"refused,optional"` // why it was not allowed
+	Failed   *string `parquet:"failed,optional"`  // why it could not be made although allowed
 }
 
 // PhasesRow holds the wall times of an episode's parts.

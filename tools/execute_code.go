@@ -154,8 +154,8 @@ func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, er
 		if result.Error = stderr.text(); result.Error == "" {
 			result.Error = fmt.Sprintf("Script exited with code %d", exit.Code)
 		}
-		if exit.OOM {
-			result.Error += "\n(the machine's memory limit was reached and a process was killed)"
+		if meaning := limitsMeaning(exit); meaning != "" {
+			result.Error += "\n(" + meaning + ")"
 		}
 	}
 	return result, nil

@@ -103,8 +103,8 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 		}
 	}
 	result := terminalResult{Output: output.text(), ExitCode: exit.Code, Meaning: exitMeaning(args.Command, exit.Code)}
-	if exit.OOM {
-		result.Meaning = "the machine's memory limit was reached and a process was killed"
+	if meaning := limitsMeaning(exit); meaning != "" {
+		result.Meaning = meaning
 	}
 	return result, nil
 }

@@ -89,6 +89,19 @@ func TestTerminalLimits(t *testing.T) {
 	})
 }
 
+func TestTerminalMachineLimits(t *testing.T) {
+	e := open(t, "native", "all")
+	r := e.ok("terminal", args{"command": `python3 -c 'import subprocess as s
+for i in range(300): s.Popen(["sleep", "9"], stdout=s.DEVNULL, stderr=s.DEVNULL)' 2>/dev/null`})
+	wantContains(t, r["exit_code_meaning"], "limit of processes")
+	if err := e.box.KillAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := e.ok("terminal", args{"command": "exit 5"}); r["exit_code_meaning"] != nil {
+		t.Errorf("an innocent command: got %v", r["exit_code_meaning"])
+	}
+}
+
 func TestProcess(t *testing.T) {
 	each(t, func(t *testing.T, e *episodeOf) {
 		call := e.call("terminal", args{"command": "while read line; do echo got $line; done; exit 5", "background": true})

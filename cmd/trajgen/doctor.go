@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,7 +35,7 @@ func newDoctor(std stdio) *cobra.Command {
 			for _, f := range findings {
 				mark := "ok  "
 				if !f.OK {
-					mark = "FAIL"
+					mark = "no  "
 				}
 				fmt.Fprintf(std.out, "%s  %-22s %s\n", mark, f.What, f.Detail)
 				if f.Fix != "" {
@@ -61,25 +63,27 @@ func examine(ctx context.Context) []finding {
 }
 
 func examineBackend(ctx context.Context, name string) []finding {
-	what := "sandbox " + name
-	backend, err := openBackend(name, nil)
+	what, kind := "sandbox "+name, sandbox.Kinds()[name]
+	backend, err := backendChoice{name: name}.open()
 	if err != nil {
-		return []finding{{What: what, Detail: err.Error(), Fix: "trusted work can use --sandbox local"}}
+		f := finding{What: what, Detail: kind.About + ": " + err.Error()}
+		if len(kind.Settings) > 0 {
+			f.Fix = "settings: " + describeSettings(kind.Settings)
+		}
+		return []finding{f}
 	}
 	defer backend.Close()
 	g := backend.Guarantees()
-	var limits []string
-	for _, limit := range []string{"memory", "processes", "disk", "files", "cpu"} {
-		if g.Limits[limit] != "" {
-			limits = append(limits, limit+" "+g.Limits[limit])
-		}
-	}
-	findings := []finding{{What: what, OK: true, Detail: fmt.Sprintf("level %s; limits: %s; network: %v", g.Level, strings.Join(limits, ", "), g.Network), Fix: strings.Join(g.Missing, "; ")}}
+	findings := []finding{{What: what, OK: true, Detail: describeGuarantees(g), Fix: strings.Join(g.Missing, "; ")}}
 	sb, err := backend.Open(ctx, sandbox.Spec{ID: "doctor"})
 	if err != nil {
 		return []finding{{What: what, Detail: err.Error()}}
 	}
 	defer sb.Close()
+	// What is not there is of the image that the user brings, elsewhere.
+	if !g.FixedSystem {
+		return findings
+	}
 	for _, program := range []string{"bash", "python3", "git"} {
 		result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{program, "--version"}}, sandbox.RunOptions{})
 		found := finding{What: fmt.Sprintf("  %s in %s", program, name), OK: err == nil && result.Exit.Code == 0, Detail: "found"}
@@ -89,4 +93,40 @@ func examineBackend(ctx context.Context, name string) []finding {
 		findings = append(findings, found)
 	}
 	return findings
+}
+
+// describeGuarantees says on one line what a backend isolates.
+func describeGuarantees(g sandbox.Guarantees) string {
+	parts := []string{"level " + string(g.Level)}
+	add := func(what string, values map[string]string) {
+		var all []string
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			all = append(all, key+" "+values[key])
+		}
+		if len(all) > 0 {
+			parts = append(parts, what+": "+strings.Join(all, ", "))
+		}
+	}
+	add("isolation", g.Isolation)
+	add("limits", g.Limits)
+	parts = append(parts, fmt.Sprintf("network: %v", g.Network))
+	if g.Images {
+		parts = append(parts, "images")
+	}
+	if g.Snapshots {
+		parts = append(parts, "snapshots")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func describeSettings(settings []sandbox.Setting) string {
+	var all []string
+	for _, s := range settings {
+		text := s.Name + " (" + s.Help
+		if s.Env != "" {
+			text += "; $" + s.Env
+		}
+		all = append(all, text+")")
+	}
+	return strings.Join(all, ", ")
 }

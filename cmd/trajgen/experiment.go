@@ -34,7 +34,7 @@ type experiment struct {
 	source   datasets.Source
 	registry *registry.Registry
 	draws    map[string]*distributions.Distribution // by name or path
-	backend  sandbox.Backend
+	backend  *withImages
 	server   *scripted.Server // nil without a policy
 	client   *model.Client
 	tasks    int
@@ -148,13 +148,14 @@ func (e *experiment) openDataset(context.Context) error {
 }
 
 func (e *experiment) openSandbox(context.Context) error {
-	backend, err := openBackend(e.file.Sandbox, e.logger)
+	choice := backendChoice{name: e.file.Sandbox, settings: e.file.SandboxSettings, imageDir: e.file.ImageDir, ready: e.file.ReadySandboxes, logger: e.logger}
+	backend, err := choice.open()
 	if err != nil {
 		return err
 	}
 	e.backend = backend
 	e.closers = append(e.closers, backend.Close)
-	return errors.Join(e.offersNetwork(e.file.Network), e.offersImage(e.file.Image))
+	return errors.Join(checkLevel(backend.Guarantees(), e.file.Isolation), e.offersNetwork(e.file.Network), e.offersImage(e.file.Image))
 }
 
 // openModel opens the client, and the embedded server in front of it when a policy plays.
@@ -220,8 +221,8 @@ func (e *experiment) player() *rollout.Player {
 	return &rollout.Player{
 		Model: e.client, Registry: e.registry, Sandboxes: e.backend, System: e.system, Disabled: f.DisabledToolsets,
 		Limits:  episode.Limits{Turns: f.MaxTurns, Tokens: f.EpisodeTokens, Time: f.EpisodeTimeout},
-		Network: sandbox.Network(f.Network), Image: f.Image,
-		Resources: sandbox.Limits{Memory: int64(f.Memory), Processes: f.Processes, Disk: int64(f.Disk)},
+		Network: sandbox.Network(f.Network), Allow: f.Allow, Image: f.Image, Samples: f.Samples,
+		Resources: sandbox.Limits{Memory: int64(f.Memory), Processes: f.Processes, CPUs: f.CPUs, Disk: int64(f.Disk), Inodes: int64(f.Inodes)},
 		Now:       time.Now, Logger: e.logger,
 	}
 }

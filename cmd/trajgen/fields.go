@@ -81,6 +81,8 @@ func kindOf(t reflect.Type) string {
 		return "size"
 	}
 	switch t.Kind() {
+	case reflect.Map:
+		return "pairs"
 	case reflect.Slice:
 		return "list"
 	case reflect.Float64:
@@ -106,6 +108,10 @@ func parses(kind, text string) (err error) {
 		_, err = time.ParseDuration(text)
 	case "size":
 		_, err = parseSize(text)
+	case "pairs":
+		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
+			err = fmt.Errorf("no name")
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%q is not a %s", text, kindNames[kind])
@@ -115,7 +121,7 @@ func parses(kind, text string) (err error) {
 
 var kindNames = map[string]string{
 	"bool": "true or false", "int": "whole number", "uint": "whole number from 0", "number": "number",
-	"duration": "duration such as 90s or 5m", "size": "size such as 512M or 2G",
+	"duration": "duration such as 90s or 5m", "size": "size such as 512M or 2G", "pairs": "NAME=VALUE",
 }
 
 func shown(v reflect.Value) string {
@@ -156,6 +162,13 @@ func setField(field reflect.Value, texts []string) error {
 		field.SetInt(int64(v))
 	case "string":
 		field.SetString(last)
+	case "pairs":
+		all := map[string]string{}
+		for _, text := range texts {
+			name, value, _ := strings.Cut(text, "=")
+			all[name] = value
+		}
+		field.Set(reflect.ValueOf(all))
 	case "list":
 		var all []string
 		for _, text := range texts {

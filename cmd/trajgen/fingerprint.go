@@ -19,7 +19,7 @@ func (f *runFile) experiment(parts experimentParts) map[string]string {
 		}
 		return string(data)
 	}
-	return map[string]string{
+	all := map[string]string{
 		"dataset": parts.Dataset, "map": parts.Mapping, "skip_bad_rows": show(f.SkipBadRows), "shuffle": show(f.Shuffle), "seed": show(f.Seed),
 		"distribution": parts.Distribution, "toolsets": sorted(f.Toolsets), "disabled_toolsets": sorted(f.DisabledToolsets),
 		"custom_toolsets": unlessNone(len(f.CustomToolsets), show(f.CustomToolsets)), "model": f.Model, "temperature": show(f.Temperature), "top_p": show(f.TopP),
@@ -27,6 +27,17 @@ func (f *runFile) experiment(parts experimentParts) map[string]string {
 		"max_turns": show(f.MaxTurns), "episode_tokens": show(f.EpisodeTokens), "episode_timeout": f.EpisodeTimeout.String(),
 		"sandbox": f.Sandbox, "image": f.Image, "network": f.Network, "memory": f.Memory.String(), "processes": show(f.Processes), "disk": f.Disk.String(),
 	}
+	if len(f.Allow) > 0 {
+		all["allow"] = sorted(f.Allow)
+	}
+	// What is not given is left out, so that runs of older versions can be resumed.
+	if f.CPUs > 0 {
+		all["cpus"] = show(f.CPUs)
+	}
+	if f.Inodes > 0 {
+		all["inodes"] = show(f.Inodes)
+	}
+	return all
 }
 
 func sorted(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }

@@ -18,6 +18,7 @@ import (
 	"trajgen/outputs"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
+	"trajgen/sandbox"
 )
 
 // runFile is one experiment and how it is run. Every field with a help text is also a flag of `trajgen run`.
@@ -60,17 +61,24 @@ type runFile struct {
 	EpisodeTokens  int           `yaml:"episode_tokens" help:"prompt and completion tokens of an episode, at most (default: no limit)"`
 	EpisodeTimeout time.Duration `yaml:"episode_timeout" help:"wall time of an episode's model and tool calls, at most"`
 
-	Workers        int     `yaml:"workers" help:"episodes in play at once"`
-	EpisodeRetries int     `yaml:"episode_retries" help:"plays again of an episode that ended in a model, tool or sandbox error"`
-	RetryErrors    bool    `yaml:"retry_errors" help:"with --resume: play again what ended in an error outcome"`
-	MaxErrorsInRow int     `yaml:"max_errors_in_row" help:"stop the run when so many episodes in a row end in the same error outcome; 0 never does"`
-	MaxErrorShare  float64 `yaml:"max_error_share" help:"share of error outcomes above which the exit code is 3"`
-	Sandbox        string  `yaml:"sandbox" help:"sandbox backend: native, or local (no isolation, for trusted work)"`
-	Image          string  `yaml:"image" help:"image of tasks that name none (default: the host's toolchain)"`
-	Network        string  `yaml:"network" help:"network of tasks that name none: none or loopback"`
-	Memory         size    `yaml:"memory" help:"memory of one sandbox"`
-	Processes      int     `yaml:"processes" help:"processes of one sandbox"`
-	Disk           size    `yaml:"disk" help:"bytes that one sandbox can write"`
+	Workers         int               `yaml:"workers" help:"episodes in play at once"`
+	EpisodeRetries  int               `yaml:"episode_retries" help:"plays again of an episode that ended in a model, tool or sandbox error"`
+	RetryErrors     bool              `yaml:"retry_errors" help:"with --resume: play again what ended in an error outcome"`
+	MaxErrorsInRow  int               `yaml:"max_errors_in_row" help:"stop the run when so many episodes in a row end in the same error outcome; 0 never does"`
+	MaxErrorShare   float64           `yaml:"max_error_share" help:"share of error outcomes above which the exit code is 3"`
+	Sandbox         string            `yaml:"sandbox" help:"sandbox backend: native, local (no isolation, for trusted work), or another that trajgen doctor lists"`
+	SandboxSettings map[string]string `yaml:"sandbox_settings,omitempty" help:"what the backend wants to know, as NAME=VALUE; trajgen doctor lists the names"`
+	Isolation       string            `yaml:"isolation" help:"least isolation level that the sandbox must reach: strong, user, landlock or none (default: landlock with native)"`
+	ReadySandboxes  int               `yaml:"ready_sandboxes" help:"sandboxes that are kept ready ahead of demand, of each kind"`
+	Image           string            `yaml:"image" help:"image of tasks that name none (default: the host's toolchain)"`
+	ImageDir        string            `yaml:"image_dir" help:"where images are unpacked to (default: this user's store)"`
+	Network         string            `yaml:"network" help:"network of tasks that name none: none, loopback, allowlist or full"`
+	Allow           []string          `yaml:"allow,omitempty" help:"targets of network allowlist: names (example.org, *.example.org), addresses or CIDR ranges, each with or without :PORT (default: 80 and 443)"`
+	Memory          size              `yaml:"memory" help:"memory of one sandbox"`
+	Processes       int               `yaml:"processes" help:"processes of one sandbox"`
+	Disk            size              `yaml:"disk" help:"bytes that one sandbox can write"`
+	Inodes          int               `yaml:"inodes" help:"files that one sandbox can make (default: one for each 2K of disk)"`
+	CPUs            float64           `yaml:"cpus" help:"processors' worth of time of one sandbox, such as 0.5 (default: no limit)"`
 
 	CustomToolsets map[string]registry.ToolsetDef `yaml:"custom_toolsets,omitempty"`
 	Prices         map[string]outputs.Price       `yaml:"prices,omitempty"` // by model, USD per million tokens
@@ -82,7 +90,7 @@ func defaultRunFile() runFile {
 		RequestTimeout: 10 * time.Minute, RequestRetries: 5,
 		MaxTurns: rollout.DefaultTurns, EpisodeTimeout: rollout.DefaultTime,
 		Workers: 8, EpisodeRetries: 1, MaxErrorsInRow: 20,
-		Sandbox: "native", Network: "loopback", Memory: 1 << 30, Processes: 256, Disk: 512 << 20,
+		Sandbox: "native", ReadySandboxes: 2, Network: "loopback", Memory: 1 << 30, Processes: 256, Disk: 512 << 20,
 	}
 }
 
@@ -156,7 +164,7 @@ func (f *runFile) validate() error {
 		bad("episode_timeout and request_timeout must be over 0, have %s and %s", f.EpisodeTimeout, f.RequestTimeout)
 	}
 	for name, value := range map[string]int{"max_tasks": f.MaxTasks, "max_tokens": f.MaxTokens, "episode_tokens": f.EpisodeTokens,
-		"request_retries": f.RequestRetries, "episode_retries": f.EpisodeRetries, "max_errors_in_row": f.MaxErrorsInRow, "processes": f.Processes} {
+		"request_retries": f.RequestRetries, "episode_retries": f.EpisodeRetries, "max_errors_in_row": f.MaxErrorsInRow, "processes": f.Processes, "inodes": f.Inodes, "ready_sandboxes": f.ReadySandboxes} {
 		if value < 0 {
 			bad("%s is %d; not below 0", name, value)
 		}
@@ -170,6 +178,23 @@ func (f *runFile) validate() error {
 		if p := f.Prices[model]; !(p.Input >= 0 && p.Output >= 0 && p.CachedInput >= 0) {
 			bad("prices of %s: not below 0", model)
 		}
+	}
+	if !(f.CPUs >= 0) {
+		bad("cpus is %v; not below 0", f.CPUs)
+	}
+	if f.Inodes > 0 && f.Inodes < 256 {
+		bad("inodes is %d; a sandbox needs at least 256", f.Inodes)
+	}
+	if f.Isolation != "" {
+		if _, err := sandbox.ParseLevel(f.Isolation); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	if err := sandbox.CheckAllow(f.Allow); err != nil {
+		problems = append(problems, err)
+	}
+	if f.Network == string(sandbox.NetworkAllowlist) && len(f.Allow) == 0 {
+		bad("network allowlist allows nothing: give --allow, such as --allow example.org")
 	}
 	if strings.ContainsAny(f.Name, `/\\`) || f.Name == ".." {
 		bad("name %q is a single name, without slashes; --out takes a path", f.Name)

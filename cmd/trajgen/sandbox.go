@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -15,29 +14,22 @@ import (
 	"trajgen/sandbox"
 )
 
-// stateDir is where sandboxes keep what must be on disk.
-func stateDir() string { return sandbox.DefaultStateDir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")) }
-
-// openBackend opens a sandbox backend by name.
-func openBackend(name string, logger *slog.Logger) (sandbox.Backend, error) {
-	return sandbox.Open(name, sandbox.Options{StateDir: stateDir(), Logger: logger})
-}
-
 func newSandbox(std stdio) *cobra.Command {
 	cmd := &cobra.Command{Use: "sandbox", Short: "Run a command in a fresh sandbox; list and sweep sandboxes"}
 	return group(cmd, newSandboxExec(std), newSandboxList(std), newSandboxSweep(std))
 }
 
 func newSandboxExec(std stdio) *cobra.Command {
-	backend, network, image := "native", string(sandbox.NetworkLoopback), ""
-	memory := ""
+	var choice backendChoice
+	network, image, tty := string(sandbox.NetworkLoopback), "", false
+	memory, allow := "", []string(nil)
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- CMD ARGS...",
 		Short: "Run one command in a fresh sandbox",
 		Long:  "Runs one command in a fresh sandbox with the streams of this one; the exit code is the command's.",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			spec := sandbox.Spec{ID: fmt.Sprintf("exec-%d", os.Getpid()), Image: image, Network: sandbox.Network(network)}
+			spec := sandbox.Spec{ID: fmt.Sprintf("exec-%d", os.Getpid()), Image: image, Network: sandbox.Network(network), Allow: allow}
 			if memory != "" {
 				bytes, err := parseSize(memory)
 				if err != nil {
@@ -45,7 +37,7 @@ func newSandboxExec(std stdio) *cobra.Command {
 				}
 				spec.Limits.Memory = int64(bytes)
 			}
-			code, err := execOnce(cmd.Context(), std, backend, spec, args)
+			code, err := execOnce(cmd.Context(), std, choice, spec, args, tty)
 			if err != nil {
 				return err
 			}
@@ -57,15 +49,17 @@ func newSandboxExec(std stdio) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	flags.StringVar(&backend, "backend", backend, "sandbox backend: native or local")
+	choice.flags(flags, "backend")
+	flags.BoolVarP(&tty, "tty", "t", false, "run the command on a terminal of its own, as wide as this one")
 	flags.StringVar(&image, "image", "", "image (default: the host's toolchain)")
-	flags.StringVar(&network, "network", network, "none or loopback")
+	flags.StringVar(&network, "network", network, "none, loopback, allowlist or full")
+	flags.StringSliceVar(&allow, "allow", nil, "targets of network allowlist: names, addresses or CIDR ranges, each with or without :PORT")
 	flags.StringVar(&memory, "memory", "", "memory limit, such as 512M")
 	return cmd
 }
 
-func execOnce(ctx context.Context, std stdio, name string, spec sandbox.Spec, args []string) (code int, err error) {
-	backend, err := openBackend(name, nil)
+func execOnce(ctx context.Context, std stdio, choice backendChoice, spec sandbox.Spec, args []string, tty bool) (code int, err error) {
+	backend, err := choice.open()
 	if err != nil {
 		return 0, usage(err)
 	}
@@ -77,12 +71,25 @@ func execOnce(ctx context.Context, std stdio, name string, spec sandbox.Spec, ar
 	defer func() { err = errors.Join(err, sb.Close()) }()
 	ctx, drain, stop := interruptible(ctx, io.Discard)
 	defer stop()
-	process, err := sb.Start(ctx, sandbox.Command{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err})
+	command := sandbox.Command{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err}
+	var lent *lentTerminal
+	if tty {
+		if lent, err = takeTerminal(std.in); err != nil {
+			return 0, err
+		}
+		defer lent.giveBack()
+		size := lent.size()
+		command.TTY, command.Stderr = &size, nil
+	}
+	process, err := sb.Start(ctx, command)
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return 127, withCode(127, err)
 	}
 	if err != nil {
 		return 0, err
+	}
+	if lent != nil {
+		defer lent.follow(ctx, process)()
 	}
 	ended := make(chan struct{})
 	defer close(ended)

@@ -18,6 +18,9 @@ import (
 
 func (e *experiment) offersNetwork(network string) error {
 	offered := e.backend.Guarantees().Network
+	if network == string(sandbox.NetworkAllowlist) && len(e.file.Allow) == 0 {
+		return errors.New("network allowlist allows nothing: give --allow, such as --allow example.org")
+	}
 	if network == "" || slices.Contains(offered, sandbox.Network(network)) {
 		return nil
 	}
@@ -25,10 +28,13 @@ func (e *experiment) offersNetwork(network string) error {
 }
 
 func (e *experiment) offersImage(image string) error {
-	if image == "" {
+	if image == "" || e.backend.Guarantees().Images {
 		return nil
 	}
-	return fmt.Errorf("image %q: the %s sandbox has none but the host's toolchain; leave image out", image, e.file.Sandbox)
+	if e.backend.missing != nil {
+		return fmt.Errorf("image %q: %w", image, e.backend.missing)
+	}
+	return fmt.Errorf("image %q: the %s sandbox has none but its own; leave image out", image, e.file.Sandbox)
 }
 
 // skipped reports broken rows, each once: the dataset is read again when it is played.

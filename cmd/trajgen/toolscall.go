@@ -23,13 +23,14 @@ import (
 
 // callOptions are the flags of `tools call`.
 type callOptions struct {
-	script, sandbox, workspace string
-	toolsets, env              []string
-	keep                       bool
+	script, workspace string
+	sandbox           backendChoice
+	toolsets, env     []string
+	keep              bool
 }
 
 func newToolsCall(std stdio) *cobra.Command {
-	opts := callOptions{sandbox: "native"}
+	var opts callOptions
 	cmd := &cobra.Command{
 		Use:   "call NAME JSON | call --script FILE",
 		Short: "Call a tool through the whole dispatch, in a fresh sandbox",
@@ -56,7 +57,7 @@ results out, in order. The arguments may be a JSON object or, as models send the
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&opts.script, "script", "", "file with a call per line; - is stdin")
-	flags.StringVar(&opts.sandbox, "sandbox", opts.sandbox, "sandbox backend: native or local")
+	opts.sandbox.flags(flags, "sandbox")
 	flags.StringVar(&opts.workspace, "workspace", "", "folder that is copied in as the working directory")
 	flags.StringSliceVar(&opts.toolsets, "toolsets", nil, "toolsets that are enabled (default all)")
 	flags.StringArrayVar(&opts.env, "env", nil, "K=V for the environment of this command itself, to prove that it is not passed on")
@@ -177,7 +178,7 @@ func (o callOptions) openSandbox(ctx context.Context) (sandbox.Sandbox, func() e
 	if err != nil {
 		return nil, nil, usage(err)
 	}
-	backend, err := openBackend(o.sandbox, nil)
+	backend, err := o.sandbox.open()
 	if err != nil {
 		return nil, nil, usage(err)
 	}

@@ -41,7 +41,13 @@ func Episode(row, sample int) *episode.Episode {
 			{Role: "user", Content: "Schreib „Größe“ — 写一个文件 🙂 & <b>"},
 		},
 		Outcome: outcome, Stop: episode.StopAnswered, Answer: fmt.Sprint("answer ", i),
-		Model: "scripted", Sandbox: episode.Sandbox{Backend: "local", Level: "namespaces", Opened: true},
+		Model: "scripted", Sandbox: episode.Sandbox{
+			Backend: "local", Level: "namespaces", Opened: true, Forked: true, Limits: map[string]string{"memory": "hard", "cpu": "none"},
+			Connections: []episode.Connection{
+				{Host: "example.org", Port: 443, Address: "93.184.216.34", Started: time.Unix(1700000001, 123456000).UTC(), Sent: 517, Received: 1 << 33},
+				{Host: "10.0.0.1", Port: 80, Started: time.Unix(1700000002, 654321000).UTC(), Refused: "a private address"},
+			},
+		},
 		Usage:   episode.Usage{Prompt: 100 + i, Completion: 20, Reasoning: 5, Cached: 64, Reported: true},
 		Started: began, Elapsed: time.Duration(1500+i) * time.Millisecond,
 		Phases: episode.Phases{Open: 3 * time.Millisecond, Setup: 1, Agent: 1200 * time.Millisecond, Model: time.Second,

@@ -151,7 +151,25 @@ type Reward struct {
 type Sandbox struct {
 	Backend string `json:"backend,omitempty"`
 	Level   string `json:"level,omitempty"`
-	Opened  bool   `json:"opened"`
+	// Limits says which limits were enforced: memory, processes, cpu, disk, inodes, files → hard, soft or none.
+	Limits map[string]string `json:"limits,omitempty"`
+	Opened bool              `json:"opened"`
+	// Forked says that the task's setup ran in another sample's sandbox, which this one is a fork of.
+	Forked bool `json:"forked,omitempty"`
+	// Connections are the attempts to reach something outside, refused ones among them.
+	Connections []Connection `json:"connections,omitempty"`
+}
+
+// Connection is an attempt to reach something outside of the sandbox.
+type Connection struct {
+	Host     string    `json:"host"` // name that was asked for, or address
+	Port     int       `json:"port"`
+	Address  string    `json:"address,omitempty"` // that was dialled
+	Started  time.Time `json:"started"`
+	Sent     int64     `json:"sent"`              // bytes that left the sandbox
+	Received int64     `json:"received"`          // bytes that came in
+	Refused  string    `json:"refused,omitempty"` // why it was not allowed
+	Failed   string    `json:"failed,omitempty"`  // why it could not be made although allowed
 }
 
 // Phases are the wall times of an episode's parts.

@@ -29,7 +29,7 @@ type box struct {
 
 func newBox(p *Player, task *episode.Task, ep *episode.Episode) *box {
 	guarantees := p.Sandboxes.Guarantees()
-	ep.Sandbox = episode.Sandbox{Backend: guarantees.Backend, Level: string(guarantees.Level)}
+	ep.Sandbox = episode.Sandbox{Backend: guarantees.Backend, Level: string(guarantees.Level), Limits: guarantees.Limits}
 	return &box{player: p, task: task, ep: ep}
 }
 
@@ -68,15 +68,13 @@ func (b *box) fault() error {
 	return b.err
 }
 
-func (b *box) prepare(ctx context.Context) (sandbox.Sandbox, error) {
-	began := b.player.Now()
-	sb, err := b.player.Sandboxes.Open(ctx, b.spec())
-	opened := b.player.Now()
-	b.ep.Phases.Open = opened.Sub(began)
+// make opens a sandbox of its own for this sample and furnishes it.
+func (b *box) make(ctx context.Context) (sandbox.Sandbox, error) {
+	sb, err := b.openSpec(ctx, b.spec())
 	if err != nil {
-		return nil, faulty(episode.SandboxError, "open", fmt.Errorf("open sandbox: %w", err))
+		return nil, err
 	}
-	b.ep.Sandbox.Opened = true
+	opened := b.player.Now()
 	err = b.furnish(ctx, sb)
 	b.ep.Phases.Setup = b.player.Now().Sub(opened)
 	if err != nil {
@@ -85,8 +83,19 @@ func (b *box) prepare(ctx context.Context) (sandbox.Sandbox, error) {
 	return sb, nil
 }
 
+func (b *box) openSpec(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	began := b.player.Now()
+	sb, err := b.player.Sandboxes.Open(ctx, spec)
+	b.ep.Phases.Open = b.player.Now().Sub(began)
+	if err != nil {
+		return nil, faulty(episode.SandboxError, "open", fmt.Errorf("open sandbox: %w", err))
+	}
+	b.ep.Sandbox.Opened = true
+	return sb, nil
+}
+
 func (b *box) spec() sandbox.Spec {
-	return sandbox.Spec{
+	spec := sandbox.Spec{
 		ID:      fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt),
 		Image:   cmp.Or(b.task.Image, b.player.Image),
 		Workdir: b.task.Cwd,
@@ -94,6 +103,10 @@ func (b *box) spec() sandbox.Spec {
 		Network: sandbox.Network(cmp.Or(b.task.Network, string(b.player.Network))),
 		Limits:  b.player.Resources,
 	}
+	if spec.Network == sandbox.NetworkAllowlist {
+		spec.Allow = b.player.Allow
+	}
+	return spec
 }
 
 // furnish puts the task's files in place and runs its setup.
@@ -127,11 +140,23 @@ func (b *box) close() {
 	if b.sb == nil {
 		return
 	}
+	if traffic, ok := b.sb.(sandbox.Traffic); ok {
+		b.ep.Sandbox.Connections = connections(traffic)
+	}
 	began := b.player.Now()
 	if err := b.sb.Close(); err != nil && b.player.Logger != nil {
 		b.player.Logger.Warn("sandbox did not close", "id", b.ep.ID, "error", err)
 	}
 	b.ep.Phases.Close = b.player.Now().Sub(began)
+}
+
+// connections are what the row keeps of what was reached.
+func connections(traffic sandbox.Traffic) []episode.Connection {
+	var kept []episode.Connection
+	for _, c := range traffic.Connections() {
+		kept = append(kept, episode.Connection(c))
+	}
+	return kept
 }
 
 // fileMode makes scripts executable, as they are in the repository that a task's files came from.

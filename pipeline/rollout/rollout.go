@@ -19,7 +19,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// Player plays episodes. It is shared by all workers and holds nothing of any episode.
+// Player plays episodes. It is shared by all workers. Of episodes it holds nothing but the setup that samples
+// of one task have in common.
 type Player struct {
 	Model     model.Model
 	Registry  *registry.Registry
@@ -29,11 +30,15 @@ type Player struct {
 	Disabled  []string       // toolsets or tools that no episode gets
 	Limits    episode.Limits // for tasks that name none
 	Network   sandbox.Network
+	Allow     []string // targets of sandbox.NetworkAllowlist
 	Resources sandbox.Limits
 	Image     string
+	Samples   int // plays of each task: from 2 on, a task's setup runs once for all of them where the backend can fork
 
 	Now    func() time.Time
 	Logger *slog.Logger // nil is silent
+
+	prepared prepared
 }
 
 // The defaults of an episode's limits.

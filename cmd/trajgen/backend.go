@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"trajgen/sandbox"
+	_ "trajgen/sandbox/all" // registers every backend
+	"trajgen/sandbox/images"
+)
+
+// stateDir is where sandboxes keep what must be on disk.
+func stateDir() string { return sandbox.DefaultStateDir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")) }
+
+// backendChoice is a sandbox backend, and what it is told.
+type backendChoice struct {
+	name     string
+	settings map[string]string
+	imageDir string // "" is the default
+	ready    int    // sandboxes to keep ready
+	logger   *slog.Logger
+}
+
+// flags lets a command choose.
+func (c *backendChoice) flags(flags *pflag.FlagSet, name string) {
+	flags.StringVar(&c.name, name, "native", "sandbox backend: "+strings.Join(sandbox.Names(), ", "))
+	flags.StringVar(&c.imageDir, "image-dir", "", "where images are unpacked to (default: this user's store)")
+	flags.Var((*settingsFlag)(&c.settings), "sandbox-setting", "NAME=VALUE for the backend; repeat for more (trajgen doctor lists the names)")
+}
+
+// open opens the backend. What is wrong is the user's to mend.
+func (c backendChoice) open() (*withImages, error) {
+	kind, ok := sandbox.Kinds()[c.name]
+	if !ok {
+		_, err := sandbox.Open(c.name, sandbox.Options{}) // says which there are
+		return nil, err
+	}
+	settings, err := completeSettings(c.name, kind.Settings, c.settings)
+	if err != nil {
+		return nil, err
+	}
+	options := sandbox.Options{StateDir: stateDir(), Settings: settings, Pool: c.ready, Logger: c.logger}
+	store, storeErr := images.Open(images.Options{Dir: cmp.Or(c.imageDir, imageDir()), Unprivileged: os.Getuid() != 0, Now: time.Now, Logger: c.logger})
+	if storeErr == nil {
+		options.Images = store
+	}
+	backend, err := sandbox.Open(c.name, options)
+	if err != nil {
+		if store != nil {
+			err = errors.Join(err, store.Close())
+		}
+		return nil, err
+	}
+	return &withImages{Backend: backend, store: store, missing: storeErr}, nil
+}
+
+// withImages is a backend that closes its store of images behind it.
+type withImages struct {
+	sandbox.Backend
+	store   *images.Store // nil when there can be none
+	missing error         // why there can be none: no matter as long as no image is asked for
+}
+
+func (b *withImages) Close() error {
+	err := b.Backend.Close()
+	if b.store != nil {
+		err = errors.Join(err, b.store.Close())
+	}
+	return err
+}
+
+// completeSettings checks what was given and adds what the environment says.
+func completeSettings(name string, known []sandbox.Setting, given map[string]string) (map[string]string, error) {
+	settings := map[string]string{}
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		i := slices.IndexFunc(known, func(s sandbox.Setting) bool { return s.Name == key })
+		switch {
+		case i < 0:
+			problems = append(problems, fmt.Errorf("the %s sandbox has no setting %q (have %s)", name, key, settingNames(known)))
+		case known[i].Secret:
+			problems = append(problems, fmt.Errorf("setting %q of the %s sandbox is a secret: put it into the environment variable %s", key, name, known[i].Env))
+		default:
+			settings[key] = given[key]
+		}
+	}
+	for _, s := range known {
+		if value := os.Getenv(s.Env); s.Env != "" && value != "" && settings[s.Name] == "" {
+			settings[s.Name] = value
+		}
+	}
+	return settings, errors.Join(problems...)
+}
+
+func settingNames(known []sandbox.Setting) string {
+	var names []string
+	for _, s := range known {
+		if !s.Secret {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// leastLevel is the level that a backend must reach: what was asked for, or anything but none for one that was not chosen
+// for having none.
+func leastLevel(asked, backend string) (sandbox.Level, error) {
+	switch {
+	case asked != "":
+		return sandbox.ParseLevel(asked)
+	case backend == "native":
+		return sandbox.LevelLandlock, nil
+	}
+	return sandbox.LevelNone, nil
+}
+
+// checkLevel refuses a backend that isolates less than was asked for.
+func checkLevel(g sandbox.Guarantees, asked string) error {
+	least, err := leastLevel(asked, g.Backend)
+	if err != nil {
+		return err
+	}
+	if g.Level.AtLeast(least) {
+		return nil
+	}
+	err = fmt.Errorf("the %s sandbox reaches isolation level %s here, and the run asks for %s at least", g.Backend, g.Level, least)
+	if len(g.Missing) > 0 {
+		err = fmt.Errorf("%w; missing: %s", err, strings.Join(g.Missing, "; "))
+	}
+	return err
+}
+
+// settingsFlag is a flag that is given as NAME=VALUE, and again for the next.
+type settingsFlag map[string]string
+
+func (f *settingsFlag) String() string {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(*f)) {
+		pairs = append(pairs, name+"="+(*f)[name])
+	}
+	return strings.Join(pairs, ",")
+}
+
+func (f *settingsFlag) Type() string { return "NAME=VALUE" }
+
+func (f *settingsFlag) Set(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return fmt.Errorf("%q is not NAME=VALUE", text)
+	}
+	if *f == nil {
+		*f = settingsFlag{}
+	}
+	(*f)[name] = value
+	return nil
+}

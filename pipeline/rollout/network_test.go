@@ -1,0 +1,40 @@
+package rollout_test
+
+import (
+	"slices"
+	"testing"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/rollout"
+	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
+)
+
+// TestNetwork holds that a task's network wins over the run's, and that only an allow list gets its targets.
+func TestNetwork(t *testing.T) {
+	tests := []struct {
+		run       sandbox.Network
+		task      string
+		want      sandbox.Network
+		wantAllow []string
+	}{
+		{run: sandbox.NetworkLoopback, want: sandbox.NetworkLoopback},
+		{run: sandbox.NetworkAllowlist, want: sandbox.NetworkAllowlist, wantAllow: []string{"example.org"}},
+		{run: sandbox.NetworkLoopback, task: "allowlist", want: sandbox.NetworkAllowlist, wantAllow: []string{"example.org"}},
+		{run: sandbox.NetworkAllowlist, task: "none", want: sandbox.NetworkNone},
+	}
+	for _, tt := range tests {
+		backend := &sandboxtest.Scripted{}
+		s := &script{steps: []func(model.Request) (model.Reply, error){call(episode.Call{ID: "c", Name: "touch", Arguments: `{"path":"a"}`}), say("x")}}
+		_, err := play(t, s, episode.Task{Network: tt.task}, func(p *rollout.Player) {
+			p.Sandboxes, p.Network, p.Allow = backend, tt.run, []string{"example.org"}
+		})
+		if err != nil || len(backend.Opened()) != 1 {
+			t.Fatalf("%d sandboxes, %v", len(backend.Opened()), err)
+		}
+		if got := backend.Opened()[0].Spec; got.Network != tt.want || !slices.Equal(got.Allow, tt.wantAllow) {
+			t.Errorf("run %q, task %q: got %q %v, want %q %v", tt.run, tt.task, got.Network, got.Allow, tt.want, tt.wantAllow)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package tools
+
+import (
+	"strings"
+
+	"trajgen/sandbox"
+)
+
+// limitMeanings say what a limit did to a command. That of processors only slows it down.
+var limitMeanings = map[string]string{
+	sandbox.LimitMemory:    "the machine's memory limit was reached and a process was killed",
+	sandbox.LimitProcesses: "the machine's limit of processes was reached and one could not be started",
+	sandbox.LimitDisk:      "the machine's disk is full",
+	sandbox.LimitInodes:    "the machine's disk has no room for another file",
+}
+
+// limitsMeaning says which limits were in the way of a command; "" when none was. What did not keep it from its success is
+// not told, but for a process that was killed.
+func limitsMeaning(exit sandbox.Exit) string {
+	var meanings []string
+	for _, limit := range exit.Limits {
+		if text := limitMeanings[limit]; text != "" && (exit.Code != 0 || limit == sandbox.LimitMemory) {
+			meanings = append(meanings, text)
+		}
+	}
+	if len(meanings) == 0 && exit.OOM { // from a backend that names no limits
+		return limitMeanings[sandbox.LimitMemory]
+	}
+	return strings.Join(meanings, "; ")
+}
