@@ -1,7 +1,7 @@
 # Short targets over scripts/. `make` alone prints them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check race lint fmt golden fuzz bench
+.PHONY: help run build test check engines race lint fmt golden fuzz bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -15,14 +15,18 @@ build: ## make bin/trajgen
 	@scripts/build
 
 test: ## everything that CI checks: format, vet, floors, race detector, real datasets, crashes, DuckDB, the demo
-	@scripts/need go gcc python3 git node npm
+	@scripts/need go gcc python3 git node npm sshd ip curl
 	@scripts/check
 
 check: test ## the same
 
+engines: ## docker and podman against real engines, which it starts, as root
+	@scripts/need go
+	@scripts/check-engines
+
 race: ## the Go tests under the race detector
-	@scripts/need go gcc python3 git
-	@REQUIRE_SANDBOXES=native,local go test -race ./...
+	@scripts/need go gcc python3 git sshd ip curl
+	@REQUIRE_SANDBOXES=native,local,ssh go test -race ./...
 
 lint: ## gofmt and vet
 	@scripts/need go

@@ -1,0 +1,312 @@
+package daytona_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"trajgen/sandbox"
+	_ "trajgen/sandbox/daytona"
+	"trajgen/sandbox/daytona/daytonatest"
+	"trajgen/sandbox/sandboxtest"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Init()
+	if os.Args[0] == holder {
+		fmt.Fprintln(os.Stderr, hold(os.Args[1], os.Args[2]))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func start(t testing.TB) (*daytonatest.Server, sandbox.Options) {
+	t.Helper()
+	s, options, err := daytonatest.Start(t)
+	sandboxtest.Require(t, "daytona", err)
+	return s, options
+}
+
+// open opens a backend that is closed with the test.
+func open(t testing.TB, options sandbox.Options) sandbox.Backend {
+	t.Helper()
+	b, err := sandbox.Open("daytona", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return b
+}
+
+func box(t testing.TB, b sandbox.Backend, spec sandbox.Spec) sandbox.Sandbox {
+	t.Helper()
+	sb, err := b.Open(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sb
+}
+
+func sh(t testing.TB, sb sandbox.Sandbox, script string) string {
+	t.Helper()
+	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/bin/sh", "-c", script}}, sandbox.RunOptions{})
+	if err != nil || r.Exit.Code != 0 {
+		t.Fatalf("script %q: exit %d, %v: %s", script, r.Exit.Code, err, r.Stderr.Bytes())
+	}
+	return string(r.Stdout.Bytes())
+}
+
+// wantError checks that an error says what a person needs.
+func wantError(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("it worked")
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("got %v, want something about %q", err, part)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		give map[string]string
+		want string
+	}{
+		{"none", nil, "set DAYTONA_API_KEY"},
+		{"unknown", map[string]string{"api_key": "a", "colour": "red"}, `unknown setting "colour" (have api_key, api_url, organization, target, image, user, autostop, arch)`},
+		{"never", map[string]string{"api_key": "a", "autostop": "0"}, `"0" is not a number of minutes, at least 1`},
+		{"no address", map[string]string{"api_key": "a", "api_url": "daytona"}, `"daytona" does not begin with https:// or http://`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := sandbox.Open("daytona", sandbox.Options{StateDir: t.TempDir(), Settings: tt.give})
+			wantError(t, err, tt.want)
+		})
+	}
+}
+
+func TestCredentialsRefused(t *testing.T) {
+	_, options := start(t)
+	options.Settings["api_key"] = "dtn_wrong"
+	_, err := sandbox.Open("daytona", options)
+	wantError(t, err, "refuses the key in DAYTONA_API_KEY", "status 401")
+	if strings.Contains(err.Error(), "dtn_wrong") {
+		t.Errorf("%v gives the key away", err)
+	}
+	options.Settings["api_key"], options.Settings["organization"] = daytonatest.Key, "another"
+	_, err = sandbox.Open("daytona", options)
+	wantError(t, err, "status 403", "No access to this organization")
+}
+
+func TestFailuresAreToldApart(t *testing.T) {
+	s, options := start(t)
+	b := open(t, options)
+	for _, tt := range []struct {
+		name   string
+		status int
+		want   string
+	}{
+		{"quota", http.StatusForbidden, "quota is used up"},
+		{"money", http.StatusPaymentRequired, "wants to be paid"},
+		{"wrong", http.StatusBadRequest, "refuses the request"},
+		{"outage", http.StatusBadGateway, "Daytona failed (status 502)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s.Fail("POST", "/sandbox", tt.status, nil, 1, false)
+			_, err := b.Open(t.Context(), sandbox.Spec{ID: "a"})
+			wantError(t, err, tt.want)
+		})
+	}
+	_, err := b.Open(t.Context(), sandbox.Spec{ID: "a", Image: "nowhere:none"})
+	wantError(t, err, "build_failed", "manifest unknown")
+	_, err = b.Open(t.Context(), sandbox.Spec{ID: "a", Image: "snapshot:none"})
+	wantError(t, err, "Snapshot none not found")
+	_, err = b.Open(t.Context(), sandbox.Spec{ID: "a", Network: sandbox.NetworkAllowlist, Allow: []string{"example.org"}})
+	wantError(t, err, "not offered")
+	if n := s.Running(); n != 0 {
+		t.Errorf("%d machines run", n)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	s, options := start(t)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DAYTONA_API_KEY", daytonatest.Key)
+	ctx, cancel := contextFor(t, time.Second)
+	defer cancel()
+	delete(options.Settings, "api_key")
+	options.Settings["mark"] = "some"
+	err := sandbox.Kinds()["daytona"].Sweep(ctx, sandbox.Instance{Name: "daytona-1", Settings: options.Settings})
+	wantError(t, err, "cannot be reached")
+}
+
+// TestBusyService has the service refuse now and then.
+func TestBusyService(t *testing.T) {
+	s, options := start(t)
+	b := open(t, options)
+	later := http.Header{"Retry-After": {"1"}}
+	s.Fail("POST", "/sandbox", http.StatusTooManyRequests, later, 1, false)
+	s.Fail("POST", "/files/upload", http.StatusServiceUnavailable, nil, 1, true)
+	s.Fail("POST", "/process/pty", http.StatusBadGateway, nil, 1, true)
+	began := time.Now()
+	sb := box(t, b, sandbox.Spec{ID: "a"})
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("it took %v, and the service had asked for a second", took)
+	}
+	sh(t, sb, "true")
+	if n := s.Running(); n != 1 {
+		t.Errorf("%d machines run, want 1", n)
+	}
+	if err := sb.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := s.Running(); n != 0 {
+		t.Errorf("%d machines run", n)
+	}
+}
+
+// TestDoubt has a machine made that nobody hears of. It is not asked for again.
+func TestDoubt(t *testing.T) {
+	s, options := start(t)
+	b, err := sandbox.Open("daytona", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := s.Calls("POST", "/sandbox")
+	s.Fail("POST", "/sandbox", http.StatusInternalServerError, nil, 1, true)
+	_, err = b.Open(t.Context(), sandbox.Spec{ID: "a"})
+	wantError(t, err, "Daytona failed (status 500)")
+	if n, asked := s.Running(), s.Calls("POST", "/sandbox")-before; n != 1 || asked != 1 {
+		t.Errorf("%d machines run after %d requests, want the one that nobody knows of", n, asked)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := s.Running(); n != 0 {
+		t.Errorf("%d machines run after the end", n)
+	}
+}
+
+// TestImage has what the image sets reach commands, whatever the login shell makes of it.
+func TestImage(t *testing.T) {
+	s, options := start(t)
+	s.Env = []string{"PATH=/opt/tool/bin:/usr/bin:/bin", "IMAGE_SAYS=it's\n\"hello\"\x02\x7f", "EMPTY="}
+	sb := box(t, open(t, options), sandbox.Spec{ID: "a", Env: map[string]string{"MINE": "1"}})
+	want := "/opt/tool/bin:/usr/bin:/bin|it's\n\"hello\"\x02\x7f||1|"
+	if got := sh(t, sb, `printf '%s|%s|%s|%s|%s' "$PATH" "$IMAGE_SAYS" "$EMPTY" "$MINE" "$DAYTONA_SANDBOX_ID"`); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := sb.Layout().Workdir; got != "/workspace" {
+		t.Errorf("working directory: got %s", got)
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	s, options := start(t)
+	b := open(t, options)
+	for _, image := range []string{"snapshot:" + daytonatest.Snapshot} {
+		sb := box(t, b, sandbox.Spec{ID: "a", Image: image})
+		sh(t, sb, "true")
+	}
+	if n := s.Running(); n != 1 {
+		t.Errorf("%d machines run", n)
+	}
+}
+
+// TestBytes sends all there are, in both directions, through what is a terminal.
+func TestBytes(t *testing.T) {
+	_, options := start(t)
+	sb := box(t, open(t, options), sandbox.Spec{ID: "a"})
+	data := make([]byte, 3<<20)
+	for i := range data {
+		data[i] = byte(i * 7 >> (i % 5))
+	}
+	if err := sb.Files().Write(t.Context(), sandbox.FileWrite{Path: "all", Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := sb.Files().Read(t.Context(), "all", 0, int64(len(data))+1)
+	if err != nil || string(got) != string(data) {
+		t.Errorf("got %d bytes, %v, want the %d that were written", len(got), err, len(data))
+	}
+}
+
+// TestLost has the service end a machine, or the connection to it, while a command runs.
+func TestLost(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		lose func(*daytonatest.Server)
+		want string
+	}{
+		{"machine", (*daytonatest.Server).Lose, "ended"},
+		{"connection", (*daytonatest.Server).Drop, "not read fast enough"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, options := start(t)
+			b := open(t, options)
+			sb := box(t, b, sandbox.Spec{ID: "a"})
+			p, err := sb.Start(t.Context(), sandbox.Command{Args: []string{"sleep", "50.2"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			tt.lose(s)
+			if x, err := p.Wait(t.Context()); !errors.Is(err, sandbox.ErrGone) || x.Code != 0 || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("wait: got %+v, %v, want ErrGone", x, err)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("it took %v to notice", took)
+			}
+			if err := sb.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+			if n := s.Running(); n != 0 {
+				t.Errorf("%d machines run", n)
+			}
+			sh(t, box(t, b, sandbox.Spec{ID: "a"}), "true")
+		})
+	}
+}
+
+// TestCancelled gives up an opening.
+func TestCancelled(t *testing.T) {
+	s, options := start(t)
+	b, err := sandbox.Open("daytona", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Fail("GET", "000002", http.StatusServiceUnavailable, nil, 1000, false)
+	ctx, cancel := contextFor(t, 300*time.Millisecond)
+	defer cancel()
+	s.Fail("DELETE", "000002", http.StatusServiceUnavailable, nil, 2, false)
+	began := time.Now()
+	go func() {
+		for s.Calls("DELETE", "000002") == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		s.Fail("GET", "000002", 0, nil, 0, false)
+	}()
+	if _, err := b.Open(ctx, sandbox.Spec{ID: "a"}); err == nil || ctx.Err() == nil {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := s.Running(); n != 0 {
+		t.Errorf("%d machines run", n)
+	}
+}

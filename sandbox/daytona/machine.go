@@ -1,0 +1,184 @@
+package daytona
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/internal/rented"
+)
+
+const (
+	// looks are how often one asks whether a machine has started or ended.
+	firstLook = 100 * time.Millisecond
+	lastLook  = 2 * time.Second
+	// endTime bounds the end of a machine that did not become one.
+	endTime = time.Minute
+)
+
+// agent is the program that serves a sandbox from inside.
+type agent struct {
+	content []byte
+	path    string // in the machine; of the content
+}
+
+func newAgent(arch string) (agent, error) {
+	content, err := sandbox.Agent(arch)
+	if err != nil {
+		return agent{}, err
+	}
+	sum := sha256.Sum256(content)
+	return agent{content: content, path: "/opt/trajgen/agent-" + hex.EncodeToString(sum[:12])}, nil
+}
+
+// machine is a machine of Daytona.
+type machine struct {
+	service *service
+	id      string
+	toolbox string // URL of what speaks for the machine
+	use     rented.Image
+}
+
+func (m *machine) path() string { return "/sandbox/" + url.PathEscape(m.id) }
+
+// ready waits until the machine has started, and brings the agent into it.
+func (m *machine) ready(ctx context.Context, made description) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("machine %s has not started in %v", m.id, startTime))
+	defer cancel()
+	made, err := m.started(ctx, made)
+	if err != nil {
+		return err
+	}
+	if made.ToolboxProxyURL == "" {
+		var where struct {
+			URL string `json:"url"`
+		}
+		if err := m.service.ask(ctx, http.MethodGet, m.path()+"/toolbox-proxy-url", nil, nil, &where); err != nil {
+			return fmt.Errorf("find the toolbox of machine %s: %w", m.id, err)
+		}
+		made.ToolboxProxyURL = where.URL
+	}
+	m.toolbox = strings.TrimRight(made.ToolboxProxyURL, "/") + "/" + url.PathEscape(m.id)
+	if err := m.upload(ctx); err != nil {
+		return fmt.Errorf("upload the agent to %s of machine %s: %w", m.service.agent.path, m.id, err)
+	}
+	return nil
+}
+
+func (m *machine) started(ctx context.Context, d description) (description, error) {
+	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
+		switch d.State {
+		case "started":
+			return d, nil
+		case "error", "build_failed", "stopped", "stopping", "archived", "destroyed", "destroying":
+			return d, fmt.Errorf("machine %s is %s: %s", m.id, d.State, d.ErrorReason)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return d, context.Cause(ctx)
+		}
+		d = description{}
+		if err := m.service.ask(ctx, http.MethodGet, m.path(), nil, nil, &d); err != nil {
+			return d, fmt.Errorf("wait for machine %s: %w", m.id, err)
+		}
+	}
+}
+
+// upload puts the agent into the machine. It may be done again: nothing runs it yet.
+func (m *machine) upload(ctx context.Context) error {
+	a := m.service.agent
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	part, err := w.CreateFormFile("file", "agent")
+	if err == nil {
+		_, err = part.Write(a.content)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	err = m.service.do(ctx, request{
+		method: http.MethodPost, url: m.toolbox + "/files/upload", query: url.Values{"path": {a.path}},
+		body: form.Bytes(), contentType: w.FormDataContentType(), again: true,
+	}, nil)
+	if err != nil {
+		return err
+	}
+	return m.service.do(ctx, request{
+		method: http.MethodPost, url: m.toolbox + "/files/permissions", query: url.Values{"path": {a.path}, "mode": {"755"}}, again: true,
+	}, nil)
+}
+
+// Image is known when the agent has started.
+func (m *machine) Image() rented.Image { return m.use }
+
+// Start runs the agent on a terminal.
+func (m *machine) Start(ctx context.Context) (io.ReadWriteCloser, error) {
+	t, err := m.terminal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if m.use, err = t.start(ctx, m.service.agent.path); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+func (m *machine) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	return m.Destroy(ctx)
+}
+
+// Destroy deletes the machine and waits until it is gone.
+func (m *machine) Destroy(ctx context.Context) error {
+	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
+		err := m.service.ask(ctx, http.MethodDelete, m.path(), nil, nil, nil)
+		if isStatus(err, http.StatusNotFound) {
+			return nil
+		}
+		if err == nil {
+			break
+		}
+		// It may be on its way to another state.
+		if !isStatus(err, http.StatusConflict) && !isStatus(err, http.StatusBadRequest) {
+			return fmt.Errorf("delete machine %s: %w", m.id, err)
+		}
+		if err := sleep(ctx, pause, err); err != nil {
+			return fmt.Errorf("delete machine %s: %w", m.id, err)
+		}
+	}
+	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
+		var d description
+		err := m.service.ask(ctx, http.MethodGet, m.path(), nil, nil, &d)
+		if isStatus(err, http.StatusNotFound) || err == nil && d.State == "destroyed" {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("wait for the end of machine %s: %w", m.id, err)
+		}
+		if err := sleep(ctx, pause, fmt.Errorf("it is still %s", d.State)); err != nil {
+			return fmt.Errorf("wait for the end of machine %s: %w", m.id, err)
+		}
+	}
+}
+
+// sleep waits, and returns what has kept one waiting when ctx ends.
+func sleep(ctx context.Context, d time.Duration, reason error) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", context.Cause(ctx), reason)
+	}
+}

@@ -1,0 +1,148 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"trajgen/sandbox"
+)
+
+// Where the agent lies in containers, on a volume that is mounted read-only.
+const (
+	agentDir  = "/.trajgen"
+	agentPath = agentDir + "/agent"
+)
+
+// agents are the volumes that hold agents, one for each architecture. They belong to this backend: two runners may be
+// different programs.
+type agents struct {
+	backend *backend
+
+	mu      sync.Mutex // held while a volume is filled
+	volumes map[string]*volume
+}
+
+// volume holds an agent and nothing else.
+type volume struct {
+	name string
+	// nothing is an image without programs, which the volume was filled from and the self-test runs in.
+	nothing *image
+}
+
+// find returns the volume with the agent for an architecture, which it makes when it is asked for first.
+func (a *agents) find(ctx context.Context, goarch string) (*volume, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if v := a.volumes[goarch]; v != nil {
+		return v, nil
+	}
+	program, err := sandbox.Agent(goarch)
+	if err == nil {
+		err = static(program)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := a.fill(ctx, goarch, program)
+	if err != nil {
+		return nil, fmt.Errorf("give the agent to the engine: %w", err)
+	}
+	a.volumes[goarch] = v
+	return v, nil
+}
+
+func (a *agents) fill(ctx context.Context, goarch string, program []byte) (*volume, error) {
+	b := a.backend
+	nothing, err := a.importNothing(ctx, goarch)
+	if err != nil {
+		return nil, err
+	}
+	v := &volume{name: "trajgen-" + b.label + "-" + goarch, nothing: nothing}
+	labels := b.labels("")
+	if _, err := b.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: v.name, Labels: labels}); err != nil {
+		return nil, err
+	}
+	// A container that is never started is the way in.
+	created, err := b.engine.ContainerCreate(ctx, client.ContainerCreateOptions{
+		Config:     &container.Config{Image: nothing.id, Cmd: []string{agentPath}, Labels: labels},
+		HostConfig: &container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{v.mount(false)}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	content := archive(&tar.Header{Name: path.Base(agentPath), Mode: 0o555}, program)
+	if _, err := b.engine.CopyToContainer(ctx, created.ID, client.CopyToContainerOptions{DestinationPath: agentDir, Content: content}); err != nil {
+		return nil, err
+	}
+	return v, remove(ctx, b.engine, created.ID)
+}
+
+// importNothing makes an image without programs, so that none has to be pulled for what can do without.
+func (a *agents) importNothing(ctx context.Context, goarch string) (*image, error) {
+	b := a.backend
+	content := archive(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil)
+	reference := "trajgen-nothing-" + b.label + ":" + goarch
+	response, err := b.engine.ImageImport(ctx, client.ImageImportSource{Source: content, SourceName: "-"}, reference, client.ImageImportOptions{
+		Changes: []string{"LABEL " + labelInstance + "=" + b.label}, Platform: ocispec.Platform{OS: "linux", Architecture: goarch},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer response.Close()
+	said, err := io.ReadAll(response)
+	if err != nil {
+		return nil, err
+	}
+	if strings.Contains(string(said), `"error"`) {
+		return nil, fmt.Errorf("import an image: %s", bytes.TrimSpace(said))
+	}
+	m, err := b.images.inspect(reference)
+	if err == nil {
+		m.goarch = goarch
+	}
+	return m, err
+}
+
+// static refuses a program that needs more than itself: images have what they have.
+func static(program []byte) error {
+	f, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		return fmt.Errorf("read the agent: %w", err)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return errors.New("this program is its own agent and needs libraries, which an image may not have: build it with scripts/build, or with CGO_ENABLED=0")
+		}
+	}
+	return nil
+}
+
+// mount is how the volume appears in a container.
+func (v *volume) mount(readOnly bool) mount.Mount {
+	return mount.Mount{Type: mount.TypeVolume, Source: v.name, Target: agentDir, ReadOnly: readOnly, VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
+}
+
+// archive is a tarball of one file or directory.
+func archive(header *tar.Header, content []byte) io.Reader {
+	var buffer bytes.Buffer
+	w := tar.NewWriter(&buffer)
+	header.Size = int64(len(content))
+	// Writing to a buffer cannot fail, and the headers are ours.
+	_ = w.WriteHeader(header)
+	_, _ = w.Write(content)
+	_ = w.Close()
+	return &buffer
+}

@@ -1,0 +1,151 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/internal/carry"
+	"trajgen/sandbox/internal/probe"
+	"trajgen/sandbox/relay"
+)
+
+// box is the sandbox of a container: what the agent serves, and the container's own life.
+type box struct {
+	sandbox.Sandbox
+	backend   *backend
+	id        string
+	container string
+	image     *image
+	relay     *relay.Client
+
+	closing sync.Once
+	err     error
+}
+
+// Close removes the container.
+func (x *box) Close() error {
+	x.closing.Do(func() {
+		x.err = errors.Join(x.end(), x.backend.state.Remove(x.id))
+		x.backend.release(x.id)
+		x.backend.discard()
+	})
+	return x.err
+}
+
+func (x *box) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	var closing sync.WaitGroup
+	if x.relay != nil {
+		// It is over for the agent with the container at the latest.
+		closing.Go(func() { _ = x.relay.Close() })
+	}
+	err := remove(ctx, x.backend.engine, x.container)
+	closing.Wait()
+	return err
+}
+
+// snapshot is an image that was made of a container.
+type snapshot struct {
+	backend *backend
+	image   *image
+	workdir string
+	closed  atomic.Bool
+}
+
+// Snapshot makes an image of the container, which stands still meanwhile. Other than with native, it takes the longer
+// the more was written since the container began.
+func (x *box) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
+	facts, err := probe.Look(ctx, x)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of sandbox %s: %w", x.id, err)
+	}
+	if facts.Processes > 2 { // the agent and the one that looked
+		return nil, fmt.Errorf("snapshot of sandbox %s: %w", x.id, sandbox.ErrBusy)
+	}
+	shared, err := x.packShared(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of sandbox %s: %w", x.id, err)
+	}
+	b := x.backend
+	b.mu.Lock()
+	b.count++
+	// A tag keeps others from taking it for rubbish.
+	reference := "trajgen-snapshot-" + b.label + ":" + strconv.Itoa(b.count)
+	b.mu.Unlock()
+	made, err := b.engine.ContainerCommit(ctx, x.container, client.ContainerCommitOptions{
+		Reference: reference, Comment: "snapshot of sandbox " + x.id, Changes: []string{"LABEL " + labelInstance + "=" + b.label},
+		Config: &container.Config{}, // podman wants one
+	})
+	if err != nil && errdefs.IsNotFound(err) {
+		err = fmt.Errorf("%w: %w", sandbox.ErrGone, err)
+	}
+	if shared != "" {
+		err = errors.Join(err, x.Files().Remove(ctx, shared))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of sandbox %s: %w", x.id, err)
+	}
+	forked := *x.image
+	forked.id, forked.reference, forked.shared = made.ID, reference, shared
+	return &snapshot{backend: b, image: &forked, workdir: x.Layout().Workdir}, nil
+}
+
+// sharedDir is in memory, and so in no image.
+const sharedDir = "/dev/shm"
+
+// packShared puts what lies in sharedDir where the snapshot has it, and returns that, or "" if nothing does.
+func (x *box) packShared(ctx context.Context) (string, error) {
+	entries, err := x.Files().List(ctx, sharedDir)
+	if err != nil || len(entries) == 0 {
+		return "", err
+	}
+	archive := x.Layout().Tmp + "/.trajgen-shared.tar"
+	return archive, carry.Pack(ctx, x, sharedDir, archive)
+}
+
+// Close removes the image, later if containers or other images stand on it.
+func (s *snapshot) Close() error {
+	if s.closed.CompareAndSwap(false, true) {
+		s.backend.mu.Lock()
+		s.backend.unused[s.image.id] = true
+		s.backend.mu.Unlock()
+		s.backend.discard()
+	}
+	return nil
+}
+
+// discard removes the images of closed snapshots that nothing stands on any more. What it cannot remove now, a later call
+// does, or the end of the backend.
+func (b *backend) discard() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	for removed := true; removed; {
+		removed = false
+		b.mu.Lock()
+		var ids []string
+		for id := range b.unused {
+			ids = append(ids, id)
+		}
+		b.mu.Unlock()
+		for _, id := range ids {
+			_, err := b.engine.ImageRemove(ctx, id, client.ImageRemoveOptions{})
+			if err != nil && !errdefs.IsNotFound(err) {
+				continue
+			}
+			removed = true
+			b.mu.Lock()
+			delete(b.unused, id)
+			b.mu.Unlock()
+		}
+	}
+}

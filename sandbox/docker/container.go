@@ -1,0 +1,224 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/internal/carry"
+	"trajgen/sandbox/relay"
+)
+
+// errNoImage means that an image is gone that was there before.
+var errNoImage = errors.New("the engine no longer has the image")
+
+// What the agent itself needs, beside what is for commands.
+const (
+	agentMemory  = 32 << 20
+	agentThreads = 32
+)
+
+// userLimit is a limit of processes of a user, for engines that would set one that they may not set. What bounds a sandbox
+// is the limit of its cgroup.
+const userLimit = 8192
+
+// testsDir has room of its own, whatever else is full.
+const (
+	testsDir     = "/tests"
+	testsOptions = "rw,exec,nosuid,nodev,mode=1777,size=64m"
+	testsInodes  = ",nr_inodes=16k" // which podman does not know
+)
+
+// capabilities are those that root keeps: what package managers and servers need. Engines give more by themselves.
+var capabilities = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "NET_BIND_SERVICE", "SETFCAP"}
+
+// masked is what engines mask by themselves, and what else tells of the machine.
+var masked = []string{
+	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug",
+	"/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
+	"/proc/cmdline", "/proc/config.gz", "/proc/kallsyms", "/proc/modules", "/proc/vmallocinfo",
+}
+
+// variable is a name of an environment variable that sandboxes can be given; images may have odd ones, too.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// run makes a container, starts it, and opens the sandbox in it.
+func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*box, error) {
+	agent, err := b.agents.find(ctx, image.goarch)
+	if err != nil {
+		return nil, err
+	}
+	workdir := spec.Workdir
+	if workdir == "" {
+		workdir = image.workdir
+	}
+	if workdir = path.Clean("/" + workdir); workdir == "/" {
+		workdir = "/workspace"
+	}
+	if spec.Workdir != "" && (spec.Workdir[0] != '/' || !proper(workdir)) {
+		return nil, fmt.Errorf("workdir %q is no place for work (as are /workspace, /home/... or a directory of its own)", spec.Workdir)
+	}
+	created, err := b.engine.ContainerCreate(ctx, b.describe(spec, image, agent))
+	if err != nil {
+		if errdefs.IsNotFound(err) && strings.Contains(strings.ToLower(err.Error()), "no such image") {
+			return nil, fmt.Errorf("%w: %w", errNoImage, err)
+		}
+		return nil, fmt.Errorf("create a container of image %s: %w", image.reference, err)
+	}
+	x := &box{backend: b, id: spec.ID, container: created.ID, image: image}
+	if err := x.connect(ctx, spec, workdir); err != nil {
+		return nil, errors.Join(err, x.end())
+	}
+	return x, nil
+}
+
+// proper says whether a directory can be worked in.
+func proper(dir string) bool {
+	top, _, _ := strings.Cut(dir[1:], "/")
+	return top != "dev" && top != "proc" && top != "sys" && "/"+top != agentDir && "/"+top != testsDir
+}
+
+// connect starts the container of a box with the agent in it, and speaks to that.
+func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) error {
+	engine := x.backend.engine
+	if x.image.user != "" {
+		if err := x.makeWorkdir(ctx, workdir); err != nil {
+			return fmt.Errorf("make %s for the user %s of the image: %w", workdir, x.image.user, err)
+		}
+	}
+	attached, err := engine.ContainerAttach(ctx, x.container, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		// What is wrong with the container, the start says better.
+		_, startErr := engine.ContainerStart(ctx, x.container, client.ContainerStartOptions{})
+		return errors.Join(fmt.Errorf("attach to the container: %w", err), startErr)
+	}
+	s := newStream(attached.HijackedResponse)
+	if _, err := engine.ContainerStart(ctx, x.container, client.ContainerStartOptions{}); err != nil {
+		return errors.Join(fmt.Errorf("start the container: %w", err), s.Close())
+	}
+	x.relay, err = relay.Dial(ctx, s, relay.Options{Name: x.backend.name, Logger: x.backend.logger})
+	if err != nil {
+		if said := strings.TrimSpace(string(s.errors.Bytes())); said != "" {
+			err = fmt.Errorf("%w; it said %q", err, said)
+		}
+		return err
+	}
+	inner := sandbox.Spec{ID: spec.ID, Workdir: workdir, Network: spec.Network, Limits: spec.Limits, Env: map[string]string{}}
+	for _, env := range []map[string]string{x.image.env, spec.Env} {
+		for name, value := range env {
+			if variable.MatchString(name) {
+				inner.Env[name] = value
+			}
+		}
+	}
+	if x.Sandbox, err = x.relay.Open(ctx, inner); err != nil || x.image.shared == "" {
+		return err
+	}
+	return carry.Unpack(ctx, x, sharedDir, x.image.shared)
+}
+
+// describe says what the container of a sandbox is.
+func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) client.ContainerCreateOptions {
+	limits := spec.Limits
+	pids := int64(limits.Processes) + agentThreads
+	files := max(int64(limits.Files), 1024)
+	no := false
+	host := &container.HostConfig{
+		AutoRemove:     true,
+		NetworkMode:    "none",
+		IpcMode:        "private",
+		CgroupnsMode:   "private",
+		LogConfig:      container.LogConfig{Type: "none"}, // what passes is the agent's, and would be kept on disk
+		Init:           &no,
+		CapDrop:        []string{"ALL"},
+		CapAdd:         capabilities,
+		SecurityOpt:    []string{"no-new-privileges"},
+		MaskedPaths:    masked,
+		Runtime:        b.settings[settingRuntime],
+		Mounts:         []mount.Mount{agent.mount(true)},
+		Tmpfs:          map[string]string{testsDir: testsOptions},
+		ReadonlyRootfs: false,
+		Resources: container.Resources{
+			Memory:     limits.Memory + agentMemory,
+			MemorySwap: limits.Memory + agentMemory,
+			PidsLimit:  &pids,
+			NanoCPUs:   int64(limits.CPUs * 1e9),
+			Ulimits:    []*container.Ulimit{{Name: "nofile", Soft: files, Hard: files}, {Name: "core"}},
+		},
+	}
+	if spec.Network == sandbox.NetworkFull {
+		host.NetworkMode = "bridge"
+		if name := b.settings[settingNetwork]; name != "" {
+			host.NetworkMode = container.NetworkMode(name)
+		}
+	}
+	if b.userLimit {
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "nproc", Soft: userLimit, Hard: userLimit})
+	}
+	if b.quota {
+		host.StorageOpt = map[string]string{"size": strconv.FormatInt(limits.Disk, 10)}
+	}
+	if b.engine.podman {
+		host.SecurityOpt = append(host.SecurityOpt, "mask="+strings.Join(masked, ":"))
+	} else {
+		host.Tmpfs[testsDir] += testsInodes
+	}
+	return client.ContainerCreateOptions{
+		Name: "trajgen-" + b.label + "-" + spec.ID,
+		Config: &container.Config{
+			Image: image.id, User: image.user, Hostname: "sandbox", Labels: b.labels(spec.ID), WorkingDir: "/",
+			Entrypoint: []string{agentPath}, Cmd: []string{"trajgen-helper", "agent", "bare"},
+			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+			// The agent's input ends with the connection of the one that attached to it.
+			AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true,
+		},
+		HostConfig: host,
+	}
+}
+
+func (b *backend) labels(id string) map[string]string {
+	host, _ := os.Hostname()
+	labels := map[string]string{labelInstance: b.label, labelOwner: host + ":" + strconv.Itoa(os.Getpid())}
+	if id != "" {
+		labels[labelID] = id
+	}
+	return labels
+}
+
+// closeTime bounds how long the end of a container is waited for.
+const closeTime = 30 * time.Second
+
+// remove ends a container, and waits until it is gone.
+func remove(ctx context.Context, engine *engine, id string) error {
+	_, err := engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if err == nil || errdefs.IsNotFound(err) {
+		return nil
+	}
+	// It may be on its way, as it goes by itself once the agent has ended.
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
+		_, inspectErr := engine.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+		if errdefs.IsNotFound(inspectErr) {
+			return nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return fmt.Errorf("remove container %s: %w", id, err)
+		}
+		if _, again := engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); again == nil || errdefs.IsNotFound(again) {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package docker_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
+)
+
+// engines are what scripts/engine starts, by the variable that leads there.
+var engines = map[string]string{"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}
+
+// options lead to an engine for tests.
+func options(t testing.TB, name string) sandbox.Options {
+	t.Helper()
+	host, image := os.Getenv(engines[name]), os.Getenv("TRAJGEN_TEST_IMAGE")
+	if host == "" || image == "" {
+		sandboxtest.Require(t, name, errors.New("no engine for tests (scripts/engine starts one)"))
+	}
+	return sandbox.Options{StateDir: t.TempDir(), Settings: map[string]string{"host": host, "image": image}}
+}
+
+func open(t testing.TB, name string, opts sandbox.Options) sandbox.Backend {
+	t.Helper()
+	b, err := sandbox.Open(name, opts)
+	sandboxtest.Require(t, name, err)
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Errorf("close the backend: %v", err)
+		}
+	})
+	return b
+}
+
+// each runs a test against every engine.
+func each(t *testing.T, test func(t *testing.T, name string, opts sandbox.Options)) {
+	for name := range engines {
+		t.Run(name, func(t *testing.T) { test(t, name, options(t, name)) })
+	}
+}
+
+func run(t testing.TB, sb sandbox.Sandbox, script string) sandbox.Result {
+	t.Helper()
+	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/bin/sh", "-c", script}}, sandbox.RunOptions{Merge: true})
+	if err != nil {
+		t.Fatalf("run %q: %v", script, err)
+	}
+	return r
+}
+
+func TestNoEngine(t *testing.T) {
+	for name := range engines {
+		_, err := sandbox.Open(name, sandbox.Options{StateDir: t.TempDir(), Settings: map[string]string{"host": "unix:///nowhere/engine.sock"}})
+		if err == nil || !strings.Contains(err.Error(), "reach the "+name+" engine at unix:///nowhere/engine.sock (is it running? the setting \"host\"") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestGuarantees(t *testing.T) {
+	each(t, func(t *testing.T, name string, opts sandbox.Options) {
+		g := open(t, name, opts).Guarantees()
+		t.Logf("%+v", g)
+		if g.Backend != name || !g.Level.AtLeast(sandbox.LevelUser) || !g.Images || !g.Snapshots || g.FixedSystem {
+			t.Errorf("got %+v", g)
+		}
+		for _, limit := range []string{"memory", "processes", "cpu", "files"} {
+			if g.Limits[limit] != "hard" {
+				t.Errorf("limit of %s: got %q, want hard", limit, g.Limits[limit])
+			}
+		}
+	})
+}

@@ -1,0 +1,273 @@
+package docker_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"trajgen/sandbox"
+)
+
+// runnerName is the name under which this test starts itself as a runner that is going to be killed.
+const runnerName = "docker-test-runner"
+
+func init() { roles[runnerName] = runner }
+
+// runner opens sandboxes with daemons in them, says so and waits for its death.
+func runner(args []string) error {
+	name, stateDir, host, image, seconds := args[0], args[1], args[2], args[3], args[4]
+	b, err := sandbox.Open(name, sandbox.Options{StateDir: stateDir, Settings: map[string]string{"host": host, "image": image}})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	for i := range 3 {
+		sb, err := b.Open(ctx, sandbox.Spec{ID: fmt.Sprintf("crash-%d", i)})
+		if err != nil {
+			return err
+		}
+		script := "setsid sleep " + seconds + " >/dev/null 2>&1 & sleep " + seconds + " >/dev/null 2>&1 & true"
+		if _, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{"sh", "-c", script}}, sandbox.RunOptions{}); err != nil {
+			return err
+		}
+		if i == 0 {
+			if err := sb.KillAll(ctx); err != nil {
+				return err
+			}
+			if _, err := sb.(sandbox.Snapshotter).Snapshot(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+// made counts what an engine holds of ours.
+func made(t testing.TB, c *client.Client) (containers, images, volumes int) {
+	t.Helper()
+	ours := client.Filters{}.Add("label", "trajgen.instance")
+	cs, err1 := c.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: ours})
+	is, err2 := c.ImageList(t.Context(), client.ImageListOptions{Filters: ours})
+	vs, err3 := c.VolumeList(t.Context(), client.VolumeListOptions{Filters: ours})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	return len(cs.Items), len(is.Items), len(vs.Items)
+}
+
+// sleepers are processes of the machine that sleep for a number of seconds.
+func sleepers(seconds string) int {
+	n := 0
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		if line, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(line), "sleep\x00"+seconds+"\x00") {
+			n++
+		}
+	}
+	return n
+}
+
+func waitFor(t *testing.T, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	began := time.Now()
+	for ; !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > limit {
+			t.Fatalf("after %v: not %s", limit, what)
+		}
+	}
+	t.Logf("%s after %v", what, time.Since(began).Round(time.Millisecond))
+}
+
+// TestKilledRunner kills a runner and looks for what it leaves: no process for longer than 2 seconds, no container, and
+// nothing at all after the next start.
+func TestKilledRunner(t *testing.T) {
+	each(t, func(t *testing.T, name string, opts sandbox.Options) {
+		living := open(t, name, sandbox.Options{StateDir: opts.StateDir, Settings: opts.Settings})
+		sb, err := living.Open(t.Context(), sandbox.Spec{ID: "living"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seconds := map[string]string{"docker": "181.5", "podman": "182.5"}[name]
+		c := exec.Command("/proc/self/exe", name, opts.StateDir, opts.Settings["host"], opts.Settings["image"], seconds)
+		c.Args[0], c.Stderr = runnerName, os.Stderr
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Wait()
+		defer c.Process.Kill()
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+			t.Fatalf("the runner said %q, %v", line, err)
+		}
+		waitFor(t, 10*time.Second, "two sleepers in two", func() bool { return sleepers(seconds) == 4 })
+		if live, err := sandbox.List(opts.StateDir); err != nil || len(live) != 4 {
+			t.Errorf("list: got %v, %v", live, err)
+		}
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+		engine := engineOf(t, opts)
+		waitFor(t, 2*time.Second, "all processes gone", func() bool { return sleepers(seconds) == 0 })
+		waitFor(t, 10*time.Second, "all containers gone but the living", func() bool {
+			containers, _, _ := made(t, engine)
+			return containers == 1
+		})
+		if swept, err := sandbox.Sweep(opts.StateDir); err != nil || len(swept) != 1 || swept[0].Backend != name {
+			t.Errorf("sweep: got %v, %v, want the dead one", swept, err)
+		}
+		if containers, images, volumes := made(t, engine); containers != 1 || images != 1 || volumes != 1 {
+			t.Errorf("left: %d containers, %d images and %d volumes, want those of the living, one each", containers, images, volumes)
+		}
+		if r := run(t, sb, "echo alive"); string(r.Stdout.Bytes()) != "alive\n" {
+			t.Errorf("the living: got %q", r.Stdout.Bytes())
+		}
+		if err := living.Close(); err != nil {
+			t.Error(err)
+		}
+		if containers, images, volumes := made(t, engine); containers+images+volumes != 0 {
+			t.Errorf("left of the living: %d containers, %d images and %d volumes", containers, images, volumes)
+		}
+	})
+}
+
+// TestSweepWithoutEngine keeps what cannot be removed now for the next time.
+func TestSweepWithoutEngine(t *testing.T) {
+	stateDir := t.TempDir()
+	dead := filepath.Join(stateDir, "docker-12345")
+	owner := `{"backend":"docker","pid":1,"settings":{"label":"nobody","host":"unix:///nowhere/engine.sock"}}`
+	if err := errors.Join(os.Mkdir(dead, 0o700), os.WriteFile(dead+"/owner.json", []byte(owner), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if swept, err := sandbox.Sweep(stateDir); err == nil || !strings.Contains(err.Error(), "sweep docker-12345: reach the docker engine at unix:///nowhere/engine.sock") || len(swept) != 0 {
+		t.Errorf("got %v, %v", swept, err)
+	}
+	if _, err := os.Stat(dead); err != nil {
+		t.Errorf("the instance is forgotten: %v", err)
+	}
+}
+
+// TestLostEngine cuts the connections to an engine.
+func TestLostEngine(t *testing.T) {
+	each(t, func(t *testing.T, name string, opts sandbox.Options) {
+		p := newProxy(t, opts)
+		direct := engineOf(t, opts)
+		settings := map[string]string{"host": "tcp://" + p.Listener.Addr().String(), "image": opts.Settings["image"]}
+		b, err := sandbox.Open(name, sandbox.Options{StateDir: opts.StateDir, Settings: settings})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sb, err := b.Open(t.Context(), sandbox.Spec{ID: "lost"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed, err := direct.ContainerList(t.Context(), client.ContainerListOptions{Filters: client.Filters{}.Add("label", "trajgen.id=lost")})
+		if err != nil || len(listed.Items) != 1 {
+			t.Fatalf("got %v, %v", listed.Items, err)
+		}
+		process, err := sb.Start(t.Context(), sandbox.Command{Args: []string{"sleep", "183.5"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := direct.ContainerKill(t.Context(), listed.Items[0].ID, client.ContainerKillOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := process.Wait(t.Context()); !errors.Is(err, sandbox.ErrGone) {
+			t.Errorf("wait: got %v, want ErrGone", err)
+		}
+		if _, err := sb.Files().Stat(t.Context(), "."); !errors.Is(err, sandbox.ErrGone) {
+			t.Errorf("stat: got %v, want ErrGone", err)
+		}
+		if err := sb.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if sb, err = b.Open(t.Context(), sandbox.Spec{ID: "lost"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(sb.Close(), b.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestNetworks(t *testing.T) {
+	each(t, func(t *testing.T, name string, opts sandbox.Options) {
+		b := open(t, name, opts)
+		_, err := b.Open(t.Context(), sandbox.Spec{ID: "list", Network: sandbox.NetworkAllowlist, Allow: []string{"example.org"}})
+		if err == nil || !strings.Contains(err.Error(), "native") {
+			t.Errorf("allowlist: got %v, want a hint at the native backend", err)
+		}
+		full, err := b.Open(t.Context(), sandbox.Spec{ID: "full", Network: sandbox.NetworkFull})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer full.Close()
+		// The default route has no destination.
+		if r := run(t, full, "grep -q '^eth0[[:space:]]00000000' /proc/net/route"); r.Exit.Code != 0 {
+			t.Errorf("full network: no route, %q", run(t, full, "cat /proc/net/route").Stdout.Bytes())
+		}
+	})
+}
+
+func TestOutOfMemory(t *testing.T) {
+	each(t, func(t *testing.T, name string, opts sandbox.Options) {
+		sb, err := open(t, name, opts).Open(t.Context(), sandbox.Spec{ID: "oom", Limits: sandbox.Limits{Memory: 64 << 20}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sb.Close()
+		r := run(t, sb, "python3 -c 'x=[bytearray(1<<20) for _ in range(500)]'; echo and on")
+		if !r.Exit.OOM || !strings.Contains(string(r.Stdout.Bytes()), "and on") {
+			t.Errorf("got %+v, %q, want OOM", r.Exit, r.Stdout.Bytes())
+		}
+		if r := run(t, sb, "true"); r.Exit.OOM || len(r.Exit.Limits) > 0 {
+			t.Errorf("the next one: got %+v", r.Exit)
+		}
+	})
+}
+
+// TestSharedMemory takes files of a file system in memory into a fork.
+func TestSharedMemory(t *testing.T) {
+	each(t, func(t *testing.T, name string, opts sandbox.Options) {
+		b := open(t, name, opts)
+		sb, err := b.Open(t.Context(), sandbox.Spec{ID: "origin"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sb.Close()
+		script := "cd /dev/shm && mkdir d && echo x > d/f && ln -s d/f l && chown 5:6 d/f && chmod 640 d/f && touch -d @1000000000 d/f d"
+		if r := run(t, sb, script); r.Exit.Code != 0 {
+			t.Fatalf("got %q", r.Stdout.Bytes())
+		}
+		s, err := sb.(sandbox.Snapshotter).Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		fork, err := b.Open(t.Context(), sandbox.Spec{ID: "fork", From: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer fork.Close()
+		look := "cd /dev/shm && cat l && readlink l && stat -c '%n %u %g %a %Y' d d/f && ls -A /tmp"
+		want := "x\nd/f\nd 0 0 755 1000000000\nd/f 5 6 640 1000000000\n"
+		for what, sb := range map[string]sandbox.Sandbox{"origin": sb, "fork": fork} {
+			if r := run(t, sb, look); string(r.Stdout.Bytes()) != want {
+				t.Errorf("%s: got %q, want %q", what, r.Stdout.Bytes(), want)
+			}
+		}
+	})
+}

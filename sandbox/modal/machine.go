@@ -1,0 +1,68 @@
+package modal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	modal "github.com/modal-labs/modal-client/go"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/internal/rented"
+)
+
+// agent is the program that serves a sandbox from inside.
+type agent struct {
+	content []byte
+	path    string // in the machine; of the content
+}
+
+func newAgent(arch string) (agent, error) {
+	content, err := sandbox.Agent(arch)
+	if err != nil {
+		return agent{}, err
+	}
+	sum := sha256.Sum256(content)
+	return agent{content: content, path: "/opt/trajgen/agent-" + hex.EncodeToString(sum[:12])}, nil
+}
+
+// machine is a machine of Modal with the agent in it.
+type machine struct {
+	service *service
+	sb      *modal.Sandbox
+	use     rented.Image
+}
+
+func (m *machine) Image() rented.Image { return m.use }
+
+// Start runs the agent.
+func (m *machine) Start(ctx context.Context) (io.ReadWriteCloser, error) {
+	process, err := m.sb.Exec(ctx, []string{m.service.agent.path, "trajgen-helper", "agent", "bare"}, nil)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return newStream(process), nil
+}
+
+// Destroy terminates the machine.
+func (m *machine) Destroy(ctx context.Context) error { return terminate(ctx, m.sb) }
+
+// Seal has Modal keep the machine's file system as an image.
+func (m *machine) Seal(ctx context.Context) (rented.Seal, error) {
+	image, err := m.sb.SnapshotFilesystem(ctx, &modal.SandboxSnapshotFilesystemParams{Timeout: sealingTime, TTL: sealTime})
+	if err != nil {
+		return nil, fmt.Errorf("seal the file system: %w", explain(err))
+	}
+	return &seal{service: m.service, image: image, use: m.use}, nil
+}
+
+// seal is a sealed file system. The agent is in it.
+type seal struct {
+	service *service
+	image   *modal.Image
+	use     rented.Image
+}
+
+func (s *seal) Delete(ctx context.Context) error { return s.service.delete(ctx, s.image) }

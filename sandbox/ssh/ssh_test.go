@@ -1,0 +1,477 @@
+package ssh_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
+	"trajgen/sandbox/ssh"
+	"trajgen/sandbox/ssh/sshtest"
+)
+
+// runnerName is the name under which this test starts itself as a runner that is going to be killed.
+const runnerName = "ssh-test-runner"
+
+func TestMain(m *testing.M) {
+	sandbox.Init()
+	if os.Args[0] == runnerName {
+		fmt.Fprintln(os.Stderr, runner(os.Args[1], os.Args[2]))
+		os.Exit(1)
+	}
+	dir, err := os.MkdirTemp("", "ssh-agents-*")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	shared = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// shared is where the agent lies unless a test is about that, so that it is uploaded once.
+var shared string
+
+func serve(t testing.TB, account sshtest.Account) *sshtest.Server {
+	t.Helper()
+	s, err := sshtest.Start(t, account)
+	sandboxtest.Require(t, "ssh", err)
+	return s
+}
+
+// open opens a backend with the settings of a server and others.
+func open(t testing.TB, s *sshtest.Server, others ...string) sandbox.Backend {
+	t.Helper()
+	b, err := tryOpen(t, s, others...)
+	if err != nil {
+		t.Fatalf("open: %v; sshd said %s", err, s.Log())
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return b
+}
+
+func tryOpen(t testing.TB, s *sshtest.Server, others ...string) (sandbox.Backend, error) {
+	t.Helper()
+	settings := maps.Clone(s.Settings)
+	if !s.Other {
+		settings["directory"] = shared
+	}
+	for i := 0; i < len(others); i += 2 {
+		settings[others[i]] = others[i+1]
+	}
+	return sandbox.Open("ssh", sandbox.Options{Settings: settings, StateDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+}
+
+func box(t testing.TB, b sandbox.Backend, id string) sandbox.Sandbox {
+	t.Helper()
+	sb, err := b.Open(t.Context(), sandbox.Spec{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sb.Close() })
+	return sb
+}
+
+func says(t testing.TB, sb sandbox.Sandbox, script string) string {
+	t.Helper()
+	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/bin/sh", "-c", script}}, sandbox.RunOptions{})
+	if err != nil || r.Exit.Code != 0 {
+		t.Fatalf("script %q: %+v, %v, %q", script, r.Exit, err, r.Stderr.Bytes())
+	}
+	return string(r.Stdout.Bytes())
+}
+
+func needRoot(t testing.TB) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("takes root to let in another account")
+	}
+}
+
+// TestOrdinaryUser asks the contract of a host where we are an ordinary user; package all asks it as ourselves.
+func TestOrdinaryUser(t *testing.T) {
+	needRoot(t)
+	s := serve(t, sshtest.Account{UID: 54321})
+	b := open(t, s)
+	if g := b.Guarantees(); g.Backend != "ssh" || g.Level != sandbox.LevelUser {
+		t.Errorf("got %+v, want the level user", g)
+	}
+	sandboxtest.Run(t, func(t testing.TB) sandbox.Backend {
+		b, err := tryOpen(t, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}, sandboxtest.Caps{})
+	if text := s.Log(); strings.Contains(text, "root from") {
+		t.Errorf("somebody else was let in: %s", text)
+	}
+}
+
+// TestNoise logs in to an account whose shell says much.
+func TestNoise(t *testing.T) {
+	needRoot(t)
+	for _, noise := range []string{
+		"echo welcome; printf 'no newline'; echo to stderr >&2\n",
+		"head -c 300000 /dev/zero; echo; echo trajgen-agent-starts-not\n",
+		"alias exec=false printf=false; set -u\ntrap 'echo leaving' EXIT\n",
+	} {
+		s := serve(t, sshtest.Account{Files: map[string]string{".bashrc": noise}})
+		if got := says(t, box(t, open(t, s), "noise"), "echo hi"); got != "hi\n" {
+			t.Errorf("after %q: got %q", noise, got)
+		}
+	}
+	for noise, want := range map[string]string{
+		"echo go away >&2; exit 3\n":       "go away",
+		"cat /dev/zero | tr '\\0' '\\n'\n": "more than",
+	} {
+		s := serve(t, sshtest.Account{Files: map[string]string{".bashrc": noise}})
+		if b, err := tryOpen(t, s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("after %q: got %v, %v, want %q", noise, b, err, want)
+		}
+	}
+}
+
+// agents are the programs that lie on the host.
+func agents(t testing.TB, s *sshtest.Server) []string {
+	t.Helper()
+	dir := filepath.Join(s.Home, ".cache", "trajgen")
+	if given := s.Settings["directory"]; given != "" {
+		dir = given
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, filepath.Join(dir, e.Name()))
+	}
+	return all
+}
+
+func TestUpload(t *testing.T) {
+	s := serve(t, sshtest.Account{})
+	own := s.Settings["directory"]
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			b, err := tryOpen(t, s, "directory", own)
+			if err != nil {
+				t.Errorf("open: %v", err)
+				return
+			}
+			defer b.Close()
+			if got := says(t, box(t, b, fmt.Sprintf("upload-%d", i)), "echo hi"); got != "hi\n" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	wait.Wait()
+	found := agents(t, s)
+	if len(found) != 1 || !strings.HasPrefix(filepath.Base(found[0]), "agent-") {
+		t.Fatalf("got %q, want one agent", found)
+	}
+	before, err := os.Stat(found[0])
+	if err != nil || before.Mode() != 0o755 {
+		t.Fatalf("got %v, %v", before.Mode(), err)
+	}
+	// What nobody used for long goes with the next upload, and what was half uploaded.
+	dir := filepath.Dir(found[0])
+	for _, name := range []string{"agent-old", ".upload-old", "agent-new"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if long := time.Now().Add(-1000 * time.Hour); name != "agent-new" {
+			if err := os.Chtimes(filepath.Join(dir, name), long, long); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	open(t, s, "directory", own)
+	if after, err := os.Stat(found[0]); err != nil || !os.SameFile(before, after) {
+		t.Errorf("it was uploaded again, %v", err)
+	}
+	if err := os.Remove(found[0]); err != nil {
+		t.Fatal(err)
+	}
+	open(t, s, "directory", own)
+	if got := agents(t, s); len(got) != 2 {
+		t.Errorf("got %q, want the agent and the one of somebody else", got)
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	s := serve(t, sshtest.Account{})
+	if os.Getuid() == 0 {
+		blocked := filepath.Join(s.Home, ".cache")
+		if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := tryOpen(t, s, "directory", ""); err == nil || !strings.Contains(err.Error(), "upload the agent") {
+			t.Errorf("got %v, %v, want an upload that failed", b, err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "with a space")
+	says(t, box(t, open(t, s, "directory", dir), "directory"), "true")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("got %v, %v", entries, err)
+	}
+}
+
+// sleepers are processes of this machine that sleep for a number of seconds.
+func sleepers(seconds string) int {
+	n := 0
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		if line, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(line), "sleep\x00"+seconds+"\x00") {
+			n++
+		}
+	}
+	return n
+}
+
+func waitFor(t testing.TB, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v: not %s", limit, what)
+		}
+	}
+}
+
+const daemons = "setsid sleep %[1]s >/dev/null 2>&1 & sleep %[1]s >/dev/null 2>&1 & (sleep %[1]s &) >/dev/null 2>&1"
+
+func TestLostConnection(t *testing.T) {
+	s := serve(t, sshtest.Account{})
+	b := open(t, s)
+	sb := box(t, b, "lost")
+	says(t, sb, fmt.Sprintf(daemons, "271.5"))
+	p, err := sb.Start(t.Context(), sandbox.Command{Args: []string{"sleep", "271.5"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, 5*time.Second, "four sleepers", func() bool { return sleepers("271.5") == 4 })
+	s.Drop()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := p.Wait(ctx); !errors.Is(err, sandbox.ErrGone) {
+		t.Errorf("wait: got %v, want ErrGone", err)
+	}
+	if _, err := sb.Start(ctx, sandbox.Command{Args: []string{"true"}}); !errors.Is(err, sandbox.ErrGone) {
+		t.Errorf("start: got %v, want ErrGone", err)
+	}
+	waitFor(t, 2*time.Second, "all processes gone", func() bool { return sleepers("271.5") == 0 })
+	// All who come now share one new connection.
+	var wait sync.WaitGroup
+	for i := range 10 {
+		wait.Go(func() {
+			if got := says(t, box(t, b, fmt.Sprintf("again-%d", i)), "echo hi"); got != "hi\n" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	wait.Wait()
+	waitFor(t, 5*time.Second, "one connection", func() bool { return s.Connections() == 1 })
+	if err := sb.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	s.Stop(true)
+	s.Drop()
+	waitFor(t, 5*time.Second, "no connection", func() bool { return s.Connections() == 0 })
+	if _, err := b.Open(ctx, sandbox.Spec{ID: "down"}); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("open: got %v", err)
+	}
+	s.Stop(false)
+	says(t, box(t, b, "up"), "true")
+}
+
+func runner(host, seconds string) error {
+	settings := map[string]string{}
+	for kv := range strings.SplitSeq(host, "\n") {
+		k, v, _ := strings.Cut(kv, "=")
+		settings[k] = v
+	}
+	b, err := sandbox.Open("ssh", sandbox.Options{Settings: settings, StateDir: settings["state"]})
+	if err != nil {
+		return err
+	}
+	for i := range 10 {
+		sb, err := b.Open(context.Background(), sandbox.Spec{ID: fmt.Sprintf("killed-%d", i)})
+		if err != nil {
+			return err
+		}
+		if _, err := sandbox.Run(context.Background(), sb, sandbox.Command{Args: []string{"sh", "-c", fmt.Sprintf(daemons, seconds)}}, sandbox.RunOptions{}); err != nil {
+			return err
+		}
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+func TestKilledRunner(t *testing.T) {
+	s := serve(t, sshtest.Account{})
+	stateDir, seconds := t.TempDir(), "272.5"
+	text := "state=" + stateDir
+	for k, v := range s.Settings {
+		text += "\n" + k + "=" + v
+	}
+	c := exec.Command("/proc/self/exe", text, seconds)
+	c.Args[0] = runnerName
+	c.Stderr = t.Output()
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the runner said %q, %v", line, err)
+	}
+	if live, err := sandbox.List(stateDir); err != nil || len(live) != 10 || live[0].Backend != "ssh" {
+		t.Errorf("list: got %v, %v", live, err)
+	}
+	waitFor(t, 5*time.Second, "all sleepers", func() bool { return sleepers(seconds) == 30 })
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	waitFor(t, 2*time.Second, "all processes gone", func() bool { return sleepers(seconds) == 0 })
+	t.Logf("gone after %v", time.Since(began))
+	_ = c.Wait()
+	if swept, err := sandbox.Sweep(stateDir); err != nil || len(swept) != 1 {
+		t.Errorf("sweep: got %v, %v", swept, err)
+	}
+}
+
+func TestJump(t *testing.T) {
+	first, second := serve(t, sshtest.Account{}), serve(t, sshtest.Account{})
+	known := filepath.Join(t.TempDir(), "known_hosts")
+	var lines []byte
+	for _, s := range []*sshtest.Server{first, second} {
+		content, err := os.ReadFile(s.Settings["known_hosts"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, content...)
+	}
+	if err := os.WriteFile(known, lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys := first.Settings["identity_file"] + "," + second.Settings["identity_file"]
+	b := open(t, second, "jump", first.Settings["host"]+", "+second.Settings["host"], "known_hosts", known, "identity_file", keys)
+	if got := says(t, box(t, b, "jumped"), "echo hi"); got != "hi\n" {
+		t.Errorf("got %q", got)
+	}
+	if n, m := first.Connections(), second.Connections(); n != 1 || m != 2 {
+		t.Errorf("got %d and %d connections, want 1 and 2", n, m)
+	}
+	first.Drop()
+	waitFor(t, 10*time.Second, "a new way", func() bool {
+		sb, err := b.Open(t.Context(), sandbox.Spec{ID: "again"})
+		if err == nil {
+			sb.Close()
+		}
+		return err == nil
+	})
+	// Each on the way is verified.
+	if b, err := tryOpen(t, second, "jump", first.Settings["host"], "identity_file", keys); err == nil || !strings.Contains(err.Error(), "is not in") {
+		t.Errorf("got %v, %v, want an unknown host", b, err)
+	}
+}
+
+func TestHosts(t *testing.T) {
+	first, second := serve(t, sshtest.Account{}), serve(t, sshtest.Account{})
+	b := open(t, first, "host", first.Settings["host"]+","+second.Settings["host"], "insecure_host_key", "true",
+		"identity_file", first.Settings["identity_file"]+","+second.Settings["identity_file"])
+	if first.Connections() != 1 || second.Connections() != 1 {
+		t.Errorf("got %d and %d connections, want one each", first.Connections(), second.Connections())
+	}
+	// They lie on this machine both, and differ in what they lose.
+	var all []sandbox.Sandbox
+	for i := range 6 {
+		all = append(all, box(t, b, fmt.Sprintf("spread-%d", i)))
+	}
+	if _, err := b.Open(t.Context(), sandbox.Spec{ID: "spread-3"}); err == nil {
+		t.Error("two sandboxes of one id")
+	}
+	second.Stop(true)
+	second.Drop()
+	gone := func() (n int) {
+		for _, sb := range all {
+			if _, err := sb.Files().Stat(t.Context(), "."); errors.Is(err, sandbox.ErrGone) {
+				n++
+			}
+		}
+		return n
+	}
+	waitFor(t, 5*time.Second, "half of them gone", func() bool { return gone() == 3 })
+	for i := range 6 {
+		says(t, box(t, b, fmt.Sprintf("one-%d", i)), "true")
+	}
+	first.Stop(true)
+	first.Drop()
+	waitFor(t, 5*time.Second, "all of them gone", func() bool { return gone() == 6 })
+	if _, err := b.Open(t.Context(), sandbox.Spec{ID: "none"}); err == nil {
+		t.Error("a sandbox on no host")
+	}
+	second.Stop(false)
+	says(t, box(t, b, "back"), "true")
+}
+
+func TestSnapshot(t *testing.T) {
+	first, second := serve(t, sshtest.Account{}), serve(t, sshtest.Account{})
+	b := open(t, first, "host", first.Settings["host"]+","+second.Settings["host"], "insecure_host_key", "true",
+		"identity_file", first.Settings["identity_file"]+","+second.Settings["identity_file"])
+	if !b.Guarantees().Snapshots {
+		t.Skip("the host has none")
+	}
+	sb := box(t, b, "original")
+	says(t, sb, "echo sealed > file")
+	snapshot, err := sb.(sandbox.Snapshotter).Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snapshot.Close()
+	for i := range 4 {
+		fork, err := b.Open(t.Context(), sandbox.Spec{ID: fmt.Sprintf("fork-%d", i), From: snapshot})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := says(t, fork, "cat file"); got != "sealed\n" {
+			t.Errorf("got %q", got)
+		}
+		fork.Close()
+	}
+	if _, err := open(t, first).Open(t.Context(), sandbox.Spec{ID: "foreign", From: snapshot}); err == nil || !strings.Contains(err.Error(), "another backend") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNativeOnly(t *testing.T) {
+	s := serve(t, sshtest.Account{})
+	if g := open(t, s, "isolation", "native").Guarantees(); g.Level == sandbox.LevelNone {
+		t.Errorf("got %+v", g)
+	}
+}
+
+var _ = ssh.Open
