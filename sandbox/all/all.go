@@ -5,6 +5,8 @@ package all
 import (
 	_ "trajgen/sandbox/daytona"
 	_ "trajgen/sandbox/docker"
+	_ "trajgen/sandbox/gvisor"
 	_ "trajgen/sandbox/modal"
+	_ "trajgen/sandbox/singularity"
 	_ "trajgen/sandbox/ssh"
 )

@@ -12,8 +12,14 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Init()
+	for _, main := range mains {
+		main()
+	}
 	os.Exit(m.Run())
 }
+
+// mains are what else this program is, under other names.
+var mains []func()
 
 // surroundings prepare what a backend needs to be opened here, for those that need something. They return an error when
 // it cannot be had.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -100,6 +101,8 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	}
 	inner := spec
 	inner.Image = ""
+	inner.Env = map[string]string{} // the agent is told of what root adds, too
+	maps.Copy(inner.Env, spec.Env)
 	return b.set.Open(ctx, inner, func(ctx context.Context) (agent.Machine, error) {
 		r, err := b.root(ctx, &inner, spec.Image)
 		if err != nil {
@@ -131,6 +134,7 @@ func (b *backend) selfTest() error {
 	if os.Getuid() != 0 {
 		g.Limits[sandbox.LimitMemory], g.Limits[sandbox.LimitCPU] = "none", "none"
 		g.Missing[1] = "limits of memory and CPU: run as root"
+		g.Missing = append(g.Missing, "network none has a loopback: run as root")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -170,19 +174,20 @@ func (b *backend) root(ctx context.Context, spec *sandbox.Spec, reference string
 	if err != nil {
 		return root{}, err
 	}
-	env := map[string]string{}
 	for _, kv := range image.Env {
-		if k, v, ok := strings.Cut(kv, "="); ok {
-			env[k] = v
+		k, v, ok := strings.Cut(kv, "=")
+		if _, given := spec.Env[k]; ok && !given && variable.MatchString(k) {
+			spec.Env[k] = v
 		}
 	}
-	maps.Copy(env, spec.Env)
-	spec.Env = env
 	if spec.Workdir == "" && image.Workdir != "/" {
 		spec.Workdir = image.Workdir
 	}
 	return root{store: b.images.Dir(), layers: image.Layers}, nil
 }
+
+// variable is the name of one; images hold others, too.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // findRunsc looks for the program.
 func findRunsc(values map[string]string) (*runsc, error) {

@@ -120,8 +120,8 @@ func (r *runsc) bundle(id string, from root, spec *sandbox.Spec) (agent.Machine,
 	m.flags = []string{
 		"--platform=" + r.platform, "--overlay2=root:memory,size=" + strconv.FormatInt(spec.Limits.Disk, 10), "--host-uds=none",
 	}
-	// With a network of its own, it makes what there is in it: not even a loopback.
-	if spec.Network == sandbox.NetworkNone {
+	// With a network of its own, it makes what there is in it: not even a loopback. That takes root.
+	if spec.Network == sandbox.NetworkNone && os.Getuid() == 0 {
 		m.flags = append(m.flags, "--network=sandbox")
 	} else {
 		m.flags = append(m.flags, "--network=none")

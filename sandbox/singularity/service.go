@@ -106,6 +106,17 @@ func (s *service) stopAll(ctx context.Context) error {
 	return err
 }
 
+// clear removes what instances wrote.
+func (s *service) clear() error {
+	entries, err := os.ReadDir(s.dir)
+	for _, e := range entries {
+		if e.IsDir() {
+			err = errors.Join(err, agent.RemoveTree(filepath.Join(s.dir, e.Name())))
+		}
+	}
+	return err
+}
+
 // list returns the instances of the mark.
 func (s *service) list(ctx context.Context) ([]string, error) {
 	out, err := s.run(ctx, "instance", "list", "--json")

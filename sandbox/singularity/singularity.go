@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"trajgen/sandbox"
@@ -57,7 +58,7 @@ func open(name string, opts sandbox.Options) (sandbox.Backend, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	instance, err := state.Create(opts.StateDir, state.Owner{
-		Backend: name, PID: os.Getpid(), Settings: map[string]string{"program": c.program},
+		Backend: name, PID: os.Getpid(), Settings: map[string]string{"program": c.program, "state": opts.StateDir},
 	})
 	if err != nil {
 		return nil, err
@@ -227,6 +228,12 @@ func sweep(ctx context.Context, instance sandbox.Instance) error {
 	if instance.Settings["program"] == "" {
 		return nil // it died before it began
 	}
-	s := &service{config: &config{program: instance.Settings["program"]}, mark: instance.Name}
-	return s.stopAll(ctx)
+	s := &service{
+		config: &config{program: instance.Settings["program"]}, mark: instance.Name,
+		dir: filepath.Join(instance.Settings["state"], instance.Name),
+	}
+	if err := s.stopAll(ctx); err != nil {
+		return err
+	}
+	return s.clear()
 }

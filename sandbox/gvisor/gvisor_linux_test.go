@@ -1,5 +1,3 @@
-//go:build linux
-
 package gvisor_test
 
 import (
@@ -8,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -189,17 +188,21 @@ func TestImage(t *testing.T) {
 	}
 	open(t).Close()
 	store := layers{t.TempDir()}
-	busybox, err := exec.LookPath("busybox")
+	libraries, err := exec.Command("ldd", "/bin/sh").Output()
 	if err != nil {
-		t.Skip("no busybox to make an image of")
+		t.Skipf("no shell to make an image of: %v", err)
 	}
-	program, err := os.ReadFile(busybox)
-	for name, content := range map[string]string{"bottom/bin/sh": string(program), "bottom/etc/both": "bottom", "bottom/etc/lower": "bottom", "top/etc/both": "top", "top/srv/app/file": "in the image"} {
+	files := map[string]string{"bottom/etc/both": "bottom", "bottom/etc/lower": "bottom", "top/etc/both": "top", "top/srv/app/file": "in the image"}
+	for _, name := range append(strings.Fields(string(libraries)), "/bin/sh") {
+		if content, err := os.ReadFile(name); strings.HasPrefix(name, "/") && err == nil {
+			files["bottom"+name] = string(content)
+		}
+	}
+	for name, content := range files {
 		path := filepath.Join(store.dir, name)
-		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755))
-	}
-	if err != nil {
-		t.Fatal(err)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	b, err := sandbox.Open("gvisor", sandbox.Options{StateDir: t.TempDir(), Images: store})
 	if err != nil {
@@ -227,7 +230,19 @@ var caps = sandboxtest.Caps{Lacks: map[string]string{
 }}
 
 func TestContract(t *testing.T) {
+	caps := sandboxtest.Caps{Lacks: maps.Clone(caps.Lacks)}
+	if os.Getuid() != 0 {
+		caps.Lacks["no network"] = "network none has a loopback"
+	}
 	sandboxtest.Run(t, open, caps)
+}
+
+// TestOrdinaryUser runs the tests again as a user without any rights.
+func TestOrdinaryUser(t *testing.T) {
+	open(t).Close()
+	if out := sandboxtest.AsOrdinaryUser(t, "-test.v"); !strings.Contains(out, "--- PASS: TestContract/the_host's_files_are_invisible") {
+		t.Errorf("the contract was not asked:\n%s", out)
+	}
 }
 
 func BenchmarkOpen(b *testing.B) {

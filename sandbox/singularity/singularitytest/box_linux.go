@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -147,7 +148,7 @@ func (b *box) build() error {
 	do(os.MkdirAll(session, 0o755))
 	mount("session", session, "tmpfs", 0, "size=64m")
 	do(errors.Join(os.Mkdir(root, 0o755), os.Mkdir(session+"/upper", 0o755), os.Mkdir(session+"/work", 0o755)))
-	mount("overlay", root, "overlay", 0, fmt.Sprintf("userxattr,lowerdir=%s,upperdir=%s/upper,workdir=%s/work", b.Image, session, session))
+	mount("overlay", root, "overlay", 0, fmt.Sprintf("userxattr,lowerdir=%s,upperdir=%s/upper,workdir=%s/work", strings.ReplaceAll(b.Image, ":", `\:`), session, session))
 	if content, err := os.ReadFile(filepath.Join(b.Image, bindsFile)); err == nil {
 		for _, dir := range strings.Fields(string(content)) {
 			bind(dir, dir, true)
@@ -223,10 +224,8 @@ func loopback() error {
 // confine takes from this thread what processes of the instance do not have.
 func (b *box) confine() error {
 	keep := map[uintptr]bool{}
-	for _, name := range strings.Split(b.AddCaps, ",") {
-		if n, ok := capabilities[name]; ok {
-			keep[n] = true
-		}
+	for name, n := range capabilities {
+		keep[n] = b.Fakeroot || slices.Contains(strings.Split(b.AddCaps, ","), name)
 	}
 	for n := uintptr(0); n <= unix.CAP_LAST_CAP; n++ {
 		if !keep[n] {
