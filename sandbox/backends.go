@@ -32,6 +32,8 @@ type Options struct {
 	// Logger is told of what was left over by dead runners and of brokers that died. Nil is silent.
 	Logger *slog.Logger
 
+	// landlock does without namespaces, for tests.
+	landlock bool
 	// cgroups forces a cgroup version, for tests.
 	cgroups string
 	// patience overrides how long a guest may leave requests unanswered, for tests.

@@ -32,7 +32,11 @@ func runner(args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := sandbox.Open(backend, sandbox.Options{StateDir: stateDir})
+	opts := sandbox.Options{StateDir: stateDir}
+	if backend == "landlock" {
+		backend, opts = "native", sandbox.WithLandlock(opts)
+	}
+	b, err := sandbox.Open(backend, opts)
 	if err != nil {
 		return err
 	}
@@ -50,7 +54,7 @@ func runner(args []string) error {
 	select {}
 }
 
-func startRunner(t *testing.T, backend, stateDir, seconds string, count int) *exec.Cmd {
+func startRunner(t testing.TB, backend, stateDir, seconds string, count int) *exec.Cmd {
 	t.Helper()
 	c := exec.Command("/proc/self/exe", backend, stateDir, seconds, strconv.Itoa(count))
 	c.Args[0] = runnerName

@@ -210,6 +210,27 @@ func BenchmarkAlive(b *testing.B) {
 	}
 }
 
+// BenchmarkKilledRunner kills a runner of ten sandboxes and waits until the last of their processes is gone.
+func BenchmarkKilledRunner(b *testing.B) {
+	var gone []time.Duration
+	for b.Loop() {
+		seconds := fmt.Sprintf("%d.75", 30000+len(gone))
+		c := startRunner(b, "native", b.TempDir(), seconds, 10)
+		for sleepers(seconds) < 30 {
+			time.Sleep(time.Millisecond)
+		}
+		began := time.Now()
+		if err := c.Process.Kill(); err != nil {
+			b.Fatal(err)
+		}
+		for sleepers(seconds) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		gone = append(gone, time.Since(began))
+	}
+	b.ReportMetric(slices.Max(gone).Seconds(), "gone-s")
+}
+
 // available is the memory, in KiB, that the machine has left.
 func available(b *testing.B) (kib int64) {
 	b.Helper()

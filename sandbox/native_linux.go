@@ -38,6 +38,8 @@ func runRole(name string) {
 		broker.Main()
 	case guest.Name:
 		guest.Main()
+	case guest.LandlockName:
+		guest.LandlockMain()
 	}
 }
 
@@ -61,6 +63,22 @@ type native struct {
 }
 
 func openNative(opts Options) (Backend, error) {
+	if opts.landlock {
+		return openLandlock(opts, errors.New("turned off"))
+	}
+	n, err := openNamespaces(opts)
+	if err == nil || !refused(err) {
+		return n, err
+	}
+	l, landlockErr := openLandlock(opts, err)
+	if landlockErr != nil {
+		return nil, errors.Join(err, landlockErr)
+	}
+	opts.Logger.Warn("no namespaces can be made here: sandboxes are no more than directories", "level", LevelLandlock, "err", err)
+	return l, nil
+}
+
+func openNamespaces(opts Options) (Backend, error) {
 	n := &native{opts: opts, logger: opts.Logger, boxes: map[*box]bool{}, ids: map[string]bool{}}
 	n.pool = newPool(n, opts.Pool)
 	client, err := startBroker(opts)
@@ -559,7 +577,7 @@ func removeInstance(path string, owner state.Owner) error {
 			errs = append(errs, cgroup.Destroy(dir))
 		}
 	}
-	if owner.Backend == "local" {
+	if owner.Backend == "local" || owner.Settings["level"] == string(LevelLandlock) {
 		errs = append(errs, killMarked(path))
 	}
 	return errors.Join(errs...)

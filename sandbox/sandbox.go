@@ -226,7 +226,7 @@ type Command struct {
 	Socket bool
 	// TTY runs the command on a terminal of its own, which is its standard input, output and error: Stdin is typed into it
 	// and Stdout gets what appears on it; Stderr gets nothing. When Stdin ends, the terminal is not hung up: send "\x04" for
-	// an end of file.
+	// an end of file. TERM is xterm unless Env or the sandbox says otherwise; a size of zero is 24 by 80.
 	TTY *TTY
 }
 
@@ -276,7 +276,7 @@ type Guarantees struct {
 	Backend string `json:"backend"`
 	Level   Level  `json:"level"`
 	// Isolation says what lies between the sandbox and the rest, for files, processes, network, ids, calls and kernel:
-	// own (one of its own), shifted, single or host (ids), filtered (calls), shared or none.
+	// own (one of its own), shifted, single or host (ids), filtered (calls, files), shared or none.
 	Isolation map[string]string `json:"isolation"`
 	Limits    map[string]string `json:"limits"` // name of a limit → hard, soft or none
 	Network   []Network         `json:"network"`

@@ -70,7 +70,10 @@ func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*bo
 	if spec.Workdir != "" && (spec.Workdir[0] != '/' || !proper(workdir)) {
 		return nil, fmt.Errorf("workdir %q is no place for work (as are /workspace, /home/... or a directory of its own)", spec.Workdir)
 	}
-	created, err := b.engine.ContainerCreate(ctx, b.describe(spec, image, agent))
+	// To the end: whether one was made after all, a call that was given up would not tell.
+	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)
+	defer cancel()
+	created, err := b.engine.ContainerCreate(creating, b.describe(spec, image, agent))
 	if err != nil {
 		if errdefs.IsNotFound(err) && strings.Contains(strings.ToLower(err.Error()), "no such image") {
 			return nil, fmt.Errorf("%w: %w", errNoImage, err)
@@ -93,7 +96,7 @@ func proper(dir string) bool {
 // connect starts the container of a box with the agent in it, and speaks to that.
 func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) error {
 	engine := x.backend.engine
-	if x.image.user != "" {
+	if user, _, _ := strings.Cut(x.image.user, ":"); user != "" && user != "root" && user != "0" {
 		if err := x.makeWorkdir(ctx, workdir); err != nil {
 			return fmt.Errorf("make %s for the user %s of the image: %w", workdir, x.image.user, err)
 		}
@@ -136,20 +139,19 @@ func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) clien
 	files := max(int64(limits.Files), 1024)
 	no := false
 	host := &container.HostConfig{
-		AutoRemove:     true,
-		NetworkMode:    "none",
-		IpcMode:        "private",
-		CgroupnsMode:   "private",
-		LogConfig:      container.LogConfig{Type: "none"}, // what passes is the agent's, and would be kept on disk
-		Init:           &no,
-		CapDrop:        []string{"ALL"},
-		CapAdd:         capabilities,
-		SecurityOpt:    []string{"no-new-privileges"},
-		MaskedPaths:    masked,
-		Runtime:        b.settings[settingRuntime],
-		Mounts:         []mount.Mount{agent.mount(true)},
-		Tmpfs:          map[string]string{testsDir: testsOptions},
-		ReadonlyRootfs: false,
+		AutoRemove:   true,
+		NetworkMode:  "none",
+		IpcMode:      "private",
+		CgroupnsMode: "private",
+		LogConfig:    container.LogConfig{Type: "none"}, // what passes is the agent's, and would be kept on disk
+		Init:         &no,
+		CapDrop:      []string{"ALL"},
+		CapAdd:       capabilities,
+		SecurityOpt:  []string{"no-new-privileges"},
+		MaskedPaths:  masked,
+		Runtime:      b.settings[settingRuntime],
+		Mounts:       []mount.Mount{agent.mount(true)},
+		Tmpfs:        map[string]string{testsDir: testsOptions},
 		Resources: container.Resources{
 			Memory:     limits.Memory + agentMemory,
 			MemorySwap: limits.Memory + agentMemory,

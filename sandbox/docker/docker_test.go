@@ -1,10 +1,12 @@
 package docker_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/sandboxtest"
@@ -71,6 +73,23 @@ func TestGuarantees(t *testing.T) {
 			if g.Limits[limit] != "hard" {
 				t.Errorf("limit of %s: got %q, want hard", limit, g.Limits[limit])
 			}
+		}
+	})
+}
+
+func TestGivenUp(t *testing.T) {
+	each(t, func(t *testing.T, name string, opts sandbox.Options) {
+		b := open(t, name, opts)
+		enough := errors.New("enough")
+		for _, after := range []time.Duration{0, 10 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond} {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), after, enough)
+			if sb, err := b.Open(ctx, sandbox.Spec{ID: "given-up"}); err == nil {
+				_ = sb.Close()
+			}
+			cancel()
+		}
+		if containers, _, _ := made(t, engineOf(t, opts)); containers != 0 {
+			t.Errorf("%d containers are left", containers)
 		}
 	})
 }

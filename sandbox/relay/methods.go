@@ -89,8 +89,8 @@ func (s *server) open(ctx context.Context, id uint64, d *wire.Decoder, m *messag
 	if err != nil {
 		return err
 	}
-	if s.life.Err() != nil {
-		return errors.Join(context.Cause(s.life), sb.Close()) // it came after all others were closed
+	if s.bye.Load() || s.life.Err() != nil {
+		return errors.Join(errClosed, sb.Close()) // it came after all others were closed
 	}
 	s.mu.Lock()
 	s.boxes[id] = &served{Sandbox: sb}

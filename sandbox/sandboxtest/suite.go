@@ -31,7 +31,7 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 	})
 	t.Setenv("SANDBOXTEST_SECRET", secret)
 	level := backend.Guarantees().Level
-	for _, c := range slices.Concat(commandCases, processCases, terminalCases, limitCases, idCases, fileCases, lifeCases, snapshotCases, isolationCases, networkCases, hostileCases) {
+	for _, c := range slices.Concat(commandCases, processCases, terminalCases, limitCases, idCases, fileCases, lifeCases, snapshotCases, isolationCases, networkCases, hostileCases, stockCases) {
 		t.Run(c.name, func(t *testing.T) {
 			if reason, ok := caps.Lacks[c.name]; ok {
 				t.Skip(reason)

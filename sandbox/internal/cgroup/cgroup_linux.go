@@ -195,6 +195,8 @@ func (g *Group) createV1(root hierarchy, limits Limits) error {
 		}
 		// Absent when swap is not accounted; then there is nothing to bound.
 		_ = write(root.dir, g.id+"/memory.memsw.limit_in_bytes", limit)
+		// What waits in sockets is counted apart, and not at all without a limit of its own.
+		_ = write(root.dir, g.id+"/memory.kmem.tcp.limit_in_bytes", strconv.FormatInt(limits.Memory/4, 10))
 		if g.Memories, err = counter(root.dir, g.id+"/memory.oom_control"); err != nil {
 			return err
 		}

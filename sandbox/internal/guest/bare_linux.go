@@ -19,13 +19,41 @@ type Bare struct {
 	// Filtered says that commands are under the filter of system calls.
 	Filtered bool
 
-	over  chan struct{} // closed when the runner is gone
-	ended chan struct{} // closed when all that was started is gone
+	alone   bool              // nothing else is at work in this process
+	confine func(*Bare) error // of a thread
+	begin   chan struct{}     // closed when the thread that forks may serve
+	over    chan struct{}     // closed when the runner is gone
+	ended   chan struct{}     // closed when all that was started is gone
 }
 
 // NewBare serves runner, a socket that it takes over, until the other end closes. Then it kills all that it started.
 // Without network, commands get no sockets of it, or it fails.
 func NewBare(runner int, workdir, tests string, files int64, network bool) (*Bare, error) {
+	// Other threads of this process may need many files.
+	if err := limit(0); err != nil {
+		return nil, err
+	}
+	storeThreads()
+	g := &guest{
+		runner: wire.Blocking(runner), workdir: workdir, tests: tests, helper: "/proc/self/exe", counters: ownCounters(),
+		limits: map[int]uint64{unix.RLIMIT_NOFILE: uint64(files)},
+	}
+	b, err := newBare(g, func(b *Bare) error {
+		b.Lacks, b.Filtered = confineBare()
+		if !network {
+			return withoutNetwork()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.serve()
+	return b, nil
+}
+
+// newBare begins a guest, with a thread that is confined and waits for serve.
+func newBare(g *guest, confine func(*Bare) error) (*Bare, error) {
 	// What this program inherited, commands do not.
 	_ = unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	unix.Umask(0o022)
@@ -36,9 +64,6 @@ func NewBare(runner int, workdir, tests string, files int64, network bool) (*Bar
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become non-dumpable: %w", err)
 	}
-	if err := limit(0); err != nil {
-		return nil, err
-	}
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open /dev/null: %w", err)
@@ -46,28 +71,22 @@ func NewBare(runner int, workdir, tests string, files int64, network bool) (*Bar
 	if os.Getpid() == 1 {
 		ignoreSignals(unix.SIGPIPE)
 	}
-	b := &Bare{over: make(chan struct{}), ended: make(chan struct{})}
-	g := &guest{
-		runner: wire.Blocking(runner), workdir: workdir, null: null, helper: "/proc/self/exe", bare: b,
-		counters: ownCounters(), disk: workdir, commands: -1, limits: map[int]uint64{unix.RLIMIT_NOFILE: uint64(files)},
-		running: map[int]*command{}, byRequest: map[int64]*command{},
-		forked: make(chan struct{}, 1), files: make(chan fileRequest, 64),
-	}
-	if isMount(tests) {
-		g.tests = tests
+	b := &Bare{confine: confine, begin: make(chan struct{}), over: make(chan struct{}), ended: make(chan struct{})}
+	g.bare, g.null, g.disk, g.commands = b, null, g.workdir, -1
+	g.running, g.byRequest = map[int]*command{}, map[int64]*command{}
+	g.forked, g.files = make(chan struct{}, 1), make(chan fileRequest, 64)
+	if !isMount(g.tests) {
+		g.tests = ""
 	}
 	if g.settler, err = newSettler(-1); err != nil {
 		return nil, err
 	}
 	confined := make(chan error)
 	onOtherThread(func() {
-		b.Lacks, b.Filtered = confineBare()
-		var err error
-		if !network {
-			err = withoutNetwork()
-		}
+		err := confine(b)
 		confined <- err
 		if err == nil {
+			<-b.begin
 			g.serveBare()
 		}
 	})
@@ -77,6 +96,8 @@ func NewBare(runner int, workdir, tests string, files int64, network bool) (*Bar
 	go g.reap()
 	return b, nil
 }
+
+func (b *Bare) serve() { close(b.begin) }
 
 // Wait returns when the runner's end of the socket is closed and all that was started is gone, or after a time.
 func (b *Bare) Wait(limit time.Duration) error {

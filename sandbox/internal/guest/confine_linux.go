@@ -10,6 +10,10 @@ import (
 const kept = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_KILL |
 	1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_SETFCAP
 
+// told is a capability that counts nowhere but in the first user namespace. The guest's threads may have it and commands
+// never do: who has more than they have, they can neither slow down nor bind to a processor.
+const told = 1 << unix.CAP_WAKE_ALARM
+
 // confine takes from the calling thread, and from what it forks, all that commands must not have. Only this thread:
 // doing the same to all threads of a Go program costs milliseconds.
 func confine(p policy) error {
@@ -41,10 +45,11 @@ func dropCapabilities() error {
 	if err := unix.Capget(&head, &data[0]); err != nil {
 		return fmt.Errorf("read capabilities: %w", err)
 	}
-	const high = kept >> 32
-	for i, mask := range [2]uint32{kept & 0xffffffff, high} {
-		have := data[i].Permitted & mask
-		data[i] = unix.CapUserData{Effective: have, Permitted: have}
+	for i := range data {
+		effective, permitted := uint64(kept)>>(32*i), uint64(kept|told)>>(32*i)
+		data[i] = unix.CapUserData{
+			Effective: data[i].Permitted & uint32(effective), Permitted: data[i].Permitted & uint32(permitted),
+		}
 	}
 	if err := unix.Capset(&head, &data[0]); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
@@ -63,7 +68,7 @@ func unprivileged() error {
 // needs more open files than its commands may have.
 func limit(files int64) error {
 	wanted := map[int]uint64{
-		unix.RLIMIT_CORE:       0,
+		unix.RLIMIT_CORE:       1, // not even a program of the machine takes dumps, as it would with 0
 		unix.RLIMIT_MEMLOCK:    64 << 10,
 		unix.RLIMIT_SIGPENDING: 4096,
 		unix.RLIMIT_MSGQUEUE:   800 << 10,
@@ -90,6 +95,11 @@ func limit(files int64) error {
 // standIns are the limits of processes where no cgroup bounds the sandbox.
 func standIns(boot *Boot) map[int]uint64 {
 	limits := map[int]uint64{}
+	if boot.Single {
+		// All sandboxes of this user share how many descriptors may be on their way in messages, and a process is refused more
+		// when they are as many as it may have open itself. The guest answers with descriptors: it must be allowed more.
+		limits[unix.RLIMIT_NOFILE] = uint64(boot.Files)
+	}
 	if boot.Memory > 0 {
 		limits[unix.RLIMIT_DATA] = uint64(boot.Memory)
 	}
@@ -100,12 +110,28 @@ func standIns(boot *Boot) map[int]uint64 {
 	return limits
 }
 
+// bind sets the hard limits of a command that was born under the soft ones. The thread that forks may not set those of others,
+// as commands must not.
+func (g *guest) bind(pid int) {
+	if len(g.limits) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for resource, value := range g.limits {
+			_ = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: value, Max: value}, nil)
+		}
+	}()
+	<-done
+}
+
 // lowerLimits puts the guest under the stand-ins until restore is called, so that a command is born with them: setting
 // them afterwards loses the race against a fork bomb. Only the soft limits, for the guest itself must get out from
 // under them again: it has to be able to make a thread when a bomb has used up all.
 func (g *guest) lowerLimits() (restore func()) {
 	before := map[int]unix.Rlimit{}
-	if g.bare != nil {
+	if g.bare != nil && !g.bare.alone {
 		return func() {} // other threads of this process are at work
 	}
 	for resource, value := range g.limits {

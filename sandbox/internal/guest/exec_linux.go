@@ -71,7 +71,9 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 	defer g.mu.Unlock()
 	g.settler.ask()
 	restore := g.lowerLimits()
+	g.forking.Store(true)
 	c.pid, err = syscall.ForkExec(program, argv, attr)
+	g.forking.Store(false)
 	restore()
 	if err != nil {
 		switch e := errno(err); e {
@@ -84,9 +86,7 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 	if g.bare != nil {
 		victimize(c.pid)
 	}
-	for resource, value := range g.limits {
-		_ = unix.Prlimit(c.pid, resource, &unix.Rlimit{Cur: value, Max: value}, nil)
-	}
+	g.bind(c.pid)
 	// A number that comes round again says that nothing is left of the session that had it.
 	if old := g.running[c.pid]; old != nil {
 		delete(g.byRequest, old.id)
@@ -169,7 +169,7 @@ func (g *guest) reap() {
 	for {
 		var status unix.WaitStatus
 		var usage unix.Rusage
-		pid, err := unix.Wait4(-1, &status, 0, &usage)
+		pid, err := unix.Wait4(-1, &status, unix.WUNTRACED, &usage)
 		if err == unix.ECHILD {
 			if !g.moreToCome() {
 				return
@@ -178,7 +178,7 @@ func (g *guest) reap() {
 		}
 		for pid > 0 {
 			g.reaped(pid, status, &usage)
-			pid, _ = unix.Wait4(-1, &status, unix.WNOHANG, &usage)
+			pid, _ = unix.Wait4(-1, &status, unix.WNOHANG|unix.WUNTRACED, &usage)
 		}
 	}
 }
@@ -198,6 +198,10 @@ func (g *guest) moreToCome() bool {
 }
 
 func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
+	if status.Stopped() {
+		g.stopped(pid)
+		return
+	}
 	g.mu.Lock()
 	c := g.running[pid]
 	if c == nil || c.ended {
@@ -215,7 +219,20 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 	e.Int(KindExit)
 	e.Int(c.id)
 	x.Encode(&e)
-	g.send(e.Bytes)
+	_ = g.send(e.Bytes)
+}
+
+// stopped ends a child that was stopped before it became a command: the thread that forks waits for it, and with it
+// everybody else. One process of the sandbox can stop all others all the time.
+func (g *guest) stopped(pid int) {
+	if !g.forking.Load() {
+		return
+	}
+	own, ownErr := readlink(unix.AT_FDCWD, "/proc/self/exe")
+	its, err := readlink(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/exe")
+	if ownErr == nil && err == nil && own == its {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
 }
 
 func errno(err error) unix.Errno {

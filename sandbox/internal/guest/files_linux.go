@@ -32,7 +32,9 @@ func (g *guest) serveFile(r fileRequest) {
 	startFiles.Do(func() {
 		onOtherThread(func() {
 			if g.bare != nil {
-				_, _ = confineBare() // as it was possible before
+				if err := g.bare.confine(&Bare{}); err != nil {
+					os.Exit(1)
+				}
 			} else if err := confine(g.policy); err != nil {
 				os.Exit(1)
 			}

@@ -39,7 +39,8 @@ type guest struct {
 	tests    string // a mount point that is emptied and not removed; "" is none
 	bare     *Bare  // nil in a sandbox with a root of its own
 
-	mu        sync.Mutex // guards what follows; held while forking, so that no child is reaped before it is known
+	forking   atomic.Bool // a child is not yet a command, perhaps
+	mu        sync.Mutex  // guards what follows; held while forking, so that no child is reaped before it is known
 	running   map[int]*command
 	byRequest map[int64]*command
 	forked    chan struct{} // wakes the reaper
@@ -200,7 +201,11 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 	if g.settler, err = newSettler(root.lastPID); err != nil {
 		return nil, -1, err
 	}
-	if err := limit(b.Files); err != nil {
+	files := b.Files
+	if _, each := g.limits[unix.RLIMIT_NOFILE]; each {
+		files = 0
+	}
+	if err := limit(files); err != nil {
 		return nil, -1, err
 	}
 	for _, fd := range join {
@@ -308,12 +313,15 @@ func (g *guest) reply(id int64, failure *Failure, body func(*wire.Encoder), fds 
 	if body != nil && failure.Code == CodeOK {
 		body(&e)
 	}
-	g.send(e.Bytes, fds...)
+	if err := g.send(e.Bytes, fds...); err != nil && len(fds) > 0 {
+		g.reply(id, failed("hand over", "a descriptor", err), nil)
+	}
 }
 
-func (g *guest) send(message []byte, fds ...int) {
+// send fails when too many descriptors are on their way.
+func (g *guest) send(message []byte, fds ...int) error {
 	g.sending.Lock()
 	defer g.sending.Unlock()
-	// The only failure is a runner that is gone, which the receiving thread sees too.
-	_ = g.runner.Send(message, fds...)
+	// Beside that, the only failure is a runner that is gone, which the receiving thread sees too.
+	return g.runner.Send(message, fds...)
 }

@@ -133,10 +133,11 @@ func program(p policy) filter {
 		f.ret(fails(unix.EPERM))
 		f.ret(unix.SECCOMP_RET_ALLOW)
 	})
-	// Typing into a terminal that is shared with someone outside.
+	// Typing into a terminal that is shared with someone outside, and giving it to another part of the kernel.
 	onCall(unix.SYS_IOCTL, func(f *filter) {
 		f.load(offsetArgs + 8)
-		f.jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0)
+		f.jump(unix.BPF_JEQ, unix.TIOCSTI, 2, 0)
+		f.jump(unix.BPF_JEQ, unix.TIOCSETD, 1, 0)
 		f.jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1)
 		f.ret(fails(unix.EPERM))
 		f.ret(unix.SECCOMP_RET_ALLOW)
@@ -153,13 +154,66 @@ func program(p policy) filter {
 		f.jump(unix.BPF_JEQ, unix.AF_UNIX, 3, 0)
 		f.jump(unix.BPF_JEQ, unix.AF_INET, 2, 0)
 		f.jump(unix.BPF_JEQ, unix.AF_INET6, 1, 0)
-		f.jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, 1)
+		f.jump(unix.BPF_JEQ, unix.AF_NETLINK, 1, 4)
+		f.ret(unix.SECCOMP_RET_ALLOW)
+		// What programs ask for the addresses that they have. What waits in the sockets of others is memory that no limit counts.
+		f.load(offsetArgs + 16)
+		f.jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 0, 1)
 		f.ret(unix.SECCOMP_RET_ALLOW)
 		f.ret(fails(unix.EAFNOSUPPORT))
+	})
+	refuseLimits(onCall)
+	// There is one stock of them for the whole machine; libraries do without.
+	onCall(unix.SYS_IO_SETUP, func(f *filter) { f.ret(fails(unix.ENOSYS)) })
+	// A lease keeps who opens a file waiting for the better part of a minute: the guest, say.
+	onCall(unix.SYS_FCNTL, func(f *filter) {
+		f.load(offsetArgs + 8)
+		f.jump(unix.BPF_JEQ, unix.F_SETLEASE, 1, 0)
+		f.jump(unix.BPF_JEQ, setDelegation, 0, 1)
+		f.ret(fails(unix.EINVAL))
+		f.ret(unix.SECCOMP_RET_ALLOW)
+	})
+	// A larger buffer is memory that no limit counts. The kernel, too, gives less than it is asked for.
+	onCall(unix.SYS_SETSOCKOPT, func(f *filter) {
+		f.load(offsetArgs + 8)
+		f.jump(unix.BPF_JEQ, unix.SOL_SOCKET, 0, 3)
+		f.load(offsetArgs + 16)
+		f.jump(unix.BPF_JEQ, unix.SO_RCVBUF, 0, 1)
+		f.ret(fails(0))
+		f.ret(unix.SECCOMP_RET_ALLOW)
 	})
 	slices.SortFunc(rules, func(a, b rule) int { return cmp.Compare(a.call, b.call) })
 	f.decide(rules)
 	return f
+}
+
+// setDelegation is F_SETDELEG, of Linux 6.19.
+const setDelegation = 1024 + 16
+
+// refuseLimits keeps commands from setting the limits of others: process 1 is of the same user, and would no longer be able
+// to start a command or to write a file. They seem to set that of core dumps, which they must not: where a program of the
+// machine takes those, only a limit of one byte keeps it from being run.
+func refuseLimits(onCall func(uintptr, func(*filter))) {
+	onCall(unix.SYS_PRLIMIT64, func(f *filter) {
+		const pid, resource, value = offsetArgs, offsetArgs + 8, offsetArgs + 16
+		f.load(value)
+		f.jump(unix.BPF_JEQ, 0, 0, 2)
+		f.load(value + 4)
+		f.jump(unix.BPF_JEQ, 0, 5, 0) // only asks
+		f.load(pid)
+		f.jump(unix.BPF_JEQ, 0, 0, 4)
+		f.load(resource)
+		f.jump(unix.BPF_JEQ, unix.RLIMIT_CORE, 0, 1)
+		f.ret(fails(0))
+		f.ret(unix.SECCOMP_RET_ALLOW)
+		f.ret(fails(unix.EPERM))
+	})
+	onCall(unix.SYS_SETRLIMIT, func(f *filter) {
+		f.load(offsetArgs)
+		f.jump(unix.BPF_JEQ, unix.RLIMIT_CORE, 0, 1)
+		f.ret(fails(0))
+		f.ret(unix.SECCOMP_RET_ALLOW)
+	})
 }
 
 // restrict puts the calling thread, and what it forks, under the filter. It cannot be undone.

@@ -10,8 +10,11 @@ import (
 )
 
 func main() {
-	if os.Args[0] == broker.Name {
+	switch os.Args[0] {
+	case broker.Name:
 		broker.Main()
+	case guest.LandlockName:
+		guest.LandlockMain()
 	}
 	guest.Main()
 }

@@ -1,0 +1,199 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/wire"
+)
+
+// LandlockName is the name under which this program serves a sandbox that is no more than a directory.
+const LandlockName = "trajgen-landlock"
+
+// Directory is what such a guest is told first; the program for helpers comes along.
+type Directory struct {
+	Workdir, Tests string
+	Own            string   // the directory that commands may change, with all below
+	Readable       []string // beside it; what is not there is left out
+	Offline        bool
+	Files          int64
+	Memory         int64 // of a process
+	FileSize       int64
+}
+
+// Encode appends d.
+func (d *Directory) Encode(e *wire.Encoder) {
+	e.String(d.Workdir)
+	e.String(d.Tests)
+	e.String(d.Own)
+	e.Strings(d.Readable)
+	e.Bool(d.Offline)
+	e.Int(d.Files)
+	e.Int(d.Memory)
+	e.Int(d.FileSize)
+}
+
+// Decode takes d.
+func (d *Directory) Decode(from *wire.Decoder) {
+	d.Workdir, d.Tests, d.Own, d.Readable = from.String(), from.String(), from.String(), from.Strings()
+	d.Offline, d.Files, d.Memory, d.FileSize = from.Bool(), from.Int(), from.Int(), from.Int()
+}
+
+// LandlockMain runs such a guest and does not return. It answers what it is told with "" or what went wrong.
+func LandlockMain() {
+	runtime.LockOSThread()
+	runner := wire.Blocking(RunnerFD)
+	message, fds, err := runner.Recv()
+	if err != nil || len(fds) != 1 {
+		fmt.Fprintln(os.Stderr, LandlockName+" is started by the program itself")
+		os.Exit(2)
+	}
+	var d Directory
+	from := wire.NewDecoder(message)
+	d.Decode(from)
+	var b *Bare
+	if err = from.Err(); err == nil {
+		b, err = newDirectory(&d, fds[0])
+	}
+	var e wire.Encoder
+	if err != nil {
+		e.String(err.Error())
+		_ = runner.Send(e.Bytes)
+		os.Exit(1)
+	}
+	e.String("")
+	_ = runner.Send(e.Bytes)
+	b.serve()
+	<-b.ended
+	os.Exit(0)
+}
+
+// newDirectory confines the threads of a guest to a directory.
+func newDirectory(d *Directory, helper int) (*Bare, error) {
+	abi := LandlockVersion()
+	if abi == 0 {
+		return nil, errors.New("this kernel has no landlock")
+	}
+	if err := limit(d.Files); err != nil {
+		return nil, err
+	}
+	g := &guest{
+		runner: wire.Blocking(RunnerFD), workdir: d.Workdir, tests: d.Tests, helper: "/proc/self/fd/" + strconv.Itoa(helper),
+		counters: NoCounters, limits: map[int]uint64{unix.RLIMIT_DATA: uint64(d.Memory), unix.RLIMIT_FSIZE: uint64(d.FileSize)},
+	}
+	b, err := newBare(g, func(*Bare) error {
+		for _, step := range []func() error{
+			dropCapabilities, unprivileged, func() error { return landlocked(d, abi, helper) },
+			func() error { return restrict(policy{offline: d.Offline}) },
+		} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		b.alone = true
+	}
+	return b, err
+}
+
+// landlocked takes from the calling thread, and from what it forks, all files but those of a Directory.
+func landlocked(d *Directory, abi, helper int) error {
+	all, read, device := fileRights(abi)
+	rules := unix.LandlockRulesetAttr{Handled_access_fs: all}
+	// Older kernels know less of the structure.
+	size := unsafe.Sizeof(rules.Handled_access_fs)
+	if abi >= 6 {
+		rules.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+		size = unsafe.Offsetof(rules.Scoped) + unsafe.Sizeof(rules.Scoped)
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), size, 0)
+	if errno != 0 {
+		return fmt.Errorf("make landlock rules: %w", errno)
+	}
+	defer unix.Close(int(fd))
+	allow := func(name string, rights uint64) error {
+		at, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err == unix.ENOENT || err == unix.EACCES {
+			return nil
+		}
+		if err != nil {
+			return &os.PathError{Op: "open", Path: name, Err: err}
+		}
+		defer unix.Close(at)
+		var st unix.Stat_t
+		if err := unix.Fstat(at, &st); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			rights &= unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | device
+		}
+		if errno := beneath(int(fd), at, rights); errno != 0 {
+			return fmt.Errorf("allow %s: %w", name, errno)
+		}
+		return nil
+	}
+	// A memory file cannot be named in a rule, and needs none.
+	if errno := beneath(int(fd), helper, read&^unix.LANDLOCK_ACCESS_FS_READ_DIR); errno != 0 && errno != unix.EBADFD {
+		return fmt.Errorf("allow the program for helpers: %w", errno)
+	}
+	rights := map[string]uint64{d.Own: all, "/proc": read}
+	for _, name := range d.Readable {
+		rights[name] = read
+	}
+	for _, name := range Devices {
+		rights["/dev/"+name] = device
+	}
+	rights["/dev/ptmx"], rights["/dev/pts"] = device, device|unix.LANDLOCK_ACCESS_FS_READ_DIR
+	for name, r := range rights {
+		if err := allow(name, r); err != nil {
+			return err
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
+		return fmt.Errorf("restrict to landlock rules: %w", errno)
+	}
+	return nil
+}
+
+// beneath adds a rule for a file, or a directory with all below.
+func beneath(rules, at int, rights uint64) unix.Errno {
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(at)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	return errno
+}
+
+// fileRights are those that a version of landlock knows: all of them, those to read, and those to use a device.
+func fileRights(abi int) (all, read, device uint64) {
+	all = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1 // the first thirteen
+	read = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	device = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE
+	if abi >= 2 {
+		all |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if abi >= 3 {
+		all |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+		device |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if abi >= 5 {
+		all |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+		device |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	return all, read, device
+}
+
+// LandlockVersion is that of this kernel; 0 is none, or none that may be used.
+func LandlockVersion() int {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(version)
+}
