@@ -119,6 +119,45 @@ func TestBare(t *testing.T) {
 	}
 }
 
+// signalsAtAgent are a command's ways to end what started it.
+const signalsAtAgent = `import ctypes, fcntl, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = {"x86_64": (200, 234, 129, 297, 424), "aarch64": (130, 131, 138, 240, 424)}[os.uname().machine]
+tkill, tgkill, sigqueueinfo, tgsigqueueinfo, pidfd_send_signal = numbers
+agent = os.getppid()
+info = ctypes.create_string_buffer(128)
+ctypes.c_int.from_buffer(info, 0).value, ctypes.c_int.from_buffer(info, 8).value = 9, -1
+def attempt(f, *args):
+    try: f(*args)
+    except OSError: pass
+attempt(os.kill, -1, 9)
+if os.getpgid(agent): attempt(os.killpg, os.getpgid(agent), 9)
+targets = [agent] + [int(t) for t in os.listdir("/proc/%d/task" % agent)]
+if agent != 1: targets.append(int(open("/proc/%d/stat" % agent).read().rsplit(")", 1)[1].split()[1]) or agent)
+for target in targets:
+    for number in (9, 19, 15, 11):
+        attempt(os.kill, target, number)
+        libc.syscall(tkill, target, number)
+        libc.syscall(tgkill, agent, target, number)
+        libc.syscall(sigqueueinfo, target, number, info)
+        libc.syscall(tgsigqueueinfo, agent, target, number, info)
+    def by_descriptor(): signal.pidfd_send_signal(os.pidfd_open(target), 9)
+    attempt(by_descriptor)
+    def by_directory(): libc.syscall(pidfd_send_signal, os.open("/proc/%d" % target, os.O_RDONLY), 9, None, 0)
+    attempt(by_directory)
+    r, w = os.pipe()
+    def by_input():
+        fcntl.fcntl(r, fcntl.F_SETOWN, target)
+        fcntl.fcntl(r, 10, 9)
+        fcntl.fcntl(r, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    attempt(by_input)
+    os.write(w, b"x")
+child = os.fork()
+if child == 0: signal.pause()
+os.kill(child, 15)
+assert os.waitpid(child, 0)[1] == 15
+print("survived")`
+
 // beBare is such a process.
 func beBare(args []string) error {
 	if os.Getpid() == 1 {
@@ -161,6 +200,9 @@ func beBare(args []string) error {
 	}
 	if _, err := run("(setsid sleep 69.1 >/dev/null 2>&1 &); sleep 69.1 >/dev/null 2>&1 & kill -TERM 1 2>/dev/null; true"); err != nil {
 		return err
+	}
+	if out, err := run("exec python3 -c '" + signalsAtAgent + "' 2>&1"); err != nil || out != "survived\n" {
+		return fmt.Errorf("signals at the agent: %q, %v", out, err)
 	}
 	for range 3 {
 		if err := sb.KillAll(ctx); err != nil {

@@ -31,7 +31,8 @@ const (
 // landlockReadable are the system's directories, as far as a user without rights may read them.
 var landlockReadable = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc"}
 
-var landlockNetworks = []Network{NetworkNone, NetworkLoopback}
+// landlockNetworks are no sockets at all, or those of the machine: a loopback of its own needs a namespace.
+var landlockNetworks = []Network{NetworkNone, NetworkFull}
 
 // landlock is what native falls back to where no namespaces can be made. Each sandbox is a directory, and a guest whose
 // commands may change nothing else. As root, each has a user of its own.
@@ -76,7 +77,9 @@ func openLandlock(opts Options, why error) (Backend, error) {
 		},
 		Missing: []string{
 			fmt.Sprintf("namespaces: %v", why),
-			"processes, network and the names of files are the machine's; there is no shared memory (/dev/shm) nor a limit of processes",
+			"processes and the names of files are the machine's; there is no shared memory (/dev/shm) nor a limit of processes",
+			"sockets that are files: commands connect to any that their user may connect to",
+			"networks of its own: none is without sockets, full is the machine's own, with its loopback and all that it reaches",
 		},
 	}
 	if os.Getuid() == 0 {
@@ -136,7 +139,13 @@ func (l *landlock) selfTest() error {
 func (l *landlock) Guarantees() Guarantees { return l.guarantees }
 
 func (l *landlock) Open(ctx context.Context, spec Spec) (Sandbox, error) {
+	if spec.Network == "" {
+		spec.Network = NetworkNone
+	}
 	spec, err := spec.complete(landlockNetworks, false)
+	if !slices.Contains(landlockNetworks, spec.Network) {
+		err = errors.Join(err, errors.New("without namespaces there is either no network, or the machine's own with all that it reaches"))
+	}
 	if err == nil && spec.From != nil {
 		err = errors.New("there are no snapshots without namespaces")
 	}

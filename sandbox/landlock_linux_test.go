@@ -1,8 +1,10 @@
 package sandbox_test
 
 import (
+	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +18,10 @@ var withoutNamespaces = map[string]string{
 	"the host's files are invisible":             "names are visible, contents are not",
 	"the host's processes are invisible":         "they are visible, and cannot be signalled or looked into",
 	"two sandboxes share no processes nor ports": "they see each other's",
-	"no network":                                  "loopback is the machine's; network none is tried below",
-	"the host's sockets cannot be reached":        "loopback is the machine's",
+	"no network":                                  "there is no loopback; networks are tried below",
+	"a server on loopback":                        "there is no loopback but the machine's",
+	"the host's sockets cannot be reached":        "those that are files can, by a command of the same user; the others are tried below",
+	"network full":                                "it is the machine's own, and said so; tried below",
 	"attempts":                                    "names in /dev and /sys are visible, and the machine's name",
 	"what can be written":                         "there is one directory, not the usual ones",
 	"threads and forks work":                      "semaphores need /dev/shm",
@@ -88,6 +92,38 @@ func TestLandlockConfines(t *testing.T) {
 	}
 	if sleepers("73.1") != 1 {
 		t.Error("a process outside was ended")
+	}
+}
+
+// TestLandlockNetworks has the two there are.
+func TestLandlockNetworks(t *testing.T) {
+	b := openWithout(t)
+	defer b.Close()
+	if g := b.Guarantees(); !slices.Equal(g.Network, []sandbox.Network{sandbox.NetworkNone, sandbox.NetworkFull}) {
+		t.Errorf("got %v", g.Network)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	script := "import socket; socket.create_connection(('127.0.0.1', " + port + "), 5)"
+	for network, want := range map[sandbox.Network]int{"": 1, sandbox.NetworkNone: 1, sandbox.NetworkFull: 0} {
+		sb, err := b.Open(t.Context(), sandbox.Spec{ID: "network-" + string(network), Network: network})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"python3", "-c", script}}, sandbox.RunOptions{})
+		if err != nil || r.Exit.Code != want {
+			t.Errorf("network %q: got %+v, %v, want exit code %d, stderr %q", network, r.Exit, err, want, r.Stderr.Bytes())
+		}
+	}
+	for _, spec := range []sandbox.Spec{{ID: "refused", Network: sandbox.NetworkLoopback}, {ID: "refused", Network: sandbox.NetworkAllowlist, Allow: []string{"example.org"}}} {
+		_, err := b.Open(t.Context(), spec)
+		if err == nil || !strings.Contains(err.Error(), "[none full]") || !strings.Contains(err.Error(), "without namespaces") {
+			t.Errorf("network %s: got %v", spec.Network, err)
+		}
 	}
 }
 

@@ -242,6 +242,10 @@ func (b *box) copying(ctx context.Context, bytes int, kind int64, body func(*wir
 	}
 	select {
 	case r := <-answer:
+		if kind != guest.KindOpen || r.failure.Code != guest.CodeOK {
+			wire.CloseAll(r.fds) // a guest in the wrong hands can send any
+			r.fds = nil
+		}
 		return r, failure(r.failure)
 	case <-b.gone:
 		return reply{}, b.errGone()

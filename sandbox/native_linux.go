@@ -51,6 +51,8 @@ type native struct {
 	opts       Options
 	logger     *slog.Logger
 	guarantees Guarantees
+	lent       *lent // nil when there is none, or no need of it
+	unlent     error // why there is none
 
 	mu     sync.Mutex
 	broker *brokerClient // replaced when it died
@@ -78,10 +80,25 @@ func openNative(opts Options) (Backend, error) {
 	return l, nil
 }
 
+// openNamespaces does with a single id where a range of them cannot be had.
 func openNamespaces(opts Options) (Backend, error) {
-	n := &native{opts: opts, logger: opts.Logger, boxes: map[*box]bool{}, ids: map[string]bool{}}
+	if os.Getuid() == 0 {
+		return openWith(opts, nil, nil)
+	}
+	lent, err := findLent()
+	if err == nil {
+		var n Backend
+		if n, err = openWith(opts, lent, nil); err == nil {
+			return n, nil
+		}
+	}
+	return openWith(opts, nil, err)
+}
+
+func openWith(opts Options, lent *lent, unlent error) (Backend, error) {
+	n := &native{opts: opts, logger: opts.Logger, lent: lent, unlent: unlent, boxes: map[*box]bool{}, ids: map[string]bool{}}
 	n.pool = newPool(n, opts.Pool)
-	client, err := startBroker(opts)
+	client, err := startBroker(opts, lent)
 	if err != nil {
 		return nil, diagnose(err)
 	}
@@ -276,7 +293,7 @@ func (n *native) client() (*brokerClient, error) {
 	if n.broker.dead() {
 		n.logger.Error("the sandbox broker died and is started again", "said", n.broker.said())
 		n.broker.stop()
-		client, err := startBroker(n.opts)
+		client, err := startBroker(n.opts, n.lent)
 		if err != nil {
 			return nil, fmt.Errorf("start the broker again: %w", diagnose(err))
 		}
@@ -337,7 +354,7 @@ var brokerEnv = []string{"GOTRACEBACK=single", "GOGC=20"}
 
 // startBroker runs the broker, this program or the small one in it, in a mount namespace of its own; as an ordinary
 // user, also in a user namespace, which gives the right to make one.
-func startBroker(opts Options) (*brokerClient, error) {
+func startBroker(opts Options, lent *lent) (*brokerClient, error) {
 	ours, theirs, err := wire.Pair()
 	if err != nil {
 		return nil, err
@@ -363,17 +380,17 @@ func startBroker(opts Options) (*brokerClient, error) {
 		unix.Close(ours)
 		return nil, err
 	}
-	sys := &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}
-	if os.Getuid() != 0 {
-		sys.Cloneflags |= unix.CLONE_NEWUSER
-		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
 	process, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(programs.broker.Fd())), []string{broker.Name}, &os.ProcAttr{
 		Dir: "/", Env: brokerEnv,
 		Files: []*os.File{null, null, stderr, child, programs.helper},
-		Sys:   sys,
+		Sys:   lent.separate(),
 	})
+	if err == nil {
+		if err = lent.lend(process.Pid); err != nil {
+			_ = process.Kill()
+			_, _ = process.Wait()
+		}
+	}
 	if err != nil {
 		unix.Close(ours)
 		errors.Close()
@@ -387,7 +404,7 @@ func startBroker(opts Options) (*brokerClient, error) {
 	if c.conn, err = wire.Polled(ours); err != nil {
 		return nil, err
 	}
-	if err := c.greet(opts, programs.guests); err != nil {
+	if err := c.greet(opts, lent.ids(), programs.guests); err != nil {
 		close(c.ended)
 		return nil, joinErrors(err, c.stop())
 	}
@@ -395,8 +412,8 @@ func startBroker(opts Options) (*brokerClient, error) {
 	return c, nil
 }
 
-func (c *brokerClient) greet(opts Options, guests bool) error {
-	config := broker.Config{StateDir: opts.StateDir, Owner: os.Getpid(), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, UserID: os.Getuid(), Guests: guests}
+func (c *brokerClient) greet(opts Options, ids int64, guests bool) error {
+	config := broker.Config{StateDir: opts.StateDir, Owner: os.Getpid(), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, IDs: ids, Guests: guests}
 	if opts.Images != nil {
 		config.Images = opts.Images.Dir()
 	}

@@ -71,6 +71,9 @@ func (n *native) selfTest(ready broker.Ready) (Guarantees, error) {
 		}
 	}
 	maps.Copy(g.Limits, ownLimits(text, sb.spec.Limits))
+	if n.lent != nil && g.Images {
+		g.Missing = append(g.Missing, "outside, the root of an image is this user, as its files are; others of it, and all of other sandboxes, are lent ids")
+	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "sees ") || strings.HasPrefix(line, "writes ") {
@@ -81,7 +84,7 @@ func (n *native) selfTest(ready broker.Ready) (Guarantees, error) {
 				return g, fmt.Errorf("self-test: user ids are not shifted: %q", ids)
 			}
 			g.Isolation["ids"] = "single"
-			lacks("a range of user ids: run as root")
+			lacks(fmt.Sprintf("a range of user ids: %v, or run as root", n.unlent))
 		}
 	}
 	return g, nil

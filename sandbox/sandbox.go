@@ -166,7 +166,7 @@ type Spec struct {
 	From    Snapshot
 	Workdir string            // "" is the image's, or the backend's default
 	Env     map[string]string // beside PATH, HOME, LANG, TERM, TZ and TMPDIR, which the backend sets, and the image's
-	Network Network           // "" is NetworkLoopback
+	Network Network           // "" is NetworkLoopback; NetworkNone where a sandbox has no loopback of its own
 	// Allow are the targets of NetworkAllowlist: "example.org", "*.example.org" for all names below it, an address or a
 	// CIDR range, each with or without ":PORT". Without a port, 80 and 443 are meant. A private address is reached only
 	// when an address or a range of private ones names it, also if it is that of a name that is allowed.

@@ -5,7 +5,6 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/daytona/daytonatest"
-	"trajgen/sandbox/sandboxtest"
 )
 
 func init() {
@@ -13,5 +12,4 @@ func init() {
 		_, options, err := daytonatest.Start(t)
 		return options, err
 	}
-	caps["daytona"] = sandboxtest.Caps{Lacks: map[string]string{"hostile workloads": "among them is a kill -1, which ends the agent: it is not the machine's first process"}}
 }

@@ -37,24 +37,27 @@ func (p pictured) Guarantees() sandbox.Guarantees {
 
 // TestContractImage asks native everything in an image: the root file system that TRAJGEN_TEST_ROOTFS names, a tarball.
 func TestContractImage(t *testing.T) {
-	sandboxtest.Run(t, func(t testing.TB) sandbox.Backend {
-		rootfs := os.Getenv("TRAJGEN_TEST_ROOTFS")
-		if rootfs == "" {
-			sandboxtest.Require(t, "image", errors.New("TRAJGEN_TEST_ROOTFS names no tarball; scripts/engine makes one"))
+	sandboxtest.Run(t, openImage, sealed(sandboxtest.Caps{}))
+}
+
+func openImage(t testing.TB) sandbox.Backend {
+	t.Helper()
+	rootfs := os.Getenv("TRAJGEN_TEST_ROOTFS")
+	if rootfs == "" {
+		sandboxtest.Require(t, "image", errors.New("TRAJGEN_TEST_ROOTFS names no tarball; scripts/engine makes one"))
+	}
+	store, err := images.Open(images.Options{Dir: t.TempDir(), Unprivileged: os.Getuid() != 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
 		}
-		store, err := images.Open(images.Options{Dir: t.TempDir(), Unprivileged: os.Getuid() != 0})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		b, err := sandbox.Open("native", sandbox.Options{StateDir: t.TempDir(), Images: store})
-		sandboxtest.Require(t, "native", err)
-		return pictured{b, "tar:" + rootfs}
-	}, sealed(sandboxtest.Caps{}))
+	})
+	b, err := sandbox.Open("native", sandbox.Options{StateDir: t.TempDir(), Images: store})
+	sandboxtest.Require(t, "native", err)
+	return pictured{b, "tar:" + rootfs}
 }
 
 // TestOrdinaryUserImage does so as a user without any rights.

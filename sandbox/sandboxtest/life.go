@@ -107,7 +107,7 @@ func hostSleepers(seconds string) int {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		if err == nil && strings.HasPrefix(string(line), "sleep\x00"+seconds+"\x00") {
+		if err == nil && strings.HasPrefix(string(line), "sleep\x00"+own(seconds)+"\x00") {
 			n++
 		}
 	}

@@ -49,7 +49,7 @@ func (s *screen) until(text string) {
 
 func (s *screen) typed(keys string) {
 	s.k.Helper()
-	if _, err := io.WriteString(s.keys, keys); err != nil {
+	if _, err := io.WriteString(s.keys, own(keys)); err != nil {
 		s.k.Fatalf("type %q: %v", keys, err)
 	}
 }

@@ -20,7 +20,6 @@ const (
 	// firstID and ranges place the user ids of sandboxes where no system has users.
 	firstID = 0x40000000
 	ranges  = 16384
-	perBox  = 65536
 
 	bootTime = 20 * time.Second
 )
@@ -34,6 +33,7 @@ type box struct {
 	id      string
 	request *Open
 	process atomic.Pointer[os.Process]
+	user    int // of the broker's, who is root in it
 
 	mu     sync.Mutex // held while its guest is started or ended
 	ended  bool
@@ -82,10 +82,8 @@ func (b *broker) open(o *Open) (_ *box, runner int, err error) {
 
 // start gives a sandbox a guest, and returns the runner's end of the socket to it.
 func (b *broker) start(x *box) (runner int, err error) {
-	first := 0
-	if b.shifted {
-		first = firstID + int(b.ranges.Add(1)%ranges)*perBox
-	}
+	first := b.first(x)
+	x.user = first
 	defer func() {
 		if x.group != nil {
 			x.group.Release()
@@ -135,6 +133,30 @@ func (b *broker) start(x *box) (runner int, err error) {
 	return runner, x.booted()
 }
 
+// first is which of the broker's ids is root in a sandbox.
+func (b *broker) first(x *box) int {
+	switch {
+	case b.ids == IDsOwn:
+		return firstID + int(b.ranges.Add(1)%ranges)*PerBox
+	case b.ids == IDsShared && !x.request.Image:
+		return 1
+	}
+	// The files of an image, too, are those of the broker's user, and only their owner may change them.
+	return 0
+}
+
+// mapping is what a guest has of the broker's ids.
+func (b *broker) mapping(first int) []syscall.SysProcIDMap {
+	switch {
+	case b.ids == IDsSingle:
+		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
+	case b.ids == IDsShared && first == 0:
+		// The broker's own map has the same two parts, and no line may cross from one to the other.
+		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: 1, HostID: 1, Size: PerBox - 1}}
+	}
+	return []syscall.SysProcIDMap{{ContainerID: 0, HostID: first, Size: PerBox}}
+}
+
 // boot sends what the guest needs to know.
 func (b *broker) boot(x *box) error {
 	o := x.request
@@ -143,7 +165,7 @@ func (b *broker) boot(x *box) error {
 	if err != nil {
 		return err
 	}
-	m := guest.Boot{Workdir: o.Workdir, System: o.Image, Layers: int64(len(layers)), Fork: len(x.lower.layers) > 0, Single: !b.shifted, Inodes: o.Inodes, Network: o.Network, Ports: o.Ports, Disk: o.Disk, Files: o.Files}
+	m := guest.Boot{Workdir: o.Workdir, System: o.Image, Layers: int64(len(layers)), Fork: len(x.lower.layers) > 0, Single: b.ids == IDsSingle, Shared: b.ids != IDsOwn, Inodes: o.Inodes, Network: o.Network, Ports: o.Ports, Disk: o.Disk, Files: o.Files}
 	if !b.groups.Memory {
 		m.Memory = o.Memory
 	}
@@ -175,12 +197,12 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 	sys := &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 			unix.CLONE_NEWUTS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: first, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: first, Size: 1}},
+		UidMappings: b.mapping(first),
+		GidMappings: b.mapping(first),
 		Setsid:      true,
 	}
-	if b.shifted {
-		sys.UidMappings[0].Size, sys.GidMappings[0].Size, sys.GidMappingsEnableSetgroups = perBox, perBox, true
+	if b.ids != IDsSingle {
+		sys.GidMappingsEnableSetgroups = true
 		// Mapped ids are not taken on by themselves.
 		sys.Credential = &syscall.Credential{Uid: 0, Gid: 0}
 	}
@@ -196,10 +218,21 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 	}
 	defer null.Close()
 	stdio := []uintptr{null.Fd(), null.Fd(), uintptr(2), uintptr(runner), uintptr(lifeline)}
-	pid, handle, err := syscall.StartProcess(b.program, []string{guest.Name}, &syscall.ProcAttr{
-		Dir: "/", Env: guestEnv, Files: stdio, Sys: sys,
-	})
-	_ = handle
+	var pid int
+	start := func() (err error) {
+		pid, _, err = syscall.StartProcess(b.program, []string{guest.Name}, &syscall.ProcAttr{
+			Dir: "/", Env: guestEnv, Files: stdio, Sys: sys,
+		})
+		return err
+	}
+	switch b.ids {
+	case IDsOwn:
+		err = ownedBy(first, start)
+	case IDsShared:
+		err = ownedBy(1+int(b.ranges.Add(1)%(PerBox-1)), start)
+	default:
+		err = start()
+	}
 	if err != nil {
 		return fmt.Errorf("start the guest in namespaces of its own: %w", err)
 	}

@@ -31,7 +31,7 @@ type broker struct {
 	groups  *cgroup.Tree
 	image   int    // a memory file of the guest.Image, for all guests
 	program string // what to execute as guest
-	shifted bool   // guests have a range of user ids; else one
+	ids     int64  // of users, that there are for guests
 	ranges  atomic.Uint32
 
 	layerNames atomic.Int64
@@ -88,10 +88,16 @@ func (b *broker) begin() (Ready, error) {
 	if c.Guests {
 		b.program = "/proc/self/exe"
 	}
-	b.shifted = c.UserID == 0
-	if b.shifted {
+	b.ids = c.IDs
+	if b.ids == IDsOwn {
 		// As an ordinary user, this would also bar us from writing our guests' id maps.
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return Ready{}, err
+		}
+	}
+	if b.ids == IDsShared {
+		// Each sandbox has an owner of its own below this user, whom they all share.
+		if err := os.WriteFile("/proc/sys/user/max_inotify_instances", []byte("32"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return Ready{}, err
 		}
 	}
@@ -102,6 +108,9 @@ func (b *broker) begin() (Ready, error) {
 	}
 	if b.groups, err = cgroup.Open(b.state.Name, c.Cgroups, b.state.SetCgroups); err != nil {
 		return Ready{}, err
+	}
+	if b.ids == IDsShared {
+		b.groups.As = ownedBy
 	}
 	image, err := enterImage(b.state.Dir, c.HostPaths, c.Images)
 	if err != nil {

@@ -158,8 +158,13 @@ func (b *broker) layers(x *box) (fds []int, err error) {
 		return nil, fmt.Errorf("%d layers; at most %d", len(paths), most)
 	}
 	users := -1
-	if b.shifted {
-		if users, err = unix.Open(fmt.Sprintf("/proc/%d/ns/user", x.process.Load().Pid), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+	if b.ids == IDsOwn {
+		// Its owner needs no further capability for that.
+		err = ownedBy(x.user, func() (err error) {
+			users, err = unix.Open(fmt.Sprintf("/proc/%d/ns/user", x.process.Load().Pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 		defer unix.Close(users)

@@ -23,10 +23,24 @@ type Config struct {
 	Owner     int
 	HostPaths []string
 	Cgroups   string // auto, v1, v2 or none
-	UserID    int    // of the runner
+	IDs       int64  // as below
 	Images    string // a directory that holds all layers of images; "" is none
 	Guests    bool   // its guests are what the broker is: sandboxd. Else they are the program for helpers
 }
+
+// What user ids there are for guests.
+const (
+	// IDsSingle is one: 0 in the broker's namespace.
+	IDsSingle = iota
+	// IDsShared is 0 and PerBox more in the broker's namespace, for all guests together. An ordinary user has no more, and
+	// cannot shift the ids of files when they are mounted: only with the same ids can forks read what others wrote.
+	IDsShared
+	// IDsOwn is PerBox for each guest, which the broker takes for them as real root.
+	IDsOwn
+)
+
+// PerBox is how many user ids a sandbox has, unless there is only one.
+const PerBox = 65536
 
 // Encode appends c.
 func (c *Config) Encode(e *wire.Encoder) {
@@ -34,14 +48,14 @@ func (c *Config) Encode(e *wire.Encoder) {
 	e.Int(int64(c.Owner))
 	e.Strings(c.HostPaths)
 	e.String(c.Cgroups)
-	e.Int(int64(c.UserID))
+	e.Int(c.IDs)
 	e.String(c.Images)
 	e.Bool(c.Guests)
 }
 
 // Decode takes c.
 func (c *Config) Decode(d *wire.Decoder) {
-	c.StateDir, c.Owner, c.HostPaths, c.Cgroups, c.UserID = d.String(), int(d.Int()), d.Strings(), d.String(), int(d.Int())
+	c.StateDir, c.Owner, c.HostPaths, c.Cgroups, c.IDs = d.String(), int(d.Int()), d.Strings(), d.String(), d.Int()
 	c.Images, c.Guests = d.String(), d.Bool()
 }
 

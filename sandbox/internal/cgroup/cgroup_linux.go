@@ -24,8 +24,11 @@ type Tree struct {
 	Unified           bool // version 2
 	Paths             []string
 	Missing           []string // why a limit is not enforced
-	roots             []hierarchy
-	record            func(paths []string) error
+	// As opens what an owner of groups is going to write to; nil is by itself. In version 1, who opens a file must be root or
+	// the user who becomes a member by it.
+	As     func(owner int, open func() error) error
+	roots  []hierarchy
+	record func(paths []string) error
 }
 
 type hierarchy struct {
@@ -170,7 +173,7 @@ func (t *Tree) Create(id string, limits Limits, owner int) (*Group, error) {
 		if t.Unified {
 			err = g.createV2(root, limits, owner)
 		} else {
-			err = g.createV1(root, limits)
+			err = g.createV1(root, limits, owner)
 		}
 		if err != nil {
 			g.Release()
@@ -180,10 +183,7 @@ func (t *Tree) Create(id string, limits Limits, owner int) (*Group, error) {
 	return g, nil
 }
 
-func (g *Group) createV1(root hierarchy, limits Limits) error {
-	if limits.CPU == 0 && slices.Equal(slices.DeleteFunc(slices.Clone(root.controllers), func(c string) bool { return c == "cpu" }), nil) {
-		return nil // nobody pays for what he does not ask for
-	}
+func (g *Group) createV1(root hierarchy, limits Limits, owner int) error {
 	var err error
 	if err := unix.Mkdirat(root.dir, g.id, 0o755); err != nil {
 		return err
@@ -221,12 +221,17 @@ func (g *Group) createV1(root hierarchy, limits Limits) error {
 			return err
 		}
 	}
-	fd, err := unix.Openat(root.dir, g.id+"/tasks", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
+	join := func() error {
+		fd, err := unix.Openat(root.dir, g.id+"/tasks", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			g.Join = append(g.Join, fd)
+		}
 		return err
 	}
-	g.Join = append(g.Join, fd)
-	return nil
+	if g.tree.As == nil {
+		return join()
+	}
+	return g.tree.As(owner, join)
 }
 
 // counter opens a file that the kernel counts in.
@@ -246,9 +251,7 @@ func (g *Group) createV2(root hierarchy, limits Limits, owner int) error {
 		if dir == g.id {
 			_ = write(root.dir, g.id+"/cgroup.subtree_control", "+memory")
 			_ = write(root.dir, g.id+"/cgroup.subtree_control", "+pids")
-			if limits.CPU > 0 {
-				_ = write(root.dir, g.id+"/cgroup.subtree_control", "+cpu")
-			}
+			_ = write(root.dir, g.id+"/cgroup.subtree_control", "+cpu")
 		}
 	}
 	// Moving between two groups needs write permission in the one above both, too.

@@ -140,6 +140,7 @@ func confineBare() (lacks []string, filtered bool) {
 	_ = dropBounding()
 	lack(dropCapabilities())
 	lack(unprivileged())
+	lack(guard())
 	err := restrict(policy{})
 	lack(err)
 	return lacks, err == nil

@@ -71,7 +71,7 @@ func limit(files int64) error {
 		unix.RLIMIT_CORE:       1, // not even a program of the machine takes dumps, as it would with 0
 		unix.RLIMIT_MEMLOCK:    64 << 10,
 		unix.RLIMIT_SIGPENDING: 4096,
-		unix.RLIMIT_MSGQUEUE:   800 << 10,
+		unix.RLIMIT_MSGQUEUE:   128 << 10,
 	}
 	if files > 0 {
 		wanted[unix.RLIMIT_NOFILE] = uint64(files)
@@ -95,7 +95,7 @@ func limit(files int64) error {
 // standIns are the limits of processes where no cgroup bounds the sandbox.
 func standIns(boot *Boot) map[int]uint64 {
 	limits := map[int]uint64{}
-	if boot.Single {
+	if boot.Shared {
 		// All sandboxes of this user share how many descriptors may be on their way in messages, and a process is refused more
 		// when they are as many as it may have open itself. The guest answers with descriptors: it must be allowed more.
 		limits[unix.RLIMIT_NOFILE] = uint64(boot.Files)
@@ -126,15 +126,28 @@ func (g *guest) bind(pid int) {
 	<-done
 }
 
+// spareFiles are as many as the other threads of a process open while one of them forks.
+const spareFiles = 64
+
+// opened is the number that the next file gets: all below are in use.
+func (g *guest) opened() uint64 {
+	fd, err := unix.FcntlInt(uintptr(g.null), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	unix.Close(fd)
+	return uint64(fd)
+}
+
 // lowerLimits puts the guest under the stand-ins until restore is called, so that a command is born with them: setting
 // them afterwards loses the race against a fork bomb. Only the soft limits, for the guest itself must get out from
 // under them again: it has to be able to make a thread when a bomb has used up all.
 func (g *guest) lowerLimits() (restore func()) {
 	before := map[int]unix.Rlimit{}
-	if g.bare != nil && !g.bare.alone {
-		return func() {} // other threads of this process are at work
-	}
 	for resource, value := range g.limits {
+		if resource == unix.RLIMIT_NOFILE && g.bare != nil {
+			value = max(value, g.opened()+spareFiles)
+		}
 		var now unix.Rlimit
 		if unix.Getrlimit(resource, &now) == nil {
 			before[resource] = now

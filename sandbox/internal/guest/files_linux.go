@@ -2,6 +2,7 @@ package guest
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path"
 	"runtime"
@@ -35,8 +36,12 @@ func (g *guest) serveFile(r fileRequest) {
 				if err := g.bare.confine(&Bare{}); err != nil {
 					os.Exit(1)
 				}
-			} else if err := confine(g.policy); err != nil {
-				os.Exit(1)
+			} else {
+				p := g.policy
+				p.counted = false // no program runs here
+				if err := confine(p); err != nil {
+					os.Exit(1)
+				}
 			}
 			for r := range g.files {
 				g.file(r)
@@ -198,6 +203,29 @@ func (g *guest) openRegular(name string) (int, Info, error) {
 	return -1, Info{}, err
 }
 
+// maxListing bounds the paths of a directory's entries: the limits of the sandbox do not count the guest's memory, and each
+// entry bears the whole path.
+const maxListing = 64 << 20
+
+func readSome(dir *os.File, path int) (names []string, err error) {
+	for size := 0; ; {
+		some, err := dir.Readdirnames(1024)
+		for _, name := range some {
+			size += path + len(name) + 64
+		}
+		if size > maxListing {
+			return nil, unix.EFBIG
+		}
+		names = append(names, some...)
+		if err == io.EOF {
+			return names, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
 func (g *guest) list(name string) ([]Info, error) {
 	fd, err := g.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -209,7 +237,7 @@ func (g *guest) list(name string) ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := dir.Readdirnames(-1)
+	names, err := readSome(dir, len(found.Path))
 	if err != nil {
 		return nil, err
 	}

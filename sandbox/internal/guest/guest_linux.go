@@ -214,7 +214,7 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 		}
 		unix.Close(fd)
 	}
-	g.policy = policy{clone3: g.commands >= 0, pretend: b.Single}
+	g.policy = policy{clone3: g.commands >= 0, pretend: b.Single, counted: true}
 	return g, root.upper, confine(g.policy)
 }
 

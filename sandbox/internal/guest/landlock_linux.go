@@ -89,7 +89,7 @@ func newDirectory(d *Directory, helper int) (*Bare, error) {
 	}
 	b, err := newBare(g, func(*Bare) error {
 		for _, step := range []func() error{
-			dropCapabilities, unprivileged, func() error { return landlocked(d, abi, helper) },
+			dropCapabilities, unprivileged, guardNumbers, func() error { return landlocked(d, abi, helper) },
 			func() error { return restrict(policy{offline: d.Offline}) },
 		} {
 			if err := step(); err != nil {

@@ -89,7 +89,7 @@ func (r *root) system() error {
 		return fmt.Errorf("make /dev read-only: %w", err)
 	}
 	r.openLastPID()
-	if err := protectProc(); err != nil {
+	if err := protectProc(r.boot.Single); err != nil {
 		return err
 	}
 	if err := unix.Chdir(staging + "/mounts"); err != nil {

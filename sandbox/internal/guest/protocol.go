@@ -183,6 +183,7 @@ type Boot struct {
 	Fork      bool  // the layers hold what a sandbox was made of before
 	Inodes    int64
 	Single    bool // there is but one user id
+	Shared    bool // the ids are those of other sandboxes, too
 	Network   int64
 	Ports     []int64 // that commands will want to reach, where not all can be caught
 	Disk      int64
@@ -205,6 +206,7 @@ func (b *Boot) Encode(e *wire.Encoder) {
 	e.Bool(b.Fork)
 	e.Int(b.Inodes)
 	e.Bool(b.Single)
+	e.Bool(b.Shared)
 	e.Int(b.Network)
 	e.Int(int64(len(b.Ports)))
 	for _, port := range b.Ports {
@@ -224,7 +226,7 @@ func (b *Boot) Encode(e *wire.Encoder) {
 // Decode takes b.
 func (b *Boot) Decode(d *wire.Decoder) {
 	b.Workdir, b.System, b.Layers, b.Fork, b.Inodes = d.String(), d.Bool(), d.Int(), d.Bool(), d.Int()
-	b.Single, b.Network = d.Bool(), d.Int()
+	b.Single, b.Shared, b.Network = d.Bool(), d.Bool(), d.Int()
 	for range d.Len() {
 		b.Ports = append(b.Ports, d.Int())
 	}

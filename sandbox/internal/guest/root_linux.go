@@ -97,7 +97,7 @@ func (r *root) toolchain() error {
 		}
 	}
 	r.openLastPID()
-	if err := protectProc(); err != nil {
+	if err := protectProc(r.boot.Single); err != nil {
 		return err
 	}
 	if err := r.pivot(); err != nil {
@@ -318,13 +318,19 @@ func mountProc() error {
 	return nil
 }
 
-func protectProc() error {
+func protectProc(single bool) error {
 	if err := unix.Chdir("proc"); err != nil {
 		return err
 	}
 	// Once more than a filter: no process of the sandbox can make a namespace below it.
 	for _, kind := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"} {
 		if err := tell("sys/user/max_"+kind+"_namespaces", "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if single {
+		// All sandboxes of this user share what the kernel gives to one.
+		if err := tell("sys/user/max_inotify_instances", "32"); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

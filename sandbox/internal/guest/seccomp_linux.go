@@ -89,6 +89,8 @@ type policy struct {
 	// pretend says that giving files to other users and becoming one of them seem to work: there is but one user, and what
 	// unpacks files as root would fail for nothing.
 	pretend bool
+	// counted says that the guest is asked for sockets of which there may be only so many.
+	counted bool
 	// offline refuses sockets of the network, where it cannot be taken away.
 	offline bool
 }
@@ -159,8 +161,18 @@ func program(p policy) filter {
 		// What programs ask for the addresses that they have. What waits in the sockets of others is memory that no limit counts.
 		f.load(offsetArgs + 16)
 		f.jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 0, 1)
-		f.ret(unix.SECCOMP_RET_ALLOW)
+		if p.counted {
+			f.ret(unix.SECCOMP_RET_USER_NOTIF)
+		} else {
+			f.ret(unix.SECCOMP_RET_ALLOW)
+		}
 		f.ret(fails(unix.EAFNOSUPPORT))
+	})
+	onCall(unix.SYS_SOCKETPAIR, func(f *filter) {
+		f.load(offsetArgs)
+		f.jump(unix.BPF_JEQ, unix.AF_UNIX, 0, 1)
+		f.ret(unix.SECCOMP_RET_ALLOW)
+		f.ret(fails(unix.EOPNOTSUPP))
 	})
 	refuseLimits(onCall)
 	// There is one stock of them for the whole machine; libraries do without.
@@ -218,6 +230,9 @@ func refuseLimits(onCall func(uintptr, func(*filter))) {
 
 // restrict puts the calling thread, and what it forks, under the filter. It cannot be undone.
 func restrict(p policy) error {
+	if p.counted {
+		return listen(p)
+	}
 	f := program(p)
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
 	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0); err != nil {

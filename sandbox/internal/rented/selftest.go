@@ -15,7 +15,7 @@ import (
 const testTime = 15 * time.Minute
 
 // probed are limits that nothing has by chance.
-var probed = sandbox.Limits{Memory: 1088 << 20, CPUs: 1.5}
+var probed = sandbox.Limits{Memory: 1088 << 20, CPUs: 1.5, Files: 333}
 
 // selfTest rents a machine and looks around in it. What lies between it and others is the service's word, whatever it
 // looks like from inside.
@@ -60,6 +60,7 @@ func judge(g *sandbox.Guarantees, facts probe.Facts) {
 			g.Limits[limit] = "hard"
 		}
 	}
+	found(sandbox.LimitFiles, facts.Files == int64(probed.Files))
 	found(sandbox.LimitMemory, facts.Memory == probed.Memory)
 	found(sandbox.LimitCPU, facts.CPUs > 1.49 && facts.CPUs < 1.51)
 }

@@ -1,0 +1,144 @@
+package guest
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// guard keeps what the calling thread forks from ending this process, or one that this descends from, with a signal.
+// Process 1 of a namespace needs no guard: the kernel is one. The rest of the confinement must not be in force yet, but
+// for no_new_privs.
+//
+// A filter of system calls knows by number what it guards, and no thread that this process starts later, each of which can be
+// signalled instead of the whole. Landlock knows who is outside, and asks nothing of older kernels.
+func guard() error {
+	if os.Getpid() == 1 {
+		return nil
+	}
+	if err := guardNumbers(); err != nil {
+		return err
+	}
+	if version := LandlockVersion(); version < 6 {
+		return fmt.Errorf("signals to threads that the agent starts later are not refused: landlock version %d, want 6", version)
+	}
+	return confineSignals()
+}
+
+// guardNumbers is what a filter of system calls can do of it.
+func guardNumbers() error {
+	targets, err := guarded()
+	if err != nil {
+		return fmt.Errorf("find whom to guard from signals: %w", err)
+	}
+	f := guarding(targets)
+	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0); err != nil {
+		return fmt.Errorf("install the filter of signals: %w", err)
+	}
+	return nil
+}
+
+// guarded are the numbers by which the processes can be meant.
+func guarded() ([]uint32, error) {
+	all := []int{-1}
+	threads, err := readNames("/proc/self/task")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range threads {
+		if tid, err := strconv.Atoi(name); err == nil {
+			all = append(all, tid)
+		}
+	}
+	for pid := os.Getpid(); pid > 0; {
+		all = append(all, pid)
+		if group, err := unix.Getpgid(pid); err == nil && group > 0 {
+			all = append(all, -group)
+		}
+		if pid, err = parent(pid); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(all)
+	var numbers []uint32
+	for _, n := range slices.Compact(all) {
+		numbers = append(numbers, uint32(int32(n)))
+	}
+	return numbers, nil
+}
+
+// parent returns 0 where /proc does not show the process, as outside of the namespace.
+func parent(pid int) (int, error) {
+	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if os.IsNotExist(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	text := string(content)
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("process %d: %q is malformed", pid, text)
+	}
+	return strconv.Atoi(fields[1])
+}
+
+// guarding is a filter of all calls that send a signal to somebody else.
+func guarding(targets []uint32) filter {
+	var refuse filter
+	refuse.load(offsetArgs)
+	for _, n := range targets {
+		refuse.jump(unix.BPF_JEQ, n, 0, 1)
+		refuse.ret(fails(unix.EPERM))
+	}
+	refuse.ret(unix.SECCOMP_RET_ALLOW)
+
+	var others filter
+	// A directory of /proc will do for a descriptor here. It is as if the kernel were one that has no such call.
+	others.jump(unix.BPF_JEQ, unix.SYS_PIDFD_SEND_SIGNAL, 0, 1)
+	others.ret(fails(unix.ENOSYS))
+	// Who is told of input may be anybody; what with is otherwise always the same signal, which does no harm.
+	others.jump(unix.BPF_JEQ, unix.SYS_FCNTL, 0, 4)
+	others.load(offsetArgs + 8)
+	others.jump(unix.BPF_JEQ, unix.F_SETSIG, 0, 1)
+	others.ret(fails(unix.EINVAL))
+	others.ret(unix.SECCOMP_RET_ALLOW)
+	others.jump(unix.BPF_JEQ, unix.SYS_TGKILL, 1, 0)
+	others.ret(unix.SECCOMP_RET_ALLOW)
+	// The Go runtime of this process stops its threads so.
+	others.load(offsetArgs + 16)
+	others.jump(unix.BPF_JEQ, uint32(unix.SIGURG), 0, 1)
+	others.ret(unix.SECCOMP_RET_ALLOW)
+
+	var f filter
+	f.load(offsetArch)
+	f.jump(unix.BPF_JEQ, auditArch, 1, 0)
+	f.ret(unix.SECCOMP_RET_KILL_PROCESS)
+	f.load(offsetCall)
+	byNumber := []uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_PIDFD_OPEN}
+	for i, call := range byNumber {
+		f.jump(unix.BPF_JEQ, call, uint8(len(byNumber)-1-i+len(others)), 0)
+	}
+	return slices.Concat(f, others, refuse)
+}
+
+// confineSignals lets the calling thread, and what it forks, send signals to each other alone.
+func confineSignals() error {
+	rules := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), unsafe.Offsetof(rules.Scoped)+unsafe.Sizeof(rules.Scoped), 0)
+	if errno != 0 {
+		return fmt.Errorf("make landlock rules of signals: %w", errno)
+	}
+	defer unix.Close(int(fd))
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
+		return fmt.Errorf("restrict to landlock rules of signals: %w", errno)
+	}
+	return nil
+}
