@@ -1,7 +1,7 @@
 # Short targets over scripts/. `make` alone prints them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check engines sandboxes race lint fmt golden fuzz bench
+.PHONY: help run build test check sandboxes gvisor chaos race lint fmt golden fuzz bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -15,21 +15,25 @@ build: ## make bin/trajgen
 	@scripts/build
 
 test: ## everything that CI checks: format, vet, floors, race detector, real datasets, crashes, DuckDB, the demo
-	@scripts/need go gcc python3 git node npm sshd ip curl
+	@scripts/need go gcc python3 git node npm sshd ip curl newuidmap
 	@scripts/check
 
 check: test ## the same
 
-engines: ## docker and podman against real engines, which it starts, as root
-	@scripts/need go
-	@scripts/check-engines
+sandboxes: ## the sandbox suite against every kind that runs here, container engines among them
+	@scripts/need go python3 git sshd ip curl newuidmap
+	@scripts/check-sandboxes
 
-sandboxes: ## the sandbox suite against gVisor, whose program it builds first (2 minutes)
+gvisor: ## the sandbox suite against gVisor, whose program it builds first (2 minutes)
 	@scripts/need go
-	@scripts/sandboxes
+	@scripts/gvisor
+
+chaos: ## kills a thousand runners at random moments; nothing may be left
+	@scripts/need go
+	@CHAOS_KILLS=1000 go test -count=1 -timeout 30m -run TestKilledAtRandom -v ./sandbox
 
 race: ## the Go tests under the race detector
-	@scripts/need go gcc python3 git sshd ip curl
+	@scripts/need go gcc python3 git sshd ip curl newuidmap
 	@REQUIRE_SANDBOXES=native,local,ssh,apptainer,singularity,modal,daytona go test -race ./...
 
 lint: ## gofmt and vet
