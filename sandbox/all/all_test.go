@@ -2,7 +2,6 @@ package all_test
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	"trajgen/sandbox"
@@ -34,14 +33,6 @@ func TestContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sandboxtest.Run(t, func(t testing.TB) sandbox.Backend { return open(t, name) }, sealed(caps[name]))
 		})
-	}
-}
-
-// TestOrdinaryUser asks native as a user without any rights.
-func TestOrdinaryUser(t *testing.T) {
-	out := sandboxtest.AsOrdinaryUser(t, "-test.run=^TestContract$/^native$", "-test.v")
-	if !strings.Contains(out, "--- PASS: TestContract/native/attempts") {
-		t.Errorf("the contract was not asked:\n%s", out)
 	}
 }
 

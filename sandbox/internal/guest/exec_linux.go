@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -202,7 +203,7 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 		g.stopped(pid)
 		return
 	}
-	g.mu.Lock()
+	g.lockToReap()
 	c := g.running[pid]
 	if c == nil || c.ended {
 		g.mu.Unlock()
@@ -220,6 +221,27 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 	e.Int(c.id)
 	x.Encode(&e)
 	_ = g.send(e.Bytes)
+}
+
+// lockToReap waits for the lock without neglecting the one who may hold it: the thread that forks, for as long as its child
+// is stopped.
+func (g *guest) lockToReap() {
+	for !g.mu.TryLock() {
+		if pid := stoppedChild(); pid > 0 {
+			g.stopped(pid)
+		}
+		_ = unix.Nanosleep(&unix.Timespec{Nsec: 50_000}, nil)
+	}
+}
+
+// stoppedChild returns a child that has stopped since this was last asked, or 0. It leaves those that have ended alone.
+func stoppedChild() int {
+	const pidAt = 16 // of struct siginfo, where words have 64 bits
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WSTOPPED|unix.WNOHANG, nil); err != nil {
+		return 0
+	}
+	return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), pidAt)))
 }
 
 // stopped ends a child that was stopped before it became a command: the thread that forks waits for it, and with it
