@@ -251,7 +251,9 @@ func (g *Group) createV2(root hierarchy, limits Limits, owner int) error {
 		if dir == g.id {
 			_ = write(root.dir, g.id+"/cgroup.subtree_control", "+memory")
 			_ = write(root.dir, g.id+"/cgroup.subtree_control", "+pids")
-			_ = write(root.dir, g.id+"/cgroup.subtree_control", "+cpu")
+			if limits.CPU > 0 {
+				_ = write(root.dir, g.id+"/cgroup.subtree_control", "+cpu")
+			}
 		}
 	}
 	// Moving between two groups needs write permission in the one above both, too.
