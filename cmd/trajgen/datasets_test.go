@@ -140,9 +140,9 @@ func TestReportNumbers(t *testing.T) {
 func TestSkipUnplayableRows(t *testing.T) {
 	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"a","verify":{"exact":"x"},"gold":"x"}
 {"id":"b","prompt":"b","toolsets":["nosuch"]}
-{"id":"c","prompt":"c","network":"internet"}
+{"id":"c","prompt":"c","network":"allowlist"}
 `)
-	if got := trajgen(t, "run", "--dataset", dataset, "--policy", "oracle"); got.code != exitUsage || !strings.Contains(got.errOut, "nosuch") || !strings.Contains(got.errOut, "internet") {
+	if got := trajgen(t, "run", "--dataset", dataset, "--policy", "oracle"); got.code != exitUsage || !strings.Contains(got.errOut, "nosuch") || !strings.Contains(got.errOut, "allowlist") {
 		t.Errorf("exit code %d: %s", got.code, got.errOut)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
