@@ -1,0 +1,294 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/wire"
+)
+
+// Start sends the command's ends of its pipes to the guest.
+func (b *box) Start(ctx context.Context, cmd Command) (Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := checkCommand(&cmd); err != nil {
+		return nil, err
+	}
+	streams, ends, err := plumb(&cmd)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", commandName(&cmd), err)
+	}
+	defer ends.close()
+	if streams.terminal != nil {
+		defer close(streams.terminal)
+	}
+	p := &nativeProcess{box: b, streams: streams, ended: make(chan struct{}), done: make(chan struct{})}
+	request, fds, err := b.describe(&cmd, ends, p)
+	if err == nil {
+		var answer chan reply
+		p.id, answer, err = b.request(ctx, guest.KindStart, request.Encode, 0, p, fds...)
+		if err == nil {
+			err = b.started(ctx, p, answer, &cmd)
+		}
+	}
+	if p.childSocket >= 0 && cmd.Socket {
+		unix.Close(p.childSocket)
+	}
+	if err != nil {
+		streams.close()
+		if p.socket != nil {
+			_ = p.socket.Close()
+		}
+		return nil, err
+	}
+	streams.start()
+	if cmd.TTY != nil {
+		return nativeTerminal{p}, nil
+	}
+	return p, nil
+}
+
+func (b *box) describe(cmd *Command, ends *childEnds, p *nativeProcess) (*guest.Start, []int, error) {
+	dir := cmd.Dir
+	if dir == "" {
+		dir = b.layout.Workdir
+	} else if dir[0] != '/' {
+		dir = b.layout.Workdir + "/" + dir
+	}
+	s := &guest.Start{Args: cmd.Args, Dir: dir, Env: environment(b.layout, b.spec.Env, terminalEnv(cmd, b.spec.Env), dir)}
+	if cmd.Helper != "" {
+		s.Helper, s.Args = true, append([]string{cmd.Helper}, cmd.Args...)
+	}
+	var fds []int
+	give := func(flag int64, file *os.File) {
+		if file != nil {
+			s.FDs |= flag
+			// Fd makes this end blocking, as programs expect of their standard streams.
+			fds = append(fds, int(file.Fd()))
+		}
+	}
+	if cmd.TTY != nil {
+		size := cmd.TTY.sized()
+		s.FDs, s.Rows, s.Cols = guest.FDTerminal, int64(size.Rows), int64(size.Cols)
+	}
+	give(guest.FDStdin, ends.stdin)
+	give(guest.FDStdout, ends.stdout)
+	if ends.stderr != nil && ends.stderr == ends.stdout {
+		s.FDs |= guest.FDMerged
+	} else {
+		give(guest.FDStderr, ends.stderr)
+	}
+	if cmd.Socket {
+		var err error
+		if p.socket, p.childSocket, err = socketPair(); err != nil {
+			return nil, nil, fmt.Errorf("make a socket for %s: %w", commandName(cmd), err)
+		}
+		s.FDs |= guest.FDSocket
+		fds = append(fds, p.childSocket)
+	}
+	return s, fds, nil
+}
+
+// socketPair makes a stream socket: a connection for the runner and a descriptor for the command.
+func socketPair() (net.Conn, int, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, -1, err
+	}
+	file := os.NewFile(uintptr(fds[0]), "command socket")
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		unix.Close(fds[1])
+		return nil, -1, err
+	}
+	return conn, fds[1], nil
+}
+
+func (b *box) started(ctx context.Context, p *nativeProcess, answer chan reply, cmd *Command) error {
+	select {
+	case r := <-answer:
+		if err := failure(r.failure); err != nil {
+			wire.CloseAll(r.fds)
+			b.forget(p.id)
+			return err
+		}
+		p.pid = int(r.body.Int())
+		if cmd.TTY != nil {
+			return p.takeTerminal(r.fds, cmd.Stdout)
+		}
+		wire.CloseAll(r.fds)
+		return nil
+	case <-b.gone:
+		return b.errGone()
+	case <-ctx.Done():
+		// It may have started all the same.
+		go func() {
+			select {
+			case r := <-answer:
+				wire.CloseAll(r.fds)
+				if r.failure.Code != guest.CodeOK {
+					b.forget(p.id)
+					return
+				}
+			case <-b.gone:
+				return
+			}
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+			defer cancel()
+			_ = p.Kill(ctx, 0)
+		}()
+		return context.Cause(ctx)
+	}
+}
+
+// takeTerminal takes the runner's end of a terminal from a guest, which is not trusted: anything else could block us.
+func (p *nativeProcess) takeTerminal(fds []int, output io.Writer) error {
+	if len(fds) != 1 || !guest.IsMaster(fds[0]) {
+		wire.CloseAll(fds)
+		ctx, cancel := context.WithTimeout(context.Background(), killTime)
+		defer cancel()
+		return errors.Join(fmt.Errorf("take a terminal: %w", wire.ErrMalformed), p.Kill(ctx, 0))
+	}
+	master, err := terminalFile(fds[0])
+	if err != nil {
+		return err
+	}
+	p.streams.attach(master, output, p.ended)
+	return nil
+}
+
+func commandName(cmd *Command) string {
+	if cmd.Helper != "" {
+		return cmd.Helper
+	}
+	return cmd.Args[0]
+}
+
+// nativeProcess is a command of a box.
+type nativeProcess struct {
+	box         *box
+	id          int64
+	pid         int
+	streams     *streams
+	socket      net.Conn
+	childSocket int
+
+	exit  Exit
+	err   error
+	ended chan struct{} // the command is gone
+	done  chan struct{} // and its output is copied
+}
+
+// nativeTerminal is a nativeProcess on a terminal.
+type nativeTerminal struct{ *nativeProcess }
+
+func (t nativeTerminal) Resize(ctx context.Context, size TTY) error {
+	return resize(ctx, t.streams.stdin, size)
+}
+
+func (p *nativeProcess) PID() int { return p.pid }
+
+func (p *nativeProcess) Socket() net.Conn { return p.socket }
+
+func (p *nativeProcess) exited(x guest.Exit) {
+	p.exit = Exit{Code: int(x.Code), Signal: int(x.Signal), OOM: x.Limits&guest.LimitMemory != 0, Limits: limitNames(x.Limits), CPU: time.Duration(x.CPU)}
+	close(p.ended)
+	go func() {
+		p.streams.drain()
+		close(p.done)
+	}()
+}
+
+// limitNames are those that a guest has told of, sorted.
+func limitNames(limits int64) []string {
+	var names []string
+	for _, l := range []struct {
+		bit  int64
+		name string
+	}{
+		{guest.LimitCPU, LimitCPU}, {guest.LimitDisk, LimitDisk}, {guest.LimitInodes, LimitInodes},
+		{guest.LimitMemory, LimitMemory}, {guest.LimitProcesses, LimitProcesses},
+	} {
+		if limits&l.bit != 0 {
+			names = append(names, l.name)
+		}
+	}
+	return names
+}
+
+// lost is called with the box's lock held.
+func (p *nativeProcess) lost() {
+	p.err = p.box.errGone()
+	close(p.ended)
+	go func() {
+		p.streams.drain()
+		close(p.done)
+	}()
+}
+
+func (p *nativeProcess) Wait(ctx context.Context) (Exit, error) {
+	select {
+	case <-p.done:
+		return p.exit, p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.exit, p.err
+	case <-ctx.Done():
+		return Exit{}, context.Cause(ctx)
+	}
+}
+
+func (p *nativeProcess) Kill(ctx context.Context, grace time.Duration) error {
+	if grace > 0 {
+		if err := p.signal(ctx, unix.SIGTERM); err != nil {
+			return err
+		}
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-p.ended:
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	// Even when the command itself is gone: not so, perhaps, what it started.
+	if err := p.signal(ctx, unix.SIGKILL); err != nil {
+		return err
+	}
+	// The guest says so only when the command is no more; what is left is to hear of its end.
+	patience := time.NewTimer(p.box.owner.patience())
+	defer patience.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-patience.C:
+		p.box.silent("its guest did not tell how a killed command ended")
+		return nil // it is gone with all the rest
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *nativeProcess) signal(ctx context.Context, sig unix.Signal) error {
+	_, err := p.box.call(ctx, guest.KindKill, func(e *wire.Encoder) {
+		e.Int(p.id)
+		e.Int(int64(sig))
+	})
+	if errors.Is(err, ErrGone) {
+		return nil // and so is the command
+	}
+	return err
+}
