@@ -7,14 +7,14 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"trajgen/sandbox/internal/guest"
 )
 
 // Options are what a backend is opened with. The zero value works.
@@ -117,22 +117,12 @@ func Open(name string, opts Options) (Backend, error) {
 		// Not ours, and no reason not to begin.
 		opts.Logger.Warn("sweep leftovers of dead runners", "err", err)
 	}
-	heedSignals()
+	guest.HeedSignals()
 	backend, err := kind.Open(opts)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox backend %s: %w", name, err)
 	}
 	return backend, nil
-}
-
-// heedSignals keeps commands from being deaf: what this program was told to ignore, as a shell tells what it runs in the
-// background, its children would have to ignore as well. It goes on ignoring it, as nobody listens.
-func heedSignals() {
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP} {
-		if signal.Ignored(sig) {
-			signal.Notify(make(chan os.Signal, 1), sig)
-		}
-	}
 }
 
 // DefaultStateDir is where state belongs for a user: runtimeDir is the value of XDG_RUNTIME_DIR, if any.

@@ -70,6 +70,8 @@ func newBare(g *guest, confine func(*Bare) error) (*Bare, error) {
 	}
 	if os.Getpid() == 1 {
 		ignoreSignals(unix.SIGPIPE)
+	} else {
+		HeedSignals()
 	}
 	b := &Bare{confine: confine, begin: make(chan struct{}), over: make(chan struct{}), ended: make(chan struct{})}
 	g.bare, g.null, g.disk, g.commands = b, null, g.workdir, -1
