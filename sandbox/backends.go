@@ -47,7 +47,7 @@ type Kind struct {
 	// About is a line for people who choose.
 	About string
 	Open  func(Options) (Backend, error)
-	// Settings are the names that Options.Settings may hold.
+	// Settings are what Options.Settings may hold: Open refuses others.
 	Settings []Setting
 	// Sweep removes what a dead runner's instance left elsewhere than on this machine's disk. Nil when nothing can be.
 	Sweep func(ctx context.Context, instance Instance) error
@@ -99,6 +99,9 @@ func Open(name string, opts Options) (Backend, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown sandbox backend %q (have %s)", name, strings.Join(Names(), ", "))
 	}
+	if err := checkSettings(kind.Settings, opts.Settings); err != nil {
+		return nil, fmt.Errorf("open sandbox backend %s: %w", name, err)
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -123,6 +126,25 @@ func Open(name string, opts Options) (Backend, error) {
 		return nil, fmt.Errorf("open sandbox backend %s: %w", name, err)
 	}
 	return backend, nil
+}
+
+// checkSettings refuses settings that a kind does not declare.
+func checkSettings(declared []Setting, given map[string]string) error {
+	names := make([]string, len(declared))
+	for i, s := range declared {
+		names[i] = s.Name
+	}
+	have := strings.Join(names, ", ")
+	if have == "" {
+		have = "none"
+	}
+	var errs []error
+	for _, name := range sortedKeys(given) {
+		if !slices.Contains(names, name) {
+			errs = append(errs, fmt.Errorf("unknown setting %q (have %s)", name, have))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // DefaultStateDir is where state belongs for a user: runtimeDir is the value of XDG_RUNTIME_DIR, if any.

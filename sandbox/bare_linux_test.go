@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +22,7 @@ const (
 )
 
 func init() {
-	roles[bareServerName] = func(args []string) error {
+	sandboxtest.Role(bareServerName, func(args []string) error {
 		var layout sandbox.Layout
 		if err := json.Unmarshal([]byte(args[0]), &layout); err != nil {
 			return err
@@ -37,13 +36,9 @@ func init() {
 				return err
 			}
 		}
-		if err := sandbox.ServeBare(layout, files); err != nil {
-			return err
-		}
-		os.Exit(0)
-		return nil
-	}
-	roles[bareName] = beBare
+		return sandbox.ServeBare(layout, files)
+	})
+	sandboxtest.Role(bareName, beBare)
 }
 
 // noSleep is all that is in the environment of processes that are started: the race detector sleeps at the end of each.
@@ -60,17 +55,13 @@ var bareWays = []struct {
 	{name: "ordinary user", uid: 54321, sys: syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: 54321, Gid: 54321}}},
 }
 
-// openDir is a directory that every user can get to, which t.TempDir is not.
-func openDir(t testing.TB, owner int) string {
+// dirOf is a directory of a user.
+func dirOf(t testing.TB, owner int) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "bare")
-	if err == nil {
-		err = errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, owner, owner))
-	}
-	if err != nil {
+	dir := sandboxtest.OpenDir(t)
+	if err := os.Chown(dir, owner, owner); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
@@ -81,14 +72,14 @@ func TestBareContract(t *testing.T) {
 	}
 	for _, way := range bareWays {
 		t.Run(way.name, func(t *testing.T) {
-			b := &sandbox.Bares{Dir: openDir(t, way.uid), Owner: way.uid}
+			b := &sandbox.Bares{Dir: dirOf(t, way.uid), Owner: way.uid}
 			b.Start = func(layout sandbox.Layout, files int64, socket *os.File) (*os.Process, error) {
 				l, err := json.Marshal(layout)
 				if err != nil {
 					return nil, err
 				}
-				c := &exec.Cmd{Path: "/proc/self/exe", Args: []string{bareServerName, string(l), fmt.Sprint(files)}, Dir: "/", Env: noSleep,
-					Stderr: os.Stderr, ExtraFiles: []*os.File{socket}, SysProcAttr: &way.sys}
+				c := sandboxtest.Again(bareServerName, string(l), fmt.Sprint(files))
+				c.Dir, c.Env, c.Stderr, c.ExtraFiles, c.SysProcAttr = "/", noSleep, os.Stderr, []*os.File{socket}, &way.sys
 				err = c.Start()
 				return c.Process, err
 			}
@@ -106,13 +97,13 @@ func TestBare(t *testing.T) {
 	}
 	for _, way := range bareWays {
 		t.Run(way.name, func(t *testing.T) {
-			c := exec.Command("/proc/self/exe", openDir(t, way.uid))
-			c.Args[0], c.Dir, c.Env, c.SysProcAttr = bareName, "/", noSleep, &way.sys
+			c := sandboxtest.Again(bareName, dirOf(t, way.uid))
+			c.Dir, c.Env, c.SysProcAttr = "/", noSleep, &way.sys
 			out, err := c.CombinedOutput()
 			if err != nil || string(out) != "well\n" {
 				t.Errorf("got %v, it said %s", err, out)
 			}
-			if n := sleepers("69.1"); n != 0 {
+			if n := sandboxtest.Sleepers("69.1"); n != 0 {
 				t.Errorf("%d of its processes are left", n)
 			}
 		})
@@ -208,7 +199,7 @@ func beBare(args []string) error {
 		if err := sb.KillAll(ctx); err != nil {
 			return err
 		}
-		if n := sleepers("69.1"); n != 0 {
+		if n := sandboxtest.Sleepers("69.1"); n != 0 {
 			return fmt.Errorf("%d processes survived", n)
 		}
 		if out, err := run("echo more; (setsid sleep 69.1 >/dev/null 2>&1 &)"); err != nil || out != "more\n" {
@@ -218,13 +209,12 @@ func beBare(args []string) error {
 	if err := errors.Join(sb.Close(), b.Close()); err != nil {
 		return err
 	}
-	if n := sleepers("69.1"); n != 0 {
+	if n := sandboxtest.Sleepers("69.1"); n != 0 {
 		return fmt.Errorf("%d processes survived the end", n)
 	}
 	if _, err := sb.Start(ctx, sandbox.Command{Args: []string{"true"}}); !errors.Is(err, sandbox.ErrGone) {
 		return fmt.Errorf("start in what is closed: %v", err)
 	}
 	fmt.Println("well")
-	os.Exit(0)
 	return nil
 }

@@ -26,18 +26,9 @@ func median(b *testing.B, f func(i int)) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "median-µs")
 }
 
-func open(t testing.TB, name string) sandbox.Backend {
-	t.Helper()
-	b, err := sandbox.Open(name, sandbox.Options{StateDir: t.TempDir()})
-	sandboxtest.Require(t, name, err)
-	return b
-}
-
 func benchBackend(b *testing.B) sandbox.Backend {
 	b.Helper()
-	backend := open(b, "native")
-	b.Cleanup(func() { backend.Close() })
-	return backend
+	return sandboxtest.Open(b, "native", sandbox.Options{})
 }
 
 // BenchmarkRawExec is what the others are measured by.

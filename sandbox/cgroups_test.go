@@ -20,9 +20,7 @@ var softMemory int64 = 128 << 20
 func TestCgroupVersions(t *testing.T) {
 	for _, version := range []string{"v1", "v2", "none"} {
 		t.Run(version, func(t *testing.T) {
-			b, err := sandbox.Open("native", sandbox.WithCgroups(sandbox.Options{StateDir: t.TempDir()}, version))
-			sandboxtest.Require(t, "native", err)
-			defer b.Close()
+			b := sandboxtest.Open(t, "native", sandbox.WithCgroups(sandbox.Options{}, version))
 			g := b.Guarantees()
 			t.Logf("%+v", g)
 			if version == "none" && (g.Level != sandbox.LevelUser || g.Limits["memory"] != "soft" || len(g.Missing) == 0) {

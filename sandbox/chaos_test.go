@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,12 +15,13 @@ import (
 	"time"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
 )
 
 // busyName is the name under which this test starts itself as a runner that never stops opening, forking and closing.
 const busyName = "sandbox-test-busy"
 
-func init() { roles[busyName] = busy }
+func init() { sandboxtest.Role(busyName, busy) }
 
 // busy does everything that leaves something behind when it is cut short. Its processes sleep for a number of seconds by
 // which they are known.
@@ -86,15 +86,14 @@ func TestKilledAtRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	open(t, "native").Close()
+	sandboxtest.Open(t, "native", sandbox.Options{})
 	random := rand.New(rand.NewPCG(3, uint64(kills)))
 	stateDir := t.TempDir()
 	seen := map[string]bool{}
 	var slowest time.Duration
 	for i := range kills {
 		seconds := fmt.Sprintf("%d.25", 20000+i)
-		c := exec.Command("/proc/self/exe", stateDir, seconds)
-		c.Args[0] = busyName
+		c := sandboxtest.Again(busyName, stateDir, seconds)
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +111,7 @@ func TestKilledAtRandom(t *testing.T) {
 		}
 		began := time.Now()
 		_ = c.Wait()
-		waitFor(t, 2*time.Second, "all processes gone", func() bool { return sleepers(seconds) == 0 })
+		sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
 		slowest = max(slowest, time.Since(began))
 	}
 	// The brokers that were left to themselves clean up; the rest is the next start's.
@@ -124,9 +123,12 @@ func TestKilledAtRandom(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, 5*time.Second, "no state left", func() bool { return len(instances(stateDir)) == 0 })
+	sandboxtest.Eventually(t, 5*time.Second, "no state left", func() bool { return len(instances(stateDir)) == 0 })
 	if len(mine) > 4 {
 		t.Errorf("%d instances were left at the next start", len(mine))
+	}
+	if len(seen) == 0 {
+		t.Error("every runner was killed before it held anything")
 	}
 	for name := range seen {
 		if left := cgroups(name); len(left) > 0 {

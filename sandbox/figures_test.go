@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
 )
 
 // laps are what something took, lap after lap.
@@ -215,15 +216,15 @@ func BenchmarkKilledRunner(b *testing.B) {
 	var gone []time.Duration
 	for b.Loop() {
 		seconds := fmt.Sprintf("%d.75", 30000+len(gone))
-		c := startRunner(b, "native", b.TempDir(), seconds, 10)
-		for sleepers(seconds) < 30 {
+		c := sandboxtest.Runner(b, runnerName, "native", b.TempDir(), seconds, "10")
+		for sandboxtest.Sleepers(seconds) < 30 {
 			time.Sleep(time.Millisecond)
 		}
 		began := time.Now()
 		if err := c.Process.Kill(); err != nil {
 			b.Fatal(err)
 		}
-		for sleepers(seconds) > 0 {
+		for sandboxtest.Sleepers(seconds) > 0 {
 			time.Sleep(time.Millisecond)
 		}
 		gone = append(gone, time.Since(began))

@@ -23,16 +23,8 @@ import (
 func stopped(t *testing.T, patience time.Duration) (sb sandbox.Sandbox, stop func()) {
 	t.Helper()
 	stateDir := t.TempDir()
-	b, err := sandbox.Open("native", sandbox.WithPatience(sandbox.Options{StateDir: stateDir}, patience))
-	sandboxtest.Require(t, "native", err)
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	if sb, err = b.Open(t.Context(), sandbox.Spec{ID: "hung"}); err != nil {
-		t.Fatal(err)
-	}
+	b := sandboxtest.Open(t, "native", sandbox.WithPatience(sandbox.Options{StateDir: stateDir}, patience))
+	sb = sandboxtest.Box(t, b, sandbox.Spec{ID: "hung"})
 	live, err := sandbox.List(stateDir)
 	if err != nil || len(live) != 1 {
 		t.Fatalf("list: got %v, %v", live, err)
@@ -42,7 +34,7 @@ func stopped(t *testing.T, patience time.Duration) (sb sandbox.Sandbox, stop fun
 		if err := syscall.Kill(live[0].PID, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, 10*time.Second, "every thread of the guest stopped", func() bool {
+		sandboxtest.Eventually(t, 10*time.Second, "every thread of the guest stopped", func() bool {
 			threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", live[0].PID))
 			for _, name := range threads {
 				stat, err := os.ReadFile(name)

@@ -25,9 +25,7 @@ func TestHostPaths(t *testing.T) {
 	if !strings.HasPrefix(host, "/tmp/") {
 		t.Skipf("temporary directories are in %s", host)
 	}
-	b, err := sandbox.Open("native", sandbox.Options{StateDir: t.TempDir(), HostPaths: []string{host}})
-	sandboxtest.Require(t, "native", err)
-	defer b.Close()
+	b := sandboxtest.Open(t, "native", sandbox.Options{HostPaths: []string{host}})
 	top := "/" + strings.Join(strings.Split(host, "/")[1:3], "/")
 	for _, workdir := range []string{"", top, filepath.Dir(host), filepath.Dir(host) + "/work"} {
 		sb, err := b.Open(t.Context(), sandbox.Spec{ID: "hosted", Workdir: workdir})

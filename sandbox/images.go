@@ -5,7 +5,7 @@ import "context"
 // ImageStore turns references into file systems on this machine's disk.
 type ImageStore interface {
 	// Find returns an image, which it fetches and unpacks when it is not there yet. Any number may ask at once: each image
-	// is fetched once. The image stays on disk as long as the store does.
+	// is fetched once. The image stays on disk as long as the store does. Errors name the reference.
 	Find(ctx context.Context, reference string) (Image, error)
 	// Dir is a directory that holds all layers of all images.
 	Dir() string

@@ -38,9 +38,7 @@ func TestLandlock(t *testing.T) {
 
 func openWithout(t testing.TB) sandbox.Backend {
 	t.Helper()
-	b, err := sandbox.Open("native", sandbox.WithLandlock(sandbox.Options{StateDir: openDir(t, os.Getuid())}))
-	sandboxtest.Require(t, "native", err)
-	return b
+	return sandboxtest.Open(t, "native", sandbox.WithLandlock(sandbox.Options{StateDir: sandboxtest.OpenDir(t)}))
 }
 
 func TestLandlockOrdinaryUser(t *testing.T) {
@@ -53,8 +51,7 @@ func TestLandlockOrdinaryUser(t *testing.T) {
 // TestLandlockConfines tries what the contract leaves out here.
 func TestLandlockConfines(t *testing.T) {
 	b := openWithout(t)
-	defer b.Close()
-	outside := openDir(t, os.Getuid()) + "/secret"
+	outside := sandboxtest.OpenDir(t) + "/secret"
 	if err := os.WriteFile(outside, []byte("secret\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -64,17 +61,11 @@ func TestLandlockConfines(t *testing.T) {
 	}
 	defer host.Wait()
 	defer host.Process.Kill()
-	other, err := b.Open(t.Context(), sandbox.Spec{ID: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := sandboxtest.Box(t, b, sandbox.Spec{ID: "other"})
 	if err := other.Files().Write(t.Context(), sandbox.FileWrite{Path: "theirs", Data: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
-	sb, err := b.Open(t.Context(), sandbox.Spec{ID: "alone", Network: sandbox.NetworkNone})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "alone", Network: sandbox.NetworkNone})
 	theirs := other.Layout().Workdir + "/theirs"
 	for _, script := range []string{
 		"cat " + outside, "echo x >> " + outside, "rm " + outside, "touch /tmp/planted", "cat " + theirs, "touch " + other.Layout().Workdir + "/x",
@@ -90,7 +81,7 @@ func TestLandlockConfines(t *testing.T) {
 	if content, err := os.ReadFile(outside); err != nil || string(content) != "secret\n" {
 		t.Errorf("outside: got %q, %v", content, err)
 	}
-	if sleepers("73.1") != 1 {
+	if sandboxtest.Sleepers("73.1") != 1 {
 		t.Error("a process outside was ended")
 	}
 }
@@ -98,7 +89,6 @@ func TestLandlockConfines(t *testing.T) {
 // TestLandlockNetworks has the two there are.
 func TestLandlockNetworks(t *testing.T) {
 	b := openWithout(t)
-	defer b.Close()
 	if g := b.Guarantees(); !slices.Equal(g.Network, []sandbox.Network{sandbox.NetworkNone, sandbox.NetworkFull}) {
 		t.Errorf("got %v", g.Network)
 	}
@@ -131,7 +121,7 @@ func TestLandlockNetworks(t *testing.T) {
 func TestLandlockFallback(t *testing.T) {
 	const child = "SANDBOX_TEST_WITHOUT_NAMESPACES"
 	if os.Getenv(child) != "" {
-		b, err := sandbox.Open("native", sandbox.Options{StateDir: openDir(t, 0)})
+		b, err := sandbox.Open("native", sandbox.Options{StateDir: sandboxtest.OpenDir(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +140,7 @@ func TestLandlockFallback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(setpriv, "--bounding-set=-sys_admin", self, "-test.run=^TestLandlockFallback$")
+	c := exec.Command(setpriv, "--bounding-set=-sys_admin,-setfcap", self, "-test.run=^TestLandlockFallback$")
 	c.Env = append(os.Environ(), child+"=1")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -159,15 +149,12 @@ func TestLandlockFallback(t *testing.T) {
 
 // TestLandlockKilledRunner kills the runner: nothing runs on, and the next start removes what lies on disk.
 func TestLandlockKilledRunner(t *testing.T) {
-	openWithout(t).Close()
-	stateDir := openDir(t, os.Getuid())
-	c := startRunner(t, "landlock", stateDir, "173.6", 5)
-	waitFor(t, 10*time.Second, "three sleepers in each", func() bool { return sleepers("173.6") == 15 })
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.Wait()
-	waitFor(t, 2*time.Second, "all processes gone", func() bool { return sleepers("173.6") == 0 })
+	openWithout(t)
+	stateDir := sandboxtest.OpenDir(t)
+	c := sandboxtest.Runner(t, runnerName, "landlock", stateDir, "173.6", "5")
+	sandboxtest.Eventually(t, 10*time.Second, "three sleepers in each", func() bool { return sandboxtest.Sleepers("173.6") == 15 })
+	sandboxtest.Kill(t, c)
+	sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers("173.6") == 0 })
 	if swept, err := sandbox.Sweep(stateDir); err != nil || len(swept) != 1 || len(instances(stateDir)) != 0 {
 		t.Errorf("sweep: got %v, %v", swept, err)
 	}

@@ -97,6 +97,10 @@ func makeLocalDirs(dir, workdir string) (string, error) {
 
 func (l *local) Close() error {
 	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
 	l.closed = true
 	boxes := make([]*localBox, 0, len(l.boxes))
 	for _, b := range l.boxes {
@@ -164,14 +168,14 @@ func (b *localBox) Start(ctx context.Context, cmd Command) (Process, error) {
 		return nil, fmt.Errorf("start %s: %w", c.Args[0], err)
 	}
 	defer ends.close()
-	ended := make(chan struct{})
+	p := &localProcess{box: b, cmd: c, streams: streams, ending: newEnding()}
 	if cmd.TTY != nil {
 		close(streams.terminal)
 		master, slave, err := openTerminal(cmd.TTY.sized())
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", c.Args[0], err)
 		}
-		streams.attach(master, cmd.Stdout, ended)
+		streams.attach(master, cmd.Stdout, p.ended)
 		ends.stdin, ends.stdout, ends.stderr = slave, slave, slave
 		c.SysProcAttr.Setctty, c.SysProcAttr.Ctty = true, 0
 	}
@@ -185,7 +189,6 @@ func (b *localBox) Start(ctx context.Context, cmd Command) (Process, error) {
 	if ends.stderr != nil {
 		c.Stderr = ends.stderr
 	}
-	p := &localProcess{box: b, cmd: c, streams: streams, ended: ended, done: make(chan struct{})}
 	if cmd.Socket {
 		conn, child, err := localSocket()
 		if err != nil {

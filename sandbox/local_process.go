@@ -17,10 +17,7 @@ type localProcess struct {
 	streams *streams
 	socket  net.Conn
 
-	exit  Exit
-	err   error
-	ended chan struct{} // the command is gone
-	done  chan struct{} // and its output is copied
+	ending
 }
 
 // localTerminal is a localProcess on a terminal.
@@ -71,41 +68,20 @@ func (p *localProcess) wait() {
 		p.err = fmt.Errorf("sandbox %s: %w", p.box.spec.ID, ErrGone)
 	}
 	p.box.mu.Unlock()
-	close(p.ended)
-	p.streams.drain()
-	close(p.done)
+	p.end(p.streams)
 }
 
 func (p *localProcess) PID() int { return p.cmd.Process.Pid }
 
 func (p *localProcess) Socket() net.Conn { return p.socket }
 
-func (p *localProcess) Wait(ctx context.Context) (Exit, error) {
-	select {
-	case <-p.done:
-		return p.exit, p.err
-	default:
-	}
-	select {
-	case <-p.done:
-		return p.exit, p.err
-	case <-ctx.Done():
-		return Exit{}, context.Cause(ctx)
-	}
-}
-
 func (p *localProcess) Kill(ctx context.Context, grace time.Duration) error {
 	// The tree is looked at before the first signal: children of what dies are nobody's.
 	tree := sessionTree(p.PID())
 	if grace > 0 {
 		signalAll(tree, p.PID(), syscall.SIGTERM)
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-p.ended:
-		case <-timer.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := p.within(ctx, grace); err != nil {
+			return err
 		}
 	}
 	for range 20 {

@@ -42,9 +42,9 @@ type brokerAnswer struct {
 // brokerEnv keeps the broker's heap small: each sandbox is forked from it, and each fork copies the page tables.
 var brokerEnv = []string{"GOTRACEBACK=single", "GOGC=20"}
 
-// startBroker runs the broker, this program or the small one in it, in a mount namespace of its own; as an ordinary
-// user, also in a user namespace, which gives the right to make one.
-func startBroker(opts Options, lent *lent) (*brokerClient, error) {
+// startBroker runs the broker, this program or the small one in it, in a mount namespace of its own; without
+// the rights of root, also in a user namespace, which gives the right to make one.
+func startBroker(opts Options, ids *userIDs) (*brokerClient, error) {
 	ours, theirs, err := wire.Pair()
 	if err != nil {
 		return nil, err
@@ -73,10 +73,10 @@ func startBroker(opts Options, lent *lent) (*brokerClient, error) {
 	process, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(programs.broker.Fd())), []string{broker.Name}, &os.ProcAttr{
 		Dir: "/", Env: brokerEnv,
 		Files: []*os.File{null, null, stderr, child, programs.helper},
-		Sys:   lent.separate(),
+		Sys:   ids.separate(),
 	})
 	if err == nil {
-		if err = lent.lend(process.Pid); err != nil {
+		if err = ids.give(process.Pid); err != nil {
 			_ = process.Kill()
 			_, _ = process.Wait()
 		}
@@ -94,7 +94,7 @@ func startBroker(opts Options, lent *lent) (*brokerClient, error) {
 	if c.conn, err = wire.Polled(ours); err != nil {
 		return nil, err
 	}
-	if err := c.greet(opts, lent.ids(), programs.guests); err != nil {
+	if err := c.greet(opts, ids.kind, programs.guests); err != nil {
 		close(c.ended)
 		return nil, joinErrors(err, c.stop())
 	}

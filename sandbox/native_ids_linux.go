@@ -15,9 +15,14 @@ import (
 	"trajgen/sandbox/internal/broker"
 )
 
-// lent are the first of as many user ids, and of as many group ids, as a sandbox has. The system lends them to an
-// ordinary user.
-type lent struct{ users, groups int }
+// userIDs are those that sandboxes can have. In kind broker.IDsShared, users and groups are the first of as many user ids,
+// and of as many group ids, as a sandbox has: an ordinary user is lent them by the system; root without the right to mount,
+// as containers have it, takes them.
+type userIDs struct {
+	kind          int64 // see package broker
+	users, groups int
+	taken         bool
+}
 
 // programs that write the maps of ids for who may not.
 var mappers = []string{"newuidmap", "newgidmap"}
@@ -29,8 +34,59 @@ var brokerRights = []uintptr{
 	unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE,
 }
 
-// findLent finds the ids that this user may use. The error says what to do about it.
-func findLent() (*lent, error) {
+// ownIDs are for who may do everything, or nil.
+func ownIDs() *userIDs {
+	if os.Getuid() == 0 && hasRights(unix.CAP_SYS_ADMIN) {
+		return &userIDs{kind: broker.IDsOwn}
+	}
+	return nil
+}
+
+// sharedIDs finds the ids that this user may use. The error says what to do about it.
+func sharedIDs() (*userIDs, error) {
+	if os.Getuid() == 0 && hasRights(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETFCAP) {
+		first := broker.FirstID(os.Getpid())
+		for _, file := range []string{"/proc/self/uid_map", "/proc/self/gid_map"} {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			if !covered(string(content), first) {
+				return nil, fmt.Errorf("this container has no ids from %d to %d, by %s", first, first+broker.PerBox-1, file)
+			}
+		}
+		return &userIDs{kind: broker.IDsShared, users: first, groups: first, taken: true}, nil
+	}
+	return lentIDs()
+}
+
+// hasRights says whether this thread has capabilities, and its children will have them.
+func hasRights(capabilities ...uintptr) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var have [2]unix.CapUserData
+	if unix.Capget(&header, &have[0]) != nil {
+		return false
+	}
+	for _, c := range capabilities {
+		if have[c/32].Effective&(1<<(c%32)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// covered says whether a map of ids has all of a sandbox.
+func covered(idMap string, first int) bool {
+	for line := range strings.Lines(idMap) {
+		var start, outside, count int
+		if _, err := fmt.Sscan(line, &start, &outside, &count); err == nil && start <= first && first+broker.PerBox <= start+count {
+			return true
+		}
+	}
+	return false
+}
+
+func lentIDs() (*userIDs, error) {
 	for _, name := range mappers {
 		if _, err := exec.LookPath(name); err != nil {
 			return nil, fmt.Errorf("there is no %s: install uidmap (in some systems shadow-utils)", name)
@@ -40,8 +96,8 @@ func findLent() (*lent, error) {
 	if err != nil {
 		return nil, err
 	}
-	var l lent
-	for name, first := range map[string]*int{"/etc/subuid": &l.users, "/etc/subgid": &l.groups} {
+	ids := userIDs{kind: broker.IDsShared}
+	for name, first := range map[string]*int{"/etc/subuid": &ids.users, "/etc/subgid": &ids.groups} {
 		content, err := os.ReadFile(name)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
@@ -51,7 +107,7 @@ func findLent() (*lent, error) {
 			return nil, fmt.Errorf("%s has none for this user: add the line %s:%d:%d", name, u.Username, next, broker.PerBox)
 		}
 	}
-	return &l, nil
+	return &ids, nil
 }
 
 // findRange returns where the first range of a user begins that is large enough, or 0, and where one is free.
@@ -75,21 +131,10 @@ func findRange(content string, u *user.User) (first, free int) {
 	return first, free
 }
 
-// ids says what the broker has of them.
-func (l *lent) ids() int64 {
-	switch {
-	case os.Getuid() == 0:
-		return broker.IDsOwn
-	case l != nil:
-		return broker.IDsShared
-	}
-	return broker.IDsSingle
-}
-
-// separate makes a process begin in namespaces of mounts and, as an ordinary user, of users.
-func (l *lent) separate() *syscall.SysProcAttr {
+// separate makes a process begin in namespaces of mounts and, without the rights of root, of users.
+func (u *userIDs) separate() *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}
-	switch l.ids() {
+	switch u.kind {
 	case broker.IDsShared:
 		sys.Cloneflags |= unix.CLONE_NEWUSER
 		sys.AmbientCaps = brokerRights
@@ -101,16 +146,31 @@ func (l *lent) separate() *syscall.SysProcAttr {
 	return sys
 }
 
-// lend gives a process that was begun so the ids: this user as 0, and what is lent from 1 on.
-func (l *lent) lend(pid int) error {
-	if l.ids() != broker.IDsShared {
+// give gives a process that was begun so the ids: this user as 0, and the others from 1 on.
+func (u *userIDs) give(pid int) error {
+	if u.kind != broker.IDsShared {
 		return nil
 	}
-	for i, id := range [][2]int{{os.Getuid(), l.users}, {os.Getgid(), l.groups}} {
-		c := exec.Command(mappers[i], fmt.Sprint(pid), "0", fmt.Sprint(id[0]), "1", "1", fmt.Sprint(id[1]), fmt.Sprint(broker.PerBox))
-		if out, err := c.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", mappers[i], err, strings.TrimSpace(string(out)))
+	for i, id := range [][2]int{{os.Getuid(), u.users}, {os.Getgid(), u.groups}} {
+		if err := writeMap(i, pid, id[0], id[1], u.taken); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// writeMap writes the map of users or, as number 1, of groups.
+func writeMap(number, pid, own, first int, taken bool) error {
+	if taken {
+		file := fmt.Sprintf("/proc/%d/%s", pid, [...]string{"uid_map", "gid_map"}[number])
+		if err := os.WriteFile(file, fmt.Appendf(nil, "0 %d 1\n1 %d %d\n", own, first, broker.PerBox), 0); err != nil {
+			return fmt.Errorf("take user ids: %w", err)
+		}
+		return nil
+	}
+	c := exec.Command(mappers[number], fmt.Sprint(pid), "0", fmt.Sprint(own), "1", "1", fmt.Sprint(first), fmt.Sprint(broker.PerBox))
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", mappers[number], err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -46,8 +46,8 @@ type native struct {
 	opts       Options
 	logger     *slog.Logger
 	guarantees Guarantees
-	lent       *lent // nil when there is none, or no need of it
-	unlent     error // why there is none
+	users      *userIDs
+	single     error // why there is but a single one
 
 	mu     sync.Mutex
 	broker *brokerClient // replaced when it died
@@ -77,23 +77,23 @@ func openNative(opts Options) (Backend, error) {
 
 // openNamespaces does with a single id where a range of them cannot be had.
 func openNamespaces(opts Options) (Backend, error) {
-	if os.Getuid() == 0 {
-		return openWith(opts, nil, nil)
+	if own := ownIDs(); own != nil {
+		return openWith(opts, own, nil)
 	}
-	lent, err := findLent()
+	shared, err := sharedIDs()
 	if err == nil {
 		var n Backend
-		if n, err = openWith(opts, lent, nil); err == nil {
+		if n, err = openWith(opts, shared, nil); err == nil {
 			return n, nil
 		}
 	}
-	return openWith(opts, nil, err)
+	return openWith(opts, &userIDs{kind: broker.IDsSingle}, err)
 }
 
-func openWith(opts Options, lent *lent, unlent error) (Backend, error) {
-	n := &native{opts: opts, logger: opts.Logger, lent: lent, unlent: unlent, boxes: map[*box]bool{}, ids: map[string]bool{}}
+func openWith(opts Options, users *userIDs, single error) (Backend, error) {
+	n := &native{opts: opts, logger: opts.Logger, users: users, single: single, boxes: map[*box]bool{}, ids: map[string]bool{}}
 	n.pool = newPool(n, opts.Pool)
-	client, err := startBroker(opts, lent)
+	client, err := startBroker(opts, users)
 	if err != nil {
 		return nil, diagnose(err)
 	}
@@ -191,7 +191,7 @@ func (n *native) client() (*brokerClient, error) {
 	if n.broker.dead() {
 		n.logger.Error("the sandbox broker died and is started again", "said", n.broker.said())
 		n.broker.stop()
-		client, err := startBroker(n.opts, n.lent)
+		client, err := startBroker(n.opts, n.users)
 		if err != nil {
 			return nil, fmt.Errorf("start the broker again: %w", diagnose(err))
 		}

@@ -47,7 +47,7 @@ func (n *native) plan(ctx context.Context, spec Spec) (*plan, error) {
 func (n *native) planImage(ctx context.Context, p *plan) error {
 	image, err := n.opts.Images.Find(ctx, p.spec.Image)
 	if err != nil {
-		return fmt.Errorf("image %s: %w", p.spec.Image, err)
+		return err
 	}
 	if len(image.Layers) == 0 {
 		return fmt.Errorf("image %s: it has no layers", p.spec.Image)

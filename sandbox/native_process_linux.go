@@ -31,7 +31,7 @@ func (b *box) Start(ctx context.Context, cmd Command) (Process, error) {
 	if streams.terminal != nil {
 		defer close(streams.terminal)
 	}
-	p := &nativeProcess{box: b, streams: streams, ended: make(chan struct{}), done: make(chan struct{})}
+	p := &nativeProcess{box: b, streams: streams, ending: newEnding()}
 	request, fds, err := b.describe(&cmd, ends, p)
 	if err == nil {
 		var answer chan reply
@@ -183,10 +183,7 @@ type nativeProcess struct {
 	socket      net.Conn
 	childSocket int
 
-	exit  Exit
-	err   error
-	ended chan struct{} // the command is gone
-	done  chan struct{} // and its output is copied
+	ending
 }
 
 // nativeTerminal is a nativeProcess on a terminal.
@@ -202,11 +199,7 @@ func (p *nativeProcess) Socket() net.Conn { return p.socket }
 
 func (p *nativeProcess) exited(x guest.Exit) {
 	p.exit = Exit{Code: int(x.Code), Signal: int(x.Signal), OOM: x.Limits&guest.LimitMemory != 0, Limits: limitNames(x.Limits), CPU: time.Duration(x.CPU)}
-	close(p.ended)
-	go func() {
-		p.streams.drain()
-		close(p.done)
-	}()
+	p.end(p.streams)
 }
 
 // limitNames are those that a guest has told of, sorted.
@@ -229,25 +222,7 @@ func limitNames(limits int64) []string {
 // lost is called with the box's lock held.
 func (p *nativeProcess) lost() {
 	p.err = p.box.errGone()
-	close(p.ended)
-	go func() {
-		p.streams.drain()
-		close(p.done)
-	}()
-}
-
-func (p *nativeProcess) Wait(ctx context.Context) (Exit, error) {
-	select {
-	case <-p.done:
-		return p.exit, p.err
-	default:
-	}
-	select {
-	case <-p.done:
-		return p.exit, p.err
-	case <-ctx.Done():
-		return Exit{}, context.Cause(ctx)
-	}
+	p.end(p.streams)
 }
 
 func (p *nativeProcess) Kill(ctx context.Context, grace time.Duration) error {
@@ -255,13 +230,8 @@ func (p *nativeProcess) Kill(ctx context.Context, grace time.Duration) error {
 		if err := p.signal(ctx, unix.SIGTERM); err != nil {
 			return err
 		}
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-p.ended:
-		case <-timer.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := p.within(ctx, grace); err != nil {
+			return err
 		}
 	}
 	// Even when the command itself is gone: not so, perhaps, what it started.

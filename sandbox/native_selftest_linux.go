@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 	"time"
 
@@ -71,8 +70,8 @@ func (n *native) selfTest(ready broker.Ready) (Guarantees, error) {
 		}
 	}
 	maps.Copy(g.Limits, ownLimits(text, sb.spec.Limits))
-	if n.lent != nil && g.Images {
-		g.Missing = append(g.Missing, "outside, the root of an image is this user, as its files are; others of it, and all of other sandboxes, are lent ids")
+	if n.users.kind == broker.IDsShared && g.Images {
+		g.Missing = append(g.Missing, "outside, the root of an image is this user, as its files are; others of it, and all of other sandboxes, have ids that they share")
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -80,11 +79,11 @@ func (n *native) selfTest(ready broker.Ready) (Guarantees, error) {
 			return g, fmt.Errorf("self-test: the sandbox is not closed: it %s", line)
 		}
 		if ids, ok := strings.CutPrefix(line, "ids "); ok && (strings.HasSuffix(ids, " 1") || strings.HasPrefix(ids, "0 ")) {
-			if os.Getuid() == 0 {
+			if n.users.kind != broker.IDsSingle {
 				return g, fmt.Errorf("self-test: user ids are not shifted: %q", ids)
 			}
 			g.Isolation["ids"] = "single"
-			lacks(fmt.Sprintf("a range of user ids: %v, or run as root", n.unlent))
+			lacks(fmt.Sprintf("a range of user ids: %v, or run as root", n.single))
 		}
 	}
 	return g, nil

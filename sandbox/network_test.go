@@ -3,7 +3,6 @@
 package sandbox_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,7 +30,7 @@ const (
 const worldName = "sandbox-test-world"
 
 func init() {
-	roles[worldName] = func(args []string) error {
+	sandboxtest.Role(worldName, func(args []string) error {
 		if err := enterWorld(); err != nil {
 			return err
 		}
@@ -43,7 +42,7 @@ func init() {
 			}
 		}
 		return syscall.Exec(args[0], args, os.Environ())
-	}
+	})
 	sandbox.RegisterHelper("test-network", networkHelper)
 }
 
@@ -63,10 +62,9 @@ func TestNetwork(t *testing.T) {
 		{"without rules", "0", "TestNetworkPorts", withoutRules},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir, program := copyOfTest(t)
-			c := exec.Command("/proc/self/exe", setpriv(t), "--reuid="+tt.id, "--regid="+tt.id, "--clear-groups", program,
+			dir, program := sandboxtest.Copy(t)
+			c := sandboxtest.Again(worldName, setpriv(t), "--reuid="+tt.id, "--regid="+tt.id, "--clear-groups", program,
 				"-test.run=^"+tt.test+"$", "-test.v", "-test.count=1", "-test.timeout=4m")
-			c.Args[0] = worldName
 			c.Dir = "/"
 			c.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, "GOCOVERDIR=", insideWorld+"="+tt.world)
 			c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
@@ -93,25 +91,6 @@ func setpriv(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// copyOfTest puts this program where every user can run it.
-func copyOfTest(t *testing.T) (dir, program string) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "world")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	content, err := os.ReadFile("/proc/self/exe")
-	program = dir + "/test"
-	if err == nil {
-		err = errors.Join(os.Chmod(dir, 0o777), os.WriteFile(program, content, 0o755), os.Chmod(program, 0o755))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir, program
 }
 
 // TestNetworkInside is run by TestNetwork.
@@ -164,20 +143,12 @@ func inside(t *testing.T, kind string) (*world, sandbox.Backend, opener, forker)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := backend.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	sandboxtest.CloseLater(t, backend)
 	count := 0
 	openFrom := func(t *testing.T, from sandbox.Snapshot, network sandbox.Network, allow ...string) networked {
 		t.Helper()
 		count++
-		sb, err := backend.Open(t.Context(), sandbox.Spec{ID: fmt.Sprintf("net-%d", count), From: from, Network: network, Allow: allow})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { sb.Close() })
+		sb := sandboxtest.Box(t, backend, sandbox.Spec{ID: fmt.Sprintf("net-%d", count), From: from, Network: network, Allow: allow})
 		if err := sb.Files().Write(t.Context(), sandbox.FileWrite{Path: "/tmp/ca.pem", Data: w.certificate}); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ package sandbox_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,46 +17,31 @@ import (
 func pooled(t testing.TB, size int) (sandbox.Backend, string) {
 	t.Helper()
 	dir := t.TempDir()
-	b, err := sandbox.Open("native", sandbox.Options{StateDir: dir, Pool: size})
-	sandboxtest.Require(t, "native", err)
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return b, dir
+	return sandboxtest.Open(t, "native", sandbox.Options{StateDir: dir, Pool: size}), dir
 }
 
 // ahead waits until so many sandboxes have been made ahead of demand.
 func ahead(t testing.TB, dir string, want int) {
 	t.Helper()
-	var n int
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	sandboxtest.Eventually(t, 20*time.Second, fmt.Sprintf("%d sandboxes ready", want), func() bool {
 		live, err := sandbox.List(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		n = 0
+		n := 0
 		for _, s := range live {
 			if strings.HasPrefix(s.ID, "ahead-") {
 				n++
 			}
 		}
-		if n == want {
-			return
-		}
-	}
-	t.Fatalf("%d sandboxes are ready, want %d", n, want)
+		return n == want
+	})
 }
 
 // look tells what a sandbox was given.
 func look(t testing.TB, sb sandbox.Sandbox) string {
 	t.Helper()
-	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"sh", "-c", `ls -A; pwd; echo "$WHO"; ls /sys/class/net 2>/dev/null; ulimit -n; touch used`}}, sandbox.RunOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(r.Stdout.Bytes())
+	return sandboxtest.Sh(t, sb, `ls -A; pwd; echo "$WHO"; ls /sys/class/net 2>/dev/null; ulimit -n; touch used`)
 }
 
 // TestPool holds that a sandbox that was made ahead is like any other, and is handed out once.
@@ -78,10 +64,11 @@ func TestPool(t *testing.T) {
 			_ = other.Close()
 		}
 		ahead(t, dir, 2)
-		live, err := sandbox.List(dir)
-		if err != nil || len(live) != 3 {
-			t.Errorf("live: got %+v, %v, want %s and two that are ready", live, err, id)
-		}
+		// Nobody waits for one that was made ahead to be listed under its new name.
+		sandboxtest.Eventually(t, 5*time.Second, id+" listed, and two that are ready", func() bool {
+			live, err := sandbox.List(dir)
+			return err == nil && len(live) == 3 && slices.ContainsFunc(live, func(s sandbox.Live) bool { return s.ID == id })
+		})
 		if err := sb.Close(); err != nil {
 			t.Error(err)
 		}

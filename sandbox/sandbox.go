@@ -23,7 +23,7 @@ type Backend interface {
 	Open(ctx context.Context, spec Spec) (Sandbox, error)
 	// Guarantees says what this backend isolates on this machine.
 	Guarantees() Guarantees
-	// Close ends every sandbox that is still open and frees what the backend holds.
+	// Close ends every sandbox that is still open and frees what the backend holds. It is idempotent.
 	Close() error
 }
 

@@ -15,13 +15,7 @@ import (
 // TestSealed looks at what a guest runs: no file of this machine, and nothing that could be written.
 func TestSealed(t *testing.T) {
 	stateDir := t.TempDir()
-	b, err := sandbox.Open("native", sandbox.Options{StateDir: stateDir})
-	sandboxtest.Require(t, "native", err)
-	defer b.Close()
-	sb, err := b.Open(t.Context(), sandbox.Spec{ID: "sealed"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sb := sandboxtest.Box(t, sandboxtest.Open(t, "native", sandbox.Options{StateDir: stateDir}), sandbox.Spec{ID: "sealed"})
 	live, err := sandbox.List(stateDir)
 	if err != nil || len(live) != 1 {
 		t.Fatalf("list: got %v, %v", live, err)

@@ -50,11 +50,7 @@ func openImage(t testing.TB) sandbox.Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	sandboxtest.CloseLater(t, store)
 	b, err := sandbox.Open("native", sandbox.Options{StateDir: t.TempDir(), Images: store})
 	sandboxtest.Require(t, "native", err)
 	return pictured{b, "tar:" + rootfs}
@@ -74,22 +70,17 @@ func TestOrdinaryUserImage(t *testing.T) {
 // readable copies a file to where everybody can read it.
 func readable(t *testing.T, path string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "readable")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
 	from, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	to, err := os.Create(filepath.Join(dir, "rootfs.tar"))
+	to, err := os.Create(filepath.Join(sandboxtest.OpenDir(t), "rootfs.tar"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = io.Copy(to, from)
-	if err = errors.Join(err, to.Close(), os.Chmod(dir, 0o755), os.Chmod(to.Name(), 0o644)); err != nil {
+	if err = errors.Join(err, to.Close(), os.Chmod(to.Name(), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	return to.Name()

@@ -13,12 +13,9 @@
 package daytona
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -34,12 +31,10 @@ const (
 )
 
 func init() {
-	sandbox.Register(name, sandbox.Kind{
-		About:    "machines of Daytona, a service: an image or a snapshot for each row",
-		Open:     Open,
-		Settings: settings,
-		Sweep:    sweep,
-	})
+	sandbox.Register(name, rented.Provider{
+		Name: name, About: "machines of Daytona, a service: an image or a snapshot for each row",
+		Settings: settings, Guarantees: guarantees, Connect: connect,
+	}.Kind())
 }
 
 var settings = []sandbox.Setting{
@@ -50,7 +45,7 @@ var settings = []sandbox.Setting{
 	{Name: "image", Help: "image of sandboxes that name none, such as python:3.13-slim, or " + snapshotPrefix + "NAME; default is Daytona's snapshot"},
 	{Name: "user", Help: "user that runs commands; default root, which the working directory and the verifier's place need"},
 	{Name: "autostop", Help: "minutes until a machine is deleted that nobody is connected to; default 15"},
-	{Name: "arch", Help: "what the machines are: amd64 (the default) or arm64"},
+	rented.Arch,
 }
 
 // config is what the settings say.
@@ -62,100 +57,29 @@ type config struct {
 	image        string
 	user         string
 	autostop     int // minutes
-	arch         string
+	agent        rented.Agent
 }
 
 func parse(values map[string]string) (config, error) {
-	c := config{server: defaultServer, user: "root", autostop: 15, arch: "amd64"}
-	var errs []error
-	for key, value := range values {
-		if !slices.ContainsFunc(settings, func(s sandbox.Setting) bool { return s.Name == key }) {
-			errs = append(errs, fmt.Errorf("unknown setting %q (have %s)", key, strings.Join(names(), ", ")))
-		}
-		if value == "" {
-			continue
-		}
-		switch key {
-		case "api_key":
-			c.key = value
-		case "api_url":
-			c.server = strings.TrimRight(value, "/")
-		case "organization":
-			c.organization = value
-		case "target":
-			c.target = value
-		case "image":
-			c.image = value
-		case "user":
-			c.user = value
-		case "arch":
-			if c.arch = value; value != "amd64" && value != "arm64" {
-				errs = append(errs, fmt.Errorf("setting arch: %q is neither amd64 nor arm64", value))
-			}
-		case "autostop":
-			var err error
-			if c.autostop, err = strconv.Atoi(value); err != nil || c.autostop < 1 {
-				errs = append(errs, fmt.Errorf("setting autostop: %q is not a number of minutes, at least 1", value))
-			}
-		}
+	c := config{
+		key: values["api_key"], server: strings.TrimRight(cmp.Or(values["api_url"], defaultServer), "/"),
+		organization: values["organization"], target: values["target"],
+		image: values["image"], user: cmp.Or(values["user"], "root"), autostop: 15,
 	}
+	var errs []error
 	if c.key == "" {
 		errs = append(errs, errors.New("no credentials: set DAYTONA_API_KEY"))
 	}
-	if !strings.HasPrefix(c.server, "https://") && !strings.HasPrefix(c.server, "http://") {
-		errs = append(errs, fmt.Errorf("setting api_url: %q does not begin with https:// or http://", c.server))
-	}
-	return c, errors.Join(errs...)
-}
-
-func names() []string {
-	all := make([]string, len(settings))
-	for i, s := range settings {
-		all[i] = s.Name
-	}
-	return all
-}
-
-// Open shows the key to the service, and tests a machine of the image that the settings name.
-func Open(opts sandbox.Options) (sandbox.Backend, error) {
-	c, err := parse(opts.Settings)
-	if err != nil {
-		return nil, err
-	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	return rented.Open(rented.Options{
-		Backend: name, Guarantees: guarantees, StateDir: opts.StateDir, Settings: c.recorded(), Logger: opts.Logger,
-		Service: func(mark string) (rented.Service, error) { return connect(context.Background(), c, mark, opts.Logger) },
-	})
-}
-
-// recorded is what a sweep needs to know of a dead runner's settings.
-func (c config) recorded() map[string]string {
-	return map[string]string{"api_url": c.server, "organization": c.organization, "arch": c.arch}
-}
-
-// sweep deletes the machines of a dead runner. Secrets are never on disk, so they are taken from where they always are.
-func sweep(ctx context.Context, instance sandbox.Instance) error {
-	mark, values, err := rented.Marked(instance)
-	if err != nil {
-		return err
-	}
-	for _, s := range settings {
-		if s.Secret {
-			values[s.Name] = os.Getenv(s.Env)
+	errs = append(errs, rented.CheckURL("api_url", c.server))
+	if value := values["autostop"]; value != "" {
+		var err error
+		if c.autostop, err = strconv.Atoi(value); err != nil || c.autostop < 1 {
+			errs = append(errs, fmt.Errorf("setting autostop: %q is not a number of minutes, at least 1", value))
 		}
 	}
-	c, err := parse(values)
-	if err != nil {
-		return err
-	}
-	s, err := connect(ctx, c, mark, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.Sweep(ctx), s.Close())
+	var err error
+	c.agent, err = rented.NewAgent(values[rented.Arch.Name])
+	return c, errors.Join(append(errs, err)...)
 }
 
 // guarantees are what Daytona says of its machines.

@@ -1,8 +1,8 @@
 package daytona_test
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -12,15 +12,12 @@ import (
 	"trajgen/sandbox"
 	_ "trajgen/sandbox/daytona"
 	"trajgen/sandbox/daytona/daytonatest"
+	"trajgen/sandbox/internal/rented/rentedtest"
 	"trajgen/sandbox/sandboxtest"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Init()
-	if os.Args[0] == holder {
-		fmt.Fprintln(os.Stderr, hold(os.Args[1], os.Args[2]))
-		os.Exit(1)
-	}
+	sandboxtest.Init()
 	os.Exit(m.Run())
 }
 
@@ -31,81 +28,32 @@ func start(t testing.TB) (*daytonatest.Server, sandbox.Options) {
 	return s, options
 }
 
-// open opens a backend that is closed with the test.
 func open(t testing.TB, options sandbox.Options) sandbox.Backend {
 	t.Helper()
-	b, err := sandbox.Open("daytona", options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return b
-}
-
-func box(t testing.TB, b sandbox.Backend, spec sandbox.Spec) sandbox.Sandbox {
-	t.Helper()
-	sb, err := b.Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sb
-}
-
-func sh(t testing.TB, sb sandbox.Sandbox, script string) string {
-	t.Helper()
-	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/bin/sh", "-c", script}}, sandbox.RunOptions{})
-	if err != nil || r.Exit.Code != 0 {
-		t.Fatalf("script %q: exit %d, %v: %s", script, r.Exit.Code, err, r.Stderr.Bytes())
-	}
-	return string(r.Stdout.Bytes())
-}
-
-// wantError checks that an error says what a person needs.
-func wantError(t testing.TB, err error, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatal("it worked")
-	}
-	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("got %v, want something about %q", err, part)
-		}
-	}
+	return rentedtest.Open(t, "daytona", options)
 }
 
 func TestSettings(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		give map[string]string
-		want string
-	}{
-		{"none", nil, "set DAYTONA_API_KEY"},
-		{"unknown", map[string]string{"api_key": "a", "colour": "red"}, `unknown setting "colour" (have api_key, api_url, organization, target, image, user, autostop, arch)`},
-		{"never", map[string]string{"api_key": "a", "autostop": "0"}, `"0" is not a number of minutes, at least 1`},
-		{"no address", map[string]string{"api_key": "a", "api_url": "daytona"}, `"daytona" does not begin with https:// or http://`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := sandbox.Open("daytona", sandbox.Options{StateDir: t.TempDir(), Settings: tt.give})
-			wantError(t, err, tt.want)
-		})
-	}
+	rentedtest.Settings(t, "daytona", []rentedtest.Refused{
+		{Name: "none", Want: "set DAYTONA_API_KEY"},
+		{Name: "unknown", Give: map[string]string{"api_key": "a", "colour": "red"}, Want: `unknown setting "colour" (have api_key, api_url, organization, target, image, user, autostop, arch)`},
+		{Name: "never", Give: map[string]string{"api_key": "a", "autostop": "0"}, Want: `"0" is not a number of minutes, at least 1`},
+		{Name: "strange machines", Give: map[string]string{"api_key": "a", "arch": "vax"}, Want: `setting arch: "vax" is neither amd64 nor arm64`},
+		{Name: "no address", Give: map[string]string{"api_key": "a", "api_url": "daytona"}, Want: `"daytona" does not begin with https:// or http://`},
+	})
 }
 
 func TestCredentialsRefused(t *testing.T) {
 	_, options := start(t)
 	options.Settings["api_key"] = "dtn_wrong"
 	_, err := sandbox.Open("daytona", options)
-	wantError(t, err, "refuses the key in DAYTONA_API_KEY", "status 401")
+	rentedtest.WantError(t, err, "refuses the key in DAYTONA_API_KEY", "status 401")
 	if strings.Contains(err.Error(), "dtn_wrong") {
 		t.Errorf("%v gives the key away", err)
 	}
 	options.Settings["api_key"], options.Settings["organization"] = daytonatest.Key, "another"
 	_, err = sandbox.Open("daytona", options)
-	wantError(t, err, "status 403", "No access to this organization")
+	rentedtest.WantError(t, err, "status 403", "No access to this organization")
 }
 
 func TestFailuresAreToldApart(t *testing.T) {
@@ -124,18 +72,16 @@ func TestFailuresAreToldApart(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s.Fail("POST", "/sandbox", tt.status, nil, 1, false)
 			_, err := b.Open(t.Context(), sandbox.Spec{ID: "a"})
-			wantError(t, err, tt.want)
+			rentedtest.WantError(t, err, tt.want)
 		})
 	}
 	_, err := b.Open(t.Context(), sandbox.Spec{ID: "a", Image: "nowhere:none"})
-	wantError(t, err, "build_failed", "manifest unknown")
+	rentedtest.WantError(t, err, "build_failed", "manifest unknown")
 	_, err = b.Open(t.Context(), sandbox.Spec{ID: "a", Image: "snapshot:none"})
-	wantError(t, err, "Snapshot none not found")
+	rentedtest.WantError(t, err, "Snapshot none not found")
 	_, err = b.Open(t.Context(), sandbox.Spec{ID: "a", Network: sandbox.NetworkAllowlist, Allow: []string{"example.org"}})
-	wantError(t, err, "not offered")
-	if n := s.Running(); n != 0 {
-		t.Errorf("%d machines run", n)
-	}
+	rentedtest.WantError(t, err, "not offered")
+	rentedtest.Machines(t, s, 0)
 }
 
 func TestUnreachable(t *testing.T) {
@@ -144,12 +90,12 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("DAYTONA_API_KEY", daytonatest.Key)
-	ctx, cancel := contextFor(t, time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	delete(options.Settings, "api_key")
 	options.Settings["mark"] = "some"
 	err := sandbox.Kinds()["daytona"].Sweep(ctx, sandbox.Instance{Name: "daytona-1", Settings: options.Settings})
-	wantError(t, err, "cannot be reached")
+	rentedtest.WantError(t, err, "cannot be reached")
 }
 
 // TestBusyService has the service refuse now and then.
@@ -161,20 +107,16 @@ func TestBusyService(t *testing.T) {
 	s.Fail("POST", "/files/upload", http.StatusServiceUnavailable, nil, 1, true)
 	s.Fail("POST", "/process/pty", http.StatusBadGateway, nil, 1, true)
 	began := time.Now()
-	sb := box(t, b, sandbox.Spec{ID: "a"})
+	sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "a"})
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("it took %v, and the service had asked for a second", took)
 	}
-	sh(t, sb, "true")
-	if n := s.Running(); n != 1 {
-		t.Errorf("%d machines run, want 1", n)
-	}
+	sandboxtest.Sh(t, sb, "true")
+	rentedtest.Machines(t, s, 1)
 	if err := sb.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := s.Running(); n != 0 {
-		t.Errorf("%d machines run", n)
-	}
+	rentedtest.Machines(t, s, 0)
 }
 
 // TestDoubt has a machine made that nobody hears of. It is not asked for again.
@@ -187,25 +129,23 @@ func TestDoubt(t *testing.T) {
 	before := s.Calls("POST", "/sandbox")
 	s.Fail("POST", "/sandbox", http.StatusInternalServerError, nil, 1, true)
 	_, err = b.Open(t.Context(), sandbox.Spec{ID: "a"})
-	wantError(t, err, "Daytona failed (status 500)")
+	rentedtest.WantError(t, err, "Daytona failed (status 500)")
 	if n, asked := s.Running(), s.Calls("POST", "/sandbox")-before; n != 1 || asked != 1 {
 		t.Errorf("%d machines run after %d requests, want the one that nobody knows of", n, asked)
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := s.Running(); n != 0 {
-		t.Errorf("%d machines run after the end", n)
-	}
+	rentedtest.Machines(t, s, 0)
 }
 
 // TestImage has what the image sets reach commands, whatever the login shell makes of it.
 func TestImage(t *testing.T) {
 	s, options := start(t)
 	s.Env = []string{"PATH=/opt/tool/bin:/usr/bin:/bin", "IMAGE_SAYS=it's\n\"hello\"\x02\x7f", "EMPTY="}
-	sb := box(t, open(t, options), sandbox.Spec{ID: "a", Env: map[string]string{"MINE": "1"}})
+	sb := sandboxtest.Box(t, open(t, options), sandbox.Spec{ID: "a", Env: map[string]string{"MINE": "1"}})
 	want := "/opt/tool/bin:/usr/bin:/bin|it's\n\"hello\"\x02\x7f||1|"
-	if got := sh(t, sb, `printf '%s|%s|%s|%s|%s' "$PATH" "$IMAGE_SAYS" "$EMPTY" "$MINE" "$DAYTONA_SANDBOX_ID"`); got != want {
+	if got := sandboxtest.Sh(t, sb, `printf '%s|%s|%s|%s|%s' "$PATH" "$IMAGE_SAYS" "$EMPTY" "$MINE" "$DAYTONA_SANDBOX_ID"`); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := sb.Layout().Workdir; got != "/workspace" {
@@ -217,18 +157,16 @@ func TestSnapshot(t *testing.T) {
 	s, options := start(t)
 	b := open(t, options)
 	for _, image := range []string{"snapshot:" + daytonatest.Snapshot} {
-		sb := box(t, b, sandbox.Spec{ID: "a", Image: image})
-		sh(t, sb, "true")
+		sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "a", Image: image})
+		sandboxtest.Sh(t, sb, "true")
 	}
-	if n := s.Running(); n != 1 {
-		t.Errorf("%d machines run", n)
-	}
+	rentedtest.Machines(t, s, 1)
 }
 
 // TestBytes sends all there are, in both directions, through what is a terminal.
 func TestBytes(t *testing.T) {
 	_, options := start(t)
-	sb := box(t, open(t, options), sandbox.Spec{ID: "a"})
+	sb := sandboxtest.Box(t, open(t, options), sandbox.Spec{ID: "a"})
 	data := make([]byte, 3<<20)
 	for i := range data {
 		data[i] = byte(i * 7 >> (i % 5))
@@ -255,7 +193,7 @@ func TestLost(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s, options := start(t)
 			b := open(t, options)
-			sb := box(t, b, sandbox.Spec{ID: "a"})
+			sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "a"})
 			p, err := sb.Start(t.Context(), sandbox.Command{Args: []string{"sleep", "50.2"}})
 			if err != nil {
 				t.Fatal(err)
@@ -271,10 +209,8 @@ func TestLost(t *testing.T) {
 			if err := sb.Close(); err != nil {
 				t.Errorf("close: %v", err)
 			}
-			if n := s.Running(); n != 0 {
-				t.Errorf("%d machines run", n)
-			}
-			sh(t, box(t, b, sandbox.Spec{ID: "a"}), "true")
+			rentedtest.Machines(t, s, 0)
+			sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: "a"}), "true")
 		})
 	}
 }
@@ -287,7 +223,7 @@ func TestCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Fail("GET", "000002", http.StatusServiceUnavailable, nil, 1000, false)
-	ctx, cancel := contextFor(t, 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	s.Fail("DELETE", "000002", http.StatusServiceUnavailable, nil, 2, false)
 	began := time.Now()
@@ -306,7 +242,7 @@ func TestCancelled(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := s.Running(); n != 0 {
-		t.Errorf("%d machines run", n)
-	}
+	rentedtest.Machines(t, s, 0)
 }
+
+func TestSweep(t *testing.T) { rentedtest.Sweep(t, "daytona", start) }

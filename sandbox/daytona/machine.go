@@ -3,8 +3,6 @@ package daytona
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"trajgen/sandbox"
 	"trajgen/sandbox/internal/rented"
 )
 
@@ -25,21 +22,6 @@ const (
 	// endTime bounds the end of a machine that did not become one.
 	endTime = time.Minute
 )
-
-// agent is the program that serves a sandbox from inside.
-type agent struct {
-	content []byte
-	path    string // in the machine; of the content
-}
-
-func newAgent(arch string) (agent, error) {
-	content, err := sandbox.Agent(arch)
-	if err != nil {
-		return agent{}, err
-	}
-	sum := sha256.Sum256(content)
-	return agent{content: content, path: "/opt/trajgen/agent-" + hex.EncodeToString(sum[:12])}, nil
-}
 
 // machine is a machine of Daytona.
 type machine struct {
@@ -70,7 +52,7 @@ func (m *machine) ready(ctx context.Context, made description) error {
 	}
 	m.toolbox = strings.TrimRight(made.ToolboxProxyURL, "/") + "/" + url.PathEscape(m.id)
 	if err := m.upload(ctx); err != nil {
-		return fmt.Errorf("upload the agent to %s of machine %s: %w", m.service.agent.path, m.id, err)
+		return fmt.Errorf("upload the agent to %s of machine %s: %w", m.service.config.agent.Path, m.id, err)
 	}
 	return nil
 }
@@ -97,25 +79,25 @@ func (m *machine) started(ctx context.Context, d description) (description, erro
 
 // upload puts the agent into the machine. It may be done again: nothing runs it yet.
 func (m *machine) upload(ctx context.Context) error {
-	a := m.service.agent
+	a := m.service.config.agent
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	part, err := w.CreateFormFile("file", "agent")
 	if err == nil {
-		_, err = part.Write(a.content)
+		_, err = part.Write(a.Content)
 	}
 	if err = errors.Join(err, w.Close()); err != nil {
 		return err
 	}
 	err = m.service.do(ctx, request{
-		method: http.MethodPost, url: m.toolbox + "/files/upload", query: url.Values{"path": {a.path}},
+		method: http.MethodPost, url: m.toolbox + "/files/upload", query: url.Values{"path": {a.Path}},
 		body: form.Bytes(), contentType: w.FormDataContentType(), again: true,
 	}, nil)
 	if err != nil {
 		return err
 	}
 	return m.service.do(ctx, request{
-		method: http.MethodPost, url: m.toolbox + "/files/permissions", query: url.Values{"path": {a.path}, "mode": {"755"}}, again: true,
+		method: http.MethodPost, url: m.toolbox + "/files/permissions", query: url.Values{"path": {a.Path}, "mode": {"755"}}, again: true,
 	}, nil)
 }
 
@@ -128,7 +110,7 @@ func (m *machine) Start(ctx context.Context) (io.ReadWriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.use, err = t.start(ctx, m.service.agent.path); err != nil {
+	if m.use, err = t.start(ctx, m.service.config.agent.Path); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil

@@ -29,16 +29,16 @@ const (
 // service is the client's side of Daytona.
 type service struct {
 	*client
-	mark  string // of this instance's machines
-	agent agent
+	mark string // of this instance's machines
 }
 
-func connect(ctx context.Context, c config, mark string, logger *slog.Logger) (*service, error) {
-	program, err := newAgent(c.arch)
+// connect shows the key to the service.
+func connect(ctx context.Context, settings map[string]string, mark string, logger *slog.Logger) (rented.Service, error) {
+	c, err := parse(settings)
 	if err != nil {
 		return nil, err
 	}
-	s := &service{client: newClient(c, logger), mark: mark, agent: program}
+	s := &service{client: newClient(c, logger), mark: mark}
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	if _, err := s.list(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
 )
 
 // Benchmark compares the life of a sandbox with a raw fork and exec.
@@ -20,13 +21,9 @@ func Benchmark(b *testing.B) {
 	for name := range engines {
 		b.Run(name, func(b *testing.B) {
 			opts := options(b, name)
-			backend := open(b, name, opts)
+			backend := sandboxtest.Open(b, name, opts)
 			b.Run("exec", func(b *testing.B) {
-				sb, err := backend.Open(b.Context(), sandbox.Spec{ID: "bench"})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer sb.Close()
+				sb := sandboxtest.Box(b, backend, sandbox.Spec{ID: "bench"})
 				for b.Loop() {
 					if _, err := sandbox.Run(b.Context(), sb, sandbox.Command{Args: []string{"/bin/true"}}, sandbox.RunOptions{}); err != nil {
 						b.Fatal(err)

@@ -25,18 +25,6 @@ func options(t testing.TB, name string) sandbox.Options {
 	return sandbox.Options{StateDir: t.TempDir(), Settings: map[string]string{"host": host, "image": image}}
 }
 
-func open(t testing.TB, name string, opts sandbox.Options) sandbox.Backend {
-	t.Helper()
-	b, err := sandbox.Open(name, opts)
-	sandboxtest.Require(t, name, err)
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Errorf("close the backend: %v", err)
-		}
-	})
-	return b
-}
-
 // each runs a test against every engine.
 func each(t *testing.T, test func(t *testing.T, name string, opts sandbox.Options)) {
 	for name := range engines {
@@ -64,7 +52,7 @@ func TestNoEngine(t *testing.T) {
 
 func TestGuarantees(t *testing.T) {
 	each(t, func(t *testing.T, name string, opts sandbox.Options) {
-		g := open(t, name, opts).Guarantees()
+		g := sandboxtest.Open(t, name, opts).Guarantees()
 		t.Logf("%+v", g)
 		if g.Backend != name || !g.Level.AtLeast(sandbox.LevelUser) || !g.Images || !g.Snapshots || g.FixedSystem {
 			t.Errorf("got %+v", g)
@@ -79,7 +67,7 @@ func TestGuarantees(t *testing.T) {
 
 func TestGivenUp(t *testing.T) {
 	each(t, func(t *testing.T, name string, opts sandbox.Options) {
-		b := open(t, name, opts)
+		b := sandboxtest.Open(t, name, opts)
 		enough := errors.New("enough")
 		for _, after := range []time.Duration{0, 10 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond} {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), after, enough)

@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
 )
 
 // engineOf speaks to the engine of a test.
@@ -56,7 +57,7 @@ func derive(t testing.TB, opts sandbox.Options, name string, changes ...string) 
 
 func TestImages(t *testing.T) {
 	each(t, func(t *testing.T, name string, opts sandbox.Options) {
-		b := open(t, name, opts)
+		b := sandboxtest.Open(t, name, opts)
 		rich := derive(t, opts, "rich-"+name, "ENV COLOUR=blue", "ENV LANG=C", "ENV PATH=/opt/own/bin:/usr/bin:/bin", "WORKDIR /srv/app")
 		user := derive(t, opts, "user-"+name, "USER www-data:games")
 		tests := []struct {
@@ -96,20 +97,14 @@ func TestNoImage(t *testing.T) {
 	each(t, func(t *testing.T, name string, opts sandbox.Options) {
 		image := opts.Settings["image"]
 		delete(opts.Settings, "image")
-		b := open(t, name, opts)
+		b := sandboxtest.Open(t, name, opts)
 		if _, err := b.Open(t.Context(), sandbox.Spec{ID: "none"}); err == nil || !strings.Contains(err.Error(), `the setting "image" of the `+name+` backend`) {
 			t.Errorf("without an image: got %v", err)
 		}
 		if _, err := b.Open(t.Context(), sandbox.Spec{ID: "none", Image: "registry.invalid/no/such:image"}); err == nil || !strings.Contains(err.Error(), "pull image registry.invalid/no/such:image: ") {
 			t.Errorf("an image that is nowhere: got %v", err)
 		}
-		sb, err := b.Open(t.Context(), sandbox.Spec{ID: "none", Image: image})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := sb.Close(); err != nil {
-			t.Error(err)
-		}
+		sandboxtest.Box(t, b, sandbox.Spec{ID: "none", Image: image})
 	})
 }
 
@@ -156,7 +151,7 @@ func TestPulledOnce(t *testing.T) {
 	each(t, func(t *testing.T, name string, opts sandbox.Options) {
 		p, c := newProxy(t, opts), engineOf(t, opts)
 		opts.Settings["host"] = "tcp://" + p.Listener.Addr().String()
-		b := open(t, name, opts)
+		b := sandboxtest.Open(t, name, opts)
 		absent := "trajgen.test/absent-" + name + ":1"
 		defer c.ImageRemove(context.Background(), absent, client.ImageRemoveOptions{})
 		var all sync.WaitGroup

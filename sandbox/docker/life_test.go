@@ -1,27 +1,25 @@
 package docker_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/sandboxtest"
 )
 
 // runnerName is the name under which this test starts itself as a runner that is going to be killed.
 const runnerName = "docker-test-runner"
 
-func init() { roles[runnerName] = runner }
+func init() { sandboxtest.Role(runnerName, runner) }
 
 // runner opens sandboxes with daemons in them, says so and waits for its death.
 func runner(args []string) error {
@@ -49,8 +47,7 @@ func runner(args []string) error {
 			}
 		}
 	}
-	fmt.Println("ready")
-	select {}
+	return sandboxtest.Ready()
 }
 
 // made counts what an engine holds of ours.
@@ -66,64 +63,23 @@ func made(t testing.TB, c *client.Client) (containers, images, volumes int) {
 	return len(cs.Items), len(is.Items), len(vs.Items)
 }
 
-// sleepers are processes of the machine that sleep for a number of seconds.
-func sleepers(seconds string) int {
-	n := 0
-	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, name := range names {
-		if line, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(line), "sleep\x00"+seconds+"\x00") {
-			n++
-		}
-	}
-	return n
-}
-
-func waitFor(t *testing.T, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
-	began := time.Now()
-	for ; !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > limit {
-			t.Fatalf("after %v: not %s", limit, what)
-		}
-	}
-	t.Logf("%s after %v", what, time.Since(began).Round(time.Millisecond))
-}
-
 // TestKilledRunner kills a runner and looks for what it leaves: no process for longer than 2 seconds, no container, and
 // nothing at all after the next start.
 func TestKilledRunner(t *testing.T) {
 	each(t, func(t *testing.T, name string, opts sandbox.Options) {
-		living := open(t, name, sandbox.Options{StateDir: opts.StateDir, Settings: opts.Settings})
-		sb, err := living.Open(t.Context(), sandbox.Spec{ID: "living"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		living := sandboxtest.Open(t, name, sandbox.Options{StateDir: opts.StateDir, Settings: opts.Settings})
+		sb := sandboxtest.Box(t, living, sandbox.Spec{ID: "living"})
 		seconds := map[string]string{"docker": "181.5", "podman": "182.5"}[name]
-		c := exec.Command("/proc/self/exe", name, opts.StateDir, opts.Settings["host"], opts.Settings["image"], seconds)
-		c.Args[0], c.Stderr = runnerName, os.Stderr
-		out, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		defer c.Wait()
-		defer c.Process.Kill()
-		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
-			t.Fatalf("the runner said %q, %v", line, err)
-		}
-		waitFor(t, 10*time.Second, "two sleepers in two", func() bool { return sleepers(seconds) == 4 })
+		c := sandboxtest.Runner(t, runnerName, name, opts.StateDir, opts.Settings["host"], opts.Settings["image"], seconds)
+		sandboxtest.Eventually(t, 10*time.Second, "two sleepers in two", func() bool { return sandboxtest.Sleepers(seconds) == 4 })
 		if live, err := sandbox.List(opts.StateDir); err != nil || len(live) != 4 {
 			t.Errorf("list: got %v, %v", live, err)
 		}
-		if err := c.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = c.Wait()
+		sandboxtest.Kill(t, c)
 		engine := engineOf(t, opts)
-		waitFor(t, 2*time.Second, "all processes gone", func() bool { return sleepers(seconds) == 0 })
-		waitFor(t, 10*time.Second, "all containers gone but the living", func() bool {
+		took := sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
+		t.Logf("all processes gone after %v", took)
+		sandboxtest.Eventually(t, 10*time.Second, "all containers gone but the living", func() bool {
 			containers, _, _ := made(t, engine)
 			return containers == 1
 		})
@@ -167,14 +123,8 @@ func TestLostEngine(t *testing.T) {
 		p := newProxy(t, opts)
 		direct := engineOf(t, opts)
 		settings := map[string]string{"host": "tcp://" + p.Listener.Addr().String(), "image": opts.Settings["image"]}
-		b, err := sandbox.Open(name, sandbox.Options{StateDir: opts.StateDir, Settings: settings})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sb, err := b.Open(t.Context(), sandbox.Spec{ID: "lost"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := sandboxtest.Open(t, name, sandbox.Options{StateDir: opts.StateDir, Settings: settings})
+		sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "lost"})
 		listed, err := direct.ContainerList(t.Context(), client.ContainerListOptions{Filters: client.Filters{}.Add("label", "trajgen.id=lost")})
 		if err != nil || len(listed.Items) != 1 {
 			t.Fatalf("got %v, %v", listed.Items, err)
@@ -184,7 +134,7 @@ func TestLostEngine(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Podman waits for the end, and may find that the container has gone by itself meanwhile.
-		if _, err := direct.ContainerKill(t.Context(), listed.Items[0].ID, client.ContainerKillOptions{}); err != nil && !errdefs.IsNotFound(err) {
+		if _, err := direct.ContainerKill(t.Context(), listed.Items[0].ID, client.ContainerKillOptions{}); err != nil && !strings.Contains(err.Error(), "no such container") {
 			t.Fatal(err)
 		}
 		if _, err := process.Wait(t.Context()); !errors.Is(err, sandbox.ErrGone) {
@@ -196,27 +146,18 @@ func TestLostEngine(t *testing.T) {
 		if err := sb.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		if sb, err = b.Open(t.Context(), sandbox.Spec{ID: "lost"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(sb.Close(), b.Close()); err != nil {
-			t.Error(err)
-		}
+		sandboxtest.Box(t, b, sandbox.Spec{ID: "lost"})
 	})
 }
 
 func TestNetworks(t *testing.T) {
 	each(t, func(t *testing.T, name string, opts sandbox.Options) {
-		b := open(t, name, opts)
+		b := sandboxtest.Open(t, name, opts)
 		_, err := b.Open(t.Context(), sandbox.Spec{ID: "list", Network: sandbox.NetworkAllowlist, Allow: []string{"example.org"}})
 		if err == nil || !strings.Contains(err.Error(), "native") {
 			t.Errorf("allowlist: got %v, want a hint at the native backend", err)
 		}
-		full, err := b.Open(t.Context(), sandbox.Spec{ID: "full", Network: sandbox.NetworkFull})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer full.Close()
+		full := sandboxtest.Box(t, b, sandbox.Spec{ID: "full", Network: sandbox.NetworkFull})
 		// The default route has no destination.
 		if r := run(t, full, "grep -q '^eth0[[:space:]]00000000' /proc/net/route"); r.Exit.Code != 0 {
 			t.Errorf("full network: no route, %q", run(t, full, "cat /proc/net/route").Stdout.Bytes())
@@ -226,11 +167,7 @@ func TestNetworks(t *testing.T) {
 
 func TestOutOfMemory(t *testing.T) {
 	each(t, func(t *testing.T, name string, opts sandbox.Options) {
-		sb, err := open(t, name, opts).Open(t.Context(), sandbox.Spec{ID: "oom", Limits: sandbox.Limits{Memory: 64 << 20}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer sb.Close()
+		sb := sandboxtest.Box(t, sandboxtest.Open(t, name, opts), sandbox.Spec{ID: "oom", Limits: sandbox.Limits{Memory: 64 << 20}})
 		r := run(t, sb, "python3 -c 'x=[bytearray(1<<20) for _ in range(500)]'; echo and on")
 		if !r.Exit.OOM || !strings.Contains(string(r.Stdout.Bytes()), "and on") {
 			t.Errorf("got %+v, %q, want OOM", r.Exit, r.Stdout.Bytes())
@@ -244,12 +181,8 @@ func TestOutOfMemory(t *testing.T) {
 // TestSharedMemory takes files of a file system in memory into a fork.
 func TestSharedMemory(t *testing.T) {
 	each(t, func(t *testing.T, name string, opts sandbox.Options) {
-		b := open(t, name, opts)
-		sb, err := b.Open(t.Context(), sandbox.Spec{ID: "origin"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer sb.Close()
+		b := sandboxtest.Open(t, name, opts)
+		sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "origin"})
 		script := "cd /dev/shm && mkdir d && echo x > d/f && ln -s d/f l && chown 5:6 d/f && chmod 640 d/f && touch -d @1000000000 d/f d"
 		if r := run(t, sb, script); r.Exit.Code != 0 {
 			t.Fatalf("got %q", r.Stdout.Bytes())
@@ -259,11 +192,7 @@ func TestSharedMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		fork, err := b.Open(t.Context(), sandbox.Spec{ID: "fork", From: s})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer fork.Close()
+		fork := sandboxtest.Box(t, b, sandbox.Spec{ID: "fork", From: s})
 		look := "cd /dev/shm && cat l && readlink l && stat -c '%n %u %g %a %Y' d d/f && ls -A /tmp"
 		want := "x\nd/f\nd 0 0 755 1000000000\nd/f 5 6 640 1000000000\n"
 		for what, sb := range map[string]sandbox.Sandbox{"origin": sb, "fork": fork} {

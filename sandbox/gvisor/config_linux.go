@@ -76,7 +76,7 @@ func (m *machine) config(rootfs string, spec *sandbox.Spec) *config {
 			// Those that the agent would set, but for the first, which it needs more of itself: most can be set here alone.
 			Limits: []limit{
 				{"RLIMIT_NOFILE", 1 << 16, 1 << 16}, {"RLIMIT_CORE", 0, 0}, {"RLIMIT_MEMLOCK", 64 << 10, 64 << 10},
-				{"RLIMIT_SIGPENDING", 4096, 4096}, {"RLIMIT_MSGQUEUE", 800 << 10, 800 << 10},
+				{"RLIMIT_SIGPENDING", 4096, 4096}, {"RLIMIT_MSGQUEUE", 128 << 10, 128 << 10},
 			},
 		},
 		Mounts: []mount{

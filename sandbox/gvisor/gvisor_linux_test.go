@@ -1,7 +1,6 @@
 package gvisor_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -20,11 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Init()
-	if os.Args[0] == runnerName {
-		fmt.Fprintln(os.Stderr, runner(os.Args[1]))
-		os.Exit(1)
-	}
+	sandboxtest.Init()
 	os.Exit(m.Run())
 }
 
@@ -35,35 +30,22 @@ func open(t testing.TB) sandbox.Backend {
 
 func openIn(t testing.TB, stateDir string) sandbox.Backend {
 	t.Helper()
-	b, err := sandbox.Open("gvisor", sandbox.Options{StateDir: stateDir, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	sandboxtest.Require(t, "gvisor", err)
-	return b
-}
-
-func box(t testing.TB, b sandbox.Backend, spec sandbox.Spec) sandbox.Sandbox {
-	t.Helper()
-	sb, err := b.Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
-	return sb
+	return sandboxtest.Open(t, "gvisor", sandbox.Options{StateDir: stateDir, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 }
 
 // TestMemory has a sandbox use more than it may.
 func TestMemory(t *testing.T) {
 	b := open(t)
-	defer b.Close()
 	if b.Guarantees().Limits[sandbox.LimitMemory] == "none" {
 		t.Skip("the backend claims no limit of memory")
 	}
-	sb, other := box(t, b, sandbox.Spec{ID: "bomb", Limits: sandbox.Limits{Memory: 64 << 20, Disk: 16 << 20}}), box(t, b, sandbox.Spec{ID: "other"})
+	sb, other := sandboxtest.Box(t, b, sandbox.Spec{ID: "bomb", Limits: sandbox.Limits{Memory: 64 << 20, Disk: 16 << 20}}), sandboxtest.Box(t, b, sandbox.Spec{ID: "other"})
 	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"python3", "-c", "x=[]\nwhile True: x.append(bytearray(b'x' * (1<<20)))"}}, sandbox.RunOptions{})
 	if !errors.Is(err, sandbox.ErrGone) && (err != nil || r.Exit.Signal != 9) {
 		t.Errorf("got %+v, %q, %v, want it or the sandbox killed", r.Exit, r.Stderr.Bytes(), err)
 	}
-	if r, err := sandbox.Run(t.Context(), other, sandbox.Command{Args: []string{"echo", "hi"}}, sandbox.RunOptions{}); err != nil || string(r.Stdout.Bytes()) != "hi\n" {
-		t.Errorf("the other: got %q, %v", r.Stdout.Bytes(), err)
+	if got := sandboxtest.Sh(t, other, "echo hi"); got != "hi\n" {
+		t.Errorf("the other: got %q", got)
 	}
 }
 
@@ -75,7 +57,7 @@ func TestNothingLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := openIn(t, dir)
-	sb := box(t, b, sandbox.Spec{ID: "left"})
+	sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "left"})
 	if during, _ := os.ReadFile("/proc/self/mountinfo"); string(during) != string(mounts) {
 		t.Errorf("mounts changed:\n%s\n%s", mounts, during)
 	}
@@ -94,55 +76,23 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// processes are those of this machine whose command line holds a text.
-func processes(text string) int {
-	n := 0
-	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, name := range names {
-		if line, err := os.ReadFile(name); err == nil && strings.Contains(string(line), text) {
-			n++
-		}
-	}
-	return n
-}
-
 func TestKilledRunner(t *testing.T) {
 	dir := t.TempDir()
-	open(t).Close()
-	c := exec.Command("/proc/self/exe", dir)
-	c.Args[0] = runnerName
-	c.Stderr = t.Output()
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Wait()
-	defer c.Process.Kill()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("the runner said %q, %v", line, err)
-	}
+	open(t)
+	c := sandboxtest.Runner(t, runnerName, dir)
 	// A kernel and what serves it files, for each sandbox.
-	if n := processes("--root=" + dir); n < 6 {
+	processes := func() int {
+		return sandboxtest.Processes(func(line string) bool { return strings.Contains(line, "--root="+dir) })
+	}
+	if n := processes(); n < 6 {
 		t.Errorf("got %d processes, want more", n)
 	}
 	if swept, err := sandbox.Sweep(dir); err != nil || len(swept) != 0 {
 		t.Errorf("sweep of the living: got %v, %v", swept, err)
 	}
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.Wait()
-	began := time.Now()
-	for processes("--root="+dir) > 0 {
-		if time.Since(began) > 2*time.Second {
-			t.Fatalf("after %v: %d processes left", time.Since(began), processes("--root="+dir))
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Logf("gone after %v", time.Since(began))
+	sandboxtest.Kill(t, c)
+	took := sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return processes() == 0 })
+	t.Logf("gone after %v", took)
 	if swept, err := sandbox.Sweep(dir); err != nil || len(swept) != 1 {
 		t.Errorf("sweep: got %v, %v", swept, err)
 	}
@@ -154,8 +104,10 @@ func TestKilledRunner(t *testing.T) {
 // runnerName is the name under which this test starts itself as a runner that is going to be killed.
 const runnerName = "gvisor-test-runner"
 
-func runner(dir string) error {
-	b, err := sandbox.Open("gvisor", sandbox.Options{StateDir: dir})
+func init() { sandboxtest.Role(runnerName, runner) }
+
+func runner(args []string) error {
+	b, err := sandbox.Open("gvisor", sandbox.Options{StateDir: args[0]})
 	if err != nil {
 		return err
 	}
@@ -168,8 +120,7 @@ func runner(dir string) error {
 			return err
 		}
 	}
-	fmt.Println("ready")
-	select {}
+	return sandboxtest.Ready()
 }
 
 // layers is an image store of directories.
@@ -186,7 +137,7 @@ func TestImage(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("images take root")
 	}
-	open(t).Close()
+	open(t)
 	store := layers{t.TempDir()}
 	libraries, err := exec.Command("ldd", "/bin/sh").Output()
 	if err != nil {
@@ -204,13 +155,9 @@ func TestImage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b, err := sandbox.Open("gvisor", sandbox.Options{StateDir: t.TempDir(), Images: store})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b := sandboxtest.Open(t, "gvisor", sandbox.Options{Images: store})
 	for i := range 2 { // the second finds nothing of the first
-		sb := box(t, b, sandbox.Spec{ID: fmt.Sprintf("image-%d", i), Image: "example"})
+		sb := sandboxtest.Box(t, b, sandbox.Spec{ID: fmt.Sprintf("image-%d", i), Image: "example"})
 		r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/bin/sh", "-c", "read a < /etc/both; read b < /etc/lower; read c < file; echo $a $b $c $FROM_IMAGE; [ ! -e new ] && echo x > new && echo x > /etc/both"}}, sandbox.RunOptions{})
 		if err != nil || r.Exit.Code != 0 || string(r.Stdout.Bytes()) != "top bottom in the image yes\n" {
 			t.Errorf("got %+v, %q, %q, %v", r.Exit, r.Stdout.Bytes(), r.Stderr.Bytes(), err)
@@ -239,7 +186,7 @@ func TestContract(t *testing.T) {
 
 // TestOrdinaryUser runs the tests again as a user without any rights.
 func TestOrdinaryUser(t *testing.T) {
-	open(t).Close()
+	open(t)
 	if out := sandboxtest.AsOrdinaryUser(t, "-test.v"); !strings.Contains(out, "--- PASS: TestContract/the_host's_files_are_invisible") {
 		t.Errorf("the contract was not asked:\n%s", out)
 	}
@@ -247,7 +194,6 @@ func TestOrdinaryUser(t *testing.T) {
 
 func BenchmarkOpen(b *testing.B) {
 	backend := open(b)
-	defer backend.Close()
 	for i := 0; b.Loop(); i++ {
 		sb, err := backend.Open(b.Context(), sandbox.Spec{ID: fmt.Sprint("bench-", i)})
 		if err == nil {
@@ -261,8 +207,7 @@ func BenchmarkOpen(b *testing.B) {
 
 func BenchmarkExec(b *testing.B) {
 	backend := open(b)
-	defer backend.Close()
-	sb := box(b, backend, sandbox.Spec{ID: "bench"})
+	sb := sandboxtest.Box(b, backend, sandbox.Spec{ID: "bench"})
 	for b.Loop() {
 		p, err := sb.Start(b.Context(), sandbox.Command{Args: []string{"/bin/true"}})
 		if err == nil {

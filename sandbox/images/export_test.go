@@ -13,10 +13,3 @@ func Unpack(stream io.Reader, dir string, squash bool, maxBytes, maxEntries int6
 	_, err := unpack(spend{stream, allowed}, dir, squash, allowed)
 	return err
 }
-
-// Forget forgets what the store has found, so that the next Find looks again.
-func (s *Store) Forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.found)
-}

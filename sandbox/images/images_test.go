@@ -31,6 +31,7 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/images"
+	"trajgen/sandbox/sandboxtest"
 )
 
 // hub is a registry on loopback that counts what is asked of it.
@@ -302,23 +303,8 @@ func TestOrdinaryUser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes as long as all others together")
 	}
-	dir, err := os.MkdirTemp("", "images-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
 	const nobody = 65534
-	program := filepath.Join(dir, "images.test")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shell(t, "cp", self, program)
-	for _, path := range []string{dir, program} {
-		if err := errors.Join(os.Chmod(path, 0o755), os.Chown(path, nobody, nobody)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir, program := sandboxtest.Copy(t)
 	cmd := exec.Command(program, "-test.v", "-test.run", "^Test")
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "HOME=" + dir}
@@ -326,6 +312,9 @@ func TestOrdinaryUser(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err != nil || strings.Contains(string(out), "--- FAIL") {
 		t.Errorf("as an ordinary user: %v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "--- PASS: TestForms") {
+		t.Errorf("nothing was asked:\n%s", out)
 	}
 	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "--- SKIP") {

@@ -151,7 +151,6 @@ func TestAlive(t *testing.T) {
 	})
 	<-reached
 	store := open(t, images.Options{Dir: dir})
-	write(t, filepath.Join(t.TempDir(), "root.tar"), tarball(t))
 	other := filepath.Join(t.TempDir(), "other.tar")
 	write(t, other, tarball(t, fileEntry("x", "")))
 	find(t, store, other)

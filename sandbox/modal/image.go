@@ -96,11 +96,11 @@ func (i *image) build(ctx context.Context) error {
 
 // prepare puts the agent into a machine that was made of the base.
 func (i *image) prepare(ctx context.Context, sb *modal.Sandbox) error {
-	a := i.service.agent
-	if err := sb.Filesystem.WriteBytes(ctx, a.content, a.path, nil); err != nil {
-		return fmt.Errorf("write the agent to %s: %w", a.path, explain(err))
+	a := i.service.config.agent
+	if err := sb.Filesystem.WriteBytes(ctx, a.Content, a.Path, nil); err != nil {
+		return fmt.Errorf("write the agent to %s: %w", a.Path, explain(err))
 	}
-	use, err := survey(ctx, sb, a.path)
+	use, err := survey(ctx, sb, a.Path)
 	if err != nil {
 		return err
 	}

@@ -2,31 +2,13 @@ package modal
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 
 	modal "github.com/modal-labs/modal-client/go"
 
-	"trajgen/sandbox"
 	"trajgen/sandbox/internal/rented"
 )
-
-// agent is the program that serves a sandbox from inside.
-type agent struct {
-	content []byte
-	path    string // in the machine; of the content
-}
-
-func newAgent(arch string) (agent, error) {
-	content, err := sandbox.Agent(arch)
-	if err != nil {
-		return agent{}, err
-	}
-	sum := sha256.Sum256(content)
-	return agent{content: content, path: "/opt/trajgen/agent-" + hex.EncodeToString(sum[:12])}, nil
-}
 
 // machine is a machine of Modal with the agent in it.
 type machine struct {
@@ -39,7 +21,7 @@ func (m *machine) Image() rented.Image { return m.use }
 
 // Start runs the agent.
 func (m *machine) Start(ctx context.Context) (io.ReadWriteCloser, error) {
-	process, err := m.sb.Exec(ctx, []string{m.service.agent.path, "trajgen-helper", "agent", "bare"}, nil)
+	process, err := m.sb.Exec(ctx, []string{m.service.config.agent.Path, "trajgen-helper", "agent", "bare"}, nil)
 	if err != nil {
 		return nil, explain(err)
 	}

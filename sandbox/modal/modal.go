@@ -12,13 +12,9 @@
 package modal
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"trajgen/sandbox"
@@ -34,12 +30,10 @@ const (
 const longest = 24 * time.Hour
 
 func init() {
-	sandbox.Register(name, sandbox.Kind{
-		About:    "machines of Modal, a service: gVisor, an image for each row, snapshots",
-		Open:     Open,
-		Settings: settings,
-		Sweep:    sweep,
-	})
+	sandbox.Register(name, rented.Provider{
+		Name: name, About: "machines of Modal, a service: gVisor, an image for each row, snapshots",
+		Settings: settings, Guarantees: guarantees, Connect: connect,
+	}.Kind())
 }
 
 var settings = []sandbox.Setting{
@@ -50,7 +44,7 @@ var settings = []sandbox.Setting{
 	{Name: "app", Help: "app that the machines belong to, made if need be; default trajgen"},
 	{Name: "image", Help: "image of sandboxes that name none: of a registry, or one that Modal has (im-...); default " + defaultImage},
 	{Name: "timeout", Help: "when a machine ends, such as 2h; at most and by default 24h"},
-	{Name: "arch", Help: "what the machines are: amd64 (the default) or arm64"},
+	rented.Arch,
 }
 
 // config is what the settings say.
@@ -61,100 +55,29 @@ type config struct {
 	app                  string
 	image                string
 	timeout              time.Duration
-	arch                 string
+	agent                rented.Agent
 }
 
 func parse(values map[string]string) (config, error) {
-	c := config{server: defaultServer, app: "trajgen", image: defaultImage, timeout: longest, arch: "amd64"}
-	var errs []error
-	for key, value := range values {
-		if !slices.ContainsFunc(settings, func(s sandbox.Setting) bool { return s.Name == key }) {
-			errs = append(errs, fmt.Errorf("unknown setting %q (have %s)", key, strings.Join(names(), ", ")))
-		}
-		if value == "" {
-			continue
-		}
-		switch key {
-		case "token_id":
-			c.tokenID = value
-		case "token_secret":
-			c.tokenSecret = value
-		case "server_url":
-			c.server = value
-		case "environment":
-			c.environment = value
-		case "app":
-			c.app = value
-		case "image":
-			c.image = value
-		case "arch":
-			if c.arch = value; value != "amd64" && value != "arm64" {
-				errs = append(errs, fmt.Errorf("setting arch: %q is neither amd64 nor arm64", value))
-			}
-		case "timeout":
-			var err error
-			if c.timeout, err = time.ParseDuration(value); err != nil || c.timeout < time.Minute || c.timeout > longest {
-				errs = append(errs, fmt.Errorf("setting timeout: %q is not a duration between 1m and 24h", value))
-			}
-		}
+	c := config{
+		tokenID: values["token_id"], tokenSecret: values["token_secret"],
+		server: cmp.Or(values["server_url"], defaultServer), environment: values["environment"],
+		app: cmp.Or(values["app"], "trajgen"), image: cmp.Or(values["image"], defaultImage), timeout: longest,
 	}
+	var errs []error
 	if c.tokenID == "" || c.tokenSecret == "" {
 		errs = append(errs, errors.New("no credentials: set MODAL_TOKEN_ID and MODAL_TOKEN_SECRET"))
 	}
-	if !strings.HasPrefix(c.server, "https://") && !strings.HasPrefix(c.server, "http://") {
-		errs = append(errs, fmt.Errorf("setting server_url: %q does not begin with https:// or http://", c.server))
-	}
-	return c, errors.Join(errs...)
-}
-
-func names() []string {
-	all := make([]string, len(settings))
-	for i, s := range settings {
-		all[i] = s.Name
-	}
-	return all
-}
-
-// Open shows the credentials to the service, finds the app and tests a machine of the image that the settings name.
-func Open(opts sandbox.Options) (sandbox.Backend, error) {
-	c, err := parse(opts.Settings)
-	if err != nil {
-		return nil, err
-	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	return rented.Open(rented.Options{
-		Backend: name, Guarantees: guarantees, StateDir: opts.StateDir, Settings: c.recorded(), Logger: opts.Logger,
-		Service: func(mark string) (rented.Service, error) { return connect(context.Background(), c, mark, opts.Logger) },
-	})
-}
-
-// recorded is what a sweep needs to know of a dead runner's settings.
-func (c config) recorded() map[string]string {
-	return map[string]string{"server_url": c.server, "environment": c.environment, "app": c.app, "arch": c.arch}
-}
-
-// sweep ends the machines of a dead runner. Secrets are never on disk, so they are taken from where they always are.
-func sweep(ctx context.Context, instance sandbox.Instance) error {
-	mark, values, err := rented.Marked(instance)
-	if err != nil {
-		return err
-	}
-	for _, s := range settings {
-		if s.Secret {
-			values[s.Name] = os.Getenv(s.Env)
+	errs = append(errs, rented.CheckURL("server_url", c.server))
+	if value := values["timeout"]; value != "" {
+		var err error
+		if c.timeout, err = time.ParseDuration(value); err != nil || c.timeout < time.Minute || c.timeout > longest {
+			errs = append(errs, fmt.Errorf("setting timeout: %q is not a duration between 1m and 24h", value))
 		}
 	}
-	c, err := parse(values)
-	if err != nil {
-		return err
-	}
-	s, err := connect(ctx, c, mark, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.Sweep(ctx), s.Close())
+	var err error
+	c.agent, err = rented.NewAgent(values[rented.Arch.Name])
+	return c, errors.Join(append(errs, err)...)
 }
 
 // guarantees are what Modal says of its machines.

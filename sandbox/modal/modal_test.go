@@ -14,17 +14,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/rented/rentedtest"
 	_ "trajgen/sandbox/modal"
 	"trajgen/sandbox/modal/modaltest"
 	"trajgen/sandbox/sandboxtest"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Init()
-	if os.Args[0] == holder {
-		fmt.Fprintln(os.Stderr, hold(os.Args[1], os.Args[2]))
-		os.Exit(1)
-	}
+	sandboxtest.Init()
 	os.Exit(m.Run())
 }
 
@@ -35,75 +32,26 @@ func start(t testing.TB) (*modaltest.Server, sandbox.Options) {
 	return s, options
 }
 
-// open opens a backend that is closed with the test.
 func open(t testing.TB, options sandbox.Options) sandbox.Backend {
 	t.Helper()
-	b, err := sandbox.Open("modal", options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return b
-}
-
-func box(t testing.TB, b sandbox.Backend, spec sandbox.Spec) sandbox.Sandbox {
-	t.Helper()
-	sb, err := b.Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sb
-}
-
-func sh(t testing.TB, sb sandbox.Sandbox, script string) string {
-	t.Helper()
-	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/bin/sh", "-c", script}}, sandbox.RunOptions{})
-	if err != nil || r.Exit.Code != 0 {
-		t.Fatalf("script %q: exit %d, %v: %s", script, r.Exit.Code, err, r.Stderr.Bytes())
-	}
-	return string(r.Stdout.Bytes())
-}
-
-// wantError checks that an error says what a person needs, and is no other kind of failure.
-func wantError(t testing.TB, err error, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatal("it worked")
-	}
-	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("got %v, want something about %q", err, part)
-		}
-	}
+	return rentedtest.Open(t, "modal", options)
 }
 
 func TestSettings(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		give map[string]string
-		want string
-	}{
-		{"none", nil, "set MODAL_TOKEN_ID and MODAL_TOKEN_SECRET"},
-		{"unknown", map[string]string{"token_id": "a", "token_secret": "b", "colour": "red"}, `unknown setting "colour" (have token_id, token_secret, server_url, environment, app, image, timeout, arch)`},
-		{"too long", map[string]string{"token_id": "a", "token_secret": "b", "timeout": "25h"}, `"25h" is not a duration between 1m and 24h`},
-		{"no address", map[string]string{"token_id": "a", "token_secret": "b", "server_url": "modal"}, `"modal" does not begin with https:// or http://`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := sandbox.Open("modal", sandbox.Options{StateDir: t.TempDir(), Settings: tt.give})
-			wantError(t, err, tt.want)
-		})
-	}
+	rentedtest.Settings(t, "modal", []rentedtest.Refused{
+		{Name: "none", Want: "set MODAL_TOKEN_ID and MODAL_TOKEN_SECRET"},
+		{Name: "unknown", Give: map[string]string{"token_id": "a", "token_secret": "b", "colour": "red"}, Want: `unknown setting "colour" (have token_id, token_secret, server_url, environment, app, image, timeout, arch)`},
+		{Name: "too long", Give: map[string]string{"token_id": "a", "token_secret": "b", "timeout": "25h"}, Want: `"25h" is not a duration between 1m and 24h`},
+		{Name: "strange machines", Give: map[string]string{"token_id": "a", "token_secret": "b", "arch": "vax"}, Want: `setting arch: "vax" is neither amd64 nor arm64`},
+		{Name: "no address", Give: map[string]string{"token_id": "a", "token_secret": "b", "server_url": "modal"}, Want: `"modal" does not begin with https:// or http://`},
+	})
 }
 
 func TestCredentialsRefused(t *testing.T) {
 	_, options := start(t)
 	options.Settings["token_secret"] = "as-wrong"
 	_, err := sandbox.Open("modal", options)
-	wantError(t, err, "refuses the credentials", "MODAL_TOKEN_SECRET")
+	rentedtest.WantError(t, err, "refuses the credentials", "MODAL_TOKEN_SECRET")
 	if strings.Contains(err.Error(), "as-wrong") {
 		t.Errorf("%v gives the secret away", err)
 	}
@@ -131,18 +79,16 @@ func TestFailuresAreToldApart(t *testing.T) {
 			s.Fail("SandboxCreateV2", tt.give, 10, false)
 			defer s.Fail("SandboxCreateV2", nil, 0, false)
 			_, err := b.Open(t.Context(), sandbox.Spec{ID: "a"})
-			wantError(t, err, tt.want)
+			rentedtest.WantError(t, err, tt.want)
 		})
 	}
 	_, err = b.Open(t.Context(), sandbox.Spec{ID: "a", Image: "nowhere:none"})
-	wantError(t, err, "image nowhere:none", "could not build the image", "manifest unknown")
+	rentedtest.WantError(t, err, "image nowhere:none", "could not build the image", "manifest unknown")
 	_, err = b.Open(t.Context(), sandbox.Spec{ID: "a", Image: "im-0123456789"})
-	wantError(t, err, "image im-0123456789", "does not know this")
+	rentedtest.WantError(t, err, "image im-0123456789", "does not know this")
 	_, err = b.Open(t.Context(), sandbox.Spec{ID: "a", Network: sandbox.NetworkAllowlist, Allow: []string{"example.org"}})
-	wantError(t, err, "not offered")
-	if n := s.Running(); n != 0 {
-		t.Errorf("%d machines run", n)
-	}
+	rentedtest.WantError(t, err, "not offered")
+	rentedtest.Machines(t, s, 0)
 }
 
 // TestAnswersLost has the service do its work and its answers not arrive: whatever is asked again is done once.
@@ -152,25 +98,21 @@ func TestAnswersLost(t *testing.T) {
 	for _, method := range []string{"SandboxCreateV2", "TaskExecStart", "TaskExecStdinWrite"} {
 		s.Fail(method, status.Error(codes.Unavailable, "lost"), 1, true)
 	}
-	sb := box(t, b, sandbox.Spec{ID: "a"})
-	if n := s.Running(); n != 1 {
-		t.Errorf("%d machines run, want 1", n)
-	}
+	sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "a"})
+	rentedtest.Machines(t, s, 1)
 	for range 3 {
 		s.Fail("TaskExecStdinWrite", status.Error(codes.Unavailable, "lost"), 1, true)
-		if got := sh(t, sb, "echo x >> f; wc -l < f"); strings.TrimSpace(got) == "" {
+		if got := sandboxtest.Sh(t, sb, "echo x >> f; wc -l < f"); strings.TrimSpace(got) == "" {
 			t.Error("nothing was said")
 		}
 	}
-	if got := sh(t, sb, "wc -l < f"); strings.TrimSpace(got) != "3" {
+	if got := sandboxtest.Sh(t, sb, "wc -l < f"); strings.TrimSpace(got) != "3" {
 		t.Errorf("commands ran %s times, want 3", strings.TrimSpace(got))
 	}
 	if err := sb.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := s.Running(); n != 0 {
-		t.Errorf("%d machines run", n)
-	}
+	rentedtest.Machines(t, s, 0)
 }
 
 // TestDoubt has a machine made that nobody hears of.
@@ -190,9 +132,7 @@ func TestDoubt(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := s.Running(); n != 0 {
-		t.Errorf("%d machines run after the end", n)
-	}
+	rentedtest.Machines(t, s, 0)
 }
 
 // TestLayer has the agent sent twice, whatever the number of sandboxes, and nothing left at Modal.
@@ -215,7 +155,7 @@ func TestLayer(t *testing.T) {
 		t.Errorf("the agent was sent %d times, want 2", n)
 	}
 	s.Forget()
-	sh(t, box(t, b, sandbox.Spec{ID: "b"}), "true")
+	sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: "b"}), "true")
 	if n := s.Images(); n != 1 {
 		t.Errorf("%d images, want the layer made again", n)
 	}
@@ -231,7 +171,7 @@ func TestLayer(t *testing.T) {
 func TestLost(t *testing.T) {
 	s, options := start(t)
 	b := open(t, options)
-	sb := box(t, b, sandbox.Spec{ID: "a"})
+	sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "a"})
 	p, err := sb.Start(t.Context(), sandbox.Command{Args: []string{"sleep", "50.1"}})
 	if err != nil {
 		t.Fatal(err)
@@ -250,5 +190,7 @@ func TestLost(t *testing.T) {
 	if err := sb.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	sh(t, box(t, b, sandbox.Spec{ID: "a"}), "true")
+	sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: "a"}), "true")
 }
+
+func TestSweep(t *testing.T) { rentedtest.Sweep(t, "modal", start) }

@@ -34,14 +34,14 @@ type service struct {
 	mark   string // of this instance's machines
 	client *modal.Client
 	app    *modal.App
-	agent  agent
 
 	mu     sync.Mutex
 	images map[string]*image // by reference
 }
 
-func connect(ctx context.Context, c config, mark string, logger *slog.Logger) (*service, error) {
-	program, err := newAgent(c.arch)
+// connect shows the credentials to the service and finds the app.
+func connect(ctx context.Context, settings map[string]string, mark string, logger *slog.Logger) (rented.Service, error) {
+	c, err := parse(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func connect(ctx context.Context, c config, mark string, logger *slog.Logger) (*
 		client.Close()
 		return nil, fmt.Errorf("find the app %s: %w", c.app, explain(err))
 	}
-	return &service{config: c, mark: mark, client: client, app: app, agent: program, images: map[string]*image{}}, nil
+	return &service{config: c, mark: mark, client: client, app: app, images: map[string]*image{}}, nil
 }
 
 // Create makes a machine with the agent in it.

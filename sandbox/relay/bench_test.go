@@ -9,6 +9,7 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/relay"
+	"trajgen/sandbox/sandboxtest"
 )
 
 // agent opens a sandbox of an agent in a process of its own, as others do over ssh or into a container.
@@ -19,19 +20,14 @@ func agent(t testing.TB, args ...string) sandbox.Sandbox {
 
 func box(t testing.TB, backend sandbox.Backend) sandbox.Sandbox {
 	t.Helper()
-	sb, err := backend.Open(t.Context(), sandbox.Spec{ID: "box"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sb
+	return sandboxtest.Box(t, backend, sandbox.Spec{ID: "box"})
 }
 
 // BenchmarkExec runs true in turn in all ways, so that the load of the machine is that of all.
 func BenchmarkExec(b *testing.B) {
-	native := open(b, "native")
-	b.Cleanup(func() { native.Close() })
+	native := sandboxtest.Open(b, "native", sandbox.Options{})
 	host := agent(b, "host", "--state-dir", b.TempDir())
-	piped := box(b, serve(b, open(b, "native"), relay.Options{}))
+	piped := box(b, serve(b, sandboxtest.Open(b, "native", sandbox.Options{}), relay.Options{}))
 	direct := box(b, native)
 	start := func(sb sandbox.Sandbox) func() error {
 		return func() error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,20 +12,8 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/relay"
+	"trajgen/sandbox/sandboxtest"
 )
-
-// sleepers counts processes of this machine that sleep for a number of seconds, which names the test.
-func sleepers(seconds string) int {
-	n := 0
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		if err == nil && strings.HasPrefix(string(line), "sleep\x00"+seconds+"\x00") {
-			n++
-		}
-	}
-	return n
-}
 
 // TestCut ends an agent, or the way to it, in the middle of everything.
 func TestCut(t *testing.T) {
@@ -53,7 +40,7 @@ func TestCut(t *testing.T) {
 				sb := box(t, client)
 				cut := func() error { return cut(agent) }
 				askEverything(t, sb, cut)
-				eventually(t, "no process is left", func() bool { return sleepers("75.1") == 0 })
+				sandboxtest.Eventually(t, 20*time.Second, "no process is left", func() bool { return sandboxtest.Sleepers("75.1") == 0 })
 				if err := client.Err(); err == nil {
 					t.Error("the client knows no reason")
 				}
@@ -130,7 +117,7 @@ func askEverything(t *testing.T, sb sandbox.Sandbox, cut func() error) {
 	for what, ask := range asked {
 		go func() { results <- result{what, ask()} }()
 	}
-	eventually(t, "all sleep", func() bool { return sleepers("75.1") == 3 })
+	sandboxtest.Eventually(t, 20*time.Second, "all sleep", func() bool { return sandboxtest.Sleepers("75.1") == 3 })
 	began := time.Now()
 	if err := cut(); err != nil {
 		t.Fatal(err)
@@ -189,5 +176,5 @@ func TestHungAgent(t *testing.T) {
 	if err := agent.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "no process is left", func() bool { return sleepers("75.2") == 0 })
+	sandboxtest.Eventually(t, 20*time.Second, "no process is left", func() bool { return sandboxtest.Sleepers("75.2") == 0 })
 }

@@ -35,14 +35,14 @@ func TestProcessOne(t *testing.T) {
 	if out := string(r.Stdout.Bytes()); err != nil || !strings.Contains(out, "trajgen-helper agent bare") || !strings.HasSuffix(out, "0\n1\n2\n3\n") {
 		t.Errorf("got %q, %q, %v", out, r.Stderr.Bytes(), err)
 	}
-	if n := sleepers("75.4"); n != 2 {
+	if n := sandboxtest.Sleepers("75.4"); n != 2 {
 		t.Errorf("got %d sleepers, want 2", n)
 	}
 	began := time.Now()
 	if err := c.WriteCloser.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "no process is left", func() bool { return sleepers("75.4") == 0 })
+	sandboxtest.Eventually(t, 20*time.Second, "no process is left", func() bool { return sandboxtest.Sleepers("75.4") == 0 })
 	<-client.Done()
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("took %v", took)

@@ -62,13 +62,6 @@ func dial(t testing.TB, ours, theirs io.ReadWriteCloser, backend sandbox.Backend
 	return client
 }
 
-func open(t testing.TB, name string) sandbox.Backend {
-	t.Helper()
-	b, err := sandbox.Open(name, sandbox.Options{StateDir: t.TempDir()})
-	sandboxtest.Require(t, name, err)
-	return b
-}
-
 // child is an agent in a process of its own.
 type child struct {
 	io.ReadCloser
@@ -114,7 +107,7 @@ func TestContract(t *testing.T) {
 	for _, name := range []string{"local", "native"} {
 		t.Run(name, func(t *testing.T) {
 			sandboxtest.Run(t, func(t testing.TB) sandbox.Backend {
-				return serve(t, open(t, name), relay.Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+				return serve(t, sandboxtest.Open(t, name, sandbox.Options{}), relay.Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 			}, sandboxtest.Caps{})
 		})
 	}

@@ -271,11 +271,11 @@ func TestLateSuccess(t *testing.T) {
 		}
 	}
 	close(backend.late)
-	eventually(t, "the late sandbox is closed", func() bool {
+	sandboxtest.Eventually(t, 20*time.Second, "the late sandbox is closed", func() bool {
 		opened := backend.Opened()
 		return len(opened) == 2 && opened[1].Closed()
 	})
-	eventually(t, "the late command is killed", func() bool {
+	sandboxtest.Eventually(t, 20*time.Second, "the late command is killed", func() bool {
 		opened := backend.Opened()
 		if len(opened[0].Commands()) != 1 {
 			return false
@@ -285,15 +285,4 @@ func TestLateSuccess(t *testing.T) {
 		exit, err := backend.processes[0].Wait(ctx)
 		return err == nil && exit.Signal == 9
 	})
-}
-
-// eventually waits for something that others bring about.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never came: %s", what)
 }

@@ -62,7 +62,9 @@ func TestNothingStays(t *testing.T) {
 	use := func() {
 		ours, theirs := pair(t)
 		served := make(chan error)
-		go func() { served <- relay.Serve(theirs, open(t, "local"), relay.ServeOptions{}) }()
+		go func() {
+			served <- relay.Serve(theirs, sandboxtest.Open(t, "local", sandbox.Options{}), relay.ServeOptions{})
+		}()
 		client, err := relay.Dial(t.Context(), ours, relay.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -86,5 +88,5 @@ func TestNothingStays(t *testing.T) {
 	for range 10 {
 		use()
 	}
-	eventually(t, "no more goroutines than before", func() bool { return runtime.NumGoroutine() <= before+2 })
+	sandboxtest.Eventually(t, 20*time.Second, "no more goroutines than before", func() bool { return runtime.NumGoroutine() <= before+2 })
 }

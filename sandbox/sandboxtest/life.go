@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 	"time"
 
 	"trajgen/sandbox"
@@ -46,7 +45,7 @@ var lifeCases = []testCase{
 		k.gone("write", sb.Files().Write(ctx, sandbox.FileWrite{Path: "f"}))
 		k.gone("remove", sb.Files().Remove(ctx, "f"))
 		k.gone("kill all", sb.KillAll(ctx))
-		k.eventually("no process left on this machine", func() bool { return hostSleepers("67.1") == 0 })
+		k.eventually("no process left on this machine", func() bool { return Sleepers(own("67.1")) == 0 })
 	}},
 	{name: "an id can be used again", check: func(k *kit) {
 		for range 3 {
@@ -99,17 +98,4 @@ func (k *kit) gone(what string, err error) {
 	if !errors.Is(err, sandbox.ErrGone) {
 		k.Errorf("%s: got %v, want ErrGone", what, err)
 	}
-}
-
-// hostSleepers counts processes of this machine that sleep for a number of seconds.
-func hostSleepers(seconds string) int {
-	n := 0
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		if err == nil && strings.HasPrefix(string(line), "sleep\x00"+own(seconds)+"\x00") {
-			n++
-		}
-	}
-	return n
 }

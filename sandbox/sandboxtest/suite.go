@@ -3,6 +3,7 @@ package sandboxtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -27,13 +28,19 @@ type Caps struct {
 func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 	backend := open(t)
 	t.Cleanup(func() {
-		if err := backend.Close(); err != nil {
-			t.Errorf("close the backend: %v", err)
+		if err := errors.Join(backend.Close(), backend.Close()); err != nil {
+			t.Errorf("close the backend, twice: %v", err)
 		}
 	})
 	t.Setenv("SANDBOXTEST_SECRET", secret)
 	level := backend.Guarantees().Level
-	for _, c := range slices.Concat(commandCases, processCases, terminalCases, limitCases, idCases, fileCases, lifeCases, snapshotCases, isolationCases, networkCases, hostileCases, stockCases) {
+	cases := slices.Concat(commandCases, processCases, terminalCases, limitCases, idCases, fileCases, lifeCases, snapshotCases, isolationCases, networkCases, hostileCases, stockCases)
+	for name := range caps.Lacks {
+		if !slices.ContainsFunc(cases, func(c testCase) bool { return c.name == name }) {
+			t.Errorf("there is no case %q to leave out", name)
+		}
+	}
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if reason, ok := caps.Lacks[c.name]; ok {
 				t.Skip(reason)
@@ -96,16 +103,7 @@ func (k *kit) open(spec sandbox.Spec) sandbox.Sandbox {
 	if spec.ID == "" {
 		spec.ID = fmt.Sprintf("suite-%d", boxes.Add(1))
 	}
-	sb, err := k.backend.Open(k.Context(), spec)
-	if err != nil {
-		k.Fatalf("open sandbox: %v", err)
-	}
-	k.Cleanup(func() {
-		if err := sb.Close(); err != nil {
-			k.Errorf("close sandbox: %v", err)
-		}
-	})
-	return sb
+	return Box(k, k.backend, spec)
 }
 
 // sb is the sandbox of the case, opened when first asked for.
@@ -152,11 +150,7 @@ func (k *kit) sh(script string) string {
 
 func (k *kit) shIn(sb sandbox.Sandbox, script string) string {
 	k.Helper()
-	r := k.runIn(sb, sh(script), 20*time.Second)
-	if r.Exit.Code != 0 || r.TimedOut {
-		k.Fatalf("script %q: exit %+v, timed out %v, stdout %q, stderr %q", script, r.Exit, r.TimedOut, r.Stdout.Bytes(), r.Stderr.Bytes())
-	}
-	return string(r.Stdout.Bytes())
+	return Sh(k, sb, own(script))
 }
 
 func (k *kit) start(cmd sandbox.Command) sandbox.Process {
@@ -210,12 +204,7 @@ func (k *kit) killAll(sb sandbox.Sandbox) {
 // eventually waits for something that other processes bring about.
 func (k *kit) eventually(what string, ok func() bool) {
 	k.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	k.Fatalf("never came: %s", what)
+	Eventually(k, 10*time.Second, what, ok)
 }
 
 func equal[T comparable](k *kit, what string, got, want T) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -12,18 +13,28 @@ import (
 // printed. It skips the test when it is run by such a user itself.
 func AsOrdinaryUser(t *testing.T, args ...string) string {
 	t.Helper()
-	return asUser(t, nil, args)
+	return asUser(t, nil, ordinary, args)
 }
+
+// AsRootOfContainer does so as root with no more rights than containers usually give: none to mount, among others.
+func AsRootOfContainer(t *testing.T, args ...string) string {
+	t.Helper()
+	const rights = "-all,+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,+audit_write"
+	return asUser(t, nil, []string{"--bounding-set", rights}, args)
+}
+
+// ordinary are the arguments of setpriv that make an ordinary user.
+var ordinary = []string{"--reuid=65534", "--regid=65534", "--clear-groups"}
 
 // AsUserWithIDs does so for a user to whom the system lends ids, of which the machine's own files say nothing. It needs
 // newuidmap and newgidmap.
 func AsUserWithIDs(t *testing.T, args ...string) string {
 	t.Helper()
-	return asUser(t, map[string]string{"/etc/subuid": "65534:200000:65536\n", "/etc/subgid": "nobody:300000:65536\n"}, args)
+	return asUser(t, map[string]string{"/etc/subuid": "65534:200000:65536\n", "/etc/subgid": "nobody:300000:65536\n"}, ordinary, args)
 }
 
-// asUser shows a user files of this content, in the places of others.
-func asUser(t *testing.T, shown map[string]string, args []string) string {
+// asUser shows a user, whom setpriv makes, files of this content, in the places of others.
+func asUser(t *testing.T, shown map[string]string, user, args []string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("is run by root")
@@ -32,18 +43,7 @@ func asUser(t *testing.T, shown map[string]string, args []string) string {
 	if err != nil {
 		t.Skip(err)
 	}
-	dir, err := os.MkdirTemp("", "ordinary")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	program, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = errors.Join(os.Chmod(dir, 0o777), os.WriteFile(dir+"/test", program, 0o755), os.Chmod(dir+"/test", 0o755))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, program := Copy(t)
 	script := `exec "$@"`
 	for name, content := range shown {
 		file := filepath.Join(dir, filepath.Base(name))
@@ -52,13 +52,28 @@ func asUser(t *testing.T, shown map[string]string, args []string) string {
 		}
 		script = "mount --bind " + file + " " + name + " && " + script
 	}
-	as := []string{"-m", "/bin/sh", "-c", script, "sh", setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", dir + "/test"}
-	c := exec.Command("unshare", append(as, args...)...)
+	as := slices.Concat([]string{"-m", "/bin/sh", "-c", script, "sh", setpriv}, user, []string{program}, args)
+	c := exec.Command("unshare", as...)
 	c.Dir = "/"
 	c.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, "GOCOVERDIR=")
 	out, err := c.CombinedOutput()
 	if err != nil {
-		t.Errorf("as an ordinary user: %v\n%s", err, out)
+		t.Errorf("as another user: %v\n%s", err, out)
 	}
 	return string(out)
+}
+
+// Copy puts this test program where every user can run it, in a directory that every user can write to.
+func Copy(t testing.TB) (dir, program string) {
+	t.Helper()
+	dir = OpenDir(t)
+	program = filepath.Join(dir, "test")
+	content, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = errors.Join(os.Chmod(dir, 0o777), os.WriteFile(program, content, 0o755), os.Chmod(program, 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, program
 }

@@ -1,7 +1,6 @@
 package singularity_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
@@ -21,12 +20,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Init()
+	sandboxtest.Init()
 	singularitytest.Main()
-	if os.Args[0] == runnerName {
-		fmt.Fprintln(os.Stderr, runner(os.Args[1], os.Args[2], os.Args[3]))
-		os.Exit(1)
-	}
 	os.Exit(m.Run())
 }
 
@@ -64,11 +59,7 @@ func open(t testing.TB, s *singularitytest.Stand, more map[string]string) sandbo
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
+	sandboxtest.CloseLater(t, b)
 	return b
 }
 
@@ -94,11 +85,7 @@ func says(t testing.TB, b sandbox.Backend, spec sandbox.Spec, script string) str
 		t.Fatal(err)
 	}
 	defer sb.Close()
-	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/bin/sh", "-c", script}}, sandbox.RunOptions{})
-	if err != nil || r.Exit.Code != 0 {
-		t.Fatalf("script %q: %+v, %v, %q", script, r.Exit, err, r.Stderr.Bytes())
-	}
-	return string(r.Stdout.Bytes())
+	return sandboxtest.Sh(t, sb, script)
 }
 
 // TestImages has many open sandboxes of images that must be fetched.
@@ -194,7 +181,10 @@ func TestSettings(t *testing.T) {
 // runnerName is the name under which this test starts itself as a runner that is going to be killed.
 const runnerName = "singularity-test-runner"
 
-func runner(program, image, dir string) error {
+func init() { sandboxtest.Role(runnerName, runner) }
+
+func runner(args []string) error {
+	program, image, dir := args[0], args[1], args[2]
 	b, err := sandbox.Open("singularity", sandbox.Options{StateDir: dir, Settings: map[string]string{"program": program, "image": image, "limits": "none"}})
 	if err != nil {
 		return err
@@ -208,27 +198,12 @@ func runner(program, image, dir string) error {
 			return err
 		}
 	}
-	fmt.Println("ready")
-	select {}
+	return sandboxtest.Ready()
 }
 
 func TestKilledRunner(t *testing.T) {
 	s, dir := install(t), t.TempDir()
-	c := exec.Command("/proc/self/exe", s.Program, s.Image, dir)
-	c.Args[0] = runnerName
-	c.Stderr = t.Output()
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Wait()
-	defer c.Process.Kill()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("the runner said %q, %v", line, err)
-	}
+	c := sandboxtest.Runner(t, runnerName, s.Program, s.Image, dir)
 	if swept, err := sandbox.Sweep(dir); err != nil || len(swept) != 0 {
 		t.Errorf("sweep of the living: got %v, %v", swept, err)
 	}
@@ -242,15 +217,8 @@ func TestKilledRunner(t *testing.T) {
 	if n := strings.Count(list(), "trajgen-"); n != 3 {
 		t.Errorf("got %d instances, want 3", n)
 	}
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.Wait()
-	for end := time.Now().Add(2 * time.Second); sleepers("273.5") > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("processes are left")
-		}
-	}
+	sandboxtest.Kill(t, c)
+	sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers("273.5") == 0 })
 	if swept, err := sandbox.Sweep(dir); err != nil || len(swept) != 1 {
 		t.Errorf("sweep: got %v, %v", swept, err)
 	}
@@ -260,16 +228,4 @@ func TestKilledRunner(t *testing.T) {
 	if left, _ := filepath.Glob(dir + "/*-*"); len(left) != 0 {
 		t.Errorf("left: %q", left)
 	}
-}
-
-// sleepers are processes of this machine that sleep for a number of seconds.
-func sleepers(seconds string) int {
-	n := 0
-	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, name := range names {
-		if line, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(line), "sleep\x00"+seconds+"\x00") {
-			n++
-		}
-	}
-	return n
 }

@@ -1,14 +1,13 @@
 package ssh_test
 
 import (
-	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,7 +16,7 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/sandboxtest"
-	"trajgen/sandbox/ssh"
+	_ "trajgen/sandbox/ssh"
 	"trajgen/sandbox/ssh/sshtest"
 )
 
@@ -25,11 +24,7 @@ import (
 const runnerName = "ssh-test-runner"
 
 func TestMain(m *testing.M) {
-	sandbox.Init()
-	if os.Args[0] == runnerName {
-		fmt.Fprintln(os.Stderr, runner(os.Args[1], os.Args[2]))
-		os.Exit(1)
-	}
+	sandboxtest.Init()
 	dir, err := os.MkdirTemp("", "ssh-agents-*")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -58,11 +53,7 @@ func open(t testing.TB, s *sshtest.Server, others ...string) sandbox.Backend {
 	if err != nil {
 		t.Fatalf("open: %v; sshd said %s", err, s.Log())
 	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
+	sandboxtest.CloseLater(t, b)
 	return b
 }
 
@@ -76,25 +67,6 @@ func tryOpen(t testing.TB, s *sshtest.Server, others ...string) (sandbox.Backend
 		settings[others[i]] = others[i+1]
 	}
 	return sandbox.Open("ssh", sandbox.Options{Settings: settings, StateDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-}
-
-func box(t testing.TB, b sandbox.Backend, id string) sandbox.Sandbox {
-	t.Helper()
-	sb, err := b.Open(t.Context(), sandbox.Spec{ID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
-	return sb
-}
-
-func says(t testing.TB, sb sandbox.Sandbox, script string) string {
-	t.Helper()
-	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/bin/sh", "-c", script}}, sandbox.RunOptions{})
-	if err != nil || r.Exit.Code != 0 {
-		t.Fatalf("script %q: %+v, %v, %q", script, r.Exit, err, r.Stderr.Bytes())
-	}
-	return string(r.Stdout.Bytes())
 }
 
 func needRoot(t testing.TB) {
@@ -133,7 +105,7 @@ func TestNoise(t *testing.T) {
 		"alias exec=false printf=false; set -u\ntrap 'echo leaving' EXIT\n",
 	} {
 		s := serve(t, sshtest.Account{Files: map[string]string{".bashrc": noise}})
-		if got := says(t, box(t, open(t, s), "noise"), "echo hi"); got != "hi\n" {
+		if got := sandboxtest.Sh(t, sandboxtest.Box(t, open(t, s), sandbox.Spec{ID: "noise"}), "echo hi"); got != "hi\n" {
 			t.Errorf("after %q: got %q", noise, got)
 		}
 	}
@@ -178,7 +150,7 @@ func TestUpload(t *testing.T) {
 				return
 			}
 			defer b.Close()
-			if got := says(t, box(t, b, fmt.Sprintf("upload-%d", i)), "echo hi"); got != "hi\n" {
+			if got := sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: fmt.Sprintf("upload-%d", i)}), "echo hi"); got != "hi\n" {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -229,45 +201,22 @@ func TestDirectory(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "with a space")
-	says(t, box(t, open(t, s, "directory", dir), "directory"), "true")
+	sandboxtest.Sh(t, sandboxtest.Box(t, open(t, s, "directory", dir), sandbox.Spec{ID: "directory"}), "true")
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("got %v, %v", entries, err)
 	}
 }
 
-// sleepers are processes of this machine that sleep for a number of seconds.
-func sleepers(seconds string) int {
-	n := 0
-	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, name := range names {
-		if line, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(line), "sleep\x00"+seconds+"\x00") {
-			n++
-		}
-	}
-	return n
-}
-
-func waitFor(t testing.TB, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after %v: not %s", limit, what)
-		}
-	}
-}
-
-const daemons = "setsid sleep %[1]s >/dev/null 2>&1 & sleep %[1]s >/dev/null 2>&1 & (sleep %[1]s &) >/dev/null 2>&1"
-
 func TestLostConnection(t *testing.T) {
 	s := serve(t, sshtest.Account{})
 	b := open(t, s)
-	sb := box(t, b, "lost")
-	says(t, sb, fmt.Sprintf(daemons, "271.5"))
+	sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "lost"})
+	sandboxtest.Sh(t, sb, sandboxtest.Daemons("271.5"))
 	p, err := sb.Start(t.Context(), sandbox.Command{Args: []string{"sleep", "271.5"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, 5*time.Second, "four sleepers", func() bool { return sleepers("271.5") == 4 })
+	sandboxtest.Eventually(t, 5*time.Second, "four sleepers", func() bool { return sandboxtest.Sleepers("271.5") == 4 })
 	s.Drop()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -277,87 +226,60 @@ func TestLostConnection(t *testing.T) {
 	if _, err := sb.Start(ctx, sandbox.Command{Args: []string{"true"}}); !errors.Is(err, sandbox.ErrGone) {
 		t.Errorf("start: got %v, want ErrGone", err)
 	}
-	waitFor(t, 2*time.Second, "all processes gone", func() bool { return sleepers("271.5") == 0 })
+	sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers("271.5") == 0 })
 	// All who come now share one new connection.
 	var wait sync.WaitGroup
 	for i := range 10 {
 		wait.Go(func() {
-			if got := says(t, box(t, b, fmt.Sprintf("again-%d", i)), "echo hi"); got != "hi\n" {
+			if got := sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: fmt.Sprintf("again-%d", i)}), "echo hi"); got != "hi\n" {
 				t.Errorf("got %q", got)
 			}
 		})
 	}
 	wait.Wait()
-	waitFor(t, 5*time.Second, "one connection", func() bool { return s.Connections() == 1 })
+	sandboxtest.Eventually(t, 5*time.Second, "one connection", func() bool { return s.Connections() == 1 })
 	if err := sb.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
 	s.Stop(true)
 	s.Drop()
-	waitFor(t, 5*time.Second, "no connection", func() bool { return s.Connections() == 0 })
+	sandboxtest.Eventually(t, 5*time.Second, "no connection", func() bool { return s.Connections() == 0 })
 	if _, err := b.Open(ctx, sandbox.Spec{ID: "down"}); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("open: got %v", err)
 	}
 	s.Stop(false)
-	says(t, box(t, b, "up"), "true")
+	sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: "up"}), "true")
 }
 
-func runner(host, seconds string) error {
-	settings := map[string]string{}
-	for kv := range strings.SplitSeq(host, "\n") {
-		k, v, _ := strings.Cut(kv, "=")
-		settings[k] = v
+func init() { sandboxtest.Role(runnerName, runner) }
+
+func runner(args []string) error {
+	opts := sandbox.Options{StateDir: args[0]}
+	if err := json.Unmarshal([]byte(args[1]), &opts.Settings); err != nil {
+		return err
 	}
-	b, err := sandbox.Open("ssh", sandbox.Options{Settings: settings, StateDir: settings["state"]})
+	b, err := sandbox.Open("ssh", opts)
 	if err != nil {
 		return err
 	}
-	for i := range 10 {
-		sb, err := b.Open(context.Background(), sandbox.Spec{ID: fmt.Sprintf("killed-%d", i)})
-		if err != nil {
-			return err
-		}
-		if _, err := sandbox.Run(context.Background(), sb, sandbox.Command{Args: []string{"sh", "-c", fmt.Sprintf(daemons, seconds)}}, sandbox.RunOptions{}); err != nil {
-			return err
-		}
-	}
-	fmt.Println("ready")
-	select {}
+	return sandboxtest.Hold(b, 10, args[2])
 }
 
 func TestKilledRunner(t *testing.T) {
 	s := serve(t, sshtest.Account{})
 	stateDir, seconds := t.TempDir(), "272.5"
-	text := "state=" + stateDir
-	for k, v := range s.Settings {
-		text += "\n" + k + "=" + v
-	}
-	c := exec.Command("/proc/self/exe", text, seconds)
-	c.Args[0] = runnerName
-	c.Stderr = t.Output()
-	out, err := c.StdoutPipe()
+	settings, err := json.Marshal(s.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer c.Wait()
-	defer c.Process.Kill()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("the runner said %q, %v", line, err)
-	}
+	c := sandboxtest.Runner(t, runnerName, stateDir, string(settings), seconds)
 	if live, err := sandbox.List(stateDir); err != nil || len(live) != 10 || live[0].Backend != "ssh" {
 		t.Errorf("list: got %v, %v", live, err)
 	}
-	waitFor(t, 5*time.Second, "all sleepers", func() bool { return sleepers(seconds) == 30 })
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	waitFor(t, 2*time.Second, "all processes gone", func() bool { return sleepers(seconds) == 0 })
-	t.Logf("gone after %v", time.Since(began))
-	_ = c.Wait()
+	sandboxtest.Eventually(t, 5*time.Second, "all sleepers", func() bool { return sandboxtest.Sleepers(seconds) == 30 })
+	sandboxtest.Kill(t, c)
+	took := sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
+	t.Logf("gone after %v", took)
 	if swept, err := sandbox.Sweep(stateDir); err != nil || len(swept) != 1 {
 		t.Errorf("sweep: got %v, %v", swept, err)
 	}
@@ -379,14 +301,14 @@ func TestJump(t *testing.T) {
 	}
 	keys := first.Settings["identity_file"] + "," + second.Settings["identity_file"]
 	b := open(t, second, "jump", first.Settings["host"]+", "+second.Settings["host"], "known_hosts", known, "identity_file", keys)
-	if got := says(t, box(t, b, "jumped"), "echo hi"); got != "hi\n" {
+	if got := sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: "jumped"}), "echo hi"); got != "hi\n" {
 		t.Errorf("got %q", got)
 	}
 	if n, m := first.Connections(), second.Connections(); n != 1 || m != 2 {
 		t.Errorf("got %d and %d connections, want 1 and 2", n, m)
 	}
 	first.Drop()
-	waitFor(t, 10*time.Second, "a new way", func() bool {
+	sandboxtest.Eventually(t, 10*time.Second, "a new way", func() bool {
 		sb, err := b.Open(t.Context(), sandbox.Spec{ID: "again"})
 		if err == nil {
 			sb.Close()
@@ -409,7 +331,7 @@ func TestHosts(t *testing.T) {
 	// They lie on this machine both, and differ in what they lose.
 	var all []sandbox.Sandbox
 	for i := range 6 {
-		all = append(all, box(t, b, fmt.Sprintf("spread-%d", i)))
+		all = append(all, sandboxtest.Box(t, b, sandbox.Spec{ID: fmt.Sprintf("spread-%d", i)}))
 	}
 	if _, err := b.Open(t.Context(), sandbox.Spec{ID: "spread-3"}); err == nil {
 		t.Error("two sandboxes of one id")
@@ -424,18 +346,18 @@ func TestHosts(t *testing.T) {
 		}
 		return n
 	}
-	waitFor(t, 5*time.Second, "half of them gone", func() bool { return gone() == 3 })
+	sandboxtest.Eventually(t, 5*time.Second, "half of them gone", func() bool { return gone() == 3 })
 	for i := range 6 {
-		says(t, box(t, b, fmt.Sprintf("one-%d", i)), "true")
+		sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: fmt.Sprintf("one-%d", i)}), "true")
 	}
 	first.Stop(true)
 	first.Drop()
-	waitFor(t, 5*time.Second, "all of them gone", func() bool { return gone() == 6 })
+	sandboxtest.Eventually(t, 5*time.Second, "all of them gone", func() bool { return gone() == 6 })
 	if _, err := b.Open(t.Context(), sandbox.Spec{ID: "none"}); err == nil {
 		t.Error("a sandbox on no host")
 	}
 	second.Stop(false)
-	says(t, box(t, b, "back"), "true")
+	sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: "back"}), "true")
 }
 
 func TestSnapshot(t *testing.T) {
@@ -445,8 +367,8 @@ func TestSnapshot(t *testing.T) {
 	if !b.Guarantees().Snapshots {
 		t.Skip("the host has none")
 	}
-	sb := box(t, b, "original")
-	says(t, sb, "echo sealed > file")
+	sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "original"})
+	sandboxtest.Sh(t, sb, "echo sealed > file")
 	snapshot, err := sb.(sandbox.Snapshotter).Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -457,7 +379,7 @@ func TestSnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := says(t, fork, "cat file"); got != "sealed\n" {
+		if got := sandboxtest.Sh(t, fork, "cat file"); got != "sealed\n" {
 			t.Errorf("got %q", got)
 		}
 		fork.Close()
@@ -473,5 +395,3 @@ func TestNativeOnly(t *testing.T) {
 		t.Errorf("got %+v", g)
 	}
 }
-
-var _ = ssh.Open

@@ -15,8 +15,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/rented/rentedtest"
 )
 
 // What the server knows.
@@ -52,6 +54,12 @@ type fault struct {
 	header http.Header
 	times  int
 	after  bool // the work is done, and its answer lost
+}
+
+// Start starts a server whose machines are native sandboxes, until the test ends, and returns the options of its user.
+func Start(t testing.TB) (*Server, sandbox.Options, error) {
+	t.Helper()
+	return rentedtest.Start(t, New)
 }
 
 // New starts a server on loopback, which makes machines of a backend.

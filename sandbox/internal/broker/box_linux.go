@@ -17,10 +17,6 @@ import (
 )
 
 const (
-	// firstID and ranges place the user ids of sandboxes where no system has users.
-	firstID = 0x40000000
-	ranges  = 16384
-
 	bootTime = 20 * time.Second
 )
 
@@ -137,7 +133,7 @@ func (b *broker) start(x *box) (runner int, err error) {
 func (b *broker) first(x *box) int {
 	switch {
 	case b.ids == IDsOwn:
-		return firstID + int(b.ranges.Add(1)%ranges)*PerBox
+		return FirstID(int(b.ranges.Add(1)))
 	case b.ids == IDsShared && !x.request.Image:
 		return 1
 	}

@@ -42,6 +42,12 @@ const (
 // PerBox is how many user ids a sandbox has, unless there is only one.
 const PerBox = 65536
 
+// FirstID returns where a sandbox's ids begin, numbered in any way, among those that no system has users for.
+func FirstID(number int) int {
+	const first, ranges = 0x40000000, 16384
+	return first + int(uint(number)%ranges)*PerBox
+}
+
 // Encode appends c.
 func (c *Config) Encode(e *wire.Encoder) {
 	e.String(c.StateDir)

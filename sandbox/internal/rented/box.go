@@ -15,7 +15,7 @@ import (
 // box is a sandbox on a machine of its own.
 type box struct {
 	sandbox.Sandbox // served by the agent
-	backend         *Backend
+	backend         *backend
 	id              string
 	machine         Machine
 	client          *relay.Client
@@ -113,7 +113,7 @@ func (s *sealable) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
 
 // snapshot is a sealed state of a box.
 type snapshot struct {
-	backend *Backend
+	backend *backend
 	seal    Seal
 	workdir string
 

@@ -11,19 +11,26 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"regexp"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"trajgen/sandbox"
-	"trajgen/sandbox/internal/state"
-	"trajgen/sandbox/relay"
 )
 
-// endTime bounds how long a machine is given to end.
-const endTime = time.Minute
+// Provider is who offers a service.
+type Provider struct {
+	Name       string // of the backend
+	About      string // for people who choose
+	Settings   []sandbox.Setting
+	Guarantees sandbox.Guarantees // what the provider says; a self-test adds what it finds
+	// Connect makes the service for an instance, whose machines bear a mark that no other's do. It says what is wrong with
+	// the settings; those that are not declared were refused before.
+	Connect func(ctx context.Context, settings map[string]string, mark string, logger *slog.Logger) (Service, error)
+}
+
+// Kind is the backend that rents machines of a provider.
+func (p Provider) Kind() sandbox.Kind {
+	return sandbox.Kind{About: p.About, Open: p.open, Settings: p.Settings, Sweep: p.sweep}
+}
 
 // Service rents machines.
 type Service interface {
@@ -78,250 +85,45 @@ type Image struct {
 	Env     map[string]string // beside what a backend sets itself
 }
 
-// Options are what a backend is opened with.
-type Options struct {
-	Backend    string             // name of the kind
-	Guarantees sandbox.Guarantees // what the service says; a self-test adds what it finds
-	StateDir   string
-	Settings   map[string]string // what a sweep needs, without secrets
-	Logger     *slog.Logger
-	// Service makes the service for an instance, whose machines bear a mark that no other's do.
-	Service func(mark string) (Service, error)
-}
-
-// Backend opens sandboxes on rented machines.
-type Backend struct {
-	opts    Options
-	service Service
-	state   *state.Instance
-
-	opening sync.WaitGroup
-
-	mu     sync.Mutex // guards what follows
-	boxes  map[string]*box
-	closed bool
-	doubt  bool // there may be machines that no box stands for
-}
-
-// Open opens a backend, which begins with renting a machine to look around in.
-func Open(opts Options) (*Backend, error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	opts.Guarantees.Backend = opts.Backend
-	// The instance's name is unique on this machine alone.
-	recorded := map[string]string{mark: strings.ToLower(rand.Text())}
-	maps.Copy(recorded, opts.Settings)
-	instance, err := state.Create(opts.StateDir, state.Owner{Backend: opts.Backend, PID: os.Getpid(), Settings: recorded})
-	if err != nil {
-		return nil, err
-	}
-	service, err := opts.Service(recorded[mark])
-	if err != nil {
-		return nil, errors.Join(err, instance.Close())
-	}
-	b := &Backend{opts: opts, service: service, state: instance, boxes: map[string]*box{}}
-	b.opts.Guarantees.Limits = maps.Clone(opts.Guarantees.Limits)
-	b.opts.Guarantees.Missing = slices.Clone(opts.Guarantees.Missing)
-	if err := b.selfTest(); err != nil {
-		return nil, errors.Join(err, b.Close())
-	}
-	return b, nil
-}
-
-// Guarantees are what the self-test found, and what the service says of itself.
-func (b *Backend) Guarantees() sandbox.Guarantees { return b.opts.Guarantees }
-
-// Open rents a machine.
-func (b *Backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	g := b.opts.Guarantees
-	spec, err := spec.Complete(g.Network, g.Images)
-	if err != nil {
-		return nil, fmt.Errorf("open sandbox: %w", err)
-	}
-	from, err := b.source(spec)
-	if err != nil {
-		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	sb := &box{backend: b, id: spec.ID, cancel: cancel}
-	if err := b.reserve(sb); err != nil {
-		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
-	}
-	defer b.opening.Done()
-	if err := b.open(ctx, sb, spec, from); err != nil {
-		b.forget(sb)
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
-		}
-		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
-	}
-	if _, ok := sb.machine.(Sealer); ok {
-		return &sealable{sb}, nil
-	}
-	return sb, nil
-}
-
-// source is the snapshot that a sandbox is opened from.
-func (b *Backend) source(spec sandbox.Spec) (*snapshot, error) {
-	if spec.From == nil {
-		return nil, nil
-	}
-	from, ok := spec.From.(*snapshot)
-	switch {
-	case !ok || from.backend != b:
-		return nil, errors.New("the snapshot is of another backend")
-	case spec.Image != "" || spec.Workdir != "":
-		return nil, errors.New("the image and the working directory are those of the snapshot")
-	}
-	return from, nil
-}
-
-func (b *Backend) open(ctx context.Context, sb *box, spec sandbox.Spec, from *snapshot) (err error) {
-	order := Order{Spec: spec}
-	if from != nil {
-		order.From = from.seal
-	}
-	if sb.machine, err = b.service.Create(ctx, order); err != nil {
-		if _, none := errors.AsType[None](err); !none {
-			b.lose()
-		}
-		return err
-	}
-	if err := sb.begin(ctx, spec, from); err != nil {
-		return b.undo(sb, err)
-	}
-	b.mu.Lock()
-	closed := b.closed
-	sb.cancel = nil
-	b.mu.Unlock()
-	if closed {
-		err = errClosed
-	} else {
-		err = b.state.Add(sb.id, 0)
-	}
-	if err != nil {
-		return b.undo(sb, err)
-	}
-	return nil
-}
-
-// undo ends what did not become a sandbox.
-func (b *Backend) undo(sb *box, reason error) error {
-	err := sb.end()
-	if err != nil {
-		b.lose()
-	}
-	return errors.Join(reason, err)
-}
-
-// lose notes that there may be a machine that no box stands for.
-func (b *Backend) lose() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.doubt = true
-}
-
-var errClosed = fmt.Errorf("backend is closed: %w", sandbox.ErrGone)
-
-func (b *Backend) reserve(sb *box) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return errClosed
-	}
-	if _, ok := b.boxes[sb.id]; ok {
-		return errors.New("a sandbox of that id is open")
-	}
-	b.boxes[sb.id] = sb
-	b.opening.Add(1)
-	return nil
-}
-
-func (b *Backend) forget(sb *box) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.boxes[sb.id] == sb {
-		delete(b.boxes, sb.id)
-	}
-}
-
-// Close ends all machines.
-func (b *Backend) Close() error {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return nil
-	}
-	b.closed = true
-	var open []*box
-	for _, sb := range b.boxes {
-		if sb.cancel != nil {
-			sb.cancel(errClosed)
-			continue
-		}
-		open = append(open, sb)
-	}
-	b.mu.Unlock()
-	errs := make([]error, len(open))
-	var wait sync.WaitGroup
-	for i, sb := range open {
-		wait.Go(func() { errs[i] = sb.Close() })
-	}
-	wait.Wait()
-	b.opening.Wait()
-	b.mu.Lock()
-	doubt := b.doubt
-	b.mu.Unlock()
-	if doubt {
-		ctx, cancel := context.WithTimeout(context.Background(), endTime)
-		defer cancel()
-		// It speaks for what the boxes could not end, too.
-		errs = []error{b.service.Sweep(ctx)}
-	}
-	errs = append(errs, b.service.Close())
-	// What could not be ended is left to a sweep.
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return b.state.Close()
-}
-
-// relayed are the options for the agent of a box.
-func (b *Backend) relayed() relay.Options {
-	return relay.Options{Name: b.opts.Backend, Logger: b.opts.Logger}
-}
-
 // mark is the record of what an instance's machines bear.
 const mark = "mark"
 
-// Marked returns what the machines of a dead instance bear, and what was recorded of its settings.
-func Marked(instance sandbox.Instance) (string, map[string]string, error) {
-	values := maps.Clone(instance.Settings)
-	found := values[mark]
-	if found == "" {
-		return "", nil, fmt.Errorf("instance %s: nothing is recorded of what its machines bear", instance.Name)
-	}
-	delete(values, mark)
-	return found, values, nil
-}
-
-// Environment returns what an image sets, of the environment of a process in it: without what is the process's own, or
-// the service's, whose names begin with prefix.
-func Environment(environ, prefix string) map[string]string {
-	env := map[string]string{}
-	for kv := range strings.SplitSeq(environ, "\x00") {
-		name, value, ok := strings.Cut(kv, "=")
-		if !ok || !variable.MatchString(name) || strings.HasPrefix(name, prefix) || slices.Contains(own, name) {
-			continue
+// record is what a sweep has to know of an instance, without secrets, and a mark for it: its name is unique on this
+// machine alone.
+func (p Provider) record(settings map[string]string) map[string]string {
+	recorded := map[string]string{mark: strings.ToLower(rand.Text())}
+	for _, s := range p.Settings {
+		if value := settings[s.Name]; value != "" && !s.Secret {
+			recorded[s.Name] = value
 		}
-		env[name] = value
 	}
-	return env
+	return recorded
 }
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// sweep ends the machines of a dead runner. Secrets are never on disk, so they are taken from where they always are.
+func (p Provider) sweep(ctx context.Context, instance sandbox.Instance) error {
+	settings := maps.Clone(instance.Settings)
+	found := settings[mark]
+	if found == "" {
+		return fmt.Errorf("instance %s: nothing is recorded of what its machines bear", instance.Name)
+	}
+	delete(settings, mark)
+	for _, s := range p.Settings {
+		if s.Secret {
+			settings[s.Name] = os.Getenv(s.Env)
+		}
+	}
+	service, err := p.Connect(ctx, settings, found, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return errors.Join(service.Sweep(ctx), service.Close())
+}
 
-// own are variables of a process, and those that a backend sets itself.
-var own = []string{"HOME", "HOSTNAME", "LANG", "LOGNAME", "OLDPWD", "PWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "TZ", "USER", "_"}
+// CheckURL says what is wrong with the address that a setting names.
+func CheckURL(setting, url string) error {
+	if strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://") {
+		return nil
+	}
+	return fmt.Errorf("setting %s: %q does not begin with https:// or http://", setting, url)
+}

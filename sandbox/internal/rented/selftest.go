@@ -19,7 +19,7 @@ var probed = sandbox.Limits{Memory: 1088 << 20, CPUs: 1.5, Files: 333}
 
 // selfTest rents a machine and looks around in it. What lies between it and others is the service's word, whatever it
 // looks like from inside.
-func (b *Backend) selfTest() error {
+func (b *backend) selfTest() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), testTime, fmt.Errorf("no machine in %v", testTime))
 	defer cancel()
 	sb, err := b.Open(ctx, sandbox.Spec{ID: "self-test", Limits: probed})
@@ -33,7 +33,7 @@ func (b *Backend) selfTest() error {
 	if !facts.NoNewPrivs {
 		return errors.New("self-test: commands can gain privileges")
 	}
-	judge(&b.opts.Guarantees, facts)
+	judge(&b.guarantees, facts)
 	return nil
 }
 

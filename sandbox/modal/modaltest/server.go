@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	pb "github.com/modal-labs/modal-client/go/proto/modal_proto"
@@ -26,6 +27,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/rented/rentedtest"
 )
 
 // The credentials that the server knows.
@@ -68,6 +70,12 @@ type fault struct {
 	err   error
 	times int
 	after bool // the work is done, and its answer lost
+}
+
+// Start starts a server whose machines are native sandboxes, until the test ends, and returns the options of its user.
+func Start(t testing.TB) (*Server, sandbox.Options, error) {
+	t.Helper()
+	return rentedtest.Start(t, New)
 }
 
 // New starts a server on loopback, which makes machines of a backend.

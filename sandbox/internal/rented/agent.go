@@ -1,0 +1,57 @@
+package rented
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"trajgen/sandbox"
+)
+
+// Arch is the setting that NewAgent takes.
+var Arch = sandbox.Setting{Name: "arch", Help: "what the machines are: amd64 (the default) or arm64"}
+
+// Agent is the program that serves a sandbox from inside.
+type Agent struct {
+	Content []byte
+	Path    string // in the machine; of the content
+}
+
+// NewAgent returns the agent for machines of an architecture.
+func NewAgent(arch string) (Agent, error) {
+	switch arch {
+	case "":
+		arch = "amd64"
+	case "amd64", "arm64":
+	default:
+		return Agent{}, fmt.Errorf("setting %s: %q is neither amd64 nor arm64", Arch.Name, arch)
+	}
+	content, err := sandbox.Agent(arch)
+	if err != nil {
+		return Agent{}, err
+	}
+	sum := sha256.Sum256(content)
+	return Agent{Content: content, Path: "/opt/trajgen/agent-" + hex.EncodeToString(sum[:12])}, nil
+}
+
+// Environment returns what an image sets, of the environment of a process in it: without what is the process's own, or
+// the service's, whose names begin with prefix.
+func Environment(environ, prefix string) map[string]string {
+	env := map[string]string{}
+	for kv := range strings.SplitSeq(environ, "\x00") {
+		name, value, ok := strings.Cut(kv, "=")
+		if !ok || !variable.MatchString(name) || strings.HasPrefix(name, prefix) || slices.Contains(own, name) {
+			continue
+		}
+		env[name] = value
+	}
+	return env
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// own are variables of a process, and those that a backend sets itself.
+var own = []string{"HOME", "HOSTNAME", "LANG", "LOGNAME", "OLDPWD", "PWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "TZ", "USER", "_"}
