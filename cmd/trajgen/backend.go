@@ -78,6 +78,32 @@ func (b *withImages) Close() error {
 	return err
 }
 
+// offers says why a sandbox of this network and image cannot be had; either may be "".
+func (b *withImages) offers(network sandbox.Network, image string) error {
+	g := b.Guarantees()
+	var problems []error
+	if network != "" && !slices.Contains(g.Network, network) {
+		err := fmt.Errorf("network %q is not offered by the %s sandbox at level %s: choose one of %v with --network", network, g.Backend, g.Level, g.Network)
+		problems = append(problems, lacking(err, g))
+	}
+	if image != "" && !g.Images {
+		err := fmt.Errorf("image %q: the %s sandbox has none but its own; leave image out", image, g.Backend)
+		if b.missing != nil {
+			err = fmt.Errorf("image %q: %w", image, b.missing)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// lacking adds to an error what is missing for better guarantees.
+func lacking(err error, g sandbox.Guarantees) error {
+	if len(g.Missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; missing: %s", err, strings.Join(g.Missing, "; "))
+}
+
 // completeSettings checks what was given and adds what the environment says.
 func completeSettings(name string, known []sandbox.Setting, given map[string]string) (map[string]string, error) {
 	settings := map[string]string{}
@@ -135,11 +161,7 @@ func checkLevel(g sandbox.Guarantees, asked string) error {
 	if g.Level.AtLeast(least) {
 		return nil
 	}
-	err = fmt.Errorf("the %s sandbox reaches isolation level %s here, and the run asks for %s at least", g.Backend, g.Level, least)
-	if len(g.Missing) > 0 {
-		err = fmt.Errorf("%w; missing: %s", err, strings.Join(g.Missing, "; "))
-	}
-	return err
+	return lacking(fmt.Errorf("the %s sandbox reaches isolation level %s here, and the run asks for %s at least", g.Backend, g.Level, least), g)
 }
 
 // settingsFlag is a flag that is given as NAME=VALUE, and again for the next.

@@ -80,6 +80,8 @@ func TestUsersMistakes(t *testing.T) {
 		{"allow list missing", append(bundled, "--network", "allowlist"), []string{"--allow"}},
 		{"allow list wrong", append(bundled, "--network", "allowlist", "--allow", "https://example.org/x,127.0.0.1"), []string{"https://", "loopback"}},
 		{"allow list missing for a row", []string{"--dataset", write(t, "n.jsonl", `{"id":"a","prompt":"p","network":"allowlist"}`), "--policy", "noop"}, []string{"row 1", "--allow"}},
+		{"image missing", append(bundled, "--image", "dir:/no/such/image"), []string{"dir:/no/such/image", "no such file"}},
+		{"image missing of a row", []string{"--dataset", write(t, "i.jsonl", `{"id":"a","prompt":"p","image":"oci:/no/such/layout"}`), "--policy", "noop"}, []string{"oci:/no/such/layout"}},
 		{"policy unknown", []string{"--dataset", "bundled", "--policy", "orcle"}, []string{"orcle", "oracle"}},
 		{"sandbox unknown", append(bundled, "--sandbox", "dokker"), []string{"dokker", "native"}},
 		{"network not offered", append(bundled, "--network", "internet"), []string{"internet", "loopback"}},

@@ -38,6 +38,7 @@ type experiment struct {
 	server   *scripted.Server // nil without a policy
 	client   *model.Client
 	tasks    int
+	image    string // the first that a task wants
 	badRows  int
 	surveyed bool
 	left     map[string]bool // tasks that are not played, with skip_bad_rows
@@ -54,7 +55,7 @@ func (f runFile) open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ 
 			err = errors.Join(usage(err), e.close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openRegistry, e.openDataset, e.openSandbox, e.openModel, e.survey} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openRegistry, e.openDataset, e.openSandbox, e.openModel, e.survey, e.tryImage} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -155,7 +156,7 @@ func (e *experiment) openSandbox(context.Context) error {
 	}
 	e.backend = backend
 	e.closers = append(e.closers, backend.Close)
-	return errors.Join(checkLevel(backend.Guarantees(), e.file.Isolation), e.offersNetwork(e.file.Network), e.offersImage(e.file.Image))
+	return errors.Join(checkLevel(backend.Guarantees(), e.file.Isolation), e.offers(e.file.Network, e.file.Image))
 }
 
 // openModel opens the client, and the embedded server in front of it when a policy plays.
@@ -215,6 +216,11 @@ func (e *experiment) startServer(cfg *model.Config) error {
 	return nil
 }
 
+// limits are those of each sandbox.
+func (f runFile) limits() sandbox.Limits {
+	return sandbox.Limits{Memory: int64(f.Memory), Processes: f.Processes, CPUs: f.CPUs, Disk: int64(f.Disk), Inodes: int64(f.Inodes)}
+}
+
 // player is what plays the experiment's episodes.
 func (e *experiment) player() *rollout.Player {
 	f := e.file
@@ -222,7 +228,6 @@ func (e *experiment) player() *rollout.Player {
 		Model: e.client, Registry: e.registry, Sandboxes: e.backend, System: e.system, Disabled: f.DisabledToolsets,
 		Limits:  episode.Limits{Turns: f.MaxTurns, Tokens: f.EpisodeTokens, Time: f.EpisodeTimeout},
 		Network: sandbox.Network(f.Network), Allow: f.Allow, Image: f.Image, Samples: f.Samples,
-		Resources: sandbox.Limits{Memory: int64(f.Memory), Processes: f.Processes, CPUs: f.CPUs, Disk: int64(f.Disk), Inodes: int64(f.Inodes)},
-		Now:       time.Now, Logger: e.logger,
+		Resources: f.limits(), Now: time.Now, Logger: e.logger,
 	}
 }

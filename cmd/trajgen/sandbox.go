@@ -64,6 +64,9 @@ func execOnce(ctx context.Context, std stdio, choice backendChoice, spec sandbox
 		return 0, usage(err)
 	}
 	defer func() { err = errors.Join(err, backend.Close()) }()
+	if err := backend.offers(spec.Network, spec.Image); err != nil {
+		return 0, usage(err)
+	}
 	sb, err := backend.Open(ctx, spec)
 	if err != nil {
 		return 0, fmt.Errorf("open sandbox: %w", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"trajgen/datasets"
 	"trajgen/pipeline/episode"
@@ -16,25 +18,12 @@ import (
 	"trajgen/sandbox"
 )
 
-func (e *experiment) offersNetwork(network string) error {
-	offered := e.backend.Guarantees().Network
+// offers says what of a task's wishes, or the run's own, the sandbox cannot fulfil.
+func (e *experiment) offers(network, image string) error {
 	if network == string(sandbox.NetworkAllowlist) && len(e.file.Allow) == 0 {
 		return errors.New("network allowlist allows nothing: give --allow, such as --allow example.org")
 	}
-	if network == "" || slices.Contains(offered, sandbox.Network(network)) {
-		return nil
-	}
-	return fmt.Errorf("network %q is not offered by the %s sandbox (it has %v)", network, e.file.Sandbox, offered)
-}
-
-func (e *experiment) offersImage(image string) error {
-	if image == "" || e.backend.Guarantees().Images {
-		return nil
-	}
-	if e.backend.missing != nil {
-		return fmt.Errorf("image %q: %w", image, e.backend.missing)
-	}
-	return fmt.Errorf("image %q: the %s sandbox has none but its own; leave image out", image, e.file.Sandbox)
+	return e.backend.offers(sandbox.Network(network), image)
 }
 
 // skipped reports broken rows, each once: the dataset is read again when it is played.
@@ -86,6 +75,7 @@ func (e *experiment) survey(ctx context.Context) error {
 			continue
 		}
 		e.tasks++
+		e.image = cmp.Or(e.image, task.Image, e.file.Image)
 		if e.server != nil {
 			e.server.Learn(task)
 		}
@@ -100,6 +90,26 @@ func (e *experiment) survey(ctx context.Context) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// tryImage opens a sandbox of the first image that is wanted: where that fails, most of the run would. The others are
+// fetched when they are played.
+func (e *experiment) tryImage(ctx context.Context) error {
+	if e.image == "" {
+		return nil
+	}
+	const patience = 2 * time.Second
+	slow := time.AfterFunc(patience, func() { fmt.Fprintf(e.warnings, "preparing image %s\n", e.image) })
+	defer slow.Stop()
+	sb, err := e.backend.Open(ctx, sandbox.Spec{ID: "try-image", Image: e.image, Limits: e.file.limits()})
+	switch {
+	case err == nil:
+		return sb.Close()
+	case e.file.SkipBadRows && ctx.Err() == nil:
+		fmt.Fprintf(e.warnings, "the first image that is wanted: %s\n", err)
+		return nil
+	}
+	return err
 }
 
 // suits says why a task cannot be played here.
@@ -125,7 +135,7 @@ func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 			problems = append(problems, fmt.Errorf("env: %q is no name of a variable", name))
 		}
 	}
-	return errors.Join(append(problems, e.offersNetwork(task.Network), e.offersImage(task.Image))...)
+	return errors.Join(append(problems, e.offers(task.Network, task.Image))...)
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
