@@ -38,7 +38,11 @@ func openPrograms() (p programs, err error) {
 		}
 		return p, err
 	}
-	fd, err := wire.SealedFile([]byte(embedded.Helper(runtime.GOARCH)))
+	helper, err := embedded.Helper(runtime.GOARCH)
+	if err != nil {
+		return p, err
+	}
+	fd, err := wire.SealedFile([]byte(helper))
 	if err != nil {
 		return p, err
 	}

@@ -1,5 +1,5 @@
-//go:build !embedguest
+//go:build !embedguest || (!amd64 && !arm64)
 
 package embedded
 
-const helperAMD64, helperARM64 = "", ""
+const foreignArch, ownHelper, foreignHelper = "", "", ""

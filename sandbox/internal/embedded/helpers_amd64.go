@@ -4,8 +4,10 @@ package embedded
 
 import _ "embed" // for the directives
 
-//go:embed sandboxhelper-linux-amd64
-var helperAMD64 string
+const foreignArch = "arm64"
 
-//go:embed sandboxhelper-linux-arm64
-var helperARM64 string
+//go:embed sandboxhelper-linux-amd64
+var ownHelper string
+
+//go:embed sandboxhelper-linux-arm64.gz
+var foreignHelper string
