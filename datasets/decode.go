@@ -30,6 +30,8 @@ var fieldDecoders = map[string]func(d *decoder, field string, value json.RawMess
 	"verify":       (*decoder).verify,
 	"gold":         (*decoder).gold,
 	"limits":       (*decoder).limits,
+	"memory":       (*decoder).memory,
+	"user":         (*decoder).user,
 	"tags":         (*decoder).tags,
 	"difficulty":   (*decoder).difficulty,
 }

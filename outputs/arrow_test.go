@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,7 +103,7 @@ func TestArrowReadsEveryValue(t *testing.T) {
 func wantTrajectory(ep *episode.Episode) object {
 	task := &ep.Task
 	row := object{
-		"schema_version": 1, "id": ep.ID, "run": ep.Run, "row": ep.Row, "task_id": ep.Key.Task, "sample": ep.Key.Sample,
+		"schema_version": episode.SchemaVersion, "id": ep.ID, "run": ep.Run, "row": ep.Row, "task_id": ep.Key.Task, "sample": ep.Key.Sample,
 		"seed": ep.Key.Seed, "attempt": ep.Attempt, "earlier_attempts": list(ep.Earlier, wantFault),
 		"task": object{
 			"system": text(task.System), "prompt": list(task.Prompt, wantMessage), "setup": text(task.Setup),
@@ -113,7 +114,8 @@ func wantTrajectory(ep *episode.Episode) object {
 			"toolsets": list(task.Toolsets, same), "distribution": text(task.Distribution), "verify": nil,
 			"limit_turns": positive(task.Limits.Turns), "limit_tokens": positive(task.Limits.Tokens),
 			"limit_time_us": positive(int(task.Limits.Time / time.Microsecond)),
-			"tags":          list(task.Tags, same), "difficulty": text(task.Difficulty), "metadata": text(string(task.Metadata)),
+			"memory":        jsonOf(task.Memory), "user": jsonOf(task.User),
+			"tags": list(task.Tags, same), "difficulty": text(task.Difficulty), "metadata": text(string(task.Metadata)),
 		},
 		"distribution": text(ep.Distribution), "toolsets": list(ep.Toolsets, same), "log_p": ep.LogP,
 		"tools":    list(ep.Tools, func(tool json.RawMessage) any { return string(tool) }),
@@ -140,6 +142,11 @@ func wantTrajectory(ep *episode.Episode) object {
 			"close_us": ep.Phases.Close / time.Microsecond,
 		},
 	}
+	row["memory"], row["recalled"] = jsonOf(ep.Memory), text(ep.Recalled)
+	row["user_questions"], row["user_model"], row["user_usage"] = nil, nil, wantUsage(episode.Usage{})
+	if u := ep.User; u != nil {
+		row["user_questions"], row["user_model"], row["user_usage"] = u.Questions, text(u.Model), wantUsage(u.Usage)
+	}
 	if len(task.Verify) > 0 {
 		checks, _ := json.Marshal(task.Verify)
 		row["task"].(object)["verify"] = string(checks)
@@ -148,6 +155,18 @@ func wantTrajectory(ep *episode.Episode) object {
 		row["fault_outcome"], row["fault_class"], row["fault_message"] = f.Outcome, f.Class, f.Message
 	}
 	return row
+}
+
+// jsonOf is the JSON text of what is there.
+func jsonOf[T any](value *T) any {
+	if value == nil {
+		return nil
+	}
+	var encoded strings.Builder
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value)
+	return strings.TrimSuffix(encoded.String(), "\n")
 }
 
 func wantSandbox(s *episode.Sandbox) object {
@@ -166,15 +185,22 @@ func wantSandbox(s *episode.Sandbox) object {
 }
 
 func wantCall(ep *episode.Episode, call episode.ToolCall) object {
+	var verdict episode.Verdict
+	if call.Verdict != nil {
+		verdict = *call.Verdict
+	}
 	return object{
-		"schema_version": 1, "episode_id": ep.ID, "run": ep.Run, "row": ep.Row, "task_id": ep.Key.Task,
+		"schema_version": episode.SchemaVersion, "episode_id": ep.ID, "run": ep.Run, "row": ep.Row, "task_id": ep.Key.Task,
 		"sample": ep.Key.Sample, "attempt": ep.Attempt, "turn": call.Turn, "index": call.Index, "call_id": call.ID,
 		"parent_id": text(call.Parent), "tool": call.Name, "toolset": text(call.Toolset),
 		"raw_arguments": call.RawArguments, "arguments": text(string(call.Arguments)), "coerced": list(call.Coerced, same),
 		"repaired": call.Repaired, "status": call.Status, "error_class": text(call.ErrorClass), "result": call.Result,
 		"truncated": call.Truncated, "result_bytes": call.ResultBytes, "started": instant(call.Started),
 		"elapsed_us": call.Elapsed / time.Microsecond, "sandbox_us": call.SandboxTime / time.Microsecond,
-		"outcome": ep.Outcome,
+		"outcome":   ep.Outcome,
+		"rewritten": list(call.Rewritten, same), "via": text(call.Via), "verdict": text(verdict.Verdict),
+		"verdict_rule": text(verdict.Rule), "verdict_reason": text(verdict.Reason), "verdict_decision": text(verdict.Decision),
+		"stored": text(call.Stored), "untrusted": text(call.Untrusted), "runner": call.Runner, "masked": list(call.Masked, same), "same_as": text(call.SameAs), "notice": text(call.Notice),
 	}
 }
 

@@ -1,6 +1,7 @@
 package outputs
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -53,6 +54,14 @@ func newTrajectoryRow(ep *episode.Episode) (TrajectoryRow, error) {
 			CloseUS: ep.Phases.Close.Microseconds(),
 		},
 	}
+	row.Memory, err = jsonText(ep.Memory)
+	if err != nil {
+		return row, fmt.Errorf("row of episode %s: encode the memory: %w", ep.ID, err)
+	}
+	row.Recalled = unlessEmpty(ep.Recalled)
+	if ep.User != nil {
+		row.Questions, row.UserModel, row.UserUsage = new(int32(ep.User.Questions)), unlessEmpty(ep.User.Model), newUsageRow(ep.User.Usage)
+	}
 	if ep.Fault != nil {
 		outcome := string(ep.Fault.Outcome)
 		row.FaultOutcome, row.FaultClass, row.FaultMessage = &outcome, &ep.Fault.Class, &ep.Fault.Message
@@ -81,6 +90,13 @@ func newTaskRow(task *episode.Task) (TaskRow, error) {
 		Metadata:     unlessEmpty(string(task.Metadata)),
 	}
 	row.Env = pairs(task.Env)
+	var err error
+	if row.Memory, err = jsonText(task.Memory); err != nil {
+		return row, fmt.Errorf("encode the memory: %w", err)
+	}
+	if row.User, err = jsonText(task.User); err != nil {
+		return row, fmt.Errorf("encode the user: %w", err)
+	}
 	if len(task.Verify) > 0 {
 		text, err := json.Marshal(task.Verify)
 		if err != nil {
@@ -94,6 +110,10 @@ func newTaskRow(task *episode.Task) (TaskRow, error) {
 // newToolCallRows are the rows of an episode's calls.
 func newToolCallRows(ep *episode.Episode) []ToolCallRow {
 	return each(ep.Calls, func(call episode.ToolCall) ToolCallRow {
+		var verdict episode.Verdict
+		if call.Verdict != nil {
+			verdict = *call.Verdict
+		}
 		return ToolCallRow{
 			SchemaVersion: episode.SchemaVersion,
 			EpisodeID:     ep.ID,
@@ -112,15 +132,29 @@ func newToolCallRows(ep *episode.Episode) []ToolCallRow {
 			Arguments:     unlessEmpty(string(call.Arguments)),
 			Coerced:       call.Coerced,
 			Repaired:      call.Repaired,
-			Status:        string(call.Status),
-			ErrorClass:    unlessEmpty(call.ErrorClass),
-			Result:        call.Result,
-			Truncated:     call.Truncated,
-			ResultBytes:   int64(call.ResultBytes),
-			Started:       micros(call.Started),
-			ElapsedUS:     call.Elapsed.Microseconds(),
-			SandboxUS:     call.SandboxTime.Microseconds(),
-			Outcome:       string(ep.Outcome),
+			Rewritten:     call.Rewritten,
+			Via:           unlessEmpty(call.Via),
+
+			Verdict:         unlessEmpty(verdict.Verdict),
+			VerdictRule:     unlessEmpty(verdict.Rule),
+			VerdictReason:   unlessEmpty(verdict.Reason),
+			VerdictDecision: unlessEmpty(verdict.Decision),
+
+			Status:      string(call.Status),
+			ErrorClass:  unlessEmpty(call.ErrorClass),
+			Result:      call.Result,
+			Truncated:   call.Truncated,
+			ResultBytes: int64(call.ResultBytes),
+			Stored:      unlessEmpty(call.Stored),
+			Untrusted:   unlessEmpty(call.Untrusted),
+			Runner:      call.Runner,
+			Masked:      call.Masked,
+			SameAs:      unlessEmpty(call.SameAs),
+			Notice:      unlessEmpty(call.Notice),
+			Started:     micros(call.Started),
+			ElapsedUS:   call.Elapsed.Microseconds(),
+			SandboxUS:   call.SandboxTime.Microseconds(),
+			Outcome:     string(ep.Outcome),
 		}
 	})
 }
@@ -151,6 +185,20 @@ func newUsageRow(u episode.Usage) UsageRow {
 	}
 	count := func(n int) *int64 { return new(int64(n)) }
 	return UsageRow{count(u.Prompt), count(u.Completion), count(u.Reasoning), count(u.Cached)}
+}
+
+// jsonText is null for nil.
+func jsonText[T any](value *T) (*string, error) {
+	if value == nil {
+		return nil, nil
+	}
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return new(string(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))), nil
 }
 
 // each maps a slice; it keeps nil.

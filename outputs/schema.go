@@ -42,6 +42,12 @@ type TrajectoryRow struct {
 	Messages []MessageRow `parquet:"messages,list"`
 	Turns    []TurnRow    `parquet:"turns,list"`
 
+	Memory    *string  `parquet:"memory,optional"`          // JSON of what the agent remembered in the end
+	Recalled  *string  `parquet:"recalled,optional"`        // end of the system message that the harness wrote
+	Questions *int32   `parquet:"user_questions,optional"`  // that the user answered; the user columns are null when nothing was asked
+	UserModel *string  `parquet:"user_model,optional,dict"` // null for a script
+	UserUsage UsageRow `parquet:"user_usage"`               // of that model, no part of usage
+
 	Outcome      string      `parquet:"outcome,dict"`
 	Stop         string      `parquet:"stop,dict"`
 	FaultOutcome *string     `parquet:"fault_outcome,optional,dict"` // the fault_ columns are null together
@@ -75,6 +81,8 @@ type TaskRow struct {
 	LimitTurns   *int32       `parquet:"limit_turns,optional"`
 	LimitTokens  *int64       `parquet:"limit_tokens,optional"`
 	LimitTimeUS  *int64       `parquet:"limit_time_us,optional"`
+	Memory       *string      `parquet:"memory,optional"` // JSON of what the agent remembers from sessions before
+	User         *string      `parquet:"user,optional"`   // JSON of who answers its questions
 	Tags         []string     `parquet:"tags,list" parquet-element:",dict"`
 	Difficulty   *string      `parquet:"difficulty,optional,dict"`
 	Metadata     *string      `parquet:"metadata,optional"` // JSON object
@@ -195,12 +203,26 @@ type ToolCallRow struct {
 	Arguments    *string  `parquet:"arguments,optional"` // JSON object after repair and coercion; null when never one
 	Coerced      []string `parquet:"coerced,list" parquet-element:",dict"`
 	Repaired     bool     `parquet:"repaired"`
+	Rewritten    []string `parquet:"rewritten,list" parquet-element:",dict"` // hooks that replaced the arguments
+	Via          *string  `parquet:"via,optional,dict"`                      // bridge tool of the call
+
+	Verdict         *string `parquet:"verdict,optional,dict"` // the verdict columns are null without a policy's say
+	VerdictRule     *string `parquet:"verdict_rule,optional,dict"`
+	VerdictReason   *string `parquet:"verdict_reason,optional,dict"`
+	VerdictDecision *string `parquet:"verdict_decision,optional,dict"`
 
 	Status      string  `parquet:"status,dict"`
 	ErrorClass  *string `parquet:"error_class,optional,dict"`
 	Result      string  `parquet:"result"`
 	Truncated   bool    `parquet:"truncated"`
 	ResultBytes int64   `parquet:"result_bytes"` // before it was cut
+
+	Stored    *string  `parquet:"stored,optional"`                     // where in the sandbox the whole result lay
+	Untrusted *string  `parquet:"untrusted,optional,dict"`             // source of a result that anybody could have written
+	Runner    bool     `parquet:"runner"`                              // a plugin's, which ran outside of the sandbox
+	Masked    []string `parquet:"masked,list" parquet-element:",dict"` // secrets that were replaced in the result
+	SameAs    *string  `parquet:"same_as,optional"`                    // call of the turn whose result it shares: it did not run
+	Notice    *string  `parquet:"notice,optional"`                     // the harness's words, not in the result
 
 	Started   *int64 `parquet:"started,optional,timestamp(microsecond)"`
 	ElapsedUS int64  `parquet:"elapsed_us"`

@@ -1,8 +1,10 @@
 package registry
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	jsonrepair "github.com/RealAlexandreAI/json-repair"
@@ -96,14 +98,16 @@ func cutOff(text string) bool {
 
 // fit coerces and validates, and writes the arguments down. size is that of the text.
 func (p *plan) fit(v value, size int) (arguments, []problem) {
-	c := checker{budget: budgetFor(size)}
-	c.path = c.steps[:0]
+	c := checkers.Get().(*checker)
+	defer c.release()
+	c.budget = budgetFor(size)
 	c.coerceRoot(&v, p.root)
 	c.budget = budgetFor(size)
 	var args arguments
 	args.coerced = c.coerced
 	if v.kind == kindObject {
-		args.shown = v.append(make([]byte, 0, 64))
+		c.text = v.append(c.text[:0])
+		args.shown = bytes.Clone(c.text)
 	}
 	c.validate(&v, p.root)
 	c.misspelt(&v, p.root)
@@ -113,8 +117,21 @@ func (p *plan) fit(v value, size int) (arguments, []problem) {
 	if len(c.problems) > 0 {
 		return args, c.problems
 	}
-	args.given = v.appendGiven(make([]byte, 0, len(args.shown)+64), p.root)
+	c.text = v.appendGiven(c.text[:0], p.root)
+	if args.given = args.shown; !bytes.Equal(c.text, args.shown) {
+		args.given = bytes.Clone(c.text)
+	}
 	return args, nil
+}
+
+var checkers = sync.Pool{New: func() any { return new(checker) }}
+
+// release gives back what is worth keeping: the memory for a path and for a text.
+func (c *checker) release() {
+	*c = checker{path: c.path[:0], text: c.text[:0]}
+	if cap(c.text) <= 64<<10 && cap(c.path) <= 2*maxDepth {
+		checkers.Put(c)
+	}
 }
 
 // appendGiven writes the value as its decoder wants it.

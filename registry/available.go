@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -84,6 +85,9 @@ func (p *probe) ask(ctx context.Context, check func(context.Context) error) {
 	close(p.done)
 }
 
+// notBuilt is why a tool is missing that the table of toolsets names.
+const notBuilt = "not built into this version"
+
 // Unavailable says which tools cannot work here at the moment, and why.
 func (r *Registry) Unavailable(ctx context.Context) map[string]string {
 	reasons, err := r.unavailable(ctx, r.names)
@@ -97,14 +101,18 @@ func (r *Registry) Unavailable(ctx context.Context) map[string]string {
 	return reasons
 }
 
+// unavailable asks about all names at the same time. A check that could not help is not asked.
 func (r *Registry) unavailable(ctx context.Context, names []string) (map[string]string, error) {
 	asked := map[string]*probe{}
+	reasons := map[string]string{}
 	for _, name := range names {
-		if check := r.tools[name].Available; check != nil {
-			asked[name] = r.probes.start(ctx, check)
+		tool := r.tools[name]
+		if reason := r.lacks(tool); reason != "" {
+			reasons[name] = reason
+		} else if tool.Available != nil {
+			asked[name] = r.probes.start(ctx, tool.Available)
 		}
 	}
-	reasons := map[string]string{}
 	for _, name := range sortedKeys(asked) {
 		select {
 		case <-asked[name].done:
@@ -116,4 +124,28 @@ func (r *Registry) unavailable(ctx context.Context, names []string) (map[string]
 		}
 	}
 	return reasons, nil
+}
+
+// lacks says what can be known of a tool without a check.
+func (r *Registry) lacks(t *Tool) string {
+	if t == nil || t.planned {
+		return notBuilt
+	}
+	var unset []string
+	for _, name := range t.RequiresEnv {
+		value, ok := "", false
+		if r.env != nil {
+			value, ok = r.env(name)
+		}
+		if !ok || value == "" {
+			unset = append(unset, name)
+		}
+	}
+	switch len(unset) {
+	case 0:
+		return ""
+	case 1:
+		return "the environment variable " + unset[0] + " is not set"
+	}
+	return "the environment variables " + strings.Join(unset, ", ") + " are not set"
 }

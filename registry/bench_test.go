@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"trajgen/registry"
@@ -55,6 +57,59 @@ func BenchmarkCall(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkDispatch is a tool that does nothing, in episodes that run side by side: the registry's own cost, which must
+// not grow with the number of tools or of episodes.
+func BenchmarkDispatch(b *testing.B) {
+	for _, tools := range []int{10, 100, 1000} {
+		all := []registry.Tool{registry.Define(registry.Definition{Name: "noop", Toolset: "test"},
+			func(context.Context, *registry.Env, none) (any, error) { return none{}, nil })}
+		for i := range tools - 1 {
+			all = append(all, member(fmt.Sprint("other_", i), "other"))
+		}
+		r, err := registry.New(all...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		set, err := r.Select(b.Context(), nil, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, goroutines := range []int{1, 8, 64} {
+			b.Run(fmt.Sprintf("tools=%d/goroutines=%d", tools, goroutines), func(b *testing.B) {
+				b.ReportAllocs()
+				var all sync.WaitGroup
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				for range goroutines {
+					all.Go(func() {
+						for {
+							s := set.Session(registry.SessionConfig{})
+							for range 100 { // the calls of an episode
+								if left.Add(-1) < 0 {
+									return
+								}
+								s.Call(b.Context(), registry.Request{ID: "call_1", Name: "noop", Arguments: "{}"})
+							}
+							s.Close()
+						}
+					})
+				}
+				all.Wait()
+			})
+		}
+	}
+}
+
+// The bound is the project's own; the figure is about half of it.
+func TestCallAllocations(t *testing.T) {
+	s := session(t, registry.SessionConfig{}, tool("noop", func(context.Context, *registry.Env) (any, error) { return none{}, nil }))
+	if n := testing.AllocsPerRun(1000, func() {
+		s.Call(t.Context(), registry.Request{ID: "call_1", Name: "noop", Arguments: "{}"})
+	}); n > 10 {
+		t.Errorf("a call makes %v allocations", n)
 	}
 }
 

@@ -11,7 +11,7 @@ type checker struct {
 	coerced  []string
 	problems []problem
 	path     []step
-	steps    [8]step // path's first memory
+	text     []byte // scratch
 	budget   int
 	wrap     bool // lists may be made from single values
 }

@@ -149,6 +149,19 @@ func TestCoercion(t *testing.T) {
 		{intOrList, `"3"`, `3`},
 		{textOrList, `"a"`, ""},
 		{textOrList, `"[\"a\"]"`, `["a"]`},
+		{array, `true`, `[true]`},
+		{ints, `"[\"9007199254740993\", 1e3]"`, `[9007199254740993,1e3]`},
+		{ints, `["1.0","1.5"]`, `[1,"1.5"]`},
+		{object, `"{broken"`, ""},
+		{either, `"1.0"`, `1`},
+		{either, `true`, ""},
+		{nullable, `"nulls"`, ""},
+		{boolean, `"null"`, ""},
+		{number, `"1_000.5"`, `1000.5`},
+		{number, `" +7 "`, `7`},
+		{number, `"1e3"`, `1000`},
+		{`{"type":"object","additionalProperties":{"type":"integer"}}`, `{"a":"1","b":"x"}`, `{"a":1,"b":"x"}`},
+		{`{"anyOf":[` + nested + `,{"type":"null"}]}`, `"{\"n\":\"9007199254740993\"}"`, `{"n":9007199254740993}`},
 	}
 	for _, tt := range rows {
 		s := session(t, registry.SessionConfig{}, schemaTool(t, tt.schema))

@@ -16,13 +16,19 @@ type Definition struct {
 	Name        string
 	Toolset     string
 	Description string
+	Emoji       string
 	RequiresEnv []string
 	Available   func(ctx context.Context) error
+	Override    bool
 	Timeout     time.Duration
 	MaxResult   int
+	Reader      bool
+	Untrusted   string
 	NoSandbox   bool
+	Runner      bool
 	Access      func(arguments json.RawMessage) Access
 	Describe    func(names []string) string
+	Reshape     func(names []string) json.RawMessage
 }
 
 // Define makes a tool from an argument struct: its fields are the schema, the parser and the manual, so that they
@@ -38,13 +44,23 @@ func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) 
 	if err != nil {
 		panic(fmt.Sprintf("define tool %q: %v", d.Name, err))
 	}
-	tool.call = func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error) {
+	tool.bind = func(arguments json.RawMessage) (run, error) {
 		var args A
-		if err := json.Unmarshal(arguments, &args); err != nil {
-			return nil, &undecodable{err}
+		if string(arguments) != "{}" { // which is what the zero value is
+			if err := json.Unmarshal(arguments, &args); err != nil {
+				return nil, &undecodable{err}
+			}
 		}
-		return fn(ctx, env, args)
+		return func(ctx context.Context, env *Env) (any, error) { return fn(ctx, env, args) }, nil
 	}
+	return tool
+}
+
+// Planned makes an entry for a tool that is known by name and arguments and that nobody has built yet: it exists, is
+// described, and is unavailable with that reason. Any tool of its name may take its place.
+func Planned[A any](d Definition) Tool {
+	tool := Define(d, func(context.Context, *Env, A) (any, error) { return nil, Failf("unavailable", notBuilt) })
+	tool.planned = true
 	return tool
 }
 
@@ -53,16 +69,23 @@ func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) 
 func DefineSchema(d Definition, parameters json.RawMessage,
 	fn func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error),
 ) (Tool, error) {
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, parameters); err != nil {
-		return Tool{}, fmt.Errorf("define tool %q: parameters: %w", d.Name, err)
-	}
-	tool, err := d.tool(compact.Bytes(), false)
+	tool, err := d.tool(parameters, false)
 	if err != nil {
 		return Tool{}, fmt.Errorf("define tool %q: %w", d.Name, err)
 	}
-	tool.call = fn
+	tool.bind = unbound(fn)
 	return tool, nil
+}
+
+// run is a tool with the arguments of one call. They are decoded on the goroutine of the call, so that the one that the
+// tool gets for itself, which begins with a small stack, need not grow for it.
+type run func(ctx context.Context, env *Env) (any, error)
+
+// unbound is for a tool that takes its arguments as JSON.
+func unbound(fn func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error)) func(json.RawMessage) (run, error) {
+	return func(arguments json.RawMessage) (run, error) {
+		return func(ctx context.Context, env *Env) (any, error) { return fn(ctx, env, arguments) }, nil
+	}
 }
 
 // The form that OpenAI's API accepts.
@@ -75,15 +98,26 @@ func (d Definition) tool(parameters json.RawMessage, ours bool) (Tool, error) {
 	if d.Toolset == "" {
 		return Tool{}, errors.New("no toolset")
 	}
-	plan, err := compile(parameters, ours)
+	parameters, plan, err := compiled(parameters, ours)
 	if err != nil {
 		return Tool{}, err
 	}
 	return Tool{
-		Name: d.Name, Toolset: d.Toolset, Description: d.Description, Parameters: parameters,
-		RequiresEnv: d.RequiresEnv, Available: d.Available, Timeout: d.Timeout, MaxResult: d.MaxResult,
-		NoSandbox: d.NoSandbox, Access: d.Access, Describe: d.Describe, plan: plan,
+		Name: d.Name, Toolset: d.Toolset, Description: d.Description, Emoji: d.Emoji, Parameters: parameters,
+		RequiresEnv: d.RequiresEnv, Available: d.Available, Override: d.Override, Timeout: d.Timeout,
+		MaxResult: d.MaxResult, Reader: d.Reader, Untrusted: d.Untrusted, NoSandbox: d.NoSandbox, Runner: d.Runner, Access: d.Access, Describe: d.Describe, Reshape: d.Reshape,
+		plan: plan, ours: ours,
 	}, nil
+}
+
+// compiled is a schema in its shortest spelling, and its plan.
+func compiled(parameters json.RawMessage, ours bool) (json.RawMessage, *plan, error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, parameters); err != nil {
+		return nil, nil, fmt.Errorf("parameters: %w", err)
+	}
+	plan, err := compile(compact.Bytes(), ours)
+	return compact.Bytes(), plan, err
 }
 
 // undecodable is an argument that passed the schema but not the decoder, e.g. an integer over 64 bits.

@@ -2,45 +2,53 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
-	"time"
 
 	"trajgen/pipeline/episode"
-	"trajgen/sandbox"
 )
 
-// grace is how long a call waits for a tool to notice that its time is up. A tool that has not returned by then is
-// stuck: the call returns without it, and the episode ends with a tool_error, as its goroutine may go on doing things.
-const grace = 5 * time.Second
-
-var errDeadline = errors.New("the call's time is up")
-
-// Call runs one call through the whole dispatch: name, arguments, deadline, tool, result, trace. It never panics, and
-// the Result is always well-formed JSON. Calls that run at the same time should have different ids.
+// Call runs one call through the whole dispatch: name, arguments, hooks, deadline, tool, result, trace. It never
+// panics, and the Result is always well-formed JSON. A call without a parent is a turn of its own. Calls that run at
+// the same time should have different ids.
 func (s *Session) Call(ctx context.Context, req Request) episode.ToolCall {
-	place := s.reserve(req)
-	return s.run(ctx, s.prepare(req), place)
+	p := s.prepare(req)
+	s.run(ctx, p)
+	if req.Parent == "" {
+		s.endTurn(ctx, p)
+	}
+	return p.call
 }
 
-// prepared is a call before it runs: a tool with its arguments, or the reason why there is none.
+// prepared is a call from its request to its place in the trace.
 type prepared struct {
 	call    episode.ToolCall
 	tool    *Tool
 	args    arguments
 	refused *Failure
+	failure string    // what the model is told of a call that failed
+	first   *prepared // the same call earlier in the turn, whose result this one shares
+	v       invocation
+
+	done  bool        // guarded by Session.mu; from then on call is, too
+	inner []*prepared // guarded by Session.mu
 }
 
+// prepare finds the tool and its arguments, or the reason why there is none.
 func (s *Session) prepare(req Request) *prepared {
+	req, bridged := s.tools.unwrap(req)
 	p := &prepared{call: episode.ToolCall{
 		ID: req.ID, Parent: req.Parent, Turn: req.Turn, Index: req.Index, Name: req.Name, RawArguments: req.Arguments,
-		Started: s.cfg.Now(),
+		Via: bridged.via, Repaired: bridged.repaired,
 	}}
+	p.v.env = Env{Session: s, CallID: req.ID, Parent: req.Parent, Turn: req.Turn, Sandbox: s.get, Logger: s.cfg.Logger}
+	s.reserve(p)
+	if bridged.refused != nil {
+		p.call.Toolset, p.refused = bridgeToolset, bridged.refused
+		return p
+	}
 	name, tool, missing := s.tools.lookup(req.Name)
-	if tool != nil {
+	if p.call.Toolset = s.tools.homes[name]; tool != nil {
 		p.call.Toolset = tool.Toolset
 	}
 	if name != req.Name && (tool != nil || missing != "") {
@@ -54,25 +62,29 @@ func (s *Session) prepare(req Request) *prepared {
 			Class: "unavailable", Status: episode.CallUnavailable,
 			Message: fmt.Sprintf("tool %q is not available: %s", name, missing),
 		}
-		return p
 	case tool == nil:
 		p.refused = s.tools.unknown(req.Name)
-		return p
+	default:
+		s.understand(p, tool)
 	}
+	return p
+}
+
+// understand reads the arguments.
+func (s *Session) understand(p *prepared, tool *Tool) {
 	defer func() { // parsing takes what strangers wrote through libraries that are not ours
 		if value := recover(); value != nil {
 			s.bug(p, "panic", fmt.Sprint(value), stack())
-			p.refused = &Failure{Class: "panic", Message: sanitise(name + ": the arguments could not be read")}
+			p.refused = &Failure{Class: "panic", Message: sanitise(p.call.Name + ": the arguments could not be read")}
 		}
 	}()
-	args, problems := tool.plan.parse(req.Arguments)
+	args, problems := tool.plan.parse(p.call.RawArguments)
 	p.tool, p.args = tool, args
-	p.call.Arguments, p.call.Repaired = args.shown, args.repaired
+	p.call.Arguments, p.call.Repaired = args.shown, args.repaired || p.call.Repaired
 	p.call.Coerced = append(p.call.Coerced, args.coerced...)
 	if problems != nil {
 		p.refused = tool.invalid(problems)
 	}
-	return p
 }
 
 func (t *Toolset) unknown(name string) *Failure {
@@ -87,22 +99,9 @@ func (t *Toolset) unknown(name string) *Failure {
 	}
 }
 
-// outcome is what came of running a tool.
-type outcome struct {
-	text      string
-	err       error
-	panicked  any
-	stack     string
-	malformed bool // the tool returned what is no JSON
-}
-
-// run plays a prepared call and writes the trace.
-func (s *Session) run(ctx context.Context, p *prepared, place *record) episode.ToolCall {
+// run plays a prepared call and completes its trace.
+func (s *Session) run(ctx context.Context, p *prepared) {
 	started := s.cfg.Now()
-	limit := DefaultMaxResult
-	if p.tool != nil && p.tool.MaxResult > 0 {
-		limit = p.tool.MaxResult
-	}
 	var o outcome
 	switch {
 	case p.refused != nil:
@@ -110,113 +109,26 @@ func (s *Session) run(ctx context.Context, p *prepared, place *record) episode.T
 	case s.isClosed():
 		o.err = Failf("closed", "the episode has ended")
 	case ctx.Err() != nil:
-		o.err = context.Cause(ctx)
+		o.err = Failf("skipped", "skipped: %v", context.Cause(ctx))
 	default:
-		o, p.call.SandboxTime = s.execute(ctx, p)
+		if o.err = s.before(ctx, p); o.err == nil {
+			o, p.call.SandboxTime = s.execute(ctx, p)
+			p.call.Untrusted, p.call.Runner = p.tool.Untrusted, p.tool.Runner
+		}
 	}
-	failure := s.settle(ctx, p, &o)
-	p.call.ResultBytes = len(o.text)
-	p.call.Result, p.call.Truncated = fitResult(o.text, limit, failure)
+	s.settle(ctx, p, &o)
+	p.call.Result = o.text
+	s.transform(ctx, p)
+	p.call.Result, p.call.Masked = s.cfg.Secrets.mask(p.call.Result)
+	s.fit(ctx, p)
 	p.call.Elapsed = s.cfg.Now().Sub(started)
 	p.call.Started = started
-	s.finish(place, p.call)
-	return p.call
+	s.after(ctx, p)
+	s.finish(p)
 }
 
 func (s *Session) isClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
-}
-
-// invocation is one run of a tool. It is the context that the tool gets, so that sandbox operations find the meter.
-type invocation struct {
-	context.Context
-	meter meter
-	env   Env
-	done  chan outcome
-}
-
-func (v *invocation) Value(key any) any {
-	if key == (meterKey{}) {
-		return &v.meter
-	}
-	return v.Context.Value(key)
-}
-
-// execute runs the tool in a goroutine of its own, so that one that ignores its context cannot hold the episode.
-func (s *Session) execute(ctx context.Context, p *prepared) (outcome, time.Duration) {
-	timeout := p.tool.Timeout
-	if timeout <= 0 {
-		timeout = DefaultTimeout
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errDeadline)
-	defer cancel()
-	v := &invocation{Context: ctx, done: make(chan outcome, 1)} // one place: a stuck tool finds nobody waiting
-	v.meter.now = s.cfg.Now
-	v.env = Env{Session: s, CallID: p.call.ID, Turn: p.call.Turn, Sandbox: s.get, Logger: s.cfg.Logger}
-	go v.invoke(p.tool, p.args.given)
-	o, ok := v.wait()
-	spent, gone := v.meter.end()
-	switch {
-	case !ok:
-		o.err = errStuck
-	case gone != nil && o.panicked == nil && !errors.Is(o.err, sandbox.ErrGone):
-		o.err = gone
-	}
-	if o.err != nil && ctx.Err() != nil && context.Cause(ctx) == errDeadline && !isFailure(o.err) &&
-		errors.Is(o.err, context.DeadlineExceeded) {
-		o.err = errDeadline // tools report what they know: the context's Err
-	}
-	return o, spent
-}
-
-var errStuck = errors.New("the tool ignores that its time is up")
-
-func (v *invocation) wait() (outcome, bool) {
-	select {
-	case o := <-v.done:
-		return o, true
-	case <-v.Done():
-	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case o := <-v.done:
-		return o, true
-	case <-timer.C:
-		return outcome{}, false
-	}
-}
-
-func (s *Session) metered(ctx context.Context) (box sandbox.Sandbox, err error) {
-	err = metered(ctx, func() (err error) { box, err = s.sandbox(ctx); return })
-	return box, err
-}
-
-func (v *invocation) invoke(tool *Tool, arguments json.RawMessage) {
-	var o outcome
-	returned := false
-	defer func() {
-		if !returned {
-			if o.panicked = recover(); o.panicked == nil {
-				o.panicked = "the tool ended its goroutine"
-			}
-			o.stack = stack()
-		}
-		v.done <- o
-	}()
-	result, err := tool.call(v, &v.env, arguments)
-	if o.err = err; err == nil {
-		o.text, err = encode(result)
-		o.err, o.malformed = err, err != nil
-	}
-	returned = true
-}
-
-func stack() string { return string(debug.Stack()) }
-
-func isFailure(err error) bool {
-	_, ok := errors.AsType[*Failure](err)
-	return ok
 }

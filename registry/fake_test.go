@@ -56,6 +56,8 @@ func (f *files) Stat(_ context.Context, path string) (sandbox.Info, error) {
 	return sandbox.Info{Path: path}, f.box.err
 }
 
+func (f *files) List(context.Context, string) ([]sandbox.Info, error) { return nil, f.box.err }
+
 // opener counts how often the sandbox is opened.
 type opener struct {
 	box   *box

@@ -73,6 +73,11 @@ func metered(ctx context.Context, operation func() error) error {
 	return err
 }
 
+func (s *Session) metered(ctx context.Context) (box sandbox.Sandbox, err error) {
+	err = metered(ctx, func() (err error) { box, err = s.sandbox(ctx); return })
+	return box, err
+}
+
 // meteredSandbox passes everything on.
 type meteredSandbox struct{ sandbox.Sandbox }
 

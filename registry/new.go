@@ -3,50 +3,48 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 )
 
 // Registry is the set of tools that exist and the toolsets that name them. It is immutable and safe for concurrent
-// use; all workers share one. What exists never depends on the machine: availability is asked separately.
+// use; all workers share one. What changes it returns another, and all of them share what is known about availability.
+// What exists never depends on the machine: availability is asked separately.
 type Registry struct {
 	tools    map[string]*Tool
-	names    []string // of tools, sorted
-	toolsets map[string]ToolsetDef
+	names    []string              // of tools, sorted
+	defs     map[string]ToolsetDef // the table of toolsets and the run's own
+	toolsets map[string]ToolsetDef // defs with the registered tools added
+	aliases  map[string]string     // alias → toolset
+	env      func(name string) (string, bool)
+	quirks   Quirks
+	bridge   Bridge
 	probes   *probes
 
-	mu     sync.Mutex // guards frozen
-	frozen map[string]*Toolset
+	mu      sync.Mutex         // guards choices and what is in them
+	choices map[string]*choice // by the names
 }
 
-// New makes a registry. A name that comes twice is an error, as one tool would hide the other.
+// New makes a registry of tools, as With adds them.
 func New(tools ...Tool) (*Registry, error) {
-	r := &Registry{tools: map[string]*Tool{}, toolsets: builtinToolsets(), probes: &probes{}}
-	var errs []error
-	for i := range tools {
-		t := &tools[i]
-		if t.plan == nil || t.call == nil {
-			errs = append(errs, fmt.Errorf("tool %q was not made by Define", t.Name))
-			continue
-		}
-		if other, ok := r.tools[t.Name]; ok {
-			errs = append(errs, fmt.Errorf("tool %q is in toolset %q and again in toolset %q", t.Name, other.Toolset, t.Toolset))
-			continue
-		}
-		copied := *t
-		r.tools[t.Name] = &copied
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	r.names = sortedKeys(r.tools)
-	r.addTools()
-	return r, nil
+	empty := &Registry{defs: builtinToolsets(), probes: &probes{}}
+	return empty.With(tools...)
 }
 
-// addTools adds the registered tools to the toolsets that they name, making those that the table does not have.
-func (r *Registry) addTools() {
+// derive copies the registry. The copy is index'ed when its tools or toolsets were changed.
+func (r *Registry) derive() *Registry {
+	return &Registry{
+		tools: maps.Clone(r.tools), names: r.names, defs: r.defs, toolsets: r.toolsets, aliases: r.aliases,
+		env: r.env, quirks: r.quirks, bridge: r.bridge, probes: r.probes,
+	}
+}
+
+// index lists the tools and adds each to the toolset that it names, making those that the table does not have.
+func (r *Registry) index() *Registry {
+	r.names = sortedKeys(r.tools)
+	r.toolsets = maps.Clone(r.defs)
 	for _, name := range r.names {
 		set := r.tools[name].Toolset
 		def := r.toolsets[set]
@@ -55,27 +53,132 @@ func (r *Registry) addTools() {
 		}
 		r.toolsets[set] = def
 	}
+	return r
+}
+
+// With returns a registry that also has these tools. A tool replaces one of the same name and toolset. One of another
+// toolset would hide it and is refused, unless it says Override, both come from dynamic toolsets, or the one that is
+// there was only planned.
+func (r *Registry) With(tools ...Tool) (*Registry, error) {
+	made := r.derive()
+	if made.tools == nil {
+		made.tools = make(map[string]*Tool, len(tools))
+	}
+	var errs []error
+	for _, t := range tools {
+		if err := made.admit(&t); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		made.tools[t.Name] = &t
+	}
+	for _, alias := range sortedKeys(made.aliases) {
+		if slices.ContainsFunc(tools, func(t Tool) bool { return t.Toolset == alias }) {
+			errs = append(errs, fmt.Errorf("toolset %q is an alias of %q already", alias, made.aliases[alias]))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return made.index(), nil
+}
+
+func (r *Registry) admit(t *Tool) error {
+	switch other := r.tools[t.Name]; {
+	case t.plan == nil || t.bind == nil:
+		return fmt.Errorf("tool %q was not made by Define", t.Name)
+	case slices.Contains(bridgeTools, t.Name):
+		return fmt.Errorf("tool %q: the name belongs to the bridge to tools that are not shown", t.Name)
+	case isEverything(t.Toolset) || legacy[t.Toolset] != nil:
+		return fmt.Errorf("tool %q: %q is no name for a toolset, as it means others", t.Name, t.Toolset)
+	case other == nil, other.Toolset == t.Toolset, other.planned, t.Override, dynamic(t.Toolset) && dynamic(other.Toolset):
+		return nil
+	default:
+		return fmt.Errorf("tool %q of toolset %q would hide the one of toolset %q; set override if it is meant to",
+			t.Name, t.Toolset, other.Toolset)
+	}
+}
+
+// dynamic tells the toolsets that come and go with what a run connects to.
+func dynamic(toolset string) bool {
+	return strings.HasPrefix(toolset, "mcp-") || strings.HasPrefix(toolset, "plugin-")
+}
+
+// Without returns a registry that has not these tools. A toolset that the table does not have ends with its last tool,
+// and its aliases with it.
+func (r *Registry) Without(names ...string) (*Registry, error) {
+	made := r.derive()
+	var errs []error
+	for _, name := range names {
+		if made.tools[name] == nil {
+			errs = append(errs, fmt.Errorf("unknown tool %q%s", name, didYouMean(name, r.names)))
+		}
+		delete(made.tools, name)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	made.index()
+	made.aliases = maps.Clone(r.aliases)
+	maps.DeleteFunc(made.aliases, func(_, target string) bool {
+		_, left := made.toolsets[target]
+		return !left
+	})
+	return made, nil
+}
+
+// WithAliases returns a registry that knows toolsets by further names. An alias is understood and never listed.
+func (r *Registry) WithAliases(aliases map[string]string) (*Registry, error) {
+	made := r.derive()
+	made.aliases = maps.Clone(r.aliases)
+	if made.aliases == nil {
+		made.aliases = map[string]string{}
+	}
+	var errs []error
+	for _, alias := range sortedKeys(aliases) {
+		target := aliases[alias]
+		if _, ok := r.toolsets[target]; !ok {
+			errs = append(errs, fmt.Errorf("alias %q of the unknown toolset %q%s", alias, target, didYouMean(target, sortedKeys(r.toolsets))))
+		}
+		if err := r.free(alias); err != nil && r.aliases[alias] != target {
+			errs = append(errs, err)
+		}
+		made.aliases[alias] = target
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// free says why a name cannot be given to a toolset.
+func (r *Registry) free(name string) error {
+	_, known := r.lookup(name)
+	_, aliased := r.aliases[name]
+	switch {
+	case name == "" || strings.ContainsAny(name, " \t\n,"):
+		return fmt.Errorf("toolset %q: a name has no white space and no comma", name)
+	case known || aliased || isEverything(name) || legacy[name] != nil:
+		return fmt.Errorf("toolset %q exists already", name)
+	}
+	return nil
 }
 
 // WithToolsets returns a registry that also has a run's own toolsets. It refuses names that exist already, and tools
 // and toolsets that do not.
 func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error) {
-	made := &Registry{tools: r.tools, names: r.names, probes: r.probes, toolsets: map[string]ToolsetDef{}}
-	for name, def := range r.toolsets {
-		made.toolsets[name] = def
-	}
+	made := r.derive()
+	made.defs = maps.Clone(r.defs)
 	var errs []error
 	for _, name := range sortedKeys(custom) {
-		switch _, known := r.toolsets[name]; {
-		case name == "" || strings.ContainsAny(name, " \t\n,"):
-			errs = append(errs, fmt.Errorf("toolset %q: a name has no white space and no comma", name))
-		case known || isEverything(name) || legacy[name] != nil:
-			errs = append(errs, fmt.Errorf("toolset %q exists already", name))
-		default:
-			made.toolsets[name] = custom[name]
+		if err := r.free(name); err != nil {
+			errs = append(errs, err)
+		} else {
+			made.defs[name] = custom[name]
 		}
 	}
-	tools := r.knownTools()
+	made.index()
+	tools := made.knownTools()
 	sets := sortedKeys(made.toolsets)
 	for _, name := range sortedKeys(custom) {
 		for _, tool := range custom[name].Tools {
@@ -84,7 +187,7 @@ func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error)
 			}
 		}
 		for _, include := range custom[name].Includes {
-			if _, ok := made.toolsets[include]; !ok && !isEverything(include) && legacy[include] == nil {
+			if !made.knows(include) {
 				errs = append(errs, fmt.Errorf("toolset %q includes the unknown toolset %q%s", name, include, didYouMean(include, sets)))
 			}
 		}
@@ -95,10 +198,32 @@ func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error)
 	return made, nil
 }
 
-// knownTools lists the tools that are registered and those that a toolset names.
+// WithEnv returns a registry that looks up with env what tools require of the runner's environment. Without it nothing
+// is set. A variable that is set to nothing does not count.
+func (r *Registry) WithEnv(env func(name string) (string, bool)) *Registry {
+	made := r.derive()
+	made.env = env
+	return made
+}
+
+// WithQuirks returns a registry that shows its tools in the way that a model's server accepts.
+func (r *Registry) WithQuirks(quirks Quirks) *Registry {
+	made := r.derive()
+	made.quirks = slices.Compact(slices.Sorted(slices.Values(quirks)))
+	return made
+}
+
+// WithBridge returns a registry that may show the bridge instead of tools that are not among the core ones.
+func (r *Registry) WithBridge(bridge Bridge) *Registry {
+	made := r.derive()
+	made.bridge = bridge
+	return made
+}
+
+// knownTools lists the tools that are registered and those that a toolset of the table names.
 func (r *Registry) knownTools() []string {
 	all := slices.Clone(r.names)
-	for _, def := range r.toolsets {
+	for _, def := range builtinToolsets() {
 		all = append(all, def.Tools...)
 	}
 	slices.Sort(all)

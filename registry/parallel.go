@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,39 +20,99 @@ const maxParallel = 8
 
 // CallAll runs the calls of one turn and returns what came of them in call order. Calls run side by side where their
 // Access says that they cannot conflict; otherwise the later one waits for the earlier, so that the results are those
-// of running them one by one.
+// of running them one by one. A call that only reads and comes twice runs once.
 func (s *Session) CallAll(ctx context.Context, reqs []Request) []episode.ToolCall {
-	results := make([]episode.ToolCall, len(reqs))
-	places := make([]*record, len(reqs))
-	ready := make([]*prepared, len(reqs))
+	calls := make([]*prepared, len(reqs))
 	for i, req := range reqs {
-		places[i] = s.reserve(req)
-		ready[i] = s.prepare(req)
+		calls[i] = s.prepare(req)
 	}
-	paths := s.accesses(ctx, ready)
-	done := make([]chan struct{}, len(reqs))
-	slots := make(chan struct{}, maxParallel)
-	var all sync.WaitGroup
-	for i := range reqs {
+	all := touches(calls)
+	for from := 0; from < len(calls); {
+		to := from + 1
+		for !all[from].alone && to < len(calls) && !all[to].alone {
+			to++
+		}
+		s.together(ctx, calls[from:to], all[from:to])
+		from = to
+	}
+	if len(calls) > 0 {
+		s.endTurn(ctx, calls...)
+	}
+	results := make([]episode.ToolCall, len(calls))
+	for i, p := range calls {
+		results[i] = p.call
+	}
+	return results
+}
+
+// together runs calls between which none has to run alone. Their paths are resolved only now: a command that ran before
+// may have made links.
+func (s *Session) together(ctx context.Context, calls []*prepared, paths []touched) {
+	if len(calls) == 1 {
+		s.run(ctx, calls[0])
+		return
+	}
+	s.locate(ctx, paths)
+	done := make([]chan struct{}, len(calls))
+	before := make([][]chan struct{}, len(calls))
+	for i, p := range calls {
 		done[i] = make(chan struct{})
-		var before []chan struct{}
 		for j := range i {
 			if paths[i].conflicts(paths[j]) {
-				before = append(before, done[j])
+				before[i] = append(before[i], done[j])
 			}
 		}
+		if j := twin(calls[:i+1], paths); j >= 0 {
+			p.first = calls[j]
+			before[i] = append(before[i], done[j])
+		}
+	}
+	slots := make(chan struct{}, maxParallel)
+	var all sync.WaitGroup
+	for i, p := range calls {
 		all.Go(func() {
 			defer close(done[i])
-			for _, earlier := range before {
+			for _, earlier := range before[i] {
 				<-earlier
+			}
+			if p.first != nil {
+				s.share(ctx, p)
+				return
 			}
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			results[i] = s.run(ctx, ready[i], places[i])
+			s.run(ctx, p)
 		})
 	}
 	all.Wait()
-	return results
+}
+
+// twin finds the first call that reads the same as the last one with nothing written in between, or -1.
+func twin(calls []*prepared, paths []touched) int {
+	last := len(calls) - 1
+	p := calls[last]
+	if p.refused != nil || len(paths[last].reads) == 0 || len(paths[last].writes) > 0 {
+		return -1 // a call that touches no file may still change what its tool remembers
+	}
+	found := -1
+	for i := last - 1; i >= 0 && !paths[last].conflicts(paths[i]); i-- {
+		if calls[i].tool == p.tool && calls[i].refused == nil && bytes.Equal(calls[i].args.given, p.args.given) {
+			found = i
+		}
+	}
+	return found
+}
+
+// share gives a call the result of its twin.
+func (s *Session) share(ctx context.Context, p *prepared) {
+	from := &p.first.call
+	p.call.Started, p.call.SameAs = s.cfg.Now(), from.ID
+	p.call.Status, p.call.ErrorClass, p.call.Result = from.Status, from.ErrorClass, from.Result
+	p.call.Truncated, p.call.ResultBytes, p.call.Stored = from.Truncated, from.ResultBytes, from.Stored
+	p.call.Untrusted, p.call.Masked, p.call.Verdict = from.Untrusted, from.Masked, from.Verdict
+	p.failure = p.first.failure
+	s.after(ctx, p)
+	s.finish(p)
 }
 
 // touched is an Access with its paths in one spelling.
@@ -60,45 +121,54 @@ type touched struct {
 	reads, writes []string
 }
 
-// accesses brings the paths of all calls into one spelling. Before the sandbox is open that is their text, with the
-// usual working directory.
-func (s *Session) accesses(ctx context.Context, ready []*prepared) []touched {
+// touches asks the tools what the calls touch, in the spelling of the model.
+func touches(calls []*prepared) []touched {
+	all := make([]touched, len(calls))
+	for i, p := range calls {
+		switch {
+		case p.refused != nil: // runs no tool
+		case p.tool.Access == nil:
+			all[i].alone = true
+		default:
+			access, ok := ask(p.tool.Access, p.args.given)
+			all[i] = touched{alone: !ok, reads: access.Reads, writes: access.Writes}
+		}
+	}
+	return all
+}
+
+// locate brings the paths of all calls into one spelling. Before the sandbox is open that is their text, with the usual
+// working directory.
+func (s *Session) locate(ctx context.Context, all []touched) {
 	workdir, home := "/workspace", ""
 	box := s.opened()
 	if box != nil {
 		layout := box.Layout()
 		workdir, home = layout.Workdir, layout.Home
 	}
-	all := make([]touched, len(ready))
 	several, writes := 0, false
-	for i, p := range ready {
-		if p.refused != nil {
-			continue // runs no tool
+	for i := range all {
+		t := &all[i]
+		t.reads, t.writes = t.clean(t.reads, workdir, home), t.clean(t.writes, workdir, home)
+		if len(t.reads)+len(t.writes) > 0 {
+			several++
 		}
-		if p.tool.Access == nil {
-			all[i].alone = true
-			continue
-		}
-		access, ok := ask(p.tool.Access, p.args.given)
-		all[i].alone = !ok
-		all[i].reads = all[i].clean(access.Reads, workdir, home)
-		all[i].writes = all[i].clean(access.Writes, workdir, home)
-		several++
-		writes = writes || len(access.Writes) > 0
+		writes = writes || len(t.writes) > 0
 	}
-	if box != nil && several > 1 && writes {
-		for i := range all {
-			all[i].follow(ctx, box.Files())
-		}
+	if box == nil || several < 2 || !writes {
+		return
 	}
-	return all
+	links := links{files: box.Files(), known: map[string]string{}, names: map[string][]sandbox.Info{}}
+	for i := range all {
+		all[i].follow(ctx, links)
+	}
 }
 
 // follow replaces the paths by where their links lead, as two names of a file would look like two files.
-func (t *touched) follow(ctx context.Context, files sandbox.Files) {
+func (t *touched) follow(ctx context.Context, links links) {
 	for _, list := range [][]string{t.reads, t.writes} {
 		for i, each := range list {
-			target, ok := realPath(ctx, files, each)
+			target, ok := links.resolve(ctx, each)
 			if !ok {
 				t.alone = true
 				return
@@ -108,19 +178,47 @@ func (t *touched) follow(ctx context.Context, files sandbox.Files) {
 	}
 }
 
-// realPath resolves the part of a path that exists.
-func realPath(ctx context.Context, files sandbox.Files, name string) (string, bool) {
+// links resolves paths, each directory once.
+type links struct {
+	files sandbox.Files
+	known map[string]string // what exists → where it leads
+	names map[string][]sandbox.Info
+}
+
+// resolve resolves the part of a path that exists.
+func (l links) resolve(ctx context.Context, name string) (string, bool) {
 	rest := ""
 	for {
-		info, err := files.Stat(ctx, name)
+		if real, ok := l.known[name]; ok {
+			return path.Join(real, rest), true
+		}
+		info, err := l.files.Stat(ctx, name)
 		if err == nil {
+			l.known[name] = info.Path
 			return path.Join(info.Path, rest), true
 		}
 		if !errors.Is(err, fs.ErrNotExist) || name == "/" {
 			return "", false
 		}
-		name, rest = path.Dir(name), path.Join(path.Base(name), rest)
+		dir, base := path.Split(name)
+		name, rest = path.Clean(dir), path.Join(base, rest)
+		if l.dangles(ctx, name, base) {
+			return "", false
+		}
 	}
+}
+
+// dangles tells whether what does not exist is a link to something that does not: writing through it makes that.
+func (l links) dangles(ctx context.Context, dir, base string) bool {
+	list, ok := l.names[dir]
+	if !ok {
+		var err error
+		if list, err = l.files.List(ctx, dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return true // who knows
+		}
+		l.names[dir] = list
+	}
+	return slices.ContainsFunc(list, func(info sandbox.Info) bool { return info.Name == base })
 }
 
 // ask runs a tool's own code, so it survives its panic: the call then runs alone.

@@ -3,12 +3,14 @@ package registry_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"trajgen/pipeline/episode"
 	"trajgen/registry"
 	"trajgen/sandbox"
 )
@@ -114,4 +116,121 @@ func TestCallAllConflicts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// counted is a tool that reads or writes and says how often it ran.
+func counted(runs *atomic.Int32) registry.Tool {
+	return registry.Define(registry.Definition{Name: "count", Toolset: "test",
+		Access: func(arguments json.RawMessage) registry.Access {
+			var a access
+			_ = json.Unmarshal(arguments, &a) // arguments have been validated
+			return a.access()
+		}}, func(context.Context, *registry.Env, access) (any, error) { return runs.Add(1), nil })
+}
+
+// Of identical calls in one turn the first runs, as long as nothing can have changed in between.
+func TestIdenticalCalls(t *testing.T) {
+	tests := []struct {
+		name string
+		give []string
+		runs int32
+		same []string // id of the call that each shares
+	}{
+		{"reads", []string{`{"r":"a"}`, `{"r":"a"}`, ` { "r" : "a" } `}, 1, []string{"", "0", "0"}},
+		{"other reads", []string{`{"r":"a"}`, `{"r":"b"}`, `{"r":"a"}`}, 2, []string{"", "", "0"}},
+		{"a write between", []string{`{"r":"a"}`, `{"w":"a"}`, `{"r":"a"}`, `{"r":"a"}`}, 3, []string{"", "", "", "2"}},
+		{"a write elsewhere", []string{`{"r":"a"}`, `{"w":"b"}`, `{"r":"a"}`}, 2, []string{"", "", "0"}},
+		{"writes", []string{`{"w":"a"}`, `{"w":"a"}`}, 2, []string{"", ""}},
+		{"what touches nothing may count", []string{`{}`, `{}`}, 2, []string{"", ""}},
+		{"refused", []string{`{"r":1,"w":[]}`, `{"r":1,"w":[]}`}, 0, []string{"", ""}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var runs atomic.Int32
+			var after atomic.Int32
+			s := session(t, registry.SessionConfig{Hooks: []registry.Hook{{
+				After: func(context.Context, *registry.Env, episode.ToolCall) { after.Add(1) },
+			}}}, counted(&runs))
+			var reqs []registry.Request
+			for i, give := range tt.give {
+				reqs = append(reqs, registry.Request{ID: fmt.Sprint(i), Index: i, Name: "count", Arguments: give})
+			}
+			results := s.CallAll(t.Context(), reqs)
+			for i, got := range results {
+				if got.SameAs != tt.same[i] || got.Result == "" || got.Status == "" || got.Started.IsZero() {
+					t.Errorf("call %d: same as %q, want %q: %+v", i, got.SameAs, tt.same[i], got)
+				}
+				for _, other := range results[:i] {
+					if other.ID == got.SameAs && other.Result != got.Result {
+						t.Errorf("call %d: result = %s, want %s", i, got.Result, other.Result)
+					}
+				}
+			}
+			if runs.Load() != tt.runs || int(after.Load()) != len(reqs) || len(s.Trace()) != len(reqs) {
+				t.Errorf("ran %d times, want %d; %d seen by the hook, %d in the trace", runs.Load(), tt.runs, after.Load(), len(s.Trace()))
+			}
+		})
+	}
+}
+
+// Links that a command of the same turn has made count.
+func TestLinksOfTheSameTurn(t *testing.T) {
+	box := local(t)
+	var runs atomic.Int32
+	slow := registry.Define(registry.Definition{Name: "write", Toolset: "test",
+		Access: func(arguments json.RawMessage) registry.Access {
+			var a access
+			_ = json.Unmarshal(arguments, &a) // arguments have been validated
+			return a.access()
+		}}, func(context.Context, *registry.Env, access) (any, error) {
+		if runs.Add(1) > 1 {
+			return nil, registry.Failf("together", "another call runs")
+		}
+		time.Sleep(20 * time.Millisecond)
+		runs.Add(-1)
+		return none{}, nil
+	})
+	link := tool("link", func(ctx context.Context, env *registry.Env) (any, error) {
+		sb, err := env.Sandbox(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_, err = sandbox.Run(ctx, sb, sandbox.Command{Args: []string{"ln", "-s", "a", "b"}}, sandbox.RunOptions{})
+		return none{}, err
+	})
+	s := session(t, registry.SessionConfig{
+		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return box, nil },
+	}, slow, link)
+	for _, got := range s.CallAll(t.Context(), []registry.Request{
+		{ID: "0", Name: "link"}, {ID: "1", Index: 1, Name: "write", Arguments: `{"w":"a/x"}`},
+		{ID: "2", Index: 2, Name: "write", Arguments: `{"w":"b/x"}`},
+		{ID: "3", Index: 3, Name: "write", Arguments: `{"w":"` + box.Layout().Workdir + `/b/x"}`},
+	}) {
+		if got.Status != episode.CallOK {
+			t.Errorf("call %s: %s", got.ID, got.Result)
+		}
+	}
+}
+
+// An interrupt answers every call of the turn, in order.
+func TestInterruptedTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := session(t, registry.SessionConfig{},
+			tool("slow", func(ctx context.Context, _ *registry.Env) (any, error) { <-ctx.Done(); return nil, ctx.Err() }))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errors.New("interrupted")) })
+		var reqs []registry.Request
+		for i := range 4 {
+			reqs = append(reqs, registry.Request{ID: fmt.Sprint(i), Index: i, Name: "slow"})
+		}
+		for i, got := range s.CallAll(ctx, reqs) {
+			want := "skipped"
+			if i == 0 {
+				want = "cancelled"
+			}
+			if got.ID != fmt.Sprint(i) || got.ErrorClass != want || got.Result == "" {
+				t.Errorf("call %d: class = %s, want %s: %s", i, got.ErrorClass, want, got.Result)
+			}
+		}
+	})
 }

@@ -1,7 +1,8 @@
 // Package registry turns tool names into callable tools: schema, coercion, validation, dispatch, toolsets.
 //
-// A Registry is a value that all workers share. Select freezes the set of tools that one episode is shown; a Session
-// is that set together with the state of one episode, and its Call is the only way to a tool.
+// A Registry is a value that all workers share; what adds to it or takes from it makes another. Select freezes the set
+// of tools that one episode is shown; a Session is that set together with the state of one episode, and its Call is the
+// only way to a tool.
 package registry
 
 import (
@@ -22,25 +23,41 @@ type Tool struct {
 	Description string
 	// Parameters is the JSON Schema of the arguments: an object, generated from the argument struct.
 	Parameters json.RawMessage
-	// RequiresEnv names what the runner's environment must hold; informational, shown when the tool is unavailable.
+	// Emoji goes in front of the tool's name where people watch.
+	Emoji string
+	// RequiresEnv names what the runner's environment must hold. Without one of them the tool is unavailable, and the
+	// reason names what is missing.
 	RequiresEnv []string
 	// Available is nil for a tool that always works. It is asked at most every 30 s, whatever the number of workers.
 	// The error says what is missing.
 	Available func(ctx context.Context) error
+	// Override lets the tool take the place of one of the same name that belongs to another toolset.
+	Override bool
 	// Timeout bounds one call; 0 is DefaultTimeout.
 	Timeout time.Duration
 	// MaxResult bounds the result's JSON text in bytes; 0 is DefaultMaxResult.
 	MaxResult int
+	// Reader is for the tool that long results are read with: its own are cut and never stored.
+	Reader bool
+	// Untrusted names where results come from when anybody could have written them: a web page, a server.
+	Untrusted string
 	// NoSandbox says that the tool never opens the sandbox.
 	NoSandbox bool
+	// Runner says that the tool runs a user's code on the runner's machine and not in the sandbox; the trace says so, too.
+	Runner bool
 	// Access says which paths a call reads and writes, so that calls of one turn that cannot conflict run side by
 	// side. It gets the arguments as the tool would. Nil means that the call must run alone.
 	Access func(arguments json.RawMessage) Access
 	// Describe replaces Description for an episode, from the names of the tools that the episode has. Optional.
 	Describe func(names []string) string
+	// Reshape replaces Parameters for an episode, in what is shown and in what is checked, from the names of the tools
+	// that the episode has; nil leaves them as they are. What it returns must be a part of Parameters. Optional.
+	Reshape func(names []string) json.RawMessage
 
-	plan *plan
-	call func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error)
+	plan    *plan
+	ours    bool // Parameters are generated
+	planned bool
+	bind    func(arguments json.RawMessage) (run, error)
 }
 
 // Access is what a call touches. Paths are as the model wrote them. A zero Access touches nothing.
@@ -53,6 +70,8 @@ type Access struct {
 const (
 	DefaultTimeout   = 300 * time.Second
 	DefaultMaxResult = 100_000
+
+	DefaultTurnResults = 200_000
 )
 
 // Env is what a call may use. It belongs to one call and must not be kept.
@@ -60,6 +79,7 @@ type Env struct {
 	// Session is the episode's; nested calls (execute_code) go through Session.Call with CallID as their parent.
 	Session *Session
 	CallID  string
+	Parent  string // the call that made this one; "" for one of the model's own
 	Turn    int
 	// Sandbox opens the episode's sandbox at the first call and returns it. Time spent in it is counted for this call.
 	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
@@ -75,6 +95,17 @@ type SessionConfig struct {
 	Rand    *rand.Rand
 	Now     func() time.Time
 	Logger  *slog.Logger
+	Hooks   []Hook
+	// Services are what else the episode has for its tools; Service finds them by their type.
+	Services []any
+	Secrets  *Secrets // masked in results; nil masks nothing
+	Limits   ResultLimits
+}
+
+// ResultLimits bound what a model gets, in bytes of JSON text. The zero value is that of the tools.
+type ResultLimits struct {
+	Tools map[string]int // by tool name, in place of MaxResult
+	Turn  int            // all results of one turn together; 0 is DefaultTurnResults
 }
 
 // Request is a call as the model made it.
@@ -93,6 +124,8 @@ type Failure struct {
 	Message string
 	Status  episode.CallStatus // "" means error
 	Extra   map[string]any
+	// Broken says that the tool itself is, by no doing of the agent: the episode ends with a tool_error.
+	Broken bool
 }
 
 func (f *Failure) Error() string { return f.Message }

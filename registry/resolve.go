@@ -14,30 +14,49 @@ type ToolsetDef struct {
 	Includes    []string `json:"includes,omitempty" yaml:"includes,omitempty"`
 }
 
-// ToolsetInfo describes a toolset. Direct and Resolved are tools that exist; Planned are those that it names, itself
-// or through what it includes, and that this version does not have.
+// ToolsetInfo describes a toolset, whatever of it is available.
 type ToolsetInfo struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Direct      []string `json:"direct_tools"`
 	Includes    []string `json:"includes"`
-	Resolved    []string `json:"resolved_tools"`
-	Planned     []string `json:"planned_tools"`
+	Resolved    []string `json:"resolved_tools"` // its own tools and those of what it includes
+	Count       int      `json:"tool_count"`     // of Resolved
+	Composite   bool     `json:"is_composite"`
+	RequiresEnv []string `json:"requires_env"` // by any of Resolved
 }
 
 // Toolsets lists the toolsets, sorted by name.
 func (r *Registry) Toolsets() []ToolsetInfo {
 	var all []ToolsetInfo
 	for _, name := range sortedKeys(r.toolsets) {
-		def := r.toolsets[name]
-		tools := map[string]bool{}
-		r.collect(name, tools, map[string]bool{})
-		info := ToolsetInfo{Name: name, Description: def.Description, Includes: sorted(def.Includes)}
-		info.Direct, _ = r.split(setOf(def.Tools))
-		info.Resolved, info.Planned = r.split(tools)
+		info, _ := r.ToolsetInfo(name)
 		all = append(all, info)
 	}
 	return all
+}
+
+// ToolsetInfo describes the toolset of that name or alias. "all", "*" and the names of older versions are none.
+func (r *Registry) ToolsetInfo(name string) (ToolsetInfo, bool) {
+	name = r.unalias(name)
+	def, ok := r.lookup(name)
+	if !ok {
+		return ToolsetInfo{}, false
+	}
+	tools := map[string]bool{}
+	r.collect(name, tools, map[string]bool{})
+	info := ToolsetInfo{
+		Name: name, Description: def.Description, Direct: sorted(def.Tools), Includes: sorted(def.Includes),
+		Resolved: sorted(sortedKeys(tools)), Count: len(tools), Composite: len(def.Includes) > 0,
+	}
+	var required []string
+	for tool := range tools {
+		if t := r.tools[tool]; t != nil {
+			required = append(required, t.RequiresEnv...)
+		}
+	}
+	info.RequiresEnv = slices.Compact(sorted(required))
+	return info, true
 }
 
 func sorted(names []string) []string {
@@ -46,42 +65,41 @@ func sorted(names []string) []string {
 	return out
 }
 
-func setOf(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, name := range names {
-		set[name] = true
-	}
-	return set
-}
-
-// split sorts names into the tools that exist and the others.
-func (r *Registry) split(tools map[string]bool) (exist, planned []string) {
-	exist, planned = []string{}, []string{}
-	for _, name := range sortedKeys(tools) {
-		if r.tools[name] != nil {
-			exist = append(exist, name)
-		} else {
-			planned = append(planned, name)
-		}
-	}
-	return exist, planned
-}
-
 func isEverything(name string) bool { return name == "all" || name == "*" }
 
-// Resolve lists the tools of the enabled toolsets without those of the disabled ones, sorted, whether they are
-// available or not. Names are exact; "all" and "*" mean every toolset, and the names of older versions are understood.
-// enabled nil is everything, empty is nothing. Tools that this version does not have are left out: Select tells them.
-func (r *Registry) Resolve(enabled, disabled []string) ([]string, error) {
-	tools, err := r.resolve(enabled, disabled)
-	if err != nil {
-		return nil, err
+func (r *Registry) unalias(name string) string {
+	if target, ok := r.aliases[name]; ok {
+		return target
 	}
-	exist, _ := r.split(tools)
-	return exist, nil
+	return name
 }
 
-func (r *Registry) resolve(enabled, disabled []string) (map[string]bool, error) {
+// lookup finds a toolset. The preset of a platform that a plugin is for has the core tools and those of the plugin.
+func (r *Registry) lookup(name string) (ToolsetDef, bool) {
+	if def, ok := r.toolsets[name]; ok {
+		return def, true
+	}
+	if platform, ok := strings.CutPrefix(name, "hermes-"); ok {
+		if _, ok := r.toolsets["plugin-"+platform]; ok {
+			return ToolsetDef{
+				Description: "Preset of " + platform, Tools: coreTools, Includes: []string{"plugin-" + platform},
+			}, true
+		}
+	}
+	return ToolsetDef{}, false
+}
+
+// knows tells whether collect knows the name.
+func (r *Registry) knows(name string) bool {
+	_, ok := r.lookup(r.unalias(name))
+	return ok || isEverything(name) || legacy[name] != nil
+}
+
+// Resolve lists the tools of the enabled toolsets without those of the disabled ones, sorted. It says what the names
+// mean and nothing about the machine: tools that are unavailable, or not built yet, are among them, and Select tells
+// which. Names are exact; "all" and "*" mean every toolset, and the names of older versions are understood. enabled nil
+// is everything, empty is nothing. What is disabled may be a tool, too, when no toolset has its name.
+func (r *Registry) Resolve(enabled, disabled []string) ([]string, error) {
 	if enabled == nil {
 		enabled = []string{"all"}
 	}
@@ -94,9 +112,13 @@ func (r *Registry) resolve(enabled, disabled []string) (map[string]bool, error) 
 		}
 	}
 	for _, name := range disabled {
-		if !r.collect(name, off, seenOff) {
+		if r.collect(name, off, seenOff) {
+			continue
+		}
+		if !slices.Contains(r.knownTools(), name) {
 			unknown = append(unknown, name)
 		}
+		off[name] = true
 	}
 	if len(unknown) > 0 {
 		return nil, r.unknownToolsets(unknown)
@@ -104,7 +126,7 @@ func (r *Registry) resolve(enabled, disabled []string) (map[string]bool, error) 
 	for name := range off {
 		delete(on, name)
 	}
-	return on, nil
+	return sorted(sortedKeys(on)), nil
 }
 
 // collect adds a toolset's tools. One seen set for the whole walk ends cycles and visits the tip of a diamond once.
@@ -115,7 +137,8 @@ func (r *Registry) collect(name string, tools, seen map[string]bool) bool {
 		}
 		return true
 	}
-	def, ok := r.toolsets[name]
+	name = r.unalias(name)
+	def, ok := r.lookup(name)
 	if !ok {
 		for _, tool := range legacy[name] {
 			tools[tool] = true

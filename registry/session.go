@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,22 +24,15 @@ type Session struct {
 	// opening is held by who opens the sandbox. It is a channel so that waiting for it ends with the call's context.
 	opening chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	box    sandbox.Sandbox
-	calls  []*record // of the top level, in call order
-	open   map[string]*record
-	state  map[string]*entry
-	ends   []func()
-	fault  *episode.Fault
-	closed bool
-}
-
-// record is a call's place in the trace, taken before the call runs, so that the order does not depend on which of
-// several calls ends first.
-type record struct {
-	call  episode.ToolCall
-	done  bool
-	inner []*record
+	mu      sync.Mutex // guards what follows
+	box     sandbox.Sandbox
+	calls   []*prepared // of the top level, in call order
+	running []*prepared
+	waiters []*waiter // that no call uses
+	state   map[string]*entry
+	ends    []func()
+	fault   *episode.Fault
+	closed  bool
 }
 
 type entry struct {
@@ -59,7 +53,7 @@ func (t *Toolset) Session(cfg SessionConfig) *Session {
 	}
 	s := &Session{
 		tools: t, cfg: cfg, rand: rand.New(&lockedSource{source: cfg.Rand}),
-		opening: make(chan struct{}, 1), open: map[string]*record{},
+		opening: make(chan struct{}, 1),
 	}
 	s.get = s.metered
 	return s
@@ -154,6 +148,7 @@ func (s *Session) setFault(outcome episode.Outcome, class, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fault == nil {
+		message, _ = s.cfg.Secrets.mask(message)
 		s.fault = &episode.Fault{Outcome: outcome, Class: class, Message: shorten(message, maxErrorText)}
 	}
 }
@@ -165,36 +160,41 @@ func (s *Session) Trace() []episode.ToolCall {
 	return flatten(nil, s.calls)
 }
 
-func flatten(all []episode.ToolCall, records []*record) []episode.ToolCall {
-	for _, r := range records {
-		if r.done {
-			all = append(all, r.call)
+func flatten(all []episode.ToolCall, calls []*prepared) []episode.ToolCall {
+	for _, p := range calls {
+		if p.done {
+			all = append(all, p.call)
 		}
-		all = flatten(all, r.inner)
+		all = flatten(all, p.inner)
 	}
 	return all
 }
 
-// reserve takes the call's place in the trace. A nested call goes to the running call that its Parent names.
-func (s *Session) reserve(req Request) *record {
+// reserve takes the call's place in the trace before it runs, so that the order does not depend on which of several
+// calls ends first. A nested call goes to the running call that its Parent names.
+func (s *Session) reserve(p *prepared) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := &record{}
-	if parent := s.open[req.Parent]; parent != nil && req.Parent != "" {
-		parent.inner = append(parent.inner, r)
-	} else {
-		s.calls = append(s.calls, r)
+	calls := &s.calls
+	if p.call.Parent != "" {
+		for _, each := range slices.Backward(s.running) {
+			if each.call.ID == p.call.Parent {
+				calls = &each.inner
+				break
+			}
+		}
 	}
-	s.open[req.ID] = r
-	return r
+	*calls = append(*calls, p)
+	s.running = append(s.running, p)
 }
 
-func (s *Session) finish(r *record, call episode.ToolCall) {
+func (s *Session) finish(p *prepared) {
+	p.args, p.refused = arguments{}, nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.call, r.done = call, true
-	if s.open[call.ID] == r {
-		delete(s.open, call.ID)
+	p.done = true
+	if i := slices.Index(s.running, p); i >= 0 {
+		s.running = slices.Delete(s.running, i, i+1)
 	}
 }
 

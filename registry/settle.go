@@ -10,12 +10,12 @@ import (
 )
 
 // settle turns what came of a call into status, class and result text, and into the session's fault when it is not
-// the agent's doing. It returns the failure's message, "" when the call went well.
-func (s *Session) settle(ctx context.Context, p *prepared, o *outcome) string {
+// the agent's doing.
+func (s *Session) settle(ctx context.Context, p *prepared, o *outcome) {
 	f := s.failure(ctx, p, o)
 	if f == nil {
 		p.call.Status = episode.CallOK
-		return ""
+		return
 	}
 	p.call.Status, p.call.ErrorClass = f.Status, f.Class
 	if f.Status == "" {
@@ -29,8 +29,7 @@ func (s *Session) settle(ctx context.Context, p *prepared, o *outcome) string {
 		s.bug(p, "bad_result", err.Error(), "")
 		text, _ = (&Failure{Message: f.Message}).text()
 	}
-	o.text = text
-	return f.Message
+	o.text, p.failure = text, f.Message
 }
 
 // failure says what the model is told, in the order of what outweighs what: a bug in a tool, the end of the episode,
@@ -50,10 +49,14 @@ func (s *Session) failure(ctx context.Context, p *prepared, o *outcome) *Failure
 	}
 	_, closed := errors.AsType[*unopened](o.err)
 	f, failed := errors.AsType[*Failure](o.err)
+	broken, hooked := errors.AsType[*errHook](o.err)
 	wrong, undecoded := errors.AsType[*undecodable](o.err)
 	switch {
 	case p.refused != nil:
 		return p.refused
+	case hooked:
+		s.broken(p, broken.hook, broken)
+		return &Failure{Class: "hook", Message: p.call.Name + ": the harness failed"}
 	case ctx.Err() != nil && !failed:
 		return &Failure{Class: "cancelled", Message: "the call was cancelled: " + context.Cause(ctx).Error()}
 	case errors.Is(o.err, sandbox.ErrGone):
@@ -65,6 +68,9 @@ func (s *Session) failure(ctx context.Context, p *prepared, o *outcome) *Failure
 		s.bug(p, "stuck_tool", p.call.Name+": "+errStuck.Error(), "")
 		return &Failure{Class: "stuck_tool", Status: episode.CallTimeout, Message: p.timeout()}
 	case failed:
+		if f.Broken {
+			s.bug(p, f.Class, f.Message, "")
+		}
 		return f
 	case undecoded:
 		return p.tool.invalid([]problem{wrong.problem()})
@@ -84,6 +90,7 @@ func (p *prepared) timeout() string {
 
 // bug records what only a change of our source can mend.
 func (s *Session) bug(p *prepared, class, message, stack string) {
+	message, _ = s.cfg.Secrets.mask(message)
 	s.cfg.Logger.Error("tool is broken", "tool", p.call.Name, "call", p.call.ID, "class", class, "error", message, "stack", stack)
 	s.setFault(episode.ToolError, class, p.call.Name+": "+message)
 }

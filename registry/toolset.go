@@ -6,70 +6,153 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// Toolset is the frozen set of tools that an episode is shown. It is immutable and shared by episodes.
+// Toolset is the frozen set of tools that an episode can call. It is immutable and shared by episodes.
 type Toolset struct {
-	tools   map[string]*Tool // by name
-	names   []string
-	missing map[string]string
+	tools   map[string]*Tool  // that can be called, by name, those of the bridge among them
+	names   []string          // that are shown, sorted
+	missing map[string]string // why, by name
+	homes   map[string]string // toolsets of what is missing
 	bare    map[string]string // bare name → name, "" when two tools share it
-	schemas []json.RawMessage
+	schemas []json.RawMessage // of names
+	hidden  *catalogue        // nil when every tool is shown
 }
 
-// notBuilt is why a tool that only the table of toolsets knows is missing.
-const notBuilt = "not built into this version"
+// choice is what became of a choice of toolsets: what it means, which never changes, and the toolsets that were made of
+// it, one for each state of the machine.
+type choice struct {
+	names  []string          // of tools that may be had, sorted
+	never  map[string]string // tools that nobody has built
+	frozen map[string]*Toolset
+}
 
-// maxFrozen bounds the toolsets that are remembered; a distribution draws far fewer different ones.
+// maxFrozen bounds the choices that are remembered, and the toolsets of each; a distribution draws far fewer
+// different ones, and a check that says something else each time must not fill the memory.
 const maxFrozen = 256
 
 // Select freezes the tools of the enabled toolsets without those of the disabled ones, as Resolve lists them, and
 // without those that are unavailable now, which Missing tells.
 func (r *Registry) Select(ctx context.Context, enabled, disabled []string) (*Toolset, error) {
-	tools, err := r.resolve(enabled, disabled)
+	t, err := r.choose(ctx, enabled, disabled)
 	if err != nil {
 		return nil, fmt.Errorf("select tools: %w", err)
 	}
-	exist, planned := r.split(tools)
-	missing, err := r.unavailable(ctx, exist)
-	if err != nil {
-		return nil, fmt.Errorf("select tools: %w", err)
-	}
-	for _, name := range planned {
-		missing[name] = notBuilt
-	}
-	shown := slices.DeleteFunc(exist, func(name string) bool { return missing[name] != "" })
-	return r.freeze(shown, missing), nil
+	return t, nil
 }
 
-// freeze makes the toolset, or finds the one that was made of the same names before.
-func (r *Registry) freeze(names []string, missing map[string]string) *Toolset {
-	key := strings.Join(names, ",")
-	for _, name := range sortedKeys(missing) {
-		key += "\x00" + name + "\x00" + missing[name]
+func (r *Registry) choose(ctx context.Context, enabled, disabled []string) (*Toolset, error) {
+	c, err := r.choice(enabled, disabled)
+	if err != nil {
+		return nil, err
+	}
+	missing, err := r.unavailable(ctx, c.names)
+	if err != nil {
+		return nil, err
+	}
+	return r.freeze(c, missing)
+}
+
+// choice resolves the names, or remembers what they mean.
+func (r *Registry) choice(enabled, disabled []string) (*choice, error) {
+	if enabled == nil {
+		enabled = []string{"all"}
+	}
+	key := strings.Builder{}
+	for _, name := range enabled {
+		key.WriteString(strconv.Quote(name))
+	}
+	key.WriteString(" without ")
+	for _, name := range disabled {
+		key.WriteString(strconv.Quote(name))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.frozen[key]; t != nil {
-		return t
+	if c := r.choices[key.String()]; c != nil {
+		return c, nil
 	}
-	t := &Toolset{tools: map[string]*Tool{}, names: names, missing: missing, bare: map[string]string{}}
+	names, err := r.Resolve(enabled, disabled)
+	if err != nil {
+		return nil, err
+	}
+	c := &choice{never: map[string]string{}, frozen: map[string]*Toolset{}}
 	for _, name := range names {
-		t.tools[name] = r.tools[name]
-		t.schemas = append(t.schemas, r.tools[name].function(names))
-		t.addBare(name)
-	}
-	for _, name := range sortedKeys(missing) {
-		t.addBare(name)
-	}
-	if len(r.frozen) < maxFrozen {
-		if r.frozen == nil {
-			r.frozen = map[string]*Toolset{}
+		if tool := r.tools[name]; tool == nil || tool.planned {
+			c.never[name] = notBuilt
+		} else {
+			c.names = append(c.names, name)
 		}
-		r.frozen[key] = t
 	}
-	return t
+	if r.choices == nil || len(r.choices) >= maxFrozen {
+		r.choices = map[string]*choice{}
+	}
+	r.choices[key.String()] = c
+	return c, nil
+}
+
+// freeze makes the toolset of a choice without what is missing, or finds the one that was made before.
+func (r *Registry) freeze(c *choice, missing map[string]string) (*Toolset, error) {
+	key := strings.Builder{}
+	for _, name := range sortedKeys(missing) {
+		key.WriteString(name + "\x00" + missing[name] + "\x00")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := c.frozen[key.String()]; t != nil {
+		return t, nil
+	}
+	t := &Toolset{tools: map[string]*Tool{}, missing: maps.Clone(c.never), homes: map[string]string{}, bare: map[string]string{}}
+	maps.Copy(t.missing, missing)
+	for name := range t.missing {
+		if tool := r.tools[name]; tool != nil {
+			t.homes[name] = tool.Toolset
+		}
+	}
+	shown := slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return missing[name] != "" })
+	if err := t.add(r, shown); err != nil {
+		return nil, err
+	}
+	for _, name := range sortedKeys(t.tools) {
+		t.addBare(name)
+	}
+	for _, name := range sortedKeys(t.missing) {
+		t.addBare(name)
+	}
+	if len(c.frozen) >= maxFrozen {
+		clear(c.frozen)
+	}
+	c.frozen[key.String()] = t
+	return t, nil
+}
+
+// add takes the tools in the shape that they have for an episode, and shows them or the bridge to them.
+func (t *Toolset) add(r *Registry, names []string) error {
+	schemas := map[string]json.RawMessage{}
+	for _, name := range names {
+		tool, err := r.tools[name].shaped(names)
+		if err != nil {
+			return err
+		}
+		t.tools[name] = tool
+		schemas[name] = tool.function(r.quirks)
+	}
+	if hidden := r.bridge.hides(names, schemas); hidden != nil {
+		t.hidden = newCatalogue(hidden, t.tools, r.quirks)
+		for _, name := range hidden {
+			delete(schemas, name)
+		}
+		for _, tool := range r.bridge.tools(len(hidden)) {
+			t.tools[tool.Name] = &tool
+			schemas[tool.Name] = tool.function(r.quirks)
+		}
+	}
+	t.names = sortedKeys(schemas)
+	for _, name := range t.names {
+		t.schemas = append(t.schemas, schemas[name])
+	}
+	return nil
 }
 
 func (t *Toolset) addBare(name string) {
@@ -80,18 +163,40 @@ func (t *Toolset) addBare(name string) {
 	t.bare[short] = name
 }
 
-// function is the tool as OpenAI's API takes it.
-func (t *Tool) function(names []string) json.RawMessage {
-	description := t.Description
-	if t.Describe != nil {
-		description = t.Describe(slices.Clone(names))
+// shaped is the tool as it is in an episode that has tools of these names.
+func (t *Tool) shaped(names []string) (*Tool, error) {
+	if t.Describe == nil && t.Reshape == nil {
+		return t, nil
 	}
-	return json.RawMessage(`{"type":"function","function":{"name":` + quote(t.Name) + `,"description":` +
-		quote(description) + `,"parameters":` + string(t.Parameters) + `}}`)
+	own := *t
+	if t.Describe != nil {
+		own.Description = t.Describe(slices.Clone(names))
+	}
+	if t.Reshape == nil {
+		return &own, nil
+	}
+	parameters := t.Reshape(slices.Clone(names))
+	if parameters == nil {
+		return &own, nil
+	}
+	var err error
+	if own.Parameters, own.plan, err = compiled(parameters, t.ours); err != nil {
+		return nil, fmt.Errorf("reshape tool %q: %w", t.Name, err)
+	}
+	return &own, nil
 }
 
-// Names lists the tools, sorted.
+// function is the tool as OpenAI's API takes it.
+func (t *Tool) function(quirks Quirks) json.RawMessage {
+	return json.RawMessage(`{"type":"function","function":{"name":` + quote(t.Name) + `,"description":` +
+		quote(t.Description) + `,"parameters":` + string(t.shown(quirks)) + `}}`)
+}
+
+// Names lists the tools that the model is shown, sorted.
 func (t *Toolset) Names() []string { return slices.Clone(t.names) }
+
+// Has says whether the tool of exactly this name can be called, shown or not.
+func (t *Toolset) Has(name string) bool { return t.tools[name] != nil }
 
 // Missing says which tools were asked for and cannot be had, and why.
 func (t *Toolset) Missing() map[string]string { return maps.Clone(t.missing) }
@@ -114,7 +219,7 @@ func (t *Toolset) lookup(name string) (string, *Tool, string) {
 	if reason, ok := t.missing[name]; ok {
 		return name, nil, reason
 	}
-	meant := t.bare[bare(name)]
+	meant := t.meant(name)
 	if meant == "" {
 		return name, nil, ""
 	}

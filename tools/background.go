@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -34,9 +35,14 @@ type process struct {
 	id      string
 	command string
 	dir     string
+	tty     bool
 	proc    sandbox.Process
 	output  *capture
 	stdin   *feed
+	watcher *watcher
+	notify  bool          // its end is to be told of
+	told    atomic.Bool   // and was, or was seen
+	killed  atomic.Bool   // by the process tool
 	done    chan struct{} // closed when exit and err are set
 	exit    sandbox.Exit
 	err     error
@@ -63,6 +69,16 @@ func (p *process) status() (string, *int) {
 	return "exited", &code
 }
 
+// backgroundResult is what starting a process returns.
+type backgroundResult struct {
+	Output    string   `json:"output"`
+	SessionID string   `json:"session_id"`
+	ExitCode  int      `json:"exit_code"`
+	Error     *string  `json:"error"`
+	Notify    bool     `json:"notify_on_complete,omitempty"`
+	Watch     []string `json:"watch_patterns,omitempty"`
+}
+
 func startBackground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args terminalArgs) (any, error) {
 	table := processesOf(env.Session)
 	table.mu.Lock()
@@ -73,36 +89,36 @@ func startBackground(ctx context.Context, env *registry.Env, box sandbox.Sandbox
 	shell := shellOf(env.Session)
 	p := &process{
 		id: fmt.Sprintf("proc_%d", table.started+1), command: args.Command, dir: shell.directory(box.Layout()),
-		output: newRolling(processOutput), stdin: newFeed(), done: make(chan struct{}),
+		tty: args.Pty, output: args.capture(newRolling(processOutput)), stdin: newFeed(), watcher: newWatcher(args.Watch),
+		notify: args.Notify, done: make(chan struct{}),
 	}
 	if args.Workdir != "" {
 		p.dir = args.Workdir
 	}
+	p.output.tap = p.watcher.see
 	cmd := shellCommand(background, box.Layout())
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.output, p.output
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.TTY = p.stdin, p.output, p.output, args.tty()
 	var err error
 	if p.proc, err = box.Start(ctx, cmd); err != nil {
 		p.stdin.Close()
 		return nil, startFailure(err)
 	}
-	input := shell.input(box.Layout(), args.Workdir, args.Command)
-	// The shell closes its end before it becomes the command, so this ends at once.
+	given := shell.give(box.Layout(), args)
+	// The shell closes its end before it evaluates the command, so this ends at once.
 	stop := context.AfterFunc(ctx, func() { p.proc.Socket().Close() })
-	entered := shell.serve(ctx, p.proc, input, args.Workdir)
+	report := given.talk(p.proc)
 	stop()
 	p.proc.Socket().Close()
 	p.watch(env.Session)
-	if !entered {
+	if given.refused(report) {
 		return nil, noWorkdir(args.Workdir)
 	}
+	shell.remember(given, report)
 	table.started++
 	table.all = append(table.all, p)
-	return struct {
-		Output    string  `json:"output"`
-		SessionID string  `json:"session_id"`
-		ExitCode  int     `json:"exit_code"`
-		Error     *string `json:"error"`
-	}{Output: "Background process started", SessionID: p.id}, nil
+	return backgroundResult{
+		Output: "Background process started", SessionID: p.id, Notify: p.notify, Watch: p.watcher.patterns,
+	}, nil
 }
 
 // makeRoom forgets the oldest process that has ended when the table is full.
@@ -112,7 +128,7 @@ func (t *processTable) makeRoom() error {
 	}
 	i := slices.IndexFunc(t.all, (*process).ended)
 	if i < 0 {
-		return registry.Failf("too_many_processes", "%d background processes are running; kill some first", maxProcesses)
+		return notRun("too_many_processes", "%d background processes are running; kill some first", maxProcesses)
 	}
 	t.all = slices.Delete(t.all, i, i+1)
 	return nil

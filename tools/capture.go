@@ -11,8 +11,11 @@ import (
 // capture keeps the beginning and the end of a command's output as clean text, in bounded memory. What it holds
 // depends on the bytes alone and not on how they were cut into writes, so that a result is the same on a busy machine.
 type capture struct {
+	limit            int // of text
 	headMax, tailMax int
 	unit             string // "chars" or "bytes": what the bounds count
+	// tap gets the clean text of every write, with the capture's lock held. Optional; set before the first write.
+	tap func(text []byte)
 
 	mu      sync.Mutex // guards the rest
 	cleaner cleaner
@@ -29,17 +32,28 @@ type kept struct {
 	lines      int // newlines that were dropped from the front of tail
 }
 
+// slack is kept beyond a limit, so that output is not cut for the white space at its end, which text leaves out.
+const slack = 64
+
 // newCapture keeps 40 % of limit from the beginning and the rest from the end: errors come last.
 func newCapture(limit int, unit string) *capture {
-	return &capture{headMax: limit * 2 / 5, tailMax: limit - limit*2/5, unit: unit}
+	return &capture{limit: limit, headMax: limit * 2 / 5, tailMax: limit - limit*2/5 + slack, unit: unit}
 }
 
 // newHead keeps the first limit units.
-func newHead(limit int, unit string) *capture { return &capture{headMax: limit, unit: unit} }
+func newHead(limit int, unit string) *capture {
+	return &capture{limit: limit, headMax: limit + slack, unit: unit}
+}
 
 // newRolling keeps the last limit characters.
 func newRolling(limit int) *capture {
-	return &capture{tailMax: limit, unit: "chars", kept: kept{headFull: true}}
+	return &capture{limit: limit, tailMax: limit, unit: "chars", kept: kept{headFull: true}}
+}
+
+// onTerminal says that the output appears on a terminal, which ends lines with a carriage return and a newline.
+func (c *capture) onTerminal() *capture {
+	c.cleaner.terminal = true
+	return c
 }
 
 // Write takes output as it comes. It never fails.
@@ -48,6 +62,9 @@ func (c *capture) Write(p []byte) (int, error) {
 	defer c.mu.Unlock()
 	c.scratch = c.cleaner.clean(c.scratch[:0], p, false)
 	c.add(c.scratch)
+	if c.tap != nil {
+		c.tap(c.scratch)
+	}
 	return len(p), nil
 }
 
@@ -94,13 +111,9 @@ func (c *capture) prefix(p []byte, n int) int {
 
 // shorten cuts tail to its bound.
 func (c *capture) shorten() {
-	excess := c.tailLen - c.tailMax
-	if excess <= 0 {
+	n := c.suffix(c.tail, c.tailMax)
+	if n == 0 {
 		return
-	}
-	n := c.prefix(c.tail, excess)
-	for n < len(c.tail) && c.unit == "bytes" && (n < excess || !utf8.RuneStart(c.tail[n])) {
-		n++
 	}
 	c.lines += strings.Count(string(c.tail[:n]), "\n")
 	c.tail = append(c.tail[:0], c.tail[n:]...)
@@ -120,14 +133,46 @@ func (c *capture) snapshot() (head, tail string, omitted, total, lines int) {
 	return string(end.head), string(end.tail), end.total - end.count(end.head) - end.tailLen, end.total, end.lines
 }
 
-// text is the output with a note where something was left out, without white space at its end.
+// text is the output without white space at its end. Where something had to be left out a note says so, and the whole
+// with the note has at most limit units.
 func (c *capture) text() string {
 	head, tail, omitted, total, _ := c.snapshot()
-	if omitted > 0 {
-		head += fmt.Sprintf("\n\n... [output truncated: %s %s omitted out of %s] ...\n\n",
-			thousands(omitted), c.unit, thousands(total))
+	if omitted == 0 {
+		text := strings.TrimRight(head+tail, " \t\r\n")
+		if c.count([]byte(text)) <= c.limit {
+			return text
+		}
 	}
-	return strings.TrimRight(head+tail, " \t\r\n")
+	var first, last []byte
+	note := c.note(total, total)
+	for range 2 { // the note gets shorter by less to tell, and never longer again
+		room := max(c.limit-len(note), 0)
+		headRoom := room * 2 / 5
+		if c.tailMax == 0 {
+			headRoom = room
+		}
+		first = []byte(head)[:c.prefix([]byte(head), headRoom)]
+		last = []byte(tail)[c.suffix([]byte(tail), room-headRoom):]
+		note = c.note(total-c.count(first)-c.count(last), total)
+	}
+	return strings.TrimRight(string(first)+note+string(last), " \t\r\n")
+}
+
+func (c *capture) note(omitted, total int) string {
+	return fmt.Sprintf("\n\n... [output truncated: %s %s omitted out of %s] ...\n\n", thousands(omitted), c.unit, thousands(total))
+}
+
+// suffix is where the longest end of p begins that has at most n units and begins with a whole character.
+func (c *capture) suffix(p []byte, n int) int {
+	excess := c.count(p) - n
+	if excess <= 0 {
+		return 0
+	}
+	at := c.prefix(p, excess)
+	for at < len(p) && c.unit == "bytes" && (at < excess || !utf8.RuneStart(p[at])) {
+		at++
+	}
+	return at
 }
 
 func thousands(n int) string {
@@ -139,7 +184,10 @@ func thousands(n int) string {
 }
 
 // cleaner turns a stream of bytes into valid UTF-8 without terminal control sequences.
-type cleaner struct{ pending []byte }
+type cleaner struct {
+	pending  []byte
+	terminal bool // lines end with \r\n, which becomes \n
+}
 
 // An unfinished control sequence that is longer than this is text.
 const maxSequence = 4096
@@ -153,6 +201,16 @@ func (c *cleaner) clean(out, p []byte, final bool) []byte {
 	}
 	for i := 0; i < len(in); {
 		b := in[i]
+		if b == '\r' && c.terminal {
+			switch {
+			case i+1 < len(in) && in[i+1] == '\n':
+				i++
+				continue
+			case i+1 == len(in) && !final:
+				c.keep(in[i:])
+				return out
+			}
+		}
 		if b != 0x1b && b < utf8.RuneSelf {
 			out = append(out, b)
 			i++

@@ -16,7 +16,9 @@ import (
 )
 
 // toolServer answers a script's tool calls: one JSON object per line, {"tool", "args"} in and the tool's result out.
-// The other end is hostile, as the script can write to the descriptor what it likes.
+// They come over a Unix socket whose other end the script finds as descriptor 3. It has no name, so nobody else in the
+// sandbox can connect to it, and it needs no file, no credentials and no polling on a backend of another machine. What
+// comes is hostile all the same, as the script can write to the descriptor what it likes.
 type toolServer struct {
 	env     *registry.Env
 	allowed []codeTool
@@ -70,8 +72,8 @@ func (s *toolServer) answer(ctx context.Context, line []byte) string {
 	if !slices.ContainsFunc(s.allowed, func(t codeTool) bool { return t.name == call.Tool }) {
 		return failed(notInCode(call.Tool, s.allowed))
 	}
-	if call.Tool == "terminal" && wantsBackground(call.Args) {
-		return failed("background is not available in execute_code; call the terminal tool itself")
+	if name := onlyOutside(call.Tool, call.Args); name != "" {
+		return failed(name + " is not available in execute_code; call the terminal tool itself")
 	}
 	if s.made() >= maxToolCalls {
 		return failed(fmt.Sprintf("Tool call limit reached (%d). No more tool calls allowed in this execution.", maxToolCalls))
@@ -84,18 +86,23 @@ func (s *toolServer) answer(ctx context.Context, line []byte) string {
 	return strings.ReplaceAll(made.Result, "\n", " ") // outside of strings, JSON has line ends as white space only
 }
 
-// wantsBackground tells whether a terminal call asks for a background process, in whatever spelling coercion would take.
-func wantsBackground(args json.RawMessage) bool {
+// What of the terminal makes no sense for a script, which is gone when the model reads what came of it.
+var outsideOnly = []string{"background", "pty", "notify_on_complete", "watch_patterns"}
+
+// onlyOutside names an argument that scripts cannot use, in whatever spelling coercion would take it.
+func onlyOutside(tool string, args json.RawMessage) string {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(args, &fields) != nil {
-		return false
+	if tool != "terminal" || json.Unmarshal(args, &fields) != nil {
+		return ""
 	}
-	for name, value := range fields {
-		if strings.EqualFold(name, "background") && string(value) != "false" && string(value) != "null" {
-			return true
+	for _, name := range outsideOnly {
+		for field, value := range fields {
+			if strings.EqualFold(field, name) && !slices.Contains([]string{"false", "null", "[]"}, string(value)) {
+				return name
+			}
 		}
 	}
-	return false
+	return ""
 }
 
 func notInCode(name string, allowed []codeTool) string {

@@ -42,9 +42,15 @@ print(retry(lambda: 1))`)
 		wantContains(t, r["output"], "Tool call limit reached (50). No more tool calls allowed in this execution.")
 		r = e.ok("execute_code", args{"code": "print('x' * 200000)"})
 		output := r["output"].(string)
-		wantContains(t, output, "150,001 bytes omitted out of 200,001")
-		if n := strings.Count(output, "x"); n != 49_999 && n != 50_000 { // the newline at the end is trimmed
-			t.Errorf("kept %d bytes", n)
+		wantContains(t, strings.Trim(output, "x"), "150,069 bytes omitted out of 200,001")
+		if len(output) != 49_999 { // the newline at the end is trimmed
+			t.Errorf("kept %d bytes with the note", len(output))
+		}
+		r = decode(t, run("import sys\nprint('é' * 30000)\nsys.exit('é' * 30000)"))
+		for name, limit := range map[string]int{"output": 50_000, "error": 10_000} {
+			if n := len(r[name].(string)); n > limit || n < limit-8 {
+				t.Errorf("%s has %d bytes, want just below %d", name, n, limit)
+			}
 		}
 		e.wantOutput("ls -A; ls -A $TMPDIR", "__pycache__\nd\nmine.py"[len("__pycache__\n"):])
 		e.fails("no_code", "execute_code", args{"code": " \n"})

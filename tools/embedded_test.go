@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEmbedded searches again with the helper that lies in sandboxes when the whole was built by scripts/build.
+// TestEmbedded searches and reads again with the helper that lies in sandboxes when the whole was built by scripts/build.
 func TestEmbedded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
@@ -15,7 +15,7 @@ func TestEmbedded(t *testing.T) {
 	if out, err := exec.Command("../scripts/build-guest").CombinedOutput(); err != nil {
 		t.Fatalf("build the guest: %v\n%s", err, out)
 	}
-	c := exec.Command("go", "test", "-count=1", "-tags=embedguest", "-run=Search", ".")
+	c := exec.Command("go", "test", "-count=1", "-tags=embedguest", "-run=Search|ReadFile", ".")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -17,10 +17,15 @@ import (
 
 // The bounds of a script.
 const (
-	codeTimeout  = 300 * time.Second
 	codeOutput   = 50_000 // bytes of stdout
 	codeErrors   = 10_000 // bytes of stderr
 	maxToolCalls = 50
+)
+
+// The time that a script gets, and that between SIGTERM and SIGKILL. Variables for the tests, which cannot wait that long.
+var (
+	codeTimeout = 300 * time.Second
+	codeGrace   = 5 * time.Second
 )
 
 func init() {
@@ -28,7 +33,7 @@ func init() {
 		Name: "execute_code", Toolset: codeToolset,
 		Description: describeCode(codeTools()),
 		Describe:    describeCode,
-		Timeout:     codeTimeout + 30*time.Second,
+		Timeout:     codeTimeout + codeGrace + 30*time.Second,
 		MaxResult:   8 * codeOutput,
 	}, executeCode))
 }
@@ -53,7 +58,7 @@ type codeTool struct {
 
 var scriptTools = []codeTool{
 	{"read_file", "path, offset=None, limit=None", "-> content (NUMBER|TEXT lines), total_lines, file_size, truncated"},
-	{"write_file", "path, content", "-> bytes_written, path, dirs_created"},
+	{"write_file", "path, content", "-> bytes_written, resolved_path, dirs_created"},
 	{"search_files", "pattern, target=None, path=None, file_glob=None, limit=None, offset=None, output_mode=None, context=None",
 		"-> total_count, matches | files | counts, truncated"},
 	{"patch", "path=None, old_string=None, new_string=None, replace_all=None, mode=None, patch=None", "-> success, diff"},
@@ -83,7 +88,7 @@ func allowedIn(names []string) []codeTool {
 }
 
 func describeCode(names []string) string {
-	text := "Run a Python 3 script (standard library, a fresh process each time) in the initial working directory and get " +
+	text := "Run a Python 3 script (a fresh process each time) in the terminal's current directory and get " +
 		"what it prints. Use it for computations, for processing data, and where many tool calls need loops or conditions " +
 		"between them. Limits: 5 minutes, 50,000 bytes of output (cut in the middle). Standard input is empty."
 	allowed := allowedIn(names)
@@ -115,40 +120,41 @@ func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, er
 		return nil, err
 	}
 	allowed := allowedIn(env.Session.Toolset().Names())
-	layout := box.Layout()
 	number := registry.State(env.Session, "tools.code", func() *codeState { return &codeState{} }).scripts.Add(1)
-	dir := path.Join(layout.Tmp, fmt.Sprintf("execute_code_%d", number))
+	dir := path.Join(box.Layout().Tmp, fmt.Sprintf("execute_code_%d", number))
+	defer removeDir(ctx, env, box, dir)
+	script := path.Join(dir, "script.py")
 	err = box.Files().Write(ctx,
-		sandbox.FileWrite{Path: path.Join(dir, "script.py"), Data: []byte(args.Code), Replace: true},
+		sandbox.FileWrite{Path: script, Data: []byte(args.Code), Replace: true},
 		sandbox.FileWrite{Path: path.Join(dir, "trajgen_tools.py"), Data: pythonModule(allowed), Replace: true})
 	if err != nil {
 		return nil, fileFailure(err, "write", dir)
 	}
-	defer removeDir(ctx, env, box, dir)
-
-	stdout, stderr := newCapture(codeOutput, "bytes"), newHead(codeErrors, "bytes")
-	cmd := sandbox.Command{
-		Args: []string{"python3", path.Join(dir, "script.py")}, Dir: layout.Workdir, Socket: true,
-		Stdout: stdout, Stderr: stderr,
-		Env: []string{
-			"PYTHONDONTWRITEBYTECODE=1", "PYTHONIOENCODING=utf-8",
-			// The working directory, so that a script can import what lies there.
-			"PYTHONPATH=" + dir + ":" + layout.Workdir,
-		},
-	}
-	server := &toolServer{env: env, allowed: allowed}
-	exit, stopped, err := run(ctx, box, cmd, codeTimeout, server.serve)
-	if errors.Is(err, sandbox.ErrNotFound) {
-		return nil, registry.Failf("no_python", "python3 is not available in this sandbox")
-	}
+	shell := shellOf(env.Session)
+	cwd, err := existingDir(ctx, box, shell.directory(box.Layout()))
 	if err != nil {
 		return nil, err
 	}
-	output := stdout.text()
-	if stopped != nil {
-		return nil, stoppedCode(stopped, output, server.made())
+	stdout, stderr := newCapture(codeOutput, "bytes"), newHead(codeErrors, "bytes")
+	cmd := sandbox.Command{
+		Args: []string{"python3", script}, Dir: cwd, Env: codeEnv(shell.exported(), dir, cwd), Socket: true,
+		Stdout: stdout, Stderr: stderr,
 	}
-	result := codeResult{Status: "success", Output: output, ToolCallsMade: server.made()}
+	server := &toolServer{env: env, allowed: allowed}
+	exit, stopped, err := runWithin(ctx, box, cmd, bounds{codeTimeout, codeGrace}, server.serve)
+	switch {
+	case errors.Is(err, sandbox.ErrNotFound):
+		return nil, registry.Failf("no_python", "python3 is not available in this sandbox")
+	case err != nil && ctx.Err() != nil && !errors.Is(err, sandbox.ErrGone):
+		return nil, interrupted(ctx, "the script", map[string]any{
+			"status": "interrupted", "output": stdout.text(), "tool_calls_made": server.made(),
+		})
+	case err != nil:
+		return nil, err
+	case stopped != nil:
+		return nil, stoppedCode(stopped, stdout.text(), server.made())
+	}
+	result := codeResult{Status: "success", Output: stdout.text(), ToolCallsMade: server.made()}
 	if exit.Code != 0 {
 		result.Status = "error"
 		if result.Error = stderr.text(); result.Error == "" {
@@ -175,11 +181,25 @@ func stoppedCode(stopped error, output string, made int) error {
 	return failure
 }
 
+// existingDir is the directory, or the nearest one above it that still exists: that of the terminal may be gone.
+func existingDir(ctx context.Context, box sandbox.Sandbox, dir string) (string, error) {
+	for dir != box.Layout().Workdir && dir != "/" {
+		info, err := box.Files().Stat(ctx, dir)
+		switch {
+		case err == nil && info.Mode.IsDir():
+			return dir, nil
+		case err != nil && (errors.Is(err, sandbox.ErrGone) || ctx.Err() != nil):
+			return "", err
+		}
+		dir = path.Dir(dir)
+	}
+	return dir, nil
+}
+
 func removeDir(ctx context.Context, env *registry.Env, box sandbox.Sandbox, dir string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 	defer cancel()
-	cmd := sandbox.Command{Args: []string{"rm", "-rf", "--", dir}, Dir: box.Layout().Tmp}
-	if _, _, err := run(ctx, box, cmd, killTime, nil); err != nil {
+	if err := box.Files().Remove(ctx, dir); err != nil {
 		env.Logger.Debug("remove a script's directory", "dir", dir, "error", err)
 	}
 }

@@ -1,11 +1,45 @@
 package tools
 
+import (
+	"testing"
+	"time"
+)
+
 // Edits exposes the matcher: the new text, the strategy and the number of replacements.
 func Edits(text, old, new string) (string, string, int) {
-	how, edits := findEdits(text, old, new)
-	changed, _ := textFile{text: text}.apply(edits)
-	return changed, how, len(edits)
+	found := findEdits(text, old, new)
+	changed, _ := textFile{text: text}.apply(found.edits)
+	return changed, found.strategy, len(found.edits)
 }
+
+// Edit is a replacement of text[Start:End].
+type Edit struct {
+	Start, End int
+	Text       string
+}
+
+// EditsOf exposes the matcher with the places.
+func EditsOf(text, old, new string) (changed, strategy string, edits []Edit) {
+	found := findEdits(text, old, new)
+	for _, e := range found.edits {
+		edits = append(edits, Edit{e.start, e.end, e.text})
+	}
+	changed, _ = textFile{text: text}.apply(found.edits)
+	return changed, found.strategy, edits
+}
+
+// EditedFile exposes what becomes of the bytes of a file.
+func EditedFile(raw, old, new string) string {
+	file, ok := parseText([]byte(raw))
+	if !ok {
+		return raw
+	}
+	_, data := file.apply(findEdits(file.text, old, new).edits)
+	return string(data)
+}
+
+// PlainPunctuation exposes how quotes, dashes and spaces are spelled for comparison.
+func PlainPunctuation(text string) string { return string(plainPunctuation(text).text) }
 
 // Patched exposes parser and locator of V4A: the text after the patch's first update.
 func Patched(text, patch string) (string, error) {
@@ -39,3 +73,14 @@ func Clean(limit int, pieces ...string) string {
 	}
 	return c.text()
 }
+
+// SetCodeTimes changes until the test ends what time scripts get, and between SIGTERM and SIGKILL.
+func SetCodeTimes(t *testing.T, timeout, grace time.Duration) {
+	t.Helper()
+	oldTimeout, oldGrace := codeTimeout, codeGrace
+	t.Cleanup(func() { codeTimeout, codeGrace = oldTimeout, oldGrace })
+	codeTimeout, codeGrace = timeout, grace
+}
+
+// ExitMeaning exposes the notes on exit codes.
+func ExitMeaning(command string, code int) string { return exitMeaning(command, code) }

@@ -65,22 +65,21 @@ func fifo(e *episodeOf) string {
 func TestReadFilePages(t *testing.T) {
 	e := open(t, "local", "file")
 	e.write("big.txt", strings.Repeat(strings.Repeat("x", 999)+"\n", 300))
-	r := e.ok("read_file", args{"path": "big.txt"})
-	if r["truncated"] != true {
-		t.Fatalf("a page of %d characters is not truncated", len(r["content"].(string)))
+	r := e.fails("too_large", "read_file", args{"path": "big.txt"})
+	wantContains(t, r["error"], "limit=99 fits from offset=1")
+	if r["total_lines"] != 300.0 || r["file_size"] != 300_000.0 {
+		t.Errorf("total_lines %v, file_size %v", r["total_lines"], r["file_size"])
 	}
-	wantContains(t, r["hint"], "offset=100")
-	call := e.call("read_file", args{"path": "big.txt"})
-	if call.Truncated {
-		t.Errorf("the registry had to cut the result")
-	}
+	e.fails("too_large", "read_file", args{"path": "big.txt", "limit": 100})
+	r = e.ok("read_file", args{"path": "big.txt", "limit": 99})
+	wantContains(t, r["hint"], "lines 1-99 of 300; go on with offset=100")
 }
 
 func TestWriteFile(t *testing.T) {
 	each(t, func(t *testing.T, e *episodeOf) {
 		workdir := e.box.Layout().Workdir
 		got := e.call("write_file", args{"path": "a/b/c.txt", "content": "x\n"}).Result
-		if want := `{"bytes_written":2,"path":"` + workdir + `/a/b/c.txt","dirs_created":true}`; got != want {
+		if want := `{"bytes_written":2,"dirs_created":true,"resolved_path":"` + workdir + `/a/b/c.txt","files_modified":["a/b/c.txt"]}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if r := e.ok("write_file", args{"path": "a/d.txt", "content": "x"}); r["dirs_created"] != false {
@@ -104,7 +103,7 @@ func TestWriteFile(t *testing.T) {
 		e.fails("is_directory", "write_file", args{"path": "a", "content": "x"})
 		e.fails("not_a_directory", "write_file", args{"path": "run.sh/x", "content": "x"})
 		for _, path := range []string{"/etc/x", "/proc/self/comm", "/dev/null", "/usr/lib/systemd/x", "/boot/../etc/x", "../../../../../../../../etc/x"} {
-			if call := e.call("write_file", args{"path": path, "content": "x"}); call.Status != episode.CallError || call.ErrorClass != "denied" {
+			if call := e.call("write_file", args{"path": path, "content": "x"}); call.Status != episode.CallDenied || call.ErrorClass != "denied" {
 				t.Errorf("write to %s: %s %s", path, call.Status, call.Result)
 			}
 		}
@@ -117,8 +116,8 @@ func TestPatchReplace(t *testing.T) {
 	each(t, func(t *testing.T, e *episodeOf) {
 		e.write("a.txt", "one\r\ntwo\nthree\r\n")
 		got := e.call("patch", args{"path": "a.txt", "old_string": "one\ntwo", "new_string": "1\n2\n3"}).Result
-		want := `{"success":true,"strategy":"exact","replacements":1,"diff":"--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,4 @@\n-one\n-two\n+1\n+2\n+3\n three\n",` +
-			`"files_modified":["a.txt"]}`
+		want := `{"success":true,"strategy":"exact","confidence":1,"replacements":1,"diff":"--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,4 @@\n-one\n-two\n+1\n+2\n+3\n three\n",` +
+			`"files_modified":["a.txt"],"resolved_path":"` + e.box.Layout().Workdir + `/a.txt"}`
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -138,9 +137,11 @@ func TestPatchReplace(t *testing.T) {
 		e.fails("denied", "patch", args{"path": "/etc/hosts", "old_string": "y", "new_string": "z"})
 		e.write("c.py", "def f():\n    return beta(2)\n\nprint(\"hi\")\n")
 		r = e.fails("no_match", "patch", args{"path": "c.py", "old_string": "return beta(9)", "new_string": "x"})
-		if want := "2|    return beta(2)\n"; r["did_you_mean"] != want {
-			t.Errorf("did_you_mean %q, want %q", r["did_you_mean"], want)
+		like := r["did_you_mean"].(map[string]any)
+		if want := "2|    return beta(2)\n"; like["lines"] != want {
+			t.Errorf("did_you_mean %q, want %q", like["lines"], want)
 		}
+		wantContains(t, like["diff"], "-return beta(9)\n+    return beta(2)\n")
 		e.fails("escape_drift", "patch", args{"path": "c.py", "old_string": `print(\"hi\")`, "new_string": `print(\"ho\")`})
 		e.wantFile("c.py", "def f():\n    return beta(2)\n\nprint(\"hi\")\n")
 	})

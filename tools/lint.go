@@ -2,40 +2,89 @@ package tools
 
 import (
 	"bytes"
+	"context"
+	_ "embed" // the checks that run in the sandbox
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"io"
 	"path"
+	"regexp"
 	"strings"
+	"time"
 
+	"github.com/pelletier/go-toml/v2"
 	"go.yaml.in/yaml/v3"
+
+	"trajgen/sandbox"
 )
 
 // lint is the check of a written file's syntax. Nil is a file that is not checked.
 type lint struct {
-	Status  string `json:"status"` // ok or error
-	Message string `json:"message,omitempty"`
+	Status  string `json:"status"`            // ok, error or skipped
+	Output  string `json:"output,omitempty"`  // what is wrong
+	Message string `json:"message,omitempty"` // why it was skipped, or what the status leaves out
 }
 
-// maxLint is the size up to which a file is checked.
-const maxLint = 1 << 20
+const (
+	maxLint       = 1 << 20 // bytes up to which a file is checked
+	maxLintOutput = 2000    // characters
+	lintTimeout   = 20 * time.Second
+)
 
-func lintFile(name string, data []byte) *lint {
-	var check func([]byte) error
-	switch strings.ToLower(path.Ext(name)) {
-	case ".json":
-		check = checkJSON
-	case ".yaml", ".yml":
-		check = checkYAML
-	}
-	if check == nil || len(data) > maxLint {
+// checker finds the syntax error of a file's content: "" when there is none. An error means that it could not check.
+type checker func(ctx context.Context, box sandbox.Sandbox, name string, data []byte) (problem string, err error)
+
+var checkers = map[string]checker{
+	".json": here(checkJSON), ".yaml": here(checkYAML), ".yml": here(checkYAML), ".toml": here(checkTOML), ".go": here(checkGo),
+	".py": checkPython, ".pyi": checkPython,
+	".js": checkScript, ".mjs": checkScript, ".cjs": checkScript,
+	".ts": checkScript, ".tsx": checkScript, ".mts": checkScript, ".cts": checkScript, ".jsx": checkScript,
+	".rs": checkRust,
+}
+
+// lintFile checks what was written. What was wrong before in the same way is no news.
+func lintFile(ctx context.Context, box sandbox.Sandbox, name string, old, data []byte) *lint {
+	check := checkers[strings.ToLower(path.Ext(name))]
+	if check == nil || len(data) > maxLint || bytes.Equal(old, data) && len(data) == 0 {
 		return nil
 	}
-	if err := check(bytes.TrimPrefix(data, []byte(byteOrderMark))); err != nil {
-		return &lint{Status: "error", Message: err.Error()}
+	problem, err := check(ctx, box, name, data)
+	switch {
+	case err != nil:
+		return &lint{Status: "skipped", Message: err.Error()}
+	case problem == "":
+		return &lint{Status: "ok"}
 	}
-	return &lint{Status: "ok"}
+	if old != nil && len(old) <= maxLint {
+		before, err := check(ctx, box, name, old)
+		if err == nil && before != "" && withoutNumbers(before) == withoutNumbers(problem) {
+			return &lint{Status: "ok", Message: "nothing new; the file had a syntax error before, and still has: " + problem}
+		}
+	}
+	return &lint{Status: "error", Output: problem}
+}
+
+var number = regexp.MustCompile(`\d+`)
+
+// withoutNumbers is an error wherever it is, as lines move.
+func withoutNumbers(problem string) string { return number.ReplaceAllString(problem, "") }
+
+// here makes a checker of what needs no sandbox.
+func here(check func([]byte) error) checker {
+	return func(_ context.Context, _ sandbox.Sandbox, _ string, data []byte) (problem string, err error) {
+		defer func() {
+			if r := recover(); r != nil { // parsers have panicked on odd input before
+				err = errors.New("the parser gave up")
+			}
+		}()
+		if err := check(bytes.TrimPrefix(data, []byte(byteOrderMark))); err != nil {
+			return firstChars(err.Error(), maxLintOutput), nil
+		}
+		return "", nil
+	}
 }
 
 func checkJSON(data []byte) error {
@@ -54,12 +103,7 @@ func checkJSON(data []byte) error {
 }
 
 // checkYAML reads every document as nodes, which expands no aliases.
-func checkYAML(data []byte) (err error) {
-	defer func() {
-		if r := recover(); r != nil { // the parser has panicked on odd input before
-			err = fmt.Errorf("not valid YAML: %v", r)
-		}
-	}()
+func checkYAML(data []byte) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var node yaml.Node
@@ -69,4 +113,61 @@ func checkYAML(data []byte) (err error) {
 			return err
 		}
 	}
+}
+
+func checkTOML(data []byte) error {
+	var table map[string]any
+	err := toml.Unmarshal(data, &table)
+	if syntax, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, column := syntax.Position()
+		return fmt.Errorf("line %d, column %d: %w", line, column, err)
+	}
+	return err
+}
+
+func checkGo(data []byte) error {
+	_, err := parser.ParseFile(token.NewFileSet(), "", data, parser.SkipObjectResolution)
+	return err
+}
+
+//go:embed lint.py
+var pythonCheck string
+
+func checkPython(ctx context.Context, box sandbox.Sandbox, _ string, data []byte) (string, error) {
+	return inSandbox(ctx, box, data, "python3", "-I", "-S", "-c", pythonCheck)
+}
+
+//go:embed lint.js
+var scriptCheck string
+
+func checkScript(ctx context.Context, box sandbox.Sandbox, name string, data []byte) (string, error) {
+	return inSandbox(ctx, box, data, "node", "-e", scriptCheck, name)
+}
+
+func checkRust(ctx context.Context, box sandbox.Sandbox, _ string, data []byte) (string, error) {
+	return inSandbox(ctx, box, data, "rustfmt", "--quiet", "--edition", "2021", "--emit", "stdout", "--color", "never")
+}
+
+// exitUnable is how a check of ours says that it cannot check; its standard error says why.
+const exitUnable = 77
+
+// inSandbox gives the content to a program in the sandbox, which says what is wrong on its standard error.
+func inSandbox(ctx context.Context, box sandbox.Sandbox, data []byte, args ...string) (string, error) {
+	stderr := newCapture(maxLintOutput, "chars")
+	cmd := sandbox.Command{Args: args, Dir: box.Layout().Workdir, Stdin: bytes.NewReader(data), Stderr: stderr, Stdout: io.Discard}
+	exit, stopped, err := run(ctx, box, cmd, lintTimeout, nil)
+	text := stderr.text()
+	switch {
+	case errors.Is(err, sandbox.ErrNotFound):
+		return "", fmt.Errorf("%s is not installed", args[0])
+	case err != nil, stopped != nil, exit.Signal != 0:
+		return "", fmt.Errorf("%s did not end as it should", args[0])
+	case exit.Code == exitUnable, exit.Code == 126, exit.Code == 127:
+		return "", fmt.Errorf("%s cannot check it: %s", args[0], text)
+	case exit.Code == 0:
+		return "", nil
+	case text == "":
+		return "", fmt.Errorf("%s says nothing (exit code %d)", args[0], exit.Code)
+	}
+	return text, nil
 }

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 // episodeOf is one episode with all built-in tools in a sandbox of its own.
 type episodeOf struct {
-	t       *testing.T
+	t       testing.TB
 	session *registry.Session
 	box     sandbox.Sandbox
 	n       int
@@ -39,7 +39,7 @@ func each(t *testing.T, test func(t *testing.T, e *episodeOf)) {
 	}
 }
 
-func open(t *testing.T, backend string, toolsets ...string) *episodeOf {
+func open(t testing.TB, backend string, toolsets ...string) *episodeOf {
 	t.Helper()
 	b, err := sandbox.Open(backend, sandbox.Options{StateDir: t.TempDir()})
 	sandboxtest.Require(t, backend, err)
@@ -120,7 +120,7 @@ func (e *episodeOf) wantFile(path, want string) {
 	}
 }
 
-func decode(t *testing.T, text string) map[string]any {
+func decode(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var result map[string]any
 	if err := json.Unmarshal([]byte(text), &result); err != nil {
@@ -136,7 +136,7 @@ func (e *episodeOf) wantOutput(command, want string) {
 	}
 }
 
-func wantContains(t *testing.T, got any, want string) {
+func wantContains(t testing.TB, got any, want string) {
 	t.Helper()
 	if text := fmt.Sprint(got); !strings.Contains(text, want) {
 		t.Errorf("got %q, want it to contain %q", text, want)

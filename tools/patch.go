@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -93,10 +92,13 @@ func refuse(class, format string, args ...any) *registry.Failure {
 type patchResult struct {
 	Success       bool     `json:"success"`
 	Strategy      string   `json:"strategy"`
+	Confidence    float64  `json:"confidence"`
 	Replacements  int      `json:"replacements"`
 	Diff          string   `json:"diff"`
 	FilesModified []string `json:"files_modified"`
+	ResolvedPath  string   `json:"resolved_path"`
 	Lint          *lint    `json:"lint,omitempty"`
+	Warning       string   `json:"_warning,omitempty"`
 }
 
 func replaceInFile(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args patchArgs) (any, error) {
@@ -104,35 +106,65 @@ func replaceInFile(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 	if err != nil {
 		return nil, err
 	}
-	file, err := readText(ctx, env, box, name, args.Path)
+	file, old, err := readText(ctx, env, box, name, args.Path)
 	if err != nil {
 		return nil, err
 	}
-	old, new := unixLines(*args.OldString), unixLines(*args.NewString)
-	if old == new {
-		return nil, refuse("identical", "old_string and new_string differ in nothing but line ends, which are kept as the file has them")
+	files := filesOf(env.Session)
+	found, err := findReplacement(file, args)
+	if err != nil {
+		return nil, files.failed(old.real, err)
 	}
-	how, edits := findEdits(file.text, old, new)
-	switch {
-	case len(edits) == 0:
-		return nil, notFoundInFile(file.text, old, args.Path)
-	case len(edits) > 1 && !args.ReplaceAll:
-		return nil, ambiguous(file.text, edits, how, args.Path)
-	}
-	if err := checkGrowth(file, edits, args.Path); err != nil {
-		return nil, err
-	}
-	text, data := file.apply(edits)
+	text, data := file.apply(found.edits)
 	if text == file.text {
-		return nil, refuse("identical", "the replacement leaves %s as it is (strategy %s)", args.Path, how)
+		return nil, refuse("identical", "the replacement leaves %s as it is (strategy %s)", args.Path, found.strategy)
 	}
 	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: name, Data: data}); err != nil {
 		return nil, fileFailure(err, "write", args.Path)
 	}
-	return patchResult{
-		Success: true, Strategy: how, Replacements: len(edits), Diff: diffOf(args.Path, file.text, edits),
-		FilesModified: []string{args.Path}, Lint: lintFile(name, data),
-	}, nil
+	result := patchResult{
+		Success: true, Strategy: found.strategy, Confidence: found.confidence, Replacements: len(found.edits),
+		Diff: diffOf(args.Path, file.text, found.edits), FilesModified: []string{args.Path}, ResolvedPath: old.real,
+		Warning: files.warning(old.real, old.stamp, false),
+	}
+	files.wrote(old.real, data, false)
+	result.Lint = lintFile(ctx, box, name, old.data, data)
+	return result, nil
+}
+
+// findReplacement is what a replacement changes, or why it is refused.
+func findReplacement(file textFile, args patchArgs) (match, error) {
+	old, new := unixLines(*args.OldString), unixLines(*args.NewString)
+	if old == new {
+		return match{}, refuse("identical", "old_string and new_string differ in nothing but line ends, which are kept as the file has them")
+	}
+	found := findEdits(file.text, old, new)
+	switch {
+	case len(found.edits) == 0:
+		return found, notFoundInFile(file.text, old, args.Path)
+	case len(found.edits) > 1 && !args.ReplaceAll:
+		return found, ambiguous(file.text, found, args.Path)
+	case found.strategy != exactStrategy && drifted(file.text, old, new, found.edits):
+		return found, refuse("escape_drift", "old_string and new_string have escaped quotes (\\\" or \\') where %s has plain ones; "+
+			"give both exactly as the file has them", args.Path)
+	}
+	return found, checkGrowth(file, found.edits, args.Path)
+}
+
+// drifted tells whether both texts escape quotes that the file does not escape: the model then escaped once too often,
+// and its backslashes would end up in the file.
+func drifted(text, old, new string, edits []edit) bool {
+	for _, escaped := range []string{`\'`, `\"`} {
+		if !strings.Contains(old, escaped) || !strings.Contains(new, escaped) {
+			continue
+		}
+		for _, e := range edits {
+			if !strings.Contains(text[e.start:e.end], escaped) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkGrowth refuses edits before they fill the runner's memory: many places times a long text is more than either.
@@ -149,22 +181,23 @@ func checkGrowth(file textFile, edits []edit, shown string) error {
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // readText reads a file that is to be edited.
-func readText(ctx context.Context, env *registry.Env, box sandbox.Sandbox, name, shown string) (textFile, error) {
-	if _, err := writable(ctx, box, name, shown); err != nil {
-		return textFile{}, err
+func readText(ctx context.Context, env *registry.Env, box sandbox.Sandbox, name, shown string) (textFile, target, error) {
+	if err := refuseProtected(box.Layout(), name, shown); err != nil {
+		return textFile{}, target{}, err
 	}
 	data, info, err := readWhole(ctx, box, name, shown)
 	if err != nil {
-		return textFile{}, elsewhere(env, box, err, shown)
+		return textFile{}, target{}, elsewhere(env, box, err, shown)
 	}
-	if inProtected(info.Path) {
-		return textFile{}, denied(shown)
+	old := target{real: info.Path, exists: true, data: data, stamp: stampOf(data, info)}
+	if err := refuseProtected(box.Layout(), info.Path, shown); err != nil {
+		return textFile{}, old, err
 	}
 	file, ok := parseText(data)
 	if !ok {
-		return textFile{}, refuse("binary_file", "%s is not a UTF-8 text file and cannot be patched", shown)
+		return textFile{}, old, refuse("binary_file", "%s is not a UTF-8 text file and cannot be patched", shown)
 	}
-	return file, nil
+	return file, old, nil
 }
 
 // maxDiff bounds the diff in a result.
@@ -187,70 +220,4 @@ func cutDiff(diff string) string {
 		return diff
 	}
 	return strings.TrimSuffix(firstChars(diff, maxDiff), "...") + fmt.Sprintf("\n... (diff cut, %s bytes in all)\n", thousands(len(diff)))
-}
-
-const maxListed = 10
-
-func ambiguous(text string, edits []edit, how, shown string) error {
-	lines := []string{}
-	for _, e := range edits[:min(len(edits), maxListed)] {
-		lines = append(lines, strconv.Itoa(lineOf(text, e.start)))
-	}
-	more := ""
-	if len(edits) > maxListed {
-		more = ", ..."
-	}
-	return refuse("ambiguous", "found %d matches of old_string in %s (strategy %s), at lines %s%s; add lines around it to "+
-		"make it unique, or set replace_all", len(edits), shown, how, strings.Join(lines, ", "), more)
-}
-
-// notFoundInFile shows what in the file is most like what was looked for.
-func notFoundInFile(text, old, shown string) error {
-	if plain := strings.NewReplacer(`\"`, `"`, `\'`, `'`).Replace(old); plain != old && strings.Contains(text, plain) {
-		return refuse("escape_drift", "old_string has escaped quotes (\\\" or \\') where %s has plain ones; give old_string "+
-			"and new_string exactly as the file has them", shown)
-	}
-	failure := refuse("no_match", "could not find old_string in %s; read the file and copy the text exactly", shown)
-	if snippet := mostAlike(text, old); snippet != "" {
-		failure.Message += "; the most similar place is in did_you_mean"
-		failure.Extra["did_you_mean"] = snippet
-	}
-	return failure
-}
-
-// mostAlike returns the numbered lines of the file that are most like old, judged by old's longest line.
-func mostAlike(text, old string) string {
-	wanted, _ := splitLines(old)
-	anchor := 0
-	for i, line := range wanted {
-		if len(strings.TrimSpace(line)) > len(strings.TrimSpace(wanted[anchor])) {
-			anchor = i
-		}
-	}
-	if len(wanted) == 0 {
-		return ""
-	}
-	lines, _ := splitLines(text)
-	longest := strings.TrimSpace(wanted[anchor])
-	best, score := -1, 0.5
-	for i, line := range lines[:min(len(lines), 20_000)] {
-		line = strings.TrimSpace(line)
-		// Texts of very different length cannot be alike.
-		if len(line) > 3*len(longest) || len(longest) > 3*len(line) || len(line) > maxLine {
-			continue
-		}
-		if s := similarity(longest, line); s > score {
-			best, score = i, s
-		}
-	}
-	if best < 0 {
-		return ""
-	}
-	from := max(best-anchor, 0)
-	to := min(from+min(len(wanted), 20), len(lines))
-	var b strings.Builder
-	for i := from; i < to; i++ {
-		fmt.Fprintf(&b, "%d|%s\n", i+1, cutLine(lines[i]))
-	}
-	return b.String()
 }

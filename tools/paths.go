@@ -8,7 +8,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
+	"trajgen/pipeline/episode"
 	"trajgen/registry"
 	"trajgen/sandbox"
 )
@@ -16,8 +18,19 @@ import (
 // maxFile is the largest file that the file tools take into the runner's memory.
 const maxFile = 10 << 20
 
-// protected are the directories that no file tool writes to.
-var protected = []string{"/etc", "/boot", "/usr/lib/systemd", "/proc", "/sys", "/dev"}
+// protected are the places that no file tool writes to. What lies in the working directory or in the one for temporary
+// files is the task's all the same. (On macOS those lie below /private/var, which therefore is not among them.)
+var protected = []string{
+	"/etc", "/private/etc", "/boot", "/usr/lib/systemd", "/proc", "/sys", "/dev",
+	"/run/docker.sock", "/var/run/docker.sock",
+}
+
+// credentials are the places of a home directory where programs look for keys and passwords. File tools neither read
+// nor write them.
+var credentials = []string{
+	".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".config/gh", ".config/gcloud",
+	".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials",
+}
 
 func expandHome(name string, layout sandbox.Layout) string {
 	if name == "~" || strings.HasPrefix(name, "~/") {
@@ -42,34 +55,66 @@ func resolve(box sandbox.Sandbox, name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// writable refuses protected places: by the path as given, and by where its nearest existing parent really lies.
-// dirs tells that the parent does not exist yet.
-func writable(ctx context.Context, box sandbox.Sandbox, name, shown string) (dirs bool, err error) {
-	if inProtected(name) {
-		return false, denied(shown)
-	}
-	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+// writable finds out where a file that does not exist would lie once links are followed, and refuses protected places.
+// dirs tells that its directory does not exist either.
+func writable(ctx context.Context, box sandbox.Sandbox, name, shown string) (real string, dirs bool, err error) {
+	for dir, rest := path.Dir(name), path.Base(name); ; dir, rest = path.Dir(dir), path.Join(path.Base(dir), rest) {
 		info, err := box.Files().Stat(ctx, dir)
 		switch {
 		case err == nil && !info.Mode.IsDir():
-			return dirs, registry.Failf("not_a_directory", "cannot write %s: %s is not a directory", shown, dir)
-		case err == nil && inProtected(path.Join(info.Path, "x")):
-			return dirs, denied(shown)
-		case err == nil || dir == "/":
-			return dirs, nil
-		case !errors.Is(err, fs.ErrNotExist):
-			return dirs, fileFailure(err, "write", shown)
+			return "", dirs, registry.Failf("not_a_directory", "cannot write %s: %s is not a directory", shown, dir)
+		case err == nil:
+			real = path.Join(info.Path, rest)
+			return real, dirs, refuseProtected(box.Layout(), real, shown)
+		case dir == "/" || !errors.Is(err, fs.ErrNotExist):
+			return "", dirs, fileFailure(err, "write", shown)
 		}
 		dirs = true
 	}
 }
 
-func inProtected(name string) bool {
-	return slices.ContainsFunc(protected, func(dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") })
+// refuseProtected refuses to write to a protected place.
+func refuseProtected(layout sandbox.Layout, name, shown string) error {
+	switch {
+	case within(name, layout.Workdir) || within(name, layout.Tmp):
+		return nil
+	case slices.ContainsFunc(protected, func(dir string) bool { return within(name, dir) }):
+		return denied("refused to write %s: system directories are not to be changed", shown)
+	case isCredential(layout, name):
+		return denied("refused to write %s: it is where programs look for keys and passwords", shown)
+	}
+	return nil
 }
 
-func denied(shown string) error {
-	return registry.Failf("denied", "refused to write %s: system directories are not to be changed", shown)
+func isNotDirectory(err error) bool { return errors.Is(err, syscall.ENOTDIR) }
+
+func within(name, dir string) bool {
+	return dir != "" && (name == dir || strings.HasPrefix(name, dir+"/"))
+}
+
+func isCredential(layout sandbox.Layout, name string) bool {
+	return slices.ContainsFunc(credentials, func(place string) bool { return within(name, path.Join(layout.Home, place)) })
+}
+
+// secret tells whether a file is made for secrets. It is not read, in a disposable sandbox neither: what the file tools
+// return goes into a dataset, and a task that is about such a file can say so and has the terminal. Writing one is
+// another matter, as its content is the model's own.
+func secret(layout sandbox.Layout, name string) bool {
+	if isCredential(layout, name) {
+		return true
+	}
+	base := path.Base(name)
+	if base == ".env" || base == ".envrc" {
+		return true
+	}
+	kind, ok := strings.CutPrefix(base, ".env.")
+	return ok && !slices.Contains([]string{"example", "sample", "template", "dist", "defaults", "schema"}, path.Ext("." + kind)[1:])
+}
+
+func denied(format string, args ...any) error {
+	failure := registry.Failf("denied", format, args...)
+	failure.Status = episode.CallDenied
+	return failure
 }
 
 // fileFailure words an error of a file operation for the model. A lost sandbox and the end of the call pass as they are.
@@ -90,7 +135,7 @@ func fileFailure(err error, doing, shown string) error {
 	return fmt.Errorf("%s %s: %w", doing, shown, err)
 }
 
-// readWhole reads a regular file of bounded size.
+// readWhole reads a regular file of bounded size, to change it.
 func readWhole(ctx context.Context, box sandbox.Sandbox, name, shown string) ([]byte, sandbox.Info, error) {
 	data, info, err := box.Files().Read(ctx, name, 0, maxFile+1)
 	if err != nil {

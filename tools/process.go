@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"trajgen/registry"
 )
@@ -16,6 +15,7 @@ const (
 	maxWait     = 180 // seconds
 	pollOutput  = 1000
 	waitOutput  = 2000
+	listOutput  = 200
 	logLines    = 200
 	listCommand = 200
 	killGrace   = 3 * time.Second
@@ -27,8 +27,9 @@ func init() {
 		Description: "Follow and control the background processes that terminal(background=true) started. Actions: " +
 			"list (all of them); poll (status and newest output); log (output by lines: the last 200, or from line offset " +
 			"on, at most limit); wait (until it ends, at most timeout seconds); kill; write (data to its standard input); " +
-			"submit (data and a newline); close (its standard input). All but list need session_id. The last 200,000 " +
-			"characters of output are kept, stdout and stderr together.",
+			"submit (data and the Enter key); close (its standard input). All but list need session_id. The last 200,000 " +
+			"characters of output are kept, stdout and stderr together. Every action also returns notifications, when there " +
+			"are new ones, of processes started with notify_on_complete or watch_patterns.",
 		Timeout:   (maxWait + 20) * time.Second,
 		MaxResult: 8 * processOutput,
 	}, manageProcess))
@@ -39,7 +40,7 @@ type processArgs struct {
 	SessionID string `json:"session_id,omitempty" doc:"The process, e.g. proc_1. For every action but list."`
 	Data      string `json:"data,omitempty" doc:"Text for write and submit."`
 	Timeout   int    `json:"timeout,omitempty" doc:"Seconds to wait, at most 180 (the default)." min:"1"`
-	Offset    int    `json:"offset,omitempty" doc:"First line of log, from 1; without it the last lines are shown." min:"1"`
+	Offset    int    `json:"offset,omitempty" doc:"First line of log, from 1; 0 or without it the last lines are shown." min:"0"`
 	Limit     int    `json:"limit,omitempty" doc:"Number of lines of log." min:"1" default:"200"`
 }
 
@@ -56,6 +57,9 @@ type processResult struct {
 	BytesWritten  *int    `json:"bytes_written,omitempty"`
 	Message       string  `json:"message,omitempty"`
 	TimeoutNote   string  `json:"timeout_note,omitempty"`
+	// CompletionReason is exited, or killed when the process tool did it.
+	CompletionReason string         `json:"completion_reason,omitempty"`
+	Notifications    []notification `json:"notifications,omitempty"`
 }
 
 func manageProcess(ctx context.Context, env *registry.Env, args processArgs) (any, error) {
@@ -67,6 +71,15 @@ func manageProcess(ctx context.Context, env *registry.Env, args processArgs) (an
 	if p == nil {
 		return nil, unknownProcess(table, args.SessionID)
 	}
+	result, err := p.act(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	result.Notifications = table.notifications()
+	return result, nil
+}
+
+func (p *process) act(ctx context.Context, args processArgs) (processResult, error) {
 	switch args.Action {
 	case "poll":
 		return p.poll(), nil
@@ -79,13 +92,25 @@ func manageProcess(ctx context.Context, env *registry.Env, args processArgs) (an
 	case "write":
 		return p.write(args.Data)
 	case "submit":
-		return p.write(args.Data + "\n")
+		return p.write(args.Data + p.enter())
 	case "close":
-		p.stdin.Close()
-		return processResult{SessionID: p.id, Status: "ok", Message: "standard input closed"}, nil
+		return p.closeInput()
 	}
-	return nil, registry.Failf("unknown_action", "unknown action %q (have list, poll, log, wait, kill, write, submit, close)",
-		args.Action)
+	return processResult{}, registry.Failf("unknown_action",
+		"unknown action %q (have list, poll, log, wait, kill, write, submit, close)", args.Action)
+}
+
+// notifications are what there is to tell of all processes and was not told before.
+func (t *processTable) notifications() []notification {
+	var all []notification
+	for _, p := range t.list() {
+		all = append(all, p.watcher.take(p.id)...)
+		if p.notify && p.ended() && !p.told.Swap(true) {
+			_, code := p.status()
+			all = append(all, notification{SessionID: p.id, Type: "completed", ExitCode: code})
+		}
+	}
+	return all
 }
 
 func unknownProcess(table *processTable, id string) error {
@@ -112,22 +137,34 @@ type listedProcess struct {
 	Cwd       string `json:"cwd"`
 	Status    string `json:"status"`
 	ExitCode  *int   `json:"exit_code,omitempty"`
+	Preview   string `json:"output_preview"`
 }
 
 func listProcesses(table *processTable) any {
 	list := []listedProcess{}
 	for _, p := range table.list() {
 		status, code := p.status()
-		list = append(list, listedProcess{p.id, firstChars(p.command, listCommand), p.dir, status, code})
+		list = append(list, listedProcess{
+			p.id, firstChars(p.command, listCommand), p.dir, status, code, *p.lastOutput(listOutput),
+		})
 	}
 	return struct {
-		Processes []listedProcess `json:"processes"`
-	}{list}
+		Processes     []listedProcess `json:"processes"`
+		Notifications []notification  `json:"notifications,omitempty"`
+	}{list, table.notifications()}
 }
 
+// result tells the state. Who is told of the end that way needs no notification.
 func (p *process) result() processResult {
 	status, code := p.status()
-	return processResult{SessionID: p.id, Status: status, ExitCode: code}
+	r := processResult{SessionID: p.id, Status: status, ExitCode: code}
+	if status != "running" {
+		p.told.Store(true)
+	}
+	if status == "exited" && p.killed.Load() {
+		r.CompletionReason = "killed"
+	}
+	return r
 }
 
 func (p *process) lastOutput(limit int) *string {
@@ -168,7 +205,11 @@ func (p *process) log(offset, limit int) processResult {
 	return r
 }
 
-func (p *process) wait(ctx context.Context, seconds int) (any, error) {
+// errMatched ends a wait.
+var errMatched = errors.New("the output has a line that was watched for")
+
+// wait returns when the process has ended, when a line comes that is watched for, or when the time is over.
+func (p *process) wait(ctx context.Context, seconds int) (processResult, error) {
 	var note string
 	if seconds > maxWait {
 		note = fmt.Sprintf("waited for at most %d s instead of the %d s that were asked for", maxWait, seconds)
@@ -178,17 +219,20 @@ func (p *process) wait(ctx context.Context, seconds int) (any, error) {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, time.Duration(seconds)*time.Second, errTimedOut)
 	defer cancel()
+	limited, match := context.WithCancelCause(limited)
+	defer match(nil)
+	defer p.watcher.waking(func() { match(errMatched) })()
 	// Asking the process too, and not just waiting for done, counts this wait as the sandbox's time.
 	_, err := p.proc.Wait(limited)
 	if err == nil {
 		<-p.done
 	}
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return processResult{}, context.Cause(ctx)
 	}
 	r := p.result()
 	if err != nil && limited.Err() == nil {
-		return nil, err
+		return processResult{}, err
 	}
 	if err != nil && errors.Is(context.Cause(limited), errTimedOut) && !p.ended() {
 		r.Status = "timeout"
@@ -198,7 +242,7 @@ func (p *process) wait(ctx context.Context, seconds int) (any, error) {
 	return r, nil
 }
 
-func (p *process) kill(ctx context.Context) (any, error) {
+func (p *process) kill(ctx context.Context) (processResult, error) {
 	if p.ended() {
 		r := p.result()
 		r.Status = "already_exited"
@@ -206,8 +250,9 @@ func (p *process) kill(ctx context.Context) (any, error) {
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 	defer cancel()
+	p.killed.Store(true)
 	if err := p.proc.Kill(ending, killGrace); err != nil {
-		return nil, err
+		return processResult{}, err
 	}
 	select {
 	case <-p.done:
@@ -218,35 +263,33 @@ func (p *process) kill(ctx context.Context) (any, error) {
 	return r, nil
 }
 
-func (p *process) write(data string) (any, error) {
+func (p *process) write(data string) (processResult, error) {
 	if p.ended() {
-		return nil, registry.Failf("exited", "process %s has ended", p.id)
+		return processResult{}, registry.Failf("exited", "process %s has ended", p.id)
 	}
 	if err := p.stdin.write(data); err != nil {
-		return nil, err
+		return processResult{}, err
 	}
 	n := len(data)
 	return processResult{SessionID: p.id, Status: "ok", BytesWritten: &n}, nil
 }
 
-func firstChars(text string, n int) string {
-	for i := range text {
-		if n == 0 {
-			return text[:i] + "..."
-		}
-		n--
+// enter is what ends a line of input: on a terminal, what its Enter key sends.
+func (p *process) enter() string {
+	if p.tty {
+		return "\r"
 	}
-	return text
+	return "\n"
 }
 
-func lastChars(text string, n int) string {
-	if excess := utf8.RuneCountInString(text) - n; excess > 0 {
-		for i := range text {
-			if excess == 0 {
-				return text[i:]
-			}
-			excess--
-		}
+// closeInput ends the standard input. That of a terminal cannot be closed: who reads from it is told of an end of file.
+func (p *process) closeInput() (processResult, error) {
+	if !p.tty {
+		p.stdin.Close()
+		return processResult{SessionID: p.id, Status: "ok", Message: "standard input closed"}, nil
 	}
-	return text
+	if _, err := p.write(endOfFile); err != nil {
+		return processResult{}, err
+	}
+	return processResult{SessionID: p.id, Status: "ok", Message: "end of file sent to the terminal"}, nil
 }

@@ -4,21 +4,28 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
-	"strconv"
 	"strings"
-	"unicode/utf8"
+	"time"
 
 	"trajgen/registry"
+	"trajgen/sandbox"
+	"trajgen/tools/page"
 )
 
 // The bounds of a page.
 const (
 	defaultPage = 500
 	maxPage     = 2000
-	maxLine     = 2000
-	maxContent  = 100_000 // characters
+	maxLine     = page.MaxLine
+	// carried is the size up to which a file is brought to the runner for a page of it; of a larger one, the page alone is.
+	carried = 512_000
+	// narrowPage is what a page of a larger file should have at most.
+	narrowPage  = 200
+	readTimeout = 60 * time.Second
 )
 
 func init() {
@@ -26,10 +33,12 @@ func init() {
 		Name: "read_file", Toolset: fileToolset,
 		Description: "Read a text file, page by page. content has one line of the file per line, as NUMBER|TEXT; the number " +
 			"and the bar are not part of the file. Prefer it to cat, head and tail in the terminal. Lines over 2,000 " +
-			"characters are cut; truncated=true means that more lines follow, and hint has the next offset. Relative paths " +
-			"start at the initial working directory, whatever the terminal's is. Binary files and directories are refused; " +
-			"for a missing file similar names are suggested.",
-		MaxResult: 8 * maxContent,
+			"characters are cut; a page of over 100,000 is refused; truncated=true means that more lines follow, and hint has " +
+			"the next offset. Of .ipynb, .docx and .xlsx files the text is shown. Relative paths start at the initial working " +
+			"directory, whatever the terminal's is. Other binary files, directories, devices and files made for secrets " +
+			"(.env, keys) are refused; for a missing file similar names are suggested. A page that you have already is not " +
+			"sent again while the file is unchanged.",
+		MaxResult: 8 * page.MaxContent, Reader: true,
 		Access: func(arguments json.RawMessage) registry.Access {
 			return registry.Access{Reads: []string{pathOf(arguments)}}
 		},
@@ -56,8 +65,21 @@ type readFileResult struct {
 	TotalLines int    `json:"total_lines"`
 	FileSize   int64  `json:"file_size"`
 	Truncated  bool   `json:"truncated"`
+	Extracted  string `json:"extracted_from,omitempty"` // the kind of document that the text is of
 	Hint       string `json:"hint,omitempty"`
 }
+
+// unchangedResult stands for a page that the model has in front of it.
+type unchangedResult struct {
+	Status   string `json:"status"`
+	Message  string `json:"message"`
+	Path     string `json:"path"`
+	Dedup    bool   `json:"dedup"`
+	Returned bool   `json:"content_returned"`
+}
+
+const unchangedMessage = "the file is unchanged since you read these lines, and nothing but reading was done since; " +
+	"use what is above instead of reading it again"
 
 func readFile(ctx context.Context, env *registry.Env, args readFileArgs) (any, error) {
 	box, err := env.Sandbox(ctx)
@@ -68,81 +90,188 @@ func readFile(ctx context.Context, env *registry.Env, args readFileArgs) (any, e
 	if err != nil {
 		return nil, err
 	}
-	data, info, err := readWhole(ctx, box, name, args.Path)
+	if err := refuseReading(box.Layout(), name, args.Path); err != nil {
+		return nil, err
+	}
+	if args.Limit == 0 {
+		args.Limit = defaultPage
+	}
+	args.Offset, args.Limit = max(args.Offset, 1), min(max(args.Limit, 1), maxPage)
+	files := filesOf(env.Session)
+	answer, err := readPage(ctx, box, page.Args{Path: name, Offset: args.Offset, Limit: args.Limit}, args.Path, files.large(name))
+	if err == nil {
+		err = refuseReading(box.Layout(), answer.Path, args.Path) // where links lead
+	}
+	if err == nil {
+		err = answerFailure(ctx, env, box, answer, name, args.Path)
+	}
 	if err != nil {
 		return nil, elsewhere(env, box, err, args.Path)
 	}
-	if err := checkText(data, name, args.Path, info.Size); err != nil {
-		return nil, err
+	if answer.TooLarge() {
+		return nil, pageTooLarge(answer, args)
 	}
-	return page(data, info.Size, args.Offset, args.Limit), nil
+	now := stamp{size: answer.FileSize, sum: answer.Sum, summed: answer.Extracted == "", time: answer.ModTime}
+	if env.Parent == "" { // what a script reads, the model has not in front of it
+		switch n := files.repeated(env, pageKey{answer.Path, args.Offset, args.Limit}, now); {
+		case n == 1:
+			return unchangedResult{Status: "unchanged", Message: unchangedMessage, Path: args.Path, Dedup: true}, nil
+		case n > 1:
+			return nil, &registry.Failure{
+				Class: "repeated", Message: fmt.Sprintf("BLOCKED: you have read these lines of %s %d times, and they are "+
+					"unchanged; go on with what you have", args.Path, n+1),
+				Extra: map[string]any{"path": args.Path, "repeats": n + 1},
+			}
+		}
+	}
+	files.read(answer.Path, now, args.Offset, answer.Lines, answer.TotalLines)
+	return pageResult(answer, args), nil
 }
 
-// checkText refuses what is not for reading: by the name's ending, or because of a NUL near the beginning.
-func checkText(data []byte, name, shown string, size int64) error {
+// refuseReading refuses what is to be told by its path.
+func refuseReading(layout sandbox.Layout, name, shown string) error {
+	switch {
+	case page.Forbidden(name):
+		return notRegular(shown)
+	case secret(layout, name):
+		return denied("refused to read %s: such files are for secrets; if the task is about this one, use the terminal", shown)
+	}
+	return nil
+}
+
+func notRegular(shown string) error {
+	return registry.Failf("not_regular", "cannot read %s: it is a device, a pipe or another special file", shown)
+}
+
+// readPage makes the page. That takes a single round trip to the sandbox: a small file comes whole; for a document, or a
+// file that is known to be large, the helper is asked at once. Only what turns out to be large or special takes another.
+func readPage(ctx context.Context, box sandbox.Sandbox, args page.Args, shown string, large bool) (page.Answer, error) {
+	if args.Path == "/dev/null" { // some sandboxes do not let it be opened
+		return pageOf(nil, sandbox.Info{Path: args.Path}, args), nil
+	}
+	if !page.Document(args.Path) && !large {
+		data, info, err := box.Files().Read(ctx, args.Path, 0, carried+1)
+		switch {
+		case err == nil && page.Document(info.Path):
+		case err == nil && len(data) <= carried:
+			return pageOf(data, info, args), nil
+		case err != nil && !errors.Is(err, sandbox.ErrNotRegular):
+			return readFailed(ctx, box, err, args.Path, shown)
+		}
+	}
+	var answer page.Answer
+	err := askHelper(ctx, box, page.Helper, "reading", readTimeout, args, &answer)
+	return answer, err
+}
+
+func pageOf(data []byte, info sandbox.Info, args page.Args) page.Answer {
+	answer := page.Answer{Path: info.Path, FileSize: int64(len(data)), ModTime: info.ModTime}
+	var err error
+	if answer.Page, err = page.Make(bytes.NewReader(data), args.Offset, args.Limit); err != nil {
+		answer.Failed = page.Binary // the one way in which making a page of bytes can fail
+	}
+	return answer
+}
+
+// readFailed tells a directory from a failure.
+func readFailed(ctx context.Context, box sandbox.Sandbox, err error, name, shown string) (page.Answer, error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return page.Answer{Path: name, Failed: page.NotFound}, nil
+	}
+	if info, statErr := box.Files().Stat(ctx, name); statErr == nil && info.Mode.IsDir() {
+		return page.Answer{Path: info.Path, Failed: page.Directory}, nil
+	}
+	return page.Answer{}, fileFailure(err, "read", shown)
+}
+
+// answerFailure words why there is no page.
+func answerFailure(ctx context.Context, env *registry.Env, box sandbox.Sandbox, answer page.Answer, name, shown string) error {
 	extension := strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
-	if !binaryExtensions[extension] && bytes.IndexByte(data[:min(len(data), 8192)], 0) < 0 {
+	switch answer.Failed {
+	case "":
+		if binaryExtensions[extension] {
+			return binaryFile(env, shown, extension, answer.FileSize)
+		}
 		return nil
+	case page.NotFound:
+		return readFailure(ctx, box, fs.ErrNotExist, name, shown)
+	case page.Directory:
+		return registry.Failf("is_directory", "%s is a directory, not a file; list it with the terminal (ls) or search_files", shown)
+	case page.Permission:
+		return registry.Failf("permission", "cannot read %s: permission denied", shown)
+	case page.NotRegular:
+		return notRegular(shown)
+	case page.Binary:
+		return binaryFile(env, shown, extension, answer.FileSize)
+	case page.Unreadable:
+		return &registry.Failure{
+			Class:   "unreadable_document",
+			Message: fmt.Sprintf("cannot take the text out of %s: %s; inspect it with the terminal", shown, answer.Detail),
+			Extra:   map[string]any{"file_size": answer.FileSize},
+		}
 	}
-	kind := "a binary file"
-	if imageExtensions[extension] {
-		kind = "an image"
+	return registry.Failf("io", "cannot read %s: %s", shown, answer.Detail)
+}
+
+func binaryFile(env *registry.Env, shown, extension string, size int64) error {
+	failure := &registry.Failure{Class: "binary_file", Extra: map[string]any{"is_binary": true, "file_size": size}}
+	const terminal = "inspect it with the terminal (file, xxd, strings, python3)"
+	switch image := imageExtensions[extension]; {
+	case !image:
+		failure.Message = fmt.Sprintf("%s is a binary file; %s", shown, terminal)
+	case env.Session.Toolset().Has("vision_analyze"):
+		failure.Message = fmt.Sprintf("%s is an image; look at it with vision_analyze", shown)
+		failure.Extra["is_image"] = true
+	default:
+		failure.Message = fmt.Sprintf("%s is an image; %s", shown, terminal)
+		failure.Extra["is_image"] = true
 	}
+	return failure
+}
+
+func pageTooLarge(answer page.Answer, args readFileArgs) error {
+	advice := fmt.Sprintf("limit=%d fits from offset=%d", answer.Fit, args.Offset)
 	return &registry.Failure{
-		Class:   "binary_file",
-		Message: fmt.Sprintf("%s is %s; inspect it with the terminal (file, xxd, strings, python3)", shown, kind),
-		Extra:   map[string]any{"is_binary": true, "file_size": size},
+		Class: "too_large",
+		Message: fmt.Sprintf("lines %d-%d of %s have %s characters, over the limit of %s; ask for fewer lines (%s), or look for "+
+			"what you need with search_files", args.Offset, args.Offset+answer.Lines-1, args.Path, thousands(answer.Chars),
+			thousands(page.MaxContent), advice),
+		Extra: map[string]any{"total_lines": answer.TotalLines, "file_size": answer.FileSize},
 	}
 }
 
-func page(data []byte, size int64, offset, limit int) readFileResult {
-	text := strings.ToValidUTF8(strings.TrimPrefix(string(data), byteOrderMark), "\uFFFD")
-	lines, _ := splitLines(text)
-	if limit == 0 {
-		limit = defaultPage
+func pageResult(answer page.Answer, args readFileArgs) readFileResult {
+	result := readFileResult{
+		Content: answer.Content, TotalLines: answer.TotalLines, FileSize: answer.FileSize, Extracted: answer.Extracted,
 	}
-	from := max(offset, 1) - 1
-	limit = min(max(limit, 1), maxPage)
-	result := readFileResult{TotalLines: len(lines), FileSize: size}
-	if from >= len(lines) {
-		result.Hint = fmt.Sprintf("offset %d is past the end: the file has %d lines", from+1, len(lines))
-		if len(lines) == 0 {
-			result.Hint = "the file is empty"
-		}
-		return result
-	}
-	var b strings.Builder
-	chars, next := 0, from
-	for ; next < len(lines) && next < from+limit; next++ {
-		line := strconv.Itoa(next+1) + "|" + cutLine(strings.TrimSuffix(lines[next], "\r"))
-		if chars += utf8.RuneCountInString(line) + 1; chars > maxContent && next > from {
-			break
-		}
-		if next > from {
-			b.WriteByte('\n')
-		}
-		b.WriteString(line)
-	}
-	result.Content = b.String()
-	if next < len(lines) {
+	last := args.Offset + answer.Lines - 1
+	switch {
+	case answer.TotalLines == 0:
+		result.Hint = "the file is empty"
+	case answer.Lines == 0:
+		result.Hint = fmt.Sprintf("offset %d is past the end: the file has %d lines", args.Offset, answer.TotalLines)
+	case last < answer.TotalLines:
 		result.Truncated = true
-		result.Hint = fmt.Sprintf("lines %d-%d of %d; go on with offset=%d", from+1, next, len(lines), next+1)
+		result.Hint = fmt.Sprintf("lines %d-%d of %d; go on with offset=%d", args.Offset, last, answer.TotalLines, last+1)
+	}
+	if answer.FileSize > carried && args.Limit > narrowPage {
+		result.Hint = strings.TrimPrefix(result.Hint+"; the file is large: read only what you need, with offset and limit", "; ")
 	}
 	return result
 }
 
 func cutLine(line string) string {
-	if len(line) <= maxLine || utf8.RuneCountInString(line) <= maxLine {
-		return line
+	if short := firstChars(line, maxLine); short != line {
+		return strings.TrimSuffix(short, "...") + "... [truncated]"
 	}
-	return strings.TrimSuffix(firstChars(line, maxLine), "...") + "... [truncated]"
+	return line
 }
 
 var (
-	binaryExtensions = wordSet("3ds 7z a aac ai aiff app avi bin blend bmp bz2 class dat data db deb dll doc docx dylib ear " +
+	binaryExtensions = wordSet("3ds 7z a aac ai aiff app avi bin blend bmp bz2 class dat data db deb dll doc dylib ear " +
 		"eot eps exe fig fla flac flv gif gz ico idx iso jar jpeg jpg lib lockb m4a m4v max mdb mkv mov mp3 mp4 mpeg mpg msi " +
 		"node o obj odp ods odt ogg opus otf png ppt pptx psd pyc pyo rar rlib rpm sketch so sqlite sqlite3 swf tar tgz tif " +
-		"tiff ttf war wasm wav webm webp wma wmv woff woff2 xd xls xlsx xz z zip pdf")
+		"tiff ttf war wasm wav webm webp wma wmv woff woff2 xd xls xz z zip pdf")
 	imageExtensions = wordSet("bmp gif ico jpeg jpg png webp")
 )
 

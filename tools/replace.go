@@ -7,10 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// A strategy finds where old stands in a text and says what goes there. Its edits are in order and do not overlap.
+// A strategy finds where old stands in a text and says what goes there. Its edits are in order and do not overlap. The
+// confidence says how little a match leaves to chance; it orders the strategies and is no probability.
 type strategy struct {
-	name string
-	find func(text, old, new string, work *budget) []edit
+	name       string
+	confidence float64
+	find       func(text, old, new string, work *budget) []edit
 }
 
 // budget bounds the work of a search. Texts and patterns are a stranger's, and comparing every line with every line of
@@ -30,26 +32,35 @@ func (b *budget) spend(n int) bool {
 //
 // There is no strategy for indentation alone, as line_trimmed finds all of that.
 var strategies = []strategy{
-	{"exact", findExact},
-	{"line_trimmed", findLines},
-	{"whitespace_normalized", findNormalized(collapseSpace)},
-	{"escape_normalized", findUnescaped},
-	{"trimmed_boundary", findTrimmed},
-	{"unicode_normalized", findNormalized(plainPunctuation)},
+	{exactStrategy, 1, findExact},
+	{"line_trimmed", 0.95, findLines},
+	{"whitespace_normalized", 0.9, findNormalized(collapseSpace)},
+	{"escape_normalized", 0.85, findUnescaped},
+	{"trimmed_boundary", 0.85, findTrimmed},
+	{"unicode_normalized", 0.85, findNormalized(plainPunctuation)},
 }
 
-// findEdits returns the edits of the first strategy that finds old, and its name; none when old is nowhere.
-func findEdits(text, old, new string) (name string, edits []edit) {
+const exactStrategy = "exact"
+
+// match is what was found, and how.
+type match struct {
+	strategy   string
+	confidence float64
+	edits      []edit
+}
+
+// findEdits returns the edits of the first strategy that finds old; none when old is nowhere.
+func findEdits(text, old, new string) match {
 	work := &budget{searchWork}
 	for i, s := range strategies {
 		if i > 0 && strings.TrimSpace(old) == "" {
 			break // white space that is nearly like other white space is everywhere
 		}
 		if edits := s.find(text, old, new, work); len(edits) > 0 {
-			return s.name, edits
+			return match{s.name, s.confidence, edits}
 		}
 	}
-	return "", nil
+	return match{}
 }
 
 func findExact(text, old, new string, _ *budget) []edit {

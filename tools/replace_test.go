@@ -1,10 +1,10 @@
 package tools_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -97,19 +97,30 @@ func TestReplaceAllExact(t *testing.T) {
 
 func FuzzReplace(f *testing.F) {
 	f.Add("x\n x\n  x\n", "x\nx", "y")
-	f.Add("a “b” c…", `"b" c.`, "z")
+	f.Add("a \u201cb\u201d c\u2026", `"b" c.`, "z")
 	f.Add("\ta\n", `\ta\n`, `\tb`)
+	f.Add("a\r\n  b\r\nc", "a\nb", "x\ny")
 	f.Fuzz(func(t *testing.T, text, old, new string) {
 		if !utf8.ValidString(text) || !utf8.ValidString(old) || !utf8.ValidString(new) || old == "" || len(text) > 1<<12 {
 			return
 		}
-		dbg := time.AfterFunc(2*time.Second, func() {
-			panic(fmt.Sprintf("SLOW text=%d old=%d new=%d text=%.300q old=%.300q new=%.100q", len(text), len(old), len(new), text, old, new))
-		})
-		defer dbg.Stop()
-		got, how, n := tools.Edits(text, old, new)
-		if n == 0 && got != text || (how == "") != (n == 0) {
-			t.Errorf("%d edits by %q made %q of %q", n, how, got, text)
+		got, how, edits := tools.EditsOf(text, old, new)
+		if (how == "") != (len(edits) == 0) {
+			t.Errorf("%d edits by %q", len(edits), how)
+		}
+		// Nothing but the matches changes, and each is what was looked for, white space and spelling apart.
+		want, at := "", 0
+		for _, e := range edits {
+			if e.Start < at || e.End < e.Start || !utf8.ValidString(text[e.Start:e.End]) {
+				t.Fatalf("edit %+v after %d in %q", e, at, text)
+			}
+			if plain := plainText(text[e.Start:e.End]); plain != plainText(old) && plain != plainText(unescape.Replace(old)) {
+				t.Errorf("%q was taken for %q (%s)", text[e.Start:e.End], old, how)
+			}
+			want, at = want+text[at:e.Start]+e.Text, e.End
+		}
+		if want += text[at:]; got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 		if !utf8.ValidString(got) {
 			t.Errorf("%q became %q", text, got)
@@ -117,7 +128,27 @@ func FuzzReplace(f *testing.F) {
 		if strings.Contains(text, old) && got != strings.ReplaceAll(text, old, new) {
 			t.Errorf("exact: got %q", got)
 		}
+		// In a file with other line ends, too.
+		raw := strings.ReplaceAll(text, "\n", "\r\n")
+		if !strings.ContainsAny(text, "\r\x00\uFEFF") && !strings.Contains(new, "\r") && strings.Contains(text, "\n") {
+			if data := tools.EditedFile(raw, old, new); data != strings.ReplaceAll(got, "\n", "\r\n") {
+				t.Errorf("with CRLF: %q became %q", raw, data)
+			}
+		}
 	})
+}
+
+var unescape = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, "\t", `\r`, "\r")
+
+// plainText is a text without white space, in ASCII punctuation.
+func plainText(text string) string {
+	var b strings.Builder
+	for _, r := range tools.PlainPunctuation(text) {
+		if !unicode.IsSpace(r) {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 func TestV4A(t *testing.T) {

@@ -3,10 +3,13 @@ package tools
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
 
+	"trajgen/pipeline/episode"
+	"trajgen/registry"
 	"trajgen/sandbox"
 )
 
@@ -21,16 +24,33 @@ const maxFlood = 64 << 20
 // killTime is what ending a command may take, whatever became of the call's context.
 const killTime = 10 * time.Second
 
-// run runs a command to its end. What must not go on is killed with its whole tree: a command over its timeout or that
-// floods (stopped is errTimedOut or errFlood then), and any when ctx ends (context.Cause(ctx) is the error then). serve
-// talks to the command's socket and is waited for; the socket is closed soon after the command ended.
+// bounds say when a command is killed and how.
+type bounds struct {
+	timeout time.Duration
+	grace   time.Duration // between SIGTERM and SIGKILL
+}
+
+// hurry is the most grace that a command gets when the call itself is over.
+const hurry = time.Second
+
+// run is runWithin without grace.
 func run(ctx context.Context, box sandbox.Sandbox, cmd sandbox.Command, timeout time.Duration,
+	serve func(ctx context.Context, proc sandbox.Process),
+) (exit sandbox.Exit, stopped, err error) {
+	return runWithin(ctx, box, cmd, bounds{timeout: timeout}, serve)
+}
+
+// runWithin runs a command to its end. What must not go on is killed with its whole tree: a command over its timeout or
+// that floods (stopped is errTimedOut or errFlood then), and any when ctx ends (context.Cause(ctx) is the error then).
+// serve talks to the command's socket and is waited for; its context ends before a command is killed, and the socket is
+// closed soon after the command ended.
+func runWithin(ctx context.Context, box sandbox.Sandbox, cmd sandbox.Command, limit bounds,
 	serve func(ctx context.Context, proc sandbox.Process),
 ) (exit sandbox.Exit, stopped, err error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	cmd.Stdout, cmd.Stderr = watchFlood(cmd.Stdout, cmd.Stderr, func() { stop(errFlood) })
-	waiting, cancel := context.WithTimeoutCause(waiting, timeout, errTimedOut)
+	waiting, cancel := context.WithTimeoutCause(waiting, limit.timeout, errTimedOut)
 	defer cancel()
 	proc, err := box.Start(ctx, cmd)
 	if err != nil {
@@ -48,7 +68,11 @@ func run(ctx context.Context, box sandbox.Sandbox, cmd sandbox.Command, timeout 
 	exit, err = proc.Wait(waiting)
 	if err != nil && waiting.Err() != nil {
 		stopped = context.Cause(waiting)
-		exit, err = kill(ctx, proc)
+		stopServing()
+		if ctx.Err() != nil {
+			limit.grace = min(limit.grace, hurry)
+		}
+		exit, err = kill(ctx, proc, limit.grace)
 	}
 	hangUp(proc, served, stopServing, err == nil && stopped == nil)
 	if ctx.Err() != nil {
@@ -85,10 +109,10 @@ func (c *counter) Write(p []byte) (int, error) {
 	return c.to.Write(p)
 }
 
-func kill(ctx context.Context, proc sandbox.Process) (sandbox.Exit, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+func kill(ctx context.Context, proc sandbox.Process, grace time.Duration) (sandbox.Exit, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime+grace)
 	defer cancel()
-	if err := proc.Kill(ctx, 0); err != nil {
+	if err := proc.Kill(ctx, grace); err != nil {
 		return sandbox.Exit{}, err
 	}
 	return proc.Wait(ctx)
@@ -110,4 +134,15 @@ func hangUp(proc sandbox.Process, served <-chan struct{}, stop func(), ordinary 
 		conn.Close()
 	}
 	<-served
+}
+
+// interrupted is what the model gets of work that the end of the call cut short. Extra has what there was of it.
+func interrupted(ctx context.Context, what string, extra map[string]any) *registry.Failure {
+	failure := &registry.Failure{
+		Class: "interrupted", Message: fmt.Sprintf("%s was interrupted: %v", what, context.Cause(ctx)), Extra: extra,
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		failure.Class, failure.Status = "timeout", episode.CallTimeout
+	}
+	return failure
 }

@@ -1,20 +1,15 @@
 package tools
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"trajgen/pipeline/episode"
 	"trajgen/registry"
-	"trajgen/sandbox"
 	"trajgen/tools/search"
 )
 
@@ -34,9 +29,9 @@ func init() {
 			"each file). file_glob limits the files.\n" +
 			"target=files: pattern is a glob on the file's name (*.py), or on its path when it has a slash (src/**/*.py); " +
 			"without any of *?[{ it is a part of the name.\n" +
-			"Results are sorted by path; total_count is exact; truncated=true means that there are more: raise offset. Hidden " +
-			"files and directories, binary files and links are skipped; .gitignore is not consulted. Relative paths start at " +
-			"the initial working directory.",
+			"Results are sorted by path; total_count is exact; truncated=true means that there are more: raise offset. As with " +
+			"ripgrep, binary files, links, hidden files and what .gitignore and .ignore name are skipped, unless a glob names " +
+			"them. Relative paths start at the initial working directory.",
 		Timeout:   searchTimeout + 10*time.Second,
 		MaxResult: 4 * 100_000,
 		Access: func(arguments json.RawMessage) registry.Access {
@@ -58,32 +53,12 @@ func searchFiles(ctx context.Context, env *registry.Env, args search.Args) (any,
 		return nil, err
 	}
 	args.Path = expandHome(args.Path, box.Layout())
-	input, err := json.Marshal(args)
-	if err != nil {
-		return nil, err
-	}
-	var stdout bytes.Buffer
-	stderr := newCapture(2000, "chars")
-	cmd := sandbox.Command{
-		Helper: search.Helper, Dir: box.Layout().Workdir, Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: stderr,
-	}
-	exit, stopped, err := run(ctx, box, cmd, searchTimeout, nil)
-	switch {
-	case err != nil:
-		return nil, err
-	case errors.Is(stopped, errTimedOut):
-		return nil, &registry.Failure{
-			Class: "timeout", Status: episode.CallTimeout,
-			Message: fmt.Sprintf("the search did not end within %s; search a smaller directory or use file_glob", searchTimeout),
-		}
-	case stopped != nil:
-		return nil, stopped
-	case exit.OOM || exit.Signal != 0:
-		return nil, registry.Failf("search_died", "the search was killed (exit code %d), perhaps for lack of memory; search a smaller directory", exit.Code)
-	}
 	var found search.Found
-	if err := json.Unmarshal(stdout.Bytes(), &found); err != nil {
-		return nil, fmt.Errorf("search helper (exit code %d): %s", exit.Code, stderr.text())
+	if err := askHelper(ctx, box, search.Helper, "the search", searchTimeout, args, &found); err != nil {
+		if failure, ok := errors.AsType[*registry.Failure](err); ok {
+			failure.Message += "; search a smaller directory or use file_glob"
+		}
+		return nil, err
 	}
 	if found.Failed != "" {
 		return nil, elsewhere(env, box, registry.Failf(found.Class, "%s", found.Failed), args.Path)
@@ -105,12 +80,11 @@ func checkSearch(args *search.Args) error {
 	globs := []string{args.FileGlob}
 	if args.Target == "files" {
 		globs = append(globs, args.Pattern)
-	} else if _, err := regexp.Compile(args.Pattern); err != nil {
-		return registry.Failf("invalid_pattern", "the pattern is not a valid RE2 regular expression: %s",
-			strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	} else if err := search.Check(args.Pattern); err != nil {
+		return registry.Failf("invalid_pattern", "the pattern is not a valid RE2 regular expression: %v", err)
 	}
 	for _, glob := range globs {
-		if !doublestar.ValidatePattern(glob) {
+		if !doublestar.ValidatePattern(strings.TrimPrefix(glob, "!")) {
 			return registry.Failf("invalid_pattern", "%q is not a valid glob", glob)
 		}
 	}

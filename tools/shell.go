@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"trajgen/registry"
 )
 
 // checkForeground refuses what would outlive a foreground call or never end: such a command belongs to the background,
@@ -19,15 +17,15 @@ func checkForeground(command string) error {
 		name, args, bounded := program(words)
 		switch {
 		case name == "nohup" || name == "disown" || name == "setsid":
-			return registry.Failf("background_required",
+			return notRun("background_required",
 				"%s detaches a command from a foreground call. %s; give the command without %s.", name, advice, name)
 		case !bounded && isServer(name, args):
-			return registry.Failf("background_required",
-				"%q looks like a server or watcher that does not end by itself. %s.", strings.Join(words, " "), advice)
+			return notRun("background_required",
+				"%q looks like a server or watcher that does not end by itself. %s.", firstChars(strings.Join(words, " "), 200), advice)
 		}
 	}
 	if script.background {
-		return registry.Failf("background_required",
+		return notRun("background_required",
 			"'&' leaves a command in the background of a foreground call. %s; give the command without '&'. "+
 				"(An '&' that is meant literally, as in a URL, must be quoted.)", advice)
 	}
@@ -38,12 +36,13 @@ var (
 	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\+?=`)
 	python     = regexp.MustCompile(`^python[0-9.]*$`)
 	// Words after which a command still begins.
-	prefixes = []string{
-		"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "exec", "command", "builtin", "coproc",
-	}
+	prefixes = []string{"exec", "command", "builtin"}
 	// Programs that run the command that follows their options.
 	wrappers = []string{"sudo", "env", "nice", "stdbuf", "npx", "bunx", "timeout"}
 )
+
+// Their options that take a value.
+var wrapperValues = map[string]string{"sudo": "CDghprRtTuU", "env": "CSu", "nice": "n", "stdbuf": "ioe", "timeout": "ks", "npx": "p"}
 
 // program finds what a simple command runs. Bounded means that timeout(1) will end it.
 func program(words []string) (name string, args []string, bounded bool) {
@@ -58,6 +57,9 @@ func program(words []string) (name string, args []string, bounded bool) {
 		}
 		for i+1 < len(words) && strings.HasPrefix(words[i+1], "-") {
 			i++
+			if option := words[i]; len(option) == 2 && strings.Contains(wrapperValues[name], option[1:]) {
+				i++
+			}
 		}
 		if name == "timeout" {
 			bounded = true
@@ -96,7 +98,13 @@ func isServer(name string, args []string) bool {
 		return !slices.Contains([]string{"build", "optimize"}, first(0))
 	case "flask":
 		return slices.Contains(args, "run")
-	case "nodemon", "uvicorn", "gunicorn":
+	case "streamlit":
+		return first(0) == "run"
+	case "php":
+		return first(0) == "-S"
+	case "gunicorn":
+		return !slices.Contains(args, "-D") && !slices.Contains(args, "--daemon")
+	case "nodemon", "uvicorn", "http-server":
 		return true
 	}
 	if !python.MatchString(name) {
@@ -115,11 +123,10 @@ func detached(args []string) bool {
 
 // exitMeaning explains exit codes that are no failure, or that few know, of a command line's last command.
 func exitMeaning(command string, code int) string {
-	commands := parseShell(command).commands
-	if len(commands) == 0 {
+	if code == 0 {
 		return ""
 	}
-	name, _, _ := program(commands[len(commands)-1])
+	name, _, _ := program(parseShell(command).last)
 	switch name {
 	case "egrep", "fgrep", "rg", "ag", "ack":
 		name = "grep"

@@ -1,9 +1,7 @@
 package tools
 
 import (
-	"bytes"
-	"context"
-	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,14 +11,22 @@ import (
 	"trajgen/sandbox"
 )
 
-// shellState is what the shells of an episode hand on to each other: the working directory and the exported
-// environment. Every command has a bash of its own; it gets the state at its start and reports it at its end over
-// descriptor 3, which its commands do not see.
+// shellState is what the shells of an episode hand on to each other: the working directory, exported variables,
+// functions, aliases and shell options. Every command has a bash of its own; it gets the state at its start and reports
+// it at its end over descriptor 3, which its commands do not see.
 type shellState struct {
-	mu    sync.Mutex // guards the rest
-	dir   string     // "" is the sandbox's working directory
-	base  []string   // how the first shell found its environment: one declaration each
-	shown []string   // how the last shell left it; nil while nothing was reported
+	mu   sync.Mutex // guards the rest
+	base *shellFacts
+	now  shellFacts
+}
+
+// shellFacts is a shell's state.
+type shellFacts struct {
+	dir       string            // "" is the sandbox's working directory
+	variables map[string]string // exported ones, as declarations
+	options   map[string]bool   // those of set -o and of shopt that are on
+	functions string            // shell code that defines them all
+	aliases   string            // and these
 }
 
 func shellOf(s *registry.Session) *shellState {
@@ -31,142 +37,189 @@ func shellOf(s *registry.Session) *shellState {
 func (s *shellState) directory(layout sandbox.Layout) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dir == "" {
+	if s.now.dir == "" {
 		return layout.Workdir
 	}
-	return s.dir
+	return s.now.dir
 }
 
-// The prologue of a shell, on one line so that the command's own line numbers are right. State and command come over
-// the socket and not as arguments: they may be longer than an argument, and a command that looks for processes by
-// their command line (pkill -f) would otherwise find its own shell.
-//
-// The command is evaluated with descriptor 3 closed. bash keeps the original elsewhere, closed in every program that
-// it starts, and has put it back when the EXIT trap runs, whatever the command did with descriptors. The report is
-// made once: after the command, or by the trap when the command ends the shell. Tracing (set -x) is switched off
-// first and its last line thrown away.
-const (
-	readState = `IFS= read -r -d '' -u 3 __trajgen_state; IFS= read -r -d '' -u 3 __trajgen_command; ` +
-		`eval "$__trajgen_state"; `
-	report = `{ set +x; builtin printf '\0'; builtin pwd -P; builtin printf '\0'; ` +
-		`builtin declare -px; builtin printf '\0\1'; } >&3 2>/dev/null`
-	foreground = readState +
-		`trap '{ set +x; [[ -n ${__trajgen_status-} ]] || __trajgen_report; } 2>/dev/null' EXIT; ` +
-		`__trajgen_report() ` + report + `; ` +
-		`{ eval -- "$__trajgen_command"; } 3>&-; ` +
-		`{ __trajgen_status=$?; set +xe; __trajgen_report; } 2>/dev/null; exit "$__trajgen_status"`
-	background = readState +
-		`exec 3>&-; exec bash --norc --noprofile -c "$__trajgen_command"`
-)
-
-// noDirectory is what a shell reports when the directory that the call asked for cannot be entered.
-const noDirectory = "\x00\x02"
-
-// shellCommand is a bash that waits for its state and command on the socket.
-func shellCommand(prologue string, layout sandbox.Layout) sandbox.Command {
-	return sandbox.Command{
-		Args:   []string{"bash", "--norc", "--noprofile", "-c", prologue, "bash"},
-		Dir:    layout.Tmp, // the shell goes where it belongs by itself, as that directory may be gone
-		Socket: true,
-	}
-}
-
-// input is what a shell reads from the socket. A directory that was asked for must exist; the one that an earlier
-// command left is given up for the sandbox's own when it is gone.
-func (s *shellState) input(layout sandbox.Layout, workdir, command string) string {
+// exports is shell code that sets the variables that commands have exported or changed.
+func (s *shellState) exports() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
-	if s.base == nil {
-		b.WriteString("{ declare -px; printf '\\0'; } >&3\n")
-	} else {
-		b.WriteString("printf '\\0' >&3\n")
-	}
-	b.WriteString("{ ")
-	if s.dir != "" {
-		b.WriteString("cd -- " + quoteShell(s.dir) + " || ")
-	}
-	b.WriteString("cd -- " + quoteShell(layout.Workdir) + "\n")
-	if workdir != "" {
-		b.WriteString("cd -- " + quoteShell(expandHome(workdir, layout)) + ` >/dev/null || { printf '\0\2' >&3; exit 1; }` + "\n")
-	}
-	b.WriteString("unset -v OLDPWD; declare -x OLDPWD\n" + s.changes() + "} 2>/dev/null\nunset -v __trajgen_state\n")
-	return b.String() + "\x00" + command + "\x00"
-}
-
-// changes is shell code that turns the first environment into the last.
-func (s *shellState) changes() string {
-	if s.shown == nil {
-		return ""
-	}
-	left := map[string]bool{}
-	for _, each := range s.shown {
-		left[declared(each)] = true
-	}
-	var b strings.Builder
-	found := map[string]bool{}
-	for _, each := range s.base {
-		found[each] = true
-		if name := declared(each); !left[name] {
-			b.WriteString("unset -v " + name + "\n")
-		}
-	}
-	for _, each := range s.shown {
-		if !found[each] {
+	for _, name := range slices.Sorted(maps.Keys(s.now.variables)) {
+		if each := s.now.variables[name]; each != s.base.variables[name] {
 			b.WriteString(each + "\n")
 		}
 	}
 	return b.String()
 }
 
-// maxReport bounds what a shell can make the runner remember.
-const maxReport = 256 << 10
-
-// serve hands a shell its input and reads its report. workdir tells a call with a directory of its own, whose end is
-// not handed on. It returns false when that directory does not exist.
-func (s *shellState) serve(_ context.Context, proc sandbox.Process, input string, workdir string) bool {
-	conn := proc.Socket()
-	if _, err := io.WriteString(conn, input); err != nil {
-		return true
-	}
-	var got []byte
-	buf := make([]byte, 4096)
-	for len(got) < maxReport && !bytes.HasSuffix(got, []byte("\x00\x01")) && !bytes.HasSuffix(got, []byte(noDirectory)) {
-		n, err := conn.Read(buf)
-		got = append(got, buf[:n]...)
-		if err != nil {
-			break
-		}
-	}
-	if workdir != "" && bytes.HasSuffix(got, []byte(noDirectory)) {
-		return false
-	}
-	s.remember(got, workdir == "")
-	return true
+// given is what a command starts with.
+type given struct {
+	facts   shellFacts
+	workdir string // asked for by the call; where that command ends up is not handed on
+	input   string
 }
 
-// remember takes over a report: the first environment, then directory and environment at the end. A command that
-// replaced or killed its shell reports nothing at its end, and the state stays as it was.
-func (s *shellState) remember(got []byte, moved bool) {
-	parts := strings.Split(string(got), "\x00")
+// give makes the input of a command's shell.
+func (s *shellState) give(layout sandbox.Layout, args terminalArgs) given {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.base == nil && len(parts) > 1 {
-		s.base = declarations(parts[0])
+	g := given{facts: s.now, workdir: args.Workdir}
+	var b strings.Builder
+	if s.base == nil {
+		b.WriteString(reportBase)
+	} else {
+		b.WriteString(`builtin printf '\0\0' >&3` + "\n")
 	}
-	if len(parts) != 5 || parts[4] != "\x01" {
+	s.enter(&b, layout, args.Workdir)
+	s.restore(&b)
+	g.input = shellInput(b.String(), args.Command)
+	return g
+}
+
+// enter goes to the directory. One that was asked for must exist; of the one that an earlier command left, the nearest
+// directory above that does.
+func (s *shellState) enter(b *strings.Builder, layout sandbox.Layout, workdir string) {
+	dir := s.now.dir
+	if dir == "" {
+		dir = layout.Workdir
+	}
+	b.WriteString("{ __trajgen_dir=" + quoteShell(dir) +
+		`; until builtin cd -- "${__trajgen_dir:-/}"; do __trajgen_dir=${__trajgen_dir%/*}; done` + "\n")
+	if workdir != "" {
+		b.WriteString("builtin cd -- " + quoteShell(expandHome(workdir, layout)) +
+			` >/dev/null || { builtin printf '\0\2' >&3; builtin exit 1; }` + "\n")
+	}
+	b.WriteString("unset -v OLDPWD __trajgen_dir __trajgen_state; declare -x OLDPWD\n")
+}
+
+// restore turns the state of a new shell into the present one. Functions come before aliases, which would be expanded
+// in them once more, and each part is evaluated by itself, so that what one breaks does not take the rest along.
+func (s *shellState) restore(b *strings.Builder) {
+	if s.base != nil {
+		for _, name := range slices.Sorted(maps.Keys(s.base.variables)) {
+			if _, ok := s.now.variables[name]; !ok {
+				b.WriteString("unset -v " + name + "\n")
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.now.variables)) {
+			if each := s.now.variables[name]; each != s.base.variables[name] {
+				b.WriteString(each + "\n")
+			}
+		}
+		for _, name := range handedOn {
+			if on := s.now.options[name]; on != s.base.options[name] {
+				b.WriteString(setOption(name, on))
+			}
+		}
+		if s.now.functions != "" {
+			b.WriteString("builtin eval -- " + quoteShell(s.now.functions) + "\n")
+		}
+		if s.now.aliases != "" {
+			b.WriteString("builtin eval -- " + quoteShell(s.now.aliases) + "\n")
+		}
+	}
+	if s.base == nil || s.now.options["expand_aliases"] {
+		b.WriteString("shopt -s expand_aliases\n")
+	}
+	b.WriteString("} 2>/dev/null\n")
+}
+
+// Options that commands hand on: those that change what words mean. Others end a shell or trace it, which belongs to
+// the command that asked for it.
+var handedOn = []string{
+	"allexport", "braceexpand", "noclobber", "noglob", "physical", "pipefail", // of set -o; the rest of shopt
+	"autocd", "cdable_vars", "cdspell", "checkhash", "dotglob", "expand_aliases", "extglob", "failglob", "globasciiranges",
+	"globskipdots", "globstar", "inherit_errexit", "lastpipe", "nocaseglob", "nocasematch", "nullglob",
+	"patsub_replacement", "shift_verbose", "sourcepath", "xpg_echo",
+}
+
+func setOption(name string, on bool) string {
+	flag := map[bool]string{true: "-", false: "+"}[on]
+	if slices.Index(handedOn, name) < slices.Index(handedOn, "autocd") {
+		return "set " + flag + "o " + name + "\n"
+	}
+	return "shopt " + map[string]string{"-": "-s ", "+": "-u "}[flag] + name + "\n"
+}
+
+// remember takes over what a command changed, and only that: another that ran at the same time may have changed the
+// rest. One that replaced or killed its shell reports nothing at its end and changes nothing.
+func (s *shellState) remember(g given, report []byte) {
+	parts := strings.Split(string(report), "\x00")
+	if len(parts) < 2 {
 		return
 	}
-	if moved {
-		s.dir = strings.TrimSuffix(parts[2], "\n")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.base == nil && parts[0] != "" {
+		base := shellFacts{variables: declarations(parts[0]), options: setOptions(parts[1])}
+		base.options["expand_aliases"] = true // as in a shell that is talked to
+		s.base = &base
+		s.now.variables, s.now.options = maps.Clone(base.variables), maps.Clone(base.options)
 	}
-	s.shown = declarations(parts[3])
+	if len(parts) != 9 || parts[8] != "\x01" || s.base == nil {
+		return
+	}
+	before := g.facts
+	if before.variables == nil {
+		before.variables, before.options = s.base.variables, s.base.options
+	}
+	after := shellFacts{
+		dir: strings.TrimSuffix(parts[3], "\n"), variables: declarations(parts[4]), options: setOptions(parts[5]),
+		functions: parts[6], aliases: parts[7],
+	}
+	s.now = s.now.changed(before, after, g.workdir == "")
+}
+
+// changed is f with the difference between two others applied.
+func (f shellFacts) changed(before, after shellFacts, moved bool) shellFacts {
+	// Calls that are running hold the maps.
+	f.variables, f.options = maps.Clone(f.variables), maps.Clone(f.options)
+	if moved && after.dir != before.dir {
+		f.dir = after.dir
+	}
+	if !moved {
+		after.variables["OLDPWD"] = before.variables["OLDPWD"]
+	}
+	for name := range before.variables {
+		if _, ok := after.variables[name]; !ok {
+			delete(f.variables, name)
+		}
+	}
+	for name, each := range after.variables {
+		if each != before.variables[name] {
+			f.variables[name] = each
+		}
+	}
+	for _, name := range handedOn {
+		if after.options[name] != before.options[name] {
+			f.options[name] = after.options[name]
+		}
+	}
+	if after.functions != before.functions {
+		f.functions = after.functions
+	}
+	if after.aliases != before.aliases {
+		f.aliases = after.aliases
+	}
+	return f
+}
+
+func setOptions(text string) map[string]bool {
+	on := map[string]bool{}
+	for name := range strings.SplitSeq(text, ":") {
+		on[name] = true
+	}
+	return on
 }
 
 var (
 	declaration = regexp.MustCompile(`^declare -[A-Za-z-]+ ([A-Za-z_][A-Za-z0-9_]*)(=|$)`)
-	// What every shell sets for itself.
-	ownVariables = []string{"PWD", "SHLVL", "_", "SHELLOPTS", "BASHOPTS"}
+	// What every shell sets for itself, or gets from what it runs on.
+	ownVariables = []string{"PWD", "SHLVL", "_", "SHELLOPTS", "BASHOPTS", "TERM"}
 )
 
 func declared(line string) string {
@@ -176,28 +229,22 @@ func declared(line string) string {
 	return ""
 }
 
-// declarations cuts the output of declare -px. A value of several lines stays with its name.
-func declarations(text string) []string {
-	var starts []int
-	at := 0
+// declarations cuts the output of declare -px, by name. A value of several lines stays with its name.
+func declarations(text string) map[string]string {
+	all := map[string]string{}
+	name, start, at := "", 0, 0
+	keep := func(end int) {
+		if name != "" && !slices.Contains(ownVariables, name) && !strings.HasPrefix(name, "__trajgen") {
+			all[name] = strings.TrimSuffix(text[start:end], "\n")
+		}
+	}
 	for line := range strings.Lines(text) {
-		if declared(strings.TrimSuffix(line, "\n")) != "" {
-			starts = append(starts, at)
+		if next := declared(strings.TrimSuffix(line, "\n")); next != "" {
+			keep(at)
+			name, start = next, at
 		}
 		at += len(line)
 	}
-	all := []string{}
-	for i, start := range starts {
-		end := len(text)
-		if i+1 < len(starts) {
-			end = starts[i+1]
-		}
-		each := strings.TrimSuffix(text[start:end], "\n")
-		if name := declared(each); !slices.Contains(ownVariables, name) && !strings.HasPrefix(name, "__trajgen") {
-			all = append(all, each)
-		}
-	}
+	keep(at)
 	return all
 }
-
-func quoteShell(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -16,6 +16,7 @@ import (
 const (
 	terminalTimeout    = 180
 	terminalMaxTimeout = 600
+	terminalGrace      = time.Second
 	terminalOutput     = 50_000 // characters
 	maxCommand         = 1 << 20
 )
@@ -24,12 +25,13 @@ func init() {
 	add(registry.Define(registry.Definition{
 		Name: "terminal", Toolset: terminalToolset,
 		Description: "Run a bash command on the Linux machine. Returns output (stdout and stderr together), exit_code and " +
-			"error. The working directory and exported variables carry over from one call to the next; shell functions, " +
-			"aliases and plain variables do not. Standard input is empty, so use non-interactive flags.\n" +
+			"error. The working directory, exported variables, functions, aliases and shell options carry over from one " +
+			"call to the next; plain variables do not. Standard input is empty, so use non-interactive flags.\n" +
 			"Foreground (default): returns when the command ends, at most after timeout seconds. Not for servers and " +
 			"watchers: '&', nohup, setsid and disown are refused.\n" +
 			"background=true: starts the command and returns a session_id at once; follow it with the process tool. Use it " +
 			"for servers and for whatever takes longer than 10 minutes.\n" +
+			"pty=true: runs it on a terminal, for programs that insist on one; with background=true you can answer them.\n" +
 			"Output over 50,000 characters is cut in the middle. To read, search and edit files prefer the file tools when " +
 			"you have them.",
 		Timeout: (terminalMaxTimeout + 30) * time.Second,
@@ -39,10 +41,13 @@ func init() {
 }
 
 type terminalArgs struct {
-	Command    string `json:"command" doc:"The bash command line, of any length, several lines allowed." example:"ls -a"`
-	Background bool   `json:"background,omitempty" doc:"Start the command and return at once with a session_id." default:"false"`
-	Timeout    int    `json:"timeout,omitempty" doc:"Seconds until a foreground command is killed, at most 600." default:"180" min:"1"`
-	Workdir    string `json:"workdir,omitempty" doc:"Directory for this one call; relative paths start at the current one."`
+	Command    string   `json:"command" doc:"The bash command line, of any length, several lines allowed." example:"ls -a"`
+	Background bool     `json:"background,omitempty" doc:"Start the command and return at once with a session_id." default:"false"`
+	Timeout    int      `json:"timeout,omitempty" doc:"Seconds until a foreground command is killed, at most 600." default:"180" min:"1"`
+	Workdir    string   `json:"workdir,omitempty" doc:"Directory for this one call; relative paths start at the current one."`
+	Pty        bool     `json:"pty,omitempty" doc:"Run on a pseudo terminal of 24 by 80." default:"false"`
+	Notify     bool     `json:"notify_on_complete,omitempty" doc:"Have the next process call after a background command's end tell of it." default:"false"`
+	Watch      []string `json:"watch_patterns,omitempty" doc:"Have process calls tell which output lines of a background command contain one of these texts; process wait then returns at such a line, e.g. when a server is ready." maxitems:"20"`
 }
 
 type terminalResult struct {
@@ -56,12 +61,8 @@ func terminal(ctx context.Context, env *registry.Env, args terminalArgs) (any, e
 	if args.Timeout == 0 {
 		args.Timeout = terminalTimeout
 	}
-	switch {
-	case strings.ContainsRune(args.Command, 0):
-		return nil, registry.Failf("invalid_command", "the command contains a NUL character")
-	case len(args.Command) > maxCommand:
-		return nil, registry.Failf("invalid_command", "the command has %d bytes; put what is over %d into a file",
-			len(args.Command), maxCommand)
+	if err := args.check(); err != nil {
+		return nil, err
 	}
 	box, err := env.Sandbox(ctx)
 	if err != nil {
@@ -70,29 +71,71 @@ func terminal(ctx context.Context, env *registry.Env, args terminalArgs) (any, e
 	if args.Background {
 		return startBackground(ctx, env, box, args)
 	}
-	if args.Timeout > terminalMaxTimeout {
-		return nil, registry.Failf("timeout_too_long", "timeout %d s is over the limit of %d s for a foreground command; "+
-			"start it with background=true and follow it with the process tool", args.Timeout, terminalMaxTimeout)
-	}
-	if err := checkForeground(args.Command); err != nil {
-		return nil, err
-	}
 	return runForeground(ctx, env, box, args)
 }
 
+func (a terminalArgs) check() error {
+	switch {
+	case strings.ContainsRune(a.Command, 0):
+		return notRun("invalid_command", "the command contains a NUL character")
+	case len(a.Command) > maxCommand:
+		return notRun("invalid_command", "the command has %d bytes; put what is over %d into a file", len(a.Command), maxCommand)
+	case strings.ContainsRune(a.Workdir, 0):
+		return notRun("invalid_path", "workdir contains a NUL character")
+	case a.Background:
+		return nil
+	case a.Timeout > terminalMaxTimeout:
+		return notRun("timeout_too_long", "timeout %d s is over the limit of %d s for a foreground command; "+
+			"start it with background=true and follow it with the process tool", a.Timeout, terminalMaxTimeout)
+	}
+	return checkForeground(a.Command)
+}
+
+// notRun is the answer to a command that was not started. It has the shape of a result.
+func notRun(class, format string, args ...any) *registry.Failure {
+	failure := registry.Failf(class, format, args...)
+	failure.Extra = map[string]any{"output": "", "exit_code": -1}
+	return failure
+}
+
+// The size of a terminal is the backend's.
+func (a terminalArgs) tty() *sandbox.TTY {
+	if a.Pty {
+		return &sandbox.TTY{}
+	}
+	return nil
+}
+
+func (a terminalArgs) capture(c *capture) *capture {
+	if a.Pty {
+		return c.onTerminal()
+	}
+	return c
+}
+
+// endOfFile is what a keyboard sends for it.
+const endOfFile = "\x04"
+
 func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args terminalArgs) (any, error) {
 	shell := shellOf(env.Session)
-	input := shell.input(box.Layout(), args.Workdir, args.Command)
-	output := newCapture(terminalOutput, "chars")
+	given := shell.give(box.Layout(), args)
+	output := args.capture(newCapture(terminalOutput, "chars"))
 	cmd := shellCommand(foreground, box.Layout())
-	cmd.Stdout, cmd.Stderr = output, output
-	entered := true
-	exit, stopped, err := run(ctx, box, cmd, time.Duration(args.Timeout)*time.Second,
-		func(ctx context.Context, proc sandbox.Process) { entered = shell.serve(ctx, proc, input, args.Workdir) })
+	cmd.Stdout, cmd.Stderr, cmd.TTY = output, output, args.tty()
+	if args.Pty {
+		cmd.Stdin = strings.NewReader(endOfFile) // who reads finds the end, as without a terminal
+	}
+	var report []byte
+	exit, stopped, err := runWithin(ctx, box, cmd, bounds{time.Duration(args.Timeout) * time.Second, terminalGrace},
+		func(_ context.Context, proc sandbox.Process) { report = given.talk(proc) })
 	switch {
+	case err != nil && ctx.Err() != nil && !errors.Is(err, sandbox.ErrGone):
+		return nil, interrupted(ctx, "the command", map[string]any{
+			"output": withLine(output.text(), "[Command interrupted]"), "exit_code": 130,
+		})
 	case err != nil:
 		return nil, startFailure(err)
-	case !entered:
+	case given.refused(report):
 		return nil, noWorkdir(args.Workdir)
 	case errors.Is(stopped, errTimedOut):
 		return nil, timedOut(output, args.Timeout)
@@ -102,6 +145,8 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 			Extra: map[string]any{"output": output.text(), "exit_code": exit.Code},
 		}
 	}
+	// Whether a command that was killed gets to report is chance, so what it changed is dropped above.
+	shell.remember(given, report)
 	result := terminalResult{Output: output.text(), ExitCode: exit.Code, Meaning: exitMeaning(args.Command, exit.Code)}
 	if meaning := limitsMeaning(exit); meaning != "" {
 		result.Meaning = meaning
@@ -110,27 +155,35 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 }
 
 func timedOut(output *capture, seconds int) error {
-	text := output.text()
-	if text != "" {
-		text += "\n"
-	}
 	return &registry.Failure{
 		Class: "timeout", Status: episode.CallTimeout,
 		Message: fmt.Sprintf("the command did not end within %d s and was killed; give it a longer timeout (at most %d) "+
 			"or background=true", seconds, terminalMaxTimeout),
-		Extra: map[string]any{"output": text + fmt.Sprintf("[Command timed out after %ds]", seconds), "exit_code": 124},
+		Extra: map[string]any{
+			"output": withLine(output.text(), fmt.Sprintf("[Command timed out after %ds]", seconds)), "exit_code": 124,
+		},
 	}
 }
 
+// withLine adds a line to output, for which it is cut to the limit again.
+func withLine(output, line string) string {
+	if output == "" {
+		return line
+	}
+	fit := newCapture(terminalOutput-len(line)-1, "chars")
+	_, _ = fit.Write([]byte(output)) // a capture never fails
+	return fit.text() + "\n" + line
+}
+
 func noWorkdir(dir string) error {
-	return registry.Failf("not_found", "workdir %q is not a directory that can be entered; nothing was run", dir)
+	return notRun("not_found", "workdir %q is not a directory that can be entered; nothing was run", dir)
 }
 
 // startFailure words the error of a command that could not be started. A lost sandbox and the end of the call are no
 // matter for the model and pass as they are.
 func startFailure(err error) error {
 	if errors.Is(err, sandbox.ErrNotFound) {
-		return registry.Failf("command_not_found", "bash is not available in this sandbox")
+		return notRun("command_not_found", "bash is not available in this sandbox")
 	}
 	return err
 }

@@ -68,9 +68,12 @@ func TestTerminalLimits(t *testing.T) {
 	each(t, func(t *testing.T, e *episodeOf) {
 		r := e.ok("terminal", args{"command": "head -c 120000 /dev/zero | tr '\\0' x"})
 		output := r["output"].(string)
-		wantContains(t, output, "70,000 chars omitted out of 120,000")
-		if n := strings.Count(output, "x"); n != 50_000 {
-			t.Errorf("kept %d characters, want 50000", n)
+		const note = "\n\n... [output truncated: 70,067 chars omitted out of 120,000] ...\n\n"
+		if want := strings.Repeat("x", 19_973) + note + strings.Repeat("x", 29_960); output != want {
+			t.Errorf("kept %d characters (%d x), want %d with the note", len(output), strings.Count(output, "x"), len(want))
+		}
+		if r := e.ok("terminal", args{"command": "head -c 50000 /dev/zero | tr '\\0' x; echo; echo"}); len(r["output"].(string)) != 50_000 {
+			t.Errorf("output of the very limit was cut to %d characters", len(r["output"].(string)))
 		}
 		call := e.call("terminal", args{"command": "echo early; sleep 100 & sleep 100; wait", "timeout": 1})
 		if call.ErrorClass != "background_required" {

@@ -15,6 +15,7 @@ import (
 const (
 	maxTodos       = 256
 	maxTodoContent = 4000
+	maxTodoID      = 100
 )
 
 func init() {
@@ -95,6 +96,9 @@ func mergeTodos(before []todoItem, changes []todoArg) ([]todoItem, error) {
 		switch {
 		case id == "":
 			wrong = append(wrong, fmt.Sprintf("todos[%d] has no id", i))
+			continue
+		case utf8.RuneCountInString(id) > maxTodoID:
+			wrong = append(wrong, fmt.Sprintf("todos[%d].id has over %d characters", i, maxTodoID))
 			continue
 		case utf8.RuneCountInString(content) > maxTodoContent:
 			wrong = append(wrong, fmt.Sprintf("todos[%d].content has over %d characters", i, maxTodoContent))

@@ -1,7 +1,7 @@
-// Package tools holds the built-in tools, one file each: the terminal and its processes, the file tools, execute_code
-// and todo.
+// Package tools holds the built-in tools, one file each: the terminal and its processes, the file tools, execute_code,
+// and those of the agent itself: todo, memory, session_search, clarify.
 //
-// Every tool runs in the episode's sandbox and says nothing in its result that depends on time or chance: no process
+// Every tool acts in the episode's sandbox or on the episode's own state, never on the host, and says nothing in its result that depends on time or chance: no process
 // numbers, durations or dates. The same calls in a fresh sandbox give the same bytes; timing belongs to the trace.
 package tools
 
@@ -10,15 +10,22 @@ import (
 	"slices"
 
 	"trajgen/registry"
+	"trajgen/tools/planned"
 )
 
 var builtin []registry.Tool
 
 func add(tool registry.Tool) { builtin = append(builtin, tool) }
 
-// Builtin returns the built-in tools, sorted by name. The set never depends on the machine.
+// Builtin returns the built-in tools and, as unavailable, those that are planned, sorted by name. The set never depends
+// on the machine.
 func Builtin() []registry.Tool {
 	tools := slices.Clone(builtin)
+	for _, tool := range planned.Tools() {
+		if !slices.ContainsFunc(builtin, func(built registry.Tool) bool { return built.Name == tool.Name }) {
+			tools = append(tools, tool)
+		}
+	}
 	slices.SortFunc(tools, func(a, b registry.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return tools
 }
@@ -29,4 +36,7 @@ const (
 	fileToolset     = "file"
 	codeToolset     = "code_execution"
 	todoToolset     = "todo"
+	memoryToolset   = "memory"
+	clarifyToolset  = "clarify"
+	searchToolset   = "session_search"
 )

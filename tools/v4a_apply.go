@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -20,6 +19,7 @@ type v4aResult struct {
 	FilesDeleted  []string   `json:"files_deleted"`
 	FilesMoved    []string   `json:"files_moved"`
 	Lint          []v4aCheck `json:"lint,omitempty"` // of the files that fail it
+	Warning       string     `json:"_warning,omitempty"`
 }
 
 type v4aCheck struct {
@@ -43,7 +43,8 @@ func applyV4A(ctx context.Context, env *registry.Env, box sandbox.Sandbox, text 
 	if err := stage.commit(ctx); err != nil {
 		return nil, unchanged(err)
 	}
-	return stage.result(), nil
+	stage.remember()
+	return stage.result(ctx), nil
 }
 
 // unchanged adds to a failure that the patch was not applied in part.
@@ -66,6 +67,8 @@ type staging struct {
 
 type stagedFile struct {
 	name, shown string
+	real        string // where it lies once links are followed
+	stamp       stamp
 	existed     bool
 	exists      bool
 	old, data   []byte
@@ -81,20 +84,23 @@ func (s *staging) file(ctx context.Context, shown string) (*stagedFile, error) {
 	if f := s.files[name]; f != nil {
 		return f, nil
 	}
-	dirs, err := writable(ctx, s.box, name, shown)
-	if err != nil {
+	if err := refuseProtected(s.box.Layout(), name, shown); err != nil {
 		return nil, err
 	}
 	f := &stagedFile{name: name, shown: shown}
-	if !dirs {
-		data, info, err := readWhole(ctx, s.box, name, shown)
-		failure, failed := errors.AsType[*registry.Failure](err)
-		switch {
-		case err == nil && inProtected(info.Path):
-			return nil, denied(shown)
-		case err == nil:
-			f.existed, f.exists, f.old, f.data, f.mode = true, true, data, data, info.Mode.Perm()
-		case !failed || failure.Class != "not_found":
+	data, info, err := readWhole(ctx, s.box, name, shown)
+	failure, failed := errors.AsType[*registry.Failure](err)
+	switch {
+	case err == nil:
+		if err := refuseProtected(s.box.Layout(), info.Path, shown); err != nil {
+			return nil, err
+		}
+		f.existed, f.exists, f.old, f.data, f.mode = true, true, data, data, info.Mode.Perm()
+		f.real, f.stamp = info.Path, stampOf(data, info)
+	case !failed || failure.Class != "not_found" && failure.Class != "not_a_directory":
+		return nil, err
+	default:
+		if f.real, _, err = writable(ctx, s.box, name, shown); err != nil {
 			return nil, err
 		}
 	}
@@ -188,7 +194,7 @@ func (s *staging) commit(ctx context.Context) error {
 	for _, f := range s.order {
 		switch {
 		case f.exists && (!f.existed || string(f.data) != string(f.old)):
-			writes = append(writes, sandbox.FileWrite{Path: f.name, Data: f.data, Mode: f.mode})
+			writes = append(writes, sandbox.FileWrite{Path: f.name, Data: f.data, Mode: f.mode, Replace: !f.existed})
 			written = append(written, f)
 		case f.existed && !f.exists:
 			remove = append(remove, f.name)
@@ -200,9 +206,12 @@ func (s *staging) commit(ctx context.Context) error {
 			return fileFailure(err, "write", failedPath(err, writes[0].Path))
 		}
 	}
-	if err := removeFiles(ctx, s.box, remove); err != nil {
+	if len(remove) == 0 {
+		return nil
+	}
+	if err := s.box.Files().Remove(ctx, remove...); err != nil {
 		s.undo(ctx, s.order)
-		return err
+		return fileFailure(err, "delete", failedPath(err, remove[0]))
 	}
 	return nil
 }
@@ -228,31 +237,35 @@ func (s *staging) undo(ctx context.Context, files []*stagedFile) {
 			s.env.Logger.Warn("take back a patch", "path", f.name, "error", err)
 		}
 	}
-	if err := removeFiles(ctx, s.box, remove); err != nil {
+	if len(remove) == 0 {
+		return
+	}
+	if err := s.box.Files().Remove(ctx, remove...); err != nil {
 		s.env.Logger.Warn("take back a patch", "error", err)
 	}
 }
 
-// removeFiles removes files by rm, without a shell.
-func removeFiles(ctx context.Context, box sandbox.Sandbox, names []string) error {
-	if len(names) == 0 {
-		return nil
+// remember notes what the model knows of the files now.
+func (s *staging) remember() {
+	files := filesOf(s.env.Session)
+	var warnings []string
+	for _, f := range s.order {
+		if f.existed {
+			if warning := files.warning(f.real, f.stamp, false); warning != "" {
+				warnings = append(warnings, f.shown+": "+warning)
+			}
+		}
+		switch {
+		case !f.exists:
+			files.removed(f.real)
+		case !f.existed || string(f.data) != string(f.old):
+			files.wrote(f.real, f.data, !f.existed)
+		}
 	}
-	output := newCapture(2000, "chars")
-	cmd := sandbox.Command{Args: append([]string{"rm", "-f", "--"}, names...), Dir: box.Layout().Tmp, Stdout: output, Stderr: output}
-	exit, stopped, err := run(ctx, box, cmd, 30*time.Second, nil)
-	switch {
-	case err != nil:
-		return err
-	case stopped != nil:
-		return stopped
-	case exit.Code != 0:
-		return refuse("io", "cannot delete: %s", output.text())
-	}
-	return nil
+	s.Warning = strings.Join(warnings, "; ")
 }
 
-func (s *staging) result() v4aResult {
+func (s *staging) result(ctx context.Context) v4aResult {
 	r := s.v4aResult
 	r.Success, r.Diff = true, cutDiff(strings.Join(s.diffs, ""))
 	for _, list := range []*[]string{&r.FilesModified, &r.FilesCreated, &r.FilesDeleted, &r.FilesMoved} {
@@ -264,7 +277,7 @@ func (s *staging) result() v4aResult {
 		if !f.exists || string(f.data) == string(f.old) {
 			continue
 		}
-		if check := lintFile(f.name, f.data); check != nil && check.Status != "ok" {
+		if check := lintFile(ctx, s.box, f.name, f.old, f.data); check != nil && check.Status == "error" {
 			r.Lint = append(r.Lint, v4aCheck{f.shown, *check})
 		}
 	}

@@ -91,8 +91,8 @@ func (s *lineSearch) locate(h hunk, from int) (at, form int, err error) {
 		where = fmt.Sprintf(" after line %d", start)
 	}
 	err = fmt.Errorf("its lines were not found%s", where)
-	if snippet := mostAlike(strings.Join(lines, "\n"), strings.Join(wanted, "\n")); snippet != "" {
-		err = fmt.Errorf("%w; the most similar place is:\n%s", err, snippet)
+	if lines, from, to := mostAlike(strings.Join(lines, "\n"), strings.Join(wanted, "\n")); from < to {
+		err = fmt.Errorf("%w; the most similar place is:\n%s", err, numberedLines(lines, from, to))
 	}
 	return 0, 0, err
 }

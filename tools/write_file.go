@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"trajgen/registry"
@@ -15,9 +19,11 @@ func init() {
 	add(registry.Define(registry.Definition{
 		Name: "write_file", Toolset: fileToolset,
 		Description: "Write a whole text file: creates it with its parent directories, or replaces all of its content at " +
-			"once. For a change within an existing file use patch when you have it. Windows line ends and a byte order mark " +
-			"of the replaced file are kept. JSON and YAML files are checked after writing (lint); a bad check does not undo " +
-			"the write. Relative paths start at the initial working directory. System directories are refused.",
+			"once. For a change within an existing file use patch when you have it. Mode, Windows line ends and a byte order " +
+			"mark of the replaced file are kept. The syntax of Python, JSON, YAML, TOML, Go, JavaScript, TypeScript and Rust " +
+			"files is checked afterwards (lint); a bad check does not undo the write. _warning says when the file had changed " +
+			"since you read it, or when you had not read all of it. Relative paths start at the initial working directory. " +
+			"System directories and places for keys are refused.",
 		Access: func(arguments json.RawMessage) registry.Access {
 			return registry.Access{Writes: []string{pathOf(arguments)}}
 		},
@@ -30,10 +36,12 @@ type writeFileArgs struct {
 }
 
 type writeFileResult struct {
-	BytesWritten int    `json:"bytes_written"`
-	Path         string `json:"path"`
-	DirsCreated  bool   `json:"dirs_created"`
-	Lint         *lint  `json:"lint,omitempty"`
+	BytesWritten  int      `json:"bytes_written"`
+	DirsCreated   bool     `json:"dirs_created"`
+	Lint          *lint    `json:"lint,omitempty"`
+	ResolvedPath  string   `json:"resolved_path"`
+	FilesModified []string `json:"files_modified"`
+	Warning       string   `json:"_warning,omitempty"`
 }
 
 func writeFile(ctx context.Context, env *registry.Env, args writeFileArgs) (any, error) {
@@ -45,45 +53,109 @@ func writeFile(ctx context.Context, env *registry.Env, args writeFileArgs) (any,
 	if err != nil {
 		return nil, err
 	}
-	dirs, err := writable(ctx, box, name, args.Path)
+	old, err := existing(ctx, box, name, args.Path)
 	if err != nil {
 		return nil, err
 	}
-	data := []byte(args.Content)
-	if !dirs {
-		if data, err = likeExisting(ctx, box, name, args); err != nil {
-			return nil, err
-		}
+	if err := refuseEcho(args, old); err != nil {
+		return nil, err
 	}
-	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: name, Data: data}); err != nil {
+	data := old.like(args.Content)
+	// A link to nothing is replaced: followed, it could lead to a protected place.
+	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: name, Data: data, Replace: !old.exists}); err != nil {
 		return nil, fileFailure(err, "write", args.Path)
 	}
-	return writeFileResult{
-		BytesWritten: len(data), Path: name, DirsCreated: dirs, Lint: lintFile(name, data),
-	}, nil
+	files := filesOf(env.Session)
+	result := writeFileResult{
+		BytesWritten: len(data), DirsCreated: old.dirs, ResolvedPath: old.real, FilesModified: []string{args.Path},
+	}
+	if old.exists {
+		result.Warning = files.warning(old.real, old.stamp, true)
+	}
+	files.wrote(old.real, data, true)
+	result.Lint = lintFile(ctx, box, name, old.data, data)
+	return result, nil
 }
 
-// likeExisting gives the content the line ends and the byte order mark of the file that it replaces.
-func likeExisting(ctx context.Context, box sandbox.Sandbox, name string, args writeFileArgs) ([]byte, error) {
-	data := []byte(args.Content)
-	old, info, err := box.Files().Read(ctx, name, 0, 64<<10) // enough to see how its lines end
+// target is what lies where a file is to be written.
+type target struct {
+	real   string // where it lies once links are followed
+	exists bool
+	dirs   bool // not even its directory exists
+	data   []byte
+	stamp
+}
+
+// existing looks at the file that is to be replaced, and refuses places that are not to be written to.
+func existing(ctx context.Context, box sandbox.Sandbox, name, shown string) (target, error) {
+	if err := refuseProtected(box.Layout(), name, shown); err != nil {
+		return target{}, err
+	}
+	data, info, err := box.Files().Read(ctx, name, 0, maxFile+1)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return data, nil
-	case err != nil:
-		if info, statErr := box.Files().Stat(ctx, name); statErr == nil && info.Mode.IsDir() {
-			return nil, registry.Failf("is_directory", "cannot write %s: it is a directory", args.Path)
+	case err == nil:
+		old := target{real: info.Path, exists: true, data: data, stamp: stampOf(data, info)}
+		if len(data) > maxFile {
+			old.data, old.stamp = data[:maxFile], stamp{size: info.Size, time: info.ModTime}
 		}
-		return nil, fileFailure(err, "write", args.Path)
-	case inProtected(info.Path):
-		return nil, denied(args.Path)
+		return old, refuseProtected(box.Layout(), info.Path, shown)
+	case !errors.Is(err, fs.ErrNotExist) && !isNotDirectory(err):
+		if info, statErr := box.Files().Stat(ctx, name); statErr == nil && info.Mode.IsDir() {
+			return target{}, registry.Failf("is_directory", "cannot write %s: it is a directory", shown)
+		}
+		return target{}, fileFailure(err, "write", shown)
 	}
-	content := args.Content
-	if newlines := strings.Count(string(old), "\n"); newlines > 0 && strings.Count(string(old), "\r\n") == newlines {
-		content = strings.ReplaceAll(strings.ReplaceAll(content, "\r\n", "\n"), "\n", "\r\n")
+	real, dirs, err := writable(ctx, box, name, shown)
+	return target{real: real, dirs: dirs}, err
+}
+
+// like gives a text the line ends and the byte order mark of the file that it replaces.
+func (t target) like(content string) []byte {
+	old := string(t.data)
+	if newlines := strings.Count(old, "\n"); newlines > 0 && strings.Count(old, "\r\n") == newlines {
+		content = strings.ReplaceAll(unixLines(content), "\n", "\r\n")
 	}
-	if strings.HasPrefix(string(old), byteOrderMark) && !strings.HasPrefix(content, byteOrderMark) {
+	if strings.HasPrefix(old, byteOrderMark) && !strings.HasPrefix(content, byteOrderMark) {
 		content = byteOrderMark + content
 	}
-	return []byte(content), nil
+	return []byte(content)
+}
+
+var numbered = regexp.MustCompile(`^ *(\d+)\|`)
+
+// refuseEcho refuses a text that is what a tool has said rather than what a file holds: read_file's word on a page that
+// is unchanged, or its lines with their numbers.
+func refuseEcho(args writeFileArgs, old target) error {
+	if strings.Contains(args.Content, unchangedMessage) && len(args.Content) < 2*len(unchangedMessage)+len(args.Path) {
+		return registry.Failf("echo", "refused to write %s: the content is a message of read_file and not that of a file", args.Path)
+	}
+	if isNumbered(args.Content) && !isNumbered(string(old.data)) && !slices.Contains(tables, strings.ToLower(path.Ext(args.Path))) {
+		return registry.Failf("echo", "refused to write %s: the content has read_file's line numbers (1|, 2|, ...) in front of "+
+			"its lines; write it without them, or in the terminal if they belong there", args.Path)
+	}
+	return nil
+}
+
+// tables are the endings of files whose lines may well begin with a number and a bar.
+var tables = []string{".csv", ".tsv", ".psv", ".dsv"}
+
+// isNumbered tells whether all lines, and at least two, have ascending numbers as read_file gives them.
+func isNumbered(content string) bool {
+	n, before := 0, 0
+	for line := range strings.Lines(content) {
+		match := numbered.FindStringSubmatch(line)
+		if match == nil {
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
+			return false
+		}
+		number, err := strconv.Atoi(match[1])
+		if err != nil || n > 0 && number != before+1 {
+			return false
+		}
+		before = number
+		n++
+	}
+	return n >= 2
 }

@@ -9,7 +9,8 @@ import (
 
 	"trajgen/sandbox"
 	_ "trajgen/sandbox/relay" // registers itself
-	_ "trajgen/tools/search"  // likewise
+	_ "trajgen/tools/page"    // likewise
+	_ "trajgen/tools/search"
 )
 
 func main() {

@@ -32,6 +32,7 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 	}
 	apply := bindFields(cmd.Flags(), &file)
 	cmd.Flags().StringVarP(&opts.path, "file", "f", "", "run file (YAML)")
+	pluginFlag(cmd.Flags(), &opts.plugins)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	cmd.Flags().BoolVar(&opts.quiet, "quiet", false, "no progress")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -42,6 +43,7 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 		file.Policy, file.Model, file.BaseURL = "oracle", "", ""
 		// What bounds or colours a model's replies has no place in a proof of the tasks.
 		file.MaxTokens, file.EpisodeTokens, file.ExtraBody, file.Headers, file.HeaderEnv = 0, 0, nil, nil, nil
+		file.UserModel, file.UserBaseURL, file.UserAPIKeyEnv, file.noUser = "", "", "", true
 		if err := file.validate(); err != nil {
 			return usage(err)
 		}

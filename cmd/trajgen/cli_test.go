@@ -64,7 +64,7 @@ func TestToolsCallScript(t *testing.T) {
 }
 
 func TestToolsetsAndDistributions(t *testing.T) {
-	if got := succeed(t, "toolsets", "resolve", "debugging", "--disable", "terminal").out; got != "patch\nread_file\nsearch_files\nwrite_file\n" {
+	if got := succeed(t, "toolsets", "resolve", "debugging", "--disable", "terminal").out; got != "patch\nread_file\nsearch_files\nweb_extract\nweb_search\nwrite_file\n" {
 		t.Errorf("resolve: %q", got)
 	}
 	if got := trajgen(t, "toolsets", "resolve", "fil"); got.code != exitUsage || !strings.Contains(got.errOut, "file") {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ import (
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
+	"trajgen/tools/plugin"
 )
 
 // experiment is a run file with everything opened that it names. Whatever is wrong with it is the user's to mend, and
@@ -35,8 +37,11 @@ type experiment struct {
 	registry *registry.Registry
 	draws    map[string]*distributions.Distribution // by name or path
 	backend  *withImages
+	plugins  *plugin.Set      // nil without any
 	server   *scripted.Server // nil without a policy
 	client   *model.Client
+	commands *tools.CommandPolicy
+	user     *model.Client // plays users; nil without a user_model
 	tasks    int
 	image    string // the first that a task wants
 	badRows  int
@@ -55,7 +60,7 @@ func (f runFile) open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ 
 			err = errors.Join(usage(err), e.close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openRegistry, e.openDataset, e.openSandbox, e.openModel, e.survey, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openModel, e.openUser, e.openCommandPolicy, e.survey, e.tryImage} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -86,16 +91,24 @@ func (e *experiment) openPrompt(context.Context) error {
 
 // openRegistry makes the registry and checks the run's own toolsets and distribution against it.
 func (e *experiment) openRegistry(ctx context.Context) error {
+	var more []registry.Tool
+	if e.plugins != nil {
+		more = e.plugins.Tools()
+	}
 	var err error
-	if e.registry, err = newRegistry(e.file.CustomToolsets); err != nil {
+	if e.registry, err = newRegistry(e.file, more...); err != nil {
 		return err
 	}
-	names, err := e.registry.Resolve(e.file.fixedToolsets(), e.file.DisabledToolsets)
+	if err = e.file.checkResultLimits(e.registry); err != nil {
+		return err
+	}
+	fixed, err := e.registry.Select(ctx, e.file.fixedToolsets(), e.file.DisabledToolsets)
 	if err != nil {
 		return err
 	}
-	if len(names) == 0 {
-		return fmt.Errorf("toolsets %v without %v leave no tool", e.file.fixedToolsets(), e.file.DisabledToolsets)
+	if len(fixed.Names()) == 0 {
+		return fmt.Errorf("toolsets %v without %v leave no tool: %s", e.file.fixedToolsets(), e.file.DisabledToolsets,
+			cmp.Or(reasons(fixed.Missing()), "there is none in them"))
 	}
 	all, err := e.registry.Select(ctx, []string{"all"}, nil)
 	if err != nil {
@@ -119,15 +132,6 @@ func rawTexts(raw []json.RawMessage) [][]byte {
 		texts[i] = r
 	}
 	return texts
-}
-
-// newRegistry is the built-in tools and the run file's toolsets.
-func newRegistry(custom map[string]registry.ToolsetDef) (*registry.Registry, error) {
-	reg, err := registry.New(tools.Builtin()...)
-	if err != nil || len(custom) == 0 {
-		return reg, err
-	}
-	return reg.WithToolsets(custom)
 }
 
 func (e *experiment) openDataset(context.Context) error {
@@ -224,10 +228,15 @@ func (f runFile) limits() sandbox.Limits {
 // player is what plays the experiment's episodes.
 func (e *experiment) player() *rollout.Player {
 	f := e.file
-	return &rollout.Player{
+	player := &rollout.Player{
 		Model: e.client, Registry: e.registry, Sandboxes: e.backend, System: e.system, Disabled: f.DisabledToolsets,
 		Limits:  episode.Limits{Turns: f.MaxTurns, Tokens: f.EpisodeTokens, Time: f.EpisodeTimeout},
 		Network: sandbox.Network(f.Network), Allow: f.Allow, Image: f.Image, Samples: f.Samples,
-		Resources: f.limits(), Now: time.Now, Logger: e.logger,
+		Secrets: f.secrets(e.registry), Results: f.resultLimits(), Guardrails: f.Guardrails,
+		Hooks: e.hooks, Resources: f.limits(), Now: time.Now, Logger: e.logger,
 	}
+	if e.user != nil { // a nil client in the interface would be no nil model
+		player.User = e.user
+	}
+	return player
 }

@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/rollout"
+	"trajgen/registry"
+	"trajgen/tools"
 )
 
 // experiment is what decides which episodes there are and how they go. Workers, samples, endpoints, retries and
@@ -31,6 +35,30 @@ func (f *runFile) experiment(parts experimentParts) map[string]string {
 		all["allow"] = sorted(f.Allow)
 	}
 	// What is not given is left out, so that runs of older versions can be resumed.
+	if mode := f.policyMode(); mode != tools.PolicyRecord && !f.scriptedCommands() {
+		all["command_policy"] = strings.Join(append([]string{mode}, f.Approver...), " ") + f.ApproverModel
+	}
+	if parts.Plugins != "" {
+		all["plugins"] = parts.Plugins
+	}
+	if f.ToolSearch != (registry.Bridge{}) {
+		all["tool_search"] = show(f.ToolSearch)
+	}
+	if len(f.SchemaQuirks) > 0 {
+		all["schema_quirks"] = sorted(f.SchemaQuirks)
+	}
+	if f.Guardrails == rollout.GuardTell || f.Guardrails == rollout.GuardStop {
+		all["guardrails"] = f.Guardrails
+	}
+	if f.TurnResultLimit > 0 || len(f.ResultLimits) > 0 {
+		all["result_limits"] = show(f.ResultLimits) + show(f.TurnResultLimit)
+	}
+	if f.UserModel != "" {
+		all["user_model"] = f.UserModel
+	}
+	if f.SearchSameTask {
+		all["session_search_same_task"] = "true"
+	}
 	if f.CPUs > 0 {
 		all["cpus"] = show(f.CPUs)
 	}
@@ -56,6 +84,7 @@ type experimentParts struct {
 	Tasks                                  string // the distributions that tasks name
 	Tools                                  string // what a model can be shown
 	Replay                                 string // the journal that is replayed
+	Plugins                                string // what they are told, their files and their tools
 }
 
 func (f *runFile) policyText() string {

@@ -69,7 +69,7 @@ an error outcome than the run file allows, 4 an evaluation gate failed, 130 inte
 	})
 	root.AddCommand(
 		newRun(std), newCheck(std), newReport(std), newExport(std), newTools(std), newToolsets(std), newDistributions(std),
-		newSandbox(std), newImage(std), newServeModel(std), newDoctor(std),
+		newCommand(std), newSandbox(std), newImage(std), newServeModel(std), newDoctor(std),
 	)
 	return root
 }

@@ -22,6 +22,7 @@ import (
 // runOptions are the flags of run that are not of the experiment.
 type runOptions struct {
 	path      string
+	plugins   []string
 	resume    bool
 	quiet     bool
 	json      bool
@@ -47,6 +48,7 @@ play, the second cancels them; either way --resume goes on.`,
 	flags := cmd.Flags()
 	apply := bindFields(flags, &file)
 	flags.StringVarP(&opts.path, "file", "f", "", "run file (YAML)")
+	pluginFlag(flags, &opts.plugins)
 	flags.BoolVar(&opts.resume, "resume", false, "go on with the run directory")
 	flags.BoolVar(&opts.quiet, "quiet", false, "no progress and no report in the terminal")
 	flags.BoolVar(&opts.json, "json", false, "print the report as JSON on stdout")
@@ -94,7 +96,7 @@ func (o runOptions) load(file *runFile, apply func() error) error {
 		}
 		file.Out = out
 	}
-	return nil
+	return file.addPlugins(o.plugins)
 }
 
 // warnings writes what a user should know, as log lines when those were asked for.
@@ -194,10 +196,12 @@ func (e *experiment) play(ctx context.Context, std stdio, store *runStore, opts 
 	}
 	ctx, drain, stop := interruptible(ctx, messages)
 	defer stop()
+	player := e.player()
+	player.Services = store.services
 	summary, err := pipeline.Run(ctx, pipeline.Config{
 		Tasks: e.inOrder(ctx), Draw: e.draw, Seed: e.file.Seed, Samples: e.file.Samples, Run: store.manifest.Fingerprint,
 		Workers: e.file.Workers, Retries: e.file.EpisodeRetries, RetryErrors: e.file.RetryErrors, MaxErrorsInRow: e.file.MaxErrorsInRow,
-		Player: e.player(), Journal: store, Drain: drain, Observe: observe, Logger: e.logger,
+		Player: player, Journal: store, Drain: drain, Observe: observe, Logger: e.logger,
 	})
 	if bar != nil {
 		bar.end()

@@ -19,6 +19,7 @@ import (
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/tools/plugin"
 )
 
 // runFile is one experiment and how it is run. Every field with a help text is also a flag of `trajgen run`.
@@ -36,7 +37,8 @@ type runFile struct {
 
 	Distribution     string   `yaml:"distribution" help:"draw each episode's toolsets from a distribution: a name (trajgen distributions list) or a YAML file"`
 	Toolsets         []string `yaml:"toolsets" help:"give every episode these toolsets, without a draw (default: all)"`
-	DisabledToolsets []string `yaml:"disabled_toolsets" help:"toolsets that no episode gets"`
+	DisabledToolsets []string `yaml:"disabled_toolsets" help:"toolsets or tools that no episode gets"`
+	SchemaQuirks     []string `yaml:"schema_quirks,omitempty" help:"what the model's server does not take in tool schemas: format, keywords, nullable, pattern, refs, slash_enums, union_types, unions; or none (default: what models of its name are known for)"`
 
 	Model       string            `yaml:"model" help:"model name, as the server knows it"`
 	BaseURL     string            `yaml:"base_url" help:"OpenAI-compatible endpoint, with /v1 (default https://api.openai.com/v1)"`
@@ -49,6 +51,12 @@ type runFile struct {
 	Headers     map[string]string `yaml:"headers,omitempty"`    // sent with each request, and written to run.json
 	HeaderEnv   map[string]string `yaml:"header_env,omitempty"` // header → environment variable that holds its secret value
 
+	UserModel     string `yaml:"user_model" help:"model that answers the agent's questions where a task has {\"user\": {\"model\": true}}"`
+	UserBaseURL   string `yaml:"user_base_url" help:"endpoint of the user model (default: base_url)"`
+	UserAPIKeyEnv string `yaml:"user_api_key_env" help:"environment variable that holds that endpoint's key (default with base_url: api_key_env)"`
+
+	SearchSameTask bool `yaml:"session_search_same_task" help:"let session_search find other samples of the same task, too, and so their answers"`
+
 	RequestTimeout time.Duration `yaml:"request_timeout" help:"most time of one request"`
 	RequestRetries int           `yaml:"request_retries" help:"retries of a request that failed in a way that may pass"`
 
@@ -60,6 +68,10 @@ type runFile struct {
 	MaxTurns       int           `yaml:"max_turns" help:"model calls of an episode, at most"`
 	EpisodeTokens  int           `yaml:"episode_tokens" help:"prompt and completion tokens of an episode, at most (default: no limit)"`
 	EpisodeTimeout time.Duration `yaml:"episode_timeout" help:"wall time of an episode's model and tool calls, at most"`
+
+	Guardrails      string         `yaml:"guardrails" help:"calls that lead nowhere: off, record (default: noted in the trace), tell (the model, too) or stop (the episode, in the end)"`
+	TurnResultLimit int            `yaml:"turn_result_limit" help:"bytes of all tool results of one turn; the longest are stored in the sandbox beyond it (default 200000)"`
+	ResultLimits    map[string]int `yaml:"result_limits,omitempty"` // tool → bytes of one result, beyond which it is stored in the sandbox
 
 	Workers         int               `yaml:"workers" help:"episodes in play at once"`
 	EpisodeRetries  int               `yaml:"episode_retries" help:"plays again of an episode that ended in a model, tool or sandbox error"`
@@ -80,7 +92,18 @@ type runFile struct {
 	Inodes          int               `yaml:"inodes" help:"files that one sandbox can make (default: one for each 2K of disk)"`
 	CPUs            float64           `yaml:"cpus" help:"processors' worth of time of one sandbox, such as 0.5 (default: no limit)"`
 
+	noUser bool // a proof of the tasks asks no model, not even one that plays a user
+
+	CommandPolicy     string   `yaml:"command_policy" help:"shell commands that could do harm: enforce (refuse them; the default with local and ssh), record (run them, with the verdict in the trace; the default elsewhere), approve (ask the approver) or off"`
+	Approver          []string `yaml:"approver,omitempty" help:"who decides with command_policy approve: prompt, model, or a command with its arguments"`
+	ApproverModel     string   `yaml:"approver_model" help:"model that decides with approver model"`
+	ApproverBaseURL   string   `yaml:"approver_base_url" help:"endpoint of the approver's model (default: base_url)"`
+	ApproverAPIKeyEnv string   `yaml:"approver_api_key_env" help:"environment variable that holds that endpoint's key (default with base_url: api_key_env)"`
+	AllowCommands     string   `yaml:"allow_commands" help:"file of commands that were approved for good; the approver adds to it"`
+
 	CustomToolsets map[string]registry.ToolsetDef `yaml:"custom_toolsets,omitempty"`
+	ToolSearch     registry.Bridge                `yaml:"tool_search,omitempty"` // shows the tools beyond the core ones through a search
+	Plugins        []plugin.Config                `yaml:"plugins,omitempty"`
 	Prices         map[string]outputs.Price       `yaml:"prices,omitempty"` // by model, USD per million tokens
 }
 
@@ -119,6 +142,8 @@ func yamlError(err error) error {
 	}
 	problems := strings.Join(typed.Errors, "; ")
 	problems = strings.ReplaceAll(problems, " not found in type main.runFile", " is not a key of a run file (keys are those of trajgen run --help, with _ for -)")
+	problems = strings.ReplaceAll(problems, " not found in type plugin.Config", " is not a key of a plugin (have name, command, files, where, toolset, override, env, env_from, timeout)")
+	problems = strings.ReplaceAll(problems, " not found in type registry.Bridge", " is not a key of tool_search (have enabled, threshold_pct, context_window, search_default_limit, max_search_limit)")
 	problems = strings.ReplaceAll(problems, "field ", "")
 	return errors.New(problems)
 }
@@ -164,7 +189,7 @@ func (f *runFile) validate() error {
 		bad("episode_timeout and request_timeout must be over 0, have %s and %s", f.EpisodeTimeout, f.RequestTimeout)
 	}
 	for name, value := range map[string]int{"max_tasks": f.MaxTasks, "max_tokens": f.MaxTokens, "episode_tokens": f.EpisodeTokens,
-		"request_retries": f.RequestRetries, "episode_retries": f.EpisodeRetries, "max_errors_in_row": f.MaxErrorsInRow, "processes": f.Processes, "inodes": f.Inodes, "ready_sandboxes": f.ReadySandboxes} {
+		"request_retries": f.RequestRetries, "episode_retries": f.EpisodeRetries, "max_errors_in_row": f.MaxErrorsInRow, "processes": f.Processes, "inodes": f.Inodes, "turn_result_limit": f.TurnResultLimit, "ready_sandboxes": f.ReadySandboxes} {
 		if value < 0 {
 			bad("%s is %d; not below 0", name, value)
 		}
@@ -190,6 +215,23 @@ func (f *runFile) validate() error {
 			problems = append(problems, err)
 		}
 	}
+	if err := rollout.CheckGuard(f.Guardrails); err != nil {
+		problems = append(problems, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.ResultLimits)) {
+		if limit := f.ResultLimits[name]; limit < 1 {
+			bad("result_limits of %s is %d; over 0", name, limit)
+		}
+	}
+	if err := plugin.Validate(f.Plugins); err != nil {
+		problems = append(problems, err)
+	}
+	if err := f.quirks().Validate(); err != nil {
+		problems = append(problems, err)
+	}
+	if err := f.ToolSearch.Validate(); err != nil {
+		problems = append(problems, err)
+	}
 	if err := sandbox.CheckAllow(f.Allow); err != nil {
 		problems = append(problems, err)
 	}
@@ -212,6 +254,12 @@ func (f *runFile) validate() error {
 	}
 	if f.Distribution != "" && len(f.Toolsets) > 0 {
 		bad("both toolsets and distribution are given: toolsets are fixed, a distribution draws them; leave one out")
+	}
+	if err := f.checkCommandPolicy(); err != nil {
+		problems = append(problems, err)
+	}
+	if err := f.checkUser(); err != nil {
+		problems = append(problems, err)
 	}
 	if f.Policy != "" && f.BaseURL != "" {
 		bad("both policy and base_url are given: a policy plays against the embedded server; leave one out")

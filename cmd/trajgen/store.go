@@ -14,6 +14,7 @@ import (
 	"trajgen/outputs"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
+	"trajgen/tools/sessions"
 )
 
 // runStore is a run directory in use: it is what the pipeline remembers with.
@@ -21,6 +22,7 @@ type runStore struct {
 	dir      string
 	manifest manifest
 	journal  *outputs.Journal
+	sessions *sessions.Store
 	log      *os.File
 }
 
@@ -53,6 +55,7 @@ func openRun(dir string, exp *experiment, resume bool, logs *lateWriter) (_ *run
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	logs.open(s.log)
+	s.sessions = newSessions(dir, exp.logger)
 	return s, nil
 }
 
@@ -76,6 +79,9 @@ func (s *runStore) claim(resume bool) error {
 
 func (s *runStore) close() error {
 	var errs []error
+	if s.sessions != nil {
+		errs = append(errs, s.sessions.Close())
+	}
 	if s.journal != nil {
 		errs = append(errs, s.journal.Close())
 	}
@@ -110,7 +116,11 @@ func (s *runStore) faults(id string) []episode.Fault {
 }
 
 func (s *runStore) Append(ctx context.Context, ep *episode.Episode) error {
-	return s.journal.Append(ctx, ep)
+	if err := s.journal.Append(ctx, ep); err != nil {
+		return err
+	}
+	s.sessions.Add(ep)
+	return nil
 }
 
 // finish writes everything that is made from the journal.

@@ -127,6 +127,9 @@ func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 		_, err := reward.Kind(check)
 		problems = append(problems, err)
 	}
+	if task.User != nil && task.User.Model && e.user == nil && !e.file.noUser {
+		problems = append(problems, errors.New("user: it wants a model for its user, and the run file names none (user_model)"))
+	}
 	if task.Cwd != "" && !path.IsAbs(task.Cwd) {
 		problems = append(problems, fmt.Errorf("cwd %q is not an absolute path", task.Cwd))
 	}

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"trajgen/registry"
 )
 
 func newTools(std stdio) *cobra.Command {
@@ -19,24 +23,37 @@ type toolLine struct {
 	Name        string `json:"name"`
 	Toolset     string `json:"toolset"`
 	Description string `json:"description"`
+	Emoji       string `json:"emoji,omitempty"`
 	Available   bool   `json:"available"`
 	Reason      string `json:"reason,omitempty"`
+	// RequiresEnv names what the environment of this command must hold.
+	RequiresEnv    []string `json:"requires_env"`
+	MaxResultBytes int      `json:"max_result_bytes"`
+	TimeoutSeconds float64  `json:"timeout_s"`
 }
 
 func newToolsList(std stdio) *cobra.Command {
 	var asJSON bool
+	var source toolSource
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			reg, err := newRegistry(nil)
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			box, err := source.open(cmd)
 			if err != nil {
 				return err
 			}
+			defer func() { err = errors.Join(err, box.close()) }()
+			reg := box.registry
 			unavailable := reg.Unavailable(cmd.Context())
 			lines := []toolLine{}
 			for _, tool := range reg.Tools() {
 				reason, missing := unavailable[tool.Name]
-				lines = append(lines, toolLine{tool.Name, tool.Toolset, tool.Description, !missing, reason})
+				lines = append(lines, toolLine{
+					Name: tool.Name, Toolset: tool.Toolset, Description: tool.Description, Emoji: tool.Emoji,
+					Available: !missing, Reason: reason, RequiresEnv: append([]string{}, tool.RequiresEnv...),
+					MaxResultBytes: cmp.Or(tool.MaxResult, registry.DefaultMaxResult),
+					TimeoutSeconds: cmp.Or(tool.Timeout, registry.DefaultTimeout).Seconds(),
+				})
 			}
 			if asJSON {
 				return writeJSON(std.out, lines)
@@ -48,6 +65,7 @@ func newToolsList(std stdio) *cobra.Command {
 			return table.Flush()
 		},
 	}
+	source.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
 }
@@ -65,17 +83,26 @@ func firstSentence(line toolLine) string {
 }
 
 func newToolsSchema(std stdio) *cobra.Command {
-	return &cobra.Command{
+	var source toolSource
+	var model string
+	var toolsets []string
+	cmd := &cobra.Command{
 		Use:   "schema [NAME...]",
 		Short: "The OpenAI function schemas, exactly as a model would be shown them",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			reg, err := newRegistry(nil)
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			box, err := source.open(cmd)
 			if err != nil {
 				return err
 			}
-			toolset, err := reg.Select(cmd.Context(), []string{"all"}, nil)
+			defer func() { err = errors.Join(err, box.close()) }()
+			reg := box.registry
+			if model != "" {
+				box.file.Model = model
+				reg = reg.WithQuirks(box.file.quirks())
+			}
+			toolset, err := reg.Select(cmd.Context(), toolsets, nil)
 			if err != nil {
-				return err
+				return usage(err)
 			}
 			schemas := []json.RawMessage{}
 			names := toolset.Names()
@@ -85,6 +112,9 @@ func newToolsSchema(std stdio) *cobra.Command {
 				}
 			}
 			for _, name := range args {
+				if reason := toolset.Missing()[name]; reason != "" {
+					return usage(fmt.Errorf("tool %q is unavailable: %s", name, reason))
+				}
 				if !slices.Contains(names, name) {
 					return usage(fmt.Errorf("no tool %q (have %v)", name, names))
 				}
@@ -92,4 +122,8 @@ func newToolsSchema(std stdio) *cobra.Command {
 			return writeJSON(std.out, schemas)
 		},
 	}
+	source.flags(cmd.Flags())
+	cmd.Flags().StringVar(&model, "model", "", "as a model of this name is shown them; servers differ in what they take (default: the run file's)")
+	cmd.Flags().StringSliceVar(&toolsets, "toolsets", []string{"all"}, "toolsets that are enabled")
+	return cmd
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,10 +24,11 @@ import (
 
 // callOptions are the flags of `tools call`.
 type callOptions struct {
+	source            toolSource
+	policy            string
 	script, workspace string
-	sandbox           backendChoice
 	toolsets, env     []string
-	keep              bool
+	keep              time.Duration
 }
 
 func newToolsCall(std stdio) *cobra.Command {
@@ -35,9 +37,11 @@ func newToolsCall(std stdio) *cobra.Command {
 		Use:   "call NAME JSON | call --script FILE",
 		Short: "Call a tool through the whole dispatch, in a fresh sandbox",
 		Long: `Calls one tool, or with --script many in one sandbox: JSONL of {"name":...,"arguments":...} in (- is stdin), JSONL of
-results out, in order. The arguments may be a JSON object or, as models send them, a JSON string.`,
+results out, in order. The arguments may be a JSON object or, as models send them, a JSON string. How a call ended is in its
+result, not in the exit code.`,
 		Example: `  trajgen tools call terminal '{"command":"uname -a"}'
-  trajgen tools call read_file '{"path":"main.go"}' --workspace .`,
+  trajgen tools call read_file '{"path":"main.go"}' --workspace .
+  trajgen tools call my_tool '{}' --plugin ./my_tool.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			requests, err := opts.requests(std.in, args)
 			if err != nil {
@@ -52,16 +56,27 @@ results out, in order. The arguments may be a JSON object or, as models send the
 					return usage(fmt.Errorf("--env %q: %w", pair, err))
 				}
 			}
-			return opts.call(cmd.Context(), std, requests)
+			if err := checkCallPolicy(opts.policy); err != nil {
+				return usage(err)
+			}
+			if opts.keep < 0 {
+				return usage(fmt.Errorf("--keep is %s; not below 0", opts.keep))
+			}
+			if opts.keep > 0 && !isKeeper() {
+				return startKeeper(std)
+			}
+			return opts.call(cmd, std, requests)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&opts.script, "script", "", "file with a call per line; - is stdin")
-	opts.sandbox.flags(flags, "sandbox")
+	opts.source.flags(flags)
+	flags.StringVar(&opts.policy, "command-policy", "", "shell commands that could do harm: enforce, record or off (default with local and ssh: what is blocked is refused, and you agree to the rest; elsewhere record)")
 	flags.StringVar(&opts.workspace, "workspace", "", "folder that is copied in as the working directory")
 	flags.StringSliceVar(&opts.toolsets, "toolsets", nil, "toolsets that are enabled (default all)")
 	flags.StringArrayVar(&opts.env, "env", nil, "K=V for the environment of this command itself, to prove that it is not passed on")
-	flags.BoolVar(&opts.keep, "keep", false, "keep the sandbox open until an interrupt, for inspection")
+	flags.DurationVar(&opts.keep, "keep", 0, "leave the sandbox for inspection, for an hour unless it says --keep=DURATION")
+	flags.Lookup("keep").NoOptDefVal = keepTime
 	return cmd
 }
 
@@ -129,79 +144,99 @@ type resultLine struct {
 	Truncated    bool               `json:"truncated"`
 	DurationUS   int64              `json:"duration_us"`
 	SandboxUS    int64              `json:"sandbox_us"`
+
+	Rewritten []string         `json:"rewritten,omitempty"`
+	Via       string           `json:"via,omitempty"`
+	Verdict   *episode.Verdict `json:"verdict,omitempty"`
+	Stored    string           `json:"stored,omitempty"`
+	Untrusted string           `json:"untrusted,omitempty"`
+	Runner    bool             `json:"runner,omitempty"`
+	Masked    []string         `json:"masked,omitempty"`
+	SameAs    string           `json:"same_as,omitempty"`
+	Notice    string           `json:"notice,omitempty"`
 }
 
-func (o callOptions) call(ctx context.Context, std stdio, requests []registry.Request) (err error) {
-	reg, err := newRegistry(nil)
+func newResultLine(call episode.ToolCall) resultLine {
+	return resultLine{
+		Name: call.Name, Toolset: call.Toolset, Status: call.Status, RawArguments: call.RawArguments, Arguments: call.Arguments,
+		Coerced: append([]string{}, call.Coerced...), Repaired: call.Repaired, Result: call.Result, ErrorClass: call.ErrorClass,
+		Truncated: call.Truncated, DurationUS: call.Elapsed.Microseconds(), SandboxUS: call.SandboxTime.Microseconds(),
+		Rewritten: call.Rewritten, Via: call.Via, Verdict: call.Verdict, Stored: call.Stored, Untrusted: call.Untrusted, Runner: call.Runner,
+		Masked: call.Masked, SameAs: call.SameAs, Notice: call.Notice,
+	}
+}
+
+func (o callOptions) call(cmd *cobra.Command, std stdio, requests []registry.Request) (err error) {
+	ctx := cmd.Context()
+	box, err := o.source.open(cmd)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, box.close()) }()
 	enabled := o.toolsets
 	if len(enabled) == 0 {
 		enabled = []string{"all"}
 	}
-	toolset, err := reg.Select(ctx, enabled, nil)
+	toolset, err := box.registry.Select(ctx, enabled, nil)
 	if err != nil {
 		return usage(err)
 	}
-	sb, closeAll, err := o.openSandbox(ctx)
+	sb, err := o.openSandbox(ctx, box)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeAll()) }()
+	defer func() { err = errors.Join(err, sb.Close()) }()
 	session := toolset.Session(registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
 		Rand:    episode.Key{Task: "tools call"}.Rand("tools"), Now: time.Now,
+		Hooks:   callerPolicy(cmp.Or(o.policy, box.file.CommandPolicy), box.choice.name).Hook(),
+		Secrets: box.file.secrets(box.registry), Limits: box.file.resultLimits(),
 	})
 	defer session.Close()
 	encoder := json.NewEncoder(std.out)
 	encoder.SetEscapeHTML(false)
 	for _, request := range requests {
-		call := session.Call(ctx, request)
-		line := resultLine{
-			Name: call.Name, Toolset: call.Toolset, Status: call.Status, RawArguments: call.RawArguments, Arguments: call.Arguments,
-			Coerced: append([]string{}, call.Coerced...), Repaired: call.Repaired, Result: call.Result, ErrorClass: call.ErrorClass,
-			Truncated: call.Truncated, DurationUS: call.Elapsed.Microseconds(), SandboxUS: call.SandboxTime.Microseconds(),
-		}
-		if err := encoder.Encode(line); err != nil {
+		if err := encoder.Encode(newResultLine(session.Call(ctx, request))); err != nil {
 			return fmt.Errorf("write result: %w", err)
 		}
 	}
-	if o.keep {
-		o.wait(ctx, std, sb)
+	if o.keep > 0 {
+		return stayBehind(ctx, std, sb, callID(), o.keep)
 	}
 	return nil
 }
 
-func (o callOptions) openSandbox(ctx context.Context) (sandbox.Sandbox, func() error, error) {
+// callID names the sandbox of a call.
+func callID() string { return fmt.Sprintf("call-%d", os.Getpid()) }
+
+// openSandbox opens a sandbox with the workspace in it, like those of the run file when there is one.
+func (o callOptions) openSandbox(ctx context.Context, box *toolbox) (sandbox.Sandbox, error) {
 	files, err := readFolder(o.workspace)
 	if err != nil {
-		return nil, nil, usage(err)
+		return nil, usage(err)
 	}
-	backend, err := o.sandbox.open()
+	backend, err := box.backend()
 	if err != nil {
-		return nil, nil, usage(err)
+		return nil, usage(err)
 	}
-	sb, err := backend.Open(ctx, sandbox.Spec{ID: fmt.Sprintf("call-%d", os.Getpid())})
+	spec := sandbox.Spec{ID: callID()}
+	if f := box.file; o.source.path != "" {
+		spec.Image, spec.Network, spec.Limits = f.Image, sandbox.Network(f.Network), f.limits()
+		if spec.Network == sandbox.NetworkAllowlist {
+			spec.Allow = f.Allow
+		}
+		if err := backend.offers(spec.Network, spec.Image); err != nil {
+			return nil, usage(err)
+		}
+	}
+	sb, err := backend.Open(ctx, spec)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open sandbox: %w", err), backend.Close())
+		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
-	closeAll := func() error { return errors.Join(sb.Close(), backend.Close()) }
 	if err := sb.Files().Write(ctx, files...); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("copy %s into the sandbox: %w", o.workspace, err), closeAll())
+		return nil, errors.Join(fmt.Errorf("copy %s into the sandbox: %w", o.workspace, err), sb.Close())
 	}
-	return sb, closeAll, nil
-}
-
-// wait keeps the sandbox until an interrupt.
-func (o callOptions) wait(ctx context.Context, std stdio, sb sandbox.Sandbox) {
-	fmt.Fprintf(std.err, "the sandbox is kept, working directory %s; trajgen sandbox list shows it; interrupt to end it\n", sb.Layout().Workdir)
-	ctx, drain, stop := interruptible(ctx, io.Discard)
-	defer stop()
-	select {
-	case <-drain:
-	case <-ctx.Done():
-	}
+	return sb, nil
 }
 
 // readFolder reads the regular files of a folder. Links are not followed: they could lead out of it.

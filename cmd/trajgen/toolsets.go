@@ -2,12 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"trajgen/registry"
 )
 
 // writeJSON writes one indented JSON document.
@@ -25,38 +28,78 @@ func newToolsets(std stdio) *cobra.Command {
 
 func newToolsetsList(std stdio) *cobra.Command {
 	var asJSON bool
+	var source toolSource
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the toolsets", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			reg, err := newRegistry(nil)
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			box, err := source.open(cmd)
 			if err != nil {
 				return err
 			}
+			defer func() { err = errors.Join(err, box.close()) }()
+			reg := box.registry
+			all, err := reg.Select(cmd.Context(), nil, nil)
+			if err != nil {
+				return err
+			}
+			unavailable := all.Missing()
+			lines := []toolsetLine{}
+			for _, set := range reg.Toolsets() {
+				lines = append(lines, newToolsetLine(set, unavailable))
+			}
 			if asJSON {
-				return writeJSON(std.out, reg.Toolsets())
+				return writeJSON(std.out, lines)
 			}
 			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-			for _, set := range reg.Toolsets() {
-				fmt.Fprintf(table, "%s\t%s\n", set.Name, strings.Join(set.Resolved, " "))
+			for _, line := range lines {
+				text := strings.Join(line.AvailableTools, " ")
+				if len(line.Unavailable) > 0 {
+					text = strings.TrimSpace(fmt.Sprintf("%s (%d unavailable)", text, len(line.Unavailable)))
+				}
+				fmt.Fprintf(table, "%s\t%s\n", line.Name, text)
 			}
 			return table.Flush()
 		},
 	}
+	source.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
+}
+
+// toolsetLine is a toolset in `toolsets list --json`.
+type toolsetLine struct {
+	registry.ToolsetInfo
+	Available      bool              `json:"available"` // with one of its tools at least
+	AvailableTools []string          `json:"available_tools"`
+	Unavailable    map[string]string `json:"unavailable_tools"` // and why
+}
+
+func newToolsetLine(set registry.ToolsetInfo, unavailable map[string]string) toolsetLine {
+	line := toolsetLine{ToolsetInfo: set, AvailableTools: []string{}, Unavailable: map[string]string{}}
+	for _, name := range set.Resolved {
+		if reason, ok := unavailable[name]; ok {
+			line.Unavailable[name] = reason
+		} else {
+			line.AvailableTools = append(line.AvailableTools, name)
+		}
+	}
+	line.Available = len(line.AvailableTools) > 0
+	return line
 }
 
 func newToolsetsResolve(std stdio) *cobra.Command {
 	var asJSON bool
 	var disabled []string
+	var source toolSource
 	cmd := &cobra.Command{
 		Use: "resolve NAME...", Short: "Print the sorted tool names of toolsets", Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			reg, err := newRegistry(nil)
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			box, err := source.open(cmd)
 			if err != nil {
 				return err
 			}
-			names, err := reg.Resolve(args, disabled)
+			defer func() { err = errors.Join(err, box.close()) }()
+			names, err := box.registry.Resolve(args, disabled)
 			if err != nil {
 				return usage(err)
 			}
@@ -70,6 +113,7 @@ func newToolsetsResolve(std stdio) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	source.flags(cmd.Flags())
 	cmd.Flags().StringSliceVar(&disabled, "disable", nil, "toolsets or tools to leave out")
 	return cmd
 }

@@ -98,6 +98,8 @@ func addTurn(ep *episode.Episode, i int, began time.Time) {
 		ID: "call_1", Turn: 0, Index: 0, Name: "terminal", Toolset: "terminal",
 		RawArguments: ep.Messages[2].Calls[0].Arguments, Arguments: json.RawMessage(`{"command":"echo \"hi\" > a.txt","timeout":5}`),
 		Coerced: []string{"timeout"}, Status: episode.CallOK, Result: ep.Messages[3].Content, ResultBytes: 27,
+		Rewritten: []string{"faults"}, Via: "tool_call", Masked: []string{"api key"}, Notice: "the same call failed twice",
+		Verdict: &episode.Verdict{Verdict: "ask", Rule: "delete", Reason: "deletes a tree", Decision: "recorded"},
 		Started: began.Add(time.Second), Elapsed: time.Duration(800+i) * time.Microsecond, SandboxTime: 640 * time.Microsecond,
 	}, {
 		ID: "call_2", Turn: 0, Index: 1, Name: "terminal", Toolset: "terminal",
@@ -106,12 +108,17 @@ func addTurn(ep *episode.Episode, i int, began time.Time) {
 	}, {
 		ID: "call_1.1", Parent: "call_1", Turn: 0, Index: 0, Name: "wirte_file", RawArguments: "",
 		Status: episode.CallUnknownTool, ErrorClass: "unknown_tool", Result: `{"error":"?"}`, Truncated: true, ResultBytes: 1 << 20,
+		Stored: "/tmp/trajgen-results/call_1.1.json", Untrusted: "web", Runner: true, SameAs: "call_2",
 	}}
 }
 
 // enrich fills what an episode may leave empty.
 func enrich(ep *episode.Episode) {
 	ep.Distribution = "default"
+	ep.Task.Memory = &episode.Memory{Memory: []string{"Größe <b>\nzwei Zeilen"}, User: []string{"prefers tabs"}}
+	ep.Task.User = &episode.User{Model: true, Persona: "knows the \"color\""}
+	ep.Memory, ep.Recalled = &episode.Memory{}, "\n\nWhat you remember"
+	ep.User = &episode.UserTrace{Questions: 2, Model: "user-model", Usage: episode.Usage{Prompt: 30, Completion: 4, Reported: true}}
 	ep.Task.System, ep.Task.Setup = "Be brief.", "pip install x"
 	ep.Task.Image, ep.Task.Cwd, ep.Task.Network = "python:3.12", "/work", "none"
 	ep.Task.Env = map[string]string{"B": "2", "A": "", "Ü": "ß"}

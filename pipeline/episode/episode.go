@@ -8,7 +8,7 @@ import (
 )
 
 // SchemaVersion is written into every journal record and Parquet file.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // Episode is one play of one task, from the draw of its toolsets to its reward. It belongs to one goroutine until
 // it is journaled and is immutable from then on.
@@ -33,6 +33,12 @@ type Episode struct {
 	Messages []Message  `json:"messages"`
 	Turns    []Turn     `json:"turns"`
 	Calls    []ToolCall `json:"calls"`
+
+	// Memory is what the agent remembered in the end; nil without the memory tool.
+	Memory *Memory `json:"memory,omitempty"`
+	// Recalled is the end of the system message, which the harness wrote: what the agent remembered in the beginning.
+	Recalled string     `json:"recalled,omitempty"`
+	User     *UserTrace `json:"user,omitempty"` // nil when nothing was asked
 
 	Outcome Outcome  `json:"outcome"`
 	Stop    Stop     `json:"stop"`
@@ -126,6 +132,9 @@ type ToolCall struct {
 	Arguments    json.RawMessage `json:"arguments,omitempty"` // after repair and coercion; absent when they were never an object
 	Coerced      []string        `json:"coerced,omitempty"`   // paths of the arguments whose type was mended
 	Repaired     bool            `json:"repaired,omitempty"`  // the raw text was not valid JSON and was mended
+	Rewritten    []string        `json:"rewritten,omitempty"` // hooks that replaced the arguments
+	Via          string          `json:"via,omitempty"`       // the bridge tool through which the model called this one
+	Verdict      *Verdict        `json:"verdict,omitempty"`   // of the command policy
 
 	Status     CallStatus `json:"status"`
 	ErrorClass string     `json:"error_class,omitempty"`
@@ -133,10 +142,30 @@ type ToolCall struct {
 	Truncated  bool       `json:"truncated,omitempty"`
 	// ResultBytes is the size of the result before it was cut to the limit.
 	ResultBytes int `json:"result_bytes"`
+	// Stored is where in the sandbox the whole result lies when Result is only its beginning.
+	Stored string `json:"stored,omitempty"`
+	// Untrusted names where the result's content comes from when anybody could have written it: a web page, a server.
+	Untrusted string `json:"untrusted,omitempty"`
+	// Runner says that the tool is a plugin that ran on the runner's machine and not in the sandbox.
+	Runner bool `json:"runner,omitempty"`
+	// Masked names the secrets that were replaced in the result.
+	Masked []string `json:"masked,omitempty"`
+	// SameAs is the id of an identical call earlier in the turn: this one did not run, and its result is that call's.
+	SameAs string `json:"same_as,omitempty"`
+	// Notice is what the harness has to say about the call. It is never part of Result.
+	Notice string `json:"notice,omitempty"`
 
 	Started     time.Time     `json:"started"`
 	Elapsed     time.Duration `json:"elapsed"`
 	SandboxTime time.Duration `json:"sandbox_time"`
+}
+
+// Verdict is what a policy said of a call before it ran.
+type Verdict struct {
+	Verdict  string `json:"verdict"`            // allow, ask or block
+	Rule     string `json:"rule,omitempty"`     // id of the rule that decided
+	Reason   string `json:"reason,omitempty"`   // why, for people and models
+	Decision string `json:"decision,omitempty"` // what was done: recorded, approved, denied or refused, and by whom
 }
 
 // Reward is the verdict of one check.

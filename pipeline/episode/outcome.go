@@ -35,6 +35,7 @@ const (
 	StopLength    Stop = "length"     // the model's reply was cut at its own limit
 	StopTimeout   Stop = "timeout"
 	StopContext   Stop = "context_overflow" // the messages no longer fit the model's window
+	StopRepeating Stop = "repeating"        // the guardrails saw calls that led nowhere
 	StopFault     Stop = "fault"
 )
 

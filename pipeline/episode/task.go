@@ -27,6 +27,9 @@ type Task struct {
 	Gold   []Step  `json:"gold,omitempty"` // reference solution
 	Limits Limits  `json:"limits,omitzero"`
 
+	Memory *Memory `json:"memory,omitempty"` // with which the agent begins, where it has the memory tool
+	User   *User   `json:"user,omitempty"`   // who answers the agent's questions
+
 	Tags       []string        `json:"tags,omitempty"`
 	Difficulty string          `json:"difficulty,omitempty"`
 	Metadata   json.RawMessage `json:"metadata,omitempty"` // one JSON object: every key that no field above took

@@ -25,9 +25,7 @@ func (g *game) converse(ctx context.Context) error {
 		opened := g.ep.Phases.Open + g.ep.Phases.Setup
 		g.ep.Phases.Agent = g.Now().Sub(began) - opened
 	}()
-	if system := g.system(); system != "" {
-		g.say(episode.Message{Role: "system", Content: system})
-	}
+	g.greet()
 	for _, part := range parts(g.task.Prompt) {
 		for _, message := range part {
 			g.say(message)
@@ -210,13 +208,16 @@ func (g *game) act(ctx context.Context, calls []episode.Call) error {
 	if err := g.box.fault(); err != nil {
 		return err
 	}
+	if err := g.user.broken(); err != nil {
+		return err
+	}
 	if fault := g.session.Fault(); fault != nil {
 		return &faultError{Fault: *fault}
 	}
 	if late {
 		return g.timeUp()
 	}
-	return nil
+	return g.warn(done)
 }
 
 // open opens the sandbox before the first calls that need one, so that its set-up is on nobody's clock.

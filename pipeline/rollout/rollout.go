@@ -23,6 +23,7 @@ import (
 // of one task have in common.
 type Player struct {
 	Model     model.Model
+	User      model.Model // plays the users of tasks that want a model for theirs; nil when there is none
 	Registry  *registry.Registry
 	Sandboxes sandbox.Backend
 
@@ -34,6 +35,16 @@ type Player struct {
 	Resources sandbox.Limits
 	Image     string
 	Samples   int // plays of each task: from 2 on, a task's setup runs once for all of them where the backend can fork
+
+	// Hooks makes the hooks of an episode's calls; nil makes none.
+	Hooks func(task *episode.Task, ep *episode.Episode) []registry.Hook
+
+	Secrets    *registry.Secrets // masked in results; nil masks nothing
+	Results    registry.ResultLimits
+	Guardrails string // GuardOff to GuardStop; "" is GuardRecord
+
+	// Services makes what else an episode has for its tools; nil makes nothing.
+	Services func(task *episode.Task, ep *episode.Episode) []any
 
 	Now    func() time.Time
 	Logger *slog.Logger // nil is silent
@@ -83,6 +94,8 @@ type game struct {
 	toolset *registry.Toolset
 	session *registry.Session
 	box     *box
+	user    *user                // nil when the task has none
+	guard   *registry.Guardrails // nil when they are off
 	limits  episode.Limits
 	left    time.Duration // of limits.Time
 	logger  *slog.Logger
@@ -120,10 +133,33 @@ func (g *game) equip(ctx context.Context) error {
 	}
 	g.toolset = toolset
 	ep.Tools = append(ep.Tools, toolset.Schemas()...)
+	services, err := g.services()
+	if err != nil {
+		return err
+	}
 	g.session = toolset.Session(registry.SessionConfig{
-		Sandbox: g.box.open, Rand: ep.Key.Rand("tools"), Now: g.Now, Logger: g.logger,
+		Sandbox: g.box.open, Rand: ep.Key.Rand("tools"), Now: g.Now, Logger: g.logger, Hooks: g.hooks(), Services: services,
+		Secrets: g.Secrets, Limits: g.Results,
 	})
 	return nil
+}
+
+// services are what the episode's tools find beside the sandbox.
+func (g *game) services() (all []any, err error) {
+	g.remember()
+	if g.ep.Memory != nil {
+		all = append(all, g.ep.Memory)
+	}
+	if g.task.User != nil {
+		if g.user, err = g.newUser(); err != nil {
+			return nil, err
+		}
+		all = append(all, g.user)
+	}
+	if g.Services != nil {
+		all = append(all, g.Services(g.task, g.ep)...)
+	}
+	return all, nil
 }
 
 // end closes what the episode holds, whatever happened to it.

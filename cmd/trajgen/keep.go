@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox"
+)
+
+// A sandbox dies with its owner. One that is kept therefore belongs to a process of its own, the keeper, which does what
+// the command was told and stays behind when the command ends.
+
+// keepTime is how long a keeper stays unless the flag says otherwise.
+const keepTime = "1h"
+
+// keeperMark is the environment variable that makes a keeper.
+const keeperMark = "TRAJGEN_KEEPER"
+
+// keeperFD is where a keeper says that it stays behind.
+const keeperFD = 3
+
+// isKeeper says whether this process is one. Nobody else gets to know.
+func isKeeper() bool {
+	_, ok := os.LookupEnv(keeperMark)
+	os.Unsetenv(keeperMark)
+	return ok
+}
+
+// startKeeper runs this very command in a keeper and returns when that has ended or stays behind.
+func startKeeper(std stdio) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), keeperMark+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the terminal
+	cmd.Stdin = std.in
+	out, outEnd, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	log, logEnd, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	stays, staysEnd, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = outEnd, logEnd, []*os.File{staysEnd}
+	err = cmd.Start()
+	for _, end := range []*os.File{outEnd, logEnd, staysEnd} {
+		end.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("start the keeper of the sandbox: %w", err)
+	}
+	var copying sync.WaitGroup
+	copying.Go(func() { _, _ = io.Copy(std.out, out) })
+	copying.Go(func() { _, _ = io.Copy(std.err, log) })
+	word, err := io.ReadAll(stays)
+	if err == nil && len(word) > 0 {
+		// It has let go of its streams. What a process of the sandbox's may hold open is not worth waiting for.
+		patience := time.Now().Add(2 * time.Second)
+		err = errors.Join(out.SetReadDeadline(patience), log.SetReadDeadline(patience))
+		copying.Wait()
+		return errors.Join(err, cmd.Process.Release())
+	}
+	copying.Wait()
+	err = cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return withCode(max(exit.ExitCode(), exitFailed), errQuiet)
+	}
+	return err
+}
+
+// stayBehind keeps the sandbox for so long, or until a signal.
+func stayBehind(ctx context.Context, std stdio, sb sandbox.Sandbox, id string, keep time.Duration) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	fmt.Fprintf(std.err, "sandbox %s is kept for %s, working directory %s; trajgen sandbox list shows it; end it with: kill %d\n",
+		id, keep, sb.Layout().Workdir, os.Getpid())
+	if err := letGo(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(keep)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// letGo gives up the standard streams, so that who reads them finds their end, and says so.
+func letGo() error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	for fd := range 3 {
+		if err := unix.Dup2(int(null.Fd()), fd); err != nil {
+			return fmt.Errorf("let go of the standard streams: %w", err)
+		}
+	}
+	stays := os.NewFile(keeperFD, "stays")
+	_, err = stays.WriteString("stays\n")
+	return errors.Join(err, stays.Close())
+}

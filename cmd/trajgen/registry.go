@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"trajgen/registry"
+	"trajgen/tools"
+)
+
+// newRegistry is the built-in tools and those of plugins, with the run file's toolsets, shown as its model wants them.
+func newRegistry(f runFile, plugins ...registry.Tool) (*registry.Registry, error) {
+	reg, err := registry.New(tools.Builtin()...)
+	if err != nil {
+		return nil, err
+	}
+	if reg, err = reg.With(plugins...); err != nil {
+		return nil, err
+	}
+	if reg, err = reg.WithToolsets(f.CustomToolsets); err != nil {
+		return nil, err
+	}
+	return reg.WithEnv(os.LookupEnv).WithQuirks(f.quirks()).WithBridge(f.ToolSearch), nil
+}
+
+// noQuirks is what a run file says of a model that is known for quirks that its server has not.
+const noQuirks = "none"
+
+// quirks are those that the run file names, else those that its model is known for.
+func (f runFile) quirks() registry.Quirks {
+	switch {
+	case len(f.SchemaQuirks) == 0:
+		return registry.QuirksOf(f.Model)
+	case slices.Equal(f.SchemaQuirks, []string{noQuirks}):
+		return nil
+	}
+	return registry.Quirks(f.SchemaQuirks)
+}
+
+// reasons says why tools are missing, those with the same reason together.
+func reasons(missing map[string]string) string {
+	tools := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		tools[missing[name]] = append(tools[missing[name]], name)
+	}
+	var all []string
+	for _, reason := range slices.Sorted(maps.Keys(tools)) {
+		all = append(all, fmt.Sprintf("%s: %s", strings.Join(tools[reason], ", "), reason))
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestToolsetsResolve(t *testing.T) {
+	const files = "patch read_file search_files write_file"
+	tests := []struct{ args, want string }{
+		{"file", files},
+		{"web vision web", "vision_analyze web_extract web_search"},
+		{"debugging --disable file", "process terminal web_extract web_search"},
+		{"debugging --disable file,web", "process terminal"},
+		{"hermes-webhook", "clarify vision_analyze web_extract web_search"},
+		{"file_tools --disable patch", "read_file search_files write_file"},
+		{"context_engine", ""},
+		{"all --disable *", ""},
+	}
+	for _, tt := range tests {
+		args := append([]string{"toolsets", "resolve"}, strings.Fields(tt.args)...)
+		if got := succeed(t, args...).out; strings.Join(strings.Fields(got), " ") != tt.want {
+			t.Errorf("%s: %q, want %q", tt.args, got, tt.want)
+		}
+		var names []string
+		if err := json.Unmarshal([]byte(succeed(t, append(args, "--json")...).out), &names); err != nil || names == nil ||
+			strings.Join(names, " ") != tt.want {
+			t.Errorf("%s --json: %v, %v", tt.args, names, err)
+		}
+	}
+	for _, all := range []string{"all", "*"} {
+		if got := strings.Fields(succeed(t, "toolsets", "resolve", all).out); len(got) != 82 || !slices.IsSorted(got) {
+			t.Errorf("%s: %d tools", all, len(got))
+		}
+	}
+	got := trajgen(t, "toolsets", "resolve", "Web", "file", "terminl", "--disable", "nosuch", "--json")
+	if got.code != exitUsage || got.out != "" {
+		t.Errorf("exit code %d, stdout %q", got.code, got.out)
+	}
+	for _, part := range []string{`"Web" (did you mean "web"?)`, `"terminl" (did you mean "terminal"?)`, `"nosuch"`} {
+		if !strings.Contains(got.errOut, part) {
+			t.Errorf("stderr does not say %s: %s", part, got.errOut)
+		}
+	}
+}
+
+func TestToolsetsOfARunFile(t *testing.T) {
+	path := writeRunFile(t, `
+custom_toolsets:
+  mine: {tools: [read_file, web_search], includes: [todo, yours]}
+  yours: {tools: [terminal], includes: [mine]}
+`)
+	if got := succeed(t, "toolsets", "resolve", "mine", "--disable", "todo", "-f", path).out; got != "read_file\nterminal\nweb_search\n" {
+		t.Errorf("mine: %q", got)
+	}
+	path = writeRunFile(t, "custom_toolsets: {mine: {tools: [read_fil], includes: [fil]}, file: {}}\n")
+	got := trajgen(t, "toolsets", "resolve", "mine", "-f", path)
+	for _, part := range []string{`"read_fil" (did you mean "read_file"?)`, `"fil" (did you mean "file"?)`, `"file" exists already`} {
+		if got.code != exitUsage || !strings.Contains(got.errOut, part) {
+			t.Errorf("exit code %d, stderr does not say %s: %s", got.code, part, got.errOut)
+		}
+	}
+}
+
+func writeRunFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "run.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestListsSayWhatIsUnavailable(t *testing.T) {
+	var tools []struct {
+		Name, Toolset, Description, Reason string
+		Available                          bool
+		RequiresEnv                        []string `json:"requires_env"`
+		MaxResultBytes                     int      `json:"max_result_bytes"`
+	}
+	if err := json.Unmarshal([]byte(succeed(t, "tools", "list", "--json").out), &tools); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	for _, tool := range tools {
+		if tool.Available != (tool.Reason == "") || tool.Toolset == "" || tool.Description == "" || tool.RequiresEnv == nil || tool.MaxResultBytes < 1000 {
+			t.Errorf("%+v", tool)
+		}
+		switch {
+		case tool.Name == "ha_get_state":
+			if diff := cmp.Diff([]string{"HASS_TOKEN"}, tool.RequiresEnv); diff != "" || tool.Reason != "not built into this version" {
+				t.Errorf("%+v", tool)
+			}
+		case tool.Name == "read_file" && !tool.Available:
+			t.Errorf("%+v", tool)
+		}
+		seen = append(seen, tool.Name)
+	}
+	if want := strings.Fields(succeed(t, "toolsets", "resolve", "all").out); !slices.Equal(seen, want) {
+		t.Errorf("tools list (-resolve all +list):\n%s", cmp.Diff(want, seen))
+	}
+	var sets []struct {
+		Name           string
+		Available      bool
+		ResolvedTools  []string          `json:"resolved_tools"`
+		AvailableTools []string          `json:"available_tools"`
+		Unavailable    map[string]string `json:"unavailable_tools"`
+		Count          int               `json:"tool_count"`
+		Composite      bool              `json:"is_composite"`
+	}
+	if err := json.Unmarshal([]byte(succeed(t, "toolsets", "list", "--json").out), &sets); err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range sets {
+		if set.Count != len(set.ResolvedTools) || set.Count != len(set.AvailableTools)+len(set.Unavailable) || set.Available != (len(set.AvailableTools) > 0) {
+			t.Errorf("%+v", set)
+		}
+		if set.Name == "web" && set.Available || set.Name == "debugging" && !(set.Available && set.Composite && len(set.Unavailable) == 2) {
+			t.Errorf("%+v", set)
+		}
+	}
+	if got := succeed(t, "tools", "call", "web_search", `{"query":"x"}`, "--sandbox", "local").out; !strings.Contains(got, `"status":"unavailable"`) ||
+		!strings.Contains(got, "not built into this version") {
+		t.Errorf("call: %s", got)
+	}
+	if got := trajgen(t, "tools", "schema", "web_search"); got.code != exitUsage || !strings.Contains(got.errOut, "not built into this version") {
+		t.Errorf("schema: exit code %d: %s", got.code, got.errOut)
+	}
+}
+
+func TestSchemasOfAModel(t *testing.T) {
+	plain := succeed(t, "tools", "schema", "read_file").out
+	if got := succeed(t, "tools", "schema", "read_file", "--model", "google/gemini-3-pro").out; got == plain || strings.Contains(got, `"default"`) {
+		t.Errorf("for a model with quirks: %s", got)
+	}
+	path := writeRunFile(t, "model: gemini-3-pro\nschema_quirks: [none]\n")
+	if got := succeed(t, "tools", "schema", "read_file", "-f", path).out; got != plain {
+		t.Errorf("without quirks: %s", got)
+	}
+	path = writeRunFile(t, "schema_quirks: [keywords]\n")
+	if got := succeed(t, "tools", "schema", "read_file", "-f", path, "--model", "gpt-5").out; strings.Contains(got, `"default"`) {
+		t.Errorf("with quirks of the run file: %s", got)
+	}
+}
+
+// A call that came through the bridge is in the trace as a call of the tool that ran.
+func TestBridgeInARun(t *testing.T) {
+	dataset := filepath.Join(t.TempDir(), "tasks.jsonl")
+	if err := os.WriteFile(dataset, []byte(`{"id":"size","prompt":"How many bytes?","files":{"a.txt":"12345"},"verify":{"exact":"5"},`+
+		`"gold":[{"tool_calls":[{"name":"tool_search","arguments":{"query":"bytes"}}]},`+
+		`{"tool_calls":[{"name":"tool_call","arguments":{"name":"workspace_size","arguments":{}}}]},{"content":"5"}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	succeed(t, "run", "-f", writeRunFile(t, "tool_search: on\n"), "--plugin", example(t, "workspace.sh"), "--dataset", dataset,
+		"--policy", "oracle", "--sandbox", "local", "--out", dir, "--quiet")
+	ep := episodes(t, dir)[0]
+	if len(ep.Calls) != 2 || ep.Outcome != "success" {
+		t.Fatalf("%s with %d calls: %+v", ep.Outcome, len(ep.Calls), ep.Calls)
+	}
+	if c := ep.Calls[0]; c.Name != "tool_search" || c.Toolset != "bridge" || !strings.Contains(c.Result, `"workspace_size"`) {
+		t.Errorf("search: %+v", c)
+	}
+	if c := ep.Calls[1]; c.Name != "workspace_size" || c.Toolset != "plugin-workspace" || c.Via != "tool_call" || c.RawArguments != "{}" ||
+		!strings.Contains(c.Result, `"bytes":5`) {
+		t.Errorf("call: %+v", c)
+	}
+	shown := string(slices.Concat(ep.Tools...))
+	if strings.Contains(shown, "workspace_size") || !strings.Contains(shown, `"tool_call"`) {
+		t.Errorf("the model was shown %s", shown)
+	}
+	if m := ep.Messages[len(ep.Messages)-3]; len(m.Calls) != 1 || m.Calls[0].Name != "tool_call" {
+		t.Errorf("the model's message became %+v", m)
+	}
+}
+
+func TestRunFileOfTheBridge(t *testing.T) {
+	for text, want := range map[string]string{
+		"tool_search: on\n":                                     "",
+		"tool_search: true\n":                                   "",
+		"tool_search: {enabled: off}\n":                         "",
+		"tool_search: {enabled: true, threshold_pct: 0}\n":      "",
+		"tool_search: maybe\n":                                  "auto, on or off",
+		"tool_search: {enabld: on}\n":                           "is not a key of tool_search",
+		"tool_search: {threshold_pct: 200}\n":                   "from 0 to 100",
+		"tool_search: {max_search_limit: 51}\n":                 "from 1 to 50",
+		"tool_search: {search_default_limit: 30}\n":             "max_search_limit, which is 20",
+		"schema_quirks: [patern]\n":                             `did you mean "pattern"?`,
+		"toolsets: [web]\n":                                     "web_extract, web_search: not built into this version",
+		"toolsets: [terminal]\ndisabled_toolsets: [terminal]\n": "leave no tool",
+	} {
+		path := writeRunFile(t, "dataset: bundled\npolicy: oracle\nmax_tasks: 1\nsandbox: local\n"+text)
+		got := trajgen(t, "run", "-f", path, "--out", filepath.Join(t.TempDir(), "out"), "--quiet")
+		if want == "" && got.code != 0 || want != "" && (got.code != exitUsage || !strings.Contains(got.errOut, want)) {
+			t.Errorf("%s: exit code %d, want %q: %s", text, got.code, want, got.errOut)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"trajgen/pipeline/episode"
+)
+
+// memoryTool is the tool that an episode's memory is for.
+const memoryTool = "memory"
+
+// remember gives an episode that has the memory tool a memory of its own, which begins as the task's.
+func (g *game) remember() {
+	g.ep.Memory, g.ep.Recalled = nil, ""
+	if !g.toolset.Has(memoryTool) {
+		return
+	}
+	g.ep.Memory = &episode.Memory{}
+	if given := g.task.Memory; given != nil {
+		g.ep.Memory.Memory, g.ep.Memory.User = slices.Clone(given.Memory), slices.Clone(given.User)
+	}
+}
+
+// recall is the part of the system prompt that shows the memory as it is when the episode begins. What the agent
+// writes down later changes nothing here, so that the beginning of the conversation stays what a server has cached.
+func recall(memory *episode.Memory) string {
+	if memory == nil || len(memory.Memory)+len(memory.User) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	text.WriteString("What you remember from earlier sessions, as it was when this one began:")
+	for _, part := range []struct {
+		heading string
+		limit   int
+		entries []string
+	}{
+		{"Your notes (target memory", episode.MaxMemory, memory.Memory},
+		{"The user (target user", episode.MaxUserMemory, memory.User},
+	} {
+		if len(part.entries) == 0 {
+			continue
+		}
+		joined := strings.Join(part.entries, episode.MemorySeparator)
+		fmt.Fprintf(&text, "\n\n%s, %d of %d characters):\n%s", part.heading, utf8.RuneCountInString(joined), part.limit, joined)
+	}
+	return text.String()
+}
+
+// greet says the system message: the task's prompt with what is remembered behind it. Many chat templates take one
+// system message and no more, so the harness's words stand in the same one; Recalled is exactly what to cut off.
+func (g *game) greet() {
+	system, recalled := g.system(), recall(g.ep.Memory)
+	if recalled != "" && system != "" {
+		recalled = "\n\n" + recalled
+	}
+	g.ep.Recalled = recalled
+	if system+recalled != "" {
+		g.say(episode.Message{Role: "system", Content: system + recalled, Harness: system == ""})
+	}
+}

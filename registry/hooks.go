@@ -1,0 +1,143 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"trajgen/pipeline/episode"
+)
+
+// Hook takes part in the calls of a session, nested ones too. Functions may be nil. They run on the goroutine of the
+// call, in the order of SessionConfig.Hooks, and calls of one turn may run at the same time. A panic in one is a bug:
+// the call fails and the episode ends with a tool_error.
+type Hook struct {
+	Name string
+	// Before is asked when the arguments fit the schema, before the tool runs and outside of its deadline. It may replace
+	// call.Arguments (which are then checked again, and recorded as rewritten by the hook), add to call.Trace, or refuse
+	// with an error: a *Failure is what the model gets, anything else is not the agent's doing and ends the episode with
+	// a tool_error.
+	Before func(ctx context.Context, env *Env, call *Pending) error
+	// Transform may replace the result text that the model gets; it must stay JSON.
+	Transform func(ctx context.Context, env *Env, call *episode.ToolCall) error
+	// After sees the finished call, one that was refused, too.
+	After func(ctx context.Context, env *Env, call episode.ToolCall)
+	// Turn sees the calls of a turn, without nested ones, when all have ended, in call order. It may set their Notice,
+	// which no other function should: what a notice says must not depend on which of several calls ended first.
+	Turn func(ctx context.Context, calls []episode.ToolCall)
+}
+
+// Pending is a call that is about to run.
+type Pending struct {
+	Tool        Tool
+	ID, Parent  string
+	Turn, Index int
+	// Arguments are as the tool would get them: repaired, coerced, with defaults.
+	Arguments json.RawMessage
+	// Trace is the call's record so far. It belongs to the hook until Before returns.
+	Trace *episode.ToolCall
+}
+
+// errHook is a hook that failed rather than refused.
+type errHook struct {
+	hook  string
+	cause any // an error, or what a panic left
+	stack string
+}
+
+func (e *errHook) Error() string { return fmt.Sprintf("hook %s: %v", e.hook, e.cause) }
+
+// guard runs a hook's code and survives its panic.
+func guard(name string, f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &errHook{name, value, stack()}
+		}
+	}()
+	return f()
+}
+
+// before asks the hooks. It returns what the call is refused with.
+func (s *Session) before(ctx context.Context, p *prepared) error {
+	for i := range s.cfg.Hooks {
+		hook := &s.cfg.Hooks[i]
+		if hook.Before == nil {
+			continue
+		}
+		pending := Pending{
+			Tool: *p.tool, ID: p.call.ID, Parent: p.call.Parent, Turn: p.call.Turn, Index: p.call.Index,
+			Arguments: p.args.given, Trace: &p.call,
+		}
+		if err := guard(hook.Name, func() error { return hook.Before(ctx, &p.v.env, &pending) }); err != nil {
+			if _, panicked := errors.AsType[*errHook](err); panicked || isFailure(err) || ctx.Err() != nil {
+				return err
+			}
+			return &errHook{hook: hook.Name, cause: err}
+		}
+		if string(pending.Arguments) == string(p.args.given) {
+			continue
+		}
+		if err := p.rewrite(hook.Name, pending.Arguments); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewrite takes a hook's arguments. The raw text stays what the model wrote.
+func (p *prepared) rewrite(hook string, arguments json.RawMessage) error {
+	if syntax := check(string(arguments)); syntax != nil {
+		return &errHook{hook: hook, cause: fmt.Errorf("arguments that are no JSON: %w", syntax)}
+	}
+	args, problems := p.tool.plan.fit(parseValue(string(arguments)), len(arguments))
+	p.call.Rewritten = append(p.call.Rewritten, hook)
+	if problems != nil {
+		return p.tool.invalid(problems)
+	}
+	p.args.given, p.call.Arguments = args.given, args.shown
+	return nil
+}
+
+// transform lets the hooks replace the result.
+func (s *Session) transform(ctx context.Context, p *prepared) {
+	for i := range s.cfg.Hooks {
+		hook := &s.cfg.Hooks[i]
+		if hook.Transform == nil {
+			continue
+		}
+		before := p.call
+		err := guard(hook.Name, func() error { return hook.Transform(ctx, &p.v.env, &p.call) })
+		if err == nil && p.call.Result != before.Result && check(p.call.Result) != nil {
+			err = errors.New("a result that is no JSON")
+		}
+		if err != nil {
+			p.call = before
+			if ctx.Err() == nil {
+				s.broken(p, hook.Name, err)
+			}
+		}
+	}
+}
+
+// after shows the hooks the finished call.
+func (s *Session) after(ctx context.Context, p *prepared) {
+	for i := range s.cfg.Hooks {
+		hook := &s.cfg.Hooks[i]
+		if hook.After == nil {
+			continue
+		}
+		if err := guard(hook.Name, func() error { hook.After(ctx, &p.v.env, p.call); return nil }); err != nil {
+			s.broken(p, hook.Name, err)
+		}
+	}
+}
+
+// broken records a hook that failed where it cannot refuse any more.
+func (s *Session) broken(p *prepared, hook string, err error) {
+	if failed, ok := errors.AsType[*errHook](err); ok {
+		s.bug(p, "hook", failed.Error(), failed.stack)
+		return
+	}
+	s.bug(p, "hook", fmt.Sprintf("hook %s: %v", hook, err), "")
+}

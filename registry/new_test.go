@@ -1,0 +1,302 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"trajgen/registry"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// saying is a tool whose result tells it from others of its name.
+func saying(name, toolset, text string) registry.Tool {
+	return toolOf(registry.Definition{Name: name, Toolset: toolset, Description: text},
+		func(context.Context, *registry.Env) (any, error) { return text, nil })
+}
+
+func overriding(tool registry.Tool) registry.Tool {
+	tool.Override = true
+	return tool
+}
+
+func mustNew(t *testing.T, tools ...registry.Tool) *registry.Registry {
+	t.Helper()
+	r, err := registry.New(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestShadowing(t *testing.T) {
+	planned := registry.Planned[none](registry.Definition{Name: "x", Toolset: "one", Description: "planned"})
+	tests := []struct {
+		name          string
+		first, second registry.Tool
+		want          string // description of x, "" when it is refused
+	}{
+		{"another toolset", saying("x", "one", "a"), saying("x", "two", "b"), ""},
+		{"the same toolset", saying("x", "one", "a"), saying("x", "one", "b"), "b"},
+		{"override", saying("x", "one", "a"), overriding(saying("x", "two", "b")), "b"},
+		{"override of the first", overriding(saying("x", "one", "a")), saying("x", "two", "b"), ""},
+		{"dynamic", saying("x", "mcp-one", "a"), saying("x", "mcp-two", "b"), "b"},
+		{"dynamic of two kinds", saying("x", "mcp-one", "a"), saying("x", "plugin-two", "b"), "b"},
+		{"dynamic over built in", saying("x", "one", "a"), saying("x", "mcp-two", "b"), ""},
+		{"built in over dynamic", saying("x", "mcp-one", "a"), saying("x", "two", "b"), ""},
+		{"over planned", planned, saying("x", "plugin-two", "b"), "b"},
+		{"planned over built", saying("x", "two", "b"), planned, ""},
+	}
+	for _, tt := range tests {
+		both, errBoth := registry.New(tt.first, tt.second)
+		after, err := mustNew(t, tt.first).With(tt.second)
+		if (errBoth == nil) != (err == nil) {
+			t.Errorf("%s: New = %v, With = %v", tt.name, errBoth, err)
+		}
+		if tt.want == "" {
+			if err == nil || !strings.Contains(err.Error(), `"x"`) || !strings.Contains(err.Error(), "override") {
+				t.Errorf("%s: error = %v", tt.name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		for _, r := range []*registry.Registry{both, after} {
+			if tool, _ := r.Tool("x"); tool.Description != tt.want || len(r.Tools()) != 1 {
+				t.Errorf("%s: x is %q of %d tools, want %q", tt.name, tool.Description, len(r.Tools()), tt.want)
+			}
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	_, err := registry.New(member("x", "one"), member("x", "two"), registry.Tool{Name: "bare"}, member("tool_call", "mine"),
+		member("y", "all"), member("z", "file_tools"))
+	for _, part := range []string{`"one"`, `"two"`, `"bare"`, `"tool_call"`, `"all"`, `"file_tools"`} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error does not name %s: %v", part, err)
+		}
+	}
+}
+
+func TestWithAndWithout(t *testing.T) {
+	before := mustNew(t, member("read_file", "file"), member("one", "mcp-a"), member("two", "mcp-a"))
+	aliased, err := before.WithAliases(map[string]string{"a": "mcp-a", "f": "file"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := aliased.With(member("three", "mcp-b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	less, err := more.Without("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := less.Without("two", "read_file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolve := func(r *registry.Registry, name string) string {
+		names, err := r.Resolve([]string{name}, nil)
+		if err != nil {
+			return "unknown"
+		}
+		return strings.Join(names, " ")
+	}
+	const files = "patch read_file search_files write_file"
+	for _, tt := range []struct {
+		r    *registry.Registry
+		name string
+		want string
+	}{
+		{before, "mcp-a", "one two"}, {before, "a", "unknown"}, {before, "mcp-b", "unknown"},
+		{aliased, "a", "one two"}, {aliased, "f", files}, {aliased, "mcp-b", "unknown"},
+		{more, "mcp-b", "three"}, {more, "a", "one two"},
+		{less, "mcp-a", "two"}, {less, "a", "two"},
+		{none, "mcp-a", "unknown"}, {none, "a", "unknown"}, {none, "mcp-b", "three"},
+		{none, "file", files}, {none, "f", files}, // the table stays
+	} {
+		if got := resolve(tt.r, tt.name); got != tt.want {
+			t.Errorf("%s = %s, want %s", tt.name, got, tt.want)
+		}
+	}
+	if set, err := none.Select(t.Context(), []string{"file"}, nil); err != nil || len(set.Names()) != 0 || len(set.Missing()) != 4 {
+		t.Errorf("Select(file) = %v", err)
+	}
+	if _, err := none.Without("three", "thre", "read_file"); err == nil || !strings.Contains(err.Error(), `"thre" (did you mean "three"?)`) ||
+		!strings.Contains(err.Error(), `"read_file"`) {
+		t.Errorf("Without = %v", err)
+	}
+	if info, ok := more.ToolsetInfo("a"); !ok || info.Name != "mcp-a" {
+		t.Errorf("ToolsetInfo(a) = %v, %v", info, ok)
+	}
+	for _, info := range more.Toolsets() {
+		if info.Name == "a" {
+			t.Error("an alias is listed")
+		}
+	}
+}
+
+// A plugin for a platform has a preset as the built-in platforms have.
+func TestPresetOfAPlugin(t *testing.T) {
+	r := mustNew(t, member("send", "plugin-pigeon"))
+	got, err := r.Resolve([]string{"hermes-pigeon"}, nil)
+	if err != nil || len(got) != 50 || !slices.Contains(got, "send") || !slices.Contains(got, "terminal") {
+		t.Errorf("Resolve(hermes-pigeon) = %v, %v", got, err)
+	}
+	if _, err := r.Resolve([]string{"hermes-owl"}, nil); err == nil {
+		t.Error("a preset without a plugin")
+	}
+	if _, err := r.WithAliases(map[string]string{"hermes-pigeon": "file"}); err == nil {
+		t.Error("an alias took the preset's name")
+	}
+}
+
+func TestAliasesRefuse(t *testing.T) {
+	r := mustNew(t, member("one", "mcp-a"))
+	_, err := r.WithAliases(map[string]string{"x": "nosuch", "file": "mcp-a", "all": "mcp-a", "file_tools": "mcp-a", "a b": "mcp-a"})
+	for _, part := range []string{`"nosuch"`, `"file" exists`, `"all" exists`, `"file_tools" exists`, `"a b"`} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error does not name %s: %v", part, err)
+		}
+	}
+	r, err = r.WithAliases(map[string]string{"a": "mcp-a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.WithAliases(map[string]string{"a": "mcp-a"}); err != nil {
+		t.Errorf("the same alias again: %v", err)
+	}
+	if _, err := r.WithAliases(map[string]string{"a": "file"}); err == nil {
+		t.Error("an alias was taken from its toolset")
+	}
+	if _, err := r.With(member("two", "a")); err == nil {
+		t.Error("a toolset took the name of an alias")
+	}
+	if _, err := r.WithToolsets(map[string]registry.ToolsetDef{"a": {}}); err == nil {
+		t.Error("a custom toolset took the name of an alias")
+	}
+	if r, err = r.WithToolsets(map[string]registry.ToolsetDef{"mine": {Includes: []string{"a"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Resolve([]string{"mine"}, nil); err != nil || strings.Join(got, " ") != "one" {
+		t.Errorf("Resolve(mine) = %v, %v", got, err)
+	}
+}
+
+func TestRequiredEnvironment(t *testing.T) {
+	asked := 0
+	needs := func(name string, env ...string) registry.Tool {
+		return toolOf(registry.Definition{Name: name, Toolset: "x", RequiresEnv: env,
+			Available: func(context.Context) error { asked++; return errors.New("asked") }},
+			func(context.Context, *registry.Env) (any, error) { return none{}, nil })
+	}
+	r := mustNew(t, needs("one", "A"), needs("two", "A", "B", "C"), needs("set", "B"))
+	env := map[string]string{"B": "x", "C": ""}
+	got := r.WithEnv(func(name string) (string, bool) { value, ok := env[name]; return value, ok }).Unavailable(t.Context())
+	want := map[string]string{
+		"one": "the environment variable A is not set",
+		"two": "the environment variables A, C are not set",
+		"set": "asked",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unavailable (-want +got):\n%s", diff)
+	}
+	if asked != 1 {
+		t.Errorf("%d checks were asked, want that of the tool whose variables are set", asked)
+	}
+	if info, _ := r.ToolsetInfo("x"); strings.Join(info.RequiresEnv, " ") != "A B C" {
+		t.Errorf("the toolset requires %v", info.RequiresEnv)
+	}
+	if got := r.Unavailable(t.Context())["set"]; got != "the environment variable B is not set" {
+		t.Errorf("without an environment: %q", got)
+	}
+}
+
+func TestPlanned(t *testing.T) {
+	type args struct {
+		Query string `json:"query" doc:"What to look for."`
+	}
+	r := mustNew(t, member("read_file", "file"),
+		registry.Planned[args](registry.Definition{Name: "web_search", Toolset: "web", Description: "Search.", RequiresEnv: []string{"KEY"}}))
+	if tool, ok := r.Tool("web_search"); !ok || !strings.Contains(string(tool.Parameters), "What to look for.") {
+		t.Errorf("Tool = %v, %v", tool.Parameters, ok)
+	}
+	set, err := r.Select(t.Context(), []string{"web", "file"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const reason = "not built into this version"
+	if diff := cmp.Diff([]string{"read_file"}, set.Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if missing := set.Missing(); missing["web_search"] != reason || missing["web_extract"] != reason {
+		t.Errorf("missing = %v", missing)
+	}
+	if got := maps.Collect(maps.All(r.Unavailable(t.Context()))); len(got) != 1 || got["web_search"] != reason {
+		t.Errorf("unavailable = %v", got)
+	}
+	s := set.Session(registry.SessionConfig{})
+	got := call(t, s, "web_search", `{"query":"x"}`)
+	if got.Status != "unavailable" || !strings.Contains(got.Result, reason) {
+		t.Errorf("call: %s %s", got.Status, got.Result)
+	}
+}
+
+// A toolset is made once for each state of the machine, and follows it.
+func TestSelectFollowsAvailability(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		flaky := toolOf(registry.Definition{Name: "flaky", Toolset: "x", Available: func(context.Context) error {
+			if down.Load() {
+				return errors.New("down")
+			}
+			return nil
+		}}, func(context.Context, *registry.Env) (any, error) { return none{}, nil })
+		r := mustNew(t, flaky, member("read_file", "x"))
+		var sets []*registry.Toolset
+		for _, state := range []bool{false, true, false} {
+			down.Store(state)
+			time.Sleep(31 * time.Second)
+			set, err := r.Select(t.Context(), []string{"x"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if shown, missing := slices.Contains(set.Names(), "flaky"), set.Missing()["flaky"] == "down"; shown == state || missing != state {
+				t.Errorf("down = %v: %v, missing %v", state, set.Names(), set.Missing())
+			}
+			sets = append(sets, set)
+		}
+		if sets[0] != sets[2] || sets[0] == sets[1] {
+			t.Error("the toolset was not remembered")
+		}
+		if _, err := r.Select(t.Context(), []string{`x" "x`}, nil); err == nil {
+			t.Error("two names in one were taken for two")
+		}
+	})
+}
+
+func TestSelectForMany(t *testing.T) {
+	var tools []registry.Tool
+	for i := range 400 {
+		tools = append(tools, member(fmt.Sprintf("tool_%d", i), fmt.Sprintf("mcp-%d", i)))
+	}
+	r := mustNew(t, tools...)
+	for i := range 800 {
+		set, err := r.Select(t.Context(), []string{fmt.Sprintf("mcp-%d", i%400)}, nil)
+		if err != nil || strings.Join(set.Names(), " ") != fmt.Sprintf("tool_%d", i%400) {
+			t.Fatalf("Select %d = %v", i, err)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package registry_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"trajgen/pipeline/episode"
+	"trajgen/registry"
+)
+
+func TestNameRepair(t *testing.T) {
+	var tools []registry.Tool
+	for _, name := range []string{
+		"read_file", "write_file", "patch", "search_files", "terminal", "process", "web_search", "web_extract", "todo",
+		"session_search", "execute_code", "memory", "clarify", "browser_click",
+	} {
+		tools = append(tools, toolOf(registry.Definition{Name: name, Toolset: "test"},
+			func(context.Context, *registry.Env) (any, error) { return none{}, nil }))
+	}
+	s := session(t, registry.SessionConfig{}, tools...)
+	tests := map[string]string{ // as written → tool, "" for none
+		"Read_File": "read_file", "read-file": "read_file", "read file": "read_file", "readFile": "read_file",
+		"functions.web_search": "web_search", "web-search": "web_search", "WebSearchTool": "web_search",
+		"WebSearch_tool": "web_search", "TodoTool_tool": "todo", "web_serch": "web_search", "websearchh": "web_search",
+		`read_file">`: "read_file", "terminal<|channel|>commentary": "terminal", "`todo`": "todo",
+		"read_file\n{\"path\"": "read_file", "terminal({": "terminal", "search": "web_search", "execute_cod": "execute_code",
+		"exec_code": "execute_code", "brower_click": "browser_click", "searchFile": "search_files",
+
+		"bash": "", "grep": "", "web_searchweb_search": "", "edit_file": "", "create_file": "", "delete_file": "",
+		"remove_file": "", "": "", "x": "", "tool": "", "<>": "", "ls": "", "str_replace_editor": "", "python": "", "web": "",
+		"file": "", strings.Repeat("read_file", 1000): "", "finish": "", "submit": "",
+	}
+	for give, want := range tests {
+		got := s.Call(t.Context(), registry.Request{ID: "1", Name: give, Arguments: "{}"})
+		if want == "" {
+			if got.Status != episode.CallUnknownTool || !strings.Contains(got.Result, "available tools: browser_click, ") {
+				t.Errorf("%q is %s: %s %s", give, got.Name, got.Status, got.Result)
+			}
+			continue
+		}
+		if got.Name != want || got.Status != episode.CallOK || len(got.Coerced) != 1 || got.Coerced[0] != "name:"+give {
+			t.Errorf("%q is %s, want %s: %s, coerced %q", give, got.Name, want, got.Status, got.Coerced)
+		}
+	}
+}

@@ -1,0 +1,13 @@
+package registry
+
+// Service finds what the episode has for a family of tools, such as a memory or a user: the first of
+// SessionConfig.Services that is a T. A tool names the smallest T that it can work with.
+func Service[T any](s *Session) (T, bool) {
+	for _, service := range s.cfg.Services {
+		if found, ok := service.(T); ok {
+			return found, true
+		}
+	}
+	var none T
+	return none, false
+}

@@ -1,0 +1,74 @@
+package tools
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Variables that scripts take over from the terminal: where things are and what language is spoken. All others that
+// its commands exported stay there. What the task itself put into the sandbox's environment is for scripts, too.
+var (
+	codeVariables = []string{
+		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP", "PYTHONPATH",
+		"VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV",
+	}
+	codePrefixes = []string{"LC_", "XDG_"}
+	secretWords  = regexp.MustCompile(`KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|DSN|WEBHOOK`)
+)
+
+func allowedInCode(name string) bool {
+	return slices.Contains(codeVariables, name) ||
+		slices.ContainsFunc(codePrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) && !secretWords.MatchString(name)
+}
+
+// codeEnv is the environment of a script beside the sandbox's own. The module comes from dir; what lies in the working
+// directory can be imported.
+func codeEnv(exported map[string]string, dir, cwd string) []string {
+	var env []string
+	search := dir + ":" + cwd
+	for name, value := range exported {
+		switch {
+		case !allowedInCode(name):
+		case name == "PYTHONPATH":
+			search += ":" + value
+		case name == "PATH":
+			// The terminal need not have put the environment that it is in first.
+			for _, variable := range []string{"CONDA_PREFIX", "VIRTUAL_ENV"} {
+				if root := exported[variable]; path.IsAbs(root) {
+					value = path.Join(root, "bin") + ":" + value
+				}
+			}
+			env = append(env, "PATH="+value)
+		default:
+			env = append(env, name+"="+value)
+		}
+	}
+	slices.Sort(env)
+	return append(env, "PYTHONDONTWRITEBYTECODE=1", "PYTHONIOENCODING=utf-8", "PYTHONUTF8=1", "PYTHONPATH="+search)
+}
+
+// exported are the variables as commands have left them; none before the first command.
+func (s *shellState) exported() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	values := map[string]string{}
+	for name, each := range s.now.variables {
+		_, quoted, ok := strings.Cut(each, "=")
+		if value, plain := unquoteShell(quoted); ok && plain {
+			values[name] = value
+		}
+	}
+	return values
+}
+
+var shellEscape = regexp.MustCompile("\\\\([$`\"\\\\])")
+
+// unquoteShell reads a value as declare prints it. One with control characters is printed in another way and not read.
+func unquoteShell(quoted string) (string, bool) {
+	if len(quoted) < 2 || quoted[0] != '"' || quoted[len(quoted)-1] != '"' {
+		return "", false
+	}
+	return shellEscape.ReplaceAllString(quoted[1:len(quoted)-1], "$1"), true
+}

@@ -1,0 +1,250 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"trajgen/registry"
+	"trajgen/sandbox"
+	"trajgen/tools/page"
+)
+
+// fileState is what the file tools of an episode know of files: how they were when the model last saw them, so that a
+// write can say that they have changed since, and which pages it has in front of it already.
+type fileState struct {
+	mu    sync.Mutex // guards what follows
+	seen  map[string]*sighting
+	order []string // of seen, oldest first
+	pages map[pageKey]shownPage
+	tries map[string]int // patches of a file that failed in a row
+}
+
+// The bounds of what is remembered.
+const (
+	maxSeen  = 4096
+	maxPages = 1000
+)
+
+// stamp tells one state of a file from another: by its content where that was read, else by size and time.
+type stamp struct {
+	size   int64
+	sum    uint32
+	summed bool
+	time   time.Time
+}
+
+func (s stamp) same(o stamp) bool {
+	if s.size != o.size {
+		return false
+	}
+	if s.summed && o.summed {
+		return s.sum == o.sum
+	}
+	return s.time.Equal(o.time)
+}
+
+func stampOf(data []byte, info sandbox.Info) stamp {
+	return stamp{size: int64(len(data)), sum: page.Sum(data), summed: true, time: info.ModTime}
+}
+
+// sighting is a file as the model has seen or written it.
+type sighting struct {
+	stamp
+	total  int
+	ranges [][2]int // lines that it has read, first and last
+	wrote  bool     // it wrote all of it
+}
+
+// pageKey is a read that the model can repeat; more than the paths as given, which are many for a file.
+type pageKey struct {
+	name          string
+	offset, limit int
+}
+
+type shownPage struct {
+	stamp
+	turn    int
+	repeats int
+}
+
+func filesOf(s *registry.Session) *fileState {
+	return registry.State(s, "tools.files", func() *fileState {
+		return &fileState{seen: map[string]*sighting{}, pages: map[pageKey]shownPage{}, tries: map[string]int{}}
+	})
+}
+
+// sight makes room for a file and returns what is known of it.
+func (f *fileState) sight(name string) *sighting {
+	if at := f.seen[name]; at != nil {
+		return at
+	}
+	if len(f.order) >= maxSeen {
+		delete(f.seen, f.order[0])
+		f.order = f.order[1:]
+	}
+	at := &sighting{}
+	f.seen[name] = at
+	f.order = append(f.order, name)
+	return at
+}
+
+// read notes that the model was shown lines of a file.
+func (f *fileState) read(name string, now stamp, first, lines, total int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := f.sight(name)
+	if !at.same(now) {
+		*at = sighting{}
+	}
+	at.stamp, at.total = now, total
+	if lines > 0 {
+		at.ranges = join(at.ranges, [2]int{first, first + lines - 1})
+	}
+}
+
+// maxRanges bounds what is known of a file that was read in pieces.
+const maxRanges = 64
+
+// join adds a range of lines to others that are apart.
+func join(ranges [][2]int, add [2]int) [][2]int {
+	var all [][2]int
+	for _, r := range ranges {
+		if r[1]+1 < add[0] || add[1]+1 < r[0] {
+			all = append(all, r)
+			continue
+		}
+		add = [2]int{min(r[0], add[0]), max(r[1], add[1])}
+	}
+	if len(all) >= maxRanges {
+		all = all[1:]
+	}
+	return append(all, add)
+}
+
+// whole tells whether the model has seen all of the file.
+func (s *sighting) whole() bool {
+	return s.wrote || s.total == 0 || len(s.ranges) == 1 && s.ranges[0][0] <= 1 && s.ranges[0][1] >= s.total
+}
+
+// wrote notes that the model wrote a file, and what it then holds. Of an edit, whole is false: what the model has not
+// seen of the file, it has not seen afterwards either.
+func (f *fileState) wrote(name string, data []byte, whole bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := f.sight(name)
+	now := stamp{size: int64(len(data)), sum: page.Sum(data), summed: true}
+	*at = sighting{stamp: now, wrote: whole || at.whole(), total: at.total, ranges: at.ranges}
+	f.forget(name)
+	delete(f.tries, name)
+}
+
+// removed notes that there is no such file any more.
+func (f *fileState) removed(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.seen, name)
+	for i, each := range f.order {
+		if each == name {
+			f.order = append(f.order[:i], f.order[i+1:]...)
+			break
+		}
+	}
+	f.forget(name)
+}
+
+// forget drops the pages of a file.
+func (f *fileState) forget(name string) {
+	for key := range f.pages {
+		if key.name == name {
+			delete(f.pages, key)
+		}
+	}
+}
+
+// warning says what the model may not know of a file that it is about to replace or edit; "" when it knows it, or has
+// never looked at it.
+func (f *fileState) warning(name string, now stamp, replace bool) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := f.seen[name]
+	switch {
+	case at == nil:
+		return ""
+	case !at.same(now):
+		return "the file had changed since you last read or wrote it, other than by the file tools; read it again to see " +
+			"what it holds"
+	case replace && !at.whole():
+		return fmt.Sprintf("you had read only a part of the file that this replaces: %s of %d lines", rangesText(at.ranges), at.total)
+	}
+	return ""
+}
+
+func rangesText(ranges [][2]int) string {
+	text := "none"
+	for i, r := range ranges {
+		switch {
+		case i == 0:
+			text = ""
+		case i == 3:
+			return text + ", ..."
+		default:
+			text += ", "
+		}
+		text += fmt.Sprintf("%d-%d", r[0], r[1])
+	}
+	return text
+}
+
+// large tells whether a file is known to be too large to carry.
+func (f *fileState) large(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := f.seen[name]
+	return at != nil && at.size > carried
+}
+
+// repeated notes that the model asks for a page, and returns how often it has asked for it in vain: while nothing but
+// files was read or searched since, and the file is as it was. Calls of one turn do not count, as they may come in any
+// order.
+func (f *fileState) repeated(env *registry.Env, key pageKey, now stamp) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, ok := f.pages[key]
+	if ok && before.turn == env.Turn {
+		return 0
+	}
+	if !ok || !before.same(now) || env.Session.CalledBetween(before.turn, env.Turn, "read_file", "search_files") {
+		if len(f.pages) >= maxPages {
+			clear(f.pages)
+		}
+		f.pages[key] = shownPage{stamp: now, turn: env.Turn}
+		return 0
+	}
+	before.turn, before.repeats = env.Turn, before.repeats+1
+	f.pages[key] = before
+	return before.repeats
+}
+
+// failed adds to the failure of a patch what may help, the more of them there were.
+func (f *fileState) failed(name string, err error) error {
+	failure, ok := errors.AsType[*registry.Failure](err)
+	if !ok || failure.Extra == nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.tries) >= maxSeen {
+		clear(f.tries)
+	}
+	f.tries[name]++
+	switch n := f.tries[name]; {
+	case n == 2:
+		failure.Extra["_hint"] = "the second patch of this file in a row that fails: read the place with read_file first, and copy it exactly"
+	case n > 2:
+		failure.Extra["_hint"] = fmt.Sprintf("%d patches of this file in a row have failed: your picture of it is wrong; read all of "+
+			"it, and make a smaller change, or write it anew with write_file", n)
+	}
+	return failure
+}

@@ -1,0 +1,180 @@
+// Package page makes the pages of read_file. It runs in the runner for files that are small enough to carry, and as a
+// helper inside the sandbox for the rest: large files, special files, and documents whose text has to be taken out. A
+// small program that lies in every sandbox is made of it, so it imports little.
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"hash/crc32"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The bounds of a page.
+const (
+	MaxLine    = 2000    // characters of a line
+	MaxContent = 100_000 // characters of a page
+	binaryHead = 8192    // bytes in which a NUL is looked for
+)
+
+// ErrBinary means that there is a NUL near the beginning.
+var ErrBinary = errors.New("a binary file")
+
+// Page is a page of a text and what is known of the whole.
+type Page struct {
+	Content    string `json:"content"` // lines as NUMBER|TEXT
+	TotalLines int    `json:"total_lines"`
+	Lines      int    `json:"lines"` // on the page
+	Chars      int    `json:"chars"` // of the page, also when it is too large and Content therefore empty
+	Fit        int    `json:"fit"`   // lines that fit when the page is too large
+	Sum        uint32 `json:"sum"`   // of all bytes
+	Size       int64  `json:"size"`
+}
+
+// TooLarge says that the page exceeds MaxContent.
+func (p Page) TooLarge() bool { return p.Chars > MaxContent }
+
+var sums = crc32.MakeTable(crc32.Castagnoli)
+
+// Sum is what Page.Sum would be.
+func Sum(data []byte) uint32 { return crc32.Checksum(data, sums) }
+
+// Make reads a text to its end, in bounded memory, and makes the page of at most limit lines from line offset on, the
+// first line being 1. Line ends, a byte order mark and what is not UTF-8 are not shown.
+func Make(r io.Reader, offset, limit int) (Page, error) {
+	m := maker{from: offset, to: offset + limit, number: 1}
+	in := bufio.NewReaderSize(r, 64<<10)
+	head, err := in.Peek(binaryHead)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Page{}, err
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return Page{}, ErrBinary
+	}
+	for {
+		piece, err := in.Peek(1) // fills the buffer when it is empty
+		if len(piece) == 0 {
+			if errors.Is(err, io.EOF) {
+				return m.end(), nil
+			}
+			return Page{}, err
+		}
+		piece, _ = in.Peek(in.Buffered())
+		m.add(piece)
+		if _, err := in.Discard(len(piece)); err != nil {
+			return Page{}, err
+		}
+	}
+}
+
+const byteOrderMark = "\uFEFF"
+
+type maker struct {
+	page     Page
+	from, to int // line numbers
+	number   int // of the current line
+	begun    bool
+	line     []byte // the beginning of the current line, if it is on the page
+	long     bool   // more of it was left out
+	content  strings.Builder
+}
+
+func (m *maker) add(piece []byte) {
+	m.page.Sum = crc32.Update(m.page.Sum, sums, piece)
+	m.page.Size += int64(len(piece))
+	for len(piece) > 0 {
+		if m.number >= m.to {
+			// Nothing but the number of lines is wanted any more.
+			m.number += bytes.Count(piece, []byte("\n"))
+			m.begun = piece[len(piece)-1] != '\n'
+			return
+		}
+		end := bytes.IndexByte(piece, '\n')
+		if end < 0 {
+			m.keep(piece)
+			return
+		}
+		m.keep(piece[:end])
+		m.finish()
+		piece = piece[end+1:]
+	}
+}
+
+// maxKept is more than MaxLine characters can take.
+const maxKept = utf8.UTFMax*(MaxLine+1) + len(byteOrderMark)
+
+func (m *maker) keep(piece []byte) {
+	m.begun = true
+	if m.number < m.from {
+		return
+	}
+	room := maxKept - len(m.line)
+	if len(piece) > room {
+		piece, m.long = piece[:room], true
+	}
+	m.line = append(m.line, piece...)
+}
+
+// finish ends the current line.
+func (m *maker) finish() {
+	if m.number >= m.from {
+		m.show()
+	}
+	m.line, m.long, m.begun = m.line[:0], false, false
+	m.number++
+}
+
+func (m *maker) show() {
+	line := m.line
+	if m.number == 1 {
+		line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+	}
+	if !m.long {
+		line = bytes.TrimSuffix(line, []byte("\r"))
+	}
+	number := strconv.Itoa(m.number)
+	text := cut(strings.ToValidUTF8(string(line), "\uFFFD"), m.long)
+	if m.page.Chars += len(number) + 1 + utf8.RuneCountInString(text); m.page.Lines > 0 {
+		m.page.Chars++
+	}
+	m.page.Lines++
+	if m.page.TooLarge() {
+		m.content.Reset()
+		return
+	}
+	m.page.Fit = m.page.Lines
+	if m.page.Lines > 1 {
+		m.content.WriteByte('\n')
+	}
+	m.content.WriteString(number + "|" + text)
+}
+
+// cut shortens a line to MaxLine characters. With more set, the line goes on.
+func cut(line string, more bool) string {
+	n := 0
+	for i := range line {
+		if n == MaxLine {
+			return line[:i] + "... [truncated]"
+		}
+		n++
+	}
+	if more {
+		return line + "... [truncated]"
+	}
+	return line
+}
+
+func (m *maker) end() Page {
+	if m.begun && m.number < m.to {
+		m.finish() // a last line without an end is a line
+	} else if m.begun {
+		m.number++
+	}
+	m.page.TotalLines = m.number - 1
+	m.page.Content = m.content.String()
+	return m.page
+}

@@ -1,0 +1,126 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Where a plugin runs.
+const (
+	WhereSandbox = "sandbox"
+	WhereRunner  = "runner"
+)
+
+// Config declares a plugin.
+type Config struct {
+	Name string `yaml:"name"`
+	// Command is the program and its arguments. It starts in the directory that Files are in.
+	Command []string `yaml:"command"`
+	// Files are files and folders of the runner that are put into the plugin's directory, under their last names.
+	Files []string `yaml:"files,omitempty"`
+	Where string   `yaml:"where,omitempty"` // sandbox (the default) or runner
+	// Toolset that the tools belong to; the default is plugin-NAME.
+	Toolset string `yaml:"toolset,omitempty"`
+	// Override lets its tools take the place of others that are called the same.
+	Override bool              `yaml:"override,omitempty"`
+	Env      map[string]string `yaml:"env,omitempty"`
+	// EnvFrom names variables of the runner's environment that a plugin on the runner gets. They are taken for secrets.
+	EnvFrom []string `yaml:"env_from,omitempty"`
+	// Timeout bounds each call, whatever the plugin says of its tools.
+	Timeout time.Duration `yaml:"timeout,omitempty"`
+}
+
+var (
+	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
+	envPattern    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	secretPattern = regexp.MustCompile(`(?i)(^|_)(api_?key|access_?key|token|secret|password|passwd|credentials?)$`)
+)
+
+// Validate returns everything that is wrong with a run's plugins.
+func Validate(configs []Config) error {
+	var errs []error
+	seen := map[string]bool{}
+	for i, c := range configs {
+		name := c.Name
+		if !namePattern.MatchString(name) {
+			errs = append(errs, fmt.Errorf("plugin %q: a name is a small letter and up to 39 small letters, digits, '_' and '-'", name))
+		}
+		if name == "" {
+			name = fmt.Sprintf("number %d", i+1)
+		}
+		if seen[c.Name] {
+			errs = append(errs, fmt.Errorf("plugin %s is declared twice", name))
+		}
+		seen[c.Name] = true
+		for _, err := range c.problems() {
+			errs = append(errs, fmt.Errorf("plugin %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) problems() []error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(c.Command) == 0 || c.Command[0] == "" {
+		bad("no command: want [PROGRAM, ARGUMENT, ...]")
+	}
+	if strings.ContainsRune(strings.Join(c.Command, ""), 0) {
+		bad("the command has a zero byte")
+	}
+	if c.Where != "" && c.Where != WhereSandbox && c.Where != WhereRunner {
+		bad("where is %q; sandbox or runner", c.Where)
+	}
+	if strings.ContainsAny(c.Toolset, " \t\n,") {
+		bad("toolset %q: a name has no white space and no comma", c.Toolset)
+	}
+	if c.Timeout < 0 {
+		bad("timeout is %s; not below 0", c.Timeout)
+	}
+	for _, name := range sortedKeys(c.Env) {
+		switch {
+		case !envPattern.MatchString(name):
+			bad("env: %q is no name of a variable", name)
+		case strings.ContainsRune(c.Env[name], 0):
+			bad("env: %s has a zero byte", name)
+		case secretPattern.MatchString(name):
+			bad("env: %s looks like a secret, and what is under env is written to run.json: put its name under env_from, with where: runner", name)
+		}
+	}
+	for _, name := range c.EnvFrom {
+		if !envPattern.MatchString(name) {
+			bad("env_from: %q is no name of a variable", name)
+		}
+	}
+	if len(c.EnvFrom) > 0 && c.Where != WhereRunner {
+		bad("env_from needs where: runner, as an agent can read all that a process of its sandbox knows")
+	}
+	return errs
+}
+
+// toolset is where the tools go.
+func (c Config) toolset() string {
+	if c.Toolset != "" {
+		return c.Toolset
+	}
+	return "plugin-" + c.Name
+}
+
+// identity is what an experiment is named after, defaults filled in. Files are in it by content and not by path.
+func (c Config) identity() map[string]any {
+	where := c.Where
+	if where == "" {
+		where = WhereSandbox
+	}
+	return map[string]any{
+		"name": c.Name, "command": c.Command, "where": where, "toolset": c.toolset(), "env": c.Env,
+		"env_from": c.EnvFrom, "override": c.Override, "timeout": c.Timeout.String(),
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

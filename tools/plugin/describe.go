@@ -1,0 +1,187 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"trajgen/registry"
+	"trajgen/sandbox"
+)
+
+// The bounds of what a plugin can describe.
+const (
+	describeTime  = 30 * time.Second
+	maxTools      = 128
+	maxManual     = 16 << 10 // bytes of a description
+	maxParameters = 128 << 10
+	maxTimeout    = 24 * time.Hour
+)
+
+// noParameters are those of a tool that takes none.
+var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// describe asks all plugins for their tools.
+func (s *Set) describe(ctx context.Context, opts Options) (err error) {
+	shared := func(context.Context) (sandbox.Sandbox, error) { return nil, errors.New("no sandbox") }
+	for _, p := range s.plugins {
+		if p.runner != nil {
+			continue
+		}
+		box, err := opts.Sandbox(ctx)
+		if err != nil {
+			return fmt.Errorf("open a sandbox to ask plugins for their tools: %w", err)
+		}
+		defer func() { err = errors.Join(err, box.Close()) }()
+		shared = func(context.Context) (sandbox.Sandbox, error) { return box, nil }
+		break
+	}
+	var errs []error
+	from := map[string]string{} // tool → plugin
+	for _, p := range s.plugins {
+		tools, err := p.describe(ctx, shared, opts.Logger)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("plugin %s: %w", p.cfg.Name, err))
+		}
+		for _, tool := range tools {
+			if other, ok := from[tool.Name]; ok {
+				errs = append(errs, fmt.Errorf("plugin %s: tool %s is in plugin %s already", p.cfg.Name, tool.Name, other))
+			}
+			from[tool.Name] = p.cfg.Name
+		}
+		s.tools = append(s.tools, tools...)
+	}
+	return errors.Join(errs...)
+}
+
+// describe asks one plugin, in a process that serves nothing else.
+func (p *plugin) describe(ctx context.Context, shared opener, logger *slog.Logger) ([]registry.Tool, error) {
+	limited, cancel := context.WithTimeout(ctx, describeTime)
+	defer cancel()
+	l := newLive(p, logger)
+	defer l.close()
+	open := shared
+	if p.runner != nil {
+		open = l.openBox
+	}
+	run, err := l.process(limited, open)
+	if err != nil {
+		return nil, err
+	}
+	defer run.retire(ctx)
+	got, err := run.exchange(limited, request{ID: l.newID(), Method: "describe", Protocol: protocolVersion})
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case limited.Err() != nil:
+		return nil, p.withLog(run, fmt.Errorf("it did not answer describe within %s", describeTime))
+	default:
+		return nil, p.withLog(run, err)
+	}
+	d, err := got.describes()
+	if err != nil {
+		return nil, err
+	}
+	p.concurrent = d.Concurrent
+	d.ID = 0
+	if p.described, err = json.Marshal(d); err != nil {
+		return nil, err
+	}
+	return p.define(d)
+}
+
+// withLog adds the plugin's own words, for the operator.
+func (p *plugin) withLog(run *process, err error) error {
+	if text := p.log(run); text != "" {
+		return fmt.Errorf("%w; its log ends with:\n%s", err, text)
+	}
+	return err
+}
+
+// define makes the tools.
+func (p *plugin) define(d description) ([]registry.Tool, error) {
+	if len(d.Tools) > maxTools {
+		return nil, fmt.Errorf("it describes %d tools; at most %d", len(d.Tools), maxTools)
+	}
+	var tools []registry.Tool
+	var errs []error
+	for _, entry := range d.Tools {
+		tool, err := p.tool(entry)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		tools = append(tools, tool)
+	}
+	return tools, errors.Join(errs...)
+}
+
+func (p *plugin) tool(entry toolEntry) (registry.Tool, error) {
+	if entry.Description == "" {
+		return registry.Tool{}, fmt.Errorf("tool %q has no description, which is all that a model knows of it", entry.Name)
+	}
+	if len(entry.Description) > maxManual || len(entry.Parameters) > maxParameters {
+		return registry.Tool{}, fmt.Errorf("tool %q: a description has at most %d bytes, parameters at most %d", entry.Name, maxManual, maxParameters)
+	}
+	if entry.TimeoutS < 0 || entry.TimeoutS > maxTimeout.Seconds() {
+		return registry.Tool{}, fmt.Errorf("tool %q: timeout_s is %v; from 0 to %v", entry.Name, entry.TimeoutS, maxTimeout.Seconds())
+	}
+	definition := registry.Definition{
+		Name: entry.Name, Toolset: p.cfg.toolset(), Description: entry.Description, Timeout: p.timeout(entry.TimeoutS),
+		NoSandbox: p.runner != nil, Runner: p.runner != nil, Untrusted: entry.Untrusted, Override: p.cfg.Override,
+	}
+	// Without concurrency the calls of a turn would queue up here, in an order that chance decides.
+	if p.concurrent && (entry.Reads != nil || entry.Writes != nil) {
+		definition.Access = entry.access
+	}
+	parameters := entry.Parameters
+	if len(parameters) == 0 {
+		parameters = noParameters
+	}
+	name := entry.Name
+	return registry.DefineSchema(definition, parameters,
+		func(ctx context.Context, env *registry.Env, arguments json.RawMessage) (any, error) {
+			return p.call(ctx, env, name, arguments)
+		})
+}
+
+// timeout is what the tool asks for, and no more than the declaration allows.
+func (p *plugin) timeout(seconds float64) time.Duration {
+	asked := time.Duration(seconds * float64(time.Second))
+	switch {
+	case asked == 0:
+		return p.cfg.Timeout
+	case p.cfg.Timeout > 0:
+		return min(asked, p.cfg.Timeout)
+	}
+	return asked
+}
+
+// access finds the paths among the arguments: a string or a list of them.
+func (t toolEntry) access(arguments json.RawMessage) registry.Access {
+	var given map[string]json.RawMessage
+	if json.Unmarshal(arguments, &given) != nil {
+		return registry.Access{}
+	}
+	paths := func(names []string) []string {
+		var all []string
+		for _, name := range names {
+			var one string
+			var several []string
+			switch {
+			case json.Unmarshal(given[name], &one) == nil:
+				if one != "" { // null is none, too
+					all = append(all, one)
+				}
+			case json.Unmarshal(given[name], &several) == nil:
+				all = append(all, several...)
+			}
+		}
+		return all
+	}
+	return registry.Access{Reads: paths(t.Reads), Writes: paths(t.Writes)}
+}

@@ -1,0 +1,33 @@
+package plugin
+
+import "encoding/json"
+
+// Answers cuts what a plugin wrote into lines and reads each as an answer to both methods.
+func Answers(output []byte, pieces int) (results []json.RawMessage, errs []error) {
+	s := &splitter{
+		line: func(line []byte) {
+			got, err := readReply(line)
+			if err != nil {
+				errs = append(errs, err)
+				return
+			}
+			result, err := got.result()
+			if err != nil {
+				errs = append(errs, err)
+			} else {
+				results = append(results, result)
+			}
+			if d, err := got.describes(); err == nil {
+				p := &plugin{cfg: Config{Name: "fuzzed"}, concurrent: d.Concurrent}
+				if _, err := p.define(d); err != nil {
+					errs = append(errs, err)
+				}
+			}
+		},
+		fail: func(err error) { errs = append(errs, err) },
+	}
+	for size := len(output)/max(pieces, 1) + 1; len(output) > 0; output = output[min(size, len(output)):] {
+		_, _ = s.Write(output[:min(size, len(output))])
+	}
+	return results, errs
+}

@@ -1,0 +1,248 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"trajgen/registry"
+	"trajgen/sandbox"
+)
+
+// live is a plugin in one session.
+type live struct {
+	plugin *plugin
+	logger *slog.Logger
+	// turn is held by the call of a plugin that is not concurrent, and starting by who starts the process. They are
+	// channels so that waiting for them ends with the call's context.
+	turn, starting chan struct{}
+
+	mu      sync.Mutex // guards the rest
+	closed  bool
+	current *process
+	box     sandbox.Sandbox // of a plugin on the runner
+	last    int64           // id of a request
+	watched sync.WaitGroup
+	end     context.CancelFunc // of the watching
+	ending  context.Context
+}
+
+func newLive(p *plugin, logger *slog.Logger) *live {
+	l := &live{plugin: p, logger: logger.With("plugin", p.cfg.Name), turn: make(chan struct{}, 1), starting: make(chan struct{}, 1)}
+	// Not a call's context: the process outlives the call.
+	l.ending, l.end = context.WithCancel(context.Background())
+	return l
+}
+
+// of returns the plugin in a session.
+func (p *plugin) of(s *registry.Session, logger *slog.Logger) *live {
+	return registry.State(s, "plugin."+p.cfg.Name, func() *live {
+		l := newLive(p, logger)
+		s.OnClose(l.close)
+		return l
+	})
+}
+
+// call runs one call, never twice.
+func (p *plugin) call(ctx context.Context, env *registry.Env, tool string, arguments json.RawMessage) (any, error) {
+	l := p.of(env.Session, env.Logger)
+	open := env.Sandbox
+	if p.runner != nil {
+		open = l.openBox
+	}
+	answer, err := l.ask(ctx, open, request{Method: "call", Tool: tool, Arguments: arguments, CallID: env.CallID})
+	if err != nil {
+		return nil, err
+	}
+	result, err := answer.result()
+	if err == nil {
+		return result, nil
+	}
+	if failure, ok := errors.AsType[*registry.Failure](err); ok {
+		return nil, failure
+	}
+	return nil, registry.Failf("plugin_protocol", "plugin %s: %s", p.cfg.Name, err)
+}
+
+type opener func(ctx context.Context) (sandbox.Sandbox, error)
+
+// ask sends a request to a process that runs, one of its own if need be. An error is a *registry.Failure, the context's,
+// or one that means that the sandbox is lost.
+func (l *live) ask(ctx context.Context, open opener, req request) (reply, error) {
+	if !l.plugin.concurrent {
+		if err := hold(ctx, l.turn); err != nil {
+			return reply{}, err
+		}
+		defer func() { <-l.turn }()
+	}
+	for {
+		run, err := l.process(ctx, open)
+		if err != nil {
+			return reply{}, err
+		}
+		req.ID = l.newID()
+		got, err := run.exchange(ctx, req)
+		switch {
+		case err == nil:
+			return got, nil
+		case errors.Is(err, errRetired):
+			continue
+		case ctx.Err() != nil:
+			l.logger.Warn("plugin was given up", "tool", req.Tool, "cause", context.Cause(ctx))
+			return reply{}, ctx.Err()
+		}
+		l.logger.Warn("plugin failed", "tool", req.Tool, "error", err.Error(), "stderr", l.plugin.log(run))
+		if l.plugin.runner == nil && errors.Is(err, sandbox.ErrGone) {
+			return reply{}, err
+		}
+		return reply{}, failureOf(l.plugin.cfg.Name, err)
+	}
+}
+
+// hold takes a place in a channel of one.
+func hold(ctx context.Context, place chan struct{}) error {
+	select {
+	case place <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *live) newID() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last++
+	return l.last
+}
+
+// process returns the one that takes requests, and starts it when there is none.
+func (l *live) process(ctx context.Context, open opener) (*process, error) {
+	if run := l.running(); run != nil {
+		return run, nil
+	}
+	if err := hold(ctx, l.starting); err != nil {
+		return nil, err
+	}
+	defer func() { <-l.starting }()
+	if run := l.running(); run != nil {
+		return run, nil
+	}
+	box, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	run, err := l.plugin.start(ctx, box)
+	if err != nil {
+		return nil, l.notStarted(ctx, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		run.kill(ctx)
+		return nil, registry.Failf("closed", "the episode has ended")
+	}
+	l.current = run
+	l.watched.Go(func() { run.watch(l.ending) })
+	return run, nil
+}
+
+// notStarted says why there is no process.
+func (l *live) notStarted(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case l.plugin.runner == nil && errors.Is(err, sandbox.ErrGone):
+		return err
+	}
+	l.logger.Warn("plugin did not start", "error", err.Error())
+	failure := registry.Failf("plugin_start", "plugin %s cannot start: %s", l.plugin.cfg.Name, err)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		failure.Message = fmt.Sprintf("plugin %s cannot start: %s is not there", l.plugin.cfg.Name, l.plugin.cfg.Command[0])
+	}
+	// In its sandbox an agent may have had a hand in it: filled the disk, removed the program.
+	failure.Broken = l.plugin.runner != nil
+	return failure
+}
+
+func (l *live) running() *process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current != nil && l.current.takes() {
+		return l.current
+	}
+	return nil
+}
+
+// takes says whether the process takes requests.
+func (r *process) takes() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.ended:
+		r.retired = true
+	default:
+	}
+	return !r.retired
+}
+
+// openBox opens the plugin's place on the runner. It is called by one goroutine at a time.
+func (l *live) openBox(ctx context.Context) (sandbox.Sandbox, error) {
+	l.mu.Lock()
+	box, closed := l.box, l.closed
+	l.mu.Unlock()
+	if closed {
+		return nil, registry.Failf("closed", "the episode has ended")
+	}
+	if box != nil {
+		return box, nil
+	}
+	p := l.plugin
+	box, err := p.runner.Open(ctx, sandbox.Spec{ID: fmt.Sprintf("plugin-%s-%d", p.cfg.Name, p.boxes.Add(1))})
+	if err != nil {
+		return nil, l.notStarted(ctx, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errors.Join(registry.Failf("closed", "the episode has ended"), box.Close())
+	}
+	l.box = box
+	return box, nil
+}
+
+// close ends the input of the plugin, which ends with the sandbox if not by itself; on the runner it is killed.
+func (l *live) close() {
+	l.mu.Lock()
+	run, box := l.current, l.box
+	l.closed = true
+	l.mu.Unlock()
+	if run != nil {
+		run.input.Close()
+		if text := l.plugin.log(run); text != "" {
+			l.logger.Debug("plugin's log", "stderr", text)
+		}
+	}
+	if box != nil {
+		if err := box.Close(); err != nil {
+			l.logger.Warn("plugin did not end", "error", err)
+		}
+	}
+	l.end()
+	l.watched.Wait()
+}
+
+// log is the end of what a process wrote to its standard error, without the secrets it was given.
+func (p *plugin) log(run *process) string {
+	text := strings.ToValidUTF8(strings.TrimSpace(string(run.stderr.Bytes())), "\uFFFD")
+	for _, name := range sortedKeys(p.secrets) {
+		if value := p.secrets[name]; value != "" {
+			text = strings.ReplaceAll(text, value, "["+name+"]")
+		}
+	}
+	return text
+}

@@ -1,0 +1,155 @@
+package plugin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"trajgen/registry"
+)
+
+// protocolVersion is what describe announces.
+const protocolVersion = 1
+
+// The bounds of what a plugin may say.
+const (
+	maxLine    = 8<<20 + 4<<10 // a result of 8 MiB in its envelope
+	maxLog     = 64 << 20      // standard error of one process
+	maxMessage = 4000          // characters of an error's message
+)
+
+// request is a line to the plugin. The id comes first.
+type request struct {
+	ID        int64           `json:"id"`
+	Method    string          `json:"method"`
+	Protocol  int             `json:"protocol,omitempty"` // describe
+	Tool      string          `json:"tool,omitempty"`     // call
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	CallID    string          `json:"call_id,omitempty"`
+}
+
+func (r request) line() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(r); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// reply is a line from the plugin, whole as it came, and what is common to all.
+type reply struct {
+	line []byte
+	id   int64
+}
+
+// readReply reads the id of a line.
+func readReply(line []byte) (reply, error) {
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	}
+	var head struct {
+		ID *int64 `json:"id"`
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return reply{}, fmt.Errorf("it wrote %s to its standard output, where only answers belong (logs go to standard error)", excerpt(line))
+	}
+	if head.ID == nil {
+		return reply{}, fmt.Errorf("it wrote an answer without an id: %s", excerpt(line))
+	}
+	return reply{line: line, id: *head.ID}, nil
+}
+
+// excerpt is the beginning of what a plugin said, quoted.
+func excerpt(line []byte) string {
+	const most = 200
+	text := strings.ToValidUTF8(string(line[:min(len(line), most)]), "")
+	if len(line) > most {
+		text += "…"
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// failure is an error as plugins report it.
+type failure struct {
+	Class   string `json:"class"`
+	Message string `json:"message"`
+}
+
+var classPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// result is what a call came to.
+func (r reply) result() (json.RawMessage, error) {
+	var answer struct {
+		Result json.RawMessage `json:"result"`
+		Error  *failure        `json:"error"`
+	}
+	if err := json.Unmarshal(r.line, &answer); err != nil {
+		return nil, errors.New("its answer is not of the form {\"id\":N,\"result\":...} or {\"id\":N,\"error\":{\"class\":...,\"message\":...}}")
+	}
+	if answer.Error == nil {
+		if answer.Result == nil {
+			return nil, errors.New("its answer has neither result nor error")
+		}
+		return answer.Result, nil
+	}
+	f := &registry.Failure{Class: answer.Error.Class, Message: answer.Error.Message}
+	if !classPattern.MatchString(f.Class) {
+		f.Class = "plugin_error"
+	}
+	if f.Message == "" {
+		f.Message = f.Class
+	}
+	if utf8.RuneCountInString(f.Message) > maxMessage {
+		f.Message = string([]rune(f.Message)[:maxMessage]) + "…"
+	}
+	return nil, f
+}
+
+// description is the answer to describe.
+type description struct {
+	ID         int64       `json:"id"`
+	Protocol   int         `json:"protocol"`
+	Concurrent bool        `json:"concurrent"`
+	Tools      []toolEntry `json:"tools"`
+	Error      *failure    `json:"error"`
+}
+
+// toolEntry is a tool as its plugin describes it. Reads and Writes name arguments.
+type toolEntry struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	TimeoutS    float64         `json:"timeout_s"`
+	Reads       []string        `json:"reads"`
+	Writes      []string        `json:"writes"`
+	Untrusted   string          `json:"untrusted"`
+}
+
+// describes reads the answer strictly: a misspelt field would be a tool that is not what its author thinks.
+func (r reply) describes() (description, error) {
+	var d description
+	decoder := json.NewDecoder(bytes.NewReader(r.line))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&d); err != nil {
+		return d, fmt.Errorf("its answer to describe: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return d, errors.New("its answer to describe has something behind it")
+	}
+	switch {
+	case d.Error != nil:
+		return d, fmt.Errorf("it answered describe with the error %s", excerpt([]byte(d.Error.Message)))
+	case d.Protocol != 0 && d.Protocol != protocolVersion:
+		return d, fmt.Errorf("it speaks version %d of the protocol; this is version %d", d.Protocol, protocolVersion)
+	case len(d.Tools) == 0:
+		return d, errors.New("it describes no tools")
+	}
+	return d, nil
+}

@@ -1,0 +1,178 @@
+package search
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// entry is a file that is to be searched: its real path, its path below the searched directory and the path to show.
+type entry struct{ name, inner, shown string }
+
+// walker visits the regular files below a directory in the order of their names, component by component, and leaves
+// out what is hidden or ignored. A directory that is given as a link is followed; links on the way are not.
+type walker struct {
+	root, shown string
+	globs       []override
+	skipped     int // directories that could not be read
+	visit       func(entry) bool
+}
+
+// walk visits until visit says that it is enough.
+func (w *walker) walk(path string) error {
+	root, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	if root, err = filepath.Abs(root); err != nil {
+		return err
+	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return err
+	}
+	w.root, w.shown = root, path
+	w.globs = slices.DeleteFunc(w.globs, func(g override) bool { return g.any })
+	if !info.IsDir() {
+		if !info.Mode().IsRegular() {
+			return &fs.PathError{Op: "search", Path: path, Err: errNotRegular}
+		}
+		if e := (entry{root, filepath.Base(root), path}); w.asked(e.inner, e.shown, false) != ignored {
+			w.visit(e)
+		}
+		return nil
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	w.directory("", entries, above(root))
+	return nil
+}
+
+// directory visits what lies in a directory whose path below the root is inner.
+func (w *walker) directory(inner string, entries []fs.DirEntry, parent *level) bool {
+	l := parent.below(filepath.Join(w.root, inner), func(name string) bool { return holds(entries, name) })
+	for _, each := range entries {
+		dir := each.IsDir()
+		if !dir && !each.Type().IsRegular() {
+			continue
+		}
+		e := w.entry(inner, each.Name())
+		if w.leftOut(e, each.Name(), dir, l) {
+			continue
+		}
+		if !dir {
+			if !w.visit(e) {
+				return false
+			}
+			continue
+		}
+		below, err := os.ReadDir(e.name)
+		if err != nil {
+			w.skipped++
+		}
+		if !w.directory(e.inner, below, l) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *walker) entry(inner, name string) entry {
+	if inner != "" {
+		name = inner + "/" + name
+	}
+	e := entry{inner: name, name: strings.TrimSuffix(w.root, "/") + "/" + name, shown: name}
+	if w.shown != "." {
+		e.shown = filepath.Join(w.shown, name)
+	}
+	return e
+}
+
+// holds looks a name up in a directory's entries, which are sorted.
+func holds(entries []fs.DirEntry, name string) bool {
+	low, high := 0, len(entries)
+	for low < high {
+		if middle := (low + high) / 2; entries[middle].Name() < name {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low < len(entries) && entries[low].Name() == name
+}
+
+// leftOut decides: first by the globs that were asked for, then by the ignore files, then by the dot of hidden names.
+func (w *walker) leftOut(e entry, base string, dir bool, l *level) bool {
+	switch w.asked(e.inner, e.shown, dir) {
+	case ignored:
+		return true
+	case wanted:
+		return false
+	}
+	switch l.decide(e.name, dir) {
+	case ignored:
+		return true
+	case wanted:
+		return false
+	}
+	return base[0] == '.'
+}
+
+// override is a glob that was asked for.
+type override struct {
+	glob
+	negate bool
+	part   bool // a part of the name
+	any    bool // says nothing
+}
+
+// everything are the globs that name nothing in particular. They do not reach what is hidden, as they would by the
+// letter: nobody who writes * means the objects of a repository.
+var everything = []string{"", "*", "**", "**/*", "./**", "./*"}
+
+func newOverride(text string) override {
+	rest, negate := strings.CutPrefix(text, "!")
+	rest = strings.TrimPrefix(rest, "./")
+	if negate {
+		rest = strings.TrimSuffix(rest, "/")
+	}
+	return override{glob: newGlob(rest), negate: negate, any: slices.Contains(everything, text)}
+}
+
+// newNamePart is the override of a text that is a glob only if it looks like one.
+func newNamePart(text string) override {
+	if strings.ContainsAny(text, "*?[{/") {
+		return newOverride(text)
+	}
+	return override{glob: glob{text: text}, part: true}
+}
+
+// asked is what the globs say of a path, all of which must agree on a file. A glob that names something reaches it even
+// if it is hidden or ignored; one that excludes a directory leaves out what is in it.
+func (w *walker) asked(inner, shown string, dir bool) verdict {
+	all := undecided
+	for i := range w.globs {
+		g := &w.globs[i]
+		base := inner[strings.LastIndexByte(inner, '/')+1:]
+		matched := false
+		if g.part {
+			matched = strings.Contains(base, g.text)
+		} else {
+			matched = g.matches(base, inner) || g.byPath && g.matches(base, filepath.Clean(shown))
+		}
+		switch {
+		case g.negate && matched:
+			return ignored
+		case g.negate:
+		case matched:
+			all = wanted
+		case !dir:
+			return ignored
+		}
+	}
+	return all
+}

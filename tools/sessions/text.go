@@ -1,0 +1,138 @@
+package sessions
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"trajgen/pipeline/episode"
+)
+
+// The bounds of what is kept and shown, in characters.
+const (
+	maxTitle   = 80
+	maxEdge    = 300    // of the first question and the last answer
+	maxIndexed = 20_000 // of one message
+	maxShown   = 1500   // of one message in a result
+	maxQuery   = 1000
+	maxTerms   = 32
+)
+
+// spoken is a message as it is indexed and shown: what was said, and a line for each call. Thinking is left out.
+func spoken(message episode.Message) string {
+	var text strings.Builder
+	text.WriteString(message.Content)
+	for _, call := range message.Calls {
+		if text.Len() > 0 {
+			text.WriteByte('\n')
+		}
+		text.WriteString("→ " + call.Name + " " + call.Arguments)
+	}
+	return cut(text.String(), maxIndexed)
+}
+
+func firstUser(messages []episode.Message) string {
+	for _, message := range messages {
+		if message.Role == "user" {
+			return message.Content
+		}
+	}
+	return ""
+}
+
+// title is the first line of what was asked.
+func title(opening string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(opening), "\n")
+	return cut(strings.TrimSpace(line), maxTitle)
+}
+
+func shownCount(messages []episode.Message) int {
+	n := 0
+	for _, message := range messages {
+		if message.Role != "system" {
+			n++
+		}
+	}
+	return n
+}
+
+// cut shortens a text to so many characters.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+var ordinal = regexp.MustCompile(`#[0-9]+$`)
+
+// baseTask is a task's id without the ordinal that tells rows of one id apart.
+func baseTask(id string) string { return ordinal.ReplaceAllString(id, "") }
+
+// expression turns what a model asks into a query that FTS5 cannot misread: words and "phrases", word* for a
+// beginning, AND, OR and NOT between them. simple says that it was nothing but words, whose alternatives are loose.
+func expression(query string) (strict, loose string, simple bool) {
+	var parts, words []string
+	operator, pending := "", false
+	simple = true
+	for _, term := range terms(query) {
+		switch term {
+		case "AND", "OR", "NOT":
+			operator, pending, simple = term, true, false
+			continue
+		}
+		quoted, prefix := strings.HasPrefix(term, `"`), strings.HasSuffix(term, "*")
+		bare := strings.Trim(term, `"*`)
+		if !strings.ContainsFunc(bare, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) {
+			continue
+		}
+		if len(words) == maxTerms {
+			break
+		}
+		word := `"` + strings.ReplaceAll(bare, `"`, ``) + `"`
+		if prefix && !quoted {
+			word += "*"
+		}
+		simple = simple && !quoted
+		if len(parts) > 0 {
+			if !pending {
+				operator = "AND"
+			}
+			parts = append(parts, operator)
+		}
+		pending = false
+		parts, words = append(parts, word), append(words, word)
+	}
+	return strings.Join(parts, " "), strings.Join(words, " OR "), simple && len(words) > 1
+}
+
+// terms cuts a query at white space outside of quotes.
+func terms(query string) []string {
+	query = strings.ToValidUTF8(strings.ReplaceAll(query, "\x00", " "), " ")
+	var list []string
+	for query = strings.TrimSpace(cut(query, maxQuery)); query != ""; query = strings.TrimSpace(query) {
+		if query[0] == '"' {
+			if end := strings.IndexByte(query[1:], '"'); end >= 0 {
+				list = append(list, query[:end+2])
+				query = query[end+2:]
+				continue
+			}
+		}
+		end := strings.IndexFunc(query, unicode.IsSpace)
+		if end < 0 {
+			end = len(query)
+		}
+		_, first := utf8.DecodeRuneInString(query)
+		end = max(end, first)
+		list = append(list, query[:end])
+		query = query[end:]
+	}
+	return list
+}

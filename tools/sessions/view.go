@@ -1,0 +1,243 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"trajgen/pipeline/episode"
+)
+
+// View is what one episode may see of a store.
+type View struct {
+	Store *Store
+	Task  *episode.Task // whose other samples are hidden, and those of tasks that ask the same
+	// SameTask shows them all the same: the answers of one sample then reach the next.
+	SameTask bool
+}
+
+// ErrUnknown is returned for a session or a message that is not there, or that the view does not show.
+var ErrUnknown = errors.New("no such session")
+
+// Session is one session in a list.
+type Session struct {
+	ID       string `json:"session_id"`
+	Title    string `json:"title"`
+	Messages int    `json:"message_count"`
+	Opening  string `json:"opening"` // the first question
+	Closing  string `json:"closing"` // the last answer
+}
+
+// Hit is a message that a search found, and its session.
+type Hit struct {
+	Session
+	Message int    `json:"match_message_id"`
+	Role    string `json:"matched_role"`
+	Tool    string `json:"tool,omitempty"`
+	Snippet string `json:"snippet"` // with **…** around what matched
+}
+
+// Message is a message of a session. Its id is its position in the episode.
+type Message struct {
+	ID      int    `json:"id"`
+	Role    string `json:"role"`
+	Tool    string `json:"tool,omitempty"` // whose result it is
+	Content string `json:"content"`
+	Cut     bool   `json:"cut,omitempty"` // the content is only the beginning
+	Anchor  bool   `json:"anchor,omitempty"`
+}
+
+// hidden is the condition on sessions that keeps a task's own samples out of sight.
+func (v *View) hidden() (condition string, args []any) {
+	if v.SameTask {
+		return "1", nil
+	}
+	return "s.task <> ? AND s.prompt <> ?", []any{baseTask(v.Task.ID), promptSum(v.Task.Prompt)}
+}
+
+const sessionColumns = `s.id, s.title, s.messages, s.opening, s.closing`
+
+func (s *Session) scan() []any { return []any{&s.ID, &s.Title, &s.Messages, &s.Opening, &s.Closing} }
+
+// Browse lists sessions, the latest first unless oldest is asked for, and counts all that can be seen.
+func (v *View) Browse(ctx context.Context, limit int, oldest bool) (found []Session, total int, err error) {
+	x, err := v.Store.ready(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	hidden, args := v.hidden()
+	order := "DESC"
+	if oldest {
+		order = "ASC"
+	}
+	found = []Session{}
+	err = rows(ctx, x.read, `SELECT `+sessionColumns+` FROM sessions s WHERE `+hidden+` ORDER BY s.n `+order+` LIMIT ?`, append(args, limit), func(r *sql.Rows) error {
+		var s Session
+		err := r.Scan(s.scan()...)
+		found = append(found, s)
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	err = x.read.QueryRowContext(ctx, `SELECT count(*) FROM sessions s WHERE `+hidden, args...).Scan(&total)
+	return found, total, errors.Join(err, x.failure())
+}
+
+// Search is what Discover looks for.
+type Search struct {
+	Query   string
+	Session string   // in this one alone
+	Roles   []string // of the messages; none means user and assistant
+	Order   string   // newest, oldest, or the best match first
+	Limit   int
+}
+
+// Discover finds the best message of each session that matches. Where no message has all the words of a plain query,
+// those that have any of them are found, and loose says so.
+func (v *View) Discover(ctx context.Context, search Search) (hits []Hit, loose bool, err error) {
+	x, err := v.Store.ready(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if search.Session != "" {
+		if _, _, err := v.session(ctx, x, search.Session); err != nil {
+			return nil, false, err
+		}
+	}
+	strict, either, simple := expression(search.Query)
+	if strict == "" {
+		return []Hit{}, false, nil
+	}
+	hits, err = v.match(ctx, x, strict, search)
+	if err == nil && len(hits) == 0 && simple {
+		loose = true
+		hits, err = v.match(ctx, x, either, search)
+	}
+	return hits, loose && len(hits) > 0, errors.Join(err, x.failure())
+}
+
+// matchSteps are how many matching messages are looked at until enough sessions are found: mostly the first step does,
+// and only those of the last are ever left out.
+var matchSteps = []int{500, 20_000, 500_000}
+
+func (v *View) match(ctx context.Context, x *index, expression string, search Search) (hits []Hit, err error) {
+	var keys []int64
+	for _, most := range matchSteps {
+		var seen int
+		if hits, keys, seen, err = v.step(ctx, x, expression, search, most); err != nil {
+			return nil, err
+		}
+		if len(hits) == search.Limit || seen < most {
+			break
+		}
+	}
+	// Snippets are made for the few that are shown.
+	for i := range hits {
+		err = x.read.QueryRowContext(ctx, `SELECT snippet(words, 0, '**', '**', '…', 32) FROM words WHERE words MATCH ? AND rowid = ?`, expression, keys[i]).Scan(&hits[i].Snippet)
+		if err != nil {
+			return nil, err
+		}
+		hits[i].Snippet = cut(hits[i].Snippet, maxShown)
+	}
+	return hits, nil
+}
+
+// step finds sessions among the first so many messages that match. The words are asked alone and first: to rank a
+// message is much cheaper than to look up what it belongs to.
+func (v *View) step(ctx context.Context, x *index, expression string, search Search, most int) (hits []Hit, keys []int64, seen int, err error) {
+	orders := map[string][2]string{"": {"rank", "f.score"}, "newest": {"rowid DESC", "s.n DESC, f.score"}, "oldest": {"rowid", "s.n, f.score"}}
+	order, known := orders[search.Order]
+	if !known {
+		return nil, nil, 0, fmt.Errorf("unknown order %q", search.Order)
+	}
+	roles := search.Roles
+	if len(roles) == 0 {
+		roles = []string{"user", "assistant"}
+	}
+	hidden, others := v.hidden()
+	// What the view does not show is counted too: it says whether there may be more.
+	query := `SELECT ` + sessionColumns + `, m.rowid, m.at, m.role, m.tool, ` + hidden + ` FROM ` +
+		`(SELECT rowid AS message, rank AS score FROM words WHERE words MATCH ? ORDER BY ` + order[0] + ` LIMIT ?) f ` +
+		`JOIN messages m ON m.rowid = f.message JOIN sessions s ON s.n = m.session ORDER BY ` + order[1] + `, m.rowid`
+	hits = []Hit{}
+	err = rows(ctx, x.read, query, append(others, expression, most), func(r *sql.Rows) error {
+		var hit Hit
+		var row int64
+		var shown bool
+		if err := r.Scan(append(hit.scan(), &row, &hit.Message, &hit.Role, &hit.Tool, &shown)...); err != nil {
+			return err
+		}
+		seen++
+		twice := search.Session == "" && slices.ContainsFunc(hits, func(h Hit) bool { return h.ID == hit.ID })
+		if shown && !twice && len(hits) < search.Limit && slices.Contains(roles, hit.Role) && (search.Session == "" || search.Session == hit.ID) {
+			hits, keys = append(hits, hit), append(keys, row)
+		}
+		return nil
+	})
+	return hits, keys, seen, err
+}
+
+// session finds a session that can be seen, and its number.
+func (v *View) session(ctx context.Context, x *index, id string) (s Session, n int64, err error) {
+	hidden, args := v.hidden()
+	err = x.read.QueryRowContext(ctx, `SELECT `+sessionColumns+`, s.n FROM sessions s WHERE s.id = ? AND `+hidden, append([]any{id}, args...)...).Scan(append(s.scan(), &n)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrUnknown
+	}
+	return s, n, err
+}
+
+// Read returns a session's first and last messages: all of them when there are no more than head and tail together.
+func (v *View) Read(ctx context.Context, id string, roles []string, head, tail int) (s Session, messages []Message, omitted int, err error) {
+	all, s, err := v.messages(ctx, id, roles)
+	if err != nil {
+		return s, nil, 0, err
+	}
+	if omitted = len(all) - head - tail; omitted > 0 {
+		all = slices.Delete(all, head, len(all)-tail)
+	}
+	return s, all, max(omitted, 0), nil
+}
+
+// Scroll returns the messages around one, and how many lie before and behind those.
+func (v *View) Scroll(ctx context.Context, id string, around, window int, roles []string) (s Session, messages []Message, before, after int, err error) {
+	all, s, err := v.messages(ctx, id, roles)
+	if err != nil {
+		return s, nil, 0, 0, err
+	}
+	at, ok := slices.BinarySearchFunc(all, around, func(m Message, id int) int { return cmp.Compare(m.ID, id) })
+	if !ok {
+		return s, nil, 0, 0, ErrNoMessage
+	}
+	all[at].Anchor = true
+	from, to := max(0, at-window), min(len(all), at+window+1)
+	return s, all[from:to], from, len(all) - to, nil
+}
+
+// ErrNoMessage is returned for a message that a session does not have.
+var ErrNoMessage = errors.New("no such message")
+
+func (v *View) messages(ctx context.Context, id string, roles []string) ([]Message, Session, error) {
+	x, err := v.Store.ready(ctx)
+	if err != nil {
+		return nil, Session{}, err
+	}
+	s, n, err := v.session(ctx, x, id)
+	if err != nil {
+		return nil, s, errors.Join(err, x.failure())
+	}
+	list := []Message{}
+	err = rows(ctx, x.read, `SELECT at, role, tool, substr(content, 1, ?), length(content) > ? FROM messages WHERE session = ? ORDER BY at`, []any{maxShown, maxShown, n}, func(r *sql.Rows) error {
+		var m Message
+		err := r.Scan(&m.ID, &m.Role, &m.Tool, &m.Content, &m.Cut)
+		if len(roles) == 0 || slices.Contains(roles, m.Role) {
+			list = append(list, m)
+		}
+		return err
+	})
+	return list, s, err
+}

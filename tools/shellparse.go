@@ -1,0 +1,159 @@
+package tools
+
+import (
+	"regexp"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// shellScript is what the checks need to know of a command line.
+type shellScript struct {
+	commands   [][]string // the words of each simple command as far as they are plain text, quotes removed
+	background bool       // an '&' puts something into the background
+	last       []string   // the simple command whose exit status is that of the whole, if one can be told
+}
+
+// parseShell reads a command line as bash does. What bash would refuse is read as far as it goes, as bash runs it so
+// far, too, and then says itself what is wrong; what is too intricate to be read is not looked at.
+func parseShell(src string) (s shellScript) {
+	if nesting(src) > maxNesting {
+		if src = withoutHeredocs(src); nesting(src) > maxNesting {
+			return s
+		}
+	}
+	// A bug in the parser that a strange command finds must not end an episode.
+	defer func() { _ = recover() }()
+	// Beside an error comes what was read before it.
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(src), "")
+	for _, stmt := range file.Stmts {
+		syntax.Walk(stmt, s.visit)
+	}
+	if n := len(file.Stmts); n > 0 && err == nil {
+		s.last = lastCommand(file.Stmts[n-1])
+	}
+	return s
+}
+
+func (s *shellScript) visit(node syntax.Node) bool {
+	switch n := node.(type) {
+	case *syntax.Stmt:
+		s.background = s.background || n.Background
+	case *syntax.CallExpr:
+		if len(n.Args) > 0 {
+			s.commands = append(s.commands, wordsOf(n))
+		}
+	}
+	return true
+}
+
+func wordsOf(call *syntax.CallExpr) []string {
+	words := make([]string, len(call.Args))
+	for i, word := range call.Args {
+		words[i] = plainWord(word.Parts)
+	}
+	return words
+}
+
+// plainWord is the text of a word. What is only known when the shell runs stands as a question mark.
+func plainWord(parts []syntax.WordPart) string {
+	var b strings.Builder
+	for _, part := range parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			writeUnescaped(&b, p.Value)
+		case *syntax.SglQuoted:
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			b.WriteString(plainWord(p.Parts))
+		default:
+			b.WriteByte('?')
+		}
+	}
+	return b.String()
+}
+
+// writeUnescaped takes the backslashes out of unquoted text.
+func writeUnescaped(b *strings.Builder, text string) {
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		}
+		b.WriteByte(text[i])
+	}
+}
+
+// lastCommand finds the command that an exit status other than zero came from: the last one of a pipeline, and of a
+// list with && the one before when the last hardly ever fails.
+func lastCommand(stmt *syntax.Stmt) []string {
+	if stmt == nil || stmt.Negated || stmt.Background {
+		return nil
+	}
+	switch cmd := stmt.Cmd.(type) {
+	case *syntax.CallExpr:
+		return wordsOf(cmd)
+	case *syntax.TestClause:
+		return []string{"test"}
+	case *syntax.TimeClause:
+		return lastCommand(cmd.Stmt)
+	case *syntax.Block:
+		if n := len(cmd.Stmts); n > 0 {
+			return lastCommand(cmd.Stmts[n-1])
+		}
+	case *syntax.Subshell:
+		if n := len(cmd.Stmts); n > 0 {
+			return lastCommand(cmd.Stmts[n-1])
+		}
+	case *syntax.BinaryCmd:
+		last := lastCommand(cmd.Y)
+		if cmd.Op == syntax.AndStmt && len(last) > 0 && (last[0] == "echo" || last[0] == "printf" || last[0] == "true") {
+			return lastCommand(cmd.X)
+		}
+		return last
+	}
+	return nil
+}
+
+// maxNesting bounds how deep the parser can be made to call itself: it takes kilobytes of stack for each level, and a
+// stack that overflows ends the whole process.
+const maxNesting = 4096
+
+// nesting is at least how deep a script's parts lie in each other: it counts all that can open one.
+func nesting(src string) int {
+	n := 0
+	for i := range len(src) {
+		switch src[i] {
+		case '(', '{', '[', '$', '`', '!', '?', '=', '*', '&', '|', '+', '-', '~', ',':
+			n++
+		}
+	}
+	for _, word := range []string{"if", "while", "until", "for", "case", "do", "then", "time", "coproc", "function"} {
+		if n += strings.Count(src, word); n > maxNesting {
+			return n
+		}
+	}
+	return n
+}
+
+var heredocStart = regexp.MustCompile(`<<-?[ \t]*\\?['"]?([A-Za-z0-9_.]+)['"]?`)
+
+// withoutHeredocs leaves out the lines of here-documents, which is what makes most long commands long.
+func withoutHeredocs(src string) string {
+	var b strings.Builder
+	end := ""
+	for line := range strings.Lines(src) {
+		text := strings.TrimRight(line, "\n")
+		switch {
+		case end != "" && strings.TrimLeft(text, "\t") != end:
+			continue
+		case end != "":
+			end = ""
+		default:
+			if match := heredocStart.FindStringSubmatch(text); match != nil {
+				end = match[1]
+			}
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}

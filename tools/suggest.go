@@ -1,0 +1,156 @@
+package tools
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+const maxListed = 10
+
+func ambiguous(text string, found match, shown string) error {
+	lines := []string{}
+	for _, e := range found.edits[:min(len(found.edits), maxListed)] {
+		lines = append(lines, strconv.Itoa(lineOf(text, e.start)))
+	}
+	more := ""
+	if len(found.edits) > maxListed {
+		more = ", ..."
+	}
+	return refuse("ambiguous", "found %d matches of old_string in %s (strategy %s), at lines %s%s; add lines around it to "+
+		"make it unique, or set replace_all", len(found.edits), shown, found.strategy, strings.Join(lines, ", "), more)
+}
+
+// notFoundInFile shows what in the file is most like what was looked for, and where the two differ.
+func notFoundInFile(text, old, shown string) error {
+	if plain := strings.NewReplacer(`\"`, `"`, `\'`, `'`).Replace(old); plain != old && strings.Contains(text, plain) {
+		return refuse("escape_drift", "old_string has escaped quotes (\\\" or \\') where %s has plain ones; give old_string "+
+			"and new_string exactly as the file has them", shown)
+	}
+	failure := refuse("no_match", "could not find old_string in %s; read the file and copy the text exactly", shown)
+	lines, from, to := mostAlike(text, old)
+	if from < to {
+		failure.Message += "; the most similar place is in did_you_mean, with a diff from old_string to it; nothing was changed"
+		failure.Extra["did_you_mean"] = map[string]any{
+			"lines": numberedLines(lines, from, to),
+			"diff": cutDiff(udiff.Unified("old_string", shown, ended(old),
+				ended(strings.Join(lines[from:to], "\n")))),
+		}
+	}
+	return failure
+}
+
+func ended(text string) string {
+	if strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
+}
+
+func numberedLines(lines []string, from, to int) string {
+	var b strings.Builder
+	for i := from; i < to; i++ {
+		fmt.Fprintf(&b, "%d|%s\n", i+1, cutLine(lines[i]))
+	}
+	return b.String()
+}
+
+// The likeness that a place needs to be suggested.
+const (
+	likeBlock  = 0.5 // of a block whose first and last line are found, as an average of the lines
+	likeLine   = 0.8 // of a line, of which at least half of a text's lines need one
+	likeAnchor = 0.5 // of the longest line, when nothing better is found
+	maxLike    = 20  // lines that are shown and compared
+)
+
+// mostAlike finds the lines of a text that old may have been meant to be: a block that begins and ends like old, else one
+// of which half of the lines are nearly those of old, else one with a line like the longest of old.
+func mostAlike(text, old string) (lines []string, from, to int) {
+	lines, _ = splitLines(text)
+	wanted, _ := splitLines(old)
+	if len(wanted) == 0 {
+		return lines, 0, 0
+	}
+	work := &budget{searchWork}
+	have, want := trimAll(lines), trimAll(wanted)
+	if at, n := likeBlocks(have, want, work); n > 0 {
+		return lines, at, at + min(n, maxLike)
+	}
+	if at := likeLines(have, want, work); at >= 0 {
+		return lines, at, at + min(len(want), maxLike)
+	}
+	anchor := 0
+	for i, line := range want {
+		if len(line) > len(want[anchor]) {
+			anchor = i
+		}
+	}
+	best, score := -1, likeAnchor
+	for i, line := range have {
+		if !comparable(line, want[anchor]) || !work.spend(len(line)+len(want[anchor])) {
+			continue
+		}
+		if s := similarity(want[anchor], line); s > score {
+			best, score = i, s
+		}
+	}
+	if best < 0 {
+		return lines, 0, 0
+	}
+	from = max(best-anchor, 0)
+	return lines, from, min(from+min(len(want), maxLike), len(lines))
+}
+
+// comparable is false for texts whose lengths say that they are not alike, and for lines that no person wrote.
+func comparable(a, b string) bool {
+	return len(a) <= 3*len(b) && len(b) <= 3*len(a) && len(a) <= maxLine && len(b) <= maxLine
+}
+
+// likeBlocks finds the block that has the first and the last of the wanted lines, and in between what is most like them.
+func likeBlocks(lines, wanted []string, work *budget) (at, n int) {
+	if len(wanted) < 3 {
+		return 0, 0
+	}
+	score := likeBlock
+	for i := 0; i+len(wanted) <= len(lines); i++ {
+		last := i + len(wanted) - 1
+		if lines[i] != wanted[0] || lines[last] != wanted[len(wanted)-1] {
+			continue
+		}
+		sum := 0.0
+		for j := 1; j < len(wanted)-1; j++ {
+			if comparable(lines[i+j], wanted[j]) && work.spend(len(lines[i+j])+len(wanted[j])) {
+				sum += similarity(lines[i+j], wanted[j])
+			}
+		}
+		if s := sum / float64(len(wanted)-2); s > score {
+			at, n, score = i, len(wanted), s
+		}
+	}
+	return at, n
+}
+
+// likeLines finds the window in which most of the wanted lines have a likeness, at least half of them.
+func likeLines(lines, wanted []string, work *budget) int {
+	best, most := -1, (len(wanted)+1)/2-1
+	for i := 0; i+len(wanted) <= len(lines); i++ {
+		n := 0
+		for j, want := range wanted {
+			if n+len(wanted)-j <= most {
+				break // cannot become more
+			}
+			if want == "" || !comparable(lines[i+j], want) || !work.spend(len(want)+len(lines[i+j])) {
+				continue
+			}
+			if similarity(want, lines[i+j]) >= likeLine {
+				n++
+			}
+		}
+		if n > most {
+			best, most = i, n
+		}
+	}
+	return best
+}

@@ -1,0 +1,114 @@
+package tools
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+)
+
+// The bounds of what a background process has to tell.
+const (
+	maxUntold  = 20   // lines that wait to be told; more are counted
+	maxWatched = 4096 // bytes of a line that are looked at
+)
+
+// notification is what process calls tell of a background process, once.
+type notification struct {
+	SessionID  string `json:"session_id"`
+	Type       string `json:"type"` // completed or watch_match
+	ExitCode   *int   `json:"exit_code,omitempty"`
+	Pattern    string `json:"pattern,omitempty"`
+	Line       string `json:"line,omitempty"`
+	Suppressed int    `json:"suppressed,omitempty"` // further matches that were not kept
+}
+
+// watcher looks for patterns in the lines of a process's output.
+type watcher struct {
+	patterns []string
+
+	mu         sync.Mutex // guards the rest
+	line       []byte     // the present one so far
+	told       bool       // the present line matched
+	matches    []notification
+	suppressed int
+	wake       func() // called at a match; nil when nobody waits
+}
+
+func newWatcher(patterns []string) *watcher {
+	w := &watcher{}
+	for _, pattern := range patterns {
+		if pattern != "" {
+			w.patterns = append(w.patterns, pattern)
+		}
+	}
+	return w
+}
+
+// see takes clean output as it comes. A line that has not ended counts, too: it may be a prompt.
+func (w *watcher) see(text []byte) {
+	if len(w.patterns) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(text) > 0 {
+		part, rest, ended := bytes.Cut(text, []byte("\n"))
+		w.line = append(w.line, part[:min(len(part), maxWatched-len(w.line))]...)
+		w.check()
+		if ended {
+			w.line, w.told = w.line[:0], false
+		}
+		text = rest
+	}
+}
+
+func (w *watcher) check() {
+	if w.told {
+		return
+	}
+	for _, pattern := range w.patterns {
+		if !bytes.Contains(w.line, []byte(pattern)) {
+			continue
+		}
+		w.told = true
+		if len(w.matches) == maxUntold {
+			w.suppressed++
+			return
+		}
+		line := strings.TrimRight(strings.ToValidUTF8(string(w.line), "\uFFFD"), " \t\r")
+		w.matches = append(w.matches, notification{Type: "watch_match", Pattern: pattern, Line: line})
+		if w.wake != nil {
+			w.wake()
+		}
+		return
+	}
+}
+
+// take hands over what was not told yet.
+func (w *watcher) take(id string) []notification {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	matches := w.matches
+	for i := range matches {
+		matches[i].SessionID = id
+	}
+	if len(matches) > 0 {
+		matches[len(matches)-1].Suppressed = w.suppressed
+	}
+	w.matches, w.suppressed = nil, 0
+	return matches
+}
+
+// waking has wake called at the next match, at once when one waits to be told. What it returns ends that.
+func (w *watcher) waking(wake func()) func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.wake = wake; len(w.matches) > 0 {
+		wake()
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.wake = nil
+	}
+}
