@@ -1,10 +1,10 @@
 # Short targets over scripts/. `make` alone prints them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check sandboxes gvisor chaos race lint fmt golden fuzz bench
+.PHONY: help run build test check sandboxes gvisor chaos race lint fmt golden fuzz fuzz-tools bench
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 run: build ## play the bundled dataset: over 1,000 episodes, no key, no GPU, no network
 	@scripts/need python3 git
@@ -48,6 +48,9 @@ golden: ## refresh the golden files; read the difference
 
 fuzz: ## each fuzz target for a minute (FUZZTIME=1m)
 	@scripts/fuzz
+
+fuzz-tools: ## those of what models write alone, on one processor: arguments, edits, patches, commands
+	@FUZZ_WORKERS=1 scripts/fuzz FuzzCoerce FuzzRepair FuzzReplace FuzzV4A FuzzCheck
 
 bench: ## what sandboxes cost, then the Go benchmarks of the rest
 	@scripts/need go python3

@@ -98,9 +98,12 @@ func (p *localProcess) Kill(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// signalAll signals the process group of a session leader and what was seen to belong to it.
+// signalAll signals what was seen to belong to a session leader; to kill, also whatever else is in its process group.
+// Nothing that may live on is signalled twice.
 func signalAll(tree []int, leader int, sig syscall.Signal) {
-	_ = syscall.Kill(-leader, sig)
+	if sig == syscall.SIGKILL || len(tree) == 0 {
+		_ = syscall.Kill(-leader, sig)
+	}
 	for _, pid := range tree {
 		_ = syscall.Kill(pid, sig)
 	}
