@@ -26,9 +26,10 @@ const localMark = "TRAJGEN_SANDBOX"
 type local struct {
 	state *state.Instance
 
-	mu     sync.Mutex
-	boxes  map[string]*localBox
-	closed bool
+	mu      sync.Mutex
+	boxes   map[string]*localBox
+	program *os.File // of helpers; nil as long as there is none
+	closed  bool
 }
 
 func openLocal(opts Options) (Backend, error) {
@@ -110,6 +111,9 @@ func (l *local) Close() error {
 	var errs []error
 	for _, b := range boxes {
 		errs = append(errs, b.Close())
+	}
+	if l.program != nil {
+		errs = append(errs, l.program.Close())
 	}
 	return errors.Join(append(errs, l.state.Close())...)
 }
@@ -227,14 +231,14 @@ func (b *localBox) command(cmd *Command) (*exec.Cmd, error) {
 	} else if !info.IsDir() {
 		return nil, &fs.PathError{Op: "chdir", Path: cmd.Dir, Err: syscall.ENOTDIR}
 	}
+	var err error
 	env := environment(layout, b.spec.Env, terminalEnv(cmd, b.spec.Env), dir)
 	c := &exec.Cmd{Dir: dir, Env: append(env, localMark+"="+b.dir), Args: cmd.Args, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	if cmd.Helper != "" {
-		self, err := os.Executable()
-		c.Path, c.Args = self, append([]string{guest.HelperName, cmd.Helper}, cmd.Args...)
+		c.Path, err = b.backend.helper()
+		c.Args = append([]string{guest.HelperName, cmd.Helper}, cmd.Args...)
 		return c, err
 	}
-	var err error
 	c.Path, err = lookPath(cmd.Args[0], dir, env)
 	return c, err
 }

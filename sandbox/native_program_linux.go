@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -53,19 +54,25 @@ func openPrograms() (p programs, err error) {
 
 // brokerProgram falls back to this program, which nobody in a sandbox gets to see, where memory files are not executed.
 func brokerProgram() (file *os.File, sealed bool, err error) {
-	fd, err := unix.MemfdCreate(guest.Name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
-	if err == unix.EINVAL { // before Linux 6.3, all are executable
-		fd, err = unix.MemfdCreate(guest.Name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	}
-	if err == unix.EACCES { // by the sysctl vm.memfd_noexec
+	file, err = memoryProgram(guest.Name, embedded.Program)
+	if errors.Is(err, unix.EACCES) { // by the sysctl vm.memfd_noexec
 		file, err = os.Open("/proc/self/exe")
 		return file, false, err
 	}
-	if err != nil {
-		return nil, false, fmt.Errorf("make a memory file for the broker: %w", err)
+	return file, err == nil, err
+}
+
+// memoryProgram makes a memory file that can be executed and no longer changed.
+func memoryProgram(name, program string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
+	if err == unix.EINVAL { // before Linux 6.3, all are executable
+		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	}
-	file = os.NewFile(uintptr(fd), guest.Name)
-	_, err = file.WriteString(embedded.Program)
+	if err != nil {
+		return nil, fmt.Errorf("make a memory file for %s: %w", name, err)
+	}
+	file := os.NewFile(uintptr(fd), name)
+	_, err = file.WriteString(program)
 	if err == nil {
 		err = file.Chmod(0o555)
 	}
@@ -74,7 +81,7 @@ func brokerProgram() (file *os.File, sealed bool, err error) {
 	}
 	if err != nil {
 		file.Close()
-		return nil, false, fmt.Errorf("put the broker into a sealed memory file: %w", err)
+		return nil, fmt.Errorf("put %s into a sealed memory file: %w", name, err)
 	}
-	return file, true, nil
+	return file, nil
 }

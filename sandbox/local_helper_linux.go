@@ -1,0 +1,30 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"trajgen/sandbox/internal/embedded"
+	"trajgen/sandbox/internal/guest"
+)
+
+// helper is the path of the program that runs helpers: the small one, which starts in a fraction of the time of this one,
+// where it is held and memory files are executed.
+func (l *local) helper() (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.program == nil {
+		program, err := embedded.Helper(runtime.GOARCH)
+		if err != nil {
+			return "", err
+		}
+		if program == "" {
+			return os.Executable()
+		}
+		if l.program, err = memoryProgram(guest.HelperName, program); err != nil {
+			return os.Executable()
+		}
+	}
+	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), l.program.Fd()), nil
+}
