@@ -14,7 +14,7 @@ build: ## make bin/trajgen
 	@scripts/need go
 	@scripts/build
 
-test: ## format, vet, floors, race detector, real datasets, crashes, DuckDB, the demo (CI: this and sandboxes)
+test: ## format, vet, floors, race detector, real datasets, crashes, DuckDB, the demo
 	@scripts/need go gcc python3 git node npm sshd ip curl newuidmap
 	@scripts/check
 
