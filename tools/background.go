@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/tools/internal/feed"
 )
 
 // The bounds of background processes.
@@ -38,7 +40,7 @@ type process struct {
 	tty     bool
 	proc    sandbox.Process
 	output  *capture
-	stdin   *feed
+	stdin   *feed.Feed
 	watcher *watcher
 	notify  bool          // its end is to be told of
 	told    atomic.Bool   // and was, or was seen
@@ -89,7 +91,7 @@ func startBackground(ctx context.Context, env *registry.Env, box sandbox.Sandbox
 	shell := shellOf(env.Session)
 	p := &process{
 		id: fmt.Sprintf("proc_%d", table.started+1), command: args.Command, dir: shell.directory(box.Layout()),
-		tty: args.Pty, output: args.capture(newRolling(processOutput)), stdin: newFeed(), watcher: newWatcher(args.Watch),
+		tty: args.Pty, output: args.capture(newRolling(processOutput)), stdin: feed.New(maxInput), watcher: newWatcher(args.Watch),
 		notify: args.Notify, done: make(chan struct{}),
 	}
 	if args.Workdir != "" {
@@ -166,55 +168,14 @@ func (t *processTable) list() []*process {
 	return slices.Clone(t.all)
 }
 
-// feed is a process's standard input: what was written waits here until the process reads it, so that writing never
-// blocks a call.
-type feed struct {
-	mu      sync.Mutex // guards the rest
-	more    *sync.Cond
-	waiting []byte
-	closed  bool
-}
-
-func newFeed() *feed {
-	f := &feed{}
-	f.more = sync.NewCond(&f.mu)
-	return f
-}
-
-// Read blocks until there is something, or the feed is closed.
-func (f *feed) Read(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for len(f.waiting) == 0 && !f.closed {
-		f.more.Wait()
-	}
-	if len(f.waiting) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, f.waiting)
-	f.waiting = f.waiting[n:]
-	return n, nil
-}
-
-// Close ends the input after what waits.
-func (f *feed) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	f.more.Broadcast()
-	return nil
-}
-
-func (f *feed) write(text string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case f.closed:
+// feed writes to the process's standard input.
+func (p *process) feed(text string) error {
+	switch _, err := io.WriteString(p.stdin, text); {
+	case errors.Is(err, feed.ErrClosed):
 		return registry.Failf("stdin_closed", "the standard input of the process is closed")
-	case len(f.waiting)+len(text) > maxInput:
-		return registry.Failf("stdin_full", "the process does not read its input: %d bytes are waiting", len(f.waiting))
+	case errors.Is(err, feed.ErrFull):
+		return registry.Failf("stdin_full", "the process does not read its input: %d bytes of it can wait", maxInput)
+	default:
+		return err
 	}
-	f.waiting = append(f.waiting, text...)
-	f.more.Broadcast()
-	return nil
 }

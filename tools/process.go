@@ -267,7 +267,7 @@ func (p *process) write(data string) (processResult, error) {
 	if p.ended() {
 		return processResult{}, registry.Failf("exited", "process %s has ended", p.id)
 	}
-	if err := p.stdin.write(data); err != nil {
+	if err := p.feed(data); err != nil {
 		return processResult{}, err
 	}
 	n := len(data)

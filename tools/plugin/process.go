@@ -10,6 +10,7 @@ import (
 
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/tools/internal/feed"
 )
 
 // killTime is what ending a process may take. It is less than the dispatch's patience with a tool whose time is up.
@@ -19,7 +20,7 @@ const killTime = 3 * time.Second
 // ended.
 type process struct {
 	proc   sandbox.Process
-	input  *feed
+	input  *feed.Feed
 	stderr *sandbox.Capture
 	broken chan struct{} // closed when fault is set
 	ended  chan struct{} // closed when exit and err are set
@@ -48,7 +49,7 @@ func (p *plugin) start(ctx context.Context, box sandbox.Sandbox) (*process, erro
 		return nil, fmt.Errorf("put its files in place: %w", err)
 	}
 	run := &process{
-		input: newFeed(), stderr: sandbox.NewCapture(0, 4<<10), waiting: map[int64]chan reply{},
+		input: feed.New(maxInput), stderr: sandbox.NewCapture(0, 4<<10), waiting: map[int64]chan reply{},
 		broken: make(chan struct{}), ended: make(chan struct{}),
 	}
 	cmd := sandbox.Command{
@@ -93,9 +94,9 @@ func (r *process) exchange(ctx context.Context, req request) (reply, error) {
 	}
 	failed := true
 	defer func() { r.leave(ctx, req.ID, failed) }()
-	if !r.input.write(line) {
+	if _, err := r.input.Write(line); errors.Is(err, feed.ErrFull) {
 		return reply{}, errors.New("it does not read its input")
-	}
+	} // a closed one is that of a process which has ended, as is told below
 	// Waited for with the call's context, so that the time counts as time in the sandbox.
 	waiting, stop := context.WithCancel(ctx)
 	waited := make(chan struct{})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"sync"
 )
 
 // maxInput is how many bytes may wait for a plugin to read them.
@@ -65,56 +64,4 @@ func (b *bounded) Write(p []byte) (int, error) {
 		return 0, io.ErrShortWrite
 	}
 	return b.to.Write(p)
-}
-
-// feed is the plugin's standard input: requests wait here, so that a plugin that does not read holds nobody up.
-type feed struct {
-	mu      sync.Mutex // guards the rest
-	more    *sync.Cond
-	waiting []byte
-	closed  bool
-}
-
-func newFeed() *feed {
-	f := &feed{}
-	f.more = sync.NewCond(&f.mu)
-	return f
-}
-
-// Read blocks until there is something, or the feed is closed.
-func (f *feed) Read(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for len(f.waiting) == 0 && !f.closed {
-		f.more.Wait()
-	}
-	if len(f.waiting) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, f.waiting)
-	if f.waiting = f.waiting[n:]; len(f.waiting) == 0 {
-		f.waiting = nil
-	}
-	return n, nil
-}
-
-// Close ends the input after what waits.
-func (f *feed) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	f.more.Broadcast()
-	return nil
-}
-
-// write says whether there was room.
-func (f *feed) write(line []byte) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.waiting)+len(line) > maxInput {
-		return false
-	}
-	f.waiting = append(f.waiting, line...)
-	f.more.Broadcast()
-	return true
 }
