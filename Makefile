@@ -15,7 +15,7 @@ build: ## make bin/trajgen
 	@scripts/build
 
 test: ## format, vet, floors, race detector, real datasets, crashes, DuckDB, the demo
-	@scripts/need go gcc python3 git node npm sshd ip curl newuidmap
+	@scripts/need go gcc python3 git node npm sshd ip curl newuidmap rg
 	@scripts/check
 
 check: test ## the same
