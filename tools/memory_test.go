@@ -1,11 +1,7 @@
 package tools_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,27 +30,7 @@ func talk(t *testing.T, services ...any) *episodeOf {
 
 // TestAgentSchemas shows what models are shown of the tools that talk of more than the sandbox.
 func TestAgentSchemas(t *testing.T) {
-	e := talk(t)
-	var got bytes.Buffer
-	for _, schema := range e.session.Toolset().Schemas() {
-		if err := json.Indent(&got, schema, "", "  "); err != nil {
-			t.Fatal(err)
-		}
-		got.WriteByte('\n')
-	}
-	golden := filepath.Join("testdata", t.Name()+".golden")
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("schemas changed (-golden +now); make golden refreshes them:\n%s", diff)
-	}
+	goldenSchemas(t, talk(t).session.Toolset())
 }
 
 func note(action, target, content, old string) args {

@@ -2,7 +2,7 @@ package tools_test
 
 import (
 	"fmt"
-	"strings"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -65,7 +65,7 @@ func TestTerminalSideBySide(t *testing.T) {
 
 func TestTerminalKillsTrees(t *testing.T) {
 	each(t, func(t *testing.T, e *episodeOf) {
-		if !strings.Contains(fmt.Sprint(e.ok("terminal", args{"command": "command -v setsid"})["output"]), "setsid") {
+		if runtime.GOOS != "linux" {
 			t.Skip("no setsid")
 		}
 		// The words are not plain, so the check of detached commands does not see them.

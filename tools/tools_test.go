@@ -28,6 +28,12 @@ func TestSchemas(t *testing.T) {
 	if want := []string{"execute_code", "patch", "process", "read_file", "search_files", "terminal", "todo", "write_file"}; !slices.Equal(set.Names(), want) {
 		t.Errorf("tools %v, want %v", set.Names(), want)
 	}
+	goldenSchemas(t, set)
+}
+
+// goldenSchemas holds what models are shown of tools.
+func goldenSchemas(t *testing.T, set *registry.Toolset) {
+	t.Helper()
 	var got bytes.Buffer
 	for _, schema := range set.Schemas() {
 		if err := json.Indent(&got, schema, "", "  "); err != nil {
