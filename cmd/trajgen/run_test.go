@@ -36,7 +36,7 @@ func TestRunUnderRace(t *testing.T) {
 // TestSameRows holds that the number of workers and a mixture of kills and resumes change nothing.
 func TestSameRows(t *testing.T) {
 	args := func(dir, workers string) []string {
-		return []string{"run", "--dataset", "bundled", "--policy", "noisy", "--seed", "3",
+		return []string{"run", "--dataset", "bundled", "--max-tasks", "70", "--policy", "noisy", "--seed", "3",
 			"--distribution", workbench(t), "--workers", workers, "--out", dir, "--quiet"}
 	}
 	first := filepath.Join(t.TempDir(), "two")
@@ -175,14 +175,21 @@ func TestReplay(t *testing.T) {
 // TestInterrupt holds that the first interrupt finishes what is in play and that a resume plays the rest.
 func TestInterrupt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{"run", "--dataset", "bundled", "--policy", "oracle", "--samples", "4", "--workers", "2", "--out", dir, "--quiet"}
+	args := []string{"run", "--dataset", "bundled", "--max-tasks", "40", "--policy", "oracle", "--workers", "2", "--out", dir, "--quiet"}
 	cmd := exec.Command(build(t), args...)
 	var errOut bytes.Buffer
 	cmd.Stderr = &errOut
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(1500 * time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && len(episodes(t, dir)) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no episode was played within a minute")
+		}
+	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
