@@ -18,7 +18,8 @@ import (
 	"trajgen/sandbox/internal/state"
 )
 
-// localMark is the environment variable by which processes of a local sandbox are known again.
+// localMark is the environment variable by which processes of a local sandbox are known again: its directory and, below
+// that, the number of the command that they descend from.
 const localMark = "TRAJGEN_SANDBOX"
 
 // local runs commands as plain processes of this machine, in a temporary directory. It isolates nothing: for trusted
@@ -127,6 +128,7 @@ type localBox struct {
 
 	mu      sync.Mutex
 	running map[*localProcess]bool
+	started uint64 // commands, those that could not be started among them
 	gone    bool
 
 	closing  sync.Once
@@ -163,7 +165,11 @@ func (b *localBox) Start(ctx context.Context, cmd Command) (Process, error) {
 	if err := errors.Join(b.check(), checkCommand(&cmd)); err != nil {
 		return nil, err
 	}
-	c, err := b.command(&cmd)
+	b.mu.Lock()
+	b.started++
+	p := &localProcess{box: b, number: b.started, ending: newEnding()}
+	b.mu.Unlock()
+	c, err := b.command(&cmd, p.mark())
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +178,7 @@ func (b *localBox) Start(ctx context.Context, cmd Command) (Process, error) {
 		return nil, fmt.Errorf("start %s: %w", c.Args[0], err)
 	}
 	defer ends.close()
-	p := &localProcess{box: b, cmd: c, streams: streams, ending: newEnding()}
+	p.cmd, p.streams = c, streams
 	if cmd.TTY != nil {
 		close(streams.terminal)
 		master, slave, err := openTerminal(cmd.TTY.sized())
@@ -216,7 +222,7 @@ func (b *localBox) Start(ctx context.Context, cmd Command) (Process, error) {
 	return p, nil
 }
 
-func (b *localBox) command(cmd *Command) (*exec.Cmd, error) {
+func (b *localBox) command(cmd *Command, mark string) (*exec.Cmd, error) {
 	layout := b.Layout()
 	dir := layout.Workdir
 	if cmd.Dir != "" {
@@ -233,7 +239,7 @@ func (b *localBox) command(cmd *Command) (*exec.Cmd, error) {
 	}
 	var err error
 	env := environment(layout, b.spec.Env, terminalEnv(cmd, b.spec.Env), dir)
-	c := &exec.Cmd{Dir: dir, Env: append(env, localMark+"="+b.dir), Args: cmd.Args, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	c := &exec.Cmd{Dir: dir, Env: append(env, localMark+"="+mark), Args: cmd.Args, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	if cmd.Helper != "" {
 		c.Path, err = b.backend.helper()
 		c.Args = append([]string{guest.HelperName, cmd.Helper}, cmd.Args...)

@@ -5,4 +5,6 @@ package sandbox
 // killMarked has no way here to find processes that left their group.
 func killMarked(string) error { return nil }
 
-func sessionTree(int) []int { return nil }
+func markedTree(int, string) []int { return nil }
+
+func markLimit(int, string) {}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -13,6 +14,7 @@ import (
 // localProcess is a process of this machine that leads a session.
 type localProcess struct {
 	box     *localBox
+	number  uint64 // among the commands of the box
 	cmd     *exec.Cmd
 	streams *streams
 	socket  net.Conn
@@ -42,6 +44,7 @@ func (p *localProcess) start() error {
 			return fmt.Errorf("%s: %w: %w", p.cmd.Args[0], ErrNotFound, err)
 		}
 	}
+	markLimit(p.PID(), p.mark())
 	b.running[p] = true
 	go p.wait()
 	return nil
@@ -71,13 +74,16 @@ func (p *localProcess) wait() {
 	p.end(p.streams)
 }
 
+// mark is in the environment of all that descends from the process.
+func (p *localProcess) mark() string { return p.box.dir + "/" + strconv.FormatUint(p.number, 10) }
+
 func (p *localProcess) PID() int { return p.cmd.Process.Pid }
 
 func (p *localProcess) Socket() net.Conn { return p.socket }
 
 func (p *localProcess) Kill(ctx context.Context, grace time.Duration) error {
 	// The tree is looked at before the first signal: children of what dies are nobody's.
-	tree := sessionTree(p.PID())
+	tree := markedTree(p.PID(), p.mark())
 	if grace > 0 {
 		signalAll(tree, p.PID(), syscall.SIGTERM)
 		if err := p.within(ctx, grace); err != nil {
@@ -86,7 +92,7 @@ func (p *localProcess) Kill(ctx context.Context, grace time.Duration) error {
 	}
 	for range 20 {
 		signalAll(tree, p.PID(), syscall.SIGKILL)
-		if tree = sessionTree(p.PID()); len(tree) == 0 {
+		if tree = markedTree(p.PID(), p.mark()); len(tree) == 0 {
 			break
 		}
 	}

@@ -96,8 +96,8 @@ type Process interface {
 	// when a descendant still holds the pipe. When ctx ends first the command goes on and Wait returns
 	// context.Cause(ctx).
 	Wait(ctx context.Context) (Exit, error)
-	// Kill ends the command and its descendants: SIGTERM, and SIGKILL after grace; at once when grace is 0. It
-	// returns when the command is gone.
+	// Kill ends the command and its descendants, daemons among them: SIGTERM, and SIGKILL after grace; at once when grace
+	// is 0. It returns when the command is gone. A daemon that takes pains to hide whose it is may live on until KillAll.
 	Kill(ctx context.Context, grace time.Duration) error
 	// Socket is the runner's end of the stream that the command finds as descriptor 3. Nil unless Command.Socket.
 	Socket() net.Conn

@@ -3,6 +3,7 @@ package sandboxtest
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -78,6 +79,61 @@ var processCases = []testCase{
 			k.Errorf("took %v", took)
 		}
 		k.eventually("all children gone", func() bool { return k.sleepers(k.sb(), "61.1") == 0 })
+	}},
+	{name: "a kill gets daemons and nobody else", check: func(k *kit) {
+		k.sh(daemon("66.1"))
+		other := k.start(sh(daemon("66.1") + "; exec sleep 66.1"))
+		k.eventually("five sleepers", func() bool { return k.sleepers(k.sb(), "66.1") == 5 })
+		p := k.start(sh("(setsid sh -c '(setsid sleep 66.2 &)' &); " + daemon("66.2") + "; exec sleep 66.2"))
+		k.eventually("four sleepers", func() bool { return k.sleepers(k.sb(), "66.2") == 4 })
+		if err := p.Kill(k.Context(), time.Second); err != nil {
+			k.Fatalf("kill: %v", err)
+		}
+		k.eventually("none", func() bool { return k.sleepers(k.sb(), "66.2") == 0 })
+		equal(k, "sleepers of others", k.sleepers(k.sb(), "66.1"), 5)
+		if err := other.Kill(k.Context(), 0); err != nil {
+			k.Fatalf("kill the other: %v", err)
+		}
+		k.eventually("what an earlier command left alone", func() bool { return k.sleepers(k.sb(), "66.1") == 2 })
+	}},
+	{name: "a kill gets daemons without an environment", check: func(k *kit) {
+		// It begins when it is told to: as a shell does, which waits for what it is to do.
+		input, begin := io.Pipe()
+		defer begin.Close()
+		c := sh("read line; env -i setsid sh -c '(setsid sleep 67.1 &)'; exec sleep 67.1")
+		c.Stdin = input
+		p := k.start(c)
+		_, _ = io.WriteString(begin, "\n")
+		k.eventually("two sleepers", func() bool { return k.sleepers(k.sb(), "67.1") == 2 })
+		if err := p.Kill(k.Context(), 0); err != nil {
+			k.Fatalf("kill: %v", err)
+		}
+		k.eventually("none", func() bool { return k.sleepers(k.sb(), "67.1") == 0 })
+	}},
+	{name: "a kill gets a daemon that hides", isolation: true, check: func(k *kit) {
+		// Nothing else may run meanwhile, or it could be the other's.
+		kept := sandbox.NewCapture(1000, 0)
+		c := sandbox.Command{Stdout: kept, Args: []string{
+			"bash", "-c", `ulimit -m unlimited || exit; env -i setsid sh -c '(setsid sh -c "echo ready; exec sleep 68.1" &)'; sleep 68.1`,
+		}}
+		if _, err := k.sb().Start(k.Context(), sandbox.Command{Args: []string{"bash", "-c", "exit"}}); errors.Is(err, sandbox.ErrNotFound) {
+			k.Skip("no bash")
+		}
+		k.killAll(k.sb())
+		p := k.start(c)
+		k.eventually("ready or unable", func() bool {
+			ctx, cancel := context.WithTimeout(k.Context(), time.Millisecond)
+			defer cancel()
+			_, err := p.Wait(ctx)
+			return err == nil || len(kept.Bytes()) > 0
+		})
+		if len(kept.Bytes()) == 0 {
+			k.Skip("its bash cannot set the limit")
+		}
+		if err := p.Kill(k.Context(), 0); err != nil {
+			k.Fatalf("kill: %v", err)
+		}
+		equal(k, "sleepers", k.sleepers(k.sb(), "68.1"), 0)
 	}},
 	{name: "a cancelled run is killed", check: func(k *kit) {
 		k.sb()

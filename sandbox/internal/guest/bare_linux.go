@@ -170,7 +170,7 @@ func (g *guest) killDescendants() {
 		stopped := map[int]bool{}
 		for grown := true; grown; {
 			grown = false
-			for pid, p := range descendants() {
+			for pid, p := range descendants(processes()) {
 				if !stopped[pid] {
 					stopped[pid], grown = true, true
 					if p.state != 'Z' {
@@ -189,9 +189,9 @@ func (g *guest) killDescendants() {
 	}
 }
 
-// descendants are the processes that descend from this one, zombies among them.
-func descendants() map[int]process {
-	all, found := processes(), map[int]process{}
+// descendants are those of all processes that descend from this one, zombies among them.
+func descendants(all map[int]process) map[int]process {
+	found := map[int]process{}
 	self := os.Getpid()
 	for grown := true; grown; {
 		grown = false

@@ -20,6 +20,9 @@ type command struct {
 	began counts
 	ended bool
 	tree  map[int]bool // all that were seen to descend from it
+	mark  uint64       // what they inherit; 0 is none
+	born  uint64       // in ticks
+	alone bool         // no other command was running when it began
 }
 
 // start forks a command. It runs on the confined thread.
@@ -72,6 +75,7 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 	defer g.mu.Unlock()
 	g.settler.ask()
 	restore := g.lowerLimits()
+	g.mark(c)
 	g.forking.Store(true)
 	c.pid, err = syscall.ForkExec(program, argv, attr)
 	g.forking.Store(false)
@@ -93,6 +97,8 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 		delete(g.byRequest, old.id)
 	}
 	g.running[c.pid], g.byRequest[c.id] = c, c
+	c.alone, g.newest = g.living == 0, c
+	g.living++
 	// Within the lock, so that the runner hears of the start before it hears of the end.
 	g.reply(c.id, nil, func(e *wire.Encoder) { e.Int(int64(c.pid)) }, terminal...)
 	return nil
@@ -210,6 +216,7 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 		return
 	}
 	c.ended = true
+	g.living--
 	g.mu.Unlock()
 	x := Exit{Code: int64(status.ExitStatus()), Limits: g.hit(c.began), CPU: usage.Utime.Nano() + usage.Stime.Nano()}
 	if status.Signaled() {

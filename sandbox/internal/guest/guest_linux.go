@@ -43,6 +43,9 @@ type guest struct {
 	mu        sync.Mutex  // guards what follows; held while forking, so that no child is reaped before it is known
 	running   map[int]*command
 	byRequest map[int64]*command
+	newest    *command
+	living    int           // commands that have not ended
+	marks     uint64        // given so far
 	forked    chan struct{} // wakes the reaper
 
 	files chan fileRequest

@@ -1,7 +1,9 @@
 package guest
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,15 +13,16 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// kill signals a command with all its descendants: its session, and what it was seen to have forked into others. With
-// SIGKILL, nothing that it could see is left.
+// kill signals a command with all its descendants: its session, what it was seen to have forked into others, and what
+// bears its mark. With SIGKILL, nothing of it is left.
 func (g *guest) kill(request, target int64, sig unix.Signal) {
 	g.mu.Lock()
 	c := g.byRequest[target]
 	g.mu.Unlock()
 	if c != nil {
 		if sig != unix.SIGKILL {
-			for pid := range g.track(c) {
+			// Parents come first: a shell that sees its child end before it is told to end itself has something to say of it.
+			for _, pid := range slices.Sorted(maps.Keys(g.track(c))) {
 				_ = unix.Kill(pid, sig)
 			}
 		} else {
@@ -64,7 +67,7 @@ func (g *guest) killTree(c *command) {
 }
 
 // track returns the living processes of a command and remembers them: one whose parent dies is given to process 1,
-// and only memory tells then whose it was.
+// and only memory and marks tell then whose it was.
 func (g *guest) track(c *command) map[int]bool {
 	all := processes()
 	g.mu.Lock()
@@ -75,6 +78,7 @@ func (g *guest) track(c *command) map[int]bool {
 			delete(c.tree, pid)
 		}
 	}
+	g.claim(c, all)
 	for grown := true; grown; {
 		grown = false
 		for pid, p := range all {
@@ -127,6 +131,7 @@ func (g *guest) count(request int64) {
 type process struct {
 	parent, session int
 	state           byte
+	born            uint64 // in ticks
 }
 
 func processes() map[int]process {
@@ -148,12 +153,13 @@ func processes() map[int]process {
 		// The program's name comes first and may hold anything: look behind its last bracket.
 		text := string(stat)
 		fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-		if len(fields) < 4 {
+		if len(fields) < 20 {
 			continue
 		}
 		parent, _ := strconv.Atoi(fields[1])
 		session, _ := strconv.Atoi(fields[3])
-		all[pid] = process{parent: parent, session: session, state: fields[0][0]}
+		born, _ := strconv.ParseUint(fields[19], 10, 64)
+		all[pid] = process{parent: parent, session: session, state: fields[0][0], born: born}
 	}
 	return all
 }
