@@ -144,6 +144,12 @@ func wantTrajectory(ep *episode.Episode) object {
 	}
 	row["memory"], row["recalled"] = jsonOf(ep.Memory), text(ep.Recalled)
 	row["user_questions"], row["user_model"], row["user_usage"] = nil, nil, wantUsage(episode.Usage{})
+	row["approver_usage"] = wantUsage(episode.Usage{})
+	for _, call := range ep.Calls {
+		if call.Verdict != nil && call.Verdict.Usage != nil {
+			row["approver_usage"] = wantUsage(*call.Verdict.Usage)
+		}
+	}
 	if u := ep.User; u != nil {
 		row["user_questions"], row["user_model"], row["user_usage"] = u.Questions, text(u.Model), wantUsage(u.Usage)
 	}

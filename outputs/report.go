@@ -58,7 +58,10 @@ type Report struct {
 	Stops []Count    `json:"stops"`
 	Usage TokenUsage `json:"tokens"`
 	Cost  Cost       `json:"cost"`
-	Time  Timing     `json:"time"`
+	// What models other than the agent's used is no part of Usage and of Cost.
+	User     OtherUsage `json:"user_tokens"`
+	Approver OtherUsage `json:"approver_tokens"`
+	Time     Timing     `json:"time"`
 
 	Faults          []FaultCount `json:"faults"`           // what episodes ended in
 	ModelRetries    []FaultCount `json:"model_retries"`    // requests that were sent again
@@ -105,6 +108,11 @@ type ToolStats struct {
 	ErrorClasses []Count  `json:"error_classes"`
 	Repaired     int      `json:"repaired"` // arguments that were no valid JSON and were mended
 	Coerced      int      `json:"coerced"`  // calls with an argument whose type was mended
+	Stored       int      `json:"stored"`   // results that were too long and lie whole in the sandbox
+	Masked       int      `json:"masked"`   // results in which a secret was replaced
+	Shared       int      `json:"shared"`   // calls that did not run, as an identical one of the turn had
+	Refused      int      `json:"refused"`  // commands that the policy refused or an approver denied
+	Approved     int      `json:"approved"` // commands that somebody had to agree to and did
 	Elapsed      Duration `json:"elapsed"`
 	Sandbox      Duration `json:"sandbox"` // part of it that was spent in the sandbox
 }
@@ -134,6 +142,17 @@ type TokenUsage struct {
 	Turns      int   `json:"turns"`
 	// Unreported turns have no usage; their tokens are missing in the sums.
 	Unreported int `json:"unreported_turns"`
+}
+
+// OtherUsage sums what servers reported of a model that is not the agent's.
+type OtherUsage struct {
+	Prompt     int64 `json:"prompt"`
+	Completion int64 `json:"completion"`
+	Reasoning  int64 `json:"reasoning"`
+	Cached     int64 `json:"cached"`
+	Episodes   int   `json:"episodes"` // in which it was asked
+	// Unreported episodes have no usage, or not that of every question; their tokens are missing in the sums.
+	Unreported int `json:"unreported_episodes"`
 }
 
 // Cost is what the turns cost.

@@ -338,3 +338,47 @@ func TestReportBoundsWhatStrangersName(t *testing.T) {
 		t.Errorf("calls %d, most frequent %v; want all counted", r.Tools[0].Calls, r.UnknownTools[0])
 	}
 }
+
+// TestReportCountsWhatWasDone is about the calls that something was done about, and the tokens of other models.
+func TestReportCountsWhatWasDone(t *testing.T) {
+	asked := func(decision string, prompt int) *episode.Verdict {
+		return &episode.Verdict{Verdict: "ask", Decision: decision, Usage: &episode.Usage{Prompt: prompt, Completion: 1, Reported: true}}
+	}
+	ep := judged("a", 0, 1)
+	ep.Calls = []episode.ToolCall{
+		{Name: "t", Status: episode.CallOK, Stored: "/tmp/x", Masked: []string{"KEY"}, Verdict: asked("approved by model", 10)},
+		{Name: "t", Status: episode.CallOK, SameAs: "1", Verdict: &episode.Verdict{Verdict: "ask", Decision: "approved by list"}},
+		{Name: "t", Status: episode.CallDenied, Verdict: asked("denied by model", 20)},
+		{Name: "t", Status: episode.CallDenied, Verdict: &episode.Verdict{Verdict: "block", Decision: "refused by policy"}},
+		{Name: "t", Status: episode.CallOK, Verdict: &episode.Verdict{Verdict: "ask", Decision: "recorded"}},
+	}
+	ep.User = &episode.UserTrace{Questions: 2, Model: "u", Usage: episode.Usage{Prompt: 7, Completion: 3, Reported: true}}
+	silent := judged("b", 0, 1)
+	silent.User = &episode.UserTrace{Questions: 1, Model: "u"}
+	scripted := judged("c", 0, 1)
+	scripted.User = &episode.UserTrace{Questions: 1}
+
+	r := report(outputs.Meta{}, ep, silent, scripted)
+	tool := r.Tools[0]
+	if got, want := [5]int{tool.Stored, tool.Masked, tool.Shared, tool.Refused, tool.Approved}, [5]int{1, 1, 1, 2, 1}; got != want {
+		t.Errorf("stored, masked, shared, refused, approved = %v, want %v", got, want)
+	}
+	if want := (outputs.OtherUsage{Prompt: 30, Completion: 2, Episodes: 1}); r.Approver != want {
+		t.Errorf("approver = %+v, want %+v", r.Approver, want)
+	}
+	if want := (outputs.OtherUsage{Prompt: 7, Completion: 3, Episodes: 2, Unreported: 1}); r.User != want {
+		t.Errorf("user = %+v, want %+v", r.User, want)
+	}
+	if r.Usage.Prompt != 0 {
+		t.Errorf("the agent's usage has %d prompt tokens of others", r.Usage.Prompt)
+	}
+	var page bytes.Buffer
+	if err := r.WriteMarkdown(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"approver tokens", "user tokens", "refused 2"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not say %q:\n%s", want, page.String())
+		}
+	}
+}

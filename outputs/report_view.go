@@ -49,6 +49,11 @@ func (r *Report) facts() []fact {
 		fact{name: "stops", text: countsText(r.Stops)},
 		usageFact(r.Usage),
 		r.costFact(),
+	)
+	facts = append(facts, otherFacts("user", r.User)...)
+	facts = append(facts, otherFacts("approver", r.Approver)...)
+	facts = append(facts, r.fateFacts()...)
+	facts = append(facts,
 		r.timeFact(),
 		fact{name: "model retries", text: faultsText(r.ModelRetries)},
 		fact{name: "played again", text: faultsText(r.EarlierAttempts)},
@@ -85,6 +90,39 @@ func usageFact(u TokenUsage) fact {
 		f.loud = true
 	}
 	return f
+}
+
+// otherFacts say what a model used that is not the agent's, if there was one.
+func otherFacts(who string, u OtherUsage) []fact {
+	if u.Episodes == 0 {
+		return nil
+	}
+	f := fact{name: who + " tokens", text: fmt.Sprintf("prompt %s, completion %s in %s episodes; not in the tokens above",
+		thousands(u.Prompt), thousands(u.Completion), thousands(u.Episodes))}
+	if u.Unreported > 0 {
+		f.text += fmt.Sprintf("; %s episodes without a count", thousands(u.Unreported))
+		f.loud = true
+	}
+	return []fact{f}
+}
+
+// fateFacts say what was done about calls, if anything was.
+func (r *Report) fateFacts() []fact {
+	var stored, masked, shared, refused, approved int
+	for _, t := range r.Tools {
+		stored, masked, shared = stored+t.Stored, masked+t.Masked, shared+t.Shared
+		refused, approved = refused+t.Refused, approved+t.Approved
+	}
+	var counts []Count
+	for _, c := range []Count{{"refused", refused}, {"approved", approved}, {"stored", stored}, {"masked", masked}, {"shared", shared}} {
+		if c.Count > 0 {
+			counts = append(counts, c)
+		}
+	}
+	if counts == nil {
+		return nil
+	}
+	return []fact{{name: "calls", text: countsText(counts)}}
 }
 
 func (r *Report) costFact() fact {

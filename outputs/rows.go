@@ -62,6 +62,9 @@ func newTrajectoryRow(ep *episode.Episode) (TrajectoryRow, error) {
 	if ep.User != nil {
 		row.Questions, row.UserModel, row.UserUsage = new(int32(ep.User.Questions)), unlessEmpty(ep.User.Model), newUsageRow(ep.User.Usage)
 	}
+	if usage, asked := approverUsage(ep); asked {
+		row.ApproverUsage = newUsageRow(usage)
+	}
 	if ep.Fault != nil {
 		outcome := string(ep.Fault.Outcome)
 		row.FaultOutcome, row.FaultClass, row.FaultMessage = &outcome, &ep.Fault.Class, &ep.Fault.Message
@@ -163,7 +166,9 @@ func newMessageRow(m episode.Message) MessageRow {
 	return MessageRow{
 		Role: m.Role, Content: m.Content, Reasoning: unlessEmpty(m.Reasoning),
 		ToolCallID: unlessEmpty(m.ToolCallID), Name: unlessEmpty(m.Name), Harness: m.Harness,
-		ToolCalls: each(m.Calls, func(call episode.Call) MessageCallRow { return MessageCallRow(call) }),
+		ToolCalls: each(m.Calls, func(call episode.Call) MessageCallRow {
+			return MessageCallRow{ID: call.ID, Name: call.Name, Arguments: call.Arguments}
+		}),
 	}
 }
 
@@ -185,6 +190,21 @@ func newUsageRow(u episode.Usage) UsageRow {
 	}
 	count := func(n int) *int64 { return new(int64(n)) }
 	return UsageRow{count(u.Prompt), count(u.Completion), count(u.Reasoning), count(u.Cached)}
+}
+
+// approverUsage sums what a model used that was asked about the episode's commands.
+func approverUsage(ep *episode.Episode) (sum episode.Usage, asked bool) {
+	for i := range ep.Calls {
+		verdict := ep.Calls[i].Verdict
+		switch {
+		case verdict == nil || verdict.Usage == nil:
+		case !asked:
+			sum, asked = *verdict.Usage, true
+		default:
+			sum = sum.Add(*verdict.Usage)
+		}
+	}
+	return sum, asked
 }
 
 // jsonText is null for nil.

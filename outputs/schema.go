@@ -48,6 +48,8 @@ type TrajectoryRow struct {
 	UserModel *string  `parquet:"user_model,optional,dict"` // null for a script
 	UserUsage UsageRow `parquet:"user_usage"`               // of that model, no part of usage
 
+	ApproverUsage UsageRow `parquet:"approver_usage"` // of the model that was asked about commands, no part of usage
+
 	Outcome      string      `parquet:"outcome,dict"`
 	Stop         string      `parquet:"stop,dict"`
 	FaultOutcome *string     `parquet:"fault_outcome,optional,dict"` // the fault_ columns are null together

@@ -29,6 +29,7 @@ type ReportBuilder struct {
 	turns          counts
 	stops          map[string]int
 	usage          TokenUsage
+	user, approver OtherUsage
 	models         map[string]*modelTally
 	elapsed        durations
 	all, wait, use time.Duration // sums over episodes: elapsed, model, tools
@@ -75,6 +76,12 @@ func (b *ReportBuilder) Add(ep *episode.Episode) {
 	for i := range ep.Turns {
 		b.addTurn(ep, &ep.Turns[i])
 	}
+	if ep.User != nil && ep.User.Model != "" {
+		b.user.add(ep.User.Usage)
+	}
+	if usage, asked := approverUsage(ep); asked {
+		b.approver.add(usage)
+	}
 	b.elapsed.add(hashOf(ep.ID), ep.Elapsed)
 	b.all, b.wait, b.use = b.all+ep.Elapsed, b.wait+ep.Phases.Model, b.use+ep.Phases.Tools
 	if ep.Fault != nil {
@@ -119,7 +126,7 @@ func (b *ReportBuilder) Finish() *Report {
 		Tags: b.tags.list(), Difficulties: b.difficulties.list(),
 		Tools: b.listTools(), UnknownTools: byCount(b.unknownTools),
 		Turns: b.turns.spread(), Stops: byCount(b.stops),
-		Usage: b.usage, Cost: b.cost(), Time: b.timing(),
+		Usage: b.usage, Cost: b.cost(), User: b.user, Approver: b.approver, Time: b.timing(),
 		Faults: b.faults.list(), ModelRetries: b.retries.list(), EarlierAttempts: b.earlier.list(),
 	}
 	for _, outcome := range episode.Outcomes() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"trajgen/pipeline/episode"
 )
@@ -11,6 +12,8 @@ import (
 // toolTally counts the calls of one tool.
 type toolTally struct {
 	calls, repaired, coerced int
+	stored, masked, shared   int
+	refused, approved        int
 	statuses                 map[episode.CallStatus]int
 	classes                  map[string]int
 	elapsed, sandbox         durations
@@ -52,9 +55,26 @@ func (b *ReportBuilder) addCall(ep *episode.Episode, i int) {
 	if len(call.Coerced) > 0 {
 		t.coerced++
 	}
+	t.addFate(call)
 	hash := hashOf(ep.ID, i)
 	t.elapsed.add(hash, call.Elapsed)
 	t.sandbox.add(hash, call.SandboxTime)
+}
+
+// addFate counts what was done about a call and its result.
+func (t *toolTally) addFate(call *episode.ToolCall) {
+	count := func(n *int, yes bool) {
+		if yes {
+			*n++
+		}
+	}
+	count(&t.stored, call.Stored != "")
+	count(&t.masked, len(call.Masked) > 0)
+	count(&t.shared, call.SameAs != "")
+	if v := call.Verdict; v != nil && call.SameAs == "" {
+		count(&t.approved, strings.HasPrefix(v.Decision, "approved"))
+		count(&t.refused, strings.HasPrefix(v.Decision, "refused") || strings.HasPrefix(v.Decision, "denied"))
+	}
 }
 
 var callStatuses = []episode.CallStatus{
@@ -69,6 +89,7 @@ func (b *ReportBuilder) listTools() []ToolStats {
 		stats := ToolStats{
 			Tool: name, Calls: t.calls, Statuses: []Count{}, ErrorClasses: byCount(t.classes),
 			Repaired: t.repaired, Coerced: t.coerced,
+			Stored: t.stored, Masked: t.masked, Shared: t.shared, Refused: t.refused, Approved: t.approved,
 			Elapsed: t.elapsed.quantiles(), Sandbox: t.sandbox.quantiles(),
 		}
 		for _, status := range callStatuses {
@@ -119,6 +140,18 @@ func (b *ReportBuilder) priced(names ...string) (string, *Price) {
 
 func (u *TokenUsage) add(v episode.Usage) {
 	u.Turns++
+	if !v.Reported {
+		u.Unreported++
+		return
+	}
+	u.Prompt += int64(v.Prompt)
+	u.Completion += int64(v.Completion)
+	u.Reasoning += int64(v.Reasoning)
+	u.Cached += int64(v.Cached)
+}
+
+func (u *OtherUsage) add(v episode.Usage) {
+	u.Episodes++
 	if !v.Reported {
 		u.Unreported++
 		return

@@ -3,11 +3,11 @@ package registry
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"unicode/utf8"
-
-	jsonrepair "github.com/RealAlexandreAI/json-repair"
 )
 
 // arguments are a call's arguments on their way from the model's text to the tool.
@@ -18,8 +18,11 @@ type arguments struct {
 	repaired bool
 }
 
-// maxRepair bounds the text that is repaired: the library's cost grows faster than the text.
-const maxRepair = 256 << 10
+// maxRepair bounds the text that is repaired. What a model writes itself is far shorter.
+const maxRepair = 1 << 20
+
+// maxNesting is how deep arguments may be nested: readers of the trace give up far from where a parser here does.
+const maxNesting = 500
 
 // parse turns the model's text into arguments. The text "" is {}. What is no JSON is repaired if, and only if, one
 // object comes out that fits the schema; it is never replaced by {}. The arguments are partly filled when problems
@@ -52,16 +55,11 @@ func (p *plan) repair(text string, syntax error) (arguments, []problem) {
 	if len(text) > maxRepair {
 		return arguments{}, broken
 	}
-	if cutOff(text) {
-		broken[0].Got = "text that ends in the middle of a value: " + shorten(text, 80)
-		return arguments{}, broken
-	}
-	repaired, err := jsonrepair.RepairJSON(text)
-	if err != nil || !json.Valid([]byte(repaired)) {
-		return arguments{}, broken
-	}
-	v := parseValue(repaired)
-	if v.kind != kindObject {
+	v, err := repair(text, '{')
+	if err != nil {
+		if errors.Is(err, errCutOff) {
+			broken[0].Got = err.Error() + ": " + shorten(text, 80)
+		}
 		return arguments{}, broken
 	}
 	args, problems := p.fit(v, len(text))
@@ -73,29 +71,6 @@ func (p *plan) repair(text string, syntax error) (arguments, []problem) {
 	return args, nil
 }
 
-// cutOff tells a text that stops inside a string, or where a value should follow. Repair would close the string, and
-// half a file would be written, or make up the value. A stray quote inside a string looks the same but for the closing
-// brace behind it.
-func cutOff(text string) bool {
-	inside, last := false, byte(0) // last structural character in front of the last string
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\\':
-			i++
-		case c == '"':
-			inside = !inside
-		case !inside && strings.IndexByte("{}[]:,", c) >= 0:
-			last = c
-		}
-	}
-	end := strings.TrimRight(text, " \t\r\n}]`,")
-	if inside {
-		return !strings.HasSuffix(end, `"`) && !strings.HasSuffix(end, "'")
-	}
-	text = strings.TrimRight(text, " \t\r\n")
-	return strings.HasSuffix(text, ":") || last == '{' && strings.HasSuffix(text, `"`)
-}
-
 // fit coerces and validates, and writes the arguments down. size is that of the text.
 func (p *plan) fit(v value, size int) (arguments, []problem) {
 	c := checkers.Get().(*checker)
@@ -105,6 +80,9 @@ func (p *plan) fit(v value, size int) (arguments, []problem) {
 	c.budget = budgetFor(size)
 	var args arguments
 	args.coerced = c.coerced
+	if v.deeper(maxNesting) {
+		return args, []problem{{Field: "$", Expected: fmt.Sprintf("at most %d levels of nesting", maxNesting), Got: "more"}}
+	}
 	if v.kind == kindObject {
 		c.text = v.append(c.text[:0])
 		args.shown = bytes.Clone(c.text)

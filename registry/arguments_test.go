@@ -72,7 +72,7 @@ func TestArguments(t *testing.T) {
 		{name: "single quotes", give: `{'path': 'a'}`, shown: `{"path":"a"}`, repaired: true},
 		{name: "fence", give: "```json\n{\"path\":\"a\"}\n```", shown: `{"path":"a"}`, repaired: true},
 		{name: "python", give: `{"path":"a","ratio":None}`, shown: `{"path":"a","ratio":null}`, repaired: true},
-		{name: "repair and coercion", give: `{"path":"a","limit":"5",}`, shown: `{"limit":5,"path":"a"}`, repaired: true},
+		{name: "repair and coercion", give: `{"path":"a","limit":"5",}`, shown: `{"path":"a","limit":5}`, repaired: true},
 
 		{name: "empty", give: "", status: episode.CallInvalidArguments, shown: `{}`},
 		{name: "blank", give: " \n", status: episode.CallInvalidArguments, shown: `{}`},
@@ -144,7 +144,7 @@ func TestInvalidArgumentsSaysEverything(t *testing.T) {
 			t.Errorf("error does not say what is wrong with %s: %s", p.Field, result.Error)
 		}
 	}
-	if string(result.Example) != `{"path":"a.txt"}` {
+	if string(result.Example) != `{"limit":500,"mode":"text","offset":1,"path":"a.txt","tags":["a"]}` {
 		t.Errorf("example = %s", result.Example)
 	}
 	again := call(t, session(t, registry.SessionConfig{}, page()), "read_file", string(result.Example))

@@ -83,7 +83,12 @@ func (c *checker) coerce(v *value, n *node) {
 		c.coerceUnion(v, n)
 		return
 	}
-	if !c.convert(v, n) && c.wrap && n.types&typeArray != 0 && v.kind != kindNull && !n.fits(v) {
+	if c.numbered(v, n) {
+		*v = text(v.text)
+		c.record()
+		return
+	}
+	if !c.convert(v, n) && !c.mend(v, n) && c.wrap && n.types&typeArray != 0 && v.kind != kindNull && !n.fits(v) {
 		*v = value{kind: kindArray, items: []value{*v}}
 		c.record()
 		// A list of lists of lists would take a single value to any depth.
@@ -127,6 +132,50 @@ func (c *checker) convert(v *value, n *node) bool {
 		}
 	}
 	return false
+}
+
+// numbered tells an id that is a name here and that the model counts: 1 for "1".
+func (c *checker) numbered(v *value, n *node) bool {
+	if v.kind != kindNumber || !plainDigits(v.text) || n.types&(typeString|typeInteger|typeNumber) != typeString {
+		return false
+	}
+	for i := len(c.path) - 1; i >= 0; i-- {
+		if c.path[i].index < 0 {
+			name := strings.TrimSuffix(c.path[i].key, "s")
+			return name == "id" || strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "Id")
+		}
+	}
+	return false
+}
+
+// mend repairs the text of a list or an object that is no JSON, where the text itself cannot be what is wanted, and when
+// the outcome fits.
+func (c *checker) mend(v *value, n *node) bool {
+	if v.kind != kindString || n.types&typeString != 0 || len(v.text) > maxRepair {
+		return false
+	}
+	said := strings.TrimSpace(unquote(v.text))
+	texts := n.items == nil || n.items.types == 0 || n.items.types&typeString != 0
+	switch {
+	case strings.HasPrefix(said, "{") && n.types&typeObject != 0:
+	case strings.HasPrefix(said, "[") && n.types&typeArray != 0 && !texts:
+	default:
+		return false
+	}
+	mended, err := repair(said, said[0])
+	if err != nil {
+		return false
+	}
+	trial := checker{path: c.path, budget: c.budget, wrap: c.wrap}
+	tried := mended.clone()
+	trial.coerce(&tried, n)
+	trial.validate(&tried, n)
+	if c.budget = trial.budget; len(trial.problems) > 0 || c.budget <= 0 {
+		return false
+	}
+	*v = mended
+	c.record()
+	return true
 }
 
 // spelled reads a text as a value of the type.

@@ -27,7 +27,8 @@ type Definition struct {
 	NoSandbox   bool
 	Runner      bool
 	Access      func(arguments json.RawMessage) Access
-	Describe    func(names []string) string
+	Script      bool
+	Describe    func(have []Tool) string
 	Reshape     func(names []string) json.RawMessage
 }
 
@@ -105,7 +106,8 @@ func (d Definition) tool(parameters json.RawMessage, ours bool) (Tool, error) {
 	return Tool{
 		Name: d.Name, Toolset: d.Toolset, Description: d.Description, Emoji: d.Emoji, Parameters: parameters,
 		RequiresEnv: d.RequiresEnv, Available: d.Available, Override: d.Override, Timeout: d.Timeout,
-		MaxResult: d.MaxResult, Reader: d.Reader, Untrusted: d.Untrusted, NoSandbox: d.NoSandbox, Runner: d.Runner, Access: d.Access, Describe: d.Describe, Reshape: d.Reshape,
+		MaxResult: d.MaxResult, Reader: d.Reader, Untrusted: d.Untrusted, NoSandbox: d.NoSandbox, Runner: d.Runner,
+		Script: d.Script, Access: d.Access, Describe: d.Describe, Reshape: d.Reshape,
 		plan: plan, ours: ours,
 	}, nil
 }

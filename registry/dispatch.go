@@ -36,7 +36,10 @@ type prepared struct {
 
 // prepare finds the tool and its arguments, or the reason why there is none.
 func (s *Session) prepare(req Request) *prepared {
-	req, bridged := s.tools.unwrap(req)
+	var bridged bridged
+	if !req.Cut { // otherwise nobody knows what is meant
+		req, bridged = s.tools.unwrap(req)
+	}
 	p := &prepared{call: episode.ToolCall{
 		ID: req.ID, Parent: req.Parent, Turn: req.Turn, Index: req.Index, Name: req.Name, RawArguments: req.Arguments,
 		Via: bridged.via, Repaired: bridged.repaired,
@@ -64,6 +67,8 @@ func (s *Session) prepare(req Request) *prepared {
 		}
 	case tool == nil:
 		p.refused = s.tools.unknown(req.Name)
+	case req.Cut:
+		p.refused = tool.invalid([]problem{{Field: "arguments", Expected: "a JSON object", Got: "text that ends too early: " + shorten(req.Arguments, 80)}})
 	default:
 		s.understand(p, tool)
 	}

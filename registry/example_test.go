@@ -42,6 +42,6 @@ func Example() {
 	}
 	// Output:
 	// ok [times] {"said":"haha"}
-	// invalid_arguments [] {"error":"invalid arguments for say: times: expected integer from 1 to 3, got number 9","example":{"text":"..."},"problems":[{"field":"times","expected":"integer from 1 to 3","got":"number 9"}]}
+	// invalid_arguments [] {"error":"invalid arguments for say: times: expected integer from 1 to 3, got number 9","example":{"text":"...","times":1},"problems":[{"field":"times","expected":"integer from 1 to 3","got":"number 9"}]}
 	// error [] {"error":"there is nothing to say"}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -17,8 +16,7 @@ type plan struct {
 	root *node
 	// full judges what node does not know. Only schemas from elsewhere have one: those that we generate consist of
 	// keywords that node checks itself, in a tenth of the time.
-	full    *jsonschema.Schema
-	example string
+	full *jsonschema.Schema
 }
 
 func compile(schema json.RawMessage, ours bool) (*plan, error) {
@@ -51,7 +49,6 @@ func compile(schema json.RawMessage, ours bool) (*plan, error) {
 	} else if p.full, err = fullValidator(object); err != nil {
 		return nil, err
 	}
-	p.example = example(root, 0)
 	return p, nil
 }
 
@@ -163,58 +160,6 @@ func nullableTypes(schema any) any {
 		return all
 	}
 	return schema
-}
-
-// example is one short object that shows what is required.
-func example(n *node, depth int) string {
-	if n.example != "" {
-		return n.example
-	}
-	if len(n.enum) > 0 {
-		return n.enum[0]
-	}
-	if n.fallback != "" {
-		return n.fallback
-	}
-	if n.types == 0 && len(n.alternatives) > 0 && depth < 8 {
-		return example(n.alternatives[0], depth+1)
-	}
-	first := typeString
-	if len(n.order) > 0 {
-		first = n.order[0]
-	}
-	switch first {
-	case typeNull:
-		return "null"
-	case typeBool:
-		return "true"
-	case typeInteger, typeNumber:
-		return exampleNumber(n)
-	case typeArray:
-		if n.items == nil || depth > 8 {
-			return "[]"
-		}
-		return "[" + example(n.items, depth+1) + "]"
-	case typeObject:
-		var members []string
-		for _, p := range n.properties {
-			if p.required && depth < 8 {
-				members = append(members, quote(p.name)+":"+example(p.node, depth+1))
-			}
-		}
-		return "{" + strings.Join(members, ",") + "}"
-	}
-	return quote(strings.Repeat(".", min(max(3, n.minLength), 100)))
-}
-
-func exampleNumber(n *node) string {
-	switch {
-	case n.min != nil:
-		return fmt.Sprint(*n.min)
-	case n.max != nil && *n.max < 1:
-		return fmt.Sprint(*n.max)
-	}
-	return "1"
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

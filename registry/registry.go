@@ -48,8 +48,10 @@ type Tool struct {
 	// Access says which paths a call reads and writes, so that calls of one turn that cannot conflict run side by
 	// side. It gets the arguments as the tool would. Nil means that the call must run alone.
 	Access func(arguments json.RawMessage) Access
-	// Describe replaces Description for an episode, from the names of the tools that the episode has. Optional.
-	Describe func(names []string) string
+	// Script says that scripts of execute_code can call the tool although it is none of those that they always can.
+	Script bool
+	// Describe replaces Description for an episode, from the tools that the episode has, sorted by name. Optional.
+	Describe func(have []Tool) string
 	// Reshape replaces Parameters for an episode, in what is shown and in what is checked, from the names of the tools
 	// that the episode has; nil leaves them as they are. What it returns must be a part of Parameters. Optional.
 	Reshape func(names []string) json.RawMessage
@@ -116,6 +118,7 @@ type Request struct {
 	Index     int
 	Name      string
 	Arguments string // raw text, valid JSON or not
+	Cut       bool   // the text ends too early: it is refused as it is
 }
 
 // Failure is an error that the model is meant to read and can mend. It becomes {"error": Message, ...Extra}.

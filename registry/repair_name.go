@@ -6,6 +6,7 @@ import "strings"
 // the tools that they were trained with.
 const (
 	alike    = 0.7  // of the letters in common
+	slip     = 0.9  // for a tool that cannot be had anyway: no more than a slip
 	clearly  = 0.08 // ahead of the next, as edit_file is as near to read_file as to write_file
 	longName = 64   // of OpenAI's API; nobody means more
 
@@ -19,7 +20,11 @@ func (t *Toolset) meant(name string) string {
 			return found
 		}
 	}
-	return t.closest(bare(cutName(name)))
+	short := bare(cutName(name))
+	if found := t.closest(short, alike, func(name string) bool { return t.tools[name] != nil }); found != "" {
+		return found
+	}
+	return t.closest(short, slip, func(name string) bool { return t.missing[name] != "" })
 }
 
 // spellingsOf are a name as it is but for case and separators, without what follows it by mistake, and without the word
@@ -45,15 +50,15 @@ func cutName(name string) string {
 	return name
 }
 
-// closest is the bare name's nearest neighbour among the tools that there are, if it is near and the next is not.
-func (t *Toolset) closest(short string) string {
+// closest is the bare name's nearest neighbour among some tools, if it is near and the next is not.
+func (t *Toolset) closest(short string, least float64, among func(name string) bool) string {
 	if len(short) < shortName || len(short) > longName {
 		return ""
 	}
 	best, first, second := "", 0.0, 0.0
 	for _, other := range sortedKeys(t.bare) {
 		most := 2 * float64(min(len(short), len(other))) / float64(len(short)+len(other))
-		if most < second || most < alike-clearly || t.tools[t.bare[other]] == nil {
+		if most < second || most < least-clearly || !among(t.bare[other]) {
 			continue
 		}
 		switch likeness := similar(short, other); {
@@ -63,7 +68,7 @@ func (t *Toolset) closest(short string) string {
 			second = likeness
 		}
 	}
-	if first < alike || first-second < clearly {
+	if first < least || first-second < clearly {
 		return ""
 	}
 	return best

@@ -9,6 +9,17 @@ import (
 	"trajgen/registry"
 )
 
+// TestNameOfMissingTool is about a slip in the name of a tool that cannot be had: that is what the model is told.
+func TestNameOfMissingTool(t *testing.T) {
+	s := session(t, registry.SessionConfig{}, member("read_file", "file"))
+	for give, want := range map[string]string{"web_serch": "web_search", "vision_analyse": "vision_analyze", "compute": "", "web": ""} {
+		got := s.Call(t.Context(), registry.Request{ID: "1", Name: give, Arguments: "{}"})
+		if want == "" && got.Status != episode.CallUnknownTool || want != "" && (got.Status != episode.CallUnavailable || got.Name != want) {
+			t.Errorf("%q is %s: %s", give, got.Name, got.Status)
+		}
+	}
+}
+
 func TestNameRepair(t *testing.T) {
 	var tools []registry.Tool
 	for _, name := range []string{

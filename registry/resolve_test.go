@@ -167,7 +167,13 @@ func TestSelect(t *testing.T) {
 		Available: func(context.Context) error { panic("asked although MOON_KEY is not set") }},
 		func(context.Context, *registry.Env) (any, error) { return none{}, nil })
 	sun := toolOf(registry.Definition{Name: "sun", Toolset: "sky", Description: "plain",
-		Describe: func(names []string) string { return "with <" + strings.Join(names, ",") + ">" }},
+		Describe: func(have []registry.Tool) string {
+			text := "with <"
+			for i, tool := range have {
+				text += strings.Repeat(",", min(i, 1)) + tool.Name
+			}
+			return text + ">"
+		}},
 		func(context.Context, *registry.Env) (any, error) { return none{}, nil })
 	r, err := registry.New(moon, sun, member("read_file", "file"))
 	if err != nil {

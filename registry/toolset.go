@@ -130,8 +130,12 @@ func (r *Registry) freeze(c *choice, missing map[string]string) (*Toolset, error
 // add takes the tools in the shape that they have for an episode, and shows them or the bridge to them.
 func (t *Toolset) add(r *Registry, names []string) error {
 	schemas := map[string]json.RawMessage{}
+	have := make([]Tool, len(names))
+	for i, name := range names {
+		have[i] = *r.tools[name]
+	}
 	for _, name := range names {
-		tool, err := r.tools[name].shaped(names)
+		tool, err := r.tools[name].shaped(names, have)
 		if err != nil {
 			return err
 		}
@@ -163,14 +167,14 @@ func (t *Toolset) addBare(name string) {
 	t.bare[short] = name
 }
 
-// shaped is the tool as it is in an episode that has tools of these names.
-func (t *Tool) shaped(names []string) (*Tool, error) {
+// shaped is the tool as it is in an episode that has these tools, of these names.
+func (t *Tool) shaped(names []string, have []Tool) (*Tool, error) {
 	if t.Describe == nil && t.Reshape == nil {
 		return t, nil
 	}
 	own := *t
 	if t.Describe != nil {
-		own.Description = t.Describe(slices.Clone(names))
+		own.Description = t.Describe(slices.Clone(have))
 	}
 	if t.Reshape == nil {
 		return &own, nil
@@ -194,6 +198,17 @@ func (t *Tool) function(quirks Quirks) json.RawMessage {
 
 // Names lists the tools that the model is shown, sorted.
 func (t *Toolset) Names() []string { return slices.Clone(t.names) }
+
+// Tools lists the tools that can be called, shown or not, sorted by name. The bridge to those that are not shown is none.
+func (t *Toolset) Tools() []Tool {
+	var all []Tool
+	for _, name := range sortedKeys(t.tools) {
+		if !slices.Contains(bridgeTools, name) {
+			all = append(all, *t.tools[name])
+		}
+	}
+	return all
+}
 
 // Has says whether the tool of exactly this name can be called, shown or not.
 func (t *Toolset) Has(name string) bool { return t.tools[name] != nil }

@@ -1,15 +1,11 @@
 package registry
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // problem is one thing that a model has to mend.
@@ -48,6 +44,10 @@ func (c *checker) validate(v *value, n *node) {
 				return
 			}
 		}
+		if meant := n.meant(v); meant != nil {
+			c.validate(v, meant)
+			return
+		}
 		c.report(n.describe(), v.describe())
 		return
 	}
@@ -79,6 +79,20 @@ func (c *checker) validate(v *value, n *node) {
 	case kindObject:
 		c.validateMembers(v, n)
 	}
+}
+
+// meant is the one branch of a union that wants a value of this type, so that the problem is shown where it is.
+func (n *node) meant(v *value) *node {
+	var found *node
+	for _, branch := range n.alternatives {
+		if branch.fits(v) {
+			if found != nil {
+				return nil
+			}
+			found = branch
+		}
+	}
+	return found
 }
 
 func (c *checker) validateMembers(v *value, n *node) {
@@ -153,66 +167,6 @@ func accepts(n *node, v *value) bool {
 	trial := checker{budget: budgetFor(0)}
 	trial.validate(v, n)
 	return len(trial.problems) == 0
-}
-
-// judge asks the full validator about what node does not know.
-func (p *plan) judge(v *value) []problem {
-	doc, err := decode(v.append(nil))
-	if err != nil {
-		return []problem{{Field: "$", Expected: "a JSON object", Got: err.Error()}}
-	}
-	object, ok := doc.(map[string]any)
-	if !ok {
-		return nil
-	}
-	for _, each := range p.root.properties {
-		if given := v.member(each.name); given != nil && absent(given, &each) {
-			delete(object, each.name)
-		}
-	}
-	if hugeNumber(doc) {
-		return []problem{{Field: "$", Expected: "numbers of a sane size", Got: "one that is longer"}}
-	}
-	if err = p.full.Validate(doc); err == nil {
-		return nil
-	}
-	wrong, ok := errors.AsType[*jsonschema.ValidationError](err)
-	if !ok { // the schema itself, e.g. a loop that only these arguments reach
-		return []problem{{Field: "$", Expected: "what the schema says", Got: err.Error()}}
-	}
-	var problems []problem
-	for _, unit := range wrong.BasicOutput().Errors {
-		if unit.Error == nil || len(problems) == maxProblems {
-			continue
-		}
-		field := strings.ReplaceAll(strings.TrimPrefix(unit.InstanceLocation, "/"), "/", ".")
-		if field == "" {
-			field = "$"
-		}
-		problems = append(problems, problem{Field: field, Expected: "what the schema says", Got: unit.Error.String()})
-	}
-	if problems == nil {
-		problems = []problem{{Field: "$", Expected: "what the schema says", Got: wrong.Error()}}
-	}
-	return problems
-}
-
-// hugeNumber finds numbers that the validator would write out as a rational: 1e1000000000 takes all memory.
-func hugeNumber(doc any) bool {
-	switch d := doc.(type) {
-	case json.Number:
-		n, ok := scanNumber(d.String())
-		return !ok || len(d) > 1000 || n.exp > 1000 || n.exp < -1000
-	case []any:
-		return slices.ContainsFunc(d, hugeNumber)
-	case map[string]any:
-		for _, each := range d {
-			if hugeNumber(each) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // describe says what would be right, in a model's words.

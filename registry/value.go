@@ -197,6 +197,24 @@ func (v *value) size() int {
 	return n
 }
 
+// deeper tells whether lists and objects are nested over so many levels.
+func (v *value) deeper(levels int) bool {
+	if v.kind >= kindArray && levels == 0 {
+		return true
+	}
+	for i := range v.items {
+		if v.items[i].deeper(levels - 1) {
+			return true
+		}
+	}
+	for i := range v.members {
+		if v.members[i].value.deeper(levels - 1) {
+			return true
+		}
+	}
+	return false
+}
+
 // append writes the value as compact JSON.
 func (v *value) append(dst []byte) []byte {
 	switch v.kind {

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
+	"trajgen/sandbox"
 	"trajgen/tools/policy"
 )
 
@@ -59,6 +61,8 @@ type Answer struct {
 	Decision string `json:"decision"`
 	Reason   string `json:"reason,omitempty"`
 	By       string `json:"-"` // who decided
+	// Usage is what asking a model took; nil when none was asked.
+	Usage *episode.Usage `json:"-"`
 }
 
 // The decisions.
@@ -79,11 +83,23 @@ func (p *CommandPolicy) Hook() []registry.Hook {
 
 // before judges the command of a call.
 func (p *CommandPolicy) before(ctx context.Context, env *registry.Env, call *registry.Pending) error {
-	q, ctxOf, ok := questioned(env.Session, call)
+	q, judge, ok := questioned(ctx, env, call)
 	if !ok {
 		return nil
 	}
-	verdict := policy.Check(q.Command, ctxOf)
+	verdict, sent := judge(nil)
+	if err := p.decide(ctx, env.Session, call, q, verdict, judge); err != nil {
+		return err
+	}
+	sent()
+	return nil
+}
+
+// judgement judges what a call runs, but for rules that are agreed to. When it is sent, sent remembers so.
+type judgement func(except []string) (verdict policy.Verdict, sent func())
+
+// decide lets a call pass, or refuses it.
+func (p *CommandPolicy) decide(ctx context.Context, session *registry.Session, call *registry.Pending, q Question, verdict policy.Verdict, judge judgement) error {
 	call.Trace.Verdict = &episode.Verdict{Verdict: string(verdict.Verdict), Rule: verdict.Rule, Reason: verdict.Reason}
 	q.Rule, q.Reason = verdict.Rule, verdict.Reason
 	switch {
@@ -95,14 +111,14 @@ func (p *CommandPolicy) before(ctx context.Context, env *registry.Env, call *reg
 	case verdict.Verdict == policy.Block:
 		call.Trace.Verdict.Decision = "refused by policy"
 		return refusal(q, "is never run here")
-	case p.Allowed.has(q):
+	case p.Allowed.has(q, judge):
 		call.Trace.Verdict.Decision = "approved by list"
 		return nil
 	case p.Mode == PolicyEnforce:
 		call.Trace.Verdict.Decision = "refused by policy"
 		return refusal(q, "would need somebody's approval, and nobody can be asked")
 	}
-	return p.ask(ctx, env.Session, call, q)
+	return p.ask(ctx, session, call, q)
 }
 
 // ask has the approver decide, unless the episode knows the answer already.
@@ -114,6 +130,7 @@ func (p *CommandPolicy) ask(ctx context.Context, session *registry.Session, call
 		if answer, err = p.Approver.Approve(ctx, q); err != nil {
 			return fmt.Errorf("ask for approval: %w", err)
 		}
+		call.Trace.Verdict.Usage, answer.Usage = answer.Usage, nil // what is remembered costs nothing again
 		if answer.Decision != ApproveOnce {
 			known.keep(q, answer)
 		}
@@ -144,88 +161,122 @@ func refusal(q Question, because string) error {
 	}
 }
 
-// questioned finds the shell code of a call, and what is known of the shell that gets it.
-func questioned(session *registry.Session, call *registry.Pending) (Question, policy.Context, bool) {
+// questioned finds the shell code of a call, and how to judge it.
+func questioned(ctx context.Context, env *registry.Env, call *registry.Pending) (Question, judgement, bool) {
+	session := env.Session
 	q := Question{Tool: call.Tool.Name}
 	switch call.Tool.Name {
 	case "terminal":
 		var args struct{ Command, Workdir string }
 		if json.Unmarshal(call.Arguments, &args) != nil || call.Tool.Toolset != terminalToolset {
-			return q, policy.Context{}, false
+			return q, nil, false
 		}
-		known := shellOf(session).judged(args.Workdir)
+		var layout sandbox.Layout
+		if box, err := env.Sandbox(ctx); err == nil { // otherwise the tool says why not
+			layout = box.Layout()
+		}
+		known := shellOf(session).judged(layout, args.Workdir)
 		q.Command, q.Dir = args.Command, known.Dir
-		return q, known, true
+		return q, func(except []string) (policy.Verdict, func()) {
+			known.Except = except
+			return policy.Check(args.Command, known), func() {}
+		}, true
+	case "execute_code":
+		var args struct{ Code string }
+		if json.Unmarshal(call.Arguments, &args) != nil || call.Tool.Toolset != "code_execution" {
+			return q, nil, false
+		}
+		known := shellOf(session).judged(sandbox.Layout{}, "")
+		verdict := policy.CheckCode(args.Code, known)
+		q.Command, q.Dir = args.Code, known.Dir
+		// What the script calls is judged when it calls it.
+		return q, func([]string) (policy.Verdict, func()) { return verdict, func() {} }, verdict.Verdict != policy.Allow
 	case "process":
 		var args struct {
 			Action, Data string
 			SessionID    string `json:"session_id"`
 		}
 		if json.Unmarshal(call.Arguments, &args) != nil || call.Tool.Toolset != terminalToolset {
-			return q, policy.Context{}, false
+			return q, nil, false
 		}
 		p := processesOf(session).find(args.SessionID)
-		if p == nil || args.Action != "write" && args.Action != "submit" || !policy.ReadsCommands(p.command) {
-			return q, policy.Context{}, false
+		if p == nil || args.Action != "write" && args.Action != "submit" {
+			return q, nil, false
 		}
-		q.Command, q.Dir = approvalsOf(session).typed(p.id, args.Data, args.Action == "submit"), p.dir
-		return q, policy.Context{Dir: p.dir}, true
+		if args.Action == "submit" {
+			args.Data += "\n"
+		}
+		known := approvalsOf(session)
+		typed := known.typedInto(p)
+		q.Command, q.Dir = typed.With(args.Data), p.dir
+		return q, func(except []string) (policy.Verdict, func()) {
+			verdict, next := typed.Add(args.Data, except)
+			return verdict, func() { known.sent(p.id, next) }
+		}, true
 	}
-	return q, policy.Context{}, false
+	return q, nil, false
 }
 
 // judged is what the policy may know of the shell that the next command gets.
-func (s *shellState) judged(workdir string) policy.Context {
+func (s *shellState) judged(layout sandbox.Layout, workdir string) policy.Context {
 	setup := s.exports()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	dir := s.now.dir
+	dir := cmp.Or(s.now.dir, layout.Workdir)
+	workdir = expandHome(workdir, layout)
 	switch {
 	case path.IsAbs(workdir):
 		dir = path.Clean(workdir)
 	case workdir != "" && dir != "":
 		dir = path.Join(dir, workdir)
 	}
-	return policy.Context{Dir: dir, Setup: setup + s.now.functions + "\n" + s.now.aliases}
+	return policy.Context{Dir: dir, Home: layout.Home, Setup: setup + s.now.functions + "\n" + s.now.aliases}
 }
 
 // approvals are the answers that an episode has, and what was typed into its shells so far.
 type approvals struct {
 	mu      sync.Mutex // guards the rest
 	answers map[string]Answer
-	lines   map[string]string // by process: what has no end of line yet
+	typed   map[string]policy.Typed // by process
 }
 
 func approvalsOf(s *registry.Session) *approvals {
 	return registry.State(s, "tools.approvals", func() *approvals {
-		return &approvals{answers: map[string]Answer{}, lines: map[string]string{}}
+		return &approvals{answers: map[string]Answer{}, typed: map[string]policy.Typed{}}
 	})
 }
 
 func (a *approvals) find(q Question) (Answer, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	answer, ok := a.answers[q.key()]
+	answer, ok := a.answers[q.here()]
 	return answer, ok
 }
 
 func (a *approvals) keep(q Question, answer Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.answers[q.key()] = answer
+	a.answers[q.here()] = answer
 }
 
-// typed adds to the line that is being typed into a shell, and returns all of it: a command may come in pieces.
-func (a *approvals) typed(process, data string, end bool) string {
+// typedInto is what was typed into a process so far: a command may come in pieces.
+func (a *approvals) typedInto(p *process) policy.Typed {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	line := a.lines[process] + data
-	if end {
-		line += "\n"
+	if typed, ok := a.typed[p.id]; ok {
+		return typed
 	}
-	a.lines[process] = line[strings.LastIndexByte(line, '\n')+1:]
-	return line
+	return policy.Typed{Command: p.command, Dir: p.dir}
 }
+
+func (a *approvals) sent(process string, typed policy.Typed) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.typed[process] = typed
+}
+
+// here is the same for the same question in the same directory: elsewhere the same command does something else.
+func (q Question) here() string { return q.Dir + "\x00" + q.key() }
 
 // key is the same for the same command under the same rule.
 func (q Question) key() string { return q.Rule + " " + policy.Canonical(q.Command) }

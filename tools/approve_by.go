@@ -184,11 +184,11 @@ func (a ModelApprover) Approve(ctx context.Context, q Question) (Answer, error) 
 	case err != nil:
 		return Answer{}, err
 	}
-	answer := Answer{By: "model"}
+	answer := Answer{By: "model", Usage: &reply.Usage}
 	text := reply.Message.Content
 	from, to := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
 	if from < 0 || to < from || decodeAnswer([]byte(text[from:to+1]), &answer) != nil {
-		return Answer{Decision: ApproveDeny, Reason: "the judge gave no clear answer", By: "model"}, nil
+		return Answer{Decision: ApproveDeny, Reason: "the judge gave no clear answer", By: "model", Usage: &reply.Usage}, nil
 	}
 	if answer.Decision != ApproveDeny {
 		answer.Decision = ApproveOnce // a model does not speak for later commands

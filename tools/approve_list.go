@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ type AllowList struct {
 
 	mu      sync.Mutex // guards the rest, and writing
 	allowed map[string]bool
+	rules   map[string]bool // of which all is allowed
 }
 
 type allowedCommand struct {
@@ -31,7 +33,7 @@ type allowedCommand struct {
 
 // OpenAllowList reads the file. One that does not exist is made when a command is approved.
 func OpenAllowList(path string) (*AllowList, error) {
-	l := &AllowList{path: path, allowed: map[string]bool{}}
+	l := &AllowList{path: path, allowed: map[string]bool{}, rules: map[string]bool{}}
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
@@ -54,6 +56,10 @@ func OpenAllowList(path string) (*AllowList, error) {
 		if err := checkRule(line.Rule); err != nil {
 			return nil, fmt.Errorf("allow list %s, line %d: %w", path, n, err)
 		}
+		if line.Command == "" {
+			l.rules[line.Rule] = true
+			continue
+		}
 		l.allowed[line.key()] = true
 	}
 	if err := lines.Err(); err != nil {
@@ -74,19 +80,28 @@ func checkRule(id string) error {
 }
 
 func (c allowedCommand) key() string {
-	if c.Command == "" {
-		return c.Rule
-	}
 	return Question{Rule: c.Rule, Command: c.Command}.key()
 }
 
-func (l *AllowList) has(q Question) bool {
+// has says whether a command was approved for good: itself, or by all the rules that ask about it.
+func (l *AllowList) has(q Question, judge judgement) bool {
 	if l == nil {
 		return false
 	}
 	l.mu.Lock()
+	rules, have := slices.Sorted(maps.Keys(l.rules)), len(l.allowed) > 0 && l.allowed[q.key()]
+	l.mu.Unlock()
+	if have || !slices.Contains(rules, q.Rule) {
+		return have
+	}
+	rest, _ := judge(rules)
+	if rest.Verdict == policy.Allow {
+		return true
+	}
+	q.Rule = rest.Rule
+	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.allowed) > 0 && (l.allowed[q.Rule] || l.allowed[q.key()])
+	return l.allowed[q.key()]
 }
 
 // add appends a command.

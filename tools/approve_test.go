@@ -123,8 +123,14 @@ func TestCommandPolicyProcess(t *testing.T) {
 		{args{"action": "submit", "session_id": "proc_1", "data": "echo hi"}, "allow"},
 		{args{"action": "submit", "session_id": "proc_1", "data": "rm -rf /"}, "block rm-system refused by policy"},
 		{args{"action": "write", "session_id": "proc_1", "data": "rm -r"}, "ask rm-recursive refused by policy"},
-		{args{"action": "submit", "session_id": "proc_1", "data": "f /"}, "block rm-system refused by policy"},
-		{args{"action": "submit", "session_id": "proc_2", "data": "rm -rf /"}, "none"},
+		{args{"action": "submit", "session_id": "proc_1", "data": "ls"}, "allow"}, // what was refused is not in its line
+		{args{"action": "write", "session_id": "proc_1", "data": "r"}, "allow"},
+		{args{"action": "submit", "session_id": "proc_1", "data": "m -rf /"}, "block rm-system refused by policy"},
+		{args{"action": "submit", "session_id": "proc_1", "data": "\x15gone() {"}, "allow"},
+		{args{"action": "submit", "session_id": "proc_1", "data": "rm -rf \"$1\"; }; d=/"}, "allow"},
+		{args{"action": "submit", "session_id": "proc_1", "data": "gone $d"}, "block rm-system refused by policy"},
+		{args{"action": "write", "session_id": "proc_1", "data": "rm -rf /x\x7f\r"}, "block rm-system refused by policy"},
+		{args{"action": "submit", "session_id": "proc_2", "data": "rm -rf /"}, "allow"},
 		{args{"action": "poll", "session_id": "proc_1"}, "none"},
 	}
 	for _, step := range steps {
@@ -137,6 +143,10 @@ func TestCommandPolicyProcess(t *testing.T) {
 // TestCommandPolicyNested shows that what a script calls is judged, too.
 func TestCommandPolicyNested(t *testing.T) {
 	e := guarded(t, &tools.CommandPolicy{Mode: tools.PolicyEnforce})
+	own := e.call("execute_code", args{"code": "import subprocess\nif False: subprocess.run(['rm', '-rf', '/'])"})
+	if verdictOf(own) != "block rm-system refused by policy" {
+		t.Errorf("a script with a command that is never run is %s: %s", verdictOf(own), own.Result)
+	}
 	e.call("execute_code", args{"code": "from trajgen_tools import terminal\nprint(terminal(command='rm -rf /'))"})
 	for _, call := range e.session.Trace() {
 		if call.Name == "terminal" && call.Status == episode.CallDenied {
@@ -214,6 +224,44 @@ func TestBrokenApprover(t *testing.T) {
 	e.call("terminal", args{"command": "rm -rf d"})
 	if fault := e.session.Fault(); fault == nil || fault.Outcome != episode.ToolError {
 		t.Errorf("the fault is %+v", fault)
+	}
+}
+
+// TestAllowListRule shows that a rule that is allowed allows nothing else that the command does.
+func TestAllowListRule(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "allowed.jsonl")
+	if err := os.WriteFile(path, []byte(`{"rule":"rm-recursive"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := tools.OpenAllowList(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := guarded(t, &tools.CommandPolicy{Mode: tools.PolicyEnforce, Allowed: list})
+	for command, want := range map[string]string{
+		"rm -rf d":                              "ask rm-recursive approved by list",
+		"rm -rf d; false && git push --force":   "ask rm-recursive refused by policy",
+		"rm -rf d; false && rm -rf /usr":        "block rm-system refused by policy",
+		"false && git reset --hard && rm -rf d": "ask git-reset-hard refused by policy",
+	} {
+		if call := e.call("terminal", args{"command": command}); verdictOf(call) != want {
+			t.Errorf("%s is %s, want %s", command, verdictOf(call), want)
+		}
+	}
+}
+
+// TestApprovalElsewhere shows that an answer does not hold for the same words in another directory.
+func TestApprovalElsewhere(t *testing.T) {
+	approver := &script{answers: []string{"session", "deny"}}
+	e := guarded(t, &tools.CommandPolicy{Mode: tools.PolicyApprove, Approver: approver})
+	for i, step := range []struct{ command, want string }{
+		{"rm -rf ./*", "ask rm-recursive approved by script"},
+		{"mkdir -p sub && cd sub", "allow"},
+		{"rm -rf ./*", "ask rm-recursive denied by script"},
+	} {
+		if call := e.call("terminal", args{"command": step.command}); verdictOf(call) != step.want {
+			t.Errorf("step %d: %s, want %s", i, verdictOf(call), step.want)
+		}
 	}
 }
 

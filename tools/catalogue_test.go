@@ -175,7 +175,11 @@ func TestNavigateSpeaksOfWhatThereIs(t *testing.T) {
 			continue
 		}
 		for names, want := range map[string][2]bool{"": {}, "web_search": {true, false}, "web_extract": {false, true}, "web_search web_extract": {true, true}} {
-			text := tool.Describe(strings.Fields(names))
+			var have []registry.Tool
+			for _, name := range strings.Fields(names) {
+				have = append(have, registry.Tool{Name: name})
+			}
+			text := tool.Describe(have)
 			if strings.Contains(text, "web_search") != want[0] || strings.Contains(text, "web_extract") != want[1] {
 				t.Errorf("with %q: %s", names, text)
 			}

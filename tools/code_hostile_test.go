@@ -171,9 +171,15 @@ func TestExecuteCodeOutsideOnly(t *testing.T) {
 	r := e.ok("execute_code", args{"code": `from trajgen_tools import _call
 for name, value in {"background": True, "Background": "yes", "pty": 1, "notify_on_complete": "true", "watch_patterns": ["x"]}.items():
     print(_call("terminal", {"command": "true", name: value}))
+s = __import__("trajgen_tools")._stream
+s.write(b'{"tool": "terminal", "args": "{\\"command\\": \\"true\\", \\"background\\": true}"}\n'); s.flush()
+print(s.readline().decode().strip())
 print(_call("terminal", {"command": "true", "background": False, "watch_patterns": []}))`})
 	lines := strings.Split(fmt.Sprint(r["output"]), "\n")
-	for i, line := range lines[:len(lines)-1] {
+	if want := `{"error":"the args of the call are a text and not a JSON object"}`; lines[len(lines)-2] != want {
+		t.Errorf("got %s, want %s", lines[len(lines)-2], want)
+	}
+	for i, line := range lines[:len(lines)-2] {
 		if !strings.Contains(line, "is not available in execute_code") {
 			t.Errorf("line %d: %s", i, line)
 		}

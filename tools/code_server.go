@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -72,6 +73,9 @@ func (s *toolServer) answer(ctx context.Context, line []byte) string {
 	if !slices.ContainsFunc(s.allowed, func(t codeTool) bool { return t.name == call.Tool }) {
 		return failed(notInCode(call.Tool, s.allowed))
 	}
+	if bytes.HasPrefix(call.Args, []byte(`"`)) { // what a model may write, and what onlyOutside cannot look into
+		return failed("the args of the call are a text and not a JSON object")
+	}
 	if name := onlyOutside(call.Tool, call.Args); name != "" {
 		return failed(name + " is not available in execute_code; call the terminal tool itself")
 	}
@@ -111,7 +115,7 @@ func notInCode(name string, allowed []codeTool) string {
 	}
 	var names []string
 	for _, tool := range allowed {
-		names = append(names, tool.name)
+		names = append(names, tool.python())
 	}
 	return fmt.Sprintf("Tool %q is not available in execute_code. Available: %s", firstChars(name, 100), strings.Join(names, ", "))
 }
@@ -130,13 +134,18 @@ func pythonModule(allowed []codeTool) []byte {
 	b.WriteString(pythonBase)
 	have := []string{}
 	for _, tool := range allowed {
-		have = append(have, tool.name)
+		have = append(have, tool.python())
 		var arguments []string
 		for param := range strings.SplitSeq(tool.params, ", ") {
 			name, _, _ := strings.Cut(param, "=")
-			arguments = append(arguments, fmt.Sprintf("%q: %s", name, name))
+			switch {
+			case strings.HasPrefix(name, "**"):
+				arguments = append(arguments, name)
+			case name != "":
+				arguments = append(arguments, fmt.Sprintf("%q: %s", name, name))
+			}
 		}
-		fmt.Fprintf(&b, "\n\ndef %s(%s):\n    return _call(%q, {%s})\n", tool.name, tool.params, tool.name,
+		fmt.Fprintf(&b, "\n\ndef %s(%s):\n    return _call(%q, {%s})\n", tool.python(), tool.params, tool.name,
 			strings.Join(arguments, ", "))
 	}
 	names, _ := json.Marshal(have)

@@ -31,7 +31,7 @@ var (
 func init() {
 	add(registry.Define(registry.Definition{
 		Name: "execute_code", Toolset: codeToolset,
-		Description: describeCode(codeTools()),
+		Description: describeScripts(scriptTools),
 		Describe:    describeCode,
 		Timeout:     codeTimeout + codeGrace + 30*time.Second,
 		MaxResult:   8 * codeOutput,
@@ -56,6 +56,9 @@ type codeTool struct {
 	doc    string
 }
 
+// python is the function's name.
+func (t codeTool) python() string { return strings.ReplaceAll(t.name, "-", "_") }
+
 var scriptTools = []codeTool{
 	{"read_file", "path, offset=None, limit=None", "-> content (NUMBER|TEXT lines), total_lines, file_size, truncated"},
 	{"write_file", "path, content", "-> bytes_written, resolved_path, dirs_created"},
@@ -76,33 +79,40 @@ func codeTools() []string {
 	return names
 }
 
-// allowedIn keeps the script tools that an episode has. An episode without any gives scripts none.
-func allowedIn(names []string) []codeTool {
+// allowedIn keeps the script tools that an episode has, and those that say that scripts can call them. An episode
+// without any gives scripts none.
+func allowedIn(have []registry.Tool) []codeTool {
 	var allowed []codeTool
 	for _, tool := range scriptTools {
-		if slices.Contains(names, tool.name) {
+		if slices.ContainsFunc(have, func(t registry.Tool) bool { return t.Name == tool.name }) {
 			allowed = append(allowed, tool)
+		}
+	}
+	for _, tool := range have {
+		if function, ok := functionOf(tool); ok && !slices.ContainsFunc(allowed, function.clashes) {
+			allowed = append(allowed, function)
 		}
 	}
 	return allowed
 }
 
-func describeCode(names []string) string {
+func describeCode(have []registry.Tool) string { return describeScripts(allowedIn(have)) }
+
+func describeScripts(allowed []codeTool) string {
 	text := "Run a Python 3 script (a fresh process each time) in the terminal's current directory and get " +
 		"what it prints. Use it for computations, for processing data, and where many tool calls need loops or conditions " +
 		"between them. Limits: 5 minutes, 50,000 bytes of output (cut in the middle). Standard input is empty."
-	allowed := allowedIn(names)
 	if len(allowed) == 0 {
 		return text
 	}
 	var functions []string
 	for _, tool := range allowed {
-		functions = append(functions, tool.name)
+		functions = append(functions, tool.python())
 	}
 	text += fmt.Sprintf(" At most %d tool calls.\nTools are functions: `from trajgen_tools import %s`. Each returns the "+
 		"tool's result as a dict, with \"error\" when it failed:", maxToolCalls, strings.Join(functions, ", "))
 	for _, tool := range allowed {
-		text += "\n" + tool.name + "(" + tool.params + ") " + tool.doc
+		text += strings.TrimRight("\n"+tool.python()+"("+tool.params+") "+tool.doc, " ")
 	}
 	return text + "\nAlso: json_parse(text), shell_quote(text), retry(function, max_attempts=3, delay=2)."
 }
@@ -119,7 +129,7 @@ func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, er
 	if err != nil {
 		return nil, err
 	}
-	allowed := allowedIn(env.Session.Toolset().Names())
+	allowed := allowedIn(env.Session.Toolset().Tools())
 	number := registry.State(env.Session, "tools.code", func() *codeState { return &codeState{} }).scripts.Add(1)
 	dir := path.Join(box.Layout().Tmp, fmt.Sprintf("execute_code_%d", number))
 	defer removeDir(ctx, env, box, dir)

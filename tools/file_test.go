@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,6 +16,8 @@ func TestReadFile(t *testing.T) {
 		e.write("crlf.txt", "\uFEFFa\r\nb\r\n")
 		e.write("long.txt", strings.Repeat("ü", 2001)+"\n")
 		e.write("nul.txt", "a\x00b")
+		e.write("sixteen.txt", "\xff\xfea\x00\n\x00")
+		e.write("latin1.txt", "caf\xe9\n")
 		e.write("pic.png", "text")
 		for _, tt := range []struct {
 			args args
@@ -24,7 +27,11 @@ func TestReadFile(t *testing.T) {
 			{args{"path": "five.txt", "offset": 2, "limit": 2},
 				`{"content":"2|b\n3|c","total_lines":5,"file_size":10,"truncated":true,"hint":"lines 2-3 of 5; go on with offset=4"}`},
 			{args{"path": "five.txt", "offset": -3, "limit": 0},
-				`{"content":"1|a\n2|b\n3|c\n4|d\n5|e","total_lines":5,"file_size":10,"truncated":false}`},
+				`{"content":"1|a","total_lines":5,"file_size":10,"truncated":true,"hint":"lines 1-1 of 5; go on with offset=2"}`},
+			{args{"path": "five.txt", "offset": 9223372036854775807},
+				`{"content":"","total_lines":5,"file_size":10,"truncated":false,"hint":"offset 9223372036854775807 is past the end: the file has 5 lines"}`},
+			{args{"path": "latin1.txt"}, `{"content":"1|caf` + "\uFFFD" + `","total_lines":1,"file_size":5,"truncated":false,` +
+				`"hint":"the text is not all UTF-8: what is not is shown as ` + "\uFFFD" + `, and patch refuses the file"}`},
 			{args{"path": "five.txt", "offset": 5}, `{"content":"5|e","total_lines":5,"file_size":10,"truncated":false}`},
 			{args{"path": "five.txt", "offset": 6},
 				`{"content":"","total_lines":5,"file_size":10,"truncated":false,"hint":"offset 6 is past the end: the file has 5 lines"}`},
@@ -44,12 +51,20 @@ func TestReadFile(t *testing.T) {
 		}
 		e.fails("binary_file", "read_file", args{"path": "nul.txt"})
 		e.fails("binary_file", "read_file", args{"path": "pic.png"})
+		wantContains(t, e.fails("binary_file", "read_file", args{"path": "sixteen.txt"})["error"], "UTF-16")
+		e.fails("not_a_directory", "read_file", args{"path": "five.txt/a"})
 		e.fails("is_directory", "read_file", args{"path": "."})
 		e.fails("not_regular", "read_file", args{"path": fifo(e)})
 		e.fails("invalid_path", "read_file", args{"path": ""})
 		similar := e.fails("not_found", "read_file", args{"path": "fife.txt"})["similar_files"].([]any)
 		if len(similar) != 1 || similar[0] != "five.txt" {
 			t.Errorf("similar files: %v", similar)
+		}
+		e.ok("terminal", args{"command": "ln -s nothing nowhere"})
+		lost := e.fails("not_found", "read_file", args{"path": "nowhere"})
+		wantContains(t, lost["error"], "a link to something that is not there")
+		if lost["similar_files"] != nil {
+			t.Errorf("similar to itself: %v", lost)
 		}
 		e.ok("terminal", args{"command": "mkdir x; cd x"})
 		wantContains(t, e.fails("not_found", "read_file", args{"path": "y"})["error"], "the terminal is in")
@@ -129,6 +144,13 @@ func TestPatchReplace(t *testing.T) {
 		e.wantFile("b.txt", "\ny\n\n")
 		e.write("many.txt", strings.Repeat("q", 100_000))
 		e.fails("too_large", "patch", args{"path": "many.txt", "old_string": "q", "new_string": strings.Repeat("z", 1000), "replace_all": true})
+		e.write("self.txt", "-aaa-\nx\n x\nx\n")
+		for _, old := range []string{"aa", "x \nx"} {
+			r = e.fails("ambiguous", "patch", args{"path": "self.txt", "old_string": old, "new_string": "z"})
+			wantContains(t, r["error"], "overlaps itself")
+		}
+		e.ok("patch", args{"path": "self.txt", "old_string": "aa", "new_string": "b", "replace_all": true})
+		e.wantFile("self.txt", "-ba-\nx\n x\nx\n")
 		e.fails("identical", "patch", args{"path": "b.txt", "old_string": "y", "new_string": "y"})
 		e.fails("empty_old_string", "patch", args{"path": "b.txt", "old_string": "", "new_string": "y"})
 		e.fails("missing_argument", "patch", args{"path": "b.txt", "old_string": "y"})
@@ -174,6 +196,7 @@ func TestPatchV4A(t *testing.T) {
 		wantContains(t, r["files_moved"], "old.txt -> moved/new.txt")
 		wantContains(t, r["diff"], "-    return 1\n+    return 2\n")
 
+		e.ok("terminal", args{"command": "ln -s a.py link.py"})
 		// All or nothing: the first section of each would be fine.
 		for class, rest := range map[string]string{
 			"invalid_patch": "*** Add File: ../x\n+x",
@@ -181,11 +204,17 @@ func TestPatchV4A(t *testing.T) {
 			"not_found":     "*** Delete File: nosuch",
 			"no_match":      "*** Update File: a.py\n-nosuch\n+x",
 			"denied":        "*** Move File: a.py -> /etc/x",
+			// Two names of one file, and a file that would have to be a directory.
+			"same_file":       "*** Update File: a.py\n-    return 2\n+    return 3\n*** Update File: link.py\n-def b():\n+def c():",
+			"not_a_directory": "*** Add File: first.txt/x\n+x",
+			"is_directory":    "*** Add File: second/x\n+x\n*** Add File: second\n+x",
+			"too_large":       manyFiles(600),
 		} {
 			text := "*** Begin Patch\n*** Add File: first.txt\n+1\n" + rest + "\n*** End Patch"
 			wantContains(t, e.fails(class, "patch", args{"mode": "patch", "patch": text})["error"], "nothing was changed")
 		}
-		e.wantOutput("ls", "a.py\nmoved\nnew")
+		e.wantFile("a.py", "def a():\n    return 1\n\ndef b():\n    return 2\n")
+		e.wantOutput("rm link.py; ls", "a.py\nmoved\nnew")
 		if _, err := e.box.Files().Stat(t.Context(), "first.txt"); err == nil {
 			t.Error("a refused patch wrote a file")
 		}
@@ -196,6 +225,15 @@ func TestPatchV4A(t *testing.T) {
 		}
 		e.wantOutput("ls", "a.py\ndir\nmoved\nnew")
 	})
+}
+
+// manyFiles is a patch that adds so many files.
+func manyFiles(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "*** Add File: many/%d\n+x\n", i)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func TestSearchFiles(t *testing.T) {
@@ -232,6 +270,41 @@ func TestSearchFiles(t *testing.T) {
 		e.fails("invalid_pattern", "search_files", args{"pattern": "(?=x)"})
 		e.fails("invalid_pattern", "search_files", args{"pattern": "[", "target": "files"})
 		e.fails("not_found", "search_files", args{"pattern": "x", "path": "nosuch"})
+
+		again := func(want string) {
+			t.Helper()
+			if call := e.turn("search_files", args{"pattern": "nothing"}); !strings.Contains(call.Result, want) || want == "" && strings.Contains(call.Result, "_warning") {
+				t.Errorf("got %s, want it to contain %q", call.Result, want)
+			}
+		}
+		for _, want := range []string{"", "", `"_warning":"the third`, "BLOCKED"} {
+			again(want)
+		}
+		e.turn("search_files", args{"pattern": "import"})
+		again("")
+		again("")
+		e.write("a/z.py", "nothing else\n") // as a background process would
+		again("z.py")
+		again("")
+		e.turn("terminal", args{"command": "true"})
+		again("")
+		again("")
+
+		e.ok("terminal", args{"command": "mkdir -p ~/.ssh && echo k1 > ~/.ssh/key && echo k1 > .env && echo k1 > .env.example && ln -s .env open"})
+		for _, path := range []string{".env", "open"} {
+			e.fails("denied", "search_files", args{"pattern": "k1", "path": path})
+		}
+		if got, want := e.call("search_files", args{"pattern": "k1", "file_glob": ".env*", "output_mode": "files_only"}).Result,
+			`{"total_count":1,"files":[".env.example"],"truncated":false,"withheld":1}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got, want := e.call("search_files", args{"pattern": "k1", "path": "~/.ssh"}).Result, `{"total_count":0,"matches":[],"truncated":false,"withheld":1}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got, want := e.call("search_files", args{"pattern": ".env*", "target": "find", "offset": 1 << 62, "limit": 1 << 62}).Result,
+			`{"total_count":2,"files":[],"truncated":false}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	})
 }
 

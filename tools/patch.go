@@ -142,7 +142,7 @@ func findReplacement(file textFile, args patchArgs) (match, error) {
 	switch {
 	case len(found.edits) == 0:
 		return found, notFoundInFile(file.text, old, args.Path)
-	case len(found.edits) > 1 && !args.ReplaceAll:
+	case (len(found.edits) > 1 || found.overlap) && !args.ReplaceAll:
 		return found, ambiguous(file.text, found, args.Path)
 	case found.strategy != exactStrategy && drifted(file.text, old, new, found.edits):
 		return found, refuse("escape_drift", "old_string and new_string have escaped quotes (\\\" or \\') where %s has plain ones; "+

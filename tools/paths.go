@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/tools/search"
 )
 
 // maxFile is the largest file that the file tools take into the runner's memory.
@@ -100,15 +102,7 @@ func isCredential(layout sandbox.Layout, name string) bool {
 // return goes into a dataset, and a task that is about such a file can say so and has the terminal. Writing one is
 // another matter, as its content is the model's own.
 func secret(layout sandbox.Layout, name string) bool {
-	if isCredential(layout, name) {
-		return true
-	}
-	base := path.Base(name)
-	if base == ".env" || base == ".envrc" {
-		return true
-	}
-	kind, ok := strings.CutPrefix(base, ".env.")
-	return ok && !slices.Contains([]string{"example", "sample", "template", "dist", "defaults", "schema"}, path.Ext("." + kind)[1:])
+	return isCredential(layout, name) || search.Secret(path.Base(name))
 }
 
 func denied(format string, args ...any) error {
@@ -124,8 +118,13 @@ func fileFailure(err error, doing, shown string) error {
 		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return registry.Failf("not_found", "file not found: %s", shown)
+	case errors.Is(err, fs.ErrPermission) && within(path.Clean(shown), "/tmp"):
+		return registry.Failf("permission", "cannot %s %s: permission denied; the directory for temporary files is another one here: "+
+			"use the home directory (~) or what $TMPDIR says in the terminal", doing, shown)
 	case errors.Is(err, fs.ErrPermission):
 		return registry.Failf("permission", "cannot %s %s: permission denied", doing, shown)
+	case isNotDirectory(err):
+		return registry.Failf("not_a_directory", "cannot %s %s: what stands for a directory in its path is a file", doing, shown)
 	case errors.Is(err, sandbox.ErrNotRegular):
 		return registry.Failf("not_regular", "cannot %s %s: it is a device, pipe or another special file", doing, shown)
 	}
@@ -154,16 +153,28 @@ func readWhole(ctx context.Context, box sandbox.Sandbox, name, shown string) ([]
 // readFailure tells a directory from a missing file, and suggests names for the latter.
 func readFailure(ctx context.Context, box sandbox.Sandbox, err error, name, shown string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		failure := &registry.Failure{Class: "not_found", Message: "file not found: " + shown}
-		if similar := similarFiles(ctx, box, name, shown); len(similar) > 0 {
-			failure.Extra = map[string]any{"similar_files": similar}
-		}
-		return failure
+		return notFound(ctx, box, name, shown, &registry.Failure{Message: "file not found: " + shown})
 	}
 	if info, statErr := box.Files().Stat(ctx, name); statErr == nil && info.Mode.IsDir() {
 		return registry.Failf("is_directory", "%s is a directory, not a file; list it with the terminal (ls) or search_files", shown)
 	}
 	return fileFailure(err, "read", shown)
+}
+
+// notFound completes the failure over a missing file with what may have been meant.
+func notFound(ctx context.Context, box sandbox.Sandbox, name, shown string, failure *registry.Failure) error {
+	failure.Class = "not_found"
+	similar, listed := similarFiles(ctx, box, name, shown)
+	if listed {
+		failure.Message += " (it is a link to something that is not there)"
+	}
+	if len(similar) > 0 {
+		if failure.Extra == nil {
+			failure.Extra = map[string]any{}
+		}
+		failure.Extra["similar_files"] = similar
+	}
+	return failure
 }
 
 const maxSimilar = 5
@@ -180,11 +191,12 @@ func elsewhere(env *registry.Env, box sandbox.Sandbox, err error, shown string) 
 	return failure
 }
 
-// similarFiles names the files of the same directory that the missing one may have been meant to be, best first.
-func similarFiles(ctx context.Context, box sandbox.Sandbox, name, shown string) []string {
+// similarFiles names the files of the same directory that the missing one may have been meant to be, best first. listed
+// tells that the directory has the missing one itself: a link that leads to nothing.
+func similarFiles(ctx context.Context, box sandbox.Sandbox, name, shown string) (names []string, listed bool) {
 	entries, err := box.Files().List(ctx, path.Dir(name))
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	type candidate struct {
 		name  string
@@ -194,6 +206,10 @@ func similarFiles(ctx context.Context, box sandbox.Sandbox, name, shown string) 
 	wanted := strings.ToLower(path.Base(name))
 	stem := strings.TrimSuffix(wanted, path.Ext(wanted))
 	for _, entry := range entries {
+		if entry.Name == path.Base(name) {
+			listed = true
+			continue
+		}
 		have := strings.ToLower(entry.Name)
 		score := similarity(wanted, have)
 		if stem != "" && strings.TrimSuffix(have, path.Ext(have)) == stem {
@@ -207,21 +223,10 @@ func similarFiles(ctx context.Context, box sandbox.Sandbox, name, shown string) 
 		}
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int {
-		if a.score != b.score {
-			return -1 * compareFloat(a.score, b.score)
-		}
-		return strings.Compare(a.name, b.name)
+		return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(a.name, b.name))
 	})
-	names := []string{}
 	for _, each := range all[:min(len(all), maxSimilar)] {
 		names = append(names, each.name)
 	}
-	return names
-}
-
-func compareFloat(a, b float64) int {
-	if a < b {
-		return -1
-	}
-	return 1
+	return names, listed
 }

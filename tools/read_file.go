@@ -57,7 +57,7 @@ func pathOf(arguments json.RawMessage) string {
 type readFileArgs struct {
 	Path   string `json:"path" doc:"The file." example:"src/main.py"`
 	Offset int    `json:"offset,omitempty" doc:"First line to show, from 1." default:"1"`
-	Limit  int    `json:"limit,omitempty" doc:"Number of lines, at most 2000." default:"500"`
+	Limit  *int   `json:"limit,omitempty" doc:"Number of lines, at most 2000." default:"500"`
 }
 
 type readFileResult struct {
@@ -93,12 +93,13 @@ func readFile(ctx context.Context, env *registry.Env, args readFileArgs) (any, e
 	if err := refuseReading(box.Layout(), name, args.Path); err != nil {
 		return nil, err
 	}
-	if args.Limit == 0 {
-		args.Limit = defaultPage
+	limit := defaultPage
+	if args.Limit != nil {
+		limit = min(max(*args.Limit, 1), maxPage)
 	}
-	args.Offset, args.Limit = max(args.Offset, 1), min(max(args.Limit, 1), maxPage)
+	args.Offset = max(args.Offset, 1)
 	files := filesOf(env.Session)
-	answer, err := readPage(ctx, box, page.Args{Path: name, Offset: args.Offset, Limit: args.Limit}, args.Path, files.large(name))
+	answer, err := readPage(ctx, box, page.Args{Path: name, Offset: args.Offset, Limit: limit}, args.Path, files.large(name))
 	if err == nil {
 		err = refuseReading(box.Layout(), answer.Path, args.Path) // where links lead
 	}
@@ -113,7 +114,7 @@ func readFile(ctx context.Context, env *registry.Env, args readFileArgs) (any, e
 	}
 	now := stamp{size: answer.FileSize, sum: answer.Sum, summed: answer.Extracted == "", time: answer.ModTime}
 	if env.Parent == "" { // what a script reads, the model has not in front of it
-		switch n := files.repeated(env, pageKey{answer.Path, args.Offset, args.Limit}, now); {
+		switch n := files.repeated(env, pageKey{answer.Path, args.Offset, limit}, now); {
 		case n == 1:
 			return unchangedResult{Status: "unchanged", Message: unchangedMessage, Path: args.Path, Dedup: true}, nil
 		case n > 1:
@@ -125,7 +126,7 @@ func readFile(ctx context.Context, env *registry.Env, args readFileArgs) (any, e
 		}
 	}
 	files.read(answer.Path, now, args.Offset, answer.Lines, answer.TotalLines)
-	return pageResult(answer, args), nil
+	return pageResult(answer, args.Offset, limit), nil
 }
 
 // refuseReading refuses what is to be told by its path.
@@ -168,7 +169,7 @@ func pageOf(data []byte, info sandbox.Info, args page.Args) page.Answer {
 	answer := page.Answer{Path: info.Path, FileSize: int64(len(data)), ModTime: info.ModTime}
 	var err error
 	if answer.Page, err = page.Make(bytes.NewReader(data), args.Offset, args.Limit); err != nil {
-		answer.Failed = page.Binary // the one way in which making a page of bytes can fail
+		answer.Failed = page.NotText(err) // the one way in which making a page of bytes can fail
 	}
 	return answer
 }
@@ -203,6 +204,12 @@ func answerFailure(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 		return notRegular(shown)
 	case page.Binary:
 		return binaryFile(env, shown, extension, answer.FileSize)
+	case page.Wide:
+		return &registry.Failure{
+			Class:   "binary_file",
+			Message: fmt.Sprintf("%s is text in UTF-16; read it in the terminal with iconv -f UTF-16 -t UTF-8", shown),
+			Extra:   map[string]any{"is_binary": true, "file_size": answer.FileSize},
+		}
 	case page.Unreadable:
 		return &registry.Failure{
 			Class:   "unreadable_document",
@@ -240,22 +247,26 @@ func pageTooLarge(answer page.Answer, args readFileArgs) error {
 	}
 }
 
-func pageResult(answer page.Answer, args readFileArgs) readFileResult {
+func pageResult(answer page.Answer, offset, limit int) readFileResult {
 	result := readFileResult{
 		Content: answer.Content, TotalLines: answer.TotalLines, FileSize: answer.FileSize, Extracted: answer.Extracted,
 	}
-	last := args.Offset + answer.Lines - 1
+	last := offset + answer.Lines - 1
 	switch {
 	case answer.TotalLines == 0:
 		result.Hint = "the file is empty"
 	case answer.Lines == 0:
-		result.Hint = fmt.Sprintf("offset %d is past the end: the file has %d lines", args.Offset, answer.TotalLines)
+		result.Hint = fmt.Sprintf("offset %d is past the end: the file has %d lines", offset, answer.TotalLines)
 	case last < answer.TotalLines:
 		result.Truncated = true
-		result.Hint = fmt.Sprintf("lines %d-%d of %d; go on with offset=%d", args.Offset, last, answer.TotalLines, last+1)
+		result.Hint = fmt.Sprintf("lines %d-%d of %d; go on with offset=%d", offset, last, answer.TotalLines, last+1)
 	}
-	if answer.FileSize > carried && args.Limit > narrowPage {
-		result.Hint = strings.TrimPrefix(result.Hint+"; the file is large: read only what you need, with offset and limit", "; ")
+	more := func(hint string) { result.Hint = strings.TrimPrefix(result.Hint+"; "+hint, "; ") }
+	if answer.FileSize > carried && limit > narrowPage {
+		more("the file is large: read only what you need, with offset and limit")
+	}
+	if answer.Garbled {
+		more("the text is not all UTF-8: what is not is shown as \uFFFD, and patch refuses the file")
 	}
 	return result
 }

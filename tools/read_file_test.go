@@ -372,6 +372,16 @@ func TestLint(t *testing.T) {
 			t.Errorf("%s: %v, want %s with %q", tt.path, check, tt.status, tt.want)
 		}
 	}
+	// The package that a project has is asked.
+	e.write("ts/node_modules/typescript/index.js", `module.exports = {JsxEmit: {}, ScriptTarget: {}, ModuleKind: {}, flattenDiagnosticMessageText: (text) => text,
+		transpileModule: (text) => ({diagnostics: text.includes('= ;') ?
+			[{file: {getLineAndCharacterOfPosition: () => ({line: 2})}, start: 1, messageText: 'Expression expected.'}] : []})}`)
+	for content, want := range map[string]string{"let x = ;\n": "output:line 3: Expression expected. status:error", "let x = 1;\n": "status:ok"} {
+		check := fmt.Sprint(e.ok("write_file", args{"path": "ts/a.tsx", "content": content})["lint"])
+		if !strings.Contains(check, "node is not installed") {
+			wantContains(t, check, want)
+		}
+	}
 	r := e.ok("write_file", args{"path": "a.json", "content": "{\n"})
 	wantContains(t, r["lint"], "status:error")
 	r = e.ok("write_file", args{"path": "a.json", "content": "\n{\n"})

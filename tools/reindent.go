@@ -6,24 +6,42 @@ import "strings"
 // With partial set, the first line begins within a line.
 func newIndentMap(old, found []string, partial bool) indentMap {
 	m := indentMap{}
-	if len(old) != len(found) {
-		return m
-	}
-	for i := range old {
-		if i == 0 && partial || strings.TrimSpace(old[i]) == "" {
-			continue
-		}
-		if model := indentOf(old[i]); !m.has(model) && len(m.pairs) < maxIndents {
-			m.pairs = append(m.pairs, [2]string{model, indentOf(found[i])})
-		}
+	if len(old) == len(found) {
+		m.learn(old, found, partial)
 	}
 	return m
 }
 
-// apply gives the lines of a new text the indentation of the file where the model wrote another one.
-func (m indentMap) apply(text string, partial bool) string {
+func (m *indentMap) learn(old, found []string, partial bool) {
+	for i := range old {
+		if i == 0 && partial || strings.TrimSpace(old[i]) == "" {
+			continue
+		}
+		m.begins = m.begins || i == 0
+		model, file := indentOf(old[i]), indentOf(found[i])
+		if known := m.pair(model); known != nil {
+			known.torn = known.torn || known.file != file
+		} else if len(m.pairs) < maxIndents {
+			m.pairs = append(m.pairs, indentPair{model: model, file: file})
+		}
+	}
+}
+
+// around adds what another map knows of indentations that this one does not know.
+func (m *indentMap) around(other indentMap) {
+	for _, pair := range other.pairs {
+		if m.pair(pair.model) == nil {
+			m.pairs = append(m.pairs, pair)
+		}
+	}
+}
+
+// apply gives the lines of a new text the indentation of the file where the model wrote another one. It is false when
+// that is anybody's guess: of lines that the model indents alike the file indents some in one way and some in another.
+// The first line alone is known to stand where the first line stood.
+func (m indentMap) apply(text string, partial bool) (string, bool) {
 	if m.same() {
-		return text
+		return text, true
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -31,9 +49,13 @@ func (m indentMap) apply(text string, partial bool) string {
 			continue
 		}
 		indent := indentOf(line)
-		lines[i] = m.translate(indent) + line[len(indent):]
+		changed, sure := m.translate(indent)
+		if !sure && !(i == 0 && m.begins && indent == m.pairs[0].model) {
+			return "", false
+		}
+		lines[i] = changed + line[len(indent):]
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, "\n"), true
 }
 
 func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
@@ -42,20 +64,28 @@ func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(
 const maxIndents = 64
 
 // indentMap holds which indentation of the model is which of the file.
-type indentMap struct{ pairs [][2]string }
+type indentMap struct {
+	pairs  []indentPair
+	begins bool // the first pair is that of the first line
+}
 
-func (m *indentMap) has(model string) bool {
-	for _, pair := range m.pairs {
-		if pair[0] == model {
-			return true
+type indentPair struct {
+	model, file string
+	torn        bool // the file has others for it, too
+}
+
+func (m *indentMap) pair(model string) *indentPair {
+	for i := range m.pairs {
+		if m.pairs[i].model == model {
+			return &m.pairs[i]
 		}
 	}
-	return false
+	return nil
 }
 
 func (m *indentMap) same() bool {
 	for _, pair := range m.pairs {
-		if pair[0] != pair[1] {
+		if pair.model != pair.file || pair.torn {
 			return false
 		}
 	}
@@ -63,32 +93,32 @@ func (m *indentMap) same() bool {
 }
 
 // translate finds the nearest known indentation and carries the difference over.
-func (m *indentMap) translate(indent string) string {
-	var inner, outer *[2]string
+func (m *indentMap) translate(indent string) (file string, sure bool) {
+	var inner, outer *indentPair
 	for i, pair := range m.pairs {
-		if strings.HasPrefix(indent, pair[0]) && (inner == nil || len(pair[0]) > len(inner[0])) {
+		if strings.HasPrefix(indent, pair.model) && (inner == nil || len(pair.model) > len(inner.model)) {
 			inner = &m.pairs[i]
 		}
-		if strings.HasPrefix(pair[0], indent) && (outer == nil || len(pair[0]) < len(outer[0])) {
+		if strings.HasPrefix(pair.model, indent) && (outer == nil || len(pair.model) < len(outer.model)) {
 			outer = &m.pairs[i]
 		}
 	}
 	switch {
 	case inner != nil:
-		return inner[1] + m.unit(indent[len(inner[0]):])
+		return inner.file + m.unit(indent[len(inner.model):]), !inner.torn
 	case outer != nil:
-		if less, ok := strings.CutSuffix(outer[1], m.unit(outer[0][len(indent):])); ok {
-			return less
+		if less, ok := strings.CutSuffix(outer.file, m.unit(outer.model[len(indent):])); ok {
+			return less, !outer.torn
 		}
 	}
-	return indent
+	return indent, true
 }
 
 // unit turns further indentation by spaces into tabs when the known pairs say how many spaces a tab is.
 func (m *indentMap) unit(more string) string {
 	for _, pair := range m.pairs {
-		spaces, tabs := len(pair[0]), len(pair[1])
-		if spaces == 0 || tabs == 0 || strings.Trim(pair[0], " ") != "" || strings.Trim(pair[1], "\t") != "" || spaces%tabs != 0 {
+		spaces, tabs := len(pair.model), len(pair.file)
+		if spaces == 0 || tabs == 0 || strings.Trim(pair.model, " ") != "" || strings.Trim(pair.file, "\t") != "" || spaces%tabs != 0 {
 			continue
 		}
 		if size := spaces / tabs; strings.Trim(more, " ") == "" && len(more)%size == 0 {

@@ -1,18 +1,23 @@
 package tools
 
 import (
-	"bytes"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
-// A strategy finds where old stands in a text and says what goes there. Its edits are in order and do not overlap. The
-// confidence says how little a match leaves to chance; it orders the strategies and is no probability.
+// A strategy finds where old stands in a text and says what goes there. The confidence says how little a match leaves to
+// chance; it orders the strategies and is no probability.
 type strategy struct {
 	name       string
 	confidence float64
-	find       func(text, old, new string, work *budget) []edit
+	find       func(text, old, new string, work *budget) places
+}
+
+// places are edits in order and apart from one another. overlap says that old also stands where it shares text with one
+// of them, as aa does twice in aaa.
+type places struct {
+	edits   []edit
+	overlap bool
 }
 
 // budget bounds the work of a search. Texts and patterns are a stranger's, and comparing every line with every line of
@@ -44,9 +49,9 @@ const exactStrategy = "exact"
 
 // match is what was found, and how.
 type match struct {
+	places
 	strategy   string
 	confidence float64
-	edits      []edit
 }
 
 // findEdits returns the edits of the first strategy that finds old; none when old is nowhere.
@@ -56,48 +61,64 @@ func findEdits(text, old, new string) match {
 		if i > 0 && strings.TrimSpace(old) == "" {
 			break // white space that is nearly like other white space is everywhere
 		}
-		if edits := s.find(text, old, new, work); len(edits) > 0 {
-			return match{s.name, s.confidence, edits}
+		if found := s.find(text, old, new, work); len(found.edits) > 0 {
+			return match{found, s.name, s.confidence}
 		}
 	}
 	return match{}
 }
 
-func findExact(text, old, new string, _ *budget) []edit {
-	var edits []edit
-	for at := 0; ; {
+func findExact(text, old, new string, _ *budget) places {
+	var found places
+	for at, end := 0, 0; ; {
 		n := strings.Index(text[at:], old)
 		if n < 0 {
-			return edits
+			return found
 		}
-		edits = append(edits, edit{at + n, at + n + len(old), new})
-		at += n + len(old)
+		start := at + n
+		at = start + 1 // for what overlaps it, which is to be known once
+		if start < end {
+			found.overlap = true
+		} else {
+			end = start + len(old)
+			found.edits = append(found.edits, edit{start, end, new})
+		}
+		if found.overlap {
+			at = end
+		}
 	}
 }
 
 // findLines compares whole lines without the white space at both their ends.
-func findLines(text, old, new string, work *budget) []edit {
+func findLines(text, old, new string, work *budget) places {
 	wanted, ended := splitLines(old)
 	lines, offsets := linesOf(text)
-	found := windows(trimAll(lines), trimAll(wanted), work)
-	var edits []edit
+	var found places
 	next := 0
-	for _, i := range found {
+	for _, i := range windows(trimAll(lines), trimAll(wanted), work) {
 		if i < next {
-			continue // overlaps the match before
+			found.overlap = true
+			continue
 		}
 		last := i + len(wanted) - 1
-		end := offsets[last] + len(lines[last])
+		end, ending := offsets[last]+len(lines[last]), new
 		if ended {
+			if end == len(text) { // which goes on to end without a newline
+				ending = strings.TrimSuffix(new, "\n")
+			}
 			end = offsets[last+1]
 		}
 		if !work.spend(8*len(new) + len(wanted)) {
-			return nil
+			return places{}
 		}
-		edits = append(edits, edit{offsets[i], end, newIndentMap(wanted, lines[i:last+1], false).apply(new, false)})
+		changed, ok := newIndentMap(wanted, lines[i:last+1], false).apply(ending, false)
+		if !ok {
+			return places{}
+		}
+		found.edits = append(found.edits, edit{offsets[i], end, changed})
 		next = last + 1
 	}
-	return edits
+	return found
 }
 
 // windows finds where the wanted lines stand one after the other; overlaps are included.
@@ -138,112 +159,14 @@ func trimAll(lines []string) []string {
 	return trimmed
 }
 
-// normalized is a text in a simpler spelling, with the way back: byte i of it stands for the bytes from starts[i] to
-// ends[i] of the original.
-type normalized struct {
-	text         []byte
-	starts, ends []int32 // a file has at most maxFile bytes
-}
-
-func (n *normalized) add(text string, start, end int) {
-	for i := range len(text) {
-		n.text = append(n.text, text[i])
-		n.starts, n.ends = append(n.starts, int32(start)), append(n.ends, int32(end))
-	}
-}
-
-// collapseSpace makes every run of spaces and tabs one space.
-func collapseSpace(text string) normalized {
-	var n normalized
-	for i := 0; i < len(text); {
-		j := i
-		for j < len(text) && (text[j] == ' ' || text[j] == '\t') {
-			j++
-		}
-		if j > i {
-			n.add(" ", i, j)
-			i = j
-			continue
-		}
-		n.add(text[i:i+1], i, i+1)
-		i++
-	}
-	return n
-}
-
-var punctuation = map[rune]string{
-	'\u2018': "'", '\u2019': "'", '\u201A': "'", '\u201B': "'", '\u2032': "'",
-	'\u201C': `"`, '\u201D': `"`, '\u201E': `"`, '\u201F': `"`, '\u2033': `"`,
-	'\u2010': "-", '\u2011': "-", '\u2012': "-", '\u2013': "-", '\u2014': "-", '\u2015': "-", '\u2212': "-",
-	'\u2026': "...", '\u00A0': " ", '\u2007': " ", '\u202F': " ", '\u2009': " ",
-}
-
-// plainPunctuation spells quotes, dashes and spaces in ASCII.
-func plainPunctuation(text string) normalized {
-	var n normalized
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if plain, ok := punctuation[r]; ok {
-			n.add(plain, i, i+size)
-		} else {
-			for j := i; j < i+size; j++ {
-				n.add(text[j:j+1], j, j+1)
-			}
-		}
-		i += size
-	}
-	return n
-}
-
-// findNormalized compares in a simpler spelling. A match neither begins nor ends within a word or within what one
-// character of the original became.
-func findNormalized(simplify func(string) normalized) func(text, old, new string, work *budget) []edit {
-	return func(text, old, new string, work *budget) []edit {
-		in, wanted := simplify(text), simplify(old).text
-		var edits []edit
-		for at := 0; len(wanted) > 0; {
-			i := bytes.Index(in.text[at:], wanted)
-			if i < 0 {
-				break
-			}
-			if !work.spend(len(wanted) + 8*len(new)) {
-				return nil
-			}
-			from, to := at+i, at+i+len(wanted)
-			start, end := int(in.starts[from]), int(in.ends[to-1])
-			if from > 0 && int(in.starts[from-1]) == start || to < len(in.ends) && int(in.ends[to]) == end ||
-				withinWord(text, start) || withinWord(text, end) {
-				at = from + 1
-				continue
-			}
-			partial := start > 0 && text[start-1] != '\n'
-			indents := newIndentMap(strings.Split(old, "\n"), strings.Split(text[start:end], "\n"), partial)
-			edits = append(edits, edit{start, end, indents.apply(new, partial)})
-			at = to
-		}
-		return edits
-	}
-}
-
-// withinWord tells whether an offset lies between two characters of one word.
-func withinWord(text string, at int) bool {
-	before, _ := utf8.DecodeLastRuneInString(text[:at])
-	after, _ := utf8.DecodeRuneInString(text[at:])
-	return isWord(before) && isWord(after)
-}
-
-func isWord(r rune) bool {
-	return r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
-}
-
 var unescaper = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, "\t", `\r`, "\r")
 
 // findUnescaped reads \n, \t and \r in old as the characters that they stand for. A new text that was escaped in the
 // same way, and so has no line end of its own, is read alike.
-func findUnescaped(text, old, new string, work *budget) []edit {
+func findUnescaped(text, old, new string, work *budget) places {
 	plain := unescaper.Replace(old)
 	if plain == old {
-		return nil
+		return places{}
 	}
 	if !strings.Contains(old, "\n") && !strings.Contains(new, "\n") {
 		new = unescaper.Replace(new)
@@ -251,19 +174,35 @@ func findUnescaped(text, old, new string, work *budget) []edit {
 	return findExact(text, plain, new, work)
 }
 
-// findTrimmed leaves out white space around old, if what is left fills its lines in the text.
-func findTrimmed(text, old, new string, work *budget) []edit {
-	core := strings.TrimSpace(old)
-	var edits []edit
-	for _, e := range findExact(text, core, strings.TrimSpace(new), work) {
-		before := text[strings.LastIndexByte(text[:e.start], '\n')+1 : e.start]
-		after, _, _ := strings.Cut(text[e.end:], "\n")
-		if !work.spend(len(before) + len(after)) {
-			return nil
-		}
-		if strings.TrimSpace(before) == "" && strings.TrimSpace(after) == "" {
-			edits = append(edits, e)
-		}
+// findTrimmed leaves out the blank lines around old, which the text has not, and those around new with them.
+func findTrimmed(text, old, new string, work *budget) places {
+	core, new := withoutBlankEdges(old), withoutBlankEdges(new)
+	if core == old {
+		return places{}
 	}
-	return edits
+	if strings.HasSuffix(core, "\n") && new != "" && !strings.HasSuffix(new, "\n") {
+		new += "\n"
+	} else if !strings.HasSuffix(core, "\n") {
+		new = strings.TrimSuffix(new, "\n")
+	}
+	return findLines(text, core, new, work)
+}
+
+// withoutBlankEdges cuts blank lines off at both ends; the last line keeps its newline.
+func withoutBlankEdges(text string) string {
+	for {
+		line, rest, more := strings.Cut(text, "\n")
+		if !more || strings.TrimSpace(line) != "" {
+			break
+		}
+		text = rest
+	}
+	if cut := strings.TrimRightFunc(text, unicode.IsSpace); cut != "" {
+		line, _, ended := strings.Cut(text[len(cut):], "\n")
+		if text = cut + line; ended {
+			text += "\n"
+		}
+		return text
+	}
+	return ""
 }

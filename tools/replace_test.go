@@ -31,6 +31,17 @@ func TestReplace(t *testing.T) {
 		{"escapes", "a\nb\n", `a\nb`, `c\nd`, "c\nd\n", "escape_normalized", 1},
 		{"escapes meant in new", "a\tb\n", `a\tb`, "print('\\n')\nx", "print('\\n')\nx\n", "escape_normalized", 1},
 		{"blank lines around", "  foo(1)\n", "\n\nfoo(1)\n\n", "\nbar(1)\n", "  bar(1)\n", "trimmed_boundary", 1},
+		{"blank lines around, dedented", "    foo\n", "\n    foo\n\n", "\n  foo\n  bar\n\n", "  foo\n  bar\n", "trimmed_boundary", 1},
+		{"blank lines around indented lines", "  foo\n  x\n", "\n\nfoo\nx\n\n", "\n\nbar\ny\n\n", "  bar\n  y\n", "trimmed_boundary", 1},
+		{"blank lines around, deleted", "a\n  foo\nb\n", "\nfoo\n\n", "\n", "a\nb\n", "trimmed_boundary", 1},
+		{"without a final newline", "one\n two", "two\n", "TWO\n", "one\n TWO", "line_trimmed", 1},
+		{"flattened", "if x:\n    foo()\n", "if x:\nfoo()", "if x:\nbar()", "", "", 0},
+		{"flattened, first line alone", "if x:\n    foo()\n", "if x:\nfoo()", "y()", "y()\n", "line_trimmed", 1},
+		{"decomposed", "cafe\u0301 a\n", "caf\u00e9", "tea", "tea a\n", "unicode_normalized", 1},
+		{"dash that is not meant", "a — b, “c” d\n", `a - b, "c" d`, `a - b, "c" e`, "a — b, “c” e\n", "unicode_normalized", 1},
+		{"dash that is meant", "a — b, “c” d\n", `a - b, "c" d`, `a, b, "c" d`, "a, b, “c” d\n", "unicode_normalized", 1},
+		{"tab that is not meant", "int\tfoo =  1;  // x\n", "int foo = 1; // x", "int foo = 2; // x", "int\tfoo =  2;  // x\n", "whitespace_normalized", 1},
+		{"space that is meant", "a  b\tc\n", "a b c\n", "a   b c\n", "a   b\tc\n", "whitespace_normalized", 1},
 		{"quotes", "say “hi” — now\n", `say "hi" - now`, "done", "done\n", "unicode_normalized", 1},
 		{"part of an ellipsis", "wait…\n", "wait..", "x", "", "", 0},
 		{"alike is not equal", "def f():\n  beta(2)\n", "beta(9)", "x", "", "", 0},
@@ -100,6 +111,12 @@ func FuzzReplace(f *testing.F) {
 	f.Add("a \u201cb\u201d c\u2026", `"b" c.`, "z")
 	f.Add("\ta\n", `\ta\n`, `\tb`)
 	f.Add("a\r\n  b\r\nc", "a\nb", "x\ny")
+	f.Add("  foo\n  x", "\n\nfoo\nx\n\n", "\nbar\n\n")
+	f.Add("if x:\n    foo()\n", "if x:\nfoo()", "if x:\nbar()")
+	f.Add("cafe\u0301 au lait\u2026", "caf\u00e9 au", "\u0301")
+	f.Add("a  a\ta", "a a", "b")
+	f.Add("a — b, “c” d", "a - b, \"c\" d", "a - b, \"e\" d")
+	f.Add("int\tfoo =  1; e\u0301", "int foo = 1; \u00e9", "int  foo = 1; \u00e8")
 	f.Fuzz(func(t *testing.T, text, old, new string) {
 		if !utf8.ValidString(text) || !utf8.ValidString(old) || !utf8.ValidString(new) || old == "" || len(text) > 1<<12 {
 			return
@@ -116,6 +133,9 @@ func FuzzReplace(f *testing.F) {
 			}
 			if plain := plainText(text[e.Start:e.End]); plain != plainText(old) && plain != plainText(unescape.Replace(old)) {
 				t.Errorf("%q was taken for %q (%s)", text[e.Start:e.End], old, how)
+			}
+			if how != "escape_normalized" && plainText(e.Text) != plainText(new) {
+				t.Errorf("%q became %q, want %q (%s)", text[e.Start:e.End], e.Text, new, how)
 			}
 			want, at = want+text[at:e.Start]+e.Text, e.End
 		}
@@ -170,6 +190,10 @@ func TestV4A(t *testing.T) {
 		{"unified position", file, "*** Update File: f\n@@ -1,3 +1,3 @@ import os\n-def a():\n+def c():", strings.Replace(file, "a()", "c()", 1), ""},
 		{"space after stars", "a\n", "***Begin Patch\n***Update File: f\n-a\n+b\n***End Patch", "b\n", ""},
 		{"indentation", "if x:\n\ta\n\tb\n", "*** Update File: f\n     a\n-    b\n+    c\n+        d", "if x:\n\ta\n\tc\n\t\td\n", ""},
+		{"indented like what it replaces", "x = 1\n  y\n", "*** Update File: f\n x = 1\n-y\n+z", "x = 1\n  z\n", ""},
+		{"anybody's indentation", "x = 1\n  y\n", "*** Update File: f\n x = 1\n y\n+z", "", "indented alike"},
+		{"context of two hunks", "a\nb\nc\n", "*** Update File: f\n-a\n+A\n b\n@@\n b\n-c\n+C", "A\nb\nC\n", ""},
+		{"change of two hunks", "a\nb\nc\n", "*** Update File: f\n-a\n-b\n+B\n@@\n b\n-c\n+C", "", "not found after line 2"},
 		{"delete last line", "a\nb", "*** Update File: f\n a\n-b", "a\n", ""},
 		{"no final newline kept", "a\nb", "*** Update File: f\n-a\n+c\n b", "c\nb", ""},
 		{"crlf", "a\r\nb\r\n", "*** Update File: f\r\n-a\r\n+c\r\n+d\r\n b\r\n", "c\r\nd\r\nb\r\n", ""},
@@ -203,6 +227,8 @@ func FuzzV4A(f *testing.F) {
 	f.Add("a\nb\n", "*** Update File: f\n@@ a\n-b\n+c")
 	f.Add("a", "*** Update File: f\n a\n+c\n*** End of File")
 	f.Add("\r\n\r\n", "*** Update File: f\n-\n+x\n@@\n-\n+y")
+	f.Add("a\nb\nc", "*** Update File: f\n-a\n+A\n b\n@@\n b\n-c\n+C")
+	f.Add("x = 1\n  y\n", "*** Update File: f\n x = 1\n-y\n+z\n*** End of File")
 	f.Fuzz(func(t *testing.T, text, patch string) {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 			return

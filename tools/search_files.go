@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path"
 	"strings"
 	"time"
 
@@ -18,20 +19,21 @@ const (
 	searchTimeout = 60 * time.Second
 	maxMatches    = 1000 // of one page
 	maxContext    = 20
+	maxOffset     = 1 << 30
 )
 
 func init() {
 	add(registry.Define(registry.Definition{
 		Name: "search_files", Toolset: fileToolset,
 		Description: "Search file contents or find files by name; prefer it to grep, find and ls -R in the terminal.\n" +
-			"target=content (default): pattern is a regular expression (RE2: no look-around, no back-references; (?i) ignores " +
-			"case), matched line by line. output_mode: content (matching lines), files_only (paths) or count (matches of " +
-			"each file). file_glob limits the files.\n" +
+			"target=content (default): pattern is a regular expression (RE2: no look-around, no back-references; \\w, \\d and " +
+			"\\b know ASCII alone; (?i) ignores case), matched line by line. output_mode: content (matching lines), files_only " +
+			"(paths) or count (matches of each file). file_glob limits the files.\n" +
 			"target=files: pattern is a glob on the file's name (*.py), or on its path when it has a slash (src/**/*.py); " +
 			"without any of *?[{ it is a part of the name.\n" +
 			"Results are sorted by path; total_count is exact; truncated=true means that there are more: raise offset. As with " +
 			"ripgrep, binary files, links, hidden files and what .gitignore and .ignore name are skipped, unless a glob names " +
-			"them. Relative paths start at the initial working directory.",
+			"them; files made for secrets (.env, keys) are withheld. Relative paths start at the initial working directory.",
 		Timeout:   searchTimeout + 10*time.Second,
 		MaxResult: 4 * 100_000,
 		Access: func(arguments json.RawMessage) registry.Access {
@@ -53,15 +55,25 @@ func searchFiles(ctx context.Context, env *registry.Env, args search.Args) (any,
 		return nil, err
 	}
 	args.Path = expandHome(args.Path, box.Layout())
+	question := search.Question{Args: args}
+	for _, place := range credentials {
+		question.Withheld = append(question.Withheld, path.Join(box.Layout().Home, place))
+	}
 	var found search.Found
-	if err := askHelper(ctx, box, search.Helper, "the search", searchTimeout, args, &found); err != nil {
+	if err := askHelper(ctx, box, search.Helper, "the search", searchTimeout, question, &found); err != nil {
 		if failure, ok := errors.AsType[*registry.Failure](err); ok {
 			failure.Message += "; search a smaller directory or use file_glob"
 		}
 		return nil, err
 	}
+	if found.Class == search.Denied {
+		return nil, denied("%s", found.Failed)
+	}
 	if found.Failed != "" {
 		return nil, elsewhere(env, box, registry.Failf(found.Class, "%s", found.Failed), args.Path)
+	}
+	if err := stopRepeating(env, args, &found); err != nil {
+		return nil, err
 	}
 	return found, nil
 }
@@ -70,7 +82,7 @@ func searchFiles(ctx context.Context, env *registry.Env, args search.Args) (any,
 func checkSearch(args *search.Args) error {
 	args.Limit = min(max(args.Limit, 1), maxMatches)
 	args.Context = min(max(args.Context, 0), maxContext)
-	args.Offset = max(args.Offset, 0)
+	args.Offset = min(max(args.Offset, 0), maxOffset)
 	if args.Path == "" {
 		args.Path = "."
 	}
@@ -78,10 +90,11 @@ func checkSearch(args *search.Args) error {
 		return registry.Failf("invalid_pattern", "the pattern is empty")
 	}
 	globs := []string{args.FileGlob}
-	if args.Target == "files" {
+	if args.ByName() {
 		globs = append(globs, args.Pattern)
 	} else if err := search.Check(args.Pattern); err != nil {
-		return registry.Failf("invalid_pattern", "the pattern is not a valid RE2 regular expression: %v", err)
+		return registry.Failf("invalid_pattern", "cannot search for this pattern (RE2: no look-around, no back-references, "+
+			"repetitions up to 1000): %v", err)
 	}
 	for _, glob := range globs {
 		if !doublestar.ValidatePattern(strings.TrimPrefix(glob, "!")) {

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -90,7 +91,10 @@ func (s *shellState) enter(b *strings.Builder, layout sandbox.Layout, workdir st
 	b.WriteString("{ __trajgen_dir=" + quoteShell(dir) +
 		`; until builtin cd -- "${__trajgen_dir:-/}"; do __trajgen_dir=${__trajgen_dir%/*}; done` + "\n")
 	if workdir != "" {
-		b.WriteString("builtin cd -- " + quoteShell(expandHome(workdir, layout)) +
+		if workdir = expandHome(workdir, layout); !path.IsAbs(workdir) {
+			workdir = "./" + workdir // neither an option nor searched for
+		}
+		b.WriteString("builtin cd -- " + quoteShell(workdir) +
 			` >/dev/null || { builtin printf '\0\2' >&3; builtin exit 1; }` + "\n")
 	}
 	b.WriteString("unset -v OLDPWD __trajgen_dir __trajgen_state; declare -x OLDPWD\n")
@@ -123,7 +127,7 @@ func (s *shellState) restore(b *strings.Builder) {
 		}
 	}
 	if s.base == nil || s.now.options["expand_aliases"] {
-		b.WriteString("shopt -s expand_aliases\n")
+		b.WriteString("builtin shopt -s expand_aliases\n")
 	}
 	b.WriteString("} 2>/dev/null\n")
 }
@@ -218,8 +222,8 @@ func setOptions(text string) map[string]bool {
 
 var (
 	declaration = regexp.MustCompile(`^declare -[A-Za-z-]+ ([A-Za-z_][A-Za-z0-9_]*)(=|$)`)
-	// What every shell sets for itself, or gets from what it runs on.
-	ownVariables = []string{"PWD", "SHLVL", "_", "SHELLOPTS", "BASHOPTS", "TERM"}
+	// What every shell sets for itself, or gets from what it runs on. The last is the mark of a command in a local sandbox.
+	ownVariables = []string{"PWD", "SHLVL", "_", "SHELLOPTS", "BASHOPTS", "TERM", "TRAJGEN_SANDBOX"}
 )
 
 func declared(line string) string {

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
@@ -26,7 +27,11 @@ func TestTerminalHandsOn(t *testing.T) {
 
 		// Those that shadow what the harness itself uses change nothing.
 		e.wantOutput("set() { echo shadow; }; printf() { echo shadow; }; exit() { echo shadow; }; eval() { :; }; cd() { builtin cd /; }", "")
-		e.wantOutput("unset -f set printf exit eval cd; pwd", e.box.Layout().Workdir)
+		e.wantOutput("exec() { :; }; trap() { :; }; shopt() { :; }", "")
+		if call := e.call("terminal", args{"command": "sleep 60", "background": true}); call.Elapsed > 30*time.Second {
+			t.Errorf("started after %s", call.Elapsed)
+		}
+		e.wantOutput("unset -f exec trap shopt set printf exit eval cd; pwd", e.box.Layout().Workdir)
 
 		e.wantOutput("export BIG=$(printf '%100000s' | tr ' ' x); f() { echo \"é $1\"; }", "")
 		e.wantOutput("echo ${#BIG}; f ü; x=äö; echo ${#x}; unset BIG", "100000\né ü\n2")

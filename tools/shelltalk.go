@@ -24,13 +24,13 @@ const (
 		`builtin printf '\0'; builtin declare -px; ` +
 		`builtin printf '\0%s\0' ` + setOnes + `; builtin declare -f; builtin declare -Fx; builtin printf '\0'; ` +
 		`builtin alias -p; builtin printf '\0\1'; } >&3 2>/dev/null`
-	background = readState + `exec 3>&-; builtin eval -- "$__trajgen_command"`
+	background = readState + `builtin unset -f exec; exec 3>&-; builtin eval -- "$__trajgen_command"`
 	// reportBase is how a shell found its state.
 	reportBase = `{ declare -px; printf '\0%s\0' ` + setOnes + `; } >&3` + "\n"
 )
 
 var foreground = `__trajgen_report=` + quoteShell(report) + `; ` + readState +
-	`trap '{ builtin set +x; [[ -n ${__trajgen_status-} ]] || builtin eval "$__trajgen_report"; } 2>/dev/null' EXIT; ` +
+	`builtin trap '{ builtin set +x; [[ -n ${__trajgen_status-} ]] || builtin eval "$__trajgen_report"; } 2>/dev/null' EXIT; ` +
 	`{ builtin eval -- "$__trajgen_command"; } 3>&-; ` +
 	`{ __trajgen_status=$?; builtin set +xe; builtin eval "$__trajgen_report"; } 2>/dev/null; builtin exit "$__trajgen_status"`
 

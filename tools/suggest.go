@@ -11,6 +11,10 @@ import (
 const maxListed = 10
 
 func ambiguous(text string, found match, shown string) error {
+	if len(found.edits) == 1 {
+		return refuse("ambiguous", "old_string overlaps itself in %s (strategy %s): it stands at line %d and again before its end; "+
+			"add lines around it to make it unique, or set replace_all", shown, found.strategy, lineOf(text, found.edits[0].start))
+	}
 	lines := []string{}
 	for _, e := range found.edits[:min(len(found.edits), maxListed)] {
 		lines = append(lines, strconv.Itoa(lineOf(text, e.start)))

@@ -54,6 +54,7 @@ func TestTerminalState(t *testing.T) {
 		e.wantOutput("pwd; cat deep/f; cd deep; exec true", workdir+"/sub\ninto")
 		e.wantOutput("pwd", workdir+"/sub") // a shell that became something else reports nothing
 
+		e.fails("not_found", "terminal", args{"command": "pwd", "workdir": "-"}) // no directory of that name
 		r := e.ok("terminal", args{"command": "pwd; cd /", "workdir": "deep"})
 		if r["output"] != workdir+"/sub/deep" {
 			t.Errorf("workdir: got %q", r["output"])

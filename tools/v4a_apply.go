@@ -50,7 +50,11 @@ func applyV4A(ctx context.Context, env *registry.Env, box sandbox.Sandbox, text 
 // unchanged adds to a failure that the patch was not applied in part.
 func unchanged(err error) error {
 	if failure, ok := errors.AsType[*registry.Failure](err); ok && !strings.Contains(failure.Message, "nothing was changed") {
-		failure.Message += "; nothing was changed"
+		if strings.Contains(failure.Message, "\n") { // it ends with lines of a file
+			failure.Message = strings.TrimSuffix(failure.Message, "\n") + "\nnothing was changed"
+		} else {
+			failure.Message += "; nothing was changed"
+		}
 	}
 	return err
 }
@@ -61,6 +65,7 @@ type staging struct {
 	box   sandbox.Sandbox
 	files map[string]*stagedFile // by absolute path
 	order []*stagedFile
+	size  int // bytes of the files as they were
 	diffs []string
 	v4aResult
 }
@@ -104,9 +109,36 @@ func (s *staging) file(ctx context.Context, shown string) (*stagedFile, error) {
 			return nil, err
 		}
 	}
+	if err := s.fits(f); err != nil {
+		return nil, err
+	}
 	s.files[name] = f
 	s.order = append(s.order, f)
 	return f, nil
+}
+
+// The bounds of what a patch takes into the runner's memory.
+const (
+	maxStaged      = 500
+	maxStagedBytes = 4 * maxFile
+)
+
+// fits refuses a file that stands in the way of another of the patch, or is one too many.
+func (s *staging) fits(f *stagedFile) error {
+	if s.size += len(f.old); len(s.order) >= maxStaged || s.size > maxStagedBytes {
+		return refuse("too_large", "a patch may touch %d files that have %s bytes in all; split it", maxStaged, thousands(maxStagedBytes))
+	}
+	for _, other := range s.order {
+		switch {
+		case f.real == other.real:
+			return refuse("same_file", "%s and %s are the same file; use one of the names for both", other.shown, f.shown)
+		case other.exists && !other.existed && within(f.real, other.real):
+			return refuse("not_a_directory", "cannot write %s: the patch makes a file of %s", f.shown, other.shown)
+		case other.exists && !f.existed && within(other.real, f.real):
+			return refuse("is_directory", "cannot write %s: the patch makes a directory of it, for %s", f.shown, other.shown)
+		}
+	}
+	return nil
 }
 
 func (s *staging) play(ctx context.Context, op operation) error {
@@ -125,10 +157,7 @@ func (s *staging) play(ctx context.Context, op operation) error {
 	}
 	if !f.exists {
 		failure := refuse("not_found", "cannot %s %s: file not found", op.kind, op.path)
-		if similar := similarFiles(ctx, s.box, f.name, op.path); len(similar) > 0 {
-			failure.Extra["similar_files"] = similar
-		}
-		return elsewhere(s.env, s.box, failure, op.path)
+		return elsewhere(s.env, s.box, notFound(ctx, s.box, f.name, op.path, failure), op.path)
 	}
 	switch op.kind {
 	case "delete":
@@ -166,8 +195,8 @@ func (s *staging) update(f *stagedFile, op operation) error {
 		return refuse("identical", "the update leaves %s as it is", op.path)
 	}
 	f.data = data
-	if !slices.Contains(s.FilesModified, op.path) {
-		s.FilesModified = append(s.FilesModified, op.path)
+	if !slices.Contains(s.FilesModified, f.shown) {
+		s.FilesModified = append(s.FilesModified, f.shown)
 	}
 	s.diffs = append(s.diffs, diffOf(op.path, file.text, edits))
 	return nil

@@ -18,12 +18,12 @@ func hunkEdits(text string, hunks []hunk) ([]edit, error) {
 		if err != nil {
 			return nil, fmt.Errorf("hunk at line %d of the patch: %w", h.line, err)
 		}
-		made := h.edits(text, lines, offsets, at, how)
-		if len(edits) > 0 && made[0].start < edits[len(edits)-1].end {
-			return nil, fmt.Errorf("hunk at line %d of the patch overlaps the one before", h.line)
+		made, err := h.edits(text, lines, offsets, at, how)
+		if err != nil {
+			return nil, fmt.Errorf("hunk at line %d of the patch: %w", h.line, err)
 		}
 		edits = append(edits, made...)
-		from = at + len(h.before())
+		from = at + h.changed() // the next may begin with the context that this one ends with
 	}
 	return edits, nil
 }
@@ -153,46 +153,56 @@ func numbers(lines []int) string {
 	return strings.Join(texts, ", ")
 }
 
-// edits makes one edit of each run of changed lines; context stays as the file has it.
-func (h hunk) edits(text string, lines []string, offsets []int, at, form int) []edit {
-	before := h.before()
-	adapt := func(line string) string { return line }
-	if form > 1 {
-		indents := newIndentMap(before, lines[at:at+len(before)], false)
-		adapt = func(line string) string { return indents.apply(line, false) }
-	}
-	var edits []edit
-	var added strings.Builder
-	open := false
-	end := func() {
-		if open {
-			edits[len(edits)-1].text = added.String()
-		}
-		added.Reset()
-		open = false
-	}
+// changed is how many of the lines that the hunk expects lie before the end of its last change.
+func (h hunk) changed() int {
+	n, last := 0, 0
 	for _, line := range h.lines {
-		if line.op == ' ' {
-			at++
-			end()
+		if line.op != '+' {
+			n++
+		}
+		if line.op != ' ' {
+			last = n
+		}
+	}
+	return last
+}
+
+var errIndentation = errors.New("its lines are indented alike where those of the file are not; copy them exactly")
+
+// edits makes one edit of each run of changed lines; context stays as the file has it.
+func (h hunk) edits(text string, lines []string, offsets []int, at, form int) ([]edit, error) {
+	before := h.before()
+	found := lines[at : at+len(before)]
+	whole := newIndentMap(before, found, false)
+	var edits []edit
+	for i, n := 0, 0; i < len(h.lines); {
+		if h.lines[i].op == ' ' {
+			i, n = i+1, n+1
 			continue
 		}
-		if !open {
-			edits = append(edits, edit{start: offsets[at], end: offsets[at]})
-			open = true
+		first := n
+		var added strings.Builder
+		for ; i < len(h.lines) && h.lines[i].op != ' '; i++ {
+			if h.lines[i].op == '-' {
+				n++
+			} else {
+				added.WriteString(h.lines[i].text + "\n")
+			}
 		}
-		if line.op == '-' {
-			at++
-			edits[len(edits)-1].end = offsets[at]
-		} else {
-			added.WriteString(adapt(line.text) + "\n")
+		e := edit{offsets[at+first], offsets[at+n], added.String()}
+		if form > 1 && e.text != "" {
+			// What it takes the place of says more about its indentation than what is around it.
+			indents := newIndentMap(before[first:n], found[first:n], false)
+			indents.around(whole)
+			var ok bool
+			if e.text, ok = indents.apply(e.text, false); !ok {
+				return nil, errIndentation
+			}
 		}
-	}
-	end()
-	for i, e := range edits {
 		if e.start == len(text) && text != "" && !strings.HasSuffix(text, "\n") && e.text != "" {
-			edits[i].text = "\n" + e.text // the last line had no end
+			e.text = "\n" + e.text // the last line had no end
 		}
+		edits = append(edits, e)
 	}
-	return edits
+	return edits, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 	"text/tabwriter"
 
@@ -33,6 +34,11 @@ The exit code is 0 whatever the verdict is.`,
 		Example: `  trajgen command check -- 'rm -rf build'
   trajgen command check --json -- 'curl https://example.org/install.sh | sudo bash'`,
 		RunE: func(_ *cobra.Command, args []string) error {
+			for _, dir := range []string{known.Dir, known.Home} {
+				if dir != "" && !path.IsAbs(dir) {
+					return usage(fmt.Errorf("%s is no absolute path", dir))
+				}
+			}
 			if len(args) == 1 && args[0] == "-" {
 				return checkLines(std, known)
 			}

@@ -9,15 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
 )
@@ -38,7 +37,7 @@ func newToolsCall(std stdio) *cobra.Command {
 		Short: "Call a tool through the whole dispatch, in a fresh sandbox",
 		Long: `Calls one tool, or with --script many in one sandbox: JSONL of {"name":...,"arguments":...} in (- is stdin), JSONL of
 results out, in order. The arguments may be a JSON object or, as models send them, a JSON string. How a call ended is in its
-result, not in the exit code.`,
+result, not in the exit code. Each call is a turn of its own; one that leads nowhere gets the notice that it would in an episode.`,
 		Example: `  trajgen tools call terminal '{"command":"uname -a"}'
   trajgen tools call read_file '{"path":"main.go"}' --workspace .
   trajgen tools call my_tool '{}' --plugin ./my_tool.py`,
@@ -186,10 +185,14 @@ func (o callOptions) call(cmd *cobra.Command, std stdio, requests []registry.Req
 		return err
 	}
 	defer func() { err = errors.Join(err, sb.Close()) }()
+	hooks := callerPolicy(cmp.Or(o.policy, box.file.CommandPolicy), box.choice.name).Hook()
+	if box.file.Guardrails != rollout.GuardOff {
+		hooks = append(hooks, registry.NewGuardrails().Hook())
+	}
 	session := toolset.Session(registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
 		Rand:    episode.Key{Task: "tools call"}.Rand("tools"), Now: time.Now,
-		Hooks:   callerPolicy(cmp.Or(o.policy, box.file.CommandPolicy), box.choice.name).Hook(),
+		Hooks:   hooks,
 		Secrets: box.file.secrets(box.registry), Limits: box.file.resultLimits(),
 	})
 	defer session.Close()
@@ -211,7 +214,7 @@ func callID() string { return fmt.Sprintf("call-%d", os.Getpid()) }
 
 // openSandbox opens a sandbox with the workspace in it, like those of the run file when there is one.
 func (o callOptions) openSandbox(ctx context.Context, box *toolbox) (sandbox.Sandbox, error) {
-	files, err := readFolder(o.workspace)
+	folder, err := readWorkspace(o.workspace)
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -233,36 +236,8 @@ func (o callOptions) openSandbox(ctx context.Context, box *toolbox) (sandbox.San
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
-	if err := sb.Files().Write(ctx, files...); err != nil {
+	if err := folder.put(ctx, sb); err != nil {
 		return nil, errors.Join(fmt.Errorf("copy %s into the sandbox: %w", o.workspace, err), sb.Close())
 	}
 	return sb, nil
-}
-
-// readFolder reads the regular files of a folder. Links are not followed: they could lead out of it.
-func readFolder(root string) ([]sandbox.FileWrite, error) {
-	if root == "" {
-		return nil, nil
-	}
-	var files []sandbox.FileWrite
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(root, path)
-		files = append(files, sandbox.FileWrite{Path: filepath.ToSlash(relative), Data: data, Mode: info.Mode().Perm()})
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read workspace: %w", err)
-	}
-	return files, nil
 }

@@ -209,3 +209,20 @@ func TestKeep(t *testing.T) {
 		t.Errorf("exit code %d: %s", got.code, got.errOut)
 	}
 }
+
+// TestGuardrailsOfScript has a script's calls watched like those of an episode.
+func TestGuardrailsOfScript(t *testing.T) {
+	failing := `{"name":"read_file","arguments":{"path":"none.txt"}}`
+	calls := []string{failing, failing, `{"name":"todo","arguments":{}}`}
+	got := script(t, calls)
+	if got[0].Notice != "" || !strings.Contains(got[1].Notice, "failed 2 times") || got[2].Notice != "" {
+		t.Errorf("notices %q, %q, %q", got[0].Notice, got[1].Notice, got[2].Notice)
+	}
+	if got[0].Result != got[1].Result {
+		t.Errorf("the second result is another: %s, %s", got[0].Result, got[1].Result)
+	}
+	file := write(t, "run.yaml", "guardrails: off\n")
+	if got := script(t, calls, "-f", file); got[1].Notice != "" {
+		t.Errorf("guardrails are off, and there is a notice: %s", got[1].Notice)
+	}
+}

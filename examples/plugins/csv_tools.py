@@ -6,6 +6,7 @@ Standard input has a request per line, standard output an answer per line; anyth
 
 import csv
 import json
+import math
 import os
 import statistics
 import sys
@@ -48,6 +49,8 @@ def rows(path):
             return reader.fieldnames or [], list(reader)
     except OSError as error:
         raise Refused("not_found", f"cannot read {path}: {error.strerror}")
+    except (ValueError, csv.Error) as error:  # a file that is no text, a path with a zero byte
+        raise Refused("not_csv", f"cannot read {path}: {error}")
 
 
 def csv_columns(path):
@@ -62,9 +65,11 @@ def csv_summary(path, column):
     numbers = []
     for line in lines:
         try:
-            numbers.append(float(line[column]))
+            number = float(line[column])
         except (TypeError, ValueError):
-            pass  # counted as missing
+            continue  # counted as missing
+        if math.isfinite(number):  # JSON has no other numbers
+            numbers.append(number)
     if not numbers:
         raise Refused("no_numbers", f"column {column!r} of {path} has no numbers")
     return {

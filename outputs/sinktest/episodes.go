@@ -99,7 +99,8 @@ func addTurn(ep *episode.Episode, i int, began time.Time) {
 		RawArguments: ep.Messages[2].Calls[0].Arguments, Arguments: json.RawMessage(`{"command":"echo \"hi\" > a.txt","timeout":5}`),
 		Coerced: []string{"timeout"}, Status: episode.CallOK, Result: ep.Messages[3].Content, ResultBytes: 27,
 		Rewritten: []string{"faults"}, Via: "tool_call", Masked: []string{"api key"}, Notice: "the same call failed twice",
-		Verdict: &episode.Verdict{Verdict: "ask", Rule: "delete", Reason: "deletes a tree", Decision: "recorded"},
+		Verdict: &episode.Verdict{Verdict: "ask", Rule: "delete", Reason: "deletes a tree", Decision: "approved by model",
+			Usage: &episode.Usage{Prompt: 210, Completion: 12, Reported: true}},
 		Started: began.Add(time.Second), Elapsed: time.Duration(800+i) * time.Microsecond, SandboxTime: 640 * time.Microsecond,
 	}, {
 		ID: "call_2", Turn: 0, Index: 1, Name: "terminal", Toolset: "terminal",

@@ -72,6 +72,8 @@ type Call struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
+	// Cut says that the reply ended, or became unreadable, within the arguments: they are refused and not mended.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Turn is one exchange with the model that gave a message.
@@ -80,11 +82,15 @@ type Turn struct {
 	Message      int           `json:"message"` // index of the assistant message in Episode.Messages
 	Model        string        `json:"model,omitempty"`
 	RequestID    string        `json:"request_id,omitempty"`
+	Endpoint     string        `json:"endpoint,omitempty"` // the one of several that answered
 	FinishReason string        `json:"finish_reason"`
 	Usage        Usage         `json:"usage"`
 	Started      time.Time     `json:"started"`
 	Elapsed      time.Duration `json:"elapsed"` // with retries and the pauses between them
 	Retries      []Fault       `json:"retries,omitempty"`
+	// Repairs says what was made of a reply that the server did not read as it should: "parsed:" and the format of
+	// calls that stood in the content, and what was wrong with them, such as "truncated call: write_file".
+	Repairs []string `json:"repairs,omitempty"`
 }
 
 // Usage counts tokens. Reported is false when the server did not say; then the counts are zero and mean nothing.
@@ -166,6 +172,8 @@ type Verdict struct {
 	Rule     string `json:"rule,omitempty"`     // id of the rule that decided
 	Reason   string `json:"reason,omitempty"`   // why, for people and models
 	Decision string `json:"decision,omitempty"` // what was done: recorded, approved, denied or refused, and by whom
+	// Usage is that of a model that was asked to decide. It is no part of the agent's.
+	Usage *Usage `json:"usage,omitempty"`
 }
 
 // Reward is the verdict of one check.

@@ -312,9 +312,12 @@ func sharedStrings(open func(string) (*xml.Decoder, error)) ([]string, error) {
 // maxColumns is that of the format.
 const maxColumns = 16_384
 
+var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
+
 func addSheet(t *text, d *xml.Decoder, shared []string) error {
 	var row []string
-	var kind, value string
+	var kind string
+	var value strings.Builder
 	column, inValue := 0, false
 	return walk(d, func(token xml.Token) error {
 		switch token := token.(type) {
@@ -323,7 +326,8 @@ func addSheet(t *text, d *xml.Decoder, shared []string) error {
 			case "row":
 				row, column = row[:0], 0
 			case "c":
-				kind, value = attribute(token, "t"), ""
+				kind = attribute(token, "t")
+				value.Reset()
 				if at := columnOf(attribute(token, "r")); at > 0 {
 					column = at
 				} else {
@@ -337,9 +341,10 @@ func addSheet(t *text, d *xml.Decoder, shared []string) error {
 			case "v", "t":
 				inValue = false
 			case "c":
+				cell := value.String()
 				if kind == "s" {
-					if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < len(shared) {
-						value = shared[n]
+					if n, err := strconv.Atoi(cell); err == nil && n >= 0 && n < len(shared) {
+						cell = shared[n]
 					}
 				}
 				if column > maxColumns {
@@ -348,7 +353,7 @@ func addSheet(t *text, d *xml.Decoder, shared []string) error {
 				for len(row) < column {
 					row = append(row, "")
 				}
-				row[column-1] = strings.NewReplacer("\n", " ", "\t", " ").Replace(value)
+				row[column-1] = oneLine.Replace(cell)
 			case "row":
 				end := slices.IndexFunc(row, func(cell string) bool { return cell != "" })
 				if end < 0 {
@@ -357,8 +362,8 @@ func addSheet(t *text, d *xml.Decoder, shared []string) error {
 				return t.add(strings.TrimRight(strings.Join(row, "\t"), "\t") + "\n")
 			}
 		case xml.CharData:
-			if inValue && len(value) < 1<<20 {
-				value += string(token)
+			if inValue && value.Len() < 1<<20 {
+				value.Write(token)
 			}
 		}
 		return nil

@@ -47,6 +47,7 @@ const (
 	Directory  = "is_directory"
 	NotRegular = "not_regular"
 	Binary     = "binary_file"
+	Wide       = "utf16"
 	Unreadable = "unreadable" // a document that cannot be taken apart; Detail says why
 	Failure    = "io"
 )
@@ -110,8 +111,8 @@ func Read(args Args) Answer {
 		answer.Page, err = Make(content, args.Offset, args.Limit)
 	}
 	switch {
-	case errors.Is(err, ErrBinary):
-		answer.Failed = Binary
+	case errors.Is(err, ErrBinary), errors.Is(err, ErrWide):
+		answer.Failed = NotText(err)
 	case err != nil && answer.Extracted != "":
 		answer.Failed, answer.Detail = Unreadable, err.Error()
 	case err != nil:
@@ -136,6 +137,14 @@ func (a *Answer) text(file *os.File) (io.Reader, error) {
 		return extract(file, a.FileSize)
 	}
 	return file, nil
+}
+
+// NotText is the reason that a failure of Make is.
+func NotText(err error) string {
+	if errors.Is(err, ErrWide) {
+		return Wide
+	}
+	return Binary
 }
 
 func failed(err error) Answer {

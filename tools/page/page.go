@@ -21,8 +21,11 @@ const (
 	binaryHead = 8192    // bytes in which a NUL is looked for
 )
 
-// ErrBinary means that there is a NUL near the beginning.
-var ErrBinary = errors.New("a binary file")
+// ErrBinary means that there is a NUL near the beginning, and ErrWide that the text is in UTF-16, which is full of them.
+var (
+	ErrBinary = errors.New("a binary file")
+	ErrWide   = errors.New("a text in UTF-16")
+)
 
 // Page is a page of a text and what is known of the whole.
 type Page struct {
@@ -33,6 +36,7 @@ type Page struct {
 	Fit        int    `json:"fit"`   // lines that fit when the page is too large
 	Sum        uint32 `json:"sum"`   // of all bytes
 	Size       int64  `json:"size"`
+	Garbled    bool   `json:"garbled"` // something on the page is not UTF-8 and is not shown as it is
 }
 
 // TooLarge says that the page exceeds MaxContent.
@@ -53,6 +57,9 @@ func Make(r io.Reader, offset, limit int) (Page, error) {
 		return Page{}, err
 	}
 	if bytes.IndexByte(head, 0) >= 0 {
+		if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
+			return Page{}, ErrWide
+		}
 		return Page{}, ErrBinary
 	}
 	for {
@@ -135,6 +142,9 @@ func (m *maker) show() {
 	}
 	if !m.long {
 		line = bytes.TrimSuffix(line, []byte("\r"))
+	}
+	if !m.long && !utf8.Valid(line) { // of a long one the last character may be cut
+		m.page.Garbled = true
 	}
 	number := strconv.Itoa(m.number)
 	text := cut(strings.ToValidUTF8(string(line), "\uFFFD"), m.long)

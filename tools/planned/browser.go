@@ -17,13 +17,13 @@ type elementRef struct {
 }
 
 func browser() []registry.Tool {
-	navigate := registry.Planned[struct {
+	open := registry.Planned[struct {
 		URL string `json:"url" doc:"Address of the page (http or https)."`
 	}](registry.Definition{
-		Name: "browser_navigate", Toolset: browserToolset, Description: describeNavigate(quicker), Describe: describeNavigate,
+		Name: "browser_navigate", Toolset: browserToolset, Description: navigate(true, true), Describe: describeNavigate,
 	})
 	return []registry.Tool{
-		navigate,
+		open,
 		entry[struct {
 			Full bool `json:"full,omitempty" doc:"The whole page instead of what can be acted on." default:"false"`
 		}](browserToolset, "browser_snapshot", "The page as text, with a reference (@e1, @e2, ...) to each element that can be acted on."),
@@ -63,12 +63,16 @@ func browser() []registry.Tool {
 	}
 }
 
-// quicker are the tools that browser_navigate speaks of.
-var quicker = []string{"web_extract", "web_search"}
+func describeNavigate(have []registry.Tool) string {
+	has := func(name string) bool {
+		return slices.ContainsFunc(have, func(t registry.Tool) bool { return t.Name == name })
+	}
+	return navigate(has("web_search"), has("web_extract"))
+}
 
-func describeNavigate(names []string) string {
+// navigate speaks of the quicker tools that there are.
+func navigate(search, extract bool) string {
 	text := "Open a page in the browser. Returns its title and a snapshot of it. Comes before all other browser tools."
-	search, extract := slices.Contains(names, "web_search"), slices.Contains(names, "web_extract")
 	switch {
 	case search && extract:
 		text += " To find something or to read a page, web_search and web_extract are faster."

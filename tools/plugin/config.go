@@ -31,6 +31,8 @@ type Config struct {
 	Env      map[string]string `yaml:"env,omitempty"`
 	// EnvFrom names variables of the runner's environment that a plugin on the runner gets. They are taken for secrets.
 	EnvFrom []string `yaml:"env_from,omitempty"`
+	// Scripts says that scripts of execute_code can call the tools, as functions made from their parameters.
+	Scripts bool `yaml:"scripts,omitempty"`
 	// Timeout bounds each call, whatever the plugin says of its tools.
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 }
@@ -119,7 +121,7 @@ func (c Config) identity() map[string]any {
 	}
 	return map[string]any{
 		"name": c.Name, "command": c.Command, "where": where, "toolset": c.toolset(), "env": c.Env,
-		"env_from": c.EnvFrom, "override": c.Override, "timeout": c.Timeout.String(),
+		"env_from": c.EnvFrom, "override": c.Override, "scripts": c.Scripts, "timeout": c.Timeout.String(),
 	}
 }
 

@@ -47,7 +47,9 @@ func (s *Set) describe(ctx context.Context, opts Options) (err error) {
 			errs = append(errs, fmt.Errorf("plugin %s: %w", p.cfg.Name, err))
 		}
 		for _, tool := range tools {
-			if other, ok := from[tool.Name]; ok {
+			if other := from[tool.Name]; other == p.cfg.Name {
+				errs = append(errs, fmt.Errorf("plugin %s describes tool %s twice", other, tool.Name))
+			} else if other != "" {
 				errs = append(errs, fmt.Errorf("plugin %s: tool %s is in plugin %s already", p.cfg.Name, tool.Name, other))
 			}
 			from[tool.Name] = p.cfg.Name
@@ -133,6 +135,7 @@ func (p *plugin) tool(entry toolEntry) (registry.Tool, error) {
 	definition := registry.Definition{
 		Name: entry.Name, Toolset: p.cfg.toolset(), Description: entry.Description, Timeout: p.timeout(entry.TimeoutS),
 		NoSandbox: p.runner != nil, Runner: p.runner != nil, Untrusted: entry.Untrusted, Override: p.cfg.Override,
+		Script: p.cfg.Scripts,
 	}
 	// Without concurrency the calls of a turn would queue up here, in an order that chance decides.
 	if p.concurrent && (entry.Reads != nil || entry.Writes != nil) {

@@ -148,6 +148,7 @@ func (l *live) process(ctx context.Context, open opener) (*process, error) {
 	}
 	l.current = run
 	l.watched.Go(func() { run.watch(l.ending) })
+	l.watched.Go(func() { run.guard(l.ending) })
 	return run, nil
 }
 
@@ -162,7 +163,8 @@ func (l *live) notStarted(ctx context.Context, err error) error {
 	l.logger.Warn("plugin did not start", "error", err.Error())
 	failure := registry.Failf("plugin_start", "plugin %s cannot start: %s", l.plugin.cfg.Name, err)
 	if errors.Is(err, sandbox.ErrNotFound) {
-		failure.Message = fmt.Sprintf("plugin %s cannot start: %s is not there", l.plugin.cfg.Name, l.plugin.cfg.Command[0])
+		failure.Message = fmt.Sprintf("plugin %s cannot start: %s is not there, or the interpreter that its first line names",
+			l.plugin.cfg.Name, l.plugin.cfg.Command[0])
 	}
 	// In its sandbox an agent may have had a hand in it: filled the disk, removed the program.
 	failure.Broken = l.plugin.runner != nil

@@ -200,6 +200,7 @@ func TestDigest(t *testing.T) {
 		"concurrent": func(c *plugin.Config, _ string) { c.Env["CONCURRENT"] = "1" },
 		"where":      func(c *plugin.Config, _ string) { c.Where = plugin.WhereRunner },
 		"timeout":    func(c *plugin.Config, _ string) { c.Timeout = time.Minute },
+		"scripts":    func(c *plugin.Config, _ string) { c.Scripts = true },
 		"content": func(_ *plugin.Config, path string) {
 			if err := os.WriteFile(path, append([]byte("# changed\n"), must(os.ReadFile(path))...), 0o644); err != nil {
 				t.Fatal(err)

@@ -129,12 +129,16 @@ func TestExamples(t *testing.T) {
 		p := play(t, backend,
 			plugin.Config{Name: "csv", Command: []string{"python3", "csv_tools.py"}, Files: []string{"../../examples/plugins/csv_tools.py"}},
 			plugin.Config{Name: "workspace", Command: []string{"./workspace.sh"}, Files: []string{"../../examples/plugins/workspace.sh"}})
-		data := []byte("name,size\na,1\nb,2.5\nc,\n")
-		if err := p.box.Files().Write(t.Context(), sandbox.FileWrite{Path: "a.csv", Data: data}); err != nil {
+		data := []byte("name,size\na,1\nb,2.5\nc,\nd,inf\ne,nan\n")
+		if err := p.box.Files().Write(t.Context(), sandbox.FileWrite{Path: "a.csv", Data: data}, sandbox.FileWrite{Path: "x.csv", Data: []byte("a\n\xff\n")}); err != nil {
 			t.Fatal(err)
 		}
-		p.want("csv_columns", `{"path":"a.csv"}`, `{"columns":["name","size"],"rows":3}`)
-		p.want("csv_summary", `{"path":"a.csv","column":"size"}`, `{"count":2,"missing":1,"mean":1.75,"min":1.0,"max":2.5}`)
+		p.fails("csv_columns", `{"path":"x.csv"}`, "not_csv", "codec can't decode")
+		if err := p.box.Files().Remove(t.Context(), "x.csv"); err != nil {
+			t.Fatal(err)
+		}
+		p.want("csv_columns", `{"path":"a.csv"}`, `{"columns":["name","size"],"rows":5}`)
+		p.want("csv_summary", `{"path":"a.csv","column":"size"}`, `{"count":2,"missing":3,"mean":1.75,"min":1.0,"max":2.5}`)
 		p.fails("csv_summary", `{"path":"a.csv","column":"colour"}`, "no_column", "it has name, size")
 		p.fails("csv_columns", `{"path":"b.csv"}`, "not_found", "No such file")
 		p.want("workspace_size", `{}`, fmt.Sprintf(`{"files":1,"bytes":%d}`, len(data)))

@@ -78,6 +78,17 @@ func (r *process) watch(ctx context.Context) {
 	close(r.ended)
 }
 
+// guard kills a process that breaks the protocol between two calls: while one waits, its end does so. It returns when the
+// process is broken or has ended, or when ctx has.
+func (r *process) guard(ctx context.Context) {
+	select {
+	case <-r.broken:
+		r.retire(ctx)
+	case <-r.ended:
+	case <-ctx.Done():
+	}
+}
+
 // errRetired means that nothing was sent.
 var errRetired = errors.New("the process takes no more requests")
 

@@ -38,6 +38,8 @@ func TestTrouble(t *testing.T) {
 		}
 		p.fails("fail", `{}`, "no_such_thing", "there is no such thing")
 		p.want("bytes", `{}`, `"a`+"\uFFFD"+`b"`)
+		p.want("mutter", `{}`, `"done"`)
+		p.waitFor("no process that goes on", func() bool { return p.running("trouble.py") == 0 })
 		p.want("exit_later", `{}`, `"bye"`)
 		p.waitFor("no process", func() bool { return p.running("trouble.py") == 0 })
 		p.want("count", `{}`, `1`)

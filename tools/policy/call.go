@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -16,90 +17,6 @@ type call struct {
 	in         stream
 	taint      taint // of the words
 	background bool
-}
-
-// outputs are where a command writes to.
-type outputs struct {
-	files   []string // that its standard output goes to
-	network bool     // it has a connection
-}
-
-// redirect judges redirections. It returns what the command reads, and where it writes.
-func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs) {
-	var to outputs
-	for _, r := range redirs {
-		switch r.Op {
-		case syntax.Hdoc, syntax.DashHdoc:
-			in = stream{text: j.hereDocument(r), set: true, taint: j.pinned}
-		case syntax.WordHdoc:
-			in = stream{text: j.text(r.Word) + "\n", set: true, taint: j.pinned}
-		case syntax.RdrIn:
-			target := j.text(r.Word)
-			to.network = to.network || isConnection(target)
-			if in = j.file(target); isConnection(target) {
-				in = stream{text: unknown, set: true, taint: remote}
-			}
-		case syntax.DplIn, syntax.DplOut:
-			target := j.text(r.Word)
-			to.network = to.network || isConnection(target)
-			if r.Op == syntax.DplOut && target != "-" && strings.Trim(target, "0123456789-") != "" {
-				j.writesTo(target)
-				to.files = append(to.files, target)
-			}
-		default:
-			target := j.text(r.Word)
-			to.network = to.network || isConnection(target)
-			j.writesTo(target)
-			if r.N == nil || r.N.Value == "1" {
-				to.files = append(to.files, target)
-			}
-		}
-	}
-	return in, to
-}
-
-// isConnection says whether bash makes a connection to another machine of a file name.
-func isConnection(name string) bool {
-	host, ok := strings.CutPrefix(name, "/dev/tcp/")
-	if !ok {
-		if host, ok = strings.CutPrefix(name, "/dev/udp/"); !ok {
-			return false
-		}
-	}
-	host, _, _ = strings.Cut(host, "/")
-	return host != "localhost" && host != "::1" && !strings.HasPrefix(host, "127.")
-}
-
-func (j *judge) hereDocument(r *syntax.Redirect) string {
-	quoted := false
-	for _, part := range r.Word.Parts {
-		lit, ok := part.(*syntax.Lit)
-		quoted = quoted || !ok || strings.ContainsRune(lit.Value, '\\')
-	}
-	if !quoted || r.Hdoc == nil {
-		return j.document(r.Hdoc)
-	}
-	var b strings.Builder
-	for _, part := range r.Hdoc.Parts {
-		if lit, ok := part.(*syntax.Lit); ok {
-			b.WriteString(lit.Value)
-		}
-	}
-	return b.String()
-}
-
-// write puts what a command prints where it goes.
-func (j *judge) write(to outputs, out stream) stream {
-	if len(to.files) == 0 {
-		return out
-	}
-	for _, name := range to.files {
-		if out.set || out.taint != 0 {
-			out.set = true
-			j.keep(j.canonical(name), out)
-		}
-	}
-	return stream{}
 }
 
 // call reads a simple command.
@@ -127,65 +44,13 @@ func (j *judge) call(cmd *syntax.CallExpr, in stream, to outputs) stream {
 	if base := path.Base(words[0]); to.network && (isShell(base) || base == "exec") {
 		j.report(reverseShell)
 	}
+	if len(words) == 1 && words[0] == "exec" && in.set {
+		if j.inputs == nil {
+			j.inputs = map[string]stream{}
+		}
+		j.inputs["0"] = in // from now on
+	}
 	return j.invoke(words, in, j.pinned, j.detached > 0)
-}
-
-// restore takes back what was assigned for one command alone.
-func (j *judge) restore(before map[string]binding) {
-	for name, was := range before {
-		if was == nil {
-			delete(j.vars, name)
-		} else {
-			j.vars[name] = was
-		}
-	}
-}
-
-func (j *judge) assign(a *syntax.Assign) {
-	if a.Name == nil || a.Naked {
-		return
-	}
-	name := a.Name.Value
-	if a.Array != nil {
-		var elems []*syntax.Word
-		for _, elem := range a.Array.Elems {
-			if elem.Value != nil {
-				elems = append(elems, elem.Value)
-			}
-		}
-		words := j.fields(elems)
-		if a.Append {
-			v, _ := j.get(name)
-			words = append(append([]string{}, v.words...), words...)
-		}
-		j.set(name, binding{{words: words, array: true, taint: j.pinned}}, false)
-		return
-	}
-	text := j.text(a.Value)
-	if a.Append {
-		if v, have := j.get(name); have {
-			text = strings.Join(v.words, " ") + text
-		}
-	}
-	if a.Index != nil {
-		j.set(name, binding{{words: []string{text}, array: true, taint: j.pinned}}, true)
-		return
-	}
-	j.setText(name, text, j.pinned)
-}
-
-// declare is export, declare, local and readonly.
-func (j *judge) declare(cmd *syntax.DeclClause) {
-	for _, arg := range cmd.Args {
-		if arg.Naked && arg.Value != nil {
-			word := j.text(arg.Value) // export "$x"
-			if name, text, ok := strings.Cut(word, "="); ok {
-				j.setText(name, text, j.pinned)
-			}
-			continue
-		}
-		j.assign(arg)
-	}
 }
 
 // invoke judges a command by its words. Prefixes such as sudo come back here with what they start.
@@ -211,14 +76,37 @@ func (j *judge) invoke(words []string, in stream, from taint, background bool) s
 		})
 	}
 	c := &call{j: j, name: path.Base(name), args: words[1:], in: in, taint: from, background: background}
+	if len(j.copies) > 0 {
+		if other := cmp.Or(j.copies[name], j.copies[j.canonical(name)]); other != "" {
+			c.name = other
+		}
+	}
 	if strings.ContainsAny(c.name, unknown+"*?[") && c.name != "[" && c.name != "[[" {
 		return c.guess(name)
 	}
-	c.judge()
 	if strings.Contains(name, "/") {
-		c.script(name, c.args)
+		if strings.HasPrefix(j.canonical(name), "/etc/init.d/") {
+			(&call{j: j, name: "service", args: c.args}).judge()
+		}
+		if c.script(name, c.args); c.ownPower(name) {
+			return stream{text: unknown, set: true}
+		}
+	}
+	c.judge()
+	for _, file := range c.destinations() {
+		c.j.writesTo(file)
 	}
 	return c.run()
+}
+
+// ownPower says whether a script of the project's only has the name of a program that turns machines off.
+func (c *call) ownPower(word string) bool {
+	file := c.j.canonical(word)
+	switch c.name {
+	case "shutdown", "reboot", "halt", "poweroff", "init", "telinit":
+		return !strings.HasPrefix(word, "/") && !slices.Contains([]string{"/bin", "/sbin", "/usr/bin", "/usr/sbin"}, path.Dir(file))
+	}
+	return false
 }
 
 func (j *judge) calling(name string) bool {
@@ -277,104 +165,6 @@ func (c *call) guess(word string) stream {
 		}
 	}
 	return stream{text: unknown, set: true, taint: c.taint}
-}
-
-// flag says whether an option was given: one of the letters, alone or with others behind one dash, or one of the long
-// names, which may be cut short.
-func (c *call) flag(letters string, long ...string) bool { return hasFlag(c.args, letters, long...) }
-
-func hasFlag(args []string, letters string, long ...string) bool {
-	for _, arg := range args {
-		if len(arg) < 2 || arg[0] != '-' {
-			continue
-		}
-		if arg[1] != '-' {
-			if strings.ContainsAny(arg[1:], letters) {
-				return true
-			}
-			continue
-		}
-		if arg == "--" {
-			return false
-		}
-		name, _, _ := strings.Cut(arg[2:], "=")
-		for _, l := range long {
-			if name == l || len(name) >= 3 && strings.HasPrefix(l, name) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// operands are the arguments that are no options. valued are the letters of options that take the next argument.
-func (c *call) operands(valued string) []string { return operands(c.args, valued) }
-
-func operands(args []string, valued string) []string {
-	var rest []string
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		switch {
-		case arg == "--":
-			return append(rest, args[i+1:]...)
-		case len(arg) < 2 || arg[0] != '-':
-			rest = append(rest, arg)
-		case arg[1] != '-' && strings.IndexByte(valued, arg[len(arg)-1]) >= 0:
-			i++
-		}
-	}
-	return rest
-}
-
-// after skips options, and n operands, and returns what comes then.
-func after(args []string, valued string, long []string, n int) []string {
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		switch {
-		case arg == "--":
-			i++
-			return args[min(i+n, len(args)):]
-		case len(arg) < 2 || arg[0] != '-':
-			if n == 0 {
-				return args[i:]
-			}
-			n--
-		case arg[1] == '-':
-			for _, name := range long {
-				if arg == "--"+name {
-					i++
-					break
-				}
-			}
-		case strings.IndexByte(valued, arg[len(arg)-1]) >= 0 && (len(arg) == 2 || strings.IndexByte(valued, arg[1]) < 0):
-			i++
-		}
-	}
-	return nil
-}
-
-// anyPath says whether one of the names leads to a path that test is true of.
-func (c *call) anyPath(names []string, test func(string) bool) bool {
-	for _, name := range names {
-		if test(c.j.canonical(name)) {
-			return true
-		}
-	}
-	return false
-}
-
-// has says whether an argument is one of the words.
-func (c *call) has(words ...string) bool { return has(c.args, words...) }
-
-func has(args []string, words ...string) bool {
-	for _, arg := range args {
-		for _, word := range words {
-			if arg == word {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // quoteAll writes words as shell code.

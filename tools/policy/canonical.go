@@ -20,8 +20,8 @@ func Canonical(command string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// ReadsCommands says whether a command line starts a shell, or a program like one, that reads commands from its input.
-func ReadsCommands(command string) bool {
+// opensShell says whether a command line starts a shell, or a program like one, that reads commands from its input.
+func opensShell(command string) bool {
 	stmts, err := parse(command)
 	if err != nil || len(command) > MaxCommand {
 		return true // it may well

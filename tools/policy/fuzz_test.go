@@ -148,6 +148,10 @@ func TestBounds(t *testing.T) {
 		"tags":           "echo " + strings.Repeat("\\", 100_001),
 		"xargs":          "echo {1..9}{1..9}{1..9} | xargs -I{} sh -c 'echo {} | xargs -I{} sh -c \"echo {}\"'",
 		"parallel":       strings.Repeat("parallel ", 3000) + "rm",
+		"downloads":      "curl " + strings.Repeat("-O http://a/b ", 8000),
+		"uploads":        "wget " + strings.Repeat("http://a/b ", 10_000),
+		"assignments":    "awk " + strings.Repeat("-v a=b ", 10_000) + "'BEGIN{system(a)}'",
+		"links":          strings.Repeat("ln -s a b;ln -s b a;", 1000) + "rm b/x",
 		"a megabyte":     strings.Repeat("$(", 1<<19),
 	}
 	for name, command := range tests {

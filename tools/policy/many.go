@@ -35,7 +35,14 @@ func (c *call) xargs() stream {
 	if len(command) == 0 {
 		return stream{text: c.in.text, set: c.in.set, taint: c.in.taint}
 	}
-	items := c.items()
+	for i, arg := range c.args[:len(c.args)-len(command)] {
+		if name, ok := strings.CutPrefix(arg, "--arg-file="); ok {
+			c.in = c.j.file(name)
+		} else if arg == "-a" || arg == "--arg-file" {
+			c.in = c.j.file(c.args[i+1])
+		}
+	}
+	items := c.items(replace != "" || hasFlag(c.args[:len(c.args)-len(command)], "d", "delimiter"))
 	from := c.taint | c.in.taint
 	if startsRm(command) {
 		defer c.j.report(xargsRm)
@@ -46,12 +53,16 @@ func (c *call) xargs() stream {
 	return c.each(command, items, replace, from)
 }
 
-// items are the words on the input.
-func (c *call) items() []string {
+// items are the words on the input, or its lines.
+func (c *call) items(lines bool) []string {
 	if !c.in.set || strings.Contains(c.in.text, unknown) {
 		return []string{unknown}
 	}
-	words := strings.FieldsFunc(c.in.text, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' })
+	if lines {
+		words := strings.Split(strings.TrimRight(c.in.text, "\n"), "\n")
+		return words[:min(len(words), maxWords)]
+	}
+	words := strings.Fields(c.in.text)
 	for i, word := range words {
 		words[i] = strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(word)
 	}
@@ -84,7 +95,7 @@ func (c *call) parallel() stream {
 	if i := slices.Index(command, ":::"); i >= 0 {
 		items, command = command[i+1:], command[:i]
 	} else {
-		items = c.items()
+		items = c.items(true)
 	}
 	if len(command) == 0 {
 		if c.in.set {
@@ -138,6 +149,9 @@ func (c *call) find() stream {
 	for ; i < len(c.args); i++ {
 		switch arg := c.args[i]; {
 		case slices.Contains(narrowing, arg):
+			if i > 0 && (c.args[i-1] == "!" || c.args[i-1] == "-not") {
+				continue // all but that
+			}
 			narrowed = narrowed || arg == "-empty" || i+1 >= len(c.args) || strings.Trim(c.args[i+1], "*") != ""
 		case arg == "-delete":
 			if !narrowed && c.anyPath(starts, c.j.isVital) {
@@ -188,7 +202,11 @@ func (c *call) fd() stream {
 	for i, arg := range c.args {
 		if arg == "-x" || arg == "-X" || arg == "--exec" || arg == "--exec-batch" {
 			command := append(slices.Clone(c.args[i+1:]), "{}")
-			c.each(command, []string{"./" + unknown}, "{}", c.taint)
+			starts := []string{"./" + unknown}
+			if rest := operands(c.args[:i], "eEtdcjS"); len(rest) > 1 {
+				starts = rest[1:]
+			}
+			c.each(command, starts, "{}", c.taint)
 			if startsRm(command) {
 				c.j.report(findRm)
 			}

@@ -39,6 +39,9 @@ func (j *judge) expand(pe *syntax.ParamExp) (words []string, array bool) {
 	if pe.Param == nil || pe.Names != 0 {
 		return []string{unknown}, false
 	}
+	if pe.Index != nil {
+		j.visit(pe.Index)
+	}
 	v, have := j.parameter(pe)
 	text := strings.Join(v.words, " ")
 	switch {

@@ -51,6 +51,8 @@ func TestRules(t *testing.T) {
 	for _, command := range []string{"ls " + strings.Repeat("x", policy.MaxCommand), strings.Repeat("(", 1000)} {
 		hit[policy.Check(command, policy.Context{}).Rule]++
 	}
+	verdict, _ := policy.Typed{Command: "bash"}.Add("ls \x12x", nil)
+	hit[verdict.Rule]++
 	for _, rule := range policy.Rules() {
 		if hit[rule.Rule] == 0 {
 			t.Errorf("no example of %s", rule.Rule)

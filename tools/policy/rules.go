@@ -37,18 +37,19 @@ const (
 	madeRunnable     = "run-made-executable"
 	reverseShell     = "reverse-shell"
 	unknownCommand   = "unknown-command"
+	typedKeys        = "typed-keys"
 	unparsable       = "unparsable"
 	tooComplex       = "too-complex"
 	tooLong          = "too-long"
 )
 
 var readingRules = []rule{
-	{id: forkBomb, verdict: Block, reason: "a function that starts itself again and again fills the machine with processes"},
+	{id: forkBomb, verdict: Block, reason: "fills the machine with processes: a function starts itself again and again"},
 	{id: deleteSystem, verdict: Block, reason: "removes the system, or everything in a home directory"},
 	{id: writeDisk, verdict: Block, reason: "writes to a disk past its file system"},
 	{id: writePower, verdict: Block, reason: "makes the kernel restart or stop"},
 	{id: writeSystem, verdict: Ask, reason: "writes to the configuration of the system"},
-	{id: writeSensitive, verdict: Ask, reason: "writes to a file of keys, credentials, settings or shell start-up"},
+	{id: writeSensitive, verdict: Ask, reason: "writes to a file of keys, credentials, settings, or of what shells read when they start"},
 	{id: shellCode, verdict: Ask, reason: "hands code to a shell on its command line; give the commands themselves, or a script file"},
 	{id: pipedCode, verdict: Ask, reason: "hands code to a shell on its standard input; give the commands themselves, or a script file"},
 	{id: remoteCode, verdict: Ask, reason: "runs code that comes from the network; download it, look at it, then run the file in a command of its own"},
@@ -61,10 +62,11 @@ var readingRules = []rule{
 	{id: findDelete, verdict: Ask, reason: "removes whatever is found; list it first"},
 	{id: madeRunnable, verdict: Ask, reason: "makes a file executable and runs it"},
 	{id: reverseShell, verdict: Ask, reason: "connects a shell to the network"},
-	{id: unknownCommand, verdict: Ask, reason: "which program runs cannot be told beforehand; name it"},
-	{id: unparsable, verdict: Ask, reason: "this is no bash that can be read"},
-	{id: tooComplex, verdict: Ask, reason: "there is too much in this command to tell what it does; make several of it, or a script file"},
-	{id: tooLong, verdict: Ask, reason: "the command is over 128 KiB; put its data into a file"},
+	{id: unknownCommand, verdict: Ask, reason: "runs a program that cannot be told beforehand; name it"},
+	{id: typedKeys, verdict: Ask, reason: "types keys that edit a line, so that what runs cannot be told; type the whole line"},
+	{id: unparsable, verdict: Ask, reason: "is no bash that can be read"},
+	{id: tooComplex, verdict: Ask, reason: "does too much to be told beforehand; make several commands of it, or a script file"},
+	{id: tooLong, verdict: Ask, reason: "is over 128 KiB long; put its data into a file"},
 }
 
 // rules are all of them.

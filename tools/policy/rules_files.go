@@ -8,19 +8,19 @@ import (
 
 var fileRules = []rule{
 	{
-		id: "file-to-system", verdict: Ask, reason: "writes to the configuration of the system",
-		names: "tee cp mv install ln sed gsed perl ruby dd truncate rsync ed",
-		match: func(c *call) bool { return c.anyPath(c.destinations(), isSystemConfig) },
-	},
-	{
-		id: "file-to-sensitive", verdict: Ask, reason: "writes to a file of keys, credentials, settings or shell start-up",
-		names: "tee cp mv install ln sed gsed perl ruby dd truncate rsync ed",
-		match: func(c *call) bool { return c.anyPath(c.destinations(), isSensitive) },
-	},
-	{
-		id: "secret-upload", verdict: Ask, reason: "sends a file of keys or credentials away", names: "curl wget http scp nc ncat rclone",
+		id: "secret-upload", verdict: Ask, reason: "sends a file of keys or credentials away", names: "curl wget http scp nc ncat netcat rclone ssh ftp sftp rsync",
 		match: func(c *call) bool {
-			for _, arg := range c.args {
+			if rest := c.operands("efTBM"); c.name == "rsync" {
+				return len(rest) > 1 && strings.Contains(rest[len(rest)-1], ":") && c.anyPath(rest[:len(rest)-1], isSecret)
+			}
+			if (c.taint|c.in.taint)&secret != 0 {
+				return true
+			}
+			all := c.name == "scp" || c.name == "rclone" || c.has("-T", "--upload-file", "--data-binary", "--post-file")
+			for i, arg := range c.args {
+				if i > 0 && c.args[i-1] == "-i" {
+					continue // the key to log in with
+				}
 				_, file, at := strings.Cut(arg, "@")
 				if at && c.name != "scp" && isSecret(c.j.canonical(file)) {
 					return true
@@ -28,7 +28,7 @@ var fileRules = []rule{
 				if _, file, ok := strings.Cut(arg, "--post-file="); ok && isSecret(c.j.canonical(file)) {
 					return true
 				}
-				if (c.name == "scp" || c.name == "rclone" || c.has("-T", "--upload-file", "--data-binary", "--post-file")) && isSecret(c.j.canonical(arg)) {
+				if all && isSecret(c.j.canonical(arg)) {
 					return true
 				}
 			}
@@ -66,6 +66,12 @@ func (c *call) destinations() []string {
 			}
 		}
 		return nil
+	case "tar", "unzip", "cpio": // where to unpack
+		option := map[string]string{"tar": "-C", "unzip": "-d", "cpio": "-D"}[c.name]
+		if i := slices.Index(c.args, option); i >= 0 && i+1 < len(c.args) && (c.name != "tar" || c.flag("x", "extract", "get") || !strings.HasPrefix(c.args[0], "-") && strings.Contains(c.args[0], "x")) {
+			return c.args[i+1 : i+2]
+		}
+		return nil
 	case "truncate", "ed":
 		return c.operands("sr")
 	case "cp", "mv", "install", "ln", "rsync":
@@ -100,7 +106,7 @@ func (c *call) into(destination string, sources []string) []string {
 
 // writesTo judges a redirection, or another way to write to a file.
 func (j *judge) writesTo(name string) {
-	target := j.canonical(name)
+	target := j.behind(j.canonical(name), true)
 	switch {
 	case !strings.HasPrefix(target, "/"):
 		if isSensitive(target) {
@@ -138,6 +144,15 @@ func isDisk(name string) bool {
 }
 
 func isSystemConfig(name string) bool {
+	if strings.ContainsAny(name, "*?[") {
+		// What the top directory may be.
+		top, rest, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+		for _, dir := range []string{"etc", "boot", "sys", "bin", "sbin", "lib"} {
+			if top != "*" && glob(top, dir) && strings.HasPrefix(name, "/") && rest != "" {
+				return true
+			}
+		}
+	}
 	for _, dir := range []string{"/etc", "/boot", "/proc/sys", "/sys", "/usr/lib/systemd", "/lib/systemd", "/private/etc", "/usr/bin", "/usr/sbin", "/bin", "/sbin", "/lib", "/usr/lib"} {
 		if name == dir || strings.HasPrefix(name, dir+"/") {
 			return true
@@ -149,7 +164,7 @@ func isSystemConfig(name string) bool {
 // startFiles are the files of a home directory that shells and tools read when they start.
 var startFiles = []string{
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout",
-	".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".netrc", ".pgpass", ".npmrc", ".pypirc", ".my.cnf", ".git-credentials", ".vimrc",
+	".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".bash_history", ".zsh_history", ".netrc", ".pgpass", ".npmrc", ".pypirc", ".my.cnf", ".git-credentials", ".vimrc",
 }
 
 // isSensitive says whether who writes a file can get at keys, change how programs start, or replace settings.

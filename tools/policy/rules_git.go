@@ -103,14 +103,13 @@ func (c *call) git() {
 		code := ""
 		switch {
 		case arg == "-c" && i+1 < len(c.args):
-			_, text, _ := strings.Cut(c.args[i+1], "=")
-			code, _ = strings.CutPrefix(text, "!")
-			if code == text {
+			name, text, _ := strings.Cut(c.args[i+1], "=")
+			if code, _ = strings.CutPrefix(text, "!"); code == text && !startsSetting(name) {
 				code = ""
 			}
 		case strings.HasPrefix(arg, "!"):
 			code = arg[1:]
-		case arg == "--exec" || arg == "-x":
+		case arg == "--exec" || arg == "-x" || strings.HasPrefix(arg, "--") && strings.HasSuffix(arg, "-filter"):
 			if i+1 < len(c.args) {
 				code = c.args[i+1]
 			}
@@ -118,10 +117,23 @@ func (c *call) git() {
 		c.j.aside(code)
 	}
 	rest := gitArgs(c.args)
+	if len(rest) > 2 && rest[0] == "config" {
+		if words := operands(rest[1:], "ft"); len(words) == 2 && startsSetting(words[0]) {
+			c.j.aside(words[1])
+		}
+	}
 	if len(rest) > 1 && rest[0] == "submodule" && rest[1] == "foreach" {
 		c.j.code(strings.Join(after(rest[2:], "", nil, 0), " "), stream{})
 	}
 	if i := slices.Index(rest, "run"); i == 1 && rest[0] == "bisect" {
 		c.j.invoke(rest[2:], stream{}, c.taint, false)
 	}
+}
+
+// startsSetting says whether git starts what a setting holds.
+func startsSetting(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"pager", "editor", "command", "external", "program", "textconv", ".cmd", "askpass", "fsmonitor"}, func(end string) bool {
+		return strings.HasSuffix(name, end)
+	})
 }

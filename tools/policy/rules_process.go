@@ -11,8 +11,11 @@ var agents = regexp.MustCompile(`(?i)\b(trajgen|hermes|gateway|cli\.py)\b`)
 
 var processRules = []rule{
 	{
-		id: "kill-all", verdict: Block, reason: "ends every process", names: "kill",
+		id: "kill-all", verdict: Block, reason: "ends every process", names: "kill killall5",
 		match: func(c *call) bool {
+			if c.name == "killall5" {
+				return !c.asksForHelp()
+			}
 			args := c.args
 			if len(args) > 0 && args[0] == "-1" && len(args) > 1 {
 				args = args[1:] // the signal
@@ -36,7 +39,7 @@ var processRules = []rule{
 		match: func(c *call) bool {
 			for i, arg := range c.args {
 				switch {
-				case arg == "-9" || arg == "-KILL" || arg == "-SIGKILL" || arg == "--signal=KILL" || arg == "--signal=9" || arg == "--signal=SIGKILL":
+				case arg == "-sKILL" || arg == "-s9" || arg == "-sSIGKILL" || arg == "-9" || arg == "-KILL" || arg == "-SIGKILL" || arg == "--signal=KILL" || arg == "--signal=9" || arg == "--signal=SIGKILL":
 					return true
 				case (arg == "-s" || arg == "--signal") && i+1 < len(c.args) && slices.Contains([]string{"KILL", "9", "SIGKILL"}, c.args[i+1]):
 					return true
@@ -81,7 +84,9 @@ var processRules = []rule{
 	},
 	{
 		id: "crontab", verdict: Ask, reason: "replaces or removes what is planned to run", names: "crontab",
-		match: func(c *call) bool { return c.flag("r") || c.has("-") || c.in.set && len(c.args) == 0 },
+		match: func(c *call) bool {
+			return c.flag("r") || c.has("-") || len(c.operands("u")) > 0 || c.in.set && len(c.args) == 0
+		},
 	},
 	{
 		id: "planned-code", verdict: Ask, reason: "plans code to run later", names: "at batch",
@@ -98,8 +103,6 @@ var processRules = []rule{
 }
 
 var (
-	awkStarts = regexp.MustCompile(`\bsystem\s*\(|\|\s*"|"\s*\|\s*getline|\|&`)
-	awkText   = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 	sedStarts = regexp.MustCompile(`(^|[;{}\n]|[0-9$]|/)\s*e(\s|$)|^s(.).*?e[a-z]*$`)
 )
 
@@ -108,7 +111,7 @@ func startsCode(c *call) bool {
 	for i, arg := range c.args {
 		switch c.name {
 		case "awk", "gawk", "mawk", "nawk":
-			if awkStarts.MatchString(awkText.ReplaceAllString(arg, `""`)) {
+			if arg != "|" && !strings.HasPrefix(arg, "-F") && awkStarts(arg) {
 				return true
 			}
 		case "sed", "gsed":
@@ -116,7 +119,7 @@ func startsCode(c *call) bool {
 				return true
 			}
 		case "tar":
-			if strings.Contains(arg, "checkpoint-action=exec") || strings.HasPrefix(arg, "--to-command") || strings.HasPrefix(arg, "--use-compress-program=") && strings.ContainsAny(arg, " ;") {
+			if strings.Contains(arg, "checkpoint-action=exec") || strings.HasPrefix(arg, "--to-command") || strings.HasPrefix(arg, "--use-compress-program=") && strings.ContainsAny(arg, ";|&$`") {
 				return true
 			}
 		case "vim", "vi", "nvim", "ex":

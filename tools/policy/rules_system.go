@@ -7,12 +7,17 @@ import (
 
 var deletionRules = []rule{
 	{
-		id: "rm-system", verdict: Block, reason: "removes the system, or everything in a home directory", names: "rm unlink shred srm trash rmdir",
+		id: "rm-system", verdict: Block, reason: "removes the system, or everything in a home directory", names: "rm unlink shred srm trash rmdir rimraf",
 		match: func(c *call) bool { return c.anyPath(c.operands("n"), c.j.isVital) },
 	},
 	{
-		id: "rm-recursive", verdict: Ask, reason: "removes whole directories; name the files, or let somebody agree", names: "rm srm",
-		match: func(c *call) bool { return c.flag("rR", "recursive") },
+		// Whether the variable is empty only the shell knows, and somebody who is asked may know, too.
+		id: "rm-unset", verdict: Ask, names: "rm srm rimraf", match: removesUnset,
+		reason: "removes everything from the root on if the variable is empty; write ${NAME:?} so that the shell stops then",
+	},
+	{
+		id: "rm-recursive", verdict: Ask, reason: "removes whole directories; name the files, or let somebody agree", names: "rm srm rimraf",
+		match: func(c *call) bool { return c.name == "rimraf" || c.flag("rR", "recursive") },
 	},
 	{
 		id: "rm-absolute", verdict: Ask, reason: "removes by an absolute path; use one that is relative to the working directory", names: "rm unlink srm",
@@ -43,7 +48,7 @@ var deletionRules = []rule{
 				size, long := strings.CutPrefix(arg, "--size=")
 				switch {
 				case long:
-				case (arg == "-s" || arg == "--size") && i+1 < len(c.args):
+				case (arg == "-s" || arg == "-cs" || arg == "-os" || arg == "--size") && i+1 < len(c.args):
 					size = c.args[i+1]
 				case strings.HasPrefix(arg, "-s"):
 					size = arg[2:]
@@ -58,6 +63,14 @@ var deletionRules = []rule{
 		},
 	},
 	{
+		id: "rsync-system", verdict: Block, reason: "removes the system, or everything in a home directory", names: "rsync",
+		match: func(c *call) bool {
+			rest := c.operands("efTBM")
+			return len(rest) > 1 && slices.ContainsFunc(c.args, func(arg string) bool { return strings.HasPrefix(arg, "--del") }) &&
+				!c.flag("n", "dry-run") && c.anyPath(rest[len(rest)-1:], c.j.isVital)
+		},
+	},
+	{
 		id: "rsync-delete", verdict: Ask, reason: "removes at the destination what the source does not have", names: "rsync",
 		match: func(c *call) bool {
 			return slices.ContainsFunc(c.args, func(arg string) bool {
@@ -65,6 +78,15 @@ var deletionRules = []rule{
 			}) && !c.flag("n", "dry-run")
 		},
 	},
+}
+
+// removesUnset says whether a path that begins with unknown text, or has it right below the root, is the root or
+// another vital directory without that text.
+func removesUnset(c *call) bool {
+	return c.flag("rR", "recursive") && slices.ContainsFunc(c.operands(""), func(name string) bool {
+		rest := strings.ReplaceAll(name, unknown, "")
+		return rest != name && strings.HasPrefix(rest, "/") && c.j.isVital(c.j.canonical(rest))
+	})
 }
 
 var systemRules = []rule{
@@ -84,7 +106,7 @@ var systemRules = []rule{
 		},
 	},
 	{
-		id: "disk-tools", verdict: Block, reason: "changes or clears a disk", names: "wipefs blkdiscard fdisk sfdisk cfdisk gdisk sgdisk parted hdparm badblocks shred cryptsetup pvcreate mdadm tee cp mv install ln",
+		id: "disk-tools", verdict: Block, reason: "changes or clears a disk", names: "wipefs blkdiscard fdisk sfdisk cfdisk gdisk sgdisk parted hdparm badblocks shred cryptsetup pvcreate mdadm",
 		match: func(c *call) bool {
 			switch c.name {
 			case "fdisk", "sfdisk", "parted", "gdisk", "sgdisk":
@@ -101,8 +123,6 @@ var systemRules = []rule{
 				return c.flag("C", "create", "zero-superblock")
 			case "wipefs":
 				return c.flag("aof", "all", "offset", "force")
-			case "tee", "cp", "mv", "install", "ln":
-				return c.anyPath(c.destinations(), isDisk)
 			}
 			return c.anyPath(c.operands(""), isDisk)
 		},
@@ -118,12 +138,21 @@ var systemRules = []rule{
 	{
 		id: "power-systemctl", verdict: Block, reason: "turns the machine off or restarts it", names: "systemctl loginctl",
 		match: func(c *call) bool {
-			verbs := []string{"poweroff", "reboot", "halt", "kexec", "soft-reboot", "suspend", "hibernate", "emergency", "rescue"}
-			return c.has(verbs...) || c.has("poweroff.target", "reboot.target", "halt.target", "kexec.target")
+			rest := c.operands("HMnopsPtj")
+			if len(rest) == 0 {
+				return false
+			}
+			switch rest[0] {
+			case "poweroff", "reboot", "halt", "kexec", "soft-reboot", "suspend", "hibernate", "hybrid-sleep", "emergency", "rescue":
+				return true
+			case "start", "restart", "isolate":
+				return has(rest[1:], "poweroff.target", "reboot.target", "halt.target", "kexec.target", "runlevel0.target", "runlevel6.target")
+			}
+			return false
 		},
 	},
 	{
-		id: "sudo-password", verdict: Block, reason: "sudo -S reads a password, and there is none to give", names: "sudo",
+		id: "sudo-password", verdict: Block, reason: "reads a password for sudo, and there is none to give", names: "sudo",
 		match: func(c *call) bool { return hasFlag(c.ownOptions("sudo"), "S", "stdin") },
 	},
 	{
@@ -140,7 +169,10 @@ var systemRules = []rule{
 	},
 	{
 		id: "chmod-system", verdict: Ask, reason: "changes who may use the system's files", names: "chmod chown chgrp setfacl",
-		match: func(c *call) bool { return c.flag("R", "recursive") && c.anyPath(c.operands(""), c.j.isVital) },
+		match: func(c *call) bool {
+			rest := c.operands("")
+			return c.flag("R", "recursive") && c.anyPath(rest, c.j.isVital) || len(rest) > 1 && c.anyPath(rest[1:], isSystemConfig)
+		},
 	},
 	{
 		id: "chown-root", verdict: Ask, reason: "gives whole directories to the superuser", names: "chown",

@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"regexp"
-	"slices"
-	"strings"
-)
+import "strings"
 
 // shell is a shell that is started: with code, with a script, or to read its input.
 func (c *call) shell() stream {
@@ -19,7 +15,10 @@ func (c *call) shell() stream {
 		if strings.HasPrefix(arg, "--") {
 			switch {
 			case arg == "--rcfile" || arg == "--init-file":
-				rest = rest[min(1, len(rest)):]
+				if len(rest) > 0 {
+					c.script(rest[0], nil)
+					rest = rest[1:]
+				}
 			case strings.HasPrefix(arg, "--command"): // fish
 				if text, ok := strings.CutPrefix(arg, "--command="); ok {
 					rest = append([]string{text}, rest...)
@@ -99,7 +98,7 @@ func (c *call) codeFrom(content stream, params []string, ask bool) stream {
 	switch {
 	case ask:
 		c.reportSource(content.taint, pipedCode)
-	case content.taint != 0:
+	case content.taint&(remote|decoded) != 0:
 		c.reportSource(content.taint, remoteCode)
 	}
 	return out
@@ -119,6 +118,7 @@ func (c *call) reportSource(from taint, otherwise string) {
 
 func (c *call) eval(code string) stream {
 	out := stream{text: unknown, set: true}
+	code = strings.TrimPrefix(code, "-- ")
 	if strings.Trim(code, unknown+" ") != "" {
 		out = c.j.code(code, c.in)
 	}
@@ -138,12 +138,12 @@ func (c *call) source() stream {
 	if isStdin(c.args[0]) {
 		return c.piped()
 	}
-	if content, ok := c.j.files[c.j.canonical(c.args[0])]; ok {
+	if content := c.j.file(c.args[0]); content.set {
 		var out stream
 		if strings.Trim(content.text, unknown+" \n") != "" {
 			out = c.j.code(content.text, c.in)
 		}
-		if content.taint != 0 {
+		if content.taint&(remote|decoded) != 0 {
 			c.reportSource(content.taint, evalUnknown)
 		} else if strings.Contains(content.text, unknown) {
 			c.j.report(evalUnknown)
@@ -151,156 +151,4 @@ func (c *call) source() stream {
 		return out
 	}
 	return stream{text: unknown, set: true}
-}
-
-// interpreter is a program that runs another language.
-type interpreter struct {
-	code   string   // letters of the options that are followed by code
-	long   []string // long ones
-	valued string   // letters of options that take the next argument
-	module string   // the letter that names a module
-	filter string   // letters that make a line filter of the code
-	stdin  bool     // without a file the program is read from the input
-}
-
-var interpreters = map[string]interpreter{
-	"python":  {code: "ce", valued: "WX", module: "m", stdin: true},
-	"perl":    {code: "eE", valued: "IMm", filter: "np", stdin: true},
-	"ruby":    {code: "e", valued: "Ir", filter: "np", stdin: true},
-	"node":    {code: "ep", long: []string{"eval", "print"}, valued: "r", stdin: true},
-	"nodejs":  {code: "ep", long: []string{"eval", "print"}, valued: "r", stdin: true},
-	"bun":     {code: "ep", long: []string{"eval", "print"}},
-	"deno":    {},
-	"php":     {code: "r", valued: "dcf", stdin: true},
-	"lua":     {code: "e", valued: "l", stdin: true},
-	"julia":   {code: "eE", long: []string{"eval"}, stdin: true},
-	"Rscript": {code: "e"}, "R": {code: "e", stdin: true}, "osascript": {code: "e", stdin: true},
-	"elixir": {code: "e"}, "groovy": {code: "e"}, "scala": {code: "e"}, "tclsh": {stdin: true}, "expect": {code: "c", stdin: true},
-	"pwsh": {code: "c", long: []string{"Command"}, stdin: true}, "powershell": {code: "c", long: []string{"Command"}, stdin: true},
-}
-
-var versioned = regexp.MustCompile(`^(python|perl|ruby|php|lua|node|pypy)[0-9.]*$`)
-
-func interpreterOf(name string) (interpreter, bool) {
-	if in, ok := interpreters[name]; ok {
-		return in, true
-	}
-	switch name[0] {
-	case 'p', 'r', 'l', 'n':
-		if m := versioned.FindStringSubmatch(name); m != nil {
-			if m[1] == "pypy" {
-				m[1] = "python"
-			}
-			return interpreters[m[1]], true
-		}
-	}
-	return interpreter{}, false
-}
-
-// interpreter finds the code that an interpreter is given.
-func (c *call) interpreter(in interpreter) stream {
-	out := stream{text: unknown, set: true, taint: c.in.taint}
-	if c.name == "deno" && len(c.args) > 0 && (c.args[0] == "eval" || c.args[0] == "repl") {
-		c.j.report(interpreterCode)
-		return out
-	}
-	for i := 0; i < len(c.args); i++ {
-		arg := c.args[i]
-		switch {
-		case isStdin(arg):
-			c.program()
-			return out
-		case len(arg) < 2 || arg[0] != '-':
-			c.scriptFile(arg)
-			return out
-		case arg == "--":
-			continue
-		case strings.HasPrefix(arg, "--") || (c.name == "pwsh" || c.name == "powershell") && len(arg) > 2:
-			name, text, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-			if slices.Contains(in.long, name) {
-				if !given && i+1 < len(c.args) {
-					text = c.args[i+1]
-				}
-				c.language(text, false)
-				return out
-			}
-			continue
-		}
-		for k := 1; k < len(arg); k++ {
-			letter := string(arg[k])
-			switch {
-			case strings.Contains(in.code, letter):
-				text := arg[k+1:]
-				if text == "" && i+1 < len(c.args) {
-					text = c.args[i+1]
-				}
-				c.language(text, in.filter != "" && hasFlag(c.args, in.filter))
-				return out
-			case in.module != "" && in.module == letter:
-				return out
-			case strings.Contains(in.valued, letter):
-				if k+1 == len(arg) {
-					i++
-				}
-				k = len(arg)
-			case letter == "i" && in.filter != "":
-				k = len(arg) // the suffix of -i.bak
-			case letter == "V" || letter == "h":
-				return out
-			}
-		}
-	}
-	if in.stdin && !hasFlag(c.args, "", "version", "help") {
-		c.program()
-	}
-	return out
-}
-
-// program is an interpreter that reads its program from the input.
-func (c *call) program() {
-	if c.in.set {
-		c.destroys(c.in.text)
-		c.reportSource(c.in.taint, interpreterInput)
-	}
-}
-
-// scriptFile is an interpreter with a file: one that this line got from elsewhere is code from elsewhere.
-func (c *call) scriptFile(name string) {
-	if content, ok := c.j.files[c.j.canonical(name)]; ok {
-		c.destroys(content.text)
-		if content.taint != 0 {
-			c.reportSource(content.taint, remoteCode)
-		}
-	}
-}
-
-var (
-	starts   = regexp.MustCompile("\\b(system|popen|exec\\w*|spawn\\w*|subprocess|check_output|check_call|unlink\\w*|rmtree|rm_rf|rmSync|rmdir\\w*|remove\\w*|eval|qx)\\b|`")
-	removes  = regexp.MustCompile(`\b(rmtree|rm_rf|rmSync|remove_entire_dir|rimraf|remove_dir_all|deltree)\b`)
-	literals = regexp.MustCompile("'((?:[^'\\\\\n]|\\\\.)*)'|\"((?:[^\"\\\\\n]|\\\\.)*)\"|`([^`\n]*)`")
-)
-
-// language judges code of another language that stands on the command line. A filter of lines is harmless as long as
-// it starts nothing.
-func (c *call) language(code string, filter bool) {
-	c.destroys(code)
-	if filter && c.taint&(remote|decoded) == 0 && !strings.Contains(code, unknown) && !starts.MatchString(code) {
-		return
-	}
-	c.reportSource(c.taint, interpreterCode)
-}
-
-// destroys looks for commands in the strings of another language.
-func (c *call) destroys(code string) {
-	if len(code) > 16<<10 || !starts.MatchString(code) {
-		return
-	}
-	recursive := removes.MatchString(code)
-	for _, m := range literals.FindAllStringSubmatch(code, 32) {
-		text := m[1] + m[2] + m[3]
-		if recursive && c.j.isVital(c.j.canonical(text)) {
-			c.j.report(deleteSystem)
-		}
-		c.j.aside(text)
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"syscall"
+
+	"golang.org/x/text/encoding/unicode"
 )
 
 var (
@@ -19,27 +21,31 @@ const (
 	maxChunk  = 64 << 20
 )
 
+// file is a regular file that is read. Its descriptor is used as it is, since the runtime's poller costs a system call for
+// each file.
+type file struct {
+	fd         int
+	size, read int64
+}
+
 // openRegular opens a file that may have been exchanged since it was listed: a pipe must not block the search.
-// Descriptors are used as they are, since the runtime's poller costs a system call for each file.
-func openRegular(name string) (int, error) {
+func openRegular(name string) (*file, error) {
 	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
 	var stat syscall.Stat_t
 	if err := syscall.Fstat(fd, &stat); err != nil || uint32(stat.Mode)&syscall.S_IFMT != syscall.S_IFREG {
 		syscall.Close(fd)
-		return -1, errNotRegular
+		return nil, errNotRegular
 	}
-	return fd, nil
+	return &file{fd: fd, size: stat.Size}, nil
 }
 
-// descriptor reads.
-type descriptor int
-
-func (d descriptor) Read(p []byte) (int, error) {
-	for {
-		n, err := syscall.Read(int(d), p)
+// Read ends at the size that the file had, which saves a call. What has none is read to its end: files of /proc.
+func (f *file) Read(p []byte) (int, error) {
+	for f.size == 0 || f.read < f.size {
+		n, err := syscall.Read(f.fd, p)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue
@@ -48,62 +54,91 @@ func (d descriptor) Read(p []byte) (int, error) {
 		case n <= 0:
 			return 0, io.EOF
 		}
+		f.read += int64(n)
 		return n, nil
 	}
+	return 0, io.EOF
 }
+
+func (f *file) Close() error { return syscall.Close(f.fd) }
 
 // readSmall reads a file that should be small.
 func readSmall(name string, most int64) ([]byte, error) {
-	fd, err := openRegular(name)
+	f, err := openRegular(name)
 	if err != nil {
 		return nil, err
 	}
-	defer syscall.Close(fd)
-	return io.ReadAll(io.LimitReader(descriptor(fd), most))
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// chunks calls visit with one piece of whole lines after the other, until it says that it is enough. A file that holds
-// a NUL is binary. The buffer is used again for the next file.
+// chunks calls visit with one piece of whole lines after the other, until it says that it is enough. A file with a NUL in
+// its first piece is binary; one that comes later ends it with the line before. UTF-16 is known by its mark, and made
+// UTF-8. The buffer is used again for the next file.
 func chunks(name string, buffer *[]byte, visit func(text []byte) bool) error {
-	fd, err := openRegular(name)
+	f, err := openRegular(name)
 	if err != nil {
 		return err
 	}
-	defer syscall.Close(fd)
+	defer f.Close()
 	if *buffer == nil {
 		*buffer = make([]byte, chunkSize)
 	}
-	held := 0
-	for {
-		b := *buffer
-		n, err := descriptor(fd).Read(b[held:])
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
+	b := *buffer
+	var from io.Reader = f
+	held, ended, err := fill(from, b[:chunkSize])
+	if order, ok := markOf(b[:held]); ok && err == nil {
+		first := bytes.NewReader(bytes.Clone(b[:held]))
+		from = unicode.UTF16(order, unicode.ExpectBOM).NewDecoder().Reader(io.MultiReader(first, f))
+		held, ended, err = fill(from, b[:chunkSize])
+	}
+	if err == nil && bytes.IndexByte(b[:held], 0) >= 0 {
+		return errBinary
+	}
+	start := len(b[:held]) - len(bytes.TrimPrefix(b[:held], []byte("\uFEFF")))
+	for err == nil {
+		end := held
+		if !ended {
+			end = bytes.LastIndexByte(b[:held], '\n') + 1
 		}
-		if bytes.IndexByte(b[held:held+n], 0) >= 0 {
-			return errBinary
-		}
-		held += n
-		if err != nil {
-			if held > 0 {
-				visit(b[:held])
-			}
+		if start < end && !visit(b[start:end]) || ended {
 			return nil
 		}
-		if held < len(b) {
-			continue
-		}
-		end := bytes.LastIndexByte(b, '\n') + 1
 		if end == 0 {
 			if 2*len(b) > maxChunk {
 				return errLine
 			}
 			*buffer = append(b, make([]byte, len(b))...)
-			continue
+			b = *buffer
+		} else {
+			held, start = copy(b, b[end:held]), 0
 		}
-		if !visit(b[:end]) {
-			return nil
+		n := 0
+		n, ended, err = fill(from, b[held:])
+		if nul := bytes.IndexByte(b[held:held+n], 0); nul >= 0 {
+			held, n, ended = bytes.LastIndexByte(b[:held+nul], '\n')+1, 0, true
 		}
-		held = copy(b, b[end:])
+		held += n
 	}
+	return err
+}
+
+// fill reads as much as there is room for, unless the file ends before.
+func fill(from io.Reader, b []byte) (n int, ended bool, err error) {
+	n, err = io.ReadFull(from, b)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return n, true, nil
+	}
+	return n, false, err
+}
+
+// markOf is the byte order that a text in UTF-16 begins with.
+func markOf(text []byte) (order unicode.Endianness, ok bool) {
+	switch {
+	case bytes.HasPrefix(text, []byte("\xFF\xFE")):
+		return unicode.LittleEndian, true
+	case bytes.HasPrefix(text, []byte("\xFE\xFF")):
+		return unicode.BigEndian, true
+	}
+	return unicode.LittleEndian, false
 }

@@ -22,7 +22,7 @@ func (p part) lines(all []Line, m *matcher, context int) ([]Line, error) {
 	err := chunks(p.name, &buffer, func(text []byte) bool {
 		for len(text) > 0 {
 			end := lineEnd(text, 0)
-			line := trimEnd(text[:end])
+			whole, line := text[:end], trimEnd(text[:end])
 			text = text[end:]
 			number++
 			for ; open < len(all) && len(all[open].After) >= context; open++ {
@@ -30,7 +30,7 @@ func (p part) lines(all []Line, m *matcher, context int) ([]Line, error) {
 			for i := open; i < len(all); i++ {
 				all[i].After = append(all[i].After, shownLine(line))
 			}
-			if n < p.to && m.match(line) {
+			if n < p.to && m.match(whole) {
 				if n >= p.from {
 					all = append(all, Line{Path: p.shown, Line: number, Content: shownLine(line), Before: append([]string(nil), before...)})
 				}

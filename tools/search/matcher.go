@@ -1,13 +1,12 @@
 package search
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
-	"unicode"
 )
 
 // Check says what is wrong with a pattern.
@@ -20,8 +19,8 @@ func Check(pattern string) error {
 type pattern struct {
 	tree     *syntax.Regexp
 	line     *regexp.Regexp
-	literals [][]byte // every line that matches holds one of these; none is known when empty
-	plain    bool     // a line that holds the literal matches
+	literals []literal // every line that matches holds one of these; none is known when empty
+	plain    bool      // a line that holds the literal matches
 }
 
 func newPattern(text string) (*pattern, error) {
@@ -37,8 +36,8 @@ func newPattern(text string) (*pattern, error) {
 		return nil, errors.New(`it holds a line end (\n), and matching is line by line`)
 	}
 	p := &pattern{tree: tree, line: line, literals: required(tree.Simplify())}
-	p.plain = tree.Op == syntax.OpLiteral && tree.Flags&syntax.FoldCase == 0 &&
-		!bytes.ContainsRune(p.literals[0], '\r') // which may be part of a line's end
+	p.plain = tree.Op == syntax.OpLiteral && shortest(p.literals) == len(string(tree.Rune)) &&
+		!slices.Contains(tree.Rune, '\r') // which may be part of a line's end
 	return p, nil
 }
 
@@ -52,80 +51,6 @@ func hasNewline(tree *syntax.Regexp) bool {
 		}
 	}
 	return false
-}
-
-// maxLiterals is how many alternatives are looked for one by one.
-const maxLiterals = 4
-
-// required returns texts of which every match holds at least one; nil when none are known.
-func required(tree *syntax.Regexp) [][]byte {
-	switch tree.Op {
-	case syntax.OpLiteral:
-		if tree.Flags&syntax.FoldCase == 0 {
-			return [][]byte{[]byte(string(tree.Rune))}
-		}
-		return eitherCase(tree.Rune)
-	case syntax.OpCapture, syntax.OpPlus:
-		return required(tree.Sub[0])
-	case syntax.OpRepeat:
-		if tree.Min > 0 {
-			return required(tree.Sub[0])
-		}
-	case syntax.OpConcat:
-		var best [][]byte
-		for _, sub := range tree.Sub {
-			if found := required(sub); shortest(found) > shortest(best) {
-				best = found
-			}
-		}
-		return best
-	case syntax.OpAlternate:
-		var all [][]byte
-		for _, sub := range tree.Sub {
-			found := required(sub)
-			if found == nil || len(all)+len(found) > maxLiterals {
-				return nil
-			}
-			all = append(all, found...)
-		}
-		return all
-	}
-	return nil
-}
-
-// rare are the letters in the order in which they are worth looking for. K and s are not among them, as characters beyond
-// ASCII are their equals.
-const rare = "qjxzvwybgpfmuhdclornitae"
-
-// eitherCase spells the two neighbours of a text that are rarest in both cases.
-func eitherCase(text []rune) [][]byte {
-	at, best := -1, 2*len(rare)
-	for i := range len(text) - 1 {
-		a, b := strings.IndexRune(rare, unicode.ToLower(text[i])), strings.IndexRune(rare, unicode.ToLower(text[i+1]))
-		if a >= 0 && b >= 0 && a+b < best {
-			at, best = i, a+b
-		}
-	}
-	if at < 0 {
-		return nil
-	}
-	var all [][]byte
-	for _, a := range []rune{unicode.ToLower(text[at]), unicode.ToUpper(text[at])} {
-		for _, b := range []rune{unicode.ToLower(text[at+1]), unicode.ToUpper(text[at+1])} {
-			all = append(all, []byte(string([]rune{a, b})))
-		}
-	}
-	return all
-}
-
-func shortest(texts [][]byte) int {
-	least := 0
-	for _, text := range texts {
-		if least == 0 || len(text) < least {
-			least = len(text)
-		}
-	}
-	return least
 }
 
 // matcher is a pattern as one goroutine uses it.
@@ -143,16 +68,16 @@ func (p *pattern) matcher() *matcher {
 	return m
 }
 
-// match tells whether a single line without its end matches.
+// match tells whether a single line, with its end, matches.
 func (m *matcher) match(line []byte) bool {
 	switch {
 	case m.plain:
-		return bytes.Contains(line, m.literals[0])
+		return m.literals[0].index(line) >= 0
 	case m.automaton != nil:
 		start, _ := m.automaton.find(line)
-		return start >= 0 || len(line) == 0 && m.line.Match(line)
+		return start >= 0
 	}
-	return m.line.Match(line)
+	return m.line.Match(trimEnd(line))
 }
 
 // count is the number of lines that match in a text of whole lines; it stops at most.
@@ -194,10 +119,10 @@ func (m *matcher) countLiterals(text []byte, most int) int {
 	n := 0
 	for at := 0; n < most && at < len(text); {
 		nearest := len(text)
-		for i, literal := range m.literals {
+		for i := range m.literals {
 			if m.at[i] < at {
 				m.at[i] = len(text)
-				if found := bytes.Index(text[at:], literal); found >= 0 {
+				if found := m.literals[i].index(text[at:]); found >= 0 {
 					m.at[i] = at + found
 				}
 			}
@@ -207,7 +132,7 @@ func (m *matcher) countLiterals(text []byte, most int) int {
 			break
 		}
 		end := lineEnd(text, nearest)
-		if m.plain || m.match(trimEnd(text[bytes.LastIndexByte(text[:nearest], '\n')+1:end])) {
+		if m.plain || m.match(text[lineStart(text, nearest):end]) {
 			n++
 		}
 		at = end

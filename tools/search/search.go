@@ -22,7 +22,7 @@ func init() { sandbox.RegisterHelper(Helper, helper) }
 // Args are those of the tool.
 type Args struct {
 	Pattern    string `json:"pattern" doc:"Regular expression, or glob for target=files." example:"def \\w+"`
-	Target     string `json:"target,omitempty" doc:"What to search." enum:"content,files" default:"content"`
+	Target     string `json:"target,omitempty" doc:"What to search: what is in files (grep is the same), or their names (find is the same)." enum:"content,files,grep,find" default:"content"`
 	Path       string `json:"path,omitempty" doc:"File or directory to search." default:"."`
 	FileGlob   string `json:"file_glob,omitempty" doc:"Search only files that match this glob, e.g. *.py or src/**/*.js; with a ! in front, only those that do not."`
 	Limit      int    `json:"limit,omitempty" doc:"Results of one page, at most 1000." default:"50" min:"1"`
@@ -30,6 +30,9 @@ type Args struct {
 	OutputMode string `json:"output_mode,omitempty" doc:"Form of the results for target=content." enum:"content,files_only,count" default:"content"`
 	Context    int    `json:"context,omitempty" doc:"Lines to show before and after each match, at most 20." default:"0" min:"0"`
 }
+
+// ByName tells whether the pattern is a glob for names.
+func (a *Args) ByName() bool { return a.Target == "files" || a.Target == "find" }
 
 // Found is what the helper prints and, but for Failed, what the model gets.
 type Found struct {
@@ -39,7 +42,9 @@ type Found struct {
 	Files      *[]string `json:"files,omitempty"`
 	Counts     *Counts   `json:"counts,omitempty"`
 	Truncated  bool      `json:"truncated"`
-	Skipped    int       `json:"skipped,omitempty"` // what could not be read
+	Skipped    int       `json:"skipped,omitempty"`  // what could not be read
+	Withheld   int       `json:"withheld,omitempty"` // files made for secrets, which were not searched
+	Warning    string    `json:"_warning,omitempty"` // what the tool has to say about the search
 
 	Failed string `json:"failed,omitempty"`
 	Class  string `json:"class,omitempty"`
@@ -57,11 +62,11 @@ type Line struct {
 func helper(_ []string, stdin io.Reader, stdout, _ io.Writer) int {
 	debug.SetGCPercent(400) // it lives shortly, and what it holds is bounded
 	var s search
-	if err := json.NewDecoder(stdin).Decode(&s.args); err != nil {
+	if err := json.NewDecoder(stdin).Decode(&s.Question); err != nil {
 		return 2
 	}
 	if err := s.run(); err != nil {
-		s.found = failed(err, s.args.Path)
+		s.found = failed(err, s.Args.Path)
 	}
 	encoder := json.NewEncoder(stdout)
 	encoder.SetEscapeHTML(false)
@@ -71,12 +76,17 @@ func helper(_ []string, stdin io.Reader, stdout, _ io.Writer) int {
 	return 0
 }
 
+// Denied is the class of a search that is refused.
+const Denied = "denied"
+
 func failed(err error, path string) Found {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Found{Failed: "path not found: " + path, Class: "not_found"}
 	case errors.Is(err, fs.ErrPermission):
 		return Found{Failed: "cannot search " + path + ": permission denied", Class: "permission"}
+	case errors.Is(err, errWithheld):
+		return Found{Failed: "refused to search " + path + ": such files are for secrets; if the task is about this one, use the terminal", Class: Denied}
 	case errors.Is(err, errBinary):
 		return Found{Failed: path + " is a binary file; inspect it with the terminal (grep -a, strings)", Class: "binary_file"}
 	}
@@ -91,13 +101,13 @@ func cause(err error) error {
 }
 
 type search struct {
-	args  Args
+	Question
 	found Found
 	seen  int // results so far, for the page
 }
 
 func (s *search) run() error {
-	if s.args.Target == "files" {
+	if s.Args.ByName() {
 		return s.byName()
 	}
 	return s.byContent()
@@ -106,34 +116,34 @@ func (s *search) run() error {
 // page tells whether the next result is on the page.
 func (s *search) page() bool {
 	s.seen++
-	return s.seen > s.args.Offset && s.seen <= s.args.Offset+s.args.Limit
+	return s.seen > s.Args.Offset && s.seen <= s.Args.Offset+s.Args.Limit
 }
 
-func (s *search) globs() []override { return []override{newOverride(s.args.FileGlob)} }
+func (s *search) globs() []override { return []override{newOverride(s.Args.FileGlob)} }
 
 func (s *search) byName() error {
 	files := []string{}
-	w := &walker{globs: append(s.globs(), newNamePart(s.args.Pattern)), visit: func(e entry) bool {
+	w := &walker{all: true, globs: append(s.globs(), newNamePart(s.Args.Pattern)), visit: func(e entry) bool {
 		if s.page() {
 			files = append(files, e.shown)
 		}
 		return true
 	}}
-	if err := w.walk(s.args.Path); err != nil {
+	if err := w.walk(s.Args.Path); err != nil {
 		return err
 	}
-	s.found = Found{TotalCount: s.seen, Files: &files, Skipped: w.skipped, Truncated: s.seen > s.args.Offset+s.args.Limit}
+	s.found = Found{TotalCount: s.seen, Files: &files, Skipped: w.skipped, Truncated: s.seen > s.Args.Offset+s.Args.Limit}
 	return nil
 }
 
 // byContent counts in all files first, several at a time, and then takes the lines of the page from the few files that
 // have them: what is held at any time depends on neither the number of files nor that of matches.
 func (s *search) byContent() error {
-	p, err := newPattern(s.args.Pattern)
+	p, err := newPattern(s.Args.Pattern)
 	if err != nil {
 		return err
 	}
-	mode := s.args.OutputMode
+	mode := s.Args.OutputMode
 	most := int(^uint(0) >> 1)
 	if mode == "files_only" {
 		most = 1
@@ -141,9 +151,9 @@ func (s *search) byContent() error {
 	files, counts := []string{}, Counts{}
 	matching := 0
 	var parts []part
-	single := isFile(s.args.Path)
-	w := &walker{globs: s.globs()}
-	scanErr := scan(w, s.args.Path, p, most, func(e entry, n int, err error) error {
+	single := isFile(s.Args.Path)
+	w := &walker{globs: s.globs(), places: s.Withheld}
+	scanErr := scan(w, s.Args.Path, p, most, func(e entry, n int, err error) error {
 		switch {
 		case errors.Is(err, errBinary) && !single:
 			return nil
@@ -167,7 +177,7 @@ func (s *search) byContent() error {
 				counts = append(counts, count{e.shown, n})
 			}
 		default:
-			from, to := max(s.args.Offset-s.seen, 0), min(s.args.Offset+s.args.Limit-s.seen, n)
+			from, to := max(s.Args.Offset-s.seen, 0), min(s.Args.Offset+s.Args.Limit-s.seen, n)
 			if from < to {
 				parts = append(parts, part{e, from, to})
 			}
@@ -179,7 +189,8 @@ func (s *search) byContent() error {
 		return scanErr
 	}
 	s.found.Skipped += w.skipped
-	s.found.Truncated = s.seen > s.args.Offset+s.args.Limit
+	s.found.Withheld = w.kept
+	s.found.Truncated = s.seen > s.Args.Offset+s.Args.Limit
 	switch mode {
 	case "files_only":
 		s.found.Files = &files
@@ -189,7 +200,7 @@ func (s *search) byContent() error {
 		lines := []Line{}
 		m := p.matcher()
 		for _, each := range parts {
-			if lines, err = each.lines(lines, m, s.args.Context); err != nil {
+			if lines, err = each.lines(lines, m, s.Args.Context); err != nil {
 				s.found.Skipped++
 			}
 		}

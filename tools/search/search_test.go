@@ -1,12 +1,14 @@
 package search_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -187,6 +189,8 @@ func FuzzMatch(f *testing.F) {
 		f.Add(pattern, "a\nab c\r\n\nxx12\r\n\u00fc a\xffb\nabc")
 	}
 	f.Add("\r", "\r")
+	f.Add("^$", "\xc3") // a last line without an end, left to package regexp
+	f.Add(`a\r`, "a\r\r\n")
 	f.Fuzz(func(t *testing.T, pattern, text string) {
 		if len(pattern) > 200 || len(text) > 1<<12 {
 			return
@@ -196,4 +200,62 @@ func FuzzMatch(f *testing.F) {
 			t.Errorf("%q in %q: %d lines, want %d", pattern, text, got, want)
 		}
 	})
+}
+
+// TestLiterals looks for what is found eight places at a time, and skipped, at every offset of long lines.
+func TestLiterals(t *testing.T) {
+	var b strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&b, "%s handler Needle-%d nEEDLE %s\r\n%*d \u00fcber ne\xffedle\n", strings.Repeat("e", i%17), i%7, strings.Repeat("nd", i%5), i%23, i)
+	}
+	text := []byte(b.String())
+	patterns := []string{
+		"Needle-3", "(?i)needle", "(?i)NEEDLE-", "e", "(?i)d", "Needle-1|zz|(?i)HANDLER needle-2", "(?i)k|handler",
+		`\d{2} `, `\bd`, `^\d`, `^ +1\d* `, `^(e|n)`, `[2-4]$`, "[x-z\u00fc]b", "(?i)\u017f|7 \u00fc", `ndnd$`, "$", `\B3\B`,
+	}
+	for _, pattern := range patterns {
+		for from := range 20 {
+			got, want, err := search.Counted(pattern, text[from:])
+			if got != want || err != nil {
+				t.Errorf("%q from %d: %d lines, want %d, %v", pattern, from, got, want, err)
+			}
+		}
+	}
+}
+
+// TestEncodings searches what begins with a mark as ripgrep does, and files with a NUL far inside up to it in every mode.
+func TestEncodings(t *testing.T) {
+	t.Chdir(t.TempDir())
+	wide := func(order binary.AppendByteOrder, text string) string {
+		var b []byte
+		for _, unit := range utf16.Encode([]rune("\uFEFF" + text)) {
+			b = order.AppendUint16(b, unit)
+		}
+		return string(b)
+	}
+	long := strings.Repeat("\U0001F600 filler\r\n", 40_000) + "alpha\n"
+	write(t, "8.txt", "\uFEFFalpha\n")
+	write(t, "16le.txt", wide(binary.LittleEndian, "x\r\nalpha \u00fc\U0001F600\r\n"))
+	write(t, "16be.txt", wide(binary.BigEndian, "alpha"))
+	write(t, "16long.txt", wide(binary.LittleEndian, long))
+	write(t, "16nul.txt", wide(binary.LittleEndian, "alpha\x00\n"))
+	write(t, "late.txt", strings.Repeat("alpha\n", 100_000)+"alpha\x00\nalpha\n")
+	write(t, "mark.txt", "\xFF\xFE")
+	var got []string
+	for _, line := range *run(t, search.Args{Pattern: `^alpha\b`, FileGlob: "[18]*"}).Matches {
+		got = append(got, fmt.Sprintf("%s:%d:%s", line.Path, line.Line, line.Content))
+	}
+	want := []string{"16be.txt:1:alpha", "16le.txt:2:alpha \u00fc\U0001F600", "16long.txt:40001:alpha", "8.txt:1:alpha"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	late := run(t, search.Args{Pattern: "alpha", Path: "late.txt", Offset: 99_999, Limit: 10})
+	if late.TotalCount != 100_000 || late.Truncated || len(*late.Matches) != 1 || (*late.Matches)[0].Line != 100_000 {
+		t.Errorf("a late NUL: %+v", late)
+	}
+	for _, mode := range []string{"files_only", "count"} {
+		if found := run(t, search.Args{Pattern: "alpha", FileGlob: "late.txt", OutputMode: mode}); found.TotalCount == 0 {
+			t.Errorf("a late NUL, %s: %+v", mode, found)
+		}
+	}
 }

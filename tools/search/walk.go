@@ -18,6 +18,11 @@ type walker struct {
 	globs       []override
 	skipped     int // directories that could not be read
 	visit       func(entry) bool
+
+	places []string // whose files are not visited, beside those made for secrets
+	all    bool     // visit them nevertheless: nothing but their names is asked for
+	secret func(name string) bool
+	kept   int // of those not visited
 }
 
 // walk visits until visit says that it is enough.
@@ -33,11 +38,14 @@ func (w *walker) walk(path string) error {
 	if err != nil {
 		return err
 	}
-	w.root, w.shown = root, path
+	w.root, w.shown, w.secret = root, path, withheld(root, w.places)
 	w.globs = slices.DeleteFunc(w.globs, func(g override) bool { return g.any })
 	if !info.IsDir() {
 		if !info.Mode().IsRegular() {
 			return &fs.PathError{Op: "search", Path: path, Err: errNotRegular}
+		}
+		if !w.all && w.secret(root) {
+			return errWithheld
 		}
 		if e := (entry{root, filepath.Base(root), path}); w.asked(e.inner, e.shown, false) != ignored {
 			w.visit(e)
@@ -65,7 +73,9 @@ func (w *walker) directory(inner string, entries []fs.DirEntry, parent *level) b
 			continue
 		}
 		if !dir {
-			if !w.visit(e) {
+			if !w.all && w.secret(e.name) {
+				w.kept++
+			} else if !w.visit(e) {
 				return false
 			}
 			continue

@@ -7,8 +7,11 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"trajgen/pipeline/episode"
 	"trajgen/tools/sessions"
@@ -199,6 +202,34 @@ func TestCatchesUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestQueries holds what a query finds, and that none is an error of the database.
+func TestQueries(t *testing.T) {
+	j := &journal{}
+	for _, text := range []string{"red apples", "green apples", "red pears, naïve \"café\"", "x(y) user's -z"} {
+		j.append(play(text, text, 0))
+	}
+	view := sessions.View{Store: open(t, filepath.Join(t.TempDir(), "search.db"), j), Task: &episode.Task{}}
+	for query, want := range map[string]int{
+		"apples": 2, "red apples": 1, "red OR pears": 2, "apples NOT red": 1, "NOT red": 0, "NOT red apples": 1,
+		"NOT red NOT green apples": 0, "apples NOT NOT red": 1, "AND apples OR": 2, `"red apples"`: 1, `"apples red"`: 0, "app*": 2,
+		"*": 0, `"`: 0, `""`: 0, "": 0, "NAIVE cafe": 1, "user's": 1, "x(y)": 1, "-z": 1, "red\x00apples": 1, "NOT": 0,
+		"AND OR NOT (": 0, `red "apples`: 1, "purple apples": 2, "{red}": 2, "red^2 OR content:red": 0,
+	} {
+		hits, _, err := view.Discover(t.Context(), sessions.Search{Query: query, Limit: 10})
+		if err != nil || len(hits) != want {
+			t.Errorf("%q finds %d, want %d, error %v", query, len(hits), want, err)
+		}
+	}
+	words := []string{"red", "apples", "NOT", "AND", "OR", "NEAR", `"`, "*", "(", ")", "-", "^", ":", "'", "{", "+", "ü", "\x00", "\xff", ";", "--"}
+	rapid.Check(t, func(rt *rapid.T) {
+		parts := rapid.SliceOfN(rapid.SampledFrom(words), 0, 12).Draw(rt, "words")
+		query := strings.Join(parts, rapid.SampledFrom([]string{"", " "}).Draw(rt, "between"))
+		if _, _, err := view.Discover(t.Context(), sessions.Search{Query: query, Limit: 3}); err != nil {
+			rt.Errorf("%q: %v", query, err)
+		}
+	})
 }
 
 func TestErrorsAreNoSessions(t *testing.T) {

@@ -77,9 +77,10 @@ var ordinal = regexp.MustCompile(`#[0-9]+$`)
 func baseTask(id string) string { return ordinal.ReplaceAllString(id, "") }
 
 // expression turns what a model asks into a query that FTS5 cannot misread: words and "phrases", word* for a
-// beginning, AND, OR and NOT between them. simple says that it was nothing but words, whose alternatives are loose.
+// beginning, AND, OR and NOT between them. A NOT before the first word is about all that follow; nothing matches a query
+// of nothing else. simple says that it was nothing but words, whose alternatives are loose.
 func expression(query string) (strict, loose string, simple bool) {
-	var parts, words []string
+	var parts, words, without []string
 	operator, pending := "", false
 	simple = true
 	for _, term := range terms(query) {
@@ -93,7 +94,7 @@ func expression(query string) (strict, loose string, simple bool) {
 		if !strings.ContainsFunc(bare, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) {
 			continue
 		}
-		if len(words) == maxTerms {
+		if len(words)+len(without) == maxTerms {
 			break
 		}
 		word := `"` + strings.ReplaceAll(bare, `"`, ``) + `"`
@@ -101,6 +102,10 @@ func expression(query string) (strict, loose string, simple bool) {
 			word += "*"
 		}
 		simple = simple && !quoted
+		if len(parts) == 0 && pending && operator == "NOT" {
+			without, pending = append(without, word), false
+			continue
+		}
 		if len(parts) > 0 {
 			if !pending {
 				operator = "AND"
@@ -110,7 +115,11 @@ func expression(query string) (strict, loose string, simple bool) {
 		pending = false
 		parts, words = append(parts, word), append(words, word)
 	}
-	return strings.Join(parts, " "), strings.Join(words, " OR "), simple && len(words) > 1
+	strict = strings.Join(parts, " ")
+	if len(parts) > 0 && len(without) > 0 {
+		strict = "(" + strict + ") NOT (" + strings.Join(without, " OR ") + ")"
+	}
+	return strict, strings.Join(words, " OR "), simple && len(words) > 1
 }
 
 // terms cuts a query at white space outside of quotes.

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-TOOLS = "echo count crash exit_later garbage flood chatter hang fail unknown twice nothing bytes sleepy environment fork large".split()
+TOOLS = "echo count crash exit_later garbage flood chatter hang fail unknown twice nothing mutter bytes sleepy environment fork large".split()
 anything = {"type": "object", "properties": {"n": {"type": "integer"}, "text": {"type": "string"}}}
 concurrent = bool(os.environ.get("CONCURRENT"))
 lock = threading.Lock()
@@ -66,6 +66,10 @@ def call(id, tool, arguments):
         ok(2)
     elif tool == "nothing":
         write(json.dumps({"id": id}))
+    elif tool == "mutter":
+        ok("done")
+        write("Going on in the background...")
+        time.sleep(300)
     elif tool == "bytes":
         sys.stdout.buffer.write(b'{"id":%d,"result":"a\xff\xfeb"}\n' % id)
         sys.stdout.flush()

@@ -1,0 +1,62 @@
+package tools
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"trajgen/registry"
+)
+
+// pythonName is what a name of the module, or of a parameter, may look like: ASCII, and nothing private.
+var pythonName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+
+// pythonTaken are the words of the language, and what the module has already.
+var pythonTaken = strings.Fields("False None True and as assert async await break class continue def del elif else except finally for " +
+	"from global if import in is lambda nonlocal not or pass raise return try while with yield " +
+	"json os shlex socket threading time json_parse shell_quote retry")
+
+func pythonCan(name string) bool {
+	return pythonName.MatchString(name) && !slices.Contains(pythonTaken, name)
+}
+
+// functionOf makes the function of a tool that scripts can call, from its parameters: those that are required come
+// first. One whose name Python cannot have is given as a keyword all the same, in a dict with two stars.
+func functionOf(tool registry.Tool) (codeTool, bool) {
+	function := codeTool{name: tool.Name, doc: "-> see the tool " + tool.Name}
+	if !tool.Script || !pythonCan(function.python()) {
+		return codeTool{}, false
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
+	if json.Unmarshal(tool.Parameters, &schema) != nil {
+		return codeTool{}, false
+	}
+	var params []string
+	others := false
+	for _, param := range schema.Required {
+		if pythonCan(param) && !slices.Contains(params, param) {
+			params = append(params, param)
+		}
+	}
+	for _, param := range slices.Sorted(maps.Keys(schema.Properties)) {
+		switch {
+		case !pythonCan(param) || param == "others":
+			others = true
+		case !slices.Contains(schema.Required, param):
+			params = append(params, param+"=None")
+		}
+	}
+	if others || slices.ContainsFunc(schema.Required, func(param string) bool { return !pythonCan(param) }) {
+		params = append(slices.DeleteFunc(params, func(param string) bool { return param == "others" }), "**others")
+	}
+	function.params = strings.Join(params, ", ")
+	return function, true
+}
+
+// clashes tells whether the module has a function of that name already.
+func (t codeTool) clashes(other codeTool) bool { return t.python() == other.python() }

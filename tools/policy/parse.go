@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+
+// parse reads shell code. Bash runs what it has read when it meets an error, line by line, so what comes before one is
+// returned with it.
+func parse(code string) (stmts []*syntax.Stmt, err error) {
+	defer func() { // the parser is not ours, and panics at some texts
+		if value := recover(); value != nil {
+			err = fmt.Errorf("the parser gives up: %v", value)
+		}
+	}()
+	parser := parsers.Get().(*syntax.Parser)
+	err = parser.Stmts(strings.NewReader(code), func(stmt *syntax.Stmt) bool {
+		stmts = append(stmts, stmt)
+		return true
+	})
+	if err == nil {
+		parsers.Put(parser) // after an error it may hold half a word
+	}
+	return stmts, err
+}
+
+// tooDeep says whether parentheses are opened and not closed in a way that takes a parser long. Those in a text or a
+// script that is written to a file are closed sooner or later.
+func tooDeep(text string) bool {
+	depth := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(', '{':
+			depth++
+		case ')', '}':
+			depth = max(depth-1, 0)
+		}
+		if depth > 500 {
+			return true
+		}
+	}
+	return strings.Count(text, "`") > 2000
+}
+
+// parseProblem words a syntax error.
+func parseProblem(err error) string {
+	if parse, ok := errors.AsType[syntax.ParseError](err); ok {
+		return parse.Text
+	}
+	return err.Error()
+}

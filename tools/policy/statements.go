@@ -1,0 +1,227 @@
+package policy
+
+import "mvdan.cc/sh/v3/syntax"
+
+func (j *judge) stmts(stmts []*syntax.Stmt, in stream) stream {
+	var out stream
+	for _, stmt := range stmts {
+		out = out.and(j.stmt(stmt, in))
+	}
+	return out
+}
+
+func (j *judge) stmt(stmt *syntax.Stmt, in stream) stream {
+	if stmt == nil || !j.spend() {
+		return stream{}
+	}
+	defer func() { j.depth-- }()
+	if !j.enter() {
+		return stream{}
+	}
+	if content, ok := j.inputs["0"]; ok && !in.set {
+		in = content
+	}
+	if stmt.Background {
+		j.beside++
+		j.detached++
+		defer func() { j.beside--; j.detached-- }()
+	}
+	var out stream
+	switch cmd := stmt.Cmd.(type) {
+	case *syntax.CallExpr, *syntax.DeclClause, nil:
+		j.current = stmt
+		out = j.turns(func() stream { return j.simple(cmd, stmt, in) })
+	default:
+		var to outputs
+		j.turns(func() stream { in, to = j.redirect(stmt.Redirs, in); return stream{} })
+		out = j.compound(cmd, in)
+		out = j.write(to, out)
+	}
+	return out
+}
+
+// simple is a simple command with its redirections.
+func (j *judge) simple(cmd syntax.Command, stmt *syntax.Stmt, in stream) stream {
+	in, to := j.redirect(stmt.Redirs, in)
+	var out stream
+	switch cmd := cmd.(type) {
+	case *syntax.CallExpr:
+		out = j.call(cmd, in, to)
+	case *syntax.DeclClause:
+		j.declare(cmd)
+	}
+	return j.write(to, out)
+}
+
+func (j *judge) compound(cmd syntax.Command, in stream) stream {
+	switch cmd := cmd.(type) {
+	case *syntax.BinaryCmd:
+		if cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll {
+			return j.pipeline(cmd, in)
+		}
+		return j.list(cmd, in)
+	case *syntax.Subshell:
+		return j.scope(func() stream { return j.stmts(cmd.Stmts, in) })
+	case *syntax.Block:
+		return j.stmts(cmd.Stmts, in)
+	case *syntax.IfClause:
+		return j.ifClause(cmd, in)
+	case *syntax.WhileClause:
+		out := j.stmts(cmd.Cond, in)
+		for range maxTurns {
+			left := len(j.params)
+			out = out.and(j.maybe(func() stream { return j.stmts(cmd.Do, in) }))
+			if len(j.params) == left { // no shift
+				break
+			}
+		}
+		return out
+	case *syntax.ForClause:
+		return j.forClause(cmd, in)
+	case *syntax.CaseClause:
+		return j.caseClause(cmd, in)
+	case *syntax.FuncDecl:
+		j.define(cmd)
+	case *syntax.TimeClause:
+		return j.stmt(cmd.Stmt, in)
+	case *syntax.CoprocClause:
+		return j.scope(func() stream { return j.stmt(cmd.Stmt, stream{text: unknown, set: true}) })
+	case *syntax.TestClause:
+		j.visit(cmd.X)
+	case *syntax.ArithmCmd:
+		j.visit(cmd.X)
+	case *syntax.LetClause:
+		for _, x := range cmd.Exprs {
+			j.visit(x)
+		}
+	}
+	return stream{}
+}
+
+// visit judges the commands that are substituted in an expression.
+func (j *judge) visit(node syntax.Node) {
+	if node == nil {
+		return
+	}
+	syntax.Walk(node, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			j.scope(func() stream { return j.stmts(n.Stmts, stream{}) })
+			return false
+		case *syntax.ProcSubst:
+			j.procSubst(n)
+			return false
+		}
+		return true
+	})
+}
+
+// chain lists the commands of a && b || c, or of a | b | c, without going deeper for each.
+func chain(cmd *syntax.BinaryCmd, same func(syntax.BinCmdOperator) bool) []*syntax.Stmt {
+	var links []*syntax.Stmt
+	todo := []*syntax.Stmt{cmd.Y, cmd.X}
+	for len(todo) > 0 {
+		last := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if inner, ok := last.Cmd.(*syntax.BinaryCmd); ok && same(inner.Op) && len(last.Redirs) == 0 {
+			todo = append(todo, inner.Y, inner.X)
+			continue
+		}
+		links = append(links, last)
+	}
+	return links
+}
+
+func isPipe(op syntax.BinCmdOperator) bool { return op == syntax.Pipe || op == syntax.PipeAll }
+
+func (j *judge) pipeline(cmd *syntax.BinaryCmd, in stream) stream {
+	j.beside++
+	defer func() { j.beside-- }()
+	for _, link := range chain(cmd, isPipe) {
+		in = j.scope(func() stream { return j.stmt(link, in) })
+		if !in.set {
+			in = stream{text: unknown, set: true, taint: in.taint}
+		}
+	}
+	return in
+}
+
+func (j *judge) list(cmd *syntax.BinaryCmd, in stream) stream {
+	var out stream
+	for i, link := range chain(cmd, func(op syntax.BinCmdOperator) bool { return !isPipe(op) }) {
+		run := func() stream { return j.stmt(link, in) }
+		if i > 0 {
+			out = out.and(j.maybe(run))
+			continue
+		}
+		out = run()
+	}
+	return out
+}
+
+func (j *judge) ifClause(cmd *syntax.IfClause, in stream) stream {
+	var out stream
+	for ; cmd != nil && j.spend(); cmd = cmd.Else {
+		out = out.and(j.stmts(cmd.Cond, in))
+		out = out.and(j.maybe(func() stream { return j.stmts(cmd.Then, in) }))
+	}
+	return out
+}
+
+func (j *judge) forClause(cmd *syntax.ForClause, in stream) stream {
+	iter, ok := cmd.Loop.(*syntax.WordIter)
+	if !ok {
+		j.visit(cmd.Loop)
+		return j.maybe(func() stream { return j.stmts(cmd.Do, in) })
+	}
+	items := j.params
+	if iter.InPos.IsValid() {
+		items = j.fields(iter.Items)
+	}
+	var out stream
+	for i, item := range items {
+		if i >= maxTurns {
+			item = unknown
+		}
+		j.set(iter.Name.Value, binding{{words: []string{item}, taint: j.pinned}}, false)
+		out = out.and(j.maybe(func() stream { return j.stmts(cmd.Do, in) }))
+		if i >= maxTurns {
+			break
+		}
+	}
+	return out
+}
+
+func (j *judge) caseClause(cmd *syntax.CaseClause, in stream) stream {
+	j.fields([]*syntax.Word{cmd.Word})
+	var out stream
+	for _, item := range cmd.Items {
+		out = out.and(j.maybe(func() stream { return j.stmts(item.Stmts, in) }))
+	}
+	return out
+}
+
+// define keeps a function.
+func (j *judge) define(cmd *syntax.FuncDecl) {
+	if cmd.Name == nil {
+		return
+	}
+	if j.funcs == nil {
+		j.funcs = map[string]*syntax.Stmt{}
+	}
+	j.funcs[cmd.Name.Value] = cmd.Body
+}
+
+// again notes that a function starts itself. One that does so at two places, side by side with itself, fills the
+// machine with processes.
+func (j *judge) again() {
+	if j.beside == 0 {
+		return
+	}
+	if j.respawn == nil {
+		j.respawn = map[*syntax.Stmt]bool{}
+	}
+	if j.respawn[j.current] = true; len(j.respawn) > 1 {
+		j.report(forkBomb)
+	}
+}

@@ -1,0 +1,117 @@
+package policy
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxTyped is how much of the lines that were typed is remembered, in bytes.
+const maxTyped = 32 << 10
+
+// Typed is what was typed into a program that runs: a shell goes on from there.
+type Typed struct {
+	Command string // that started the program
+	Dir     string // where it was started
+
+	sent string // whole commands, which were judged
+	line string // what has no end yet
+}
+
+// With is what data makes of the line that is being typed.
+func (t Typed) With(data string) string { return t.line + data }
+
+// Add judges what is typed next, together with what it completes. The state that it returns holds once that was sent.
+// A program that reads commands is judged by them; any other by what its input makes of its command line.
+func (t Typed) Add(data string, except []string) (Verdict, Typed) {
+	if !opensShell(t.Command) {
+		text := t.line + data
+		t.line = begun(text[strings.LastIndexByte(text, '\n')+1:])
+		ctx := Context{Dir: t.Dir, Except: except}
+		verdict := check(t.Command, ctx, stream{text: clean(text), set: true})
+		if verdict.Verdict.Worse(check(t.Command, ctx, stream{}).Verdict) {
+			return verdict, t
+		}
+		return Verdict{Verdict: Allow}, t
+	}
+	text, sure := edited(t.line + data)
+	verdict := Check(text, Context{Dir: t.Dir, Setup: t.sent, Except: except})
+	if !sure && verdict.Verdict == Allow {
+		r := ruleByID[typedKeys]
+		verdict = Verdict{r.verdict, r.id, r.reason}
+	}
+	whole := text[:strings.LastIndexByte(text, '\n')+1]
+	switch {
+	case !unfinished(whole):
+		t.sent, t.line = remembered(t.sent+whole), begun(text[len(whole):])
+	default:
+		t.line = begun(text)
+	}
+	if verdict.Rule == unparsable && unfinished(text) {
+		return Verdict{Verdict: Allow}, t // the rest comes, and is judged with this
+	}
+	return verdict, t
+}
+
+// begun is the beginning of a line, so long that a longer one is still too long to be judged.
+func begun(line string) string { return line[:min(len(line), MaxCommand+1)] }
+
+// remembered is the end of what was typed, from the beginning of a line on where there is one.
+func remembered(text string) string {
+	if len(text) <= maxTyped {
+		return text
+	}
+	text = text[len(text)-maxTyped:]
+	return text[strings.IndexByte(text, '\n')+1:]
+}
+
+// unfinished says whether a shell waits for more before it does something.
+func unfinished(text string) bool {
+	if strings.HasSuffix(text, "\\\n") && !strings.HasSuffix(text, "\\\\\n") {
+		return true
+	}
+	if len(text) > MaxCommand || tooDeep(text) {
+		return false
+	}
+	_, err := parse(text)
+	return err != nil && syntax.IsIncomplete(err)
+}
+
+// edited is the text that keys make on a terminal, and whether that can be told.
+func edited(keys string) (string, bool) {
+	if strings.IndexFunc(keys, func(r rune) bool { return r < ' ' && r != '\n' || r == 0x7f }) < 0 {
+		return keys, true
+	}
+	out := make([]byte, 0, len(keys))
+	sure, moved := true, false
+	begin := func() int { return strings.LastIndexByte(string(out), '\n') + 1 }
+	for i := range len(keys) {
+		switch key := keys[i]; key {
+		case '\r', '\n':
+			out = append(out, '\n')
+		case 0x03, 0x15: // interrupt, kill the line
+			out = out[:begin()]
+		case 0x04: // end of file
+		case 0x08, 0x7f:
+			if len(out) > begin() {
+				out = out[:len(out)-1]
+			}
+		case '\t':
+			if len(out) > 0 && strings.IndexByte(" \t\n", out[len(out)-1]) < 0 {
+				out = append(out, '*') // completed to what is there
+			} else {
+				out = append(out, ' ')
+			}
+		default:
+			if key < ' ' {
+				moved = true
+				continue
+			}
+			out = append(out, key)
+		}
+	}
+	if moved && strings.TrimSpace(string(out)) != "" {
+		sure = false
+	}
+	return string(out), sure
+}
