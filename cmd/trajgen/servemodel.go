@@ -17,19 +17,32 @@ import (
 )
 
 func newServeModel(std stdio) *cobra.Command {
-	var addr, dataset, mapping, replay, keyEnv string
+	var addr, dataset, mapping, replay, keyEnv, delay string
+	var outages []string
 	cfg := scripted.Config{Skill: 0.7, Model: "scripted"}
 	cmd := &cobra.Command{
 		Use:   "serve-model --policy POLICY [flags]",
 		Short: "Serve the scripted OpenAI-compatible model",
 		Long: `Serves /v1/models and /v1/chat/completions from a script instead of a model: chat, tools, parallel calls, streaming,
-usage, and errors and delays on demand. Policies: ` + strings.Join(scripted.Policies(), ", ") + `.
+usage, log probabilities, token ids, and errors and delays on demand. Policies: ` + strings.Join(scripted.Policies(), ", ") + `.
 
 oracle plays the dataset's reference solutions, noop answers at once with nothing, noisy solves a share of the episodes
 and fails at the others the way models fail, replay repeats the assistant messages of a recorded run. A request is
-matched to its task by the header X-Trajgen-Task, or by its first user message.`,
+matched to its task by the header X-Trajgen-Task, or by its first user message.
+
+Replies depend on the seed, the task, the episode and the request, and on nothing else; --rate, --tokens-per-minute,
+--max-in-flight, --slots and --outage decide by the clock whether and when they come. Usage is exact by a tokenizer that
+has a token for each byte and one for each mark of a ChatML template: what return_token_ids gives (as vLLM does), and
+what /tokenize and /detokenize show. GET /stats counts requests, refusals and statuses; GET /health says whether there
+is an outage.
+
+A request with the header X-Scripted-Fault is answered with that fault, and --fault-rate spreads --fault over all:
+a status from 400 to 599 (429;retry-after=1), stall, cut, reset, garbage, types, empty, error, slow (slow;delay=2s),
+quota, auth, policy, filter, context. With ;times=N only the first N times that the same request comes.`,
 		Example: `  trajgen serve-model --policy oracle --dataset bundled --addr 127.0.0.1:8000
-  trajgen run --dataset bundled --model scripted --base-url http://127.0.0.1:8000/v1`,
+  trajgen run --dataset bundled --model scripted --base-url http://127.0.0.1:8000/v1
+  trajgen serve-model --policy noisy --rate 20 --burst 5 --delay lognormal:2s,0.4 --outage 60s-90s
+  trajgen serve-model --policy oracle --tool-format glm45 --reasoning tags --context 32768 --errors vllm`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if keyEnv != "" {
@@ -45,6 +58,9 @@ matched to its task by the header X-Trajgen-Task, or by its first user message.`
 				defer reader.Close()
 				cfg.Replay = replayFrom(reader)
 			}
+			if err := timing(&cfg, delay, outages); err != nil {
+				return usage(err)
+			}
 			cfg.Logger = slog.New(slog.NewTextHandler(std.err, nil))
 			server, err := scripted.New(cfg)
 			if err != nil {
@@ -57,7 +73,13 @@ matched to its task by the header X-Trajgen-Task, or by its first user message.`
 			if err != nil {
 				return usage(fmt.Errorf("listen: %w", err))
 			}
-			defer func() { err = errors.Join(err, server.Close()) }()
+			defer func() {
+				err = errors.Join(err, server.Close())
+				if done := server.Stats(); done.Requests > 0 {
+					cfg.Logger.Info("served", "requests", done.Requests, "refused", done.Refused, "peak_in_flight", done.Peak,
+						"prompt_tokens", done.Prompt, "completion_tokens", done.Reply)
+				}
+			}()
 			fmt.Fprintln(std.out, url)
 			ctx, drain, stop := interruptible(cmd.Context(), io.Discard)
 			defer stop()
@@ -78,9 +100,36 @@ matched to its task by the header X-Trajgen-Task, or by its first user message.`
 	flags.StringVar(&mapping, "map", "", "mapping file of the dataset")
 	flags.StringVar(&replay, "replay", "", "run directory whose journal the replay policy plays")
 	flags.StringVar(&keyEnv, "api-key-env", "", "environment variable with the key that clients must send")
-	flags.DurationVar(&cfg.Delay, "delay", 0, "time before each reply")
+	flags.StringVar(&delay, "delay", "0s", "time before each reply: 2s, 1s-3s, or lognormal:MEDIAN,SIGMA")
+	flags.Float64Var(&cfg.Speed, "speed", 0, "tokens per second of a reply, streamed or not; 0 is at once")
+	flags.Float64Var(&cfg.RequestRate, "rate", 0, "requests per second that are let in, with 429 and x-ratelimit headers beyond; 0 is any number")
+	flags.IntVar(&cfg.RequestBurst, "burst", 1, "requests that --rate lets in at once")
+	flags.IntVar(&cfg.TokenRate, "tokens-per-minute", 0, "tokens of prompts and replies that are let in each minute; 0 is any number")
+	flags.IntVar(&cfg.MaxInFlight, "max-in-flight", 0, "requests at a time, with 503 beyond; 0 is any number")
+	flags.IntVar(&cfg.Slots, "slots", 0, "requests that are worked on at a time while others wait; 0 is any number")
+	flags.StringArrayVar(&outages, "outage", nil, "window without service, from the first request on: 30s-90s (503) or 30s-90s;refuse (connections are closed)")
+	flags.Float64Var(&cfg.FaultRate, "fault-rate", 0, "share of requests that end in one of --fault")
+	flags.StringArrayVar(&cfg.Faults, "fault", nil, "fault for --fault-rate (default 429;retry-after=0, 500, 503)")
+	flags.IntVar(&cfg.Context, "context", 0, "tokens that a prompt and its reply may have; 0 is any number")
+	flags.StringVar(&cfg.Errors, "errors", scripted.ErrorsOpenAI, "words in which a prompt that is too long is refused: "+strings.Join(scripted.ErrorStyles(), ", "))
+	flags.StringVar(&cfg.ToolFormat, "tool-format", "", "write calls into the text instead of tool_calls: "+strings.Join(scripted.ToolFormats(), ", "))
+	flags.StringVar(&cfg.ReasoningAs, "reasoning", scripted.ReasoningContent, "where reasoning is sent: "+strings.Join(scripted.ReasoningFields(), ", "))
+	flags.StringVar(&cfg.Drift, "drift", scripted.DriftNone, "what the chat template changes of earlier turns: "+strings.Join(scripted.Drifts(), ", "))
+	flags.StringVar(&cfg.WeightVersion, "weight-version", "", "sent as metadata.weight_version with each reply, as SGLang does")
 	_ = cmd.MarkFlagRequired("policy")
 	return cmd
+}
+
+// timing reads what says when replies come.
+func timing(cfg *scripted.Config, delay string, outages []string) error {
+	var err error
+	cfg.Latency, err = scripted.ParseLatency(delay)
+	errs := []error{err}
+	for _, spec := range outages {
+		o, err := scripted.ParseOutage(spec)
+		cfg.Outages, errs = append(cfg.Outages, o), append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // teach reads a dataset for its solutions.

@@ -2,7 +2,9 @@ package scripted
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,13 +14,14 @@ import (
 
 // Fault is one way to misbehave.
 type Fault struct {
-	Kind       string // a status such as "429", or stall, cut, reset, garbage, empty, error, slow
+	Kind       string // a status such as "429", or one of faultKinds
 	RetryAfter string // header of a status
 	Times      int    // only the first so many askings of the same request; 0 means every one
 	Delay      time.Duration
 }
 
-var faultKinds = []string{"a status 400 to 599", "stall", "cut", "reset", "garbage", "empty", "error", "slow"}
+var faultKinds = []string{"a status 400 to 599", "stall", "cut", "reset", "garbage", "types", "empty", "error", "slow",
+	"quota", "auth", "policy", "filter", "context"}
 
 // ParseFault reads what Config.Faults and the header X-Scripted-Fault carry: a kind, then options.
 //
@@ -27,9 +30,15 @@ var faultKinds = []string{"a status 400 to 599", "stall", "cut", "reset", "garba
 //	cut                 half a reply, then an orderly end as if that were all
 //	reset               the connection is closed without an answer
 //	garbage             status 200 and a page of HTML
+//	types               status 200 and JSON in which nothing has the type that it should have
 //	empty               status 200 and no choices
 //	error               status 200 and an error in the body, or in the middle of the stream
 //	slow;delay=500ms    a proper reply, that much later
+//	quota               429 with the code insufficient_quota: the account has no money
+//	auth                401 with the code invalid_api_key
+//	policy              400 with the code content_policy_violation
+//	filter              half a reply with the finish reason content_filter
+//	context             400 for a conversation that is too long, in the words of Config.Errors
 //
 // times=N with any of them: only the first N times that the same request is asked, so that a retry succeeds.
 func ParseFault(spec string) (Fault, error) {
@@ -103,19 +112,19 @@ func (a *asked) set(key [32]byte, n int) {
 }
 
 // draw decides whether this asking of the request goes wrong: by its header, else by the rate.
-func (s *Server) draw(header http.Header, episodeID string, body []byte) (Fault, bool, error) {
+func (s *Server) draw(header http.Header, episodeID string, body [32]byte) (Fault, error) {
 	spec := header.Get("X-Scripted-Fault")
 	if spec == "" && s.cfg.FaultRate == 0 {
-		return Fault{}, false, nil
+		return Fault{}, nil
 	}
-	key := hash("fault", strconv.FormatUint(s.cfg.Seed, 10), episodeID, string(body))
+	key := hash("fault", strconv.FormatUint(s.cfg.Seed, 10), episodeID, string(body[:]))
 	before := s.asked.get(key)
 	var f Fault
 	hit := true
 	if spec != "" {
 		var err error
 		if f, err = ParseFault(spec); err != nil {
-			return Fault{}, false, err
+			return Fault{}, err
 		}
 	} else {
 		sum := hash(string(key[:]), strconv.Itoa(before))
@@ -126,10 +135,60 @@ func (s *Server) draw(header http.Header, episodeID string, body []byte) (Fault,
 	if hit && f.Times > 0 && before >= f.Times {
 		hit = false
 	}
-	if hit {
-		s.asked.set(key, before+1)
-	} else {
+	if !hit {
 		s.asked.set(key, 0)
+		return Fault{}, nil
 	}
-	return f, hit, nil
+	s.asked.set(key, before+1)
+	return f, nil
+}
+
+// whole tells a fault that is an answer of its own from one that spoils a reply.
+func (f Fault) whole() bool {
+	switch f.Kind {
+	case "", "stall", "cut", "error", "slow", "filter":
+		return false
+	}
+	return true
+}
+
+// answer plays the faults that need no reply.
+func (s *Server) answer(w http.ResponseWriter, f Fault) {
+	refuse := func(status int, kind, code, message string) {
+		(&refusal{status: status, kind: kind, code: code, message: message}).write(w)
+	}
+	switch f.Kind {
+	case "garbage":
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<!DOCTYPE html>\n<html><body><h1>502 Bad Gateway</h1></body></html>\n")
+	case "types":
+		writeJSON(w, http.StatusOK, json.RawMessage(`{"id":7,"object":["chat.completion"],"created":"now","model":null,`+
+			`"choices":[{"index":"0","message":{"role":1,"content":{"text":3},"tool_calls":"none"},"finish_reason":0}],"usage":"some"}`))
+	case "empty":
+		writeJSON(w, http.StatusOK, map[string]any{"id": "chatcmpl-empty", "object": "chat.completion", "choices": []any{}})
+	case "reset":
+		panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
+	case "quota":
+		refuse(http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota",
+			"You exceeded your current quota, please check your plan and billing details.")
+	case "auth":
+		wrongKey.write(w)
+	case "policy":
+		refuse(http.StatusBadRequest, "invalid_request_error", "content_policy_violation",
+			"Your request was rejected as a result of our safety system.")
+	case "context":
+		s.tooLong(8192, 8200, 0).write(w)
+	default:
+		if f.RetryAfter != "" {
+			w.Header().Set("Retry-After", f.RetryAfter)
+		}
+		kind, code := "server_error", ""
+		switch f.status() {
+		case http.StatusTooManyRequests:
+			kind, code = "requests", "rate_limit_exceeded"
+		case http.StatusPaymentRequired:
+			kind, code = "insufficient_quota", "insufficient_quota"
+		}
+		refuse(f.status(), kind, code, "scripted fault: "+f.Kind+" "+http.StatusText(f.status()))
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"trajgen/pipeline/episode"
@@ -42,41 +44,47 @@ func (p plan) at(position int) turn {
 // declined is the whole of the noop policy. It has no number in it and says nothing that a verifier could look for.
 var declined = turn{content: "I cannot help with that."}
 
-// requestError is a request that the policy cannot answer; it becomes a 400.
-type requestError struct{ code, message string }
+// next is what comes next in an episode.
+type next struct {
+	turn     turn
+	who      string // the episode
+	position int    // the number of turns before this one
+}
 
-func (e *requestError) Error() string { return e.message }
+func (n next) place() string { return fmt.Sprintf("%06x", n.position) }
+
+// number gives ids to the calls that have none.
+func (n next) number(calls []call) {
+	for i := range calls {
+		if calls[i].id == "" {
+			calls[i].id = fmt.Sprintf("call_%s%s%02x", n.who, n.place(), i)
+		}
+	}
+}
 
 // next decides what to say. taskID and episodeID come from the request's headers and may be empty.
-func (s *Server) next(req *request, taskID, episodeID string) (turn, error) {
-	who := identify(req, episodeID)
-	var t turn
-	position := 0
+func (s *Server) next(req *request, taskID, episodeID string) (next, *refusal) {
+	n := next{who: identify(req, episodeID)}
 	switch s.cfg.Policy {
 	case Noop:
-		t = declined
+		n.turn, n.position = declined, said(req, nil, n.who)
 	case Replay:
-		position = said(req, nil)
-		var err error
-		if t, err = s.replay(episodeID, position); err != nil {
-			return turn{}, err
+		n.position = said(req, nil, n.who)
+		var no *refusal
+		if n.turn, no = s.replay(episodeID, n.position); no != nil {
+			return next{}, no
 		}
 	default:
 		sc, ok := s.find(taskID, req)
 		if !ok {
-			return turn{}, &requestError{"unknown_task", fmt.Sprintf("policy %s knows no task %q and none that begins with this "+
-				"user message (was the server started with the dataset?)", s.cfg.Policy, taskID)}
+			return next{}, invalid("unknown_task", fmt.Sprintf("policy %s knows no task %q and none that begins with this "+
+				"user message (was the server started with the dataset?)", s.cfg.Policy, taskID))
 		}
-		p := s.plan(sc, req, who)
-		position = said(req, sc.said)
-		t = p.at(position)
+		n.position = said(req, sc, n.who)
+		n.turn = s.plan(sc, req, n.who).at(n.position)
 	}
-	for i := range t.calls {
-		if t.calls[i].id == "" {
-			t.calls[i].id = fmt.Sprintf("call_%s%06x%02x", who, position, i)
-		}
-	}
-	return t, nil
+	n.turn.calls = slices.Clone(n.turn.calls) // of a plan that may be asked again
+	return n, nil
 }
 
 func (s *Server) plan(sc *script, req *request, who string) plan {
@@ -112,25 +120,37 @@ func oneByOne(turns []turn) []turn {
 	return single
 }
 
-// said counts the assistant messages of the request that are ours: all but those that the task's prompt brought.
-func said(req *request, prompt []string) int {
-	n := 0
+// said counts the assistant messages of the request that are ours: all but those before the task's first user message,
+// which the harness put there, and those that the task's prompt brought. Where a harness left some out to save room, the
+// ids of our calls in the others tell how many there were.
+func said(req *request, sc *script, who string) int {
+	n, begin := 0, 0
+	var prompt []string
+	if sc != nil {
+		prompt = sc.said
+		begin = max(0, slices.IndexFunc(req.Messages, func(m message) bool { return m.Role == "user" && m.Content.text() == sc.first }))
+	}
 	for i := range req.Messages {
 		m := &req.Messages[i]
-		if m.Role != "assistant" {
-			continue
-		}
-		if len(prompt) > 0 && len(m.ToolCalls) == 0 && m.text() == prompt[0] {
+		switch {
+		case m.Role != "assistant":
+		case len(prompt) > 0 && len(m.ToolCalls) == 0 && m.Content.text() == prompt[0]:
 			prompt = prompt[1:]
-			continue
+		case i >= begin:
+			n++
+			if len(m.ToolCalls) > 0 {
+				if match := ownID.FindStringSubmatch(m.ToolCalls[0].ID); match != nil && match[1] == who {
+					place, _ := strconv.ParseInt(match[2], 16, 32)
+					n = max(n, int(place)+1)
+				}
+			}
 		}
-		n++
 	}
 	return n
 }
 
 // ownID is a tool-call id that this server gave; it carries the episode's identity through the conversation.
-var ownID = regexp.MustCompile(`^call_([0-9a-f]{16})[0-9a-f]{8}$`)
+var ownID = regexp.MustCompile(`^call_([0-9a-f]{16})([0-9a-f]{6})[0-9a-f]{2}$`)
 
 // identify names the episode: by its header, else by the calls that it made already, else by the seed of its first
 // request (later ones may be derived from it), else by what was asked.
@@ -172,10 +192,10 @@ func (s *Server) rand(task, who string) *rand.Rand {
 }
 
 // replay repeats the assistant message of a recorded episode that has so many before it.
-func (s *Server) replay(episodeID string, position int) (turn, error) {
+func (s *Server) replay(episodeID string, position int) (turn, *refusal) {
 	messages, ok := s.cfg.Replay(episodeID)
 	if !ok {
-		return turn{}, &requestError{"unknown_episode", fmt.Sprintf("no recording of episode %q (want its id in X-Trajgen-Episode)", episodeID)}
+		return turn{}, invalid("unknown_episode", fmt.Sprintf("no recording of episode %q (want its id in X-Trajgen-Episode)", episodeID))
 	}
 	n := 0
 	for _, m := range messages {
@@ -187,8 +207,8 @@ func (s *Server) replay(episodeID string, position int) (turn, error) {
 		}
 		n++
 	}
-	return turn{}, &requestError{"recording_ended", fmt.Sprintf("the recording of episode %q has %d assistant messages and number %d is asked for",
-		episodeID, n, position+1)}
+	return turn{}, invalid("recording_ended", fmt.Sprintf("the recording of episode %q has %d assistant messages and number %d is asked for",
+		episodeID, n, position+1))
 }
 
 func recorded(m episode.Message) turn {

@@ -1,36 +1,50 @@
 package scripted
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // request is the body of a chat completion as far as the server looks at it.
 type request struct {
-	Model         string            `json:"model"`
-	Messages      []message         `json:"messages"`
-	Tools         []json.RawMessage `json:"tools"`
-	ToolChoice    json.RawMessage   `json:"tool_choice"`
-	Parallel      *bool             `json:"parallel_tool_calls"`
-	Stream        bool              `json:"stream"`
+	Model         string    `json:"model"`
+	Messages      []message `json:"messages"`
+	Tools         []rawJSON `json:"tools"`
+	ToolChoice    rawJSON   `json:"tool_choice"`
+	Parallel      *bool     `json:"parallel_tool_calls"`
+	Stream        bool      `json:"stream"`
 	StreamOptions *struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Seed                *int64 `json:"seed"`
-	MaxTokens           int    `json:"max_tokens"`
-	MaxCompletionTokens int    `json:"max_completion_tokens"`
-	N                   *int   `json:"n"`
+	Seed                *int64  `json:"seed"`
+	MaxTokens           *int    `json:"max_tokens"`
+	MaxCompletionTokens *int    `json:"max_completion_tokens"`
+	N                   *int    `json:"n"`
+	Stop                rawJSON `json:"stop"`
+	ReasoningEffort     string  `json:"reasoning_effort"`
+	ResponseFormat      *struct {
+		Type string `json:"type"`
+	} `json:"response_format"`
+	Logprobs       bool `json:"logprobs"`
+	TopLogprobs    *int `json:"top_logprobs"`
+	ReturnTokenIDs bool `json:"return_token_ids"` // of vLLM
 
-	tools map[string]bool // names; empty when the choice is "none"
+	size   int             // of the body
+	tools  map[string]bool // names; empty when the choice is "none"
+	first  string          // the first of them
+	choice demand
+	stops  []string
 }
 
 type message struct {
-	Role       string          `json:"role"`
-	Content    json.RawMessage `json:"content"`
-	ToolCalls  []toolCall      `json:"tool_calls"`
-	ToolCallID string          `json:"tool_call_id"`
+	Role           string     `json:"role"`
+	Content        rawJSON    `json:"content"`
+	Reasoning      rawJSON    `json:"reasoning_content"`
+	OtherReasoning rawJSON    `json:"reasoning"`
+	ToolCalls      []toolCall `json:"tool_calls"`
+	ToolCallID     string     `json:"tool_call_id"`
 }
 
 type toolCall struct {
@@ -42,8 +56,46 @@ type toolCall struct {
 	} `json:"function"`
 }
 
+// rawJSON is a JSON value as it was sent.
+type rawJSON string
+
+// UnmarshalJSON keeps the value.
+func (r *rawJSON) UnmarshalJSON(data []byte) error {
+	*r = rawJSON(data)
+	return nil
+}
+
+func (r rawJSON) null() bool { return r == "" || r == "null" }
+
+// text is the text of a content; of a list of parts the text parts.
+func (r rawJSON) text() string {
+	if r.null() {
+		return ""
+	}
+	var s string
+	if json.Unmarshal([]byte(r), &s) == nil {
+		return s
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	json.Unmarshal([]byte(r), &parts)
+	var b strings.Builder
+	for _, part := range parts {
+		b.WriteString(part.Text)
+	}
+	return b.String()
+}
+
 // limit is the number of tokens that the reply may have, 0 for any.
-func (r *request) limit() int { return cmp.Or(r.MaxCompletionTokens, r.MaxTokens) }
+func (r *request) limit() int {
+	for _, limit := range []*int{r.MaxCompletionTokens, r.MaxTokens} {
+		if limit != nil {
+			return *limit
+		}
+	}
+	return 0
+}
 
 // parallel tells whether a turn may have several calls.
 func (r *request) parallel() bool { return r.Parallel == nil || *r.Parallel }
@@ -51,7 +103,7 @@ func (r *request) parallel() bool { return r.Parallel == nil || *r.Parallel }
 // parse decodes and checks a body as strictly as OpenAI does, so that a harness that breaks the protocol finds out
 // here and not against an endpoint that is paid for. The complaint is empty when all is well.
 func parse(body []byte) (r *request, complaint string) {
-	r = new(request)
+	r = &request{size: len(body)}
 	if err := json.Unmarshal(body, r); err != nil {
 		return nil, fmt.Sprintf("We could not parse the JSON body of your request: %v", err)
 	}
@@ -61,9 +113,43 @@ func parse(body []byte) (r *request, complaint string) {
 	if r.N != nil && *r.N != 1 {
 		return nil, fmt.Sprintf("n is %d; this server gives one choice", *r.N)
 	}
-	if r.MaxTokens < 0 || r.MaxCompletionTokens < 0 {
-		return nil, "max_tokens is below 1"
+	for _, limit := range []*int{r.MaxCompletionTokens, r.MaxTokens} {
+		if limit != nil && *limit < 1 {
+			return nil, "max_tokens is below 1"
+		}
 	}
+	if r.TopLogprobs != nil && (!r.Logprobs || *r.TopLogprobs < 0 || *r.TopLogprobs > maxTop) {
+		return nil, fmt.Sprintf("'top_logprobs' is %d (want 0 to %d, and 'logprobs' true)", *r.TopLogprobs, maxTop)
+	}
+	if f := r.ResponseFormat; f != nil && f.Type != "text" && f.Type != "json_object" {
+		return nil, fmt.Sprintf("'response_format' of type %q: a script follows no schema (have text, json_object)", f.Type)
+	}
+	if complaint := r.readStops(); complaint != "" {
+		return nil, complaint
+	}
+	if complaint := r.readTools(); complaint != "" {
+		return nil, complaint
+	}
+	return r, r.checkOrder()
+}
+
+func (r *request) readStops() string {
+	if r.Stop.null() {
+		return ""
+	}
+	var one string
+	if json.Unmarshal([]byte(r.Stop), &one) == nil {
+		r.stops = []string{one}
+	} else if json.Unmarshal([]byte(r.Stop), &r.stops) != nil || len(r.stops) > 4 {
+		return "Invalid 'stop': want a text or up to four of them"
+	}
+	if slices.Contains(r.stops, "") {
+		return "Invalid 'stop': want no empty text"
+	}
+	return ""
+}
+
+func (r *request) readTools() string {
 	r.tools = make(map[string]bool, len(r.Tools))
 	for i, raw := range r.Tools {
 		var tool struct {
@@ -72,15 +158,15 @@ func parse(body []byte) (r *request, complaint string) {
 				Name string `json:"name"`
 			} `json:"function"`
 		}
-		if err := json.Unmarshal(raw, &tool); err != nil || tool.Type != "function" || tool.Function.Name == "" {
-			return nil, fmt.Sprintf("Invalid 'tools[%d]': want {\"type\":\"function\",\"function\":{\"name\":...}}", i)
+		if err := json.Unmarshal([]byte(raw), &tool); err != nil || tool.Type != "function" || tool.Function.Name == "" {
+			return fmt.Sprintf("Invalid 'tools[%d]': want {\"type\":\"function\",\"function\":{\"name\":...}}", i)
+		}
+		if i == 0 {
+			r.first = tool.Function.Name
 		}
 		r.tools[tool.Function.Name] = true
 	}
-	if string(r.ToolChoice) == `"none"` {
-		clear(r.tools)
-	}
-	return r, r.checkOrder()
+	return r.readChoice()
 }
 
 // checkOrder holds every tool call to one answer, right behind it.
@@ -128,29 +214,12 @@ func unanswered(open map[string]bool) string {
 		"'tool_call_id'; %d have none", len(open))
 }
 
-func hasContent(raw json.RawMessage) bool { return len(raw) > 0 && (raw[0] == '"' || raw[0] == '[') }
-
-// text is a content's text; of a list of parts the text parts.
-func (m *message) text() string {
-	var s string
-	if json.Unmarshal(m.Content, &s) == nil {
-		return s
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	json.Unmarshal(m.Content, &parts)
-	var b strings.Builder
-	for _, part := range parts {
-		b.WriteString(part.Text)
-	}
-	return b.String()
-}
+func hasContent(raw rawJSON) bool { return len(raw) > 0 && (raw[0] == '"' || raw[0] == '[') }
 
 func (r *request) firstUser() string {
 	for i := range r.Messages {
 		if r.Messages[i].Role == "user" {
-			return r.Messages[i].text()
+			return r.Messages[i].Content.text()
 		}
 	}
 	return ""
@@ -158,29 +227,7 @@ func (r *request) firstUser() string {
 
 func (r *request) system() string {
 	if m := &r.Messages[0]; m.Role == "system" || m.Role == "developer" {
-		return m.text()
+		return m.Content.text()
 	}
 	return ""
 }
-
-// usage counts about four bytes to a token. cached is what the last request of this episode held already.
-func (r *request) usage() (prompt, cached int) {
-	size := 0
-	for _, tool := range r.Tools {
-		size += len(tool)
-	}
-	for i := range r.Messages {
-		m := &r.Messages[i]
-		if m.Role == "assistant" {
-			cached = size
-		}
-		size += len(m.Content) + len(m.ToolCallID) + 12
-		for _, call := range m.ToolCalls {
-			size += len(call.ID) + len(call.Function.Name) + len(call.Function.Arguments) + 12
-		}
-	}
-	return tokens(size), tokens(cached)
-}
-
-// tokens is the number of tokens in so many bytes.
-func tokens(bytes int) int { return (bytes + 3) / 4 }

@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"crypto/sha256"
 	"math"
 	"regexp"
 	"slices"
@@ -10,54 +11,68 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// script is what the server keeps of a task.
+// script is what the server knows of a task.
 type script struct {
 	id     string
 	first  string // text of the first user message
 	system string
-	verify []episode.Check
 	gold   []episode.Step
 	said   []string // texts of the assistant messages in the prompt, which are not ours
 	turns  int      // the task's own limit, 0 when it has none
 
 	// What an answer alone is judged by, so that a failing episode can steer clear of it.
 	exact      []string
-	numbers    []episode.Check
-	regexes    []*regexp.Regexp
-	opaque     bool // an answer check that cannot be evaluated here
+	numbers    []number
+	regexes    []string
 	workspaced bool // some check looks at more than the answer
 }
 
-// Learn makes the task known. A task that comes again, as it does for every sample, replaces itself.
+// number is a check for one.
+type number struct{ want, tolerance float64 }
+
+// Learn makes the task known. A task that comes again, as it does for every sample, replaces itself. Of its files and
+// tests nothing is kept.
 func (s *Server) Learn(task *episode.Task) {
 	if task == nil {
 		return
 	}
+	sc := newScript(task)
+	known := &learnt{id: strings.Clone(sc.id), system: strings.Clone(sc.system), prompt: promptKey(sc.first), packed: sc.pack()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old, known := s.byID[task.ID]; known {
-		if old.same(task) {
+	if old := s.byID[known.id]; old != nil {
+		if *old == *known {
 			return
 		}
-		s.byPrompt[old.first] = slices.DeleteFunc(s.byPrompt[old.first], func(sc *script) bool { return sc == old })
+		s.byPrompt[old.prompt] = slices.DeleteFunc(s.byPrompt[old.prompt], func(l *learnt) bool { return l == old })
 	}
-	sc := newScript(task)
-	s.byID[task.ID] = sc
-	list := append(s.byPrompt[sc.first], sc)
-	slices.SortFunc(list, func(a, b *script) int { return strings.Compare(a.id, b.id) })
-	s.byPrompt[sc.first] = list
+	s.byID[known.id] = known
+	list := append(s.byPrompt[known.prompt], known)
+	slices.SortFunc(list, func(a, b *learnt) int { return strings.Compare(a.id, b.id) })
+	s.byPrompt[known.prompt] = list
 }
 
-// same tells a task that is learnt once more from another one under its id, without looking deep: the dataset hands
-// the same slices out for every sample.
-func (sc *script) same(task *episode.Task) bool {
-	return len(sc.gold) > 0 && len(sc.gold) == len(task.Gold) && &sc.gold[0] == &task.Gold[0] &&
-		len(sc.verify) == len(task.Verify) && (len(sc.verify) == 0 || &sc.verify[0] == &task.Verify[0]) &&
-		sc.turns == task.Limits.Turns
+// learnt is a task as it is kept: there may be hundreds of thousands.
+type learnt struct {
+	id, system string
+	prompt     [16]byte
+	packed     string
+}
+
+func (l *learnt) script() *script {
+	sc := unpack(l.packed)
+	sc.id, sc.system = l.id, l.system
+	return sc
+}
+
+// promptKey stands for the text of a first user message.
+func promptKey(text string) [16]byte {
+	sum := sha256.Sum256([]byte(text))
+	return [16]byte(sum[:])
 }
 
 func newScript(task *episode.Task) *script {
-	sc := &script{id: task.ID, system: task.System, gold: task.Gold, verify: task.Verify, turns: task.Limits.Turns}
+	sc := &script{id: task.ID, system: task.System, gold: task.Gold, turns: task.Limits.Turns}
 	asked := false
 	for _, m := range task.Prompt {
 		switch m.Role {
@@ -78,14 +93,9 @@ func newScript(task *episode.Task) *script {
 		case check.Exact != nil:
 			sc.exact = append(sc.exact, strings.TrimSpace(*check.Exact))
 		case check.Number != nil:
-			sc.numbers = append(sc.numbers, check)
+			sc.numbers = append(sc.numbers, number{*check.Number, check.Tolerance})
 		case check.Regex != "":
-			re, err := regexp.Compile(check.Regex)
-			if err != nil {
-				sc.opaque = true
-				continue
-			}
-			sc.regexes = append(sc.regexes, re)
+			sc.regexes = append(sc.regexes, check.Regex)
 		default:
 			sc.workspaced = true
 		}
@@ -97,34 +107,38 @@ func newScript(task *episode.Task) *script {
 func (s *Server) find(id string, req *request) (*script, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if sc, ok := s.byID[id]; ok {
-		return sc, true
+	if known, ok := s.byID[id]; ok {
+		return known.script(), true
 	}
-	list := s.byPrompt[req.firstUser()]
+	var list []*learnt
+	for i := range req.Messages { // a harness may put examples before the task's own first message
+		if m := &req.Messages[i]; m.Role == "user" {
+			if list = s.byPrompt[promptKey(m.Content.text())]; len(list) > 0 {
+				break
+			}
+		}
+	}
 	if len(list) == 0 {
 		return nil, false
 	}
 	system := req.system()
-	for _, sc := range list {
-		if sc.system == system {
-			return sc, true
+	for _, known := range list {
+		if known.system == system {
+			return known.script(), true
 		}
 	}
-	for _, sc := range list { // a harness adds its own text around a task's
-		if sc.system != "" && strings.Contains(system, sc.system) {
-			return sc, true
+	for _, known := range list { // a harness adds its own text around a task's
+		if known.system != "" && strings.Contains(system, known.system) {
+			return known.script(), true
 		}
 	}
-	return list[0], true
+	return list[0].script(), true
 }
 
 var anyNumber = regexp.MustCompile(`-?[0-9][0-9,_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?`)
 
 // couldScore tells whether an answer might satisfy a check; in doubt it might.
 func (sc *script) couldScore(answer string) bool {
-	if sc.opaque {
-		return true
-	}
 	text := strings.TrimSpace(answer)
 	for _, want := range sc.exact {
 		if strings.EqualFold(text, want) || want == "" {
@@ -135,10 +149,13 @@ func (sc *script) couldScore(answer string) bool {
 		for _, found := range anyNumber.FindAllString(text, -1) {
 			n, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(found), 64)
 			// Wider than any verifier, and every number counts instead of the last one.
-			if err != nil || math.Abs(n-*check.Number) <= check.Tolerance+1e-6*max(1, math.Abs(*check.Number)) {
+			if err != nil || math.Abs(n-check.want) <= check.tolerance+1e-6*max(1, math.Abs(check.want)) {
 				return true
 			}
 		}
 	}
-	return slices.ContainsFunc(sc.regexes, func(re *regexp.Regexp) bool { return re.MatchString(answer) })
+	return slices.ContainsFunc(sc.regexes, func(pattern string) bool {
+		re, err := regexp.Compile(pattern)
+		return err != nil || re.MatchString(answer)
+	})
 }

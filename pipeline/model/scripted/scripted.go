@@ -1,8 +1,9 @@
 // Package scripted is a language model that knows its answers beforehand: an OpenAI-compatible server over a real
 // socket that plays the reference solutions of tasks, well or badly, or recorded episodes, and misbehaves on demand.
 //
-// Every reply is a pure function of the server's seed, the task, the episode and the messages of the request. So any
-// number of workers, or a resumed run, gets the same replies.
+// Every reply is a pure function of the server's seed, the task, the episode and the request, whatever its temperature.
+// So any number of workers, or a resumed run, gets the same replies. Only whether and when a reply comes depends on the
+// time and on other requests, where limits, slots or outages are set.
 package scripted
 
 import (
@@ -31,6 +32,19 @@ const (
 // Policies lists the names that Config.Policy takes.
 func Policies() []string { return []string{Oracle, Noop, Noisy, Replay} }
 
+// Where reasoning is found in a reply.
+const (
+	ReasoningContent = "reasoning_content" // DeepSeek, SGLang, older vLLM
+	ReasoningPlain   = "reasoning"         // newer vLLM, Ollama
+	ReasoningDetails = "reasoning_details" // OpenRouter, beside reasoning
+	ReasoningTags    = "tags"              // <think> in the content: a server that does not look for it
+)
+
+// ReasoningFields lists the names that Config.ReasoningAs takes.
+func ReasoningFields() []string {
+	return []string{ReasoningContent, ReasoningPlain, ReasoningDetails, ReasoningTags}
+}
+
 // DefaultModel is the name under which the model is served when Config.Model is empty.
 const DefaultModel = "scripted"
 
@@ -45,8 +59,30 @@ type Config struct {
 	// Replay gives the messages of a recorded episode, for the policy of that name. Called from many goroutines.
 	Replay func(episodeID string) ([]episode.Message, bool)
 
-	Delay      time.Duration // before each reply
-	TokenDelay time.Duration // between the tokens of a stream
+	// What a reply looks like. Errors, Drift and ReasoningAs say how the server words, renders and sends things; empty
+	// means the first of their values.
+	ToolFormat    string // calls are written into the text in this format (ToolFormats); empty gives tool_calls
+	ReasoningAs   string // the field that reasoning comes in, or tags in the text
+	Drift         string // what the chat template changes of earlier turns
+	Errors        string // whose words a conversation that is too long is refused with
+	Context       int    // tokens that a prompt and its reply may have; 0 means any number
+	WeightVersion string // sent as metadata.weight_version, as SGLang does; empty sends none
+
+	// How long it takes. Delay and Latency come before each reply; then follow the tokens at Speed, streamed or not.
+	// TokenDelay instead comes behind each event of a stream, which then carries a few tokens.
+	Delay      time.Duration
+	Latency    Latency
+	Speed      float64 // tokens per second; 0 means at once
+	TokenDelay time.Duration
+
+	// What the server takes. These, unlike the replies, depend on the time and on what else goes on.
+	RequestRate  float64 // requests per second, 0 for any number; beyond it the answer is a 429
+	RequestBurst int     // requests that may come at once; 0 means 1
+	TokenRate    int     // tokens per minute, of prompts and replies
+	MaxInFlight  int     // requests at a time, waiting ones among them; beyond it the answer is a 503
+	Slots        int     // requests that are worked on at a time; the others wait
+	Outages      []Outage
+	Now          func() time.Time // nil means time.Now
 
 	// FaultRate is the share of requests that end in one of Faults (ParseFault has the grammar; empty means
 	// "429;retry-after=0", "500" and "503"). Which ones is drawn from the seed, the request and how often it was
@@ -69,8 +105,25 @@ func (c Config) Validate() error {
 	if c.Policy == Replay && c.Replay == nil {
 		errs = append(errs, errors.New("policy replay without recorded episodes (want a run directory to replay)"))
 	}
+	for _, name := range []struct {
+		what, given string
+		known       []string
+	}{{"tool format", c.ToolFormat, ToolFormats()}, {"reasoning field", c.ReasoningAs, ReasoningFields()},
+		{"drift", c.Drift, Drifts()}, {"error style", c.Errors, ErrorStyles()}} {
+		if name.given != "" && !slices.Contains(name.known, name.given) {
+			errs = append(errs, fmt.Errorf("unknown %s %q (have %s)", name.what, name.given, strings.Join(name.known, ", ")))
+		}
+	}
 	if c.Delay < 0 || c.TokenDelay < 0 {
 		errs = append(errs, fmt.Errorf("delay %v, token delay %v (want 0 or more)", c.Delay, c.TokenDelay))
+	}
+	if !(c.Speed >= 0) || !(c.RequestRate >= 0) || min(c.Context, c.RequestBurst, c.TokenRate, c.MaxInFlight, c.Slots) < 0 {
+		errs = append(errs, fmt.Errorf("speed %v, request rate %v, context %d, burst %d, token rate %d, in flight %d, slots %d (want 0 or more)",
+			c.Speed, c.RequestRate, c.Context, c.RequestBurst, c.TokenRate, c.MaxInFlight, c.Slots))
+	}
+	errs = append(errs, c.Latency.check())
+	for _, o := range c.Outages {
+		errs = append(errs, o.check())
 	}
 	if !(c.FaultRate >= 0 && c.FaultRate <= 1) {
 		errs = append(errs, fmt.Errorf("fault rate %v (want 0 to 1)", c.FaultRate))
@@ -88,11 +141,13 @@ type Server struct {
 	cfg    Config
 	faults []Fault
 	asked  asked
+	limits *limiter
+	load   load
 	mux    http.Handler
 
 	mu       sync.RWMutex // guards the two below
-	byID     map[string]*script
-	byPrompt map[string][]*script // by the text of the first user message; sorted by id
+	byID     map[string]*learnt
+	byPrompt map[[16]byte][]*learnt // by the text of the first user message; sorted by id
 
 	life    sync.RWMutex   // guards the change from open to closed, and http
 	serving sync.WaitGroup // requests in progress, and the listener
@@ -116,7 +171,13 @@ func New(cfg Config) (*Server, error) {
 	if len(specs) == 0 {
 		specs = []string{"429;retry-after=0", "500", "503"}
 	}
-	s := &Server{cfg: cfg, byID: make(map[string]*script), byPrompt: make(map[string][]*script)}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Server{cfg: cfg, limits: newLimiter(cfg), byID: make(map[string]*learnt), byPrompt: make(map[[16]byte][]*learnt)}
+	if cfg.Slots > 0 {
+		s.load.slots = make(chan struct{}, cfg.Slots)
+	}
 	for _, spec := range specs {
 		fault, err := ParseFault(spec)
 		if err != nil {

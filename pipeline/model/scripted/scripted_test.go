@@ -99,6 +99,18 @@ func TestSeveralUserMessages(t *testing.T) {
 	}
 }
 
+// TestShortened goes on where it was when a harness leaves old turns out.
+func TestShortened(t *testing.T) {
+	tk := task("t")
+	c := begin(t, newServer(t, scripted.Config{Policy: scripted.Oracle}, tk), tk, "e", "terminal", "read_file")
+	c.next()
+	c.next()
+	c.messages = append(c.messages[:2:2], c.messages[4:]...) // without the first call and its result
+	if got := c.next().String(); got != "The value is 42." {
+		t.Errorf("after the second call comes %q, want the answer", got)
+	}
+}
+
 func TestNoop(t *testing.T) {
 	server := newServer(t, scripted.Config{Policy: scripted.Noop})
 	if got := texts(begin(t, server, task("unknown"), "e", "terminal").play(9)); !slices.Equal(got, []string{"I cannot help with that."}) {
@@ -265,9 +277,14 @@ func TestTokenLimit(t *testing.T) {
 	tk := task("t")
 	server := newServer(t, scripted.Config{Policy: scripted.Oracle}, tk)
 	c := begin(t, server, tk, "e", "terminal", "read_file")
-	c.extra = map[string]any{"max_tokens": 5}
+	c.extra = map[string]any{"max_tokens": 48} // the tags and the name are 37 of them
 	if got := c.next(); got.finish != "length" || got.String() != `|read_file({"path":"ma)` {
-		t.Errorf("cut reply = %q (%s), want 20 bytes and length", got, got.finish)
+		t.Errorf("cut reply = %q (%s), want the start of the arguments and length", got, got.finish)
+	}
+	c = begin(t, server, tk, "e", "terminal", "read_file")
+	c.extra = map[string]any{"max_tokens": 20}
+	if got := c.next(); got.finish != "length" || got.String() != "" {
+		t.Errorf("cut reply = %q (%s), want no call without its name, and length", got, got.finish)
 	}
 }
 

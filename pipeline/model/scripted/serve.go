@@ -3,12 +3,8 @@ package scripted
 import (
 	"context"
 	"crypto/subtle"
-	"encoding/hex"
-	"errors"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -24,21 +20,35 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /v1/models", s.listModels)
 	mux.HandleFunc("GET /v1/models/{id...}", s.showModel)
 	mux.HandleFunc("POST /v1/chat/completions", s.complete)
+	for _, root := range []string{"", "/v1"} { // vLLM has them at the root, SGLang at both
+		mux.HandleFunc("POST "+root+"/tokenize", s.tokenize)
+		mux.HandleFunc("POST "+root+"/detokenize", s.detokenize)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, http.StatusNotFound, "invalid_request_error", "unknown_url",
-			"Invalid URL ("+r.Method+" "+r.URL.Path+"); this server has GET /v1/models and POST /v1/chat/completions")
+		(&refusal{status: http.StatusNotFound, kind: "invalid_request_error", code: "unknown_url", message: "Invalid URL (" + r.Method + " " +
+			r.URL.Path + "); this server has GET /v1/models and POST /v1/chat/completions"}).write(w)
 	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.enter() {
-			writeError(w, http.StatusServiceUnavailable, "server_error", "", "the server is closed")
-			return
+	open := http.NewServeMux() // without a key
+	open.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		if no := s.outage(); no != nil {
+			no.write(w)
 		}
-		defer s.serving.Done()
+	})
+	open.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Stats()) })
+	open.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if !s.authorized(r) {
-			writeError(w, http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "Incorrect API key provided.")
+			wrongKey.write(w)
 			return
 		}
 		mux.ServeHTTP(w, r)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.enter() {
+			(&refusal{status: http.StatusServiceUnavailable, kind: "server_error", message: "the server is closed"}).write(w)
+			return
+		}
+		defer s.serving.Done()
+		open.ServeHTTP(w, r)
 	})
 }
 
@@ -55,9 +65,12 @@ type modelCard struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
+	Room    int    `json:"max_model_len,omitempty"` // vLLM
 }
 
-func (s *Server) card() modelCard { return modelCard{s.cfg.Model, "model", created, "trajgen"} }
+func (s *Server) card() modelCard {
+	return modelCard{s.cfg.Model, "model", created, "trajgen", s.cfg.Context}
+}
 
 func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []modelCard{s.card()}})
@@ -65,97 +78,97 @@ func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
 	if id := r.PathValue("id"); id != s.cfg.Model {
-		s.noModel(w, id)
+		s.noModel(id).write(w)
 		return
 	}
 	writeJSON(w, http.StatusOK, s.card())
 }
 
-func (s *Server) noModel(w http.ResponseWriter, id string) {
-	writeError(w, http.StatusNotFound, "invalid_request_error", "model_not_found",
-		"The model `"+id+"` does not exist (this server has `"+s.cfg.Model+"`).")
+func (s *Server) noModel(id string) *refusal {
+	return &refusal{status: http.StatusNotFound, kind: "invalid_request_error", code: "model_not_found",
+		message: "The model `" + id + "` does not exist (this server has `" + s.cfg.Model + "`)."}
 }
 
+var tooLarge = &refusal{status: http.StatusRequestEntityTooLarge, kind: "invalid_request_error", message: "the request is too large"}
+
+// complete answers a chat completion. Whether it may come in depends on the time and on what else goes on; what the
+// reply is does not.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			writeError(w, http.StatusRequestEntityTooLarge, "invalid_request_error", "", "the request is too large")
-		}
-		return // else the client went away
-	}
-	episodeID, taskID := unescape(r.Header.Get("X-Trajgen-Episode")), unescape(r.Header.Get("X-Trajgen-Task"))
-	sum := hash(episodeID, string(body))
-	w.Header().Set("X-Request-Id", "req_"+hex.EncodeToString(sum[:10]))
+	now := s.cfg.Now()
+	full := s.load.enter(now, s.cfg.MaxInFlight)
+	sent := &counted{ResponseWriter: w}
+	w = sent
+	refused := false
+	defer func() { s.load.leave(sent.status, refused, sent.usage) }()
 
-	req, complaint := parse(body)
-	if complaint != "" {
-		writeError(w, http.StatusBadRequest, "invalid_request_error", "", complaint)
+	no := s.outage()
+	if no == nil && full {
+		no = overloaded
+	}
+	if no == nil {
+		no = s.limits.takeRequest(now, w.Header())
+	}
+	if no != nil {
+		refused = true
+		io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)) // so that the connection can be used again
+		no.write(w)
 		return
 	}
-	if req.Model != s.cfg.Model {
-		s.noModel(w, req.Model)
+	job, no := s.prepare(w, r)
+	if no == nil && job.reply != nil {
+		no = s.limits.takeTokens(now, w.Header(), job.reply.usage.Total)
+		refused = no != nil
+	}
+	if no != nil {
+		no.write(w)
 		return
 	}
-	fault, hit, err := s.draw(r.Header, episodeID, body)
-	if err != nil {
-		writeError(w, http.StatusBadRequest, "invalid_request_error", "unknown_fault", err.Error())
+	free, ok := s.slot(r.Context())
+	if !ok {
 		return
 	}
-	if !hit {
-		fault = Fault{}
-	}
-	if !s.pause(r.Context(), s.cfg.Delay+fault.Delay) {
+	defer free()
+	if !s.pause(r.Context(), job.wait) {
 		return
 	}
-	if fault.answer(w) {
-		s.cfg.Logger.Debug("fault", "kind", fault.Kind, "episode", episodeID)
+	if no := s.outage(); no != nil { // it began meanwhile
+		refused = true
+		no.write(w)
 		return
 	}
-	t, err := s.next(req, taskID, episodeID)
-	if err != nil {
-		code := ""
-		if refused, ok := errors.AsType[*requestError](err); ok {
-			code = refused.code
-		}
-		writeError(w, http.StatusBadRequest, "invalid_request_error", code, err.Error())
+	if job.reply == nil {
+		s.answer(w, job.fault)
 		return
 	}
-	out := newReply(req, t, "chatcmpl-"+hex.EncodeToString(sum[:12]))
-	s.cfg.Logger.Debug("reply", "episode", episodeID, "task", taskID, "calls", len(t.calls), "finish", out.finish)
-	if req.Stream {
-		s.stream(w, r, req, out, fault.Kind)
+	sent.usage = &job.reply.usage
+	if job.reply.stream {
+		s.stream(w, r, job.reply, job.fault.Kind)
 		return
 	}
-	s.whole(w, r, out, fault.Kind)
+	s.whole(w, r, job.reply, job.fault.Kind)
 }
 
-// answer plays the faults that need no reply; false leaves the request to be answered, well or badly.
-func (f Fault) answer(w http.ResponseWriter) bool {
-	switch {
-	case f.status() != 0:
-		if f.RetryAfter != "" {
-			w.Header().Set("Retry-After", f.RetryAfter)
-		}
-		kind, code := "server_error", ""
-		switch f.status() {
-		case http.StatusTooManyRequests:
-			kind, code = "requests", "rate_limit_exceeded"
-		case http.StatusPaymentRequired:
-			kind, code = "insufficient_quota", "insufficient_quota"
-		}
-		writeError(w, f.status(), kind, code, "scripted fault: "+f.Kind+" "+http.StatusText(f.status()))
-	case f.Kind == "garbage":
-		w.Header().Set("Content-Type", "text/html")
-		io.WriteString(w, "<!DOCTYPE html>\n<html><body><h1>502 Bad Gateway</h1></body></html>\n")
-	case f.Kind == "empty":
-		writeJSON(w, http.StatusOK, map[string]any{"id": "chatcmpl-empty", "object": "chat.completion", "choices": []any{}})
-	case f.Kind == "reset":
-		panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
-	default:
-		return false
+// counted remembers the status.
+type counted struct {
+	http.ResponseWriter
+	status int
+	usage  *usage
+}
+
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *counted) WriteHeader(status int) {
+	if c.status == 0 {
+		c.status = status
 	}
-	return true
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	return c.ResponseWriter.Write(p)
 }
 
 // pause waits, and tells whether the client was still there and the server still open.
@@ -182,43 +195,4 @@ func (s *Server) hang(w http.ResponseWriter, r *http.Request) {
 	case <-s.stopped.Done():
 	}
 	panic(http.ErrAbortHandler)
-}
-
-type errorBody struct {
-	Error errorDetail `json:"error"`
-}
-
-type errorDetail struct {
-	Message string  `json:"message"`
-	Type    string  `json:"type"`
-	Param   *string `json:"param"`
-	Code    *string `json:"code"`
-}
-
-func newErrorBody(kind, code, message string) errorBody {
-	e := errorBody{errorDetail{Message: message, Type: kind}}
-	if code != "" {
-		e.Error.Code = &code
-	}
-	return e
-}
-
-func writeError(w http.ResponseWriter, status int, kind, code, message string) {
-	writeJSON(w, status, newErrorBody(kind, code, message))
-}
-
-func writeJSON(w http.ResponseWriter, status int, value any) {
-	body := literal(value)
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	io.WriteString(w, body)
-}
-
-// unescape reads a header of ours; one that is not escaped is taken as it is.
-func unescape(s string) string {
-	if plain, err := url.PathUnescape(s); err == nil {
-		return plain
-	}
-	return s
 }

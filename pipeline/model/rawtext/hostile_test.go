@@ -1,0 +1,135 @@
+package rawtext_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"trajgen/pipeline/model/rawtext"
+)
+
+// whole are replies as each model's template writes them, with everything in the arguments that could be mistaken.
+var whole = map[string]string{
+	"hermes": "I see.\n<tool_call>\n{\"name\": \"write_file\", \"arguments\": {\"path\": \"ä/😀\", \"content\": \"</tool_call> \\\"x\\\" {[ \\\\\", \"lines\": [1, -2.5e3], \"at\": {\"a\": {\"b\": [null, true]}}}}\n</tool_call>\n" +
+		"<tool_call>\n{\"name\": \"list_files\", \"arguments\": {}}\n</tool_call>",
+	"longcat": "I see.\n<longcat_tool_call>\n{\"name\": \"write_file\", \"arguments\": {\"path\": \"ä\", \"content\": \"<tool_call>\"}}\n</longcat_tool_call>\n" +
+		"<longcat_tool_call>\n{\"name\": \"list_files\", \"arguments\": {}}\n</longcat_tool_call>",
+	"qwen3_coder": "I see.\n<tool_call>\n<function=write_file>\n<parameter=path>\nä/😀\n</parameter>\n<parameter=content>\n</parameter> <tool_call> </function>\n\"x\" {\n</parameter>\n<parameter=mode>\n12\n</parameter>\n<parameter=lines>\n[1, 2]\n</parameter>\n</function>\n</tool_call>\n" +
+		"<tool_call>\n<function=list_files>\n</function>\n</tool_call>",
+	"glm45": "I see.\n<tool_call>write_file\n<arg_key>path</arg_key>\n<arg_value>ä/😀</arg_value>\n<arg_key>content</arg_key>\n<arg_value></tool_call> </arg_value> x</arg_value>\n<arg_key>mode</arg_key>\n<arg_value>12</arg_value>\n</tool_call>\n" +
+		"<tool_call>list_files\n</tool_call>",
+	"glm47":       "I see.<tool_call>write_file<arg_key>path</arg_key><arg_value>ä/😀</arg_value><arg_key>lines</arg_key><arg_value>[1, 22]</arg_value></tool_call><tool_call>list_files</tool_call>",
+	"mistral":     `I see.[TOOL_CALLS] [{"name": "write_file", "arguments": {"path": "ä", "content": "[TOOL_CALLS] ]}"}}, {"name": "list_files", "arguments": {}}]`,
+	"llama3_json": `{"name": "write_file", "parameters": {"path": "ä", "content": "; {\"name\": \"list_files\", \"parameters\": {}}"}}; {"name": "list_files", "parameters": {}}`,
+	"deepseek_v3": "I see.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>write_file\n```json\n{\"path\": \"ä\", \"content\": \"```<｜tool▁call▁end｜>\"}\n```<｜tool▁call▁end｜>\n" +
+		"<｜tool▁call▁begin｜>function<｜tool▁sep｜>list_files\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+	"deepseek_v3_1": `I see.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>write_file<｜tool▁sep｜>{"path": "ä", "content": "<｜tool▁call▁end｜>"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>list_files<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
+	"kimi_k2":       `I see.<|tool_calls_section_begin|><|tool_call_begin|>functions.write_file:0<|tool_call_argument_begin|>{"path": "ä", "content": "<|tool_call_end|>"}<|tool_call_end|><|tool_call_begin|>functions.list_files:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>`,
+}
+
+func init() {
+	whole["qwen"], whole["llama4_json"], whole["v31"], whole["deepseek_v31"] = whole["hermes"], whole["llama3_json"], whole["deepseek_v3_1"], whole["deepseek_v3_1"]
+}
+
+// TestTruncated cuts good replies at every byte. A call of what is left is the same call, or one that will be refused.
+func TestTruncated(t *testing.T) {
+	for _, format := range rawtext.Formats() {
+		texts := []string{whole[format]}
+		if format == "mistral" {
+			texts = append(texts, `I see.[TOOL_CALLS]write_file[ARGS]{"path": "ä", "content": "[TOOL_CALLS]"}[TOOL_CALLS]list_files{}`)
+		}
+		for _, text := range texts {
+			full := rawtext.Parse(format, text, shown).Calls
+			if len(full) != 2 || full[0].Name != "write_file" || full[1].Name != "list_files" || full[1].Arguments != "{}" {
+				t.Errorf("%s: calls = %+v", format, full)
+				continue
+			}
+			for _, call := range full {
+				if !json.Valid([]byte(call.Arguments)) || call.Cut {
+					t.Errorf("%s: call %+v is not whole", format, call)
+				}
+			}
+			for end := range text {
+				got := rawtext.Parse(format, text[:end], shown)
+				for i, call := range got.Calls {
+					switch {
+					case i >= len(full) || call.Name != full[i].Name:
+						t.Errorf("%s at %d: invented %+v", format, end, call)
+					case call.Cut && json.Valid([]byte(call.Arguments)):
+						t.Errorf("%s at %d: cut arguments are %s", format, end, call.Arguments)
+					case call.Cut && (i < len(got.Calls)-1 || len(got.Repairs) == 0):
+						t.Errorf("%s at %d: %+v", format, end, got)
+					case !call.Cut && call.Arguments != full[i].Arguments:
+						t.Errorf("%s at %d: arguments = %s, want %s", format, end, call.Arguments, full[i].Arguments)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestLinear gives every format texts that are made for a parser to look at again and again.
+func TestLinear(t *testing.T) {
+	const small, large = 4 << 10, 32 << 10
+	envelopes := []string{
+		"<tool_call>", "</tool_call>", `<tool_call>{"name":"f","arguments":{"a":"`, `<tool_call>{"a":`, `<tool_call>{'a`, "<tool_call>[", `<tool_call>{"name":"f","arguments":{}}`,
+		`<tool_call>{"name":"f","arguments":{!`, "```\n", "`", "\"", "<think>", "</think>",
+	}
+	coder := []string{
+		"<tool_call>\n<function=write_file>\n<parameter=path>\n", "<function=write_file>\n<parameter=path>\nx</parameter>y", "<function=write_file><parameter=", "<parameter=path>", "</parameter>",
+		"<tool_call>\n<function=write_file>\n<parameter=path>\na\n</function>\n</tool_call>\n", "<function=write_file>",
+	}
+	texts := map[string][]string{
+		"hermes":      append(envelopes, coder...),
+		"qwen3_coder": coder,
+		"glm47": {"<tool_call>write_file<arg_key>path</arg_key><arg_value>", "<tool_call>write_file\n", "<arg_key>path</arg_key><arg_value>x</arg_value>y", "</arg_value>", "<tool_call>a<arg_key>",
+			"<tool_call>write_file<arg_key>path</arg_key><arg_value>x</arg_value>y"},
+		"mistral":     {"[TOOL_CALLS]", "[TOOL_CALLS]f{", `[TOOL_CALLS][{"name":"f","arguments":{"a":"`, `[TOOL_CALLS]f[CALL_ID]`, `[TOOL_CALLS][{"name":"f","arguments":{!}}, `, `{"name":"f","arguments":{!}}, `},
+		"llama3_json": {"{", "[", `{"a":`, `[{"a":`, `{"name":"list_files","parameters":{}}`, `{"name":"write_file","parameters":{"path":"x"!`, "{!\n", `{"a":{"b":"c"}!;`, "<|python_tag|>", "<|python_tag|>{"},
+		"deepseek_v3": {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁begin｜>f<｜tool▁sep｜>", `<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a":"`, "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{}x", "<｜tool▁call▁end｜>"},
+		"kimi_k2": {"<|tool_call_begin|>", `<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a":"`,
+			"<|tool_call_begin|>f:0<|tool_call_argument_begin|>[", "<|tool_call_end|>"},
+	}
+	prefixes := map[string]string{"qwen3_coder": "<tool_call>\n<function=write_file>\n", "glm47": "<tool_call>write_file\n", "mistral": `[TOOL_CALLS][{"name":"f","arguments":{!}}, `}
+	for format, pieces := range texts {
+		took := func(piece string, size int) time.Duration {
+			fastest := time.Hour
+			for range 3 { // a busy machine is slow once
+				began := time.Now()
+				rawtext.Parse(format, prefixes[format]+strings.Repeat(piece, size/len(piece)), shown)
+				fastest = min(fastest, time.Since(began))
+				if fastest < 10*time.Millisecond {
+					break
+				}
+			}
+			return fastest
+		}
+		for _, piece := range pieces {
+			long := took(piece, large)
+			if long < 25*time.Millisecond {
+				continue
+			}
+			if short := took(piece, small); long > 30*short {
+				t.Errorf("%s: eight times as much of %q takes %v instead of %v", format, piece, long, short)
+			}
+		}
+	}
+}
+
+// TestDeep nests arguments deeper than anything that is meant.
+func TestDeep(t *testing.T) {
+	deep := strings.Repeat(`{"a":[`, 100_000)
+	for _, text := range []string{
+		`<tool_call>{"name":"f","arguments":` + deep, `[TOOL_CALLS]f` + deep, `{"name":"write_file","parameters":` + deep,
+		"<tool_call>write_file<arg_key>at</arg_key><arg_value>" + strings.Repeat("[(", 100_000) + "</arg_value></tool_call>",
+	} {
+		for _, format := range rawtext.Formats() {
+			for _, call := range rawtext.Parse(format, text, shown).Calls {
+				if !strings.Contains(text, "arg_key") && json.Valid([]byte(call.Arguments)) {
+					t.Errorf("%s: %.40q is valid", format, call.Arguments)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,139 @@
+// Package rawtext reads the tool calls that a model writes into its text, in the format that its chat template taught
+// it. Servers without a parser for a model hand that text on as the content of the reply.
+//
+// Two rules decide every doubtful case. No call is invented: what stands in a think block, a code fence or backticks
+// is text, and so is what cannot be read as a call. And no call runs with other arguments than the model meant: what
+// the model wrote is handed on byte for byte, and arguments that ended too early are marked rather than completed.
+package rawtext
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Result is a reply taken apart.
+type Result struct {
+	Content   string // what is neither thinking nor a call; white space around a call goes with the call
+	Reasoning string
+	Calls     []Call
+	// Repairs says what was not as the format wants it, e.g. "truncated call: write_file".
+	Repairs []string
+}
+
+// Call is one tool call.
+type Call struct {
+	ID   string // as the model wrote it; most formats have none, see CallID
+	Name string
+	// Arguments is what the model wrote where its format carries JSON, valid or not; other formats are encoded in the
+	// order in which they were written.
+	Arguments string
+	// Repaired says that something around the arguments was missing, such as the closing tag. They are whole.
+	Repaired bool
+	// Cut says that the arguments are not whole: the text ended, or became unreadable, within them. Arguments is then
+	// the text as far as it came. It is there to be refused: what is missing is for nobody to guess.
+	Cut bool
+}
+
+// Parser reads the replies of one model.
+type Parser struct {
+	Format string
+	// Tools are those that the model was shown. They give the values of key-value formats their types, and a format
+	// without tags can only call what is among them.
+	Tools []json.RawMessage
+	// Ended says that the model stopped by itself, so that a missing closing tag at the end cuts nothing off. It was
+	// left out, or the server took it for a stop word.
+	Ended bool
+}
+
+// Parse reads a text in one of Formats. A text in another format is all content.
+func Parse(format, text string, tools []json.RawMessage) Result {
+	return Parser{Format: format, Tools: tools}.Parse(text)
+}
+
+// Parse reads one reply.
+func (p Parser) Parse(text string) Result {
+	thinking, content, _ := SplitThinking(text, true)
+	r := p.Calls(content)
+	r.Reasoning = thinking
+	return r
+}
+
+// Calls reads a content that SplitThinking has been through.
+func (p Parser) Calls(content string) Result {
+	f, ok := formats[p.Format]
+	if !ok || !f.opens(content) {
+		return Result{Content: content}
+	}
+	w := walker{text: content, format: p.Format, tools: tools{all: p.Tools}, ended: p.Ended}
+	w.walk(f)
+	return Result{Content: w.content(), Calls: w.calls, Repairs: w.repairs}
+}
+
+// format is how one family of models writes its calls.
+type format struct {
+	openers []string
+	// parse reads the call or calls that may begin with the opener at w.text[at:]. It returns where to go on, and
+	// whether what is in front of that was calls; otherwise it stays content.
+	parse func(w *walker, at int, opener string) (end int, called bool)
+	// tag is the shortest text without which no call can be in a reply; "" for a format without tags.
+	tag string
+}
+
+var formats = map[string]format{
+	"hermes":        {[]string{"<tool_call>"}, (*walker).toolCall, "<tool_call>"},
+	"qwen":          {[]string{"<tool_call>"}, (*walker).toolCall, "<tool_call>"},
+	"longcat":       {[]string{"<longcat_tool_call>"}, (*walker).toolCall, "<longcat_tool_call>"},
+	"qwen3_coder":   {[]string{"<tool_call>", "<function="}, (*walker).toolCall, "<"},
+	"glm45":         {[]string{"<tool_call>"}, (*walker).glm, "<tool_call>"},
+	"glm47":         {[]string{"<tool_call>"}, (*walker).glm, "<tool_call>"},
+	"mistral":       {[]string{"[TOOL_CALLS]"}, (*walker).mistral, "[TOOL_CALLS]"},
+	"kimi_k2":       {[]string{kimiCall, kimiSection, kimiSection1}, (*walker).kimi, kimiCall},
+	"deepseek_v3":   {[]string{deepseekCall, deepseekCalls}, (*walker).deepseek, deepseekCall},
+	"deepseek_v3_1": {[]string{deepseekCall, deepseekCalls}, (*walker).deepseek, deepseekCall},
+	"deepseek_v31":  {[]string{deepseekCall, deepseekCalls}, (*walker).deepseek, deepseekCall},
+	"v31":           {[]string{deepseekCall, deepseekCalls}, (*walker).deepseek, deepseekCall},
+	"llama3_json":   {[]string{pythonTag, "{", "["}, (*walker).llama, ""},
+	"llama4_json":   {[]string{pythonTag, "{", "["}, (*walker).llama, ""},
+}
+
+// opens is a quick look for anything to read.
+func (f format) opens(text string) bool {
+	if f.tag != "" {
+		return strings.Contains(text, f.tag)
+	}
+	return slices.ContainsFunc(f.openers, func(opener string) bool { return strings.Contains(text, opener) })
+}
+
+// Formats lists the names of the formats, in order.
+func Formats() []string {
+	names := make([]string, 0, len(formats))
+	for name := range formats {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Opens says whether a text has what unmistakably begins a call of the format. The formats without tags are as
+// unmistakable as they get when JSON begins a line.
+func Opens(format, text string) bool {
+	switch format {
+	case "llama3_json", "llama4_json":
+		return strings.Contains(text, pythonTag) || strings.Contains(text, "\n{") || strings.HasPrefix(strings.TrimLeft(text, " \t\r\n["), "{")
+	case "qwen3_coder":
+		return strings.Contains(text, "<tool_call>") || strings.Contains(text, "<function=")
+	}
+	f, ok := formats[format]
+	return ok && f.opens(text)
+}
+
+// CallID makes an id for a call whose format carries none: the index-th call of a reply to so many messages. It is ""
+// where any id will do; the templates of Mistral take nine letters and digits alone.
+func CallID(format string, messages, index int) string {
+	if format != "mistral" {
+		return ""
+	}
+	return fmt.Sprintf("%05d%04d", messages%100_000, index%10_000)
+}

@@ -1,0 +1,219 @@
+package rawtext
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// tools finds the tools that the model was shown. Reading all their schemas takes longer than reading a reply, so only
+// those are read that a reply names.
+type tools struct {
+	all  []json.RawMessage
+	read map[string]*tool
+}
+
+// tool is what a format wants to know of one. Its schema is read as far as it is asked about.
+type tool struct {
+	parameters json.RawMessage
+	properties map[string]json.RawMessage
+	defs       struct {
+		New map[string]schema `json:"$defs"`
+		Old map[string]schema `json:"definitions"`
+	}
+	read bool
+}
+
+// schema is the part of a JSON Schema that says which types a value can have.
+type schema struct {
+	Type  any      `json:"type"` // a name or a list of them
+	Enum  []any    `json:"enum"`
+	Const any      `json:"const"`
+	AnyOf []schema `json:"anyOf"`
+	OneOf []schema `json:"oneOf"`
+	Ref   string   `json:"$ref"`
+}
+
+// find returns nil when there is no tool of that name.
+func (t *tools) find(name string) *tool {
+	if found, ok := t.read[name]; ok {
+		return found
+	}
+	if t.read == nil {
+		t.read = map[string]*tool{}
+	}
+	quoted, _ := json.Marshal(name)
+	var found *tool
+	for _, raw := range t.all {
+		if !bytes.Contains(raw, quoted) {
+			continue
+		}
+		var shown struct {
+			Function struct {
+				Name       string          `json:"name"`
+				Parameters json.RawMessage `json:"parameters"`
+			} `json:"function"`
+		}
+		if json.Unmarshal(raw, &shown) == nil && shown.Function.Name == name {
+			found = &tool{parameters: shown.Function.Parameters}
+			break
+		}
+	}
+	const most = 256 // names that are remembered; a hostile reply can hold thousands
+	if len(t.read) < most {
+		t.read[name] = found
+	}
+	return found
+}
+
+// open reads the schema's outermost level. What cannot be read gives no types.
+func (t *tool) open() {
+	if t.read {
+		return
+	}
+	t.read = true
+	var root struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	json.Unmarshal(t.parameters, &root)
+	t.properties = root.Properties
+}
+
+func (t *tool) has(name string) bool {
+	t.open()
+	_, ok := t.properties[name]
+	return ok
+}
+
+// types are the names of the types that a parameter can have; none when the schema does not say.
+func (t *tool) types(name string) []string {
+	if t == nil || !t.has(name) {
+		return nil
+	}
+	var s schema
+	if json.Unmarshal(t.properties[name], &s) != nil {
+		return nil
+	}
+	if bytes.Contains(t.properties[name], []byte(`"$ref"`)) && t.defs.New == nil && t.defs.Old == nil {
+		json.Unmarshal(t.parameters, &t.defs)
+	}
+	return t.typesOf(s, nil, 0)
+}
+
+func (t *tool) typesOf(s schema, types []string, depth int) []string {
+	const deepest = 8
+	if depth == deepest {
+		return types
+	}
+	if name, ok := strings.CutPrefix(s.Ref, "#/$defs/"); ok {
+		types = t.typesOf(t.defs.New[name], types, depth+1)
+	} else if name, ok := strings.CutPrefix(s.Ref, "#/definitions/"); ok {
+		types = t.typesOf(t.defs.Old[name], types, depth+1)
+	}
+	switch names := s.Type.(type) {
+	case string:
+		types = append(types, names)
+	case []any:
+		for _, name := range names {
+			if name, ok := name.(string); ok {
+				types = append(types, name)
+			}
+		}
+	case nil:
+		if s.Const != nil {
+			s.Enum = append(slices.Clip(s.Enum), s.Const)
+		}
+		for _, value := range s.Enum {
+			types = append(types, typeOf(value))
+		}
+	}
+	for _, branch := range append(slices.Clip(s.AnyOf), s.OneOf...) {
+		types = t.typesOf(branch, types, depth+1)
+	}
+	return types
+}
+
+func typeOf(value any) string {
+	switch value.(type) {
+	case string:
+		return "string"
+	case float64:
+		return "number"
+	case bool:
+		return "boolean"
+	case nil:
+		return "null"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+// encode writes a value as JSON, by the types that the parameter can have. A string stays the text that it is,
+// whatever it looks like; other types are JSON as it was written, or what Python writes for it. Without a type JSON is
+// taken for what it says. What fits nothing is a string, about which the dispatch has more to say than a parser.
+func (t *tool) encode(name, value string) string {
+	types := t.types(name)
+	text := strings.TrimSpace(value)
+	other := slices.Contains(types, "null") && (text == "null" || text == "None") ||
+		slices.Contains(types, "array") && strings.HasPrefix(text, "[") || slices.Contains(types, "object") && isObject(text)
+	if slices.Contains(types, "string") && !(other && json.Valid([]byte(text)) || text == "None" && other) {
+		return quote(value)
+	}
+	if json.Valid([]byte(text)) {
+		return text
+	}
+	if python, ok := fromPython(text); ok && (len(types) > 0 || !isName(text)) {
+		return python
+	}
+	return quote(value)
+}
+
+// isName tells a single word, which is more of a word than a literal where no type is known.
+func isName(text string) bool { return text == "True" || text == "False" || text == "None" }
+
+// quote writes a JSON string and leaves "<" and "&" readable.
+func quote(text string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.Encode(text) // a string always encodes
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// pairs are arguments in the order in which they were given; one that is given again takes the place of the first.
+type pairs struct {
+	keys, values []string
+	at           map[string]int
+}
+
+func (p *pairs) has(key string) bool {
+	_, ok := p.at[key]
+	return ok
+}
+
+func (p *pairs) add(key, value string) {
+	if i, ok := p.at[key]; ok {
+		p.values[i] = value
+		return
+	}
+	if p.at == nil {
+		p.at = map[string]int{}
+	}
+	p.at[key] = len(p.keys)
+	p.keys, p.values = append(p.keys, key), append(p.values, value)
+}
+
+func (p *pairs) json() string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, key := range p.keys {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(quote(key) + ": " + p.values[i])
+	}
+	b.WriteByte('}')
+	return b.String()
+}

@@ -1,0 +1,228 @@
+package rawtext
+
+import (
+	"slices"
+	"strings"
+)
+
+// walker goes through one content from front to back. Every byte is looked at a bounded number of times.
+type walker struct {
+	text   string
+	format string
+	tools  tools
+	ended  bool
+
+	pieces  []string // content between calls
+	between string   // content within the tags of the call that was just read
+	calls   []Call
+	repairs []string
+	code    code
+	seen    int // code has been told of what is in front of this
+
+	boundary int    // see keyed.nextCall
+	stops    finder // see stop
+}
+
+// walk finds the openers and lets the format read what follows them.
+func (w *walker) walk(f format) {
+	w.boundary = -1
+	finder := finder{needles: f.openers}
+	piece, from, hidden := 0, 0, false
+	for {
+		at, opener := finder.next(w.text, from)
+		if at < 0 {
+			break
+		}
+		w.code.read(w.text[w.seen:at])
+		w.seen = at
+		if w.code.inside() {
+			from, hidden = at+len(opener), true
+			continue
+		}
+		end, called := f.parse(w, at, opener)
+		from = max(end, at+len(opener))
+		if called {
+			w.pieces = append(w.pieces, w.text[piece:at])
+			if w.between != "" {
+				w.pieces = append(w.pieces, w.between)
+				w.between = ""
+			}
+			piece, w.seen = from, from
+			w.code.line = false
+		}
+	}
+	w.pieces = append(w.pieces, w.text[piece:])
+	if w.code.read(w.text[w.seen:]); hidden && w.code.fence != 0 {
+		w.note(inFence, "")
+	}
+}
+
+// content joins what is left. A text without calls is left as it is.
+func (w *walker) content() string {
+	if len(w.pieces) == 1 {
+		return w.text
+	}
+	var kept []string
+	for i, piece := range w.pieces {
+		if i > 0 {
+			piece = strings.TrimLeft(piece, " \t\r\n")
+		}
+		if i < len(w.pieces)-1 {
+			piece = strings.TrimRight(piece, " \t\r\n")
+		}
+		if piece != "" {
+			kept = append(kept, piece)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// maxRepairs bounds what is said about one reply.
+const maxRepairs = 16
+
+// note records what was not as it should be.
+func (w *walker) note(what, name string) {
+	if name != "" {
+		what += ": " + name
+	}
+	if len(w.repairs) < maxRepairs && !slices.Contains(w.repairs, what) {
+		w.repairs = append(w.repairs, what)
+	}
+}
+
+// What Repairs says.
+const (
+	truncated     = "truncated call"         // the text ended within a call
+	broken        = "broken call"            // it cannot be read
+	unclosed      = "unclosed call"          // its arguments are whole, and something behind them is missing
+	unclosedValue = "unclosed parameter"     // one ran into the next
+	repeated      = "repeated parameter"     // the last one counts
+	inFence       = "call in an open fence"  // which hides it, and was perhaps forgotten
+	noArguments   = "call without arguments" // not even an empty object
+	quotedObject  = "arguments in a string"
+)
+
+// add takes a call.
+func (w *walker) add(call Call, problem string) {
+	if problem != "" {
+		w.note(problem, call.Name)
+		call.Repaired = problem != truncated && problem != broken
+	}
+	w.calls = append(w.calls, call)
+}
+
+// space is where the white space at text[at:] ends.
+func space(text string, at int) int {
+	for at < len(text) && (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t') {
+		at++
+	}
+	return at
+}
+
+// after skips white space and one of the tags, if one is there.
+func after(text string, at int, tags ...string) (end int, found bool) {
+	start := space(text, at)
+	for _, tag := range tags {
+		if strings.HasPrefix(text[start:], tag) {
+			return start + len(tag), true
+		}
+	}
+	return at, false
+}
+
+// closed skips a closing tag, written twice or cut by the end of the text as it may be.
+func closed(text string, at int, tag string) (end int, found bool) {
+	for {
+		next, ok := after(text, at, tag)
+		if !ok {
+			break
+		}
+		at, found = next, true
+	}
+	if rest := text[space(text, at):]; rest != "" && strings.HasPrefix(tag, rest) {
+		return len(text), found
+	}
+	return at, found
+}
+
+// find is strings.Index from a place on, and the end of the text when there is nothing.
+func find(text string, from int, what string) int {
+	if i := strings.Index(text[from:], what); i >= 0 {
+		return from + i
+	}
+	return len(text)
+}
+
+// goodName tells the name of a function from a piece of prose. What is no tool's name still is a call: the model is
+// told that there is no such tool.
+func goodName(name string) bool {
+	return name != "" && len(name) <= 128 && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\uFFFD' })
+}
+
+// tagName is a name in a format where only tags surround it.
+func tagName(name string) bool {
+	return goodName(name) && !strings.ContainsAny(name, " <>{}[]\"'`:,;=()")
+}
+
+// stop is earliest for tags that are the same in each call, and which are looked for again and again.
+func (w *walker) stop(from int, tags ...string) int {
+	w.stops.needles = tags
+	if at, _ := w.stops.next(w.text, from); at >= 0 {
+		return at
+	}
+	return len(w.text)
+}
+
+// finder looks for several needles at once.
+type finder struct {
+	needles []string
+	at      []int // where each is next; the length of the text when it is not
+}
+
+func (f *finder) next(text string, from int) (at int, needle string) {
+	if f.at == nil {
+		f.at = slices.Repeat([]int{-1}, len(f.needles))
+	}
+	at = len(text)
+	for i := range f.needles {
+		if f.at[i] < from {
+			f.at[i] = find(text, from, f.needles[i])
+		}
+		if f.at[i] < at {
+			at, needle = f.at[i], f.needles[i]
+		}
+	}
+	if needle == "" {
+		return -1, ""
+	}
+	return at, needle
+}
+
+// startsWith says whether a text begins with one of the tags.
+func startsWith(text string, tags ...string) bool {
+	for _, tag := range tags {
+		if strings.HasPrefix(text, tag) {
+			return true
+		}
+	}
+	return false
+}
+
+// partOf says whether a text is the beginning of one of the tags; an empty one is.
+func partOf(text string, tags ...string) bool {
+	for _, tag := range tags {
+		if strings.HasPrefix(tag, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// earliest is where the first of the tags is, or the end of the text.
+func earliest(text string, from int, tags ...string) int {
+	limit := len(text)
+	for _, tag := range tags {
+		limit = find(text[:limit], min(from, limit), tag)
+	}
+	return limit
+}

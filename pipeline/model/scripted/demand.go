@@ -1,0 +1,125 @@
+package scripted
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// demand is what a request wants of tools.
+type demand struct {
+	required bool
+	name     string // of the one tool that must be called
+}
+
+// readChoice reads tool_choice; with "none" there are no tools.
+func (r *request) readChoice() string {
+	if len(r.Tools) == 0 {
+		const only = "Invalid value for '%s': '%[1]s' is only allowed when 'tools' are specified."
+		switch {
+		case !r.ToolChoice.null():
+			return fmt.Sprintf(only, "tool_choice")
+		case r.Parallel != nil:
+			return fmt.Sprintf(only, "parallel_tool_calls")
+		}
+		return ""
+	}
+	switch r.ToolChoice {
+	case "", "null", `"auto"`:
+	case `"none"`:
+		clear(r.tools)
+	case `"required"`:
+		r.choice.required = true
+	default:
+		var named struct {
+			Type     string `json:"type"`
+			Function struct {
+				Name string `json:"name"`
+			} `json:"function"`
+		}
+		if json.Unmarshal([]byte(r.ToolChoice), &named) != nil || named.Type != "function" {
+			return "Invalid value for 'tool_choice': want none, auto, required or {\"type\":\"function\",\"function\":{\"name\":...}}"
+		}
+		if r.choice.name = named.Function.Name; !r.tools[r.choice.name] {
+			return fmt.Sprintf("Invalid value for 'tool_choice': tool %q is not among 'tools'", r.choice.name)
+		}
+	}
+	return ""
+}
+
+// obey makes the turn one that the choice allows. Where the script has no fitting call it makes one up, which takes
+// the place of the script's turn: of the first tool, or the one that is named, with the least arguments that its
+// schema asks for.
+func (r *request) obey(t turn) turn {
+	if r.choice.name != "" {
+		t.calls = slices.DeleteFunc(slices.Clone(t.calls), func(c call) bool { return c.name != r.choice.name })
+	}
+	if len(t.calls) > 0 || !r.choice.required && r.choice.name == "" {
+		return t
+	}
+	name := r.choice.name
+	if name == "" {
+		name = r.first
+	}
+	for _, raw := range r.Tools {
+		var tool struct {
+			Function struct {
+				Name       string `json:"name"`
+				Parameters schema `json:"parameters"`
+			} `json:"function"`
+		}
+		json.Unmarshal([]byte(raw), &tool)
+		if tool.Function.Name == name {
+			return turn{reasoning: t.reasoning, calls: []call{{name: name, args: literal(tool.Function.Parameters.least(0))}}}
+		}
+	}
+	return t
+}
+
+// schema is a JSON schema as far as a made-up call looks at it.
+type schema struct {
+	Type       json.RawMessage   `json:"type"`
+	Enum       []json.RawMessage `json:"enum"`
+	Properties map[string]schema `json:"properties"`
+	Required   []string          `json:"required"`
+	Minimum    json.RawMessage   `json:"minimum"`
+}
+
+// least is the smallest value of the schema.
+func (s schema) least(depth int) any {
+	const deepest = 8
+	if len(s.Enum) > 0 {
+		return s.Enum[0]
+	}
+	switch kind := string(s.Type); kind {
+	case `"string"`:
+		return ""
+	case `"integer"`, `"number"`:
+		if len(s.Minimum) > 0 {
+			return s.Minimum
+		}
+		return 0
+	case `"boolean"`:
+		return false
+	case `"array"`:
+		return []any{}
+	case `"null"`:
+		return nil
+	}
+	object := map[string]any{}
+	if depth < deepest {
+		for _, name := range slices.Sorted(slices.Values(s.Required)) {
+			object[name] = s.Properties[name].least(depth + 1)
+		}
+	}
+	return object
+}
+
+// onlyJSON is an answer as response_format json_object asks for it: one object.
+func onlyJSON(content string) string {
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(content), &object) == nil && object != nil {
+		return content
+	}
+	return literal(map[string]string{"answer": content})
+}

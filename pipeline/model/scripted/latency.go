@@ -1,0 +1,83 @@
+package scripted
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Latency is how long a reply takes before its first byte. The zero value is at once.
+type Latency struct {
+	Min, Max time.Duration // anything between, each as likely
+	Median   time.Duration // with Sigma: lognormal, cut at a hundred times the median
+	Sigma    float64
+}
+
+// ParseLatency reads a constant such as 2s, a range such as 1s-3s, or lognormal:2s,0.5 with median and sigma.
+func ParseLatency(spec string) (Latency, error) {
+	wrong := func() (Latency, error) {
+		return Latency{}, fmt.Errorf("latency %q (want e.g. 2s, 1s-3s or lognormal:2s,0.5)", spec)
+	}
+	var l Latency
+	if rest, ok := strings.CutPrefix(spec, "lognormal:"); ok {
+		median, sigma, _ := strings.Cut(rest, ",")
+		var err, err2 error
+		l.Median, err = time.ParseDuration(strings.TrimSpace(median))
+		l.Sigma, err2 = strconv.ParseFloat(strings.TrimSpace(sigma), 64)
+		if err != nil || err2 != nil || l.check() != nil || l.Median == 0 {
+			return wrong()
+		}
+		return l, nil
+	}
+	from, to, isRange := strings.Cut(spec, "-")
+	if !isRange {
+		to = from
+	}
+	var err, err2 error
+	l.Min, err = time.ParseDuration(strings.TrimSpace(from))
+	l.Max, err2 = time.ParseDuration(strings.TrimSpace(to))
+	if err != nil || err2 != nil || l.check() != nil {
+		return wrong()
+	}
+	return l, nil
+}
+
+func (l Latency) check() error {
+	if l.Min < 0 || l.Max < l.Min || l.Median < 0 || !(l.Sigma >= 0 && l.Sigma <= 5) {
+		return fmt.Errorf("latency %+v (want 0 <= min <= max, median 0 or more, sigma 0 to 5)", l)
+	}
+	return nil
+}
+
+// draw takes a latency out of the distribution.
+func (l Latency) draw(r *rand.Rand) time.Duration {
+	const tail = 100
+	if l.Median > 0 {
+		return time.Duration(float64(l.Median) * min(tail, math.Exp(l.Sigma*r.NormFloat64())))
+	}
+	if l.Max > l.Min {
+		return l.Min + time.Duration(r.Int64N(int64(l.Max-l.Min)+1))
+	}
+	return l.Min
+}
+
+// latency is how long this request takes: a function of the seed and of the request, and not of chance.
+func (s *Server) latency(key [32]byte) time.Duration {
+	l := s.cfg.Latency
+	if l.Max == l.Min && l.Median == 0 {
+		return s.cfg.Delay + l.Min
+	}
+	seed := hash("latency", strconv.FormatUint(s.cfg.Seed, 10), string(key[:]))
+	return s.cfg.Delay + l.draw(rand.New(rand.NewChaCha8(seed)))
+}
+
+// generation is how long it takes to write so many tokens.
+func (s *Server) generation(tokens int) time.Duration {
+	if s.cfg.Speed == 0 {
+		return 0
+	}
+	return inSeconds(float64(tokens) / s.cfg.Speed)
+}

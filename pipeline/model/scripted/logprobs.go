@@ -1,0 +1,59 @@
+package scripted
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"strconv"
+)
+
+// maxTop is how many alternatives to a token can be asked for.
+const maxTop = 20
+
+// logprobs of a reply, in OpenAI's shape. There is an entry for every token, marks and the end of the turn among them,
+// as vLLM has it: entry n belongs to token_ids[n].
+type logprobs struct {
+	Content []tokenLogprob `json:"content"`
+}
+
+type tokenLogprob struct {
+	Token   string         `json:"token"`
+	Logprob float64        `json:"logprob"`
+	Bytes   []int          `json:"bytes"`
+	Top     []tokenLogprob `json:"top_logprobs,omitempty"`
+}
+
+func newTokenLogprob(id int32, share float64) tokenLogprob {
+	text, _ := decode(id)
+	// Four digits are enough, and the same on every machine.
+	t := tokenLogprob{Token: text, Logprob: math.Round(math.Log(share)*1e4) / 1e4}
+	if len(text) == 1 && text[0] >= 0x80 {
+		t.Token = `bytes:\x` + strconv.FormatUint(uint64(text[0]), 16)
+	}
+	for _, b := range []byte(text) {
+		t.Bytes = append(t.Bytes, int(b))
+	}
+	return t
+}
+
+// logprobs draws the probability of each token from the seed, the episode, the turn and the place in the reply. The
+// token that was taken has more than half, its alternatives halve what is left.
+func (r *reply) logprobs(ids []int32, from int) *logprobs {
+	out := &logprobs{Content: make([]tokenLogprob, len(ids))}
+	for i, id := range ids {
+		var place [8]byte
+		binary.LittleEndian.PutUint64(place[:], uint64(from+i))
+		sum := hash("logprob", r.key, string(place[:]))
+		draw := rand.New(rand.NewPCG(binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:16])))
+		share := 0.5 + draw.Float64()/2
+		entry := newTokenLogprob(id, share)
+		if r.top > 0 {
+			entry.Top = append(entry.Top, newTokenLogprob(id, share))
+		}
+		for n := 1; n < r.top; n++ {
+			entry.Top = append(entry.Top, newTokenLogprob((id+int32(n)*97)%firstMark, (1-share)/float64(int(1)<<n)))
+		}
+		out.Content[i] = entry
+	}
+	return out
+}
