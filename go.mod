@@ -3,7 +3,6 @@ module trajgen
 go 1.26.0
 
 require (
-	github.com/RealAlexandreAI/json-repair v0.0.18
 	github.com/alitto/pond/v2 v2.7.1
 	github.com/apache/arrow/go/v15 v15.0.2
 	github.com/aymanbagabas/go-udiff v0.4.1

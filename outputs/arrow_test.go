@@ -125,6 +125,10 @@ func wantTrajectory(ep *episode.Episode) object {
 				"index": turn.Index, "message": turn.Message, "model": text(turn.Model), "request_id": text(turn.RequestID),
 				"finish_reason": turn.FinishReason, "usage": wantUsage(turn.Usage), "started": instant(turn.Started),
 				"elapsed_us": turn.Elapsed / time.Microsecond, "retries": list(turn.Retries, wantFault),
+				"waited_us": turn.Waited / time.Microsecond, "fallback": text(turn.Fallback), "repairs": list(turn.Repairs, same), "endpoint": text(turn.Endpoint), "provider": text(turn.Provider),
+				"system_fingerprint": text(turn.SystemFingerprint), "weight_version": text(turn.WeightVersion),
+				"service_tier": text(turn.ServiceTier), "native_finish_reason": text(turn.NativeFinishReason), "cost": turn.Cost,
+				"prompt_end": nil, "completion_end": nil, "shared_ids": nil, "prompt_ids": []any{}, "completion_ids": []any{}, "logprobs": []any{},
 			}
 		}),
 		"outcome": ep.Outcome, "stop": ep.Stop, "fault_outcome": nil, "fault_class": nil, "fault_message": nil,
@@ -132,7 +136,7 @@ func wantTrajectory(ep *episode.Episode) object {
 		"rewards": list(ep.Rewards, func(r episode.Reward) any {
 			return object{"name": r.Name, "value": r.Value, "weight": r.Weight, "detail": text(r.Detail)}
 		}),
-		"usage": wantUsage(ep.Usage), "model": text(ep.Model),
+		"usage": wantUsage(ep.Usage), "cost_usd": ep.CostUSD, "model": text(ep.Model),
 		"sandbox": wantSandbox(&ep.Sandbox),
 		"started": instant(ep.Started), "elapsed_us": ep.Elapsed / time.Microsecond,
 		"phases": object{
@@ -142,7 +146,22 @@ func wantTrajectory(ep *episode.Episode) object {
 			"close_us": ep.Phases.Close / time.Microsecond,
 		},
 	}
-	row["memory"], row["recalled"] = jsonOf(ep.Memory), text(ep.Recalled)
+	wantTokens(ep, row)
+	row["compactions"] = list(ep.Compactions, func(c episode.Compaction) any {
+		want := object{
+			"turn": c.Turn, "strategy": c.Strategy, "refused": c.Refused, "before_tokens": c.Before, "after_tokens": c.After, "counted_tokens": c.Counted,
+			"replaced":     list(c.Replaced, func(r episode.Replacement) any { return object{"message": r.Message, "content": r.Content} }),
+			"from_message": nil, "to_message": nil, "summary": text(c.Summary), "model": text(c.Model), "usage": wantUsage(episode.Usage{}), "failed": text(c.Failed),
+		}
+		if c.To > 0 {
+			want["from_message"], want["to_message"], want["usage"] = c.From, c.To, wantUsage(*c.Usage)
+		}
+		return want
+	})
+	row["memory"], row["recalled"], row["ephemeral"] = jsonOf(ep.Memory), text(ep.Recalled), text(ep.Ephemeral)
+	row["sampling_model"], row["sampling_reasoning_effort"] = text(ep.Sampling.Model), text(ep.Sampling.ReasoningEffort)
+	row["sampling_temperature"], row["sampling_top_p"] = ep.Sampling.Temperature, ep.Sampling.TopP
+	row["sampling_max_tokens"] = positive(ep.Sampling.MaxTokens)
 	row["user_questions"], row["user_model"], row["user_usage"] = nil, nil, wantUsage(episode.Usage{})
 	row["approver_usage"] = wantUsage(episode.Usage{})
 	for _, call := range ep.Calls {
@@ -161,6 +180,51 @@ func wantTrajectory(ep *episode.Episode) object {
 		row["fault_outcome"], row["fault_class"], row["fault_message"] = f.Outcome, f.Class, f.Message
 	}
 	return row
+}
+
+// wantTokens builds the token columns from whole exchanges, not from what the row keeps of them.
+func wantTokens(ep *episode.Episode, row object) {
+	row["drift"], row["drift_turn"], row["drift_position"] = "unknown", nil, nil
+	for _, name := range []string{"drift_expected", "drift_got", "token_ids", "loss_mask", "logprobs"} {
+		row[name] = []any{}
+	}
+	d := ep.Drift
+	if d == nil {
+		return
+	}
+	turns := row["turns"].([]any)
+	row["drift"] = d.Verdict
+	if d.Verdict != episode.DriftNone {
+		row["drift_turn"] = d.Turn
+		for i, turn := range turns {
+			turn, kept := turn.(object), ep.Turns[i].Tokens
+			if len(ep.TokensOf(i).Prompt) > 0 {
+				turn["shared_ids"] = kept.Shared
+			}
+			turn["prompt_ids"], turn["completion_ids"], turn["logprobs"] = list(kept.Prompt, same), list(kept.Completion, same), list(kept.Logprobs, same)
+		}
+		if d.Verdict != episode.DriftUnknown {
+			row["drift_position"], row["drift_expected"], row["drift_got"] = d.Position, list(d.Expected, same), list(d.Got, same)
+		}
+		return
+	}
+	last := ep.TokensOf(len(ep.Turns) - 1)
+	all := slices.Concat(last.Prompt, last.Completion)
+	mask, logprobs := make([]any, len(all)), make([]any, len(all))
+	for at := range mask {
+		mask[at] = 0
+	}
+	for i, turn := range turns {
+		turn, t := turn.(object), ep.TokensOf(i)
+		turn["prompt_end"], turn["completion_end"] = len(t.Prompt), len(t.Prompt)+len(t.Completion)
+		for n := range t.Completion {
+			mask[len(t.Prompt)+n] = 1
+			if t.Logprobs != nil {
+				logprobs[len(t.Prompt)+n] = t.Logprobs[n]
+			}
+		}
+	}
+	row["token_ids"], row["loss_mask"], row["logprobs"] = list(all, same), mask, logprobs
 }
 
 // jsonOf is the JSON text of what is there.
@@ -213,9 +277,9 @@ func wantCall(ep *episode.Episode, call episode.ToolCall) object {
 func wantMessage(m episode.Message) any {
 	return object{
 		"role": m.Role, "content": m.Content, "reasoning": text(m.Reasoning), "tool_call_id": text(m.ToolCallID),
-		"name": text(m.Name), "harness": m.Harness,
+		"name": text(m.Name), "harness": m.Harness, "reasoning_details": text(string(m.ReasoningDetails)),
 		"tool_calls": list(m.Calls, func(call episode.Call) any {
-			return object{"id": call.ID, "name": call.Name, "arguments": call.Arguments}
+			return object{"id": call.ID, "name": call.Name, "arguments": call.Arguments, "cut": call.Cut}
 		}),
 	}
 }
@@ -231,10 +295,10 @@ func wantUsage(u episode.Usage) any {
 }
 
 func wantFault(f episode.Fault) any {
-	return object{"outcome": f.Outcome, "class": f.Class, "message": f.Message}
+	return object{"outcome": f.Outcome, "class": f.Class, "message": f.Message, "pause_us": positive(int(f.Pause / time.Microsecond))}
 }
 
-func same(s string) any { return s }
+func same[T any](v T) any { return v }
 
 // list is never null: nil and empty are one value.
 func list[T any](items []T, convert func(T) any) []any {

@@ -15,21 +15,17 @@ type Meta struct {
 	Dataset      string
 	Distribution string
 	Model        string // as it was asked for; prices are looked up by the name that the server gave, then by this
+	TokenIDs     bool   // the servers were asked for token ids
 	Planned      int    // episodes that the run calls for; 0 is not known
 	// Wall is the time of the run, or of its last part; Played is how many episodes ended in it, 0 for all.
 	Wall   time.Duration
 	Played int
-	Prices map[string]Price // by model
+	Prices episode.Prices // by model
+	Budget *Budget        // nil when the run had none
 }
 
-// Price is what a model costs, in USD for 1M tokens.
-type Price struct {
-	Input  float64 `json:"input" yaml:"input"`
-	Output float64 `json:"output" yaml:"output"`
-	// CachedInput is the price of prompt tokens that the server had cached; 0 is that of Input.
-	CachedInput float64 `json:"cached_input,omitempty" yaml:"cached_input,omitempty"`
-	Date        string  `json:"date,omitempty" yaml:"date,omitempty"` // when the price was looked up
-}
+// Price is what a model costs.
+type Price = episode.Price
 
 // Report says what a run came to. Null stands for what is not known or not defined, never a zero.
 type Report struct {
@@ -46,6 +42,8 @@ type Report struct {
 	SuccessRate Estimate   `json:"success_rate"`
 	PassAtK     []PassRate `json:"pass_at_k"`
 
+	Sweep []SweepGroup `json:"sweep"` // of the model's settings; empty when all episodes had the same
+
 	Combinations []Group `json:"toolset_combinations"` // as drawn
 	Toolsets     []Group `json:"toolsets"`             // an episode counts for each toolset that it had
 	Tags         []Group `json:"tags"`                 // an episode counts for each tag of its task
@@ -54,10 +52,15 @@ type Report struct {
 	Tools        []ToolStats `json:"tools"`
 	UnknownTools []Count     `json:"unknown_tools"` // names that models called and that do not exist
 
+	// Drift says how many episodes can be trained on by their token ids; null when none were asked for and no server told any.
+	Drift *DriftStats `json:"token_drift"`
+
 	Turns Spread     `json:"turns"` // of an episode
 	Stops []Count    `json:"stops"`
 	Usage TokenUsage `json:"tokens"`
 	Cost  Cost       `json:"cost"`
+	// Budget is null when the run had none.
+	Budget *Budget `json:"budget"`
 	// What models other than the agent's used is no part of Usage and of Cost.
 	User     OtherUsage `json:"user_tokens"`
 	Approver OtherUsage `json:"approver_tokens"`
@@ -100,6 +103,16 @@ type Group struct {
 	Reward   Estimate `json:"reward"`   // of the judged ones
 }
 
+// SweepGroup is the episodes that were played with the same settings of the model.
+type SweepGroup struct {
+	Name        string           `json:"name"` // what tells them from the others, such as "temperature=0.7"
+	Sampling    episode.Sampling `json:"sampling"`
+	Episodes    int              `json:"episodes"` // with any outcome
+	Outcomes    []OutcomeCount   `json:"outcomes"` // in their order, without zeros
+	SuccessRate Estimate         `json:"success_rate"`
+	Reward      Estimate         `json:"reward"`
+}
+
 // ToolStats is what became of the calls of a tool.
 type ToolStats struct {
 	Tool         string   `json:"tool"`
@@ -115,6 +128,16 @@ type ToolStats struct {
 	Approved     int      `json:"approved"` // commands that somebody had to agree to and did
 	Elapsed      Duration `json:"elapsed"`
 	Sandbox      Duration `json:"sandbox"` // part of it that was spent in the sandbox
+}
+
+// DriftStats counts episodes by what a comparison of their token ids came to.
+type DriftStats struct {
+	Verdicts []Count `json:"verdicts"` // of all episodes, in the order of episode.DriftVerdicts
+	// Safe have no drift and an outcome that is the agent's doing, as Of have: what else ended cannot be trained on.
+	Safe         int      `json:"safe"`
+	Of           int      `json:"of"`
+	SafeShare    *float64 `json:"safe_share"`
+	WithLogprobs int      `json:"with_logprobs"` // safe ones with a log probability of every sampled token
 }
 
 // Duration is a distribution of times: nearest-rank quantiles. They are exact up to 10,000 values and come from a fixed
@@ -155,13 +178,16 @@ type OtherUsage struct {
 	Unreported int `json:"unreported_episodes"`
 }
 
-// Cost is what the turns cost.
+// Cost is what the turns cost, and the summaries of what turns were not sent, which count as turns here.
 type Cost struct {
 	USD *float64 `json:"usd"` // null when the usage or the price of any turn is not known
 	// KnownUSD is the part that is known, a lower bound; null when nothing is.
 	KnownUSD     *float64    `json:"known_usd"`
 	UnknownTurns int         `json:"unknown_turns"`
 	Models       []ModelCost `json:"models"`
+
+	Outcomes   []OutcomeCost `json:"outcomes"`
+	PerEpisode *float64      `json:"usd_per_episode"` // null when USD is
 }
 
 // ModelCost is the part of one model, under the name that its price has or the server gave.
@@ -186,8 +212,9 @@ type FaultCount struct {
 	Outcome episode.Outcome `json:"outcome"`
 	Class   string          `json:"class"`
 	Count   int             `json:"count"`
-	Example string          `json:"example"` // message of the first in dataset order, cut to 500 characters
-	ID      string          `json:"id"`      // the episode of the example
+	Example string          `json:"example"`            // message of the first in dataset order, cut to 500 characters
+	ID      string          `json:"id"`                 // the episode of the example
+	PauseUS int64           `json:"pause_us,omitempty"` // before model calls were tried again, together
 }
 
 // WriteJSON writes the report as one indented JSON document.

@@ -45,11 +45,13 @@ func (r *Report) facts() []fact {
 	if t := r.Turns; t.Mean != nil {
 		facts = append(facts, fact{name: "turns", text: fmt.Sprintf("mean %.1f, p50 %d, p95 %d, max %d", *t.Mean, *t.P50, *t.P95, *t.Max)})
 	}
+	facts = append(facts, r.driftFacts()...)
 	facts = append(facts,
 		fact{name: "stops", text: countsText(r.Stops)},
 		usageFact(r.Usage),
 		r.costFact(),
 	)
+	facts = append(facts, r.costFacts()...)
 	facts = append(facts, otherFacts("user", r.User)...)
 	facts = append(facts, otherFacts("approver", r.Approver)...)
 	facts = append(facts, r.fateFacts()...)
@@ -171,6 +173,7 @@ func (r *Report) timeFact() fact {
 func (r *Report) tables() []table {
 	tables := []table{
 		r.outcomeTable(),
+		r.sweepTable(),
 		groupTable("toolset combinations", r.Combinations),
 		groupTable("toolsets", r.Toolsets),
 		groupTable("tags", r.Tags),
@@ -329,7 +332,11 @@ func countsText(list []Count) string {
 func faultsText(list []FaultCount) string {
 	var parts []string
 	for _, f := range list {
-		parts = append(parts, string(f.Outcome)+"/"+f.Class+" "+thousands(f.Count))
+		text := string(f.Outcome) + "/" + f.Class + " " + thousands(f.Count)
+		if pause := time.Duration(f.PauseUS) * time.Microsecond; pause >= time.Second {
+			text += fmt.Sprintf(" (%s of pauses)", pause.Round(time.Second))
+		}
+		parts = append(parts, text)
 	}
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }

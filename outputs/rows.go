@@ -58,7 +58,13 @@ func newTrajectoryRow(ep *episode.Episode) (TrajectoryRow, error) {
 	if err != nil {
 		return row, fmt.Errorf("row of episode %s: encode the memory: %w", ep.ID, err)
 	}
-	row.Recalled = unlessEmpty(ep.Recalled)
+	row.Recalled, row.Ephemeral = unlessEmpty(ep.Recalled), unlessEmpty(ep.Ephemeral)
+	row.SamplingModel, row.SamplingEffort = unlessEmpty(ep.Sampling.Model), unlessEmpty(ep.Sampling.ReasoningEffort)
+	row.SamplingTemperature, row.SamplingTopP = ep.Sampling.Temperature, ep.Sampling.TopP
+	row.SamplingMaxTokens = unlessZero(int64(ep.Sampling.MaxTokens))
+	row.Compactions = each(ep.Compactions, newCompactionRow)
+	row.CostUSD = ep.CostUSD
+	row.tokenColumns(ep)
 	if ep.User != nil {
 		row.Questions, row.UserModel, row.UserUsage = new(int32(ep.User.Questions)), unlessEmpty(ep.User.Model), newUsageRow(ep.User.Usage)
 	}
@@ -164,10 +170,10 @@ func newToolCallRows(ep *episode.Episode) []ToolCallRow {
 
 func newMessageRow(m episode.Message) MessageRow {
 	return MessageRow{
-		Role: m.Role, Content: m.Content, Reasoning: unlessEmpty(m.Reasoning),
+		Role: m.Role, Content: m.Content, Reasoning: unlessEmpty(m.Reasoning), Details: unlessEmpty(string(m.ReasoningDetails)),
 		ToolCallID: unlessEmpty(m.ToolCallID), Name: unlessEmpty(m.Name), Harness: m.Harness,
 		ToolCalls: each(m.Calls, func(call episode.Call) MessageCallRow {
-			return MessageCallRow{ID: call.ID, Name: call.Name, Arguments: call.Arguments}
+			return MessageCallRow{ID: call.ID, Name: call.Name, Arguments: call.Arguments, Cut: call.Cut}
 		}),
 	}
 }
@@ -176,12 +182,30 @@ func newTurnRow(t episode.Turn) TurnRow {
 	return TurnRow{
 		Index: int32(t.Index), Message: int32(t.Message), Model: unlessEmpty(t.Model), RequestID: unlessEmpty(t.RequestID),
 		FinishReason: t.FinishReason, Usage: newUsageRow(t.Usage), Started: micros(t.Started),
-		ElapsedUS: t.Elapsed.Microseconds(), Retries: each(t.Retries, newFaultRow),
+		ElapsedUS: t.Elapsed.Microseconds(), Retries: each(t.Retries, newFaultRow), Repairs: t.Repairs,
+		WaitedUS: t.Waited.Microseconds(), Fallback: unlessEmpty(t.Fallback), Endpoint: unlessEmpty(t.Endpoint), Provider: unlessEmpty(t.Provider), SystemFingerprint: unlessEmpty(t.SystemFingerprint),
+		WeightVersion: unlessEmpty(t.WeightVersion), ServiceTier: unlessEmpty(t.ServiceTier),
+		NativeFinishReason: unlessEmpty(t.NativeFinishReason), Cost: t.Cost,
 	}
 }
 
 func newFaultRow(f episode.Fault) FaultRow {
-	return FaultRow{Outcome: string(f.Outcome), Class: f.Class, Message: f.Message}
+	return FaultRow{Outcome: string(f.Outcome), Class: f.Class, Message: f.Message, PauseUS: unlessZero(f.Pause.Microseconds())}
+}
+
+func newCompactionRow(c episode.Compaction) CompactionRow {
+	row := CompactionRow{
+		Turn: int32(c.Turn), Strategy: c.Strategy, Refused: c.Refused, Before: int64(c.Before), After: int64(c.After), Counted: int64(c.Counted),
+		Replaced: each(c.Replaced, func(r episode.Replacement) ReplacementRow { return ReplacementRow{int32(r.Message), r.Content} }),
+		Summary:  unlessEmpty(c.Summary), Model: unlessEmpty(c.Model), Failed: unlessEmpty(c.Failed),
+	}
+	if c.To > c.From {
+		row.From, row.To = new(int32(c.From)), new(int32(c.To))
+	}
+	if c.Usage != nil {
+		row.Usage = newUsageRow(*c.Usage)
+	}
+	return row
 }
 
 func newUsageRow(u episode.Usage) UsageRow {

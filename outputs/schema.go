@@ -42,8 +42,29 @@ type TrajectoryRow struct {
 	Messages []MessageRow `parquet:"messages,list"`
 	Turns    []TurnRow    `parquet:"turns,list"`
 
+	Compactions []CompactionRow `parquet:"compactions,list"` // of what the model was sent; messages has everything
+
+	// Drift says whether the tokens can be trained on as they are: none, drift, compacted or unknown. Only with none are
+	// the next three columns filled, all of one length; otherwise each turn has its own tokens.
+	Drift         string     `parquet:"drift,dict"`
+	TokenIDs      []int32    `parquet:"token_ids,list"`
+	LossMask      []int8     `parquet:"loss_mask,list"`                            // 1 where the model sampled the token
+	Logprobs      []*float32 `parquet:"logprobs,list" parquet-element:",optional"` // null where it did not, or its server did not say
+	DriftTurn     *int32     `parquet:"drift_turn,optional"`                       // the first that the verdict is about; null with none
+	DriftPosition *int32     `parquet:"drift_position,optional"`                   // of the first other id in that turn's prompt
+	DriftExpected []int32    `parquet:"drift_expected,list"`                       // some ids from there on: of the turn before
+	DriftGot      []int32    `parquet:"drift_got,list"`                            // and of the prompt
+
+	// How the model was asked; null is what was left to the server.
+	SamplingModel       *string  `parquet:"sampling_model,optional,dict"` // model below is the name that the server gave
+	SamplingEffort      *string  `parquet:"sampling_reasoning_effort,optional,dict"`
+	SamplingTemperature *float64 `parquet:"sampling_temperature,optional"`
+	SamplingTopP        *float64 `parquet:"sampling_top_p,optional"`
+	SamplingMaxTokens   *int64   `parquet:"sampling_max_tokens,optional"`
+
 	Memory    *string  `parquet:"memory,optional"`          // JSON of what the agent remembered in the end
 	Recalled  *string  `parquet:"recalled,optional"`        // end of the system message that the harness wrote
+	Ephemeral *string  `parquet:"ephemeral,optional"`       // the run's text just before that, likewise the harness's
 	Questions *int32   `parquet:"user_questions,optional"`  // that the user answered; the user columns are null when nothing was asked
 	UserModel *string  `parquet:"user_model,optional,dict"` // null for a script
 	UserUsage UsageRow `parquet:"user_usage"`               // of that model, no part of usage
@@ -60,6 +81,7 @@ type TrajectoryRow struct {
 	Rewards      []RewardRow `parquet:"rewards,list"`
 
 	Usage   UsageRow   `parquet:"usage"`
+	CostUSD *float64   `parquet:"cost_usd,optional"` // of turns and summaries by the run's prices; null when not all of it is known
 	Model   *string    `parquet:"model,optional,dict"`
 	Sandbox SandboxRow `parquet:"sandbox"`
 
@@ -102,6 +124,7 @@ type MessageRow struct {
 	Role       string           `parquet:"role,dict"`
 	Content    string           `parquet:"content"`
 	Reasoning  *string          `parquet:"reasoning,optional"`
+	Details    *string          `parquet:"reasoning_details,optional"` // JSON list, as the server gave it
 	ToolCalls  []MessageCallRow `parquet:"tool_calls,list"`
 	ToolCallID *string          `parquet:"tool_call_id,optional"`
 	Name       *string          `parquet:"name,optional,dict"`
@@ -113,6 +136,7 @@ type MessageCallRow struct {
 	ID        string `parquet:"id"`
 	Name      string `parquet:"name,dict"`
 	Arguments string `parquet:"arguments"`
+	Cut       bool   `parquet:"cut"` // the reply ended within the arguments
 }
 
 // TurnRow is one exchange with the model.
@@ -126,6 +150,28 @@ type TurnRow struct {
 	Started      *int64     `parquet:"started,optional,timestamp(microsecond)"`
 	ElapsedUS    int64      `parquet:"elapsed_us"`
 	Retries      []FaultRow `parquet:"retries,list"`
+	Repairs      []string   `parquet:"repairs,list"` // what was made of a reply that could not be taken as it was
+
+	WaitedUS int64 `parquet:"waited_us"` // part of elapsed_us in which no request was under way
+
+	Fallback           *string  `parquet:"fallback,optional,dict"` // the model that answered instead of the first one
+	Endpoint           *string  `parquet:"endpoint,optional,dict"` // of several
+	Provider           *string  `parquet:"provider,optional,dict"` // who answered behind the endpoint
+	SystemFingerprint  *string  `parquet:"system_fingerprint,optional,dict"`
+	WeightVersion      *string  `parquet:"weight_version,optional,dict"`
+	ServiceTier        *string  `parquet:"service_tier,optional,dict"`
+	NativeFinishReason *string  `parquet:"native_finish_reason,optional,dict"`
+	Cost               *float64 `parquet:"cost,optional"` // as the server reported it
+
+	// The turn's completion is token_ids[prompt_end:completion_end], and its prompt all before. Null but with drift none.
+	PromptEnd     *int32 `parquet:"prompt_end,optional"`
+	CompletionEnd *int32 `parquet:"completion_end,optional"`
+	// Without drift these are empty. The prompt is the first shared_ids ids of the last known prompt and completion, and
+	// then prompt_ids; shared_ids is null when the prompt is not known.
+	SharedIDs     *int32    `parquet:"shared_ids,optional"`
+	PromptIDs     []int32   `parquet:"prompt_ids,list"`
+	CompletionIDs []int32   `parquet:"completion_ids,list"`
+	Logprobs      []float32 `parquet:"logprobs,list"` // of completion_ids
 }
 
 // UsageRow counts tokens; all null when the server did not say.
@@ -141,6 +187,31 @@ type FaultRow struct {
 	Outcome string `parquet:"outcome,dict"`
 	Class   string `parquet:"class,dict"`
 	Message string `parquet:"message"`
+	PauseUS *int64 `parquet:"pause_us,optional"` // before the model call was tried again
+}
+
+// CompactionRow is a shortening of the conversation: from its turn on, messages are sent with other contents, and a
+// summary stands for those from from_message up to to_message.
+type CompactionRow struct {
+	Turn     int32            `parquet:"turn"`
+	Strategy string           `parquet:"strategy,dict"`
+	Refused  bool             `parquet:"refused"` // the server had found the conversation too long
+	Before   int64            `parquet:"before_tokens"`
+	After    int64            `parquet:"after_tokens"`
+	Counted  int64            `parquet:"counted_tokens"` // of before_tokens; the rest is estimated
+	Replaced []ReplacementRow `parquet:"replaced,list"`
+	From     *int32           `parquet:"from_message,optional"`
+	To       *int32           `parquet:"to_message,optional"`
+	Summary  *string          `parquet:"summary,optional"`
+	Model    *string          `parquet:"model,optional,dict"` // that wrote it
+	Usage    UsageRow         `parquet:"usage"`               // of that model, no part of usage
+	Failed   *string          `parquet:"failed,optional"`     // why the conversation stayed as it was
+}
+
+// ReplacementRow is what is sent as the content of a message.
+type ReplacementRow struct {
+	Message int32  `parquet:"message"`
+	Content string `parquet:"content"`
 }
 
 // RewardRow is the verdict of one check.

@@ -22,10 +22,13 @@ type ReportBuilder struct {
 	reward, success sample
 
 	combinations, toolsets, tags, difficulties groups
+	sweep                                      sweeps
+	spent                                      costs
 
 	tools        map[string]*toolTally
 	unknownTools map[string]int
 
+	drift          driftTally
 	turns          counts
 	stops          map[string]int
 	usage          TokenUsage
@@ -43,6 +46,8 @@ func NewReport(meta Meta) *ReportBuilder {
 		meta:         meta,
 		tasks:        make(map[string]bool),
 		outcomes:     make(map[episode.Outcome]int),
+		sweep:        make(sweeps),
+		spent:        make(costs),
 		combinations: make(groups), toolsets: make(groups), tags: make(groups), difficulties: make(groups),
 		tools: make(map[string]*toolTally), unknownTools: make(map[string]int),
 		turns: make(counts), stops: make(map[string]int), models: make(map[string]*modelTally),
@@ -58,7 +63,15 @@ func (b *ReportBuilder) Add(ep *episode.Episode) {
 	b.stops[string(ep.Stop)]++
 	b.turns[len(ep.Turns)]++
 	b.addVerdict(ep)
+	b.drift.add(ep)
 
+	b.sweep.add(ep)
+	b.spent.add(ep, b.meta.Prices, b.meta.Model)
+	for i := range ep.Compactions {
+		if c := &ep.Compactions[i]; c.Usage != nil {
+			b.addPriced(*c.Usage, c.Model, c.Asked)
+		}
+	}
 	combination := strings.Join(ep.Toolsets, "+")
 	b.combinations.add(cmp.Or(combination, "(none)"), ep)
 	for _, toolset := range slices.Compact(slices.Sorted(slices.Values(ep.Toolsets))) {
@@ -100,17 +113,24 @@ func (b *ReportBuilder) addVerdict(ep *episode.Episode) {
 	}
 	if ep.Reward == nil {
 		b.unjudged++
-		if ep.Outcome == episode.Success {
-			return
-		}
 	} else {
 		b.reward.add(ep.Key.Task, *ep.Reward)
 	}
-	succeeded := 0.0
-	if ep.Outcome == episode.Success {
-		succeeded = 1
+	if succeeded, counts := success(ep); counts {
+		b.success.add(ep.Key.Task, succeeded)
 	}
-	b.success.add(ep.Key.Task, succeeded)
+}
+
+// success is 1 or 0, and whether the episode says anything about it: an error does not, nor does a success without a
+// reward.
+func success(ep *episode.Episode) (succeeded float64, counts bool) {
+	switch {
+	case !ep.Outcome.AgentsDoing(), ep.Reward == nil && ep.Outcome == episode.Success:
+		return 0, false
+	case ep.Outcome == episode.Success:
+		return 1, true
+	}
+	return 0, true
 }
 
 // Finish is the report of what was added.
@@ -122,11 +142,12 @@ func (b *ReportBuilder) Finish() *Report {
 		Reward:       b.reward.estimate(),
 		SuccessRate:  Estimate{Note: "nothing was judged"},
 		PassAtK:      []PassRate{},
+		Sweep:        b.sweep.list(),
 		Combinations: b.combinations.list(), Toolsets: b.toolsets.list(),
 		Tags: b.tags.list(), Difficulties: b.difficulties.list(),
 		Tools: b.listTools(), UnknownTools: byCount(b.unknownTools),
-		Turns: b.turns.spread(), Stops: byCount(b.stops),
-		Usage: b.usage, Cost: b.cost(), User: b.user, Approver: b.approver, Time: b.timing(),
+		Drift: b.drift.stats(b.meta.TokenIDs), Turns: b.turns.spread(), Stops: byCount(b.stops),
+		Usage: b.usage, Cost: b.cost(), Budget: b.meta.Budget, User: b.user, Approver: b.approver, Time: b.timing(),
 		Faults: b.faults.list(), ModelRetries: b.retries.list(), EarlierAttempts: b.earlier.list(),
 	}
 	for _, outcome := range episode.Outcomes() {

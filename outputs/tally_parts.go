@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"trajgen/pipeline/episode"
 )
@@ -116,26 +117,30 @@ func (b *ReportBuilder) addTurn(ep *episode.Episode, turn *episode.Turn) {
 		b.retries.add(fault, ep)
 	}
 	b.usage.add(turn.Usage)
-	name, price := b.priced(turn.Model, ep.Model, b.meta.Model)
+	b.addPriced(turn.Usage, turn.Model, ep.Model, ep.Sampling.Model, b.meta.Model)
+}
+
+// addPriced counts tokens that are paid for under one of the names.
+func (b *ReportBuilder) addPriced(u episode.Usage, names ...string) {
+	name, price := b.priced(names...)
 	m := b.models[name]
 	if m == nil {
 		m = &modelTally{price: price}
 		b.models[name] = m
 	}
-	m.usage.add(turn.Usage)
-	if turn.Usage.Reported {
-		m.cached += int64(min(turn.Usage.Cached, turn.Usage.Prompt))
+	m.usage.add(u)
+	if u.Reported {
+		m.cached += int64(min(u.Cached, u.Prompt))
 	}
 }
 
-// priced finds the first name that has a price. Servers answer with dated names, and prices go by plain ones.
+// priced finds the first name that has a price.
 func (b *ReportBuilder) priced(names ...string) (string, *Price) {
-	for _, name := range names {
-		if price, ok := b.meta.Prices[name]; ok && name != "" {
-			return name, &price
-		}
+	name, price, ok := b.meta.Prices.Find(names...)
+	if !ok {
+		return name, nil
 	}
-	return cmp.Or(cmp.Or(names...), "(unnamed)"), nil
+	return name, &price
 }
 
 func (u *TokenUsage) add(v episode.Usage) {
@@ -176,7 +181,7 @@ func (b *ReportBuilder) cost() Cost {
 			cost.UnknownTurns += m.usage.Turns
 		default:
 			cost.UnknownTurns += m.usage.Unreported
-			usd := m.price.of(m.usage, m.cached)
+			usd := m.price.Of(episode.Usage{Prompt: int(m.usage.Prompt), Completion: int(m.usage.Completion), Cached: int(m.cached)})
 			part.USD = &usd
 			known, priced = known+usd, true
 		}
@@ -188,13 +193,10 @@ func (b *ReportBuilder) cost() Cost {
 	if priced && cost.UnknownTurns == 0 {
 		cost.USD = new(known)
 	}
+	if cost.Outcomes, cost.PerEpisode = b.spent.list(); cost.USD == nil {
+		cost.PerEpisode = nil
+	}
 	return cost
-}
-
-// of is the price of tokens in USD.
-func (p *Price) of(u TokenUsage, cached int64) float64 {
-	cachedPrice := cmp.Or(p.CachedInput, p.Input)
-	return (float64(u.Prompt-cached)*p.Input + float64(cached)*cachedPrice + float64(u.Completion)*p.Output) / 1e6
 }
 
 // faultTally counts faults by outcome and class.
@@ -209,6 +211,7 @@ type faultCount struct {
 	n       int
 	example string
 	first   Entry
+	pause   time.Duration
 }
 
 func (t faultTally) add(f episode.Fault, ep *episode.Episode) {
@@ -223,6 +226,7 @@ func (t faultTally) add(f episode.Fault, ep *episode.Episode) {
 		t[kind] = c
 	}
 	c.n++
+	c.pause += f.Pause
 	// The first in dataset order, whatever the order in which episodes are added.
 	if here.compare(c.first) < 0 {
 		c.example, c.first = cut(f.Message, 500), here
@@ -232,7 +236,7 @@ func (t faultTally) add(f episode.Fault, ep *episode.Episode) {
 func (t faultTally) list() []FaultCount {
 	list := make([]FaultCount, 0, len(t))
 	for kind, c := range t {
-		list = append(list, FaultCount{kind.outcome, kind.class, c.n, c.example, c.first.ID})
+		list = append(list, FaultCount{kind.outcome, kind.class, c.n, c.example, c.first.ID, c.pause.Microseconds()})
 	}
 	slices.SortFunc(list, func(a, b FaultCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Class, b.Class))

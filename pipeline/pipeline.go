@@ -23,7 +23,8 @@ import (
 type Player interface {
 	// Play fills ep, which has its identity and toolsets, and gives it an outcome. It is called from many
 	// goroutines, each with an episode of its own. An error means that the episode did not end: ctx was cancelled,
-	// or, when it was not, that no episode can be played any more. The episode is then not journaled.
+	// or, when it was not, that no episode can be played any more. The episode is then not journaled. An error with a
+	// method Halt() bool that says true ends this episode alone: no new ones are started, and those in play go on.
 	Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error
 }
 
@@ -175,8 +176,11 @@ func (r *run) plan(ctx context.Context) error {
 				r.drained()
 				return nil
 			}
-			// A slot and the drain may be ready together, and select picks at random.
+			// A slot and an end may be ready together, and select picks at random.
 			select {
+			case <-r.halted:
+				<-r.slots
+				return nil
 			case <-r.Drain:
 				<-r.slots
 				r.drained()
@@ -245,25 +249,24 @@ func (r *run) drained() {
 // play plays an episode, again when it died of something that may pass, and journals it.
 func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episode) {
 	r.Observe(Event{Kind: EpisodeStarted, Episode: born})
-	var ep *episode.Episode
-	earlier := born.Earlier
+	ep := born
 	for try := 0; ; try++ {
-		fresh := *born
-		ep = &fresh
-		ep.Attempt, ep.Earlier = born.Attempt+try, earlier
 		if err := r.attempt(ctx, task, ep); err != nil {
-			if ctx.Err() == nil {
+			var halting interface{ Halt() bool }
+			switch {
+			case ctx.Err() != nil: // cancelled: not journaled, played on resume
+			case errors.As(err, &halting) && halting.Halt():
+				r.halt(err)
+			default:
 				r.cancel(fmt.Errorf("%w: %w", ErrStop, err))
 			}
-			return // cancelled: not journaled, played on resume
+			return
 		}
 		if try >= r.Retries || !mayPass(ep) {
 			break
 		}
 		r.Observe(Event{Kind: EpisodeRetried, Episode: ep})
-		if ep.Fault != nil {
-			earlier = append(slices.Clone(earlier), *ep.Fault)
-		}
+		ep = again(ep)
 	}
 	// The episode is paid for: it is written even while the run is being cancelled.
 	if err := r.Journal.Append(context.WithoutCancel(ctx), ep); err != nil {
@@ -272,6 +275,19 @@ func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episod
 	}
 	r.Observe(Event{Kind: EpisodeFinished, Episode: ep})
 	r.finished(ep)
+}
+
+// again is an episode as it was born, after an attempt that failed.
+func again(failed *episode.Episode) *episode.Episode {
+	ep := &episode.Episode{
+		Schema: failed.Schema, ID: failed.ID, Key: failed.Key, Row: failed.Row, Run: failed.Run,
+		Distribution: failed.Distribution, Toolsets: failed.Toolsets, LogP: failed.LogP,
+		Attempt: failed.Attempt + 1, Earlier: failed.Earlier,
+	}
+	if failed.Fault != nil {
+		ep.Earlier = append(slices.Clone(failed.Earlier), *failed.Fault)
+	}
+	return ep
 }
 
 // attempt plays once. A panic is a bug of ours: the row says so, and the run goes on.
@@ -295,6 +311,16 @@ func mayPass(ep *episode.Episode) bool {
 		return false
 	}
 	return ep.Fault == nil || !slices.Contains(lasting, ep.Fault.Class)
+}
+
+// halt ends the planning for a reason.
+func (r *run) halt(reason error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reason == nil {
+		r.reason = reason
+		close(r.halted)
+	}
 }
 
 // finished counts the episode and ends the planning when one boundary fails again and again.

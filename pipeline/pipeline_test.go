@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -206,6 +207,38 @@ func TestFatalStops(t *testing.T) {
 	_, err := pipeline.Run(t.Context(), config(50, 4, func(context.Context, *episode.Task, *episode.Episode) error { return fatal }, journal))
 	if !errors.Is(err, fatal) || !errors.Is(err, pipeline.ErrStop) || len(journal.episodes) != 0 {
 		t.Errorf("err = %v with %d in the journal", err, len(journal.episodes))
+	}
+}
+
+// halting is an error that ends the planning.
+type halting struct{}
+
+func (halting) Error() string { return "nothing is left" }
+func (halting) Halt() bool    { return true }
+
+// TestHalt holds that an episode that cannot go on halts the run: it is not journaled, nothing new is started, and
+// what is in play is finished.
+func TestHalt(t *testing.T) {
+	for _, workers := range []int{1, 2} {
+		journal, began := &memory{}, make(chan struct{}, 36)
+		_, err := pipeline.Run(t.Context(), config(12, workers, func(_ context.Context, _ *episode.Task, ep *episode.Episode) error {
+			began <- struct{}{}
+			if ep.Row == 0 && ep.Key.Sample == 0 {
+				for len(began) < workers {
+					runtime.Gosched()
+				}
+				return fmt.Errorf("turn 3: %w", halting{})
+			}
+			ep.Outcome = episode.Success
+			return nil
+		}, journal))
+		played := len(began)
+		if !errors.Is(err, halting{}) || errors.Is(err, pipeline.ErrStop) {
+			t.Errorf("%d workers: Run = %v, want the reason to halt", workers, err)
+		}
+		if len(journal.episodes) != played-1 || workers == 1 && played != 1 {
+			t.Errorf("%d workers: %d episodes of %d are journaled, want all but the one that could not go on", workers, len(journal.episodes), played)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"trajgen/pipeline/model"
 	"trajgen/registry"
 )
 
@@ -17,6 +18,9 @@ func (f *runFile) secrets(reg *registry.Registry) *registry.Secrets {
 	names := []string{cmp.Or(f.APIKeyEnv, "OPENAI_API_KEY")}
 	if f.UserAPIKeyEnv != "" {
 		names = append(names, f.UserAPIKeyEnv)
+	}
+	for _, m := range f.Sweep.Model {
+		names = append(names, m.APIKeyEnv)
 	}
 	for _, name := range f.HeaderEnv {
 		names = append(names, name)
@@ -37,6 +41,21 @@ func (f *runFile) secrets(reg *registry.Registry) *registry.Secrets {
 // resultLimits bound what a model gets of a call.
 func (f *runFile) resultLimits() registry.ResultLimits {
 	return registry.ResultLimits{Tools: f.ResultLimits, Turn: f.TurnResultLimit}
+}
+
+// noSeed says whether the run's requests carry no seed.
+func (f *runFile) noSeed() bool { return f.SendSeed != nil && !*f.SendSeed }
+
+// checkToolChoice finds a choice of a tool that does not exist.
+func (f *runFile) checkToolChoice(reg *registry.Registry) error {
+	switch f.ToolChoice {
+	case "", model.ToolChoiceAuto, model.ToolChoiceNone, model.ToolChoiceRequired, model.ToolChoiceFirst:
+		return nil
+	}
+	if _, ok := reg.Tool(f.ToolChoice); !ok {
+		return fmt.Errorf("tool_choice: there is no tool %q (want auto, none, required, required_first or one that trajgen tools list shows)", f.ToolChoice)
+	}
+	return nil
 }
 
 // checkResultLimits finds limits for tools that do not exist.

@@ -39,12 +39,17 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 		if err := opts.load(&file, apply); err != nil {
 			return usage(err)
 		}
+		sweep := file.checkSweep()
 		// Validated as a run that needs no model.
-		file.Policy, file.Model, file.BaseURL = "oracle", "", ""
+		file.Policy, file.Model, file.BaseURL, file.Endpoints = "oracle", "", "", nil
 		// What bounds or colours a model's replies has no place in a proof of the tasks.
 		file.MaxTokens, file.EpisodeTokens, file.ExtraBody, file.Headers, file.HeaderEnv = 0, 0, nil, nil, nil
+		file.Sweep, file.ToolChoice, file.ParallelToolCalls, file.Provider = sweepFile{}, "", nil, nil
+		file.Record, file.Replay = "", ""
+		file.BudgetUSD, file.BudgetTokens, file.EpisodeUSD, file.SummaryModel, file.SummaryBaseURL, file.SummaryAPIKeyEnv = 0, 0, 0, "", "", ""
+		file.ContextWindow, file.Compaction = 0, ""
 		file.UserModel, file.UserBaseURL, file.UserAPIKeyEnv, file.noUser = "", "", "", true
-		if err := file.validate(); err != nil {
+		if err := errors.Join(sweep, file.validate()); err != nil {
 			return usage(err)
 		}
 		return check(cmd.Context(), std, file, opts, asJSON)

@@ -91,11 +91,14 @@ func (e *experiment) openCommandPolicy(ctx context.Context) error {
 	return nil
 }
 
+// approverTokens is the most that a decision takes, with what a reasoning model thinks about it.
+const approverTokens = 4096
+
 // openApproverModel opens the model that judges commands. It is asked at the agent's endpoint, unless another is named.
 func (e *experiment) openApproverModel(ctx context.Context) error {
 	f := e.file
 	cfg := model.Config{
-		Name: f.ApproverModel, BaseURL: cmp.Or(f.ApproverBaseURL, f.BaseURL), Timeout: tools.ApproveTime, MaxRetries: 2,
+		Name: f.ApproverModel, BaseURL: cmp.Or(f.ApproverBaseURL, f.baseURL()), Timeout: tools.ApproveTime, MaxRetries: 2, MaxTokens: approverTokens,
 		Proxy: http.ProxyFromEnvironment, Concurrency: f.Workers, Logger: e.logger,
 	}
 	// The agent's key goes to the agent's endpoint alone.
@@ -104,9 +107,11 @@ func (e *experiment) openApproverModel(ctx context.Context) error {
 		name = f.APIKeyEnv
 	}
 	var err error
-	if cfg.APIKey, err = apiKey(name, cfg.BaseURL); err != nil {
+	if cfg.APIKey, err = e.apiKey(name, cfg.BaseURL); err != nil {
 		return fmt.Errorf("approver model: %w", err)
 	}
+	e.thread(&cfg, approverRole)
+	e.pay(&cfg)
 	client, err := model.Open(cfg)
 	if err != nil {
 		return fmt.Errorf("approver model: %w", err)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -264,8 +266,8 @@ func TestSecretsAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestOutageIsNoScore holds that an endpoint that is down for longer than an episode may last costs no episode its
-// reward: it is an error outcome, and a later resume plays it again.
+// TestOutageIsNoScore holds that an endpoint that is down, for longer than an episode may last and than the run waits
+// for it, costs no episode anything: the run stops, none is journaled, and a resume plays them as if for the first time.
 func TestOutageIsNoScore(t *testing.T) {
 	server, err := scripted.New(scripted.Config{Policy: "noop", Model: "m"})
 	if err != nil {
@@ -284,20 +286,73 @@ func TestOutageIsNoScore(t *testing.T) {
 	server.Learn(&episode.Task{ID: "a"})
 	server.Learn(&episode.Task{ID: "b"})
 	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{"run", "--dataset", dataset, "--model", "m", "--base-url", proxy.URL + "/v1", "--episode-timeout", "4s", "--episode-retries", "0", "--out", dir, "--quiet"}
+	args := []string{"run", "--dataset", dataset, "--model", "m", "--base-url", proxy.URL + "/v1", "--episode-timeout", "200ms",
+		"--request-retries", "0", "--max-errors-in-row", "1", "--outage-limit", "500ms", "--out", dir}
 	down.Store(true)
+	got := trajgen(t, args...)
+	if got.code != exitFailed || !strings.Contains(got.errOut, "outage limit") || !strings.Contains(got.errOut, "--resume") {
+		t.Errorf("exit code %d, want %d: %s", got.code, exitFailed, got.errOut)
+	}
+	if !strings.Contains(got.errOut, "paused: ") || !strings.Contains(got.errOut, " does not answer (status 503: overloaded), since ") {
+		t.Errorf("the progress says nothing of a pause: %s", got.errOut)
+	}
+	if all := episodes(t, dir); len(all) != 0 {
+		t.Errorf("%d episodes are journaled", len(all))
+	}
+	down.Store(false)
+	succeed(t, append(args, "--resume")...)
+	all := episodes(t, dir)
+	for _, ep := range all {
+		if ep.Outcome != episode.Failure || ep.Attempt != 1 || len(ep.Earlier) != 0 {
+			t.Errorf("%s: %s, attempt %d, earlier %+v", ep.Key.Task, ep.Outcome, ep.Attempt, ep.Earlier)
+		}
+	}
+	if len(all) != 2 {
+		t.Errorf("%d episodes, want 2", len(all))
+	}
+}
+
+// TestModelErrorIsNoScore holds that a request that the endpoint fails at costs its episode no reward: it is an error
+// outcome, the others go on, and a later resume plays it again.
+func TestModelErrorIsNoScore(t *testing.T) {
+	server, err := scripted.New(scripted.Config{Policy: "noop", Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var broken atomic.Bool
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if broken.Load() && strings.Contains(string(body), "poison") {
+			http.Error(w, `{"error":{"message":"cannot do that"}}`, http.StatusInternalServerError)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		server.Handler().ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"poison","verify":{"exact":"x"},"gold":"x"}`+"\n"+`{"id":"b","prompt":"bread","verify":{"exact":"y"},"gold":"y"}`)
+	server.Learn(&episode.Task{ID: "a"})
+	server.Learn(&episode.Task{ID: "b"})
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{"run", "--dataset", dataset, "--model", "m", "--base-url", proxy.URL + "/v1", "--episode-retries", "0", "--request-retries", "0", "--out", dir, "--quiet"}
+	broken.Store(true)
 	if got := trajgen(t, args...); got.code != exitErrors {
 		t.Errorf("exit code %d, want %d: %s", got.code, exitErrors, got.errOut)
 	}
 	for _, ep := range episodes(t, dir) {
-		if ep.Outcome != episode.ModelError || ep.Reward != nil || ep.Fault.Class != "overloaded" {
+		bad := ep.Outcome != episode.ModelError || ep.Reward != nil || ep.Fault.Class != "server"
+		if ep.Key.Task == "b" {
+			bad = ep.Outcome != episode.Failure
+		}
+		if bad {
 			t.Errorf("%s: %s, reward %v, %+v", ep.Key.Task, ep.Outcome, ep.Reward, ep.Fault)
 		}
 	}
-	down.Store(false)
+	broken.Store(false)
 	succeed(t, append(args, "--resume", "--retry-errors")...)
 	for _, ep := range episodes(t, dir) {
-		if ep.Outcome != episode.Failure || ep.Attempt != 2 || len(ep.Earlier) != 1 || ep.Earlier[0].Class != "overloaded" {
+		attempt := map[string]int{"a": 2, "b": 1}[ep.Key.Task]
+		if ep.Outcome != episode.Failure || ep.Attempt != attempt || len(ep.Earlier) != attempt-1 || attempt == 2 && ep.Earlier[0].Class != "server" {
 			t.Errorf("%s: %s, attempt %d, earlier %+v", ep.Key.Task, ep.Outcome, ep.Attempt, ep.Earlier)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"time"
 
@@ -19,7 +18,9 @@ import (
 	"trajgen/outputs"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/budget"
 	"trajgen/pipeline/model/scripted"
+	"trajgen/pipeline/model/tape"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -39,17 +40,28 @@ type experiment struct {
 	backend  *withImages
 	plugins  *plugin.Set      // nil without any
 	server   *scripted.Server // nil without a policy
-	client   *model.Client
+	recorder *tape.Recorder   // nil without a tape that is recorded
+	tape     *tape.Tape       // that is played; nil without
+	clients  []*model.Client  // that play the agent
+	swept    model.ByName     // them, of a sweep of models; nil without
+	fallen   *model.Fallbacks // them, where one stands in for another; nil without
+	outages  outages
 	commands *tools.CommandPolicy
-	user     *model.Client // plays users; nil without a user_model
+	summary  *model.Client  // writes summaries; nil without a summary_model
+	ledger   *budget.Ledger // nil without a budget
+	user     *model.Client  // plays users; nil without a user_model
 	tasks    int
 	image    string // the first that a task wants
 	badRows  int
 	surveyed bool
 	left     map[string]bool // tasks that are not played, with skip_bad_rows
 	parts    experimentParts
+	sampling episode.Sampling
 	system   string
-	closers  []func() error
+	// What else the run puts before a task's prompt.
+	ephemeral string
+	prefill   []episode.Message
+	closers   []func() error
 }
 
 // open opens a validated run file. w gets the warnings.
@@ -60,12 +72,17 @@ func (f runFile) open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ 
 			err = errors.Join(usage(err), e.close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openModel, e.openUser, e.openCommandPolicy, e.survey, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.survey, e.tryImage} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return e, e.client.Probe(ctx)
+	for _, client := range e.clients {
+		if err := client.Probe(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return e, e.bounded()
 }
 
 func (e *experiment) close() error {
@@ -75,18 +92,6 @@ func (e *experiment) close() error {
 	}
 	e.closers = nil
 	return errors.Join(errs...)
-}
-
-func (e *experiment) openPrompt(context.Context) error {
-	if e.file.SystemPrompt == "" {
-		return nil
-	}
-	data, err := os.ReadFile(e.file.SystemPrompt)
-	if err != nil {
-		return fmt.Errorf("read system prompt: %w", err)
-	}
-	e.system, e.parts.System = string(data), digest("", data)
-	return nil
 }
 
 // openRegistry makes the registry and checks the run's own toolsets and distribution against it.
@@ -167,34 +172,64 @@ func (e *experiment) openSandbox(context.Context) error {
 func (e *experiment) openModel(context.Context) error {
 	f := e.file
 	cfg := model.Config{
-		Name: f.Model, BaseURL: f.BaseURL, Temperature: f.Temperature, TopP: f.TopP, MaxTokens: f.MaxTokens, Stream: f.Stream,
-		Timeout: f.RequestTimeout, MaxRetries: f.RequestRetries, ExtraBody: f.ExtraBody, Headers: f.Headers, Proxy: http.ProxyFromEnvironment, Concurrency: f.Workers, Logger: e.logger,
+		Name: f.Model, Temperature: f.Temperature, TopP: f.TopP, MaxTokens: f.MaxTokens, Stream: f.Stream, ToolFormat: cmp.Or(f.ToolFormat, model.ToolFormatAuto), TokenIDs: f.tokenServer(),
+		ExtraBody: f.ExtraBody, Headers: f.Headers, Proxy: http.ProxyFromEnvironment, Concurrency: f.Workers, Logger: e.logger,
+		Endpoints: f.Endpoints, MinInFlight: f.MinInFlight, MaxInFlight: f.MaxInFlight,
+		MaxTokensField: f.MaxTokensField, ReasoningEffort: f.ReasoningEffort, SendReasoning: f.SendReasoning, NoSeed: f.noSeed(),
+		ToolChoice: f.ToolChoice, ParallelToolCalls: f.ParallelToolCalls, Provider: f.Provider,
 	}
+	if err := f.checkToolChoice(e.registry); err != nil {
+		return err
+	}
+	if len(f.Endpoints) == 0 {
+		cfg.BaseURL = f.baseURL()
+	}
+	e.patience(&cfg)
+	e.thread(&cfg, "")
+	e.pay(&cfg)
+	cfg.Window = cmp.Or(f.ContextWindow, cfg.Window)
 	if f.Policy != "" {
 		if err := e.startServer(&cfg); err != nil {
 			return err
 		}
 	} else {
 		var err error
-		if cfg.APIKey, err = apiKey(f.APIKeyEnv, f.BaseURL); err != nil {
+		if cfg.APIKey, err = e.apiKey(f.APIKeyEnv, f.baseURL()); err != nil {
 			return err
 		}
-		if cfg.Headers, err = secretHeaders(f.Headers, f.HeaderEnv); err != nil {
+		if cfg.Headers, err = e.headers(); err != nil {
 			return err
 		}
 	}
-	client, err := model.Open(cfg)
+	e.sampling = f.sampling(cfg.Name)
+	if len(f.Sweep.Model) > 0 {
+		return e.openSwept(cfg)
+	}
+	client, err := e.openClient(cfg)
 	if err != nil {
 		return err
 	}
-	e.client = client
-	e.closers = append(e.closers, func() error { client.Close(); return nil })
-	return nil
+	return e.openFallbacks(client, cfg)
+}
+
+// agent is the model that plays the agent, or all of them.
+func (e *experiment) agent() model.Model {
+	switch {
+	case e.swept != nil:
+		return e.swept
+	case e.fallen != nil:
+		return e.fallen
+	}
+	return e.clients[0]
 }
 
 func (e *experiment) startServer(cfg *model.Config) error {
 	if cfg.Name == "" {
 		cfg.Name = "scripted-" + e.file.Policy
+	}
+	if e.tape != nil {
+		cfg.BaseURL = "http://tape.invalid/v1"
+		return nil
 	}
 	scriptedConfig := scripted.Config{Policy: e.file.Policy, Skill: e.file.Skill, Seed: e.file.Seed, Model: cfg.Name, Logger: e.logger}
 	if e.file.Replay != "" {
@@ -229,10 +264,12 @@ func (f runFile) limits() sandbox.Limits {
 func (e *experiment) player() *rollout.Player {
 	f := e.file
 	player := &rollout.Player{
-		Model: e.client, Registry: e.registry, Sandboxes: e.backend, System: e.system, Disabled: f.DisabledToolsets,
+		Model: e.agent(), Registry: e.registry, Sandboxes: e.backend, System: e.system, Ephemeral: e.ephemeral, Prefill: e.prefill,
+		Sampling: e.sampling, Sweep: f.sweep(), Disabled: f.DisabledToolsets,
 		Limits:  episode.Limits{Turns: f.MaxTurns, Tokens: f.EpisodeTokens, Time: f.EpisodeTimeout},
 		Network: sandbox.Network(f.Network), Allow: f.Allow, Image: f.Image, Samples: f.Samples,
 		Secrets: f.secrets(e.registry), Results: f.resultLimits(), Guardrails: f.Guardrails,
+		Context: e.context(), Spending: rollout.Spending{Prices: f.Prices, Asked: f.models().Agent, USD: f.EpisodeUSD, Reached: e.broke},
 		Hooks: e.hooks, Resources: f.limits(), Now: time.Now, Logger: e.logger,
 	}
 	if e.user != nil { // a nil client in the interface would be no nil model

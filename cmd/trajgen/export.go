@@ -16,11 +16,16 @@ import (
 
 func newExport(std stdio) *cobra.Command {
 	var dir, format, out string
+	var withoutHarness bool
 	cmd := &cobra.Command{
 		Use:   "export --run DIR --to FORMAT --out PATH",
 		Short: "Write a run's episodes in another format",
 		Long: `Writes what the journal holds, in dataset order. It may be done at any time and again: the same journal gives the same
-bytes. Formats: ` + strings.Join(outputs.SinkNames(), ", ") + ".",
+bytes. Formats: ` + strings.Join(outputs.SinkNames(), ", ") + `.
+
+--without-harness leaves out what the harness said and neither the dataset nor the model: messages that are flagged
+(prefill, warnings), and in the system message the ephemeral system prompt and what was recalled. Token ids go with it,
+since they are those of the conversation as it was.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			_, reader, err := openFinished(dir)
@@ -28,12 +33,17 @@ bytes. Formats: ` + strings.Join(outputs.SinkNames(), ", ") + ".",
 				return err
 			}
 			defer func() { err = errors.Join(err, reader.Close()) }()
-			return exportTo(cmd.Context(), std, reader, format, out)
+			var source outputs.Source = reader
+			if withoutHarness {
+				source = outputs.WithoutHarness(source)
+			}
+			return exportTo(cmd.Context(), std, source, format, out)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "run", "", "run directory")
 	flags.StringVar(&format, "to", "", "format: "+strings.Join(outputs.SinkNames(), ", "))
+	flags.BoolVar(&withoutHarness, "without-harness", false, "leave out what the harness said")
 	flags.StringVar(&out, "out", "", "file or directory to write; - is stdout")
 	for _, name := range []string{"run", "to", "out"} {
 		_ = cmd.MarkFlagRequired(name)
@@ -42,7 +52,7 @@ bytes. Formats: ` + strings.Join(outputs.SinkNames(), ", ") + ".",
 }
 
 // exportTo writes an export under its name, or through what stands there: stdout, a device, a pipe.
-func exportTo(ctx context.Context, std stdio, reader *outputs.Reader, format, out string) error {
+func exportTo(ctx context.Context, std stdio, source outputs.Source, format, out string) error {
 	if at, err := filepath.EvalSymlinks(out); err == nil {
 		out = at
 	}
@@ -66,7 +76,7 @@ func exportTo(ctx context.Context, std stdio, reader *outputs.Reader, format, ou
 	if err != nil {
 		return usage(err)
 	}
-	files, err := outputs.Export(ctx, reader, sink)
+	files, err := outputs.Export(ctx, source, sink)
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
+	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/tools"
@@ -53,19 +55,56 @@ func (f *runFile) experiment(parts experimentParts) map[string]string {
 	if f.TurnResultLimit > 0 || len(f.ResultLimits) > 0 {
 		all["result_limits"] = show(f.ResultLimits) + show(f.TurnResultLimit)
 	}
+	if f.ToolFormat != "" && f.ToolFormat != model.ToolFormatAuto {
+		all["tool_format"] = f.ToolFormat
+	}
+	if server := f.tokenServer(); server != "" {
+		all["token_ids"] = server
+	}
+	if len(f.Fallbacks) > 0 {
+		all["fallbacks"] = f.fallbackText()
+	}
 	if f.UserModel != "" {
 		all["user_model"] = f.UserModel
 	}
+	f.asking(all, parts, show)
 	if f.SearchSameTask {
 		all["session_search_same_task"] = "true"
 	}
 	if f.CPUs > 0 {
 		all["cpus"] = show(f.CPUs)
 	}
+	for name, value := range map[string]any{
+		"episode_usd": f.EpisodeUSD, "context_window": f.ContextWindow, "compaction": f.Compaction, "compact_at": f.CompactAt,
+		"compact_to": f.CompactTo, "summary_model": f.SummaryModel,
+	} {
+		if !reflect.ValueOf(value).IsZero() {
+			all[name] = show(value)
+		}
+	}
 	if f.Inodes > 0 {
 		all["inodes"] = show(f.Inodes)
 	}
 	return all
+}
+
+// asking adds how the model is asked. Where the models of a sweep are is not of the experiment, as it is not of others.
+func (f *runFile) asking(all map[string]string, parts experimentParts, show func(any) string) {
+	given := func(name string, is bool, text string) {
+		if is {
+			all[name] = text
+		}
+	}
+	sweep := f.sweep()
+	given("sweep", sweep.Combinations() > 1 || len(sweep.Models) > 0, show(sweep))
+	given("reasoning_effort", f.ReasoningEffort != "", f.ReasoningEffort)
+	given("send_reasoning", f.SendReasoning != "" && f.SendReasoning != model.ReasoningAuto, f.SendReasoning)
+	given("send_seed", f.noSeed(), "false")
+	given("tool_choice", f.ToolChoice != "", f.ToolChoice)
+	given("parallel_tool_calls", f.ParallelToolCalls != nil, show(f.ParallelToolCalls))
+	given("provider", len(f.Provider) > 0, show(f.Provider))
+	given("ephemeral_system_prompt", parts.Ephemeral != "", parts.Ephemeral)
+	given("prefill", parts.Prefill != "", parts.Prefill)
 }
 
 func sorted(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
@@ -85,6 +124,7 @@ type experimentParts struct {
 	Tools                                  string // what a model can be shown
 	Replay                                 string // the journal that is replayed
 	Plugins                                string // what they are told, their files and their tools
+	Ephemeral, Prefill                     string
 }
 
 func (f *runFile) policyText() string {

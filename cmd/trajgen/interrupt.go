@@ -17,6 +17,11 @@ var errInterrupted = errors.New("interrupted")
 // interruptible turns signals into the two ways to end a run: the first closes drain, so that nothing new is started
 // and what is in play is finished; the second cancels what is in play.
 func interruptible(ctx context.Context, w io.Writer) (_ context.Context, drain <-chan struct{}, stop func()) {
+	return pausable(ctx, w, func() bool { return false })
+}
+
+// pausable is interruptible for what may be paused: then nothing would finish, and the first signal cancels at once.
+func pausable(ctx context.Context, w io.Writer, paused func() bool) (_ context.Context, drain <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	drained := make(chan struct{})
 	signals := make(chan os.Signal, 3)
@@ -29,6 +34,10 @@ func interruptible(ctx context.Context, w io.Writer) (_ context.Context, drain <
 			case <-done:
 				return
 			case <-signals:
+			}
+			if count == 1 && paused() {
+				count = 2
+				close(drained)
 			}
 			switch count {
 			case 1:

@@ -12,6 +12,7 @@ import (
 
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 )
 
 // progress shows how a run comes along: a bar where there is a terminal, a line every so often where there is none.
@@ -28,6 +29,7 @@ type progress struct {
 	finished int
 	retried  int
 	outcomes map[episode.Outcome]int
+	paused   string // what the run waits for
 	began    time.Time
 	lined    time.Time
 }
@@ -96,6 +98,48 @@ func (p *progress) line(now time.Time) {
 	fmt.Fprintf(p.w, "%d of %d episodes, %.1f/s, %s left: %s\n", p.done, p.total, rate, left, p.tally())
 }
 
+// outage takes news of endpoints that do not answer. Their beginning and end get a line of their own, unless a bar shows
+// what is the matter; what comes between does so when a line is due.
+func (p *progress) outage(open []model.Outage, news model.Outage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var parts []string
+	for _, o := range open {
+		parts = append(parts, fmt.Sprintf("%s, since %s; trying again in %s", o, o.Since.Format(time.TimeOnly), shortly(o.Next.Sub(p.now()))))
+	}
+	was := p.paused
+	p.paused = strings.Join(parts, "; ")
+	now := p.now()
+	switch {
+	case p.bar != nil:
+		p.bar.Describe(p.tally())
+		_ = p.bar.RenderBlank()
+	case news.Over:
+		p.say("the run goes on: "+news.Endpoint+" answers again", "endpoint", news.Endpoint, "after", now.Sub(news.Since).Round(time.Second).String())
+	case was == "" || now.Sub(p.lined) >= p.every:
+		p.lined = now
+		p.say("paused: "+p.paused, "endpoint", news.Endpoint, "reason", news.Reason, "since", news.Since, "next", news.Next)
+	}
+}
+
+// say prints a line, as a log line with what it is made of where those were asked for.
+func (p *progress) say(text string, attrs ...any) {
+	if p.logger != nil {
+		message, _, _ := strings.Cut(text, ":")
+		p.logger.Warn(message, attrs...)
+		return
+	}
+	fmt.Fprintln(p.w, text)
+}
+
+// shortly rounds the time until something for people.
+func shortly(d time.Duration) time.Duration {
+	if d < time.Second {
+		return max(d, 0).Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
 // tally is the outcomes so far, in their order, those that occurred.
 func (p *progress) tally() string {
 	var parts []string
@@ -106,6 +150,9 @@ func (p *progress) tally() string {
 	}
 	if p.retried > 0 {
 		parts = append(parts, fmt.Sprintf("%d retried", p.retried))
+	}
+	if p.paused != "" && p.bar != nil {
+		parts = append(parts, "paused: "+p.paused)
 	}
 	return strings.Join(parts, ", ")
 }

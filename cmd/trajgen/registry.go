@@ -33,7 +33,12 @@ const noQuirks = "none"
 func (f runFile) quirks() registry.Quirks {
 	switch {
 	case len(f.SchemaQuirks) == 0:
-		return registry.QuirksOf(f.Model)
+		var all registry.Quirks
+		for _, name := range append(f.Sweep.names(), f.Model) { // every model of a sweep is shown the same
+			all = append(all, registry.QuirksOf(name)...)
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
 	case slices.Equal(f.SchemaQuirks, []string{noQuirks}):
 		return nil
 	}

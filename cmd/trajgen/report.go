@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,7 +28,7 @@ func newReport(std stdio) *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, reader.Close()) }()
-			report, err := buildReport(cmd.Context(), reader, m, 0, 0)
+			report, err := buildReport(cmd.Context(), reader, dir, m, 0, 0)
 			if err != nil {
 				return err
 			}
@@ -55,13 +57,17 @@ func openFinished(dir string) (manifest, *outputs.Reader, error) {
 
 // buildReport reads every episode once. wall is how long the run took that has just played so many; 0 when that is
 // not known.
-func buildReport(ctx context.Context, reader *outputs.Reader, m manifest, wall time.Duration, played int) (*outputs.Report, error) {
+func buildReport(ctx context.Context, reader *outputs.Reader, dir string, m manifest, wall time.Duration, played int) (*outputs.Report, error) {
 	if played == 0 {
 		wall = 0 // the time of a run that played nothing is no rate
 	}
+	spent, err := spending(dir, m)
+	if err != nil {
+		return nil, err
+	}
 	builder := outputs.NewReport(outputs.Meta{
-		Name: m.RunFile.Name, Dataset: m.RunFile.Dataset, Distribution: m.RunFile.Distribution, Model: m.RunFile.Model,
-		Planned: m.Tasks * m.Samples, Wall: wall, Played: played, Prices: m.RunFile.Prices,
+		Name: m.RunFile.Name, Dataset: m.RunFile.Dataset, Distribution: m.RunFile.Distribution, Model: cmp.Or(m.RunFile.Model, strings.Join(m.RunFile.Sweep.names(), ", ")),
+		TokenIDs: m.RunFile.tokenServer() != "", Planned: m.Tasks * m.Samples, Wall: wall, Played: played, Prices: m.RunFile.Prices, Budget: spent,
 	})
 	for ep, err := range reader.Episodes(ctx) {
 		if err != nil {

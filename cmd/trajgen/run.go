@@ -17,6 +17,8 @@ import (
 
 	"trajgen/outputs"
 	"trajgen/pipeline"
+	"trajgen/pipeline/model/budget"
+	"trajgen/pipeline/model/tape"
 )
 
 // runOptions are the flags of run that are not of the experiment.
@@ -38,7 +40,16 @@ func newRun(std stdio) *cobra.Command {
 		Long: `Plays every task of a dataset and writes the episodes to a run directory: a journal, Parquet files and a report.
 
 Each flag below is also a key of the run file (with _ for -); a flag wins. The first interrupt finishes the episodes in
-play, the second cancels them; either way --resume goes on.`,
+play, the second cancels them; either way --resume goes on.
+
+What has no flag stands in the run file. Requests:
+  extra_body: {min_p: 0.05, top_k: 20}     body fields of any name; null takes one out that the server refuses
+  headers, header_env: {NAME: VALUE}       headers, and those whose value an environment variable holds
+  provider: {order: [a, b], sort: price}   OpenRouter's routing, as it is
+  sweep: {temperature: [0, 0.7], top_p: [...], reasoning_effort: [...],
+          model: [one, {name: two, base_url: URL, api_key_env: NAME}]}
+                                           sample i of each task gets combination i of these values, beginning again
+                                           after the last; it takes as many samples as there are combinations`,
 		Example: `  trajgen run --dataset bundled --policy oracle
   trajgen run --dataset tasks.jsonl --model my-model --base-url http://localhost:8000/v1 --samples 4
   trajgen run -f run.yaml --out runs/night --workers 64
@@ -139,12 +150,13 @@ func execute(ctx context.Context, std stdio, file runFile, opts runOptions) (err
 	}
 	logs := &lateWriter{}
 	logger := slog.New(slog.NewJSONHandler(logs, nil))
+	file.resumed = opts.resume
 	exp, err := file.open(ctx, opts.warnings(std.err), logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, exp.close()) }()
-	store, err := openRun(dir, exp, opts.resume, logs)
+	store, err := openRun(ctx, dir, exp, opts.resume, logs)
 	if err != nil {
 		return err
 	}
@@ -174,7 +186,7 @@ func fresh(dir string) error {
 		return fmt.Errorf("open run directory: %w", err)
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); name != "journal" && name != "log.jsonl" && !strings.HasPrefix(name, ".tmp-") {
+		if name := entry.Name(); name != "journal" && name != tape.FileName && name != "log.jsonl" && !strings.HasPrefix(name, ".tmp-") {
 			return fmt.Errorf("%s is not empty: --resume goes on with a run, another --out starts one", dir)
 		}
 	}
@@ -193,8 +205,10 @@ func (e *experiment) play(ctx context.Context, std stdio, store *runStore, opts 
 			bar.logger = slog.New(slog.NewJSONHandler(std.err, nil))
 		}
 		observe, messages = bar.observe, bar
+		e.outages.shownBy(bar.outage)
+		defer e.outages.shownBy(nil)
 	}
-	ctx, drain, stop := interruptible(ctx, messages)
+	ctx, drain, stop := pausable(ctx, messages, e.paused)
 	defer stop()
 	player := e.player()
 	player.Services = store.services
@@ -205,6 +219,9 @@ func (e *experiment) play(ctx context.Context, std stdio, store *runStore, opts 
 	})
 	if bar != nil {
 		bar.end()
+	}
+	if _, broke := errors.AsType[*budget.Reached](err); broke {
+		err = e.broke() // with what was spent in the end
 	}
 	return summary, err
 }
@@ -247,7 +264,10 @@ func verdict(runErr error, summary pipeline.Summary, report *outputs.Report, dir
 	if errors.Is(runErr, pipeline.ErrStop) && report != nil && report.Episodes.Errors > 0 {
 		resume += " --retry-errors" // what the outage took with it is in the journal, as errors
 	}
+	reached, broke := errors.AsType[*budget.Reached](runErr)
 	switch {
+	case broke:
+		return withCode(exitBudget, fmt.Errorf("%w; --resume with a higher %s goes on: %s", reached, more(reached), resume))
 	case errors.Is(runErr, errInterrupted):
 		return withCode(exitInterrupted, fmt.Errorf("interrupted; go on with: %s", resume))
 	case runErr != nil:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +16,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"trajgen/outputs"
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -40,16 +42,29 @@ type runFile struct {
 	DisabledToolsets []string `yaml:"disabled_toolsets" help:"toolsets or tools that no episode gets"`
 	SchemaQuirks     []string `yaml:"schema_quirks,omitempty" help:"what the model's server does not take in tool schemas: format, keywords, nullable, pattern, refs, slash_enums, union_types, unions; or none (default: what models of its name are known for)"`
 
-	Model       string            `yaml:"model" help:"model name, as the server knows it"`
-	BaseURL     string            `yaml:"base_url" help:"OpenAI-compatible endpoint, with /v1 (default https://api.openai.com/v1)"`
-	APIKeyEnv   string            `yaml:"api_key_env" help:"environment variable that holds the endpoint's key"`
-	Temperature *float64          `yaml:"temperature,omitempty" help:"sampling temperature (default: the server's)"`
-	TopP        *float64          `yaml:"top_p,omitempty" help:"nucleus sampling (default: the server's)"`
-	MaxTokens   int               `yaml:"max_tokens" help:"most tokens of one reply (default: the server's)"`
-	Stream      bool              `yaml:"stream" help:"stream replies, so that a stalled one is noticed early"`
-	ExtraBody   map[string]any    `yaml:"extra_body,omitempty"` // merged into each request
-	Headers     map[string]string `yaml:"headers,omitempty"`    // sent with each request, and written to run.json
-	HeaderEnv   map[string]string `yaml:"header_env,omitempty"` // header → environment variable that holds its secret value
+	Model       string   `yaml:"model" help:"model name, as the server knows it"`
+	BaseURL     string   `yaml:"base_url" help:"OpenAI-compatible endpoint, with /v1 (default https://api.openai.com/v1)"`
+	Endpoints   []string `yaml:"endpoints,omitempty" help:"several OpenAI-compatible endpoints that have the model, instead of base_url: an episode stays at one of them while that works"`
+	APIKeyEnv   string   `yaml:"api_key_env" help:"environment variable that holds the endpoint's key"`
+	Temperature *float64 `yaml:"temperature,omitempty" help:"sampling temperature (default: the server's)"`
+	TopP        *float64 `yaml:"top_p,omitempty" help:"nucleus sampling (default: the server's)"`
+	MaxTokens   int      `yaml:"max_tokens" help:"most tokens of one reply (default: the server's)"`
+
+	MaxTokensField    string         `yaml:"max_tokens_field,omitempty" help:"name under which max_tokens is sent: max_tokens, max_completion_tokens, or auto (default), which takes the other one when the server refuses the first"`
+	ReasoningEffort   string         `yaml:"reasoning_effort,omitempty" help:"how hard a reasoning model thinks, such as low, medium or high (default: the server's)"`
+	SendReasoning     string         `yaml:"send_reasoning,omitempty" help:"send the model its earlier reasoning back: true, false, or auto (default), which gives OpenRouter the reasoning_details that came from it"`
+	SendSeed          *bool          `yaml:"send_seed,omitempty" help:"send a seed of its own with each request (default true); false for servers that refuse it"`
+	ToolChoice        string         `yaml:"tool_choice,omitempty" help:"what the model must do where it has tools: auto, none, required, required_first (in the first turn alone), or the name of a tool, wherever an episode has it (default: nothing is said)"`
+	ParallelToolCalls *bool          `yaml:"parallel_tool_calls,omitempty" help:"let a turn have several calls (default: the server's)"`
+	Provider          map[string]any `yaml:"provider,omitempty"` // OpenRouter's routing, sent as it is
+	Sweep             sweepFile      `yaml:"sweep,omitempty"`    // settings that differ between samples
+
+	Stream     bool              `yaml:"stream" help:"stream replies, so that a stalled one is noticed early"`
+	ToolFormat string            `yaml:"tool_format,omitempty" help:"format of tool calls that the server leaves in the text of a reply, such as hermes or kimi_k2; native reads none (default: what models of its name write)"`
+	TokenIDs   string            `yaml:"token_ids,omitempty" help:"ask the server for the ids and log probabilities of all tokens and keep them: auto, vllm, sglang or llamacpp (default: no)"`
+	ExtraBody  map[string]any    `yaml:"extra_body,omitempty"` // merged into each request
+	Headers    map[string]string `yaml:"headers,omitempty"`    // sent with each request, and written to run.json
+	HeaderEnv  map[string]string `yaml:"header_env,omitempty"` // header → environment variable that holds its secret value
 
 	UserModel     string `yaml:"user_model" help:"model that answers the agent's questions where a task has {\"user\": {\"model\": true}}"`
 	UserBaseURL   string `yaml:"user_base_url" help:"endpoint of the user model (default: base_url)"`
@@ -58,13 +73,26 @@ type runFile struct {
 	SearchSameTask bool `yaml:"session_search_same_task" help:"let session_search find other samples of the same task, too, and so their answers"`
 
 	RequestTimeout time.Duration `yaml:"request_timeout" help:"most time of one request"`
-	RequestRetries int           `yaml:"request_retries" help:"retries of a request that failed in a way that may pass"`
+	MaxInFlight    int           `yaml:"max_in_flight,omitempty" help:"requests that an endpoint is sent at once, at most (default: workers); fewer while it refuses them"`
+	MinInFlight    int           `yaml:"min_in_flight,omitempty" help:"requests that an endpoint is sent at once even while it refuses them (default 1)"`
+	IdleTimeout    time.Duration `yaml:"idle_timeout,omitempty" help:"most time in which a stream may be silent, before its first token and within (default 2m)"`
+	RequestRetries int           `yaml:"request_retries" help:"retries of a request that failed in a way that may pass; an outage takes none of them"`
+
+	EpisodeRequestRetries int           `yaml:"episode_request_retries" help:"retries of all requests of an episode; 0 is no bound"`
+	RetryShare            float64       `yaml:"retry_share" help:"share of requests that retries may be once a hundred were made, or two for each worker; more of them wait. 0 is no bound"`
+	OutageLimit           time.Duration `yaml:"outage_limit" help:"how long the run pauses while the endpoint does not answer, before it stops; 0 is for ever"`
+	Fallbacks             []fallback    `yaml:"fallbacks,omitempty"` // models that answer when the one before cannot be had
 
 	Policy string  `yaml:"policy" help:"play against the embedded scripted server: oracle, noop, noisy or replay"`
 	Skill  float64 `yaml:"skill" help:"share of episodes that the noisy policy solves"`
-	Replay string  `yaml:"replay" help:"run directory whose journal the replay policy plays"`
+	Replay string  `yaml:"replay" help:"tape (file, or directory that has one) that answers instead of the model; with policy replay the run directory whose messages are repeated"`
+	Record string  `yaml:"record,omitempty" help:"file, or existing directory, for the tape of all exchanges with models; --replay plays the run again from it"`
 
-	SystemPrompt   string        `yaml:"system_prompt" help:"file with the system prompt of tasks that bring none"`
+	SystemPrompt string `yaml:"system_prompt" help:"file with the system prompt of tasks that bring none"`
+
+	EphemeralSystemPrompt string `yaml:"ephemeral_system_prompt,omitempty" help:"file with text that every system message ends with; flagged in the row, and left out by trajgen export --without-harness"`
+	Prefill               string `yaml:"prefill,omitempty" help:"file with messages that are said before every task's prompt, such as examples: a JSON or YAML list; flagged and left out likewise"`
+
 	MaxTurns       int           `yaml:"max_turns" help:"model calls of an episode, at most"`
 	EpisodeTokens  int           `yaml:"episode_tokens" help:"prompt and completion tokens of an episode, at most (default: no limit)"`
 	EpisodeTimeout time.Duration `yaml:"episode_timeout" help:"wall time of an episode's model and tool calls, at most"`
@@ -92,6 +120,8 @@ type runFile struct {
 	Inodes          int               `yaml:"inodes" help:"files that one sandbox can make (default: one for each 2K of disk)"`
 	CPUs            float64           `yaml:"cpus" help:"processors' worth of time of one sandbox, such as 0.5 (default: no limit)"`
 
+	resumed bool // an earlier run goes on
+
 	noUser bool // a proof of the tasks asks no model, not even one that plays a user
 
 	CommandPolicy     string   `yaml:"command_policy" help:"shell commands that could do harm: enforce (refuse them; the default with local and ssh), record (run them, with the verdict in the trace; the default elsewhere), approve (ask the approver) or off"`
@@ -104,13 +134,29 @@ type runFile struct {
 	CustomToolsets map[string]registry.ToolsetDef `yaml:"custom_toolsets,omitempty"`
 	ToolSearch     registry.Bridge                `yaml:"tool_search,omitempty"` // shows the tools beyond the core ones through a search
 	Plugins        []plugin.Config                `yaml:"plugins,omitempty"`
-	Prices         map[string]outputs.Price       `yaml:"prices,omitempty"` // by model, USD per million tokens
+	Prices         episode.Prices                 `yaml:"prices,omitempty"` // by model, USD per million tokens
+
+	PricesFile        string  `yaml:"prices_file,omitempty" help:"YAML file with prices: date, and models: {NAME: {input, output, cached_input}} in USD per million tokens"`
+	PricesDate        string  `yaml:"prices_date,omitempty" help:"when the prices of the run file were looked up, YYYY-MM-DD"`
+	AllowUnknownPrice bool    `yaml:"allow_unknown_price,omitempty" help:"start with a budget in USD although a model has no price; what it costs is in no budget"`
+	BudgetUSD         float64 `yaml:"budget_usd,omitempty" help:"most that the run may spend on models, resumed parts included; it stops cleanly and can be resumed with more (default: no limit)"`
+	BudgetTokens      int     `yaml:"budget_tokens,omitempty" help:"prompt and completion tokens of the run, at most, likewise (default: no limit)"`
+	EpisodeUSD        float64 `yaml:"episode_usd,omitempty" help:"most that an episode's turns may cost (default: no limit)"`
+
+	ContextWindow    int     `yaml:"context_window,omitempty" help:"tokens that a prompt and its reply may have together (default: what the server says)"`
+	Compaction       string  `yaml:"compaction,omitempty" help:"what is done when a conversation nears the window's end: stop (the episode ends at its limit; default), drop (the oldest tool results) or summarize"`
+	CompactAt        float64 `yaml:"compact_at,omitempty" help:"share of the window at which a conversation is shortened (default 0.8)"`
+	CompactTo        float64 `yaml:"compact_to,omitempty" help:"share of the window to which it is shortened, about (default 0.5)"`
+	SummaryModel     string  `yaml:"summary_model,omitempty" help:"model that writes the summaries of compaction summarize (default: the agent's own)"`
+	SummaryBaseURL   string  `yaml:"summary_base_url,omitempty" help:"endpoint of the summary model (default: base_url)"`
+	SummaryAPIKeyEnv string  `yaml:"summary_api_key_env,omitempty" help:"environment variable that holds that endpoint's key (default with base_url: api_key_env)"`
 }
 
 func defaultRunFile() runFile {
 	return runFile{
 		Samples: 1, Skill: 0.7,
 		RequestTimeout: 10 * time.Minute, RequestRetries: 5,
+		EpisodeRequestRetries: 50, RetryShare: 0.2, OutageLimit: 30 * time.Minute,
 		MaxTurns: rollout.DefaultTurns, EpisodeTimeout: rollout.DefaultTime,
 		Workers: 8, EpisodeRetries: 1, MaxErrorsInRow: 20,
 		Sandbox: "native", ReadySandboxes: 2, Network: "loopback", Memory: 1 << 30, Processes: 256, Disk: 512 << 20,
@@ -142,7 +188,10 @@ func yamlError(err error) error {
 	}
 	problems := strings.Join(typed.Errors, "; ")
 	problems = strings.ReplaceAll(problems, " not found in type main.runFile", " is not a key of a run file (keys are those of trajgen run --help, with _ for -)")
+	problems = strings.ReplaceAll(problems, "[]main.sweptModel", "a list of models")
+	problems = strings.ReplaceAll(problems, " not found in type main.sweepFile", " cannot be swept (have model, reasoning_effort, temperature, top_p)")
 	problems = strings.ReplaceAll(problems, " not found in type plugin.Config", " is not a key of a plugin (have name, command, files, where, toolset, override, env, env_from, timeout)")
+	problems = strings.ReplaceAll(problems, " not found in type main.fallback", " is not a key of a fallback (have model, base_url, api_key_env)")
 	problems = strings.ReplaceAll(problems, " not found in type registry.Bridge", " is not a key of tool_search (have enabled, threshold_pct, context_window, search_default_limit, max_search_limit)")
 	problems = strings.ReplaceAll(problems, "field ", "")
 	return errors.New(problems)
@@ -199,10 +248,11 @@ func (f *runFile) validate() error {
 			bad("%s is %d; not below 0", name, int64(value))
 		}
 	}
-	for _, model := range slices.Sorted(maps.Keys(f.Prices)) {
-		if p := f.Prices[model]; !(p.Input >= 0 && p.Output >= 0 && p.CachedInput >= 0) {
-			bad("prices of %s: not below 0", model)
-		}
+	if err := f.checkBudget(); err != nil {
+		problems = append(problems, err)
+	}
+	if err := f.checkContext(); err != nil {
+		problems = append(problems, err)
 	}
 	if !(f.CPUs >= 0) {
 		bad("cpus is %v; not below 0", f.CPUs)
@@ -214,6 +264,9 @@ func (f *runFile) validate() error {
 		if _, err := sandbox.ParseLevel(f.Isolation); err != nil {
 			problems = append(problems, err)
 		}
+	}
+	if err := model.CheckToolFormat(f.ToolFormat); err != nil {
+		problems = append(problems, err)
 	}
 	if err := rollout.CheckGuard(f.Guardrails); err != nil {
 		problems = append(problems, err)
@@ -258,17 +311,32 @@ func (f *runFile) validate() error {
 	if err := f.checkCommandPolicy(); err != nil {
 		problems = append(problems, err)
 	}
+	if err := f.checkPatience(); err != nil {
+		problems = append(problems, err)
+	}
 	if err := f.checkUser(); err != nil {
 		problems = append(problems, err)
+	}
+	if err := f.checkSweep(); err != nil {
+		problems = append(problems, err)
+	}
+	if len(f.Endpoints) > 0 && (f.BaseURL != "" || f.Policy != "") {
+		bad("endpoints are given together with base_url or policy, which say where the model is, too; leave one out")
+	}
+	if f.MinInFlight < 0 || f.MaxInFlight < 0 || f.MaxInFlight > 0 && f.MinInFlight > f.MaxInFlight {
+		bad("min_in_flight is %d and max_in_flight %d; 0 or more, and the least first", f.MinInFlight, f.MaxInFlight)
 	}
 	if f.Policy != "" && f.BaseURL != "" {
 		bad("both policy and base_url are given: a policy plays against the embedded server; leave one out")
 	}
-	if f.Policy == "" && f.Model == "" {
+	if f.Policy == "" && f.Model == "" && len(f.Sweep.Model) == 0 {
 		bad("no model: give --model NAME (and --base-url URL), or --policy oracle to play without one")
 	}
 	if f.Policy == "replay" && f.Replay == "" {
 		bad("the replay policy needs --replay RUN_DIRECTORY")
+	}
+	if err := f.checkTape(); err != nil {
+		problems = append(problems, err)
 	}
 	if !(f.Skill >= 0 && f.Skill <= 1) {
 		bad("skill is %v; from 0 to 1", f.Skill)
@@ -276,6 +344,17 @@ func (f *runFile) validate() error {
 	sortErrors(problems)
 	return errors.Join(problems...)
 }
+
+// baseURL is where the model is, or the first of the endpoints that have it.
+func (f *runFile) baseURL() string {
+	if len(f.Endpoints) > 0 {
+		return f.Endpoints[0]
+	}
+	return cmp.Or(f.BaseURL, defaultBaseURL)
+}
+
+// defaultBaseURL is where a model is of which nobody says where.
+const defaultBaseURL = "https://api.openai.com/v1"
 
 // secretHeader finds the names of headers that must not be written down.
 var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
@@ -290,4 +369,15 @@ func (f *runFile) fixedToolsets() []string {
 
 func sortErrors(errs []error) {
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+}
+
+// tokenServer is whom the model's client asks for token ids. YAML's true and false are what people write first.
+func (f *runFile) tokenServer() string {
+	switch f.TokenIDs {
+	case "true":
+		return model.TokenIDsAuto
+	case "false":
+		return ""
+	}
+	return f.TokenIDs
 }

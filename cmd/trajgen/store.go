@@ -14,6 +14,8 @@ import (
 	"trajgen/outputs"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model/budget"
+	"trajgen/pipeline/model/tape"
 	"trajgen/tools/sessions"
 )
 
@@ -22,13 +24,15 @@ type runStore struct {
 	dir      string
 	manifest manifest
 	journal  *outputs.Journal
+	tape     *tape.Recorder // nil when none is recorded
 	sessions *sessions.Store
+	ledger   *budget.Ledger // nil without a budget
 	log      *os.File
 }
 
 // openRun makes the run directory, or goes on with it when it holds the same experiment. The journal's lock is taken
 // first: of two runners on one directory, the second changes nothing.
-func openRun(dir string, exp *experiment, resume bool, logs *lateWriter) (_ *runStore, err error) {
+func openRun(ctx context.Context, dir string, exp *experiment, resume bool, logs *lateWriter) (_ *runStore, err error) {
 	experiment := exp.file.experiment(exp.parts)
 	s := &runStore{dir: dir, manifest: manifest{
 		Fingerprint: fingerprint(experiment), Experiment: experiment, Version: versionText(), RunFile: exp.file,
@@ -54,6 +58,14 @@ func openRun(dir string, exp *experiment, resume bool, logs *lateWriter) (_ *run
 	if s.log, err = os.OpenFile(filepath.Join(dir, "log.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
+	s.ledger = exp.ledger
+	if err := exp.attachBudget(ctx, dir); err != nil {
+		return nil, err
+	}
+	if err := exp.beginTape(s.manifest.Fingerprint); err != nil {
+		return nil, err
+	}
+	s.tape = exp.recorder
 	logs.open(s.log)
 	s.sessions = newSessions(dir, exp.logger)
 	return s, nil
@@ -81,6 +93,9 @@ func (s *runStore) close() error {
 	var errs []error
 	if s.sessions != nil {
 		errs = append(errs, s.sessions.Close())
+	}
+	if s.ledger != nil { // while the journal's lock still keeps others away
+		errs = append(errs, s.ledger.Close())
 	}
 	if s.journal != nil {
 		errs = append(errs, s.journal.Close())
@@ -116,6 +131,12 @@ func (s *runStore) faults(id string) []episode.Fault {
 }
 
 func (s *runStore) Append(ctx context.Context, ep *episode.Episode) error {
+	if s.tape != nil { // what the journal has is on the tape
+		s.tape.Forget(ep.ID)
+		if err := s.tape.Sync(); err != nil {
+			return err
+		}
+	}
 	if err := s.journal.Append(ctx, ep); err != nil {
 		return err
 	}
@@ -135,7 +156,12 @@ func (s *runStore) finish(ctx context.Context, summary pipeline.Summary, wall ti
 	if _, err := outputs.WriteDatasetFiles(ctx, reader, s.dir); err != nil {
 		return nil, err
 	}
-	report, err := buildReport(ctx, reader, s.manifest, wall, summary.Finished)
+	if s.ledger != nil { // nothing is asked any more
+		if err := s.ledger.Close(); err != nil {
+			return nil, err
+		}
+	}
+	report, err := buildReport(ctx, reader, s.dir, s.manifest, wall, summary.Finished)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func (e *experiment) openUser(ctx context.Context) error {
 		return nil
 	}
 	cfg := model.Config{
-		Name: f.UserModel, BaseURL: cmp.Or(f.UserBaseURL, f.BaseURL), Timeout: f.RequestTimeout, MaxRetries: f.RequestRetries,
+		Name: f.UserModel, BaseURL: cmp.Or(f.UserBaseURL, f.baseURL()), Timeout: f.RequestTimeout, MaxRetries: f.RequestRetries,
 		Proxy: http.ProxyFromEnvironment, Concurrency: f.Workers, Logger: e.logger,
 	}
 	// The agent's key goes to the agent's endpoint alone.
@@ -25,9 +25,11 @@ func (e *experiment) openUser(ctx context.Context) error {
 		name = f.APIKeyEnv
 	}
 	var err error
-	if cfg.APIKey, err = apiKey(name, cfg.BaseURL); err != nil {
+	if cfg.APIKey, err = e.apiKey(name, cfg.BaseURL); err != nil {
 		return fmt.Errorf("user model: %w", err)
 	}
+	e.thread(&cfg, userRole)
+	e.pay(&cfg)
 	client, err := model.Open(cfg)
 	if err != nil {
 		return fmt.Errorf("user model: %w", err)

@@ -48,7 +48,7 @@ func Episode(row, sample int) *episode.Episode {
 				{Host: "10.0.0.1", Port: 80, Started: time.Unix(1700000002, 654321000).UTC(), Refused: "a private address"},
 			},
 		},
-		Usage:   episode.Usage{Prompt: 100 + i, Completion: 20, Reasoning: 5, Cached: 64, Reported: true},
+		Usage: episode.Usage{Prompt: 100 + i, Completion: 20, Reasoning: 5, Cached: 64, Reported: true}, CostUSD: new(0.25),
 		Started: began, Elapsed: time.Duration(1500+i) * time.Millisecond,
 		Phases: episode.Phases{Open: 3 * time.Millisecond, Setup: 1, Agent: 1200 * time.Millisecond, Model: time.Second,
 			Tools: 200 * time.Millisecond, Verify: 7 * time.Millisecond, Close: time.Millisecond},
@@ -71,6 +71,7 @@ func Episode(row, sample int) *episode.Episode {
 	if i%3 == 0 {
 		enrich(ep)
 	}
+	addTokens(ep, i)
 	if i%7 == 3 {
 		bare(ep)
 	}
@@ -113,13 +114,57 @@ func addTurn(ep *episode.Episode, i int, began time.Time) {
 	}}
 }
 
+// addTokens gives most episodes token ids: without drift, with one, after a compaction, or not those of every turn.
+func addTokens(ep *episode.Episode, i int) {
+	said := []episode.Tokens{
+		{Prompt: episode.IDs{151644, 8948, int32(i)}, Completion: episode.IDs{0, 1<<31 - 1}, Logprobs: []float32{-0.25, -9999}},
+		{Prompt: episode.IDs{151644, 8948, int32(i), 0, 1<<31 - 1, 198}, Completion: episode.IDs{40, 151645}, Logprobs: []float32{0, -0.0001}},
+	}
+	switch i % 6 {
+	case 0:
+		return
+	case 1:
+		said[1].Prompt[4] = 7
+	case 2:
+		said[1].Prompt = nil
+	case 3:
+		said[0].Logprobs = nil
+	case 4:
+		said[1].Prompt = episode.IDs{151644, 9}
+		ep.Compactions = []episode.Compaction{{Turn: 1, Strategy: episode.CompactDrop}}
+	}
+	turns := ep.Turns
+	ep.Turns = nil
+	for n, turn := range turns {
+		turn.Tokens = ep.KeepTokens(said[n])
+		if turn.Usage.Reported {
+			turn.Usage = episode.Usage{Prompt: len(said[n].Prompt), Completion: len(said[n].Completion), Reported: true}
+		}
+		ep.Turns = append(ep.Turns, turn)
+	}
+	ep.Drift = ep.FindDrift()
+}
+
 // enrich fills what an episode may leave empty.
 func enrich(ep *episode.Episode) {
 	ep.Distribution = "default"
 	ep.Task.Memory = &episode.Memory{Memory: []string{"Größe <b>\nzwei Zeilen"}, User: []string{"prefers tabs"}}
 	ep.Task.User = &episode.User{Model: true, Persona: "knows the \"color\""}
-	ep.Memory, ep.Recalled = &episode.Memory{}, "\n\nWhat you remember"
+	ep.Memory, ep.Recalled, ep.Ephemeral = &episode.Memory{}, "\n\nWhat you remember", "\n\nAnswer in “Größe”."
+	ep.Sampling = episode.Sampling{Model: "scripted", ReasoningEffort: "low", Temperature: new(0.0), TopP: new(0.95), MaxTokens: 512}
 	ep.User = &episode.UserTrace{Questions: 2, Model: "user-model", Usage: episode.Usage{Prompt: 30, Completion: 4, Reported: true}}
+	ep.Turns[0].Fallback, ep.Turns[0].Waited, ep.Turns[0].Retries[0].Pause = "other", 250*time.Millisecond, 1500*time.Microsecond
+	ep.Compactions = []episode.Compaction{
+		{Turn: 1, Strategy: episode.CompactDrop, Before: 900, After: 300, Counted: 120, Replaced: []episode.Replacement{{Message: 3, Content: "[left out] ä"}, {Message: 4}}},
+		{Turn: 1, Strategy: episode.CompactSummarize, Refused: true, Before: 300, After: 100, From: 2, To: 4, Summary: "It said „hi“.", Model: "small",
+			Usage: &episode.Usage{Prompt: 40, Completion: 9, Reported: true}},
+		{Turn: 1, Strategy: episode.CompactSummarize, Before: 100, Failed: "timeout"},
+	}
+	ep.Messages[2].ReasoningDetails = json.RawMessage(`[{"type":"reasoning.text","text":"<ça>","signature":"x=="}]`)
+	ep.Messages[2].Calls[1].Cut = true
+	ep.Turns[0].Endpoint, ep.Turns[0].Repairs = "10.0.0.1:8000", []string{"parsed:hermes", "truncated call: terminal"}
+	ep.Turns[0].Service = episode.Service{Provider: "Some & Co", SystemFingerprint: "fp_1", WeightVersion: "step-7",
+		ServiceTier: "default", NativeFinishReason: "tool_use", Cost: new(0.00123)}
 	ep.Task.System, ep.Task.Setup = "Be brief.", "pip install x"
 	ep.Task.Image, ep.Task.Cwd, ep.Task.Network = "python:3.12", "/work", "none"
 	ep.Task.Env = map[string]string{"B": "2", "A": "", "Ü": "ß"}
@@ -134,6 +179,7 @@ func enrich(ep *episode.Episode) {
 func bare(ep *episode.Episode) {
 	ep.Toolsets, ep.Tools, ep.Messages, ep.Turns, ep.Calls = nil, nil, nil, nil, nil
 	ep.Rewards, ep.Usage, ep.Model, ep.Run = nil, episode.Usage{}, "", ""
+	ep.Drift, ep.Compactions = nil, nil
 	ep.Sandbox, ep.Started, ep.Elapsed, ep.Phases = episode.Sandbox{}, time.Time{}, 0, episode.Phases{}
 	ep.Task.Prompt = nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // SchemaVersion is written into every journal record and Parquet file.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 // Episode is one play of one task, from the draw of its toolsets to its reward. It belongs to one goroutine until
 // it is journaled and is immutable from then on.
@@ -30,15 +30,22 @@ type Episode struct {
 	// Tools are the OpenAI function tools exactly as the model was shown them, in that order.
 	Tools []json.RawMessage `json:"tools"`
 
+	// Sampling is how the model was asked, the run's own settings and what a sweep chose for this sample.
+	Sampling Sampling `json:"sampling,omitzero"`
+
 	Messages []Message  `json:"messages"`
 	Turns    []Turn     `json:"turns"`
 	Calls    []ToolCall `json:"calls"`
+	// Compactions are how the conversation was shortened on its way to the model, in their order.
+	Compactions []Compaction `json:"compactions,omitempty"`
 
 	// Memory is what the agent remembered in the end; nil without the memory tool.
 	Memory *Memory `json:"memory,omitempty"`
 	// Recalled is the end of the system message, which the harness wrote: what the agent remembered in the beginning.
-	Recalled string     `json:"recalled,omitempty"`
-	User     *UserTrace `json:"user,omitempty"` // nil when nothing was asked
+	Recalled string `json:"recalled,omitempty"`
+	// Ephemeral is the run's own text that stands in the system message just before Recalled, or at its end.
+	Ephemeral string     `json:"ephemeral,omitempty"`
+	User      *UserTrace `json:"user,omitempty"` // nil when nothing was asked
 
 	Outcome Outcome  `json:"outcome"`
 	Stop    Stop     `json:"stop"`
@@ -47,7 +54,11 @@ type Episode struct {
 	Reward  *float64 `json:"reward"` // null when it was not judged or the outcome is not the agent's doing
 	Rewards []Reward `json:"rewards,omitempty"`
 
+	// Drift is nil when the server told no token ids.
+	Drift *Drift `json:"drift,omitempty"`
+
 	Usage   Usage         `json:"usage"`
+	CostUSD *float64      `json:"cost_usd,omitempty"` // of turns and summaries, by the run's prices; nil when not all of it is known
 	Model   string        `json:"model,omitempty"`
 	Sandbox Sandbox       `json:"sandbox"`
 	Started time.Time     `json:"started"`
@@ -57,12 +68,15 @@ type Episode struct {
 
 // Message is one chat message as it was sent to or received from the model.
 type Message struct {
-	Role       string `json:"role"` // system, user, assistant, tool
-	Content    string `json:"content"`
-	Reasoning  string `json:"reasoning,omitempty"` // assistant: thinking that the server kept apart from the content
-	Calls      []Call `json:"tool_calls,omitempty"`
-	ToolCallID string `json:"tool_call_id,omitempty"` // tool: the call that this answers
-	Name       string `json:"name,omitempty"`         // tool: the tool's name
+	Role      string `json:"role"` // system, user, assistant, tool
+	Content   string `json:"content"`
+	Reasoning string `json:"reasoning,omitempty"` // assistant: thinking that the server kept apart from the content
+	// ReasoningDetails is that thinking as OpenRouter gave it, with signatures and what is encrypted: a JSON list, which
+	// is sent back as it came.
+	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
+	Calls            []Call          `json:"tool_calls,omitempty"`
+	ToolCallID       string          `json:"tool_call_id,omitempty"` // tool: the call that this answers
+	Name             string          `json:"name,omitempty"`         // tool: the tool's name
 	// Harness marks what the harness added and neither the dataset nor the model wrote.
 	Harness bool `json:"harness,omitempty"`
 }
@@ -83,14 +97,30 @@ type Turn struct {
 	Model        string        `json:"model,omitempty"`
 	RequestID    string        `json:"request_id,omitempty"`
 	Endpoint     string        `json:"endpoint,omitempty"` // the one of several that answered
+	Fallback     string        `json:"fallback,omitempty"` // the model that answered instead of the first one
 	FinishReason string        `json:"finish_reason"`
 	Usage        Usage         `json:"usage"`
 	Started      time.Time     `json:"started"`
 	Elapsed      time.Duration `json:"elapsed"` // with retries and the pauses between them
-	Retries      []Fault       `json:"retries,omitempty"`
+	// Waited is the part of Elapsed in which nothing was under way: for its turn, between tries, in an outage.
+	Waited  time.Duration `json:"waited,omitempty"`
+	Retries []Fault       `json:"retries,omitempty"`
 	// Repairs says what was made of a reply that the server did not read as it should: "parsed:" and the format of
 	// calls that stood in the content, and what was wrong with them, such as "truncated call: write_file".
 	Repairs []string `json:"repairs,omitempty"`
+	Service
+	Tokens *TurnTokens `json:"tokens,omitempty"` // nil when the server told none
+}
+
+// Service is what a server says about how it made a reply, in its own words. Nothing is what it did not say.
+type Service struct {
+	Provider           string `json:"provider,omitempty"` // who answered, where the server hands requests on
+	SystemFingerprint  string `json:"system_fingerprint,omitempty"`
+	WeightVersion      string `json:"weight_version,omitempty"` // of the model, where it is trained meanwhile
+	ServiceTier        string `json:"service_tier,omitempty"`
+	NativeFinishReason string `json:"native_finish_reason,omitempty"` // the provider's, before it was translated
+	// Cost is what the server says that the exchange cost, in its currency: US dollars, or credits worth as much.
+	Cost *float64 `json:"cost,omitempty"`
 }
 
 // Usage counts tokens. Reported is false when the server did not say; then the counts are zero and mean nothing.

@@ -1,5 +1,7 @@
 package episode
 
+import "time"
+
 // Outcome is how an episode ended: one of a closed set.
 type Outcome string
 
@@ -32,6 +34,7 @@ const (
 	StopAnswered  Stop = "answered"
 	StopMaxTurns  Stop = "max_turns"
 	StopMaxTokens Stop = "max_tokens" // the episode's token limit
+	StopMaxCost   Stop = "max_cost"   // the episode's limit of money
 	StopLength    Stop = "length"     // the model's reply was cut at its own limit
 	StopTimeout   Stop = "timeout"
 	StopContext   Stop = "context_overflow" // the messages no longer fit the model's window
@@ -44,4 +47,6 @@ type Fault struct {
 	Outcome Outcome `json:"outcome"` // which boundary it crossed
 	Class   string  `json:"class"`   // e.g. rate_limit, connection, timeout, open, setup, exit_126
 	Message string  `json:"message"`
+	// Pause is how long a model call waited before it was tried again.
+	Pause time.Duration `json:"pause,omitempty"`
 }

@@ -5,25 +5,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"hash/maphash"
 	"net/url"
+	"slices"
 	"strings"
-	"time"
+	"sync"
+	"sync/atomic"
 
-	"github.com/cenkalti/backoff/v5"
 	openai "github.com/sashabaranov/go-openai"
 
-	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model/gate"
 )
 
 // Client is a Model behind an OpenAI-compatible endpoint. It is safe for concurrent use; all its calls share one pool
 // of connections.
 type Client struct {
 	cfg    Config
-	api    *openai.Client
 	doer   *doer
 	redact *strings.Replacer
 	openai bool // OpenAI itself, which knows max_tokens no more
+
+	openRouter  bool                   // which wants its reasoning details back
+	learntLimit atomic.Pointer[string] // name of the limit of a reply, after the server refused the other one
+
+	rawFormat    string // of the calls that the server leaves in the content; "" looks for none
+	unmistakable bool   // are the only ones that are looked for
+
+	tools toolLists
+
+	window   atomic.Int64 // as the server says; 0 when it does not
+	prefixes prefixes     // for the meter
+
+	missed sync.Once // a reply without the token ids that were asked for was warned of
+
+	endpoints []endpoint
+	gates     *gate.Set // of the endpoints, in their order
+	breaker   *breaker
+	throttle  *throttle
 }
 
 var _ Model = (*Client)(nil)
@@ -39,15 +57,15 @@ func Open(cfg Config) (*Client, error) {
 	}
 	cfg = cfg.withDefaults()
 	c := &Client{cfg: cfg, doer: newDoer(cfg), redact: cfg.secrets()}
+	c.prefixes = prefixes{seed: maphash.MakeSeed(), tokens: map[uint64]int{}}
+	c.rawFormat, c.unmistakable = rawFormat(cfg)
 	if u, err := url.Parse(cfg.BaseURL); err == nil {
 		host := u.Hostname()
 		c.openai = host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com")
 	}
-	lib := openai.DefaultConfig(cfg.APIKey)
-	lib.BaseURL = cfg.BaseURL
-	lib.HTTPClient = c.doer
-	lib.EmptyMessagesLimit = math.MaxUint // keep-alive lines are no error; the idle timeout watches instead
-	c.api = openai.NewClientWithConfig(lib)
+	c.openRouter = slices.ContainsFunc(cfg.Endpoints, openRouter)
+	c.endpoints, c.gates = openEndpoints(cfg, c.doer)
+	c.breaker, c.throttle = newBreaker(cfg, c.where()), newThrottle(cfg.RetryShare, cfg.Concurrency, cfg.Now())
 	return c, nil
 }
 
@@ -59,108 +77,88 @@ func (c *Client) Close() error {
 
 // Complete asks for the next assistant message and tries again where that may help.
 func (c *Client) Complete(ctx context.Context, req Request) (Reply, error) {
-	sent, err := c.encode(req)
-	if err != nil {
-		return Reply{}, &Error{Class: ClassBadRequest, Message: err.Error(), cause: err}
+	reply, failed := c.complete(ctx, &req, c.breaker, true)
+	if failed != nil {
+		return Reply{}, mend(failed)
 	}
-	pauses := backoff.ExponentialBackOff{
-		InitialInterval: c.cfg.RetryBase, MaxInterval: c.cfg.RetryMax, Multiplier: 2, RandomizationFactor: 0.5,
-	}
-	pauses.Reset()
-	var retries []episode.Fault
-	for {
-		reply, failed := c.try(ctx, req, sent)
-		if failed == nil {
-			reply.Retries = retries
-			return reply, nil
-		}
-		failed.Retries = retries
-		if !failed.retryable() || len(retries) >= c.cfg.MaxRetries {
-			return Reply{}, failed
-		}
-		pause := pauses.NextBackOff()
-		if wish := min(failed.RetryAfter, MaxRetryAfter); wish > 0 {
-			pause = max(pause, apart(wish))
-		}
-		c.cfg.Logger.DebugContext(ctx, "model call is tried again", "episode", req.Episode, "class", failed.Class,
-			"status", failed.Status, "message", failed.Message, "try", len(retries)+1, "pause", pause)
-		retries = append(retries, failed.Fault())
-		if !wait(ctx, pause) {
-			cause := context.Cause(ctx)
-			return Reply{}, &Error{Class: ClassCancelled, Message: c.redact.Replace(cause.Error()), Retries: retries, cause: cause}
-		}
-	}
+	return *reply, nil
 }
 
-// wait pauses and tells whether the context let it.
-func wait(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+// complete is Complete. A call without a breaker knows of no outages; one without patience fails in them.
+//
+// Thousands wait below it: requests and replies go by pointer there, as copies of them would fill each of their stacks.
+func (c *Client) complete(ctx context.Context, req *Request, b *breaker, patient bool) (*Reply, *Error) {
+	if req.Clock != nil { // it runs while a request is under way
+		req.Clock.Stop()
 	}
-}
-
-// try sends the request once.
-func (c *Client) try(ctx context.Context, req Request, sent exchange) (Reply, *Error) {
-	if ctx.Err() != nil { // net/http may notice only after it has sent the request
-		return Reply{}, c.failure(ctx, ctx, &sent, context.Cause(ctx))
+	under := &call{Client: c, req: *req, breaker: b, patient: patient, began: c.cfg.Now(), at: c.home(req.Endpoint)}
+	if err := c.encode(req, &under.sent); err != nil {
+		return nil, &Error{Class: ClassBadRequest, Message: err.Error(), cause: err}
 	}
-	within, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	deadline := time.AfterFunc(c.cfg.Timeout, func() { cancel(errTimeout) })
-	defer deadline.Stop()
-
-	x := &sent
-	x.cancel = cancel
-	reply, err := c.send(context.WithValue(within, exchangeKey{}, x), req, x)
-	if err != nil {
-		return Reply{}, c.failure(ctx, within, x, err)
-	}
-	reply.RequestID = cmp.Or(requestID(x.header), reply.RequestID)
-	return reply, nil
+	return under.complete(ctx)
 }
 
 // errNoReply stands in where go-openai finds nothing wrong with a redirect.
 var errNoReply = errors.New("the answer is no reply")
 
-// send runs one exchange and reads the reply from the raw bytes that the doer kept. What go-openai makes of them
-// counts only when nothing came: it refuses replies that are fine and takes some for whole that are not.
-func (c *Client) send(ctx context.Context, req Request, x *exchange) (Reply, error) {
-	call := openai.ChatCompletionRequest{Model: alias, Seed: req.Seed}
-	if limit := cmp.Or(req.MaxTokens, c.cfg.MaxTokens); c.openai {
-		call.MaxCompletionTokens = limit
-	} else {
-		call.MaxTokens = limit
-	}
+// send runs one exchange. The reply is read from the raw bytes that the doer kept: what go-openai makes of them counts
+// only when nothing came, as it refuses replies that are fine and takes some for whole that are not.
+func (c *Client) send(ctx context.Context, req *Request, x *exchange) error {
+	call := c.asks(req, x)
 	if !c.cfg.Stream {
-		_, err := c.api.CreateChatCompletion(ctx, call)
+		_, err := x.api.CreateChatCompletion(ctx, *call)
 		switch {
 		case x.broken != nil:
-			return Reply{}, x.broken
+			return x.broken
 		case x.status/100 != 2:
-			return Reply{}, cmp.Or(err, errNoReply)
+			return cmp.Or(err, errNoReply)
 		}
-		return decodePlain(x.raw.Bytes(), len(req.Messages))
+		return nil
 	}
-	call.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
-	stream, err := c.api.CreateChatCompletionStream(ctx, call)
+	stream, err := x.api.CreateChatCompletionStream(ctx, *call)
 	if err != nil {
-		return Reply{}, err
+		return err
 	}
 	for err == nil {
 		_, err = stream.RecvRaw()
 	}
 	stream.Close()
 	if x.reply == nil { // a redirect, which go-openai takes for a stream
-		return Reply{}, cmp.Or(err, errNoReply)
+		return cmp.Or(err, errNoReply)
 	}
-	reply, problem := x.reply.reply(len(req.Messages))
+	return nil
+}
+
+// asks is the part of a request that go-openai writes.
+func (c *Client) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
+	call := &openai.ChatCompletionRequest{Model: alias}
+	if !c.cfg.NoSeed {
+		call.Seed = req.Seed
+	}
+	if limit := c.limit(*req); limit > 0 {
+		if x.limitField == "" { // a tape may know better
+			x.limitField = c.limitField()
+		}
+		if x.limitField == LimitCompletion {
+			call.MaxCompletionTokens = limit
+		} else {
+			call.MaxTokens = limit
+		}
+	}
+	if c.cfg.Stream {
+		call.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+	}
+	return call
+}
+
+// decode reads the raw bytes of a reply.
+func decode(x *exchange, messages int) (*Reply, error) {
+	if x.reply == nil {
+		return decodePlain(x.raw.Bytes(), messages)
+	}
+	reply, problem := x.reply.reply(messages)
 	if problem == errCut && x.broken != nil {
-		return Reply{}, x.broken
+		return nil, x.broken
 	}
 	return reply, problem
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"trajgen/pipeline/model/tape"
 )
 
 // What a zero field of Config means.
@@ -33,10 +35,23 @@ type Config struct {
 	Name    string // as the server knows it
 	BaseURL string // up to and without /chat/completions, e.g. http://localhost:8000/v1
 	APIKey  string // sent as a bearer token; empty sends none
+	// Endpoints are the base URLs of several servers that have the model, instead of BaseURL. An episode stays at one
+	// of them while that works and is not crowded.
+	Endpoints []string
 
 	Temperature *float64 // nil leaves it to the server; 0 is sent as 0
 	TopP        *float64
 	MaxTokens   int // of one reply; 0 leaves it to the server
+	// MaxTokensField is the name under which that limit is sent. "" is LimitAuto: max_tokens, or max_completion_tokens
+	// for OpenAI and Azure, and the other one for the rest of the run once the server refuses the first by name.
+	MaxTokensField  string
+	ReasoningEffort string // such as low, medium, high; as the server knows it
+	NoSeed          bool   // sends no seed, for servers that refuse it
+	// ToolChoice is one of the ToolChoice constants or the name of a tool, which is asked for where a request offers it.
+	// "" says nothing.
+	ToolChoice        string
+	ParallelToolCalls *bool
+	Provider          map[string]any // OpenRouter's routing, sent as it is
 
 	Stream bool
 	// Timeout bounds one try from the first byte sent to the last byte received. IdleTimeout bounds the silence: of a
@@ -45,17 +60,43 @@ type Config struct {
 	Timeout, IdleTimeout time.Duration
 
 	MaxRetries int // tries after the first one; 0 means none
-	// The n-th pause is RetryBase*2^(n-1), at most RetryMax, and up to half of it more or less by chance. A
-	// Retry-After of the server that is longer wins, up to MaxRetryAfter.
+	// The n-th pause is drawn from nothing up to RetryBase*2^(n-1), at most RetryMax. A Retry-After of the server that is
+	// longer wins, up to MaxRetryAfter.
 	RetryBase, RetryMax time.Duration
+	EpisodeRetries      int      // of all requests of an episode, with what Request.Retried tells; 0 is no bound
+	RetryShare          float64  // of all requests that are retries; more of them wait. 0 is no bound
+	Outages             *Outages // nil gives up on requests in an outage as at any other time
+
+	// ToolFormat says how calls are read that the server leaves in the content: a name of rawtext.Formats,
+	// ToolFormatAuto or ToolFormatNative, which is what "" means. The server's own calls always come first.
+	ToolFormat string
+
+	// TokenIDs asks for the ids and log probabilities of tokens: one of the TokenIDs constants, for the server at hand.
+	// "" asks for none. What a server tells unasked is kept as well.
+	TokenIDs string
 
 	// ExtraBody is merged into every request body. A key set to null takes the field out, for servers that refuse it.
 	ExtraBody map[string]any
 	Headers   map[string]string
 	// TraceHeaders adds X-Trajgen-Episode and X-Trajgen-Task (both URL-escaped). The scripted server reads them.
 	TraceHeaders bool
-	// SendReasoning sends the reasoning of earlier turns back as reasoning_content; most servers want it left out.
-	SendReasoning bool
+	// SendReasoning says whether the reasoning of earlier turns is sent back. "" is ReasoningAuto: to OpenRouter the
+	// details that it gave, and nothing to others, most of which want it left out.
+	SendReasoning string
+
+	// MinInFlight and MaxInFlight bound how many requests each endpoint is sent at once; what it is sent in fact
+	// follows what it takes. 0 means 1 and Concurrency.
+	MinInFlight, MaxInFlight int
+
+	// Window is how many tokens a prompt and its reply may have together; 0 goes by what the server says.
+	Window int
+	Meter  Meter // pays for each try; nil asks nobody
+
+	// Record keeps every exchange of an episode (see ForEpisode) on a tape. Replay takes the place of the endpoints, and
+	// of all waiting for them. Role tells the models of one episode apart there; the agent's has none.
+	Record *tape.Recorder
+	Replay *tape.Tape
+	Role   string
 
 	Concurrency int                                   // connections that are kept open between requests
 	Proxy       func(*http.Request) (*url.URL, error) // nil means none
@@ -80,19 +121,19 @@ func (c Config) Validate() error {
 	if strings.TrimSpace(c.Name) == "" {
 		bad("model name is empty (want the name that the server uses, e.g. one of its /models)")
 	}
-	switch u, err := url.Parse(c.BaseURL); {
-	case c.BaseURL == "":
-		bad("base URL is empty (want e.g. http://localhost:8000/v1)")
-	case err != nil:
-		bad("base URL is not a URL (want e.g. http://localhost:8000/v1)") // err would quote a password in it
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		bad("base URL %q (want http:// or https:// and a host)", u.Redacted())
-	case u.User != nil:
-		bad("base URL of %s carries a user or password (want the API key in its own setting)", u.Host)
-	case u.RawQuery != "" || u.Fragment != "":
-		bad("base URL of %s carries a query or fragment (want only scheme, host and path)", u.Host)
-	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions"):
-		bad("base URL %q (want it without /chat/completions)", u.Redacted())
+	for _, base := range c.bases() {
+		if err := checkBase(base); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(c.Endpoints) > 0 && c.BaseURL != "" {
+		bad("both a base URL and endpoints are given (want one of them)")
+	}
+	if bases := c.bases(); len(slices.Compact(slices.Sorted(slices.Values(bases)))) < len(bases) {
+		bad("an endpoint is given twice")
+	}
+	if c.MinInFlight < 0 || c.MaxInFlight < 0 || c.MaxInFlight > 0 && c.MinInFlight > c.MaxInFlight {
+		bad("requests in flight from %d to %d (want 0 or more, and the least first)", c.MinInFlight, c.MaxInFlight)
 	}
 	if c.APIKey != strings.TrimSpace(c.APIKey) || !httpguts.ValidHeaderFieldValue(c.APIKey) {
 		bad("API key has white space around it or control characters in it (a newline at its end?)")
@@ -103,12 +144,28 @@ func (c Config) Validate() error {
 	if p := c.TopP; p != nil && !(*p >= 0 && *p <= 1) {
 		bad("top_p %v (want 0 to 1)", *p)
 	}
-	if c.MaxTokens < 0 || c.MaxRetries < 0 || c.Concurrency < 0 {
-		bad("max tokens %d, retries %d, concurrency %d (want 0 or more)", c.MaxTokens, c.MaxRetries, c.Concurrency)
+	if c.MaxTokens < 0 || c.MaxRetries < 0 || c.EpisodeRetries < 0 || c.Concurrency < 0 {
+		bad("max tokens %d, retries %d, an episode's retries %d, concurrency %d (want 0 or more)",
+			c.MaxTokens, c.MaxRetries, c.EpisodeRetries, c.Concurrency)
+	}
+	if !(c.RetryShare >= 0 && c.RetryShare <= 1) {
+		bad("retry share %v (want 0 to 1)", c.RetryShare)
+	}
+	if c.Outages != nil && c.Outages.Limit < 0 {
+		bad("outage limit %v (want 0 or more)", c.Outages.Limit)
 	}
 	if min(c.Timeout, c.IdleTimeout, c.RetryBase, c.RetryMax) < 0 {
 		bad("timeout %v, idle timeout %v, retry base %v, retry max %v (want 0 or more)",
 			c.Timeout, c.IdleTimeout, c.RetryBase, c.RetryMax)
+	}
+	if err := CheckToolFormat(c.ToolFormat); err != nil {
+		errs = append(errs, err)
+	}
+	if err := c.checkTokenIDs(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := c.checkAsking(); err != nil {
+		errs = append(errs, err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.ExtraBody)) {
 		if instead, own := ownKeys[key]; own {
@@ -123,6 +180,37 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// bases are the base URLs of all endpoints.
+func (c Config) bases() []string {
+	if len(c.Endpoints) == 0 {
+		return []string{strings.TrimRight(c.BaseURL, "/")}
+	}
+	bases := make([]string, len(c.Endpoints))
+	for i, base := range c.Endpoints {
+		bases[i] = strings.TrimRight(strings.TrimSpace(base), "/")
+	}
+	return bases
+}
+
+// checkBase says what is wrong with a base URL.
+func checkBase(base string) error {
+	switch u, err := url.Parse(base); {
+	case base == "":
+		return errors.New("base URL is empty (want e.g. http://localhost:8000/v1)")
+	case err != nil:
+		return errors.New("base URL is not a URL (want e.g. http://localhost:8000/v1)") // err would quote a password in it
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("base URL %q (want http:// or https:// and a host)", u.Redacted())
+	case u.User != nil:
+		return fmt.Errorf("base URL of %s carries a user or password (want the API key in its own setting)", u.Host)
+	case u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("base URL of %s carries a query or fragment (want only scheme, host and path)", u.Host)
+	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions"):
+		return fmt.Errorf("base URL %q (want it without /chat/completions)", u.Redacted())
+	}
+	return nil
 }
 
 // withDefaults replaces zeros by what they mean.
@@ -146,7 +234,11 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = max(c.Concurrency, c.MinInFlight)
+	}
+	c.Endpoints = c.bases()
+	c.BaseURL = c.Endpoints[0]
 	return c
 }
 

@@ -15,12 +15,16 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	openai "github.com/sashabaranov/go-openai"
 )
 
 const (
 	maxReply = 64 << 20 // bytes of a reply on the wire; a server that sends more is broken
 	maxError = 1 << 20  // bytes of an error's body
 	maxDrain = 64 << 10 // bytes read on Close so that the connection can be used again
+
+	connBuffer = 1 << 10 // bytes, of each direction
 	// drainTime bounds that reading: a server may keep the body open after its last event.
 	drainTime = 100 * time.Millisecond
 )
@@ -28,12 +32,17 @@ const (
 // exchange is the record of one try. It travels in the request's context from Client.try to doer.Do, where the real
 // body goes out and the raw reply comes in: go-openai can neither send nor keep everything that we need.
 type exchange struct {
+	api             *openai.Client             // of the endpoint that is asked
 	fields          map[string]json.RawMessage // merged into the body; a null takes the field out
 	episode, task   string
 	stream          bool
 	idle            time.Duration
 	cancel          context.CancelCauseFunc
 	messages, tools json.RawMessage
+
+	taped *taped // nil without a tape
+
+	limitField string // the name of the limit of a reply; empty when none is sent
 
 	// Set by the doer.
 	status int
@@ -65,6 +74,8 @@ func newDoer(cfg Config) *doer {
 			MaxIdleConns:        0,
 			MaxIdleConnsPerHost: cfg.Concurrency,
 			DisableCompression:  true, // replies are small, and a compressed stream comes late
+			// Thousands of connections wait for a reply, and what is large goes past the buffers.
+			ReadBufferSize: connBuffer, WriteBufferSize: connBuffer,
 		},
 		// A redirected POST would arrive as a GET without its body.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -84,7 +95,7 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	if !x.stream {
 		silence.Stop() // its headers come with the whole reply; the timeout watches over it
 	}
-	resp, err := d.http.Do(req)
+	resp, err := d.roundTrip(req, x)
 	if err != nil {
 		silence.Stop()
 		return nil, err
@@ -107,6 +118,9 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 		return nil, x.broken // of an error's body the part that came will do
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(x.raw.Bytes()))
+	if good && x.messages != nil { // a reply is read from the raw bytes; the library would decode it all for nothing
+		resp.Body = io.NopCloser(bytes.NewReader([]byte("{}")))
+	}
 	return resp, nil
 }
 
@@ -133,34 +147,47 @@ func (d *doer) prepare(req *http.Request, x *exchange) error {
 		return fmt.Errorf("read request body: %w", err)
 	}
 	maps.Copy(fields, x.fields)
-	body := assemble(fields, x.messages, x.tools)
-	req.ContentLength = int64(len(body))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	head := assemble(fields, x.messages)
+	x.taped.asked(fields, x.messages, x.tools)
+	if len(x.tools) == 0 {
+		head = append(head, '}')
+		req.ContentLength = int64(len(head))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
+	} else { // the tools are shared with other requests, and may be long: they go out from where they lie
+		head = append(head, `,"tools":`...)
+		req.ContentLength = int64(len(head) + len(x.tools) + len("}"))
+		req.GetBody = func() (io.ReadCloser, error) {
+			return io.NopCloser(&net.Buffers{head, x.tools, {'}'}}), nil
+		}
+	}
 	req.Body, _ = req.GetBody()
 	return nil
 }
 
-// assemble writes the body by hand, because json.Marshal would rewrite the tools' bytes.
-func assemble(fields map[string]json.RawMessage, messages, tools json.RawMessage) []byte {
-	delete(fields, "messages")
-	delete(fields, "tools")
-	b := make([]byte, 0, len(messages)+len(tools)+512)
+// assemble writes the body up to its tools by hand, because json.Marshal would rewrite their bytes.
+func assemble(fields map[string]json.RawMessage, messages json.RawMessage) []byte {
+	size := len(`{,"messages":,"tools":}`) + len(messages)
+	for name, value := range fields {
+		size += len(`"":,`) + len(name) + len(value)
+	}
+	b := append(appendFields(make([]byte, 0, size), fields), `,"messages":`...)
+	return append(b, messages...)
+}
+
+// appendFields writes an object of the short fields, but for the brace at its end. There is always one: the model.
+func appendFields(b []byte, fields map[string]json.RawMessage) []byte {
 	b = append(b, '{')
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if value := fields[name]; string(value) != "null" {
+		if value := fields[name]; string(value) != "null" && name != "messages" && name != "tools" {
+			if len(b) > 1 {
+				b = append(b, ',')
+			}
 			key, _ := json.Marshal(name)
 			b = append(append(b, key...), ':')
 			b = append(b, value...)
-			b = append(b, ',')
 		}
 	}
-	b = append(b, `"messages":`...)
-	b = append(b, messages...)
-	if len(tools) > 0 {
-		b = append(b, `,"tools":`...)
-		b = append(b, tools...)
-	}
-	return append(b, '}')
+	return b
 }
 
 // watched is a body whose every read is a sign of life, and which can be closed without losing the connection.
@@ -181,7 +208,7 @@ func (w *watched) Read(p []byte) (int, error) {
 		}
 	}
 	if w.read += int64(n); w.read > maxReply && err == nil {
-		err = &refusal{ClassMalformed, fmt.Sprintf("the reply is longer than %d MiB", maxReply>>20)}
+		err = &refusal{class: ClassMalformed, message: fmt.Sprintf("the reply is longer than %d MiB", maxReply>>20)}
 	}
 	if w.end = err; err != nil && err != io.EOF {
 		w.x.broken = fmt.Errorf("read reply: %w", err)

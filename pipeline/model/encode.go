@@ -10,14 +10,12 @@ import (
 )
 
 // encode writes what is the same for every try.
-func (c *Client) encode(req Request) (exchange, error) {
+func (c *Client) encode(req *Request, x *exchange) (err error) {
 	if len(req.Messages) == 0 {
-		return exchange{}, errors.New("the conversation has no messages (want at least one)")
+		return errors.New("the conversation has no messages (want at least one)")
 	}
-	x := exchange{
-		episode: req.Episode, task: req.Task, stream: c.cfg.Stream, idle: c.cfg.IdleTimeout,
-		fields: make(map[string]json.RawMessage),
-	}
+	x.episode, x.task, x.stream, x.idle = req.Episode, req.Task, c.cfg.Stream, c.cfg.IdleTimeout
+	x.fields = make(map[string]json.RawMessage)
 	set := func(name string, value any) error {
 		raw, err := json.Marshal(value)
 		if err != nil {
@@ -27,49 +25,33 @@ func (c *Client) encode(req Request) (exchange, error) {
 		return nil
 	}
 	set("model", c.cfg.Name)
-	if c.cfg.Temperature != nil { // here and not in the library's request, which leaves a 0 out
-		set("temperature", *c.cfg.Temperature)
-	}
-	if c.cfg.TopP != nil {
-		set("top_p", *c.cfg.TopP)
+	c.ask(*req, func(name string, value any) { set(name, value) })
+	for _, name := range c.cfg.asksFor() {
+		set(name, true)
 	}
 	for name, value := range c.cfg.ExtraBody {
 		if err := set(name, value); err != nil {
-			return exchange{}, err
+			return err
 		}
 	}
-	var err error
 	if x.messages, err = c.encodeMessages(req.Messages); err != nil {
-		return exchange{}, err
+		return err
 	}
-	if len(req.Tools) > 0 {
-		for i, tool := range req.Tools {
-			if !json.Valid(tool) {
-				return exchange{}, fmt.Errorf("tool schema %d is not JSON", i)
-			}
-		}
-		x.tools = append(append(json.RawMessage{'['}, bytes.Join(asBytes(req.Tools), []byte{','})...), ']')
-	}
-	return x, nil
-}
-
-func asBytes(raw []json.RawMessage) [][]byte {
-	out := make([][]byte, len(raw))
-	for i := range raw {
-		out[i] = raw[i]
-	}
-	return out
+	x.tools, err = c.tools.write(req.Tools)
+	return err
 }
 
 // wireMessage is a message as it is sent. The library's own type drops an empty content, which several servers
 // refuse: it is null beside tool calls and "" everywhere else.
 type wireMessage struct {
-	Role       string         `json:"role"`
-	Content    *string        `json:"content"`
-	Reasoning  string         `json:"reasoning_content,omitempty"`
-	ToolCalls  []wireToolCall `json:"tool_calls,omitempty"`
-	ToolCallID string         `json:"tool_call_id,omitempty"`
-	Name       string         `json:"name,omitempty"`
+	Role             string          `json:"role"`
+	Content          *string         `json:"content"`
+	Reasoning        string          `json:"reasoning_content,omitempty"`
+	RouterReasoning  string          `json:"reasoning,omitempty"`         // OpenRouter's name for it
+	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"` // OpenRouter's own
+	ToolCalls        []wireToolCall  `json:"tool_calls,omitempty"`
+	ToolCallID       string          `json:"tool_call_id,omitempty"`
+	Name             string          `json:"name,omitempty"`
 }
 
 type wireToolCall struct {
@@ -90,9 +72,7 @@ func (c *Client) encodeMessages(messages []episode.Message) (json.RawMessage, er
 		if m.Content != "" || len(m.Calls) == 0 {
 			w.Content = &messages[i].Content
 		}
-		if c.cfg.SendReasoning {
-			w.Reasoning = m.Reasoning
-		}
+		c.sendReasoning(&w, &messages[i])
 		for _, call := range m.Calls {
 			w.ToolCalls = append(w.ToolCalls, wireToolCall{call.ID, "function", wireFunction{call.Name, call.Arguments}})
 		}

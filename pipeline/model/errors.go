@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
@@ -17,7 +15,8 @@ import (
 const (
 	ClassRateLimit       = "rate_limit"       // retried
 	ClassOverloaded      = "overloaded"       // retried
-	ClassTimeout         = "timeout"          // retried; a stalled stream too
+	ClassTimeout         = "timeout"          // retried: no complete reply in time
+	ClassStalled         = "stalled"          // retried: a stream that fell silent
 	ClassConnection      = "connection"       // retried; a stream that was cut too
 	ClassServer          = "server"           // retried
 	ClassMalformed       = "malformed"        // retried; a reply that makes no sense
@@ -27,6 +26,7 @@ const (
 	ClassBadRequest      = "bad_request"      // this conversation or its settings
 	ClassContextOverflow = "context_overflow" // this conversation is too long
 	ClassContentPolicy   = "content_policy"   // this conversation or its reply was refused
+	ClassBudget          = "budget"           // fatal; nothing is left to pay for the call
 	ClassCancelled       = "cancelled"        // the caller's context ended
 )
 
@@ -39,8 +39,11 @@ type Error struct {
 	Fatal      bool // the whole run cannot go on: every other call would end like this one
 	RequestID  string
 	Retries    []episode.Fault // what the tries before the last one died of
+	Waited     time.Duration   // for permission to send, and between tries
+	Retried    int             // those of Retries that count against the episode's; an outage's do not
 
-	cause error
+	cause  error
+	paused bool // it was not sent, because there is an outage
 }
 
 func (e *Error) Error() string {
@@ -65,15 +68,6 @@ func (e *Error) Fault() episode.Fault {
 	return episode.Fault{Outcome: episode.ModelError, Class: e.Class, Message: e.Message}
 }
 
-// retryable tells whether the same request may fare better later.
-func (e *Error) retryable() bool {
-	switch e.Class {
-	case ClassRateLimit, ClassOverloaded, ClassTimeout, ClassConnection, ClassServer, ClassMalformed:
-		return true
-	}
-	return false
-}
-
 // The causes with which a try is ended from inside.
 var (
 	errTimeout = errors.New("no complete reply within the timeout")
@@ -89,17 +83,26 @@ func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Erro
 		e.Class, e.Message = ClassCancelled, e.cause.Error()
 	case cause == errTimeout:
 		e.Class, e.Message = ClassTimeout, fmt.Sprintf("%v (%v)", cause, c.cfg.Timeout)
+	case cause == errLate:
+		e.Class, e.Message, e.cause = ClassCancelled, cause.Error(), cause
 	case cause == errIdle:
-		e.Class, e.Message = ClassTimeout, fmt.Sprintf("%v (%v)", cause, c.cfg.IdleTimeout)
+		e.Class, e.Message = ClassStalled, fmt.Sprintf("%v (%v)", cause, c.cfg.IdleTimeout)
 	case x.status >= 300:
-		e.Class, e.Message = classify(x.status, parseProblem(x.raw.Bytes()))
+		said := parseProblem(x.raw.Bytes())
+		e.Class, e.Message = classify(x.status, said)
+		if e.RetryAfter == 0 {
+			e.RetryAfter = said.wish()
+		}
 		if location := x.header.Get("Location"); x.status < 400 && location != "" {
 			e.Class, e.Message = ClassModelNotFound, "the server redirects to "+location+": put that into the base URL"
 		}
 	default:
 		c.explain(e, err)
 	}
-	e.Fatal = e.Class == ClassAuth || e.Class == ClassQuota || e.Class == ClassModelNotFound
+	if e.RetryAfter == 0 && e.Class == ClassRateLimit {
+		e.RetryAfter = resetAfter(x.header)
+	}
+	e.Fatal = e.Class == ClassAuth || e.Class == ClassQuota || e.Class == ClassModelNotFound || e.Class == ClassTape
 	e.Message = oneLine(c.redact.Replace(e.Message))
 	return e
 }
@@ -111,61 +114,11 @@ func (c *Client) explain(e *Error, err error) {
 	switch {
 	case errors.As(err, &refused):
 		e.Class, e.Message = refused.class, refused.message
+		e.RetryAfter = max(e.RetryAfter, refused.wish)
 	case errors.As(err, &network) && network.Timeout():
 		e.Class, e.Message, e.cause = ClassTimeout, err.Error(), err
 	default:
 		e.Class, e.Message, e.cause = ClassConnection, err.Error(), err
-	}
-}
-
-// noModel is how servers without a code for it say that they do not have the model. It ends the run, so it is narrow.
-var noModel = regexp.MustCompile(`\bmodel\b[^.]{0,200}(does not exist|not found)|(no such|unknown) model`)
-
-// classify reads an answer that is an error by its status, or one that says so in a body with status 200.
-func classify(status int, p problem) (class, message string) {
-	message = p.Message
-	if message == "" {
-		message = http.StatusText(status)
-	}
-	words := strings.ToLower(p.Code + " " + p.Type + " " + p.Message)
-	has := func(any ...string) bool {
-		for _, s := range any {
-			if strings.Contains(words, s) {
-				return true
-			}
-		}
-		return false
-	}
-	if status < 300 { // OpenRouter and others put the status into the error's code
-		if n := p.status(); n != 0 {
-			status = n
-		}
-	}
-	switch {
-	// Gemini words its rate limit "exceeded your current quota", so only codes and unmistakable words count here.
-	case status == 402, has("insufficient_quota", "insufficient_balance", "insufficient balance", "insufficient credits",
-		"billing_hard_limit", "billing_not_active"):
-		return ClassQuota, message
-	case status == 413, has("context_length_exceeded", "maximum context length", "context length", "context window",
-		"available context size", "prompt is too long", "input is too long") && status < 500:
-		return ClassContextOverflow, message
-	case has("content_filter", "content_policy", "content management policy", "was flagged", "moderation") && status < 500:
-		return ClassContentPolicy, message
-	case status == 401, status == 403, has("invalid_api_key", "authentication_error"):
-		return ClassAuth, message
-	case status == 404, status == 405, has("model_not_found"),
-		status < 500 && noModel.MatchString(words):
-		return ClassModelNotFound, message
-	case status == 429, has("rate_limit", "rate limit", "too many requests") && status < 500:
-		return ClassRateLimit, message
-	case status == 503, status == 529, has("overloaded"):
-		return ClassOverloaded, message
-	case status == 408, status == 504, status == 524:
-		return ClassTimeout, message
-	case status >= 500, status < 300:
-		return ClassServer, message
-	default:
-		return ClassBadRequest, message
 	}
 }
 

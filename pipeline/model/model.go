@@ -8,6 +8,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"trajgen/pipeline/episode"
 )
@@ -23,13 +24,38 @@ type Model interface {
 // Request is one conversation to be continued.
 type Request struct {
 	Messages []episode.Message
-	Tools    []json.RawMessage // {"type":"function","function":{...}}; sent byte for byte
+	Tools    []json.RawMessage // {"type":"function","function":{...}}; sent byte for byte, never changed afterwards
 
-	Seed      *int // left out when nil
-	MaxTokens int  // of the reply; 0 means Config.MaxTokens
+	Seed *int // left out when nil
+	// Sampling overrides the settings of Config where it has any. Of several models it names the one to ask; a Client is
+	// one model and does not look at the name.
+	Sampling  episode.Sampling
+	MaxTokens int // of the reply, before Sampling and Config; 0 leaves it to them
 
 	// Episode and Task are for correlation; they are sent only with Config.TraceHeaders.
 	Episode, Task string
+
+	// Known is what the model's server has counted of the conversation's beginning. Who asks another model clears it.
+	Known Known
+
+	// Turn is the episode's number of turns so far: an episode in progress goes before a new one where requests wait.
+	// Endpoint is the one that the last turn was played at; its cache holds the conversation's beginning.
+	Turn     int
+	Endpoint string
+	// Retried is the sum of what the episode's earlier replies counted.
+	Retried int
+	// Fallback is that of the reply in the last turn: the episode stays with who gave it.
+	Fallback string
+	// Clock runs while the request is under way, and not while it waits; it runs when there is a reply. Optional.
+	Clock Clock
+}
+
+// Clock measures how long the model works.
+type Clock interface {
+	Start()
+	Stop()
+	// Back takes back what it ran since it was started: what failed was no work.
+	Back()
 }
 
 // Reply is the assistant's turn and what the server said about it.
@@ -39,5 +65,12 @@ type Reply struct {
 	Usage        episode.Usage
 	Model        string // the name that the server gave
 	RequestID    string
+	Service      episode.Service
+	Tokens       episode.Tokens  // empty where the server told none
+	Endpoint     string          // the one of several that answered; empty when there is but one
 	Retries      []episode.Fault // what earlier tries of this call died of
+	Waited       time.Duration   // for permission to send, and between tries
+	Retried      int             // those of Retries that count against the episode's; an outage's do not
+	Fallback     string          // the model that answered instead of the first one
+	Repairs      []string        // see episode.Turn
 }

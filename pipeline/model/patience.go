@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -66,9 +67,11 @@ func detailsText(raw json.RawMessage) string {
 
 // problem is an error body of any known shape.
 type problem struct {
-	Message string
-	Type    string
-	Code    string
+	Message    string
+	Type       string
+	Code       string
+	State      string // Google's name for what is wrong
+	RetryDelay string // Google's, such as 17s
 }
 
 // status is the HTTP status that the code stands for, or 0.
@@ -82,7 +85,12 @@ func (p problem) status() int {
 
 // parseProblem reads {"error":{...}}, {"error":"..."}, {"message":...}, {"detail":...}, a list of one of these, or
 // takes the start of a body that is not JSON.
-func parseProblem(body []byte) problem {
+func parseProblem(body []byte) problem { return parseNested(body, 0) }
+
+// deepest is how often an error within the message of an error is looked into.
+const deepest = 2
+
+func parseNested(body []byte, nested int) problem {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 { // Google
 		body = list[0]
@@ -103,7 +111,7 @@ func parseProblem(body []byte) problem {
 			return problem{Message: s}
 		}
 	}
-	p := problem{Type: text(fields["type"]), Code: scalar(fields["code"])}
+	p := problem{Type: text(fields["type"]), Code: scalar(fields["code"]), State: text(fields["status"]), RetryDelay: retryDelay(fields["details"])}
 	for _, name := range []string{"message", "detail", "msg", "title"} {
 		if raw := fields[name]; p.Message == "" && present(raw) {
 			p.Message = scalar(raw)
@@ -115,7 +123,54 @@ func parseProblem(body []byte) problem {
 	if p.Message == "" {
 		p.Message = excerpt(body)
 	}
+	if raw := providerSaid(fields["metadata"]); raw != "" {
+		p.Message += ": " + raw
+	}
+	if inner := strings.TrimSpace(p.Message); strings.HasPrefix(inner, "{") && json.Valid([]byte(inner)) && nested < deepest {
+		if said := parseNested([]byte(inner), nested+1); said.Message != "" { // a gateway that wraps what it got
+			said.Code = cmp.Or(said.Code, p.Code)
+			return said
+		}
+	}
 	return p
+}
+
+// retryDelay is Google's wish to be left alone, which it has among the details of an error.
+func retryDelay(raw json.RawMessage) string {
+	var details []struct {
+		Delay string `json:"retryDelay"`
+	}
+	if !present(raw) || json.Unmarshal(raw, &details) != nil {
+		return ""
+	}
+	for _, detail := range details {
+		if detail.Delay != "" {
+			return detail.Delay
+		}
+	}
+	return ""
+}
+
+// providerSaid is what the provider behind OpenRouter said, which calls all of it "Provider returned error".
+func providerSaid(raw json.RawMessage) string {
+	var metadata struct {
+		Raw  json.RawMessage `json:"raw"`
+		Name string          `json:"provider_name"`
+	}
+	if !present(raw) || json.Unmarshal(raw, &metadata) != nil || !present(metadata.Raw) {
+		return ""
+	}
+	said := text(metadata.Raw)
+	if said == "" {
+		said = string(metadata.Raw)
+	}
+	if inner := parseNested([]byte(said), deepest); json.Valid([]byte(said)) && inner.Message != "" {
+		said = inner.Message
+	}
+	if metadata.Name != "" {
+		return metadata.Name + ": " + said
+	}
+	return said
 }
 
 // scalar is a string without its quotes, or a number as it was written.

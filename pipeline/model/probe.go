@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 
+	openai "github.com/sashabaranov/go-openai"
+
 	"trajgen/pipeline/episode"
 )
 
@@ -19,12 +21,20 @@ const probeTimeout = 30 * time.Second
 // Probe finds out before a run whether the endpoint is there, takes the key and has the model. It costs nothing when
 // the server lists the model, and one token otherwise. Every error is an *Error whose message says what to do.
 func (c *Client) Probe(ctx context.Context) error {
-	names, failed := c.list(ctx)
-	if failed != nil {
+	if c.cfg.Replay != nil {
+		return nil
+	}
+	var names []string
+	for i, e := range c.endpoints {
+		listed, failed := c.list(ctx, e.api)
+		names = append(names, listed...)
+		if failed == nil {
+			continue
+		}
 		switch failed.Class {
 		case ClassConnection, ClassTimeout:
 			failed.Message = fmt.Sprintf("cannot reach %s: %s: is the server running, and is the base URL right?",
-				c.cfg.BaseURL, rootText(failed))
+				c.cfg.Endpoints[i], rootText(failed))
 			return failed
 		case ClassAuth, ClassQuota:
 			return c.advise(failed, nil)
@@ -36,21 +46,28 @@ func (c *Client) Probe(ctx context.Context) error {
 		return nil
 	}
 	// Not listed means little: aliases, gateways with hundreds of models, servers without a list.
-	_, err := c.Complete(ctx, Request{
+	_, failed := c.complete(ctx, &Request{
 		Messages: []episode.Message{{Role: "user", Content: "Say yes."}}, MaxTokens: 1,
-	})
-	if err == nil {
+	}, nil, true)
+	if failed == nil {
 		return nil
-	}
-	failed, ok := errors.AsType[*Error](err)
-	if !ok {
-		return err
 	}
 	// Reasoning models refuse to think within one token; that they refuse shows that they are there.
 	if failed.Class == ClassBadRequest && strings.Contains(failed.Message, "max_tokens") {
 		return nil
 	}
 	return c.advise(failed, names)
+}
+
+// mend adds what to do to the message of an error in the middle of a run that only a person can mend.
+func mend(e *Error) *Error {
+	switch e.Class {
+	case ClassAuth:
+		e.Message += " (the server does not take the API key any more: is it still valid?)"
+	case ClassQuota:
+		e.Message += " (the account has no credit left, or has reached its limit)"
+	}
+	return e
 }
 
 // advise adds what to do to an error's message.
@@ -79,26 +96,30 @@ func (c *Client) advise(e *Error, names []string) *Error {
 }
 
 // list asks for the models. The body is read here: servers fill the library's type with surprising types.
-func (c *Client) list(ctx context.Context) ([]string, *Error) {
+func (c *Client) list(ctx context.Context, api *openai.Client) ([]string, *Error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	deadline := time.AfterFunc(min(c.cfg.Timeout, probeTimeout), func() { cancel(errTimeout) })
 	defer deadline.Stop()
 	x := &exchange{cancel: cancel, idle: c.cfg.IdleTimeout}
-	_, err := c.api.ListModels(context.WithValue(within, exchangeKey{}, x))
+	_, err := api.ListModels(context.WithValue(within, exchangeKey{}, x))
 	if x.status/100 != 2 || within.Err() != nil {
 		return nil, c.failure(ctx, within, x, err)
 	}
 	var models struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
+		Data []json.RawMessage `json:"data"`
 	}
 	json.Unmarshal(x.raw.Bytes(), &models) // what cannot be read is not listed
 	var names []string
-	for _, m := range models.Data {
-		if m.ID != "" {
+	for _, card := range models.Data {
+		var m struct {
+			ID string `json:"id"`
+		}
+		if json.Unmarshal(card, &m); m.ID != "" {
 			names = append(names, c.redact.Replace(m.ID))
+		}
+		if m.ID == c.cfg.Name {
+			c.narrow(windowOf(card))
 		}
 	}
 	return names, nil

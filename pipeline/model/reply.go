@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model/rawtext"
 )
 
 // The wire shapes, read from the raw bytes. Where servers differ the field stays raw and is read with patience: the
@@ -22,6 +24,13 @@ type wireReply struct {
 	Choices []wireChoice    `json:"choices"`
 	Usage   json.RawMessage `json:"usage"`
 	Error   json.RawMessage `json:"error"`
+
+	PromptTokenIDs    wireIDs         `json:"prompt_token_ids"` // vLLM; of a stream in its first chunk
+	Provider          json.RawMessage `json:"provider"`         // OpenRouter
+	SystemFingerprint json.RawMessage `json:"system_fingerprint"`
+	ServiceTier       json.RawMessage `json:"service_tier"`
+	Metadata          json.RawMessage `json:"metadata"` // SGLang's has the weight_version
+	WeightVersion     json.RawMessage `json:"weight_version"`
 }
 
 type wireChoice struct {
@@ -30,6 +39,12 @@ type wireChoice struct {
 	Delta        *wireDelta      `json:"delta"`   // of a stream
 	FinishReason json.RawMessage `json:"finish_reason"`
 	Error        json.RawMessage `json:"error"` // OpenRouter, when the provider behind it died
+
+	NativeFinishReason json.RawMessage `json:"native_finish_reason"` // OpenRouter
+	TokenIDs           wireIDs         `json:"token_ids"`            // vLLM, newer SGLang
+	PromptTokenIDs     wireIDs         `json:"prompt_token_ids"`     // SGLang
+	Logprobs           wireLogprobs    `json:"logprobs"`
+	MetaInfo           json.RawMessage `json:"meta_info"` // SGLang
 }
 
 type wireDelta struct {
@@ -63,7 +78,10 @@ type wireUsage struct {
 }
 
 // refusal is a reply that came with status 200 and is none.
-type refusal struct{ class, message string }
+type refusal struct {
+	class, message string
+	wish           time.Duration // to be left alone
+}
 
 func (r *refusal) Error() string { return r.message }
 
@@ -78,6 +96,9 @@ type draft struct {
 	reasonings [3]strings.Builder // by field; servers that send two say the same in both
 	calls      []*draftCall
 	lastCall   int // where a fragment without index belongs
+	details    details
+	tokens     tokenDraft
+	service    episode.Service
 	err        *refusal
 }
 
@@ -94,7 +115,7 @@ func (d *draft) add(data []byte) {
 	}
 	var reply wireReply
 	if err := json.Unmarshal(data, &reply); err != nil {
-		d.err = &refusal{ClassMalformed, fmt.Sprintf("the reply is not a chat completion (%v): %s", err, excerpt(data))}
+		d.err = &refusal{class: ClassMalformed, message: fmt.Sprintf("the reply is not a chat completion (%v): %s", err, excerpt(data))}
 		return
 	}
 	if present(reply.Error) || text(reply.Object) == "error" {
@@ -110,6 +131,8 @@ func (d *draft) add(data []byte) {
 	if u, ok := readUsage(reply.Usage); ok {
 		d.usage = u // the last one: servers that count along send it with each chunk
 	}
+	addService(&d.service, &reply)
+	d.tokens.asked(reply.PromptTokenIDs)
 	for _, choice := range reply.Choices {
 		if choice.Index != 0 {
 			continue // we ask for one
@@ -124,6 +147,7 @@ func (d *draft) add(data []byte) {
 		} else if choice.Message != nil {
 			d.addPart(choice.Message, true)
 		}
+		d.tokens.add(&choice)
 		if reason := text(choice.FinishReason); reason != "" {
 			d.finish = reason
 		}
@@ -132,8 +156,9 @@ func (d *draft) add(data []byte) {
 
 // fail takes the error that a body with status 200 carries.
 func (d *draft) fail(data []byte) {
-	class, message := classify(200, parseProblem(data))
-	d.err = &refusal{class, message}
+	said := parseProblem(data)
+	class, message := classify(200, said)
+	d.err = &refusal{class: class, message: message, wish: said.wish()}
 }
 
 func (d *draft) addPart(part *wireDelta, whole bool) {
@@ -143,6 +168,7 @@ func (d *draft) addPart(part *wireDelta, whole bool) {
 	d.reasonings[0].WriteString(text(part.ReasoningContent) + thinking)
 	d.reasonings[1].WriteString(text(part.Reasoning))
 	d.reasonings[2].WriteString(detailsText(part.ReasoningDetails))
+	d.details.add(part.ReasoningDetails)
 	for i := range part.ToolCalls {
 		d.addCall(&part.ToolCalls[i], whole)
 	}
@@ -194,20 +220,20 @@ func (d *draft) addCall(part *wireCall, whole bool) {
 }
 
 // reply ends the draft. turn is the number of messages in the request; it makes ids for servers that give none.
-func (d *draft) reply(turn int) (Reply, error) {
+func (d *draft) reply(turn int) (*Reply, error) {
 	if d.err != nil {
-		return Reply{}, d.err
+		return nil, d.err
 	}
 	if !d.choices {
-		return Reply{}, &refusal{ClassMalformed, "the reply has no message"}
+		return nil, &refusal{class: ClassMalformed, message: "the reply has no message"}
 	}
 	switch d.finish {
 	case "content_filter":
-		return Reply{}, &refusal{ClassContentPolicy, "the server's content filter cut the reply"}
+		return nil, &refusal{class: ClassContentPolicy, message: "the server's content filter cut the reply"}
 	case "error", "abort", "network_error", "insufficient_system_resource":
-		return Reply{}, &refusal{ClassServer, "the server ended the reply with finish reason " + strconv.Quote(d.finish)}
+		return nil, &refusal{class: ClassServer, message: "the server ended the reply with finish reason " + strconv.Quote(d.finish)}
 	}
-	m := episode.Message{Role: "assistant", Content: d.content.String()}
+	m := episode.Message{Role: "assistant", Content: d.content.String(), ReasoningDetails: d.details.list()}
 	for i := range d.reasonings {
 		if m.Reasoning == "" {
 			m.Reasoning = d.reasonings[i].String()
@@ -218,46 +244,40 @@ func (d *draft) reply(turn int) (Reply, error) {
 	}
 	splitThinking(&m)
 	m.Calls = d.finishedCalls(turn)
-	return Reply{Message: m, FinishReason: d.finish, Usage: d.usage, Model: d.model, RequestID: d.id}, nil
+	reply := &Reply{Message: m, FinishReason: d.finish, Usage: d.usage, Model: d.model, RequestID: d.id, Service: d.service}
+	reply.Tokens, reply.Repairs = d.tokens.tokens(d.usage)
+	if cutLast(m.Calls, d.finish) {
+		reply.Repairs = append(reply.Repairs, "truncated call: "+m.Calls[len(m.Calls)-1].Name)
+	}
+	return reply, nil
 }
 
-// finishedCalls orders the calls and sees to it that every one can be answered by an id of its own.
+// finishedCalls orders the calls.
 func (d *draft) finishedCalls(turn int) []episode.Call {
 	if len(d.calls) == 0 {
 		return nil
 	}
 	order := slices.Clone(d.calls)
 	slices.SortStableFunc(order, func(a, b *draftCall) int { return cmp.Compare(a.index, b.index) })
-	calls, seen := make([]episode.Call, len(order)), map[string]bool{}
+	calls := make([]episode.Call, len(order))
 	for i, c := range order {
-		id := c.id
-		if id == "" {
-			id = fmt.Sprintf("call_%d_%d", turn, i)
-		}
-		for n := 2; seen[id]; n++ {
-			id = fmt.Sprintf("%s_%d", cmp.Or(c.id, "call"), n)
-		}
-		seen[id] = true
-		calls[i] = episode.Call{ID: id, Name: c.name, Arguments: c.args.String()}
+		calls[i] = episode.Call{ID: c.id, Name: c.name, Arguments: c.args.String()}
 	}
+	identify(calls, turn, "")
 	return calls
 }
 
-// splitThinking moves a think block from the start of the content to the reasoning. A block that never ends was cut
-// by the token limit: all of it is thinking.
+// splitThinking moves think blocks from the start of the content to the reasoning. A server that gives a reasoning has
+// taken out what began in the prompt.
 func splitThinking(m *episode.Message) {
-	const open, shut = "<think>", "</think>"
-	rest, ok := strings.CutPrefix(strings.TrimLeft(m.Content, " \t\r\n"), open)
-	if !ok {
+	thinking, content, found := rawtext.SplitThinking(m.Content, m.Reasoning == "")
+	if !found {
 		return
 	}
-	thinking, content, _ := strings.Cut(rest, shut)
-	thinking = strings.Trim(thinking, "\r\n")
 	if m.Reasoning != "" && thinking != "" {
 		thinking = m.Reasoning + "\n\n" + thinking
 	}
-	m.Reasoning = cmp.Or(thinking, m.Reasoning)
-	m.Content = strings.TrimLeft(content, "\r\n")
+	m.Reasoning, m.Content = cmp.Or(thinking, m.Reasoning), content
 }
 
 func readUsage(raw json.RawMessage) (episode.Usage, bool) {

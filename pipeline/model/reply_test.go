@@ -28,7 +28,7 @@ func TestReplies(t *testing.T) {
 			episode.Message{Content: "b", Reasoning: "hm"}},
 		{"reasoning twice", `{"content":"x","reasoning":"hm","reasoning_content":"hm"}`, episode.Message{Content: "x", Reasoning: "hm"}},
 		{"reasoning details", `{"content":"x","reasoning_details":[{"type":"reasoning.text","text":"h"},{"type":"reasoning.encrypted","data":"zz"},{"summary":"m"}]}`,
-			episode.Message{Content: "x", Reasoning: "hm"}},
+			episode.Message{Content: "x", Reasoning: "hm", ReasoningDetails: json.RawMessage(`[{"type":"reasoning.text","text":"h"},{"type":"reasoning.encrypted","data":"zz"},{"summary":"m"}]`)}},
 		{"think block", `{"content":"\n<think>\nhm <b>\n</think>\n\nx </think>"}`, episode.Message{Content: "x </think>", Reasoning: "hm <b>"}},
 		{"think block that never ends", `{"content":"<think>hm"}`, episode.Message{Reasoning: "hm"}},
 		{"empty think block", `{"content":"<think>\n\n</think>\n\nx","reasoning":"hm"}`, episode.Message{Content: "x", Reasoning: "hm"}},

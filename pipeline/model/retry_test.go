@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 		{"502", model.ClassServer, true},
 		{"504", model.ClassTimeout, true},
 		{"408", model.ClassTimeout, true},
-		{"stall", model.ClassTimeout, true},
+		{"stall", model.ClassStalled, true},
 		{"reset", model.ClassConnection, true},
 		{"garbage", model.ClassMalformed, true},
 		{"empty", model.ClassMalformed, true},
@@ -169,19 +169,20 @@ func TestTimeouts(t *testing.T) {
 		name   string
 		server scripted.Config
 		client model.Config
+		class  string
 		want   string
 	}{
-		{"whole request", scripted.Config{Delay: time.Hour}, model.Config{Timeout: 50 * time.Millisecond}, "no complete reply within the timeout (50ms)"},
-		{"silence before a stream", scripted.Config{Delay: time.Hour}, model.Config{Stream: true, IdleTimeout: 50 * time.Millisecond}, "sent nothing for the idle timeout (50ms)"},
-		{"slow stream beyond the whole", scripted.Config{TokenDelay: 20 * time.Millisecond}, model.Config{Stream: true, Timeout: 60 * time.Millisecond, IdleTimeout: time.Hour}, "no complete reply"},
+		{"whole request", scripted.Config{Delay: time.Hour}, model.Config{Timeout: 50 * time.Millisecond}, model.ClassTimeout, "no complete reply within the timeout (50ms)"},
+		{"silence before a stream", scripted.Config{Delay: time.Hour}, model.Config{Stream: true, IdleTimeout: 50 * time.Millisecond}, model.ClassStalled, "sent nothing for the idle timeout (50ms)"},
+		{"slow stream beyond the whole", scripted.Config{TokenDelay: 20 * time.Millisecond}, model.Config{Stream: true, Timeout: 60 * time.Millisecond, IdleTimeout: time.Hour}, model.ClassTimeout, "no complete reply"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.server.Policy = scripted.Noop
 			tt.client.Name, tt.client.BaseURL = "scripted", play(t, tt.server)
 			_, err := open(t, tt.client).Complete(t.Context(), model.Request{Messages: hello})
-			if e := asError(t, err); e.Class != model.ClassTimeout || !strings.Contains(e.Message, tt.want) {
-				t.Errorf("error = %v, want a timeout with %q", err, tt.want)
+			if e := asError(t, err); e.Class != tt.class || !strings.Contains(e.Message, tt.want) {
+				t.Errorf("error = %v, want %s with %q", err, tt.class, tt.want)
 			}
 		})
 	}

@@ -92,16 +92,16 @@ func (a *assembler) consume(data []byte) {
 // flush gives up on data that never became JSON.
 func (a *assembler) flush() {
 	if len(a.pending) > 0 && a.draft.err == nil {
-		a.draft.err = &refusal{ClassMalformed, "the stream carries data that is not JSON: " + excerpt(a.pending)}
+		a.draft.err = &refusal{class: ClassMalformed, message: "the stream carries data that is not JSON: " + excerpt(a.pending)}
 	}
 	a.pending = a.pending[:0]
 }
 
 // errCut is a stream without its end, also one that ended in the middle of a line.
-var errCut = &refusal{ClassConnection, "the stream ended before the reply did"}
+var errCut = &refusal{class: ClassConnection, message: "the stream ended before the reply did"}
 
 // reply ends the stream.
-func (a *assembler) reply(turn int) (Reply, error) {
+func (a *assembler) reply(turn int) (*Reply, error) {
 	if a.plain != nil {
 		return decodePlain(a.plain, turn)
 	}
@@ -112,7 +112,7 @@ func (a *assembler) reply(turn int) (Reply, error) {
 	switch {
 	case a.draft.err != nil:
 	case a.draft.finish == "":
-		return Reply{}, errCut
+		return nil, errCut
 	default:
 		a.flush()
 	}
@@ -120,8 +120,8 @@ func (a *assembler) reply(turn int) (Reply, error) {
 }
 
 // decodePlain reads a reply that came in one piece.
-func decodePlain(body []byte, turn int) (Reply, error) {
-	var d draft
+func decodePlain(body []byte, turn int) (*Reply, error) {
+	d := new(draft)
 	d.add(body)
 	return d.reply(turn)
 }

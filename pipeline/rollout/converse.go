@@ -13,7 +13,7 @@ import (
 )
 
 // errTimeUp ends the agent's part of an episode at its wall time limit.
-var errTimeUp = errors.New("the episode's time is up")
+var errTimeUp = model.ErrTimeUp
 
 // errLimit ends the agent's part where Stop already says why.
 var errLimit = errors.New("limit reached")
@@ -56,6 +56,33 @@ func (g *game) timed(ctx context.Context, step func(context.Context) (charged bo
 	return elapsed
 }
 
+// thinking runs a step of the model on the agent's clock, which stops while a request waits, and takes back what failed.
+func (g *game) thinking(ctx context.Context, step func(context.Context, model.Clock)) (worked time.Duration) {
+	clock, ctx, cancel := startClock(ctx, g.Now, g.left)
+	defer cancel()
+	step(ctx, clock)
+	clock.Stop()
+	worked = g.left - clock.Left()
+	g.left -= worked
+	return worked
+}
+
+// endpoint is where the last turn was played.
+func (g *game) endpoint() string {
+	if len(g.ep.Turns) == 0 {
+		return ""
+	}
+	return g.ep.Turns[len(g.ep.Turns)-1].Endpoint
+}
+
+// fallback is the model that played the last turn instead of the first one.
+func (g *game) fallback() string {
+	if len(g.ep.Turns) == 0 {
+		return ""
+	}
+	return g.ep.Turns[len(g.ep.Turns)-1].Fallback
+}
+
 // timeUp stops the agent at its time limit.
 func (g *game) timeUp() error {
 	g.ep.Stop = episode.StopTimeout
@@ -93,10 +120,6 @@ func (g *game) answer(ctx context.Context) error {
 			g.ep.Stop = episode.StopMaxTurns
 			return nil
 		}
-		if g.spent() {
-			g.ep.Stop = episode.StopMaxTokens
-			return nil
-		}
 		reply, err := g.ask(ctx)
 		if err != nil {
 			return err
@@ -114,43 +137,88 @@ func (g *game) answer(ctx context.Context) error {
 	}
 }
 
-// spent says whether the episode has used up its tokens. A server that reports none cannot be bounded this way.
-func (g *game) spent() bool {
-	return g.limits.Tokens > 0 && g.ep.Usage.Prompt+g.ep.Usage.Completion >= g.limits.Tokens
+// request is what the next turn asks.
+func (g *game) request() model.Request {
+	ep, index := g.ep, len(g.ep.Turns)
+	seed := ep.Key.RequestSeed(index)
+	return model.Request{
+		Messages: g.sent(), Tools: ep.Tools, Seed: &seed, Sampling: ep.Sampling, Episode: ep.ID, Task: ep.Key.Task,
+		Known: g.counter.Known(), Turn: index, Endpoint: g.endpoint(), Retried: g.retried, Fallback: g.fallback(),
+	}
 }
 
 // ask makes one turn: a request with everything said so far, and the model's message.
-func (g *game) ask(ctx context.Context) (model.Reply, error) {
+func (g *game) ask(ctx context.Context) (*model.Reply, error) {
 	ep, index := g.ep, len(g.ep.Turns)
 	if g.left <= 0 {
-		return model.Reply{}, g.timeUp()
+		return nil, g.timeUp()
 	}
-	seed := ep.Key.RequestSeed(index)
+	if err := g.fit(ctx); err != nil {
+		return nil, err
+	}
+	req := g.request()
+	if g.ep.Stop = g.exhausted(req); g.ep.Stop != "" {
+		return nil, errLimit
+	}
 	began := g.Now()
-	var reply model.Reply
+	var reply *model.Reply
 	var err error
-	elapsed := g.timed(ctx, func(ctx context.Context) bool {
-		reply, err = g.Model.Complete(ctx, model.Request{
-			Messages: ep.Messages, Tools: ep.Tools, Seed: &seed, Episode: ep.ID, Task: ep.Key.Task,
+	var worked time.Duration // without waiting and without what failed
+	var refused []episode.Fault
+	for again := true; again; {
+		worked += g.thinking(ctx, func(ctx context.Context, clock model.Clock) {
+			req.Clock = clock
+			reply, err = g.complete(ctx, &req)
 		})
-		return len(reply.Retries) == 0
-	})
+		var fault episode.Fault
+		if fault, again = g.refused(ctx, index, err); again {
+			refused = append(refused, fault)
+			req = g.request()
+			continue
+		}
+		var ended error
+		if again, ended = g.tooLong(ctx, err); ended != nil {
+			return nil, ended
+		} else if again {
+			req = g.request()
+		}
+	}
+	elapsed := g.Now().Sub(began)
 	ep.Phases.Model += elapsed
 	if err != nil {
-		return reply, g.modelFault(ctx, index, elapsed, err)
+		return nil, g.modelFault(ctx, index, worked, err)
 	}
+	g.took(&req, reply, refused, began, elapsed)
+	return reply, nil
+}
+
+// complete asks the model. Thousands of episodes wait in here: neither request nor reply is to lie on their stacks more
+// often than it takes.
+func (g *game) complete(ctx context.Context, req *model.Request) (*model.Reply, error) {
+	reply, err := g.Model.Complete(ctx, *req)
+	return &reply, err
+}
+
+// took makes a turn of a reply.
+func (g *game) took(req *model.Request, reply *model.Reply, refused []episode.Fault, began time.Time, elapsed time.Duration) {
+	ep, index := g.ep, len(g.ep.Turns)
 	ep.Turns = append(ep.Turns, episode.Turn{
-		Index: index, Message: len(ep.Messages), Model: reply.Model, RequestID: reply.RequestID,
-		FinishReason: reply.FinishReason, Usage: reply.Usage, Started: began, Elapsed: elapsed, Retries: reply.Retries,
+		Index: index, Message: len(ep.Messages), Model: reply.Model, RequestID: reply.RequestID, Endpoint: reply.Endpoint,
+		FinishReason: reply.FinishReason, Usage: reply.Usage, Started: began, Elapsed: elapsed, Waited: reply.Waited, Fallback: reply.Fallback, Retries: append(refused, reply.Retries...),
+		Repairs: reply.Repairs, Service: reply.Service, Tokens: ep.KeepTokens(reply.Tokens),
 	})
+	g.retried += reply.Retried
 	if index == 0 {
 		ep.Usage = reply.Usage
 	} else {
 		ep.Usage = ep.Usage.Add(reply.Usage)
 	}
 	ep.Model = reply.Model
+	g.charge(*req, reply.Usage, reply.Model, g.asks())
+	if reply.Usage.Reported {
+		g.counter.Learn(req.Messages, ep.Tools, reply.Usage.Prompt)
+	}
 	g.say(reply.Message)
-	return reply, nil
 }
 
 // modelFault says what an error of the model means for the episode. run is the run's context, not the agent's clock.
@@ -184,7 +252,7 @@ func (g *game) act(ctx context.Context, calls []episode.Call) error {
 	turn := len(g.ep.Turns) - 1
 	requests := make([]registry.Request, len(calls))
 	for i, call := range calls {
-		requests[i] = registry.Request{ID: call.ID, Turn: turn, Index: i, Name: call.Name, Arguments: call.Arguments}
+		requests[i] = registry.Request{ID: call.ID, Turn: turn, Index: i, Name: call.Name, Arguments: call.Arguments, Cut: call.Cut}
 	}
 	if err := g.open(ctx, requests); err != nil {
 		return err

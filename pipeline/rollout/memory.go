@@ -48,16 +48,3 @@ func recall(memory *episode.Memory) string {
 	}
 	return text.String()
 }
-
-// greet says the system message: the task's prompt with what is remembered behind it. Many chat templates take one
-// system message and no more, so the harness's words stand in the same one; Recalled is exactly what to cut off.
-func (g *game) greet() {
-	system, recalled := g.system(), recall(g.ep.Memory)
-	if recalled != "" && system != "" {
-		recalled = "\n\n" + recalled
-	}
-	g.ep.Recalled = recalled
-	if system+recalled != "" {
-		g.say(episode.Message{Role: "system", Content: system + recalled, Harness: system == ""})
-	}
-}

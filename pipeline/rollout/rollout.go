@@ -27,7 +27,12 @@ type Player struct {
 	Registry  *registry.Registry
 	Sandboxes sandbox.Backend
 
-	System    string         // system prompt of tasks that bring none
+	System    string            // system prompt of tasks that bring none
+	Ephemeral string            // text that every system message ends with, flagged as the harness's
+	Prefill   []episode.Message // said before every task's prompt, flagged as the harness's
+	Sampling  episode.Sampling  // how the model is asked, kept in the row
+	Sweep     Sweep             // what of it differs between samples
+
 	Disabled  []string       // toolsets or tools that no episode gets
 	Limits    episode.Limits // for tasks that name none
 	Network   sandbox.Network
@@ -49,7 +54,11 @@ type Player struct {
 	Now    func() time.Time
 	Logger *slog.Logger // nil is silent
 
+	Context  Context
+	Spending Spending
+
 	prepared prepared
+	plainer  plainer
 }
 
 // The defaults of an episode's limits.
@@ -64,6 +73,7 @@ const SuccessAt = 1 - 1e-9
 // Play plays ep to its end. An error means that it did not end: see pipeline.Player.
 func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error {
 	g := p.begin(task, ep)
+	ctx = model.ForEpisode(ctx, ep.ID, ep.Attempt)
 	err := func() error {
 		defer g.end() // also when a bug of ours panics: the sandbox must not outlive the episode
 		if err := g.equip(ctx); err != nil {
@@ -89,16 +99,21 @@ func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episo
 // game is one episode in play.
 type game struct {
 	*Player
-	task    *episode.Task
-	ep      *episode.Episode
-	toolset *registry.Toolset
-	session *registry.Session
-	box     *box
-	user    *user                // nil when the task has none
-	guard   *registry.Guardrails // nil when they are off
-	limits  episode.Limits
-	left    time.Duration // of limits.Time
-	logger  *slog.Logger
+	task     *episode.Task
+	ep       *episode.Episode
+	registry *registry.Registry // that toolset is from
+	toolset  *registry.Toolset
+	have     []any // what the tools find beside the sandbox
+	session  *registry.Session
+	box      *box
+	user     *user                // nil when the task has none
+	guard    *registry.Guardrails // nil when they are off
+	limits   episode.Limits
+	left     time.Duration // of limits.Time
+	retried  int           // requests, that count
+	counter  model.Counter
+	used     spent
+	logger   *slog.Logger
 }
 
 // begin sets the episode up without touching anything outside it.
@@ -109,6 +124,7 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *game {
 	}
 	ep.Started = p.Now()
 	ep.Task = described(task)
+	ep.Sampling = p.Sweep.At(p.Sampling, ep.Key.Sample)
 	ep.Messages, ep.Turns, ep.Calls, ep.Tools = []episode.Message{}, []episode.Turn{}, []episode.ToolCall{}, []json.RawMessage{}
 	g.limits = episode.Limits{
 		Turns:  cmp.Or(task.Limits.Turns, p.Limits.Turns, DefaultTurns),
@@ -122,8 +138,23 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *game {
 
 // equip freezes what the model will be shown.
 func (g *game) equip(ctx context.Context) error {
+	if err := g.choose(ctx); err != nil {
+		return err
+	}
+	services, err := g.services()
+	if err != nil {
+		return err
+	}
+	g.have = services
+	g.start()
+	return nil
+}
+
+// choose takes the episode's tools as the model's server takes them.
+func (g *game) choose(ctx context.Context) error {
 	ep := g.ep
-	toolset, err := g.Registry.Select(ctx, ep.Toolsets, g.Disabled)
+	g.registry = g.shown()
+	toolset, err := g.registry.Select(ctx, ep.Toolsets, g.Disabled)
 	if err != nil {
 		return faulty(episode.ToolError, "toolset", err)
 	}
@@ -131,17 +162,17 @@ func (g *game) equip(ctx context.Context) error {
 		// The draw promised tools that are not there: what a model does without them says nothing about it.
 		return faulty(episode.ToolError, "no_tools", fmt.Errorf("no tool of the toolsets %v is available", ep.Toolsets))
 	}
-	g.toolset = toolset
-	ep.Tools = append(ep.Tools, toolset.Schemas()...)
-	services, err := g.services()
-	if err != nil {
-		return err
-	}
-	g.session = toolset.Session(registry.SessionConfig{
-		Sandbox: g.box.open, Rand: ep.Key.Rand("tools"), Now: g.Now, Logger: g.logger, Hooks: g.hooks(), Services: services,
+	g.toolset, ep.Tools = toolset, append([]json.RawMessage{}, toolset.Schemas()...)
+	return nil
+}
+
+// start begins the session of the tools that were chosen.
+func (g *game) start() {
+	ep := g.ep
+	g.session = g.toolset.Session(registry.SessionConfig{
+		Sandbox: g.box.open, Rand: ep.Key.Rand("tools"), Now: g.Now, Logger: g.logger, Hooks: g.hooks(), Services: g.have,
 		Secrets: g.Secrets, Limits: g.Results,
 	})
-	return nil
 }
 
 // services are what the episode's tools find beside the sandbox.
@@ -169,6 +200,8 @@ func (g *game) end() {
 		g.session.Close()
 	}
 	g.box.close()
+	g.ep.Drift = g.ep.FindDrift()
+	g.cost()
 	g.ep.Elapsed = g.Now().Sub(g.ep.Started)
 }
 
@@ -182,6 +215,9 @@ func (g *game) settle(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil: // whatever else went wrong may be for that reason
 		return context.Cause(ctx)
+	case errors.As(err, &fault) && g.Spending.Reached != nil && g.Spending.Reached() != nil:
+		// A tool that asks a model, for one, was turned away: played again when there is more to spend.
+		return g.Spending.Reached()
 	case errors.As(err, &fault):
 		ep.Outcome, ep.Stop = fault.Outcome, episode.StopFault
 		ep.Fault, ep.Reward, ep.Rewards = &fault.Fault, nil, nil

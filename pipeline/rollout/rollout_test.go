@@ -227,6 +227,23 @@ func TestWhatTheModelSaw(t *testing.T) {
 }
 
 // TestNoTools holds that an episode whose draw gave no tool that exists is nobody's failure.
+// TestCutCallDoesNotRun refuses a call that the reply ended within, although its arguments could be completed, and keeps
+// what was wrong with the reply.
+func TestCutCallDoesNotRun(t *testing.T) {
+	cut := func(req model.Request) (model.Reply, error) {
+		reply, err := call(episode.Call{ID: "1", Name: "touch", Arguments: `{"path":"a"`, Cut: true})(req)
+		reply.Repairs = []string{"truncated call: touch"}
+		return reply, err
+	}
+	ep, err := play(t, &script{steps: []func(model.Request) (model.Reply, error){cut, say("done")}}, episode.Task{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ep.Calls) != 1 || ep.Calls[0].Status != episode.CallInvalidArguments || !slices.Equal(ep.Turns[0].Repairs, []string{"truncated call: touch"}) {
+		t.Errorf("calls = %+v, turns = %+v", ep.Calls, ep.Turns)
+	}
+}
+
 func TestNoTools(t *testing.T) {
 	ep := &episode.Episode{Key: episode.Key{Task: "t"}, Toolsets: []string{"vision"}, Attempt: 1}
 	backend, err := sandbox.Open("local", sandbox.Options{StateDir: t.TempDir()})

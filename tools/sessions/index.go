@@ -247,7 +247,7 @@ func insert(tx *sql.Tx, ep *episode.Episode) error {
 		return err
 	}
 	for at, message := range ep.Messages {
-		if message.Role == "system" {
+		if !shown(message) {
 			continue
 		}
 		content := spoken(message)

@@ -126,6 +126,28 @@ func TestOwnTaskIsHidden(t *testing.T) {
 	}
 }
 
+// What the harness puts into every conversation is no session's own: a search that found it would find them all.
+func TestHarnessIsNoSession(t *testing.T) {
+	ep := play("a", "count zebras", 0)
+	ep.Messages = append([]episode.Message{
+		{Role: "system", Content: "giraffe"},
+		{Role: "user", Content: "an example with a giraffe", Harness: true},
+		{Role: "assistant", Content: "giraffe", Harness: true},
+	}, ep.Messages...)
+	j := &journal{episodes: []*episode.Episode{ep}}
+	view := sessions.View{Store: open(t, filepath.Join(t.TempDir(), "s.db"), j), Task: &play("b", "x", 0).Task}
+	list, _, err := view.Browse(t.Context(), 10, false)
+	if err != nil || len(list) != 1 || list[0].Title != "count zebras" || list[0].Messages != 2 {
+		t.Errorf("sessions %+v, %v", list, err)
+	}
+	for words, want := range map[string]int{"giraffe": 0, "zebras": 1} {
+		hits, _, err := view.Discover(t.Context(), sessions.Search{Query: words, Limit: 3})
+		if err != nil || len(hits) != want {
+			t.Errorf("%q: %d hits, %v; want %d", words, len(hits), err, want)
+		}
+	}
+}
+
 func TestNothingIsMadeUnlessSearched(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "search.db")
 	j := &journal{}

@@ -32,9 +32,13 @@ func spoken(message episode.Message) string {
 	return cut(text.String(), maxIndexed)
 }
 
+// shown tells what of a conversation is a session's own: not the system prompt, nor what the harness said, such as the
+// same examples in every session.
+func shown(message episode.Message) bool { return message.Role != "system" && !message.Harness }
+
 func firstUser(messages []episode.Message) string {
 	for _, message := range messages {
-		if message.Role == "user" {
+		if message.Role == "user" && shown(message) {
 			return message.Content
 		}
 	}
@@ -50,7 +54,7 @@ func title(opening string) string {
 func shownCount(messages []episode.Message) int {
 	n := 0
 	for _, message := range messages {
-		if message.Role != "system" {
+		if shown(message) {
 			n++
 		}
 	}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"trajgen/outputs"
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/budget"
+)
+
+// spendFile is where a run directory keeps what was spent.
+const spendFile = "spend.jsonl"
+
+// priceFile is a file of prices.
+type priceFile struct {
+	Date   string         `yaml:"date"`
+	Models episode.Prices `yaml:"models"`
+}
+
+// loadPrices adds the prices of a file to those of the run file, which win. The run directory then has them all.
+func (f *runFile) loadPrices() error {
+	all := maps.Clone(f.Prices)
+	if all == nil {
+		all = episode.Prices{}
+	}
+	if f.PricesFile != "" {
+		from, err := readPrices(f.PricesFile)
+		if err != nil {
+			return err
+		}
+		for name, price := range from.Models {
+			price.Date = cmp.Or(price.Date, from.Date)
+			if _, given := all[name]; !given {
+				all[name] = price
+			}
+		}
+	}
+	for name, price := range all {
+		price.Date = cmp.Or(price.Date, f.PricesDate)
+		all[name] = price
+	}
+	if len(all) > 0 {
+		f.Prices = all
+	}
+	f.PricesFile, f.PricesDate = "", ""
+	return f.checkPrices()
+}
+
+func readPrices(path string) (priceFile, error) {
+	var prices priceFile
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return prices, fmt.Errorf("read prices: %w", err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&prices); err != nil && !errors.Is(err, io.EOF) {
+		return prices, fmt.Errorf("prices %s: %w", path, errors.New(strings.Join(strings.Fields(err.Error()), " ")))
+	}
+	if prices.Date == "" || len(prices.Models) == 0 {
+		return prices, fmt.Errorf("prices %s: want date: YYYY-MM-DD, the day they were looked up, and models: {NAME: {input: X, output: X, cached_input: X}} in USD per million tokens", path)
+	}
+	return prices, nil
+}
+
+var day = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
+
+func (f *runFile) checkPrices() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(f.Prices)) {
+		p := f.Prices[name]
+		if !(p.Input >= 0 && p.Output >= 0 && p.CachedInput >= 0) {
+			errs = append(errs, fmt.Errorf("prices of %s: not below 0", name))
+		}
+		if p.Date != "" && !day.MatchString(p.Date) {
+			errs = append(errs, fmt.Errorf("date of the prices of %s is %q; YYYY-MM-DD", name, p.Date))
+		}
+	}
+	if f.PricesDate != "" && !day.MatchString(f.PricesDate) {
+		errs = append(errs, fmt.Errorf("prices_date is %q; YYYY-MM-DD", f.PricesDate))
+	}
+	return errors.Join(errs...)
+}
+
+// checkBudget says what is wrong with the keys about money and tokens.
+func (f *runFile) checkBudget() error {
+	errs := []error{f.checkPrices()}
+	if f.BudgetTokens < 0 || !(f.BudgetUSD >= 0) || !(f.EpisodeUSD >= 0) {
+		errs = append(errs, fmt.Errorf("budget_tokens is %d, budget_usd %v and episode_usd %v; not below 0", f.BudgetTokens, f.BudgetUSD, f.EpisodeUSD))
+	}
+	if f.EpisodeTokens > 0 && f.MaxTokens >= f.EpisodeTokens {
+		errs = append(errs, fmt.Errorf("episode_tokens is %d and max_tokens %d: one reply could take it all; raise the one or lower the other", f.EpisodeTokens, f.MaxTokens))
+	}
+	return errors.Join(errs...)
+}
+
+// models are all that the run may ask, as it has their names.
+func (f *runFile) models() budget.Names {
+	agent := f.Model
+	if f.Policy != "" {
+		agent = cmp.Or(agent, "scripted-"+f.Policy)
+	}
+	return budget.Names{Agent: agent, Summary: f.SummaryModel, User: f.UserModel, Approver: f.ApproverModel}
+}
+
+// openBudget opens the ledger of a run that has a budget, or had one.
+func (e *experiment) openBudget(context.Context) error {
+	f := &e.file
+	if err := f.loadPrices(); err != nil {
+		return err
+	}
+	names := f.models()
+	all := append(f.Sweep.names(), names.Agent, names.Summary, names.User, names.Approver)
+	for _, next := range f.Fallbacks {
+		all = append(all, next.Model)
+	}
+	all = slices.DeleteFunc(all, func(name string) bool { return name == "" })
+	_, err := os.Stat(filepath.Join(f.outDir(), spendFile))
+	if limited := f.BudgetUSD > 0 || f.BudgetTokens > 0; limited || f.resumed && err == nil {
+		e.ledger, err = budget.Open(budget.Config{
+			Tokens: int64(f.BudgetTokens), USD: f.BudgetUSD, Prices: f.Prices, AllowUnknownPrice: f.AllowUnknownPrice, Logger: e.logger,
+		})
+		if err != nil {
+			return err
+		}
+		if err := e.ledger.Priced(all...); err != nil {
+			return fmt.Errorf("%w: give it with --prices-file or under prices, or say allow_unknown_price: true and leave it out of the budget", err)
+		}
+	}
+	for _, name := range all[:min(len(all), 1)] {
+		if _, _, known := f.Prices.Find(name); f.EpisodeUSD > 0 && !known && !f.AllowUnknownPrice {
+			return fmt.Errorf("episode_usd needs the price of %s: give it with --prices-file or under prices", name)
+		}
+	}
+	return nil
+}
+
+// pay lets the ledger pay for what a model is asked. A tape costs nothing.
+func (e *experiment) pay(cfg *model.Config) {
+	if e.ledger != nil && e.tape == nil {
+		cfg.Meter = e.ledger
+	}
+}
+
+// bounded says whether the longest reply of the agent is known, as a budget needs it. It is asked when the models'
+// servers have told their windows.
+func (e *experiment) bounded() error {
+	f := e.file
+	if f.MaxTokens > 0 || f.BudgetUSD == 0 && f.BudgetTokens == 0 || e.tape != nil {
+		return nil
+	}
+	for _, client := range e.clients {
+		if client.Window() == 0 {
+			return errors.New("a budget needs to know how long a reply can be, and the server does not say: give --max-tokens N, or the model's --context-window N")
+		}
+	}
+	return nil
+}
+
+// attachBudget goes on with what the run directory says was spent. Without a ledger there, that is what its episodes
+// report; what was spent on episodes that are not in the journal is then not known.
+func (e *experiment) attachBudget(ctx context.Context, dir string) error {
+	if e.ledger == nil {
+		return nil
+	}
+	path := filepath.Join(dir, spendFile)
+	var earlier budget.Amount
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if earlier, err = e.journaled(ctx, dir); err != nil {
+			return err
+		}
+	}
+	return e.ledger.Attach(path, earlier)
+}
+
+// journaled is what the episodes of a run directory report.
+func (e *experiment) journaled(ctx context.Context, dir string) (sum budget.Amount, err error) {
+	reader, err := outputs.OpenReader(journalDir(dir))
+	if err != nil {
+		return sum, err
+	}
+	defer reader.Close()
+	for ep, err := range reader.Episodes(ctx) {
+		if err != nil {
+			return sum, err
+		}
+		sum = sum.Plus(budget.OfEpisode(ep, e.file.Prices, e.file.models()))
+	}
+	return sum, nil
+}
+
+// broke tells what a shared budget has come to, once it has turned somebody away.
+func (e *experiment) broke() error {
+	if e.ledger == nil {
+		return nil
+	}
+	if reached := e.ledger.Reached(); reached != nil {
+		return reached
+	}
+	return nil
+}
+
+// more says which flags raise a budget that was reached.
+func more(reached *budget.Reached) string {
+	var flags []string
+	if reached.Limit.Nano > 0 {
+		flags = append(flags, "--budget-usd")
+	}
+	if reached.Limit.Tokens > 0 {
+		flags = append(flags, "--budget-tokens")
+	}
+	return strings.Join(flags, " or ")
+}
+
+// spending is what a run directory says of its budget; nil when it has none.
+func spending(dir string, m manifest) (*outputs.Budget, error) {
+	path := filepath.Join(dir, spendFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	spent, err := budget.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return &outputs.Budget{SpentUSD: spent.USD(), SpentTokens: spent.Tokens, USD: m.RunFile.BudgetUSD, Tokens: int64(m.RunFile.BudgetTokens)}, nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/rollout"
+)
+
+// openSummary opens the model that writes summaries; without one the agent's own does.
+func (e *experiment) openSummary(ctx context.Context) error {
+	f := e.file
+	if f.SummaryModel == "" {
+		return nil
+	}
+	cfg := model.Config{
+		Name: f.SummaryModel, BaseURL: cmp.Or(f.SummaryBaseURL, f.baseURL()), Proxy: http.ProxyFromEnvironment, Concurrency: f.Workers, Logger: e.logger,
+	}
+	e.patience(&cfg)
+	// The agent's key goes to the agent's endpoint alone.
+	name := f.SummaryAPIKeyEnv
+	if name == "" && f.SummaryBaseURL == "" {
+		name = f.APIKeyEnv
+	}
+	var err error
+	if cfg.APIKey, err = e.apiKey(name, cfg.BaseURL); err != nil {
+		return fmt.Errorf("summary model: %w", err)
+	}
+	e.thread(&cfg, summaryRole)
+	e.pay(&cfg)
+	if e.summary, err = model.Open(cfg); err != nil {
+		return fmt.Errorf("summary model: %w", err)
+	}
+	e.closers = append(e.closers, e.summary.Close)
+	if err := e.summary.Probe(ctx); err != nil {
+		return fmt.Errorf("summary model: %w", err)
+	}
+	return nil
+}
+
+// checkContext says what is wrong with the keys about the model's window.
+func (f *runFile) checkContext() error {
+	errs := []error{rollout.Context{Strategy: f.Compaction, At: f.CompactAt, To: f.CompactTo}.Validate()}
+	if f.ContextWindow < 0 {
+		errs = append(errs, fmt.Errorf("context_window is %d; not below 0", f.ContextWindow))
+	}
+	if f.SummaryModel == "" && (f.SummaryBaseURL != "" || f.SummaryAPIKeyEnv != "") {
+		errs = append(errs, errors.New("summary_base_url and summary_api_key_env say where the summary model is: give --summary-model NAME too"))
+	}
+	if f.SummaryModel != "" && f.Compaction != "summarize" {
+		errs = append(errs, errors.New("summary_model is for compaction summarize"))
+	}
+	if f.SummaryModel != "" && f.SummaryBaseURL == "" && f.Policy != "" {
+		errs = append(errs, errors.New("summary_model needs summary_base_url when a policy plays: the embedded server knows the agent's part alone"))
+	}
+	return errors.Join(errs...)
+}
+
+// context is how the agent's conversations are kept within its window.
+func (e *experiment) context() rollout.Context {
+	f := e.file
+	c := rollout.Context{Window: e.window, Reply: f.MaxTokens, Strategy: f.Compaction, At: f.CompactAt, To: f.CompactTo}
+	if e.summary != nil { // a nil client in the interface would be no nil model
+		c.Summary, c.SummaryName = e.summary, f.SummaryModel
+	}
+	return c
+}
+
+// window is the smallest of the models that may answer for the named one.
+func (e *experiment) window(name string) int {
+	least := 0
+	for _, client := range e.clients {
+		if e.swept != nil && e.swept[name] != model.Model(client) {
+			continue
+		}
+		if window := client.Window(); window > 0 && (least == 0 || window < least) {
+			least = window
+		}
+	}
+	return least
+}

@@ -1,0 +1,51 @@
+package episode
+
+import "cmp"
+
+// Price is what a model costs, in USD for 1M tokens.
+type Price struct {
+	Input  float64 `json:"input" yaml:"input"`
+	Output float64 `json:"output" yaml:"output"`
+	// CachedInput is the price of prompt tokens that the server had cached; 0 is that of Input.
+	CachedInput float64 `json:"cached_input,omitempty" yaml:"cached_input,omitempty"`
+	Date        string  `json:"date,omitempty" yaml:"date,omitempty"` // when the price was looked up
+}
+
+// Prices are known by the names of models.
+type Prices map[string]Price
+
+// Find returns the first of the names that has a price. Servers answer with dated names, and prices go by plain ones.
+func (p Prices) Find(names ...string) (name string, price Price, ok bool) {
+	for _, name := range names {
+		if price, ok := p[name]; ok && name != "" {
+			return name, price, true
+		}
+	}
+	return cmp.Or(cmp.Or(names...), "(unnamed)"), Price{}, false
+}
+
+// Of is what the tokens cost in USD. Cached tokens are never more than those of the prompt, whatever the server says.
+func (p Price) Of(u Usage) float64 {
+	cached := min(u.Cached, u.Prompt)
+	return (float64(u.Prompt-cached)*p.Input + float64(cached)*cmp.Or(p.CachedInput, p.Input) + float64(u.Completion)*p.Output) / 1e6
+}
+
+// CostOf adds up what an episode's turns and summaries cost, and says whether all of it is known. asked is the name of
+// the model as the run has it.
+func CostOf(ep *Episode, prices Prices, asked string) (usd float64, known bool) {
+	known = len(ep.Turns) > 0
+	add := func(u Usage, names ...string) {
+		_, price, ok := prices.Find(names...)
+		known = known && ok && u.Reported
+		usd += price.Of(u)
+	}
+	for i := range ep.Turns {
+		add(ep.Turns[i].Usage, ep.Turns[i].Model, ep.Model, ep.Sampling.Model, asked)
+	}
+	for i := range ep.Compactions {
+		if c := &ep.Compactions[i]; c.Usage != nil {
+			add(*c.Usage, c.Model, c.Asked)
+		}
+	}
+	return usd, known
+}

@@ -1,0 +1,203 @@
+package model
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"trajgen/pipeline/episode"
+)
+
+// The choices of Config.ToolChoice that are not the name of a tool.
+const (
+	ToolChoiceAuto     = "auto"
+	ToolChoiceNone     = "none"
+	ToolChoiceRequired = "required"
+	// ToolChoiceFirst wants a call in the first turn of an episode and leaves the others to the model.
+	ToolChoiceFirst = "required_first"
+)
+
+// The values of Config.SendReasoning.
+const (
+	ReasoningAuto   = "auto"
+	ReasoningAlways = "true"
+	ReasoningNever  = "false"
+)
+
+// The values of Config.MaxTokensField.
+const (
+	LimitAuto       = "auto"
+	LimitTokens     = "max_tokens"
+	LimitCompletion = "max_completion_tokens"
+)
+
+// checkAsking says what is wrong with the settings of requests.
+func (c Config) checkAsking() error {
+	var errs []error
+	oneOf := func(name, value string, have ...string) {
+		if value != "" && !slices.Contains(have, value) {
+			errs = append(errs, fmt.Errorf("%s %q (want %s)", name, value, strings.Join(have, ", ")))
+		}
+	}
+	oneOf("max_tokens_field", c.MaxTokensField, LimitAuto, LimitTokens, LimitCompletion)
+	oneOf("send_reasoning", c.SendReasoning, ReasoningAuto, ReasoningAlways, ReasoningNever)
+	if c.ToolChoice != "" && !toolName.MatchString(c.ToolChoice) {
+		errs = append(errs, fmt.Errorf("tool_choice %q (want auto, none, required, required_first or the name of a tool)", c.ToolChoice))
+	}
+	if c.ReasoningEffort != strings.TrimSpace(c.ReasoningEffort) {
+		errs = append(errs, fmt.Errorf("reasoning_effort %q has white space around it", c.ReasoningEffort))
+	}
+	if _, err := json.Marshal(c.Provider); err != nil {
+		errs = append(errs, fmt.Errorf("provider: %w", err))
+	}
+	// A null takes a field out for a server that refuses it; anything else would be a second opinion.
+	for name, given := range map[string]bool{
+		"temperature": c.Temperature != nil, "top_p": c.TopP != nil, "reasoning_effort": c.ReasoningEffort != "",
+		LimitTokens: c.MaxTokens > 0, LimitCompletion: c.MaxTokens > 0,
+		"tool_choice": c.ToolChoice != "", "parallel_tool_calls": c.ParallelToolCalls != nil, "provider": c.Provider != nil,
+	} {
+		if value, also := c.ExtraBody[name]; given && also && value != nil {
+			errs = append(errs, fmt.Errorf("%s is given by itself and as an extra body field; leave one out", name))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
+
+// ask sets the fields of a request that say how the model is to answer.
+func (c *Client) ask(req Request, set func(name string, value any)) {
+	given := func(name string, override, own *float64) { // a 0 is sent: the library would leave it out
+		if v := cmp.Or(override, own); v != nil {
+			set(name, *v)
+		}
+	}
+	given("temperature", req.Sampling.Temperature, c.cfg.Temperature)
+	given("top_p", req.Sampling.TopP, c.cfg.TopP)
+	if effort := cmp.Or(req.Sampling.ReasoningEffort, c.cfg.ReasoningEffort); effort != "" {
+		set("reasoning_effort", effort)
+	}
+	if c.cfg.Provider != nil {
+		set("provider", c.cfg.Provider)
+	}
+	if len(req.Tools) == 0 { // servers refuse what is about tools where there are none
+		return
+	}
+	if choice := c.toolChoice(req); choice != nil {
+		set("tool_choice", choice)
+	}
+	if c.cfg.ParallelToolCalls != nil {
+		set("parallel_tool_calls", *c.cfg.ParallelToolCalls)
+	}
+}
+
+// toolChoice is what the field says, or nil. A tool that the request does not offer cannot be asked for.
+func (c *Client) toolChoice(req Request) any {
+	switch choice := c.cfg.ToolChoice; choice {
+	case "":
+		return nil
+	case ToolChoiceAuto, ToolChoiceNone, ToolChoiceRequired:
+		return choice
+	case ToolChoiceFirst:
+		if req.Turn > 0 {
+			return nil
+		}
+		return ToolChoiceRequired
+	default:
+		if !slices.ContainsFunc(req.Tools, func(tool json.RawMessage) bool { return nameOf(tool) == choice }) {
+			return nil
+		}
+		return map[string]any{"type": "function", "function": map[string]string{"name": choice}}
+	}
+}
+
+func nameOf(tool json.RawMessage) string {
+	var t struct {
+		Function struct{ Name string }
+	}
+	json.Unmarshal(tool, &t) // encode has checked that it is JSON
+	return t.Function.Name
+}
+
+// limit is the most tokens of a reply, or 0 where none is to be sent. Servers refuse a request with both names of it, so
+// an extra field of either name stands alone.
+func (c *Client) limit(req Request) int {
+	if c.cfg.ExtraBody[LimitTokens] != nil || c.cfg.ExtraBody[LimitCompletion] != nil {
+		return 0
+	}
+	return cmp.Or(req.MaxTokens, req.Sampling.MaxTokens, c.cfg.MaxTokens)
+}
+
+// limitField is the name under which the limit is sent. OpenAI itself, and Azure, know max_tokens no more; most others
+// know nothing else.
+func (c *Client) limitField() string {
+	if learnt := c.learntLimit.Load(); learnt != nil {
+		return *learnt
+	}
+	switch {
+	case c.cfg.MaxTokensField == LimitTokens, c.cfg.MaxTokensField == LimitCompletion:
+		return c.cfg.MaxTokensField
+	case c.openai:
+		return LimitCompletion
+	}
+	return LimitTokens
+}
+
+// ClassLimitField is the class of a try that the server refused for the name of the limit, and that was sent again with
+// the other one.
+const ClassLimitField = "max_tokens_field"
+
+// refusesField finds complaints about a field as such, not about its value.
+var refusesField = regexp.MustCompile(`unsupported parameter|is not supported|not permitted|unrecognized|unrecognised|unknown|unexpected|extra_forbidden|extra inputs|not allowed|no longer supported|use 'max_`)
+
+// limitFields has the other name for each.
+var limitFields = map[string]string{LimitTokens: LimitCompletion, LimitCompletion: LimitTokens}
+
+// relearn looks whether a request was refused for the name under which its limit was sent. The other name is then the
+// run's from there on. It tells whether the request can be sent again with it; that is once at most, since what was
+// learnt is not given up again.
+func (c *Client) relearn(sent string, failed *Error) bool {
+	if sent == "" || failed.Class != ClassBadRequest || c.cfg.MaxTokensField != "" && c.cfg.MaxTokensField != LimitAuto {
+		return false
+	}
+	words, other := strings.ToLower(failed.Message), limitFields[sent]
+	if !refusesField.MatchString(words) || !strings.Contains(strings.ReplaceAll(words, other, ""), sent) {
+		return false
+	}
+	if c.learntLimit.CompareAndSwap(nil, &other) {
+		c.cfg.Logger.Warn("the server wants the limit of a reply under another name; for the rest of the run it is sent so",
+			"max_tokens_field", other, "said", failed.Message)
+	}
+	return c.limitField() == other
+}
+
+// openRouter tells whether a base URL is OpenRouter's.
+func openRouter(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	return host == "openrouter.ai" || strings.HasSuffix(host, ".openrouter.ai")
+}
+
+// sendReasoning puts the thinking of an earlier turn into its message. Details hold all of it, and go back as they came:
+// providers check signatures in them.
+func (c *Client) sendReasoning(w *wireMessage, m *episode.Message) {
+	always := c.cfg.SendReasoning == ReasoningAlways
+	switch {
+	case c.cfg.SendReasoning == ReasoningNever:
+	case len(m.ReasoningDetails) > 0 && (always || c.openRouter):
+		w.ReasoningDetails = m.ReasoningDetails
+	case always && c.openRouter:
+		w.RouterReasoning = m.Reasoning
+	case always:
+		w.Reasoning = m.Reasoning
+	}
+}

@@ -1,0 +1,93 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+)
+
+const (
+	maxUSD   = 1e9 // so that sums fit
+	maxPrice = 1e6 // USD for a million tokens
+	maxCount = 1 << 40
+)
+
+// Amount is what is spent: whole tokens, and money in billionths of a USD, rounded up at each try.
+type Amount struct {
+	Tokens int64 `json:"tokens"`
+	Nano   int64 `json:"nano_usd"`
+}
+
+// USD is the money.
+func (a Amount) USD() float64 { return float64(a.Nano) / 1e9 }
+
+// Plus is the sum of two amounts.
+func (a Amount) Plus(b Amount) Amount  { return Amount{sum(a.Tokens, b.Tokens), sum(a.Nano, b.Nano)} }
+func (a Amount) minus(b Amount) Amount { return Amount{a.Tokens - b.Tokens, a.Nano - b.Nano} }
+func (a Amount) atLeast(b Amount) Amount {
+	return Amount{max(a.Tokens, b.Tokens), max(a.Nano, b.Nano)}
+}
+
+// sum stops at the largest number instead of starting again at the smallest.
+func sum(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// within says whether an amount keeps a limit, of which a part that is 0 sets none.
+func (a Amount) within(limit Amount) bool {
+	return (limit.Tokens == 0 || a.Tokens <= limit.Tokens) && (limit.Nano == 0 || a.Nano <= limit.Nano)
+}
+
+// Of is what reported tokens cost.
+func Of(price episode.Price, u episode.Usage) Amount {
+	u.Prompt, u.Completion = min(max(u.Prompt, 0), maxCount), min(max(u.Completion, 0), maxCount)
+	u.Cached = min(max(u.Cached, 0), u.Prompt)
+	return Amount{Tokens: int64(u.Prompt) + int64(u.Completion), Nano: nano(price.Of(u))}
+}
+
+// nano rounds up, but not for what floating point has added.
+func nano(usd float64) int64 {
+	n := usd * 1e9
+	if n >= math.MaxInt64/4 {
+		return math.MaxInt64 / 4
+	}
+	return int64(math.Ceil(n - 1e-6))
+}
+
+// worst is the most that a try can cost: no token cached, the model's dearest price, and the factor by which the bound
+// has proved too low.
+func (l *Ledger) worst(b model.Bound) (worst Amount, factor float64, err error) {
+	if b.Completion <= 0 {
+		return worst, 1, errUnbounded
+	}
+	price, ok := l.dearest(b.Model)
+	if !ok && l.limit.Nano > 0 && !l.cfg.AllowUnknownPrice {
+		return worst, 1, fmt.Errorf("a budget in USD needs the price of %s", b.Model)
+	}
+	price.CachedInput = max(price.CachedInput, price.Input)
+	l.mu.Lock()
+	factor = max(l.excess[b.Model], 1)
+	l.mu.Unlock()
+	return Of(price, episode.Usage{Prompt: times(b.Prompt, factor), Completion: times(b.Completion, factor)}), factor, nil
+}
+
+func times(n int, factor float64) int { return int(min(math.Ceil(float64(n)*factor), maxCount)) }
+
+// dearest is the highest price of a model under its plain name and its dated ones: which of them answers is not known
+// beforehand.
+func (l *Ledger) dearest(name string) (found episode.Price, ok bool) {
+	for other, price := range l.cfg.Prices {
+		if other == name || strings.HasPrefix(other, name+"-") || strings.HasPrefix(name, other+"-") {
+			found.Input, found.Output = max(found.Input, price.Input), max(found.Output, price.Output)
+			found.CachedInput = max(found.CachedInput, price.CachedInput)
+			ok = ok || other == name
+		}
+	}
+	return found, ok
+}

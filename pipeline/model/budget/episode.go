@@ -1,0 +1,34 @@
+package budget
+
+import "trajgen/pipeline/episode"
+
+// OfEpisode is what an episode is known to have spent: what was reported of its turns, its summaries, and the models
+// that played its user and judged its commands. names are those of these models as the run has them.
+func OfEpisode(ep *episode.Episode, prices episode.Prices, names Names) (sum Amount) {
+	add := func(u episode.Usage, models ...string) {
+		if u.Reported {
+			_, price, _ := prices.Find(models...)
+			sum = sum.Plus(Of(price, u))
+		}
+	}
+	for i := range ep.Turns {
+		add(ep.Turns[i].Usage, ep.Turns[i].Model, ep.Sampling.Model, names.Agent)
+	}
+	for i := range ep.Compactions {
+		if c := &ep.Compactions[i]; c.Usage != nil {
+			add(*c.Usage, c.Model, c.Asked)
+		}
+	}
+	if ep.User != nil && ep.User.Model != "" {
+		add(ep.User.Usage, ep.User.Model, names.User)
+	}
+	for i := range ep.Calls {
+		if v := ep.Calls[i].Verdict; v != nil && v.Usage != nil {
+			add(*v.Usage, names.Approver)
+		}
+	}
+	return sum
+}
+
+// Names are the models of a run.
+type Names struct{ Agent, Summary, User, Approver string }

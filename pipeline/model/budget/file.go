@@ -1,0 +1,139 @@
+package budget
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// A ledger's file is a list of marks, a JSON object a line; the last whole line counts. A mark is raised, by a step
+// that makes it rare, before anything is promised that it does not cover, and synced: a run that is killed has never
+// spent more than the last mark says. Close writes what was spent in truth. So a crash costs the budget, at most, a
+// step and what was under way; it never costs the limit.
+
+// steps is into how many steps a limit is cut.
+const steps = 100
+
+// Attach goes on with the file at path, or makes it. earlier is what is known to be spent already; the file's own mark
+// counts where it is higher.
+func (l *Ledger) Attach(path string, earlier Amount) error {
+	marked, err := Read(path)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("open the budget's ledger: %w", err)
+	}
+	if err := endLine(file); err != nil {
+		return errors.Join(fmt.Errorf("open the budget's ledger: %w", err), file.Close())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.file = file
+	l.spent = l.spent.Plus(marked.atLeast(earlier))
+	return l.vouch(l.spent.Plus(l.held))
+}
+
+// endLine closes the torn line of a run that was killed, so that the next one stands by itself.
+func endLine(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := file.ReadAt(last, info.Size()-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	_, err = file.WriteString("\n")
+	return err
+}
+
+// Read is what the ledger at path says was spent: nothing without one.
+func Read(path string) (mark Amount, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return mark, nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file", path)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return mark, fmt.Errorf("read the budget's ledger: %w", err)
+	}
+	for line := range bytes.Lines(data) {
+		var m struct {
+			Tokens *int64 `json:"tokens"`
+			Nano   *int64 `json:"nano_usd"`
+		}
+		// A line that was torn was not synced, and nothing was promised on the strength of it.
+		if json.Unmarshal(line, &m) == nil && m.Tokens != nil && m.Nano != nil && *m.Tokens >= 0 && *m.Nano >= 0 {
+			mark = Amount{*m.Tokens, *m.Nano}
+		}
+	}
+	return mark, nil
+}
+
+// vouch raises the mark when need is above it.
+func (l *Ledger) vouch(need Amount) error {
+	if l.file == nil || need.Tokens <= l.marked.Tokens && need.Nano <= l.marked.Nano {
+		return nil
+	}
+	mark := need.atLeast(l.marked)
+	mark.Tokens = sum(mark.Tokens, step(need.Tokens, l.limit.Tokens, 10_000))
+	mark.Nano = sum(mark.Nano, step(need.Nano, l.limit.Nano, 1e7))
+	// A mark beyond the limit would make a resumed run believe that more was spent than may be.
+	if l.limit.Tokens > 0 {
+		mark.Tokens = max(min(mark.Tokens, l.limit.Tokens), need.Tokens)
+	}
+	if l.limit.Nano > 0 {
+		mark.Nano = max(min(mark.Nano, l.limit.Nano), need.Nano)
+	}
+	if err := l.write(mark); err != nil {
+		return err
+	}
+	l.marked = mark
+	return nil
+}
+
+// step is a share of the limit, or without one a share of what is spent.
+func step(need, limit, least int64) int64 {
+	if limit > 0 {
+		return limit / steps
+	}
+	return max(need/steps*5, least)
+}
+
+func (l *Ledger) write(a Amount) error {
+	line, err := json.Marshal(a)
+	if err == nil {
+		_, err = l.file.Write(append(line, '\n'))
+	}
+	if err == nil {
+		err = l.file.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("write the budget's ledger: %w", err)
+	}
+	return nil
+}
+
+// Close writes what was spent in truth. What is still under way counts as spent.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	err := l.write(l.spent.Plus(l.held))
+	err = errors.Join(err, l.file.Close())
+	l.file, l.broken = nil, errors.New("the budget's ledger is closed")
+	return err
+}

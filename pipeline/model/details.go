@@ -1,0 +1,133 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// details collects OpenRouter's reasoning_details. A provider wants them back as they were, and a stream brings them in
+// fragments: each is put together with the entry of its type and index, so that both ways give the same list.
+type details struct {
+	entries []*detail
+	parts   int
+}
+
+// detail is an entry: its fields in the order in which they came.
+type detail struct {
+	part   int // that began it; entries of one part are no fragments of each other
+	names  []string
+	fields map[string]json.RawMessage
+}
+
+// joined has the types that come in fragments, and the field that is a part of one text in each. Of the other fields
+// the last value counts.
+var joined = map[string]string{`"reasoning.text"`: "text", `"reasoning.summary"`: "summary"}
+
+func (d *details) add(raw json.RawMessage) {
+	var list []json.RawMessage
+	if !present(raw) || json.Unmarshal(raw, &list) != nil {
+		return
+	}
+	d.parts++
+	for _, item := range list {
+		entry := readDetail(item)
+		if entry == nil {
+			continue
+		}
+		entry.part = d.parts
+		if whole := d.find(entry); whole != nil {
+			whole.join(entry)
+		} else {
+			d.entries = append(d.entries, entry)
+		}
+	}
+}
+
+// find returns the entry that a fragment continues: the last one, if it is of the same type, index and id.
+func (d *details) find(fragment *detail) *detail {
+	if len(d.entries) == 0 {
+		return nil
+	}
+	last := d.entries[len(d.entries)-1]
+	same := func(name string) bool { return bytes.Equal(last.fields[name], fragment.fields[name]) }
+	otherID := present(fragment.fields["id"]) && present(last.fields["id"]) && !same("id")
+	if last.part == fragment.part || joined[string(last.fields["type"])] == "" || !same("type") || !same("index") || otherID {
+		return nil
+	}
+	return last
+}
+
+func (d *detail) join(fragment *detail) {
+	d.part = fragment.part
+	text := joined[string(d.fields["type"])]
+	for _, name := range fragment.names {
+		value := fragment.fields[name]
+		before, known := d.fields[name]
+		switch {
+		case !known:
+			d.names = append(d.names, name)
+			d.fields[name] = value
+		case name == text && len(value) > 0 && value[0] == '"' && len(before) > 0 && before[0] == '"':
+			// Two JSON strings: what stands between their quotes, one behind the other. A character that was cut into
+			// two escapes is one again. The memory is ours and grows in place: there are as many fragments as tokens.
+			d.fields[name] = append(before[:len(before)-1], value[1:]...)
+		case present(value):
+			d.fields[name] = value
+		}
+	}
+}
+
+// readDetail reads an object in the order of its fields; nil for anything else.
+func readDetail(raw json.RawMessage) *detail {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil
+	}
+	d := &detail{fields: map[string]json.RawMessage{}}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.Token()
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return nil
+		}
+		key := name.(string)
+		if _, twice := d.fields[key]; !twice {
+			d.names = append(d.names, key)
+		}
+		d.fields[key] = value
+	}
+	return d
+}
+
+// list is the whole list, nil when there was none.
+func (d *details) list() json.RawMessage {
+	if len(d.entries) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for i, entry := range d.entries {
+		b.WriteByte("[,"[min(i, 1)])
+		for n, name := range entry.names {
+			b.WriteByte("{,"[min(n, 1)])
+			enc.Encode(name)
+			b.WriteByte(':')
+			b.Write(entry.fields[name])
+		}
+		if len(entry.names) == 0 {
+			b.WriteByte('{')
+		}
+		b.WriteByte('}')
+	}
+	b.WriteByte(']')
+	var compact bytes.Buffer
+	if json.Compact(&compact, b.Bytes()) != nil {
+		return nil
+	}
+	return compact.Bytes()
+}

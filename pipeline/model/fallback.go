@@ -1,0 +1,159 @@
+package model
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"trajgen/pipeline/episode"
+)
+
+// Fallbacks is a Model that asks other models when the first one cannot be had. An episode stays with the model that
+// answered it last; each new one begins with the first. It is safe for concurrent use.
+type Fallbacks struct {
+	clients []*Client
+	names   []string
+}
+
+var _ Model = (*Fallbacks)(nil)
+
+// WithFallbacks makes a Model of several. They are closed by who opened them.
+func WithFallbacks(first *Client, others ...*Client) *Fallbacks {
+	f := &Fallbacks{clients: append([]*Client{first}, others...)}
+	for i, client := range f.clients {
+		name := client.cfg.Name
+		if slices.ContainsFunc(f.clients, func(c *Client) bool { return c != client && c.cfg.Name == name }) {
+			name += " at " + client.where()
+		}
+		if i == 0 {
+			name = "" // that is no fallback
+		}
+		f.names = append(f.names, name)
+	}
+	return f
+}
+
+// elsewhere are the classes for which another model is asked: this one cannot be had, or will not answer.
+var elsewhere = []string{
+	ClassRateLimit, ClassOverloaded, ClassTimeout, ClassStalled, ClassConnection, ClassServer, ClassMalformed, ClassContentPolicy,
+}
+
+// Complete asks one model after the other. Where none can be had for an outage, it waits for the first that can.
+func (f *Fallbacks) Complete(ctx context.Context, req Request) (Reply, error) {
+	if req.Clock != nil {
+		req.Clock.Stop()
+	}
+	p := &passing{Fallbacks: f, req: req}
+	for {
+		reply, failed, paused := p.round(ctx)
+		switch {
+		case failed == nil:
+			return reply, nil
+		case !paused || p.exhausted():
+			return Reply{}, p.end(failed)
+		case f.spent():
+			failed.Fatal = true
+			failed.Message += "; that is the outage limit"
+			return Reply{}, p.end(failed)
+		}
+		began := f.clients[0].cfg.Now()
+		gone := !f.rest(ctx)
+		p.waited += f.clients[0].cfg.Now().Sub(began)
+		if gone {
+			return Reply{}, p.end(f.clients[0].failure(ctx, ctx, &exchange{}, context.Cause(ctx)))
+		}
+	}
+}
+
+// passing is one Complete of several models.
+type passing struct {
+	*Fallbacks
+	req     Request
+	retries []episode.Fault
+	waited  time.Duration
+	counted int
+}
+
+// round asks each model once, that of the last turn first. paused says that one was not asked for an outage, and that
+// nothing speaks against asking again.
+func (p *passing) round(ctx context.Context) (reply Reply, failed *Error, paused bool) {
+	start := max(0, slices.Index(p.names, p.req.Fallback))
+	for i := range p.clients {
+		at := (start + i) % len(p.clients)
+		req := p.req
+		if p.names[at] != p.req.Fallback {
+			req.Known = Known{} // another model counts otherwise
+		}
+		req.Retried += p.counted
+		var answer *Reply
+		answer, failed = p.clients[at].complete(ctx, &req, p.clients[at].breaker, false)
+		if failed == nil {
+			reply = *answer
+			reply.Retries, reply.Waited, reply.Retried = append(p.retries, reply.Retries...), p.waited+reply.Waited, p.counted+reply.Retried
+			reply.Fallback = p.names[at]
+			return reply, nil, false
+		}
+		p.retries = append(p.retries, failed.Retries...)
+		p.waited, p.counted = p.waited+failed.Waited, p.counted+failed.Retried
+		if failed.Fatal || !slices.Contains(elsewhere, failed.Class) {
+			return Reply{}, mend(failed), false
+		}
+		paused = paused || failed.paused
+		if last := i == len(p.clients)-1; !last && !failed.paused {
+			p.retries = append(p.retries, failed.Fault())
+		}
+	}
+	return Reply{}, failed, paused
+}
+
+// end adds what the call went through to its last error.
+func (p *passing) end(failed *Error) *Error {
+	failed.Retries, failed.Waited, failed.Retried = p.retries, p.waited, p.counted
+	return failed
+}
+
+// exhausted says whether the episode has no retries left.
+func (p *passing) exhausted() bool {
+	limit := p.clients[0].cfg.EpisodeRetries
+	return limit > 0 && p.req.Retried+p.counted >= limit
+}
+
+// spent says whether an outage of all that are in one has lasted too long.
+func (f *Fallbacks) spent() bool {
+	any := false
+	for _, client := range f.clients {
+		over, paused := client.breaker.overdue()
+		if paused && !over {
+			return false
+		}
+		any = any || paused
+	}
+	return any
+}
+
+// rest waits until an outage may be over, and tells whether the context let it.
+func (f *Fallbacks) rest(ctx context.Context) bool {
+	const longest = time.Second // so that one which ends by another call's doing is soon noticed
+	pause := longest
+	for _, client := range f.clients {
+		if due, paused := client.breaker.due(); paused {
+			pause = min(pause, due)
+		}
+	}
+	timer := time.NewTimer(max(pause, 10*time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Paused says whether all models are in an outage.
+func (f *Fallbacks) Paused() bool {
+	return !slices.ContainsFunc(f.clients, func(c *Client) bool { return !c.Paused() })
+}
+
+// Paused says whether the model is in an outage.
+func (c *Client) Paused() bool { return c.breaker.paused() }

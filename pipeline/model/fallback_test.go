@@ -1,0 +1,117 @@
+package model_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"trajgen/pipeline/model"
+)
+
+// named is an endpoint that says who it is, or what is wrong with it.
+func named(t *testing.T, name string, status *atomic.Int32, asked *atomic.Int32) string {
+	return endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+			answers(w, r)
+			return
+		}
+		asked.Add(1)
+		if code := int(status.Load()); code != 0 {
+			w.WriteHeader(code)
+			if code == 400 {
+				io.WriteString(w, `{"error":{"message":"filtered","code":"content_filter"}}`)
+			}
+			return
+		}
+		io.WriteString(w, `{"model":"`+name+`","choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`)
+	})
+}
+
+// TestFallbacks has a first model that fails in several ways, and a second one.
+func TestFallbacks(t *testing.T) {
+	tests := []struct {
+		name          string
+		first, second int32 // statuses
+		from          string
+		wantModel     string // that answers
+		wantFallback  string
+		wantClass     string // when none does
+		wantRetries   int
+	}{
+		{"all is well", 0, 0, "", "one", "", "", 0},
+		{"the first is out of order", 500, 0, "", "two", "second", "", 3},
+		{"the first is limited", 429, 0, "", "two", "second", "", 3},
+		{"the first will not say that", 400, 0, "", "two", "second", "", 1},
+		{"an episode stays with the second", 0, 0, "second", "two", "second", "", 0},
+		{"and comes back when that fails", 0, 503, "second", "one", "", "", 3},
+		{"both are out of order", 500, 502, "", "", "", model.ClassServer, 5},
+		{"a wrong key is no reason", 401, 0, "", "", "", model.ClassAuth, 0},
+		{"a request that is wrong is wrong everywhere", 422, 0, "", "", "", model.ClassBadRequest, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var status [2]atomic.Int32
+			var asked [2]atomic.Int32
+			status[0].Store(tt.first)
+			status[1].Store(tt.second)
+			first := open(t, model.Config{Name: "first", BaseURL: named(t, "one", &status[0], &asked[0]), MaxRetries: 2})
+			second := open(t, model.Config{Name: "second", BaseURL: named(t, "two", &status[1], &asked[1]), MaxRetries: 2})
+			got, err := model.WithFallbacks(first, second).Complete(t.Context(), model.Request{Messages: hello, Fallback: tt.from})
+			if tt.wantClass != "" {
+				if e := asError(t, err); e.Class != tt.wantClass || len(e.Retries) != tt.wantRetries {
+					t.Errorf("error = %v with %d retries, want %s and %d", e, len(e.Retries), tt.wantClass, tt.wantRetries)
+				}
+				return
+			}
+			if err != nil || got.Model != tt.wantModel || got.Fallback != tt.wantFallback || len(got.Retries) != tt.wantRetries {
+				t.Errorf("%s answered as fallback %q after %+v (%v), want %s as %q after %d",
+					got.Model, got.Fallback, got.Retries, err, tt.wantModel, tt.wantFallback, tt.wantRetries)
+			}
+		})
+	}
+}
+
+// TestFallbackInOutage asks the second model at once while the first one is out, waits when both are, and stops when
+// that lasts too long.
+func TestFallbackInOutage(t *testing.T) {
+	var status [2]atomic.Int32
+	var asked [2]atomic.Int32
+	var clients [2]*model.Client
+	var seen watch
+	for i, name := range []string{"one", "two"} {
+		cfg := patient(named(t, name, &status[i], &asked[i]), &seen, 300*time.Millisecond)
+		cfg.Name, cfg.MaxRetries, cfg.RetryMax = name, 1, 10*time.Millisecond
+		clients[i] = open(t, cfg)
+	}
+	both := model.WithFallbacks(clients[0], clients[1])
+	status[0].Store(503)
+	for i := range 10 {
+		got, err := both.Complete(t.Context(), model.Request{Messages: hello, Episode: string(rune('a' + i))})
+		if err != nil || got.Model != "two" {
+			t.Fatalf("%s answered, %v", got.Model, err)
+		}
+	}
+	if !clients[0].Paused() || both.Paused() {
+		t.Errorf("first paused: %v, both: %v; want the first alone", clients[0].Paused(), both.Paused())
+	}
+	if n := asked[0].Load(); n > 15 {
+		t.Errorf("the first was asked %d times in its outage", n)
+	}
+
+	status[1].Store(503)
+	back := time.AfterFunc(100*time.Millisecond, func() { status[0].Store(0) })
+	defer back.Stop()
+	if got, err := both.Complete(t.Context(), model.Request{Messages: hello}); err != nil || got.Model != "one" {
+		t.Errorf("%s answered, %v; want the one that came back", got.Model, err)
+	}
+
+	status[0].Store(503)
+	_, err := both.Complete(t.Context(), model.Request{Messages: hello})
+	if failed, ok := errors.AsType[*model.Error](err); !ok || !failed.Fatal || failed.Class != model.ClassOverloaded {
+		t.Errorf("error = %v, want a fatal one", err)
+	}
+}

@@ -1,0 +1,117 @@
+package gate
+
+import (
+	"container/heap"
+	"time"
+)
+
+// An episode in progress goes before a new one, which spares memory and the server's prefix cache. Yet a new one that
+// has waited for patience gets one turn in share, so that nobody waits for ever.
+const (
+	patience = time.Minute
+	share    = 32
+)
+
+// waiter is one request in the queue.
+type waiter struct {
+	ticket Ticket
+	admit  chan *Pass // of one; closed without a pass when the waiter is to go elsewhere
+	number int        // of its arrival
+	index  int        // in its line; -1 once it has left
+	bound  bound      // what held it back while it was the first
+}
+
+// queue orders those that wait: the longest wait first, in each of two lines.
+type queue struct {
+	running, fresh line
+	arrived        int
+	favoured       int // how many of running went since the last one of fresh
+}
+
+func (q *queue) len() int { return len(q.running) + len(q.fresh) }
+
+func (q *queue) lineOf(w *waiter) *line {
+	if w.ticket.Turn > 0 {
+		return &q.running
+	}
+	return &q.fresh
+}
+
+func (q *queue) push(w *waiter) {
+	q.arrived++
+	w.number = q.arrived
+	heap.Push(q.lineOf(w), w)
+}
+
+// remove takes a waiter out that gave up. It is false when the waiter had left already.
+func (q *queue) remove(w *waiter) bool {
+	if w.index < 0 {
+		return false
+	}
+	heap.Remove(q.lineOf(w), w.index)
+	return true
+}
+
+// pop takes the next one; there is one.
+func (q *queue) pop(now time.Time) *waiter {
+	late := len(q.fresh) > 0 && q.favoured >= share-1 && now.Sub(q.fresh[0].ticket.Since) > patience
+	if len(q.running) > 0 && !late {
+		q.favoured++
+		return heap.Pop(&q.running).(*waiter)
+	}
+	q.favoured = 0
+	return heap.Pop(&q.fresh).(*waiter)
+}
+
+// mark notes what holds the first ones back.
+func (q *queue) mark(why bound) {
+	for _, l := range []line{q.running, q.fresh} {
+		if len(l) > 0 {
+			l[0].bound = why
+		}
+	}
+}
+
+// clear sends everyone elsewhere.
+func (q *queue) clear() {
+	for _, l := range []*line{&q.running, &q.fresh} {
+		for _, w := range *l {
+			w.index = -1
+			close(w.admit)
+		}
+		*l = nil
+	}
+}
+
+// line is a heap by time of waiting, then by arrival.
+type line []*waiter
+
+func (l line) Len() int { return len(l) }
+
+func (l line) Less(i, j int) bool {
+	a, b := l[i], l[j]
+	if !a.ticket.Since.Equal(b.ticket.Since) {
+		return a.ticket.Since.Before(b.ticket.Since)
+	}
+	return a.number < b.number
+}
+
+func (l line) Swap(i, j int) {
+	l[i], l[j] = l[j], l[i]
+	l[i].index, l[j].index = i, j
+}
+
+func (l *line) Push(x any) {
+	w := x.(*waiter)
+	w.index = len(*l)
+	*l = append(*l, w)
+}
+
+func (l *line) Pop() any {
+	last := len(*l) - 1
+	w := (*l)[last]
+	(*l)[last] = nil
+	*l = (*l)[:last]
+	w.index = -1
+	return w
+}

@@ -1,0 +1,133 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+
+	"trajgen/pipeline/episode"
+)
+
+// Meter decides whether a try is paid for. It is called from many goroutines: Reserve before each try, also each of
+// those that follow a failed one, and the receipt after it.
+type Meter interface {
+	// Reserve waits until the worst case is covered. An error means that the try is not made; one that is not the
+	// context's ends the call as fatal.
+	Reserve(ctx context.Context, worst Bound) (Receipt, error)
+}
+
+// Receipt is what a Meter has set aside for a try. Exactly one of its methods is called, once.
+type Receipt interface {
+	// Settle takes what the try used, and the name of the model that answered if that is known. Usage that is not
+	// reported may be anything up to the worst case.
+	Settle(served string, u episode.Usage)
+	// Void says that the try cannot have been billed.
+	Void()
+}
+
+// Bound is the most that one try can use.
+type Bound struct {
+	Model      string
+	Turn       int // see Request
+	Prompt     int // tokens
+	Completion int // tokens; 0 when nothing bounds the reply
+}
+
+// pay waits until the try is paid for.
+func (c *Client) pay(ctx context.Context, t *try) (end func(), failed *Error) {
+	if c.cfg.Meter == nil {
+		return nil, nil
+	}
+	req, first := t.req, t.req.Known.Tokens == 0
+	if first {
+		req.Known = c.prefixes.known(req)
+	}
+	receipt, err := c.cfg.Meter.Reserve(ctx, c.bound(req, &t.x))
+	if err != nil {
+		return nil, c.unpaid(ctx, &t.x, err)
+	}
+	return func() {
+		served, used, billed := t.billed()
+		if billed {
+			receipt.Settle(served, used)
+			if first && used.Reported {
+				c.prefixes.learn(req, used.Prompt)
+			}
+		} else {
+			receipt.Void()
+		}
+	}, nil
+}
+
+// unpaid is the error of a try that was not made.
+func (c *Client) unpaid(ctx context.Context, x *exchange, err error) *Error {
+	if ctx.Err() != nil {
+		return c.failure(ctx, ctx, x, err)
+	}
+	return &Error{Class: ClassBudget, Message: oneLine(err.Error()), Fatal: true, cause: err}
+}
+
+// bound is the most that a try can use. What the request carries beside the conversation is text for all we know.
+func (c *Client) bound(req Request, x *exchange) Bound {
+	b := Bound{Model: c.cfg.Name, Turn: req.Turn, Prompt: PromptBound(req), Completion: c.replyBound(req, x)}
+	for name, raw := range x.fields {
+		b.Prompt += len(name) + len(raw)
+	}
+	return b
+}
+
+// replyBound is how long a reply can be: as the request says, or else what the model's window takes.
+func (c *Client) replyBound(req Request, x *exchange) int {
+	most := c.limit(req)
+	for name := range limitFields { // a field that replaces the setting, or takes it out
+		raw, given := x.fields[name]
+		if !given {
+			continue
+		}
+		var n int
+		if json.Unmarshal(raw, &n) == nil && n > 0 {
+			most = max(most, n)
+		} else if name == c.limitField() {
+			most = 0
+		}
+	}
+	return cmp.Or(most, c.Window())
+}
+
+// billed says whether a try may have been billed, and for what. Servers bill what they have generated, read or not: a
+// try that was given up, or whose reply was cut, counts unless its usage came. An answer that is an error does not,
+// but for those that say that a proxy gave up waiting.
+func (t *try) billed() (served string, u episode.Usage, billed bool) {
+	x := &t.x
+	switch {
+	case !t.asked:
+		return "", u, false
+	case t.reply.Message.Role != "":
+		return t.reply.Model, t.reply.Usage, true
+	case x.status >= 300:
+		return "", u, slices.Contains([]int{http.StatusRequestTimeout, http.StatusBadGateway, http.StatusGatewayTimeout, 524}, x.status)
+	case x.status == 0:
+		return "", u, !neverSent(t.failed)
+	case x.reply != nil: // in a stream that was cut, a count that goes along says only how much there was by then
+		if d := &x.reply.draft; x.reply.done || d.finish != "" {
+			return d.model, d.usage, true
+		}
+	case x.broken == nil:
+		var body wireReply
+		if json.Unmarshal(x.raw.Bytes(), &body) == nil {
+			u, _ = readUsage(body.Usage)
+			return text(body.Model), u, true
+		}
+	}
+	return "", u, true
+}
+
+// neverSent tells an error that came before there was a connection.
+func neverSent(failed *Error) bool {
+	var network *net.OpError
+	return failed != nil && errors.As(failed.cause, &network) && (network.Op == "dial" || network.Op == "proxyconnect")
+}

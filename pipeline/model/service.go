@@ -1,0 +1,64 @@
+package model
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"trajgen/pipeline/episode"
+)
+
+// longestWord bounds what a server says about itself.
+const longestWord = 200
+
+// addService reads what a server says beside the message. In a stream it may say it in any chunk.
+func addService(s *episode.Service, reply *wireReply) {
+	set := func(to *string, raw ...json.RawMessage) {
+		for _, r := range raw {
+			if word := scalar(r); word != "" {
+				*to = shorten(word)
+				return
+			}
+		}
+	}
+	set(&s.Provider, reply.Provider)
+	set(&s.SystemFingerprint, reply.SystemFingerprint)
+	set(&s.ServiceTier, reply.ServiceTier)
+	set(&s.WeightVersion, field(reply.Metadata, "weight_version"), reply.WeightVersion)
+	for i := range reply.Choices {
+		if choice := &reply.Choices[i]; choice.Index == 0 {
+			set(&s.NativeFinishReason, choice.NativeFinishReason)
+			set(&s.WeightVersion, field(choice.MetaInfo, "weight_version"))
+		}
+	}
+	var cost float64
+	if raw := field(reply.Usage, "cost"); present(raw) && json.Unmarshal(raw, &cost) == nil && cost >= 0 && !math.IsInf(cost, 0) {
+		s.Cost = &cost
+	}
+}
+
+// field is a field of an object, or nothing.
+func field(raw json.RawMessage, name string) json.RawMessage {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	return fields[name]
+}
+
+// shorten cuts a word between two characters.
+func shorten(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= longestWord {
+		return s
+	}
+	end := longestWord
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}

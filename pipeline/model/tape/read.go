@@ -1,0 +1,181 @@
+package tape
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"os"
+	"sync"
+)
+
+// Tape answers requests with what was recorded. It is safe for concurrent use, one asker in one goroutine at a time
+// where the asker is the agent. In memory it has the places of the exchanges, not the exchanges.
+type Tape struct {
+	file  *os.File
+	seed  maphash.Seed
+	about Session // the last one
+	gaps  int
+	plays map[played]*play
+	tools []tools // by number, from 1
+}
+
+// played is one play of an episode.
+type played struct {
+	episode string
+	attempt int
+}
+
+// play is what was asked during a play of an episode.
+type play struct {
+	session int // a play that was cut short was begun again in a later one, which counts
+	mu      sync.Mutex
+	reels   []*reel // by role, of which there are few
+}
+
+// reel is the exchanges of one role in one play. The play's mu guards it.
+type reel struct {
+	role  string
+	at    []int64 // of their frames
+	used  []bool  // of those; nil when none is
+	next  int     // the first that is not used
+	heard said    // of the agent: the request that was played last
+	ahead *frame  // the one at next, when it was looked at
+}
+
+type tools struct {
+	at   int64
+	hash uint64
+}
+
+// frame is an exchange as it lies on the tape.
+type frame struct {
+	head
+	fields, messages, body []byte
+}
+
+// Open opens a tape that was recorded. Its end may be half-written, and then lacks what was being written.
+func Open(path string, logger *slog.Logger) (_ *Tape, err error) {
+	file, err := os.Open(Path(path))
+	if err != nil {
+		return nil, fmt.Errorf("open tape: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
+	t := &Tape{file: file, seed: maphash.MakeSeed(), plays: map[played]*play{}}
+	sessions := 0
+	_, gaps, err := scan(file, func(at int64, inside []byte) error {
+		switch kind(inside[0]) {
+		case sessionFrame:
+			sessions++
+			var s session
+			if _, err := unpack(inside, &s); err != nil {
+				return fmt.Errorf("tape %s: at byte %d: %w", path, at, err)
+			}
+			t.about = s.Session
+		case toolsFrame:
+			hash, err := t.hashTools(inside)
+			if err != nil {
+				return fmt.Errorf("tape %s: at byte %d: %w", path, at, err)
+			}
+			t.tools = append(t.tools, tools{at, hash})
+		case exchangeFrame:
+			var who Asker
+			if _, err := unpack(inside, &who); err != nil {
+				return fmt.Errorf("tape %s: at byte %d: %w", path, at, err)
+			}
+			t.index(who, sessions, at)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, gap := range gaps {
+		logger.Warn("the tape is damaged; what was there is missing", "path", path, "from", gap.from, "to", gap.to)
+	}
+	if t.gaps = len(gaps); len(t.plays) == 0 {
+		return nil, fmt.Errorf("tape %s holds nothing", path)
+	}
+	return t, nil
+}
+
+// Close closes the file.
+func (t *Tape) Close() error { return t.file.Close() }
+
+// Session is what the run knew that recorded last.
+func (t *Tape) Session() Session { return t.about }
+
+func (t *Tape) index(who Asker, session int, at int64) {
+	key := played{who.Episode, who.Attempt}
+	p := t.plays[key]
+	if p == nil || p.session < session {
+		p = &play{session: session}
+		t.plays[key] = p
+	}
+	r := p.reel(who.Role)
+	if r == nil {
+		r = &reel{role: who.Role}
+		p.reels = append(p.reels, r)
+	}
+	r.at = append(r.at, at)
+}
+
+func (p *play) reel(role string) *reel {
+	for _, r := range p.reels {
+		if r.role == role {
+			return r
+		}
+	}
+	return nil
+}
+
+func (t *Tape) hashTools(inside []byte) (uint64, error) {
+	packed, err := unpack(inside, &struct{}{})
+	if err != nil {
+		return 0, err
+	}
+	text, err := unpacker.DecodeAll(packed, nil)
+	return maphash.Bytes(t.seed, text), err
+}
+
+// inside reads a frame again.
+func (t *Tape) inside(at int64) ([]byte, error) {
+	inside, err := readFrame(&place{t.file, at}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read tape at byte %d: %w", at, err)
+	}
+	return inside, nil
+}
+
+// place reads on from a place in the file, as many may at once.
+type place struct {
+	file *os.File
+	at   int64
+}
+
+func (r *place) Read(p []byte) (int, error) {
+	n, err := r.file.ReadAt(p, r.at)
+	r.at += int64(n)
+	return n, err
+}
+
+// read reads an exchange.
+func (t *Tape) read(at int64) (*frame, error) {
+	inside, err := t.inside(at)
+	if err != nil {
+		return nil, err
+	}
+	f := &frame{}
+	packed, err := unpack(inside, &f.head)
+	if err == nil {
+		f.fields, f.messages, f.body, err = f.parts(packed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read tape at byte %d: %w", at, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,261 @@
+package tape
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// Recorder writes a tape. It is safe for concurrent use. Of an episode it holds a few words until Forget.
+//
+// What it is given is in memory until there is enough of it, or until Sync. The first error of the disk is the last
+// thing that it does: everything after it gets the same error.
+type Recorder struct {
+	file *os.File
+	seed maphash.Seed
+
+	syncing sync.Mutex // held by the one that syncs; those who waited find their frames done
+
+	mu      sync.Mutex // guards what follows
+	pending []byte
+	taken   int64           // bytes of frames so far, with those pending
+	synced  int64           // of them on the disk
+	tools   map[uint64]int  // the numbers of their frames
+	frames  int             // of tools
+	last    map[string]said // by episode, for the agent's requests
+	err     error
+}
+
+// said is the last request of an episode's agent.
+type said struct {
+	attempt int
+	bytes   int    // of the messages without the bracket at their end
+	hash    uint64 // of those bytes
+}
+
+// enough is how many bytes are written at once when nobody asks for them.
+const enough = 256 << 10
+
+// Record opens a tape for writing. One that holds something already is continued with more, and refused without. What
+// a writer left half-written is cut off.
+func Record(path string, more bool, logger *slog.Logger) (_ *Recorder, err error) {
+	path = Path(path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("make the tape's directory: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open tape: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
+	if err := lock(file); err != nil {
+		return nil, fmt.Errorf("lock tape %s: %w", path, err)
+	}
+	r := &Recorder{file: file, seed: maphash.MakeSeed(), tools: map[uint64]int{}, last: map[string]said{}}
+	exchanges := 0
+	tail, gaps, err := scan(file, func(_ int64, inside []byte) error {
+		switch kind(inside[0]) {
+		case exchangeFrame:
+			exchanges++
+		case toolsFrame:
+			r.frames++
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(gaps) > 0:
+		return nil, fmt.Errorf("tape %s is damaged at byte %d: record onto another", path, gaps[0].from)
+	case exchanges > 0 && !more:
+		return nil, fmt.Errorf("tape %s holds %d exchanges of another run: --resume goes on with it, another path starts one", path, exchanges)
+	case !more: // what died before it began
+		tail, r.frames = 0, 0
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("open tape: %w", err)
+	}
+	if cut := info.Size() - tail; cut > 0 && tail > 0 {
+		logger.Warn("the tape's end was half-written and is cut off", "path", path, "bytes", cut)
+	}
+	if err := file.Truncate(tail); err != nil {
+		return nil, fmt.Errorf("cut tape: %w", err)
+	}
+	if _, err := file.Seek(tail, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("open tape: %w", err)
+	}
+	if tail == 0 {
+		r.pending = append(r.pending, magic...)
+	}
+	r.taken = int64(len(r.pending))
+	return r, nil
+}
+
+// lock keeps a second writer off. The kernel lets go when the process ends.
+func lock(file *os.File) error {
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return errors.New("another run is recording onto it")
+		default:
+			return err
+		}
+	}
+}
+
+// Begin says what is recorded from here on: run is a fingerprint.
+func (r *Recorder) Begin(run string, about Session) error {
+	inside, err := pack(sessionFrame, session{Session: about, Run: run}, nil)
+	if err != nil {
+		return fmt.Errorf("write tape: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.add(inside)
+}
+
+// Add writes an exchange. An asker's exchanges come in the order in which they ended.
+func (r *Recorder) Add(x *Exchange) error {
+	h := head{Exchange: *x, Fields: len(x.Request.Fields)}
+	messages := r.news(x, &h)
+	h.Messages = len(messages)
+	blob := make([]byte, 0, len(x.Request.Fields)+len(messages)+len(x.Body))
+	blob = append(append(append(blob, x.Request.Fields...), messages...), x.Body...)
+	if err := r.addTools(x.Request.Tools, &h); err != nil {
+		return err
+	}
+	inside, err := pack(exchangeFrame, &h, blob)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		return r.fail(err)
+	}
+	return r.add(inside)
+}
+
+// news is what the messages have that those of the agent's request before did not.
+func (r *Recorder) news(x *Exchange, h *head) []byte {
+	messages := x.Request.Messages
+	if x.Role != "" || len(messages) == 0 { // others may ask several things at once
+		return messages
+	}
+	r.mu.Lock()
+	before, known := r.last[x.Episode]
+	r.mu.Unlock()
+	if known && before.attempt == x.Attempt && before.bytes < len(messages) && maphash.Bytes(r.seed, messages[:before.bytes]) == before.hash {
+		h.Keep = before.bytes
+	}
+	open := messages[:len(messages)-1]
+	now := said{x.Attempt, len(open), maphash.Bytes(r.seed, open)}
+	r.mu.Lock()
+	r.last[x.Episode] = now
+	r.mu.Unlock()
+	return messages[h.Keep:]
+}
+
+// addTools writes tools that are new to the tape.
+func (r *Recorder) addTools(tools []byte, h *head) error {
+	if len(tools) == 0 {
+		return nil
+	}
+	hash := maphash.Bytes(r.seed, tools)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := r.tools[hash]; n > 0 {
+		h.Tools = n
+		return nil
+	}
+	inside, err := pack(toolsFrame, struct{}{}, tools)
+	if err != nil {
+		return r.fail(err)
+	}
+	r.frames++
+	h.Tools, r.tools[hash] = r.frames, r.frames
+	return r.add(inside)
+}
+
+// add takes a frame. The caller holds mu.
+func (r *Recorder) add(inside []byte) error {
+	if r.err != nil {
+		return r.err
+	}
+	before := len(r.pending)
+	r.pending = appendFrame(r.pending, inside)
+	r.taken += int64(len(r.pending) - before)
+	if len(r.pending) < enough {
+		return nil
+	}
+	return r.flush()
+}
+
+// flush gives what is pending to the system. The caller holds mu.
+func (r *Recorder) flush() error {
+	if r.err != nil || len(r.pending) == 0 {
+		return r.err
+	}
+	if _, err := r.file.Write(r.pending); err != nil {
+		return r.fail(err)
+	}
+	r.pending = r.pending[:0]
+	return nil
+}
+
+func (r *Recorder) fail(err error) error {
+	if r.err == nil {
+		r.err = fmt.Errorf("write tape %s: %w", r.file.Name(), err)
+	}
+	return r.err
+}
+
+// Sync returns when everything that was added before is on the disk.
+func (r *Recorder) Sync() error {
+	r.mu.Lock()
+	mine := r.taken
+	r.mu.Unlock()
+	r.syncing.Lock()
+	defer r.syncing.Unlock()
+	r.mu.Lock()
+	if r.synced >= mine {
+		defer r.mu.Unlock()
+		return r.err
+	}
+	all := r.taken
+	err := r.flush()
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	err = r.file.Sync()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		return r.fail(err)
+	}
+	r.synced = all
+	return nil
+}
+
+// Forget drops what is held of an episode that has ended.
+func (r *Recorder) Forget(episode string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.last, episode)
+}
+
+// Close ends the tape.
+func (r *Recorder) Close() error {
+	return errors.Join(r.Sync(), r.file.Close())
+}

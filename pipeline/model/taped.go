@@ -1,0 +1,300 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"trajgen/pipeline/model/tape"
+)
+
+// ClassTape is fatal: the tape cannot be written, or what is asked is not on the one that is played.
+const ClassTape = "tape"
+
+// SettableClock is a Clock that a tape sets to what it recorded, since it answers at once for what took long.
+type SettableClock interface {
+	Clock
+	Left() time.Duration
+	Set(left time.Duration)
+}
+
+type episodeKey struct{}
+
+// ForEpisode marks all model calls under a context as those of one play of an episode. No others are on a tape.
+func ForEpisode(ctx context.Context, episode string, attempt int) context.Context {
+	return context.WithValue(ctx, episodeKey{}, tape.Asker{Episode: episode, Attempt: attempt})
+}
+
+// asker is who asks, as a tape knows it.
+func (c *Client) asker(ctx context.Context) (tape.Asker, bool) {
+	asker, ok := ctx.Value(episodeKey{}).(tape.Asker)
+	asker.Role = c.cfg.Role
+	return asker, ok
+}
+
+// taped is what a try has to do with a tape.
+type taped struct {
+	tape     *tape.Tape // that is played; nil when one is recorded
+	exchange tape.Exchange
+	body     bytes.Buffer
+	cause    func() error // why the try was ended from inside, if it was
+	clock    SettableClock
+}
+
+// thread makes the try record itself, or be played, where there is a tape.
+func (t *try) thread(ctx context.Context) *Error {
+	c := t.call
+	if c.cfg.Record == nil && c.cfg.Replay == nil {
+		return nil
+	}
+	asker, ok := c.asker(ctx)
+	if !ok {
+		if c.cfg.Replay == nil {
+			return nil
+		}
+		return &Error{Class: ClassTape, Fatal: true, Message: "a model was asked outside of any episode, which no tape answers"}
+	}
+	t.x.taped = &taped{tape: c.cfg.Replay, exchange: tape.Exchange{
+		Asker: asker, Turn: t.req.Turn, Try: c.taped, Model: c.cfg.Name, Outage: c.outage,
+	}}
+	if c.cfg.Replay != nil {
+		c.taped++
+	}
+	t.x.taped.clock, _ = t.req.Clock.(SettableClock)
+	if n := len(t.retries); n > 0 {
+		t.x.taped.exchange.Pause = t.retries[n-1].Pause
+	}
+	return nil
+}
+
+// played takes the place of all other steps where a tape is played: nothing has to be waited for.
+func (c *Client) played(_ context.Context, t *try) (end func(), failed *Error) {
+	at := t.x.taped
+	t.x.api = c.endpoints[0].api
+	if next, ok := at.tape.Peek(at.exchange.Asker); ok {
+		if !t.patient && next.Model != c.cfg.Name {
+			return nil, &Error{Class: ClassConnection, Message: "it was not asked when the tape was recorded", paused: true}
+		}
+		t.x.limitField = next.LimitField
+	}
+	return func() {
+		t.reply.Endpoint = at.exchange.Endpoint
+		if at.exchange.Left != nil && at.clock != nil {
+			at.clock.Set(*at.exchange.Left)
+		}
+	}, nil
+}
+
+// repeated decides as it was decided when the tape was recorded whether a call is tried again.
+func (c *call) repeated(ctx context.Context, failed *Error) (pause time.Duration, again bool) {
+	asker, known := c.asker(ctx)
+	if !known || failed.Class == ClassTape || failed.paused || ctx.Err() != nil {
+		return 0, false
+	}
+	next, more := c.cfg.Replay.Peek(asker)
+	if !more || next.Turn != c.req.Turn || next.Try != c.taped {
+		return 0, false
+	}
+	if c.outage = next.Outage; !c.outage {
+		c.tries++
+	}
+	return next.Pause, true
+}
+
+// record writes what became of a try.
+func (t *try) record(ctx context.Context) *Error {
+	at := t.x.taped
+	if at == nil || at.tape != nil {
+		return nil
+	}
+	x := &at.exchange
+	x.Elapsed, x.Status, x.Header, x.Body = t.elapsed, t.x.status, kept(t.x.header), at.body.Bytes()
+	x.Endpoint, x.LimitField = t.reply.Endpoint, t.x.limitField
+	if at.clock != nil {
+		left := at.clock.Left()
+		x.Left = &left
+	}
+	if f := t.failed; f != nil {
+		switch {
+		case f.Class == ClassCancelled && !late(ctx):
+			return nil // the run was ended: the episode will be played from its beginning
+		case f.Class == ClassCancelled:
+			x.End = tape.Late
+		case at.cause != nil && at.cause() == errTimeout:
+			x.End = tape.TimedOut
+		case at.cause != nil && at.cause() == errIdle:
+			x.End = tape.Stalled
+		case at.cause == nil:
+			return nil // it never was sent
+		}
+	}
+	t.taped++
+	t.conceal(x)
+	if err := t.cfg.Record.Add(x); err != nil {
+		return &Error{Class: ClassTape, Fatal: true, Message: err.Error(), cause: err}
+	}
+	return nil
+}
+
+// conceal takes secrets out that a server repeats. In a reply only the key counts as one: a header's value may be a
+// word, and what the model said has to stay what it said.
+func (c *Client) conceal(x *tape.Exchange) {
+	const longEnough = 12 // to be no word
+	x.Error = c.redact.Replace(x.Error)
+	for name, values := range x.Header {
+		for i := range values {
+			x.Header[name][i] = c.redact.Replace(values[i])
+		}
+	}
+	if x.Status/100 != 2 {
+		x.Body = []byte(c.redact.Replace(string(x.Body)))
+	} else if key := []byte(c.cfg.APIKey); len(key) >= longEnough {
+		x.Body = bytes.ReplaceAll(x.Body, key, []byte("[secret]"))
+	}
+}
+
+// ErrTimeUp ends the context of a call whose asker has no time left.
+var ErrTimeUp = errors.New("the episode's time is up")
+
+// late tells a context that was ended for the asker's time from one that ended with the run.
+func late(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, ErrTimeUp) || errors.Is(cause, context.DeadlineExceeded)
+}
+
+// roundTrip sends a request, and keeps what comes, or plays it from a tape.
+func (d *doer) roundTrip(req *http.Request, x *exchange) (*http.Response, error) {
+	at := x.taped
+	if at == nil {
+		return d.http.Do(req)
+	}
+	at.cause = func() error { return context.Cause(req.Context()) }
+	if at.tape != nil {
+		return at.play(req, x)
+	}
+	resp, err := d.http.Do(req)
+	if err != nil {
+		at.exchange.End = tape.Failed
+		at.exchange.Error, at.exchange.Slow = err.Error(), slow(err)
+		return nil, err
+	}
+	resp.Body = &listening{resp.Body, at}
+	return resp, nil
+}
+
+func slow(err error) bool {
+	network, ok := errors.AsType[net.Error](err)
+	return ok && network.Timeout()
+}
+
+// listening keeps what is read of a body.
+type listening struct {
+	io.ReadCloser
+	at *taped
+}
+
+func (l *listening) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	l.at.body.Write(p[:n])
+	if err != nil && err != io.EOF {
+		x := &l.at.exchange
+		x.End, x.Error, x.Slow = tape.Broken, err.Error(), slow(err)
+	}
+	return n, err
+}
+
+// play answers from the tape.
+func (at *taped) play(req *http.Request, x *exchange) (*http.Response, error) {
+	was, err := at.tape.Next(at.exchange.Asker, at.exchange.Turn, at.exchange.Request)
+	if err != nil {
+		return nil, &refusal{class: ClassTape, message: "replay: " + err.Error()}
+	}
+	at.exchange = *was
+	if was.Status == 0 {
+		return nil, at.end(req.Context(), x)
+	}
+	header := was.Header
+	if header == nil {
+		header = http.Header{}
+	}
+	body := io.MultiReader(bytes.NewReader(was.Body), &ending{at, req.Context(), x})
+	return &http.Response{
+		Status: http.StatusText(was.Status), StatusCode: was.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(body), ContentLength: -1, Request: req,
+	}, nil
+}
+
+// ending is what comes behind the last byte of a body.
+type ending struct {
+	at  *taped
+	ctx context.Context
+	x   *exchange
+}
+
+func (e *ending) Read([]byte) (int, error) { return 0, e.at.end(e.ctx, e.x) }
+
+// end makes what ended the exchange happen again.
+func (at *taped) end(ctx context.Context, x *exchange) error {
+	was := &at.exchange
+	switch was.End {
+	case tape.Whole:
+		return io.EOF
+	case tape.TimedOut:
+		x.cancel(errTimeout)
+	case tape.Stalled:
+		x.cancel(errIdle)
+	case tape.Late:
+		if at.clock == nil {
+			x.cancel(errLate)
+			break
+		}
+		at.clock.Set(0)
+		<-ctx.Done()
+	default:
+		return &heard{was.Error, was.Slow}
+	}
+	return context.Canceled
+}
+
+// errLate stands for the end of the caller's context, which is not on the tape.
+var errLate = fmt.Errorf("the caller's time was up when the tape was recorded: %w", context.DeadlineExceeded)
+
+// heard is an error of the network that was recorded.
+type heard struct {
+	text string
+	slow bool
+}
+
+func (h *heard) Error() string   { return h.text }
+func (h *heard) Timeout() bool   { return h.slow }
+func (h *heard) Temporary() bool { return false }
+
+var keptHeaders = []string{
+	"Content-Type", "Date", "Location", "Retry-After", "Retry-After-Ms", "X-Request-Id", "Request-Id", "X-Amzn-Requestid", "Apim-Request-Id",
+}
+
+// kept are the headers that say something about the exchange, and hold no secret.
+func kept(all http.Header) http.Header {
+	kept := http.Header{}
+	for name, values := range all {
+		if slices.Contains(keptHeaders, name) || strings.HasPrefix(name, "X-Ratelimit-") {
+			kept[name] = slices.Clone(values)
+		}
+	}
+	return kept
+}
+
+// asked keeps a request for the tape, or for the comparison with it.
+func (at *taped) asked(fields map[string]json.RawMessage, messages, tools []byte) {
+	if at != nil {
+		at.exchange.Request = tape.Request{Fields: append(appendFields(nil, fields), '}'), Messages: messages, Tools: tools}
+	}
+}

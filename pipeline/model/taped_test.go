@@ -1,0 +1,243 @@
+package model_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/scripted"
+	"trajgen/pipeline/model/tape"
+)
+
+// outcome is what a rollout sees of a call, but for times.
+type outcome struct {
+	Reply model.Reply
+	Err   *model.Error
+}
+
+func ask(t *testing.T, ctx context.Context, m model.Model, req model.Request) outcome {
+	t.Helper()
+	reply, err := m.Complete(ctx, req)
+	reply.Waited = 0
+	if err == nil {
+		return outcome{Reply: reply}
+	}
+	e := *asError(t, err)
+	e.Waited, e.RetryAfter = 0, 0
+	return outcome{Err: &e}
+}
+
+func sameOutcome(t *testing.T, recorded, played outcome) {
+	t.Helper()
+	if recorded.Err != nil && played.Err != nil && recorded.Err.Fatal && played.Err.Fatal {
+		recorded.Err.Message, played.Err.Message = "", "" // they say where the model is, and of which key
+	}
+	if diff := cmp.Diff(recorded, played, cmpopts.IgnoreUnexported(model.Error{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-recorded +played):\n%s", diff)
+	}
+}
+
+func recorder(t *testing.T, path string) *tape.Recorder {
+	t.Helper()
+	r, err := tape.Record(path, true, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func player(t *testing.T, path string) *tape.Tape {
+	t.Helper()
+	played, err := tape.Open(path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { played.Close() })
+	return played
+}
+
+// TestTapedFaults has every fault happen again without the server, with all its tries and none of its pauses.
+func TestTapedFaults(t *testing.T) {
+	task := &episode.Task{ID: "t", Prompt: hello, Gold: []episode.Step{{Content: "The answer, after all."}}}
+	url := play(t, scripted.Config{Policy: scripted.Oracle}, task)
+	for _, fault := range []string{"", "429", "500", "504", "stall", "cut", "reset", "garbage", "types", "empty", "error", "400", "413", "filter", "401"} {
+		for _, stream := range []bool{false, true} {
+			for _, times := range []string{"", ";times=1"} {
+				t.Run(fmt.Sprintf("%s%s/stream=%v", fault, times, stream), func(t *testing.T) {
+					t.Parallel()
+					path := filepath.Join(t.TempDir(), "tape")
+					r := recorder(t, path)
+					cfg := model.Config{
+						Name: "scripted", BaseURL: url, Stream: stream, MaxRetries: 2, RetryBase: time.Millisecond, RetryMax: time.Millisecond,
+						TraceHeaders: true, Record: r, APIKey: "sk-very-secret",
+					}
+					if fault != "" {
+						cfg.Headers = map[string]string{"X-Scripted-Fault": fault + times}
+					}
+					if fault == "stall" {
+						cfg.IdleTimeout = 100 * time.Millisecond
+					}
+					ctx := model.ForEpisode(t.Context(), t.Name(), 1)
+					req := model.Request{Messages: hello, Episode: t.Name(), Task: "t"}
+					recorded := ask(t, ctx, open(t, cfg), req)
+					if err := r.Close(); err != nil {
+						t.Fatal(err)
+					}
+					cfg.Record, cfg.Replay, cfg.APIKey, cfg.BaseURL = nil, player(t, path), "", "http://tape.invalid/v1"
+					cfg.RetryBase, cfg.RetryMax = time.Hour, time.Hour
+					client := open(t, cfg)
+					if err := client.Probe(t.Context()); err != nil {
+						t.Error(err)
+					}
+					sameOutcome(t, recorded, ask(t, ctx, client, req))
+					left := ask(t, ctx, client, req).Err
+					if left == nil || left.Class != model.ClassTape || !left.Fatal {
+						t.Errorf("after the tape's end: %v", left)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestTapedTimeout has the client lose its patience, which the tape remembers and the network does not know.
+func TestTapedTimeout(t *testing.T) {
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		select {
+		case <-release:
+		case <-req.Context().Done():
+		}
+	}))
+	defer server.Close()
+	defer close(release)
+	path := filepath.Join(t.TempDir(), "tape")
+	r := recorder(t, path)
+	cfg := model.Config{Name: "m", BaseURL: server.URL, Timeout: 30 * time.Millisecond, Record: r}
+	ctx := model.ForEpisode(t.Context(), "e", 1)
+	recorded := ask(t, ctx, open(t, cfg), model.Request{Messages: hello})
+
+	// The asker's own time is up first.
+	cfg.Timeout = time.Minute
+	hurried, cancel := context.WithTimeout(model.ForEpisode(t.Context(), "late", 1), 20*time.Millisecond)
+	defer cancel()
+	late := ask(t, hurried, open(t, cfg), model.Request{Messages: hello})
+	// The run ends: no tape has that.
+	ended, stop := context.WithCancel(model.ForEpisode(t.Context(), "ended", 1))
+	time.AfterFunc(10*time.Millisecond, stop)
+	ask(t, ended, open(t, cfg), model.Request{Messages: hello})
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	cfg.Record, cfg.Replay, cfg.Timeout = nil, player(t, path), 30*time.Millisecond
+	played := open(t, cfg)
+	sameOutcome(t, recorded, ask(t, ctx, played, model.Request{Messages: hello}))
+	again := ask(t, model.ForEpisode(t.Context(), "late", 1), played, model.Request{Messages: hello})
+	if again.Err == nil || again.Err.Class != late.Err.Class || !errors.Is(again.Err, context.DeadlineExceeded) {
+		t.Errorf("played %v, recorded %v", again.Err, late.Err)
+	}
+	gone := ask(t, model.ForEpisode(t.Context(), "ended", 1), played, model.Request{Messages: hello})
+	if gone.Err == nil || !strings.Contains(gone.Err.Message, "episode ended turn 0: the episode is not on the tape") {
+		t.Errorf("a call that ended with the run: %v", gone.Err)
+	}
+}
+
+// TestTapedFallback plays what a second model answered, also where the first one was not even asked.
+func TestTapedFallback(t *testing.T) {
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":{"message":"gone"}}`, http.StatusInternalServerError)
+	}))
+	defer first.Close()
+	task := &episode.Task{ID: "t", Prompt: hello, Gold: []episode.Step{{Content: "Here I am."}}}
+	path := filepath.Join(t.TempDir(), "tape")
+	r := recorder(t, path)
+	a := model.Config{Name: "first", BaseURL: first.URL, MaxRetries: 1, RetryBase: time.Millisecond, Record: r}
+	b := model.Config{Name: "second", BaseURL: play(t, scripted.Config{Policy: scripted.Oracle, Model: "second"}, task), Record: r}
+	req := model.Request{Messages: hello, Task: "t"}
+	ctx := model.ForEpisode(t.Context(), "e", 1)
+	recorded := ask(t, ctx, model.WithFallbacks(open(t, a), open(t, b)), req)
+	if recorded.Reply.Fallback != "second" || len(recorded.Reply.Retries) != 2 {
+		t.Fatalf("recorded %+v", recorded)
+	}
+	other := model.ForEpisode(t.Context(), "other", 1) // as if the first one were in an outage
+	skipped := ask(t, other, open(t, b), req)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.Record, b.Record, a.Replay = nil, nil, player(t, path)
+	b.Replay = a.Replay
+	played := model.WithFallbacks(open(t, a), open(t, b))
+	sameOutcome(t, recorded, ask(t, ctx, played, req))
+	if got := ask(t, other, played, req); got.Reply.Fallback != "second" || got.Reply.Message.Content != skipped.Reply.Message.Content || len(got.Reply.Retries) != 0 {
+		t.Errorf("played %+v, want the second model's and nothing of the first", got)
+	}
+}
+
+// TestTapeHasNoSecret records a server that repeats the key and a secret header, in an error and in a reply.
+func TestTapeHasNoSecret(t *testing.T) {
+	const key, header = "sk-1234567890abcdef", "hunter2-hunter2"
+	status := http.StatusForbidden
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Location", key)
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"error":{"message":"no key %s, no %s"}}`, req.Header.Get("Authorization"), req.Header.Get("X-Own"))
+	}))
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "tape")
+	r := recorder(t, path)
+	cfg := model.Config{Name: "m", BaseURL: server.URL, Record: r, APIKey: key, Headers: map[string]string{"X-Own": header}}
+	client := open(t, cfg)
+	refused := ask(t, model.ForEpisode(t.Context(), "a", 1), client, model.Request{Messages: hello})
+	status = http.StatusOK
+	ask(t, model.ForEpisode(t.Context(), "b", 1), client, model.Request{Messages: hello})
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Record, cfg.Replay, cfg.APIKey, cfg.Headers = nil, player(t, path), "", nil
+	sameOutcome(t, refused, ask(t, model.ForEpisode(t.Context(), "a", 1), open(t, cfg), model.Request{Messages: hello}))
+	for _, episode := range []string{"a", "b"} {
+		x, err := player(t, path).Next(tape.Asker{Episode: episode, Attempt: 1}, 0, tape.Request{
+			Fields: []byte(`{"model":"m","stream":false}`), Messages: []byte(`[{"role":"user","content":"Hello"}]`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := fmt.Sprint(x, string(x.Body)); strings.Contains(all, key) || episode == "a" && strings.Contains(all, header) {
+			t.Errorf("a secret is on the tape: %s", all)
+		}
+	}
+}
+
+// TestTapeFull stops the run when the tape cannot be written any more.
+func TestTapeFull(t *testing.T) {
+	task := &episode.Task{ID: "t", Prompt: hello, Gold: []episode.Step{{Content: strings.Repeat("long ", 100)}}}
+	path := filepath.Join(t.TempDir(), "tape")
+	r := recorder(t, path)
+	client := open(t, model.Config{Name: "scripted", BaseURL: play(t, scripted.Config{Policy: scripted.Oracle}, task), Record: r})
+	if err := r.Close(); err != nil { // as the disk does, this makes every write fail
+		t.Fatal(err)
+	}
+	var failed *model.Error
+	for i := 0; i < 10000 && failed == nil; i++ {
+		failed = ask(t, model.ForEpisode(t.Context(), fmt.Sprint(i), 1), client, model.Request{Messages: hello, Task: "t"}).Err
+		if err := r.Sync(); err == nil {
+			t.Fatal("a closed tape was synced")
+		}
+	}
+	if failed == nil || failed.Class != model.ClassTape || !failed.Fatal {
+		t.Errorf("error %v, want the tape's, which ends the run", failed)
+	}
+}

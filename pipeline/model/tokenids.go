@@ -1,0 +1,264 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"trajgen/pipeline/episode"
+)
+
+// Whom a request asks for token ids, and so how.
+const (
+	TokenIDsAuto     = "auto" // in every way that a server of the others may know; they ignore what they do not
+	TokenIDsVLLM     = "vllm"
+	TokenIDsSGLang   = "sglang"
+	TokenIDsLlamaCPP = "llamacpp" // tells the ids of replies alone
+)
+
+// tokenFields are the body fields, all of them set to true, that make a server tell ids and log probabilities. Newer
+// versions of SGLang tell the ids of a reply as vLLM does, older ones in their meta info.
+var tokenFields = map[string][]string{
+	TokenIDsVLLM:     {"return_token_ids", "logprobs"},
+	TokenIDsSGLang:   {"return_token_ids", "return_prompt_token_ids", "return_meta_info", "logprobs"},
+	TokenIDsLlamaCPP: {"logprobs"},
+}
+
+// asksFor returns the fields that a client's requests have for Config.TokenIDs. SGLang refuses them in streams.
+func (c Config) asksFor() []string {
+	switch {
+	case c.TokenIDs == TokenIDsAuto && c.Stream:
+		return tokenFields[TokenIDsVLLM]
+	case c.TokenIDs == TokenIDsAuto:
+		return tokenFields[TokenIDsSGLang]
+	}
+	return tokenFields[c.TokenIDs]
+}
+
+// checkTokenIDs says what keeps the servers from telling ids.
+func (c Config) checkTokenIDs() error {
+	if names := []string{TokenIDsAuto, TokenIDsLlamaCPP, TokenIDsSGLang, TokenIDsVLLM}; c.TokenIDs != "" && !slices.Contains(names, c.TokenIDs) {
+		return fmt.Errorf("token ids are asked of %q (want one of %s)", c.TokenIDs, strings.Join(names, ", "))
+	}
+	if c.TokenIDs == TokenIDsSGLang && c.Stream {
+		return errors.New("SGLang tells token ids of whole replies alone (want no stream)")
+	}
+	for _, base := range c.bases() {
+		if u, err := url.Parse(base); err == nil && c.TokenIDs != "" && u.Hostname() == "api.openai.com" {
+			return fmt.Errorf("%s tells no token ids (want a server of vLLM, SGLang or llama.cpp)", u.Hostname())
+		}
+	}
+	return nil
+}
+
+// missTokens warns once of a server that does not tell what it was asked for: the run goes on, and its rows say that
+// their tokens are unknown.
+func (c *Client) missTokens(reply *Reply) {
+	if c.cfg.TokenIDs == "" || len(reply.Tokens.Prompt) > 0 && len(reply.Tokens.Completion) > 0 {
+		return
+	}
+	c.missed.Do(func() {
+		c.cfg.Logger.Warn("a reply has not all of the token ids that were asked for; its row cannot be trained on as it is",
+			"token_ids", c.cfg.TokenIDs, "prompt_ids", len(reply.Tokens.Prompt), "completion_ids", len(reply.Tokens.Completion),
+			"repairs", reply.Repairs)
+	})
+}
+
+// wireIDs is a list of ids. What is none is remembered and costs the ids alone, not the reply.
+type wireIDs struct {
+	ids     episode.IDs
+	problem string
+}
+
+func (w *wireIDs) UnmarshalJSON(data []byte) error {
+	*w = wireIDs{}
+	if err := w.ids.UnmarshalJSON(data); err != nil {
+		w.problem = err.Error()
+	}
+	return nil
+}
+
+// add appends a later part of the same list.
+func (w *wireIDs) add(more wireIDs) {
+	if w.problem == "" {
+		w.problem = more.problem
+	}
+	if len(w.ids)+len(more.ids) > episode.MaxIDs {
+		w.problem = fmt.Sprintf("more than %d token ids", episode.MaxIDs)
+	}
+	if w.problem != "" {
+		w.ids = nil
+		return
+	}
+	w.ids = append(w.ids, more.ids...)
+}
+
+// wireLogprobs are the log probabilities of sampled tokens, in any of their shapes. Some servers put the ids in them.
+type wireLogprobs struct {
+	ids     wireIDs
+	values  []float32
+	problem string
+}
+
+func (w *wireLogprobs) UnmarshalJSON(data []byte) error {
+	*w = wireLogprobs{}
+	var shape struct {
+		Content []struct { // OpenAI
+			Token   string      `json:"token"` // "token_id:7" from a vLLM that was told so
+			ID      json.Number `json:"id"`    // llama.cpp
+			Logprob wireNumber  `json:"logprob"`
+		} `json:"content"`
+		Values []wireNumber `json:"token_logprobs"` // Together
+		IDs    wireIDs      `json:"token_ids"`
+	}
+	json.Unmarshal(data, &shape) // a detail of an odd type leaves the rest readable
+	for _, entry := range shape.Content {
+		w.value(entry.Logprob)
+		name, ok := strings.CutPrefix(entry.Token, "token_id:")
+		if !ok {
+			name = entry.ID.String()
+		}
+		w.id(name)
+	}
+	if shape.Content == nil {
+		for _, value := range shape.Values {
+			w.value(value)
+		}
+		w.ids = shape.IDs
+	}
+	return nil
+}
+
+// metaLogprobs reads SGLang's list of [log probability, id, text].
+func metaLogprobs(entries [][]json.RawMessage) (w wireLogprobs) {
+	for _, entry := range entries {
+		var value wireNumber
+		var id string
+		if len(entry) >= 2 {
+			value.UnmarshalJSON(entry[0])
+			id = scalar(entry[1])
+		}
+		w.value(value)
+		w.id(id)
+	}
+	return w
+}
+
+// wireNumber is a number, or known to be none: encoding/json makes a 0 of what it cannot read.
+type wireNumber struct {
+	value float64
+	ok    bool
+}
+
+func (n *wireNumber) UnmarshalJSON(data []byte) error {
+	value, err := strconv.ParseFloat(string(data), 64)
+	*n = wireNumber{value, err == nil}
+	return nil
+}
+
+// value adds a log probability, which has to be finite as the 32 bits that trainers use.
+func (w *wireLogprobs) value(v wireNumber) {
+	switch {
+	case !v.ok:
+		w.problem = "a token has none"
+	case !(math.Abs(v.value) <= math.MaxFloat32):
+		w.problem = fmt.Sprintf("%v is none", v.value)
+	case len(w.values) == episode.MaxIDs:
+		w.problem = fmt.Sprintf("more than %d", episode.MaxIDs)
+	default:
+		w.values = append(w.values, float32(v.value))
+	}
+}
+
+// id adds the id of an entry. Entries mostly have none.
+func (w *wireLogprobs) id(text string) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		w.ids.problem = "some entries of logprobs have none"
+		return
+	}
+	w.ids.ids = append(w.ids.ids, int32(n))
+}
+
+func (w *wireLogprobs) add(more wireLogprobs) {
+	if w.problem == "" {
+		w.problem = more.problem
+	}
+	if w.problem == "" && len(w.values)+len(more.values) > episode.MaxIDs {
+		w.problem = fmt.Sprintf("more than %d", episode.MaxIDs)
+	}
+	w.ids.add(more.ids)
+	if w.problem != "" {
+		w.values = nil
+		return
+	}
+	w.values = append(w.values, more.values...)
+}
+
+// tokenDraft is what a reply says of its tokens while its parts arrive.
+type tokenDraft struct {
+	prompt, completion wireIDs
+	logprobs, meta     wireLogprobs
+}
+
+// asked takes the prompt's ids. A server that says them again says the same.
+func (t *tokenDraft) asked(prompt wireIDs) {
+	if len(t.prompt.ids) == 0 && t.prompt.problem == "" {
+		t.prompt = prompt
+	}
+}
+
+func (t *tokenDraft) add(choice *wireChoice) {
+	t.asked(choice.PromptTokenIDs)
+	t.completion.add(choice.TokenIDs)
+	t.logprobs.add(choice.Logprobs)
+	if len(choice.MetaInfo) > 0 {
+		var info struct {
+			Logprobs [][]json.RawMessage `json:"output_token_logprobs"`
+		}
+		json.Unmarshal(choice.MetaInfo, &info)
+		t.meta.add(metaLogprobs(info.Logprobs))
+	}
+}
+
+// tokens ends the draft. What does not fit together is dropped and said, never moved into place.
+func (t *tokenDraft) tokens(usage episode.Usage) (tokens episode.Tokens, repairs []string) {
+	note := func(format string, args ...any) { repairs = append(repairs, fmt.Sprintf(format, args...)) }
+	if t.prompt.problem != "" {
+		note("dropped prompt ids: %s", t.prompt.problem)
+	}
+	if t.completion.problem != "" {
+		note("dropped token ids: %s", t.completion.problem)
+	}
+	logprobs := t.logprobs
+	if len(logprobs.values) == 0 && logprobs.problem == "" {
+		logprobs = t.meta
+	}
+	tokens.Prompt, tokens.Completion = t.prompt.ids, t.completion.ids
+	for _, other := range []wireIDs{t.meta.ids, t.logprobs.ids} {
+		if len(tokens.Completion) == 0 && t.completion.problem == "" && other.problem == "" {
+			tokens.Completion = other.ids
+		}
+	}
+	n := len(tokens.Completion)
+	switch {
+	case logprobs.problem != "":
+		note("dropped logprobs: %s", logprobs.problem)
+	case n > 0 && len(logprobs.values) > 0 && len(logprobs.values) != n:
+		note("dropped logprobs: %d for %d tokens", len(logprobs.values), n)
+	default:
+		tokens.Logprobs = logprobs.values
+	}
+	if p := len(tokens.Prompt); usage.Reported && p > 0 && p != usage.Prompt {
+		note("prompt ids: %d, and %d in the usage", p, usage.Prompt)
+	}
+	if usage.Reported && n > 0 && n != usage.Completion {
+		note("token ids: %d, and %d in the usage", n, usage.Completion)
+	}
+	return tokens, repairs
+}

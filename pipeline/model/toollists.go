@@ -1,0 +1,91 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sync"
+)
+
+// toolLists has lists of tools as they are sent. Thousands of requests with the same tools are under way at once, and
+// one list may be as large as all the rest of its episode: it is checked and written once, and held once. It is safe for
+// concurrent use.
+type toolLists struct {
+	mu      sync.Mutex // guards what follows
+	written map[toolListKey]toolList
+}
+
+// maxToolLists bounds the memory; a distribution draws far fewer different ones.
+const maxToolLists = 256
+
+// toolListKey tells lists apart by where their schemas lie, which takes no reading of them.
+type toolListKey struct {
+	first, last *byte
+	length      int
+}
+
+type toolList struct {
+	tools []json.RawMessage // keeps the memory that the key points to from being used again
+	sent  json.RawMessage
+}
+
+// write makes one JSON list of the tools, or finds the one that was made of them before.
+func (l *toolLists) write(tools []json.RawMessage) (json.RawMessage, error) {
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	first, last := tools[0], tools[len(tools)-1]
+	if len(first) == 0 || len(last) == 0 {
+		return joinTools(tools) // fails
+	}
+	key := toolListKey{&first[0], &last[0], len(tools)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.written[key]; known.of(tools) {
+		return known.sent, nil
+	}
+	sent, err := joinTools(tools)
+	if err != nil {
+		return nil, err
+	}
+	if l.written == nil || len(l.written) >= maxToolLists {
+		l.written = map[toolListKey]toolList{}
+	}
+	l.written[key] = toolList{append([]json.RawMessage{}, tools...), sent}
+	return sent, nil
+}
+
+// of tells whether a list was written of the same schemas.
+func (l toolList) of(tools []json.RawMessage) bool {
+	if len(l.tools) != len(tools) {
+		return false
+	}
+	for i, tool := range tools {
+		if len(tool) == 0 || len(tool) != len(l.tools[i]) || &tool[0] != &l.tools[i][0] {
+			return false
+		}
+	}
+	return true
+}
+
+// joinTools checks the schemas and leaves their bytes as they are.
+func joinTools(tools []json.RawMessage) (json.RawMessage, error) {
+	size := 2
+	for i, tool := range tools {
+		if !json.Valid(tool) {
+			return nil, fmt.Errorf("tool schema %d is not JSON", i)
+		}
+		size += len(tool) + 1
+	}
+	var b bytes.Buffer
+	b.Grow(size)
+	b.WriteByte('[')
+	for i, tool := range tools {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(tool)
+	}
+	b.WriteByte(']')
+	return b.Bytes(), nil
+}

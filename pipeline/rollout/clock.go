@@ -1,0 +1,86 @@
+package rollout
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"trajgen/pipeline/model"
+)
+
+// clock measures the agent's time and ends it. It stops while a request waits for its turn to be sent.
+type clock struct {
+	now    func() time.Time
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex // guards what follows
+	timer *time.Timer
+	left  time.Duration
+	since time.Time // when it was started; zero while it stands still
+}
+
+var _ model.SettableClock = (*clock)(nil)
+
+// startClock starts a clock that ends the context with errTimeUp when nothing is left. The caller calls cancel and
+// then Stop.
+func startClock(ctx context.Context, now func() time.Time, left time.Duration) (*clock, context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c := &clock{now: now, cancel: cancel, left: left, since: now()}
+	c.timer = time.AfterFunc(left, func() { cancel(errTimeUp) })
+	return c, ctx, func() { cancel(context.Canceled) }
+}
+
+// Stop makes the clock stand still.
+func (c *clock) Stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.since.IsZero() {
+		return
+	}
+	c.timer.Stop()
+	c.left -= c.now().Sub(c.since)
+	c.since = time.Time{}
+}
+
+// Start lets the clock go on.
+func (c *clock) Start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.since.IsZero() {
+		return
+	}
+	c.since = c.now()
+	c.timer.Reset(max(c.left, 0))
+}
+
+// Back makes the clock stand still as it stood when it was last started.
+func (c *clock) Back() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.since.IsZero() {
+		return
+	}
+	c.timer.Stop()
+	c.since = time.Time{}
+}
+
+// Left is what the clock has left.
+func (c *clock) Left() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.since.IsZero() {
+		return c.left
+	}
+	return c.left - c.now().Sub(c.since)
+}
+
+// Set sets what the clock has left, whether it runs or not.
+func (c *clock) Set(left time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = left
+	if !c.since.IsZero() {
+		c.since = c.now()
+		c.timer.Reset(max(left, 0))
+	}
+}

@@ -1,0 +1,29 @@
+package rollout
+
+import "trajgen/pipeline/episode"
+
+// greet says what stands before the task's prompt: the system message and the run's examples.
+//
+// Many chat templates take one system message and no more, so the harness's words stand in the same one as the task's:
+// the run's ephemeral prompt, and behind it what is remembered, which differs between tasks and so comes after what a
+// server can have cached for all of them. Ephemeral and Recalled are exactly what to cut off.
+func (g *game) greet() {
+	system := g.system()
+	sent := system
+	add := func(text string) string {
+		if text != "" && sent != "" {
+			text = "\n\n" + text
+		}
+		sent += text
+		return text
+	}
+	g.ep.Ephemeral = add(g.Ephemeral)
+	g.ep.Recalled = add(recall(g.ep.Memory))
+	if sent != "" {
+		g.say(episode.Message{Role: "system", Content: sent, Harness: system == ""})
+	}
+	for _, message := range g.Prefill {
+		message.Harness = true
+		g.say(message)
+	}
+}

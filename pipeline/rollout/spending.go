@@ -1,0 +1,71 @@
+package rollout
+
+import (
+	"cmp"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+)
+
+// Spending is what an episode may spend beside Limits.Tokens, and what models cost.
+type Spending struct {
+	Prices episode.Prices
+	Asked  string  // name of the model as the run has it; prices go by the name that the server gives, then by this
+	USD    float64 // most that an episode may cost; 0 sets no limit
+	// Reached says that a budget which episodes share has turned somebody away. Optional.
+	Reached func() error
+}
+
+// spent is what an episode has used, summaries among it. What a server does not report counts as the worst that it can
+// have been, where that is known.
+type spent struct {
+	tokens int
+	usd    float64
+}
+
+// charge counts what a request used, at the price of the first of the names that has one.
+func (g *game) charge(req model.Request, u episode.Usage, names ...string) {
+	if !u.Reported {
+		if g.Context.Reply == 0 {
+			return
+		}
+		u = episode.Usage{Prompt: model.PromptBound(req), Completion: cmp.Or(req.MaxTokens, g.Context.Reply)}
+	}
+	_, price, _ := g.Spending.Prices.Find(names...)
+	g.used.tokens += u.Prompt + u.Completion
+	g.used.usd += price.Of(u)
+}
+
+// asks is the name of the model that the episode asks.
+func (g *game) asks() string { return cmp.Or(g.ep.Sampling.Model, g.Spending.Asked) }
+
+// exhausted says why the episode cannot pay for another turn, or "". The worst case of the turn must fit where it is
+// known: what the server has counted before, a byte of what was said since for a token, and the longest reply. Of a first
+// request no more than an estimate is known.
+func (g *game) exhausted(req model.Request) episode.Stop {
+	if g.limits.Tokens == 0 && g.Spending.USD == 0 {
+		return ""
+	}
+	worst := episode.Usage{}
+	if g.Context.Reply > 0 {
+		worst = episode.Usage{Prompt: model.PromptBound(req), Completion: g.Context.Reply}
+		if len(g.ep.Turns) == 0 {
+			worst.Prompt = g.count()
+		}
+	}
+	_, price, _ := g.Spending.Prices.Find(g.asks(), g.ep.Model)
+	switch used := g.used.tokens + worst.Prompt + worst.Completion; {
+	case g.limits.Tokens > 0 && (used > g.limits.Tokens || g.used.tokens >= g.limits.Tokens):
+		return episode.StopMaxTokens
+	case g.Spending.USD > 0 && g.used.usd+price.Of(worst) > g.Spending.USD:
+		return episode.StopMaxCost
+	}
+	return ""
+}
+
+// cost writes down what the episode cost, when all of it is known.
+func (g *game) cost() {
+	if usd, known := episode.CostOf(g.ep, g.Spending.Prices, g.asks()); known {
+		g.ep.CostUSD = &usd
+	}
+}
