@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 
@@ -97,28 +96,11 @@ const approverTokens = 4096
 // openApproverModel opens the model that judges commands. It is asked at the agent's endpoint, unless another is named.
 func (e *experiment) openApproverModel(ctx context.Context) error {
 	f := e.file
-	cfg := model.Config{
-		Name: f.ApproverModel, BaseURL: cmp.Or(f.ApproverBaseURL, f.baseURL()), Timeout: tools.ApproveTime, MaxRetries: 2, MaxTokens: approverTokens,
-		Proxy: http.ProxyFromEnvironment, Concurrency: f.Workers, Logger: e.logger,
-	}
-	// The agent's key goes to the agent's endpoint alone.
-	name := f.ApproverAPIKeyEnv
-	if name == "" && f.ApproverBaseURL == "" {
-		name = f.APIKeyEnv
-	}
-	var err error
-	if cfg.APIKey, err = e.apiKey(name, cfg.BaseURL); err != nil {
-		return fmt.Errorf("approver model: %w", err)
-	}
-	e.thread(&cfg, approverRole)
-	e.pay(&cfg)
-	client, err := model.Open(cfg)
+	client, err := sideModel{approverRole, f.ApproverModel, f.ApproverBaseURL, f.ApproverAPIKeyEnv}.open(ctx, e, model.Config{
+		Timeout: tools.ApproveTime, MaxRetries: 2, MaxTokens: approverTokens,
+	})
 	if err != nil {
-		return fmt.Errorf("approver model: %w", err)
-	}
-	e.closers = append(e.closers, func() error { client.Close(); return nil })
-	if err := client.Probe(ctx); err != nil {
-		return fmt.Errorf("approver model: %w", err)
+		return err
 	}
 	e.commands.Approver = tools.ModelApprover{Model: client}
 	return nil

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
@@ -17,29 +15,11 @@ func (e *experiment) openSummary(ctx context.Context) error {
 	if f.SummaryModel == "" {
 		return nil
 	}
-	cfg := model.Config{
-		Name: f.SummaryModel, BaseURL: cmp.Or(f.SummaryBaseURL, f.baseURL()), Proxy: http.ProxyFromEnvironment, Concurrency: f.Workers, Logger: e.logger,
-	}
+	cfg := model.Config{}
 	e.patience(&cfg)
-	// The agent's key goes to the agent's endpoint alone.
-	name := f.SummaryAPIKeyEnv
-	if name == "" && f.SummaryBaseURL == "" {
-		name = f.APIKeyEnv
-	}
-	var err error
-	if cfg.APIKey, err = e.apiKey(name, cfg.BaseURL); err != nil {
-		return fmt.Errorf("summary model: %w", err)
-	}
-	e.thread(&cfg, summaryRole)
-	e.pay(&cfg)
-	if e.summary, err = model.Open(cfg); err != nil {
-		return fmt.Errorf("summary model: %w", err)
-	}
-	e.closers = append(e.closers, e.summary.Close)
-	if err := e.summary.Probe(ctx); err != nil {
-		return fmt.Errorf("summary model: %w", err)
-	}
-	return nil
+	client, err := sideModel{summaryRole, f.SummaryModel, f.SummaryBaseURL, f.SummaryAPIKeyEnv}.open(ctx, e, cfg)
+	e.summary = client
+	return err
 }
 
 // checkContext says what is wrong with the keys about the model's window.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 
 	"trajgen/pipeline/model"
 )
@@ -15,31 +13,11 @@ func (e *experiment) openUser(ctx context.Context) error {
 	if f.UserModel == "" {
 		return nil
 	}
-	cfg := model.Config{
-		Name: f.UserModel, BaseURL: cmp.Or(f.UserBaseURL, f.baseURL()), Timeout: f.RequestTimeout, MaxRetries: f.RequestRetries,
-		Proxy: http.ProxyFromEnvironment, Concurrency: f.Workers, Logger: e.logger,
-	}
-	// The agent's key goes to the agent's endpoint alone.
-	name := f.UserAPIKeyEnv
-	if name == "" && f.UserBaseURL == "" {
-		name = f.APIKeyEnv
-	}
-	var err error
-	if cfg.APIKey, err = e.apiKey(name, cfg.BaseURL); err != nil {
-		return fmt.Errorf("user model: %w", err)
-	}
-	e.thread(&cfg, userRole)
-	e.pay(&cfg)
-	client, err := model.Open(cfg)
-	if err != nil {
-		return fmt.Errorf("user model: %w", err)
-	}
+	client, err := sideModel{userRole, f.UserModel, f.UserBaseURL, f.UserAPIKeyEnv}.open(ctx, e, model.Config{
+		Timeout: f.RequestTimeout, MaxRetries: f.RequestRetries,
+	})
 	e.user = client
-	e.closers = append(e.closers, func() error { client.Close(); return nil })
-	if err := client.Probe(ctx); err != nil {
-		return fmt.Errorf("user model: %w", err)
-	}
-	return nil
+	return err
 }
 
 // checkUser says what is wrong with the keys of the user model.
