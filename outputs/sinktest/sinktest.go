@@ -11,7 +11,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -273,18 +272,6 @@ func (s Slice) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] 
 			}
 		}
 	}
-}
-
-// Sorted are the episodes in dataset order.
-func Sorted(episodes []*episode.Episode) []*episode.Episode {
-	sorted := slices.Clone(episodes)
-	slices.SortStableFunc(sorted, func(a, b *episode.Episode) int {
-		if a.Row != b.Row {
-			return a.Row - b.Row
-		}
-		return a.Key.Sample - b.Key.Sample
-	})
-	return sorted
 }
 
 func nan() float64 {

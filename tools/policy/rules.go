@@ -92,8 +92,6 @@ func init() {
 	sortedNames = slices.Clip(slices.Sorted(maps.Keys(ruleIndex)))
 }
 
-func always(*call) bool { return true }
-
 // asksForHelp says whether a program only explains itself.
 func (c *call) asksForHelp() bool {
 	return len(c.args) > 0 && hasFlag(c.args, "", "help", "version") || len(c.args) == 1 && has(c.args, "-h", "-V")
