@@ -28,7 +28,9 @@ type box struct {
 }
 
 func newBox(p *Player, task *episode.Task, ep *episode.Episode) *box {
-	guarantees := p.Sandboxes.Guarantees()
+	// Asked once: thousands of episodes would each hold an answer of their own.
+	p.isolation.Do(func() { p.guarantees = p.Sandboxes.Guarantees() })
+	guarantees := &p.guarantees
 	ep.Sandbox = episode.Sandbox{Backend: guarantees.Backend, Level: string(guarantees.Level), Limits: guarantees.Limits}
 	return &box{player: p, task: task, ep: ep}
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"trajgen/pipeline/episode"
@@ -57,8 +58,10 @@ type Player struct {
 	Context  Context
 	Spending Spending
 
-	prepared prepared
-	plainer  plainer
+	isolation  sync.Once // sets guarantees
+	guarantees sandbox.Guarantees
+	prepared   prepared
+	plainer    plainer
 }
 
 // The defaults of an episode's limits.
