@@ -1,13 +1,13 @@
 package journal
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"sync"
 
 	gojson "github.com/goccy/go-json"
@@ -25,7 +25,7 @@ import (
 //	16  payload CRC32C   uint32
 //	20  head CRC32C      uint32, over the 20 bytes before and the meta
 //	24  meta             JSON of Entry, so that opening a journal decompresses nothing
-//	    payload          zstd of the JSON of an episode.Episode
+//	    payload          zstd of the JSON of an episode.Episode, in one zstd frame or several that follow each other
 //
 // The head has its own checksum so that a damaged payload does not hide where the next frame begins.
 const (
@@ -63,13 +63,11 @@ var (
 // model saw is what is stored. Bytes that are not UTF-8 become U+FFFD, and white space between the tokens of embedded
 // JSON goes, as encoding/json has it.
 func Encode(ep *episode.Episode) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(ep); err != nil {
+	before, tools, after, err := encodeAround(ep)
+	if err != nil {
 		return nil, fmt.Errorf("encode episode %s: %w", ep.ID, err)
 	}
-	return buf.Bytes(), nil
+	return slices.Concat(before, tools.raw, after), nil
 }
 
 // encodeFrame returns the frame of an episode; seal completes it.
@@ -77,9 +75,9 @@ func encodeFrame(ep *episode.Episode) ([]byte, error) {
 	if ep.ID == "" {
 		return nil, errors.New("episode without an id (want Key.ID())")
 	}
-	raw, err := Encode(ep)
+	before, tools, after, err := encodeAround(ep)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode episode %s: %w", ep.ID, err)
 	}
 	if what := entryOf(ep).strange(); what != "" {
 		return nil, fmt.Errorf("episode %s does not fit into a journal: %s", ep.ID, what)
@@ -88,9 +86,13 @@ func encodeFrame(ep *episode.Episode) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode entry of episode %s: %w", ep.ID, err)
 	}
-	frame := make([]byte, frameHead, frameHead+len(meta)+len(raw)/4)
+	frame := make([]byte, frameHead, frameHead+len(meta)+len(tools.zst)+(len(before)+len(after))/2)
 	frame = append(frame, meta...)
-	frame = compressor.EncodeAll(raw, frame)
+	if len(before) > 0 {
+		frame = compressor.EncodeAll(before, frame)
+	}
+	frame = append(frame, tools.zst...)
+	frame = compressor.EncodeAll(after, frame)
 	size := len(frame) - frameHead - len(meta)
 	if size > maxPayload || len(meta) > maxMeta {
 		return nil, fmt.Errorf("episode %s is %d bytes after compression (want at most %d)", ep.ID, size, maxPayload)
