@@ -65,7 +65,7 @@ func newDoer(cfg Config) *doer {
 	return &doer{cfg: cfg, http: &http.Client{
 		Transport: &http.Transport{
 			Proxy:                 cfg.Proxy,
-			DialContext:           dialer.DialContext,
+			DialContext:           dialing(dialer.DialContext),
 			ForceAttemptHTTP2:     true,
 			TLSHandshakeTimeout:   15 * time.Second,
 			ExpectContinueTimeout: time.Second,

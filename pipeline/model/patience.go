@@ -5,15 +5,36 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // text reads a JSON string; anything else is no text.
 func text(raw json.RawMessage) string {
+	if len(raw) == 0 || raw[0] != '"' {
+		return ""
+	}
+	if inner, ok := plain(raw); ok {
+		return inner
+	}
 	var s string
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+	if json.Unmarshal(raw, &s) != nil {
 		return ""
 	}
 	return s
+}
+
+// plain is what a JSON string says that says it as it is, as most do.
+func plain(raw json.RawMessage) (string, bool) {
+	if len(raw) < 2 || raw[len(raw)-1] != '"' {
+		return "", false
+	}
+	inner := raw[1 : len(raw)-1]
+	for _, b := range inner {
+		if b < ' ' || b >= utf8.RuneSelf || b == '"' || b == '\\' {
+			return "", false
+		}
+	}
+	return string(inner), true
 }
 
 // argumentText is what the model wrote. An object instead of a text is kept as the bytes that came.

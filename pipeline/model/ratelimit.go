@@ -12,8 +12,8 @@ import (
 // headerBudget reads what is left of a limit from a reply's headers: X-Ratelimit-Remaining-Requests and its like, as
 // OpenAI and many others send them, and Anthropic-Ratelimit-Requests-Remaining. other is a second name of the same limit.
 func headerBudget(h http.Header, name, other string) gate.Budget {
-	if len(h) == 0 {
-		return gate.Budget{}
+	if !tellsLimits(h) {
+		return gate.Budget{} // as of most servers that are one's own
 	}
 	kinds := []string{name}
 	if other != "" {
@@ -37,6 +37,15 @@ func headerBudget(h http.Header, name, other string) gate.Budget {
 		}
 	}
 	return gate.Budget{}
+}
+
+func tellsLimits(h http.Header) bool {
+	for name := range h {
+		if strings.Contains(name, "Ratelimit-") {
+			return true
+		}
+	}
+	return false
 }
 
 // resetAfter is when a limit that is used up has something left again, as far as the headers tell.

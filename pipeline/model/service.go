@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 
@@ -38,8 +39,8 @@ func addService(s *episode.Service, reply *wireReply) {
 
 // field is a field of an object, or nothing.
 func field(raw json.RawMessage, name string) json.RawMessage {
-	if len(raw) == 0 || raw[0] != '{' {
-		return nil
+	if len(raw) == 0 || raw[0] != '{' || !bytes.Contains(raw, []byte(`"`+name+`"`)) && !bytes.ContainsRune(raw, '\\') {
+		return nil // as nearly always
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
