@@ -32,13 +32,14 @@ const (
 // exchange is the record of one try. It travels in the request's context from Client.exchange to doer.Do, where the real
 // body goes out and the raw reply comes in: go-openai can neither send nor keep everything that we need.
 type exchange struct {
-	api             *openai.Client             // of the endpoint that is asked
-	fields          map[string]json.RawMessage // merged into the body; a null takes the field out
-	episode, task   string
-	stream          bool
-	idle            time.Duration
-	cancel          context.CancelCauseFunc
-	messages, tools json.RawMessage
+	api           *openai.Client             // of the endpoint that is asked
+	fields        map[string]json.RawMessage // merged into the body; a null takes the field out
+	episode, task string
+	stream        bool
+	idle          time.Duration
+	cancel        context.CancelCauseFunc
+	messages      []byte // a JSON list without the bracket at its end
+	tools         json.RawMessage
 
 	taped *taped // nil without a tape
 
@@ -147,31 +148,24 @@ func (d *doer) prepare(req *http.Request, x *exchange) error {
 		return fmt.Errorf("read request body: %w", err)
 	}
 	maps.Copy(fields, x.fields)
-	head := assemble(fields, x.messages)
+	req.ContentLength = 0
 	x.taped.asked(fields, x.messages, x.tools)
+	// Messages and tools may be long, and the tools are shared with other requests: they go out from where they lie.
+	parts := net.Buffers{append(appendFields(nil, fields), `,"messages":`...), x.messages}
 	if len(x.tools) == 0 {
-		head = append(head, '}')
-		req.ContentLength = int64(len(head))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
-	} else { // the tools are shared with other requests, and may be long: they go out from where they lie
-		head = append(head, `,"tools":`...)
-		req.ContentLength = int64(len(head) + len(x.tools) + len("}"))
-		req.GetBody = func() (io.ReadCloser, error) {
-			return io.NopCloser(&net.Buffers{head, x.tools, {'}'}}), nil
-		}
+		parts = append(parts, []byte("]}"))
+	} else {
+		parts = append(parts, []byte(`],"tools":`), x.tools, []byte("}"))
+	}
+	for _, part := range parts {
+		req.ContentLength += int64(len(part))
+	}
+	req.GetBody = func() (io.ReadCloser, error) {
+		body := slices.Clone(parts)
+		return io.NopCloser(&body), nil
 	}
 	req.Body, _ = req.GetBody()
 	return nil
-}
-
-// assemble writes the body up to its tools by hand, because json.Marshal would rewrite their bytes.
-func assemble(fields map[string]json.RawMessage, messages json.RawMessage) []byte {
-	size := len(`{,"messages":,"tools":}`) + len(messages)
-	for name, value := range fields {
-		size += len(`"":,`) + len(name) + len(value)
-	}
-	b := append(appendFields(make([]byte, 0, size), fields), `,"messages":`...)
-	return append(b, messages...)
 }
 
 // appendFields writes an object of the short fields, but for the brace at its end. There is always one: the model.

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,7 +38,11 @@ func (c *Client) encode(req *Request, x *exchange) (err error) {
 			return err
 		}
 	}
-	x.messages, err = c.encodeMessages(req.Messages)
+	written := req.Written
+	if written == nil {
+		written = &Written{}
+	}
+	x.messages, err = written.write(c, req.Messages)
 	return err
 }
 
@@ -67,24 +70,15 @@ type wireFunction struct {
 	Arguments string `json:"arguments"` // as the model wrote it, valid or not
 }
 
-func (c *Client) encodeMessages(messages []episode.Message) (json.RawMessage, error) {
-	wire := make([]wireMessage, len(messages))
-	for i, m := range messages {
-		w := wireMessage{Role: m.Role, ToolCallID: m.ToolCallID, Name: m.Name}
-		if m.Content != "" || len(m.Calls) == 0 {
-			w.Content = &messages[i].Content
-		}
-		c.sendReasoning(&w, &messages[i])
-		for _, call := range m.Calls {
-			w.ToolCalls = append(w.ToolCalls, wireToolCall{call.ID, "function", wireFunction{call.Name, call.Arguments}})
-		}
-		wire[i] = w
+// wire is a message as this client sends it.
+func (c *Client) wire(m *episode.Message) *wireMessage {
+	w := &wireMessage{Role: m.Role, ToolCallID: m.ToolCallID, Name: m.Name}
+	if m.Content != "" || len(m.Calls) == 0 {
+		w.Content = &m.Content
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // "<" as \u003c means the same and costs six times as much
-	if err := enc.Encode(wire); err != nil {
-		return nil, fmt.Errorf("encode messages: %w", err)
+	c.sendReasoning(w, m)
+	for _, call := range m.Calls {
+		w.ToolCalls = append(w.ToolCalls, wireToolCall{call.ID, "function", wireFunction{call.Name, call.Arguments}})
 	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
+	return w
 }

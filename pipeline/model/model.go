@@ -26,6 +26,9 @@ type Request struct {
 	Messages []episode.Message
 	Tools    []json.RawMessage // {"type":"function","function":{...}}; sent byte for byte, never changed afterwards
 
+	// Written is what the conversation's earlier requests were written as, for the next one to go on from. Optional.
+	Written *Written
+
 	Seed *int // left out when nil
 	// Sampling overrides the settings of Config where it has any. Of several models it names the one to ask; a Client is
 	// one model and does not look at the name.

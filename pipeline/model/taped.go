@@ -295,6 +295,6 @@ func kept(all http.Header) http.Header {
 // asked keeps a request for the tape, or for the comparison with it.
 func (at *taped) asked(fields map[string]json.RawMessage, messages, tools []byte) {
 	if at != nil {
-		at.exchange.Request = tape.Request{Fields: append(appendFields(nil, fields), '}'), Messages: messages, Tools: tools}
+		at.exchange.Request = tape.Request{Fields: append(appendFields(nil, fields), '}'), Messages: slices.Concat(messages, []byte("]")), Tools: tools}
 	}
 }

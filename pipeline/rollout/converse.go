@@ -142,7 +142,7 @@ func (g *game) request() model.Request {
 	ep, index := g.ep, len(g.ep.Turns)
 	seed := ep.Key.RequestSeed(index)
 	return model.Request{
-		Messages: g.sent(), Tools: ep.Tools, Seed: &seed, Sampling: ep.Sampling, Episode: ep.ID, Task: ep.Key.Task,
+		Messages: g.sent(), Tools: ep.Tools, Written: &g.written, Seed: &seed, Sampling: ep.Sampling, Episode: ep.ID, Task: ep.Key.Task,
 		Known: g.counter.Known(), Turn: index, Endpoint: g.endpoint(), Retried: g.retried, Fallback: g.fallback(),
 	}
 }

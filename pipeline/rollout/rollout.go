@@ -126,6 +126,7 @@ type game struct {
 	used         spent
 	began        time.Time // in this process
 	progress     progress
+	written      model.Written // into requests for turns
 	logger       *slog.Logger
 }
 
