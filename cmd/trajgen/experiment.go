@@ -184,6 +184,9 @@ func (e *experiment) openModel(context.Context) error {
 	if err := f.checkToolChoice(e.registry); err != nil {
 		return err
 	}
+	if warning := fitFiles(&cfg, f.Workers, openFiles()); warning != "" {
+		fmt.Fprintln(e.warnings, warning)
+	}
 	if len(f.Endpoints) == 0 {
 		cfg.BaseURL = f.baseURL()
 	}
