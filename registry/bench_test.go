@@ -80,6 +80,7 @@ func BenchmarkDispatch(b *testing.B) {
 		for _, goroutines := range []int{1, 8, 64} {
 			b.Run(fmt.Sprintf("tools=%d/goroutines=%d", tools, goroutines), func(b *testing.B) {
 				b.ReportAllocs()
+				b.ResetTimer() // b.Loop is for one goroutine
 				var all sync.WaitGroup
 				var left atomic.Int64
 				left.Store(int64(b.N))
@@ -100,6 +101,33 @@ func BenchmarkDispatch(b *testing.B) {
 				all.Wait()
 			})
 		}
+	}
+}
+
+// BenchmarkResult is the way of a result to the message and the trace, with a secret to look for and the guardrails on:
+// it should cost little more than encoding it.
+func BenchmarkResult(b *testing.B) {
+	secrets := registry.NewSecrets(map[string]string{"API_KEY": "sk-proj-0123456789abcdef/+"})
+	for _, size := range []int{1 << 10, 10 << 10, 80 << 10} {
+		text := strings.Repeat("a line of what a command prints\n", size/32)
+		r, err := registry.New(registry.Define(registry.Definition{Name: "print", Toolset: "test"},
+			func(context.Context, *registry.Env, none) (any, error) { return map[string]string{"output": text}, nil }))
+		if err != nil {
+			b.Fatal(err)
+		}
+		set, err := r.Select(b.Context(), nil, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("size=%dKB", size>>10), func(b *testing.B) {
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				s := set.Session(registry.SessionConfig{Secrets: secrets, Hooks: []registry.Hook{registry.NewGuardrails().Hook()}})
+				s.Call(b.Context(), registry.Request{ID: "call_1", Name: "print", Arguments: "{}"})
+				s.Close()
+			}
+		})
 	}
 }
 

@@ -19,6 +19,7 @@ const minSecret = 8
 type Secrets struct {
 	names []string   // longest value first, so that one that holds another goes whole
 	spelt [][]string // by name, longest first
+	heads [][]string // by name, what spelt begin with: a text without these, which nearly all are, has none of them
 	shown []string   // by name, what stands in its place, as the inside of a JSON string
 }
 
@@ -32,7 +33,8 @@ func NewSecrets(values map[string]string) *Secrets {
 	}
 	slices.SortStableFunc(s.names, func(a, b string) int { return len(values[b]) - len(values[a]) })
 	for _, name := range s.names {
-		s.spelt = append(s.spelt, spellings(values[name]))
+		spelt := spellings(values[name])
+		s.spelt, s.heads = append(s.spelt, spelt), append(s.heads, heads(spelt))
 		s.shown = append(s.shown, inner("[secret "+name+"]"))
 	}
 	return s
@@ -56,6 +58,9 @@ func (s *Secrets) mask(text string) (string, []string) {
 	}
 	var found []string
 	for i, name := range s.names {
+		if !slices.ContainsFunc(s.heads[i], func(head string) bool { return strings.Contains(text, head) }) {
+			continue
+		}
 		clean := text
 		for _, each := range s.spelt[i] {
 			clean = strings.ReplaceAll(clean, each, s.shown[i])
@@ -97,6 +102,16 @@ func spellings(value string) []string {
 		}
 		return strings.Compare(a, b)
 	})
+	return slices.Compact(all)
+}
+
+// heads are the different beginnings of texts, none of which is shorter than a secret.
+func heads(texts []string) []string {
+	all := make([]string, len(texts))
+	for i, each := range texts {
+		all[i] = each[:minSecret]
+	}
+	slices.Sort(all)
 	return slices.Compact(all)
 }
 

@@ -86,14 +86,15 @@ func (r *reader) value() value {
 }
 
 func (r *reader) string() string {
-	start := r.pos
-	for r.pos++; r.text[r.pos] != '"'; r.pos++ {
-		if r.text[r.pos] == '\\' {
-			r.pos++
+	text, start := r.text, r.pos
+	end := start + 1
+	for ; text[end] != '"'; end++ {
+		if text[end] == '\\' {
+			end++
 		}
 	}
-	r.pos++
-	return r.text[start:r.pos]
+	r.pos = end + 1
+	return text[start:r.pos]
 }
 
 func (r *reader) array() value {

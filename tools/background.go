@@ -104,14 +104,14 @@ func startBackground(ctx context.Context, env *registry.Env, box sandbox.Sandbox
 		p.dir = args.Workdir
 	}
 	p.output.tap = p.watcher.see
-	cmd := shellCommand(background, box.Layout())
+	given := shell.give(box.Layout(), args)
+	cmd := given.shellCommand(background, box.Layout())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.TTY = p.stdin, p.output, p.output, args.tty()
 	var err error
 	if p.proc, err = box.Start(ctx, cmd); err != nil {
 		p.stdin.Close()
 		return nil, startFailure(err)
 	}
-	given := shell.give(box.Layout(), args)
 	// The shell closes its end before it evaluates the command, so this ends at once.
 	stop := context.AfterFunc(ctx, func() { p.proc.Socket().Close() })
 	report := given.talk(p.proc)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -47,6 +48,17 @@ func open(t testing.TB, backend string, toolsets ...string) *episodeOf {
 // openLimited is open with limits on what the model gets.
 func openLimited(t testing.TB, backend string, limits registry.ResultLimits, toolsets ...string) *episodeOf {
 	t.Helper()
+	return openWith(t, backend, limits, nil, toolsets...)
+}
+
+// openEnv is open with an environment.
+func openEnv(t testing.TB, backend string, env map[string]string) *episodeOf {
+	t.Helper()
+	return openWith(t, backend, registry.ResultLimits{}, env, "all")
+}
+
+func openWith(t testing.TB, backend string, limits registry.ResultLimits, env map[string]string, toolsets ...string) *episodeOf {
+	t.Helper()
 	b, err := sandbox.Open(backend, sandbox.Options{StateDir: t.TempDir()})
 	sandboxtest.Require(t, backend, err)
 	t.Cleanup(func() { b.Close() })
@@ -58,11 +70,10 @@ func openLimited(t testing.TB, backend string, limits registry.ResultLimits, too
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := b.Open(t.Context(), sandbox.Spec{
-		ID: "tools",
-		// The search helper is this program: under the race detector it would sleep for a second at each exit.
-		Env: map[string]string{"GORACE": "atexit_sleep_ms=0"},
-	})
+	// The search helper is this program: under the race detector it would sleep for a second at each exit.
+	all := map[string]string{"GORACE": "atexit_sleep_ms=0"}
+	maps.Copy(all, env)
+	box, err := b.Open(t.Context(), sandbox.Spec{ID: "tools", Env: all})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func parseShell(src string) (s shellScript) {
 	// A bug in the parser that a strange command finds must not end an episode.
 	defer func() { _ = recover() }()
 	// Beside an error comes what was read before it.
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(src), "")
+	file, err := parseBash(src)
 	for _, stmt := range file.Stmts {
 		syntax.Walk(stmt, s.visit)
 	}
@@ -33,6 +33,10 @@ func parseShell(src string) (s shellScript) {
 		s.last = lastCommand(file.Stmts[n-1])
 	}
 	return s
+}
+
+func parseBash(src string) (*syntax.File, error) {
+	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(src), "")
 }
 
 func (s *shellScript) visit(node syntax.Node) bool {

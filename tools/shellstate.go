@@ -19,6 +19,7 @@ type shellState struct {
 	mu   sync.Mutex // guards the rest
 	base *shellFacts
 	now  shellFacts
+	loud bool // the sandbox's environment brings functions or aliases
 }
 
 // shellFacts is a shell's state.
@@ -62,11 +63,20 @@ func (s *shellState) changed() string {
 	return b.String()
 }
 
+// speakUp lets all commands report from now on.
+func (s *shellState) speakUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loud = true
+}
+
 // given is what a command starts with.
 type given struct {
 	facts   shellFacts
 	workdir string // asked for by the call; where that command ends up is not handed on
 	input   string
+	pieces  int  // see scriptInput
+	quiet   bool // the command changes nothing
 }
 
 // give makes the input of a command's shell.
@@ -75,14 +85,28 @@ func (s *shellState) give(layout sandbox.Layout, args terminalArgs) given {
 	defer s.mu.Unlock()
 	g := given{facts: s.now, workdir: args.Workdir}
 	var b strings.Builder
-	if s.base == nil {
-		b.WriteString(reportBase)
-	} else {
-		b.WriteString(`builtin printf '\0\0' >&3` + "\n")
+	if q, ok := quiet(args.Command); ok && !args.Background && !s.loud && s.now.functions == "" && s.now.aliases == "" {
+		g.quiet = true
+		b.WriteString("{ " + q.check())
+		s.enter(&b, layout, args.Workdir)
+		s.restore(&b)
+		b.WriteString(q.command(args.Command) + "\n} >/dev/null 2>&1\n")
+		g.input, g.pieces = shellInput(b.String())
+		return g
 	}
+	first := reportNone
+	if s.base == nil {
+		first = reportBase
+	}
+	b.WriteString(first + "\n{ ")
 	s.enter(&b, layout, args.Workdir)
+	b.WriteString("declare -x OLDPWD; unset -v __trajgen_state __trajgen_rest\n")
 	s.restore(&b)
-	g.input = shellInput(b.String(), args.Command)
+	if s.base == nil || s.now.options["expand_aliases"] {
+		b.WriteString("builtin shopt -s expand_aliases\n")
+	}
+	b.WriteString("} 2>/dev/null\n")
+	g.input, g.pieces = scriptInput(b.String(), args.Command)
 	return g
 }
 
@@ -93,8 +117,9 @@ func (s *shellState) enter(b *strings.Builder, layout sandbox.Layout, workdir st
 	if dir == "" {
 		dir = layout.Workdir
 	}
-	b.WriteString("{ __trajgen_dir=" + quoteShell(dir) +
-		`; until builtin cd -- "${__trajgen_dir:-/}"; do __trajgen_dir=${__trajgen_dir%/*}; done` + "\n")
+	dir = quoteShell(dir)
+	b.WriteString("builtin cd -- " + dir + " || { __trajgen_dir=" + dir +
+		`; until builtin cd -- "${__trajgen_dir:-/}"; do __trajgen_dir=${__trajgen_dir%/*}; done; unset -v __trajgen_dir; }` + "\n")
 	if workdir != "" {
 		if workdir = expandHome(workdir, layout); !path.IsAbs(workdir) {
 			workdir = "./" + workdir // neither an option nor searched for
@@ -102,7 +127,7 @@ func (s *shellState) enter(b *strings.Builder, layout sandbox.Layout, workdir st
 		b.WriteString("builtin cd -- " + quoteShell(workdir) +
 			` >/dev/null || { builtin printf '\0\2' >&3; builtin exit 1; }` + "\n")
 	}
-	b.WriteString("unset -v OLDPWD __trajgen_dir __trajgen_state; declare -x OLDPWD\n")
+	b.WriteString("builtin unset -v OLDPWD\n")
 }
 
 // restore turns the state of a new shell into the present one. Functions come before aliases, which would be expanded
@@ -127,10 +152,6 @@ func (s *shellState) restore(b *strings.Builder) {
 			b.WriteString("builtin eval -- " + quoteShell(s.now.aliases) + "\n")
 		}
 	}
-	if s.base == nil || s.now.options["expand_aliases"] {
-		b.WriteString("builtin shopt -s expand_aliases\n")
-	}
-	b.WriteString("} 2>/dev/null\n")
 }
 
 // Options that commands hand on: those that change what words mean. Others end a shell or trace it, which belongs to
@@ -153,12 +174,19 @@ func setOption(name string, on bool) string {
 // remember takes over what a command changed, and only that: another that ran at the same time may have changed the
 // rest. One that replaced or killed its shell reports nothing at its end and changes nothing.
 func (s *shellState) remember(g given, report []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.quiet {
+		dir := strings.TrimSuffix(string(report), "\n")
+		if path.IsAbs(dir) && !strings.ContainsRune(dir, 0) && g.workdir == "" {
+			s.now.dir = dir
+		}
+		return
+	}
 	parts := strings.Split(string(report), "\x00")
 	if len(parts) < 2 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.base == nil && parts[0] != "" {
 		base := shellFacts{variables: declarations(parts[0]), options: setOptions(parts[1])}
 		base.options["expand_aliases"] = true // as in a shell that is talked to

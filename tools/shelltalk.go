@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"trajgen/sandbox"
 )
@@ -18,27 +19,33 @@ import (
 // made once: after the command, or by the trap when the command ends the shell. Tracing (set -x) is switched off
 // first and its last line thrown away.
 const (
-	readState = `IFS= read -r -d '' -u 3 __trajgen_state; eval "$__trajgen_state"; `
-	setOnes   = `"$SHELLOPTS:$BASHOPTS"`
-	report    = `{ builtin set +x; builtin printf '\0'; builtin pwd -P || builtin printf '%s\n' "$PWD"; ` +
+	setOnes = `"$SHELLOPTS:$BASHOPTS"`
+	report  = `{ builtin set +x; builtin printf '\0'; builtin pwd -P || builtin printf '%s\n' "$PWD"; ` +
 		`builtin printf '\0'; builtin declare -px; ` +
 		`builtin printf '\0%s\0' ` + setOnes + `; builtin declare -f; builtin declare -Fx; builtin printf '\0'; ` +
 		`builtin alias -p; builtin printf '\0\1'; } >&3 2>/dev/null`
-	background = readState + `builtin unset -f exec; exec 3>&-; builtin eval -- "$__trajgen_command"`
+	background = `builtin unset -f exec; exec 3>&-; builtin eval -- "$__trajgen_command"`
 	// reportBase is how a shell found its state.
-	reportBase = `{ declare -px; printf '\0%s\0' ` + setOnes + `; } >&3` + "\n"
+	reportBase = `{ declare -px; printf '\0%s\0' ` + setOnes + `; } >&3`
+	// reportNone stands in its place when it is known.
+	reportNone = `builtin printf '\0\0' >&3`
 )
 
-var foreground = `__trajgen_report=` + quoteShell(report) + `; ` + readState +
-	`builtin trap '{ builtin set +x; [[ -n ${__trajgen_status-} ]] || builtin eval "$__trajgen_report"; } 2>/dev/null' EXIT; ` +
+var foreground = `builtin trap '{ builtin set +x; [[ -n ${__trajgen_status-} ]] || builtin eval "$__trajgen_report"; } 2>/dev/null' EXIT; ` +
 	`{ builtin eval -- "$__trajgen_command"; } 3>&-; ` +
 	`{ __trajgen_status=$?; builtin set +xe; builtin eval "$__trajgen_report"; } 2>/dev/null; builtin exit "$__trajgen_status"`
 
 // noDirectory is what a shell reports when the directory that the call asked for cannot be entered.
 const noDirectory = "\x00\x02"
 
-// shellCommand is a bash that waits for its state and command on the socket.
-func shellCommand(prologue string, layout sandbox.Layout) sandbox.Command {
+// shellCommand is a bash that waits for what it is given on the socket.
+func (g given) shellCommand(prologue string, layout sandbox.Layout) sandbox.Command {
+	read := readInput("__trajgen_state", g.pieces) + `; builtin eval "$__trajgen_state"; `
+	if g.quiet {
+		prologue = read + quietly
+	} else {
+		prologue = `__trajgen_report=` + quoteShell(report) + `; ` + read + prologue
+	}
 	return sandbox.Command{
 		Args:   []string{"bash", "--norc", "--noprofile", "-c", prologue, "bash"},
 		Dir:    layout.Tmp, // the shell goes where it belongs by itself, as that directory may be gone
@@ -46,15 +53,54 @@ func shellCommand(prologue string, layout sandbox.Layout) sandbox.Command {
 	}
 }
 
-// shellInput is what a shell reads: code to evaluate, which reads the command in turn. bash reads up to a delimiter
-// byte by byte, so what is long comes by its length, which it reads in pieces (but not before version 4.1).
-func shellInput(state, command string) string {
-	if len(state)+len(command) < 8<<10 {
-		return `IFS= read -r -d '' -u 3 __trajgen_command` + "\n" + state + "\x00" + command + "\x00"
+// readInput is shell code that reads a text that ends with a NUL. bash reads up to a delimiter byte by byte, so it is
+// told how many characters there are and takes them at once. Before version 5 it may not be able to, and 0 is a number
+// that nobody knows.
+func readInput(name string, characters int) string {
+	rest := `IFS= read -r -d '' -u 3 `
+	if characters == 0 {
+		return rest + name
+	}
+	return fmt.Sprintf(`%s=; ((BASH_VERSINFO < 5)) || IFS= read -r -N %d -u 3 %[1]s; %[3]s__trajgen_rest; %[1]s+=$__trajgen_rest`, name, characters, rest)
+}
+
+// manyBytes is from where on reading byte by byte costs more than two changes of the locale.
+const manyBytes = 1 << 10
+
+// scriptInput is what a shell reads that gets its command beside its state, and how many characters the state has. How
+// many there are depends on the locale unless all are ASCII; of other texts that are long, bytes are counted in C's.
+func scriptInput(state, command string) (input string, characters int) {
+	switch {
+	case isASCII(state) && isASCII(command):
+		state = readInput("__trajgen_command", len(command)) + "\n" + state
+		return state + "\x00" + command + "\x00", len(state)
+	case len(state)+len(command) < manyBytes:
+		return readInput("__trajgen_command", 0) + "\n" + state + "\x00" + command + "\x00", 0
 	}
 	return fmt.Sprintf(`LC_ALL=C IFS= read -r -N %d -u 3 __trajgen_state
 LC_ALL=C IFS= read -r -N %d -u 3 __trajgen_command
-builtin eval "$__trajgen_state"`+"\x00%s%s", len(state), len(command), state, command)
+builtin eval "$__trajgen_state"`+"\x00%s%s", len(state), len(command), state, command), 0
+}
+
+// shellInput is scriptInput of a state that has the command in it.
+func shellInput(state string) (input string, characters int) {
+	switch {
+	case isASCII(state):
+		return state + "\x00", len(state)
+	case len(state) < manyBytes:
+		return state + "\x00", 0
+	}
+	return fmt.Sprintf(`LC_ALL=C IFS= read -r -N %d -u 3 __trajgen_state
+builtin eval "$__trajgen_state"`+"\x00%s", len(state), state), 0
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // maxReport bounds what a shell can make the runner remember; a state that is larger is not handed on.

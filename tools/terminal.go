@@ -120,7 +120,7 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 	shell := shellOf(env.Session)
 	given := shell.give(box.Layout(), args)
 	output := args.capture(newCapture(terminalOutput, "chars"))
-	cmd := shellCommand(foreground, box.Layout())
+	cmd := given.shellCommand(foreground, box.Layout())
 	cmd.Stdout, cmd.Stderr, cmd.TTY = output, output, args.tty()
 	if args.Pty {
 		cmd.Stdin = strings.NewReader(endOfFile) // who reads finds the end, as without a terminal
@@ -135,6 +135,9 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 		})
 	case err != nil:
 		return nil, startFailure(err)
+	case given.quiet && string(report) == notQuiet:
+		shell.speakUp()
+		return runForeground(ctx, env, box, args)
 	case given.refused(report):
 		return nil, noWorkdir(args.Workdir)
 	case errors.Is(stopped, errTimedOut):
