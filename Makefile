@@ -1,7 +1,7 @@
 # Short targets over scripts/. `make` alone prints them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check sandboxes gvisor chaos crashes race lint fmt golden fuzz fuzz-tools bench
+.PHONY: help run build test check sandboxes gvisor chaos crashes race lint fmt golden fuzz fuzz-tools bench benchmarks
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -56,7 +56,10 @@ fuzz: ## each fuzz target for a minute (FUZZTIME=1m)
 fuzz-tools: ## those of what models write alone, on one processor: arguments, edits, patches, commands
 	@FUZZ_WORKERS=1 scripts/fuzz FuzzCoerce FuzzRepair FuzzReplace FuzzV4A FuzzCheck
 
-bench: ## what sandboxes cost, then the Go benchmarks of the rest
+bench: build ## what episodes cost on this machine, beside the least that they can cost (15 minutes); bench.json
+	@bin/trajgen bench --out bench.json
+
+benchmarks: ## what sandboxes cost, then the Go benchmarks of the rest, for benchstat
 	@scripts/need go python3
 	@scripts/bench/sandbox
-	@go test -run '^$$' -bench . -benchmem $$(go list ./... | grep -v /sandbox)
+	@scripts/bench/go

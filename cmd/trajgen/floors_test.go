@@ -15,6 +15,7 @@ var floors = map[string]int{
 	"cmd/trajgen":       5,
 	"cmd/sandboxhelper": 5,
 	"pipeline":          4,
+	"bench":             4,
 	"pipeline/rollout":  3,
 	"tools":             2,
 	"pipeline/reward":   2,

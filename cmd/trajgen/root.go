@@ -70,7 +70,7 @@ an error outcome than the run file allows, 4 an evaluation gate failed, 5 the bu
 	})
 	root.AddCommand(
 		newRun(std), newCheck(std), newReport(std), newDiff(std), newExport(std), newVerify(std), newRepair(std), newCompress(std), newMerge(std), newTools(std), newToolsets(std), newDistributions(std), newDatasets(std),
-		newCommand(std), newSandbox(std), newImage(std), newServeModel(std), newDoctor(std),
+		newCommand(std), newSandbox(std), newImage(std), newServeModel(std), newDoctor(std), newBench(std),
 	)
 	return root
 }

@@ -1,0 +1,140 @@
+// Package bench measures what episodes cost, beside the least that they can cost.
+//
+// The standard episode has five model turns: terminal "echo hello > f.txt", write_file, read_file, terminal "cat f.txt"
+// and an answer; a command judges it. Everything that is measured is a process of its own, so that its CPU time and its
+// memory are told from those of the server, which counts for nobody. The limit is a tight loop around go-openai that makes
+// the same requests and starts the same shells, with no sandbox, no registry and no journal.
+//
+// Report is what bench.json holds. Units are in the names: cpu_ms is user and system time of the process and of everything
+// below it, in milliseconds; MB are 1024·1024 bytes; pss is memory with a process's share of what it shares. What an
+// episode costs is the difference between a large run and one of a tenth, so that starting and ending count for nothing.
+// Values of several rounds are medians; the rounds stand beside them.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options say what is measured, and how thoroughly.
+type Options struct {
+	Command Command
+	Version string
+	Rounds  int
+	Quick   bool     // small sizes, for a first look
+	Tiny    bool     // sizes that say nothing, to see whether it works
+	Only    []string // sections; none is all
+	Dir     string   // scratch, on the disk that runs are written to
+	// Log is told how it comes along.
+	Log io.Writer
+	Now func() time.Time
+}
+
+// Validate says everything that is wrong.
+func (o Options) Validate() error {
+	var problems []error
+	if o.Rounds < 1 {
+		problems = append(problems, fmt.Errorf("rounds is %d; at least 1", o.Rounds))
+	}
+	for _, name := range o.Only {
+		if !slices.ContainsFunc(Sections, func(s Section) bool { return s.Name == name }) {
+			problems = append(problems, fmt.Errorf("no section %q (have %s)", name, strings.Join(sectionNames(), ", ")))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Section is a part of the benchmark that can be run by itself.
+type Section struct {
+	Name, About string
+	run         func(*driver, context.Context) error
+}
+
+// Sections are those there are, in their order.
+var Sections = []Section{
+	{"parts", "the standard episode, with the parts of trajgen switched on one by one, beside the limit", (*driver).parts},
+	{"memory", "runner and broker with live sandboxes, and episodes that wait for a model", (*driver).memory},
+	{"flight", "episodes in flight at a server that takes its time, beside the limit", (*driver).flight},
+	{"scale", "workers, episodes in one run, tools of a registry, live sandboxes", (*driver).scale},
+	{"start", "how soon the first request leaves, and how large the program is", (*driver).start},
+	{"writing", "journal, Parquet and Arrow, beside parquet-go alone", (*driver).writing},
+}
+
+func sectionNames() []string {
+	var names []string
+	for _, s := range Sections {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Run measures. What could not be measured here is said in the report. An error means that something broke; the report
+// then has the rest.
+func Run(ctx context.Context, options Options) (*Report, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	began := options.Now()
+	dir, err := os.MkdirTemp(options.Dir, "trajgen-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	d := &driver{Options: options, dir: dir, report: &Report{
+		When: began.UTC().Format(time.RFC3339), Version: options.Version, Machine: thisMachine(), Rounds: options.Rounds, Quick: options.Quick || options.Tiny,
+	}}
+	d.report.Load = append(d.report.Load, loadAverage())
+	var errs []error
+	for _, section := range Sections {
+		if len(options.Only) > 0 && !slices.Contains(options.Only, section.Name) {
+			continue
+		}
+		if err := section.run(d, ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", section.Name, err))
+			d.logf("%v", errs[len(errs)-1])
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		d.report.Load = append(d.report.Load, loadAverage())
+	}
+	d.report.Seconds = options.Now().Sub(began).Seconds()
+	d.report.Targets = d.report.judge()
+	return d.report, errors.Join(errs...)
+}
+
+// driver runs the sections. It plays nothing itself.
+type driver struct {
+	Options
+	dir     string
+	report  *Report
+	scratch int
+}
+
+// size is a size, a smaller one for a first look, or a tiny one.
+func (d *driver) size(full, quick, tiny int) int {
+	switch {
+	case d.Tiny:
+		return tiny
+	case d.Quick:
+		return quick
+	}
+	return full
+}
+
+func (d *driver) logf(format string, args ...any) {
+	fmt.Fprintf(d.Log, "%s  %s\n", d.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
+
+// missing notes what this machine cannot show.
+func (d *driver) missing(format string, args ...any) {
+	note := fmt.Sprintf(format, args...)
+	d.logf("not measured: %s", note)
+	d.report.NotMeasured = append(d.report.NotMeasured, note)
+}

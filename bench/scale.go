@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"context"
+	"strconv"
+)
+
+// ScaleResult is how costs grow.
+type ScaleResult struct {
+	Workers    []Workers  `json:"workers,omitempty"`
+	Growth     []Growth   `json:"growth"`
+	Registries []Registry `json:"registries"`
+	Sandboxes  []Alive    `json:"sandboxes,omitempty"`
+}
+
+// Workers is the whole pipeline with so many episodes in play.
+type Workers struct {
+	Workers         int     `json:"workers"`
+	EpisodesPerS    float64 `json:"episodes_per_s"`
+	CPUMSPerEpisode float64 `json:"cpu_ms_per_episode"`
+	PeakMB          float64 `json:"peak_mb"`
+}
+
+// Growth is one run of so many short episodes with the journal, and what each tenth of them cost the runner.
+type Growth struct {
+	Rows            int       `json:"rows"`
+	EpisodesPerS    float64   `json:"episodes_per_s"`
+	CPUMSPerEpisode float64   `json:"cpu_ms_per_episode"`
+	TenthCPUMS      []float64 `json:"tenth_cpu_ms_per_episode"`
+	// LastToSecond is the cost of the last tenth by that of the second. The first one has the connections and the heap to
+	// grow.
+	LastToSecond float64 `json:"last_to_second"`
+	PeakMB       float64 `json:"peak_mb"`
+}
+
+func (d *driver) scale(ctx context.Context) error {
+	d.report.Scale = &ScaleResult{}
+	for _, part := range []func(context.Context) error{d.workers, d.growth, d.registries, d.alive} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *driver) workers(ctx context.Context) error {
+	full, err := FindStage("full")
+	if err != nil {
+		return err
+	}
+	if why := unfit(full); why != "" {
+		d.missing("workers: %s", why)
+		return nil
+	}
+	all, err := d.serve(ctx, 64)
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	for _, workers := range []int{1, 2, 4, 8, 16, 32, 64} {
+		setup := Setup{Episodes: d.size(200, 40, 10), InFlight: workers, Addrs: all.addrs(), DelayedTurn: allTurns}
+		small := setup
+		small.Episodes /= 10
+		less, _, err := d.play(ctx, full, small)
+		if err != nil {
+			return err
+		}
+		more, _, err := d.play(ctx, full, setup)
+		if err != nil {
+			return err
+		}
+		n := float64(setup.Episodes - small.Episodes)
+		w := Workers{workers, ratio(n, more.WallS-less.WallS), (more.CPUMS - less.CPUMS) / n, more.PeakMB}
+		d.report.Scale.Workers = append(d.report.Scale.Workers, w)
+		d.logf("scale: %d workers, %.0f episodes/s", workers, w.EpisodesPerS)
+	}
+	return nil
+}
+
+func (d *driver) growth(ctx context.Context) error {
+	all, err := d.serve(ctx, 64)
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	for rows := d.size(1000, 1000, 100); rows <= d.size(1_000_000, 10_000, 100); rows *= 10 {
+		m, played, err := d.play(ctx, kept, Setup{Episodes: rows, InFlight: 64, Addrs: all.addrs(), DelayedTurn: allTurns})
+		if err != nil {
+			return err
+		}
+		g := Growth{Rows: rows, EpisodesPerS: float64(rows) / played.Seconds, PeakMB: m.PeakMB}
+		for i := range len(played.TenthCPUMS) - 1 {
+			g.TenthCPUMS = append(g.TenthCPUMS, (played.TenthCPUMS[i+1]-played.TenthCPUMS[i])/float64(rows/10))
+		}
+		if n := len(g.TenthCPUMS); n > 1 {
+			g.CPUMSPerEpisode = (played.TenthCPUMS[n] - played.TenthCPUMS[0]) / float64(rows)
+			g.LastToSecond = ratio(g.TenthCPUMS[n-1], g.TenthCPUMS[1])
+		}
+		d.report.Scale.Growth = append(d.report.Scale.Growth, g)
+		d.logf("scale: %d episodes in one run, %.3f ms each, the last tenth %.2f of the second", rows, g.CPUMSPerEpisode, g.LastToSecond)
+	}
+	return nil
+}
+
+func (d *driver) registries(ctx context.Context) error {
+	_, err := d.measure(ctx, &d.report.Scale.Registries, false, "bench", "registries")
+	return err
+}
+
+func (d *driver) alive(ctx context.Context) error {
+	full, err := FindStage("full")
+	if err != nil {
+		return err
+	}
+	if why := unfit(full); why != "" {
+		d.missing("live sandboxes: %s", why)
+		return nil
+	}
+	_, err = d.measure(ctx, &d.report.Scale.Sandboxes, false, "bench", "sandboxes", "--most", strconv.Itoa(d.size(2000, 100, 3)))
+	return err
+}

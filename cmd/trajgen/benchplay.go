@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"os"
+	"runtime/pprof"
+	"sync/atomic"
+	"time"
+
+	"trajgen/bench"
+	"trajgen/pipeline"
+	"trajgen/pipeline/episode"
+	"trajgen/registry"
+)
+
+// benchPlay plays a stage of the benchmark in this process.
+type benchPlay struct {
+	stage      bench.Stage
+	setup      bench.Setup
+	rate       float64 // episodes begun in a second; 0 is as fast as it goes
+	leave      int     // episodes at the end that are left for a resume
+	cpuProfile string
+	memProfile string
+}
+
+func (b benchPlay) validate() error {
+	err := b.setup.Validate()
+	if !(b.rate >= 0) || b.leave < 0 || b.leave >= max(1, b.setup.Episodes) {
+		err = errors.Join(err, fmt.Errorf("rate is %v and leave %d; not below 0, and leave below episodes (%d)", b.rate, b.leave, b.setup.Episodes))
+	}
+	return err
+}
+
+// run plays, and says what that took of this process.
+func (b benchPlay) run(ctx context.Context, std stdio) (bench.Played, error) {
+	if b.stage.Loop {
+		return b.loop(ctx)
+	}
+	if b.stage.NoCgroups {
+		if err := bench.WithoutCgroups(); err != nil {
+			return bench.Played{}, err
+		}
+	}
+	return b.pipeline(ctx, std)
+}
+
+// loop plays the limit.
+func (b benchPlay) loop(ctx context.Context) (bench.Played, error) {
+	reg, err := newRegistry(defaultRunFile())
+	if err != nil {
+		return bench.Played{}, err
+	}
+	toolset, err := reg.Select(ctx, b.stage.Toolsets(), nil)
+	if err != nil {
+		return bench.Played{}, err
+	}
+	stop, err := b.profile()
+	if err != nil {
+		return bench.Played{}, err
+	}
+	played, err := bench.Loop{
+		URLs: b.setup.URLs(b.stage.Script), Script: b.stage.Script, Schemas: toolset.Schemas(), Episodes: b.setup.Episodes,
+		InFlight: b.setup.InFlight, Fork: b.stage.Fork, PromptBytes: b.setup.PromptBytes,
+	}.Run(ctx)
+	return played, errors.Join(err, stop(), b.heap())
+}
+
+// pipeline plays as trajgen run does, but for what the stage leaves out.
+func (b benchPlay) pipeline(ctx context.Context, std stdio) (_ bench.Played, err error) {
+	file, err := b.runFile()
+	if err != nil {
+		return bench.Played{}, err
+	}
+	logs := &lateWriter{}
+	logger := slog.New(slog.DiscardHandler)
+	if b.stage.Journal {
+		logger = slog.New(slog.NewJSONHandler(logs, nil))
+	}
+	exp, err := file.open(ctx, std.err, logger)
+	if err != nil {
+		return bench.Played{}, err
+	}
+	defer func() { err = errors.Join(err, exp.close()) }()
+	if b.stage.NoopTools {
+		if exp.registry, err = withoutWork(ctx, exp.registry, b.stage.Toolsets()); err != nil {
+			return bench.Played{}, err
+		}
+	}
+	player := exp.player()
+	if b.stage.NoopTools { // a guard of commands that do nothing would open a sandbox to look at
+		player.Hooks = nil
+	}
+	cfg := pipeline.Config{
+		Tasks: b.paced(exp.playable(exp.source.Tasks(ctx)), exp.tasks-b.leave), Draw: exp.draw, Seed: file.Seed, Samples: file.Samples,
+		Workers: file.Workers, Player: player, Journal: forgetful{}, Logger: logger,
+	}
+	var store *runStore
+	if b.stage.Journal {
+		if store, err = openRun(ctx, file.outDir(), exp, false, logs); err != nil {
+			return bench.Played{}, err
+		}
+		defer func() { err = errors.Join(err, store.close()) }()
+		cfg.Run, cfg.Journal = store.manifest.Fingerprint, store
+		player.Services, player.Steps = store.services, store.steps()
+	}
+	return b.play(ctx, cfg, store, exp.tasks-b.leave)
+}
+
+// play runs the pipeline under the eyes of a meter.
+func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *runStore, tasks int) (bench.Played, error) {
+	defer thrift(cfg.Workers)()
+	stop, err := b.profile()
+	if err != nil {
+		return bench.Played{}, err
+	}
+	var heap error
+	meter := bench.NewMeter(tasks, func() { heap = b.heap() })
+	var failed atomic.Pointer[episode.Episode]
+	cfg.Observe = func(event pipeline.Event) {
+		if event.Kind != pipeline.EpisodeFinished {
+			return
+		}
+		if event.Episode.Outcome != episode.Success {
+			failed.CompareAndSwap(nil, event.Episode)
+		}
+		meter.Ended()
+	}
+	began := time.Now()
+	summary, err := pipeline.Run(ctx, cfg)
+	if err == nil && b.stage.Full {
+		_, err = store.finish(ctx, summary, time.Since(began))
+	}
+	played := meter.Played()
+	err = errors.Join(err, stop(), heap)
+	if ep := failed.Load(); ep != nil {
+		err = errors.Join(err, fmt.Errorf("episode %s of task %s ended in %s: what was measured is not what was meant: %+v", ep.ID, ep.Key.Task, ep.Outcome, ep.Fault))
+	}
+	return played, err
+}
+
+// runFile reads the run file as trajgen run does, and makes it first where nobody has.
+func (b benchPlay) runFile() (runFile, error) {
+	path := b.setup.RunFile()
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := b.stage.Prepare(b.setup); err != nil {
+			return runFile{}, err
+		}
+	}
+	file := defaultRunFile()
+	if err := decodeRunFile(path, &file); err != nil {
+		return runFile{}, err
+	}
+	return file, file.validate()
+}
+
+// withoutWork replaces the tools of toolsets by ones that do nothing.
+func withoutWork(ctx context.Context, reg *registry.Registry, toolsets []string) (*registry.Registry, error) {
+	toolset, err := reg.Select(ctx, toolsets, nil)
+	if err != nil {
+		return nil, err
+	}
+	var real []registry.Tool
+	for _, name := range toolset.Names() {
+		if tool, ok := reg.Tool(name); ok {
+			real = append(real, tool)
+		}
+	}
+	idle, err := bench.NoopTools(real)
+	if err != nil {
+		return nil, err
+	}
+	return reg.With(idle...)
+}
+
+// paced lets so many tasks through, and no sooner than they are to be begun.
+func (b benchPlay) paced(tasks iter.Seq2[*episode.Task, error], most int) iter.Seq2[*episode.Task, error] {
+	return func(yield func(*episode.Task, error) bool) {
+		began, n := time.Now(), 0
+		for task, err := range tasks {
+			if n == most {
+				return
+			}
+			if b.rate > 0 {
+				time.Sleep(time.Until(began.Add(time.Duration(float64(n) / b.rate * float64(time.Second)))))
+			}
+			if n++; !yield(task, err) {
+				return
+			}
+		}
+	}
+}
+
+// profile begins to profile the CPU, where that was asked for.
+func (b benchPlay) profile() (stop func() error, err error) {
+	if b.cpuProfile == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(b.cpuProfile)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
+// heap writes what is in memory, where that was asked for.
+func (b benchPlay) heap() error {
+	if b.memProfile == "" {
+		return nil
+	}
+	f, err := os.Create(b.memProfile)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.Lookup("heap").WriteTo(f, 0), f.Close())
+}
+
+// forgetful is a journal that remembers nothing.
+type forgetful struct{}
+
+func (forgetful) Last(string) (pipeline.Record, bool) { return pipeline.Record{}, false }
+
+func (forgetful) Append(context.Context, *episode.Episode) error { return nil }
