@@ -15,8 +15,8 @@ import (
 //
 // In what scripts/build makes it is a small one, for either architecture; else it is this very program.
 func Agent(goarch string) ([]byte, error) {
-	if program, err := embedded.Helper(goarch); program != "" || err != nil {
-		return []byte(program), err
+	if program, err := embedded.Helper(goarch); program != nil || err != nil {
+		return program, err
 	}
 	if runtime.GOOS != "linux" || goarch != runtime.GOARCH {
 		return nil, fmt.Errorf("this program holds no agent for linux/%s (one that scripts/build makes holds those for amd64 and arm64)", goarch)

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"trajgen/sandbox/internal/embedded"
 	"trajgen/sandbox/internal/guest"
 	"trajgen/sandbox/internal/state"
 	"trajgen/sandbox/internal/wire"
@@ -41,6 +42,7 @@ type landlock struct {
 	state      *state.Instance
 	guarantees Guarantees
 	readable   []string
+	programs   *embedded.Programs // nil where none were built in
 
 	mu     sync.Mutex
 	boxes  map[*box]*directory
@@ -61,13 +63,20 @@ func openLandlock(opts Options, why error) (Backend, error) {
 	if version == 0 {
 		return nil, errors.New("this kernel has no landlock, either")
 	}
+	builtIn, err := embedded.Unpack()
+	if err != nil {
+		return nil, err
+	}
 	instance, err := state.Create(opts.StateDir, state.Owner{
 		Backend: "native", PID: os.Getpid(), Settings: map[string]string{"level": string(LevelLandlock)},
 	})
 	if err != nil {
 		return nil, err
 	}
-	l := &landlock{opts: opts, state: instance, boxes: map[*box]*directory{}, readable: slices.Concat(landlockReadable, opts.HostPaths)}
+	l := &landlock{
+		opts: opts, state: instance, boxes: map[*box]*directory{}, readable: slices.Concat(landlockReadable, opts.HostPaths),
+		programs: builtIn,
+	}
 	l.guarantees = Guarantees{
 		Backend: "native", Level: LevelLandlock, Network: landlockNetworks, FixedSystem: true,
 		Isolation: map[string]string{
@@ -237,7 +246,7 @@ func (l *landlock) open(spec Spec) (_ *box, err error) {
 
 // start runs the guest of a directory and returns the socket to it.
 func (l *landlock) start(d *directory, sys *syscall.SysProcAttr, what *guest.Directory) (runner int, err error) {
-	programs, err := openPrograms()
+	programs, err := openPrograms(l.programs)
 	defer programs.close()
 	if err != nil {
 		return -1, err

@@ -133,6 +133,8 @@ type localBox struct {
 	mu      sync.Mutex
 	running map[*localProcess]bool
 	started uint64 // commands, those that could not be started among them
+	begun   uint64 // commands that may have run
+	killed  uint64 // so many of them, with all that they left
 	gone    bool
 
 	closing  sync.Once
@@ -314,11 +316,15 @@ func (b *localBox) KillAll(ctx context.Context) error {
 
 func (b *localBox) killAll(ctx context.Context) error {
 	b.mu.Lock()
+	begun, none := b.begun, b.begun == b.killed
 	running := make([]*localProcess, 0, len(b.running))
 	for p := range b.running {
 		running = append(running, p)
 	}
 	b.mu.Unlock()
+	if none {
+		return nil
+	}
 	for _, p := range running {
 		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
 	}
@@ -332,6 +338,9 @@ func (b *localBox) killAll(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.killed = max(b.killed, begun)
 	return nil
 }
 

@@ -22,7 +22,7 @@ func (l *local) helper() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if program == "" {
+		if program == nil {
 			return os.Executable()
 		}
 		if l.program, err = memoryProgram(guest.HelperName, program); err != nil {

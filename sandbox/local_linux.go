@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -61,7 +60,7 @@ func sandboxMarks(dir string, born uint64, boxes ...string) marks {
 func (m marks) kill() error {
 	for wait := time.Millisecond; wait < 4*time.Second; wait *= 2 {
 		found := false
-		for _, p := range livingProcesses() {
+		for _, p := range livingProcesses(m.born) {
 			if m.on(p) {
 				found = true
 				_ = syscall.Kill(p.pid, syscall.SIGKILL)
@@ -76,18 +75,17 @@ func (m marks) kill() error {
 }
 
 // on says whether a process has one of the marks: in its environment or, where it has changed that, as a limit.
-func (m marks) on(p living) bool {
+func (m marks) on(p *living) bool {
 	if p.born < m.born || p.pid == os.Getpid() {
 		return false
 	}
-	environ, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ") // none where it is not ours to read
-	for entry := range bytes.SplitSeq(environ, []byte{0}) {
-		value, ok := bytes.CutPrefix(entry, []byte(localMark+"="))
-		if below, in := bytes.CutPrefix(value, []byte(m.name)); ok && in && (len(below) == 0 || below[0] == '/') {
+	names, limit := p.marks()
+	for _, name := range names {
+		if below, in := strings.CutPrefix(name, m.name); in && (below == "" || below[0] == '/') {
 			return true
 		}
 	}
-	return m.limits[guest.Mark(p.pid)&m.mask]
+	return m.limits[limit&m.mask]
 }
 
 // commandBits are those of a limit that tell the commands of a sandbox apart.
@@ -133,53 +131,9 @@ func birth() uint64 {
 }
 
 var clocked = sync.OnceValue(func() bool {
-	self, ok := livingProcess(os.Getpid())
-	return ok && self.born > 0 && self.born <= guest.Ticks()
+	self := livingProcess(os.Getpid())
+	return self != nil && self.born > 0 && self.born <= guest.Ticks()
 })
-
-// living is a process that is no zombie, which is as good as dead.
-type living struct {
-	pid, parent, session int
-	born                 uint64 // in ticks
-}
-
-func livingProcesses() []living {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	all := make([]living, 0, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if p, ok := livingProcess(pid); ok {
-			all = append(all, p)
-		}
-	}
-	return all
-}
-
-// livingProcess reads what there is of a process; none when it is gone.
-func livingProcess(pid int) (p living, ok bool) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return p, false
-	}
-	// The program's name comes first and may hold anything: look behind its last bracket.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" {
-		return p, false
-	}
-	p.pid = pid
-	p.parent, _ = strconv.Atoi(fields[1])
-	p.session, _ = strconv.Atoi(fields[3])
-	p.born, _ = strconv.ParseUint(fields[19], 10, 64)
-	return p, true
-}
 
 // commandTree returns the living processes of a command: its session, those that bear its mark, and all descendants,
 // parents first as a rule: a shell that sees its child end before it is told to end itself has something to say of it.
@@ -187,8 +141,8 @@ func livingProcess(pid int) (p living, ok bool) {
 func commandTree(leader int, mark string, born uint64) []int {
 	m := marks{name: mark, limits: map[uint64]bool{limitOf(mark): true}, mask: ^uint64(0), born: born}
 	in := map[int]bool{}
-	var others []living
-	for _, p := range livingProcesses() {
+	var others []*living
+	for _, p := range livingProcesses(born) {
 		switch {
 		case p.born < born:
 		case p.pid == leader || p.session == leader || m.on(p):
@@ -199,7 +153,7 @@ func commandTree(leader int, mark string, born uint64) []int {
 	}
 	for grown := true; grown; {
 		grown = false
-		others = slices.DeleteFunc(others, func(p living) bool {
+		others = slices.DeleteFunc(others, func(p *living) bool {
 			if !in[p.parent] {
 				return false
 			}

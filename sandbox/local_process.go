@@ -38,6 +38,7 @@ func (p *localProcess) start() error {
 		return fmt.Errorf("sandbox %s: %w", b.spec.ID, ErrGone)
 	}
 	p.born = birth()
+	b.begun++
 	if err := p.cmd.Start(); err != nil {
 		switch {
 		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.E2BIG):

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"trajgen/sandbox/internal/broker"
+	"trajgen/sandbox/internal/embedded"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -45,6 +46,10 @@ var brokerEnv = []string{"GOTRACEBACK=single", "GOGC=20"}
 // startBroker runs the broker, this program or the small one in it, in a mount namespace of its own; without
 // the rights of root, also in a user namespace, which gives the right to make one.
 func startBroker(opts Options, ids *userIDs) (*brokerClient, error) {
+	builtIn, err := embedded.Unpack()
+	if err != nil {
+		return nil, err
+	}
 	ours, theirs, err := wire.Pair()
 	if err != nil {
 		return nil, err
@@ -64,7 +69,7 @@ func startBroker(opts Options, ids *userIDs) (*brokerClient, error) {
 		return nil, err
 	}
 	defer null.Close()
-	programs, err := openPrograms()
+	programs, err := openPrograms(builtIn)
 	defer programs.close()
 	if err != nil {
 		unix.Close(ours)

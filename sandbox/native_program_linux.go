@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -32,29 +31,26 @@ func (p *programs) close() {
 	}
 }
 
-func openPrograms() (p programs, err error) {
-	if embedded.Program == "" {
+// openPrograms opens the programs that were built in, or this one where there are none.
+func openPrograms(builtIn *embedded.Programs) (p programs, err error) {
+	if builtIn == nil {
 		if p.broker, err = os.Open("/proc/self/exe"); err == nil {
 			p.helper, err = os.Open("/proc/self/exe")
 		}
 		return p, err
 	}
-	helper, err := embedded.Helper(runtime.GOARCH)
-	if err != nil {
-		return p, err
-	}
-	fd, err := wire.SealedFile([]byte(helper))
+	fd, err := wire.SealedFile(builtIn.Helper)
 	if err != nil {
 		return p, err
 	}
 	p.helper = os.NewFile(uintptr(fd), guest.HelperName)
-	p.broker, p.guests, err = brokerProgram()
+	p.broker, p.guests, err = brokerProgram(builtIn.Sandboxd)
 	return p, err
 }
 
 // brokerProgram falls back to this program, which nobody in a sandbox gets to see, where memory files are not executed.
-func brokerProgram() (file *os.File, sealed bool, err error) {
-	file, err = memoryProgram(guest.Name, embedded.Program)
+func brokerProgram(sandboxd []byte) (file *os.File, sealed bool, err error) {
+	file, err = memoryProgram(guest.Name, sandboxd)
 	if errors.Is(err, unix.EACCES) { // by the sysctl vm.memfd_noexec
 		file, err = os.Open("/proc/self/exe")
 		return file, false, err
@@ -63,7 +59,7 @@ func brokerProgram() (file *os.File, sealed bool, err error) {
 }
 
 // memoryProgram makes a memory file that can be executed and no longer changed.
-func memoryProgram(name, program string) (*os.File, error) {
+func memoryProgram(name string, program []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if err == unix.EINVAL { // before Linux 6.3, all are executable
 		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -72,7 +68,7 @@ func memoryProgram(name, program string) (*os.File, error) {
 		return nil, fmt.Errorf("make a memory file for %s: %w", name, err)
 	}
 	file := os.NewFile(uintptr(fd), name)
-	_, err = file.WriteString(program)
+	_, err = file.Write(program)
 	if err == nil {
 		err = file.Chmod(0o555)
 	}

@@ -3,6 +3,8 @@
 package sandbox_test
 
 import (
+	"bytes"
+	"debug/elf"
 	"fmt"
 	"os"
 	"strings"
@@ -42,5 +44,19 @@ func TestSealed(t *testing.T) {
 	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/.trajgen", "run"}}, sandbox.RunOptions{})
 	if err != nil || r.Exit.Code != 2 {
 		t.Errorf("run by its path: got %+v, %q, %v", r.Exit, r.Stderr.Bytes(), err)
+	}
+}
+
+// TestAgents reads what was packed for each architecture.
+func TestAgents(t *testing.T) {
+	for arch, want := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		content, err := sandbox.Agent(arch)
+		if err != nil {
+			t.Errorf("%s: %v", arch, err)
+			continue
+		}
+		if file, err := elf.NewFile(bytes.NewReader(content)); err != nil || file.Machine != want {
+			t.Errorf("%s: got %d bytes, %v, want a program for %v", arch, len(content), err, want)
+		}
 	}
 }

@@ -1,37 +1,36 @@
 // Package embedded holds the commands sandboxd and sandboxhelper, in what was built with the tag embedguest after
-// scripts/build-guest. In all else both are empty, and the whole program runs itself again instead.
+// scripts/build-guest. In all else there are none, and the whole program runs itself again instead.
 package embedded
 
-import (
-	"compress/gzip"
-	"fmt"
-	"io"
-	"runtime"
-	"strings"
-	"sync"
-)
+import "runtime"
 
-// Helper is the program that lies in sandboxes, an executable file for Linux on an architecture; "" where there is none.
-// It belongs to all who ask.
-func Helper(goarch string) (string, error) {
-	switch {
-	case ownHelper != "" && goarch == runtime.GOARCH:
-		return ownHelper, nil
-	case foreignHelper != "" && goarch == foreignArch:
-		return foreign()
-	}
-	return "", nil
+// Programs are what sandboxes of this machine run, executable files for Linux on its architecture.
+type Programs struct {
+	Sandboxd []byte // the broker and the guests
+	Helper   []byte // what lies in the sandboxes
 }
 
-// foreign unpacks what few ask for.
-var foreign = sync.OnceValues(func() (string, error) {
-	packed, err := gzip.NewReader(strings.NewReader(foreignHelper))
-	if err != nil {
-		return "", fmt.Errorf("unpack the program for %s: %w", foreignArch, err)
+// Names of programs in the archive, which scripts/build-guest packs in this order.
+const (
+	sandboxd = "sandboxd"
+	helper   = "sandboxhelper-" // and an architecture
+)
+
+// Unpack returns the programs, nil where there are none. It takes some 30 ms: whoever needs them again keeps them.
+func Unpack() (*Programs, error) {
+	programs, err := unpack(sandboxd, helper+runtime.GOARCH)
+	if programs == nil || err != nil {
+		return nil, err
 	}
-	program, err := io.ReadAll(packed)
-	if err != nil {
-		return "", fmt.Errorf("unpack the program for %s: %w", foreignArch, err)
+	return &Programs{Sandboxd: programs[sandboxd], Helper: programs[helper+runtime.GOARCH]}, nil
+}
+
+// Helper is the program that lies in sandboxes, an executable file for Linux on an architecture (amd64 or arm64); nil
+// where there is none. It, too, is unpacked for each who asks.
+func Helper(goarch string) ([]byte, error) {
+	if goarch != "amd64" && goarch != "arm64" {
+		return nil, nil
 	}
-	return string(program), nil
-})
+	programs, err := unpack(helper + goarch)
+	return programs[helper+goarch], err
+}

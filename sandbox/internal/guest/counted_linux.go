@@ -2,6 +2,7 @@ package guest
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strconv"
 	"unsafe"
@@ -31,21 +32,38 @@ type (
 	}
 )
 
-// listen installs a filter for the calling thread, and answers what it leaves open on another one. Where something outside
-// listens to such questions already, nobody is asked.
+// listen installs a filter, and answers what it leaves open on another thread. Where something outside listens to such
+// questions already, nobody is asked.
 func listen(p policy) error {
+	flags := uintptr(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+	if p.everywhere {
+		flags |= unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
+	}
+	fd, err := install(p, flags)
+	if err == unix.EBUSY {
+		p.counted = false
+		_, err = install(p, flags&^unix.SECCOMP_FILTER_FLAG_NEW_LISTENER&^unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
+	}
+	if err != nil {
+		return fmt.Errorf("install the system call filter: %w", err)
+	}
+	if p.counted {
+		onOtherThread(func() { decide(fd) })
+	}
+	return nil
+}
+
+func install(p policy, flags uintptr) (fd int, err error) {
 	f := program(p)
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
-	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&prog)))
-	if errno == unix.EBUSY {
-		p.counted = false
-		return restrict(p)
-	}
+	result, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
-		return errno
+		return -1, errno
 	}
-	onOtherThread(func() { decide(int(fd)) })
-	return nil
+	if result != 0 && flags&unix.SECCOMP_FILTER_FLAG_NEW_LISTENER == 0 {
+		return -1, unix.ESRCH // a thread that could not be put under it
+	}
+	return int(result), nil
 }
 
 // decide answers for ever. Its arguments are numbers, so that nothing can change between question and answer.

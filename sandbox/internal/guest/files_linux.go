@@ -36,12 +36,8 @@ func (g *guest) serveFile(r fileRequest) {
 				if err := g.bare.confine(&Bare{}); err != nil {
 					os.Exit(1)
 				}
-			} else {
-				p := g.policy
-				p.counted = false // no program runs here
-				if err := confine(p); err != nil {
-					os.Exit(1)
-				}
+			} else if err := g.confineFiles(); err != nil {
+				os.Exit(1)
 			}
 			for r := range g.files {
 				g.file(r)
@@ -49,6 +45,16 @@ func (g *guest) serveFile(r fileRequest) {
 		})
 	})
 	g.files <- r
+}
+
+// confineFiles is confine for the thread of files, on which no program runs.
+func (g *guest) confineFiles() error {
+	if g.policy.everywhere {
+		return errors.Join(dropBounding(), dropCapabilities())
+	}
+	p := g.policy
+	p.counted = false
+	return confine(p)
 }
 
 func (g *guest) file(r fileRequest) {

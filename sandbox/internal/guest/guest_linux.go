@@ -26,7 +26,7 @@ const firstCommand = 100
 
 // guest is the state of process 1.
 type guest struct {
-	runner   *wire.Conn // received from by the forking thread alone
+	runner   *wire.Conn // received from by one goroutine alone
 	sending  sync.Mutex
 	workdir  string
 	null     int
@@ -48,7 +48,8 @@ type guest struct {
 	marks     uint64        // given so far
 	forked    chan struct{} // wakes the reaper
 
-	files chan fileRequest
+	starts chan startRequest // nil when it is the confined thread that receives
+	files  chan fileRequest
 
 	settler *settler
 }
@@ -115,24 +116,31 @@ func serve(booted chan<- *guest) {
 		os.Exit(1)
 	}
 	unix.Close(upper)
+	// Goroutines wait for messages: a thread that does keeps the Go runtime busy with watching it, for longer than a request takes.
+	if g.runner, err = wire.Polled(RunnerFD); err != nil {
+		os.Exit(1)
+	}
+	if broker, err = wire.Polled(BrokerFD); err != nil {
+		os.Exit(1)
+	}
+	g.starts = make(chan startRequest, 16)
 	booted <- g
-	// The broker says nothing more. Its end closes when it dies, and so must we.
-	sockets := []unix.PollFd{{Fd: RunnerFD, Events: unix.POLLIN}, {Fd: BrokerFD, Events: unix.POLLIN}}
-	for {
-		if _, err := unix.Poll(sockets, -1); err != nil && err != unix.EINTR {
-			os.Exit(1)
+	go func() {
+		// The broker says nothing more. Its end closes when it dies, and so must we.
+		_, _, _ = broker.Recv()
+		os.Exit(0)
+	}()
+	go func() {
+		for {
+			message, fds, err := g.runner.Recv()
+			if err != nil {
+				os.Exit(0)
+			}
+			g.handle(message, fds)
 		}
-		if sockets[1].Revents != 0 {
-			os.Exit(0)
-		}
-		if sockets[0].Revents == 0 {
-			continue
-		}
-		message, fds, err := g.runner.Recv()
-		if err != nil {
-			os.Exit(0)
-		}
-		g.handle(message, fds)
+	}()
+	for r := range g.starts {
+		g.start(r.id, &r.command, r.fds)
 	}
 }
 
@@ -217,7 +225,7 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 		}
 		unix.Close(fd)
 	}
-	g.policy = policy{clone3: g.commands >= 0, pretend: b.Single, counted: true}
+	g.policy = policy{clone3: g.commands >= 0, pretend: b.Single, counted: true, everywhere: len(g.limits) == 0}
 	return g, root.upper, confine(g.policy)
 }
 
@@ -280,15 +288,26 @@ func (s *settler) ask() {
 //go:noinline
 func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// handle does one request. Only a start is done here, by the confined thread; the rest must not hold it up.
+// startRequest is a request to start a command, for the confined thread.
+type startRequest struct {
+	id      int64
+	command Start
+	fds     []int
+}
+
+// handle does one request. A start is done here where this is the confined thread; the rest must not hold it up.
 func (g *guest) handle(message []byte, fds []int) {
 	d := wire.NewDecoder(message)
 	kind, id := d.Int(), d.Int()
 	switch kind {
 	case KindStart:
-		var s Start
-		s.Decode(d)
-		g.start(id, &s, fds)
+		r := startRequest{id: id, fds: fds}
+		r.command.Decode(d)
+		if g.starts != nil {
+			g.starts <- r
+		} else {
+			g.start(r.id, &r.command, r.fds)
+		}
 		return
 	case KindKill:
 		target, sig := d.Int(), d.Int()

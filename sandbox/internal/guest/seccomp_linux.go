@@ -91,6 +91,9 @@ type policy struct {
 	pretend bool
 	// counted says that the guest is asked for sockets of which there may be only so many.
 	counted bool
+	// everywhere puts all threads of the guest under a filter that is counted, not only the calling one: it costs less than one
+	// more for the thread of files. Not where other threads set the limits of commands.
+	everywhere bool
 	// offline refuses sockets of the network, where it cannot be taken away.
 	offline bool
 }

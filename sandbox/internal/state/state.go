@@ -3,13 +3,16 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -18,6 +21,8 @@ const (
 	lockName   = "lock"
 	ownerName  = "owner.json"
 	recordTail = ".sandbox.json"
+	spareHead  = ".spare-" // no sandbox has such a name
+	recordSize = 512
 	guardName  = ".lock"
 )
 
@@ -48,6 +53,10 @@ type Instance struct {
 	root  *os.Root
 	lock  *os.File
 	owner Owner
+
+	mu     sync.Mutex // guards what follows
+	spares []string   // files of sandboxes that were removed
+	named  int        // names that were ever given to such files
 }
 
 // Create makes an instance below dir.
@@ -92,20 +101,62 @@ func (i *Instance) SetCgroups(paths []string) error {
 	return i.root.Rename(ownerName+".new", ownerName)
 }
 
-// Add records a sandbox.
+// Add records a sandbox. The files of those that were removed serve again: on some file systems, to make and delete one takes
+// longer than to make the sandbox's own.
 func (i *Instance) Add(id string, pid int) error {
 	content, err := json.Marshal(Record{ID: id, PID: pid})
 	if err != nil {
 		return err
 	}
-	return i.root.WriteFile(id+recordTail, content, 0o600)
+	if len(content) > recordSize {
+		return fmt.Errorf("record a sandbox: its id has %d bytes, which are too many", len(id))
+	}
+	// With one length for all, nothing is left of the record that was there before.
+	content = append(content, bytes.Repeat([]byte(" "), recordSize-len(content))...)
+	spare := i.spare()
+	file, err := i.root.OpenFile(spare, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return i.root.Rename(spare, id+recordTail)
+}
+
+// spare is the name of a file that nobody uses, which may be there or not.
+func (i *Instance) spare() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if n := len(i.spares); n > 0 {
+		name := i.spares[n-1]
+		i.spares = i.spares[:n-1]
+		return name
+	}
+	return i.nextSpare()
+}
+
+// nextSpare is called with the lock held.
+func (i *Instance) nextSpare() string {
+	i.named++
+	return spareHead + strconv.Itoa(i.named)
 }
 
 // Remove forgets a sandbox.
 func (i *Instance) Remove(id string) error {
-	if err := i.root.Remove(id + recordTail); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	i.mu.Lock()
+	spare := i.nextSpare()
+	i.mu.Unlock()
+	switch err := i.root.Rename(id+recordTail, spare); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
 		return err
 	}
+	i.mu.Lock()
+	i.spares = append(i.spares, spare)
+	i.mu.Unlock()
 	return nil
 }
 

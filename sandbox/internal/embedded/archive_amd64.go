@@ -1,0 +1,8 @@
+//go:build embedguest
+
+package embedded
+
+import _ "embed" // for the directive
+
+//go:embed packed-linux-amd64.tar.zst
+var archive string

@@ -1,0 +1,73 @@
+// Package packed holds some programs in the room of one: what they have in common is there once.
+package packed
+
+import (
+	"archive/tar"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Program is an executable file.
+type Program struct {
+	Name    string
+	Content []byte
+}
+
+// window is how far a program is looked back at for what it has in common with the one before: over that one as a whole.
+const window = 8 << 20
+
+// Write packs programs, as a tar archive in Zstandard. Those that are wanted most come first, for the others are then
+// not unpacked. The same programs are the same bytes.
+func Write(w io.Writer, programs []Program) error {
+	compressed, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	archive := tar.NewWriter(compressed)
+	for _, p := range programs {
+		if err := archive.WriteHeader(&tar.Header{Name: p.Name, Mode: 0o755, Size: int64(len(p.Content))}); err != nil {
+			return fmt.Errorf("pack %s: %w", p.Name, err)
+		}
+		if _, err := archive.Write(p.Content); err != nil {
+			return fmt.Errorf("pack %s: %w", p.Name, err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	return compressed.Close()
+}
+
+// Read returns the programs up to the last of those that are named, or all of them when none is.
+func Read(r io.Reader, names ...string) (map[string][]byte, error) {
+	compressed, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		return nil, err
+	}
+	defer compressed.Close()
+	archive := tar.NewReader(compressed)
+	programs := map[string][]byte{}
+	missing := slices.Clone(names)
+	for len(names) == 0 || len(missing) > 0 {
+		header, err := archive.Next()
+		if err == io.EOF && len(missing) == 0 {
+			break
+		}
+		if err == io.EOF {
+			return nil, fmt.Errorf("unpack %s: not in the archive", missing[0])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("unpack the programs: %w", err)
+		}
+		content := make([]byte, header.Size)
+		if _, err := io.ReadFull(archive, content); err != nil {
+			return nil, fmt.Errorf("unpack %s: %w", header.Name, err)
+		}
+		programs[header.Name] = content
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == header.Name })
+	}
+	return programs, nil
+}
