@@ -267,8 +267,8 @@ func arrowInteger(values arrow.Array, i int) (json.RawMessage, error) {
 }
 
 func utf8Text(text string) (json.RawMessage, error) {
-	if at := invalidUTF8([]byte(text)); at >= 0 {
-		return nil, fmt.Errorf("invalid UTF-8 at byte %d", at+1)
+	if !utf8.ValidString(text) {
+		return nil, fmt.Errorf("invalid UTF-8 at byte %d", invalidUTF8([]byte(text))+1)
 	}
 	return encode(text)
 }

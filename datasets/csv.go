@@ -160,8 +160,8 @@ func cellObject(names, cells []string) (object []byte, broken string) {
 		if cell == "" {
 			continue
 		}
-		if at := invalidUTF8([]byte(cell)); at >= 0 {
-			return nil, fmt.Sprintf("column %s: invalid UTF-8 at byte %d", names[i], at+1)
+		if !utf8.ValidString(cell) {
+			return nil, fmt.Sprintf("column %s: invalid UTF-8 at byte %d", names[i], invalidUTF8([]byte(cell))+1)
 		}
 		if out.Len() > 1 {
 			out.WriteByte(',')

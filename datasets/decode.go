@@ -66,7 +66,7 @@ func decodeTask(fields, metadata []member) (*episode.Task, problems) {
 	}
 	d.check()
 	if len(metadata) > 0 {
-		encoded, err := object(metadata, unchanged)
+		encoded, err := object(metadata, true)
 		if err != nil {
 			d.wrong.addf("metadata: %v", err)
 		}
@@ -87,7 +87,7 @@ func decodeTask(fields, metadata []member) (*episode.Task, problems) {
 
 // contentID names a row by what it says: the order of its keys and its white space do not matter.
 func contentID(fields []member, wrong *problems) string {
-	encoded, err := object(slices.DeleteFunc(slices.Clone(fields), func(m member) bool { return m.value == nil }), withoutNulls)
+	encoded, err := object(slices.DeleteFunc(slices.Clone(fields), func(m member) bool { return m.value == nil }), false)
 	if err != nil {
 		wrong.addf("content hash: %v", err)
 	}

@@ -22,6 +22,9 @@ type member struct {
 // absent; one that is there twice is an error, as nobody can say which was meant. Errors read well after "the row is"
 // and after "verify:".
 func members(object json.RawMessage) ([]member, error) {
+	if list, ok := splitObject(object); ok {
+		return list, nil
+	}
 	if kind := kindOf(object); kind != "an object" {
 		return nil, fmt.Errorf("%s, want an object", kind)
 	}
@@ -56,6 +59,9 @@ func elements(list json.RawMessage) ([]json.RawMessage, error) {
 	if kind := kindOf(list); kind != "a list" {
 		return nil, fmt.Errorf("%s, want a list", kind)
 	}
+	if items, ok := splitList(list); ok {
+		return items, nil
+	}
 	var items []json.RawMessage
 	err := json.Unmarshal(list, &items)
 	return items, err
@@ -76,11 +82,11 @@ func structured(value json.RawMessage) json.RawMessage {
 
 // kindOf names the kind of valid JSON text, for messages.
 func kindOf(value json.RawMessage) string {
-	value = bytes.TrimLeft(value, " \t\r\n")
-	if len(value) == 0 {
+	at := scanSpace(value, 0)
+	if at == len(value) {
 		return "nothing"
 	}
-	switch value[0] {
+	switch value[at] {
 	case '{':
 		return "an object"
 	case '[':
@@ -101,8 +107,11 @@ func asString(value json.RawMessage) (string, bool) {
 	if kindOf(value) != "a string" {
 		return "", false
 	}
-	var text string
-	return text, json.Unmarshal(value, &text) == nil
+	text, ok := unquote(value)
+	if !ok {
+		ok = json.Unmarshal(value, &text) == nil
+	}
+	return text, ok
 }
 
 // asText takes a string or a number, which is kept as it was written.
@@ -217,6 +226,13 @@ func withoutNulls(value any) any {
 
 // encode is json.Marshal without the escapes for HTML, so that code in texts stays readable and short.
 func encode(value any) (json.RawMessage, error) {
+	if text, ok := value.(string); ok {
+		return appendText(nil, text), nil
+	}
+	return encodeSlowly(value)
+}
+
+func encodeSlowly(value any) (json.RawMessage, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
@@ -225,18 +241,3 @@ func encode(value any) (json.RawMessage, error) {
 	}
 	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
 }
-
-// object puts members together: keys sorted at every depth, no white space, numbers untouched.
-func object(list []member, each func(any) any) (json.RawMessage, error) {
-	values := make(map[string]any, len(list))
-	for _, m := range list {
-		value, err := decodeAny(m.value)
-		if err != nil {
-			return nil, err
-		}
-		values[m.name] = each(value)
-	}
-	return encode(values)
-}
-
-func unchanged(value any) any { return value }

@@ -66,17 +66,20 @@ func lines(reader *bufio.Reader) iter.Seq2[textLine, error] {
 			buffer = buffer[:0]
 			for {
 				part, err := reader.ReadSlice('\n')
-				if line.tooLong = line.tooLong || len(buffer)+len(part) > maxRow+1; !line.tooLong {
-					buffer = append(buffer, part...)
+				if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
+					yield(textLine{number: number - 1}, err)
+					return
+				}
+				line.text = part
+				if err == bufio.ErrBufferFull || len(buffer) > 0 {
+					if line.tooLong = line.tooLong || len(buffer)+len(part) > maxRow+1; !line.tooLong {
+						buffer = append(buffer, part...)
+					}
+					line.text = buffer
 				}
 				if err == bufio.ErrBufferFull {
 					continue
 				}
-				if err != nil && err != io.EOF {
-					yield(textLine{number: number - 1}, err)
-					return
-				}
-				line.text = buffer
 				if number == 1 {
 					line.text = bytes.TrimPrefix(line.text, byteOrder)
 				}
@@ -96,14 +99,14 @@ func lines(reader *bufio.Reader) iter.Seq2[textLine, error] {
 	}
 }
 
-// row checks that the line is one JSON object and copies it.
+// row copies the line; whether it is one JSON object shows when it is decoded.
 func (l textLine) row() row {
 	r := row{line: l.number}
 	if l.tooLong {
 		r.broken = fmt.Sprintf("the row is longer than %d MiB", maxRow>>20)
 		return r
 	}
-	r.object, r.broken = parseObject(l.text)
+	r.text = bytes.Clone(l.text)
 	return r
 }
 

@@ -91,13 +91,18 @@ type assembler struct {
 // assemble builds the JSON object of a row. Levels that contradict each other are an error, never a panic.
 func assemble(columns []*parquetColumn, values parquet.Row) (json.RawMessage, error) {
 	a := assembler{}
+	size := 64
 	for _, value := range values {
+		if size += 32; value.Kind() == parquet.ByteArray {
+			size += len(value.ByteArray()) + len(value.ByteArray())/16
+		}
 		at := value.Column()
 		for len(a.runs) <= at {
 			a.runs = append(a.runs, nil)
 		}
 		a.runs[at] = append(a.runs[at], value)
 	}
+	a.out.Grow(size)
 	if err := a.group(columns); err != nil {
 		return nil, err
 	}

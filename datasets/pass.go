@@ -212,7 +212,7 @@ func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] 
 				yield(nil, err)
 				return
 			}
-			task, wrong := s.task(read.row)
+			task, wrong := s.task(&read.row)
 			if len(wrong) > 0 {
 				yield(nil, fmt.Errorf("read dataset %s again: %s", s.name, wrong))
 				return

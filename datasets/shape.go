@@ -122,6 +122,9 @@ func (o Options) shapeOf(c columns) string {
 // shaped builds the fields of a row of any shape. The metadata is nil for our own; else all of the row, and what the shape
 // has to say.
 func (o Options) shaped(row []member) (fields, metadata []member, wrong problems) {
+	if o.Shape == "" && slices.ContainsFunc(row, func(m member) bool { return slices.Contains(ownFields, m.name) }) {
+		return row, nil, nil
+	}
 	c := columnsOf(row)
 	name := o.shapeOf(c)
 	if name == OwnShape {

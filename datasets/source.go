@@ -21,6 +21,7 @@ type row struct {
 	file   string
 	line   int
 	unit   string // what line counts; "" is lines
+	text   []byte // that nobody has looked at yet: it becomes the object, or is broken
 	object json.RawMessage
 	broken string // reason; object is not set then
 }
@@ -50,38 +51,49 @@ func (s *source) usable(ctx context.Context, skip func(row, int, string) error) 
 	return func(yield func(readTask, error) bool) {
 		ids := idSet{}
 		position, tasks := 0, 0
-		for r, err := range s.allRows() {
-			if err == nil && ctx.Err() != nil {
-				err = fmt.Errorf("read dataset %s: %w", s.name, context.Cause(ctx))
+		for read := range s.decoded(ctx) {
+			err := read.err
+			if err == nil {
+				err = s.ended(ctx)
 			}
 			if err != nil {
 				yield(readTask{}, err)
 				return
 			}
-			task, wrong := s.task(r)
-			if len(wrong) > 0 {
-				if err := skip(r, position, wrong.String()); err != nil {
+			if len(read.wrong) > 0 {
+				if err := skip(read.row, position, read.wrong.String()); err != nil {
 					yield(readTask{}, err)
 					return
 				}
 				position++
 				continue
 			}
-			read := readTask{task: task, given: task.ID, row: r}
-			task.ID, task.Row = ids.take(task.ID), position
+			task := read.task
+			given := task.ID
+			task.ID, task.Row = ids.take(given), position
 			position++
 			tasks++
-			if !yield(read, nil) {
+			if !yield(readTask{task: task, given: given, row: read.row}, nil) {
 				return
 			}
 		}
-		switch {
+		switch err := s.ended(ctx); {
+		case err != nil:
+			yield(readTask{}, err)
 		case position == 0:
 			yield(readTask{}, fmt.Errorf("dataset %s has no rows", s.name))
 		case tasks == 0:
 			yield(readTask{}, fmt.Errorf("dataset %s has no usable rows: all %d are broken", s.name, position))
 		}
 	}
+}
+
+// ended is the error of a context that ended; nil while it has not.
+func (s *source) ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("read dataset %s: %w", s.name, context.Cause(ctx))
 }
 
 // skip passes a broken row on, or returns it as the error that it is.
@@ -100,13 +112,10 @@ func (s *source) skip(r row, position int, reason string) error {
 func passedOn(row, int, string) error { return nil }
 
 // task turns one row into a task, or says what is wrong with it.
-func (s *source) task(r row) (*episode.Task, problems) {
-	if r.broken != "" {
-		return nil, problems{r.broken}
-	}
-	fields, err := members(r.object)
-	if err != nil {
-		return nil, problems{"the row is " + err.Error()}
+func (s *source) task(r *row) (*episode.Task, problems) {
+	fields, wrong := r.members()
+	if len(wrong) > 0 {
+		return nil, wrong
 	}
 	build := s.options.shaped
 	if s.options.Map != nil {
@@ -117,6 +126,26 @@ func (s *source) task(r row) (*episode.Task, problems) {
 		return nil, wrong
 	}
 	return decodeTask(fields, metadata)
+}
+
+// members splits a row into its entries, and makes an object of what was only text.
+func (r *row) members() ([]member, problems) {
+	if r.text != nil {
+		if list, ok := splitObject(r.text); ok {
+			r.object, r.text = r.text, nil
+			return list, nil
+		}
+		r.object, r.broken = parseObject(r.text)
+		r.text = nil
+	}
+	if r.broken != "" {
+		return nil, problems{r.broken}
+	}
+	list, err := members(r.object)
+	if err != nil {
+		return nil, problems{"the row is " + err.Error()}
+	}
+	return list, nil
 }
 
 // idSet makes ids unique. It keeps 64 bits of a hash for each id, with the ordinal to try next: 16 bytes of payload

@@ -3,7 +3,7 @@ package datasets
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -43,9 +43,9 @@ func (d *decoder) verifier(at string, value json.RawMessage) episode.Check {
 		return episode.Check{}
 	}
 	var check episode.Check
-	given := map[string]bool{}
+	given := make([]string, 0, 8)
 	for _, entry := range entries {
-		given[entry.name] = true
+		given = append(given, entry.name)
 		if err := d.checkEntry(&check, at, entry); err != nil {
 			d.wrong.addf("%s.%s: %v", at, entry.name, err)
 		}
@@ -109,30 +109,35 @@ func expression(value json.RawMessage) (string, error) {
 	if !ok || text == "" {
 		return "", fmt.Errorf("%s, want a regular expression (RE2)", value)
 	}
-	_, err := regexp.Compile(text)
+	_, err := syntax.Parse(text, syntax.Perl) // regexp.Compile refuses nothing else
 	return text, err
 }
 
 // checkTogether holds that a check is of one kind, and that what belongs to another kind is not there to be ignored.
-func (d *decoder) checkTogether(at string, given map[string]bool) {
-	var kinds []string
-	for _, kind := range []string{"command", "exact", "judge", "number", "regex"} {
-		if given[kind] {
+func (d *decoder) checkTogether(at string, given []string) {
+	kinds := make([]string, 0, 8)
+	for _, kind := range checkKinds {
+		if slices.Contains(given, kind) {
 			kinds = append(kinds, kind)
 		}
 	}
 	switch {
 	case len(kinds) > 1:
 		d.wrong.addf("%s: %s are both there, want one of them (a list of checks takes several)", at, strings.Join(kinds, " and "))
-	case len(kinds) == 0 && given["tests"]:
+	case len(kinds) == 0 && slices.Contains(given, "tests"):
 		d.wrong.addf("%s: tests needs a command that runs them", at)
 	case len(kinds) == 0:
 		d.wrong.addf("%s: it checks nothing, want one of command, exact, number, regex", at)
 	}
-	needs := []struct{ key, kind string }{{"tests", "command"}, {"reward", "command"}, {"env", "command"}, {"timeout", "command"}, {"tolerance", "number"}}
-	for _, need := range needs {
-		if given[need.key] && len(kinds) > 0 && !slices.Contains(kinds, need.kind) {
+	for _, need := range checkNeeds {
+		if slices.Contains(given, need.key) && len(kinds) > 0 && !slices.Contains(kinds, need.kind) {
 			d.wrong.addf("%s: %s only goes with %s", at, need.key, need.kind)
 		}
 	}
 }
+
+// checkKinds are the keys of which a check has one, and checkNeeds those that go with one of them alone.
+var (
+	checkKinds = []string{"command", "exact", "judge", "number", "regex"}
+	checkNeeds = []struct{ key, kind string }{{"tests", "command"}, {"reward", "command"}, {"env", "command"}, {"timeout", "command"}, {"tolerance", "number"}}
+)

@@ -218,12 +218,11 @@ func (r *run) next(key episode.Key, task *episode.Task) (*episode.Episode, error
 		r.summary.Skipped++
 	}
 	r.mu.Unlock()
-	ep, err := r.birth(key, task, record.Attempt+1, record.Earlier)
-	if err != nil || missing {
-		return ep, err
+	if !missing {
+		r.Observe(Event{Kind: EpisodeSkipped})
+		return nil, nil
 	}
-	r.Observe(Event{Kind: EpisodeSkipped, Episode: ep})
-	return nil, nil
+	return r.birth(key, task, record.Attempt+1, record.Earlier)
 }
 
 // birth makes an attempt at an episode: identity, and what it may use.

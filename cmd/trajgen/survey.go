@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"trajgen/datasets"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/reward"
@@ -51,18 +53,50 @@ func (e *experiment) skip(err error) {
 }
 
 // survey reads the dataset once before anything is paid for: it counts the tasks, checks what they ask for, and
-// teaches the scripted server their solutions.
+// teaches the scripted server their solutions. The digest is taken meanwhile.
 func (e *experiment) survey(ctx context.Context) error {
-	sum, err := e.source.Digest(ctx)
+	digesting, cancel := context.WithCancel(ctx)
+	var sum string
+	var digested errgroup.Group
+	digested.Go(func() (err error) {
+		sum, err = e.source.Digest(digesting)
+		return err
+	})
+	problems, err := e.look(ctx)
 	if err != nil {
+		cancel()
+	}
+	failed := digested.Wait()
+	cancel()
+	if err := cmp.Or(err, failed); err != nil {
 		return err
 	}
 	e.parts.Dataset = sum
+	e.surveyed = true
+	e.tellChosen()
+	if e.tasks == 0 && len(problems) == 0 {
+		return fmt.Errorf("dataset %s has no task that can be played here", e.file.Dataset)
+	}
+	if e.unjudged > 0 {
+		fmt.Fprintf(e.warnings, "%d of %d tasks have no verifier: their episodes get no reward\n", e.unjudged, e.tasks)
+	}
+	if e.widened > 0 {
+		fmt.Fprintf(e.warnings, "%d of %d tasks open the network further than the run's %s: --where 'network != \"full\"' leaves out those that open all of it\n", e.widened, e.tasks, e.file.Network)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
+		if name != e.file.Distribution {
+			e.parts.Tasks = strings.TrimSpace(e.parts.Tasks + " " + drawDigest(e.draws[name]))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// look reads the tasks for the survey, and returns what is wrong with the first that cannot be played.
+func (e *experiment) look(ctx context.Context) (problems []error, err error) {
 	const most = 20
-	var problems []error
 	for task, err := range e.source.InOrder(ctx) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := e.suits(ctx, task); err != nil {
 			err = fmt.Errorf("task %s (row %d): %w", task.ID, task.Row+1, err)
@@ -86,30 +120,16 @@ func (e *experiment) survey(ctx context.Context) error {
 			e.server.Learn(task)
 		}
 	}
-	e.surveyed = true
-	e.tellChosen()
-	if e.tasks == 0 && len(problems) == 0 {
-		return fmt.Errorf("dataset %s has no task that can be played here", e.file.Dataset)
-	}
-	if e.unjudged > 0 {
-		fmt.Fprintf(e.warnings, "%d of %d tasks have no verifier: their episodes get no reward\n", e.unjudged, e.tasks)
-	}
-	if e.widened > 0 {
-		fmt.Fprintf(e.warnings, "%d of %d tasks open the network further than the run's %s: --where 'network != \"full\"' leaves out those that open all of it\n", e.widened, e.tasks, e.file.Network)
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
-		if name != e.file.Distribution {
-			e.parts.Tasks = strings.TrimSpace(e.parts.Tasks + " " + drawDigest(e.draws[name]))
-		}
-	}
-	return errors.Join(problems...)
+	return problems, nil
 }
 
 // widens says whether a task's network reaches beyond the sandbox, and further than the run's own.
 func (e *experiment) widens(network string) bool {
-	reach := map[string]int{string(sandbox.NetworkAllowlist): 1, string(sandbox.NetworkFull): 2}
 	return reach[network] > reach[e.file.Network]
 }
+
+// reach orders the networks that go beyond the sandbox.
+var reach = map[string]int{string(sandbox.NetworkAllowlist): 1, string(sandbox.NetworkFull): 2}
 
 // tryImage opens a sandbox of the first image that is wanted: where that fails, most of the run would. The others are
 // fetched when they are played.
@@ -143,8 +163,12 @@ func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 		problems = append(problems, err)
 	}
 	for _, check := range task.Verify {
-		_, err := reward.Kind(check)
-		problems = append(problems, err, e.hasRoot(check))
+		if _, err := reward.Kind(check); err != nil {
+			problems = append(problems, err)
+		}
+		if check.Reward == "file" {
+			problems = append(problems, e.hasRoot())
+		}
 	}
 	if task.User != nil && task.User.Model && e.user == nil && !e.file.noUser {
 		problems = append(problems, errors.New("user: it wants a model for its user, and the run file names none (user_model)"))
@@ -157,14 +181,16 @@ func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 			problems = append(problems, fmt.Errorf("env: %q is no name of a variable", name))
 		}
 	}
-	problems = append(problems, sandbox.CheckAllow(task.Allow), e.offers(task.Network, task.Image, task.Allow...))
+	if task.Network != "" || task.Image != "" || len(task.Allow) > 0 {
+		problems = append(problems, sandbox.CheckAllow(task.Allow), e.offers(task.Network, task.Image, task.Allow...))
+	}
 	return errors.Join(problems...)
 }
 
 // hasRoot says why a check that reads files at the root of the file system cannot be run: that root is the machine's own.
-func (e *experiment) hasRoot(check episode.Check) error {
+func (e *experiment) hasRoot() error {
 	g := e.backend.Guarantees()
-	if check.Reward != "file" || g.Isolation["files"] == "own" {
+	if g.Isolation["files"] == "own" {
 		return nil
 	}
 	return lacking(fmt.Errorf("verify: its reward lies in %s, and the %s sandbox at level %s has no root of its own for that: choose one that has, such as native or docker, with --sandbox", reward.Verdicts, g.Backend, g.Level), g)
