@@ -171,10 +171,14 @@ func obstructed(err error) bool {
 // removed: it has failed, and the verifier must be able to say so.
 func clean(ctx context.Context, sb sandbox.Sandbox, layout sandbox.Layout) error {
 	var commands [][]string
-	if info, err := sb.Files().Stat(ctx, layout.Workdir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsDir() {
+	info, err := sb.Files().Stat(ctx, layout.Workdir)
+	gone := errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsDir()
+	switch {
+	case gone:
 		commands = append(commands, []string{"rm", "-rf", "--", layout.Workdir}, []string{"mkdir", "-p", "--", layout.Workdir})
+	case err != nil || mayHold(ctx, sb.Files(), info, byteCode):
+		commands = append(commands, []string{"find", layout.Workdir, "-name", byteCode, "-prune", "-exec", "rm", "-rf", "--", "{}", "+"})
 	}
-	commands = append(commands, []string{"find", layout.Workdir, "-name", "__pycache__", "-prune", "-exec", "rm", "-rf", "--", "{}", "+"})
 	for _, args := range commands {
 		result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: args, Dir: path.Dir(layout.Tests)}, sandbox.RunOptions{})
 		if err != nil {
@@ -185,6 +189,33 @@ func clean(ctx context.Context, sb sandbox.Sandbox, layout sandbox.Layout) error
 		}
 	}
 	return nil
+}
+
+const byteCode = "__pycache__"
+
+// mayHold tells whether something of a name may lie in a directory or below. Few and small directories are looked at from
+// here, which costs less than a process that does it; of all others it may.
+func mayHold(ctx context.Context, files sandbox.Files, dir sandbox.Info, name string) bool {
+	const most, small = 8, 8 << 10 // directories, and bytes of one, as it says itself
+	queue := []sandbox.Info{dir}
+	for i := 0; i < len(queue); i++ {
+		if i == most || queue[i].Size > small {
+			return true
+		}
+		entries, err := files.List(ctx, queue[i].Path)
+		if err != nil {
+			return true
+		}
+		for _, entry := range entries {
+			if entry.Name == name {
+				return true
+			}
+			if entry.Mode.IsDir() {
+				queue = append(queue, entry)
+			}
+		}
+	}
+	return false
 }
 
 // environment is what a verifier has beside the sandbox's own. Python must not start up with a usercustomize that the
