@@ -20,9 +20,9 @@ const (
 	bootTime = 20 * time.Second
 )
 
-// guestEnv has a processor for each thread that waits in a system call, which holds on to its own for a while, and one
-// for work.
-var guestEnv = []string{"GOMAXPROCS=4", "GOTRACEBACK=single"}
+// guestEnv has a processor for the thread that waits for children in a system call, which holds on to its own for a while,
+// and one for work: with more of them, idle ones are woken to look for work.
+var guestEnv = []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
 
 // box is one sandbox.
 type box struct {
