@@ -52,7 +52,8 @@ func (l Loop) Run(ctx context.Context) (Played, error) {
 	}
 	defer os.RemoveAll(dir)
 	dialer := &net.Dialer{Timeout: 15 * time.Second}
-	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: l.InFlight, DisableCompression: true}}
+	perHost := min(l.InFlight, connections())/len(l.URLs) + 1
+	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: perHost, MaxConnsPerHost: perHost, DisableCompression: true}}
 	var clients []*openai.Client
 	for _, url := range l.URLs {
 		config := openai.DefaultConfig("")

@@ -39,10 +39,11 @@ func openFiles() int {
 	return int(limit.Max)
 }
 
-// connections are as many as one process can have beside its own files.
+// connections are as many as one process has at most, beside its own files and a quarter of them for sandboxes: trajgen run
+// sends no more requests at a time, and the loop does the same.
 func connections() int {
-	const spare = 500
-	return max(openFiles()-spare, 16)
+	const spare = 512
+	return max(openFiles()-spare-openFiles()/4, 16)
 }
 
 // field is what stands behind a name in one of the system's files; "" where there is none.

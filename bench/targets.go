@@ -109,7 +109,10 @@ func (r *Report) judgeFlight() []Target {
 	}
 	ok := most.InFlight >= mostInFlight
 	note := ""
-	if !ok && most.InFlight > 0 {
+	switch {
+	case ok && most.Sent < most.InFlight:
+		note = fmt.Sprintf("%d requests at a time: each takes an open file (ulimit -Hn)", most.Sent)
+	case !ok && most.InFlight > 0:
 		note = fmt.Sprintf("with %d: %.2f times, first 1,000 after %.2f s (the limit %.2f), p99 %.0f ms (the limit %.0f)",
 			most.InFlight, most.RateRatio, most.Trajgen.First1000S, most.Limit.First1000S, most.Trajgen.P99MS, most.Limit.P99MS)
 	}
