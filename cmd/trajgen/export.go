@@ -238,7 +238,7 @@ func exportTo(ctx context.Context, std stdio, source export.Source, format, out 
 	if err != nil {
 		return result, usage(err)
 	}
-	defer spare()()
+	defer spare(sparing)()
 	if result, err = export.Write(ctx, source, sink); err != nil || !through {
 		return result, err
 	}

@@ -180,7 +180,7 @@ func (s *runStore) Append(ctx context.Context, ep *episode.Episode) error {
 
 // finish writes everything that is made from the journal.
 func (s *runStore) finish(ctx context.Context, summary pipeline.Summary, wall time.Duration) (*report.Report, error) {
-	defer spare()()
+	defer spare(sparing)()
 	// What was played is exported whatever ended the run.
 	ctx = context.WithoutCancel(ctx)
 	reader, err := journal.OpenReader(journalDir(s.dir))

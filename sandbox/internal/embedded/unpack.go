@@ -3,11 +3,27 @@
 package embedded
 
 import (
+	"os"
 	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"trajgen/sandbox/internal/packed"
 )
 
 func unpack(names ...string) (map[string][]byte, error) {
+	defer forget(archive)
 	return packed.Read(strings.NewReader(archive), names...)
+}
+
+// forget gives the memory back that holds a part of this program. It is read from the file again by whoever looks at it.
+func forget(part string) {
+	page := uintptr(os.Getpagesize())
+	begin := uintptr(unsafe.Pointer(unsafe.StringData(part)))
+	first := (begin + page - 1) &^ (page - 1)
+	if last := (begin + uintptr(len(part))) &^ (page - 1); last > first {
+		offset := first - begin
+		_ = unix.Madvise(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(part)), offset)), last-first), unix.MADV_DONTNEED)
+	}
 }
