@@ -191,6 +191,7 @@ func (l *landlock) open(spec Spec) (_ *box, err error) {
 	}
 	layout := Layout{
 		Workdir: filepath.Join(d.path, filepath.Join("/", workdir)), Home: d.path + "/home", Tmp: d.path + "/tmp", Tests: d.path + "/tests",
+		Plain: plainVariables(spec.Env),
 	}
 	spec.Env = maps.Clone(spec.Env)
 	if spec.Env == nil {

@@ -149,6 +149,7 @@ func (b *localBox) Layout() Layout {
 	return Layout{
 		Workdir: filepath.Join(b.dir, workdir), Home: filepath.Join(b.dir, "home"),
 		Tmp: filepath.Join(b.dir, "tmp"), Tests: filepath.Join(b.dir, "tests"),
+		Plain: plainVariables(b.spec.Env),
 	}
 }
 

@@ -40,6 +40,7 @@ func (n *native) plan(ctx context.Context, spec Spec) (*plan, error) {
 	default:
 		p.layout.Workdir, err = nativeWorkdir(spec.Workdir)
 	}
+	p.layout.Plain = plainVariables(p.spec.Env)
 	return p, err
 }
 

@@ -153,6 +153,9 @@ type Layout struct {
 	// of its own, so that a full disk leaves some for the verifier. Commands can write there, too: Files.Remove empties
 	// it.
 	Tests string
+	// Plain says that the backend knows all that commands find in their environment, and that none of it is meant for a shell,
+	// as functions and BASH_ENV are. See Direct.
+	Plain bool
 }
 
 // Spec is what a sandbox is made from. The zero value is a small machine without a network.
@@ -165,7 +168,7 @@ type Spec struct {
 	// those of the sandbox that the snapshot was taken of.
 	From    Snapshot
 	Workdir string            // "" is the image's, or the backend's default
-	Env     map[string]string // beside PATH, HOME, LANG, TERM, TZ and TMPDIR, which the backend sets, and the image's
+	Env     map[string]string // beside PATH, HOME, LC_CTYPE (unless LANG is given), TERM, TZ and TMPDIR, which the backend sets, and the image's
 	Network Network           // "" is NetworkLoopback; NetworkNone where a sandbox has no loopback of its own
 	// Allow are the targets of NetworkAllowlist: "example.org", "*.example.org" for all names below it, an address or a
 	// CIDR range, each with or without ":PORT". Without a port, 80 and 443 are meant. A private address is reached only

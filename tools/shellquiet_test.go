@@ -74,4 +74,34 @@ func TestQuietWithFunctions(t *testing.T) {
 	e.wantOutput("echo $LOADED", "")
 	e.wantOutput("module gcc", "")
 	e.wantOutput("echo $LOADED", "gcc")
+	e.write(e.box.Layout().Tmp+"/env.sh", "cat() { echo \"my $1\"; }")
+	e.wantOutput("cat f", "my f")
+}
+
+// TestDirectCommands holds that programs that need no shell find and do what they would in one.
+func TestDirectCommands(t *testing.T) {
+	each(t, func(t *testing.T, e *episodeOf) {
+		workdir := e.box.Layout().Workdir
+		e.ok("write_file", args{"path": "d/f x", "content": "hello\n"})
+		e.wantOutput("cat 'd/f x'", "hello")
+		e.wantOutput("cat nothing", "cat: nothing: No such file or directory")
+		e.wantOutput("xxd-of-nobody 'd/f x'", "bash: line 1: xxd-of-nobody: command not found")
+		if result := e.ok("terminal", args{"command": "grep x 'd/f x'"}); result["exit_code"] != 1.0 || result["exit_code_meaning"] != "no match (not an error)" {
+			t.Errorf("grep: %v", result)
+		}
+		if got := e.ok("terminal", args{"command": "ls", "workdir": workdir + "/d"})["output"]; got != "f x" {
+			t.Errorf("ls = %q", got)
+		}
+		e.fails("not_found", "terminal", args{"command": "ls", "workdir": workdir + "/nowhere"})
+		e.fails("timeout", "terminal", args{"command": "tail -f 'd/f x'", "timeout": 1})
+
+		e.wantOutput("cd d", "")
+		e.wantOutput("ls", "f x")
+		e.wantOutput("rm -r ../d", "")
+		e.wantOutput("ls", "")
+		e.wantOutput("touch here; export BLOCK_SIZE=1 GREP_COLORS=x", "")
+		e.wantOutput("ls here", "here")
+		e.wantOutput("ls() { echo mine; }; export -f ls", "")
+		e.wantOutput("ls here", "mine")
+	})
 }

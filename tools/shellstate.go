@@ -75,8 +75,9 @@ type given struct {
 	facts   shellFacts
 	workdir string // asked for by the call; where that command ends up is not handed on
 	input   string
-	pieces  int  // see scriptInput
-	quiet   bool // the command changes nothing
+	pieces  int              // see scriptInput
+	quiet   bool             // the command changes nothing
+	direct  *sandbox.Command // needs no shell; nil for one that does
 }
 
 // give makes the input of a command's shell.

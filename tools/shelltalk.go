@@ -38,8 +38,11 @@ var foreground = `builtin trap '{ builtin set +x; [[ -n ${__trajgen_status-} ]] 
 // noDirectory is what a shell reports when the directory that the call asked for cannot be entered.
 const noDirectory = "\x00\x02"
 
-// shellCommand is a bash that waits for what it is given on the socket.
+// shellCommand is a bash that waits for what it is given on the socket, unless none is needed.
 func (g given) shellCommand(prologue string, layout sandbox.Layout) sandbox.Command {
+	if g.direct != nil {
+		return *g.direct
+	}
 	read := readInput("__trajgen_state", g.pieces) + `; builtin eval "$__trajgen_state"; `
 	if g.quiet {
 		prologue = read + quietly
@@ -109,6 +112,9 @@ const maxReport = 1 << 20
 // talk hands a shell its input and reads its report.
 func (g given) talk(proc sandbox.Process) []byte {
 	conn := proc.Socket()
+	if conn == nil {
+		return nil
+	}
 	if _, err := io.WriteString(conn, g.input); err != nil {
 		return nil
 	}

@@ -118,16 +118,17 @@ const endOfFile = "\x04"
 
 func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args terminalArgs) (any, error) {
 	shell := shellOf(env.Session)
-	given := shell.give(box.Layout(), args)
-	output := args.capture(newCapture(terminalOutput, "chars"))
-	cmd := given.shellCommand(foreground, box.Layout())
-	cmd.Stdout, cmd.Stderr, cmd.TTY = output, output, args.tty()
-	if args.Pty {
-		cmd.Stdin = strings.NewReader(endOfFile) // who reads finds the end, as without a terminal
+	given, direct := shell.giveDirect(box.Layout(), args)
+	if !direct {
+		given = shell.give(box.Layout(), args)
 	}
-	var report []byte
-	exit, stopped, err := runWithin(ctx, box, cmd, bounds{time.Duration(args.Timeout) * time.Second, terminalGrace},
-		func(_ context.Context, proc sandbox.Process) { report = given.talk(proc) })
+	output := args.capture(newCapture(terminalOutput, "chars"))
+	ran, err := given.run(ctx, box, args, output)
+	if direct && !ran.started && ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) {
+		// A shell has words for what cannot be started, and for a directory that is gone.
+		given = shell.give(box.Layout(), args)
+		ran, err = given.run(ctx, box, args, output)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil && !errors.Is(err, sandbox.ErrGone):
 		return nil, interrupted(ctx, "the command", map[string]any{
@@ -135,26 +136,49 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 		})
 	case err != nil:
 		return nil, startFailure(err)
-	case given.quiet && string(report) == notQuiet:
+	case given.quiet && string(ran.report) == notQuiet:
 		shell.speakUp()
 		return runForeground(ctx, env, box, args)
-	case given.refused(report):
+	case given.refused(ran.report):
 		return nil, noWorkdir(args.Workdir)
-	case errors.Is(stopped, errTimedOut):
+	case errors.Is(ran.stopped, errTimedOut):
 		return nil, timedOut(output, args.Timeout)
-	case errors.Is(stopped, errFlood):
+	case errors.Is(ran.stopped, errFlood):
 		return nil, &registry.Failure{
 			Class: "output_flood", Message: "the command was killed because it printed more than 64 MiB",
-			Extra: map[string]any{"output": output.text(), "exit_code": exit.Code},
+			Extra: map[string]any{"output": output.text(), "exit_code": ran.exit.Code},
 		}
 	}
 	// Whether a command that was killed gets to report is chance, so what it changed is dropped above.
-	shell.remember(given, report)
-	result := terminalResult{Output: output.text(), ExitCode: exit.Code, Meaning: exitMeaning(args.Command, exit.Code)}
-	if meaning := limitsMeaning(exit); meaning != "" {
+	shell.remember(given, ran.report)
+	result := terminalResult{Output: output.text(), ExitCode: ran.exit.Code, Meaning: exitMeaning(args.Command, ran.exit.Code)}
+	if meaning := limitsMeaning(ran.exit); meaning != "" {
 		result.Meaning = meaning
 	}
 	return result, nil
+}
+
+// shellRun is how a command ended.
+type shellRun struct {
+	exit    sandbox.Exit
+	stopped error // what did it; nil for one that ended by itself
+	report  []byte
+	started bool
+}
+
+// run runs a command by what it is given.
+func (g given) run(ctx context.Context, box sandbox.Sandbox, args terminalArgs, output *capture) (ran shellRun, err error) {
+	cmd := g.shellCommand(foreground, box.Layout())
+	cmd.Stdout, cmd.Stderr, cmd.TTY = output, output, args.tty()
+	if args.Pty {
+		cmd.Stdin = strings.NewReader(endOfFile) // who reads finds the end, as without a terminal
+	}
+	ran.exit, ran.stopped, err = runWithin(ctx, box, cmd, bounds{time.Duration(args.Timeout) * time.Second, terminalGrace},
+		func(_ context.Context, proc sandbox.Process) {
+			ran.started = true
+			ran.report = g.talk(proc)
+		})
+	return ran, err
 }
 
 func timedOut(output *capture, seconds int) error {

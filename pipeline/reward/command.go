@@ -70,12 +70,18 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 	for _, name := range slices.Sorted(maps.Keys(check.Env)) {
 		env = append(env, name+"="+check.Env[name])
 	}
-	result, err := sandbox.Run(ctx, sb, sandbox.Command{
-		Args:   []string{"bash", "-c", check.Command},
-		Env:    env,
-		Stdout: both,
-		Stderr: both,
-	}, sandbox.RunOptions{})
+	run := func(args ...string) (sandbox.Result, error) {
+		return sandbox.Run(ctx, sb, sandbox.Command{Args: args, Env: env, Stdout: both, Stderr: both}, sandbox.RunOptions{})
+	}
+	shell := []string{"bash", "-c", check.Command}
+	args, direct := sb.Layout().Direct(check.Command, env)
+	if !direct {
+		args = shell
+	}
+	result, err := run(args...)
+	if direct && errors.Is(err, sandbox.ErrNotFound) {
+		result, err = run(shell...)
+	}
 	if err != nil {
 		return ran, late(ctx, timeout, err)
 	}

@@ -133,6 +133,9 @@ func TestCommands(t *testing.T) {
 		{name: "not finite", check: episode.Check{Command: "echo NaN", Reward: "stdout"}, class: "output"},
 		{name: "stdout but failed", check: episode.Check{Command: "echo 1; exit 3", Reward: "stdout"}, class: "exit_3"},
 		{name: "tests in the private directory", check: episode.Check{Tests: episode.Files{"/tests/t.sh": episode.File("test -f work.txt")}, Command: `bash "$TESTS/t.sh"`}, want: 1},
+		{name: "no shell is needed", check: episode.Check{Command: "find 'work.txt' -size 0"}, want: 1},
+		{name: "no shell is needed, status 1", check: episode.Check{Command: "grep -q 'a b' work.txt"}, want: 0},
+		{name: "a shell is wanted", check: episode.Check{Env: map[string]string{"BASH_ENV": "t/env"}, Tests: episode.Files{"t/env": episode.File("grep() { true; }")}, Command: "grep -q x work.txt"}, want: 1},
 		{name: "tests in the working directory", check: episode.Check{Tests: episode.Files{"t/t.sh": episode.File("test -f work.txt")}, Command: "bash t/t.sh"}, want: 1},
 	}
 	for _, tt := range tests {
@@ -186,6 +189,28 @@ EOF`},
 			_, mean, err := reward.Verify(t.Context(), []episode.Check{check}, subject(t, sb, ""))
 			if err != nil || mean != 0 {
 				t.Errorf("Verify = %v, %v, want 0", mean, err)
+			}
+		})
+	}
+}
+
+// TestByteCode plants byte code where it is looked for from outside, and where that would take too long.
+func TestByteCode(t *testing.T) {
+	for name, agent := range map[string]string{
+		"deep":                 "mkdir -p a/b/__pycache__",
+		"in many directories":  "mkdir d{1..20} d20/__pycache__",
+		"in a large directory": "touch f{1..2000}; mkdir __pycache__",
+		"a file of that name":  "touch __pycache__",
+		"a link to nowhere":    "mkdir a; ln -s /nowhere a/__pycache__",
+	} {
+		t.Run(name, func(t *testing.T) {
+			sb := open(t)
+			if result, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"bash", "-c", agent}}, sandbox.RunOptions{}); err != nil || result.Exit.Code != 0 {
+				t.Fatalf("agent: %+v, %v", result, err)
+			}
+			check := episode.Check{Command: `test -z "$(find . -name __pycache__)"`}
+			if _, mean, err := reward.Verify(t.Context(), []episode.Check{check}, subject(t, sb, "")); err != nil || mean != 1 {
+				t.Errorf("Verify = %v, %v, want 1", mean, err)
 			}
 		})
 	}

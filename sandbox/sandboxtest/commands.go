@@ -106,6 +106,42 @@ var commandCases = []testCase{
 				k.Errorf("unexpected variable %s=%s", name, got[name])
 			}
 		}
+		equal(k, "characters", k.sh(`printf %s "$LC_CTYPE$LANG"`), "C.UTF-8")
+	}},
+	{name: "commands without a shell", check: func(k *kit) {
+		l := k.sb().Layout()
+		k.write(sandbox.FileWrite{Path: "bin/show", Mode: 0o755, Data: []byte("#!/bin/sh\nprintf '<%s>' \"$@\"; echo; pwd; env | grep -v '^_=\\|TRAJGEN' | sort; exit 3\n")})
+		k.write(sandbox.FileWrite{Path: "bin/script", Mode: 0o755, Data: []byte("exit 4\n")})
+		env := []string{"PATH=" + l.Workdir + "/bin:/usr/bin:/bin", "SHLVL=0"}
+		for line, started := range map[string]bool{
+			"show": true, "show a 'b  c' \"d'*\" -e --f=g:h,i@j%k+l ''": true, "script": false, "no-such-command-here x": false, "cat nothing": true,
+		} {
+			args, ok := l.Direct(line, env)
+			if !l.Plain && !ok {
+				continue
+			}
+			want := k.run(sandbox.Command{Args: []string{"bash", "-c", line}, Env: env})
+			process, err := k.sb().Start(k.Context(), sandbox.Command{Args: args, Env: env})
+			if !started {
+				if !errors.Is(err, sandbox.ErrNotFound) {
+					k.Errorf("start %q: got %v, want ErrNotFound", args, err)
+				}
+				continue
+			}
+			if err != nil {
+				k.Fatalf("start %q: %v", args, err)
+			}
+			k.wait(process)
+			got := k.run(sandbox.Command{Args: args, Env: env})
+			equal(k, line, string(got.Stdout.Bytes()), string(want.Stdout.Bytes()))
+			equal(k, line, string(got.Stderr.Bytes()), string(want.Stderr.Bytes()))
+			equal(k, line, got.Exit.Code, want.Exit.Code)
+		}
+		for _, name := range []string{"BASH_ENV", "SHELLOPTS"} {
+			if layout := k.open(sandbox.Spec{Env: map[string]string{name: "x"}}).Layout(); layout.Plain {
+				k.Errorf("a sandbox with %s is plain", name)
+			}
+		}
 	}},
 	{name: "stdin", check: func(k *kit) {
 		c := sh("cat; printf end")

@@ -306,7 +306,7 @@ func (i *image) look(ctx context.Context, m *machine) error {
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // own are variables of the process that was asked, and those that sandboxes set themselves.
-var own = []string{"HOME", "HOSTNAME", "LANG", "LOGNAME", "OLDPWD", "PROMPT_COMMAND", "PS1", "PWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "TZ", "USER", "USER_PATH", "_"}
+var own = []string{"HOME", "HOSTNAME", "LANG", "LC_CTYPE", "LOGNAME", "OLDPWD", "PROMPT_COMMAND", "PS1", "PWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "TZ", "USER", "USER_PATH", "_"}
 
 // Start starts the agent in the instance.
 func (m *machine) Start() (*agent.Process, error) {
