@@ -85,7 +85,7 @@ func (a *aside) take(place int) (readTask, error) {
 	}
 	return readTask{
 		task: &episode.Task{ID: head.ID, Row: head.Row},
-		row:  row{file: head.File, line: head.Line, unit: head.Unit, object: object},
+		row:  &row{file: head.File, line: head.Line, unit: head.Unit, object: object},
 	}, nil
 }
 

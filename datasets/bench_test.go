@@ -1,17 +1,20 @@
 package datasets_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"trajgen/datasets"
+	"trajgen/pipeline/episode"
 )
 
-// BenchmarkRows reads rows of a kilobyte, as a run does before it begins: those with an id, and those that are named by
-// what they say.
+// BenchmarkRows reads rows of a kilobyte, and skims them as a run does before it begins: those with an id, and those that are
+// named by what they say.
 func BenchmarkRows(b *testing.B) {
 	const rows = 2000
 	for _, name := range []string{"id", "content"} {
@@ -32,14 +35,18 @@ func BenchmarkRows(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			b.SetBytes(int64(text.Len()))
-			b.ReportAllocs()
-			for b.Loop() {
-				for _, err := range source.InOrder(b.Context()) {
-					if err != nil {
-						b.Fatal(err)
+			for name, read := range map[string]func(context.Context) iter.Seq2[*episode.Task, error]{"whole": source.InOrder, "skimmed": source.Skim} {
+				b.Run(name, func(b *testing.B) {
+					b.SetBytes(int64(text.Len()))
+					b.ReportAllocs()
+					for b.Loop() {
+						for _, err := range read(b.Context()) {
+							if err != nil {
+								b.Fatal(err)
+							}
+						}
 					}
-				}
+				})
 			}
 		})
 	}

@@ -10,12 +10,15 @@ import (
 
 // object puts members together: keys sorted at every depth, no white space, numbers untouched; without what is null below
 // the members, when nulls is false.
-func object(list []member, nulls bool) (json.RawMessage, error) {
+func object(list []member, nulls bool) (json.RawMessage, error) { return objectIn(nil, list, nulls) }
+
+// objectIn is object in the memory of an earlier one, which is gone then.
+func objectIn(earlier json.RawMessage, list []member, nulls bool) (json.RawMessage, error) {
 	size := 2
 	for _, m := range list {
 		size += len(m.name) + len(m.value) + 4
 	}
-	if text, ok := appendObject(make([]byte, 0, size), slices.Clone(list), true, nulls, maxDepth); ok {
+	if text, ok := appendObject(slices.Grow(earlier[:0], size), slices.Clone(list), true, nulls, maxDepth); ok {
 		return text, nil
 	}
 	values := make(map[string]any, len(list))
@@ -98,9 +101,19 @@ func appendValue(to []byte, value []byte, nulls bool, depth int) (_ []byte, ok b
 	return append(to, value...), scanValue(value, 0, 1) == len(value)
 }
 
-// asWritten says whether a string is written as appendText would write it.
+// asWritten says whether a string is plainly written as appendText would write it: with no other escapes than short ones.
 func asWritten(quoted []byte) bool {
-	return bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted) && !bytes.Contains(quoted, lineSeparators)
+	for rest := quoted; ; {
+		at := bytes.IndexByte(rest, '\\')
+		if at < 0 {
+			break
+		}
+		if at+1 == len(rest) || shortEscape(escaped(rest[at+1])) != rest[at+1] {
+			return false
+		}
+		rest = rest[at+2:]
+	}
+	return utf8.Valid(quoted) && !bytes.Contains(quoted, lineSeparators)
 }
 
 // lineSeparators is what U+2028 and U+2029 begin with, which encoding/json escapes.

@@ -19,7 +19,7 @@ var fieldDecoders = map[string]func(d *decoder, field string, value json.RawMess
 	"messages":     (*decoder).prompt,
 	"system":       (*decoder).system,
 	"files":        (*decoder).files,
-	"setup":        text(func(t *episode.Task) *string { return &t.Setup }),
+	"setup":        (*decoder).setup,
 	"image":        (*decoder).image,
 	"docker_image": (*decoder).image,
 	"cwd":          text(func(t *episode.Task) *string { return &t.Cwd }),
@@ -46,26 +46,69 @@ var networkModes = []string{"none", "loopback", "allowlist", "full"}
 
 // decoder fills one task and collects what is wrong.
 type decoder struct {
-	task  episode.Task
+	task  *episode.Task
+	brief bool // see skim
 	wrong problems
+
+	// Memory that is used again: for the entries of the row, those of an object in it, the items of a list in it, and
+	// the text whose hash names the row.
+	row, entries []member
+	items        []json.RawMessage
+	hashed       json.RawMessage
 }
 
-// decodeTask turns a row into a task. Entries that are null or an empty string count as absent. Metadata is what the
+// objectIn takes apart an object in the row, and one at a time.
+func (d *decoder) objectIn(value json.RawMessage) ([]member, error) {
+	entries, err := membersIn(d.entries, value)
+	if err == nil {
+		d.entries = again(entries)
+	}
+	return entries, err
+}
+
+// listIn takes apart a list in the row, and one at a time.
+func (d *decoder) listIn(value json.RawMessage) ([]json.RawMessage, error) {
+	items, err := elementsIn(d.items, value)
+	if err == nil {
+		d.items = again(items)
+	}
+	return items, err
+}
+
+// again is a list's memory for the next one. One giant must not occupy its memory for the rest of the dataset.
+func again[T any](list []T) []T {
+	const large = 1 << 10
+	if cap(list) > large {
+		return nil
+	}
+	return list[:0]
+}
+
+// whole turns a row into a task. Entries that are null or an empty string count as absent. Metadata is what the
 // row's mapping kept; nil when there was no mapping, and the unknown fields are the metadata.
-func decodeTask(fields, metadata []member) (*episode.Task, problems) {
-	d := decoder{}
+func (d *decoder) whole(fields, metadata []member) (*episode.Task, problems) {
+	d.task, d.brief, d.wrong = &episode.Task{}, false, nil
+	if d.decode(fields, metadata); len(d.wrong) > 0 {
+		return nil, d.wrong
+	}
+	return d.task, nil
+}
+
+func (d *decoder) decode(fields, metadata []member) {
 	mapped := metadata != nil
 	for _, field := range fields {
 		decode, known := fieldDecoders[field.name]
 		switch {
 		case !known:
-			metadata = append(metadata, field)
+			if !d.brief || mapped {
+				metadata = append(metadata, field)
+			}
 		case string(field.value) != `""`:
-			decode(&d, field.name, field.value)
+			decode(d, field.name, field.value)
 		}
 	}
 	d.check()
-	if len(metadata) > 0 {
+	if len(metadata) > 0 && !(d.brief && d.task.ID != "") {
 		encoded, err := object(metadata, true)
 		if err != nil {
 			d.wrong.addf("metadata: %v", err)
@@ -77,19 +120,21 @@ func decodeTask(fields, metadata []member) (*episode.Task, problems) {
 		if mapped {
 			whole = append(slices.Clone(fields), member{name: "metadata", value: d.task.Metadata})
 		}
-		d.task.ID = contentID(whole, &d.wrong)
+		d.task.ID = d.contentID(whole)
 	}
-	if len(d.wrong) > 0 {
-		return nil, d.wrong
-	}
-	return &d.task, nil
 }
 
 // contentID names a row by what it says: the order of its keys and its white space do not matter.
-func contentID(fields []member, wrong *problems) string {
-	encoded, err := object(slices.DeleteFunc(slices.Clone(fields), func(m member) bool { return m.value == nil }), false)
+func (d *decoder) contentID(fields []member) string {
+	if last := len(fields) - 1; last >= 0 && fields[last].value == nil { // metadata that there is none of
+		fields = fields[:last]
+	}
+	encoded, err := objectIn(d.hashed, fields, false)
 	if err != nil {
-		wrong.addf("content hash: %v", err)
+		d.wrong.addf("content hash: %v", err)
+	}
+	if d.hashed = encoded; cap(encoded) > 2*batchBytes {
+		d.hashed = nil
 	}
 	sum := sha256.Sum256(encoded)
 	return "sha-" + hex.EncodeToString(sum[:8])
@@ -120,7 +165,7 @@ func (d *decoder) id(field string, value json.RawMessage) {
 func text(target func(*episode.Task) *string) func(*decoder, string, json.RawMessage) {
 	return func(d *decoder, field string, value json.RawMessage) {
 		if text, ok := d.text(field, value); ok {
-			*target(&d.task) = text
+			*target(d.task) = text
 		}
 	}
 }
@@ -136,6 +181,10 @@ func (d *decoder) text(field string, value json.RawMessage) (string, bool) {
 		ok = false
 	}
 	return text, ok
+}
+
+func (d *decoder) setup(field string, value json.RawMessage) {
+	d.task.Setup, _ = d.prose(field, value)
 }
 
 func (d *decoder) image(field string, value json.RawMessage) {

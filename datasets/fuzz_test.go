@@ -23,6 +23,9 @@ func FuzzRow(f *testing.F) {
 	}
 	f.Add(`{"prompt": "a", "verify": {"tests": {"/tests/../../x": ""}, "command": "y"}}`)
 	f.Add(`{"question": "q", "answer": "1 #### 2"}`)
+	for _, row := range skimmed {
+		f.Add(row)
+	}
 	gsm8k, err := datasets.LoadMapping("gsm8k")
 	if err != nil {
 		f.Fatal(err)
@@ -43,6 +46,7 @@ func FuzzRow(f *testing.F) {
 				}
 				checkTask(t, task)
 			}
+			sameSkimmed(t, path, datasets.Options{Map: mapping})
 		}
 	})
 }

@@ -21,8 +21,11 @@ type member struct {
 // members splits valid JSON text into the entries of an object, in their order. An entry that is null counts as
 // absent; one that is there twice is an error, as nobody can say which was meant. Errors read well after "the row is"
 // and after "verify:".
-func members(object json.RawMessage) ([]member, error) {
-	if list, ok := splitObject(object); ok {
+func members(object json.RawMessage) ([]member, error) { return membersIn(nil, object) }
+
+// membersIn is members in the memory of an earlier list, which is gone then.
+func membersIn(earlier []member, object json.RawMessage) ([]member, error) {
+	if list, ok := splitObject(earlier, object); ok {
 		return list, nil
 	}
 	if kind := kindOf(object); kind != "an object" {
@@ -55,11 +58,14 @@ func members(object json.RawMessage) ([]member, error) {
 }
 
 // elements splits valid JSON text into the items of a list.
-func elements(list json.RawMessage) ([]json.RawMessage, error) {
+func elements(list json.RawMessage) ([]json.RawMessage, error) { return elementsIn(nil, list) }
+
+// elementsIn is elements in the memory of an earlier list, which is gone then.
+func elementsIn(earlier []json.RawMessage, list json.RawMessage) ([]json.RawMessage, error) {
 	if kind := kindOf(list); kind != "a list" {
 		return nil, fmt.Errorf("%s, want a list", kind)
 	}
-	if items, ok := splitList(list); ok {
+	if items, ok := splitList(earlier, list); ok {
 		return items, nil
 	}
 	var items []json.RawMessage
@@ -74,8 +80,11 @@ func structured(value json.RawMessage) json.RawMessage {
 		return value
 	}
 	inner := strings.TrimSpace(text)
-	if (strings.HasPrefix(inner, "{") || strings.HasPrefix(inner, "[")) && json.Valid([]byte(inner)) {
-		return json.RawMessage(inner)
+	if !strings.HasPrefix(inner, "{") && !strings.HasPrefix(inner, "[") {
+		return value
+	}
+	if raw := json.RawMessage(inner); scanValue(raw, 0, maxDepth) == len(raw) || json.Valid(raw) {
+		return raw
 	}
 	return value
 }

@@ -50,11 +50,7 @@ func arrayRows(path string, text *bufio.Reader) iter.Seq2[row, error] {
 			}
 			limited.next()
 			number++
-			r := row{file: path, line: number, unit: "item"}
-			if r.object, r.broken = parseObject(item); r.broken != "" {
-				r.object = nil
-			}
-			if !yield(r, nil) {
+			if !yield(row{file: path, line: number, unit: "item", text: item}, nil) {
 				return
 			}
 		}

@@ -99,14 +99,14 @@ func lines(reader *bufio.Reader) iter.Seq2[textLine, error] {
 	}
 }
 
-// row copies the line; whether it is one JSON object shows when it is decoded.
+// row is the line, and is gone with it; whether it is one JSON object shows when it is decoded.
 func (l textLine) row() row {
 	r := row{line: l.number}
 	if l.tooLong {
 		r.broken = fmt.Sprintf("the row is longer than %d MiB", maxRow>>20)
 		return r
 	}
-	r.text = bytes.Clone(l.text)
+	r.text = l.text
 	return r
 }
 

@@ -13,17 +13,56 @@ import (
 
 func (s *source) Tasks(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	if !s.choice.ordered() {
-		return s.stream(ctx)
+		return tasksOf(s.stream(ctx, false))
 	}
-	return s.reordered(ctx)
+	return func(yield func(*episode.Task, error) bool) {
+		for read, err := range s.reordered(ctx) {
+			task := read.task
+			if err == nil {
+				task, err = s.whole(read)
+			}
+			if !yield(task, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *source) Lazy(ctx context.Context) (iter.Seq2[*episode.Task, error], func() (*episode.Task, error)) {
+	reads := s.reordered(ctx)
+	if !s.choice.ordered() {
+		reads = s.stream(ctx, true)
+	}
+	var last readTask
+	tasks := func(yield func(*episode.Task, error) bool) {
+		for read, err := range reads {
+			last = read
+			if !yield(read.task, err) {
+				return
+			}
+		}
+	}
+	return tasks, func() (*episode.Task, error) { return s.whole(last) }
 }
 
 func (s *source) InOrder(ctx context.Context) iter.Seq2[*episode.Task, error] {
+	return s.inOrder(ctx, false)
+}
+
+func (s *source) Skim(ctx context.Context) iter.Seq2[*episode.Task, error] {
+	return s.inOrder(ctx, true)
+}
+
+func (s *source) inOrder(ctx context.Context, brief bool) iter.Seq2[*episode.Task, error] {
 	if !s.choice.ordered() {
-		return s.stream(ctx)
+		return tasksOf(s.stream(ctx, brief))
 	}
+	return tasksOf(s.planned(ctx, brief))
+}
+
+func tasksOf(reads iter.Seq2[readTask, error]) iter.Seq2[*episode.Task, error] {
 	return func(yield func(*episode.Task, error) bool) {
-		for read, err := range s.planned(ctx) {
+		for read, err := range reads {
 			if !yield(read.task, err) {
 				return
 			}
@@ -32,16 +71,19 @@ func (s *source) InOrder(ctx context.Context) iter.Seq2[*episode.Task, error] {
 }
 
 // kept streams what where and part leave, and counts in steps.
-func (s *source) kept(ctx context.Context, steps []Step) iter.Seq2[readTask, error] {
+func (s *source) kept(ctx context.Context, brief bool, steps []Step) iter.Seq2[readTask, error] {
+	if s.choice.condition != nil {
+		brief = false // it may be about any of the texts
+	}
 	return func(yield func(readTask, error) bool) {
-		left := map[string]int{}
-		for read, err := range s.usable(ctx, s.skip) {
+		count, inWhere, inPart := 0, 0, 0
+		for read, err := range s.usable(ctx, brief, s.skip) {
 			if err != nil {
 				yield(read, err)
 				return
 			}
-			left["read"]++
-			setLeft(steps, "read", left["read"])
+			count++
+			setLeft(steps, "read", count)
 			if s.choice.condition != nil {
 				holds, err := s.choice.condition.Match(rowValues(read.task))
 				if err != nil {
@@ -53,15 +95,15 @@ func (s *source) kept(ctx context.Context, steps []Step) iter.Seq2[readTask, err
 				if !holds {
 					continue
 				}
-				left["where"]++
-				setLeft(steps, "where", left["where"])
+				inWhere++
+				setLeft(steps, "where", inWhere)
 			}
 			if len(s.choice.Parts) > 0 {
 				if !s.choice.inPart(read.given) {
 					continue
 				}
-				left["part"]++
-				setLeft(steps, "part", left["part"])
+				inPart++
+				setLeft(steps, "part", inPart)
 			}
 			if !yield(read, nil) {
 				return
@@ -71,13 +113,13 @@ func (s *source) kept(ctx context.Context, steps []Step) iter.Seq2[readTask, err
 }
 
 // stream gives out what is chosen as it is read.
-func (s *source) stream(ctx context.Context) iter.Seq2[*episode.Task, error] {
-	return func(yield func(*episode.Task, error) bool) {
+func (s *source) stream(ctx context.Context, brief bool) iter.Seq2[readTask, error] {
+	return func(yield func(readTask, error) bool) {
 		steps := s.choice.steps()
 		at, sliced := 0, 0
-		for read, err := range s.kept(ctx, steps) {
+		for read, err := range s.kept(ctx, brief, steps) {
 			if err != nil {
-				yield(nil, err)
+				yield(readTask{}, err)
 				return
 			}
 			if s.choice.slice.ends(at) {
@@ -90,7 +132,7 @@ func (s *source) stream(ctx context.Context) iter.Seq2[*episode.Task, error] {
 			sliced++
 			setLeft(steps, "slice", sliced)
 			setLeft(steps, "max_tasks", sliced)
-			if !yield(read.task, nil) {
+			if !yield(read, nil) {
 				return
 			}
 			if sliced == s.choice.max || s.choice.slice.ends(at) {
@@ -98,7 +140,7 @@ func (s *source) stream(ctx context.Context) iter.Seq2[*episode.Task, error] {
 			}
 		}
 		if sliced == 0 {
-			yield(nil, nothingLeft(s.name, steps))
+			yield(readTask{}, nothingLeft(s.name, steps))
 			return
 		}
 		s.tell(steps)
@@ -127,7 +169,7 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 	}
 	steps := s.choice.steps()
 	all := candidates{strata: map[string]int32{}, names: map[string]bool{}}
-	for read, err := range s.kept(ctx, steps) {
+	for read, err := range s.kept(ctx, s.choice.Stratify == "", steps) {
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +195,7 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 }
 
 // planned streams the tasks of the plan in the order of the dataset, in which they are found one after the other.
-func (s *source) planned(ctx context.Context) iter.Seq2[readTask, error] {
+func (s *source) planned(ctx context.Context, brief bool) iter.Seq2[readTask, error] {
 	return func(yield func(readTask, error) bool) {
 		p, err := s.ready(ctx)
 		if err != nil {
@@ -161,7 +203,7 @@ func (s *source) planned(ctx context.Context) iter.Seq2[readTask, error] {
 			return
 		}
 		found := 0
-		for read, err := range s.usable(ctx, passedOn) {
+		for read, err := range s.usable(ctx, brief, passedOn) {
 			if err != nil {
 				yield(readTask{}, err)
 				return
@@ -181,44 +223,35 @@ func (s *source) planned(ctx context.Context) iter.Seq2[readTask, error] {
 	}
 }
 
-// reordered reads the tasks of the plan, lays them aside, and gives them out in their order.
-func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] {
-	return func(yield func(*episode.Task, error) bool) {
+// reordered reads the tasks of the plan, lays their rows aside, and gives those out in their order. Of the tasks only id and
+// row are there.
+func (s *source) reordered(ctx context.Context) iter.Seq2[readTask, error] {
+	return func(yield func(readTask, error) bool) {
 		p, err := s.ready(ctx)
 		if err != nil {
-			yield(nil, err)
+			yield(readTask{}, err)
 			return
 		}
 		laid := newAside(len(p.rows), s.choice.Choice)
 		defer laid.close()
 		found := 0
-		for read, err := range s.planned(ctx) {
+		for read, err := range s.planned(ctx, true) {
 			if err == nil {
 				err = laid.put(int(p.byRow[found]), read)
 			}
 			if err != nil {
-				yield(nil, err)
+				yield(readTask{}, err)
 				return
 			}
 			found++
 		}
 		for place := range p.rows {
 			if ctx.Err() != nil {
-				yield(nil, fmt.Errorf("read dataset %s: %w", s.name, context.Cause(ctx)))
+				yield(readTask{}, fmt.Errorf("read dataset %s: %w", s.name, context.Cause(ctx)))
 				return
 			}
 			read, err := laid.take(place)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			task, wrong := s.task(&read.row)
-			if len(wrong) > 0 {
-				yield(nil, fmt.Errorf("read dataset %s again: %s", s.name, wrong))
-				return
-			}
-			task.ID, task.Row = read.task.ID, read.task.Row
-			if !yield(task, nil) {
+			if !yield(read, err) || err != nil {
 				return
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math/bits"
 	"slices"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -17,17 +18,17 @@ import (
 // maxDepth bounds how deep values are followed here.
 const maxDepth = 100
 
-// splitObject takes apart what is one object with valid UTF-8 alone. Of its entries none is there twice.
-func splitObject(text []byte) (list []member, ok bool) {
-	if !utf8.Valid(text) {
-		return nil, false
+// splitObject takes apart what is one object with valid UTF-8 alone. Of its entries none is there twice. It lists them in the
+// memory of an earlier list, which is gone then; nil is none.
+func splitObject(earlier []member, text []byte) (list []member, ok bool) {
+	if list = earlier[:0]; list == nil {
+		list = make([]member, 0, 8)
 	}
-	list = make([]member, 0, 8)
 	var seen map[string]bool // once there are many
 	nulls := false
 	end := scanItems(text, 0, '{', func(name, value []byte) bool {
 		m := member{value: value}
-		if m.name, ok = unquote(name); !ok {
+		if m.name, ok = nameLike(list, name); !ok {
 			return false
 		}
 		const many = 16
@@ -61,9 +62,23 @@ func splitObject(text []byte) (list []member, ok bool) {
 	return list, true
 }
 
-// splitList takes apart what is one list and nothing else.
-func splitList(text []byte) ([]json.RawMessage, bool) {
-	items := []json.RawMessage{}
+// nameLike reads the name of the next entry. Most rows have those of the one before, whose entries are in the same memory.
+func nameLike(list []member, quoted []byte) (string, bool) {
+	if n := len(list); n < cap(list) {
+		before := list[:n+1][n].name
+		if string(quoted[1:len(quoted)-1]) == before && strings.IndexByte(before, '\\') < 0 {
+			return before, true
+		}
+	}
+	return unquote(quoted)
+}
+
+// splitList takes apart what is one list and nothing else, into the memory of an earlier one; nil is none.
+func splitList(earlier []json.RawMessage, text []byte) ([]json.RawMessage, bool) {
+	items := earlier[:0]
+	if items == nil {
+		items = []json.RawMessage{}
+	}
 	end := scanItems(text, 0, '[', func(_, value []byte) bool {
 		items = append(items, value)
 		return true
@@ -186,22 +201,30 @@ func scanNumber(text []byte, at int) int {
 }
 
 // scanString looks at eight bytes at a time for what a string does not have as it is: it ends, is escaped, or is no string.
+// A string is valid UTF-8.
 func scanString(text []byte, at int) int {
 	if at >= len(text) || text[at] != '"' {
 		return -1
 	}
+	begin, wide := at, uint64(0)
 	for at++; at < len(text); {
 		if at+8 <= len(text) {
 			word := binary.LittleEndian.Uint64(text[at:])
+			wide |= word
 			found := specials(word)
 			if found == 0 {
 				at += 8
 				continue
 			}
 			at += bits.TrailingZeros64(found) / 8
+		} else {
+			wide |= uint64(text[at])
 		}
 		switch c := text[at]; {
 		case c == '"':
+			if wide&highest != 0 && !utf8.Valid(text[begin:at]) {
+				return -1
+			}
 			return at + 1
 		case c == '\\':
 			size := escapeSize(text[at:])

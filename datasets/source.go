@@ -21,7 +21,7 @@ type row struct {
 	file   string
 	line   int
 	unit   string // what line counts; "" is lines
-	text   []byte // that nobody has looked at yet: it becomes the object, or is broken
+	text   []byte // that nobody has looked at yet: it becomes the object, or is broken; a reader's is gone with the next row
 	object json.RawMessage
 	broken string // reason; object is not set then
 }
@@ -39,19 +39,30 @@ type source struct {
 	plan *plan      // nil until somebody wants it, and without an order
 }
 
-// readTask is a task with the row that it came from, and the id that the row itself gave it.
+// readTask is a task with the row that it came from, and the id that the row itself gave it. The row is gone with the
+// next one.
 type readTask struct {
 	task  *episode.Task
 	given string
-	row   row
+	row   *row
 }
 
-// usable streams the rows that are tasks, and passes on the others.
-func (s *source) usable(ctx context.Context, skip func(row, int, string) error) iter.Seq2[readTask, error] {
+// whole decodes a task once more that was skimmed, or of which only the row was laid aside.
+func (s *source) whole(read readTask) (*episode.Task, error) {
+	task, wrong := s.task(read.row)
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("read dataset %s again: %s", s.name, wrong)
+	}
+	task.ID, task.Row = read.task.ID, read.task.Row
+	return task, nil
+}
+
+// usable streams the rows that are tasks, and passes on the others. In brief, tasks are skimmed and gone with the next one.
+func (s *source) usable(ctx context.Context, brief bool, skip func(*row, int, string) error) iter.Seq2[readTask, error] {
 	return func(yield func(readTask, error) bool) {
-		ids := idSet{}
+		ids := newIDSet()
 		position, tasks := 0, 0
-		for read := range s.decoded(ctx) {
+		for read := range s.decoded(ctx, brief) {
 			err := read.err
 			if err == nil {
 				err = s.ended(ctx)
@@ -61,19 +72,18 @@ func (s *source) usable(ctx context.Context, skip func(row, int, string) error) 
 				return
 			}
 			if len(read.wrong) > 0 {
-				if err := skip(read.row, position, read.wrong.String()); err != nil {
+				if err := skip(&read.row, position, read.wrong.String()); err != nil {
 					yield(readTask{}, err)
 					return
 				}
 				position++
 				continue
 			}
-			task := read.task
-			given := task.ID
+			task, given := read.task, read.task.ID
 			task.ID, task.Row = ids.take(given), position
 			position++
 			tasks++
-			if !yield(readTask{task: task, given: given, row: read.row}, nil) {
+			if !yield(readTask{task: task, given: given, row: &read.row}, nil) {
 				return
 			}
 		}
@@ -97,7 +107,7 @@ func (s *source) ended(ctx context.Context) error {
 }
 
 // skip passes a broken row on, or returns it as the error that it is.
-func (s *source) skip(r row, position int, reason string) error {
+func (s *source) skip(r *row, position int, reason string) error {
 	bad := &RowError{File: r.file, Line: r.line, Row: position, Reason: reason, unit: r.unit}
 	if !s.options.SkipBadRows {
 		return bad
@@ -109,11 +119,14 @@ func (s *source) skip(r row, position int, reason string) error {
 }
 
 // passedOn is for reading once more what was read to draw an order: its broken rows are known.
-func passedOn(row, int, string) error { return nil }
+func passedOn(*row, int, string) error { return nil }
 
 // task turns one row into a task, or says what is wrong with it.
-func (s *source) task(r *row) (*episode.Task, problems) {
-	fields, wrong := r.members()
+func (s *source) task(r *row) (*episode.Task, problems) { return s.decode(&decoder{}, r, nil) }
+
+// decode skims a row into a task where there is one. It makes one of its own where that is nil or does not suffice.
+func (s *source) decode(d *decoder, r *row, task *episode.Task) (*episode.Task, problems) {
+	fields, wrong := r.members(&d.row)
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
@@ -125,14 +138,18 @@ func (s *source) task(r *row) (*episode.Task, problems) {
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
-	return decodeTask(fields, metadata)
+	if task != nil && d.skim(task, fields, metadata) {
+		return task, nil
+	}
+	return d.whole(fields, metadata)
 }
 
-// members splits a row into its entries, and makes an object of what was only text.
-func (r *row) members() ([]member, problems) {
+// members splits a row into its entries, in memory of theirs, and makes an object of what was only text.
+func (r *row) members(memory *[]member) ([]member, problems) {
 	if r.text != nil {
-		if list, ok := splitObject(r.text); ok {
+		if list, ok := splitObject(*memory, r.text); ok {
 			r.object, r.text = r.text, nil
+			*memory = again(list)
 			return list, nil
 		}
 		r.object, r.broken = parseObject(r.text)
@@ -141,33 +158,41 @@ func (r *row) members() ([]member, problems) {
 	if r.broken != "" {
 		return nil, problems{r.broken}
 	}
-	list, err := members(r.object)
+	list, err := membersIn(*memory, r.object)
 	if err != nil {
 		return nil, problems{"the row is " + err.Error()}
 	}
+	*memory = again(list)
 	return list, nil
 }
 
-// idSet makes ids unique. It keeps 64 bits of a hash for each id, with the ordinal to try next: 16 bytes of payload
-// whatever the ids are. Should two ids ever share a hash, the second gets a needless "#2" and is still unique, on
+// idSet makes ids unique. It keeps 64 bits of a hash for each id, whatever the ids are, and for one that is there again
+// the ordinal to try next. Should two ids ever share a hash, the second gets a needless "#2" and is still unique, on
 // every machine the same.
-type idSet map[uint64]uint32
+type idSet struct {
+	taken map[uint64]struct{}
+	next  map[uint64]uint32
+}
+
+func newIDSet() idSet { return idSet{taken: map[uint64]struct{}{}, next: map[uint64]uint32{}} }
 
 func (s idSet) take(id string) string {
-	candidate := id
-	for {
-		sum := sha256.Sum256([]byte(candidate))
-		key := binary.LittleEndian.Uint64(sum[:8])
-		if _, taken := s[key]; !taken {
-			s[key] = 2
+	first := hashOf(id)
+	for candidate, hash := id, first; ; hash = hashOf(candidate) {
+		before := len(s.taken)
+		if s.taken[hash] = struct{}{}; len(s.taken) > before {
 			return candidate
 		}
 		// The ordinal is kept with the first of the duplicates, so that a million of them take a million steps.
-		first := sha256.Sum256([]byte(id))
-		counter := binary.LittleEndian.Uint64(first[:8])
-		candidate = id + "#" + strconv.FormatUint(uint64(s[counter]), 10)
-		s[counter]++
+		ordinal := max(s.next[first], 2)
+		candidate = id + "#" + strconv.FormatUint(uint64(ordinal), 10)
+		s.next[first] = ordinal + 1
 	}
+}
+
+func hashOf(id string) uint64 {
+	sum := sha256.Sum256([]byte(id))
+	return binary.LittleEndian.Uint64(sum[:8])
 }
 
 func fileDigest(ctx context.Context, path string) (string, error) {

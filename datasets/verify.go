@@ -16,28 +16,33 @@ const checkKeys = "command, env, exact, name, number, regex, reward, tests, time
 func (d *decoder) verify(field string, value json.RawMessage) {
 	value = structured(value)
 	if kindOf(value) != "a list" {
-		d.task.Verify = []episode.Check{d.verifier(field, value)}
+		d.task.Verify = append(d.task.Verify, d.verifier(field, value))
 		return
 	}
-	items, err := elements(value)
+	items, err := d.listIn(value)
 	if err != nil || len(items) == 0 {
 		d.wrong.addf("%s: an empty list; leave the field out for a task without a verifier", field)
 		return
 	}
-	names := map[string]bool{}
+	var names map[string]bool // few have any
 	for i, item := range items {
-		at := fmt.Sprintf("%s[%d]", field, i)
+		at := d.item(field, i)
 		check := d.verifier(at, item)
-		if names[check.Name] && check.Name != "" {
+		if names[check.Name] {
 			d.wrong.addf("%s: the name %q is taken by an earlier check", at, check.Name)
 		}
-		names[check.Name] = true
+		if check.Name != "" {
+			if names == nil {
+				names = map[string]bool{}
+			}
+			names[check.Name] = true
+		}
 		d.task.Verify = append(d.task.Verify, check)
 	}
 }
 
 func (d *decoder) verifier(at string, value json.RawMessage) episode.Check {
-	entries, err := members(structured(value))
+	entries, err := d.objectIn(structured(value))
 	if err != nil {
 		d.wrong.addf(`%s: %v such as {"command": "..."} or {"exact": "..."}`, at, err)
 		return episode.Check{}
@@ -60,7 +65,7 @@ func (d *decoder) checkEntry(check *episode.Check, at string, entry member) (err
 		check.Name, _ = d.text(at+".name", entry.value)
 	case "command":
 		var ok bool
-		if check.Command, ok = d.text(at+".command", entry.value); ok && strings.TrimSpace(check.Command) == "" {
+		if check.Command, ok = d.prose(at+".command", entry.value); ok && strings.TrimSpace(check.Command) == "" {
 			err = fmt.Errorf("it is empty, and would let everything pass")
 		}
 	case "tests":
@@ -74,7 +79,7 @@ func (d *decoder) checkEntry(check *episode.Check, at string, entry member) (err
 		check.Env = d.variables(at+".env", entry.value)
 	case "exact":
 		var answer string
-		if answer, err = asText(entry.value); err == nil && strings.TrimSpace(answer) == "" {
+		if answer, err = d.answer(entry.value); err == nil && strings.TrimSpace(answer) == "" {
 			err = fmt.Errorf("it is empty, and would let silence pass")
 		}
 		check.Exact = &answer
@@ -115,6 +120,9 @@ func expression(value json.RawMessage) (string, error) {
 
 // checkTogether holds that a check is of one kind, and that what belongs to another kind is not there to be ignored.
 func (d *decoder) checkTogether(at string, given []string) {
+	if len(given) == 1 && slices.Contains(checkKinds, given[0]) {
+		return
+	}
 	kinds := make([]string, 0, 8)
 	for _, kind := range checkKinds {
 		if slices.Contains(given, kind) {
