@@ -53,6 +53,8 @@ var ErrStop = errors.New("the run cannot go on")
 type Config struct {
 	// Tasks yields the dataset in its order. An error stops the run.
 	Tasks iter.Seq2[*episode.Task, error]
+	// Whole is all of the task that came last, where Tasks gives ids alone: a resume has no use for more of most. Optional.
+	Whole func() (*episode.Task, error)
 	// Draw says what an episode's toolsets are drawn from: fixed toolsets, or a distribution.
 	Draw func(task *episode.Task) (Toolsets, error)
 
@@ -73,6 +75,8 @@ type Config struct {
 
 	Player  Player
 	Journal Journal
+	// Room, where there is one, returns a channel that is closed when another episode may begin. It is asked once for each.
+	Room func() <-chan struct{}
 	// Drain ends the planning when it is closed: episodes in play are finished.
 	Drain <-chan struct{}
 	// Observe is told of each event, from many goroutines at once. Optional.
@@ -122,6 +126,11 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	if cfg.Observe == nil {
 		cfg.Observe = func(Event) {}
 	}
+	if cfg.Room == nil {
+		room := make(chan struct{})
+		close(room)
+		cfg.Room = func() <-chan struct{} { return room }
+	}
 	if cfg.Workers < 1 || cfg.Samples < 1 {
 		return Summary{}, fmt.Errorf("need at least one worker and one sample, have %d and %d", cfg.Workers, cfg.Samples)
 	}
@@ -163,34 +172,25 @@ func (r *run) plan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		whole := r.Whole == nil
 		for sample := range r.Samples {
-			ep, err := r.next(episode.Key{Seed: r.Seed, Task: task.ID, Sample: sample}, task)
+			key := episode.Key{Seed: r.Seed, Task: task.ID, Sample: sample}
+			record, missing := r.missing(key)
+			if !missing {
+				continue
+			}
+			if !whole {
+				if task, err = r.Whole(); err != nil {
+					return err
+				}
+				whole = true
+			}
+			ep, err := r.birth(key, task, record.Attempt+1, record.Earlier)
 			if err != nil {
 				return err
 			}
-			if ep == nil {
-				continue
-			}
-			select {
-			case r.slots <- struct{}{}:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-r.halted:
-				return nil
-			case <-r.Drain:
-				r.drained()
-				return nil
-			}
-			// A slot and an end may be ready together, and select picks at random.
-			select {
-			case <-r.halted:
-				<-r.slots
-				return nil
-			case <-r.Drain:
-				<-r.slots
-				r.drained()
-				return nil
-			default:
+			if going, err := r.admit(ctx); !going {
+				return err
 			}
 			r.pool.Submit(func() {
 				defer func() { <-r.slots }()
@@ -208,10 +208,46 @@ func (r *run) plan(ctx context.Context) error {
 	return nil
 }
 
-// next is the attempt at an episode that the journal does not hold; nil when there is nothing to play.
-func (r *run) next(key episode.Key, task *episode.Task) (*episode.Episode, error) {
+// admit waits for a slot, and then for room. It is false when nothing new is to be started.
+func (r *run) admit(ctx context.Context) (going bool, err error) {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case <-r.halted:
+		return false, nil
+	case <-r.Drain:
+		r.drained()
+		return false, nil
+	}
+	defer func() {
+		if !going {
+			<-r.slots
+		}
+	}()
+	select {
+	case <-r.Room():
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case <-r.halted:
+	case <-r.Drain:
+	}
+	// What is waited for and an end may be ready together, and select picks at random.
+	select {
+	case <-r.halted:
+		return false, nil
+	case <-r.Drain:
+		r.drained()
+		return false, nil
+	default:
+		return true, nil
+	}
+}
+
+// missing says whether an episode is to be played, and what the journal knows of it.
+func (r *run) missing(key episode.Key) (record Record, missing bool) {
 	record, played := r.Journal.Last(key.ID())
-	missing := !played || record.Pending || r.RetryErrors && !record.Outcome.AgentsDoing()
+	missing = !played || record.Pending || r.RetryErrors && !record.Outcome.AgentsDoing()
 	r.mu.Lock()
 	r.summary.Planned++
 	if !missing {
@@ -220,9 +256,8 @@ func (r *run) next(key episode.Key, task *episode.Task) (*episode.Episode, error
 	r.mu.Unlock()
 	if !missing {
 		r.Observe(Event{Kind: EpisodeSkipped})
-		return nil, nil
 	}
-	return r.birth(key, task, record.Attempt+1, record.Earlier)
+	return record, missing
 }
 
 // birth makes an attempt at an episode: identity, and what it may use.

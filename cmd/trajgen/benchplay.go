@@ -97,7 +97,7 @@ func (b benchPlay) pipeline(ctx context.Context, std stdio) (_ bench.Played, err
 	}
 	cfg := pipeline.Config{
 		Tasks: b.paced(exp.playable(exp.source.Tasks(ctx)), exp.tasks-b.leave), Draw: exp.draw, Seed: file.Seed, Samples: file.Samples,
-		Workers: file.Workers, Player: player, Journal: forgetful{}, Logger: logger,
+		Workers: file.Workers, Player: player, Journal: forgetful{}, Room: exp.room, Logger: logger,
 	}
 	var store *runStore
 	if b.stage.Journal {
@@ -108,12 +108,12 @@ func (b benchPlay) pipeline(ctx context.Context, std stdio) (_ bench.Played, err
 		cfg.Run, cfg.Journal = store.manifest.Fingerprint, store
 		player.Services, player.Steps = store.services, store.steps()
 	}
-	return b.play(ctx, cfg, store, exp.tasks-b.leave)
+	return b.play(ctx, cfg, store, exp.tasks-b.leave, exp.held)
 }
 
 // play runs the pipeline under the eyes of a meter.
-func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *runStore, tasks int) (bench.Played, error) {
-	defer thrift(cfg.Workers)()
+func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *runStore, tasks int, held func() time.Duration) (bench.Played, error) {
+	defer thrift(cfg.Workers, held)()
 	stop, err := b.profile()
 	if err != nil {
 		return bench.Played{}, err

@@ -121,6 +121,17 @@ func TestUsersMistakes(t *testing.T) {
 	}
 }
 
+// TestWithoutSandboxes holds that a run without a sandbox says so and nothing else, though its dataset is read meanwhile.
+func TestWithoutSandboxes(t *testing.T) {
+	rows := write(t, "rows.jsonl", "{broken\n"+`{"id":"a","prompt":"p","network":"full","verify":{"command":"x","reward":"file"}}`+"\n")
+	for _, args := range [][]string{{"--skip-bad-rows"}, {"--toolsets", "terminl"}, nil} {
+		got := trajgen(t, append([]string{"run", "--dataset", rows, "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--sandbox", "local", "--isolation", "landlock"}, args...)...)
+		if want := "the local sandbox reaches isolation level none"; got.code != exitUsage || !strings.Contains(got.errOut, want) || strings.Contains(got.errOut, "row") || strings.Contains(got.errOut, "terminl") {
+			t.Errorf("%v: exit code %d, want %d with %q alone: %s", args, got.code, exitUsage, want, got.errOut)
+		}
+	}
+}
+
 func TestSkipBadRows(t *testing.T) {
 	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"p","verify":{"exact":"x"},"gold":"x"}`+"\n{broken\n"+`{"id":"c","prompt":"q","verify":{"exact":"y"},"gold":"y"}`+"\n")
 	dir := filepath.Join(t.TempDir(), "run")

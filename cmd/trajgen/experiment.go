@@ -19,6 +19,7 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/budget"
+	"trajgen/pipeline/model/gate"
 	"trajgen/pipeline/model/scripted"
 	"trajgen/pipeline/model/tape"
 	"trajgen/pipeline/rollout"
@@ -31,36 +32,40 @@ import (
 // experiment is a run file with everything opened that it names. Whatever is wrong with it is the user's to mend, and
 // nothing was started yet.
 type experiment struct {
-	file     runFile
-	warnings io.Writer
-	logger   *slog.Logger
-	source   datasets.Source
-	registry *registry.Registry
-	draws    map[string]*distributions.Distribution // by name or path
-	backend  *withImages
-	plugins  *plugin.Set      // nil without any
-	server   *scripted.Server // nil without a policy
-	recorder *tape.Recorder   // nil without a tape that is recorded
-	tape     *tape.Tape       // that is played; nil without
-	clients  []*model.Client  // that play the agent
-	swept    model.ByName     // them, of a sweep of models; nil without
-	fallen   *model.Fallbacks // them, where one stands in for another; nil without
-	outages  outages
-	commands *tools.CommandPolicy
-	summary  *model.Client  // writes summaries; nil without a summary_model
-	ledger   *budget.Ledger // nil without a budget
-	user     *model.Client  // plays users; nil without a user_model
-	tasks    int
-	image    string // the first that a task wants
-	badRows  int
-	unjudged int // tasks without a verifier
-	widened  int // tasks that open a network wider than the run's
-	surveyed bool
-	steps    []datasets.Step // what each step of the choice has left
-	left     map[string]bool // tasks that are not played, with skip_bad_rows
-	parts    experimentParts
-	sampling episode.Sampling
-	system   string
+	file       runFile
+	warnings   io.Writer
+	logger     *slog.Logger
+	source     datasets.Source
+	registry   *registry.Registry
+	draws      map[string]*distributions.Distribution // by name or path
+	plugins    *plugin.Set                            // nil without any
+	server     *scripted.Server                       // nil without a policy
+	recorder   *tape.Recorder                         // nil without a tape that is recorded
+	tape       *tape.Tape                             // that is played; nil without
+	clients    []*model.Client                        // that play the agent
+	swept      model.ByName                           // them, of a sweep of models; nil without
+	fallen     *model.Fallbacks                       // them, where one stands in for another; nil without
+	outages    outages
+	processors *gate.Processors
+	room       func() <-chan struct{} // for another episode; those beyond what can be in flight need no memory yet
+	commands   *tools.CommandPolicy
+	summary    *model.Client  // writes summaries; nil without a summary_model
+	ledger     *budget.Ledger // nil without a budget
+	user       *model.Client  // plays users; nil without a user_model
+	tasks      int
+	image      string // the first that a task wants
+	badRows    int
+	unjudged   int // tasks without a verifier
+	widened    int // tasks that open a network wider than the run's
+	surveyed   bool
+	steps      []datasets.Step // what each step of the choice has left
+	left       map[string]bool // tasks that are not played, with skip_bad_rows
+	parts      experimentParts
+	sampling   episode.Sampling
+	system     string
+	// opening opens backend, which is there when that has ended.
+	opening *meanwhile
+	backend *withImages
 	// What else the run puts before a task's prompt.
 	ephemeral string
 	prefill   []episode.Message
@@ -69,14 +74,19 @@ type experiment struct {
 
 // open opens a validated run file. w gets the warnings.
 func (f runFile) open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *experiment, err error) {
-	e := &experiment{file: f, warnings: w, logger: logger, draws: map[string]*distributions.Distribution{}, left: map[string]bool{}}
+	e := &experiment{file: f, warnings: w, logger: logger, draws: map[string]*distributions.Distribution{}, left: map[string]bool{}, processors: ownProcessors()}
+	e.room = e.processors.Pace
+	defer spare(hasty)()
 	defer func() {
 		if err != nil {
 			err = errors.Join(usage(err), e.close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.survey, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.survey, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
+			if e.opening != nil {
+				err = cmp.Or(e.opening.wait(), err) // without sandboxes nothing else matters
+			}
 			return nil, err
 		}
 	}
@@ -94,6 +104,13 @@ func (e *experiment) close() error {
 		errs = append(errs, closer())
 	}
 	e.closers = nil
+	if e.opening != nil {
+		_ = e.opening.wait() // it was said what that came to
+	}
+	if e.backend != nil { // after all that may have a sandbox open
+		errs = append(errs, e.backend.Close())
+	}
+	e.backend = nil
 	return errors.Join(errs...)
 }
 
@@ -160,15 +177,32 @@ func (e *experiment) openDataset(context.Context) error {
 	return nil
 }
 
+// openSandbox begins to: that can take as long as the survey of a large dataset, for which it is seldom needed.
 func (e *experiment) openSandbox(context.Context) error {
+	e.opening = begin(e.openBackend)
+	e.warnings = afterwards{e.warnings, e.opening}
+	return nil
+}
+
+// hasSandbox waits for the sandboxes.
+func (e *experiment) hasSandbox(context.Context) error { return e.opening.wait() }
+
+// sandboxes are there when they are needed.
+func (e *experiment) sandboxes() (sandbox.Backend, error) {
+	if err := e.opening.wait(); err != nil {
+		return nil, err
+	}
+	return e.backend, nil
+}
+
+func (e *experiment) openBackend() error {
 	choice := backendChoice{name: e.file.Sandbox, settings: e.file.SandboxSettings, imageDir: e.file.ImageDir, ready: e.file.ReadySandboxes, logger: e.logger}
 	backend, err := choice.open()
 	if err != nil {
 		return err
 	}
 	e.backend = backend
-	e.closers = append(e.closers, backend.Close)
-	return errors.Join(checkLevel(backend.Guarantees(), e.file.Isolation), e.offers(e.file.Network, e.file.Image))
+	return errors.Join(checkLevel(backend.Guarantees(), e.file.Isolation), e.offeredBy(backend, e.file.Network, e.file.Image))
 }
 
 // openModel opens the client, and the embedded server in front of it when a policy plays.
@@ -177,7 +211,7 @@ func (e *experiment) openModel(context.Context) error {
 	cfg := model.Config{
 		Name: f.Model, Temperature: f.Temperature, TopP: f.TopP, MaxTokens: f.MaxTokens, Stream: f.Stream, ToolFormat: cmp.Or(f.ToolFormat, model.ToolFormatAuto), TokenIDs: f.tokenServer(),
 		ExtraBody: f.ExtraBody, Headers: f.Headers, Proxy: http.ProxyFromEnvironment, Concurrency: f.Workers, Logger: e.logger,
-		Endpoints: f.Endpoints, MinInFlight: f.MinInFlight, MaxInFlight: f.MaxInFlight,
+		Endpoints: f.Endpoints, MinInFlight: f.MinInFlight, MaxInFlight: f.MaxInFlight, Processors: e.processors,
 		MaxTokensField: f.MaxTokensField, ReasoningEffort: f.ReasoningEffort, SendReasoning: f.SendReasoning, NoSeed: f.noSeed(),
 		ToolChoice: f.ToolChoice, ParallelToolCalls: f.ParallelToolCalls, Provider: f.Provider,
 	}
@@ -185,6 +219,7 @@ func (e *experiment) openModel(context.Context) error {
 		return err
 	}
 	if warning := fitFiles(&cfg, f.Workers, openFiles()); warning != "" {
+		e.room = e.processors.Room
 		fmt.Fprintln(e.warnings, warning)
 	}
 	if len(f.Endpoints) == 0 {

@@ -94,7 +94,7 @@ func (e *experiment) openPlugins(ctx context.Context) error {
 	if len(e.file.Plugins) == 0 {
 		return nil
 	}
-	set, err := e.file.openPlugins(ctx, func() (sandbox.Backend, error) { return e.backend, nil }, e.logger)
+	set, err := e.file.openPlugins(ctx, e.sandboxes, e.logger)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,10 @@ type progress struct {
 	finished int
 	retried  int
 	outcomes map[episode.Outcome]int
-	paused   string // what the run waits for
+	paused   string               // what the run waits for
+	held     func() time.Duration // for which requests have waited for the own processors; nil when nobody knows
+	heldThen time.Duration        // as of the last line
+	busy     bool                 // they did so for most of the time since the line before
 	began    time.Time
 	lined    time.Time
 }
@@ -73,14 +76,29 @@ func (p *progress) observe(event pipeline.Event) {
 		return
 	}
 	if p.bar != nil {
+		if now := p.now(); now.Sub(p.lined) >= time.Second {
+			p.look(now)
+			p.lined = now
+		}
 		p.bar.Describe(p.tally())
 		_ = p.bar.Add(1)
 		return
 	}
 	if now := p.now(); now.Sub(p.lined) >= p.every {
+		p.look(now)
 		p.lined = now
 		p.line(now)
 	}
+}
+
+// look finds out whether the own processors are what the run waits for.
+func (p *progress) look(now time.Time) {
+	if p.held == nil {
+		return
+	}
+	held := p.held()
+	p.busy = held-p.heldThen > now.Sub(p.lined)/2
+	p.heldThen = held
 }
 
 // line prints one line of progress where there is no terminal.
@@ -150,6 +168,9 @@ func (p *progress) tally() string {
 	}
 	if p.retried > 0 {
 		parts = append(parts, fmt.Sprintf("%d retried", p.retried))
+	}
+	if p.busy {
+		parts = append(parts, "requests wait for this machine's processors")
 	}
 	if p.paused != "" && p.bar != nil {
 		parts = append(parts, "paused: "+p.paused)

@@ -166,7 +166,7 @@ func execute(ctx context.Context, std stdio, file runFile, opts runOptions) (err
 	}
 	defer func() { err = errors.Join(err, store.close()) }()
 
-	defer thrift(file.Workers)()
+	defer thrift(file.Workers, exp.held)()
 	began := time.Now()
 	summary, runErr := exp.play(ctx, std, store, opts)
 	report, err := store.finish(ctx, summary, time.Since(began))
@@ -209,6 +209,7 @@ func (e *experiment) play(ctx context.Context, std stdio, store *runStore, opts 
 		if opts.logFormat == "json" {
 			bar.logger = slog.New(slog.NewJSONHandler(std.err, nil))
 		}
+		bar.held = e.held
 		observe, messages = bar.observe, bar
 		e.outages.shownBy(bar.outage)
 		defer e.outages.shownBy(nil)
@@ -217,12 +218,20 @@ func (e *experiment) play(ctx context.Context, std stdio, store *runStore, opts 
 	defer stop()
 	player := e.player()
 	player.Services, player.Steps = store.services, store.steps()
-	summary, err := pipeline.Run(ctx, pipeline.Config{
+	cfg := pipeline.Config{
 		Tasks: e.playable(e.source.Tasks(ctx)), Draw: e.draw, Seed: e.file.Seed, Samples: e.file.Samples, Run: store.manifest.Fingerprint,
 		Workers: e.file.Workers, Retries: e.file.EpisodeRetries, MaxRetries: e.file.maxRetries(e.tasks * e.file.Samples), Retried: store.journal.Retried(),
 		RetryErrors: e.file.RetryErrors, MaxErrorsInRow: e.file.MaxErrorsInRow,
-		Player: player, Journal: store, Drain: drain, Observe: observe, Logger: e.logger,
-	})
+		Player: player, Journal: store, Room: e.room, Drain: drain, Observe: observe, Logger: e.logger,
+	}
+	if opts.resume {
+		cfg.Tasks, cfg.Whole = e.source.Lazy(ctx)
+		cfg.Tasks = e.playable(cfg.Tasks)
+	}
+	summary, err := pipeline.Run(ctx, cfg)
+	if load := e.processors.Load(); load.Held > 0 {
+		e.logger.Info("requests waited for this machine's processors", "for", load.Held.Round(time.Second).String(), "requests_per_second", int(load.Rate))
+	}
 	if bar != nil {
 		bar.end()
 	}

@@ -28,7 +28,7 @@ func (s sideModel) open(ctx context.Context, e *experiment, cfg model.Config) (*
 func (s sideModel) connect(ctx context.Context, e *experiment, cfg model.Config) (*model.Client, error) {
 	f := e.file
 	cfg.Name, cfg.BaseURL = s.name, cmp.Or(s.baseURL, f.baseURL())
-	cfg.Proxy, cfg.Concurrency, cfg.Logger = http.ProxyFromEnvironment, f.Workers, e.logger
+	cfg.Proxy, cfg.Concurrency, cfg.Processors, cfg.Logger = http.ProxyFromEnvironment, f.Workers, e.processors, e.logger
 	// The agent's key goes to the agent's endpoint alone.
 	key := s.apiKeyEnv
 	if key == "" && s.baseURL == "" {

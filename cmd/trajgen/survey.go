@@ -20,12 +20,20 @@ import (
 	"trajgen/sandbox"
 )
 
-// offers says what of a task's wishes, or the run's own, the sandbox cannot fulfil.
+// offers says what of a task's wishes the sandbox cannot fulfil. Where there is none, that is said elsewhere.
 func (e *experiment) offers(network, image string, allow ...string) error {
+	if e.opening.wait() != nil {
+		return nil
+	}
+	return e.offeredBy(e.backend, network, image, allow...)
+}
+
+// offeredBy is offers of the wishes of a task, or the run's own.
+func (e *experiment) offeredBy(backend *withImages, network, image string, allow ...string) error {
 	if network == string(sandbox.NetworkAllowlist) && len(e.file.Allow)+len(allow) == 0 {
 		return errors.New("network allowlist allows nothing: give --allow, such as --allow example.org")
 	}
-	return e.backend.offers(sandbox.Network(network), image)
+	return backend.offers(sandbox.Network(network), image)
 }
 
 // skipped reports broken rows, each once: the dataset is read again when it is played.
@@ -94,8 +102,12 @@ func (e *experiment) survey(ctx context.Context) error {
 // look reads the tasks for the survey, and returns what is wrong with the first that cannot be played.
 func (e *experiment) look(ctx context.Context) (problems []error, err error) {
 	const most = 20
-	for task, err := range e.source.InOrder(ctx) {
-		if err != nil {
+	tasks := e.source.Skim(ctx)
+	if e.server != nil {
+		tasks = e.source.InOrder(ctx) // it learns them by heart
+	}
+	for task, err := range tasks {
+		if err := cmp.Or(e.opening.failed(), err); err != nil {
 			return nil, err
 		}
 		if err := e.suits(ctx, task); err != nil {
@@ -176,10 +188,8 @@ func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 	if task.Cwd != "" && !path.IsAbs(task.Cwd) {
 		problems = append(problems, fmt.Errorf("cwd %q is not an absolute path", task.Cwd))
 	}
-	for _, name := range slices.Sorted(maps.Keys(task.Env)) {
-		if !envName.MatchString(name) {
-			problems = append(problems, fmt.Errorf("env: %q is no name of a variable", name))
-		}
+	if len(task.Env) > 0 {
+		problems = append(problems, checkEnv(task.Env))
 	}
 	if task.Network != "" || task.Image != "" || len(task.Allow) > 0 {
 		problems = append(problems, sandbox.CheckAllow(task.Allow), e.offers(task.Network, task.Image, task.Allow...))
@@ -187,8 +197,21 @@ func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 	return errors.Join(problems...)
 }
 
+func checkEnv(env map[string]string) error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !envName.MatchString(name) {
+			problems = append(problems, fmt.Errorf("env: %q is no name of a variable", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
 // hasRoot says why a check that reads files at the root of the file system cannot be run: that root is the machine's own.
 func (e *experiment) hasRoot() error {
+	if e.opening.wait() != nil {
+		return nil // which is said elsewhere
+	}
 	g := e.backend.Guarantees()
 	if g.Isolation["files"] == "own" {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,19 +14,16 @@ import (
 
 // schemas are the tools that an episode was shown, as JSON and as that compressed. Thousands of episodes are shown the same
 // ones, and they are most of what a short episode holds.
-type schemas struct {
-	tools    []json.RawMessage
-	raw, zst []byte
-}
+type schemas struct{ raw, zst []byte }
 
-// shown remembers schemas, by the hash of the tools. It holds keptSchemas of them at most.
+// shown remembers schemas, by the hash of the tools: keptSchemas bytes of them, and then anew.
 var shown struct {
 	sync.Map
 	size atomic.Int64
 	seed maphash.Seed
 }
 
-const keptSchemas = 512
+const keptSchemas = 16 << 20
 
 func init() { shown.seed = maphash.MakeSeed() }
 
@@ -40,26 +36,34 @@ func schemasOf(tools []json.RawMessage) (*schemas, error) {
 		hash.WriteByte(0)
 	}
 	key := hash.Sum64()
-	if found, ok := shown.Load(key); ok {
-		if s := found.(*schemas); slices.EqualFunc(s.tools, tools, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
-			return s, nil
-		}
+	if found, ok := shown.Load(key); ok && found.(*schemas).are(tools) {
+		return found.(*schemas), nil
 	}
 	raw, err := encode(tools)
 	if err != nil {
 		return nil, err
 	}
-	s := &schemas{tools: make([]json.RawMessage, len(tools)), raw: bytes.TrimSuffix(raw, []byte("\n"))}
-	for i, tool := range tools {
-		s.tools[i] = slices.Clone(tool) // the caller's may be a part of something large
-	}
+	s := &schemas{raw: bytes.TrimSuffix(raw, []byte("\n"))}
 	s.zst = compressor.EncodeAll(s.raw, nil)
-	if shown.size.Add(1) > keptSchemas {
+	size := int64(len(s.raw) + len(s.zst))
+	if shown.size.Add(size) > keptSchemas {
 		shown.Clear()
-		shown.size.Store(1)
+		shown.size.Store(size)
 	}
 	shown.Store(key, s)
 	return s, nil
+}
+
+// are tells whether they are those of tools, byte for byte. Tools with white space between their tokens never are.
+func (s *schemas) are(tools []json.RawMessage) bool {
+	rest := s.raw
+	for _, tool := range tools {
+		if len(rest) < len(tool)+2 || !bytes.Equal(rest[1:len(tool)+1], tool) { // behind a bracket or a comma
+			return false
+		}
+		rest = rest[len(tool)+1:]
+	}
+	return len(rest) == len("]")
 }
 
 // place stands for the tools in the JSON of an episode. Nobody can have written it into one.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"trajgen/pipeline/model/gate"
 	"trajgen/pipeline/model/tape"
 )
 
@@ -87,6 +88,8 @@ type Config struct {
 	// MinInFlight and MaxInFlight bound how many requests each endpoint is sent at once; what it is sent in fact
 	// follows what it takes. 0 means 1 and Concurrency.
 	MinInFlight, MaxInFlight int
+	// Processors hold requests back that this process has no time for; all its clients share them. Nil holds none back.
+	Processors *gate.Processors
 
 	// Window is how many tokens a prompt and its reply may have together; 0 goes by what the server says.
 	Window int

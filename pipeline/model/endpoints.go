@@ -28,7 +28,7 @@ func openEndpoints(cfg Config, doer *doer) ([]endpoint, *gate.Set) {
 		lib.EmptyMessagesLimit = math.MaxUint // keep-alive lines are no error; the idle timeout watches instead
 		all[i] = endpoint{names[i], openai.NewClientWithConfig(lib)}
 	}
-	return all, gate.NewSet(gate.Config{Floor: cfg.MinInFlight, Ceiling: cfg.MaxInFlight, Now: cfg.Now}, names...)
+	return all, gate.NewSet(gate.Config{Floor: cfg.MinInFlight, Ceiling: cfg.MaxInFlight, Now: cfg.Now, Processors: cfg.Processors}, names...)
 }
 
 // endpointNames are the hosts, with the paths where one host serves several.

@@ -2,7 +2,7 @@
 //
 // A Gate holds back what the endpoint would refuse: it finds out how many requests the endpoint takes at once and how
 // many each second, and follows when that changes. Those that wait go in a fair order. A Set chooses among several
-// endpoints of one model.
+// endpoints of one model. Processors, which all gates share, hold back what this process itself has no time for.
 package gate
 
 import (
@@ -22,6 +22,8 @@ type Config struct {
 	Ceiling int // requests in flight, at most; 0 means no bound
 	Start   int // requests in flight at first; 0 means DefaultStart
 	Now     func() time.Time
+	// Processors are what all gates of a process share; nil holds nothing back for their sake.
+	Processors *Processors
 }
 
 // Ticket says who waits.
@@ -51,6 +53,9 @@ type Gate struct {
 	bound     bound // what the first in the queue waits for
 	ticked    time.Time
 	timer     *time.Timer // calls dispatch when the pace allows the next request
+
+	processors *Processors
+	held       bool // it waits for its turn at them, whose lock guards this
 }
 
 // bound is what holds the first in the queue back.
@@ -62,6 +67,7 @@ const (
 	byRate
 	byBudget
 	byPause
+	byProcessors
 )
 
 // New makes a gate.
@@ -78,7 +84,7 @@ func New(cfg Config) *Gate {
 		start = DefaultStart
 	}
 	return &Gate{
-		now: cfg.Now, ticked: now,
+		now: cfg.Now, ticked: now, processors: cfg.Processors,
 		limit:  newLimit(float64(floor), float64(ceiling), float64(min(max(start, floor), ceiling))),
 		pace:   newPace(now),
 		tokens: budget{cost: 1}, requests: budget{cost: 1},
@@ -105,6 +111,7 @@ func (g *Gate) Acquire(ctx context.Context, ticket Ticket) (*Pass, error) {
 	g.queue.push(w)
 	g.dispatch()
 	g.mu.Unlock()
+	g.processors.poke()
 	select {
 	case pass, ok := <-w.admit:
 		if !ok {
@@ -113,11 +120,13 @@ func (g *Gate) Acquire(ctx context.Context, ticket Ticket) (*Pass, error) {
 		return pass, nil
 	case <-ctx.Done():
 	}
+	defer g.processors.poke()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.queue.remove(w) {
 		if pass, ok := <-w.admit; ok { // admitted at the same moment, and nothing was sent
 			pass.gate.inFlight--
+			g.processors.done()
 			g.pace.giveBack()
 		}
 	}
@@ -139,13 +148,14 @@ type State struct {
 	InFlight int
 	Waiting  int
 	Paused   time.Time // until when the server wants to be left alone; zero or in the past when it does not
+	Held     bool      // the first of those that wait does so for the own processors, and not for the endpoint
 }
 
 // State tells the gate's figures, for logs and reports.
 func (g *Gate) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return State{Limit: g.limit.value, Rate: g.pace.rate.value, InFlight: g.inFlight, Waiting: g.queue.len(), Paused: g.pace.until}
+	return State{Limit: g.limit.value, Rate: g.pace.rate.value, InFlight: g.inFlight, Waiting: g.queue.len(), Paused: g.pace.until, Held: g.bound == byProcessors}
 }
 
 // dispatch admits everyone who may go now and sees to it that it is called again when the next one may. The caller
@@ -153,13 +163,20 @@ func (g *Gate) State() State {
 func (g *Gate) dispatch() {
 	now := g.now()
 	g.tick(now)
+	// The wait for the own processors is short, and the endpoint has room: who is new begins with the others, so that all
+	// end with the others.
+	held := g.bound == byProcessors
 	for g.bound = free; g.queue.len() > 0; {
 		wait, why := g.hold(now)
 		if g.bound = why; why != free {
 			g.wake(wait)
 			return
 		}
-		w := g.queue.pop(now)
+		if !g.processors.take(g, now) {
+			g.bound = byProcessors // which says nothing of the endpoint
+			return
+		}
+		w := g.queue.pop(now, held)
 		saved := g.pace.take()
 		g.pace.sent(now)
 		g.inFlight++
@@ -169,6 +186,13 @@ func (g *Gate) dispatch() {
 	if g.timer != nil {
 		g.timer.Stop()
 	}
+}
+
+// proceed admits those who may go by now.
+func (g *Gate) proceed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dispatch()
 }
 
 // hold says what keeps the next request back, and for how long when it is a matter of time.
@@ -201,9 +225,8 @@ func (g *Gate) wake(wait time.Duration) {
 	}
 	if g.timer == nil {
 		g.timer = time.AfterFunc(wait, func() {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.dispatch()
+			g.proceed()
+			g.processors.poke()
 		})
 		return
 	}

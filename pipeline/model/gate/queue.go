@@ -52,8 +52,11 @@ func (q *queue) remove(w *waiter) bool {
 	return true
 }
 
-// pop takes the next one; there is one.
-func (q *queue) pop(now time.Time) *waiter {
+// pop takes the next one; there is one. evenly goes by the time of waiting alone.
+func (q *queue) pop(now time.Time, evenly bool) *waiter {
+	if evenly && len(q.fresh) > 0 && len(q.running) > 0 && q.fresh[0].ticket.Since.Before(q.running[0].ticket.Since) {
+		return heap.Pop(&q.fresh).(*waiter)
+	}
 	late := len(q.fresh) > 0 && q.favoured >= share-1 && now.Sub(q.fresh[0].ticket.Since) > patience
 	if len(q.running) > 0 && !late {
 		q.favoured++

@@ -29,11 +29,13 @@ type Result struct {
 // Done ends the request and tells the gate what became of it.
 func (p *Pass) Done(r Result) {
 	g := p.gate
+	defer g.processors.poke()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
 	g.tick(now)
 	g.inFlight--
+	g.processors.done()
 	g.learn(p, r, now)
 	g.dispatch()
 }

@@ -1,0 +1,264 @@
+package gate
+
+import (
+	"sync"
+	"time"
+)
+
+// Machine is what Processors go by.
+type Machine struct {
+	Processors int        // that goroutines run on
+	Backlog    func() int // goroutines that could run and wait for a processor
+	Now        func() time.Time
+}
+
+const (
+	// beat is how often permissions are given out, and stored how many beats of them are kept for who comes later.
+	beat, stored = 5 * time.Millisecond, 4
+	// crowd is the backlog of a processor that halves the rate: some milliseconds' worth of work.
+	crowd = 128
+	// guess is how many requests each second a processor is taken to have time for before it has shown it, and slow the
+	// least that it ever is.
+	guess, slow = 1500, 50
+	// always is how many requests in flight for each processor never wait for it: they can be no long queue.
+	always = 32
+	// eager is the rate without a backlog, of what it lately was: what there is time for is found out by trying. During a
+	// garbage collection nothing is sent; less than this, and a process that collects for a third of its time would find itself
+	// slower and slower.
+	eager = 1.7
+	// memory is the time that the rate is an average of. It is longer than a garbage collection, which takes time from
+	// everybody and ends.
+	memory = 4 * time.Second
+	// glance is how often that average is taken.
+	glance = 100 * time.Millisecond
+)
+
+// Processors hold back what this process has no time for. Endpoints would take it, and the replies would then wait with
+// all others for a processor: no request would end sooner, each would seem slow and fill memory meanwhile, and its
+// timeouts would run.
+//
+// Requests go out evenly, at a rate that falls with the backlog of goroutines. As replies of a model come back as they
+// were sent, a burst would return as one again and again. Where other processes take the machine, the backlog grows by
+// what this one has too much for what is left of it.
+//
+// All gates of a process share it, and take turns. It is safe for concurrent use. Nil holds nothing back.
+type Processors struct {
+	machine Machine
+
+	mu       sync.Mutex // guards what follows; it is taken under a gate's lock, and never the other way round
+	inFlight int
+	tokens   float64 // permissions to send
+	starts   float64 // permissions to begin an episode
+	filled   time.Time
+	waiting  []*Gate       // that have a request held back, in the order of their turns
+	turn     *Gate         // may take what others wait for
+	poking   bool          // somebody is giving turns
+	room     chan struct{} // closed when an episode may begin; nil when nobody asked
+	evenly   bool          // episodes begin even while requests wait
+	timer    *time.Timer
+	timed    bool // timer runs
+
+	rate   float64 // requests each second that there has lately been time for
+	sent   int     // since the last glance
+	ended  int
+	glance time.Time
+	held   time.Duration // while something had to wait
+}
+
+// NewProcessors takes the machine's.
+func NewProcessors(m Machine) *Processors {
+	now := m.Now()
+	p := &Processors{machine: m, filled: now, glance: now, rate: guess * float64(m.Processors)}
+	p.tokens = p.most(p.allowed(0))
+	p.starts = p.tokens
+	return p
+}
+
+// Load is how busy the own processors are.
+type Load struct {
+	Backlog  int           // goroutines that wait for a processor
+	Rate     float64       // requests each second that there has lately been time for
+	InFlight int           // at all endpoints
+	Held     time.Duration // for which requests were held back, so far
+}
+
+// Load tells the figures, for logs and reports.
+func (p *Processors) Load() Load {
+	backlog := p.machine.Backlog()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Load{Backlog: backlog, Rate: p.rate, InFlight: p.inFlight, Held: p.held}
+}
+
+// Room returns a channel that is closed when another episode may begin. Who asks begins one or does not ask again: an
+// episode in progress goes first, and those that have not begun need no memory.
+func (p *Processors) Room() <-chan struct{} { return p.begin(false) }
+
+// Pace is Room where all episodes may be in flight at once: they begin at the rate of requests, even while some wait.
+func (p *Processors) Pace() <-chan struct{} { return p.begin(true) }
+
+func (p *Processors) begin(evenly bool) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.evenly = evenly
+	p.fill(p.machine.Now())
+	if p.roomy() {
+		p.starts--
+		return open
+	}
+	if p.room == nil {
+		p.room = make(chan struct{})
+	}
+	p.wake()
+	return p.room
+}
+
+func (p *Processors) roomy() bool {
+	return p.starts >= 1 && (p.evenly || len(p.waiting) == 0)
+}
+
+var open = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// take asks for a permission to send. Without one the gate gets its turn later. The caller holds the gate's lock.
+func (p *Processors) take(g *Gate, now time.Time) bool {
+	if p == nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fill(now)
+	if p.free() && (p.turn == g || len(p.waiting) == 0) {
+		if p.turn == g {
+			p.turn = nil
+		}
+		p.tokens = max(p.tokens-1, 0)
+		p.inFlight++
+		p.sent++
+		return true
+	}
+	if !g.held {
+		g.held = true
+		p.waiting = append(p.waiting, g)
+	}
+	p.wake()
+	return false
+}
+
+// done ends a request.
+func (p *Processors) done() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inFlight--
+	p.ended++
+}
+
+// poke gives the gates that wait their turns. The caller holds no gate's lock.
+func (p *Processors) poke() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.poking { // who does so looks again before it ends
+		return
+	}
+	p.poking = true
+	for len(p.waiting) > 0 && p.free() {
+		g := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		g.held, p.turn = false, g
+		p.mu.Unlock()
+		g.proceed()
+		p.mu.Lock()
+		p.turn = nil
+	}
+	p.poking = false
+}
+
+func (p *Processors) free() bool {
+	return p.tokens >= 1 || p.inFlight < always*p.machine.Processors
+}
+
+// wake sees to it that somebody who waits is thought of. The caller holds the lock.
+func (p *Processors) wake() {
+	if p.timed {
+		return
+	}
+	p.timed = true
+	if p.timer == nil {
+		p.timer = time.AfterFunc(beat, p.tick)
+		return
+	}
+	p.timer.Reset(beat)
+}
+
+// tick gives out what a beat has brought.
+func (p *Processors) tick() {
+	p.mu.Lock()
+	p.timed = false
+	p.fill(p.machine.Now())
+	p.mu.Unlock()
+	p.poke()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.room != nil && p.roomy() {
+		p.starts--
+		close(p.room)
+		p.room = nil
+	}
+	if len(p.waiting) > 0 || p.room != nil {
+		p.wake()
+	}
+}
+
+// fill adds the permissions of the time since the last beat. The caller holds the lock.
+func (p *Processors) fill(now time.Time) {
+	passed := now.Sub(p.filled)
+	if passed < beat {
+		return
+	}
+	if len(p.waiting) > 0 {
+		p.held += min(passed, glance)
+	}
+	p.learn(now)
+	rate := p.allowed(p.machine.Backlog())
+	p.tokens = min(p.tokens+rate*passed.Seconds(), p.most(rate))
+	p.starts, p.filled = min(p.starts+rate*passed.Seconds(), p.most(rate)), now
+	if few := always * p.machine.Processors; p.inFlight < few {
+		p.starts = max(p.starts, float64(few))
+	}
+}
+
+// allowed is the rate at which requests go out with such a backlog.
+func (p *Processors) allowed(backlog int) float64 {
+	processors := float64(p.machine.Processors)
+	return max(p.rate*eager/(1+float64(backlog)/(crowd*processors)), slow*processors)
+}
+
+// most is how many permissions are kept: no more than a short queue of work, and one at least.
+func (p *Processors) most(rate float64) float64 {
+	return max(rate*stored*beat.Seconds(), 1)
+}
+
+// learn follows the rate where it is what holds back: to less when requests wait, and to more when episodes do, too, which
+// may have other work before they ask for anything.
+func (p *Processors) learn(now time.Time) {
+	passed := now.Sub(p.glance)
+	if passed < glance {
+		return
+	}
+	done := max(p.sent, (p.sent+p.ended)/2) // replies are work, too, where more come than go
+	rate := float64(done) / passed.Seconds()
+	if len(p.waiting) > 0 || p.room != nil && rate > p.rate {
+		weight := min(passed, 2*glance).Seconds() / memory.Seconds() // a process that was stopped has shown nothing
+		p.rate = max(p.rate+weight*(rate-p.rate), slow*float64(p.machine.Processors))
+	}
+	p.sent, p.ended, p.glance = 0, 0, now
+}
