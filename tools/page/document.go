@@ -3,6 +3,7 @@ package page
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -133,6 +134,9 @@ func archive(file *os.File, size int64) (func(name string) (*xml.Decoder, error)
 		part, err := r.Open(name)
 		if err != nil {
 			return nil, err
+		}
+		if info, err := part.Stat(); err != nil || info.Size() > left.left { // as it says itself; it is not believed
+			return nil, cmp.Or(err, errLarge)
 		}
 		left.r = part // one after the other, all together within the bound
 		return xml.NewDecoder(left), nil

@@ -92,8 +92,16 @@ func (s *Store) set(index *index) {
 // ErrClosed is returned once the run has ended.
 var ErrClosed = errors.New("the index of sessions is closed")
 
-// ready returns the index, made and caught up.
+// ready returns the index, made and caught up. It holds all that was added before.
 func (s *Store) ready(ctx context.Context) (*index, error) {
+	made, err := s.caughtUp(ctx)
+	if err != nil {
+		return made, err
+	}
+	return made, made.flush(ctx)
+}
+
+func (s *Store) caughtUp(ctx context.Context) (*index, error) {
 	select {
 	case s.opening <- struct{}{}:
 		defer func() { <-s.opening }()
@@ -163,7 +171,7 @@ func (s *Store) catchUp(ctx context.Context, made *index) error {
 			return err
 		}
 	}
-	return made.flush(ctx)
+	return nil
 }
 
 // rows runs a query and scans each row.
