@@ -33,8 +33,8 @@ const mostInFlight = 50_000
 
 func (d *driver) flight(ctx context.Context) error {
 	for _, inFlight := range d.sizes() {
-		for _, delay := range []time.Duration{500 * time.Millisecond, 2 * time.Second} {
-			if err := d.fly(ctx, inFlight, delay); err != nil {
+		for _, delay := range []int{500, 2000} {
+			if err := d.fly(ctx, inFlight, time.Duration(d.size(delay, delay, delay/20))*time.Millisecond); err != nil {
 				return err
 			}
 		}

@@ -57,7 +57,7 @@ func (d *driver) workers(ctx context.Context) error {
 		return err
 	}
 	defer all.Close()
-	for _, workers := range []int{1, 2, 4, 8, 16, 32, 64} {
+	for workers := 1; workers <= d.size(64, 64, 2); workers *= 2 {
 		setup := Setup{Episodes: d.size(200, 40, 10), InFlight: workers, Addrs: all.addrs(), DelayedTurn: allTurns}
 		small := setup
 		small.Episodes /= 10

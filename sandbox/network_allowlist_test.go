@@ -61,7 +61,7 @@ func testAllowlist(t *testing.T, w *world, open opener) {
 				if tt.want == "" && !slices.Contains(tt.code, code) {
 					t.Errorf("got exit %d, %q, want one of %v; %+v", code, out, tt.code, n.last())
 				}
-				if tt.want == "" && time.Since(begin) > 2*time.Second {
+				if tt.want == "" && time.Since(begin) > 30*time.Second { // what nobody answers takes minutes
 					t.Errorf("it took %v", time.Since(begin))
 				}
 				if tt.why != "" && !strings.Contains(n.last().Refused, tt.why) {

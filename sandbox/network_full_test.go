@@ -55,7 +55,7 @@ func testFull(t *testing.T, w *world, open opener) {
 				if tt.want == "" && !slices.Contains(tt.code, code) {
 					t.Errorf("got exit %d, %q, want one of %v; %+v", code, out, tt.code, n.last())
 				}
-				if time.Since(begin) > 3*time.Second {
+				if time.Since(begin) > 30*time.Second { // what nobody answers takes minutes
 					t.Errorf("it took %v", time.Since(begin))
 				}
 				if tt.why != "" && !strings.Contains(n.last().Refused, tt.why) {

@@ -83,8 +83,8 @@ func TestHostileWork(t *testing.T) {
 			}()
 			select {
 			case <-done:
-			case <-time.After(time.Minute):
-				t.Fatal("not done after a minute")
+			case <-time.After(5 * time.Minute): // under the race detector, on a machine that has other things to do
+				t.Fatal("not done after five minutes")
 			}
 		})
 	}

@@ -37,12 +37,12 @@ func newBench(std stdio) *cobra.Command {
 		Use:   "bench [flags]",
 		Short: "Measure what episodes cost on this machine, beside the least that they can cost",
 		Long: `Plays the standard episode (five model turns, four tool calls, a verifier) against a server of its own and measures what
-the runner takes of this machine for it, beside a tight loop that makes the same requests and starts the same shells. The
-parts of the runner are switched on one by one, so that the price of each shows. Nothing leaves the machine.
+the runner takes of this machine for it, beside a tight loop that makes the same requests and starts a shell for each
+call. The parts of the runner are switched on one by one, so that the price of each shows. Nothing leaves the machine.
 
-It takes about a quarter of an hour, and --quick two minutes. Run it while nothing else is at work: the load average is
-printed, and a spread far over 1 says that something was. The exit code is 0 whatever was measured; with --gate it is 4
-when a target is missed. Sections:
+It takes about half an hour, most of it for a run of a million episodes, and --quick two minutes. Run it while nothing else
+is at work: the load average is printed, and a spread far over 1 says that something was. The exit code is 0 whatever was
+measured; with --gate it is 4 when a target is missed. Sections:
 
 ` + sectionList(),
 		Example: `  trajgen bench --out bench.json

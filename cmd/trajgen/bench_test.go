@@ -12,20 +12,11 @@ import (
 
 // TestBench measures with sizes that say nothing, from the stages to the verdicts.
 func TestBench(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "bench.json")
-	got := succeed(t, "bench", "--tiny", "--rounds", "1", "--only", "parts,start", "--out", path)
+	report, out := benched(t, "parts,start")
 	for _, want := range []string{"trajgen, no-op tools", "until the first request", "at most 60 MB"} {
-		if !strings.Contains(got.out, want) {
-			t.Errorf("no %q in %s", want, got.out)
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in %s", want, out)
 		}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var report bench.Report
-	if err := json.Unmarshal(text, &report); err != nil {
-		t.Fatal(err)
 	}
 	for _, s := range report.Parts {
 		if s.PeakMB <= 0 || s.RequestKBPerEp <= 0 || len(s.Each) != 1 {
@@ -33,9 +24,39 @@ func TestBench(t *testing.T) {
 		}
 	}
 	if len(report.Parts) < 9 || report.Start.FirstRequestMS["local"] <= 0 || report.Start.ResumeMS <= 0 || len(report.Writing) > 0 {
-		t.Errorf("report %s", text)
+		t.Errorf("report %+v", report)
 	}
 	sameRequests(t, report.Parts)
+}
+
+// benched measures some sections with sizes that say nothing, and reads what comes of it.
+func benched(t *testing.T, sections string) (report bench.Report, out string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bench.json")
+	out = succeed(t, "bench", "--tiny", "--rounds", "1", "--only", sections, "--out", path).out
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	return report, out
+}
+
+// TestBenchSections measures what else there is.
+func TestBenchSections(t *testing.T) {
+	t.Parallel()
+	report, _ := benched(t, "memory,flight,scale,writing")
+	if report.Memory.Live == nil || report.Memory.Waiting.PeakMB <= 0 || len(report.Writing) != len(bench.Formats()) {
+		t.Errorf("report %+v", report)
+	}
+	if len(report.Flight) != 2 || report.Flight[1].RateRatio <= 0 || report.Flight[1].Trajgen.RequestsPerS <= 0 {
+		t.Errorf("in flight: %+v", report.Flight)
+	}
+	if s := report.Scale; len(s.Workers) != 2 || len(s.Growth) == 0 || len(s.Registries) < 3 || len(s.Sandboxes) == 0 {
+		t.Errorf("scale: %+v", s)
+	}
 }
 
 // sameRequests holds a stage's requests against those of the limit: what is compared has to be the same work.

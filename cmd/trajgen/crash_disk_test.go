@@ -26,7 +26,7 @@ func TestDisk(t *testing.T) {
 		{"full in the journal", "64k", ":", full},
 		{"full further on", "220k", ":", full},
 		{"full in what is made of it", "400k", ":", full},
-		{"read-only on resume", "64m", "$RUN & sleep 0.3; kill -9 $!; wait; n=0; until mount -o remount,ro $DISK 2>/dev/null || test $n -gt 300; do n=$((n+1)); sleep 0.1; done; RESUME=--resume", readOnly},
+		{"read-only on resume", "64m", "$RUN & n=0; until test -e $DISK/run.json || test $n -gt 600; do n=$((n+1)); sleep 0.1; done; sleep 0.1; kill -9 $!; wait; n=0; until mount -o remount,ro $DISK 2>/dev/null || test $n -gt 300; do n=$((n+1)); sleep 0.1; done; RESUME=--resume", readOnly},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -76,7 +76,7 @@ func TestImages(t *testing.T) {
 				t.Errorf("%s: %v", tt.name, err)
 				continue
 			}
-			r := run(t, sb, `touch made && echo $PWD $(id -u) $(cd && [ -w . ] && echo home) $LANG ${COLOUR-unset}`)
+			r := run(t, sb, `touch made && echo $PWD $(id -u) $(cd && [ -w . ] && echo home) $LANG$LC_CTYPE ${COLOUR-unset}`)
 			if got := strings.TrimSpace(string(r.Stdout.Bytes())); got != tt.want || sb.Layout().Workdir != strings.Fields(tt.want)[0] {
 				t.Errorf("%s: got %q in %s, want %q", tt.name, got, sb.Layout().Workdir, tt.want)
 			}
