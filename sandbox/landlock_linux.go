@@ -269,7 +269,7 @@ func (l *landlock) start(d *directory, sys *syscall.SysProcAttr, what *guest.Dir
 	}
 	defer null.Close()
 	d.process, err = os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(program.Fd())), []string{guest.LandlockName}, &os.ProcAttr{
-		Dir: "/", Env: brokerEnv, Files: []*os.File{null, null, os.Stderr, socket}, Sys: sys,
+		Dir: "/", Env: guest.Env, Files: []*os.File{null, null, os.Stderr, socket}, Sys: sys,
 	})
 	if err != nil {
 		unix.Close(ours)

@@ -100,7 +100,7 @@ func TestRetryAfter(t *testing.T) {
 	tests := []struct {
 		name   string
 		header http.Header
-		want   time.Duration // at least; and at most a tenth and a bit more
+		want   time.Duration // at least; much more only where the machine is slow
 	}{
 		{"seconds", http.Header{"Retry-After": {"0.2"}}, 200 * time.Millisecond},
 		{"milliseconds win", http.Header{"Retry-After": {"60"}, "Retry-After-Ms": {"150"}}, 150 * time.Millisecond},
@@ -127,7 +127,7 @@ func TestRetryAfter(t *testing.T) {
 				})
 				start := time.Now()
 				reply(t, open(t, model.Config{BaseURL: url, Stream: stream, MaxRetries: 1}), model.Request{})
-				if took := time.Since(start); took < tt.want || took > tt.want*11/10+2*time.Second {
+				if took := time.Since(start); took < tt.want || took > tt.want+20*time.Second {
 					t.Errorf("took %v, want about %v", took, tt.want)
 				}
 			})

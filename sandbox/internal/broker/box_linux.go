@@ -23,7 +23,7 @@ const (
 
 // guestEnv has a processor for the thread that waits for children in a system call, which holds on to its own for a while,
 // and one for work: with more of them, idle ones are woken to look for work.
-var guestEnv = []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
+var guestEnv = append([]string{"GOMAXPROCS=2"}, guest.Env...)
 
 // box is one sandbox.
 type box struct {

@@ -76,6 +76,7 @@ func newBare(g *guest, confine func(*Bare) error) (*Bare, error) {
 	b := &Bare{confine: confine, begin: make(chan struct{}), over: make(chan struct{}), ended: make(chan struct{})}
 	g.bare, g.null, g.disk, g.commands = b, null, g.workdir, -1
 	g.running, g.byRequest = map[int]*command{}, map[int64]*command{}
+	g.garbage.forks = &g.mu
 	g.forked, g.files = make(chan struct{}, 1), make(chan fileRequest, 64)
 	if !isMount(g.tests) {
 		g.tests = ""
@@ -170,7 +171,10 @@ func (g *guest) killDescendants() {
 		stopped := map[int]bool{}
 		for grown := true; grown; {
 			grown = false
-			for pid, p := range descendants(processes()) {
+			all := processes()
+			g.garbage.count(len(all) * processGarbage)
+			g.garbage.collect()
+			for pid, p := range descendants(all) {
 				if !stopped[pid] {
 					stopped[pid], grown = true, true
 					if p.state != 'Z' {

@@ -41,14 +41,14 @@ func listen(p policy) error {
 	}
 	fd, err := install(p, flags)
 	if err == unix.EBUSY {
-		p.counted = false
+		p.counted = nil
 		_, err = install(p, flags&^unix.SECCOMP_FILTER_FLAG_NEW_LISTENER&^unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 	}
 	if err != nil {
 		return fmt.Errorf("install the system call filter: %w", err)
 	}
-	if p.counted {
-		onOtherThread(func() { decide(fd) })
+	if p.counted != nil {
+		onOtherThread(func() { decide(fd, p.counted) })
 	}
 	return nil
 }
@@ -66,9 +66,14 @@ func install(p policy, flags uintptr) (fd int, err error) {
 	return int(result), nil
 }
 
+// questionGarbage is about what a question leaves behind.
+const questionGarbage = 2 << 10
+
 // decide answers for ever. Its arguments are numbers, so that nothing can change between question and answer.
-func decide(fd int) {
+func decide(fd int, garbage *garbage) {
 	for {
+		garbage.count(questionGarbage)
+		garbage.collect()
 		var question asked
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&question)))
 		if errno == unix.EINTR || errno == unix.ENOENT { // who asked is gone

@@ -170,12 +170,12 @@ func (g *guest) program(s *Start) (string, []string, error) {
 }
 
 // reap waits for all children for ever. One wait blocks; the others that are due are fetched without giving the
-// thread away, or a storm of orphans would outrun us.
+// thread away, or a storm of orphans would outrun us. Nor is any memory taken for each, as no garbage is collected here.
 func (g *guest) reap() {
 	g.settler.serve()
+	var status unix.WaitStatus
+	var usage unix.Rusage
 	for {
-		var status unix.WaitStatus
-		var usage unix.Rusage
 		pid, err := unix.Wait4(-1, &status, unix.WUNTRACED, &usage)
 		if err == unix.ECHILD {
 			if !g.moreToCome() {
@@ -233,22 +233,27 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 // lockToReap waits for the lock without neglecting the one who may hold it: the thread that forks, for as long as its child
 // is stopped.
 func (g *guest) lockToReap() {
+	if g.mu.TryLock() {
+		return
+	}
+	var child unix.Siginfo
+	pause := unix.Timespec{Nsec: 50_000}
 	for !g.mu.TryLock() {
-		if pid := stoppedChild(); pid > 0 {
+		if pid := stoppedChild(&child); pid > 0 {
 			g.stopped(pid)
 		}
-		_ = unix.Nanosleep(&unix.Timespec{Nsec: 50_000}, nil)
+		_ = unix.Nanosleep(&pause, nil)
 	}
 }
 
 // stoppedChild returns a child that has stopped since this was last asked, or 0. It leaves those that have ended alone.
-func stoppedChild() int {
+func stoppedChild(info *unix.Siginfo) int {
 	const pidAt = 16 // of struct siginfo, where words have 64 bits
-	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WSTOPPED|unix.WNOHANG, nil); err != nil {
+	*info = unix.Siginfo{}
+	if err := unix.Waitid(unix.P_ALL, 0, info, unix.WSTOPPED|unix.WNOHANG, nil); err != nil {
 		return 0
 	}
-	return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), pidAt)))
+	return int(*(*int32)(unsafe.Add(unsafe.Pointer(info), pidAt)))
 }
 
 // stopped ends a child that was stopped before it became a command: the thread that forks waits for it, and with it

@@ -53,7 +53,7 @@ func (g *guest) confineFiles() error {
 		return errors.Join(dropBounding(), dropCapabilities())
 	}
 	p := g.policy
-	p.counted = false
+	p.counted = nil
 	return confine(p)
 }
 

@@ -52,6 +52,7 @@ type guest struct {
 	files  chan fileRequest
 
 	settler *settler
+	garbage garbage
 }
 
 // Main runs the guest and does not return. All threads but two keep the full capabilities of the namespaces; they
@@ -167,6 +168,7 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 		running: map[int]*command{}, byRequest: map[int64]*command{},
 		forked: make(chan struct{}, 1), files: make(chan fileRequest, 64),
 	}
+	g.garbage.forks = &g.mu
 	take := func() int {
 		fd := fds[0]
 		fds = fds[1:]
@@ -230,7 +232,7 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 		}
 		unix.Close(fd)
 	}
-	g.policy = policy{clone3: g.commands >= 0, pretend: b.Single, counted: true, everywhere: len(g.limits) == 0}
+	g.policy = policy{clone3: g.commands >= 0, pretend: b.Single, counted: &g.garbage, everywhere: len(g.limits) == 0}
 	return g, root.upper, confine(g.policy)
 }
 
@@ -300,8 +302,13 @@ type startRequest struct {
 	fds     []int
 }
 
+// requestGarbage is about what a request leaves behind beside its message and the reply.
+const requestGarbage = 4 << 10
+
 // handle does one request. A start is done here where this is the confined thread; the rest must not hold it up.
 func (g *guest) handle(message []byte, fds []int) {
+	g.garbage.count(len(message) + requestGarbage)
+	g.garbage.collect()
 	d := wire.NewDecoder(message)
 	kind, id := d.Int(), d.Int()
 	switch kind {
@@ -347,6 +354,7 @@ func (g *guest) reply(id int64, failure *Failure, body func(*wire.Encoder), fds 
 
 // send fails when too many descriptors are on their way.
 func (g *guest) send(message []byte, fds ...int) error {
+	g.garbage.count(len(message))
 	g.sending.Lock()
 	defer g.sending.Unlock()
 	// Beside that, the only failure is a runner that is gone, which the receiving thread sees too.

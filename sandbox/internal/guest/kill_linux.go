@@ -69,7 +69,9 @@ func (g *guest) killTree(c *command) {
 // track returns the living processes of a command and remembers them: one whose parent dies is given to process 1,
 // and only memory and marks tell then whose it was.
 func (g *guest) track(c *command) map[int]bool {
+	g.garbage.collect()
 	all := processes()
+	g.garbage.count(len(all) * processGarbage)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	living := map[int]bool{}
@@ -127,6 +129,9 @@ func (g *guest) count(request int64) {
 	}
 	g.reply(request, nil, func(e *wire.Encoder) { e.Int(int64(n)) })
 }
+
+// processGarbage is about what reading one process leaves behind.
+const processGarbage = 2 << 10
 
 type process struct {
 	parent, session int

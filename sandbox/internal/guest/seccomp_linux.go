@@ -89,8 +89,8 @@ type policy struct {
 	// pretend says that giving files to other users and becoming one of them seem to work: there is but one user, and what
 	// unpacks files as root would fail for nothing.
 	pretend bool
-	// counted says that the guest is asked for sockets of which there may be only so many.
-	counted bool
+	// counted is not nil if the guest is asked for sockets, of which there may be only so many: garbage that this makes.
+	counted *garbage
 	// everywhere puts all threads of the guest under a filter that is counted, not only the calling one: it costs less than one
 	// more for the thread of files. Not where other threads set the limits of commands.
 	everywhere bool
@@ -164,7 +164,7 @@ func program(p policy) filter {
 		// What programs ask for the addresses that they have. What waits in the sockets of others is memory that no limit counts.
 		f.load(offsetArgs + 16)
 		f.jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 0, 1)
-		if p.counted {
+		if p.counted != nil {
 			f.ret(unix.SECCOMP_RET_USER_NOTIF)
 		} else {
 			f.ret(unix.SECCOMP_RET_ALLOW)
@@ -233,7 +233,7 @@ func refuseLimits(onCall func(uintptr, func(*filter))) {
 
 // restrict puts the calling thread, and what it forks, under the filter. It cannot be undone.
 func restrict(p policy) error {
-	if p.counted {
+	if p.counted != nil {
 		return listen(p)
 	}
 	f := program(p)
