@@ -31,7 +31,7 @@ func TestCgroupVersions(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, bomb := range []string{"bomb() { bomb | bomb & }; bomb; sleep 0.5", "python3 -c 'x=bytearray(1<<29)'"} {
-				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				_, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{"sh", "-c", bomb}}, sandbox.RunOptions{})
 				cancel()
 				if err != nil {

@@ -75,8 +75,8 @@ func TestKilledRunner(t *testing.T) {
 					t.Errorf("sweep: got %v, %v", swept, err)
 				}
 			}
-			sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
-			sandboxtest.Eventually(t, 5*time.Second, "no state left", func() bool { return len(instances(stateDir)) == 0 })
+			sandboxtest.Eventually(t, 30*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
+			sandboxtest.Eventually(t, 30*time.Second, "no state left", func() bool { return len(instances(stateDir)) == 0 })
 			if left := cgroups(filepath.Base(instance[0])); len(left) != 0 {
 				t.Errorf("cgroups left: %v", left)
 			}
@@ -117,7 +117,7 @@ func TestSweepFindsWhatHides(t *testing.T) {
 	if swept, err := sandbox.Sweep(stateDir); err != nil || len(swept) != 1 {
 		t.Errorf("sweep: got %v, %v", swept, err)
 	}
-	sandboxtest.Eventually(t, 2*time.Second, "no sleeper", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
+	sandboxtest.Eventually(t, 30*time.Second, "no sleeper", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
 }
 
 // children returns the processes whose parent is pid.
@@ -159,12 +159,12 @@ func TestKilledBroker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sandboxtest.Eventually(t, 5*time.Second, "two sleepers", func() bool { return sandboxtest.Sleepers(seconds) == 2 })
+	sandboxtest.Eventually(t, 30*time.Second, "two sleepers", func() bool { return sandboxtest.Sleepers(seconds) == 2 })
 	instance := instances(stateDir)
 	if err := syscall.Kill(brokerOf(t, os.Getpid()), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
+	sandboxtest.Eventually(t, 30*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
 	if _, err := p.Wait(t.Context()); !errors.Is(err, sandbox.ErrGone) {
 		t.Errorf("wait: got %v, want ErrGone", err)
 	}

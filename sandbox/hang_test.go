@@ -156,7 +156,7 @@ func TestSlowGuest(t *testing.T) {
 			time.AfterFunc(time.Millisecond, func() { cancel(cause) })
 			began := time.Now()
 			err := f(ctx)
-			if took := time.Since(began); !errors.Is(err, cause) || took > 5*time.Second {
+			if took := time.Since(began); !errors.Is(err, cause) || took > 20*time.Second {
 				t.Fatalf("round %d, %s: got %v after %v, want the caller's cause", round, name, err, took)
 			}
 		}

@@ -154,7 +154,7 @@ func TestLandlockKilledRunner(t *testing.T) {
 	c := sandboxtest.Runner(t, runnerName, "landlock", stateDir, "173.6", "5")
 	sandboxtest.Eventually(t, 10*time.Second, "three sleepers in each", func() bool { return sandboxtest.Sleepers("173.6") == 15 })
 	sandboxtest.Kill(t, c)
-	sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers("173.6") == 0 })
+	sandboxtest.Eventually(t, 30*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers("173.6") == 0 })
 	if swept, err := sandbox.Sweep(stateDir); err != nil || len(swept) != 1 || len(instances(stateDir)) != 0 {
 		t.Errorf("sweep: got %v, %v", swept, err)
 	}

@@ -65,7 +65,7 @@ func TestPool(t *testing.T) {
 		}
 		ahead(t, dir, 2)
 		// Nobody waits for one that was made ahead to be listed under its new name.
-		sandboxtest.Eventually(t, 5*time.Second, id+" listed, and two that are ready", func() bool {
+		sandboxtest.Eventually(t, 30*time.Second, id+" listed, and two that are ready", func() bool {
 			live, err := sandbox.List(dir)
 			return err == nil && len(live) == 3 && slices.ContainsFunc(live, func(s sandbox.Live) bool { return s.ID == id })
 		})

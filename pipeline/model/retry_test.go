@@ -153,7 +153,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 				if e := asError(t, err); e.Class != model.ClassCancelled || !errors.Is(err, reason) || e.Fatal {
 					t.Errorf("error = %v, want cancelled because %v", err, reason)
 				}
-				if took := time.Since(start); took > 5*time.Second {
+				if took := time.Since(start); took > 20*time.Second {
 					t.Errorf("took %v to notice", took)
 				}
 				if _, err := client.Complete(ctx, model.Request{Messages: hello}); !errors.Is(err, reason) {

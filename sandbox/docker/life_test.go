@@ -77,7 +77,7 @@ func TestKilledRunner(t *testing.T) {
 		}
 		sandboxtest.Kill(t, c)
 		engine := engineOf(t, opts)
-		took := sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
+		took := sandboxtest.Eventually(t, 30*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
 		t.Logf("all processes gone after %v", took)
 		sandboxtest.Eventually(t, 10*time.Second, "all containers gone but the living", func() bool {
 			containers, _, _ := made(t, engine)

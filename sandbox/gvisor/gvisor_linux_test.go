@@ -91,7 +91,7 @@ func TestKilledRunner(t *testing.T) {
 		t.Errorf("sweep of the living: got %v, %v", swept, err)
 	}
 	sandboxtest.Kill(t, c)
-	took := sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return processes() == 0 })
+	took := sandboxtest.Eventually(t, 30*time.Second, "all processes gone", func() bool { return processes() == 0 })
 	t.Logf("gone after %v", took)
 	if swept, err := sandbox.Sweep(dir); err != nil || len(swept) != 1 {
 		t.Errorf("sweep: got %v, %v", swept, err)

@@ -44,7 +44,7 @@ func TestProcessOne(t *testing.T) {
 	}
 	sandboxtest.Eventually(t, 20*time.Second, "no process is left", func() bool { return sandboxtest.Sleepers("75.4") == 0 })
 	<-client.Done()
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("took %v", took)
 	}
 }

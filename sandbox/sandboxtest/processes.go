@@ -75,7 +75,7 @@ var processCases = []testCase{
 		r := k.runIn(k.sb(), sh("echo so far; sleep 61.1 & (sleep 61.1; true) & setsid sleep 61.1 & sleep 61.1"), 200*time.Millisecond)
 		equal(k, "timed out", r.TimedOut, true)
 		equal(k, "output", string(r.Stdout.Bytes()), "so far\n")
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > 20*time.Second {
 			k.Errorf("took %v", took)
 		}
 		k.eventually("all children gone", func() bool { return k.sleepers(k.sb(), "61.1") == 0 })
@@ -154,7 +154,7 @@ var processCases = []testCase{
 	{name: "a background child does not hold up wait", check: func(k *kit) {
 		began := time.Now()
 		r := k.run(sh("sleep 63.1 & echo started"))
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > 20*time.Second {
 			k.Errorf("took %v", took)
 		}
 		equal(k, "output", string(r.Stdout.Bytes()), "started\n")

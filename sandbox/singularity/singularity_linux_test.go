@@ -218,7 +218,7 @@ func TestKilledRunner(t *testing.T) {
 		t.Errorf("got %d instances, want 3", n)
 	}
 	sandboxtest.Kill(t, c)
-	sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers("273.5") == 0 })
+	sandboxtest.Eventually(t, 30*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers("273.5") == 0 })
 	if swept, err := sandbox.Sweep(dir); err != nil || len(swept) != 1 {
 		t.Errorf("sweep: got %v, %v", swept, err)
 	}

@@ -216,7 +216,7 @@ func TestLostConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sandboxtest.Eventually(t, 5*time.Second, "four sleepers", func() bool { return sandboxtest.Sleepers("271.5") == 4 })
+	sandboxtest.Eventually(t, 30*time.Second, "four sleepers", func() bool { return sandboxtest.Sleepers("271.5") == 4 })
 	s.Drop()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -226,7 +226,7 @@ func TestLostConnection(t *testing.T) {
 	if _, err := sb.Start(ctx, sandbox.Command{Args: []string{"true"}}); !errors.Is(err, sandbox.ErrGone) {
 		t.Errorf("start: got %v, want ErrGone", err)
 	}
-	sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers("271.5") == 0 })
+	sandboxtest.Eventually(t, 30*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers("271.5") == 0 })
 	// All who come now share one new connection.
 	var wait sync.WaitGroup
 	for i := range 10 {
@@ -237,13 +237,13 @@ func TestLostConnection(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	sandboxtest.Eventually(t, 5*time.Second, "one connection", func() bool { return s.Connections() == 1 })
+	sandboxtest.Eventually(t, 30*time.Second, "one connection", func() bool { return s.Connections() == 1 })
 	if err := sb.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
 	s.Stop(true)
 	s.Drop()
-	sandboxtest.Eventually(t, 5*time.Second, "no connection", func() bool { return s.Connections() == 0 })
+	sandboxtest.Eventually(t, 30*time.Second, "no connection", func() bool { return s.Connections() == 0 })
 	if _, err := b.Open(ctx, sandbox.Spec{ID: "down"}); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("open: got %v", err)
 	}
@@ -276,9 +276,9 @@ func TestKilledRunner(t *testing.T) {
 	if live, err := sandbox.List(stateDir); err != nil || len(live) != 10 || live[0].Backend != "ssh" {
 		t.Errorf("list: got %v, %v", live, err)
 	}
-	sandboxtest.Eventually(t, 5*time.Second, "all sleepers", func() bool { return sandboxtest.Sleepers(seconds) == 30 })
+	sandboxtest.Eventually(t, 30*time.Second, "all sleepers", func() bool { return sandboxtest.Sleepers(seconds) == 30 })
 	sandboxtest.Kill(t, c)
-	took := sandboxtest.Eventually(t, 2*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
+	took := sandboxtest.Eventually(t, 30*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
 	t.Logf("gone after %v", took)
 	if swept, err := sandbox.Sweep(stateDir); err != nil || len(swept) != 1 {
 		t.Errorf("sweep: got %v, %v", swept, err)
@@ -346,13 +346,13 @@ func TestHosts(t *testing.T) {
 		}
 		return n
 	}
-	sandboxtest.Eventually(t, 5*time.Second, "half of them gone", func() bool { return gone() == 3 })
+	sandboxtest.Eventually(t, 30*time.Second, "half of them gone", func() bool { return gone() == 3 })
 	for i := range 6 {
 		sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: fmt.Sprintf("one-%d", i)}), "true")
 	}
 	first.Stop(true)
 	first.Drop()
-	sandboxtest.Eventually(t, 5*time.Second, "all of them gone", func() bool { return gone() == 6 })
+	sandboxtest.Eventually(t, 30*time.Second, "all of them gone", func() bool { return gone() == 6 })
 	if _, err := b.Open(t.Context(), sandbox.Spec{ID: "none"}); err == nil {
 		t.Error("a sandbox on no host")
 	}

@@ -129,7 +129,7 @@ func TestTimeout(t *testing.T) {
 		} else if got.SandboxTime < time.Second/2 {
 			t.Errorf("%s in the sandbox", got.SandboxTime)
 		}
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("took %s", took)
 		}
 		if n := p.running("trouble.py") + p.running("sleep 300"); n != 0 {
@@ -148,15 +148,15 @@ func TestConcurrent(t *testing.T) {
 		began := time.Now()
 		var requests []registry.Request
 		for i := range 6 {
-			requests = append(requests, p.request("sleepy", fmt.Sprintf(`{"n":%d,"text":"%d"}`, 700-50*i, i)))
+			requests = append(requests, p.request("sleepy", fmt.Sprintf(`{"n":%d,"text":"%d"}`, 2000-100*i, i)))
 		}
 		for i, got := range p.session.CallAll(t.Context(), requests) {
 			if want := fmt.Sprintf(`"%d"`, i); got.Result != want {
 				t.Errorf("call %d: %s, want %s", i, got.Result, want)
 			}
 		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("six calls of at most 700 ms took %s", took)
+		if took := time.Since(began); took > 8*time.Second {
+			t.Errorf("six calls of at most 2 s took %s", took)
 		}
 		p.want("count", `{}`, `2`)
 		results := p.session.CallAll(t.Context(), []registry.Request{p.request("hang", `{}`), p.request("sleepy", `{"n":2000,"text":"late"}`)})
@@ -174,7 +174,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if got := p.session.Call(ctx, p.request("sleepy", `{"n":15000}`)); got.Status == episode.CallOK || time.Since(began) > 5*time.Second {
+	if got := p.session.Call(ctx, p.request("sleepy", `{"n":60000}`)); got.Status == episode.CallOK || time.Since(began) > 20*time.Second {
 		t.Errorf("%s after %s", got.Status, time.Since(began))
 	}
 	p.want("count", `{}`, `1`)
