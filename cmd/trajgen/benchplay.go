@@ -113,7 +113,7 @@ func (b benchPlay) pipeline(ctx context.Context, std stdio) (_ bench.Played, err
 
 // play runs the pipeline under the eyes of a meter.
 func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *runStore, tasks int, held func() time.Duration) (bench.Played, error) {
-	defer thrift(cfg.Workers, held)()
+	defer thrift(cfg.Workers, held, freeMemory)()
 	stop, err := b.profile()
 	if err != nil {
 		return bench.Played{}, err

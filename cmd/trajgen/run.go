@@ -166,7 +166,7 @@ func execute(ctx context.Context, std stdio, file runFile, opts runOptions) (err
 	}
 	defer func() { err = errors.Join(err, store.close()) }()
 
-	defer thrift(file.Workers, exp.held)()
+	defer thrift(file.Workers, exp.held, freeMemory)()
 	began := time.Now()
 	summary, runErr := exp.play(ctx, std, store, opts)
 	report, err := store.finish(ctx, summary, time.Since(began))

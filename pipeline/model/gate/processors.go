@@ -15,8 +15,8 @@ type Machine struct {
 const (
 	// beat is how often permissions are given out, and stored how many beats of them are kept for who comes later.
 	beat, stored = 5 * time.Millisecond, 4
-	// crowd is the backlog of a processor that halves the rate: some milliseconds' worth of work.
-	crowd = 128
+	// crowd is the backlog of a processor that halves the rate: less than a millisecond's worth of work.
+	crowd = 8
 	// guess is how many requests each second a processor is taken to have time for before it has shown it, and slow the
 	// least that it ever is.
 	guess, slow = 1500, 50
@@ -25,7 +25,7 @@ const (
 	// eager is the rate without a backlog, of what it lately was: what there is time for is found out by trying. During a
 	// garbage collection nothing is sent; less than this, and a process that collects for a third of its time would find itself
 	// slower and slower.
-	eager = 1.7
+	eager = 1.5
 	// memory is the time that the rate is an average of. It is longer than a garbage collection, which takes time from
 	// everybody and ends.
 	memory = 4 * time.Second
