@@ -82,8 +82,8 @@ func (d *driver) fly(ctx context.Context, inFlight int, delay time.Duration) err
 			return err
 		}
 		*one.pace = Pace{RequestsPerS: float64(counts.Requests) / played.Seconds, CPUMSPerEpisode: m.CPUMS / float64(inFlight), PeakMB: m.PeakMB, Waits: played.Waits}
-		if counts.ThousandthNS > 0 {
-			one.pace.First1000S = time.Duration(counts.ThousandthNS - counts.FirstNS).Seconds()
+		if len(counts.EarlyNS) == early {
+			one.pace.First1000S = time.Duration(counts.EarlyNS[early-1] - counts.EarlyNS[0]).Seconds()
 		}
 	}
 	f.RateRatio = ratio(f.Trajgen.RequestsPerS, min(f.IdealPS, f.Limit.RequestsPerS))

@@ -74,7 +74,7 @@ func TestLoop(t *testing.T) {
 			if played.Episodes != tt.loop.Episodes || counts.Requests != tt.want {
 				t.Errorf("%d episodes with %d requests, want %d with %d", played.Episodes, counts.Requests, tt.loop.Episodes, tt.want)
 			}
-			if counts.Bytes < 40_000*tt.want || counts.FirstNS == 0 {
+			if counts.Bytes < 40_000*tt.want || len(counts.EarlyNS) == 0 {
 				t.Errorf("counts: %+v", counts)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,23 +44,21 @@ func baseURL(at, script string, delay time.Duration, turn int) string {
 
 // Counts are what a server saw since it was last asked to begin anew.
 type Counts struct {
-	Requests     int64         `json:"requests"`
-	Bytes        int64         `json:"bytes"` // of request bodies
-	FirstNS      int64         `json:"first_unix_ns"`
-	ThousandthNS int64         `json:"thousandth_unix_ns"`
-	Ticks        map[int64]int `json:"ticks"` // unix time in tenths of a second → requests
+	Requests int64         `json:"requests"`
+	Bytes    int64         `json:"bytes"`         // of request bodies
+	EarlyNS  []int64       `json:"early_unix_ns"` // when the first of them came, in order, as many as are kept
+	Ticks    map[int64]int `json:"ticks"`         // unix time in tenths of a second → requests
 }
+
+// early is how many requests' times are kept.
+const early = 1000
 
 // add adds what another server saw.
 func (c *Counts) add(other Counts) {
-	earliest := func(a, b int64) int64 {
-		if a == 0 || b != 0 && b < a {
-			return b
-		}
-		return a
-	}
 	c.Requests, c.Bytes = c.Requests+other.Requests, c.Bytes+other.Bytes
-	c.FirstNS, c.ThousandthNS = earliest(c.FirstNS, other.FirstNS), earliest(c.ThousandthNS, other.ThousandthNS)
+	c.EarlyNS = append(c.EarlyNS, other.EarlyNS...)
+	slices.Sort(c.EarlyNS)
+	c.EarlyNS = c.EarlyNS[:min(len(c.EarlyNS), early)]
 	for at, n := range other.Ticks {
 		c.Ticks[at] += n
 	}
@@ -67,7 +66,10 @@ func (c *Counts) add(other Counts) {
 
 // before is how many requests came until some time after the first.
 func (c Counts) before(after time.Duration) (n int64) {
-	end := (c.FirstNS + int64(after)) / int64(tick)
+	if len(c.EarlyNS) == 0 {
+		return 0
+	}
+	end := (c.EarlyNS[0] + int64(after)) / int64(tick)
 	for at, count := range c.Ticks {
 		if at < end {
 			n += int64(count)
@@ -88,9 +90,10 @@ type Server struct {
 
 // counter is a Counts in the making.
 type counter struct {
-	requests, bytes, first, thousandth atomic.Int64
-	began                              time.Time
-	ticks                              [longest / tick]atomic.Int32
+	requests, bytes atomic.Int64
+	early           [early]atomic.Int64
+	began           time.Time
+	ticks           [longest / tick]atomic.Int32
 }
 
 // Listen opens a server on so many ports of the loopback address: between one address and one port there are not
@@ -293,11 +296,8 @@ func (r *route) find(path []byte) error {
 
 func (c *counter) add(size int) {
 	now := time.Now()
-	switch c.requests.Add(1) {
-	case 1:
-		c.first.Store(now.UnixNano())
-	case 1000:
-		c.thousandth.Store(now.UnixNano())
+	if n := c.requests.Add(1); n <= early {
+		c.early[n-1].Store(now.UnixNano())
 	}
 	c.bytes.Add(int64(size))
 	if i := int(now.Sub(c.began) / tick); i < len(c.ticks) {
@@ -323,7 +323,13 @@ func (s *Server) get(path string) ([]byte, error) {
 // Counts is what came since the last reset.
 func (s *Server) Counts() Counts {
 	c := s.count.Load()
-	counts := Counts{Requests: c.requests.Load(), Bytes: c.bytes.Load(), FirstNS: c.first.Load(), ThousandthNS: c.thousandth.Load(), Ticks: map[int64]int{}}
+	counts := Counts{Requests: c.requests.Load(), Bytes: c.bytes.Load(), Ticks: map[int64]int{}}
+	for i := range min(counts.Requests, early) {
+		if at := c.early[i].Load(); at > 0 { // it may just be on its way
+			counts.EarlyNS = append(counts.EarlyNS, at)
+		}
+	}
+	slices.Sort(counts.EarlyNS)
 	for i := range c.ticks {
 		if n := c.ticks[i].Load(); n > 0 {
 			counts.Ticks[c.began.Add(time.Duration(i)*tick).UnixNano()/int64(tick)] += int(n)

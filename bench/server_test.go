@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,11 +78,19 @@ func TestServerHangsUp(t *testing.T) {
 func TestCounts(t *testing.T) {
 	first := time.Unix(1000, 0).UnixNano()
 	sum := bench.Counts{Ticks: map[int64]int{}}
-	sum.Add(bench.Counts{Requests: 3, Bytes: 30, FirstNS: first + 5, Ticks: map[int64]int{10_000: 2, 10_009: 1}})
-	sum.Add(bench.Counts{Requests: 2, Bytes: 20, FirstNS: first, ThousandthNS: first + 9, Ticks: map[int64]int{10_000: 1, 10_010: 1}})
+	sum.Add(bench.Counts{Requests: 3, Bytes: 30, EarlyNS: []int64{first + 5, first + 7}, Ticks: map[int64]int{10_000: 2, 10_009: 1}})
+	sum.Add(bench.Counts{Requests: 2, Bytes: 20, EarlyNS: []int64{first, first + 6}, Ticks: map[int64]int{10_000: 1, 10_010: 1}})
 	sum.Add(bench.Counts{})
-	if sum.Requests != 5 || sum.Bytes != 50 || sum.FirstNS != first || sum.ThousandthNS != first+9 {
+	if sum.Requests != 5 || sum.Bytes != 50 || !slices.Equal(sum.EarlyNS, []int64{first, first + 5, first + 6, first + 7}) {
 		t.Errorf("sum %+v", sum)
+	}
+	var many []int64
+	for i := range int64(999) {
+		many = append(many, first+8+i)
+	}
+	sum.Add(bench.Counts{EarlyNS: many})
+	if n := len(sum.EarlyNS); n != 1000 || sum.EarlyNS[n-1] != first+8+995 {
+		t.Errorf("%d times, the last %d after the first; want those of 1000 requests", n, sum.EarlyNS[n-1]-first)
 	}
 	if got := sum.Before(time.Second); got != 4 {
 		t.Errorf("%d requests within the first second, want 4", got)

@@ -149,8 +149,8 @@ func (d *driver) firstRequest(ctx context.Context, all servers, args ...string) 
 		case <-time.After(10 * time.Millisecond):
 		}
 		counts, asked := all.counts(ctx)
-		if asked == nil && counts.FirstNS > 0 {
-			ms, err = float64(counts.FirstNS-began.UnixNano())/1e6, nil
+		if asked == nil && len(counts.EarlyNS) > 0 {
+			ms, err = float64(counts.EarlyNS[0]-began.UnixNano())/1e6, nil
 			break
 		}
 		if over || asked != nil {
