@@ -31,10 +31,10 @@ const (
 func thrift(workers int, held func() time.Duration, free func() uint64) (undo func()) {
 	const few = 25 // what collecting costs grows with what is in memory
 	switch {
-	case workers < manyWorkers || os.Getenv("GOGC") != "":
+	case workers < manyWorkers || os.Getenv("GOGC") != "": // a user who has set it knows better
 		return func() {}
 	case workers < 5*manyWorkers:
-		return spend(few, held, free)
+		return spare(few)
 	}
 	return spend(sparing, held, free)
 }
