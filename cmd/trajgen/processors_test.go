@@ -51,29 +51,24 @@ func TestThriftWhileHeld(t *testing.T) {
 		return sample[0].Value.Uint64()
 	}
 	was := percent()
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		held := func() time.Duration { return max(0, min(time.Since(began)-10*time.Second, 10*time.Second)) }
-		memory := uint64(1 << 50)
-		undo := thrift(5*manyWorkers, held, func() uint64 { return memory })
-		for _, tt := range []struct {
-			after time.Duration
-			want  uint64
-		}{{0, sparing}, {9 * time.Second, sparing}, {15 * time.Second, lavish}, {45 * time.Second, lavish}, {55 * time.Second, sparing}} {
-			time.Sleep(tt.after - time.Since(began))
-			synctest.Wait()
-			if got := percent(); got != tt.want {
-				t.Errorf("after %v, %d %% of garbage, want %d", tt.after, got, tt.want)
+	for _, tt := range []struct{ memory, busy uint64 }{{1 << 50, lavish}, {1 << 20, usual}} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			held := func() time.Duration { return max(0, min(time.Since(began)-10*time.Second, 10*time.Second)) }
+			undo := thrift(5*manyWorkers, held, func() uint64 { return tt.memory })
+			for _, at := range []struct {
+				after time.Duration
+				want  uint64
+			}{{0, sparing}, {9 * time.Second, sparing}, {15 * time.Second, tt.busy}, {45 * time.Second, tt.busy}, {55 * time.Second, sparing}} {
+				time.Sleep(at.after - time.Since(began))
+				synctest.Wait()
+				if got := percent(); got != at.want {
+					t.Errorf("%d bytes free, after %v: %d %% of garbage, want %d", tt.memory, at.after, got, at.want)
+				}
 			}
-		}
-		began, memory = time.Now(), 1<<20
-		time.Sleep(15 * time.Second)
-		synctest.Wait()
-		if got := percent(); got != usual {
-			t.Errorf("with little memory, %d %% of garbage, want %d", got, usual)
-		}
-		undo()
-	})
+			undo()
+		})
+	}
 	if got := percent(); got != was {
 		t.Errorf("%d %% afterwards, want the %d of before", got, was)
 	}

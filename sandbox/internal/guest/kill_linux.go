@@ -121,8 +121,9 @@ func (g *guest) killEverything() {
 
 // count tells how many processes live beside the guest.
 func (g *guest) count(request int64) {
-	n := 0
-	for _, p := range processes() {
+	n, all := 0, processes()
+	g.garbage.count(len(all) * processGarbage)
+	for _, p := range all {
 		if p.state != 'Z' {
 			n++
 		}

@@ -58,14 +58,14 @@ func (g *guest) remove(name string) error {
 	base := path.Base(name)
 	if g.tests != "" && base == path.Base(g.tests) {
 		if at, err := where(dir); err == nil && path.Join(at, base) == g.tests {
-			return emptyDirectory(g.tests)
+			return g.emptyDirectory(g.tests)
 		}
 	}
-	return removeAll(dir, base)
+	return g.removeAll(dir, base)
 }
 
 // emptyDirectory removes all below a mount point, which nobody can replace and which stays.
-func emptyDirectory(name string) error {
+func (g *guest) emptyDirectory(name string) error {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func emptyDirectory(name string) error {
 	inside := os.NewFile(uintptr(fd), name)
 	defer inside.Close()
 	_ = unix.Fchmod(fd, 0o755)
-	r := remover{top: fd}
+	r := remover{garbage: &g.garbage, top: fd}
 	for range 1000 {
 		if err = r.empty(inside, 0); err != nil {
 			return err
@@ -92,14 +92,18 @@ func emptyDirectory(name string) error {
 }
 
 // removeAll removes whatever is called base, following nothing and staying on its file system.
-func removeAll(dir int, base string) error {
-	r := remover{top: -1}
+func (g *guest) removeAll(dir int, base string) error {
+	r := remover{garbage: &g.garbage, top: -1}
 	return r.remove(dir, base, 0)
 }
 
+// entryGarbage is about what removing a file leaves behind.
+const entryGarbage = 256
+
 type remover struct {
-	top   int // the directory that is being removed
-	moved int // numbers the directories that were moved up into it
+	garbage *garbage
+	top     int // the directory that is being removed
+	moved   int // numbers the directories that were moved up into it
 }
 
 func (r *remover) remove(dir int, base string, depth int) error {
@@ -175,6 +179,8 @@ func (r *remover) empty(inside *os.File, depth int) error {
 		return err
 	}
 	names, err := inside.Readdirnames(-1)
+	r.garbage.count(len(names) * entryGarbage)
+	r.garbage.collect()
 	for _, name := range names {
 		if err == nil {
 			err = r.remove(int(inside.Fd()), name, depth+1)

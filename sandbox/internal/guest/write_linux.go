@@ -25,7 +25,7 @@ func (g *guest) write(w *Write) error {
 			return err
 		}
 		defer unix.Close(dir)
-		if err := removeAll(dir, path.Base(name)); err != nil {
+		if err := g.removeAll(dir, path.Base(name)); err != nil {
 			return err
 		}
 		return place(dir, path.Base(name), w, uint32(w.Mode), nil)
@@ -99,7 +99,7 @@ func (g *guest) parent(name string, replace bool) (int, error) {
 		return g.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
 	}
 	if planted {
-		if err := removeAll(above, base); err != nil {
+		if err := g.removeAll(above, base); err != nil {
 			return -1, err
 		}
 	}
