@@ -121,7 +121,7 @@ var isolationCases = []testCase{
 		if r := k.runIn(b, sh(ask), 10*time.Second); r.Exit.Code == 0 {
 			k.Error("one reaches the other's port")
 		}
-		equal(k, "sleepers seen", k.sleepers(b, "68.1"), 0)
+		k.sleeping(b, "68.1", 0)
 	}},
 	{name: "no network", isolation: true, check: func(k *kit) {
 		try := "python3 -c \"import socket; s=socket.socket(); s.settimeout(2); s.bind(('127.0.0.1',0)); s.listen(); socket.create_connection(s.getsockname(),1)\""

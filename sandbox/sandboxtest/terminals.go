@@ -152,7 +152,7 @@ var terminalCases = []testCase{
 		}
 		equal(k, "output", s.text(), "started\n")
 		k.killAll(k.sb())
-		equal(k, "left", k.sleepers(k.sb(), "71.3"), 0)
+		k.sleeping(k.sb(), "71.3", 0)
 	}},
 	{name: "terminal loses nothing", check: func(k *kit) {
 		var all strings.Builder

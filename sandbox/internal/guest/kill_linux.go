@@ -102,7 +102,22 @@ func (g *guest) track(c *command) map[int]bool {
 // reaper.
 func (g *guest) killAll(request int64) {
 	g.killEverything()
+	for !g.recorded() {
+		time.Sleep(50 * time.Microsecond)
+	}
 	g.reply(request, nil, nil)
+}
+
+// recorded says that the reaper has made a note of all commands that it has reaped: what is started next is alone then.
+func (g *guest) recorded() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for pid, c := range g.running {
+		if !c.ended && unix.Kill(pid, 0) == unix.ESRCH {
+			return false
+		}
+	}
+	return true
 }
 
 func (g *guest) killEverything() {
