@@ -80,7 +80,7 @@ var processCases = []testCase{
 	{name: "a deadline kills children and keeps output", check: func(k *kit) {
 		k.sb()
 		began := time.Now()
-		r := k.runIn(k.sb(), sh("echo so far; sleep 61.1 & (sleep 61.1; true) & setsid sleep 61.1 & sleep 61.1"), 200*time.Millisecond)
+		r := k.runIn(k.sb(), sh("echo so far; sleep 61.1 & (sleep 61.1; true) & setsid sleep 61.1 & sleep 61.1"), 3*time.Second)
 		equal(k, "timed out", r.TimedOut, true)
 		equal(k, "output", string(r.Stdout.Bytes()), "so far\n")
 		if took := time.Since(began); took > 20*time.Second {
