@@ -253,7 +253,7 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// crowd has 500 requests go out, and end with ctx. It returns when all have gone as far as they can for now.
+// crowd asks for 500 permissions, each of which ends with ctx. It returns when nobody can get another one without time passing.
 func crowd(ctx context.Context, g *gate.Gate) *sync.WaitGroup {
 	all := new(sync.WaitGroup)
 	for range 500 {
