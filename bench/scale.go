@@ -27,10 +27,10 @@ type Growth struct {
 	EpisodesPerS    float64   `json:"episodes_per_s"`
 	CPUMSPerEpisode float64   `json:"cpu_ms_per_episode"`
 	TenthCPUMS      []float64 `json:"tenth_cpu_ms_per_episode"`
-	// LastToSecond is the cost of the last tenth by that of the second. The first one has the connections and the heap to
-	// grow.
-	LastToSecond float64 `json:"last_to_second"`
-	PeakMB       float64 `json:"peak_mb"`
+	// LateToEarly is the cost of the last three tenths by that of the second to the fourth: single ones vary by a tenth when
+	// nothing changes. The first one has the connections and the heap to make.
+	LateToEarly float64 `json:"late_to_early"`
+	PeakMB      float64 `json:"peak_mb"`
 }
 
 func (d *driver) scale(ctx context.Context) error {
@@ -92,12 +92,12 @@ func (d *driver) growth(ctx context.Context) error {
 		for i := range len(played.TenthCPUMS) - 1 {
 			g.TenthCPUMS = append(g.TenthCPUMS, (played.TenthCPUMS[i+1]-played.TenthCPUMS[i])/float64(rows/10))
 		}
-		if n := len(g.TenthCPUMS); n > 1 {
-			g.CPUMSPerEpisode = (played.TenthCPUMS[n] - played.TenthCPUMS[0]) / float64(rows)
-			g.LastToSecond = ratio(g.TenthCPUMS[n-1], g.TenthCPUMS[1])
+		if at := played.TenthCPUMS; len(at) == 11 {
+			g.CPUMSPerEpisode = (at[10] - at[0]) / float64(rows)
+			g.LateToEarly = ratio(at[10]-at[7], at[4]-at[1])
 		}
 		d.report.Scale.Growth = append(d.report.Scale.Growth, g)
-		d.logf("scale: %d episodes in one run, %.3f ms each, the last tenth %.2f of the second", rows, g.CPUMSPerEpisode, g.LastToSecond)
+		d.logf("scale: %d episodes in one run, %.3f ms each, the last tenths %.2f of the early ones", rows, g.CPUMSPerEpisode, g.LateToEarly)
 	}
 	return nil
 }

@@ -94,9 +94,9 @@ func (t *table) scale(s *ScaleResult) {
 	for _, w := range s.Workers {
 		t.row(fmt.Sprint(w.Workers), fmt.Sprintf("%.0f", w.EpisodesPerS), fmt.Sprintf("%.2f", w.CPUMSPerEpisode), fmt.Sprintf("%.0f", w.PeakMB))
 	}
-	t.head("episodes in one run", "episodes/s", "CPU ms", "last/second tenth", "peak MB")
+	t.head("episodes in one run", "episodes/s", "CPU ms", "late/early tenths", "peak MB")
 	for _, g := range s.Growth {
-		t.row(fmt.Sprint(g.Rows), fmt.Sprintf("%.0f", g.EpisodesPerS), fmt.Sprintf("%.3f", g.CPUMSPerEpisode), fmt.Sprintf("%.2f", g.LastToSecond), fmt.Sprintf("%.0f", g.PeakMB))
+		t.row(fmt.Sprint(g.Rows), fmt.Sprintf("%.0f", g.EpisodesPerS), fmt.Sprintf("%.3f", g.CPUMSPerEpisode), fmt.Sprintf("%.2f", g.LateToEarly), fmt.Sprintf("%.0f", g.PeakMB))
 	}
 	t.head("tools of a registry", "dispatch us", "select us", "first select us")
 	for _, r := range s.Registries {
