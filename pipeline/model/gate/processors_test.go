@@ -46,14 +46,28 @@ func (p *processor) work() {
 	p.waits = append(p.waits, time.Since(began)-p.piece)
 }
 
+// episode makes requests that take so long elsewhere. Each is two pieces of work, as it is sent and as it comes back.
+func (p *processor) episode(t *testing.T, g *gate.Gate, turns int, delay time.Duration) {
+	for turn := range turns {
+		pass, err := g.Acquire(t.Context(), gate.Ticket{Turn: turn, Since: time.Now()})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		p.work()
+		time.Sleep(delay)
+		p.work()
+		pass.Done(gate.Result{Kind: gate.OK, Latency: delay})
+	}
+}
+
 // late is the wait that one of a hundred pieces exceeded.
 func (p *processor) late() time.Duration {
 	slices.Sort(p.waits)
 	return p.waits[len(p.waits)*99/100]
 }
 
-// TestProcessors has far more requests than the own processor has time for, at a server that takes 2 s for each. Each
-// is two pieces of work, as it is sent and as it comes back.
+// TestProcessors has far more requests than the own processor has time for, at a server that takes 2 s for each.
 func TestProcessors(t *testing.T) {
 	const workers, each, piece = 8000, 2, 300 * time.Microsecond
 	play := func(t *testing.T, held bool) (elapsed, late time.Duration, load gate.Load) {
@@ -72,19 +86,7 @@ func TestProcessors(t *testing.T) {
 				if held {
 					<-processors.Room()
 				}
-				all.Go(func() {
-					for turn := range each {
-						pass, err := g.Acquire(t.Context(), gate.Ticket{Turn: turn, Since: time.Now()})
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						own.work()
-						time.Sleep(2 * time.Second)
-						own.work()
-						pass.Done(gate.Result{Kind: gate.OK, Latency: 2 * time.Second})
-					}
-				})
+				all.Go(func() { own.episode(t, g, each, 2*time.Second) })
 			}
 			all.Wait()
 			elapsed, late, load = time.Since(began), own.late(), processors.Load()
@@ -107,6 +109,28 @@ func TestProcessors(t *testing.T) {
 	if load.InFlight != 0 || load.Held == 0 {
 		t.Errorf("load = %+v, want nothing in flight, and some time held back", load)
 	}
+}
+
+// TestFasterThanGuessed has a processor that has time for six times as many requests as is guessed at first.
+func TestFasterThanGuessed(t *testing.T) {
+	const workers, turns, piece = 10_000, 5, 50 * time.Microsecond
+	synctest.Test(t, func(t *testing.T) {
+		own := newProcessor(piece)
+		go own.run()
+		defer close(own.queue)
+		g := gate.New(gate.Config{Floor: workers, Now: time.Now, Processors: gate.NewProcessors(own.machine())})
+		began := time.Now()
+		var all sync.WaitGroup
+		for range workers {
+			all.Go(func() { own.episode(t, g, turns, 500*time.Millisecond) })
+		}
+		all.Wait()
+		elapsed, ideal := time.Since(began), workers*turns*2*piece
+		t.Logf("took %v, ideally %v, late %v", elapsed, ideal, own.late())
+		if most := ideal * 2; elapsed > most {
+			t.Errorf("took %v, want at most %v", elapsed, most)
+		}
+	})
 }
 
 // TestFewAreNeverHeld has a machine that others keep busy, as far as one can see.
