@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"trajgen/sandbox"
 )
@@ -69,7 +70,9 @@ func Runner(t testing.TB, role string, args ...string) *exec.Cmd {
 // Ready lets Runner return, and waits for the end.
 func Ready() error {
 	fmt.Println(ready)
-	select {}
+	for {
+		time.Sleep(time.Hour) // select {} would be a deadlock where nothing else goes on
+	}
 }
 
 // Hold is most of a runner: it opens sandboxes with three daemons in each, which sleep for a number of seconds, and is Ready.
