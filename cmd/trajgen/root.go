@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -129,6 +130,9 @@ func withCode(code int, err error) error {
 // errQuiet ends the command with a code after everything was said.
 var errQuiet = errors.New("said")
 
+// wrongUsage tells errors of cobra, which has no types for them.
+var wrongUsage = regexp.MustCompile(`^unknown command|arg\(s\)|^required flag|flags in the group \[`)
+
 // exitCode says what went wrong and returns the code.
 func exitCode(err error, w io.Writer) int {
 	if err == nil {
@@ -138,8 +142,8 @@ func exitCode(err error, w io.Writer) int {
 	var chosen *codeError
 	if errors.As(err, &chosen) {
 		code = chosen.code
-	} else if strings.HasPrefix(err.Error(), "unknown command") || strings.Contains(err.Error(), "arg(s)") || strings.HasPrefix(err.Error(), "required flag") {
-		code = exitUsage // cobra has no types for these
+	} else if wrongUsage.MatchString(err.Error()) {
+		code = exitUsage
 	}
 	if !errors.Is(err, errQuiet) {
 		fmt.Fprintf(w, "trajgen: %s\n", err)

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWrongUsage is of command lines that cobra itself refuses.
+func TestWrongUsage(t *testing.T) {
+	for line, want := range map[string]string{
+		"rum":                            `unknown command "rum"`,
+		"report":                         `required flag(s) "run"`,
+		"report here":                    `unknown command "here"`,
+		"run --datset x":                 "unknown flag: --datset (see trajgen run --help)",
+		"verify":                         "[run sharegpt]",
+		"verify --run x --sharegpt x":    "[run sharegpt]",
+		"bench --only parts --profile x": "[profile only]",
+	} {
+		if got := trajgen(t, strings.Fields(line)...); got.code != exitUsage || !strings.Contains(got.errOut, want) {
+			t.Errorf("trajgen %s: exit code %d, %s, want %q", line, got.code, got.errOut, want)
+		}
+	}
+}
