@@ -56,7 +56,7 @@ fuzz: ## each fuzz target for a minute (FUZZTIME=1m)
 fuzz-tools: ## those of what models write alone, on one processor: arguments, edits, patches, commands
 	@FUZZ_WORKERS=1 scripts/fuzz FuzzCoerce FuzzRepair FuzzReplace FuzzV4A FuzzCheck
 
-bench: build ## what episodes cost on this machine, beside the least that they can cost (half an hour); bench.json
+bench: build ## what episodes cost on this machine, beside the least that they can cost (a quarter to half an hour); bench.json
 	@bin/trajgen bench --out bench.json
 
 benchmarks: ## what sandboxes cost, then the Go benchmarks of the rest, for benchstat

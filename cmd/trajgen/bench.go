@@ -40,14 +40,14 @@ func newBench(std stdio) *cobra.Command {
 the runner takes of this machine for it, beside a tight loop that makes the same requests and starts a shell for each
 call. The parts of the runner are switched on one by one, so that the price of each shows. Nothing leaves the machine.
 
-It takes about half an hour, most of it for a run of a million episodes, and --quick two minutes. Run it while nothing else
-is at work: the load average is printed, and a spread far over 1 says that something was. The exit code is 0 whatever was
-measured; with --gate it is 4 when a target is missed. Sections:
+It takes a quarter to half an hour, and --quick two minutes. Run it while nothing else is at work: the load average is
+printed, and a spread far over 1 says that something was. The exit code is 0 whatever was measured; with --gate it is 4
+when a target is missed. Sections:
 
 ` + sectionList(),
 		Example: `  trajgen bench --out bench.json
   trajgen bench --quick --only parts,start
-  trajgen bench --only parts --profile profiles`,
+  trajgen bench --profile profiles`,
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(newBenchServe(std), newBenchPlay(std), newBenchMeasure(std), newBenchRegistries(std), newBenchSandboxes(std), newBenchWrite(std))
@@ -63,6 +63,9 @@ measured; with --gate it is 4 when a target is missed. Sections:
 	flags.StringVar(&options.Dir, "dir", "", "directory for what is written meanwhile, on the disk that is to be measured (default: the system's temporary one)")
 	flags.BoolVar(&gate, "gate", false, "exit with 4 when a target is missed")
 	flags.BoolVar(&asJSON, "json", false, "print everything that was measured as JSON on stdout, and no table")
+	for _, name := range []string{"only", "rounds", "out", "gate", "json"} {
+		cmd.MarkFlagsMutuallyExclusive("profile", name)
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) > 0:
