@@ -1,6 +1,15 @@
 package plugin
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"trajgen/registry"
+)
+
+// Runs says whether the next call of a session would find a process of a plugin that was called before.
+func Runs(s *registry.Session, name string) bool {
+	return registry.State(s, "plugin."+name, func() *live { return nil }).running() != nil
+}
 
 // Answers cuts what a plugin wrote into lines and reads each as an answer to both methods.
 func Answers(output []byte, pieces int) (results []json.RawMessage, errs []error) {

@@ -41,7 +41,7 @@ func TestTrouble(t *testing.T) {
 		p.want("mutter", `{}`, `"done"`)
 		p.waitFor("no process that goes on", func() bool { return p.running("trouble.py") == 0 })
 		p.want("exit_later", `{}`, `"bye"`)
-		p.waitFor("no process", func() bool { return p.running("trouble.py") == 0 })
+		p.waitFor("no process", func() bool { return !plugin.Runs(p.session, "trouble") })
 		p.want("count", `{}`, `1`)
 		if p.session.Fault() != nil {
 			t.Errorf("fault %+v", p.session.Fault())
