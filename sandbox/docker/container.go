@@ -103,8 +103,11 @@ func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) er
 	}
 	attached, err := engine.ContainerAttach(ctx, x.container, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
-		// What is wrong with the container, the start says better.
+		// What is wrong with the container, the start says better, unless it is gone: podman removes one that it cannot prepare.
 		_, startErr := engine.ContainerStart(ctx, x.container, client.ContainerStartOptions{})
+		if errdefs.IsNotFound(startErr) {
+			startErr = nil
+		}
 		return errors.Join(fmt.Errorf("attach to the container: %w", err), startErr)
 	}
 	s := newStream(attached.HijackedResponse)
