@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
+	"slices"
 	"syscall"
 
 	"trajgen/sandbox"
@@ -15,14 +17,28 @@ import (
 	_ "trajgen/sandbox/internal/probe"
 )
 
-func init() { sandbox.RegisterHelper("agent", agent) }
+func init() {
+	sandbox.RegisterHelper("agent", agent)
+	if os.Getpid() == 1 && slices.Contains(os.Args, "agent") {
+		runtime.LockOSThread() // in an init function, it keeps the first thread for main
+	}
+}
 
 // agent serves a backend on its standard streams, which are what a container, or another machine, is spoken to through:
 //
 //	agent bare [--workdir DIR] [--home DIR]         the one sandbox that this process runs in
 //	agent bare [--workdir DIR] [--home DIR] [--tmp DIR] [--tests DIR]   one sandbox, which is what it runs in
 //	agent host [--plain-ok] [--state-dir DIR]                           those that this machine can make
+//
+// The first thread of process 1 only waits: were any signals held back on it, as package os/signal does on a thread of its
+// choice, and the Go runtime on those that make others, commands could end the process with them (see ignoreSignals of the guest).
 func agent(args []string, _ io.Reader, _, stderr io.Writer) int {
+	code := make(chan int)
+	go func() { code <- serveStreams(args, stderr) }()
+	return <-code
+}
+
+func serveStreams(args []string, stderr io.Writer) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	// A log that nobody reads any more must not end it: it has to clean up.

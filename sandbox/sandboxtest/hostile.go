@@ -32,9 +32,11 @@ if os.fork() == 0:
             if os.fork() == 0: os._exit(0)
         except OSError: break
     os._exit(0)`,
-	"kill -1":         `import os, signal; os.fork(); os.kill(-1, signal.SIGKILL)`,
-	"signals at init": `import os, signal; [os.kill(1, s) for s in range(1, 65) if s not in (32, 33)]`,
-	"closed stdio":    `import os, time; [os.close(i) for i in (0, 1, 2)]; time.sleep(0.2)`,
+	"kill -1": `import os, signal; os.fork(); os.kill(-1, signal.SIGKILL)`,
+	"signals at init": `import os
+for _ in range(2): os.fork()
+for _ in range(200): [os.kill(1, s) for s in range(1, 65) if s not in (32, 33)]`,
+	"closed stdio": `import os, time; [os.close(i) for i in (0, 1, 2)]; time.sleep(0.2)`,
 	"orphans with pipes": `import os, time
 for i in range(30):
     if os.fork() == 0:

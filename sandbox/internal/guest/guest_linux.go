@@ -55,6 +55,12 @@ type guest struct {
 	garbage garbage
 }
 
+func init() {
+	if len(os.Args) > 0 && os.Args[0] == Name {
+		runtime.LockOSThread() // in an init function, it keeps the first thread for main
+	}
+}
+
 // Main runs the guest and does not return. All threads but two keep the full capabilities of the namespaces; they
 // only look at /proc, send signals and wait.
 func Main() {
@@ -66,8 +72,7 @@ func Main() {
 	unix.Umask(0o022)
 	booted := make(chan *guest)
 	onOtherThread(func() { serve(booted) })
-	// This thread does meanwhile what must be done before the first command, and ends up as the reaper.
-	runtime.LockOSThread()
+	// This thread, the first, does meanwhile what must be done before the first command, and ends up as the reaper.
 	ignoreSignals()
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(Name+"\x00"))), 0, 0, 0)
 	// Threads in store: one that is made between two commands would take a process number from the second.
@@ -81,12 +86,22 @@ func Main() {
 // ignoreSignals takes back what the Go runtime installs, but for its own means to stop a goroutine and what is to be
 // kept. Without a handler, process 1 gets no signal from its own namespace: neither SIGTERM nor a SIGSEGV that a command
 // sends ends it. Package os/signal would do that with two more threads.
+//
+// A handler that is kept holds back no other signals, as those of the Go runtime do: one that is held back on the first
+// thread, and not on the others, ends all of them, as Linux then forgets whom it is for (complete_signal).
 func ignoreSignals(keep ...unix.Signal) {
-	var byDefault [4]uint64 // struct sigaction of the kernel
+	keep = append(keep, unix.SIGURG)
+	var kept uint64
+	for _, sig := range keep {
+		kept |= 1 << (sig - 1)
+	}
 	for sig := unix.Signal(1); sig <= 64; sig++ {
-		if sig != unix.SIGURG && !slices.Contains(keep, sig) {
-			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+		var action [4]uint64 // struct sigaction of the kernel: handler, flags, restorer, mask
+		if slices.Contains(keep, sig) {
+			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), 0, uintptr(unsafe.Pointer(&action)), 8, 0, 0)
+			action[3] = kept
 		}
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
 	}
 }
 
