@@ -27,9 +27,9 @@ var limitCases = []testCase{
 		k.named(sb, r, sandbox.LimitMemory)
 	}},
 	{name: "the limit of processors is named", limit: sandbox.LimitCPU, check: func(k *kit) {
-		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{CPUs: 0.1}}) // which two that want all would get of any machine, however busy
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{CPUs: 0.05}}) // which two that want all would get of any machine, however busy
 		began := time.Now()
-		const count = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+		const count = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"
 		r := k.runIn(sb, sh("("+count+") & "+count+"; wait"), 60*time.Second)
 		if took := time.Since(began); r.Exit.CPU > 100*time.Millisecond && took < 4*r.Exit.CPU {
 			k.Errorf("%v of a processor in %v", r.Exit.CPU, took)
