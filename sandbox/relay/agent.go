@@ -26,8 +26,7 @@ func init() {
 
 // agent serves a backend on its standard streams, which are what a container, or another machine, is spoken to through:
 //
-//	agent bare [--workdir DIR] [--home DIR]         the one sandbox that this process runs in
-//	agent bare [--workdir DIR] [--home DIR] [--tmp DIR] [--tests DIR]   one sandbox, which is what it runs in
+//	agent bare [--workdir DIR] [--home DIR] [--tmp DIR] [--tests DIR]   the one sandbox that this process runs in
 //	agent host [--plain-ok] [--state-dir DIR]                           those that this machine can make
 //
 // The first thread of process 1 only waits: were any signals held back on it, as package os/signal does on a thread of its
