@@ -30,3 +30,6 @@ func Median(values ...float64) float64 {
 func (c Counts) Before(after time.Duration) int64 { return c.before(after) }
 
 func (c *Counts) Add(other Counts) { c.add(other) }
+
+// Spend is spend.
+func (g *Growth) Spend(at []float64) { g.spend(at) }

@@ -33,6 +33,18 @@ type Growth struct {
 	PeakMB      float64 `json:"peak_mb"`
 }
 
+// spend goes by the CPU time that was used at the beginning and after each tenth of the episodes.
+func (g *Growth) spend(at []float64) {
+	if len(at) != 11 {
+		return // too few for tenths
+	}
+	for i := range 10 {
+		g.TenthCPUMS = append(g.TenthCPUMS, (at[i+1]-at[i])/float64(g.Rows/10))
+	}
+	g.CPUMSPerEpisode = (at[10] - at[0]) / float64(g.Rows)
+	g.LateToEarly = ratio(at[10]-at[7], at[4]-at[1])
+}
+
 func (d *driver) scale(ctx context.Context) error {
 	d.report.Scale = &ScaleResult{}
 	for _, part := range []func(context.Context) error{d.workers, d.growth, d.registries, d.alive} {
@@ -89,13 +101,7 @@ func (d *driver) growth(ctx context.Context) error {
 			return err
 		}
 		g := Growth{Rows: rows, EpisodesPerS: float64(rows) / played.Seconds, PeakMB: m.PeakMB}
-		for i := range len(played.TenthCPUMS) - 1 {
-			g.TenthCPUMS = append(g.TenthCPUMS, (played.TenthCPUMS[i+1]-played.TenthCPUMS[i])/float64(rows/10))
-		}
-		if at := played.TenthCPUMS; len(at) == 11 {
-			g.CPUMSPerEpisode = (at[10] - at[0]) / float64(rows)
-			g.LateToEarly = ratio(at[10]-at[7], at[4]-at[1])
-		}
+		g.spend(played.TenthCPUMS)
 		d.report.Scale.Growth = append(d.report.Scale.Growth, g)
 		d.logf("scale: %d episodes in one run, %.3f ms each, the last tenths %.2f of the early ones", rows, g.CPUMSPerEpisode, g.LateToEarly)
 	}
