@@ -195,6 +195,9 @@ func Write(ctx context.Context, source Source, sink Sink) (result Result, err er
 		}
 		result.Episodes++
 	}
+	if err := context.Cause(ctx); err != nil { // it came behind the last episode, and nothing has its name yet
+		return result, err
+	}
 	if result.Files, err = sink.Commit(); err != nil {
 		return result, err
 	}

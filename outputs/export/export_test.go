@@ -3,8 +3,11 @@ package export_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -120,6 +123,46 @@ func TestJSONLHoldsWholeEpisodes(t *testing.T) {
 	}
 	if diff := cmp.Diff(episodes, readJSONL(t, path)); diff != "" {
 		t.Errorf("episodes (-want +got):\n%s", diff)
+	}
+}
+
+// An export that is interrupted behind its last episode leaves what was there.
+func TestInterruptBehindTheLastEpisode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "episodes.jsonl")
+	write := func(ctx context.Context, source export.Source) error {
+		sink, err := export.Open("jsonl", path, export.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = export.Write(ctx, source, sink)
+		return err
+	}
+	if err := write(t.Context(), sinktest.Slice(sinktest.Episodes(3))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := write(ctx, endsWith{sinktest.Slice(sinktest.Episodes(5)), cancel}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v, want %v", err, context.Canceled)
+	}
+	if have := len(readJSONL(t, path)); have != 3 {
+		t.Errorf("%d episodes, want the 3 of the earlier export", have)
+	}
+}
+
+// endsWith is a source behind whose last episode something happens.
+type endsWith struct {
+	export.Source
+	what func()
+}
+
+func (e endsWith) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
+	return func(yield func(*episode.Episode, error) bool) {
+		for ep, err := range e.Source.Episodes(ctx) {
+			if !yield(ep, err) {
+				return
+			}
+		}
+		e.what()
 	}
 }
 

@@ -3,12 +3,14 @@ package export
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"os"
+	"time"
 
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
@@ -50,6 +52,8 @@ func (l *lineFile) Packed(ctx context.Context) iter.Seq2[journal.Packed, error] 
 			}
 		}
 		l.begun = true
+		// A pipe may have nothing to read for a long time: the end of the context ends the wait. Other files have no deadlines.
+		defer context.AfterFunc(ctx, func() { _ = l.file.SetReadDeadline(time.Unix(1, 0)) })()
 		in := bufio.NewReaderSize(l.file, 1<<20)
 		for number := 1; ; number++ {
 			if err := context.Cause(ctx); err != nil {
@@ -61,6 +65,7 @@ func (l *lineFile) Packed(ctx context.Context) iter.Seq2[journal.Packed, error] 
 				return
 			}
 			if err != nil && err != io.EOF {
+				err = cmp.Or(context.Cause(ctx), err)
 				yield(journal.Packed{}, fmt.Errorf("read %s, line %d: %w", l.path(), number, err))
 				return
 			}
