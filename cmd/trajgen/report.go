@@ -70,6 +70,7 @@ func beginReport(dir string, m manifest, wall time.Duration, played int) (*repor
 	}
 	return report.New(report.Meta{
 		Name: m.RunFile.Name, Dataset: m.RunFile.Dataset.String(), Distribution: m.RunFile.Distribution, Model: cmp.Or(m.RunFile.Model, strings.Join(m.RunFile.Sweep.names(), ", ")),
+		Digest: m.Experiment["dataset"], Seed: m.Experiment["seed"], Fingerprint: m.Fingerprint, Version: m.Version,
 		TokenIDs: m.RunFile.tokenServer() != "", Planned: m.Tasks * m.Samples, Wall: wall, Played: played, Prices: m.RunFile.Prices, Budget: spent,
 	}), nil
 }

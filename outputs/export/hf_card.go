@@ -29,8 +29,8 @@ func newHFMade() hfMade {
 
 func (m *hfMade) add(ep *episode.Episode) {
 	note := func(set map[string]bool, value string) {
-		if value != "" && len(set) < hfMadeValues {
-			set[value] = true
+		if value != "" && !set[value] && len(set) < hfMadeValues {
+			set[strings.Clone(value)] = true // and not the whole text that it is a part of
 		}
 	}
 	note(m.models, ep.Model)
@@ -106,7 +106,7 @@ func estimateText(e report.Estimate) string {
 	case e.Low == nil || e.High == nil:
 		return fmt.Sprintf("%.3f (%s)", *e.Mean, cmp.Or(e.Note, "no interval"))
 	}
-	return fmt.Sprintf("%.3f (95 %% interval %.3f to %.3f, with the tasks as clusters)", *e.Mean, *e.Low, *e.High)
+	return fmt.Sprintf("%.3f (95 %% interval %.3f to %.3f, over tasks like these)", *e.Mean, *e.Low, *e.High)
 }
 
 func (s *hfSink) provenance(out *bytes.Buffer) {

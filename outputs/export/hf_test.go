@@ -85,7 +85,7 @@ func TestHuggingFaceCard(t *testing.T) {
 	}
 	for _, want := range []string{
 		"# A ¦ ‹b›name‹/b› of two lines\n", "| success | 2 |", "asked for as `asked-for`", "`tasks.jsonl sha256:abc`", "8 tasks, 2 samples each, seed 7", "`terminal`",
-		"Mean reward: 0.333 (95 % interval", "| `tools` | JSON of each tool",
+		"Mean reward: 0.250 (95 % interval", "| `tools` | JSON of each tool",
 	} {
 		if !strings.Contains(parts[2], want) {
 			t.Errorf("the card lacks %q:\n%.1500s", want, parts[2])

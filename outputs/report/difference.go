@@ -15,6 +15,8 @@ type Difference struct {
 	To   string `json:"to"`
 	// Experiment says where the two experiments differ, a line each.
 	Experiment []string `json:"experiment"`
+	// Estimand says what the intervals are about.
+	Estimand string `json:"estimand"`
 
 	Tasks PairedTasks `json:"tasks"`
 	// Better, Worse and Same count the compared tasks by their share of successes.
@@ -48,8 +50,8 @@ type PairedTasks struct {
 
 // Change is a mean in each run, over the same tasks with equal weight, and the change between them.
 //
-// The interval of the change is that of Student's t over the differences task by task: what the runs have in common,
-// easy and hard tasks, takes no part in it. Samples of a task are averaged first.
+// The interval of the change is over the differences task by task: what the runs have in common, easy and hard tasks,
+// takes no part in it. Samples of a task are averaged first.
 type Change struct {
 	From   *float64 `json:"from"`
 	To     *float64 `json:"to"`
@@ -85,18 +87,32 @@ func (s TaskScore) share() float64 { return float64(s.Successes) / float64(s.Sam
 // Comparison collects the episodes of two runs. It holds some numbers for each task.
 type Comparison struct {
 	from, to map[string]*scored
+	outside  bool // some reward is not between 0 and 1
 }
 
 // scored is what one run knows of one task.
 type scored struct {
-	row      int
-	score    TaskScore
-	reward   mean
-	turns    mean
-	tokens   mean
-	cost     mean
-	elapsed  mean
-	outcomes map[int]episode.Outcome // by sample
+	row, errors     int
+	reward, success cluster
+	turns           mean
+	tokens          mean
+	cost            mean
+	elapsed         mean
+	outcomes        []ended
+}
+
+// ended is how a sample ended.
+type ended struct {
+	sample  int
+	outcome episode.Outcome
+}
+
+func (s *scored) score() TaskScore {
+	score := TaskScore{Samples: s.success.n, Successes: int(s.success.sum), Errors: s.errors}
+	if s.reward.n > 0 {
+		score.Reward = new(s.reward.mean())
+	}
+	return score
 }
 
 // mean adds up; lack counts those that had no value.
@@ -122,28 +138,26 @@ func NewComparison() *Comparison {
 }
 
 // AddFrom adds an episode of the first run.
-func (c *Comparison) AddFrom(ep *episode.Episode) { add(c.from, ep) }
+func (c *Comparison) AddFrom(ep *episode.Episode) { c.add(c.from, ep) }
 
 // AddTo adds an episode of the second run.
-func (c *Comparison) AddTo(ep *episode.Episode) { add(c.to, ep) }
+func (c *Comparison) AddTo(ep *episode.Episode) { c.add(c.to, ep) }
 
-func add(tasks map[string]*scored, ep *episode.Episode) {
+func (c *Comparison) add(tasks map[string]*scored, ep *episode.Episode) {
 	t := tasks[ep.Key.Task]
 	if t == nil {
-		t = &scored{row: ep.Row, outcomes: make(map[int]episode.Outcome)}
-		tasks[ep.Key.Task] = t
+		t = &scored{row: ep.Row}
+		tasks[kept(ep.Key.Task)] = t
 	}
-	t.outcomes[ep.Key.Sample] = ep.Outcome
+	t.outcomes = append(t.outcomes, ended{ep.Key.Sample, kept(ep.Outcome)})
 	if !ep.Outcome.AgentsDoing() {
-		t.score.Errors++
+		t.errors++
 		return
 	}
-	if succeeded, counts := success(ep); counts {
-		t.score.Samples++
-		t.score.Successes += int(succeeded)
-	}
-	if ep.Reward != nil {
+	if judged(ep) {
 		t.reward.add(*ep.Reward)
+		t.success.add(succeeded(ep))
+		c.outside = c.outside || *ep.Reward < 0 || *ep.Reward > 1
 	}
 	t.turns.add(float64(len(ep.Turns)))
 	if ep.Usage.Reported {
@@ -161,7 +175,7 @@ func add(tasks map[string]*scored, ep *episode.Episode) {
 
 // Finish says what changed.
 func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
-	d := &Difference{From: from, To: to, Experiment: append([]string{}, experiment...), Moves: []OutcomeMove{}, Changed: []ChangedTask{}}
+	d := &Difference{From: from, To: to, Experiment: append([]string{}, experiment...), Estimand: estimand, Moves: []OutcomeMove{}, Changed: []ChangedTask{}}
 	var success, reward, turns, tokens, cost, elapsed paired
 	moves := make(map[OutcomeMove]int)
 	for _, name := range slices.Sorted(maps.Keys(c.from)) {
@@ -170,23 +184,24 @@ func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 			d.Tasks.OnlyFrom++
 			continue
 		}
-		for sample, outcome := range a.outcomes {
-			if other, ok := b.outcomes[sample]; ok && other != outcome {
-				moves[OutcomeMove{From: outcome, To: other}]++
+		bySample := func(x ended, sample int) int { return cmp.Compare(x.sample, sample) }
+		slices.SortFunc(b.outcomes, func(x, y ended) int { return bySample(x, y.sample) })
+		for _, was := range a.outcomes {
+			if at, ok := slices.BinarySearchFunc(b.outcomes, was.sample, bySample); ok && b.outcomes[at].outcome != was.outcome {
+				moves[OutcomeMove{From: was.outcome, To: b.outcomes[at].outcome}]++
 			}
 		}
-		a.score.Reward, b.score.Reward = a.reward.value(), b.reward.value()
-		reward.add(name, a.score.Reward, b.score.Reward)
-		turns.add(name, a.turns.value(), b.turns.value())
-		tokens.add(name, a.tokens.value(), b.tokens.value())
-		cost.add(name, a.cost.value(), b.cost.value())
-		elapsed.add(name, a.elapsed.value(), b.elapsed.value())
-		if a.score.Samples == 0 || b.score.Samples == 0 {
+		turns.add(a.turns.value(), b.turns.value())
+		tokens.add(a.tokens.value(), b.tokens.value())
+		cost.add(a.cost.value(), b.cost.value())
+		elapsed.add(a.elapsed.value(), b.elapsed.value())
+		if a.success.n == 0 || b.success.n == 0 {
 			d.Tasks.Uncompared++
 			continue
 		}
 		d.Tasks.Compared++
-		success.add(name, new(a.score.share()), new(b.score.share()))
+		reward.addPlays(a.reward, b.reward)
+		success.addPlays(a.success, b.success)
 		d.place(name, a, b)
 	}
 	for name := range c.to {
@@ -194,9 +209,12 @@ func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 			d.Tasks.OnlyTo++
 		}
 	}
-	d.Success, d.Reward, d.Turns = success.estimate(), reward.estimate(), turns.estimate()
-	d.Tokens, d.CostUSD, d.Elapsed = tokens.estimate(), cost.estimate(), elapsed.estimate()
-	d.Success.Change = d.Success.Change.within(-1, 1)
+	ofRewards := methodPaired
+	if c.outside {
+		ofRewards, reward.a, reward.b = methodT, nil, nil
+	}
+	d.Success, d.Reward, d.Turns = success.estimate(methodPaired), reward.estimate(ofRewards), turns.estimate(methodT)
+	d.Tokens, d.CostUSD, d.Elapsed = tokens.estimate(methodT), cost.estimate(methodT), elapsed.estimate(methodT)
 	d.SignP = signTest(d.Better, d.Worse)
 	for move, n := range moves {
 		move.Count = n
@@ -213,7 +231,8 @@ func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 
 // place counts a task that is compared, and keeps it when it changed.
 func (d *Difference) place(name string, a, b *scored) {
-	switch change := b.score.share() - a.score.share(); {
+	task := ChangedTask{Task: name, Row: a.row, From: a.score(), To: b.score()}
+	switch change := task.To.share() - task.From.share(); {
 	case change > 0:
 		d.Better++
 	case change < 0:
@@ -221,7 +240,6 @@ func (d *Difference) place(name string, a, b *scored) {
 	default:
 		d.Same++
 	}
-	task := ChangedTask{Task: name, Row: a.row, From: a.score, To: b.score}
 	if task.size() > 0 {
 		d.Changed = append(d.Changed, task)
 	}
@@ -236,34 +254,30 @@ func (t ChangedTask) size() float64 {
 	return size
 }
 
+const estimand = "the mean difference over tasks like these, each once; fixed_suite is over these very tasks"
+
 // paired collects values of the same task in both runs.
 type paired struct {
-	from, to, change sample
+	from, to, change []float64
+	a, b             []cluster // the plays of each task, of values between 0 and 1
 }
 
-func (p *paired) add(task string, from, to *float64) {
+func (p *paired) add(from, to *float64) {
 	if from == nil || to == nil {
 		return
 	}
-	p.from.add(task, *from)
-	p.to.add(task, *to)
-	p.change.add(task, *to-*from)
+	p.from, p.to, p.change = append(p.from, *from), append(p.to, *to), append(p.change, *to-*from)
 }
 
-func (p *paired) estimate() Change {
-	return Change{From: p.from.estimate().Mean, To: p.to.estimate().Mean, Change: p.change.estimate()}
+func (p *paired) addPlays(from, to cluster) {
+	p.add(new(from.mean()), new(to.mean()))
+	p.a, p.b = append(p.a, from), append(p.b, to)
 }
 
-// signTest is the two-sided exact binomial test of a fair coin.
-func signTest(better, worse int) *float64 {
-	n, k := better+worse, min(better, worse)
-	if n == 0 {
-		return nil
+func (p *paired) estimate(method string) Change {
+	c := Change{From: estimateOf(p.from, methodT).Mean, To: estimateOf(p.to, methodT).Mean, Change: estimateOf(p.change, method)}
+	if suite, ok := suiteDifference(p.a, p.b); ok {
+		c.Change.FixedSuite = &suite
 	}
-	log := func(n int) float64 { v, _ := math.Lgamma(float64(n + 1)); return v }
-	var tail float64
-	for i := range k + 1 {
-		tail += math.Exp(log(n) - log(i) - log(n-i) - float64(n)*math.Ln2)
-	}
-	return new(min(1, 2*tail))
+	return c
 }

@@ -29,14 +29,18 @@ func failed(task string, sample int) *episode.Episode {
 }
 
 // TestDifferenceByHand checks the paired interval against figures worked out on paper: of five tasks, the differences
-// are 1, 1, 0, 0.5, 0, their mean 0.5, their standard deviation 0.5, t(0.975, 4) = 2.776.
+// are 1, 1, 0, 0.5, 0, their mean 0.5. With 0.5 and -0.5 beside them, the mean is 2.5/7, the sum of squares 1.8571 and
+// t(0.975, 4) = 2.776.
 func TestDifferenceByHand(t *testing.T) {
 	d := compare(byTask([]float64{0}, []float64{0}, []float64{1}, []float64{0, 1}, []float64{1, 1}),
 		byTask([]float64{1}, []float64{1}, []float64{1}, []float64{1, 1}, []float64{1}))
 	e := d.Success.Change
-	half := 2.7764451 * 0.5 / math.Sqrt(5)
-	if e.N != 5 || !near(*e.Mean, 0.5) || !near(*e.Low, 0.5-half) || !near(*e.High, min(1, 0.5+half)) {
-		t.Errorf("change = %s, want 0.5 ± %v over 5 tasks", show(e), half)
+	half := 2.7764451 * math.Sqrt(1.857142857/42)
+	if e.N != 5 || !near(*e.Mean, 0.5) || !near(*e.Low, 2.5/7-half) || !near(*e.High, 2.5/7+half) {
+		t.Errorf("change = %s, want 0.5 and %v ± %v over 5 tasks", show(e), 2.5/7, half)
+	}
+	if d.Estimand == "" || d.Elapsed.Change.Method != "t" {
+		t.Errorf("estimand %q, method for seconds %q", d.Estimand, d.Elapsed.Change.Method)
 	}
 	if !near(*d.Success.From, 0.5) || !near(*d.Success.To, 1) {
 		t.Errorf("success from %v to %v, want 0.5 and 1", *d.Success.From, *d.Success.To)

@@ -29,7 +29,7 @@ func (d *Difference) facts() []fact {
 		}
 		facts = append(facts, fact{name: "left out", text: strings.Join(parts, ", "), loud: true})
 	}
-	facts = append(facts, fact{name: "verdict", text: d.verdict(), loud: d.Success.Change.proves() < 0})
+	facts = append(facts, fact{name: "verdict", text: d.verdict() + " (one look, tasks like these)", loud: d.Success.Change.proves() < 0})
 	facts = append(facts, fact{name: "tasks that", text: fmt.Sprintf("got better %s, got worse %s, stayed %s%s",
 		thousands(d.Better), thousands(d.Worse), thousands(d.Same), d.sign())})
 	for _, row := range []struct {
@@ -102,7 +102,14 @@ func (c Change) text(format func(float64) string) string {
 	if c.Change.Low != nil {
 		text += "  95 % interval " + intervalText(c.Change, format)
 	}
-	return text + fmt.Sprintf(" (%s tasks)", thousands(c.Change.Tasks))
+	text += fmt.Sprintf(" (%s tasks)", thousands(c.Change.Tasks))
+	if i := c.Change.FixedSuite; i != nil {
+		text += fmt.Sprintf("; of these very tasks [%s, %s]", format(i.Low), format(i.High))
+	}
+	if c.Change.Note != "" {
+		text += "; " + c.Change.Note
+	}
+	return text
 }
 
 func (d *Difference) tables() []table {

@@ -27,7 +27,7 @@ func ExampleBuilder() {
 	}
 	// Output:
 	// missing 1
-	// reward 0.75 [-2.43, 3.93]
+	// reward 0.75 [0.00, 1.00]
 	// pass@1 0.75
 	// pass@2 1.00
 }

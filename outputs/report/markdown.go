@@ -22,9 +22,13 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	for _, t := range r.tables() {
 		fmt.Fprintf(out, "\n## %s\n\n", strings.ToUpper(t.title[:1])+t.title[1:])
 		writeMarkdownTable(out, t)
+		if t.more > 0 {
+			fmt.Fprintf(out, "\n%s more are not listed.\n", thousands(t.more))
+		}
 	}
-	fmt.Fprint(out, "\nIntervals are clustered by task (cluster-robust standard error, t quantile with tasks − 1 degrees of freedom). "+
-		"Episodes that ended in an error have no reward and are no samples. "+
+	fmt.Fprint(out, "\nEach task counts once, however many samples it has. 95 % intervals are about tasks like these (Clopper-Pearson for as many "+
+		"tosses of a coin as the tasks are worth), or about these very tasks, played again (Wilson), where that is said. "+
+		"Episodes without a reward are no samples; those that were to be judged are unresolved. "+
 		"Tokens and cost are those of the attempts that stand, without attempts that were played again.\n")
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write report: %w", err)

@@ -16,7 +16,11 @@ type Meta struct {
 	Name         string // of the run
 	Dataset      string
 	Distribution string
+	Digest       string // of the dataset
 	Model        string // as it was asked for; prices are looked up by the name that the server gave, then by this
+	Seed         string // as the experiment has it; a merged run has several
+	Fingerprint  string // of the experiment
+	Version      string // of the trajgen that played it
 	TokenIDs     bool   // the servers were asked for token ids
 	Planned      int    // episodes that the run calls for; 0 is not known
 	// Wall is the time of the run, or of its last part; Played is how many episodes ended in it, 0 for all.
@@ -34,8 +38,15 @@ type Report struct {
 	Schema       int    `json:"schema"`
 	Name         string `json:"name,omitempty"`
 	Dataset      string `json:"dataset,omitempty"`
+	Digest       string `json:"dataset_digest,omitempty"`
 	Distribution string `json:"distribution,omitempty"`
 	Model        string `json:"model,omitempty"`
+	Seed         string `json:"seed,omitempty"`
+	Fingerprint  string `json:"fingerprint,omitempty"`
+	Version      string `json:"version,omitempty"`
+	// Started and Ended are from when to when the episodes were played; null when none says so.
+	Started *time.Time `json:"started"`
+	Ended   *time.Time `json:"ended"`
 
 	Episodes Episodes       `json:"episodes"`
 	Outcomes []OutcomeCount `json:"outcomes"` // all of them, in their order
@@ -43,6 +54,9 @@ type Report struct {
 	Reward      Estimate   `json:"reward"`
 	SuccessRate Estimate   `json:"success_rate"`
 	PassAtK     []PassRate `json:"pass_at_k"`
+	PassHatK    []PassRate `json:"pass_hat_k"`
+
+	Tasks TaskSummary `json:"tasks"`
 
 	Sweep []SweepGroup `json:"sweep"` // of the model's settings; empty when all episodes had the same
 
@@ -80,7 +94,7 @@ type Episodes struct {
 	Missing *int `json:"missing"` // planned and not present
 	Tasks   int  `json:"tasks"`   // different ones among the present
 	Judged  int  `json:"judged"`  // those with a reward
-	// Unjudged are the agent's doing and have no reward: the task has no check.
+	// Unjudged are the agent's doing and have no reward: the task has no check. They are in no rate.
 	Unjudged int `json:"unjudged"`
 	// Errors are not the agent's doing.
 	Errors int `json:"errors"`

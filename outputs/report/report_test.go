@@ -50,46 +50,6 @@ func byTask(rewards ...[]float64) (episodes []*episode.Episode) {
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-5 }
 
-func TestIntervalByHand(t *testing.T) {
-	tests := []struct {
-		name            string
-		give            []*episode.Episode
-		mean, low, high float64
-	}{
-		// N 6, G 3, m 1/2; residual sums 1/2, -1, 1/2; SE = sqrt(3/2 · 3/2)/6 = 1/4; t(2) = 4.302653.
-		{"clustered", byTask([]float64{1, 1, 0}, []float64{0, 0}, []float64{1}), 0.5, 0.5 - 1.075663, 0.5 + 1.075663},
-		// One value each: s/sqrt(n) = 1.290994/2; t(3) = 3.182446.
-		{"textbook", byTask([]float64{1}, []float64{2}, []float64{3}, []float64{4}), 2.5, 2.5 - 2.054260, 2.5 + 2.054260},
-		// SE = sqrt(2/1 · 1/2)/2 = 1/2; t(1) = 12.706205.
-		{"two tasks", byTask([]float64{0}, []float64{1}), 0.5, 0.5 - 6.353102, 0.5 + 6.353102},
-		// Doubling every sample adds nothing that is not known: the interval is that of "two tasks".
-		{"copies", byTask([]float64{0, 0}, []float64{1, 1}), 0.5, 0.5 - 6.353102, 0.5 + 6.353102},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got := reportOf(report.Meta{}, tt.give...).Reward
-			if got.Mean == nil || got.Low == nil || !near(*got.Mean, tt.mean) || !near(*got.Low, tt.low) || !near(*got.High, tt.high) {
-				t.Errorf("reward = %s, want %v [%v, %v]", show(got), tt.mean, tt.low, tt.high)
-			}
-		})
-	}
-}
-
-func TestIntervalFollowsTheTableOfT(t *testing.T) {
-	for df, want := range map[int]float64{1: 12.706205, 2: 4.302653, 4: 2.776445, 9: 2.262157, 30: 2.042272, 120: 1.979930, 1000: 1.962339, 10_000: 1.960201} {
-		var rewards [][]float64
-		for n := range df + 1 {
-			rewards = append(rewards, []float64{float64(n % 2)})
-		}
-		got := reportOf(report.Meta{}, byTask(rewards...)...).Reward
-		n, m := float64(df+1), *got.Mean
-		se := math.Sqrt(m * (1 - m) / (n - 1)) // of n values 0 or 1
-		if quantile := (*got.High - m) / se; !near(quantile, want) {
-			t.Errorf("t(%d) = %.6f, want %.6f", df, quantile, want)
-		}
-	}
-}
-
 func TestIntervalIsUndefinedForOneTask(t *testing.T) {
 	got := reportOf(report.Meta{}, byTask([]float64{1, 0, 0, 0})...).Reward
 	if got.Low != nil || got.High != nil || !strings.Contains(got.Note, "one task") || *got.Mean != 0.25 {
@@ -109,16 +69,20 @@ func TestPassAtK(t *testing.T) {
 		outage.Outcome, outage.Reward = episode.ModelError, nil
 		episodes = append(episodes, outage)
 	}
-	got := reportOf(report.Meta{}, episodes...).PassAtK
-	want := []report.PassRate{{K: 1, Value: 0.2, Tasks: 2, Of: 2}, {K: 2, Value: 0.7, Tasks: 1, Of: 2}, {K: 4, Value: 1, Tasks: 1, Of: 2}}
-	if len(got) != len(want) {
-		t.Fatalf("pass@k = %+v, want %+v", got, want)
-	}
-	for i := range want {
-		if !near(got[i].Value, want[i].Value) || got[i].K != want[i].K || got[i].Tasks != want[i].Tasks || got[i].Of != want[i].Of {
-			t.Errorf("pass@k = %+v, want %+v", got[i], want[i])
+	got := reportOf(report.Meta{}, episodes...)
+	check := func(name string, got []report.PassRate, want ...report.PassRate) {
+		for i := range want {
+			if len(got) != len(want) || !near(got[i].Value, want[i].Value) || got[i].K != want[i].K || got[i].Tasks != want[i].Tasks || got[i].Of != want[i].Of {
+				t.Fatalf("%s = %s, want %s", name, show(got), show(want))
+			}
+			if (got[i].Low == nil) != (got[i].Tasks == 1) {
+				t.Errorf("%s: %s has an interval, or has none", name, show(got[i]))
+			}
 		}
 	}
+	check("pass@k", got.PassAtK, report.PassRate{K: 1, Value: 0.2, Tasks: 2, Of: 2}, report.PassRate{K: 2, Value: 0.7, Tasks: 1, Of: 2}, report.PassRate{K: 4, Value: 1, Tasks: 1, Of: 2})
+	// pass^2 = C(2,2)/C(5,2) = 1/10.
+	check("pass^k", got.PassHatK, report.PassRate{K: 1, Value: 0.2, Tasks: 2, Of: 2}, report.PassRate{K: 2, Value: 0.1, Tasks: 1, Of: 2}, report.PassRate{K: 4, Value: 0, Tasks: 1, Of: 2})
 }
 
 // An answer that nothing checked has the outcome success for want of a better word. It is no evidence.
@@ -129,9 +93,15 @@ func TestUnjudgedProvesNothing(t *testing.T) {
 	if r.SuccessRate.Mean != nil || len(r.PassAtK) > 0 || r.Episodes.Unjudged != 1 || r.Episodes.Judged != 0 {
 		t.Errorf("unjudged: success %s, pass@k %v, %+v; want nulls", show(r.SuccessRate), r.PassAtK, r.Episodes)
 	}
-	r = reportOf(report.Meta{}, free, judged("task1", 0, 0), judged("task2", 0, 1))
-	if r.SuccessRate.N != 2 || *r.SuccessRate.Mean != 0.5 {
-		t.Errorf("success rate of a mixed run: %s, want 0.5 of 2", show(r.SuccessRate))
+	// An end at a limit that nothing checked is no failure either.
+	limit := judged("task8", 0, 0)
+	limit.Outcome, limit.Stop, limit.Reward = episode.Limit, episode.StopMaxTurns, nil
+	r = reportOf(report.Meta{}, free, limit, judged("task1", 0, 0), judged("task2", 0, 1))
+	if r.SuccessRate.N != 2 || *r.SuccessRate.Mean != 0.5 || r.PassAtK[0].Of != 2 || r.Episodes.Unjudged != 2 {
+		t.Errorf("success rate of a mixed run: %s, pass@k %s; want 0.5 of 2, beside 2 unjudged", show(r.SuccessRate), show(r.PassAtK))
+	}
+	if d := compare([]*episode.Episode{limit}, []*episode.Episode{limit}); d.Tasks.Compared != 0 {
+		t.Errorf("%d tasks compared that nothing checked", d.Tasks.Compared)
 	}
 }
 
@@ -245,14 +215,15 @@ func show(v any) string {
 
 // reportCase is a run whose figures are few enough to check by hand.
 //
-// Rewards: task a 1 1 0, task b 0 0, task c 1, as in TestIntervalByHand; pass@1 = (2/3 + 0 + 1)/3 = 0.556, pass@2 =
-// (1 + 0)/2. Task d died of its model. 7 of 9 planned are there. Each turn has 1,000 prompt tokens of which 500 were
+// Rewards: task a 1 1 0, task b 0 0, task c 1, as in TestIntervals; pass@1 = (2/3 + 0 + 1)/3 = 0.556, pass@2 = (1 + 0)/2,
+// pass^2 = (1/3 + 0)/2. Task d died of its model. 7 of 9 planned are there. Each turn has 1,000 prompt tokens of which 500 were
 // cached, and 100 completion tokens, so it costs (500·2 + 500·1 + 100·10)/1e6 = $0.0025; there are 7·2 turns, and one
 // more without usage.
 func reportCase() (report.Meta, []*episode.Episode) {
 	episodes := byTask([]float64{1, 1, 0}, []float64{0, 0}, []float64{1}, []float64{0})
 	for i, ep := range episodes {
-		ep.Row, ep.Elapsed = i, time.Duration(i+1)*time.Second
+		ep.Row, ep.Elapsed, ep.Started = i, time.Duration(i+1)*time.Second, time.Date(2026, 11, 23, 21, i, 0, 0, time.UTC)
+		ep.Task.Verify = []episode.Check{{}}
 		ep.Phases = episode.Phases{Model: ep.Elapsed / 2, Tools: ep.Elapsed / 4}
 		ep.Toolsets = [][]string{{"files"}, {"files", "terminal"}}[i%2]
 		ep.Task.Difficulty = []string{"easy", "hard"}[i%2]
@@ -276,6 +247,7 @@ func reportCase() (report.Meta, []*episode.Episode) {
 	dead.Earlier = episode.Attempts{{Attempt: 1, Outcome: episode.SandboxError, Fault: &episode.Fault{Outcome: episode.SandboxError, Class: "open", Message: "no space"}}}
 	return report.Meta{
 		Name: "nightly", Model: "m", Dataset: "tasks.jsonl", Distribution: "default", Planned: 9, Wall: 14 * time.Second,
+		Digest: "sha256:0123", Seed: "7", Fingerprint: "k3d", Version: "dev 0a1b2c",
 		Prices: map[string]report.Price{"m": {Input: 2, Output: 10, CachedInput: 1, Date: "2026-05-01"}},
 	}, episodes
 }
@@ -288,6 +260,7 @@ func TestReportForms(t *testing.T) {
 		"markdown": func(b *bytes.Buffer) error { return r.WriteMarkdown(b) },
 		"terminal": func(b *bytes.Buffer) error { return r.WriteTerminal(b, 80, false) },
 		"color":    func(b *bytes.Buffer) error { return r.WriteTerminal(b, 100, true) },
+		"pipe":     func(b *bytes.Buffer) error { return r.WriteTerminal(b, 0, false) },
 	}
 	for name, write := range forms {
 		t.Run(name, func(t *testing.T) {
@@ -318,6 +291,29 @@ func TestTerminalKeepsToItsWidth(t *testing.T) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
 				t.Errorf("width %d: a line of %d: %q", width, n, line)
 			}
+		}
+	}
+}
+
+// Where there is no terminal nothing is cut, and on a terminal an error's text goes on in the next line.
+func TestErrorsAreNotCut(t *testing.T) {
+	meta, episodes := reportCase()
+	message := strings.TrimSpace(strings.Repeat("the_sandbox_said_something ", 15))
+	episodes[6].Fault.Message = message
+	for n := range 20 {
+		episodes = append(episodes, judged(fmt.Sprint("more", n), 0, 1))
+	}
+	r := reportOf(meta, episodes...)
+	for _, width := range []int{0, 80} {
+		var buf bytes.Buffer
+		if err := r.WriteTerminal(&buf, width, false); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(strings.Fields(buf.String()), " "); !strings.Contains(text, message) {
+			t.Errorf("width %d: the message is cut:\n%s", width, buf.String())
+		}
+		if listed := strings.Contains(buf.String(), "more19"); listed != (width == 0) || listed == strings.Contains(buf.String(), "more with --json") {
+			t.Errorf("width %d: the last task is listed: %v", width, listed)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	"trajgen/pipeline/episode"
 )
@@ -15,7 +16,9 @@ import (
 type Builder struct {
 	meta     Meta
 	present  int
-	tasks    map[string]bool
+	began    time.Time // of the first episode
+	ended    time.Time // of the last one
+	tasks    map[string]taskTally
 	outcomes map[episode.Outcome]int
 	unjudged int
 
@@ -45,7 +48,7 @@ type Builder struct {
 func New(meta Meta) *Builder {
 	return &Builder{
 		meta:         meta,
-		tasks:        make(map[string]bool),
+		tasks:        make(map[string]taskTally),
 		outcomes:     make(map[episode.Outcome]int),
 		sweep:        make(sweeps),
 		spent:        make(costs),
@@ -56,14 +59,19 @@ func New(meta Meta) *Builder {
 	}
 }
 
+// kept is a text of an episode that outlives it. As it came, it is a part of all that was read with it.
+func kept[Text ~string](text Text) Text { return unique.Make(text).Value() }
+
 // Add counts an episode. It does not keep it.
 func (b *Builder) Add(ep *episode.Episode) {
+	task := kept(ep.Key.Task)
 	b.present++
-	b.tasks[ep.Key.Task] = true
-	b.outcomes[ep.Outcome]++
-	b.stops[string(ep.Stop)]++
+	b.addTime(ep)
+	b.addTask(ep, task)
+	b.outcomes[kept(ep.Outcome)]++
+	b.stops[kept(string(ep.Stop))]++
 	b.turns[len(ep.Turns)]++
-	b.addVerdict(ep)
+	b.addVerdict(ep, task)
 	b.drift.add(ep)
 
 	b.sweep.add(ep)
@@ -73,8 +81,7 @@ func (b *Builder) Add(ep *episode.Episode) {
 			b.addPriced(*c.Usage, c.Model, c.Asked)
 		}
 	}
-	combination := strings.Join(ep.Toolsets, "+")
-	b.combinations.add(cmp.Or(combination, "(none)"), ep)
+	b.combinations.add(cmp.Or(strings.Join(ep.Toolsets, "+"), "(none)"), ep)
 	for _, toolset := range slices.Compact(slices.Sorted(slices.Values(ep.Toolsets))) {
 		b.toolsets.add(toolset, ep)
 	}
@@ -108,30 +115,46 @@ func (b *Builder) Add(ep *episode.Episode) {
 
 // addVerdict counts reward and success. An answer that nothing checked is called a success for want of a better word;
 // it proves nothing and is not counted as one here.
-func (b *Builder) addVerdict(ep *episode.Episode) {
-	if !ep.Outcome.AgentsDoing() {
-		return
-	}
-	if ep.Reward == nil {
+func (b *Builder) addVerdict(ep *episode.Episode, task string) {
+	if ep.Reward == nil && ep.Outcome.AgentsDoing() {
 		b.unjudged++
-	} else {
-		b.reward.add(ep.Key.Task, *ep.Reward)
 	}
-	if succeeded, counts := success(ep); counts {
-		b.success.add(ep.Key.Task, succeeded)
+	verdict(ep, task, &b.reward, &b.success)
+}
+
+// verdict adds an episode's reward, and 1 for a success or 0. One that was to be judged and was not is unresolved.
+func verdict(ep *episode.Episode, task string, reward, success *sample) {
+	switch {
+	case judged(ep):
+		reward.add(task, *ep.Reward)
+		success.add(task, succeeded(ep))
+	case len(ep.Task.Verify) > 0:
+		reward.unresolved(task)
+		success.unresolved(task)
 	}
 }
 
-// success is 1 or 0, and whether the episode says anything about it: an error does not, nor does a success without a
-// reward.
-func success(ep *episode.Episode) (succeeded float64, counts bool) {
-	switch {
-	case !ep.Outcome.AgentsDoing(), ep.Reward == nil && ep.Outcome == episode.Success:
-		return 0, false
-	case ep.Outcome == episode.Success:
-		return 1, true
+// judged says whether an episode proves anything: an error does not, nor does what nothing checked.
+func judged(ep *episode.Episode) bool { return ep.Reward != nil && ep.Outcome.AgentsDoing() }
+
+func succeeded(ep *episode.Episode) float64 {
+	if ep.Outcome == episode.Success {
+		return 1
 	}
-	return 0, true
+	return 0
+}
+
+// addTime finds out from when to when episodes were played.
+func (b *Builder) addTime(ep *episode.Episode) {
+	if ep.Started.IsZero() {
+		return
+	}
+	if b.began.IsZero() || ep.Started.Before(b.began) {
+		b.began = ep.Started
+	}
+	if end := ep.Started.Add(ep.Elapsed); end.After(b.ended) {
+		b.ended = end
+	}
 }
 
 // Finish is the report of what was added.
@@ -139,10 +162,13 @@ func (b *Builder) Finish() *Report {
 	r := &Report{
 		Schema: episode.SchemaVersion,
 		Name:   b.meta.Name, Dataset: b.meta.Dataset, Distribution: b.meta.Distribution, Model: b.meta.Model,
+		Digest: b.meta.Digest, Seed: b.meta.Seed, Fingerprint: b.meta.Fingerprint, Version: b.meta.Version,
 		Episodes:     b.episodes(),
 		Reward:       b.reward.estimate(),
-		SuccessRate:  Estimate{Note: "nothing was judged"},
-		PassAtK:      []PassRate{},
+		SuccessRate:  b.success.estimate(),
+		PassAtK:      b.success.passRates(passAtK),
+		PassHatK:     b.success.passRates(passHatK),
+		Tasks:        b.taskSummary(),
 		Sweep:        b.sweep.list(),
 		Combinations: b.combinations.list(), Toolsets: b.toolsets.list(),
 		Tags: b.tags.list(), Difficulties: b.difficulties.list(),
@@ -154,9 +180,8 @@ func (b *Builder) Finish() *Report {
 	for _, outcome := range episode.Outcomes() {
 		r.Outcomes = append(r.Outcomes, OutcomeCount{outcome, b.outcomes[outcome]})
 	}
-	// Without any reward the run had no checks; failures at a limit alone would make a rate of zero.
-	if r.Episodes.Judged > 0 {
-		r.SuccessRate, r.PassAtK = b.success.estimate().within(0, 1), b.success.passRates()
+	if !b.began.IsZero() {
+		r.Started, r.Ended = new(b.began.UTC()), new(b.ended.UTC())
 	}
 	return r
 }
@@ -201,11 +226,11 @@ func (g groups) add(name string, ep *episode.Episode) {
 	t := g[name]
 	if t == nil {
 		t = new(groupTally)
-		g[name] = t
+		g[kept(name)] = t
 	}
 	t.episodes++
-	if ep.Reward != nil && ep.Outcome.AgentsDoing() {
-		t.reward.add(ep.Key.Task, *ep.Reward)
+	if judged(ep) {
+		t.reward.add(kept(ep.Key.Task), *ep.Reward)
 	}
 }
 

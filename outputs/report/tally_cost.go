@@ -35,7 +35,7 @@ func (c costs) add(ep *episode.Episode, prices episode.Prices, asked string) {
 	t := c[ep.Outcome]
 	if t == nil {
 		t = new(costTally)
-		c[ep.Outcome] = t
+		c[kept(ep.Outcome)] = t
 	}
 	t.episodes++
 	usd, known := episode.CostOf(ep, prices, asked)

@@ -29,7 +29,7 @@ func countName(m map[string]int, name string) {
 	if _, ok := m[name]; !ok && len(m) >= maxNames {
 		name = other
 	}
-	m[name]++
+	m[kept(name)]++
 }
 
 // addCall counts a call. Tools that do not exist share one line, since models make up names without end.
@@ -43,10 +43,10 @@ func (b *Builder) addCall(ep *episode.Episode, i int) {
 	t := b.tools[name]
 	if t == nil {
 		t = &toolTally{statuses: make(map[episode.CallStatus]int), classes: make(map[string]int)}
-		b.tools[name] = t
+		b.tools[kept(name)] = t
 	}
 	t.calls++
-	t.statuses[call.Status]++
+	t.statuses[kept(call.Status)]++
 	if call.ErrorClass != "" {
 		countName(t.classes, call.ErrorClass)
 	}
@@ -126,7 +126,7 @@ func (b *Builder) addPriced(u episode.Usage, names ...string) {
 	m := b.models[name]
 	if m == nil {
 		m = &modelTally{price: price}
-		b.models[name] = m
+		b.models[kept(name)] = m
 	}
 	m.usage.add(u)
 	if u.Reported {
@@ -225,21 +225,22 @@ func (p place) compare(o place) int {
 }
 
 func (t faultTally) add(f episode.Fault, ep *episode.Episode) {
-	kind := faultKind{f.Outcome, f.Class}
+	kind := faultKind{kept(f.Outcome), kept(f.Class)}
 	if _, ok := t[kind]; !ok && len(t) >= maxNames {
 		kind.class = other
 	}
 	c := t[kind]
 	here := place{ep.Row, ep.Key.Sample, ep.ID}
 	if c == nil {
-		c = &faultCount{example: cut(f.Message, 500), first: here}
+		c = new(faultCount)
 		t[kind] = c
 	}
 	c.n++
 	c.pause += f.Pause
 	// The first in dataset order, whatever the order in which episodes are added.
-	if here.compare(c.first) < 0 {
-		c.example, c.first = cut(f.Message, 500), here
+	if c.n == 1 || here.compare(c.first) < 0 {
+		here.id = kept(here.id)
+		c.example, c.first = strings.Clone(cut(f.Message, 500)), here
 	}
 }
 

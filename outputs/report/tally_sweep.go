@@ -15,7 +15,6 @@ type sweepTally struct {
 	first           int // the least of their samples, which orders combinations as the run file has them
 	episodes        int
 	outcomes        map[episode.Outcome]int
-	judged          int
 	reward, success sample
 }
 
@@ -27,18 +26,13 @@ func (s sweeps) add(ep *episode.Episode) {
 	t := s[name]
 	if t == nil {
 		t = &sweepTally{sampling: ep.Sampling, first: ep.Key.Sample, outcomes: make(map[episode.Outcome]int)}
-		s[name] = t
+		t.sampling.Model, t.sampling.ReasoningEffort = kept(t.sampling.Model), kept(t.sampling.ReasoningEffort)
+		s[kept(name)] = t
 	}
 	t.first = min(t.first, ep.Key.Sample)
 	t.episodes++
-	t.outcomes[ep.Outcome]++
-	if ep.Reward != nil && ep.Outcome.AgentsDoing() {
-		t.judged++
-		t.reward.add(ep.Key.Task, *ep.Reward)
-	}
-	if succeeded, counts := success(ep); counts {
-		t.success.add(ep.Key.Task, succeeded)
-	}
+	t.outcomes[kept(ep.Outcome)]++
+	verdict(ep, kept(ep.Key.Task), &t.reward, &t.success)
 }
 
 // list is empty unless settings differ between episodes.
@@ -59,11 +53,7 @@ func (s sweeps) list() []SweepGroup {
 	differ := varied(samplings)
 	for _, name := range names {
 		t := s[name]
-		g := SweepGroup{Name: label(t.sampling, differ), Sampling: t.sampling, Episodes: t.episodes, Reward: t.reward.estimate(),
-			SuccessRate: Estimate{Note: "nothing was judged"}}
-		if t.judged > 0 {
-			g.SuccessRate = t.success.estimate().within(0, 1)
-		}
+		g := SweepGroup{Name: label(t.sampling, differ), Sampling: t.sampling, Episodes: t.episodes, Reward: t.reward.estimate(), SuccessRate: t.success.estimate()}
 		for _, outcome := range episode.Outcomes() {
 			if n := t.outcomes[outcome]; n > 0 {
 				g.Outcomes = append(g.Outcomes, OutcomeCount{outcome, n})

@@ -23,7 +23,7 @@ func (t *driftTally) add(ep *episode.Episode) {
 		verdict = ep.Drift.Verdict
 		t.told++
 	}
-	t.verdicts[verdict]++
+	t.verdicts[kept(verdict)]++
 	if !ep.Outcome.AgentsDoing() {
 		return
 	}

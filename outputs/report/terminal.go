@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"unicode/utf8"
 )
@@ -11,8 +12,8 @@ import (
 // terminalRows is how many rows a table has in a terminal; the rest is in the other forms.
 const terminalRows = 12
 
-// WriteTerminal writes a compact form for a terminal of the given width (at least 40; 0 is 80). What the caller has to
-// add, such as paths, goes behind it.
+// WriteTerminal writes a compact form for a terminal of the given width (at least 40). 0 is no terminal: lines are as long
+// as they must be, and tables are whole. What the caller has to add, such as paths, goes behind it.
 func (r *Report) WriteTerminal(w io.Writer, width int, color bool) error {
 	return writeTerminal(r, w, width, color)
 }
@@ -25,10 +26,10 @@ type page interface {
 }
 
 func writeTerminal(r page, w io.Writer, width int, color bool) error {
+	p := &printer{out: bufio.NewWriter(w), width: max(40, width), rows: terminalRows, color: color}
 	if width == 0 {
-		width = 80
+		p.width, p.rows = math.MaxInt32, math.MaxInt
 	}
-	p := &printer{out: bufio.NewWriter(w), width: max(40, width), color: color}
 	p.line(bold, clip(oneLine(r.title()), p.width))
 	facts := r.facts()
 	name := 0
@@ -68,6 +69,7 @@ const (
 type printer struct {
 	out   *bufio.Writer
 	width int
+	rows  int // of a table
 	color bool
 }
 
@@ -80,10 +82,10 @@ func (p *printer) line(s style, text string) {
 }
 
 // table prints a table whose columns are as wide as they must be. The first one gives way when that is too much, and
-// a wide last one takes what is left.
+// a wide last one goes on below itself.
 func (p *printer) table(t table) {
 	p.out.WriteString("\n")
-	rows := t.rows[:min(len(t.rows), terminalRows)]
+	rows := t.rows[:min(len(t.rows), p.rows)]
 	head := append([]string{strings.ToUpper(t.title)}, t.head[1:]...)
 	widths := make([]int, len(head))
 	numbers := 0
@@ -104,16 +106,25 @@ func (p *printer) table(t table) {
 		reserve += 12 // of the last column
 	}
 	widths[0] = min(widths[0], max(12, p.width-reserve))
-	if t.wide {
-		widths[len(widths)-1] = max(0, p.width-widths[0]-numbers-2)
-	}
 	print := func(s style, cells []string) {
 		var line strings.Builder
 		for i, cell := range cells {
 			if i > 0 {
 				line.WriteString("  ")
 			}
-			line.WriteString(pad(clip(oneLine(cell), widths[i]), widths[i], t.left(i)))
+			if !t.wide || i < len(cells)-1 {
+				line.WriteString(pad(clip(oneLine(cell), widths[i]), widths[i], t.left(i)))
+				continue
+			}
+			indent := utf8.RuneCountInString(line.String())
+			for n, part := range wrap(oneLine(cell), max(12, p.width-indent)) {
+				if n > 0 {
+					p.line(s, line.String())
+					line.Reset()
+					line.WriteString(strings.Repeat(" ", indent))
+				}
+				line.WriteString(part)
+			}
 		}
 		p.line(s, line.String())
 	}
@@ -126,7 +137,9 @@ func (p *printer) table(t table) {
 		print(s, row)
 	}
 	if more := len(t.rows) - len(rows); more > 0 {
-		p.line(plain, fmt.Sprintf("(%s more in the full report)", thousands(more)))
+		p.line(plain, fmt.Sprintf("(%s more with --json, or where no terminal is written to)", thousands(more+t.more)))
+	} else if t.more > 0 {
+		p.line(plain, fmt.Sprintf("(%s more are not listed)", thousands(t.more)))
 	}
 }
 
@@ -150,21 +163,23 @@ func clip(s string, width int) string {
 	return strings.TrimSuffix(cut(s, width-1), "…") + "…"
 }
 
-// wrap breaks a text at spaces into lines of a width.
+// wrap breaks a text into lines of a width, at spaces where there are any.
 func wrap(s string, width int) []string {
 	var lines []string
-	line := ""
+	line, used := "", 0
 	for word := range strings.FieldsSeq(s) {
-		word = clip(word, width)
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
+		if n := utf8.RuneCountInString(word); used > 0 && used+1+n <= width {
+			line, used = line+" "+word, used+1+n
+			continue
 		}
+		if used > 0 {
+			lines = append(lines, line)
+		}
+		runes := []rune(word)
+		for ; len(runes) > width; runes = runes[width:] {
+			lines = append(lines, string(runes[:width]))
+		}
+		line, used = string(runes), len(runes)
 	}
 	return append(lines, line)
 }

@@ -26,22 +26,20 @@ type table struct {
 	wide  bool
 	rows  [][]string
 	loud  []bool // by row; nil when none is
+	more  int    // rows that the report does not have
 }
 
 // facts are the lines at the top.
 func (r *Report) facts() []fact {
 	facts := []fact{r.episodesFact()}
+	facts = append(facts, r.originFacts()...)
 	facts = append(facts,
 		fact{name: "reward", text: estimateText(r.Reward, decimal)},
 		fact{name: "success rate", text: estimateText(r.SuccessRate, percent)},
 	)
-	if len(r.PassAtK) > 0 {
-		var parts []string
-		for _, p := range r.PassAtK {
-			parts = append(parts, fmt.Sprintf("@%d %s (%s of %s tasks)", p.K, percent(p.Value), thousands(p.Tasks), thousands(p.Of)))
-		}
-		facts = append(facts, fact{name: "pass", text: strings.Join(parts, ", ")})
-	}
+	facts = append(facts, passFact("pass@k", r.PassAtK)...)
+	facts = append(facts, passFact("pass^k", r.PassHatK)...)
+	facts = append(facts, r.taskFacts()...)
 	if t := r.Turns; t.Mean != nil {
 		facts = append(facts, fact{name: "turns", text: fmt.Sprintf("mean %.1f, p50 %d, p95 %d, max %d", *t.Mean, *t.P50, *t.P95, *t.Max)})
 	}
@@ -79,6 +77,34 @@ func (r *Report) episodesFact() fact {
 	f.text += fmt.Sprintf("; %s tasks; %s judged, %s unjudged, %s ended in an error",
 		thousands(e.Tasks), thousands(e.Judged), thousands(e.Unjudged), thousands(e.Errors))
 	return f
+}
+
+// originFacts say when what was played.
+func (r *Report) originFacts() (facts []fact) {
+	if r.Started != nil {
+		facts = append(facts, fact{name: "played", text: r.Started.Format(time.DateTime) + " to " + r.Ended.Format(time.DateTime) + " UTC"})
+	}
+	for _, f := range []fact{{name: "dataset digest", text: r.Digest}, {name: "seed", text: r.Seed}, {name: "experiment", text: r.Fingerprint}, {name: "trajgen", text: r.Version}} {
+		if f.text != "" {
+			facts = append(facts, f)
+		}
+	}
+	return facts
+}
+
+func passFact(name string, rates []PassRate) []fact {
+	if len(rates) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, p := range rates {
+		text := fmt.Sprintf("%d %s", p.K, percent(p.Value))
+		if p.Low != nil {
+			text += fmt.Sprintf(" [%s, %s]", percent(*p.Low), percent(*p.High))
+		}
+		parts = append(parts, text+fmt.Sprintf(" (%s of %s tasks)", thousands(p.Tasks), thousands(p.Of)))
+	}
+	return []fact{{name: name, text: strings.Join(parts, ", ")}}
 }
 
 func usageFact(u TokenUsage) fact {
@@ -173,6 +199,7 @@ func (r *Report) timeFact() fact {
 func (r *Report) tables() []table {
 	tables := []table{
 		r.outcomeTable(),
+		r.taskTable(),
 		r.sweepTable(),
 		groupTable("toolset combinations", r.Combinations),
 		groupTable("toolsets", r.Toolsets),
@@ -257,6 +284,12 @@ func estimateText(e Estimate, format func(float64) string) string {
 	}
 	if e.N > 0 {
 		text += fmt.Sprintf(" (n %s, %s tasks)", thousands(e.N), thousands(e.Tasks))
+	}
+	if i := e.FixedSuite; i != nil {
+		text += fmt.Sprintf("; of these very tasks [%s, %s]", format(i.Low), format(i.High))
+	}
+	if b := e.Bounds; b != nil {
+		text += fmt.Sprintf("; %s to %s if the %s unresolved had failed or succeeded", format(b.Low), format(b.High), thousands(e.Unresolved))
 	}
 	if e.Note != "" {
 		text += "; " + e.Note

@@ -1,0 +1,199 @@
+package report
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// Intervals of means, as functions of numbers alone. Those of normal and t distributions hold far less often than they
+// say where there are few tasks or most of them agree; these were chosen by simulation.
+
+// Interval is where a mean lies with 95 % confidence.
+type Interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+func (i Interval) within(least, greatest float64) Interval {
+	return Interval{max(least, i.Low), min(greatest, i.High)}
+}
+
+const z975 = 1.959963984540054 // quantile of the normal distribution
+
+// cluster is what intervals need to know of the plays of one task.
+type cluster struct {
+	n            int
+	sum, squares float64
+	open         int // plays more that were to be judged and were not
+}
+
+func (c *cluster) add(v float64) { c.n, c.sum, c.squares = c.n+1, c.sum+v, c.squares+v*v }
+
+func (c cluster) mean() float64 { return c.sum / float64(c.n) }
+
+// deviation is the sum of the squared distances from the mean.
+func (c cluster) deviation() float64 { return max(0, c.squares-c.sum*c.mean()) }
+
+// moments are the mean of values, and the sum of their squared distances from it.
+func moments(values []float64) (mean, deviation float64) {
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		deviation += (v - mean) * (v - mean)
+	}
+	return mean, deviation
+}
+
+// unitInterval is of the mean of independent values between 0 and 1, two at least: that of Clopper and Pearson for as many
+// tosses of a coin as the values are worth (Korn and Graubard 1998), with fewer degrees of freedom where there are few.
+func unitInterval(values []float64) Interval {
+	mean, deviation := moments(values)
+	n := float64(len(values))
+	worth := n
+	if variance := deviation / n / (n - 1); variance > 1e-20 { // of the mean; what rounding leaves is none
+		worth = max(n-1, mean*(1-mean)/variance)
+	}
+	t := studentT975(len(values) - 1)
+	worth *= z975 * z975 / t / t
+	return clopperPearson(mean*worth, worth)
+}
+
+// studentInterval is of the mean of independent values of any size, two at least.
+func studentInterval(values []float64) Interval {
+	mean, deviation := moments(values)
+	n := float64(len(values))
+	half := studentT975(len(values)-1) * math.Sqrt(deviation/n/(n-1))
+	return Interval{mean - half, mean + half}
+}
+
+// pairedInterval is of the mean of independent differences between -1 and 1, two at least. Two differences of a half, one
+// up and one down, stand for what so few tasks have not shown.
+func pairedInterval(differences []float64) Interval {
+	n := float64(len(differences))
+	mean, deviation := moments(append(slices.Clone(differences), 0.5, -0.5))
+	half := studentT975(len(differences)-1) * math.Sqrt(deviation/(n+2)/(n+1))
+	return Interval{mean - half, mean + half}.within(-1, 1)
+}
+
+// suiteVariance is that of the mean of the tasks' means over new plays of these very tasks. A further task of the greatest
+// variance keeps it from being 0 where all plays of each task agree. It is not defined with less than two plays to a task.
+func suiteVariance(tasks []cluster) (variance float64, ok bool) {
+	plays := 0
+	for _, c := range tasks {
+		plays += c.n
+		k := float64(c.n)
+		if c.n > 1 {
+			variance += c.deviation() / (k - 1) / k
+		} else {
+			variance += 0.25 // the greatest that it can be
+		}
+	}
+	n := float64(len(tasks))
+	return (variance + 0.25*n/float64(plays)) / n / n, len(tasks) > 1 && plays >= 2*len(tasks)
+}
+
+// suiteInterval is of the mean of these very tasks' means, which are between 0 and 1: Wilson's for as many tosses of a coin
+// as the plays are worth.
+func suiteInterval(tasks []cluster) (Interval, bool) {
+	variance, ok := suiteVariance(tasks)
+	if !ok {
+		return Interval{}, false
+	}
+	plays, mean := 0, 0.0
+	for _, c := range tasks {
+		plays, mean = plays+c.n, mean+c.mean()/float64(len(tasks))
+	}
+	return wilson(mean, max(float64(plays), mean*(1-mean)/variance)), true
+}
+
+// suiteDifference is of the difference between two runs on these very tasks.
+func suiteDifference(from, to []cluster) (Interval, bool) {
+	a, ok := suiteVariance(from)
+	b, ok2 := suiteVariance(to)
+	if !ok || !ok2 {
+		return Interval{}, false
+	}
+	difference := 0.0
+	for i := range from {
+		difference += (to[i].mean() - from[i].mean()) / float64(len(from))
+	}
+	half := z975 * math.Sqrt(a+b)
+	return Interval{difference - half, difference + half}.within(-1, 1), true
+}
+
+// clopperPearson is the exact interval of a share. Neither number needs to be whole.
+func clopperPearson(successes, n float64) Interval {
+	i := Interval{0, 1}
+	if successes > 0 {
+		i.Low = mathext.InvRegIncBeta(successes, max(0, n-successes)+1, 0.025)
+	}
+	if successes < n {
+		i.High = mathext.InvRegIncBeta(successes+1, n-successes, 0.975)
+	}
+	return i
+}
+
+// wilson is Wilson's score interval of a share.
+func wilson(share, n float64) Interval {
+	const zz = z975 * z975
+	middle, half := share+zz/2/n, z975*math.Sqrt(share*(1-share)/n+zz/4/n/n)
+	return Interval{(middle - half) / (1 + zz/n), (middle + half) / (1 + zz/n)}.within(0, 1)
+}
+
+// studentT975 is the 97.5 % quantile of Student's t distribution.
+func studentT975(df int) float64 {
+	n := float64(df)
+	x := mathext.InvRegIncBeta(n/2, 0.5, 0.05)
+	return math.Sqrt(n * (1 - x) / x)
+}
+
+// passAtK is the chance that one of k plays at least succeeds, of n plays of which c did: 1 − C(n−c,k)/C(n,k), which is not
+// biased (Chen et al., "Evaluating Large Language Models Trained on Code", 2021).
+func passAtK(n, c, k int) float64 { return 1 - passHatK(n, n-c, k) }
+
+// passHatK is the chance that all of k plays succeed: C(c,k)/C(n,k) (Yao et al., "τ-bench", 2024).
+func passHatK(n, c, k int) float64 {
+	all := 1.0
+	for j := range k {
+		all *= float64(max(0, c-j)) / float64(n-j)
+	}
+	return all
+}
+
+// signTest is the two-sided exact binomial test of a fair coin.
+func signTest(better, worse int) *float64 {
+	n, k := better+worse, min(better, worse)
+	if n == 0 {
+		return nil
+	}
+	log := func(n int) float64 { v, _ := math.Lgamma(float64(n + 1)); return v }
+	var tail float64
+	for i := range k + 1 {
+		tail += math.Exp(log(n) - log(i) - log(n-i) - float64(n)*math.Ln2)
+	}
+	return new(min(1, 2*tail))
+}
+
+// stability is what the plays of a task say of it, with 95 % confidence.
+func stability(c cluster) string {
+	i := clopperPearson(c.sum, float64(c.n))
+	switch {
+	case i.Low > 0.9:
+		return stablePass
+	case i.High < 0.1:
+		return stableFail
+	case i.Low > 0.05 && i.High < 0.95:
+		return flaky
+	}
+	return unknown
+}
+
+const (
+	stablePass = "stable_pass"
+	stableFail = "stable_fail"
+	flaky      = "flaky"
+	unknown    = "unknown" // too few plays to tell
+)

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"trajgen/pipeline/episode"
+)
+
+// TaskSummary is how the tasks with judged samples came out.
+type TaskSummary struct {
+	Judged    int `json:"judged"`
+	Always    int `json:"always"`    // all samples succeeded
+	Sometimes int `json:"sometimes"` // some did
+	Never     int `json:"never"`
+	// Kinds count them by what their samples prove with 95 % confidence: stable_pass (more than 9 of 10 succeed), flaky
+	// (between 5 and 95 of 100 do), stable_fail (less than 1 of 10), or unknown.
+	Kinds []Count `json:"kinds"`
+	// Table has the tasks that came out worst, and those with nothing but errors.
+	Table   []TaskRow `json:"table"`
+	LeftOut int       `json:"left_out"` // tasks that are not in the table
+}
+
+// TaskRow is a task that is to be judged.
+type TaskRow struct {
+	Task      string   `json:"task"`
+	Row       int      `json:"row"`
+	Samples   int      `json:"samples"` // judged
+	Successes int      `json:"successes"`
+	Reward    *float64 `json:"reward"` // mean
+	Errors    int      `json:"errors"`
+	Kind      string   `json:"kind"`
+}
+
+// maxTasks bounds the table of a report.
+const maxTasks = 100
+
+// taskTally is what is counted of a task beside its rewards.
+type taskTally struct{ row, errors int }
+
+func (b *Builder) taskSummary() TaskSummary {
+	s := TaskSummary{Table: []TaskRow{}}
+	kinds := make(map[string]int)
+	for _, name := range slices.Sorted(maps.Keys(b.tasks)) {
+		tally, rewards, successes := b.tasks[name], b.reward.tasks[name], b.success.tasks[name]
+		row := TaskRow{Task: name, Row: tally.row, Samples: successes.n, Successes: int(successes.sum), Errors: tally.errors, Kind: unknown}
+		switch {
+		case row.Samples == 0 && rewards.open == 0: // it is not judged
+			continue
+		case row.Samples > 0:
+			row.Reward, row.Kind = new(rewards.mean()), stability(successes)
+			s.Judged++
+			kinds[row.Kind]++
+		}
+		switch {
+		case row.Samples == 0:
+		case row.Successes == row.Samples:
+			s.Always++
+		case row.Successes == 0:
+			s.Never++
+		default:
+			s.Sometimes++
+		}
+		s.Table = append(s.Table, row)
+	}
+	for _, kind := range []string{stablePass, flaky, stableFail, unknown} {
+		s.Kinds = append(s.Kinds, Count{kind, kinds[kind]})
+	}
+	slices.SortFunc(s.Table, func(a, b TaskRow) int {
+		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(orZero(a.Reward), orZero(b.Reward)), cmp.Compare(b.Errors, a.Errors),
+			cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Task, b.Task))
+	})
+	s.LeftOut = max(0, len(s.Table)-maxTasks)
+	s.Table = slices.Clip(s.Table[:len(s.Table)-s.LeftOut])
+	return s
+}
+
+// share of successes; a task without samples comes first.
+func (r TaskRow) share() float64 {
+	if r.Samples == 0 {
+		return -1
+	}
+	return float64(r.Successes) / float64(r.Samples)
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// addTask counts an episode of its task.
+func (b *Builder) addTask(ep *episode.Episode, task string) {
+	t, seen := b.tasks[task]
+	if !seen || ep.Row < t.row {
+		t.row = ep.Row
+	}
+	if !ep.Outcome.AgentsDoing() {
+		t.errors++
+	}
+	b.tasks[task] = t
+}
+
+func (r *Report) taskFacts() []fact {
+	t := r.Tasks
+	if t.Judged == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%s judged: %s always succeeded, %s sometimes, %s never", thousands(t.Judged), thousands(t.Always), thousands(t.Sometimes), thousands(t.Never))
+	return []fact{{name: "tasks", text: text + "; proved by their samples: " + countsText(t.Kinds)}}
+}
+
+// taskTable shows the worst first.
+func (r *Report) taskTable() table {
+	t := table{title: "tasks, worst first", head: []string{"", "successes", "of", "reward", "errors", "kind"}, more: r.Tasks.LeftOut}
+	for _, row := range r.Tasks.Table {
+		t.rows = append(t.rows, []string{row.Task, thousands(row.Successes), thousands(row.Samples), number(row.Reward, decimal), thousands(row.Errors), row.Kind})
+		t.loud = append(t.loud, row.Samples == 0)
+	}
+	return t
+}
