@@ -31,7 +31,7 @@ in an error are no samples. Where the experiments differ is said, too.`,
 			if asJSON {
 				return writeJSON(std.out, difference)
 			}
-			width, color := terminal(std.out)
+			width, color := paper(std.out)
 			return difference.WriteTerminal(std.out, width, color)
 		},
 	}

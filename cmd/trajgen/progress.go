@@ -47,8 +47,7 @@ func newProgress(w io.Writer, total int, bar bool, width int, now func() time.Ti
 			progressbar.OptionShowCount(),
 			progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString("ep"),
-			progressbar.OptionSetPredictTime(true),
-			progressbar.OptionSetElapsedTime(true),
+			progressbar.OptionSetPredictTime(false), // which is two times without a word
 			progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionFullWidth(),
 			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}),
@@ -80,7 +79,7 @@ func (p *progress) observe(event pipeline.Event) {
 			p.look(now)
 			p.lined = now
 		}
-		p.bar.Describe(p.tally())
+		p.bar.Describe(p.times(p.now()) + ": " + p.tally())
 		_ = p.bar.Add(1)
 		return
 	}
@@ -103,17 +102,27 @@ func (p *progress) look(now time.Time) {
 
 // line prints one line of progress where there is no terminal.
 func (p *progress) line(now time.Time) {
-	elapsed := now.Sub(p.began)
-	rate := float64(p.finished) / elapsed.Seconds()
-	left := "unknown"
-	if rate > 0 {
-		left = (time.Duration(float64(p.total-p.done)/rate) * time.Second).String()
-	}
+	rate, left := p.pace(now)
 	if p.logger != nil {
 		p.logger.Info("progress", "done", p.done, "total", p.total, "per_second", fmt.Sprintf("%.1f", rate), "left", left, "outcomes", p.tally())
 		return
 	}
-	fmt.Fprintf(p.w, "%d of %d episodes, %.1f/s, %s left: %s\n", p.done, p.total, rate, left, p.tally())
+	fmt.Fprintf(p.w, "%d of %d episodes, %.1f/s, %s: %s\n", p.done, p.total, rate, p.times(now), p.tally())
+}
+
+// pace is how many episodes a second end, and how long those that are left would take.
+func (p *progress) pace(now time.Time) (rate float64, left string) {
+	rate = float64(p.finished) / now.Sub(p.began).Seconds()
+	if !(rate > 0) {
+		return 0, "unknown"
+	}
+	return rate, (time.Duration(float64(p.total-p.done)/rate) * time.Second).String()
+}
+
+// times say how long the run has taken and will take.
+func (p *progress) times(now time.Time) string {
+	_, left := p.pace(now)
+	return fmt.Sprintf("%s elapsed, %s left", now.Sub(p.began).Truncate(time.Second), left)
 }
 
 // outage takes news of endpoints that do not answer. Their beginning and end get a line of their own, unless a bar shows
@@ -130,7 +139,7 @@ func (p *progress) outage(open []model.Outage, news model.Outage) {
 	now := p.now()
 	switch {
 	case p.bar != nil:
-		p.bar.Describe(p.tally())
+		p.bar.Describe(p.times(now) + ": " + p.tally())
 		_ = p.bar.RenderBlank()
 	case news.Over:
 		p.say("the run goes on: "+news.Endpoint+" answers again", "endpoint", news.Endpoint, "after", now.Sub(news.Since).Round(time.Second).String())

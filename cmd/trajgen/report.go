@@ -38,7 +38,7 @@ func newReport(std stdio) *cobra.Command {
 			if asJSON {
 				return writeJSON(std.out, report)
 			}
-			width, color := terminal(std.out)
+			width, color := paper(std.out)
 			return report.WriteTerminal(std.out, width, color)
 		},
 	}

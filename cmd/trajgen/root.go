@@ -34,17 +34,23 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// terminal says whether w is one, and how wide.
+// terminal says how wide w is where it is a terminal, else 0, and whether lines of it can be written again.
 func terminal(w io.Writer) (width int, ok bool) {
 	file, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(file.Fd())) {
-		return 80, false
+		return 0, false
 	}
 	width, _, err := term.GetSize(int(file.Fd()))
 	if err != nil || width <= 0 {
 		width = 80
 	}
-	return width, true
+	return width, os.Getenv("TERM") != "dumb"
+}
+
+// paper is how a page is laid out on w. NO_COLOR is that of https://no-color.org.
+func paper(w io.Writer) (width int, color bool) {
+	width, ok := terminal(w)
+	return width, ok && os.Getenv("NO_COLOR") == ""
 }
 
 func newRoot(std stdio) *cobra.Command {

@@ -251,7 +251,7 @@ func show(std stdio, report *report.Report, dir string, opts runOptions) error {
 	if opts.quiet {
 		return nil
 	}
-	width, color := terminal(std.out)
+	width, color := paper(std.out)
 	if err := report.WriteTerminal(std.out, width, color); err != nil {
 		return err
 	}
