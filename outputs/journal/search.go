@@ -18,7 +18,12 @@ const searchFactor = 8
 
 // next returns the first whole frame at or behind an offset.
 func (s *frameSearch) next(from int64) (found head, ok bool, err error) {
-	err = s.magics(from, s.size, func(offset int64) (int64, error) {
+	if h, err := s.whole(from); err == nil { // as most are, and without a look at a window
+		return h, true, nil
+	} else if err := unlessFrame(err); err != nil {
+		return head{}, false, err
+	}
+	err = s.magics(from+1, s.size, func(offset int64) (int64, error) {
 		h, err := s.whole(offset)
 		if err == nil {
 			found, ok = h, true
