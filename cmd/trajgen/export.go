@@ -256,7 +256,7 @@ func placed(out string) error {
 	if err != nil {
 		return err
 	}
-	own := []string{"journal", "trajectories", "tool_calls", "run.json", "report.json", "report.md", "log.jsonl"}
+	own := []string{"journal", "trajectories", "tool_calls", "run.json", "report.json", "report.md", sumsName, "log.jsonl"}
 	for dir, name := full, ""; ; dir, name = filepath.Dir(dir), filepath.Base(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && (name == "" || slices.Contains(own, name)) {
 			return fmt.Errorf("%s is a run directory, whose files trajgen run and --resume write (want a place beside it, or a new name in it)", dir)

@@ -213,6 +213,11 @@ func TestMerge(t *testing.T) {
 	if succeed(t, "export", "--run", out, "--to", "jsonl", "--out", "-").out != succeed(t, "export", "--run", twice, "--to", "jsonl", "--out", "-").out {
 		t.Error("merging what was there already gave other episodes")
 	}
+	for _, dir := range []string{out, twice} {
+		if said := succeed(t, "verify", "--run", dir).out; !strings.Contains(said, "16 episodes in 16 attempts, 16 rows") || !strings.Contains(said, "nothing differs") {
+			t.Errorf("verify of a merged run:\n%s", said)
+		}
+	}
 	for _, tt := range []struct {
 		args []string
 		want string

@@ -26,6 +26,8 @@ type mergedRun struct {
 	Version     string `json:"version"`
 	Seed        uint64 `json:"seed"`
 	Episodes    int    `json:"episodes"` // that came from it
+	// Of are the fingerprints of the runs that it was made of itself.
+	Of []string `json:"of,omitempty"`
 }
 
 // mergeResult is what merge --json prints.
@@ -109,7 +111,7 @@ func mergeRuns(ctx context.Context, dirs []string, out string) (result mergeResu
 			return named(err, dirs)
 		}
 		for i, m := range manifests {
-			result.Runs = append(result.Runs, mergedRun{filepath.Base(dirs[i]), m.Fingerprint, m.Version, m.RunFile.Seed, merged.Episodes[i]})
+			result.Runs = append(result.Runs, mergedRun{filepath.Base(dirs[i]), m.Fingerprint, m.Version, m.RunFile.Seed, merged.Episodes[i], m.of()})
 		}
 		m := mergeManifests(manifests)
 		m.Merged = result.Runs
@@ -119,6 +121,14 @@ func mergeRuns(ctx context.Context, dirs []string, out string) (result mergeResu
 		return writeMerged(ctx, m, dir)
 	})
 	return result, err
+}
+
+// of are the fingerprints of the runs that a merged run was made of.
+func (m manifest) of() (fingerprints []string) {
+	for _, run := range m.Merged {
+		fingerprints = append(append(fingerprints, run.Fingerprint), run.Of...)
+	}
+	return fingerprints
 }
 
 // openMerged opens the runs and says everything that is wrong with them together.

@@ -90,11 +90,15 @@ func buildReport(ctx context.Context, reader *journal.Reader, dir string, m mani
 	return builder.Finish(), nil
 }
 
-// writeReport puts report.json and report.md into a run directory.
+// writeReport puts report.json and report.md into a run directory, and the digests of all that was made there.
 func writeReport(dir string, report *report.Report) error {
 	var data, page bytes.Buffer
 	if err := errors.Join(report.WriteJSON(&data), report.WriteMarkdown(&page)); err != nil {
 		return err
 	}
-	return errors.Join(writeFile(filepath.Join(dir, "report.json"), data.Bytes()), writeFile(filepath.Join(dir, "report.md"), page.Bytes()))
+	err := errors.Join(writeFile(filepath.Join(dir, "report.json"), data.Bytes()), writeFile(filepath.Join(dir, "report.md"), page.Bytes()))
+	if err != nil {
+		return err
+	}
+	return writeSums(dir)
 }

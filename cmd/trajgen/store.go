@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -204,8 +205,12 @@ func (s *runStore) finish(ctx context.Context, summary pipeline.Summary, wall ti
 	return report, writeReport(s.dir, report)
 }
 
-// writeFiles writes the Parquet files and adds up the report in one reading of the journal.
+// writeFiles writes the Parquet files and adds up the report in one reading of the journal. The digests of earlier files
+// go first: they must not be held against those that take their place.
 func writeFiles(ctx context.Context, reader *journal.Reader, builder *report.Builder, dir string) (*report.Report, error) {
+	if err := os.Remove(filepath.Join(dir, sumsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	episodes := export.Seen(export.Ahead(reader, runtime.GOMAXPROCS(0)), builder.Add)
 	if _, err := export.RunFiles(ctx, episodes, dir); err != nil {
 		return nil, err

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
-	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,7 +19,6 @@ import (
 	"trajgen/outputs/export"
 	"trajgen/outputs/journal"
 	"trajgen/outputs/report"
-	"trajgen/outputs/verify"
 	"trajgen/pipeline/episode"
 )
 
@@ -30,9 +30,9 @@ func newVerify(std stdio) *cobra.Command {
 		Short: "Check a run directory from run.json to each row",
 		Long: `Reads everything in a run directory and changes nothing: run.json against the fingerprint of its experiment; every byte of
 the journal (checksums, index files, identity and attempts of each episode); how many episodes of tasks times samples are
-missing, by name; each row of trajectories/ and tool_calls/, column by column, against what the journal gives; report.json
-against the journal's totals; the budget's ledger. It may be done while the run goes on: it sees what was there when it
-began, and files that are made at the end are not missed.
+missing, by name; each byte of trajectories/ and tool_calls/ against what the journal gives, which is made again; report.json
+against the journal's totals; all that was made against the digests in SHA256SUMS; the budget's ledger. It may be done while the
+run goes on: it sees what was there when it began, and files that are made at the end are not looked at.
 
 Prints a line for each difference (the first 100) and for what is worth knowing. Exit codes: 0 nothing differs and nothing is
 missing, 1 otherwise. What is damaged in the journal is taken out by trajgen repair; files that are made of it are written
@@ -87,18 +87,20 @@ func verifyShareGPT(std stdio, path string) error {
 
 // verification is what was found in a run directory.
 type verification struct {
-	Run      string `json:"run"`
-	OK       bool   `json:"ok"`
-	Planned  int    `json:"planned"`
-	Episodes int    `json:"episodes"` // with an attempt that counts
-	Attempts int    `json:"attempts"`
-	verify.Count
+	Run         string           `json:"run"`
+	OK          bool             `json:"ok"`
+	Planned     int              `json:"planned"`
+	Episodes    int              `json:"episodes"` // with an attempt that counts
+	Attempts    int              `json:"attempts"`
+	Rows        int64            `json:"rows"`  // of trajectories/
+	Calls       int64            `json:"calls"` // of tool_calls/
 	Damage      []journal.Damage `json:"damage"`
 	Differences []string         `json:"differences"`
 	More        int              `json:"more_differences,omitempty"` // that are not listed
 	Notes       []string         `json:"notes"`
 
 	manifest manifest
+	writer   string // who is writing the journal; empty when nobody is
 }
 
 const (
@@ -135,8 +137,12 @@ func (v *verification) text() string {
 	if !v.OK {
 		verdict = fmt.Sprintf("%d differences", len(v.Differences)+v.More)
 	}
-	fmt.Fprintf(&text, "%s: %d of %d episodes in %d attempts, %d rows, %d tool calls: %s\n",
-		v.Run, v.Episodes, v.Planned, v.Attempts, v.Rows, v.Calls, verdict)
+	of := ""
+	if v.Planned > 0 { // which is not known of a merged run
+		of = fmt.Sprintf("of %d ", v.Planned)
+	}
+	fmt.Fprintf(&text, "%s: %d %sepisodes in %d attempts, %d rows, %d tool calls: %s\n",
+		v.Run, v.Episodes, of, v.Attempts, v.Rows, v.Calls, verdict)
 	return text.String()
 }
 
@@ -154,10 +160,27 @@ func verifyRun(ctx context.Context, dir string) (*verification, error) {
 	if s := v.manifest.Schema; s < 1 || s > episode.SchemaVersion {
 		v.differ("run.json: schema %d (this trajgen knows 1 to %d)", s, episode.SchemaVersion)
 	}
+	if v.writer, err = journal.Writer(journalDir(dir)); err != nil {
+		return nil, err
+	}
+	// Beside a run that goes on, everything is about the episodes that are there now.
+	reader, unreadable := journal.OpenReader(journalDir(dir))
+	if unreadable == nil {
+		defer reader.Close()
+		v.Episodes, v.Attempts = reader.Len(), reader.Attempted()
+	}
 	if err := v.frames(ctx); err != nil {
 		return nil, err
 	}
-	if err := v.made(ctx); err != nil {
+	switch {
+	case len(v.Damage) > 0:
+		v.note("the rows and the report were not compared: the journal is damaged")
+	case unreadable != nil:
+		return nil, unreadable
+	default:
+		err = v.made(ctx, reader)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := v.leftovers(); err != nil {
@@ -172,13 +195,26 @@ func verifyRun(ctx context.Context, dir string) (*verification, error) {
 
 // frames reads every byte of the journal.
 func (v *verification) frames(ctx context.Context) error {
-	damages, err := journal.Inspect(ctx, journalDir(v.Run), func(ep *episode.Episode) error {
-		v.Attempts++
-		v.identity(ep)
+	type attempt struct {
+		id     string
+		number int
+	}
+	seed, seen := maphash.MakeSeed(), map[uint64]int{} // the segment of each attempt
+	repeated := map[[2]int]int{}                       // by the segments that have the same
+	damages, err := journal.Inspect(ctx, journalDir(v.Run), func(segment int, e journal.Entry) error {
+		key := maphash.Comparable(seed, attempt{e.ID, e.Attempt})
+		if first, ok := seen[key]; ok {
+			repeated[[2]int{segment, first}]++
+		} else {
+			seen[key] = segment
+		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	for _, pair := range slices.SortedFunc(maps.Keys(repeated), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+		v.differ("journal/%s: %d attempts that journal/%s has, too", journal.SegmentName(pair[0]), repeated[pair], journal.SegmentName(pair[1]))
 	}
 	for _, d := range damages {
 		if d.Torn {
@@ -202,7 +238,7 @@ func (v *verification) identity(ep *episode.Episode) {
 	if id := ep.Key.ID(); id != ep.ID {
 		wrong("its key gives the id %s", id)
 	}
-	if ep.Run != v.manifest.Fingerprint {
+	if ep.Run != v.manifest.Fingerprint && !slices.Contains(v.manifest.of(), ep.Run) {
 		wrong("it is of the run %q (want %s)", ep.Run, v.manifest.Fingerprint)
 	}
 	if ep.Row != ep.Task.Row {
@@ -224,68 +260,127 @@ func (v *verification) identity(ep *episode.Episode) {
 }
 
 // made compares what is made of the journal with it, in one reading.
-func (v *verification) made(ctx context.Context) error {
-	if len(v.Damage) > 0 {
-		v.note("the rows and the report were not compared: the journal is damaged")
-		return nil
-	}
-	reader, err := journal.OpenReader(journalDir(v.Run))
-	if err != nil {
-		return err
-	}
-	defer reader.Close()
-	v.Episodes = reader.Len()
+func (v *verification) made(ctx context.Context, reader *journal.Reader) error {
 	builder, err := beginReport(v.Run, v.manifest, 0, 0)
 	if err != nil {
 		return err
 	}
+	reader.Strict = true
+	for ep, err := range export.Ahead(reader.Uncounted(), runtime.GOMAXPROCS(0)).Episodes(ctx) {
+		if err != nil {
+			return v.unread(err)
+		}
+		v.identity(ep)
+	}
 	missing := missingSamples{samples: v.manifest.Samples}
 	source := export.Seen(export.Ahead(reader, runtime.GOMAXPROCS(0)), func(ep *episode.Episode) {
+		v.identity(ep)
 		builder.Add(ep)
 		missing.add(ep)
 	})
-	episodes := source.Episodes(ctx)
-	v.Count, err = verify.Tables(ctx, v.Run, episodes, func(line string) { v.differ("%s", strings.TrimPrefix(line, v.Run+"/")) })
-	written := !errors.Is(err, verify.ErrNoTables)
-	if !written {
-		err = drain(episodes)
-	}
-	if err != nil {
-		return err
+	if err := v.files(ctx, source, builder); err != nil {
+		return v.unread(err)
 	}
 	if absent := v.Planned - v.Episodes; absent > 0 {
 		v.differ("journal: %d of %d episodes are missing (trajgen run --resume plays them): %s", absent, v.Planned, missing.text(v.manifest.Tasks))
 	}
-	return v.report(builder.Finish(), written)
-}
-
-// drain reads what nobody compares.
-func drain(episodes iter.Seq2[*episode.Episode, error]) error {
-	for _, err := range episodes {
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-// report compares report.json with one that was made now. tables says whether there are Parquet files, which are written
-// before it.
-func (v *verification) report(now *report.Report, tables bool) error {
-	data, err := os.ReadFile(filepath.Join(v.Run, "report.json"))
-	if errors.Is(err, fs.ErrNotExist) && !tables {
-		v.note("there are no Parquet files and no report: the run has not ended yet")
+// unread makes a difference of an episode whose bytes are whole and which cannot be read all the same.
+func (v *verification) unread(err error) error {
+	if _, damaged := errors.AsType[*journal.ErrDamaged](err); !damaged {
+		return err
+	}
+	v.differ("%v", err)
+	v.note("the rows and the report were not compared, or not all of them")
+	return nil
+}
+
+// files compares the files that the end of a run makes.
+func (v *verification) files(ctx context.Context, source export.Source, builder *report.Builder) error {
+	there, err := madeFiles(v.Run)
+	if err != nil {
+		return err
+	}
+	noted, err := readSums(v.Run)
+	if err != nil {
+		v.differ("%s: %v", sumsName, err)
+	}
+	if v.writer != "" || len(there) == 0 && noted == nil {
+		if v.writer != "" {
+			v.note("%s is writing: what is made at the end of the run was not looked at", v.writer)
+		} else {
+			v.note("there are no Parquet files and no report: the run has not ended yet")
+		}
+		for _, err := range source.Episodes(ctx) {
+			if err != nil {
+				return err
+			}
+		}
 		return nil
 	}
+	changed, by := map[string]bool{}, v.manifest.Version
+	if noted != nil {
+		by = noted.version
+		if changed, err = noted.check(v.Run, v.differ); err != nil {
+			return err
+		}
+	} else {
+		v.note("there is no %s: the end of the run was interrupted, or an earlier trajgen made the files", sumsName)
+	}
+	others := 0 // files that are as another trajgen wrote them, and that this one would write otherwise
+	v.Rows, v.Calls, err = export.CompareRunFiles(ctx, source, v.Run, func(d export.FileDifference) {
+		switch name := below(v.Run, d.Path); {
+		case changed[name]: // which was said
+		case by != versionText() && d.Byte >= 0:
+			others++
+		default:
+			v.differ("%s: %s, compared with what the journal gives (trajgen run --resume writes it anew)", name, d.How)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if others > 0 {
+		v.otherwise(others, by)
+	}
+	return v.report(builder.Finish(), changed, by)
+}
+
+// otherwise is about Parquet files that another trajgen wrote, with other bytes.
+func (v *verification) otherwise(files int, by string) {
+	rows := -1
+	was, err := export.OpenFiles(v.Run)
+	if err == nil {
+		rows = was.Len()
+		err = was.Close()
+	}
+	if err != nil {
+		v.differ("%v", err)
+		return
+	}
+	if rows != v.Episodes {
+		v.differ("trajectories has %d rows, the journal has %d episodes (trajgen run --resume writes it anew)", rows, v.Episodes)
+		return
+	}
+	v.note("%d Parquet files are by trajgen %s, which writes other bytes than this one, %s: their rows were counted and not compared (trajgen run --resume writes them anew)", files, by, versionText())
+}
+
+// report compares report.json with one that was made now.
+func (v *verification) report(now *report.Report, changed map[string]bool, by string) error {
+	if _, err := os.Stat(filepath.Join(v.Run, "report.md")); errors.Is(err, fs.ErrNotExist) && !changed["report.md"] {
+		v.differ("report.md is missing (trajgen run --resume writes it)")
+	}
+	data, err := os.ReadFile(filepath.Join(v.Run, "report.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		v.differ("report.json is missing (trajgen run --resume writes it)")
+		if !changed["report.json"] {
+			v.differ("report.json is missing (trajgen run --resume writes it)")
+		}
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read report.json: %w", err)
-	}
-	if !tables {
-		v.differ("there are no Parquet files, although there is a report (trajgen run --resume writes them)")
 	}
 	fresh, err := json.Marshal(now)
 	if err != nil {
@@ -307,8 +402,12 @@ func (v *verification) report(now *report.Report, tables bool) error {
 		v.note("report.json has schema %v and was not compared", was["schema"])
 		return nil
 	}
+	say := v.differ
+	if by != versionText() {
+		say = v.note
+	}
 	unequal("report.json", is, was, func(at string, want, got any) {
-		v.differ("%s: the journal gives %s, the file has %s", at, brief(want), brief(got))
+		say("%s: the journal gives %s, the file has %s", at, brief(want), brief(got))
 	})
 	return nil
 }

@@ -72,6 +72,7 @@ func TestVerifyAndRepair(t *testing.T) {
 		t.Fatalf("verify of a whole run: exit code %d\n%s%s", got.code, got.out, got.errOut)
 	}
 	t.Run("verify", func(t *testing.T) { verifyNames(t, whole) })
+	t.Run("flipped bits", func(t *testing.T) { flippedBits(t, whole) })
 	t.Run("clock set back", func(t *testing.T) { clockSetBack(t, whole) })
 	t.Run("a flipped bit stops the export", func(t *testing.T) {
 		dir := copied(t, whole)
@@ -155,9 +156,46 @@ func breakJournal(t *testing.T, dir string, rng *rand.Rand, kind int) {
 	}
 }
 
+// flippedBits flips one bit at a time in each file that a run leaves.
+func flippedBits(t *testing.T, whole string) {
+	dir := copied(t, whole)
+	files, err := madeFiles(dir)
+	if err != nil || len(files) != 4 {
+		t.Fatalf("files %v, %v; want two tables and two reports", files, err)
+	}
+	rng := rand.New(rand.NewPCG(11, 5))
+	for _, path := range append(files, segmentsOf(t, dir)...) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 12 {
+			at, bit := rng.IntN(len(content)), byte(1)<<rng.IntN(8)
+			content[at] ^= bit
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			v, err := verifyRun(t.Context(), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// What looks as if a write was interrupted is a note, beside what the journal then lacks.
+			if said := strings.Join(append(v.Differences, v.Notes...), "\n"); v.OK || !strings.Contains(said, below(dir, path)) {
+				t.Errorf("%s, bit %08b of byte %d: %.2000s", below(dir, path), bit, at, said)
+			}
+			content[at] ^= bit
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v, err := verifyRun(t.Context(), dir); err != nil || !v.OK {
+		t.Errorf("in the end: %v, %q", err, v.Differences)
+	}
+}
+
 // verifyNames changes one thing after another.
 func verifyNames(t *testing.T, whole string) {
-	all := episodes(t, whole)
 	rewrite := func(how func([]*episode.Episode)) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			changed := episodes(t, dir)
@@ -208,16 +246,55 @@ func verifyNames(t *testing.T, whole string) {
 		want string
 		code int
 	}{
-		{"a column", rewrite(func(all []*episode.Episode) { all[3].Answer = "another" }),
-			"trajectories/part-00000.parquet, row 4: episode " + all[3].ID + ", column answer: the journal gives", 1},
+		{"a column", rewrite(func(all []*episode.Episode) { all[3].Answer = "another" }), "trajectories/part-00000.parquet is not what was written", 1},
+		{"rows of another journal", func(t *testing.T, dir string) {
+			rewrite(func(all []*episode.Episode) { all[3].Answer = "another" })(t, dir)
+			if err := writeSums(dir); err != nil {
+				t.Fatal(err)
+			}
+		}, "trajectories/part-00000.parquet: it differs from byte ", 1},
+		{"rows of another trajgen", func(t *testing.T, dir string) {
+			rewrite(func(all []*episode.Episode) { all[3].Answer = "another" })(t, dir)
+			if err := writeSums(dir); err != nil {
+				t.Fatal(err)
+			}
+			edit(sumsName, sumsHead, sumsHead+"0.1 of before, not ")(t, dir)
+		}, "1 Parquet files are by trajgen 0.1 of before", 0},
+		{"a file too many", func(t *testing.T, dir string) {
+			part := filepath.Join(dir, "trajectories", "part-00000.parquet")
+			data, err := os.ReadFile(part)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(filepath.Dir(part), "copy.parquet"), data, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "trajectories/copy.parquet: it is one file more", 1},
+		{"a segment twice", func(t *testing.T, dir string) {
+			segments := segmentsOf(t, dir)
+			data, err := os.ReadFile(segments[1])
+			if err == nil {
+				err = os.WriteFile(filepath.Join(journalDir(dir), journal.SegmentName(len(segments)+1)), data, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, " attempts that journal/000002.seg has, too", 1},
 		{"a sample", edit("run.json", "\n  \"samples\": 2", "\n  \"samples\": 3"), "journal: 6 of 18 episodes are missing", 1},
 		{"the experiment", edit("run.json", `"seed": "`, `"seed": "9`), "run.json: the fingerprint is", 1},
 		{"the report", edit("report.json", `"present": 12`, `"present": 13`), "report.json, episodes, present: the journal gives 12, the file has 13", 1},
 		{"no report", remove("report.json"), "report.json is missing", 1},
-		{"no rows", remove("*/*.parquet"), "there are no Parquet files, although there is a report", 1},
+		{"no page", remove("report.md"), "report.md is missing", 1},
+		{"no page and no digests", func(t *testing.T, dir string) {
+			remove("report.md")(t, dir)
+			remove(sumsName)(t, dir)
+		}, "report.md is missing", 1},
+		{"no digests", remove(sumsName), "note: there is no SHA256SUMS", 0},
+		{"no rows", remove("*/*.parquet"), "trajectories/part-00000.parquet is missing", 1},
 		{"nothing made yet", func(t *testing.T, dir string) {
 			remove("*/*.parquet")(t, dir)
 			remove("report.*")(t, dir)
+			remove(sumsName)(t, dir)
 		}, "note: there are no Parquet files and no report: the run has not ended yet", 0},
 		{"a leftover", func(t *testing.T, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, ".tmp-12"), nil, 0o600); err != nil {
@@ -328,8 +405,12 @@ func TestRunnersAtOnce(t *testing.T) {
 		if err != nil || len(v.Damage) > 0 {
 			t.Fatalf("verify beside a run: %v, %+v", err, v)
 		}
-		if !slices.ContainsFunc(v.Differences, func(line string) bool { return strings.Contains(line, "are missing") }) && v.Episodes < v.Planned {
-			t.Errorf("verify beside a run: %d of %d episodes and %q", v.Episodes, v.Planned, v.Differences)
+		want := []string{}
+		if absent := v.Planned - v.Episodes; absent > 0 {
+			want = append(want, fmt.Sprintf("journal: %d of %d episodes are missing", absent, v.Planned))
+		}
+		if len(v.Differences) != len(want) || len(want) == 1 && !strings.HasPrefix(v.Differences[0], want[0]) || v.Attempts < v.Episodes {
+			t.Errorf("verify beside a run: %d of %d episodes in %d attempts and %q", v.Episodes, v.Planned, v.Attempts, v.Differences)
 		}
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		if got := here(t, "export", "--run", dir, "--to", "jsonl", "--out", out); got.code != 0 {

@@ -35,15 +35,28 @@ var parquetFormat = Format{
 }
 
 func openParquet(dir string, options Options) (Sink, error) {
-	trajectories, err := openTable[rows.Trajectory](filepath.Join(dir, "trajectories"), rows.Trajectories, "id", options)
+	trajectories, err := openParts(filepath.Join(dir, "trajectories"), partPrefix, parquetSuffix)
 	if err != nil {
 		return nil, err
 	}
-	calls, err := openTable[rows.ToolCall](filepath.Join(dir, "tool_calls"), rows.ToolCalls, "episode_id", options)
+	calls, err := openParts(filepath.Join(dir, "tool_calls"), partPrefix, parquetSuffix)
 	if err != nil {
-		return nil, errors.Join(err, trajectories.close())
+		return nil, err
 	}
-	return &parquetSink{trajectories: trajectories, calls: calls}, nil
+	return newParquetSink(trajectories, calls, options)
+}
+
+// newParquetSink writes both tables into files, which it closes.
+func newParquetSink(trajectories, calls partFiles, options Options) (Sink, error) {
+	s := &parquetSink{}
+	var err error
+	if s.trajectories, err = newTable[rows.Trajectory](trajectories, rows.Trajectories, "id", options); err != nil {
+		return nil, errors.Join(err, calls.close())
+	}
+	if s.calls, err = newTable[rows.ToolCall](calls, rows.ToolCalls, "episode_id", options); err != nil {
+		return nil, errors.Join(err, s.trajectories.close())
+	}
+	return s, nil
 }
 
 func (s *parquetSink) Write(ctx context.Context, ep *episode.Episode) error {
@@ -75,7 +88,7 @@ func writeTables(trajectories *parquetTable[rows.Trajectory], calls *parquetTabl
 
 func (s *parquetSink) Commit() ([]FileInfo, error) {
 	if s.failed != nil {
-		return nil, fmt.Errorf("commit %s: it is not complete: %w", filepath.Dir(s.trajectories.parts.dir), s.failed)
+		return nil, fmt.Errorf("commit Parquet files: they are not complete: %w", s.failed)
 	}
 	// Both tables are complete on disk before either takes its name.
 	if err := errors.Join(s.trajectories.finish(), s.calls.finish()); err != nil {
@@ -95,7 +108,7 @@ func (s *parquetSink) Close() error {
 
 // parquetTable is a sequence of part files with rows of one type.
 type parquetTable[Row any] struct {
-	parts   *parts
+	parts   partFiles
 	writer  *parquet.GenericWriter[Row]
 	options Options
 
@@ -108,10 +121,16 @@ type parquetTable[Row any] struct {
 
 // openTable makes the directory and the first part, so that an export of nothing has the schema too.
 func openTable[Row any](dir string, schema *parquet.Schema, id string, options Options) (*parquetTable[Row], error) {
-	p, err := openParts(dir, "part-", ".parquet")
+	p, err := openParts(dir, partPrefix, parquetSuffix)
 	if err != nil {
 		return nil, err
 	}
+	return newTable[Row](p, schema, id, options)
+}
+
+const partPrefix, parquetSuffix = "part-", ".parquet"
+
+func newTable[Row any](p partFiles, schema *parquet.Schema, id string, options Options) (*parquetTable[Row], error) {
 	t := &parquetTable[Row]{parts: p, options: options}
 	t.writer = parquet.NewGenericWriter[Row](nil, parquetOptions(schema, id)...)
 	if err := t.begin(); err != nil {
@@ -193,9 +212,4 @@ func (t *parquetTable[Row]) finish() error {
 	return t.parts.finish(t.rows)
 }
 
-func (t *parquetTable[Row]) close() error {
-	if err := t.parts.close(); err != nil {
-		return fmt.Errorf("close %s: %w", t.parts.dir, err)
-	}
-	return nil
-}
+func (t *parquetTable[Row]) close() error { return t.parts.close() }

@@ -3,6 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,15 @@ import (
 
 	"trajgen/outputs/internal/disk"
 )
+
+// partFiles is where the part files of a table go, one after another.
+type partFiles interface {
+	next() (io.Writer, error)
+	finish(rows int64) error
+	explain(err error) error // says which part an error of writing is about
+	commit() ([]FileInfo, error)
+	close() error
+}
 
 // parts is a sequence of files in a directory that take their names together. They are written under temporary names;
 // commit renames them and then removes the parts of an earlier export that no new one replaced.
@@ -32,8 +42,10 @@ func openParts(dir, prefix, suffix string) (*parts, error) {
 	return &parts{dir: dir, prefix: prefix, suffix: suffix}, nil
 }
 
-func (p *parts) name(n int) string {
-	return filepath.Join(p.dir, fmt.Sprintf("%s%05d%s", p.prefix, n, p.suffix))
+func (p *parts) name(n int) string { return partName(p.dir, p.prefix, n, p.suffix) }
+
+func partName(dir, prefix string, n int, suffix string) string {
+	return filepath.Join(dir, fmt.Sprintf("%s%05d%s", prefix, n, suffix))
 }
 
 func (p *parts) temporary(n int) string {
@@ -41,7 +53,7 @@ func (p *parts) temporary(n int) string {
 }
 
 // next begins a part.
-func (p *parts) next() (*os.File, error) {
+func (p *parts) next() (io.Writer, error) {
 	path := p.temporary(p.begun)
 	f, err := openTemporary(path, p.begun == 0)
 	if err != nil {
@@ -177,5 +189,8 @@ func (p *parts) close() error {
 		err = errors.Join(err, p.lock.Close())
 		p.lock = nil
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("close %s: %w", p.dir, err)
+	}
+	return nil
 }

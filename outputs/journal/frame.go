@@ -129,6 +129,14 @@ type head struct {
 
 func (h head) end() int64 { return h.payload + h.size }
 
+// is compares a head with what the index has.
+func (h head) is(want Entry) error {
+	if h.Entry != want {
+		return errFrame(fmt.Sprintf("the frame is %+v, the index says %+v", h.Entry, want))
+	}
+	return nil
+}
+
 // errFrame is what is wrong with a frame.
 type errFrame string
 
@@ -204,8 +212,8 @@ func readPayload(r io.ReaderAt, h head, buf []byte) ([]byte, error) {
 // error is an errFrame when the frame is not that of the entry or is damaged.
 func readEpisode(r io.ReaderAt, want Entry, offset, size int64, buf []byte) (*episode.Episode, []byte, error) {
 	h, err := readHead(r, offset, size)
-	if err == nil && h.Entry != want {
-		err = errFrame(fmt.Sprintf("the frame is %+v, the index says %+v", h.Entry, want))
+	if err == nil {
+		err = h.is(want)
 	}
 	if err != nil {
 		return nil, buf, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,7 @@ func lockJournal(dir string) (*os.File, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock journal %s: %w (want a file system with locks)", dir, err)
 		}
-		return nil, fmt.Errorf("%w: %s is being written by %s", disk.ErrLocked, dir, cmp.Or(owner, "a process that did not say its name"))
+		return nil, fmt.Errorf("%w: %s is being written by %s", disk.ErrLocked, dir, cmp.Or(owner, unnamed))
 	}
 	// Who holds it is for people to read; the lock works without.
 	host, _ := os.Hostname()
@@ -52,13 +53,38 @@ func waitFor(f *os.File) (owner string, err error) {
 		if err = disk.Lock(f); !errors.Is(err, syscall.EWOULDBLOCK) {
 			return "", err
 		}
-		text, _ := io.ReadAll(io.NewSectionReader(f, 0, 200))
-		if owner = strings.TrimSpace(string(text)); !gone(owner) {
+		if owner = ownerOf(f); !gone(owner) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	return owner, err
+}
+
+// Writer says who is writing the journal in dir: empty when nobody is.
+func Writer(dir string) (owner string, err error) {
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("lock of journal %s: %w", dir, err)
+	}
+	defer f.Close()
+	if owner = ownerOf(f); gone(owner) { // whose lock must not be tried: that could keep a run from beginning
+		return "", nil
+	}
+	if err := disk.Lock(f); !errors.Is(err, syscall.EWOULDBLOCK) {
+		return "", err
+	}
+	return cmp.Or(owner, unnamed), nil
+}
+
+const unnamed = "a process that did not say its name"
+
+func ownerOf(f *os.File) string {
+	text, _ := io.ReadAll(io.NewSectionReader(f, 0, 200))
+	return strings.TrimSpace(string(text))
 }
 
 // gone says that the owner was a process of this machine, and is none any more.

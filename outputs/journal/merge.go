@@ -202,8 +202,8 @@ func (r *Reader) frame(n int) ([]byte, Entry, error) {
 	at, entry := &r.index.records[n], r.index.entry(n)
 	f := r.files[at.segment-1]
 	h, err := readHead(f, at.offset, r.sizes[at.segment-1])
-	if err == nil && h.Entry != entry {
-		err = errFrame(fmt.Sprintf("the frame is %+v, the index says %+v", h.Entry, entry))
+	if err == nil {
+		err = h.is(entry)
 	}
 	if err == nil {
 		_, err = readPayload(f, h, nil)

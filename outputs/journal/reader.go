@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,9 @@ type Reader struct {
 	sizes []int64 // of the segments when they were opened
 	index index
 	order []uint32 // records that count, in dataset order
+	// Strict says that an episode which reads otherwise than it was written is damage. It takes as long again, and is set
+	// before episodes are read.
+	Strict bool
 }
 
 // OpenReader opens the journal in dir for reading. An unfinished end of the last segment is passed over; other damage
@@ -63,6 +67,21 @@ func (r *Reader) Entries() []Entry { return r.index.entries(r.order) }
 
 // Len is the number of episodes.
 func (r *Reader) Len() int { return len(r.order) }
+
+// Uncounted reads the attempts that do not count: others followed them. It lives as long as r.
+func (r *Reader) Uncounted() *Reader {
+	other := *r
+	other.order = nil
+	for n := range r.index.records {
+		if r.index.byID[r.index.records[n].id].counts != uint32(n+1) {
+			other.order = append(other.order, uint32(n))
+		}
+	}
+	return &other
+}
+
+// Attempted is the number of attempts, those that do not count among them.
+func (r *Reader) Attempted() int { return len(r.index.records) }
 
 // Episodes yields the attempt that counts of every episode, the latest that is not pending, in dataset order: by row,
 // then sample. It ends after an error.
@@ -130,11 +149,34 @@ func (r *Reader) read(n int, buf []byte) (*episode.Episode, []byte, error) {
 	f, size := r.files[at.segment-1], r.sizes[at.segment-1]
 	entry := r.index.entry(n)
 	ep, buf, err := readEpisode(f, entry, at.offset, size, buf)
+	if err == nil && r.Strict {
+		err = readsAsWritten(ep, buf)
+	}
 	if err != nil {
 		before, after := r.index.neighbours(n)
 		return nil, buf, asDamage(err, f.Name(), at.offset, entry.ID, before, after)
 	}
 	return ep, buf, nil
+}
+
+// readsAsWritten holds an episode against the text that it was read from, which has to be what it is written as. Texts of
+// earlier schemas differ.
+func readsAsWritten(ep *episode.Episode, payload []byte) error {
+	if ep.Schema != episode.SchemaVersion {
+		return nil
+	}
+	was, err := decompressor.DecodeAll(payload, nil)
+	if err != nil {
+		return errFrame("decompress: " + err.Error())
+	}
+	is, err := Encode(ep)
+	if err != nil {
+		return errFrame(err.Error())
+	}
+	if !bytes.Equal(was, is) {
+		return errFrame("the episode does not read as it was written; please report this")
+	}
+	return nil
 }
 
 // Close closes the segments.

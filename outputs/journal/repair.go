@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"trajgen/outputs/internal/disk"
-	"trajgen/pipeline/episode"
 )
 
 // Repair takes what is damaged out of the journal in dir and keeps it in damaged/ below, so that the journal opens and the
@@ -33,7 +32,7 @@ func Repair(ctx context.Context, dir string, do bool, system disk.System) (damag
 	}
 	defer lock.Close()
 	r := repair{disk: system}
-	in := inspection{ctx: ctx, dir: dir, visit: func(segment int, h head, _ *episode.Episode) error {
+	in := inspection{ctx: ctx, dir: dir, visit: func(segment int, h head) error {
 		r.index.add(h.Entry, segment, h.offset)
 		return nil
 	}}

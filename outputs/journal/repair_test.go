@@ -36,11 +36,11 @@ func files(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-func inspect(t *testing.T, dir string) ([]journal.Damage, []*episode.Episode) {
+func inspect(t *testing.T, dir string) ([]journal.Damage, []journal.Entry) {
 	t.Helper()
-	var whole []*episode.Episode
-	damages, err := journal.Inspect(t.Context(), dir, func(ep *episode.Episode) error {
-		whole = append(whole, ep)
+	var whole []journal.Entry
+	damages, err := journal.Inspect(t.Context(), dir, func(_ int, attempt journal.Entry) error {
+		whole = append(whole, attempt)
 		return nil
 	})
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 	"trajgen/outputs/internal/disk"
 )
 
+// SegmentName is the name of the n-th file of a journal, from 1.
+func SegmentName(n int) string { return segmentName(n) }
+
 func segmentName(n int) string { return fmt.Sprintf("%06d.seg", n) }
 
 // missingSegments says which of so many segments are gone.
