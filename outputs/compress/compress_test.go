@@ -484,3 +484,17 @@ func TestHostileEpisodes(t *testing.T) {
 		}
 	}
 }
+
+// TestDatasetsOwnWords has a dataset whose prompt begins with an exchange. That is no turn of the model's, and stays.
+func TestDatasetsOwnWords(t *testing.T) {
+	ep := long(12)
+	example := []episode.Message{{Role: "user", Content: "For example?"}, {Role: "assistant", Content: "an example " + strings.Repeat("abc ", 200)}}
+	ep.Messages = append(append([]episode.Message{ep.Messages[0]}, example...), ep.Messages[1:]...)
+	for i := range ep.Turns {
+		ep.Turns[i].Message += len(example)
+	}
+	fitted, marks := run(t, compress.Options{Budget: 900, SummaryTokens: 100, TailTurns: 2}, ep)
+	if marks[0].Status != compress.Compressed || marks[0].From < 4 || fitted[0].Messages[2].Content != ep.Messages[2].Content {
+		t.Errorf("cut %+v, third message %.30q", marks[0], fitted[0].Messages[2].Content)
+	}
+}

@@ -18,10 +18,10 @@ func (c *cut) holds(t *episode.Turn) bool { return t.Message >= c.from && t.Mess
 
 // counts are the turns and the model's own calls that are left out.
 func (c *cut) counts(ep *episode.Episode) (turns, calls int) {
-	for i := c.from; i < c.to; i++ {
-		if m := &ep.Messages[i]; m.Role == "assistant" && !m.Harness {
+	for i := range ep.Spoken() {
+		if i >= c.from && i < c.to {
 			turns++
-			calls += len(m.Calls)
+			calls += len(ep.Messages[i].Calls)
 		}
 	}
 	return turns, calls

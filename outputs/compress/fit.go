@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -92,12 +93,7 @@ func (c *compressed) fit(ctx context.Context, ep *episode.Episode) (*episode.Epi
 // middle finds what is left out: turns from the first one that is not protected on, with everything behind each, until
 // the rest and a summary fit. Where they never do, least is what they have.
 func (c *compressed) middle(ep *episode.Episode, sizes []int, total int) (_ *cut, least int, reason string) {
-	var turns []int // where they begin
-	for i := range ep.Messages {
-		if m := &ep.Messages[i]; m.Role == "assistant" && !m.Harness {
-			turns = append(turns, i)
-		}
-	}
+	turns := slices.Sorted(maps.Keys(ep.Spoken())) // where they begin
 	last := len(turns) - c.TailTurns
 	if last <= c.HeadTurns {
 		return nil, total, fmt.Sprintf("all of its %d turns are protected", len(turns))

@@ -92,11 +92,12 @@ func outline(ep *episode.Episode, c *cut) string {
 			failures = append(failures, fmt.Sprintf("%s: %s: %s", line(call.Name), call.Status, line(call.Result)))
 		}
 	}
+	spoken := ep.Spoken()
 	for i := c.from; i < c.to; i++ {
 		switch m := &ep.Messages[i]; {
 		case m.Role == "tool":
 			bytes += len(m.Content)
-		case m.Role == "assistant" && !m.Harness && m.Content != "":
+		case spoken[i] && m.Content != "":
 			said = m.Content
 		}
 	}

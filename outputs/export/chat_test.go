@@ -443,3 +443,37 @@ func TestChatParquet(t *testing.T) {
 		}
 	}
 }
+
+// TestDatasetsOwnWords has a dataset whose prompt begins with an exchange: its assistant message is none of the model's.
+func TestDatasetsOwnWords(t *testing.T) {
+	ep := chat(user("hi"), episode.Message{Role: "assistant", Content: "an example"}, user("2+2?"), episode.Message{Role: "assistant", Content: "4"})
+	ep.Turns = []episode.Turn{{Message: 3}}
+	row := readRows(t, exported(t, "openai", []*episode.Episode{ep}, export.Options{}))[0]
+	if *row.Messages[1].Weight != 0 || *row.Messages[3].Weight != 1 {
+		t.Errorf("weights %d and %d, want 0 and 1", *row.Messages[1].Weight, *row.Messages[3].Weight)
+	}
+	row = readRows(t, exported(t, "trl-prompt-completion", []*episode.Episode{ep}, export.Options{}))[0]
+	if len(row.Prompt) != 3 || len(row.Completion) != 1 || *row.Completion[0].Content != "4" {
+		t.Errorf("prompt %d, completion %d messages; want 3 and 1", len(row.Prompt), len(row.Completion))
+	}
+	worse := *ep
+	worse.Key.Sample, worse.Reward = 1, new(0.0)
+	worse.ID = worse.Key.ID()
+	row = readRows(t, exported(t, "trl-preference", []*episode.Episode{ep, &worse}, export.Options{}))[0]
+	if len(row.Prompt) != 3 {
+		t.Errorf("the prompt of a pair has %d messages, want 3", len(row.Prompt))
+	}
+	talk := arrowFile(t, exported(t, "verl-sft", []*episode.Episode{ep}, export.Options{}))[0]["messages"].([]any)
+	if a, b := talk[1].(map[string]any)["trainable"], talk[3].(map[string]any)["trainable"]; a != false || b != true {
+		t.Errorf("trainable %v and %v, want false and true", a, b)
+	}
+	for _, format := range []string{"trl", "sharegpt", "verl-sft"} {
+		if result := write(t, format, nil, ep); len(result.Notes) == 0 || !strings.Contains(strings.Join(result.Notes, "\n"), "assistant messages of the dataset") {
+			t.Errorf("%s: notes %q", format, result.Notes)
+		}
+	}
+	ep.Turns = nil
+	if result := write(t, "openai", nil, ep); result.Dropped["no assistant message"] != 1 {
+		t.Errorf("of a dataset's words alone: dropped %v", result.Dropped)
+	}
+}

@@ -2,6 +2,7 @@ package export
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 const (
 	noteShortened = "episodes whose conversation was shortened on its way to the model; the rows have all of it"
 	noteReasoning = "episodes whose reasoning was left out, since --set reasoning=drop"
-	notePrefilled = "episodes with assistant messages of the harness, which are trained on like the model's (--without-harness leaves them out)"
+	notePrefilled = "episodes with assistant messages of the dataset or the harness, which are trained on like the model's (--without-harness leaves the harness's out)"
 	noteDetails   = "episodes with encrypted or signed reasoning, for which the format has no place"
 
 	refuseSilent  = "no assistant message"
@@ -25,8 +26,9 @@ const (
 
 // conversation checks what formats of chat messages need: messages of the four roles, one of them the model's, and each
 // result right behind the turn that has its call, with one result for each call. Only the last turn's calls may have none.
-func conversation(messages []episode.Message) error {
-	if !slices.ContainsFunc(messages, said) {
+func conversation(ep *episode.Episode) error {
+	messages := ep.Messages
+	if len(ep.Spoken()) == 0 {
 		return &Refusal{refuseSilent}
 	}
 	open := map[string]bool{} // calls of the turn that are not answered
@@ -59,9 +61,6 @@ func conversation(messages []episode.Message) error {
 	return nil
 }
 
-// said tells what the model said from what the harness put into its mouth.
-func said(m episode.Message) bool { return m.Role == "assistant" && !m.Harness }
-
 // failedTurns are the messages of the model with a call that failed.
 func failedTurns(ep *episode.Episode) map[int]bool {
 	failed := map[int]bool{}
@@ -86,10 +85,15 @@ func (n notes) remark(ep *episode.Episode) {
 	}
 }
 
-// remarkPrefill notes words that the harness put into the model's mouth, for formats that cannot tell them from the model's.
-func (n notes) remarkPrefill(trained []episode.Message) {
-	if slices.ContainsFunc(trained, func(m episode.Message) bool { return m.Role == "assistant" && m.Harness }) {
-		n[notePrefilled]++
+// remarkPrefill notes words that others put into the model's mouth, for formats that cannot tell them from the model's. What
+// stands before from is not trained on.
+func (n notes) remarkPrefill(ep *episode.Episode, from int) {
+	spoken := ep.Spoken()
+	for i := from; i < len(ep.Messages); i++ {
+		if ep.Messages[i].Role == "assistant" && !spoken[i] {
+			n[notePrefilled]++
+			return
+		}
 	}
 }
 
@@ -127,4 +131,4 @@ func withThinking(m *episode.Message) (string, error) {
 }
 
 // opening is the index of the model's first message; there is one.
-func opening(messages []episode.Message) int { return slices.IndexFunc(messages, said) }
+func opening(ep *episode.Episode) int { return slices.Min(slices.Collect(maps.Keys(ep.Spoken()))) }

@@ -11,7 +11,7 @@ import (
 
 // Words that the harness put into the model's mouth are never trained on without a word about it.
 func TestWordsOfTheHarnessAreSaid(t *testing.T) {
-	const note = "episodes with assistant messages of the harness, which are trained on like the model's (--without-harness leaves them out): 1"
+	const note = "episodes with assistant messages of the dataset or the harness, which are trained on like the model's (--without-harness leaves the harness's out): 1"
 	first := chat(user("q"), episode.Message{Role: "assistant", Content: "I will", Harness: true}, episode.Message{Role: "assistant", Content: "do"})
 	later := chat(user("q"), episode.Message{Role: "assistant", Content: "do"}, episode.Message{Role: "assistant", Content: "I will", Harness: true}, user("go on"), episode.Message{Role: "assistant", Content: "did"})
 	for _, format := range []string{"trl", "trl-prompt-completion", "sharegpt", "verl-sft"} {

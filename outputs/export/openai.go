@@ -9,7 +9,7 @@ import (
 
 var openaiFormat = Format{
 	About: "JSONL for OpenAI's fine-tuning: messages, tools and weights; arguments as the model wrote them, and nothing behind the last assistant message. " +
-		"What the harness put into the model's mouth (prefill) has weight 0; its other messages stand as they were sent",
+		"What the dataset or the harness put into the model's mouth (prefill) has weight 0; their other messages stand as they were sent",
 	Settings: map[string]string{
 		"weight":              "which assistant messages are trained on: model (default: those that the model wrote), ok (of these, the ones without a failed call) or none (no weights are written)",
 		"reasoning":           "drop (default) leaves out what the model thought, think puts it before the content in <think> tags",
@@ -72,7 +72,7 @@ const (
 	refuseParallel  = "several calls in a turn"
 	refuseUntrained = "no assistant message to train on"
 	noteCut         = "episodes with messages behind the model's last one, which were left out"
-	notePrefill     = "episodes with assistant messages of the harness, which have weight 0"
+	notePrefill     = "episodes with assistant messages of the dataset or the harness, which have weight 0"
 )
 
 type openaiWriter struct {
@@ -103,10 +103,10 @@ func openOpenAI(path string, options Options) (Sink, error) {
 }
 
 func (w *openaiWriter) row(ep *episode.Episode) ([]openaiRow, error) {
-	if err := conversation(ep.Messages); err != nil {
+	if err := conversation(ep); err != nil {
 		return nil, err
 	}
-	failed := failedTurns(ep)
+	spoken, failed := ep.Spoken(), failedTurns(ep)
 	row := openaiRow{Tools: ep.Tools, idKey: w.idKey, id: ep.ID}
 	end, trained, several, prefilled := 0, false, false, false
 	for i := range ep.Messages {
@@ -117,10 +117,10 @@ func (w *openaiWriter) row(ep *episode.Episode) ([]openaiRow, error) {
 		}
 		if m.Role == "assistant" {
 			weight := 1
-			if m.Harness || w.weight == "ok" && failed[i] {
+			if !spoken[i] || w.weight == "ok" && failed[i] {
 				weight = 0
 			}
-			trained, prefilled = trained || weight == 1, prefilled || m.Harness
+			trained, prefilled = trained || weight == 1, prefilled || !spoken[i]
 			if w.weight != "none" {
 				to.Weight = &weight
 			}

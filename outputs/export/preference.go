@@ -184,7 +184,7 @@ func promptDigest(ep *episode.Episode) (key [sha256.Size]byte, err error) {
 		Task   string
 		Prompt []episode.Message
 		Tools  []json.RawMessage
-	}{ep.Key.Task, ep.Messages[:opening(ep.Messages)], ep.Tools})
+	}{ep.Key.Task, ep.Messages[:opening(ep)], ep.Tools})
 	if err != nil {
 		return key, fmt.Errorf("prompt of episode %s: %w", ep.ID, err)
 	}

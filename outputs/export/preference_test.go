@@ -31,6 +31,7 @@ func TestPreferencePairs(t *testing.T) {
 	}
 	prompt := func(ep *episode.Episode) {
 		ep.Messages = append([]episode.Message{{Role: "system", Content: "other"}}, ep.Messages...)
+		ep.Turns = []episode.Turn{{Message: 2}}
 	}
 	tools := func(ep *episode.Episode) { ep.Tools = []json.RawMessage{json.RawMessage(`{}`)} }
 	unjudged := func(ep *episode.Episode) { ep.Reward = nil }
@@ -118,7 +119,7 @@ func TestOpenAIWeights(t *testing.T) {
 		}
 	}
 	want := []string{
-		"episodes with assistant messages of the harness, which have weight 0: 1",
+		"episodes with assistant messages of the dataset or the harness, which have weight 0: 1",
 		"episodes with messages behind the model's last one, which were left out: 1",
 	}
 	if diff := cmp.Diff(want, write(t, "openai", map[string]string{"weight": "ok"}, give()).Notes); diff != "" {

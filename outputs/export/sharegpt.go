@@ -131,7 +131,7 @@ func (s *sharegptSink) Write(ctx context.Context, ep *episode.Episode) error {
 		return s.fail(err)
 	}
 	s.remark(ep)
-	s.remarkPrefill(ep.Messages)
+	s.remarkPrefill(ep, 0)
 	if invented {
 		s.notes[noteInvented]++
 	}

@@ -66,7 +66,7 @@ func functionOf(schema json.RawMessage) (sharegptTool, error) {
 
 // sharegptTurns are an episode's conversation. Every error is a *Refusal.
 func sharegptTurns(ep *episode.Episode, own bool) ([]ShareGPTTurn, error) {
-	if err := conversation(ep.Messages); err != nil {
+	if err := conversation(ep); err != nil {
 		return nil, err
 	}
 	system, err := sharegptSystem(ep, own)

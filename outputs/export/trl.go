@@ -9,7 +9,7 @@ import (
 
 var trlFormat = Format{
 	About: "TRL's conversational rows: messages and tools, with the episode's id and reward beside them. TRL knows no weights: " +
-		"what the harness said (prefill, warnings) is trained on like the rest, unless it is left out with --without-harness",
+		"assistant messages of the dataset and what the harness said (prefill, warnings) are trained on like the rest; --without-harness leaves out the harness's",
 	Settings: trlSettings,
 	open:     openTRL,
 }
@@ -140,7 +140,7 @@ func openTRLSink[Row any](w *trlWriter, path, name string, options Options, row 
 }
 
 func messagesRow[Text jsonText](w *trlWriter, ep *episode.Episode) (row trlRow[Text], err error) {
-	if err := conversation(ep.Messages); err != nil {
+	if err := conversation(ep); err != nil {
 		return row, err
 	}
 	row.ID, row.Reward = ep.ID, ep.Reward
@@ -164,10 +164,10 @@ func pairRow[Text jsonText](w *trlWriter, ep *episode.Episode) (row trlPair[Text
 
 // promptAndRest parts a conversation before the model's first message.
 func promptAndRest[Text jsonText](w *trlWriter, ep *episode.Episode) (prompt, rest []trlMessage[Text], err error) {
-	if err := conversation(ep.Messages); err != nil {
+	if err := conversation(ep); err != nil {
 		return nil, nil, err
 	}
-	first := opening(ep.Messages)
+	first := opening(ep)
 	if first == 0 {
 		return nil, nil, &Refusal{"no message before the model's first one"}
 	}
@@ -180,11 +180,11 @@ func promptAndRest[Text jsonText](w *trlWriter, ep *episode.Episode) (prompt, re
 
 func (w *trlWriter) note(ep *episode.Episode) {
 	w.notes.remark(ep)
-	trained := ep.Messages
+	from := 0
 	if w.prompted {
-		trained = trained[opening(trained):]
+		from = opening(ep)
 	}
-	w.notes.remarkPrefill(trained)
+	w.notes.remarkPrefill(ep, from)
 	if w.reasoning == "drop" && reasons(ep) {
 		w.notes[noteReasoning]++
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 var verlSFTFormat = Format{
-	About: "conversations as verl's multi-turn fine-tuning reads them (Parquet); what the harness put into the model's mouth has trainable=false, which verl's own dataset class does not look at",
+	About: "conversations as verl's multi-turn fine-tuning reads them (Parquet); what the dataset or the harness put into the model's mouth has trainable=false, which verl's own dataset class does not look at",
 	open: func(path string, options Options) (Sink, error) {
 		w, err := openParquetRows[verlTalk](path, "verl-sft", "id", options)
 		if err != nil {
@@ -33,7 +33,7 @@ type verlTurn struct {
 	ToolCalls        []verlCall `parquet:"tool_calls,list"`
 	ToolCallID       *string    `parquet:"tool_call_id,optional"`
 	Name             *string    `parquet:"name,optional,dict"`
-	Trainable        *bool      `parquet:"trainable,optional"` // false where the harness put words into the model's mouth
+	Trainable        *bool      `parquet:"trainable,optional"` // of an assistant: it is the model's
 }
 
 type verlCall struct {
@@ -50,11 +50,11 @@ type verlFunction struct {
 const noteTools = "rows whose tools are JSON texts, which verl's own dataset class has to parse before it applies a chat template"
 
 func (n notes) verlTalk(ep *episode.Episode) ([]verlTalk, error) {
-	if err := conversation(ep.Messages); err != nil {
+	if err := conversation(ep); err != nil {
 		return nil, err
 	}
 	n.remark(ep)
-	n.remarkPrefill(ep.Messages)
+	n.remarkPrefill(ep, 0)
 	row := verlTalk{ID: ep.ID, EnableThinking: reasons(ep)}
 	for _, tool := range ep.Tools {
 		row.Tools = append(row.Tools, string(tool))
@@ -63,18 +63,19 @@ func (n notes) verlTalk(ep *episode.Episode) ([]verlTalk, error) {
 		n[noteTools]++
 	}
 	row.Messages = make([]verlTurn, len(ep.Messages))
+	spoken := ep.Spoken()
 	for i := range ep.Messages {
-		row.Messages[i] = verlTurnOf(&ep.Messages[i])
+		row.Messages[i] = verlTurnOf(&ep.Messages[i], spoken[i])
 	}
 	return []verlTalk{row}, nil
 }
 
-func verlTurnOf(m *episode.Message) verlTurn {
+func verlTurnOf(m *episode.Message, spoken bool) verlTurn {
 	turn := verlTurn{
 		Role: m.Role, Content: m.Content, ReasoningContent: present(m.Reasoning), ToolCallID: present(m.ToolCallID), Name: present(m.Name),
 	}
 	if m.Role == "assistant" {
-		turn.Trainable = new(!m.Harness)
+		turn.Trainable = &spoken
 	}
 	for _, call := range m.Calls {
 		turn.ToolCalls = append(turn.ToolCalls, verlCall{call.ID, "function", verlFunction{call.Name, call.Arguments}})

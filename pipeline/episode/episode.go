@@ -258,3 +258,15 @@ type Phases struct {
 	Verify time.Duration `json:"verify"`
 	Close  time.Duration `json:"close"`
 }
+
+// Spoken are the places of the messages that the model gave. Other messages of an assistant are the dataset's or the
+// harness's.
+func (ep *Episode) Spoken() map[int]bool {
+	spoken := make(map[int]bool, len(ep.Turns))
+	for i := range ep.Turns {
+		if at := ep.Turns[i].Message; at >= 0 && at < len(ep.Messages) && ep.Messages[at].Role == "assistant" {
+			spoken[at] = true
+		}
+	}
+	return spoken
+}
