@@ -103,7 +103,7 @@ func (s *atifSteps) agent(i int, m *episode.Message) {
 		}
 	}
 	if len(m.ReasoningDetails) > 0 {
-		step.note("reasoning_details", m.ReasoningDetails)
+		step.note("reasoning_details", shallow(m.ReasoningDetails))
 	}
 	answers := map[string]bool{}
 	for n := range m.Calls {
@@ -144,7 +144,7 @@ func (s *atifSteps) call(turn int, played bool, c *episode.Call) atifCall {
 			call.Extra["started"] = started
 		}
 		if len(trace.Coerced) > 0 || trace.Repaired || len(trace.Rewritten) > 0 {
-			call.Extra["arguments"] = trace.Arguments
+			call.Extra["arguments"] = shallow(trace.Arguments)
 		}
 		var inner []any
 		for _, n := range s.nested[key] {

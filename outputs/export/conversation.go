@@ -102,18 +102,41 @@ func reasons(ep *episode.Episode) bool {
 	return slices.ContainsFunc(ep.Messages, func(m episode.Message) bool { return m.Reasoning != "" })
 }
 
-// isObject says whether a text is a JSON object.
+// isObject says whether a text is a JSON object that stands in a document as what it says.
 func isObject(text string) bool {
-	for i := range len(text) {
-		switch text[i] {
-		case ' ', '\t', '\n', '\r':
-			continue
-		case '{':
-			return json.Valid([]byte(text))
+	return strings.HasPrefix(strings.TrimLeft(text, " \t\n\r"), "{") && !deep(text) && json.Valid([]byte(text))
+}
+
+// maxDepth is how deep JSON of strangers may nest in a document: parsers of those who read it give up, or die, at some
+// depth, and with them the whole file. What is deeper stands as a text.
+const maxDepth = 100
+
+func deep(text string) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
 		}
-		return false
 	}
 	return false
+}
+
+// shallow is JSON as it stands in a document.
+func shallow(raw json.RawMessage) json.RawMessage {
+	if deep(string(raw)) {
+		return quoted(string(raw))
+	}
+	return raw
 }
 
 // withThinking is the content of a message behind its reasoning in <think> tags.
@@ -132,3 +155,11 @@ func withThinking(m *episode.Message) (string, error) {
 
 // opening is the index of the model's first message; there is one.
 func opening(ep *episode.Episode) int { return slices.Min(slices.Collect(maps.Keys(ep.Spoken()))) }
+
+func shallowAll(raw []json.RawMessage) []json.RawMessage {
+	all := slices.Clone(raw)
+	for i := range all {
+		all[i] = shallow(all[i])
+	}
+	return all
+}

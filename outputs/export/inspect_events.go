@@ -176,7 +176,7 @@ func (m *inspectMessages) message(i int, from *episode.Message) inspectMessage {
 		parsed, whole := arguments(c.Arguments)
 		call := inspectCall{ID: c.ID, Function: c.Name, Arguments: parsed, Type: "function"}
 		if !whole && !isObject(c.Arguments) {
-			call.ParseError = "the arguments are no JSON object: " + c.Arguments
+			call.ParseError = fmt.Sprintf("the arguments are no JSON object, or nest deeper than %d: %s", maxDepth, c.Arguments)
 		}
 		message.ToolCalls = append(message.ToolCalls, call)
 	}

@@ -2,7 +2,6 @@ package export
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -154,10 +153,10 @@ func inspectModelUsage(ep *episode.Episode) map[string]inspectUsage {
 func inspectMetadata(ep *episode.Episode) map[string]any {
 	m := map[string]any{
 		"task_id": ep.Key.Task, "row": ep.Row, "sample": ep.Key.Sample, "seed": ep.Key.Seed, "run": ep.Run, "attempt": ep.Attempt,
-		"outcome": ep.Outcome, "stop": ep.Stop, "toolsets": ep.Toolsets, "distribution": ep.Distribution, "log_p": ep.LogP, "tools": ep.Tools,
+		"outcome": ep.Outcome, "stop": ep.Stop, "toolsets": ep.Toolsets, "distribution": ep.Distribution, "log_p": ep.LogP, "tools": shallowAll(ep.Tools),
 	}
 	if len(ep.Task.Metadata) > 0 {
-		m["task"] = json.RawMessage(ep.Task.Metadata)
+		m["task"] = shallow(ep.Task.Metadata)
 	}
 	if len(ep.Task.Tags) > 0 {
 		m["tags"] = ep.Task.Tags

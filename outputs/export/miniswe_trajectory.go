@@ -48,7 +48,7 @@ func miniTrajectory(ep *episode.Episode, instance, patch string, run *Run) any {
 				"agent":       map[string]any{"step_limit": ep.Task.Limits.Turns},
 				"model":       map[string]any{"model_name": cmp.Or(ep.Sampling.Model, ep.Model), "model_kwargs": ep.Sampling},
 				"environment": map[string]any{"image": ep.Task.Image, "cwd": ep.Task.Cwd},
-				"tools":       ep.Tools,
+				"tools":       shallowAll(ep.Tools),
 			},
 		},
 	}

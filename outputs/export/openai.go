@@ -107,7 +107,7 @@ func (w *openaiWriter) row(ep *episode.Episode) ([]openaiRow, error) {
 		return nil, err
 	}
 	spoken, failed := ep.Spoken(), failedTurns(ep)
-	row := openaiRow{Tools: ep.Tools, idKey: w.idKey, id: ep.ID}
+	row := openaiRow{Tools: shallowAll(ep.Tools), idKey: w.idKey, id: ep.ID}
 	end, trained, several, prefilled := 0, false, false, false
 	for i := range ep.Messages {
 		m := &ep.Messages[i]

@@ -216,5 +216,5 @@ func quoted(text string) json.RawMessage {
 
 // isContainer says whether a text is a JSON object or list, as results are that stand unquoted.
 func isContainer(text string) bool {
-	return isObject(text) || strings.HasPrefix(text, "[") && json.Valid([]byte(text))
+	return isObject(text) || strings.HasPrefix(text, "[") && !deep(text) && json.Valid([]byte(text))
 }

@@ -171,7 +171,7 @@ func (w *verifiersWriter) episode(ep *episode.Episode) (any, error) {
 	}
 	task := verifiersTask{Type: "Task", Key: ep.Key.Task, Data: verifiersData{
 		Idx: ep.Row, Name: ep.Key.Task, Prompt: question(asked(ep)), SystemPrompt: ep.Task.System, Image: ep.Task.Image, Workdir: ep.Task.Cwd,
-		Answer: answerOf(&ep.Task), Tags: ep.Task.Tags, Difficulty: ep.Task.Difficulty, Metadata: ep.Task.Metadata,
+		Answer: answerOf(&ep.Task), Tags: ep.Task.Tags, Difficulty: ep.Task.Difficulty, Metadata: shallow(ep.Task.Metadata),
 	}}
 	trace, err := w.trace(ep, task)
 	if err != nil {

@@ -134,7 +134,7 @@ func (w *resultsWriter) row(ep *episode.Episode) (any, error) {
 		Timing: resultsTiming{
 			float64(ep.Phases.Agent.Microseconds()) / 1e3, float64(ep.Phases.Verify.Microseconds()) / 1e3, float64(ep.Elapsed.Microseconds()) / 1e3,
 		},
-		IsCompleted: true, IsTruncated: ep.Outcome == episode.Limit, Answer: answerOf(&ep.Task), StopCondition: stopCondition(ep), ToolDefs: ep.Tools,
+		IsCompleted: true, IsTruncated: ep.Outcome == episode.Limit, Answer: answerOf(&ep.Task), StopCondition: stopCondition(ep), ToolDefs: shallowAll(ep.Tools),
 		Metrics: map[string]float64{"num_turns": float64(len(ep.Turns)), "total_tool_calls": float64(len(ep.Calls))},
 		Info:    map[string]any{"task_id": ep.Key.Task, "sample": ep.Key.Sample, "outcome": ep.Outcome, "toolsets": ep.Toolsets},
 	}
@@ -146,7 +146,7 @@ func (w *resultsWriter) row(ep *episode.Episode) (any, error) {
 		row.Metrics[name] = r.Value
 	}
 	if len(ep.Task.Metadata) > 0 {
-		row.Info["metadata"] = ep.Task.Metadata
+		row.Info["metadata"] = shallow(ep.Task.Metadata)
 	}
 	if u := ep.Usage; u.Reported {
 		row.TokenUsage = &resultsUsage{float64(u.Prompt), float64(u.Completion)}
