@@ -121,7 +121,7 @@ func TestChatSettingsKeepTheContract(t *testing.T) {
 		}
 		return ids
 	}
-	inParquet := map[string]string{"file": "parquet"}
+	inParquet := map[string]string{"file": "parquet", "json": "string"}
 	for _, format := range []sinktest.Format{
 		{Name: "trl", Path: "a/trl.parquet", Set: inParquet, Carries: hasMessages, IDs: idColumn("id")},
 		{Name: "trl-prompt-completion", Path: "a/pc.parquet", Set: inParquet, Carries: hasMessages, IDs: idColumn("id")},
@@ -161,6 +161,7 @@ func TestChatGolden(t *testing.T) {
 	for _, format := range chatFormats {
 		t.Run(format.name, func(t *testing.T) {
 			episodes := []*episode.Episode{sinktest.Episode(4, 0), sinktest.Episode(4, 1), plainEpisode()}
+			sendObjects(episodes)
 			path := exported(t, format.name, episodes, export.Options{Set: format.set})
 			data, err := os.ReadFile(path)
 			if err != nil {
@@ -174,16 +175,14 @@ func TestChatGolden(t *testing.T) {
 
 // TestChatSchema holds every row of every format to its schema.
 func TestChatSchema(t *testing.T) {
-	for _, format := range append(chatFormats[:len(chatFormats):len(chatFormats)], struct {
+	for _, format := range append(chatFormats[:len(chatFormats):len(chatFormats)], []struct {
 		name, schema string
 		set          map[string]string
-	}{"trl", "trl-value", map[string]string{"json": "value"}}) {
+	}{{"trl", "trl-value", map[string]string{"json": "value"}}, {"trl", "trl-string", asTexts}}...) {
 		t.Run(format.schema, func(t *testing.T) {
 			episodes := sinktest.Episodes(40)
-			if format.schema == "trl-value" {
-				for _, ep := range episodes {
-					mendArguments(ep)
-				}
+			if format.schema != "trl-string" {
+				sendObjects(episodes)
 			}
 			data, err := os.ReadFile(exported(t, format.name, episodes, export.Options{Set: format.set}))
 			if err != nil {
@@ -194,12 +193,14 @@ func TestChatSchema(t *testing.T) {
 	}
 }
 
-// mendArguments makes objects of all arguments.
-func mendArguments(ep *episode.Episode) {
-	for i := range ep.Messages {
-		for j := range ep.Messages[i].Calls {
-			if call := &ep.Messages[i].Calls[j]; !json.Valid([]byte(call.Arguments)) {
-				call.Arguments = "{}"
+// sendObjects has something sent back in the place of arguments that are no objects.
+func sendObjects(episodes []*episode.Episode) {
+	for _, ep := range episodes {
+		for i := range ep.Messages {
+			for j := range ep.Messages[i].Calls {
+				if call := &ep.Messages[i].Calls[j]; !json.Valid([]byte(call.Arguments)) {
+					call.Sent = `{"arguments":"no JSON"}`
+				}
 			}
 		}
 	}
@@ -240,8 +241,8 @@ func TestChatRoundTrip(t *testing.T) {
 		reasoning bool
 	}{
 		{"openai", map[string]string{"id": "episode_id"}, false},
-		{"trl", map[string]string{"reasoning": "field"}, true},
-		{"trl-prompt-completion", map[string]string{"reasoning": "field"}, true},
+		{"trl", map[string]string{"reasoning": "field", "json": "string"}, true},
+		{"trl-prompt-completion", map[string]string{"reasoning": "field", "json": "string"}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.format, func(t *testing.T) {
@@ -410,10 +411,6 @@ func TestChatSettingsSayWhatIsWrong(t *testing.T) {
 			t.Errorf("%s %s=%s: %v, want %q", tt.format, tt.key, tt.value, err, tt.want)
 		}
 	}
-	_, err := export.Open("trl", filepath.Join(t.TempDir(), "x"), export.Options{Set: map[string]string{"file": "parquet", "json": "value"}})
-	if err == nil || !strings.Contains(err.Error(), "want json=string") {
-		t.Errorf("values in Parquet: %v", err)
-	}
 }
 
 // TestChatParquet holds that another library reads from Parquet what stands in JSONL.
@@ -423,7 +420,7 @@ func TestChatParquet(t *testing.T) {
 		read := func(file string) (rows []chatRow) {
 			set := map[string]string{"file": file}
 			if format != "tokens" {
-				set["reasoning"] = "field"
+				set["reasoning"], set["json"] = "field", "string"
 			}
 			path := exported(t, format, episodes, export.Options{Set: set})
 			if file == "jsonl" {
@@ -475,5 +472,59 @@ func TestDatasetsOwnWords(t *testing.T) {
 	ep.Turns = nil
 	if result := write(t, "openai", nil, ep); result.Dropped["no assistant message"] != 1 {
 		t.Errorf("of a dataset's words alone: dropped %v", result.Dropped)
+	}
+}
+
+// TestArgumentsAreObjects is about what a chat template is given: arguments as the model meant them, or as they were sent back
+// to it, and nothing of other tools.
+func TestArgumentsAreObjects(t *testing.T) {
+	call := func(arguments, sent string) *episode.Episode {
+		ep := chat(user("hi"), calling("a"), result("a", "x"), episode.Message{Role: "assistant", Content: "done"})
+		ep.Messages[1].Calls[0].Arguments, ep.Messages[1].Calls[0].Sent = arguments, sent
+		ep.Tools = []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"f"}}`)}
+		ep.Key.Task = arguments
+		ep.ID = ep.Key.ID()
+		return ep
+	}
+	whole, mended, lost := call(`{"path": "a", "n": [1, null]}`, ""), call(`{"path": unclosed`, `{"path":"unclosed"}`), call(`{"path": gone`, "")
+	want := []any{map[string]any{"path": "a", "n": []any{1.0, nil}}, map[string]any{"path": "unclosed"}}
+	for _, format := range []string{"trl", "trl-prompt-completion"} {
+		var got []any
+		for _, row := range readRows(t, exported(t, format, []*episode.Episode{whole, mended, lost}, export.Options{})) {
+			got = append(got, append(row.Messages, row.Completion...)[max(0, len(row.Messages)-3)].ToolCalls[0].Function.Arguments)
+			if _, text := row.Tools.(string); !text {
+				t.Errorf("%s: tools are %T, want a text", format, row.Tools)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: arguments (-want +got):\n%s", format, diff)
+		}
+	}
+	worse := call(whole.Messages[1].Calls[0].Arguments, "")
+	worse.Key.Sample, worse.Reward, worse.Messages[3].Content = 1, new(0.0), "other"
+	worse.ID = worse.Key.ID()
+	path := exported(t, "trl-preference", []*episode.Episode{whole, worse}, export.Options{})
+	var pair struct {
+		Chosen []chatMessage `json:"chosen"`
+	}
+	if err := json.Unmarshal(linesOf(t, path)[0], &pair); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want[0], pair.Chosen[0].ToolCalls[0].Function.Arguments); diff != "" {
+		t.Errorf("trl-preference: arguments (-want +got):\n%s", diff)
+	}
+	for format, set := range map[string]map[string]string{"trl": {"file": "parquet"}, "verl-sft": nil} {
+		file := openParquet(t, exported(t, format, []*episode.Episode{whole, mended}, export.Options{Set: set}))
+		if schema := file.Schema().String(); !strings.Contains(schema, "arguments (JSON)") || format == "verl-sft" && !strings.Contains(schema, "element (JSON)") {
+			t.Errorf("%s: arguments or tools are not of the type JSON:\n%s", format, schema)
+		}
+		result := write(t, format, set, whole, mended, lost)
+		dropped := map[string]int{"arguments that are no JSON object, in whose place none was sent back to the model": 1}
+		if diff := cmp.Diff(dropped, result.Dropped); diff != "" || !strings.Contains(strings.Join(result.Notes, "\n"), "what was sent back to the model: 1") {
+			t.Errorf("%s: notes %q, dropped (-want +got):\n%s", format, result.Notes, diff)
+		}
+		if result := write(t, format, map[string]string{"json": "string"}, whole, mended, lost); result.Episodes != 3 {
+			t.Errorf("%s as texts: %+v", format, result)
+		}
 	}
 }

@@ -22,6 +22,9 @@ const (
 	refuseCall    = "a call without its result"
 	refuseCallID  = "calls of one turn without ids of their own"
 	refuseThought = "reasoning with </think> in it"
+
+	refuseArguments = "arguments that are no JSON object, in whose place none was sent back to the model"
+	noteResent      = "episodes with arguments that are no JSON object, in whose place stands what was sent back to the model"
 )
 
 // conversation checks what formats of chat messages need: messages of the four roles, one of them the model's, and each
@@ -100,6 +103,27 @@ func (n notes) remarkPrefill(ep *episode.Episode, from int) {
 // reasons says whether a message of the episode has reasoning.
 func reasons(ep *episode.Episode) bool {
 	return slices.ContainsFunc(ep.Messages, func(m episode.Message) bool { return m.Reasoning != "" })
+}
+
+// argumentsOf are the arguments of a call as they stand in a row. Values are objects: where the model's are none, what was
+// sent back to it in their place.
+func argumentsOf[Text jsonText](c *episode.Call) (Text, error) {
+	switch {
+	case !isValue[Text](), isObject(c.Arguments):
+		return Text(c.Arguments), nil
+	case isObject(c.Sent):
+		return Text(c.Sent), nil
+	}
+	return "", &Refusal{refuseArguments}
+}
+
+// remarkResent notes arguments that stand as they were sent back and not as the model made them.
+func remarkResent[Text jsonText](n notes, ep *episode.Episode) {
+	if isValue[Text]() && slices.ContainsFunc(ep.Messages, func(m episode.Message) bool {
+		return slices.ContainsFunc(m.Calls, func(c episode.Call) bool { return !isObject(c.Arguments) })
+	}) {
+		n[noteResent]++
+	}
 }
 
 // isObject says whether a text is a JSON object that stands in a document as what it says.

@@ -27,16 +27,16 @@ var preferenceFormat = Format{
 }
 
 // preferenceRow is a row of a pair.
-type preferenceRow[Text jsonText] struct {
-	Task           string             `json:"task" parquet:"task"`
-	ChosenID       string             `json:"chosen_id" parquet:"chosen_id"`
-	RejectedID     string             `json:"rejected_id" parquet:"rejected_id"`
-	Prompt         []trlMessage[Text] `json:"prompt" parquet:"prompt,list"`
-	Chosen         []trlMessage[Text] `json:"chosen" parquet:"chosen,list"`
-	Rejected       []trlMessage[Text] `json:"rejected" parquet:"rejected,list"`
-	Tools          Text               `json:"tools" parquet:"tools,dict"`
-	ChosenReward   float64            `json:"chosen_reward" parquet:"chosen_reward"`
-	RejectedReward float64            `json:"rejected_reward" parquet:"rejected_reward"`
+type preferenceRow[Arguments, Tools jsonText] struct {
+	Task           string                  `json:"task" parquet:"task"`
+	ChosenID       string                  `json:"chosen_id" parquet:"chosen_id"`
+	RejectedID     string                  `json:"rejected_id" parquet:"rejected_id"`
+	Prompt         []trlMessage[Arguments] `json:"prompt" parquet:"prompt,list"`
+	Chosen         []trlMessage[Arguments] `json:"chosen" parquet:"chosen,list"`
+	Rejected       []trlMessage[Arguments] `json:"rejected" parquet:"rejected,list"`
+	Tools          Tools                   `json:"tools" parquet:"tools,dict"`
+	ChosenReward   float64                 `json:"chosen_reward" parquet:"chosen_reward"`
+	RejectedReward float64                 `json:"rejected_reward" parquet:"rejected_reward"`
 }
 
 // Why an episode is in no pair.
@@ -49,8 +49,8 @@ const (
 
 // preferenceSink holds samples at one row of the dataset in memory: all of them for pairs=all, else the best and the worst
 // of each group.
-type preferenceSink[Text jsonText] struct {
-	rowWriter[preferenceRow[Text]]
+type preferenceSink[Arguments, Tools jsonText] struct {
+	rowWriter[preferenceRow[Arguments, Tools]]
 	trlWriter
 	all     bool
 	margin  float64
@@ -83,40 +83,40 @@ func openPreference(path string, options Options) (Sink, error) {
 			return nil, fmt.Errorf("output format trl-preference: margin is %q (want a number that is not below 0)", text)
 		}
 	}
-	if w.json == "value" {
-		return openPairs[jsonValue](path, options, w, pairs == "all", margin)
+	switch all := pairs == "all"; w.json {
+	case "value":
+		return openPairs[jsonValue, jsonValue](path, options, w, all, margin)
+	case "string":
+		return openPairs[string, string](path, options, w, all, margin)
+	default:
+		return openPairs[jsonValue, string](path, options, w, all, margin)
 	}
-	return openPairs[string](path, options, w, pairs == "all", margin)
 }
 
-func openPairs[Text jsonText](path string, options Options, w trlWriter, all bool, margin float64) (Sink, error) {
-	var out rowWriter[preferenceRow[Text]]
-	var err error
-	if w.file == "parquet" {
-		out, err = openParquetRows[preferenceRow[Text]](path, "preference", "chosen_id", options)
-	} else {
-		out, err = openJSONRows[preferenceRow[Text]](path, "preference")
-	}
+func openPairs[Arguments, Tools jsonText](path string, options Options, w trlWriter, all bool, margin float64) (Sink, error) {
+	out, err := openTRLRows[preferenceRow[Arguments, Tools]](&w, path, "preference", "chosen_id", options)
 	if err != nil {
 		return nil, err
 	}
-	return &preferenceSink[Text]{rowWriter: out, trlWriter: w, all: all, margin: margin, groups: map[[sha256.Size]byte]*preferenceGroup{}, dropped: map[string]int{}}, nil
+	return &preferenceSink[Arguments, Tools]{
+		rowWriter: out, trlWriter: w, all: all, margin: margin, groups: map[[sha256.Size]byte]*preferenceGroup{}, dropped: map[string]int{},
+	}, nil
 }
 
 // Notes are what the rows leave out.
-func (s *preferenceSink[Text]) Notes() []string { return s.notes.Notes() }
+func (s *preferenceSink[Arguments, Tools]) Notes() []string { return s.notes.Notes() }
 
 // Dropped counts the samples that are in no pair.
-func (s *preferenceSink[Text]) Dropped() map[string]int { return s.dropped }
+func (s *preferenceSink[Arguments, Tools]) Dropped() map[string]int { return s.dropped }
 
-func (s *preferenceSink[Text]) Write(ctx context.Context, ep *episode.Episode) error {
+func (s *preferenceSink[Arguments, Tools]) Write(ctx context.Context, ep *episode.Episode) error {
 	if err := s.writable(ctx, ep); err != nil {
 		return err
 	}
 	if ep.Reward == nil {
 		return &Refusal{dropNoReward}
 	}
-	if _, _, err := promptAndRest[Text](&s.trlWriter, ep); err != nil {
+	if _, _, err := promptAndRest[Arguments](&s.trlWriter, ep); err != nil {
 		return err // a *Refusal, like all errors of a conversation
 	}
 	if ep.Row != s.row {
@@ -159,7 +159,7 @@ func (g *preferenceGroup) worst() int {
 	return slices.IndexFunc(g.samples, func(ep *episode.Episode) bool { return *ep.Reward == least })
 }
 
-func (s *preferenceSink[Text]) Commit() ([]FileInfo, error) {
+func (s *preferenceSink[Arguments, Tools]) Commit() ([]FileInfo, error) {
 	if err := s.finish(); err != nil {
 		return nil, fmt.Errorf("commit: it is not complete: %w", err)
 	}
@@ -167,7 +167,7 @@ func (s *preferenceSink[Text]) Commit() ([]FileInfo, error) {
 }
 
 // finish pairs the samples of each group at the row.
-func (s *preferenceSink[Text]) finish() error {
+func (s *preferenceSink[Arguments, Tools]) finish() error {
 	for _, key := range s.order {
 		if err := s.pair(s.groups[key]); err != nil {
 			return err
@@ -192,7 +192,7 @@ func promptDigest(ep *episode.Episode) (key [sha256.Size]byte, err error) {
 }
 
 // pair writes the pairs of a group.
-func (s *preferenceSink[Text]) pair(group *preferenceGroup) error {
+func (s *preferenceSink[Arguments, Tools]) pair(group *preferenceGroup) error {
 	samples := group.samples
 	if len(samples) == 1 {
 		s.dropped[dropAlone]++
@@ -217,7 +217,7 @@ func (s *preferenceSink[Text]) pair(group *preferenceGroup) error {
 	}
 	for i, ep := range samples {
 		if used[i] {
-			s.note(ep)
+			noteTRL[Arguments](&s.trlWriter, ep)
 		} else {
 			s.dropped[dropTie]++
 		}
@@ -233,18 +233,18 @@ func (s *preferenceSink[Text]) pair(group *preferenceGroup) error {
 }
 
 // putPair writes a pair.
-func (s *preferenceSink[Text]) putPair(chosen, rejected *episode.Episode) error {
-	prompt, better, err := promptAndRest[Text](&s.trlWriter, chosen)
+func (s *preferenceSink[Arguments, Tools]) putPair(chosen, rejected *episode.Episode) error {
+	prompt, better, err := promptAndRest[Arguments](&s.trlWriter, chosen)
 	if err != nil {
 		return s.fail(err)
 	}
-	_, worse, err := promptAndRest[Text](&s.trlWriter, rejected)
+	_, worse, err := promptAndRest[Arguments](&s.trlWriter, rejected)
 	if err != nil {
 		return s.fail(err)
 	}
-	return s.put(chosen.ID, preferenceRow[Text]{
+	return s.put(chosen.ID, preferenceRow[Arguments, Tools]{
 		Task: chosen.Key.Task, ChosenID: chosen.ID, RejectedID: rejected.ID,
-		Prompt: prompt, Chosen: better, Rejected: worse, Tools: trlTools[Text](chosen.Tools),
+		Prompt: prompt, Chosen: better, Rejected: worse, Tools: trlTools[Tools](chosen.Tools),
 		ChosenReward: *chosen.Reward, RejectedReward: *rejected.Reward,
 	})
 }

@@ -3,6 +3,8 @@ package export
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -77,7 +79,7 @@ func openParquetRows[Row any](path, name, id string, options Options) (rowWriter
 	if err != nil {
 		return nil, err
 	}
-	schema := parquet.NewSchema(name, parquet.SchemaOf(new(Row)))
+	schema := parquet.NewSchema(name, logical{Node: parquet.SchemaOf(new(Row))})
 	return &parquetRows[Row]{file: f, options: options, writer: parquet.NewGenericWriter[Row](f, parquetOptions(schema, id)...)}, nil
 }
 
@@ -111,3 +113,31 @@ func (p *parquetRows[Row]) Commit() ([]FileInfo, error) {
 }
 
 func (p *parquetRows[Row]) Close() error { return p.close() }
+
+// logical is a schema in which values of the type jsonValue are texts of the logical type JSON, as a struct tag says it, which
+// a type parameter cannot have.
+type logical struct{ parquet.Node }
+
+// logicalField is a field of one.
+type logicalField struct {
+	logical
+	field parquet.Field
+}
+
+func (f logicalField) Name() string                           { return f.field.Name() }
+func (f logicalField) Value(base reflect.Value) reflect.Value { return f.field.Value(base) }
+
+func (l logical) Fields() []parquet.Field {
+	fields := slices.Clone(l.Node.Fields())
+	for i, field := range fields {
+		fields[i] = logicalField{logical{field}, field}
+	}
+	return fields
+}
+
+func (l logical) Type() parquet.Type {
+	if l.Leaf() && l.GoType() == reflect.TypeFor[jsonValue]() {
+		return parquet.JSON().Type()
+	}
+	return l.Node.Type()
+}

@@ -34,7 +34,7 @@ func init() {
 		"skyrl-dataset":     {Path: "data/train.parquet", IDs: taskIDs, Carries: firstSample},
 		"verl":              {Path: "data/train.parquet", IDs: taskIDs, Carries: firstSample},
 		"verl-rollouts":     {Path: "data/rollouts.parquet", IDs: idColumn("id"), Carries: undrifted},
-		"verl-sft":          {Path: "data/sft.parquet", IDs: idColumn("id"), Carries: hasMessages},
+		"verl-sft":          {Path: "data/sft.parquet", Set: asTexts, IDs: idColumn("id"), Carries: hasMessages},
 	} {
 		formats[name] = format
 	}

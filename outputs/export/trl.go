@@ -2,7 +2,7 @@ package export
 
 import (
 	"encoding/json"
-	"fmt"
+	"reflect"
 
 	"trajgen/pipeline/episode"
 )
@@ -22,8 +22,9 @@ var promptCompletionFormat = Format{
 }
 
 var trlSettings = map[string]string{
-	"file":      "jsonl (default) or parquet",
-	"json":      "how arguments and tools stand in JSONL: string (default: as texts, which Arrow can hold however tools differ) or value (as objects; arguments that are none refuse the episode). Parquet has texts",
+	"file": "jsonl (default) or parquet",
+	"json": "how arguments and tools stand: arguments (default: arguments as objects, as chat templates want them, and tools as one text, which TRL parses), value (both as objects) or string (both as texts). " +
+		"In Parquet, objects are of the type JSON. datasets before 4.7, which TRL does not take any more, gives each object the keys of all others as nulls",
 	"reasoning": "drop (default) leaves out what the model thought, think puts it before the content in <think> tags, field keeps it as reasoning_content, which some chat templates read",
 }
 
@@ -33,22 +34,24 @@ type jsonValue string
 // MarshalJSON is the text itself.
 func (v jsonValue) MarshalJSON() ([]byte, error) { return []byte(v), nil }
 
-// jsonText is how arguments and tools stand in a row.
+// jsonText is how arguments and tools stand in a row. In Parquet, a value is a text of the logical type JSON.
 type jsonText interface{ string | jsonValue }
 
-type trlMessage[Text jsonText] struct {
-	Role       string          `json:"role" parquet:"role,dict"`
-	Content    string          `json:"content" parquet:"content"`
-	Reasoning  *string         `json:"reasoning_content,omitempty" parquet:"reasoning_content,optional"`
-	ToolCalls  []trlCall[Text] `json:"tool_calls,omitempty" parquet:"tool_calls,list"`
-	ToolCallID *string         `json:"tool_call_id,omitempty" parquet:"tool_call_id,optional"`
-	Name       *string         `json:"name,omitempty" parquet:"name,optional,dict"` // tool
+func isValue[Text jsonText]() bool { return reflect.TypeFor[Text]() == reflect.TypeFor[jsonValue]() }
+
+type trlMessage[Arguments jsonText] struct {
+	Role       string               `json:"role" parquet:"role,dict"`
+	Content    string               `json:"content" parquet:"content"`
+	Reasoning  *string              `json:"reasoning_content,omitempty" parquet:"reasoning_content,optional"`
+	ToolCalls  []trlCall[Arguments] `json:"tool_calls,omitempty" parquet:"tool_calls,list"`
+	ToolCallID *string              `json:"tool_call_id,omitempty" parquet:"tool_call_id,optional"`
+	Name       *string              `json:"name,omitempty" parquet:"name,optional,dict"` // tool
 }
 
-type trlCall[Text jsonText] struct {
-	ID       string            `json:"id" parquet:"id"`
-	Type     string            `json:"type" parquet:"type,dict"`
-	Function trlFunction[Text] `json:"function" parquet:"function"`
+type trlCall[Arguments jsonText] struct {
+	ID       string                 `json:"id" parquet:"id"`
+	Type     string                 `json:"type" parquet:"type,dict"`
+	Function trlFunction[Arguments] `json:"function" parquet:"function"`
 }
 
 type trlFunction[Text jsonText] struct {
@@ -57,20 +60,20 @@ type trlFunction[Text jsonText] struct {
 }
 
 // trlRow is a row of messages.
-type trlRow[Text jsonText] struct {
-	ID       string             `json:"id" parquet:"id"`
-	Messages []trlMessage[Text] `json:"messages" parquet:"messages,list"`
-	Tools    Text               `json:"tools" parquet:"tools,dict"`
-	Reward   *float64           `json:"reward" parquet:"reward,optional"`
+type trlRow[Arguments, Tools jsonText] struct {
+	ID       string                  `json:"id" parquet:"id"`
+	Messages []trlMessage[Arguments] `json:"messages" parquet:"messages,list"`
+	Tools    Tools                   `json:"tools" parquet:"tools,dict"`
+	Reward   *float64                `json:"reward" parquet:"reward,optional"`
 }
 
 // trlPair is a row of a prompt and a completion.
-type trlPair[Text jsonText] struct {
-	ID         string             `json:"id" parquet:"id"`
-	Prompt     []trlMessage[Text] `json:"prompt" parquet:"prompt,list"`
-	Completion []trlMessage[Text] `json:"completion" parquet:"completion,list"`
-	Tools      Text               `json:"tools" parquet:"tools,dict"`
-	Reward     *float64           `json:"reward" parquet:"reward,optional"`
+type trlPair[Arguments, Tools jsonText] struct {
+	ID         string                  `json:"id" parquet:"id"`
+	Prompt     []trlMessage[Arguments] `json:"prompt" parquet:"prompt,list"`
+	Completion []trlMessage[Arguments] `json:"completion" parquet:"completion,list"`
+	Tools      Tools                   `json:"tools" parquet:"tools,dict"`
+	Reward     *float64                `json:"reward" parquet:"reward,optional"`
 }
 
 // trlWriter makes messages as TRL reads them.
@@ -85,22 +88,19 @@ func newTRLWriter(format string, options Options) (w trlWriter, err error) {
 	if w.file, err = options.choice(format, "file", "jsonl", "parquet"); err != nil {
 		return w, err
 	}
-	if w.json, err = options.choice(format, "json", "string", "value"); err != nil {
+	if w.json, err = options.choice(format, "json", "arguments", "value", "string"); err != nil {
 		return w, err
 	}
 	if w.reasoning, err = options.choice(format, "reasoning", "drop", "think", "field"); err != nil {
 		return w, err
 	}
-	if w.file == "parquet" && w.json == "value" {
-		return w, fmt.Errorf("output format %s: json is value, and a Parquet file has arguments and tools as texts (want json=string, or file=jsonl)", format)
-	}
 	return w, nil
 }
 
 // openTRLRows opens the file that the settings ask for.
-func openTRLRows[Row any](w *trlWriter, path, name string, options Options) (rowWriter[Row], error) {
+func openTRLRows[Row any](w *trlWriter, path, name, id string, options Options) (rowWriter[Row], error) {
 	if w.file == "parquet" {
-		return openParquetRows[Row](path, name, "id", options)
+		return openParquetRows[Row](path, name, id, options)
 	}
 	return openJSONRows[Row](path, name)
 }
@@ -110,10 +110,13 @@ func openTRL(path string, options Options) (Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.json == "value" {
-		return openTRLSink(&w, path, "trl", options, messagesRow[jsonValue])
+	switch w.json {
+	case "value":
+		return openTRLSink(&w, path, "trl", options, messagesRow[jsonValue, jsonValue])
+	case "string":
+		return openTRLSink(&w, path, "trl", options, messagesRow[string, string])
 	}
-	return openTRLSink(&w, path, "trl", options, messagesRow[string])
+	return openTRLSink(&w, path, "trl", options, messagesRow[jsonValue, string])
 }
 
 func openPromptCompletion(path string, options Options) (Sink, error) {
@@ -122,14 +125,17 @@ func openPromptCompletion(path string, options Options) (Sink, error) {
 		return nil, err
 	}
 	w.prompted = true
-	if w.json == "value" {
-		return openTRLSink(&w, path, "prompt_completion", options, pairRow[jsonValue])
+	switch w.json {
+	case "value":
+		return openTRLSink(&w, path, "prompt_completion", options, pairRow[jsonValue, jsonValue])
+	case "string":
+		return openTRLSink(&w, path, "prompt_completion", options, pairRow[string, string])
 	}
-	return openTRLSink(&w, path, "prompt_completion", options, pairRow[string])
+	return openTRLSink(&w, path, "prompt_completion", options, pairRow[jsonValue, string])
 }
 
 func openTRLSink[Row any](w *trlWriter, path, name string, options Options, row func(*trlWriter, *episode.Episode) (Row, error)) (Sink, error) {
-	out, err := openTRLRows[Row](w, path, name, options)
+	out, err := openTRLRows[Row](w, path, name, "id", options)
 	if err != nil {
 		return nil, err
 	}
@@ -139,31 +145,31 @@ func openTRLSink[Row any](w *trlWriter, path, name string, options Options, row 
 	}}, nil
 }
 
-func messagesRow[Text jsonText](w *trlWriter, ep *episode.Episode) (row trlRow[Text], err error) {
+func messagesRow[Arguments, Tools jsonText](w *trlWriter, ep *episode.Episode) (row trlRow[Arguments, Tools], err error) {
 	if err := conversation(ep); err != nil {
 		return row, err
 	}
 	row.ID, row.Reward = ep.ID, ep.Reward
-	if row.Messages, err = trlMessages[Text](w, ep.Messages); err != nil {
+	if row.Messages, err = trlMessages[Arguments](w, ep.Messages); err != nil {
 		return row, err
 	}
-	row.Tools = trlTools[Text](ep.Tools)
-	w.note(ep)
+	row.Tools = trlTools[Tools](ep.Tools)
+	noteTRL[Arguments](w, ep)
 	return row, nil
 }
 
-func pairRow[Text jsonText](w *trlWriter, ep *episode.Episode) (row trlPair[Text], err error) {
+func pairRow[Arguments, Tools jsonText](w *trlWriter, ep *episode.Episode) (row trlPair[Arguments, Tools], err error) {
 	row.ID, row.Reward = ep.ID, ep.Reward
-	if row.Prompt, row.Completion, err = promptAndRest[Text](w, ep); err != nil {
+	if row.Prompt, row.Completion, err = promptAndRest[Arguments](w, ep); err != nil {
 		return row, err
 	}
-	row.Tools = trlTools[Text](ep.Tools)
-	w.note(ep)
+	row.Tools = trlTools[Tools](ep.Tools)
+	noteTRL[Arguments](w, ep)
 	return row, nil
 }
 
 // promptAndRest parts a conversation before the model's first message.
-func promptAndRest[Text jsonText](w *trlWriter, ep *episode.Episode) (prompt, rest []trlMessage[Text], err error) {
+func promptAndRest[Arguments jsonText](w *trlWriter, ep *episode.Episode) (prompt, rest []trlMessage[Arguments], err error) {
 	if err := conversation(ep); err != nil {
 		return nil, nil, err
 	}
@@ -171,14 +177,14 @@ func promptAndRest[Text jsonText](w *trlWriter, ep *episode.Episode) (prompt, re
 	if first == 0 {
 		return nil, nil, &Refusal{"no message before the model's first one"}
 	}
-	all, err := trlMessages[Text](w, ep.Messages)
+	all, err := trlMessages[Arguments](w, ep.Messages)
 	if err != nil {
 		return nil, nil, err
 	}
 	return all[:first], all[first:], nil
 }
 
-func (w *trlWriter) note(ep *episode.Episode) {
+func noteTRL[Arguments jsonText](w *trlWriter, ep *episode.Episode) {
 	w.notes.remark(ep)
 	from := 0
 	if w.prompted {
@@ -188,10 +194,11 @@ func (w *trlWriter) note(ep *episode.Episode) {
 	if w.reasoning == "drop" && reasons(ep) {
 		w.notes[noteReasoning]++
 	}
+	remarkResent[Arguments](w.notes, ep)
 }
 
-func trlMessages[Text jsonText](w *trlWriter, messages []episode.Message) ([]trlMessage[Text], error) {
-	all := make([]trlMessage[Text], len(messages))
+func trlMessages[Arguments jsonText](w *trlWriter, messages []episode.Message) ([]trlMessage[Arguments], error) {
+	all := make([]trlMessage[Arguments], len(messages))
 	for i := range messages {
 		m, to := &messages[i], &all[i]
 		to.Role, to.Content = m.Role, m.Content
@@ -210,18 +217,20 @@ func trlMessages[Text jsonText](w *trlWriter, messages []episode.Message) ([]trl
 				to.Name = &m.Name
 			}
 		}
-		for _, call := range m.Calls {
-			if w.json == "value" && !isObject(call.Arguments) {
-				return nil, &Refusal{"arguments that are no JSON object, with --set json=value"}
+		for n := range m.Calls {
+			call := &m.Calls[n]
+			arguments, err := argumentsOf[Arguments](call)
+			if err != nil {
+				return nil, err
 			}
-			to.ToolCalls = append(to.ToolCalls, trlCall[Text]{call.ID, "function", trlFunction[Text]{call.Name, Text(call.Arguments)}})
+			to.ToolCalls = append(to.ToolCalls, trlCall[Arguments]{call.ID, "function", trlFunction[Arguments]{call.Name, arguments}})
 		}
 	}
 	return all, nil
 }
 
 // trlTools is the list of schemas as one JSON text.
-func trlTools[Text jsonText](tools []json.RawMessage) Text {
+func trlTools[Tools jsonText](tools []json.RawMessage) Tools {
 	text := []byte{'['}
 	for i, tool := range tools {
 		if i > 0 {
@@ -229,5 +238,5 @@ func trlTools[Text jsonText](tools []json.RawMessage) Text {
 		}
 		text = append(text, tool...)
 	}
-	return Text(append(text, ']'))
+	return Tools(append(text, ']'))
 }

@@ -97,6 +97,8 @@ type Call struct {
 	Arguments string `json:"arguments"`
 	// Cut says that the reply ended, or became unreadable, within the arguments: they are refused and not mended.
 	Cut bool `json:"cut,omitempty"`
+	// Sent is what later requests have in the place of Arguments, where servers would refuse those: a JSON object.
+	Sent string `json:"sent,omitempty"`
 }
 
 // Turn is one exchange with the model that gave a message.
