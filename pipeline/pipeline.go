@@ -4,6 +4,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/alitto/pond/v2"
@@ -70,7 +72,8 @@ type Config struct {
 	// RetryErrors plays again what the journal holds with an error outcome.
 	RetryErrors bool
 	// MaxErrorsInRow stops the run when episodes of so many different tasks in a row ended in the same error outcome: a
-	// task that is broken by itself stops nothing. What is in play is finished. 0 never stops.
+	// task that is broken by itself stops nothing, and nor do the last ones of a run. What is in play is finished. 0 never
+	// stops.
 	MaxErrorsInRow int
 
 	Player  Player
@@ -156,12 +159,13 @@ type run struct {
 	cancel context.CancelCauseFunc
 	pool   pond.Pool
 	slots  chan struct{} // one for each episode in play
-	halted chan struct{} // closed when nothing new is to be started, for reason
+	halted chan struct{} // closed when nothing new is to be started, for reason or for failed
 
 	mu       sync.Mutex // guards what follows
 	summary  Summary
 	retried  int // of MaxRetries
 	reason   error
+	failed   error           // stops what was still to be started, and is none of a run that has started all
 	boundary episode.Outcome // of the last episode
 	failing  map[string]bool // tasks whose episodes have failed there since
 }
@@ -215,7 +219,7 @@ func (r *run) admit(ctx context.Context) (going bool, err error) {
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	case <-r.halted:
-		return false, nil
+		return false, r.why()
 	case <-r.Drain:
 		r.drained()
 		return false, nil
@@ -235,7 +239,7 @@ func (r *run) admit(ctx context.Context) (going bool, err error) {
 	// What is waited for and an end may be ready together, and select picks at random.
 	select {
 	case <-r.halted:
-		return false, nil
+		return false, r.why()
 	case <-r.Drain:
 		r.drained()
 		return false, nil
@@ -349,10 +353,10 @@ func (r *run) attempt(ctx context.Context, task *episode.Task, ep *episode.Episo
 	return r.Player.Play(ctx, task, ep)
 }
 
-// lasting are the classes of faults that playing again meets again.
+// lasting are the classes of faults that playing again meets again; those of a user's model have a prefix.
 var lasting = []string{
-	"bad_request", "content_policy", "context_overflow", "files", "no_tools", "no_user_model", "setup", "toolset",
-	"user", "user_bad_request", "user_content_policy", "user_context_overflow",
+	"bad_request", "content_policy", "context_overflow", "files", "no_tools", "no_user_model", "reply_too_large",
+	"request_too_large", "setup", "toolset", "user",
 }
 
 // mayPass says whether playing again could end otherwise. A verifier that breaks does so again.
@@ -360,17 +364,24 @@ func mayPass(ep *episode.Episode) bool {
 	if ep.Outcome.AgentsDoing() || ep.Outcome == episode.VerifierError {
 		return false
 	}
-	return ep.Fault == nil || !slices.Contains(lasting, ep.Fault.Class)
+	return ep.Fault == nil || !slices.Contains(lasting, strings.TrimPrefix(ep.Fault.Class, "user_"))
 }
 
 // halt ends the planning for a reason.
 func (r *run) halt(reason error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.reason == nil {
-		r.reason = reason
+	if r.reason == nil && r.failed == nil {
 		close(r.halted)
 	}
+	r.reason = cmp.Or(r.reason, reason)
+}
+
+// why is the reason for starting nothing new.
+func (r *run) why() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return cmp.Or(r.reason, r.failed)
 }
 
 // finished counts the episode and ends the planning when one boundary fails again and again.
@@ -385,8 +396,8 @@ func (r *run) finished(ep *episode.Episode) {
 		return
 	}
 	r.failing[ep.Key.Task] = true
-	if r.MaxErrorsInRow > 0 && len(r.failing) >= r.MaxErrorsInRow && r.reason == nil {
-		r.reason = fmt.Errorf("%w: episodes of %d tasks in a row ended in %s, the last with %s", ErrStop, len(r.failing), ep.Outcome, describe(ep.Fault))
+	if r.MaxErrorsInRow > 0 && len(r.failing) >= r.MaxErrorsInRow && r.reason == nil && r.failed == nil {
+		r.failed = fmt.Errorf("%w: episodes of %d tasks in a row ended in %s, the last with %s", ErrStop, len(r.failing), ep.Outcome, describe(ep.Fault))
 		close(r.halted)
 	}
 }

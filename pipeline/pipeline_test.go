@@ -308,6 +308,26 @@ func TestErrorsInRowStop(t *testing.T) {
 	}
 }
 
+// TestLastErrorsStopNothing holds that errors of the last tasks leave a run that has started everything as it is.
+func TestLastErrorsStopNothing(t *testing.T) {
+	journal, started := &memory{}, make(chan struct{})
+	cfg := config(0, 20, func(_ context.Context, task *episode.Task, ep *episode.Episode) error {
+		<-started
+		if ep.Outcome = episode.Success; task.Row >= 10 {
+			ep.Outcome, ep.Fault = episode.ModelError, &episode.Fault{Outcome: episode.ModelError, Class: "server"}
+		}
+		return nil
+	}, journal)
+	cfg.Tasks = func(yield func(*episode.Task, error) bool) {
+		slice(20)(yield)
+		close(started)
+	}
+	cfg.Samples, cfg.MaxErrorsInRow = 1, 1
+	if _, err := pipeline.Run(t.Context(), cfg); err != nil || len(journal.episodes) != 20 {
+		t.Errorf("err = %v with %d in the journal, want all 20", err, len(journal.episodes))
+	}
+}
+
 // TestBrokenTaskStopsNothing holds that many samples of one task that cannot be played do not end the run.
 func TestBrokenTaskStopsNothing(t *testing.T) {
 	journal := &memory{}

@@ -117,7 +117,7 @@ type runFile struct {
 	EpisodeRetryShare float64           `yaml:"episode_retry_share,omitempty" help:"the same as a share of the run's episodes, such as 0.1 (default: no limit)"`
 	DurableTurns      bool              `yaml:"durable_turns,omitempty" help:"record each turn as it happens, so that after a crash, a cancelled run or a reached budget the episodes in play go on where they were: replies come from the record, tool calls are run again in a fresh sandbox and their results compared"`
 	RetryErrors       bool              `yaml:"retry_errors" help:"with --resume: play again what ended in an error outcome"`
-	MaxErrorsInRow    int               `yaml:"max_errors_in_row" help:"stop the run when so many episodes in a row end in the same error outcome; 0 never does"`
+	MaxErrorsInRow    int               `yaml:"max_errors_in_row" help:"stop the run when episodes of so many tasks in a row end in the same error outcome; 0 never does"`
 	MaxErrorShare     float64           `yaml:"max_error_share" help:"share of error outcomes above which the exit code is 3"`
 	JournalSegment    size              `yaml:"journal_segment,omitempty" help:"size at which the journal begins another file (default 64M)"`
 	Sandbox           string            `yaml:"sandbox" help:"sandbox backend: native, local (no isolation, for trusted work), or another that trajgen doctor lists"`
