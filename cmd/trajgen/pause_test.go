@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,5 +129,69 @@ func TestPause(t *testing.T) {
 				t.Errorf("%d turns were played by the fallback", fallen)
 			}
 		})
+	}
+}
+
+// TestPoison has a server that fails at the conversations of some tasks for ever: they are errors, the run plays all others
+// and pauses for none of it, and neither do resumes, which have no other conversations left.
+func TestPoison(t *testing.T) {
+	var tasks strings.Builder
+	for i := range 12 {
+		prompt := "bread"
+		if i%4 == 3 {
+			prompt = "poison"
+		}
+		fmt.Fprintf(&tasks, `{"id":"t%d","prompt":"%s %d","verify":{"exact":"x"},"gold":"x"}`+"\n", i, prompt, i)
+	}
+	dataset := write(t, "d.jsonl", tasks.String())
+	for kind, class := range map[string]string{"500": "server", "503": "overloaded", "reset": "connection", "cut": "connection"} {
+		for _, workers := range []string{"1", "8"} {
+			t.Run(kind+"/"+workers, func(t *testing.T) {
+				t.Parallel()
+				server, err := scripted.New(scripted.Config{Policy: "noop", Model: "m"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					r.Body = io.NopCloser(bytes.NewReader(body))
+					switch {
+					case !bytes.Contains(body, []byte("poison")):
+						server.Handler().ServeHTTP(w, r)
+					case kind == "reset":
+						panic(http.ErrAbortHandler)
+					case kind == "cut":
+						_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n")
+					default:
+						status, _ := strconv.Atoi(kind)
+						http.Error(w, `{"error":{"message":"cannot do that"}}`, status)
+					}
+				}))
+				t.Cleanup(proxy.Close)
+				dir := filepath.Join(t.TempDir(), "run")
+				args := []string{"run", "--dataset", dataset, "--model", "m", "--base-url", proxy.URL + "/v1", "--workers", workers, "--samples", "2",
+					"--stream=" + strconv.FormatBool(kind == "cut"), "--request-retries", "0", "--episode-retries", "0", "--max-errors-in-row", "4", "--out", dir}
+				for attempt := 1; attempt <= 2; attempt++ {
+					got := trajgen(t, args...)
+					if got.code != exitErrors || strings.Contains(got.errOut, "paused: ") {
+						t.Fatalf("exit code %d, want %d and no pause: %s", got.code, exitErrors, got.errOut)
+					}
+					all := episodes(t, dir)
+					for _, ep := range all {
+						bad := ep.Outcome != episode.Failure
+						if strings.Contains(ep.Messages[0].Content+ep.Messages[len(ep.Messages)-1].Content, "poison") {
+							bad = ep.Outcome != episode.ModelError || ep.Reward != nil || ep.Fault.Class != class || ep.Attempt != attempt
+						}
+						if bad {
+							t.Errorf("%s: %s, attempt %d, %+v", ep.Key.Task, ep.Outcome, ep.Attempt, ep.Fault)
+						}
+					}
+					if len(all) != 24 {
+						t.Errorf("%d episodes, want all 24", len(all))
+					}
+					args = append(args, "--resume", "--retry-errors")
+				}
+			})
+		}
 	}
 }

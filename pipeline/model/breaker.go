@@ -2,16 +2,14 @@ package model
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 )
 
-// Outages says what is done when the endpoints of a model do not answer any more: all requests wait, and one at a time
-// is sent to find out whether it is over.
+// Outages says what is done when the endpoints of a model do not answer any more: all requests wait, and the endpoints are
+// asked now and then whether it is over.
 type Outages struct {
 	Limit time.Duration // that an outage may last until the run is stopped; 0 is for ever
 	// Observe is told when an outage begins, of each try to end it, and when it is over. It must not block. Optional.
@@ -22,50 +20,50 @@ type Outages struct {
 type Outage struct {
 	Endpoint string // or several
 	Reason   string
-	Since    time.Time // when it was last well, as far as that is known
+	Since    time.Time // when it was found
 	Next     time.Time // when it is tried again
 	Over     bool
 }
 
-const (
-	// convincing is how many errors in a row, over two episodes at least, are no accident; unreachable is how many do
-	// when nobody listens at the address, which cannot be for what was sent.
-	convincing, unreachable = 6, 3
-	// manyEpisodes is where their ids need no more counting.
-	manyEpisodes = 2
-)
+// suspicious is how many errors in a row make an outage likely. It takes a run with many workers no time to meet so many; one
+// with few has requests that are out of tries before.
+const suspicious = 6
 
 // breaker finds out whether there is an outage, and pauses all calls of a client during it. It is nil where nothing
 // pauses.
+//
+// Errors of conversations are never proof: a server may fail at one conversation for ever, and the last ones of a run may
+// all be such. They are a reason to ask for what is no part of any conversation, and the answer to that decides.
 type breaker struct {
 	Outages
 	name    string
+	ask     func(context.Context) *Error // asks that; an error means that no endpoint answers
 	now     func() time.Time
 	logger  *slog.Logger
-	span    time.Duration // that errors must last before they are an outage
-	first   time.Duration // until the first probe
-	longest time.Duration // between two
+	first   time.Duration // until it is asked again
+	longest time.Duration // between two askings
 
-	mu       sync.Mutex // guards what follows
-	good     time.Time  // when a request last went well
-	errors   int        // in a row
-	since    time.Time  // the first of them
-	episodes map[string]bool
-	open     bool
-	last     *Error // of the outage
-	probing  bool
-	pause    time.Duration
-	next     time.Time     // when the next probe is due
-	change   chan struct{} // closed when something changed for those who wait
+	mu     sync.Mutex // guards what follows
+	errors int        // since the last answer
+	open   bool
+	since  time.Time
+	last   *Error // of the outage
+	asking bool   // one call asks for all
+	asked  int    // how often that was begun
+	told   int    // which of them was the last to come to something
+	gone   bool   // what it came to: no endpoint answers
+	pause  time.Duration
+	next   time.Time     // when it is asked again
+	change chan struct{} // closed when something changed for those who wait
 }
 
-func newBreaker(cfg Config, name string) *breaker {
+func newBreaker(cfg Config, name string, ask func(context.Context) *Error) *breaker {
 	if cfg.Outages == nil {
 		return nil
 	}
 	return &breaker{
-		Outages: *cfg.Outages, name: name, now: cfg.Now, logger: cfg.Logger, good: cfg.Now(), change: make(chan struct{}),
-		span: 2 * cfg.RetryBase, first: cfg.RetryBase / 2, longest: max(cfg.RetryMax, cfg.RetryBase) / 2,
+		Outages: *cfg.Outages, name: name, ask: ask, now: cfg.Now, logger: cfg.Logger, change: make(chan struct{}),
+		first: cfg.RetryBase / 2, longest: max(cfg.RetryMax, cfg.RetryBase) / 2,
 	}
 }
 
@@ -75,67 +73,113 @@ func (c *Client) sitOut(ctx context.Context, t *try) (end func(), failed *Error)
 	if b == nil {
 		return nil, nil
 	}
-	probe, failed := b.wait(ctx, t.patient)
-	if failed != nil {
-		if failed == errGone {
-			failed = c.failure(ctx, ctx, &t.x, context.Cause(ctx))
-		}
-		return nil, failed
-	}
-	t.probe = probe
-	return func() { b.ended(t) }, nil
+	return func() { b.ended(t) }, b.wait(ctx, t.patient)
 }
 
 // unless takes a try back that waited for its turn while an outage began.
 func (c *Client) unless(_ context.Context, t *try) (end func(), failed *Error) {
-	if t.breaker.paused() && !t.probe {
+	if t.breaker.paused() {
 		return nil, errAgain
 	}
 	return nil, nil
 }
 
-// errGone stands for the end of the caller's context.
-var errGone = &Error{Class: ClassCancelled, Message: "the call was cancelled"}
-
-// wait returns when there is no outage, or when the caller is the one to find out whether it is over. A caller without
-// patience gets an error instead; it has somebody else to ask, and the limit is none of its concern.
-func (b *breaker) wait(ctx context.Context, patient bool) (probe bool, failed *Error) {
-	for {
-		b.mu.Lock()
+// wait returns when there is no outage, or with the context. A caller without patience gets an error instead; it has another
+// model to ask, and the limit is none of its concern.
+func (b *breaker) wait(ctx context.Context, patient bool) *Error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.open && ctx.Err() == nil {
 		now := b.now()
+		rest := b.next.Sub(now)
 		switch {
-		case !b.open:
-			b.mu.Unlock()
-			return false, nil
 		case patient && b.spent(now):
-			defer b.mu.Unlock()
-			return false, b.fatal(now)
-		case !b.probing && !now.Before(b.next):
-			b.probing = true
-			b.mu.Unlock()
-			return true, nil
+			return b.fatal(now)
+		case !b.asking && rest <= 0:
+			b.look(ctx, nil)
+			continue
 		case !patient:
-			defer b.mu.Unlock()
-			return false, b.failure(now)
+			return b.failure(now)
 		}
-		change, rest := b.change, b.next.Sub(now)
-		if b.probing {
+		if b.asking {
 			rest = b.longest
 		}
 		if b.Limit > 0 {
 			rest = min(rest, b.since.Add(b.Limit).Sub(now))
 		}
-		b.mu.Unlock()
-		timer := time.NewTimer(max(rest, time.Millisecond))
-		select {
-		case <-change:
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return false, errGone
-		}
-		timer.Stop()
+		b.await(ctx, rest)
 	}
+	return nil
+}
+
+// await waits for a change, for a while at most. The caller holds the lock, which is free meanwhile.
+func (b *breaker) await(ctx context.Context, most time.Duration) {
+	change := b.change
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	timer := time.NewTimer(max(most, time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-change:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// confirm finds out whether there is an outage, where a call has met an error that makes it likely. What was asked before
+// that says nothing about it, and what was asked by another call since says as much.
+func (b *breaker) confirm(ctx context.Context, failed *Error) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := b.asked + 1
+	for !b.open && b.told < next && ctx.Err() == nil {
+		if b.asking {
+			b.await(ctx, b.longest)
+		} else {
+			b.look(ctx, failed)
+		}
+	}
+	return b.open || b.told >= next && b.gone
+}
+
+// look asks on behalf of all. The caller holds the lock, which is free meanwhile. suspect is the error that gives a reason
+// to ask; nil in an outage.
+func (b *breaker) look(ctx context.Context, suspect *Error) {
+	b.asking = true
+	b.asked++
+	var failed *Error
+	func() {
+		b.mu.Unlock()
+		defer func() {
+			b.mu.Lock()
+			b.asking = false
+			b.wake()
+		}()
+		failed = b.ask(ctx)
+	}()
+	if ctx.Err() != nil { // it says nothing
+		return
+	}
+	now := b.now()
+	b.told, b.gone = b.asked, failed != nil
+	switch {
+	case failed == nil:
+		b.well(now)
+		return
+	case b.open:
+		b.last, b.pause = failed, min(2*b.pause, b.longest)
+	case suspect == nil: // a conversation was answered meanwhile
+		return
+	default:
+		b.open, b.since, b.last, b.pause = true, now, suspect, b.first
+		b.logger.Warn("the model's endpoint does not answer; the run is paused", "endpoint", b.name, "class", suspect.Class,
+			"status", suspect.Status, "reason", suspect.reason())
+	}
+	b.next = now.Add(max(b.pause, min(b.last.RetryAfter, MaxRetryAfter)))
+	b.tell(false)
 }
 
 // refuses is the error of a call without patience in an outage which it is not the one to end: it is known before the
@@ -146,7 +190,7 @@ func (b *breaker) refuses() *Error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := b.now(); b.open && (b.probing || now.Before(b.next)) {
+	if now := b.now(); b.open && (b.asking || now.Before(b.next)) {
 		return b.failure(now)
 	}
 	return nil
@@ -173,35 +217,22 @@ func (b *breaker) fatal(now time.Time) *Error {
 
 // paused says whether there is an outage.
 func (b *breaker) paused() bool {
-	if b == nil {
-		return false
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.open
+	paused, _, _ := b.outlook()
+	return paused
 }
 
-// overdue says whether there is an outage, and whether it has lasted too long.
-func (b *breaker) overdue() (over, paused bool) {
+// outlook says whether there is an outage, whether it has lasted too long, and how long it is until it may be over.
+func (b *breaker) outlook() (paused, overdue bool, left time.Duration) {
 	if b == nil {
-		return false, false
+		return false, false, 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.open && b.spent(b.now()), b.open
-}
-
-// due is the time until the next probe of an outage.
-func (b *breaker) due() (left time.Duration, paused bool) {
-	if b == nil {
-		return 0, false
+	now := b.now()
+	if left = b.next.Sub(now); b.asking { // the answer comes when it comes
+		left = b.longest
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.probing { // its end comes when it comes
-		return b.longest, b.open
-	}
-	return b.next.Sub(b.now()), b.open
+	return b.open, b.open && b.spent(now), left
 }
 
 // ended takes what became of a try.
@@ -209,75 +240,35 @@ func (b *breaker) ended(t *try) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	if t.probe {
-		b.probing = false
-		defer b.wake()
-	}
 	switch {
-	case t.failed == nil && t.reply.Message.Role == "", // not sent, or a bug of ours panics: the next one may probe at once
+	case t.failed == nil && t.reply.Message.Role == "", // not sent, or a bug of ours panics
 		t.failed != nil && (!t.asked || t.failed.Class == ClassCancelled):
 	case t.failed == nil || !policies[t.failed.Class].neutral && !policies[t.failed.Class].outage:
 		b.well(now)
-	case t.probe:
-		b.last = t.failed
-		b.pause = min(2*b.pause, b.longest)
-		b.next = now.Add(max(b.pause, min(t.failed.RetryAfter, MaxRetryAfter)))
-		b.tell(false)
-	case policies[t.failed.Class].outage && !b.open:
-		b.count(now, t)
+	case !policies[t.failed.Class].neutral:
+		b.errors++
 	}
+}
+
+// suspects says whether so many errors came in a row that an outage is likely.
+func (b *breaker) suspects() bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.errors >= suspicious
 }
 
 // well takes an answer, good or bad, that only a server that works can give.
 func (b *breaker) well(now time.Time) {
-	b.good, b.errors = now, 0
-	clear(b.episodes)
+	b.errors = 0
 	if !b.open {
 		return
 	}
 	b.open = false
 	b.logger.Info("the model's endpoint answers again; the run goes on", "endpoint", b.name, "after", now.Sub(b.since).Round(time.Millisecond))
 	b.tell(true)
-	b.wake()
-}
-
-// count takes an error, which may be one too many.
-func (b *breaker) count(now time.Time, t *try) {
-	if b.errors++; b.errors == 1 {
-		b.since = now
-	}
-	if b.episodes == nil {
-		b.episodes = make(map[string]bool)
-	}
-	if len(b.episodes) < manyEpisodes {
-		b.episodes[t.req.Episode] = true
-	}
-	enough := b.errors >= convincing && len(b.episodes) >= manyEpisodes || b.errors >= unreachable && nobodyListens(t.failed)
-	if enough && now.Sub(b.since) >= b.span {
-		b.begin(now, t.failed)
-	}
-}
-
-// trip begins an outage that was found out about otherwise, unless somebody got an answer after quiet.
-func (b *breaker) trip(quiet, since time.Time, failed *Error) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.good.After(quiet) {
-		return false
-	}
-	if !b.open {
-		b.since = since
-		b.begin(b.now(), failed)
-	}
-	return true
-}
-
-func (b *breaker) begin(now time.Time, failed *Error) {
-	b.open, b.last, b.pause = true, failed, b.first
-	b.next = now.Add(max(b.pause, min(failed.RetryAfter, MaxRetryAfter)))
-	b.logger.Warn("the model's endpoint does not answer; the run is paused", "endpoint", b.name, "class", failed.Class,
-		"status", failed.Status, "reason", failed.reason())
-	b.tell(false)
 	b.wake()
 }
 
@@ -312,10 +303,4 @@ func (e *Error) reason() string {
 		return fmt.Sprintf("status %d: %s", e.Status, text)
 	}
 	return text
-}
-
-// nobodyListens says whether there was no connection at all.
-func nobodyListens(failed *Error) bool {
-	var dial *net.OpError
-	return errors.As(failed.cause, &dial) && dial.Op == "dial"
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -188,31 +189,105 @@ func TestCancelInOutage(t *testing.T) {
 	}
 }
 
-// TestNoOutage has errors that are the requests' own: they end their calls and pause nothing.
+// spoil fails at a request in one of the ways of servers.
+func spoil(w http.ResponseWriter, kind string) {
+	switch kind {
+	case "reset":
+		panic(http.ErrAbortHandler)
+	case "cut":
+		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n")
+	default:
+		status, _ := strconv.Atoi(kind)
+		w.WriteHeader(status)
+	}
+}
+
+// TestNoOutage has a server that fails at some conversations for ever: their calls end, those of others go on, and nothing
+// is an outage, also where no other conversation is left and where the server fails to list its models.
 func TestNoOutage(t *testing.T) {
-	for _, status := range []int{500, 400, 504} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			seen := &watch{}
-			url := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				if strings.Contains(string(body), "poison") {
-					w.WriteHeader(status)
-					return
-				}
-				answers(w, r)
-			})
-			client := open(t, patient(url, seen, 0))
-			for i := range 20 {
-				message := episode.Message{Role: "user", Content: []string{"poison", "bread"}[i%2]}
-				_, err := client.Complete(t.Context(), model.Request{Messages: []episode.Message{message}, Episode: fmt.Sprint(i)})
-				if (err != nil) != (i%2 == 0) {
-					t.Errorf("%q: error = %v", message.Content, err)
-				}
+	classes := map[string]string{
+		"500": model.ClassServer, "502": model.ClassServer, "503": model.ClassOverloaded, "504": model.ClassTimeout, "429": model.ClassRateLimit,
+		"400": model.ClassBadRequest, "reset": model.ClassConnection, "cut": model.ClassConnection,
+	}
+	for kind, class := range classes {
+		conversations := []string{"bread", "poison", "bread", "poison", "poison", "poison"}
+		if kind == "429" { // each makes the gate send less for a while
+			conversations = conversations[:2]
+		}
+		for _, lists := range []bool{true, false} {
+			for _, callers := range []int{1, 4} {
+				t.Run(fmt.Sprintf("%s/lists=%v/%d callers", kind, lists, callers), func(t *testing.T) {
+					t.Parallel()
+					seen := &watch{}
+					url := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+						body, _ := io.ReadAll(r.Body)
+						switch {
+						case strings.HasSuffix(r.URL.Path, "/models") && !lists:
+							w.WriteHeader(http.StatusBadGateway)
+						case strings.Contains(string(body), "poison"):
+							spoil(w, kind)
+						default:
+							answers(w, r)
+						}
+					})
+					cfg := patient(url, seen, 0)
+					cfg.MaxRetries, cfg.Stream = 3, kind == "cut"
+					client := open(t, cfg)
+					var wait sync.WaitGroup
+					for caller := range callers {
+						wait.Go(func() {
+							for i, content := range conversations {
+								message := episode.Message{Role: "user", Content: content}
+								_, err := client.Complete(t.Context(), model.Request{Messages: []episode.Message{message}, Episode: fmt.Sprint(caller, i)})
+								if content == "bread" {
+									if err != nil {
+										t.Errorf("%q: error = %v", content, err)
+									}
+								} else if e := asError(t, err); e.Class != class || e.Fatal || e.Retried > 3 {
+									t.Errorf("%q: error = %v (fatal: %v) after %d tries that count, want %s", content, e, e.Fatal, e.Retried, class)
+								}
+							}
+						})
+					}
+					wait.Wait()
+					if began, _, _ := seen.counts(); began != 0 {
+						t.Errorf("an outage began: %+v", seen.news)
+					}
+				})
 			}
-			if began, _, _ := seen.counts(); began != 0 {
-				t.Errorf("an outage began: %+v", seen.news)
-			}
-		})
+		}
+	}
+}
+
+// TestPoisonInOutage has an outage end that a conversation began which the server never answers: what finds out whether it
+// is over is none of the conversations.
+func TestPoisonInOutage(t *testing.T) {
+	var down atomic.Bool
+	url := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if down.Load() || strings.Contains(string(body), "poison") {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		answers(w, r)
+	})
+	seen := &watch{}
+	client := open(t, patient(url, seen, 0))
+	down.Store(true)
+	failed := make(chan error)
+	go func() {
+		_, err := client.Complete(t.Context(), model.Request{Messages: []episode.Message{{Role: "user", Content: "poison"}}})
+		failed <- err
+	}()
+	for !seen.looked() {
+		time.Sleep(time.Millisecond)
+	}
+	down.Store(false)
+	if e := asError(t, <-failed); e.Class != model.ClassServer || e.Fatal {
+		t.Errorf("error = %v (fatal: %v), want %s", e, e.Fatal, model.ClassServer)
+	}
+	if began, _, over := seen.counts(); began != 1 || over != 1 || client.Paused() {
+		t.Errorf("an outage began %d times and ended %d times", began, over)
 	}
 }
 
@@ -231,7 +306,7 @@ func TestBusyOutage(t *testing.T) {
 			seen := &watch{}
 			got := reply(t, open(t, patient(url, seen, 0)), model.Request{})
 			began, _, over := seen.counts()
-			if began != 1 || over != 1 || len(got.Retries) != 9 || got.Retried != 4 {
+			if began != 1 || over != 1 || len(got.Retries) != 5 || got.Retried != 4 {
 				t.Errorf("%d outages, %d over; %d retries of which %d count: %+v", began, over, len(got.Retries), got.Retried, got.Retries)
 			}
 		})

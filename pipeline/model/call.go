@@ -20,7 +20,6 @@ type call struct {
 
 	at      int             // the endpoint of the episode's last turn, then that of the last try; -1 when there is none
 	tries   int             // that counted
-	ill     time.Time       // when the first of them failed
 	retries []episode.Fault // what the tries so far died of
 	waited  time.Duration   // for permission to send, and between tries
 	outage  bool            // the last try died in one, which the next one waits for
@@ -30,7 +29,6 @@ type call struct {
 type try struct {
 	*call
 	x       exchange
-	probe   bool          // sent to find out whether an outage is over
 	asked   bool          // the request was sent, or may have been
 	elapsed time.Duration // from then to its end
 	reply   Reply
@@ -174,10 +172,10 @@ func (c *Client) exchange(ctx context.Context, t *try) *Error {
 	}
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	deadline := time.AfterFunc(c.cfg.Timeout, func() { cancel(errTimeout) })
+	x.cancel, x.timeout = cancel, cmp.Or(x.timeout, c.cfg.Timeout)
+	deadline := time.AfterFunc(x.timeout, func() { cancel(errTimeout) })
 	defer deadline.Stop()
 
-	x.cancel = cancel
 	t.asked = true
 	err := c.send(context.WithValue(within, exchangeKey{}, x), &t.req, x)
 	if err == nil {

@@ -62,7 +62,7 @@ func Open(cfg Config) (*Client, error) {
 	c.openai = slices.ContainsFunc(cfg.Endpoints, ofOpenAI)
 	c.openRouter = slices.ContainsFunc(cfg.Endpoints, openRouter)
 	c.endpoints, c.gates = openEndpoints(cfg, c.doer)
-	c.breaker, c.throttle = newBreaker(cfg, c.where()), newThrottle(cfg.RetryShare, cfg.Concurrency, cfg.Now())
+	c.breaker, c.throttle = newBreaker(cfg, c.where(), c.alive), newThrottle(cfg.RetryShare, cfg.Concurrency, cfg.Now())
 	return c, nil
 }
 

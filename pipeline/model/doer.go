@@ -36,7 +36,7 @@ type exchange struct {
 	fields        map[string]json.RawMessage // merged into the body; a null takes the field out
 	episode, task string
 	stream        bool
-	idle          time.Duration
+	idle, timeout time.Duration
 	cancel        context.CancelCauseFunc
 	messages      []byte // a JSON list without the bracket at its end
 	tools         json.RawMessage

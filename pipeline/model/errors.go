@@ -83,7 +83,7 @@ func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Erro
 		e.cause = context.Cause(ctx)
 		e.Class, e.Message = ClassCancelled, e.cause.Error()
 	case cause == errTimeout:
-		e.Class, e.Message = ClassTimeout, fmt.Sprintf("%v (%v)", cause, c.cfg.Timeout)
+		e.Class, e.Message = ClassTimeout, fmt.Sprintf("%v (%v)", cause, x.timeout)
 	case cause == errLate:
 		e.Class, e.Message, e.cause = ClassCancelled, cause.Error(), cause
 	case cause == errIdle:

@@ -139,8 +139,8 @@ func (p *passing) exhausted() bool {
 func (f *Fallbacks) spent() bool {
 	any := false
 	for _, client := range f.clients {
-		over, paused := client.breaker.overdue()
-		if paused && !over {
+		paused, overdue, _ := client.breaker.outlook()
+		if paused && !overdue {
 			return false
 		}
 		any = any || paused
@@ -153,8 +153,8 @@ func (f *Fallbacks) rest(ctx context.Context) bool {
 	const longest = time.Second // so that one which ends by another call's doing is soon noticed
 	pause := longest
 	for _, client := range f.clients {
-		if due, paused := client.breaker.due(); paused {
-			pause = min(pause, due)
+		if paused, _, left := client.breaker.outlook(); paused {
+			pause = min(pause, left)
 		}
 	}
 	timer := time.NewTimer(max(pause, 10*time.Millisecond))

@@ -15,12 +15,10 @@ type policy struct {
 	slow bool
 	// free retries do not draw on the run's budget of them: the server did no work for the request.
 	free bool
-	// outage says that errors of the class in a row, and nothing else, are an outage.
+	// outage says that in an outage errors are of the class.
 	outage bool
-	// blameless says that no request can be to blame for it, whatever it asks.
-	blameless bool
-	// neutral ones say neither that the server works nor that it does not. All that are neither are the answer of a
-	// server that works.
+	// neutral ones say by themselves neither that the server works nor that it does not. All that are neither outage nor
+	// neutral are the answer of a server that works.
 	neutral bool
 }
 
@@ -28,8 +26,8 @@ type policy struct {
 // same way. A request is tried again at most Config.MaxRetries times, but an outage takes none of them.
 var policies = map[string]policy{
 	// The server is there and wants less. The gate in front of it slows down for everybody.
-	ClassRateLimit:  {free: true, blameless: true, neutral: true},
-	ClassOverloaded: {blameless: true, outage: true},
+	ClassRateLimit:  {free: true, outage: true, neutral: true},
+	ClassOverloaded: {outage: true},
 	// The server worked on it all the while: that is dear, and likely to happen again.
 	ClassTimeout:    {most: 2, outage: true},
 	ClassStalled:    {most: 3, outage: true},
@@ -46,18 +44,14 @@ func (c *call) again(ctx context.Context, failed *Error) (pause time.Duration, a
 	}
 	p, retried := policies[failed.Class]
 	c.outage = false
-	if c.tries == 0 {
-		c.ill = c.cfg.Now()
-	}
 	switch {
 	case !retried || failed.Fatal || failed.paused || ctx.Err() != nil:
 		return 0, false
-	case c.breaker.paused():
+	case c.breaker.paused(), p.outage && (!c.allowed(p) || c.breaker.suspects()) && c.breaker.confirm(ctx, failed):
 		c.outage = true // the breaker says when
 		return 0, true
 	case !c.allowed(p):
-		c.outage = c.lookAround(ctx, failed)
-		return 0, c.outage
+		return 0, false
 	}
 	c.tries++
 	pause = c.pause(p, c.tries)
@@ -80,28 +74,6 @@ func (c *call) allowed(p policy) bool {
 		most = min(most, limit-c.req.Retried)
 	}
 	return c.tries < most
-}
-
-// lookAround finds out, when a call has no try left, whether it fails for what it asks or because there is an outage:
-// a run with one worker has no other calls that would tell.
-func (c *call) lookAround(ctx context.Context, failed *Error) (outage bool) {
-	since, p := c.ill, policies[failed.Class]
-	switch {
-	case c.breaker == nil:
-		return false
-	case !p.blameless:
-		since = c.cfg.Now()
-		if !p.outage || !c.gone(ctx) {
-			return false
-		}
-	}
-	return c.breaker.trip(since, c.ill, failed)
-}
-
-// gone says whether the endpoint does not even list its models.
-func (c *call) gone(ctx context.Context) bool {
-	_, failed := c.list(ctx, c.endpoints[max(c.at, 0)].api)
-	return failed != nil && policies[failed.Class].outage
 }
 
 // pause draws the pause before the n-th retry: from nothing up to a bound that doubles each time, so that those who

@@ -15,7 +15,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// probeTimeout bounds the listing of models, which every server answers at once.
+// probeTimeout bounds the listing of models, and an answer of one token.
 const probeTimeout = 30 * time.Second
 
 // Probe finds out before a run whether the endpoint is there, takes the key and has the model. It costs nothing when
@@ -51,9 +51,7 @@ func (c *Client) probe(ctx context.Context, i int) *Error {
 		return nil
 	}
 	// Not listed means little: aliases, gateways with hundreds of models, servers without a list.
-	_, failed = c.complete(ctx, &Request{
-		Messages: []episode.Message{{Role: "user", Content: "Say yes."}}, MaxTokens: 1, Endpoint: c.endpoints[i].name,
-	}, nil, true)
+	_, failed = c.complete(ctx, c.yes(i), nil, true)
 	if failed == nil {
 		return nil
 	}
@@ -62,6 +60,44 @@ func (c *Client) probe(ctx context.Context, i int) *Error {
 		return nil
 	}
 	return c.advise(failed, base, names)
+}
+
+// yes asks an endpoint for next to nothing. No two are alike, so that no cache answers.
+func (c *Client) yes(i int) *Request {
+	text := fmt.Sprintf("Say yes to %d.", c.cfg.Now().UnixNano())
+	return &Request{Messages: []episode.Message{{Role: "user", Content: text}}, MaxTokens: 1, Endpoint: c.endpoints[i].name}
+}
+
+// alive finds out whether one endpoint at least answers what is no part of any conversation. The list of models says nothing
+// of that: gateways list models whose servers are gone, and others have no list. The error is that of the last endpoint.
+func (c *Client) alive(ctx context.Context) (failed *Error) {
+	for i := range c.endpoints {
+		if failed = c.tryYes(ctx, i); !failed.ofOutage() {
+			return nil
+		}
+	}
+	return failed
+}
+
+// ofOutage says whether it may be an outage that the error comes from.
+func (e *Error) ofOutage() bool { return e != nil && policies[e.Class].outage }
+
+// tryYes asks once, past the gate, behind which thousands may wait for an endpoint that does not answer.
+func (c *Client) tryYes(ctx context.Context, i int) *Error {
+	t := &try{call: &call{Client: c, req: *c.yes(i)}}
+	if err := c.encode(&t.req, &t.x); err != nil {
+		return nil // it does not get as far as the endpoint
+	}
+	paid, failed := c.pay(ctx, t)
+	if failed != nil {
+		return failed
+	}
+	if paid != nil {
+		defer paid()
+	}
+	t.x.api, t.x.timeout = c.endpoints[i].api, min(c.cfg.Timeout, probeTimeout)
+	t.failed = c.exchange(ctx, t)
+	return t.failed
 }
 
 // mend adds what to do to the message of an error in the middle of a run that only a person can mend.
@@ -104,9 +140,9 @@ func (c *Client) advise(e *Error, base string, names []string) *Error {
 func (c *Client) list(ctx context.Context, api *openai.Client) ([]string, *Error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	deadline := time.AfterFunc(min(c.cfg.Timeout, probeTimeout), func() { cancel(errTimeout) })
+	x := &exchange{cancel: cancel, idle: c.cfg.IdleTimeout, timeout: min(c.cfg.Timeout, probeTimeout)}
+	deadline := time.AfterFunc(x.timeout, func() { cancel(errTimeout) })
 	defer deadline.Stop()
-	x := &exchange{cancel: cancel, idle: c.cfg.IdleTimeout}
 	_, err := api.ListModels(context.WithValue(within, exchangeKey{}, x))
 	if x.status/100 != 2 || within.Err() != nil {
 		return nil, c.failure(ctx, within, x, err)
