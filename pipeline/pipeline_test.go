@@ -197,16 +197,26 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-func TestVerifierErrorIsNotRetried(t *testing.T) {
-	journal, plays := &memory{}, 0
-	cfg := config(1, 1, func(_ context.Context, _ *episode.Task, ep *episode.Episode) error {
-		plays++
-		ep.Outcome = episode.VerifierError
-		return nil
-	}, journal)
-	cfg.Retries, cfg.Samples = 5, 1
-	if _, err := pipeline.Run(t.Context(), cfg); err != nil || plays != 1 {
-		t.Errorf("%d plays, %v, want 1", plays, err)
+// TestLastingErrorsAreNotRetried holds that what would be met again is played once, with a user's model as well.
+func TestLastingErrorsAreNotRetried(t *testing.T) {
+	faults := []episode.Fault{
+		{Outcome: episode.VerifierError},
+		{Outcome: episode.ModelError, Class: "request_too_large"},
+		{Outcome: episode.ModelError, Class: "reply_too_large"},
+		{Outcome: episode.ModelError, Class: "user_request_too_large"},
+		{Outcome: episode.ModelError, Class: "user"},
+	}
+	for _, fault := range faults {
+		journal, plays := &memory{}, 0
+		cfg := config(1, 1, func(_ context.Context, _ *episode.Task, ep *episode.Episode) error {
+			plays++
+			ep.Outcome, ep.Fault = fault.Outcome, &fault
+			return nil
+		}, journal)
+		cfg.Retries, cfg.Samples = 5, 1
+		if _, err := pipeline.Run(t.Context(), cfg); err != nil || plays != 1 {
+			t.Errorf("%+v: %d plays, %v, want 1", fault, plays, err)
+		}
 	}
 }
 

@@ -114,7 +114,7 @@ func (w *summaryWriter) ask(ctx context.Context, ask compress.Ask) (summary comp
 	switch {
 	case err == nil:
 		return compress.Summary{Text: reply.Message.Content, Model: cmp.Or(reply.Model, "unknown"), Usage: reply.Usage}, nil
-	case ok && (failed.Class == model.ClassBadRequest || failed.Class == model.ClassContentPolicy || failed.Class == model.ClassContextOverflow):
+	case ok && (failed.Class == model.ClassBadRequest || failed.Class == model.ClassContentPolicy || failed.Class == model.ClassContextOverflow || failed.Class == model.ClassRequestTooLarge):
 		return summary, fmt.Errorf("%w: %s", compress.ErrNoSummary, failed.Class)
 	}
 	return summary, fmt.Errorf("summary model: %w", err)

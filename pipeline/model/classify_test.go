@@ -20,7 +20,7 @@ func TestClassify(t *testing.T) {
 		want   string
 	}{
 		{"openai requests", 429, `{"error":{"message":"Rate limit reached for gpt-4o in organization org-1 on requests per min (RPM): Limit 500, Used 500, Requested 1. Please try again in 120ms.","type":"requests","param":null,"code":"rate_limit_exceeded"}}`, model.ClassRateLimit},
-		{"openai too large for its limit", 429, `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389. The input or output tokens must be reduced in order to run successfully.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`, model.ClassContextOverflow},
+		{"openai too large for its limit", 429, `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389. The input or output tokens must be reduced in order to run successfully.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`, model.ClassRequestTooLarge},
 		{"openai quota", 429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, model.ClassQuota},
 		{"openai key", 401, `{"error":{"message":"Incorrect API key provided: sk-***. You can find your API key at the website.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`, model.ClassAuth},
 		{"openai model", 404, `{"error":{"message":"The model ` + "`gpt-9`" + ` does not exist or you do not have access to it.","type":"invalid_request_error","param":null,"code":"model_not_found"}}`, model.ClassModelNotFound},
@@ -99,7 +99,7 @@ func TestClassify(t *testing.T) {
 		{"together overloaded", 503, `{"error":{"message":"The server is overloaded or not ready yet.","type":"server_error","param":null,"code":null}}`, model.ClassOverloaded},
 		{"together rate", 429, `{"error":{"message":"You have been rate limited. Your rate limit is 60 queries per minute.","type":"credit_limit","param":null,"code":"rate_limit"}}`, model.ClassRateLimit},
 		{"groq tokens", 429, `{"error":{"message":"Rate limit reached for model m in organization o service tier on_demand on tokens per minute (TPM): Limit 6000, Used 5034, Requested 1443. Please try again in 4.77s.","type":"tokens","code":"rate_limit_exceeded"}}`, model.ClassRateLimit},
-		{"groq too large", 413, `{"error":{"message":"Request too large for model m in organization o on tokens per minute (TPM): Limit 6000, Requested 14368, please reduce your message size and try again.","type":"tokens","code":"rate_limit_exceeded"}}`, model.ClassContextOverflow},
+		{"groq too large", 413, `{"error":{"message":"Request too large for model m in organization o on tokens per minute (TPM): Limit 6000, Requested 14368, please reduce your message size and try again.","type":"tokens","code":"rate_limit_exceeded"}}`, model.ClassRequestTooLarge},
 		{"groq call", 400, `{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=x>"}}`, model.ClassMalformed},
 		{"groq capacity", 498, `{"error":{"message":"Flex tier capacity exceeded","type":"capacity","code":"capacity_exceeded"}}`, model.ClassOverloaded},
 		{"deepseek balance", 402, `{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}`, model.ClassQuota},
@@ -115,6 +115,31 @@ func TestClassify(t *testing.T) {
 		{"nim rate", 429, `{"status":429,"title":"Too Many Requests"}`, model.ClassRateLimit},
 		{"dashscope filter", 400, `{"error":{"code":"data_inspection_failed","param":null,"message":"Input data may contain inappropriate content.","type":"data_inspection_failed"}}`, model.ClassContentPolicy},
 
+		{"github models", 413, `{"error":{"code":"tokens_limit_reached","message":"Request body too large for gpt-4o model. Max size: 8000 tokens.","details":"Request body too large for gpt-4o model. Max size: 8000 tokens."}}`, model.ClassRequestTooLarge},
+		{"anthropic size", 413, `{"error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`, model.ClassRequestTooLarge},
+		{"anthropic long context", 429, `{"type":"error","error":{"type":"rate_limit_error","message":"Extra usage is required for long context requests."},"request_id":"req_011"}`, model.ClassRequestTooLarge},
+		{"anthropic context", 413, `{"type":"error","error":{"type":"invalid_request_error","message":"Prompt is too long"}}`, model.ClassContextOverflow},
+		{"anthropic rate", 429, `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 30,000 input tokens per minute."}}`, model.ClassRateLimit},
+		{"anthropic usage", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC."},"request_id":"req_011"}`, model.ClassQuota},
+		{"anthropic usage through litellm", 400, `{"error":{"message":"litellm.BadRequestError: AnthropicException - {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC.\"}}. Received Model Group=claude\nAvailable Model Group Fallbacks=None","type":"invalid_request_error","param":null,"code":"400"}}`, model.ClassQuota},
+		{"groq too large through litellm", 429, `{"error":{"message":"litellm.RateLimitError: RateLimitError: GroqException - {\"error\":{\"message\":\"Request too large for model ` + "`m`" + ` in organization ` + "`o`" + ` on tokens per minute (TPM): Limit 6000, Requested 14810, please reduce your message size and try again.\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}","type":"throttling_error","param":null,"code":"429"}}`, model.ClassRequestTooLarge},
+
+		{"aws throttling", 400, `{"__type":"com.amazon.coral.availability#ThrottlingException","message":"Rate exceeded"}`, model.ClassRateLimit},
+		{"bedrock throttling", 400, `{"message":"Too many tokens, please wait before trying again."}`, model.ClassRateLimit},
+		{"bedrock throttling through litellm", 400, `{"error":{"message":"litellm.BadRequestError: BedrockException - {\"message\":\"An error occurred (ThrottlingException) when calling the Converse operation\"}","code":"400"}}`, model.ClassRateLimit},
+		{"bedrock model", 424, `{"message":"The system encountered an unexpected error during processing. Try your request again.","originalStatusCode":500}`, model.ClassServer},
+		{"bedrock model name", 400, `{"message":"The provided model identifier is invalid."}`, model.ClassModelNotFound},
+		{"bedrock context", 400, `{"message":"Input is too long for requested model."}`, model.ClassContextOverflow},
+		{"tgi generation", 424, `{"error":"Request failed during generation: CUDA error","error_type":"generation"}`, model.ClassServer},
+
+		{"a tool that was not found", 400, `{"error":{"message":"The model called a tool 'get_weather' that was not found in the list of tools.","type":"invalid_request_error","code":"invalid_tool_call"}}`, model.ClassBadRequest},
+		{"a function that does not exist", 400, `{"error":{"message":"the model called \"lookup\", which does not exist"}}`, model.ClassBadRequest},
+		{"a file of a model", 400, `{"error":{"message":"model tried to read /data/x: file not found"}}`, model.ClassBadRequest},
+		{"model named", 400, `{"error":{"message":"Model named 'x/y-7b:free' could not be found"}}`, model.ClassModelNotFound},
+		{"model first", 400, `{"error":{"message":"model not found: x"}}`, model.ClassModelNotFound},
+		{"model quoted", 400, `{"error":{"message":"The model ` + "`x`" + ` does not exist"}}`, model.ClassModelNotFound},
+
+		{"nginx too large", 413, "<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n<body>\r\n<center><h1>413 Request Entity Too Large</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>", model.ClassRequestTooLarge},
 		{"nginx", 502, "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n</html>", model.ClassServer},
 		{"cloudflare origin", 521, "error code: 521", model.ClassServer},
 		{"cloudflare timeout", 524, "error code: 524", model.ClassTimeout},
@@ -151,6 +176,9 @@ func TestWish(t *testing.T) {
 		{"azure", nil, `{"error":{"code":"429","message":"Please retry after 6 seconds."}}`, 6 * time.Second},
 		{"litellm", nil, `{"error":{"message":"No deployments available, Try again in 60 seconds. Passed model=m"}}`, time.Minute},
 		{"gemini", nil, `[{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED","details":[{"@type":"a"},{"retryDelay":"17s"}]}}]`, 17 * time.Second},
+		{"openrouter", map[string]string{"Date": "Thu, 06 Mar 2025 23:19:40 GMT"}, `{"error":{"message":"Rate limit exceeded: free-models-per-min. ","code":429,"metadata":{"headers":{"X-RateLimit-Limit":"20","X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1741303200000"},"provider_name":null}},"user_id":"u"}`, 20 * time.Second},
+		{"openrouter through litellm", map[string]string{"Date": "Thu, 06 Mar 2025 23:19:40 GMT"}, `{"error":{"message":"litellm.RateLimitError: RateLimitError: OpenrouterException - {\"error\":{\"code\":429,\"metadata\":{\"headers\":{\"X-RateLimit-Reset\":\"1741303200000\"}}}}","code":"429"}}`, 20 * time.Second},
+		{"a reset that is over", map[string]string{"Date": "Thu, 06 Mar 2025 23:21:40 GMT"}, `{"error":{"code":429,"metadata":{"headers":{"X-RateLimit-Reset":"1741303200000"}}}}`, 0},
 		{"nonsense", nil, `[{"error":{"code":429,"message":"retry in 99999999999999999999h","details":[{"retryDelay":"-3s"}]}}]`, 0},
 	}
 	for _, tt := range tests {

@@ -234,12 +234,17 @@ func (c *Client) retryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	// The server's own clock, where it tells: ours may be minutes off.
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		now = c.cfg.Now()
-	}
+	now, _ := http.ParseTime(c.clock(h))
 	return max(at.Sub(now), 0)
+}
+
+// clock is the server's own, where it tells: ours may be minutes off.
+func (c *Client) clock(h http.Header) string {
+	date := h.Get("Date")
+	if _, err := http.ParseTime(date); err != nil {
+		return c.cfg.Now().UTC().Format(http.TimeFormat)
+	}
+	return date
 }
 
 // apart adds up to a tenth, so that those who were told the same moment do not all come at it.

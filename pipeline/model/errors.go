@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,21 +15,23 @@ import (
 
 // The classes of errors: what a call can die of.
 const (
-	ClassRateLimit       = "rate_limit"       // retried
-	ClassOverloaded      = "overloaded"       // retried
-	ClassTimeout         = "timeout"          // retried: no complete reply in time
-	ClassStalled         = "stalled"          // retried: a stream that fell silent
-	ClassConnection      = "connection"       // retried; a stream that was cut too
-	ClassServer          = "server"           // retried
-	ClassMalformed       = "malformed"        // retried; a reply that makes no sense
-	ClassAuth            = "auth"             // fatal
-	ClassQuota           = "quota"            // fatal
-	ClassModelNotFound   = "model_not_found"  // fatal; a wrong base URL too
-	ClassBadRequest      = "bad_request"      // this conversation or its settings
-	ClassContextOverflow = "context_overflow" // this conversation is too long
-	ClassContentPolicy   = "content_policy"   // this conversation or its reply was refused
-	ClassBudget          = "budget"           // fatal; nothing is left to pay for the call
-	ClassCancelled       = "cancelled"        // the caller's context ended
+	ClassRateLimit       = "rate_limit"        // retried
+	ClassOverloaded      = "overloaded"        // retried
+	ClassTimeout         = "timeout"           // retried: no complete reply in time
+	ClassStalled         = "stalled"           // retried: a stream that fell silent
+	ClassConnection      = "connection"        // retried; a stream that was cut too
+	ClassServer          = "server"            // retried
+	ClassMalformed       = "malformed"         // retried; a reply that makes no sense
+	ClassAuth            = "auth"              // fatal
+	ClassQuota           = "quota"             // fatal
+	ClassModelNotFound   = "model_not_found"   // fatal; a wrong base URL too
+	ClassBadRequest      = "bad_request"       // this conversation or its settings
+	ClassContextOverflow = "context_overflow"  // this conversation is too long
+	ClassRequestTooLarge = "request_too_large" // this conversation is more than an account or a proxy lets through
+	ClassReplyTooLarge   = "reply_too_large"   // this reply is no end of it
+	ClassContentPolicy   = "content_policy"    // this conversation or its reply was refused
+	ClassBudget          = "budget"            // fatal; nothing is left to pay for the call
+	ClassCancelled       = "cancelled"         // the caller's context ended
 )
 
 // Error is why a call gave no reply. Unwrap gives the cause of a cancelled context, or the network's error.
@@ -90,15 +93,14 @@ func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Erro
 		e.Class, e.Message = ClassStalled, fmt.Sprintf("%v (%v)", cause, c.cfg.IdleTimeout)
 	case x.status >= 300:
 		said := parseProblem(x.raw.Bytes())
+		said.Type = cmp.Or(said.Type, x.header.Get("X-Amzn-Errortype"))
 		e.Class, e.Message = classify(x.status, said)
-		if e.RetryAfter == 0 {
-			e.RetryAfter = said.wish()
-		}
+		e.RetryAfter = cmp.Or(e.RetryAfter, said.wish(c.clock(x.header)))
 		if location := x.header.Get("Location"); x.status < 400 && location != "" {
 			e.Class, e.Message = ClassModelNotFound, "the server redirects to "+location+": put that into the base URL"
 		}
 	default:
-		c.explain(e, err)
+		c.explain(e, x, err)
 	}
 	if e.RetryAfter == 0 && e.Class == ClassRateLimit {
 		e.RetryAfter = resetAfter(x.header)
@@ -109,13 +111,13 @@ func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Erro
 }
 
 // explain classifies what went wrong below or above HTTP.
-func (c *Client) explain(e *Error, err error) {
+func (c *Client) explain(e *Error, x *exchange, err error) {
 	var refused *refusal
 	var network net.Error
 	switch {
 	case errors.As(err, &refused):
 		e.Class, e.Message = refused.class, refused.message
-		e.RetryAfter = max(e.RetryAfter, refused.wish)
+		e.RetryAfter = max(e.RetryAfter, refused.said.wish(c.clock(x.header)))
 	case errors.As(err, &network) && network.Timeout():
 		e.Class, e.Message, e.cause = ClassTimeout, err.Error(), err
 	default:

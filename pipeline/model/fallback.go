@@ -36,6 +36,7 @@ func WithFallbacks(first *Client, others ...*Client) *Fallbacks {
 // elsewhere are the classes for which another model is asked: this one cannot be had, or will not answer.
 var elsewhere = []string{
 	ClassRateLimit, ClassOverloaded, ClassTimeout, ClassStalled, ClassConnection, ClassServer, ClassMalformed, ClassContentPolicy,
+	ClassRequestTooLarge,
 }
 
 // Complete asks one model after the other. Where none can be had for an outage, it waits for the first that can.

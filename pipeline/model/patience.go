@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -93,6 +94,7 @@ type problem struct {
 	Code       string
 	State      string // Google's name for what is wrong
 	RetryDelay string // Google's, such as 17s
+	Reset      string // when a limit has something left again
 }
 
 // status is the HTTP status that the code stands for, or 0.
@@ -106,7 +108,16 @@ func (p problem) status() int {
 
 // parseProblem reads {"error":{...}}, {"error":"..."}, {"message":...}, {"detail":...}, a list of one of these, or
 // takes the start of a body that is not JSON.
-func parseProblem(body []byte) problem { return parseNested(body, 0) }
+func parseProblem(body []byte) problem {
+	p := parseNested(body, 0)
+	if found := resetAt.FindSubmatch(body); found != nil {
+		p.Reset = string(found[1])
+	}
+	return p
+}
+
+// resetAt finds the header of a limit that OpenRouter has in the body, also where a gateway wraps that into a text.
+var resetAt = regexp.MustCompile(`(?i)x-ratelimit-reset\\*"\s*:\s*\\*"?(\d+)`)
 
 // deepest is how often an error within the message of an error is looked into.
 const deepest = 2
@@ -132,7 +143,7 @@ func parseNested(body []byte, nested int) problem {
 			return problem{Message: s}
 		}
 	}
-	p := problem{Type: text(fields["type"]), Code: scalar(fields["code"]), State: text(fields["status"]), RetryDelay: retryDelay(fields["details"])}
+	p := problem{Type: cmp.Or(text(fields["type"]), text(fields["__type"])), Code: scalar(fields["code"]), State: text(fields["status"]), RetryDelay: retryDelay(fields["details"])}
 	for _, name := range []string{"message", "detail", "msg", "title"} {
 		if raw := fields[name]; p.Message == "" && present(raw) {
 			p.Message = scalar(raw)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/rawtext"
@@ -80,7 +79,7 @@ type wireUsage struct {
 // refusal is a reply that came with status 200 and is none.
 type refusal struct {
 	class, message string
-	wish           time.Duration // to be left alone
+	said           problem
 }
 
 func (r *refusal) Error() string { return r.message }
@@ -158,7 +157,7 @@ func (d *draft) add(data []byte) {
 func (d *draft) fail(data []byte) {
 	said := parseProblem(data)
 	class, message := classify(200, said)
-	d.err = &refusal{class: class, message: message, wish: said.wish()}
+	d.err = &refusal{class: class, message: message, said: said}
 }
 
 func (d *draft) addPart(part *wireDelta, whole bool) {

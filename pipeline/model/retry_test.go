@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 		{"403", model.ClassAuth, false},
 		{"402", model.ClassQuota, false},
 		{"404", model.ClassModelNotFound, false},
-		{"413", model.ClassContextOverflow, false},
+		{"413", model.ClassRequestTooLarge, false},
 		{"400", model.ClassBadRequest, false},
 		{"422", model.ClassBadRequest, false},
 	}

@@ -109,7 +109,7 @@ func (g *game) summary(ctx context.Context, c *episode.Compaction) (string, erro
 
 // unwilling tells a model that would answer the same request in the same way each time.
 func unwilling(class string) bool {
-	return class == model.ClassBadRequest || class == model.ClassContentPolicy
+	return class == model.ClassBadRequest || class == model.ClassContentPolicy || class == model.ClassRequestTooLarge
 }
 
 // transcript is the part of the conversation that goes, as a text. What is too long for a summary's model is cut,
