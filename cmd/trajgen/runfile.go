@@ -63,7 +63,7 @@ type runFile struct {
 	MaxTokensField    string         `yaml:"max_tokens_field,omitempty" help:"name under which max_tokens is sent: max_tokens, max_completion_tokens, or auto (default), which takes the other one when the server refuses the first"`
 	ReasoningEffort   string         `yaml:"reasoning_effort,omitempty" help:"how hard a reasoning model thinks, such as low, medium or high (default: the server's)"`
 	SendReasoning     string         `yaml:"send_reasoning,omitempty" help:"send the model its earlier reasoning back: true, false, or auto (default), which gives OpenRouter the reasoning_details that came from it"`
-	SendSeed          *bool          `yaml:"send_seed,omitempty" help:"send a seed of its own with each request (default true); false for servers that refuse it"`
+	SendSeed          *bool          `yaml:"send_seed,omitempty" help:"send a seed of its own with each request (default true), unless the server refuses it"`
 	ToolChoice        string         `yaml:"tool_choice,omitempty" help:"what the model must do where it has tools: auto, none, required, required_first (in the first turn alone), or the name of a tool, wherever an episode has it (default: nothing is said)"`
 	ParallelToolCalls *bool          `yaml:"parallel_tool_calls,omitempty" help:"let a turn have several calls (default: the server's)"`
 	Provider          map[string]any `yaml:"provider,omitempty"` // OpenRouter's routing, sent as it is

@@ -149,32 +149,51 @@ func (c *Client) limitField() string {
 	return LimitTokens
 }
 
-// ClassLimitField is the class of a try that the server refused for the name of the limit, and that was sent again with
-// the other one.
-const ClassLimitField = "max_tokens_field"
+// The classes of tries that the server refused for a field that need not be there, or not under that name, and that were
+// sent again without.
+const (
+	ClassLimitField = "max_tokens_field"
+	ClassSeedField  = "seed_field"
+)
 
-// refusesField finds complaints about a field as such, not about its value.
-var refusesField = regexp.MustCompile(`unsupported parameter|is not supported|not permitted|unrecognized|unrecognised|unknown|unexpected|extra_forbidden|extra inputs|not allowed|no longer supported|use 'max_`)
+// refusesField finds complaints about a field as such, not about its value; aboutSeed those about the seed.
+var (
+	refusesField = regexp.MustCompile(`unsupported parameter|not support|not permitted|unrecognized|unrecognised|unknown|unexpected|extra_forbidden|extra inputs|not allowed|no longer supported|use 'max_`)
+	aboutSeed    = regexp.MustCompile(`\bseed\b`)
+)
 
 // limitFields has the other name for each.
 var limitFields = map[string]string{LimitTokens: LimitCompletion, LimitCompletion: LimitTokens}
 
-// relearn looks whether a request was refused for the name under which its limit was sent. The other name is then the
-// run's from there on. It tells whether the request can be sent again with it; that is once at most, since what was
-// learnt is not given up again.
-func (c *Client) relearn(sent string, failed *Error) bool {
-	if sent == "" || failed.Class != ClassBadRequest || c.cfg.MaxTokensField != "" && c.cfg.MaxTokensField != LimitAuto {
-		return false
+// relearn looks whether a request was refused for its seed, or for the name under which its limit was sent. The run's
+// requests have no seed then, or the other name, from there on. The class tells that the request can be sent again so; that
+// is once for each at most, since what was learnt is not given up again.
+func (c *Client) relearn(x *exchange, failed *Error) (class string) {
+	words := strings.ToLower(failed.Message)
+	// LiteLLM refuses what a provider does not know with 500, too.
+	if failed.Class != ClassBadRequest && failed.Class != ClassServer || !refusesField.MatchString(words) {
+		return ""
 	}
-	words, other := strings.ToLower(failed.Message), limitFields[sent]
-	if !refusesField.MatchString(words) || !strings.Contains(strings.ReplaceAll(words, other, ""), sent) {
-		return false
+	learnt := func(what, field string) {
+		c.cfg.Logger.Warn("the server refuses a field; for the rest of the run it is sent "+what, "field", field, "said", failed.Message)
+	}
+	if !x.seedless && aboutSeed.MatchString(words) {
+		if c.seedless.CompareAndSwap(false, true) {
+			learnt("nothing of it", "seed")
+		}
+		return ClassSeedField
+	}
+	sent, other := x.limitField, limitFields[x.limitField]
+	if sent == "" || c.cfg.MaxTokensField != "" && c.cfg.MaxTokensField != LimitAuto || !strings.Contains(strings.ReplaceAll(words, other, ""), sent) {
+		return ""
 	}
 	if c.learntLimit.CompareAndSwap(nil, &other) {
-		c.cfg.Logger.Warn("the server wants the limit of a reply under another name; for the rest of the run it is sent so",
-			"max_tokens_field", other, "said", failed.Message)
+		learnt("as "+other, sent)
 	}
-	return c.limitField() == other
+	if c.limitField() != other {
+		return ""
+	}
+	return ClassLimitField
 }
 
 // openRouter tells whether a base URL is OpenRouter's.

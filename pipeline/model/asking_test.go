@@ -2,9 +2,12 @@ package model_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,6 +184,69 @@ func TestLimitFieldIsLearnt(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, fields); diff != "" {
 				t.Errorf("fields (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSeedIsLearnt holds that a server which refuses a seed is asked without one, from then on and once, and that a tape of it
+// plays.
+func TestSeedIsLearnt(t *testing.T) {
+	const value = `{"error":{"message":"seed is out of range: 7. This model supports at most 4."}}`
+	seed := 7
+	tests := []struct {
+		name   string
+		status int
+		body   string
+		want   []bool // whether each request of two calls has a seed
+		class  string // of the error; empty for a reply
+	}{
+		{"mistral on azure", 422, `{"detail":[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted","input":7}]}`, []bool{true, false, false}, ""},
+		{"gemini", 400, `[{"error":{"code":400,"message":"Invalid JSON payload received. Unknown name \"seed\": Cannot find field.","status":"INVALID_ARGUMENT"}}]`, []bool{true, false, false}, ""},
+		{"litellm", 400, `{"error":{"message":"litellm.UnsupportedParamsError: anthropic does not support parameters: ['seed'], for model=claude. To drop these, set ` + "`litellm.drop_params=True`" + `","type":"None","param":null,"code":"400"}}`, []bool{true, false, false}, ""},
+		{"litellm with 500", 500, `{"error":{"message":"ollama does not support parameters: {'seed': 7}, for model=llama3. To drop these, set drop_params","code":500}}`, []bool{true, false, false}, ""},
+		{"xai", 400, `{"code":"Client specified an invalid argument","error":"Argument not supported on this model: seed"}`, []bool{true, false, false}, ""},
+		{"llamaedge", 400, "unknown field `seed`", []bool{true, false, false}, ""},
+		{"the value refused", 400, value, []bool{true, true}, model.ClassBadRequest},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var bodies []string
+			path := filepath.Join(t.TempDir(), "tape")
+			r := recorder(t, path)
+			cfg := model.Config{Name: "m", Record: r, BaseURL: taken(t, &bodies, func(sent string) (int, string) {
+				if strings.Contains(sent, `"seed":7`) {
+					return tt.status, tt.body
+				}
+				return 0, ""
+			})}
+			client := open(t, cfg)
+			var recorded []outcome
+			req := model.Request{Messages: hello, Seed: &seed}
+			for n := range 2 {
+				got := ask(t, model.ForEpisode(t.Context(), fmt.Sprint(n), 1), client, req)
+				switch {
+				case tt.class != "" && (got.Err == nil || got.Err.Class != tt.class), tt.class == "" && got.Err != nil:
+					t.Errorf("call %d: error %v, want class %q", n, got.Err, tt.class)
+				case tt.class == "" && n == 0 && (len(got.Reply.Retries) != 1 || got.Reply.Retries[0].Class != model.ClassSeedField):
+					t.Errorf("retries of the first call: %+v, want one of class %s", got.Reply.Retries, model.ClassSeedField)
+				}
+				recorded = append(recorded, got)
+			}
+			var seeds []bool
+			for _, body := range bodies {
+				seeds = append(seeds, strings.Contains(body, `"seed":`))
+			}
+			if diff := cmp.Diff(tt.want, seeds); diff != "" {
+				t.Errorf("seeds (-want +got):\n%s", diff)
+			}
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+			cfg.Record, cfg.Replay = nil, player(t, path)
+			client = open(t, cfg)
+			for n := range slices.Backward(recorded) { // what was learnt first is played last
+				sameOutcome(t, recorded[n], ask(t, model.ForEpisode(t.Context(), fmt.Sprint(n), 1), client, req))
 			}
 		})
 	}

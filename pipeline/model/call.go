@@ -75,8 +75,8 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 		if t.failed == errAgain {
 			continue
 		}
-		if c.relearn(t.x.limitField, t.failed) {
-			c.retries = append(c.retries, episode.Fault{Outcome: episode.ModelError, Class: ClassLimitField, Message: t.failed.Message})
+		if class := c.relearn(&t.x, t.failed); class != "" {
+			c.retries = append(c.retries, episode.Fault{Outcome: episode.ModelError, Class: class, Message: t.failed.Message})
 			continue
 		}
 		pause, again := c.again(ctx, t.failed)

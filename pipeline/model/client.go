@@ -27,6 +27,7 @@ type Client struct {
 
 	openRouter  bool                   // which wants its reasoning details back
 	learntLimit atomic.Pointer[string] // name of the limit of a reply, after the server refused the other one
+	seedless    atomic.Bool            // the server refused a seed
 
 	rawFormat    string // of the calls that the server leaves in the content; "" looks for none
 	unmistakable bool   // are the only ones that are looked for
@@ -143,7 +144,10 @@ func (c *Client) send(ctx context.Context, req *Request, x *exchange) error {
 // asks is the part of a request that go-openai writes.
 func (c *Client) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
 	call := &openai.ChatCompletionRequest{Model: alias}
-	if !c.cfg.NoSeed {
+	if c.cfg.Replay == nil { // a tape knows better
+		x.seedless = req.Seed == nil || c.cfg.NoSeed || c.seedless.Load()
+	}
+	if !x.seedless {
 		call.Seed = req.Seed
 	}
 	if limit := c.limit(*req); limit > 0 {

@@ -44,6 +44,7 @@ type exchange struct {
 	taped *taped // nil without a tape
 
 	limitField string // the name of the limit of a reply; empty when none is sent
+	seedless   bool   // no seed is sent
 
 	// Set by the doer.
 	status int

@@ -83,7 +83,7 @@ func (c *Client) played(_ context.Context, t *try) (end func(), failed *Error) {
 		if !t.patient && next.Model != c.cfg.Name {
 			return nil, &Error{Class: ClassConnection, Message: "it was not asked when the tape was recorded", paused: true}
 		}
-		t.x.limitField = next.LimitField
+		t.x.limitField, t.x.seedless = next.LimitField, next.Seedless
 	}
 	return func() {
 		t.reply.Endpoint = at.exchange.Endpoint
@@ -117,7 +117,7 @@ func (t *try) record(ctx context.Context) *Error {
 	}
 	x := &at.exchange
 	x.Elapsed, x.Status, x.Header, x.Body = t.elapsed, t.x.status, kept(t.x.header), at.body.Bytes()
-	x.Endpoint, x.LimitField = t.reply.Endpoint, t.x.limitField
+	x.Endpoint, x.LimitField, x.Seedless = t.reply.Endpoint, t.x.limitField, t.x.seedless
 	if at.clock != nil {
 		left := at.clock.Left()
 		x.Left = &left

@@ -55,6 +55,7 @@ type Exchange struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// LimitField is the name under which the request has the limit of a reply.
 	LimitField string      `json:"limit,omitempty"`
+	Seedless   bool        `json:"seedless,omitempty"` // no seed was sent
 	Status     int         `json:"status,omitempty"`
 	Header     http.Header `json:"header,omitempty"`
 	End        End         `json:"end,omitempty"`
