@@ -53,7 +53,7 @@ type runFile struct {
 	SchemaQuirks     []string `yaml:"schema_quirks,omitempty" help:"what the model's server does not take in tool schemas: format, keywords, nullable, pattern, refs, slash_enums, union_types, unions; or none (default: what models of its name are known for)"`
 
 	Model       string   `yaml:"model" help:"model name, as the server knows it"`
-	BaseURL     string   `yaml:"base_url" help:"OpenAI-compatible endpoint, with /v1 (default https://api.openai.com/v1)"`
+	BaseURL     string   `yaml:"base_url" help:"OpenAI-compatible endpoint, with /v1, or unix:///path/of/a.socket (default https://api.openai.com/v1)"`
 	Endpoints   []string `yaml:"endpoints,omitempty" help:"several OpenAI-compatible endpoints that have the model, instead of base_url: an episode stays at one of them while that works"`
 	APIKeyEnv   string   `yaml:"api_key_env" help:"environment variable that holds the endpoint's key"`
 	Temperature *float64 `yaml:"temperature,omitempty" help:"sampling temperature (default: the server's)"`

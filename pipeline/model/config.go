@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ const MaxRetryAfter = 120 * time.Second
 // Config says which model to ask, where and how.
 type Config struct {
 	Name    string // as the server knows it
-	BaseURL string // up to and without /chat/completions, e.g. http://localhost:8000/v1
+	BaseURL string // up to and without /chat/completions, e.g. http://localhost:8000/v1 or unix:///run/x.sock
 	APIKey  string // sent as a bearer token; empty sends none
 	// Endpoints are the base URLs of several servers that have the model, instead of BaseURL. An episode stays at one
 	// of them while that works and is not crowded.
@@ -125,7 +126,7 @@ func (c Config) Validate() error {
 		bad("model name is empty (want the name that the server uses, e.g. one of its /models)")
 	}
 	for _, base := range c.bases() {
-		if err := checkBase(base); err != nil {
+		if _, err := parseBase(base); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -197,23 +198,52 @@ func (c Config) bases() []string {
 	return bases
 }
 
-// checkBase says what is wrong with a base URL.
-func checkBase(base string) error {
+// place is where a base URL leads.
+type place struct {
+	name   string // without what could be secret
+	url    string // of HTTP, without a query
+	query  string // of every request, such as Azure's api-version
+	socket bool   // the host stands for a Unix socket
+}
+
+// secretField finds names in a query whose values are secret: base URLs are written down and shown.
+var secretField = regexp.MustCompile(`(?i)(key|token|secret|sig|code|auth|pass)[^=&]*=`)
+
+// parseBase reads a base URL. That of a Unix socket is unix:///run/x.sock, which means /v1 there, or with another path
+// http+unix://%2Frun%2Fx.sock/api/v1.
+func parseBase(base string) (place, error) {
+	socket := strings.TrimPrefix(base, "unix://")
+	path := "/v1"
+	if encoded, ok := strings.CutPrefix(base, "http+unix://"); ok {
+		encoded, rest, _ := strings.Cut(encoded, "/")
+		socket, _ = url.PathUnescape(encoded)
+		path = "/" + rest
+	}
+	if socket != base {
+		if !strings.HasPrefix(socket, "/") {
+			return place{}, fmt.Errorf("base URL %q has no path of a socket (want unix:///run/x.sock, or http+unix://%%2Frun%%2Fx.sock/v1)", base)
+		}
+		return place{name: socket, url: "http://" + socketHost(socket) + strings.TrimRight(path, "/"), socket: true}, nil
+	}
 	switch u, err := url.Parse(base); {
 	case base == "":
-		return errors.New("base URL is empty (want e.g. http://localhost:8000/v1)")
+		return place{}, errors.New("base URL is empty (want e.g. http://localhost:8000/v1)")
 	case err != nil:
-		return errors.New("base URL is not a URL (want e.g. http://localhost:8000/v1)") // err would quote a password in it
+		return place{}, errors.New("base URL is not a URL (want e.g. http://localhost:8000/v1)") // err would quote a password in it
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("base URL %q (want http:// or https:// and a host)", u.Redacted())
+		return place{}, fmt.Errorf("base URL %q (want http:// or https:// and a host, or unix:// and the path of a socket)", u.Redacted())
 	case u.User != nil:
-		return fmt.Errorf("base URL of %s carries a user or password (want the API key in its own setting)", u.Host)
-	case u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("base URL of %s carries a query or fragment (want only scheme, host and path)", u.Host)
+		return place{}, fmt.Errorf("base URL of %s carries a user or password (want the API key in its own setting)", u.Host)
+	case u.Fragment != "" || secretField.MatchString(u.RawQuery):
+		return place{}, fmt.Errorf("base URL of %s carries a fragment or a secret (want scheme, host, path and at most a query such as ?api-version=; a key in its own setting)", u.Host)
 	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions"):
-		return fmt.Errorf("base URL %q (want it without /chat/completions)", u.Redacted())
+		return place{}, fmt.Errorf("base URL %q (want it without /chat/completions)", u.Redacted())
+	default:
+		at := place{name: u.Host, query: u.RawQuery}
+		u.RawQuery, u.ForceQuery = "", false
+		at.url = strings.TrimRight(u.String(), "/")
+		return at, nil
 	}
-	return nil
 }
 
 // withDefaults replaces zeros by what they mean.

@@ -2,8 +2,13 @@ package model
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 )
 
@@ -19,13 +24,50 @@ func (c conn) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{c.TCPConn}, r, buf[:])
 }
 
-// dialing wraps what dial connects to.
+// dialing wraps what dial connects to. The host of a Unix socket is its path.
 func dialing(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if path := socketOf(addr); path != "" {
+			network, addr = "unix", path
+		}
 		c, err := dial(ctx, network, addr)
 		if tcp, ok := c.(*net.TCPConn); ok {
 			return conn{tcp}, err
 		}
 		return c, err
 	}
+}
+
+// sockets is the domain of the hosts that stand for Unix sockets: net/http keeps connections by host.
+const sockets = ".unix.invalid"
+
+func socketHost(path string) string { return hex.EncodeToString([]byte(path)) + sockets }
+
+// socketOf is the path of the socket that a host stands for, or nothing.
+func socketOf(host string) string {
+	encoded, _, ok := strings.Cut(host, sockets)
+	path, err := hex.DecodeString(encoded)
+	if !ok || err != nil {
+		return ""
+	}
+	return string(path)
+}
+
+// placed is the HTTP client for one endpoint.
+type placed struct {
+	*doer
+	at place
+}
+
+// Do adds what go-openai does not know of a URL.
+func (p placed) Do(req *http.Request) (*http.Response, error) {
+	req.URL.RawQuery = p.at.query
+	if p.at.socket {
+		req.Host = "localhost"
+	}
+	resp, err := p.doer.Do(req)
+	if failed, ok := errors.AsType[*url.Error](err); ok && p.at.socket {
+		failed.URL = p.at.name
+	}
+	return resp, err
 }

@@ -66,7 +66,7 @@ func newDoer(cfg Config) *doer {
 	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}
 	return &doer{cfg: cfg, http: &http.Client{
 		Transport: &http.Transport{
-			Proxy:                 cfg.Proxy,
+			Proxy:                 proxying(cfg.Proxy),
 			DialContext:           dialing(dialer.DialContext),
 			ForceAttemptHTTP2:     true,
 			TLSHandshakeTimeout:   15 * time.Second,
@@ -82,6 +82,16 @@ func newDoer(cfg Config) *doer {
 		// A redirected POST would arrive as a GET without its body.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+}
+
+// proxying leaves proxies out for Unix sockets.
+func proxying(proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
+	return func(req *http.Request) (*url.URL, error) {
+		if proxy == nil || socketOf(req.URL.Host) != "" {
+			return nil, nil
+		}
+		return proxy(req)
+	}
 }
 
 // Do sends what the exchange says and records what comes back.

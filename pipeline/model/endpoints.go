@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"math"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -20,11 +19,15 @@ type endpoint struct {
 
 // openEndpoints makes the endpoints and the gates in front of them.
 func openEndpoints(cfg Config, doer *doer) ([]endpoint, *gate.Set) {
-	all, names := make([]endpoint, len(cfg.Endpoints)), endpointNames(cfg.Endpoints)
+	all, places := make([]endpoint, len(cfg.Endpoints)), make([]place, len(cfg.Endpoints))
 	for i, base := range cfg.Endpoints {
+		places[i], _ = parseBase(base) // Validate refuses what is wrong
+	}
+	names := endpointNames(places)
+	for i, at := range places {
 		lib := openai.DefaultConfig(cfg.APIKey)
-		lib.BaseURL = base
-		lib.HTTPClient = doer
+		lib.BaseURL = at.url
+		lib.HTTPClient = placed{doer, at}
 		lib.EmptyMessagesLimit = math.MaxUint // keep-alive lines are no error; the idle timeout watches instead
 		all[i] = endpoint{names[i], openai.NewClientWithConfig(lib)}
 	}
@@ -32,14 +35,11 @@ func openEndpoints(cfg Config, doer *doer) ([]endpoint, *gate.Set) {
 }
 
 // endpointNames are the hosts, with the paths where one host serves several.
-func endpointNames(bases []string) []string {
-	hosts, names := make([]string, len(bases)), make([]string, len(bases))
-	for i, base := range bases {
-		u, err := url.Parse(base)
-		if err != nil {
-			u = &url.URL{} // Validate refuses it
-		}
-		hosts[i], names[i] = u.Host, u.Host+u.Path
+func endpointNames(places []place) []string {
+	hosts, names := make([]string, len(places)), make([]string, len(places))
+	for i, at := range places {
+		_, whole, _ := strings.Cut(at.url, "://")
+		hosts[i], names[i] = at.name, whole
 	}
 	if len(slices.Compact(slices.Sorted(slices.Values(hosts)))) == len(hosts) {
 		return hosts

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +149,51 @@ func TestWire(t *testing.T) {
 	}
 }
 
+// TestPlaces asks servers behind base URLs of other forms.
+func TestPlaces(t *testing.T) {
+	var asked []string
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Host+" "+r.URL.String())
+		io.WriteString(w, `{"data":[],"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}`)
+	})
+	tcp := httptest.NewServer(handler)
+	t.Cleanup(tcp.Close)
+	socket := filepath.Join(t.TempDir(), "m.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
+	unix.Start()
+	t.Cleanup(unix.Close)
+	host := strings.TrimPrefix(tcp.URL, "http://")
+	tests := []struct{ base, models, chat string }{
+		{tcp.URL + "/openai/deployments/d/?api-version=2024-10-21", host + " /openai/deployments/d/models?api-version=2024-10-21", host + " /openai/deployments/d/chat/completions?api-version=2024-10-21"},
+		{"unix://" + socket, "localhost /v1/models", "localhost /v1/chat/completions"},
+		{"http+unix://" + url.PathEscape(socket) + "/api/v3/", "localhost /api/v3/models", "localhost /api/v3/chat/completions"},
+	}
+	for _, tt := range tests {
+		asked = nil
+		client := open(t, model.Config{BaseURL: tt.base, Proxy: func(r *http.Request) (*url.URL, error) {
+			if r.URL.Host != host {
+				t.Errorf("a proxy is asked for %s", r.URL)
+			}
+			return nil, nil
+		}})
+		if err := client.Probe(t.Context()); err != nil {
+			t.Errorf("%s: %v", tt.base, err)
+		}
+		if diff := cmp.Diff([]string{tt.models, tt.chat}, asked); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.base, diff)
+		}
+	}
+	unix.Close()
+	_, err = open(t, model.Config{BaseURL: "unix://" + socket}).Complete(t.Context(), model.Request{Messages: hello})
+	if e := asError(t, err); e.Class != model.ClassConnection || !strings.Contains(e.Message, `Post "`+socket+`": dial unix `+socket) {
+		t.Errorf("error = %v, want one that names the socket", e)
+	}
+}
+
 func TestStreamEqualsWhole(t *testing.T) {
 	task := &episode.Task{ID: "t", Prompt: hello, Gold: []episode.Step{
 		{
@@ -258,6 +305,9 @@ func TestValidate(t *testing.T) {
 		{"nothing", model.Config{}, []string{"model name is empty", "base URL is empty"}},
 		{"no scheme", model.Config{Name: "m", BaseURL: "localhost:8000"}, []string{"want http:// or https://"}},
 		{"password", model.Config{Name: "m", BaseURL: "http://u:hush@h/v1"}, []string{"carries a user or password"}},
+		{"key in the query", model.Config{Name: "m", BaseURL: "http://h/v1?api-version=1&key=hush"}, []string{"base URL of h", "a key in its own setting"}},
+		{"socket without a path", model.Config{Name: "m", BaseURL: "unix://m.sock"}, []string{`"unix://m.sock" has no path of a socket`}},
+		{"path before a query", model.Config{Name: "m", BaseURL: "http://h/v1/chat/completions?api-version=1"}, []string{"without /chat/completions"}},
 		{"path", model.Config{Name: "m", BaseURL: "http://h/v1/chat/completions"}, []string{"without /chat/completions"}},
 		{"key", model.Config{Name: "m", BaseURL: "http://h", APIKey: "hush\n"}, []string{"white space"}},
 		{"extra", model.Config{Name: "m", BaseURL: "http://h", ExtraBody: map[string]any{"tools": 1, "n": 2, "x": func() {}}},
@@ -265,6 +315,7 @@ func TestValidate(t *testing.T) {
 		{"header", model.Config{Name: "m", BaseURL: "http://h", Headers: map[string]string{"X-A": "hush\r\nX-B: c"}}, []string{`"X-A"`}},
 		{"negative", model.Config{Name: "m", BaseURL: "http://h", MaxRetries: -1, Timeout: -1}, []string{"retries -1", "timeout -1ns"}},
 		{"good", model.Config{Name: "m", BaseURL: "http://h/v1"}, nil},
+		{"good query", model.Config{Name: "m", BaseURL: "http://h/v1?api-version=preview&family=code-token"}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
