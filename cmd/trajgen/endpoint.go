@@ -28,20 +28,21 @@ func apiKey(name, baseURL string) (string, error) {
 	return key, nil
 }
 
-// secretHeaders adds the headers whose values the environment holds.
-func secretHeaders(open, env map[string]string) (map[string]string, error) {
-	headers := maps.Clone(open)
+// secretHeaders adds the headers whose values the environment holds. These are secrets.
+func secretHeaders(open, env map[string]string) (headers map[string]string, secrets []string, err error) {
+	headers = maps.Clone(open)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		value := os.Getenv(env[name])
 		if value == "" {
-			return nil, fmt.Errorf("environment variable %s (for header %s) is empty", env[name], name)
+			return nil, nil, fmt.Errorf("environment variable %s (for header %s) is empty", env[name], name)
 		}
 		if headers == nil {
 			headers = map[string]string{}
 		}
 		headers[name] = value
+		secrets = append(secrets, value)
 	}
-	return headers, nil
+	return headers, secrets, nil
 }
 
 // replayFrom answers from a journal.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -274,6 +276,56 @@ func TestSecretsAreNotWritten(t *testing.T) {
 	open := write(t, "open.yaml", "headers: {api-key: gateway-0987654321}\n")
 	if got := trajgen(t, append(args[:len(args)-3], open, "--out", filepath.Join(t.TempDir(), "run"))...); got.code != exitUsage || !strings.Contains(got.errOut, "header_env") {
 		t.Errorf("a secret header was accepted: exit code %d: %s", got.code, got.errOut)
+	}
+}
+
+// TestEchoedSecretsAreNotWritten has a server that says the key, and the value of a secret header, in every part of its
+// replies: no episode, report or export has them.
+func TestEchoedSecretsAreNotWritten(t *testing.T) {
+	t.Setenv("MY_KEY", "key-1234567890")
+	t.Setenv("GATEWAY_KEY", "gateway-0987654321")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard := r.Header.Get("Authorization") + " " + r.Header.Get("X-Gateway-Key")
+		w.Header().Set("X-Request-Id", heard)
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte("Fail")) {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		_, _ = fmt.Fprintf(w, `{"id":%[1]q,"data":[{"id":"m"}],"model":%[1]q,"error":null,"message":%[1]q,"system_fingerprint":%[1]q,`+
+			`"choices":[{"message":{"content":%[1]q,"reasoning_content":%[1]q},"finish_reason":"stop"}]}`, heard)
+	}))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	file := write(t, "run.yaml", "header_env: {X-Gateway-Key: GATEWAY_KEY}\n")
+	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"Say it."}`+"\n"+`{"id":"b","prompt":"Fail."}`)
+	run := filepath.Join(dir, "run")
+	got := trajgen(t, "run", "--dataset", dataset, "--model", "m", "--base-url", server.URL, "--api-key-env", "MY_KEY", "-f", file, "--out", run)
+	if got.code != exitErrors {
+		t.Fatalf("exit code %d: %s", got.code, got.errOut)
+	}
+	more := succeed(t, "export", "--run", run, "--to", "openai", "--out", filepath.Join(dir, "openai.jsonl"))
+	all := []string{got.out, got.errOut, more.out}
+	for _, ep := range episodes(t, run) {
+		text, err := json.Marshal(ep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(text))
+	}
+	for _, name := range []string{"run/report.json", "run/report.md", "run/log.jsonl", "openai.jsonl"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(data))
+	}
+	for _, text := range all {
+		if strings.Contains(text, "key-1234567890") || strings.Contains(text, "gateway-0987654321") {
+			t.Errorf("a secret is written: %s", text)
+		}
+	}
+	if text := strings.Join(all, ""); strings.Count(text, "Bearer [secret] [secret]") < 6 {
+		t.Errorf("what the server said is not there: %s", text)
 	}
 }
 

@@ -238,7 +238,7 @@ func (e *experiment) openModel(context.Context) error {
 		if cfg.APIKey, err = e.apiKey(f.APIKeyEnv, f.baseURL()); err != nil {
 			return err
 		}
-		if cfg.Headers, err = e.headers(); err != nil {
+		if cfg.Headers, cfg.Secrets, err = e.headers(); err != nil {
 			return err
 		}
 	}

@@ -63,10 +63,10 @@ func (e *experiment) apiKey(name, baseURL string) (string, error) {
 	return apiKey(name, baseURL)
 }
 
-// headers are those of the agent's endpoint.
-func (e *experiment) headers() (map[string]string, error) {
+// headers are those of the agent's endpoint, and the values of them that are secret.
+func (e *experiment) headers() (headers map[string]string, secrets []string, err error) {
 	if e.tape != nil {
-		return e.file.Headers, nil
+		return e.file.Headers, nil, nil
 	}
 	return secretHeaders(e.file.Headers, e.file.HeaderEnv)
 }

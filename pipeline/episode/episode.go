@@ -117,7 +117,8 @@ type Turn struct {
 	Waited  time.Duration `json:"waited,omitempty"`
 	Retries []Fault       `json:"retries,omitempty"`
 	// Repairs says what was made of a reply that the server did not read as it should: "parsed:" and the format of
-	// calls that stood in the content, and what was wrong with them, such as "truncated call: write_file".
+	// calls that stood in the content, and what was wrong with them, such as "truncated call: write_file"; "masked secret"
+	// where the server had repeated one.
 	Repairs []string `json:"repairs,omitempty"`
 	Service
 	Tokens *TurnTokens `json:"tokens,omitempty"` // nil when the server told none

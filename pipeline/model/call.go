@@ -196,6 +196,12 @@ func (c *Client) read(t *try) error {
 	reply.RequestID = cmp.Or(requestID(t.x.header), reply.RequestID)
 	c.readRawCalls(&t.req, reply)
 	c.missTokens(reply)
+	if t.x.stream {
+		c.doer.concealSplit(&t.x, reply)
+	}
+	if t.x.masked {
+		reply.Repairs = append(reply.Repairs, "masked secret")
+	}
 	t.reply = *reply
 	return nil
 }

@@ -22,7 +22,6 @@ import (
 type Client struct {
 	cfg    Config
 	doer   *doer
-	redact *strings.Replacer
 	openai bool // OpenAI itself is among the endpoints, which knows max_tokens no more
 
 	openRouter  bool                   // which wants its reasoning details back
@@ -57,7 +56,7 @@ func Open(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("model settings: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Client{cfg: cfg, doer: newDoer(cfg), redact: cfg.secrets()}
+	c := &Client{cfg: cfg, doer: newDoer(cfg)}
 	c.prefixes = prefixes{seed: maphash.MakeSeed(), tokens: map[uint64]int{}}
 	c.rawFormat, c.unmistakable = rawFormat(cfg)
 	c.openai = slices.ContainsFunc(cfg.Endpoints, ofOpenAI)

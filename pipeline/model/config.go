@@ -80,6 +80,8 @@ type Config struct {
 	// ExtraBody is merged into every request body. A key set to null takes the field out, for servers that refuse it.
 	ExtraBody map[string]any
 	Headers   map[string]string
+	// Secrets are values that, as APIKey, are taken out of what servers say: those of Headers that are secret.
+	Secrets []string
 	// TraceHeaders adds X-Trajgen-Episode and X-Trajgen-Task (both URL-escaped). The scripted server reads them.
 	TraceHeaders bool
 	// SendReasoning says whether the reasoning of earlier turns is sent back. "" is ReasoningAuto: to OpenRouter the
@@ -273,34 +275,6 @@ func (c Config) withDefaults() Config {
 	c.Endpoints = c.bases()
 	c.BaseURL = c.Endpoints[0]
 	return c
-}
-
-// secrets returns a replacer that takes the API key and the values of the headers out of a text. Shorter ones are no
-// secrets but words such as "none", which would only make messages unreadable.
-func (c Config) secrets() *strings.Replacer {
-	const shortest = 6
-	var values []string
-	if len(c.APIKey) >= shortest {
-		values = append(values, c.APIKey)
-	}
-	for _, value := range c.Headers {
-		if len(value) >= shortest {
-			values = append(values, value)
-			if _, token, ok := strings.Cut(value, " "); ok && len(token) >= shortest { // "Bearer abc"
-				values = append(values, token)
-			}
-		}
-	}
-	// The longest first: a key that contains another must not be left in half.
-	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, value := range values {
-		quoted, _ := json.Marshal(value)
-		for _, form := range []string{value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value)} {
-			pairs = append(pairs, form, "[secret]")
-		}
-	}
-	return strings.NewReplacer(pairs...)
 }
 
 // seconds converts a number of seconds without overflow.

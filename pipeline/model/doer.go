@@ -52,19 +52,22 @@ type exchange struct {
 	raw    bytes.Buffer // the body of anything but a stream
 	reply  *assembler   // of a stream
 	broken error        // reading the body ended with this
+	masked bool         // a secret was taken out of the answer
 }
 
 type exchangeKey struct{}
 
 // doer is the HTTP client that go-openai calls.
 type doer struct {
-	cfg  Config
-	http *http.Client
+	cfg       Config
+	http      *http.Client
+	good, bad *mask
 }
 
 func newDoer(cfg Config) *doer {
 	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}
-	return &doer{cfg: cfg, http: &http.Client{
+	good, bad := cfg.masks()
+	return &doer{cfg: cfg, good: good, bad: bad, http: &http.Client{
 		Transport: &http.Transport{
 			Proxy:                 proxying(cfg.Proxy),
 			DialContext:           dialing(dialer.DialContext),

@@ -80,7 +80,7 @@ var (
 
 // failure says why a try gave no reply. The caller's context comes first, as its end makes every other symptom.
 func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Error {
-	e := &Error{Status: x.status, RetryAfter: c.retryAfter(x.header), RequestID: c.redact.Replace(requestID(x.header))}
+	e := &Error{Status: x.status, RetryAfter: c.retryAfter(x.header), RequestID: requestID(x.header)}
 	switch cause := context.Cause(try); {
 	case ctx.Err() != nil:
 		e.cause = context.Cause(ctx)
@@ -106,7 +106,7 @@ func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Erro
 		e.RetryAfter = resetAfter(x.header)
 	}
 	e.Fatal = e.Class == ClassAuth || e.Class == ClassQuota || e.Class == ClassModelNotFound || e.Class == ClassTape
-	e.Message = oneLine(c.redact.Replace(e.Message))
+	e.Message = oneLine(c.doer.bad.text(e.Message))
 	return e
 }
 

@@ -157,7 +157,7 @@ func (c *Client) list(ctx context.Context, api *openai.Client) ([]string, *Error
 			ID string `json:"id"`
 		}
 		if json.Unmarshal(card, &m); m.ID != "" {
-			names = append(names, c.redact.Replace(m.ID))
+			names = append(names, m.ID)
 		}
 		if m.ID == c.cfg.Name {
 			c.narrow(windowOf(card))

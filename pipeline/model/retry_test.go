@@ -224,7 +224,7 @@ func TestSecretsStayInside(t *testing.T) {
 			})
 			var log bytes.Buffer
 			client := open(t, model.Config{
-				BaseURL: url, APIKey: key, Headers: map[string]string{"X-Other": "Token " + token}, Stream: stream, MaxRetries: 1,
+				BaseURL: url, APIKey: key, Headers: map[string]string{"X-Other": "Token " + token}, Secrets: []string{"Token " + token}, Stream: stream, MaxRetries: 1,
 				Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			})
 			_, err := client.Complete(t.Context(), model.Request{Messages: hello})

@@ -116,7 +116,7 @@ func (t *try) record(ctx context.Context) *Error {
 		return nil
 	}
 	x := &at.exchange
-	x.Elapsed, x.Status, x.Header, x.Body = t.elapsed, t.x.status, kept(t.x.header), at.body.Bytes()
+	x.Elapsed, x.Status, x.Header, x.Body, x.Masked = t.elapsed, t.x.status, kept(t.x.header), at.body.Bytes(), t.x.masked
 	x.Endpoint, x.LimitField, x.Seedless = t.reply.Endpoint, t.x.limitField, t.x.seedless
 	if at.clock != nil {
 		left := at.clock.Left()
@@ -137,28 +137,10 @@ func (t *try) record(ctx context.Context) *Error {
 		}
 	}
 	t.taped++
-	t.conceal(x)
 	if err := t.cfg.Record.Add(x); err != nil {
 		return &Error{Class: ClassTape, Fatal: true, Message: err.Error(), cause: err}
 	}
 	return nil
-}
-
-// conceal takes secrets out that a server repeats. In a reply only the key counts as one: a header's value may be a
-// word, and what the model said has to stay what it said.
-func (c *Client) conceal(x *tape.Exchange) {
-	const longEnough = 12 // to be no word
-	x.Error = c.redact.Replace(x.Error)
-	for name, values := range x.Header {
-		for i := range values {
-			x.Header[name][i] = c.redact.Replace(values[i])
-		}
-	}
-	if x.Status/100 != 2 {
-		x.Body = []byte(c.redact.Replace(string(x.Body)))
-	} else if key := []byte(c.cfg.APIKey); len(key) >= longEnough {
-		x.Body = bytes.ReplaceAll(x.Body, key, []byte("[secret]"))
-	}
 }
 
 // ErrTimeUp ends the context of a call whose asker has no time left.
@@ -173,21 +155,24 @@ func late(ctx context.Context) bool {
 // roundTrip sends a request, and keeps what comes, or plays it from a tape.
 func (d *doer) roundTrip(req *http.Request, x *exchange) (*http.Response, error) {
 	at := x.taped
-	if at == nil {
-		return d.http.Do(req)
-	}
-	at.cause = func() error { return context.Cause(req.Context()) }
-	if at.tape != nil {
-		return at.play(req, x)
+	if at != nil {
+		at.cause = func() error { return context.Cause(req.Context()) }
+		if at.tape != nil {
+			return at.play(req, x)
+		}
 	}
 	resp, err := d.http.Do(req)
-	if err != nil {
+	switch {
+	case err == nil:
+		d.conceal(resp, x)
+	case at != nil:
 		at.exchange.End = tape.Failed
-		at.exchange.Error, at.exchange.Slow = err.Error(), slow(err)
-		return nil, err
+		at.exchange.Error, at.exchange.Slow = d.bad.text(err.Error()), slow(err)
 	}
-	resp.Body = &listening{resp.Body, at}
-	return resp, nil
+	if err == nil && at != nil {
+		resp.Body = &listening{resp.Body, at}
+	}
+	return resp, err
 }
 
 func slow(err error) bool {
@@ -217,7 +202,7 @@ func (at *taped) play(req *http.Request, x *exchange) (*http.Response, error) {
 	if err != nil {
 		return nil, &refusal{class: ClassTape, message: "replay: " + err.Error()}
 	}
-	at.exchange = *was
+	at.exchange, x.masked = *was, was.Masked
 	if was.Status == 0 {
 		return nil, at.end(req.Context(), x)
 	}

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,38 +188,88 @@ func TestTapedFallback(t *testing.T) {
 	}
 }
 
-// TestTapeHasNoSecret records a server that repeats the key and a secret header, in an error and in a reply.
-func TestTapeHasNoSecret(t *testing.T) {
+// TestNoSecretIsKept has servers that repeat the key and a secret header wherever they can: neither what a rollout sees, the
+// log nor the tape has them, and a tape plays the same.
+func TestNoSecretIsKept(t *testing.T) {
 	const key, header = "sk-1234567890abcdef", "hunter2-hunter2"
-	status := http.StatusForbidden
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		w.Header().Set("Location", key)
-		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"error":{"message":"no key %s, no %s"}}`, req.Header.Get("Authorization"), req.Header.Get("X-Own"))
-	}))
-	defer server.Close()
-	path := filepath.Join(t.TempDir(), "tape")
-	r := recorder(t, path)
-	cfg := model.Config{Name: "m", BaseURL: server.URL, Record: r, APIKey: key, Headers: map[string]string{"X-Own": header}}
-	client := open(t, cfg)
-	refused := ask(t, model.ForEpisode(t.Context(), "a", 1), client, model.Request{Messages: hello})
-	status = http.StatusOK
-	ask(t, model.ForEpisode(t.Context(), "b", 1), client, model.Request{Messages: hello})
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
+	const event = "data: {\"id\":\"SECRET\",\"model\":\"SECRET\",\"choices\":[{\"delta\":%s,\"finish_reason\":%s}]}\n\n"
+	tests := []struct {
+		name   string
+		stream bool
+		status int
+		body   string // SECRET is what the server was sent
+		want   string // of the error's class, or of the reply's content and arguments
+	}{
+		{"an error", false, 403, `{"error":{"message":"no key SECRET"}}`, model.ClassAuth},
+		{"an error in a stream", true, 500, `SECRET`, model.ClassServer},
+		{"an error with status 200", false, 200, `{"error":{"message":"no key SECRET","code":"SECRET"}}`, model.ClassServer},
+		{"an error event", true, 200, "event: error\ndata: {\"message\":\"SECRET\"}\n\n", model.ClassServer},
+		{"no JSON", false, 200, `<html>SECRET</html>`, model.ClassMalformed},
+		{"no JSON in a stream", true, 200, "data: {SECRET\n\n", model.ClassMalformed},
+		{"a reply", false, 200, `{"id":"SECRET","model":"SECRET","system_fingerprint":"SECRET","choices":[{"message":{"content":"a SECRET b","reasoning_content":"SECRET",` +
+			`"tool_calls":[{"id":"SECRET","function":{"name":"f","arguments":"{\"k\":\"SECRET\"}"}}]},"finish_reason":"SECRET"}]}`, `a [secret], [secret] b {"k":"[secret], [secret]"}`},
+		{"a stream", true, 200, fmt.Sprintf(event, `{"content":"a SECRET b"}`, "null") + fmt.Sprintf(event, "{}", `"stop"`) + "data: [DONE]\n\n", "a [secret], [secret] b "},
+		{"a stream that cuts", true, 200, fmt.Sprintf(event, `{"content":"a sk-12345"}`, "null") + fmt.Sprintf(event, `{"content":"67890abcdef b"}`, `"stop"`) + "data: [DONE]\n\n", "a [secret] b "},
 	}
-	cfg.Record, cfg.Replay, cfg.APIKey, cfg.Headers = nil, player(t, path), "", nil
-	sameOutcome(t, refused, ask(t, model.ForEpisode(t.Context(), "a", 1), open(t, cfg), model.Request{Messages: hello}))
-	for _, episode := range []string{"a", "b"} {
-		x, err := player(t, path).Next(tape.Asker{Episode: episode, Attempt: 1}, 0, tape.Request{
-			Fields: []byte(`{"model":"m","stream":false}`), Messages: []byte(`[{"role":"user","content":"Hello"}]`),
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				heard := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ") + ", " + req.Header.Get("X-Own")
+				w.Header().Set("Location", heard)
+				w.Header().Set("X-Request-Id", heard)
+				w.Header().Set("X-Ratelimit-Note", heard)
+				w.WriteHeader(tt.status)
+				body := strings.ReplaceAll(tt.body, "SECRET", heard)
+				for half := range slices.Chunk([]byte(body), len(body)/2+1) { // through a secret, as often as not
+					_, _ = w.Write(half)
+					w.(http.Flusher).Flush()
+				}
+			}))
+			defer server.Close()
+			path := filepath.Join(t.TempDir(), "tape")
+			r := recorder(t, path)
+			var log bytes.Buffer
+			cfg := model.Config{
+				Name: "m", BaseURL: server.URL, Stream: tt.stream, Record: r, APIKey: key, Headers: map[string]string{"X-Own": header}, Secrets: []string{header}, MaxRetries: 1,
+				Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			}
+			ctx := model.ForEpisode(t.Context(), "e", 1)
+			recorded := ask(t, ctx, open(t, cfg), model.Request{Messages: hello})
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if recorded.Err != nil {
+				got = recorded.Err.Class
+			} else {
+				got = recorded.Reply.Message.Content + " "
+				for _, call := range recorded.Reply.Message.Calls {
+					got += call.Arguments
+				}
+				if !slices.Contains(recorded.Reply.Repairs, "masked secret") {
+					t.Errorf("repairs %q do not say so", recorded.Reply.Repairs)
+				}
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			x, err := player(t, path).Next(tape.Asker{Episode: "e", Attempt: 1}, 0, tape.Request{
+				Fields: []byte(map[bool]string{false: `{"model":"m","stream":false}`, true: `{"model":"m","stream":true,"stream_options":{"include_usage":true}}`}[tt.stream]), Messages: []byte(`[{"role":"user","content":"Hello"}]`),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := fmt.Sprintf("%+v %+v %s %v %s", recorded.Reply, recorded.Err, log.String(), x, x.Body)
+			for _, secret := range []string{key, header} {
+				if strings.Contains(all, secret) {
+					t.Errorf("%q is kept: %s", secret, all)
+				}
+			}
+			if tt.name != "a stream that cuts" { // of which only the reply shows a secret
+				cfg.Record, cfg.Replay, cfg.APIKey, cfg.Headers, cfg.Secrets = nil, player(t, path), "", nil, nil
+				sameOutcome(t, recorded, ask(t, ctx, open(t, cfg), model.Request{Messages: hello}))
+			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all := fmt.Sprint(x, string(x.Body)); strings.Contains(all, key) || episode == "a" && strings.Contains(all, header) {
-			t.Errorf("a secret is on the tape: %s", all)
-		}
 	}
 }
 

@@ -56,6 +56,7 @@ type Exchange struct {
 	// LimitField is the name under which the request has the limit of a reply.
 	LimitField string      `json:"limit,omitempty"`
 	Seedless   bool        `json:"seedless,omitempty"` // no seed was sent
+	Masked     bool        `json:"masked,omitempty"`   // a secret was taken out of the answer
 	Status     int         `json:"status,omitempty"`
 	Header     http.Header `json:"header,omitempty"`
 	End        End         `json:"end,omitempty"`

@@ -1,0 +1,177 @@
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// mask takes secrets out of what a server says, in every form in which servers repeat them. It is applied where bytes
+// enter, so that nothing behind that has any: neither a tape, a journal, a log nor an error.
+type mask struct {
+	words    []string // forms of secrets, the longest first: one that contains another must not be left in half
+	forms    [][]byte // the same
+	replacer *strings.Replacer
+}
+
+// masked stands for a secret. It is fit for the inside of a JSON string.
+const masked = "[secret]"
+
+// masks are the ones for the bodies of good replies and for all else. What a model said has to stay what it said: only what
+// cannot be a word, such as "lm-studio", is a secret there.
+func (c Config) masks() (good, bad *mask) {
+	const shortest, longEnough = 6, 12 // bytes; shorter ones are words such as "none"
+	secrets := append([]string{c.APIKey}, c.Secrets...)
+	return newMask(secrets, func(s string) bool {
+		return len(s) >= longEnough || len(s) >= shortest && strings.ContainsAny(s, "0123456789")
+	}), newMask(secrets, func(s string) bool { return len(s) >= shortest })
+}
+
+func newMask(secrets []string, counts func(string) bool) *mask {
+	var all []string
+	for _, secret := range secrets {
+		scheme, token, ok := strings.Cut(secret, " ") // "Bearer abc"
+		if ok && counts(token) {
+			all = append(all, token)
+		}
+		if plain, err := base64.StdEncoding.DecodeString(token); strings.EqualFold(scheme, "basic") && err == nil && counts(string(plain)) {
+			all = append(all, string(plain))
+		}
+		if counts(secret) {
+			all = append(all, secret)
+		}
+	}
+	m := &mask{}
+	for _, secret := range all {
+		escaped, _ := json.Marshal(secret)
+		var plain bytes.Buffer // < and > as they are
+		enc := json.NewEncoder(&plain)
+		enc.SetEscapeHTML(false)
+		enc.Encode(secret)
+		inner := plain.String()[1 : plain.Len()-len("\"\n")]
+		m.words = append(m.words, secret, string(escaped[1:len(escaped)-1]), inner, strings.ReplaceAll(inner, "/", `\/`), url.QueryEscape(secret), url.PathEscape(secret))
+	}
+	slices.SortFunc(m.words, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	m.words = slices.Compact(m.words)
+	var pairs []string
+	for _, word := range m.words {
+		pairs = append(pairs, word, masked)
+		m.forms = append(m.forms, []byte(word))
+	}
+	m.replacer = strings.NewReplacer(pairs...)
+	return m
+}
+
+// text is a text without secrets.
+func (m *mask) text(s string) string {
+	if !slices.ContainsFunc(m.words, func(word string) bool { return strings.Contains(s, word) }) {
+		return s
+	}
+	return m.replacer.Replace(s)
+}
+
+// begun is how many bytes at the end may be the beginning of a secret.
+func (m *mask) begun(b []byte) (most int) {
+	for _, form := range m.forms {
+		end := b[max(0, len(b)-len(form)+1):]
+		for {
+			i := bytes.IndexByte(end, form[0])
+			if i < 0 || len(end)-i <= most {
+				break
+			}
+			if end = end[i:]; bytes.HasPrefix(form, end) {
+				most = len(end)
+				break
+			}
+			end = end[1:]
+		}
+	}
+	return most
+}
+
+// within says whether there is a secret in it.
+func (m *mask) within(b []byte) bool {
+	return slices.ContainsFunc(m.forms, func(form []byte) bool { return bytes.Contains(b, form) })
+}
+
+// conceal takes the secrets out of an answer: out of its headers at once, and out of its body as that is read.
+func (d *doer) conceal(resp *http.Response, x *exchange) {
+	for _, values := range resp.Header {
+		for i := range values {
+			values[i] = d.bad.text(values[i])
+		}
+	}
+	m := d.bad
+	if resp.StatusCode/100 == 2 {
+		m = d.good
+	}
+	if len(m.forms) == 0 {
+		return
+	}
+	resp.Body = &maskedBody{ReadCloser: resp.Body, mask: m, x: x}
+}
+
+// maskedBody is a body without secrets, also where one comes in two parts.
+type maskedBody struct {
+	io.ReadCloser
+	mask *mask
+	x    *exchange
+	held []byte // may be the beginning of a secret
+	out  []byte // is to be passed on
+	end  error
+}
+
+func (b *maskedBody) Read(p []byte) (int, error) {
+	for len(b.out) == 0 && b.end == nil {
+		n, err := b.ReadCloser.Read(p)
+		if len(b.held) == 0 && !b.mask.within(p[:n]) && b.mask.begun(p[:n]) == 0 {
+			return n, err // as nearly always
+		}
+		b.take(p[:n], err)
+	}
+	n := copy(p, b.out)
+	if b.out = b.out[n:]; len(b.out) > 0 {
+		return n, nil
+	}
+	return n, b.end
+}
+
+// take adds what was read.
+func (b *maskedBody) take(p []byte, end error) {
+	const most = 8 // of a secret that a cut body may end with
+	b.held, b.end = append(b.held, p...), end
+	if b.mask.within(b.held) {
+		b.x.masked = true
+		b.held = []byte(b.mask.text(string(b.held)))
+	}
+	begun := b.mask.begun(b.held)
+	b.out, b.held = b.held[:len(b.held)-begun], b.held[len(b.held)-begun:]
+	switch {
+	case end == nil:
+	case begun > most:
+		b.x.masked = true
+		b.out = append(b.out[:len(b.out):len(b.out)], masked...)
+	default:
+		b.out = append(b.out, b.held...)
+	}
+}
+
+// concealSplit takes secrets out of what the chunks of a stream come to that had none by themselves.
+func (d *doer) concealSplit(x *exchange, reply *Reply) {
+	conceal := func(text *string) {
+		if clean := d.good.text(*text); clean != *text {
+			*text, x.masked = clean, true
+		}
+	}
+	conceal(&reply.Message.Content)
+	conceal(&reply.Message.Reasoning)
+	for i := range reply.Message.Calls {
+		conceal(&reply.Message.Calls[i].Arguments)
+	}
+}
