@@ -125,7 +125,7 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	defer body.Close()
-	limit := int64(maxReply)
+	limit := int64(maxReply + 1) // where the body itself fails
 	if !good {
 		limit = maxError
 	}
@@ -216,7 +216,7 @@ func (w *watched) Read(p []byte) (int, error) {
 		}
 	}
 	if w.read += int64(n); w.read > maxReply && err == nil {
-		err = &refusal{class: ClassMalformed, message: fmt.Sprintf("the reply is longer than %d MiB", maxReply>>20)}
+		err = &refusal{class: ClassReplyTooLarge, message: fmt.Sprintf("the reply is longer than %d MiB", maxReply>>20)}
 	}
 	if w.end = err; err != nil && err != io.EOF {
 		w.x.broken = fmt.Errorf("read reply: %w", err)

@@ -28,7 +28,7 @@ const (
 	ClassBadRequest      = "bad_request"       // this conversation or its settings
 	ClassContextOverflow = "context_overflow"  // this conversation is too long
 	ClassRequestTooLarge = "request_too_large" // this conversation is more than an account or a proxy lets through
-	ClassReplyTooLarge   = "reply_too_large"   // this reply is no end of it
+	ClassReplyTooLarge   = "reply_too_large"   // this reply has no end
 	ClassContentPolicy   = "content_policy"    // this conversation or its reply was refused
 	ClassBudget          = "budget"            // fatal; nothing is left to pay for the call
 	ClassCancelled       = "cancelled"         // the caller's context ended

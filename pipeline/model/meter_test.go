@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"trajgen/pipeline/episode"
@@ -14,14 +16,46 @@ import (
 )
 
 // bounds is a meter that pays for everything and keeps what it was asked.
-type bounds struct{ asked []model.Bound }
+type bounds struct {
+	asked   []model.Bound
+	settled []episode.Usage
+}
 
 func (b *bounds) Reserve(_ context.Context, worst model.Bound) (model.Receipt, error) {
 	b.asked = append(b.asked, worst)
 	return b, nil
 }
-func (b *bounds) Settle(string, episode.Usage) {}
-func (b *bounds) Void()                        {}
+func (b *bounds) Settle(_ string, u episode.Usage) { b.settled = append(b.settled, u) }
+func (b *bounds) Void()                            {}
+
+// TestReplyWithoutEnd holds that a reply beyond every measure is an error of its own, which is paid once.
+func TestReplyWithoutEnd(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		var asked atomic.Int32
+		url := endpoint(t, func(w http.ResponseWriter, _ *http.Request) {
+			asked.Add(1)
+			begin, chunk := `{"choices":[{"message":{"content":"`, strings.Repeat("a", 1<<20)
+			if stream {
+				begin, chunk = "", `data: {"choices":[{"delta":{"content":"`+strings.Repeat("a", 1<<20)+`"}}]}`+"\n\n"
+			}
+			io.WriteString(w, begin)
+			for range 70 {
+				if _, err := io.WriteString(w, chunk); err != nil {
+					return
+				}
+			}
+		})
+		meter := &bounds{}
+		_, err := open(t, model.Config{BaseURL: url, Stream: stream, MaxRetries: 3, Meter: meter, MaxTokens: 9}).Complete(t.Context(), model.Request{Messages: hello})
+		e := asError(t, err)
+		if e.Class != model.ClassReplyTooLarge || e.Fatal || asked.Load() != 1 || !strings.Contains(e.Message, "64 MiB") {
+			t.Errorf("stream %v: error = %v after %d requests, want %s after one", stream, e, asked.Load(), model.ClassReplyTooLarge)
+		}
+		if len(meter.asked) != 1 || len(meter.settled) != 1 || meter.settled[0].Reported {
+			t.Errorf("stream %v: asked %+v and settled %+v, want the worst case once", stream, meter.asked, meter.settled)
+		}
+	}
+}
 
 // TestBoundOfFirstRequests holds that tools that the server has counted once are not reckoned by their bytes again.
 func TestBoundOfFirstRequests(t *testing.T) {
