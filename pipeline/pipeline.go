@@ -48,6 +48,11 @@ type Record struct {
 	Earlier episode.Attempts
 }
 
+// Missing says whether the episode is still to be played.
+func (r Record) Missing(retryErrors bool) bool {
+	return r.Pending || retryErrors && !r.Outcome.AgentsDoing()
+}
+
 // ErrStop wraps errors that stop the whole run.
 var ErrStop = errors.New("the run cannot go on")
 
@@ -251,7 +256,7 @@ func (r *run) admit(ctx context.Context) (going bool, err error) {
 // missing says whether an episode is to be played, and what the journal knows of it.
 func (r *run) missing(key episode.Key) (record Record, missing bool) {
 	record, played := r.Journal.Last(key.ID())
-	missing = !played || record.Pending || r.RetryErrors && !record.Outcome.AgentsDoing()
+	missing = !played || record.Missing(r.RetryErrors)
 	r.mu.Lock()
 	r.summary.Planned++
 	if !missing {

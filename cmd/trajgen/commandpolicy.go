@@ -94,7 +94,7 @@ const approverTokens = 4096
 // openApproverModel opens the model that judges commands. It is asked at the agent's endpoint, unless another is named.
 func (e *experiment) openApproverModel(ctx context.Context) error {
 	f := e.file
-	client, err := sideModel{approverRole, f.ApproverModel, f.ApproverBaseURL, f.ApproverAPIKeyEnv}.open(ctx, e, model.Config{
+	client, err := sideModel{approverRole, f.ApproverModel, f.ApproverBaseURL, f.ApproverAPIKeyEnv}.open(e, model.Config{
 		Timeout: tools.ApproveTime, MaxRetries: 2, MaxTokens: approverTokens,
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ func (e *experiment) openSummary(ctx context.Context) error {
 	}
 	cfg := model.Config{}
 	e.patience(&cfg)
-	client, err := sideModel{summaryRole, f.SummaryModel, f.SummaryBaseURL, f.SummaryAPIKeyEnv}.open(ctx, e, cfg)
+	client, err := sideModel{summaryRole, f.SummaryModel, f.SummaryBaseURL, f.SummaryAPIKeyEnv}.open(e, cfg)
 	e.summary = client
 	return err
 }

@@ -203,6 +203,32 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestResumeOfAWholeRun holds that a resume with nothing to play asks no model, and that one with something to play finds out
+// before it begins that the model is not there.
+func TestResumeOfAWholeRun(t *testing.T) {
+	server, err := scripted.New(scripted.Config{Policy: "noop", Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := httptest.NewServer(server.Handler())
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{"run", "--dataset", "bundled", "--max-tasks", "3", "--model", "m", "--base-url", up.URL + "/v1", "--user-model", "m", "--out", dir}
+	succeed(t, args...)
+	up.Close()
+	succeed(t, append(args, "--resume", "--json")...)
+	if err := os.Remove(filepath.Join(dir, "report.json")); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, append(args, "--resume", "--retry-errors")...) // of which there are none
+	if _, err := os.Stat(filepath.Join(dir, "report.json")); err != nil {
+		t.Errorf("no report was made: %v", err)
+	}
+	got := trajgen(t, append(args, "--resume", "--samples", "2")...)
+	if got.code != exitUsage || !strings.Contains(got.errOut, "cannot reach") {
+		t.Errorf("exit code %d, want %d: %s", got.code, exitUsage, got.errOut)
+	}
+}
+
 // TestTwoRunners holds that of two runners on one directory the second is refused and changes nothing.
 func TestTwoRunners(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")

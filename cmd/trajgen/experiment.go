@@ -16,6 +16,7 @@ import (
 	"trajgen/datasets"
 	"trajgen/distributions"
 	"trajgen/outputs/journal"
+	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/budget"
@@ -43,6 +44,7 @@ type experiment struct {
 	recorder   *tape.Recorder                         // nil without a tape that is recorded
 	tape       *tape.Tape                             // that is played; nil without
 	clients    []*model.Client                        // that play the agent
+	probes     []func(context.Context) error          // of all models, before anything is played
 	swept      model.ByName                           // them, of a sweep of models; nil without
 	fallen     *model.Fallbacks                       // them, where one stands in for another; nil without
 	outages    outages
@@ -90,12 +92,40 @@ func (f runFile) open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ 
 			return nil, err
 		}
 	}
-	for _, client := range e.clients {
-		if err := client.Probe(ctx); err != nil {
+	if lacks, err := e.lacks(ctx); err != nil || !lacks {
+		return e, err
+	}
+	for _, probe := range e.probes {
+		if err := probe(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return e, e.bounded()
+}
+
+// lacks says whether an episode is to be played. Where a resume finds none, it only reports, and needs no model for that.
+func (e *experiment) lacks(ctx context.Context) (bool, error) {
+	if !e.file.resumed {
+		return true, nil
+	}
+	reader, err := journal.OpenReader(journalDir(e.file.outDir()))
+	if err != nil {
+		return true, nil // who opens it to write says why
+	}
+	defer reader.Close()
+	tasks, _ := e.source.Lazy(ctx)
+	for task, err := range e.playable(tasks) {
+		if err != nil {
+			return false, err
+		}
+		for sample := range e.file.Samples {
+			entry, played := reader.LastEntry(episode.Key{Seed: e.file.Seed, Task: task.ID, Sample: sample}.ID())
+			if !played || (pipeline.Record{Outcome: entry.Outcome, Pending: entry.Pending}).Missing(e.file.RetryErrors) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 func (e *experiment) close() error {

@@ -17,15 +17,21 @@ type sideModel struct {
 }
 
 // open opens the model. What cfg says beside its name and its endpoint is kept.
-func (s sideModel) open(ctx context.Context, e *experiment, cfg model.Config) (*model.Client, error) {
-	client, err := s.connect(ctx, e, cfg)
+func (s sideModel) open(e *experiment, cfg model.Config) (*model.Client, error) {
+	client, err := s.connect(e, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s model: %w", s.role, err)
 	}
+	e.probes = append(e.probes, func(ctx context.Context) error {
+		if err := client.Probe(ctx); err != nil {
+			return fmt.Errorf("%s model: %w", s.role, err)
+		}
+		return nil
+	})
 	return client, nil
 }
 
-func (s sideModel) connect(ctx context.Context, e *experiment, cfg model.Config) (*model.Client, error) {
+func (s sideModel) connect(e *experiment, cfg model.Config) (*model.Client, error) {
 	f := e.file
 	cfg.Name, cfg.BaseURL = s.name, cmp.Or(s.baseURL, f.baseURL())
 	cfg.Proxy, cfg.Concurrency, cfg.Processors, cfg.Logger = http.ProxyFromEnvironment, f.Workers, e.processors, e.logger
@@ -45,5 +51,5 @@ func (s sideModel) connect(ctx context.Context, e *experiment, cfg model.Config)
 		return nil, err
 	}
 	e.closers = append(e.closers, client.Close)
-	return client, client.Probe(ctx)
+	return client, nil
 }

@@ -159,7 +159,7 @@ func (e *experiment) openClient(cfg model.Config) (*model.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.clients = append(e.clients, client)
+	e.clients, e.probes = append(e.clients, client), append(e.probes, client.Probe)
 	e.closers = append(e.closers, client.Close)
 	return client, nil
 }

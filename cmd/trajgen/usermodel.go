@@ -13,7 +13,7 @@ func (e *experiment) openUser(ctx context.Context) error {
 	if f.UserModel == "" {
 		return nil
 	}
-	client, err := sideModel{userRole, f.UserModel, f.UserBaseURL, f.UserAPIKeyEnv}.open(ctx, e, model.Config{
+	client, err := sideModel{userRole, f.UserModel, f.UserBaseURL, f.UserAPIKeyEnv}.open(e, model.Config{
 		Timeout: f.RequestTimeout, MaxRetries: f.RequestRetries,
 	})
 	e.user = client

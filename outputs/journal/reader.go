@@ -115,6 +115,15 @@ func (r *Reader) Last(id string) (*episode.Episode, error) {
 	return r.one(n, id)
 }
 
+// LastEntry is the entry of the last attempt of an episode, pending or not.
+func (r *Reader) LastEntry(id string) (Entry, bool) {
+	n, _ := r.index.find(id)
+	if n < 0 {
+		return Entry{}, false
+	}
+	return r.index.entry(n), true
+}
+
 func (r *Reader) one(n int, id string) (*episode.Episode, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("%w: %s", ErrNoEpisode, id)
