@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +77,7 @@ when a target is missed. Sections:
 		case profile != "":
 			return profileFull(cmd.Context(), std, profile, options)
 		}
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 		defer stop()
 		report, err := bench.Run(ctx, options)
 		if ctx.Err() != nil {
@@ -233,7 +232,7 @@ func newBenchMeasure(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "measure --to FILE -- ARGS...", Short: "Run this program and say what it cost", Hidden: true, Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 			defer stop()
 			child, err := itself(ctx, args...)
 			if err != nil {

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +45,7 @@ what the model's server has counted of the episode where it has, and by four byt
 With --to jsonl (default) the episodes come out whole, and trajgen export --from OUT writes them in any other format.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 			defer stop()
 			giveUp := context.AfterFunc(ctx, func() {
 				if o.by == "model" {

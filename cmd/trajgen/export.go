@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +60,7 @@ since they are those of the conversation as it was.`,
 			if o.list {
 				return listFormats(std.out, o.json)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 			defer stop()
 			context.AfterFunc(ctx, stop) // a second interrupt ends the process, whatever it waits for
 			err := o.export(ctx, std)

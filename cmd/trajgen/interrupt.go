@@ -14,6 +14,19 @@ import (
 // errInterrupted is the cause of a run that its user cancelled.
 var errInterrupted = errors.New("interrupted")
 
+// hangUpIgnored says that this process was started to ignore hang-ups, as by nohup. It is looked up before sandbox.Init, which
+// has children heed what this process ignores.
+var hangUpIgnored = signal.Ignored(syscall.SIGHUP)
+
+// endings are the signals that end a command in good order.
+func endings() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !hangUpIgnored {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
 // interruptible turns signals into the two ways to end a run: the first closes drain, so that nothing new is started
 // and what is in play is finished; the second cancels what is in play.
 func interruptible(ctx context.Context, w io.Writer) (_ context.Context, drain <-chan struct{}, stop func()) {
@@ -25,7 +38,7 @@ func pausable(ctx context.Context, w io.Writer, paused func() bool) (_ context.C
 	ctx, cancel := context.WithCancelCause(ctx)
 	drained := make(chan struct{})
 	signals := make(chan os.Signal, 3)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endings()...)
 	done := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {

@@ -87,7 +87,7 @@ func startKeeper(std stdio) error {
 
 // stayBehind keeps the sandbox for so long, or until a signal.
 func stayBehind(ctx context.Context, std stdio, sb sandbox.Sandbox, id string, keep time.Duration) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, endings()...)
 	defer stop()
 	fmt.Fprintf(std.err, "sandbox %s is kept for %s, working directory %s; trajgen sandbox list shows it; end it with: kill %d\n",
 		id, keep, sb.Layout().Workdir, os.Getpid())

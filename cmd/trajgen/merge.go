@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +58,7 @@ The directory appears when all of it is there. It can be resumed when the runs d
 			if out == "" {
 				return usage(errors.New("merge needs --out DIR"))
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 			defer stop()
 			result, err := mergeRuns(ctx, dirs, out)
 			if err != nil && ctx.Err() != nil {

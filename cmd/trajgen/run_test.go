@@ -172,40 +172,56 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestInterrupt holds that the first interrupt finishes what is in play and that a resume plays the rest.
+// TestInterrupt holds that the first signal to end finishes what is in play and that a resume plays the rest. A hang-up is
+// such a signal, unless who started the run has it ignored.
 func TestInterrupt(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{"run", "--dataset", "bundled", "--max-tasks", "40", "--policy", "oracle", "--workers", "2", "--out", dir, "--quiet"}
-	cmd := exec.Command(build(t), args...)
-	var errOut bytes.Buffer
-	cmd.Stderr = &errOut
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && len(episodes(t, dir)) > 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("no episode was played within a minute")
-		}
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(errOut.String(), "--resume") {
-		t.Fatalf("exit code %d, want %d: %s", code, exitInterrupted, errOut.String())
-	}
-	before := len(episodes(t, dir))
-	succeed(t, append(args, "--resume")...)
-	all := episodes(t, dir)
-	if before == 0 || before >= len(all) {
-		t.Errorf("%d of %d episodes were played before the interrupt", before, len(all))
-	}
-	for _, ep := range all {
-		if ep.Outcome != episode.Success || ep.Attempt != 1 {
-			t.Errorf("%s: %s, attempt %d", ep.ID, ep.Outcome, ep.Attempt)
-		}
+	for name, signal := range map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "nohup": syscall.SIGHUP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "run")
+			args := []string{"run", "--dataset", "bundled", "--max-tasks", "40", "--policy", "oracle", "--workers", "2", "--out", dir, "--quiet"}
+			cmd := exec.Command(build(t), args...)
+			if name == "nohup" {
+				cmd = exec.Command("sh", append([]string{"-c", `trap "" HUP; exec "$0" "$@"`, build(t)}, args...)...)
+			}
+			var errOut bytes.Buffer
+			cmd.Stderr = &errOut
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+				if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && len(episodes(t, dir)) > 0 {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("no episode was played within a minute")
+				}
+			}
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			code := cmd.ProcessState.ExitCode()
+			if name == "nohup" {
+				if code != 0 {
+					t.Fatalf("exit code %d, want 0: %s", code, errOut.String())
+				}
+				return
+			}
+			if code != exitInterrupted || !strings.Contains(errOut.String(), "--resume") {
+				t.Fatalf("exit code %d, want %d: %s", code, exitInterrupted, errOut.String())
+			}
+			before := len(episodes(t, dir))
+			succeed(t, append(args, "--resume")...)
+			all := episodes(t, dir)
+			if before == 0 || before >= len(all) {
+				t.Errorf("%d of %d episodes were played before the interrupt", before, len(all))
+			}
+			for _, ep := range all {
+				if ep.Outcome != episode.Success || ep.Attempt != 1 {
+					t.Errorf("%s: %s, attempt %d", ep.ID, ep.Outcome, ep.Attempt)
+				}
+			}
+		})
 	}
 }
