@@ -189,7 +189,12 @@ func (c *Client) exchange(ctx context.Context, t *try) *Error {
 
 // read makes the reply of what came.
 func (c *Client) read(t *try) error {
-	reply, err := decode(&t.x, len(t.req.Messages))
+	var plain draft
+	d, err := decode(&t.x, &plain)
+	if err != nil {
+		return err
+	}
+	reply, err := d.reply(len(t.req.Messages))
 	if err != nil {
 		return err
 	}

@@ -164,15 +164,3 @@ func (c *Client) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
 	}
 	return call
 }
-
-// decode reads the raw bytes of a reply.
-func decode(x *exchange, messages int) (*Reply, error) {
-	if x.reply == nil {
-		return decodePlain(x.raw.Bytes(), messages)
-	}
-	reply, problem := x.reply.reply(messages)
-	if problem == errCut && x.broken != nil {
-		return nil, x.broken
-	}
-	return reply, problem
-}

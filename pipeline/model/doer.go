@@ -68,7 +68,7 @@ func newDoer(cfg Config) *doer {
 	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}
 	good, bad := cfg.masks()
 	return &doer{cfg: cfg, good: good, bad: bad, http: &http.Client{
-		Transport: &http.Transport{
+		Transport: unpacking{&http.Transport{
 			Proxy:                 proxying(cfg.Proxy),
 			DialContext:           dialing(dialer.DialContext),
 			ForceAttemptHTTP2:     true,
@@ -81,7 +81,7 @@ func newDoer(cfg Config) *doer {
 			DisableCompression:  true, // replies are small, and a compressed stream comes late
 			// Thousands of connections wait for a reply, and what is large goes past the buffers.
 			ReadBufferSize: connBuffer, WriteBufferSize: connBuffer,
-		},
+		}},
 		// A redirected POST would arrive as a GET without its body.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -220,6 +220,9 @@ func (w *watched) Read(p []byte) (int, error) {
 	}
 	if w.end = err; err != nil && err != io.EOF {
 		w.x.broken = fmt.Errorf("read reply: %w", err)
+	}
+	if err == nil && w.x.reply != nil && w.x.reply.done { // go-openai knows the terminator on a line of its own alone
+		err = io.EOF
 	}
 	return n, err
 }

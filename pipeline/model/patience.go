@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"regexp"
@@ -38,53 +39,34 @@ func plain(raw json.RawMessage) (string, bool) {
 	return string(inner), true
 }
 
-// argumentText is what the model wrote. An object instead of a text is kept as the bytes that came.
-func argumentText(raw json.RawMessage) string {
-	if !present(raw) {
-		return ""
+// argumentText is what the model wrote, as a JSON string. An object instead of a text is kept as the bytes that came.
+func argumentText(raw json.RawMessage) json.RawMessage {
+	if !present(raw) || raw[0] == '"' {
+		return raw
 	}
-	if raw[0] == '"' {
-		return text(raw)
-	}
-	return string(raw)
+	return quote(string(raw))
 }
 
-// contentText reads a content that is a text or a list of parts; Mistral puts its thinking among the parts.
-func contentText(raw json.RawMessage) (content, thinking string) {
-	if len(raw) == 0 || raw[0] != '[' {
-		return text(raw), ""
-	}
-	var parts []struct {
-		Type     string          `json:"type"`
-		Text     json.RawMessage `json:"text"`
-		Thinking json.RawMessage `json:"thinking"`
-	}
-	if json.Unmarshal(raw, &parts) != nil {
-		return "", ""
-	}
-	var c, t strings.Builder
-	for _, part := range parts {
-		c.WriteString(text(part.Text))
-		inner, _ := contentText(part.Thinking)
-		t.WriteString(inner)
-	}
-	return c.String(), t.String()
+// quote makes a JSON string of a text.
+func quote(text string) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.Encode(text) // a text always encodes
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// detailsText joins the readable parts of OpenRouter's reasoning_details; the encrypted ones say nothing.
-func detailsText(raw json.RawMessage) string {
-	var details []struct {
-		Text    string `json:"text"`
-		Summary string `json:"summary"`
+// contentPart is one of a content that is a list.
+type contentPart struct {
+	Text     json.RawMessage `json:"text"`
+	Thinking json.RawMessage `json:"thinking"` // a text, or again a list
+}
+
+func contentParts(raw json.RawMessage) (parts []contentPart) {
+	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &parts) != nil {
+		return nil
 	}
-	if !present(raw) || json.Unmarshal(raw, &details) != nil {
-		return ""
-	}
-	var b strings.Builder
-	for _, detail := range details {
-		b.WriteString(detail.Text + detail.Summary)
-	}
-	return b.String()
+	return parts
 }
 
 // problem is an error body of any known shape.

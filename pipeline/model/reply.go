@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +35,7 @@ type wireReply struct {
 }
 
 type wireChoice struct {
-	Index        int             `json:"index"`
+	Index        wireIndex       `json:"index"`
 	Message      *wireDelta      `json:"message"` // of a plain reply
 	Delta        *wireDelta      `json:"delta"`   // of a stream
 	FinishReason json.RawMessage `json:"finish_reason"`
@@ -55,8 +57,20 @@ type wireDelta struct {
 	ToolCalls        []wireCall      `json:"tool_calls"`
 }
 
+// wireIndex is a number, which some proxies write as a text or with a fraction.
+type wireIndex struct {
+	n     int32
+	given bool
+}
+
+func (w *wireIndex) UnmarshalJSON(data []byte) error {
+	f, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64)
+	*w = wireIndex{int32(max(math.MinInt32, min(f, math.MaxInt32))), err == nil && f == f}
+	return nil
+}
+
 type wireCall struct {
-	Index    *int            `json:"index"`
+	Index    wireIndex       `json:"index"`
 	ID       json.RawMessage `json:"id"`
 	Function struct {
 		Name      json.RawMessage `json:"name"`
@@ -90,9 +104,9 @@ type draft struct {
 	usage      episode.Usage
 	finish     string
 	choices    bool
-	content    strings.Builder
-	refused    strings.Builder
-	reasonings [3]strings.Builder // by field; servers that send two say the same in both
+	content    wireText
+	refused    wireText
+	reasonings [3]wireText // by field; servers that send two say the same in both
 	calls      []*draftCall
 	lastCall   int // where a fragment without index belongs
 	details    details
@@ -102,10 +116,30 @@ type draft struct {
 }
 
 type draftCall struct {
-	index    int
+	index    int32
 	id, name string
-	args     strings.Builder
+	args     wireText
 }
+
+// wireText is a JSON string that comes in fragments, put together before it is read: a character may be cut into two
+// escapes, or into bytes.
+type wireText json.RawMessage
+
+// add takes what is a text. It may keep the memory and write into it.
+func (t *wireText) add(raw json.RawMessage) {
+	switch {
+	case len(raw) < 2 || raw[0] != '"':
+	case *t == nil:
+		*t = wireText(raw)
+	default:
+		*t = append((*t)[:len(*t)-1], raw[1:]...)
+	}
+}
+
+func (t wireText) String() string { return text(json.RawMessage(t)) }
+
+// noCalls is an empty list of calls as some proxies write it. In a text its quotes would be escaped.
+var noCalls = regexp.MustCompile(`"tool_calls"\s*:\s*\{\s*\}`)
 
 // add takes one JSON document: a plain reply or a chunk of a stream.
 func (d *draft) add(data []byte) {
@@ -113,7 +147,12 @@ func (d *draft) add(data []byte) {
 		return
 	}
 	var reply wireReply
-	if err := json.Unmarshal(data, &reply); err != nil {
+	err := json.Unmarshal(data, &reply)
+	if err != nil && noCalls.Match(data) {
+		reply = wireReply{}
+		err = json.Unmarshal(noCalls.ReplaceAll(data, []byte(`"tool_calls":[]`)), &reply)
+	}
+	if err != nil {
 		d.err = &refusal{class: ClassMalformed, message: fmt.Sprintf("the reply is not a chat completion (%v): %s", err, excerpt(data))}
 		return
 	}
@@ -132,8 +171,9 @@ func (d *draft) add(data []byte) {
 	}
 	addService(&d.service, &reply)
 	d.tokens.asked(reply.PromptTokenIDs)
-	for _, choice := range reply.Choices {
-		if choice.Index != 0 {
+	for i := range reply.Choices {
+		choice := &reply.Choices[i]
+		if !choice.first(i) {
 			continue // we ask for one
 		}
 		d.choices = d.choices || choice.Delta != nil || choice.Message != nil
@@ -146,11 +186,22 @@ func (d *draft) add(data []byte) {
 		} else if choice.Message != nil {
 			d.addPart(choice.Message, true)
 		}
-		d.tokens.add(&choice)
+		d.tokens.add(choice)
 		if reason := text(choice.FinishReason); reason != "" {
 			d.finish = reason
 		}
+		if choice.Delta == nil {
+			return // what follows a whole message is another choice, whatever its index
+		}
 	}
+}
+
+// first says whether the choice is the one that we asked for. Its place in the list is its index where it has none.
+func (c *wireChoice) first(place int) bool {
+	if c.Index.given {
+		return c.Index.n == 0
+	}
+	return place == 0
 }
 
 // fail takes the error that a body with status 200 carries.
@@ -161,29 +212,59 @@ func (d *draft) fail(data []byte) {
 }
 
 func (d *draft) addPart(part *wireDelta, whole bool) {
-	content, thinking := contentText(part.Content)
-	d.content.WriteString(content)
-	d.refused.WriteString(text(part.Refusal))
-	d.reasonings[0].WriteString(text(part.ReasoningContent) + thinking)
-	d.reasonings[1].WriteString(text(part.Reasoning))
-	d.reasonings[2].WriteString(detailsText(part.ReasoningDetails))
-	d.details.add(part.ReasoningDetails)
+	d.addContent(part.Content)
+	d.refused.add(part.Refusal)
+	d.reasonings[0].add(part.ReasoningContent)
+	d.reasonings[1].add(part.Reasoning)
+	d.addDetails(part.ReasoningDetails)
 	for i := range part.ToolCalls {
 		d.addCall(&part.ToolCalls[i], whole)
+	}
+}
+
+// addContent takes a text or a list of parts; Mistral puts its thinking among the parts.
+func (d *draft) addContent(raw json.RawMessage) {
+	if len(raw) == 0 || raw[0] != '[' {
+		d.content.add(raw)
+		return
+	}
+	for _, part := range contentParts(raw) {
+		d.content.add(part.Text)
+		d.reasonings[0].add(part.Thinking)
+		for _, thought := range contentParts(part.Thinking) {
+			d.reasonings[0].add(thought.Text)
+		}
+	}
+}
+
+// addDetails takes OpenRouter's reasoning_details. Their texts are the reasoning where there is no other; the encrypted
+// ones say nothing.
+func (d *draft) addDetails(raw json.RawMessage) {
+	d.details.add(raw)
+	var parts []struct{ Text, Summary json.RawMessage }
+	if !present(raw) || json.Unmarshal(raw, &parts) != nil {
+		return
+	}
+	for _, part := range parts {
+		d.reasonings[2].add(part.Text)
+		d.reasonings[2].add(part.Summary)
 	}
 }
 
 // addCall puts a call, or a fragment of one, where it belongs. In a whole message every entry is a call of its own,
 // whatever its id.
 func (d *draft) addCall(part *wireCall, whole bool) {
-	id, name := text(part.ID), text(part.Function.Name)
+	id, name, index := text(part.ID), text(part.Function.Name), part.Index
+	if id == "" && name == "" && !index.given && !present(part.Function.Arguments) {
+		return
+	}
 	at := -1
 	switch {
 	case whole:
-	case part.Index != nil:
+	case index.given:
 		// The last with that index: some servers number every call 0 and tell them apart by id.
 		for i := len(d.calls) - 1; i >= 0 && at < 0; i-- {
-			if d.calls[i].index == *part.Index {
+			if d.calls[i].index == index.n {
 				at = i
 			}
 		}
@@ -196,12 +277,11 @@ func (d *draft) addCall(part *wireCall, whole bool) {
 		at = -1
 	}
 	if at < 0 {
-		index := len(d.calls)
-		if part.Index != nil {
-			index = *part.Index
-		}
 		at = len(d.calls)
-		d.calls = append(d.calls, &draftCall{index: index})
+		if !index.given {
+			index.n = int32(at)
+		}
+		d.calls = append(d.calls, &draftCall{index: index.n})
 	}
 	call := d.calls[at]
 	d.lastCall = at
@@ -215,7 +295,7 @@ func (d *draft) addCall(part *wireCall, whole bool) {
 			call.name += name
 		}
 	}
-	call.args.WriteString(argumentText(part.Function.Arguments))
+	call.args.add(argumentText(part.Function.Arguments))
 }
 
 // reply ends the draft. turn is the number of messages in the request; it makes ids for servers that give none.

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -46,6 +47,10 @@ func TestReplies(t *testing.T) {
 			episode.Message{Calls: []episode.Call{call("call_1_0", "f", "1"), call("call_1_1", "f", "2")}}},
 		{"one id twice", `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"1"}},{"index":1,"id":"a","function":{"name":"f","arguments":"2"}}]}`,
 			episode.Message{Calls: []episode.Call{call("a", "f", "1"), call("a_2", "f", "2")}}},
+		{"no calls as an object", `{"content":"x","tool_calls":{}}`, episode.Message{Content: "x"}},
+		{"calls that are null, or nothing", `{"content":"x","tool_calls":[null,{}]}`, episode.Message{Content: "x"}},
+		{"indexes as texts and floats", `{"tool_calls":[{"index":"1","id":"b","function":{"name":"g","arguments":"{}"}},{"index":0.0,"id":"a","function":{"name":"f","arguments":"{}"}}]}`,
+			episode.Message{Calls: []episode.Call{call("a", "f", "{}"), call("b", "g", "{}")}}},
 		{"same id twice without index", `{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"1"}},{"id":"a","function":{"name":"g","arguments":"2"}}]}`,
 			episode.Message{Calls: []episode.Call{call("a", "f", "1"), call("a_2", "g", "2")}}},
 	}
@@ -81,7 +86,11 @@ func TestStreams(t *testing.T) {
 		{"event over several lines", "data: {\"choices\":\ndata: [{\"delta\":{\"content\":\"a\"}}]}\n\n" + end, episode.Message{Content: "a"}, ""},
 		{"a thousand pings", strings.Repeat(": ping\n\n", 1000) + delta(`{"content":"a"}`) + end, episode.Message{Content: "a"}, ""},
 		{"cut between events", delta(`{"content":"a"}`), episode.Message{}, model.ClassConnection},
-		{"terminator without finish reason", delta(`{"content":"a"}`) + "data: [DONE]\n\n", episode.Message{}, model.ClassConnection},
+		{"terminator without finish reason", delta(`{"content":"a"}`) + "data: [DONE]\n\n", episode.Message{Content: "a"}, ""},
+		{"terminator behind a call", fragment(`{"id":"a","function":{"name":"f","arguments":"{}"}}`) + "data: [DONE]\n\n",
+			episode.Message{Calls: []episode.Call{{ID: "a", Name: "f", Arguments: "{}"}}}, ""},
+		{"terminator within a call", fragment(`{"id":"a","function":{"name":"f","arguments":"{\"a\":"}}`) + "data: [DONE]\n\n", episode.Message{}, model.ClassConnection},
+		{"terminator behind nothing", delta(`{"role":"assistant"}`) + "data: [DONE]\n\n", episode.Message{}, model.ClassConnection},
 		{"cut within a line", delta(`{"content":"a"}`) + `data: {"choices":[{"delta":{"con`, episode.Message{}, model.ClassConnection},
 		{"empty", "", episode.Message{}, model.ClassConnection},
 		{"not JSON", delta(`{"content":"a"}`) + "data: {oops}\n\n" + end, episode.Message{}, model.ClassMalformed},
@@ -107,6 +116,16 @@ func TestStreams(t *testing.T) {
 			episode.Message{Calls: []episode.Call{{ID: "a", Name: "read_file", Arguments: "{}"}}}, ""},
 		{"think block across events", delta(`{"content":"<thi"}`) + delta(`{"content":"nk>hm</th"}`) + delta(`{"content":"ink>\n\nx"}`) + end,
 			episode.Message{Content: "x", Reasoning: "hm"}, ""},
+		{"another choice without an index", `data: {"choices":[{"delta":{"content":"a"}},{"delta":{"content":"z"}}]}` + "\n\n" + end, episode.Message{Content: "a"}, ""},
+		{"indexes as texts", `data: {"choices":[{"index":"1","delta":{"content":"z"}},{"index":"0","delta":{"content":"a","tool_calls":{}}}]}` + "\n\n" +
+			fragment(`{"index":"0","id":"a","function":{"name":"f","arguments":"["}}`) + fragment(`{"index":1.0,"id":"b","function":{"name":"g","arguments":"{"}}`) +
+			fragment(`{"index":"0","function":{"arguments":"]"}},{"index":1.0,"function":{"arguments":"}"}}`) + end,
+			episode.Message{Content: "a", Calls: []episode.Call{{ID: "a", Name: "f", Arguments: "[]"}, {ID: "b", Name: "g", Arguments: "{}"}}}, ""},
+		{"a byte-order mark", "\ufeff" + delta(`{"content":"a"}`) + end, episode.Message{Content: "a"}, ""},
+		{"bare carriage returns", strings.ReplaceAll(": ping\n\n"+delta(`{"content":"a"}`)+delta(`{"content":"b"}`)+end+"data: [DONE]\n\n", "\n", "\r"), episode.Message{Content: "ab"}, ""},
+		{"a surrogate pair over two events", delta(`{"content":"a\ud83d"}`) + fragment(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"a\":\"\ud83d"}}`) +
+			delta(`{"content":"\ude00b"}`) + fragment(`{"index":0,"function":{"arguments":"\ude00\"}"}}`) + end,
+			episode.Message{Content: "a😀b", Calls: []episode.Call{{ID: "a", Name: "f", Arguments: `{"a":"😀"}`}}}, ""},
 		{"another choice", `data: {"choices":[{"index":1,"delta":{"content":"z"},"finish_reason":"stop"}]}` + "\n\n" + delta(`{"content":"a"}`) + end, episode.Message{Content: "a"}, ""},
 	}
 	for _, tt := range tests {
@@ -126,6 +145,88 @@ func TestStreams(t *testing.T) {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestForms reads replies that come otherwise than they were asked for, and in pieces of a byte.
+func TestForms(t *testing.T) {
+	const events = `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n" + `data: {"choices":[{"delta":{"content":"b"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+	const whole = `{"choices":[{"message":{"content":"ab"},"finish_reason":"stop"}]}`
+	tests := []struct {
+		name, body string
+		stream     bool // was asked for
+	}{
+		{"a stream to a plain request", events, false},
+		{"a stream that begins with a comment to a plain request", "\ufeff: ping\n\n" + events, false},
+		{"a byte-order mark before a plain reply", "\ufeff" + whole, false},
+		{"a byte-order mark before a plain reply to a stream", "\ufeff" + whole, true},
+		{"bare carriage returns", strings.ReplaceAll(events, "\n", "\r"), true},
+		{"another choice without an index", strings.Replace(whole, "}]}", "},{\"message\":{\"content\":\"z\"}}]}", 1), false},
+		{"another choice of the same index", strings.NewReplacer(`{"message"`, `{"index":0,"message"`, "}]}", `},{"index":0,"message":{"content":"z"},"finish_reason":"length"}]}`).Replace(whole), false},
+		{"carriage returns and line feeds", strings.ReplaceAll(events, "\n", "\r\n"), true},
+	}
+	for _, tt := range tests {
+		for _, compressed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, compressed %v", tt.name, compressed), func(t *testing.T) {
+				url := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+					var out io.Writer = w
+					if compressed {
+						w.Header().Set("Content-Encoding", "gzip")
+						zipped := gzip.NewWriter(w)
+						defer zipped.Close()
+						out = zipped
+					}
+					for i := range len(tt.body) {
+						io.WriteString(out, tt.body[i:i+1])
+						w.(http.Flusher).Flush()
+					}
+				})
+				got := reply(t, open(t, model.Config{BaseURL: url, Stream: tt.stream}), model.Request{})
+				if diff := cmp.Diff(episode.Message{Role: "assistant", Content: "ab"}, got.Message); diff != "" {
+					t.Errorf("message (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestEndOfLines: the terminator ends a stream also where a server that writes bare carriage returns keeps it open.
+func TestEndOfLines(t *testing.T) {
+	release := make(chan struct{})
+	url := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`+"\r\rdata: [DONE]\r\r")
+		w.(http.Flusher).Flush()
+		<-release
+	})
+	defer close(release)
+	if got := reply(t, open(t, model.Config{BaseURL: url, Stream: true}), model.Request{}); got.Message.Content != "a" {
+		t.Errorf("content = %q", got.Message.Content)
+	}
+}
+
+// TestEncodings: a server that compresses what nobody asked it to is read, or named.
+func TestEncodings(t *testing.T) {
+	for _, tt := range []struct{ encoding, body, class, message string }{
+		{"br", "\x8b\x03\x80", model.ClassMalformed, `compressed as "br"`},
+		{"gzip", `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`, "", ""}, // which it is not
+		{"identity", `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`, "", ""},
+	} {
+		for _, stream := range []bool{false, true} {
+			url := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Encoding", tt.encoding)
+				io.WriteString(w, tt.body)
+			})
+			_, err := open(t, model.Config{BaseURL: url, Stream: stream}).Complete(t.Context(), model.Request{Messages: hello})
+			if tt.class == "" {
+				if err != nil {
+					t.Errorf("%s, stream %v: %v", tt.encoding, stream, err)
+				}
+				continue
+			}
+			if e := asError(t, err); e.Class != tt.class || !strings.Contains(e.Message, tt.message) {
+				t.Errorf("%s, stream %v: error = %v, want class %s and %q", tt.encoding, stream, e, tt.class, tt.message)
+			}
+		}
 	}
 }
 

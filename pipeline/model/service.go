@@ -26,7 +26,7 @@ func addService(s *episode.Service, reply *wireReply) {
 	set(&s.ServiceTier, reply.ServiceTier)
 	set(&s.WeightVersion, field(reply.Metadata, "weight_version"), reply.WeightVersion)
 	for i := range reply.Choices {
-		if choice := &reply.Choices[i]; choice.Index == 0 {
+		if choice := &reply.Choices[i]; choice.first(i) {
 			set(&s.NativeFinishReason, choice.NativeFinishReason)
 			set(&s.WeightVersion, field(choice.MetaInfo, "weight_version"))
 		}

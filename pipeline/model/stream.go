@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 )
 
 // assembler reads the bytes of a stream as they pass on their way to go-openai, whose own reader loses errors behind
@@ -12,18 +13,19 @@ type assembler struct {
 	draft draft
 	done  bool // the terminator was seen
 
-	line    []byte // not ended yet
-	pending []byte // a data line that is no JSON by itself: the next one may complete it
-	event   string
-	plain   []byte // the body, once its first byte showed that it is not a stream
-	started bool
+	line     []byte // not ended yet
+	returned bool   // the last line ended with a carriage return
+	pending  []byte // a data line that is no JSON by itself: the next one may complete it
+	event    string
+	plain    []byte // the body, once its first byte showed that it is not a stream
+	started  bool
 }
 
 // Write never fails: what is wrong with the reply shows when it is asked for.
 func (a *assembler) Write(p []byte) (int, error) {
 	n := len(p)
 	if !a.started {
-		p = bytes.TrimLeft(p, " \t\r\n")
+		p = skipMark(p)
 		if len(p) == 0 {
 			return n, nil
 		}
@@ -37,18 +39,43 @@ func (a *assembler) Write(p []byte) (int, error) {
 		return n, nil
 	}
 	for {
-		line, rest, ended := bytes.Cut(p, []byte{'\n'})
-		if !ended {
+		end := endOfLine(p)
+		if end < 0 {
 			a.line = append(a.line, p...)
 			return n, nil
 		}
+		line := p[:end]
 		if len(a.line) > 0 {
 			line = append(a.line, line...)
 			a.line = a.line[:0]
 		}
-		a.take(bytes.TrimRight(line, "\r"))
-		p = rest
+		if len(line) > 0 || p[end] == '\r' || !a.returned { // a line feed behind a carriage return ends no other line
+			a.take(line)
+		}
+		a.returned = p[end] == '\r'
+		p = p[end+1:]
 	}
+}
+
+// endOfLine is where the first line ends: at a line feed, a carriage return, or the first of both. -1 is not yet.
+func endOfLine(p []byte) int {
+	end := bytes.IndexByte(p, '\n')
+	line := p
+	if end >= 0 {
+		line = p[:end]
+	}
+	if cr := bytes.IndexByte(line, '\r'); cr >= 0 {
+		return cr
+	}
+	return end
+}
+
+// skipMark skips white space and the byte-order mark, of which a part may come alone.
+func skipMark(p []byte) []byte {
+	for len(p) > 0 && bytes.IndexByte([]byte(" \t\r\n\xef\xbb\xbf"), p[0]) >= 0 {
+		p = p[1:]
+	}
+	return p
 }
 
 // take reads one line.
@@ -100,28 +127,52 @@ func (a *assembler) flush() {
 // errCut is a stream without its end, also one that ended in the middle of a line.
 var errCut = &refusal{class: ClassConnection, message: "the stream ended before the reply did"}
 
-// reply ends the stream.
-func (a *assembler) reply(turn int) (*Reply, error) {
+// end reads what there is of the last line, and returns what came.
+func (a *assembler) end() (*draft, error) {
 	if a.plain != nil {
-		return decodePlain(a.plain, turn)
+		d := new(draft)
+		d.add(a.plain)
+		return d, nil
 	}
 	if len(a.line) > 0 { // the last line may lack its end
-		a.take(bytes.TrimRight(a.line, "\r"))
+		a.take(a.line)
 		a.line = a.line[:0]
 	}
-	switch {
-	case a.draft.err != nil:
-	case a.draft.finish == "":
+	switch d := &a.draft; {
+	case d.err != nil:
+	case d.finish == "" && !(a.done && d.whole()):
 		return nil, errCut
 	default:
 		a.flush()
 	}
-	return a.draft.reply(turn)
+	return &a.draft, nil
 }
 
-// decodePlain reads a reply that came in one piece.
-func decodePlain(body []byte, turn int) (*Reply, error) {
-	d := new(draft)
-	d.add(body)
-	return d.reply(turn)
+// whole says whether a reply that has no finish reason looks as if nothing of it were missing.
+func (d *draft) whole() bool {
+	if n := len(d.calls); n > 0 {
+		return json.Valid([]byte(d.calls[n-1].args.String()))
+	}
+	return len(d.content) > len(`""`)
+}
+
+// eventStream tells a stream from a reply in one piece.
+var eventStream = regexp.MustCompile(`^(data|event|id|retry)?:`)
+
+// decode reads the raw bytes of a reply: into plain, if it came in one piece. A server may stream what it was not asked to.
+func decode(x *exchange, plain *draft) (*draft, error) {
+	if x.reply == nil {
+		body := skipMark(x.raw.Bytes())
+		if !eventStream.Match(body) {
+			plain.add(body)
+			return plain, nil
+		}
+		x.reply = &assembler{}
+		x.reply.Write(body)
+	}
+	d, problem := x.reply.end()
+	if problem == errCut && x.broken != nil {
+		return nil, x.broken
+	}
+	return d, problem
 }
