@@ -359,13 +359,15 @@ func splitThinking(m *episode.Message) {
 	m.Reasoning, m.Content = cmp.Or(thinking, m.Reasoning), content
 }
 
+// readUsage reads what a server counted. A prompt and a reply have a token at least: a 0 is no count, and would make
+// requests free.
 func readUsage(raw json.RawMessage) (episode.Usage, bool) {
 	if !present(raw) {
 		return episode.Usage{}, false
 	}
 	var w wireUsage
 	json.Unmarshal(raw, &w) // a detail of an odd type leaves the rest readable
-	if w.Prompt == nil || w.Completion == nil {
+	if w.Prompt == nil || w.Completion == nil || *w.Prompt < 1 || *w.Completion < 1 {
 		return episode.Usage{}, false
 	}
 	count := func(f float64) int { return int(max(0, min(f, 1<<40))) }

@@ -240,8 +240,14 @@ func TestUsage(t *testing.T) {
 		{"OpenAI", `{"prompt_tokens":9,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3}}`,
 			episode.Usage{Prompt: 9, Completion: 5, Cached: 4, Reasoning: 3, Reported: true}},
 		{"DeepSeek", `{"prompt_tokens":9,"completion_tokens":5,"prompt_cache_hit_tokens":4}`, episode.Usage{Prompt: 9, Completion: 5, Cached: 4, Reported: true}},
-		{"null details, floats", `{"prompt_tokens":9.0,"completion_tokens":0,"prompt_tokens_details":null}`, episode.Usage{Prompt: 9, Reported: true}},
-		{"negative and huge", `{"prompt_tokens":-1,"completion_tokens":1e300}`, episode.Usage{Completion: 1 << 40, Reported: true}},
+		{"null details, floats", `{"prompt_tokens":9.0,"completion_tokens":1,"prompt_tokens_details":null}`, episode.Usage{Prompt: 9, Completion: 1, Reported: true}},
+		{"huge, with negative details", `{"prompt_tokens":1,"completion_tokens":1e300,"prompt_cache_hit_tokens":-4}`, episode.Usage{Prompt: 1, Completion: 1 << 40, Reported: true}},
+		{"negative", `{"prompt_tokens":-1,"completion_tokens":5}`, episode.Usage{}},
+		{"no prompt", `{"prompt_tokens":0,"completion_tokens":5}`, episode.Usage{}},
+		{"no completion", `{"prompt_tokens":9,"completion_tokens":0}`, episode.Usage{}},
+		{"all zero", `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`, episode.Usage{}},
+		{"texts", `{"prompt_tokens":"9","completion_tokens":"5"}`, episode.Usage{}},
+		{"a text", `{"prompt_tokens":9,"completion_tokens":"5"}`, episode.Usage{}},
 		{"odd details", `{"prompt_tokens":1,"prompt_tokens_details":"?","completion_tokens":2}`, episode.Usage{Prompt: 1, Completion: 2, Reported: true}},
 	}
 	for _, tt := range tests {

@@ -99,7 +99,7 @@ func (g *game) summary(ctx context.Context, c *episode.Compaction) (string, erro
 		return "", g.modelFault(ctx, turn, t.Worked, fmt.Errorf("summarize the conversation: %w", err))
 	}
 	c.Model, c.Usage = cmp.Or(reply.Model, "unknown"), &reply.Usage
-	g.charge(req, reply.Usage, reply.Model, c.Asked)
+	g.charge(req, reply, reply.Model, c.Asked)
 	text := strings.TrimSpace(reply.Message.Content)
 	if text == "" {
 		return "", fmt.Errorf("%w: the model said nothing", errNoSummary)

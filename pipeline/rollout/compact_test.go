@@ -455,6 +455,13 @@ func TestSpending(t *testing.T) {
 			}
 		})
 	}
+	// A server that does not count costs what it is estimated to: results are 1000 tokens, and so are prompts of n turns n times.
+	for _, reply := range []int{0, 100} {
+		ep := playSmall(t, &small{turns: 50, silent: true}, rollout.Context{Reply: reply}, func(p *rollout.Player) { p.Limits.Tokens = 200_000 })
+		if ep.Stop != episode.StopMaxTokens || len(ep.Turns) < 5 || len(ep.Turns) > 25 {
+			t.Errorf("reply %d: stop = %s after %d turns of a server that does not count", reply, ep.Stop, len(ep.Turns))
+		}
+	}
 	ep := playSmall(t, &small{turns: 3}, rollout.Context{})
 	if ep.CostUSD != nil {
 		t.Errorf("cost without prices = %v", *ep.CostUSD)

@@ -210,7 +210,7 @@ func (g *game) took(req *model.Request, reply *model.Reply, refused []episode.Fa
 		ep.Usage = ep.Usage.Add(reply.Usage)
 	}
 	ep.Model = reply.Model
-	g.charge(*req, reply.Usage, ep.Billed(&ep.Turns[index], g.Spending.Asked)...)
+	g.charge(*req, reply, ep.Billed(&ep.Turns[index], g.Spending.Asked)...)
 	if reply.Usage.Reported {
 		g.counter.Learn(req.Messages, ep.Tools, reply.Usage.Prompt)
 	}

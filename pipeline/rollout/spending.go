@@ -15,19 +15,20 @@ type Spending struct {
 }
 
 // spent is what an episode has used, summaries among it. What a server does not report counts as the worst that it can
-// have been, where that is known.
+// have been where the longest reply is known, and as an estimate of what was said where it is not.
 type spent struct {
 	tokens int
 	usd    float64
 }
 
 // charge counts what a request used, at the price of the first of the names that has one.
-func (g *game) charge(req model.Request, u episode.Usage, names ...string) {
-	if !u.Reported {
-		if g.Context.Reply == 0 {
-			return
-		}
-		u = episode.Usage{Prompt: model.PromptBound(req), Completion: cmp.Or(req.MaxTokens, g.Context.Reply)}
+func (g *game) charge(req model.Request, reply *model.Reply, names ...string) {
+	u := reply.Usage
+	if longest := cmp.Or(req.MaxTokens, g.Context.Reply); !u.Reported && longest > 0 {
+		u = episode.Usage{Prompt: model.PromptBound(req), Completion: longest}
+	} else if !u.Reported {
+		var said model.Counter
+		u = episode.Usage{Prompt: g.counter.Count(req.Messages, req.Tools), Completion: said.Count([]episode.Message{reply.Message}, nil)}
 	}
 	_, price, _ := g.Spending.Prices.Find(names...)
 	g.used.tokens += u.Prompt + u.Completion

@@ -123,6 +123,8 @@ func TestBilled(t *testing.T) {
 	}{
 		{"a reply", false, answer(200, whole), reported},
 		{"a reply without usage", false, answer(200, `{"choices":[{"index":0,"message":{"role":"assistant","content":"x"}}]}`), worst},
+		{"a reply with a usage of 0", false, answer(200, fmt.Sprintf(good, 0, 0)), worst},
+		{"a stream with a usage of 0", true, answer(200, "data: "+strings.Replace(fmt.Sprintf(good, 0, 0), `"message"`, `"delta"`, 1)+"\n\ndata: [DONE]\n\n"), worst},
 		{"rate limit", false, answer(429, `{}`), nothing},
 		{"server error", false, answer(500, `{}`), nothing},
 		{"bad request", false, answer(400, `{}`), nothing},
