@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,6 +132,20 @@ func TestRefuses(t *testing.T) {
 				wantError(t, err, tt.want...)
 			}
 		})
+	}
+}
+
+// TestTagsAreKept: tags of a list are as the dataset has them; names are not written with white space around them.
+func TestTagsAreKept(t *testing.T) {
+	const rows = `{"prompt": "a", "tags": [" x", "x", "x", "y z "], "toolsets": [" file"]}` + "\n" + `{"prompt": "b", "tags": "x, y z "}` + "\n"
+	tasks := read(t, write(t, "tasks.jsonl", rows), datasets.Options{})
+	for i, want := range [][]string{{" x", "x", "y z "}, {"x", "y z"}} {
+		if !slices.Equal(tasks[i].Tags, want) {
+			t.Errorf("tags = %q, want %q", tasks[i].Tags, want)
+		}
+	}
+	if !slices.Equal(tasks[0].Toolsets, []string{"file"}) {
+		t.Errorf("toolsets = %q", tasks[0].Toolsets)
 	}
 }
 

@@ -244,7 +244,7 @@ func (d *decoder) toolsets(field string, value json.RawMessage) {
 }
 
 func (d *decoder) tags(field string, value json.RawMessage) {
-	tags, err := asStrings(value)
+	tags, err := asList(value, func(tag string) string { return tag })
 	if err != nil {
 		d.wrong.addf("%s: %v", field, err)
 	}

@@ -173,12 +173,17 @@ func asDuration(value json.RawMessage) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// asStrings takes a list of strings, or one string with commas. What is said twice counts once.
-func asStrings(value json.RawMessage) ([]string, error) {
+// asStrings takes a list of names, or one string with commas. What is said twice counts once.
+func asStrings(value json.RawMessage) ([]string, error) { return asList(value, strings.TrimSpace) }
+
+// asList is asStrings for what is more than names: the elements of a list go through each.
+func asList(value json.RawMessage, each func(string) string) ([]string, error) {
 	value = structured(value)
 	var parts []string
 	if text, ok := asString(value); ok {
-		parts = strings.Split(text, ",")
+		for part := range strings.SplitSeq(text, ",") {
+			parts = append(parts, strings.TrimSpace(part))
+		}
 	} else {
 		items, err := elements(value)
 		if err != nil {
@@ -189,13 +194,12 @@ func asStrings(value json.RawMessage) ([]string, error) {
 			if err != nil {
 				return nil, fmt.Errorf("a list with %w", err)
 			}
-			parts = append(parts, text)
+			parts = append(parts, each(text))
 		}
 	}
 	var list []string
 	for _, part := range parts {
-		part = strings.TrimSpace(part)
-		if part == "" {
+		if strings.TrimSpace(part) == "" {
 			return nil, errors.New("a list with an empty string")
 		}
 		if !slices.Contains(list, part) {
