@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
 
 	"trajgen/pipeline/episode"
 )
@@ -202,13 +201,9 @@ func sameTool(want, got json.RawMessage) bool {
 }
 
 func sameMessage(want, got episode.Message) bool {
-	content := want.Content
-	if want.Role == "assistant" && len(want.Calls) == 0 {
-		content = strings.TrimRightFunc(content, unicode.IsSpace)
-	}
-	same := content == got.Content
-	if want.Role == "tool" && isContainer(content) {
-		same = sameJSON(content, got.Content)
+	same := want.Content == got.Content
+	if want.Role == "tool" && isContainer(want.Content) {
+		same = sameJSON(want.Content, got.Content)
 	}
 	return same && want.Role == got.Role && want.Reasoning == got.Reasoning && want.ToolCallID == got.ToolCallID &&
 		slices.EqualFunc(want.Calls, got.Calls, sameCall)

@@ -122,6 +122,21 @@ func TestShareGPTReads(t *testing.T) {
 	}
 }
 
+// TestShareGPTKeepsWhiteSpace: what the model said is in the row to its last byte.
+func TestShareGPTKeepsWhiteSpace(t *testing.T) {
+	for _, content := range []string{"", "done\n\n", " \n", "\n\tdone ", "\u00a0"} {
+		ep := chat(user("hi"), episode.Message{Role: "assistant", Content: content, Reasoning: "x\n"})
+		rows := readRows(t, exported(t, "sharegpt", []*episode.Episode{ep}, export.Options{}))
+		got, err := export.ReadShareGPT(rows[0].Conversations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := got.Messages[len(got.Messages)-1]; last.Content != content || last.Reasoning != "x\n" {
+			t.Errorf("%q reads back as %q, thinking %q", content, last.Content, last.Reasoning)
+		}
+	}
+}
+
 // TestShareGPTCounts holds that calls are counted by how they ended, and that every row has every tool.
 func TestShareGPTCounts(t *testing.T) {
 	one, other := plainEpisode(), plainEpisode()

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode"
 
 	"trajgen/pipeline/episode"
 )
@@ -143,7 +142,10 @@ func sharegptSaid(m *episode.Message) (string, error) {
 	if m.Reasoning != "" {
 		value.WriteString(m.Reasoning + "\n")
 	}
-	value.WriteString(closeThink + "\n" + m.Content)
+	value.WriteString(closeThink)
+	if m.Content != "" || len(m.Calls) > 0 {
+		value.WriteString("\n" + m.Content)
+	}
 	for i, call := range m.Calls {
 		if i > 0 || m.Content != "" {
 			value.WriteString("\n")
@@ -158,7 +160,7 @@ func sharegptSaid(m *episode.Message) (string, error) {
 		}
 		value.WriteString(openCall + text + closeCall)
 	}
-	return strings.TrimRightFunc(value.String(), unicode.IsSpace), nil
+	return value.String(), nil
 }
 
 // sharegptResults puts the results of a turn into one.
