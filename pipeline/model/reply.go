@@ -349,8 +349,12 @@ func (d *draft) finishedCalls(turn int) []episode.Call {
 // splitThinking moves think blocks from the start of the content to the reasoning. A server that gives a reasoning has
 // taken out what began in the prompt.
 func splitThinking(m *episode.Message) {
-	thinking, content, found := rawtext.SplitThinking(m.Content, m.Reasoning == "")
-	if !found {
+	lone := rawtext.LoneTag
+	if m.Reasoning != "" {
+		lone = rawtext.LoneText
+	}
+	thinking, content, found := rawtext.SplitThinking(m.Content, lone)
+	if found == "" {
 		return
 	}
 	if m.Reasoning != "" && thinking != "" {

@@ -1,6 +1,7 @@
 package rawtext
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -18,23 +19,25 @@ const (
 	functionOpen  = "<function="
 	functionClose = "</function>"
 	parameterOpen = "<parameter="
+	seedClose     = "</seed:tool_call>"
 )
 
 var coderValues = valueTags{
 	closer:   "</parameter>",
 	lines:    true,
-	follow:   []string{parameterOpen, functionClose, callClose, functionOpen, callOpen + "\n" + functionOpen},
+	follow:   []string{parameterOpen, functionClose, callClose, seedClose, functionOpen, callOpen + "\n" + functionOpen},
 	nextKey:  regexp.MustCompile(`<parameter=["']?([^>\n"']{1,200})["']?>`),
 	nextCall: regexp.MustCompile(`\n</function>\s*</tool_call>\s*<tool_call>\s*<function=`),
-	end:      regexp.MustCompile(`\n</function>\s*(?:</tool_call>\s*)?$`),
+	end:      regexp.MustCompile(`\n</function>\s*(?:</(?:seed:)?tool_call>\s*)?$`),
 }
 
 var nextFunction = regexp.MustCompile(`^<tool_call>\s*<function=`)
 
-// functions reads the functions at text[at:]; within says that they follow a <tool_call>.
-func (w *walker) functions(at int, within bool) (end int, called bool) {
+// functions reads the functions at text[at:]; closer ends the tag within which they stand, if they do.
+func (w *walker) functions(at int, closer string) (end int, called bool) {
+	within := closer != ""
 	for strings.HasPrefix(w.text[at:], functionOpen) {
-		f := function{keyed: keyed{walker: w, at: at + len(functionOpen), tags: coderValues}}
+		f := function{keyed: keyed{walker: w, at: at + len(functionOpen), tags: coderValues, encode: (*tool).encode}}
 		if !f.read(within) {
 			break
 		}
@@ -44,7 +47,7 @@ func (w *walker) functions(at int, within bool) (end int, called bool) {
 		}
 	}
 	if called {
-		at, _ = closed(w.text, at, callClose)
+		at, _ = closed(w.text, at, cmp.Or(closer, callClose))
 	}
 	return at, called
 }
@@ -88,7 +91,7 @@ func (f *function) parameters() state {
 		case strings.HasPrefix(rest, functionClose):
 			f.at = at
 			return isWhole
-		case startsWith(rest, callClose, functionOpen), nextFunction.MatchString(rest):
+		case startsWith(rest, callClose, seedClose, functionOpen), nextFunction.MatchString(rest):
 			f.problem = unclosed
 			return isWhole
 		case strings.HasPrefix(rest, parameterOpen):
@@ -102,7 +105,7 @@ func (f *function) parameters() state {
 			if st := f.value(strings.Trim(key, `"' `), start); st != isWhole {
 				return st
 			}
-		case partOf(rest, functionClose, callClose, functionOpen, parameterOpen, callOpen+"\n"+functionOpen):
+		case partOf(rest, functionClose, callClose, seedClose, functionOpen, parameterOpen, callOpen+"\n"+functionOpen):
 			return f.atEnd()
 		default:
 			return isBroken

@@ -24,7 +24,7 @@ func (e *envelope) read(text string, at, depth int) (int, state) {
 		value := text[start:end]
 		isText := st == isWhole && (value[0] == '"' || value[0] == '\'')
 		switch {
-		case key == "name" && isText:
+		case (key == "name" || key == "tool_name") && isText: // the latter is Cohere's
 			e.name = strings.TrimSpace(unquote(value))
 		case key == "function" && isText:
 			e.name = strings.TrimSpace(unquote(value))
@@ -34,7 +34,7 @@ func (e *envelope) read(text string, at, depth int) (int, state) {
 			e.has, e.start, e.state, e.arguments = true, start, st, value
 		case key == "id" && isText:
 			e.id = unquote(value)
-		case key == "type", key == "index", key == "id":
+		case key == "type", key == "index", key == "id", key == "tool_call_id":
 		default:
 			e.other = true
 		}

@@ -11,7 +11,8 @@ import (
 
 // openers are what must be in a text for a call to be in it.
 var openers = map[string][]string{
-	"hermes": {"<tool_call>"}, "longcat": {"<longcat_tool_call>"}, "qwen3_coder": {"<tool_call>", "<function="}, "glm45": {"<tool_call>"}, "mistral": {"[TOOL_CALLS]"},
+	"hermes": {"<tool_call>"}, "longcat": {"<longcat_tool_call>"}, "qwen3_coder": {"<tool_call>", "<function="}, "glm45": {"<tool_call>"}, "mistral": {"[TOOL_CALLS]", "[{", "[ "},
+	"minimax": {"<tool_calls>"}, "granite": {"<|tool_call|>"}, "deepseek_v3_2": {"invoke name="}, "gpt_oss": {"to=functions."}, "pythonic": {"<|python_start|>", "<|tool_call_start|>", "<function_calls>", "list_files", "write_file"},
 	"llama3_json": {"<|python_tag|>", "list_files", "write_file"}, "deepseek_v3": {"<｜tool▁call▁begin｜>"}, "kimi_k2": {"<|tool_call_begin|>"},
 }
 
@@ -25,11 +26,19 @@ func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		`<tool_call>{"name":"f","arguments":{"a":"b}}</tool_call><tool_call>{"name":"g","arguments":null}`, "<tool_call>[{'name': 'f', 'arguments': \"{\\\"a\\\":1}\"},]",
 		"<function=write_file>\n<parameter=at>\n{'a': (True, None, 'x\\'')}\n<parameter=mode>1</function>", "<tool_call>f<arg_key>a</arg_key><arg_value>[1,</arg_value>x",
-		`[TOOL_CALLS]f[CALL_ID]abc[ARGS]{"a":1}x`, `[{"name":"list_files","parameters":{}},{}]; <|eot_id|>`, "\\u\"'`\xff\x00",
+		`[TOOL_CALLS]f[CALL_ID]abc[ARGS]{"a":1}x`, "<invoke name=\"f\"><parameter name=\"a\" string=\"false\">[1,</parameter>x", "to=functions.f<|channel|>json{", "<function_calls>f(a={'b': (1,)},)", `[{"name":"list_files","parameters":{}},{}]; <|eot_id|>`, "\\u\"'`\xff\x00",
 	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		found := rawtext.Find(text, shown, true)
+		known := found.Unread == "list_files" || found.Unread == "write_file"
+		for _, call := range found.Calls {
+			known = known || call.Name == "list_files" || call.Name == "write_file"
+		}
+		if !known && found.Format+found.Unread+strings.Join(found.Repairs, "") != "" || !known && found.Content != text || found.Format == "" && found.Calls != nil {
+			t.Errorf("Find(%q) = %+v, without a tool that was shown", text, found)
+		}
 		for format, tags := range openers {
 			for _, ended := range []bool{false, true} {
 				got := parse(rawtext.Parser{Format: format, Tools: shown, Ended: ended}, text)

@@ -1,7 +1,9 @@
 package rawtext
 
 import (
+	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -37,7 +39,8 @@ func (w *walker) glm(at int, opener string) (end int, called bool) {
 		}
 		return start, false
 	}
-	g := glmCall{keyed{walker: w, tags: glmValues, name: strings.TrimSpace(head[:length])}}
+	name := strings.TrimSuffix(strings.TrimSpace(head[:length]), `\n`) // some write the newline as an escape
+	g := glmCall{keyed{walker: w, tags: glmValues, name: name, encode: glmValue}}
 	if !tagName(g.name) {
 		if strings.Contains(head, keyOpen) {
 			w.note(broken, "")
@@ -82,6 +85,23 @@ func (g *glmCall) arguments() state {
 	}
 }
 
+// glmValue encodes a value of GLM, which writes lists and objects as they would stand in a string now and then, and a
+// text in quotes, as a list would hold it.
+func glmValue(t *tool, name, value string) string {
+	text, types := strings.TrimSpace(value), t.types(name)
+	var inner string
+	switch {
+	case slices.Equal(types, []string{"string"}) && !strings.HasPrefix(text, `"`):
+	case strings.HasPrefix(text, `[`) || strings.HasPrefix(text, `{`):
+		if !json.Valid([]byte(text)) && json.Unmarshal([]byte(`"`+text+`"`), &inner) == nil && json.Valid([]byte(inner)) {
+			value = inner
+		}
+	case len(types) > 0 && strings.HasPrefix(text, `"`) && json.Unmarshal([]byte(text), &inner) == nil:
+		value = inner
+	}
+	return t.encode(name, value)
+}
+
 // pair reads a key and its value.
 func (g *glmCall) pair(at int) state {
 	at += len(keyOpen)
@@ -94,6 +114,9 @@ func (g *glmCall) pair(at int) state {
 		return isBroken
 	}
 	at = space(g.text, at+len(key)+len(keyClose))
+	if strings.HasPrefix(g.text[at:], `\n`) {
+		at = space(g.text, at+len(`\n`))
+	}
 	if rest := g.text[at:]; !strings.HasPrefix(rest, valueOpen) {
 		if partOf(rest, valueOpen) {
 			return g.cut()

@@ -28,6 +28,27 @@ var whole = map[string]string{
 	"kimi_k2":       `I see.<|tool_calls_section_begin|><|tool_call_begin|>functions.write_file:0<|tool_call_argument_begin|>{"path": "ä", "content": "<|tool_call_end|>"}<|tool_call_end|><|tool_call_begin|>functions.list_files:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>`,
 }
 
+// more are those of formats that take part of another's.
+func init() {
+	const list = `[{"name": "write_file", "arguments": {"path": "ä", "content": "]}<|tool_call|>"}}, {"name": "list_files", "arguments": {}}]`
+	invokes := func(prefix, attribute string) string {
+		return "<" + prefix + "invoke name=\"write_file\">\n<" + prefix + "parameter name=\"path\"" + attribute + ">ä/😀</" + prefix + "parameter>\n<" + prefix + "parameter name=\"content\"" + attribute + "></" +
+			prefix + "parameter> </" + prefix + "invoke>\n\"</" + prefix + "parameter>\n</" + prefix + "invoke>\n<" + prefix + "invoke name=\"list_files\">\n</" + prefix + "invoke>\n"
+	}
+	whole["minimax"] = "I see.\n<tool_calls>\n{\"name\": \"write_file\", \"arguments\": {\"path\": \"ä\", \"content\": \"</tool_calls>\"}}\n{\"name\": \"list_files\", \"arguments\": {}}\n</tool_calls>"
+	whole["nemotron_json"] = "I see.<TOOLCALL>" + list + "</TOOLCALL>"
+	whole["granite"], whole["phi4_mini"] = "I see.<|tool_call|>"+list, "I see.\nfunctools"+list
+	whole["internlm"] = `<|action_start|><|plugin|>{"name": "write_file", "parameters": {"path": "ä"}}<|action_end|><|action_start|><|plugin|>{"name": "list_files", "parameters": {}}<|action_end|>`
+	whole["cohere"] = "I see.<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"write_file\", \"parameters\": {\"path\": \"ä\"}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"list_files\", \"parameters\": {}}\n]<|END_ACTION|>"
+	whole["deepseek_v3_2"] = "I see.\n\n<｜DSML｜function_calls>\n" + invokes("｜DSML｜", ` string="true"`) + "</｜DSML｜function_calls>"
+	whole["minimax_m2"] = "I see.\n<minimax:tool_call>\n" + invokes("", "") + "</minimax:tool_call>"
+	whole["step3"] = "I see.<steptml:toolcall>" + invokes("steptml:", "") + "</steptml:toolcall>"
+	whole["seed_oss"] = "I see.\n<seed:tool_call>\n<function=write_file>\n<parameter=path>ä</parameter>\n<parameter=content></seed:tool_call> \"</parameter>\n</function>\n</seed:tool_call>\n" +
+		"<seed:tool_call>\n<function=list_files>\n</function>\n</seed:tool_call>"
+	whole["gpt_oss"] = `<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{"path": "ä", "content": "<|call|>"}<|call|><|start|>assistant<|channel|>commentary to=functions.list_files <|constrain|>json<|message|>{}<|call|>`
+	whole["pythonic"] = `[write_file(path="ä", content=')]"'), list_files()]`
+}
+
 func init() {
 	whole["qwen"], whole["llama4_json"], whole["v31"], whole["deepseek_v31"] = whole["hermes"], whole["llama3_json"], whole["deepseek_v3_1"], whole["deepseek_v3_1"]
 }
@@ -88,14 +109,21 @@ func TestLinear(t *testing.T) {
 		"mistral":     {"[TOOL_CALLS]", "[TOOL_CALLS]f{", `[TOOL_CALLS][{"name":"f","arguments":{"a":"`, `[TOOL_CALLS]f[CALL_ID]`, `[TOOL_CALLS][{"name":"f","arguments":{!}}, `, `{"name":"f","arguments":{!}}, `},
 		"llama3_json": {"{", "[", `{"a":`, `[{"a":`, `{"name":"list_files","parameters":{}}`, `{"name":"write_file","parameters":{"path":"x"!`, "{!\n", `{"a":{"b":"c"}!;`, "<|python_tag|>", "<|python_tag|>{"},
 		"deepseek_v3": {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁begin｜>f<｜tool▁sep｜>", `<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a":"`, "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{}x", "<｜tool▁call▁end｜>"},
+		"minimax_m2": {"<invoke name=\"write_file\"><parameter name=\"path\">", "<invoke name=\"write_file\">", "<parameter name=\"path\">x</parameter>y", "</parameter>", "<invoke name=", "<minimax:tool_call>",
+			"<invoke name=\"write_file\">{", "<invoke name=\"write_file\">{\"a\":\""},
+		"gpt_oss":  {"to=functions.f", "to=functions.f json{", `to=functions.f json{"a":"`, "<|channel|>commentary to=functions.f json{}", "assistantcommentary "},
+		"pythonic": {"[", "[list_files(", "[list_files(),", "[write_file(path=", `[write_file(path="`, "[write_file(path=[", "<|python_start|>", "<|python_start|>[f(a='", "list_files(),"},
+		"granite":  {"<|tool_call|>", "<|tool_call|>[{", `<|tool_call|>[{"name":"f","arguments":{"a":"`},
 		"kimi_k2": {"<|tool_call_begin|>", `<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a":"`,
 			"<|tool_call_begin|>f:0<|tool_call_argument_begin|>[", "<|tool_call_end|>"},
 	}
-	prefixes := map[string]string{"qwen3_coder": "<tool_call>\n<function=write_file>\n", "glm47": "<tool_call>write_file\n", "mistral": `[TOOL_CALLS][{"name":"f","arguments":{!}}, `}
+	prefixes := map[string]string{"minimax_m2": "<minimax:tool_call><invoke name=\"write_file\"><parameter name=\"path\">", "qwen3_coder": "<tool_call>\n<function=write_file>\n", "glm47": "<tool_call>write_file\n", "mistral": `[TOOL_CALLS][{"name":"f","arguments":{!}}, `}
 	for format, pieces := range texts {
 		took := func(piece string, size int) time.Duration {
+			text := prefixes[format] + strings.Repeat(piece, size/len(piece))
 			began := time.Now()
-			parse(rawtext.Parser{Format: format, Tools: shown}, prefixes[format]+strings.Repeat(piece, size/len(piece)))
+			parse(rawtext.Parser{Format: format, Tools: shown}, text)
+			rawtext.Find(text, shown, true)
 			return time.Since(began)
 		}
 		for _, piece := range pieces {

@@ -15,6 +15,7 @@ type keyed struct {
 	at      int
 	pairs   pairs
 	problem string
+	encode  func(t *tool, name, value string) string
 }
 
 // valueTags are the tags around a value, and what tells that the closing one was forgotten.
@@ -69,7 +70,7 @@ func (k *keyed) value(key string, start int) state {
 	if k.pairs.has(key) {
 		k.note(repeated, k.name)
 	}
-	k.pairs.add(key, k.tool.encode(key, value))
+	k.pairs.add(key, k.encode(k.tool, key, value))
 	k.at = after
 	return isWhole
 }

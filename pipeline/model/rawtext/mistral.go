@@ -17,7 +17,17 @@ const (
 //
 //	[TOOL_CALLS] [{"name": "a", "arguments": {...}}, {"name": "b", ...}]
 //	[TOOL_CALLS]a[CALL_ID]123456789[ARGS]{...}[TOOL_CALLS]b[ARGS]{...}
+//
+// A server that leaves out special tokens leaves a list without one, which is calls where it ends the reply.
 func (w *walker) mistral(at int, opener string) (end int, called bool) {
+	if opener == "[" {
+		before := w.calls
+		end, called = w.llamaList(at, false)
+		if called && space(w.text, end) < len(w.text) {
+			w.calls, called = before, false
+		}
+		return end, called
+	}
 	at = space(w.text, at+len(opener))
 	if at < len(w.text) && (w.text[at] == '[' || w.text[at] == '{') {
 		return w.mistralList(at)
@@ -60,6 +70,21 @@ func (w *walker) mistral(at int, opener string) (end int, called bool) {
 	w.add(call, problem)
 	end, _ = closed(w.text, end, "</s>")
 	return end, true
+}
+
+// listed reads what others write as Mistral does, behind a token of their own and in front of another, or none.
+func (w *walker) listed(at int, opener string) (end int, called bool) {
+	at = space(w.text, at+len(opener))
+	if at == len(w.text) || w.text[at] != '[' && w.text[at] != '{' {
+		return at, false
+	}
+	end, called = w.mistralList(at)
+	for _, closer := range []string{"<|/tool_call|>", "<|action_end|>", "<|END_ACTION|>"} {
+		if called {
+			end, _ = closed(w.text, end, closer)
+		}
+	}
+	return end, called
 }
 
 // mistralList reads a list of envelopes, or a single one.

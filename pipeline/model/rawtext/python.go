@@ -116,6 +116,7 @@ func (p *python) dict(depth int) bool {
 func (p *python) string() bool {
 	end, ok := quoted(p.text, p.at)
 	if !ok {
+		p.at = end
 		return false
 	}
 	quotes := p.text[p.at]

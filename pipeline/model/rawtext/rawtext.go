@@ -4,6 +4,10 @@
 // Two rules decide every doubtful case. No call is invented: what stands in a think block, a code fence or backticks
 // is text, and so is what cannot be read as a call. And no call runs with other arguments than the model meant: what
 // the model wrote is handed on byte for byte, and arguments that ended too early are marked rather than completed.
+//
+// The formats are those of the chat templates, as the parsers of servers read them: vLLM's tool_parsers (deepseekv32,
+// minimax, minimax_m2, llama4_pythonic, pythonic, olmo3, granite, phi4mini, internlm2, nemotron_json, seed_oss, step3, ...)
+// and SGLang's function_call (deepseekv32, gpt_oss, lfm2, glm4_moe with its escaped values, ...).
 package rawtext
 
 import (
@@ -72,17 +76,29 @@ var formats = map[string]format{
 	"hermes":        {[]string{"<tool_call>"}, (*walker).toolCall, "<tool_call>"},
 	"qwen":          {[]string{"<tool_call>"}, (*walker).toolCall, "<tool_call>"},
 	"longcat":       {[]string{"<longcat_tool_call>"}, (*walker).toolCall, "<longcat_tool_call>"},
+	"minimax":       {[]string{"<tool_calls>"}, (*walker).toolCall, "<tool_calls>"}, // M1; also Hunyuan and Jamba
+	"nemotron_json": {[]string{"<TOOLCALL>"}, (*walker).toolCall, "<TOOLCALL>"},
 	"qwen3_coder":   {[]string{"<tool_call>", "<function="}, (*walker).toolCall, "<"},
+	"seed_oss":      {[]string{"<seed:tool_call>", "<function="}, (*walker).toolCall, "<seed:tool_call>"},
 	"glm45":         {[]string{"<tool_call>"}, (*walker).glm, "<tool_call>"},
 	"glm47":         {[]string{"<tool_call>"}, (*walker).glm, "<tool_call>"},
-	"mistral":       {[]string{"[TOOL_CALLS]"}, (*walker).mistral, "[TOOL_CALLS]"},
+	"mistral":       {[]string{"[TOOL_CALLS]", "["}, (*walker).mistral, "["},
+	"granite":       {[]string{"<|tool_call|>"}, (*walker).listed, "<|tool_call|>"},
+	"phi4_mini":     {[]string{"functools"}, (*walker).listed, "functools"},
+	"internlm":      {[]string{"<|action_start|><|plugin|>"}, (*walker).listed, "<|action_start|>"},
+	"cohere":        {[]string{"<|START_ACTION|>"}, (*walker).listed, "<|START_ACTION|>"},
 	"kimi_k2":       {[]string{kimiCall, kimiSection, kimiSection1}, (*walker).kimi, kimiCall},
 	"deepseek_v3":   {[]string{deepseekCall, deepseekCalls}, (*walker).deepseek, deepseekCall},
 	"deepseek_v3_1": {[]string{deepseekCall, deepseekCalls}, (*walker).deepseek, deepseekCall},
 	"deepseek_v31":  {[]string{deepseekCall, deepseekCalls}, (*walker).deepseek, deepseekCall},
 	"v31":           {[]string{deepseekCall, deepseekCalls}, (*walker).deepseek, deepseekCall},
+	"deepseek_v3_2": {invokeOpeners, (*walker).invokes, "invoke name="},
+	"minimax_m2":    {invokeOpeners, (*walker).invokes, "invoke name="},
+	"step3":         {invokeOpeners, (*walker).invokes, "invoke name="},
+	"gpt_oss":       {harmonyOpeners, (*walker).harmony, recipient},
 	"llama3_json":   {[]string{pythonTag, "{", "["}, (*walker).llama, ""},
 	"llama4_json":   {[]string{pythonTag, "{", "["}, (*walker).llama, ""},
+	"pythonic":      {pythonicOpeners, (*walker).pythonic, ""}, // Llama 4 and 3.2, LFM2, Olmo 3
 }
 
 // opens is a quick look for anything to read.
@@ -91,6 +107,11 @@ func (f format) opens(text string) bool {
 		return strings.Contains(text, f.tag)
 	}
 	return slices.ContainsFunc(f.openers, func(opener string) bool { return strings.Contains(text, opener) })
+}
+
+// tagged is opens for what is more than a bracket.
+func (f format) tagged(text string) bool {
+	return strings.Contains(text, f.tag) && slices.ContainsFunc(f.openers, func(opener string) bool { return len(opener) > 1 && strings.Contains(text, opener) })
 }
 
 // Formats lists the names of the formats, in order.

@@ -26,7 +26,7 @@ func call(name, arguments string) rawtext.Call { return rawtext.Call{Name: name,
 
 // parse reads a reply as it comes, with its thinking.
 func parse(p rawtext.Parser, text string) rawtext.Result {
-	thinking, content, _ := rawtext.SplitThinking(text, true)
+	thinking, content, _ := rawtext.SplitThinking(text, rawtext.LoneTag)
 	r := p.Calls(content)
 	r.Reasoning = thinking
 	return r
@@ -159,6 +159,58 @@ func TestParse(t *testing.T) {
 		{"nothing for arguments", "kimi_k2", ks + kb + "functions.f:0" + ka + kend + ke,
 			rawtext.Result{Calls: calls{{ID: "functions.f:0", Name: "f", Arguments: "{}", Repaired: true}}, Repairs: []string{"call without arguments: f"}}},
 		{"truncated", "kimi_k2", ks + kb + "functions.f:0" + ka + `{"a": 1`, rawtext.Result{Calls: calls{{ID: "functions.f:0", Name: "f", Arguments: `{"a": 1`, Cut: true}}, Repairs: []string{"truncated call: f"}}},
+
+		{"escapes between the tags and in a value, and a text in quotes", "glm45", `<tool_call>write_file\n<arg_key>lines</arg_key>\n<arg_value>[1, 2]</arg_value>` + "\n" + `<arg_key>at</arg_key><arg_value>{\"a\": \"b\"}</arg_value><arg_key>path</arg_key><arg_value>"a \"b\""</arg_value></tool_call>`,
+			rawtext.Result{Calls: calls{call("write_file", `{"lines": [1, 2], "at": {"a": "b"}, "path": "a \"b\""}`)}}},
+		{"escapes in a text stay", "glm45", `<tool_call>write_file<arg_key>content</arg_key><arg_value>[\"a\"]</arg_value></tool_call>`,
+			rawtext.Result{Calls: calls{call("write_file", `{"content": "[\\\"a\\\"]"}`)}}},
+		{"text in JSON stays", "glm45", `<tool_call>write_file<arg_key>content</arg_key><arg_value>{"a": "b"}</arg_value></tool_call>`,
+			rawtext.Result{Calls: calls{call("write_file", `{"content": "{\"a\": \"b\"}"}`)}}},
+
+		{"a list behind a text", "mistral", "I look. [{\"name\": \"list_files\", \"arguments\": {}}, {\"name\": \"write_file\", \"arguments\": {\"path\": \"a\"}, \"id\": \"abcdefghi\"}]\n",
+			rawtext.Result{Content: "I look.", Calls: calls{list, {ID: "abcdefghi", Name: "write_file", Arguments: `{"path": "a"}`}}}},
+		{"a list in a text", "mistral", `The list [{"name": "list_files", "arguments": {}}] is JSON.`, rawtext.Result{Content: `The list [{"name": "list_files", "arguments": {}}] is JSON.`}},
+		{"a list of something else", "mistral", `[{"name": "f", "arguments": {}}]`, rawtext.Result{Content: `[{"name": "f", "arguments": {}}]`}},
+
+		{"several", "deepseek_v3_2", "Ok.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"write_file\">\n<｜DSML｜parameter name=\"path\" string=\"true\">12</｜DSML｜parameter>\n<｜DSML｜parameter name=\"any\" string=\"true\">[1]</｜DSML｜parameter>\n<｜DSML｜parameter name=\"mode\" string=\"false\">12</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"list_files\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+			rawtext.Result{Content: "Ok.", Calls: calls{call("write_file", `{"path": "12", "any": "[1]", "mode": 12}`), list}}},
+		{"one object", "deepseek_v3_2", "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"f\">\n{\"a\": 1}\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>", rawtext.Result{Calls: calls{a}}},
+		{"truncated", "deepseek_v3_2", "<｜DSML｜function_calls><｜DSML｜invoke name=\"f\"><｜DSML｜parameter name=\"a\" string=\"true\">b",
+			rawtext.Result{Calls: calls{{Name: "f", Arguments: "<｜DSML｜parameter name=\"a\" string=\"true\">b", Cut: true}}, Repairs: []string{"truncated call: f"}}},
+		{"several", "minimax_m2", "Ok.\n<minimax:tool_call>\n<invoke name=\"write_file\">\n<parameter name=\"path\">12</parameter>\n<parameter name=\"lines\">[1, 2]</parameter>\n</invoke>\n<invoke name=\"list_files\">\n</invoke>\n</minimax:tool_call>",
+			rawtext.Result{Content: "Ok.", Calls: calls{call("write_file", `{"path": "12", "lines": [1, 2]}`), list}}},
+		{"junk", "minimax_m2", "<minimax:tool_call><invoke name=\"write_file\"><parameter name=\"path\">a</parameter> well <parameter name=\"mode\">1</parameter></invoke></minimax:tool_call>",
+			rawtext.Result{Calls: calls{{Name: "write_file", Arguments: "<parameter name=\"path\">a</parameter> well <parameter name=\"mode\">1</parameter>", Cut: true}}, Repairs: []string{"broken call: write_file"}}},
+		{"prose", "minimax_m2", "Write <invoke name=\"x\"> to call x.", rawtext.Result{Content: "Write <invoke name=\"x\"> to call x."}},
+		{"several", "step3", "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"write_file\"><steptml:parameter name=\"path\">a</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"list_files\"></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
+			rawtext.Result{Calls: calls{call("write_file", `{"path": "a"}`), list}}},
+		{"several", "minimax", "Ok.\n<tool_calls>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n{\"name\": \"list_files\", \"arguments\": {}}\n</tool_calls>", rawtext.Result{Content: "Ok.", Calls: calls{a, list}}},
+		{"a list", "minimax", "<tool_calls>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}, {\"name\": \"list_files\", \"arguments\": {}}]</tool_calls>", rawtext.Result{Calls: calls{a, list}}},
+		{"a list", "nemotron_json", "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]</TOOLCALL>", rawtext.Result{Calls: calls{a}}},
+		{"a list", "granite", "<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]", rawtext.Result{Calls: calls{a}}},
+		{"a list", "phi4_mini", `functools[{"name": "f", "arguments": {"a": 1}}]`, rawtext.Result{Calls: calls{a}}},
+		{"one", "internlm", `Ok.<|action_start|><|plugin|>{"name": "f", "parameters": {"a": 1}}<|action_end|>`, rawtext.Result{Content: "Ok.", Calls: calls{a}}},
+		{"a list", "cohere", `<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"a": 1}}]<|END_ACTION|>`, rawtext.Result{Calls: calls{a}}},
+		{"one", "seed_oss", "Ok.\n<seed:tool_call>\n<function=write_file>\n<parameter=path>a</parameter>\n<parameter=mode>1</parameter>\n</function>\n</seed:tool_call>",
+			rawtext.Result{Content: "Ok.", Calls: calls{call("write_file", `{"path": "a", "mode": 1}`)}}},
+
+		{"one", "gpt_oss", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>", rawtext.Result{Reasoning: "hm", Calls: calls{a}}},
+		{"the recipient first", "gpt_oss", "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{\"a\": 1}<|call|>", rawtext.Result{Calls: calls{a}}},
+		{"without tokens", "gpt_oss", "analysisI look.assistantcommentary to=functions.list_files json{}",
+			rawtext.Result{Content: "analysisI look.", Calls: calls{{Name: "list_files", Arguments: "{}", Repaired: true}}, Repairs: []string{"unclosed call: list_files"}}},
+		{"without tokens, glued", "gpt_oss", "commentary to=functions.list_filesjson{}<|call|>", rawtext.Result{Calls: calls{list}}},
+		{"truncated", "gpt_oss", "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": ", rawtext.Result{Calls: calls{{Name: "f", Arguments: `{"a":`, Cut: true}}, Repairs: []string{"truncated call: f"}}},
+		{"prose", "gpt_oss", "A recipient such as to=functions.f comes first, then {}", rawtext.Result{Content: "A recipient such as to=functions.f comes first, then {}"}},
+
+		{"several", "pythonic", `[write_file(path="a,b)", lines=[1, -2], force=True, at={'x': None}), list_files()]`,
+			rawtext.Result{Calls: calls{call("write_file", `{"path": "a,b)", "lines": [1, -2], "force": true, "at": {"x": null}}`), list}}},
+		{"in tags, and an unknown tool", "pythonic", "Ok.<|python_start|>[f(a=1)]<|python_end|>", rawtext.Result{Content: "Ok.", Calls: calls{call("f", `{"a": 1}`)}}},
+		{"in tags, without a list", "pythonic", "<function_calls>\nf(a=1)\nlist_files()\n</function_calls>", rawtext.Result{Calls: calls{call("f", `{"a": 1}`), list}}},
+		{"in tags, as JSON", "pythonic", `<|tool_call_start|>[{"name": "f", "arguments": {"a": 1}}]<|tool_call_end|>`, rawtext.Result{Calls: calls{a}}},
+		{"an unknown tool is an answer", "pythonic", "[f(a=1)]", rawtext.Result{Content: "[f(a=1)]"}},
+		{"arguments without names are an answer", "pythonic", "[list_files(1)]", rawtext.Result{Content: "[list_files(1)]"}},
+		{"an expression is an answer", "pythonic", "[write_file(path=a + b)]", rawtext.Result{Content: "[write_file(path=a + b)]"}},
+		{"truncated", "pythonic", `[write_file(path="a", content="b`, rawtext.Result{Content: `[write_file(path="a", content="b`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.format+" "+tt.name, func(t *testing.T) {
@@ -204,7 +256,7 @@ func TestDetect(t *testing.T) {
 		"zai-org/GLM-4.5-Air": "glm45", "z-ai/glm-4.6": "glm45", "zai-org/GLM-4.7": "glm47", "zai-org/GLM-5": "glm47", "THUDM/glm-4-9b-chat": "",
 		"deepseek-ai/DeepSeek-V3": "deepseek_v3", "deepseek-ai/DeepSeek-V3-0324": "deepseek_v3", "deepseek/deepseek-r1-0528": "deepseek_v3",
 		"deepseek-ai/DeepSeek-V3.1": "deepseek_v3_1", "deepseek-ai/DeepSeek-V3.1-Terminus": "deepseek_v3_1", "accounts/fireworks/models/deepseek-v3p1": "deepseek_v3_1",
-		"deepseek-ai/DeepSeek-V3.2-Exp": "deepseek_v3_1", "deepseek-ai/DeepSeek-V3.2": "", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B": "", "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": "",
+		"deepseek-ai/DeepSeek-V3.2-Exp": "deepseek_v3_1", "deepseek-ai/DeepSeek-V3.2": "deepseek_v3_2", "deepseek-ai/DeepSeek-V4-Pro": "deepseek_v3_2", "MiniMaxAI/MiniMax-M2.1": "minimax_m2", "MiniMaxAI/MiniMax-M1-80k": "minimax", "openai/gpt-oss-20b": "gpt_oss", "gpt-oss:120b": "gpt_oss", "ByteDance-Seed/Seed-OSS-36B-Instruct": "seed_oss", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B": "", "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": "",
 		"NousResearch/Hermes-3-Llama-3.1-8B": "hermes", "NousResearch/Hermes-2-Pro-Mistral-7B": "hermes", "NousResearch/Hermes-4-70B": "hermes",
 		"meta-llama/Llama-3.3-70B-Instruct": "llama3_json", "meta-llama/Meta-Llama-3.1-8B-Instruct-Turbo": "llama3_json", "llama3.2:3b": "llama3_json", "meta.llama3-1-70b-instruct-v1:0": "llama3_json",
 		"accounts/fireworks/models/llama-v3p1-8b-instruct": "llama3_json", "meta-llama/Meta-Llama-3-8B-Instruct": "", "meta-llama/Llama-Guard-4-12B": "",
@@ -220,40 +272,60 @@ func TestDetect(t *testing.T) {
 }
 
 func TestSplitThinking(t *testing.T) {
+	const found, unclosed, final = rawtext.ThinkingFound, rawtext.ThinkingUnclosed, rawtext.FinalFound
 	tests := []struct {
-		give, thinking, content string
-		found                   bool
+		give              string
+		lone              rawtext.Lone
+		thinking, content string
+		found             string
 	}{
-		{"x", "", "x", false},
-		{"\n<think>\na\n</think>\n\nx </think>", "a", "x </think>", true},
-		{"<thinking>a</thinking>x", "a", "x", true},
-		{"[THINK]a[/THINK]x", "a", "x", true},
-		{"<seed:think>a</seed:think>x", "a", "x", true},
-		{"◁think▷a◁/think▷x", "a", "x", true},
-		{"<longcat_think>a</longcat_think>x", "a", "x", true},
-		{"<think></think>\n<think>b</think>x", "b", "x", true},
-		{"<think>a</think>\n<think>b</think>x", "a\n\nb", "x", true},
-		{"<think>a", "a", "", true},
-		{"a\n</think>\n\nx", "a", "x", true},
-		{"a</think>", "a", "", true},
-		{"see `</think>`", "", "see `</think>`", false},
-		{"```\n</think>\n```", "", "```\n</think>\n```", false},
-		{"use <think>x</think>", "", "use <think>x</think>", false},
-		{"the tag </thinking> ends it", "", "the tag </thinking> ends it", false},
+		{"x", rawtext.LoneTag, "", "x", ""},
+		{"\n<think>\na\n</think>\n\nx </think>", rawtext.LoneText, "a", "x </think>", found},
+		{"<thinking>a</thinking>x", rawtext.LoneText, "a", "x", found},
+		{"[THINK]a[/THINK]x", rawtext.LoneText, "a", "x", found},
+		{"<seed:think>a</seed:think>x", rawtext.LoneText, "a", "x", found},
+		{"◁think▷a◁/think▷x", rawtext.LoneText, "a", "x", found},
+		{"<longcat_think>a</longcat_think>x", rawtext.LoneText, "a", "x", found},
+		{"<think></think>\n<think>b</think>x", rawtext.LoneText, "b", "x", found},
+		{"<think>a</think>\n<think>b</think>x", rawtext.LoneText, "a\n\nb", "x", found},
+		{"<think>a", rawtext.LoneText, "a", "", unclosed},
+		{"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>x<|return|>", rawtext.LoneText, "a", "x", found},
+		{"<|channel|>final<|message|>x", rawtext.LoneText, "", "x", final},
+		{"use <think>x</think>", rawtext.LoneTag, "", "use <think>x</think>", ""},
+		{"the tag </thinking> ends it", rawtext.LoneTag, "", "the tag </thinking> ends it", ""},
+
+		{"a\n</think>\n\nx", rawtext.LoneTag, "a", "x", found},
+		{"a</think>", rawtext.LoneTag, "a", "", found},
+		{"see `</think>`", rawtext.LoneTag, "", "see `</think>`", ""},
+		{"see `</think>`\n</think>\nx", rawtext.LoneTag, "see `</think>`", "x", found},
+		{"```\n</think>\n```", rawtext.LoneTag, "", "```\n</think>\n```", ""},
+
+		{"a\n </think> \r\n\nx", rawtext.LoneLine, "a\n ", " \r\n\nx", found},
+		{"</think>\nx", rawtext.LoneLine, "", "x", found},
+		{"The tag </think> ends a block.", rawtext.LoneLine, "", "The tag </think> ends a block.", ""},
+		{"The tag </think> ends a block, as here:\n\n</think>", rawtext.LoneLine, "The tag </think> ends a block, as here:", "", found},
+		{"```\n</think>\n```\nends a block", rawtext.LoneLine, "", "```\n</think>\n```\nends a block", ""},
+		{"a\n</think>\n\nx", rawtext.LoneText, "", "a\n</think>\n\nx", ""},
 	}
 	for _, tt := range tests {
-		thinking, content, found := rawtext.SplitThinking(tt.give, true)
+		thinking, content, found := rawtext.SplitThinking(tt.give, tt.lone)
 		if thinking != tt.thinking || content != tt.content || found != tt.found {
-			t.Errorf("SplitThinking(%q) = %q, %q, %v, want %q, %q, %v", tt.give, thinking, content, found, tt.thinking, tt.content, tt.found)
+			t.Errorf("SplitThinking(%q, %d) = %q, %q, %q, want %q, %q, %q", tt.give, tt.lone, thinking, content, found, tt.thinking, tt.content, tt.found)
 		}
 	}
 }
 
-// TestSplitThinkingApart leaves a closing tag alone where the server has taken the thinking out before.
-func TestSplitThinkingApart(t *testing.T) {
-	const text = "a</think>b"
-	if thinking, content, found := rawtext.SplitThinking(text, false); thinking != "" || content != text || found {
-		t.Errorf("SplitThinking(%q) = %q, %q, %v", text, thinking, content, found)
+func TestLoneOf(t *testing.T) {
+	for name, want := range map[string]rawtext.Lone{
+		"deepseek-ai/DeepSeek-R1": rawtext.LoneTag, "DeepSeek-R1-Distill-Llama-70B": rawtext.LoneTag, "Qwen/QwQ-32B": rawtext.LoneTag, "Qwen3-4B-Thinking-2507": rawtext.LoneTag,
+		"zai-org/GLM-4.7": rawtext.LoneTag, "deepseek-ai/DeepSeek-V3.2": rawtext.LoneTag, "MiniMaxAI/MiniMax-M2": rawtext.LoneTag,
+		"Qwen/Qwen3-8B": rawtext.LoneText, "gpt-4o": rawtext.LoneText, "openai/gpt-oss-120b": rawtext.LoneText, "meta-llama/Llama-3.3-70B-Instruct": rawtext.LoneText,
+		"NousResearch/Hermes-4-70B": rawtext.LoneText, "zai-org/GLM-4.5-Air": rawtext.LoneText,
+		"my-model": rawtext.LoneLine, "": rawtext.LoneLine,
+	} {
+		if got := rawtext.LoneOf(name); got != want {
+			t.Errorf("LoneOf(%q) = %d, want %d", name, got, want)
+		}
 	}
 }
 

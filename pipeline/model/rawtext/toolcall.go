@@ -8,15 +8,15 @@ const (
 )
 
 // toolCall reads what stands between <tool_call> and </tool_call>: an envelope of JSON as Hermes and Qwen write it,
-// and LongCat in tags of its own, or a function of tags as Qwen3-Coder does. Models of the Qwen family take the one for
+// and others in tags of their own, or a function of tags as Qwen3-Coder and Seed-OSS do. Models of the Qwen family take the one for
 // the other when they were quantised or trained further, and no body can be mistaken for the other kind.
 func (w *walker) toolCall(at int, opener string) (end int, called bool) {
 	body := space(w.text, at+len(opener))
 	switch {
 	case opener == functionOpen: // its <tool_call> is the part that Qwen3-Coder forgets
-		return w.functions(at, false)
-	case opener == callOpen && strings.HasPrefix(w.text[body:], functionOpen):
-		return w.functions(body, true)
+		return w.functions(at, "")
+	case strings.HasPrefix(w.text[body:], functionOpen):
+		return w.functions(body, "</"+opener[1:])
 	}
 	return w.envelopes(body, opener, "</"+opener[1:])
 }

@@ -12,6 +12,9 @@ type walker struct {
 	tools  tools
 	ended  bool
 
+	first   int // where the first call begins, and last where the last one ends
+	last    int
+	opener  string   // of the first call
 	pieces  []string // content between calls
 	between string   // content within the tags of the call that was just read
 	calls   []Call
@@ -42,6 +45,10 @@ func (w *walker) walk(f format) {
 		end, called := f.parse(w, at, opener)
 		from = max(end, at+len(opener))
 		if called {
+			if w.pieces == nil {
+				w.first, w.opener = at, opener
+			}
+			w.last = from
 			w.pieces = append(w.pieces, w.text[piece:at])
 			if w.between != "" {
 				w.pieces = append(w.pieces, w.between)
