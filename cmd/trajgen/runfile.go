@@ -70,7 +70,7 @@ type runFile struct {
 	Sweep             sweepFile      `yaml:"sweep,omitempty"`    // settings that differ between samples
 
 	Stream     bool              `yaml:"stream" help:"stream replies, so that a stalled one is noticed early"`
-	ToolFormat string            `yaml:"tool_format,omitempty" help:"format of tool calls that the server leaves in the text of a reply, such as hermes or kimi_k2; native reads none (default: what models of its name write)"`
+	ToolFormat string            `yaml:"tool_format,omitempty" help:"format of tool calls that the server leaves in the text of a reply, such as hermes or kimi_k2; native reads none and takes every text for an answer (default: what models of its name write, or any that is known)"`
 	TokenIDs   string            `yaml:"token_ids,omitempty" help:"ask the server for the ids and log probabilities of all tokens and keep them: auto, vllm, sglang or llamacpp (default: no)"`
 	ExtraBody  map[string]any    `yaml:"extra_body,omitempty"` // merged into each request
 	Headers    map[string]string `yaml:"headers,omitempty"`    // sent with each request, and written to run.json

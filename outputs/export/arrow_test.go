@@ -132,7 +132,7 @@ func wantTrajectory(ep *episode.Episode) object {
 				"index": turn.Index, "message": turn.Message, "model": text(turn.Model), "request_id": text(turn.RequestID),
 				"finish_reason": turn.FinishReason, "usage": wantUsage(turn.Usage), "started": instant(turn.Started),
 				"elapsed_us": turn.Elapsed / time.Microsecond, "retries": list(turn.Retries, wantFault),
-				"waited_us": turn.Waited / time.Microsecond, "fallback": text(turn.Fallback), "repairs": list(turn.Repairs, same), "endpoint": text(turn.Endpoint), "provider": text(turn.Provider),
+				"waited_us": turn.Waited / time.Microsecond, "fallback": text(turn.Fallback), "repairs": list(turn.Repairs, same), "raw": text(turn.Raw), "endpoint": text(turn.Endpoint), "provider": text(turn.Provider),
 				"system_fingerprint": text(turn.SystemFingerprint), "weight_version": text(turn.WeightVersion),
 				"service_tier": text(turn.ServiceTier), "native_finish_reason": text(turn.NativeFinishReason), "cost": turn.Cost,
 				"prompt_end": nil, "completion_end": nil, "shared_ids": nil, "prompt_ids": []any{}, "completion_ids": []any{}, "logprobs": []any{},

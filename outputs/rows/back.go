@@ -113,7 +113,7 @@ func (b *back) turn(t Turn) episode.Turn {
 	return episode.Turn{
 		Index: int(t.Index), Message: int(t.Message), Model: orZero(t.Model), RequestID: orZero(t.RequestID), Endpoint: orZero(t.Endpoint),
 		Fallback: orZero(t.Fallback), FinishReason: t.FinishReason, Usage: t.Usage.episode(), Started: b.time(t.Started),
-		Elapsed: b.duration(t.ElapsedUS), Waited: b.duration(t.WaitedUS), Repairs: same(t.Repairs),
+		Elapsed: b.duration(t.ElapsedUS), Waited: b.duration(t.WaitedUS), Repairs: same(t.Repairs), Raw: orZero(t.Raw),
 		Retries: some(t.Retries, func(f Fault) episode.Fault {
 			return episode.Fault{Outcome: episode.Outcome(f.Outcome), Class: f.Class, Message: f.Message, Pause: b.duration(orZero(f.PauseUS))}
 		}),

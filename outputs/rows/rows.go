@@ -183,7 +183,7 @@ func newTurn(t episode.Turn) Turn {
 	return Turn{
 		Index: int32(t.Index), Message: int32(t.Message), Model: unlessEmpty(t.Model), RequestID: unlessEmpty(t.RequestID),
 		FinishReason: t.FinishReason, Usage: newUsage(t.Usage), Started: micros(t.Started),
-		ElapsedUS: t.Elapsed.Microseconds(), Retries: each(t.Retries, newFault), Repairs: t.Repairs,
+		ElapsedUS: t.Elapsed.Microseconds(), Retries: each(t.Retries, newFault), Repairs: t.Repairs, Raw: unlessEmpty(t.Raw),
 		WaitedUS: t.Waited.Microseconds(), Fallback: unlessEmpty(t.Fallback), Endpoint: unlessEmpty(t.Endpoint), Provider: unlessEmpty(t.Provider), SystemFingerprint: unlessEmpty(t.SystemFingerprint),
 		WeightVersion: unlessEmpty(t.WeightVersion), ServiceTier: unlessEmpty(t.ServiceTier),
 		NativeFinishReason: unlessEmpty(t.NativeFinishReason), Cost: t.Cost,

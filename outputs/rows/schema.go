@@ -154,6 +154,7 @@ type Turn struct {
 	ElapsedUS    int64    `parquet:"elapsed_us"`
 	Retries      []Fault  `parquet:"retries,list"`
 	Repairs      []string `parquet:"repairs,list"` // what was made of a reply that could not be taken as it was
+	Raw          *string  `parquet:"raw,optional"` // JSON of the fields of which the message has not all, as the server sent them
 
 	WaitedUS int64 `parquet:"waited_us"` // part of elapsed_us in which no request was under way
 

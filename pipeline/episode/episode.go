@@ -8,7 +8,7 @@ import (
 )
 
 // SchemaVersion is written into every journal record and Parquet file.
-const SchemaVersion = 4
+const SchemaVersion = 5
 
 // Episode is one play of one task, from the draw of its toolsets to its reward. It belongs to one goroutine until
 // it is journaled and is immutable from then on.
@@ -117,9 +117,13 @@ type Turn struct {
 	Waited  time.Duration `json:"waited,omitempty"`
 	Retries []Fault       `json:"retries,omitempty"`
 	// Repairs says what was made of a reply that the server did not read as it should: "parsed:" and the format of
-	// calls that stood in the content, and what was wrong with them, such as "truncated call: write_file"; "masked secret"
-	// where the server had repeated one.
+	// calls that stood in the content, what was wrong with them, such as "truncated call: write_file", and whatever else
+	// was changed in the message; "masked secret" where the server had repeated one.
 	Repairs []string `json:"repairs,omitempty"`
+	// Raw is JSON of those fields of the server's message of which the message in Episode.Messages has not all, as they
+	// were sent: a content out of which thinking or calls were read, a refusal beside a content, a text with characters
+	// that no UTF-8 has.
+	Raw string `json:"raw,omitempty"`
 	Service
 	Tokens *TurnTokens `json:"tokens,omitempty"` // nil when the server told none
 }

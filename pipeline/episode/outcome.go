@@ -36,6 +36,7 @@ const (
 	StopMaxTokens Stop = "max_tokens" // the episode's token limit
 	StopMaxCost   Stop = "max_cost"   // the episode's limit of money
 	StopLength    Stop = "length"     // the model's reply was cut at its own limit
+	StopEmpty     Stop = "empty"      // the model said nothing, however often it was asked
 	StopTimeout   Stop = "timeout"
 	StopContext   Stop = "context_overflow" // the messages no longer fit the model's window
 	StopRepeating Stop = "repeating"        // the guardrails saw calls that led nowhere

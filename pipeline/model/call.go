@@ -69,8 +69,7 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 		}
 		if t.failed == nil {
 			c.throttle.earn()
-			t.reply.Retries, t.reply.Waited, t.reply.Retried = c.retries, c.waited.Truncate(time.Millisecond), c.tries
-			return &t.reply, nil
+			return t.answer(), nil
 		}
 		if t.failed == errAgain {
 			continue
@@ -80,8 +79,14 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 			continue
 		}
 		pause, again := c.again(ctx, t.failed)
-		if !again {
+		switch {
+		case !again && t.failed.Class == ClassEmpty:
+			return t.answer(), nil // it has nothing else to say
+		case !again:
 			return nil, c.end(t.failed)
+		}
+		if resampled[t.failed.Class] {
+			c.sent.resampled++
 		}
 		c.note(t.failed, pause)
 		c.cfg.Logger.DebugContext(ctx, "model call is tried again", "episode", c.req.Episode, "class", t.failed.Class,
@@ -90,6 +95,12 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 			return nil, c.end(c.failure(ctx, ctx, &t.x, context.Cause(ctx)))
 		}
 	}
+}
+
+// answer is the try's reply, with what the call went through before.
+func (t *try) answer() *Reply {
+	t.reply.Retries, t.reply.Waited, t.reply.Retried = t.retries, t.waited.Truncate(time.Millisecond), t.tries
+	return &t.reply
 }
 
 // noted is how many tries of one call are kept each by itself. An outage may take thousands.
@@ -194,13 +205,11 @@ func (c *Client) read(t *try) error {
 	if err != nil {
 		return err
 	}
-	reply, err := d.reply(len(t.req.Messages))
-	if err != nil {
+	reply, err := c.reply(d, &t.req)
+	if reply == nil {
 		return err
 	}
 	reply.RequestID = cmp.Or(requestID(t.x.header), reply.RequestID)
-	c.readRawCalls(&t.req, reply)
-	c.missTokens(reply)
 	if t.x.stream {
 		c.doer.concealSplit(&t.x, reply)
 	}
@@ -208,5 +217,8 @@ func (c *Client) read(t *try) error {
 		reply.Repairs = append(reply.Repairs, "masked secret")
 	}
 	t.reply = *reply
-	return nil
+	if err == nil {
+		c.missTokens(reply)
+	}
+	return err
 }

@@ -15,6 +15,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"trajgen/pipeline/model/gate"
+	"trajgen/pipeline/model/rawtext"
 )
 
 // Client is a Model behind an OpenAI-compatible endpoint. It is safe for concurrent use; all its calls share one pool
@@ -30,13 +31,15 @@ type Client struct {
 
 	rawFormat    string // of the calls that the server leaves in the content; "" looks for none
 	unmistakable bool   // are the only ones that are looked for
+	lone         rawtext.Lone
 
 	tools toolLists
 
 	window   atomic.Int64 // as the server says; 0 when it does not
 	prefixes prefixes     // for the meter
 
-	missed sync.Once // a reply without the token ids that were asked for was warned of
+	missed  sync.Once // a reply without the token ids that were asked for was warned of
+	unreads sync.Once // a reply with a call in its text was
 
 	endpoints []endpoint
 	gates     *gate.Set // of the endpoints, in their order
@@ -59,6 +62,7 @@ func Open(cfg Config) (*Client, error) {
 	c := &Client{cfg: cfg, doer: newDoer(cfg)}
 	c.prefixes = prefixes{seed: maphash.MakeSeed(), tokens: map[uint64]int{}}
 	c.rawFormat, c.unmistakable = rawFormat(cfg)
+	c.lone = rawtext.LoneOf(cfg.Name)
 	c.openai = slices.ContainsFunc(cfg.Endpoints, ofOpenAI)
 	c.openRouter = slices.ContainsFunc(cfg.Endpoints, openRouter)
 	c.endpoints, c.gates = openEndpoints(cfg, c.doer)
@@ -147,7 +151,7 @@ func (c *Client) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
 		x.seedless = req.Seed == nil || c.cfg.NoSeed || c.seedless.Load()
 	}
 	if !x.seedless {
-		call.Seed = req.Seed
+		call.Seed = new(*req.Seed + x.resampled) // the same one would give the same
 	}
 	if limit := c.limit(*req); limit > 0 {
 		if x.limitField == "" { // a tape may know better

@@ -70,7 +70,8 @@ type Config struct {
 	Outages             *Outages // nil gives up on requests in an outage as at any other time
 
 	// ToolFormat says how calls are read that the server leaves in the content: a name of rawtext.Formats,
-	// ToolFormatAuto or ToolFormatNative, which is what "" means. The server's own calls always come first.
+	// ToolFormatAuto, or ToolFormatNative; "" reads none. The server's own calls always come first. Calls that stay in
+	// the content are an error, ClassUnread, but for ToolFormatNative.
 	ToolFormat string
 
 	// TokenIDs asks for the ids and log probabilities of tokens: one of the TokenIDs constants, for the server at hand.

@@ -45,6 +45,7 @@ type exchange struct {
 
 	limitField string // the name of the limit of a reply; empty when none is sent
 	seedless   bool   // no seed is sent
+	resampled  int    // tries before this one that said nothing of use
 
 	// Set by the doer.
 	status int

@@ -21,7 +21,9 @@ const (
 	ClassStalled         = "stalled"           // retried: a stream that fell silent
 	ClassConnection      = "connection"        // retried; a stream that was cut too
 	ClassServer          = "server"            // retried
-	ClassMalformed       = "malformed"         // retried; a reply that makes no sense
+	ClassMalformed       = "malformed"         // retried; a reply that makes no sense, or lost its calls
+	ClassEmpty           = "empty"             // retried; a reply without text and calls. What stays so is a reply
+	ClassUnread          = "unread_tool_call"  // retried; the text has a call that was not read
 	ClassAuth            = "auth"              // fatal
 	ClassQuota           = "quota"             // fatal
 	ClassModelNotFound   = "model_not_found"   // fatal; a wrong base URL too

@@ -35,7 +35,7 @@ func WithFallbacks(first *Client, others ...*Client) *Fallbacks {
 
 // elsewhere are the classes for which another model is asked: this one cannot be had, or will not answer.
 var elsewhere = []string{
-	ClassRateLimit, ClassOverloaded, ClassTimeout, ClassStalled, ClassConnection, ClassServer, ClassMalformed, ClassContentPolicy,
+	ClassRateLimit, ClassOverloaded, ClassTimeout, ClassStalled, ClassConnection, ClassServer, ClassMalformed, ClassUnread, ClassContentPolicy,
 	ClassRequestTooLarge,
 }
 

@@ -171,6 +171,7 @@ func (d *doer) concealSplit(x *exchange, reply *Reply) {
 	}
 	conceal(&reply.Message.Content)
 	conceal(&reply.Message.Reasoning)
+	conceal(&reply.Raw)
 	for i := range reply.Message.Calls {
 		conceal(&reply.Message.Calls[i].Arguments)
 	}

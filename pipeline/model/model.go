@@ -76,4 +76,5 @@ type Reply struct {
 	Retried      int             // those of Retries that count against the episode's; an outage's do not
 	Fallback     string          // the model that answered instead of the first one
 	Repairs      []string        // see episode.Turn
+	Raw          string          // likewise
 }

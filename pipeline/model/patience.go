@@ -58,6 +58,7 @@ func quote(text string) json.RawMessage {
 
 // contentPart is one of a content that is a list.
 type contentPart struct {
+	Type     json.RawMessage `json:"type"`
 	Text     json.RawMessage `json:"text"`
 	Thinking json.RawMessage `json:"thinking"` // a text, or again a list
 }

@@ -35,7 +35,13 @@ var policies = map[string]policy{
 	ClassServer:     {outage: true},
 	// What a server makes of a request that it cannot deal with is as bad soon after.
 	ClassMalformed: {most: 3, slow: true, neutral: true},
+	// The server works, and another sample may say more.
+	ClassEmpty:  {most: 2},
+	ClassUnread: {most: 2},
 }
+
+// resampled are the classes after which a request is made with another seed: the model said it, and would say it again.
+var resampled = map[string]bool{ClassMalformed: true, ClassEmpty: true, ClassUnread: true}
 
 // again decides whether a call is worth another try, and after which pause.
 func (c *call) again(ctx context.Context, failed *Error) (pause time.Duration, again bool) {

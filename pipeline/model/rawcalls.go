@@ -13,9 +13,9 @@ import (
 
 // How calls are found that a server left in the content, beside the names of rawtext.Formats.
 const (
-	// ToolFormatNative takes the server's own tool calls alone. It is what "" means.
+	// ToolFormatNative takes the server's own tool calls alone, and every content for what it is.
 	ToolFormatNative = "native"
-	// ToolFormatAuto goes by the model's name, and reads a content only that unmistakably begins a call.
+	// ToolFormatAuto goes by the model's name, or by the content itself, and reads one only that unmistakably has a call.
 	ToolFormatAuto = "auto"
 )
 
@@ -40,28 +40,56 @@ func rawFormat(cfg Config) (format string, unmistakable bool) {
 }
 
 // readRawCalls moves the calls out of a content that the server did not read, if tools were offered and it gave no
-// calls itself.
-func (c *Client) readRawCalls(req *Request, reply *Reply) {
-	m, format := &reply.Message, c.rawFormat
-	if format == "" || len(req.Tools) == 0 || len(m.Calls) > 0 || c.unmistakable && !rawtext.Opens(format, m.Content) {
-		return
+// calls itself. The error is a call that stays there: a text with one is no answer.
+func (c *Client) readRawCalls(req *Request, m *episode.Message, d *draft) error {
+	format := c.rawFormat
+	if len(req.Tools) == 0 || len(m.Calls) > 0 || c.cfg.ToolFormat == ToolFormatNative {
+		return nil
 	}
-	ended := reply.FinishReason != "" && reply.FinishReason != "length"
-	found := rawtext.Parser{Format: format, Tools: req.Tools, Ended: ended}.Calls(m.Content)
-	reply.Repairs = append(reply.Repairs, found.Repairs...)
-	if len(found.Calls) == 0 {
-		return
+	ended := d.finish != "" && d.finish != "length"
+	var read rawtext.Result
+	if format != "" && (!c.unmistakable || rawtext.Opens(format, m.Content)) {
+		read = rawtext.Parser{Format: format, Tools: req.Tools, Ended: ended}.Calls(m.Content)
+		d.repairs = append(d.repairs, read.Repairs...)
 	}
-	reply.Repairs = slices.Insert(reply.Repairs, 0, "parsed:"+format)
-	m.Content = found.Content
-	for _, call := range found.Calls {
+	if len(read.Calls) == 0 {
+		found := rawtext.Find(m.Content, req.Tools, ended)
+		switch {
+		case found.Format != "" && c.cfg.ToolFormat == ToolFormatAuto:
+			format, read = found.Format, found.Result
+			d.repairs = append(d.repairs, read.Repairs...)
+		case d.finish == "length": // what was cut is no answer either way
+		case found.Format != "":
+			return c.unread(found.Calls[0].Name, fmt.Sprintf("it is in the format %s: set tool_format to that or to auto", found.Format))
+		case found.Unread != "":
+			return c.unread(found.Unread, "start the server with the parser of its model's calls; tool_format: native takes such texts for answers")
+		}
+	}
+	if len(read.Calls) == 0 {
+		return nil
+	}
+	d.keepContent()
+	d.repairs = slices.Insert(d.repairs, 0, "parsed:"+format)
+	m.Content = read.Content
+	for _, call := range read.Calls {
 		m.Calls = append(m.Calls, episode.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments, Cut: call.Cut})
 	}
-	identify(m.Calls, len(req.Messages), format)
+	d.repairs = append(d.repairs, identify(m.Calls, len(req.Messages), format)...)
+	return nil
 }
 
-// identify sees to it that every call can be answered by an id of its own. messages is the number in the request.
-func identify(calls []episode.Call, messages int, format string) {
+// unread is the error of a text with a call in it. The first one is warned of: the server may not read any.
+func (c *Client) unread(tool, advice string) error {
+	message := fmt.Sprintf("the text of the reply has a call of %s that was not read; %s", tool, advice)
+	c.unreads.Do(func() {
+		c.cfg.Logger.Warn("a reply's text has a call that was not read; its episode is no failure of the agent", "tool", tool, "said", message)
+	})
+	return &refusal{class: ClassUnread, message: message}
+}
+
+// identify sees to it that every call can be answered by an id of its own, and says which had to be renamed. messages is
+// the number in the request.
+func identify(calls []episode.Call, messages int, format string) (renamed []string) {
 	seen := map[string]int{} // how often each id was wanted
 	for i := range calls {
 		given := calls[i].ID
@@ -70,9 +98,12 @@ func identify(calls []episode.Call, messages int, format string) {
 			seen[wanted]++
 			id = fmt.Sprintf("%s_%d", cmp.Or(given, "call"), seen[wanted])
 		}
-		seen[id]++
+		if seen[id]++; given != "" && id != given {
+			renamed = append(renamed, "renamed call: "+lineOf(given, longestWord))
+		}
 		calls[i].ID = id
 	}
+	return renamed
 }
 
 // cutLast marks the last call of a reply that the token limit ended in the middle of it.

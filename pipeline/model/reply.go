@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"trajgen/pipeline/episode"
-	"trajgen/pipeline/model/rawtext"
 )
 
 // The wire shapes, read from the raw bytes. Where servers differ the field stays raw and is read with patience: the
@@ -55,6 +54,7 @@ type wireDelta struct {
 	Reasoning        json.RawMessage `json:"reasoning"`         // OpenRouter, newer vLLM, Ollama
 	ReasoningDetails json.RawMessage `json:"reasoning_details"` // OpenRouter, beside reasoning or alone
 	ToolCalls        []wireCall      `json:"tool_calls"`
+	FunctionCall     json.RawMessage `json:"function_call"` // what came before tool_calls
 }
 
 // wireIndex is a number, which some proxies write as a text or with a fraction.
@@ -108,10 +108,13 @@ type draft struct {
 	refused    wireText
 	reasonings [3]wireText // by field; servers that send two say the same in both
 	calls      []*draftCall
-	lastCall   int // where a fragment without index belongs
+	oldCall    bool // there is one in the form that came before tools
+	lastCall   int  // where a fragment without index belongs
 	details    details
 	tokens     tokenDraft
 	service    episode.Service
+	repairs    []string
+	kept       []byte // fields as the server sent them, each behind a comma
 	err        *refusal
 }
 
@@ -161,7 +164,7 @@ func (d *draft) add(data []byte) {
 		return
 	}
 	if d.id == "" {
-		d.id = text(reply.ID)
+		d.id = scalar(reply.ID)
 	}
 	if name := text(reply.Model); name != "" {
 		d.model = name
@@ -217,6 +220,7 @@ func (d *draft) addPart(part *wireDelta, whole bool) {
 	d.reasonings[0].add(part.ReasoningContent)
 	d.reasonings[1].add(part.Reasoning)
 	d.addDetails(part.ReasoningDetails)
+	d.oldCall = d.oldCall || text(field(part.FunctionCall, "name")) != ""
 	for i := range part.ToolCalls {
 		d.addCall(&part.ToolCalls[i], whole)
 	}
@@ -229,6 +233,9 @@ func (d *draft) addContent(raw json.RawMessage) {
 		return
 	}
 	for _, part := range contentParts(raw) {
+		if part.Text == nil && part.Thinking == nil {
+			d.note("left out a part of the content: %s", lineOf(cmp.Or(text(part.Type), "without a type"), longestWord))
+		}
 		d.content.add(part.Text)
 		d.reasonings[0].add(part.Thinking)
 		for _, thought := range contentParts(part.Thinking) {
@@ -298,8 +305,8 @@ func (d *draft) addCall(part *wireCall, whole bool) {
 	call.args.add(argumentText(part.Function.Arguments))
 }
 
-// reply ends the draft. turn is the number of messages in the request; it makes ids for servers that give none.
-func (d *draft) reply(turn int) (*Reply, error) {
+// reply makes the reply of what came. An empty one comes with an error: it is a reply if asking again gives no other.
+func (c *Client) reply(d *draft, req *Request) (*Reply, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -312,55 +319,28 @@ func (d *draft) reply(turn int) (*Reply, error) {
 	case "error", "abort", "network_error", "insufficient_system_resource":
 		return nil, &refusal{class: ClassServer, message: "the server ended the reply with finish reason " + strconv.Quote(d.finish)}
 	}
-	m := episode.Message{Role: "assistant", Content: d.content.String(), ReasoningDetails: d.details.list()}
-	for i := range d.reasonings {
-		if m.Reasoning == "" {
-			m.Reasoning = d.reasonings[i].String()
-		}
-	}
-	if m.Content == "" {
-		m.Content = d.refused.String()
-	}
-	splitThinking(&m)
-	m.Calls = d.finishedCalls(turn)
-	reply := &Reply{Message: m, FinishReason: d.finish, Usage: d.usage, Model: d.model, RequestID: d.id, Service: d.service}
-	reply.Tokens, reply.Repairs = d.tokens.tokens(d.usage)
+	reply := &Reply{FinishReason: d.finish, Usage: d.usage, Model: d.model, RequestID: d.id, Service: d.service}
+	m, messages := &reply.Message, len(req.Messages)
+	d.texts(m)
+	d.think(m, c.lone)
+	m.Calls = d.finishedCalls(messages)
+	var tokens []string
+	reply.Tokens, tokens = d.tokens.tokens(d.usage)
+	d.repairs = append(d.repairs, tokens...)
 	if cutLast(m.Calls, d.finish) {
-		reply.Repairs = append(reply.Repairs, "truncated call: "+m.Calls[len(m.Calls)-1].Name)
+		d.note("truncated call: %s", m.Calls[len(m.Calls)-1].Name)
+	}
+	err := c.readRawCalls(req, m, d)
+	reply.Repairs, reply.Raw = d.repairs, d.raw()
+	switch {
+	case err != nil || len(m.Calls) > 0:
+		return reply, err
+	case d.lost() && len(req.Tools) > 0:
+		return reply, &refusal{class: ClassMalformed, message: d.loss()}
+	case strings.TrimSpace(m.Content) == "" && d.finish != "length":
+		return reply, &refusal{class: ClassEmpty, message: "the reply has neither text nor calls"}
 	}
 	return reply, nil
-}
-
-// finishedCalls orders the calls.
-func (d *draft) finishedCalls(turn int) []episode.Call {
-	if len(d.calls) == 0 {
-		return nil
-	}
-	order := slices.Clone(d.calls)
-	slices.SortStableFunc(order, func(a, b *draftCall) int { return cmp.Compare(a.index, b.index) })
-	calls := make([]episode.Call, len(order))
-	for i, c := range order {
-		calls[i] = episode.Call{ID: c.id, Name: c.name, Arguments: c.args.String()}
-	}
-	identify(calls, turn, "")
-	return calls
-}
-
-// splitThinking moves think blocks from the start of the content to the reasoning. A server that gives a reasoning has
-// taken out what began in the prompt.
-func splitThinking(m *episode.Message) {
-	lone := rawtext.LoneTag
-	if m.Reasoning != "" {
-		lone = rawtext.LoneText
-	}
-	thinking, content, found := rawtext.SplitThinking(m.Content, lone)
-	if found == "" {
-		return
-	}
-	if m.Reasoning != "" && thinking != "" {
-		thinking = m.Reasoning + "\n\n" + thinking
-	}
-	m.Reasoning, m.Content = cmp.Or(thinking, m.Reasoning), content
 }
 
 // readUsage reads what a server counted. A prompt and a reply have a token at least: a 0 is no count, and would make

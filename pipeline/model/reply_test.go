@@ -25,6 +25,8 @@ func TestReplies(t *testing.T) {
 		want          episode.Message
 	}{
 		{"content as parts", `{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`, episode.Message{Content: "ab"}},
+		{"a part that is no text", `{"content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{}},{}]}`, episode.Message{Content: "a"}},
+		{"a refusal with a think block", `{"refusal":"<think>hm</think>no"}`, episode.Message{Content: "no", Reasoning: "hm"}},
 		{"thinking as a part", `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"b"}]}`,
 			episode.Message{Content: "b", Reasoning: "hm"}},
 		{"reasoning twice", `{"content":"x","reasoning":"hm","reasoning_content":"hm"}`, episode.Message{Content: "x", Reasoning: "hm"}},
@@ -36,6 +38,15 @@ func TestReplies(t *testing.T) {
 		{"think block and field", `{"content":"<think>b</think>x","reasoning":"a"}`, episode.Message{Content: "x", Reasoning: "a\n\nb"}},
 		{"think block in the middle is content", `{"content":"use <think>x</think>"}`, episode.Message{Content: "use <think>x</think>"}},
 		{"refusal", `{"content":null,"refusal":"no"}`, episode.Message{Content: "no"}},
+		{"refusal beside a content", `{"content":"x","refusal":"no"}`, episode.Message{Content: "x"}},
+		{"two reasonings", `{"content":"x","reasoning":"other","reasoning_content":"hm"}`, episode.Message{Content: "x", Reasoning: "hm"}},
+		{"a closing tag that is mentioned", `{"content":"The tag </think> ends it."}`, episode.Message{Content: "The tag </think> ends it."}},
+		{"half of a surrogate pair", `{"content":"a\ud83d \ufffd"}`, episode.Message{Content: "a\uFFFD \uFFFD"}},
+		{"bytes that are no UTF-8", "{\"content\":\"a\xff\"}", episode.Message{Content: "a\uFFFD"}},
+		{"half of one behind a think block", `{"content":"<think>a</think>b\ud83d"}`, episode.Message{Content: "b\uFFFD", Reasoning: "a"}},
+		{"half of one in arguments", `{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":\"\udc00\"}"}}]}`,
+			episode.Message{Calls: []episode.Call{call("a", "f", "{\"a\":\"\uFFFD\"}")}}},
+		{"replacement characters of the model's own", `{"content":"\uFFFD\ufffd�"}`, episode.Message{Content: "\uFFFD\uFFFD\uFFFD"}},
 		{"nothing", `{"content":null}`, episode.Message{}},
 		{"arguments as object", `{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b": 1, "a":[ ]}}}]}`,
 			episode.Message{Calls: []episode.Call{call("a", "f", `{"b": 1, "a":[ ]}`)}}},
@@ -54,13 +65,36 @@ func TestReplies(t *testing.T) {
 		{"same id twice without index", `{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"1"}},{"id":"a","function":{"name":"g","arguments":"2"}}]}`,
 			episode.Message{Calls: []episode.Call{call("a", "f", "1"), call("a_2", "g", "2")}}},
 	}
+	type change struct {
+		repairs []string
+		raw     string
+	}
+	const thinking = "thinking in the content"
+	changes := map[string]change{ // of the others nothing is to be said
+		"think block":                      {[]string{thinking}, `{"content":"\n<think>\nhm <b>\n</think>\n\nx </think>"}`},
+		"think block that never ends":      {[]string{"unclosed thinking in the content"}, `{"content":"<think>hm"}`},
+		"empty think block":                {[]string{thinking}, `{"content":"<think>\n\n</think>\n\nx"}`},
+		"think block and field":            {[]string{thinking}, `{"content":"<think>b</think>x"}`},
+		"a part that is no text":           {[]string{"left out a part of the content: image_url", "left out a part of the content: without a type"}, ""},
+		"a refusal with a think block":     {[]string{"refusal", thinking}, `{"refusal":"<think>hm</think>no"}`},
+		"two reasonings":                   {[]string{"another reasoning"}, `{"reasoning":"other"}`},
+		"refusal":                          {[]string{"refusal"}, ""},
+		"refusal beside a content":         {[]string{"refusal beside the content"}, `{"refusal":"no"}`},
+		"one id twice":                     {[]string{"renamed call: a"}, ""},
+		"same id twice without index":      {[]string{"renamed call: a"}, ""},
+		"half of a surrogate pair":         {[]string{"invalid characters: content"}, `{"content":"a\ud83d \ufffd"}`},
+		"bytes that are no UTF-8":          {[]string{"invalid characters: content"}, "{\"content\":\"a\uFFFD\"}"},
+		"half of one in arguments":         {[]string{"invalid characters: f"}, `{"tool_calls":[{"arguments":"{\"a\":\"\udc00\"}","name":"f"}]}`},
+		"half of one behind a think block": {[]string{"invalid characters: content", thinking}, `{"content":"<think>a</think>b\ud83d"}`},
+	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.want.Role = "assistant"
+			changed := changes[tt.name]
 			body := fmt.Sprintf("\n  {\"id\":7,\"model\":null,\"usage\":null,\"choices\":[{\"message\":%s,\"finish_reason\":\"stop\"}],\"new\":{}}\n", tt.message)
 			for _, stream := range []bool{false, true} { // a server may ignore that a stream was asked for
 				got := reply(t, open(t, model.Config{BaseURL: says(t, 200, body), Stream: stream}), model.Request{})
-				if diff := cmp.Diff(model.Reply{Message: tt.want, FinishReason: "stop"}, got); diff != "" {
+				if diff := cmp.Diff(model.Reply{Message: tt.want, FinishReason: "stop", RequestID: "7", Repairs: changed.repairs, Raw: changed.raw}, got); diff != "" {
 					t.Errorf("stream %v: reply (-want +got):\n%s", stream, diff)
 				}
 			}
@@ -324,6 +358,9 @@ func FuzzReply(f *testing.F) {
 					t.Errorf("error = %+v, want a class and one line", e)
 				}
 				continue
+			}
+			if got.Raw != "" && (!json.Valid([]byte(got.Raw)) || !utf8.ValidString(got.Raw) || len(got.Repairs) == 0) {
+				t.Errorf("raw = %q with repairs %q", got.Raw, got.Repairs)
 			}
 			ids := map[string]bool{}
 			for _, call := range got.Message.Calls {

@@ -220,7 +220,7 @@ func TestStreamedIsPlain(t *testing.T) {
 		if n := len(r.Tokens.Completion); n == 0 || n != r.Usage.Completion || len(r.Tokens.Logprobs) != n || len(r.Tokens.Prompt) != r.Usage.Prompt {
 			t.Errorf("reasoning as %s: %d prompt ids, %d ids, %d logprobs, usage %+v", as, len(r.Tokens.Prompt), n, len(r.Tokens.Logprobs), r.Usage)
 		}
-		if r.Service.WeightVersion != "step-7" || r.Service.SystemFingerprint == "" || r.Repairs != nil {
+		if r.Service.WeightVersion != "step-7" || r.Service.SystemFingerprint == "" || (r.Repairs != nil) != (as == scripted.ReasoningTags) {
 			t.Errorf("reasoning as %s: service %+v, repairs %v", as, r.Service, r.Repairs)
 		}
 		if details := string(r.Message.ReasoningDetails); as == scripted.ReasoningDetails && details != `[{"type":"reasoning.text","text":"two\nlooks „ä“","index":0}]` {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"trajgen/pipeline/episode"
@@ -126,8 +127,11 @@ func (g *game) answer(ctx context.Context) error {
 		}
 		if len(reply.Message.Calls) == 0 {
 			g.ep.Answer = reply.Message.Content
-			if reply.FinishReason == "length" {
+			switch {
+			case reply.FinishReason == "length":
 				g.ep.Stop = episode.StopLength
+			case strings.TrimSpace(g.ep.Answer) == "":
+				g.ep.Stop = episode.StopEmpty
 			}
 			return nil
 		}
@@ -201,7 +205,7 @@ func (g *game) took(req *model.Request, reply *model.Reply, refused []episode.Fa
 	ep.Turns = append(ep.Turns, episode.Turn{
 		Index: index, Message: len(ep.Messages), Model: reply.Model, RequestID: reply.RequestID, Endpoint: reply.Endpoint,
 		FinishReason: reply.FinishReason, Usage: reply.Usage, Started: began, Elapsed: elapsed, Waited: reply.Waited, Fallback: reply.Fallback, Retries: append(refused, reply.Retries...),
-		Repairs: reply.Repairs, Service: reply.Service, Tokens: ep.KeepTokens(reply.Tokens),
+		Repairs: reply.Repairs, Raw: reply.Raw, Service: reply.Service, Tokens: ep.KeepTokens(reply.Tokens),
 	})
 	g.retried += reply.Retried
 	if index == 0 {

@@ -245,6 +245,31 @@ func TestCutCallDoesNotRun(t *testing.T) {
 	}
 }
 
+// TestEmptyAnswer: an episode whose model says nothing is judged, and without a verifier never a success.
+func TestEmptyAnswer(t *testing.T) {
+	touch := call(episode.Call{ID: "1", Name: "touch", Arguments: `{"path":"a"}`})
+	for _, tt := range []struct {
+		name    string
+		verify  []episode.Check
+		outcome episode.Outcome
+		reward  any
+	}{
+		{"not judged", nil, episode.Limit, nil},
+		{"judged", exact("x"), episode.Limit, 0.0},
+		{"judged by what it did", []episode.Check{{Command: "test -f a"}}, episode.Success, 1.0},
+	} {
+		for _, text := range []string{"", " \n"} {
+			ep, err := play(t, &script{steps: []func(model.Request) (model.Reply, error){touch, say(text)}}, episode.Task{Verify: tt.verify})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ep.Outcome != tt.outcome || ep.Stop != episode.StopEmpty || (ep.Reward == nil) != (tt.reward == nil) || ep.Reward != nil && *ep.Reward != tt.reward {
+				t.Errorf("%s, %q: outcome %s, stop %s, reward %v, want %s, %s, %v", tt.name, text, ep.Outcome, ep.Stop, ep.Reward, tt.outcome, episode.StopEmpty, tt.reward)
+			}
+		}
+	}
+}
+
 func TestNoTools(t *testing.T) {
 	ep := &episode.Episode{Key: episode.Key{Task: "t"}, Toolsets: []string{"vision"}, Attempt: 1}
 	backend, err := sandbox.Open("local", sandbox.Options{StateDir: t.TempDir()})
