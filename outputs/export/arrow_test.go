@@ -286,7 +286,7 @@ func wantMessage(m episode.Message) any {
 		"role": m.Role, "content": m.Content, "reasoning": text(m.Reasoning), "tool_call_id": text(m.ToolCallID),
 		"name": text(m.Name), "harness": m.Harness, "reasoning_details": text(string(m.ReasoningDetails)),
 		"tool_calls": list(m.Calls, func(call episode.Call) any {
-			return object{"id": call.ID, "name": call.Name, "arguments": call.Arguments, "cut": call.Cut}
+			return object{"id": call.ID, "name": call.Name, "arguments": call.Arguments, "cut": call.Cut, "sent": text(call.Sent)}
 		}),
 	}
 }

@@ -295,7 +295,7 @@ func wantChat(messages []episode.Message, reasoning bool) (want []episode.Messag
 			m.Reasoning = ""
 		}
 		for _, call := range calls {
-			call.Cut = false
+			call.Cut, call.Sent = false, ""
 			m.Calls = append(m.Calls, call)
 		}
 		want = append(want, m)

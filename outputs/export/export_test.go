@@ -478,3 +478,36 @@ func TestJournalWithAttemptsAsFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestJournalBeforeArgumentsWereSentOtherwise reads a journal of schema 4, whose calls were sent as they were written, and
+// exports it.
+func TestJournalBeforeArgumentsWereSentOtherwise(t *testing.T) {
+	r := reader(t, "testdata/schema4")
+	want := sinktest.Episodes(6)
+	i := 0
+	for ep, err := range r.Episodes(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ep.Schema != 4 || ep.ID != want[i].ID || len(ep.Turns) != len(want[i].Turns) {
+			t.Errorf("episode %d: schema %d, id %s, %d turns", i, ep.Schema, ep.ID, len(ep.Turns))
+		}
+		for _, turn := range ep.Turns {
+			for _, call := range ep.Messages[turn.Message].Calls {
+				if turn.Raw != "" || call.Sent != "" {
+					t.Errorf("episode %d: raw %q, sent %q", i, turn.Raw, call.Sent)
+				}
+			}
+		}
+		i++
+	}
+	dir := t.TempDir()
+	if _, err := export.RunFiles(t.Context(), r, dir); err != nil || i != len(want) {
+		t.Fatalf("%d episodes, %v", i, err)
+	}
+	for i, row := range arrowRows(t, dir, "trajectories") {
+		if row["id"] != want[i].ID || len(row["turns"].([]any)) != len(want[i].Turns) {
+			t.Errorf("row %d: id %v, turns %v", i, row["id"], row["turns"])
+		}
+	}
+}

@@ -1,17 +1,18 @@
 package export
 
 import (
+	"cmp"
 	"slices"
 
 	"trajgen/pipeline/episode"
 )
 
 // pool has each message of an episode once, and behind them what was sent in the place of some: shortened results of
-// tools, and summaries.
+// tools, summaries, and calls with other arguments.
 type pool struct {
 	ep       *episode.Episode
 	messages []episode.Message
-	shortens map[int]bool // turns that were asked for with a shorter conversation than the one before
+	shortens map[int]bool // turns that were asked for with another conversation than the messages before them
 
 	applied  int         // compactions
 	replaced map[int]int // the place of what was last sent for a message
@@ -24,6 +25,23 @@ func newPool(ep *episode.Episode) *pool {
 	for i := range ep.Compactions {
 		if c := &ep.Compactions[i]; c.To > c.From || len(c.Replaced) > 0 {
 			p.shortens[c.Turn] = true
+		}
+	}
+	if ep.Drift != nil && ep.Drift.Verdict == episode.DriftNone {
+		return p // what was sent in other words came to the same tokens
+	}
+	for i := range ep.Messages {
+		if !slices.ContainsFunc(ep.Messages[i].Calls, func(c episode.Call) bool { return c.Sent != "" }) {
+			continue
+		}
+		sent := ep.Messages[i]
+		sent.Calls = slices.Clone(sent.Calls)
+		for n := range sent.Calls {
+			sent.Calls[n].Arguments = cmp.Or(sent.Calls[n].Sent, sent.Calls[n].Arguments)
+		}
+		p.replaced[i] = p.put(sent)
+		if next := slices.IndexFunc(ep.Turns, func(t episode.Turn) bool { return t.Message > i }); next >= 0 {
+			p.shortens[next] = true
 		}
 	}
 	return p

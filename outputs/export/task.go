@@ -21,6 +21,7 @@ const (
 	refuseUnknown = "token ids that are not known of every turn"
 	refuseDrift   = "token ids that drifted: a prompt does not begin with the turn before it"
 	refuseShort   = "token ids of a conversation that was shortened"
+	refuseResent  = "token ids of a conversation in which arguments were sent back otherwise than they were sampled"
 )
 
 // asked is the conversation as it stood when the model was first asked.
@@ -147,6 +148,8 @@ func sequence(ep *episode.Episode) (episode.IDs, []episode.Span, error) {
 		return nil, nil, &Refusal{refuseDrift}
 	case ep.Drift.Verdict == episode.DriftCompacted:
 		return nil, nil, &Refusal{refuseShort}
+	case ep.Drift.Verdict == episode.DriftRepaired:
+		return nil, nil, &Refusal{refuseResent}
 	}
 	return nil, nil, &Refusal{refuseUnknown}
 }

@@ -59,6 +59,49 @@ func talk(shortened bool) *episode.Episode {
 	return ep
 }
 
+// resent is talk with a call that was sent back otherwise than it was written.
+func resent() *episode.Episode {
+	ep := talk(false)
+	ep.Messages[2].Calls[1].Sent = `{"invalid_arguments":"{\"command\": "}`
+	for i, said := range []episode.Tokens{
+		{Prompt: episode.IDs{1, 2, 3}, Completion: episode.IDs{4, 5}}, {Prompt: episode.IDs{1, 2, 3, 4, 6}, Completion: episode.IDs{7}},
+		{Prompt: episode.IDs{1, 2, 3, 4, 6, 7, 8, 9}, Completion: episode.IDs{10, 11}},
+	} {
+		turns := ep.Turns
+		ep.Turns = turns[:i]
+		tokens := ep.KeepTokens(said)
+		ep.Turns = turns
+		ep.Turns[i].Tokens = tokens
+	}
+	ep.Drift = ep.FindDrift()
+	return ep
+}
+
+// Ids that differ for what we sent are not said to have drifted.
+func TestResentArgumentsAreNoDrift(t *testing.T) {
+	_, result := wrote(t, "verl-rollouts", "out.parquet", export.Options{}, resent())
+	const reason = "token ids of a conversation in which arguments were sent back otherwise than they were sampled"
+	if result.Episodes != 0 || result.Dropped[reason] != 1 {
+		t.Errorf("%d episodes, left out: %v", result.Episodes, result.Dropped)
+	}
+}
+
+// words are a message as it was sent, with the arguments of its calls as Inspect has them.
+func words(t *testing.T, m episode.Message) string {
+	text := m.Role + ": " + m.Content
+	for _, call := range m.Calls {
+		switch {
+		case call.Sent != "":
+			text += " " + call.Sent
+		case json.Valid([]byte(call.Arguments)):
+			text += " " + compact(t, json.RawMessage(call.Arguments))
+		default:
+			text += " {}" // beside an error
+		}
+	}
+	return text
+}
+
 // What ATIF says of the messages is all of them, to the byte.
 func TestATIFKeepsTheConversation(t *testing.T) {
 	for _, shortened := range []bool{false, true} {
@@ -117,8 +160,7 @@ func TestATIFKeepsTheConversation(t *testing.T) {
 
 // Inspect's model events point to what the model was sent, also where that was shortened.
 func TestInspectPointsToWhatWasSent(t *testing.T) {
-	for _, shortened := range []bool{false, true} {
-		ep := talk(shortened)
+	for name, ep := range map[string]*episode.Episode{"whole": talk(false), "shortened": talk(true), "resent": resent()} {
 		path, _ := wrote(t, "inspect", "out.json", export.Options{}, ep)
 		var log struct{ Samples []object }
 		readJSON(t, path, &log)
@@ -135,7 +177,7 @@ func TestInspectPointsToWhatWasSent(t *testing.T) {
 			}
 			var want, got []string
 			for _, m := range ep.Sent(turn) {
-				want = append(want, m.Role+": "+m.Content)
+				want = append(want, words(t, m))
 			}
 			for _, r := range event["input_refs"].([]any) {
 				r := r.([]any)
@@ -145,11 +187,16 @@ func TestInspectPointsToWhatWasSent(t *testing.T) {
 					if !ok {
 						content = m["content"].([]any)[1].(object)["text"].(string)
 					}
-					got = append(got, m["role"].(string)+": "+content)
+					said := m["role"].(string) + ": " + content
+					calls, _ := m["tool_calls"].([]any)
+					for _, call := range calls {
+						said += " " + compact(t, call.(object)["arguments"])
+					}
+					got = append(got, said)
 				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("shortened %v: sent for turn %d (-want +got):\n%s", shortened, turn, diff)
+				t.Errorf("%s: sent for turn %d (-want +got):\n%s", name, turn, diff)
 			}
 			turn++
 		}
@@ -161,8 +208,8 @@ func TestInspectPointsToWhatWasSent(t *testing.T) {
 
 // A branch of verifiers' graph is what the model was sent, and its tokens are those that it was sent and sampled.
 func TestVerifiersBranches(t *testing.T) {
-	for _, shortened := range []bool{false, true} {
-		ep := talk(shortened)
+	for name, ep := range map[string]*episode.Episode{"whole": talk(false), "shortened": talk(true), "resent": resent()} {
+		shortened := name != "whole"
 		path, result := wrote(t, "verifiers", "out", export.Options{}, ep)
 		trace := jsonLines(t, filepath.Join(path, "traces.jsonl"))[0]["traces"].([]any)[0].(object)
 		nodes := trace["nodes"].([]any)
@@ -171,17 +218,30 @@ func TestVerifiersBranches(t *testing.T) {
 			var ids, mask []any
 			for at := call.(object)["node"]; at != nil; {
 				node := nodes[number(t, at)].(object)
-				got = append(got, node["message"].(object)["role"].(string)+": "+node["message"].(object)["content"].(string))
+				said := node["message"].(object)["role"].(string) + ": " + node["message"].(object)["content"].(string)
+				calls, _ := node["message"].(object)["tool_calls"].([]any)
+				for _, call := range calls {
+					said += " " + call.(object)["arguments"].(string)
+				}
+				got = append(got, said)
 				ids, mask = append(node["token_ids"].([]any), ids...), append(node["mask"].([]any), mask...)
 				at = node["parent"]
 			}
 			slices.Reverse(got)
 			var want []string
-			for _, m := range append(slices.Clone(ep.Sent(turn)), ep.Messages[ep.Turns[turn].Message]) {
-				want = append(want, m.Role+": "+m.Content)
+			sent := ep.Sent(turn)
+			for i, m := range append(slices.Clone(sent), ep.Messages[ep.Turns[turn].Message]) {
+				said := m.Role + ": " + m.Content
+				for _, call := range m.Calls {
+					if i < len(sent) && call.Sent != "" {
+						call.Arguments = call.Sent
+					}
+					said += " " + call.Arguments
+				}
+				want = append(want, said)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("shortened %v: branch of turn %d (-want +got):\n%s", shortened, turn, diff)
+				t.Errorf("%s: branch of turn %d (-want +got):\n%s", name, turn, diff)
 			}
 			if shortened {
 				if len(ids) > 0 {
@@ -195,7 +255,7 @@ func TestVerifiersBranches(t *testing.T) {
 			}
 		}
 		if noted(result.Notes, "traces without their token ids") != shortened {
-			t.Errorf("shortened %v: notes %q", shortened, result.Notes)
+			t.Errorf("%s: notes %q", name, result.Notes)
 		}
 		if diff := cmp.Diff(`{"style":{"score":1,"weight":0.25},"tests":{"score":1,"weight":0.75}}`, compact(t, trace["rewards"])); diff != "" {
 			t.Errorf("rewards (-want +got):\n%s", diff)

@@ -30,7 +30,7 @@ func TestReportSaysWhatIsSafe(t *testing.T) {
 	if err := r.WriteMarkdown(&page); err != nil {
 		t.Fatal(err)
 	}
-	if want := "token drift: **none 3, drift 1, compacted 1, unknown 1; 40.0 % safe to train on (2 of 5, 1 with log probabilities)**"; !strings.Contains(page.String(), want) {
+	if want := "token drift: **none 3, drift 1, compacted 1, repaired 0, unknown 1; 40.0 % safe to train on (2 of 5, 1 with log probabilities)**"; !strings.Contains(page.String(), want) {
 		t.Errorf("the page does not say %q:\n%s", want, page.String())
 	}
 	if r := reportOf(report.Meta{}, judged("b", 0, 1)); r.Drift != nil {

@@ -104,7 +104,7 @@ func (b *back) message(m Message) episode.Message {
 		Role: m.Role, Content: m.Content, Reasoning: orZero(m.Reasoning), ReasoningDetails: b.raw("messages.reasoning_details", m.Details),
 		ToolCallID: orZero(m.ToolCallID), Name: orZero(m.Name), Harness: m.Harness,
 		Calls: some(m.ToolCalls, func(c MessageCall) episode.Call {
-			return episode.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Cut: c.Cut}
+			return episode.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Cut: c.Cut, Sent: orZero(c.Sent)}
 		}),
 	}
 }

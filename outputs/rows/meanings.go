@@ -15,7 +15,7 @@ var TrajectoryMeanings = []Meaning{
 	{[]string{"task"}, "what was asked: prompt, system, setup, checks, limits, tags, difficulty, metadata (JSON text)"},
 	{[]string{"distribution", "toolsets", "log_p"}, "which toolsets were drawn, and the natural logarithm of the draw's probability"},
 	{[]string{"tools"}, "JSON of each tool, exactly as the model was shown it"},
-	{[]string{"messages"}, "the whole conversation: role, content, reasoning, tool_calls (arguments are the raw text), tool_call_id, name, and harness where neither dataset nor model wrote it"},
+	{[]string{"messages"}, "the whole conversation: role, content, reasoning, tool_calls (arguments are the raw text, and sent what later requests have in its place), tool_call_id, name, and harness where neither dataset nor model wrote it"},
 	{[]string{"turns"}, "each exchange with the model: usage, times, retries, repairs, raw (fields of the server's message that were changed), what the server said of itself, and its tokens where the episode's are not one sequence"},
 	{[]string{"compactions"}, "how the conversation was shortened on its way to the model; messages has everything"},
 	{[]string{"drift", "drift_turn", "drift_position", "drift_expected", "drift_got"}, "whether the tokens can be trained on as they are (none), and where not"},

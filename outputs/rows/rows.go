@@ -174,7 +174,7 @@ func newMessage(m episode.Message) Message {
 		Role: m.Role, Content: m.Content, Reasoning: unlessEmpty(m.Reasoning), Details: unlessEmpty(string(m.ReasoningDetails)),
 		ToolCallID: unlessEmpty(m.ToolCallID), Name: unlessEmpty(m.Name), Harness: m.Harness,
 		ToolCalls: each(m.Calls, func(call episode.Call) MessageCall {
-			return MessageCall{ID: call.ID, Name: call.Name, Arguments: call.Arguments, Cut: call.Cut}
+			return MessageCall{ID: call.ID, Name: call.Name, Arguments: call.Arguments, Cut: call.Cut, Sent: unlessEmpty(call.Sent)}
 		}),
 	}
 }

@@ -47,7 +47,7 @@ type Trajectory struct {
 
 	Compactions []Compaction `parquet:"compactions,list"` // of what the model was sent; messages has everything
 
-	// Drift says whether the tokens can be trained on as they are: none, drift, compacted or unknown. Only with none are
+	// Drift says whether the tokens can be trained on as they are: none, drift, compacted, repaired or unknown. Only with none are
 	// the next three columns filled, all of one length; otherwise each turn has its own tokens.
 	Drift         string     `parquet:"drift,dict"`
 	TokenIDs      []int32    `parquet:"token_ids,list"`
@@ -140,6 +140,8 @@ type MessageCall struct {
 	Name      string `parquet:"name,dict"`
 	Arguments string `parquet:"arguments"`
 	Cut       bool   `parquet:"cut"` // the reply ended within the arguments
+	// Sent is the JSON object that later requests have in the place of arguments which servers refuse.
+	Sent *string `parquet:"sent,optional"`
 }
 
 // Turn is one exchange with the model.

@@ -13,7 +13,7 @@ func (row *Trajectory) tokenColumns(ep *episode.Episode) {
 		if d.Verdict != episode.DriftNone {
 			row.DriftTurn = new(int32(d.Turn))
 		}
-		if d.Verdict == episode.DriftFound || d.Verdict == episode.DriftCompacted {
+		if d.Verdict != episode.DriftNone && d.Verdict != episode.DriftUnknown {
 			row.DriftPosition = new(int32(d.Position))
 			row.DriftExpected, row.DriftGot = d.Expected, d.Got
 		}

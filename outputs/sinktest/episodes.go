@@ -161,7 +161,7 @@ func enrich(ep *episode.Episode) {
 		{Turn: 1, Strategy: episode.CompactSummarize, Before: 100, Failed: "timeout"},
 	}
 	ep.Messages[2].ReasoningDetails = json.RawMessage(`[{"type":"reasoning.text","text":"<ça>","signature":"x=="}]`)
-	ep.Messages[2].Calls[1].Cut = true
+	ep.Messages[2].Calls[1].Cut, ep.Messages[2].Calls[1].Sent = true, `{"invalid_arguments":"{\"command\": unclosed"}`
 	ep.Turns[0].Raw = `{"content":"<think>\u00e4</think>\ud83d"}`
 	ep.Turns[0].Endpoint, ep.Turns[0].Repairs = "10.0.0.1:8000", []string{"parsed:hermes", "truncated call: terminal"}
 	ep.Turns[0].Service = episode.Service{Provider: "Some & Co", SystemFingerprint: "fp_1", WeightVersion: "step-7",

@@ -72,6 +72,43 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// TestDriftOfArguments: where arguments were sent back otherwise than they were sampled, a prompt that differs there is our
+// doing, and one that differs before it, or later on, is not.
+func TestDriftOfArguments(t *testing.T) {
+	type tokens = episode.Tokens
+	first := tokens{Prompt: ids(1, 2), Completion: ids(3, 4)}
+	tests := []struct {
+		name string
+		give []tokens
+		want *episode.Drift
+	}{
+		{"as it was sampled", []tokens{first, {Prompt: ids(1, 2, 3, 4, 5), Completion: ids(6)}}, &episode.Drift{Verdict: "none"}},
+		{"in the call", []tokens{first, {Prompt: ids(1, 2, 3, 7), Completion: ids(6)}}, &episode.Drift{Verdict: "repaired", Turn: 1, Position: 3, Expected: ids(4), Got: ids(7)}},
+		{"before the call", []tokens{first, {Prompt: ids(1, 8, 3, 7), Completion: ids(6)}}, &episode.Drift{Verdict: "drift", Turn: 1, Position: 1, Expected: ids(2, 3, 4), Got: ids(8, 3, 7)}},
+		{"in the call, and later", []tokens{first, {Prompt: ids(1, 2, 3, 7), Completion: ids(6)}, {Prompt: ids(1, 2, 3, 7, 9), Completion: ids(5)}},
+			&episode.Drift{Verdict: "drift", Turn: 2, Position: 4, Expected: ids(6), Got: ids(9)}},
+		{"in the call, and no more", []tokens{first, {Prompt: ids(1, 2, 3, 7), Completion: ids(6)}, {Prompt: ids(1, 2, 3, 7, 6, 9), Completion: ids(5)}},
+			&episode.Drift{Verdict: "repaired", Turn: 1, Position: 3, Expected: ids(4), Got: ids(7)}},
+		{"in the call, and a turn without ids", []tokens{first, {Prompt: ids(1, 2, 3, 7), Completion: ids(6)}, {}}, &episode.Drift{Verdict: "unknown", Turn: 2}},
+		{"behind a turn without ids", []tokens{first, {}, {Prompt: ids(1, 2, 3, 7), Completion: ids(5)}}, &episode.Drift{Verdict: "unknown", Turn: 1}},
+	}
+	for _, tt := range tests {
+		ep := play(tt.give...)
+		for i := range ep.Turns {
+			ep.Turns[i].Message = i
+			ep.Messages = append(ep.Messages, episode.Message{Role: "assistant", Calls: []episode.Call{{Name: "f", Arguments: "{}"}}})
+		}
+		ep.Messages[0].Calls[0] = episode.Call{Name: "f", Arguments: "{", Sent: "{}"}
+		ep.Drift = ep.FindDrift()
+		if diff := cmp.Diff(tt.want, ep.Drift); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+		if ids, _ := ep.Sequence(); (ids == nil) != (tt.want.Verdict != "none") {
+			t.Errorf("%s: sequence %v", tt.name, ids)
+		}
+	}
+}
+
 // TestUsageHasTheLastWord: ids are known when there are as many as the server counted, none among them.
 func TestUsageHasTheLastWord(t *testing.T) {
 	tests := []struct {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ type wireToolCall struct {
 
 type wireFunction struct {
 	Name      string `json:"name"`
-	Arguments string `json:"arguments"` // as the model wrote it, valid or not
+	Arguments string `json:"arguments"` // see SentArguments
 }
 
 // wire is a message as this client sends it.
@@ -78,7 +79,10 @@ func (c *Client) wire(m *episode.Message) *wireMessage {
 	}
 	c.sendReasoning(w, m)
 	for _, call := range m.Calls {
-		w.ToolCalls = append(w.ToolCalls, wireToolCall{call.ID, "function", wireFunction{call.Name, call.Arguments}})
+		if call.Sent == "" {
+			call.Sent = SentArguments(call.Arguments, nil)
+		}
+		w.ToolCalls = append(w.ToolCalls, wireToolCall{call.ID, "function", wireFunction{call.Name, cmp.Or(call.Sent, call.Arguments)}})
 	}
 	return w
 }

@@ -133,7 +133,7 @@ func TestWire(t *testing.T) {
 	})
 	want := `{"max_tokens":50,"min_p":0.1,"model":"gpt-5-local","stream":false,"temperature":0,"top_p":0,` +
 		`"messages":[{"role":"system","content":"Be <brief>."},{"role":"user","content":""},` +
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"a","arguments":"{\"x\": 1,"}}]},` +
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"a","arguments":"{\"invalid_arguments\":\"{\\\"x\\\": 1,\"}"}}]},` +
 		`{"role":"tool","content":"","tool_call_id":"c1","name":"a"}],` +
 		`"tools":[` + string(odd) + `,` + string(odd) + `]}`
 	if diff := cmp.Diff(want, string(body)); diff != "" {

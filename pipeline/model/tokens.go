@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"trajgen/pipeline/episode"
@@ -38,7 +39,7 @@ func boundOf(messages []episode.Message) (n int) {
 		m := &messages[i]
 		n += perMessage + len(m.Role) + len(m.Content) + len(m.Reasoning) + len(m.ReasoningDetails) + len(m.ToolCallID) + len(m.Name)
 		for _, call := range m.Calls {
-			n += perMessage + len(call.ID) + len(call.Name) + 2*len(call.Arguments)
+			n += perMessage + len(call.ID) + len(call.Name) + 2*len(cmp.Or(call.Sent, call.Arguments))
 		}
 	}
 	return n
@@ -96,7 +97,7 @@ func textOf(messages []episode.Message) (n int) {
 		m := &messages[i]
 		n += around + len(m.Content) + len(m.Name)
 		for _, call := range m.Calls {
-			n += around + len(call.Name) + len(call.Arguments)
+			n += around + len(call.Name) + len(cmp.Or(call.Sent, call.Arguments))
 		}
 	}
 	return n

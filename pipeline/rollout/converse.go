@@ -270,6 +270,7 @@ func (g *game) act(ctx context.Context, calls []episode.Call) error {
 		late = errors.Is(context.Cause(ctx), errTimeUp)
 		return true
 	})
+	g.resend(turn, calls, done)
 	for i, call := range done {
 		g.say(episode.Message{Role: "tool", Content: call.Result, ToolCallID: calls[i].ID, Name: calls[i].Name})
 	}
@@ -292,6 +293,19 @@ func (g *game) act(ctx context.Context, calls []episode.Call) error {
 		return g.timeUp()
 	}
 	return g.warn(done)
+}
+
+// resend says what later requests have for calls whose arguments servers would refuse. calls are those of the message.
+func (g *game) resend(turn int, calls []episode.Call, done []episode.ToolCall) {
+	for i := range calls {
+		ran := done[i].Arguments
+		if done[i].Via != "" || len(done[i].Rewritten) > 0 { // they are not what the model wrote, mended or not
+			ran = nil
+		}
+		if calls[i].Sent = model.SentArguments(calls[i].Arguments, ran); calls[i].Sent != "" {
+			g.ep.Turns[turn].Repairs = append(g.ep.Turns[turn].Repairs, "arguments sent as an object: "+head(calls[i].Name, 128))
+		}
+	}
 }
 
 // open opens the sandbox before the first calls that need one, so that its set-up is on nobody's clock.

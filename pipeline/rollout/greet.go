@@ -1,6 +1,11 @@
 package rollout
 
-import "trajgen/pipeline/episode"
+import (
+	"slices"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+)
 
 // greet says what stands before the task's prompt: the system message and the run's examples.
 //
@@ -24,6 +29,10 @@ func (g *game) greet() {
 	}
 	for _, message := range g.Prefill {
 		message.Harness = true
+		message.Calls = slices.Clone(message.Calls)
+		for i := range message.Calls {
+			message.Calls[i].Sent = model.SentArguments(message.Calls[i].Arguments, nil)
+		}
 		g.say(message)
 	}
 }

@@ -87,7 +87,13 @@ func (g *game) about(role string, req *model.Request) string {
 		}
 		return digest(parts...)
 	}
-	for _, message := range g.ep.Messages[g.ep.Turns[req.Turn-1].Message+1:] {
+	last := g.ep.Turns[req.Turn-1].Message
+	for _, call := range g.ep.Messages[last].Calls {
+		if call.Sent != "" {
+			add(call.Sent)
+		}
+	}
+	for _, message := range g.ep.Messages[last+1:] {
 		add(&message)
 	}
 	for _, c := range g.ep.Compactions {

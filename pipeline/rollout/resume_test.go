@@ -111,6 +111,30 @@ func (d *durable) run(t *testing.T, attempt, die int) (*episode.Episode, error) 
 	return ep, err
 }
 
+// TestGoesOnWithArgumentsThatAreNoObject: later requests have in their place what they would have had.
+func TestGoesOnWithArgumentsThatAreNoObject(t *testing.T) {
+	steps := slices.Concat([]func(model.Request) (model.Reply, error){call(
+		episode.Call{ID: "a", Name: "echo", Arguments: `{text: 'x'}`}, episode.Call{ID: "b", Name: "echo", Arguments: `{"text": "y`})}, talk(2))
+	whole := &durable{dir: t.TempDir(), steps: steps, echo: same}
+	want, err := whole.run(t, 1, -1)
+	if err != nil || want.Messages[1].Calls[0].Sent != `{"text":"x"}` || want.Messages[1].Calls[1].Sent == "" {
+		t.Fatalf("%+v, %v", want, err)
+	}
+	for die := 1; die < 4; die++ {
+		d := &durable{dir: t.TempDir(), steps: steps, echo: same}
+		if _, err := d.run(t, 1, die); !errors.Is(err, errDied) {
+			t.Fatal(err)
+		}
+		got, err := d.run(t, 1, -1)
+		if err != nil || got.Differed != nil {
+			t.Fatalf("%v, %+v", err, got.Differed)
+		}
+		if diff := cmp.Diff(timeless(t, want), timeless(t, got)); diff != "" || d.asked != 4 {
+			t.Errorf("died at %d, %d requests (-want +got):\n%s", die, d.asked, diff)
+		}
+	}
+}
+
 func same(text string) string { return text }
 
 // talk is an episode of so many turns with a call each, and an answer.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
@@ -240,8 +242,48 @@ func TestCutCallDoesNotRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(ep.Calls) != 1 || ep.Calls[0].Status != episode.CallInvalidArguments || !slices.Equal(ep.Turns[0].Repairs, []string{"truncated call: touch"}) {
+	if len(ep.Calls) != 1 || ep.Calls[0].Status != episode.CallInvalidArguments || !slices.Equal(ep.Turns[0].Repairs, []string{"truncated call: touch", "arguments sent as an object: touch"}) {
 		t.Errorf("calls = %+v, turns = %+v", ep.Calls, ep.Turns)
+	}
+}
+
+// TestArgumentsThatAreNoObject: the row has what the model wrote and what later requests had in its place: what ran, or
+// the text in an object.
+func TestArgumentsThatAreNoObject(t *testing.T) {
+	arguments := []struct{ wrote, sent string }{
+		{`{"path":"a"}`, ""},
+		{`{path: 'b'}`, `{"path":"b"}`},
+		{`"{\"path\":\"c\"}"`, `{"path":"c"}`},
+		{`{"path": "d`, `{"invalid_arguments":"{\"path\": \"d"}`},
+		{"null", "{}"}, // which ran
+		{"[]", `{"invalid_arguments":"[]"}`},
+		{"", "{}"},
+	}
+	var calls []episode.Call
+	var repairs []string
+	for i, a := range arguments {
+		calls = append(calls, episode.Call{ID: fmt.Sprint("c", i), Name: "touch", Arguments: a.wrote})
+		if a.sent != "" {
+			repairs = append(repairs, "arguments sent as an object: touch")
+		}
+	}
+	s := &script{steps: []func(model.Request) (model.Reply, error){call(calls...), say("done")}}
+	ep, err := play(t, s, episode.Task{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range arguments {
+		for name, m := range map[string]episode.Message{"the row": ep.Messages[1], "the request": s.asked[1].Messages[1], "Sent": ep.Sent(1)[1]} {
+			if got := m.Calls[i]; got.Arguments != a.wrote || got.Sent != a.sent {
+				t.Errorf("%s has %q sent as %q, want %q and %q", name, got.Arguments, got.Sent, a.wrote, a.sent)
+			}
+		}
+		if ep.Calls[i].RawArguments != a.wrote {
+			t.Errorf("trace has %q, want %q", ep.Calls[i].RawArguments, a.wrote)
+		}
+	}
+	if diff := cmp.Diff(repairs, ep.Turns[0].Repairs); diff != "" {
+		t.Errorf("repairs (-want +got):\n%s", diff)
 	}
 }
 
