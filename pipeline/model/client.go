@@ -148,9 +148,9 @@ func (c *Client) send(ctx context.Context, req *Request, x *exchange) error {
 func (c *Client) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
 	call := &openai.ChatCompletionRequest{Model: alias}
 	if c.cfg.Replay == nil { // a tape knows better
-		x.seedless = req.Seed == nil || c.cfg.NoSeed || c.seedless.Load()
+		x.seedless = c.seedless.Load()
 	}
-	if !x.seedless {
+	if x.seedless = x.seedless || req.Seed == nil || c.cfg.NoSeed; !x.seedless {
 		call.Seed = new(*req.Seed + x.resampled) // the same one would give the same
 	}
 	if limit := c.limit(*req); limit > 0 {
