@@ -32,7 +32,7 @@ rows.forEach((row, i) => {
     const said = ep.messages[j];
     assert.equal(message.role, said.role);
     assert.equal(message.content, said.content);
-    assert.deepEqual(message.tool_calls ?? [], (said.tool_calls ?? []).map((call) => ({ cut: false, ...call })));
+    assert.deepEqual(message.tool_calls ?? [], (said.tool_calls ?? []).map((call) => ({ cut: false, sent: null, ...call })));
   });
 });
 
