@@ -171,8 +171,9 @@ func (j *Journal) rotate() error {
 		data := j.index.encodeFile(j.first, len(j.index.records), j.size)
 		j.first = len(j.index.records)
 		j.mu.Unlock()
-		j.writeIndex(j.number, data)
+		j.writeIndex(indexName(j.number), data)
+		_ = j.disk.Remove(filepath.Join(j.dir, endName(j.number))) // it says less, and that seldom
 	}
-	j.file, j.number, j.size = next, j.number+1, 0
+	j.file, j.number, j.size, j.end = next, j.number+1, 0, 0
 	return nil
 }

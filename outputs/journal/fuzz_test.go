@@ -106,20 +106,20 @@ func FuzzRepair(f *testing.F) {
 		f.Fatal(err)
 	}
 	content := make(map[string][]byte)
-	for _, name := range []string{"000001.seg", "000001.idx", "000002.seg"} {
+	for _, name := range []string{"000001.seg", "000001.idx", "000002.seg", "000002.end"} {
 		if content[name], err = os.ReadFile(filepath.Join(seed, name)); err != nil {
 			f.Fatal(err)
 		}
 	}
-	first, index, second := content["000001.seg"], content["000001.idx"], content["000002.seg"]
-	f.Add(first, index, second)
-	f.Add(first[:len(first)/2], index, second)
-	f.Add(bytes.Repeat(first, 2), index, []byte(nil))
-	f.Add(bytes.Replace(first, []byte("success"), []byte("failure"), 1), []byte("tgX\x01"), second[:70])
-	f.Add(second, index[:30], append(bytes.Clone(second[:200]), first...))
-	f.Fuzz(func(t *testing.T, first, index, second []byte) {
+	first, index, second, end := content["000001.seg"], content["000001.idx"], content["000002.seg"], content["000002.end"]
+	f.Add(first, index, second, end)
+	f.Add(first[:len(first)/2], index, second, end)
+	f.Add(bytes.Repeat(first, 2), index, []byte(nil), end)
+	f.Add(bytes.Replace(first, []byte("success"), []byte("failure"), 1), []byte("tgX\x01"), second[:70], []byte(nil))
+	f.Add(second, index[:30], append(bytes.Clone(second[:200]), first...), index)
+	f.Fuzz(func(t *testing.T, first, index, second, end []byte) {
 		dir, idle := scratch(t), &faultyDisk{idle: true, forgets: true}
-		for name, content := range map[string][]byte{"000001.seg": first, "000001.idx": index, "000002.seg": second} {
+		for name, content := range map[string][]byte{"000001.seg": first, "000001.idx": index, "000002.seg": second, "000002.end": end} {
 			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 				t.Fatal(err)
 			}

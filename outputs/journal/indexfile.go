@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 
 	"trajgen/outputs/internal/disk"
 	"trajgen/pipeline/episode"
@@ -25,9 +24,13 @@ import (
 //
 // It is a copy of what the segment says: one that is missing or damaged is made anew, and whoever reads a frame compares. It
 // is written after the next segment was begun, so that it also proves that there was one.
+//
+// The last segment gets one under another name when its writer closes it. It proves that so many bytes were acknowledged, so
+// that what is missing of them is damage and no interrupted write. A later writer may have appended more.
 const indexMagic = "tgX\x01"
 
 func indexName(n int) string { return fmt.Sprintf("%06d.idx", n) }
+func endName(n int) string   { return fmt.Sprintf("%06d.end", n) }
 
 // encodeFile makes the index file of a segment of the given size from its records.
 func (x *index) encodeFile(first, end int, size int64) []byte {
@@ -125,9 +128,9 @@ func (r *indexReader) text() string {
 // maxIndex bounds an index file: a segment of a gigabyte has less.
 const maxIndex = 1 << 30
 
-// readIndex reads the index file of segment n. The error wraps errIndex or fs.ErrNotExist, or is one of reading.
-func readIndex(dir string, n int) (size int64, frames []indexed, err error) {
-	f, err := os.Open(filepath.Join(dir, indexName(n)))
+// readIndex reads an index file. The error wraps errIndex or fs.ErrNotExist, or is one of reading.
+func readIndex(path string) (size int64, frames []indexed, err error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -139,9 +142,8 @@ func readIndex(dir string, n int) (size int64, frames []indexed, err error) {
 	return decodeIndex(data)
 }
 
-// writeIndex puts the index file of segment n in place.
-func writeIndex(system disk.System, dir string, n int, data []byte) error {
-	path := filepath.Join(dir, indexName(n))
+// writeIndex puts an index file in place.
+func writeIndex(system disk.System, path string, data []byte) error {
 	err := disk.WriteFile(system, path, func(f disk.File) error {
 		_, err := f.WriteAt(data, 0)
 		return err

@@ -53,8 +53,8 @@ type inspection struct {
 	// Of the segment that is read.
 	number  int
 	indexed []indexed
-	known   bool // indexed is what the segment was
-	at      int  // of indexed, the frame that is next
+	known   int64 // bytes of which indexed tells all frames; -1 without an index file
+	at      int   // of indexed, the frame that is next
 }
 
 // all reads every segment.
@@ -78,8 +78,15 @@ func (in *inspection) all() error {
 func (in *inspection) segment(n int, last bool) error {
 	path := filepath.Join(in.dir, segmentName(n))
 	in.number = n
-	size, frames, err := readIndex(in.dir, n)
-	in.indexed, in.known, in.at = frames, err == nil, 0
+	name := indexName(n)
+	if last {
+		name = endName(n)
+	}
+	size, frames, err := readIndex(filepath.Join(in.dir, name))
+	in.indexed, in.known, in.at = frames, size, 0
+	if err != nil {
+		in.known = -1
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errIndex) {
 		return fmt.Errorf("inspect journal: %w", err)
 	}
@@ -98,11 +105,11 @@ func (in *inspection) segment(n int, last bool) error {
 	}
 	whole := info.Size()
 	if last {
-		if whole, err = tornAt(f, info.Size()); err != nil {
+		if whole, err = tornAt(f, min(size, whole), whole); err != nil {
 			return fmt.Errorf("inspect journal segment %s: %w", path, err)
 		}
 	}
-	if err := in.frames(f, whole, size); err != nil {
+	if err := in.frames(f, whole, last); err != nil {
 		return err
 	}
 	if whole < info.Size() {
@@ -111,8 +118,8 @@ func (in *inspection) segment(n int, last bool) error {
 	return nil
 }
 
-// frames reads the frames of a segment; its index file is of one that had indexSize bytes.
-func (in *inspection) frames(f segmentFile, size, indexSize int64) error {
+// frames reads the frames of a segment. The last one may be longer than its index file says.
+func (in *inspection) frames(f segmentFile, size int64, last bool) error {
 	var buf []byte
 	before := ""
 	for offset := int64(0); offset < size; {
@@ -147,8 +154,8 @@ func (in *inspection) frames(f segmentFile, size, indexSize int64) error {
 		}
 		offset = end
 	}
-	if in.known && indexSize != size {
-		in.damage(Damage{Segment: f.Name(), Offset: min(size, indexSize), Before: before, Reason: otherSize(size, indexSize)}, size, indexSize)
+	if in.known > size || in.known >= 0 && in.known < size && !last {
+		in.damage(Damage{Segment: f.Name(), Offset: min(size, in.known), Before: before, Reason: otherSize(size, in.known)}, size, in.known)
 	}
 	return nil
 }
@@ -167,9 +174,9 @@ func (in *inspection) broken(f segmentFile, h head, d Damage, size int64) (end i
 		}
 	}
 	d.Length = end - d.Offset
-	if !in.known {
+	if from := max(d.Offset, in.known); from < end {
 		d.Unknown = h.ID == ""
-		if d.Lost, err = search.heads(d.Offset, end); err != nil {
+		if d.Lost, err = search.heads(from, end); err != nil {
 			return 0, fmt.Errorf("inspect journal segment %s: %w", f.Name(), err)
 		}
 	}
@@ -180,11 +187,11 @@ func (in *inspection) broken(f segmentFile, h head, d Damage, size int64) (end i
 // damage takes down damage with what the index file says of the bytes from one offset to another.
 func (in *inspection) damage(d Damage, from, to int64) {
 	for _, frame := range in.indexed {
-		if in.known && frame.offset >= from && frame.offset < to {
+		if frame.offset >= from && frame.offset < to {
 			d.Lost = append(d.Lost, frame.Entry)
 		}
 	}
-	d.Unknown = d.Unknown || !in.known && len(d.Lost) == 0
+	d.Unknown = d.Unknown || in.known < 0 && len(d.Lost) == 0
 	in.add(d)
 }
 

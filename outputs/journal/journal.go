@@ -54,7 +54,8 @@ type Journal struct {
 	file   disk.File
 	number int
 	size   int64
-	first  int // number of the first record of the file
+	first  int   // number of the first record of the file
+	end    int64 // how much of the file its file of the end counts
 }
 
 // Open opens the journal in dir for writing, and makes it when there is none. A torn end of the last segment, which is
@@ -108,10 +109,7 @@ func (j *Journal) load() error {
 	}
 	j.first = len(j.index.records)
 	var lastWrite int64
-	good, size, torn, err := scan(f, true, func(h head) {
-		j.index.add(h.Entry, count, h.offset)
-		lastWrite = h.batch
-	})
+	good, size, end, torn, err := j.index.loadLast(f, j.dir, count, func(h head) { lastWrite = h.batch })
 	if err != nil && torn {
 		err = j.mend(f, good, size, err)
 	}
@@ -121,7 +119,7 @@ func (j *Journal) load() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	j.file, j.number, j.size = f, count, good
+	j.file, j.number, j.size, j.end = f, count, good, end
 	return nil
 }
 
@@ -141,7 +139,7 @@ func (j *Journal) loadFull(n int) error {
 	if !errors.Is(indexErr, fs.ErrNotExist) {
 		j.logger.Warn("made the index of a journal segment anew", "segment", path, "reason", indexErr)
 	}
-	j.writeIndex(n, j.index.encodeFile(first, len(j.index.records), size))
+	j.writeIndex(indexName(n), j.index.encodeFile(first, len(j.index.records), size))
 	return nil
 }
 
@@ -162,9 +160,10 @@ func (j *Journal) settle(f disk.File, from, to int64) error {
 	return nil
 }
 
-// writeIndex writes the index file of a full segment. It is not needed: without it a journal is opened more slowly.
-func (j *Journal) writeIndex(n int, data []byte) {
-	if err := writeIndex(j.disk, j.dir, n, data); err != nil {
+// writeIndex writes an index file. It is not needed: without that of a full segment a journal is opened more slowly, and
+// without that of the last one a lost end looks like an interrupted write.
+func (j *Journal) writeIndex(name string, data []byte) {
+	if err := writeIndex(j.disk, filepath.Join(j.dir, name), data); err != nil {
 		j.logger.Warn("a journal segment stays without its index; the next run makes it", "error", err)
 	}
 }
@@ -240,7 +239,7 @@ func (j *Journal) Len() int {
 	return j.index.count
 }
 
-// Close waits for the appends under way and lets another writer in.
+// Close waits for the appends under way, notes how much the journal holds, and lets another writer in.
 func (j *Journal) Close() error {
 	j.life.Lock()
 	defer j.life.Unlock()
@@ -252,6 +251,9 @@ func (j *Journal) Close() error {
 	j.closed = true
 	var err error
 	if j.file != nil {
+		if j.failed == nil && j.end != j.size { // after a failure it is not known what is on the disk
+			j.writeIndex(endName(j.number), j.index.encodeFile(j.first, len(j.index.records), j.size))
+		}
 		err = j.file.Close()
 	}
 	return errors.Join(err, j.lock.Close())

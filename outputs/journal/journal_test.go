@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -260,7 +261,8 @@ func TestJournalRefusesImpossibleDirectories(t *testing.T) {
 	}
 }
 
-// segment returns a journal with one segment of n episodes, where each frame begins, and the episodes.
+// segment returns a journal with one segment of n episodes, as a writer leaves it that died, where each frame begins, and the
+// episodes.
 func segment(t *testing.T, n int) (dir, path string, starts []int64, episodes []*episode.Episode) {
 	t.Helper()
 	dir = t.TempDir()
@@ -276,6 +278,9 @@ func segment(t *testing.T, n int) (dir, path string, starts []int64, episodes []
 		fill(t, j, []*episode.Episode{ep})
 	}
 	j.Close()
+	if err := os.Remove(filepath.Join(dir, "000001.end")); err != nil {
+		t.Fatal(err)
+	}
 	return dir, path, starts, episodes
 }
 
@@ -416,6 +421,101 @@ func TestJournalDamageInFullSegment(t *testing.T) {
 		if err := os.WriteFile(first, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// What a writer has closed is all there, or damage by name: no interrupted write explains that the end of it is lost.
+func TestJournalLostEnd(t *testing.T) {
+	tests := []struct {
+		name string
+		lose func(content []byte, last int64) []byte // nil is no file
+	}{
+		{"an episode", func(c []byte, last int64) []byte { return c[:last] }},
+		{"half an episode", func(c []byte, last int64) []byte { return c[:last+200] }},
+		{"its payload", func(c []byte, last int64) []byte { clear(c[last+200:]); return c }},
+		{"its head, with something behind it", func(c []byte, last int64) []byte { clear(c[last : last+40]); return append(c, "tgJ"...) }},
+		{"all", func([]byte, int64) []byte { return nil }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir, path, starts, episodes := segment(t, 6)
+			open(t, dir, journal.Options{}).Close()
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if content = tt.lose(content, starts[5]); content == nil {
+				err = os.Remove(path)
+			} else {
+				err = os.WriteFile(path, content, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var damage *journal.ErrDamaged
+			if _, err := journal.OpenReader(dir); !errors.As(err, &damage) || damage.Segment != path {
+				t.Errorf("OpenReader: %v, want damage in %s", err, path)
+			}
+			if _, err := journal.Open(dir, journal.Options{}); !errors.As(err, &damage) || damage.Segment != path {
+				t.Errorf("Open: %v, want damage in %s", err, path)
+			}
+			lost := episodes[5:]
+			if content == nil {
+				lost = episodes
+			}
+			damages, _ := inspect(t, dir)
+			var named []string
+			for _, d := range damages {
+				for _, entry := range d.Lost {
+					named = append(named, entry.ID)
+				}
+			}
+			slices.Sort(named)
+			if !slices.Equal(named, ids(lost)) {
+				t.Errorf("Inspect names %v, want %v, in %v", named, ids(lost), damages)
+			}
+			if _, replayed := repair(t, dir); !slices.Equal(replayed, ids(lost)) {
+				t.Errorf("to be played again: %v, want %v", replayed, ids(lost))
+			}
+			j := open(t, dir, journal.Options{})
+			fill(t, j, lost)
+			j.Close()
+			if diff := cmp.Diff(ids(episodes), ids(all(t, reader(t, dir)))); diff != "" {
+				t.Errorf("played again (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A later writer appends behind the end, and may die like any other.
+func TestJournalTornBehindAnEnd(t *testing.T) {
+	dir, path, _, episodes := segment(t, 3)
+	open(t, dir, journal.Options{}).Close()
+	end, err := os.ReadFile(filepath.Join(dir, "000001.end"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := open(t, dir, journal.Options{})
+	more := sinktest.Episodes(5)[3:]
+	fill(t, j, more)
+	j.Close()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{path: content[:len(content)-1], filepath.Join(dir, "000001.end"): end} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if damages, whole := inspect(t, dir); len(whole) != 4 || len(damages) != 1 || !damages[0].Torn {
+		t.Errorf("%d attempts, damage %v, want 4 and a torn end", len(whole), damages)
+	}
+	if diff := cmp.Diff(ids(append(episodes, more[0])), ids(all(t, reader(t, dir)))); diff != "" {
+		t.Errorf("reader (-want +got):\n%s", diff)
+	}
+	if n := open(t, dir, journal.Options{}).Len(); n != 4 {
+		t.Errorf("%d episodes after opening, want 4", n)
 	}
 }
 

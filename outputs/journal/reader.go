@@ -48,7 +48,7 @@ func OpenReader(dir string) (_ *Reader, err error) {
 			size, _, err = r.index.load(f, dir, n)
 		} else {
 			var torn bool
-			size, _, torn, err = scan(f, true, func(h head) { r.index.add(h.Entry, n, h.offset) })
+			size, _, _, torn, err = r.index.loadLast(f, dir, n, func(head) {})
 			if torn {
 				err = nil
 			}

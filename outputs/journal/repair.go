@@ -120,8 +120,10 @@ func (r *repair) replace(ctx context.Context, damages []Damage) error {
 // is not of its segment is damage; who opens the journal next makes another.
 func (r *repair) rewrite(d Damage, torn int64) error {
 	dir := filepath.Dir(d.Segment)
-	if err := r.disk.Remove(filepath.Join(dir, indexName(d.number))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return disk.Explain(d.Segment, err)
+	for _, name := range []string{indexName(d.number), endName(d.number)} {
+		if err := r.disk.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return disk.Explain(d.Segment, err)
+		}
 	}
 	if err := r.disk.Sync(dir); err != nil {
 		return err

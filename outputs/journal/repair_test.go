@@ -100,17 +100,17 @@ func TestRepairOfAnything(t *testing.T) {
 		left := maps.Clone(whole)
 		unindexed := rng.IntN(3) == 0
 		if unindexed {
-			maps.DeleteFunc(left, func(name string, _ []byte) bool { return strings.HasSuffix(name, ".idx") })
+			maps.DeleteFunc(left, func(name string, _ []byte) bool { return !strings.HasSuffix(name, ".seg") })
 		}
 		for range 1 + rng.IntN(3) {
 			name := segments[rng.IntN(len(segments))]
 			content := slices.Clone(left[name])
 			switch what := rng.IntN(6); {
 			case len(content) == 0:
-			case what == 0 && name != segments[len(segments)-1]:
+			case what == 0 && (!unindexed || name != segments[len(segments)-1]):
 				delete(left, name)
 				continue
-			case what == 1 && !unindexed && name != segments[len(segments)-1]:
+			case what == 1 && !unindexed:
 				content = content[:rng.IntN(len(content))]
 			case what == 2:
 				from := rng.IntN(len(content))

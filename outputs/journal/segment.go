@@ -44,6 +44,8 @@ func segments(dir string) (int, error) {
 			last, have[n] = max(last, n), true
 		case indexName(n):
 			last = max(last, n+1)
+		case endName(n):
+			last = max(last, n)
 		}
 	}
 	for n := 1; n <= last; n++ {
@@ -76,7 +78,7 @@ func (x *index) load(f segmentFile, dir string, n int) (size int64, indexErr, er
 	if err != nil {
 		return 0, nil, fmt.Errorf("read journal segment: %w", err)
 	}
-	size, frames, indexErr := readIndex(dir, n)
+	size, frames, indexErr := readIndex(filepath.Join(dir, indexName(n)))
 	if indexErr != nil {
 		size, _, _, err = scan(f, false, func(h head) { x.add(h.Entry, n, h.offset) })
 		return size, indexErr, err
@@ -88,6 +90,22 @@ func (x *index) load(f segmentFile, dir string, n int) (size int64, indexErr, er
 		x.add(frame.Entry, n, frame.offset)
 	}
 	return size, nil, nil
+}
+
+// loadLast adds what the last segment holds, as scan does. end is how much of it its file of the end counts.
+func (x *index) loadLast(f segmentFile, dir string, n int, visit func(head)) (good, size, end int64, torn bool, err error) {
+	end, _, endErr := readIndex(filepath.Join(dir, endName(n)))
+	good, size, torn, err = scan(f, true, func(h head) {
+		x.add(h.Entry, n, h.offset)
+		visit(h)
+	})
+	if endErr != nil {
+		return good, size, 0, torn, err
+	}
+	if good < end {
+		torn, err = false, cmp.Or(err, error(&ErrDamaged{Segment: f.Name(), Offset: good, Reason: otherSize(size, end)}))
+	}
+	return good, size, end, torn, err
 }
 
 func otherSize(segment, index int64) string {
@@ -148,11 +166,11 @@ func behind(r io.ReaderAt, damage, size int64) (after string, torn bool, err err
 }
 
 // tornAt is where the end of a segment begins that scan would call torn if all damage before it were mended; its size when
-// there is none.
-func tornAt(r io.ReaderAt, size int64) (int64, error) {
+// there is none. What is before from is known to be no part of it.
+func tornAt(r io.ReaderAt, from, size int64) (int64, error) {
 	search := frameSearch{r: r, size: size}
 	var gaps []int64 // damage that no frame of a later write follows
-	for from := int64(0); from < size; {
+	for from < size {
 		h, ok, err := search.next(from)
 		if err != nil {
 			return 0, err
