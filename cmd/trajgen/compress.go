@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,7 @@ With --to jsonl (default) the episodes come out whole, and trajgen export --from
 	flags.StringArrayVar(&o.set, "set", nil, "setting of the format, as NAME=VALUE; may be given several times")
 	flags.StringVar(&o.choice.Where, "where", "", "condition that an episode must meet, as with trajgen export")
 	flags.BoolVar(&o.withoutHarness, "without-harness", false, "leave out what the harness said, before anything is counted")
+	partialFlag(flags, &o.partial)
 	flags.BoolVar(&o.json, "json", false, "print what came of it on stdout as JSON")
 	flags.IntVar(&o.Budget, "budget", 0, "tokens of a conversation with its tools, at most")
 	flags.StringVar(&o.by, "by", "rule", "who writes what stands for the middle: rule or model")
@@ -123,6 +125,9 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 		return usage(err)
 	}
 	o.out = filepath.Clean(o.out)
+	if err := makePlace(o.out); err != nil {
+		return usage(fmt.Errorf("compress to %s: %w", o.out, err))
+	}
 	marks, err := compress.NewMarks(o.out + ".compression.jsonl")
 	if err != nil {
 		return usage(err)
@@ -161,7 +166,8 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 	if model != nil {
 		result.Asked, result.Kept = model.counts()
 	}
-	return o.tell(std, result)
+	result.Notes = append(result.Notes, o.partialNotes()...)
+	return cmp.Or(o.tell(std, result), o.complete())
 }
 
 // add counts an episode.
@@ -179,9 +185,7 @@ func (o *compressOptions) tell(std stdio, c compression) error {
 	if o.json {
 		return writeJSON(std.out, c)
 	}
-	for _, file := range c.Files {
-		fmt.Fprintln(std.out, file.Path)
-	}
+	o.listFiles(std, c.Files)
 	fmt.Fprintf(std.err, "%d compressed, %d fit as they are, %d cannot fit; about %d tokens before, %d after\n",
 		c.Statuses[compress.Compressed], c.Statuses[compress.Fits], c.Statuses[compress.CannotFit], c.Before, c.After)
 	for _, reason := range slices.Sorted(maps.Keys(c.Reasons)) {

@@ -196,7 +196,8 @@ func TestExportThroughWhatIsNoFile(t *testing.T) {
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is %v, %v", info.Mode(), err)
 	}
-	if got := trajgen(t, "export", "--run", dir, "--to", "jsonl", "--out", filepath.Join(at, "none", "x")); got.code != exitUsage {
-		t.Errorf("exit code %d: %s", got.code, got.errOut)
+	succeed(t, "export", "--run", dir, "--to", "jsonl", "--out", filepath.Join(at, "a", "new", "directory"))
+	if got := trajgen(t, "export", "--run", dir, "--to", "jsonl", "--out", filepath.Join(target, "x")); got.code != exitUsage {
+		t.Errorf("exit code %d below a file: %s", got.code, got.errOut)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"trajgen/outputs/export"
 )
@@ -28,7 +29,10 @@ type exportOptions struct {
 	set            []string
 	choice         export.Choice
 	withoutHarness bool
+	partial        bool
 	list, json     bool
+
+	lacks string // what the run that is read has not played; empty when it is complete or its plan is not known
 }
 
 func newExport(std stdio) *cobra.Command {
@@ -54,7 +58,10 @@ reward, then the fewest tokens, then the lowest sample. What is left out stays i
 
 --without-harness leaves out what the harness said and neither the dataset nor the model: messages that are flagged
 (prefill, warnings), and in the system message the ephemeral system prompt and what was recalled. Token ids go with it,
-since they are those of the conversation as it was.`,
+since they are those of the conversation as it was.
+
+A run that has not played all of its episodes is exported as far as it is, and the exit code is 3; with --partial, which says
+that this is meant, it is 0.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.list {
@@ -81,6 +88,7 @@ since they are those of the conversation as it was.`,
 	flags.StringVar(&o.choice.Dedupe, "dedupe", "none", "leave out samples that repeat an earlier one of the task: none, exact (the same messages) or answer (the same final answer)")
 	flags.IntVar(&o.choice.Max, "max", 0, "end after so many episodes (default: all)")
 	flags.BoolVar(&o.withoutHarness, "without-harness", false, "leave out what the harness said")
+	partialFlag(flags, &o.partial)
 	flags.BoolVar(&o.list, "list", false, "list the formats with their settings")
 	flags.BoolVar(&o.json, "json", false, "print what came of it on stdout as JSON: files, episodes, dropped (by reason) and notes")
 	return cmd
@@ -123,6 +131,7 @@ func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
 	if err := errors.Join(o.validate(), wrong); err != nil {
 		return usage(err)
 	}
+	o.out = filepath.Clean(o.out)
 	source, notes, total, run, closeSource, err := o.source()
 	if err != nil {
 		return err
@@ -146,21 +155,55 @@ func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
 	if !export.Formats()[o.to].Rows {
 		result.Notes = append(notes, result.Notes...)
 	}
+	result.Notes = append(result.Notes, o.partialNotes()...)
 	if o.json {
-		return writeJSON(std.out, result)
+		return cmp.Or(writeJSON(std.out, result), o.complete())
 	}
-	if o.out != "-" {
-		for _, file := range result.Files {
-			fmt.Fprintln(std.out, file.Path)
-		}
-	}
+	o.listFiles(std, result.Files)
 	for _, reason := range slices.Sorted(maps.Keys(result.Dropped)) {
 		fmt.Fprintf(std.err, "left out %d: %s\n", result.Dropped[reason], reason)
 	}
 	for _, note := range result.Notes {
 		fmt.Fprintf(std.err, "note: %s\n", note)
 	}
-	return nil
+	return o.complete()
+}
+
+// maxListed is how many files of a directory are listed one by one.
+const maxListed = 20
+
+// listFiles prints what was written, a path to a line.
+func (o *exportOptions) listFiles(std stdio, files []export.FileInfo) {
+	within := func(file export.FileInfo) bool { return strings.HasPrefix(file.Path, o.out+string(filepath.Separator)) }
+	beside := slices.DeleteFunc(slices.Clone(files), within)
+	if n := len(files) - len(beside); n > maxListed {
+		fmt.Fprintln(std.out, o.out)
+		fmt.Fprintf(std.err, "%d files in %s\n", n, o.out)
+		files = beside
+	}
+	for _, file := range files {
+		fmt.Fprintln(std.out, file.Path)
+	}
+}
+
+func partialFlag(flags *pflag.FlagSet, partial *bool) {
+	flags.BoolVar(partial, "partial", false, "exit with 0, not 3, when the run has not played all of its episodes yet")
+}
+
+// partialNotes says what is lacking where that is meant.
+func (o *exportOptions) partialNotes() []string {
+	if !o.partial || o.lacks == "" {
+		return nil
+	}
+	return []string{o.lacks}
+}
+
+// complete is the error of an export that was written and lacks what the run has not played.
+func (o *exportOptions) complete() error {
+	if o.partial || o.lacks == "" {
+		return nil
+	}
+	return withCode(exitErrors, fmt.Errorf("%s; trajgen run --resume plays the rest, and --partial says that what is there is meant", o.lacks))
 }
 
 // source opens what is exported, decoded ahead of whoever writes it. The notes say what it lacks where a format could
@@ -172,6 +215,7 @@ func (o *exportOptions) source() (source export.Source, notes []string, total in
 		if err != nil {
 			return nil, nil, 0, run, nil, err
 		}
+		o.lacks = m.lacks(o.run, reader.Len())
 		return export.Ahead(reader, workers), []string{}, reader.Len(), m.exported(o.run), reader.Close, nil
 	}
 	files, err := export.OpenFiles(o.from...)
@@ -179,9 +223,17 @@ func (o *exportOptions) source() (source export.Source, notes []string, total in
 		return nil, nil, 0, run, nil, usage(err)
 	}
 	if m, err := readManifest(o.from[0]); err == nil && len(o.from) == 1 {
-		run = m.exported(o.from[0])
+		run, o.lacks = m.exported(o.from[0]), m.lacks(o.from[0], files.Len())
 	}
 	return export.Ahead(files, workers), files.Notes(), files.Len(), run, files.Close, nil
+}
+
+// lacks says what of a run's episodes were not played, of which so many were; fewer than none are not known.
+func (m manifest) lacks(dir string, episodes int) string {
+	if planned := m.Tasks * m.Samples; episodes >= 0 && episodes < planned { // a merged run's plan may not be known
+		return fmt.Sprintf("%s has played %d of %d episodes", dir, episodes, planned)
+	}
+	return ""
 }
 
 // exported is what formats tell about a run.
@@ -210,14 +262,13 @@ func (m manifest) exported(dir string) export.Run {
 
 // exportTo writes an export under its name, or through what stands there: stdout, a device, a pipe.
 func exportTo(ctx context.Context, std stdio, source export.Source, format, out string, options export.Options) (result export.Result, err error) {
-	out = filepath.Clean(out)
 	if at, err := filepath.EvalSymlinks(out); err == nil {
 		out = at
 	}
 	info, err := os.Stat(out)
 	through := out == "-" || err == nil && !info.IsDir() && !info.Mode().IsRegular()
 	if !through {
-		if err := placed(out); err != nil {
+		if err := makePlace(out); err != nil {
 			return result, usage(fmt.Errorf("export to %s: %w", out, err))
 		}
 	}
@@ -245,12 +296,9 @@ func exportTo(ctx context.Context, std stdio, source export.Source, format, out 
 	return result, pour(target, out, std.out)
 }
 
-// placed says what is wrong with a place for an export: no directory to put it into, or one where it would stand in for
-// something of a run's own, with other rows in it or none.
-func placed(out string) error {
-	if _, err := os.Stat(filepath.Dir(out)); err != nil {
-		return fmt.Errorf("%w (want a place in a directory that is there)", err)
-	}
+// makePlace makes the directory for an export. It refuses a place where the export would stand in for something of a run's
+// own, with other rows in it or none.
+func makePlace(out string) error {
 	full, err := filepath.Abs(out)
 	if err != nil {
 		return err
@@ -261,7 +309,7 @@ func placed(out string) error {
 			return fmt.Errorf("%s is a run directory, whose files trajgen run and --resume write (want a place beside it, or a new name in it)", dir)
 		}
 		if dir == filepath.Dir(dir) {
-			return nil
+			return os.MkdirAll(filepath.Dir(full), 0o755)
 		}
 	}
 }

@@ -110,6 +110,41 @@ func TestExportSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A run that has ended loses the end of its journal, and is repaired: at no moment has an export fewer episodes than were
+// played, or planned, without saying so.
+func TestExportOfAnIncompleteRun(t *testing.T) {
+	run := runOf(t, "2")
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	segment := filepath.Join(run, "journal", "000001.seg")
+	info, err := os.Stat(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(segment, info.Size()-1); err != nil {
+		t.Fatal(err)
+	}
+	check := func(code int, want string, args ...string) {
+		t.Helper()
+		if got := trajgen(t, args...); got.code != code || !strings.Contains(got.out+got.errOut, want) {
+			t.Errorf("%v: exit code %d, want %d and %q:\n%s%s", args, got.code, code, want, got.out, got.errOut)
+		}
+	}
+	exporting := []string{"export", "--run", run, "--to", "jsonl", "--out", out}
+	check(exitFailed, "is damaged at byte", exporting...)
+	check(exitFailed, "attempt 1) (trajgen repair --run", "verify", "--run", run)
+	check(exitFailed, "nothing was changed; 1 episodes would be played again", "repair", "--run", run)
+	check(exitDone, "taken out", "repair", "--run", run, "--yes")
+	check(exitErrors, "has played 7 of 8 episodes; trajgen run --resume plays the rest", exporting...)
+	check(exitErrors, "has played 7 of 8 episodes", append(exporting, "--json")...)
+	check(exitDone, "note: "+run+" has played 7 of 8 episodes", append(exporting, "--partial")...)
+	check(exitErrors, "has played 7 of 8 episodes", "compress", "--run", run, "--budget", "1000000", "--out", out)
+	check(exitDone, "", "run", "--resume", "--out", run, "--quiet")
+	check(exitDone, "", exporting...)
+	if data, err := os.ReadFile(out); err != nil || strings.Count(string(data), "\n") != 8 {
+		t.Errorf("%d episodes in the end, %v", strings.Count(string(data), "\n"), err)
+	}
+}
+
 // An export that is killed, interrupted or out of space leaves the earlier one as it was; the next one finds nothing in
 // its way and leaves nothing but itself.
 func TestExportThatDies(t *testing.T) {

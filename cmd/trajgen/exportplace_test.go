@@ -55,6 +55,15 @@ func TestExportLeavesRunDirectoriesAlone(t *testing.T) {
 	succeed(t, "export", "--from", from, "--to", "hf", "--out", filepath.Join(run, "hub")+"/") // a place of its own
 }
 
+// An export of very many files is one line.
+func TestExportListsADirectoryOfManyFilesOnce(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "atif")
+	got := succeed(t, "export", "--from", wholeEpisodes(t, 2*maxListed), "--to", "atif", "--out", out+"/")
+	if got.out != out+"\n" || !strings.Contains(got.errOut, " files in "+out) {
+		t.Errorf("stdout %q, stderr %q; want the directory alone, and how many files", got.out, got.errOut)
+	}
+}
+
 func TestExportSettingsAreGivenOnce(t *testing.T) {
 	got := trajgen(t, "export", "--from", wholeEpisodes(t, 2), "--to", "openai", "--out", filepath.Join(t.TempDir(), "x"), "--set", "weight=ok", "--set", "weight=model")
 	if want := `--set weight is both "ok" and "model"`; got.code != exitUsage || !strings.Contains(got.errOut, want) {

@@ -66,7 +66,7 @@ came out, and writes the trajectories with their tool calls to Parquet.
   trajgen report --run runs/NAME                         what came out
 
 Exit codes: 0 done, 1 failed, 2 bad flags, run file or dataset (nothing was started), 3 done but more episodes ended in
-an error outcome than the run file allows, 4 an evaluation gate failed, 5 the budget is spent and 130 interrupted (go on with --resume).`,
+an error outcome than the run file allows (or an export lacks episodes that the run has not played), 4 an evaluation gate failed, 5 the budget is spent and 130 interrupted (go on with --resume).`,
 		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

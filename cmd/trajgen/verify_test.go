@@ -413,7 +413,7 @@ func TestRunnersAtOnce(t *testing.T) {
 			t.Errorf("verify beside a run: %d of %d episodes in %d attempts and %q", v.Episodes, v.Planned, v.Attempts, v.Differences)
 		}
 		out := filepath.Join(t.TempDir(), "out.jsonl")
-		if got := here(t, "export", "--run", dir, "--to", "jsonl", "--out", out); got.code != 0 {
+		if got := here(t, "export", "--run", dir, "--to", "jsonl", "--out", out, "--partial"); got.code != 0 {
 			t.Fatalf("export beside a run: exit code %d: %s", got.code, got.errOut)
 		}
 	}
