@@ -44,7 +44,7 @@ func TestChoice(t *testing.T) {
 		{"all", datasets.Options{}, "0 1 2 3 4 5 6 7 8 9 10 11"},
 		{"where", datasets.Options{Choice: datasets.Choice{Where: `difficulty == "hard" and n > 0`}}, "4 8"},
 		{"where deep", datasets.Options{Choice: datasets.Choice{Where: `"mod1" in tags and deep.er == 0 and metadata.n < 9 and row >= 1 and id != "x" and prompt startsWith "p"`}}, "4"},
-		{"where nothing", datasets.Options{Choice: datasets.Choice{Where: `absent == nil and n in [1, 2]`}}, "1 2"},
+		{"where nothing", datasets.Options{Choice: datasets.Choice{Where: `metadata?.absent == nil and n in [1, 2]`}}, "1 2"},
 		{"slice", datasets.Options{Choice: datasets.Choice{Slice: "2:9:3"}}, "2 5 8"},
 		{"slice from", datasets.Options{Choice: datasets.Choice{Slice: "10:"}}, "10 11"},
 		{"slice step", datasets.Options{Choice: datasets.Choice{Slice: "::5"}, MaxTasks: 2}, "0 5"},
@@ -266,6 +266,8 @@ func TestChoiceRefuses(t *testing.T) {
 		{"slice took it", datasets.Options{Choice: datasets.Choice{Where: "n > 3", Slice: "7:"}}, []string{"no task is left: slice 7: took the last 4 of 8"}},
 		{"shuffled slice", datasets.Options{Choice: datasets.Choice{Shuffle: true, Slice: "8:"}}, []string{"slice 8: took the last 8 of 8"}},
 		{"no field", datasets.Options{Choice: datasets.Choice{Stratify: "leval"}, MaxTasks: 3}, []string{`no row has a field "leval"`, "difficulty", "n,"}},
+		{"no such name", datasets.Options{Choice: datasets.Choice{Where: "leval == nil or metadata.depp > 3"}, MaxTasks: 1},
+			[]string{"where: condition", "no row has leval, metadata.depp (have cwd, deep, deep.er, difficulty"}},
 		{"a text as a number", datasets.Options{Choice: datasets.Choice{Where: "deep > 3"}}, []string{"a.jsonl:1: condition"}},
 	}
 	for _, tt := range tests {

@@ -76,6 +76,10 @@ func (s *source) kept(ctx context.Context, brief bool, steps []Step) iter.Seq2[r
 		brief = false // it may be about any of the texts
 	}
 	return func(yield func(readTask, error) bool) {
+		if err := s.knowsNames(ctx); err != nil {
+			yield(readTask{}, err)
+			return
+		}
 		count, inWhere, inPart := 0, 0, 0
 		for read, err := range s.usable(ctx, brief, s.skip) {
 			if err != nil {
@@ -110,6 +114,29 @@ func (s *source) kept(ctx context.Context, brief bool, steps []Step) iter.Seq2[r
 			}
 		}
 	}
+}
+
+// knowsNames refuses a condition about a name that no row has. Most often the first row has them all.
+func (s *source) knowsNames(ctx context.Context) error {
+	if s.choice.condition == nil || s.knows.Load() {
+		return nil
+	}
+	names := s.choice.condition.Names()
+	if !names.Found() {
+		for read, err := range s.usable(ctx, false, passedOn) {
+			if err != nil {
+				return nil // whoever reads the tasks says what is wrong with them
+			}
+			if names.Add(rowValues(read.task)); names.Found() {
+				break
+			}
+		}
+	}
+	if err := names.Err(); err != nil {
+		return fmt.Errorf("dataset %s: where: %w", s.name, err)
+	}
+	s.knows.Store(true)
+	return nil
 }
 
 // stream gives out what is chosen as it is read.

@@ -11,7 +11,7 @@ import (
 )
 
 // RowNames are what a condition can say of a task, each with an example. Beside them are the keys of its metadata, which
-// are nothing where a row has not got them; metadata has them all. What a row does not have is an empty text or list.
+// are nothing where a row has not got them, while another one has; metadata has them all. What a row does not have is an empty text or list.
 func RowNames() map[string]any {
 	return map[string]any{
 		"id": "", "row": 0, "prompt": "", "system": "", "setup": "", "image": "", "cwd": "", "network": "", "distribution": "", "difficulty": "",

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"trajgen/pipeline/episode"
 )
@@ -34,6 +35,8 @@ type source struct {
 	card    Card
 	options Options
 	choice  *choice
+
+	knows atomic.Bool // there are rows with all names of the condition
 
 	mu   sync.Mutex // guards plan
 	plan *plan      // nil until somebody wants it, and without an order

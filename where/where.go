@@ -5,6 +5,7 @@
 package where
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -23,28 +24,34 @@ import (
 type Condition struct {
 	source  string
 	program *vm.Program
+	open    []string // names that it uses and that rows may have or not: NAME, or MAP.NAME
 }
 
 // Parse compiles a condition over the given names. Each name has an example of its type, so that a comparison of a
 // text with a number is an error here and not in the middle of a run; a nil example is of any type. A name that does
 // not exist is an error that lists those that do, unless open says that rows may have others, which are nil where a row
-// has not got them. An example that is a map with entries is a map of just those, each with an example of its own.
+// has not got them; Names finds out whether any row has them. An example that is a map with entries is a map of just those,
+// each with an example of its own; one without entries is a map of any.
 func Parse(source string, names map[string]any, open bool) (*Condition, error) {
 	if strings.TrimSpace(source) == "" {
 		return nil, fmt.Errorf("condition is empty (want an expression, such as %s)", example(names))
 	}
 	kinds := kindsOf(names)
 	options := []expr.Option{expr.Env(kinds), expr.AsBool(), expr.Patch(nothings{})}
+	used, err := namesIn(source, names)
+	if err != nil {
+		return nil, err
+	}
 	if open {
 		options = append(options, expr.AllowUndefinedVariables())
-	} else if err := known(source, names); err != nil {
-		return nil, err
+	} else if len(used.unknown) > 0 {
+		return nil, fmt.Errorf("condition %q: unknown name %s (have %s)", source, used.unknown[0], strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 	}
 	program, err := expr.Compile(source, options...)
 	if err != nil {
 		return nil, fmt.Errorf("condition %q: %s", source, explain(err))
 	}
-	return &Condition{source: source, program: program}, nil
+	return &Condition{source: source, program: program, open: append(used.unknown, used.members...)}, nil
 }
 
 // kindsOf are the types of examples.
@@ -94,38 +101,107 @@ func (nothings) Visit(node *ast.Node) {
 // String is the condition as it was written.
 func (c *Condition) String() string { return c.source }
 
-// known says which name of a condition does not exist.
-func known(source string, names map[string]any) error {
+// ErrUnknown is in the error about a name that no row has.
+var ErrUnknown = errors.New("no row has")
+
+// Names notes which of the names that rows may have or not are in a row. A condition about one that is in none holds for
+// all of them or for none. NAME?.KEY and get(NAME, "KEY") ask for what need not be anywhere. One goroutine uses it.
+type Names struct {
+	source  string
+	missing []string
+	absent  map[string]bool // those of them that some row could have had
+	have    map[string]bool // for the message
+}
+
+// Names begins without any row.
+func (c *Condition) Names() *Names {
+	return &Names{source: c.source, missing: slices.Clone(c.open), absent: map[string]bool{}, have: map[string]bool{}}
+}
+
+// Found says that each name is in some row.
+func (n *Names) Found() bool { return len(n.missing) == 0 }
+
+// Add looks at a row. One without the map that a name is to be in proves nothing.
+func (n *Names) Add(row map[string]any) {
+	if n.Found() {
+		return
+	}
+	const most = 200
+	for name, value := range row {
+		if len(n.have) < most {
+			n.have[name] = true
+		}
+		inner, _ := value.(map[string]any)
+		for key := range inner {
+			if len(n.have) < most {
+				n.have[name+"."+key] = true
+			}
+		}
+	}
+	n.missing = slices.DeleteFunc(n.missing, func(name string) bool {
+		in, key, _ := strings.Cut(name, ".")
+		value, there := row[in]
+		if key == "" {
+			n.absent[name] = true
+			return there
+		}
+		inner, _ := value.(map[string]any)
+		n.absent[name] = n.absent[name] || there
+		_, there = inner[key]
+		return there
+	})
+}
+
+// Err names those that were in no row, and some that were.
+func (n *Names) Err() error {
+	missing := slices.DeleteFunc(slices.Clone(n.missing), func(name string) bool { return !n.absent[name] })
+	if len(missing) == 0 {
+		return nil
+	}
+	have := slices.DeleteFunc(slices.Sorted(maps.Keys(n.have)), func(name string) bool {
+		_, key, _ := strings.Cut(name, ".")
+		return n.have[key] // it goes by the shorter name, too
+	})
+	return fmt.Errorf("condition %q: %w %s (have %s)", n.source, ErrUnknown, strings.Join(missing, ", "), strings.Join(have, ", "))
+}
+
+// namesIn finds what a condition uses beside the given names and its own.
+func namesIn(source string, names map[string]any) (*usedNames, error) {
 	tree, err := parser.Parse(source)
 	if err != nil {
-		return fmt.Errorf("condition %q: %s", source, explain(err))
+		return nil, fmt.Errorf("condition %q: %s", source, explain(err))
 	}
 	used := &usedNames{have: names}
 	ast.Walk(&tree.Node, used)
-	if used.unknown != "" {
-		return fmt.Errorf("condition %q: unknown name %s (have %s)", source, used.unknown, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
-	}
-	return nil
+	own := func(name string) bool { return name == "$env" || slices.Contains(used.own, name) }
+	used.unknown = slices.DeleteFunc(used.unknown, own)
+	return used, nil
 }
 
-// usedNames looks for a name that does not exist. Variables of the condition's own are names, too.
+// usedNames looks for names that are not given. Variables of the condition's own are declared behind their uses.
 type usedNames struct {
 	have    map[string]any
 	own     []string
-	unknown string
+	unknown []string
+	members []string // of maps that have any: MAP.NAME
 }
 
 func (u *usedNames) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.VariableDeclaratorNode:
 		u.own = append(u.own, n.Name)
-		if u.unknown == n.Name { // its uses are visited first
-			u.unknown = ""
-		}
 	case *ast.IdentifierNode:
-		_, ok := u.have[n.Value]
-		if !ok && u.unknown == "" && n.Value != "$env" && !slices.Contains(u.own, n.Value) {
-			u.unknown = n.Value
+		if _, ok := u.have[n.Value]; !ok && !slices.Contains(u.unknown, n.Value) {
+			u.unknown = append(u.unknown, n.Value)
+		}
+	case *ast.MemberNode:
+		in, isName := n.Node.(*ast.IdentifierNode)
+		key, isText := n.Property.(*ast.StringNode)
+		if !isName || !isText || n.Optional {
+			return
+		}
+		if fields, ok := u.have[in.Value].(map[string]any); ok && len(fields) == 0 {
+			u.members = append(u.members, in.Value+"."+key.Value)
 		}
 	}
 }

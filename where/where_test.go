@@ -1,6 +1,7 @@
 package where_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,7 +9,7 @@ import (
 	"trajgen/where"
 )
 
-var names = map[string]any{"difficulty": "", "turns": 0, "reward": nil, "tags": []string{}, "meta": map[string]any{}, "sampling": map[string]any{"top_p": nil, "seed": 0}}
+var names = map[string]any{"difficulty": "", "turns": 0, "reward": nil, "tags": []string{}, "meta": map[string]any{}, "rewards": map[string]any{}, "sampling": map[string]any{"top_p": nil, "seed": 0}}
 
 func Example() {
 	hard, err := where.Parse(`difficulty == "hard" and turns < 10`, map[string]any{"difficulty": "", "turns": 0}, false)
@@ -69,7 +70,7 @@ func TestRefused(t *testing.T) {
 	tests := []struct{ give, want string }{
 		{"", "is empty"},
 		{"  ", `such as difficulty == "..."`},
-		{"turn < 3", "unknown name turn (have difficulty, meta, reward, sampling, tags, turns)"},
+		{"turn < 3", "unknown name turn (have difficulty, meta, reward, rewards, sampling, tags, turns)"},
 		{"sampling.topp == 1", "unknown field topp"},
 		{`sampling.seed == "x"`, "mismatched types"},
 		{"turns <", "character"},
@@ -93,6 +94,33 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	rows := []map[string]any{{"turns": 3, "meta": map[string]any{}}, {"turns": 4, "meta": map[string]any{"lang": "go"}, "level": 2}}
+	tests := []struct{ give, want string }{
+		{`turns > 3`, ""},
+		{`rewards.tests > 0`, ""}, // there are none
+		{`level == 2 and meta.lang == "go"`, ""},
+		{`meta["lang"] == "go"`, ""},
+		{`let n = level; n == 2`, ""},
+		{`meta?.lnag == "go" or get(meta, "lnag") == "go" or "lnag" in meta`, ""},
+		{`levl == 2`, "no row has levl (have level, meta, meta.lang, turns)"},
+		{`not (levl > 2 and meta["lnag"] == nil)`, "no row has levl, meta.lnag (have"},
+	}
+	for _, tt := range tests {
+		condition, err := where.Parse(tt.give, names, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := condition.Names()
+		for _, row := range rows {
+			found.Add(row)
+		}
+		if err := found.Err(); tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, where.ErrUnknown) || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%q: %v, want %q", tt.give, err, tt.want)
+		}
+	}
+}
+
 // FuzzParse looks for a condition that brings the program down.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`difficulty == "hard"`, "1..100000000 == nil", "repeat(difficulty, 1000000000) == difficulty", "[1,2][5] == 3", "meta.a.b.c == 1"} {
@@ -103,6 +131,7 @@ func FuzzParse(f *testing.F) {
 		condition, err := where.Parse(source, names, true)
 		if err == nil {
 			_, _ = condition.Match(row)
+			condition.Names().Add(row)
 		}
 	})
 }

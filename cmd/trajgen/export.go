@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"trajgen/outputs/export"
+	"trajgen/where"
 )
 
 // exportOptions are the flags of export.
@@ -51,7 +52,8 @@ reward where one is needed, and columns that it lacks. Error outcomes are episod
 'outcome == "success"' or 'reward > 0' is what most fine-tuning wants.
 
 --where keeps the episodes for which a condition holds, in the language of https://expr-lang.org, such as
-'reward >= 0.5 and "terminal" in tools and turns < 20'. A comparison with nil by < or > is false. It can ask about:
+'reward >= 0.5 and "terminal" in tools and turns < 20'. A comparison with nil by < or > is false. A meta.NAME that
+no episode has is refused; meta?.NAME asks for it all the same. It can ask about:
 ` + variableTexts() + `
 Then --dedupe leaves out repetitions within a task, and --per-task chooses among its samples: the best has the highest
 reward, then the fewest tokens, then the lowest sample. What is left out stays in the journal.
@@ -289,7 +291,11 @@ func exportTo(ctx context.Context, std stdio, source export.Source, format, out 
 		return result, usage(err)
 	}
 	defer spare(sparing)()
-	if result, err = export.Write(ctx, source, sink); err != nil || !through {
+	result, err = export.Write(ctx, source, sink)
+	if errors.Is(err, where.ErrUnknown) {
+		err = usage(err)
+	}
+	if err != nil || !through {
 		return result, err
 	}
 	result.Files = nil

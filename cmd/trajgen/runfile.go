@@ -40,7 +40,7 @@ type runFile struct {
 
 	Subset     string             `yaml:"subset,omitempty" help:"subset of a dataset folder (a config of its README.md, or a directory of it), where it has several"`
 	Split      string             `yaml:"split,omitempty" help:"split of a dataset folder, such as train or test, where it has several"`
-	Where      string             `yaml:"where,omitempty" help:"play the tasks for which a condition holds, such as 'difficulty == \"hard\" and \"math\" in tags and level > 3'; it sees id, row, prompt, system, tags, difficulty, toolsets, files and whatever else a row has"`
+	Where      string             `yaml:"where,omitempty" help:"play the tasks for which a condition holds, such as 'difficulty == \"hard\" and \"math\" in tags and level > 3'; it sees id, row, prompt, system, tags, difficulty, toolsets, files and whatever else a row has; a name that no row has is refused, metadata?.NAME asks for it all the same"`
 	Parts      map[string]float64 `yaml:"parts,omitempty" help:"divide the tasks by a hash of their ids, such as --parts train=0.9 --parts test=0.1: a task stays in its part when others are added, and with any seed"`
 	UsePart    string             `yaml:"use_part,omitempty" help:"the one of the parts that is played"`
 	Stratify   string             `yaml:"stratify,omitempty" help:"play a sample in which each value of a field, such as difficulty, has the share that it has in the dataset; --max-tasks says how large, or --per-stratum"`

@@ -90,7 +90,10 @@ const (
 func (c *chosen) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
 	return func(yield func(*episode.Episode, error) bool) {
 		c.dropped, c.ended = map[string]int{}, false
-		left := c.max
+		left, names := c.max, &where.Names{}
+		if c.condition != nil {
+			names = c.condition.Names()
+		}
 		pass := func(ep *episode.Episode) bool {
 			if c.max > 0 && left == 0 {
 				c.ended = true
@@ -102,8 +105,22 @@ func (c *chosen) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error
 		row := &sameRow{chosen: c}
 		for ep, err := range c.source.Episodes(ctx) {
 			if err == nil && c.condition != nil {
+				row := values(ep, c.choice.Where)
+				if !names.Found() {
+					known := maps.Clone(row)
+					if len(ep.Rewards) == 0 { // it was not judged
+						delete(known, "rewards")
+					}
+					names.Add(known)
+				}
+				if c.ended && names.Found() {
+					return
+				}
+				if c.ended {
+					continue
+				}
 				var match bool
-				if match, err = c.condition.Match(values(ep, c.choice.Where)); err == nil && !match {
+				if match, err = c.condition.Match(row); err == nil && !match {
 					c.dropped[dropWhere]++
 					continue
 				}
@@ -115,20 +132,25 @@ func (c *chosen) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error
 				yield(nil, err)
 				return
 			}
+			more := true
 			if ep.Row != row.row {
-				if !row.flush(pass) {
-					return
-				}
+				more = row.flush(pass)
 				row.begin(ep.Row)
 			}
-			if row.repeats(ep) {
-				continue
-			}
-			if c.perTask > 0 {
+			switch {
+			case !more || row.repeats(ep):
+			case c.perTask > 0:
 				row.hold(ep)
-			} else if !pass(ep) {
+			default:
+				more = pass(ep)
+			}
+			if !more && (!c.ended || names.Found()) {
 				return
 			}
+		}
+		if err := names.Err(); err != nil {
+			yield(nil, fmt.Errorf("where: %w", err))
+			return
 		}
 		row.flush(pass)
 	}

@@ -83,6 +83,43 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// A condition about what no episode has would hold for all of them or for none: nothing is written.
+func TestChooseUnknownNames(t *testing.T) {
+	episodes := samples([]float64{0, 1}, []float64{-1, -1})
+	for _, ep := range episodes {
+		ep.Task.Metadata = []byte(`{"level": 3}`)
+	}
+	last := episodes[len(episodes)-1]
+	last.Task.Metadata = []byte(`{"level": 3, "rare": true}`)
+	tests := []struct {
+		give export.Choice
+		want string // in the error; empty is none
+		n    int
+	}{
+		{export.Choice{Where: "meta.rare == nil"}, "", 3},
+		{export.Choice{Where: "meta.rare == nil", Max: 1}, "", 1},
+		{export.Choice{Where: "meta.rare == nil", PerTask: "best", Max: 1}, "", 1},
+		{export.Choice{Where: "meta?.lvl == nil", Max: 1}, "", 1},
+		{export.Choice{Where: "meta.lvl == nil"}, "no row has meta.lvl (have", 0},
+		{export.Choice{Where: "meta.lvl == nil", Max: 1}, "no row has meta.lvl (have", 0},
+		{export.Choice{Where: "meta.lvl > 2", PerTask: "best"}, "no row has meta.lvl (have", 0},
+	}
+	for _, tt := range tests {
+		source, err := export.Choose(sinktest.Slice(episodes), tt.give)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sink, err := export.Open("jsonl", filepath.Join(t.TempDir(), "out.jsonl"), export.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := export.Write(t.Context(), source, sink)
+		if tt.want == "" && (err != nil || result.Episodes != tt.n) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%+v: %d episodes, %v; want %d, %q", tt.give, result.Episodes, err, tt.n, tt.want)
+		}
+	}
+}
+
 // A sample that was not judged does not make one that was a repetition of it.
 func TestDedupeKeepsWhatWasJudged(t *testing.T) {
 	for _, dedupe := range []string{"exact", "answer"} {
