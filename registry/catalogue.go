@@ -168,7 +168,7 @@ func (c *catalogue) describe(name string) (any, error) {
 		}
 	}
 	if tool == nil {
-		return nil, Failf("unknown_tool", "tool_search finds no tool %s%s", quote(shorten(name, 100)), didYouMean(name, c.names))
+		return nil, Failf("unknown_tool", "tool_search finds no tool %s%s", quote(shorten(name, 100)), DidYouMean(name, c.names))
 	}
 	return description{tool.Name, tool.Description, tool.shown(c.quirks)}, nil
 }

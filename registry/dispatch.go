@@ -110,7 +110,7 @@ func (t *Toolset) unknown(name string) *Failure {
 	return &Failure{
 		Class: "unknown_tool", Status: episode.CallUnknownTool,
 		Message: fmt.Sprintf("tool %s does not exist%s; available tools: %s",
-			quote(shorten(name, 100)), didYouMean(name, t.names), have),
+			quote(shorten(name, 100)), DidYouMean(name, t.names), have),
 	}
 }
 

@@ -65,8 +65,8 @@ func edits(a, b string) int {
 	return row[len(b)]
 }
 
-// didYouMean is ` (did you mean "x"?)` or nothing.
-func didYouMean(name string, known []string) string {
+// DidYouMean is ` (did you mean "x"?)` with the known name that was most likely meant, or nothing.
+func DidYouMean(name string, known []string) string {
 	if meant := nearest(name, known); meant != "" {
 		return " (did you mean " + quote(meant) + "?)"
 	}

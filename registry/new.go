@@ -137,12 +137,12 @@ func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error)
 	for _, name := range sortedKeys(custom) {
 		for _, tool := range custom[name].Tools {
 			if !slices.Contains(tools, tool) {
-				errs = append(errs, fmt.Errorf("toolset %q: unknown tool %q%s", name, tool, didYouMean(tool, tools)))
+				errs = append(errs, fmt.Errorf("toolset %q: unknown tool %q%s", name, tool, DidYouMean(tool, tools)))
 			}
 		}
 		for _, include := range custom[name].Includes {
 			if !made.knows(include) {
-				errs = append(errs, fmt.Errorf("toolset %q includes the unknown toolset %q%s", name, include, didYouMean(include, sets)))
+				errs = append(errs, fmt.Errorf("toolset %q includes the unknown toolset %q%s", name, include, DidYouMean(include, sets)))
 			}
 		}
 	}

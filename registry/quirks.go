@@ -55,7 +55,7 @@ func (q Quirks) Validate() error {
 	var errs []error
 	for _, name := range q {
 		if !slices.Contains(quirkNames, name) {
-			errs = append(errs, fmt.Errorf("unknown schema quirk %q%s; there are %s", name, didYouMean(name, quirkNames),
+			errs = append(errs, fmt.Errorf("unknown schema quirk %q%s; there are %s", name, DidYouMean(name, quirkNames),
 				strings.Join(quirkNames, ", ")))
 		}
 	}

@@ -158,7 +158,7 @@ func (r *Registry) unknownToolsets(names []string) error {
 		if tool := r.tools[name]; tool != nil {
 			text += fmt.Sprintf(" (a tool of toolset %q)", tool.Toolset)
 		} else {
-			text += didYouMean(name, have)
+			text += DidYouMean(name, have)
 		}
 		each = append(each, text)
 	}

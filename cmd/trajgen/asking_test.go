@@ -238,9 +238,9 @@ func TestAskingOfARunRefused(t *testing.T) {
 		{"too few samples", "samples: 3\nsweep: {temperature: [0, 1], top_p: [0.1, 0.9]}", nil, "4 combinations (2 temperatures × 2 top_ps) and 3 samples of each task: give at least --samples 4"},
 		{"given twice", "samples: 2\nsweep: {temperature: [0, 1]}", []string{"--temperature", "0.5"}, "temperature is given for the run and in its sweep"},
 		{"in extra_body", "samples: 2\nsweep: {top_p: [0, 1]}\nextra_body: {top_p: 0.3}", nil, "top_p is given for the run and in its sweep"},
-		{"unknown key", "sweep: {seed: [1, 2]}", nil, "seed cannot be swept (have model, reasoning_effort, temperature, top_p)"},
-		{"unknown key of a model", "sweep: {model: [{name: a, url: b}]}", nil, "url is not a key of a model (have name, base_url, api_key_env)"},
-		{"no list of models", "sweep: {model: a}", nil, "into a list of models"},
+		{"unknown key", "sweep: {seed: [1, 2]}", nil, "seed is not a key of sweep (have model, reasoning_effort, temperature, top_p)"},
+		{"unknown key of a model", "sweep: {model: [{name: a, url: b}]}", nil, "url is not a key of sweep.model[0] (have name, base_url, api_key_env)"},
+		{"no list of models", "sweep: {model: a}", nil, "sweep.model is \"a\"; want a list, such as [a]"},
 		{"models of a policy", "samples: 2\nsweep: {model: [a, b]}", nil, "a sweep of models and a policy are given"},
 		{"no such tool", "", []string{"--tool-choice", "no_tool"}, `there is no tool "no_tool"`},
 		{"field of the limit", "", []string{"--max-tokens-field", "tokens"}, `max_tokens_field "tokens" (want auto`},
@@ -294,7 +294,7 @@ func TestReadmeRequests(t *testing.T) {
 	}
 	file := defaultRunFile()
 	path := filepath.Join(put(t, map[string]string{"requests.yaml": text}), "requests.yaml")
-	if err := decodeRunFile(path, &file); err != nil {
+	if err := decodeFile(path, "a run file", &file); err != nil {
 		t.Fatal(err)
 	}
 	file.Dataset, file.Policy = paths{"bundled"}, "noop"

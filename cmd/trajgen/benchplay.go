@@ -152,7 +152,7 @@ func (b benchPlay) runFile() (runFile, error) {
 		}
 	}
 	file := defaultRunFile()
-	if err := decodeRunFile(path, &file); err != nil {
+	if err := decodeFile(path, "a run file", &file); err != nil {
 		return runFile{}, err
 	}
 	return file, file.validate()

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,8 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"trajgen/outputs/journal"
 	"trajgen/outputs/report"
@@ -64,14 +60,8 @@ func (f *runFile) loadPrices() error {
 
 func readPrices(path string) (priceFile, error) {
 	var prices priceFile
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return prices, fmt.Errorf("read prices: %w", err)
-	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&prices); err != nil && !errors.Is(err, io.EOF) {
-		return prices, fmt.Errorf("prices %s: %w", path, errors.New(strings.Join(strings.Fields(err.Error()), " ")))
+	if err := decodeFile(path, "a file of prices", &prices); err != nil {
+		return prices, err
 	}
 	if prices.Date == "" || len(prices.Models) == 0 {
 		return prices, fmt.Errorf("prices %s: want date: YYYY-MM-DD, the day they were looked up, and models: {NAME: {input: X, output: X, cached_input: X}} in USD per million tokens", path)

@@ -114,14 +114,14 @@ func parses(kind, text string) (err error) {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%q is not a %s", text, kindNames[kind])
+		return fmt.Errorf("%q is not %s", text, kindNames[kind])
 	}
 	return nil
 }
 
 var kindNames = map[string]string{
-	"bool": "true or false", "int": "whole number", "uint": "whole number from 0", "number": "number",
-	"duration": "duration such as 90s or 5m", "size": "size such as 512M or 2G", "pairs": "NAME=VALUE",
+	"bool": "true or false", "int": "a whole number", "uint": "a whole number from 0", "number": "a number", "string": "a text", "list": "a list",
+	"duration": "a duration such as 90s or 5m", "size": "a size such as 512M or 2G", "pairs": "NAME=VALUE",
 }
 
 func shown(v reflect.Value) string {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -43,14 +41,8 @@ func (f *runFile) addPlugins(paths []string) error {
 func readPlugin(path string) (plugin.Config, error) {
 	var config plugin.Config
 	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
-		data, err := os.ReadFile(path)
-		if err != nil {
+		if err := decodeFile(path, "a plugin", &config); err != nil {
 			return config, err
-		}
-		decoder := yaml.NewDecoder(bytes.NewReader(data))
-		decoder.KnownFields(true)
-		if err := decoder.Decode(&config); err != nil {
-			return config, fmt.Errorf("%s: %w", path, yamlError(err))
 		}
 		for i, name := range config.Files { // beside their declaration
 			if !filepath.IsAbs(name) {
@@ -140,7 +132,7 @@ func (s toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 		}
 	}()
 	if s.path != "" {
-		if err := decodeRunFile(s.path, &t.file); err != nil {
+		if err := decodeFile(s.path, "a run file", &t.file); err != nil {
 			return nil, err
 		}
 		t.fromFile(cmd.Flags())

@@ -129,7 +129,7 @@ func TestPluginFlag(t *testing.T) {
 // TestBadPlugins holds what a user is told before anything is started.
 func TestBadPlugins(t *testing.T) {
 	tests := []struct{ name, give, want string }{
-		{"key", "plugins: [{name: a, commnd: [a]}]", "commnd is not a key of a plugin"},
+		{"key", "plugins: [{name: a, commnd: [a]}]", "commnd is not a key of plugins[0] (did you mean \"command\"?)"},
 		{"no command", "plugins: [{name: a}]", "no command"},
 		{"no file", "plugins: [{name: a, command: [sh], files: [/no/such]}]", "/no/such"},
 		{"where", "plugins: [{name: a, command: [sh], where: host}]", "sandbox or runner"},

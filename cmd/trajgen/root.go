@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"trajgen/registry"
 )
 
 // The exit codes that scripts rely on.
@@ -73,13 +77,24 @@ an error outcome than the run file allows (or an export lacks episodes that the 
 	}
 	root.SetVersionTemplate("trajgen {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()))
+		hint := ""
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			hint = meantFlag(cmd, unknown.GetSpecifiedName())
+		}
+		return usage(fmt.Errorf("%w%s", err, cmp.Or(hint, fmt.Sprintf(" (see %s --help)", cmd.CommandPath()))))
 	})
 	root.AddCommand(
 		newRun(std), newCheck(std), newReport(std), newDiff(std), newExport(std), newVerify(std), newRepair(std), newCompress(std), newMerge(std), newTools(std), newToolsets(std), newDistributions(std), newDatasets(std),
 		newCommand(std), newSandbox(std), newImage(std), newServeModel(std), newDoctor(std), newBench(std),
 	)
 	return root
+}
+
+// meantFlag says which flag was meant, or nothing.
+func meantFlag(cmd *cobra.Command, name string) string {
+	var flags []string
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) { flags = append(flags, "--"+flag.Name) })
+	return registry.DidYouMean(name, flags)
 }
 
 // group makes a command of subcommands alone: a misspelt one is an error, and none prints the help.

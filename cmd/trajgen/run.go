@@ -86,7 +86,7 @@ func (o runOptions) load(file *runFile, apply func() error) error {
 		return fmt.Errorf("--log-format is %q; text or json", o.logFormat)
 	}
 	if o.path != "" {
-		if err := decodeRunFile(o.path, file); err != nil {
+		if err := decodeFile(o.path, "a run file", file); err != nil {
 			return err
 		}
 	}

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -176,40 +173,6 @@ func defaultRunFile() runFile {
 		Workers: 8, EpisodeRetries: 1, MaxErrorsInRow: 20,
 		Sandbox: "native", ReadySandboxes: 2, Network: "loopback", Memory: 1 << 30, Processes: 256, Disk: 512 << 20,
 	}
-}
-
-// decodeRunFile reads a run file over the defaults, strictly.
-func decodeRunFile(path string, into *runFile) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read run file: %w", err)
-	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("run file %s: %w", path, yamlError(err))
-	}
-	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("run file %s: it holds more than one document; a run file is one", path)
-	}
-	return nil
-}
-
-// yamlError puts yaml's list of problems on one line and speaks of keys rather than Go fields.
-func yamlError(err error) error {
-	var typed *yaml.TypeError
-	if !errors.As(err, &typed) {
-		return err
-	}
-	problems := strings.Join(typed.Errors, "; ")
-	problems = strings.ReplaceAll(problems, " not found in type main.runFile", " is not a key of a run file (keys are those of trajgen run --help, with _ for -)")
-	problems = strings.ReplaceAll(problems, "[]main.sweptModel", "a list of models")
-	problems = strings.ReplaceAll(problems, " not found in type main.sweepFile", " cannot be swept (have model, reasoning_effort, temperature, top_p)")
-	problems = strings.ReplaceAll(problems, " not found in type plugin.Config", " is not a key of a plugin (have name, command, files, where, toolset, override, env, env_from, timeout)")
-	problems = strings.ReplaceAll(problems, " not found in type main.fallback", " is not a key of a fallback (have model, base_url, api_key_env)")
-	problems = strings.ReplaceAll(problems, " not found in type registry.Bridge", " is not a key of tool_search (have enabled, threshold_pct, context_window, search_default_limit, max_search_limit)")
-	problems = strings.ReplaceAll(problems, "field ", "")
-	return errors.New(problems)
 }
 
 // MarshalJSON writes the keys of a run file.

@@ -26,24 +26,14 @@ type sweptModel struct {
 	APIKeyEnv string `yaml:"api_key_env,omitempty"`
 }
 
-// UnmarshalYAML reads either form, strictly.
+// UnmarshalYAML reads either form.
 func (m *sweptModel) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		*m = sweptModel{Name: node.Value}
 		return nil
 	}
 	type plain sweptModel
-	if err := node.Decode((*plain)(m)); err != nil {
-		return err
-	}
-	for i := 0; i+1 < len(node.Content); i += 2 { // a node decodes leniently, whatever the decoder of the file does
-		switch key := node.Content[i].Value; key {
-		case "name", "base_url", "api_key_env":
-		default:
-			return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s is not a key of a model (have name, base_url, api_key_env)", node.Content[i].Line, key)}}
-		}
-	}
-	return nil
+	return node.Decode((*plain)(m))
 }
 
 // MarshalYAML writes the shorter form where that says all.
