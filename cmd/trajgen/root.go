@@ -67,7 +67,7 @@ came out, and writes the trajectories with their tool calls to Parquet.
   trajgen run --dataset bundled --policy oracle          play the bundled tasks without a model
   trajgen run -f run.yaml                                play an experiment
   trajgen check -f run.yaml                              does every task's reference solution score?
-  trajgen report --run runs/NAME                         what came out
+  trajgen report runs/NAME                               what came out
 
 Exit codes: 0 done, 1 failed, 2 bad flags, run file or dataset (nothing was started), 3 done but more episodes ended in
 an error outcome than the run file allows (or an export lacks episodes that the run has not played), 4 an evaluation gate failed, 5 the budget is spent and 130 interrupted (go on with --resume).`,
@@ -84,7 +84,7 @@ an error outcome than the run file allows (or an export lacks episodes that the 
 		return usage(fmt.Errorf("%w%s", err, cmp.Or(hint, fmt.Sprintf(" (see %s --help)", cmd.CommandPath()))))
 	})
 	root.AddCommand(
-		newRun(std), newCheck(std), newReport(std), newDiff(std), newExport(std), newVerify(std), newRepair(std), newCompress(std), newMerge(std), newTools(std), newToolsets(std), newDistributions(std), newDatasets(std),
+		newRun(std), newCheck(std), takesRun(newReport(std)), newDiff(std), takesRun(newExport(std)), takesRun(newVerify(std)), takesRun(newRepair(std)), takesRun(newCompress(std)), newMerge(std), newTools(std), newToolsets(std), newDistributions(std), newDatasets(std),
 		newCommand(std), newSandbox(std), newImage(std), newServeModel(std), newDoctor(std), newBench(std),
 	)
 	return root
@@ -95,6 +95,18 @@ func meantFlag(cmd *cobra.Command, name string) string {
 	var flags []string
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { flags = append(flags, "--"+flag.Name) })
 	return registry.DidYouMean(name, flags)
+}
+
+// takesRun lets a command with the flag --run take the run directory as its argument instead.
+func takesRun(cmd *cobra.Command) *cobra.Command {
+	cmd.Use = strings.Replace(cmd.Use, "--run DIR", "[--run] DIR", 1)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 && !cmd.Flags().Changed("run") {
+			return cmd.Flags().Set("run", args[0])
+		}
+		return cobra.NoArgs(cmd, args)
+	}
+	return cmd
 }
 
 // group makes a command of subcommands alone: a misspelt one is an error, and none prints the help.

@@ -10,7 +10,9 @@ func TestWrongUsage(t *testing.T) {
 	for line, want := range map[string]string{
 		"rum":                            `unknown command "rum"`,
 		"report":                         `required flag(s) "run"`,
-		"report here":                    `unknown command "here"`,
+		"report here":                    "here is not a run directory",
+		"report here there":              `unknown command "here"`,
+		"report here --run there":        `unknown command "here"`,
 		"run --datset x":                 `unknown flag: --datset (did you mean "--dataset"?)`,
 		"run --nothing-like-it x":        "unknown flag: --nothing-like-it (see trajgen run --help)",
 		"verify":                         "[run sharegpt]",
