@@ -42,11 +42,7 @@ func Get(name string) (Distribution, error) {
 			return d, nil
 		}
 	}
-	names := Names()
-	if near, ok := nearest(name, names); ok {
-		return Distribution{}, fmt.Errorf("unknown distribution %q, did you mean %q?", name, near)
-	}
-	return Distribution{}, fmt.Errorf("unknown distribution %q (have %s, or the path of a YAML file)", name, strings.Join(names, ", "))
+	return Distribution{}, fmt.Errorf("unknown distribution %q (have %s, or the path of a YAML file)", name, strings.Join(Names(), ", "))
 }
 
 // Load reads a distribution from a YAML file with the keys name, description and toolsets, the last a mapping from
@@ -153,9 +149,9 @@ func shares(node *yaml.Node) ([]Share, error) {
 	return list, errors.Join(problems...)
 }
 
-// Validate says everything that is wrong with the distribution. Known tells which toolsets exist; nil leaves that out,
-// for where they are not known yet.
-func (d Distribution) Validate(known func(toolset string) bool) error {
+// Validate says everything that is wrong with the distribution. known says what is wrong with the name of a toolset; nil
+// leaves that out, for where they are not known yet.
+func (d Distribution) Validate(known func(toolset string) error) error {
 	var problems []error
 	if d.Name == "" {
 		problems = append(problems, errors.New("the distribution has no name"))
@@ -173,8 +169,11 @@ func (d Distribution) Validate(known func(toolset string) bool) error {
 		if !(share.Percent > 0 && share.Percent <= 100) {
 			problems = append(problems, fmt.Errorf("distribution %q: toolset %q has %v %%, which must be above 0 and at most 100", d.Name, share.Toolset, share.Percent))
 		}
-		if known != nil && !known(share.Toolset) {
-			problems = append(problems, unknownToolset(d.Name, share.Toolset, known))
+		if known == nil {
+			continue
+		}
+		if err := known(share.Toolset); err != nil {
+			problems = append(problems, fmt.Errorf("distribution %q: %w", d.Name, err))
 		}
 	}
 	return errors.Join(problems...)

@@ -65,6 +65,9 @@ func Planned[A any](d Definition) Tool {
 	return tool
 }
 
+// Planned says that nobody has built the tool yet.
+func (t Tool) Planned() bool { return t.planned }
+
 // DefineSchema makes a tool whose schema comes from elsewhere, such as an MCP server. fn gets the arguments after
 // coercion and validation. References may only lead into the schema itself.
 func DefineSchema(d Definition, parameters json.RawMessage,

@@ -121,7 +121,10 @@ func TestDistributionsAreKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := func(name string) bool { _, ok := reg.ToolsetInfo(name); return ok }
+	known := func(name string) error {
+		_, err := reg.Resolve([]string{name}, nil)
+		return err
+	}
 	names := distributions.Names()
 	if len(names) != 17 {
 		t.Errorf("%d distributions, want 17", len(names))

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,26 +26,34 @@ func drawDigest(d *distributions.Distribution) string {
 	return digest(d.Name, content)
 }
 
+// drawn is a distribution that episodes draw from.
+type drawn struct {
+	*distributions.Distribution
+	toolless []string // its toolsets that have no tool here; nil when every draw has another one
+	bare     int      // episodes that drew nothing but these
+}
+
 // distribution resolves a name or path once, and checks that its toolsets exist.
-func (e *experiment) distribution(ctx context.Context, name string) (*distributions.Distribution, error) {
+func (e *experiment) distribution(ctx context.Context, name string) (*drawn, error) {
 	if known, ok := e.draws[name]; ok {
 		return known, nil
 	}
-	d, err := distributions.Resolve(name)
+	d, err := resolveDistribution(name)
 	if err != nil {
 		return nil, err
 	}
 	if err := d.Validate(toolsetKnown(e.registry)); err != nil {
 		return nil, fmt.Errorf("distribution %s: %w", d.Name, err)
 	}
-	e.draws[name] = &d
-	return &d, e.warnOfToolless(ctx, d)
+	e.draws[name] = &drawn{Distribution: &d}
+	return e.draws[name], e.warnOfToolless(ctx, e.draws[name])
 }
 
 // warnOfToolless says which of a distribution's toolsets have no tool in this version: what they are drawn for is
 // recorded, but the model is shown nothing for them.
-func (e *experiment) warnOfToolless(ctx context.Context, d distributions.Distribution) error {
+func (e *experiment) warnOfToolless(ctx context.Context, d *drawn) error {
 	var empty []string
+	always := false // a toolset that has tools is drawn
 	for _, share := range d.Toolsets {
 		toolset, err := e.registry.Select(ctx, []string{share.Toolset}, e.file.DisabledToolsets)
 		if err != nil {
@@ -50,21 +61,76 @@ func (e *experiment) warnOfToolless(ctx context.Context, d distributions.Distrib
 		}
 		if len(toolset.Names()) == 0 {
 			empty = append(empty, share.Toolset)
+		} else {
+			always = always || share.Percent == 100
 		}
 	}
 	if len(empty) == len(d.Toolsets) {
-		return fmt.Errorf("distribution %s: none of its toolsets has a tool that is available here: %s", d.Name, strings.Join(empty, ", "))
+		return fmt.Errorf("distribution %s: none of its toolsets has a tool that is available here: %s; %s", d.Name, strings.Join(empty, ", "), withTools)
 	}
 	if len(empty) > 0 {
 		fmt.Fprintf(e.warnings, "distribution %s draws toolsets without an available tool: %s\n", d.Name, strings.Join(empty, ", "))
 	}
+	if !always {
+		d.toolless = empty
+	}
 	return nil
 }
 
-func toolsetKnown(reg *registry.Registry) func(string) bool {
-	return func(name string) bool {
+// withTools is what to do about toolsets without tools.
+const withTools = "choose others with --toolsets, or a distribution of your own that leaves these out (trajgen toolsets list says what has tools, trajgen distributions --help how to write one)"
+
+// countBare counts the episodes of a task that draw nothing that has a tool. They would have none, and a retry draws the same.
+func (e *experiment) countBare(task *episode.Task) {
+	d := e.draws[cmp.Or(task.Distribution, e.file.Distribution)]
+	if len(task.Toolsets) > 0 || d == nil || len(d.toolless) == 0 {
+		return
+	}
+	for sample := range e.file.Samples {
+		key := episode.Key{Seed: e.file.Seed, Task: task.ID, Sample: sample}
+		toolsets := d.Sample(key.Rand("toolsets")).Toolsets
+		if !slices.ContainsFunc(toolsets, func(name string) bool { return !slices.Contains(d.toolless, name) }) {
+			d.bare++
+		}
+	}
+}
+
+// bare refuses distributions of which some episodes have no tool. An earlier part of the run may have played them.
+func (e *experiment) bare() error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
+		d := e.draws[name]
+		if d.bare == 0 {
+			continue
+		}
+		err := fmt.Errorf("distribution %s: %d episodes would draw only toolsets without an available tool (%s); %s", d.Name, d.bare, strings.Join(d.toolless, ", "), withTools)
+		if e.file.resumed {
+			fmt.Fprintln(e.warnings, err)
+			continue
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// hasTools says why a task's own toolsets leave its episodes without a tool.
+func (e *experiment) hasTools(ctx context.Context, toolsets []string) error {
+	name := strings.Join(toolsets, "\n")
+	if err, known := e.fixed[name]; known {
+		return err
+	}
+	toolset, err := e.registry.Select(ctx, toolsets, e.file.DisabledToolsets)
+	if err == nil && len(toolset.Names()) == 0 && !e.file.resumed {
+		err = fmt.Errorf("its toolsets %v have no tool that is available here (%s); %s", toolsets, cmp.Or(reasons(toolset.Missing()), "there is none in them"), withTools)
+	}
+	e.fixed[name] = err
+	return err
+}
+
+func toolsetKnown(reg *registry.Registry) func(string) error {
+	return func(name string) error {
 		_, err := reg.Resolve([]string{name}, nil)
-		return err == nil
+		return err
 	}
 }
 
@@ -74,9 +140,9 @@ func (e *experiment) draw(task *episode.Task) (pipeline.Toolsets, error) {
 	case len(task.Toolsets) > 0:
 		return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(task.Toolsets))}, nil
 	case task.Distribution != "":
-		return pipeline.Toolsets{Distribution: e.draws[task.Distribution]}, nil
+		return pipeline.Toolsets{Distribution: e.draws[task.Distribution].Distribution}, nil
 	case e.file.Distribution != "":
-		return pipeline.Toolsets{Distribution: e.draws[e.file.Distribution]}, nil
+		return pipeline.Toolsets{Distribution: e.draws[e.file.Distribution].Distribution}, nil
 	}
 	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(e.file.fixedToolsets()))}, nil
 }

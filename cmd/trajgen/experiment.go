@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"trajgen/datasets"
-	"trajgen/distributions"
 	"trajgen/outputs/journal"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
@@ -38,15 +37,16 @@ type experiment struct {
 	logger     *slog.Logger
 	source     datasets.Source
 	registry   *registry.Registry
-	draws      map[string]*distributions.Distribution // by name or path
-	plugins    *plugin.Set                            // nil without any
-	server     *scripted.Server                       // nil without a policy
-	recorder   *tape.Recorder                         // nil without a tape that is recorded
-	tape       *tape.Tape                             // that is played; nil without
-	clients    []*model.Client                        // that play the agent
-	probes     []func(context.Context) error          // of all models, before anything is played
-	swept      model.ByName                           // them, of a sweep of models; nil without
-	fallen     *model.Fallbacks                       // them, where one stands in for another; nil without
+	draws      map[string]*drawn             // by name or path
+	fixed      map[string]error              // what is wrong with the toolsets of tasks
+	plugins    *plugin.Set                   // nil without any
+	server     *scripted.Server              // nil without a policy
+	recorder   *tape.Recorder                // nil without a tape that is recorded
+	tape       *tape.Tape                    // that is played; nil without
+	clients    []*model.Client               // that play the agent
+	probes     []func(context.Context) error // of all models, before anything is played
+	swept      model.ByName                  // them, of a sweep of models; nil without
+	fallen     *model.Fallbacks              // them, where one stands in for another; nil without
 	outages    outages
 	processors *gate.Processors
 	room       func() <-chan struct{} // for another episode; those beyond what can be in flight need no memory yet
@@ -76,7 +76,7 @@ type experiment struct {
 
 // open opens a validated run file. w gets the warnings.
 func (f runFile) open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *experiment, err error) {
-	e := &experiment{file: f, warnings: w, logger: logger, draws: map[string]*distributions.Distribution{}, left: map[string]bool{}, processors: ownProcessors()}
+	e := &experiment{file: f, warnings: w, logger: logger, draws: map[string]*drawn{}, fixed: map[string]error{}, left: map[string]bool{}, processors: ownProcessors()}
 	e.room = e.processors.Pace
 	defer spare(hasty)()
 	defer func() {
@@ -177,7 +177,7 @@ func (e *experiment) openRegistry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.parts.Distribution = drawDigest(distribution)
+	e.parts.Distribution = drawDigest(distribution.Distribution)
 	return nil
 }
 

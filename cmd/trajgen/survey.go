@@ -93,10 +93,10 @@ func (e *experiment) survey(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
 		if name != e.file.Distribution {
-			e.parts.Tasks = strings.TrimSpace(e.parts.Tasks + " " + drawDigest(e.draws[name]))
+			e.parts.Tasks = strings.TrimSpace(e.parts.Tasks + " " + drawDigest(e.draws[name].Distribution))
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, e.bare())...)
 }
 
 // look reads the tasks for the survey, and returns what is wrong with the first that cannot be played.
@@ -121,6 +121,7 @@ func (e *experiment) look(ctx context.Context) (problems []error, err error) {
 			continue
 		}
 		e.tasks++
+		e.countBare(task)
 		if len(task.Verify) == 0 {
 			e.unjudged++
 		}
@@ -167,8 +168,7 @@ func (e *experiment) tryImage(ctx context.Context) error {
 func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 	var problems []error
 	if len(task.Toolsets) > 0 {
-		_, err := e.registry.Resolve(task.Toolsets, nil)
-		problems = append(problems, err)
+		problems = append(problems, e.hasTools(ctx, task.Toolsets))
 	}
 	if task.Distribution != "" {
 		_, err := e.distribution(ctx, task.Distribution)

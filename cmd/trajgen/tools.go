@@ -26,6 +26,7 @@ type toolLine struct {
 	Emoji       string `json:"emoji,omitempty"`
 	Available   bool   `json:"available"`
 	Reason      string `json:"reason,omitempty"`
+	Planned     bool   `json:"planned,omitempty"` // nobody has built it yet
 	// RequiresEnv names what the environment of this command must hold.
 	RequiresEnv    []string `json:"requires_env"`
 	MaxResultBytes int      `json:"max_result_bytes"`
@@ -33,7 +34,7 @@ type toolLine struct {
 }
 
 func newToolsList(std stdio) *cobra.Command {
-	var asJSON bool
+	var asJSON, all bool
 	var source toolSource
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
@@ -50,7 +51,7 @@ func newToolsList(std stdio) *cobra.Command {
 				reason, missing := unavailable[tool.Name]
 				lines = append(lines, toolLine{
 					Name: tool.Name, Toolset: tool.Toolset, Description: tool.Description, Emoji: tool.Emoji,
-					Available: !missing, Reason: reason, RequiresEnv: append([]string{}, tool.RequiresEnv...),
+					Available: !missing, Reason: reason, Planned: tool.Planned(), RequiresEnv: append([]string{}, tool.RequiresEnv...),
 					MaxResultBytes: cmp.Or(tool.MaxResult, registry.DefaultMaxResult),
 					TimeoutSeconds: cmp.Or(tool.Timeout, registry.DefaultTimeout).Seconds(),
 				})
@@ -59,14 +60,23 @@ func newToolsList(std stdio) *cobra.Command {
 				return writeJSON(std.out, lines)
 			}
 			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			planned := 0
 			for _, line := range lines {
+				if line.Planned && !all {
+					planned++
+					continue
+				}
 				fmt.Fprintf(table, "%s\t%s\t%s\n", line.Name, line.Toolset, firstSentence(line))
+			}
+			if planned > 0 {
+				fmt.Fprintf(std.err, "%d more are known by name and not built into this version (--all lists them)\n", planned)
 			}
 			return table.Flush()
 		},
 	}
 	source.flags(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON, with those that are not built")
+	cmd.Flags().BoolVar(&all, "all", false, "with those that toolsets name and that are not built into this version")
 	return cmd
 }
 

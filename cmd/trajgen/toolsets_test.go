@@ -84,6 +84,9 @@ func TestListsSayWhatIsUnavailable(t *testing.T) {
 		RequiresEnv                        []string `json:"requires_env"`
 		MaxResultBytes                     int      `json:"max_result_bytes"`
 	}
+	if short, long := succeed(t, "tools", "list").out, succeed(t, "tools", "list", "--all").out; strings.Contains(short, "not built") || !strings.Contains(short, "terminal ") || !strings.Contains(long, "not built") {
+		t.Errorf("tools list:\n%s\nwith --all:\n%s", short, long)
+	}
 	if err := json.Unmarshal([]byte(succeed(t, "tools", "list", "--json").out), &tools); err != nil {
 		t.Fatal(err)
 	}
