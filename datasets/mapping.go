@@ -34,6 +34,8 @@ var mappings embed.FS
 //	metadata: {source: "humaneval"}   # likewise; goes to the task's metadata
 //	keep: [difficulty]          # source fields that go to the metadata as they are
 //
+// What has an anchor (&NAME) can be used again (*NAME), and mappings can be merged (<<).
+//
 // A template sees the source row with numbers as they were written and without nulls; a field that the row does not
 // have is an error. What it renders is a string, also where a number is wanted (which takes the string "42"); under the
 // tag !json it is JSON of any kind. An empty string or null leaves the field out. Without keep, the source fields that
@@ -100,7 +102,7 @@ func ParseMapping(name string, data []byte) (*Mapping, error) {
 		Name: name, digest: "sha256:" + hex.EncodeToString(sum[:]),
 		mentioned: map[string]bool{}, templates: map[*yaml.Node]*template.Template{},
 	}
-	root, err := parseYAML(data)
+	root, err := ParseYAML(data)
 	if err != nil {
 		return nil, fmt.Errorf("mapping %s: %w", name, err)
 	}

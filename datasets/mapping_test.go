@@ -3,6 +3,7 @@ package datasets_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -33,6 +34,36 @@ func TestMappings(t *testing.T) {
 	if _, err := datasets.LoadMapping("mbpp.yaml"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("LoadMapping(mbpp.yaml) = %v, want %v", err, fs.ErrNotExist)
 	}
+}
+
+// TestMappingAnchors holds that what is written once can be used again.
+func TestMappingAnchors(t *testing.T) {
+	const text = `
+fields:
+  prompt: &ask "{{.q}}?"
+  system: *ask
+  limits: &few {turns: 3}
+  resources: {<<: [{cpus: 1}, {cpus: 2, disk: 1G}], memory: 2G}
+metadata: {<<: *few, turns: "{{.q}}", other: *few}
+`
+	m, err := datasets.ParseMapping("m.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, write(t, "a.jsonl", `{"q": "Why"}`), datasets.Options{Map: m})[0]
+	if got.Prompt[0].Content != "Why?" || got.System != "Why?" || got.Limits.Turns != 3 || got.Resources.CPUs != 1 || got.Resources.Memory != 2<<30 || got.Resources.Disk != 1<<30 {
+		t.Errorf("task %+v", got)
+	}
+	if want := `{"other":{"turns":3},"turns":"Why"}`; string(got.Metadata) != want {
+		t.Errorf("metadata %s, want %s", got.Metadata, want)
+	}
+	// Small files that would be large ones.
+	laughs := "fields:\n  prompt: x\n  files:\n    a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := range 9 {
+		laughs += fmt.Sprintf("    a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
+	}
+	_, err = datasets.ParseMapping("m.yaml", []byte(laughs))
+	wantError(t, err, "excessive aliasing")
 }
 
 // TestMappingForms holds what templates, tags and keep do.
@@ -96,7 +127,7 @@ func TestMappingRefuses(t *testing.T) {
 			[]string{`line 1: unknown key "field" (have description, fields, keep, metadata)`, "line 2: ", `line 4: unknown field "promt" (have allow, cwd, difficulty`,
 				"line 5: id: text:1: unclosed action", `line 6: setup: text:1: function "frob" not defined`, `prompt: line 7: the key "a" is there twice`}},
 		{"YAML", "fields: {prompt: {{.a}}}", []string{"mapping m.yaml"}},
-		{"anchors", "fields: {prompt: &a x, system: *a}", []string{"anchors and aliases are not supported"}},
+		{"an anchor within itself", "fields: {prompt: x, files: &a {b: *a}}", []string{"anchor 'a' value contains itself"}},
 		{"ambiguous number", "fields: {id: 007, prompt: x}", []string{"the number 007 has more than one reading"}},
 		{"tag", "fields: {prompt: !include x}", []string{"unknown tag !include"}},
 	}

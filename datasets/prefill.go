@@ -19,7 +19,7 @@ func ReadMessages(path string) ([]episode.Message, error) {
 	}
 	list := json.RawMessage(data)
 	if !json.Valid(data) {
-		root, err := parseYAML(data)
+		root, err := ParseYAML(data)
 		if err == nil && root != nil {
 			list, err = encodeYAML(root, plainText)
 		}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -40,7 +42,10 @@ func readBounded(path string) ([]byte, error) {
 
 func yamlRows(name string, data []byte) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
-		list, err := parseYAML(data)
+		list, err := ParseYAML(data)
+		if err == nil && isTerminalBench(list) {
+			err = errTerminalBench
+		}
 		if err != nil {
 			yield(row{}, fmt.Errorf("read dataset %s: %w", name, err))
 			return
@@ -70,8 +75,22 @@ func yamlRows(name string, data []byte) iter.Seq2[row, error] {
 	}
 }
 
-// parseYAML returns the root of the only document, or nil when there is none.
-func parseYAML(data []byte) (*yaml.Node, error) {
+// errTerminalBench is what to do with a task in the first format of Terminal-Bench.
+var errTerminalBench = errors.New("it is a task of Terminal-Bench's first format (task.yaml), and what is played is the format that followed it, Harbor's (task.toml): " +
+	"convert the tasks with Harbor's own program, harbor tasks migrate -i TASKS -o CONVERTED, and give the directory CONVERTED")
+
+// isTerminalBench knows such a task by its keys.
+func isTerminalBench(root *yaml.Node) bool {
+	var task struct {
+		Instruction, Parser yaml.Node
+		Time                yaml.Node `yaml:"max_agent_timeout_sec"`
+	}
+	return root != nil && root.Decode(&task) == nil && !task.Instruction.IsZero() && !(task.Parser.IsZero() && task.Time.IsZero())
+}
+
+// ParseYAML returns the root of the only document, or nil when there is none. What aliases and merges (<<) stand for is in
+// their place.
+func ParseYAML(data []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, rest yaml.Node
 	if err := decoder.Decode(&document); err == io.EOF {
@@ -82,7 +101,61 @@ func parseYAML(data []byte) (*yaml.Node, error) {
 	if decoder.Decode(&rest) != io.EOF {
 		return nil, errors.New("a second YAML document follows; a file holds one")
 	}
-	return document.Content[0], nil
+	root := document.Content[0]
+	if hasAliases(root) {
+		// The library knows anchors that are within themselves, and those that would make a small file a large one.
+		if err := root.Decode(new(any)); err != nil {
+			return nil, errors.New(strings.Join(strings.Fields(err.Error()), " "))
+		}
+		expand(root)
+	}
+	return root, nil
+}
+
+func hasAliases(node *yaml.Node) bool {
+	return node.Kind == yaml.AliasNode || node.ShortTag() == "!!merge" || slices.ContainsFunc(node.Content, hasAliases)
+}
+
+// expand puts into a node what its aliases and merges stand for. A mapping's own keys win over those that it merges.
+func expand(node *yaml.Node) {
+	for i, inner := range node.Content {
+		if inner.Kind == yaml.AliasNode {
+			node.Content[i] = inner.Alias
+		}
+		expand(node.Content[i])
+	}
+	if node.Kind != yaml.MappingNode {
+		return
+	}
+	var own, merged []*yaml.Node
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		switch {
+		case key.ShortTag() != "!!merge":
+			own = append(own, key, value)
+		case value.Kind == yaml.SequenceNode:
+			for _, each := range value.Content {
+				merged = append(merged, each.Content...)
+			}
+		default:
+			merged = append(merged, value.Content...)
+		}
+	}
+	for i := 0; i+1 < len(merged); i += 2 {
+		if !hasKey(own, merged[i].Value) {
+			own = append(own, merged[i], merged[i+1])
+		}
+	}
+	node.Content = own
+}
+
+func hasKey(content []*yaml.Node, name string) bool {
+	for i := 0; i < len(content); i += 2 {
+		if content[i].Value == name {
+			return true
+		}
+	}
+	return false
 }
 
 // plainText is the text of a string in a file of tasks.
@@ -114,8 +187,6 @@ func encodeYAML(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error))
 		}
 		buffer.WriteByte(']')
 		return buffer.Bytes(), nil
-	case yaml.AliasNode:
-		return nil, fmt.Errorf("line %d: anchors and aliases are not supported", node.Line)
 	}
 	switch tag := node.ShortTag(); tag {
 	case "!!str", jsonTag:
@@ -146,7 +217,7 @@ func encodeMapping(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, erro
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key := node.Content[i]
-		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" || key.ShortTag() == jsonTag {
+		if key.Kind != yaml.ScalarNode || key.ShortTag() == jsonTag {
 			return nil, fmt.Errorf("line %d: a key must be plain text", key.Line)
 		}
 		name, err := text(key)

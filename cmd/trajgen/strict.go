@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"reflect"
@@ -15,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"trajgen/datasets"
 	"trajgen/registry"
 )
 
@@ -25,21 +24,18 @@ func decodeFile(path, what string, into any) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", strings.TrimPrefix(what, "a "), err)
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document yaml.Node
-	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-		return nil
-	} else if err != nil {
+	root, err := datasets.ParseYAML(data)
+	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: it holds more than one document; %s is one", path, what)
+	if root == nil {
+		return nil
 	}
-	if err := document.Decode(new(any)); err != nil { // keys that are there twice, anchors within themselves
+	if err := root.Decode(new(any)); err != nil { // keys that are there twice
 		return fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	d := strictDecoder{path: path, what: what}
-	d.value("", document.Content[0], reflect.ValueOf(into).Elem())
+	d.value("", root, reflect.ValueOf(into).Elem())
 	return errors.Join(d.wrong...)
 }
 
@@ -56,9 +52,6 @@ func (d *strictDecoder) bad(node *yaml.Node, format string, args ...any) {
 
 // value decodes a node at a key, such as fallbacks[0].model.
 func (d *strictDecoder) value(at string, node *yaml.Node, into reflect.Value) {
-	if node.Kind == yaml.AliasNode {
-		node = node.Alias
-	}
 	switch kind := into.Kind(); {
 	case node.ShortTag() == "!!null":
 	case kind == reflect.Pointer:
@@ -75,10 +68,11 @@ func (d *strictDecoder) value(at string, node *yaml.Node, into reflect.Value) {
 		into.Set(list)
 	case kind == reflect.Map && node.Kind == yaml.MappingNode:
 		all := reflect.MakeMap(into.Type())
-		for _, entry := range entries(node) {
+		for i := 0; i < len(node.Content); i += 2 {
+			name := node.Content[i].Value
 			value := reflect.New(into.Type().Elem()).Elem()
-			d.value(at+"."+entry[0].Value, entry[1], value)
-			all.SetMapIndex(reflect.ValueOf(entry[0].Value), value)
+			d.value(at+"."+name, node.Content[i+1], value)
+			all.SetMapIndex(reflect.ValueOf(name), value)
 		}
 		into.Set(all)
 	case (into.CanInt() || into.CanUint()) && fraction(node) || node.Decode(into.Addr().Interface()) != nil:
@@ -89,16 +83,16 @@ func (d *strictDecoder) value(at string, node *yaml.Node, into reflect.Value) {
 // fields decodes the keys of a mapping into a struct.
 func (d *strictDecoder) fields(at string, node *yaml.Node, into reflect.Value) {
 	names := keysOf(into.Type())
-	for _, entry := range entries(node) {
-		name := entry[0].Value
-		i := slices.Index(names, name)
+	for i := 0; i < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		field := slices.Index(names, key.Value)
 		switch {
-		case name == "" || i < 0:
-			d.bad(entry[0], "%s is not a key of %s%s", cmp.Or(name, "an empty text"), cmp.Or(at, d.what), meantKey(name, names))
+		case key.Value == "" || field < 0:
+			d.bad(key, "%s is not a key of %s%s", cmp.Or(key.Value, "an empty text"), cmp.Or(at, d.what), meantKey(key.Value, names))
 		case at == "":
-			d.value(name, entry[1], into.Field(i))
+			d.value(key.Value, value, into.Field(field))
 		default:
-			d.value(at+"."+name, entry[1], into.Field(i))
+			d.value(at+"."+key.Value, value, into.Field(field))
 		}
 	}
 }
@@ -122,34 +116,6 @@ func meantKey(name string, names []string) string {
 		return " (its keys are the flags of trajgen run --help, with _ for -)"
 	}
 	return fmt.Sprintf(" (have %s)", strings.Join(names, ", "))
-}
-
-// entries are the keys and values of a mapping: its own, then those that it merges (<<).
-func entries(node *yaml.Node) [][2]*yaml.Node {
-	var own, merged [][2]*yaml.Node
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
-		if key.ShortTag() != "!!merge" {
-			own = append(own, [2]*yaml.Node{key, value})
-			continue
-		}
-		sources := []*yaml.Node{value}
-		if value.Kind == yaml.SequenceNode {
-			sources = value.Content
-		}
-		for _, source := range sources {
-			if source.Kind == yaml.AliasNode {
-				source = source.Alias
-			}
-			merged = append(merged, entries(source)...)
-		}
-	}
-	for _, entry := range merged {
-		if !slices.ContainsFunc(own, func(e [2]*yaml.Node) bool { return e[0].Value == entry[0].Value }) {
-			own = append(own, entry)
-		}
-	}
-	return own
 }
 
 // fraction says whether a node is a number that is not whole.

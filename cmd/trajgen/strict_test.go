@@ -38,7 +38,7 @@ func TestRunFileMistakes(t *testing.T) {
 		{"prices: {m: 3}", []string{"prices.m is 3; want a mapping with the keys input, output, cached_input, date"}},
 		{"samples: 1\nsamples: 2", []string{"run.yaml: yaml: unmarshal errors: line 2: mapping key \"samples\" already defined at line 1"}},
 		{"- samples", []string{"run.yaml:1: a run file is a list; want a mapping"}},
-		{"samples: 1\n---\nseed: 1", []string{"it holds more than one document; a run file is one"}},
+		{"samples: 1\n---\nseed: 1", []string{"run.yaml: a second YAML document follows; a file holds one"}},
 		{"provider: &a {x: *a}", []string{"run.yaml: yaml: anchor 'a' value contains itself"}},
 	}
 	for _, tt := range tests {
