@@ -209,12 +209,17 @@ func TestStratified(t *testing.T) {
 
 // TestSkippedOnce holds that a broken row is told of once, however often the rows are read for their order.
 func TestSkippedOnce(t *testing.T) {
-	path := write(t, "a.jsonl", "{\"prompt\": \"a\", \"n\": 1}\n{}\n{\"prompt\": \"b\", \"n\": \"x\"}\n")
+	path := write(t, "a.jsonl", `{"id": "same", "prompt": "a", "n": 1}`+"\n{}\n"+`{"prompt": "b", "n": "x"}`+"\n"+`{"id": "same", "prompt": "a", "n": 0}`+"\n")
 	for _, shuffle := range []bool{false, true} {
 		var lines []int
-		options := datasets.Options{SkipBadRows: true, OnSkip: func(bad *datasets.RowError) { lines = append(lines, bad.Line) }, Choice: datasets.Choice{Where: "n > 0", Shuffle: shuffle}}
+		var repeated []string
+		again := func(id string) { repeated = append(repeated, id) }
+		options := datasets.Options{SkipBadRows: true, OnRepeat: again, OnSkip: func(bad *datasets.RowError) { lines = append(lines, bad.Line) }, Choice: datasets.Choice{Where: "n > 0", Shuffle: shuffle}}
 		if tasks := read(t, path, options); len(tasks) != 1 || fmt.Sprint(lines) != "[2 3]" {
 			t.Errorf("shuffle %t: %d tasks, skipped lines %v, want 1 and [2 3]", shuffle, len(tasks), lines)
+		}
+		if fmt.Sprint(repeated) != "[same]" {
+			t.Errorf("shuffle %t: repeated ids %v", shuffle, repeated)
 		}
 	}
 }

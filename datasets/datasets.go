@@ -45,7 +45,9 @@ type Options struct {
 	SkipBadRows bool     // pass broken rows to OnSkip and go on; they still count in Task.Row
 	// OnSkip is told of each broken row in each pass; of a dataset that is shuffled or sampled once, when its order is drawn.
 	OnSkip func(*RowError)
-	Shape  string // one of Shapes, that all rows have; "": each row's columns show its own
+	// OnRepeat is told, likewise, the id of each task that an earlier one has, too, and that gets another therefore.
+	OnRepeat func(id string)
+	Shape    string // one of Shapes, that all rows have; "": each row's columns show its own
 
 	Choice Choice
 	// OnChosen is told what each step of the choice has left, at the end of each pass. A pass that ends early, at the last

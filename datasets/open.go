@@ -208,14 +208,16 @@ type About struct {
 
 // FileInfo is a file of a dataset, or a directory that is read whole.
 type FileInfo struct {
-	Path   string `json:"path"`
-	Format string `json:"format"`
+	Path    string `json:"path"`
+	Format  string `json:"format"`
+	Guessed bool   `json:"guessed,omitempty"` // by its content: the name does not say
 }
 
 func (s *source) About() About {
 	about := About{Card: s.card}
 	for _, p := range s.pieces {
-		about.Files = append(about.Files, FileInfo{Path: p.path, Format: p.format})
+		_, file := formats[p.format]
+		about.Files = append(about.Files, FileInfo{Path: p.path, Format: p.format, Guessed: file && formatNamed(p.path) == ""})
 	}
 	return about
 }

@@ -86,6 +86,9 @@ func (s *source) kept(ctx context.Context, brief bool, steps []Step) iter.Seq2[r
 				yield(read, err)
 				return
 			}
+			if read.task.ID != read.given && s.options.OnRepeat != nil {
+				s.options.OnRepeat(read.given)
+			}
 			count++
 			setLeft(steps, "read", count)
 			if s.choice.condition != nil {

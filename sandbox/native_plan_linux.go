@@ -75,6 +75,16 @@ func withDefaults(values, defaults map[string]string) map[string]string {
 	return all
 }
 
+// CheckWorkdir implements Placer.
+func (n *native) CheckWorkdir(dir string, image bool) error {
+	check := nativeWorkdir
+	if image {
+		check = imageWorkdir
+	}
+	_, err := check(dir)
+	return err
+}
+
 // imageWorkdir is a place that is not taken.
 func imageWorkdir(dir string) (string, error) {
 	if dir == "" || dir == "/" {

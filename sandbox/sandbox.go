@@ -27,6 +27,12 @@ type Backend interface {
 	Close() error
 }
 
+// Placer is a Backend that knows without opening a sandbox where it can have no working directory.
+type Placer interface {
+	// CheckWorkdir says why dir can be none, in an image or in the backend's own file system.
+	CheckWorkdir(dir string, image bool) error
+}
+
 // Sandbox is one isolated machine. Its methods may be called from many goroutines at once.
 //
 // An error that wraps ErrGone means that the sandbox itself is lost: the machine's fault, and the end of the episode.

@@ -93,7 +93,7 @@ func check(ctx context.Context, std stdio, file runFile, opts runOptions, asJSON
 		result.print(std)
 	}
 	if len(result.Problems) > 0 {
-		return withCode(exitFailed, fmt.Errorf("%d of %d tasks do not prove their verifier", distinct(result.Problems), result.Tasks))
+		return withCode(exitFailed, fmt.Errorf("%d of %d tasks fail", distinct(result.Problems), result.Tasks))
 	}
 	return nil
 }
@@ -119,9 +119,11 @@ func checkPolicy(ctx context.Context, std stdio, file runFile, opts runOptions, 
 		defer bar.end()
 	}
 	kept := &memory{policy: file.Policy, result: result, gold: map[string]bool{}}
+	player := exp.player()
+	player.Furnish = file.Policy == "oracle" // once will do
 	summary, err := pipeline.Run(ctx, pipeline.Config{
 		Tasks: kept.noting(ctx, exp), Draw: everyTool, Seed: file.Seed, Samples: 1, Workers: file.Workers,
-		Player: exp.player(), Journal: kept, Drain: drain, Observe: observe,
+		Player: player, Journal: kept, Drain: drain, Observe: observe,
 	})
 	if errors.Is(err, errInterrupted) || summary.Drained {
 		return withCode(exitInterrupted, errors.New("interrupted"))
@@ -178,10 +180,15 @@ func (m *memory) Append(_ context.Context, ep *episode.Episode) error {
 	proven := len(ep.Task.Verify) > 0 && (m.policy == "noop" || m.gold[ep.Key.Task])
 	scored := ep.Reward != nil && *ep.Reward >= rollout.SuccessAt
 	zero := ep.Reward != nil && *ep.Reward == 0
-	if !proven || m.policy == "oracle" && scored || m.policy == "noop" && zero {
+	if ep.Outcome != episode.SandboxError && (!proven || m.policy == "oracle" && scored || m.policy == "noop" && zero) {
 		return nil
 	}
-	m.result.Problems = append(m.result.Problems, problem{Task: ep.Key.Task, Policy: m.policy, Outcome: ep.Outcome, Reward: ep.Reward, Detail: detail(ep)})
+	found := problem{Task: ep.Key.Task, Policy: m.policy, Outcome: ep.Outcome, Reward: ep.Reward, Detail: detail(ep)}
+	said := func(p problem) bool { return p.Task == found.Task && p.Detail == found.Detail }
+	if found.Outcome == episode.SandboxError && slices.ContainsFunc(m.result.Problems, said) {
+		return nil // a set-up fails the same for both
+	}
+	m.result.Problems = append(m.result.Problems, found)
 	return nil
 }
 
@@ -201,14 +208,17 @@ func detail(ep *episode.Episode) string {
 func (c checked) print(std stdio) {
 	for _, p := range c.Problems {
 		want := "the reference solution must score 1"
-		if p.Policy == "noop" {
+		switch {
+		case p.Outcome == episode.SandboxError:
+			want = "the task must have its sandbox"
+		case p.Policy == "noop":
 			want = "doing nothing must score 0"
 		}
 		got := "no reward"
 		if p.Reward != nil {
 			got = fmt.Sprintf("reward %v", *p.Reward)
 		}
-		fmt.Fprintf(std.out, "%s: %s, got %s (%s)\n  %s\n", p.Task, want, got, p.Outcome, p.Detail)
+		fmt.Fprintf(std.out, "%s: %s, got %s (%s)\n  %s\n", p.Task, want, got, p.Outcome, strings.ReplaceAll(p.Detail, "\n", "\n  "))
 	}
 	fmt.Fprintf(std.out, "%d tasks: %d fail, %d without a reference solution, %d without a verifier\n",
 		c.Tasks, distinct(c.Problems), len(c.NoGold), len(c.NoVerify))

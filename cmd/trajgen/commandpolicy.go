@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 
 	"golang.org/x/term"
@@ -70,6 +71,12 @@ func (e *experiment) openCommandPolicy(ctx context.Context) error {
 			return err
 		}
 		e.commands.Allowed = list
+	}
+	asksCommand := len(f.Approver) > 0 && !slices.Equal(f.Approver, []string{"prompt"}) && !slices.Equal(f.Approver, []string{"model"})
+	if asksCommand {
+		if _, err := exec.LookPath(f.Approver[0]); err != nil {
+			return fmt.Errorf("approver: %w", err)
+		}
 	}
 	switch {
 	case e.commands.Mode != tools.PolicyApprove:

@@ -57,8 +57,10 @@ type experiment struct {
 	tasks      int
 	image      string // the first that a task wants
 	badRows    int
-	unjudged   int // tasks without a verifier
-	widened    int // tasks that open a network wider than the run's
+	unjudged   int    // tasks without a verifier
+	repeated   int    // tasks with the id of an earlier one
+	repeats    string // the first such id
+	widened    int    // tasks that open a network wider than the run's
 	surveyed   bool
 	steps      []datasets.Step // what each step of the choice has left
 	left       map[string]bool // tasks that are not played, with skip_bad_rows
@@ -190,7 +192,7 @@ func rawTexts(raw []json.RawMessage) [][]byte {
 }
 
 func (e *experiment) openDataset(context.Context) error {
-	options := datasets.Options{MaxTasks: e.file.MaxTasks, SkipBadRows: e.file.SkipBadRows, OnSkip: e.skipped(), Shape: e.file.Shape, Choice: e.file.choice(), OnChosen: e.chosen, Subset: e.file.Subset, Split: e.file.Split}
+	options := datasets.Options{MaxTasks: e.file.MaxTasks, SkipBadRows: e.file.SkipBadRows, OnSkip: e.skipped(), OnRepeat: e.repeat, Shape: e.file.Shape, Choice: e.file.choice(), OnChosen: e.chosen, Subset: e.file.Subset, Split: e.file.Split}
 	if e.file.Map != "" {
 		mapping, err := datasets.LoadMapping(e.file.Map)
 		if err != nil {

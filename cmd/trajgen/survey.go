@@ -60,6 +60,14 @@ func (e *experiment) skip(err error) {
 	}
 }
 
+// repeat counts tasks whose ids are there before, each once.
+func (e *experiment) repeat(id string) {
+	if !e.surveyed {
+		e.repeated++
+		e.repeats = cmp.Or(e.repeats, id)
+	}
+}
+
 // survey reads the dataset once before anything is paid for: it counts the tasks, checks what they ask for, and
 // teaches the scripted server their solutions. The digest is taken meanwhile.
 func (e *experiment) survey(ctx context.Context) error {
@@ -84,6 +92,15 @@ func (e *experiment) survey(ctx context.Context) error {
 	e.tellChosen()
 	if e.tasks == 0 && len(problems) == 0 {
 		return fmt.Errorf("dataset %s has no task that can be played here", e.file.Dataset)
+	}
+	for _, file := range e.source.About().Files {
+		if file.Guessed {
+			fmt.Fprintf(e.warnings, "%s is read as %s: that shows in its content, not in its name\n", file.Path, file.Format)
+			break
+		}
+	}
+	if e.repeated > 0 {
+		fmt.Fprintf(e.warnings, "%d tasks have the id of an earlier one, such as %s: they are played under ids of their own (%s#2)\n", e.repeated, e.repeats, e.repeats)
 	}
 	if e.unjudged > 0 {
 		fmt.Fprintf(e.warnings, "%d of %d tasks have no verifier: their episodes get no reward\n", e.unjudged, e.tasks)
@@ -185,8 +202,8 @@ func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 	if task.User != nil && task.User.Model && e.user == nil && !e.file.noUser {
 		problems = append(problems, errors.New("user: it wants a model for its user, and the run file names none (user_model)"))
 	}
-	if task.Cwd != "" && !path.IsAbs(task.Cwd) {
-		problems = append(problems, fmt.Errorf("cwd %q is not an absolute path", task.Cwd))
+	if task.Cwd != "" {
+		problems = append(problems, e.hasWorkdir(task))
 	}
 	if len(task.Env) > 0 {
 		problems = append(problems, checkEnv(task.Env))
@@ -195,6 +212,22 @@ func (e *experiment) suits(ctx context.Context, task *episode.Task) error {
 		problems = append(problems, sandbox.CheckAllow(task.Allow), e.offers(task.Network, task.Image, task.Allow...))
 	}
 	return errors.Join(problems...)
+}
+
+// hasWorkdir says why a task cannot work where it wants to.
+func (e *experiment) hasWorkdir(task *episode.Task) error {
+	if !path.IsAbs(task.Cwd) {
+		return fmt.Errorf("cwd %q is not an absolute path", task.Cwd)
+	}
+	if e.opening.wait() != nil {
+		return nil // which is said elsewhere
+	}
+	if placer, ok := e.backend.Backend.(sandbox.Placer); ok {
+		if err := placer.CheckWorkdir(task.Cwd, cmp.Or(task.Image, e.file.Image) != ""); err != nil {
+			return fmt.Errorf("cwd: %w", err)
+		}
+	}
+	return nil
 }
 
 func checkEnv(env map[string]string) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -134,9 +135,9 @@ func (b *box) furnish(ctx context.Context, sb sandbox.Sandbox) error {
 	case err != nil:
 		return faulty(episode.SandboxError, "setup", fmt.Errorf("run setup: %w", err))
 	case result.TimedOut:
-		return faulty(episode.SandboxError, "setup", fmt.Errorf("setup timed out: %s", lastLines(result.Stdout.Bytes())))
+		return faulty(episode.SandboxError, "setup", fmt.Errorf("setup timed out: %s", outline(result.Stdout.Bytes())))
 	case result.Exit.Code != 0:
-		return faulty(episode.SandboxError, "setup", fmt.Errorf("setup ended with status %d: %s", result.Exit.Code, lastLines(result.Stdout.Bytes())))
+		return faulty(episode.SandboxError, "setup", fmt.Errorf("setup ended with status %d: %s", result.Exit.Code, outline(result.Stdout.Bytes())))
 	}
 	return nil
 }
@@ -175,13 +176,23 @@ func fileMode(data episode.File) fs.FileMode {
 	return 0o644
 }
 
-func lastLines(output []byte) string {
+// outline is the end of what a setup printed, and the first line of it that speaks of an error: much may follow that.
+func outline(output []byte) string {
 	const most = 1000
-	text := strings.ToValidUTF8(string(output), "\uFFFD")
-	if len(text) > most {
-		text = "…" + strings.ToValidUTF8(text[len(text)-most:], "")
+	text := strings.TrimSpace(strings.ToValidUTF8(string(output), "\uFFFD"))
+	if len(text) <= most {
+		return text
 	}
-	return strings.TrimSpace(text)
+	cut := len(text) - most
+	tail := "…" + strings.ToValidUTF8(text[cut:], "")
+	for line := range strings.Lines(text[:cut]) {
+		if speaksOfError.MatchString(line) {
+			return strings.ToValidUTF8(strings.TrimSpace(line[:min(len(line), most/2)]), "") + "\n" + tail
+		}
+	}
+	return tail
 }
+
+var speaksOfError = regexp.MustCompile(`(?i)\b(error|errors|fatal|failed|failure|cannot|unable|denied|not found|no such|traceback|exception|panic)\b`)
 
 func sortedPaths(files episode.Files) []string { return slices.Sorted(maps.Keys(files)) }

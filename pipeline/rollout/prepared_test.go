@@ -97,6 +97,14 @@ func TestSetupThatFails(t *testing.T) {
 	}
 }
 
+// TestSetupSaysItsFirstError holds that what a setup prints behind its first error does not hide it.
+func TestSetupSaysItsFirstError(t *testing.T) {
+	eps := samples(t, 1, episode.Task{Setup: "seq 100; echo 'E: Unable to locate package nope'; no-such-program; seq 1000 2000; exit 3", Verify: told})
+	if text := eps[0].Fault.Message; !strings.Contains(text, "status 3: E: Unable to locate package nope\n…") || !strings.HasSuffix(text, "\n2000") || len(text) > 1200 {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
+
 // TestSetupOfOneSample holds that a single sample pays for no snapshot.
 func TestSetupOfOneSample(t *testing.T) {
 	distinct, forked := details(samples(t, 1, episode.Task{Setup: stamp, Verify: told}))

@@ -59,6 +59,8 @@ type Player struct {
 	Context  Context
 	Spending Spending
 
+	Furnish bool // sets up what a task wants of its sandbox, also where nothing needs that, to prove that it can be had
+
 	Steps Steps // what episodes in play got from outside is kept here; nil keeps nothing
 
 	isolation  sync.Once // sets guarantees
@@ -87,6 +89,11 @@ func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episo
 		}
 		if err := g.equip(ctx); err != nil {
 			return err
+		}
+		if wants := task.Setup != "" || len(task.Files) > 0 || task.Image != "" || task.Cwd != ""; g.Furnish && wants {
+			if _, err := g.box.open(ctx); err != nil {
+				return err
+			}
 		}
 		if err := g.converse(ctx); err != nil {
 			return err
