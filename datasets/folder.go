@@ -36,6 +36,9 @@ func findFolder(dir string, options Options) ([]piece, Card, error) {
 			}}, Card{}, nil
 		}
 	}
+	if err := refuseTerminalBench(dir); err != nil {
+		return nil, Card{}, err
+	}
 	card, shares, err := readCard(dir)
 	if err != nil {
 		return nil, Card{}, err
@@ -148,7 +151,7 @@ func sharesByName(dir string) ([]share, error) {
 // format by its name. Files of JSON and YAML count where there are no others: beside data they are settings.
 func dataFiles(dir string) ([]string, error) {
 	byFormat := map[string][]string{}
-	count := 0
+	count, looked, unnamed := 0, 0, "" // the first of the files that hold rows and do not say so
 	err := filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return bareCause(err)
@@ -160,7 +163,14 @@ func dataFiles(dir string) ([]string, error) {
 			return nil
 		}
 		format := formatNamed(entry.Name())
-		if entry.IsDir() || format == "" || slices.Contains(describing, entry.Name()) {
+		if entry.IsDir() || slices.Contains(describing, entry.Name()) {
+			return nil
+		}
+		if format == "" {
+			const enough = 20
+			if looked++; looked <= enough && unnamed == "" && holdsJSONL(at) {
+				unnamed = at
+			}
 			return nil
 		}
 		// Caches keep a dataset's files as links.
@@ -186,6 +196,9 @@ func dataFiles(dir string) ([]string, error) {
 	if len(byFormat) > 1 {
 		delete(byFormat, settings)
 	}
+	if len(byFormat) == 0 && unnamed != "" {
+		return nil, fmt.Errorf("no data file is below the directory by its name, but %s holds JSON Lines: give that file, or name it .jsonl", unnamed)
+	}
 	if len(byFormat) == 0 {
 		return nil, fmt.Errorf("no data file is below the directory (they are named %s)", strings.Join(Suffixes(), ", "))
 	}
@@ -203,6 +216,30 @@ func dataFiles(dir string) ([]string, error) {
 }
 
 const settings = "JSON and YAML"
+
+// holdsJSONL looks at the beginning of a file.
+func holdsJSONL(path string) bool {
+	head, _, err := readHead(path)
+	return err == nil && looksLikeJSONL(head)
+}
+
+// refuseTerminalBench looks for tasks in the first format of Terminal-Bench, whose other files look like data.
+func refuseTerminalBench(dir string) error {
+	for _, pattern := range []string{"task.yaml", "*/task.yaml"} {
+		found, err := fs.Glob(os.DirFS(dir), pattern)
+		if err != nil || len(found) == 0 {
+			continue
+		}
+		data, err := readBounded(filepath.Join(dir, found[0]))
+		if err != nil {
+			return err
+		}
+		if root, err := ParseYAML(data); err == nil && isTerminalBench(root) {
+			return fmt.Errorf("%s: %w", found[0], errTerminalBench)
+		}
+	}
+	return nil
+}
 
 // describing are the files that libraries put beside the data.
 var describing = []string{"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -95,15 +97,17 @@ type seenDataset struct {
 	Steps      []datasets.Step `json:"steps"`
 	Fields     map[string]int  `json:"fields"`   // how many tasks have it
 	Metadata   map[string]int  `json:"metadata"` // likewise, of the keys that no field took
+	Repeated   int             `json:"repeated"` // tasks with the id of an earlier one
 	BrokenRows int             `json:"broken_rows"`
-	Broken     []string        `json:"broken"` // the first ones
+	Reasons    map[string]int  `json:"broken_by_reason"` // without what is quoted in them, and numbers
+	Broken     []string        `json:"broken"`           // the first ones
 	First      []*episode.Task `json:"first"`
 }
 
 // look reads a dataset to its end.
 func look(ctx context.Context, file runFile, n int) (*seenDataset, error) {
 	const most = 10
-	seen := &seenDataset{Fields: map[string]int{}, Metadata: map[string]int{}, Broken: []string{}, First: []*episode.Task{}}
+	seen := &seenDataset{Fields: map[string]int{}, Metadata: map[string]int{}, Reasons: map[string]int{}, Broken: []string{}, First: []*episode.Task{}}
 	reported := false
 	options := datasets.Options{
 		MaxTasks: file.MaxTasks, Shape: file.Shape, Subset: file.Subset, Split: file.Split, Choice: file.choice(),
@@ -111,8 +115,14 @@ func look(ctx context.Context, file runFile, n int) (*seenDataset, error) {
 			if reported {
 				return
 			}
+			seen.broken(bad.Reason)
 			if seen.BrokenRows++; seen.BrokenRows <= most {
 				seen.Broken = append(seen.Broken, bad.Error())
+			}
+		},
+		OnRepeat: func(string) {
+			if !reported {
+				seen.Repeated++
 			}
 		},
 		OnChosen: func(steps []datasets.Step) { seen.Steps, reported = steps, true },
@@ -131,7 +141,7 @@ func look(ctx context.Context, file runFile, n int) (*seenDataset, error) {
 	seen.About = source.About()
 	for task, err := range source.Tasks(ctx) {
 		if err != nil {
-			return nil, errors.Join(append(brokenRows(seen.Broken), err)...)
+			return nil, errors.Join(append(brokenRows(append(seen.Broken, seen.reasons()...)), err)...)
 		}
 		if err := seen.count(task); err != nil {
 			return nil, err
@@ -150,6 +160,38 @@ func brokenRows(texts []string) []error {
 		all = append(all, errors.New(text))
 	}
 	return all
+}
+
+// broken counts a broken row by what is wrong with it.
+func (s *seenDataset) broken(reasons string) {
+	const most = 1000 // of a hostile dataset's
+	for reason := range strings.SplitSeq(reasons, "; ") {
+		reason = particulars.ReplaceAllString(reason, "…")
+		if s.Reasons[reason] > 0 || len(s.Reasons) < most {
+			s.Reasons[reason]++
+		}
+	}
+}
+
+// particulars are what reasons of one kind differ in: what is quoted, and numbers.
+var particulars = regexp.MustCompile(`"(\\.|[^"\\])*"|\b[0-9]+\b`)
+
+// reasons are the most frequent ones, where several rows are broken.
+func (s *seenDataset) reasons() (lines []string) {
+	const most = 10
+	if s.BrokenRows < 2 {
+		return nil
+	}
+	names := slices.SortedFunc(maps.Keys(s.Reasons), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.Reasons[b], s.Reasons[a]), cmp.Compare(a, b))
+	})
+	for _, name := range names[:min(most, len(names))] {
+		lines = append(lines, fmt.Sprintf("%d of %d broken rows: %s", s.Reasons[name], s.BrokenRows, name))
+	}
+	if more := len(names) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d other reasons", more))
+	}
+	return lines
 }
 
 func (s *seenDataset) count(task *episode.Task) error {
@@ -218,8 +260,14 @@ func (s *seenDataset) print(std stdio) error {
 			fmt.Fprintf(std.out, "  verify: %s\n", beginning(string(checks)))
 		}
 	}
+	if s.Repeated > 0 {
+		fmt.Fprintf(std.out, "\n%d tasks have the id of an earlier one: they are played under ids of their own\n", s.Repeated)
+	}
 	for _, text := range s.Broken {
 		fmt.Fprintf(std.out, "\nbroken: %s\n", text)
+	}
+	if reasons := s.reasons(); len(reasons) > 0 {
+		fmt.Fprintf(std.out, "\n%s\n", strings.Join(reasons, "\n"))
 	}
 	return nil
 }

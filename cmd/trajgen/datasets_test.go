@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,6 +89,9 @@ func TestCheckFindsBrokenTasks(t *testing.T) {
 {"id":"free","prompt":"b","verify":{"command":"true"},"gold":"y"}
 {"id":"breaks","prompt":"c","verify":{"command":"no-such-program"},"gold":"y"}
 {"id":"good","prompt":"d","verify":{"exact":"x"},"gold":"x"}
+{"id":"unready","prompt":"e","setup":"no-such-program; seq 2000; exit 3","verify":{"exact":"x"},"gold":"x"}
+{"id":"unready-bare","prompt":"f","setup":"exit 3"}
+{"id":"good","prompt":"g","setup":"true","verify":{"exact":"x"},"gold":"x"}
 `)
 	got := trajgen(t, "check", "--dataset", dataset, "--json")
 	var result checked
@@ -98,7 +102,8 @@ func TestCheckFindsBrokenTasks(t *testing.T) {
 	for _, p := range result.Problems {
 		found[p.Task+" "+p.Policy] = p.Outcome
 	}
-	want := map[string]episode.Outcome{"wrong-gold oracle": "failure", "free noop": "success", "breaks oracle": "verifier_error", "breaks noop": "verifier_error"}
+	want := map[string]episode.Outcome{"wrong-gold oracle": "failure", "free noop": "success", "breaks oracle": "verifier_error", "breaks noop": "verifier_error",
+		"unready oracle": "sandbox_error", "unready-bare oracle": "sandbox_error"}
 	if got.code != exitFailed || len(found) != len(want) {
 		t.Errorf("exit code %d, problems %v, want %v", got.code, found, want)
 	}
@@ -106,6 +111,40 @@ func TestCheckFindsBrokenTasks(t *testing.T) {
 		if found[key] != outcome {
 			t.Errorf("%s: %s, want %s", key, found[key], outcome)
 		}
+	}
+	for _, p := range result.Problems {
+		if p.Task == "unready" && !strings.Contains(p.Detail, "no-such-program: command not found") {
+			t.Errorf("%s: %s, want its first error", p.Task, p.Detail)
+		}
+	}
+	if want := "1 tasks have the id of an earlier one, such as good: they are played under ids of their own (good#2)"; !strings.Contains(got.errOut, want) {
+		t.Errorf("stderr %q, want %q", got.errOut, want)
+	}
+}
+
+// TestDatasetsShowCountsWhatIsBroken holds that a large dataset with many broken rows is understood at a glance.
+func TestDatasetsShowCountsWhatIsBroken(t *testing.T) {
+	var rows strings.Builder
+	for i := range 30 {
+		switch i % 3 {
+		case 0:
+			fmt.Fprintf(&rows, "{\"id\": \"same\", \"prompt\": \"p\"}\n")
+		case 1:
+			fmt.Fprintf(&rows, "{\"prompt\": \"p\", \"network\": \"net%d\"}\n", i)
+		default:
+			rows.WriteString("{}\n")
+		}
+	}
+	path := write(t, "rows.txt", rows.String())
+	got := trajgen(t, "datasets", "show", path, "--n", "0")
+	for _, want := range []string{"9 tasks have the id of an earlier one", "10 of 20 broken rows: network: unknown mode … (have none,", "10 of 20 broken rows: there is no prompt"} {
+		if got.code != exitUsage || !strings.Contains(got.out, want) {
+			t.Errorf("exit code %d, want %q in\n%s", got.code, want, got.out)
+		}
+	}
+	_, seen := shownTasks(t, path, "--skip-bad-rows")
+	if seen.Repeated != 9 || seen.Reasons["network: unknown mode … (have none, loopback, allowlist, full)"] != 10 || !seen.Files[0].Guessed {
+		t.Errorf("as JSON: %d repeated, %v, %+v", seen.Repeated, seen.Reasons, seen.Files)
 	}
 }
 

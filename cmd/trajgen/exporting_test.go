@@ -99,6 +99,7 @@ func TestExportSaysWhatIsWrong(t *testing.T) {
 		{[]string{"--run", "x", "--from", "y", "--json"}, []string{"either --run RUN_DIRECTORY or --from PATH", "needs --to", "needs --out"}},
 		{[]string{"--from", at, "--to", "jsonl", "--out", "-", "--json", "--set", "x"}, []string{"both for stdout", `--set "x" (want NAME=VALUE)`}},
 		{[]string{"--from", wholeEpisodes(t, 2), "--to", "jsonl", "--out", "x", "--where", "meta.levl == nil"}, []string{"no row has meta.levl (have "}},
+		{[]string{"--from", write(t, "rows.txt", "{}\n"), "--to", "jsonl", "--out", "x"}, []string{`unknown kind of file ".txt"`, "ends in .jsonl: it holds JSON Lines"}},
 		{[]string{"--from", at, "--to", "jsonl", "--out", "x"}, []string{"want a run directory or an export"}},
 	}
 	for _, tt := range tests {

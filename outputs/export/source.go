@@ -65,7 +65,11 @@ func openInput(path string) (input, error) {
 		case ".parquet", ".arrow":
 			return nil, fmt.Errorf("read %s: the episode's tool calls are in another file (want the directory that holds both)", path)
 		default:
-			return nil, fmt.Errorf("read %s: unknown kind of file %q (want a directory with Parquet or Arrow files, or a file .jsonl)", path, suffix)
+			want := "a directory with Parquet or Arrow files, or a file .jsonl"
+			if info.Mode().IsRegular() && holdsLines(path) {
+				want = "the same with a name that ends in .jsonl: it holds JSON Lines"
+			}
+			return nil, fmt.Errorf("read %s: unknown kind of file %q (want %s)", path, suffix, want)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(path, arrowTrajectories)); err == nil {
@@ -89,6 +93,18 @@ func openInput(path string) (input, error) {
 	}
 	return nil, fmt.Errorf("read %s: it has no %s and no %s (want a run directory or an export to parquet, arrow or hf)",
 		path, filepath.Join("trajectories", "*.parquet"), arrowTrajectories)
+}
+
+// holdsLines says whether a file begins as a line of JSON does.
+func holdsLines(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 1)
+	_, err = f.Read(head)
+	return err == nil && head[0] == '{'
 }
 
 // filesIn lists what is visible in a directory that need not be there, sorted.
