@@ -12,8 +12,8 @@ import (
 	"trajgen/pipeline/model/scripted"
 )
 
-// TestReadme runs every command of the README, in order and in one folder, as a user would who has built the program.
-// `make run` and `make test` are what calls this test, or stands beside it in CI.
+// TestReadme runs every command of the README and every run file, in order and in one folder, as a user would who has built
+// the program. `make run` and `make test` are what calls this test, or stands beside it in CI.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -32,10 +32,12 @@ func TestReadme(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server, here := readmeEndpoint(t)
-	files := regexp.MustCompile("(?ms)^```(?:yaml|json) ([^\\s`]+)\n(.*?)^```").FindAllStringSubmatch(string(text), -1)
+	server, here := readmeEndpoint(t, "my-model", "secret")
+	_, spare := readmeEndpoint(t, "other-model", "other-secret")
+	local := strings.NewReplacer("http://localhost:8000/v1", here, "http://localhost:8001/v1", spare)
+	files := regexp.MustCompile("(?ms)^```(?:yaml|json|text|sh) ([^\\s`]+)\n(.*?)^```").FindAllStringSubmatch(string(text), -1)
 	for _, file := range files {
-		if err := os.WriteFile(filepath.Join(dir, file[1]), []byte(strings.ReplaceAll(file[2], "http://localhost:8000/v1", here)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, file[1]), []byte(local.Replace(file[2])), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,22 +47,50 @@ func TestReadme(t *testing.T) {
 	}
 	learn(t, server, "bundled")
 	learn(t, server, filepath.Join(dir, "tasks.jsonl"))
-	for _, block := range blocks {
-		script := strings.ReplaceAll(block[1], "http://localhost:8000/v1", here)
-		script = regexp.MustCompile(`(?m)^make .*$`).ReplaceAllString(script, "true")
+	bash := func(script string) result {
+		t.Helper()
 		cmd := exec.Command("bash", "-euo", "pipefail", "-c", script)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "MY_KEY=secret")
-		if got := finish(t, cmd); got.code != 0 {
+		cmd.Env = append(os.Environ(), "MY_KEY=secret", "OTHER_KEY=other-secret")
+		got := finish(t, cmd)
+		if got.code != 0 {
 			t.Errorf("exit code %d of\n%s\n%s%s", got.code, script, got.errOut, got.out)
 		}
+		return got
+	}
+	for _, block := range blocks {
+		script := local.Replace(block[1])
+		script = regexp.MustCompile(`(?m)^make .*$`).ReplaceAllString(script, "true")
+		if got := bash(script); strings.Contains(script, " compress ") && !regexp.MustCompile(`(?m)^[1-9]\d* compressed`).MatchString(got.errOut) {
+			t.Errorf("nothing is compressed by\n%s\n%s", script, got.errOut)
+		}
+	}
+	for _, file := range files {
+		if filepath.Ext(file[1]) != ".yaml" {
+			continue
+		}
+		var run runFile
+		if decodeFile(filepath.Join(dir, file[1]), "a run file", &run) != nil {
+			if used := regexp.MustCompile(`[ :]` + regexp.QuoteMeta(file[1]) + `\b`); !used.MatchString(string(text)) {
+				t.Errorf("%s is no run file, and nothing in the README uses it", file[1])
+			}
+			continue
+		}
+		script := "bin/trajgen run -f " + file[1] + " --quiet --max-tasks 1 --out runs/of-" + file[1]
+		if len(run.Dataset) == 0 {
+			script += " --dataset tasks.jsonl"
+		}
+		if run.Model == "" {
+			script += " --model my-model --base-url " + here + " --api-key-env MY_KEY"
+		}
+		bash(script)
 	}
 }
 
-// readmeEndpoint is the user's own server: the README's model, with the README's key.
-func readmeEndpoint(t *testing.T) (*scripted.Server, string) {
+// readmeEndpoint is the user's own server, with a key.
+func readmeEndpoint(t *testing.T, model, key string) (*scripted.Server, string) {
 	t.Helper()
-	server, err := scripted.New(scripted.Config{Policy: "oracle", Model: "my-model", APIKey: "secret"})
+	server, err := scripted.New(scripted.Config{Policy: "oracle", Model: model, APIKey: key})
 	if err != nil {
 		t.Fatal(err)
 	}
