@@ -103,6 +103,7 @@ func (s *Session) execute(ctx context.Context, p *prepared) (outcome, time.Durat
 	spent, gone := v.meter.end()
 	if ended {
 		o, v.outcome = v.outcome, outcome{}
+		p.call.ExitCode = v.env.ExitCode
 		s.release(w)
 	}
 	switch {

@@ -110,6 +110,7 @@ func (s *Session) share(ctx context.Context, p *prepared) {
 	p.call.Status, p.call.ErrorClass, p.call.Result = from.Status, from.ErrorClass, from.Result
 	p.call.Truncated, p.call.ResultBytes, p.call.Stored = from.Truncated, from.ResultBytes, from.Stored
 	p.call.Untrusted, p.call.Masked, p.call.Verdict = from.Untrusted, from.Masked, from.Verdict
+	p.call.ExitCode = from.ExitCode
 	p.call.Runner, p.call.Arguments, p.call.Rewritten = from.Runner, from.Arguments, from.Rewritten
 	p.failure = p.first.failure
 	s.after(ctx, p)

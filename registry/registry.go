@@ -86,6 +86,8 @@ type Env struct {
 	// Sandbox opens the episode's sandbox at the first call and returns it. Time spent in it is counted for this call.
 	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
 	Logger  *slog.Logger // never nil
+	// ExitCode is for the tool to set: that of the command or script that it ran to its end, or whose end it tells.
+	ExitCode *int
 }
 
 // SessionConfig is what an episode gives its tools.

@@ -164,6 +164,7 @@ func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, er
 	case stopped != nil:
 		return nil, stoppedCode(stopped, stdout.text(), server.made())
 	}
+	env.ExitCode = new(exit.Code)
 	result := codeResult{Status: "success", Output: stdout.text(), ToolCallsMade: server.made()}
 	if exit.Code != 0 {
 		result.Status = "error"

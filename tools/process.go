@@ -73,9 +73,13 @@ func manageProcess(ctx context.Context, env *registry.Env, args processArgs) (an
 	if p == nil {
 		return nil, unknownProcess(table, args.SessionID)
 	}
+	told := p.told.Load()
 	result, err := p.act(ctx, args)
 	if err != nil {
 		return nil, err
+	}
+	if !told { // by this call alone, so that an end is counted once
+		env.ExitCode = result.ExitCode
 	}
 	result.Notifications = table.notifications()
 	return result, nil

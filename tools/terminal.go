@@ -149,6 +149,7 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 			Extra: map[string]any{"output": output.text(), "exit_code": ran.exit.Code},
 		}
 	}
+	env.ExitCode = new(ran.exit.Code)
 	// Whether a command that was killed gets to report is chance, so what it changed is dropped above.
 	shell.remember(given, ran.report)
 	result := terminalResult{Output: output.text(), ExitCode: ran.exit.Code, Meaning: exitMeaning(args.Command, ran.exit.Code)}

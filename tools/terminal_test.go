@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,6 +37,34 @@ func TestTerminal(t *testing.T) {
 		wantContains(t, r["exit_code_meaning"], "no match")
 		e.wantOutput("nosuchcommand", "bash: line 1: nosuchcommand: command not found")
 		wantContains(t, e.ok("terminal", args{"command": "echo $(("})["output"], "bash:")
+	})
+}
+
+// TestExitCodes holds that the trace knows how a command or a script ended, once, and where none did.
+func TestExitCodes(t *testing.T) {
+	each(t, func(t *testing.T, e *episodeOf) {
+		want := func(want string, name string, arguments args) {
+			t.Helper()
+			call := e.call(name, arguments)
+			got := "none"
+			if call.ExitCode != nil {
+				got = fmt.Sprint(*call.ExitCode)
+			}
+			if got != want {
+				t.Errorf("%s %v: exit code %s, want %s: %s", name, arguments, got, want, call.Result)
+			}
+		}
+		want("0", "terminal", args{"command": "true"})
+		want("3", "terminal", args{"command": "exit 3"})
+		want("127", "terminal", args{"command": "nosuchcommand"})
+		want("none", "terminal", args{"command": "true", "workdir": "nosuch"})
+		want("none", "terminal", args{"command": "sleep 60", "timeout": 1})
+		want("0", "execute_code", args{"code": "print(1)"})
+		want("4", "execute_code", args{"code": "raise SystemExit(4)"})
+		want("none", "write_file", args{"path": "a", "content": "x"})
+		want("none", "terminal", args{"command": "exit 5", "background": true})
+		want("5", "process", args{"action": "wait", "session_id": "proc_1"})
+		want("none", "process", args{"action": "poll", "session_id": "proc_1"})
 	})
 }
 

@@ -143,6 +143,7 @@ type resultLine struct {
 	Truncated    bool               `json:"truncated"`
 	DurationUS   int64              `json:"duration_us"`
 	SandboxUS    int64              `json:"sandbox_us"`
+	ExitCode     *int               `json:"exit_code,omitempty"`
 
 	Rewritten []string         `json:"rewritten,omitempty"`
 	Via       string           `json:"via,omitempty"`
@@ -161,7 +162,7 @@ func newResultLine(call episode.ToolCall) resultLine {
 		Coerced: append([]string{}, call.Coerced...), Repaired: call.Repaired, Result: call.Result, ErrorClass: call.ErrorClass,
 		Truncated: call.Truncated, DurationUS: call.Elapsed.Microseconds(), SandboxUS: call.SandboxTime.Microseconds(),
 		Rewritten: call.Rewritten, Via: call.Via, Verdict: call.Verdict, Stored: call.Stored, Untrusted: call.Untrusted, Runner: call.Runner,
-		Masked: call.Masked, SameAs: call.SameAs, Notice: call.Notice,
+		Masked: call.Masked, SameAs: call.SameAs, Notice: call.Notice, ExitCode: call.ExitCode,
 	}
 }
 

@@ -33,7 +33,7 @@ func arrowStreamIDs(t *testing.T, path string) (ids []string) {
 	}
 	defer r.Release()
 	for r.Next() {
-		column := r.Record().Column(r.Schema().FieldIndices("id")[0]).(*array.String)
+		column := r.Record().Column(r.Schema().FieldIndices("episode_id")[0]).(*array.String)
 		for i := range column.Len() {
 			ids = append(ids, strings.Clone(column.Value(i)))
 		}

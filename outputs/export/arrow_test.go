@@ -110,7 +110,7 @@ func TestArrowReadsEveryValue(t *testing.T) {
 func wantTrajectory(ep *episode.Episode) object {
 	task := &ep.Task
 	row := object{
-		"schema_version": episode.SchemaVersion, "id": ep.ID, "run": ep.Run, "row": ep.Row, "task_id": ep.Key.Task, "sample": ep.Key.Sample,
+		"schema_version": episode.SchemaVersion, "episode_id": ep.ID, "run": ep.Run, "row": ep.Row, "task_id": ep.Key.Task, "sample": ep.Key.Sample,
 		"seed": ep.Key.Seed, "attempt": ep.Attempt, "earlier_attempts": list(ep.Earlier, wantEarlier), "resumed_turns": list(ep.Resumed, same),
 		"task": object{
 			"system": text(task.System), "prompt": list(task.Prompt, wantMessage), "setup": text(task.Setup),
@@ -266,6 +266,10 @@ func wantCall(ep *episode.Episode, call episode.ToolCall) object {
 	if call.Verdict != nil {
 		verdict = *call.Verdict
 	}
+	var exitCode any
+	if call.ExitCode != nil {
+		exitCode = *call.ExitCode
+	}
 	return object{
 		"schema_version": episode.SchemaVersion, "episode_id": ep.ID, "run": ep.Run, "row": ep.Row, "task_id": ep.Key.Task,
 		"sample": ep.Key.Sample, "attempt": ep.Attempt, "turn": call.Turn, "index": call.Index, "call_id": call.ID,
@@ -277,7 +281,7 @@ func wantCall(ep *episode.Episode, call episode.ToolCall) object {
 		"outcome":   ep.Outcome,
 		"rewritten": list(call.Rewritten, same), "via": text(call.Via), "verdict": text(verdict.Verdict),
 		"verdict_rule": text(verdict.Rule), "verdict_reason": text(verdict.Reason), "verdict_decision": text(verdict.Decision),
-		"stored": text(call.Stored), "untrusted": text(call.Untrusted), "runner": call.Runner, "masked": list(call.Masked, same), "same_as": text(call.SameAs), "notice": text(call.Notice),
+		"stored": text(call.Stored), "untrusted": text(call.Untrusted), "runner": call.Runner, "masked": list(call.Masked, same), "same_as": text(call.SameAs), "notice": text(call.Notice), "exit_code": exitCode,
 	}
 }
 

@@ -154,7 +154,7 @@ func TestChooseSaysWhatIsWrong(t *testing.T) {
 // Every variable has the type that its example promised, whatever the episode lacks.
 func TestVariables(t *testing.T) {
 	every := map[string]string{
-		"id": `id != ""`, "task": `task startsWith "task-"`, "row": "row >= 0", "sample": "sample >= 0", "attempt": "attempt >= 1",
+		"episode_id": `episode_id == id`, "nonzero_exits": "nonzero_exits == 0", "id": `id != ""`, "task": `task startsWith "task-"`, "row": "row >= 0", "sample": "sample >= 0", "attempt": "attempt >= 1",
 		"outcome": `outcome in ["success", "failure", "limit"]`, "stop": `stop == "answered"`, "reward": "reward >= 1", "rewards": "rewards.tests == 1",
 		"turns": "turns == 2", "calls": "calls == 3", "failed_calls": "failed_calls == 2", "tools": `"terminal" in tools`,
 		"toolsets": `"files" in toolsets`, "model": `model == "scripted"`, "prompt_tokens": "prompt_tokens > 99", "completion_tokens": "completion_tokens == 20",

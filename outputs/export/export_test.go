@@ -349,7 +349,7 @@ func TestNoBoundsOfFreeText(t *testing.T) {
 		ep.Answer, ep.Messages = large, append(ep.Messages, episode.Message{Role: "assistant", Content: large})
 		ep.Calls = append(ep.Calls, episode.ToolCall{ID: "x", Name: "terminal", Status: episode.CallOK, Result: large})
 	}
-	short := map[string]bool{"id": true, "episode_id": true, "outcome": true, "stop": true, "status": true}
+	short := map[string]bool{"episode_id": true, "outcome": true, "stop": true, "status": true}
 	var sum int64
 	for _, f := range writeDataset(t, runDir(t, episodes)) {
 		sum += f.Bytes
@@ -368,7 +368,7 @@ func TestNoBoundsOfFreeText(t *testing.T) {
 				}
 			}
 		}
-		id, _ := file.Schema().Lookup(map[bool]string{true: "id", false: "episode_id"}[strings.Contains(f.Path, "trajectories")])
+		id, _ := file.Schema().Lookup("episode_id")
 		filter := file.RowGroups()[0].ColumnChunks()[id.ColumnIndex].BloomFilter()
 		if filter == nil {
 			t.Errorf("%s has no bloom filter on the id", f.Path)
@@ -448,8 +448,8 @@ func TestJournalBeforeTokenIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, row := range arrowRows(t, dir, "trajectories") {
-		if row["drift"] != "unknown" || len(row["token_ids"].([]any)) != 0 || row["id"] != want[i].ID {
-			t.Errorf("row %d: id %v, drift %v, token ids %v", i, row["id"], row["drift"], row["token_ids"])
+		if row["drift"] != "unknown" || len(row["token_ids"].([]any)) != 0 || row["episode_id"] != want[i].ID {
+			t.Errorf("row %d: id %v, drift %v, token ids %v", i, row["episode_id"], row["drift"], row["token_ids"])
 		}
 	}
 }
@@ -473,8 +473,8 @@ func TestJournalWithAttemptsAsFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, row := range arrowRows(t, dir, "trajectories") {
-		if row["id"] != want[i].ID || len(row["earlier_attempts"].([]any)) != len(want[i].Earlier) {
-			t.Errorf("row %d: id %v, earlier %v", i, row["id"], row["earlier_attempts"])
+		if row["episode_id"] != want[i].ID || len(row["earlier_attempts"].([]any)) != len(want[i].Earlier) {
+			t.Errorf("row %d: id %v, earlier %v", i, row["episode_id"], row["earlier_attempts"])
 		}
 	}
 }
@@ -506,8 +506,31 @@ func TestJournalBeforeArgumentsWereSentOtherwise(t *testing.T) {
 		t.Fatalf("%d episodes, %v", i, err)
 	}
 	for i, row := range arrowRows(t, dir, "trajectories") {
-		if row["id"] != want[i].ID || len(row["turns"].([]any)) != len(want[i].Turns) {
-			t.Errorf("row %d: id %v, turns %v", i, row["id"], row["turns"])
+		if row["episode_id"] != want[i].ID || len(row["turns"].([]any)) != len(want[i].Turns) {
+			t.Errorf("row %d: id %v, turns %v", i, row["episode_id"], row["turns"])
 		}
+	}
+}
+
+// TestRowsWithAnotherIDColumn reads Parquet files of schema 4, in which the episode's id is called id.
+func TestRowsWithAnotherIDColumn(t *testing.T) {
+	files, err := export.OpenFiles("testdata/schema4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	want := sinktest.Episodes(3)
+	i := 0
+	for ep, err := range files.Episodes(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ep.Schema != 4 || ep.ID != want[i].ID || len(ep.Calls) != len(want[i].Calls) {
+			t.Errorf("episode %d: schema %d, id %s, %d calls", i, ep.Schema, ep.ID, len(ep.Calls))
+		}
+		i++
+	}
+	if i != len(want) {
+		t.Errorf("%d episodes, want %d", i, len(want))
 	}
 }

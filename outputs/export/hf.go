@@ -71,7 +71,7 @@ func openHF(path string, options Options) (Sink, error) {
 		return nil, err
 	}
 	s.folder = f
-	if s.trajectories, err = openTable[rows.Trajectory](filepath.Join(f.temporary, hfTrajectories), rows.Trajectories, "id", options); err == nil {
+	if s.trajectories, err = openTable[rows.Trajectory](filepath.Join(f.temporary, hfTrajectories), rows.Trajectories, "episode_id", options); err == nil {
 		s.calls, err = openTable[rows.ToolCall](filepath.Join(f.temporary, hfCalls), rows.ToolCalls, "episode_id", options)
 	}
 	if err != nil {

@@ -50,7 +50,7 @@ func openParquet(dir string, options Options) (Sink, error) {
 func newParquetSink(trajectories, calls partFiles, options Options) (Sink, error) {
 	s := &parquetSink{}
 	var err error
-	if s.trajectories, err = newTable[rows.Trajectory](trajectories, rows.Trajectories, "id", options); err != nil {
+	if s.trajectories, err = newTable[rows.Trajectory](trajectories, rows.Trajectories, "episode_id", options); err != nil {
 		return nil, errors.Join(err, calls.close())
 	}
 	if s.calls, err = newTable[rows.ToolCall](calls, rows.ToolCalls, "episode_id", options); err != nil {

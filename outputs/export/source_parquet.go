@@ -28,6 +28,8 @@ type parquetPart struct {
 	path string
 	disk *os.File
 	file *parquet.File
+
+	version int // of the schema
 }
 
 const (
@@ -100,7 +102,8 @@ func (p *parquetPart) ours(table string) error {
 		return fmt.Errorf("it holds the table %.40q (want %s)", have, table)
 	}
 	text, _ := p.file.Lookup("trajgen.schema_version")
-	if version, err := strconv.Atoi(text); err != nil || version < 1 || version > episode.SchemaVersion {
+	var err error
+	if p.version, err = strconv.Atoi(text); err != nil || p.version < 1 || p.version > episode.SchemaVersion {
 		return fmt.Errorf("its schema version is %.40q (this trajgen knows 1 to %d)", text, episode.SchemaVersion)
 	}
 	for g, group := range p.file.Metadata().RowGroups {
@@ -133,7 +136,32 @@ func (p *parquetFiles) Close() error {
 }
 
 func (p *parquetFiles) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
-	return joined(ctx, tableOf[rows.Trajectory](p.trajectories), tableOf[rows.ToolCall](p.calls))
+	return joined(ctx, trajectoriesOf(p.trajectories), tableOf[rows.ToolCall](p.calls))
+}
+
+// trajectoriesOf yields rows of any schema. Until 4 the episode's id was called id.
+func trajectoriesOf(parts []*parquetPart) iter.Seq2[placed[rows.Trajectory], error] {
+	trajectories := tableOf[rows.Trajectory](parts)
+	if len(parts) == 0 || parts[0].version > 4 {
+		return trajectories
+	}
+	type named struct {
+		ID string `parquet:"id"`
+	}
+	return func(yield func(placed[rows.Trajectory], error) bool) {
+		next, stop := iter.Pull2(tableOf[named](parts))
+		defer stop()
+		for at, err := range trajectories {
+			if id, failed, ok := next(); err == nil && ok {
+				if err = failed; err == nil {
+					at.row.ID = id.row.ID
+				}
+			}
+			if !yield(at, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // tableOf yields the rows of a table's parts.

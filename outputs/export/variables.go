@@ -22,7 +22,8 @@ type Variable struct {
 func Variables() []Variable { return slices.Clone(variables) }
 
 var variables = []Variable{
-	{"id", "text", "of the episode", "", func(ep *episode.Episode) any { return ep.ID }},
+	{"episode_id", "text", "name of the episode", "", func(ep *episode.Episode) any { return ep.ID }},
+	{"id", "text", "the same", "", func(ep *episode.Episode) any { return ep.ID }},
 	{"task", "text", "id of the task", "", func(ep *episode.Episode) any { return ep.Key.Task }},
 	{"row", "number", "of the dataset, from 0", 0, func(ep *episode.Episode) any { return ep.Row }},
 	{"sample", "number", "of the task, from 0", 0, func(ep *episode.Episode) any { return ep.Key.Sample }},
@@ -43,6 +44,15 @@ var variables = []Variable{
 		n := 0
 		for i := range ep.Calls {
 			if ep.Calls[i].Status != episode.CallOK {
+				n++
+			}
+		}
+		return n
+	}},
+	{"nonzero_exits", "number", "commands and scripts that ended with another exit code than 0; such calls have not failed", 0, func(ep *episode.Episode) any {
+		n := 0
+		for i := range ep.Calls {
+			if code := ep.Calls[i].ExitCode; code != nil && *code != 0 {
 				n++
 			}
 		}

@@ -135,13 +135,14 @@ type ToolStats struct {
 	Calls        int      `json:"calls"`
 	Statuses     []Count  `json:"statuses"` // in the order of episode's constants, without zeros
 	ErrorClasses []Count  `json:"error_classes"`
-	Repaired     int      `json:"repaired"` // arguments that were no valid JSON and were mended
-	Coerced      int      `json:"coerced"`  // calls with an argument whose type was mended
-	Stored       int      `json:"stored"`   // results that were too long and lie whole in the sandbox
-	Masked       int      `json:"masked"`   // results in which a secret was replaced
-	Shared       int      `json:"shared"`   // calls that did not run, as an identical one of the turn had
-	Refused      int      `json:"refused"`  // commands that the policy refused or an approver denied
-	Approved     int      `json:"approved"` // commands that somebody had to agree to and did
+	Repaired     int      `json:"repaired"`      // arguments that were no valid JSON and were mended
+	Coerced      int      `json:"coerced"`       // calls with an argument whose type was mended
+	Stored       int      `json:"stored"`        // results that were too long and lie whole in the sandbox
+	Masked       int      `json:"masked"`        // results in which a secret was replaced
+	Shared       int      `json:"shared"`        // calls that did not run, as an identical one of the turn had
+	Refused      int      `json:"refused"`       // commands that the policy refused or an approver denied
+	Approved     int      `json:"approved"`      // commands that somebody had to agree to and did
+	Nonzero      int      `json:"nonzero_exits"` // commands and scripts whose exit code was not 0: no failed calls
 	Elapsed      Duration `json:"elapsed"`
 	Sandbox      Duration `json:"sandbox"` // part of it that was spent in the sandbox
 }

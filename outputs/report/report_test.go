@@ -232,7 +232,7 @@ func reportCase() (report.Meta, []*episode.Episode) {
 		ep.Turns = []episode.Turn{{Model: "m-2026-05-05", Usage: u}, {Model: "m-2026-05-05", Usage: u}}
 		ep.Model = "m"
 		ep.Calls = []episode.ToolCall{
-			{Name: "terminal", Status: episode.CallOK, Elapsed: time.Duration(10*(i+1)) * time.Millisecond, SandboxTime: time.Duration(i+1) * time.Millisecond},
+			{Name: "terminal", Status: episode.CallOK, Elapsed: time.Duration(10*(i+1)) * time.Millisecond, SandboxTime: time.Duration(i+1) * time.Millisecond, ExitCode: new(i % 3)},
 			{Name: "read_file", Status: episode.CallOK, Elapsed: 800 * time.Microsecond, SandboxTime: 640 * time.Microsecond},
 		}
 	}

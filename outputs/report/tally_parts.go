@@ -15,6 +15,7 @@ type toolTally struct {
 	calls, repaired, coerced int
 	stored, masked, shared   int
 	refused, approved        int
+	nonzero                  int
 	statuses                 map[episode.CallStatus]int
 	classes                  map[string]int
 	elapsed, sandbox         durations
@@ -56,6 +57,9 @@ func (b *Builder) addCall(ep *episode.Episode, i int) {
 	if len(call.Coerced) > 0 {
 		t.coerced++
 	}
+	if call.ExitCode != nil && *call.ExitCode != 0 {
+		t.nonzero++
+	}
 	t.addFate(call)
 	hash := hashOf(ep.ID, i)
 	t.elapsed.add(hash, call.Elapsed)
@@ -90,7 +94,7 @@ func (b *Builder) listTools() []ToolStats {
 		stats := ToolStats{
 			Tool: name, Calls: t.calls, Statuses: []Count{}, ErrorClasses: byCount(t.classes),
 			Repaired: t.repaired, Coerced: t.coerced,
-			Stored: t.stored, Masked: t.masked, Shared: t.shared, Refused: t.refused, Approved: t.approved,
+			Stored: t.stored, Masked: t.masked, Shared: t.shared, Refused: t.refused, Approved: t.approved, Nonzero: t.nonzero,
 			Elapsed: t.elapsed.quantiles(), Sandbox: t.sandbox.quantiles(),
 		}
 		for _, status := range callStatuses {

@@ -261,6 +261,9 @@ func (r *Report) toolTable() table {
 		if len(tool.ErrorClasses) > 0 {
 			notes += " (" + countsText(tool.ErrorClasses) + ")"
 		}
+		if tool.Nonzero > 0 {
+			notes = strings.TrimPrefix(fmt.Sprintf("%s; exit code not 0: %s", notes, thousands(tool.Nonzero)), "; ")
+		}
 		t.rows = append(t.rows, []string{
 			tool.Tool, thousands(tool.Calls), percent(float64(ok) / float64(tool.Calls)),
 			micro(tool.Elapsed.P50US), micro(tool.Elapsed.P95US), micro(tool.Sandbox.P50US), micro(tool.Sandbox.P95US), notes,

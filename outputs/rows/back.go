@@ -171,6 +171,9 @@ func (b *back) call(c ToolCall) episode.ToolCall {
 		Runner: c.Runner, Masked: same(c.Masked), SameAs: orZero(c.SameAs), Notice: orZero(c.Notice),
 		Started: b.time(c.Started), Elapsed: b.duration(c.ElapsedUS), SandboxTime: b.duration(c.SandboxUS),
 	}
+	if c.ExitCode != nil {
+		call.ExitCode = new(int(*c.ExitCode))
+	}
 	if c.Verdict != nil || c.VerdictRule != nil || c.VerdictReason != nil || c.VerdictDecision != nil {
 		call.Verdict = &episode.Verdict{
 			Verdict: orZero(c.Verdict), Rule: orZero(c.VerdictRule), Reason: orZero(c.VerdictReason), Decision: orZero(c.VerdictDecision),

@@ -8,7 +8,7 @@ type Meaning struct {
 
 // TrajectoryMeanings say what each column of trajectories is, in the order in which people read them.
 var TrajectoryMeanings = []Meaning{
-	{[]string{"id"}, "name of the episode: a hash of seed, task and sample"},
+	{[]string{"episode_id"}, "name of the episode: a hash of seed, task and sample"},
 	{[]string{"run"}, "fingerprint of the experiment"},
 	{[]string{"row", "task_id", "sample", "seed"}, "which episode this is: the place in the dataset, the task, the n-th try at it, the seed of the run"},
 	{[]string{"attempt", "earlier_attempts", "resumed_turns"}, "which play of it, what the others died of and what they cost, and the turns from which this one went on after a crash"},
@@ -42,6 +42,7 @@ var ToolCallMeanings = []Meaning{
 	{[]string{"repaired", "coerced", "rewritten"}, "whether the text was mended, whose types were, and hooks that replaced arguments"},
 	{[]string{"verdict", "verdict_rule", "verdict_reason", "verdict_decision"}, "what the command policy said; null without its say"},
 	{[]string{"status", "error_class"}, "ok, error, timeout, denied, invalid_arguments, unknown_tool or unavailable, and its kind"},
+	{[]string{"exit_code"}, "of the command or script that the call ran to its end, or whose end it tells; null without one"},
 	{[]string{"result", "truncated", "result_bytes", "stored"}, "the JSON text that the model got; how large it was before it was cut, and where the whole of it lay"},
 	{[]string{"untrusted", "runner", "masked", "same_as", "notice"}, "source of a result that anybody could have written; whether it ran outside of the sandbox; secrets replaced; the identical call that ran in its place; the harness's words"},
 	{[]string{"started", "elapsed_us", "sandbox_us"}, "when (UTC) and for how long, in microseconds"},

@@ -155,6 +155,7 @@ func Calls(ep *episode.Episode) []ToolCall {
 			Result:      call.Result,
 			Truncated:   call.Truncated,
 			ResultBytes: int64(call.ResultBytes),
+			ExitCode:    narrow(call.ExitCode),
 			Stored:      unlessEmpty(call.Stored),
 			Untrusted:   unlessEmpty(call.Untrusted),
 			Runner:      call.Runner,
@@ -167,6 +168,14 @@ func Calls(ep *episode.Episode) []ToolCall {
 			Outcome:     string(ep.Outcome),
 		}
 	})
+}
+
+// narrow makes a column's integer of one; nil stays.
+func narrow(n *int) *int32 {
+	if n == nil {
+		return nil
+	}
+	return new(int32(*n))
 }
 
 func newMessage(m episode.Message) Message {

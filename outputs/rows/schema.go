@@ -23,7 +23,7 @@ import (
 // in the dataset.
 type Trajectory struct {
 	SchemaVersion int32  `parquet:"schema_version"`
-	ID            string `parquet:"id"`
+	ID            string `parquet:"episode_id"`
 	Run           string `parquet:"run,dict"` // fingerprint of the run
 	Row           int64  `parquet:"row"`      // position in the dataset
 	TaskID        string `parquet:"task_id"`
@@ -310,7 +310,8 @@ type ToolCall struct {
 	ErrorClass  *string `parquet:"error_class,optional,dict"`
 	Result      string  `parquet:"result"`
 	Truncated   bool    `parquet:"truncated"`
-	ResultBytes int64   `parquet:"result_bytes"` // before it was cut
+	ResultBytes int64   `parquet:"result_bytes"`       // before it was cut
+	ExitCode    *int32  `parquet:"exit_code,optional"` // of the command or script that the call ran to its end, or whose end it tells
 
 	Stored    *string  `parquet:"stored,optional"`                     // where in the sandbox the whole result lay
 	Untrusted *string  `parquet:"untrusted,optional,dict"`             // source of a result that anybody could have written

@@ -98,7 +98,7 @@ func addTurn(ep *episode.Episode, i int, began time.Time) {
 	ep.Calls = []episode.ToolCall{{
 		ID: "call_1", Turn: 0, Index: 0, Name: "terminal", Toolset: "terminal",
 		RawArguments: ep.Messages[2].Calls[0].Arguments, Arguments: json.RawMessage(`{"command":"echo \"hi\" > a.txt","timeout":5}`),
-		Coerced: []string{"timeout"}, Status: episode.CallOK, Result: ep.Messages[3].Content, ResultBytes: 27,
+		Coerced: []string{"timeout"}, Status: episode.CallOK, Result: ep.Messages[3].Content, ResultBytes: 27, ExitCode: new(0),
 		Rewritten: []string{"faults"}, Via: "tool_call", Masked: []string{"api key"}, Notice: "the same call failed twice",
 		Verdict: &episode.Verdict{Verdict: "ask", Rule: "delete", Reason: "deletes a tree", Decision: "approved by model",
 			Usage: &episode.Usage{Prompt: 210, Completion: 12, Reported: true}},

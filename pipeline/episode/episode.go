@@ -194,6 +194,8 @@ type ToolCall struct {
 	Truncated  bool       `json:"truncated,omitempty"`
 	// ResultBytes is the size of the result before it was cut to the limit.
 	ResultBytes int `json:"result_bytes"`
+	// ExitCode is that of the command or the script that the call ran to its end, or whose end it tells; nil without one.
+	ExitCode *int `json:"exit_code,omitempty"`
 	// Stored is where in the sandbox the whole result lies when Result is only its beginning.
 	Stored string `json:"stored,omitempty"`
 	// Untrusted names where the result's content comes from when anybody could have written it: a web page, a server.

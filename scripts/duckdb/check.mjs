@@ -14,12 +14,12 @@ const want = readFileSync(exported, 'utf8').trim().split('\n').map((line) => JSO
 const connection = await (await DuckDBInstance.create(':memory:')).connect();
 const query = async (sql) => (await connection.runAndReadAll(sql)).getRowObjectsJson();
 
-const rows = await query(`select id, row, sample, toolsets, log_p, outcome, reward, answer, messages, tools, usage
+const rows = await query(`select episode_id, row, sample, toolsets, log_p, outcome, reward, answer, messages, tools, usage
   from read_parquet('${run}/trajectories/*.parquet')`);
 assert.equal(rows.length, want.length, 'episodes');
 rows.forEach((row, i) => {
   const ep = want[i];
-  assert.equal(row.id, ep.id);
+  assert.equal(row.episode_id, ep.id);
   assert.equal(Number(row.sample), ep.key.sample);
   assert.deepEqual(row.toolsets, ep.toolsets);
   assert.equal(row.outcome, ep.outcome);
@@ -66,7 +66,7 @@ for (const [i, [, name, path]] of tables.entries()) {
   const [{ n }] = await query(`select count(*) as n from read_parquet('${hub}/${path}')`);
   assert.equal(Number(n), said[i], `rows of ${name} on the card`);
 }
-const ids = await query(`select id, reward from read_parquet('${hub}/${tables[0][2]}')`);
+const ids = await query(`select episode_id as id, reward from read_parquet('${hub}/${tables[0][2]}')`);
 assert.deepEqual(ids, first.map((ep) => ({ id: ep.id, reward: ep.reward })), 'episodes of the dataset folder');
 
 // The library wants each buffer at the start of its memory.
@@ -76,7 +76,7 @@ const traced = tableFromIPC(readFileSync(`${arrow}/tool_calls.arrow`));
 assert.equal(played.numRows, first.length, 'episodes in Arrow');
 first.forEach((ep, i) => {
   const row = played.get(i);
-  assert.equal(row.id, ep.id);
+  assert.equal(row.episode_id, ep.id);
   assert.equal(row.reward, ep.reward);
   assert.deepEqual([...row.toolsets], ep.toolsets);
   assert.deepEqual([...row.messages].map((m) => m.content), ep.messages.map((m) => m.content));
