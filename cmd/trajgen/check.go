@@ -36,6 +36,7 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 	pluginFlag(cmd.Flags(), &opts.plugins)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	cmd.Flags().BoolVar(&opts.quiet, "quiet", false, "no progress")
+	groupHelp(cmd, std)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := opts.load(&file, apply); err != nil {
 			return usage(err)

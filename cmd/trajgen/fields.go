@@ -7,11 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
 // bindFields makes a flag of every field of the struct that target points to: its name is the yaml key with dashes,
-// its help the help tag. The returned function sets the fields whose flags were given; call it after the run file
+// its help the help tag; a group tag begins another group of them in the command's help. The returned function sets the fields whose flags were given; call it after the run file
 // was decoded, so that a flag wins.
 func bindFields(flags *pflag.FlagSet, target any) (apply func() error) {
 	type binding struct {
@@ -20,9 +21,13 @@ func bindFields(flags *pflag.FlagSet, target any) (apply func() error) {
 		given *given
 	}
 	var bindings []binding
+	var group []string
 	value := reflect.ValueOf(target).Elem()
 	for i := range value.NumField() {
 		field := value.Type().Field(i)
+		if name, begins := field.Tag.Lookup("group"); begins {
+			group = []string{name}
+		}
 		help, ok := field.Tag.Lookup("help")
 		if !ok {
 			continue
@@ -30,6 +35,7 @@ func bindFields(flags *pflag.FlagSet, target any) (apply func() error) {
 		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		held := &given{kind: kindOf(field.Type), shown: shown(value.Field(i))}
 		flag := flags.VarPF(held, strings.ReplaceAll(key, "_", "-"), "", help)
+		flag.Annotations = map[string][]string{flagGroup: group}
 		if held.kind == "bool" {
 			flag.NoOptDefVal = "true"
 		}
@@ -46,6 +52,46 @@ func bindFields(flags *pflag.FlagSet, target any) (apply func() error) {
 		}
 		return nil
 	}
+}
+
+// flagGroup is the annotation with a flag's group.
+const flagGroup = "group"
+
+// groupHelp shows the flags of a command by their groups, in the order of the struct that they are of.
+func groupHelp(cmd *cobra.Command, std stdio) {
+	cmd.Flags().SortFlags = false
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
+		const own = "This command"
+		names, groups := []string{}, map[string]*pflag.FlagSet{}
+		add := func(name string, flag *pflag.Flag) {
+			if groups[name] == nil {
+				names = append(names, name)
+				groups[name] = pflag.NewFlagSet(name, pflag.ContinueOnError)
+				groups[name].SortFlags = false
+			}
+			groups[name].AddFlag(flag)
+		}
+		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			if len(flag.Annotations[flagGroup]) == 0 {
+				add(own, flag)
+			}
+		})
+		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			for _, name := range flag.Annotations[flagGroup] {
+				add(name, flag)
+			}
+		})
+		width, isTerminal := terminal(std.out)
+		if !isTerminal {
+			width = 0 // a line for each, for grep
+		}
+		w := cmd.OutOrStderr()
+		fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
+		for _, name := range names {
+			fmt.Fprintf(w, "\n%s:\n%s", name, groups[name].FlagUsagesWrapped(width))
+		}
+		return nil
+	})
 }
 
 // given is a flag's value as it was typed.

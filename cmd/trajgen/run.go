@@ -68,6 +68,7 @@ What has no flag stands in the run file. Requests:
 	flags.BoolVar(&opts.quiet, "quiet", false, "no progress and no report in the terminal")
 	flags.BoolVar(&opts.json, "json", false, "print the report as JSON on stdout")
 	flags.StringVar(&opts.logFormat, "log-format", "text", "warnings on stderr as text or json")
+	groupHelp(cmd, std)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := opts.load(&file, apply); err != nil {
 			return usage(err)

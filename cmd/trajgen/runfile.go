@@ -23,10 +23,10 @@ import (
 
 // runFile is one experiment and how it is run. Every field with a help text is also a flag of `trajgen run`.
 type runFile struct {
-	Name string `yaml:"name" help:"name of the run; the default is made of dataset and time"`
+	Name string `yaml:"name" group:"The run" help:"name of the run; the default is made of dataset and time"`
 	Out  string `yaml:"out" help:"run directory (default runs/NAME)"`
 
-	Dataset     paths  `yaml:"dataset" help:"dataset: bundled, a file (.jsonl, .json, .csv, .tsv, .parquet, .arrow or .yaml; text also packed as .gz, .zst or .bz2), a pattern such as 'data/*.jsonl.gz', or a directory; of several, in their order"`
+	Dataset     paths  `yaml:"dataset" group:"The dataset, and which of its tasks are played" help:"dataset: bundled, a file (.jsonl, .json, .csv, .tsv, .parquet, .arrow or .yaml; text also packed as .gz, .zst or .bz2), a pattern such as 'data/*.jsonl.gz', or a directory; of several, in their order"`
 	Map         string `yaml:"map" help:"mapping file that builds the task fields from foreign rows, or the name of one that comes along: humaneval, gsm8k"`
 	Shape       string `yaml:"shape,omitempty" help:"shape of the dataset's rows: swebench, verl, skyrl, hermes (ShareGPT conversations, too), chat (messages with the assistant's turns) or task (our own fields); without it, their columns show all but chat"`
 	MaxTasks    int    `yaml:"max_tasks" help:"play N tasks at most: the first of those that the other choices leave"`
@@ -44,12 +44,12 @@ type runFile struct {
 	PerStratum int                `yaml:"per_stratum,omitempty" help:"with stratify: so many tasks of each value"`
 	Slice      string             `yaml:"slice,omitempty" help:"play the tasks at some positions, START:END or START:END:STEP, from 0 and without END, such as 100:200 or ::10"`
 
-	Distribution     string   `yaml:"distribution" help:"draw each episode's toolsets from a distribution: a name (trajgen distributions list) or a YAML file"`
+	Distribution     string   `yaml:"distribution" group:"Toolsets and tools" help:"draw each episode's toolsets from a distribution: a name (trajgen distributions list) or a YAML file"`
 	Toolsets         []string `yaml:"toolsets" help:"give every episode these toolsets, without a draw (default: all)"`
 	DisabledToolsets []string `yaml:"disabled_toolsets" help:"toolsets or tools that no episode gets"`
 	SchemaQuirks     []string `yaml:"schema_quirks,omitempty" help:"what the model's server does not take in tool schemas: format, keywords, nullable, pattern, refs, slash_enums, union_types, unions; or none (default: what models of its name are known for)"`
 
-	Model       string   `yaml:"model" help:"model name, as the server knows it"`
+	Model       string   `yaml:"model" group:"The model, and how it is asked" help:"model name, as the server knows it"`
 	BaseURL     string   `yaml:"base_url" help:"OpenAI-compatible endpoint, with /v1, or unix:///path/of/a.socket (default https://api.openai.com/v1)"`
 	Endpoints   []string `yaml:"endpoints,omitempty" help:"several OpenAI-compatible endpoints that have the model, instead of base_url: an episode stays at one of them while that works"`
 	APIKeyEnv   string   `yaml:"api_key_env" help:"environment variable that holds the endpoint's key"`
@@ -73,13 +73,13 @@ type runFile struct {
 	Headers    map[string]string `yaml:"headers,omitempty"`    // sent with each request, and written to run.json
 	HeaderEnv  map[string]string `yaml:"header_env,omitempty"` // header → environment variable that holds its secret value
 
-	UserModel     string `yaml:"user_model" help:"model that answers the agent's questions where a task has {\"user\": {\"model\": true}}"`
+	UserModel     string `yaml:"user_model" group:"Models beside it" help:"model that answers the agent's questions where a task has {\"user\": {\"model\": true}}"`
 	UserBaseURL   string `yaml:"user_base_url" help:"endpoint of the user model (default: base_url)"`
 	UserAPIKeyEnv string `yaml:"user_api_key_env" help:"environment variable that holds that endpoint's key (default with base_url: api_key_env)"`
 
-	SearchSameTask bool `yaml:"session_search_same_task" help:"let session_search find other samples of the same task, too, and so their answers"`
+	SearchSameTask bool `yaml:"session_search_same_task" group:"Toolsets and tools" help:"let session_search find other samples of the same task, too, and so their answers"`
 
-	RequestTimeout time.Duration `yaml:"request_timeout" help:"most time of one request"`
+	RequestTimeout time.Duration `yaml:"request_timeout" group:"When the model does not answer" help:"most time of one request"`
 	MaxInFlight    int           `yaml:"max_in_flight,omitempty" help:"requests that an endpoint is sent at once, at most (default: workers); fewer while it refuses them"`
 	MinInFlight    int           `yaml:"min_in_flight,omitempty" help:"requests that an endpoint is sent at once even while it refuses them (default 1)"`
 	IdleTimeout    time.Duration `yaml:"idle_timeout,omitempty" help:"most time in which a stream may be silent, before its first token and within (default 2m)"`
@@ -90,25 +90,25 @@ type runFile struct {
 	OutageLimit           time.Duration `yaml:"outage_limit" help:"how long the run pauses while the endpoint does not answer, before it stops; 0 is for ever"`
 	Fallbacks             []fallback    `yaml:"fallbacks,omitempty"` // models that answer when the one before cannot be had
 
-	Policy string  `yaml:"policy" help:"play against the embedded scripted server: oracle, noop, noisy or replay"`
+	Policy string  `yaml:"policy" group:"Without a model, and tapes" help:"play against the embedded scripted server: oracle, noop, noisy or replay"`
 	Skill  float64 `yaml:"skill" help:"share of episodes that the noisy policy solves"`
 	Replay string  `yaml:"replay" help:"tape (file, or directory that has one) that answers instead of the model; with policy replay the run directory whose messages are repeated"`
 	Record string  `yaml:"record,omitempty" help:"file, or existing directory, for the tape of all exchanges with models; --replay plays the run again from it"`
 
-	SystemPrompt string `yaml:"system_prompt" help:"file with the system prompt of tasks that bring none"`
+	SystemPrompt string `yaml:"system_prompt" group:"Prompts of the run" help:"file with the system prompt of tasks that bring none"`
 
 	EphemeralSystemPrompt string `yaml:"ephemeral_system_prompt,omitempty" help:"file with text that every system message ends with; flagged in the row, and left out by trajgen export --without-harness"`
 	Prefill               string `yaml:"prefill,omitempty" help:"file with messages that are said before every task's prompt, such as examples: a JSON or YAML list; flagged and left out likewise"`
 
-	MaxTurns       int           `yaml:"max_turns" help:"model calls of an episode, at most"`
+	MaxTurns       int           `yaml:"max_turns" group:"An episode" help:"model calls of an episode, at most"`
 	EpisodeTokens  int           `yaml:"episode_tokens" help:"prompt and completion tokens of an episode, at most (default: no limit)"`
 	EpisodeTimeout time.Duration `yaml:"episode_timeout" help:"wall time of an episode's model and tool calls, at most"`
 
-	Guardrails      string         `yaml:"guardrails" help:"calls that lead nowhere: off, record (default: noted in the trace), tell (the model, too) or stop (the episode, in the end)"`
+	Guardrails      string         `yaml:"guardrails" group:"Toolsets and tools" help:"calls that lead nowhere: off, record (default: noted in the trace), tell (the model, too) or stop (the episode, in the end)"`
 	TurnResultLimit int            `yaml:"turn_result_limit" help:"bytes of all tool results of one turn; the longest are stored in the sandbox beyond it (default 200000)"`
 	ResultLimits    map[string]int `yaml:"result_limits,omitempty"` // tool → bytes of one result, beyond which it is stored in the sandbox
 
-	Workers           int               `yaml:"workers" help:"episodes in play at once"`
+	Workers           int               `yaml:"workers" group:"Workers, retries and the end" help:"episodes in play at once"`
 	EpisodeRetries    int               `yaml:"episode_retries" help:"plays again of an episode that ended in a model, tool or sandbox error"`
 	MaxEpisodeRetries int               `yaml:"max_episode_retries,omitempty" help:"plays again of all episodes of the run together, at most; beyond it an error outcome stands, for --retry-errors later (default: no limit)"`
 	EpisodeRetryShare float64           `yaml:"episode_retry_share,omitempty" help:"the same as a share of the run's episodes, such as 0.1 (default: no limit)"`
@@ -117,7 +117,7 @@ type runFile struct {
 	MaxErrorsInRow    int               `yaml:"max_errors_in_row" help:"stop the run when episodes of so many tasks in a row end in the same error outcome; 0 never does"`
 	MaxErrorShare     float64           `yaml:"max_error_share" help:"share of error outcomes above which the exit code is 3"`
 	JournalSegment    size              `yaml:"journal_segment,omitempty" help:"size at which the journal begins another file (default 64M)"`
-	Sandbox           string            `yaml:"sandbox" help:"sandbox backend: native, local (no isolation, for trusted work), or another that trajgen doctor lists"`
+	Sandbox           string            `yaml:"sandbox" group:"Sandboxes" help:"sandbox backend: native, local (no isolation, for trusted work), or another that trajgen doctor lists"`
 	SandboxSettings   map[string]string `yaml:"sandbox_settings,omitempty" help:"what the backend wants to know, as NAME=VALUE; trajgen doctor lists the names"`
 	Isolation         string            `yaml:"isolation" help:"least isolation level that the sandbox must reach: strong, user, landlock or none (default: landlock with native)"`
 	ReadySandboxes    int               `yaml:"ready_sandboxes" help:"sandboxes that are kept ready ahead of demand, of each kind"`
@@ -136,7 +136,7 @@ type runFile struct {
 
 	noUser bool // a proof of the tasks asks no model, not even one that plays a user
 
-	CommandPolicy     string   `yaml:"command_policy" help:"shell commands that could do harm: enforce (refuse them; the default with local and ssh), record (run them, with the verdict in the trace; the default elsewhere), approve (ask the approver) or off"`
+	CommandPolicy     string   `yaml:"command_policy" group:"Commands that could do harm" help:"shell commands that could do harm: enforce (refuse them; the default with local and ssh), record (run them, with the verdict in the trace; the default elsewhere), approve (ask the approver) or off"`
 	Approver          []string `yaml:"approver,omitempty" help:"who decides with command_policy approve: prompt, model, or a command with its arguments"`
 	ApproverModel     string   `yaml:"approver_model" help:"model that decides with approver model"`
 	ApproverBaseURL   string   `yaml:"approver_base_url" help:"endpoint of the approver's model (default: base_url)"`
@@ -148,14 +148,14 @@ type runFile struct {
 	Plugins        []plugin.Config                `yaml:"plugins,omitempty"`
 	Prices         episode.Prices                 `yaml:"prices,omitempty"` // by model, USD per million tokens
 
-	PricesFile        string  `yaml:"prices_file,omitempty" help:"YAML file with prices: date, and models: {NAME: {input, output, cached_input}} in USD per million tokens"`
+	PricesFile        string  `yaml:"prices_file,omitempty" group:"Prices and budgets" help:"YAML file with prices: date, and models: {NAME: {input, output, cached_input}} in USD per million tokens"`
 	PricesDate        string  `yaml:"prices_date,omitempty" help:"when the prices of the run file were looked up, YYYY-MM-DD"`
 	AllowUnknownPrice bool    `yaml:"allow_unknown_price,omitempty" help:"start with a budget in USD although a model has no price; what it costs is in no budget"`
 	BudgetUSD         float64 `yaml:"budget_usd,omitempty" help:"most that the run may spend on models, resumed parts included; it stops cleanly and can be resumed with more (default: no limit)"`
 	BudgetTokens      int     `yaml:"budget_tokens,omitempty" help:"prompt and completion tokens of the run, at most, likewise (default: no limit)"`
 	EpisodeUSD        float64 `yaml:"episode_usd,omitempty" help:"most that an episode's turns may cost (default: no limit)"`
 
-	ContextWindow    int     `yaml:"context_window,omitempty" help:"tokens that a prompt and its reply may have together (default: what the server says)"`
+	ContextWindow    int     `yaml:"context_window,omitempty" group:"Long conversations" help:"tokens that a prompt and its reply may have together (default: what the server says)"`
 	Compaction       string  `yaml:"compaction,omitempty" help:"what is done when a conversation nears the window's end: stop (the episode ends at its limit; default), drop (the oldest tool results) or summarize"`
 	CompactAt        float64 `yaml:"compact_at,omitempty" help:"share of the window at which a conversation is shortened (default 0.8)"`
 	CompactTo        float64 `yaml:"compact_to,omitempty" help:"share of the window to which it is shortened, about (default 0.5)"`

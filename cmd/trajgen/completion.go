@@ -1,0 +1,124 @@
+package main
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"trajgen/datasets"
+	"trajgen/distributions"
+	"trajgen/outputs/export"
+	"trajgen/registry"
+	"trajgen/sandbox"
+	"trajgen/tools"
+)
+
+// offer is what a shell is offered for the beginning of a flag's value or an argument, and what else it may look for.
+type offer func(begun string) ([]string, cobra.ShellCompDirective)
+
+// offers are those of flags, by their names.
+var offers = map[string]offer{
+	"run": runs, "vs": runs,
+	"to": only(export.Names), "distribution": orFiles(distributions.Names), "map": orFiles(datasets.Mappings),
+	"dataset": orFiles(words(datasets.Bundled)), "shape": only(func() []string { return slices.Sorted(maps.Keys(datasets.Shapes())) }),
+	"toolsets": only(toolsetNames), "disabled-toolsets": only(toolsetNames), "disable": only(toolsetNames),
+	"sandbox": only(sandbox.Names), "backend": only(sandbox.Names), "network": only(words("none", "loopback", "allowlist", "full")),
+	"isolation": only(words("strong", "user", "landlock", "none")), "policy": only(words("oracle", "noop", "noisy", "replay")),
+	"guardrails": only(words("off", "record", "tell", "stop")), "compaction": only(words("stop", "drop", "summarize")),
+	"command-policy": only(words("enforce", "record", "approve", "off")), "token-ids": only(words("auto", "vllm", "sglang", "llamacpp")),
+	"log-format": only(words("text", "json")), "per-task": only(words("all", "best")), "dedupe": only(words("none", "exact", "answer")),
+	"by": only(words("rule", "model")),
+}
+
+// argumentOffers are those of arguments, by the command.
+var argumentOffers = map[string]offer{
+	"trajgen report": runs, "trajgen export": runs, "trajgen compress": runs, "trajgen verify": runs, "trajgen repair": runs, "trajgen diff": runs, "trajgen merge": runs,
+	"trajgen tools schema": only(toolNames), "trajgen tools call": only(toolNames), "trajgen toolsets resolve": only(toolsetNames),
+	"trajgen distributions show": orFiles(distributions.Names), "trajgen distributions sample": orFiles(distributions.Names),
+}
+
+// complete gives a command and those below it what their flags and arguments are offered.
+func complete(cmd *cobra.Command) {
+	offered := func(o offer) cobra.CompletionFunc {
+		return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) { return o(begun) }
+	}
+	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if o, ok := offers[flag.Name]; ok {
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, offered(o)) // a flag that is there, and once
+		}
+	})
+	if o, ok := argumentOffers[cmd.CommandPath()]; ok {
+		cmd.ValidArgsFunction = offered(o)
+	}
+	for _, sub := range cmd.Commands() {
+		complete(sub)
+	}
+}
+
+func words(all ...string) func() []string { return func() []string { return all } }
+
+// only offers names, also behind a comma.
+func only(names func() []string) offer {
+	return func(begun string) ([]string, cobra.ShellCompDirective) {
+		before := begun[:strings.LastIndexByte(begun, ',')+1]
+		var found []string
+		for _, name := range names() {
+			if strings.HasPrefix(before+name, begun) {
+				found = append(found, before+name)
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func orFiles(names func() []string) offer {
+	return func(begun string) ([]string, cobra.ShellCompDirective) {
+		found, _ := only(names)(begun)
+		return found, cobra.ShellCompDirectiveDefault
+	}
+}
+
+// runs offers the run directories that are near.
+func runs(begun string) ([]string, cobra.ShellCompDirective) {
+	var found []string
+	for _, pattern := range []string{"*/run.json", "*/*/run.json"} {
+		paths, _ := filepath.Glob(begun + pattern) // of what is no pattern there are none
+		for _, path := range paths {
+			found = append(found, filepath.Dir(path))
+		}
+	}
+	if len(found) == 0 {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+func toolsetNames() []string {
+	reg, err := newRegistry(defaultRunFile())
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, set := range reg.Toolsets() {
+		names = append(names, set.Name)
+	}
+	return names
+}
+
+func toolNames() []string {
+	reg, err := registry.New(tools.Builtin()...)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, tool := range reg.Tools() {
+		if !tool.Planned() {
+			names = append(names, tool.Name)
+		}
+	}
+	return names
+}
