@@ -29,7 +29,7 @@ func newCheck(std stdio) *cobra.Command {
 score and doing nothing must not. No model is asked and no token is paid.`,
 		Example: `  trajgen check --dataset bundled
   trajgen check -f run.yaml`,
-		Args: cobra.NoArgs,
+		Args: flagsAlone,
 	}
 	apply := bindFields(cmd.Flags(), &file)
 	cmd.Flags().StringVarP(&opts.path, "file", "f", "", "run file (YAML)")

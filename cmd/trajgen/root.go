@@ -102,8 +102,12 @@ func meantFlag(cmd *cobra.Command, name string) string {
 func takesRun(cmd *cobra.Command) *cobra.Command {
 	cmd.Use = strings.Replace(cmd.Use, "--run DIR", "[--run] DIR", 1)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 && !cmd.Flags().Changed("run") {
+		run := cmd.Flags().Lookup("run")
+		switch {
+		case len(args) == 1 && !run.Changed:
 			return cmd.Flags().Set("run", args[0])
+		case len(args) == 0 && !run.Changed && run.Annotations[cobra.BashCompOneRequiredFlag] != nil:
+			return usage(fmt.Errorf("which run? give its directory: %s DIR", cmd.CommandPath()))
 		}
 		return cobra.NoArgs(cmd, args)
 	}

@@ -9,7 +9,8 @@ import (
 func TestWrongUsage(t *testing.T) {
 	for line, want := range map[string]string{
 		"rum":                            `unknown command "rum"`,
-		"report":                         `required flag(s) "run"`,
+		"report":                         "which run? give its directory: trajgen report DIR",
+		"run tasks.jsonl":                "a dataset with --dataset PATH",
 		"report here":                    "here is not a run directory",
 		"report here there":              `unknown command "here"`,
 		"report here --run there":        `unknown command "here"`,

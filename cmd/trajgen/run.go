@@ -58,7 +58,7 @@ What has no flag stands in the run file. Requests:
   trajgen run --dataset tasks.jsonl --model my-model --base-url http://localhost:8000/v1 --samples 4
   trajgen run -f run.yaml --out runs/night --workers 64
   trajgen run --resume --out runs/night --retry-errors`,
-		Args: cobra.NoArgs,
+		Args: flagsAlone,
 	}
 	flags := cmd.Flags()
 	apply := bindFields(flags, &file)
@@ -79,6 +79,14 @@ What has no flag stands in the run file. Requests:
 		return execute(cmd.Context(), std, file, opts)
 	}
 	return cmd
+}
+
+// flagsAlone refuses arguments, which are meant to be a dataset or a run file.
+func flagsAlone(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage(fmt.Errorf("%s takes no argument such as %q: a run file is given with -f FILE, a dataset with --dataset PATH", cmd.CommandPath(), args[0]))
 }
 
 // load puts the run file together: defaults, the file (on resume the one that the run directory holds), flags.
