@@ -12,6 +12,7 @@ import (
 
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 )
 
 // pseudoTerminal is a terminal of 120 columns.
@@ -71,6 +72,23 @@ func TestProgressSaysWhichTime(t *testing.T) {
 		}
 		if !strings.Contains(text, "20s elapsed, 33m0s left: 1 success") {
 			t.Errorf("bar %v: %q", bar, text)
+		}
+	}
+}
+
+func TestProgressWarnsOfUnreadCalls(t *testing.T) {
+	for _, bar := range []bool{false, true} {
+		var out bytes.Buffer
+		p := newProgress(&out, 100, bar, 200, time.Now)
+		for _, kind := range []pipeline.EventKind{pipeline.EpisodeStarted, pipeline.EpisodeRetried, pipeline.EpisodeFinished} {
+			ep := &episode.Episode{Outcome: episode.ModelError}
+			if kind != pipeline.EpisodeStarted {
+				ep.Fault = &episode.Fault{Outcome: episode.ModelError, Class: model.ClassUnread, Message: "set tool_format"}
+			}
+			p.observe(pipeline.Event{Kind: kind, Episode: ep})
+		}
+		if n := strings.Count(out.String(), "set tool_format\n"); n != 1 {
+			t.Errorf("bar %v: warned %d times: %q", bar, n, out.String())
 		}
 	}
 }

@@ -33,6 +33,7 @@ type progress struct {
 	held     func() time.Duration // for which requests have waited for the own processors; nil when nobody knows
 	heldThen time.Duration        // as of the last line
 	busy     bool                 // they did so for most of the time since the line before
+	unread   bool                 // calls that the server leaves in the text were warned of
 	began    time.Time
 	lined    time.Time
 }
@@ -61,6 +62,7 @@ func newProgress(w io.Writer, total int, bar bool, width int, now func() time.Ti
 func (p *progress) observe(event pipeline.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.warn(event.Episode)
 	switch event.Kind {
 	case pipeline.EpisodeFinished:
 		p.finished++
@@ -147,6 +149,19 @@ func (p *progress) outage(open []model.Outage, news model.Outage) {
 		p.lined = now
 		p.say("paused: "+p.paused, "endpoint", news.Endpoint, "reason", news.Reason, "since", news.Since, "next", news.Next)
 	}
+}
+
+// warn says once what makes all of a run useless and is mended with a word in the run file.
+func (p *progress) warn(ep *episode.Episode) {
+	if p.unread || ep == nil || ep.Fault == nil || ep.Fault.Class != model.ClassUnread {
+		return
+	}
+	p.unread = true
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		defer func() { _ = p.bar.RenderBlank() }()
+	}
+	p.say("an episode ended in a model_error: "+ep.Fault.Message, "id", ep.ID, "class", ep.Fault.Class, "said", ep.Fault.Message)
 }
 
 // say prints a line, as a log line with what it is made of where those were asked for.
