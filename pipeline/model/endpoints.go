@@ -94,7 +94,6 @@ func outcome(x *exchange, reply Reply, failed *Error) gate.Result {
 		r.Work, r.Spent = work(reply)
 		return r
 	}
-	r.RetryAfter = min(failed.RetryAfter, MaxRetryAfter)
 	switch failed.Class {
 	case ClassRateLimit:
 		r.Kind = gate.Limited

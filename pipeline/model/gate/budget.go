@@ -39,7 +39,8 @@ func (b *budget) told(p *Pass, told Budget) {
 	}
 	b.Budget, b.number, b.sent = told, p.number, p.sent
 	used := max(told.Limit-told.Remaining, 0)
-	if told.Reset > 0 {
+	// As all is there in whole numbers, a small use says little.
+	if told.Reset > 0 && (b.refill == 0 || used >= told.Limit/4) {
 		b.refill = used / told.Reset.Seconds()
 	}
 }

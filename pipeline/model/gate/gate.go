@@ -1,8 +1,8 @@
 // Package gate decides when a request may go to a model's endpoint.
 //
-// A Gate holds back what the endpoint would refuse: it finds out how many requests the endpoint takes at once and how
-// many each second, and follows when that changes. Those that wait go in a fair order. A Set chooses among several
-// endpoints of one model. Processors, which all gates share, hold back what this process itself has no time for.
+// A Gate holds back what the endpoint would refuse: it finds out how many requests at once the endpoint takes, and follows
+// when that changes. Those that wait go in a fair order. A Set deals requests to several endpoints of one model.
+// Processors, which all gates share, hold back what this process itself has no time for.
 package gate
 
 import (
@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // DefaultStart is how many requests go out at once before anything is known of the endpoint.
@@ -36,69 +38,56 @@ type Ticket struct {
 // Gate admits requests to one endpoint. It is safe for concurrent use.
 type Gate struct {
 	now  func() time.Time
-	down atomic.Bool // the last requests got no answer; read without the lock by the other gates of a Set
+	down atomic.Bool // the last requests got no answer and another endpoint works; read without the lock
 
 	mu       sync.Mutex // guards what follows
 	queue    queue
 	inFlight int
-	admitted int // requests so far
 	limit    limit
-	pace     pace
+	pace     *rate.Limiter
 	requests budget
 	tokens   budget
-	trouble  trouble
-	doubt    doubt
-	// elsewhere says whether another endpoint would do, which those who wait here then go to. It takes no lock.
+	failures int       // requests without an answer, in a row
+	probe    time.Time // when a broken endpoint is asked again
+	pause    time.Duration
+	// elsewhere says whether another endpoint works, which those who wait here then go to. It takes no lock.
 	elsewhere func() bool
-	bound     bound // what the first in the queue waits for
-	ticked    time.Time
-	timer     *time.Timer // calls dispatch when the pace allows the next request
+	timer     *time.Timer // calls dispatch when time alone may let the next request go
 
 	processors *Processors
+	busy       bool // the first in the queue waits for them alone
 	held       bool // it waits for its turn at them, whose lock guards this
 }
 
-// bound is what holds the first in the queue back.
-type bound int
-
-const (
-	free bound = iota
-	byLimit
-	byRate
-	byBudget
-	byPause
-	byProcessors
-)
-
 // New makes a gate.
 func New(cfg Config) *Gate {
-	now := cfg.Now()
-	floor := max(cfg.Floor, 1)
-	ceiling := cfg.Ceiling
-	if ceiling <= 0 {
+	floor := float64(cfg.Floor)
+	if cfg.Floor <= 0 {
+		floor = least
+	}
+	ceiling := float64(cfg.Ceiling)
+	if cfg.Ceiling <= 0 {
 		ceiling = math.MaxInt32
 	}
-	ceiling = max(ceiling, floor)
 	start := cfg.Start
 	if start <= 0 {
 		start = DefaultStart
 	}
 	return &Gate{
-		now: cfg.Now, ticked: now, processors: cfg.Processors,
-		limit:  newLimit(float64(floor), float64(ceiling), float64(min(max(start, floor), ceiling))),
-		pace:   newPace(now),
-		tokens: budget{cost: 1}, requests: budget{cost: 1},
+		now: cfg.Now, processors: cfg.Processors, limit: newLimit(floor, max(ceiling, floor), float64(start)),
+		pace: rate.NewLimiter(rate.Inf, 1), tokens: budget{cost: 1}, requests: budget{cost: 1},
 	}
 }
 
 // Pass is the permission for one request. Its holder calls Done exactly once.
 type Pass struct {
-	gate     *Gate
-	sent     time.Time
-	number   int   // of the request, from 1
-	inFlight int   // with this one, when it was admitted
-	bound    bound // what it had waited for
-	saved    bool  // on a permission that a pause had saved up
+	gate   *Gate
+	sent   time.Time
+	number int  // of the request, from 1
+	beyond bool // the limit
+	round  bool // the request is part of one
+	trial  bool // the request is part of one
+	down   bool // namely of one downwards
 }
 
 // Acquire waits until the request may be sent. The error is the cause of the context's end, or errMoved.
@@ -125,63 +114,72 @@ func (g *Gate) Acquire(ctx context.Context, ticket Ticket) (*Pass, error) {
 	defer g.mu.Unlock()
 	if !g.queue.remove(w) {
 		if pass, ok := <-w.admit; ok { // admitted at the same moment, and nothing was sent
-			pass.gate.inFlight--
+			g.inFlight--
 			g.processors.done()
-			g.pace.giveBack()
+			g.limit.learn(pass, Result{}, g.inFlight)
 		}
 	}
 	g.dispatch()
 	return nil, context.Cause(ctx)
 }
 
-// Load is how busy the endpoint is: requests in flight and waiting for each that it takes at once.
-func (g *Gate) Load() float64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return float64(g.inFlight+g.queue.len()) / g.limit.value
-}
-
 // State is what a gate has found out.
 type State struct {
 	Limit    float64 // requests in flight that it allows now
-	Rate     float64 // requests each second that it allows now; +Inf while nothing speaks for a limit
 	InFlight int
 	Waiting  int
-	Paused   time.Time // until when the server wants to be left alone; zero or in the past when it does not
-	Held     bool      // the first of those that wait does so for the own processors, and not for the endpoint
+	Held     bool // the first of those that wait does so for the own processors, and not for the endpoint
 }
 
-// State tells the gate's figures, for logs and reports.
+// State tells the gate's figures.
 func (g *Gate) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return State{Limit: g.limit.value, Rate: g.pace.rate.value, InFlight: g.inFlight, Waiting: g.queue.len(), Paused: g.pace.until, Held: g.bound == byProcessors}
+	return State{Limit: g.limit.value, InFlight: g.inFlight, Waiting: g.queue.len(), Held: g.busy}
+}
+
+// burden estimates by how many seconds the endpoint's load would delay a request that came now: before it is sent, and until
+// it ends. more is what else it takes longer, as a share of what it takes here.
+func (g *Gate) burden(more float64) float64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := &g.limit
+	ahead := float64(g.inFlight + g.queue.len() + 1)
+	if l.latency == 0 {
+		return max(ahead/l.value-1, 0) + more
+	}
+	idle := l.quickest * (l.work + fixed)
+	takes := max(l.latency*min(ahead/l.used(), 1), idle)
+	return max(ahead-l.value, 0)/l.value*l.latency + takes - idle + more*takes
 }
 
 // dispatch admits everyone who may go now and sees to it that it is called again when the next one may. The caller
 // holds the lock.
 func (g *Gate) dispatch() {
 	now := g.now()
-	g.tick(now)
+	g.limit.judge(now)
+	g.limit.trial.relieve(&g.limit)
 	// The wait for the own processors is short, and the endpoint has room: who is new begins with the others, so that all
 	// end with the others.
-	held := g.bound == byProcessors
-	for g.bound = free; g.queue.len() > 0; {
-		wait, why := g.hold(now)
-		if g.bound = why; why != free {
+	evenly := g.busy
+	for g.busy = false; g.queue.len() > 0; {
+		wait, ok, beyond := g.room(now)
+		if !ok {
 			g.wake(wait)
 			return
 		}
 		if !g.processors.take(g, now) {
-			g.bound = byProcessors // which says nothing of the endpoint
+			g.busy = true // which says nothing of the endpoint
 			return
 		}
-		w := g.queue.pop(now, held)
-		saved := g.pace.take()
-		g.pace.sent(now)
+		w := g.queue.pop(now, evenly)
+		pass := &Pass{gate: g, sent: now, beyond: beyond}
+		g.limit.send(pass, now, g.inFlight)
+		if !beyond {
+			g.pace.ReserveN(now, 1)
+		}
 		g.inFlight++
-		g.admitted++
-		w.admit <- &Pass{gate: g, sent: now, number: g.admitted, inFlight: g.inFlight, bound: w.bound, saved: saved}
+		w.admit <- pass
 	}
 	if g.timer != nil {
 		g.timer.Stop()
@@ -195,27 +193,37 @@ func (g *Gate) proceed() {
 	g.dispatch()
 }
 
-// hold says what keeps the next request back, and for how long when it is a matter of time.
-func (g *Gate) hold(now time.Time) (time.Duration, bound) {
-	why, wait := free, time.Duration(0)
-	g.pace.budgets = min(g.requests.rate(now, g.admitted), g.tokens.rate(now, g.admitted))
-	if g.inFlight >= g.limit.allowed() {
-		why = byLimit // a request that ends will wake us
-		if g.limit.value < g.limit.target {
-			wait = shortRound / 8 // it grows by itself
-		}
-	} else if wait = g.pace.until.Sub(now); wait > 0 {
-		why = byPause
-	} else if wait = g.pace.wait(); wait > 0 {
-		why = byRate
-		if g.pace.budgets < g.pace.rate.value {
-			why = byBudget
-		}
+// room says whether the endpoint takes another request now, and whether that one is beyond the limit; otherwise when to look
+// again, as far as time decides.
+func (g *Gate) room(now time.Time) (wait time.Duration, ok, beyond bool) {
+	budgets := min(g.requests.rate(now, g.limit.admitted), g.tokens.rate(now, g.limit.admitted))
+	pace, burst := g.limit.rate(), g.limit.burst()
+	if budgets < pace {
+		pace, burst = budgets, 1
 	}
-	if why != free {
-		g.queue.mark(why)
+	if !math.IsInf(pace, 1) {
+		const longest = 0.25 // seconds: the rate itself may change meanwhile, as what is left of a budget does
+		if g.pace.Limit() != rate.Limit(pace) {
+			g.pace.SetLimitAt(now, rate.Limit(pace))
+			g.pace.SetBurstAt(now, burst)
+		}
+		if tokens := g.pace.TokensAt(now); tokens < 1-1e-6 {
+			wait = time.Duration(max(min((1-tokens)/pace, longest), 1e-4) * float64(time.Second))
+		}
+	} else {
+		g.pace.SetLimitAt(now, rate.Inf)
 	}
-	return wait, why
+	if wait > 0 && budgets <= pace {
+		return wait, false, false
+	}
+	if wait == 0 && g.inFlight < g.limit.places() {
+		return 0, true, false
+	}
+	if !math.IsInf(budgets, 1) { // the server says what it takes
+		return wait, false, false
+	}
+	wait, ok = g.limit.more(now, g.inFlight, wait)
+	return wait, ok, true
 }
 
 // wake has dispatch called after the wait; 0 leaves it to the end of a request.
@@ -231,20 +239,4 @@ func (g *Gate) wake(wait time.Duration) {
 		return
 	}
 	g.timer.Reset(wait)
-}
-
-// tick lets time pass: what was the bottleneck since the last call may grow, and the pace earns permissions.
-func (g *Gate) tick(now time.Time) {
-	passed := now.Sub(g.ticked)
-	if passed <= 0 {
-		return
-	}
-	switch g.bound {
-	case byLimit:
-		g.limit.age(passed)
-	case byRate:
-		g.pace.rate.age(passed.Seconds())
-	}
-	g.pace.earn(now, g.ticked)
-	g.ticked = now
 }

@@ -157,27 +157,6 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestRetryAfter has the server ask to be left alone: nobody goes before.
-func TestRetryAfter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := gate.New(gate.Config{Ceiling: 100, Now: time.Now})
-		pass, err := g.Acquire(t.Context(), gate.Ticket{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		pass.Done(gate.Result{Kind: gate.Busy, RetryAfter: 7 * time.Second})
-		began := time.Now()
-		pass, err = g.Acquire(t.Context(), gate.Ticket{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if waited := time.Since(began); waited != 7*time.Second {
-			t.Errorf("waited %v, want 7s", waited)
-		}
-		pass.Done(gate.Result{Kind: gate.OK})
-	})
-}
-
 // TestSpeed changes what requests take: a server that collapses is relieved, and one that writes longer replies, or
 // is slower for each and faster for all, is not.
 func TestSpeed(t *testing.T) {
@@ -273,7 +252,7 @@ func TestSet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pass.Done(gate.Result{Kind: kind})
+			pass.Done(gate.Result{Kind: kind, Latency: time.Second})
 			return at
 		}
 		homes := map[int]int{}

@@ -1,83 +1,221 @@
 package gate
 
-import "time"
-
-// limit bounds the requests in flight.
-type limit struct {
-	curve
-	round time.Duration // an average request's time
-	speed speed
-	least float64 // that the last cut may come to
-
-	// The most that were in flight and not refused: in this epoch and in the one before it.
-	proven, before int
-	epoch          time.Time
-}
-
-const (
-	shortRound = 500 * time.Millisecond // growing with every reply of a fast server would meet its limit too often
-	epochs     = 4                      // rounds that an epoch lasts
+import (
+	"math"
+	"time"
 )
 
-func newLimit(floor, ceiling, start float64) limit {
-	l := limit{curve: curve{low: floor, high: ceiling, target: ceiling}, round: shortRound}
-	l.settle(start, start)
+const (
+	// blind is when the limit doubles first, if no reply has come: a refusal comes at once, and a reply may take minutes.
+	blind = 500 * time.Millisecond
+	// fewest is how many requests an average is of, at least.
+	fewest = 8
+	// fixed is the tokens' worth of time that each request takes, however short the reply.
+	fixed = 20
+	// least is the smallest limit: less than one request at a time is a pause after each.
+	least = 1.0 / 32
+	// elastic is the least share of a change of the limit that what is delivered must follow, for the limit to be worth it.
+	elastic = 0.12
+)
+
+// limit is how many requests an endpoint is sent at once. What the endpoint takes is not known and changes, so it is tried:
+// the limit falls when more requests are refused than by chance and when fewer deliver as much; it rises by trials at first,
+// and slowly where it was once refused. Requests are numbered in the order in which they are sent.
+type limit struct {
+	low, high, value float64
+
+	admitted int // number of the last request
+	fresh    int // number of the last request before the limit was set: it says nothing of the limit that holds now
+
+	// What requests under this limit are like, from rounds: samples that follow each other.
+	round         sample
+	rounds        int     // that have ended since the limit was set
+	early         sample  // the first replies of all
+	latency, work float64 // seconds and tokens of a good reply; before the first round has ended, of early
+	quickest      float64 // the least slowness so far
+	measured      bool    // a round has ended
+	gap           float64 // seconds between requests, on average
+	sent          time.Time
+
+	// Until the first reply: when the limit last doubled, and how long after that it does so again.
+	doubled time.Time
+	blind   time.Duration
+
+	anchor   anchor
+	trial    trial
+	refusals refusals
+}
+
+// anchor is the last limit that was found to be worth it, and what requests were like under it.
+type anchor struct{ limit, latency, work float64 }
+
+func newLimit(low, high, start float64) limit {
+	l := limit{low: low, high: high, blind: blind, refusals: newRefusals()}
+	l.trial.step, l.trial.flat = 1, true
+	l.set(start)
 	return l
 }
 
-func (l *limit) allowed() int { return int(l.value + 1e-9) }
-
-func (l *limit) age(passed time.Duration) {
-	round := max(l.round, shortRound)
-	if l.value < l.target {
-		round = shortRound // a refusal comes at once, where a reply may take minutes
+// places is how many requests may be in flight.
+func (l *limit) places() int {
+	value := l.value
+	if t := &l.trial; t.on && t.down {
+		value = t.to
 	}
-	l.curve.age(passed.Seconds() / round.Seconds())
+	return int(max(math.Ceil(value-1e-9), 1))
 }
 
-// answered counts a reply that went well. bottleneck says whether the limit was what held requests back.
-func (l *limit) answered(now time.Time, inFlight int, bottleneck bool, latency time.Duration) {
-	const weight = 0.1
-	if latency > 0 {
-		l.round += time.Duration(weight * float64(latency-l.round))
+// rate is how many requests may be sent each second: what so many places come to. Where a server counts requests and not
+// places, this keeps to the count. It is a little more, so that places do not stay empty by chance.
+func (l *limit) rate() float64 {
+	if l.latency == 0 || l.value >= l.high {
+		return math.Inf(1)
 	}
-	if now.Sub(l.epoch) > epochs*max(l.round, shortRound) {
-		l.before, l.proven, l.epoch = l.proven, 0, now
+	return 1.25 * l.value / l.latency
+}
+
+// burst is how many requests may be sent at the same moment.
+func (l *limit) burst() int { return int(max(l.value/4, 1)) }
+
+// used is how many places are used, or would be if no request were refused.
+func (l *limit) used() float64 {
+	if l.gap == 0 || l.latency == 0 {
+		return l.value
 	}
-	l.proven = max(l.proven, inFlight)
-	if bottleneck && l.value < l.target { // one more for each reply doubles it in a round
-		value := min(l.value+1, l.target)
-		l.settle(value, value)
+	return min(l.latency/l.gap, l.value)
+}
+
+// slowness is the time that a token takes.
+func slowness(latency, work float64) float64 { return latency / (work + fixed) }
+
+func (l *limit) slowness() float64 { return slowness(l.latency, l.work) }
+
+// set changes the limit.
+func (l *limit) set(value float64) {
+	l.value, l.fresh, l.rounds = min(max(value, l.low), l.high), l.admitted, 0
+	l.begin()
+}
+
+// begin starts a round.
+func (l *limit) begin() {
+	l.round = sample{from: l.admitted, most: int(min(max(l.value, 4*fewest), 8*fewest))}
+}
+
+// send counts a request that is sent.
+func (l *limit) send(p *Pass, now time.Time, inFlight int) {
+	l.admitted++
+	p.number = l.admitted
+	if !l.sent.IsZero() {
+		l.gap += (now.Sub(l.sent).Seconds() - l.gap) / max(2*fewest, l.value)
+	}
+	l.sent = now
+	l.refusals.send()
+	if l.trial.send(p, now, inFlight >= l.places()-1); !p.trial && !l.round.full() {
+		p.round = true
+		l.round.send(now)
 	}
 }
 
-// unproven says whether the server has not lately taken so many at once.
-func (l *limit) unproven(inFlight int) bool { return float64(inFlight) > l.taken() }
+// learn takes the result of a request. standing is how many are in flight without it.
+func (l *limit) learn(p *Pass, r Result, standing int) {
+	l.trial.learn(p, r)
+	if p.round && p.number > l.round.from {
+		l.round.learn(r)
+	}
+	switch r.Kind {
+	case OK:
+		if l.early.good < fewest {
+			l.early.learn(r)
+			if !l.measured {
+				l.latency, l.work = l.early.means()
+			}
+			l.quickest = l.early.slowness()
+		}
+	case Limited, Busy, Slow:
+		if l.early.good == 0 { // it has grown blindly
+			if l.refusals.early++; 4*l.refusals.early >= l.admitted-l.fresh { // and not by chance
+				l.refusals.last = p.number
+				l.set(min(l.value, float64(max(standing, 1))))
+			}
+		} else if told := r.Requests.spent() || r.Tokens.spent(); !told { // else the budget follows what headers say
+			l.refusals.refused(l, p)
+		}
+	}
+}
 
-// stood counts requests that are still under way where younger ones have been refused already.
-func (l *limit) stood(n int) { l.proven = max(l.proven, n) }
-
-// refused cuts the limit: to one less than what was refused, as a server with a fixed number of places has just told
-// how many it has, and by far more when that did not help.
-func (l *limit) refused(inFlight int, again bool) {
-	at := min(l.value, float64(inFlight))
-	l.least = at * hardly
-	if again {
-		l.value = at
-		l.cut(hardly)
+// judge concludes from what has ended. It is called whenever something has, and while requests wait.
+func (l *limit) judge(now time.Time) {
+	l.trial.judge(l, now)
+	if l.trial.on && !l.trial.down {
+		return // what it makes slow is its own doing
+	}
+	over, late := l.round.over(now, l.latency)
+	if !l.measured { // the first replies were quick ones
+		over, late = l.round.full() && l.round.good+l.round.refused == l.round.sent, false
+	}
+	if late && l.value > l.anchor.limit && l.anchor.limit > 0 {
+		l.slowed()
 		return
 	}
-	l.target = 0
-	l.settle(max(at-1, min(l.taken(), l.value-1)), 0) // of two that are sent at once, the older one may be refused
-}
-
-// late takes another refusal of those that were under way at the last cut: the server may have refused younger ones
-// first.
-func (l *limit) late(inFlight int) {
-	if value := max(float64(inFlight-1), l.taken(), l.least); l.least > 0 && value < l.value {
-		l.settle(value, 0)
+	if !over {
+		return
 	}
+	l.refusals.prove(l)
+	if l.round.good > 0 {
+		l.measured = true
+		l.rounds++
+		l.latency, l.work = l.round.means()
+		l.quickest = min(l.quickest, l.slowness())
+		l.verify()
+	}
+	l.begin()
 }
 
-// taken is how many the server has lately taken at once.
-func (l *limit) taken() float64 { return float64(max(l.proven, l.before)) }
+// verify compares what is delivered with what was delivered under the anchor.
+func (l *limit) verify() {
+	a := &l.anchor
+	noise := 1 / math.Sqrt(float64(l.round.good))
+	if grown := l.value / a.limit; a.limit > 0 && grown > 1.1 {
+		if grown*slowness(a.latency, a.work)/l.slowness() < 1-noise+elastic*(1-1/grown) {
+			l.slowed()
+			return
+		}
+		if grown < 1.25 && l.trial.base != a.limit { // small steps are compared together: each is as good as nothing
+			return
+		}
+		l.trial.slow = 0
+	}
+	*a = anchor{l.value, l.latency, l.work}
+}
+
+// slowed goes back to the anchor: the server is slower by more than more requests make up for.
+func (l *limit) slowed() {
+	l.trial.late(l, l.value)
+	l.latency, l.work = l.anchor.latency, l.anchor.work
+	l.set(l.anchor.limit)
+	l.refusals.curve = curve{}
+}
+
+// more says whether a request may go that has no place within the limit, or otherwise when to look again. wait is until the
+// pace lets another one go.
+func (l *limit) more(now time.Time, inFlight int, wait time.Duration) (time.Duration, bool) {
+	if l.early.good == 0 && l.refusals.last == 0 { // the server has said nothing so far
+		if since := now.Sub(l.doubled); since < l.blind {
+			return l.blind - since, false
+		}
+		l.doubled, l.blind = now, 2*l.blind
+		l.set(2 * l.value)
+		return l.blind, inFlight < l.places()
+	}
+	if c := &l.refusals.curve; c.level > 0 && !l.trial.on {
+		l.value = min(max(c.at(now, l.latency*max(1, 2*fewest/l.value)), l.value), l.high)
+		if wait == 0 && inFlight < l.places() {
+			return 0, true
+		}
+		if look := time.Duration(l.latency / 8 * float64(time.Second)); wait == 0 || look < wait {
+			wait = max(look, time.Millisecond)
+		}
+		return wait, false
+	}
+	return l.trial.more(l, now, wait)
+}

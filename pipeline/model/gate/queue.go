@@ -18,7 +18,6 @@ type waiter struct {
 	admit  chan *Pass // of one; closed without a pass when the waiter is to go elsewhere
 	number int        // of its arrival
 	index  int        // in its line; -1 once it has left
-	bound  bound      // what held it back while it was the first
 }
 
 // queue orders those that wait: the longest wait first, in each of two lines.
@@ -64,15 +63,6 @@ func (q *queue) pop(now time.Time, evenly bool) *waiter {
 	}
 	q.favoured = 0
 	return heap.Pop(&q.fresh).(*waiter)
-}
-
-// mark notes what holds the first ones back.
-func (q *queue) mark(why bound) {
-	for _, l := range []line{q.running, q.fresh} {
-		if len(l) > 0 {
-			l[0].bound = why
-		}
-	}
 }
 
 // clear sends everyone elsewhere.

@@ -17,14 +17,20 @@ const (
 
 // Result is what became of a request.
 type Result struct {
-	Kind       Kind
-	Latency    time.Duration
-	Work       float64       // tokens that the time went into: those of the reply, and a small share of the prompt's
-	Spent      float64       // tokens that the server counts against its budget
-	RetryAfter time.Duration // how long the server wants to be left alone
-	Requests   Budget
-	Tokens     Budget
+	Kind     Kind
+	Latency  time.Duration
+	Work     float64 // tokens that the time went into: those of the reply, and a small share of the prompt's
+	Spent    float64 // tokens that the server counts against its budget
+	Requests Budget
+	Tokens   Budget
 }
+
+const (
+	// broken is how many requests in a row end without an answer before that is no accident.
+	broken = 3
+	// A broken endpoint is tried again after firstProbe, and then after up to lastProbe.
+	firstProbe, lastProbe = time.Second, 8 * time.Second
+)
 
 // Done ends the request and tells the gate what became of it.
 func (p *Pass) Done(r Result) {
@@ -32,35 +38,38 @@ func (p *Pass) Done(r Result) {
 	defer g.processors.poke()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.now()
-	g.tick(now)
 	g.inFlight--
 	g.processors.done()
-	g.learn(p, r, now)
+	g.learn(p, r)
 	g.dispatch()
 }
 
 // learn adjusts the limits.
-func (g *Gate) learn(p *Pass, r Result, now time.Time) {
+func (g *Gate) learn(p *Pass, r Result) {
 	if r.Spent > 0 {
 		g.tokens.cost += 0.1 * (r.Spent - g.tokens.cost)
 	}
 	g.requests.told(p, r.Requests)
 	g.tokens.told(p, r.Tokens)
-	switch r.Kind {
-	case OK:
-		g.doubt.count(false)
-		g.answered(p, now)
-		bottleneck := p.bound == byLimit || p.inFlight >= g.limit.allowed()
-		g.limit.answered(now, p.inFlight, bottleneck, r.Latency)
-		if g.limit.speed.judge(now, p.inFlight, r, g.limit.round) && bottleneck && p.number > g.trouble.last {
-			g.begin(now)
-			g.limit.cut(relief)
-		}
-	case Limited, Busy:
-		g.doubt.count(true)
-		g.refused(p, r, now)
-	case Failed, Slow:
-		g.failed(p, now)
+	if r.Kind == OK {
+		g.failures, g.pause = 0, 0
+		g.down.Store(false)
+	}
+	g.limit.learn(p, r, g.inFlight)
+	if r.Kind == Failed || r.Kind == Slow {
+		g.failed()
+	}
+}
+
+// failed takes a request without an answer.
+func (g *Gate) failed() {
+	if g.failures++; g.failures < broken || g.elsewhere == nil {
+		return
+	}
+	if !g.down.Swap(true) {
+		g.pause, g.probe = firstProbe, g.now().Add(firstProbe)
+	}
+	if g.elsewhere() {
+		g.queue.clear()
 	}
 }

@@ -25,7 +25,9 @@ func NewSet(cfg Config, names ...string) *Set {
 		s.gates = append(s.gates, New(cfg))
 	}
 	for i, g := range s.gates {
-		g.elsewhere = func() bool { return s.other(i) }
+		if len(names) > 1 {
+			g.elsewhere = func() bool { return s.other(i) }
+		}
 	}
 	return s
 }
@@ -45,45 +47,39 @@ func (s *Set) Acquire(ctx context.Context, ticket Ticket, last int) (*Pass, int,
 	}
 }
 
-// crowded is how much more load than the least loaded endpoint an episode's own one may have: waiting costs less than
-// computing a prefix again.
-const crowded = 1.5
+// moving is what it costs to compute an episode's prefix at another endpoint, in the time of a request there.
+const moving = 0.25
 
-// pick chooses the endpoint of the last turn, or the one that the episode's name falls to, unless that is broken or
-// crowded; then the least loaded one.
+// pick chooses the endpoint of the last turn, or the one that the episode's name falls to, unless its load costs more time
+// there than moving does.
 func (s *Set) pick(id string, last int) int {
 	if len(s.gates) == 1 {
 		return 0
 	}
 	now := s.now()
-	home, least := last, -1
-	var loads = make([]float64, len(s.gates))
-	for i, g := range s.gates {
-		if !g.ready(now) {
-			loads[i] = -1
-			continue
-		}
-		loads[i] = g.Load()
-		if least < 0 || loads[i] < loads[least] || loads[i] == loads[least] && s.weight(id, i) > s.weight(id, least) {
-			least = i
-		}
-	}
-	if least < 0 {
-		return s.soonest()
-	}
-	if home < 0 || home >= len(s.gates) || loads[home] < 0 {
-		home = least
-		for i := range s.gates {
-			if loads[i] >= 0 && s.weight(id, i) > s.weight(id, home) {
+	home := last
+	if home < 0 || home >= len(s.gates) || !s.gates[home].ready(now) {
+		home = -1
+		for i, g := range s.gates {
+			if g.ready(now) && (home < 0 || s.weight(id, i) > s.weight(id, home)) {
 				home = i
 			}
 		}
 	}
-	if loads[home] > 1 && loads[home] > crowded*loads[least] {
-		home = least
+	if home < 0 {
+		return s.soonest()
 	}
-	s.gates[home].claim(now)
-	return home
+	best, least := home, s.gates[home].burden(0)
+	for i, g := range s.gates {
+		if i == home || !g.ready(now) {
+			continue
+		}
+		if burden := g.burden(moving); burden < least {
+			best, least = i, burden
+		}
+	}
+	s.gates[best].claim(now)
+	return best
 }
 
 // weight ranks the endpoints for an episode: rendezvous hashing, so that one endpoint more or less moves few.
@@ -125,7 +121,7 @@ func (g *Gate) ready(now time.Time) bool {
 func (g *Gate) probeAt() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.trouble.probe
+	return g.probe
 }
 
 // claim makes the caller the only one who tries a broken endpoint again.
@@ -135,7 +131,6 @@ func (g *Gate) claim(now time.Time) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t := &g.trouble
-	t.pause = min(max(2*t.pause, firstProbe), lastProbe)
-	t.probe = now.Add(t.pause)
+	g.pause = min(2*g.pause, lastProbe)
+	g.probe = now.Add(g.pause)
 }

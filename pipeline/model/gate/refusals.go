@@ -1,0 +1,160 @@
+package gate
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// common is the share of refusals that is first assumed to have nothing to do with load, rare is the least that ever is, and
+	// extra is what load adds.
+	common, rare, extra = 0.02, 0.002, 0.05
+	// sure is the logarithm of the likelihood ratio at which more refusals than by chance are believed.
+	sure = 2.5
+	// gently is the share of the limit that a cut takes at least, and harshly at most.
+	gently, harshly = 0.03, 0.25
+	// many is how many refusals in spite of cuts begin a trial of fewer requests, and several is how many that one then has by
+	// chance if load is not the reason.
+	many, several = 5, 3
+	// quiet is how many requests for each place without a refusal end the doubt.
+	quiet = 4
+	// notable is the least share of refusals that is worth such a trial.
+	notable = 0.01
+)
+
+// refusals lowers the limit when more requests are refused than by chance. It finds out how many that are: if a smaller share
+// is refused when fewer are sent, load is the reason.
+type refusals struct {
+	early   int     // refusals before the first reply
+	all     int     // refusals but those of trials
+	limited bool    // there has been a curve
+	cut     int     // number of the last request before the last cut
+	last    int     // number of the last request that was refused
+	random  float64 // share of requests that are refused whatever is sent
+	verdict float64 // the same when it was found out; it may fall from there, as it would rise with load, too
+	score   float64 // of the test whether more are refused than that
+	curve   curve   // by which the limit rises again
+
+	// The doubt whether load is the reason.
+	limit float64 // before the first cut; 0 without a doubt
+	from  int     // number of the last request before that
+	count int     // refusals since then
+	fewer float64 // what fewer requests delivered each second, when load was found not to be the reason; 0 once that is proven
+}
+
+func newRefusals() refusals { return refusals{random: common, verdict: common} }
+
+// outgrown takes note that the limit was raised: what was refused before has nothing to do with load, as more is taken now.
+func (f *refusals) outgrown(l *limit) {
+	const prior = 1
+	if f.limited {
+		return
+	}
+	f.verdict = max(rare, (float64(f.all)+prior)/(float64(l.admitted)+prior/common))
+	f.random, f.score = f.verdict, 0
+}
+
+// send counts a request. Until it is refused it is taken for one that is not.
+func (f *refusals) send() {
+	f.score = max(0, f.score+math.Log((1-f.random-extra)/(1-f.random)))
+	f.random = max(rare, f.random*(1-1.0/1000))
+}
+
+// refused takes a refusal.
+func (f *refusals) refused(l *limit, p *Pass) {
+	if p.trial || l.trial.pending > 0 { // the trial's doing
+		return
+	}
+	f.all++
+	if f.random > rare {
+		f.random = min(f.random+1.0/1000, f.verdict)
+	}
+	if p.number <= l.fresh {
+		return
+	}
+	f.count++
+	if float64(p.number-f.last) > quiet*l.value || l.value >= plateau*f.limit { // the cuts have helped
+		f.limit = 0
+	}
+	f.last = p.number
+	if f.score += math.Log((f.random + extra) / f.random); f.score < sure {
+		return
+	}
+	f.score = sure / 2
+	since := p.number - f.cut
+	if f.limit == 0 {
+		since = int(l.value)
+		f.limit, f.from, f.count = l.value, p.number-since-1, 1
+	}
+	if share := float64(f.count) / float64(l.admitted-f.from); f.count >= many && share > notable && share < 1-lower && !l.trial.on {
+		l.trial.fewer(l, share)
+		return
+	}
+	// Where one request of so many is refused, about that share is too much.
+	cut := min(max(0.5/float64(max(since, 1)), gently), harshly)
+	f.found(newCurve(l.value, l.value*(1-cut)))
+	l.set(l.value * (1 - cut))
+	f.cut = l.admitted
+}
+
+// found begins a curve.
+func (f *refusals) found(c curve) {
+	if !f.limited && f.verdict == common { // nothing was outgrown
+		f.random, f.verdict = rare, rare
+	}
+	f.curve, f.limited = c, true
+}
+
+// judge ends a trial of fewer requests.
+func (f *refusals) judge(l *limit) {
+	t := &l.trial
+	was := f.limit
+	f.limit, f.score = 0, 0
+	expected := t.share * float64(t.sent)
+	if float64(t.refused) < max(2, expected/4) || float64(t.refused) > 2+2*expected || 4*t.crowded < 3*t.sent {
+		return // load is the reason, or not fewer were sent
+	}
+	f.random = min(float64(f.count+t.refused)/float64(l.admitted-f.from), 0.5)
+	f.verdict, f.curve, f.fewer = f.random, curve{}, t.delivered()
+	t.step, t.bad = 1, 0
+	l.set(max(was, l.value))
+}
+
+// prove takes the first round after load was found not to be the reason: more requests must deliver more.
+func (f *refusals) prove(l *limit) {
+	if f.fewer > 0 && l.round.delivered() < 1.1*f.fewer {
+		f.random, f.verdict = rare, rare
+		f.curve = newCurve(l.trial.to, l.trial.to)
+		l.set(l.trial.to)
+	}
+	f.fewer = 0
+}
+
+const (
+	// steep makes a curve rise by an eighth in 9 rounds from its plateau, and double in 17.
+	steep = 3e-4
+	// plateau is where a curve stays longest, below where it was cut.
+	plateau = 0.98
+)
+
+// curve rises as TCP CUBIC does (RFC 9438): quickly back to a plateau a little below where it was refused, slowly there, and
+// ever faster beyond, so that it seldom meets a limit that stays and soon finds out when that is gone.
+type curve struct {
+	level  float64 // the plateau; 0 without a curve
+	rounds float64 // from the plateau; below 0 before it
+	seen   time.Time
+}
+
+func newCurve(from, to float64) curve {
+	level := max(from*plateau, to)
+	return curve{level: level, rounds: -math.Cbrt((1 - to/level) / steep)}
+}
+
+// at is the value after another time as the bottleneck.
+func (c *curve) at(now time.Time, round float64) float64 {
+	if !c.seen.IsZero() {
+		c.rounds += min(now.Sub(c.seen).Seconds()/round, 0.5) // a longer silence says nothing about the server
+	}
+	c.seen = now
+	return c.level * (1 + steep*c.rounds*c.rounds*c.rounds)
+}
