@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -313,7 +314,7 @@ func TestSecretsAreNotWritten(t *testing.T) {
 }
 
 // TestEchoedSecretsAreNotWritten has a server that says the key, and the value of a secret header, in every part of its
-// replies: no episode, report or export has them.
+// replies: no episode, Parquet file, tape, report or export has them.
 func TestEchoedSecretsAreNotWritten(t *testing.T) {
 	t.Setenv("MY_KEY", "key-1234567890")
 	t.Setenv("GATEWAY_KEY", "gateway-0987654321")
@@ -321,6 +322,10 @@ func TestEchoedSecretsAreNotWritten(t *testing.T) {
 		heard := r.Header.Get("Authorization") + " " + r.Header.Get("X-Gateway-Key")
 		w.Header().Set("X-Request-Id", heard)
 		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte("Garble")) {
+			fmt.Fprintf(w, "<p>%s</p>", heard)
+			return
+		}
 		if bytes.Contains(body, []byte("Fail")) {
 			w.WriteHeader(http.StatusBadRequest)
 		}
@@ -330,15 +335,19 @@ func TestEchoedSecretsAreNotWritten(t *testing.T) {
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
 	file := write(t, "run.yaml", "header_env: {X-Gateway-Key: GATEWAY_KEY}\n")
-	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"Say it."}`+"\n"+`{"id":"b","prompt":"Fail."}`)
-	run := filepath.Join(dir, "run")
-	got := trajgen(t, "run", "--dataset", dataset, "--model", "m", "--base-url", server.URL, "--api-key-env", "MY_KEY", "-f", file, "--out", run)
+	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"Say it."}`+"\n"+`{"id":"b","prompt":"Fail."}`+"\n"+`{"id":"c","prompt":"Garble."}`)
+	run, replayed, taped := filepath.Join(dir, "run"), filepath.Join(dir, "replayed"), filepath.Join(dir, "tape")
+	args := []string{"run", "--dataset", dataset, "--model", "m", "--request-retries", "1", "--episode-retries", "0"}
+	got := trajgen(t, append(args, "--base-url", server.URL, "--api-key-env", "MY_KEY", "-f", file, "--record", taped, "--out", run)...)
 	if got.code != exitErrors {
 		t.Fatalf("exit code %d: %s", got.code, got.errOut)
 	}
+	if got := trajgen(t, append(args, "--replay", taped, "--out", replayed)...); got.code != exitErrors { // what the tape has
+		t.Fatalf("from the tape: exit code %d: %s", got.code, got.errOut)
+	}
 	more := succeed(t, "export", "--run", run, "--to", "openai", "--out", filepath.Join(dir, "openai.jsonl"))
 	all := []string{got.out, got.errOut, more.out}
-	for _, ep := range episodes(t, run) {
+	for _, ep := range slices.Concat(episodes(t, run), episodes(t, replayed), fromParquet(t, run)) {
 		text, err := json.Marshal(ep)
 		if err != nil {
 			t.Fatal(err)
@@ -357,8 +366,8 @@ func TestEchoedSecretsAreNotWritten(t *testing.T) {
 			t.Errorf("a secret is written: %s", text)
 		}
 	}
-	if text := strings.Join(all, ""); strings.Count(text, "Bearer [secret] [secret]") < 6 {
-		t.Errorf("what the server said is not there: %s", text)
+	if n := strings.Count(strings.Join(all, ""), "[secret] [secret]"); n < 12 {
+		t.Errorf("what the server said is there %d times: %s", n, strings.Join(all, "\n"))
 	}
 }
 
