@@ -95,7 +95,7 @@ func TestRepliesThatAreNoAnswers(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "run")
 	cmd := exec.Command(build(t), "run", "--dataset", write(t, "d.jsonl", tasks.String()), "--model", "m", "--base-url", server.URL, "--toolsets", "todo", "--sandbox", "local",
-		"--workers", "9", "--episode-retries", "0", "--json", "--out", dir)
+		"--seed", "7", "--workers", "9", "--episode-retries", "0", "--json", "--out", dir)
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if code := cmd.ProcessState.ExitCode(); code != exitErrors {
@@ -110,6 +110,9 @@ func TestRepliesThatAreNoAnswers(t *testing.T) {
 	}
 	if len(told.Faults) != 1 || told.Faults[0].Class != model.ClassUnread || told.Faults[0].Count != 2 {
 		t.Errorf("faults of the report: %+v", told.Faults)
+	}
+	if !strings.HasPrefix(told.Digest, "sha256:") || told.Seed != "7" || told.Fingerprint == "" || told.Version == "" || told.Started == nil || told.Ended == nil {
+		t.Errorf("the report says of itself: digest %q, seed %q, experiment %q, trajgen %q, %v to %v", told.Digest, told.Seed, told.Fingerprint, told.Version, told.Started, told.Ended)
 	}
 	want := map[string]struct {
 		outcome episode.Outcome

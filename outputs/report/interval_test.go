@@ -57,6 +57,56 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
+// TestIntervalsArePossible holds that intervals of what lies between 0 and 1 do, have the estimate in them, and are no points
+// where few tasks agree; and those of differences between -1 and 1 likewise.
+func TestIntervalsArePossible(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 9))
+	check := func(name string, mean, low, high, least float64) {
+		t.Helper()
+		if !(least <= low && low <= mean+1e-9 && mean-1e-9 <= high && high <= 1 && high-low > 0.001) {
+			t.Errorf("%s: %v [%v, %v]", name, mean, low, high)
+		}
+	}
+	for range 500 {
+		easy := []float64{0, 0.1, 0.5, 0.9, 1}[rng.IntN(5)]
+		var one, other [][]float64
+		for range 2 + rng.IntN(9) {
+			play := func() []float64 {
+				rewards := make([]float64, 1+rng.IntN(3))
+				for i := range rewards {
+					if rewards[i] = rng.Float64(); rng.IntN(3) > 0 { // in part
+						rewards[i] = float64(int(rewards[i] + easy))
+					}
+				}
+				return rewards
+			}
+			one, other = append(one, play()), append(other, play())
+		}
+		from, to := byTask(one...), byTask(other...)
+		r, d := reportOf(report.Meta{}, from...), compare(from, to)
+		name := fmt.Sprint(one, other)
+		for _, e := range []report.Estimate{r.Reward, r.SuccessRate} {
+			check(name, *e.Mean, *e.Low, *e.High, 0)
+			if e.FixedSuite != nil {
+				check(name+", these tasks", *e.Mean, e.FixedSuite.Low, e.FixedSuite.High, 0)
+			}
+		}
+		for _, rates := range [][]report.PassRate{r.PassAtK, r.PassHatK} {
+			for _, rate := range rates {
+				if rate.Low != nil {
+					check(name+", pass", rate.Value, *rate.Low, *rate.High, 0)
+				}
+			}
+		}
+		for _, e := range []report.Estimate{d.Reward.Change, d.Success.Change} {
+			check(name+", change", *e.Mean, *e.Low, *e.High, -1)
+			if e.FixedSuite != nil {
+				check(name+", change of these tasks", *e.Mean, e.FixedSuite.Low, e.FixedSuite.High, -1)
+			}
+		}
+	}
+}
+
 // TestIntervalsHold plays suites whose truth is known. Where nine of ten easy tasks succeed, all of five often do: the
 // interval of Student's t is then a point, and holds less than half of the time.
 func TestIntervalsHold(t *testing.T) {
