@@ -76,6 +76,13 @@ func TestRawCalls(t *testing.T) {
 			if diff := cmp.Diff(tt.repairs, got.Repairs); diff != "" {
 				t.Errorf("repairs (-want +got):\n%s", diff)
 			}
+			raw := "" // where the message has not all of the content
+			if got.Message.Content != tt.content {
+				raw = fmt.Sprintf(`{"content":%s}`, content)
+			}
+			if got.Raw != raw {
+				t.Errorf("raw = %s, want %s", got.Raw, raw)
+			}
 		})
 	}
 }

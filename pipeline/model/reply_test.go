@@ -182,6 +182,20 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// TestStreamedExtras holds that what stands beside a streamed content is kept as that of a whole reply is.
+func TestStreamedExtras(t *testing.T) {
+	const stream = `data: {"id":7,"choices":[{"delta":{"content":"x"}}]}` + "\n\n" + `data: {"id":7,"choices":[{"delta":{"refusal":"n"}}]}` + "\n\n" +
+		`data: {"id":7,"choices":[{"delta":{"refusal":"o"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+	got := reply(t, open(t, model.Config{BaseURL: says(t, 200, stream), Stream: true}), model.Request{})
+	want := model.Reply{
+		Message: episode.Message{Role: "assistant", Content: "x"}, FinishReason: "stop", RequestID: "7",
+		Repairs: []string{"refusal beside the content"}, Raw: `{"refusal":"no"}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reply (-want +got):\n%s", diff)
+	}
+}
+
 // TestForms reads replies that come otherwise than they were asked for, and in pieces of a byte.
 func TestForms(t *testing.T) {
 	const events = `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n" + `data: {"choices":[{"delta":{"content":"b"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
