@@ -85,7 +85,7 @@ func TestCheckNeedsNoModel(t *testing.T) {
 // TestCheckFindsBrokenTasks holds that check fails on a task whose solution does not score and on one that scores by
 // itself.
 func TestCheckFindsBrokenTasks(t *testing.T) {
-	dataset := write(t, "d.jsonl", `{"id":"wrong-gold","prompt":"a","verify":{"exact":"x"},"gold":"y"}
+	dataset := write(t, "d.txt", `{"id":"wrong-gold","prompt":"a","verify":{"exact":"x"},"gold":"y"}
 {"id":"free","prompt":"b","verify":{"command":"true"},"gold":"y"}
 {"id":"breaks","prompt":"c","verify":{"command":"no-such-program"},"gold":"y"}
 {"id":"good","prompt":"d","verify":{"exact":"x"},"gold":"x"}
@@ -117,8 +117,10 @@ func TestCheckFindsBrokenTasks(t *testing.T) {
 			t.Errorf("%s: %s, want its first error", p.Task, p.Detail)
 		}
 	}
-	if want := "1 tasks have the id of an earlier one, such as good: they are played under ids of their own (good#2)"; !strings.Contains(got.errOut, want) {
-		t.Errorf("stderr %q, want %q", got.errOut, want)
+	for _, want := range []string{"1 tasks have the id of an earlier one, such as good: they are played under ids of their own (good#2)", "d.txt is read as json: that shows in its content, not in its name"} {
+		if !strings.Contains(got.errOut, want) {
+			t.Errorf("stderr %q, want %q", got.errOut, want)
+		}
 	}
 }
 
