@@ -154,7 +154,7 @@ func TestChooseSaysWhatIsWrong(t *testing.T) {
 // Every variable has the type that its example promised, whatever the episode lacks.
 func TestVariables(t *testing.T) {
 	every := map[string]string{
-		"episode_id": `episode_id == id`, "nonzero_exits": "nonzero_exits == 0", "id": `id != ""`, "task": `task startsWith "task-"`, "row": "row >= 0", "sample": "sample >= 0", "attempt": "attempt >= 1",
+		"episode_id": `episode_id == id`, "nonzero_exits": "nonzero_exits == 1 and failed_calls == 2", "id": `id != ""`, "task": `task startsWith "task-"`, "row": "row >= 0", "sample": "sample >= 0", "attempt": "attempt >= 1",
 		"outcome": `outcome in ["success", "failure", "limit"]`, "stop": `stop == "answered"`, "reward": "reward >= 1", "rewards": "rewards.tests == 1",
 		"turns": "turns == 2", "calls": "calls == 3", "failed_calls": "failed_calls == 2", "tools": `"terminal" in tools`,
 		"toolsets": `"files" in toolsets`, "model": `model == "scripted"`, "prompt_tokens": "prompt_tokens > 99", "completion_tokens": "completion_tokens == 20",
@@ -162,13 +162,19 @@ func TestVariables(t *testing.T) {
 		"difficulty": `difficulty == "hard"`, "meta": `meta.c == "é"`, "answer": `answer contains "answer"`, "fault_class": `fault_class == ""`,
 		"sampling": `sampling.temperature == 0 and sampling.model == "scripted" and sampling.max_tokens == 512`,
 	}
+	episodes := sinktest.Episodes(16)
+	for i := range episodes[0].Calls {
+		if call := &episodes[0].Calls[i]; call.ExitCode != nil {
+			call.ExitCode = new(3) // which is no failure
+		}
+	}
 	for _, v := range export.Variables() {
 		condition, ok := every[v.Name]
 		if !ok {
 			t.Errorf("no condition asks about %s", v.Name)
 			continue
 		}
-		source, err := export.Choose(sinktest.Slice(sinktest.Episodes(16)), export.Choice{Where: condition})
+		source, err := export.Choose(sinktest.Slice(episodes), export.Choice{Where: condition})
 		if err != nil {
 			t.Errorf("%s: %v", condition, err)
 			continue
