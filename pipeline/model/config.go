@@ -215,20 +215,27 @@ var secretField = regexp.MustCompile(`(?i)(key|token|secret|sig|code|auth|pass)[
 // parseBase reads a base URL. That of a Unix socket is unix:///run/x.sock, which means /v1 there, or with another path
 // http+unix://%2Frun%2Fx.sock/api/v1.
 func parseBase(base string) (place, error) {
-	socket := strings.TrimPrefix(base, "unix://")
-	path := "/v1"
-	if encoded, ok := strings.CutPrefix(base, "http+unix://"); ok {
-		encoded, rest, _ := strings.Cut(encoded, "/")
-		socket, _ = url.PathUnescape(encoded)
-		path = "/" + rest
+	var at place
+	address, isSocket := strings.CutPrefix(base, "unix://")
+	if isSocket {
+		file, query, _ := strings.Cut(address, "?")
+		at.name, address = file, "/v1?"+query
+	} else if address, isSocket = strings.CutPrefix(base, "http+unix://"); isSocket {
+		end := strings.IndexAny(address+"/", "/?")
+		at.name, _ = url.PathUnescape(address[:end])
+		address = address[end:]
 	}
-	if socket != base {
-		if !strings.HasPrefix(socket, "/") {
+	if isSocket {
+		if !strings.HasPrefix(at.name, "/") {
 			return place{}, fmt.Errorf("base URL %q has no path of a socket (want unix:///run/x.sock, or http+unix://%%2Frun%%2Fx.sock/v1)", base)
 		}
-		return place{name: socket, url: "http://" + socketHost(socket) + strings.TrimRight(path, "/"), socket: true}, nil
+		at.socket, address = true, "http://"+socketHost(at.name)+address
 	}
-	switch u, err := url.Parse(base); {
+	u, err := url.Parse(address)
+	if err == nil && !isSocket {
+		at.name = u.Host
+	}
+	switch {
 	case base == "":
 		return place{}, errors.New("base URL is empty (want e.g. http://localhost:8000/v1)")
 	case err != nil:
@@ -236,17 +243,16 @@ func parseBase(base string) (place, error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return place{}, fmt.Errorf("base URL %q (want http:// or https:// and a host, or unix:// and the path of a socket)", u.Redacted())
 	case u.User != nil:
-		return place{}, fmt.Errorf("base URL of %s carries a user or password (want the API key in its own setting)", u.Host)
+		return place{}, fmt.Errorf("base URL of %s carries a user or password (want the API key in its own setting)", at.name)
 	case u.Fragment != "" || secretField.MatchString(u.RawQuery):
-		return place{}, fmt.Errorf("base URL of %s carries a fragment or a secret (want scheme, host, path and at most a query such as ?api-version=; a key in its own setting)", u.Host)
+		return place{}, fmt.Errorf("base URL of %s carries a fragment or a secret (want scheme, host, path and at most a query such as ?api-version=; a key in its own setting)", at.name)
 	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions"):
-		return place{}, fmt.Errorf("base URL %q (want it without /chat/completions)", u.Redacted())
-	default:
-		at := place{name: u.Host, query: u.RawQuery}
-		u.RawQuery, u.ForceQuery = "", false
-		at.url = strings.TrimRight(u.String(), "/")
-		return at, nil
+		return place{}, fmt.Errorf("base URL %q (want it without /chat/completions)", base)
 	}
+	at.query = u.RawQuery
+	u.RawQuery, u.ForceQuery = "", false
+	at.url = strings.TrimRight(u.String(), "/")
+	return at, nil
 }
 
 // withDefaults replaces zeros by what they mean.

@@ -171,6 +171,8 @@ func TestPlaces(t *testing.T) {
 		{tcp.URL + "/openai/deployments/d/?api-version=2024-10-21", host + " /openai/deployments/d/models?api-version=2024-10-21", host + " /openai/deployments/d/chat/completions?api-version=2024-10-21"},
 		{"unix://" + socket, "localhost /v1/models", "localhost /v1/chat/completions"},
 		{"http+unix://" + url.PathEscape(socket) + "/api/v3/", "localhost /api/v3/models", "localhost /api/v3/chat/completions"},
+		{"http+unix://" + url.PathEscape(socket) + "/api/v3?api-version=1", "localhost /api/v3/models?api-version=1", "localhost /api/v3/chat/completions?api-version=1"},
+		{"unix://" + socket + "?api-version=1", "localhost /v1/models?api-version=1", "localhost /v1/chat/completions?api-version=1"},
 	}
 	for _, tt := range tests {
 		asked = nil
@@ -307,6 +309,8 @@ func TestValidate(t *testing.T) {
 		{"password", model.Config{Name: "m", BaseURL: "http://u:hush@h/v1"}, []string{"carries a user or password"}},
 		{"key in the query", model.Config{Name: "m", BaseURL: "http://h/v1?api-version=1&key=hush"}, []string{"base URL of h", "a key in its own setting"}},
 		{"socket without a path", model.Config{Name: "m", BaseURL: "unix://m.sock"}, []string{`"unix://m.sock" has no path of a socket`}},
+		{"key in the query of a socket", model.Config{Name: "m", BaseURL: "http+unix://%2Fm.sock/v1?key=hush"}, []string{"base URL of /m.sock", "a key in its own setting"}},
+		{"path behind a socket", model.Config{Name: "m", BaseURL: "http+unix://%2Fm.sock/v1/chat/completions"}, []string{"without /chat/completions"}},
 		{"path before a query", model.Config{Name: "m", BaseURL: "http://h/v1/chat/completions?api-version=1"}, []string{"without /chat/completions"}},
 		{"path", model.Config{Name: "m", BaseURL: "http://h/v1/chat/completions"}, []string{"without /chat/completions"}},
 		{"key", model.Config{Name: "m", BaseURL: "http://h", APIKey: "hush\n"}, []string{"white space"}},
