@@ -3,7 +3,6 @@ package registry
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -51,22 +50,20 @@ func check(text string) error {
 }
 
 func (p *plan) repair(text string, syntax error) (arguments, []problem) {
-	broken := []problem{{Field: "arguments", Expected: "a JSON object", Got: syntax.Error() + ": " + shorten(text, 80)}}
+	broken := problem{Field: "arguments", Expected: "a JSON object", Got: syntax.Error() + ": " + shorten(text, 80)}
 	if len(text) > maxRepair {
-		return arguments{}, broken
+		return arguments{}, []problem{broken}
 	}
-	v, err := repair(text, '{')
+	v, err := repair(text, '{', p.root)
 	if err != nil {
-		if errors.Is(err, errCutOff) {
-			broken[0].Got = err.Error() + ": " + shorten(text, 80)
-		}
-		return arguments{}, broken
+		broken.Expected += " " + err.Error()
+		return arguments{}, []problem{broken}
 	}
 	args, problems := p.fit(v, len(text))
 	args.repaired = true
 	if problems != nil {
 		// What was guessed and does not fit is no argument that anybody gave.
-		return arguments{}, append(broken, problems...)
+		return arguments{}, append([]problem{broken}, problems...)
 	}
 	return args, nil
 }

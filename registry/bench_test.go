@@ -24,6 +24,7 @@ func BenchmarkCall(b *testing.B) {
 		{"4KB", "args", `{"path":"` + strings.Repeat("x", 4096) + `"}`},
 		{"invalid", "args", `{"limit":"x"}`},
 		{"repaired", "args", `{"path":"a.txt",}`},
+		{"repaired/4KB", "args", `{"path":"` + strings.Repeat(`say "a" `, 512) + `","limit":7}`},
 	}
 	for _, others := range []int{0, 1000} {
 		tools := []registry.Tool{

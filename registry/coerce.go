@@ -162,7 +162,7 @@ func (c *checker) mend(v *value, n *node) bool {
 	default:
 		return false
 	}
-	mended, err := repair(said, said[0])
+	mended, err := repair(said, said[0], n)
 	if err != nil {
 		return false
 	}

@@ -19,6 +19,7 @@ func FuzzRepair(f *testing.F) {
 		`{"path":"a",}`, `{"path":"a"`, `{'path':'a'}`, "{\"path\":\"a\nb\"}", `{"path":"a"}}`, "```json\n{\"path\":\"a\"}\n```",
 		`{path: "a", limit: 5}`, `{"path":"a`, `{"path":`, `{"path":"a" "limit":5}`, `please`, `{{{{`, `}`, `[`, `{"path":None}`, `{"a":1}{"b":2}`,
 		"{\"path\":\"\x00\"}", `{"path":"a"//b`, `{"path":"\`, "\f{}", strings.Repeat(`{"path":`, 50),
+		`{"path":"say "a"","mode":"b"}`, `{"path":"{"mode": "x", "path": "y"}"}`, `{'path':'it's'}`, `{"path":"a\d\n"}`, `{"path":"a","x":1,}`,
 	} {
 		f.Add(seed)
 	}
@@ -50,10 +51,60 @@ func FuzzRepair(f *testing.F) {
 		if got.Status != episode.CallOK {
 			return
 		}
+		var named map[string]json.RawMessage
+		if err := json.Unmarshal(got.Arguments, &named); err != nil {
+			t.Fatal(err)
+		}
+		for name := range named {
+			if got.Repaired && !slices.Contains([]string{"path", "limit", "ratio", "on", "mode", "ids", "env", "any"}, name) {
+				t.Errorf("%q got the name %q", raw, name)
+			}
+		}
 		// What was understood is understood again, as it stands.
 		again := s.Call(t.Context(), registry.Request{ID: "2", Name: "echo", Arguments: string(got.Arguments)})
 		if again.Status != episode.CallOK || again.Result != got.Result || len(again.Coerced) > 0 || again.Repaired {
 			t.Errorf("%s: %s, coerced %q: %s, first %s", got.Arguments, again.Status, again.Coerced, again.Result, got.Result)
+		}
+	})
+}
+
+// FuzzRepairKeeps breaks what is around the arguments: what stands in them is read as it was written, whatever it is.
+func FuzzRepairKeeps(f *testing.F) {
+	f.Add("a.txt", "b")
+	f.Add(`{"name": "x", "path": "y"}`, "'`\\n\\d\n\t\\\\")
+	f.Add("// \"", `"}, {"path": "`)
+	breaks := []func(path, content string) string{
+		func(path, content string) string { return `{"path":` + path + `,"content":` + content + `,}` },
+		func(path, content string) string { return `{"path":` + path + `,"content":` + content },
+		func(path, content string) string { return `{"path":` + path + `  "content":` + content + `}}` },
+		func(path, content string) string { return `{path: ` + path + `, 'content': ` + content + `}` },
+		func(path, content string) string {
+			return "```json\n{\"path\":" + path + ",\"content\":" + content + "}\n```\nDone."
+		},
+		func(path, content string) string {
+			return "{ // the path\n\"path\":" + path + ", /* and */\"content\":" + content + "\n# end\n}"
+		},
+	}
+	f.Fuzz(func(t *testing.T, path, content string) {
+		if !utf8.ValidString(path) || !utf8.ValidString(content) {
+			return
+		}
+		s := everything(t, `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}}}`)
+		var texts [2]string
+		for i, each := range []string{path, content} {
+			text, err := json.Marshal(each)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[i] = string(text)
+		}
+		for _, damage := range breaks {
+			raw := damage(texts[0], texts[1])
+			got := s.Call(t.Context(), registry.Request{ID: "1", Name: "echo", Arguments: raw})
+			var read struct{ Path, Content string }
+			if err := json.Unmarshal(got.Arguments, &read); err != nil || read.Path != path || read.Content != content || !got.Repaired {
+				t.Errorf("%s became %s: %s", raw, got.Arguments, got.Result)
+			}
 		}
 	})
 }

@@ -3,251 +3,251 @@ package registry
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// What a text that is no JSON is given up for.
+// Why a text that is no JSON is not repaired, in words that tell the model what to write instead.
 var (
-	errCutOff = errors.New("text that ends in the middle of a value")
-	errNoJSON = errors.New("text that no JSON can be made of")
+	errCutOff  = errors.New("that is whole (this one ends too early; write what is long in several calls)")
+	errSeveral = errors.New("and nothing else (make a call of its own for each object)")
+	errUnclear = errors.New(`(inside of texts write a quote as \", a line end as \n and a backslash as \\)`)
 )
 
 // maxRepairDepth is how deep what is repaired may be nested.
 const maxRepairDepth = 200
 
 // repair reads JSON with the slips that models make, beginning at the first bracket of that kind: single and curly
-// quotes, names without quotes, comments, the literals of Python, raw control characters, quotes inside of strings,
-// missing and trailing commas, missing and further closing brackets, words around it. Nothing is made up: a text that
-// stops inside a string, or where a value should follow, is refused, as half a file would be written. And nothing is
-// lost: a backslash that escapes nothing is a backslash, as in a regular expression.
-func repair(text string, open byte) (value, error) {
+// quotes, names without quotes, comments, the literals of Python, raw control characters, quotes inside of texts that
+// are not escaped, missing commas and a trailing one, missing and further closing brackets, words around it.
+//
+// It is exact or refused. A text that can be read in two ways is refused, and so is one that stops inside of a value,
+// that has a name twice, or that has one which the schema does not know where it knows names: the most likely reading
+// of somebody's file is still half a file when it is wrong.
+func repair(text string, open byte, n *node) (value, error) {
 	start := strings.IndexByte(text, open)
-	if start < 0 || strings.IndexAny(text[:start], "{[") >= 0 {
-		return value{}, errNoJSON
+	if start < 0 || strings.ContainsAny(text[:start], "{[") {
+		return value{}, errUnclear
 	}
-	if rest := strings.TrimLeft(text[start+1:], " \t\r\n"); strings.HasPrefix(rest, `\`) {
-		return repairEscaped(text[start:], open)
+	text = text[start:]
+	if strings.HasPrefix(strings.TrimLeft(text[1:], " \t\r\n"), `\`) {
+		return repairEscaped(text, open, n)
 	}
-	r := newRepairer(text, start)
-	v, err := r.value()
+	r := repairer{text: text}
+	v, err := r.twice(r.whole)
+	if err != nil && err != errSeveral {
+		quoted := repairer{text: text}
+		if other, unclear := quoted.twice(func() (value, error) { return quoted.unescaped(n) }); unclear == nil {
+			v, err = other, nil
+		}
+	}
 	if err != nil {
 		return value{}, err
 	}
-	if rest := text[r.pos:]; strings.ContainsAny(strings.Trim(rest, stray), `{["`) {
-		return value{}, errNoJSON // another one, or more of this one
+	for i := range v.members {
+		if key := v.members[i].key; len(n.properties) > 0 && n.extra == nil && n.property(key) == nil {
+			return value{}, fmt.Errorf("without %s, which the tool does not have %w", shorten(v.members[i].name, 80), errUnclear)
+		}
 	}
 	return v, nil
 }
 
 // repairEscaped reads what stands as it would inside a string: {\"path\":\"a\"}.
-func repairEscaped(text string, open byte) (value, error) {
+func repairEscaped(text string, open byte, n *node) (value, error) {
 	var inner string
 	if json.Unmarshal([]byte(`"`+text+`"`), &inner) != nil || len(inner) >= len(text) {
-		return value{}, errNoJSON
+		return value{}, errUnclear
 	}
-	if json.Valid([]byte(inner)) {
-		return parseValue(inner), nil
-	}
-	return repair(inner, open)
+	return repair(inner, open, n)
 }
-
-// stray is what may be left over behind the last bracket.
-const stray = "\"'`}] \t\r\n"
 
 type repairer struct {
 	text  string
 	pos   int
 	open  []byte // the brackets that are open
-	last  int    // where the last double quote is, -1 when there is none
-	stray int    // from where on everything is stray
+	signs signs
 }
 
-// newRepairer looks once for what is asked at every quote.
-func newRepairer(text string, start int) repairer {
-	return repairer{text: text, pos: start, last: strings.LastIndexByte(text, '"'), stray: len(strings.TrimRight(text, stray))}
+// twice reads a text a second time, when the first has shown how its backslashes are meant.
+func (r *repairer) twice(read func() (value, error)) (value, error) {
+	v, err := read()
+	if err == nil {
+		err = r.signs.settle()
+	}
+	if err != nil {
+		return v, err
+	}
+	r.pos = 0
+	return read()
 }
 
-// space skips white space and comments.
-func (r *repairer) space() {
-	for r.pos = r.blank(r.pos); ; r.pos = r.blank(r.pos) {
+// whole reads a value in which each quote begins or ends a string, and what may stand behind it.
+func (r *repairer) whole() (value, error) {
+	v, err := r.value()
+	rest := strings.TrimLeft(r.text[r.pos:], "}]")
+	if err == nil && (strings.ContainsAny(rest, `{["`) || rest != "" && strings.IndexByte(" \t\r\n`<", rest[0]) < 0) {
+		err = errSeveral
+	}
+	return v, err
+}
+
+// space skips white space and comments, and returns the byte behind them, 0 at the end.
+func (r *repairer) space() byte {
+	for r.pos < len(r.text) {
 		rest := r.text[r.pos:]
-		end := 0
+		ends := ""
 		switch {
-		case strings.HasPrefix(rest, "//"):
-			end = strings.IndexByte(rest, '\n')
+		case strings.IndexByte(" \t\r\n", rest[0]) >= 0:
+			r.pos++
+			continue
 		case strings.HasPrefix(rest, "/*"):
-			if end = strings.Index(rest, "*/"); end >= 0 {
-				end += 2
-			}
+			ends = "*/"
+		case strings.HasPrefix(rest, "//"), rest[0] == '#':
+			ends = "\n"
 		default:
-			return
+			return rest[0]
 		}
-		if end < 0 {
-			end = len(rest)
+		comment, _, ended := strings.Cut(rest, ends)
+		if !ended || strings.Contains(comment, `"`) {
+			return rest[0] // it may hide an argument
 		}
-		r.pos += end
-	}
-}
-
-// blank is the first place from at on that is not white.
-func (r *repairer) blank(at int) int {
-	for at < len(r.text) && strings.IndexByte(" \t\r\n", r.text[at]) >= 0 {
-		at++
-	}
-	return at
-}
-
-// next is the byte at a place, 0 behind the end.
-func (r *repairer) next(at int) byte {
-	if at < len(r.text) {
-		return r.text[at]
+		r.pos += len(comment) + len(ends)
 	}
 	return 0
 }
 
 func (r *repairer) value() (value, error) {
-	r.space()
-	switch c := r.next(r.pos); {
-	case r.pos >= len(r.text):
+	switch c := r.space(); {
+	case r.pos == len(r.text):
 		return value{}, errCutOff
 	case c == '{' || c == '[':
+		v := value{kind: kindObject}
+		if c == '[' {
+			v.kind = kindArray
+		}
 		if len(r.open) == maxRepairDepth {
-			return value{}, errNoJSON
+			return v, errUnclear
 		}
 		r.open = append(r.open, c)
-		defer func() { r.open = r.open[:len(r.open)-1] }()
 		r.pos++
-		if c == '{' {
-			return r.object()
-		}
-		return r.array()
-	case markAt(r.text[r.pos:]).opens != "":
-		text, err := r.string(false)
+		err := r.fill(&v)
+		r.open = r.open[:len(r.open)-1]
+		return v, err
+	case markAt(r.text[r.pos:]) != mark{}:
+		text, err := r.string()
 		return value{kind: kindString, text: text}, err
 	}
 	return r.bare()
 }
 
-// closed tells whether the innermost bracket ends here: at its own end, at that of one around it, or with the text.
-func (r *repairer) closed(own, other byte) bool {
-	for {
-		r.space()
-		switch c := r.next(r.pos); {
-		case c == ',':
-		case r.pos >= len(r.text):
-			return true
+// fill reads the items of a list or the members of an object up to its end: its own bracket, one that ends what is
+// around it, or the end of the text.
+func (r *repairer) fill(v *value) error {
+	own, other := byte('}'), byte(']')
+	if v.kind == kindArray {
+		own, other = other, own
+	}
+	var seen map[string]int
+	for comma := true; ; {
+		c := r.space()
+		switch before := r.text[r.pos-1]; {
 		case c == own:
 			r.pos++
-			return true
-		case c == other && slices.Contains(r.open[:len(r.open)-1], other-2): // '{' and '[' are two before their ends
-			return true
-		case c != other:
-			return false
+			return nil
+		case c == other && slices.Contains(r.open, other-2): // '{' and '[' are two before their ends
+			return nil
+		case r.pos == len(r.text):
+			if comma {
+				return errCutOff
+			}
+			return nil
+		case comma, v.kind == kindObject:
+		case c == '{' && before == '}', c == '[' && before == ']':
+		default:
+			return errUnclear
 		}
-		r.pos++
+		if v.kind == kindArray {
+			item, err := r.value()
+			if v.items = append(v.items, item); err != nil {
+				return err
+			}
+		} else {
+			m, err := r.member()
+			if _, twice := v.find(m.key, seen); err == nil && twice {
+				err = fmt.Errorf("with %s once %w", shorten(m.name, 80), errUnclear)
+			}
+			if err != nil {
+				return err
+			}
+			v.members = append(v.members, m)
+			seen = remember(seen, v.members)
+		}
+		if comma = r.space() == ','; comma {
+			r.pos++
+		}
 	}
 }
 
-func (r *repairer) array() (value, error) {
-	v := value{kind: kindArray}
-	for !r.closed(']', '}') {
-		item, err := r.value()
-		if err != nil {
-			return v, err
-		}
-		v.items = append(v.items, item)
+func (r *repairer) member() (m member, err error) {
+	if markAt(r.text[r.pos:]) == (mark{}) {
+		m.name = r.word()
+	} else if m.name, err = r.string(); err != nil {
+		return m, err
 	}
-	return v, nil
+	m.key = unquote(m.name)
+	switch c := r.space(); {
+	case r.pos == len(r.text):
+		return m, errCutOff
+	case c != ':' || m.key == "":
+		return m, errUnclear
+	}
+	r.pos++
+	m.value, err = r.value()
+	return m, err
 }
 
-func (r *repairer) object() (value, error) {
-	v := value{kind: kindObject}
-	at := map[string]int{}
-	for !r.closed('}', ']') {
-		name, err := r.name()
-		if err != nil {
-			return v, err
-		}
-		r.space()
-		if r.pos >= len(r.text) {
-			return v, errCutOff
-		}
-		if r.next(r.pos) != ':' {
-			return v, errNoJSON
-		}
-		r.pos++
-		r.space()
-		if strings.IndexByte(",}]", r.next(r.pos)) >= 0 {
-			return v, errNoJSON // a value is never made up
-		}
-		m := member{key: unquote(name), name: name}
-		if m.value, err = r.value(); err != nil {
-			return v, err
-		}
-		if i, twice := at[m.key]; twice {
-			v.members[i] = m
-			continue
-		}
-		at[m.key] = len(v.members)
-		v.members = append(v.members, m)
-	}
-	if v.members == nil && r.pos >= len(r.text) && !strings.HasSuffix(r.text, "}") {
-		return v, errCutOff // nothing of it is there
-	}
-	return v, nil
-}
-
-func (r *repairer) name() (string, error) {
-	if markAt(r.text[r.pos:]).opens != "" {
-		return r.string(true)
-	}
-	end := r.wordEnd(r.pos)
-	if end == r.pos {
-		return "", errNoJSON
-	}
-	name := r.text[r.pos:end]
-	r.pos = end
-	return quote(name), nil
-}
-
-// wordEnd is the end of a name without quotes.
-func (r *repairer) wordEnd(at int) int {
-	for start := at; at < len(r.text); at++ {
-		c := r.text[at]
+// word reads a name without quotes.
+func (r *repairer) word() string {
+	start := r.pos
+	for ; r.pos < len(r.text); r.pos++ {
+		c := r.text[r.pos]
 		letter := c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (at == start || c != '-' && (c < '0' || c > '9')) {
+		if !letter && (r.pos == start || c != '-' && (c < '0' || c > '9')) {
 			break
 		}
 	}
-	return at
+	return quote(r.text[start:r.pos])
 }
+
+var plainWord = regexp.MustCompile(`^[A-Za-z_./]*[A-Za-z_][A-Za-z0-9_./-]*$`)
 
 // bare reads a value without quotes: a number, a literal, or a word.
 func (r *repairer) bare() (value, error) {
-	end := len(r.text)
-	if i := strings.IndexAny(r.text[r.pos:], ",}]\n"); i >= 0 {
-		end = r.pos + i
+	end := strings.IndexAny(r.text[r.pos:], " \t\r\n,}]")
+	if end < 0 {
+		end = len(r.text) - r.pos
 	}
-	word, last := strings.TrimSpace(r.text[r.pos:end]), end == len(r.text)
-	r.pos = end
+	word := r.text[r.pos : r.pos+end]
+	r.pos += end
 	switch strings.ToLower(word) {
 	case "true", "false":
 		return value{kind: kindBool, text: strings.ToLower(word)}, nil
 	case "null", "none", "undefined":
 		return value{kind: kindNull, text: "null"}, nil
 	}
+	if r.pos == len(r.text) {
+		return value{}, errCutOff // which may be half of it
+	}
 	if json.Valid([]byte(word)) {
 		return value{kind: kindNumber, text: word}, nil
 	}
-	if last {
-		return value{}, errCutOff
-	}
-	if digits, ok := number(word); ok {
+	if digits, ok := number(word); ok && strings.Trim(word, "+-")[0] != '0' { // 0644 means another number
 		return value{kind: kindNumber, text: digits}, nil
 	}
-	if word == "" || strings.ContainsAny(word, "\"'`{[:\\") {
-		return value{}, errNoJSON
+	if next := r.space(); !plainWord.MatchString(word) || strings.IndexByte(",}]", next) < 0 {
+		return value{}, errUnclear
 	}
 	return text(word), nil
 }

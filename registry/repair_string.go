@@ -2,163 +2,211 @@ package registry
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// mark is what a string begins with, and what ends it.
+// mark is what a string begins with, and what may end it.
 type mark struct {
-	opens string
-	ends  []string
+	opens, ends string
+	long        bool // with others of its kind inside
 }
 
-var (
-	double, single = []string{"”", "“"}, []string{"’", "‘"}
+var marks = []mark{
+	{`"""`, `"""`, true}, {`'''`, `'''`, true}, {`"`, `"`, false}, {"'", "'", false}, {"`", "`", false},
+	{"“", "”", false}, {"”", "”", false}, {"‘", "’", false}, {"’", "’", false},
+}
 
-	marks = []mark{
-		{`"""`, []string{`"""`}}, {`'''`, []string{`'''`}}, {`"`, []string{`"`}}, {"'", []string{"'"}}, {"`", []string{"`"}},
-		{"“", double}, {"”", double}, {"‘", single}, {"’", single},
-	}
-)
-
-// markAt is the mark that a text begins with; its opens is "" when there is none.
+// markAt is the mark that a text begins with, if any. An empty string is not the beginning of a long mark.
 func markAt(text string) mark {
 	for _, m := range marks {
-		if strings.HasPrefix(text, m.opens) {
+		if strings.HasPrefix(text, m.opens) && (!m.long || strings.Contains(text[len(m.opens):], m.ends)) {
 			return m
 		}
 	}
 	return mark{}
 }
 
-func (m mark) long() bool { return m.opens == `"""` || m.opens == `'''` }
-
-// string reads a string and writes it as JSON does.
-func (r *repairer) string(name bool) (string, error) {
+// string reads a string up to the first mark that ends it, and writes it as JSON does.
+func (r *repairer) string() (string, error) {
 	m := markAt(r.text[r.pos:])
-	if m.long() && r.closes(r.pos+2, name) { // an empty string
-		r.pos += 2
-		return `""`, nil
-	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for r.pos += len(m.opens); r.pos < len(r.text); {
-		rest := r.text[r.pos:]
-		if end := m.endAt(rest); end > 0 && (m.long() || r.closes(r.pos+end, name)) {
-			r.pos += end
-			return b.String() + `"`, nil
+	start := r.pos + len(m.opens)
+	for at := start; at < len(r.text); at++ {
+		if strings.HasPrefix(r.text[at:], m.ends) {
+			r.pos = at + len(m.ends)
+			if m.long && (r.text[start] == m.opens[0] || strings.HasPrefix(r.text[r.pos:], m.opens[:1])) {
+				return "", errUnclear // four quotes: which of them are the mark?
+			}
+			return r.spell(r.text[start:at], m.opens[0]), nil
 		}
-		char, size := utf8.DecodeRuneInString(rest)
-		switch {
-		case char == '\\':
-			size = r.escape(&b, rest)
-		case char < ' ', char == '"':
-			b.WriteString(inner(rest[:size]))
-		default:
-			b.WriteString(rest[:size])
+		if r.text[at] == '\\' {
+			at++
 		}
-		r.pos += size
 	}
+	r.pos = len(r.text)
 	return "", errCutOff
 }
 
-// endAt is the length of the end that a text begins with, 0 when there is none.
-func (m mark) endAt(text string) int {
-	for _, end := range m.ends {
-		if strings.HasPrefix(text, end) {
-			return len(end)
+// spell writes what stands between two marks as JSON does.
+func (r *repairer) spell(text string, mark byte) string {
+	r.signs.look(text, mark)
+	var b strings.Builder
+	b.WriteByte('"')
+	for at := 0; at < len(text); {
+		char, size := utf8.DecodeRuneInString(text[at:])
+		switch {
+		case char == '\\':
+			size = r.signs.escape(&b, text[at:], mark)
+		case char < ' ', char == '"':
+			b.WriteString(inner(text[at : at+size]))
+		default:
+			b.WriteString(text[at : at+size])
+		}
+		at += size
+	}
+	return b.String() + `"`
+}
+
+// signs are what the strings of a text show of how it was written. A backslash alone does not tell whether it is one of
+// the file's or one of JSON's; all that are in a text are read in one way, and when it is not clear in which, the text is
+// refused.
+type signs struct {
+	bare, lines, controls bool // quotes, line ends and other control characters that are not escaped
+	quotes                bool // \", or \' in single quotes
+	free, freed           bool // " and \" in single quotes, where both are a quote
+	doubled               bool // \\
+	known                 bool // \n and what else JSON knows
+	other                 bool // \d and what else it does not know
+	foreign               bool // \x1b and what else other languages know
+	outside               bool // a \n outside of all quotes, where no source has one: the end of a line
+	escaped, plain        [len(tooMuch)]int
+}
+
+// tooMuch are the characters that models escape although JSON does not: \' is an apostrophe, unless it is a backslash
+// that should have been escaped.
+const tooMuch = "'`$_!"
+
+// look notes the signs of a string.
+func (s *signs) look(text string, mark byte) {
+	var q, bare quoting // with and without the quotes that are escaped
+	for at := 0; at < len(text); at++ {
+		c := text[at]
+		if i := strings.IndexByte(tooMuch, c); i >= 0 && c != mark {
+			s.plain[i]++
+		}
+		q.step(text, at)
+		bare.step(text, at)
+		switch {
+		case c == '\\':
+		case c == '\n' || c == '\r':
+			s.lines = true
+			continue
+		default:
+			s.controls = s.controls || c < ' '
+			s.free = s.free || c == '"' && mark != '"'
+			continue
+		}
+		at++
+		next := byte(0)
+		if at < len(text) {
+			next = text[at]
+		}
+		switch i := strings.IndexByte(tooMuch, next); {
+		case next == 'x' || next == 'U' || next >= utf8.RuneSelf || next == '$' && mark == '`':
+			s.foreign = true
+		case next == '"' || next == mark:
+			s.quotes = true
+			s.freed = s.freed || next != mark
+			q.step(text, at)
+		case i >= 0:
+			s.escaped[i]++
+		case next == '\\':
+			s.doubled = true
+		case isKnown(text[at-1:]):
+			s.known = true
+			s.outside = s.outside || next == 'n' && q == 0 && bare == 0 && at+1 < len(text)
+		default:
+			s.other = true
 		}
 	}
-	return 0
+}
+
+// quoting is the quote that a place of a text stands in, as shells and most languages have it; 0 outside of all.
+type quoting byte
+
+func (q *quoting) step(text string, at int) {
+	switch c := quoting(text[at]); {
+	case c != '"' && c != '\'' || isApostrophe(text, at):
+	case *q == 0:
+		*q = c
+	case *q == c:
+		*q = 0
+	}
+}
+
+// isApostrophe tells the one of don't.
+func isApostrophe(text string, at int) bool {
+	return text[at] == '\'' && at > 0 && at+1 < len(text) && isLetter(text[at-1]) && isLetter(text[at+1])
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// isKnown tells whether a text begins with an escape that JSON knows, quotes and backslashes apart.
+func isKnown(text string) bool {
+	if strings.HasPrefix(text, `\u`) {
+		return len(text) >= 6 && json.Valid([]byte(`"`+text[:6]+`"`))
+	}
+	return len(text) > 1 && strings.IndexByte("/bfnrt", text[1]) >= 0
+}
+
+// settle refuses a text in which a backslash could be meant in two ways: as JSON has it, and as it stands.
+func (s *signs) settle() error {
+	raw := s.bare || s.lines || s.controls
+	apostrophes := false
+	for i, n := range s.escaped {
+		switch {
+		case n == 0:
+		case s.plain[i] > 0: // those are not escaped, so this backslash is one
+			s.other = true
+		case tooMuch[i] != '\'' || n%2 != 0 || raw: // it\'s is how a shell has it
+			return errUnclear
+		default:
+			apostrophes = true
+		}
+	}
+	switch {
+	case s.foreign, s.free && s.freed,
+		// Who leaves a backslash as it is does so with others, too.
+		s.other && (s.doubled || s.known || apostrophes || s.bare && s.quotes),
+		// So does who leaves line ends as they are.
+		s.lines && (s.known || s.doubled && !s.quotes),
+		// And who leaves other things as they are, unless a \n is seen to be the end of a line.
+		raw && !s.outside && (s.known || s.doubled && (s.bare || !s.quotes)),
+		s.bare && s.quotes && (s.doubled || !s.outside):
+		return errUnclear
+	}
+	return nil
 }
 
 // escape writes what a backslash begins, and returns how much of the text that is.
-func (r *repairer) escape(b *strings.Builder, rest string) int {
-	next := r.next(r.pos + 1)
-	switch {
-	case len(rest) >= 6 && json.Valid([]byte(`"`+rest[:6]+`"`)) && next == 'u':
-		b.WriteString(rest[:6])
-		return 6
-	case next != 0 && strings.IndexByte(`"\/bfnrt`, next) >= 0:
-		b.WriteString(rest[:2])
-		return 2
-	case next == '\'' || next == '`':
-		b.WriteByte(next)
-		return 2
+func (s *signs) escape(b *strings.Builder, rest string, mark byte) int {
+	next, size := byte(0), 2
+	if len(rest) > 1 {
+		next = rest[1]
 	}
-	b.WriteString(`\\`)
-	return 1
-}
-
-// closes tells whether the mark in front of at ends the string that it stands in: when what follows can only stand
-// behind a string. Models forget to escape the quotes of what they quote.
-func (r *repairer) closes(at int, name bool) bool {
-	white := r.blank(at)
-	next := r.next(white)
-	switch {
-	case white >= len(r.text):
-		return true
-	case name || next == ':':
-		return name && next == ':'
-	case next == ',':
-		return r.goesOn(r.blank(white + 1))
-	case next == '/':
-		return white > at
-	case markAt(r.text[white:]).opens != "":
-		return white > at && r.goesOn(white)
-	case next != '}' && next != ']':
-		return false
-	}
-	end := white
-	closing := 0
-	for ; r.next(end) == '}' || r.next(end) == ']'; end = r.blank(end + 1) {
-		closing++
-	}
-	switch next = r.next(end); {
-	case end >= len(r.text) || end > r.last:
-		return true
-	case closing >= len(r.open): // what follows makes the whole text unusable, if it is no part of this string
-		return next == '{' || next == '[' || next == ',' && r.nameAt(r.blank(end+1)) || end >= r.stray
-	}
-	return next == ',' || next == '{' || next == '[' || r.nameAt(end)
-}
-
-// goesOn tells whether the next item or member of the innermost bracket begins here, or it ends.
-func (r *repairer) goesOn(at int) bool {
-	switch next := r.next(at); {
-	case at >= len(r.text) || next == '}' || next == ']' || next == ',' || next == '/':
-		return true
-	case len(r.open) > 0 && r.open[len(r.open)-1] == '{':
-		return r.nameAt(at)
-	case next == '{' || next == '[' || next == '-' || next >= '0' && next <= '9':
-		return true
-	}
-	mark := markAt(r.text[at:]).opens
-	after := r.next(at + len(mark))
-	if mark != "" {
-		return after != 0 && strings.IndexByte(" \t\r\n,]", after) < 0 || strings.HasPrefix(r.text[at:], mark+mark)
-	}
-	word := strings.ToLower(r.text[at:r.wordEnd(at)])
-	return slices.Contains([]string{"true", "false", "null", "none"}, word)
-}
-
-// maxName bounds how far a name is looked for.
-const maxName = 128
-
-// nameAt tells whether a member's name and its colon stand here.
-func (r *repairer) nameAt(at int) bool {
-	end := r.wordEnd(at)
-	if mark := markAt(r.text[at:]).opens; mark != "" {
-		rest := r.text[at+len(mark) : min(len(r.text), at+len(mark)+maxName)]
-		length := strings.IndexAny(rest, "\"'`”’“‘\n")
-		if length < 0 {
-			return false
+	switch i := strings.IndexByte(tooMuch, next); {
+	case next == '"' || next == '\\':
+		b.WriteString(rest[:size])
+	case isKnown(rest):
+		if next == 'u' {
+			size = 6
 		}
-		_, size := utf8.DecodeRuneInString(rest[length:])
-		end = at + len(mark) + length + size
-	} else if end == at {
-		return false
+		b.WriteString(rest[:size])
+	case next == mark || i >= 0 && s.plain[i] == 0:
+		b.WriteByte(next)
+	default:
+		b.WriteString(`\\`)
+		size = 1
 	}
-	return r.next(r.blank(end)) == ':'
+	return size
 }

@@ -1,0 +1,102 @@
+package tools_test
+
+import (
+	"go/build"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+type realFile struct{ name, text string }
+
+// realFiles are some of the files of this repository and of Go itself, the same ones each time.
+func realFiles(t *testing.T) []realFile {
+	t.Helper()
+	most := map[string]int{".go": 45, ".md": 10, ".py": 10, ".json": 15, ".yaml": 12, ".sh": 8, ".js": 5, ".html": 5}
+	var files []realFile
+	for _, root := range []string{"..", build.Default.GOROOT} {
+		byKind := map[string][]string{}
+		err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() && most[filepath.Ext(name)] > 0 && !strings.Contains(name, "node_modules") {
+				byKind[filepath.Ext(name)] = append(byKind[filepath.Ext(name)], name)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, names := range byKind {
+			slices.Sort(names)
+			for i := range min(most[kind], len(names)) {
+				name := names[i*len(names)/min(most[kind], len(names))]
+				if data, err := os.ReadFile(name); err != nil {
+					t.Fatal(err)
+				} else if text := string(data); utf8.ValidString(text) && strings.TrimSpace(text) != "" && len(text) < 1<<20 {
+					files = append(files, realFile{strings.TrimPrefix(name, root+"/"), text})
+				}
+			}
+		}
+	}
+	slices.SortFunc(files, func(a, b realFile) int { return strings.Compare(a.name, b.name) })
+	return files
+}
+
+// realCommands are those that people wrote down with a quote or a backslash: in shell scripts, and typical ones.
+func realCommands(t *testing.T) []string {
+	t.Helper()
+	typical, err := os.ReadFile("testdata/commands.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	for _, root := range []string{"..", build.Default.GOROOT} {
+		err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+			kind := filepath.Ext(name)
+			script := kind == ".sh" || kind == ".bash" || kind == "" && filepath.Base(filepath.Dir(name)) == "scripts"
+			if err != nil || entry.IsDir() || !script {
+				return err
+			}
+			data, err := os.ReadFile(name)
+			for _, line := range strings.Split(string(data), "\n") {
+				if line = strings.TrimSpace(line); strings.ContainsAny(line, "\"\\") && !strings.HasPrefix(line, "#") && utf8.ValidString(line) {
+					commands = append(commands, line)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(commands)
+	commands = slices.Compact(commands)
+	const most = 130
+	for i := range most {
+		commands[i] = commands[i*len(commands)/most]
+	}
+	return append(commands[:most], strings.Split(strings.TrimSpace(string(typical)), "\n%\n")...)
+}
+
+// patternOf is a pattern that finds a line.
+func patternOf(line string, rng *rand.Rand) string {
+	line = strings.TrimRight(line, "\n")
+	if len(line) < 4 || len(line) > 200 || !strings.ContainsAny(line, "\"'\\(.$") {
+		return ""
+	}
+	pattern := regexp.QuoteMeta(line)
+	switch rng.IntN(4) {
+	case 0:
+		pattern = regexp.MustCompile(`\s+`).ReplaceAllLiteralString(pattern, `\s+`)
+	case 1:
+		pattern = regexp.MustCompile(`\d+`).ReplaceAllLiteralString(pattern, `\d+`) + "$"
+	case 2:
+		pattern = strings.ReplaceAll(pattern, "\t", `\t`) + `\n`
+	}
+	return pattern
+}
