@@ -31,6 +31,27 @@ func EditsOf(text, old, new string) (changed, strategy string, edits []Edit) {
 	return changed, found.strategy, edits
 }
 
+// Replaced exposes what a patch in mode replace makes of a text, or why it is refused.
+func Replaced(text, old, new string) (string, error) {
+	file, _ := parseText([]byte(text))
+	found, err := findReplacement(file, patchArgs{Path: "f", OldString: &old, NewString: &new})
+	if err != nil {
+		return "", err
+	}
+	changed, _ := file.apply(found.edits)
+	return changed, nil
+}
+
+// Unescaped exposes the ways to read a text that was escaped once too often.
+func Unescaped(text string) (read []string) {
+	for how := escapes(1); how <= allEscapes; how++ {
+		if plain, ok := how.undo(text, true); ok {
+			read = append(read, plain)
+		}
+	}
+	return read
+}
+
 // EditedFile exposes what becomes of the bytes of a file.
 func EditedFile(raw, old, new string) string {
 	file, ok := parseText([]byte(raw))

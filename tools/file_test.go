@@ -164,7 +164,8 @@ func TestPatchReplace(t *testing.T) {
 			t.Errorf("did_you_mean %q, want %q", like["lines"], want)
 		}
 		wantContains(t, like["diff"], "-return beta(9)\n+    return beta(2)\n")
-		e.fails("escape_drift", "patch", args{"path": "c.py", "old_string": `print(\"hi\")`, "new_string": `print(\"ho\")`})
+		e.fails("escape_drift", "patch", args{"path": "c.py", "old_string": `print("hi")`, "new_string": `print(\"ho\")`})
+		e.fails("escape_drift", "patch", args{"path": "c.py", "old_string": `print(\"hi\")`, "new_string": `print(\"ho\\n\")`})
 		e.wantFile("c.py", "def f():\n    return beta(2)\n\nprint(\"hi\")\n")
 	})
 }

@@ -141,32 +141,21 @@ func findReplacement(file textFile, args patchArgs) (match, error) {
 	}
 	found := findEdits(file.text, old, new)
 	switch {
+	case found.unclear:
+		return found, refuse("escape_drift", "old_string is in %s only when its escapes are read as what they stand for, and new_string "+
+			"can then be read in several ways; %s", args.Path, escapeAdvice)
 	case len(found.edits) == 0:
 		return found, notFoundInFile(file.text, old, args.Path)
 	case (len(found.edits) > 1 || found.overlap) && !args.ReplaceAll:
 		return found, ambiguous(file.text, found, args.Path)
-	case found.strategy != exactStrategy && drifted(file.text, old, new, found.edits):
-		return found, refuse("escape_drift", "old_string and new_string have escaped quotes (\\\" or \\') where %s has plain ones; "+
-			"give both exactly as the file has them", args.Path)
+	case found.strategy != escapeStrategy && escapedAnew(file.text, old, new, lineBefore(file.text, found.edits[0].start)):
+		return found, refuse("escape_drift", "new_string has \\\", \\' or \\n where a plain quote or line end seems to be meant; %s", escapeAdvice)
 	}
 	return found, checkGrowth(file, found.edits, args.Path)
 }
 
-// drifted tells whether both texts escape quotes that the file does not escape: the model then escaped once too often,
-// and its backslashes would end up in the file.
-func drifted(text, old, new string, edits []edit) bool {
-	for _, escaped := range []string{`\'`, `\"`} {
-		if !strings.Contains(old, escaped) || !strings.Contains(new, escaped) {
-			continue
-		}
-		for _, e := range edits {
-			if !strings.Contains(text[e.start:e.end], escaped) {
-				return true
-			}
-		}
-	}
-	return false
-}
+const escapeAdvice = "give both texts exactly as the file is to have them, escaped once, as JSON wants it; if the backslashes " +
+	"are meant, use mode=patch"
 
 // checkGrowth refuses edits before they fill the runner's memory: many places times a long text is more than either.
 func checkGrowth(file textFile, edits []edit, shown string) error {

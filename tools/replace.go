@@ -14,10 +14,10 @@ type strategy struct {
 }
 
 // places are edits in order and apart from one another. overlap says that old also stands where it shares text with one
-// of them, as aa does twice in aaa.
+// of them, as aa does twice in aaa; unclear, that old was found and that new could be read in several ways.
 type places struct {
-	edits   []edit
-	overlap bool
+	edits            []edit
+	overlap, unclear bool
 }
 
 // budget bounds the work of a search. Texts and patterns are a stranger's, and comparing every line with every line of
@@ -40,12 +40,15 @@ var strategies = []strategy{
 	{exactStrategy, 1, findExact},
 	{"line_trimmed", 0.95, findLines},
 	{"whitespace_normalized", 0.9, findNormalized(collapseSpace)},
-	{"escape_normalized", 0.85, findUnescaped},
+	{escapeStrategy, 0.85, findUnescaped},
 	{"trimmed_boundary", 0.85, findTrimmed},
 	{"unicode_normalized", 0.85, findNormalized(plainPunctuation)},
 }
 
-const exactStrategy = "exact"
+const (
+	exactStrategy  = "exact"
+	escapeStrategy = "escape_normalized"
+)
 
 // match is what was found, and how.
 type match struct {
@@ -61,7 +64,11 @@ func findEdits(text, old, new string) match {
 		if i > 0 && strings.TrimSpace(old) == "" {
 			break // white space that is nearly like other white space is everywhere
 		}
-		if found := s.find(text, old, new, work); len(found.edits) > 0 {
+		found := s.find(text, old, new, work)
+		if found.unclear {
+			return match{places: found}
+		}
+		if len(found.edits) > 0 {
 			return match{found, s.name, s.confidence}
 		}
 	}
@@ -157,21 +164,6 @@ func trimAll(lines []string) []string {
 		trimmed[i] = strings.TrimSpace(line)
 	}
 	return trimmed
-}
-
-var unescaper = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, "\t", `\r`, "\r")
-
-// findUnescaped reads \n, \t and \r in old as the characters that they stand for. A new text that was escaped in the
-// same way, and so has no line end of its own, is read alike.
-func findUnescaped(text, old, new string, work *budget) places {
-	plain := unescaper.Replace(old)
-	if plain == old {
-		return places{}
-	}
-	if !strings.Contains(old, "\n") && !strings.Contains(new, "\n") {
-		new = unescaper.Replace(new)
-	}
-	return findExact(text, plain, new, work)
 }
 
 // findTrimmed leaves out the blank lines around old, which the text has not, and those around new with them.

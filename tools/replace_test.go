@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,11 @@ func TestReplace(t *testing.T) {
 		{"not within words", "xa  bx a  b", "a b", "X", "xa  bx X", "whitespace_normalized", 1},
 		{"escapes", "a\nb\n", `a\nb`, `c\nd`, "c\nd\n", "escape_normalized", 1},
 		{"escapes meant in new", "a\tb\n", `a\tb`, "print('\\n')\nx", "print('\\n')\nx\n", "escape_normalized", 1},
+		{"quotes", "f(\"a\")\n", `f(\"a\")`, `f(\"b\")`, "f(\"b\")\n", "escape_normalized", 1},
+		{"quotes in new", "a\nb\n", `a\nb`, `a\nf(\"b\")`, "a\nf(\"b\")\n", "escape_normalized", 1},
+		{"backslashes", "f(\"a\\n\")\n", `f(\"a\\n\")`, `f(\"b\\t\")`, "f(\"b\\t\")\n", "escape_normalized", 1},
+		{"one backslash or two", "f(\"a\")\n", `f(\"a\")`, `f(\"a\\n\")`, "", "", 0},
+		{"a \\n of the source's or not", "a\nb\n", `a\nb`, `f('\n')`, "", "", 0},
 		{"blank lines around", "  foo(1)\n", "\n\nfoo(1)\n\n", "\nbar(1)\n", "  bar(1)\n", "trimmed_boundary", 1},
 		{"blank lines around, dedented", "    foo\n", "\n    foo\n\n", "\n  foo\n  bar\n\n", "  foo\n  bar\n", "trimmed_boundary", 1},
 		{"blank lines around indented lines", "  foo\n  x\n", "\n\nfoo\nx\n\n", "\n\nbar\ny\n\n", "  bar\n  y\n", "trimmed_boundary", 1},
@@ -131,7 +137,7 @@ func FuzzReplace(f *testing.F) {
 			if e.Start < at || e.End < e.Start || !utf8.ValidString(text[e.Start:e.End]) {
 				t.Fatalf("edit %+v after %d in %q", e, at, text)
 			}
-			if plain := plainText(text[e.Start:e.End]); plain != plainText(old) && plain != plainText(unescape.Replace(old)) {
+			if plain := plainText(text[e.Start:e.End]); plain != plainText(old) && !(how == "escape_normalized" && slices.Contains(tools.Unescaped(old), text[e.Start:e.End])) {
 				t.Errorf("%q was taken for %q (%s)", text[e.Start:e.End], old, how)
 			}
 			if how != "escape_normalized" && plainText(e.Text) != plainText(new) {
@@ -157,8 +163,6 @@ func FuzzReplace(f *testing.F) {
 		}
 	})
 }
-
-var unescape = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, "\t", `\r`, "\r")
 
 // plainText is a text without white space, in ASCII punctuation.
 func plainText(text string) string {
