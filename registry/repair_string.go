@@ -57,7 +57,9 @@ func (r *repairer) spell(text string, mark byte) string {
 		switch {
 		case char == '\\':
 			size = r.signs.escape(&b, text[at:], mark)
-		case char < ' ', char == '"':
+		case char == '"':
+			b.WriteString(`\"`)
+		case char < ' ':
 			b.WriteString(inner(text[at : at+size]))
 		default:
 			b.WriteString(text[at : at+size])
