@@ -25,14 +25,17 @@ const DefaultTimeout = 120 * time.Second
 // verifyCommand runs a command in the working directory, after it has put the check's own files there.
 //
 // Status 0 is 1 and any other 0, or, with reward: stdout, the last line of the output is the reward. A command that
-// cannot be run, is ended by a signal or runs out of time broke: it has said nothing about the agent. A verifier that
-// runs the agent's code bounds it itself, and counts what hangs as failed.
+// cannot be run, is ended by a signal or runs out of time broke: it has said nothing about the agent, unless the agent's
+// code had a hand in that. A verifier that runs the agent's code bounds it itself, and counts what hangs as failed.
 func verifyCommand(ctx context.Context, check episode.Check, subject Subject) (judgement, error) {
 	ran, err := execute(ctx, check, subject, nil)
 	if err != nil || ran.obstructed {
 		return judgement{detail: ran.detail}, err
 	}
 	value, detail, err := judge(check, ran.exit, ran.stdout, ran.detail)
+	if err != nil && ran.blame != "" {
+		return ran.failure(err), nil
+	}
 	return judgement{value: value, detail: detail}, err
 }
 
@@ -44,6 +47,38 @@ type execution struct {
 	detail string // what it printed last
 	// obstructed says that it did not run: the agent left no place for its files.
 	obstructed bool
+	// blame is what the agent's code, which alone was there to do it, did to the command; "" when nothing is known of that.
+	blame string
+}
+
+// failure is the verdict of a command that broke by the agent's doing.
+func (e execution) failure(err error) judgement {
+	return judgement{detail: fmt.Sprintf("%s: %v", e.blame, err)}
+}
+
+// blame finds what a verifier's command met with that is not its own doing and not the machine's. The limits are wide
+// enough for the verifier of a solution that keeps within them; a signal can come from the sandbox alone when that is apart.
+func blame(result sandbox.Result, apart bool) string {
+	for _, limit := range []string{sandbox.LimitMemory, sandbox.LimitProcesses, sandbox.LimitDisk, sandbox.LimitInodes} {
+		if slices.Contains(result.Exit.Limits, limit) {
+			return "the sandbox's limit of " + limit + " was reached"
+		}
+	}
+	switch {
+	case result.Flooded:
+		return "too much was printed"
+	case apart && signalOf(result.Exit) != 0:
+		return "the signal came from within the sandbox"
+	}
+	return ""
+}
+
+// signalOf is what ended a command or, as shells tell it, the last program of one; 0 is none.
+func signalOf(exit sandbox.Exit) int {
+	if exit.Signal == 0 && exit.Code > 128 && exit.Code <= 128+64 {
+		return exit.Code - 128
+	}
+	return exit.Signal
 }
 
 // execute runs a check's command after its files were put in place, and then what else is to be made ready.
@@ -55,7 +90,7 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 	timeout := cmp.Or(check.Timeout, DefaultTimeout)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = prepare(ctx, sb, check)
+	err = prepare(ctx, sb, check, subject.Apart)
 	if err == nil && ready != nil {
 		err = ready(ctx, sb)
 	}
@@ -66,26 +101,20 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 		return ran, late(ctx, timeout, err)
 	}
 	both := sandbox.NewCapture(0, 4096)
-	env := environment(sb.Layout())
+	ground := groundOf(sb.Layout())
+	env := ground.environment(sb.Layout(), check)
 	for _, name := range slices.Sorted(maps.Keys(check.Env)) {
 		env = append(env, name+"="+check.Env[name])
 	}
-	run := func(args ...string) (sandbox.Result, error) {
-		return sandbox.Run(ctx, sb, sandbox.Command{Args: args, Env: env, Stdout: both, Stderr: both}, sandbox.RunOptions{})
-	}
-	shell := []string{"bash", "-c", check.Command}
 	args, direct := sb.Layout().Direct(check.Command, env)
 	if !direct {
-		args = shell
+		args = []string{"bash", "-c", check.Command}
 	}
-	result, err := run(args...)
-	if direct && errors.Is(err, sandbox.ErrNotFound) {
-		result, err = run(shell...)
-	}
+	result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: ground.wrap(args), Env: env, Stdout: both, Stderr: both}, sandbox.RunOptions{})
 	if err != nil {
 		return ran, late(ctx, timeout, err)
 	}
-	ran = execution{sb: sb, exit: result.Exit, stdout: string(result.Stdout.Bytes()), detail: tail(string(both.Bytes()))}
+	ran = execution{sb: sb, exit: result.Exit, stdout: string(result.Stdout.Bytes()), detail: tail(string(both.Bytes())), blame: blame(result, subject.Apart)}
 	if result.TimedOut {
 		return ran, &Broken{Class: "timeout", Message: fmt.Sprintf("verifier timed out after %s: %s", timeout, ran.detail)}
 	}
@@ -94,9 +123,8 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 
 // judge turns how the command ended into a verdict.
 func judge(check episode.Check, exit sandbox.Exit, stdout, detail string) (float64, string, error) {
-	switch {
-	case exit.Signal != 0 || exit.Code > 128 && exit.Code <= 128+64:
-		signal := cmp.Or(exit.Signal, exit.Code-128)
+	switch signal := signalOf(exit); {
+	case signal != 0:
 		return 0, "", &Broken{Class: fmt.Sprintf("signal_%d", signal), Message: fmt.Sprintf("verifier was ended by signal %d: %s", signal, detail)}
 	case exit.Code == 126 || exit.Code == 127:
 		return 0, "", &Broken{Class: fmt.Sprintf("exit_%d", exit.Code), Message: fmt.Sprintf("verifier could not be run (status %d): %s", exit.Code, detail)}
@@ -115,7 +143,7 @@ func judge(check episode.Check, exit sandbox.Exit, stdout, detail string) (float
 }
 
 // prepare ends everything that the agent started and puts the check's files in place.
-func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check) error {
+func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check, apart bool) error {
 	if err := sb.KillAll(ctx); err != nil {
 		return fmt.Errorf("end the agent's processes: %w", err)
 	}
@@ -124,7 +152,10 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check) error
 	if err := sb.Files().Remove(ctx, append([]string{layout.Tests}, shadows(check.Tests)...)...); err != nil {
 		return fmt.Errorf("empty %s: %w", layout.Tests, err)
 	}
-	if err := clean(ctx, sb, layout); err != nil {
+	if err := groundOf(layout).make(ctx, sb.Files()); err != nil {
+		return err
+	}
+	if err := clean(ctx, sb, layout, apart); err != nil {
 		return err
 	}
 	var private, among []sandbox.FileWrite
@@ -167,16 +198,25 @@ func shadows(tests episode.Files) []string {
 	return paths
 }
 
+// errInTheWay is what the agent left where it could have left nothing.
+var errInTheWay = errors.New("something is in the way")
+
 // obstructed says that files could not be put among the agent's because of what it left there: a full disk, or a file
 // where a directory should be.
 func obstructed(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EDQUOT)
+	return errors.Is(err, errInTheWay) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EDQUOT)
 }
 
 // clean removes Python's byte code, which need not match its source, and makes a working directory that the agent
-// removed: it has failed, and the verifier must be able to say so.
-func clean(ctx context.Context, sb sandbox.Sandbox, layout sandbox.Layout) error {
+// removed: it has failed, and the verifier must be able to say so. It empties the memory that processes share, where that
+// is the sandbox's own: its files are room that the verifier would lack. What is in /tmp stays, as it may be the work.
+func clean(ctx context.Context, sb sandbox.Sandbox, layout sandbox.Layout, apart bool) error {
 	var commands [][]string
+	if apart {
+		if shared, err := sb.Files().List(ctx, sharedMemory); err == nil && len(shared) > 0 {
+			commands = append(commands, []string{"find", sharedMemory, "-xdev", "-mindepth", "1", "-delete"})
+		}
+	}
 	info, err := sb.Files().Stat(ctx, layout.Workdir)
 	gone := errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsDir()
 	switch {
@@ -191,13 +231,16 @@ func clean(ctx context.Context, sb sandbox.Sandbox, layout sandbox.Layout) error
 			return fmt.Errorf("clean the working directory: %w", err)
 		}
 		if result.Exit.Code != 0 {
-			return &Broken{Class: "files", Message: fmt.Sprintf("cannot clean %s: %s", layout.Workdir, tail(string(result.Stderr.Bytes())))}
+			return &Broken{Class: "files", Message: fmt.Sprintf("cannot clean up (%s): %s", strings.Join(args, " "), tail(string(result.Stderr.Bytes())))}
 		}
 	}
 	return nil
 }
 
-const byteCode = "__pycache__"
+const (
+	byteCode     = "__pycache__"
+	sharedMemory = "/dev/shm"
+)
 
 // mayHold tells whether something of a name may lie in a directory or below. Few and small directories are looked at from
 // here, which costs less than a process that does it; of all others it may.
@@ -222,16 +265,6 @@ func mayHold(ctx context.Context, files sandbox.Files, dir sandbox.Info, name st
 		}
 	}
 	return false
-}
-
-// environment is what a verifier has beside the sandbox's own. Python must not start up with a usercustomize that the
-// agent left in the home directory.
-func environment(layout sandbox.Layout) []string {
-	return []string{
-		"TESTS=" + layout.Tests,
-		"PYTHONDONTWRITEBYTECODE=1",
-		"PYTHONNOUSERSITE=1",
-	}
 }
 
 // late names the verifier's deadline when that is why err came; errors about files are the verifier's too.

@@ -28,8 +28,8 @@ const (
 )
 
 // verifyRewardFile runs a command that leaves the reward in a file, as the verifiers of Harbor tasks do. What lay there
-// before is gone when it begins, and what it left running is dead before the file is read. Its status says nothing. No
-// verdict, one that cannot be read and two that differ are no zero: the verifier broke.
+// before is gone when it begins, and what it left running is dead before the file is read. Its status says nothing, but
+// one that was killed did not get to its last word. No verdict, one that cannot be read and two that differ are no zero: the verifier broke.
 func verifyRewardFile(ctx context.Context, check episode.Check, subject Subject) (judgement, error) {
 	ran, err := execute(ctx, check, subject, emptyVerdicts)
 	if err != nil || ran.obstructed {
@@ -41,8 +41,13 @@ func verifyRewardFile(ctx context.Context, check episode.Check, subject Subject)
 		return judgement{}, late(reading, readTime, fmt.Errorf("end what the verifier left running: %w", err))
 	}
 	judged, err := readVerdict(reading, ran.sb.Files())
+	if signal := ran.exit.Signal; err == nil && signal != 0 {
+		err = &Broken{Class: fmt.Sprintf("signal_%d", signal), Message: fmt.Sprintf("verifier was ended by signal %d", signal)}
+	}
 	var broken *Broken
 	switch {
+	case errors.As(err, &broken) && ran.blame != "":
+		return ran.failure(broken), nil
 	case errors.As(err, &broken):
 		broken.Message = fmt.Sprintf("%s; the verifier ended with status %d: %s", broken.Message, ran.exit.Code, ran.detail)
 		return judgement{}, broken

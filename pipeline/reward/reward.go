@@ -23,6 +23,9 @@ type Subject struct {
 	Answer string // the agent's last message
 	// Sandbox returns the episode's sandbox, opening it when no tool did. It is called only by checks that need it.
 	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
+	// Apart says that the sandbox has processes and shared memory of its own: no process but those of the episode can
+	// send a signal to a verifier, and all files of /dev/shm are the episode's.
+	Apart bool
 }
 
 // Broken means that a verifier could not reach a verdict: the episode has no reward, which is not the same as zero.

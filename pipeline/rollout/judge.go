@@ -15,7 +15,9 @@ func (g *game) judge(ctx context.Context) error {
 		return nil
 	}
 	began := g.Now()
-	rewards, mean, err := reward.Verify(ctx, g.task.Verify, reward.Subject{Answer: g.ep.Answer, Sandbox: g.box.open})
+	rewards, mean, err := reward.Verify(ctx, g.task.Verify, reward.Subject{
+		Answer: g.ep.Answer, Sandbox: g.box.open, Apart: g.guarantees.Isolation["processes"] == "own",
+	})
 	g.ep.Phases.Verify = g.Now().Sub(began)
 	var broken *reward.Broken
 	var fault *faultError

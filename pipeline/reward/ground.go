@@ -1,0 +1,83 @@
+package reward
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+
+	"trajgen/pipeline/episode"
+	"trajgen/sandbox"
+)
+
+// ground is what a verifier stands on: made for judging, of files that the agent never saw.
+type ground string // a directory
+
+func groundOf(layout sandbox.Layout) ground { return ground(path.Join(layout.Tmp, ".verifier")) }
+
+//go:embed ground
+var grounds embed.FS
+
+// make lays the ground, of nothing that was there. It lies in a directory that is the agent's to use, and to close.
+func (g ground) make(ctx context.Context, files sandbox.Files) error {
+	err := files.Remove(ctx, string(g))
+	if err == nil {
+		err = files.Write(ctx, g.files()...)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: %w", errInTheWay, err)
+	}
+	if err != nil {
+		return fmt.Errorf("make a home for the verifier: %w", err)
+	}
+	return nil
+}
+
+func (g ground) files() []sandbox.FileWrite {
+	var writes []sandbox.FileWrite
+	for name, at := range map[string]string{"gitconfig": g.gitconfig(), "sitecustomize.py": g.startup() + "/sitecustomize.py", "bash_env": g.startup() + "/bash_env"} {
+		data, err := grounds.ReadFile("ground/" + name)
+		if err != nil {
+			panic(err) // it is in the binary
+		}
+		writes = append(writes, sandbox.FileWrite{Path: at, Data: data})
+	}
+	// Without one, curl looks for another where the list of users says that home is.
+	return append(writes, sandbox.FileWrite{Path: g.home() + "/.curlrc"})
+}
+
+func (g ground) home() string      { return string(g) + "/home" }
+func (g ground) startup() string   { return string(g) + "/startup" } // of programs
+func (g ground) gitconfig() string { return g.home() + "/.gitconfig" }
+
+// environment is what a verifier has beside the sandbox's own, and before what its check names. In HOME there is nothing of
+// the agent's: no profile, no configuration, no module. A verifier whose command speaks of the home directory is about
+// what the agent left there, and gets that; so does one whose check names another.
+func (g ground) environment(layout sandbox.Layout, check episode.Check) []string {
+	env := []string{
+		"TESTS=" + layout.Tests,
+		"PYTHONDONTWRITEBYTECODE=1",
+		"PYTHONNOUSERSITE=1",
+		// These win over the configuration of a repository, which is the agent's.
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_COUNT=2",
+		"GIT_CONFIG_KEY_0=core.hooksPath", "GIT_CONFIG_VALUE_0=/dev/null",
+		"GIT_CONFIG_KEY_1=core.fsmonitor", "GIT_CONFIG_VALUE_1=false",
+	}
+	if _, named := check.Env["HOME"]; !named && !speaksOfHome.MatchString(check.Command) {
+		env = append(env, "HOME="+g.home(), "GIT_CONFIG_GLOBAL="+g.gitconfig())
+	}
+	return env
+}
+
+var speaksOfHome = regexp.MustCompile(`(^|[\s=:'"(<>|;&])~(/|\s|$)|\bHOME\b`)
+
+// wrap has a command start its programs from the ground. What the image or the task has in these two variables is not
+// known here, and stays.
+func (g ground) wrap(args []string) []string {
+	const line = `export PYTHONPATH="$0${PYTHONPATH:+:$PYTHONPATH}" BASH_ENV="${BASH_ENV:-$0/bash_env}"; exec "$@"`
+	return append([]string{"sh", "-c", line, g.startup()}, args...)
+}
