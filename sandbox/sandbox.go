@@ -46,7 +46,8 @@ type Sandbox interface {
 	// Layout says where things are, as paths that processes of the sandbox use.
 	Layout() Layout
 	// KillAll ends every process that was started in the sandbox and all their descendants, and returns when none is
-	// left. The sandbox stays usable.
+	// left. Shared memory, queues and semaphores of System V go with them where they are the sandbox's own, as they are with
+	// native and docker. The sandbox stays usable.
 	KillAll(ctx context.Context) error
 	// Close ends the sandbox with everything in it. It is idempotent, waits until all is gone, and has a deadline of
 	// its own.

@@ -98,13 +98,14 @@ func (g *guest) track(c *command) map[int]bool {
 	return living
 }
 
-// killAll ends everything but this process. One signal to all is atomic against forking; the rest is waiting for the
+// killAll ends everything but this process, and what would outlive it. One signal to all is atomic against forking; the rest is waiting for the
 // reaper.
 func (g *guest) killAll(request int64) {
 	g.killEverything()
 	for !g.recorded() {
 		time.Sleep(50 * time.Microsecond)
 	}
+	freeIPC()
 	g.reply(request, nil, nil)
 }
 

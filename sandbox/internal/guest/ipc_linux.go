@@ -1,0 +1,37 @@
+package guest
+
+import (
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// freeIPC removes the objects of System V that processes left: shared memory, queues and semaphores, which outlive those
+// who made them. Only where they are the sandbox's own, as they are where its processes are.
+func freeIPC() {
+	if os.Getpid() != 1 {
+		return
+	}
+	// The commands of the kernel that tell the highest index in use, and an object at an index.
+	for _, kind := range []struct{ call, info, stat uintptr }{
+		{unix.SYS_SHMCTL, 14, 13}, {unix.SYS_MSGCTL, 12, 11}, {unix.SYS_SEMCTL, 19, 18},
+	} {
+		var told [256]byte // what they say of it; the longest takes 112
+		control := func(id, command uintptr) (uintptr, bool) {
+			at := uintptr(unsafe.Pointer(&told))
+			args := [3]uintptr{command, at, 0}
+			if kind.call == unix.SYS_SEMCTL {
+				args = [3]uintptr{0, command, at}
+			}
+			result, _, errno := unix.Syscall6(kind.call, id, args[0], args[1], args[2], 0, 0)
+			return result, errno == 0
+		}
+		last, ok := control(0, kind.info)
+		for index := uintptr(0); ok && index <= last; index++ {
+			if id, there := control(index, kind.stat); there {
+				_, _ = control(id, unix.IPC_RMID)
+			}
+		}
+	}
+}
