@@ -4,6 +4,10 @@ package sandbox_test
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,4 +54,58 @@ func TestCgroupVersions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMachineOutOfMemory takes memory from a sandbox that keeps within its own limit: what is killed then says nothing of
+// that. A limit of the group that all sandboxes are in stands for the machine's end.
+func TestMachineOutOfMemory(t *testing.T) {
+	dir := t.TempDir()
+	b := sandboxtest.Open(t, "native", sandbox.Options{StateDir: dir})
+	if b.Guarantees().Limits[sandbox.LimitMemory] != "hard" {
+		t.Skip("no cgroup limits memory here")
+	}
+	sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "machine", Limits: sandbox.Limits{Memory: 512 << 20}})
+	bomb := sandbox.Command{Args: []string{"python3", "-c", "x = bytearray(300 << 20)"}}
+	if r, err := sandbox.Run(t.Context(), sb, bomb, sandbox.RunOptions{}); err != nil || r.Exit.Code != 0 || len(r.Exit.Limits) > 0 {
+		t.Fatalf("with enough memory: %+v, %v", r.Exit, err)
+	}
+	limited := 0
+	for _, group := range groups(t, dir) {
+		for _, name := range []string{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.swap.max", "memory.max"} {
+			limit := "134217728"
+			if name == "memory.swap.max" {
+				limit = "0"
+			}
+			if os.WriteFile(filepath.Join(group, name), []byte(limit), 0) == nil {
+				limited++
+			}
+		}
+	}
+	if limited == 0 {
+		t.Fatal("there is no group to limit")
+	}
+	r, err := sandbox.Run(t.Context(), sb, bomb, sandbox.RunOptions{})
+	if err != nil || r.Exit.Signal != 9 || r.Exit.OOM || !slices.Equal(r.Exit.Limits, []string{sandbox.LimitMachine}) {
+		t.Errorf("without: %+v, %v, want it killed by %s", r.Exit, err, sandbox.LimitMachine)
+	}
+}
+
+// groups are the directories of a backend in the trees of cgroups.
+func groups(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(dir + "/*/owner.json")
+	if err != nil || len(files) != 1 {
+		t.Fatalf("owners in %s: %q, %v", dir, files, err)
+	}
+	content, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owner struct {
+		Cgroups []string `json:"cgroups"`
+	}
+	if err := json.Unmarshal(content, &owner); err != nil {
+		t.Fatal(err)
+	}
+	return owner.Cgroups
 }

@@ -210,7 +210,7 @@ func limitNames(limits int64) []string {
 		name string
 	}{
 		{guest.LimitCPU, LimitCPU}, {guest.LimitDisk, LimitDisk}, {guest.LimitInodes, LimitInodes},
-		{guest.LimitMemory, LimitMemory}, {guest.LimitProcesses, LimitProcesses},
+		{guest.LimitMachine, LimitMachine}, {guest.LimitMemory, LimitMemory}, {guest.LimitProcesses, LimitProcesses},
 	} {
 		if limits&l.bit != 0 {
 			names = append(names, l.name)

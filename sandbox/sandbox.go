@@ -216,6 +216,8 @@ const (
 	LimitDisk      = "disk"
 	LimitInodes    = "inodes"
 	LimitFiles     = "files"
+	// LimitMachine is none of the sandbox's, in Exit alone: there was no memory left outside of it.
+	LimitMachine = "machine"
 )
 
 // Command is what to run.
@@ -250,7 +252,8 @@ type Exit struct {
 	Signal int  // 0 when it exited by itself
 	OOM    bool // the memory limit killed something while it ran
 	// Limits are the limits that were in the way of the sandbox while the command ran, sorted: LimitMemory killed
-	// something, LimitProcesses refused a fork, LimitDisk and LimitInodes left no room at the end, LimitCPU slowed it down.
+	// something, as LimitMachine did, LimitProcesses refused a fork, LimitDisk and LimitInodes left no room at the end,
+	// LimitCPU slowed it down.
 	Limits []string
 	CPU    time.Duration
 }

@@ -12,6 +12,7 @@ var limitMeanings = map[string]string{
 	sandbox.LimitProcesses: "the machine's limit of processes was reached and one could not be started",
 	sandbox.LimitDisk:      "the machine's disk is full",
 	sandbox.LimitInodes:    "the machine's disk has no room for another file",
+	sandbox.LimitMachine:   "there was no memory left outside of the machine and a process was killed",
 }
 
 // limitsMeaning says which limits were in the way of a command; "" when none was. What did not keep it from its success is
@@ -19,7 +20,7 @@ var limitMeanings = map[string]string{
 func limitsMeaning(exit sandbox.Exit) string {
 	var meanings []string
 	for _, limit := range exit.Limits {
-		if text := limitMeanings[limit]; text != "" && (exit.Code != 0 || limit == sandbox.LimitMemory) {
+		if text := limitMeanings[limit]; text != "" && (exit.Code != 0 || limit == sandbox.LimitMemory || limit == sandbox.LimitMachine) {
 			meanings = append(meanings, text)
 		}
 	}

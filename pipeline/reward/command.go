@@ -59,6 +59,9 @@ func (e execution) failure(err error) judgement {
 // blame finds what a verifier's command met with that is not its own doing and not the machine's. The limits are wide
 // enough for the verifier of a solution that keeps within them; a signal can come from the sandbox alone when that is apart.
 func blame(result sandbox.Result, apart bool) string {
+	if slices.Contains(result.Exit.Limits, sandbox.LimitMachine) {
+		return ""
+	}
 	for _, limit := range []string{sandbox.LimitMemory, sandbox.LimitProcesses, sandbox.LimitDisk, sandbox.LimitInodes} {
 		if slices.Contains(result.Exit.Limits, limit) {
 			return "the sandbox's limit of " + limit + " was reached"

@@ -163,7 +163,7 @@ func (b *broker) boot(x *box) error {
 		return err
 	}
 	m := guest.Boot{Workdir: o.Workdir, System: o.Image, Layers: int64(len(layers)), Fork: len(x.lower.layers) > 0, Single: b.ids == IDsSingle, Shared: b.ids != IDsOwn, Inodes: o.Inodes, Network: o.Network, Ports: o.Ports, Disk: o.Disk, Files: o.Files}
-	if !b.groups.Memory {
+	if m.Limit = o.Memory; !b.groups.Memory {
 		m.Memory = o.Memory
 	}
 	if !b.groups.Processes {
@@ -174,7 +174,7 @@ func (b *broker) boot(x *box) error {
 	for _, counter := range []struct {
 		is *bool
 		fd int
-	}{{&m.Memories, x.group.Memories}, {&m.Forks, x.group.Forks}, {&m.Slowed, x.group.Slowed}} {
+	}{{&m.Memories, x.group.Memories}, {&m.Forks, x.group.Forks}, {&m.Slowed, x.group.Slowed}, {&m.Peak, x.group.Peak}} {
 		if *counter.is = counter.fd >= 0; *counter.is {
 			fds = append(fds, counter.fd)
 		}

@@ -43,8 +43,9 @@ type Group struct {
 	// Join are version 1 `tasks` files: a thread that writes "0" to each is a member, and so is what it forks.
 	Join []int
 	// Memories counts kills for want of memory: memory.oom_control or memory.events. Forks counts those that were refused:
-	// pids.events. Slowed counts how often there was no time left: cpu.stat. -1 when there is none.
-	Memories, Forks, Slowed int
+	// pids.events. Slowed counts how often there was no time left: cpu.stat. Peak is the most memory that there
+	// was, in version 1, whose kills say nothing of the limit. -1 when there is none.
+	Memories, Forks, Slowed, Peak int
 	// Guest and Commands are version 2 directories, for CLONE_INTO_CGROUP. -1 in version 1. The guest is outside the
 	// limits of its commands.
 	Guest, Commands int
@@ -167,7 +168,7 @@ func (l Limits) quota() int64 { return max(l.CPU*period/1000, 1000) }
 
 // Create makes the groups of one sandbox. owner is the user who will put commands into it.
 func (t *Tree) Create(id string, limits Limits, owner int) (*Group, error) {
-	g := &Group{Memories: -1, Forks: -1, Slowed: -1, Guest: -1, Commands: -1, tree: t, id: id}
+	g := &Group{Memories: -1, Forks: -1, Slowed: -1, Peak: -1, Guest: -1, Commands: -1, tree: t, id: id}
 	for _, root := range t.roots {
 		var err error
 		if t.Unified {
@@ -196,8 +197,13 @@ func (g *Group) createV1(root hierarchy, limits Limits, owner int) error {
 		if err := write(root.dir, g.id+"/memory.limit_in_bytes", limit); err != nil {
 			return err
 		}
-		// Absent when swap is not accounted; then there is nothing to bound.
-		_ = write(root.dir, g.id+"/memory.memsw.limit_in_bytes", limit)
+		// Absent when swap is not accounted; then there is nothing to bound. Of two limits that are the same, that with swap is
+		// reached first.
+		peak := g.id + "/memory.memsw.max_usage_in_bytes"
+		if write(root.dir, g.id+"/memory.memsw.limit_in_bytes", limit) != nil {
+			peak = g.id + "/memory.max_usage_in_bytes"
+		}
+		g.Peak, _ = counter(root.dir, peak)
 		// What waits in sockets is counted apart, and not at all without a limit of its own.
 		_ = write(root.dir, g.id+"/memory.kmem.tcp.limit_in_bytes", strconv.FormatInt(limits.Memory/4, 10))
 		if g.Memories, err = counter(root.dir, g.id+"/memory.oom_control"); err != nil {
@@ -294,12 +300,12 @@ func (g *Group) createV2(root hierarchy, limits Limits, owner int) error {
 
 // Release closes the descriptors, once the guest has them.
 func (g *Group) Release() {
-	for _, fd := range append([]int{g.Memories, g.Forks, g.Slowed, g.Guest, g.Commands}, g.Join...) {
+	for _, fd := range append([]int{g.Memories, g.Forks, g.Slowed, g.Peak, g.Guest, g.Commands}, g.Join...) {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
 	}
-	g.Memories, g.Forks, g.Slowed, g.Guest, g.Commands, g.Join = -1, -1, -1, -1, -1, nil
+	g.Memories, g.Forks, g.Slowed, g.Peak, g.Guest, g.Commands, g.Join = -1, -1, -1, -1, -1, -1, nil
 }
 
 // Remove deletes the groups, whose processes must be dead.

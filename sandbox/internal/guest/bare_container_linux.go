@@ -18,10 +18,14 @@ func ownCounters() Counters {
 		}
 		return -1
 	}
+	peak, limit := first("memory/memory.memsw.max_usage_in_bytes", "memory/memory.max_usage_in_bytes"), first("memory/memory.memsw.limit_in_bytes", "memory/memory.limit_in_bytes")
+	defer unix.Close(limit)
 	return Counters{
 		Memory:    first("memory.events", "memory/memory.oom_control"),
 		Processes: first("pids.events", "pids/pids.events"),
 		CPU:       first("cpu.stat", "cpu/cpu.stat"),
+		Peak:      peak,
+		Limit:     counted(limit, ""),
 	}
 }
 

@@ -210,6 +210,9 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 	if b.Slowed {
 		g.counters.CPU = take()
 	}
+	if b.Peak {
+		g.counters.Peak, g.counters.Limit = take(), b.Limit
+	}
 	if b.Commands {
 		g.commands = take()
 	}

@@ -14,6 +14,7 @@ const (
 	LimitCPU
 	LimitDisk
 	LimitInodes
+	LimitMachine
 )
 
 // Counters are descriptors of files in which the kernel counts how often limits were in the way; -1 is none.
@@ -21,13 +22,16 @@ type Counters struct {
 	Memory    int // memory.oom_control or memory.events
 	Processes int // pids.events
 	CPU       int // cpu.stat
+	Peak      int // memory.max_usage_in_bytes, where Memory does not say how often its limit was reached
+	// Limit is that of memory, in bytes, where there is a Peak.
+	Limit int64
 }
 
 // NoCounters count nothing.
-var NoCounters = Counters{Memory: -1, Processes: -1, CPU: -1}
+var NoCounters = Counters{Memory: -1, Processes: -1, CPU: -1, Peak: -1}
 
 func (c Counters) close() {
-	for _, fd := range []int{c.Memory, c.Processes, c.CPU} {
+	for _, fd := range []int{c.Memory, c.Processes, c.CPU, c.Peak} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -35,10 +39,10 @@ func (c Counters) close() {
 }
 
 // counts are what Counters said at a moment.
-type counts struct{ memory, processes, cpu int64 }
+type counts struct{ memory, reached, processes, cpu int64 }
 
 func (c Counters) read() counts {
-	return counts{memory: counted(c.Memory, "oom_kill "), processes: counted(c.Processes, "max "), cpu: counted(c.CPU, "nr_throttled ")}
+	return counts{memory: counted(c.Memory, "oom_kill "), reached: counted(c.Memory, "oom "), processes: counted(c.Processes, "max "), cpu: counted(c.CPU, "nr_throttled ")}
 }
 
 func counted(fd int, name string) int64 {
@@ -59,18 +63,27 @@ func counted(fd int, name string) int64 {
 	return 0
 }
 
+// charge is what the kernel may want at once, so that it stays below a limit by so much.
+const charge = 1 << 20
+
 // hit returns the limits that were in the way since before.
 func (g *guest) hit(before counts) int64 {
 	var limits int64
 	now := g.counters.read()
 	for _, c := range []struct{ before, now, limit int64 }{
-		{before.memory, now.memory, LimitMemory},
 		{before.processes, now.processes, LimitProcesses},
 		{before.cpu, now.cpu, LimitCPU},
 	} {
 		if c.now > c.before {
 			limits |= c.limit
 		}
+	}
+	switch {
+	case now.memory == before.memory:
+	case now.reached > before.reached || g.counters.Peak >= 0 && counted(g.counters.Peak, "") >= g.counters.Limit-charge:
+		limits |= LimitMemory
+	default: // the kernel counts what it killed, for whatever want of memory
+		limits |= LimitMachine
 	}
 	var fs unix.Statfs_t
 	if unix.Statfs(g.disk, &fs) != nil {

@@ -190,11 +190,13 @@ type Boot struct {
 	Files     int64
 	Processes int64 // limit to set on processes themselves; 0 where a cgroup does it
 	Memory    int64 // likewise
+	Limit     int64 // Counters.Limit
 	// Descriptors that come with the message, after a memory file with the Image and the Layers, in this order.
 	Join     int64 // cgroup files to join by
 	Memories bool  // Counters.Memory
 	Forks    bool  // Counters.Processes
 	Slowed   bool  // Counters.CPU
+	Peak     bool  // Counters.Peak
 	Commands bool  // a cgroup directory to fork into
 }
 
@@ -216,10 +218,12 @@ func (b *Boot) Encode(e *wire.Encoder) {
 	e.Int(b.Files)
 	e.Int(b.Processes)
 	e.Int(b.Memory)
+	e.Int(b.Limit)
 	e.Int(b.Join)
 	e.Bool(b.Memories)
 	e.Bool(b.Forks)
 	e.Bool(b.Slowed)
+	e.Bool(b.Peak)
 	e.Bool(b.Commands)
 }
 
@@ -231,8 +235,8 @@ func (b *Boot) Decode(d *wire.Decoder) {
 		b.Ports = append(b.Ports, d.Int())
 	}
 	b.Disk, b.Files = d.Int(), d.Int()
-	b.Processes, b.Memory = d.Int(), d.Int()
-	b.Join, b.Memories, b.Forks, b.Slowed, b.Commands = d.Int(), d.Bool(), d.Bool(), d.Bool(), d.Bool()
+	b.Processes, b.Memory, b.Limit = d.Int(), d.Int(), d.Int()
+	b.Join, b.Memories, b.Forks, b.Slowed, b.Peak, b.Commands = d.Int(), d.Bool(), d.Bool(), d.Bool(), d.Bool(), d.Bool()
 }
 
 // Image is what a root file system is made of, beside Directories. Binds are taken from the same path of the broker's
