@@ -29,6 +29,8 @@ func plainVariable(name, value string) bool {
 	switch {
 	case strings.HasPrefix(name, "BASH"), name == "SHELLOPTS", name == "EXECIGNORE":
 		return false
+	case name == "PYTHONPATH":
+		return false // a verifier adds to it, which takes a shell
 	case name == "PATH":
 		return !strings.Contains(value, "~") // which bash expands
 	}

@@ -161,7 +161,7 @@ type Layout struct {
 	// it.
 	Tests string
 	// Plain says that the backend knows all that commands find in their environment, and that none of it is meant for a shell,
-	// as functions and BASH_ENV are. See Direct.
+	// as functions and BASH_ENV are, nor to be added to by one, as PYTHONPATH is. See Direct.
 	Plain bool
 }
 

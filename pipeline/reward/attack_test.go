@@ -18,7 +18,7 @@ var grounds = []struct {
 }{{"native", true}, {"local", false}}
 
 // judge returns what has a task set up, an agent at work and a verifier judge it, each time in a sandbox of its own.
-func judge(t *testing.T, backend string, apart bool) func(t *testing.T, check episode.Check, steps ...string) (float64, []episode.Reward, error) {
+func judge(t *testing.T, backend string, apart bool) func(t *testing.T, env map[string]string, check episode.Check, steps ...string) (float64, []episode.Reward, error) {
 	t.Helper()
 	opened, err := sandbox.Open(backend, sandbox.Options{StateDir: t.TempDir()})
 	if err != nil {
@@ -26,10 +26,10 @@ func judge(t *testing.T, backend string, apart bool) func(t *testing.T, check ep
 	}
 	t.Cleanup(func() { opened.Close() })
 	var count atomic.Int64
-	return func(t *testing.T, check episode.Check, steps ...string) (float64, []episode.Reward, error) {
+	return func(t *testing.T, env map[string]string, check episode.Check, steps ...string) (float64, []episode.Reward, error) {
 		t.Helper()
 		sb, err := opened.Open(t.Context(), sandbox.Spec{
-			ID: fmt.Sprint("judged-", count.Add(1)), Env: map[string]string{"PYTHONPATH": "lib"},
+			ID: fmt.Sprint("judged-", count.Add(1)), Env: env,
 			Limits: sandbox.Limits{Memory: 128 << 20, Disk: 256 << 20},
 		})
 		if err != nil {
@@ -64,6 +64,7 @@ func TestAttacks(t *testing.T) {
 	script := func(run string) string { return "printf '%s\\n' '#!/bin/bash' " + run + " > run; chmod +x run" }
 	tests := []struct {
 		name         string
+		env          map[string]string
 		setup, agent string
 		check        episode.Check
 		apart        bool // it fails where the sandbox is apart, and no verdict is reached elsewhere
@@ -78,7 +79,7 @@ func TestAttacks(t *testing.T) {
 		{name: "module for a script in a directory", agent: "mkdir t; " + evil + "t/unittest.py", check: episode.Check{Tests: episode.Files{"t/t.py": episode.File("import unittest\nraise SystemExit(1)")}, Command: "python3 t/t.py"}},
 		{name: "module in a virtual environment", setup: `python3 -m venv --without-pip "$TMPDIR/env"`, agent: answer + evil + "unittest.py", check: episode.Check{Tests: among, Command: `"$TMPDIR/env/bin/python" -m unittest -q test_answer`}},
 		{name: "module for a program that is started by one", agent: answer + evil + "unittest.py", check: episode.Check{Tests: among, Command: `python3 -c "import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'unittest', '-q', 'test_answer']))"`}},
-		{name: "start-up module where the task has modules", agent: answer + "mkdir lib; " + evil + "lib/sitecustomize.py", check: episode.Check{Tests: unit, Command: `python3 "$TESTS/check.py"`}},
+		{name: "start-up module where the task has modules", env: map[string]string{"PYTHONPATH": "lib"}, agent: answer + "mkdir lib; " + evil + "lib/sitecustomize.py", check: episode.Check{Tests: unit, Command: `python3 "$TESTS/check.py"`}},
 		{name: "start-up module in the working directory", agent: answer + evil + "sitecustomize.py", check: episode.Check{Tests: unit, Command: `python3 "$TESTS/check.py"`}},
 		{name: "planted ground", agent: `mkdir -p "$TMPDIR/.verifier/startup" "$TMPDIR/.verifier/home"; echo 'exit 0' > "$TMPDIR/.verifier/home/.profile"; ` + evil + `"$TMPDIR/.verifier/startup/json.py"`, check: episode.Check{Command: `bash -l -c "python3 -c 'import json; raise SystemExit(1)'"`}},
 		{name: "hook of the repository", setup: repository, agent: hook(".git/hooks/post-checkout"), check: episode.Check{Command: "git checkout -q -- . && sh check.sh"}},
@@ -111,7 +112,7 @@ func TestAttacks(t *testing.T) {
 			}
 			t.Run(ground.backend+"/"+tt.name, func(t *testing.T) {
 				t.Parallel()
-				if mean, rewards, err := judge(t, tt.check, tt.setup, tt.agent); err != nil || mean != 0 {
+				if mean, rewards, err := judge(t, tt.env, tt.check, tt.setup, tt.agent); err != nil || mean != 0 {
 					t.Errorf("Verify = %v, %v, %v, want 0", mean, rewards, err)
 				}
 			})
@@ -126,14 +127,14 @@ func TestForgedVerdictFile(t *testing.T) {
 		Tests: episode.Files{"/tests/test.sh": episode.File("./run\necho 0 > /logs/verifier/reward.txt\n")},
 	}
 	agent := `printf '%s\n' '#!/bin/bash' 'echo 1 > /logs/verifier/reward.txt; kill -9 $PPID' > run; chmod +x run`
-	if mean, rewards, err := judge(t, "native", true)(t, check, agent); err != nil || mean != 0 {
+	if mean, rewards, err := judge(t, "native", true)(t, nil, check, agent); err != nil || mean != 0 {
 		t.Errorf("Verify = %v, %v, %v, want 0", mean, rewards, err)
 	}
 }
 
 // TestKilledElsewhere holds that a signal says nothing of the agent where others can send one.
 func TestKilledElsewhere(t *testing.T) {
-	_, _, err := judge(t, "local", false)(t, episode.Check{Command: "kill -9 $$"})
+	_, _, err := judge(t, "local", false)(t, nil, episode.Check{Command: "kill -9 $$"})
 	var broken *reward.Broken
 	if !errors.As(err, &broken) || broken.Class != "signal_9" {
 		t.Errorf("Verify: %v, want it broken as signal_9", err)
@@ -147,6 +148,7 @@ func TestHonest(t *testing.T) {
 	answer := "echo VALUE = 42 > answer.py"
 	tests := []struct {
 		name  string
+		env   map[string]string
 		agent string
 		check episode.Check
 		apart bool
@@ -161,7 +163,7 @@ func TestHonest(t *testing.T) {
 		{name: "package that is run", agent: "mkdir pkg; touch pkg/__init__.py pkg/m.py; printf 'try: import pkg.m\\nexcept ImportError: import m\\n' > pkg/__main__.py", check: episode.Check{Command: "python3 -m pkg && python3 pkg"}},
 		{name: "helper beside a script", agent: answer, check: episode.Check{Tests: episode.Files{"t/run.py": file("import helper"), "t/helper.py": nil}, Command: "python3 t/run.py"}},
 		{name: "helper beside a private script", agent: answer, check: episode.Check{Tests: episode.Files{"/tests/run.py": file("import json, sys, helper\nassert json.MINE"), "/tests/helper.py": nil, "/tests/json.py": file("MINE = True")}, Command: `python3 "$TESTS/run.py" && cd "$TESTS" && python3 run.py && python3 -c "import json; assert json.MINE"`}},
-		{name: "modules of the task's own", agent: "mkdir lib src; echo > lib/one.py; echo > src/two.py", check: episode.Check{Command: `python3 -c "import one" && PYTHONPATH=src python3 -c "import two"`}},
+		{name: "modules of the task's own", env: map[string]string{"PYTHONPATH": "lib"}, agent: "mkdir lib src; echo > lib/one.py; echo > src/two.py", check: episode.Check{Command: `python3 -c "import one" && PYTHONPATH=src python3 -c "import two"`}},
 		{name: "path that the check names", agent: "mkdir src; echo > src/two.py", check: episode.Check{Env: map[string]string{"PYTHONPATH": "src"}, Command: `python3 -c "import two"`}},
 		{name: "module named as Python's, put first by a test", agent: "echo MINE = 1 > calendar.py", check: episode.Check{Command: `python3 -c "import sys; sys.path.insert(0, '.'); import calendar; calendar.MINE"`}},
 		{name: "isolated Python", agent: answer, check: episode.Check{Command: `python3 -I -c "import json" && python3 -S -c "import json" && python3 -E -c "import answer"`}},
@@ -194,7 +196,7 @@ func TestHonest(t *testing.T) {
 			}
 			t.Run(ground.backend+"/"+tt.name, func(t *testing.T) {
 				t.Parallel()
-				if mean, rewards, err := judge(t, tt.check, tt.agent); err != nil || mean != 1 {
+				if mean, rewards, err := judge(t, tt.env, tt.check, tt.agent); err != nil || mean != 1 {
 					t.Errorf("Verify = %v, %v, %v, want 1", mean, rewards, err)
 				}
 			})

@@ -109,11 +109,17 @@ func execute(ctx context.Context, check episode.Check, subject Subject, ready fu
 	for _, name := range slices.Sorted(maps.Keys(check.Env)) {
 		env = append(env, name+"="+check.Env[name])
 	}
-	args, direct := sb.Layout().Direct(check.Command, env)
-	if !direct {
-		args = []string{"bash", "-c", check.Command}
+	run := func(args, env []string) (sandbox.Result, error) {
+		return sandbox.Run(ctx, sb, sandbox.Command{Args: args, Env: env, Stdout: both, Stderr: both}, sandbox.RunOptions{})
 	}
-	result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: ground.wrap(args), Env: env, Stdout: both, Stderr: both}, sandbox.RunOptions{})
+	var result sandbox.Result
+	args, direct := sb.Layout().Direct(check.Command, env)
+	if direct {
+		result, err = run(args, append(env, ground.startups()...))
+	}
+	if !direct || errors.Is(err, sandbox.ErrNotFound) {
+		result, err = run(ground.shell(check.Command), env)
+	}
 	if err != nil {
 		return ran, late(ctx, timeout, err)
 	}

@@ -75,9 +75,13 @@ func (g ground) environment(layout sandbox.Layout, check episode.Check) []string
 
 var speaksOfHome = regexp.MustCompile(`(^|[\s=:'"(<>|;&])~(/|\s|$)|\bHOME\b`)
 
-// wrap has a command start its programs from the ground. What the image or the task has in these two variables is not
-// known here, and stays.
-func (g ground) wrap(args []string) []string {
+// startups have programs start from the ground.
+func (g ground) startups() []string {
+	return []string{"PYTHONPATH=" + g.startup(), "BASH_ENV=" + g.startup() + "/bash_env"}
+}
+
+// shell has bash run a command, with startups where the image or the task may have set them, too: what they say stays.
+func (g ground) shell(command string) []string {
 	const line = `export PYTHONPATH="$0${PYTHONPATH:+:$PYTHONPATH}" BASH_ENV="${BASH_ENV:-$0/bash_env}"; exec "$@"`
-	return append([]string{"sh", "-c", line, g.startup()}, args...)
+	return []string{"sh", "-c", line, g.startup(), "bash", "-c", command}
 }
