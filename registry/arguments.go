@@ -74,6 +74,7 @@ func (p *plan) fit(v value, size int) (arguments, []problem) {
 	defer c.release()
 	c.budget = budgetFor(size)
 	c.coerceRoot(&v, p.root)
+	c.halves(&v)
 	c.budget = budgetFor(size)
 	var args arguments
 	args.coerced = c.coerced
@@ -85,7 +86,6 @@ func (p *plan) fit(v value, size int) (arguments, []problem) {
 		args.shown = bytes.Clone(c.text)
 	}
 	c.validate(&v, p.root)
-	c.misspelt(&v, p.root)
 	if len(c.problems) == 0 && p.full != nil {
 		c.problems = p.judge(&v)
 	}

@@ -143,7 +143,7 @@ func bridgeTool(name, description, parameters string, fn func(c *catalogue, args
 	tool, err := Definition{
 		Name: name, Toolset: bridgeToolset, Description: description, NoSandbox: true,
 		Access: func(json.RawMessage) Access { return Access{} },
-	}.tool(json.RawMessage(parameters), true)
+	}.tool(json.RawMessage(parameters), true, nil)
 	if err != nil {
 		panic(fmt.Sprintf("define tool %q: %v", name, err))
 	}
@@ -161,7 +161,7 @@ func bridgeTool(name, description, parameters string, fn func(c *catalogue, args
 // the arguments as a string, or leave them out when there are none.
 func bridgeCall() Tool {
 	tool := bridgeTool(toolCall, "Call a tool that tool_search has found. The result is that of the tool.",
-		`{"type":"object","properties":{"name":{"type":"string"},"arguments":{}},"required":["name"],"additionalProperties":{}}`,
+		`{"type":"object","properties":{"name":{"type":"string"},"arguments":{}},"required":["name"]}`,
 		func(*catalogue, bridgeArgs) (any, error) { return nil, errors.New("a call that was not unwrapped") })
 	tool.NoSandbox, tool.Access = false, nil
 	tool.Parameters = json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","description":"The tool's ` +

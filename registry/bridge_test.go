@@ -214,6 +214,7 @@ func TestBridgeRefuses(t *testing.T) {
 		`{"name":"tool_search","arguments":{}}`: "not_hidden",
 		`{"arguments":{}}`:                      "invalid_arguments",
 		`{"name":["weather"]}`:                  "invalid_arguments",
+		`{"name":"weather","repository":"a/b"}`: "invalid_arguments",
 		`nonsense`:                              "invalid_arguments",
 	} {
 		got := call(t, s, "tool_call", args)

@@ -103,14 +103,11 @@ func (c *checker) coerce(v *value, n *node) {
 			c.pop()
 		}
 	case kindObject:
+		c.rename(v, n)
 		for i := range v.members {
 			m := &v.members[i]
-			below := n.extra
-			if p := n.property(m.key); p != nil {
-				below = p.node
-			}
 			c.push(step{key: m.key, index: -1})
-			c.coerce(&m.value, below)
+			c.coerce(&m.value, n.under(m.key))
 			c.pop()
 		}
 	}

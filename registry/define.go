@@ -35,13 +35,16 @@ type Definition struct {
 // Define makes a tool from an argument struct: its fields are the schema, the parser and the manual, so that they
 // cannot disagree. Each field has a json name; omitempty or a pointer makes it optional. The other tags are doc,
 // enum:"a,b", default (a JSON literal or a bare string, filled in when the argument is absent), example, min and max
-// of numbers, minlen and maxlen of strings, minitems and maxitems of lists.
+// of numbers, minlen and maxlen of strings, minitems and maxitems of lists. Models also write what other tools have taught
+// them: alias:"file_path,filename" lists other names of an argument (case and separators never matter),
+// last:"offset:end_line" is for a number of lines that may be given as the last one, and idle:"encoding=utf-8,verbose", at
+// a field _, lists what makes no difference. The trace flags them; all else that the struct does not have is refused.
 //
 // fn returns what is encoded as the result, a json.RawMessage being one already. It must return soon after ctx ends.
 // Define panics on a struct that it cannot describe: that is a bug in our source.
 func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) (any, error)) Tool {
-	parameters := describe(reflect.TypeFor[A]())
-	tool, err := d.tool(parameters, true)
+	args := reflect.TypeFor[A]()
+	tool, err := d.tool(describe(args), true, args)
 	if err != nil {
 		panic(fmt.Sprintf("define tool %q: %v", d.Name, err))
 	}
@@ -73,7 +76,7 @@ func (t Tool) Planned() bool { return t.planned }
 func DefineSchema(d Definition, parameters json.RawMessage,
 	fn func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error),
 ) (Tool, error) {
-	tool, err := d.tool(parameters, false)
+	tool, err := d.tool(parameters, false, nil)
 	if err != nil {
 		return Tool{}, fmt.Errorf("define tool %q: %w", d.Name, err)
 	}
@@ -95,14 +98,15 @@ func unbound(fn func(ctx context.Context, env *Env, arguments json.RawMessage) (
 // The form that OpenAI's API accepts.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func (d Definition) tool(parameters json.RawMessage, ours bool) (Tool, error) {
+// tool makes the entry; args is the argument struct, nil for parameters that were not made from one.
+func (d Definition) tool(parameters json.RawMessage, ours bool, args reflect.Type) (Tool, error) {
 	if !toolName.MatchString(d.Name) {
 		return Tool{}, errors.New("a name is 1 to 64 letters, digits, '_' and '-'")
 	}
 	if d.Toolset == "" {
 		return Tool{}, errors.New("no toolset")
 	}
-	parameters, plan, err := compiled(parameters, ours)
+	parameters, plan, err := compiled(parameters, ours, args)
 	if err != nil {
 		return Tool{}, err
 	}
@@ -111,17 +115,20 @@ func (d Definition) tool(parameters json.RawMessage, ours bool) (Tool, error) {
 		RequiresEnv: d.RequiresEnv, Available: d.Available, Override: d.Override, Timeout: d.Timeout,
 		MaxResult: d.MaxResult, Reader: d.Reader, Untrusted: d.Untrusted, NoSandbox: d.NoSandbox, Runner: d.Runner,
 		Script: d.Script, Access: d.Access, Describe: d.Describe, Reshape: d.Reshape,
-		plan: plan, ours: ours,
+		plan: plan, ours: ours, args: args,
 	}, nil
 }
 
 // compiled is a schema in its shortest spelling, and its plan.
-func compiled(parameters json.RawMessage, ours bool) (json.RawMessage, *plan, error) {
+func compiled(parameters json.RawMessage, ours bool, args reflect.Type) (json.RawMessage, *plan, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, parameters); err != nil {
 		return nil, nil, fmt.Errorf("parameters: %w", err)
 	}
 	plan, err := compile(compact.Bytes(), ours)
+	if err == nil && args != nil {
+		plan.root.spell(args)
+	}
 	return compact.Bytes(), plan, err
 }
 

@@ -51,17 +51,20 @@ func (p *plan) judge(v *value) []problem {
 // explain says in our words what the full validator found.
 func (p *plan) explain(root *value, unit jsonschema.OutputUnit) []problem {
 	c := checker{}
-	at := root
+	at, n := root, p.root
 	_, path, _ := strings.Cut(unit.InstanceLocation, "/")
 	for name := range strings.SplitSeq(path, "/") {
 		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
 		switch i, err := strconv.Atoi(name); {
 		case at.kind == kindObject && at.member(name) != nil:
 			c.push(step{key: name, index: -1})
-			at = at.member(name)
+			at, n = at.member(name), n.under(name)
 		case at.kind == kindArray && err == nil && i >= 0 && i < len(at.items):
 			c.push(step{index: i})
-			at = &at.items[i]
+			at, n = &at.items[i], n.items
+		}
+		if n == nil {
+			n = newNode()
 		}
 	}
 	switch k := unit.Error.Kind.(type) {
@@ -69,10 +72,8 @@ func (p *plan) explain(root *value, unit jsonschema.OutputUnit) []problem {
 		return nil // its parts are reported, too
 	case *schemakind.AdditionalProperties:
 		for _, name := range k.Properties {
-			if given := at.member(name); given != nil {
-				c.push(step{key: name, index: -1})
-				c.report("no such argument", given.describe())
-				c.pop()
+			if at.member(name) != nil {
+				c.unknown(name, at, n)
 			}
 		}
 	case *schemakind.Pattern:

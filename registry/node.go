@@ -42,10 +42,11 @@ type node struct {
 	order []types // in the order of the schema, which is the order in which coercion tries them
 
 	properties []property
-	// closed drops unknown members before the arguments are decoded: encoding/json matches keys without regard to
-	// case, so "PATH" would get past the checks of "path".
+	// closed refuses members that are not among the properties, and drops those that make no difference before the
+	// arguments are decoded: encoding/json matches keys without regard to case, so "PATH" would get past the checks of "path".
 	closed bool
-	extra  *node // schema of the other members
+	idle   []string // the tag of that name
+	extra  *node    // schema of the other members
 
 	items        *node
 	alternatives []*node // anyOf, oneOf
@@ -66,6 +67,10 @@ type property struct {
 	name     string
 	node     *node
 	required bool
+
+	aliases []string // bare
+	last    []string // bare, and
+	from    string   // the property that they count from
 }
 
 func (n *node) property(name string) *property {
@@ -75,6 +80,14 @@ func (n *node) property(name string) *property {
 		}
 	}
 	return nil
+}
+
+// under is what a member of that name is to be, nil where nothing is said.
+func (n *node) under(name string) *node {
+	if p := n.property(name); p != nil {
+		return p.node
+	}
+	return n.extra
 }
 
 func (n *node) nullable() bool {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	"trajgen/pipeline/episode"
@@ -57,7 +58,8 @@ type Tool struct {
 	Reshape func(names []string) json.RawMessage
 
 	plan    *plan
-	ours    bool // Parameters are generated
+	ours    bool         // Parameters are generated
+	args    reflect.Type // that they are generated from
 	planned bool
 	bind    func(arguments json.RawMessage) (run, error)
 }

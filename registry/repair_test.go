@@ -204,7 +204,7 @@ func TestProblemsAreWhereTheyAre(t *testing.T) {
 		{`{"r":{"v":"x"}}`, `r.v: expected integer, got string "x"`},
 		{`{"r":{"v":1,"next":{}}}`, `r.next.v: expected integer, got nothing`},
 		{`{"u":[1,"x"]}`, `u[1]: expected integer, got string "x"`},
-		{`{"zz":1}`, `zz: expected no such argument, got number 1`},
+		{`{"zz":1}`, `zz: expected one of c, p, r, u, got an argument that the tool does not have`},
 		{strings.Repeat(`{"zz":`, 600) + "1" + strings.Repeat("}", 600), `at most 500 levels`},
 	}
 	for _, tt := range tests {

@@ -184,7 +184,7 @@ func (t *Tool) shaped(names []string, have []Tool) (*Tool, error) {
 		return &own, nil
 	}
 	var err error
-	if own.Parameters, own.plan, err = compiled(parameters, t.ours); err != nil {
+	if own.Parameters, own.plan, err = compiled(parameters, t.ours, t.args); err != nil {
 		return nil, fmt.Errorf("reshape tool %q: %w", t.Name, err)
 	}
 	return &own, nil

@@ -104,6 +104,11 @@ func (c *checker) validateMembers(v *value, n *node) {
 				continue
 			}
 			below = p.node
+		} else if n.closed {
+			if !c.idle(m, n) {
+				c.unknown(m.key, v, n)
+			}
+			continue
 		}
 		c.push(step{key: m.key, index: -1})
 		c.validate(&m.value, below)
@@ -114,33 +119,6 @@ func (c *checker) validateMembers(v *value, n *node) {
 		if p.required && v.member(p.name) == nil {
 			c.push(step{key: p.name, index: -1})
 			c.report(p.node.describe(), "nothing")
-			c.pop()
-		}
-	}
-}
-
-// misspelt refuses an unknown argument that is nearly the name of one that was not given: the tool would do something
-// else than the model asked for. Other unknown arguments are kept in the trace and do no harm.
-func (c *checker) misspelt(v *value, n *node) {
-	if !n.closed || v.kind != kindObject {
-		return
-	}
-	var missing []string
-	for i := range n.properties {
-		if v.member(n.properties[i].name) == nil {
-			missing = append(missing, n.properties[i].name)
-		}
-	}
-	if len(missing) == 0 || len(v.members) == len(n.properties)-len(missing) {
-		return
-	}
-	for _, m := range v.members {
-		if n.property(m.key) != nil {
-			continue
-		}
-		if meant := nearest(m.key, missing); meant != "" {
-			c.push(step{key: m.key, index: -1})
-			c.report("no such argument; did you mean "+meant+"?", m.value.describe())
 			c.pop()
 		}
 	}

@@ -136,7 +136,7 @@ type ToolStats struct {
 	Statuses     []Count  `json:"statuses"` // in the order of episode's constants, without zeros
 	ErrorClasses []Count  `json:"error_classes"`
 	Repaired     int      `json:"repaired"`      // arguments that were no valid JSON and were mended
-	Coerced      int      `json:"coerced"`       // calls with an argument whose type was mended
+	Coerced      int      `json:"coerced"`       // calls with an argument or a name that was read otherwise than written
 	Stored       int      `json:"stored"`        // results that were too long and lie whole in the sandbox
 	Masked       int      `json:"masked"`        // results in which a secret was replaced
 	Shared       int      `json:"shared"`        // calls that did not run, as an identical one of the turn had

@@ -39,7 +39,7 @@ var ToolCallMeanings = []Meaning{
 	{[]string{"turn", "index", "call_id", "parent_id"}, "which call of it; the parent is the call whose code made this one"},
 	{[]string{"tool", "toolset", "via"}, "what was called, and the bridge tool through which"},
 	{[]string{"raw_arguments", "arguments"}, "the model's text, and the JSON object after repair and coercion"},
-	{[]string{"repaired", "coerced", "rewritten"}, "whether the text was mended, whose types were, and hooks that replaced arguments"},
+	{[]string{"repaired", "coerced", "rewritten"}, "whether the text was mended; which arguments were: their types, with name:, renamed:, ignored:, surrogate: in front what else; and hooks that replaced them"},
 	{[]string{"verdict", "verdict_rule", "verdict_reason", "verdict_decision"}, "what the command policy said; null without its say"},
 	{[]string{"status", "error_class"}, "ok, error, timeout, denied, invalid_arguments, unknown_tool or unavailable, and its kind"},
 	{[]string{"exit_code"}, "of the command or script that the call ran to its end, or whose end it tells; null without one"},

@@ -182,7 +182,7 @@ type ToolCall struct {
 
 	RawArguments string          `json:"raw_arguments"`
 	Arguments    json.RawMessage `json:"arguments,omitempty"` // after repair and coercion; absent when they were never an object
-	Coerced      []string        `json:"coerced,omitempty"`   // paths of the arguments whose type was mended
+	Coerced      []string        `json:"coerced,omitempty"`   // paths of the arguments whose type was mended, and with renamed: and the like in front what else was
 	Repaired     bool            `json:"repaired,omitempty"`  // the raw text was not valid JSON and was mended
 	Rewritten    []string        `json:"rewritten,omitempty"` // hooks that replaced the arguments
 	Via          string          `json:"via,omitempty"`       // the bridge tool through which the model called this one
