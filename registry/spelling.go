@@ -8,7 +8,7 @@ import (
 )
 
 // aside are the names under which models say why they make a call. A tool does the same with them and without.
-var aside = barely("description,explanation,reason,reasoning,rationale,justification,thought,thoughts,thinking,comment,purpose,intent")
+var aside = barely("description,explanation,reason,reasoning,rationale,justification,thought,thoughts,thinking,comment,purpose,intent,instruction")
 
 // spell takes over what the tags of an argument struct say about names: alias lists other names of a field, last names
 // under which the last one of what the field counts may be given, from the field before the colon on, and idle, at a

@@ -28,7 +28,7 @@ func init() {
 
 type clarifyArgs struct {
 	Question string   `json:"question" doc:"One question that can be understood by itself." minlen:"1" maxlen:"4000"`
-	Choices  []string `json:"choices,omitempty" doc:"Up to 4 answers to choose from; leave out for an open question." maxitems:"4"`
+	Choices  []string `json:"choices,omitempty" alias:"options" doc:"Up to 4 answers to choose from; leave out for an open question." maxitems:"4"`
 }
 
 type clarifyResult struct {

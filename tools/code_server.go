@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -74,12 +73,6 @@ func (s *toolServer) answer(ctx context.Context, line []byte) string {
 	if !slices.ContainsFunc(s.allowed, func(t codeTool) bool { return t.name == call.Tool }) {
 		return failed(notInCode(call.Tool, s.allowed))
 	}
-	if bytes.HasPrefix(call.Args, []byte(`"`)) { // what a model may write, and what onlyOutside cannot look into
-		return failed("the args of the call are a text and not a JSON object")
-	}
-	if name := onlyOutside(call.Tool, call.Args); name != "" {
-		return failed(name + " is not available in execute_code; call the terminal tool itself")
-	}
 	if s.made() >= maxToolCalls {
 		return failed(fmt.Sprintf("Tool call limit reached (%d). No more tool calls allowed in this execution.", maxToolCalls))
 	}
@@ -89,25 +82,6 @@ func (s *toolServer) answer(ctx context.Context, line []byte) string {
 		Name: call.Tool, Arguments: string(call.Args),
 	})
 	return strings.ReplaceAll(made.Result, "\n", " ") // outside of strings, JSON has line ends as white space only
-}
-
-// What of the terminal makes no sense for a script, which is gone when the model reads what came of it.
-var outsideOnly = []string{"background", "pty", "notify_on_complete", "watch_patterns"}
-
-// onlyOutside names an argument that scripts cannot use, in whatever spelling coercion would take it.
-func onlyOutside(tool string, args json.RawMessage) string {
-	var fields map[string]json.RawMessage
-	if tool != "terminal" || json.Unmarshal(args, &fields) != nil {
-		return ""
-	}
-	for _, name := range outsideOnly {
-		for field, value := range fields {
-			if strings.EqualFold(field, name) && !slices.Contains([]string{"false", "null", "[]"}, string(value)) {
-				return name
-			}
-		}
-	}
-	return ""
 }
 
 func notInCode(name string, allowed []codeTool) string {

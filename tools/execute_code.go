@@ -39,7 +39,9 @@ func init() {
 }
 
 type codeArgs struct {
-	Code string `json:"code" doc:"The Python 3 script." example:"print(1 + 1)"`
+	_ struct{} `idle:"language=python,language=python3"`
+
+	Code string `json:"code" alias:"script,source,source_code,python,python_code" doc:"The Python 3 script." example:"print(1 + 1)"`
 }
 
 type codeResult struct {
@@ -61,10 +63,10 @@ func (t codeTool) python() string { return strings.ReplaceAll(t.name, "-", "_") 
 
 var scriptTools = []codeTool{
 	{"read_file", "path, offset=None, limit=None", "-> content (NUMBER|TEXT lines), total_lines, file_size, truncated"},
-	{"write_file", "path, content", "-> bytes_written, resolved_path, dirs_created"},
-	{"search_files", "pattern, target=None, path=None, file_glob=None, limit=None, offset=None, output_mode=None, context=None",
+	{"write_file", "path, content, append=None", "-> bytes_written, resolved_path, dirs_created"},
+	{"search_files", "pattern, target=None, path=None, file_glob=None, limit=None, offset=None, output_mode=None, context=None, ignore_case=None",
 		"-> total_count, matches | files | counts, truncated"},
-	{"patch", "path=None, old_string=None, new_string=None, replace_all=None, mode=None, patch=None", "-> success, diff"},
+	{"patch", "path=None, old_string=None, new_string=None, replace_all=None, mode=None, patch=None, expected_replacements=None, dry_run=None", "-> success, diff"},
 	{"terminal", "command, timeout=None, workdir=None", "-> output, exit_code, error (foreground only)"},
 	{"web_search", "query, limit=None", "-> data.web: title, url, description"},
 	{"web_extract", "urls", "-> results: url, title, content"},

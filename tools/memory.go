@@ -25,10 +25,10 @@ func init() {
 }
 
 type memoryArgs struct {
-	Action  string `json:"action" doc:"What to do." enum:"add,replace,remove"`
+	Action  string `json:"action" alias:"operation" doc:"What to do." enum:"add,replace,remove"`
 	Target  string `json:"target" doc:"Which notes." enum:"memory,user"`
-	Content string `json:"content,omitempty" doc:"The entry to write; for add and replace."`
-	OldText string `json:"old_text,omitempty" doc:"A part of the entry to replace or remove that no other entry has."`
+	Content string `json:"content,omitempty" alias:"text,entry" doc:"The entry to write; for add and replace."`
+	OldText string `json:"old_text,omitempty" alias:"old_string,old_str,old" doc:"A part of the entry to replace or remove that no other entry has."`
 }
 
 // memoryLock guards the memory of an episode, which calls of execute_code may change at once.

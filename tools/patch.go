@@ -18,7 +18,7 @@ func init() {
 		Name: "patch", Toolset: fileToolset,
 		Description: "Edit existing text files. Returns a unified diff.\n" +
 			"mode=replace (default): in the file path, replace old_string by new_string. old_string must occur exactly once, " +
-			"so give enough lines around it; or set replace_all. Small differences in white space, indentation, escapes and " +
+			"so give enough lines around it; or set replace_all or expected_replacements. Small differences in white space, indentation, escapes and " +
 			"typographic quotes are tolerated, and the strategy that matched is named in the result.\n" +
 			"mode=patch: apply the V4A text in patch, several files at once, all of it or nothing:\n" +
 			"*** Begin Patch\n*** Update File: a.py\n@@ def main():\n context line\n-removed line\n+added line\n" +
@@ -30,11 +30,13 @@ func init() {
 
 type patchArgs struct {
 	Mode       string  `json:"mode,omitempty" doc:"What the call does." enum:"replace,patch" default:"replace"`
-	Path       string  `json:"path,omitempty" doc:"mode=replace: the file."`
-	OldString  *string `json:"old_string,omitempty" doc:"mode=replace: the text to find, without line numbers."`
-	NewString  *string `json:"new_string,omitempty" doc:"mode=replace: what replaces it; empty deletes it."`
-	ReplaceAll bool    `json:"replace_all,omitempty" doc:"mode=replace: replace every occurrence." default:"false"`
-	Patch      string  `json:"patch,omitempty" doc:"mode=patch: the V4A text."`
+	Path       string  `json:"path,omitempty" alias:"file_path,filename,file,target_file" doc:"mode=replace: the file."`
+	OldString  *string `json:"old_string,omitempty" alias:"old_str,old_text,old,search" doc:"mode=replace: the text to find, without line numbers."`
+	NewString  *string `json:"new_string,omitempty" alias:"new_str,new_text,new,replace,replacement" doc:"mode=replace: what replaces it; empty deletes it."`
+	ReplaceAll bool    `json:"replace_all,omitempty" alias:"allow_multiple" doc:"mode=replace: replace every occurrence." default:"false"`
+	Expected   *int    `json:"expected_replacements,omitempty" doc:"mode=replace: how often old_string occurs; all of them are replaced, or with another number none." min:"1"`
+	Patch      string  `json:"patch,omitempty" alias:"patch_text" doc:"mode=patch: the V4A text."`
+	DryRun     bool    `json:"dry_run,omitempty" doc:"Only say what would be changed." default:"false"`
 }
 
 func patchAccess(arguments json.RawMessage) registry.Access {
@@ -68,7 +70,10 @@ func patch(ctx context.Context, env *registry.Env, args patchArgs) (any, error) 
 		if strings.TrimSpace(args.Patch) == "" {
 			return nil, refuse("missing_argument", "patch is required in mode patch")
 		}
-		return applyV4A(ctx, env, box, args.Patch)
+		if args.Expected != nil {
+			return nil, refuse("invalid_argument", "expected_replacements goes with mode=replace alone; nothing was changed")
+		}
+		return applyV4A(ctx, env, box, args)
 	}
 	switch {
 	case args.Path == "":
@@ -92,6 +97,7 @@ func refuse(class, format string, args ...any) *registry.Failure {
 
 type patchResult struct {
 	Success       bool     `json:"success"`
+	DryRun        bool     `json:"dry_run,omitempty"` // nothing was written
 	Strategy      string   `json:"strategy"`
 	Confidence    float64  `json:"confidence"`
 	Replacements  int      `json:"replacements"`
@@ -120,13 +126,16 @@ func replaceInFile(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 	if text == file.text {
 		return nil, refuse("identical", "the replacement leaves %s as it is (strategy %s)", args.Path, found.strategy)
 	}
-	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: name, Data: data}); err != nil {
-		return nil, fileFailure(err, "write", args.Path)
-	}
 	result := patchResult{
-		Success: true, Strategy: found.strategy, Confidence: found.confidence, Replacements: len(found.edits),
+		Success: true, DryRun: args.DryRun, Strategy: found.strategy, Confidence: found.confidence, Replacements: len(found.edits),
 		Diff: diffOf(args.Path, file.text, found.edits), FilesModified: []string{args.Path}, ResolvedPath: old.real,
 		Warning: files.warning(old.real, old.stamp, false),
+	}
+	if args.DryRun {
+		return result, nil
+	}
+	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: name, Data: data}); err != nil {
+		return nil, fileFailure(err, "write", args.Path)
 	}
 	files.wrote(old.real, data, false)
 	result.Lint = lintFile(ctx, box, name, old.data, data)
@@ -146,7 +155,9 @@ func findReplacement(file textFile, args patchArgs) (match, error) {
 			"can then be read in several ways; %s", args.Path, escapeAdvice)
 	case len(found.edits) == 0:
 		return found, notFoundInFile(file.text, old, args.Path)
-	case (len(found.edits) > 1 || found.overlap) && !args.ReplaceAll:
+	case args.Expected != nil && (len(found.edits) != *args.Expected || found.overlap):
+		return found, unexpected(file.text, found, args)
+	case (len(found.edits) > 1 || found.overlap) && !args.ReplaceAll && args.Expected == nil:
 		return found, ambiguous(file.text, found, args.Path)
 	case found.strategy != escapeStrategy && escapedAnew(file.text, old, new, lineBefore(file.text, found.edits[0].start)):
 		return found, refuse("escape_drift", "new_string has \\\", \\' or \\n where a plain quote or line end seems to be meant; %s", escapeAdvice)

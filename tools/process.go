@@ -38,12 +38,12 @@ func init() {
 }
 
 type processArgs struct {
-	Action    string `json:"action" doc:"What to do." enum:"list,poll,log,wait,kill,write,submit,close"`
-	SessionID string `json:"session_id,omitempty" doc:"The process, e.g. proc_1. For every action but list."`
-	Data      string `json:"data,omitempty" doc:"Text for write and submit."`
-	Timeout   int    `json:"timeout,omitempty" doc:"Seconds to wait, at most 180 (the default)." min:"1"`
+	Action    string `json:"action" alias:"command,operation" doc:"What to do." enum:"list,poll,log,wait,kill,write,submit,close"`
+	SessionID string `json:"session_id,omitempty" alias:"id,process_id,proc_id" doc:"The process, e.g. proc_1. For every action but list."`
+	Data      string `json:"data,omitempty" alias:"input,text,stdin" doc:"Text for write and submit."`
+	Timeout   int    `json:"timeout,omitempty" alias:"timeout_seconds,timeout_secs,timeout_s" doc:"Seconds to wait, at most 180 (the default)." min:"1"`
 	Offset    int    `json:"offset,omitempty" doc:"First line of log, from 1; 0 or without it the last lines are shown." min:"0"`
-	Limit     int    `json:"limit,omitempty" doc:"Number of lines of log." min:"1" default:"200"`
+	Limit     int    `json:"limit,omitempty" alias:"lines,max_lines,num_lines" doc:"Number of lines of log." min:"1" default:"200"`
 }
 
 // processResult is what every action on one process returns; fields that do not concern it are left out.

@@ -55,9 +55,11 @@ func pathOf(arguments json.RawMessage) string {
 }
 
 type readFileArgs struct {
-	Path   string `json:"path" doc:"The file." example:"src/main.py"`
-	Offset int    `json:"offset,omitempty" doc:"First line to show, from 1." default:"1"`
-	Limit  *int   `json:"limit,omitempty" doc:"Number of lines, at most 2000." default:"500"`
+	_ struct{} `idle:"encoding=utf-8,encoding=utf8,line_numbers=true,show_line_numbers=true"`
+
+	Path   string `json:"path" alias:"file_path,filename,file,target_file" doc:"The file." example:"src/main.py"`
+	Offset int    `json:"offset,omitempty" alias:"start_line,line_start,from_line" doc:"First line to show, from 1." default:"1"`
+	Limit  *int   `json:"limit,omitempty" alias:"max_lines,num_lines,line_count" last:"offset:end_line,line_end,to_line" doc:"Number of lines, at most 2000." default:"500"`
 }
 
 type readFileResult struct {

@@ -27,7 +27,7 @@ func init() {
 		Name: "search_files", Toolset: fileToolset,
 		Description: "Search file contents or find files by name; prefer it to grep, find and ls -R in the terminal.\n" +
 			"target=content (default): pattern is a regular expression (RE2: no look-around, no back-references; \\w, \\d and " +
-			"\\b know ASCII alone; (?i) ignores case), matched line by line. output_mode: content (matching lines), files_only " +
+			"\\b know ASCII alone), matched line by line. output_mode: content (matching lines), files_only " +
 			"(paths) or count (matches of each file). file_glob limits the files.\n" +
 			"target=files: pattern is a glob on the file's name (*.py), or on its path when it has a slash (src/**/*.py); " +
 			"without any of *?[{ it is a part of the name.\n" +
@@ -92,7 +92,7 @@ func checkSearch(args *search.Args) error {
 	globs := []string{args.FileGlob}
 	if args.ByName() {
 		globs = append(globs, args.Pattern)
-	} else if err := search.Check(args.Pattern); err != nil {
+	} else if err := search.Check(args.Expression()); err != nil {
 		return registry.Failf("invalid_pattern", "cannot search for this pattern (RE2: no look-around, no back-references, "+
 			"repetitions up to 1000): %v", err)
 	}

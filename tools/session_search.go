@@ -23,13 +23,13 @@ func init() {
 }
 
 type sessionSearchArgs struct {
-	Query      string  `json:"query,omitempty" doc:"What to look for; with session_id in that session alone." maxlen:"1000"`
-	Limit      int     `json:"limit,omitempty" doc:"Most sessions to return." default:"3" min:"1" max:"10"`
+	Query      string  `json:"query,omitempty" alias:"q" doc:"What to look for; with session_id in that session alone." maxlen:"1000"`
+	Limit      int     `json:"limit,omitempty" alias:"max_results" doc:"Most sessions to return." default:"3" min:"1" max:"10"`
 	Sort       string  `json:"sort,omitempty" doc:"Order of sessions; without it a search gives the best matches first, and a list the newest." enum:"newest,oldest"`
 	SessionID  string  `json:"session_id,omitempty" doc:"A session that was listed or found."`
 	Around     *int    `json:"around_message_id,omitempty" doc:"With session_id: show the messages around this one." min:"0"`
 	Window     int     `json:"window,omitempty" doc:"With around_message_id: messages before it, and as many after it." default:"5" min:"1" max:"20"`
-	RoleFilter *string `json:"role_filter,omitempty" doc:"Roles of messages, with commas: user, assistant, tool. A search looks at user and assistant unless told otherwise." example:"user,assistant,tool"`
+	RoleFilter *string `json:"role_filter,omitempty" alias:"roles" doc:"Roles of messages, with commas: user, assistant, tool. A search looks at user and assistant unless told otherwise." example:"user,assistant,tool"`
 }
 
 // What a session shows when it is read whole.

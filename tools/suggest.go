@@ -18,16 +18,29 @@ func ambiguous(text string, found match, shown string) error {
 		return refuse("ambiguous", "old_string overlaps itself in %s (strategy %s): it stands at line %d and again before its end; "+
 			"add lines around it to make it unique, or set replace_all", shown, found.strategy, lineOf(text, found.edits[0].start))
 	}
+	return refuse("ambiguous", "found %d matches of old_string in %s (strategy %s), at lines %s; add lines around it to "+
+		"make it unique, or set replace_all", len(found.edits), shown, found.strategy, linesList(text, found))
+}
+
+func linesList(text string, found match) string {
 	lines := []string{}
 	for _, e := range found.edits[:min(len(found.edits), maxListed)] {
 		lines = append(lines, strconv.Itoa(lineOf(text, e.start)))
 	}
-	more := ""
 	if len(found.edits) > maxListed {
-		more = ", ..."
+		lines = append(lines, "...")
 	}
-	return refuse("ambiguous", "found %d matches of old_string in %s (strategy %s), at lines %s%s; add lines around it to "+
-		"make it unique, or set replace_all", len(found.edits), shown, found.strategy, strings.Join(lines, ", "), more)
+	return strings.Join(lines, ", ")
+}
+
+func unexpected(text string, found match, args patchArgs) error {
+	overlap := ""
+	if found.overlap {
+		overlap = ", and overlaps itself"
+	}
+	return refuse("unexpected_count", "old_string occurs %d times in %s (strategy %s)%s, not %d times as expected_replacements "+
+		"says; it is at lines %s; nothing was changed", len(found.edits), args.Path, found.strategy, overlap, *args.Expected,
+		linesList(text, found))
 }
 
 // notFoundInFile shows what in the file is most like what was looked for, and where the two differ.

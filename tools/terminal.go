@@ -41,11 +41,13 @@ func init() {
 }
 
 type terminalArgs struct {
-	Command    string   `json:"command" doc:"The bash command line, of any length, several lines allowed." example:"ls -a"`
-	Background bool     `json:"background,omitempty" doc:"Start the command and return at once with a session_id." default:"false"`
-	Timeout    int      `json:"timeout,omitempty" doc:"Seconds until a foreground command is killed, at most 600." default:"180" min:"1"`
-	Workdir    string   `json:"workdir,omitempty" doc:"Directory for this one call; relative paths start at the current one."`
-	Pty        bool     `json:"pty,omitempty" doc:"Run on a pseudo terminal of 24 by 80." default:"false"`
+	_ struct{} `idle:"shell=bash,shell=/bin/bash,interactive=false,language=bash,blocking=true"`
+
+	Command    string   `json:"command" alias:"cmd,command_line,shell_command,bash_command" doc:"The bash command line, of any length, several lines allowed." example:"ls -a"`
+	Background bool     `json:"background,omitempty" alias:"is_background,run_in_background" doc:"Start the command and return at once with a session_id." default:"false"`
+	Timeout    int      `json:"timeout,omitempty" alias:"timeout_seconds,timeout_secs,timeout_sec,timeout_s" doc:"Seconds until a foreground command is killed, at most 600." default:"180" min:"1"`
+	Workdir    string   `json:"workdir,omitempty" alias:"cwd,working_dir,working_directory,work_dir,directory" doc:"Directory for this one call; relative paths start at the current one."`
+	Pty        bool     `json:"pty,omitempty" alias:"tty,use_pty" doc:"Run on a pseudo terminal of 24 by 80." default:"false"`
 	Notify     bool     `json:"notify_on_complete,omitempty" doc:"Have the next process call after a background command's end tell of it." default:"false"`
 	Watch      []string `json:"watch_patterns,omitempty" doc:"Have process calls tell which output lines of a background command contain one of these texts; process wait then returns at such a line, e.g. when a server is ready." maxitems:"20"`
 }
@@ -63,6 +65,9 @@ func terminal(ctx context.Context, env *registry.Env, args terminalArgs) (any, e
 	}
 	if err := args.check(); err != nil {
 		return nil, err
+	}
+	if name := args.outsideOnly(); name != "" && env.Parent != "" {
+		return nil, notRun("not_in_scripts", "%s is not available in execute_code; call the terminal tool itself", name)
 	}
 	box, err := env.Sandbox(ctx)
 	if err != nil {
@@ -89,6 +94,21 @@ func (a terminalArgs) check() error {
 			"start it with background=true and follow it with the process tool", a.Timeout, terminalMaxTimeout)
 	}
 	return checkForeground(a.Command)
+}
+
+// outsideOnly names what makes no sense for a script, which is gone when the model reads what came of it.
+func (a terminalArgs) outsideOnly() string {
+	switch {
+	case a.Background:
+		return "background"
+	case a.Pty:
+		return "pty"
+	case a.Notify:
+		return "notify_on_complete"
+	case len(a.Watch) > 0:
+		return "watch_patterns"
+	}
+	return ""
 }
 
 // notRun is the answer to a command that was not started. It has the shape of a result.

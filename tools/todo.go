@@ -29,14 +29,16 @@ func init() {
 }
 
 type todoArgs struct {
-	Todos *[]todoArg `json:"todos,omitempty" doc:"The items to write; leave out to read the list." maxitems:"256"`
+	Todos *[]todoArg `json:"todos,omitempty" alias:"items,todo_list,tasks" doc:"The items to write; leave out to read the list." maxitems:"256"`
 	Merge bool       `json:"merge,omitempty" doc:"Update by id instead of replacing the whole list." default:"false"`
 }
 
 type todoArg struct {
-	ID      string `json:"id" doc:"Short unique name of the item."`
-	Content string `json:"content,omitempty" doc:"What is to be done, at most 4000 characters."`
-	Status  string `json:"status,omitempty" doc:"State; pending for a new item without one." enum:"pending,in_progress,completed,cancelled"`
+	_ struct{} `idle:"activeForm,priority"`
+
+	ID      string `json:"id" alias:"todo_id" doc:"Short unique name of the item."`
+	Content string `json:"content,omitempty" alias:"text,task,title,description" doc:"What is to be done, at most 4000 characters."`
+	Status  string `json:"status,omitempty" alias:"state" doc:"State; pending for a new item without one." enum:"pending,in_progress,completed,cancelled"`
 }
 
 type todoItem struct {

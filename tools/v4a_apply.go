@@ -14,6 +14,7 @@ import (
 
 type v4aResult struct {
 	Success       bool       `json:"success"`
+	DryRun        bool       `json:"dry_run,omitempty"` // nothing was written
 	Diff          string     `json:"diff"`
 	FilesModified []string   `json:"files_modified"`
 	FilesCreated  []string   `json:"files_created"`
@@ -30,8 +31,8 @@ type v4aCheck struct {
 
 // applyV4A plays the patch on copies of the files first. Only when all of it fits is anything written, and what was
 // written is taken back when a later write fails.
-func applyV4A(ctx context.Context, env *registry.Env, box sandbox.Sandbox, text string) (any, error) {
-	operations, err := parseV4A(text)
+func applyV4A(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args patchArgs) (any, error) {
+	operations, err := parseV4A(args.Patch)
 	if err != nil {
 		return nil, refuse("invalid_patch", "invalid patch: %v; nothing was changed", err)
 	}
@@ -40,6 +41,10 @@ func applyV4A(ctx context.Context, env *registry.Env, box sandbox.Sandbox, text 
 		if err := stage.play(ctx, op); err != nil {
 			return nil, unchanged(err)
 		}
+	}
+	if args.DryRun {
+		stage.DryRun = true
+		return stage.lists(), nil
 	}
 	if err := stage.commit(ctx); err != nil {
 		return nil, unchanged(err)
@@ -295,7 +300,8 @@ func (s *staging) remember() {
 	s.Warning = strings.Join(warnings, "; ")
 }
 
-func (s *staging) result(ctx context.Context) v4aResult {
+// lists is the result without a check of what was written.
+func (s *staging) lists() v4aResult {
 	r := s.v4aResult
 	r.Success, r.Diff = true, cutDiff(strings.Join(s.diffs, ""))
 	for _, list := range []*[]string{&r.FilesModified, &r.FilesCreated, &r.FilesDeleted, &r.FilesMoved} {
@@ -303,6 +309,11 @@ func (s *staging) result(ctx context.Context) v4aResult {
 			*list = []string{}
 		}
 	}
+	return r
+}
+
+func (s *staging) result(ctx context.Context) v4aResult {
+	r := s.lists()
 	for _, f := range s.order {
 		if !f.exists || string(f.data) == string(f.old) {
 			continue

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,7 @@ func init() {
 	add(registry.Define(registry.Definition{
 		Name: "write_file", Toolset: fileToolset,
 		Description: "Write a whole text file: creates it with its parent directories, or replaces all of its content at " +
-			"once. For a change within an existing file use patch when you have it. Mode, Windows line ends and a byte order " +
+			"once; with append=true it adds to its end. For a change within an existing file use patch when you have it. Mode, Windows line ends and a byte order " +
 			"mark of the replaced file are kept. The syntax of Python, JSON, YAML, TOML, Go, JavaScript, TypeScript and Rust " +
 			"files is checked afterwards (lint); a bad check does not undo the write. _warning says when the file had changed " +
 			"since you read it, or when you had not read all of it. Relative paths start at the initial working directory. " +
@@ -31,8 +32,11 @@ func init() {
 }
 
 type writeFileArgs struct {
-	Path    string `json:"path" doc:"The file." example:"notes/todo.txt"`
-	Content string `json:"content" doc:"The complete new content, without line numbers."`
+	_ struct{} `idle:"encoding=utf-8,encoding=utf8,overwrite=true,create_dirs=true,create_directories=true,make_dirs=true,parents=true"`
+
+	Path    string `json:"path" alias:"file_path,filename,file,target_file" doc:"The file." example:"notes/todo.txt"`
+	Content string `json:"content" alias:"contents,text,file_text,file_content" doc:"The complete new content, without line numbers."`
+	Append  bool   `json:"append,omitempty" doc:"Add content at the end of the file instead; a file that is not there is created." default:"false"`
 }
 
 type writeFileResult struct {
@@ -60,19 +64,27 @@ func writeFile(ctx context.Context, env *registry.Env, args writeFileArgs) (any,
 	if err := refuseEcho(args, old); err != nil {
 		return nil, err
 	}
-	data := old.like(args.Content)
+	added := old.like(args.Content)
+	data, appended := added, args.Append && old.exists
+	if appended {
+		if old.size+int64(len(added)) > maxFile {
+			return nil, registry.Failf("too_large", "%s would be larger than %s bytes; append to it in the terminal", args.Path, thousands(maxFile))
+		}
+		added = bytes.TrimPrefix(added, []byte(byteOrderMark)) // which the file has in front
+		data = slices.Concat(old.data, added)
+	}
 	// A link to nothing is replaced: followed, it could lead to a protected place.
 	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: name, Data: data, Replace: !old.exists}); err != nil {
 		return nil, fileFailure(err, "write", args.Path)
 	}
 	files := filesOf(env.Session)
 	result := writeFileResult{
-		BytesWritten: len(data), DirsCreated: old.dirs, ResolvedPath: old.real, FilesModified: []string{args.Path},
+		BytesWritten: len(added), DirsCreated: old.dirs, ResolvedPath: old.real, FilesModified: []string{args.Path},
 	}
 	if old.exists {
-		result.Warning = files.warning(old.real, old.stamp, true)
+		result.Warning = files.warning(old.real, old.stamp, !appended)
 	}
-	files.wrote(old.real, data, env.Parent == "") // what a script wrote, the model has not seen
+	files.wrote(old.real, data, env.Parent == "" && !appended) // what a script wrote, the model has not seen
 	result.Lint = lintFile(ctx, box, name, old.data, data)
 	return result, nil
 }

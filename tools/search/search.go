@@ -22,18 +22,29 @@ func init() { sandbox.RegisterHelper(Helper, helper) }
 
 // Args are those of the tool.
 type Args struct {
-	Pattern    string `json:"pattern" doc:"Regular expression, or glob for target=files." example:"def \\w+"`
+	_ struct{} `idle:"recursive=true,regex=true,is_regex=true,line_numbers=true,show_line_numbers=true,n=true"`
+
+	Pattern    string `json:"pattern" alias:"query,regex,regexp,search_pattern" doc:"Regular expression, or glob for target=files." example:"def \\w+"`
 	Target     string `json:"target,omitempty" doc:"What to search: what is in files (grep is the same), or their names (find is the same)." enum:"content,files,grep,find" default:"content"`
-	Path       string `json:"path,omitempty" doc:"File or directory to search." default:"."`
-	FileGlob   string `json:"file_glob,omitempty" doc:"Search only files that match this glob, e.g. *.py or src/**/*.js; with a ! in front, only those that do not."`
-	Limit      int    `json:"limit,omitempty" doc:"Results of one page, at most 1000." default:"50" min:"1"`
+	Path       string `json:"path,omitempty" alias:"file_path,directory,dir,dir_path,search_path,folder" doc:"File or directory to search." default:"."`
+	FileGlob   string `json:"file_glob,omitempty" alias:"glob,include,include_pattern,file_pattern" doc:"Search only files that match this glob, e.g. *.py or src/**/*.js; with a ! in front, only those that do not."`
+	Limit      int    `json:"limit,omitempty" alias:"max_results,head_limit,max_matches" doc:"Results of one page, at most 1000." default:"50" min:"1"`
 	Offset     int    `json:"offset,omitempty" doc:"Results to skip." default:"0" min:"0"`
 	OutputMode string `json:"output_mode,omitempty" doc:"Form of the results for target=content." enum:"content,files_only,count" default:"content"`
-	Context    int    `json:"context,omitempty" doc:"Lines to show before and after each match, at most 20." default:"0" min:"0"`
+	Context    int    `json:"context,omitempty" alias:"context_lines,C" doc:"Lines to show before and after each match, at most 20." default:"0" min:"0"`
+	IgnoreCase bool   `json:"ignore_case,omitempty" alias:"case_insensitive,i" doc:"Whether capital letters match small ones." default:"false"`
 }
 
 // ByName tells whether the pattern is a glob for names.
 func (a *Args) ByName() bool { return a.Target == "files" || a.Target == "find" }
+
+// Expression is the pattern as a regular expression.
+func (a *Args) Expression() string {
+	if a.IgnoreCase {
+		return "(?i)" + a.Pattern
+	}
+	return a.Pattern
+}
 
 // Found is what the helper prints and, but for Failed, what the model gets.
 type Found struct {
@@ -124,7 +135,7 @@ func (s *search) globs() []override { return []override{newOverride(s.Args.FileG
 
 func (s *search) byName() error {
 	files := []string{}
-	w := &walker{all: true, globs: append(s.globs(), newNamePart(s.Args.Pattern)), visit: func(e entry) bool {
+	w := &walker{all: true, globs: append(s.globs(), newNamePart(s.Args.Pattern, s.Args.IgnoreCase)), visit: func(e entry) bool {
 		if s.page() {
 			files = append(files, e.shown)
 		}
@@ -140,7 +151,7 @@ func (s *search) byName() error {
 // byContent counts in all files first, several at a time, and then takes the lines of the page from the few files that
 // have them: what is held at any time depends on neither the number of files nor that of matches.
 func (s *search) byContent() error {
-	p, err := newPattern(s.Args.Pattern)
+	p, err := newPattern(s.Args.Expression())
 	if err != nil {
 		return err
 	}

@@ -137,6 +137,7 @@ type override struct {
 	glob
 	negate bool
 	part   bool // a part of the name
+	fold   bool // in small letters, as are the names that it is asked about
 	any    bool // says nothing
 }
 
@@ -154,11 +155,16 @@ func newOverride(text string) override {
 }
 
 // newNamePart is the override of a text that is a glob only if it looks like one.
-func newNamePart(text string) override {
-	if strings.ContainsAny(text, "*?[{/") {
-		return newOverride(text)
+func newNamePart(text string, fold bool) override {
+	if fold {
+		text = strings.ToLower(text)
 	}
-	return override{glob: glob{text: text}, part: true}
+	o := override{glob: glob{text: text}, part: true}
+	if strings.ContainsAny(text, "*?[{/") {
+		o = newOverride(text)
+	}
+	o.fold = fold
+	return o
 }
 
 // asked is what the globs say of a path, all of which must agree on a file. A glob that names something reaches it even
@@ -167,6 +173,10 @@ func (w *walker) asked(inner, shown string, dir bool) verdict {
 	all := undecided
 	for i := range w.globs {
 		g := &w.globs[i]
+		inner, shown := inner, shown
+		if g.fold {
+			inner, shown = strings.ToLower(inner), strings.ToLower(shown)
+		}
 		base := inner[strings.LastIndexByte(inner, '/')+1:]
 		matched := false
 		if g.part {
