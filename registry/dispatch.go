@@ -103,14 +103,16 @@ func unreadable(name string) *Failure {
 }
 
 func (t *Toolset) unknown(name string) *Failure {
-	have := "none"
+	have, meant := "none", ""
 	if len(t.names) > 0 {
 		have = strings.Join(t.names, ", ")
 	}
+	if like := suggestion(name, t.names); like != "" {
+		meant = " (did you mean " + quote(like) + "?)"
+	}
 	return &Failure{
 		Class: "unknown_tool", Status: episode.CallUnknownTool,
-		Message: fmt.Sprintf("tool %s does not exist%s; available tools: %s",
-			quote(shorten(name, 100)), DidYouMean(name, t.names), have),
+		Message: fmt.Sprintf("tool %s does not exist%s; available tools: %s", quote(shorten(name, 100)), meant, have),
 	}
 }
 

@@ -2,29 +2,39 @@ package registry
 
 import "strings"
 
-// A name that no tool has is taken for the one that it resembles, if there is only one such: models write the names of
-// the tools that they were trained with.
+// The lengths of names that are looked at for what they may mean. With a letter more or less, a shorter one is another.
 const (
-	alike    = 0.7  // of the letters in common
-	slip     = 0.9  // for a tool that cannot be had anyway: no more than a slip
-	clearly  = 0.08 // ahead of the next, as edit_file is as near to read_file as to write_file
-	longName = 64   // of OpenAI's API; nobody means more
-
-	shortName = 5 // half of a shorter one is chance
+	shortName = 5
+	longName  = 64 // of OpenAI's API
 )
 
-// meant finds the name that was meant, "" when none or more than one could be.
+// meant finds the tool whose name is that one in another spelling, or with one letter behind the first too many or too
+// few; "" when no or more than one could be. What is only alike is another tool: execute_command is not execute_code.
+// The name of a tool that cannot be had may have a wrong letter as well, as nothing runs then.
 func (t *Toolset) meant(name string) string {
 	for _, spelling := range spellingsOf(name) {
 		if found, ok := t.bare[spelling]; ok {
 			return found
 		}
 	}
-	short := bare(cutName(name))
-	if found := t.closest(short, alike, func(name string) bool { return t.tools[name] != nil }); found != "" {
-		return found
+	short, found := bare(cutName(name)), ""
+	if len(short) < shortName || len(short) > longName {
+		return ""
 	}
-	return t.closest(short, slip, func(name string) bool { return t.missing[name] != "" })
+	for other, tool := range t.bare {
+		longer := len(other) - len(short)
+		if other == "" || other[0] != short[0] || longer < -1 || longer > 1 || longer == 0 && t.tools[tool] != nil {
+			continue
+		}
+		if edits(short, other) > 1 {
+			continue
+		}
+		if found != "" || tool == "" {
+			return ""
+		}
+		found = tool
+	}
+	return found
 }
 
 // spellingsOf are a name as it is but for case and separators, without what follows it by mistake, and without the word
@@ -50,26 +60,20 @@ func cutName(name string) string {
 	return name
 }
 
-// closest is the bare name's nearest neighbour among some tools, if it is near and the next is not.
-func (t *Toolset) closest(short string, least float64, among func(name string) bool) string {
-	if len(short) < shortName || len(short) > longName {
+// alike is the share of the letters that a name has in common with the one that is suggested for it.
+const alike = 0.6
+
+// suggestion is the name among some that a model most likely had in mind, "" when none is like it.
+func suggestion(name string, among []string) string {
+	short := bare(cutName(name))
+	if len(short) > longName {
 		return ""
 	}
-	best, first, second := "", 0.0, 0.0
-	for _, other := range sortedKeys(t.bare) {
-		most := 2 * float64(min(len(short), len(other))) / float64(len(short)+len(other))
-		if most < second || most < least-clearly || !among(t.bare[other]) {
-			continue
+	best, most := "", alike
+	for _, other := range among {
+		if likeness := similar(short, bare(other)); likeness > most {
+			best, most = other, likeness
 		}
-		switch likeness := similar(short, other); {
-		case likeness > first:
-			best, first, second = t.bare[other], likeness, first
-		case likeness > second:
-			second = likeness
-		}
-	}
-	if first < least || first-second < clearly {
-		return ""
 	}
 	return best
 }
