@@ -15,13 +15,16 @@ func TestExecuteCode(t *testing.T) {
 		if got, want := run("import mine\nprint(mine.X)"), `{"status":"success","output":"5","tool_calls_made":0}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		got := run("import sys\nprint('a'); print('b', file=sys.stderr); sys.exit(3)")
-		if want := `{"status":"error","output":"a","tool_calls_made":0,"error":"b"}`; got != want {
-			t.Errorf("got %s, want %s", got, want)
+		call := e.call("execute_code", args{"code": "import sys\nprint('a'); print('b', file=sys.stderr); sys.exit(3)"})
+		if want := `{"error":"b","output":"a","status":"error","tool_calls_made":0}`; call.Result != want {
+			t.Errorf("got %s, want %s", call.Result, want)
+		}
+		if call.Status != episode.CallError || call.ErrorClass != "script_failed" || call.ExitCode == nil || *call.ExitCode != 3 {
+			t.Errorf("a script that failed is %s, class %q, exit code %v", call.Status, call.ErrorClass, call.ExitCode)
 		}
 		wantContains(t, run("raise SystemExit(2)"), `"error":"Script exited with code 2"`)
 		wantContains(t, run("1/0"), `/execute_code_4/script.py\", line 1, in <module>`)
-		got = run(`from trajgen_tools import *
+		got := run(`from trajgen_tools import *
 print(write_file("d/x.txt", "hello\n")["bytes_written"])
 print(read_file("d/x.txt")["content"])
 print(terminal("cat d/x.txt; exit 4"))
@@ -96,11 +99,7 @@ func TestExecuteCodeTraced(t *testing.T) {
 // TestExecuteCodeWithoutTools holds that an episode without any of the script tools gives scripts none.
 func TestExecuteCodeWithoutTools(t *testing.T) {
 	e := open(t, "local", "code_execution", "todo")
-	call := e.call("execute_code", args{"code": "import trajgen_tools\nprint(trajgen_tools.__all__)\nfrom trajgen_tools import terminal"})
-	if call.Status != episode.CallOK {
-		t.Fatal(call.Result)
-	}
-	r := decode(t, call.Result)
+	r := e.fails("script_failed", "execute_code", args{"code": "import trajgen_tools\nprint(trajgen_tools.__all__)\nfrom trajgen_tools import terminal"})
 	wantContains(t, r["output"], "['json_parse', 'shell_quote', 'retry']")
 	wantContains(t, r["error"], "terminal is not available in this episode; trajgen_tools has no tools")
 	for _, schema := range e.session.Toolset().Schemas() {

@@ -45,10 +45,9 @@ type codeArgs struct {
 }
 
 type codeResult struct {
-	Status        string `json:"status"` // success or error
+	Status        string `json:"status"` // always success: what a script that failed returns is a failure
 	Output        string `json:"output"`
 	ToolCallsMade int    `json:"tool_calls_made"`
-	Error         string `json:"error,omitempty"`
 }
 
 // codeTool is a tool that scripts can call, as the Python function that they see.
@@ -167,17 +166,22 @@ func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, er
 		return nil, stoppedCode(stopped, stdout.text(), server.made())
 	}
 	env.ExitCode = new(exit.Code)
-	result := codeResult{Status: "success", Output: stdout.text(), ToolCallsMade: server.made()}
 	if exit.Code != 0 {
-		result.Status = "error"
-		if result.Error = stderr.text(); result.Error == "" {
-			result.Error = fmt.Sprintf("Script exited with code %d", exit.Code)
-		}
-		if meaning := limitsMeaning(exit); meaning != "" {
-			result.Error += "\n(" + meaning + ")"
-		}
+		return nil, failedCode(exit, stdout.text(), stderr.text(), server.made())
 	}
-	return result, nil
+	return codeResult{Status: "success", Output: stdout.text(), ToolCallsMade: server.made()}, nil
+}
+
+func failedCode(exit sandbox.Exit, output, said string, made int) error {
+	if said == "" {
+		said = fmt.Sprintf("Script exited with code %d", exit.Code)
+	}
+	if meaning := limitsMeaning(exit); meaning != "" {
+		said += "\n(" + meaning + ")"
+	}
+	return &registry.Failure{
+		Class: "script_failed", Message: said, Extra: map[string]any{"status": "error", "output": output, "tool_calls_made": made},
+	}
 }
 
 func stoppedCode(stopped error, output string, made int) error {

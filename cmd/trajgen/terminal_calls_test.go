@@ -40,9 +40,9 @@ func TestTerminalCalls(t *testing.T) {
 		{"execute_code", args{"code": "  "}, "error", `{"error":"No code provided."}`},
 		{"execute_code", args{"code": "import os\nprint([v for v in os.environ.values() if 'hunter2' in v], os.path.basename(os.getcwd()))"}, "ok", `{"status":"success","output":"[] d","tool_calls_made":0}`},
 		{"execute_code", args{"code": "print('x' * 200_000)"}, "ok", "...150,069 bytes omitted out of 200,001"},
-		{"execute_code", args{"code": "print(1)\nraise SystemExit('no')"}, "ok", `{"status":"error","output":"1","tool_calls_made":0,"error":"no"}`},
+		{"execute_code", args{"code": "print(1)\nraise SystemExit('no')"}, "error", `{"error":"no","output":"1","status":"error","tool_calls_made":0}`},
 		{"execute_code", args{"code": "from trajgen_tools import terminal\nfor i in range(51): last = terminal('echo %d' % i)\nprint(last)"}, "ok", `{"status":"success","output":"{'error': 'Tool call limit reached (50). No more tool calls allowed in this execution.'}","tool_calls_made":50}`},
-		{"execute_code", args{"code": "import trajgen_tools\ntrajgen_tools.web_search"}, "ok", "...web_search is not available in this episode"},
+		{"execute_code", args{"code": "import trajgen_tools\ntrajgen_tools.web_search"}, "error", "...web_search is not available in this episode"},
 	}
 	var script strings.Builder
 	for _, tt := range tests {

@@ -49,7 +49,7 @@ var variables = []Variable{
 		}
 		return n
 	}},
-	{"nonzero_exits", "number", "commands and scripts that ended with another exit code than 0; such calls have not failed", 0, func(ep *episode.Episode) any {
+	{"nonzero_exits", "number", "commands and scripts that ended with another exit code than 0; of scripts the calls have failed, of commands not", 0, func(ep *episode.Episode) any {
 		n := 0
 		for i := range ep.Calls {
 			if code := ep.Calls[i].ExitCode; code != nil && *code != 0 {
