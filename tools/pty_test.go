@@ -23,8 +23,11 @@ func TestTerminalPty(t *testing.T) {
 			"stty size; echo $TERM":                             "24 80\nxterm",
 			"echo a; echo b >&2":                                "a\nb",
 			"cat; echo end":                                     "end", // nobody types
-			"printf 'x\\033[31my\\033[0m'":                      "xy",
-			"[ -e /dev/fd/3 ] && echo open":                     "",
+			"cat; cat; read x; echo end":                        "end",
+			"python3 -c 'import getpass; getpass.getpass()' 2>&1 | tail -n 1": "Password: EOFError",
+			"python3 -q; echo end":          ">>> \nend",
+			"printf 'x\\033[31my\\033[0m'":  "xy",
+			"[ -e /dev/fd/3 ] && echo open": "",
 		} {
 			if got := pty(command); got != want {
 				t.Errorf("%q printed %q, want %q", command, got, want)

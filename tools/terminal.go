@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -136,6 +137,24 @@ func (a terminalArgs) capture(c *capture) *capture {
 // endOfFile is what a keyboard sends for it.
 const endOfFile = "\x04"
 
+// endsOfFile is what is typed into a terminal that has nobody at it: who reads finds the end, as without a terminal. One
+// is not enough, as each ends one read, and programs drop what was typed before they asked. The pauses grow, as what is
+// not read fills the terminal's buffer.
+type endsOfFile struct {
+	ended <-chan struct{}
+	pause time.Duration
+}
+
+func (e *endsOfFile) Read(p []byte) (int, error) {
+	select {
+	case <-e.ended:
+		return 0, io.EOF
+	case <-time.After(e.pause):
+		e.pause = min(max(100*time.Millisecond, e.pause*3/2), 2*time.Second)
+		return copy(p, endOfFile), nil
+	}
+}
+
 func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args terminalArgs) (any, error) {
 	shell := shellOf(env.Session)
 	given, direct := shell.giveDirect(box.Layout(), args)
@@ -192,7 +211,9 @@ func (g given) run(ctx context.Context, box sandbox.Sandbox, args terminalArgs, 
 	cmd := g.shellCommand(foreground, box.Layout())
 	cmd.Stdout, cmd.Stderr, cmd.TTY = output, output, args.tty()
 	if args.Pty {
-		cmd.Stdin = strings.NewReader(endOfFile) // who reads finds the end, as without a terminal
+		ended, end := context.WithCancel(ctx)
+		defer end()
+		cmd.Stdin = &endsOfFile{ended: ended.Done()}
 	}
 	ran.exit, ran.stopped, err = runWithin(ctx, box, cmd, bounds{time.Duration(args.Timeout) * time.Second, terminalGrace},
 		func(_ context.Context, proc sandbox.Process) {
