@@ -165,6 +165,18 @@ func TestExecuteCodeSideBySide(t *testing.T) {
 	})
 }
 
+// TestExecuteCodeHugeCall is about a call that nobody reads: the script must not wait for it.
+func TestExecuteCodeHugeCall(t *testing.T) {
+	each(t, func(t *testing.T, e *episodeOf) {
+		tools.SetCodeTimes(t, 20*time.Second, time.Second)
+		r := e.ok("execute_code", args{"code": `from trajgen_tools import write_file, read_file
+print(write_file("big", "x" * 30_000_000)["error"])
+print(write_file("small", "x")["bytes_written"])`})
+		wantContains(t, r["output"], "the call is larger than ")
+		wantContains(t, r["output"], "\n1")
+	})
+}
+
 // TestExecuteCodeOutsideOnly holds that scripts start nothing that outlives them through the terminal.
 func TestExecuteCodeOutsideOnly(t *testing.T) {
 	e := open(t, "local", "all")

@@ -33,31 +33,42 @@ const maxCall = 2 * maxFile
 
 func (s *toolServer) serve(ctx context.Context, proc sandbox.Process) {
 	conn := proc.Socket()
+	defer conn.Close() // who still writes must not wait for a reader
 	lines := bufio.NewReaderSize(conn, 64<<10)
 	for ctx.Err() == nil {
 		line, err := readCall(lines)
-		if err != nil {
-			return // the script ended, or no longer talks as it should
+		var reply string
+		switch {
+		case err == nil:
+			reply = s.answer(ctx, line)
+		case errors.Is(err, bufio.ErrTooLong):
+			reply = failed(fmt.Sprintf("the call is larger than %s bytes; write large files with open(), in the script", thousands(maxCall)))
+		default:
+			return // the script ended
 		}
-		reply := s.answer(ctx, line)
 		if _, err := conn.Write(append([]byte(reply), '\n')); err != nil {
 			return
 		}
 	}
 }
 
+// readCall reads a line. Of one that is too long it keeps nothing and reads on to its end: until then the script writes.
 func readCall(lines *bufio.Reader) ([]byte, error) {
 	var line []byte
-	for {
+	for size := 0; ; {
 		part, err := lines.ReadSlice('\n')
-		line = append(line, part...)
+		if size += len(part); size > maxCall {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
 		switch {
+		case err == nil && size > maxCall:
+			return nil, bufio.ErrTooLong
 		case err == nil:
 			return line, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
-		case len(line) > maxCall:
-			return nil, bufio.ErrTooLong
 		}
 	}
 }
