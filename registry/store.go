@@ -26,6 +26,8 @@ const (
 	maxKept      = 2000 // bytes of short members that are shown beside the preview, if the limit is at least four times that
 	largeEnough  = 4096 // below this, storing a result to keep a turn in its limit gains nothing
 	maxStoreName = 64
+
+	maxNested = 4 * DefaultMaxResult // by default, of a call that a script made: it is not stored, and no model reads it
 )
 
 // limit is how long the call's result may be.
@@ -35,6 +37,9 @@ func (s *Session) limit(p *prepared) int {
 	}
 	if p.tool != nil && p.tool.MaxResult > 0 {
 		return max(p.tool.MaxResult, minResult)
+	}
+	if p.call.Parent != "" {
+		return maxNested
 	}
 	return DefaultMaxResult
 }

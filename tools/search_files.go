@@ -34,8 +34,7 @@ func init() {
 			"Results are sorted by path; total_count is exact; truncated=true means that there are more: raise offset. As with " +
 			"ripgrep, binary files, links, hidden files and what .gitignore and .ignore name are skipped, unless a glob names " +
 			"them; files made for secrets (.env, keys) are withheld. Relative paths start at the initial working directory.",
-		Timeout:   searchTimeout + 10*time.Second,
-		MaxResult: 4 * 100_000,
+		Timeout: searchTimeout + 10*time.Second,
 		Access: func(arguments json.RawMessage) registry.Access {
 			name := pathOf(arguments)
 			if name == "" {

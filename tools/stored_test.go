@@ -10,6 +10,20 @@ import (
 	"trajgen/sandbox"
 )
 
+// A search is stored as any other long result; a script gets it whole.
+func TestStoredSearch(t *testing.T) {
+	e := open(t, "local", "all")
+	e.write("a.txt", strings.Repeat("x"+strings.Repeat("y", 150)+"\n", 1000))
+	got := e.call("search_files", args{"pattern": "x", "limit": 1000})
+	if got.Stored == "" || len(got.Result) > 100_000 || got.ResultBytes < 170_000 {
+		t.Errorf("%d of %d bytes, stored = %q", len(got.Result), got.ResultBytes, got.Stored)
+	}
+	r := e.ok("execute_code", args{"code": "from trajgen_tools import search_files\nprint(len(search_files('x', limit=1000)['matches']))"})
+	if r["output"] != "1000" {
+		t.Errorf("a script got %v", r["output"])
+	}
+}
+
 // A result that is too long for a model lies where read_file finds it.
 func TestStoredResult(t *testing.T) {
 	each(t, func(t *testing.T, e *episodeOf) {
