@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"trajgen/tools/internal/chars"
 )
@@ -53,7 +54,7 @@ func (s *shownLines) add(p part, m *matcher, context int) error {
 					if s.full = s.size >= maxShown; s.full {
 						return false
 					}
-					s.all = append(s.all, Line{Path: p.shown, Line: number, Content: s.line(line), Before: append([]string(nil), before...)})
+					s.all = append(s.all, Line{Path: p.shown, Line: number, Content: s.excerpt(line, m), Before: append([]string(nil), before...)})
 					for _, each := range before {
 						s.size += len(each)
 					}
@@ -74,7 +75,27 @@ func (s *shownLines) add(p part, m *matcher, context int) error {
 	})
 }
 
-const maxShownLine = 500
+// excerpt is as much of a matching line as is shown, with the match in it.
+func (s *shownLines) excerpt(line []byte, m *matcher) string {
+	text := strings.ToValidUTF8(string(line), "\uFFFD")
+	at := m.line.FindStringIndex(text)
+	if at == nil || utf8.RuneCountInString(text[:at[1]]) <= maxShownLine {
+		return s.line(line)
+	}
+	before := chars.Last(text[:at[0]], leading)
+	shown := chars.First(before+text[at[0]:], maxShownLine, "...")
+	if len(before) < at[0] {
+		shown = "..." + shown
+	}
+	s.size += len(shown)
+	return shown
+}
+
+// The characters of a line that are shown, and of those the ones in front of a match that lies behind them.
+const (
+	maxShownLine = 500
+	leading      = 100
+)
 
 func shownLine(line []byte) string {
 	return chars.First(strings.ToValidUTF8(string(line), "\uFFFD"), maxShownLine, "...")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -287,5 +288,27 @@ func TestLongPages(t *testing.T) {
 	}
 	if total != 500 || pages < 2 {
 		t.Errorf("%d results on %d pages", total, pages+1)
+	}
+}
+
+// The match of a long line is in what is shown of it.
+func TestExcerptHoldsMatch(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, tt := range map[string]struct{ line, prefix, suffix string }{
+		"far":       {strings.Repeat("ü", 600) + "needle" + strings.Repeat("z", 900), "..." + strings.Repeat("ü", 100) + "needlez", "z..."},
+		"at an end": {strings.Repeat("a", 600) + "needle", "..." + strings.Repeat("a", 100) + "needle", "needle"},
+		"near":      {"a needle" + strings.Repeat("z", 900), "a needlez", "z..."},
+		"across":    {strings.Repeat("a", 497) + "needle", "..." + strings.Repeat("a", 100) + "needle", "needle"},
+		"short":     {strings.Repeat("a", 494) + "needle", "aaa", "needle"},
+	} {
+		write(t, "a.txt", "x\n"+tt.line+"\ny\n")
+		found, err := search.Run(search.Args{Pattern: "needle|nothing", Path: ".", Limit: 10, Context: 1})
+		if err != nil || len(*found.Matches) != 1 {
+			t.Fatal(err, found)
+		}
+		got := (*found.Matches)[0].Content
+		if !strings.HasPrefix(got, tt.prefix) || !strings.HasSuffix(got, tt.suffix) || !strings.Contains(got, "needle") || utf8.RuneCountInString(got) > 506 {
+			t.Errorf("%s: got %s", name, got)
+		}
 	}
 }
