@@ -51,6 +51,14 @@ func TestReadFile(t *testing.T) {
 		}
 		e.fails("binary_file", "read_file", args{"path": "nul.txt"})
 		e.fails("binary_file", "read_file", args{"path": "pic.png"})
+		for _, name := range []string{"b.dat", "b.obj", "b.db", "b.bin"} {
+			e.write(name, "text\n")
+			if got := e.ok("read_file", args{"path": name})["content"]; got != "1|text" {
+				t.Errorf("%s: %v", name, got)
+			}
+			e.write(name, "te\x00t\n")
+			e.fails("binary_file", "read_file", args{"path": name})
+		}
 		wantContains(t, e.fails("binary_file", "read_file", args{"path": "sixteen.txt"})["error"], "UTF-16")
 		e.fails("not_a_directory", "read_file", args{"path": "five.txt/a"})
 		e.fails("is_directory", "read_file", args{"path": "."})

@@ -274,11 +274,12 @@ func pageResult(answer page.Answer, offset, limit int) readFileResult {
 	return result
 }
 
+// Of files with these endings no page is shown, whatever they begin with. An ending that texts have as well, such as dat,
+// db or obj, is not among them: there the content tells.
 var (
-	binaryExtensions = wordSet("3ds 7z a aac ai aiff app avi bin blend bmp bz2 class dat data db deb dll doc dylib ear " +
-		"eot eps exe fig fla flac flv gif gz ico idx iso jar jpeg jpg lib lockb m4a m4v max mdb mkv mov mp3 mp4 mpeg mpg msi " +
-		"node o obj odp ods odt ogg opus otf png ppt pptx psd pyc pyo rar rlib rpm sketch so sqlite sqlite3 swf tar tgz tif " +
-		"tiff ttf war wasm wav webm webp wma wmv woff woff2 xd xls xz z zip pdf")
+	binaryExtensions = wordSet("7z aac aiff avi bmp bz2 deb dll dylib ear eot exe fla flac flv gif gz ico iso jar jpeg jpg " +
+		"lockb m4a m4v mdb mkv mov mp3 mp4 mpeg mpg msi odp ods odt ogg opus otf png ppt pptx psd pyc pyo rar rlib rpm so " +
+		"sqlite sqlite3 swf tar tgz tif tiff ttf war wasm wav webm webp wma wmv woff woff2 xls xz zip pdf")
 	imageExtensions = wordSet("bmp gif ico jpeg jpg png webp")
 )
 
