@@ -98,7 +98,6 @@ func TestRefuses(t *testing.T) {
 		{"allow", `{"prompt": "a", "network": "full", "allow": ["x"]}`, []string{"allow only goes with network: allowlist"}},
 		{"resources", `{"prompt": "a", "resources": {"memory": "2X", "disk": 1, "cpus": 0, "gpus": 1}}`,
 			[]string{`resources.memory: "2X", want bytes or a size`, `resources.disk: "1", want 1048576 bytes at least`, "resources.cpus: want a number above 0", "resources.gpus: unknown key (have memory, disk, cpus)"}},
-		{"no toolsets", `{"prompt": "a", "toolsets": []}`, []string{"toolsets: an empty list"}},
 		{"fixed and drawn", `{"prompt": "a", "toolsets": "file", "distribution": "safe"}`, []string{"exclude each other"}},
 		{"verify nothing", `{"prompt": "a", "verify": {"weight": 1}}`, []string{"checks nothing, want one of command, exact, number, regex"}},
 		{"verify nobody", `{"prompt": "a", "verify": []}`, []string{"verify: an empty list"}},
@@ -137,15 +136,15 @@ func TestRefuses(t *testing.T) {
 
 // TestTagsAreKept: tags of a list are as the dataset has them; names are not written with white space around them.
 func TestTagsAreKept(t *testing.T) {
-	const rows = `{"prompt": "a", "tags": [" x", "x", "x", "y z "], "toolsets": [" file"]}` + "\n" + `{"prompt": "b", "tags": "x, y z "}` + "\n"
+	const rows = `{"prompt": "a", "tags": [" x", "x", "x", "y z "], "toolsets": [" file"]}` + "\n" + `{"prompt": "b", "tags": "x, y z ", "toolsets": []}` + "\n"
 	tasks := read(t, write(t, "tasks.jsonl", rows), datasets.Options{})
 	for i, want := range [][]string{{" x", "x", "y z "}, {"x", "y z"}} {
 		if !slices.Equal(tasks[i].Tags, want) {
 			t.Errorf("tags = %q, want %q", tasks[i].Tags, want)
 		}
 	}
-	if !slices.Equal(tasks[0].Toolsets, []string{"file"}) {
-		t.Errorf("toolsets = %q", tasks[0].Toolsets)
+	if !slices.Equal(tasks[0].Toolsets, []string{"file"}) || !slices.Equal(tasks[1].Toolsets, []string{"none"}) {
+		t.Errorf("toolsets = %q and %q", tasks[0].Toolsets, tasks[1].Toolsets)
 	}
 }
 

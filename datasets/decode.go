@@ -238,7 +238,7 @@ func (d *decoder) toolsets(field string, value json.RawMessage) {
 	case err != nil:
 		d.wrong.addf("%s: %v", field, err)
 	case len(toolsets) == 0:
-		d.wrong.addf("%s: an empty list; leave the field out to have the run's choice", field)
+		toolsets = []string{episode.NoToolsets}
 	}
 	d.task.Toolsets = toolsets
 }

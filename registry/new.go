@@ -86,7 +86,7 @@ func (r *Registry) admit(t, had *Tool) error {
 		return fmt.Errorf("tool %q was not made by Define", t.Name)
 	case slices.Contains(bridgeTools, t.Name):
 		return fmt.Errorf("tool %q: the name belongs to the bridge to tools that are not shown", t.Name)
-	case isEverything(t.Toolset) || legacy[t.Toolset] != nil:
+	case reserved(t.Toolset):
 		return fmt.Errorf("tool %q: %q is no name for a toolset, as it means others", t.Name, t.Toolset)
 	case other == nil, other.planned, t.Override:
 		return nil
@@ -112,7 +112,7 @@ func (r *Registry) free(name string) error {
 	switch {
 	case name == "" || strings.ContainsAny(name, " \t\n,"):
 		return fmt.Errorf("toolset %q: a name has no white space and no comma", name)
-	case known || isEverything(name) || legacy[name] != nil:
+	case known || reserved(name):
 		return fmt.Errorf("toolset %q exists already", name)
 	}
 	return nil

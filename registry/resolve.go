@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // ToolsetDef is a toolset as data: its own tools and the toolsets that it includes.
@@ -66,6 +68,16 @@ func sorted(names []string) []string {
 
 func isEverything(name string) bool { return name == "all" || name == "*" }
 
+// reserved tells the names that mean toolsets and that no toolset can have.
+func reserved(name string) bool {
+	return isEverything(name) || name == episode.NoToolsets || legacy[name] != nil
+}
+
+// Promise tells whether toolsets should have tools: some were named, and not the one for none.
+func Promise(toolsets []string) bool {
+	return slices.ContainsFunc(toolsets, func(name string) bool { return name != episode.NoToolsets })
+}
+
 // lookup finds a toolset. The preset of a platform that a plugin is for has the core tools and those of the plugin.
 func (r *Registry) lookup(name string) (ToolsetDef, bool) {
 	if def, ok := r.toolsets[name]; ok {
@@ -84,12 +96,12 @@ func (r *Registry) lookup(name string) (ToolsetDef, bool) {
 // knows tells whether collect knows the name.
 func (r *Registry) knows(name string) bool {
 	_, ok := r.lookup(name)
-	return ok || isEverything(name) || legacy[name] != nil
+	return ok || reserved(name)
 }
 
 // Resolve lists the tools of the enabled toolsets without those of the disabled ones, sorted. It says what the names
 // mean and nothing about the machine: tools that are unavailable, or not built yet, are among them, and Select tells
-// which. Names are exact; "all" and "*" mean every toolset, and the names of older versions are understood. enabled nil
+// which. Names are exact; "all" and "*" mean every toolset, "none" means none, and the names of older versions are understood. enabled nil
 // is everything, empty is nothing. What is disabled may be a tool, too, when no toolset has its name.
 func (r *Registry) Resolve(enabled, disabled []string) ([]string, error) {
 	if enabled == nil {
@@ -134,7 +146,7 @@ func (r *Registry) collect(name string, tools, seen map[string]bool) bool {
 		for _, tool := range legacy[name] {
 			tools[tool] = true
 		}
-		return legacy[name] != nil
+		return reserved(name)
 	}
 	if seen[name] {
 		return true

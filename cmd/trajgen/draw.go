@@ -120,7 +120,7 @@ func (e *experiment) hasTools(ctx context.Context, toolsets []string) error {
 		return err
 	}
 	toolset, err := e.registry.Select(ctx, toolsets, e.file.DisabledToolsets)
-	if err == nil && len(toolset.Names()) == 0 && !e.file.resumed {
+	if err == nil && len(toolset.Names()) == 0 && registry.Promise(toolsets) && !e.file.resumed {
 		err = fmt.Errorf("its toolsets %v have no tool that is available here (%s); %s", toolsets, cmp.Or(reasons(toolset.Missing()), "there is none in them"), withTools)
 	}
 	e.fixed[name] = err

@@ -163,7 +163,7 @@ func (e *experiment) openRegistry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(fixed.Names()) == 0 {
+	if len(fixed.Names()) == 0 && registry.Promise(e.file.fixedToolsets()) {
 		return fmt.Errorf("toolsets %v without %v leave no tool: %s", e.file.fixedToolsets(), e.file.DisabledToolsets,
 			cmp.Or(reasons(fixed.Missing()), "there is none in them"))
 	}

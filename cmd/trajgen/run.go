@@ -17,6 +17,7 @@ import (
 
 	"trajgen/outputs/report"
 	"trajgen/pipeline"
+	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/budget"
 	"trajgen/pipeline/model/tape"
 )
@@ -97,6 +98,9 @@ func (o runOptions) load(file *runFile, apply func() error) error {
 	if o.path != "" {
 		if err := decodeFile(o.path, "a run file", file); err != nil {
 			return err
+		}
+		if file.Toolsets != nil && len(file.Toolsets) == 0 {
+			file.Toolsets = []string{episode.NoToolsets} // run.json does not tell an empty list from no list
 		}
 	}
 	if err := apply(); err != nil {

@@ -45,7 +45,7 @@ type runFile struct {
 	Slice      string             `yaml:"slice,omitempty" help:"play the tasks at some positions, START:END or START:END:STEP, from 0 and without END, such as 100:200 or ::10"`
 
 	Distribution     string   `yaml:"distribution" group:"Toolsets and tools" help:"draw each episode's toolsets from a distribution: a name (trajgen distributions list) or a YAML file"`
-	Toolsets         []string `yaml:"toolsets" help:"give every episode these toolsets, without a draw (default: all)"`
+	Toolsets         []string `yaml:"toolsets" help:"give every episode these toolsets, without a draw (default: all; none for no tools)"`
 	DisabledToolsets []string `yaml:"disabled_toolsets" help:"toolsets or tools that no episode gets"`
 	SchemaQuirks     []string `yaml:"schema_quirks,omitempty" help:"what the model's server does not take in tool schemas: format, keywords, nullable, pattern, refs, slash_enums, union_types, unions; or none (default: what models of its name are known for)"`
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"trajgen/pipeline/episode"
 )
 
 func TestToolsetsResolve(t *testing.T) {
@@ -203,5 +205,29 @@ func TestRunFileOfTheBridge(t *testing.T) {
 		if want == "" && got.code != 0 || want != "" && (got.code != exitUsage || !strings.Contains(got.errOut, want)) {
 			t.Errorf("%s: exit code %d, want %q: %s", text, got.code, want, got.errOut)
 		}
+	}
+}
+
+// TestWithoutTools is about an empty list of toolsets, which is a choice and not the lack of one.
+func TestWithoutTools(t *testing.T) {
+	for name, tt := range map[string]struct{ row, file, flag string }{
+		"run file": {file: "toolsets: []\n"}, "row": {row: `, "toolsets": []`}, "flag": {flag: "none"},
+		"row beside a run's": {row: `, "toolsets": "none"`, file: "toolsets: [terminal]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dataset := write(t, "tasks.jsonl", `{"prompt": "2 + 2?", "gold": "4", "verify": {"exact": "4"}`+tt.row+"}\n")
+			file := writeRunFile(t, "dataset: "+dataset+"\npolicy: oracle\nsandbox: local\n"+tt.file)
+			out := filepath.Join(t.TempDir(), "out")
+			args := []string{"run", "-f", file, "--out", out, "--quiet"}
+			if tt.flag != "" {
+				args = append(args, "--toolsets", tt.flag)
+			}
+			succeed(t, args...)
+			all := episodes(t, out)
+			if len(all) != 1 || len(all[0].Tools) != 0 || all[0].Outcome != episode.Success {
+				t.Errorf("%d episodes, the first with tools %s: %s", len(all), all[0].Tools, all[0].Outcome)
+			}
+			succeed(t, "run", "--resume", "--out", out, "--quiet")
+		})
 	}
 }

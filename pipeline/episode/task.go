@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// NoToolsets is the name for no tool at all. A list without names would mean the same, but encoders lose it.
+const NoToolsets = "none"
+
 // Task is one row of a dataset: what the agent is asked, what lies in its working directory and how it is judged.
 type Task struct {
 	ID  string `json:"id"`  // unique within the dataset; duplicates in the source get "#2", "#3", ...
@@ -23,7 +26,7 @@ type Task struct {
 
 	Resources Resources `json:"resources,omitzero"`
 
-	Toolsets     []string `json:"toolsets,omitempty"`     // overrides the run's choice: fixed, not sampled
+	Toolsets     []string `json:"toolsets,omitempty"`     // overrides the run's choice: fixed, not sampled; NoToolsets alone for none
 	Distribution string   `json:"distribution,omitempty"` // overrides the run's distribution
 
 	Verify []Check `json:"verify,omitempty"`

@@ -183,7 +183,7 @@ func (g *game) choose(ctx context.Context) error {
 	if err != nil {
 		return faulty(episode.ToolError, "toolset", err)
 	}
-	if len(toolset.Names()) == 0 && len(ep.Toolsets) > 0 {
+	if len(toolset.Names()) == 0 && registry.Promise(ep.Toolsets) {
 		// The draw promised tools that are not there: what a model does without them says nothing about it.
 		return faulty(episode.ToolError, "no_tools", fmt.Errorf("no tool of the toolsets %v is available", ep.Toolsets))
 	}
