@@ -102,7 +102,9 @@ var systemRules = []rule{
 	{
 		id: "dd", verdict: Ask, reason: "copies raw data", names: "dd dcfldd",
 		match: func(c *call) bool {
-			return slices.ContainsFunc(c.args, func(arg string) bool { return strings.HasPrefix(arg, "if=") || strings.HasPrefix(arg, "of=") })
+			raw := slices.ContainsFunc(c.args, func(arg string) bool { return strings.HasPrefix(arg, "if=") || strings.HasPrefix(arg, "of=") })
+			nowhere := c.ddTo(isNull) && !c.ddTo(func(name string) bool { return !isNull(name) })
+			return raw && !nowhere
 		},
 	},
 	{
@@ -215,6 +217,8 @@ func (c *call) ownOptions(name string) []string {
 	rest := after(c.args, p.valued, p.long, p.operands)
 	return c.args[:len(c.args)-len(rest)]
 }
+
+func isNull(name string) bool { return name == "/dev/null" }
 
 // ddTo says whether dd writes to such a path.
 func (c *call) ddTo(test func(string) bool) bool {
