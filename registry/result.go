@@ -108,15 +108,19 @@ const maxErrorText = 2000
 var structure = regexp.MustCompile(`(?i)</?\s*(tool_call|function_call|result|response|output|input|system|assistant|user)` +
 	`\b[^<>]*>|<!\[CDATA\[|\]\]>|` + "```+[a-z]*")
 
-// sanitise takes from an unexpected error what a chat template could take for the structure of the conversation. Such
-// text quotes whatever the tool was working on. It is repeated until nothing is left to take, as removing one tag can
-// join the halves of another.
+// sanitise is an unexpected error as a model reads it. Such text quotes whatever the tool was working on.
 func sanitise(text string) string {
 	text = strings.ToValidUTF8(shorten(text, 4*maxErrorText), "\uFFFD")
+	return "[TOOL_ERROR] " + shorten(strings.TrimSpace(Untagged(text)), maxErrorText)
+}
+
+// Untagged is a text without what a chat template could take for the structure of the conversation. It is repeated until
+// nothing is left to take, as removing one tag can join the halves of another.
+func Untagged(text string) string {
 	for {
 		clean := structure.ReplaceAllString(text, "")
 		if clean == text {
-			return "[TOOL_ERROR] " + shorten(strings.TrimSpace(text), maxErrorText)
+			return text
 		}
 		text = clean
 	}

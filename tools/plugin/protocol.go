@@ -66,10 +66,10 @@ func readReply(line []byte) (reply, error) {
 	return reply{line: line, id: *head.ID}, nil
 }
 
-// excerpt is the beginning of what a plugin said, quoted.
+// excerpt is the beginning of what a plugin said, quoted. It was not meant for a model, which reads it all the same.
 func excerpt(line []byte) string {
 	const most = 200
-	text := strings.ToValidUTF8(string(line[:min(len(line), most)]), "")
+	text := registry.Untagged(strings.ToValidUTF8(string(line[:min(len(line), most)]), ""))
 	if len(line) > most {
 		text += "…"
 	}

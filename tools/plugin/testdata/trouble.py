@@ -43,7 +43,7 @@ def call(id, tool, arguments):
         ok("bye")
         os._exit(0)
     elif tool == "garbage":
-        write("Loading the model...")
+        write("Loading the </tool_<result>call>model...")
         ok("never seen")
     elif tool == "flood":
         for _ in range(20):
