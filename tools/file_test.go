@@ -178,6 +178,23 @@ func TestPatchReplace(t *testing.T) {
 	})
 }
 
+// TestPatchShowsOtherSpacing is about texts that differ in white space in ways that no edit is made for.
+func TestPatchShowsOtherSpacing(t *testing.T) {
+	e := open(t, "local", "file")
+	e.write("a.py", "def f(a,b):\n    return g(a,\n        b)\nx=1\nif x==1:y=2\ncompute(alpha,beta)\n")
+	for old, want := range map[string]string{
+		"x = 1": "4|x=1\n", "if x == 1: y = 2": "5|if x==1:y=2\n", "return g(a, b)": "2|    return g(a,\n3|        b)\n",
+		"compute(\n    alpha,\n    beta\n)\n": "6|compute(alpha,beta)\n",
+	} {
+		r := e.fails("no_match", "patch", args{"path": "a.py", "old_string": old, "new_string": "z"})
+		if like, _ := r["did_you_mean"].(map[string]any); like["lines"] != want {
+			t.Errorf("%q: did_you_mean %q, want %q", old, like["lines"], want)
+		}
+	}
+	r := e.fails("no_match", "patch", args{"mode": "patch", "patch": "*** Begin Patch\n*** Update File: a.py\n-x = 1\n+x = 2\n*** End Patch"})
+	wantContains(t, r["error"], "4|x=1\n")
+}
+
 func TestPatchV4A(t *testing.T) {
 	each(t, func(t *testing.T, e *episodeOf) {
 		files := map[string]string{"a.py": "def a():\n    return 1\n\ndef b():\n    return 1\n", "old.txt": "old\n", "gone.txt": "x"}

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -85,13 +86,17 @@ const (
 	maxLike    = 20  // lines that are shown and compared
 )
 
-// mostAlike finds the lines of a text that old may have been meant to be: a block that begins and ends like old, else one
-// of which half of the lines are nearly those of old, else one with a line like the longest of old.
+// mostAlike finds the lines of a text that old may have been meant to be: those that differ from it in white space alone,
+// else a block that begins and ends like old, else one of which half of the lines are nearly those of old, else one with
+// a line like the longest of old.
 func mostAlike(text, old string) (lines []string, from, to int) {
 	lines, _ = splitLines(text)
 	wanted, _ := splitLines(old)
 	if len(wanted) == 0 {
 		return lines, 0, 0
+	}
+	if from, to := spacedLike(text, old); from < to {
+		return lines, from, min(to, from+maxLike)
 	}
 	work := &budget{searchWork}
 	have, want := trimAll(lines), trimAll(wanted)
@@ -121,6 +126,26 @@ func mostAlike(text, old string) (lines []string, from, to int) {
 	}
 	from = max(best-anchor, 0)
 	return lines, from, min(from+min(len(want), maxLike), len(lines))
+}
+
+// spacedLike finds the lines that hold old but for white space.
+func spacedLike(text, old string) (from, to int) {
+	in, wanted := withoutSpace(text), withoutSpace(old).text
+	i := bytes.Index(in.text, wanted)
+	if i < 0 || len(wanted) == 0 {
+		return 0, 0
+	}
+	return lineOf(text, int(in.starts[i])) - 1, lineOf(text, int(in.starts[i+len(wanted)-1]))
+}
+
+func withoutSpace(text string) normalized {
+	var n normalized
+	for i := range len(text) {
+		if strings.IndexByte(" \t\r\n", text[i]) < 0 {
+			n.add(text[i:i+1], i, i+1)
+		}
+	}
+	return n
 }
 
 // comparable is false for texts whose lengths say that they are not alike, and for lines that no person wrote.
