@@ -34,7 +34,7 @@ type box struct {
 // Close removes the container.
 func (x *box) Close() error {
 	x.closing.Do(func() {
-		x.err = errors.Join(x.end(), x.backend.state.Remove(x.id))
+		x.err = bounded(errors.Join(x.end(), x.backend.state.Remove(x.id)))
 		x.backend.release(x.id)
 		x.backend.discard()
 	})
@@ -65,16 +65,24 @@ type snapshot struct {
 // Snapshot makes an image of the container, which stands still meanwhile. Other than with native, it takes the longer
 // the more was written since the container began.
 func (x *box) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
+	s, err := x.snapshot(ctx)
+	if err != nil {
+		return nil, bounded(fmt.Errorf("snapshot of sandbox %s: %w", x.id, err))
+	}
+	return s, nil
+}
+
+func (x *box) snapshot(ctx context.Context) (*snapshot, error) {
 	facts, err := probe.Look(ctx, x)
 	if err != nil {
-		return nil, fmt.Errorf("snapshot of sandbox %s: %w", x.id, err)
+		return nil, err
 	}
 	if facts.Processes > 2 { // the agent and the one that looked
-		return nil, fmt.Errorf("snapshot of sandbox %s: %w", x.id, sandbox.ErrBusy)
+		return nil, sandbox.ErrBusy
 	}
 	shared, err := x.packShared(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("snapshot of sandbox %s: %w", x.id, err)
+		return nil, err
 	}
 	b := x.backend
 	b.mu.Lock()
@@ -93,7 +101,7 @@ func (x *box) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
 		err = errors.Join(err, x.Files().Remove(ctx, shared))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("snapshot of sandbox %s: %w", x.id, err)
+		return nil, err
 	}
 	forked := *x.image
 	forked.id, forked.reference, forked.shared = made.ID, reference, shared

@@ -28,8 +28,11 @@ func init() {
 		"podman": "a container for each sandbox, made by podman's service",
 	} {
 		sandbox.Register(name, sandbox.Kind{
-			About:    about,
-			Open:     func(opts sandbox.Options) (sandbox.Backend, error) { return open(name, opts) },
+			About: about,
+			Open: func(opts sandbox.Options) (sandbox.Backend, error) {
+				b, err := open(name, opts)
+				return b, bounded(err)
+			},
 			Settings: settings(name),
 			Sweep:    sweep,
 		})
@@ -127,7 +130,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 		if what := "open sandbox " + spec.ID + ": "; !strings.HasPrefix(err.Error(), what) { // as the agent says, too
 			err = fmt.Errorf("%s%w", what, err)
 		}
-		return nil, err
+		return nil, bounded(err)
 	}
 	return x, nil
 }
@@ -236,5 +239,5 @@ func (b *backend) Close() error {
 	if err == nil {
 		err = b.state.Close() // else it is left to a sweep
 	}
-	return errors.Join(err, b.engine.Close())
+	return bounded(errors.Join(err, b.engine.Close()))
 }

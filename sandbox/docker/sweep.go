@@ -23,7 +23,7 @@ func sweep(ctx context.Context, instance sandbox.Instance) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(removeAll(ctx, engine, label), engine.Close())
+	return bounded(errors.Join(removeAll(ctx, engine, label), engine.Close()))
 }
 
 // removeAll removes containers, images and volumes with the label of an instance.
