@@ -19,6 +19,22 @@ var limitCases = []testCase{
 		r := k.runIn(sb, sh("i=0; while [ $i -lt 80 ]; do sleep 72.1 >/dev/null 2>&1 & i=$((i+1)); done"), 20*time.Second)
 		k.named(sb, r, sandbox.LimitProcesses)
 	}},
+	{name: "the dust of a fork bomb settles before the next command", limit: sandbox.LimitProcesses, check: func(k *kit) {
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Processes: 40}})
+		const bomb = `import os, time
+try:
+    for i in range(1000):
+        if os.fork() == 0:
+            os.setsid(); time.sleep(0.02 * (i + 1)); os._exit(0)
+except OSError as e: print(e.strerror)`
+		for range 3 {
+			r := k.runIn(sb, sandbox.Command{Args: []string{"python3", "-c", bomb}}, 20*time.Second)
+			if !slices.Contains(r.Exit.Limits, sandbox.LimitProcesses) {
+				k.Fatalf("limits: got %q; exit %+v, %q", r.Exit.Limits, r.Exit, r.Stderr.Bytes())
+			}
+			equal(k, "the next", k.shIn(sb, "echo a | cat | cat | cat | cat | cat | tr a b"), "b\n")
+		}
+	}},
 	{name: "the limit of memory is named", limit: sandbox.LimitMemory, check: func(k *kit) {
 		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Memory: 64 << 20}})
 		// Lines without an end are memory of whoever reads them.
@@ -46,6 +62,19 @@ var limitCases = []testCase{
 	{name: "the limit of the disk is named", limit: sandbox.LimitDisk, check: func(k *kit) {
 		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Disk: 16 << 20}})
 		r := k.runIn(sb, sh("cat /dev/zero > flood"), 20*time.Second)
+		k.shIn(sb, "rm flood")
+		k.named(sb, r, sandbox.LimitDisk)
+	}},
+	{name: "no file outgrows the limit of the disk", limit: sandbox.LimitDisk, soft: true, check: func(k *kit) {
+		const limit = 16 << 20
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Disk: limit}})
+		r := k.runIn(sb, sh("cat /dev/zero > flood"), 20*time.Second)
+		if r.TimedOut || r.Exit.Code == 0 {
+			k.Errorf("a flood came to no end: %+v", r.Exit)
+		}
+		if info, err := sb.Files().Stat(k.Context(), "flood"); err != nil || info.Size > limit {
+			k.Errorf("got a file of %d bytes, %v", info.Size, err)
+		}
 		k.shIn(sb, "rm flood")
 		k.named(sb, r, sandbox.LimitDisk)
 	}},

@@ -48,8 +48,8 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 			if c.isolation && level == sandbox.LevelNone {
 				t.Skip("the backend claims no isolation")
 			}
-			if c.limit != "" && backend.Guarantees().Limits[c.limit] != "hard" {
-				t.Skipf("the backend claims no hard limit on %s", c.limit)
+			if claim := backend.Guarantees().Limits[c.limit]; c.limit != "" && claim != "hard" && (claim != "soft" || !c.soft) {
+				t.Skipf("the backend's limit on %s is %s", c.limit, claim)
 			}
 			if c.fixed && !backend.Guarantees().FixedSystem {
 				t.Skip("commands may change the system")
@@ -85,6 +85,7 @@ type testCase struct {
 	fixed     bool   // asked of backends where commands cannot change the system
 	snapshots bool   // asked of backends that take some
 	limit     string // asked of backends whose limit is hard
+	soft      bool   // and of those whose limit is soft
 	check     func(*kit)
 }
 

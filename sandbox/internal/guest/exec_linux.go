@@ -30,6 +30,10 @@ func (g *guest) start(id int64, s *Start, fds []int) {
 	defer wire.CloseAll(fds)
 	c := &command{id: id, began: g.counters.read(), tree: map[int]bool{}}
 	failure := g.fork(c, s, fds)
+	if failure != nil && failure.Errno == int64(unix.EAGAIN) {
+		g.settle()
+		failure = g.fork(c, s, fds)
+	}
 	if failure != nil {
 		g.reply(id, failure, nil)
 		return
@@ -223,6 +227,21 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 		x.Signal = int64(status.Signal())
 		x.Code = 128 + x.Signal
 	}
+	if x.Code == 128+int64(unix.SIGXFSZ) { // also as a shell says of what it ran
+		x.Limits |= LimitDisk
+	}
+	if x.Limits&LimitProcesses != 0 {
+		// Not here: this thread has to see to those that end meanwhile.
+		go func() {
+			g.settle()
+			g.exited(c, &x)
+		}()
+		return
+	}
+	g.exited(c, &x)
+}
+
+func (g *guest) exited(c *command, x *Exit) {
 	var e wire.Encoder
 	e.Int(KindExit)
 	e.Int(c.id)

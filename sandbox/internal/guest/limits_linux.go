@@ -3,6 +3,7 @@ package guest
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,6 +66,32 @@ func counted(fd int, name string) int64 {
 
 // charge is what the kernel may want at once, so that it stays below a limit by so much.
 const charge = 1 << 20
+
+const (
+	// settleTime bounds how long an end is kept back for what the command has left behind.
+	settleTime = 5 * time.Second
+	// settlePause is how long processes must neither end nor be refused.
+	settlePause = 200 * time.Millisecond
+)
+
+// settle waits until no more forks are refused and no more processes end. What is left of a fork bomb dies out as it is refused
+// more, and a command that began before could be refused its own.
+func (g *guest) settle() {
+	look := func() [2]int64 {
+		all := processes()
+		g.garbage.count(len(all) * processGarbage)
+		g.garbage.collect()
+		return [2]int64{g.counters.read().processes, int64(len(all))}
+	}
+	for began, last := time.Now(), look(); time.Since(began) < settleTime; {
+		time.Sleep(settlePause)
+		now := look()
+		if now == last {
+			return
+		}
+		last = now
+	}
+}
 
 // hit returns the limits that were in the way since before.
 func (g *guest) hit(before counts) int64 {
