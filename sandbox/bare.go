@@ -8,5 +8,8 @@ type BareOptions struct {
 	Home    string // "" is the user's
 	Tmp     string // "" is /tmp
 	Tests   string // "" is /tests; not made
+	// Shallow removes directories that lie deep in one another when the sandbox is closed: those that come to remove what is
+	// left of it may fail to, and are in trouble then.
+	Shallow bool
 	Logger  *slog.Logger
 }

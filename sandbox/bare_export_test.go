@@ -19,7 +19,7 @@ import (
 
 // ServeBare serves the socket that is descriptor 3, as OpenBare serves its own, until the other end closes.
 func ServeBare(layout Layout, files int64) error {
-	bare, err := guest.NewBare(3, layout.Workdir, layout.Tests, files, true)
+	bare, err := guest.NewBare(3, layout.Workdir, layout.Tests, files, true, false)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func OpenBare(opts BareOptions) (Backend, error) {
 		Workdir: orElse(opts.Workdir, "/workspace"), Home: orElse(opts.Home, "/root"), Tmp: orElse(opts.Tmp, "/tmp"),
 		Tests: orElse(opts.Tests, guest.Tests),
 	}
-	b := &bare{layout: layout, logger: opts.Logger, user: "root"}
+	b := &bare{layout: layout, logger: opts.Logger, user: "root", shallow: opts.Shallow}
 	if os.Getuid() != 0 {
 		b.user = "user"
 		// A user without an entry, as in many containers, has no home but a temporary one.
@@ -60,9 +60,10 @@ func orElse(value, otherwise string) string {
 
 // bare is the backend of the one sandbox that is there already.
 type bare struct {
-	layout Layout
-	user   string
-	logger *slog.Logger
+	layout  Layout
+	user    string
+	shallow bool
+	logger  *slog.Logger
 
 	mu     sync.Mutex
 	opened bool // or closed before it was
@@ -157,7 +158,7 @@ func (b *bare) Open(ctx context.Context, spec Spec) (Sandbox, error) {
 		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
 	}
 	b.opened = true
-	if b.guest, err = guest.NewBare(theirs, layout.Workdir, layout.Tests, int64(spec.Limits.Files), spec.Network != NetworkNone); err != nil {
+	if b.guest, err = guest.NewBare(theirs, layout.Workdir, layout.Tests, int64(spec.Limits.Files), spec.Network != NetworkNone, b.shallow); err != nil {
 		wire.CloseAll([]int{runner, theirs})
 		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -31,27 +32,68 @@ type box struct {
 	err     error
 }
 
-// Close removes the container.
+// Close ends all that runs in the container. The engine goes on to remove its files, of which there may be very many.
 func (x *box) Close() error {
 	x.closing.Do(func() {
-		x.err = bounded(errors.Join(x.end(), x.backend.state.Remove(x.id)))
-		x.backend.release(x.id)
-		x.backend.discard()
+		b := x.backend
+		if x.ended() && b.later(x) {
+			x.err = b.state.Remove(x.id)
+		} else {
+			x.err = bounded(errors.Join(x.remove(), b.state.Remove(x.id)))
+		}
+		b.release(x.id)
 	})
 	return x.err
 }
 
-func (x *box) end() error {
+// endTime is how long an agent is given to end.
+const endTime = 15 * time.Second
+
+// ended lets the agent kill all that runs, and remove what an engine could not. It says whether that is done: then the container
+// ends by itself.
+func (x *box) ended() bool {
+	if x.relay == nil {
+		return false
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- x.relay.Close() }()
+	select {
+	case err := <-closed:
+		return err == nil
+	case <-time.After(endTime):
+		return false // it ends with the container
+	}
+}
+
+// remove removes the container.
+func (x *box) remove() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	var closing sync.WaitGroup
-	if x.relay != nil {
-		// It is over for the agent with the container at the latest.
-		closing.Go(func() { _ = x.relay.Close() })
-	}
 	err := remove(ctx, x.backend.engine, x.container)
-	closing.Wait()
+	x.backend.discard()
 	return err
+}
+
+// mostRemovals is how many containers are removed in the background at once; whoever closes one more waits for it.
+const mostRemovals = 16
+
+// later removes a container in the background, unless too many are being removed. What fails is tried again in the end.
+func (b *backend) later(x *box) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.removals >= mostRemovals || b.closed {
+		return false
+	}
+	b.removals++
+	b.removing.Go(func() {
+		if err := x.remove(); err != nil {
+			b.logger.Warn("remove a container", "sandbox", x.id, "err", bounded(err))
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.removals--
+	})
+	return true
 }
 
 // snapshot is an image that was made of a container.
@@ -85,11 +127,8 @@ func (x *box) snapshot(ctx context.Context) (*snapshot, error) {
 		return nil, err
 	}
 	b := x.backend
-	b.mu.Lock()
-	b.count++
 	// A tag keeps others from taking it for rubbish.
-	reference := "trajgen-snapshot-" + b.label + ":" + strconv.Itoa(b.count)
-	b.mu.Unlock()
+	reference := "trajgen-snapshot-" + b.label + ":" + strconv.Itoa(b.number())
 	made, err := b.engine.ContainerCommit(ctx, x.container, client.ContainerCommitOptions{
 		Reference: reference, Comment: "snapshot of sandbox " + x.id, Changes: []string{"LABEL " + labelInstance + "=" + b.label},
 		Config: &container.Config{}, // podman wants one

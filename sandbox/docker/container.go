@@ -82,7 +82,8 @@ func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*bo
 	}
 	x := &box{backend: b, id: spec.ID, container: created.ID, image: image}
 	if err := x.connect(ctx, spec, workdir); err != nil {
-		return nil, errors.Join(err, x.end())
+		x.ended()
+		return nil, errors.Join(err, x.remove())
 	}
 	return x, nil
 }
@@ -181,16 +182,24 @@ func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) clien
 		host.Tmpfs[testsDir] += testsInodes
 	}
 	return client.ContainerCreateOptions{
-		Name: "trajgen-" + b.label + "-" + spec.ID,
+		// One of the same id may be on its way out.
+		Name: "trajgen-" + b.label + "-" + spec.ID + "-" + strconv.Itoa(b.number()),
 		Config: &container.Config{
 			Image: image.id, User: image.user, Hostname: "sandbox", Labels: b.labels(spec.ID), WorkingDir: "/",
-			Entrypoint: []string{agentPath}, Cmd: []string{"trajgen-helper", "agent", "bare"},
+			Entrypoint: []string{agentPath}, Cmd: []string{"trajgen-helper", "agent", "bare", "--shallow"},
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 			// The agent's input ends with the connection of the one that attached to it.
 			AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true,
 		},
 		HostConfig: host,
 	}
+}
+
+func (b *backend) number() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.count++
+	return b.count
 }
 
 func (b *backend) labels(id string) map[string]string {

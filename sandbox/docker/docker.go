@@ -71,7 +71,10 @@ type backend struct {
 	opened map[string]bool // ids that are taken
 	closed bool
 	unused map[string]bool // images of snapshots that were closed and are still in use
-	count  int             // of snapshots
+	count  int             // of snapshots and of containers
+
+	removals int // that are under way
+	removing sync.WaitGroup
 }
 
 func open(name string, opts sandbox.Options) (sandbox.Backend, error) {
@@ -233,6 +236,7 @@ func (b *backend) Close() error {
 		all.Go(func() { errs[i] = x.Close() })
 	}
 	all.Wait()
+	b.removing.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	err := errors.Join(errors.Join(errs...), removeAll(ctx, b.engine, b.label))

@@ -26,8 +26,8 @@ func init() {
 
 // agent serves a backend on its standard streams, which are what a container, or another machine, is spoken to through:
 //
-//	agent bare [--workdir DIR] [--home DIR] [--tmp DIR] [--tests DIR]   the one sandbox that this process runs in
-//	agent host [--plain-ok] [--state-dir DIR]                           those that this machine can make
+//	agent bare [--workdir DIR] [--home DIR] [--tmp DIR] [--tests DIR] [--shallow]   the one sandbox that this process runs in
+//	agent host [--plain-ok] [--state-dir DIR]                                       those that this machine can make
 //
 // The first thread of process 1 only waits: were any signals held back on it, as package os/signal does on a thread of its
 // choice, and the Go runtime on those that make others, commands could end the process with them (see ignoreSignals of the guest).
@@ -85,6 +85,7 @@ func openServed(args []string, logger *slog.Logger) (sandbox.Backend, error) {
 		flags.StringVar(&bare.Home, "home", "", "home directory of commands")
 		flags.StringVar(&bare.Tmp, "tmp", "", "directory of temporary files")
 		flags.StringVar(&bare.Tests, "tests", "", "directory of a verifier's files")
+		flags.BoolVar(&bare.Shallow, "shallow", false, "remove directories that lie deep in one another in the end")
 		if err := flags.Parse(args[1:]); err != nil {
 			return nil, err
 		}

@@ -20,15 +20,17 @@ type Bare struct {
 	Filtered bool
 
 	alone   bool              // nothing else is at work in this process
+	shallow bool              // what lies deep is removed in the end
 	confine func(*Bare) error // of a thread
 	begin   chan struct{}     // closed when the thread that forks may serve
 	over    chan struct{}     // closed when the runner is gone
 	ended   chan struct{}     // closed when all that was started is gone
 }
 
-// NewBare serves runner, a socket that it takes over, until the other end closes. Then it kills all that it started.
+// NewBare serves runner, a socket that it takes over, until the other end closes. Then it kills all that it started, and
+// with shallow it removes the directories that lie too deep for those who remove all of them.
 // Without network, commands get no sockets of it, or it fails.
-func NewBare(runner int, workdir, tests string, files int64, network bool) (*Bare, error) {
+func NewBare(runner int, workdir, tests string, files int64, network, shallow bool) (*Bare, error) {
 	// Other threads of this process may need many files.
 	if err := limit(0); err != nil {
 		return nil, err
@@ -48,6 +50,7 @@ func NewBare(runner int, workdir, tests string, files int64, network bool) (*Bar
 	if err != nil {
 		return nil, err
 	}
+	b.shallow = shallow
 	b.serve()
 	return b, nil
 }
@@ -74,7 +77,7 @@ func newBare(g *guest, confine func(*Bare) error) (*Bare, error) {
 		HeedSignals()
 	}
 	b := &Bare{confine: confine, begin: make(chan struct{}), over: make(chan struct{}), ended: make(chan struct{})}
-	g.bare, g.null, g.disk, g.commands = b, null, g.workdir, -1
+	g.bare, g.born, g.null, g.disk, g.commands = b, time.Now(), null, g.workdir, -1
 	g.running, g.byRequest = map[int]*command{}, map[int64]*command{}
 	g.garbage.forks = &g.mu
 	g.forked, g.files = make(chan struct{}, 1), make(chan fileRequest, 64)
@@ -124,6 +127,9 @@ func (g *guest) serveBare() {
 	close(g.files)
 	go func() {
 		g.killEverything()
+		if g.bare.shallow {
+			g.shallow()
+		}
 		close(g.bare.over)
 		_ = g.runner.Close()
 		unix.Close(g.null)

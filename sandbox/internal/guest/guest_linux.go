@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +39,7 @@ type guest struct {
 	helper   string // the program of helpers
 	tests    string // a mount point that is emptied and not removed; "" is none
 	bare     *Bare  // nil in a sandbox with a root of its own
+	born     time.Time
 
 	forking   atomic.Bool // a child is not yet a command, perhaps
 	mu        sync.Mutex  // guards what follows; held while forking, so that no child is reaped before it is known

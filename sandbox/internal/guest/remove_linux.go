@@ -167,12 +167,14 @@ func openInside(dir int, base string, access uint64) (int, error) {
 func (r *remover) moveUp(dir int, base string) error {
 	for {
 		r.moved++
-		err := unix.Renameat2(dir, base, r.top, ".removed-"+strconv.Itoa(r.moved)+"~", unix.RENAME_NOREPLACE)
+		err := unix.Renameat2(dir, base, r.top, movedName(r.moved), unix.RENAME_NOREPLACE)
 		if err != unix.EEXIST {
 			return err
 		}
 	}
 }
+
+func movedName(number int) string { return ".removed-" + strconv.Itoa(number) + "~" }
 
 func (r *remover) empty(inside *os.File, depth int) error {
 	if _, err := inside.Seek(0, 0); err != nil {
