@@ -27,6 +27,7 @@ type box struct {
 	container string
 	image     *image
 	relay     *relay.Client
+	room      *room // nil where the engine itself bounds what is written
 
 	closing sync.Once
 	err     error
@@ -55,6 +56,7 @@ func (x *box) ended() bool {
 	if x.relay == nil {
 		return false
 	}
+	x.room.end()
 	closed := make(chan error, 1)
 	go func() { closed <- x.relay.Close() }()
 	select {

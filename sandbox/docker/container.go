@@ -24,6 +24,9 @@ import (
 // errNoImage means that an image is gone that was there before.
 var errNoImage = errors.New("the engine no longer has the image")
 
+// errVanished means that an engine could not prepare a container, and forgot why with it.
+var errVanished = errors.New("the engine does not say why")
+
 // What the agent itself needs, beside what is for commands.
 const (
 	agentMemory  = 32 << 20
@@ -106,8 +109,8 @@ func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) er
 	if err != nil {
 		// What is wrong with the container, the start says better, unless it is gone: podman removes one that it cannot prepare.
 		_, startErr := engine.ContainerStart(ctx, x.container, client.ContainerStartOptions{})
-		if errdefs.IsNotFound(startErr) {
-			startErr = nil
+		if errdefs.IsNotFound(startErr) || startErr != nil && strings.Contains(startErr.Error(), "no such container") {
+			startErr = errVanished
 		}
 		return errors.Join(fmt.Errorf("attach to the container: %w", err), startErr)
 	}
@@ -130,8 +133,14 @@ func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) er
 			}
 		}
 	}
-	if x.Sandbox, err = x.relay.Open(ctx, inner); err != nil || x.image.shared == "" {
+	if x.Sandbox, err = x.relay.Open(ctx, inner); err != nil {
 		return err
+	}
+	if !x.backend.quota {
+		x.bound(spec.Limits.Disk)
+	}
+	if x.image.shared == "" {
+		return nil
 	}
 	return carry.Unpack(ctx, x, sharedDir, x.image.shared)
 }
@@ -165,16 +174,15 @@ func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) clien
 		},
 	}
 	if spec.Network == sandbox.NetworkFull {
-		host.NetworkMode = "bridge"
-		if name := b.settings[settingNetwork]; name != "" {
-			host.NetworkMode = container.NetworkMode(name)
-		}
+		host.NetworkMode = container.NetworkMode(b.network())
 	}
 	if b.userLimit {
 		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "nproc", Soft: userLimit, Hard: userLimit})
 	}
 	if b.quota {
 		host.StorageOpt = map[string]string{"size": strconv.FormatInt(limits.Disk, 10)}
+	} else {
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "fsize", Soft: limits.Disk, Hard: limits.Disk})
 	}
 	if b.engine.podman {
 		host.SecurityOpt = append(host.SecurityOpt, "mask="+strings.Join(masked, ":"))
@@ -193,6 +201,14 @@ func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) clien
 		},
 		HostConfig: host,
 	}
+}
+
+// network is what sandboxes with full network get.
+func (b *backend) network() string {
+	if name := b.settings[settingNetwork]; name != "" {
+		return name
+	}
+	return "bridge"
 }
 
 func (b *backend) number() int {

@@ -112,7 +112,7 @@ func open(name string, opts sandbox.Options) (sandbox.Backend, error) {
 // Guarantees says what the self-test found.
 func (b *backend) Guarantees() sandbox.Guarantees { return b.guarantees }
 
-// networks are what a container can be given.
+// networks are what a container can be given, full where the engine has one.
 var networks = []sandbox.Network{sandbox.NetworkNone, sandbox.NetworkLoopback, sandbox.NetworkFull}
 
 // Open starts a container.
@@ -120,7 +120,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if spec.Network == sandbox.NetworkAllowlist {
 		return nil, fmt.Errorf("open sandbox: network allowlist is not offered by %s, which filters no connections (the native backend does, with images, too)", b.name)
 	}
-	spec, err := spec.Complete(networks, true)
+	spec, err := spec.Complete(b.guarantees.Network, true)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}

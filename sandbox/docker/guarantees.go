@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/probe"
@@ -48,17 +52,42 @@ func (b *backend) selfTest(ctx context.Context) (sandbox.Guarantees, error) {
 	g.Limits[sandbox.LimitCPU] = hard(facts.CPUs > 0.69 && facts.CPUs < 0.71)
 	g.Limits[sandbox.LimitFiles] = hard(facts.Files == int64(probed.Files))
 	b.quota = b.quota && facts.Disk > 0 && facts.Disk <= probed.Disk+probed.Disk/8
-	g.Limits[sandbox.LimitDisk] = hard(b.quota)
+	g.Limits[sandbox.LimitDisk] = "soft"
+	if b.quota {
+		g.Limits[sandbox.LimitDisk] = "hard"
+	}
 	for _, name := range []string{sandbox.LimitMemory, sandbox.LimitProcesses} {
 		if g.Limits[name] != "hard" {
 			lacks("a hard limit of %s: the engine has no cgroup controller for it", name)
 		}
 	}
-	g.Missing = append(g.Missing, "a filter of connections: full network is the engine's, which reaches what the engine's machine does, such as its neighbours and metadata servers")
+	g.Missing = append(g.Missing, "network allowlist: the engine filters no connections (the native sandbox does, with images, too)")
+	if err := b.hasNetwork(ctx); err != nil {
+		g.Network = slices.DeleteFunc(slices.Clone(networks), func(n sandbox.Network) bool { return n == sandbox.NetworkFull })
+		g.Missing = append(g.Missing, fmt.Sprintf("network full: %v (make one, or name another with the setting %q, or use the native sandbox)", err, settingNetwork))
+	} else {
+		g.Missing = append(g.Missing, "a filter of connections: full network is the engine's, which reaches what the engine's machine does, such as its neighbours and metadata servers")
+	}
 	if !b.quota {
-		g.Missing = append(g.Missing, "a limit of disk: the engine's storage has no quotas (overlay2 has them on xfs mounted with pquota)")
+		g.Missing = append(g.Missing, "a hard limit of disk: the engine's storage has no quotas (overlay2 has them on xfs mounted with pquota); no file may be larger than the limit, and every second or few what was written is measured: past the limit all commands are killed, past twice of it the sandbox; files that were deleted and are still open are not measured")
 	}
 	return g, nil
+}
+
+// hasNetwork says why full network cannot be had.
+func (b *backend) hasNetwork(ctx context.Context) error {
+	name := b.network()
+	if name == "bridge" && b.engine.podman {
+		name = "podman" // which it calls its own so
+	}
+	if name == "host" || strings.Contains(name, ":") { // such as slirp4netns:OPTIONS, which nothing lists
+		return nil
+	}
+	_, err := b.engine.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
+	if errdefs.IsNotFound(err) {
+		return fmt.Errorf("the engine has no network %q", name)
+	}
+	return nil // what else may be wrong, an opening says
 }
 
 func hard(found bool) string {
@@ -80,7 +109,10 @@ func (b *backend) probe(ctx context.Context, goarch string) (probe.Facts, error)
 	}
 	b.quota = true
 	x, err := b.run(ctx, spec, agent.nothing)
-	for err != nil && b.adapt(err) {
+	for vanished := 0; err != nil && (b.adapt(err) || errors.Is(err, errVanished) && vanished < 5); {
+		if errors.Is(err, errVanished) {
+			vanished++ // with luck, the next is heard of
+		}
 		x, err = b.run(ctx, spec, agent.nothing)
 	}
 	if err != nil {

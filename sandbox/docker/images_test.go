@@ -48,9 +48,11 @@ func derive(t testing.TB, opts sandbox.Options, name string, changes ...string) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := c.ImageRemove(context.Background(), reference, client.ImageRemoveOptions{Force: true}); err != nil {
-			t.Errorf("remove %s: %v", reference, err)
-		}
+		// Containers of it may be on their way out.
+		sandboxtest.Eventually(t, 20*time.Second, "removed "+reference, func() bool {
+			_, err := c.ImageRemove(context.Background(), reference, client.ImageRemoveOptions{Force: true})
+			return err == nil
+		})
 	})
 	return reference
 }

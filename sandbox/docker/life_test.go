@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +158,21 @@ func TestNetworks(t *testing.T) {
 		_, err := b.Open(t.Context(), sandbox.Spec{ID: "list", Network: sandbox.NetworkAllowlist, Allow: []string{"example.org"}})
 		if err == nil || !strings.Contains(err.Error(), "native") {
 			t.Errorf("allowlist: got %v, want a hint at the native backend", err)
+		}
+		says := func(b sandbox.Backend, what string) bool {
+			return slices.ContainsFunc(b.Guarantees().Missing, func(m string) bool { return strings.HasPrefix(m, what) && strings.Contains(m, "native") })
+		}
+		if !says(b, "network allowlist: ") || says(b, "network full: ") || !slices.Contains(b.Guarantees().Network, sandbox.NetworkFull) {
+			t.Errorf("got %+v", b.Guarantees())
+		}
+		settings := maps.Clone(opts.Settings)
+		settings["network"] = "nowhere"
+		without := sandboxtest.Open(t, name, sandbox.Options{StateDir: opts.StateDir, Settings: settings})
+		if !says(without, `network full: the engine has no network "nowhere"`) || slices.Contains(without.Guarantees().Network, sandbox.NetworkFull) {
+			t.Errorf("without a network: got %+v", without.Guarantees())
+		}
+		if _, err := without.Open(t.Context(), sandbox.Spec{ID: "full", Network: sandbox.NetworkFull}); err == nil || !strings.Contains(err.Error(), "is not offered") {
+			t.Errorf("without a network: got %v", err)
 		}
 		full := sandboxtest.Box(t, b, sandbox.Spec{ID: "full", Network: sandbox.NetworkFull})
 		// The default route has no destination.
