@@ -75,15 +75,15 @@ func examineBackend(ctx context.Context, name string) []finding {
 	defer backend.Close()
 	g := backend.Guarantees()
 	findings := []finding{{What: what, OK: true, Detail: describeGuarantees(g), Fix: strings.Join(g.Missing, "; ")}}
+	// Elsewhere, there is an image that the user brings, in a setting or with each task.
+	if !g.FixedSystem {
+		return findings
+	}
 	sb, err := backend.Open(ctx, sandbox.Spec{ID: "doctor"})
 	if err != nil {
 		return []finding{{What: what, Detail: err.Error()}}
 	}
 	defer sb.Close()
-	// What is not there is of the image that the user brings, elsewhere.
-	if !g.FixedSystem {
-		return findings
-	}
 	for _, program := range []string{"bash", "python3", "git"} {
 		result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{program, "--version"}}, sandbox.RunOptions{})
 		found := finding{What: fmt.Sprintf("  %s in %s", program, name), OK: err == nil && result.Exit.Code == 0, Detail: "found"}
