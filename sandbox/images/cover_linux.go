@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -130,44 +128,51 @@ func (s stacked) look(name string) (seen, error) {
 	return at, nil
 }
 
-// lookIn looks for a directory in one layer, and says whether it hides what lies below.
+// lookIn looks for a directory in one layer, and says whether it hides what lies below. It goes down step by step: a path costs
+// as much as it is deep each time it is looked up.
 func lookIn(root *os.Root, name string) (d *described, last bool, err error) {
-	at := "."
-	for _, part := range strings.Split("./"+name, "/") {
-		at = path.Join(at, part)
-		info, err := root.Lstat(at)
-		if errors.Is(err, fs.ErrNotExist) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	for part := range strings.SplitSeq("./"+name, "/") {
+		if part == "" {
+			continue
+		}
+		fd, err := unix.Openat(int(dir.Fd()), part, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) {
 			return nil, last, nil
 		}
-		if err != nil {
-			return nil, false, err
-		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !info.IsDir() || !ok {
+		if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 			return nil, true, nil
 		}
-		opaque, err := isOpaque(root, at)
 		if err != nil {
-			return nil, false, err
+			return nil, false, &os.PathError{Op: "open", Path: name, Err: err}
+		}
+		_ = dir.Close()
+		dir = os.NewFile(uintptr(fd), name)
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return nil, false, &os.PathError{Op: "stat", Path: name, Err: err}
+		}
+		opaque, err := isOpaque(fd)
+		if err != nil {
+			return nil, false, &os.PathError{Op: "read the attributes of", Path: name, Err: err}
 		}
 		last = last || opaque
-		d = &described{Mode: st.Mode & 0o7777, UID: int(st.Uid), GID: int(st.Gid), Mtime: info.ModTime().UnixNano()}
+		d = &described{Mode: st.Mode & 0o7777, UID: int(st.Uid), GID: int(st.Gid), Mtime: st.Mtim.Nano()}
 	}
 	return d, last, nil
 }
 
-func isOpaque(root *os.Root, name string) (bool, error) {
-	dir, err := root.Open(name)
-	if err != nil {
-		return false, err
-	}
-	defer dir.Close()
+func isOpaque(dir int) (bool, error) {
 	var value [1]byte
-	n, err := unix.Fgetxattr(int(dir.Fd()), "user.overlay.opaque", value[:])
-	if err != nil && !errors.Is(err, unix.ENODATA) {
-		return false, &os.PathError{Op: "read the attributes of", Path: name, Err: err}
+	n, err := unix.Fgetxattr(dir, "user.overlay.opaque", value[:])
+	if errors.Is(err, unix.ENODATA) {
+		return false, nil
 	}
-	return n == 1 && value[0] == 'y', nil
+	return err == nil && n == 1 && value[0] == 'y', err
 }
 
 func (s *Store) coverPart(dirs []described) (*part, error) {

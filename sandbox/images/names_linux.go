@@ -1,6 +1,7 @@
 package images
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -32,11 +33,8 @@ func (u *unpacker) parent(name string) (fd int, base string, err error) {
 		return u.parentFD, base, nil
 	}
 	u.forget()
-	resolved, err := u.resolve(dir, true)
+	fd, resolved, err := u.resolve(dir, true)
 	if err != nil {
-		return -1, "", err
-	}
-	if fd, err = u.openDir(resolved); err != nil {
 		return -1, "", err
 	}
 	u.parentName, u.parentPath, u.parentFD = dir, resolved, fd
@@ -64,10 +62,28 @@ func (u *unpacker) openDir(resolved string) (int, error) {
 	return fd, nil
 }
 
-// resolve follows the links in a directory's name. What is missing is made, or fails.
-func (u *unpacker) resolve(dir string, missing bool) (string, error) {
+// resolve follows the links in a directory's name, and opens it. What is missing is made, or fails. It goes down step by step: a
+// path costs as much as it is deep each time it is looked up.
+func (u *unpacker) resolve(dir string, missing bool) (fd int, resolved string, err error) {
+	if fd, err = u.openDir(""); err != nil {
+		return -1, "", err
+	}
+	defer func() {
+		if err != nil {
+			_ = unix.Close(fd)
+			fd = -1
+		}
+	}()
+	// move takes another directory for the one that was come to.
+	move := func(to int, err error) error {
+		if err == nil {
+			_ = unix.Close(fd)
+			fd = to
+		}
+		return err
+	}
+	path := make([]byte, 0, len(dir)) // that was come to
 	todo := strings.Split(dir, "/")
-	resolved := ""
 	for links := 0; len(todo) > 0; {
 		part := todo[0]
 		todo = todo[1:]
@@ -75,45 +91,59 @@ func (u *unpacker) resolve(dir string, missing bool) (string, error) {
 		case "", ".":
 			continue
 		case "..": // only links have it
-			resolved, _ = path.Split(resolved)
-			resolved = strings.TrimSuffix(resolved, "/")
+			path = path[:max(bytes.LastIndexByte(path, '/'), 0)]
+			if err := move(u.openDir(string(path))); err != nil {
+				return fd, "", err
+			}
 			continue
 		}
-		next := path.Join(resolved, part)
+		above := len(path)
+		if above > 0 {
+			path = append(path, '/')
+		}
+		path = append(path, part...)
+		fails := func(op string, err error) error { return &os.PathError{Op: op, Path: string(path), Err: err} }
 		var st unix.Stat_t
-		err := unix.Fstatat(u.fd, next, &st, unix.AT_SYMLINK_NOFOLLOW)
+		err := unix.Fstatat(fd, part, &st, unix.AT_SYMLINK_NOFOLLOW)
 		switch {
 		case err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR:
-			resolved = next
 		case err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK:
 			if links++; links > 40 {
-				return "", unix.ELOOP
+				return fd, "", unix.ELOOP
 			}
-			target, err := u.root.Readlink(next)
+			target := make([]byte, unix.PathMax)
+			n, err := unix.Readlinkat(fd, part, target)
 			if err != nil {
-				return "", err
+				return fd, "", fails("readlink", err)
 			}
-			if path.IsAbs(target) {
-				resolved = ""
-			}
-			todo = append(strings.Split(target, "/"), todo...)
-		case missing && (errors.Is(err, unix.ENOENT) || err == nil && isWhiteout(&st)):
-			if err == nil {
-				if err := unix.Unlinkat(u.fd, next, 0); err != nil {
-					return "", &os.PathError{Op: "remove", Path: next, Err: err}
+			path = path[:above]
+			if target[0] == '/' {
+				path = path[:0]
+				if err := move(u.openDir("")); err != nil {
+					return fd, "", err
 				}
 			}
-			if err := u.mkdir(u.fd, next, next, &dirAttr{attr: attr{mode: 0o755}, implied: true, opaque: err == nil}); err != nil {
-				return "", err
+			todo = append(strings.Split(string(target[:n]), "/"), todo...)
+			continue
+		case missing && (errors.Is(err, unix.ENOENT) || err == nil && isWhiteout(&st)):
+			if err == nil {
+				if err := unix.Unlinkat(fd, part, 0); err != nil {
+					return fd, "", fails("remove", err)
+				}
 			}
-			resolved = next
+			if err := u.mkdir(fd, part, string(path), &dirAttr{attr: attr{mode: 0o755}, implied: true, opaque: err == nil}); err != nil {
+				return fd, "", err
+			}
 		case err != nil:
-			return "", &os.PathError{Op: "stat", Path: next, Err: err}
+			return fd, "", fails("stat", err)
 		default:
-			return "", &os.PathError{Op: "open", Path: next, Err: unix.ENOTDIR}
+			return fd, "", fails("open", unix.ENOTDIR)
+		}
+		if err := move(unix.Openat(fd, part, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)); err != nil {
+			return fd, "", fails("open", err)
 		}
 	}
-	return resolved, nil
+	return fd, string(path), nil
 }
 
 func isWhiteout(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0 }

@@ -208,13 +208,13 @@ func (u *unpacker) link(name, target string) error {
 		return fmt.Errorf("it is a link to %q, which leads out of the image", target)
 	}
 	dir, from := path.Split(target)
-	resolved, err := u.resolve(dir, false)
+	at, resolved, err := u.resolve(dir, false)
 	if err != nil {
 		return fmt.Errorf("it is a link to %s, which the layer does not have: %w", target, err)
 	}
-	from = path.Join(resolved, from)
+	defer unix.Close(at)
 	var st unix.Stat_t
-	if err := unix.Fstatat(u.fd, from, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || isWhiteout(&st) {
+	if err := unix.Fstatat(at, from, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || isWhiteout(&st) {
 		return fmt.Errorf("it is a link to %s, which the layer does not have", target)
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
@@ -224,10 +224,10 @@ func (u *unpacker) link(name, target string) error {
 	if err != nil {
 		return err
 	}
-	if path.Join(u.parentPath, base) == from {
+	if path.Join(u.parentPath, base) == path.Join(resolved, from) {
 		return nil
 	}
-	err = u.fresh(parent, base, func() error { return unix.Linkat(u.fd, from, parent, base, 0) })
+	err = u.fresh(parent, base, func() error { return unix.Linkat(at, from, parent, base, 0) })
 	if err != nil {
 		return fmt.Errorf("link to %s: %w", target, err)
 	}
