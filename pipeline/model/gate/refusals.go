@@ -86,7 +86,9 @@ func (f *refusals) refused(l *limit, p *Pass) {
 		since = int(l.value)
 		f.limit, f.from, f.count = l.value, p.number-since-1, 1
 	}
-	if share := float64(f.count) / float64(l.admitted-f.from); f.count >= many && share > notable && share < 1-lower && !l.trial.on {
+	share := float64(f.count) / float64(l.admitted-f.from)
+	// Of many refusals load is the likely reason, until cuts have left less than it explains.
+	if unlikely := share < 1-lower || l.value < lower*(1-share)*f.limit; f.count >= many && share > notable && unlikely && !l.trial.on {
 		l.trial.fewer(l, share)
 		return
 	}

@@ -261,7 +261,7 @@ func scenarios() []scenario {
 		add(fmt.Sprintf("%d at once, of equal length", slots), 2*slots, server{slots: slots, latency: second})
 		add(fmt.Sprintf("%d at once, as many wait", slots), 4*slots, server{slots: slots, queue: slots, latency: second, spread: 0.5})
 	}
-	for _, share := range []float64{0.005, 0.02, 0.1} {
+	for _, share := range []float64{0.005, 0.02, 0.1, 0.3} {
 		for kind, wish := range map[gate.Kind]time.Duration{gate.Limited: second, gate.Busy: 0} {
 			add(fmt.Sprintf("%v %% refused at random, kind %d, retry after %v", 100*share, kind, wish), 64,
 				server{latency: second, spread: 0.5, whim: share, busyKind: kind, wish: wish}).whim = share
