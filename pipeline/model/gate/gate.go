@@ -116,7 +116,7 @@ func (g *Gate) Acquire(ctx context.Context, ticket Ticket) (*Pass, error) {
 		if pass, ok := <-w.admit; ok { // admitted at the same moment, and nothing was sent
 			g.inFlight--
 			g.processors.done()
-			g.limit.learn(pass, Result{}, g.inFlight)
+			g.limit.learn(pass, Result{}, g.inFlight, g.now())
 		}
 	}
 	g.dispatch()

@@ -117,7 +117,7 @@ func (l *limit) send(p *Pass, now time.Time, inFlight int) {
 }
 
 // learn takes the result of a request. standing is how many are in flight without it.
-func (l *limit) learn(p *Pass, r Result, standing int) {
+func (l *limit) learn(p *Pass, r Result, standing int, now time.Time) {
 	l.trial.learn(p, r)
 	if p.round && p.number > l.round.from {
 		l.round.learn(r)
@@ -131,6 +131,7 @@ func (l *limit) learn(p *Pass, r Result, standing int) {
 			}
 			l.quickest = l.early.slowness()
 		}
+		l.refusals.answered(l, now)
 	case Limited, Busy, Slow:
 		if l.early.good == 0 { // it has grown blindly
 			if l.refusals.early++; 4*l.refusals.early >= l.admitted-l.fresh { // and not by chance

@@ -35,6 +35,12 @@ type refusals struct {
 	score   float64 // of the test whether more are refused than that
 	curve   curve   // by which the limit rises again
 
+	// The most places that good replies have lately come to: cuts leave a sixteenth of them, as refusals that have other reasons
+	// would otherwise stop everything.
+	best float64
+	gap  float64 // seconds between good replies, on average
+	good time.Time
+
 	// The doubt whether load is the reason.
 	limit float64 // before the first cut; 0 without a doubt
 	from  int     // number of the last request before that
@@ -58,6 +64,20 @@ func (f *refusals) outgrown(l *limit) {
 func (f *refusals) send() {
 	f.score = max(0, f.score+math.Log((1-f.random-extra)/(1-f.random)))
 	f.random = max(rare, f.random*(1-1.0/1000))
+}
+
+// answered takes note of how many places good replies come to.
+func (f *refusals) answered(l *limit, now time.Time) {
+	const half = 30 * time.Second // after which a best counts half
+	since := now.Sub(f.good)
+	if !f.good.IsZero() {
+		f.gap += (since.Seconds() - f.gap) / (2 * fewest)
+		f.best *= math.Exp2(-float64(since) / float64(half))
+		if f.gap > 0 && l.early.good >= fewest {
+			f.best = max(f.best, min(l.latency/f.gap, l.value))
+		}
+	}
+	f.good = now
 }
 
 // refused takes a refusal.
@@ -94,8 +114,9 @@ func (f *refusals) refused(l *limit, p *Pass) {
 	}
 	// Where one request of so many is refused, about that share is too much.
 	cut := min(max(0.5/float64(max(since, 1)), gently), harshly)
-	f.found(newCurve(l.value, l.value*(1-cut)))
-	l.set(l.value * (1 - cut))
+	value := max(l.value*(1-cut), min(f.best/16, l.value))
+	f.found(newCurve(l.value, value))
+	l.set(value)
 	f.cut = l.admitted
 }
 

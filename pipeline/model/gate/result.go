@@ -55,7 +55,7 @@ func (g *Gate) learn(p *Pass, r Result) {
 		g.failures, g.pause = 0, 0
 		g.down.Store(false)
 	}
-	g.limit.learn(p, r, g.inFlight)
+	g.limit.learn(p, r, g.inFlight, g.now())
 	if r.Kind == Failed || r.Kind == Slow {
 		g.failed()
 	}

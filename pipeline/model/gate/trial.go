@@ -14,6 +14,8 @@ const (
 	handful, pause = 32, 20 * time.Millisecond
 	// suspect is how many times slower than it ever was a server is that might do better with less.
 	suspect = 1.6
+	// patient is how many replies' time a trial downwards waits for its requests.
+	patient = 100
 	// lull is how many requests for each place lie between two trials downwards, the first of which failed.
 	lull = 16
 )
@@ -134,7 +136,8 @@ func (t *trial) judge(l *limit, now time.Time) {
 	switch {
 	case t.down:
 		enough := t.share > 0 && t.refused >= several
-		if t.on = !over && !late && !enough; t.on {
+		few := !t.full() && now.Sub(t.began).Seconds() < patient*l.latency // requests have not come, which says nothing
+		if t.on = (few || !over && !late) && !enough; t.on {
 			return
 		}
 		if t.share > 0 {
