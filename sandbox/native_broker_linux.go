@@ -33,6 +33,7 @@ type brokerClient struct {
 	waiting map[int64]chan brokerAnswer
 	stopped sync.Once
 	stopErr error
+	killed  bool // it had no time to clean up
 }
 
 type brokerAnswer struct {
@@ -263,6 +264,7 @@ func (c *brokerClient) stop() error {
 		timer := time.AfterFunc(closeTime, func() { _ = c.process.Kill() })
 		defer timer.Stop()
 		status, err := c.process.Wait()
+		c.killed = status == nil || !status.Exited()
 		if errors.Is(err, syscall.ECHILD) || errors.Is(err, os.ErrProcessDone) {
 			err = nil
 		}

@@ -56,6 +56,8 @@ type native struct {
 	closed bool
 	pool   *pool
 
+	watching sync.WaitGroup // brokers
+
 	names atomic.Int64 // of what has no name of its own
 }
 
@@ -98,6 +100,7 @@ func openWith(opts Options, users *userIDs, single error) (Backend, error) {
 		return nil, diagnose(err)
 	}
 	n.broker = client
+	n.watchBroker(client)
 	n.guarantees, err = n.selfTest(client.ready)
 	if err != nil {
 		return nil, errors.Join(diagnose(err), n.Close())
@@ -196,11 +199,23 @@ func (n *native) client() (*brokerClient, error) {
 			return nil, fmt.Errorf("start the broker again: %w", diagnose(err))
 		}
 		n.broker = client
+		n.watchBroker(client)
+	}
+	return n.broker, nil
+}
+
+// watchBroker removes what a broker leaves that is killed: its cgroups, and what says that there are sandboxes.
+func (n *native) watchBroker(client *brokerClient) {
+	n.watching.Go(func() {
+		<-client.ended
+		_ = client.stop() // which whoever ended it is told of
+		if !client.killed {
+			return
+		}
 		if _, err := Sweep(n.opts.StateDir); err != nil {
 			n.logger.Warn("sweep after a dead broker", "err", err)
 		}
-	}
-	return n.broker, nil
+	})
 }
 
 // Close ends all sandboxes and the broker.
@@ -219,6 +234,7 @@ func (n *native) Close() error {
 	n.mu.Unlock()
 	// The broker ends all at once; the boxes only have to hear of it.
 	err := n.broker.stop()
+	n.watching.Wait()
 	for _, b := range boxes {
 		b.lost()
 		err = errors.Join(err, b.stopCarrying())
