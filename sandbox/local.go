@@ -275,7 +275,11 @@ func lookPath(name, dir string, env []string) (string, error) {
 				in = filepath.Join(dir, in)
 			}
 			candidate := filepath.Join(in, name)
-			if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() {
+			info, err := os.Stat(candidate)
+			if errors.Is(err, syscall.ENAMETOOLONG) {
+				cause = syscall.ENAMETOOLONG
+			}
+			if err == nil && info.Mode().IsRegular() {
 				if info.Mode()&0o111 != 0 {
 					return candidate, nil
 				}

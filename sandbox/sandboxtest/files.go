@@ -41,6 +41,24 @@ func (k *kit) remove(paths ...string) {
 
 // fileCases are about Files.
 var fileCases = []testCase{
+	{name: "a name that is too long is called so", check: func(k *kit) {
+		long, files := strings.Repeat("n", 300), k.sb().Files()
+		_, statErr := files.Stat(k.Context(), long)
+		_, _, readErr := files.Read(k.Context(), long, 0, 1)
+		_, listErr := files.List(k.Context(), long)
+		_, dirErr := k.sb().Start(k.Context(), sandbox.Command{Args: []string{"true"}, Dir: long})
+		_, programErr := k.sb().Start(k.Context(), sandbox.Command{Args: []string{long}})
+		_, pathErr := k.sb().Start(k.Context(), sandbox.Command{Args: []string{"/" + long}})
+		for what, err := range map[string]error{
+			"stat": statErr, "read": readErr, "list": listErr, "directory": dirErr, "program": programErr, "path of a program": pathErr,
+			"write": files.Write(k.Context(), sandbox.FileWrite{Path: long}), "replace": files.Write(k.Context(), sandbox.FileWrite{Path: "d/" + long, Replace: true}),
+			"directory of a file": files.Write(k.Context(), sandbox.FileWrite{Path: long + "/f"}), "remove": files.Remove(k.Context(), long),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "file name too long") {
+				k.Errorf("%s: got %v", what, err)
+			}
+		}
+	}},
 	{name: "write and read", check: func(k *kit) {
 		large := bytes.Repeat([]byte("large "), 1<<20)
 		files := []sandbox.FileWrite{

@@ -162,6 +162,9 @@ func (g *guest) program(s *Start) (string, []string, error) {
 		}
 		var st unix.Stat_t
 		if err := unix.Stat(candidate, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			if err == unix.ENAMETOOLONG {
+				found = err
+			}
 			continue
 		}
 		if st.Mode&0o111 == 0 {
