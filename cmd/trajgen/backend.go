@@ -12,14 +12,33 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"trajgen/sandbox"
 	_ "trajgen/sandbox/all" // registers every backend
 	"trajgen/sandbox/images"
 )
 
+// stateVariable names another directory for what sandboxes keep on disk.
+const stateVariable = "TRAJGEN_STATE_DIR"
+
 // stateDir is where sandboxes keep what must be on disk.
-func stateDir() string { return sandbox.DefaultStateDir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")) }
+func stateDir() string {
+	return cmp.Or(os.Getenv(stateVariable), sandbox.DefaultStateDir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")))
+}
+
+// usableStateDir makes that directory. What fails for want of it would be taken for a fault of the backend.
+func usableStateDir() (string, error) {
+	dir := stateDir()
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil && unix.Access(dir, unix.W_OK|unix.X_OK) != nil {
+		err = &os.PathError{Op: "write to", Path: dir, Err: unix.EACCES}
+	}
+	if err != nil {
+		return "", fmt.Errorf("state directory of sandboxes: %w (the environment variable %s names another)", err, stateVariable)
+	}
+	return dir, nil
+}
 
 // backendChoice is a sandbox backend, and what it is told.
 type backendChoice struct {
@@ -48,7 +67,11 @@ func (c backendChoice) open() (*withImages, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := sandbox.Options{StateDir: stateDir(), Settings: settings, Pool: c.ready, Logger: c.logger}
+	dir, err := usableStateDir()
+	if err != nil {
+		return nil, err
+	}
+	options := sandbox.Options{StateDir: dir, Settings: settings, Pool: c.ready, Logger: c.logger}
 	store, storeErr := images.Open(images.Options{Dir: cmp.Or(c.imageDir, imageDir()), Unprivileged: os.Getuid() != 0, Now: time.Now, Logger: c.logger})
 	if storeErr == nil {
 		options.Images = store

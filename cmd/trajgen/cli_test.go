@@ -100,6 +100,21 @@ func TestSandboxExec(t *testing.T) {
 	if got := trajgen(t, "sandbox", "exec", "--", "no-such-program"); got.code != 127 {
 		t.Errorf("exit code %d, want 127: %s", got.code, got.errOut)
 	}
+	t.Run("without a state directory", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("TRAJGEN_STATE_DIR", filepath.Join(file, "state"))
+		got := trajgen(t, "sandbox", "exec", "--", "true")
+		if got.code != exitUsage || !strings.Contains(got.errOut, file) || !strings.Contains(got.errOut, "TRAJGEN_STATE_DIR names another") || strings.Contains(got.errOut, "namespaces") {
+			t.Errorf("got %d, %s", got.code, got.errOut)
+		}
+		t.Setenv("TRAJGEN_STATE_DIR", filepath.Join(t.TempDir(), "state"))
+		if got := trajgen(t, "sandbox", "exec", "--", "true"); got.code != 0 {
+			t.Errorf("in another: got %d, %s", got.code, got.errOut)
+		}
+	})
 	if got := trajgen(t, "sandbox", "exec", "--network", "everything", "--", "true"); got.code == 0 {
 		t.Error("an unknown network was accepted")
 	}
