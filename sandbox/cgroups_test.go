@@ -30,6 +30,10 @@ func TestCgroupVersions(t *testing.T) {
 			if version == "none" && (g.Level != sandbox.LevelUser || g.Limits["memory"] != "soft" || len(g.Missing) == 0) {
 				t.Errorf("got %+v, want less than strong, with a reason", g)
 			}
+			says := slices.ContainsFunc(g.Missing, func(m string) bool { return strings.Contains(m, "memfd_create") })
+			if says != (g.Limits["memory"] == "soft") {
+				t.Errorf("the limit of memory is %s, and what it lacks is %q", g.Limits["memory"], g.Missing)
+			}
 			sb, err := b.Open(t.Context(), sandbox.Spec{ID: "limits", Limits: sandbox.Limits{Processes: 40, Memory: softMemory}})
 			if err != nil {
 				t.Fatal(err)

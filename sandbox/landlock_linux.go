@@ -88,6 +88,7 @@ func openLandlock(opts Options, why error) (Backend, error) {
 		Missing: []string{
 			fmt.Sprintf("namespaces: %v", why),
 			"processes and the names of files are the machine's; /tmp is closed (there is a TMPDIR instead), and there is no shared memory (/dev/shm) nor a limit of processes",
+			softMemory,
 			"sockets that are files: commands connect to any that their user may connect to",
 			"networks of its own: none is without sockets, full is the machine's own, with its loopback and all that it reaches",
 		},

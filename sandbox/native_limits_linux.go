@@ -13,6 +13,11 @@ import (
 // testLimits are those of the self-test's sandbox: no defaults, so that what is found is what was asked for.
 var testLimits = Limits{Processes: 200, CPUs: 2, Disk: 64 << 20, Inodes: 5000, Files: 300}
 
+// softMemory is what the limit of memory lacks where no cgroup bounds a sandbox. To refuse memfd_create would not help: mappings
+// that are shared and belong to no file pass the limit as well, and too much relies on those.
+const softMemory = "a limit on all memory together: each process is bounded by itself, and memory that is shared is not counted: " +
+	"memory files (memfd_create), shared mappings, System V segments"
+
 // probeLimits prints what limits say from inside.
 const probeLimits = `
 echo files; ulimit -Hn

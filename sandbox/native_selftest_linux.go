@@ -45,6 +45,9 @@ func (n *native) selfTest(ready broker.Ready) (Guarantees, error) {
 		for _, m := range ready.Missing {
 			lacks(m)
 		}
+		if g.Limits[LimitMemory] != "hard" {
+			lacks(softMemory)
+		}
 		if len(ready.Missing) == 0 {
 			lacks(fmt.Sprintf("hard limits on memory and processes: cgroups say otherwise than they were told (%v)", g.Limits))
 		}
