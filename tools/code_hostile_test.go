@@ -165,7 +165,7 @@ func TestExecuteCodeSideBySide(t *testing.T) {
 	})
 }
 
-// TestExecuteCodeHugeCall is about a call that nobody reads: the script must not wait for it.
+// TestExecuteCodeHugeCall is about a call that the runner stops reading: the script must not wait for it.
 func TestExecuteCodeHugeCall(t *testing.T) {
 	each(t, func(t *testing.T, e *episodeOf) {
 		tools.SetCodeTimes(t, 20*time.Second, time.Second)

@@ -137,7 +137,7 @@ func (a terminalArgs) capture(c *capture) *capture {
 // endOfFile is what a keyboard sends for it.
 const endOfFile = "\x04"
 
-// endsOfFile is what is typed into a terminal that has nobody at it: who reads finds the end, as without a terminal. One
+// endsOfFile is what is typed into a terminal without a person at it: a program that reads finds the end, as without a terminal. One
 // is not enough, as each ends one read, and programs drop what was typed before they asked. The pauses grow, as what is
 // not read fills the terminal's buffer.
 type endsOfFile struct {

@@ -31,7 +31,7 @@ for top in "/workspace", "/tmp", "/usr/lib":
 	})
 }
 
-// TestManyFiles leaves so many files that removing them takes time, which nobody should have to wait for.
+// TestManyFiles leaves so many files that removing them takes time, which Close does not wait for.
 func TestManyFiles(t *testing.T) {
 	const files = `import os
 for d in range(20):

@@ -26,7 +26,7 @@ type Result struct {
 }
 
 const (
-	// broken is how many requests in a row end without an answer before that is no accident.
+	// broken is how many requests in a row end without an answer before the endpoint counts as broken.
 	broken = 3
 	// A broken endpoint is tried again after firstProbe, and then after up to lastProbe.
 	firstProbe, lastProbe = time.Second, 8 * time.Second

@@ -34,7 +34,7 @@ type trial struct {
 	pending  int     // requests upwards, of this one and of earlier ones, that are in flight
 
 	step float64 // by which the next trial raises the limit
-	bad  float64 // a limit that made the server slow; 0 when that is no longer so
+	bad  float64 // a limit that made the server slow; 0 when a higher limit has held since
 	flat bool    // the last one found the server no slower
 	slow int     // trials in a row that did
 	up   int     // number of the request from which the next trial upwards is due
