@@ -75,7 +75,9 @@ func (a *agents) fill(ctx context.Context, goarch string, program []byte) (*volu
 	if _, err := b.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: v.name, Labels: labels}); err != nil {
 		return nil, err
 	}
-	// A container that is never started is the way in.
+	// A container that is never started is the way in. To the end: a call that was given up would leave it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)
+	defer cancel()
 	created, err := b.engine.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config:     &container.Config{Image: nothing.id, Cmd: []string{agentPath}, Labels: labels},
 		HostConfig: &container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{v.mount(false)}},
@@ -84,10 +86,11 @@ func (a *agents) fill(ctx context.Context, goarch string, program []byte) (*volu
 		return nil, err
 	}
 	content := archive(&tar.Header{Name: path.Base(agentPath), Mode: 0o555}, program)
-	if _, err := b.engine.CopyToContainer(ctx, created.ID, client.CopyToContainerOptions{DestinationPath: agentDir, Content: content}); err != nil {
+	_, err = b.engine.CopyToContainer(ctx, created.ID, client.CopyToContainerOptions{DestinationPath: agentDir, Content: content})
+	if err = errors.Join(err, remove(ctx, b.engine, created.ID)); err != nil {
 		return nil, err
 	}
-	return v, remove(ctx, b.engine, created.ID)
+	return v, nil
 }
 
 // importNothing makes an image without programs, so that none has to be pulled for what can do without.

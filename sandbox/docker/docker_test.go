@@ -76,8 +76,10 @@ func TestGivenUp(t *testing.T) {
 			}
 			cancel()
 		}
-		if containers, _, _ := made(t, engineOf(t, opts)); containers != 0 {
-			t.Errorf("%d containers are left", containers)
-		}
+		engine := engineOf(t, opts)
+		sandboxtest.Eventually(t, 10*time.Second, "no container", func() bool {
+			containers, _, _ := made(t, engine)
+			return containers == 0
+		})
 	})
 }
