@@ -170,7 +170,7 @@ var processCases = []testCase{
 		k.eventually("the child lives", func() bool { return k.sleepers(k.sb(), "63.1") == 1 })
 	}},
 	{name: "a background child may go on printing", check: func(k *kit) {
-		r := k.run(sh("(sleep 0.3; echo late; echo late >&2; echo alive > alive) & echo started"))
+		r := k.run(sh("(sleep 1.5; echo late; echo late >&2; echo alive > alive) & echo started"))
 		equal(k, "output", string(r.Stdout.Bytes()), "started\n")
 		k.eventually("the child outlives its prints", func() bool {
 			_, err := k.sb().Files().Stat(k.Context(), "alive")

@@ -61,6 +61,9 @@ func (g *guest) remove(name string) error {
 			return g.emptyDirectory(g.tests)
 		}
 	}
+	if len(base) > unix.NAME_MAX { // gVisor calls it missing
+		return unix.ENAMETOOLONG
+	}
 	return g.removeAll(dir, base)
 }
 
