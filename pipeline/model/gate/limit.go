@@ -56,22 +56,25 @@ func newLimit(low, high, start float64) limit {
 	return l
 }
 
-// places is how many requests may be in flight.
-func (l *limit) places() int {
-	value := l.value
+// allowed is the limit, or the lower one that is tried.
+func (l *limit) allowed() float64 {
 	if t := &l.trial; t.on && t.down {
-		value = t.to
+		return t.to
 	}
-	return int(max(math.Ceil(value-1e-9), 1))
+	return l.value
 }
+
+// places is how many requests may be in flight.
+func (l *limit) places() int { return int(max(math.Ceil(l.allowed()-1e-9), 1)) }
 
 // rate is how many requests may be sent each second: what so many places come to. Where a server counts requests and not
 // places, this keeps to the count. It is a little more, so that places do not stay empty by chance.
 func (l *limit) rate() float64 {
-	if l.latency == 0 || l.value >= l.high {
+	value := l.allowed()
+	if l.latency == 0 || value >= l.high {
 		return math.Inf(1)
 	}
-	return 1.25 * l.value / l.latency
+	return 1.25 * value / l.latency
 }
 
 // burst is how many requests may be sent at the same moment.

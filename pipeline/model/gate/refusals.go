@@ -20,6 +20,8 @@ const (
 	quiet = 4
 	// notable is the least share of refusals that is worth such a trial.
 	notable = 0.01
+	// sooner and later are how many times the requests of a trial lie between two of them, once load was found not to be the reason.
+	sooner, later = 8, 256
 )
 
 // refusals lowers the limit when more requests are refused than by chance. It finds out how many that are: if a smaller share
@@ -46,6 +48,11 @@ type refusals struct {
 	from  int     // number of the last request before that
 	count int     // refusals since then
 	fewer float64 // what fewer requests delivered each second, when load was found not to be the reason; 0 once that is proven
+
+	// That load was found not to be the reason is asked again, ever less often.
+	again bool // the trial of fewer requests is such a one
+	due   int  // number of the request from which the next one is due; 0 if there was no such finding
+	apart int  // how many times the requests of the last one lie before that
 }
 
 func newRefusals() refusals { return refusals{random: common, verdict: common} }
@@ -97,6 +104,11 @@ func (f *refusals) refused(l *limit, p *Pass) {
 		f.limit = 0
 	}
 	f.last = p.number
+	if f.due > 0 && p.number >= f.due && f.random > notable && !l.trial.on {
+		f.again = true
+		l.trial.fewer(l, f.random)
+		return
+	}
 	if f.score += math.Log((f.random + extra) / f.random); f.score < sure {
 		return
 	}
@@ -109,6 +121,7 @@ func (f *refusals) refused(l *limit, p *Pass) {
 	share := float64(f.count) / float64(l.admitted-f.from)
 	// Of many refusals load is the likely reason, until cuts have left less than it explains.
 	if unlikely := share < 1-lower || l.value < lower*(1-share)*f.limit; f.count >= many && share > notable && unlikely && !l.trial.on {
+		f.again = false
 		l.trial.fewer(l, share)
 		return
 	}
@@ -131,26 +144,40 @@ func (f *refusals) found(c curve) {
 // judge ends a trial of fewer requests.
 func (f *refusals) judge(l *limit) {
 	t := &l.trial
-	was := f.limit
-	f.limit, f.score = 0, 0
+	was, again := f.limit, f.again
+	f.limit, f.score, f.again = 0, 0, false
 	expected := t.share * float64(t.sent)
-	if float64(t.refused) < max(2, expected/4) || float64(t.refused) > 2+2*expected || 4*t.crowded < 3*t.sent {
-		return // load is the reason, or not fewer were sent
+	few := float64(t.refused) < max(2, expected/4)
+	switch unused := 4*t.crowded < 3*t.sent; { // then not fewer were sent
+	case again && few && !unused:
+		f.mistaken(l)
+		return
+	case again:
+	case unused, few, float64(t.refused) > 2+2*expected: // load is the reason
+		return
+	default:
+		f.random = min(float64(f.count+t.refused)/float64(l.admitted-f.from), 0.5)
+		f.verdict, f.curve, f.fewer = f.random, curve{}, t.delivered()
+		t.step, t.bad = 1, 0
+		l.set(max(was, l.value))
 	}
-	f.random = min(float64(f.count+t.refused)/float64(l.admitted-f.from), 0.5)
-	f.verdict, f.curve, f.fewer = f.random, curve{}, t.delivered()
-	t.step, t.bad = 1, 0
-	l.set(max(was, l.value))
+	f.apart = min(max(2*f.apart, sooner), later)
+	f.due = l.admitted + f.apart*t.sent
 }
 
 // prove takes the first round after load was found not to be the reason: more requests must deliver more.
 func (f *refusals) prove(l *limit) {
 	if f.fewer > 0 && l.round.delivered() < 1.1*f.fewer {
-		f.random, f.verdict = rare, rare
-		f.curve = newCurve(l.trial.to, l.trial.to)
-		l.set(l.trial.to)
+		f.mistaken(l)
 	}
 	f.fewer = 0
+}
+
+// mistaken takes back that load is not the reason.
+func (f *refusals) mistaken(l *limit) {
+	f.random, f.verdict, f.due, f.apart = rare, rare, 0, 0
+	f.curve = newCurve(l.trial.to, l.trial.to)
+	l.set(l.trial.to)
 }
 
 const (

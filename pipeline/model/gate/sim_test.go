@@ -35,7 +35,6 @@ type server struct {
 	busy    int
 	waiting []chan struct{}
 	down    bool // no connection
-	dbg     int
 }
 
 func (s *server) begin(seed uint64) {
@@ -367,12 +366,12 @@ func TestFollows(t *testing.T) {
 				mine, lost := float64(got.good)/best, float64(got.refused)/float64(max(got.all, 1))-s.whim
 				t.Logf("seed %d: %.1f %% of the best, %.2f %% refused beyond random", seed, 100*mine, 100*lost)
 				share, refused = share+mine/seeds, refused+lost/seeds
-				if mine < 0.6 {
-					t.Errorf("seed %d: %d requests went well, want at least 0.6 of the %.0f with the best fixed concurrency", seed, got.good, best)
+				if mine < 0.65 {
+					t.Errorf("seed %d: %d requests went well, want at least 0.65 of the %.0f with the best fixed concurrency", seed, got.good, best)
 				}
 			}
-			if share < 0.8 || refused >= 0.2 {
-				t.Errorf("%.1f %% of the best and %.2f %% refused, want at least 80 and fewer than 20", 100*share, 100*refused)
+			if share < 0.84 || refused >= 0.1 {
+				t.Errorf("%.1f %% of the best and %.2f %% refused, want at least 84 and fewer than 10", 100*share, 100*refused)
 			}
 		})
 	}
