@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -61,6 +62,7 @@ func (r *room) watch(ctx context.Context) {
 		r.full.Add(1)
 		if written > 2*r.limit {
 			log.Error("a sandbox wrote twice its limit of disk and is ended")
+			r.box.relay.Abandon(fmt.Errorf("commands wrote %d MiB, over twice the limit of disk (%d MiB), and it was ended", written>>20, r.limit>>20))
 			if _, err := r.box.backend.engine.ContainerKill(ctx, r.box.container, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
 				log.Error("end it", "err", bounded(err))
 			}

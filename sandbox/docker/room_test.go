@@ -3,6 +3,7 @@ package docker_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"trajgen/sandbox"
@@ -28,8 +29,8 @@ func TestRoom(t *testing.T) {
 		}
 		greedy := sandboxtest.Box(t, b, sandbox.Spec{ID: "greedy", Limits: limits})
 		_, err := sandbox.Run(t.Context(), greedy, sandbox.Command{Args: []string{"/bin/sh", "-c", "for i in 1 2 3 4 5 6; do head -c 15000000 /dev/zero > f$i; done; exec sleep 30"}}, sandbox.RunOptions{})
-		if !errors.Is(err, sandbox.ErrGone) {
-			t.Errorf("twice the limit: got %v, want the sandbox gone", err)
+		if !errors.Is(err, sandbox.ErrGone) || !strings.Contains(err.Error(), "over twice the limit of disk (32 MiB)") {
+			t.Errorf("twice the limit: got %v, want the sandbox gone, and why", err)
 		}
 	})
 }

@@ -100,6 +100,9 @@ func (c *Client) Done() <-chan struct{} { return c.conn.gone }
 // Err is why the connection ended; nil while it has not.
 func (c *Client) Err() error { return c.conn.lost() }
 
+// Abandon ends the connection, and says why to whoever uses its sandboxes.
+func (c *Client) Abandon(reason error) { c.conn.lose(reason) }
+
 // Open opens a sandbox at the other end.
 func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	var from uint64
