@@ -18,6 +18,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/scripted"
+	"trajgen/pipeline/run"
 )
 
 // watched is a scripted endpoint that keeps what it is asked.
@@ -68,7 +69,7 @@ func put(t *testing.T, files map[string]string) string {
 func here(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code := run(t.Context(), args, stdio{out: &out, err: &errOut})
+	code := command(t.Context(), args, stdio{out: &out, err: &errOut})
 	return result{code, out.String(), errOut.String()}
 }
 
@@ -292,51 +293,16 @@ func TestReadmeRequests(t *testing.T) {
 	if !found {
 		t.Fatal("the README has no requests.yaml")
 	}
-	file := defaultRunFile()
+	file := run.Default()
 	path := filepath.Join(put(t, map[string]string{"requests.yaml": text}), "requests.yaml")
-	if err := decodeFile(path, "a run file", &file); err != nil {
+	if err := run.Decode(path, "a run file", &file); err != nil {
 		t.Fatal(err)
 	}
-	file.Dataset, file.Policy = paths{"bundled"}, "noop"
-	if err := file.validate(); err != nil {
+	file.Dataset, file.Policy = run.Paths{"bundled"}, "noop"
+	if err := file.Validate(); err != nil {
 		t.Error(err)
 	}
-	if n := file.sweep().Combinations(); n != 6 {
+	if n := file.Varied().Combinations(); n != 6 {
 		t.Errorf("%d combinations, want 6", n)
-	}
-}
-
-// TestBaseURLByDefault holds what the help says of it.
-func TestBaseURLByDefault(t *testing.T) {
-	for _, tt := range []struct {
-		give runFile
-		want string
-	}{
-		{runFile{}, "https://api.openai.com/v1"},
-		{runFile{BaseURL: "http://a/v1"}, "http://a/v1"},
-		{runFile{Endpoints: []string{"http://b/v1", "http://c/v1"}}, "http://b/v1"},
-	} {
-		if got := tt.give.baseURL(); got != tt.want {
-			t.Errorf("base URL of %q and %q = %s, want %s", tt.give.BaseURL, tt.give.Endpoints, got, tt.want)
-		}
-	}
-}
-
-// TestSamplingOfExtraFields holds that the row knows settings that come as fields of the body.
-func TestSamplingOfExtraFields(t *testing.T) {
-	warm := 0.9
-	for _, tt := range []struct {
-		give runFile
-		want string
-	}{
-		{runFile{Temperature: &warm, MaxTokens: 7, ReasoningEffort: "low"}, "model=m reasoning_effort=low temperature=0.9 max_tokens=7"},
-		{runFile{Temperature: &warm, ReasoningEffort: "low", ExtraBody: map[string]any{"temperature": nil, "reasoning_effort": nil}}, "model=m"},
-		{runFile{ExtraBody: map[string]any{"temperature": 0, "top_p": 0.5, "max_completion_tokens": 9, "reasoning_effort": "high", "min_p": 0.1}},
-			"model=m reasoning_effort=high temperature=0 top_p=0.5 max_tokens=9"},
-		{runFile{ExtraBody: map[string]any{"temperature": "hot", "reasoning_effort": 3}}, "model=m"},
-	} {
-		if got := tt.give.sampling("m").String(); got != tt.want {
-			t.Errorf("sampling of %v is %q, want %q", tt.give.ExtraBody, got, tt.want)
-		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trajgen/bench"
+	"trajgen/pipeline/run"
 )
 
 // itself makes a command of this program.
@@ -29,7 +30,7 @@ func itself(ctx context.Context, args ...string) (*exec.Cmd, error) {
 }
 
 func newBench(std stdio) *cobra.Command {
-	options := bench.Options{Command: itself, Version: versionText(), Log: std.err, Now: time.Now}
+	options := bench.Options{Command: itself, Version: run.Version(), Log: std.err, Now: time.Now}
 	var out, profile string
 	var gate, list, asJSON bool
 	cmd := &cobra.Command{
@@ -282,7 +283,7 @@ func newBenchSandboxes(std stdio) *cobra.Command {
 			if most < 1 {
 				return usage(fmt.Errorf("--most is %d; at least 1", most))
 			}
-			backend, err := backendChoice{name: "native"}.open()
+			backend, err := run.Backend{Name: "native"}.Open()
 			if err != nil {
 				return err
 			}

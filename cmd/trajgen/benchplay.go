@@ -15,6 +15,7 @@ import (
 	"trajgen/bench"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/run"
 	"trajgen/registry"
 )
 
@@ -51,7 +52,7 @@ func (b benchPlay) run(ctx context.Context, std stdio) (bench.Played, error) {
 
 // loop plays the limit.
 func (b benchPlay) loop(ctx context.Context) (bench.Played, error) {
-	reg, err := newRegistry(defaultRunFile())
+	reg, err := run.NewRegistry(run.Default())
 	if err != nil {
 		return bench.Played{}, err
 	}
@@ -76,44 +77,44 @@ func (b benchPlay) pipeline(ctx context.Context, std stdio) (_ bench.Played, err
 	if err != nil {
 		return bench.Played{}, err
 	}
-	logs := &lateWriter{}
+	logs := &run.LateWriter{}
 	logger := slog.New(slog.DiscardHandler)
 	if b.stage.Journal {
 		logger = slog.New(slog.NewJSONHandler(logs, nil))
 	}
-	exp, err := file.open(ctx, std.err, logger)
+	exp, err := file.Open(ctx, std.err, logger)
 	if err != nil {
 		return bench.Played{}, err
 	}
-	defer func() { err = errors.Join(err, exp.close()) }()
+	defer func() { err = errors.Join(err, exp.Close()) }()
 	if b.stage.NoopTools {
-		if exp.registry, err = withoutWork(ctx, exp.registry, b.stage.Toolsets()); err != nil {
+		if exp.Registry, err = withoutWork(ctx, exp.Registry, b.stage.Toolsets()); err != nil {
 			return bench.Played{}, err
 		}
 	}
-	player := exp.player()
+	player := exp.Player()
 	if b.stage.NoopTools { // a guard of commands that do nothing would open a sandbox to look at
 		player.Hooks = nil
 	}
 	cfg := pipeline.Config{
-		Tasks: b.paced(exp.playable(exp.source.Tasks(ctx)), exp.tasks-b.leave), Draw: exp.draw, Seed: file.Seed, Samples: file.Samples,
-		Workers: file.Workers, Player: player, Journal: forgetful{}, Room: exp.room, Logger: logger,
+		Tasks: b.paced(exp.Playable(exp.Source.Tasks(ctx)), exp.Tasks-b.leave), Draw: exp.Draw, Seed: file.Seed, Samples: file.Samples,
+		Workers: file.Workers, Player: player, Journal: forgetful{}, Room: exp.Room, Logger: logger,
 	}
-	var store *runStore
+	var store *run.Run
 	if b.stage.Journal {
-		if store, err = openRun(ctx, file.outDir(), exp, false, logs); err != nil {
+		if store, err = exp.Keep(ctx, file.OutDir(), false, logs); err != nil {
 			return bench.Played{}, err
 		}
-		defer func() { err = errors.Join(err, store.close()) }()
-		cfg.Run, cfg.Journal = store.manifest.Fingerprint, store
-		player.Services, player.Steps = store.services, store.steps()
+		defer func() { err = errors.Join(err, store.CloseFiles()) }()
+		cfg.Run, cfg.Journal = store.Manifest.Fingerprint, store
+		player.Services, player.Steps = store.Services, store.Steps()
 	}
-	return b.play(ctx, cfg, store, exp.tasks-b.leave, exp.held)
+	return b.play(ctx, cfg, store, exp.Tasks-b.leave, exp.Held)
 }
 
 // play runs the pipeline under the eyes of a meter.
-func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *runStore, tasks int, held func() time.Duration) (bench.Played, error) {
-	defer thrift(cfg.Workers, held, freeMemory)()
+func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *run.Run, tasks int, held func() time.Duration) (bench.Played, error) {
+	defer run.Thrift(cfg.Workers, held, run.FreeMemory)()
 	stop, err := b.profile()
 	if err != nil {
 		return bench.Played{}, err
@@ -133,7 +134,7 @@ func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *runStor
 	began := time.Now()
 	summary, err := pipeline.Run(ctx, cfg)
 	if err == nil && b.stage.Full {
-		_, err = store.finish(ctx, summary, time.Since(began))
+		_, err = store.Finish(ctx, summary, time.Since(began))
 	}
 	played := meter.Played()
 	err = errors.Join(err, stop(), heap)
@@ -144,18 +145,18 @@ func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *runStor
 }
 
 // runFile reads the run file as trajgen run does, and makes it first where nobody has.
-func (b benchPlay) runFile() (runFile, error) {
+func (b benchPlay) runFile() (run.File, error) {
 	path := b.setup.RunFile()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := b.stage.Prepare(b.setup); err != nil {
-			return runFile{}, err
+			return run.File{}, err
 		}
 	}
-	file := defaultRunFile()
-	if err := decodeFile(path, "a run file", &file); err != nil {
-		return runFile{}, err
+	file := run.Default()
+	if err := run.Decode(path, "a run file", &file); err != nil {
+		return run.File{}, err
 	}
-	return file, file.validate()
+	return file, file.Validate()
 }
 
 // withoutWork replaces the tools of toolsets by ones that do nothing.

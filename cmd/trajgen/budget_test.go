@@ -16,7 +16,7 @@ import (
 
 	"trajgen/outputs/report"
 	"trajgen/pipeline/episode"
-	"trajgen/pipeline/model"
+	"trajgen/pipeline/run"
 )
 
 // biller is a server that bills tokens by chance.
@@ -132,7 +132,7 @@ func TestBudget(t *testing.T) {
 			if n := len(episodes(t, dir)); n != all {
 				t.Errorf("%d episodes of %d in the end", n, all)
 			}
-			m, err := readManifest(dir)
+			m, err := run.ReadManifest(dir)
 			if err != nil || m.RunFile.Prices["m"] != (episode.Price{Input: 2, Output: 10, CachedInput: 0.5, Date: "2026-05-01"}) {
 				t.Errorf("run.json has prices %v, %v", m.RunFile.Prices, err)
 			}
@@ -199,52 +199,5 @@ func TestBudgetNeeds(t *testing.T) {
 	}
 	if got := run(bounded, "--budget-tokens", "1000000"); strings.Contains(got.errOut, "give --max-tokens") {
 		t.Errorf("the server's window was not found: %s", got.errOut)
-	}
-}
-
-// TestEpisodeBudgetNeedsAllPrices: whoever may answer in an episode is part of what it costs.
-func TestEpisodeBudgetNeedsAllPrices(t *testing.T) {
-	known := episode.Prices{"m": {Input: 1, Output: 2}}
-	for _, f := range []runFile{
-		{Model: "m", Fallbacks: []fallback{{Model: "spare"}}},
-		{Sweep: sweepFile{Model: []sweptModel{{Name: "m"}, {Name: "spare"}}}},
-		{Model: "m", SummaryModel: "spare"},
-	} {
-		f.EpisodeUSD, f.Prices, f.Out = 1, known, t.TempDir()
-		e := &experiment{file: f}
-		if err := e.openBudget(t.Context()); err == nil || !strings.Contains(err.Error(), "price of spare") || strings.Contains(err.Error(), "price of m:") {
-			t.Errorf("openBudget = %v, want one about the price of spare alone", err)
-		}
-	}
-}
-
-// TestReplyBound holds that the longest reply is known as it is asked for, whichever key of the run file says so.
-func TestReplyBound(t *testing.T) {
-	client, err := model.Open(model.Config{Name: "m", BaseURL: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	for _, tt := range []struct {
-		name string
-		give runFile
-		want int
-	}{
-		{"the flag", runFile{MaxTokens: 100}, 100},
-		{"nothing", runFile{}, 0},
-		{"an extra field", runFile{ExtraBody: map[string]any{"max_tokens": 200}}, 200},
-		{"an extra field of the other name", runFile{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": 300}}, 300},
-		{"taken out", runFile{MaxTokens: 100, ExtraBody: map[string]any{"max_tokens": nil}}, 0},
-		{"taken out for the other name", runFile{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": nil, "max_tokens": 50}}, 50},
-		{"taken out of nothing", runFile{MaxTokens: 100, MaxTokensField: "max_tokens", ExtraBody: map[string]any{"max_completion_tokens": nil}}, 100},
-	} {
-		tt.give.BudgetTokens = 1000
-		e := &experiment{file: tt.give, sampling: tt.give.sampling("m"), clients: []*model.Client{client}}
-		if got := e.context().Reply; got != tt.want {
-			t.Errorf("%s: the longest reply has %d tokens, want %d", tt.name, got, tt.want)
-		}
-		if err := e.bounded(); (err == nil) != (tt.want > 0) {
-			t.Errorf("%s: bounded() = %v with %d tokens", tt.name, err, tt.want)
-		}
 	}
 }

@@ -16,10 +16,11 @@ import (
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/rollout"
+	"trajgen/pipeline/run"
 )
 
 func newCheck(std stdio) *cobra.Command {
-	file := defaultRunFile()
+	file := run.Default()
 	opts := runOptions{logFormat: "text"}
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -41,17 +42,17 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 		if err := opts.load(&file, apply); err != nil {
 			return usage(err)
 		}
-		sweep := file.checkSweep()
+		sweep := file.CheckSweep()
 		// Validated as a run that needs no model.
 		file.Policy, file.Model, file.BaseURL, file.Endpoints = "oracle", "", "", nil
 		// What bounds or colours a model's replies has no place in a proof of the tasks.
 		file.MaxTokens, file.EpisodeTokens, file.ExtraBody, file.Headers, file.HeaderEnv = 0, 0, nil, nil, nil
-		file.Sweep, file.Fallbacks, file.ToolChoice, file.ParallelToolCalls, file.Provider = sweepFile{}, nil, "", nil, nil
+		file.Sweep, file.Fallbacks, file.ToolChoice, file.ParallelToolCalls, file.Provider = run.SweepFile{}, nil, "", nil, nil
 		file.Record, file.Replay = "", ""
 		file.BudgetUSD, file.BudgetTokens, file.EpisodeUSD, file.SummaryModel, file.SummaryBaseURL, file.SummaryAPIKeyEnv = 0, 0, 0, "", "", ""
 		file.ContextWindow, file.Compaction = 0, ""
-		file.UserModel, file.UserBaseURL, file.UserAPIKeyEnv, file.noUser = "", "", "", true
-		if err := errors.Join(sweep, file.validate()); err != nil {
+		file.UserModel, file.UserBaseURL, file.UserAPIKeyEnv, file.NoUser = "", "", "", true
+		if err := errors.Join(sweep, file.Validate()); err != nil {
 			return usage(err)
 		}
 		return check(cmd.Context(), std, file, opts, asJSON)
@@ -77,7 +78,7 @@ type problem struct {
 	Detail  string          `json:"detail"`
 }
 
-func check(ctx context.Context, std stdio, file runFile, opts runOptions, asJSON bool) error {
+func check(ctx context.Context, std stdio, file run.File, opts runOptions, asJSON bool) error {
 	result := checked{NoGold: []string{}, NoVerify: []string{}, Problems: []problem{}}
 	for _, policy := range []string{"oracle", "noop"} {
 		file.Policy = policy
@@ -99,28 +100,28 @@ func check(ctx context.Context, std stdio, file runFile, opts runOptions, asJSON
 	return nil
 }
 
-func checkPolicy(ctx context.Context, std stdio, file runFile, opts runOptions, result *checked) (err error) {
+func checkPolicy(ctx context.Context, std stdio, file run.File, opts runOptions, result *checked) (err error) {
 	warnings := std.err
 	if file.Policy != "oracle" {
 		warnings = io.Discard // they were said when the first one played
 	}
-	exp, err := file.open(ctx, warnings, slog.New(slog.DiscardHandler))
+	exp, err := file.Open(ctx, warnings, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, exp.close()) }()
+	defer func() { err = errors.Join(err, exp.Close()) }()
 	ctx, drain, stop := interruptible(ctx, std.err)
 	defer stop()
-	result.Tasks, result.Sandbox = exp.tasks, exp.backend.Guarantees()
+	result.Tasks, result.Sandbox = exp.Tasks, exp.Backend.Guarantees()
 	width, isTerminal := terminal(std.err)
 	observe := func(pipeline.Event) {}
 	if !opts.quiet && isTerminal {
-		bar := newProgress(std.err, exp.tasks, true, width, time.Now)
+		bar := newProgress(std.err, exp.Tasks, true, width, time.Now)
 		observe = bar.observe
 		defer bar.end()
 	}
 	kept := &memory{policy: file.Policy, result: result, gold: map[string]bool{}}
-	player := exp.player()
+	player := exp.Player()
 	player.Furnish = file.Policy == "oracle" // once will do
 	summary, err := pipeline.Run(ctx, pipeline.Config{
 		Tasks: kept.noting(ctx, exp), Draw: everyTool, Seed: file.Seed, Samples: 1, Workers: file.Workers,
@@ -150,9 +151,9 @@ type memory struct {
 }
 
 // noting passes the tasks on and notes what cannot be proven.
-func (m *memory) noting(ctx context.Context, exp *experiment) func(func(*episode.Task, error) bool) {
+func (m *memory) noting(ctx context.Context, exp *run.Experiment) func(func(*episode.Task, error) bool) {
 	return func(yield func(*episode.Task, error) bool) {
-		for task, err := range exp.playable(exp.source.InOrder(ctx)) {
+		for task, err := range exp.Playable(exp.Source.InOrder(ctx)) {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"trajgen/pipeline/run"
 )
 
 // shownTasks returns the ids of the tasks that a run would play, in its order.
@@ -51,7 +53,7 @@ func TestChoosingTasks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		ids, seen := shownTasks(t, tt.args...)
-		if said := leftOut(seen.Steps); ids != tt.want || !strings.Contains(said, tt.said) || tt.said == "" && said != "" {
+		if said := run.LeftOut(seen.Steps); ids != tt.want || !strings.Contains(said, tt.said) || tt.said == "" && said != "" {
 			t.Errorf("%v: tasks %s, want %s; said %q, want %q", tt.args[1:], ids, tt.want, said, tt.said)
 		}
 	}

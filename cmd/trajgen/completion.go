@@ -12,6 +12,7 @@ import (
 	"trajgen/datasets"
 	"trajgen/distributions"
 	"trajgen/outputs/export"
+	"trajgen/pipeline/run"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
@@ -98,7 +99,7 @@ func runs(begun string) ([]string, cobra.ShellCompDirective) {
 }
 
 func toolsetNames() []string {
-	reg, err := newRegistry(defaultRunFile())
+	reg, err := run.NewRegistry(run.Default())
 	if err != nil {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"trajgen/outputs/compress"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/run"
 )
 
 // summaryFlags say which model writes summaries after the fact.
@@ -26,7 +27,7 @@ type summaryFlags struct {
 
 func (s *summaryFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.name, "summary-model", "", "model that writes the summaries with --by model")
-	flags.StringVar(&s.baseURL, "summary-base-url", defaultBaseURL, "OpenAI-compatible endpoint of the summary model, with /v1")
+	flags.StringVar(&s.baseURL, "summary-base-url", run.DefaultBaseURL, "OpenAI-compatible endpoint of the summary model, with /v1")
 	flags.StringVar(&s.apiKeyEnv, "summary-api-key-env", "", "environment variable that holds that endpoint's key")
 	flags.DurationVar(&s.outageLimit, "outage-limit", 10*time.Minute, "how long to wait while that endpoint does not answer; 0 is for ever")
 }
@@ -53,7 +54,7 @@ type summaryWriter struct {
 }
 
 func (s *summaryFlags) open(ctx context.Context, path string, std stdio) (*summaryWriter, error) {
-	key, err := apiKey(s.apiKeyEnv, s.baseURL)
+	key, err := run.APIKey(s.apiKeyEnv, s.baseURL)
 	if err != nil {
 		return nil, usage(err)
 	}

@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"trajgen/pipeline/run"
 )
 
 // The crash harness: runs are killed at moments drawn from a seed and resumed until they are done. Whatever happened, the
@@ -225,7 +227,7 @@ func (s *story) disturb(pid int, ended <-chan struct{}) string {
 func (s *story) begun() bool { return exists(filepath.Join(s.dir, "run.json")) }
 
 func (s *story) segments() int {
-	list, _ := filepath.Glob(filepath.Join(journalDir(s.dir), "*.seg"))
+	list, _ := filepath.Glob(filepath.Join(run.JournalDir(s.dir), "*.seg"))
 	return len(list)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"trajgen/datasets"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/run"
 )
 
 func newDatasets(std stdio) *cobra.Command {
@@ -34,7 +35,7 @@ var datasetFlags = []string{
 }
 
 func newDatasetsShow(std stdio) *cobra.Command {
-	file := defaultRunFile()
+	file := run.Default()
 	var n int
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -63,7 +64,7 @@ choice has left, and the first tasks in the order in which they would be played.
 		if n < 0 {
 			return usage(fmt.Errorf("--n is %d; not below 0", n))
 		}
-		file.Dataset, file.scratch = args, os.TempDir()
+		file.Dataset, file.Scratch = args, os.TempDir()
 		seen, err := look(cmd.Context(), file, n)
 		if err != nil {
 			return usage(err)
@@ -105,12 +106,12 @@ type seenDataset struct {
 }
 
 // look reads a dataset to its end.
-func look(ctx context.Context, file runFile, n int) (*seenDataset, error) {
+func look(ctx context.Context, file run.File, n int) (*seenDataset, error) {
 	const most = 10
 	seen := &seenDataset{Fields: map[string]int{}, Metadata: map[string]int{}, Reasons: map[string]int{}, Broken: []string{}, First: []*episode.Task{}}
 	reported := false
 	options := datasets.Options{
-		MaxTasks: file.MaxTasks, Shape: file.Shape, Subset: file.Subset, Split: file.Split, Choice: file.choice(),
+		MaxTasks: file.MaxTasks, Shape: file.Shape, Subset: file.Subset, Split: file.Split, Choice: file.Choice(),
 		SkipBadRows: true, OnSkip: func(bad *datasets.RowError) {
 			if reported {
 				return
@@ -222,11 +223,11 @@ func (s *seenDataset) count(task *episode.Task) error {
 func (s *seenDataset) print(std stdio) error {
 	const most = 10
 	fmt.Fprintf(std.out, "%d tasks\n", s.Tasks)
-	if text := leftOut(s.Steps); text != "" {
+	if text := run.LeftOut(s.Steps); text != "" {
 		fmt.Fprintln(std.out, text)
 	}
 	if s.Card.Name != "" || len(s.Card.License) > 0 {
-		fmt.Fprintf(std.out, "card: %s, license %s\n", quoteEmpty(s.Card.Name), quoteEmpty(strings.Join(s.Card.License, ", ")))
+		fmt.Fprintf(std.out, "card: %s, license %s\n", run.QuoteEmpty(s.Card.Name), run.QuoteEmpty(strings.Join(s.Card.License, ", ")))
 	}
 	fmt.Fprintf(std.out, "\nfiles (%d):\n", len(s.Files))
 	table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)

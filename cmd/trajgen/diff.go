@@ -9,6 +9,7 @@ import (
 
 	"trajgen/outputs/report"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/run"
 )
 
 func newDiff(std stdio) *cobra.Command {
@@ -50,12 +51,12 @@ func compareRuns(ctx context.Context, from, to string) (*report.Difference, erro
 	if err != nil {
 		return nil, err
 	}
-	return comparison.Finish(runName(from), runName(to), difference(was.Experiment, now.Experiment)), nil
+	return comparison.Finish(runName(from), runName(to), run.Difference(was.Experiment, now.Experiment)), nil
 }
 
 // eachEpisode hands over the episodes of a run.
-func eachEpisode(ctx context.Context, dir string, add func(*episode.Episode)) (_ manifest, err error) {
-	m, reader, err := openFinished(dir)
+func eachEpisode(ctx context.Context, dir string, add func(*episode.Episode)) (_ run.Manifest, err error) {
+	m, reader, err := run.OpenFinished(dir)
 	if err != nil {
 		return m, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"trajgen/distributions"
 	"trajgen/pipeline/episode"
-	"trajgen/registry"
+	"trajgen/pipeline/run"
 )
 
 func newDistributions(std stdio) *cobra.Command {
@@ -24,15 +24,6 @@ empty. Besides the names that list prints, a path to a YAML file works everywher
   toolsets: {terminal: 95, file: 80, code_execution: 30}`,
 	}
 	return group(cmd, newDistributionsList(std), newDistributionsShow(std), newDistributionsSample(std))
-}
-
-// resolveDistribution finds a distribution by its name or path.
-func resolveDistribution(nameOrPath string) (distributions.Distribution, error) {
-	d, err := distributions.Resolve(nameOrPath)
-	if err != nil {
-		err = fmt.Errorf("%w%s", err, registry.DidYouMean(nameOrPath, distributions.Names()))
-	}
-	return d, err
 }
 
 func newDistributionsList(std stdio) *cobra.Command {
@@ -67,7 +58,7 @@ func newDistributionsShow(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show NAME|FILE", Short: "Show one distribution", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := resolveDistribution(args[0])
+			d, err := run.ResolveDistribution(args[0])
 			if err != nil {
 				return usage(err)
 			}
@@ -97,7 +88,7 @@ func newDistributionsSample(std stdio) *cobra.Command {
 natural logarithm of the probability of exactly that set.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := resolveDistribution(args[0])
+			d, err := run.ResolveDistribution(args[0])
 			if err != nil {
 				return usage(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"trajgen/pipeline/run"
 	"trajgen/sandbox"
 )
 
@@ -64,7 +65,7 @@ func examine(ctx context.Context) []finding {
 
 func examineBackend(ctx context.Context, name string) []finding {
 	what, kind := "sandbox "+name, sandbox.Kinds()[name]
-	backend, err := backendChoice{name: name}.open()
+	backend, err := run.Backend{Name: name}.Open()
 	if err != nil {
 		f := finding{What: what, Detail: kind.About + ": " + err.Error()}
 		if len(kind.Settings) > 0 {

@@ -19,6 +19,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/scripted"
+	"trajgen/pipeline/run"
 )
 
 // endpoint serves the scripted model over a real socket.
@@ -263,7 +264,7 @@ func TestTwoRunners(t *testing.T) {
 	if err := first.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := readManifest(dir); err != nil || m.RunFile.Seed != 1 {
+	if m, err := run.ReadManifest(dir); err != nil || m.RunFile.Seed != 1 {
 		t.Errorf("run.json has seed %d, %v", m.RunFile.Seed, err)
 	}
 }
@@ -461,7 +462,7 @@ func TestModelErrorIsNoScore(t *testing.T) {
 			t.Errorf("%s: %s, attempt %d, earlier %+v", ep.Key.Task, ep.Outcome, ep.Attempt, ep.Earlier)
 		}
 	}
-	if m, err := readManifest(dir); err != nil || m.RunFile.RetryErrors {
+	if m, err := run.ReadManifest(dir); err != nil || m.RunFile.RetryErrors {
 		t.Errorf("retry_errors sticks to the run: %v, %v", m.RunFile.RetryErrors, err)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"trajgen/outputs/export"
+	"trajgen/pipeline/run"
 	"trajgen/where"
 )
 
@@ -210,56 +210,24 @@ func (o *exportOptions) complete() error {
 
 // source opens what is exported, decoded ahead of whoever writes it. The notes say what it lacks where a format could
 // have it.
-func (o *exportOptions) source() (source export.Source, notes []string, total int, run export.Run, closeSource func() error, err error) {
+func (o *exportOptions) source() (source export.Source, notes []string, total int, about export.Run, closeSource func() error, err error) {
 	workers := runtime.GOMAXPROCS(0)
 	if o.run != "" {
-		m, reader, err := openFinished(o.run)
+		m, reader, err := run.OpenFinished(o.run)
 		if err != nil {
-			return nil, nil, 0, run, nil, err
+			return nil, nil, 0, about, nil, err
 		}
-		o.lacks = m.lacks(o.run, reader.Len())
-		return export.Ahead(reader, workers), []string{}, reader.Len(), m.exported(o.run), reader.Close, nil
+		o.lacks = m.Lacks(o.run, reader.Len())
+		return export.Ahead(reader, workers), []string{}, reader.Len(), m.Exported(o.run), reader.Close, nil
 	}
 	files, err := export.OpenFiles(o.from...)
 	if err != nil {
-		return nil, nil, 0, run, nil, usage(err)
+		return nil, nil, 0, about, nil, usage(err)
 	}
-	if m, err := readManifest(o.from[0]); err == nil && len(o.from) == 1 {
-		run, o.lacks = m.exported(o.from[0]), m.lacks(o.from[0], files.Len())
+	if m, err := run.ReadManifest(o.from[0]); err == nil && len(o.from) == 1 {
+		about, o.lacks = m.Exported(o.from[0]), m.Lacks(o.from[0], files.Len())
 	}
-	return export.Ahead(files, workers), files.Notes(), files.Len(), run, files.Close, nil
-}
-
-// lacks says what of a run's episodes were not played, of which so many were; fewer than none are not known.
-func (m manifest) lacks(dir string, episodes int) string {
-	if planned := m.Tasks * m.Samples; episodes >= 0 && episodes < planned { // a merged run's plan may not be known
-		return fmt.Sprintf("%s has played %d of %d episodes", dir, episodes, planned)
-	}
-	return ""
-}
-
-// exported is what formats tell about a run.
-func (m manifest) exported(dir string) export.Run {
-	file, err := json.Marshal(m.RunFile)
-	if err != nil { // it was decoded from JSON
-		file = nil
-	}
-	if full, err := filepath.Abs(dir); err == nil {
-		dir = full
-	}
-	license := ""
-	switch len(m.Card.License) {
-	case 0:
-	case 1:
-		license = m.Card.License[0]
-	default:
-		license = "other" // as the Hub has it for several; the dataset's own card says which
-	}
-	return export.Run{
-		Name: filepath.Base(dir), License: license, Fingerprint: m.Fingerprint, Version: m.Version,
-		Model: cmp.Or(m.RunFile.Model, strings.Join(m.RunFile.Sweep.names(), ", "), m.RunFile.Policy), BaseURL: m.RunFile.BaseURL,
-		Dataset: m.RunFile.Dataset.names(), Digest: m.Experiment["dataset"], Tasks: m.Tasks, Samples: m.Samples, Seed: m.RunFile.Seed, RunFile: file,
-	}
+	return export.Ahead(files, workers), files.Notes(), files.Len(), about, files.Close, nil
 }
 
 // exportTo writes an export under its name, or through what stands there: stdout, a device, a pipe.
@@ -290,7 +258,7 @@ func exportTo(ctx context.Context, std stdio, source export.Source, format, out 
 	if err != nil {
 		return result, usage(err)
 	}
-	defer spare(sparing)()
+	defer run.Spare(run.Sparing)()
 	result, err = export.Write(ctx, source, sink)
 	if errors.Is(err, where.ErrUnknown) {
 		err = usage(err)
@@ -309,7 +277,7 @@ func makePlace(out string) error {
 	if err != nil {
 		return err
 	}
-	own := []string{"journal", "trajectories", "tool_calls", "run.json", "report.json", "report.md", sumsName, "log.jsonl"}
+	own := []string{"journal", "trajectories", "tool_calls", "run.json", "report.json", "report.md", run.SumsName, "log.jsonl"}
 	for dir, name := full, ""; ; dir, name = filepath.Dir(dir), filepath.Base(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && (name == "" || slices.Contains(own, name)) {
 			return fmt.Errorf("%s is a run directory, whose files trajgen run and --resume write (want a place beside it, or a new name in it)", dir)

@@ -16,6 +16,7 @@ import (
 	"trajgen/outputs/export"
 	"trajgen/outputs/journal"
 	"trajgen/outputs/sinktest"
+	"trajgen/pipeline/run"
 )
 
 // runOf makes a run directory of four tasks and eight episodes.
@@ -235,7 +236,7 @@ func TestMerge(t *testing.T) {
 	if got.Episodes != 16 || len(got.Runs) != 2 || got.Runs[1].Episodes != 8 || got.Runs[1].Seed != 2 {
 		t.Errorf("result %+v, want 16 episodes, 8 of each run", got)
 	}
-	m, err := readManifest(out)
+	m, err := run.ReadManifest(out)
 	if err != nil || len(m.Merged) != 2 || m.Experiment["seed"] != "1 and 2" || m.Fingerprint == got.Runs[0].Fingerprint {
 		t.Errorf("run.json: %v, merged %+v, seed %q", err, m.Merged, m.Experiment["seed"])
 	}

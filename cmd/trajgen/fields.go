@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"trajgen/pipeline/run"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -33,7 +35,7 @@ func bindFields(flags *pflag.FlagSet, target any) (apply func() error) {
 			continue
 		}
 		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		held := &given{kind: kindOf(field.Type), shown: shown(value.Field(i))}
+		held := &given{kind: run.KindOf(field.Type), shown: shown(value.Field(i))}
 		flag := flags.VarPF(held, strings.ReplaceAll(key, "_", "-"), "", help)
 		flag.Annotations = map[string][]string{flagGroup: group}
 		if held.kind == "bool" {
@@ -116,29 +118,6 @@ func (g *given) Set(text string) error {
 	return nil
 }
 
-func kindOf(t reflect.Type) string {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch t {
-	case reflect.TypeFor[time.Duration]():
-		return "duration"
-	case reflect.TypeFor[size]():
-		return "size"
-	}
-	switch t.Kind() {
-	case reflect.Map:
-		return "pairs"
-	case reflect.Slice:
-		return "list"
-	case reflect.Float64:
-		return "number"
-	case reflect.Uint64:
-		return "uint"
-	}
-	return t.Kind().String()
-}
-
 // parses checks a text at once, so that the error names the flag.
 func parses(kind, text string) (err error) {
 	switch kind {
@@ -153,21 +132,16 @@ func parses(kind, text string) (err error) {
 	case "duration":
 		_, err = time.ParseDuration(text)
 	case "size":
-		_, err = parseSize(text)
+		_, err = run.ParseSize(text)
 	case "pairs":
 		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
 			err = fmt.Errorf("no name")
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%q is not %s", text, kindNames[kind])
+		return fmt.Errorf("%q is not %s", text, run.KindNames[kind])
 	}
 	return nil
-}
-
-var kindNames = map[string]string{
-	"bool": "true or false", "int": "a whole number", "uint": "a whole number from 0", "number": "a number", "string": "a text", "list": "a list",
-	"duration": "a duration such as 90s or 5m", "size": "a size such as 512M or 2G", "pairs": "NAME=VALUE",
 }
 
 func shown(v reflect.Value) string {
@@ -187,7 +161,7 @@ func setField(field reflect.Value, texts []string) error {
 		field.Set(reflect.New(field.Type().Elem()))
 		field = field.Elem()
 	}
-	switch kindOf(field.Type()) {
+	switch run.KindOf(field.Type()) {
 	case "bool":
 		v, _ := strconv.ParseBool(last)
 		field.SetBool(v)
@@ -204,7 +178,7 @@ func setField(field reflect.Value, texts []string) error {
 		v, _ := time.ParseDuration(last)
 		field.SetInt(int64(v))
 	case "size":
-		v, _ := parseSize(last)
+		v, _ := run.ParseSize(last)
 		field.SetInt(int64(v))
 	case "string":
 		field.SetString(last)
@@ -246,41 +220,4 @@ func setShares(field reflect.Value, texts map[string]string) error {
 	}
 	field.Set(reflect.ValueOf(shares))
 	return nil
-}
-
-// size is a number of bytes, written as 512M or 2G.
-type size int64
-
-func parseSize(text string) (size, error) {
-	units := map[string]int64{"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-	upper := strings.ToUpper(strings.TrimSpace(text))
-	number := strings.TrimRight(upper, "KMGTIB")
-	unit := strings.TrimSuffix(strings.TrimSuffix(upper[len(number):], "B"), "I")
-	factor, known := units[unit]
-	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || !known || !(n >= 0) || n*float64(factor) > 1<<60 {
-		return 0, fmt.Errorf("%q is not a size such as 512M or 2G", text)
-	}
-	return size(n * float64(factor)), nil
-}
-
-func (s size) String() string {
-	for _, unit := range []struct {
-		name   string
-		factor size
-	}{{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}} {
-		if s >= unit.factor && s%unit.factor == 0 {
-			return fmt.Sprintf("%d%s", s/unit.factor, unit.name)
-		}
-	}
-	return strconv.FormatInt(int64(s), 10)
-}
-
-// MarshalText writes a size as people do.
-func (s size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads it.
-func (s *size) UnmarshalText(text []byte) (err error) {
-	*s, err = parseSize(string(text))
-	return err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"os/signal"
 	"strings"
 	"sync"
@@ -16,20 +15,12 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"trajgen/pipeline/run"
 	"trajgen/sandbox/images"
 )
 
-// imageDir is where images are kept unless a flag says otherwise.
-func imageDir() string {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = ""
-	}
-	return images.DefaultDir(os.Getuid(), cache)
-}
-
 func newImage(std stdio) *cobra.Command {
-	dir := imageDir()
+	dir := run.ImageDir()
 	cmd := &cobra.Command{
 		Use: "image", Short: "Fetch, list and remove images that sandboxes begin with",
 		Long: `Keeps the images of sandboxes on disk, unpacked. A run fetches what it needs by itself; pull does so beforehand.

@@ -13,11 +13,11 @@ import (
 
 func main() {
 	sandbox.Init() // does not return in a sandbox's own processes
-	os.Exit(run(context.Background(), os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	os.Exit(command(context.Background(), os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
 // run is main without the process: it returns the exit code.
-func run(ctx context.Context, args []string, std stdio) int {
+func command(ctx context.Context, args []string, std stdio) int {
 	root := newRoot(std)
 	root.SetArgs(args)
 	root.SetIn(std.in)

@@ -15,6 +15,7 @@ import (
 
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/run"
 	"trajgen/sandbox"
 )
 
@@ -98,7 +99,7 @@ func succeed(t *testing.T, args ...string) result {
 // episodes reads a run's journal in dataset order.
 func episodes(t *testing.T, dir string) []*episode.Episode {
 	t.Helper()
-	reader, err := journal.OpenReader(journalDir(dir))
+	reader, err := journal.OpenReader(run.JournalDir(dir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,26 +15,16 @@ import (
 	"trajgen/outputs/export"
 	"trajgen/outputs/journal"
 	"trajgen/outputs/report"
+	"trajgen/pipeline/run"
 )
-
-// mergedRun is a run that another one was made of.
-type mergedRun struct {
-	Name        string `json:"name"` // of its directory
-	Fingerprint string `json:"fingerprint"`
-	Version     string `json:"version"`
-	Seed        uint64 `json:"seed"`
-	Episodes    int    `json:"episodes"` // that came from it
-	// Of are the fingerprints of the runs that it was made of itself.
-	Of []string `json:"of,omitempty"`
-}
 
 // mergeResult is what merge --json prints.
 type mergeResult struct {
-	Out      string      `json:"out"`
-	Episodes int         `json:"episodes"`
-	Runs     []mergedRun `json:"runs"`
-	Same     int         `json:"same"`    // that several runs had, and the same
-	Settled  int         `json:"settled"` // that several runs had otherwise: the better one was taken
+	Out      string          `json:"out"`
+	Episodes int             `json:"episodes"`
+	Runs     []run.MergedRun `json:"runs"`
+	Same     int             `json:"same"`    // that several runs had, and the same
+	Settled  int             `json:"settled"` // that several runs had otherwise: the better one was taken
 }
 
 func newMerge(std stdio) *cobra.Command {
@@ -99,7 +89,7 @@ func mergeRuns(ctx context.Context, dirs []string, out string) (result mergeResu
 		return result, usage(err)
 	}
 	err = export.WholeDir(out, func(dir string) error {
-		into, err := journal.Open(journalDir(dir), journal.Options{})
+		into, err := journal.Open(run.JournalDir(dir), journal.Options{})
 		if err != nil {
 			return err
 		}
@@ -109,11 +99,13 @@ func mergeRuns(ctx context.Context, dirs []string, out string) (result mergeResu
 			return named(err, dirs)
 		}
 		for i, m := range manifests {
-			result.Runs = append(result.Runs, mergedRun{filepath.Base(dirs[i]), m.Fingerprint, m.Version, m.RunFile.Seed, merged.Episodes[i], m.of()})
+			result.Runs = append(result.Runs, run.MergedRun{
+				Name: filepath.Base(dirs[i]), Fingerprint: m.Fingerprint, Version: m.Version, Seed: m.RunFile.Seed, Episodes: merged.Episodes[i], Of: m.Of(),
+			})
 		}
 		m := mergeManifests(manifests)
 		m.Merged = result.Runs
-		if err := m.write(dir); err != nil {
+		if err := m.Write(dir); err != nil {
 			return err
 		}
 		return writeMerged(ctx, m, dir)
@@ -121,16 +113,8 @@ func mergeRuns(ctx context.Context, dirs []string, out string) (result mergeResu
 	return result, err
 }
 
-// of are the fingerprints of the runs that a merged run was made of.
-func (m manifest) of() (fingerprints []string) {
-	for _, run := range m.Merged {
-		fingerprints = append(append(fingerprints, run.Fingerprint), run.Of...)
-	}
-	return fingerprints
-}
-
 // openMerged opens the runs and says everything that is wrong with them together.
-func openMerged(dirs []string) (manifests []manifest, readers []*journal.Reader, err error) {
+func openMerged(dirs []string) (manifests []run.Manifest, readers []*journal.Reader, err error) {
 	var errs []error
 	for i, dir := range dirs {
 		if full, err := filepath.Abs(dir); err == nil {
@@ -140,13 +124,13 @@ func openMerged(dirs []string) (manifests []manifest, readers []*journal.Reader,
 			errs = append(errs, fmt.Errorf("%s is given twice", dir))
 			continue
 		}
-		m, reader, err := openFinished(dir)
+		m, reader, err := run.OpenFinished(dir)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		manifests, readers = append(manifests, m), append(readers, reader)
-		if lines := difference(shared(manifests[0].Experiment), shared(m.Experiment)); len(lines) > 0 {
+		if lines := run.Difference(shared(manifests[0].Experiment), shared(m.Experiment)); len(lines) > 0 {
 			errs = append(errs, fmt.Errorf("%s holds another experiment than %s:\n  %s", dir, dirs[0], strings.Join(lines, "\n  ")))
 		}
 	}
@@ -164,13 +148,13 @@ func shared(experiment map[string]string) map[string]string {
 
 // mergeManifests is run.json of the merged run: that of the first, with what differs said of all. Such an experiment is
 // none that can be resumed, as no run file describes it.
-func mergeManifests(runs []manifest) manifest {
+func mergeManifests(runs []run.Manifest) run.Manifest {
 	m := runs[0]
 	m.Experiment = maps.Clone(m.Experiment)
 	for _, key := range partOf {
 		var values []string
-		for _, run := range runs {
-			if value := quoteEmpty(run.Experiment[key]); !slices.Contains(values, value) {
+		for _, other := range runs {
+			if value := run.QuoteEmpty(other.Experiment[key]); !slices.Contains(values, value) {
 				values = append(values, value)
 			}
 		}
@@ -179,31 +163,31 @@ func mergeManifests(runs []manifest) manifest {
 			m.Tasks = 0 // how many were planned is not known
 		}
 	}
-	for _, run := range runs {
-		m.Samples = max(m.Samples, run.Samples)
+	for _, other := range runs {
+		m.Samples = max(m.Samples, other.Samples)
 	}
 	m.RunFile.Samples = m.Samples
 	m.RunFile.Out, m.RunFile.BudgetUSD, m.RunFile.BudgetTokens = "", 0, 0 // what was spent lies with the runs
-	m.Fingerprint = fingerprint(m.Experiment)
+	m.Fingerprint = run.Fingerprint(m.Experiment)
 	return m
 }
 
 // writeMerged writes the Parquet files and the report.
-func writeMerged(ctx context.Context, m manifest, dir string) error {
-	reader, err := journal.OpenReader(journalDir(dir))
+func writeMerged(ctx context.Context, m run.Manifest, dir string) error {
+	reader, err := journal.OpenReader(run.JournalDir(dir))
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
-	builder, err := beginReport(dir, m, 0, 0)
+	builder, err := run.BeginReport(dir, m, 0, 0)
 	if err != nil {
 		return err
 	}
 	var merged *report.Report
-	if merged, err = writeFiles(ctx, reader, builder, dir); err != nil {
+	if merged, err = run.WriteFiles(ctx, reader, builder, dir); err != nil {
 		return err
 	}
-	return writeReport(dir, merged)
+	return run.WriteReport(dir, merged)
 }
 
 // named says in conflicts which runs they are between.

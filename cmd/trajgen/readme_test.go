@@ -10,6 +10,7 @@ import (
 
 	"trajgen/datasets"
 	"trajgen/pipeline/model/scripted"
+	"trajgen/pipeline/run"
 )
 
 // TestReadme runs every command of the README and every run file, in order and in one folder, as a user would who has built
@@ -69,18 +70,18 @@ func TestReadme(t *testing.T) {
 		if filepath.Ext(file[1]) != ".yaml" {
 			continue
 		}
-		var run runFile
-		if decodeFile(filepath.Join(dir, file[1]), "a run file", &run) != nil {
+		var settings run.File
+		if run.Decode(filepath.Join(dir, file[1]), "a run file", &settings) != nil {
 			if used := regexp.MustCompile(`[ :]` + regexp.QuoteMeta(file[1]) + `\b`); !used.MatchString(string(text)) {
 				t.Errorf("%s is no run file, and nothing in the README uses it", file[1])
 			}
 			continue
 		}
 		script := "bin/trajgen run -f " + file[1] + " --quiet --max-tasks 1 --out runs/of-" + file[1]
-		if len(run.Dataset) == 0 {
+		if len(settings.Dataset) == 0 {
 			script += " --dataset tasks.jsonl"
 		}
-		if run.Model == "" {
+		if settings.Model == "" {
 			script += " --model my-model --base-url " + here + " --api-key-env MY_KEY"
 		}
 		bash(script)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trajgen/outputs/journal"
+	"trajgen/pipeline/run"
 )
 
 func newRepair(std stdio) *cobra.Command {
@@ -27,10 +28,10 @@ that is going on is refused.
 Exit codes: 0 nothing is damaged, or it was taken out; 1 something is damaged and --yes was not given.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := readManifest(dir); err != nil {
+			if _, err := run.ReadManifest(dir); err != nil {
 				return err
 			}
-			damages, replayed, err := journal.Repair(cmd.Context(), journalDir(dir), yes, nil)
+			damages, replayed, err := journal.Repair(cmd.Context(), run.JournalDir(dir), yes, nil)
 			if errors.Is(err, journal.ErrLocked) {
 				return usage(err)
 			}
@@ -104,11 +105,11 @@ func (r repaired) write(w io.Writer) {
 	}
 	if !r.Repaired {
 		fmt.Fprintf(w, "nothing was changed; %s would be played again. To take out what is damaged, and keep it in %s/damaged:\n  trajgen repair --run %s --yes\n",
-			lost, journalDir(r.Run), r.Run)
+			lost, run.JournalDir(r.Run), r.Run)
 		return
 	}
 	fmt.Fprintf(w, "taken out and kept in %s/damaged; %s are to be played again, with the flags or the run file of this run and:\n  trajgen run --out %s --resume\n",
-		journalDir(r.Run), lost, r.Run)
+		run.JournalDir(r.Run), lost, r.Run)
 }
 
 // lostText names the attempts that damage took.

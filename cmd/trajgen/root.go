@@ -7,14 +7,13 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"trajgen/pipeline/run"
 	"trajgen/registry"
 )
 
@@ -28,9 +27,6 @@ const (
 	exitBudget      = 5 // the run's budget is spent; it can be resumed with more
 	exitInterrupted = 130
 )
-
-// version is set by the linker.
-var version = "dev"
 
 // stdio is what the command reads and writes.
 type stdio struct {
@@ -71,7 +67,7 @@ came out, and writes the trajectories with their tool calls to Parquet.
 
 Exit codes: 0 done, 1 failed, 2 bad flags, run file or dataset (nothing was started), 3 done but more episodes ended in
 an error outcome than the run file allows (or an export lacks episodes that the run has not played), 4 an evaluation gate failed, 5 the budget is spent and 130 interrupted (go on with --resume).`,
-		Version:       versionText(),
+		Version:       run.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -130,18 +126,6 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func versionText() string {
-	revision := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" && len(setting.Value) >= 12 {
-				revision = " " + setting.Value[:12]
-			}
-		}
-	}
-	return fmt.Sprintf("%s%s (%s %s/%s)", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
 // codeError is an error that has chosen its exit code.
 type codeError struct {
 	code int
@@ -158,11 +142,21 @@ func withCode(code int, err error) error {
 	if err == nil {
 		return nil
 	}
-	var chosen *codeError
-	if errors.As(err, &chosen) {
+	if _, chosen := codeOf(err); chosen {
 		return err
 	}
 	return &codeError{code: code, err: err}
+}
+
+// codeOf is the exit code that an error was given, if it was.
+func codeOf(err error) (code int, chosen bool) {
+	if coded, ok := errors.AsType[*codeError](err); ok {
+		return coded.code, true
+	}
+	if _, ok := errors.AsType[run.Mistake](err); ok {
+		return exitUsage, true
+	}
+	return exitFailed, false
 }
 
 // errQuiet ends the command with a code after everything was said.
@@ -176,11 +170,8 @@ func exitCode(err error, w io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	code := exitFailed
-	var chosen *codeError
-	if errors.As(err, &chosen) {
-		code = chosen.code
-	} else if wrongUsage.MatchString(err.Error()) {
+	code, chosen := codeOf(err)
+	if !chosen && wrongUsage.MatchString(err.Error()) {
 		code = exitUsage
 	}
 	if !errors.Is(err, errQuiet) {

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,7 +17,7 @@ import (
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/budget"
-	"trajgen/pipeline/model/tape"
+	"trajgen/pipeline/run"
 )
 
 // runOptions are the flags of run that are not of the experiment.
@@ -33,7 +31,7 @@ type runOptions struct {
 }
 
 func newRun(std stdio) *cobra.Command {
-	file := defaultRunFile()
+	file := run.Default()
 	var opts runOptions
 	cmd := &cobra.Command{
 		Use:   "run [-f run.yaml] [flags]",
@@ -74,7 +72,7 @@ What has no flag stands in the run file. Requests:
 		if err := opts.load(&file, apply); err != nil {
 			return usage(err)
 		}
-		if err := file.validate(); err != nil {
+		if err := file.Validate(); err != nil {
 			return usage(err)
 		}
 		return execute(cmd.Context(), std, file, opts)
@@ -91,12 +89,12 @@ func flagsAlone(cmd *cobra.Command, args []string) error {
 }
 
 // load puts the run file together: defaults, the file (on resume the one that the run directory holds), flags.
-func (o runOptions) load(file *runFile, apply func() error) error {
+func (o runOptions) load(file *run.File, apply func() error) error {
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format is %q; text or json", o.logFormat)
 	}
 	if o.path != "" {
-		if err := decodeFile(o.path, "a run file", file); err != nil {
+		if err := run.Decode(o.path, "a run file", file); err != nil {
 			return err
 		}
 		if file.Toolsets != nil && len(file.Toolsets) == 0 {
@@ -113,18 +111,18 @@ func (o runOptions) load(file *runFile, apply func() error) error {
 		if file.Out == "" && file.Name == "" {
 			return errors.New("--resume needs --out RUN_DIRECTORY (or --name)")
 		}
-		earlier, err := readManifest(file.outDir())
+		earlier, err := run.ReadManifest(file.OutDir())
 		if err != nil {
 			return err
 		}
-		out := file.outDir()
+		out := file.OutDir()
 		*file = earlier.RunFile
 		if err := apply(); err != nil {
 			return err
 		}
 		file.Out = out
 	}
-	return file.addPlugins(o.plugins)
+	return file.AddPlugins(o.plugins)
 }
 
 // warnings writes what a user should know, as log lines when those were asked for.
@@ -143,49 +141,24 @@ func (s slogWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// outDir is the run directory.
-func (f *runFile) outDir() string {
-	if f.Out != "" {
-		return f.Out
-	}
-	return filepath.Join("runs", f.Name)
-}
-
-func journalDir(run string) string { return filepath.Join(run, "journal") }
-
 // execute runs an experiment from the run file to the report.
-func execute(ctx context.Context, std stdio, file runFile, opts runOptions) (err error) {
+func execute(ctx context.Context, std stdio, file run.File, opts runOptions) (err error) {
 	if file.Name == "" && file.Out == "" {
 		base, _, _ := strings.Cut(filepath.Base(file.Dataset[0]), ".")
 		file.Name = base + "-" + time.Now().UTC().Format("20060102-150405")
 	}
-	dir := file.outDir()
-	if !opts.resume {
-		if err := fresh(dir); err != nil {
-			return usage(err)
-		}
-	}
-	logs := &lateWriter{}
-	logger := slog.New(slog.NewJSONHandler(logs, nil))
-	file.resumed, file.scratch = opts.resume, dir
-	exp, err := file.open(ctx, opts.warnings(std.err), logger)
+	dir := file.OutDir()
+	store, err := run.Open(ctx, file, opts.resume, opts.warnings(std.err))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, exp.close()) }()
-	store, err := openRun(ctx, dir, exp, opts.resume, logs)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.close()) }()
-
-	defer thrift(file.Workers, exp.held, freeMemory)()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	began := time.Now()
-	summary, runErr := exp.play(ctx, std, store, opts)
-	report, err := store.finish(ctx, summary, time.Since(began))
+	summary, runErr := play(ctx, std, store, opts)
+	report, err := store.Finish(ctx, summary, time.Since(began))
 	if err != nil && runErr != nil {
 		// The same disk, most likely: what stopped the run is what the user has to mend.
-		logger.Error("files were not written", "error", err.Error())
+		store.Exp.Logger.Error("files were not written", "error", err.Error())
 		return verdict(runErr, summary, nil, dir, 0)
 	}
 	if err != nil {
@@ -197,59 +170,27 @@ func execute(ctx context.Context, std stdio, file runFile, opts runOptions) (err
 	return verdict(runErr, summary, report, dir, file.MaxErrorShare)
 }
 
-// fresh refuses a directory that holds something already, but for what a run leaves that died before it began.
-func fresh(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("open run directory: %w", err)
-	}
-	for _, entry := range entries {
-		if name := entry.Name(); name != "journal" && name != tape.FileName && name != "log.jsonl" && !strings.HasPrefix(name, ".tmp-") {
-			return fmt.Errorf("%s is not empty: --resume goes on with a run, another --out starts one", dir)
-		}
-	}
-	return nil
-}
-
 // play runs the pipeline under the eyes of the user.
-func (e *experiment) play(ctx context.Context, std stdio, store *runStore, opts runOptions) (pipeline.Summary, error) {
+func play(ctx context.Context, std stdio, store *run.Run, opts runOptions) (pipeline.Summary, error) {
+	exp := store.Exp
 	width, isTerminal := terminal(std.err)
 	var bar *progress
 	var messages io.Writer = std.err
-	observe := func(pipeline.Event) {}
+	var watch run.Watch
 	if !opts.quiet {
-		bar = newProgress(std.err, e.tasks*e.file.Samples, isTerminal && opts.logFormat == "text", width, time.Now)
+		bar = newProgress(std.err, exp.Tasks*exp.File.Samples, isTerminal && opts.logFormat == "text", width, time.Now)
 		if opts.logFormat == "json" {
 			bar.logger = slog.New(slog.NewJSONHandler(std.err, nil))
 		}
-		bar.held = e.held
-		observe, messages = bar.observe, bar
-		e.outages.shownBy(bar.outage)
-		defer e.outages.shownBy(nil)
+		bar.held = exp.Held
+		watch.Observe, watch.Outage, messages = bar.observe, bar.outage, bar
 	}
-	ctx, drain, stop := pausable(ctx, messages, e.paused)
+	ctx, drain, stop := pausable(ctx, messages, exp.Paused)
 	defer stop()
-	player := e.player()
-	player.Services, player.Steps = store.services, store.steps()
-	cfg := pipeline.Config{
-		Tasks: e.playable(e.source.Tasks(ctx)), Draw: e.draw, Seed: e.file.Seed, Samples: e.file.Samples, Run: store.manifest.Fingerprint,
-		Workers: e.file.Workers, Retries: e.file.EpisodeRetries, MaxRetries: e.file.maxRetries(e.tasks * e.file.Samples), Retried: store.journal.Retried(),
-		RetryErrors: e.file.RetryErrors, MaxErrorsInRow: e.file.MaxErrorsInRow,
-		Player: player, Journal: store, Room: e.room, Drain: drain, Observe: observe, Logger: e.logger,
-	}
-	if opts.resume {
-		cfg.Tasks, cfg.Whole = e.source.Lazy(ctx)
-		cfg.Tasks = e.playable(cfg.Tasks)
-	}
-	summary, err := pipeline.Run(ctx, cfg)
-	if load := e.processors.Load(); load.Held > 0 {
-		e.logger.Info("requests waited for this machine's processors", "for", load.Held.Round(time.Second).String(), "requests_per_second", int(load.Rate))
-	}
+	watch.Drain = drain
+	summary, err := store.Play(ctx, watch)
 	if bar != nil {
 		bar.end()
-	}
-	if _, broke := errors.AsType[*budget.Reached](err); broke {
-		err = e.broke() // with what was spent in the end
 	}
 	return summary, err
 }
@@ -295,7 +236,7 @@ func verdict(runErr error, summary pipeline.Summary, report *report.Report, dir 
 	reached, broke := errors.AsType[*budget.Reached](runErr)
 	switch {
 	case broke:
-		return withCode(exitBudget, fmt.Errorf("%w; --resume with a higher %s goes on: %s", reached, more(reached), resume))
+		return withCode(exitBudget, fmt.Errorf("%w; --resume with a higher %s goes on: %s", reached, run.More(reached), resume))
 	case errors.Is(runErr, errInterrupted):
 		return withCode(exitInterrupted, fmt.Errorf("interrupted; go on with: %s", resume))
 	case runErr != nil:

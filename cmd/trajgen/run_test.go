@@ -19,7 +19,7 @@ import (
 func TestRunUnderRace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	var out, errOut bytes.Buffer
-	code := run(t.Context(), []string{"run", "--dataset", "bundled", "--policy", "noisy", "--max-tasks", "12", "--samples", "2",
+	code := command(t.Context(), []string{"run", "--dataset", "bundled", "--policy", "noisy", "--max-tasks", "12", "--samples", "2",
 		"--workers", "8", "--sandbox", "local", "--out", dir, "--json"}, stdio{out: &out, err: &errOut})
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, errOut.String())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"trajgen/pipeline/run"
 	"trajgen/sandbox"
 )
 
@@ -20,7 +21,7 @@ func newSandbox(std stdio) *cobra.Command {
 }
 
 func newSandboxExec(std stdio) *cobra.Command {
-	var choice backendChoice
+	var choice run.Backend
 	network, image, tty := string(sandbox.NetworkLoopback), "", false
 	memory, allow := "", []string(nil)
 	cmd := &cobra.Command{
@@ -31,7 +32,7 @@ func newSandboxExec(std stdio) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec := sandbox.Spec{ID: fmt.Sprintf("exec-%d", os.Getpid()), Image: image, Network: sandbox.Network(network), Allow: allow}
 			if memory != "" {
-				bytes, err := parseSize(memory)
+				bytes, err := run.ParseSize(memory)
 				if err != nil {
 					return usage(fmt.Errorf("--memory: %w", err))
 				}
@@ -49,7 +50,7 @@ func newSandboxExec(std stdio) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	choice.flags(flags, "backend")
+	backendFlags(&choice, flags, "backend")
 	flags.BoolVarP(&tty, "tty", "t", false, "run the command on a terminal of its own, as wide as this one")
 	flags.StringVar(&image, "image", "", "image (default: the host's toolchain)")
 	flags.StringVar(&network, "network", network, "none, loopback, allowlist or full")
@@ -58,13 +59,13 @@ func newSandboxExec(std stdio) *cobra.Command {
 	return cmd
 }
 
-func execOnce(ctx context.Context, std stdio, choice backendChoice, spec sandbox.Spec, args []string, tty bool) (code int, err error) {
-	backend, err := choice.open()
+func execOnce(ctx context.Context, std stdio, choice run.Backend, spec sandbox.Spec, args []string, tty bool) (code int, err error) {
+	backend, err := choice.Open()
 	if err != nil {
 		return 0, usage(err)
 	}
 	defer func() { err = errors.Join(err, backend.Close()) }()
-	if err := backend.offers(spec.Network, spec.Image); err != nil {
+	if err := backend.Offers(spec.Network, spec.Image); err != nil {
 		return 0, usage(err)
 	}
 	sb, err := backend.Open(ctx, spec)
@@ -112,7 +113,7 @@ func newSandboxList(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the live sandboxes of this machine", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			live, err := sandbox.List(stateDir())
+			live, err := sandbox.List(run.StateDir())
 			if err != nil {
 				return err
 			}
@@ -135,7 +136,7 @@ func newSandboxSweep(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "sweep", Short: "Remove sandboxes whose owner is dead", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			swept, err := sandbox.Sweep(stateDir())
+			swept, err := sandbox.Sweep(run.StateDir())
 			if err != nil {
 				return err
 			}

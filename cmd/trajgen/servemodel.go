@@ -14,6 +14,7 @@ import (
 	"trajgen/datasets"
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/model/scripted"
+	"trajgen/pipeline/run"
 )
 
 func newServeModel(std stdio) *cobra.Command {
@@ -51,12 +52,12 @@ quota, auth, policy, filter, context. With ;times=N only the first N times that 
 				}
 			}
 			if replay != "" {
-				reader, err := journal.OpenReader(journalDir(replay))
+				reader, err := journal.OpenReader(run.JournalDir(replay))
 				if err != nil {
 					return usage(err)
 				}
 				defer reader.Close()
-				cfg.Replay = replayFrom(reader)
+				cfg.Replay = run.ReplayFrom(reader)
 			}
 			if err := timing(&cfg, delay, outages); err != nil {
 				return usage(err)

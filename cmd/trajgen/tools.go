@@ -108,7 +108,7 @@ func newToolsSchema(std stdio) *cobra.Command {
 			reg := box.registry
 			if model != "" {
 				box.file.Model = model
-				reg = reg.WithQuirks(box.file.quirks())
+				reg = reg.WithQuirks(box.file.Quirks())
 			}
 			toolset, err := reg.Select(cmd.Context(), toolsets, nil)
 			if err != nil {

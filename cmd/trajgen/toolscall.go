@@ -17,6 +17,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/rollout"
+	"trajgen/pipeline/run"
 	"trajgen/registry"
 	"trajgen/sandbox"
 )
@@ -55,7 +56,7 @@ result, not in the exit code. Each call is a turn of its own; one that leads now
 					return usage(fmt.Errorf("--env %q: %w", pair, err))
 				}
 			}
-			if err := checkCallPolicy(opts.policy); err != nil {
+			if err := run.CheckCallPolicy(opts.policy); err != nil {
 				return usage(err)
 			}
 			if opts.keep < 0 {
@@ -186,7 +187,7 @@ func (o callOptions) call(cmd *cobra.Command, std stdio, requests []registry.Req
 		return err
 	}
 	defer func() { err = errors.Join(err, sb.Close()) }()
-	hooks := callerPolicy(cmp.Or(o.policy, box.file.CommandPolicy), box.choice.name).Hook()
+	hooks := run.CallerPolicy(cmp.Or(o.policy, box.file.CommandPolicy), box.choice.Name).Hook()
 	if box.file.Guardrails != rollout.GuardOff {
 		hooks = append(hooks, registry.NewGuardrails().Hook())
 	}
@@ -194,7 +195,7 @@ func (o callOptions) call(cmd *cobra.Command, std stdio, requests []registry.Req
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
 		Rand:    episode.Key{Task: "tools call"}.Rand("tools"), Now: time.Now,
 		Hooks:   hooks,
-		Secrets: box.file.secrets(box.registry), Limits: box.file.resultLimits(),
+		Secrets: box.file.Secrets(box.registry), Limits: box.file.Results(),
 	})
 	defer session.Close()
 	for _, request := range requests {
@@ -223,11 +224,11 @@ func (o callOptions) openSandbox(ctx context.Context, box *toolbox) (sandbox.San
 	}
 	spec := sandbox.Spec{ID: callID()}
 	if f := box.file; o.source.path != "" {
-		spec.Image, spec.Network, spec.Limits = f.Image, sandbox.Network(f.Network), f.limits()
+		spec.Image, spec.Network, spec.Limits = f.Image, sandbox.Network(f.Network), f.Limits()
 		if spec.Network == sandbox.NetworkAllowlist {
 			spec.Allow = f.Allow
 		}
-		if err := backend.offers(spec.Network, spec.Image); err != nil {
+		if err := backend.Offers(spec.Network, spec.Image); err != nil {
 			return nil, usage(err)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"trajgen/outputs/journal"
 	"trajgen/outputs/report"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/run"
 )
 
 func newVerify(std stdio) *cobra.Command {
@@ -99,7 +100,7 @@ type verification struct {
 	More        int              `json:"more_differences,omitempty"` // that are not listed
 	Notes       []string         `json:"notes"`
 
-	manifest manifest
+	manifest run.Manifest
 	writer   string // who is writing the journal; empty when nobody is
 }
 
@@ -150,21 +151,21 @@ func (v *verification) text() string {
 func verifyRun(ctx context.Context, dir string) (*verification, error) {
 	v := &verification{Run: dir, Damage: []journal.Damage{}, Differences: []string{}, Notes: []string{}}
 	var err error
-	if v.manifest, err = readManifest(dir); err != nil {
+	if v.manifest, err = run.ReadManifest(dir); err != nil {
 		return nil, err
 	}
 	v.Planned = v.manifest.Tasks * v.manifest.Samples
-	if is := fingerprint(v.manifest.Experiment); is != v.manifest.Fingerprint {
+	if is := run.Fingerprint(v.manifest.Experiment); is != v.manifest.Fingerprint {
 		v.differ("run.json: the fingerprint is %q, its experiment's is %s", v.manifest.Fingerprint, is)
 	}
 	if s := v.manifest.Schema; s < 1 || s > episode.SchemaVersion {
 		v.differ("run.json: schema %d (this trajgen knows 1 to %d)", s, episode.SchemaVersion)
 	}
-	if v.writer, err = journal.Writer(journalDir(dir)); err != nil {
+	if v.writer, err = journal.Writer(run.JournalDir(dir)); err != nil {
 		return nil, err
 	}
 	// Beside a run that goes on, everything is about the episodes that are there now.
-	reader, unreadable := journal.OpenReader(journalDir(dir))
+	reader, unreadable := journal.OpenReader(run.JournalDir(dir))
 	if unreadable == nil {
 		defer reader.Close()
 		v.Episodes, v.Attempts = reader.Len(), reader.Attempted()
@@ -186,7 +187,7 @@ func verifyRun(ctx context.Context, dir string) (*verification, error) {
 	if err := v.leftovers(); err != nil {
 		return nil, err
 	}
-	if _, err := spending(dir, v.manifest); err != nil {
+	if _, err := run.Spending(dir, v.manifest); err != nil {
 		v.differ("%v", err)
 	}
 	v.OK = len(v.Differences) == 0
@@ -201,7 +202,7 @@ func (v *verification) frames(ctx context.Context) error {
 	}
 	seed, seen := maphash.MakeSeed(), map[uint64]int{} // the segment of each attempt
 	repeated := map[[2]int]int{}                       // by the segments that have the same
-	damages, err := journal.Inspect(ctx, journalDir(v.Run), func(segment int, e journal.Entry) error {
+	damages, err := journal.Inspect(ctx, run.JournalDir(v.Run), func(segment int, e journal.Entry) error {
 		key := maphash.Comparable(seed, attempt{e.ID, e.Attempt})
 		if first, ok := seen[key]; ok {
 			repeated[[2]int{segment, first}]++
@@ -238,7 +239,7 @@ func (v *verification) identity(ep *episode.Episode) {
 	if id := ep.Key.ID(); id != ep.ID {
 		wrong("its key gives the id %s", id)
 	}
-	if ep.Run != v.manifest.Fingerprint && !slices.Contains(v.manifest.of(), ep.Run) {
+	if ep.Run != v.manifest.Fingerprint && !slices.Contains(v.manifest.Of(), ep.Run) {
 		wrong("it is of the run %q (want %s)", ep.Run, v.manifest.Fingerprint)
 	}
 	if ep.Row != ep.Task.Row {
@@ -261,7 +262,7 @@ func (v *verification) identity(ep *episode.Episode) {
 
 // made compares what is made of the journal with it, in one reading.
 func (v *verification) made(ctx context.Context, reader *journal.Reader) error {
-	builder, err := beginReport(v.Run, v.manifest, 0, 0)
+	builder, err := run.BeginReport(v.Run, v.manifest, 0, 0)
 	if err != nil {
 		return err
 	}
@@ -299,13 +300,13 @@ func (v *verification) unread(err error) error {
 
 // files compares the files that the end of a run makes.
 func (v *verification) files(ctx context.Context, source export.Source, builder *report.Builder) error {
-	there, err := madeFiles(v.Run)
+	there, err := run.MadeFiles(v.Run)
 	if err != nil {
 		return err
 	}
-	noted, err := readSums(v.Run)
+	noted, err := run.ReadSums(v.Run)
 	if err != nil {
-		v.differ("%s: %v", sumsName, err)
+		v.differ("%s: %v", run.SumsName, err)
 	}
 	if v.writer != "" || len(there) == 0 && noted == nil {
 		if v.writer != "" {
@@ -322,18 +323,18 @@ func (v *verification) files(ctx context.Context, source export.Source, builder 
 	}
 	changed, by := map[string]bool{}, v.manifest.Version
 	if noted != nil {
-		by = noted.version
-		if changed, err = noted.check(v.Run, v.differ); err != nil {
+		by = noted.Version
+		if changed, err = noted.Check(v.Run, v.differ); err != nil {
 			return err
 		}
 	} else {
-		v.note("there is no %s: the end of the run was interrupted, or an earlier trajgen made the files", sumsName)
+		v.note("there is no %s: the end of the run was interrupted, or an earlier trajgen made the files", run.SumsName)
 	}
 	others := 0 // files that are as another trajgen wrote them, and that this one would write otherwise
 	v.Rows, v.Calls, err = export.CompareRunFiles(ctx, source, v.Run, func(d export.FileDifference) {
-		switch name := below(v.Run, d.Path); {
+		switch name := run.Below(v.Run, d.Path); {
 		case changed[name]: // which was said
-		case by != versionText() && d.Byte >= 0:
+		case by != run.Version() && d.Byte >= 0:
 			others++
 		default:
 			v.differ("%s: %s, compared with what the journal gives (trajgen run --resume writes it anew)", name, d.How)
@@ -364,7 +365,7 @@ func (v *verification) otherwise(files int, by string) {
 		v.differ("trajectories has %d rows, the journal has %d episodes (trajgen run --resume writes it anew)", rows, v.Episodes)
 		return
 	}
-	v.note("%d Parquet files are by trajgen %s, which writes other bytes than this one, %s: their rows were counted and not compared (trajgen run --resume writes them anew)", files, by, versionText())
+	v.note("%d Parquet files are by trajgen %s, which writes other bytes than this one, %s: their rows were counted and not compared (trajgen run --resume writes them anew)", files, by, run.Version())
 }
 
 // report compares report.json with one that was made now.
@@ -403,7 +404,7 @@ func (v *verification) report(now *report.Report, changed map[string]bool, by st
 		return nil
 	}
 	say := v.differ
-	if by != versionText() {
+	if by != run.Version() {
 		say = v.note
 	}
 	unequal("report.json", is, was, func(at string, want, got any) {

@@ -18,6 +18,7 @@ import (
 	"trajgen/outputs/export"
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/run"
 )
 
 // playArgs are a run of a few episodes with several segments.
@@ -57,7 +58,7 @@ func change(t *testing.T, path string, how func([]byte) []byte) {
 
 func segmentsOf(t *testing.T, dir string) []string {
 	t.Helper()
-	segments, err := filepath.Glob(filepath.Join(journalDir(dir), "*.seg"))
+	segments, err := filepath.Glob(filepath.Join(run.JournalDir(dir), "*.seg"))
 	if err != nil || len(segments) < 3 {
 		t.Fatalf("segments: %v, %v; want some", segments, err)
 	}
@@ -159,7 +160,7 @@ func breakJournal(t *testing.T, dir string, rng *rand.Rand, kind int) {
 // flippedBits flips one bit at a time in each file that a run leaves.
 func flippedBits(t *testing.T, whole string) {
 	dir := copied(t, whole)
-	files, err := madeFiles(dir)
+	files, err := run.MadeFiles(dir)
 	if err != nil || len(files) != 4 {
 		t.Fatalf("files %v, %v; want two tables and two reports", files, err)
 	}
@@ -180,8 +181,8 @@ func flippedBits(t *testing.T, whole string) {
 				t.Fatal(err)
 			}
 			// What looks as if a write was interrupted is a note, beside what the journal then lacks.
-			if said := strings.Join(append(v.Differences, v.Notes...), "\n"); v.OK || !strings.Contains(said, below(dir, path)) {
-				t.Errorf("%s, bit %08b of byte %d: %.2000s", below(dir, path), bit, at, said)
+			if said := strings.Join(append(v.Differences, v.Notes...), "\n"); v.OK || !strings.Contains(said, run.Below(dir, path)) {
+				t.Errorf("%s, bit %08b of byte %d: %.2000s", run.Below(dir, path), bit, at, said)
 			}
 			content[at] ^= bit
 		}
@@ -249,16 +250,16 @@ func verifyNames(t *testing.T, whole string) {
 		{"a column", rewrite(func(all []*episode.Episode) { all[3].Answer = "another" }), "trajectories/part-00000.parquet is not what was written", 1},
 		{"rows of another journal", func(t *testing.T, dir string) {
 			rewrite(func(all []*episode.Episode) { all[3].Answer = "another" })(t, dir)
-			if err := writeSums(dir); err != nil {
+			if err := run.WriteSums(dir); err != nil {
 				t.Fatal(err)
 			}
 		}, "trajectories/part-00000.parquet: it differs from byte ", 1},
 		{"rows of another trajgen", func(t *testing.T, dir string) {
 			rewrite(func(all []*episode.Episode) { all[3].Answer = "another" })(t, dir)
-			if err := writeSums(dir); err != nil {
+			if err := run.WriteSums(dir); err != nil {
 				t.Fatal(err)
 			}
-			edit(sumsName, sumsHead, sumsHead+"0.1 of before, not ")(t, dir)
+			edit(run.SumsName, run.SumsHead, run.SumsHead+"0.1 of before, not ")(t, dir)
 		}, "1 Parquet files are by trajgen 0.1 of before", 0},
 		{"a file too many", func(t *testing.T, dir string) {
 			part := filepath.Join(dir, "trajectories", "part-00000.parquet")
@@ -274,7 +275,7 @@ func verifyNames(t *testing.T, whole string) {
 			segments := segmentsOf(t, dir)
 			data, err := os.ReadFile(segments[1])
 			if err == nil {
-				err = os.WriteFile(filepath.Join(journalDir(dir), journal.SegmentName(len(segments)+1)), data, 0o600)
+				err = os.WriteFile(filepath.Join(run.JournalDir(dir), journal.SegmentName(len(segments)+1)), data, 0o600)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -287,14 +288,14 @@ func verifyNames(t *testing.T, whole string) {
 		{"no page", remove("report.md"), "report.md is missing", 1},
 		{"no page and no digests", func(t *testing.T, dir string) {
 			remove("report.md")(t, dir)
-			remove(sumsName)(t, dir)
+			remove(run.SumsName)(t, dir)
 		}, "report.md is missing", 1},
-		{"no digests", remove(sumsName), "note: there is no SHA256SUMS", 0},
+		{"no digests", remove(run.SumsName), "note: there is no SHA256SUMS", 0},
 		{"no rows", remove("*/*.parquet"), "trajectories/part-00000.parquet is missing", 1},
 		{"nothing made yet", func(t *testing.T, dir string) {
 			remove("*/*.parquet")(t, dir)
 			remove("report.*")(t, dir)
-			remove(sumsName)(t, dir)
+			remove(run.SumsName)(t, dir)
 		}, "note: there are no Parquet files and no report: the run has not ended yet", 0},
 		{"a leftover", func(t *testing.T, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, ".tmp-12"), nil, 0o600); err != nil {
@@ -330,7 +331,7 @@ func verifyNames(t *testing.T, whole string) {
 // are found, compared and added up like others.
 func clockSetBack(t *testing.T, whole string) {
 	dir := copied(t, whole)
-	if err := os.RemoveAll(journalDir(dir)); err != nil {
+	if err := os.RemoveAll(run.JournalDir(dir)); err != nil {
 		t.Fatal(err)
 	}
 	all := episodes(t, whole)
@@ -341,7 +342,7 @@ func clockSetBack(t *testing.T, whole string) {
 		ep.Started = ep.Started.Add(-time.Duration(n) * 24 * time.Hour)
 	}
 	for range 2 { // the second time, all of them are there
-		j, err := journal.Open(journalDir(dir), journal.Options{SegmentBytes: 8 << 10})
+		j, err := journal.Open(run.JournalDir(dir), journal.Options{SegmentBytes: 8 << 10})
 		if err != nil {
 			t.Fatal(err)
 		}

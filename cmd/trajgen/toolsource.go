@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"trajgen/pipeline/run"
+	"trajgen/registry"
+	"trajgen/sandbox"
+)
+
+// pluginFlag is for trying a plugin without a run file.
+func pluginFlag(flags *pflag.FlagSet, paths *[]string) {
+	flags.StringArrayVar(paths, "plugin", nil, "plugin: an executable, or a .yaml file with what a run file says of one under plugins; repeat for more")
+}
+
+// toolSource says which tools a command is about: the built-in ones, those of a run file, those of plugins.
+type toolSource struct {
+	path    string
+	plugins []string
+	sandbox run.Backend
+}
+
+func (s *toolSource) flags(flags *pflag.FlagSet) {
+	flags.StringVarP(&s.path, "file", "f", "", "run file (YAML) whose plugins and toolsets are there too")
+	pluginFlag(flags, &s.plugins)
+	backendFlags(&s.sandbox, flags, "sandbox")
+}
+
+// toolbox is what a toolSource opens.
+type toolbox struct {
+	file     run.File
+	registry *registry.Registry
+	choice   run.Backend
+	opened   *run.OpenBackend
+	closers  []func() error
+}
+
+// open makes the registry. No sandbox is opened unless a plugin has to describe itself in one.
+func (s toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
+	t := &toolbox{file: run.Default(), choice: s.sandbox}
+	defer func() {
+		if err != nil {
+			err = errors.Join(usage(err), t.close())
+		}
+	}()
+	if s.path != "" {
+		if err := run.Decode(s.path, "a run file", &t.file); err != nil {
+			return nil, err
+		}
+		t.fromFile(cmd.Flags())
+	}
+	if err := t.file.AddPlugins(s.plugins); err != nil {
+		return nil, err
+	}
+	var more []registry.Tool
+	if len(t.file.Plugins) > 0 {
+		backend := func() (sandbox.Backend, error) { return t.backend() }
+		set, err := t.file.OpenPlugins(cmd.Context(), backend, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+		if err != nil {
+			return nil, err
+		}
+		t.closers = append(t.closers, set.Close)
+		more = set.Tools()
+	}
+	t.registry, err = run.NewRegistry(t.file, more...)
+	return t, err
+}
+
+// fromFile takes the backend from the run file, but for what flags say.
+func (t *toolbox) fromFile(flags *pflag.FlagSet) {
+	if !flags.Changed("sandbox") {
+		t.choice.Name = t.file.Sandbox
+	}
+	if !flags.Changed("image-dir") {
+		t.choice.ImageDir = t.file.ImageDir
+	}
+	if !flags.Changed("sandbox-setting") {
+		t.choice.Settings = t.file.SandboxSettings
+	}
+}
+
+// backend opens the backend at the first call.
+func (t *toolbox) backend() (*run.OpenBackend, error) {
+	if t.opened != nil {
+		return t.opened, nil
+	}
+	backend, err := t.choice.Open()
+	if err != nil {
+		return nil, err
+	}
+	t.opened = backend
+	t.closers = append(t.closers, backend.Close)
+	return backend, nil
+}
+
+func (t *toolbox) close() error {
+	var errs []error
+	for _, closer := range slices.Backward(t.closers) {
+		errs = append(errs, closer())
+	}
+	t.closers = nil
+	return errors.Join(errs...)
+}

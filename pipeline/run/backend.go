@@ -1,0 +1,190 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox"
+	_ "trajgen/sandbox/all" // registers every backend
+	"trajgen/sandbox/images"
+)
+
+// stateVariable names another directory for what sandboxes keep on disk.
+const stateVariable = "TRAJGEN_STATE_DIR"
+
+// StateDir is where sandboxes keep what must be on disk.
+func StateDir() string {
+	return cmp.Or(os.Getenv(stateVariable), sandbox.DefaultStateDir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")))
+}
+
+// usableStateDir makes that directory. What fails for want of it would be taken for a fault of the backend.
+func usableStateDir() (string, error) {
+	dir := StateDir()
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil && unix.Access(dir, unix.W_OK|unix.X_OK) != nil {
+		err = &os.PathError{Op: "write to", Path: dir, Err: unix.EACCES}
+	}
+	if err != nil {
+		return "", fmt.Errorf("state directory of sandboxes: %w (the environment variable %s names another)", err, stateVariable)
+	}
+	return dir, nil
+}
+
+// Backend is a sandbox backend, and what it is told.
+type Backend struct {
+	Name     string
+	Settings map[string]string
+	ImageDir string // "" is the default
+	ready    int    // sandboxes to keep ready
+	logger   *slog.Logger
+}
+
+// Open opens the backend. What is wrong is the user's to mend.
+func (c Backend) Open() (*OpenBackend, error) {
+	kind, ok := sandbox.Kinds()[c.Name]
+	if !ok {
+		_, err := sandbox.Open(c.Name, sandbox.Options{}) // says which there are
+		return nil, err
+	}
+	settings, err := completeSettings(c.Name, kind.Settings, c.Settings)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := usableStateDir()
+	if err != nil {
+		return nil, err
+	}
+	options := sandbox.Options{StateDir: dir, Settings: settings, Pool: c.ready, Logger: c.logger}
+	store, storeErr := images.Open(images.Options{Dir: cmp.Or(c.ImageDir, ImageDir()), Unprivileged: os.Getuid() != 0, Now: time.Now, Logger: c.logger})
+	if storeErr == nil {
+		options.Images = store
+	}
+	backend, err := sandbox.Open(c.Name, options)
+	if err != nil {
+		if store != nil {
+			err = errors.Join(err, store.Close())
+		}
+		return nil, err
+	}
+	return &OpenBackend{Backend: backend, store: store, missing: storeErr}, nil
+}
+
+// OpenBackend is a backend that closes its store of images behind it.
+type OpenBackend struct {
+	sandbox.Backend
+	store   *images.Store // nil when there can be none
+	missing error         // why there can be none: no matter as long as no image is asked for
+}
+
+// Close closes the backend and its store.
+func (b *OpenBackend) Close() error {
+	err := b.Backend.Close()
+	if b.store != nil {
+		err = errors.Join(err, b.store.Close())
+	}
+	return err
+}
+
+// Offers says why a sandbox of this network and image cannot be had; either may be "".
+func (b *OpenBackend) Offers(network sandbox.Network, image string) error {
+	g := b.Guarantees()
+	var problems []error
+	if network != "" && !slices.Contains(g.Network, network) {
+		err := fmt.Errorf("network %q is not offered by the %s sandbox at level %s: choose one of %v with --network", network, g.Backend, g.Level, g.Network)
+		problems = append(problems, lacking(err, g))
+	}
+	if image != "" && !g.Images {
+		err := fmt.Errorf("image %q: the %s sandbox has none but its own; leave image out", image, g.Backend)
+		if b.missing != nil {
+			err = fmt.Errorf("image %q: %w", image, b.missing)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// lacking adds to an error what is missing for better guarantees.
+func lacking(err error, g sandbox.Guarantees) error {
+	if len(g.Missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; missing: %s", err, strings.Join(g.Missing, "; "))
+}
+
+// completeSettings checks what was given and adds what the environment says.
+func completeSettings(name string, known []sandbox.Setting, given map[string]string) (map[string]string, error) {
+	settings := map[string]string{}
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		i := slices.IndexFunc(known, func(s sandbox.Setting) bool { return s.Name == key })
+		switch {
+		case i < 0:
+			problems = append(problems, fmt.Errorf("the %s sandbox has no setting %q (have %s)", name, key, settingNames(known)))
+		case known[i].Secret:
+			problems = append(problems, fmt.Errorf("setting %q of the %s sandbox is a secret: put it into the environment variable %s", key, name, known[i].Env))
+		default:
+			settings[key] = given[key]
+		}
+	}
+	for _, s := range known {
+		if value := os.Getenv(s.Env); s.Env != "" && value != "" && settings[s.Name] == "" {
+			settings[s.Name] = value
+		}
+	}
+	return settings, errors.Join(problems...)
+}
+
+func settingNames(known []sandbox.Setting) string {
+	var names []string
+	for _, s := range known {
+		if !s.Secret {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// leastLevel is the level that a backend must reach: what was asked for, or anything but none for one that was not chosen
+// for having none.
+func leastLevel(asked, backend string) (sandbox.Level, error) {
+	switch {
+	case asked != "":
+		return sandbox.ParseLevel(asked)
+	case backend == "native":
+		return sandbox.LevelLandlock, nil
+	}
+	return sandbox.LevelNone, nil
+}
+
+// checkLevel refuses a backend that isolates less than was asked for.
+func checkLevel(g sandbox.Guarantees, asked string) error {
+	least, err := leastLevel(asked, g.Backend)
+	if err != nil {
+		return err
+	}
+	if g.Level.AtLeast(least) {
+		return nil
+	}
+	return lacking(fmt.Errorf("the %s sandbox reaches isolation level %s here, and the run asks for %s at least", g.Backend, g.Level, least), g)
+}
+
+// ImageDir is where images are kept unless a flag says otherwise.
+func ImageDir() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = ""
+	}
+	return images.DefaultDir(os.Getuid(), cache)
+}

@@ -1,0 +1,235 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"trajgen/outputs/journal"
+	"trajgen/outputs/report"
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/budget"
+)
+
+// spendFile is where a run directory keeps what was spent.
+const spendFile = "spend.jsonl"
+
+// priceFile is a file of prices.
+type priceFile struct {
+	Date   string         `yaml:"date"`
+	Models episode.Prices `yaml:"models"`
+}
+
+// loadPrices adds the prices of a file to those of the run file, which win. The run directory then has them all.
+func (f *File) loadPrices() error {
+	all := maps.Clone(f.Prices)
+	if all == nil {
+		all = episode.Prices{}
+	}
+	if f.PricesFile != "" {
+		from, err := readPrices(f.PricesFile)
+		if err != nil {
+			return err
+		}
+		for name, price := range from.Models {
+			price.Date = cmp.Or(price.Date, from.Date)
+			if _, given := all[name]; !given {
+				all[name] = price
+			}
+		}
+	}
+	for name, price := range all {
+		price.Date = cmp.Or(price.Date, f.PricesDate)
+		all[name] = price
+	}
+	if len(all) > 0 {
+		f.Prices = all
+	}
+	f.PricesFile, f.PricesDate = "", ""
+	return f.checkPrices()
+}
+
+func readPrices(path string) (priceFile, error) {
+	var prices priceFile
+	if err := Decode(path, "a file of prices", &prices); err != nil {
+		return prices, err
+	}
+	if prices.Date == "" || len(prices.Models) == 0 {
+		return prices, fmt.Errorf("prices %s: want date: YYYY-MM-DD, the day they were looked up, and models: {NAME: {input: X, output: X, cached_input: X}} in USD per million tokens", path)
+	}
+	return prices, nil
+}
+
+var day = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
+
+func (f *File) checkPrices() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(f.Prices)) {
+		p := f.Prices[name]
+		if !(p.Input >= 0 && p.Output >= 0 && p.CachedInput >= 0) {
+			errs = append(errs, fmt.Errorf("prices of %s: not below 0", name))
+		}
+		if p.Date != "" && !day.MatchString(p.Date) {
+			errs = append(errs, fmt.Errorf("date of the prices of %s is %q; YYYY-MM-DD", name, p.Date))
+		}
+	}
+	if f.PricesDate != "" && !day.MatchString(f.PricesDate) {
+		errs = append(errs, fmt.Errorf("prices_date is %q; YYYY-MM-DD", f.PricesDate))
+	}
+	return errors.Join(errs...)
+}
+
+// checkBudget says what is wrong with the keys about money and tokens.
+func (f *File) checkBudget() error {
+	errs := []error{f.checkPrices()}
+	if f.BudgetTokens < 0 || !(f.BudgetUSD >= 0) || !(f.EpisodeUSD >= 0) {
+		errs = append(errs, fmt.Errorf("budget_tokens is %d, budget_usd %v and episode_usd %v; not below 0", f.BudgetTokens, f.BudgetUSD, f.EpisodeUSD))
+	}
+	if f.EpisodeTokens > 0 && f.MaxTokens >= f.EpisodeTokens {
+		errs = append(errs, fmt.Errorf("episode_tokens is %d and max_tokens %d: one reply could take it all; raise the one or lower the other", f.EpisodeTokens, f.MaxTokens))
+	}
+	return errors.Join(errs...)
+}
+
+// models are all that the run may ask, as it has their names.
+func (f *File) models() budget.Names {
+	agent := f.Model
+	if f.Policy != "" {
+		agent = cmp.Or(agent, "scripted-"+f.Policy)
+	}
+	return budget.Names{Agent: agent, Summary: f.SummaryModel, User: f.UserModel, Approver: f.ApproverModel}
+}
+
+// agents are the names of all models that may play an episode.
+func (f *File) agents() []string {
+	names := f.Sweep.names()
+	if len(names) == 0 {
+		names = []string{f.models().Agent}
+	}
+	for _, next := range f.Fallbacks {
+		names = append(names, next.Model)
+	}
+	return names
+}
+
+// openBudget opens the ledger of a run that has a budget, or had one.
+func (e *Experiment) openBudget(context.Context) error {
+	f := &e.File
+	if err := f.loadPrices(); err != nil {
+		return err
+	}
+	names := f.models()
+	all := append(f.agents(), names.Summary, names.User, names.Approver)
+	all = slices.DeleteFunc(all, func(name string) bool { return name == "" })
+	_, err := os.Stat(filepath.Join(f.OutDir(), spendFile))
+	if limited := f.BudgetUSD > 0 || f.BudgetTokens > 0; limited || f.resumed && err == nil {
+		e.ledger, err = budget.Open(budget.Config{
+			Tokens: int64(f.BudgetTokens), USD: f.BudgetUSD, Prices: f.Prices, AllowUnknownPrice: f.AllowUnknownPrice, Logger: e.Logger,
+		})
+		if err != nil {
+			return err
+		}
+		if err := e.ledger.Priced(all...); err != nil {
+			return fmt.Errorf("%w: give it with --prices-file or under prices, or say allow_unknown_price: true and leave it out of the budget", err)
+		}
+	}
+	var errs []error
+	for _, name := range append(f.agents(), names.Summary) { // what an episode's cost is made of
+		if _, _, known := f.Prices.Find(name); f.EpisodeUSD > 0 && name != "" && !known && !f.AllowUnknownPrice {
+			errs = append(errs, fmt.Errorf("episode_usd needs the price of %s: give it with --prices-file or under prices", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pay lets the ledger pay for what a model is asked. A tape costs nothing.
+func (e *Experiment) pay(cfg *model.Config) {
+	if e.ledger != nil && e.tape == nil {
+		cfg.Meter = e.ledger
+	}
+}
+
+// bounded says whether the longest reply of the agent is known, as a budget needs it. It is asked when the models'
+// servers have told their windows.
+func (e *Experiment) bounded() error {
+	f := e.File
+	if e.sampling.MaxTokens > 0 || f.BudgetUSD == 0 && f.BudgetTokens == 0 || e.tape != nil {
+		return nil
+	}
+	for _, client := range e.clients {
+		if client.Window() == 0 {
+			return errors.New("a budget needs to know how long a reply can be, and the server does not say: give --max-tokens N, or the model's --context-window N")
+		}
+	}
+	return nil
+}
+
+// attachBudget goes on with what the run directory says was spent. Without a ledger there, that is what its episodes
+// report; what was spent on episodes that are not in the journal is then not known.
+func (e *Experiment) attachBudget(ctx context.Context, dir string) error {
+	if e.ledger == nil {
+		return nil
+	}
+	return e.ledger.Attach(filepath.Join(dir, spendFile), func() (budget.Amount, error) { return e.journaled(ctx, dir) })
+}
+
+// journaled is what the episodes of a run directory report.
+func (e *Experiment) journaled(ctx context.Context, dir string) (sum budget.Amount, err error) {
+	reader, err := journal.OpenReader(JournalDir(dir))
+	if err != nil {
+		return sum, err
+	}
+	defer reader.Close()
+	for ep, err := range reader.Episodes(ctx) {
+		if err != nil {
+			return sum, err
+		}
+		sum = sum.Plus(budget.OfEpisode(ep, e.File.Prices, e.File.models()))
+	}
+	return sum, nil
+}
+
+// broke tells what a shared budget has come to, once it has turned somebody away.
+func (e *Experiment) broke() error {
+	if e.ledger == nil {
+		return nil
+	}
+	if reached := e.ledger.Reached(); reached != nil {
+		return reached
+	}
+	return nil
+}
+
+// More says which flags raise a budget that was reached.
+func More(reached *budget.Reached) string {
+	var flags []string
+	if reached.Limit.Nano > 0 {
+		flags = append(flags, "--budget-usd")
+	}
+	if reached.Limit.Tokens > 0 {
+		flags = append(flags, "--budget-tokens")
+	}
+	return strings.Join(flags, " or ")
+}
+
+// Spending is what a run directory says of its budget; nil when it has none.
+func Spending(dir string, m Manifest) (*report.Budget, error) {
+	path := filepath.Join(dir, spendFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	spent, _, err := budget.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return &report.Budget{SpentUSD: spent.USD(), SpentTokens: spent.Tokens, USD: m.RunFile.BudgetUSD, Tokens: int64(m.RunFile.BudgetTokens)}, nil
+}

@@ -1,0 +1,56 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+)
+
+// TestEpisodeBudgetNeedsAllPrices: whoever may answer in an episode is part of what it costs.
+func TestEpisodeBudgetNeedsAllPrices(t *testing.T) {
+	known := episode.Prices{"m": {Input: 1, Output: 2}}
+	for _, f := range []File{
+		{Model: "m", Fallbacks: []fallback{{Model: "spare"}}},
+		{Sweep: SweepFile{Model: []sweptModel{{Name: "m"}, {Name: "spare"}}}},
+		{Model: "m", SummaryModel: "spare"},
+	} {
+		f.EpisodeUSD, f.Prices, f.Out = 1, known, t.TempDir()
+		e := &Experiment{File: f}
+		if err := e.openBudget(t.Context()); err == nil || !strings.Contains(err.Error(), "price of spare") || strings.Contains(err.Error(), "price of m:") {
+			t.Errorf("openBudget = %v, want one about the price of spare alone", err)
+		}
+	}
+}
+
+// TestReplyBound holds that the longest reply is known as it is asked for, whichever key of the run file says so.
+func TestReplyBound(t *testing.T) {
+	client, err := model.Open(model.Config{Name: "m", BaseURL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, tt := range []struct {
+		name string
+		give File
+		want int
+	}{
+		{"the flag", File{MaxTokens: 100}, 100},
+		{"nothing", File{}, 0},
+		{"an extra field", File{ExtraBody: map[string]any{"max_tokens": 200}}, 200},
+		{"an extra field of the other name", File{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": 300}}, 300},
+		{"taken out", File{MaxTokens: 100, ExtraBody: map[string]any{"max_tokens": nil}}, 0},
+		{"taken out for the other name", File{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": nil, "max_tokens": 50}}, 50},
+		{"taken out of nothing", File{MaxTokens: 100, MaxTokensField: "max_tokens", ExtraBody: map[string]any{"max_completion_tokens": nil}}, 100},
+	} {
+		tt.give.BudgetTokens = 1000
+		e := &Experiment{File: tt.give, sampling: tt.give.sampling("m"), clients: []*model.Client{client}}
+		if got := e.context().Reply; got != tt.want {
+			t.Errorf("%s: the longest reply has %d tokens, want %d", tt.name, got, tt.want)
+		}
+		if err := e.bounded(); (err == nil) != (tt.want > 0) {
+			t.Errorf("%s: bounded() = %v with %d tokens", tt.name, err, tt.want)
+		}
+	}
+}

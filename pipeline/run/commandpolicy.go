@@ -1,0 +1,140 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+
+	"golang.org/x/term"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/registry"
+	"trajgen/tools"
+)
+
+// policyMode is what is done about commands that the policy does not simply allow: where there is a machine to lose,
+// they are refused. What the dataset's own solutions do is as welcome there as its setups and verifiers, which nobody
+// asks about; what is blocked is not.
+func (f *File) policyMode() string {
+	if f.CommandPolicy != "" {
+		return f.CommandPolicy
+	}
+	mode := defaultPolicy(f.Sandbox)
+	if mode == tools.PolicyEnforce && f.scriptedCommands() {
+		return tools.PolicyApprove
+	}
+	return mode
+}
+
+// scriptedCommands says whether no model writes the commands, and the run file says nothing of them.
+func (f *File) scriptedCommands() bool { return f.CommandPolicy == "" && f.Policy != "" }
+
+func defaultPolicy(backend string) string {
+	if backend == "local" || backend == "ssh" {
+		return tools.PolicyEnforce
+	}
+	return tools.PolicyRecord
+}
+
+// checkCommandPolicy says what is wrong with the keys of the command policy.
+func (f *File) checkCommandPolicy() error {
+	mode := f.policyMode()
+	if err := tools.CheckPolicyMode(mode); err != nil {
+		return err
+	}
+	var problems []error
+	switch {
+	case f.CommandPolicy == tools.PolicyApprove && len(f.Approver) == 0:
+		problems = append(problems, errors.New("command_policy approve needs an approver: prompt, model, or a command with its arguments"))
+	case f.CommandPolicy != tools.PolicyApprove && len(f.Approver) > 0:
+		problems = append(problems, fmt.Errorf("approver is for command_policy approve, and it is %s", cmp.Or(f.CommandPolicy, "not given")))
+	}
+	asksModel := slices.Equal(f.Approver, []string{"model"})
+	if asksModel != (f.ApproverModel != "") {
+		problems = append(problems, errors.New("approver model and approver_model NAME go together"))
+	}
+	return errors.Join(problems...)
+}
+
+// openCommandPolicy opens what decides about commands.
+func (e *Experiment) openCommandPolicy(ctx context.Context) error {
+	f := e.File
+	e.commands = &tools.CommandPolicy{Mode: f.policyMode(), Allowed: new(tools.AllowList)}
+	if f.AllowCommands != "" {
+		list, err := tools.OpenAllowList(f.AllowCommands)
+		if err != nil {
+			return err
+		}
+		e.commands.Allowed = list
+	}
+	asksCommand := len(f.Approver) > 0 && !slices.Equal(f.Approver, []string{"prompt"}) && !slices.Equal(f.Approver, []string{"model"})
+	if asksCommand {
+		if _, err := exec.LookPath(f.Approver[0]); err != nil {
+			return fmt.Errorf("approver: %w", err)
+		}
+	}
+	switch {
+	case e.commands.Mode != tools.PolicyApprove:
+	case f.scriptedCommands() || f.NoUser: // a proof of the tasks asks nobody, and runs nothing that is blocked
+		e.commands.Approver = agreed{by: "dataset"}
+	case slices.Equal(f.Approver, []string{"prompt"}):
+		if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
+			return errors.New("approver prompt needs a terminal; name a command, or choose command_policy enforce or record")
+		}
+		e.commands.Approver = remembered{&tools.PromptApprover{In: os.Stdin, Out: os.Stderr}}
+	case slices.Equal(f.Approver, []string{"model"}):
+		return e.openApproverModel(ctx)
+	default:
+		e.commands.Approver = remembered{tools.CommandApprover{Args: f.Approver}}
+	}
+	return nil
+}
+
+// approverTokens is the most that a decision takes, with what a reasoning model thinks about it.
+const approverTokens = 4096
+
+// openApproverModel opens the model that judges commands. It is asked at the agent's endpoint, unless another is named.
+func (e *Experiment) openApproverModel(ctx context.Context) error {
+	f := e.File
+	client, err := sideModel{approverRole, f.ApproverModel, f.ApproverBaseURL, f.ApproverAPIKeyEnv}.open(e, model.Config{
+		Timeout: tools.ApproveTime, MaxRetries: 2, MaxTokens: approverTokens,
+	})
+	if err != nil {
+		return err
+	}
+	e.commands.Approver = remembered{tools.ModelApprover{Model: client}}
+	return nil
+}
+
+// hooks are those of an episode's calls.
+func (e *Experiment) hooks(*episode.Task, *episode.Episode) []registry.Hook { return e.commands.Hook() }
+
+// CallerPolicy is the policy of calls that a person makes: who types a command agrees to it. What is blocked is refused
+// on a machine that can be lost.
+func CallerPolicy(asked, backend string) *tools.CommandPolicy {
+	mode := cmp.Or(asked, defaultPolicy(backend))
+	if mode == tools.PolicyApprove || asked == "" && mode == tools.PolicyEnforce {
+		return &tools.CommandPolicy{Mode: tools.PolicyApprove, Approver: agreed{by: "caller"}}
+	}
+	return &tools.CommandPolicy{Mode: mode}
+}
+
+// CheckCallPolicy checks the name of a mode; "" is the backend's own.
+func CheckCallPolicy(mode string) error {
+	if mode == "" {
+		return nil
+	}
+	return tools.CheckPolicyMode(mode)
+}
+
+// agreed approves what somebody has written who may.
+type agreed struct{ by string }
+
+func (a agreed) Approve(context.Context, tools.Question) (tools.Answer, error) {
+	return tools.Answer{Decision: tools.ApproveOnce, By: a.by}, nil
+}

@@ -1,0 +1,66 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+
+	"trajgen/outputs/journal"
+	"trajgen/pipeline/episode"
+)
+
+// APIKey reads the endpoint's key. OPENAI_API_KEY is sent to its own host alone: no other gets it unasked.
+func APIKey(name, baseURL string) (string, error) {
+	if name == "" {
+		if at, err := url.Parse(baseURL); baseURL != "" && (err != nil || at.Hostname() != "api.openai.com") {
+			return "", nil
+		}
+		name = "OPENAI_API_KEY"
+	}
+	key := os.Getenv(name)
+	if key == "" {
+		return "", fmt.Errorf("environment variable %s is empty: export %s=..., or name another with --api-key-env", name, name)
+	}
+	return key, nil
+}
+
+// secretHeaders adds the headers whose values the environment holds. These are secrets.
+func secretHeaders(open, env map[string]string) (headers map[string]string, secrets []string, err error) {
+	headers = maps.Clone(open)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		value := os.Getenv(env[name])
+		if value == "" {
+			return nil, nil, fmt.Errorf("environment variable %s (for header %s) is empty", env[name], name)
+		}
+		if headers == nil {
+			headers = map[string]string{}
+		}
+		headers[name] = value
+		secrets = append(secrets, value)
+	}
+	return headers, secrets, nil
+}
+
+// ReplayFrom answers from a journal.
+func ReplayFrom(reader *journal.Reader) func(string) ([]episode.Message, bool) {
+	return func(id string) ([]episode.Message, bool) {
+		ep, err := reader.Episode(id)
+		if err != nil {
+			return nil, false
+		}
+		return ep.Messages, true
+	}
+}
+
+// replayDigest names what a journal holds.
+func replayDigest(reader *journal.Reader) string {
+	hash := sha256.New()
+	for _, entry := range reader.Entries() {
+		fmt.Fprintln(hash, entry.ID, entry.Attempt)
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))[:16]
+}

@@ -1,0 +1,76 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"trajgen/outputs/export"
+	"trajgen/outputs/journal"
+	"trajgen/outputs/report"
+)
+
+// WriteFiles writes the Parquet files and adds up the report in one reading of the journal. The digests of earlier files
+// go first: they must not be held against those that take their place.
+func WriteFiles(ctx context.Context, reader *journal.Reader, builder *report.Builder, dir string) (*report.Report, error) {
+	if err := os.Remove(filepath.Join(dir, SumsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	episodes := export.Seen(export.Ahead(reader, runtime.GOMAXPROCS(0)), builder.Add)
+	if _, err := export.RunFiles(ctx, episodes, dir); err != nil {
+		return nil, err
+	}
+	return builder.Finish(), nil
+}
+
+// BeginReport is a report without episodes. wall is how long the run took that has just played so many; 0 when that is
+// not known.
+func BeginReport(dir string, m Manifest, wall time.Duration, played int) (*report.Builder, error) {
+	if played == 0 {
+		wall = 0 // the time of a run that played nothing is no rate
+	}
+	spent, err := Spending(dir, m)
+	if err != nil {
+		return nil, err
+	}
+	return report.New(report.Meta{
+		Name: m.RunFile.Name, Dataset: m.RunFile.Dataset.String(), Distribution: m.RunFile.Distribution, Model: cmp.Or(m.RunFile.Model, strings.Join(m.RunFile.Sweep.names(), ", ")),
+		Digest: m.Experiment["dataset"], Seed: m.Experiment["seed"], Fingerprint: m.Fingerprint, Version: m.Version,
+		TokenIDs: m.RunFile.tokenServer() != "", Planned: m.Tasks * m.Samples, Wall: wall, Played: played, Prices: m.RunFile.Prices, Budget: spent,
+	}), nil
+}
+
+// BuildReport reads every episode once.
+func BuildReport(ctx context.Context, reader *journal.Reader, dir string, m Manifest) (*report.Report, error) {
+	builder, err := BeginReport(dir, m, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	for ep, err := range export.Ahead(reader, runtime.GOMAXPROCS(0)).Episodes(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		builder.Add(ep)
+	}
+	return builder.Finish(), nil
+}
+
+// WriteReport puts report.json and report.md into a run directory, and the digests of all that was made there.
+func WriteReport(dir string, report *report.Report) error {
+	var data, page bytes.Buffer
+	if err := errors.Join(report.WriteJSON(&data), report.WriteMarkdown(&page)); err != nil {
+		return err
+	}
+	err := errors.Join(writeFile(filepath.Join(dir, "report.json"), data.Bytes()), writeFile(filepath.Join(dir, "report.md"), page.Bytes()))
+	if err != nil {
+		return err
+	}
+	return WriteSums(dir)
+}

@@ -1,0 +1,92 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"trajgen/sandbox"
+	"trajgen/tools/plugin"
+)
+
+// AddPlugins adds plugins that flags name. One takes the place of the run file's of the same name.
+func (f *File) AddPlugins(paths []string) error {
+	for _, path := range paths {
+		config, err := readPlugin(path)
+		if err != nil {
+			return fmt.Errorf("--plugin: %w", err)
+		}
+		f.Plugins = slices.DeleteFunc(slices.Clone(f.Plugins), func(c plugin.Config) bool { return c.Name == config.Name })
+		f.Plugins = append(f.Plugins, config)
+	}
+	return nil
+}
+
+// readPlugin makes a declaration of a path. An executable is its own command, and named after itself.
+func readPlugin(path string) (plugin.Config, error) {
+	var config plugin.Config
+	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+		if err := Decode(path, "a plugin", &config); err != nil {
+			return config, err
+		}
+		for i, name := range config.Files { // beside their declaration
+			if !filepath.IsAbs(name) {
+				config.Files[i] = filepath.Join(filepath.Dir(path), name)
+			}
+		}
+		return config, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return config, err
+	}
+	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return config, fmt.Errorf("%s is no executable file; describe other plugins in a .yaml file", path)
+	}
+	base := filepath.Base(path)
+	name, _, _ := strings.Cut(base, ".")
+	name = strings.TrimLeft(notOfName.ReplaceAllString(strings.ToLower(name), "-"), "-_0123456789")
+	return plugin.Config{Name: name, Command: []string{"./" + base}, Files: []string{path}}, nil
+}
+
+var notOfName = regexp.MustCompile(`[^a-z0-9_-]+`)
+
+// OpenPlugins asks the plugins for their tools, in a sandbox like those of the run. backend is asked for when there is a
+// plugin that needs one.
+func (f File) OpenPlugins(ctx context.Context, backend func() (sandbox.Backend, error), logger *slog.Logger) (*plugin.Set, error) {
+	return plugin.Open(ctx, f.Plugins, plugin.Options{
+		StateDir: StateDir(), Environ: os.LookupEnv, Logger: logger,
+		Sandbox: func(ctx context.Context) (sandbox.Sandbox, error) {
+			b, err := backend()
+			if err != nil {
+				return nil, err
+			}
+			return b.Open(ctx, sandbox.Spec{ID: "plugins", Image: f.Image, Limits: f.Limits()})
+		},
+	})
+}
+
+// openPlugins opens the run's plugins and says of those on the runner that they are.
+func (e *Experiment) openPlugins(ctx context.Context) error {
+	if len(e.File.Plugins) == 0 {
+		return nil
+	}
+	set, err := e.File.OpenPlugins(ctx, e.sandboxes, e.Logger)
+	if err != nil {
+		return err
+	}
+	e.plugins = set
+	e.closers = append(e.closers, set.Close)
+	e.parts.Plugins = set.Digest()
+	for _, p := range e.File.Plugins {
+		if p.Where == plugin.WhereRunner {
+			fmt.Fprintf(e.warnings, "plugin %s runs on this machine, outside of the sandboxes\n", p.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/rollout"
+	"trajgen/tools"
+)
+
+// remembered is an approver whose answers are in the record of the episode that asks, where one is kept: neither a model
+// nor a person is asked again after a crash.
+type remembered struct{ tools.Approver }
+
+func (r remembered) Approve(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	question, err := json.Marshal(q)
+	if err != nil { // not of texts
+		return tools.Answer{}, fmt.Errorf("question: %w", err)
+	}
+	// An Answer's own form is what approvers write, who do not say who they are and what they cost.
+	type answered struct {
+		Answer tools.Answer   `json:"answer"`
+		By     string         `json:"by"`
+		Usage  *episode.Usage `json:"usage,omitempty"`
+	}
+	got, err := rollout.Remember(ctx, approverRole, string(question), func() (answered, error) {
+		answer, err := r.Approver.Approve(ctx, q)
+		return answered{answer, answer.By, answer.Usage}, err
+	})
+	got.Answer.By, got.Answer.Usage = got.By, got.Usage
+	return got.Answer, err
+}

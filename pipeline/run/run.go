@@ -1,0 +1,261 @@
+// Package run is an experiment and how it is run: the run file, the run directory, and everything between that is opened to
+// play the one into the other.
+//
+// A File is decoded and validated; Open opens all that it names and its run directory, Play plays what that lacks, and Finish
+// writes the files that are made of the journal. A Mistake is an error from before anything was started.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"trajgen/outputs/journal"
+	"trajgen/outputs/report"
+	"trajgen/outputs/turns"
+	"trajgen/pipeline"
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model/budget"
+	"trajgen/pipeline/model/tape"
+	"trajgen/tools/sessions"
+)
+
+// Run is a run directory in use: it is what the pipeline remembers with.
+type Run struct {
+	Exp      *Experiment
+	dir      string
+	Manifest Manifest
+	journal  *journal.Journal
+	earlier  *journal.Reader // opened by the first attempt that follows another; nil before
+	tape     *tape.Recorder  // nil when none is recorded
+	sessions *sessions.Store
+	ledger   *budget.Ledger // nil without a budget
+	turns    *turns.Log     // nil without durable_turns
+	log      *os.File
+	logger   *slog.Logger
+}
+
+// Open opens a run file and its run directory, which it makes, or goes on with when that holds the same experiment. w gets
+// the warnings.
+func Open(ctx context.Context, file File, resume bool, w io.Writer) (*Run, error) {
+	dir := file.OutDir()
+	if !resume {
+		if err := fresh(dir); err != nil {
+			return nil, mistake(err)
+		}
+	}
+	logs := &LateWriter{}
+	file.resumed, file.Scratch = resume, dir
+	exp, err := file.Open(ctx, w, slog.New(slog.NewJSONHandler(logs, nil)))
+	if err != nil {
+		return nil, err
+	}
+	s, err := exp.Keep(ctx, dir, resume, logs)
+	if err != nil {
+		return nil, errors.Join(err, exp.Close())
+	}
+	return s, nil
+}
+
+// Keep gives the experiment a run directory to be remembered in. The journal's lock is taken first: of two runners on one
+// directory, the second changes nothing.
+func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *LateWriter) (_ *Run, err error) {
+	parts := e.File.experiment(e.parts)
+	s := &Run{Exp: e, dir: dir, logger: e.Logger, Manifest: Manifest{
+		Fingerprint: Fingerprint(parts), Experiment: parts, Version: Version(), RunFile: e.File,
+		Tasks: e.Tasks, Samples: e.File.Samples, Guarantees: e.Backend.Guarantees(), Card: e.Source.About().Card,
+	}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(mistake(err), s.CloseFiles())
+		}
+	}()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make run directory %s: %w", dir, err)
+	}
+	if s.journal, err = journal.Open(JournalDir(dir), journal.Options{SegmentBytes: int64(e.File.JournalSegment), Logger: e.Logger}); err != nil {
+		return nil, err
+	}
+	if err := s.claim(resume); err != nil {
+		return nil, err
+	}
+	if err := removeTemporary(dir); err != nil {
+		return nil, err
+	}
+	if err := s.Manifest.Write(dir); err != nil {
+		return nil, err
+	}
+	if s.log, err = os.OpenFile(filepath.Join(dir, "log.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	if err := s.openTurns(e); err != nil {
+		return nil, err
+	}
+	s.ledger = e.ledger
+	if err := e.attachBudget(ctx, dir); err != nil {
+		return nil, err
+	}
+	if err := e.beginTape(s.Manifest.Fingerprint); err != nil {
+		return nil, err
+	}
+	s.tape = e.recorder
+	logs.open(s.log)
+	s.sessions = newSessions(dir, e.Logger)
+	return s, nil
+}
+
+// claim looks at the directory again, now that nobody else can change it.
+func (s *Run) claim(resume bool) error {
+	if !resume {
+		if s.journal.Len() > 0 {
+			return fmt.Errorf("%s holds the episodes of another run: --resume goes on with a run, another --out starts one", s.dir)
+		}
+		return fresh(s.dir)
+	}
+	earlier, err := ReadManifest(s.dir)
+	if err != nil {
+		return err
+	}
+	if lines := Difference(earlier.Experiment, s.Manifest.Experiment); len(lines) > 0 {
+		return fmt.Errorf("%s holds another experiment; change it back or start a new run with another --out:\n  %s", s.dir, strings.Join(lines, "\n  "))
+	}
+	return nil
+}
+
+// Close closes the run directory and everything that the run file had opened.
+func (s *Run) Close() error { return errors.Join(s.CloseFiles(), s.Exp.Close()) }
+
+// CloseFiles closes the run directory alone.
+func (s *Run) CloseFiles() error {
+	var errs []error
+	if s.sessions != nil {
+		errs = append(errs, s.sessions.Close())
+	}
+	if s.turns != nil {
+		errs = append(errs, s.turns.Close())
+	}
+	if s.ledger != nil { // while the journal's lock still keeps others away
+		errs = append(errs, s.ledger.Close())
+	}
+	if s.earlier != nil {
+		errs = append(errs, s.earlier.Close())
+	}
+	if s.journal != nil {
+		errs = append(errs, s.journal.Close())
+	}
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Last and Append make the store a pipeline.Journal.
+func (s *Run) Last(id string) (pipeline.Record, bool) {
+	entry, ok := s.journal.Last(id)
+	record := pipeline.Record{Outcome: entry.Outcome, Attempt: entry.Attempt, Pending: entry.Pending}
+	if entry.Pending || ok && s.Manifest.RunFile.RetryErrors && !entry.Outcome.AgentsDoing() {
+		record.Earlier = s.attempts(id)
+	}
+	return record, ok
+}
+
+// attempts are those of an episode that the run found in the journal. Without them it is played again all the same. Who
+// plans calls it, from one goroutine.
+func (s *Run) attempts(id string) episode.Attempts {
+	ep, err := s.before(id)
+	if err != nil {
+		s.logger.Warn("what an episode's attempts died of is not known; it is played again", "id", id, "error", err.Error())
+		return nil
+	}
+	return append(ep.Earlier, ep.Ended())
+}
+
+func (s *Run) before(id string) (_ *episode.Episode, err error) {
+	if s.earlier == nil {
+		if s.earlier, err = journal.OpenReader(JournalDir(s.dir)); err != nil {
+			s.earlier = nil
+			return nil, err
+		}
+	}
+	return s.earlier.Last(id)
+}
+
+// Append keeps an episode.
+func (s *Run) Append(ctx context.Context, ep *episode.Episode) error {
+	if s.tape != nil { // what the journal has is on the tape
+		s.tape.Forget(ep.ID, ep.Attempt)
+		if err := s.tape.Sync(); err != nil {
+			return err
+		}
+	}
+	if err := s.journal.Append(ctx, ep); err != nil {
+		return err
+	}
+	if s.turns != nil {
+		if err := s.turns.Forget(ep.ID, ep.Attempt); err != nil {
+			return err
+		}
+	}
+	if !ep.Pending {
+		s.sessions.Add(ep)
+	}
+	return nil
+}
+
+// Finish writes everything that is made from the journal.
+func (s *Run) Finish(ctx context.Context, summary pipeline.Summary, wall time.Duration) (*report.Report, error) {
+	defer Spare(Sparing)()
+	// What was played is exported whatever ended the run.
+	ctx = context.WithoutCancel(ctx)
+	reader, err := journal.OpenReader(JournalDir(s.dir))
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	if s.ledger != nil { // nothing is asked any more
+		if err := s.ledger.Close(); err != nil {
+			return nil, err
+		}
+	}
+	builder, err := BeginReport(s.dir, s.Manifest, wall, summary.Finished)
+	if err != nil {
+		return nil, err
+	}
+	report, err := WriteFiles(ctx, reader, builder, s.dir)
+	if err != nil {
+		return nil, err
+	}
+	return report, WriteReport(s.dir, report)
+}
+
+// LateWriter holds log lines until the run directory is there.
+type LateWriter struct {
+	mu   sync.Mutex // guards what follows
+	w    io.Writer
+	held []byte
+}
+
+func (l *LateWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.w == nil {
+		l.held = append(l.held, p...)
+		return len(p), nil
+	}
+	return l.w.Write(p)
+}
+
+func (l *LateWriter) open(w io.Writer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.w = w
+	_, _ = w.Write(l.held)
+	l.held = nil
+}

@@ -1,0 +1,55 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+
+	"trajgen/pipeline/model"
+)
+
+// sideModel is a model beside the agent's: it plays a user, judges commands or writes summaries. It is asked at the
+// agent's endpoint, unless another is named.
+type sideModel struct {
+	role                     string // on a tape
+	name, baseURL, apiKeyEnv string // keys of the run file
+}
+
+// open opens the model. What cfg says beside its name and its endpoint is kept.
+func (s sideModel) open(e *Experiment, cfg model.Config) (*model.Client, error) {
+	client, err := s.connect(e, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s model: %w", s.role, err)
+	}
+	e.probes = append(e.probes, func(ctx context.Context) error {
+		if err := client.Probe(ctx); err != nil {
+			return fmt.Errorf("%s model: %w", s.role, err)
+		}
+		return nil
+	})
+	return client, nil
+}
+
+func (s sideModel) connect(e *Experiment, cfg model.Config) (*model.Client, error) {
+	f := e.File
+	cfg.Name, cfg.BaseURL = s.name, cmp.Or(s.baseURL, f.baseURL())
+	cfg.Proxy, cfg.Concurrency, cfg.Processors, cfg.Logger = http.ProxyFromEnvironment, f.Workers, e.processors, e.Logger
+	// The agent's key goes to the agent's endpoint alone.
+	key := s.apiKeyEnv
+	if key == "" && s.baseURL == "" {
+		key = f.APIKeyEnv
+	}
+	var err error
+	if cfg.APIKey, err = e.apiKey(key, cfg.BaseURL); err != nil {
+		return nil, err
+	}
+	e.thread(&cfg, s.role)
+	e.pay(&cfg)
+	client, err := model.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, client.Close)
+	return client, nil
+}

@@ -1,0 +1,45 @@
+package run
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// size is a number of bytes, written as 512M or 2G.
+type size int64
+
+// ParseSize reads a number of bytes such as 512M.
+func ParseSize(text string) (size, error) {
+	units := map[string]int64{"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+	upper := strings.ToUpper(strings.TrimSpace(text))
+	number := strings.TrimRight(upper, "KMGTIB")
+	unit := strings.TrimSuffix(strings.TrimSuffix(upper[len(number):], "B"), "I")
+	factor, known := units[unit]
+	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !known || !(n >= 0) || n*float64(factor) > 1<<60 {
+		return 0, fmt.Errorf("%q is not a size such as 512M or 2G", text)
+	}
+	return size(n * float64(factor)), nil
+}
+
+func (s size) String() string {
+	for _, unit := range []struct {
+		name   string
+		factor size
+	}{{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}} {
+		if s >= unit.factor && s%unit.factor == 0 {
+			return fmt.Sprintf("%d%s", s/unit.factor, unit.name)
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
+// MarshalText writes a size as people do.
+func (s size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads it.
+func (s *size) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseSize(string(text))
+	return err
+}

@@ -1,0 +1,183 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"trajgen/datasets"
+	"trajgen/registry"
+)
+
+// Decode reads a YAML file into a struct, over what that holds. Everything that is wrong is said with its line, its key
+// and what would have been right. what is the file in words, such as "a run file".
+func Decode(path, what string, into any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", strings.TrimPrefix(what, "a "), err)
+	}
+	root, err := datasets.ParseYAML(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if root == nil {
+		return nil
+	}
+	if err := root.Decode(new(any)); err != nil { // keys that are there twice
+		return fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	d := strictDecoder{path: path, what: what}
+	d.value("", root, reflect.ValueOf(into).Elem())
+	return errors.Join(d.wrong...)
+}
+
+// strictDecoder walks a document and what it is decoded into together, since the library's own errors do not name keys and
+// it cuts fractions off.
+type strictDecoder struct {
+	path, what string
+	wrong      []error
+}
+
+func (d *strictDecoder) bad(node *yaml.Node, format string, args ...any) {
+	d.wrong = append(d.wrong, fmt.Errorf("%s:%d: %s", d.path, node.Line, fmt.Sprintf(format, args...)))
+}
+
+// value decodes a node at a key, such as fallbacks[0].model.
+func (d *strictDecoder) value(at string, node *yaml.Node, into reflect.Value) {
+	switch kind := into.Kind(); {
+	case node.ShortTag() == "!!null":
+	case kind == reflect.Pointer:
+		target := reflect.New(into.Type().Elem())
+		d.value(at, node, target.Elem())
+		into.Set(target)
+	case kind == reflect.Struct && node.Kind == yaml.MappingNode:
+		d.fields(at, node, into)
+	case kind == reflect.Slice && node.Kind == yaml.SequenceNode:
+		list := reflect.MakeSlice(into.Type(), len(node.Content), len(node.Content))
+		for i, item := range node.Content {
+			d.value(fmt.Sprintf("%s[%d]", at, i), item, list.Index(i))
+		}
+		into.Set(list)
+	case kind == reflect.Map && node.Kind == yaml.MappingNode:
+		all := reflect.MakeMap(into.Type())
+		for i := 0; i < len(node.Content); i += 2 {
+			name := node.Content[i].Value
+			value := reflect.New(into.Type().Elem()).Elem()
+			d.value(at+"."+name, node.Content[i+1], value)
+			all.SetMapIndex(reflect.ValueOf(name), value)
+		}
+		into.Set(all)
+	case (into.CanInt() || into.CanUint()) && fraction(node) || node.Decode(into.Addr().Interface()) != nil:
+		d.bad(node, "%s is %s; want %s", cmp.Or(at, d.what), written(node), wanted(into.Type(), node))
+	}
+}
+
+// fields decodes the keys of a mapping into a struct.
+func (d *strictDecoder) fields(at string, node *yaml.Node, into reflect.Value) {
+	names := keysOf(into.Type())
+	for i := 0; i < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		field := slices.Index(names, key.Value)
+		switch {
+		case key.Value == "" || field < 0:
+			d.bad(key, "%s is not a key of %s%s", cmp.Or(key.Value, "an empty text"), cmp.Or(at, d.what), meantKey(key.Value, names))
+		case at == "":
+			d.value(key.Value, value, into.Field(field))
+		default:
+			d.value(at+"."+key.Value, value, into.Field(field))
+		}
+	}
+}
+
+// keysOf are the keys of a struct's fields, in their places; empty for a field that has none.
+func keysOf(t reflect.Type) []string {
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+	}
+	return names
+}
+
+// meantKey says which key was meant, or which there are.
+func meantKey(name string, names []string) string {
+	const most = 20
+	if meant := registry.DidYouMean(name, names); meant != "" {
+		return meant
+	}
+	if len(names) > most {
+		return " (its keys are the flags of trajgen run --help, with _ for -)"
+	}
+	return fmt.Sprintf(" (have %s)", strings.Join(names, ", "))
+}
+
+// fraction says whether a node is a number that is not whole.
+func fraction(node *yaml.Node) bool {
+	number, err := strconv.ParseFloat(node.Value, 64)
+	return node.ShortTag() == "!!float" && (err != nil || number != math.Trunc(number))
+}
+
+// written shows a node in a few words.
+func written(node *yaml.Node) string {
+	switch {
+	case node.Kind == yaml.MappingNode:
+		return "a mapping"
+	case node.Kind == yaml.SequenceNode:
+		return "a list"
+	case node.ShortTag() == "!!str":
+		return fmt.Sprintf("%.60q", node.Value)
+	}
+	return fmt.Sprintf("%.60s", node.Value)
+}
+
+// wanted says what a type is written as, where a node is not.
+func wanted(t reflect.Type, node *yaml.Node) string {
+	switch kind := KindOf(t); {
+	case kind == "list" && node.Kind == yaml.ScalarNode:
+		return fmt.Sprintf("a list, such as [%.60s]", node.Value)
+	case t.Kind() == reflect.Struct && len(keysOf(t)) < 20:
+		return "a mapping with the keys " + strings.Join(keysOf(t), ", ")
+	case t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
+		return "a mapping of keys and values"
+	default:
+		return KindNames[kind]
+	}
+}
+
+// KindOf names what a field of a run file is written as.
+func KindOf(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return "duration"
+	case reflect.TypeFor[size]():
+		return "size"
+	}
+	switch t.Kind() {
+	case reflect.Map:
+		return "pairs"
+	case reflect.Slice:
+		return "list"
+	case reflect.Float64:
+		return "number"
+	case reflect.Uint64:
+		return "uint"
+	}
+	return t.Kind().String()
+}
+
+// KindNames says of each kind what it is written as.
+var KindNames = map[string]string{
+	"bool": "true or false", "int": "a whole number", "uint": "a whole number from 0", "number": "a number", "string": "a text", "list": "a list",
+	"duration": "a duration such as 90s or 5m", "size": "a size such as 512M or 2G", "pairs": "NAME=VALUE",
+}

@@ -1,0 +1,113 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"trajgen/pipeline/episode"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestRunFileMistakes holds that each is said with its line and key, and what would have been right.
+func TestRunFileMistakes(t *testing.T) {
+	tests := []struct {
+		give string
+		want []string
+	}{
+		{"samples: 2.9", []string{"run.yaml:1: samples is 2.9; want a whole number"}},
+		{"seed: 1\nworkers: two\nmax_turns: [3]\nseed_: 1", []string{
+			`run.yaml:2: workers is "two"; want a whole number`, "run.yaml:3: max_turns is a list; want a whole number", `run.yaml:4: seed_ is not a key of a run file (did you mean "seed"?)`}},
+		{"max-task: 3", []string{`max-task is not a key of a run file (did you mean "max_tasks"?)`}},
+		{"colour: red", []string{"colour is not a key of a run file (its keys are the flags of trajgen run --help"}},
+		{"seed: -1", []string{"seed is -1; want a whole number from 0"}},
+		{"seed: 1.5\nbudget_tokens: 99999999999999999999", []string{"seed is 1.5; want", "budget_tokens is 99999999999999999999; want a whole number"}},
+		{"episode_timeout: 10", []string{"episode_timeout is 10; want a duration such as 90s or 5m"}},
+		{"episode_timeout: 1.5", []string{"episode_timeout is 1.5; want a duration"}},
+		{"temperature: hot\nstream: 1\nmemory: much", []string{`temperature is "hot"; want a number`, "stream is 1; want true or false", `memory is "much"; want a size such as`}},
+		{"model: [a, b]", []string{"model is a list; want a text"}},
+		{"toolsets: terminal", []string{`toolsets is "terminal"; want a list, such as [terminal]`}},
+		{"dataset: {a: b}", []string{"dataset is a mapping; want a list"}},
+		{"fallbacks: [{model: a}, {modl: b}]", []string{`modl is not a key of fallbacks[1] (did you mean "model"?)`}},
+		{"fallbacks: {model: a}", []string{"fallbacks is a mapping; want a list"}},
+		{"tool_search: {context_window: 1.5, limit: 3}", []string{"tool_search.context_window is 1.5; want a whole number", "limit is not a key of tool_search (have enabled, threshold_pct,"}},
+		{"sweep: {temperature: [0, cold], model: [a, {url: b}]}", []string{`sweep.temperature[1] is "cold"; want a number`, "url is not a key of sweep.model[1] (have name, base_url, api_key_env)"}},
+		{"result_limits: {terminal: 1.5}", []string{"result_limits.terminal is 1.5; want a whole number"}},
+		{"prices: {m: {input: cheap}}", []string{`prices.m.input is "cheap"; want a number`}},
+		{"prices: {m: 3}", []string{"prices.m is 3; want a mapping with the keys input, output, cached_input, date"}},
+		{"samples: 1\nsamples: 2", []string{"run.yaml: yaml: unmarshal errors: line 2: mapping key \"samples\" already defined at line 1"}},
+		{"- samples", []string{"run.yaml:1: a run file is a list; want a mapping"}},
+		{"samples: 1\n---\nseed: 1", []string{"run.yaml: a second YAML document follows; a file holds one"}},
+		{"provider: &a {x: *a}", []string{"run.yaml: yaml: anchor 'a' value contains itself"}},
+	}
+	for _, tt := range tests {
+		path := writeRunTest(t, "run.yaml", tt.give)
+		file := Default()
+		err := Decode(path, "a run file", &file)
+		for _, want := range tt.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q", tt.give, err, want)
+			}
+		}
+	}
+}
+
+func TestRunFileForms(t *testing.T) {
+	path := writeRunTest(t, "run.yaml", `
+dataset: tasks.jsonl
+samples: 1e2
+seed:
+temperature: 1
+top_p: null
+send_seed: false
+memory: 2G
+episode_timeout: 90s
+toolsets: &tools [terminal, file]
+disabled_toolsets: *tools
+token_ids: true
+sweep: {model: [one, {name: two, base_url: u}]}
+fallbacks:
+  - &first {model: a, base_url: x}
+  - {<<: *first, model: b}
+extra_body: {top_k: 20, min_p: null, deep: {er: [1, 2.5]}}
+parts: {train: 0.5}
+prices: {m: {input: 1, output: 2.5}}
+`)
+	got := Default()
+	if err := Decode(path, "a run file", &got); err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	temperature, no := 1.0, false
+	want.Dataset, want.Samples, want.Temperature, want.SendSeed, want.Memory, want.EpisodeTimeout = Paths{"tasks.jsonl"}, 100, &temperature, &no, 2<<30, 90*time.Second
+	want.Toolsets, want.DisabledToolsets, want.TokenIDs = []string{"terminal", "file"}, []string{"terminal", "file"}, "true"
+	want.Sweep.Model = []sweptModel{{Name: "one"}, {Name: "two", BaseURL: "u"}}
+	want.Fallbacks = []fallback{{Model: "a", BaseURL: "x"}, {Model: "b", BaseURL: "x"}}
+	want.ExtraBody = map[string]any{"top_k": 20, "min_p": nil, "deep": map[string]any{"er": []any{1, 2.5}}}
+	want.Parts, want.Prices = map[string]float64{"train": 0.5}, episode.Prices{"m": {Input: 1, Output: 2.5}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(File{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// What run.json holds is read as it was written.
+	var again File
+	text, err := got.MarshalJSON()
+	if err == nil {
+		err = again.UnmarshalJSON(text)
+	}
+	if diff := cmp.Diff(got.Sweep, again.Sweep); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// writeRunTest makes a file, and returns its path.
+func writeRunTest(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

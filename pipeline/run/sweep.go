@@ -1,0 +1,155 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/rollout"
+)
+
+// SweepFile are settings of the model that are spread over the samples of each task.
+type SweepFile struct {
+	Model           []sweptModel `yaml:"model,omitempty"`
+	ReasoningEffort []string     `yaml:"reasoning_effort,omitempty"`
+	Temperature     []float64    `yaml:"temperature,omitempty"`
+	TopP            []float64    `yaml:"top_p,omitempty"`
+}
+
+// sweptModel is a name, or a mapping where the model is not where the run's others are.
+type sweptModel struct {
+	Name      string `yaml:"name"`
+	BaseURL   string `yaml:"base_url,omitempty"`
+	APIKeyEnv string `yaml:"api_key_env,omitempty"`
+}
+
+// UnmarshalYAML reads either form.
+func (m *sweptModel) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		*m = sweptModel{Name: node.Value}
+		return nil
+	}
+	type plain sweptModel
+	return node.Decode((*plain)(m))
+}
+
+// MarshalYAML writes the shorter form where that says all.
+func (m sweptModel) MarshalYAML() (any, error) {
+	if m.BaseURL == "" && m.APIKeyEnv == "" {
+		return m.Name, nil
+	}
+	type plain sweptModel
+	return plain(m), nil
+}
+
+// sampling is how the model is asked where nothing is varied. Extra fields of the body have the last word there, too.
+func (f *File) sampling(name string) episode.Sampling {
+	s := episode.Sampling{Model: name, ReasoningEffort: f.ReasoningEffort, Temperature: f.Temperature, TopP: f.TopP, MaxTokens: f.MaxTokens}
+	number := func(name string, is **float64) {
+		switch v := f.ExtraBody[name].(type) {
+		case float64:
+			*is = &v
+		case int:
+			*is = new(float64(v))
+		case nil:
+			if _, removed := f.ExtraBody[name]; removed {
+				*is = nil
+			}
+		}
+	}
+	number("temperature", &s.Temperature)
+	number("top_p", &s.TopP)
+	limits := []string{model.LimitTokens, model.LimitCompletion}
+	for _, name := range limits {
+		other := f.MaxTokensField != "" && f.MaxTokensField != model.LimitAuto && f.MaxTokensField != name // takes out what nobody sends
+		if value, given := f.ExtraBody[name]; given && value == nil && !other {
+			s.MaxTokens = 0
+		}
+	}
+	for _, name := range limits {
+		var limit *float64
+		if number(name, &limit); limit != nil {
+			s.MaxTokens = int(*limit)
+		}
+	}
+	if effort, given := f.ExtraBody["reasoning_effort"]; given {
+		s.ReasoningEffort, _ = effort.(string)
+	}
+	return s
+}
+
+// Varied is what is varied.
+func (f *File) Varied() rollout.Sweep {
+	return rollout.Sweep{
+		Models: f.Sweep.names(), ReasoningEfforts: f.Sweep.ReasoningEffort, Temperatures: f.Sweep.Temperature, TopPs: f.Sweep.TopP,
+	}
+}
+
+func (s SweepFile) names() []string {
+	var names []string
+	for _, m := range s.Model {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// CheckSweep says what is wrong with the sweep, by itself and beside the settings that it varies.
+func (f *File) CheckSweep() error {
+	errs := []error{f.Varied().Validate(f.Samples)}
+	varied := func(name string, swept bool, given bool) {
+		_, extra := f.ExtraBody[name]
+		if swept && (given || extra) {
+			errs = append(errs, fmt.Errorf("%s is given for the run and in its sweep; leave one out", name))
+		}
+	}
+	varied("model", len(f.Sweep.Model) > 0, f.Model != "")
+	varied("reasoning_effort", len(f.Sweep.ReasoningEffort) > 0, f.ReasoningEffort != "")
+	varied("temperature", len(f.Sweep.Temperature) > 0, f.Temperature != nil)
+	varied("top_p", len(f.Sweep.TopP) > 0, f.TopP != nil)
+	if f.Policy != "" && len(f.Sweep.Model) > 0 {
+		errs = append(errs, errors.New("a sweep of models and a policy are given: the embedded server is one model; leave one out"))
+	}
+	if len(f.Fallbacks) > 0 && len(f.Sweep.Model) > 0 {
+		errs = append(errs, errors.New("a sweep of models and fallbacks are given: one model would answer in another's place; leave one out"))
+	}
+	return errors.Join(errs...)
+}
+
+// openSwept opens a client for each model of the sweep. cfg is that of the run's endpoint.
+func (e *Experiment) openSwept(cfg model.Config) error {
+	e.swept = model.ByName{}
+	for _, m := range e.File.Sweep.Model {
+		own := cfg
+		own.Name = m.Name
+		var err error
+		if m.BaseURL != "" { // another server: what is secret of the run's endpoint is none of its business
+			own.BaseURL, own.Endpoints, own.Headers = m.BaseURL, nil, e.File.Headers
+			own.APIKey, err = e.apiKey(m.APIKeyEnv, m.BaseURL)
+		} else if m.APIKeyEnv != "" {
+			own.APIKey, err = e.apiKey(m.APIKeyEnv, e.File.baseURL())
+		}
+		if err != nil {
+			return fmt.Errorf("model %s: %w", m.Name, err)
+		}
+		client, err := e.openClient(own)
+		if err != nil {
+			return fmt.Errorf("model %s: %w", m.Name, err)
+		}
+		e.swept[m.Name] = client
+	}
+	return nil
+}
+
+// openClient opens one of the models that play the agent.
+func (e *Experiment) openClient(cfg model.Config) (*model.Client, error) {
+	client, err := model.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	e.clients, e.probes = append(e.clients, client), append(e.probes, client.Probe)
+	e.closers = append(e.closers, client.Close)
+	return client, nil
+}
