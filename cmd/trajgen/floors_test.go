@@ -16,7 +16,7 @@ var floors = map[string]int{
 	"cmd/sandboxhelper": 6,
 	"pipeline/run":      5,
 	"pipeline":          4,
-	"bench":             4,
+	"scripts/bench":     6,
 	"pipeline/rollout":  3,
 	"tools":             2,
 	"pipeline/reward":   2,

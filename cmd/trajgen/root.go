@@ -81,7 +81,7 @@ an error outcome than the run file allows (or an export lacks episodes that the 
 	})
 	root.AddCommand(
 		newRun(std), newCheck(std), takesRun(newReport(std)), newDiff(std), takesRun(newExport(std)), takesRun(newVerify(std)), takesRun(newRepair(std)), takesRun(newCompress(std)), newMerge(std), newTools(std), newToolsets(std), newDistributions(std), newDatasets(std),
-		newCommand(std), newSandbox(std), newImage(std), newServeModel(std), newDoctor(std), newBench(std),
+		newCommand(std), newSandbox(std), newImage(std), newServeModel(std), newDoctor(std),
 	)
 	complete(root)
 	return root

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"time"
 )
 
@@ -52,11 +53,7 @@ func (d *driver) start(ctx context.Context) error {
 	}
 	r.ResumeMS = median(r.EachResume, itself)
 	d.logf("start: resume with %d finished: first request after %.0f ms", r.Rows-1, r.ResumeMS)
-	program, err := d.Command(ctx)
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(program.Path)
+	info, err := os.Stat(d.Trajgen)
 	if err != nil {
 		return err
 	}
@@ -98,8 +95,8 @@ func (d *driver) resumes(ctx context.Context, all servers, setup Setup) (each []
 		return nil, err
 	}
 	var played Played
-	args := append([]string{"bench", "play", "--stage", kept.Name, "--leave", "1"}, setup.flags()...)
-	if _, err := d.measure(ctx, &played, false, args...); err != nil {
+	args := append([]string{"play", "--stage", kept.Name, "--leave", "1"}, setup.flags()...)
+	if _, err := d.measure(ctx, &played, false, d.Itself, args...); err != nil {
 		return nil, err
 	}
 	finished := setup.Out() + "-finished"
@@ -129,10 +126,7 @@ func (d *driver) firstRequest(ctx context.Context, all servers, args ...string) 
 	if err := all.reset(ctx); err != nil {
 		return 0, err
 	}
-	cmd, err := d.Command(ctx, args...)
-	if err != nil {
-		return 0, err
-	}
+	cmd := exec.CommandContext(ctx, d.Trajgen, args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	began := time.Now()
@@ -170,11 +164,7 @@ func (d *driver) firstRequest(ctx context.Context, all servers, args ...string) 
 
 // sweep waits until what a killed run leaves is gone.
 func (d *driver) sweep(ctx context.Context) error {
-	cmd, err := d.Command(ctx, "sandbox", "sweep")
-	if err != nil {
-		return err
-	}
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, d.Trajgen, "sandbox", "sweep").CombinedOutput(); err != nil {
 		return fmt.Errorf("sweep: %w: %s", err, out)
 	}
 	return nil

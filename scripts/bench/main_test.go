@@ -1,14 +1,79 @@
-package main
+package main_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
-	"trajgen/bench"
+	"trajgen/scripts/bench/internal/bench"
 )
+
+// built are the instrument and the program that it measures, built once, as make bench does.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// build builds both.
+func build(t *testing.T) {
+	t.Helper()
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "trajgen-bench-test-"); built.err != nil {
+			return
+		}
+		for _, args := range [][]string{
+			{"../build-guest"},
+			{"go", "build", "-tags", "embedguest", "-o", built.dir + "/", ".", "../../cmd/trajgen"},
+		} {
+			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				built.err = errors.Join(built.err, fmt.Errorf("%v: %w: %s", args, err, out))
+			}
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+}
+
+// measure runs the instrument, and returns what it printed.
+func measure(t *testing.T, args ...string) (out, errOut string, err error) {
+	t.Helper()
+	build(t)
+	cmd := exec.Command(filepath.Join(built.dir, "bench"), args...)
+	cmd.Dir = t.TempDir()
+	var said, complained bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &complained
+	err = cmd.Run()
+	return said.String(), complained.String(), err
+}
+
+// succeed fails the test unless the instrument exits with 0.
+func succeed(t *testing.T, args ...string) string {
+	t.Helper()
+	out, errOut, err := measure(t, args...)
+	if err != nil {
+		t.Fatalf("bench %v: %v\n%s\n%s", args, err, errOut, out)
+	}
+	return out
+}
 
 // TestBench measures with sizes that say nothing, from the stages to the verdicts.
 func TestBench(t *testing.T) {
@@ -33,7 +98,8 @@ func TestBench(t *testing.T) {
 func benched(t *testing.T, sections string) (report bench.Report, out string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bench.json")
-	out = succeed(t, "bench", "--tiny", "--rounds", "1", "--only", sections, "--out", path).out
+	build(t)
+	out = succeed(t, "--tiny", "--rounds", "1", "--trajgen", filepath.Join(built.dir, "trajgen"), "--only", sections, "--out", path)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +142,7 @@ func sameRequests(t *testing.T, stages []bench.StageResult) {
 
 func TestBenchProfile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "profiles")
-	succeed(t, "bench", "--tiny", "--profile", dir)
+	succeed(t, "--tiny", "--profile", dir)
 	for _, name := range []string{"cpu.pprof", "heap.pprof"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v, want a profile", name, err)
@@ -86,29 +152,30 @@ func TestBenchProfile(t *testing.T) {
 
 func TestBenchRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
-		`no section "prats" (have parts,`:     {"bench", "--only", "prats"},
-		"rounds is 0":                         {"bench", "--rounds", "0"},
-		"takes no arguments":                  {"bench", "parts"},
-		`no stage "all" (have [limit-answer `: {"bench", "play", "--stage", "all"},
-		`--format is "orc" (have journal, `:   {"bench", "write", "--format", "orc", "--dir", "x"},
-		"--most is 0":                         {"bench", "sandboxes", "--most", "0"},
-		"episodes is 0":                       {"bench", "play", "--episodes", "0"},
+		`no section "prats" (have parts,`:     {"--only", "prats"},
+		"[profile only]":                      {"--only", "parts", "--profile", "x"},
+		"rounds is 0":                         {"--rounds", "0"},
+		`unknown command "parts"`:             {"parts"},
+		`no stage "all" (have [limit-answer `: {"play", "--stage", "all"},
+		`--format is "orc" (have journal, `:   {"write", "--format", "orc", "--dir", "x"},
+		"--most is 0":                         {"sandboxes", "--most", "0"},
+		"episodes is 0":                       {"play", "--episodes", "0"},
 	} {
-		if got := trajgen(t, args...); got.code != exitUsage || !strings.Contains(got.errOut, want) {
-			t.Errorf("%v: exit code %d, %s, want %q", args, got.code, got.errOut, want)
+		if _, errOut, err := measure(t, args...); err == nil || !strings.Contains(errOut, want) {
+			t.Errorf("%v: %v, %s, want %q", args, err, errOut, want)
 		}
 	}
 	// It would take the cgroups away from everybody.
-	if got := trajgen(t, "bench", "play", "--stage", "native", "--episodes", "2"); got.code == 0 || !strings.Contains(got.errOut, "--private-mounts") {
-		t.Errorf("stage native: exit code %d, %s", got.code, got.errOut)
+	if _, errOut, err := measure(t, "play", "--stage", "native", "--episodes", "2"); err == nil || !strings.Contains(errOut, "--private-mounts") {
+		t.Errorf("stage native: %v, %s", err, errOut)
 	}
 }
 
 func TestBenchList(t *testing.T) {
-	got := succeed(t, "bench", "--list")
+	got := succeed(t, "--list")
 	for _, want := range []string{"writing", "limit-fork", "trajgen, native with limits"} {
-		if !strings.Contains(got.out, want) {
-			t.Errorf("no %q in %s", want, got.out)
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
 		}
 	}
 }

@@ -24,7 +24,8 @@ import (
 
 // Options say what is measured, and how thoroughly.
 type Options struct {
-	Command Command
+	Itself  string // path of the program that this package is linked into
+	Trajgen string // path of the program that is measured
 	Version string
 	Rounds  int
 	Quick   bool     // small sizes, for a first look

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"trajgen/bench"
 	"trajgen/outputs/journal"
+	"trajgen/scripts/bench/internal/bench"
 )
 
 func TestMedian(t *testing.T) {

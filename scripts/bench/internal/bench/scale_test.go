@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"trajgen/bench"
+	"trajgen/scripts/bench/internal/bench"
 )
 
 func TestGrowth(t *testing.T) {

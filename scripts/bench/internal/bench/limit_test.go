@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"trajgen/bench"
+	"trajgen/scripts/bench/internal/bench"
 )
 
 // serve runs a server for the time of a test and returns the base URLs of a script.

@@ -60,7 +60,7 @@ func WithoutCgroups() error {
 		return err
 	}
 	if own == parents {
-		return errors.New("sandboxes without cgroups take a mount namespace of their own: start this as root through trajgen bench measure --private-mounts")
+		return errors.New("sandboxes without cgroups take a mount namespace of their own: start this as root through bench measure --private-mounts")
 	}
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

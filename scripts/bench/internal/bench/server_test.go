@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"trajgen/bench"
+	"trajgen/scripts/bench/internal/bench"
 )
 
 // dial connects to a server that answers at once.

@@ -12,11 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"trajgen/bench"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 	"trajgen/registry"
+	"trajgen/scripts/bench/internal/bench"
 )
 
 // benchPlay plays a stage of the benchmark in this process.
@@ -38,7 +38,7 @@ func (b benchPlay) validate() error {
 }
 
 // run plays, and says what that took of this process.
-func (b benchPlay) run(ctx context.Context, std stdio) (bench.Played, error) {
+func (b benchPlay) run(ctx context.Context) (bench.Played, error) {
 	if b.stage.Loop {
 		return b.loop(ctx)
 	}
@@ -47,7 +47,7 @@ func (b benchPlay) run(ctx context.Context, std stdio) (bench.Played, error) {
 			return bench.Played{}, err
 		}
 	}
-	return b.pipeline(ctx, std)
+	return b.pipeline(ctx)
 }
 
 // loop plays the limit.
@@ -72,7 +72,7 @@ func (b benchPlay) loop(ctx context.Context) (bench.Played, error) {
 }
 
 // pipeline plays as trajgen run does, but for what the stage leaves out.
-func (b benchPlay) pipeline(ctx context.Context, std stdio) (_ bench.Played, err error) {
+func (b benchPlay) pipeline(ctx context.Context) (_ bench.Played, err error) {
 	file, err := b.runFile()
 	if err != nil {
 		return bench.Played{}, err
@@ -82,7 +82,7 @@ func (b benchPlay) pipeline(ctx context.Context, std stdio) (_ bench.Played, err
 	if b.stage.Journal {
 		logger = slog.New(slog.NewJSONHandler(logs, nil))
 	}
-	exp, err := file.Open(ctx, std.err, logger)
+	exp, err := file.Open(ctx, os.Stderr, logger)
 	if err != nil {
 		return bench.Played{}, err
 	}

@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// Command makes a command of this program with other arguments.
-type Command func(ctx context.Context, args ...string) (*exec.Cmd, error)
-
 // ServerProcess is a server in a process of its own, so that its cost counts for nobody.
 type ServerProcess struct {
 	Addrs []string
@@ -27,11 +24,8 @@ type ServerProcess struct {
 }
 
 // StartServer starts one that listens on so many ports.
-func StartServer(ctx context.Context, command Command, ports int, warnings io.Writer) (*ServerProcess, error) {
-	cmd, err := command(ctx, "bench", "serve", "--ports", strconv.Itoa(ports))
-	if err != nil {
-		return nil, err
-	}
+func StartServer(ctx context.Context, itself string, ports int, warnings io.Writer) (*ServerProcess, error) {
+	cmd := exec.CommandContext(ctx, itself, "serve", "--ports", strconv.Itoa(ports))
 	cmd.Stderr = warnings
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,8 +1,10 @@
+// bench measures what episodes cost on this machine, and what the parts of the runner add to that.
 package main
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,25 +14,48 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"trajgen/bench"
 	"trajgen/pipeline/run"
+	"trajgen/sandbox"
+	"trajgen/scripts/bench/internal/bench"
 )
 
-// itself makes a command of this program.
-func itself(ctx context.Context, args ...string) (*exec.Cmd, error) {
-	path, err := os.Executable()
+func main() {
+	sandbox.Init() // does not return in a sandbox's own processes
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newBench().ExecuteContext(ctx)
+	stop()
 	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+		fmt.Fprintf(os.Stderr, "bench: %s\n", err)
+		os.Exit(exitCode(err))
 	}
-	return exec.CommandContext(ctx, path, args...), nil
 }
 
-func newBench(std stdio) *cobra.Command {
-	options := bench.Options{Command: itself, Version: run.Version(), Log: std.err, Now: time.Now}
+// errGate says that a target is missed.
+var errGate = errors.New("missed")
+
+// exitCode is 4 when a target is missed, and that of what was measured when that failed.
+func exitCode(err error) int {
+	if exit, ok := errors.AsType[childExit](err); ok {
+		return int(exit)
+	}
+	if errors.Is(err, errGate) {
+		return 4
+	}
+	return 1
+}
+
+// childExit is the exit code of what was measured.
+type childExit int
+
+func (c childExit) Error() string { return fmt.Sprintf("what was measured exited with %d", int(c)) }
+
+func newBench() *cobra.Command {
+	options := bench.Options{Version: run.Version(), Log: os.Stderr, Now: time.Now}
 	var out, profile string
 	var gate, list, asJSON bool
 	cmd := &cobra.Command{
@@ -45,14 +70,16 @@ printed, and a spread far over 1 says that something was. The exit code is 0 wha
 when a target is missed. Sections:
 
 ` + sectionList(),
-		Example: `  trajgen bench --out bench.json
-  trajgen bench --quick --only parts,start
-  trajgen bench --profile profiles`,
-		Args: cobra.ArbitraryArgs,
+		Example: `  make bench
+  bin/bench --quick --only parts,start
+  bin/bench --profile profiles`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(newBenchServe(std), newBenchPlay(std), newBenchMeasure(std), newBenchRegistries(std), newBenchSandboxes(std), newBenchWrite(std))
+	cmd.AddCommand(newServe(), newPlay(), newMeasure(), newRegistries(), newSandboxes(), newWrite())
 	flags := cmd.Flags()
 	flags.StringVar(&out, "out", "", "file for everything that was measured, as JSON")
+	flags.StringVar(&options.Trajgen, "trajgen", "bin/trajgen", "the program that is measured")
 	flags.IntVar(&options.Rounds, "rounds", 5, "measurements of each stage, of which the median counts; within a round every stage has its turn")
 	flags.BoolVar(&options.Quick, "quick", false, "small sizes, for a first look; some targets are not measured by them")
 	flags.StringSliceVar(&options.Only, "only", nil, "sections that are measured (default: all)")
@@ -66,41 +93,44 @@ when a target is missed. Sections:
 	for _, name := range []string{"only", "rounds", "out", "gate", "json"} {
 		cmd.MarkFlagsMutuallyExclusive("profile", name)
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		ctx := cmd.Context()
+		if options.Itself, err = os.Executable(); err != nil {
+			return fmt.Errorf("find this program: %w", err)
+		}
 		switch {
-		case len(args) > 0:
-			return usage(fmt.Errorf("trajgen bench takes no arguments, have %q (see trajgen bench --help)", args))
 		case list:
-			fmt.Fprintf(std.out, "sections:\n\n%s\nstages of parts:\n\n%s", sectionList(), stageList())
+			fmt.Printf("sections:\n\n%s\nstages of parts:\n\n%s", sectionList(), stageList())
 			return nil
 		case options.Validate() != nil:
-			return usage(options.Validate())
+			return options.Validate()
 		case profile != "":
-			return profileFull(cmd.Context(), std, profile, options)
+			return profileFull(ctx, profile, options)
 		}
-		ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
-		defer stop()
 		report, err := bench.Run(ctx, options)
-		if ctx.Err() != nil {
-			return withCode(exitInterrupted, errInterrupted)
-		}
-		if report == nil {
+		if ctx.Err() != nil || report == nil {
 			return err
 		}
 		if out != "" {
 			err = errors.Join(err, writeJSONFile(out, report))
 		}
 		if asJSON {
-			err = errors.Join(err, writeJSON(std.out, report))
+			err = errors.Join(err, writeJSON(os.Stdout, report))
 		} else {
-			err = errors.Join(err, report.WriteTable(std.out))
+			err = errors.Join(err, report.WriteTable(os.Stdout))
 		}
 		if missed := report.Missed(); err == nil && gate && len(missed) > 0 {
-			err = withCode(exitGate, fmt.Errorf("%d of %d targets are missed: %s", len(missed), len(report.Targets), strings.Join(missed, "; ")))
+			err = fmt.Errorf("%d of %d targets are %w: %s", len(missed), len(report.Targets), errGate, strings.Join(missed, "; "))
 		}
 		return err
 	}
 	return cmd
+}
+
+func writeJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
 }
 
 func writeJSONFile(path string, v any) error {
@@ -120,7 +150,7 @@ func sectionList() string {
 }
 
 // profileFull profiles the whole pipeline at the pace that the targets ask for.
-func profileFull(ctx context.Context, std stdio, dir string, options bench.Options) error {
+func profileFull(ctx context.Context, dir string, options bench.Options) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -131,20 +161,17 @@ func profileFull(ctx context.Context, std stdio, dir string, options bench.Optio
 	case options.Quick:
 		episodes = "300"
 	}
-	child, err := itself(ctx, "bench", "play", "--stage", "full", "--rate", "100", "--in-flight", "64", "--episodes", episodes,
+	child := exec.CommandContext(ctx, options.Itself, "play", "--stage", "full", "--rate", "100", "--in-flight", "64", "--episodes", episodes,
 		"--cpuprofile", filepath.Join(dir, "cpu.pprof"), "--memprofile", filepath.Join(dir, "heap.pprof"))
-	if err != nil {
-		return err
-	}
-	child.Stdout, child.Stderr = std.out, std.err
+	child.Stdout, child.Stderr = os.Stdout, os.Stderr
 	if err := child.Run(); err != nil {
 		return fmt.Errorf("play the profiled run: %w", err)
 	}
-	fmt.Fprintf(std.out, "look at them with: go tool pprof -top %s\n", filepath.Join(dir, "cpu.pprof"))
+	fmt.Printf("look at them with: go tool pprof -top %s\n", filepath.Join(dir, "cpu.pprof"))
 	return nil
 }
 
-func newBenchServe(std stdio) *cobra.Command {
+func newServe() *cobra.Command {
 	var ports int
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the benchmark's model until standard input ends", Hidden: true, Args: cobra.NoArgs,
@@ -154,11 +181,11 @@ func newBenchServe(std stdio) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(std.out, strings.Join(server.Addrs, " "))
+			fmt.Println(strings.Join(server.Addrs, " "))
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
 			go func() {
-				_, _ = io.Copy(io.Discard, std.in)
+				_, _ = io.Copy(io.Discard, os.Stdin)
 				cancel()
 			}()
 			return server.Serve(ctx)
@@ -168,7 +195,7 @@ func newBenchServe(std stdio) *cobra.Command {
 	return cmd
 }
 
-func newBenchPlay(std stdio) *cobra.Command {
+func newPlay() *cobra.Command {
 	var play benchPlay
 	var name string
 	cmd := &cobra.Command{
@@ -176,13 +203,17 @@ func newBenchPlay(std stdio) *cobra.Command {
 		Long: "Plays the standard episode and prints what it took as JSON. Without --addr it starts a server of its own. The stages:\n\n" + stageList(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if play.stage, err = bench.FindStage(name); err != nil {
-				return usage(err)
+				return err
 			}
 			if err := play.validate(); err != nil {
-				return usage(err)
+				return err
 			}
 			if len(play.setup.Addrs) == 0 {
-				server, err := bench.StartServer(cmd.Context(), itself, 1, std.err)
+				itself, err := os.Executable()
+				if err != nil {
+					return err
+				}
+				server, err := bench.StartServer(cmd.Context(), itself, 1, os.Stderr)
 				if err != nil {
 					return err
 				}
@@ -195,11 +226,11 @@ func newBenchPlay(std stdio) *cobra.Command {
 				}
 				defer os.RemoveAll(play.setup.Dir)
 			}
-			played, err := play.run(cmd.Context(), std)
+			played, err := play.run(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return writeLine(std.out, played)
+			return json.NewEncoder(os.Stdout).Encode(played)
 		},
 	}
 	flags := cmd.Flags()
@@ -226,20 +257,15 @@ func stageList() string {
 	return b.String()
 }
 
-func newBenchMeasure(std stdio) *cobra.Command {
+func newMeasure() *cobra.Command {
 	var out string
 	var every time.Duration
 	var private bool
 	cmd := &cobra.Command{
-		Use: "measure --to FILE -- ARGS...", Short: "Run this program and say what it cost", Hidden: true, Args: cobra.MinimumNArgs(1),
+		Use: "measure --to FILE -- PROGRAM ARGS...", Short: "Run a program and say what it cost", Hidden: true, Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
-			defer stop()
-			child, err := itself(ctx, args...)
-			if err != nil {
-				return err
-			}
-			child.Stdin, child.Stdout, child.Stderr = std.in, std.out, std.err
+			child := exec.CommandContext(cmd.Context(), args[0], args[1:]...)
+			child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 			m, err := bench.Measure(child, every, private)
 			if err != nil {
 				return err
@@ -248,7 +274,7 @@ func newBenchMeasure(std stdio) *cobra.Command {
 				return err
 			}
 			if m.Exit != 0 {
-				return withCode(m.Exit, errQuiet)
+				return childExit(m.Exit)
 			}
 			return nil
 		},
@@ -262,7 +288,7 @@ func newBenchMeasure(std stdio) *cobra.Command {
 	return cmd
 }
 
-func newBenchRegistries(std stdio) *cobra.Command {
+func newRegistries() *cobra.Command {
 	return &cobra.Command{
 		Use: "registries", Short: "Measure registries of different sizes", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -270,18 +296,18 @@ func newBenchRegistries(std stdio) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeLine(std.out, all)
+			return json.NewEncoder(os.Stdout).Encode(all)
 		},
 	}
 }
 
-func newBenchSandboxes(std stdio) *cobra.Command {
+func newSandboxes() *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use: "sandboxes", Short: "Measure native sandboxes while many are open", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if most < 1 {
-				return usage(fmt.Errorf("--most is %d; at least 1", most))
+				return fmt.Errorf("--most is %d; at least 1", most)
 			}
 			backend, err := run.Backend{Name: "native"}.Open()
 			if err != nil {
@@ -292,27 +318,27 @@ func newBenchSandboxes(std stdio) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeLine(std.out, all)
+			return json.NewEncoder(os.Stdout).Encode(all)
 		},
 	}
 	cmd.Flags().IntVar(&most, "most", 100, "sandboxes that are open in the end")
 	return cmd
 }
 
-func newBenchWrite(std stdio) *cobra.Command {
+func newWrite() *cobra.Command {
 	var format, dir string
 	var episodes int
 	cmd := &cobra.Command{
 		Use: "write", Short: "Measure how fast episodes are written", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(bench.Formats(), format) || dir == "" {
-				return usage(fmt.Errorf("--format is %q (have %s) and --dir %q (an empty directory)", format, strings.Join(bench.Formats(), ", "), dir))
+				return fmt.Errorf("--format is %q (have %s) and --dir %q (an empty directory)", format, strings.Join(bench.Formats(), ", "), dir)
 			}
 			w, err := bench.MeasureWriting(cmd.Context(), format, dir, episodes)
 			if err != nil {
 				return err
 			}
-			return writeLine(std.out, w)
+			return json.NewEncoder(os.Stdout).Encode(w)
 		},
 	}
 	flags := cmd.Flags()

@@ -45,7 +45,7 @@ func (d *driver) writing(ctx context.Context) error {
 				return err
 			}
 			var w Writing
-			m, err := d.measure(ctx, &w, false, "bench", "write", "--format", format, "--episodes", strconv.Itoa(d.size(4000, 500, 20)), "--dir", dir)
+			m, err := d.measure(ctx, &w, false, d.Itself, "write", "--format", format, "--episodes", strconv.Itoa(d.size(4000, 500, 20)), "--dir", dir)
 			if err != nil {
 				return err
 			}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"trajgen/bench"
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
+	"trajgen/scripts/bench/internal/bench"
 	"trajgen/tools"
 )
 

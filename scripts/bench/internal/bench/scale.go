@@ -109,7 +109,7 @@ func (d *driver) growth(ctx context.Context) error {
 }
 
 func (d *driver) registries(ctx context.Context) error {
-	_, err := d.measure(ctx, &d.report.Scale.Registries, false, "bench", "registries")
+	_, err := d.measure(ctx, &d.report.Scale.Registries, false, d.Itself, "registries")
 	return err
 }
 
@@ -122,6 +122,6 @@ func (d *driver) alive(ctx context.Context) error {
 		d.missing("live sandboxes: %s", why)
 		return nil
 	}
-	_, err = d.measure(ctx, &d.report.Scale.Sandboxes, false, "bench", "sandboxes", "--most", strconv.Itoa(d.size(2000, 100, 3)))
+	_, err = d.measure(ctx, &d.report.Scale.Sandboxes, false, d.Itself, "sandboxes", "--most", strconv.Itoa(d.size(2000, 100, 3)))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -22,19 +23,15 @@ func (d *driver) newDir() (string, error) {
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// measure runs this program under the eyes of another one, and reads what it says of itself into said, unless that is
-// nil.
-func (d *driver) measure(ctx context.Context, said any, private bool, args ...string) (m Measurement, err error) {
+// measure runs a program under the eyes of another one, and reads what it says of itself into said, unless that is nil.
+func (d *driver) measure(ctx context.Context, said any, private bool, program string, args ...string) (m Measurement, err error) {
 	to := filepath.Join(d.dir, "measurement.json")
-	all := []string{"bench", "measure", "--to", to, "--every", sampling.String()}
+	all := []string{"measure", "--to", to, "--every", sampling.String()}
 	if private {
 		all = append(all, "--private-mounts")
 	}
 	var out, warnings bytes.Buffer
-	cmd, err := d.Command(ctx, append(append(all, "--"), args...)...)
-	if err != nil {
-		return m, err
-	}
+	cmd := exec.CommandContext(ctx, d.Itself, append(append(all, "--", program), args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &warnings
 	// It ends what it measures before it ends itself.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -68,16 +65,16 @@ func (d *driver) play(ctx context.Context, stage Stage, setup Setup) (m Measurem
 		}
 	}
 	if stage.Full {
-		if m, err = d.measure(ctx, nil, false, "run", "-f", setup.RunFile(), "--quiet"); err == nil {
+		if m, err = d.measure(ctx, nil, false, d.Trajgen, "run", "-f", setup.RunFile(), "--quiet"); err == nil {
 			err = errors.Join(allSucceeded(setup), d.noteLimits(setup))
 		}
 		return m, played, err
 	}
-	m, err = d.measure(ctx, &played, stage.NoCgroups, append([]string{"bench", "play", "--stage", stage.Name}, setup.flags()...)...)
+	m, err = d.measure(ctx, &played, stage.NoCgroups, d.Itself, append([]string{"play", "--stage", stage.Name}, setup.flags()...)...)
 	return m, played, err
 }
 
-// flags are those of bench play.
+// flags are those of play.
 func (s Setup) flags() []string {
 	args := []string{"--dir", s.Dir, "--episodes", strconv.Itoa(s.Episodes), "--in-flight", strconv.Itoa(s.InFlight),
 		"--delay", s.Delay.String(), "--delayed-turn", strconv.Itoa(s.DelayedTurn), "--prompt-bytes", strconv.Itoa(s.PromptBytes)}
@@ -143,7 +140,7 @@ func (d *driver) serve(ctx context.Context, clients int) (all servers, err error
 	const perPort = 3000
 	for left := clients; left > 0; {
 		here := min(left, connections())
-		s, err := StartServer(ctx, d.Command, max(1, (here+perPort-1)/perPort), d.Log)
+		s, err := StartServer(ctx, d.Itself, max(1, (here+perPort-1)/perPort), d.Log)
 		if err != nil {
 			return all, err
 		}
