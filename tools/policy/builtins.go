@@ -1,84 +1,91 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-func (c *call) changeDirectory() {
-	rest := c.operands("")
-	target := c.j.home()
-	if c.name == "popd" {
-		target = unknown
-	}
-	if len(rest) > 0 {
-		target = rest[0]
-	}
-	if target = c.j.canonical(target); !strings.HasPrefix(target, "/") {
-		target = unknown
-	}
-	c.j.set("PWD", binding{{words: []string{target}}}, false)
-}
-
-// read gives variables what stands on the lines of the input.
-func (c *call) read() {
-	var names []string
-	for _, name := range c.operands("dnNptuia") {
-		if isAssignment(name + "=") {
-			names = append(names, name)
+// builtin is a command that changes the shell itself.
+func (c *call) builtin() {
+	rest := c.operands()
+	switch c.name {
+	case "cd", "chdir", "pushd", "popd":
+		target := c.j.home()
+		if len(rest) > 0 {
+			target = c.j.canonical(rest[0])
+		}
+		if c.name == "popd" || !strings.HasPrefix(target, "/") {
+			target = unknown
+		}
+		c.j.set("PWD", textValue(target, 0))
+	case "set":
+		if i := slices.Index(c.args, "--"); i >= 0 {
+			c.j.params = c.args[i+1:]
+		}
+	case "shift":
+		c.j.params = c.j.params[min(1, len(c.j.params)):]
+	case "unset":
+		for _, name := range rest {
+			c.j.set(name)
+		}
+	case "read":
+		c.read(rest)
+	case "mapfile":
+		c.j.set(append(rest, "MAPFILE")[0], value{c.lines(), true, c.in.taint})
+	case "alias":
+		for _, arg := range c.args {
+			if name, code, ok := strings.Cut(arg, "="); ok {
+				c.j.aliases[name] = code
+			}
+		}
+	case "hash":
+		if len(c.args) == 3 && c.args[0] == "-p" {
+			c.j.link(c.args[1], c.args[2])
+		}
+	case "trap":
+		if len(rest) > 1 {
+			c.j.code(rest[0], stream{})
 		}
 	}
+}
+
+// lines are those of the input.
+func (c *call) lines() []string {
+	if !c.in.known() {
+		return []string{unknown}
+	}
+	lines := strings.Split(strings.TrimRight(c.in.text, "\n"), "\n")
+	return lines[:min(len(lines), maxWords)]
+}
+
+// read gives variables what stands on the lines of the input: each of them, as it may be called in a loop.
+func (c *call) read(names []string) {
 	if len(names) == 0 {
 		names = []string{"REPLY"}
 	}
-	if !c.in.set || strings.Contains(c.in.text, unknown) {
-		for _, name := range names {
-			c.j.set(name, binding{{words: []string{unknown}, taint: c.in.taint}}, false)
-		}
-		return
-	}
 	all := make([]binding, len(names))
-	for i, line := range strings.Split(strings.TrimRight(c.in.text, "\n"), "\n") {
-		if i >= 8 {
-			line = unknown
+	for i, line := range c.lines() {
+		if i == 8 {
+			line = strings.Repeat(unknown+" ", len(names))
 		}
 		fields := strings.Fields(line)
 		for k := range names {
 			text := ""
 			switch {
+			case line == unknown:
+				text = unknown
 			case k == len(names)-1 && k < len(fields):
 				text = strings.Join(fields[k:], " ")
 			case k < len(fields):
 				text = fields[k]
 			}
-			all[k] = append(all[k], value{words: []string{text}, taint: c.in.taint})
+			all[k] = append(all[k], textValue(text, c.in.taint))
 		}
-		if i >= 8 {
+		if i == 8 {
 			break
 		}
 	}
 	for k, name := range names {
-		c.j.set(name, all[k], false)
-	}
-}
-
-func (c *call) readAll() {
-	name := "MAPFILE"
-	if rest := c.operands("dnOsuCc"); len(rest) > 0 {
-		name = rest[0]
-	}
-	words := []string{unknown}
-	if c.in.set {
-		words = strings.Split(strings.TrimRight(c.in.text, "\n"), "\n")
-		words = words[:min(len(words), maxWords)]
-	}
-	c.j.set(name, binding{{words: words, array: true, taint: c.in.taint}}, false)
-}
-
-func (c *call) alias() {
-	for _, arg := range c.args {
-		if name, code, ok := strings.Cut(arg, "="); ok {
-			if c.j.aliases == nil {
-				c.j.aliases = map[string]string{}
-			}
-			c.j.aliases[name] = code
-		}
+		c.j.set(name, all[k]...)
 	}
 }

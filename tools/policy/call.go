@@ -12,8 +12,9 @@ import (
 // call is a program that is started, or a builtin.
 type call struct {
 	j          *judge
-	name       string // without directory
+	name       string // without directory; the first of a program's names
 	args       []string
+	line       string // name and arguments, a line each; for rules
 	in         stream
 	taint      taint // of the words
 	background bool
@@ -21,33 +22,24 @@ type call struct {
 
 // call reads a simple command.
 func (j *judge) call(cmd *syntax.CallExpr, in stream, to outputs) stream {
-	if len(cmd.Args) == 0 {
-		for _, assign := range cmd.Assigns {
-			j.assign(assign)
-		}
-		return stream{}
-	}
-	if len(cmd.Assigns) > 0 { // for this command alone
-		before := make(map[string]binding, len(cmd.Assigns))
+	if len(cmd.Args) > 0 { // what is assigned is for this command alone
 		for _, assign := range cmd.Assigns {
 			if assign.Name != nil {
-				before[assign.Name.Value] = j.vars[assign.Name.Value]
+				defer j.restore(assign.Name.Value)()
 			}
-			j.assign(assign)
 		}
-		defer func() { j.restore(before) }()
 	}
-	words := j.fields(cmd.Args)
+	for _, assign := range cmd.Assigns {
+		j.assign(assign)
+	}
+	words := j.fields(cmd.Args...)
 	if len(words) == 0 {
 		return stream{}
 	}
-	if base := path.Base(words[0]); to.network && (isShell(base) || base == "exec") {
+	if base := path.Base(words[0]); to.network && (names[base] == "sh" || base == "exec") {
 		j.report(reverseShell)
 	}
 	if len(words) == 1 && words[0] == "exec" && in.set {
-		if j.inputs == nil {
-			j.inputs = map[string]stream{}
-		}
 		j.inputs["0"] = in // from now on
 	}
 	return j.invoke(words, in, j.pinned, j.detached > 0)
@@ -57,114 +49,86 @@ func (j *judge) call(cmd *syntax.CallExpr, in stream, to outputs) stream {
 func (j *judge) invoke(words []string, in stream, from taint, background bool) stream {
 	defer func() { j.depth-- }()
 	if !j.enter() || len(words) == 0 || !j.spend() {
-		return stream{text: unknown, set: true}
+		return untold(0)
 	}
 	name := words[0]
-	if code, ok := j.aliases[name]; ok && !j.calling(name) {
-		return j.during(name, func() stream { return j.code(code+" "+quoteAll(words[1:]), in) })
-	}
-	body, ok := j.funcs[name]
-	if ok && slices.Contains(j.active, name) {
+	calls := len(slices.DeleteFunc(slices.Clone(j.active), func(active string) bool { return active != name }))
+	body, isFunc := j.funcs[name]
+	if isFunc && calls > 0 {
 		j.again()
 	}
-	if ok && !j.calling(name) {
-		return j.during(name, func() stream {
-			params := j.params
-			j.params = words[1:]
-			defer func() { j.params = params }()
-			return j.stmt(body, in)
-		})
-	}
-	c := &call{j: j, name: path.Base(name), args: words[1:], in: in, taint: from, background: background}
-	if len(j.copies) > 0 {
-		if other := cmp.Or(j.copies[name], j.copies[j.canonical(name)]); other != "" {
-			c.name = other
+	if code, ok := j.aliases[name]; (ok || isFunc) && calls < 2 {
+		j.active = append(j.active, name)
+		defer func() { j.active = j.active[:len(j.active)-1] }()
+		if ok {
+			return j.code(code+" "+quoteAll(words[1:]), in)
 		}
+		defer func(params []string) { j.params = params }(j.params)
+		j.params = words[1:]
+		return j.stmt(body, in)
 	}
+	c := j.newCall(j.program(name), words[1:])
+	c.in, c.taint, c.background = in, from, background
 	if strings.ContainsAny(c.name, unknown+"*?[") && c.name != "[" && c.name != "[[" {
-		return c.guess(name)
+		return c.guess()
 	}
 	if strings.Contains(name, "/") {
 		if strings.HasPrefix(j.canonical(name), "/etc/init.d/") {
-			(&call{j: j, name: "service", args: c.args}).judge()
+			j.newCall("service", c.args).judge()
 		}
-		if c.script(name, c.args); c.ownPower(name) {
-			return stream{text: unknown, set: true}
+		c.script(name, c.args)
+		switch c.name {
+		case "shutdown", "reboot", "halt", "poweroff", "init", "telinit":
+			if !strings.HasPrefix(name, "/") {
+				return untold(0) // a script of the project's only has the name
+			}
 		}
-	}
-	c.judge()
-	for _, file := range c.destinations() {
-		c.j.writesTo(file)
 	}
 	return c.run()
 }
 
-// ownPower says whether a script of the project's only has the name of a program that turns machines off.
-func (c *call) ownPower(word string) bool {
-	file := c.j.canonical(word)
-	switch c.name {
-	case "shutdown", "reboot", "halt", "poweroff", "init", "telinit":
-		return !strings.HasPrefix(word, "/") && !slices.Contains([]string{"/bin", "/sbin", "/usr/bin", "/usr/sbin"}, path.Dir(file))
+// newCall is a call of a program by one of its names.
+func (j *judge) newCall(name string, args []string) *call {
+	if name == "docker-compose" {
+		name, args = "docker", append([]string{"compose"}, args...)
 	}
-	return false
+	plain := strings.TrimRight(name, "0123456789.") // python3.12
+	if _, ok := languages[cmp.Or(names[plain], plain)]; ok {
+		name = plain
+	}
+	return &call{j: j, name: cmp.Or(names[name], name), args: args}
 }
 
-func (j *judge) calling(name string) bool {
-	n := 0
-	for _, active := range j.active {
-		if active == name {
-			n++
+// program is the name of the program that a command's first word leads to.
+func (j *judge) program(word string) string {
+	name := path.Base(word)
+	for _, link := range j.links {
+		found := link[0] == j.canonical(word) || !strings.Contains(word, "/") && path.Base(link[0]) == name // it may lie in the PATH
+		if found && systemProgram.MatchString(link[1]) {
+			return path.Base(link[1])
 		}
 	}
-	return n > 1
-}
-
-func (j *judge) during(name string, f func() stream) stream {
-	j.active = append(j.active, name)
-	defer func() { j.active = j.active[:len(j.active)-1] }()
-	return f()
-}
-
-// judge asks the rules for this program.
-func (c *call) judge() {
-	for _, r := range ruleIndex[c.name] {
-		if r.match(c) {
-			c.j.report(r.id)
-		}
-	}
+	return name
 }
 
 // guess judges a command whose name is not all known: every program that it may be.
-func (c *call) guess(word string) stream {
+func (c *call) guess() stream {
 	pattern := strings.ReplaceAll(c.name, unknown, "*")
 	if strings.Trim(pattern, "*?") == "" {
-		switch {
-		case c.taint&remote != 0:
-			c.j.report(remoteCode)
-		case c.taint&decoded != 0:
-			c.j.report(decodedCode)
+		if hasFlag(c.args, "rR", "recursive") && c.any(c.operands(), (*judge).isVital) {
+			c.j.report(deleteSystem)
 		}
-		if c.flag("rR", "recursive") {
-			c.name = "rm"
-			if c.anyPath(c.operands(""), c.j.isVital) {
-				c.j.report(deleteSystem)
-			}
-		}
-		c.j.report(unknownCommand)
-		return stream{text: unknown, set: true, taint: c.taint}
+		c.reportSource(c.taint, unknownCommand)
+		return untold(c.taint)
 	}
-	names := append(sortedNames, "sh", "bash", "python3", "eval", "sudo")
-	for _, name := range names {
-		if glob(pattern, name) {
-			guessed := *c
-			guessed.name = name
-			guessed.judge()
-			if c.j.spend() && (isShell(name) || name == "find") {
-				guessed.run()
-			}
+	for _, name := range sortedNames {
+		if glob(pattern, name) && c.j.spend() {
+			guessed := c.j.newCall(name, c.args)
+			guessed.in, guessed.taint = c.in, c.taint
+			guessed.run()
 		}
 	}
-	return stream{text: unknown, set: true, taint: c.taint}
+	return untold(c.taint)
 }
 
 // quoteAll writes words as shell code.
@@ -174,4 +138,46 @@ func quoteAll(words []string) string {
 		b.WriteString("\"" + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(word) + "\" ")
 	}
 	return b.String()
+}
+
+// run follows what a command does, and returns what it prints.
+func (c *call) run() stream {
+	if key, args := c.starter(); key != "" {
+		return c.start(key, args)
+	}
+	c.judge()
+	for _, file := range c.destinations() {
+		c.j.writesTo(file)
+	}
+	if l, ok := languages[c.name]; ok {
+		return c.interpreter(l)
+	}
+	switch c.name {
+	case "sh":
+		return c.shell()
+	case "cd", "chdir", "pushd", "popd", "set", "shift", "unset", "read", "mapfile", "alias", "hash", "trap":
+		c.builtin()
+		return stream{}
+	case "eval":
+		return c.eval(stream{strings.TrimPrefix(strings.Join(c.args, " "), "-- "), true, c.taint})
+	case "source", ".":
+		return c.source()
+	case "xargs":
+		return c.xargs()
+	case "parallel":
+		return c.parallel()
+	case "find":
+		return c.find()
+	case "fd":
+		return c.fd()
+	case "at", "batch":
+		return c.codeFrom(c.in, nil, "")
+	case "awk", "sed", "vim", "tar", "rsync", "scp", "sftp", "make", "gdb", "ed", "emacs", "git", "tmux", "screen", "hyperfine", "concurrently", "crontab":
+		c.starts()
+	case "cp", "ln", "mv", "install":
+		c.named()
+	case "chmod":
+		c.makeRunnable()
+	}
+	return c.printed()
 }

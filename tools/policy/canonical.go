@@ -33,8 +33,7 @@ func opensShell(command string) bool {
 			if !ok {
 				return true
 			}
-			j := &judge{worst: Verdict{Verdict: Allow}}
-			reads = reads || readsCommands(j.fields(call.Args))
+			reads = reads || readsCommands(newJudge(Context{}).fields(call.Args...))
 			return true
 		})
 	}
@@ -47,11 +46,10 @@ func readsCommands(words []string) bool {
 		if name == "ssh" || name == "su" || strings.Contains(name, unknown) {
 			return true
 		}
-		if !isShell(name) {
-			continue
+		if names[name] == "sh" {
+			_, operands := getopt("sh", words[i+1:])
+			return len(operands) == 0 || hasFlag(words[i+1:], "s")
 		}
-		rest := words[i+1:]
-		return len(operands(rest, "oO")) == 0 || hasFlag(rest, "s")
 	}
 	return false
 }

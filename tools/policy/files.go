@@ -2,6 +2,8 @@ package policy
 
 import (
 	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,31 +11,21 @@ import (
 )
 
 // procSubst judges <(...) or >(...) and gives it a name.
-func (j *judge) procSubst(subst *syntax.ProcSubst) string {
-	in := stream{}
+func (j *judge) procSubst(subst *syntax.ProcSubst) (name string, err error) {
+	name = "/dev/fd/" + strconv.Itoa(1000+len(j.files)+len(j.sinks))
 	if subst.Op == syntax.CmdOut {
-		in = stream{text: unknown, set: true}
-	}
-	out := j.scope(func() stream { return j.stmts(subst.Stmts, in) })
-	j.pipes++
-	name := "/dev/fd/" + strconv.Itoa(1000+j.pipes)
-	if subst.Op == syntax.CmdOut {
-		if j.sinks == nil {
-			j.sinks = map[string][]*syntax.Stmt{}
-		}
 		j.sinks[name] = subst.Stmts
-		return name
+		j.scope(func() stream { return j.stmts(subst.Stmts, untold(0)) })
+		return name, nil
 	}
+	out := j.scope(func() stream { return j.stmts(subst.Stmts, stream{}) })
 	out.set = true
 	j.keep(name, out)
-	return name
+	return name, nil
 }
 
 // keep notes what a file holds.
 func (j *judge) keep(name string, content stream) {
-	if j.files == nil {
-		j.files = map[string]stream{}
-	}
 	if stmts, ok := j.sinks[name]; ok { // it flows into commands
 		delete(j.sinks, name)
 		j.scope(func() stream { return j.stmts(stmts, content) })
@@ -50,85 +42,122 @@ func (j *judge) file(name string) stream {
 	if number, ok := strings.CutPrefix(target, "/dev/fd/"); ok && !content.set {
 		content = j.inputs[number]
 	}
-	if isSecret(target) {
+	if j.isSecret(target) {
 		content.taint |= secret
 	}
 	return content
 }
 
+var (
+	makesRunnable = regexp.MustCompile(`^[0-7]*[1357][0-7]*$|^[^-]*x`)
+	systemProgram = regexp.MustCompile(`^/(usr/(local/)?)?s?bin/[^/]+$`)
+)
+
 // makeRunnable notes the files that chmod makes executable.
 func (c *call) makeRunnable() {
-	rest := c.operands("")
-	if len(rest) < 2 {
-		return
-	}
-	mode := rest[0]
-	if !strings.Contains(mode, "x") && strings.Trim(mode, "01234567") != "" || strings.HasPrefix(mode, "-") {
-		return
-	}
-	if strings.Trim(mode, "01234567") == "" && !strings.ContainsAny(mode, "1357") {
-		return
-	}
-	if c.j.runnable == nil {
-		c.j.runnable = map[string]bool{}
-	}
-	for _, name := range rest[1:] {
-		c.j.runnable[c.j.canonical(name)] = true
+	if rest := c.operands(); len(rest) > 1 && makesRunnable.MatchString(rest[0]) {
+		for _, name := range rest[1:] {
+			c.j.runnable[c.j.canonical(name)] = true
+		}
 	}
 }
 
 // script follows a file of commands that this line itself has written.
 func (c *call) script(name string, params []string) {
-	file := c.j.canonical(name)
-	if c.j.runnable[file] {
+	if c.j.runnable[c.j.canonical(name)] {
 		defer c.j.report(madeRunnable)
 	}
 	if content := c.j.file(name); content.set {
-		c.codeFrom(content, params, false)
+		c.codeFrom(content, params, "")
 	}
 }
 
-// copyProgram notes the other names that programs of the system are given.
-func (c *call) copyProgram() {
-	rest := c.operands("")
+// named notes the other names that files are given: any by ln, and programs of the system by a copy.
+func (c *call) named() {
+	rest := c.operands()
 	if len(rest) != 2 {
 		return
 	}
-	if source := c.j.canonical(rest[0]); c.name == "ln" && len(c.j.links) < maxTurns {
-		c.j.links = append(c.j.links, [2]string{c.j.canonical(rest[1]), source})
+	from := c.j.canonical(rest[0])
+	if systemProgram.MatchString(from) {
+		c.j.link(from, path.Join(rest[1], path.Base(from))) // it may be a directory
 	}
-	c.j.rename(rest[0], rest[1])
-}
-
-// rename notes that a program of the system lies at another place, too.
-func (j *judge) rename(from, to string) {
-	source, target := j.canonical(from), j.canonical(to)
-	switch path.Dir(source) {
-	case "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin":
-	default:
-		return
-	}
-	if j.copies == nil {
-		j.copies = map[string]string{}
-	}
-	for _, file := range []string{target, target + "/" + path.Base(source)} {
-		j.copies[file] = path.Base(source)
-		j.copies[path.Base(file)] = path.Base(source) // it may lie in the PATH
+	if systemProgram.MatchString(from) || c.name == "ln" {
+		c.j.link(from, rest[1])
 	}
 }
 
-// behind follows the links that this line made: those on the way to a file, and the file itself if last is set.
-func (j *judge) behind(name string, last bool) string {
-	for range min(len(j.links), 4) {
-		before := name
-		for _, link := range j.links {
-			if rest, ok := strings.CutPrefix(name, link[0]); ok && (rest == "" && last || strings.HasPrefix(rest, "/")) {
-				name = path.Join(link[1], rest)
+// destinations are the files that a command writes to.
+func (c *call) destinations() []string {
+	given, rest := c.parse()
+	value := func(names ...string) (all []string) {
+		for _, o := range given {
+			if slices.Contains(names, o.name) {
+				all = append(all, o.value)
 			}
 		}
-		if name == before {
-			break
+		return all
+	}
+	switch c.name {
+	case "tee", "truncate", "ed":
+		return rest
+	case "dd":
+		var all []string
+		for _, arg := range rest {
+			if name, ok := strings.CutPrefix(arg, "of="); ok {
+				all = append(all, name)
+			}
+		}
+		return all
+	case "sed", "gsed", "perl", "ruby":
+		if value("i", "in-place") == nil {
+			return nil
+		}
+		if value("e", "f", "E", "expression", "file") == nil && len(rest) > 0 {
+			return rest[1:]
+		}
+		return rest
+	case "tar":
+		if value("x", "extract", "get") != nil || len(rest) > 0 && !strings.HasPrefix(c.args[0], "-") && strings.Contains(rest[0], "x") {
+			return value("C", "directory")
+		}
+	case "unzip":
+		return value("d")
+	case "cpio":
+		return value("D")
+	case "cp", "mv", "install", "ln", "rsync":
+		if to := value("t", "target-directory"); to != nil && c.name != "rsync" {
+			return into(to[0], rest)
+		}
+		if len(rest) > 1 {
+			return into(rest[len(rest)-1], rest[:len(rest)-1])
 		}
 	}
-	return name
+	return nil
+}
+
+// into adds the files that come to lie in a directory, as the destination may be one.
+func into(destination string, sources []string) []string {
+	all := []string{destination}
+	if strings.HasSuffix(destination, "/") || destination == "." || len(sources) > 1 {
+		for _, source := range sources {
+			all = append(all, path.Join(destination, path.Base(source)))
+		}
+	}
+	return all
+}
+
+// writesTo judges a redirection, or another way to write to a file.
+func (j *judge) writesTo(name string) {
+	target := j.behind(j.canonical(name), true)
+	switch {
+	case j.isDisk(target):
+		j.report(writeDisk)
+	case target == "/proc/sysrq-trigger":
+		j.report(writePower)
+	case j.isSystemConfig(target):
+		j.report(writeSystem)
+	case j.isSensitive(target):
+		j.report(writeSensitive)
+	}
 }

@@ -8,15 +8,18 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unknown stands in a value for text that only a run would tell. No command holds it: bash drops NUL.
-const unknown = "\x00"
+// unknown stands in a value for text that only a run would tell. What comes from outside is cleaned of it.
+const unknown = "\x1a"
+
+// unknownName is a variable that is never set.
+const unknownName = "__unknown__"
 
 // The bounds of judging one command.
 const (
 	maxSteps = 4000 // statements and invocations
 	maxDepth = 60   // code within code, functions within functions
 	maxTurns = 24   // combinations of what variables may hold
-	maxValue = MaxCommand
+	maxValue = 16 << 10
 	maxWords = 256 // words that one word, or one file's lines, may become
 )
 
@@ -33,12 +36,10 @@ type judge struct {
 	aliases  map[string]string
 	files    map[string]stream         // written by this line
 	runnable map[string]bool           // made executable by this line
-	copies   map[string]string         // programs under other names
+	links    [][2]string               // other names of files: where, and what they lead to
 	inputs   map[string]stream         // by file descriptor; "0" is what exec has put there
-	links    [][2]string               // made by this line: where, and what they lead to
 	sinks    map[string][]*syntax.Stmt // the commands behind >(...), by its name
 	active   []string                  // functions that are being called
-	pipes    int                       // names that process substitutions got
 
 	current  *syntax.Stmt
 	beside   int // above 0 in a pipe or in the background
@@ -50,17 +51,29 @@ type judge struct {
 	pinned       taint // what the words of the command being read are made from
 	contained    int   // above 0 in a container
 	asides       int   // above 0 in text that may be no code
-	choices
+	picks        []pick
+	turn         int
+}
+
+func newJudge(ctx Context) *judge {
+	return &judge{
+		ctx: ctx, worst: Verdict{Verdict: Allow},
+		vars: map[string]binding{}, funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, files: map[string]stream{},
+		runnable: map[string]bool{}, inputs: map[string]stream{}, sinks: map[string][]*syntax.Stmt{}, respawn: map[*syntax.Stmt]bool{},
+	}
 }
 
 // stream is what flows through a pipe, lies in a file or is put in the place of a command.
 type stream struct {
 	text string
 	set  bool // there is one
-	// either says that the lines of text are what it may be, one at a time.
-	either bool
 	taint
 }
+
+// untold is a stream whose text only a run would tell.
+func untold(from taint) stream { return stream{unknown, true, from} }
+
+func (s stream) known() bool { return s.set && !strings.Contains(s.text, unknown) }
 
 // taint says where text comes from.
 type taint uint8
@@ -71,6 +84,19 @@ const (
 	pids                      // from a search for processes
 	secret                    // from a file of keys or credentials
 )
+
+// and is what two commands print one after the other.
+func (s stream) and(t stream) stream {
+	switch {
+	case !t.set:
+		return s
+	case !s.set:
+		return t
+	case len(s.text)+len(t.text) > MaxCommand:
+		return untold(s.taint | t.taint)
+	}
+	return stream{s.text + t.text, true, s.taint | t.taint}
+}
 
 // report notes a rule that was hit. The first of the worst is kept.
 func (j *judge) report(id string) {
@@ -92,7 +118,12 @@ func (j *judge) report(id string) {
 
 // spend counts a step and says whether there is one left.
 func (j *judge) spend() bool {
-	if j.steps++; j.steps > maxSteps {
+	j.steps++
+	return j.within()
+}
+
+func (j *judge) within() bool {
+	if j.steps > maxSteps {
 		j.report(tooComplex)
 		return false
 	}
@@ -108,17 +139,12 @@ func (j *judge) enter() bool {
 	return true
 }
 
-// code judges shell code. Unknown parts of it stand as a variable that nobody knows.
+// code judges shell code. Unknown parts of it stand as a variable that nothing is known of.
 func (j *judge) code(text string, in stream) stream {
 	defer func() { j.depth-- }()
-	if !j.enter() {
-		return stream{text: unknown, set: true}
-	}
-	if strings.Contains(text, unknown) {
-		text = strings.ReplaceAll(text, unknown, "${"+unknownName+"}")
-	}
-	if j.steps += len(text) / 256; !j.spend() {
-		return stream{text: unknown, set: true}
+	text = strings.ReplaceAll(text, unknown, "${"+unknownName+"}")
+	if j.steps += len(text) / 256; !j.enter() || !j.spend() {
+		return untold(0)
 	}
 	stmts, err := parse(text)
 	out := j.stmts(stmts, in)
@@ -131,22 +157,14 @@ func (j *judge) code(text string, in stream) stream {
 	return out
 }
 
-// unknownName is a variable that is never set.
-const unknownName = "__unknown__"
-
-// and is what two commands print one after the other.
-func (s stream) and(t stream) stream {
-	switch {
-	case !t.set:
-		return s
-	case !s.set:
-		return t
+// aside judges text that may be code: only what it would do counts, and not that it cannot be read.
+func (j *judge) aside(code string) {
+	if len(code) < 4 || strings.Contains(code, unknown) || !j.spend() {
+		return
 	}
-	text := unknown
-	if len(s.text)+len(t.text) <= maxValue {
-		text = s.text + t.text
-	}
-	return stream{text: text, set: true, taint: s.taint | t.taint}
+	j.asides++
+	j.scope(func() stream { return j.code(code, stream{}) })
+	j.asides--
 }
 
 // scope runs f like a subshell: it sees everything and leaves nothing behind, but for files.

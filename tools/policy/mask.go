@@ -7,10 +7,7 @@ import (
 
 // clean takes out the bytes that mean something to the judge and nothing to a shell.
 func clean(text string) string {
-	if strings.IndexByte(text, 0) < 0 {
-		return text
-	}
-	return strings.ReplaceAll(text, unknown, "")
+	return strings.NewReplacer(unknown, "", "\x00", "").Replace(text)
 }
 
 // unmask removes what hides a command from a reader: terminal escapes, invisible characters, and letters in full width.

@@ -1,100 +1,229 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// flag says whether an option was given: one of the letters, alone or with others behind one dash, or one of the long
+// names are the names of one program: the one that stands first is used for all of them.
+var names = map[string]string{}
+
+// valued are the options of programs that take a value: letters, then long names. A letter behind a slash has its value
+// attached to it, or none. A program with a word behind it has the options that follow that word.
+var valued = map[string]spec{}
+
+type spec struct {
+	letters, attached string
+	long              []string
+}
+
+func init() {
+	for line := range strings.Lines(`
+		sh bash dash zsh ksh ash rbash mksh fish yash csh tcsh ksh93 pdksh
+		python pypy
+		node nodejs
+		awk gawk mawk nawk
+		sed gsed
+		vim vi nvim ex
+		make gmake
+		find gfind
+		fd fdfind
+		docker podman nerdctl
+		kubectl oc
+		conda mamba micromamba
+		pwsh powershell
+		nc ncat netcat
+		mapfile readarray
+		proxychains proxychains4
+	`) {
+		for _, name := range strings.Fields(line) {
+			names[name] = strings.Fields(line)[0]
+		}
+	}
+	for line := range strings.Lines(`
+		conda-run np
+		bun epr eval print
+		cp tS target-directory suffix
+		crontab u
+		curl oHdXAeuUFPTKb output output-dir data data-binary form upload-file header
+		docker Hclfp context host config log-level file project-name env-file profile
+		docker-exec uew user env workdir env-file index
+		docker-run vp volume publish mount pid cap-add device
+		doas uC
+		env uCS unset chdir split-string
+		elixir e
+		exec a
+		expect c
+		fd eEtdcjSxX exec exec-batch
+		flock wEc command
+		git Cc git-dir work-tree namespace exec-path config-env super-prefix
+		head nc lines bytes
+		groovy e
+		hyperfine wmMrPDLnps
+		install tgmoS target-directory
+		ionice cnpPu
+		julia eE eval
+		kubectl ns namespace context kubeconfig cluster user server token kube-context
+		ln tS target-directory
+		ls IwT
+		lua el
+		make fCI/j file makefile directory
+		mapfile dnOsuCc
+		mv tS target-directory suffix
+		nice n adjustment
+		node epr eval print require
+		npm-exec c call package
+		npx cp call package
+		nsenter tSG
+		osascript e
+		parallel jNnIaSL jobs max-args arg-file colsep delay timeout
+		perl eEIMm/i
+		php rdcf
+		pkexec - user
+		pwsh cC
+		python ceWXm
+		R e
+		Rscript e
+		read dnNptuia
+		rsync efTBM rsh rsync-path exclude include
+		ruby eIr/i
+		runuser ugc user group command
+		scala e
+		screen stncLSfFxyThp
+		scp ioSPcFJl
+		script c command
+		sed efl/i expression file
+		sg c
+		sh oO rcfile init-file command
+		shred ns iterations size
+		sort ktST
+		ssh bcDeEFIiJLlmOopQRSWw
+		stdbuf ioe
+		strace eopsuEaAbIOPX
+		su cs command shell
+		sudo ugphCrtTURD user group host prompt chdir role type
+		systemctl HMnopsPtj
+		systemd-run pu
+		tail nc lines bytes
+		tar fCIFTXgKNVb file directory
+		time fo
+		timeout ks kill-after signal
+		tmux stncLSfFxyThp
+		truncate sr size reference
+		unshare SGR
+		unzip d
+		watch nq interval
+		watchexec ewir
+		wget OPUeo output-document directory-prefix post-file post-data header
+		xargs InPLsdEaRJS/i max-args max-procs max-lines delimiter arg-file max-chars
+		xvfb-run nsef
+	`) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			letters, attached, _ := strings.Cut(fields[1], "/")
+			valued[fields[0]] = spec{letters, attached, fields[2:]}
+		}
+	}
+}
+
+type option struct{ name, value string } // a letter, or a long name
+
+type options []option
+
+// value is the value of the first of some options that was given.
+func (o options) value(names ...string) (string, bool) {
+	i := slices.IndexFunc(o, func(o option) bool { return slices.Contains(names, o.name) })
+	if i < 0 {
+		return "", false
+	}
+	return o[i].value, true
+}
+
+// getopt reads a program's options up to its first operand.
+func getopt(program string, args []string) (given options, rest []string) {
+	s := valued[program]
+	next := func() (value string) {
+		if len(args) > 0 {
+			value, args = args[0], args[1:]
+		}
+		return value
+	}
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		arg := next()
+		if arg == "--" {
+			break
+		}
+		if long, ok := strings.CutPrefix(arg, "--"); ok {
+			name, value, attached := strings.Cut(long, "=")
+			if !attached && slices.Contains(s.long, name) {
+				value = next()
+			}
+			given = append(given, option{name, value})
+			continue
+		}
+		for k := 1; k < len(arg); k++ {
+			o := option{name: arg[k : k+1]}
+			takes := strings.Contains(s.letters, o.name)
+			if takes || strings.Contains(s.attached, o.name) {
+				o.value, k = arg[k+1:], len(arg)
+			}
+			if takes && o.value == "" {
+				o.value = next()
+			}
+			given = append(given, o)
+		}
+	}
+	return given, args
+}
+
+// parse reads all options of a program, and its operands.
+func (c *call) parse() (given options, operands []string) {
+	args, behind := c.args, []string(nil)
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, behind = args[:i], args[i+1:]
+	}
+	for len(args) > 0 {
+		var some options
+		if some, args = getopt(c.name, args); len(args) > 0 {
+			operands, args = append(operands, args[0]), args[1:]
+		}
+		given = append(given, some...)
+	}
+	return given, append(operands, behind...)
+}
+
+// operands are the arguments that are no options.
+func (c *call) operands() []string {
+	_, operands := c.parse()
+	return operands
+}
+
+// sub is the word that tells a program what to do, and what stands behind it.
+func (c *call) sub() (verb string, rest []string) {
+	_, rest = getopt(c.name, c.args)
+	if c.name == "docker" && len(rest) > 0 && (rest[0] == "compose" || rest[0] == "container") {
+		_, rest = getopt(c.name, rest[1:])
+	}
+	if len(rest) == 0 {
+		return "", nil
+	}
+	return rest[0], rest[1:]
+}
+
+// hasFlag says whether an option was given: one of the letters, alone or with others behind one dash, or one of the long
 // names, which may be cut short.
-func (c *call) flag(letters string, long ...string) bool { return hasFlag(c.args, letters, long...) }
-
 func hasFlag(args []string, letters string, long ...string) bool {
 	for _, arg := range args {
-		if len(arg) < 2 || arg[0] != '-' {
-			continue
-		}
-		if arg[1] != '-' {
-			if strings.ContainsAny(arg[1:], letters) {
-				return true
-			}
-			continue
-		}
-		if arg == "--" {
+		name, isLong := strings.CutPrefix(arg, "--")
+		switch {
+		case arg == "--":
 			return false
-		}
-		name, _, _ := strings.Cut(arg[2:], "=")
-		for _, l := range long {
-			if name == l || len(name) >= 3 && strings.HasPrefix(l, name) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// operands are the arguments that are no options. valued are the letters of options that take the next argument.
-func (c *call) operands(valued string) []string { return operands(c.args, valued) }
-
-func operands(args []string, valued string) []string {
-	var rest []string
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		switch {
-		case arg == "--":
-			return append(rest, args[i+1:]...)
-		case len(arg) < 2 || arg[0] != '-':
-			rest = append(rest, arg)
-		case arg[1] != '-' && strings.IndexByte(valued, arg[len(arg)-1]) >= 0:
-			i++
-		}
-	}
-	return rest
-}
-
-// after skips options, and n operands, and returns what comes then.
-func after(args []string, valued string, long []string, n int) []string {
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		switch {
-		case arg == "--":
-			i++
-			return args[min(i+n, len(args)):]
-		case len(arg) < 2 || arg[0] != '-':
-			if n == 0 {
-				return args[i:]
-			}
-			n--
-		case arg[1] == '-':
-			for _, name := range long {
-				if arg == "--"+name {
-					i++
-					break
-				}
-			}
-		case strings.IndexByte(valued, arg[len(arg)-1]) >= 0 && (len(arg) == 2 || strings.IndexByte(valued, arg[1]) < 0):
-			i++
-		}
-	}
-	return nil
-}
-
-// has says whether an argument is one of the words.
-func (c *call) has(words ...string) bool { return has(c.args, words...) }
-
-func has(args []string, words ...string) bool {
-	for _, arg := range args {
-		for _, word := range words {
-			if arg == word {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// anyPath says whether one of the names leads to a path that test is true of.
-func (c *call) anyPath(names []string, test func(string) bool) bool {
-	for _, name := range names {
-		if test(c.j.canonical(name)) {
+		case !isLong && len(arg) > 1 && arg[0] == '-' && strings.ContainsAny(arg[1:], letters):
 			return true
+		case isLong:
+			name, _, _ = strings.Cut(name, "=")
+			if slices.ContainsFunc(long, func(l string) bool { return name == l || len(name) >= 3 && strings.HasPrefix(l, name) }) {
+				return true
+			}
 		}
 	}
 	return false

@@ -2,7 +2,7 @@ package policy
 
 import (
 	"path"
-	"slices"
+	"regexp"
 	"strings"
 )
 
@@ -19,84 +19,57 @@ func (j *judge) directory() string {
 // relative.
 func (j *judge) canonical(name string) string {
 	switch {
-	case name == "":
-		return ""
+	case name == "" || strings.HasPrefix(name, unknown):
+		return name
 	case name[0] == '~':
 		user, rest, _ := strings.Cut(name[1:], "/")
-		switch user {
-		case "":
-			name = j.home() + "/" + rest
-		case "root":
-			name = "/root/" + rest
-		case "+":
-			name = j.directory() + "/" + rest
-		default:
-			name = "/home/" + user + "/" + rest
-		}
+		name = j.homeOf(user) + "/" + rest
 	case name[0] != '/':
-		if strings.HasPrefix(name, unknown) {
-			return name
-		}
 		name = path.Join(j.directory(), name)
 	}
 	name = path.Clean(name)
-	// A process's own view of the file system.
-	for strings.HasPrefix(name, "/proc/") {
-		parts := strings.SplitN(name, "/", 5)
-		if len(parts) < 4 || parts[3] != "root" {
-			break
-		}
-		name = "/" + strings.Join(parts[4:], "/")
+	for ownRoot.MatchString(name) {
+		name = path.Clean("/" + ownRoot.ReplaceAllString(name, ""))
 	}
 	return j.behind(name, false)
 }
 
-// vital are the directories at the top without which a machine is lost.
-var vital = []string{
-	"home", "root", "etc", "usr", "var", "bin", "sbin", "boot", "lib", "lib32", "lib64", "libx32", "dev", "proc", "sys", "run",
-	"Users", "System", "Library", "Applications", "private",
+// ownRoot is the way to the root through a process's own view of the file system.
+var ownRoot = regexp.MustCompile(`^/proc/[^/]+/root(/|$)`)
+
+// behind follows the links that this line made: those on the way to a file, and the file itself if last is set.
+func (j *judge) behind(name string, last bool) string {
+	for range min(len(j.links), 4) {
+		before := name
+		for _, link := range j.links {
+			if rest, ok := strings.CutPrefix(name, link[0]); ok && (rest == "" && last || strings.HasPrefix(rest, "/")) {
+				name = path.Join(link[1], rest)
+			}
+		}
+		if name == before {
+			break
+		}
+	}
+	return name
 }
 
-// isVital says whether removing a canonical path removes the system or a person's files.
-func (j *judge) isVital(name string) bool {
-	if !strings.HasPrefix(name, "/") {
-		return false
+// link notes another name of a file.
+func (j *judge) link(from, to string) {
+	if len(j.links) < maxTurns {
+		j.links = append(j.links, [2]string{j.canonical(to), j.canonical(from)})
 	}
-	for name != "/" && matchesAll(path.Base(name)) {
-		name = path.Dir(name)
-	}
-	if name == "/" {
-		return true
-	}
-	home := j.home()
-	if (name == home || strings.HasPrefix(home, name+"/")) && home != j.ctx.Dir {
-		return true
-	}
-	top := name[1:]
-	if strings.Contains(top, "/") {
-		return false
-	}
-	return slices.ContainsFunc(vital, func(dir string) bool { return glob(top, dir) })
 }
 
-// matchesAll says whether a path element stands for everything in a directory.
-func matchesAll(element string) bool {
-	if !strings.Contains(element, "*") {
-		return false
+func (j *judge) homeOf(user string) string {
+	switch user {
+	case "":
+		return j.home()
+	case "root":
+		return "/root"
+	case "+":
+		return j.directory()
 	}
-	for _, part := range []string{"[!.]", "[^.]", "*", "?", "."} {
-		element = strings.ReplaceAll(element, part, "")
-	}
-	return element == ""
-}
-
-// glob says whether a pattern without slashes matches a name.
-func glob(pattern, name string) bool {
-	if !strings.ContainsAny(pattern, "*?[") {
-		return pattern == name
-	}
-	ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
-	return ok && err == nil
+	return "/home/" + user
 }
 
 // somebody is the home directory when none is known.

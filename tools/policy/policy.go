@@ -65,7 +65,7 @@ func Check(command string, ctx Context) Verdict {
 // CheckCode judges a script of another language by the commands that stand in it as plain text. What they are for cannot
 // be told, and so only those count that are never run.
 func CheckCode(code string, ctx Context) Verdict {
-	j := &judge{ctx: ctx, worst: Verdict{Verdict: Allow}}
+	j := newJudge(ctx)
 	(&call{j: j}).destroys(clean(code))
 	if j.worst.Verdict != Block {
 		return Verdict{Verdict: Allow}
@@ -75,7 +75,7 @@ func CheckCode(code string, ctx Context) Verdict {
 
 // check judges a command that reads from in.
 func check(command string, ctx Context, in stream) Verdict {
-	j := &judge{ctx: ctx, worst: Verdict{Verdict: Allow}}
+	j := newJudge(ctx)
 	if len(command) > MaxCommand {
 		j.report(tooLong)
 		return j.worst

@@ -1,121 +1,241 @@
 package policy
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/expand"
 )
 
 // printed is what a command prints, where that can be told; it may be put into a command or piped into a shell.
 func (c *call) printed() stream {
-	if slices.ContainsFunc(c.args, func(arg string) bool { return strings.Contains(arg, ".") && isSecret(c.j.canonical(arg)) }) {
+	if slices.ContainsFunc(c.args, func(arg string) bool { return strings.Contains(arg, ".") && c.j.isSecret(c.j.canonical(arg)) }) {
 		c.in.taint |= secret
 	}
-	out := stream{text: unknown, set: true, taint: c.in.taint}
-	known := c.in.set && !strings.Contains(c.in.text, unknown)
+	out := untold(c.in.taint)
+	rest := c.operands()
+	one := ""
+	if len(rest) == 1 && !strings.Contains(rest[0], unknown) {
+		one = rest[0]
+	}
 	switch c.name {
 	case "echo":
-		return stream{text: c.echo(), set: true, taint: c.taint}
+		return stream{c.echo(), true, c.taint}
 	case "printf":
 		return c.printf()
 	case "cat", "tac", "head", "tail", "sort", "uniq", "tee", "less", "more", "nl", "sponge", "pv", "bat":
-		return c.passed()
-	case "curl", "wget", "fetch", "aria2c", "http", "https", "lynx", "nc", "ncat", "socat", "telnet", "ftp":
+		return c.passed(rest)
+	case "curl", "wget", "fetch", "aria2c", "http", "https", "lynx", "nc", "socat", "telnet", "ftp":
 		return c.fetched()
-	case "pwd":
-		out.text = orUnknown(c.j.directory()) + "\n"
-	case "which", "type":
-		if rest := c.operands(""); len(rest) == 1 {
-			out.text = "/usr/bin/" + rest[0] + "\n"
-		}
-	case "command":
-		if len(c.args) == 2 {
-			out.text = "/usr/bin/" + c.args[1] + "\n"
-		}
-	case "basename":
-		if rest := c.operands("s"); len(rest) == 1 && !strings.Contains(rest[0], unknown) {
-			out.text = path.Base(rest[0]) + "\n"
-		}
-	case "dirname":
-		if rest := c.operands(""); len(rest) == 1 && !strings.Contains(rest[0], unknown) {
-			out.text = path.Dir(rest[0]) + "\n"
-		}
-	case "realpath", "readlink":
-		if rest := c.operands(""); len(rest) == 1 && !strings.Contains(rest[0], unknown) {
-			out.text = c.j.canonical(rest[0]) + "\n"
-		}
+	case "base64", "base32", "xxd", "openssl", "uudecode", "gpg", "gunzip", "zcat", "gzip", "bunzip2", "bzcat", "xz", "xzcat", "unxz", "zstd", "zstdcat", "bzip2", "basenc":
+		return c.decoded(rest)
 	case "pgrep", "pidof", "ps":
 		out.taint |= pids
-	case "base64", "base32", "xxd", "openssl", "uudecode", "gpg", "gunzip", "zcat", "gzip", "bunzip2", "bzcat", "xz", "xzcat", "unxz", "zstd", "zstdcat", "bzip2", "basenc":
-		return c.decoded(known)
 	case "rev":
-		if known {
-			out.text = reversed(c.in.text)
+		if out.taint |= decoded; c.in.known() {
+			lines := c.lines()
+			for i, line := range lines {
+				runes := []rune(line)
+				slices.Reverse(runes)
+				lines[i] = string(runes)
+			}
+			out.text = strings.Join(lines, "\n")
 		}
-		out.taint |= decoded
 	case "tr":
-		if known {
-			out.text = c.translated()
+		if len(rest) == 2 && c.in.known() && !hasFlag(c.args, "cCds") {
+			out.text = translate(c.in.text, rest[0], rest[1])
+		}
+	case "pwd":
+		if dir := c.j.directory(); dir != "" {
+			out.text = dir
 		}
 	case "true", "false", ":", "test", "[", "sleep", "exit", "return", "wait":
 		return stream{set: true} // nothing
 	case "ls":
-		out.taint, out.text = 0, "*\n" // names
-		if rest := c.operands("IwT"); len(rest) > 0 && (c.flag("d", "directory") || strings.Contains(rest[0], "*")) {
-			out.text = strings.Join(rest, "\n") + "\n"
+		if out.taint, out.text = 0, "*"; len(rest) > 0 && (hasFlag(c.args, "d", "directory") || strings.Contains(rest[0], "*")) {
+			out.text = strings.Join(rest, "\n") // else names
 		}
 	case "rm", "mkdir", "cp", "mv", "touch":
 		out.taint = 0
 	}
-	if c.printsSettings() {
-		return stream{text: ":\n", set: true}
+	switch {
+	case settings.MatchString(c.name + " " + strings.Join(c.args[:min(1, len(c.args))], "")):
+		return stream{":", true, 0}
+	case one == "":
+	case c.name == "which" || c.name == "type" || c.name == "command":
+		out.text = "/usr/bin/" + one
+	case c.name == "basename":
+		out.text = path.Base(one)
+	case c.name == "dirname":
+		out.text = path.Dir(one)
+	case c.name == "realpath" || c.name == "readlink":
+		out.text = c.j.canonical(one)
 	}
+	out.text += "\n"
 	return out
+}
+
+// settings are the programs, and what they are told, whose output is made for a shell to evaluate.
+var settings = regexp.MustCompile(`^(ssh-agent|dircolors|conda shell|direnv hook|(pyenv|rbenv|nodenv|starship|zoxide) init|(fnm|opam) env|brew shellenv|` +
+	`(kubectl|helm|gh|npm) completion|minikube docker-env)`)
+
+func (c *call) echo() string {
+	args, escapes, newline := c.args, false, "\n"
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == "" {
+		escapes = escapes || strings.Contains(args[0], "e")
+		if strings.Contains(args[0], "n") {
+			newline = ""
+		}
+		args = args[1:]
+	}
+	text := strings.Join(args, " ")
+	if escapes {
+		text, _, _ = expand.Format(nil, text, nil)
+	}
+	return strings.ReplaceAll(text, "\x00", "") + newline
+}
+
+// printf fills a format in. -v puts the text into a variable.
+func (c *call) printf() stream {
+	args, variable := c.args, ""
+	if len(args) > 1 && args[0] == "-v" {
+		variable, args = args[1], args[2:]
+	}
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return stream{}
+	}
+	format, args := args[0], append([]string{}, args[1:]...)
+	var b strings.Builder
+	for round := 0; round == 0 || len(args) > 0; round++ {
+		text, used, err := expand.Format(nil, format, args)
+		if b.WriteString(text); err != nil || b.Len() > MaxCommand {
+			b.Reset()
+			b.WriteString(unknown)
+			break
+		}
+		if args = args[used:]; used == 0 {
+			break
+		}
+	}
+	text := strings.ReplaceAll(b.String(), "\x00", "")
+	if variable != "" {
+		c.j.setText(variable, text, c.taint)
+		return stream{}
+	}
+	return stream{text, true, c.taint}
 }
 
 // passed is a command that prints its input, or files.
-func (c *call) passed() stream {
+func (c *call) passed(names []string) stream {
 	if c.name == "tee" {
-		for _, name := range c.operands("") {
+		for _, name := range names {
 			c.j.keep(c.j.canonical(name), c.in)
 		}
-		return stream{text: c.in.text, set: true, taint: c.in.taint}
+		names = nil
+	}
+	if len(names) == 0 {
+		names = []string{"-"}
 	}
 	var out stream
-	files := 0
-	for _, name := range c.operands("ncktS") {
-		if isStdin(name) {
-			out = out.and(c.in)
-		} else {
-			content := c.j.file(name)
-			if !content.set {
-				content.text, content.set = unknown, true
-			}
-			out = out.and(content)
+	for _, name := range names {
+		content := c.in
+		if !isStdin(name) {
+			content = c.j.file(name)
 		}
-		files++
+		if !content.set {
+			content = untold(content.taint)
+		}
+		out = out.and(content)
 	}
-	if files == 0 {
-		out = c.in
-		out.taint |= c.in.taint
+	out.taint |= c.in.taint & secret
+	return out
+}
+
+// fetched comes from the network, or lies in a file that came from there.
+func (c *call) fetched() stream {
+	given, urls := c.parse()
+	dir, _ := given.value("P", "directory-prefix", "output-dir")
+	_, named := given.value("O", "remote-name", "remote-name-all")
+	file, saved := given.value("o", "output", "output-document")
+	if c.name == "wget" {
+		if file, saved = given.value("O", "output-document"); !saved {
+			named = true // as they are there
+		}
 	}
-	if (c.name == "head" || c.name == "tail") && strings.Contains(out.text, "\n") && len(out.text) < 4096 && !strings.Contains(out.text, unknown) {
-		return out // more than is printed, never less
+	if saved && file != "-" {
+		c.j.writesTo(file)
+		c.j.keep(c.j.canonical(file), untold(remote))
 	}
-	if !out.set {
-		return stream{text: unknown, set: true, taint: out.taint}
+	if named {
+		for _, url := range urls[:min(len(urls), maxWords)] {
+			c.j.keep(c.j.canonical(path.Join(dir, path.Base(url))), untold(remote))
+		}
+	}
+	return untold(remote)
+}
+
+var unpacks = regexp.MustCompile(`^(gunzip|zcat|bunzip2|bzcat|xzcat|unxz|zstdcat|uudecode)$`)
+
+// decoded undoes an encoding when the text is there.
+func (c *call) decoded(files []string) stream {
+	if !unpacks.MatchString(c.name) && !hasFlag(c.args, "dDr", "decode", "decompress", "uncompress", "decrypt") {
+		return untold(c.in.taint)
+	}
+	in := c.in
+	for _, name := range files {
+		if content := c.j.file(name); content.set {
+			in = content
+		}
+	}
+	out := untold(in.taint | decoded)
+	plain := strings.Join(strings.Fields(in.text), "")
+	var data []byte
+	switch {
+	case !in.known():
+	case c.name == "base64" || c.name == "openssl":
+		data, _ = base64.RawStdEncoding.DecodeString(strings.TrimRight(plain, "="))
+	case c.name == "xxd":
+		data, _ = hex.DecodeString(plain)
+	}
+	if len(data) > 0 {
+		out.text = clean(string(data))
 	}
 	return out
 }
 
-// settings are the programs whose output is made to be evaluated by a shell, and the subcommand that prints it.
-var settings = map[string]string{
-	"ssh-agent": "", "dircolors": "", "conda": "shell.", "mamba": "shell", "micromamba": "shell", "direnv": "hook", "pyenv": "init",
-	"rbenv": "init", "nodenv": "init", "starship": "init", "zoxide": "init", "fnm": "env", "opam": "env", "brew": "shellenv",
-	"kubectl": "completion", "helm": "completion", "gh": "completion", "minikube": "docker-env", "npm": "completion",
+// translate is what tr makes of a text.
+func translate(text, from, to string) string {
+	set, other := spelled(from), spelled(to)
+	if len(other) == 0 {
+		return unknown
+	}
+	return strings.Map(func(r rune) rune {
+		if i := slices.Index(set, r); i >= 0 {
+			return other[min(i, len(other)-1)]
+		}
+		return r
+	}, text)
 }
 
-func (c *call) printsSettings() bool {
-	sub, ok := settings[c.name]
-	return ok && (sub == "" || len(c.args) > 0 && strings.HasPrefix(c.args[0], sub))
+// spelled spells a set of characters out.
+func spelled(set string) (all []rune) {
+	runes := []rune(strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", `\n`, "\n").Replace(set))
+	for i := 0; i < len(runes); i++ {
+		if i+2 < len(runes) && runes[i+1] == '-' && runes[i+2]-runes[i] < 256 {
+			for r := runes[i]; r < runes[i+2]; r++ {
+				all = append(all, r)
+			}
+			i++
+			continue
+		}
+		all = append(all, runes[i])
+	}
+	return all
 }

@@ -21,9 +21,6 @@ func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs)
 				in = content
 				return
 			}
-			if j.inputs == nil {
-				j.inputs = map[string]stream{}
-			}
 			j.inputs[r.N.Value] = content
 		}
 		switch r.Op {
@@ -36,7 +33,7 @@ func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs)
 			to.network = to.network || isConnection(target)
 			content := j.file(target)
 			if isConnection(target) {
-				content = stream{text: unknown, set: true, taint: remote}
+				content = untold(remote)
 			}
 			reads(content)
 		case syntax.DplIn, syntax.DplOut:

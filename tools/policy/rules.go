@@ -1,82 +1,40 @@
 package policy
 
 import (
-	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// rule is one thing that a command may do. A rule with names is asked about every program of one of these names, by its
-// arguments; one without is reported where the reading of the line comes upon it.
+// rule is one thing that a command may do. A rule with conditions is asked about every program that they name; one
+// without is reported where the reading of the line comes upon it.
 type rule struct {
 	id      string
 	verdict Level
 	reason  string
-	names   string
-	match   func(c *call) bool
+	when    []condition
 }
 
-// The rules that reading reports.
-const (
-	forkBomb         = "fork-bomb"
-	deleteSystem     = "delete-system"
-	writeDisk        = "write-disk"
-	writePower       = "power-trigger"
-	writeSystem      = "write-system"
-	writeSensitive   = "write-sensitive"
-	shellCode        = "shell-code"
-	pipedCode        = "piped-code"
-	remoteCode       = "remote-code"
-	decodedCode      = "decoded-code"
-	evalUnknown      = "eval-unknown"
-	interpreterCode  = "interpreter-code"
-	interpreterInput = "interpreter-input"
-	xargsRm          = "xargs-rm"
-	findRm           = "find-exec-rm"
-	findDelete       = "find-delete"
-	madeRunnable     = "run-made-executable"
-	reverseShell     = "reverse-shell"
-	unknownCommand   = "unknown-command"
-	typedKeys        = "typed-keys"
-	unparsable       = "unparsable"
-	tooComplex       = "too-complex"
-	tooLong          = "too-long"
-)
-
-var readingRules = []rule{
-	{id: forkBomb, verdict: Block, reason: "fills the machine with processes: a function starts itself again and again"},
-	{id: deleteSystem, verdict: Block, reason: "removes the system, or everything in a home directory"},
-	{id: writeDisk, verdict: Block, reason: "writes to a disk past its file system"},
-	{id: writePower, verdict: Block, reason: "makes the kernel restart or stop"},
-	{id: writeSystem, verdict: Ask, reason: "writes to the configuration of the system"},
-	{id: writeSensitive, verdict: Ask, reason: "writes to a file of keys, credentials, settings, or of what shells read when they start"},
-	{id: shellCode, verdict: Ask, reason: "hands code to a shell on its command line; give the commands themselves, or a script file"},
-	{id: pipedCode, verdict: Ask, reason: "hands code to a shell on its standard input; give the commands themselves, or a script file"},
-	{id: remoteCode, verdict: Ask, reason: "runs code that comes from the network; download it, look at it, then run the file in a command of its own"},
-	{id: decodedCode, verdict: Ask, reason: "runs code that was encoded"},
-	{id: evalUnknown, verdict: Ask, reason: "runs code as a command that cannot be told beforehand"},
-	{id: interpreterCode, verdict: Ask, reason: "hands code to an interpreter on its command line; write it to a file and run that"},
-	{id: interpreterInput, verdict: Ask, reason: "hands code to an interpreter on its standard input; write it to a file and run that"},
-	{id: xargsRm, verdict: Ask, reason: "removes whatever is listed on the standard input"},
-	{id: findRm, verdict: Ask, reason: "removes whatever is found; list it first"},
-	{id: findDelete, verdict: Ask, reason: "removes whatever is found; list it first"},
-	{id: madeRunnable, verdict: Ask, reason: "makes a file executable and runs it"},
-	{id: reverseShell, verdict: Ask, reason: "connects a shell to the network"},
-	{id: unknownCommand, verdict: Ask, reason: "runs a program that cannot be told beforehand; name it"},
-	{id: typedKeys, verdict: Ask, reason: "types keys that edit a line, so that what runs cannot be told; type the whole line"},
-	{id: unparsable, verdict: Ask, reason: "is no bash that can be read"},
-	{id: tooComplex, verdict: Ask, reason: "does too much to be told beforehand; make several commands of it, or a script file"},
-	{id: tooLong, verdict: Ask, reason: "is over 128 KiB long; put its data into a file"},
+// condition is when a rule is hit: by one of these programs, told one of these words if there are any, and with
+// arguments that the test is true of. Options and operands are those behind the word.
+type condition struct {
+	names, words string
+	test         test
 }
 
-// rules are all of them.
-var rules = slices.Concat(readingRules, deletionRules, systemRules, processRules, fileRules, gitRules, serviceRules, dataRules)
+type test func(c *call) bool
 
 var (
 	ruleByID    = map[string]*rule{}
-	ruleIndex   = map[string][]*rule{}
-	sortedNames []string
+	conditions  = map[string][]ruleCondition{}
+	sortedNames = []string{"bash", "eval", "python3", "sh", "sudo"}
 )
+
+type ruleCondition struct {
+	id    string
+	words []string
+	test  test
+}
 
 func init() {
 	for i := range rules {
@@ -85,14 +43,100 @@ func init() {
 			panic("two rules are called " + r.id)
 		}
 		ruleByID[r.id] = r
-		for _, name := range strings.Fields(r.names) {
-			ruleIndex[name] = append(ruleIndex[name], r)
+		for _, when := range r.when {
+			for _, name := range strings.Fields(when.names) {
+				conditions[name] = append(conditions[name], ruleCondition{r.id, strings.Fields(when.words), when.test})
+				sortedNames = append(sortedNames, name)
+			}
 		}
 	}
-	sortedNames = slices.Clip(slices.Sorted(maps.Keys(ruleIndex)))
+	slices.Sort(sortedNames)
+	sortedNames = slices.Compact(sortedNames)
 }
 
-// asksForHelp says whether a program only explains itself.
-func (c *call) asksForHelp() bool {
-	return len(c.args) > 0 && hasFlag(c.args, "", "help", "version") || len(c.args) == 1 && has(c.args, "-h", "-V")
+// judge asks the rules for this program.
+func (c *call) judge() {
+	if len(conditions[c.name]) == 0 {
+		return
+	}
+	all := *c
+	all.line = c.name + "\n" + strings.Join(c.args, "\n")
+	verb, rest := c.sub()
+	told := all
+	told.args = rest
+	for _, when := range conditions[c.name] {
+		if len(when.words) == 0 && when.test(&all) || slices.Contains(when.words, verb) && when.test(&told) {
+			c.j.report(when.id)
+		}
+	}
+}
+
+// always is true of all but a program that only explains itself.
+func always(c *call) bool {
+	return !hasFlag(c.args, "", "help", "version") && !(len(c.args) == 1 && (c.args[0] == "-h" || c.args[0] == "-V"))
+}
+
+// flag is true where an option is given.
+func flag(letters string, long ...string) test {
+	return func(c *call) bool { return hasFlag(c.args, letters, long...) }
+}
+
+// word is true where an argument is one of some words.
+func word(words ...string) test {
+	return func(c *call) bool {
+		return slices.ContainsFunc(c.args, func(arg string) bool { return slices.Contains(words, arg) })
+	}
+}
+
+// line is true where a pattern matches the program and its arguments, each of which is a line.
+func line(pattern string) test {
+	compiled := regexp.MustCompile("(?m)" + pattern)
+	return func(c *call) bool { return compiled.MatchString(c.line) }
+}
+
+// file is true where an operand is such a file; writes, where what is written to is.
+func file(is func(*judge, string) bool) test {
+	return func(c *call) bool { return c.any(c.operands(), is) }
+}
+
+func writes(is func(*judge, string) bool) test {
+	return func(c *call) bool { return c.any(c.destinations(), is) }
+}
+
+func (c *call) any(files []string, is func(*judge, string) bool) bool {
+	return slices.ContainsFunc(files, func(name string) bool { return is(c.j, c.j.canonical(name)) })
+}
+
+// first is true where a pattern matches the first operand.
+func first(pattern string) test {
+	compiled := regexp.MustCompile(pattern)
+	return func(c *call) bool {
+		rest := c.operands()
+		return len(rest) > 0 && compiled.MatchString(rest[0])
+	}
+}
+
+// behindFirst is the test of a call without its first operand; last, of the last operand alone.
+func behindFirst(t test) test {
+	return func(c *call) bool { rest := c.operands(); return len(rest) > 1 && t(c.with(rest[1:])) }
+}
+
+func (c *call) with(args []string) *call {
+	other := *c
+	other.args = append([]string{"--"}, args...)
+	return &other
+}
+
+func from(taints taint) test { return func(c *call) bool { return (c.taint|c.in.taint)&taints != 0 } }
+
+func reads(c *call) bool { return c.in.set }
+
+func not(t test) test { return func(c *call) bool { return !t(c) } }
+
+func all(tests ...test) test {
+	return func(c *call) bool { return !slices.ContainsFunc(tests, func(t test) bool { return !t(c) }) }
+}
+
+func either(tests ...test) test {
+	return func(c *call) bool { return slices.ContainsFunc(tests, func(t test) bool { return t(c) }) }
 }

@@ -5,268 +5,202 @@ import (
 	"strings"
 )
 
+// The rules that reading reports.
+const (
+	forkBomb         = "fork-bomb"
+	deleteSystem     = "delete-system"
+	writeDisk        = "write-disk"
+	writePower       = "power-trigger"
+	writeSystem      = "write-system"
+	writeSensitive   = "write-sensitive"
+	shellCode        = "shell-code"
+	pipedCode        = "piped-code"
+	remoteCode       = "remote-code"
+	decodedCode      = "decoded-code"
+	evalUnknown      = "eval-unknown"
+	interpreterCode  = "interpreter-code"
+	interpreterInput = "interpreter-input"
+	xargsRm          = "xargs-rm"
+	findRm           = "find-exec-rm"
+	findDelete       = "find-delete"
+	madeRunnable     = "run-made-executable"
+	reverseShell     = "reverse-shell"
+	unknownCommand   = "unknown-command"
+	typedKeys        = "typed-keys"
+	unparsable       = "unparsable"
+	tooComplex       = "too-complex"
+	tooLong          = "too-long"
+)
+
+// rules are all of them.
+var rules = slices.Concat(readingRules, deletionRules, systemRules, processRules, fileRules, gitRules, serviceRules, dataRules)
+
+var readingRules = []rule{
+	{id: forkBomb, verdict: Block, reason: "fills the machine with processes: a function starts itself again and again"},
+	{id: deleteSystem, verdict: Block, reason: "removes the system, or everything in a home directory"},
+	{id: writeDisk, verdict: Block, reason: "writes to a disk past its file system"},
+	{id: writePower, verdict: Block, reason: "makes the kernel restart or stop"},
+	{id: writeSystem, verdict: Ask, reason: "writes to the configuration of the system"},
+	{id: writeSensitive, verdict: Ask, reason: "writes to a file of keys, credentials, settings, or of what shells read when they start"},
+	{id: shellCode, verdict: Ask, reason: "hands code to a shell on its command line; give the commands themselves, or a script file"},
+	{id: pipedCode, verdict: Ask, reason: "hands code to a shell on its standard input; give the commands themselves, or a script file"},
+	{id: remoteCode, verdict: Ask, reason: "runs code that comes from the network; download it, look at it, then run the file in a command of its own"},
+	{id: decodedCode, verdict: Ask, reason: "runs code that was encoded"},
+	{id: evalUnknown, verdict: Ask, reason: "runs code as a command that cannot be told beforehand"},
+	{interpreterCode, Ask, "hands code to an interpreter on its command line; write it to a file and run that", []condition{
+		{"deno", "eval repl", always},
+	}},
+	{id: interpreterInput, verdict: Ask, reason: "hands code to an interpreter on its standard input; write it to a file and run that"},
+	{id: xargsRm, verdict: Ask, reason: "removes whatever is listed on the standard input"},
+	{id: findRm, verdict: Ask, reason: "removes whatever is found; list it first"},
+	{id: findDelete, verdict: Ask, reason: "removes whatever is found; list it first"},
+	{id: madeRunnable, verdict: Ask, reason: "makes a file executable and runs it"},
+	{id: reverseShell, verdict: Ask, reason: "connects a shell to the network"},
+	{id: unknownCommand, verdict: Ask, reason: "runs a program that cannot be told beforehand; name it"},
+	{id: typedKeys, verdict: Ask, reason: "types keys that edit a line, so that what runs cannot be told; type the whole line"},
+	{id: unparsable, verdict: Ask, reason: "is no bash that can be read"},
+	{id: tooComplex, verdict: Ask, reason: "does too much to be told beforehand; make several commands of it, or a script file"},
+	{id: tooLong, verdict: Ask, reason: "is over 128 KiB long; put its data into a file"},
+}
+
 var deletionRules = []rule{
-	{
-		id: "rm-system", verdict: Block, reason: "removes the system, or everything in a home directory", names: "rm unlink shred srm trash rmdir rimraf",
-		match: func(c *call) bool { return c.anyPath(c.operands("n"), c.j.isVital) },
-	},
-	{
-		// Whether the variable is empty only the shell knows, and somebody who is asked may know, too.
-		id: "rm-unset", verdict: Ask, names: "rm srm rimraf", match: removesUnset,
-		reason: "removes everything from the root on if the variable is empty; write ${NAME:?} so that the shell stops then",
-	},
-	{
-		id: "rm-recursive", verdict: Ask, reason: "removes whole directories; name the files, or let somebody agree", names: "rm srm rimraf",
-		match: func(c *call) bool { return c.name == "rimraf" || c.flag("rR", "recursive") },
-	},
-	{
-		id: "rm-absolute", verdict: Ask, reason: "removes by an absolute path; use one that is relative to the working directory", names: "rm unlink srm",
-		match: func(c *call) bool {
-			for _, name := range c.operands("") {
-				if strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") || strings.HasPrefix(c.j.canonical(name), "/proc/") {
-					return true
-				}
-			}
-			return false
-		},
-	},
-	{
-		id: "shred", verdict: Ask, reason: "destroys what files hold beyond recovery", names: "shred wipe",
-		match: func(c *call) bool { return !c.asksForHelp() },
-	},
-	{
-		id: "move-system", verdict: Block, reason: "moves the system, or a home directory, away", names: "mv",
-		match: func(c *call) bool {
-			rest := c.operands("tS")
-			return len(rest) > 0 && c.anyPath(rest[:max(len(rest)-1, 1)], c.j.isVital)
-		},
-	},
-	{
-		id: "truncate", verdict: Ask, reason: "empties files", names: "truncate",
-		match: func(c *call) bool {
-			for i, arg := range c.args {
-				size, long := strings.CutPrefix(arg, "--size=")
-				switch {
-				case long:
-				case (arg == "-s" || arg == "-cs" || arg == "-os" || arg == "--size") && i+1 < len(c.args):
-					size = c.args[i+1]
-				case strings.HasPrefix(arg, "-s"):
-					size = arg[2:]
-				default:
-					continue
-				}
-				if strings.Trim(size, "0") == "" || strings.ContainsAny(size[:1], "-</%"+unknown) {
-					return true
-				}
-			}
-			return false
-		},
-	},
-	{
-		id: "rsync-system", verdict: Block, reason: "removes the system, or everything in a home directory", names: "rsync",
-		match: func(c *call) bool {
-			rest := c.operands("efTBM")
-			return len(rest) > 1 && slices.ContainsFunc(c.args, func(arg string) bool { return strings.HasPrefix(arg, "--del") }) &&
-				!c.flag("n", "dry-run") && c.anyPath(rest[len(rest)-1:], c.j.isVital)
-		},
-	},
-	{
-		id: "rsync-delete", verdict: Ask, reason: "removes at the destination what the source does not have", names: "rsync",
-		match: func(c *call) bool {
-			return slices.ContainsFunc(c.args, func(arg string) bool {
-				return strings.HasPrefix(arg, "--del") || arg == "--remove-source-files"
-			}) && !c.flag("n", "dry-run")
-		},
-	},
+	{"rm-system", Block, "removes the system, or everything in a home directory", []condition{
+		{"rm unlink shred srm trash rmdir rimraf", "", file((*judge).isVital)},
+	}},
+	// Whether the variable is empty only the shell knows, and somebody who is asked may know, too.
+	{"rm-unset", Ask, "removes everything from the root on if the variable is empty; write ${NAME:?} so that the shell stops then", []condition{
+		{"rm srm rimraf", "", removesUnset},
+	}},
+	{"rm-recursive", Ask, "removes whole directories; name the files, or let somebody agree", []condition{
+		{"rm srm", "", flag("rR", "recursive")},
+		{"rimraf", "", always},
+	}},
+	{"rm-absolute", Ask, "removes by an absolute path; use one that is relative to the working directory", []condition{
+		{"rm unlink srm", "", func(c *call) bool {
+			return slices.ContainsFunc(c.operands(), func(name string) bool { return strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") })
+		}},
+	}},
+	{"shred", Ask, "destroys what files hold beyond recovery", []condition{{"shred wipe", "", always}}},
+	{"move-system", Block, "moves the system, or a home directory, away", []condition{
+		{"mv", "", func(c *call) bool {
+			rest := c.operands()
+			return len(rest) > 0 && c.any(rest[:max(len(rest)-1, 1)], (*judge).isVital)
+		}},
+	}},
+	{"truncate", Ask, "empties files", []condition{
+		{"truncate", "", line(`^(-[a-z]*s\n?|--size[=\n])(0+$|[-</%` + unknown + `])`)},
+	}},
+	{"rsync-system", Block, "removes the system, or everything in a home directory", []condition{
+		{"rsync", "", all(line(`^--del`), not(flag("n", "dry-run")), func(c *call) bool {
+			rest := c.operands()
+			return len(rest) > 1 && c.any(rest[len(rest)-1:], (*judge).isVital)
+		})},
+	}},
+	{"rsync-delete", Ask, "removes at the destination what the source does not have", []condition{
+		{"rsync", "", all(line(`^(--del|--remove-source-files$)`), not(flag("n", "dry-run")))},
+	}},
 }
 
 // removesUnset says whether a path that begins with unknown text, or has it right below the root, is the root or
 // another vital directory without that text.
 func removesUnset(c *call) bool {
-	return c.flag("rR", "recursive") && slices.ContainsFunc(c.operands(""), func(name string) bool {
+	return hasFlag(c.args, "rR", "recursive") && slices.ContainsFunc(c.operands(), func(name string) bool {
 		rest := strings.ReplaceAll(name, unknown, "")
 		return rest != name && strings.HasPrefix(rest, "/") && c.j.isVital(c.j.canonical(rest))
 	})
 }
 
 var systemRules = []rule{
-	{
-		id: "mkfs", verdict: Block, reason: "makes a new file system over what is there",
-		names: "mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mkfs.ntfs mkfs.exfat mkfs.f2fs mkfs.minix mkfs.msdos mkfs.cramfs mkfs.bfs mke2fs mkswap newfs mkdosfs mkntfs",
-		match: func(c *call) bool { return !c.asksForHelp() },
-	},
-	{
-		id: "dd-disk", verdict: Block, reason: "writes to a disk past its file system", names: "dd",
-		match: func(c *call) bool { return c.ddTo(isDisk) },
-	},
-	{
-		id: "dd", verdict: Ask, reason: "copies raw data", names: "dd dcfldd",
-		match: func(c *call) bool {
-			raw := slices.ContainsFunc(c.args, func(arg string) bool { return strings.HasPrefix(arg, "if=") || strings.HasPrefix(arg, "of=") })
-			nowhere := c.ddTo(isNull) && !c.ddTo(func(name string) bool { return !isNull(name) })
-			return raw && !nowhere
-		},
-	},
-	{
-		id: "disk-tools", verdict: Block, reason: "changes or clears a disk", names: "wipefs blkdiscard fdisk sfdisk cfdisk gdisk sgdisk parted hdparm badblocks shred cryptsetup pvcreate mdadm",
-		match: func(c *call) bool {
-			switch c.name {
-			case "fdisk", "sfdisk", "parted", "gdisk", "sgdisk":
-				if c.flag("lp", "list", "print") || c.has("print") {
-					return false
-				}
-			case "hdparm":
-				return c.flag("", "security-erase", "trim-sector-ranges", "make-bad-sector")
-			case "badblocks":
-				return c.flag("w")
-			case "cryptsetup":
-				return c.has("luksFormat", "erase", "luksErase")
-			case "mdadm":
-				return c.flag("C", "create", "zero-superblock")
-			case "wipefs":
-				return c.flag("aof", "all", "offset", "force")
-			}
-			return c.anyPath(c.operands(""), isDisk)
-		},
-	},
-	{
-		id: "power", verdict: Block, reason: "turns the machine off or restarts it", names: "shutdown reboot halt poweroff",
-		match: func(c *call) bool { return !c.asksForHelp() && !c.has("-c", "--show") },
-	},
-	{
-		id: "power-init", verdict: Block, reason: "turns the machine off or restarts it", names: "init telinit",
-		match: func(c *call) bool { return c.has("0", "6") },
-	},
-	{
-		id: "power-systemctl", verdict: Block, reason: "turns the machine off or restarts it", names: "systemctl loginctl",
-		match: func(c *call) bool {
-			rest := c.operands("HMnopsPtj")
-			if len(rest) == 0 {
-				return false
-			}
-			switch rest[0] {
-			case "poweroff", "reboot", "halt", "kexec", "soft-reboot", "suspend", "hibernate", "hybrid-sleep", "emergency", "rescue":
-				return true
-			case "start", "restart", "isolate":
-				return has(rest[1:], "poweroff.target", "reboot.target", "halt.target", "kexec.target", "runlevel0.target", "runlevel6.target")
-			}
-			return false
-		},
-	},
-	{
-		id: "sudo-password", verdict: Block, reason: "reads a password for sudo, and there is none to give", names: "sudo",
-		match: func(c *call) bool { return hasFlag(c.ownOptions("sudo"), "S", "stdin") },
-	},
-	{
-		id: "sudo-options", verdict: Ask, reason: "asks for a password or opens a shell of the superuser", names: "sudo",
-		match: func(c *call) bool { return hasFlag(c.ownOptions("sudo"), "sSAai", "shell", "askpass", "login") },
-	},
-	{
-		id: "chmod-writable", verdict: Ask, reason: "lets everybody write", names: "chmod",
-		match: func(c *call) bool { return c.mode(worldWritable) },
-	},
-	{
-		id: "chmod-setuid", verdict: Ask, reason: "makes a program run as its owner", names: "chmod",
-		match: func(c *call) bool { return c.mode(setsID) },
-	},
-	{
-		id: "chmod-system", verdict: Ask, reason: "changes who may use the system's files", names: "chmod chown chgrp setfacl",
-		match: func(c *call) bool {
-			rest := c.operands("")
-			return c.flag("R", "recursive") && c.anyPath(rest, c.j.isVital) || len(rest) > 1 && c.anyPath(rest[1:], isSystemConfig)
-		},
-	},
-	{
-		id: "chown-root", verdict: Ask, reason: "gives whole directories to the superuser", names: "chown",
-		match: func(c *call) bool {
-			rest := c.operands("")
-			if len(rest) == 0 || !c.flag("R", "recursive") {
-				return false
-			}
-			owner, _, _ := strings.Cut(strings.ReplaceAll(rest[0], ".", ":"), ":")
-			return owner == "root" || owner == "0"
-		},
-	},
-	{
-		id: "firewall", verdict: Ask, reason: "takes the rules of the firewall away", names: "iptables ip6tables nft ufw firewall-cmd",
-		match: func(c *call) bool {
-			if c.name == "nft" {
-				return c.has("flush", "delete")
-			}
-			return c.flag("FXPZ", "flush", "delete-chain", "policy") || c.name == "ufw" && c.has("disable", "reset")
-		},
-	},
-	{
-		id: "accounts", verdict: Ask, reason: "changes who may use the machine", names: "userdel groupdel deluser delgroup usermod passwd chpasswd visudo useradd adduser",
-		match: func(c *call) bool { return !c.asksForHelp() },
-	},
-	{
-		id: "kernel", verdict: Ask, reason: "changes the running kernel", names: "insmod rmmod modprobe sysctl kexec swapoff",
-		match: func(c *call) bool {
-			if c.name == "sysctl" {
-				return c.flag("wp", "write", "load") || slices.ContainsFunc(c.args, func(arg string) bool { return strings.Contains(arg, "=") })
-			}
-			return !c.asksForHelp()
-		},
-	},
+	{"mkfs", Block, "makes a new file system over what is there", []condition{
+		{"mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mkfs.ntfs mkfs.exfat mkfs.f2fs mkfs.minix mkfs.msdos mkfs.cramfs mkfs.bfs " +
+			"mke2fs mkswap newfs mkdosfs mkntfs", "", always},
+	}},
+	{"dd-disk", Block, "writes to a disk past its file system", []condition{{"dd", "", writes((*judge).isDisk)}}},
+	{"dd", Ask, "copies raw data", []condition{
+		{"dd dcfldd", "", all(line(`^[io]f=`), not(all(writes((*judge).isNull), not(writes(func(j *judge, name string) bool { return !j.isNull(name) })))))},
+	}},
+	{"disk-tools", Block, "changes or clears a disk", []condition{
+		{"fdisk sfdisk parted gdisk sgdisk", "", all(file((*judge).isDisk), not(either(flag("lp", "list", "print"), word("print"))))},
+		{"blkdiscard cfdisk shred pvcreate", "", file((*judge).isDisk)},
+		{"hdparm", "", flag("", "security-erase", "trim-sector-ranges", "make-bad-sector")},
+		{"badblocks", "", flag("w")},
+		{"cryptsetup", "", word("luksFormat", "erase", "luksErase")},
+		{"mdadm", "", flag("C", "create", "zero-superblock")},
+		{"wipefs", "", flag("aof", "all", "offset", "force")},
+	}},
+	{"power", Block, "turns the machine off or restarts it", []condition{
+		{"shutdown reboot halt poweroff", "", all(always, not(word("-c", "--show")))},
+	}},
+	{"power-init", Block, "turns the machine off or restarts it", []condition{{"init telinit", "", word("0", "6")}}},
+	{"power-systemctl", Block, "turns the machine off or restarts it", []condition{
+		{"systemctl loginctl", "poweroff reboot halt kexec soft-reboot suspend hibernate hybrid-sleep emergency rescue", func(*call) bool { return true }},
+		{"systemctl loginctl", "start restart isolate", word("poweroff.target", "reboot.target", "halt.target", "kexec.target", "runlevel0.target", "runlevel6.target")},
+	}},
+	{"sudo-password", Block, "reads a password for sudo, and there is none to give", []condition{{"sudo", "", flag("S", "stdin")}}},
+	{"sudo-options", Ask, "asks for a password or opens a shell of the superuser", []condition{
+		{"sudo", "", flag("sSAai", "shell", "askpass", "login")},
+	}},
+	{"chmod-writable", Ask, "lets everybody write", []condition{
+		{"chmod", "", first(`^[0-7]*[2367]$|(^|,)[ug]*[oa][ugoa]*[+=][^,+=-]*w`)},
+	}},
+	{"chmod-setuid", Ask, "makes a program run as its owner", []condition{
+		{"chmod", "", first(`^[0-7]*[2-7][0-7]{3}$|(^|,)[ugoa]*[+=][^,+=-]*s`)},
+	}},
+	{"chmod-system", Ask, "changes who may use the system's files", []condition{
+		{"chmod chown chgrp setfacl", "", either(all(flag("R", "recursive"), file((*judge).isVital)), behindFirst(file((*judge).isSystemConfig)))},
+	}},
+	{"chown-root", Ask, "gives whole directories to the superuser", []condition{{"chown", "", all(flag("R", "recursive"), first(`^(root|0)([:.]|$)`))}}},
+	{"firewall", Ask, "takes the rules of the firewall away", []condition{
+		{"iptables ip6tables ufw firewall-cmd", "", flag("FXPZ", "flush", "delete-chain", "policy")},
+		{"ufw", "", word("disable", "reset")},
+		{"nft", "", word("flush", "delete")},
+	}},
+	{"accounts", Ask, "changes who may use the machine", []condition{
+		{"userdel groupdel deluser delgroup usermod passwd chpasswd visudo useradd adduser", "", always},
+	}},
+	{"kernel", Ask, "changes the running kernel", []condition{
+		{"insmod rmmod modprobe kexec swapoff", "", always},
+		{"sysctl", "", either(flag("wp", "write", "load"), line(`=`))},
+	}},
 }
 
-// ownOptions are the options of a prefix itself, and not of the command that it starts.
-func (c *call) ownOptions(name string) []string {
-	p := prefixes[name]
-	rest := after(c.args, p.valued, p.long, p.operands)
-	return c.args[:len(c.args)-len(rest)]
+var processRules = []rule{
+	{"kill-all", Block, "ends every process", []condition{
+		{"killall5", "", always},
+		{"kill", "", line(`\Akill\n-1\z|\n.*\n-1$`)},
+	}},
+	{"kill-init", Ask, "ends the first process", []condition{{"kill", "", all(word("1"), not(word("-l", "-L", "-s", "-n", "-0")))}}},
+	{"kill-found", Ask, "ends whatever a search for processes finds", []condition{{"kill", "", all(from(pids), not(word("-0")))}}},
+	{"pkill-force", Ask, "ends by name, without giving processes the time to tidy up", []condition{
+		{"pkill killall", "", line(`^(-9|-(SIG)?KILL|(-s\n?|--signal[=\n])(9|(SIG)?KILL))$`)},
+		{"killall", "", flag("r", "regexp")},
+	}},
+	{"kill-agent", Ask, "ends the program that runs this agent", []condition{{"pkill killall", "", line(agents)}}},
+	{"agent-lifecycle", Ask, "stops, updates or detaches the program that runs this agent", []condition{
+		{"systemctl launchctl", "", all(word("stop", "restart", "kill", "unload", "bootout"), line(agents))},
+		{"hermes trajgen gateway python", "", either(line(`^gateway\n(stop|restart)$`), all(line(`^gateway\nrun$`), func(c *call) bool { return c.background }))},
+		{"hermes trajgen", "update", always},
+		{"trajgen", "sandbox", first(`^sweep$`)},
+	}},
+	{"netcat-shell", Ask, "connects a program to the network", []condition{
+		{"nc", "", flag("ec", "exec", "sh-exec", "lua-exec")},
+		{"socat", "", line(`(?i)^(exec|system|shell)`)},
+	}},
+	{"crontab", Ask, "replaces or removes what is planned to run", []condition{
+		{"crontab", "", either(flag("r"), first(``), all(reads, line(`\Acrontab\n\z`)))},
+	}},
+	{"planned-code", Ask, "plans code to run later", []condition{{"at batch", "", either(reads, flag("f"))}}},
+	{"history", Ask, "removes the traces of what was done", []condition{{"history", "", flag("cdw")}}},
+	{"program-starts-code", Ask, "starts commands out of another program's options", []condition{
+		{"awk", "", func(c *call) bool { return slices.ContainsFunc(c.args, awkStarts) }},
+		{"sed", "", func(c *call) bool { return slices.ContainsFunc(c.args, sedStarts) }},
+		{"tar", "", line("checkpoint-action=exec|^--to-command|^--use-compress-program=.*[;|&$`]")},
+		{"vim", "", line(`^(-c|--cmd)\n.*!|^\+.*!`)},
+		{"emacs", "", line(`^(--eval|--execute$)`)},
+		{"gdb", "", line(`^(-ex|--eval-command)\n(shell|!|python)`)},
+		{"make", "", line(`^(--eval|SHELL=)`)},
+	}},
 }
 
-func isNull(name string) bool { return name == "/dev/null" }
-
-// ddTo says whether dd writes to such a path.
-func (c *call) ddTo(test func(string) bool) bool {
-	return slices.ContainsFunc(c.args, func(arg string) bool {
-		name, ok := strings.CutPrefix(arg, "of=")
-		return ok && test(c.j.canonical(name))
-	})
-}
-
-// mode says whether chmod sets such a mode.
-func (c *call) mode(test func(string) bool) bool {
-	for _, arg := range c.args {
-		if len(arg) > 1 && arg[0] == '-' && strings.Trim(arg[1:], "RvcfHLP") == "" || strings.HasPrefix(arg, "--") {
-			continue
-		}
-		return slices.ContainsFunc(strings.Split(arg, ","), test)
-	}
-	return false
-}
-
-func octal(mode string) string {
-	if mode == "" || strings.Trim(mode, "01234567") != "" {
-		return ""
-	}
-	return "0000" + mode
-}
-
-func worldWritable(mode string) bool {
-	if digits := octal(mode); digits != "" {
-		return strings.ContainsAny(digits[len(digits)-1:], "2367")
-	}
-	who, what, ok := cutMode(mode)
-	return ok && what[0] != '-' && strings.ContainsAny(who, "oa") && strings.Contains(what, "w")
-}
-
-func setsID(mode string) bool {
-	if digits := octal(mode); digits != "" {
-		return strings.ContainsAny(digits[len(digits)-4:len(digits)-3], "234567")
-	}
-	_, what, ok := cutMode(mode)
-	return ok && what[0] != '-' && strings.Contains(what, "s")
-}
-
-// cutMode cuts u+x into who and what.
-func cutMode(mode string) (who, what string, ok bool) {
-	at := strings.IndexAny(mode, "+=-")
-	if at < 0 {
-		return "", "", false
-	}
-	return mode[:at], mode[at:], strings.Trim(mode[:at], "ugoa") == ""
-}
+// agents are the programs that run agents: one that ends its own runner ends the work of others.
+const agents = `(?i)\n.*\b(trajgen|hermes|gateway|cli\.py)\b`

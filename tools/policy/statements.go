@@ -56,10 +56,7 @@ func (j *judge) simple(cmd syntax.Command, stmt *syntax.Stmt, in stream) stream 
 func (j *judge) compound(cmd syntax.Command, in stream) stream {
 	switch cmd := cmd.(type) {
 	case *syntax.BinaryCmd:
-		if cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll {
-			return j.pipeline(cmd, in)
-		}
-		return j.list(cmd, in)
+		return j.binary(cmd, in)
 	case *syntax.Subshell:
 		return j.scope(func() stream { return j.stmts(cmd.Stmts, in) })
 	case *syntax.Block:
@@ -79,21 +76,22 @@ func (j *judge) compound(cmd syntax.Command, in stream) stream {
 	case *syntax.ForClause:
 		return j.forClause(cmd, in)
 	case *syntax.CaseClause:
-		return j.caseClause(cmd, in)
+		j.visit(cmd.Word)
+		var out stream
+		for _, item := range cmd.Items {
+			out = out.and(j.maybe(func() stream { return j.stmts(item.Stmts, in) }))
+		}
+		return out
 	case *syntax.FuncDecl:
-		j.define(cmd)
+		if cmd.Name != nil {
+			j.funcs[cmd.Name.Value] = cmd.Body
+		}
 	case *syntax.TimeClause:
 		return j.stmt(cmd.Stmt, in)
 	case *syntax.CoprocClause:
-		return j.scope(func() stream { return j.stmt(cmd.Stmt, stream{text: unknown, set: true}) })
-	case *syntax.TestClause:
-		j.visit(cmd.X)
-	case *syntax.ArithmCmd:
-		j.visit(cmd.X)
-	case *syntax.LetClause:
-		for _, x := range cmd.Exprs {
-			j.visit(x)
-		}
+		return j.scope(func() stream { return j.stmt(cmd.Stmt, untold(0)) })
+	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
+		j.visit(cmd)
 	}
 	return stream{}
 }
@@ -109,52 +107,50 @@ func (j *judge) visit(node syntax.Node) {
 			j.scope(func() stream { return j.stmts(n.Stmts, stream{}) })
 			return false
 		case *syntax.ProcSubst:
-			j.procSubst(n)
+			_, _ = j.procSubst(n)
 			return false
 		}
 		return true
 	})
 }
 
-// chain lists the commands of a && b || c, or of a | b | c, without going deeper for each.
-func chain(cmd *syntax.BinaryCmd, same func(syntax.BinCmdOperator) bool) []*syntax.Stmt {
-	var links []*syntax.Stmt
+// links are the commands of a && b || c, or of a | b | c, without going deeper for each.
+func links(cmd *syntax.BinaryCmd) []*syntax.Stmt {
+	var all []*syntax.Stmt
 	todo := []*syntax.Stmt{cmd.Y, cmd.X}
 	for len(todo) > 0 {
 		last := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if inner, ok := last.Cmd.(*syntax.BinaryCmd); ok && same(inner.Op) && len(last.Redirs) == 0 {
+		if inner, ok := last.Cmd.(*syntax.BinaryCmd); ok && isPipe(inner.Op) == isPipe(cmd.Op) && len(last.Redirs) == 0 {
 			todo = append(todo, inner.Y, inner.X)
 			continue
 		}
-		links = append(links, last)
+		all = append(all, last)
 	}
-	return links
+	return all
 }
 
 func isPipe(op syntax.BinCmdOperator) bool { return op == syntax.Pipe || op == syntax.PipeAll }
 
-func (j *judge) pipeline(cmd *syntax.BinaryCmd, in stream) stream {
-	j.beside++
-	defer func() { j.beside-- }()
-	for _, link := range chain(cmd, isPipe) {
-		in = j.scope(func() stream { return j.stmt(link, in) })
-		if !in.set {
-			in = stream{text: unknown, set: true, taint: in.taint}
-		}
-	}
-	return in
-}
-
-func (j *judge) list(cmd *syntax.BinaryCmd, in stream) stream {
+func (j *judge) binary(cmd *syntax.BinaryCmd, in stream) stream {
 	var out stream
-	for i, link := range chain(cmd, func(op syntax.BinCmdOperator) bool { return !isPipe(op) }) {
+	if isPipe(cmd.Op) {
+		j.beside++
+		defer func() { j.beside-- }()
+	}
+	for i, link := range links(cmd) {
 		run := func() stream { return j.stmt(link, in) }
-		if i > 0 {
+		switch {
+		case isPipe(cmd.Op):
+			if in = j.scope(run); !in.set {
+				in = untold(in.taint)
+			}
+			out = in
+		case i == 0:
+			out = run()
+		default:
 			out = out.and(j.maybe(run))
-			continue
 		}
-		out = run()
 	}
 	return out
 }
@@ -176,14 +172,14 @@ func (j *judge) forClause(cmd *syntax.ForClause, in stream) stream {
 	}
 	items := j.params
 	if iter.InPos.IsValid() {
-		items = j.fields(iter.Items)
+		items = j.fields(iter.Items...)
 	}
 	var out stream
 	for i, item := range items {
 		if i >= maxTurns {
 			item = unknown
 		}
-		j.set(iter.Name.Value, binding{{words: []string{item}, taint: j.pinned}}, false)
+		j.set(iter.Name.Value, textValue(item, j.pinned))
 		out = out.and(j.maybe(func() stream { return j.stmts(cmd.Do, in) }))
 		if i >= maxTurns {
 			break
@@ -192,34 +188,11 @@ func (j *judge) forClause(cmd *syntax.ForClause, in stream) stream {
 	return out
 }
 
-func (j *judge) caseClause(cmd *syntax.CaseClause, in stream) stream {
-	j.fields([]*syntax.Word{cmd.Word})
-	var out stream
-	for _, item := range cmd.Items {
-		out = out.and(j.maybe(func() stream { return j.stmts(item.Stmts, in) }))
-	}
-	return out
-}
-
-// define keeps a function.
-func (j *judge) define(cmd *syntax.FuncDecl) {
-	if cmd.Name == nil {
-		return
-	}
-	if j.funcs == nil {
-		j.funcs = map[string]*syntax.Stmt{}
-	}
-	j.funcs[cmd.Name.Value] = cmd.Body
-}
-
 // again notes that a function starts itself. One that does so at two places, side by side with itself, fills the
 // machine with processes.
 func (j *judge) again() {
 	if j.beside == 0 {
 		return
-	}
-	if j.respawn == nil {
-		j.respawn = map[*syntax.Stmt]bool{}
 	}
 	if j.respawn[j.current] = true; len(j.respawn) > 1 {
 		j.report(forkBomb)

@@ -3,49 +3,16 @@ package policy
 import (
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 )
 
-// told are the options by which programs of another trade are told what to start.
-var told = map[string][]string{
-	"tar":   {"--to-command", "--use-compress-program", "-I", "--info-script", "--new-volume-script", "-F", "--checkpoint-action", "--rsh-command"},
-	"rsync": {"-e", "--rsh", "--rsync-path"},
-	"ssh":   {"-o"}, "scp": {"-o", "-S"}, "sftp": {"-o", "-S"},
-	"make": {"--eval"}, "gmake": {"--eval"},
-	"gdb": {"-ex", "--eval-command"},
-	"vim": {"-c", "--cmd"}, "vi": {"-c"}, "nvim": {"-c", "--cmd"}, "ex": {"-c"},
-}
-
-// starts judges what a program is told to start. What it would do counts; that it is told so is for the rules to ask.
+// starts judges what a program of another trade is told to start. What that would do counts; that it is told so is for
+// the rules to ask.
 func (c *call) starts() {
-	for i, arg := range c.args {
-		for _, option := range told[c.name] {
-			text, ok := strings.CutPrefix(arg, option)
-			switch {
-			case !ok && (len(option) > 2 || !strings.HasSuffix(arg, option[1:]) || !strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "--")):
-				continue
-			case !ok || text == "":
-				if i+1 == len(c.args) {
-					continue
-				}
-				text = c.args[i+1]
-			}
-			c.j.aside(toldCode(text))
-		}
-		if _, code, ok := strings.Cut(arg, "!"); ok && strings.HasPrefix(arg, "+") {
-			c.j.aside(code)
-		}
-	}
 	switch c.name {
-	case "awk", "gawk", "mawk", "nawk":
-		runs := slices.ContainsFunc(c.args, awkStarts)
+	case "awk":
 		for _, arg := range c.args {
-			c.destroys(arg)
-			c.awkCommands(arg)
-			if name, text, ok := strings.Cut(arg, "="); ok && runs && isAssignment(name+"=") {
-				c.j.aside(text) // -v name=text
-			}
+			c.awk(arg)
 		}
 	case "emacs":
 		for _, arg := range c.args {
@@ -57,34 +24,47 @@ func (c *call) starts() {
 				c.j.aside(code)
 			}
 		}
-	case "sed", "gsed":
+	case "sed":
 		for _, arg := range c.args {
-			if sedExecutes(arg) {
-				c.j.aside(sedCode(arg))
-			}
+			code, _ := sedCode(arg)
+			c.j.aside(code)
 		}
-	case "make", "gmake":
+	case "git":
+		for _, m := range gitStarts.FindAllStringSubmatch(strings.Join(c.args, "\n"), maxTurns) {
+			c.j.aside(m[1])
+		}
+	case "tmux", "screen":
+		_, rest := getopt(c.name, c.args)
+		if c.name == "tmux" && len(rest) > 0 {
+			_, rest = getopt(c.name, rest[1:])
+		}
+		c.j.aside(strings.Join(rest, " "))
+		c.asides()
+	case "crontab":
+		c.crontab()
+	case "make":
 		c.makefiles()
+		c.asides()
+	default:
+		c.asides()
 	}
 }
 
-var commandKey = regexp.MustCompile(`^(?i)(\w*command|exec)[ =]+`)
+// toldHow is what stands before the command in an option's value: --option=, ProxyCommand=, exec=, shell, target:; or !.
+var toldHow = regexp.MustCompile(`^(--[-\w]+=|-\w{0,2}[A-Z]\w*=|\+)?(\w*[Cc]ommand[= ]|\w+=|exec |shell |\w*:;)*(:?!)?`)
 
-// toldCode is the command in an option's value: behind ProxyCommand=, exec=, shell, ! or =.
-func toldCode(text string) string {
-	text = strings.TrimLeft(text, "=: ")
-	if strings.HasPrefix(text, "!") {
-		return text[1:]
+// asides judges the arguments that may be commands.
+func (c *call) asides() {
+	for _, arg := range c.args {
+		if code := toldHow.ReplaceAllString(arg, ""); strings.Contains(code, " ") || strings.Contains(arg, "!") {
+			c.j.aside(code)
+		}
 	}
-	text = commandKey.ReplaceAllString(text, "")
-	if code, ok := strings.CutPrefix(text, "shell "); ok {
-		return code
-	}
-	if _, recipe, ok := strings.Cut(text, ":;"); ok { // make --eval
-		return recipe
-	}
-	return text
 }
+
+// gitStarts finds what git is told to start: by settings, aliases, and options.
+var gitStarts = regexp.MustCompile(`(?im)^(?:-c\n[\w.-]+=!|!|(?:-c\n)?[\w-]+\.[\w.-]*(?:pager|editor|command|external|program|textconv|\.cmd|askpass|fsmonitor)[=\n]|` +
+	`(?:--exec|-x|--[\w-]+-filter)\n)(.*)$`)
 
 var (
 	awkText     = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
@@ -94,101 +74,93 @@ var (
 )
 
 // awkPipes are the commands that an awk program has pipes from and to, as far as they are plain text.
-func awkPipes(program string) []string {
-	var all []string
+func awkPipes(program string) (all []string, shell bool) {
 	for _, at := range awkText.FindAllStringIndex(program, 64) {
 		if awkFromPipe.MatchString(program[at[1]:]) || awkToPipe.MatchString(program[max(at[0]-16, 0):at[0]]) {
-			all = append(all, unescape(program[at[0]+1:at[1]-1], true))
+			code := program[at[0]+1 : at[1]-1]
+			all = append(all, code)
+			words := strings.Fields(code)
+			shell = shell || len(words) > 0 && names[path.Base(words[0])] == "sh"
 		}
 	}
-	return all
+	return all, shell
 }
 
 // awkStarts says whether an awk program starts what cannot be told, or a shell.
 func awkStarts(program string) bool {
-	if !strings.Contains(program, "|") && !strings.Contains(program, "system") {
-		return false
-	}
-	return awkSystem.MatchString(awkText.ReplaceAllString(program, `""`)) || slices.ContainsFunc(awkPipes(program), startsShell)
+	_, shell := awkPipes(program)
+	return shell || len(program) > 1 && !strings.HasPrefix(program, "-F") && awkSystem.MatchString(awkText.ReplaceAllString(program, `""`))
 }
 
-func startsShell(code string) bool {
-	words := strings.Fields(code)
-	return len(words) > 0 && isShell(path.Base(words[0]))
-}
-
-// awkCommands judges what an awk program starts, and what it prints into a shell.
-func (c *call) awkCommands(program string) {
-	if !strings.Contains(program, "|") {
-		return
+// awk judges what an awk program starts, and what it prints into a shell; or what its variable holds.
+func (c *call) awk(arg string) {
+	if assignment.MatchString(arg) {
+		_, text, _ := strings.Cut(arg, "=")
+		c.j.aside(text)
 	}
-	pipes := awkPipes(program)
-	for _, code := range pipes {
-		c.j.aside(code)
-	}
-	if slices.ContainsFunc(pipes, startsShell) {
-		for _, text := range awkText.FindAllString(program, 32) {
-			c.j.aside(unescape(text[1:len(text)-1], true))
+	c.destroys(arg)
+	all, shell := awkPipes(arg)
+	if shell {
+		for _, text := range awkText.FindAllString(arg, 32) {
+			all = append(all, text[1:len(text)-1])
 		}
 	}
+	for _, code := range all {
+		c.j.aside(strings.ReplaceAll(code, `\"`, `"`))
+	}
 }
+
+var (
+	sedExecutes = regexp.MustCompile(`^[0-9$ ]*e( |$)`)
+	sedFlags    = regexp.MustCompile(`^[gpiImM0-9]*e[gpiImMe0-9]*$`)
+)
 
 // sedCode is what a sed script with the e command, or the e flag, runs.
-func sedCode(script string) string {
-	if script[0] == 's' && len(script) > 3 {
-		parts := strings.Split(strings.ReplaceAll(script[2:], `\`+script[1:2], "\x02"), script[1:2])
-		if len(parts) > 1 {
-			return strings.ReplaceAll(parts[1], "\x02", script[1:2])
-		}
+func sedCode(script string) (code string, runs bool) {
+	if at := sedExecutes.FindStringIndex(script); at != nil && len(script) > 2 {
+		return script[at[1]:], true
 	}
-	_, code, _ := strings.Cut(script, "e ")
-	return code
+	if len(script) < 4 || script[0] != 's' {
+		return "", false
+	}
+	parts := strings.Split(strings.ReplaceAll(script[2:], `\`+script[1:2], "\x02"), script[1:2])
+	if len(parts) != 3 || !sedFlags.MatchString(parts[2]) {
+		return "", false
+	}
+	return strings.ReplaceAll(parts[1], "\x02", script[1:2]), true
 }
+
+func sedStarts(script string) bool {
+	_, runs := sedCode(script)
+	return runs
+}
+
+var recipe = regexp.MustCompile(`(?m)^(?:\t|[^\n;]*;)[-@+ ]*(.*)$|\$\(shell (.*)\)`)
 
 // makefiles judges the recipes of makefiles that this line wrote.
 func (c *call) makefiles() {
-	names := []string{"GNUmakefile", "makefile", "Makefile"}
-	for i, arg := range c.args {
-		switch {
-		case (arg == "-f" || arg == "--file" || arg == "--makefile") && i+1 < len(c.args):
-			names = append(names, c.args[i+1])
-		case strings.HasPrefix(arg, "-f") && len(arg) > 2:
-			names = append(names, arg[2:])
-		case strings.HasPrefix(arg, "--file="), strings.HasPrefix(arg, "--makefile="):
-			_, name, _ := strings.Cut(arg, "=")
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
-		content := c.j.file(name)
+	given, _ := c.parse()
+	named, _ := given.value("f", "file", "makefile")
+	for _, name := range []string{"GNUmakefile", "makefile", "Makefile", named} {
+		content, rule := c.j.file(name), ""
 		if isStdin(name) {
-			if content = c.in; content.set {
-				c.reportSource(content.taint, interpreterInput)
-			}
-		} else if content.taint&(remote|decoded) != 0 {
-			c.reportSource(content.taint, remoteCode)
+			content, rule = c.in, interpreterInput
 		}
-		for line := range strings.Lines(content.text) {
-			recipe, ok := strings.CutPrefix(line, "\t")
-			if !ok {
-				_, recipe, ok = strings.Cut(line, ";")
-			}
-			if ok {
-				c.j.aside(strings.ReplaceAll(strings.TrimLeft(recipe, "@-+ "), "$$", "$"))
-			}
-			if _, code, ok := strings.Cut(line, "$(shell "); ok {
-				c.j.aside(code[:max(strings.LastIndexByte(code, ')'), 0)])
-			}
+		if content.set && rule != "" || content.taint&(remote|decoded) != 0 {
+			c.reportSource(content.taint, rule)
+		}
+		for _, m := range recipe.FindAllStringSubmatch(content.text, maxWords) {
+			c.j.aside(strings.ReplaceAll(m[1]+m[2], "$$", "$"))
 		}
 	}
 }
 
-var cronLine = regexp.MustCompile(`(?m)^\x00?[ \t]*(?:@\w+|(?:[^\s#]+[ \t]+){4}[^\s]+)[ \t]+(.*)$`)
+var cronLine = regexp.MustCompile(`(?m)^` + unknown + `?[ \t]*(?:@\w+|(?:[^\s#]+[ \t]+){4}[^\s]+)[ \t]+(.*)$`)
 
 // crontab judges what is planned to run.
 func (c *call) crontab() {
 	content := c.in
-	for _, name := range c.operands("u") {
+	for _, name := range c.operands() {
 		if !isStdin(name) {
 			content = c.j.file(name)
 		}
@@ -196,14 +168,4 @@ func (c *call) crontab() {
 	for _, m := range cronLine.FindAllStringSubmatch(content.text, maxTurns) {
 		c.j.aside(m[1])
 	}
-}
-
-// toldByEnvironment says whether programs start what a variable holds.
-func toldByEnvironment(name string) bool {
-	switch name {
-	case "PAGER", "GIT_PAGER", "MANPAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_EXTERNAL_DIFF",
-		"GIT_ASKPASS", "SSH_ASKPASS", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE", "RSYNC_RSH", "TAR_OPTIONS", "BROWSER":
-		return true
-	}
-	return false
 }

@@ -1,68 +1,42 @@
 package policy
 
 import (
+	"cmp"
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// builder puts the words together that one word of source becomes.
-type builder struct {
-	words []string
-	cur   []byte
-	open  bool // a word has begun, though it may be empty
-}
-
-func (b *builder) add(text string) {
-	if len(b.cur)+len(text) > maxValue {
-		text = unknown
-	}
-	b.cur = append(b.cur, text...)
-	b.open = true
-}
-
-func (b *builder) end() {
-	if b.open && len(b.words) < maxWords {
-		b.words = append(b.words, string(b.cur))
-	}
-	b.cur, b.open = b.cur[:0], false
-}
-
-// split adds text that is cut at separators.
-func (b *builder) split(text, separators string) {
-	for {
-		cut := strings.IndexAny(text, separators)
-		if cut < 0 {
-			break
-		}
-		if cut > 0 {
-			b.add(text[:cut])
-		}
-		b.end()
-		text = text[cut+1:]
-	}
-	if text != "" {
-		b.add(text)
-	}
+// environment is what the expansion of words sees of the judge.
+type environment struct {
+	j         *judge
+	defaulted map[string]bool // variables with a default: of what nothing is known the default counts
+	size      int             // of what was put in so far
 }
 
 // fields expands words as the arguments of a command.
-func (j *judge) fields(words []*syntax.Word) []string {
+func (j *judge) fields(words ...*syntax.Word) []string {
 	out := make([]string, 0, len(words))
 	for _, word := range words {
 		if len(word.Parts) == 1 {
-			if lit, ok := word.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\{") {
+			if lit, ok := word.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\{~") {
 				out = append(out, lit.Value)
 				continue
 			}
 		}
-		for _, parts := range j.braces(word) {
-			var b builder
-			j.parts(&b, parts, unquoted)
-			b.end()
-			out = append(out, b.words...)
-		}
+		j.expanded(word, func(cfg *expand.Config) error {
+			for field, err := range expand.FieldsSeq(cfg, word) {
+				if err != nil || len(out) > maxWords {
+					return cmp.Or(err, io.ErrShortBuffer)
+				}
+				out = append(out, field)
+			}
+			return nil
+		}, func() { out = append(out, unknown) })
 		if len(out) > maxWords {
 			return append(out[:maxWords:maxWords], unknown)
 		}
@@ -70,131 +44,147 @@ func (j *judge) fields(words []*syntax.Word) []string {
 	return out
 }
 
-// text expands a word where it stays one: an assignment, a redirection, a here-document.
-func (j *judge) text(word *syntax.Word) string {
-	if word == nil {
-		return ""
-	}
-	var b builder
-	j.parts(&b, word.Parts, single)
-	return string(b.cur)
-}
+// text expands a word where it stays one: an assignment, a redirection.
+func (j *judge) text(word *syntax.Word) string { return j.one(word, expand.Literal) }
 
 // document expands the body of a here-document.
-func (j *judge) document(word *syntax.Word) string {
+func (j *judge) document(word *syntax.Word) string { return j.one(word, expand.Document) }
+
+func (j *judge) one(word *syntax.Word, as func(*expand.Config, *syntax.Word) (string, error)) (text string) {
 	if word == nil {
 		return ""
 	}
-	var b builder
-	j.parts(&b, word.Parts, doubleQuoted)
-	return string(b.cur)
+	j.expanded(word, func(cfg *expand.Config) (err error) {
+		text, err = as(cfg, word)
+		return err
+	}, func() { text = unknown })
+	return text
 }
 
-// quoting is where a part of a word stands.
-type quoting uint8
-
-const (
-	unquoted quoting = iota
-	single           // unquoted, but never cut into words
-	doubleQuoted
-)
-
-func (j *judge) parts(b *builder, parts []syntax.WordPart, q quoting) {
+// expanded runs an expansion. Where it fails, what is substituted in the word is judged all the same.
+func (j *judge) expanded(word *syntax.Word, run func(*expand.Config) error, fail func()) {
 	defer func() { j.depth-- }()
-	if !j.enter() {
-		b.add(unknown)
-		return
-	}
-	for _, part := range parts {
-		switch part := part.(type) {
-		case *syntax.Lit:
-			b.add(unescape(part.Value, q == doubleQuoted))
-		case *syntax.SglQuoted:
-			if part.Dollar {
-				b.add(clean(ansiC(part.Value)))
-			} else {
-				b.add(part.Value)
+	env := &environment{j: j, defaulted: map[string]bool{}}
+	err := func() (err error) {
+		if !j.enter() || !env.prepare(word) {
+			return errTooComplex
+		}
+		defer func() { // the library is not ours, and panics at some texts
+			if value := recover(); value != nil {
+				err = fmt.Errorf("the expansion gives up: %v", value)
 			}
-		case *syntax.DblQuoted:
-			b.open = b.open || !isAll(part)
-			j.parts(b, part.Parts, doubleQuoted)
-		case *syntax.ParamExp:
-			j.param(b, part, q)
-		case *syntax.CmdSubst:
-			b.substitute(j, part, q)
-		case *syntax.ArithmExp:
-			j.visit(part.X)
-			b.add(arithmetic(part.X))
-		case *syntax.ProcSubst:
-			b.add(j.procSubst(part))
-		case *syntax.ExtGlob:
-			b.add("*")
-		case *syntax.BraceExp: // within braces that were expanded already
-			b.add(unknown)
-		default:
-			b.add(unknown)
+		}()
+		return run(&expand.Config{Env: env, CmdSubst: env.substitute, ProcSubst: j.procSubst, ExtGlob: true})
+	}()
+	if err != nil {
+		j.visit(word)
+		fail()
+	}
+}
+
+// prepare looks a word over, and says whether expanding it has an end in sight. A piece of what is unknown is unknown.
+func (e *environment) prepare(word *syntax.Word) bool {
+	braces, cut := 0, false
+	for _, part := range word.Parts {
+		if lit, ok := part.(*syntax.Lit); ok {
+			braces += strings.Count(lit.Value, "{")
 		}
 	}
+	syntax.Walk(word, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			return false
+		case *syntax.ParamExp:
+			if node.Index != nil {
+				e.j.visit(node.Index)
+			}
+			cut = cut || node.Param != nil && node.Slice != nil && strings.Contains(e.Get(node.Param.Value).String(), unknown)
+			if node.Param != nil && (node.Exp != nil || node.Repl != nil) {
+				e.operation(node)
+			}
+		}
+		return true
+	})
+	return braces <= 12 && !cut && e.j.within()
 }
 
-// isAll says whether a quoted word is "$@", which may be no word at all.
-func isAll(quoted *syntax.DblQuoted) bool {
-	if len(quoted.Parts) != 1 {
-		return false
+// operation notes defaults, and what the search for patterns costs.
+func (e *environment) operation(param *syntax.ParamExp) {
+	name := param.Param.Value
+	if param.Exp != nil {
+		switch param.Exp.Op {
+		case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+			e.defaulted[name] = true
+			return
+		case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+			return
+		}
 	}
-	param, ok := quoted.Parts[0].(*syntax.ParamExp)
-	if !ok || param.Param == nil {
-		return false
+	e.j.steps += len(e.Get(name).String())
+}
+
+// Get is a variable as the library asks for it.
+func (e *environment) Get(name string) expand.Variable {
+	number, err := strconv.Atoi(name)
+	switch {
+	case name == "@" || name == "*":
+		return expand.Variable{Set: len(e.j.params) > 0, Kind: expand.Indexed, List: e.j.params}
+	case name == "#":
+		return e.variable(textValue(strconv.Itoa(len(e.j.params)), 0))
+	case name == "0":
+		return e.variable(textValue(cmp.Or(e.j.zero, "bash"), 0))
+	case err == nil && (number < 1 || number > len(e.j.params)):
+		return expand.Variable{}
+	case err == nil:
+		return e.variable(textValue(e.j.params[number-1], 0))
+	case strings.HasPrefix(name, "HOME "): // the home directory of somebody
+		return e.variable(textValue(e.j.homeOf(name[len("HOME "):]), 0))
 	}
-	if param.Param.Value == "@" {
-		return true
+	v, have := e.j.get(name)
+	if !have && e.defaulted[name] {
+		return expand.Variable{}
 	}
-	index, ok := param.Index.(*syntax.Word)
-	return ok && index.Lit() == "@"
+	return e.variable(v)
+}
+
+func (e *environment) variable(v value) expand.Variable {
+	for _, word := range v.words {
+		e.size += len(word)
+	}
+	switch {
+	case len(v.words) == 0:
+		return expand.Variable{Set: v.array, Kind: expand.Indexed}
+	case e.size > MaxCommand:
+		return expand.Variable{Set: true, Kind: expand.String, Str: unknown}
+	case v.array:
+		return expand.Variable{Set: true, Kind: expand.Indexed, List: v.words}
+	}
+	return expand.Variable{Set: true, Kind: expand.String, Str: v.words[0]}
+}
+
+// Each is for the names of variables, which are not followed.
+func (e *environment) Each(func(string, expand.Variable) bool) {}
+
+// Set is ${name:=value}, and sums.
+func (e *environment) Set(name string, to expand.Variable) error {
+	if to.Kind == expand.String {
+		e.j.setText(name, to.Str, e.j.pinned)
+	}
+	return nil
 }
 
 // substitute puts what commands print in their place.
-func (b *builder) substitute(j *judge, subst *syntax.CmdSubst, q quoting) {
-	out := j.scope(func() stream { return j.substituted(subst.Stmts) })
-	j.pinned |= out.taint
-	text := strings.TrimRight(out.text, "\n")
-	if out.either {
-		lines := strings.Split(text, "\n")
-		text = lines[j.choose(len(lines))]
-	}
-	if q == unquoted {
-		b.split(text, j.separators())
-		return
-	}
-	b.add(text)
-}
-
-// substituted is what commands print; "< file" alone prints a file.
-func (j *judge) substituted(stmts []*syntax.Stmt) stream {
-	if len(stmts) == 1 && stmts[0].Cmd == nil && len(stmts[0].Redirs) == 1 && stmts[0].Redirs[0].Op == syntax.RdrIn {
-		return j.file(j.text(stmts[0].Redirs[0].Word))
-	}
-	out := j.stmts(stmts, stream{})
-	return out
-}
-
-func (j *judge) separators() string {
-	if _, ok := j.vars["IFS"]; !ok {
-		return " \t\n"
-	}
-	v, _ := j.get("IFS")
-	if len(v.words) == 0 {
-		return ""
-	}
-	return v.words[0]
-}
-
-// arithmetic is the value of a plain number; no other sum is done.
-func arithmetic(x syntax.ArithmExpr) string {
-	if word, ok := x.(*syntax.Word); ok {
-		if n, err := strconv.Atoi(word.Lit()); err == nil {
-			return strconv.Itoa(n)
+func (e *environment) substitute(w io.Writer, subst *syntax.CmdSubst) error {
+	out := e.j.scope(func() stream {
+		if stmts := subst.Stmts; len(stmts) == 1 && stmts[0].Cmd == nil && len(stmts[0].Redirs) == 1 && stmts[0].Redirs[0].Op == syntax.RdrIn {
+			return e.j.file(e.j.text(stmts[0].Redirs[0].Word)) // "< file" alone prints a file
 		}
+		return e.j.stmts(subst.Stmts, stream{})
+	})
+	e.j.pinned |= out.taint
+	if e.size += len(out.text); e.size > MaxCommand {
+		out.text = unknown
 	}
-	return unknown
+	_, err := io.WriteString(w, out.text)
+	return err
 }

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"regexp"
+	"strings"
+)
+
+// language is what an interpreter of another language does with its options.
+type language struct {
+	code   string // the options that are followed by code
+	module string // the option that names a module
+	filter string // options that make a line filter of the code
+	stdin  bool   // without a file the program is read from the input
+}
+
+var languages = map[string]language{
+	"python": {code: "c e", module: "m", stdin: true}, "perl": {code: "e E", filter: "n p", stdin: true}, "ruby": {code: "e", filter: "n p", stdin: true},
+	"node": {code: "e p eval print", stdin: true}, "bun": {code: "e p eval print"}, "php": {code: "r", stdin: true}, "lua": {code: "e", stdin: true},
+	"julia": {code: "e E eval", stdin: true}, "Rscript": {code: "e"}, "R": {code: "e", stdin: true}, "osascript": {code: "e", stdin: true},
+	"elixir": {code: "e"}, "groovy": {code: "e"}, "scala": {code: "e"}, "tclsh": {stdin: true}, "expect": {code: "c", stdin: true},
+	"pwsh": {code: "c C Command", stdin: true},
+}
+
+// interpreter finds the code that an interpreter is given.
+func (c *call) interpreter(l language) stream {
+	given, rest := getopt(c.name, c.args)
+	_, filter := given.value(strings.Fields(l.filter)...)
+	code, hasCode := given.value(strings.Fields(l.code)...)
+	_, module := given.value(strings.Fields(l.module)...)
+	_, explains := given.value("V", "h", "version", "help")
+	switch {
+	case module:
+	case hasCode:
+		c.destroys(code)
+		// A filter of lines is harmless as long as it starts nothing.
+		if !filter || c.taint&(remote|decoded) != 0 || strings.Contains(code, unknown) || starting.MatchString(code) {
+			c.reportSource(c.taint, interpreterCode)
+		}
+	case explains:
+	case len(rest) > 0 && !isStdin(rest[0]):
+		c.foreign(c.j.file(rest[0]), "")
+	case len(rest) > 0 || l.stdin:
+		c.foreign(c.in, interpreterInput)
+	}
+	return untold(c.in.taint)
+}
+
+// foreign is a program of another language out of a stream: one that this line got from elsewhere is code from elsewhere.
+func (c *call) foreign(program stream, rule string) {
+	if program.set {
+		c.destroys(program.text)
+	}
+	if program.set && rule != "" || program.taint&(remote|decoded) != 0 {
+		c.reportSource(program.taint, rule)
+	}
+}
+
+var (
+	starting = regexp.MustCompile("\\b(system|popen|exec\\w*|spawn\\w*|shell_exec|passthru|proc_open|shell-command|call-process|subprocess|check_output|check_call|" +
+		"unlink\\w*|rmtree|rm_rf|rmSync|rmdir\\w*|remove\\w*|eval|qx)\\b|%x[({\\[]|`")
+	removes  = regexp.MustCompile(`\b(rmtree|rm_rf|rmSync|remove_entire_dir|rimraf|remove_dir_all|deltree)\b`)
+	literals = regexp.MustCompile("'((?:[^'\\\\\n]|\\\\.)*)'|\"((?:[^\"\\\\\n]|\\\\.)*)\"|`([^`\n]*)`|(?:\\bq[qwx]|%x)\\s*[({\\[]([^)}\\]]*)[)}\\]]")
+)
+
+// destroys looks for commands in the strings of another language.
+func (c *call) destroys(code string) {
+	if len(code) > 64<<10 || !starting.MatchString(code) {
+		return
+	}
+	recursive := removes.MatchString(code)
+	var list []string // the words of ["rm", "-rf", "/"]
+	end := 0
+	for _, at := range literals.FindAllStringSubmatchIndex(code, 64) {
+		text := ""
+		for k := 2; k < len(at); k += 2 {
+			if at[k] >= 0 {
+				text = code[at[k]:at[k+1]]
+			}
+		}
+		if recursive && c.j.isVital(c.j.canonical(text)) {
+			c.j.report(deleteSystem)
+		}
+		c.j.aside(text)
+		switch between := code[end:at[0]]; {
+		case len(list) == 0 || strings.Trim(between, ",[( \n\t+.") != "":
+			c.listed(list)
+			list = []string{text}
+		case strings.ContainsAny(between, ",["):
+			list = append(list, text)
+		default: // put together from pieces
+			list[len(list)-1] += text
+			c.j.aside(list[len(list)-1])
+		}
+		end = at[1]
+	}
+	c.listed(list)
+}
+
+// listed judges a command that is given word by word.
+func (c *call) listed(words []string) {
+	if len(words) > 1 {
+		c.j.aside(quoteAll(words))
+	}
+}
