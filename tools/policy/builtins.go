@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/expand"
 )
 
 // builtin is a command that changes the shell itself.
@@ -63,29 +65,21 @@ func (c *call) read(names []string) {
 	if len(names) == 0 {
 		names = []string{"REPLY"}
 	}
-	all := make([]binding, len(names))
-	for i, line := range c.lines() {
-		if i == 8 {
-			line = strings.Repeat(unknown+" ", len(names))
-		}
-		fields := strings.Fields(line)
-		for k := range names {
-			text := ""
-			switch {
-			case line == unknown:
-				text = unknown
-			case k == len(names)-1 && k < len(fields):
-				text = strings.Join(fields[k:], " ")
-			case k < len(fields):
-				text = fields[k]
-			}
-			all[k] = append(all[k], textValue(text, c.in.taint))
-		}
-		if i == 8 {
-			break
-		}
+	lines := c.lines()
+	if len(lines) > 8 {
+		lines = append(lines[:8:8], unknown)
 	}
 	for k, name := range names {
-		c.j.set(name, all[k]...)
+		var may binding
+		for _, line := range lines {
+			text := ""
+			if fields := expand.ReadFields(nil, line, len(names), true); line == unknown {
+				text = unknown
+			} else if k < len(fields) {
+				text = fields[k]
+			}
+			may = append(may, textValue(text, c.in.taint))
+		}
+		c.j.set(name, may...)
 	}
 }

@@ -118,6 +118,7 @@ func (c *call) guess() stream {
 		if hasFlag(c.args, "rR", "recursive") && c.any(c.operands(), (*judge).isVital) {
 			c.j.report(deleteSystem)
 		}
+		c.j.opens = true // it may be a shell
 		c.reportSource(c.taint, unknownCommand)
 		return untold(c.taint)
 	}
@@ -135,7 +136,8 @@ func (c *call) guess() stream {
 func quoteAll(words []string) string {
 	var b strings.Builder
 	for _, word := range words {
-		b.WriteString("\"" + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(word) + "\" ")
+		quoted, _ := syntax.Quote(word, syntax.LangBash) // what cannot be quoted has a NUL, and no word has one
+		b.WriteString(quoted + " ")
 	}
 	return b.String()
 }
@@ -172,7 +174,11 @@ func (c *call) run() stream {
 		return c.fd()
 	case "at", "batch":
 		return c.codeFrom(c.in, nil, "")
-	case "awk", "sed", "vim", "tar", "rsync", "scp", "sftp", "make", "gdb", "ed", "emacs", "git", "tmux", "screen", "hyperfine", "concurrently", "crontab":
+	case "awk":
+		c.awk()
+	case "emacs":
+		c.destroys(strings.Join(c.args, "\n"))
+	case "sed", "vim", "tar", "rsync", "scp", "sftp", "make", "gdb", "ed", "git", "tmux", "screen", "hyperfine", "concurrently", "crontab":
 		c.starts()
 	case "cp", "ln", "mv", "install":
 		c.named()

@@ -22,34 +22,7 @@ func Canonical(command string) string {
 
 // opensShell says whether a command line starts a shell, or a program like one, that reads commands from its input.
 func opensShell(command string) bool {
-	stmts, err := parse(command)
-	if err != nil {
-		return true // it may well
-	}
-	reads := false
-	for _, stmt := range stmts {
-		syntax.Walk(stmt, func(node syntax.Node) bool {
-			call, ok := node.(*syntax.CallExpr)
-			if !ok {
-				return true
-			}
-			reads = reads || readsCommands(newJudge(Context{}).fields(call.Args...))
-			return true
-		})
-	}
-	return reads
-}
-
-func readsCommands(words []string) bool {
-	for i, word := range words {
-		name := word[strings.LastIndexByte(word, '/')+1:]
-		if name == "ssh" || name == "su" || strings.Contains(name, unknown) {
-			return true
-		}
-		if names[name] == "sh" {
-			_, operands := getopt("sh", words[i+1:])
-			return len(operands) == 0 || hasFlag(words[i+1:], "s")
-		}
-	}
-	return false
+	j := newJudge(Context{})
+	j.code(clean(command), stream{})
+	return j.opens || j.worst.Rule == unparsable || j.worst.Rule == tooComplex // it may well
 }

@@ -123,8 +123,6 @@ func (c *call) destinations() []string {
 		}
 	case "unzip":
 		return value("d")
-	case "cpio":
-		return value("D")
 	case "cp", "mv", "install", "ln", "rsync":
 		if to := value("t", "target-directory"); to != nil && c.name != "rsync" {
 			return into(to[0], rest)

@@ -51,6 +51,7 @@ type judge struct {
 	pinned       taint // what the words of the command being read are made from
 	contained    int   // above 0 in a container
 	asides       int   // above 0 in text that may be no code
+	opens        bool  // a shell was started that reads what is typed
 	picks        []pick
 	turn         int
 }

@@ -64,9 +64,13 @@ var (
 
 // destroys looks for commands in the strings of another language.
 func (c *call) destroys(code string) {
-	if len(code) > 64<<10 || !starting.MatchString(code) {
-		return
+	if len(code) <= 64<<10 && starting.MatchString(code) {
+		c.literals(code)
 	}
+}
+
+// literals judges the strings of another language, and what they make together.
+func (c *call) literals(code string) {
 	recursive := removes.MatchString(code)
 	var list []string // the words of ["rm", "-rf", "/"]
 	end := 0

@@ -122,17 +122,17 @@ func (c *call) find() stream {
 	return stream{starts[0] + "\n" + starts[0] + "/" + unknown, true, 0}
 }
 
-// fd is a find with other words.
+// fd is a find with other words: fd PATTERN DIRECTORIES -x COMMAND.
 func (c *call) fd() stream {
 	i := slices.IndexFunc(c.args, func(arg string) bool { return arg == "-x" || arg == "-X" || arg == "--exec" || arg == "--exec-batch" })
 	if i < 0 {
 		return untold(0)
 	}
-	starts := []string{"./" + unknown}
-	before := *c
-	before.args = c.args[:i]
-	if rest := before.operands(); len(rest) > 1 {
-		starts = rest[1:]
+	before := c.j.newCall("fd", c.args[:i])
+	starts := before.operands()
+	if starts = starts[min(1, len(starts)):]; len(starts) == 0 {
+		starts = []string{"./" + unknown}
 	}
-	return c.each(append(slices.Clone(c.args[i+1:]), "{}"), starts, "{}", findRm, false)
+	c.args = slices.Concat(starts, []string{"-exec"}, c.args[i+1:], []string{"{}"})
+	return c.find()
 }

@@ -6,18 +6,19 @@ import (
 )
 
 // names are the names of one program: the one that stands first is used for all of them.
-var names = map[string]string{}
+var names = nameTable()
 
 // valued are the options of programs that take a value: letters, then long names. A letter behind a slash has its value
 // attached to it, or none. A program with a word behind it has the options that follow that word.
-var valued = map[string]spec{}
+var valued = optionTable()
 
 type spec struct {
 	letters, attached string
 	long              []string
 }
 
-func init() {
+func nameTable() map[string]string {
+	names := map[string]string{}
 	for line := range strings.Lines(`
 		sh bash dash zsh ksh ash rbash mksh fish yash csh tcsh ksh93 pdksh
 		python pypy
@@ -40,9 +41,13 @@ func init() {
 			names[name] = strings.Fields(line)[0]
 		}
 	}
+	return names
+}
+
+func optionTable() map[string]spec {
+	valued := map[string]spec{}
 	for line := range strings.Lines(`
 		conda-run np
-		bun epr eval print
 		cp tS target-directory suffix
 		crontab u
 		curl oHdXAeuUFPTKb output output-dir data data-binary form upload-file header
@@ -51,22 +56,15 @@ func init() {
 		docker-run vp volume publish mount pid cap-add device
 		doas uC
 		env uCS unset chdir split-string
-		elixir e
 		exec a
-		expect c
 		fd eEtdcjSxX exec exec-batch
 		flock wEc command
 		git Cc git-dir work-tree namespace exec-path config-env super-prefix
 		head nc lines bytes
-		groovy e
-		hyperfine wmMrPDLnps
 		install tgmoS target-directory
 		ionice cnpPu
-		julia eE eval
 		kubectl ns namespace context kubeconfig cluster user server token kube-context
 		ln tS target-directory
-		ls IwT
-		lua el
 		make fCI/j file makefile directory
 		mapfile dnOsuCc
 		mv tS target-directory suffix
@@ -75,26 +73,21 @@ func init() {
 		npm-exec c call package
 		npx cp call package
 		nsenter tSG
-		osascript e
 		parallel jNnIaSL jobs max-args arg-file colsep delay timeout
 		perl eEIMm/i
 		php rdcf
 		pkexec - user
-		pwsh cC
 		python ceWXm
-		R e
-		Rscript e
 		read dnNptuia
 		rsync efTBM rsh rsync-path exclude include
 		ruby eIr/i
 		runuser ugc user group command
-		scala e
 		screen stncLSfFxyThp
 		scp ioSPcFJl
 		script c command
 		sed efl/i expression file
 		sg c
-		sh oO rcfile init-file command
+		sh oO rcfile init-file
 		shred ns iterations size
 		sort ktST
 		ssh bcDeEFIiJLlmOopQRSWw
@@ -110,10 +103,8 @@ func init() {
 		timeout ks kill-after signal
 		tmux stncLSfFxyThp
 		truncate sr size reference
-		unshare SGR
 		unzip d
 		watch nq interval
-		watchexec ewir
 		wget OPUeo output-document directory-prefix post-file post-data header
 		xargs InPLsdEaRJS/i max-args max-procs max-lines delimiter arg-file max-chars
 		xvfb-run nsef
@@ -123,6 +114,12 @@ func init() {
 			valued[fields[0]] = spec{letters, attached, fields[2:]}
 		}
 	}
+	for name, l := range languages {
+		if _, ok := valued[name]; !ok {
+			valued[name] = spec{letters: l.code, long: strings.Fields(l.code)}
+		}
+	}
+	return valued
 }
 
 type option struct{ name, value string } // a letter, or a long name

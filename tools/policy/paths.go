@@ -21,9 +21,6 @@ func (j *judge) canonical(name string) string {
 	switch {
 	case name == "" || strings.HasPrefix(name, unknown):
 		return name
-	case name[0] == '~':
-		user, rest, _ := strings.Cut(name[1:], "/")
-		name = j.homeOf(user) + "/" + rest
 	case name[0] != '/':
 		name = path.Join(j.directory(), name)
 	}
@@ -60,10 +57,9 @@ func (j *judge) link(from, to string) {
 	}
 }
 
+// homeOf is what ~user stands for.
 func (j *judge) homeOf(user string) string {
 	switch user {
-	case "":
-		return j.home()
 	case "root":
 		return "/root"
 	case "+":

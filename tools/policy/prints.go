@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"path"
@@ -18,10 +19,6 @@ func (c *call) printed() stream {
 	}
 	out := untold(c.in.taint)
 	rest := c.operands()
-	one := ""
-	if len(rest) == 1 && !strings.Contains(rest[0], unknown) {
-		one = rest[0]
-	}
 	switch c.name {
 	case "echo":
 		return stream{c.echo(), true, c.taint}
@@ -36,23 +33,17 @@ func (c *call) printed() stream {
 	case "pgrep", "pidof", "ps":
 		out.taint |= pids
 	case "rev":
-		if out.taint |= decoded; c.in.known() {
-			lines := c.lines()
-			for i, line := range lines {
-				runes := []rune(line)
-				slices.Reverse(runes)
-				lines[i] = string(runes)
-			}
-			out.text = strings.Join(lines, "\n")
+		out.taint |= decoded
+		runes := []rune(strings.TrimSuffix(c.in.text, "\n"))
+		if slices.Reverse(runes); c.in.known() && !slices.Contains(runes, '\n') {
+			out.text = string(runes)
 		}
 	case "tr":
 		if len(rest) == 2 && c.in.known() && !hasFlag(c.args, "cCds") {
 			out.text = translate(c.in.text, rest[0], rest[1])
 		}
 	case "pwd":
-		if dir := c.j.directory(); dir != "" {
-			out.text = dir
-		}
+		out.text = cmp.Or(c.j.directory(), unknown)
 	case "true", "false", ":", "test", "[", "sleep", "exit", "return", "wait":
 		return stream{set: true} // nothing
 	case "ls":
@@ -65,17 +56,17 @@ func (c *call) printed() stream {
 	switch {
 	case settings.MatchString(c.name + " " + strings.Join(c.args[:min(1, len(c.args))], "")):
 		return stream{":", true, 0}
-	case one == "":
+	case len(rest) != 1 || strings.Contains(rest[0], unknown):
 	case c.name == "which" || c.name == "type" || c.name == "command":
-		out.text = "/usr/bin/" + one
-	case c.name == "basename":
-		out.text = path.Base(one)
+		out.text = "/usr/bin/" + rest[0]
 	case c.name == "dirname":
-		out.text = path.Dir(one)
+		out.text = path.Dir(rest[0])
 	case c.name == "realpath" || c.name == "readlink":
-		out.text = c.j.canonical(one)
+		out.text = c.j.canonical(rest[0])
 	}
-	out.text += "\n"
+	if out.text != unknown {
+		out.text += "\n"
+	}
 	return out
 }
 
@@ -213,11 +204,8 @@ func (c *call) decoded(files []string) stream {
 // translate is what tr makes of a text.
 func translate(text, from, to string) string {
 	set, other := spelled(from), spelled(to)
-	if len(other) == 0 {
-		return unknown
-	}
 	return strings.Map(func(r rune) rune {
-		if i := slices.Index(set, r); i >= 0 {
+		if i := slices.Index(set, r); i >= 0 && len(other) > 0 {
 			return other[min(i, len(other)-1)]
 		}
 		return r
@@ -225,17 +213,15 @@ func translate(text, from, to string) string {
 }
 
 // spelled spells a set of characters out.
-func spelled(set string) (all []rune) {
-	runes := []rune(strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", `\n`, "\n").Replace(set))
-	for i := 0; i < len(runes); i++ {
-		if i+2 < len(runes) && runes[i+1] == '-' && runes[i+2]-runes[i] < 256 {
-			for r := runes[i]; r < runes[i+2]; r++ {
-				all = append(all, r)
-			}
-			i++
-			continue
+func spelled(set string) []rune {
+	set = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z").Replace(set)
+	return []rune(characterRange.ReplaceAllStringFunc(set, func(ends string) string {
+		var all []byte
+		for char := ends[0]; char <= ends[2]; char++ {
+			all = append(all, char)
 		}
-		all = append(all, runes[i])
-	}
-	return all
+		return string(all)
+	}))
 }
+
+var characterRange = regexp.MustCompile(`[0-9A-Za-z]-[0-9A-Za-z]`)

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"regexp"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -16,88 +18,71 @@ type outputs struct {
 func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs) {
 	var to outputs
 	for _, r := range redirs {
-		reads := func(content stream) {
-			if r.N == nil || r.N.Value == "0" {
-				in = content
-				return
-			}
-			j.inputs[r.N.Value] = content
-		}
+		target := j.text(r.Word)
+		connects := isConnection(target)
+		to.network = to.network || connects
+		var content stream
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
-			reads(stream{text: j.hereDocument(r), set: true, taint: j.pinned})
+			text := j.document(r)
+			content = stream{text, true, j.pinned}
 		case syntax.WordHdoc:
-			reads(stream{text: j.text(r.Word) + "\n", set: true, taint: j.pinned})
+			content = stream{target + "\n", true, j.pinned}
 		case syntax.RdrIn:
-			target := j.text(r.Word)
-			to.network = to.network || isConnection(target)
-			content := j.file(target)
-			if isConnection(target) {
+			if content = j.file(target); connects {
 				content = untold(remote)
 			}
-			reads(content)
-		case syntax.DplIn, syntax.DplOut:
-			target := j.text(r.Word)
-			to.network = to.network || isConnection(target)
-			if content, ok := j.inputs[target]; ok && r.Op == syntax.DplIn {
-				reads(content)
-			}
-			if r.Op == syntax.DplOut && target != "-" && strings.Trim(target, "0123456789-") != "" {
-				j.writesTo(target)
-				to.files = append(to.files, target)
+		case syntax.DplIn:
+			var ok bool
+			if content, ok = j.inputs[target]; !ok {
+				continue
 			}
 		default:
-			target := j.text(r.Word)
-			to.network = to.network || isConnection(target)
-			j.writesTo(target)
-			if r.N == nil || r.N.Value == "1" {
+			if r.Op == syntax.DplOut && strings.Trim(target, "0123456789-") == "" {
+				continue
+			}
+			if j.writesTo(target); r.N == nil || r.N.Value == "1" {
 				to.files = append(to.files, target)
 			}
+			continue
+		}
+		if r.N == nil || r.N.Value == "0" {
+			in = content
+		} else {
+			j.inputs[r.N.Value] = content
 		}
 	}
 	return in, to
 }
 
-// isConnection says whether bash makes a connection to another machine of a file name.
-func isConnection(name string) bool {
-	host, ok := strings.CutPrefix(name, "/dev/tcp/")
-	if !ok {
-		if host, ok = strings.CutPrefix(name, "/dev/udp/"); !ok {
-			return false
-		}
+// document is the text of a here-document.
+func (j *judge) document(r *syntax.Redirect) string {
+	switch end := r.Word.Lit(); {
+	case r.Hdoc == nil:
+		return ""
+	case end == "" || strings.Contains(end, `\`): // quoted
+		return r.Hdoc.Lit()
 	}
-	host, _, _ = strings.Cut(host, "/")
-	return host != "localhost" && host != "::1" && !strings.HasPrefix(host, "127.")
+	return j.one(r.Hdoc, expand.Document)
 }
 
-func (j *judge) hereDocument(r *syntax.Redirect) string {
-	quoted := false
-	for _, part := range r.Word.Parts {
-		lit, ok := part.(*syntax.Lit)
-		quoted = quoted || !ok || strings.ContainsRune(lit.Value, '\\')
-	}
-	if !quoted || r.Hdoc == nil {
-		return j.document(r.Hdoc)
-	}
-	var b strings.Builder
-	for _, part := range r.Hdoc.Parts {
-		if lit, ok := part.(*syntax.Lit); ok {
-			b.WriteString(lit.Value)
-		}
-	}
-	return b.String()
+var connection = regexp.MustCompile(`^/dev/(?:tcp|udp)/([^/]*)`)
+
+// isConnection says whether bash makes a connection to another machine of a file name.
+func isConnection(name string) bool {
+	m := connection.FindStringSubmatch(name)
+	return m != nil && m[1] != "localhost" && m[1] != "::1" && !strings.HasPrefix(m[1], "127.")
 }
 
 // write puts what a command prints where it goes.
 func (j *judge) write(to outputs, out stream) stream {
-	if len(to.files) == 0 {
-		return out
-	}
 	for _, name := range to.files {
 		if out.set || out.taint != 0 {
-			out.set = true
-			j.keep(j.canonical(name), out)
+			j.keep(j.canonical(name), stream{out.text, true, out.taint})
 		}
 	}
-	return stream{}
+	if len(to.files) > 0 {
+		return stream{}
+	}
+	return out
 }

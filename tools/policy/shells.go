@@ -10,8 +10,6 @@ func (c *call) shell() stream {
 		switch o.name {
 		case "c":
 			code = true
-		case "command": // fish
-			code, rest = true, append([]string{o.value}, rest...)
 		case "s":
 			input = true
 		case "rcfile", "init-file":
@@ -46,7 +44,10 @@ func isStdin(name string) bool {
 }
 
 // piped is a shell that reads commands from its input.
-func (c *call) piped() stream { return c.codeFrom(c.in, nil, pipedCode) }
+func (c *call) piped() stream {
+	c.j.opens = c.j.opens || !c.in.set
+	return c.codeFrom(c.in, nil, pipedCode)
+}
 
 // codeFrom judges code that comes out of a stream. What is known of it counts, and where it comes from; the rule is
 // for code from here.

@@ -68,7 +68,7 @@ func (c *call) start(key string, args []string) stream {
 	own.args = c.args[:len(c.args)-len(rest)]
 	own.judge()
 	if key == "ssh" {
-		own.asides()
+		own.starts()
 	}
 	coded := given
 	if s.operands > 0 { // it may stand behind those

@@ -11,11 +11,8 @@ func (j *judge) stmts(stmts []*syntax.Stmt, in stream) stream {
 }
 
 func (j *judge) stmt(stmt *syntax.Stmt, in stream) stream {
-	if stmt == nil || !j.spend() {
-		return stream{}
-	}
 	defer func() { j.depth-- }()
-	if !j.enter() {
+	if !j.enter() || stmt == nil || !j.spend() {
 		return stream{}
 	}
 	if content, ok := j.inputs["0"]; ok && !in.set {
@@ -26,35 +23,19 @@ func (j *judge) stmt(stmt *syntax.Stmt, in stream) stream {
 		j.detached++
 		defer func() { j.beside--; j.detached-- }()
 	}
-	var out stream
-	switch cmd := stmt.Cmd.(type) {
-	case *syntax.CallExpr, *syntax.DeclClause, nil:
-		j.current = stmt
-		out = j.turns(func() stream { return j.simple(cmd, stmt, in) })
-	default:
-		var to outputs
-		j.turns(func() stream { in, to = j.redirect(stmt.Redirs, in); return stream{} })
-		out = j.compound(cmd, in)
-		out = j.write(to, out)
-	}
-	return out
+	return j.turns(func() stream {
+		in, to := j.redirect(stmt.Redirs, in)
+		return j.write(to, j.command(stmt, in, to))
+	})
 }
 
-// simple is a simple command with its redirections.
-func (j *judge) simple(cmd syntax.Command, stmt *syntax.Stmt, in stream) stream {
-	in, to := j.redirect(stmt.Redirs, in)
-	var out stream
-	switch cmd := cmd.(type) {
+func (j *judge) command(stmt *syntax.Stmt, in stream, to outputs) (out stream) {
+	switch cmd := stmt.Cmd.(type) {
 	case *syntax.CallExpr:
-		out = j.call(cmd, in, to)
+		j.current = stmt
+		return j.call(cmd, in, to)
 	case *syntax.DeclClause:
 		j.declare(cmd)
-	}
-	return j.write(to, out)
-}
-
-func (j *judge) compound(cmd syntax.Command, in stream) stream {
-	switch cmd := cmd.(type) {
 	case *syntax.BinaryCmd:
 		return j.binary(cmd, in)
 	case *syntax.Subshell:
@@ -62,26 +43,24 @@ func (j *judge) compound(cmd syntax.Command, in stream) stream {
 	case *syntax.Block:
 		return j.stmts(cmd.Stmts, in)
 	case *syntax.IfClause:
-		return j.ifClause(cmd, in)
-	case *syntax.WhileClause:
-		out := j.stmts(cmd.Cond, in)
-		for range maxTurns {
-			left := len(j.params)
-			out = out.and(j.maybe(func() stream { return j.stmts(cmd.Do, in) }))
-			if len(j.params) == left { // no shift
-				break
-			}
+		for ; cmd != nil && j.spend(); cmd = cmd.Else {
+			out = out.and(j.stmts(cmd.Cond, in))
+			out = out.and(j.maybe(func() stream { return j.stmts(cmd.Then, in) }))
 		}
-		return out
+	case *syntax.WhileClause:
+		out = j.stmts(cmd.Cond, in)
+		left := -1
+		for turn := 0; turn < maxTurns && left != len(j.params); turn++ { // there is a shift in it
+			left = len(j.params)
+			out = out.and(j.maybe(func() stream { return j.stmts(cmd.Do, in) }))
+		}
 	case *syntax.ForClause:
 		return j.forClause(cmd, in)
 	case *syntax.CaseClause:
 		j.visit(cmd.Word)
-		var out stream
 		for _, item := range cmd.Items {
 			out = out.and(j.maybe(func() stream { return j.stmts(item.Stmts, in) }))
 		}
-		return out
 	case *syntax.FuncDecl:
 		if cmd.Name != nil {
 			j.funcs[cmd.Name.Value] = cmd.Body
@@ -93,14 +72,11 @@ func (j *judge) compound(cmd syntax.Command, in stream) stream {
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 		j.visit(cmd)
 	}
-	return stream{}
+	return out
 }
 
 // visit judges the commands that are substituted in an expression.
 func (j *judge) visit(node syntax.Node) {
-	if node == nil {
-		return
-	}
 	syntax.Walk(node, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
@@ -132,8 +108,7 @@ func links(cmd *syntax.BinaryCmd) []*syntax.Stmt {
 
 func isPipe(op syntax.BinCmdOperator) bool { return op == syntax.Pipe || op == syntax.PipeAll }
 
-func (j *judge) binary(cmd *syntax.BinaryCmd, in stream) stream {
-	var out stream
+func (j *judge) binary(cmd *syntax.BinaryCmd, in stream) (out stream) {
 	if isPipe(cmd.Op) {
 		j.beside++
 		defer func() { j.beside-- }()
@@ -142,24 +117,15 @@ func (j *judge) binary(cmd *syntax.BinaryCmd, in stream) stream {
 		run := func() stream { return j.stmt(link, in) }
 		switch {
 		case isPipe(cmd.Op):
-			if in = j.scope(run); !in.set {
-				in = untold(in.taint)
+			if out = j.scope(run); !out.set {
+				out = untold(out.taint)
 			}
-			out = in
+			in = out
 		case i == 0:
 			out = run()
 		default:
 			out = out.and(j.maybe(run))
 		}
-	}
-	return out
-}
-
-func (j *judge) ifClause(cmd *syntax.IfClause, in stream) stream {
-	var out stream
-	for ; cmd != nil && j.spend(); cmd = cmd.Else {
-		out = out.and(j.stmts(cmd.Cond, in))
-		out = out.and(j.maybe(func() stream { return j.stmts(cmd.Then, in) }))
 	}
 	return out
 }

@@ -45,11 +45,8 @@ func (t Typed) Add(data string, except []string) (Verdict, Typed) {
 		verdict = Verdict{r.verdict, r.id, r.reason}
 	}
 	whole := text[:strings.LastIndexByte(text, '\n')+1]
-	switch {
-	case !unfinished(whole):
+	if t.line = begun(text); !unfinished(whole) {
 		t.sent, t.line = remembered(t.sent+whole), begun(text[len(whole):])
-	default:
-		t.line = begun(text)
 	}
 	if verdict.Rule == unparsable && unfinished(text) {
 		return Verdict{Verdict: Allow}, t // the rest comes, and is judged with this
@@ -60,17 +57,15 @@ func (t Typed) Add(data string, except []string) (Verdict, Typed) {
 // judged judges what a shell reads. Whether it is one that inherits nothing but variables, or the very one that has the
 // functions and aliases, cannot be told from its command line for sure, and so the worse of both counts.
 func (t Typed) judged(text string, except []string) Verdict {
-	ctx := t.Context
-	ctx.Except, ctx.Setup = except, before(t.Exports, t.sent)
-	verdict := Check(text, ctx)
-	if t.Context.Setup == t.Exports {
-		return verdict
+	worst := Verdict{Verdict: Allow}
+	for _, setup := range slices.Compact([]string{t.Exports, t.Context.Setup}) {
+		ctx := t.Context
+		ctx.Except, ctx.Setup = except, before(setup, t.sent)
+		if verdict := Check(text, ctx); verdict.Verdict.Worse(worst.Verdict) {
+			worst = verdict
+		}
 	}
-	ctx.Setup = before(t.Context.Setup, t.sent)
-	if other := Check(text, ctx); other.Verdict.Worse(verdict.Verdict) {
-		return other
-	}
-	return verdict
+	return worst
 }
 
 // before is what ran before: setup, as long as it leaves room for what was typed.
@@ -107,40 +102,27 @@ func edited(keys string) (string, bool) {
 	if len(keys) > MaxCommand {
 		return keys, false // too long to be judged
 	}
-	if strings.IndexFunc(keys, func(r rune) bool { return r < ' ' && r != '\n' || r == 0x7f }) < 0 {
-		return keys, true
-	}
 	out := make([]byte, 0, len(keys))
-	sure, moved := true, false
-	begin := 0 // of the line
-	for i := range len(keys) {
-		switch key := keys[i]; key {
-		case '\r', '\n':
+	moved, begin := false, 0 // of the line
+	for _, key := range []byte(keys) {
+		switch {
+		case key == '\r' || key == '\n':
 			out = append(out, '\n')
 			begin = len(out)
-		case 0x03, 0x15: // interrupt, kill the line
+		case key == 0x03 || key == 0x15: // interrupt, kill the line
 			out = out[:begin]
-		case 0x04: // end of file
-		case 0x08, 0x7f:
-			if len(out) > begin {
-				out = out[:len(out)-1]
-			}
-		case '\t':
-			if len(out) > 0 && strings.IndexByte(" \t\n", out[len(out)-1]) < 0 {
-				out = append(out, '*') // completed to what is there
-			} else {
-				out = append(out, ' ')
-			}
+		case key == 0x04: // end of file
+		case key == 0x08 || key == 0x7f:
+			out = out[:max(begin, len(out)-1)]
+		case key == '\t' && len(out) > 0 && strings.IndexByte(" \t\n", out[len(out)-1]) < 0:
+			out = append(out, '*') // completed to what is there
+		case key == '\t':
+			out = append(out, ' ')
+		case key < ' ':
+			moved = true
 		default:
-			if key < ' ' {
-				moved = true
-				continue
-			}
 			out = append(out, key)
 		}
 	}
-	if moved && strings.TrimSpace(string(out)) != "" {
-		sure = false
-	}
-	return string(out), sure
+	return string(out), !moved || strings.TrimSpace(string(out)) == ""
 }

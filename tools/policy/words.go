@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +30,7 @@ func (j *judge) fields(words ...*syntax.Word) []string {
 				continue
 			}
 		}
+		word = readable(word, false)
 		j.expanded(word, func(cfg *expand.Config) error {
 			for field, err := range expand.FieldsSeq(cfg, word) {
 				if err != nil || len(out) > maxWords {
@@ -45,15 +48,33 @@ func (j *judge) fields(words ...*syntax.Word) []string {
 }
 
 // text expands a word where it stays one: an assignment, a redirection.
-func (j *judge) text(word *syntax.Word) string { return j.one(word, expand.Literal) }
-
-// document expands the body of a here-document.
-func (j *judge) document(word *syntax.Word) string { return j.one(word, expand.Document) }
-
-func (j *judge) one(word *syntax.Word, as func(*expand.Config, *syntax.Word) (string, error)) (text string) {
+func (j *judge) text(word *syntax.Word) string {
 	if word == nil {
 		return ""
 	}
+	return j.one(readable(word, true), expand.Literal)
+}
+
+var escaped = regexp.MustCompile(`(?s)\\(.)`)
+
+// readable is a word that the library reads as bash does: where a word stays one the library keeps backslashes, and an
+// extended pattern may stand for anything.
+func readable(word *syntax.Word, one bool) *syntax.Word {
+	parts := slices.Clone(word.Parts)
+	for i, part := range parts {
+		switch part := part.(type) {
+		case *syntax.ExtGlob:
+			parts[i] = &syntax.Lit{Value: "*"}
+		case *syntax.Lit:
+			if one {
+				parts[i] = &syntax.Lit{Value: escaped.ReplaceAllString(part.Value, "$1")}
+			}
+		}
+	}
+	return &syntax.Word{Parts: parts}
+}
+
+func (j *judge) one(word *syntax.Word, as func(*expand.Config, *syntax.Word) (string, error)) (text string) {
 	j.expanded(word, func(cfg *expand.Config) (err error) {
 		text, err = as(cfg, word)
 		return err
@@ -74,7 +95,7 @@ func (j *judge) expanded(word *syntax.Word, run func(*expand.Config) error, fail
 				err = fmt.Errorf("the expansion gives up: %v", value)
 			}
 		}()
-		return run(&expand.Config{Env: env, CmdSubst: env.substitute, ProcSubst: j.procSubst, ExtGlob: true})
+		return run(&expand.Config{Env: env, CmdSubst: env.substitute, ProcSubst: j.procSubst})
 	}()
 	if err != nil {
 		j.visit(word)
@@ -98,7 +119,7 @@ func (e *environment) prepare(word *syntax.Word) bool {
 			if node.Index != nil {
 				e.j.visit(node.Index)
 			}
-			cut = cut || node.Param != nil && node.Slice != nil && strings.Contains(e.Get(node.Param.Value).String(), unknown)
+			cut = cut || node.Param != nil && (node.Slice != nil || node.Index != nil) && strings.Contains(e.Get(node.Param.Value).String(), unknown)
 			if node.Param != nil && (node.Exp != nil || node.Repl != nil) {
 				e.operation(node)
 			}
