@@ -60,12 +60,10 @@ func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) 
 	return tool
 }
 
-// Planned makes an entry for a tool that is known by name and arguments and that nobody has built yet: it exists, is
-// described, and is unavailable with that reason. Any tool of its name may take its place.
-func Planned[A any](d Definition) Tool {
-	tool := Define(d, func(context.Context, *Env, A) (any, error) { return nil, Failf("unavailable", notBuilt) })
-	tool.planned = true
-	return tool
+// Planned makes an entry for a tool that is known by name and that nobody has built yet: it exists and is unavailable
+// with that reason. Any tool of its name may take its place.
+func Planned(d Definition) Tool {
+	return Tool{Name: d.Name, Toolset: d.Toolset, Description: d.Description, RequiresEnv: d.RequiresEnv, planned: true}
 }
 
 // Planned says that nobody has built the tool yet.

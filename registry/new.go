@@ -82,7 +82,7 @@ func (r *Registry) With(tools ...Tool) (*Registry, error) {
 // admit says why a tool cannot be added. had is the one of its name from before.
 func (r *Registry) admit(t, had *Tool) error {
 	switch other := r.tools[t.Name]; {
-	case t.plan == nil || t.bind == nil:
+	case !t.planned && (t.plan == nil || t.bind == nil):
 		return fmt.Errorf("tool %q was not made by Define", t.Name)
 	case slices.Contains(bridgeTools, t.Name):
 		return fmt.Errorf("tool %q: the name belongs to the bridge to tools that are not shown", t.Name)

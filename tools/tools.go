@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"trajgen/registry"
-	"trajgen/tools/planned"
 )
 
 var builtin []registry.Tool
@@ -18,9 +17,9 @@ var builtin []registry.Tool
 func add(tool registry.Tool) { builtin = append(builtin, tool) }
 
 // Builtin returns the built-in tools and, as unavailable, those that are planned, sorted by name. The set never depends
-// on the machine. What is built has no entry among the planned: the registry would refuse the pair.
+// on the machine.
 func Builtin() []registry.Tool {
-	tools := slices.Concat(builtin, planned.Tools())
+	tools := slices.Concat(builtin, plannedTools())
 	slices.SortFunc(tools, func(a, b registry.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return tools
 }

@@ -24,7 +24,7 @@ func TestSecretsOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reg, err = reg.With(registry.Planned[struct{}](registry.Definition{Name: "moon", Toolset: "sky", RequiresEnv: []string{"MOON_KEY"}})); err != nil {
+	if reg, err = reg.With(registry.Planned(registry.Definition{Name: "moon", Toolset: "sky", RequiresEnv: []string{"MOON_KEY"}})); err != nil {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{"MY_KEY": "one-one-one", "GATEWAY": "two-two-two", "MOON_KEY": "three-three", "PATH_LIKE": "four-four-four",

@@ -1,0 +1,58 @@
+package tools
+
+import (
+	"strings"
+
+	"trajgen/registry"
+)
+
+// planned are the tools that toolsets name and that are not built yet. They exist in every registry, so that toolsets,
+// distributions and the schema of a row do not change when one of them is built; until then they are unavailable. One
+// that is built leaves this table: the registry would refuse the pair.
+var planned = []struct {
+	toolset, names string
+	env            string // what the runner's environment must hold for them
+}{
+	{toolset: "web", names: "web_search web_extract"},
+	{toolset: "x_search", names: "x_search", env: "XAI_API_KEY"},
+	{toolset: "browser", names: "browser_navigate browser_snapshot browser_click browser_type browser_scroll browser_back browser_press" +
+		" browser_get_images browser_vision browser_console"},
+	{toolset: "browser-cdp", names: "browser_cdp browser_dialog"}, // these need a browser's own protocol
+	{toolset: "vision", names: "vision_analyze"},
+	{toolset: "video", names: "video_analyze"},
+	{toolset: "image_gen", names: "image_generate"},
+	{toolset: "video_gen", names: "video_generate"},
+	{toolset: "tts", names: "text_to_speech"},
+	{toolset: "moa", names: "mixture_of_agents", env: "OPENROUTER_API_KEY"},
+	{toolset: "delegation", names: "delegate_task"},
+	{toolset: "cronjob", names: "cronjob"},
+	{toolset: "computer_use", names: "computer_use"},
+	{toolset: "terminal", names: "read_terminal"},
+	{toolset: "messaging", names: "send_message"},
+	{toolset: "skills", names: "skills_list skill_view skill_manage"},
+	{toolset: "homeassistant", names: "ha_list_entities ha_get_state ha_list_services ha_call_service", env: "HASS_TOKEN"},
+	{toolset: "kanban", names: "kanban_show kanban_list kanban_complete kanban_block kanban_heartbeat kanban_comment kanban_create" +
+		" kanban_link kanban_unblock"},
+	{toolset: "discord", names: "discord", env: "DISCORD_BOT_TOKEN"},
+	{toolset: "discord_admin", names: "discord_admin", env: "DISCORD_BOT_TOKEN"},
+	{toolset: "feishu_doc", names: "feishu_doc_read"},
+	{toolset: "feishu_drive", names: "feishu_drive_list_comments feishu_drive_list_comment_replies feishu_drive_reply_comment" +
+		" feishu_drive_add_comment"},
+	{toolset: "hermes-yuanbao", names: "yb_query_group_info yb_query_group_members yb_send_dm yb_search_sticker yb_send_sticker"},
+	{toolset: "spotify", names: "spotify_playback spotify_devices spotify_queue spotify_search spotify_playlists spotify_albums" +
+		" spotify_library"},
+	{toolset: "rl", names: "rl_list_environments rl_select_environment rl_get_current_config rl_edit_config rl_start_training" +
+		" rl_check_status rl_stop_training rl_get_results rl_list_runs rl_test_inference", env: "TINKER_API_KEY WANDB_API_KEY"},
+}
+
+func plannedTools() []registry.Tool {
+	var all []registry.Tool
+	for _, set := range planned {
+		for name := range strings.FieldsSeq(set.names) {
+			all = append(all, registry.Planned(registry.Definition{
+				Name: name, Toolset: set.toolset, Description: "A tool that is not built yet.", RequiresEnv: strings.Fields(set.env),
+			}))
+		}
+	}
+	return all
+}
