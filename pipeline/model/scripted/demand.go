@@ -17,30 +17,25 @@ func (r *request) readChoice() string {
 	if len(r.Tools) == 0 {
 		const only = "Invalid value for '%s': '%[1]s' is only allowed when 'tools' are specified."
 		switch {
-		case !r.ToolChoice.null():
+		case !absent(r.ToolChoice):
 			return fmt.Sprintf(only, "tool_choice")
 		case r.Parallel != nil:
 			return fmt.Sprintf(only, "parallel_tool_calls")
 		}
 		return ""
 	}
-	switch r.ToolChoice {
+	switch string(r.ToolChoice) {
 	case "", "null", `"auto"`:
 	case `"none"`:
 		clear(r.tools)
 	case `"required"`:
 		r.choice.required = true
 	default:
-		var named struct {
-			Type     string `json:"type"`
-			Function struct {
-				Name string `json:"name"`
-			} `json:"function"`
-		}
-		if json.Unmarshal([]byte(r.ToolChoice), &named) != nil || named.Type != "function" {
+		var named function
+		if json.Unmarshal(r.ToolChoice, &named) != nil || named.Type != "function" {
 			return "Invalid value for 'tool_choice': want none, auto, required or {\"type\":\"function\",\"function\":{\"name\":...}}"
 		}
-		if r.choice.name = named.Function.Name; !r.tools[r.choice.name] {
+		if r.choice = (demand{required: true, name: named.Function.Name}); !r.tools[r.choice.name] {
 			return fmt.Sprintf("Invalid value for 'tool_choice': tool %q is not among 'tools'", r.choice.name)
 		}
 	}
@@ -51,26 +46,16 @@ func (r *request) readChoice() string {
 // the place of the script's turn: of the first tool, or the one that is named, with the least arguments that its
 // schema asks for.
 func (r *request) obey(t turn) turn {
-	if r.choice.name != "" {
-		t.calls = slices.DeleteFunc(slices.Clone(t.calls), func(c call) bool { return c.name != r.choice.name })
-	}
-	if len(t.calls) > 0 || !r.choice.required && r.choice.name == "" {
+	fits := func(name string) bool { return r.choice.name == "" || name == r.choice.name }
+	t.calls = slices.DeleteFunc(slices.Clone(t.calls), func(c call) bool { return !fits(c.name) })
+	if len(t.calls) > 0 || !r.choice.required {
 		return t
 	}
-	name := r.choice.name
-	if name == "" {
-		name = r.first
-	}
-	for _, raw := range r.Tools {
-		var tool struct {
-			Function struct {
-				Name       string `json:"name"`
-				Parameters schema `json:"parameters"`
-			} `json:"function"`
-		}
-		json.Unmarshal([]byte(raw), &tool)
-		if tool.Function.Name == name {
-			return turn{reasoning: t.reasoning, calls: []call{{name: name, args: literal(tool.Function.Parameters.least(0))}}}
+	for _, tool := range r.Tools {
+		if name := tool.Function.Name; fits(name) {
+			var arguments schema
+			json.Unmarshal(tool.Function.Parameters, &arguments) // as far as it is one
+			return turn{reasoning: t.reasoning, calls: []call{{name: name, args: literal(arguments.least(0))}}}
 		}
 	}
 	return t
@@ -108,7 +93,7 @@ func (s schema) least(depth int) any {
 	}
 	object := map[string]any{}
 	if depth < deepest {
-		for _, name := range slices.Sorted(slices.Values(s.Required)) {
+		for _, name := range s.Required {
 			object[name] = s.Properties[name].least(depth + 1)
 		}
 	}
@@ -116,10 +101,10 @@ func (s schema) least(depth int) any {
 }
 
 // onlyJSON is an answer as response_format json_object asks for it: one object.
-func onlyJSON(content string) string {
+func onlyJSON(answer string) string {
 	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(content), &object) == nil && object != nil {
-		return content
+	if json.Unmarshal([]byte(answer), &object) == nil && object != nil {
+		return answer
 	}
-	return literal(map[string]string{"answer": content})
+	return literal(map[string]string{"answer": answer})
 }

@@ -2,10 +2,10 @@ package scripted
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,11 +45,7 @@ func ParseFault(spec string) (Fault, error) {
 	kind, options, _ := strings.Cut(spec, ";")
 	f := Fault{Kind: strings.TrimSpace(kind)}
 	status, err := strconv.Atoi(f.Kind)
-	known := err == nil && status >= 400 && status <= 599
-	for _, k := range faultKinds[1:] {
-		known = known || k == f.Kind
-	}
-	if !known {
+	if !(err == nil && status >= 400 && status <= 599 || slices.Contains(faultKinds[1:], f.Kind)) {
 		return Fault{}, fmt.Errorf("unknown fault %q (have %s)", f.Kind, strings.Join(faultKinds, ", "))
 	}
 	if f.Kind == "slow" {
@@ -76,12 +72,6 @@ func ParseFault(spec string) (Fault, error) {
 	return f, nil
 }
 
-// status is the HTTP status of a fault that is one, or 0.
-func (f Fault) status() int {
-	n, _ := strconv.Atoi(f.Kind)
-	return n
-}
-
 // asked counts how often a request met a fault already. It is the only memory of the server, and only faults use it:
 // without it a retry would meet the same fault for ever. A request that is answered is forgotten.
 type asked struct {
@@ -92,7 +82,7 @@ type asked struct {
 // maxAsked bounds the memory for requests whose clients gave up.
 const maxAsked = 100_000
 
-func (a *asked) get(key [32]byte) int {
+func (a *asked) before(key [32]byte) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.count[key]
@@ -120,7 +110,7 @@ func (s *Server) draw(header http.Header, episodeID string, body [32]byte) (f Fa
 		return Fault{}, func() {}, nil
 	}
 	key := hash("fault", strconv.FormatUint(s.cfg.Seed, 10), episodeID, string(body[:]))
-	before := s.asked.get(key)
+	before := s.asked.before(key)
 	hit := true
 	if spec != "" {
 		if f, err = ParseFault(spec); err != nil {
@@ -132,61 +122,51 @@ func (s *Server) draw(header http.Header, episodeID string, body [32]byte) (f Fa
 		hit = share < s.cfg.FaultRate
 		f = s.faults[binary.LittleEndian.Uint64(sum[8:16])%uint64(len(s.faults))]
 	}
-	if f.Times > 0 && before >= f.Times {
-		hit = false
-	}
-	if !hit {
-		f = Fault{}
+	if !hit || f.Times > 0 && before >= f.Times {
+		f, hit = Fault{}, false
 	}
 	return f, func() { s.asked.met(key, hit) }, nil
 }
 
-// whole tells a fault that is an answer of its own from one that spoils a reply.
-func (f Fault) whole() bool {
-	switch f.Kind {
-	case "", "stall", "cut", "error", "slow", "filter":
-		return false
-	}
-	return true
+// spoils tells a fault that spoils a reply from one that is an answer of its own.
+func (f Fault) spoils() bool {
+	return slices.Contains([]string{"stall", "cut", "error", "slow", "filter"}, f.Kind)
 }
 
 // answer plays the faults that need no reply.
 func (s *Server) answer(w http.ResponseWriter, f Fault) {
-	refuse := func(status int, kind, code, message string) {
-		(&refusal{status: status, kind: kind, code: code, message: message}).write(w)
-	}
 	switch f.Kind {
 	case "garbage":
 		w.Header().Set("Content-Type", "text/html")
 		io.WriteString(w, "<!DOCTYPE html>\n<html><body><h1>502 Bad Gateway</h1></body></html>\n")
 	case "types":
-		writeJSON(w, http.StatusOK, json.RawMessage(`{"id":7,"object":["chat.completion"],"created":"now","model":null,`+
-			`"choices":[{"index":"0","message":{"role":1,"content":{"text":3},"tool_calls":"none"},"finish_reason":0}],"usage":"some"}`))
+		writeText(w, http.StatusOK, `{"id":7,"object":["chat.completion"],"created":"now","model":null,`+
+			`"choices":[{"index":"0","message":{"role":1,"content":{"text":3},"tool_calls":"none"},"finish_reason":0}],"usage":"some"}`)
 	case "empty":
-		writeJSON(w, http.StatusOK, map[string]any{"id": "chatcmpl-empty", "object": "chat.completion", "choices": []any{}})
+		writeText(w, http.StatusOK, `{"choices":[],"id":"chatcmpl-empty","object":"chat.completion"}`)
 	case "reset":
-		panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
+		(&refusal{}).write(w)
 	case "quota":
-		refuse(http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota",
-			"You exceeded your current quota, please check your plan and billing details.")
+		(&refusal{status: http.StatusTooManyRequests, Kind: "insufficient_quota", Code: "insufficient_quota",
+			Message: "You exceeded your current quota, please check your plan and billing details."}).write(w)
 	case "auth":
 		wrongKey.write(w)
 	case "policy":
-		refuse(http.StatusBadRequest, "invalid_request_error", "content_policy_violation",
-			"Your request was rejected as a result of our safety system.")
+		invalid("content_policy_violation", "Your request was rejected as a result of our safety system.").write(w)
 	case "context":
 		s.tooLong(8192, 8200, 0).write(w)
 	default:
+		status, _ := strconv.Atoi(f.Kind)
 		if f.RetryAfter != "" {
 			w.Header().Set("Retry-After", f.RetryAfter)
 		}
-		kind, code := "server_error", ""
-		switch f.status() {
+		r := &refusal{status: status, Kind: "server_error", Message: "scripted fault: " + f.Kind + " " + http.StatusText(status)}
+		switch status {
 		case http.StatusTooManyRequests:
-			kind, code = "requests", "rate_limit_exceeded"
+			r.Kind, r.Code = "requests", "rate_limit_exceeded"
 		case http.StatusPaymentRequired:
-			kind, code = "insufficient_quota", "insufficient_quota"
+			r.Kind, r.Code = "insufficient_quota", "insufficient_quota"
 		}
-		refuse(f.status(), kind, code, "scripted fault: "+f.Kind+" "+http.StatusText(f.status()))
+		r.write(w)
 	}
 }

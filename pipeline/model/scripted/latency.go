@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,29 +19,21 @@ type Latency struct {
 
 // ParseLatency reads a constant such as 2s, a range such as 1s-3s, or lognormal:2s,0.5 with median and sigma.
 func ParseLatency(spec string) (Latency, error) {
-	wrong := func() (Latency, error) {
-		return Latency{}, fmt.Errorf("latency %q (want e.g. 2s, 1s-3s or lognormal:2s,0.5)", spec)
-	}
 	var l Latency
+	var err error
 	if rest, ok := strings.CutPrefix(spec, "lognormal:"); ok {
 		median, sigma, _ := strings.Cut(rest, ",")
-		var err, err2 error
-		l.Median, err = time.ParseDuration(strings.TrimSpace(median))
-		l.Sigma, err2 = strconv.ParseFloat(strings.TrimSpace(sigma), 64)
-		if err != nil || err2 != nil || l.check() != nil || l.Median == 0 {
-			return wrong()
+		if l.Median, err = time.ParseDuration(strings.TrimSpace(median)); err == nil {
+			l.Sigma, err = strconv.ParseFloat(strings.TrimSpace(sigma), 64)
 		}
-		return l, nil
+		if err == nil && l.Median == 0 {
+			err = errors.New("no median")
+		}
+	} else {
+		l.Min, l.Max, err = parseRange(spec)
 	}
-	from, to, isRange := strings.Cut(spec, "-")
-	if !isRange {
-		to = from
-	}
-	var err, err2 error
-	l.Min, err = time.ParseDuration(strings.TrimSpace(from))
-	l.Max, err2 = time.ParseDuration(strings.TrimSpace(to))
-	if err != nil || err2 != nil || l.check() != nil {
-		return wrong()
+	if err != nil || l.check() != nil {
+		return Latency{}, fmt.Errorf("latency %q (want e.g. 2s, 1s-3s or lognormal:2s,0.5)", spec)
 	}
 	return l, nil
 }
@@ -52,26 +45,18 @@ func (l Latency) check() error {
 	return nil
 }
 
-// draw takes a latency out of the distribution.
-func (l Latency) draw(r *rand.Rand) time.Duration {
-	const tail = 100
-	if l.Median > 0 {
-		return time.Duration(float64(l.Median) * min(tail, math.Exp(l.Sigma*r.NormFloat64())))
-	}
-	if l.Max > l.Min {
-		return l.Min + time.Duration(r.Int64N(int64(l.Max-l.Min)+1))
-	}
-	return l.Min
-}
-
 // latency is how long this request takes: a function of the seed and of the request, and not of chance.
 func (s *Server) latency(key [32]byte) time.Duration {
+	const tail = 100
 	l := s.cfg.Latency
-	if l.Max == l.Min && l.Median == 0 {
+	if l == (Latency{Min: l.Min, Max: l.Min}) {
 		return s.cfg.Delay + l.Min
 	}
-	seed := hash("latency", strconv.FormatUint(s.cfg.Seed, 10), string(key[:]))
-	return s.cfg.Delay + l.draw(rand.New(rand.NewChaCha8(seed)))
+	draw := rand.New(rand.NewChaCha8(hash("latency", strconv.FormatUint(s.cfg.Seed, 10), string(key[:]))))
+	if l.Median > 0 {
+		return s.cfg.Delay + time.Duration(float64(l.Median)*min(tail, math.Exp(l.Sigma*draw.NormFloat64())))
+	}
+	return s.cfg.Delay + l.Min + time.Duration(draw.Int64N(int64(l.Max-l.Min)+1))
 }
 
 // generation is how long it takes to write so many tokens.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	openai "github.com/sashabaranov/go-openai"
 )
 
 // Outage is a time in which the server cannot be used, counted from the first chat completion that it is asked for.
@@ -19,16 +22,23 @@ type Outage struct {
 // ParseOutage reads a window such as 30s-90s, and 30s-90s;refuse where connections are closed without an answer.
 func ParseOutage(spec string) (Outage, error) {
 	window, mode, _ := strings.Cut(spec, ";")
-	from, to, _ := strings.Cut(window, "-")
-	var o Outage
-	var err, err2 error
-	o.From, err = time.ParseDuration(strings.TrimSpace(from))
-	o.To, err2 = time.ParseDuration(strings.TrimSpace(to))
-	o.Refuse = mode == "refuse"
-	if err = errors.Join(err, err2, o.check()); err != nil || mode != "" && !o.Refuse {
+	from, to, err := parseRange(window)
+	o := Outage{From: from, To: to, Refuse: mode == "refuse"}
+	if errors.Join(err, o.check()) != nil || mode != "" && !o.Refuse {
 		return Outage{}, fmt.Errorf("outage %q (want e.g. 30s-90s or 30s-90s;refuse)", spec)
 	}
 	return o, nil
+}
+
+// parseRange reads a duration, or two of them around a dash.
+func parseRange(spec string) (from, to time.Duration, err error) {
+	first, last, isRange := strings.Cut(spec, "-")
+	if !isRange {
+		last = first
+	}
+	from, err = time.ParseDuration(strings.TrimSpace(first))
+	to, err2 := time.ParseDuration(strings.TrimSpace(last))
+	return from, to, errors.Join(err, err2)
 }
 
 func (o Outage) check() error {
@@ -37,6 +47,28 @@ func (o Outage) check() error {
 	}
 	return nil
 }
+
+// outage is the refusal of this moment, if there is one.
+func (s *Server) outage() *refusal {
+	if len(s.cfg.Outages) == 0 {
+		return nil
+	}
+	age := s.load.age(s.cfg.Now())
+	for _, o := range s.cfg.Outages {
+		switch {
+		case age < o.From || age >= o.To:
+		case o.Refuse:
+			return &refusal{}
+		default:
+			return &refusal{status: http.StatusServiceUnavailable, Kind: "server_error", Code: "service_unavailable",
+				Message: "The service is temporarily unavailable."}
+		}
+	}
+	return nil
+}
+
+var overloaded = &refusal{status: http.StatusServiceUnavailable, Kind: "server_error", Code: "overloaded",
+	Message: "The engine is currently overloaded, please try again later"}
 
 // Stats is what the server counted since it was made, of chat completions only.
 type Stats struct {
@@ -51,6 +83,16 @@ type Stats struct {
 	Seconds  float64     `json:"seconds"` // since the first request
 }
 
+// Stats is what was counted so far.
+func (s *Server) Stats() Stats {
+	age := s.load.age(s.cfg.Now())
+	s.load.mu.Lock()
+	defer s.load.mu.Unlock()
+	stats := s.load.stats
+	stats.Status, stats.Seconds = maps.Clone(stats.Status), age.Seconds()
+	return stats
+}
+
 // load is what the server is busy with.
 type load struct {
 	slots chan struct{} // one for each request that is worked on; nil for any number
@@ -58,6 +100,16 @@ type load struct {
 	mu    sync.Mutex
 	first time.Time
 	stats Stats
+}
+
+// age is the time since the first request, 0 before it.
+func (l *load) age(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first.IsZero() {
+		return 0
+	}
+	return now.Sub(l.first)
 }
 
 // enter counts a request in; leave must be called with what became of it. full says that there are too many.
@@ -73,20 +125,17 @@ func (l *load) enter(now time.Time, most int) (full bool) {
 	return most > 0 && l.stats.InFlight > most
 }
 
-func (l *load) leave(status int, refused bool, sent *usage) {
+func (l *load) leave(v *visit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stats.InFlight--
-	if refused {
+	l.stats.Status[v.status]++
+	if v.refused {
 		l.stats.Refused++
 	}
-	if l.stats.Status == nil {
-		l.stats.Status = make(map[int]int)
-	}
-	l.stats.Status[status]++
-	if sent != nil {
-		l.stats.Prompt += sent.Prompt
-		l.stats.Reply += sent.Completion
+	if v.usage != nil {
+		l.stats.Prompt += v.usage.PromptTokens
+		l.stats.Reply += v.usage.CompletionTokens
 	}
 }
 
@@ -113,48 +162,31 @@ func (l *load) wait(n int) {
 	l.stats.Waiting += n
 }
 
-// since is the time since the first request, 0 before it.
-func (l *load) since(now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.first.IsZero() {
-		return 0
-	}
-	return now.Sub(l.first)
+// visit is a request, with what became of it.
+type visit struct {
+	http.ResponseWriter
+	status  int
+	refused bool
+	usage   *openai.Usage // of the reply that was sent
 }
 
-// Stats is what was counted so far.
-func (s *Server) Stats() Stats {
-	age := s.load.since(s.cfg.Now())
-	s.load.mu.Lock()
-	defer s.load.mu.Unlock()
-	stats := s.load.stats
-	stats.Status = make(map[int]int, len(s.load.stats.Status))
-	for status, n := range s.load.stats.Status {
-		stats.Status[status] = n
-	}
-	stats.Seconds = age.Seconds()
-	return stats
+func (v *visit) refuse(no *refusal) {
+	v.refused = true
+	no.write(v)
 }
 
-// outage is the refusal of this moment, if there is one.
-func (s *Server) outage() *refusal {
-	if len(s.cfg.Outages) == 0 {
-		return nil
+func (v *visit) Unwrap() http.ResponseWriter { return v.ResponseWriter }
+
+func (v *visit) WriteHeader(status int) {
+	if v.status == 0 {
+		v.status = status
 	}
-	age := s.load.since(s.cfg.Now())
-	for _, o := range s.cfg.Outages {
-		if age < o.From || age >= o.To {
-			continue
-		}
-		if o.Refuse {
-			return &refusal{}
-		}
-		return &refusal{status: http.StatusServiceUnavailable, kind: "server_error", code: "service_unavailable",
-			message: "The service is temporarily unavailable."}
-	}
-	return nil
+	v.ResponseWriter.WriteHeader(status)
 }
 
-var overloaded = &refusal{status: http.StatusServiceUnavailable, kind: "server_error", code: "overloaded",
-	message: "The engine is currently overloaded, please try again later"}
+func (v *visit) Write(p []byte) (int, error) {
+	if v.status == 0 {
+		v.status = http.StatusOK
+	}
+	return v.ResponseWriter.Write(p)
+}

@@ -26,14 +26,19 @@ type tokenLogprob struct {
 func newTokenLogprob(id int32, share float64) tokenLogprob {
 	text, _ := decode(id)
 	// Four digits are enough, and the same on every machine.
-	t := tokenLogprob{Token: text, Logprob: math.Round(math.Log(share)*1e4) / 1e4}
-	if len(text) == 1 && text[0] >= 0x80 {
-		t.Token = `bytes:\x` + strconv.FormatUint(uint64(text[0]), 16)
-	}
+	t := tokenLogprob{Token: tokenName(text), Logprob: math.Round(math.Log(share)*1e4) / 1e4}
 	for _, b := range []byte(text) {
 		t.Bytes = append(t.Bytes, int(b))
 	}
 	return t
+}
+
+// tokenName is the text of a token, as far as it is text.
+func tokenName(text string) string {
+	if len(text) == 1 && text[0] >= 0x80 {
+		return `bytes:\x` + strconv.FormatUint(uint64(text[0]), 16)
+	}
+	return text
 }
 
 // logprobs draws the probability of each token from the seed, the episode, the turn and the place in the reply. The
@@ -41,17 +46,17 @@ func newTokenLogprob(id int32, share float64) tokenLogprob {
 func (r *reply) logprobs(ids []int32, from int) *logprobs {
 	out := &logprobs{Content: make([]tokenLogprob, len(ids))}
 	for i, id := range ids {
-		var place [8]byte
-		binary.LittleEndian.PutUint64(place[:], uint64(from+i))
-		sum := hash("logprob", r.key, string(place[:]))
+		place := binary.LittleEndian.AppendUint64(nil, uint64(from+i))
+		sum := hash("logprob", r.key, string(place))
 		draw := rand.New(rand.NewPCG(binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:16])))
 		share := 0.5 + draw.Float64()/2
 		entry := newTokenLogprob(id, share)
-		if r.top > 0 {
-			entry.Top = append(entry.Top, newTokenLogprob(id, share))
-		}
-		for n := 1; n < r.top; n++ {
-			entry.Top = append(entry.Top, newTokenLogprob((id+int32(n)*97)%firstMark, (1-share)/float64(int(1)<<n)))
+		for n := range r.top {
+			top := newTokenLogprob(id, share)
+			if n > 0 {
+				top = newTokenLogprob((id+int32(n)*97)%firstMark, (1-share)/float64(int(1)<<n))
+			}
+			entry.Top = append(entry.Top, top)
 		}
 		out.Content[i] = entry
 	}

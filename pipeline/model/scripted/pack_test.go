@@ -14,7 +14,7 @@ func TestPack(t *testing.T) {
 		Prompt: []episode.Message{{Role: "user", Content: words}, {Role: "assistant", Content: "hm"}, {Role: "user", Content: "x"}},
 		Verify: []episode.Check{{Exact: &exact}, {Number: &number, Tolerance: 0.25}, {Regex: "a|("}, {Command: "true"}},
 		Gold: []episode.Step{{Content: words, Reasoning: "r", Calls: []episode.GoldCall{{Name: "n", Arguments: json.RawMessage(`{"a": "<"}`)}}},
-			{Content: "end", Calls: []episode.GoldCall{}}}})
+			{Content: "end"}}})
 	got := unpack(sc.pack())
 	got.id, got.system = sc.id, sc.system
 	if !reflect.DeepEqual(got, sc) {

@@ -88,7 +88,7 @@ func (s *Server) next(req *request, taskID, episodeID string) (next, *refusal) {
 }
 
 func (s *Server) plan(sc *script, req *request, who string) plan {
-	turns := translate(sc.gold, req.tools)
+	turns := translate(sc.Gold, req.tools)
 	if !req.parallel() {
 		turns = oneByOne(turns)
 	}
@@ -127,14 +127,14 @@ func said(req *request, sc *script, who string) int {
 	n, begin := 0, 0
 	var prompt []string
 	if sc != nil {
-		prompt = sc.said
-		begin = max(0, slices.IndexFunc(req.Messages, func(m message) bool { return m.Role == "user" && m.Content.text() == sc.first }))
+		prompt = sc.Said
+		begin = max(0, slices.IndexFunc(req.Messages, func(m message) bool { return m.Role == "user" && m.Content.text == sc.First }))
 	}
 	for i := range req.Messages {
 		m := &req.Messages[i]
 		switch {
 		case m.Role != "assistant":
-		case len(prompt) > 0 && len(m.ToolCalls) == 0 && m.Content.text() == prompt[0]:
+		case len(prompt) > 0 && len(m.ToolCalls) == 0 && m.Content.text == prompt[0]:
 			prompt = prompt[1:]
 		case i >= begin:
 			n++

@@ -1,57 +1,38 @@
 package scripted
 
 import (
-	"encoding/json"
-	"io"
-	"net/http"
+	openai "github.com/sashabaranov/go-openai"
 )
 
 // reply is what the server will send: it is ready before any waiting begins, and a request that waits holds nothing
 // else.
 type reply struct {
-	id, model string
-	segments  []segment // what was written, with the mark that ends it
-	turn      turn      // what the client sees of it
-	finish    string
-	stopped   *string // the stop text that ended it
-	usage     usage
-	key       string // of the draws of its log probabilities
-	stream    bool
-	withUsage bool // at the end of the stream
-	prompt    json.RawMessage
-	tokens    bool // token_ids are wanted
-	logprob   bool
-	top       int
-	weights   string
-	as        string // Config.ReasoningAs
-}
-
-type usage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
-	PromptMore struct {
-		Cached int `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CompletionMore struct {
-		Reasoning int `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
+	completion           // what the document, or each event of the stream, begins with
+	segments   []segment // what was written, with the mark that ends it
+	turn       turn      // what the client sees of it
+	finish     string
+	stopped    *string // the stop text that ended it
+	usage      openai.Usage
+	key        string // of the draws of its log probabilities
+	stream     bool
+	withUsage  bool    // at the end of the stream
+	prompt     []int32 // nil when tokens are not wanted
+	logprob    bool
+	top        int
+	metadata   map[string]string
+	as         string // Config.ReasoningAs
 }
 
 // compose makes the reply of a turn: it obeys what the request says about tools, format and length, and counts.
 func (s *Server) compose(req *request, next next, id string) (*reply, *refusal) {
-	prompt := tally{keep: req.ReturnTokenIDs}
-	if prompt.keep {
-		prompt.ids = make([]int32, 0, req.size)
-	}
-	before := s.render(req, &prompt)
-	limit := req.limit()
+	prompt, before := s.render(req)
+	size, limit := countTokens(prompt), req.limit()
 	if room := s.cfg.Context; room > 0 {
-		if prompt.n+max(limit, 1) > room {
-			return nil, s.tooLong(room, prompt.n, limit)
+		if size+max(limit, 1) > room {
+			return nil, s.tooLong(room, size, limit)
 		}
 		if limit == 0 {
-			limit = room - prompt.n
+			limit = room - size
 		}
 	}
 	t := req.obey(next.turn)
@@ -63,96 +44,87 @@ func (s *Server) compose(req *request, next next, id string) (*reply, *refusal) 
 		t.content = onlyJSON(t.content)
 	}
 	r := &reply{
-		id: id, model: req.Model, finish: "stop", key: next.who + next.place(), stream: req.Stream, tokens: req.ReturnTokenIDs,
-		logprob: req.Logprobs, weights: s.cfg.WeightVersion, as: s.cfg.ReasoningAs,
-		withUsage: req.StreamOptions != nil && req.StreamOptions.IncludeUsage,
+		completion: completion{ID: id, Object: "chat.completion", Created: created, Model: req.Model, Fingerprint: "scripted"},
+		finish:     "stop", key: next.who + next.place(), stream: req.Stream, withUsage: req.StreamOptions.IncludeUsage,
+		logprob: req.Logprobs, as: s.cfg.ReasoningAs,
+		usage: openai.Usage{PromptTokens: size, PromptTokensDetails: &openai.PromptTokensDetails{}, CompletionTokensDetails: &openai.CompletionTokensDetails{}},
 	}
 	if req.TopLogprobs != nil {
 		r.top = *req.TopLogprobs
 	}
 	if req.ReturnTokenIDs {
-		r.prompt = list(prompt.ids)
+		r.prompt = encode(prompt)
 	}
-	r.segments = append(s.write(t, req.callsBefore()), segment{text: "<|im_end|>"})
-	if len(req.stops) > 0 {
-		if short, stop, ok := stopAt(r.segments, req.stops); ok {
-			r.segments, r.stopped = short, &stop
-		}
+	if s.cfg.WeightVersion != "" {
+		r.metadata = map[string]string{"weight_version": s.cfg.WeightVersion}
 	}
-	if limit > 0 && size(r.segments) > limit {
-		r.segments, r.finish, r.stopped = cut(r.segments, limit), "length", nil
+	if next.position > 0 {
+		r.usage.PromptTokensDetails.CachedTokens = countTokens(before)
 	}
-	r.turn = seen(r.segments, t.calls)
+	segments := append(s.write(t, req.callsBefore()), segment{text: "<|im_end|>"})
+	segments, r.stopped = stopAt(segments, req.stops)
+	if short := cut(segments, limit); limit > 0 && len(whole(short)) < len(whole(segments)) {
+		segments, r.finish, r.stopped = short, "length", nil
+	}
+	r.end(segments, t.calls)
 	if len(r.turn.calls) > 0 && r.finish == "stop" && r.stopped == nil && req.choice.name == "" {
 		r.finish = "tool_calls" // a call that was asked for by its name ends with "stop", as OpenAI has it
 	}
-	u := &r.usage
-	u.Prompt, u.Completion = prompt.n, size(r.segments)
-	if next.position > 0 {
-		u.PromptMore.Cached = before
-	}
-	for _, part := range r.segments {
-		if part.part == reasoningPart {
-			u.CompletionMore.Reasoning += countTokens(part.text)
-		}
-	}
-	u.Total = u.Prompt + u.Completion
 	return r, nil
+}
+
+// end settles what is written.
+func (r *reply) end(segments []segment, calls []call) {
+	r.segments, r.turn = segments, seen(segments, calls)
+	r.usage.CompletionTokens = size(segments)
+	r.usage.CompletionTokensDetails.ReasoningTokens = countTokens(r.turn.reasoning)
+	r.usage.TotalTokens = r.usage.PromptTokens + r.usage.CompletionTokens
 }
 
 // filter ends the reply in its middle, as a content filter does.
 func (r *reply) filter() {
-	calls := r.turn.calls
-	r.segments, r.finish, r.stopped = cut(r.segments, r.usage.Completion/2), "content_filter", nil
-	r.turn = seen(r.segments, calls)
-	r.usage.Completion = size(r.segments)
-	r.usage.Total = r.usage.Prompt + r.usage.Completion
+	r.finish, r.stopped = "content_filter", nil
+	r.end(cut(r.segments, r.usage.CompletionTokens/2), r.turn.calls)
 }
 
 // callsBefore is the number of calls that were made so far.
 func (r *request) callsBefore() int {
 	n := 0
-	for i := range r.Messages {
-		n += len(r.Messages[i].ToolCalls)
+	for _, m := range r.Messages {
+		n += len(m.ToolCalls)
 	}
 	return n
 }
 
+// completion is a document that is sent, or an event of a stream.
 type completion struct {
 	ID          string            `json:"id"`
 	Object      string            `json:"object"`
 	Created     int64             `json:"created"`
 	Model       string            `json:"model"`
-	Choices     []wireChoice      `json:"choices"`
-	Usage       *usage            `json:"usage,omitempty"`
+	Choices     []choice          `json:"choices"`
+	Usage       *openai.Usage     `json:"usage,omitempty"`
 	Fingerprint string            `json:"system_fingerprint"`
-	Metadata    map[string]string `json:"metadata,omitempty"` // SGLang; of a stream, where that has none, in the last event
+	Metadata    map[string]string `json:"metadata,omitempty"`         // SGLang; of a stream, where that has none, in the last event
+	Prompt      []int32           `json:"prompt_token_ids,omitempty"` // vLLM; of a stream, in the first event
 }
 
-type wireChoice struct {
-	Index    int             `json:"index"`
-	Message  *spoken         `json:"message,omitempty"`
-	Delta    *outward        `json:"delta,omitempty"`
-	Logprobs *logprobs       `json:"logprobs,omitempty"`
-	Finish   *string         `json:"finish_reason"`
-	Stop     *string         `json:"stop_reason,omitempty"`
-	TokenIDs json.RawMessage `json:"token_ids,omitempty"`
+type choice struct {
+	Index    int       `json:"index"`
+	Message  *outward  `json:"message,omitempty"`
+	Delta    *outward  `json:"delta,omitempty"`
+	Logprobs *logprobs `json:"logprobs,omitempty"`
+	Finish   *string   `json:"finish_reason"`
+	Stop     *string   `json:"stop_reason,omitempty"`
+	TokenIDs []int32   `json:"token_ids,omitzero"`
 }
 
-// spoken is a whole message: its content is null beside calls, and never absent.
-type spoken struct {
-	Role    string  `json:"role"`
-	Content *string `json:"content"`
-	thought
-	ToolCalls []outwardCall `json:"tool_calls,omitempty"`
-}
-
-// outward is a part of a message.
+// outward is a message or a part of one.
 type outward struct {
-	Role    string  `json:"role,omitempty"`
-	Content *string `json:"content,omitempty"`
+	Role    string `json:"role,omitempty"`
+	Content any    `json:"content,omitempty"` // a whole message has one that is null beside calls
 	thought
-	ToolCalls []outwardCall `json:"tool_calls,omitempty"`
+	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 }
 
 // thought is reasoning in one of the fields that servers use for it.
@@ -180,84 +152,40 @@ func (r *reply) thought(text string) thought {
 	return thought{ReasoningContent: text}
 }
 
-type outwardCall struct {
-	Index    *int   `json:"index,omitempty"`
-	ID       string `json:"id,omitempty"`
-	Type     string `json:"type,omitempty"`
-	Function struct {
-		Name      string `json:"name,omitempty"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
+func (c call) wire(index *int) toolCall {
+	wire := toolCall{Index: index, ID: c.id, Type: "function"}
+	wire.Function.Name, wire.Function.Arguments = c.name, c.args
+	return wire
 }
 
-func (c call) outward(index *int) outwardCall {
-	o := outwardCall{Index: index, ID: c.id, Type: "function"}
-	o.Function.Name, o.Function.Arguments = c.name, c.args
-	return o
-}
-
-func (r *reply) envelope(object string) completion {
-	return completion{ID: r.id, Object: object, Created: created, Model: r.model, Fingerprint: "scripted"}
-}
-
-func (r *reply) metadata() map[string]string {
-	if r.weights == "" {
-		return nil
+// choice is a message with what belongs to its text, whose tokens begin with number from, as far as it was asked for.
+func (r *reply) choice(message *outward, text string, from int) choice {
+	c := choice{Delta: message}
+	if text == "" || r.prompt == nil && !r.logprob {
+		return c
 	}
-	return map[string]string{"weight_version": r.weights}
-}
-
-// details adds what belongs to these tokens, number from and on, if it was asked for.
-func (r *reply) details(c *wireChoice, ids []int32, from int) {
-	if r.tokens {
-		c.TokenIDs = list(ids)
+	ids := encode(text)
+	if r.prompt != nil {
+		c.TokenIDs = ids
 	}
 	if r.logprob {
 		c.Logprobs = r.logprobs(ids, from)
 	}
+	return c
 }
 
-// whole answers in one piece. A faulty reply is cut in its middle.
-func (s *Server) whole(w http.ResponseWriter, r *http.Request, out *reply, fault string) {
-	if fault == "error" {
-		writeJSON(w, http.StatusOK, brokenOff.body())
-		return
+// document is the reply in one piece.
+func (r *reply) document() string {
+	message := &outward{Role: "assistant", Content: r.turn.content, thought: r.thought(r.turn.reasoning)}
+	for _, c := range r.turn.calls {
+		message.ToolCalls = append(message.ToolCalls, c.wire(nil))
 	}
-	m := &spoken{Role: "assistant", thought: out.thought(out.turn.reasoning)}
-	if out.turn.content != "" || len(out.turn.calls) == 0 {
-		m.Content = &out.turn.content
+	if r.turn.content == "" && len(r.turn.calls) > 0 {
+		message.Content = (*string)(nil)
 	}
-	for _, c := range out.turn.calls {
-		m.ToolCalls = append(m.ToolCalls, c.outward(nil))
-	}
-	body := out.envelope("chat.completion")
-	body.Usage, body.Metadata = &out.usage, out.metadata()
-	body.Choices = []wireChoice{{Message: m, Finish: &out.finish, Stop: out.stopped}}
-	if out.tokens || out.logprob {
-		var ids []int32
-		for _, part := range out.segments {
-			ids = encode(ids, part.text)
-		}
-		out.details(&body.Choices[0], ids, 0)
-	}
-	text := out.withPrompt(literal(body))
-	switch fault {
-	case "stall", "cut":
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, text[:len(text)/2])
-		if fault == "stall" {
-			s.hang(w, r)
-		}
-	default:
-		writeText(w, http.StatusOK, text)
-	}
-}
-
-// withPrompt adds prompt_token_ids to the document of a reply, or to the first event of a stream, where vLLM has them.
-// encoding/json would read the list twice to do it.
-func (r *reply) withPrompt(document string) string {
-	if r.prompt == nil {
-		return document
-	}
-	return document[:len(document)-1] + `,"prompt_token_ids":` + string(r.prompt) + "}"
+	c := r.choice(nil, whole(r.segments), 0)
+	c.Message, c.Finish, c.Stop = message, &r.finish, r.stopped
+	body := r.completion
+	body.Choices, body.Usage, body.Metadata, body.Prompt = []choice{c}, &r.usage, r.metadata, r.prompt
+	return literal(body)
 }

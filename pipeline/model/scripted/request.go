@@ -1,29 +1,29 @@
 package scripted
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // request is the body of a chat completion as far as the server looks at it.
 type request struct {
-	Model         string    `json:"model"`
-	Messages      []message `json:"messages"`
-	Tools         []rawJSON `json:"tools"`
-	ToolChoice    rawJSON   `json:"tool_choice"`
-	Parallel      *bool     `json:"parallel_tool_calls"`
-	Stream        bool      `json:"stream"`
-	StreamOptions *struct {
+	Model         string          `json:"model"`
+	Messages      []message       `json:"messages"`
+	Tools         []tool          `json:"tools"`
+	ToolChoice    json.RawMessage `json:"tool_choice"`
+	Parallel      *bool           `json:"parallel_tool_calls"`
+	Stream        bool            `json:"stream"`
+	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Seed                *int64  `json:"seed"`
-	MaxTokens           *int    `json:"max_tokens"`
-	MaxCompletionTokens *int    `json:"max_completion_tokens"`
-	N                   *int    `json:"n"`
-	Stop                rawJSON `json:"stop"`
-	ReasoningEffort     string  `json:"reasoning_effort"`
+	Seed                *int64          `json:"seed"`
+	MaxTokens           *int            `json:"max_tokens"`
+	MaxCompletionTokens *int            `json:"max_completion_tokens"`
+	N                   *int            `json:"n"`
+	Stop                json.RawMessage `json:"stop"`
+	ReasoningEffort     string          `json:"reasoning_effort"`
 	ResponseFormat      *struct {
 		Type string `json:"type"`
 	} `json:"response_format"`
@@ -31,68 +31,85 @@ type request struct {
 	TopLogprobs    *int `json:"top_logprobs"`
 	ReturnTokenIDs bool `json:"return_token_ids"` // of vLLM
 
-	size   int             // of the body
 	tools  map[string]bool // names; empty when the choice is "none"
-	first  string          // the first of them
 	choice demand
 	stops  []string
 }
 
 type message struct {
 	Role           string     `json:"role"`
-	Content        rawJSON    `json:"content"`
-	Reasoning      rawJSON    `json:"reasoning_content"`
-	OtherReasoning rawJSON    `json:"reasoning"`
+	Content        content    `json:"content"`
+	Reasoning      content    `json:"reasoning_content"`
+	OtherReasoning content    `json:"reasoning"`
 	ToolCalls      []toolCall `json:"tool_calls"`
 	ToolCallID     string     `json:"tool_call_id"`
 }
 
+// content is a text, or the text parts of a list.
+type content struct {
+	text  string
+	given bool
+}
+
+// UnmarshalJSON takes what is neither for no content.
+func (c *content) UnmarshalJSON(data []byte) error {
+	switch data[0] {
+	case '"':
+		c.given = true
+		return json.Unmarshal(data, &c.text)
+	case '[':
+		c.given = true
+		var parts []struct {
+			Text string `json:"text"`
+		}
+		json.Unmarshal(data, &parts) // a part whose text is none has none
+		for _, part := range parts {
+			c.text += part.Text
+		}
+	}
+	return nil
+}
+
+// toolCall is a call in a request, in a reply, or a part of one in a stream.
 type toolCall struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
+	Index    *int   `json:"index,omitempty"`
+	ID       string `json:"id,omitempty"`
+	Type     string `json:"type,omitempty"`
 	Function struct {
-		Name      string `json:"name"`
+		Name      string `json:"name,omitempty"`
 		Arguments string `json:"arguments"`
 	} `json:"function"`
 }
 
-// rawJSON is a JSON value as it was sent.
-type rawJSON string
+// tool is one that is offered.
+type tool struct {
+	function
+	raw string // as it was sent
+}
 
-// UnmarshalJSON keeps the value.
-func (r *rawJSON) UnmarshalJSON(data []byte) error {
-	*r = rawJSON(data)
+type function struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name       string          `json:"name"`
+		Parameters json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// UnmarshalJSON leaves it to parse to say what is wrong.
+func (t *tool) UnmarshalJSON(data []byte) error {
+	t.raw = string(data)
+	if json.Unmarshal(data, &t.function) != nil {
+		t.function = function{}
+	}
 	return nil
 }
 
-func (r rawJSON) null() bool { return r == "" || r == "null" }
-
-// text is the text of a content; of a list of parts the text parts.
-func (r rawJSON) text() string {
-	if r.null() {
-		return ""
-	}
-	var s string
-	if json.Unmarshal([]byte(r), &s) == nil {
-		return s
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	json.Unmarshal([]byte(r), &parts)
-	var b strings.Builder
-	for _, part := range parts {
-		b.WriteString(part.Text)
-	}
-	return b.String()
-}
+func (f function) proper() bool { return f.Type == "function" && f.Function.Name != "" }
 
 // limit is the number of tokens that the reply may have, 0 for any.
 func (r *request) limit() int {
-	for _, limit := range []*int{r.MaxCompletionTokens, r.MaxTokens} {
-		if limit != nil {
-			return *limit
-		}
+	if limit := cmp.Or(r.MaxCompletionTokens, r.MaxTokens); limit != nil {
+		return *limit
 	}
 	return 0
 }
@@ -103,7 +120,7 @@ func (r *request) parallel() bool { return r.Parallel == nil || *r.Parallel }
 // parse decodes and checks a body as strictly as OpenAI does, so that a harness that breaks the protocol finds out
 // here and not against an endpoint that is paid for. The complaint is empty when all is well.
 func parse(body []byte) (r *request, complaint string) {
-	r = &request{size: len(body)}
+	r = &request{tools: map[string]bool{}}
 	if err := json.Unmarshal(body, r); err != nil {
 		return nil, fmt.Sprintf("We could not parse the JSON body of your request: %v", err)
 	}
@@ -124,23 +141,26 @@ func parse(body []byte) (r *request, complaint string) {
 	if f := r.ResponseFormat; f != nil && f.Type != "text" && f.Type != "json_object" {
 		return nil, fmt.Sprintf("'response_format' of type %q: a script follows no schema (have text, json_object)", f.Type)
 	}
-	if complaint := r.readStops(); complaint != "" {
-		return nil, complaint
+	for i, t := range r.Tools {
+		if !t.proper() {
+			return nil, fmt.Sprintf("Invalid 'tools[%d]': want {\"type\":\"function\",\"function\":{\"name\":...}}", i)
+		}
+		r.tools[t.Function.Name] = true
 	}
-	if complaint := r.readTools(); complaint != "" {
-		return nil, complaint
-	}
-	return r, r.checkOrder()
+	return r, cmp.Or(r.readStops(), r.readChoice(), r.checkOrder())
 }
 
+// absent tells a value that is missing or null.
+func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
 func (r *request) readStops() string {
-	if r.Stop.null() {
+	if absent(r.Stop) {
 		return ""
 	}
 	var one string
-	if json.Unmarshal([]byte(r.Stop), &one) == nil {
+	if json.Unmarshal(r.Stop, &one) == nil {
 		r.stops = []string{one}
-	} else if json.Unmarshal([]byte(r.Stop), &r.stops) != nil || len(r.stops) > 4 {
+	} else if json.Unmarshal(r.Stop, &r.stops) != nil || len(r.stops) > 4 {
 		return "Invalid 'stop': want a text or up to four of them"
 	}
 	if slices.Contains(r.stops, "") {
@@ -149,42 +169,27 @@ func (r *request) readStops() string {
 	return ""
 }
 
-func (r *request) readTools() string {
-	r.tools = make(map[string]bool, len(r.Tools))
-	for i, raw := range r.Tools {
-		var tool struct {
-			Type     string `json:"type"`
-			Function struct {
-				Name string `json:"name"`
-			} `json:"function"`
-		}
-		if err := json.Unmarshal([]byte(raw), &tool); err != nil || tool.Type != "function" || tool.Function.Name == "" {
-			return fmt.Sprintf("Invalid 'tools[%d]': want {\"type\":\"function\",\"function\":{\"name\":...}}", i)
-		}
-		if i == 0 {
-			r.first = tool.Function.Name
-		}
-		r.tools[tool.Function.Name] = true
-	}
-	return r.readChoice()
-}
+var roles = []string{"system", "developer", "user", "assistant", "tool"}
 
 // checkOrder holds every tool call to one answer, right behind it.
 func (r *request) checkOrder() string {
 	open := map[string]bool{}
+	unanswered := func() string {
+		return fmt.Sprintf("An assistant message with 'tool_calls' must be followed by tool messages responding to each "+
+			"'tool_call_id'; %d have none", len(open))
+	}
 	for i, m := range r.Messages {
 		if m.Role != "tool" && len(open) > 0 {
-			return unanswered(open)
+			return unanswered()
+		}
+		if !slices.Contains(roles, m.Role) {
+			return fmt.Sprintf("Invalid value %q for 'messages[%d].role'", m.Role, i)
+		}
+		if !m.Content.given && (m.Role != "assistant" || len(m.ToolCalls) == 0) {
+			return fmt.Sprintf("Invalid value for 'messages[%d].content': expected a string, got null", i)
 		}
 		switch m.Role {
-		case "system", "developer", "user":
-			if !hasContent(m.Content) {
-				return fmt.Sprintf("Invalid value for 'messages[%d].content': expected a string, got null", i)
-			}
 		case "assistant":
-			if !hasContent(m.Content) && len(m.ToolCalls) == 0 {
-				return fmt.Sprintf("Invalid value for 'messages[%d].content': expected a string, got null", i)
-			}
 			for _, call := range m.ToolCalls {
 				if call.ID == "" || call.Type != "function" || open[call.ID] {
 					return fmt.Sprintf("Invalid 'messages[%d].tool_calls': want distinct ids and type \"function\"", i)
@@ -192,42 +197,30 @@ func (r *request) checkOrder() string {
 				open[call.ID] = true
 			}
 		case "tool":
-			if !hasContent(m.Content) {
-				return fmt.Sprintf("Invalid value for 'messages[%d].content': expected a string, got null", i)
-			}
 			if !open[m.ToolCallID] {
 				return fmt.Sprintf("Invalid 'messages[%d]': tool_call_id %q answers no call of the message before it", i, m.ToolCallID)
 			}
 			delete(open, m.ToolCallID)
-		default:
-			return fmt.Sprintf("Invalid value %q for 'messages[%d].role'", m.Role, i)
 		}
 	}
 	if len(open) > 0 {
-		return unanswered(open)
+		return unanswered()
 	}
 	return ""
 }
 
-func unanswered(open map[string]bool) string {
-	return fmt.Sprintf("An assistant message with 'tool_calls' must be followed by tool messages responding to each "+
-		"'tool_call_id'; %d have none", len(open))
-}
-
-func hasContent(raw rawJSON) bool { return len(raw) > 0 && (raw[0] == '"' || raw[0] == '[') }
-
 func (r *request) firstUser() string {
-	for i := range r.Messages {
-		if r.Messages[i].Role == "user" {
-			return r.Messages[i].Content.text()
+	for _, m := range r.Messages {
+		if m.Role == "user" {
+			return m.Content.text
 		}
 	}
 	return ""
 }
 
 func (r *request) system() string {
-	if m := &r.Messages[0]; m.Role == "system" || m.Role == "developer" {
-		return m.Content.text()
+	if m := r.Messages[0]; m.Role == "system" || m.Role == "developer" {
+		return m.Content.text
 	}
 	return ""
 }

@@ -8,27 +8,54 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"trajgen/pipeline/episode"
 )
 
-// script is what the server knows of a task.
+// script is what the server knows of a task. There may be hundreds of thousands, so that each is kept packed.
 type script struct {
-	id     string
-	first  string // text of the first user message
-	system string
-	gold   []episode.Step
-	said   []string // texts of the assistant messages in the prompt, which are not ours
-	turns  int      // the task's own limit, 0 when it has none
+	id, system string // kept beside the packed rest
+	First      string // text of the first user message
+	Gold       []episode.Step
+	Said       []string // texts of the assistant messages in the prompt, which are not ours
+	Turns      int      // the task's own limit, 0 when it has none
 
 	// What an answer alone is judged by, so that a failing episode can steer clear of it.
-	exact      []string
-	numbers    []number
-	regexes    []string
-	workspaced bool // some check looks at more than the answer
+	Exact      []string
+	Numbers    []number
+	Regexes    []string
+	Workspaced bool // some check looks at more than the answer
 }
 
 // number is a check for one.
-type number struct{ want, tolerance float64 }
+type number struct{ Want, Tolerance float64 }
+
+// pack makes one text of it, which takes less than the structure.
+func (sc *script) pack() string {
+	packed, err := cbor.Marshal(sc)
+	if err != nil {
+		panic(err) // our own struct
+	}
+	return string(packed)
+}
+
+// unpack allows texts that are not UTF-8: a dataset may have them.
+func unpack(packed string) *script {
+	sc := &script{}
+	if err := anyText.Unmarshal([]byte(packed), sc); err != nil {
+		panic(err) // pack wrote it
+	}
+	return sc
+}
+
+var anyText = func() cbor.DecMode {
+	mode, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}()
 
 // Learn makes the task known. A task that comes again, as it does for every sample, replaces itself. Of its files and
 // tests nothing is kept.
@@ -37,7 +64,7 @@ func (s *Server) Learn(task *episode.Task) {
 		return
 	}
 	sc := newScript(task)
-	known := &learnt{id: strings.Clone(sc.id), system: strings.Clone(sc.system), prompt: promptKey(sc.first), packed: sc.pack()}
+	known := &learnt{id: strings.Clone(sc.id), system: strings.Clone(sc.system), prompt: promptKey(sc.First), packed: sc.pack()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.byID[known.id]; old != nil {
@@ -52,7 +79,7 @@ func (s *Server) Learn(task *episode.Task) {
 	s.byPrompt[known.prompt] = list
 }
 
-// learnt is a task as it is kept: there may be hundreds of thousands.
+// learnt is a task as it is kept.
 type learnt struct {
 	id, system string
 	prompt     [16]byte
@@ -72,16 +99,16 @@ func promptKey(text string) [16]byte {
 }
 
 func newScript(task *episode.Task) *script {
-	sc := &script{id: task.ID, system: task.System, gold: task.Gold, turns: task.Limits.Turns}
+	sc := &script{id: task.ID, system: task.System, Gold: task.Gold, Turns: task.Limits.Turns}
 	asked := false
 	for _, m := range task.Prompt {
 		switch m.Role {
 		case "user":
 			if !asked {
-				sc.first, asked = m.Content, true
+				sc.First, asked = m.Content, true
 			}
 		case "assistant":
-			sc.said = append(sc.said, m.Content)
+			sc.Said = append(sc.Said, m.Content)
 		case "system":
 			if sc.system == "" {
 				sc.system = m.Content
@@ -91,13 +118,13 @@ func newScript(task *episode.Task) *script {
 	for _, check := range task.Verify {
 		switch {
 		case check.Exact != nil:
-			sc.exact = append(sc.exact, strings.TrimSpace(*check.Exact))
+			sc.Exact = append(sc.Exact, strings.TrimSpace(*check.Exact))
 		case check.Number != nil:
-			sc.numbers = append(sc.numbers, number{*check.Number, check.Tolerance})
+			sc.Numbers = append(sc.Numbers, number{*check.Number, check.Tolerance})
 		case check.Regex != "":
-			sc.regexes = append(sc.regexes, check.Regex)
+			sc.Regexes = append(sc.Regexes, check.Regex)
 		default:
-			sc.workspaced = true
+			sc.Workspaced = true
 		}
 	}
 	return sc
@@ -113,7 +140,7 @@ func (s *Server) find(id string, req *request) (*script, bool) {
 	var list []*learnt
 	for i := range req.Messages { // a harness may put examples before the task's own first message
 		if m := &req.Messages[i]; m.Role == "user" {
-			if list = s.byPrompt[promptKey(m.Content.text())]; len(list) > 0 {
+			if list = s.byPrompt[promptKey(m.Content.text)]; len(list) > 0 {
 				break
 			}
 		}
@@ -140,21 +167,21 @@ var anyNumber = regexp.MustCompile(`-?[0-9][0-9,_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?
 // couldScore tells whether an answer might satisfy a check; in doubt it might.
 func (sc *script) couldScore(answer string) bool {
 	text := strings.TrimSpace(answer)
-	for _, want := range sc.exact {
+	for _, want := range sc.Exact {
 		if strings.EqualFold(text, want) || want == "" {
 			return true
 		}
 	}
-	for _, check := range sc.numbers {
+	for _, check := range sc.Numbers {
 		for _, found := range anyNumber.FindAllString(text, -1) {
 			n, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(found), 64)
 			// Wider than any verifier, and every number counts instead of the last one.
-			if err != nil || math.Abs(n-check.want) <= check.tolerance+1e-6*max(1, math.Abs(check.want)) {
+			if err != nil || math.Abs(n-check.Want) <= check.Tolerance+1e-6*max(1, math.Abs(check.Want)) {
 				return true
 			}
 		}
 	}
-	return slices.ContainsFunc(sc.regexes, func(pattern string) bool {
+	return slices.ContainsFunc(sc.Regexes, func(pattern string) bool {
 		re, err := regexp.Compile(pattern)
 		return err != nil || re.MatchString(answer)
 	})

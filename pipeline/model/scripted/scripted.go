@@ -141,7 +141,7 @@ type Server struct {
 	cfg    Config
 	faults []Fault
 	asked  asked
-	limits *limiter
+	limits limiter
 	load   load
 	mux    http.Handler
 
@@ -174,7 +174,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Server{cfg: cfg, limits: newLimiter(cfg), byID: make(map[string]*learnt), byPrompt: make(map[[16]byte][]*learnt)}
+	s := &Server{cfg: cfg, limits: newLimiter(cfg), load: load{stats: Stats{Status: map[int]int{}}}, byID: make(map[string]*learnt), byPrompt: make(map[[16]byte][]*learnt)}
 	if cfg.Slots > 0 {
 		s.load.slots = make(chan struct{}, cfg.Slots)
 	}

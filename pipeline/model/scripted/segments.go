@@ -28,22 +28,18 @@ type segment struct {
 func (s *Server) write(t turn, callsBefore int) []segment {
 	var out []segment
 	if t.reasoning != "" {
-		tag := unseen
+		tag, thought := unseen, reasoningPart
 		if s.cfg.ReasoningAs == ReasoningTags {
-			tag = contentPart
+			tag, thought = contentPart, contentPart
 		}
-		out = append(out, segment{part: tag, text: "<think>\n"})
-		out = append(out, segment{part: max(tag, reasoningPart), text: t.reasoning})
-		out = append(out, segment{part: tag, text: "\n</think>\n\n"})
+		out = append(out, segment{part: tag, text: "<think>\n"}, segment{part: thought, text: t.reasoning},
+			segment{part: tag, text: "\n</think>\n\n"})
 	}
 	if t.content != "" {
 		out = append(out, segment{part: contentPart, text: t.content})
 	}
-	if s.cfg.ToolFormat != "" {
-		if len(t.calls) > 0 {
-			out = append(out, segment{part: contentPart, text: formats[s.cfg.ToolFormat](t.calls, t.content != "", callsBefore)})
-		}
-		return out
+	if len(t.calls) > 0 && s.cfg.ToolFormat != "" {
+		return append(out, segment{part: contentPart, text: formats[s.cfg.ToolFormat](t.calls, t.content != "", callsBefore)})
 	}
 	for i, c := range t.calls {
 		open := "<tool_call>\n{\"name\": \""
@@ -58,82 +54,69 @@ func (s *Server) write(t turn, callsBefore int) []segment {
 	return out
 }
 
-// size is the number of tokens in the segments.
-func size(segments []segment) int {
-	n := 0
+// whole is all that is written.
+func whole(segments []segment) string {
+	var b strings.Builder
 	for _, part := range segments {
-		n += countTokens(part.text)
+		b.WriteString(part.text)
 	}
-	return n
+	return b.String()
 }
 
-// cut is as much of the segments as has at most so many tokens. A name that is cut is not seen, and its call with it.
-func cut(segments []segment, limit int) []segment {
+// size is the number of tokens in the segments.
+func size(segments []segment) int { return countTokens(whole(segments)) }
+
+// upTo is the first bytes of the segments. A name that is cut is not seen, and its call with it.
+func upTo(segments []segment, bytes int) []segment {
 	for i, part := range segments {
-		n := countTokens(part.text)
-		if n <= limit {
-			limit -= n
+		if len(part.text) <= bytes {
+			bytes -= len(part.text)
 			continue
 		}
-		short := slices.Clone(segments[:i])
-		part.text = start(part.text, limit)
+		part.text = part.text[:bytes]
 		if part.part == namePart {
 			part.part = unseen
 		}
-		return append(short, part)
+		return append(slices.Clone(segments[:i]), part)
 	}
 	return segments
 }
 
+// cut is as much of the segments as has at most so many tokens.
+func cut(segments []segment, limit int) []segment {
+	return upTo(segments, len(start(whole(segments), limit)))
+}
+
 // stopAt ends the segments with the first of the stop texts that is in them. The text itself is written and not seen,
 // as vLLM does it.
-func stopAt(segments []segment, stops []string) (cutOff []segment, stopped string, ok bool) {
-	var whole strings.Builder
-	for _, part := range segments {
-		whole.WriteString(part.text)
-	}
-	at := -1
+func stopAt(segments []segment, stops []string) (cutOff []segment, stopped *string) {
+	text := whole(segments)
+	at := len(text)
 	for _, stop := range stops {
-		if found := strings.Index(whole.String(), stop); found >= 0 && (at < 0 || found < at) {
-			at, stopped = found, stop
+		if found := strings.Index(text, stop); found >= 0 && found < at {
+			at, stopped = found, &stop
 		}
 	}
-	if at < 0 {
-		return segments, "", false
+	if stopped == nil {
+		return segments, nil
 	}
-	for _, part := range segments {
-		if len(part.text) <= at {
-			at -= len(part.text)
-			cutOff = append(cutOff, part)
-			continue
-		}
-		part.text = part.text[:at]
-		if part.part == namePart {
-			part.part = unseen
-		}
-		return append(cutOff, part, segment{text: stopped}), stopped, true
-	}
-	return segments, "", false
+	return append(upTo(segments, at), segment{text: *stopped}), stopped
 }
 
 // seen is the turn that a client makes of the segments.
 func seen(segments []segment, calls []call) turn {
 	var t turn
-	var content, reasoning strings.Builder
 	for _, part := range segments {
 		switch part.part {
 		case reasoningPart:
-			reasoning.WriteString(part.text)
+			t.reasoning += part.text
 		case contentPart:
-			content.WriteString(part.text)
+			t.content += part.text
 		case namePart:
-			c := calls[part.call]
-			c.args = ""
-			t.calls = append(t.calls, c)
+			t.calls = append(t.calls, call{id: calls[part.call].id, name: calls[part.call].name})
 		case argsPart:
 			t.calls[part.call].args = part.text
 		}
 	}
-	t.content, t.reasoning = content.String(), reasoning.String()
 	return t
 }

@@ -1,7 +1,6 @@
 package scripted
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -9,49 +8,63 @@ import (
 	"unicode/utf8"
 )
 
+// brokenOff is an error that comes with status 200.
+var brokenOff = &refusal{Kind: "server_error", Message: "scripted fault: error"}
+
+// send sends the reply. A faulty one ends in its middle.
+func (s *Server) send(w http.ResponseWriter, r *http.Request, out *reply, fault string) {
+	if out.stream {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Cache-Control", "no-cache")
+		s.stream(w, r, out, fault)
+		return
+	}
+	switch document := out.document(); fault {
+	case "stall", "cut":
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, document[:len(document)/2])
+		s.breakOff(w, r, fault)
+	case "error":
+		writeText(w, http.StatusOK, brokenOff.body())
+	default:
+		writeText(w, http.StatusOK, document)
+	}
+}
+
 // event is a part of a streamed reply, with the text whose tokens it carries: what the client sees of them and the
 // tags before it.
 type event struct {
 	delta outward
 	text  string
-	last  bool
 }
 
-// stream answers in events.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, out *reply, fault string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-cache")
 	events := out.events(s.pieceSize())
-	var b bytes.Buffer
+	head := out.completion
+	head.Object = "chat.completion.chunk"
 	from := 0
 	for i, e := range events {
 		if i >= len(events)/2 && s.breakOff(w, r, fault) {
 			return
 		}
-		chunk := out.envelope("chat.completion.chunk")
-		choice := wireChoice{Delta: &e.delta}
-		if e.last {
-			choice.Finish, choice.Stop = &out.finish, out.stopped
-		}
-		if e.text != "" && (out.tokens || out.logprob) {
-			ids := encode(nil, e.text)
-			out.details(&choice, ids, from)
-			from += len(ids)
-		}
-		if e.last && !out.withUsage {
-			chunk.Metadata = out.metadata()
-		}
-		chunk.Choices = []wireChoice{choice}
-		document := literal(chunk)
+		chunk := head
+		c := out.choice(&e.delta, e.text, from)
+		tokens := countTokens(e.text)
+		from += tokens
 		if i == 0 {
-			document = out.withPrompt(document)
+			chunk.Prompt = out.prompt
 		}
-		b.Reset()
-		b.WriteString("data: " + document + "\n\n")
-		if _, err := w.Write(b.Bytes()); err != nil {
+		if i == len(events)-1 {
+			c.Finish, c.Stop = &out.finish, out.stopped
+			if !out.withUsage {
+				chunk.Metadata = out.metadata
+			}
+		}
+		chunk.Choices = []choice{c}
+		if _, err := io.WriteString(w, "data: "+literal(chunk)+"\n\n"); err != nil {
 			return
 		}
-		if pace := s.pace(e.text); pace > 0 {
+		if pace := s.pace(tokens); pace > 0 {
 			http.NewResponseController(w).Flush()
 			if !s.pause(r.Context(), pace) {
 				return
@@ -59,33 +72,30 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, out *reply, faul
 		}
 	}
 	if out.withUsage {
-		last := out.envelope("chat.completion.chunk")
-		last.Choices, last.Usage, last.Metadata = []wireChoice{}, &out.usage, out.metadata()
+		last := head
+		last.Choices, last.Usage, last.Metadata = []choice{}, &out.usage, out.metadata
 		io.WriteString(w, "data: "+literal(last)+"\n\n")
 	}
 	io.WriteString(w, "data: [DONE]\n\n")
 }
 
-// brokenOff is an error that comes with status 200.
-var brokenOff = &refusal{kind: "server_error", message: "scripted fault: error"}
-
-// breakOff ends a stream in its middle, if the fault is one that does.
+// breakOff ends a reply in its middle, if the fault is one that does.
 func (s *Server) breakOff(w http.ResponseWriter, r *http.Request, fault string) bool {
 	switch fault {
 	case "stall":
 		s.hang(w, r)
 	case "error": // the shape that go-openai does not recognise, behind a keep-alive comment
-		io.WriteString(w, ": ping\n\ndata: "+strings.Replace(literal(brokenOff.body()), `{"error"`, `{ "error"`, 1)+"\n\n")
+		io.WriteString(w, ": ping\n\ndata: "+strings.Replace(brokenOff.body(), `{"error"`, `{ "error"`, 1)+"\n\n")
 	}
 	return fault == "cut" || fault == "error"
 }
 
-// pace is the time that an event of so much text takes.
-func (s *Server) pace(text string) time.Duration {
+// pace is the time that an event of so many tokens takes.
+func (s *Server) pace(tokens int) time.Duration {
 	if s.cfg.TokenDelay > 0 {
 		return s.cfg.TokenDelay
 	}
-	return s.generation(countTokens(text))
+	return s.generation(tokens)
 }
 
 // pieceSize is how much of a text one event carries: little when they are meant to be slow, but no more than twenty
@@ -100,40 +110,41 @@ func (s *Server) pieceSize() int {
 	return 64
 }
 
-// events takes the reply apart as servers do; the last, empty one carries the finish reason.
+// events takes the reply apart as servers do; the last, empty one is for the finish reason.
 func (r *reply) events(size int) []event {
-	empty := ""
-	events := []event{{delta: outward{Role: "assistant", Content: &empty}}}
+	events := []event{{delta: outward{Role: "assistant", Content: ""}}}
 	tags := ""
 	add := func(text string, delta outward) {
-		events = append(events, event{delta: delta, text: tags + text})
+		events = append(events, event{delta, tags + text})
 		tags = ""
 	}
-	for _, part := range r.segments {
-		switch part.part {
+	for _, s := range r.segments {
+		switch s.part {
 		case unseen:
-			tags += part.text
-		case reasoningPart:
-			for _, piece := range pieces(part.text, size) {
-				add(piece, outward{thought: r.thought(piece)})
-			}
-		case contentPart:
-			for _, piece := range pieces(part.text, size) {
-				add(piece, outward{Content: &piece})
-			}
+			tags += s.text
+			continue
 		case namePart:
-			head := r.turn.calls[part.call]
-			head.args = ""
-			add(part.text, outward{ToolCalls: []outwardCall{head.outward(&part.call)}})
-		case argsPart:
-			for _, piece := range pieces(part.text, size) {
-				delta := outwardCall{Index: &part.call}
-				delta.Function.Arguments = piece
-				add(piece, outward{ToolCalls: []outwardCall{delta}})
+			c := r.turn.calls[s.call]
+			c.args = ""
+			add(s.text, outward{ToolCalls: []toolCall{c.wire(&s.call)}})
+			continue
+		}
+		for _, piece := range pieces(s.text, size) {
+			var delta outward
+			switch s.part {
+			case reasoningPart:
+				delta.thought = r.thought(piece)
+			case contentPart:
+				delta.Content = piece
+			case argsPart:
+				arguments := toolCall{Index: &s.call}
+				arguments.Function.Arguments = piece
+				delta.ToolCalls = []toolCall{arguments}
 			}
+			add(piece, delta)
 		}
 	}
-	return append(events, event{text: tags, last: true})
+	return append(events, event{text: tags})
 }
 
 // pieces cuts a text after so many tokens, never within a character.

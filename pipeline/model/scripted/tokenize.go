@@ -1,12 +1,16 @@
 package scripted
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 )
+
+// endless is the length of a conversation where Config.Context sets none.
+const endless = 1 << 30
 
 // tokenize is vLLM's endpoint: the tokens of a text, or of the prompt that a conversation becomes.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
@@ -19,33 +23,38 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 		Prompt  *string `json:"prompt"`
 		Strings bool    `json:"return_token_strs"`
 	}
-	prompt := tally{keep: true}
-	switch err := json.Unmarshal(body, &ask); {
-	case err != nil:
-		invalid("", fmt.Sprintf("We could not parse the JSON body of your request: %v", err)).write(w)
+	if err := json.Unmarshal(body, &ask); err != nil {
+		notJSON(err).write(w)
 		return
-	case ask.Prompt != nil:
-		prompt.text(*ask.Prompt)
-	default:
+	}
+	if ask.Prompt == nil {
 		req, complaint := parse(body)
 		if complaint != "" {
 			invalid("", complaint).write(w)
 			return
 		}
-		s.render(req, &prompt)
+		prompt, _ := s.render(req)
+		ask.Prompt = &prompt
 	}
-	answer := struct {
-		Count   int             `json:"count"`
-		Room    int             `json:"max_model_len"`
-		Tokens  json.RawMessage `json:"tokens"`
-		Strings []string        `json:"token_strs"`
-	}{len(prompt.ids), s.room(), list(prompt.ids), nil}
+	var answer struct {
+		Count   int      `json:"count"`
+		Room    int      `json:"max_model_len"`
+		Tokens  []int32  `json:"tokens"`
+		Strings []string `json:"token_strs"`
+	}
+	answer.Tokens, answer.Room = encode(*ask.Prompt), cmp.Or(s.cfg.Context, endless)
+	answer.Count = len(answer.Tokens)
 	if ask.Strings {
-		for _, id := range prompt.ids {
-			answer.Strings = append(answer.Strings, newTokenLogprob(id, 1).Token)
+		for _, id := range answer.Tokens {
+			text, _ := decode(id)
+			answer.Strings = append(answer.Strings, tokenName(text))
 		}
 	}
 	writeJSON(w, http.StatusOK, answer)
+}
+
+func notJSON(err error) *refusal {
+	return invalid("", fmt.Sprintf("We could not parse the JSON body of your request: %v", err))
 }
 
 // detokenize is the way back.
@@ -54,7 +63,7 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 		Tokens []int32 `json:"tokens"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&ask); err != nil {
-		invalid("", fmt.Sprintf("We could not parse the JSON body of your request: %v", err)).write(w)
+		notJSON(err).write(w)
 		return
 	}
 	var b strings.Builder
@@ -67,15 +76,4 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 		b.WriteString(text)
 	}
 	writeJSON(w, http.StatusOK, map[string]string{"prompt": b.String()})
-}
-
-// endless is the length of a conversation where Config.Context sets none.
-const endless = 1 << 30
-
-// room is the number of tokens that a conversation may have.
-func (s *Server) room() int {
-	if s.cfg.Context == 0 {
-		return endless
-	}
-	return s.cfg.Context
 }

@@ -1,0 +1,151 @@
+package scripted
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// complete answers a chat completion. Whether it may come in depends on the time and on what else goes on; what the
+// reply is does not.
+func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
+	now := s.cfg.Now()
+	full := s.load.enter(now, s.cfg.MaxInFlight)
+	visit := &visit{ResponseWriter: w}
+	defer func() { s.load.leave(visit) }()
+
+	no := s.outage()
+	if no == nil && full {
+		no = overloaded
+	}
+	if no == nil {
+		no = s.limits.requests.charge(now, visit.Header(), 1)
+	}
+	if no != nil {
+		io.Copy(io.Discard, http.MaxBytesReader(visit, r.Body, maxBody)) // so that the connection can be used again
+		visit.refuse(no)
+		return
+	}
+	job, no := s.prepare(visit, r)
+	if no != nil {
+		no.write(visit)
+		return
+	}
+	if job.reply != nil {
+		if no := s.limits.tokens.charge(now, visit.Header(), job.reply.usage.TotalTokens); no != nil {
+			visit.refuse(no)
+			return
+		}
+	}
+	free, ok := s.slot(r.Context())
+	if !ok {
+		return
+	}
+	defer free()
+	there := s.pause(r.Context(), job.wait)
+	if no := s.outage(); there && no != nil { // it began meanwhile
+		visit.refuse(no)
+		return
+	}
+	job.met() // also by a client that would not wait for it, and comes again
+	switch {
+	case !there:
+	case job.reply == nil:
+		s.answer(visit, job.fault)
+	default:
+		visit.usage = &job.reply.usage
+		s.send(visit, r, job.reply, job.fault.Kind)
+	}
+}
+
+// job is a request that was let in: what will be sent, when, and what will be wrong with it.
+type job struct {
+	reply *reply // nil when the fault is an answer of its own
+	fault Fault
+	met   func() // counts the fault, or that there is none
+	wait  time.Duration
+}
+
+// prepare reads the request and makes the whole reply, before any waiting.
+func (s *Server) prepare(w http.ResponseWriter, r *http.Request) (job, *refusal) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		if _, big := errors.AsType[*http.MaxBytesError](err); big {
+			return job{}, tooLarge
+		}
+		return job{}, &refusal{} // the client went away
+	}
+	episodeID, taskID := unescape(r.Header.Get("X-Trajgen-Episode")), unescape(r.Header.Get("X-Trajgen-Task"))
+	content := sha256.Sum256(body)
+	sum := hash(episodeID, string(content[:]))
+	w.Header().Set("X-Request-Id", "req_"+hex.EncodeToString(sum[:10]))
+
+	req, complaint := parse(body)
+	if complaint != "" {
+		return job{}, invalid("", complaint)
+	}
+	if req.Model != s.cfg.Model {
+		return job{}, s.noModel(req.Model)
+	}
+	fault, met, err := s.draw(r.Header, episodeID, content)
+	if err != nil {
+		return job{}, invalid("unknown_fault", err.Error())
+	}
+	out := job{fault: fault, met: met, wait: s.latency(sum) + fault.Delay}
+	if fault.Kind != "" && !fault.spoils() {
+		return out, nil
+	}
+	next, no := s.next(req, taskID, episodeID)
+	if no != nil {
+		return job{}, no
+	}
+	if out.reply, no = s.compose(req, next, "chatcmpl-"+hex.EncodeToString(sum[:12])); no != nil {
+		return job{}, no
+	}
+	if fault.Kind == "filter" {
+		out.reply.filter()
+	}
+	if !req.Stream {
+		out.wait += s.generation(out.reply.usage.CompletionTokens)
+	}
+	s.cfg.Logger.Debug("reply", "episode", episodeID, "task", taskID, "calls", len(out.reply.turn.calls), "finish", out.reply.finish,
+		"fault", fault.Kind)
+	return out, nil
+}
+
+// unescape reads a header of ours; one that is not escaped is taken as it is.
+func unescape(s string) string {
+	if plain, err := url.PathUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}
+
+// pause waits, and tells whether the client was still there and the server still open.
+func (s *Server) pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+	case <-s.stopped.Done():
+	}
+	return false
+}
+
+// hang keeps the connection open and silent, and then breaks it: an orderly end would make a reply of the half one.
+func (s *Server) hang(w http.ResponseWriter, r *http.Request) {
+	http.NewResponseController(w).Flush()
+	select {
+	case <-r.Context().Done():
+	case <-s.stopped.Done():
+	}
+	panic(http.ErrAbortHandler)
+}
