@@ -12,121 +12,77 @@ import (
 // server makes calls of them.
 func ToolFormats() []string { return slices.Sorted(maps.Keys(formats)) }
 
-// A format writes calls behind a text, if there is one. Arguments that are no JSON object, as an unreliable model
-// writes them, go where the proper ones would be. callsBefore counts the calls of the conversation so far.
-var formats = map[string]func(calls []call, behindText bool, callsBefore int) string{
-	"hermes":      inTags("<tool_call>\n", "\n</tool_call>"),
-	"qwen":        inTags("<tool_call>\n", "\n</tool_call>"),
-	"longcat":     inTags("<longcat_tool_call>\n", "\n</longcat_tool_call>"),
-	"qwen3_coder": each("\n", writeCoder),
-	"glm45":       each("\n", writeGLM("\n")),
-	"glm47":       each("", writeGLM("")),
-	"mistral":     writeMistral,
-	"llama3_json": writeLlama("; "),
-	"llama4_json": writeLlama("\n"),
-	"deepseek_v3": within("<｜tool▁calls▁begin｜>", "\n", "<｜tool▁calls▁end｜>", func(c call, _ int) string {
-		return "<｜tool▁call▁begin｜>function<｜tool▁sep｜>" + c.name + "\n```json\n" + c.args + "\n```<｜tool▁call▁end｜>"
-	}),
-	"deepseek_v3_1": within("<｜tool▁calls▁begin｜>", "", "<｜tool▁calls▁end｜>", func(c call, _ int) string {
-		return "<｜tool▁call▁begin｜>" + c.name + "<｜tool▁sep｜>" + c.args + "<｜tool▁call▁end｜>"
-	}),
-	"kimi_k2": within("<|tool_calls_section_begin|>", "", "<|tool_calls_section_end|>", func(c call, index int) string {
-		return "<|tool_call_begin|>" + callID(c, index) + "<|tool_call_argument_begin|>" + c.args + "<|tool_call_end|>"
-	}),
+// format is how the calls of a turn are written. index counts the calls of the conversation. Arguments that are no JSON
+// object, as an unreliable model writes them, go where the proper ones would be.
+type format struct {
+	lead                string // behind a text, if there is one
+	open, between, shut string // around all calls and between them
+	call                func(c call, index int) string
 }
 
-// named is a call as an object with its name and arguments.
-func named(c call, key string) string {
-	return `{"name": ` + literal(c.name) + `, "` + key + `": ` + c.args + `}`
+var formats = map[string]format{
+	"hermes":        {lead: "\n", between: "\n", call: object("<tool_call>\n", "arguments", "\n</tool_call>")},
+	"qwen":          {lead: "\n", between: "\n", call: object("<tool_call>\n", "arguments", "\n</tool_call>")},
+	"longcat":       {lead: "\n", between: "\n", call: object("<longcat_tool_call>\n", "arguments", "\n</longcat_tool_call>")},
+	"mistral":       {open: "[TOOL_CALLS][", between: ", ", shut: "]", call: object("", "arguments", "")},
+	"llama3_json":   {lead: "\n", between: "; ", call: object("", "parameters", "")},
+	"llama4_json":   {lead: "\n", between: "\n", call: object("", "parameters", "")},
+	"qwen3_coder":   {lead: "\n", between: "\n", call: tagged("<tool_call>\n<function=%s>\n", "<parameter=", "%s>\n%s\n</parameter>\n", "</function>\n</tool_call>")},
+	"glm45":         {lead: "\n", between: "\n", call: tagged("<tool_call>%s\n", "<arg_key>", "%s</arg_key>\n<arg_value>%s</arg_value>\n", "</tool_call>")},
+	"glm47":         {call: tagged("<tool_call>%s", "<arg_key>", "%s</arg_key><arg_value>%s</arg_value>", "</tool_call>")},
+	"deepseek_v3":   {open: "<｜tool▁calls▁begin｜>", between: "\n", shut: "<｜tool▁calls▁end｜>", call: deepseek("function<｜tool▁sep｜>%s\n```json\n%s\n```")},
+	"deepseek_v3_1": {open: "<｜tool▁calls▁begin｜>", shut: "<｜tool▁calls▁end｜>", call: deepseek("%s<｜tool▁sep｜>%s")},
+	"kimi_k2":       {open: "<|tool_calls_section_begin|>", shut: "<|tool_calls_section_end|>", call: kimi},
 }
 
-// callID is the id that Kimi's models write into their calls.
-func callID(c call, index int) string {
-	if strings.HasPrefix(c.id, "functions.") {
-		return c.id
-	}
-	return fmt.Sprintf("functions.%s:%d", c.name, index)
-}
-
-// each writes the calls one behind the other.
-func each(between string, write func(call) string) func([]call, bool, int) string {
-	return func(calls []call, behindText bool, _ int) string {
-		var b strings.Builder
-		for i, c := range calls {
-			if behindText || i > 0 {
-				b.WriteString(between)
-			}
-			b.WriteString(write(c))
-		}
-		return b.String()
-	}
-}
-
-func inTags(open, shut string) func([]call, bool, int) string {
-	return each("\n", func(c call) string { return open + named(c, "arguments") + shut })
-}
-
-// within puts all the calls into one section.
-func within(open, between, shut string, write func(c call, index int) string) func([]call, bool, int) string {
-	return func(calls []call, _ bool, before int) string {
-		parts := make([]string, len(calls))
-		for i, c := range calls {
-			parts[i] = write(c, before+i)
-		}
-		return open + strings.Join(parts, between) + shut
-	}
-}
-
-func writeMistral(calls []call, _ bool, _ int) string {
+// write puts the calls behind a text, if there is one, and behind so many calls of the conversation.
+func (f format) write(calls []call, behindText bool, before int) string {
 	parts := make([]string, len(calls))
 	for i, c := range calls {
-		parts[i] = named(c, "arguments")
+		parts[i] = f.call(c, before+i)
 	}
-	return "[TOOL_CALLS][" + strings.Join(parts, ", ") + "]"
+	text := f.open + strings.Join(parts, f.between) + f.shut
+	if behindText {
+		text = f.lead + text
+	}
+	return text
 }
 
-func writeLlama(between string) func([]call, bool, int) string {
-	return func(calls []call, behindText bool, _ int) string {
-		parts := make([]string, len(calls))
-		for i, c := range calls {
-			parts[i] = named(c, "parameters")
-		}
-		start := ""
-		if behindText {
-			start = "\n"
-		}
-		return start + strings.Join(parts, between)
+// object is a call as an object with its name and arguments.
+func object(open, arguments, shut string) func(call, int) string {
+	return func(c call, _ int) string {
+		return open + `{"name": ` + literal(c.name) + `, "` + arguments + `": ` + c.args + `}` + shut
 	}
 }
 
-func writeCoder(c call) string {
-	var b strings.Builder
-	b.WriteString("<tool_call>\n<function=" + c.name + ">\n")
-	fields, ok := arguments(c.args)
-	for _, field := range fields {
-		b.WriteString("<parameter=" + field.name + ">\n" + field.value + "\n</parameter>\n")
-	}
-	if !ok {
-		b.WriteString("<parameter=" + c.args)
-		return b.String()
-	}
-	return b.String() + "</function>\n</tool_call>"
-}
-
-func writeGLM(line string) func(call) string {
-	return func(c call) string {
-		var b strings.Builder
-		b.WriteString("<tool_call>" + c.name + line)
+// tagged is a call with tags around the name and each argument, which begins with open.
+func tagged(head, open, argument, shut string) func(call, int) string {
+	return func(c call, _ int) string {
+		text := fmt.Sprintf(head, c.name)
 		fields, ok := arguments(c.args)
 		for _, field := range fields {
-			b.WriteString("<arg_key>" + field.name + "</arg_key>" + line + "<arg_value>" + field.value + "</arg_value>" + line)
+			text += open + fmt.Sprintf(argument, field.name, field.value)
 		}
 		if !ok {
-			b.WriteString("<arg_key>" + c.args)
-			return b.String()
+			return text + open + c.args
 		}
-		return b.String() + "</tool_call>"
+		return text + shut
 	}
+}
+
+func deepseek(inner string) func(call, int) string {
+	return func(c call, _ int) string {
+		return "<｜tool▁call▁begin｜>" + fmt.Sprintf(inner, c.name, c.args) + "<｜tool▁call▁end｜>"
+	}
+}
+
+// kimi writes the id into the call.
+func kimi(c call, index int) string {
+	id := c.id
+	if !strings.HasPrefix(id, "functions.") {
+		id = fmt.Sprintf("functions.%s:%d", c.name, index)
+	}
+	return "<|tool_call_begin|>" + id + "<|tool_call_argument_begin|>" + c.args + "<|tool_call_end|>"
 }
 
 type field struct{ name, value string }
@@ -139,10 +95,7 @@ func arguments(args string) ([]field, bool) {
 	}
 	var fields []field
 	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return nil, false
-		}
+		name, _ := dec.Token() // of a valid object
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); err != nil {
 			return nil, false

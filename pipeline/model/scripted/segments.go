@@ -39,7 +39,7 @@ func (s *Server) write(t turn, callsBefore int) []segment {
 		out = append(out, segment{part: contentPart, text: t.content})
 	}
 	if len(t.calls) > 0 && s.cfg.ToolFormat != "" {
-		return append(out, segment{part: contentPart, text: formats[s.cfg.ToolFormat](t.calls, t.content != "", callsBefore)})
+		return append(out, segment{part: contentPart, text: formats[s.cfg.ToolFormat].write(t.calls, t.content != "", callsBefore)})
 	}
 	for i, c := range t.calls {
 		open := "<tool_call>\n{\"name\": \""

@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -63,6 +64,14 @@ func translateCall(g episode.GoldCall, tools map[string]bool) (call, bool) {
 	}
 	return call{}, false
 }
+
+// The patch tool's modes as programs of Python, behind lines that set their variables.
+var (
+	//go:embed replace.py
+	replaceProgram string // path, old, new, all
+	//go:embed v4a.py
+	v4aProgram string // patch
+)
 
 // shell are the arguments of the terminal tool.
 type shell struct {
@@ -129,10 +138,14 @@ func command(g episode.GoldCall) (shell, bool) {
 		return shell{Command: writeCommand(a.Path, a.Content)}, a.Path != ""
 	case "patch":
 		if a.Mode == "patch" || a.Patch != "" && a.Old == "" {
-			script, err := v4aScript(a.Patch)
-			return shell{Command: pythonCommand(script)}, err == nil
+			return shell{Command: pythonCommand("patch = " + literal(a.Patch) + "\n" + v4aProgram)}, true
 		}
-		return shell{Command: pythonCommand(replaceScript(a.Path, a.Old, a.New, a.ReplaceAll))}, a.Path != "" && a.Old != ""
+		all := "False"
+		if a.ReplaceAll {
+			all = "True"
+		}
+		values := fmt.Sprintf("path = %s\nold = %s\nnew = %s\nall = %s\n", literal(a.Path), literal(a.Old), literal(a.New), all)
+		return shell{Command: pythonCommand(values + replaceProgram)}, a.Path != "" && a.Old != ""
 	case "search_files":
 		if a.Target == "files" {
 			return shell{Command: findCommand(a.Path, a.Pattern, a.Limit)}, true
