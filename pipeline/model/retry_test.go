@@ -174,7 +174,7 @@ func TestTimeouts(t *testing.T) {
 	}{
 		{"whole request", scripted.Config{Delay: time.Hour}, model.Config{Timeout: 50 * time.Millisecond}, model.ClassTimeout, "no complete reply within the timeout (50ms)"},
 		{"silence before a stream", scripted.Config{Delay: time.Hour}, model.Config{Stream: true, IdleTimeout: 50 * time.Millisecond}, model.ClassStalled, "sent nothing for the idle timeout (50ms)"},
-		{"slow stream beyond the whole", scripted.Config{TokenDelay: 20 * time.Millisecond}, model.Config{Stream: true, Timeout: 60 * time.Millisecond, IdleTimeout: time.Hour}, model.ClassTimeout, "no complete reply"},
+		{"slow stream beyond the whole", scripted.Config{Speed: 100}, model.Config{Stream: true, Timeout: 60 * time.Millisecond, IdleTimeout: time.Hour}, model.ClassTimeout, "no complete reply"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestTimeouts(t *testing.T) {
 		})
 	}
 	t.Run("a slow stream that goes on is no stall", func(t *testing.T) {
-		url := play(t, scripted.Config{Policy: scripted.Noop, TokenDelay: 100 * time.Millisecond})
+		url := play(t, scripted.Config{Policy: scripted.Noop, Speed: 40})
 		got := reply(t, open(t, model.Config{Name: "scripted", BaseURL: url, Stream: true, IdleTimeout: 500 * time.Millisecond}), model.Request{})
 		if got.Message.Content != "I cannot help with that." {
 			t.Errorf("content = %q", got.Message.Content)

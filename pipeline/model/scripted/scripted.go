@@ -69,11 +69,9 @@ type Config struct {
 	WeightVersion string // sent as metadata.weight_version, as SGLang does; empty sends none
 
 	// How long it takes. Delay and Latency come before each reply; then follow the tokens at Speed, streamed or not.
-	// TokenDelay instead comes behind each event of a stream, which then carries a few tokens.
-	Delay      time.Duration
-	Latency    Latency
-	Speed      float64 // tokens per second; 0 means at once
-	TokenDelay time.Duration
+	Delay   time.Duration
+	Latency Latency
+	Speed   float64 // tokens per second; 0 means at once
 
 	// What the server takes. These, unlike the replies, depend on the time and on what else goes on.
 	RequestRate  float64 // requests per second, 0 for any number; beyond it the answer is a 429
@@ -114,8 +112,8 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("unknown %s %q (have %s)", name.what, name.given, strings.Join(name.known, ", ")))
 		}
 	}
-	if c.Delay < 0 || c.TokenDelay < 0 {
-		errs = append(errs, fmt.Errorf("delay %v, token delay %v (want 0 or more)", c.Delay, c.TokenDelay))
+	if c.Delay < 0 {
+		errs = append(errs, fmt.Errorf("delay %v (want 0 or more)", c.Delay))
 	}
 	if !(c.Speed >= 0) || !(c.RequestRate >= 0) || min(c.Context, c.RequestBurst, c.TokenRate, c.MaxInFlight, c.Slots) < 0 {
 		errs = append(errs, fmt.Errorf("speed %v, request rate %v, context %d, burst %d, token rate %d, in flight %d, slots %d (want 0 or more)",

@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -64,7 +63,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, out *reply, faul
 		if _, err := io.WriteString(w, "data: "+literal(chunk)+"\n\n"); err != nil {
 			return
 		}
-		if pace := s.pace(tokens); pace > 0 {
+		if pace := s.generation(tokens); pace > 0 {
 			http.NewResponseController(w).Flush()
 			if !s.pause(r.Context(), pace) {
 				return
@@ -90,21 +89,10 @@ func (s *Server) breakOff(w http.ResponseWriter, r *http.Request, fault string) 
 	return fault == "cut" || fault == "error"
 }
 
-// pace is the time that an event of so many tokens takes.
-func (s *Server) pace(tokens int) time.Duration {
-	if s.cfg.TokenDelay > 0 {
-		return s.cfg.TokenDelay
-	}
-	return s.generation(tokens)
-}
-
 // pieceSize is how much of a text one event carries: little when they are meant to be slow, but no more than twenty
 // events come in a second.
 func (s *Server) pieceSize() int {
-	switch {
-	case s.cfg.TokenDelay > 0:
-		return 4
-	case s.cfg.Speed > 0:
+	if s.cfg.Speed > 0 {
 		return max(4, int(s.cfg.Speed/20))
 	}
 	return 64
