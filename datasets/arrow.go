@@ -49,8 +49,8 @@ func arrowRows(path string) iter.Seq2[row, error] {
 			for i := range int(batch.NumRows()) {
 				number++
 				r := row{file: path, line: number, unit: "row"}
-				if r.object, err = arrowObject(batch, i); err != nil {
-					r.object, r.broken = nil, err.Error()
+				if r.text, err = arrowObject(batch, i); err != nil {
+					r.text, r.broken = nil, err.Error()
 				}
 				if !yield(r, nil) {
 					return

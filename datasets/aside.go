@@ -48,7 +48,7 @@ func (a *aside) put(place int, read readTask) error {
 	if err != nil {
 		return fmt.Errorf("lay row %d aside: %w", read.task.Row+1, err)
 	}
-	raw := append(append(head, '\n'), read.row.object...)
+	raw := append(append(head, '\n'), read.row.text...)
 	a.places[place] = laidRow{at: int64(len(a.held)) + a.end, size: int32(len(raw))}
 	if a.dir == "" || a.file == nil && len(a.held)+len(raw) <= a.hold {
 		a.held = append(a.held, raw...)
@@ -78,14 +78,14 @@ func (a *aside) take(place int) (readTask, error) {
 	} else if _, err := a.file.ReadAt(raw, laid.at-before); err != nil {
 		return readTask{}, fmt.Errorf("read what was laid aside in %s: %w", a.dir, bareCause(err))
 	}
-	text, object, _ := bytes.Cut(raw, []byte("\n"))
+	first, text, _ := bytes.Cut(raw, []byte("\n"))
 	var head laidHead
-	if err := json.Unmarshal(text, &head); err != nil {
+	if err := json.Unmarshal(first, &head); err != nil {
 		return readTask{}, fmt.Errorf("read what was laid aside: %w", err)
 	}
 	return readTask{
 		task: &episode.Task{ID: head.ID, Row: head.Row},
-		row:  &row{file: head.File, line: head.Line, unit: head.Unit, object: object},
+		row:  row{file: head.File, line: head.Line, unit: head.Unit, text: text},
 	}, nil
 }
 

@@ -32,8 +32,8 @@ func bundledRows() iter.Seq2[row, error] {
 				return
 			}
 			for r, err := range yamlRows(name, data) {
-				if err == nil && r.broken == "" && bytes.Contains(r.object, []byte(importsGuard)) {
-					r.object, err = withGuard(r.object)
+				if err == nil && r.broken == "" && bytes.Contains(r.text, []byte(importsGuard)) {
+					r.text, err = withGuard(r.text)
 				}
 				if !yield(r, err) || err != nil {
 					return

@@ -149,7 +149,7 @@ func (t *table) row(names []string) (row, error) {
 		r.broken = fmt.Sprintf("the row has %d cells, the header %d", len(cells), len(names))
 		return r, nil
 	}
-	r.object, r.broken = cellObject(names, cells)
+	r.text, r.broken = cellObject(names, cells)
 	return r, nil
 }
 

@@ -22,15 +22,8 @@ type Source interface {
 	// stays in memory; with a shuffle or a stratified sample also some 20 bytes of each task, and while such an order is
 	// streamed, at most 64 MiB of its rows (see Choice.Scratch).
 	Tasks(ctx context.Context) iter.Seq2[*episode.Task, error]
-	// Lazy streams the same tasks for who needs few of them. Only the id and the row are sure to be there, and a task is gone
-	// with the next one. Whole decodes the one that came last, for the goroutine that ranges; that one stays.
-	Lazy(ctx context.Context) (tasks iter.Seq2[*episode.Task, error], whole func() (*episode.Task, error))
 	// InOrder streams the same tasks in the order of the dataset, for which nothing is laid aside.
 	InOrder(ctx context.Context) iter.Seq2[*episode.Task, error]
-	// Skim is InOrder for who wants to know what tasks need, not what they say. Each row is held to the same, but texts that
-	// are sent to a model or a shell, contents of files and the metadata may be left out or replaced by others that are not
-	// empty. A task is gone with the next one.
-	Skim(ctx context.Context) iter.Seq2[*episode.Task, error]
 	// Digest is "sha256:" and the hexadecimal SHA-256 of the file's bytes as they lie on disk, compressed or not; of
 	// several files, of their names and digests in order.
 	Digest(ctx context.Context) (string, error)

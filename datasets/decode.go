@@ -47,68 +47,25 @@ var networkModes = []string{"none", "loopback", "allowlist", "full"}
 // decoder fills one task and collects what is wrong.
 type decoder struct {
 	task  *episode.Task
-	brief bool // see skim
 	wrong problems
-
-	// Memory that is used again: for the entries of the row, those of an object in it, the items of a list in it, and
-	// the text whose hash names the row.
-	row, entries []member
-	items        []json.RawMessage
-	hashed       json.RawMessage
 }
 
-// objectIn takes apart an object in the row, and one at a time.
-func (d *decoder) objectIn(value json.RawMessage) ([]member, error) {
-	entries, err := membersIn(d.entries, value)
-	if err == nil {
-		d.entries = again(entries)
-	}
-	return entries, err
-}
-
-// listIn takes apart a list in the row, and one at a time.
-func (d *decoder) listIn(value json.RawMessage) ([]json.RawMessage, error) {
-	items, err := elementsIn(d.items, value)
-	if err == nil {
-		d.items = again(items)
-	}
-	return items, err
-}
-
-// again is a list's memory for the next one. One giant must not occupy its memory for the rest of the dataset.
-func again[T any](list []T) []T {
-	const large = 1 << 10
-	if cap(list) > large {
-		return nil
-	}
-	return list[:0]
-}
-
-// whole turns a row into a task. Entries that are null or an empty string count as absent. Metadata is what the
-// row's mapping kept; nil when there was no mapping, and the unknown fields are the metadata.
-func (d *decoder) whole(fields, metadata []member) (*episode.Task, problems) {
-	d.task, d.brief, d.wrong = &episode.Task{}, false, nil
-	if d.decode(fields, metadata); len(d.wrong) > 0 {
-		return nil, d.wrong
-	}
-	return d.task, nil
-}
-
-func (d *decoder) decode(fields, metadata []member) {
+// decode turns a row into a task. Entries that are null or an empty string count as absent. Metadata is what the row's
+// mapping or shape kept; nil when there was none, and the unknown fields are the metadata.
+func decode(fields, metadata []member) (*episode.Task, problems) {
+	d := decoder{task: &episode.Task{}}
 	mapped := metadata != nil
 	for _, field := range fields {
 		decode, known := fieldDecoders[field.name]
 		switch {
 		case !known:
-			if !d.brief || mapped {
-				metadata = append(metadata, field)
-			}
+			metadata = append(metadata, field)
 		case string(field.value) != `""`:
-			decode(d, field.name, field.value)
+			decode(&d, field.name, field.value)
 		}
 	}
 	d.check()
-	if len(metadata) > 0 && !(d.brief && d.task.ID != "") {
+	if len(metadata) > 0 {
 		encoded, err := object(metadata, true)
 		if err != nil {
 			d.wrong.addf("metadata: %v", err)
@@ -116,25 +73,22 @@ func (d *decoder) decode(fields, metadata []member) {
 		d.task.Metadata = encoded
 	}
 	if d.task.ID == "" && len(d.wrong) == 0 {
-		whole := fields
-		if mapped {
-			whole = append(slices.Clone(fields), member{name: "metadata", value: d.task.Metadata})
+		if mapped && d.task.Metadata != nil {
+			fields = append(slices.Clone(fields), member{name: "metadata", value: d.task.Metadata})
 		}
-		d.task.ID = d.contentID(whole)
+		d.task.ID = d.contentID(fields)
 	}
+	if len(d.wrong) > 0 {
+		return nil, d.wrong
+	}
+	return d.task, nil
 }
 
 // contentID names a row by what it says: the order of its keys and its white space do not matter.
 func (d *decoder) contentID(fields []member) string {
-	if last := len(fields) - 1; last >= 0 && fields[last].value == nil { // metadata that there is none of
-		fields = fields[:last]
-	}
-	encoded, err := objectIn(d.hashed, fields, false)
+	encoded, err := object(fields, false)
 	if err != nil {
 		d.wrong.addf("content hash: %v", err)
-	}
-	if d.hashed = encoded; cap(encoded) > 2*batchBytes {
-		d.hashed = nil
 	}
 	sum := sha256.Sum256(encoded)
 	return "sha-" + hex.EncodeToString(sum[:8])
@@ -184,7 +138,7 @@ func (d *decoder) text(field string, value json.RawMessage) (string, bool) {
 }
 
 func (d *decoder) setup(field string, value json.RawMessage) {
-	d.task.Setup, _ = d.prose(field, value)
+	d.task.Setup, _ = d.text(field, value)
 }
 
 func (d *decoder) image(field string, value json.RawMessage) {

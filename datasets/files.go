@@ -37,7 +37,7 @@ func (d *decoder) fileMap(at string, value json.RawMessage, clean func(string) (
 			d.wrong.addf("%s: %q is there twice", at, name)
 		}
 		var file episode.File
-		if text, ok := d.words(entry.value); ok {
+		if text, ok := asString(entry.value); ok {
 			file = episode.File(text)
 		} else if err := file.UnmarshalJSON(entry.value); err != nil {
 			d.wrong.addf("%s: %q: %v", at, entry.name, err)

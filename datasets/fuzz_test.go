@@ -23,7 +23,7 @@ func FuzzRow(f *testing.F) {
 	}
 	f.Add(`{"prompt": "a", "verify": {"tests": {"/tests/../../x": ""}, "command": "y"}}`)
 	f.Add(`{"question": "q", "answer": "1 #### 2"}`)
-	for _, row := range skimmed {
+	for _, row := range unusual {
 		f.Add(row)
 	}
 	gsm8k, err := datasets.LoadMapping("gsm8k")
@@ -46,7 +46,7 @@ func FuzzRow(f *testing.F) {
 				}
 				checkTask(t, task)
 			}
-			sameSkimmed(t, path, datasets.Options{Map: mapping})
+			sameInOrder(t, path, datasets.Options{Map: mapping})
 		}
 	})
 }

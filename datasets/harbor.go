@@ -31,9 +31,9 @@ func harborRows(dir string) iter.Seq2[row, error] {
 				yield(row{}, fmt.Errorf("read dataset %s: %w", dir, err))
 				return
 			}
-			r := row{file: task.File, line: 1, object: task.Object}
+			r := row{file: task.File, line: 1, text: task.Object}
 			if len(task.Wrong) > 0 {
-				r.object, r.broken = nil, strings.Join(task.Wrong, "; ")
+				r.text, r.broken = nil, strings.Join(task.Wrong, "; ")
 			}
 			if !yield(r, nil) {
 				return

@@ -40,9 +40,7 @@ func jsonlRows(path string) iter.Seq2[row, error] {
 				yield(row{}, fmt.Errorf("read dataset %s after line %d: %w", path, line.number, err))
 				return
 			}
-			r := line.row()
-			r.file = path
-			if !yield(r, nil) {
+			if !yield(line.row(path), nil) {
 				return
 			}
 		}
@@ -99,36 +97,32 @@ func lines(reader *bufio.Reader) iter.Seq2[textLine, error] {
 	}
 }
 
-// row is the line, and is gone with it; whether it is one JSON object shows when it is decoded.
-func (l textLine) row() row {
-	r := row{line: l.number}
+func (l textLine) row(file string) row {
 	if l.tooLong {
-		r.broken = fmt.Sprintf("the row is longer than %d MiB", maxRow>>20)
-		return r
+		return row{file: file, line: l.number, broken: fmt.Sprintf("the row is longer than %d MiB", maxRow>>20)}
 	}
-	r.text = l.text
-	return r
+	return row{file: file, line: l.number, text: bytes.Clone(l.text)}
 }
 
-// parseObject returns the object, or the reason why text is none.
-func parseObject(text []byte) (json.RawMessage, string) {
+// notObject is the reason why text is no JSON object, "" when it is one.
+func notObject(text []byte) string {
 	if at := invalidUTF8(text); at >= 0 {
-		return nil, fmt.Sprintf("invalid UTF-8 at byte %d of the row", at+1)
+		return fmt.Sprintf("invalid UTF-8 at byte %d of the row", at+1)
 	}
-	var object json.RawMessage
 	if bytes.HasPrefix(text, []byte("[")) {
-		return nil, "the row is a list; want one JSON object per line (a file that is one array is named .json)"
+		return "the row is a list; want one JSON object per line (a file that is one array is named .json)"
 	}
-	if err := json.Unmarshal(text, &object); err != nil {
+	if !json.Valid(text) {
+		err := json.Unmarshal(text, new(any))
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, fmt.Sprintf("invalid JSON at byte %d of the row: %v", syntax.Offset, err)
+			return fmt.Sprintf("invalid JSON at byte %d of the row: %v", syntax.Offset, err)
 		}
-		return nil, fmt.Sprintf("invalid JSON: %v", err)
+		return fmt.Sprintf("invalid JSON: %v", err)
 	}
-	if kind := kindOf(object); kind != "an object" {
-		return nil, fmt.Sprintf(`the row is %s; want one JSON object per line, such as {"prompt": "..."}`, kind)
+	if kind := kindOf(text); kind != "an object" {
+		return fmt.Sprintf(`the row is %s; want one JSON object per line, such as {"prompt": "..."}`, kind)
 	}
-	return object, ""
+	return ""
 }
 
 func invalidUTF8(text []byte) int {

@@ -14,20 +14,20 @@ func (d *decoder) prompt(field string, value json.RawMessage) {
 		d.wrong.addf("prompt and messages are both there, want one of them")
 		return
 	}
-	if text, ok := d.words(value); ok && field == "prompt" {
+	if text, ok := asString(value); ok && field == "prompt" {
 		if strings.TrimSpace(text) == "" {
 			d.wrong.addf("%s: it is empty", field)
 		}
 		d.task.Prompt = append(d.task.Prompt, episode.Message{Role: "user", Content: text})
 		return
 	}
-	items, err := d.listIn(structured(value))
+	items, err := elements(structured(value))
 	if err != nil {
 		d.wrong.addf("%s: %v of chat messages such as {\"role\": \"user\", \"content\": \"...\"}", field, err)
 		return
 	}
 	for i, item := range items {
-		at := d.item(field, i)
+		at := fmt.Sprintf("%s[%d]", field, i)
 		message, ok := d.message(at, item)
 		switch {
 		case !ok:
@@ -49,7 +49,7 @@ func (d *decoder) prompt(field string, value json.RawMessage) {
 // message takes what the model can be sent before it has said anything. Tool calls of an earlier conversation are
 // refused rather than dropped: the model would see something else than the dataset says.
 func (d *decoder) message(at string, value json.RawMessage) (episode.Message, bool) {
-	entries, err := d.objectIn(value)
+	entries, err := members(value)
 	if err != nil {
 		d.wrong.addf("%s: %v with role and content", at, err)
 		return episode.Message{}, false
@@ -81,7 +81,7 @@ func (d *decoder) message(at string, value json.RawMessage) (episode.Message, bo
 
 // content takes a string or a list of text parts, which are joined by line breaks.
 func (d *decoder) content(at string, value json.RawMessage) string {
-	if text, ok := d.words(value); ok {
+	if text, ok := asString(value); ok {
 		return text
 	}
 	items, err := elements(value)
@@ -124,7 +124,7 @@ func textPart(value json.RawMessage) (string, error) {
 }
 
 func (d *decoder) system(field string, value json.RawMessage) {
-	if text, ok := d.words(value); ok {
+	if text, ok := asString(value); ok {
 		d.setSystem(text)
 		return
 	}
@@ -133,7 +133,7 @@ func (d *decoder) system(field string, value json.RawMessage) {
 
 // setSystem takes the system prompt from its field or from the messages, whichever comes first in the row.
 func (d *decoder) setSystem(text string) {
-	if d.task.System != "" && (d.task.System != text || d.brief) {
+	if d.task.System != "" && d.task.System != text {
 		d.wrong.addf("the system prompt is there twice: in system and as the first message")
 		return
 	}

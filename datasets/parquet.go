@@ -52,9 +52,9 @@ func parquetRows(path string) iter.Seq2[row, error] {
 				}
 				number++
 				r := row{file: path, line: number, unit: "row"}
-				if r.object, err = assemble(columns, values); err != nil {
+				if r.text, err = assemble(columns, values); err != nil {
 					r.broken = err.Error()
-				} else if len(r.object) > maxRow {
+				} else if len(r.text) > maxRow {
 					r.broken = fmt.Sprintf("the row is larger than %d MiB", maxRow>>20)
 				}
 				if !yield(r, nil) {

@@ -13,51 +13,16 @@ import (
 
 func (s *source) Tasks(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	if !s.choice.ordered() {
-		return tasksOf(s.stream(ctx, false))
+		return tasksOf(s.stream(ctx))
 	}
-	return func(yield func(*episode.Task, error) bool) {
-		for read, err := range s.reordered(ctx) {
-			task := read.task
-			if err == nil {
-				task, err = s.whole(read)
-			}
-			if !yield(task, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-func (s *source) Lazy(ctx context.Context) (iter.Seq2[*episode.Task, error], func() (*episode.Task, error)) {
-	reads := s.reordered(ctx)
-	if !s.choice.ordered() {
-		reads = s.stream(ctx, true)
-	}
-	var last readTask
-	tasks := func(yield func(*episode.Task, error) bool) {
-		for read, err := range reads {
-			last = read
-			if !yield(read.task, err) {
-				return
-			}
-		}
-	}
-	return tasks, func() (*episode.Task, error) { return s.whole(last) }
+	return s.reordered(ctx)
 }
 
 func (s *source) InOrder(ctx context.Context) iter.Seq2[*episode.Task, error] {
-	return s.inOrder(ctx, false)
-}
-
-func (s *source) Skim(ctx context.Context) iter.Seq2[*episode.Task, error] {
-	return s.inOrder(ctx, true)
-}
-
-func (s *source) inOrder(ctx context.Context, brief bool) iter.Seq2[*episode.Task, error] {
 	if !s.choice.ordered() {
-		return tasksOf(s.stream(ctx, brief))
+		return tasksOf(s.stream(ctx))
 	}
-	return tasksOf(s.planned(ctx, brief))
+	return tasksOf(s.planned(ctx))
 }
 
 func tasksOf(reads iter.Seq2[readTask, error]) iter.Seq2[*episode.Task, error] {
@@ -71,17 +36,14 @@ func tasksOf(reads iter.Seq2[readTask, error]) iter.Seq2[*episode.Task, error] {
 }
 
 // kept streams what where and part leave, and counts in steps.
-func (s *source) kept(ctx context.Context, brief bool, steps []Step) iter.Seq2[readTask, error] {
-	if s.choice.condition != nil {
-		brief = false // it may be about any of the texts
-	}
+func (s *source) kept(ctx context.Context, steps []Step) iter.Seq2[readTask, error] {
 	return func(yield func(readTask, error) bool) {
 		if err := s.knowsNames(ctx); err != nil {
 			yield(readTask{}, err)
 			return
 		}
 		count, inWhere, inPart := 0, 0, 0
-		for read, err := range s.usable(ctx, brief, s.skip) {
+		for read, err := range s.usable(ctx, s.skip) {
 			if err != nil {
 				yield(read, err)
 				return
@@ -126,7 +88,7 @@ func (s *source) knowsNames(ctx context.Context) error {
 	}
 	names := s.choice.condition.Names()
 	if !names.Found() {
-		for read, err := range s.usable(ctx, false, passedOn) {
+		for read, err := range s.usable(ctx, passedOn) {
 			if err != nil {
 				return nil // whoever reads the tasks says what is wrong with them
 			}
@@ -143,11 +105,11 @@ func (s *source) knowsNames(ctx context.Context) error {
 }
 
 // stream gives out what is chosen as it is read.
-func (s *source) stream(ctx context.Context, brief bool) iter.Seq2[readTask, error] {
+func (s *source) stream(ctx context.Context) iter.Seq2[readTask, error] {
 	return func(yield func(readTask, error) bool) {
 		steps := s.choice.steps()
 		at, sliced := 0, 0
-		for read, err := range s.kept(ctx, brief, steps) {
+		for read, err := range s.kept(ctx, steps) {
 			if err != nil {
 				yield(readTask{}, err)
 				return
@@ -199,7 +161,7 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 	}
 	steps := s.choice.steps()
 	all := candidates{strata: map[string]int32{}, names: map[string]bool{}}
-	for read, err := range s.kept(ctx, s.choice.Stratify == "", steps) {
+	for read, err := range s.kept(ctx, steps) {
 		if err != nil {
 			return nil, err
 		}
@@ -225,7 +187,7 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 }
 
 // planned streams the tasks of the plan in the order of the dataset, in which they are found one after the other.
-func (s *source) planned(ctx context.Context, brief bool) iter.Seq2[readTask, error] {
+func (s *source) planned(ctx context.Context) iter.Seq2[readTask, error] {
 	return func(yield func(readTask, error) bool) {
 		p, err := s.ready(ctx)
 		if err != nil {
@@ -233,7 +195,7 @@ func (s *source) planned(ctx context.Context, brief bool) iter.Seq2[readTask, er
 			return
 		}
 		found := 0
-		for read, err := range s.usable(ctx, brief, passedOn) {
+		for read, err := range s.usable(ctx, passedOn) {
 			if err != nil {
 				yield(readTask{}, err)
 				return
@@ -253,37 +215,50 @@ func (s *source) planned(ctx context.Context, brief bool) iter.Seq2[readTask, er
 	}
 }
 
-// reordered reads the tasks of the plan, lays their rows aside, and gives those out in their order. Of the tasks only id and
-// row are there.
-func (s *source) reordered(ctx context.Context) iter.Seq2[readTask, error] {
-	return func(yield func(readTask, error) bool) {
+// reordered reads the tasks of the plan, lays their rows aside, and gives those out as tasks in their order.
+func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] {
+	return func(yield func(*episode.Task, error) bool) {
 		p, err := s.ready(ctx)
 		if err != nil {
-			yield(readTask{}, err)
+			yield(nil, err)
 			return
 		}
 		laid := newAside(len(p.rows), s.choice.Choice)
 		defer laid.close()
 		found := 0
-		for read, err := range s.planned(ctx, true) {
+		for read, err := range s.planned(ctx) {
 			if err == nil {
 				err = laid.put(int(p.byRow[found]), read)
 			}
 			if err != nil {
-				yield(readTask{}, err)
+				yield(nil, err)
 				return
 			}
 			found++
 		}
 		for place := range p.rows {
-			if ctx.Err() != nil {
-				yield(readTask{}, fmt.Errorf("read dataset %s: %w", s.name, context.Cause(ctx)))
-				return
+			err := s.ended(ctx)
+			var task *episode.Task
+			if err == nil {
+				task, err = s.again(laid, place)
 			}
-			read, err := laid.take(place)
-			if !yield(read, err) || err != nil {
+			if !yield(task, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// again decodes a row that was laid aside.
+func (s *source) again(laid *aside, place int) (*episode.Task, error) {
+	read, err := laid.take(place)
+	if err != nil {
+		return nil, err
+	}
+	task, wrong := s.task(read.row)
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("read dataset %s again: %s", s.name, wrong)
+	}
+	task.ID, task.Row = read.task.ID, read.task.Row
+	return task, nil
 }

@@ -17,7 +17,7 @@ func ReadMessages(path string) ([]episode.Message, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read messages: %w", err)
 	}
-	list := json.RawMessage(data)
+	list := json.RawMessage(string([]rune(string(data)))) // what is not UTF-8 is read as U+FFFD
 	if !json.Valid(data) {
 		root, err := ParseYAML(data)
 		if err == nil && root != nil {

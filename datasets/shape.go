@@ -14,19 +14,17 @@ const OwnShape = "task"
 // shape builds the fields of a row from one of another tool. To add one, write its file and its line in shapes.
 type shape struct {
 	about string
-	// is tells such a row by its columns, of which it has one that is named mark; it must not claim one that has our
-	// fields. Nil: it is only taken by name.
+	// is tells such a row by its columns; it must not claim one that has our fields. Nil: it is only taken by name.
 	is     func(c columns) bool
-	mark   string
 	fields func(b *builder, c columns)
 }
 
 var shapes = map[string]shape{
 	"chat":     {about: "messages with the assistant's turns: the user's are played, the others are the reference solution", fields: chatFields},
-	"hermes":   {about: "Hermes and ShareGPT conversations, likewise", is: isHermes, mark: "conversations", fields: hermesFields},
-	"skyrl":    {about: "SkyRL, judged by the rule that data_source and env_class name", is: isSkyRL, mark: "env_class", fields: skyRLFields},
-	"swebench": {about: "SWE-bench and its kin: an issue of a repository, judged by its tests", is: isSWE, mark: "instance_id", fields: sweFields},
-	"verl":     {about: "verl, judged by the rule that data_source names", is: isVerl, mark: "data_source", fields: verlFields},
+	"hermes":   {about: "Hermes and ShareGPT conversations, likewise", is: isHermes, fields: hermesFields},
+	"skyrl":    {about: "SkyRL, judged by the rule that data_source and env_class name", is: isSkyRL, fields: skyRLFields},
+	"swebench": {about: "SWE-bench and its kin: an issue of a repository, judged by its tests", is: isSWE, fields: sweFields},
+	"verl":     {about: "verl, judged by the rule that data_source names", is: isVerl, fields: verlFields},
 }
 
 // Shapes describes the shapes of rows that are known, OwnShape among them.
@@ -121,34 +119,9 @@ func (o Options) shapeOf(c columns) string {
 	return OwnShape
 }
 
-// plainlyOwn says whether a row has one of our own fields, or no mark of another shape.
-func plainlyOwn(row []member) bool {
-	marked := false
-	for _, m := range row {
-		if slices.Contains(ownFields, m.name) {
-			return true
-		}
-		marked = marked || slices.Contains(marks, m.name)
-	}
-	return !marked
-}
-
-// marks are those of all shapes.
-var marks = func() (all []string) {
-	for _, name := range slices.Sorted(maps.Keys(shapes)) {
-		if s := shapes[name]; s.is != nil {
-			all = append(all, s.mark)
-		}
-	}
-	return all
-}()
-
 // shaped builds the fields of a row of any shape. The metadata is nil for our own; else all of the row, and what the shape
 // has to say.
 func (o Options) shaped(row []member) (fields, metadata []member, wrong problems) {
-	if o.Shape == "" && plainlyOwn(row) {
-		return row, nil, nil
-	}
 	c := columnsOf(row)
 	name := o.shapeOf(c)
 	if name == OwnShape {

@@ -17,14 +17,14 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// row is what a format reads: a JSON object with the place it came from, or the reason why there is none.
+// row is what a format reads: the text of what should be a JSON object with the place it came from, or the reason why there
+// is none.
 type row struct {
 	file   string
 	line   int
 	unit   string // what line counts; "" is lines
-	text   []byte // that nobody has looked at yet: it becomes the object, or is broken; a reader's is gone with the next row
-	object json.RawMessage
-	broken string // reason; object is not set then
+	text   json.RawMessage
+	broken string // reason; text is not set then
 }
 
 // source plays the rows of any format through the mapping and the row decoder.
@@ -42,30 +42,19 @@ type source struct {
 	plan *plan      // nil until somebody wants it, and without an order
 }
 
-// readTask is a task with the row that it came from, and the id that the row itself gave it. The row is gone with the
-// next one.
+// readTask is a task with the row that it came from, and the id that the row itself gave it.
 type readTask struct {
 	task  *episode.Task
 	given string
-	row   *row
+	row   row
 }
 
-// whole decodes a task once more that was skimmed, or of which only the row was laid aside.
-func (s *source) whole(read readTask) (*episode.Task, error) {
-	task, wrong := s.task(read.row)
-	if len(wrong) > 0 {
-		return nil, fmt.Errorf("read dataset %s again: %s", s.name, wrong)
-	}
-	task.ID, task.Row = read.task.ID, read.task.Row
-	return task, nil
-}
-
-// usable streams the rows that are tasks, and passes on the others. In brief, tasks are skimmed and gone with the next one.
-func (s *source) usable(ctx context.Context, brief bool, skip func(*row, int, string) error) iter.Seq2[readTask, error] {
+// usable streams the rows that are tasks, and passes on the others.
+func (s *source) usable(ctx context.Context, skip func(row, int, string) error) iter.Seq2[readTask, error] {
 	return func(yield func(readTask, error) bool) {
 		ids := newIDSet()
 		position, tasks := 0, 0
-		for read := range s.decoded(ctx, brief) {
+		for read := range s.decoded(ctx) {
 			err := read.err
 			if err == nil {
 				err = s.ended(ctx)
@@ -75,7 +64,7 @@ func (s *source) usable(ctx context.Context, brief bool, skip func(*row, int, st
 				return
 			}
 			if len(read.wrong) > 0 {
-				if err := skip(&read.row, position, read.wrong.String()); err != nil {
+				if err := skip(read.row, position, read.wrong.String()); err != nil {
 					yield(readTask{}, err)
 					return
 				}
@@ -86,7 +75,7 @@ func (s *source) usable(ctx context.Context, brief bool, skip func(*row, int, st
 			task.ID, task.Row = ids.take(given), position
 			position++
 			tasks++
-			if !yield(readTask{task: task, given: given, row: &read.row}, nil) {
+			if !yield(readTask{task: task, given: given, row: read.row}, nil) {
 				return
 			}
 		}
@@ -110,7 +99,7 @@ func (s *source) ended(ctx context.Context) error {
 }
 
 // skip passes a broken row on, or returns it as the error that it is.
-func (s *source) skip(r *row, position int, reason string) error {
+func (s *source) skip(r row, position int, reason string) error {
 	bad := &RowError{File: r.file, Line: r.line, Row: position, Reason: reason, unit: r.unit}
 	if !s.options.SkipBadRows {
 		return bad
@@ -122,16 +111,19 @@ func (s *source) skip(r *row, position int, reason string) error {
 }
 
 // passedOn is for reading once more what was read to draw an order: its broken rows are known.
-func passedOn(*row, int, string) error { return nil }
+func passedOn(row, int, string) error { return nil }
 
 // task turns one row into a task, or says what is wrong with it.
-func (s *source) task(r *row) (*episode.Task, problems) { return s.decode(&decoder{}, r, nil) }
-
-// decode skims a row into a task where there is one. It makes one of its own where that is nil or does not suffice.
-func (s *source) decode(d *decoder, r *row, task *episode.Task) (*episode.Task, problems) {
-	fields, wrong := r.members(&d.row)
-	if len(wrong) > 0 {
-		return nil, wrong
+func (s *source) task(r row) (*episode.Task, problems) {
+	if r.broken == "" {
+		r.broken = notObject(r.text)
+	}
+	if r.broken != "" {
+		return nil, problems{r.broken}
+	}
+	fields, err := members(r.text)
+	if err != nil {
+		return nil, problems{"the row is " + err.Error()}
 	}
 	build := s.options.shaped
 	if s.options.Map != nil {
@@ -141,32 +133,7 @@ func (s *source) decode(d *decoder, r *row, task *episode.Task) (*episode.Task, 
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
-	if task != nil && d.skim(task, fields, metadata) {
-		return task, nil
-	}
-	return d.whole(fields, metadata)
-}
-
-// members splits a row into its entries, in memory of theirs, and makes an object of what was only text.
-func (r *row) members(memory *[]member) ([]member, problems) {
-	if r.text != nil {
-		if list, ok := splitObject(*memory, r.text); ok {
-			r.object, r.text = r.text, nil
-			*memory = again(list)
-			return list, nil
-		}
-		r.object, r.broken = parseObject(r.text)
-		r.text = nil
-	}
-	if r.broken != "" {
-		return nil, problems{r.broken}
-	}
-	list, err := membersIn(*memory, r.object)
-	if err != nil {
-		return nil, problems{"the row is " + err.Error()}
-	}
-	*memory = again(list)
-	return list, nil
+	return decode(fields, metadata)
 }
 
 // idSet makes ids unique. It keeps 64 bits of a hash for each id, whatever the ids are, and for one that is there again

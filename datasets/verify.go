@@ -19,14 +19,14 @@ func (d *decoder) verify(field string, value json.RawMessage) {
 		d.task.Verify = append(d.task.Verify, d.verifier(field, value))
 		return
 	}
-	items, err := d.listIn(value)
+	items, err := elements(value)
 	if err != nil || len(items) == 0 {
 		d.wrong.addf("%s: an empty list; leave the field out for a task without a verifier", field)
 		return
 	}
 	var names map[string]bool // few have any
 	for i, item := range items {
-		at := d.item(field, i)
+		at := fmt.Sprintf("%s[%d]", field, i)
 		check := d.verifier(at, item)
 		if names[check.Name] {
 			d.wrong.addf("%s: the name %q is taken by an earlier check", at, check.Name)
@@ -42,7 +42,7 @@ func (d *decoder) verify(field string, value json.RawMessage) {
 }
 
 func (d *decoder) verifier(at string, value json.RawMessage) episode.Check {
-	entries, err := d.objectIn(structured(value))
+	entries, err := members(structured(value))
 	if err != nil {
 		d.wrong.addf(`%s: %v such as {"command": "..."} or {"exact": "..."}`, at, err)
 		return episode.Check{}
@@ -65,7 +65,7 @@ func (d *decoder) checkEntry(check *episode.Check, at string, entry member) (err
 		check.Name, _ = d.text(at+".name", entry.value)
 	case "command":
 		var ok bool
-		if check.Command, ok = d.prose(at+".command", entry.value); ok && strings.TrimSpace(check.Command) == "" {
+		if check.Command, ok = d.text(at+".command", entry.value); ok && strings.TrimSpace(check.Command) == "" {
 			err = fmt.Errorf("it is empty, and would let everything pass")
 		}
 	case "tests":
@@ -79,7 +79,7 @@ func (d *decoder) checkEntry(check *episode.Check, at string, entry member) (err
 		check.Env = d.variables(at+".env", entry.value)
 	case "exact":
 		var answer string
-		if answer, err = d.answer(entry.value); err == nil && strings.TrimSpace(answer) == "" {
+		if answer, err = asText(entry.value); err == nil && strings.TrimSpace(answer) == "" {
 			err = fmt.Errorf("it is empty, and would let silence pass")
 		}
 		check.Exact = &answer

@@ -66,7 +66,7 @@ func yamlRows(name string, data []byte) iter.Seq2[row, error] {
 			case node.Kind != yaml.MappingNode:
 				r.broken = "the row is " + kindOf(value) + ", want a mapping such as {prompt: ...}"
 			default:
-				r.object = value
+				r.text = value
 			}
 			if !yield(r, nil) {
 				return

@@ -60,8 +60,6 @@ var ErrStop = errors.New("the run cannot go on")
 type Config struct {
 	// Tasks yields the dataset in its order. An error stops the run.
 	Tasks iter.Seq2[*episode.Task, error]
-	// Whole is all of the task that came last, where Tasks gives ids alone: a resume has no use for more of most. Optional.
-	Whole func() (*episode.Task, error)
 	// Draw says what an episode's toolsets are drawn from: fixed toolsets, or a distribution.
 	Draw func(task *episode.Task) (Toolsets, error)
 
@@ -181,18 +179,11 @@ func (r *run) plan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		whole := r.Whole == nil
 		for sample := range r.Samples {
 			key := episode.Key{Seed: r.Seed, Task: task.ID, Sample: sample}
 			record, missing := r.missing(key)
 			if !missing {
 				continue
-			}
-			if !whole {
-				if task, err = r.Whole(); err != nil {
-					return err
-				}
-				whole = true
 			}
 			ep, err := r.birth(key, task, record.Attempt+1, record.Earlier)
 			if err != nil {

@@ -117,53 +117,6 @@ func TestSameDraws(t *testing.T) {
 	}
 }
 
-// TestWholeTasks holds that a resume asks for those tasks alone of which an episode is missing, and plays them whole.
-func TestWholeTasks(t *testing.T) {
-	journal := &memory{}
-	if _, err := pipeline.Run(t.Context(), config(10, 4, succeed, journal)); err != nil {
-		t.Fatal(err)
-	}
-	missing := map[string]bool{}
-	for _, ep := range journal.episodes[:4] {
-		missing[ep.Key.Task] = true
-	}
-	journal.episodes = journal.episodes[4:]
-	cfg := config(10, 4, func(ctx context.Context, task *episode.Task, ep *episode.Episode) error {
-		if task.System != "whole" {
-			t.Errorf("task %s is played as it came", task.ID)
-		}
-		return succeed(ctx, task, ep)
-	}, journal)
-	var last *episode.Task
-	asked := map[string]bool{}
-	cfg.Tasks = func(yield func(*episode.Task, error) bool) {
-		for last = range slice(10) {
-			if !yield(last, nil) {
-				return
-			}
-		}
-	}
-	cfg.Whole = func() (*episode.Task, error) {
-		if asked[last.ID] {
-			t.Errorf("task %s is asked for twice", last.ID)
-		}
-		asked[last.ID] = true
-		return &episode.Task{ID: last.ID, Row: last.Row, System: "whole"}, nil
-	}
-	summary, err := pipeline.Run(t.Context(), cfg)
-	if err != nil || summary.Finished != 4 || summary.Skipped != 26 || summary.Planned != 30 {
-		t.Errorf("%+v, %v", summary, err)
-	}
-	if diff := cmp.Diff(missing, asked); diff != "" {
-		t.Errorf("tasks that are asked for (-want +got):\n%s", diff)
-	}
-	cfg.Whole = func() (*episode.Task, error) { return nil, errors.New("the dataset is gone") }
-	journal.episodes = journal.episodes[1:]
-	if _, err := pipeline.Run(t.Context(), cfg); err == nil || err.Error() != "the dataset is gone" {
-		t.Errorf("a task that cannot be had: %v", err)
-	}
-}
-
 func TestRetry(t *testing.T) {
 	journal := &memory{}
 	cfg := config(1, 2, func(_ context.Context, _ *episode.Task, ep *episode.Episode) error {

@@ -115,8 +115,7 @@ func (e *Experiment) lacks(ctx context.Context) (bool, error) {
 		return true, nil // who opens it to write says why
 	}
 	defer reader.Close()
-	tasks, _ := e.Source.Lazy(ctx)
-	for task, err := range e.Playable(tasks) {
+	for task, err := range e.Playable(e.Source.InOrder(ctx)) {
 		if err != nil {
 			return false, err
 		}

@@ -31,10 +31,6 @@ func (s *Run) Play(ctx context.Context, watch Watch) (pipeline.Summary, error) {
 		RetryErrors: e.File.RetryErrors, MaxErrorsInRow: e.File.MaxErrorsInRow,
 		Player: player, Journal: s, Room: e.Room, Drain: watch.Drain, Observe: watch.Observe, Logger: e.Logger,
 	}
-	if e.File.resumed {
-		cfg.Tasks, cfg.Whole = e.Source.Lazy(ctx)
-		cfg.Tasks = e.Playable(cfg.Tasks)
-	}
 	summary, err := pipeline.Run(ctx, cfg)
 	if load := e.processors.Load(); load.Held > 0 {
 		e.Logger.Info("requests waited for this machine's processors", "for", load.Held.Round(time.Second).String(), "requests_per_second", int(load.Rate))

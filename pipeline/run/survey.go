@@ -119,11 +119,7 @@ func (e *Experiment) survey(ctx context.Context) error {
 // look reads the tasks for the survey, and returns what is wrong with the first that cannot be played.
 func (e *Experiment) look(ctx context.Context) (problems []error, err error) {
 	const most = 20
-	tasks := e.Source.Skim(ctx)
-	if e.server != nil {
-		tasks = e.Source.InOrder(ctx) // it learns them by heart
-	}
-	for task, err := range tasks {
+	for task, err := range e.Source.InOrder(ctx) {
 		if err := cmp.Or(e.opening.failed(), err); err != nil {
 			return nil, err
 		}

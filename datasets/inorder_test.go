@@ -1,21 +1,21 @@
 package datasets_test
 
 import (
-	"maps"
+	"cmp"
+	"iter"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"trajgen/datasets"
 	"trajgen/pipeline/episode"
 )
 
-// skimmed are rows whose texts a brief decoder has to look at after all, right and wrong ones.
-var skimmed = []string{
+// unusual are rows with forms that are rare, right and wrong ones.
+var unusual = []string{
 	`{"prompt": ""}`, `{"prompt": " \t"}`, `{"prompt": "\n"}`, `{"prompt": "\u0020"}`, `{"prompt": "\u0061"}`, `{"prompt": "a\u0000"}`, `{"prompt": "é"}`, `{"prompt": "!"}`, `{"prompt": 1}`,
 	`{"prompt": "a", "messages": [{"role": "user", "content": "b"}]}`, `{"prompt": "[\"a\"]"}`, `{"messages": "a"}`, `{"messages": "[{\"role\": \"user\", \"content\": \"b\"}]"}`,
 	`{"messages": [{"role": "user", "content": " "}]}`, `{"messages": [{"role": "assistant", "content": "b"}]}`, `{"messages": [{"role": "user", "content": "a", "name": "b"}]}`,
@@ -34,8 +34,8 @@ var skimmed = []string{
 	`{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}`, `{"instance_id": "a", "prompt": "b"}`, `{"data_source": "a", "prompt": [{"role": "user", "content": "b"}]}`,
 }
 
-// TestSkim holds a dataset that is skimmed, and one that is decoded as it is asked for, against one that is read.
-func TestSkim(t *testing.T) {
+// TestInOrder holds a dataset that is read in its own order against one that is read as it is played.
+func TestInOrder(t *testing.T) {
 	gsm8k, err := datasets.LoadMapping("gsm8k")
 	if err != nil {
 		t.Fatal(err)
@@ -50,14 +50,14 @@ func TestSkim(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				sameSkimmed(t, write(t, "rows.jsonl", string(rows)+"\n"+strings.Join(skimmed, "\n")), options)
+				sameInOrder(t, write(t, "rows.jsonl", string(rows)+"\n"+strings.Join(unusual, "\n")), options)
 			}
 		})
 	}
 }
 
-// sameSkimmed reads a dataset in each way.
-func sameSkimmed(t *testing.T, path string, options datasets.Options) {
+// sameInOrder reads a dataset in each way.
+func sameInOrder(t *testing.T, path string, options datasets.Options) {
 	t.Helper()
 	type told struct {
 		tasks []*episode.Task
@@ -65,101 +65,26 @@ func sameSkimmed(t *testing.T, path string, options datasets.Options) {
 	}
 	var now *told
 	options.SkipBadRows, options.OnSkip = true, func(bad *datasets.RowError) { now.wrong = append(now.wrong, bad.Error()) }
-	read := func(each func(source datasets.Source) error) *told {
+	read := func(tasks func(datasets.Source) iter.Seq2[*episode.Task, error]) *told {
 		now = &told{}
 		source, err := datasets.Open(path, options)
-		if err == nil {
-			err = each(source)
-		}
 		if err != nil {
 			now.wrong = append(now.wrong, err.Error())
+			return now
+		}
+		for task, err := range tasks(source) {
+			if err != nil {
+				now.wrong = append(now.wrong, err.Error())
+				break
+			}
+			now.tasks = append(now.tasks, task)
 		}
 		return now
 	}
-	played := read(func(source datasets.Source) error {
-		for task, err := range source.Tasks(t.Context()) {
-			if err != nil {
-				return err
-			}
-			now.tasks = append(now.tasks, task)
-		}
-		return nil
-	})
-	lazy := read(func(source datasets.Source) error {
-		tasks, whole := source.Lazy(t.Context())
-		for task, err := range tasks {
-			if err != nil {
-				return err
-			}
-			id, row := task.ID, task.Row
-			if task, err = whole(); err != nil {
-				return err
-			}
-			if task.ID != id || task.Row != row {
-				t.Errorf("task %s of row %d was said to be %s of %d", task.ID, task.Row, id, row)
-			}
-			now.tasks = append(now.tasks, task)
-		}
-		return nil
-	})
-	if diff := cmp.Diff(played, lazy, cmp.AllowUnexported(told{})); diff != "" {
-		t.Errorf("what is decoded as it is asked for differs (-want +got):\n%s", diff)
+	played := read(func(source datasets.Source) iter.Seq2[*episode.Task, error] { return source.Tasks(t.Context()) })
+	slices.SortFunc(played.tasks, func(a, b *episode.Task) int { return cmp.Compare(a.Row, b.Row) })
+	ordered := read(func(source datasets.Source) iter.Seq2[*episode.Task, error] { return source.InOrder(t.Context()) })
+	if diff := gocmp.Diff(played, ordered, gocmp.AllowUnexported(told{})); diff != "" {
+		t.Errorf("what is read in the order of the dataset differs (-want +got):\n%s", diff)
 	}
-	ordered := read(func(source datasets.Source) error {
-		for task, err := range source.InOrder(t.Context()) {
-			if err != nil {
-				return err
-			}
-			now.tasks = append(now.tasks, needs(task))
-		}
-		return nil
-	})
-	skim := read(func(source datasets.Source) error {
-		for task, err := range source.Skim(t.Context()) {
-			if err != nil {
-				return err
-			}
-			now.tasks = append(now.tasks, needs(task))
-		}
-		return nil
-	})
-	if diff := cmp.Diff(ordered, skim, cmp.AllowUnexported(told{}), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("what is skimmed differs (-want +got):\n%s", diff)
-	}
-}
-
-// needs is a task without its texts, but for whether they say something.
-func needs(task *episode.Task) *episode.Task {
-	some := func(text string) string {
-		if strings.TrimSpace(text) == "" {
-			return ""
-		}
-		return "some"
-	}
-	names := func(files episode.Files) episode.Files {
-		only := episode.Files{}
-		for name := range maps.Keys(files) {
-			only[name] = nil
-		}
-		return only
-	}
-	n := *task
-	n.Metadata = nil
-	n.System, n.Setup, n.Files = some(n.System), some(n.Setup), names(n.Files)
-	n.Prompt, n.Verify, n.Gold = slices.Clone(n.Prompt), slices.Clone(n.Verify), slices.Clone(n.Gold)
-	for i := range n.Prompt {
-		n.Prompt[i].Content = some(n.Prompt[i].Content)
-	}
-	for i := range n.Verify {
-		check := &n.Verify[i]
-		check.Command, check.Tests = some(check.Command), names(check.Tests)
-		if check.Exact != nil {
-			said := some(*check.Exact)
-			check.Exact = &said
-		}
-	}
-	for i := range n.Gold {
-		n.Gold[i].Content = some(n.Gold[i].Content)
-	}
-	return &n
 }
