@@ -1,9 +1,10 @@
 package datasets
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+
+	flatbuffers "github.com/google/flatbuffers/go"
 )
 
 // The kinds of messages and of types that are told apart here, by their numbers in Arrow's format.
@@ -30,8 +31,8 @@ type arrowHead struct {
 // readArrowHead reads a head, and refuses one that would cost the library more than its size: heads point within
 // themselves, so that a few bytes can stand for very many columns and very long names. Positions that are nowhere panic.
 func readArrowHead(raw []byte) (arrowHead, error) {
-	message := rootTable(raw)
-	head := arrowHead{kind: message.byte(6), body: message.int64(10)}
+	message := flatTable{flatbuffers.Table{Bytes: raw}}.at(0)
+	head := arrowHead{kind: message.GetByteSlot(6, 0), body: message.GetInt64Slot(10, 0)}
 	inner, ok := message.table(8)
 	if !ok {
 		return head, errors.New("an Arrow message without a header")
@@ -44,7 +45,7 @@ func readArrowHead(raw []byte) (arrowHead, error) {
 		}
 		return head, vetted.fields(inner, 6, "", 0)
 	case arrowDictionary:
-		head.dictionary, head.delta = inner.int64(4), inner.byte(8) != 0
+		head.dictionary, head.delta = inner.GetInt64Slot(4, 0), inner.GetBoolSlot(8, false)
 		data, ok := inner.table(6)
 		if !ok {
 			return head, errors.New("an Arrow dictionary without values")
@@ -61,7 +62,7 @@ func checkViews(batch flatTable) error {
 	_, buffers := batch.vector(8)
 	start, n := batch.vector(12)
 	for i := range n {
-		if claimed := binary.LittleEndian.Uint64(batch.raw[start+8*i:]); claimed > uint64(buffers) {
+		if claimed := batch.GetUint64(start + 8*flatbuffers.UOffsetT(i)); claimed > uint64(buffers) {
 			return fmt.Errorf("a column claims %d buffers where its batch has %d", claimed, buffers)
 		}
 	}
@@ -74,13 +75,13 @@ type arrowVetted struct {
 	room    int // that is left for texts
 }
 
-func (v *arrowVetted) fields(parent flatTable, slot int, path string, depth int) error {
+func (v *arrowVetted) fields(parent flatTable, slot flatbuffers.VOffsetT, path string, depth int) error {
 	start, n := parent.vector(slot)
 	for i := range n {
 		if v.columns++; v.columns > maxColumns || depth > maxArrowDepth {
 			return fmt.Errorf("the schema has more than %d columns, or is nested deeper than %d levels", maxColumns, maxArrowDepth)
 		}
-		field := parent.at(start + 4*i)
+		field := parent.at(start + 4*flatbuffers.UOffsetT(i))
 		name, err := v.text(field, 4)
 		if err != nil {
 			return err
@@ -89,7 +90,7 @@ func (v *arrowVetted) fields(parent flatTable, slot int, path string, depth int)
 		if path != "" {
 			at = path + "." + name
 		}
-		kind := field.byte(8)
+		kind := field.GetByteSlot(8, 0)
 		if kind == arrowUnion {
 			return fmt.Errorf("column %s is a union, which is not read; give each kind of value a column of its own", at)
 		}
@@ -109,11 +110,11 @@ func (v *arrowVetted) fields(parent flatTable, slot int, path string, depth int)
 }
 
 // metadata counts the texts of a list of names and values.
-func (v *arrowVetted) metadata(parent flatTable, slot int) error {
+func (v *arrowVetted) metadata(parent flatTable, slot flatbuffers.VOffsetT) error {
 	start, n := parent.vector(slot)
 	for i := range n {
-		pair := parent.at(start + 4*i)
-		for _, slot := range []int{4, 6} {
+		pair := parent.at(start + 4*flatbuffers.UOffsetT(i))
+		for _, slot := range []flatbuffers.VOffsetT{4, 6} {
 			if _, err := v.text(pair, slot); err != nil {
 				return err
 			}
@@ -123,68 +124,35 @@ func (v *arrowVetted) metadata(parent flatTable, slot int) error {
 	return nil
 }
 
-func (v *arrowVetted) text(parent flatTable, slot int) (string, error) {
+func (v *arrowVetted) text(parent flatTable, slot flatbuffers.VOffsetT) (string, error) {
 	start, n := parent.vector(slot)
 	if v.room -= n; v.room < 0 {
 		return "", fmt.Errorf("the names and metadata of the schema have more than %d MiB", maxArrowHead>>20)
 	}
-	return string(parent.raw[start : start+n]), nil
+	return string(parent.Bytes[start : start+flatbuffers.UOffsetT(n)]), nil
 }
 
-// flatTable is a table of the serialisation that Arrow's heads are in: fields are found by their slots in a second table
-// that says where they are. What points out of the bytes panics.
-type flatTable struct {
-	raw []byte
-	pos int
+// flatTable is a table of the serialisation that Arrow's heads are in. What points out of its bytes panics.
+type flatTable struct{ flatbuffers.Table }
+
+// at follows the offset that stands at a position.
+func (t flatTable) at(position flatbuffers.UOffsetT) flatTable {
+	return flatTable{flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(position)}}
 }
 
-func rootTable(raw []byte) flatTable { return flatTable{raw, 0}.at(0) }
-
-// at follows the offset that stands there.
-func (t flatTable) at(position int) flatTable {
-	return flatTable{t.raw, position + int(binary.LittleEndian.Uint32(t.raw[position:]))}
-}
-
-// field is the position of a field, 0 when it is not there.
-func (t flatTable) field(slot int) int {
-	slots := t.pos - int(int32(binary.LittleEndian.Uint32(t.raw[t.pos:])))
-	if slot >= int(binary.LittleEndian.Uint16(t.raw[slots:])) {
-		return 0
-	}
-	offset := int(binary.LittleEndian.Uint16(t.raw[slots+slot:]))
+func (t flatTable) table(slot flatbuffers.VOffsetT) (flatTable, bool) {
+	offset := t.Offset(slot)
 	if offset == 0 {
-		return 0
-	}
-	return t.pos + offset
-}
-
-func (t flatTable) byte(slot int) byte {
-	if at := t.field(slot); at > 0 {
-		return t.raw[at]
-	}
-	return 0
-}
-
-func (t flatTable) int64(slot int) int64 {
-	if at := t.field(slot); at > 0 {
-		return int64(binary.LittleEndian.Uint64(t.raw[at:]))
-	}
-	return 0
-}
-
-func (t flatTable) table(slot int) (flatTable, bool) {
-	at := t.field(slot)
-	if at == 0 {
 		return flatTable{}, false
 	}
-	return t.at(at), true
+	return t.at(t.Pos + flatbuffers.UOffsetT(offset)), true
 }
 
 // vector is where the items of a list begin, and how many there are.
-func (t flatTable) vector(slot int) (start, n int) {
-	inner, ok := t.table(slot)
-	if !ok {
+func (t flatTable) vector(slot flatbuffers.VOffsetT) (start flatbuffers.UOffsetT, n int) {
+	offset := flatbuffers.UOffsetT(t.Offset(slot))
+	if offset == 0 {
 		return 0, 0
 	}
-	return inner.pos + 4, int(binary.LittleEndian.Uint32(t.raw[inner.pos:]))
+	return t.Vector(offset), t.VectorLen(offset)
 }

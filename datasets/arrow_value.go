@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -208,10 +207,10 @@ func arrowScalar(values arrow.Array, i int) (json.RawMessage, error) {
 	case *array.MonthInterval, *array.DayTimeInterval, *array.MonthDayNanoInterval:
 		return encode(typed.GetOneForMarshal(i))
 	}
-	if number, err := arrowTime(values, i); number != nil || err != nil {
-		return number, err
+	if arrow.IsInteger(values.DataType().ID()) {
+		return json.RawMessage(values.ValueStr(i)), nil
 	}
-	return arrowInteger(values, i)
+	return arrowTime(values, i)
 }
 
 func arrowTime(values arrow.Array, i int) (json.RawMessage, error) {
@@ -240,28 +239,6 @@ func arrowTime(values arrow.Array, i int) (json.RawMessage, error) {
 			return nil, fmt.Errorf("a duration of %d times %s", count, unit)
 		}
 		return encode(long.String())
-	}
-	return nil, nil
-}
-
-func arrowInteger(values arrow.Array, i int) (json.RawMessage, error) {
-	switch typed := values.(type) {
-	case *array.Int8:
-		return strconv.AppendInt(nil, int64(typed.Value(i)), 10), nil
-	case *array.Int16:
-		return strconv.AppendInt(nil, int64(typed.Value(i)), 10), nil
-	case *array.Int32:
-		return strconv.AppendInt(nil, int64(typed.Value(i)), 10), nil
-	case *array.Int64:
-		return strconv.AppendInt(nil, typed.Value(i), 10), nil
-	case *array.Uint8:
-		return strconv.AppendUint(nil, uint64(typed.Value(i)), 10), nil
-	case *array.Uint16:
-		return strconv.AppendUint(nil, uint64(typed.Value(i)), 10), nil
-	case *array.Uint32:
-		return strconv.AppendUint(nil, uint64(typed.Value(i)), 10), nil
-	case *array.Uint64:
-		return strconv.AppendUint(nil, typed.Value(i), 10), nil
 	}
 	return nil, fmt.Errorf("a value of type %s, which is not read", values.DataType())
 }
