@@ -24,7 +24,7 @@ func Counted(pattern string, text []byte) (got, want int, err error) {
 		return 0, 0, err
 	}
 	most := len(text) + 1
-	got = p.matcher().count(text, most)
+	got = p.count(text, most)
 	for at := 0; at < len(text); {
 		end := lineEnd(text, at)
 		if p.line.Match(trimEnd(text[at:end])) {

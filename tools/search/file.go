@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"syscall"
 
 	"golang.org/x/text/encoding/unicode"
@@ -21,46 +22,18 @@ const (
 	maxChunk  = 64 << 20
 )
 
-// file is a regular file that is read. Its descriptor is used as it is, since the runtime's poller costs a system call for
-// each file.
-type file struct {
-	fd         int
-	size, read int64
-}
-
 // openRegular opens a file that may have been exchanged since it was listed: a pipe must not block the search.
-func openRegular(name string) (*file, error) {
-	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+func openRegular(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
-	var stat syscall.Stat_t
-	if err := syscall.Fstat(fd, &stat); err != nil || uint32(stat.Mode)&syscall.S_IFMT != syscall.S_IFREG {
-		syscall.Close(fd)
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		file.Close()
 		return nil, errNotRegular
 	}
-	return &file{fd: fd, size: stat.Size}, nil
+	return file, nil
 }
-
-// Read ends at the size that the file had, which saves a call. What has none is read to its end: files of /proc.
-func (f *file) Read(p []byte) (int, error) {
-	for f.size == 0 || f.read < f.size {
-		n, err := syscall.Read(f.fd, p)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case err != nil:
-			return 0, err
-		case n <= 0:
-			return 0, io.EOF
-		}
-		f.read += int64(n)
-		return n, nil
-	}
-	return 0, io.EOF
-}
-
-func (f *file) Close() error { return syscall.Close(f.fd) }
 
 // readSmall reads a file that should be small.
 func readSmall(name string, most int64) ([]byte, error) {

@@ -33,7 +33,7 @@ func (s *shownLines) line(text []byte) string {
 }
 
 // add adds the matching lines of a file with their context. The file may have changed since its matches were counted.
-func (s *shownLines) add(p part, m *matcher, context int) error {
+func (s *shownLines) add(p part, wanted *pattern, context int) error {
 	number, n := 0, 0
 	var before []string // the last lines, as many as are context
 	open := len(s.all)  // of the lines whose context may go on, the first
@@ -49,12 +49,12 @@ func (s *shownLines) add(p part, m *matcher, context int) error {
 			for i := open; i < len(s.all); i++ {
 				s.all[i].After = append(s.all[i].After, s.line(line))
 			}
-			if n < p.to && m.match(whole) {
+			if n < p.to && wanted.match(whole) {
 				if n >= p.from {
 					if s.full = s.size >= maxShown; s.full {
 						return false
 					}
-					s.all = append(s.all, Line{Path: p.shown, Line: number, Content: s.excerpt(line, m), Before: append([]string(nil), before...)})
+					s.all = append(s.all, Line{Path: p.shown, Line: number, Content: s.excerpt(line, wanted), Before: append([]string(nil), before...)})
 					for _, each := range before {
 						s.size += len(each)
 					}
@@ -76,9 +76,9 @@ func (s *shownLines) add(p part, m *matcher, context int) error {
 }
 
 // excerpt is as much of a matching line as is shown, with the match in it.
-func (s *shownLines) excerpt(line []byte, m *matcher) string {
+func (s *shownLines) excerpt(line []byte, wanted *pattern) string {
 	text := strings.ToValidUTF8(string(line), "\uFFFD")
-	at := m.line.FindStringIndex(text)
+	at := wanted.line.FindStringIndex(text)
 	if at == nil || utf8.RuneCountInString(text[:at[1]]) <= maxShownLine {
 		return s.line(line)
 	}

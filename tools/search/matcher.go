@@ -1,6 +1,7 @@
 package search
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -15,12 +16,12 @@ func Check(pattern string) error {
 	return err
 }
 
-// pattern is what all goroutines share.
+// pattern finds the lines that match. Package regexp judges them; what a match must hold or begin with, which is found many
+// times faster, spares it most. Goroutines share it.
 type pattern struct {
-	tree     *syntax.Regexp
 	line     *regexp.Regexp
-	literals []literal // every line that matches holds one of these; none is known when empty
-	plain    bool      // a line that holds the literal matches
+	literals []literal  // every line that matches holds one of these; none is known when empty
+	first    *[256]bool // the bytes with which a match can begin; nil when nothing is known
 }
 
 func newPattern(text string) (*pattern, error) {
@@ -35,107 +36,83 @@ func newPattern(text string) (*pattern, error) {
 	if hasNewline(tree) {
 		return nil, errors.New(`it holds a line end (\n), and matching is line by line`)
 	}
-	p := &pattern{tree: tree, line: line, literals: required(tree.Simplify())}
-	p.plain = tree.Op == syntax.OpLiteral && shortest(p.literals) == len(string(tree.Rune)) &&
-		!slices.Contains(tree.Rune, '\r') // which may be part of a line's end
-	return p, nil
+	tree = tree.Simplify()
+	return &pattern{line: line, literals: required(tree), first: firstBytes(tree)}, nil
 }
 
 func hasNewline(tree *syntax.Regexp) bool {
-	if tree.Op == syntax.OpLiteral {
-		return strings.ContainsRune(string(tree.Rune), '\n')
-	}
-	for _, sub := range tree.Sub {
-		if hasNewline(sub) {
-			return true
-		}
-	}
-	return false
-}
-
-// matcher is a pattern as one goroutine uses it.
-type matcher struct {
-	*pattern
-	automaton *automaton
-	at        [maxLiterals]int // of the next literals, while find looks through a text
-}
-
-func (p *pattern) matcher() *matcher {
-	m := &matcher{pattern: p}
-	if !p.plain {
-		m.automaton = newAutomaton(p.tree, p.line)
-	}
-	return m
+	return tree.Op == syntax.OpLiteral && slices.Contains(tree.Rune, '\n') || slices.ContainsFunc(tree.Sub, hasNewline)
 }
 
 // match tells whether a single line, with its end, matches.
-func (m *matcher) match(line []byte) bool {
-	switch {
-	case m.plain:
-		return m.literals[0].index(line) >= 0
-	case m.automaton != nil:
-		start, _ := m.automaton.find(line)
-		return start >= 0
+func (p *pattern) match(line []byte) bool {
+	line = trimEnd(line)
+	if p.first != nil {
+		from := slices.IndexFunc(line, func(c byte) bool { return p.first[c] })
+		if from < 0 {
+			return false
+		}
+		line = line[from:]
 	}
-	return m.line.Match(trimEnd(line))
+	return p.line.Match(line)
 }
 
 // count is the number of lines that match in a text of whole lines; it stops at most.
-func (m *matcher) count(text []byte, most int) int {
-	if len(m.literals) > 0 {
-		return m.countLiterals(text, most)
-	}
-	n := 0
-	for n < most && len(text) > 0 {
-		_, end := m.find(text)
-		if end < 0 {
-			break
-		}
-		n++
-		text = text[end:]
-	}
-	return n
-}
-
-func (m *matcher) find(text []byte) (start, end int) {
-	if m.automaton != nil {
-		return m.automaton.find(text)
-	}
-	for at := 0; at < len(text); {
+func (p *pattern) count(text []byte, most int) int {
+	n, next := 0, p.candidates(text)
+	for at := next(0); n < most && at < len(text); {
 		end := lineEnd(text, at)
-		if m.line.Match(trimEnd(text[at:end])) {
-			return at, end
-		}
-		at = end
-	}
-	return -1, -1
-}
-
-// countLiterals looks at the lines alone that hold a literal.
-func (m *matcher) countLiterals(text []byte, most int) int {
-	for i := range m.literals {
-		m.at[i] = -1
-	}
-	n := 0
-	for at := 0; n < most && at < len(text); {
-		nearest := len(text)
-		for i := range m.literals {
-			if m.at[i] < at {
-				m.at[i] = len(text)
-				if found := m.literals[i].index(text[at:]); found >= 0 {
-					m.at[i] = at + found
-				}
-			}
-			nearest = min(nearest, m.at[i])
-		}
-		if nearest == len(text) {
-			break
-		}
-		end := lineEnd(text, nearest)
-		if m.plain || m.match(text[lineStart(text, nearest):end]) {
+		if p.match(text[lineStart(text, at):end]) {
 			n++
 		}
-		at = end
+		at = next(end)
 	}
 	return n
+}
+
+// candidates finds, from an offset on, a place in the next line that may match, or the text's length.
+func (p *pattern) candidates(text []byte) func(from int) int {
+	if len(p.literals) == 0 {
+		return func(from int) int { return from }
+	}
+	folded := text
+	if slices.ContainsFunc(p.literals, func(l literal) bool { return l.fold }) {
+		folded = lower(text)
+	}
+	places := make([]int, len(p.literals)) // of the next of each
+	for i := range places {
+		places[i] = -1
+	}
+	return func(from int) int {
+		for i, l := range p.literals {
+			if places[i] >= from {
+				continue
+			}
+			in := text
+			if l.fold {
+				in = folded
+			}
+			places[i] = len(text)
+			if found := bytes.Index(in[from:], l.text); found >= 0 {
+				places[i] = from + found
+			}
+		}
+		return slices.Min(places)
+	}
+}
+
+// lineStart is where the line that holds an offset begins.
+func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
+
+// lineEnd is where the line after the one that holds an offset begins.
+func lineEnd(text []byte, at int) int {
+	if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
+		return at + n + 1
+	}
+	return len(text)
+}
+
+// trimEnd takes the end off a line.
+func trimEnd(line []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }

@@ -50,10 +50,9 @@ func scan(w *walker, path string, p *pattern, most int, report func(e entry, n i
 	})
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
-			m := p.matcher()
 			var buffer []byte
 			for b := range work {
-				b.count(m, &buffer, most)
+				b.count(p, &buffer, most)
 				if cap(buffer) > 1<<20 {
 					buffer = nil
 				}
@@ -80,12 +79,12 @@ func collect(ordered <-chan *batch, report func(e entry, n int, err error) error
 	return nil
 }
 
-func (b *batch) count(m *matcher, buffer *[]byte, most int) {
+func (b *batch) count(p *pattern, buffer *[]byte, most int) {
 	defer close(b.done)
 	b.counts = make([]int, len(b.files))
 	for i, e := range b.files {
 		err := chunks(e.name, buffer, func(text []byte) bool {
-			b.counts[i] += m.count(text, most-b.counts[i])
+			b.counts[i] += p.count(text, most-b.counts[i])
 			return b.counts[i] < most
 		})
 		if err != nil {

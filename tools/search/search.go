@@ -210,9 +210,8 @@ func (s *search) byContent() error {
 		s.found.Counts, s.found.TotalFiles = &counts, &matching
 	default:
 		shown := shownLines{all: []Line{}}
-		m := p.matcher()
 		for _, each := range parts {
-			if err := shown.add(each, m, s.Args.Context); err != nil {
+			if err := shown.add(each, p, s.Args.Context); err != nil {
 				s.found.Skipped++
 			}
 			if shown.full {
