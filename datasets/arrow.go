@@ -3,6 +3,7 @@ package datasets
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ func looksLikeArrow(head []byte) bool {
 }
 
 // arrowRows reads an IPC file or stream of any schema but one with unions, batch by batch: of the file, one batch and the
-// dictionaries are in memory. Each row becomes a JSON object in the order of the columns; see arrowWriter for what the
+// dictionaries are in memory. Each row becomes a JSON object in the order of the columns; see arrowRow for what the
 // types become.
 func arrowRows(path string) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
@@ -122,13 +123,10 @@ func arrowBatches(section *io.SectionReader) iter.Seq2[arrow.Record, error] {
 }
 
 // arrowObject builds the JSON object of a row.
-func arrowObject(batch arrow.Record, i int) ([]byte, error) {
-	w := arrowWriter{}
-	err := guarded(func() error {
-		return w.object(batch.Schema().Fields(), batch.Columns(), i)
+func arrowObject(batch arrow.Record, i int) (object json.RawMessage, err error) {
+	err = guarded(func() (err error) {
+		object, err = new(arrowRow).object(batch.Schema().Fields(), batch.Columns(), i)
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return w.out.Bytes(), nil
+	return object, err
 }

@@ -1,7 +1,6 @@
 package datasets
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -11,46 +10,33 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// arrowWriter writes values as JSON, in the same forms as those of Parquet (see encoderOf): what JSON has no form for
-// becomes text. Positions that a damaged column points to panic.
-type arrowWriter struct {
-	out bytes.Buffer
+// arrowRow makes JSON of the values of a row, in the same forms as those of Parquet (see encoderOf): what JSON has no form
+// for becomes text. Positions that a damaged column points to panic.
+type arrowRow struct {
+	size int // of the values so far
 }
 
-// object writes a row or a struct. Fields that are null are left out, and so are empty lists that cannot be null.
-func (w *arrowWriter) object(fields []arrow.Field, columns []arrow.Array, i int) error {
-	w.out.WriteByte('{')
-	first := true
+// object makes one of a row or a struct. Fields that are null are left out, and so are empty lists that cannot be null.
+func (r *arrowRow) object(fields []arrow.Field, columns []arrow.Array, i int) (json.RawMessage, error) {
+	var list []member
 	for at, field := range fields {
 		values, i, there := resolve(columns[at], i)
 		if !there {
 			continue
 		}
-		mark := w.out.Len()
-		if !first {
-			w.out.WriteByte(',')
-		}
 		if !utf8.ValidString(field.Name) {
-			return fmt.Errorf("column name %q is not UTF-8", field.Name)
+			return nil, fmt.Errorf("column name %q is not UTF-8", field.Name)
 		}
-		name, err := encode(field.Name)
+		value, err := r.value(values, i)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("column %s: %w", field.Name, err)
 		}
-		w.out.Write(name)
-		w.out.WriteByte(':')
-		start := w.out.Len()
-		if err := w.value(values, i); err != nil {
-			return fmt.Errorf("column %s: %w", field.Name, err)
-		}
-		if _, list := values.(array.ListLike); list && !field.Nullable && w.out.Len() == start+len("[]") {
-			w.out.Truncate(mark)
+		if _, many := values.(array.ListLike); many && !field.Nullable && len(value) == len("[]") {
 			continue
 		}
-		first = false
+		list = append(list, member{field.Name, value})
 	}
-	w.out.WriteByte('}')
-	return nil
+	return joined(list), nil
 }
 
 // resolve looks through dictionaries, runs and extensions for the value itself. A type nests no deeper than the schema
@@ -78,101 +64,98 @@ func resolve(values arrow.Array, i int) (arrow.Array, int, bool) {
 	}
 }
 
-// value writes what is there.
-func (w *arrowWriter) value(values arrow.Array, i int) error {
+// value takes what is there.
+func (r *arrowRow) value(values arrow.Array, i int) (json.RawMessage, error) {
 	switch typed := values.(type) {
 	case *array.Map:
-		return w.entries(typed, i)
+		return r.entries(typed, i)
 	case array.ListLike:
-		return w.list(typed, i)
+		return r.list(typed, i)
 	case *array.Struct:
 		fields := typed.DataType().(*arrow.StructType).Fields()
 		columns := make([]arrow.Array, len(fields))
 		for at := range fields {
 			columns[at] = typed.Field(at)
 		}
-		return w.object(fields, columns, i)
+		return r.object(fields, columns, i)
 	}
-	encoded, err := arrowScalar(values, i)
-	w.out.Write(encoded)
-	return w.bounded(err)
+	value, err := arrowScalar(values, i)
+	if err != nil {
+		return nil, err
+	}
+	return value, r.grow(len(value))
 }
 
-// bounded keeps a few bytes that stand for very many from filling the memory.
-func (w *arrowWriter) bounded(err error) error {
-	if err == nil && w.out.Len() > maxRow {
+// grow keeps a few bytes that stand for very many from filling the memory.
+func (r *arrowRow) grow(size int) error {
+	if r.size += size; r.size > maxRow {
 		return fmt.Errorf("the row is larger than %d MiB", maxRow>>20)
 	}
-	return err
-}
-
-func (w *arrowWriter) list(list array.ListLike, i int) error {
-	start, end := list.ValueOffsets(i)
-	items := list.ListValues()
-	if start < 0 || end < start || end > int64(items.Len()) {
-		return fmt.Errorf("a list from item %d to %d of %d", start, end, items.Len())
-	}
-	w.out.WriteByte('[')
-	for at := start; at < end; at++ {
-		if at > start {
-			w.out.WriteByte(',')
-		}
-		item, j, there := resolve(items, int(at))
-		if !there {
-			w.out.WriteString("null") // an item keeps its place
-		} else if err := w.value(item, j); err != nil {
-			return err
-		}
-		if err := w.bounded(nil); err != nil {
-			return err
-		}
-	}
-	w.out.WriteByte(']')
 	return nil
 }
 
-// entries writes a map as an object. Keys that are not strings are written as text; null values are left out as
-// everywhere.
-func (w *arrowWriter) entries(entries *array.Map, i int) error {
+func (r *arrowRow) list(list array.ListLike, i int) (json.RawMessage, error) {
+	start, end := list.ValueOffsets(i)
+	items := list.ListValues()
+	if start < 0 || end < start || end > int64(items.Len()) {
+		return nil, fmt.Errorf("a list from item %d to %d of %d", start, end, items.Len())
+	}
+	out := json.RawMessage{'['}
+	for at := start; at < end; at++ {
+		if at > start {
+			out = append(out, ',')
+		}
+		value := json.RawMessage("null") // an item keeps its place
+		if item, j, there := resolve(items, int(at)); there {
+			var err error
+			if value, err = r.value(item, j); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, value...)
+		if err := r.grow(len(",null")); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, ']'), nil
+}
+
+// entries makes an object of a map. Keys that are not strings are written as text; null values are left out as everywhere.
+func (r *arrowRow) entries(entries *array.Map, i int) (json.RawMessage, error) {
 	start, end := entries.ValueOffsets(i)
 	keys, items := entries.Keys(), entries.Items()
 	if start < 0 || end < start || end > int64(keys.Len()) || end > int64(items.Len()) {
-		return fmt.Errorf("a map from entry %d to %d of %d", start, end, keys.Len())
+		return nil, fmt.Errorf("a map from entry %d to %d of %d", start, end, keys.Len())
 	}
-	w.out.WriteByte('{')
-	first := true
+	var list []member
 	for at := start; at < end; at++ {
 		key, j, there := resolve(keys, int(at))
 		if !there {
-			return fmt.Errorf("a map with a key that is null")
+			return nil, fmt.Errorf("a map with a key that is null")
 		}
 		item, k, there := resolve(items, int(at))
 		if !there {
 			continue
 		}
-		if !first {
-			w.out.WriteByte(',')
+		name, err := r.value(key, j)
+		if err != nil {
+			return nil, err
 		}
-		first = false
-		name := arrowWriter{}
-		if err := name.value(key, j); err != nil {
-			return err
+		value, err := r.value(item, k)
+		if err != nil {
+			return nil, err
 		}
-		text := json.RawMessage(name.out.Bytes())
-		if kindOf(text) != "a string" {
-			var err error
-			if text, err = encode(string(text)); err != nil {
-				return err
-			}
-		}
-		w.out.Write(text)
-		w.out.WriteByte(':')
-		if err := w.value(item, k); err != nil {
-			return err
-		}
+		list = append(list, member{keyText(name), value})
 	}
-	w.out.WriteByte('}')
-	return w.bounded(nil)
+	return joined(list), nil
+}
+
+// keyText is a key of a map as an object has it.
+func keyText(key json.RawMessage) string {
+	if text, ok := asString(key); ok {
+		return text
+	}
+	return string(key)
 }
 
 // arrowScalar writes one value that is not null and holds no others.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -153,38 +154,17 @@ func (t *table) row(names []string) (row, error) {
 	return r, nil
 }
 
-func cellObject(names, cells []string) (object []byte, broken string) {
-	var out bytes.Buffer
-	out.WriteByte('{')
+func cellObject(names, cells []string) (object json.RawMessage, broken string) {
+	var list []member
 	for i, cell := range cells {
 		if cell == "" {
 			continue
 		}
-		if !utf8.ValidString(cell) {
-			return nil, fmt.Sprintf("column %s: invalid UTF-8 at byte %d", names[i], invalidUTF8([]byte(cell))+1)
-		}
-		if out.Len() > 1 {
-			out.WriteByte(',')
-		}
-		if err := writeMember(&out, names[i], cell); err != nil {
+		value, err := utf8Text(cell)
+		if err != nil {
 			return nil, fmt.Sprintf("column %s: %v", names[i], err)
 		}
+		list = append(list, member{names[i], value})
 	}
-	out.WriteByte('}')
-	return out.Bytes(), ""
-}
-
-func writeMember(out *bytes.Buffer, name, text string) error {
-	key, err := encode(name)
-	if err != nil {
-		return err
-	}
-	value, err := encode(text)
-	if err != nil {
-		return err
-	}
-	out.Write(key)
-	out.WriteByte(':')
-	out.Write(value)
-	return nil
+	return joined(list), ""
 }

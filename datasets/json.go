@@ -55,7 +55,23 @@ func members(object json.RawMessage) ([]member, error) {
 	return list, nil
 }
 
-// object puts members together: keys sorted at every depth, no white space, numbers untouched; without what is null below
+// joined is an object of these entries as they are, in their order.
+func joined(list []member) json.RawMessage {
+	out := json.RawMessage{'{'}
+	for i, m := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		name, err := encode(m.name)
+		if err != nil {
+			panic(err) // every string has a form in JSON
+		}
+		out = append(append(append(out, name...), ':'), m.value...)
+	}
+	return append(out, '}')
+}
+
+// object puts members together in the form that is hashed: keys sorted at every depth, no white space, numbers untouched; without what is null below
 // the members, when nulls is false.
 func object(list []member, nulls bool) (json.RawMessage, error) {
 	values := make(map[string]any, len(list))

@@ -1,7 +1,6 @@
 package datasets
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -83,106 +82,82 @@ func (c *parquetColumn) wrapper(list string) bool {
 type run []parquet.Value
 
 // assembler walks the schema and eats the runs.
-type assembler struct {
-	runs []run
-	out  bytes.Buffer
-}
+type assembler struct{ runs []run }
 
 // assemble builds the JSON object of a row. Levels that contradict each other are an error, never a panic.
 func assemble(columns []*parquetColumn, values parquet.Row) (json.RawMessage, error) {
 	a := assembler{}
-	size := 64
 	for _, value := range values {
-		if size += 32; value.Kind() == parquet.ByteArray {
-			size += len(value.ByteArray()) + len(value.ByteArray())/16
-		}
 		at := value.Column()
 		for len(a.runs) <= at {
 			a.runs = append(a.runs, nil)
 		}
 		a.runs[at] = append(a.runs[at], value)
 	}
-	a.out.Grow(size)
-	if err := a.group(columns); err != nil {
-		return nil, err
-	}
-	return a.out.Bytes(), nil
+	return a.group(columns)
 }
 
-// group writes an object. Fields that are null are left out, and so are empty lists and maps that cannot be null: most
+// group makes an object. Fields that are null are left out, and so are empty lists and maps that cannot be null: most
 // writers put them where there is nothing.
-func (a *assembler) group(fields []*parquetColumn) error {
-	a.out.WriteByte('{')
-	first := true
+func (a *assembler) group(fields []*parquetColumn) (json.RawMessage, error) {
+	var list []member
 	for _, field := range fields {
-		mark := a.out.Len()
-		if !first {
-			a.out.WriteByte(',')
+		if !utf8.ValidString(field.name) {
+			return nil, fmt.Errorf("column name %q is not UTF-8", field.name)
 		}
-		name, err := encode(field.name)
-		if err != nil || !utf8.ValidString(field.name) {
-			return fmt.Errorf("column name %q is not UTF-8", field.name)
-		}
-		a.out.Write(name)
-		a.out.WriteByte(':')
-		start := a.out.Len()
-		there, err := a.value(field)
+		value, err := a.value(field)
 		if err != nil {
-			return fmt.Errorf("column %s: %w", field.name, err)
+			return nil, fmt.Errorf("column %s: %w", field.name, err)
 		}
-		if !there || field.many() && !field.optional && a.out.Len() == start+len("[]") {
-			a.out.Truncate(mark)
+		if value == nil || field.many() && !field.optional && len(value) == len("[]") {
 			continue
 		}
-		first = false
+		list = append(list, member{field.name, value})
 	}
-	a.out.WriteByte('}')
-	return nil
+	return joined(list), nil
 }
 
 func (c *parquetColumn) many() bool { return c.repeated || c.list != nil || c.kv != nil }
 
-// value writes one node, with all its repetitions, and tells whether it is there.
-func (a *assembler) value(c *parquetColumn) (bool, error) {
+// value takes one node, with all its repetitions; nil when it is not there.
+func (a *assembler) value(c *parquetColumn) (json.RawMessage, error) {
 	if c.repeated {
-		return true, a.items(c, a.content)
+		return a.items(c, a.content)
 	}
 	if c.optional {
 		level, err := a.level(c)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if level < c.definition {
-			return false, a.skip(c)
+			return nil, a.skip(c)
 		}
 	}
-	return true, a.content(c)
+	return a.content(c)
 }
 
-// content writes a node that is there, once.
-func (a *assembler) content(c *parquetColumn) error {
+// content takes a node that is there, once.
+func (a *assembler) content(c *parquetColumn) (json.RawMessage, error) {
 	switch {
 	case c.leaf >= 0:
 		value, err := a.next(c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if value.IsNull() {
-			return fmt.Errorf("a value is missing where its level says that there is one")
+			return nil, fmt.Errorf("a value is missing where its level says that there is one")
 		}
-		encoded, err := c.encode(value)
-		a.out.Write(encoded)
-		return err
+		return c.encode(value)
 	case c.list != nil:
 		if !c.list.wrapper(c.name) {
 			return a.items(c.list, a.content)
 		}
-		return a.items(c.list, func(list *parquetColumn) error {
-			there, err := a.value(list.fields[0])
-			if !there {
-				a.out.WriteString("null") // an item keeps its place
+		return a.items(c.list, func(list *parquetColumn) (json.RawMessage, error) {
+			item, err := a.value(list.fields[0])
+			if item == nil {
+				item = json.RawMessage("null") // an item keeps its place
 			}
-			return err
+			return item, err
 		})
 	case c.kv != nil:
 		return a.entries(c.kv)
@@ -190,61 +165,39 @@ func (a *assembler) content(c *parquetColumn) error {
 	return a.group(c.fields)
 }
 
-// items writes a repeated node as a list.
-func (a *assembler) items(c *parquetColumn, item func(*parquetColumn) error) error {
-	a.out.WriteByte('[')
-	first := true
+// items makes a list of a repeated node.
+func (a *assembler) items(c *parquetColumn, item func(*parquetColumn) (json.RawMessage, error)) (json.RawMessage, error) {
+	out := json.RawMessage{'['}
 	err := a.repeat(c, func() error {
-		if !first {
-			a.out.WriteByte(',')
+		if len(out) > 1 {
+			out = append(out, ',')
 		}
-		first = false
-		return item(c)
+		value, err := item(c)
+		out = append(out, value...)
+		return err
 	})
-	a.out.WriteByte(']')
-	return err
+	return append(out, ']'), err
 }
 
-// entries writes the repeated node of a MAP as an object. Keys that are not strings are written as text; null values
-// are left out as everywhere.
-func (a *assembler) entries(c *parquetColumn) error {
-	a.out.WriteByte('{')
-	first := true
+// entries makes an object of the repeated node of a MAP. Keys that are not strings are written as text; null values are left
+// out as everywhere.
+func (a *assembler) entries(c *parquetColumn) (json.RawMessage, error) {
+	var list []member
 	err := a.repeat(c, func() error {
-		mark := a.out.Len()
-		if !first {
-			a.out.WriteByte(',')
-		}
-		start := a.out.Len()
-		there, err := a.value(c.fields[0])
+		key, err := a.value(c.fields[0])
 		if err != nil {
 			return err
 		}
-		if !there {
+		if key == nil {
 			return fmt.Errorf("a map with a key that is null")
 		}
-		key := json.RawMessage(bytes.Clone(a.out.Bytes()[start:]))
-		if kindOf(key) != "a string" {
-			a.out.Truncate(start)
-			quoted, err := encode(string(key))
-			if err != nil {
-				return err
-			}
-			a.out.Write(quoted)
+		value, err := a.value(c.fields[1])
+		if value != nil {
+			list = append(list, member{keyText(key), value})
 		}
-		a.out.WriteByte(':')
-		if there, err = a.value(c.fields[1]); err != nil {
-			return err
-		}
-		if !there {
-			a.out.Truncate(mark)
-			return nil
-		}
-		first = false
-		return nil
+		return err
 	})
-	a.out.WriteByte('}')
-	return err
+	return joined(list), err
 }
 
 // repeat calls one for each repetition of a node.

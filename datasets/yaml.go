@@ -173,20 +173,18 @@ func encodeYAML(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error))
 	case yaml.MappingNode:
 		return encodeMapping(node, text)
 	case yaml.SequenceNode:
-		var buffer bytes.Buffer
-		buffer.WriteByte('[')
+		out := json.RawMessage{'['}
 		for i, item := range node.Content {
 			if i > 0 {
-				buffer.WriteByte(',')
+				out = append(out, ',')
 			}
 			value, err := encodeYAML(item, text)
 			if err != nil {
 				return nil, err
 			}
-			buffer.Write(value)
+			out = append(out, value...)
 		}
-		buffer.WriteByte(']')
-		return buffer.Bytes(), nil
+		return append(out, ']'), nil
 	}
 	switch tag := node.ShortTag(); tag {
 	case "!!str", jsonTag:
@@ -212,8 +210,7 @@ func encodeYAML(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error))
 }
 
 func encodeMapping(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error)) (json.RawMessage, error) {
-	var buffer bytes.Buffer
-	buffer.WriteByte('{')
+	var list []member
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key := node.Content[i]
@@ -232,13 +229,7 @@ func encodeMapping(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, erro
 		if err != nil {
 			return nil, err
 		}
-		if buffer.Len() > 1 {
-			buffer.WriteByte(',')
-		}
-		buffer.Write(name)
-		buffer.WriteByte(':')
-		buffer.Write(value)
+		list = append(list, member{keyText(name), value})
 	}
-	buffer.WriteByte('}')
-	return buffer.Bytes(), nil
+	return joined(list), nil
 }
