@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"slices"
 	"strings"
 )
 
@@ -52,50 +51,26 @@ func withGuard(task json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the bundled tasks: %w", err)
 	}
-	module, err := json.Marshal(string(guard))
+	decoded, err := decodeAny(task)
 	if err != nil {
-		return nil, fmt.Errorf("encode guard.py: %w", err)
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(task, &fields); err != nil {
 		return nil, fmt.Errorf("read a bundled task: %w", err)
 	}
-	verify := fields["verify"]
-	list := bytes.HasPrefix(verify, []byte("["))
-	if !list {
-		verify = slices.Concat([]byte("["), verify, []byte("]"))
-	}
-	var checks []map[string]json.RawMessage
-	if err := json.Unmarshal(verify, &checks); err != nil {
-		return nil, fmt.Errorf("read the checks of a bundled task: %w", err)
+	fields := decoded.(map[string]any) // as every row is
+	checks, several := fields["verify"].([]any)
+	if !several {
+		checks = []any{fields["verify"]}
 	}
 	for _, check := range checks {
-		var tests map[string]json.RawMessage
-		if check["tests"] == nil {
-			continue
-		}
-		if err := json.Unmarshal(check["tests"], &tests); err != nil {
-			return nil, fmt.Errorf("read the tests of a bundled task: %w", err)
-		}
+		tests, _ := check.(map[string]any)["tests"].(map[string]any)
 		for name, text := range tests {
-			if strings.HasPrefix(name, "/tests/") && strings.HasSuffix(name, ".py") && bytes.Contains(text, []byte(importsGuard)) {
-				tests["/tests/guard.py"] = module
+			text, _ := text.(string)
+			if strings.HasPrefix(name, "/tests/") && strings.HasSuffix(name, ".py") && strings.Contains(text, importsGuard) {
+				tests["/tests/guard.py"] = string(guard)
 				break
 			}
 		}
-		if check["tests"], err = json.Marshal(tests); err != nil {
-			return nil, fmt.Errorf("encode the tests of a bundled task: %w", err)
-		}
 	}
-	if list {
-		fields["verify"], err = json.Marshal(checks)
-	} else {
-		fields["verify"], err = json.Marshal(checks[0])
-	}
-	if err != nil {
-		return nil, fmt.Errorf("encode the checks of a bundled task: %w", err)
-	}
-	return json.Marshal(fields)
+	return encode(fields)
 }
 
 // bundledDigest covers the names and the contents, with lengths between them so that no two sets of files agree.

@@ -14,7 +14,7 @@ import (
 
 // fieldDecoders are the fields of a dataset row. Whatever is not among them is metadata.
 var fieldDecoders = map[string]func(d *decoder, field string, value json.RawMessage){
-	"id":           (*decoder).id,
+	"id":           label(func(t *episode.Task) *string { return &t.ID }),
 	"prompt":       (*decoder).prompt,
 	"messages":     (*decoder).prompt,
 	"system":       (*decoder).system,
@@ -35,7 +35,7 @@ var fieldDecoders = map[string]func(d *decoder, field string, value json.RawMess
 	"memory":       (*decoder).memory,
 	"user":         (*decoder).user,
 	"tags":         (*decoder).tags,
-	"difficulty":   (*decoder).difficulty,
+	"difficulty":   label(func(t *episode.Task) *string { return &t.Difficulty }),
 }
 
 // Fields lists the names of the fields that a dataset row may have, sorted.
@@ -108,12 +108,15 @@ func (d *decoder) check() {
 	d.checkGold()
 }
 
-func (d *decoder) id(field string, value json.RawMessage) {
-	id, err := asText(value)
-	if err != nil {
-		d.wrong.addf("%s: %v", field, err)
+// label takes a string or a number.
+func label(target func(*episode.Task) *string) func(*decoder, string, json.RawMessage) {
+	return func(d *decoder, field string, value json.RawMessage) {
+		text, err := asText(value)
+		if err != nil {
+			d.wrong.addf("%s: %v", field, err)
+		}
+		*target(d.task) = text
 	}
-	d.task.ID = id
 }
 
 func text(target func(*episode.Task) *string) func(*decoder, string, json.RawMessage) {
@@ -203,14 +206,6 @@ func (d *decoder) tags(field string, value json.RawMessage) {
 		d.wrong.addf("%s: %v", field, err)
 	}
 	d.task.Tags = tags
-}
-
-func (d *decoder) difficulty(field string, value json.RawMessage) {
-	difficulty, err := asText(value)
-	if err != nil {
-		d.wrong.addf("%s: %v", field, err)
-	}
-	d.task.Difficulty = difficulty
 }
 
 func (d *decoder) limits(field string, value json.RawMessage) {

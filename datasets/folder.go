@@ -1,10 +1,9 @@
 package datasets
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"maps"
 	"os"
 	"path"
@@ -19,22 +18,14 @@ const maxFiles = 100_000
 
 // findFolder lists the files of a directory that are to be read.
 func findFolder(dir string, options Options) ([]piece, Card, error) {
-	for _, name := range slices.Sorted(maps.Keys(folders)) {
-		f := folders[name]
-		is, err := f.is(dir)
-		if err != nil {
-			return nil, Card{}, err
-		}
-		if is {
-			if options.Split != "" || options.Subset != "" {
-				return nil, Card{}, fmt.Errorf("split and subset choose among data files, and this is a directory of kind %s", name)
-			}
-			return []piece{{
-				name: name, path: dir, format: name,
-				rows:   func() iter.Seq2[row, error] { return f.rows(dir) },
-				digest: func(ctx context.Context) (string, error) { return f.digest(ctx, dir) },
-			}}, Card{}, nil
-		}
+	harbor, is, err := harborPiece(dir)
+	switch {
+	case err != nil:
+		return nil, Card{}, err
+	case is && (options.Split != "" || options.Subset != ""):
+		return nil, Card{}, errors.New("split and subset choose among data files, and this is a directory of kind harbor")
+	case is:
+		return []piece{harbor}, Card{}, nil
 	}
 	if err := refuseTerminalBench(dir); err != nil {
 		return nil, Card{}, err

@@ -9,23 +9,27 @@ import (
 	"trajgen/datasets/internal/harbor"
 )
 
-// isHarbor tells a directory that is a task in Harbor's format, or has some below it.
-func isHarbor(dir string) (bool, error) {
+// harborPiece is a directory that is a task in Harbor's format, or has some below it; false for any other.
+func harborPiece(dir string) (p piece, is bool, err error) {
 	found, err := harbor.Open(dir)
-	return found != nil, err
+	if err != nil || found == nil {
+		return piece{}, false, err
+	}
+	p = piece{name: "harbor", path: dir, format: "harbor"}
+	p.rows = func() iter.Seq2[row, error] { return harborRows(dir, found) }
+	p.digest = func(ctx context.Context) (string, error) {
+		sum, err := found.Digest(ctx)
+		if err != nil {
+			return "", fmt.Errorf("digest dataset %s: %w", dir, err)
+		}
+		return "sha256:" + sum, nil
+	}
+	return p, true, nil
 }
 
 // harborRows reads the tasks of a directory in the order of their paths.
-func harborRows(dir string) iter.Seq2[row, error] {
+func harborRows(dir string, found *harbor.Dir) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
-		found, err := harbor.Open(dir)
-		if err == nil && found == nil {
-			err = fmt.Errorf("there is no task.toml any more")
-		}
-		if err != nil {
-			yield(row{}, fmt.Errorf("read dataset %s: %w", dir, err))
-			return
-		}
 		for task, err := range found.Rows() {
 			if err != nil {
 				yield(row{}, fmt.Errorf("read dataset %s: %w", dir, err))
@@ -40,19 +44,4 @@ func harborRows(dir string) iter.Seq2[row, error] {
 			}
 		}
 	}
-}
-
-func harborDigest(ctx context.Context, dir string) (string, error) {
-	found, err := harbor.Open(dir)
-	if err == nil && found == nil {
-		err = fmt.Errorf("there is no task.toml any more")
-	}
-	if err != nil {
-		return "", fmt.Errorf("digest dataset %s: %w", dir, err)
-	}
-	sum, err := found.Digest(ctx)
-	if err != nil {
-		return "", fmt.Errorf("digest dataset %s: %w", dir, err)
-	}
-	return "sha256:" + sum, nil
 }

@@ -24,18 +24,6 @@ type piece struct {
 	digest func(context.Context) (string, error)
 }
 
-// folder reads one kind of directory whole. To add one, write its file and its line in folders.
-type folder struct {
-	// is tells a directory of this kind.
-	is     func(dir string) (bool, error)
-	rows   func(dir string) iter.Seq2[row, error]
-	digest func(ctx context.Context, dir string) (string, error)
-}
-
-var folders = map[string]folder{
-	"harbor": {is: isHarbor, rows: harborRows, digest: harborDigest},
-}
-
 // Open finds a dataset: Bundled, a file, a directory, or a pattern such as data/*.jsonl.gz, in which ** goes through
 // directories. It looks at the beginning of each file but reads no rows yet.
 //

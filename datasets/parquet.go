@@ -36,7 +36,7 @@ func parquetRows(path string) iter.Seq2[row, error] {
 			if file, err = parquet.OpenFile(opened, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
 				return err
 			}
-			columns = parquetColumns(file.Root().Columns())
+			columns = parquetColumns(file.Root().Columns(), 0, 0)
 			return nil
 		})
 		if err != nil {

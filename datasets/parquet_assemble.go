@@ -26,11 +26,8 @@ type parquetColumn struct {
 	kv     *parquetColumn // MAP: the repeated node with keys and values
 }
 
-func parquetColumns(columns []*parquet.Column) []*parquetColumn {
-	return columnsBelow(columns, 0, 0)
-}
-
-func columnsBelow(columns []*parquet.Column, definition, repetition int) []*parquetColumn {
+// parquetColumns are the nodes below one that has these levels.
+func parquetColumns(columns []*parquet.Column, definition, repetition int) []*parquetColumn {
 	nodes := make([]*parquetColumn, len(columns))
 	for i, column := range columns {
 		node := &parquetColumn{
@@ -46,7 +43,7 @@ func columnsBelow(columns []*parquet.Column, definition, repetition int) []*parq
 		if column.Leaf() {
 			node.leaf, node.encode = column.Index(), encoderOf(column.Type())
 		} else {
-			node.fields = columnsBelow(column.Columns(), node.definition, node.repetition)
+			node.fields = parquetColumns(column.Columns(), node.definition, node.repetition)
 			node.recognise(column)
 		}
 		nodes[i] = node

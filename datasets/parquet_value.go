@@ -152,7 +152,10 @@ func encodeInstant(count int64, unit time.Duration) (json.RawMessage, error) {
 	if rest < 0 {
 		seconds, rest = seconds-1, rest+perSecond
 	}
-	instant := time.Unix(seconds, rest*int64(unit)).UTC()
+	return encodeTime(time.Unix(seconds, rest*int64(unit)).UTC())
+}
+
+func encodeTime(instant time.Time) (json.RawMessage, error) {
 	if year := instant.Year(); year < 0 || year > 9999 {
 		return nil, fmt.Errorf("a timestamp in the year %d", year)
 	}
@@ -167,11 +170,7 @@ func encodeInt96(v deprecated.Int96) (json.RawMessage, error) {
 	binary.LittleEndian.PutUint32(raw[4:], v[1])
 	days := int64(v[2]) - julianDayOf1970
 	nanoseconds := int64(binary.LittleEndian.Uint64(raw[:]))
-	instant := time.Unix(days*86400, nanoseconds).UTC()
-	if year := instant.Year(); year < 0 || year > 9999 {
-		return nil, fmt.Errorf("a timestamp in the year %d", year)
-	}
-	return encode(instant.Format(time.RFC3339Nano))
+	return encodeTime(time.Unix(days*86400, nanoseconds).UTC())
 }
 
 func integer(v parquet.Value) int64 {

@@ -104,15 +104,8 @@ func (w *walker) entry(inner, name string) entry {
 
 // holds looks a name up in a directory's entries, which are sorted.
 func holds(entries []fs.DirEntry, name string) bool {
-	low, high := 0, len(entries)
-	for low < high {
-		if middle := (low + high) / 2; entries[middle].Name() < name {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low < len(entries) && entries[low].Name() == name
+	_, found := slices.BinarySearchFunc(entries, name, func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
+	return found
 }
 
 // leftOut decides: first by the globs that were asked for, then by the ignore files, then by the dot of hidden names.
