@@ -40,5 +40,5 @@ func (w *walker) harmony(at int, opener string) (end int, called bool) {
 	if strings.TrimSpace(rest) != "" {
 		return at, false
 	}
-	return w.tokenCall(Call{Name: name}, at+length, "<|start|>", "<|call|>")
+	return w.tokenCall(Call{Name: name}, at+length, tokens{call: "<|start|>", end: "<|call|>"})
 }

@@ -32,9 +32,7 @@ func (w *walker) llama(at int, opener string) (end int, called bool) {
 		if next := space(w.text, at); isObject(w.text[next:]) {
 			at = next
 		}
-		for _, token := range []string{"<|eom_id|>", "<|eot_id|>", "<|eot|>"} {
-			at, _ = closed(w.text, at, token)
-		}
+		at = closedBy(w.text, at, "<|eom_id|>", "<|eot_id|>", "<|eot|>")
 	}
 	return at, called
 }

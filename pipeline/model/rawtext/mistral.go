@@ -79,10 +79,8 @@ func (w *walker) listed(at int, opener string) (end int, called bool) {
 		return at, false
 	}
 	end, called = w.mistralList(at)
-	for _, closer := range []string{"<|/tool_call|>", "<|action_end|>", "<|END_ACTION|>"} {
-		if called {
-			end, _ = closed(w.text, end, closer)
-		}
+	if called {
+		end = closedBy(w.text, end, "<|/tool_call|>", "<|action_end|>", "<|END_ACTION|>")
 	}
 	return end, called
 }

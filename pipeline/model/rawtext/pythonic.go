@@ -54,10 +54,7 @@ func (w *walker) pythonic(at int, opener string) (end int, called bool) {
 }
 
 func (w *walker) pythonEnd(at int) int {
-	for _, closer := range pythonicClosers {
-		at, _ = closed(w.text, at, closer)
-	}
-	return at
+	return closedBy(w.text, at, pythonicClosers...)
 }
 
 // call reads a call: a name, and arguments that all have one.

@@ -2,56 +2,28 @@ package rawtext
 
 import "strings"
 
-// The formats below stand on tokens that only calls have, with the arguments as JSON between them.
-const (
-	kimiSection   = "<|tool_calls_section_begin|>"
-	kimiEnd       = "<|tool_calls_section_end|>"
-	kimiSection1  = "<|tool_call_section_begin|>" // some models drop the s
-	kimiEnd1      = "<|tool_call_section_end|>"
-	kimiCall      = "<|tool_call_begin|>"
-	kimiArguments = "<|tool_call_argument_begin|>"
-	kimiCallEnd   = "<|tool_call_end|>"
+// tokens are what a family puts around calls that stand on tokens which only calls have, with the arguments as JSON
+// between them.
+type tokens struct {
+	sections  []string // begin all calls
+	call      string   // begins one
+	separator string   // stands behind its name
+	end       string   // ends it
+	ends      []string // end all calls
+}
 
-	deepseekCalls   = "<｜tool▁calls▁begin｜>"
-	deepseekEnd     = "<｜tool▁calls▁end｜>"
-	deepseekCall    = "<｜tool▁call▁begin｜>"
-	deepseekSep     = "<｜tool▁sep｜>"
-	deepseekCallEnd = "<｜tool▁call▁end｜>"
-)
-
-// maxHead bounds the name of a function with the tags around it.
-const maxHead = 400
-
-// kimi reads what Kimi K2 writes. The id of the call is its name and a number, and stays as it is: the model counts
-// on.
+// Kimi K2 writes the id of the call in front of its arguments. It is its name and a number, and stays as it is: the
+// model counts on. Some models drop the s of the sections.
 //
 //	<|tool_calls_section_begin|><|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{...}<|tool_call_end|>
 //	<|tool_calls_section_end|>
-func (w *walker) kimi(at int, opener string) (end int, called bool) {
-	end = at + len(opener)
-	if opener != kimiCall {
-		next, ok := after(w.text, end, kimiCall)
-		if !ok {
-			return end, false
-		}
-		end = next
-	}
-	head := w.text[end:min(len(w.text), end+maxHead)]
-	id, _, ok := strings.Cut(head, kimiArguments)
-	if !ok {
-		return w.headless(end, head)
-	}
-	call := Call{ID: strings.TrimSpace(id)}
-	call.Name = strings.TrimPrefix(call.ID, "functions.")
-	if colon := strings.LastIndexByte(call.Name, ':'); colon >= 0 && strings.Trim(call.Name[colon+1:], "0123456789") == "" {
-		call.Name = call.Name[:colon]
-	} else {
-		call.ID = "" // without its number it is no id
-	}
-	return w.tokenCall(call, end+len(id)+len(kimiArguments), kimiCall, kimiCallEnd, kimiEnd, kimiEnd1)
+var kimi = tokens{
+	sections: []string{"<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"},
+	call:     "<|tool_call_begin|>", separator: "<|tool_call_argument_begin|>", end: "<|tool_call_end|>",
+	ends: []string{"<|tool_calls_section_end|>", "<|tool_call_section_end|>"},
 }
 
-// deepseek reads both formats of DeepSeek, as models of one take the other for theirs. V3 and R1 write
+// DeepSeek has two formats, and models of one take the other for theirs. V3 and R1 write
 //
 //	<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>name
 //	```json
@@ -59,86 +31,107 @@ func (w *walker) kimi(at int, opener string) (end int, called bool) {
 //	```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
 //
 // and V3.1 writes name<｜tool▁sep｜>{...} between the tokens of the call.
-func (w *walker) deepseek(at int, opener string) (end int, called bool) {
-	end = at + len(opener)
-	if opener != deepseekCall {
-		next, ok := after(w.text, end, deepseekCall)
-		if !ok {
-			return end, false
-		}
-		end = next
-	}
-	head := w.text[end:min(len(w.text), end+maxHead)]
-	name, rest, ok := strings.Cut(head, deepseekSep)
-	if !ok {
-		return w.headless(end, head)
-	}
-	begin := end
-	end += len(name) + len(deepseekSep)
-	if start := space(rest, 0); strings.TrimSpace(name) == "function" && start < len(rest) && rest[start] != '{' && rest[start] != '`' {
-		length := strings.IndexAny(rest[start:], "\r\n`{<")
-		if length < 0 {
-			return w.headless(begin, head)
-		}
-		name = rest[start : start+length]
-		end += start + length
-	}
-	end, _ = after(w.text, end, "```json", "```")
-	return w.tokenCall(Call{Name: strings.TrimSpace(name)}, end, deepseekCall, deepseekCallEnd, deepseekEnd)
+var deepseek = tokens{
+	sections: []string{"<｜tool▁calls▁begin｜>"},
+	call:     "<｜tool▁call▁begin｜>", separator: "<｜tool▁sep｜>", end: "<｜tool▁call▁end｜>",
+	ends: []string{"<｜tool▁calls▁end｜>"},
 }
 
-// headless is a call whose name did not come to its end.
-func (w *walker) headless(end int, head string) (int, bool) {
-	if len(head) < maxHead {
+func (t tokens) openers() []string { return append([]string{t.call}, t.sections...) }
+
+// maxHead bounds the name of a function with the tags around it.
+const maxHead = 400
+
+// headed reads a call up to the separator behind its name, and the rest with args, from where on it gets the text.
+func (w *walker) headed(t tokens, at int, opener string, args func(name string, at int) (end int, called bool)) (end int, called bool) {
+	at += len(opener)
+	if opener != t.call {
+		next, ok := after(w.text, at, t.call)
+		if !ok {
+			return at, false
+		}
+		at = next
+	}
+	head := w.text[at:min(len(w.text), at+maxHead)]
+	if name, _, ok := strings.Cut(head, t.separator); ok {
+		return args(name, at+len(name)+len(t.separator))
+	}
+	return w.headless(at)
+}
+
+// headless is a call whose name at text[at:] did not come to its end.
+func (w *walker) headless(at int) (int, bool) {
+	if len(w.text)-at < maxHead {
 		w.note(truncated, "")
 	} else {
 		w.note(broken, "")
 	}
-	return end, false
+	return at, false
+}
+
+func (w *walker) kimi(at int, opener string) (end int, called bool) {
+	return w.headed(kimi, at, opener, func(id string, at int) (int, bool) {
+		call := Call{ID: strings.TrimSpace(id)}
+		call.Name = strings.TrimPrefix(call.ID, "functions.")
+		if colon := strings.LastIndexByte(call.Name, ':'); colon >= 0 && strings.Trim(call.Name[colon+1:], "0123456789") == "" {
+			call.Name = call.Name[:colon]
+		} else {
+			call.ID = "" // without its number it is no id
+		}
+		return w.tokenCall(call, at, kimi)
+	})
+}
+
+func (w *walker) deepseek(at int, opener string) (end int, called bool) {
+	return w.headed(deepseek, at, opener, func(name string, at int) (int, bool) {
+		if start := space(w.text, at); strings.TrimSpace(name) == "function" && start < len(w.text) && w.text[start] != '{' && w.text[start] != '`' {
+			length := strings.IndexAny(w.text[start:min(len(w.text), start+maxHead)], "\r\n`{<")
+			if length < 0 {
+				return w.headless(start)
+			}
+			name, at = w.text[start:start+length], start+length
+		}
+		at, _ = after(w.text, at, "```json", "```")
+		return w.tokenCall(Call{Name: strings.TrimSpace(name)}, at, deepseek)
+	})
 }
 
 // tokenCall reads the arguments at text[at:] up to the token that ends the call, and those that end all calls. What
 // comes between the arguments and that token makes the call a broken one.
-func (w *walker) tokenCall(call Call, at int, opener, closer string, enders ...string) (end int, called bool) {
+func (w *walker) tokenCall(call Call, at int, t tokens) (end int, called bool) {
 	at = space(w.text, at)
 	end, st := jsonValue(w.text, at)
-	behind, limit := at, earliest(w.text, end, append([]string{opener, closer}, enders...)...)
+	follow := append([]string{t.call}, t.ends...)
+	behind, limit := at, earliest(w.text, end, append(follow, t.end)...)
 	if st == isWhole {
 		behind, _ = after(w.text, end, "```")
 		behind = space(w.text, behind)
 	} else {
-		limit = callEnd(w.text, at, end, limit, closer, append([]string{opener}, enders...))
+		limit = callEnd(w.text, at, end, limit, t.end, follow)
 	}
+	problem := ""
 	switch {
 	case !tagName(call.Name), strings.HasPrefix(w.text[at:], `{\"`): // the latter is a call in a string
 		w.note(broken, "")
 		return at, false
 	case st == isWhole && (behind == limit || limit == len(w.text)):
 		call.Arguments = w.text[at:end]
-		if strings.HasPrefix(w.text[limit:], closer) {
-			w.add(call, "")
-		} else {
-			w.add(call, unclosed)
+		if !strings.HasPrefix(w.text[limit:], t.end) {
+			problem = unclosed
 		}
 		limit = behind
-	case partOf(w.text[at:], closer, "```json"): // no argument has begun
+	case partOf(w.text[at:], t.end, "```json"): // no argument has begun
 		w.note(truncated, "")
 		return at, false
 	case at == limit:
-		call.Arguments = "{}"
-		w.add(call, noArguments)
+		call.Arguments, problem = "{}", noArguments
 	case st == isCut:
-		call.Arguments, call.Cut = strings.TrimSpace(w.text[at:limit]), true
-		w.add(call, truncated)
+		call.Arguments, call.Cut, problem = strings.TrimSpace(w.text[at:limit]), true, truncated
 	default:
-		call.Arguments = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(w.text[at:limit]), "```"))
-		w.add(call, broken)
+		call.Arguments, problem = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(w.text[at:limit]), "```")), broken
 	}
-	end, _ = closed(w.text, limit, closer)
-	for _, ender := range enders {
-		end, _ = closed(w.text, end, ender)
-	}
-	return end, true
+	w.add(call, problem)
+	return closedBy(w.text, limit, append([]string{t.end}, t.ends...)...), true
 }
 
 // callEnd is where a call ends whose arguments are not whole: behind text[at:] a string may have swallowed its end and

@@ -129,11 +129,8 @@ func (w *walker) invokes(at int, opener string) (end int, called bool) {
 		if !ok {
 			return at, called
 		}
-		called, at = true, next
-		for _, closer := range invokeClosers {
-			at, _ = closed(w.text, at, closer)
-		}
-		at, _ = after(w.text, at, stepCall)
+		called = true
+		at, _ = after(w.text, closedBy(w.text, next, invokeClosers...), stepCall)
 	}
 }
 

@@ -152,6 +152,14 @@ func closed(text string, at int, tag string) (end int, found bool) {
 	return at, found
 }
 
+// closedBy skips closing tags in their order.
+func closedBy(text string, at int, tags ...string) int {
+	for _, tag := range tags {
+		at, _ = closed(text, at, tag)
+	}
+	return at
+}
+
 // find is strings.Index from a place on, and the end of the text when there is nothing.
 func find(text string, from int, what string) int {
 	if i := strings.Index(text[from:], what); i >= 0 {
