@@ -31,11 +31,18 @@ func (p *python) value(depth int) bool {
 	case '"', '\'':
 		return p.string()
 	case '[':
-		return p.list(']', depth)
+		return p.collection("[]", ']', func() bool { return p.value(depth + 1) })
 	case '(':
-		return p.list(')', depth)
+		return p.collection("[]", ')', func() bool { return p.value(depth + 1) })
 	case '{':
-		return p.dict(depth)
+		return p.collection("{}", '}', func() bool {
+			p.at = space(p.text, p.at)
+			if p.at == len(p.text) || p.text[p.at] != '"' && p.text[p.at] != '\'' || !p.string() || !p.next(':') {
+				return false
+			}
+			p.out.WriteString(": ")
+			return p.value(depth + 1)
+		})
 	}
 	start := p.at
 	for p.at < len(p.text) && literal(p.text[p.at]) {
@@ -65,51 +72,34 @@ func (p *python) next(c byte) bool {
 	return true
 }
 
-func (p *python) list(closer byte, depth int) bool {
-	p.at++
-	p.out.WriteByte('[')
+// items reads what stands between commas up to the closer, behind which one more comma changes nothing.
+func (p *python) items(closer byte, each func(first bool) bool) bool {
 	for first := true; !p.next(closer); first = false {
-		if !first {
-			if !p.next(',') {
-				return false
-			}
-			if p.next(closer) {
-				break
-			}
-			p.out.WriteString(", ")
+		if !first && !p.next(',') {
+			return false
 		}
-		if !p.value(depth + 1) {
+		if !first && p.next(closer) {
+			break
+		}
+		if !each(first) {
 			return false
 		}
 	}
-	p.out.WriteByte(']')
 	return true
 }
 
-func (p *python) dict(depth int) bool {
+// collection writes what stands in the brackets at this place between those of JSON.
+func (p *python) collection(brackets string, closer byte, item func() bool) bool {
 	p.at++
-	p.out.WriteByte('{')
-	for first := true; !p.next('}'); first = false {
+	p.out.WriteByte(brackets[0])
+	ok := p.items(closer, func(first bool) bool {
 		if !first {
-			if !p.next(',') {
-				return false
-			}
-			if p.next('}') {
-				break
-			}
 			p.out.WriteString(", ")
 		}
-		p.at = space(p.text, p.at)
-		if p.at == len(p.text) || p.text[p.at] != '"' && p.text[p.at] != '\'' || !p.string() || !p.next(':') {
-			return false
-		}
-		p.out.WriteString(": ")
-		if !p.value(depth + 1) {
-			return false
-		}
-	}
-	p.out.WriteByte('}')
-	return true
+		return item()
+	})
+	p.out.WriteByte(brackets[1])
+	return ok
 }
 
 // string reads a string in either kind of quotes.

@@ -63,25 +63,18 @@ func (p *python) call() (call Call, ok bool) {
 		return call, false
 	}
 	var arguments pairs
-	for first := true; !p.next(')'); first = false {
-		if !first && !p.next(',') {
-			return call, false
-		}
-		if !first && p.next(')') {
-			break
-		}
+	ok = p.items(')', func(bool) bool {
 		key, ok := p.word()
 		if !ok || !p.next('=') {
-			return call, false
+			return false
 		}
 		p.out.Reset()
-		if !p.value(0) {
-			return call, false
-		}
+		ok = p.value(0)
 		arguments.add(key, p.out.String())
-	}
+		return ok
+	})
 	call.Arguments = arguments.json()
-	return call, true
+	return call, ok
 }
 
 // word reads a name.

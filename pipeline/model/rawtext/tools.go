@@ -14,15 +14,11 @@ type tools struct {
 	read map[string]*tool
 }
 
-// tool is what a format wants to know of one. Its schema is read as far as it is asked about.
+// tool is what a format wants to know of one.
 type tool struct {
-	parameters json.RawMessage
-	properties map[string]json.RawMessage
-	defs       struct {
-		New map[string]schema `json:"$defs"`
-		Old map[string]schema `json:"definitions"`
-	}
-	read bool
+	Properties map[string]schema `json:"properties"`
+	Defs       map[string]schema `json:"$defs"`
+	OldDefs    map[string]schema `json:"definitions"`
 }
 
 // schema is the part of a JSON Schema that says which types a value can have.
@@ -56,7 +52,8 @@ func (t *tools) find(name string) *tool {
 			} `json:"function"`
 		}
 		if json.Unmarshal(raw, &shown) == nil && shown.Function.Name == name {
-			found = &tool{parameters: shown.Function.Parameters}
+			found = &tool{}
+			json.Unmarshal(shown.Function.Parameters, found) // what cannot be read gives no types
 			break
 		}
 	}
@@ -67,38 +64,17 @@ func (t *tools) find(name string) *tool {
 	return found
 }
 
-// open reads the schema's outermost level. What cannot be read gives no types.
-func (t *tool) open() {
-	if t.read {
-		return
-	}
-	t.read = true
-	var root struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	json.Unmarshal(t.parameters, &root)
-	t.properties = root.Properties
-}
-
 func (t *tool) has(name string) bool {
-	t.open()
-	_, ok := t.properties[name]
+	_, ok := t.Properties[name]
 	return ok
 }
 
 // types are the names of the types that a parameter can have; none when the schema does not say.
 func (t *tool) types(name string) []string {
-	if t == nil || !t.has(name) {
+	if t == nil {
 		return nil
 	}
-	var s schema
-	if json.Unmarshal(t.properties[name], &s) != nil {
-		return nil
-	}
-	if bytes.Contains(t.properties[name], []byte(`"$ref"`)) && t.defs.New == nil && t.defs.Old == nil {
-		json.Unmarshal(t.parameters, &t.defs)
-	}
-	return t.typesOf(s, nil, 0)
+	return t.typesOf(t.Properties[name], nil, 0)
 }
 
 func (t *tool) typesOf(s schema, types []string, depth int) []string {
@@ -107,9 +83,9 @@ func (t *tool) typesOf(s schema, types []string, depth int) []string {
 		return types
 	}
 	if name, ok := strings.CutPrefix(s.Ref, "#/$defs/"); ok {
-		types = t.typesOf(t.defs.New[name], types, depth+1)
+		types = t.typesOf(t.Defs[name], types, depth+1)
 	} else if name, ok := strings.CutPrefix(s.Ref, "#/definitions/"); ok {
-		types = t.typesOf(t.defs.Old[name], types, depth+1)
+		types = t.typesOf(t.OldDefs[name], types, depth+1)
 	}
 	switch names := s.Type.(type) {
 	case string:
