@@ -21,6 +21,7 @@ func readEnvelope(text string, at int) (e envelope, end int, st state) {
 
 func (e *envelope) read(text string, at, depth int) (int, state) {
 	return members(text, at, func(key string, start, end int, st state) {
+		key = unquote(key)
 		value := text[start:end]
 		isText := st == isWhole && (value[0] == '"' || value[0] == '\'')
 		switch {

@@ -45,9 +45,7 @@ func (p *python) value(depth int) bool {
 		})
 	}
 	start := p.at
-	for p.at < len(p.text) && literal(p.text[p.at]) {
-		p.at++
-	}
+	p.at = literals(p.text, start)
 	switch word := p.text[start:p.at]; word {
 	case "True":
 		p.out.WriteString("true")

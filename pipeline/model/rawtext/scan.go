@@ -20,83 +20,96 @@ const maxDepth = 1000
 // jsonValue finds the end of the JSON value at text[at:], or where it breaks. It is stricter than counting brackets,
 // because a tag must not be taken for a part of a value, and laxer than JSON: raw control characters, single quotes,
 // True and trailing commas say where a value ends as well as anything. Whoever decodes the value judges those.
-func jsonValue(text string, at int) (end int, st state) {
-	const (
-		value = iota
-		key
-		colon
-		separator
-	)
-	var nested [maxDepth]byte
-	depth, want := 0, value
-	for at < len(text) {
-		switch c := text[at]; c {
-		case ' ', '\t', '\r', '\n':
-			at++
-			continue
-		case '"', '\'':
-			if want != value && want != key {
-				return at, isBroken
-			}
-			var ok bool
-			if at, ok = quoted(text, at); !ok {
-				return at, isCut
-			}
-			if want == key {
-				want = colon
-			} else {
-				want = separator
-			}
-		case '{', '[':
-			if want != value || depth == maxDepth {
-				return at, isBroken
-			}
-			nested[depth] = c
-			depth++
-			if c == '{' {
-				want = key
-			}
-			at++
-		case '}', ']':
-			if depth == 0 || nested[depth-1] != c-2 || want == colon || want == value && c == '}' {
-				return at, isBroken
-			}
-			depth--
-			want = separator
-			at++
-		case ':':
-			if want != colon {
-				return at, isBroken
-			}
-			want = value
-			at++
-		case ',':
-			if want != separator {
-				return at, isBroken
-			}
-			want = value
-			if nested[depth-1] == '{' {
-				want = key
-			}
-			at++
-		default:
-			start := at
-			for at < len(text) && literal(text[at]) {
-				at++
-			}
-			if want != value || at == start {
-				return at, isBroken
-			}
-			if at == len(text) {
-				return at, isCut // more digits may follow
-			}
-			want = separator
+func jsonValue(text string, at int) (end int, st state) { return nested(text, at, 0) }
+
+func nested(text string, at, depth int) (end int, st state) {
+	if at = space(text, at); at == len(text) {
+		return at, isCut
+	}
+	switch text[at] {
+	case '"', '\'':
+		end, ok := quoted(text, at)
+		if !ok {
+			return end, isCut
 		}
-		if depth == 0 && want == separator {
-			return at, isWhole
+		return end, isWhole
+	case '{', '[':
+		if depth == maxDepth {
+			return at, isBroken
+		}
+		return collection(text, at, depth+1, func(string, int, int, state) {})
+	}
+	end = literals(text, at)
+	switch end {
+	case at:
+		return at, isBroken
+	case len(text):
+		return end, isCut // more digits may follow
+	}
+	return end, isWhole
+}
+
+// members reads the object at text[at:]. Of a member that is not whole, each gets what there is.
+func members(text string, at int, each func(key string, start, end int, st state)) (end int, st state) {
+	return collection(text, at, 1, each)
+}
+
+// collection reads the object or list at text[at:].
+func collection(text string, at, depth int, each func(key string, start, end int, st state)) (end int, st state) {
+	object, closer := text[at] == '{', text[at]+2
+	at++
+	// is skips white space, and says whether it is one of these that follows.
+	is := func(wanted string) bool {
+		if at = space(text, at); at == len(text) {
+			st = isCut
+			return false
+		}
+		if strings.IndexByte(wanted, text[at]) >= 0 {
+			return true
+		}
+		at, st = literals(text, at), isBroken
+		return false
+	}
+	for {
+		if at = space(text, at); at < len(text) && text[at] == closer {
+			return at + 1, isWhole
+		}
+		key := ""
+		if object {
+			if !is(`"'`) {
+				return at, st
+			}
+			end, ok := quoted(text, at)
+			if !ok {
+				return end, isCut
+			}
+			key, at = text[at:end], end
+			if !is(":") {
+				return at, st
+			}
+			at++
+		}
+		if at = space(text, at); at == len(text) {
+			return at, isCut
+		}
+		start := at
+		at, st = nested(text, at, depth)
+		each(key, start, at, st)
+		if st != isWhole || !is(","+string(closer)) {
+			return at, st
+		}
+		if text[at] == ',' {
+			at++
 		}
 	}
-	return at, isCut
+}
+
+// literals is where the literal at text[at:] ends.
+func literals(text string, at int) int {
+	for at < len(text) && literal(text[at]) {
+		at++
+	}
+	return at
 }
 
 // literal is a character of a number, true, false or null, or of what Python writes for them.
@@ -125,54 +138,6 @@ func unquote(s string) string {
 		return content
 	}
 	return s[1 : len(s)-1]
-}
-
-// members reads the object at text[at:]. Of a member that is not whole, each gets what there is.
-func members(text string, at int, each func(key string, start, end int, st state)) (end int, st state) {
-	at++ // the brace
-	for {
-		if at = space(text, at); at == len(text) {
-			return at, isCut
-		}
-		switch text[at] {
-		case '}':
-			return at + 1, isWhole
-		case '"', '\'':
-		default:
-			return at, isBroken
-		}
-		from := at
-		var ok bool
-		if at, ok = quoted(text, at); !ok {
-			return at, isCut
-		}
-		name := unquote(text[from:at])
-		if at = space(text, at); at == len(text) {
-			return at, isCut
-		}
-		if text[at] != ':' {
-			return at, isBroken
-		}
-		if at = space(text, at+1); at == len(text) {
-			return at, isCut
-		}
-		start := at
-		at, st = jsonValue(text, at)
-		each(name, start, at, st)
-		if st != isWhole {
-			return at, st
-		}
-		if at = space(text, at); at == len(text) {
-			return at, isCut
-		}
-		switch text[at] {
-		case ',':
-			at++
-		case '}':
-		default:
-			return at, isBroken
-		}
-	}
 }
 
 // isObject says whether a text is meant to be an object.
