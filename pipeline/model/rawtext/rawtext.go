@@ -13,6 +13,7 @@ package rawtext
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -115,14 +116,7 @@ func (f format) tagged(text string) bool {
 }
 
 // Formats lists the names of the formats, in order.
-func Formats() []string {
-	names := make([]string, 0, len(formats))
-	for name := range formats {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // Opens says whether a text has what unmistakably begins a call of the format. The formats without tags are as
 // unmistakable as they get when JSON begins a line.

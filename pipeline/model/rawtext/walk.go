@@ -215,22 +215,12 @@ func (f *finder) next(text string, from int) (at int, needle string) {
 
 // startsWith says whether a text begins with one of the tags.
 func startsWith(text string, tags ...string) bool {
-	for _, tag := range tags {
-		if strings.HasPrefix(text, tag) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tags, func(tag string) bool { return strings.HasPrefix(text, tag) })
 }
 
 // partOf says whether a text is the beginning of one of the tags; an empty one is.
 func partOf(text string, tags ...string) bool {
-	for _, tag := range tags {
-		if strings.HasPrefix(tag, text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tags, func(tag string) bool { return strings.HasPrefix(tag, text) })
 }
 
 // earliest is where the first of the tags is, or the end of the text.

@@ -47,7 +47,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer free()
-	there := s.pause(r.Context(), job.wait)
+	there := pause(r.Context(), job.wait)
 	if no := s.outage(); there && no != nil { // it began meanwhile
 		visit.refuse(no)
 		return
@@ -127,7 +127,7 @@ func unescape(s string) string {
 }
 
 // pause waits, and tells whether the client was still there and the server still open.
-func (s *Server) pause(ctx context.Context, d time.Duration) bool {
+func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}
@@ -135,17 +135,13 @@ func (s *Server) pause(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	case <-ctx.Done():
-	case <-s.stopped.Done():
+		return false
 	}
-	return false
 }
 
 // hang keeps the connection open and silent, and then breaks it: an orderly end would make a reply of the half one.
-func (s *Server) hang(w http.ResponseWriter, r *http.Request) {
+func hang(w http.ResponseWriter, r *http.Request) {
 	http.NewResponseController(w).Flush()
-	select {
-	case <-r.Context().Done():
-	case <-s.stopped.Done():
-	}
+	<-r.Context().Done()
 	panic(http.ErrAbortHandler)
 }

@@ -151,9 +151,8 @@ func (s *Server) slot(ctx context.Context) (free func(), ok bool) {
 	case s.load.slots <- struct{}{}:
 		return func() { <-s.load.slots }, true
 	case <-ctx.Done():
-	case <-s.stopped.Done():
+		return nil, false
 	}
-	return nil, false
 }
 
 func (l *load) wait(n int) {

@@ -31,7 +31,8 @@ type script struct {
 // number is a check for one.
 type number struct{ Want, Tolerance float64 }
 
-// pack makes one text of it, which takes less than the structure.
+// pack makes one text of it, which takes less than the structure and holds on to nothing of the row that the task was
+// read from.
 func (sc *script) pack() string {
 	packed, err := cbor.Marshal(sc)
 	if err != nil {

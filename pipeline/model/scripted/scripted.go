@@ -7,6 +7,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +151,7 @@ type Server struct {
 	life    sync.RWMutex   // guards the change from open to closed, and http
 	serving sync.WaitGroup // requests in progress, and the listener
 	stop    context.CancelFunc
-	stopped context.Context // wakes the stalled requests
+	stopped context.Context // ends the contexts of requests
 	http    *http.Server
 }
 
@@ -159,28 +160,25 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("scripted model: %w", err)
 	}
-	if cfg.Model == "" {
-		cfg.Model = DefaultModel
-	}
+	cfg.Model = cmp.Or(cfg.Model, DefaultModel)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	specs := cfg.Faults
-	if len(specs) == 0 {
-		specs = []string{"429;retry-after=0", "500", "503"}
+	if len(cfg.Faults) == 0 {
+		cfg.Faults = []string{"429;retry-after=0", "500", "503"}
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Server{cfg: cfg, limits: newLimiter(cfg), load: load{stats: Stats{Status: map[int]int{}}}, byID: make(map[string]*learnt), byPrompt: make(map[[16]byte][]*learnt)}
+	s := &Server{
+		cfg: cfg, limits: newLimiter(cfg), load: load{stats: Stats{Status: map[int]int{}}},
+		byID: make(map[string]*learnt), byPrompt: make(map[[16]byte][]*learnt),
+	}
 	if cfg.Slots > 0 {
 		s.load.slots = make(chan struct{}, cfg.Slots)
 	}
-	for _, spec := range specs {
-		fault, err := ParseFault(spec)
-		if err != nil {
-			return nil, fmt.Errorf("scripted model: %w", err)
-		}
+	for _, spec := range cfg.Faults {
+		fault, _ := ParseFault(spec) // which Validate has tried
 		s.faults = append(s.faults, fault)
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
@@ -232,13 +230,19 @@ func (s *Server) Close() error {
 	return err
 }
 
-// enter counts a request in, unless the server is closed already.
-func (s *Server) enter() bool {
+// enter counts a request in, whose context then ends with the server, too. It is refused when the server is closed.
+func (s *Server) enter(r *http.Request) (entered *http.Request, leave func(), ok bool) {
 	s.life.RLock()
 	defer s.life.RUnlock()
 	if s.stopped.Err() != nil {
-		return false
+		return nil, nil, false
 	}
 	s.serving.Add(1)
-	return true
+	ctx, cancel := context.WithCancel(r.Context())
+	forget := context.AfterFunc(s.stopped, cancel)
+	return r.WithContext(ctx), func() {
+		forget()
+		cancel()
+		s.serving.Done()
+	}, true
 }

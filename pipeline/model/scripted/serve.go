@@ -40,12 +40,13 @@ func (s *Server) routes() http.Handler {
 		mux.ServeHTTP(w, r)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.enter() {
+		entered, leave, ok := s.enter(r)
+		if !ok {
 			(&refusal{status: http.StatusServiceUnavailable, Kind: "server_error", Message: "the server is closed"}).write(w)
 			return
 		}
-		defer s.serving.Done()
-		open.ServeHTTP(w, r)
+		defer leave()
+		open.ServeHTTP(w, entered)
 	})
 }
 

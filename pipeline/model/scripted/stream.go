@@ -22,7 +22,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, out *reply, fault 
 	case "stall", "cut":
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, document[:len(document)/2])
-		s.breakOff(w, r, fault)
+		breakOff(w, r, fault)
 	case "error":
 		writeText(w, http.StatusOK, brokenOff.body())
 	default:
@@ -43,7 +43,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, out *reply, faul
 	head.Object = "chat.completion.chunk"
 	from := 0
 	for i, e := range events {
-		if i >= len(events)/2 && s.breakOff(w, r, fault) {
+		if i >= len(events)/2 && breakOff(w, r, fault) {
 			return
 		}
 		chunk := head
@@ -65,7 +65,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, out *reply, faul
 		}
 		if pace := s.generation(tokens); pace > 0 {
 			http.NewResponseController(w).Flush()
-			if !s.pause(r.Context(), pace) {
+			if !pause(r.Context(), pace) {
 				return
 			}
 		}
@@ -79,10 +79,10 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, out *reply, faul
 }
 
 // breakOff ends a reply in its middle, if the fault is one that does.
-func (s *Server) breakOff(w http.ResponseWriter, r *http.Request, fault string) bool {
+func breakOff(w http.ResponseWriter, r *http.Request, fault string) bool {
 	switch fault {
 	case "stall":
-		s.hang(w, r)
+		hang(w, r)
 	case "error": // the shape that go-openai does not recognise, behind a keep-alive comment
 		io.WriteString(w, ": ping\n\ndata: "+strings.Replace(brokenOff.body(), `{"error"`, `{ "error"`, 1)+"\n\n")
 	}
