@@ -76,6 +76,23 @@ func (e *envelope) call(text string, st state, limit int) (call Call, problem st
 	return call, problem, true
 }
 
+// objectCall reads the arguments of a call that has them as one object. Where that is broken, limit tells from there on
+// where the call ends.
+func (w *walker) objectCall(call Call, at int, closer string, limit func(from int) int) (end int) {
+	end, st := jsonValue(w.text, at)
+	problem := ""
+	switch st {
+	case isCut:
+		call.Cut, problem = true, truncated
+	case isBroken:
+		end, problem = limit(end), broken
+	}
+	call.Arguments = strings.TrimSpace(w.text[at:end])
+	w.add(call, problem)
+	end, _ = closed(w.text, end, closer)
+	return end
+}
+
 // withoutBrace takes the brace off that closes the envelope, if there are enough of them.
 func withoutBrace(arguments string) string {
 	if inner, ok := strings.CutSuffix(arguments, "}"); ok && strings.HasSuffix(strings.TrimSpace(inner), "}") {

@@ -58,18 +58,7 @@ func (w *walker) mistral(at int, opener string) (end int, called bool) {
 		}
 		return begin, false
 	}
-	end, st := jsonValue(w.text, at)
-	problem := ""
-	switch st {
-	case isCut:
-		call.Cut, problem = true, truncated
-	case isBroken:
-		end, problem = w.stop(end, mistralCalls), broken
-	}
-	call.Arguments = strings.TrimSpace(w.text[at:end])
-	w.add(call, problem)
-	end, _ = closed(w.text, end, "</s>")
-	return end, true
+	return w.objectCall(call, at, "</s>", func(from int) int { return w.stop(from, mistralCalls) }), true
 }
 
 // listed reads what others write as Mistral does, behind a token of their own and in front of another, or none.

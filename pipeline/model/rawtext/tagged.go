@@ -144,30 +144,13 @@ func (w *walker) invoke(at int) (end int, ok bool) {
 		if k == nil {
 			return at, false
 		}
-		if isObject(w.text[space(w.text, k.at):]) {
-			return k.object(), true
+		if args := space(w.text, k.at); isObject(w.text[args:]) {
+			return w.objectCall(Call{Name: k.name}, args, g.closer, func(from int) int { return earliest(w.text, from, g.resume...) }), true
 		}
 		ok := k.read()
 		return k.at, ok
 	}
 	return at, false
-}
-
-// object reads the arguments as one object.
-func (k *keyed) object() (end int) {
-	at := space(k.text, k.at)
-	end, st := jsonValue(k.text, at)
-	call, problem := Call{Name: k.name, Arguments: k.text[at:end]}, ""
-	switch st {
-	case isCut:
-		call.Cut, problem = true, truncated
-	case isBroken:
-		end = earliest(k.text, end, k.resume...)
-		call.Arguments, problem = strings.TrimSpace(k.text[at:end]), broken
-	}
-	k.add(call, problem)
-	end, _ = closed(k.text, end, k.closer)
-	return end
 }
 
 // GLM writes, with (4.5, 4.6) or without (4.7, 5) newlines between the tags:
