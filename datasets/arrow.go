@@ -27,38 +27,34 @@ func looksLikeArrow(head []byte) bool {
 // arrowRows reads an IPC file or stream of any schema but one with unions, batch by batch: of the file, one batch and the
 // dictionaries are in memory. Each row becomes a JSON object in the order of the columns; see arrowRow for what the
 // types become.
-func arrowRows(path string) iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		fail := func(err error) { yield(row{}, fmt.Errorf("read dataset %s: %w", path, err)) }
-		file, err := os.Open(path)
+func arrowRows(path string, yield func(row) bool) error {
+	fail := func(err error) error { return fmt.Errorf("read dataset %s: %w", path, err) }
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read dataset: %w", err)
+	}
+	defer file.Close()
+	messages, err := arrowSection(file)
+	if err != nil {
+		return fail(err)
+	}
+	number := 0
+	for batch, err := range arrowBatches(messages) {
 		if err != nil {
-			yield(row{}, fmt.Errorf("read dataset: %w", err))
-			return
+			return fail(fmt.Errorf("after row %d: %w", number, err))
 		}
-		defer file.Close()
-		messages, err := arrowSection(file)
-		if err != nil {
-			fail(err)
-			return
-		}
-		number := 0
-		for batch, err := range arrowBatches(messages) {
-			if err != nil {
-				fail(fmt.Errorf("after row %d: %w", number, err))
-				return
+		for i := range int(batch.NumRows()) {
+			number++
+			r := row{file: path, line: number, unit: "row"}
+			if r.text, err = arrowObject(batch, i); err != nil {
+				r.text, r.broken = nil, err.Error()
 			}
-			for i := range int(batch.NumRows()) {
-				number++
-				r := row{file: path, line: number, unit: "row"}
-				if r.text, err = arrowObject(batch, i); err != nil {
-					r.text, r.broken = nil, err.Error()
-				}
-				if !yield(r, nil) {
-					return
-				}
+			if !yield(r) {
+				return nil
 			}
 		}
 	}
+	return nil
 }
 
 // arrowSection is the messages of a stream, or those of a file, which is a stream between a magic and a footer. The footer

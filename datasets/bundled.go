@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"iter"
 	"strings"
 )
 
@@ -17,29 +16,32 @@ import (
 var bundled embed.FS
 
 // bundledRows reads the bundled files in the order of their names.
-func bundledRows() iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		names, err := fs.Glob(bundled, "bundled/*.yaml")
+func bundledRows(yield func(row) bool) error {
+	names, err := fs.Glob(bundled, "bundled/*.yaml")
+	if err != nil {
+		return fmt.Errorf("list the bundled tasks: %w", err)
+	}
+	for _, name := range names {
+		data, err := bundled.ReadFile(name)
 		if err != nil {
-			yield(row{}, fmt.Errorf("list the bundled tasks: %w", err))
-			return
+			return fmt.Errorf("read the bundled tasks: %w", err)
 		}
-		for _, name := range names {
-			data, err := bundled.ReadFile(name)
-			if err != nil {
-				yield(row{}, fmt.Errorf("read the bundled tasks: %w", err))
-				return
-			}
-			for r, err := range yamlRows(name, data) {
-				if err == nil && r.broken == "" && bytes.Contains(r.text, []byte(importsGuard)) {
-					r.text, err = withGuard(r.text)
-				}
-				if !yield(r, err) || err != nil {
-					return
+		going := true
+		err = yamlRows(name, data, func(r row) bool {
+			if bytes.Contains(r.text, []byte(importsGuard)) {
+				guarded, err := withGuard(r.text)
+				if r.text = guarded; err != nil {
+					r.broken = err.Error()
 				}
 			}
+			going = yield(r)
+			return going
+		})
+		if err != nil || !going {
+			return err
 		}
 	}
+	return nil
 }
 
 const importsGuard = "from guard import "

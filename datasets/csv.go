@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"strings"
 	"unicode/utf8"
 )
@@ -20,39 +19,34 @@ const maxColumns = 10_000
 // is looked through where a field wants structure and the text is JSON. A row of another length than the header's is
 // broken. Columns are separated by commas, or by semicolons where the header has those alone; in .tsv files by tabs (see
 // tabs).
-func csvRows(path string) iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		text, closeText, err := openText(path)
-		if err != nil {
-			yield(row{}, err)
-			return
-		}
-		defer closeText()
-		if head, _ := text.Peek(len(byteOrder)); bytes.Equal(head, byteOrder) {
-			text.Discard(len(byteOrder))
-		}
-		table := newTable(path, text)
-		names, err := table.header()
+func csvRows(path string, yield func(row) bool) error {
+	text, closeText, err := openText(path)
+	if err != nil {
+		return err
+	}
+	defer closeText()
+	if head, _ := text.Peek(len(byteOrder)); bytes.Equal(head, byteOrder) {
+		text.Discard(len(byteOrder))
+	}
+	table := newTable(path, text)
+	names, err := table.header()
+	if err == io.EOF {
+		return nil // an empty file has no rows
+	}
+	if err != nil {
+		return fmt.Errorf("read dataset %s: %w", path, err)
+	}
+	for {
+		r, err := table.row(names)
 		if err == io.EOF {
-			return // an empty file has no rows
+			return nil
 		}
 		if err != nil {
-			yield(row{}, fmt.Errorf("read dataset %s: %w", path, err))
-			return
+			return fmt.Errorf("read dataset %s: %w", path, err)
 		}
-		for {
-			r, err := table.row(names)
-			if err == io.EOF {
-				return
-			}
-			if err != nil {
-				yield(row{}, fmt.Errorf("read dataset %s: %w", path, err))
-				return
-			}
-			r.file = path
-			if !yield(r, nil) {
-				return
-			}
+		r.file = path
+		if !yield(r) {
+			return nil
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"os"
 	"slices"
@@ -20,9 +19,9 @@ type format struct {
 	magic func(head []byte) bool
 	// binary formats are never without their magic, and bring their own compression.
 	binary bool
-	// rows streams the file until its end or until it is not asked for more. An error ends the stream; a row that is
-	// broken by itself is a row with its reason.
-	rows func(path string) iter.Seq2[row, error]
+	// rows yields those of the file until its end or until yield says that it is enough. A row that is broken by itself is a
+	// row with its reason.
+	rows func(path string, yield func(row) bool) error
 }
 
 var formats = map[string]format{

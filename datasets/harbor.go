@@ -3,7 +3,6 @@ package datasets
 import (
 	"context"
 	"fmt"
-	"iter"
 	"strings"
 
 	"trajgen/datasets/internal/harbor"
@@ -16,7 +15,7 @@ func harborPiece(dir string) (p piece, is bool, err error) {
 		return piece{}, false, err
 	}
 	p = piece{name: "harbor", path: dir, format: "harbor"}
-	p.rows = func() iter.Seq2[row, error] { return harborRows(dir, found) }
+	p.rows = func(yield func(row) bool) error { return harborRows(dir, found, yield) }
 	p.digest = func(ctx context.Context) (string, error) {
 		sum, err := found.Digest(ctx)
 		if err != nil {
@@ -28,20 +27,18 @@ func harborPiece(dir string) (p piece, is bool, err error) {
 }
 
 // harborRows reads the tasks of a directory in the order of their paths.
-func harborRows(dir string, found *harbor.Dir) iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		for task, err := range found.Rows() {
-			if err != nil {
-				yield(row{}, fmt.Errorf("read dataset %s: %w", dir, err))
-				return
-			}
-			r := row{file: task.File, line: 1, text: task.Object}
-			if len(task.Wrong) > 0 {
-				r.text, r.broken = nil, strings.Join(task.Wrong, "; ")
-			}
-			if !yield(r, nil) {
-				return
-			}
+func harborRows(dir string, found *harbor.Dir, yield func(row) bool) error {
+	for task, err := range found.Rows() {
+		if err != nil {
+			return fmt.Errorf("read dataset %s: %w", dir, err)
+		}
+		r := row{file: task.File, line: 1, text: task.Object}
+		if len(task.Wrong) > 0 {
+			r.text, r.broken = nil, strings.Join(task.Wrong, "; ")
+		}
+		if !yield(r) {
+			return nil
 		}
 	}
+	return nil
 }

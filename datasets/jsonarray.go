@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"strings"
 )
@@ -26,43 +25,41 @@ func beginsArray(text *bufio.Reader) bool {
 
 // arrayRows streams the items of one JSON array. A slip in the JSON ends the stream: nobody can say where the next item
 // begins.
-func arrayRows(path string, text *bufio.Reader) iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		if head, _ := text.Peek(len(byteOrder)); bytes.Equal(head, byteOrder) {
-			text.Discard(len(byteOrder))
+func arrayRows(path string, text *bufio.Reader, yield func(row) bool) error {
+	if head, _ := text.Peek(len(byteOrder)); bytes.Equal(head, byteOrder) {
+		text.Discard(len(byteOrder))
+	}
+	limited := &bounded{Reader: text}
+	limited.next()
+	decoder := json.NewDecoder(limited)
+	number := 0
+	fail := func(err error) error {
+		return fmt.Errorf("read dataset %s after item %d: %w", path, number, arrayError(err, decoder))
+	}
+	if _, err := decoder.Token(); err != nil {
+		return fail(err)
+	}
+	for decoder.More() {
+		var item json.RawMessage
+		if err := decoder.Decode(&item); err != nil {
+			return fail(err)
 		}
-		limited := &bounded{Reader: text}
 		limited.next()
-		decoder := json.NewDecoder(limited)
-		number := 0
-		fail := func(err error) {
-			yield(row{}, fmt.Errorf("read dataset %s after item %d: %w", path, number, arrayError(err, decoder)))
+		number++
+		if !yield(row{file: path, line: number, unit: "item", text: item}) {
+			return nil
 		}
-		if _, err := decoder.Token(); err != nil {
-			fail(err)
-			return
-		}
-		for decoder.More() {
-			var item json.RawMessage
-			if err := decoder.Decode(&item); err != nil {
-				fail(err)
-				return
-			}
-			limited.next()
-			number++
-			if !yield(row{file: path, line: number, unit: "item", text: item}, nil) {
-				return
-			}
-		}
-		if _, err := decoder.Token(); err != nil {
-			fail(err)
-			return
-		}
-		if _, err := decoder.Token(); err == nil {
-			fail(errors.New("something follows the array"))
-		} else if err != io.EOF {
-			fail(err)
-		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return fail(err)
+	}
+	switch _, err := decoder.Token(); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return fail(errors.New("something follows the array"))
+	default:
+		return fail(err)
 	}
 }
 

@@ -23,28 +23,24 @@ func looksLikeJSONL(head []byte) bool {
 
 // jsonlRows reads one JSON object per line; blank lines are no rows, and line numbers count them. A file that is named
 // .json may also be one array of objects.
-func jsonlRows(path string) iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		text, closeText, err := openText(path)
+func jsonlRows(path string, yield func(row) bool) error {
+	text, closeText, err := openText(path)
+	if err != nil {
+		return err
+	}
+	defer closeText()
+	if namedJSON(path) && beginsArray(text) {
+		return arrayRows(path, text, yield)
+	}
+	for line, err := range lines(text) {
 		if err != nil {
-			yield(row{}, err)
-			return
+			return fmt.Errorf("read dataset %s after line %d: %w", path, line.number, err)
 		}
-		defer closeText()
-		if namedJSON(path) && beginsArray(text) {
-			arrayRows(path, text)(yield)
-			return
-		}
-		for line, err := range lines(text) {
-			if err != nil {
-				yield(row{}, fmt.Errorf("read dataset %s after line %d: %w", path, line.number, err))
-				return
-			}
-			if !yield(line.row(path), nil) {
-				return
-			}
+		if !yield(line.row(path)) {
+			return nil
 		}
 	}
+	return nil
 }
 
 // textLine is a line that is not blank. Its text is gone with the next one.

@@ -20,7 +20,7 @@ type piece struct {
 	name   string // by which the digest knows it: it must not say where the dataset lies
 	path   string
 	format string
-	rows   func() iter.Seq2[row, error]
+	rows   func(yield func(row) bool) error // see format
 	digest func(context.Context) (string, error)
 }
 
@@ -140,7 +140,7 @@ func filePiece(path, name string) (piece, error) {
 	}
 	return piece{
 		name: name, path: path, format: format,
-		rows:   func() iter.Seq2[row, error] { return formats[format].rows(path) },
+		rows:   func(yield func(row) bool) error { return formats[format].rows(path, yield) },
 		digest: func(ctx context.Context) (string, error) { return fileDigest(ctx, path) },
 	}, nil
 }
@@ -163,10 +163,13 @@ func twice(pieces []piece) []error {
 func (s *source) allRows() iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		for _, p := range s.pieces {
-			for r, err := range p.rows() {
-				if !yield(r, err) || err != nil {
-					return
-				}
+			going := true
+			err := p.rows(func(r row) bool { going = yield(r, nil); return going })
+			if err != nil && going {
+				yield(row{}, err)
+			}
+			if err != nil || !going {
+				return
 			}
 		}
 	}

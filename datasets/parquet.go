@@ -15,54 +15,50 @@ const parquetBatch = 16
 
 // parquetRows reads a file of any schema, row group by row group. Each row becomes a JSON object in the order of the
 // columns; see parquetColumn for what the types become.
-func parquetRows(path string) iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		fail := func(err error) { yield(row{}, fmt.Errorf("read dataset %s: %w", path, err)) }
-		opened, err := os.Open(path)
+func parquetRows(path string, yield func(row) bool) error {
+	fail := func(err error) error { return fmt.Errorf("read dataset %s: %w", path, err) }
+	opened, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read dataset: %w", err)
+	}
+	defer opened.Close()
+	var (
+		file    *parquet.File
+		columns []*parquetColumn
+	)
+	err = guarded(func() error {
+		info, err := opened.Stat()
 		if err != nil {
-			yield(row{}, fmt.Errorf("read dataset: %w", err))
-			return
+			return err
 		}
-		defer opened.Close()
-		var (
-			file    *parquet.File
-			columns []*parquetColumn
-		)
-		err = guarded(func() error {
-			info, err := opened.Stat()
+		if file, err = parquet.OpenFile(opened, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
+			return err
+		}
+		columns = parquetColumns(file.Root().Columns(), 0, 0)
+		return nil
+	})
+	if err != nil {
+		return fail(fmt.Errorf("the Parquet file is damaged or cut off: %w", err))
+	}
+	number := 0
+	for group, rowGroup := range file.RowGroups() {
+		for values, err := range groupRows(rowGroup) {
 			if err != nil {
-				return err
+				return fail(fmt.Errorf("row group %d after row %d: the Parquet file is damaged: %w", group, number, err))
 			}
-			if file, err = parquet.OpenFile(opened, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
-				return err
+			number++
+			r := row{file: path, line: number, unit: "row"}
+			if r.text, err = assemble(columns, values); err != nil {
+				r.broken = err.Error()
+			} else if len(r.text) > maxRow {
+				r.broken = fmt.Sprintf("the row is larger than %d MiB", maxRow>>20)
 			}
-			columns = parquetColumns(file.Root().Columns(), 0, 0)
-			return nil
-		})
-		if err != nil {
-			fail(fmt.Errorf("the Parquet file is damaged or cut off: %w", err))
-			return
-		}
-		number := 0
-		for group, rowGroup := range file.RowGroups() {
-			for values, err := range groupRows(rowGroup) {
-				if err != nil {
-					fail(fmt.Errorf("row group %d after row %d: the Parquet file is damaged: %w", group, number, err))
-					return
-				}
-				number++
-				r := row{file: path, line: number, unit: "row"}
-				if r.text, err = assemble(columns, values); err != nil {
-					r.broken = err.Error()
-				} else if len(r.text) > maxRow {
-					r.broken = fmt.Sprintf("the row is larger than %d MiB", maxRow>>20)
-				}
-				if !yield(r, nil) {
-					return
-				}
+			if !yield(r) {
+				return nil
 			}
 		}
 	}
+	return nil
 }
 
 // groupRows streams the rows of a row group. A row's values are gone with the next one.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -16,15 +15,12 @@ import (
 
 // yamlFileRows reads a top-level list of tasks. YAML cannot be streamed, so the file is held in memory, at most maxRow
 // of it: it is the form for tasks that are written by hand.
-func yamlFileRows(path string) iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		data, err := readBounded(path)
-		if err != nil {
-			yield(row{}, fmt.Errorf("read dataset: %w", err))
-			return
-		}
-		yamlRows(path, data)(yield)
+func yamlFileRows(path string, yield func(row) bool) error {
+	data, err := readBounded(path)
+	if err != nil {
+		return fmt.Errorf("read dataset: %w", err)
 	}
+	return yamlRows(path, data, yield)
 }
 
 func readBounded(path string) ([]byte, error) {
@@ -40,39 +36,36 @@ func readBounded(path string) ([]byte, error) {
 	return data, err
 }
 
-func yamlRows(name string, data []byte) iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		list, err := ParseYAML(data)
-		if err == nil && isTerminalBench(list) {
-			err = errTerminalBench
+func yamlRows(name string, data []byte, yield func(row) bool) error {
+	list, err := ParseYAML(data)
+	if err == nil && isTerminalBench(list) {
+		err = errTerminalBench
+	}
+	if err != nil {
+		return fmt.Errorf("read dataset %s: %w", name, err)
+	}
+	if list == nil {
+		return nil // an empty file has no rows
+	}
+	if list.Kind != yaml.SequenceNode {
+		return fmt.Errorf("read dataset %s: line %d: want a list of tasks (- id: ...)", name, list.Line)
+	}
+	for _, node := range list.Content {
+		r := row{file: name, line: node.Line}
+		value, err := encodeYAML(node, plainText)
+		switch {
+		case err != nil:
+			r.broken = err.Error()
+		case node.Kind != yaml.MappingNode:
+			r.broken = "the row is " + kindOf(value) + ", want a mapping such as {prompt: ...}"
+		default:
+			r.text = value
 		}
-		if err != nil {
-			yield(row{}, fmt.Errorf("read dataset %s: %w", name, err))
-			return
-		}
-		if list == nil {
-			return // an empty file has no rows
-		}
-		if list.Kind != yaml.SequenceNode {
-			yield(row{}, fmt.Errorf("read dataset %s: line %d: want a list of tasks (- id: ...)", name, list.Line))
-			return
-		}
-		for _, node := range list.Content {
-			r := row{file: name, line: node.Line}
-			value, err := encodeYAML(node, plainText)
-			switch {
-			case err != nil:
-				r.broken = err.Error()
-			case node.Kind != yaml.MappingNode:
-				r.broken = "the row is " + kindOf(value) + ", want a mapping such as {prompt: ...}"
-			default:
-				r.text = value
-			}
-			if !yield(r, nil) {
-				return
-			}
+		if !yield(r) {
+			return nil
 		}
 	}
+	return nil
 }
 
 // errTerminalBench is what to do with a task in the first format of Terminal-Bench.
