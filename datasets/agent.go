@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,23 +14,18 @@ import (
 // memory takes what the agent remembers from sessions before: {"memory": [...], "user": [...]}, either of them also as
 // one text whose entries are separated by lines with a section sign.
 func (d *decoder) memory(field string, value json.RawMessage) {
-	entries, err := members(structured(value))
-	if err != nil {
-		d.wrong.addf("%s: %v with memory, user", field, err)
-		return
-	}
 	memory := &episode.Memory{}
-	for _, entry := range entries {
-		at := field + "." + entry.name
+	d.entries(field, value, "with memory, user", func(at string, entry member) error {
 		switch entry.name {
 		case "memory":
 			memory.Memory = d.notes(at, entry.value, episode.MaxMemory)
 		case "user":
 			memory.User = d.notes(at, entry.value, episode.MaxUserMemory)
 		default:
-			d.wrong.addf("%s: unknown key (have memory, user)", at)
+			return errors.New("unknown key (have memory, user)")
 		}
-	}
+		return nil
+	})
 	if len(memory.Memory)+len(memory.User) > 0 {
 		d.task.Memory = memory
 	}
@@ -75,14 +71,8 @@ func (d *decoder) notes(at string, value json.RawMessage, limit int) []string {
 // user takes who answers the agent's questions: {"answers": [{"match": ..., "answer": ...}], "default": ...} or
 // {"model": true, "persona": ...}; the answers of a script come before a model's.
 func (d *decoder) user(field string, value json.RawMessage) {
-	entries, err := members(structured(value))
-	if err != nil {
-		d.wrong.addf("%s: %v with answers, default, or with model, persona", field, err)
-		return
-	}
 	user := &episode.User{}
-	for _, entry := range entries {
-		at := field + "." + entry.name
+	is := d.entries(field, value, "with answers, default, or with model, persona", func(at string, entry member) error {
 		switch entry.name {
 		case "answers":
 			user.Answers = d.answers(at, entry.value)
@@ -90,15 +80,18 @@ func (d *decoder) user(field string, value json.RawMessage) {
 			user.Default, _ = d.text(at, entry.value)
 		case "model":
 			if err := json.Unmarshal(entry.value, &user.Model); err != nil {
-				d.wrong.addf("%s: %s, want true or false; which model it is says user_model of the run file", at, kindOf(entry.value))
+				return fmt.Errorf("%s, want true or false; which model it is says user_model of the run file", kindOf(entry.value))
 			}
 		case "persona":
 			user.Persona, _ = d.text(at, entry.value)
 		default:
-			d.wrong.addf("%s: unknown key (have answers, default, model, persona)", at)
+			return errors.New("unknown key (have answers, default, model, persona)")
 		}
-	}
+		return nil
+	})
 	switch {
+	case !is:
+		return
 	case user.Persona != "" && !user.Model:
 		d.wrong.addf("%s: persona goes with model: true", field)
 	case user.Default != "" && user.Model:

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -209,25 +209,34 @@ func (d *decoder) tags(field string, value json.RawMessage) {
 }
 
 func (d *decoder) limits(field string, value json.RawMessage) {
-	entries, err := members(structured(value))
-	if err != nil {
-		d.wrong.addf("%s: %v with turns, tokens, time", field, err)
-		return
-	}
-	for _, entry := range entries {
-		var err error
+	limits := &d.task.Limits
+	d.entries(field, value, "with turns, tokens, time", func(_ string, entry member) (err error) {
 		switch entry.name {
 		case "turns":
-			d.task.Limits.Turns, err = asCount(entry.value)
+			limits.Turns, err = asCount(entry.value)
 		case "tokens":
-			d.task.Limits.Tokens, err = asCount(entry.value)
+			limits.Tokens, err = asCount(entry.value)
 		case "time":
-			d.task.Limits.Time, err = asDuration(entry.value)
+			limits.Time, err = asDuration(entry.value)
 		default:
-			err = fmt.Errorf("unknown key (have turns, tokens, time)")
+			err = errors.New("unknown key (have turns, tokens, time)")
 		}
-		if err != nil {
-			d.wrong.addf("%s.%s: %v", field, entry.name, err)
+		return err
+	})
+}
+
+// entries hands each entry of an object in the row to take, and says whether it is one.
+func (d *decoder) entries(at string, value json.RawMessage, want string, take func(at string, entry member) error) bool {
+	entries, err := members(structured(value))
+	if err != nil {
+		d.wrong.addf("%s: %v %s", at, err, want)
+		return false
+	}
+	for _, entry := range entries {
+		inner := at + "." + entry.name
+		if err := take(inner, entry); err != nil {
+			d.wrong.addf("%s: %v", inner, err)
 		}
 	}
+	return true
 }

@@ -27,30 +27,23 @@ const (
 
 // resources takes what the sandbox of a task has: {"memory": "2G", "disk": "10G", "cpus": 1}.
 func (d *decoder) resources(field string, value json.RawMessage) {
-	entries, err := members(structured(value))
-	if err != nil {
-		d.wrong.addf("%s: %v with memory, disk, cpus", field, err)
-		return
-	}
-	for _, entry := range entries {
-		var err error
+	has := &d.task.Resources
+	d.entries(field, value, "with memory, disk, cpus", func(_ string, entry member) (err error) {
 		switch entry.name {
 		case "memory":
-			d.task.Resources.Memory, err = asSize(entry.value, leastMemory)
+			has.Memory, err = asSize(entry.value, leastMemory)
 		case "disk":
-			d.task.Resources.Disk, err = asSize(entry.value, leastDisk)
+			has.Disk, err = asSize(entry.value, leastDisk)
 		case "cpus":
-			d.task.Resources.CPUs, err = asNumber(entry.value)
-			if err == nil && d.task.Resources.CPUs <= 0 {
+			has.CPUs, err = asNumber(entry.value)
+			if err == nil && has.CPUs <= 0 {
 				err = errors.New("want a number above 0")
 			}
 		default:
 			err = errors.New("unknown key (have memory, disk, cpus)")
 		}
-		if err != nil {
-			d.wrong.addf("%s.%s: %v", field, entry.name, err)
-		}
-	}
+		return err
+	})
 }
 
 // asSize takes bytes, or a text such as "512M" or "2G", in units of 1024.

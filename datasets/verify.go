@@ -24,59 +24,49 @@ func (d *decoder) verify(field string, value json.RawMessage) {
 		d.wrong.addf("%s: an empty list; leave the field out for a task without a verifier", field)
 		return
 	}
-	var names map[string]bool // few have any
+	names := map[string]bool{}
 	for i, item := range items {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		check := d.verifier(at, item)
 		if names[check.Name] {
 			d.wrong.addf("%s: the name %q is taken by an earlier check", at, check.Name)
 		}
-		if check.Name != "" {
-			if names == nil {
-				names = map[string]bool{}
-			}
-			names[check.Name] = true
-		}
+		names[check.Name] = check.Name != ""
 		d.task.Verify = append(d.task.Verify, check)
 	}
 }
 
 func (d *decoder) verifier(at string, value json.RawMessage) episode.Check {
-	entries, err := members(structured(value))
-	if err != nil {
-		d.wrong.addf(`%s: %v such as {"command": "..."} or {"exact": "..."}`, at, err)
-		return episode.Check{}
-	}
 	var check episode.Check
-	given := make([]string, 0, 8)
-	for _, entry := range entries {
+	var given []string
+	is := d.entries(at, value, `such as {"command": "..."} or {"exact": "..."}`, func(at string, entry member) error {
 		given = append(given, entry.name)
-		if err := d.checkEntry(&check, at, entry); err != nil {
-			d.wrong.addf("%s.%s: %v", at, entry.name, err)
-		}
+		return d.checkEntry(&check, at, entry)
+	})
+	if is {
+		d.checkTogether(at, given)
 	}
-	d.checkTogether(at, given)
 	return check
 }
 
 func (d *decoder) checkEntry(check *episode.Check, at string, entry member) (err error) {
 	switch entry.name {
 	case "name":
-		check.Name, _ = d.text(at+".name", entry.value)
+		check.Name, _ = d.text(at, entry.value)
 	case "command":
 		var ok bool
-		if check.Command, ok = d.text(at+".command", entry.value); ok && strings.TrimSpace(check.Command) == "" {
+		if check.Command, ok = d.text(at, entry.value); ok && strings.TrimSpace(check.Command) == "" {
 			err = fmt.Errorf("it is empty, and would let everything pass")
 		}
 	case "tests":
-		check.Tests = d.fileMap(at+".tests", entry.value, cleanTestPath)
+		check.Tests = d.fileMap(at, entry.value, cleanTestPath)
 	case "reward":
 		check.Reward, _ = asString(entry.value)
 		if !slices.Contains([]string{"exit", "stdout", "file"}, check.Reward) {
 			err = fmt.Errorf("%s, want exit (status 0 is 1), stdout (the last line is a number) or file (/logs/verifier/reward.txt or reward.json)", entry.value)
 		}
 	case "env":
-		check.Env = d.variables(at+".env", entry.value)
+		check.Env = d.variables(at, entry.value)
 	case "exact":
 		var answer string
 		if answer, err = asText(entry.value); err == nil && strings.TrimSpace(answer) == "" {
@@ -123,7 +113,7 @@ func (d *decoder) checkTogether(at string, given []string) {
 	if len(given) == 1 && slices.Contains(checkKinds, given[0]) {
 		return
 	}
-	kinds := make([]string, 0, 8)
+	var kinds []string
 	for _, kind := range checkKinds {
 		if slices.Contains(given, kind) {
 			kinds = append(kinds, kind)
