@@ -2,10 +2,11 @@ package datasets
 
 // What takes JSON apart and puts it together, for the tests that compare it with encoding/json.
 var (
-	Members  = members
-	Elements = elements
-	AsString = asString
-	Object   = object
+	NotObject = notObject
+	Members   = members
+	Elements  = elements
+	AsString  = asString
+	Object    = object
 )
 
 // Member is an entry of an object.

@@ -59,8 +59,11 @@ func FuzzSplit(f *testing.F) {
 // sameAsStandard says whether a text is an object without a key that is there twice, and compares what came of it.
 func sameAsStandard(t *testing.T, text string) bool {
 	t.Helper()
-	if !json.Valid([]byte(text)) || !utf8.ValidString(text) {
+	if datasets.NotObject([]byte(text)) != "" {
 		return false
+	}
+	if !json.Valid([]byte(text)) || !utf8.ValidString(text) {
+		t.Fatalf("%q is taken, which is no JSON text", text)
 	}
 	list, err := datasets.Members(json.RawMessage(text))
 	if err != nil {
