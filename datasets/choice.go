@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"trajgen/where"
+	"trajgen/pipeline/where"
 )
 
 // Choice says which tasks of a dataset are played, and in which order. Its steps are always taken in this order, each on

@@ -19,7 +19,7 @@ import (
 
 	"trajgen/outputs/export"
 	"trajgen/pipeline/run"
-	"trajgen/where"
+	"trajgen/pipeline/where"
 )
 
 // exportOptions are the flags of export.

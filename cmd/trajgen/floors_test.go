@@ -27,7 +27,7 @@ var floors = map[string]int{
 	"pipeline/episode":  0,
 	"distributions":     0,
 	"sandbox":           0,
-	"where":             0,
+	"pipeline/where":    0,
 }
 
 // room returns the entry that a package belongs to.

@@ -13,7 +13,7 @@ import (
 	"strconv"
 
 	"trajgen/pipeline/episode"
-	"trajgen/where"
+	"trajgen/pipeline/where"
 )
 
 // Choice says which episodes of a source are exported. The zero value is all of them.

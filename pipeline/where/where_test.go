@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"trajgen/where"
+	"trajgen/pipeline/where"
 )
 
 var names = map[string]any{"difficulty": "", "turns": 0, "reward": nil, "tags": []string{}, "meta": map[string]any{}, "rewards": map[string]any{}, "sampling": map[string]any{"top_p": nil, "seed": 0}}
