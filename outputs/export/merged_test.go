@@ -47,8 +47,6 @@ func TestSamplesOfSeveralSeedsStayApart(t *testing.T) {
 		want   []string
 	}{
 		{"atif", nil, func(path string) []string { return numbers(path, "task/*") }, []string{"0", "1", "2", "3"}},
-		{"mini-swe-agent", map[string]string{"samples": "all"}, func(path string) []string { return numbers(path, "sample-*") },
-			[]string{"sample-0", "sample-1", "sample-2", "sample-3"}},
 		{"nemo-gym", nil, func(path string) (got []string) {
 			for _, line := range linesOf(t, path) {
 				var row struct{ Rollout_index int }

@@ -24,10 +24,8 @@ var documents = []struct {
 	{"atif", "out", "atif", func(t *testing.T, path string) [][]byte { return filesNamed(t, path, "trajectory.json") }},
 	{"atif-lines", "out.jsonl", "atif", linesOf},
 	{"inspect", "out.json", "inspect", whole},
-	{"mini-swe-agent", "out", "mini-swe-agent", func(t *testing.T, path string) [][]byte { return filesNamed(t, path, ".traj.json") }},
 	{"nemo-gym", "out.jsonl", "nemo-gym", linesOf},
 	{"skyrl", "out.json", "skyrl", whole},
-	{"swe-agent", "out", "swe-agent", func(t *testing.T, path string) [][]byte { return filesNamed(t, path, ".traj") }},
 	{"verifiers", "out", "verifiers", func(t *testing.T, path string) [][]byte { return linesOf(t, filepath.Join(path, "traces.jsonl")) }},
 	{"verifiers-results", "out", "verifiers-results", func(t *testing.T, path string) [][]byte { return linesOf(t, filepath.Join(path, "results.jsonl")) }},
 }

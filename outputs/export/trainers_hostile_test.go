@@ -41,7 +41,7 @@ func hostile() (episodes []*episode.Episode) {
 // the same.
 func TestHostileTaskIDs(t *testing.T) {
 	for format, set := range map[string]map[string]string{
-		"atif": nil, "mini-swe-agent": nil, "swe-agent": {"samples": "all"},
+		"atif": nil,
 	} {
 		path, result := wrote(t, format, "out", export.Options{Set: set}, hostile()...)
 		if result.Episodes != len(hostileIDs) {
@@ -203,60 +203,6 @@ func TestPassAtK(t *testing.T) {
 	}
 }
 
-const diff1 = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"
-
-func TestPredictions(t *testing.T) {
-	bench := json.RawMessage(`{"instance_id":"django__django-1","repo":"django/django","base_commit":"abc"}`)
-	printed, _ := json.Marshal(map[string]any{"output": diff1, "exit_code": 0})
-	printing := episode.ToolCall{Name: "terminal", Status: episode.CallOK, Arguments: json.RawMessage(`{"command":"git diff"}`), Result: string(printed)}
-	cut := printing
-	cut.Truncated = true
-	tests := []struct {
-		name  string
-		meta  json.RawMessage
-		give  string
-		call  *episode.ToolCall
-		want  string
-		notes string
-	}{
-		{"the answer is one", bench, diff1, nil, diff1, ""},
-		{"the answer has one in a block of code", bench, "Fixed:\n```diff\n" + diff1 + "```\nBye.", nil, diff1, ""},
-		{"a git diff printed one", bench, "Fixed it.", &printing, diff1, ""},
-		{"what it printed was cut", bench, "Fixed it.", &cut, "", "predictions with an empty patch: neither"},
-		{"there is none", bench, "I gave up.", nil, "", "predictions with an empty patch: neither"},
-		{"the task is none of SWE-bench's", nil, diff1, nil, "", "predictions with an empty patch: the task is none"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			ep := talk(false)
-			ep.Task.Metadata, ep.Answer = tt.meta, tt.give
-			if tt.call != nil {
-				ep.Calls = append(ep.Calls, *tt.call)
-			}
-			path, result := wrote(t, "mini-swe-agent", "out", export.Options{}, ep)
-			var preds map[string]struct {
-				Patch string `json:"model_patch"`
-			}
-			readJSON(t, filepath.Join(path, "preds.json"), &preds)
-			id := "task-0000"
-			if tt.meta != nil {
-				id = "django__django-1"
-			}
-			if pred, ok := preds[id]; !ok || pred.Patch != tt.want {
-				t.Errorf("predictions %v, want the patch %q of %s", preds, tt.want, id)
-			}
-			if tt.notes != "" && !noted(result.Notes, tt.notes) {
-				t.Errorf("notes %q, want %q", result.Notes, tt.notes)
-			}
-			var document struct{ Info object }
-			readJSON(t, filepath.Join(path, id, id+".traj.json"), &document)
-			if document.Info["submission"] != tt.want || document.Info["exit_status"] != "Submitted" {
-				t.Errorf("info %v", document.Info)
-			}
-		})
-	}
-}
-
 // A row has what each tool of the whole dataset is created with, and a name that can be no column takes nothing down.
 func TestVerlTools(t *testing.T) {
 	tool := func(name string) json.RawMessage {
@@ -295,7 +241,6 @@ func TestTrainerSettingsSayWhatWouldBeRight(t *testing.T) {
 		{"verl", "a.parquet", "split", "dev", "want train or test"},
 		{"skyrl", "a.json", "steps", "all", "have episode, turn"},
 		{"atif", "a", "ids", "all", "have completion, prompt, none"},
-		{"mini-swe-agent", "a", "samples", "2", "have first, all"},
 		{"nemo-gym", "a", "agents", "x", "have agent"},
 	} {
 		path := filepath.Join(t.TempDir(), tt.name)

@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -25,9 +24,7 @@ func init() {
 		"atif":              {Path: "data/trajectories", IDs: atifIDs, Carries: hasMessages},
 		"atif-lines":        {Path: "data/trajectories.jsonl", IDs: idField("session_id"), Carries: hasMessages},
 		"inspect":           {Path: "data/log.eval", IDs: evalIDs},
-		"mini-swe-agent":    {Path: "data/mini", Set: map[string]string{"samples": "all"}, IDs: miniIDs, Carries: hasMessages},
 		"nemo-gym":          {Path: "data/rollouts.jsonl", IDs: idField("rollout_id"), Carries: func(ep *episode.Episode) bool { return hasMessages(ep) && ep.Reward != nil }},
-		"swe-agent":         {Path: "data/swe", Set: map[string]string{"samples": "all"}, IDs: miniIDs, Carries: hasMessages},
 		"verifiers":         {Path: "data/eval", IDs: inFolder("traces.jsonl", idField("id")), Carries: hasMessages},
 		"verifiers-results": {Path: "data/eval", IDs: inFolder("results.jsonl", idField("episode_id")), Carries: func(ep *episode.Episode) bool { return hasMessages(ep) && ep.Reward != nil }},
 		"skyrl":             {Path: "data/rollouts.json", IDs: skyrlIDs, Carries: func(ep *episode.Episode) bool { return undrifted(ep) && ep.Reward != nil }},
@@ -98,32 +95,6 @@ func readMember(t *testing.T, member *zip.File, to any) {
 		t.Fatal(err)
 	}
 	decode(t, text, to)
-}
-
-// miniIDs follows the predictions of both samples, in dataset order.
-func miniIDs(t *testing.T, path string) (ids []string) {
-	have := map[string]bool{}
-	for sample := range 2 {
-		dir := filepath.Join(path, fmt.Sprintf("sample-%d", sample))
-		if _, err := os.Stat(dir); err != nil {
-			continue
-		}
-		var preds map[string]object
-		readJSON(t, filepath.Join(dir, "preds.json"), &preds)
-		for task, pred := range preds {
-			found, err := filepath.Glob(filepath.Join(dir, task, task+".traj*"))
-			if err != nil || len(found) != 1 || pred["instance_id"] != task {
-				t.Errorf("%s: trajectories %v, prediction %v", task, found, pred)
-			}
-			have[idOf(task, sample)] = true
-		}
-	}
-	for i := range 16 {
-		if ep := sinktest.Episode(i/2, i%2); have[ep.ID] {
-			ids = append(ids, ep.ID)
-		}
-	}
-	return ids
 }
 
 func inFolder(name string, ids func(*testing.T, string) []string) func(*testing.T, string) []string {
