@@ -146,16 +146,6 @@ func jsonInside(text string) string {
 	return encoded[1 : len(encoded)-1]
 }
 
-// last is the last argument that is a text.
-func (c brokenCall) last() int {
-	for i := len(c.members) - 1; i >= 0; i-- {
-		if _, ok := c.members[i].value.(string); ok {
-			return i
-		}
-	}
-	return -1
-}
-
 // realCalls makes calls of the tools from the files of this repository and of Go itself.
 func realCalls(t *testing.T) []brokenCall {
 	files, commands := realFiles(t), realCommands(t)

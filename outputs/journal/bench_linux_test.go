@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"fmt"
+	"go/build"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -47,7 +48,7 @@ func benchSize(b *testing.B, otherwise int) int {
 // typical returns a function that makes the n-th episode of about 20 KB of JSON. They differ in their keys; their
 // contents come round again.
 func typical(b *testing.B) func(n int) *episode.Episode {
-	source, err := sinktest.NewRealistic(os.DirFS(filepath.Join(runtime.GOROOT(), "src")))
+	source, err := sinktest.NewRealistic(os.DirFS(filepath.Join(build.Default.GOROOT, "src")))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -41,8 +41,8 @@ func (d *faultyDisk) do(op operation, run func() error) error {
 		d.before(op)
 	}
 	var err error
-	n := len(op.data)
 	if d.fail != nil {
+		var n int
 		if n, err = d.fail(op); err != nil {
 			op.failed, op.data = true, op.data[:min(n, len(op.data))]
 		}

@@ -65,7 +65,7 @@ func TestRecall(t *testing.T) {
 	record(t, l, "b", 1, "b0")
 	record(t, l, "a", 2, "other")
 	l.Close()
-	l = open(t, dir, turns.Options{Finished: func(id string, attempt int) bool { return id == "b" }})
+	open(t, dir, turns.Options{Finished: func(id string, attempt int) bool { return id == "b" }})
 	check(t, recall(t, l, "a", 1), "a0", "a1", "")
 	check(t, recall(t, l, "a", 2), "other")
 	check(t, recall(t, l, "b", 1))

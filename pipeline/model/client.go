@@ -160,7 +160,7 @@ func (c *Client) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
 		if x.limitField == LimitCompletion {
 			call.MaxCompletionTokens = limit
 		} else {
-			call.MaxTokens = limit
+			call.MaxTokens = limit //lint:ignore SA1019 most servers know no other name
 		}
 	}
 	if c.cfg.Stream {

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,15 +14,10 @@ import (
 func TestBacklog(t *testing.T) {
 	count := backlog()
 	var busy sync.WaitGroup
-	end := make(chan struct{})
+	var ended atomic.Bool
 	for range 4 * runtime.GOMAXPROCS(0) {
 		busy.Go(func() {
-			for {
-				select {
-				case <-end:
-					return
-				default:
-				}
+			for !ended.Load() {
 			}
 		})
 	}
@@ -30,7 +26,7 @@ func TestBacklog(t *testing.T) {
 			t.Fatal("nobody waits for a processor")
 		}
 	}
-	close(end)
+	ended.Store(true)
 	busy.Wait()
 	if n := testing.AllocsPerRun(100, func() { count() }); n > 0 {
 		t.Errorf("a look at the backlog allocates %v times", n)

@@ -157,7 +157,7 @@ func (d *driver) firstRequest(ctx context.Context, all servers, args ...string) 
 	}
 	if !over {
 		_ = cmd.Process.Kill()
-		_ = <-ended // that it was killed
+		<-ended // that it was killed
 	}
 	return ms, errors.Join(err, d.sweep(ctx))
 }
