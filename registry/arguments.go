@@ -1,12 +1,13 @@
 package registry
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // arguments are a call's arguments on their way from the model's text to the tool.
@@ -31,6 +32,9 @@ func (p *plan) parse(raw string) (arguments, []problem) {
 	if text == "" {
 		text = "{}"
 	}
+	if text == "{}" && p.ours && len(known(p.root)) == 0 {
+		return arguments{shown: json.RawMessage(text), given: json.RawMessage(text)}, nil // as most calls of most such tools
+	}
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
@@ -54,7 +58,7 @@ func (p *plan) repair(text string, syntax error) (arguments, []problem) {
 	if len(text) > maxRepair {
 		return arguments{}, []problem{broken}
 	}
-	v, err := repair(text, '{', p.root)
+	v, err := repaired(text, '{', p.root)
 	if err != nil {
 		broken.Expected += " " + err.Error()
 		return arguments{}, []problem{broken}
@@ -68,122 +72,90 @@ func (p *plan) repair(text string, syntax error) (arguments, []problem) {
 	return args, nil
 }
 
-// fit coerces and validates, and writes the arguments down. size is that of the text.
+// repaired is a value of the schema from a text that is no JSON. Names that the schema does not have are refused.
+func repaired(text string, open byte, s *jsonschema.Schema) (value, error) {
+	names := known(s)
+	fixed, err := repair(text, open, names)
+	if err != nil {
+		return value{}, err
+	}
+	v := parseValue(fixed)
+	for _, m := range v.members {
+		if len(names) > 0 && others(s) == nil && !slices.Contains(names, m.key) {
+			return value{}, fmt.Errorf("without %s, which the tool does not have %w", shorten(m.name, 80), errUnclear)
+		}
+	}
+	return v, nil
+}
+
+// fit coerces and checks, and writes the arguments down. size is that of the text.
 func (p *plan) fit(v value, size int) (arguments, []problem) {
-	c := checkers.Get().(*checker)
-	defer c.release()
-	c.budget = budgetFor(size)
-	c.coerceRoot(&v, p.root)
-	c.halves(&v)
-	c.budget = budgetFor(size)
-	var args arguments
-	args.coerced = c.coerced
+	c := coercion{plan: p, budget: budgetFor(size), wrap: true}
+	c.coerceRoot(&v)
+	args := arguments{coerced: c.done}
 	if v.deeper(maxNesting) {
 		return args, []problem{{Field: "$", Expected: fmt.Sprintf("at most %d levels of nesting", maxNesting), Got: "more"}}
 	}
+	c.halves(&v, position{})
+	args.coerced = c.done
 	if v.kind == kindObject {
-		c.text = v.append(c.text[:0])
-		args.shown = bytes.Clone(c.text)
+		args.shown = v.append(nil)
 	}
-	c.validate(&v, p.root)
-	if len(c.problems) == 0 && p.full != nil {
-		c.problems = p.judge(&v)
+	c.budget = budgetFor(size)
+	if problems := c.check(&v); problems != nil {
+		return args, problems
 	}
-	if len(c.problems) > 0 {
-		return args, c.problems
-	}
-	c.text = v.appendGiven(c.text[:0], p.root)
-	if args.given = args.shown; !bytes.Equal(c.text, args.shown) {
-		args.given = bytes.Clone(c.text)
-	}
+	c.complete(&v, p.root, true)
+	args.given = v.append(nil)
 	return args, nil
 }
 
-var checkers = sync.Pool{New: func() any { return new(checker) }}
-
-// release gives back what is worth keeping: the memory for a path and for a text.
-func (c *checker) release() {
-	*c = checker{path: c.path[:0], text: c.text[:0]}
-	if cap(c.text) <= 64<<10 && cap(c.path) <= 2*maxDepth {
-		checkers.Put(c)
+// complete makes of arguments that fit what their decoder wants: defaults are filled in, what counts as left out is left
+// out, and an integer is written as digits, as encoding/json refuses 3.0 and 1e3 for an int.
+func (c *coercion) complete(v *value, s *jsonschema.Schema, top bool) {
+	for s != nil && len(alternatives(s)) > 0 {
+		s = c.chosen(v, alternatives(s))
 	}
-}
-
-// appendGiven writes the value as its decoder wants it.
-func (v *value) appendGiven(dst []byte, n *node) []byte {
-	n = n.chosen(v)
-	switch {
-	case n == nil:
-		return v.append(dst)
-	case v.kind == kindNumber && n.types&(typeInteger|typeNumber) == typeInteger && !plainDigits(v.text):
-		if digits, ok := integer(v.text); ok { // encoding/json refuses 3.0 and 1e3 for an int
-			return append(dst, digits...)
+	if s == nil {
+		return
+	}
+	switch wanted := types(s); {
+	case v.kind == kindNumber && slices.Contains(wanted, "integer") && !slices.Contains(wanted, "number"):
+		if digits, ok := integer(v.text); ok && !plainDigits(v.text) {
+			v.text = digits
 		}
 	case v.kind == kindArray:
-		dst = append(dst, '[')
 		for i := range v.items {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = v.items[i].appendGiven(dst, n.items)
+			c.complete(&v.items[i], items(s), false)
 		}
-		return append(dst, ']')
 	case v.kind == kindObject:
-		return v.appendMembers(dst, n)
+		v.members = slices.DeleteFunc(v.members, func(m member) bool { return c.plan.drops(&m, s, top) })
+		for i := range v.members {
+			m := &v.members[i]
+			c.complete(&m.value, under(s, m.key), false)
+		}
+		for _, name := range sortedKeys(s.Properties) {
+			if text := fallback(s.Properties[name]); text != "" && v.member(name) == nil {
+				v.members = append(v.members, member{key: name, name: quote(name), value: parseValue(text)})
+			}
+		}
 	}
-	return v.append(dst)
 }
 
-func (v *value) appendMembers(dst []byte, n *node) []byte {
-	dst = append(dst, '{')
-	first := true
-	name := func(json string) {
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		dst = append(append(dst, json...), ':')
-	}
-	for i := range v.members {
-		m := &v.members[i]
-		p := n.property(m.key)
-		switch {
-		case p == nil && n.closed:
-		case p == nil:
-			name(m.name)
-			dst = m.value.appendGiven(dst, n.extra)
-		case absent(&m.value, p):
-		default:
-			name(m.name)
-			dst = m.value.appendGiven(dst, p.node)
+// chosen is the branch of a union that the value fits.
+func (c *coercion) chosen(v *value, branches []*jsonschema.Schema) *jsonschema.Schema {
+	for _, each := range branches[:len(branches)-1] {
+		if c.fits(v, each) {
+			return each
 		}
 	}
-	for i := range n.properties {
-		p := &n.properties[i]
-		if p.node.fallback == "" {
-			continue
-		}
-		if given := v.member(p.name); given == nil || absent(given, p) {
-			name(quote(p.name))
-			dst = append(dst, p.node.fallback...)
-		}
-	}
-	return append(dst, '}')
+	return branches[len(branches)-1]
 }
 
-// absent tells the null that models send for an optional argument when they mean to leave it out.
-func absent(v *value, p *property) bool {
-	return v.kind == kindNull && !p.required && p.node.types != 0 && !p.node.nullable()
-}
-
-// chosen is the branch of a union that the value fits, or the node itself.
-func (n *node) chosen(v *value) *node {
-	for n != nil && len(n.alternatives) > 0 {
-		i := 0
-		for i < len(n.alternatives)-1 && !accepts(n.alternatives[i], v) {
-			i++
-		}
-		n = n.alternatives[i]
+// fallback is a schema's default as JSON, "" for none.
+func fallback(s *jsonschema.Schema) string {
+	if s.Ref != nil || s.Default == nil {
+		return ""
 	}
-	return n
+	return jsonOf(*s.Default)
 }

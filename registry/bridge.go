@@ -195,7 +195,7 @@ func (t *Toolset) unwrap(req Request) (_ Request, b bridged) {
 			b = bridged{panicked: value, stack: stack(), refused: unreadable(toolCall)}
 		}
 	}()
-	args, problems := tool.plan.parse(req.Arguments)
+	args, problems := tool.plan().parse(req.Arguments)
 	if problems != nil {
 		return req, bridged{coerced: args.coerced, refused: tool.invalid(problems)}
 	}

@@ -37,8 +37,8 @@ func newCatalogue(names []string, tools map[string]*Tool, quirks Quirks) *catalo
 		tool := tools[name]
 		c.tools[name] = tool
 		said := append(terms(name), terms(tool.Description)...)
-		for _, p := range tool.plan.root.properties {
-			said = append(said, terms(p.name)...)
+		for _, name := range known(tool.plan().root) {
+			said = append(said, terms(name)...)
 		}
 		doc := document{count: map[string]int{}, length: len(said)}
 		for _, term := range said {

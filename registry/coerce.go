@@ -2,18 +2,20 @@ package registry
 
 import (
 	"encoding/json"
-	"strconv"
+	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// checker walks the arguments along the schema: once to mend types, once to list what is still wrong.
-type checker struct {
-	coerced  []string
-	problems []problem
-	path     []step
-	text     []byte // scratch
-	budget   int
-	wrap     bool // lists may be made from single values
+// coercion mends the types that models get wrong, and the names. It never fails: what it cannot mend stays as it is and
+// is left to the check. Nothing is mended that would lose information.
+type coercion struct {
+	plan   *plan
+	done   []string // what was mended, for the trace
+	budget int
+	wrap   bool // lists may be made from single values
 }
 
 // budgetFor bounds the steps of a walk. Nested unions are tried branch by branch, each on a copy, so that a hostile
@@ -23,74 +25,67 @@ func budgetFor(text int) int { return 10_000 + 4*text }
 // maxDepth is how deep types are mended. Nobody means more, and a path is written out for each.
 const maxDepth = 100
 
-type step struct {
-	key   string
-	index int // -1 for a key
+// position is where a value stands, as a model would write it: edits[0].old.
+type position struct {
+	path  string
+	key   string // of the member that it is or is in
+	depth int
 }
 
-func (c *checker) spent() bool {
-	c.budget--
-	return c.budget < 0
-}
-
-func (c *checker) push(s step) { c.path = append(c.path, s) }
-func (c *checker) pop()        { c.path = c.path[:len(c.path)-1] }
-
-// where is the path as a model would write it: edits[0].old.
-func (c *checker) where() string {
-	var b strings.Builder
-	for i, s := range c.path {
-		switch {
-		case s.index >= 0:
-			b.WriteString("[" + strconv.Itoa(s.index) + "]")
-		case i > 0:
-			b.WriteString("." + s.key)
-		default:
-			b.WriteString(s.key)
-		}
+func (p position) member(key string) position {
+	path := key
+	if p.depth > 0 {
+		path = p.path + "." + key
 	}
-	if b.Len() == 0 {
+	return position{path, key, p.depth + 1}
+}
+
+func (p position) item(i int) position {
+	return position{fmt.Sprintf("%s[%d]", p.path, i), p.key, p.depth + 1}
+}
+
+func (p position) String() string {
+	if p.path == "" {
 		return "$"
 	}
-	return b.String()
+	return p.path
 }
 
-func (c *checker) record() { c.coerced = append(c.coerced, c.where()) }
+func (c *coercion) record(at position) { c.done = append(c.done, at.String()) }
 
 // coerceRoot mends arguments that are a JSON text in a JSON string, and the null that some servers send for no
 // arguments; both are recorded as "$".
-func (c *checker) coerceRoot(v *value, n *node) {
+func (c *coercion) coerceRoot(v *value) {
 	if v.kind == kindNull {
 		*v = value{kind: kindObject}
-		c.record()
+		c.record(position{})
 	}
-	c.wrap = true
-	c.coerce(v, n)
+	c.coerce(v, c.plan.root, position{})
 }
 
-// coerce mends the types that models get wrong, in place. It never fails: what it cannot mend stays as it is and is
-// left to validation. Nothing is mended that would lose information.
-func (c *checker) coerce(v *value, n *node) {
-	if n == nil || c.spent() || len(c.path) > maxDepth {
+// coerce mends a value in position.
+func (c *coercion) coerce(v *value, s *jsonschema.Schema, at position) {
+	if c.budget--; s == nil || c.budget < 0 || at.depth > maxDepth {
 		return
 	}
-	if v.kind == kindString && n.nullable() && strings.EqualFold(strings.TrimSpace(unquote(v.text)), "null") {
+	if v.kind == kindString && nullable(s) && strings.EqualFold(strings.TrimSpace(unquote(v.text)), "null") {
 		*v = value{kind: kindNull, text: "null"}
-		c.record()
+		c.record(at)
 		return
 	}
-	if len(n.alternatives) > 0 {
-		c.coerceUnion(v, n)
+	if len(alternatives(s)) > 0 {
+		c.coerceUnion(v, s, at)
 		return
 	}
-	if c.numbered(v, n) {
+	wanted := types(s)
+	if v.counts(wanted, at.key) {
 		*v = text(v.text)
-		c.record()
+		c.record(at)
 		return
 	}
-	if !c.convert(v, n) && !c.mend(v, n) && c.wrap && n.types&typeArray != 0 && v.kind != kindNull && !n.fits(v) {
+	if !c.convert(v, wanted, at) && !c.mend(v, s, at) && c.wrap && v.kind != kindNull && slices.Contains(wanted, "array") && !v.isOne(wanted) {
 		*v = value{kind: kindArray, items: []value{*v}}
-		c.record()
+		c.record(at)
 		// A list of lists of lists would take a single value to any depth.
 		c.wrap = false
 		defer func() { c.wrap = true }()
@@ -98,131 +93,141 @@ func (c *checker) coerce(v *value, n *node) {
 	switch v.kind {
 	case kindArray:
 		for i := range v.items {
-			c.push(step{index: i})
-			c.coerce(&v.items[i], n.items)
-			c.pop()
+			c.coerce(&v.items[i], items(s), at.item(i))
 		}
 	case kindObject:
-		c.rename(v, n)
+		c.rename(v, s, at)
 		for i := range v.members {
 			m := &v.members[i]
-			c.push(step{key: m.key, index: -1})
-			c.coerce(&m.value, n.under(m.key))
-			c.pop()
+			c.coerce(&m.value, under(s, m.key), at.member(m.key))
 		}
 	}
 }
 
-// convert tries the node's types in order: the first that the value has, or that its text spells, decides.
-func (c *checker) convert(v *value, n *node) bool {
+// coerceUnion takes the first branch that the value fits as it is or after mending. Making a list of a single value
+// is a guess, so it comes last.
+func (c *coercion) coerceUnion(v *value, s *jsonschema.Schema, at position) {
+	for _, wrap := range []bool{false, true} {
+		if wrap && !c.wrap {
+			return
+		}
+		for _, branch := range alternatives(s) {
+			if c.budget -= v.size(); c.budget < 0 {
+				return
+			}
+			mended := v.clone()
+			if done, ok := c.try(&mended, branch, at, wrap); ok {
+				*v = mended
+				c.done = append(c.done, done...)
+				return
+			}
+		}
+	}
+}
+
+// try coerces a value and tells whether it fits then, and what was mended.
+func (c *coercion) try(v *value, s *jsonschema.Schema, at position, wrap bool) ([]string, bool) {
+	trial := coercion{plan: c.plan, budget: c.budget, wrap: wrap}
+	trial.coerce(v, s, at)
+	ok := trial.fits(v, s)
+	c.budget = trial.budget
+	return trial.done, ok && c.budget > 0
+}
+
+// convert tries types in order: the first that the value has, or that its text spells, decides.
+func (c *coercion) convert(v *value, wanted []string, at position) bool {
 	if v.kind != kindString {
 		return false
 	}
-	for _, t := range n.order {
-		if t == typeString {
+	for _, each := range wanted {
+		if each == "string" {
 			return false
 		}
-		if mended, ok := spelled(unquote(v.text), t); ok {
+		if mended, ok := spelled(unquote(v.text), each); ok {
 			*v = mended
-			c.record()
+			c.record(at)
 			return true
 		}
 	}
 	return false
 }
 
-// numbered tells an id that is a name here and that the model counts: 1 for "1".
-func (c *checker) numbered(v *value, n *node) bool {
-	if v.kind != kindNumber || !plainDigits(v.text) || n.types&(typeString|typeInteger|typeNumber) != typeString {
-		return false
-	}
-	for i := len(c.path) - 1; i >= 0; i-- {
-		if c.path[i].index < 0 {
-			name := strings.TrimSuffix(c.path[i].key, "s")
-			return name == "id" || strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "Id")
-		}
-	}
-	return false
-}
-
-// mend repairs the text of a list or an object that is no JSON, where the text itself cannot be what is wanted, and when
-// the outcome fits.
-func (c *checker) mend(v *value, n *node) bool {
-	if v.kind != kindString || n.types&typeString != 0 || len(v.text) > maxRepair {
-		return false
-	}
-	said := strings.TrimSpace(unquote(v.text))
-	texts := n.items == nil || n.items.types == 0 || n.items.types&typeString != 0
-	switch {
-	case strings.HasPrefix(said, "{") && n.types&typeObject != 0:
-	case strings.HasPrefix(said, "[") && n.types&typeArray != 0 && !texts:
-	default:
-		return false
-	}
-	mended, err := repair(said, said[0], n)
-	if err != nil {
-		return false
-	}
-	trial := checker{path: c.path, budget: c.budget, wrap: c.wrap}
-	tried := mended.clone()
-	trial.coerce(&tried, n)
-	trial.validate(&tried, n)
-	if c.budget = trial.budget; len(trial.problems) > 0 || c.budget <= 0 {
-		return false
-	}
-	*v = mended
-	c.record()
-	return true
-}
-
 // spelled reads a text as a value of the type.
-func spelled(text string, t types) (value, bool) {
-	switch t {
-	case typeInteger:
+func spelled(text, kind string) (value, bool) {
+	text = strings.TrimSpace(text)
+	switch kind {
+	case "integer":
 		digits, ok := integer(text)
 		return value{kind: kindNumber, text: digits}, ok
-	case typeNumber:
+	case "number":
 		digits, ok := number(text)
 		return value{kind: kindNumber, text: digits}, ok
-	case typeBool:
-		word := strings.ToLower(strings.TrimSpace(text))
+	case "boolean":
+		word := strings.ToLower(text)
 		return value{kind: kindBool, text: word}, word == "true" || word == "false"
-	case typeArray, typeObject:
-		open, want := byte('['), kindArray
-		if t == typeObject {
-			open, want = '{', kindObject
+	case "array", "object":
+		open := "["
+		if kind == "object" {
+			open = "{"
 		}
-		text = strings.TrimSpace(text)
-		if text == "" || text[0] != open || !json.Valid([]byte(text)) {
+		if !strings.HasPrefix(text, open) || !json.Valid([]byte(text)) {
 			return value{}, false
 		}
-		v := parseValue(text)
-		return v, v.kind == want
+		return parseValue(text), true
 	}
 	return value{}, false
 }
 
-// coerceUnion takes the first branch that the value fits as it is or after mending. Making a list of a single value
-// is a guess, so it comes last.
-func (c *checker) coerceUnion(v *value, n *node) {
-	for _, wrap := range []bool{false, true} {
-		if wrap && !c.wrap {
-			return
-		}
-		for _, branch := range n.alternatives {
-			if c.budget -= v.size(); c.budget < 0 {
-				return
-			}
-			trial := checker{path: c.path, budget: c.budget, wrap: wrap}
-			mended := v.clone()
-			trial.coerce(&mended, branch)
-			trial.validate(&mended, branch)
-			c.budget = trial.budget
-			if len(trial.problems) == 0 && c.budget > 0 {
-				*v = mended
-				c.coerced = append(c.coerced, trial.coerced...)
-				return
-			}
-		}
+// mend repairs the text of a list or an object that is no JSON, where the text itself cannot be what is wanted, and when
+// the outcome fits.
+func (c *coercion) mend(v *value, s *jsonschema.Schema, at position) bool {
+	wanted := types(s)
+	if v.kind != kindString || slices.Contains(wanted, "string") || len(v.text) > maxRepair {
+		return false
 	}
+	said := strings.TrimSpace(unquote(v.text))
+	of := types(items(s))
+	texts := of == nil || slices.Contains(of, "string")
+	switch {
+	case strings.HasPrefix(said, "{") && slices.Contains(wanted, "object"):
+	case strings.HasPrefix(said, "[") && slices.Contains(wanted, "array") && !texts:
+	default:
+		return false
+	}
+	mended, err := repaired(said, said[0], s)
+	if err != nil {
+		return false
+	}
+	tried := mended.clone()
+	if _, ok := c.try(&tried, s, at, c.wrap); !ok {
+		return false
+	}
+	*v = mended
+	c.record(at)
+	return true
 }
+
+// counts tells an id that is a name here and that the model counts: 1 for "1".
+func (v *value) counts(wanted []string, key string) bool {
+	if v.kind != kindNumber || !plainDigits(v.text) || !slices.Contains(wanted, "string") ||
+		slices.Contains(wanted, "integer") || slices.Contains(wanted, "number") {
+		return false
+	}
+	key = strings.TrimSuffix(key, "s")
+	return key == "id" || strings.HasSuffix(key, "_id") || strings.HasSuffix(key, "Id")
+}
+
+// isOne tells whether a value is of one of these types; none is any.
+func (v *value) isOne(wanted []string) bool {
+	whole := func() bool {
+		if v.kind != kindNumber || plainDigits(v.text) {
+			return v.kind == kindNumber
+		}
+		_, ok := integer(v.text)
+		return ok
+	}
+	return wanted == nil || slices.Contains(wanted, v.kind.String()) || slices.Contains(wanted, "integer") && whole()
+}
+
+// plainDigits tells the integers that every decoder reads.
+func plainDigits(text string) bool { return strings.IndexAny(text, ".eE") < 0 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"sync"
 	"time"
 )
 
@@ -104,30 +105,43 @@ func (d Definition) tool(parameters json.RawMessage, ours bool, args reflect.Typ
 	if d.Toolset == "" {
 		return Tool{}, errors.New("no toolset")
 	}
-	parameters, plan, err := compiled(parameters, ours, args)
+	compact, err := compacted(parameters)
 	if err != nil {
 		return Tool{}, err
 	}
+	var compiled func() *plan
+	if ours {
+		// All tools of ours exist in every process, and few are called in one: compiling them all is 20 ms of its start.
+		compiled = sync.OnceValue(func() *plan {
+			p, err := compile(compact, true, args)
+			if err != nil {
+				panic(fmt.Sprintf("compile the schema of tool %q: %v", d.Name, err))
+			}
+			return p
+		})
+	} else {
+		p, err := compile(compact, false, nil)
+		if err != nil {
+			return Tool{}, err
+		}
+		compiled = func() *plan { return p }
+	}
 	return Tool{
-		Name: d.Name, Toolset: d.Toolset, Description: d.Description, Emoji: d.Emoji, Parameters: parameters,
+		Name: d.Name, Toolset: d.Toolset, Description: d.Description, Emoji: d.Emoji, Parameters: compact,
 		RequiresEnv: d.RequiresEnv, Available: d.Available, Override: d.Override, Timeout: d.Timeout,
 		MaxResult: d.MaxResult, Reader: d.Reader, Untrusted: d.Untrusted, NoSandbox: d.NoSandbox, Runner: d.Runner,
 		Script: d.Script, Access: d.Access, Describe: d.Describe, Reshape: d.Reshape,
-		plan: plan, ours: ours, args: args,
+		plan: compiled, ours: ours, args: args,
 	}, nil
 }
 
-// compiled is a schema in its shortest spelling, and its plan.
-func compiled(parameters json.RawMessage, ours bool, args reflect.Type) (json.RawMessage, *plan, error) {
+// compacted is a schema in its shortest spelling.
+func compacted(parameters json.RawMessage) (json.RawMessage, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, parameters); err != nil {
-		return nil, nil, fmt.Errorf("parameters: %w", err)
+		return nil, fmt.Errorf("parameters: %w", err)
 	}
-	plan, err := compile(compact.Bytes(), ours)
-	if err == nil && args != nil {
-		plan.root.spell(args)
-	}
-	return compact.Bytes(), plan, err
+	return compact.Bytes(), nil
 }
 
 // undecodable is an argument that passed the schema but not the decoder, e.g. an integer over 64 bits.

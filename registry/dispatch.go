@@ -89,7 +89,7 @@ func (s *Session) understand(p *prepared, tool *Tool) {
 			p.refused = unreadable(p.call.Name)
 		}
 	}()
-	args, problems := tool.plan.parse(p.call.RawArguments)
+	args, problems := tool.plan().parse(p.call.RawArguments)
 	p.tool, p.args = tool, args
 	p.call.Arguments, p.call.Repaired = args.shown, args.repaired || p.call.Repaired
 	p.call.Coerced = append(p.call.Coerced, args.coerced...)

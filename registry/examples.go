@@ -2,7 +2,11 @@ package registry
 
 import (
 	"fmt"
+	"math/big"
+	"slices"
 	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Bounds of an example: values in all, levels, and how many properties of an object are shown if less are required.
@@ -15,91 +19,88 @@ const (
 // example is one short object that shows what is required, and what there were problems with.
 func (p *plan) example(problems []problem) string {
 	asked := map[string]bool{}
-	var known []string
-	for _, each := range p.root.properties {
-		known = append(known, each.name)
-	}
 	for _, each := range problems {
 		name := each.Field
 		if i := strings.IndexAny(name, ".["); i > 0 {
 			name = name[:i]
 		}
 		asked[name] = true
-		if p.root.property(name) == nil {
-			asked[nearest(name, known)] = true
+		if !knows(p.root, name) {
+			asked[nearest(name, known(p.root))] = true
 		}
 	}
 	e := exampler{room: maxExample}
-	return e.object(p.root, 0, func(p *property) bool { return p.required || asked[p.name] })
+	return e.object(p.root, 0, func(name string, required bool) bool { return required || asked[name] })
 }
 
 // exampler writes one example.
 type exampler struct{ room int }
 
-func (e *exampler) value(n *node, depth int) string {
+func (e *exampler) value(s *jsonschema.Schema, depth int) string {
 	e.room--
-	if n.example != "" {
-		return n.example
+	if s == nil {
+		s = new(jsonschema.Schema)
 	}
-	if len(n.enum) > 0 {
-		return n.enum[0]
+	wanted := types(s)
+	switch branches, text := alternatives(s), fallback(s); {
+	case s.Ref == nil && len(s.Examples) > 0:
+		return jsonOf(s.Examples[0])
+	case s.Ref == nil && s.Enum != nil:
+		return choices(s)[0]
+	case text != "" && text != "null":
+		return text
+	case wanted == nil && len(branches) > 0 && depth < maxExampleDepth:
+		return e.value(branches[0], depth+1)
+	case wanted == nil:
+		wanted = []string{"string"}
 	}
-	if n.fallback != "" && n.fallback != "null" {
-		return n.fallback
-	}
-	if n.types == 0 && len(n.alternatives) > 0 && depth < maxExampleDepth {
-		return e.value(n.alternatives[0], depth+1)
-	}
-	first := typeString
-	if len(n.order) > 0 {
-		first = n.order[0]
-	}
-	switch first {
-	case typeNull:
+	switch wanted[0] {
+	case "null":
 		return "null"
-	case typeBool:
+	case "boolean":
 		return "true"
-	case typeInteger, typeNumber:
-		return exampleNumber(n)
-	case typeArray:
-		if n.items == nil || depth > maxExampleDepth {
+	case "integer", "number":
+		return exampleNumber(s)
+	case "array":
+		if items(s) == nil || depth > maxExampleDepth {
 			return "[]"
 		}
-		return "[" + e.value(n.items, depth+1) + "]"
-	case typeObject:
-		most := shownProperties
-		for i := range n.properties {
-			if n.properties[i].required {
-				most--
-			}
-		}
-		return e.object(n, depth, func(p *property) bool {
-			if p.required {
+		return "[" + e.value(items(s), depth+1) + "]"
+	case "object":
+		most := shownProperties - len(s.Required)
+		return e.object(s, depth, func(_ string, required bool) bool {
+			if required {
 				return true
 			}
 			most--
 			return most >= 0 && depth < shownProperties
 		})
 	}
-	return quote(strings.Repeat(".", min(max(3, n.minLength), 100)))
+	least := 3
+	if s.MinLength != nil {
+		least = min(max(least, *s.MinLength), 100)
+	}
+	return quote(strings.Repeat(".", least))
 }
 
-func (e *exampler) object(n *node, depth int, shown func(p *property) bool) string {
+func (e *exampler) object(s *jsonschema.Schema, depth int, shown func(name string, required bool) bool) string {
 	var members []string
-	for i := range n.properties {
-		if p := &n.properties[i]; shown(p) && depth < maxExampleDepth && e.room > 0 {
-			members = append(members, quote(p.name)+":"+e.value(p.node, depth+1))
+	for _, name := range known(s) {
+		if shown(name, slices.Contains(s.Required, name)) && depth < maxExampleDepth && e.room > 0 {
+			members = append(members, quote(name)+":"+e.value(s.Properties[name], depth+1))
 		}
 	}
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-func exampleNumber(n *node) string {
-	switch {
-	case n.min != nil:
-		return fmt.Sprint(*n.min)
-	case n.max != nil && *n.max < 1:
-		return fmt.Sprint(*n.max)
+func exampleNumber(s *jsonschema.Schema) string {
+	for _, bound := range []*big.Rat{s.Minimum, s.Maximum} {
+		if bound == nil {
+			continue
+		}
+		if f, _ := bound.Float64(); bound == s.Minimum || f < 1 {
+			return fmt.Sprint(f)
+		}
 	}
 	return "1"
 }

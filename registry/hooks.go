@@ -90,7 +90,7 @@ func (p *prepared) rewrite(hook string, arguments json.RawMessage) error {
 	if syntax := check(string(arguments)); syntax != nil {
 		return &errHook{hook: hook, cause: fmt.Errorf("arguments that are no JSON: %w", syntax)}
 	}
-	args, problems := p.tool.plan.fit(parseValue(string(arguments)), len(arguments))
+	args, problems := p.tool.plan().fit(parseValue(string(arguments)), len(arguments))
 	p.call.Rewritten = append(p.call.Rewritten, hook)
 	if problems != nil {
 		return p.tool.invalid(problems)

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -17,8 +18,7 @@ func integer(text string) (string, bool) {
 		return "", false
 	}
 	// The value is digits · 10^exp with the point moved behind the last digit.
-	digits, exp := n.whole+n.fraction, n.exp-len(n.fraction)
-	digits = strings.TrimLeft(digits, "0")
+	digits, exp := strings.TrimLeft(n.whole+n.fraction, "0"), n.exp-len(n.fraction)
 	if digits == "" {
 		return "0", true
 	}
@@ -68,48 +68,21 @@ type decimal struct {
 	exp             int
 }
 
-// scanNumber reads [+-] digits [. digits] [e [+-] digits], with single underscores between digits and white space
-// around. Hexadecimal, inf and nan are no numbers here.
-func scanNumber(text string) (decimal, bool) {
-	var n decimal
-	s := strings.TrimSpace(text)
-	if s != "" && (s[0] == '+' || s[0] == '-') {
-		if s[0] == '-' {
-			n.sign = "-"
-		}
-		s = s[1:]
-	}
-	mantissa, exponent := s, ""
-	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		mantissa, exponent = s[:i], s[i+1:]
-		e, err := strconv.Atoi(exponent)
-		if err != nil || e > 100_000 || e < -100_000 {
-			return n, false
-		}
-		n.exp = e
-	}
-	whole, fraction, point := strings.Cut(mantissa, ".")
-	var ok bool
-	if n.whole, ok = digitsOf(whole); !ok {
-		return n, false
-	}
-	if n.fraction, ok = digitsOf(fraction); !ok {
-		return n, false
-	}
-	if n.whole == "" && n.fraction == "" || point && len(mantissa) == 1 {
-		return n, false
-	}
-	return n, true
-}
+// decimals has single underscores between digits. Hexadecimal, inf and nan are no numbers here.
+var decimals = regexp.MustCompile(`^([+-]?)((?:\d(?:_?\d)*)?)(?:\.((?:\d(?:_?\d)*)?))?(?:[eE]([+-]?\d+))?$`)
 
-func digitsOf(s string) (string, bool) {
-	for i := range len(s) {
-		switch {
-		case s[i] >= '0' && s[i] <= '9':
-		case s[i] == '_' && i > 0 && i < len(s)-1 && s[i-1] != '_':
-		default:
-			return "", false
-		}
+func scanNumber(text string) (decimal, bool) {
+	parts := decimals.FindStringSubmatch(strings.TrimSpace(text))
+	if parts == nil || parts[2]+parts[3] == "" {
+		return decimal{}, false
 	}
-	return strings.ReplaceAll(s, "_", ""), true
+	n := decimal{
+		sign: strings.TrimPrefix(parts[1], "+"), whole: strings.ReplaceAll(parts[2], "_", ""),
+		fraction: strings.ReplaceAll(parts[3], "_", ""),
+	}
+	var err error
+	if parts[4] != "" {
+		n.exp, err = strconv.Atoi(parts[4])
+	}
+	return n, err == nil && n.exp <= 100_000 && n.exp >= -100_000
 }

@@ -6,20 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // plan is a tool's compiled schema.
 type plan struct {
-	root *node
-	// full judges what node does not know. Only schemas from elsewhere have one: those that we generate consist of
-	// keywords that node checks itself, in a tenth of the time.
-	full *jsonschema.Schema
+	root    *jsonschema.Schema
+	schemas map[string]*jsonschema.Schema // the root and those in it by their location, which errors name
+	objects map[*jsonschema.Schema]*otherNames
+	ours    bool
 }
 
-func compile(schema json.RawMessage, ours bool) (*plan, error) {
+// compile reads a schema document, a tool's parameters; args is the argument struct that it was made from, if any.
+func compile(schema json.RawMessage, ours bool, args reflect.Type) (*plan, error) {
 	doc, err := decode(schema)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
@@ -28,81 +31,33 @@ func compile(schema json.RawMessage, ours bool) (*plan, error) {
 	if !ok {
 		return nil, errors.New("schema is not an object")
 	}
-	b := builder{root: doc, refs: map[string]*node{}}
-	root, err := b.build(doc)
+	if object["type"] == nil {
+		object["type"] = "object"
+	}
+	if !slices.Equal(typesOf(object), []string{"object"}) {
+		return nil, errors.New(`schema is not of type "object"`)
+	}
+	object = normalized(object, ours)
+	root, err := compileDocument(object)
+	if err != nil && object["$schema"] != nil {
+		delete(object, "$schema") // an unknown dialect is no reason to lose a tool
+		root, err = compileDocument(object)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	if root.types != typeObject && (root.types != 0 || object["type"] != nil) {
-		return nil, errors.New(`schema is not of type "object"`)
-	}
-	state := map[*node]int{}
-	for _, each := range reachable(root, map[*node]bool{}) {
-		if err := endless(each, state); err != nil {
-			return nil, err
+	p := &plan{root: root, schemas: map[string]*jsonschema.Schema{}, objects: map[*jsonschema.Schema]*otherNames{}, ours: ours}
+	p.list(root)
+	walking := map[*jsonschema.Schema]bool{}
+	for _, each := range p.schemas {
+		if endless(each, walking) {
+			return nil, errors.New("schema refers to itself without end")
 		}
 	}
-	p := &plan{root: root}
-	root.types, root.order = typeObject, []types{typeObject}
-	if ours {
-		closeObjects(root)
-	} else if p.full, err = fullValidator(object); err != nil {
-		return nil, err
+	if args != nil {
+		p.spell(args, root)
 	}
 	return p, nil
-}
-
-// endless finds a schema that is its own alternative: walking it would never end. A cycle through properties or items
-// is fine, as each of its steps consumes a level of the arguments.
-func endless(n *node, state map[*node]int) error {
-	const walking, done = 1, 2
-	switch state[n] {
-	case walking:
-		return errors.New("schema refers to itself without end")
-	case done:
-		return nil
-	}
-	state[n] = walking
-	for _, each := range n.alternatives {
-		if err := endless(each, state); err != nil {
-			return err
-		}
-	}
-	state[n] = done
-	return nil
-}
-
-// reachable lists the node and all below it, once each.
-func reachable(n *node, seen map[*node]bool) []*node {
-	if seen[n] {
-		return nil
-	}
-	seen[n] = true
-	all := []*node{n}
-	for _, each := range append(n.children(), n.alternatives...) {
-		all = append(all, reachable(each, seen)...)
-	}
-	return all
-}
-
-func (n *node) children() []*node {
-	var all []*node
-	for _, p := range n.properties {
-		all = append(all, p.node)
-	}
-	for _, each := range []*node{n.items, n.extra} {
-		if each != nil {
-			all = append(all, each)
-		}
-	}
-	return all
-}
-
-func closeObjects(n *node) {
-	n.closed = n.types == typeObject && n.extra == nil
-	for _, each := range n.children() {
-		closeObjects(each)
-	}
 }
 
 // noLoader refuses to fetch: the library's own loader would let a hostile schema read local files.
@@ -112,54 +67,172 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("schema refers to %s, outside itself", url)
 }
 
-func fullValidator(doc map[string]any) (*jsonschema.Schema, error) {
-	schema, err := compileFull(doc)
-	if err != nil && doc["$schema"] != nil {
-		// An unknown dialect is no reason to lose a tool.
-		doc = maps.Clone(doc)
-		delete(doc, "$schema")
-		schema, err = compileFull(doc)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
-	}
-	return schema, nil
-}
-
-func compileFull(doc map[string]any) (*jsonschema.Schema, error) {
+func compileDocument(doc map[string]any) (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
 	const name = "mem:///parameters.json"
-	if err := c.AddResource(name, nullableTypes(doc)); err != nil {
+	if err := c.AddResource(name, doc); err != nil {
 		return nil, err
 	}
 	return c.Compile(name)
 }
 
-// nullableTypes turns OpenAPI's nullable into JSON Schema, on a copy.
-func nullableTypes(schema any) any {
-	switch s := schema.(type) {
-	case []any:
-		all := make([]any, len(s))
-		for i := range s {
-			all[i] = nullableTypes(s[i])
+// normalized is a copy of a schema for the library. OpenAI's and OpenAPI's nullable becomes a type. The library keeps
+// types as a set; their order, in which coercion tries them, goes where the library keeps texts as they are: the title.
+// The objects of our own schemas are closed: encoding/json matches keys without regard to case, and "PATH" would get
+// past the checks of "path".
+func normalized(schema map[string]any, ours bool) map[string]any {
+	s := maps.Clone(schema)
+	delete(s, "title")
+	if types := typesOf(schema); types != nil {
+		list := make([]any, len(types))
+		for i, each := range types {
+			list[i] = each
 		}
-		return all
-	case map[string]any:
-		all := make(map[string]any, len(s))
-		for key, each := range s {
-			if key == "enum" || key == "const" || key == "default" {
-				all[key] = each
-			} else {
-				all[key] = nullableTypes(each)
+		s["type"], s["title"] = list, strings.Join(types, " ")
+		if _, open := s["additionalProperties"]; ours && !open && slices.Equal(types, []string{"object"}) {
+			s["additionalProperties"] = false
+		}
+	}
+	for key, each := range s {
+		switch key {
+		case "enum", "const", "default", "examples":
+		case "properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas":
+			if named, ok := each.(map[string]any); ok {
+				s[key] = normalizedAll(named, ours)
 			}
+		default:
+			s[key] = normalizedAny(each, ours)
 		}
-		if name, ok := s["type"].(string); ok && s["nullable"] == true && name != "null" {
-			all["type"] = []any{name, "null"}
+	}
+	return s
+}
+
+func normalizedAll(named map[string]any, ours bool) map[string]any {
+	all := maps.Clone(named)
+	for name, each := range all {
+		all[name] = normalizedAny(each, ours)
+	}
+	return all
+}
+
+func normalizedAny(schema any, ours bool) any {
+	switch s := schema.(type) {
+	case map[string]any:
+		return normalized(s, ours)
+	case []any:
+		all := slices.Clone(s)
+		for i := range all {
+			all[i] = normalizedAny(all[i], ours)
 		}
 		return all
 	}
 	return schema
+}
+
+// typesOf are the types of a schema document, in its order.
+func typesOf(schema map[string]any) []string {
+	list, ok := schema["type"].([]any)
+	if !ok {
+		list = []any{schema["type"]}
+	}
+	var types []string
+	for _, each := range list {
+		if name, ok := each.(string); ok && !slices.Contains(types, name) {
+			types = append(types, name)
+		}
+	}
+	if types != nil && schema["nullable"] == true && !slices.Contains(types, "null") {
+		types = append(types, "null")
+	}
+	return types
+}
+
+// list takes up a schema and what is in it.
+func (p *plan) list(s *jsonschema.Schema) {
+	if s == nil || p.schemas[s.Location] != nil {
+		return
+	}
+	p.schemas[s.Location] = s
+	if open, said := s.AdditionalProperties.(bool); p.ours && said && !open {
+		p.objects[s] = &otherNames{}
+	}
+	for _, each := range slices.Concat(slices.Collect(maps.Values(s.Properties)), alternatives(s), s.AllOf) {
+		p.list(each)
+	}
+	p.list(items(s))
+	p.list(others(s))
+}
+
+// endless finds a schema that is its own alternative: walking it would never end. A cycle through properties or items
+// is fine, as each of its steps consumes a level of the arguments.
+func endless(s *jsonschema.Schema, walking map[*jsonschema.Schema]bool) bool {
+	if now, seen := walking[s]; seen {
+		return now
+	}
+	walking[s] = true
+	if slices.ContainsFunc(alternatives(s), func(each *jsonschema.Schema) bool { return endless(each, walking) }) {
+		return true
+	}
+	walking[s] = false
+	return false
+}
+
+// typeNames are the types that there are.
+var typeNames = words("null boolean integer number string array object")
+
+// types are what a value may be, in the schema's order; none is anything.
+func types(s *jsonschema.Schema) []string {
+	if s == nil || s.Ref != nil || s.Title == "" {
+		return nil
+	}
+	return strings.Fields(s.Title)
+}
+
+// alternatives are the schemas of which a value is to fit one: what a reference leads to, or the branches of a union.
+func alternatives(s *jsonschema.Schema) []*jsonschema.Schema {
+	if s.Ref != nil {
+		return []*jsonschema.Schema{s.Ref}
+	}
+	return slices.Concat(s.AnyOf, s.OneOf)
+}
+
+func nullable(s *jsonschema.Schema) bool {
+	return slices.Contains(types(s), "null") || slices.ContainsFunc(alternatives(s), nullable)
+}
+
+// items is the schema of a list's items, nil where nothing is said.
+func items(s *jsonschema.Schema) *jsonschema.Schema {
+	if s.Items2020 != nil {
+		return s.Items2020
+	}
+	each, _ := s.Items.(*jsonschema.Schema)
+	return each
+}
+
+// others is the schema of members that are not among the properties.
+func others(s *jsonschema.Schema) *jsonschema.Schema {
+	each, _ := s.AdditionalProperties.(*jsonschema.Schema)
+	return each
+}
+
+// under is what a member of that name is to be, nil where nothing is said.
+func under(s *jsonschema.Schema, name string) *jsonschema.Schema {
+	if p, ok := s.Properties[name]; ok {
+		return p
+	}
+	return others(s)
+}
+
+// known are the names of members that a schema has, sorted.
+func known(s *jsonschema.Schema) []string {
+	all := slices.AppendSeq(slices.Clone(s.Required), maps.Keys(s.Properties))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func knows(s *jsonschema.Schema, name string) bool {
+	return s.Properties[name] != nil || slices.Contains(s.Required, name)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -183,5 +256,3 @@ func jsonOf(doc any) string {
 	}
 	return text
 }
-
-func valueOf(doc any) value { return parseValue(jsonOf(doc)) }

@@ -57,7 +57,7 @@ type Tool struct {
 	// that the episode has; nil leaves them as they are. What it returns must be a part of Parameters. Optional.
 	Reshape func(names []string) json.RawMessage
 
-	plan    *plan
+	plan    func() *plan // compiles at the first call
 	ours    bool         // Parameters are generated
 	args    reflect.Type // that they are generated from
 	planned bool

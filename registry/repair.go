@@ -26,7 +26,12 @@ const maxRepairDepth = 200
 // It is exact or refused. A text that can be read in two ways is refused, and so is one that stops inside of a value,
 // that has a name twice, or that has one which the schema does not know where it knows names: the most likely reading
 // of somebody's file is still half a file when it is wrong.
-func repair(text string, open byte, n *node) (value, error) {
+func repair(text string, open byte, names []string) (string, error) {
+	v, err := repairValue(text, open, names)
+	return string(v.append(nil)), err
+}
+
+func repairValue(text string, open byte, n []string) (value, error) {
 	start := strings.IndexByte(text, open)
 	if start < 0 || strings.ContainsAny(text[:start], "{[") {
 		return value{}, errUnclear
@@ -46,21 +51,16 @@ func repair(text string, open byte, n *node) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	for i := range v.members {
-		if key := v.members[i].key; len(n.properties) > 0 && n.extra == nil && n.property(key) == nil {
-			return value{}, fmt.Errorf("without %s, which the tool does not have %w", shorten(v.members[i].name, 80), errUnclear)
-		}
-	}
 	return v, nil
 }
 
 // repairEscaped reads what stands as it would inside a string: {\"path\":\"a\"}.
-func repairEscaped(text string, open byte, n *node) (value, error) {
+func repairEscaped(text string, open byte, n []string) (value, error) {
 	var inner string
 	if json.Unmarshal([]byte(`"`+text+`"`), &inner) != nil || len(inner) >= len(text) {
 		return value{}, errUnclear
 	}
-	return repair(inner, open, n)
+	return repairValue(inner, open, n)
 }
 
 type repairer struct {
@@ -250,4 +250,30 @@ func (r *repairer) bare() (value, error) {
 		return value{}, errUnclear
 	}
 	return text(word), nil
+}
+
+// remember indexes members from 16 keys on, where a linear search would make hostile arguments quadratic.
+func remember(seen map[string]int, members []member) map[string]int {
+	if n := len(members); seen != nil {
+		seen[members[n-1].key] = n - 1
+	} else if n == 16 {
+		seen = make(map[string]int, 64)
+		for i, m := range members {
+			seen[m.key] = i
+		}
+	}
+	return seen
+}
+
+func (v *value) find(key string, seen map[string]int) (int, bool) {
+	if seen != nil {
+		i, ok := seen[key]
+		return i, ok
+	}
+	for i := range v.members {
+		if v.members[i].key == key {
+			return i, true
+		}
+	}
+	return 0, false
 }

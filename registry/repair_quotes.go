@@ -7,7 +7,7 @@ import (
 
 // unescaped reads an object in whose texts quotes are not escaped. Where a text ends, the names of the tool's arguments
 // tell: each of them that stands there as JSON has it is taken for a name, and so a text never runs on into the next.
-func (r *repairer) unescaped(n *node) (value, error) {
+func (r *repairer) unescaped(n []string) (value, error) {
 	v := value{kind: kindObject}
 	body := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(r.text), "```"))
 	body, ended := strings.CutSuffix(body, "}")
@@ -99,13 +99,13 @@ type namePlace struct {
 }
 
 // namesIn finds the names of a tool's arguments.
-func namesIn(text string, n *node) []namePlace {
+func namesIn(text string, n []string) []namePlace {
 	var found []namePlace
 	for at := 0; at < len(text); at++ {
 		if text[at] != '"' && text[at] != '\'' {
 			continue
 		}
-		if name, end := nameAt(text[at:], text[at]); name != "" && n.property(name) != nil {
+		if name, end := nameAt(text[at:], text[at]); name != "" && slices.Contains(n, name) {
 			found = append(found, namePlace{name, at, at + end})
 			at += end - 1
 		}

@@ -135,6 +135,6 @@ func (t *Tool) invalid(problems []problem) *Failure {
 	return &Failure{
 		Class: "invalid_arguments", Status: episode.CallInvalidArguments,
 		Message: "invalid arguments for " + t.Name + ": " + shorten(strings.Join(lines, "; "), maxErrorText),
-		Extra:   map[string]any{"problems": problems, "example": json.RawMessage(t.plan.example(problems))},
+		Extra:   map[string]any{"problems": problems, "example": json.RawMessage(t.plan().example(problems))},
 	}
 }

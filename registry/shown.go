@@ -100,7 +100,7 @@ func (s *shower) clean(v *value, inside []string) {
 	case kindString: // a type where a schema belongs
 		name := unquote(v.text)
 		*v = value{kind: kindObject}
-		if _, ok := typeNames[name]; ok {
+		if slices.Contains(typeNames, name) {
 			v.put("type", text(name))
 		}
 		return

@@ -5,39 +5,53 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // aside are the names under which models say why they make a call. A tool does the same with them and without.
 var aside = barely("description,explanation,reason,reasoning,rationale,justification,thought,thoughts,thinking,comment,purpose,intent,instruction")
 
+// otherNames are the other names of an object's members.
+type otherNames struct {
+	aliases map[string][]string // of the member of that name, bare
+	last    map[string]lastOf
+	ignored []string // the tag idle
+}
+
+// lastOf are the names under which the last one of what a member counts may be given, bare, and from which member on.
+type lastOf struct {
+	names []string
+	from  string
+}
+
 // spell takes over what the tags of an argument struct say about names: alias lists other names of a field, last names
 // under which the last one of what the field counts may be given, from the field before the colon on, and idle, at a
 // field _, what makes no difference: an argument, or one with that value. A model is shown none of them.
-func (n *node) spell(t reflect.Type) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+func (p *plan) spell(t reflect.Type, s *jsonschema.Schema) {
+	for s != nil && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice) {
 		if t.Kind() == reflect.Slice {
-			if n = n.items; n == nil {
-				return
-			}
+			s = items(s)
 		}
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	names := p.objects[s]
+	if names == nil || t.Kind() != reflect.Struct {
 		return
 	}
+	names.aliases, names.last = map[string][]string{}, map[string]lastOf{}
 	for _, field := range reflect.VisibleFields(t) {
 		if idle := field.Tag.Get("idle"); idle != "" {
-			n.idle = append(n.idle, strings.Split(idle, ",")...)
+			names.ignored = append(names.ignored, strings.Split(idle, ",")...)
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		p := n.property(name)
-		if p == nil {
+		if !knows(s, name) {
 			continue // what an embedded struct promotes, or what an episode's schema leaves out
 		}
-		p.aliases = barely(field.Tag.Get("alias"))
+		names.aliases[name] = barely(field.Tag.Get("alias"))
 		from, last, _ := strings.Cut(field.Tag.Get("last"), ":")
-		p.from, p.last = from, barely(last)
-		p.node.spell(field.Type)
+		names.last[name] = lastOf{barely(last), from}
+		p.spell(field.Type, s.Properties[name])
 	}
 }
 
@@ -52,78 +66,74 @@ func barely(names string) []string {
 }
 
 // rename gives arguments that have another name the one that the tool knows. One that would contradict another is left:
-// validation refuses what the tool does not have.
-func (c *checker) rename(v *value, n *node) {
-	if !n.closed {
+// the check refuses what the tool does not have.
+func (c *coercion) rename(v *value, s *jsonschema.Schema, at position) {
+	names := c.plan.objects[s]
+	if names == nil || !slices.ContainsFunc(v.members, func(m member) bool { return !knows(s, m.key) }) {
 		return
 	}
-	strange := func(m member) bool { return n.property(m.key) == nil }
-	if !slices.ContainsFunc(v.members, strange) {
-		return
-	}
-	c.renameTo(v, n, func(p *property, m *member) *value {
-		if short := bare(m.key); short == bare(p.name) || slices.Contains(p.aliases, short) {
+	c.renameTo(v, s, at, func(name string, m *member) *value {
+		if short := bare(m.key); short == bare(name) || slices.Contains(names.aliases[name], short) {
 			return &m.value
 		}
 		return nil
 	})
-	c.renameTo(v, n, func(p *property, m *member) *value { // now that where it begins has its name
-		if !slices.Contains(p.last, bare(m.key)) {
-			return nil
+	c.renameTo(v, s, at, func(name string, m *member) *value { // now that where it begins has its name
+		if last := names.last[name]; slices.Contains(last.names, bare(m.key)) {
+			return counted(v, s, last.from, &m.value)
 		}
-		return n.counted(v, p, &m.value)
+		return nil
 	})
 	for _, m := range v.members {
-		if strange(m) && c.idle(&m, n) {
-			c.recordAs("ignored", m.key)
+		if !knows(s, m.key) && names.idle(&m, at.depth == 0) {
+			c.done = append(c.done, "ignored:"+at.member(m.key).String())
 		}
 	}
 }
 
 // renameTo puts each argument that the tool does not have under the name of the one for which it means a value.
-func (c *checker) renameTo(v *value, n *node, means func(p *property, m *member) *value) {
+func (c *coercion) renameTo(v *value, s *jsonschema.Schema, at position, means func(name string, m *member) *value) {
 	for i := 0; i < len(v.members); i++ {
 		m := v.members[i]
-		if n.property(m.key) != nil || m.value.kind == kindNull {
+		if knows(s, m.key) || m.value.kind == kindNull {
 			continue
 		}
-		for j := range n.properties {
-			p := &n.properties[j]
-			meant := means(p, &m)
+		for _, name := range known(s) {
+			meant := means(name, &m)
 			if meant == nil {
 				continue
 			}
-			switch other := v.member(p.name); {
+			switch other := v.member(name); {
 			case other == nil:
-				v.members[i] = member{key: p.name, name: quote(p.name), value: *meant}
+				v.members[i] = member{key: name, name: quote(name), value: *meant}
 			case other.canonical() == meant.canonical():
 				v.members = slices.Delete(v.members, i, i+1)
 				i--
 			default:
 				continue
 			}
-			c.recordAs("renamed", m.key)
+			c.done = append(c.done, "renamed:"+at.member(m.key).String())
 			break
 		}
 	}
 }
 
-// counted is the number from where p begins to count up to the last one, both included.
-func (n *node) counted(v *value, p *property, last *value) *value {
-	start := n.property(p.from)
-	if start == nil {
+// counted is the number from where a member says to begin up to the last one, both included.
+func counted(v *value, s *jsonschema.Schema, from string, last *value) *value {
+	begins := s.Properties[from]
+	if begins == nil {
 		return nil // an episode's schema leaves it out
 	}
-	first := start.node.fallback
-	if given := v.member(p.from); given != nil && !absent(given, start) {
-		first = given.said()
+	start := fallback(begins)
+	if i := slices.IndexFunc(v.members, func(m member) bool { return m.key == from }); i >= 0 && !absent(&v.members[i], s) {
+		start = v.members[i].value.said()
 	}
-	from, err1 := strconv.ParseInt(first, 10, 32)
+	first, err1 := strconv.ParseInt(start, 10, 32)
 	to, err2 := strconv.ParseInt(last.said(), 10, 32)
-	if err1 != nil || err2 != nil || to < from {
+	if err1 != nil || err2 != nil || to < first {
 		return nil
 	}
-	return &value{kind: kindNumber, text: strconv.FormatInt(to-from+1, 10)}
+	return &value{kind: kindNumber, text: strconv.FormatInt(to-first+1, 10)}
 }
 
 // said is a scalar without quotes.
@@ -135,61 +145,30 @@ func (v *value) said() string {
 }
 
 // idle tells what the tool would do no other thing for: null, a word about the call, what it does anyway.
-func (c *checker) idle(m *member, n *node) bool {
-	if m.value.kind == kindNull || len(c.path) == 0 && slices.Contains(aside, bare(m.key)) {
+func (n *otherNames) idle(m *member, top bool) bool {
+	if m.value.kind == kindNull || top && slices.Contains(aside, bare(m.key)) {
 		return true
 	}
-	return slices.ContainsFunc(n.idle, func(each string) bool {
+	return slices.ContainsFunc(n.ignored, func(each string) bool {
 		name, only, limited := strings.Cut(each, "=")
 		return bare(name) == bare(m.key) && (!limited || m.value.kind < kindArray && strings.EqualFold(only, m.value.said()))
 	})
 }
 
-func (c *checker) recordAs(what, key string) {
-	c.push(step{key: key, index: -1})
-	c.coerced = append(c.coerced, what+":"+c.where())
-	c.pop()
-}
-
-// unknown refuses an argument that the tool does not have: it would do something else than the model asked for.
-func (c *checker) unknown(key string, v *value, n *node) {
-	var names, open []string
-	for i := range n.properties {
-		name := n.properties[i].name
-		if names = append(names, name); v.member(name) == nil {
-			open = append(open, name)
-		}
-	}
-	expected := "no such argument"
-	if len(names) > 0 {
-		expected = "one of " + strings.Join(names, ", ")
-	}
-	if meant := nearest(key, open); meant != "" {
-		expected += "; did you mean " + meant + "?"
-	}
-	c.push(step{key: key, index: -1})
-	c.report(expected, "an argument that the tool does not have")
-	c.pop()
-}
-
 // halves records the texts with half of a surrogate pair, which no tool and no file can have: it becomes U+FFFD.
-func (c *checker) halves(v *value) {
+func (c *coercion) halves(v *value, at position) {
 	for i := range v.items {
-		c.push(step{index: i})
-		c.halves(&v.items[i])
-		c.pop()
+		c.halves(&v.items[i], at.item(i))
 	}
 	for i := range v.members {
 		m := &v.members[i]
-		c.push(step{key: m.key, index: -1})
 		if halved(m.name) {
-			c.coerced = append(c.coerced, "surrogate:"+c.where())
+			c.done = append(c.done, "surrogate:"+at.member(m.key).String())
 		}
-		c.halves(&m.value)
-		c.pop()
+		c.halves(&m.value, at.member(m.key))
 	}
 	if v.kind == kindString && halved(v.text) {
-		c.coerced = append(c.coerced, "surrogate:"+c.where())
+		c.done = append(c.done, "surrogate:"+at.String())
 	}
 }
 

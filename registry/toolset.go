@@ -183,10 +183,15 @@ func (t *Tool) shaped(names []string, have []Tool) (*Tool, error) {
 	if parameters == nil {
 		return &own, nil
 	}
-	var err error
-	if own.Parameters, own.plan, err = compiled(parameters, t.ours, t.args); err != nil {
+	compact, err := compacted(parameters)
+	if err != nil {
 		return nil, fmt.Errorf("reshape tool %q: %w", t.Name, err)
 	}
+	p, err := compile(compact, t.ours, t.args)
+	if err != nil {
+		return nil, fmt.Errorf("reshape tool %q: %w", t.Name, err)
+	}
+	own.Parameters, own.plan = compact, func() *plan { return p }
 	return &own, nil
 }
 

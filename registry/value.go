@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,135 +38,72 @@ type member struct {
 	value value
 }
 
-// parseValue reads a text that json.Valid accepted; that is what keeps it short.
+// parseValue reads a text that json.Valid accepted.
 func parseValue(text string) value {
-	r := reader{text: text}
+	r := reader{text: text, tokens: json.NewDecoder(strings.NewReader(text))}
+	r.tokens.UseNumber()
 	return r.value()
 }
 
+// reader reads values token by token, each with the text that it was written as.
 type reader struct {
-	text string
-	pos  int
+	text   string
+	tokens *json.Decoder
 }
 
-func (r *reader) space() byte {
-	for r.pos < len(r.text) {
-		switch c := r.text[r.pos]; c {
-		case ' ', '\t', '\n', '\r':
-			r.pos++
-		default:
-			return c
-		}
-	}
-	return 0
+func (r *reader) next() (token json.Token, spelled string) {
+	start := r.tokens.InputOffset()
+	token, _ = r.tokens.Token()
+	return token, strings.TrimLeft(r.text[start:r.tokens.InputOffset()], " \t\r\n,:")
 }
 
 func (r *reader) value() value {
-	switch r.space() {
-	case '{':
-		return r.object()
-	case '[':
-		return r.array()
-	case '"':
-		return value{kind: kindString, text: r.string()}
-	}
-	start := r.pos
-	for r.pos < len(r.text) && strings.IndexByte(" \t\r\n,]}", r.text[r.pos]) < 0 {
-		r.pos++
-	}
-	v := value{text: r.text[start:r.pos]}
-	switch v.text[0] {
-	case 'n':
-		v.kind = kindNull
-	case 't', 'f':
-		v.kind = kindBool
-	default:
-		v.kind = kindNumber
-	}
-	return v
-}
-
-func (r *reader) string() string {
-	text, start := r.text, r.pos
-	end := start + 1
-	for ; text[end] != '"'; end++ {
-		if text[end] == '\\' {
-			end++
+	token, spelled := r.next()
+	switch token := token.(type) {
+	case bool:
+		return value{kind: kindBool, text: spelled}
+	case json.Number:
+		return value{kind: kindNumber, text: spelled}
+	case string:
+		return value{kind: kindString, text: spelled}
+	case json.Delim:
+		if token == '[' {
+			return r.array()
 		}
+		return r.object()
 	}
-	r.pos = end + 1
-	return text[start:r.pos]
+	return value{kind: kindNull, text: "null"}
 }
 
 func (r *reader) array() value {
 	v := value{kind: kindArray}
-	r.pos++
-	for r.space() != ']' {
+	for r.tokens.More() {
 		v.items = append(v.items, r.value())
-		if r.space() == ',' {
-			r.pos++
-		}
 	}
-	r.pos++
+	r.next()
 	return v
 }
 
 // object keeps the last of a key that comes twice, at the place of the first, as every common parser does.
 func (r *reader) object() value {
-	v := value{kind: kindObject}
-	var seen map[string]int // from 16 keys on, where a linear search would make hostile arguments quadratic
-	r.pos++
-	for r.space() != '}' {
-		name := r.string()
-		m := member{key: unquote(name), name: name}
-		r.space()
-		r.pos++ // the colon
-		m.value = r.value()
-		at, twice := v.find(m.key, seen)
-		if twice {
+	v, seen := value{kind: kindObject}, map[string]int{}
+	for r.tokens.More() {
+		token, name := r.next()
+		key, _ := token.(string)
+		m := member{key: key, name: name, value: r.value()}
+		if at, twice := seen[key]; twice {
 			v.members[at] = m
-		} else {
-			if v.members == nil {
-				v.members = make([]member, 0, 4)
-			}
-			v.members = append(v.members, m)
-			seen = remember(seen, v.members)
+			continue
 		}
-		if r.space() == ',' {
-			r.pos++
-		}
+		seen[key] = len(v.members)
+		v.members = append(v.members, m)
 	}
-	r.pos++
+	r.next()
 	return v
 }
 
-func remember(seen map[string]int, members []member) map[string]int {
-	if n := len(members); seen != nil {
-		seen[members[n-1].key] = n - 1
-	} else if n == 16 {
-		seen = make(map[string]int, 64)
-		for i, m := range members {
-			seen[m.key] = i
-		}
-	}
-	return seen
-}
-
-func (v *value) find(key string, seen map[string]int) (int, bool) {
-	if seen != nil {
-		i, ok := seen[key]
-		return i, ok
-	}
-	for i := range v.members {
-		if v.members[i].key == key {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
 func (v *value) member(key string) *value {
-	if i, ok := v.find(key, nil); ok {
+	if i := slices.IndexFunc(v.members, func(m member) bool { return m.key == key }); i >= 0 {
 		return &v.members[i].value
 	}
 	return nil

@@ -1,0 +1,134 @@
+package registry
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// check lists what is wrong with coerced arguments, in their order. The library judges; what it finds is said in words
+// that a model can use.
+func (c *coercion) check(v *value) []problem {
+	root := c.plan.root
+	doc := c.plan.doc(v, root, true)
+	switch {
+	case v.kind != kindObject:
+		return []problem{{Field: "$", Expected: "object", Got: v.describe()}}
+	case hugeNumber(doc):
+		return []problem{{Field: "$", Expected: "numbers of a sane size", Got: "one that is longer"}}
+	case !c.affords(v, root):
+		return []problem{{Field: "$", Expected: "simpler arguments", Got: "too many nested alternatives"}}
+	}
+	wrong, ok := errors.AsType[*jsonschema.ValidationError](root.Validate(doc))
+	if !ok {
+		return nil
+	}
+	r := report{plan: c.plan, root: v}
+	r.add(wrong)
+	slices.SortStableFunc(r.problems, func(a, b problem) int {
+		return cmp.Or(slices.Compare(a.order, b.order), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Expected, b.Expected))
+	})
+	return r.problems[:min(len(r.problems), maxProblems)]
+}
+
+// fits tells whether a value is what a part of the schema wants.
+func (c *coercion) fits(v *value, s *jsonschema.Schema) bool {
+	doc := c.plan.doc(v, s, false)
+	return c.affords(v, s) && !hugeNumber(doc) && s.Validate(doc) == nil
+}
+
+// affords pays for the steps that the library may take, which for unions within unions are exponential in their depth.
+func (c *coercion) affords(v *value, s *jsonschema.Schema) bool {
+	if s == nil {
+		return true
+	}
+	if c.budget--; c.budget < 0 {
+		return false
+	}
+	if !v.isOne(types(s)) {
+		return true
+	}
+	for _, each := range slices.Concat(alternatives(s), s.AllOf) {
+		if !c.affords(v, each) {
+			return false
+		}
+	}
+	for i := range v.items {
+		if !c.affords(&v.items[i], items(s)) {
+			return false
+		}
+	}
+	for i := range v.members {
+		if m := &v.members[i]; !c.affords(&m.value, under(s, m.key)) {
+			return false
+		}
+	}
+	return true
+}
+
+// doc is a value as the library takes it, without what counts as left out: in all objects of our own tools, and among
+// the arguments of others.
+func (p *plan) doc(v *value, s *jsonschema.Schema, top bool) any {
+	if s == nil {
+		s = new(jsonschema.Schema)
+	}
+	switch v.kind {
+	case kindArray:
+		all := make([]any, len(v.items))
+		for i := range v.items {
+			all[i] = p.doc(&v.items[i], items(s), false)
+		}
+		return all
+	case kindObject:
+		all := make(map[string]any, len(v.members))
+		for i := range v.members {
+			m := &v.members[i]
+			if !p.drops(m, s, top) {
+				all[m.key] = p.doc(&m.value, under(s, m.key), false)
+			}
+		}
+		return all
+	case kindString:
+		return unquote(v.text)
+	case kindNumber:
+		return json.Number(v.text)
+	case kindBool:
+		return v.text == "true"
+	}
+	return nil
+}
+
+// drops tells what a tool is not given: the null that models send for an optional argument when they mean to leave it
+// out, and what makes no difference.
+func (p *plan) drops(m *member, s *jsonschema.Schema, top bool) bool {
+	if names := p.objects[s]; names != nil && !knows(s, m.key) {
+		return names.idle(m, top)
+	}
+	return (top || p.ours) && absent(m, s)
+}
+
+func absent(m *member, s *jsonschema.Schema) bool {
+	p := s.Properties[m.key]
+	return p != nil && m.value.kind == kindNull && !slices.Contains(s.Required, m.key) && types(p) != nil && !nullable(p)
+}
+
+// hugeNumber finds numbers that the library would write out as a fraction: 1e1000000000 takes all memory.
+func hugeNumber(doc any) bool {
+	switch d := doc.(type) {
+	case json.Number:
+		n, ok := scanNumber(d.String())
+		return !ok || len(d) > 1000 || n.exp > 1000 || n.exp < -1000
+	case []any:
+		return slices.ContainsFunc(d, hugeNumber)
+	case map[string]any:
+		for _, each := range d {
+			if hugeNumber(each) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,234 @@
+package registry
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	schemakind "github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// problem is one thing that a model has to mend.
+type problem struct {
+	Field    string `json:"field"`
+	Expected string `json:"expected"`
+	Got      string `json:"got"`
+
+	order []int // where the value stands among the arguments, level by level
+}
+
+func (p problem) String() string { return p.Field + ": expected " + p.Expected + ", got " + p.Got }
+
+// maxProblems is what a model can use at once.
+const maxProblems = 20
+
+// report says in our words what the library found.
+type report struct {
+	plan     *plan
+	root     *value
+	problems []problem
+}
+
+func (r *report) add(e *jsonschema.ValidationError) {
+	at, v, order := r.find(e.InstanceLocation)
+	s := r.plan.schemas[e.SchemaURL]
+	if s == nil {
+		s = new(jsonschema.Schema)
+	}
+	say := func(expected, got string) {
+		r.problems = append(r.problems, problem{at.String(), expected, got, order})
+	}
+	switch k := e.ErrorKind.(type) {
+	case *schemakind.Schema, *schemakind.Group, *schemakind.AllOf, *schemakind.Reference:
+		r.addAll(e.Causes) // which say more
+	case *schemakind.AnyOf:
+		if !r.meant(v, s.AnyOf, e.Causes) {
+			say(wants(s), v.describe())
+		}
+	case *schemakind.OneOf:
+		if k.Subschemas != nil {
+			say(literally(e), v.describe())
+		} else if !r.meant(v, s.OneOf, e.Causes) {
+			say(wants(s), v.describe())
+		}
+	case *schemakind.Type, *schemakind.Enum, *schemakind.Minimum, *schemakind.Maximum:
+		say(wants(s), v.describe())
+	case *schemakind.MinLength:
+		say(wants(s), fmt.Sprintf("%d characters", k.Got))
+	case *schemakind.MaxLength:
+		say(wants(s), fmt.Sprintf("%d characters", k.Got))
+	case *schemakind.MinItems, *schemakind.MaxItems:
+		say(wants(s), fmt.Sprintf("%d items", len(v.items)))
+	case *schemakind.Required:
+		order = append(order, len(v.members))
+		for _, name := range k.Missing {
+			r.problems = append(r.problems, problem{at.member(name).String(), wants(s.Properties[name]), "nothing", order})
+		}
+	case *schemakind.AdditionalProperties:
+		for _, name := range k.Properties {
+			i := slices.IndexFunc(v.members, func(m member) bool { return m.key == name })
+			r.problems = append(r.problems, problem{at.member(name).String(), instead(name, v, s),
+				"an argument that the tool does not have", append(slices.Clone(order), i)})
+		}
+	case *schemakind.Pattern:
+		say("string that matches "+k.Want, v.describe())
+	case *schemakind.Format:
+		say("string of the format "+k.Want, v.describe())
+	case *schemakind.Const:
+		say("the value "+jsonOf(k.Want), v.describe())
+	default:
+		say(literally(e), v.describe())
+		r.addAll(e.Causes)
+	}
+}
+
+func (r *report) addAll(all []*jsonschema.ValidationError) {
+	for _, each := range all {
+		r.add(each)
+	}
+}
+
+// meant looks for the one branch of a union that wants a value of this type, so that the problem is shown where it is.
+func (r *report) meant(v *value, branches []*jsonschema.Schema, causes []*jsonschema.ValidationError) bool {
+	found := -1
+	for i, branch := range branches {
+		if v.isOne(types(branch)) {
+			if found >= 0 {
+				return false
+			}
+			found = i
+		}
+	}
+	if found < 0 || found >= len(causes) {
+		return false
+	}
+	r.add(causes[found])
+	return true
+}
+
+// find follows the library's path to a value.
+func (r *report) find(path []string) (at position, v *value, order []int) {
+	v = r.root
+	for _, step := range path {
+		i := slices.IndexFunc(v.members, func(m member) bool { return m.key == step })
+		if v.kind == kindObject && i >= 0 {
+			at, v = at.member(step), &v.members[i].value
+		} else if i, _ = strconv.Atoi(step); v.kind == kindArray && i < len(v.items) {
+			at, v = at.item(i), &v.items[i]
+		}
+		order = append(order, i)
+	}
+	return at, v, order
+}
+
+// literally is what the library says of a keyword that we have no words for.
+func literally(e *jsonschema.ValidationError) string {
+	alone := *e
+	alone.Causes = nil
+	return "what the schema says: " + alone.BasicOutput().Error.String()
+}
+
+// instead says which arguments there are, and which was most likely meant.
+func instead(name string, v *value, s *jsonschema.Schema) string {
+	names := known(s)
+	if len(names) == 0 {
+		return "no such argument"
+	}
+	open := slices.DeleteFunc(slices.Clone(names), func(each string) bool { return v.member(each) != nil })
+	expected := "one of " + strings.Join(names, ", ")
+	if meant := nearest(name, open); meant != "" {
+		expected += "; did you mean " + meant + "?"
+	}
+	return expected
+}
+
+// wants says what would be right, in a model's words.
+func wants(s *jsonschema.Schema) string {
+	if s == nil {
+		return "any value"
+	}
+	if s.Enum != nil && s.Ref == nil {
+		return "one of " + shorten(strings.Join(choices(s), ", "), 300)
+	}
+	if branches := alternatives(s); len(branches) > 0 {
+		var all []string
+		for _, each := range branches {
+			if len(alternatives(each)) == 0 { // one level is enough to read
+				all = append(all, wants(each))
+			}
+		}
+		return strings.Join(all, " or ")
+	}
+	wanted := types(s)
+	text := strings.Join(wanted, " or ")
+	if text == "" {
+		return "any value"
+	}
+	if of := types(items(s)); of != nil && text == "array" {
+		text += " of " + of[0]
+	}
+	switch low, high := s.Minimum, s.Maximum; {
+	case low != nil && high != nil:
+		text += " from " + digits(low) + " to " + digits(high)
+	case low != nil:
+		text += " of at least " + digits(low)
+	case high != nil:
+		text += " of at most " + digits(high)
+	}
+	return text + sizes(s.MinLength, s.MaxLength, "characters") + sizes(s.MinItems, s.MaxItems, "items")
+}
+
+// choices are the values of an enum as JSON.
+func choices(s *jsonschema.Schema) []string {
+	var all []string
+	if s.Enum != nil {
+		for _, each := range s.Enum.Values {
+			v := parseValue(jsonOf(each))
+			all = append(all, v.canonical())
+		}
+	}
+	return all
+}
+
+func digits(bound *big.Rat) string {
+	f, _ := bound.Float64()
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+func sizes(low, high *int, unit string) string {
+	switch {
+	case low != nil && high != nil:
+		return fmt.Sprintf(" of %d to %d %s", *low, *high, unit)
+	case low != nil:
+		return fmt.Sprintf(" of at least %d %s", *low, unit)
+	case high != nil:
+		return fmt.Sprintf(" of at most %d %s", *high, unit)
+	}
+	return ""
+}
+
+// describe shows a value's type and its beginning.
+func (v *value) describe() string {
+	if v.kind == kindNull {
+		return "null"
+	}
+	return v.kind.String() + " " + shorten(string(v.append(nil)), 80)
+}
+
+// shorten cuts a text to a number of characters.
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	runes := 0
+	for i := range text {
+		if runes == limit {
+			return text[:i] + "…"
+		}
+		runes++
+	}
+	return text
+}
