@@ -19,170 +19,142 @@ var (
 // maxRepairDepth is how deep what is repaired may be nested.
 const maxRepairDepth = 200
 
-// repair reads JSON with the slips that models make, beginning at the first bracket of that kind: single and curly
+// repair writes as JSON what has the slips that models make, from the first bracket of that kind on: single and curly
 // quotes, names without quotes, comments, the literals of Python, raw control characters, quotes inside of texts that
-// are not escaped, missing commas and a trailing one, missing and further closing brackets, words around it.
+// are not escaped, missing commas and a trailing one, missing and further closing brackets, words around it. names are
+// those of the members that the schema knows.
 //
-// It is exact or refused. A text that can be read in two ways is refused, and so is one that stops inside of a value,
-// that has a name twice, or that has one which the schema does not know where it knows names: the most likely reading
-// of somebody's file is still half a file when it is wrong.
+// It is exact or refused. A text that can be read in two ways is refused, and so is one that stops inside of a value or
+// that has a name twice: the most likely reading of somebody's file is still half a file when it is wrong.
 func repair(text string, open byte, names []string) (string, error) {
-	v, err := repairValue(text, open, names)
-	return string(v.append(nil)), err
-}
-
-func repairValue(text string, open byte, n []string) (value, error) {
 	start := strings.IndexByte(text, open)
 	if start < 0 || strings.ContainsAny(text[:start], "{[") {
-		return value{}, errUnclear
+		return "", errUnclear
 	}
 	text = text[start:]
-	if strings.HasPrefix(strings.TrimLeft(text[1:], " \t\r\n"), `\`) {
-		return repairEscaped(text, open, n)
-	}
-	r := repairer{text: text}
-	v, err := r.twice(r.whole)
-	if err != nil && err != errSeveral {
-		quoted := repairer{text: text}
-		if other, unclear := quoted.twice(func() (value, error) { return quoted.unescaped(n) }); unclear == nil {
-			v, err = other, nil
+	if strings.HasPrefix(strings.TrimLeft(text[1:], " \t\r\n"), `\`) { // as inside of a string: {\"path\":\"a\"}
+		var inner string
+		if json.Unmarshal([]byte(`"`+text+`"`), &inner) != nil || len(inner) >= len(text) {
+			return "", errUnclear
 		}
+		return repair(inner, open, names)
 	}
-	if err != nil {
-		return value{}, err
+	json, err := twice(text, (*repairer).whole)
+	if err == nil || err == errSeveral {
+		return json, err
 	}
-	return v, nil
+	json, unclear := twice(text, func(r *repairer) error { return r.byNames(names) })
+	if unclear != nil {
+		return "", err
+	}
+	return json, nil
 }
 
-// repairEscaped reads what stands as it would inside a string: {\"path\":\"a\"}.
-func repairEscaped(text string, open byte, n []string) (value, error) {
-	var inner string
-	if json.Unmarshal([]byte(`"`+text+`"`), &inner) != nil || len(inner) >= len(text) {
-		return value{}, errUnclear
+// twice reads a text a second time, when the first has shown how its backslashes are meant.
+func twice(text string, read func(*repairer) error) (string, error) {
+	first := &repairer{text: text}
+	if err := read(first); err != nil {
+		return "", err
 	}
-	return repairValue(inner, open, n)
+	if err := first.signs.settle(); err != nil {
+		return "", err
+	}
+	second := &repairer{text: text, signs: first.signs}
+	err := read(second)
+	return second.json.String(), err
 }
 
+// repairer reads a text and writes it as JSON.
 type repairer struct {
 	text  string
 	pos   int
 	open  []byte // the brackets that are open
 	signs signs
-}
-
-// twice reads a text a second time, when the first has shown how its backslashes are meant.
-func (r *repairer) twice(read func() (value, error)) (value, error) {
-	v, err := read()
-	if err == nil {
-		err = r.signs.settle()
-	}
-	if err != nil {
-		return v, err
-	}
-	r.pos = 0
-	return read()
+	json  strings.Builder
 }
 
 // whole reads a value in which each quote begins or ends a string, and what may stand behind it.
-func (r *repairer) whole() (value, error) {
-	v, err := r.value()
+func (r *repairer) whole() error {
+	err := r.value()
 	rest := strings.TrimLeft(r.text[r.pos:], "}]")
 	if err == nil && (strings.ContainsAny(rest, `{["`) || rest != "" && strings.IndexByte(" \t\r\n`<", rest[0]) < 0) {
 		err = errSeveral
 	}
-	return v, err
+	return err
 }
 
-// space skips white space and comments, and returns the byte behind them, 0 at the end.
+// blank is white space and comments. One with a quote or without an end may hide an argument.
+var blank = regexp.MustCompile(`^(?:[ \t\r\n]|/\*[^"]*?\*/|(?://|#)[^"\n]*\n)+`)
+
+// space skips what is blank, and returns the byte behind it, 0 at the end.
 func (r *repairer) space() byte {
-	for r.pos < len(r.text) {
-		rest := r.text[r.pos:]
-		ends := ""
-		switch {
-		case strings.IndexByte(" \t\r\n", rest[0]) >= 0:
-			r.pos++
-			continue
-		case strings.HasPrefix(rest, "/*"):
-			ends = "*/"
-		case strings.HasPrefix(rest, "//"), rest[0] == '#':
-			ends = "\n"
-		default:
-			return rest[0]
-		}
-		comment, _, ended := strings.Cut(rest, ends)
-		if !ended || strings.Contains(comment, `"`) {
-			return rest[0] // it may hide an argument
-		}
-		r.pos += len(comment) + len(ends)
+	r.pos += len(blank.FindString(r.text[r.pos:]))
+	if r.pos == len(r.text) {
+		return 0
 	}
-	return 0
+	return r.text[r.pos]
 }
 
-func (r *repairer) value() (value, error) {
+func (r *repairer) value() error {
 	switch c := r.space(); {
 	case r.pos == len(r.text):
-		return value{}, errCutOff
+		return errCutOff
 	case c == '{' || c == '[':
-		v := value{kind: kindObject}
-		if c == '[' {
-			v.kind = kindArray
-		}
 		if len(r.open) == maxRepairDepth {
-			return v, errUnclear
+			return errUnclear
 		}
 		r.open = append(r.open, c)
 		r.pos++
-		err := r.fill(&v)
+		r.json.WriteByte(c)
+		err := r.fill(c == '{')
+		r.json.WriteByte(ends(c))
 		r.open = r.open[:len(r.open)-1]
-		return v, err
+		return err
 	case markAt(r.text[r.pos:]) != mark{}:
 		text, err := r.string()
-		return value{kind: kindString, text: text}, err
+		r.json.WriteString(text)
+		return err
 	}
 	return r.bare()
 }
 
+// ends is the bracket that ends what another begins.
+func ends(open byte) byte { return open + 2 } // in ASCII
+
 // fill reads the items of a list or the members of an object up to its end: its own bracket, one that ends what is
 // around it, or the end of the text.
-func (r *repairer) fill(v *value) error {
-	own, other := byte('}'), byte(']')
-	if v.kind == kindArray {
-		own, other = other, own
+func (r *repairer) fill(object bool) error {
+	own := ends(r.open[len(r.open)-1])
+	around := func(c byte) bool {
+		return slices.ContainsFunc(r.open, func(open byte) bool { return ends(open) == c })
 	}
-	var seen map[string]int
-	for comma := true; ; {
+	item := r.value
+	if had := map[string]bool{}; object {
+		item = func() error { return r.member(had) }
+	}
+	for begun, comma := false, true; ; begun = true {
 		c := r.space()
 		switch before := r.text[r.pos-1]; {
 		case c == own:
 			r.pos++
 			return nil
-		case c == other && slices.Contains(r.open, other-2): // '{' and '[' are two before their ends
+		case around(c):
 			return nil
 		case r.pos == len(r.text):
 			if comma {
 				return errCutOff
 			}
 			return nil
-		case comma, v.kind == kindObject:
+		case comma, object:
 		case c == '{' && before == '}', c == '[' && before == ']':
 		default:
 			return errUnclear
 		}
-		if v.kind == kindArray {
-			item, err := r.value()
-			if v.items = append(v.items, item); err != nil {
-				return err
-			}
-		} else {
-			m, err := r.member()
-			if _, twice := v.find(m.key, seen); err == nil && twice {
-				err = fmt.Errorf("with %s once %w", shorten(m.name, 80), errUnclear)
-			}
-			if err != nil {
-				return err
-			}
-			v.members = append(v.members, m)
-			seen = remember(seen, v.members)
+		if begun {
+			r.json.WriteByte(',')
+		}
+		if err := item(); err != nil {
+			return err
 		}
 		if comma = r.space() == ','; comma {
 			r.pos++
@@ -190,90 +162,74 @@ func (r *repairer) fill(v *value) error {
 	}
 }
 
-func (r *repairer) member() (m member, err error) {
-	if markAt(r.text[r.pos:]) == (mark{}) {
-		m.name = r.word()
-	} else if m.name, err = r.string(); err != nil {
-		return m, err
+// member reads a name and its value. had are the names before it.
+func (r *repairer) member(had map[string]bool) error {
+	name, err := r.name()
+	if err != nil {
+		return err
 	}
-	m.key = unquote(m.name)
+	r.json.WriteString(name + ":")
+	if err := r.value(); err != nil {
+		return err
+	}
+	key := unquote(name)
+	if had[key] {
+		return fmt.Errorf("with %s once %w", shorten(name, 80), errUnclear)
+	}
+	had[key] = true
+	return nil
+}
+
+// name reads a member's name and the colon.
+func (r *repairer) name() (name string, err error) {
+	if markAt(r.text[r.pos:]) == (mark{}) {
+		word := plainName.FindString(r.text[r.pos:])
+		r.pos += len(word)
+		name = quote(word)
+	} else if name, err = r.string(); err != nil {
+		return "", err
+	}
 	switch c := r.space(); {
 	case r.pos == len(r.text):
-		return m, errCutOff
-	case c != ':' || m.key == "":
-		return m, errUnclear
+		return "", errCutOff
+	case c != ':' || unquote(name) == "":
+		return "", errUnclear
 	}
 	r.pos++
-	m.value, err = r.value()
-	return m, err
+	return name, nil
 }
 
-// word reads a name without quotes.
-func (r *repairer) word() string {
-	start := r.pos
-	for ; r.pos < len(r.text); r.pos++ {
-		c := r.text[r.pos]
-		letter := c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (r.pos == start || c != '-' && (c < '0' || c > '9')) {
-			break
-		}
-	}
-	return quote(r.text[start:r.pos])
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z_./]*[A-Za-z_][A-Za-z0-9_./-]*$`)
+// What may stand without quotes: as a name, and as a value.
+var (
+	plainName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*`)
+	plainWord = regexp.MustCompile(`^[A-Za-z_./]*[A-Za-z_][A-Za-z0-9_./-]*$`)
+)
 
 // bare reads a value without quotes: a number, a literal, or a word.
-func (r *repairer) bare() (value, error) {
+func (r *repairer) bare() error {
 	end := strings.IndexAny(r.text[r.pos:], " \t\r\n,}]")
 	if end < 0 {
 		end = len(r.text) - r.pos
 	}
 	word := r.text[r.pos : r.pos+end]
 	r.pos += end
-	switch strings.ToLower(word) {
-	case "true", "false":
-		return value{kind: kindBool, text: strings.ToLower(word)}, nil
-	case "null", "none", "undefined":
-		return value{kind: kindNull, text: "null"}, nil
-	}
-	if r.pos == len(r.text) {
-		return value{}, errCutOff // which may be half of it
-	}
-	if json.Valid([]byte(word)) {
-		return value{kind: kindNumber, text: word}, nil
-	}
-	if digits, ok := number(word); ok && strings.Trim(word, "+-")[0] != '0' { // 0644 means another number
-		return value{kind: kindNumber, text: digits}, nil
-	}
-	if next := r.space(); !plainWord.MatchString(word) || strings.IndexByte(",}]", next) < 0 {
-		return value{}, errUnclear
-	}
-	return text(word), nil
-}
-
-// remember indexes members from 16 keys on, where a linear search would make hostile arguments quadratic.
-func remember(seen map[string]int, members []member) map[string]int {
-	if n := len(members); seen != nil {
-		seen[members[n-1].key] = n - 1
-	} else if n == 16 {
-		seen = make(map[string]int, 64)
-		for i, m := range members {
-			seen[m.key] = i
+	digits, isNumber := number(word)
+	switch lower := strings.ToLower(word); {
+	case lower == "true" || lower == "false":
+		word = lower
+	case lower == "null" || lower == "none" || lower == "undefined":
+		word = "null"
+	case r.pos == len(r.text):
+		return errCutOff // which may be half of it
+	case json.Valid([]byte(word)):
+	case isNumber && strings.Trim(word, "+-")[0] != '0': // 0644 means another number
+		word = digits
+	default:
+		if next := r.space(); !plainWord.MatchString(word) || strings.IndexByte(",}]", next) < 0 {
+			return errUnclear
 		}
+		word = quote(word)
 	}
-	return seen
-}
-
-func (v *value) find(key string, seen map[string]int) (int, bool) {
-	if seen != nil {
-		i, ok := seen[key]
-		return i, ok
-	}
-	for i := range v.members {
-		if v.members[i].key == key {
-			return i, true
-		}
-	}
-	return 0, false
+	r.json.WriteString(word)
+	return nil
 }

@@ -1,58 +1,83 @@
 package registry
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// unescaped reads an object in whose texts quotes are not escaped. Where a text ends, the names of the tool's arguments
+// byNames reads an object in whose texts quotes are not escaped. Where a text ends, the names of the tool's arguments
 // tell: each of them that stands there as JSON has it is taken for a name, and so a text never runs on into the next.
-func (r *repairer) unescaped(n []string) (value, error) {
-	v := value{kind: kindObject}
+func (r *repairer) byNames(names []string) error {
 	body := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(r.text), "```"))
 	body, ended := strings.CutSuffix(body, "}")
-	places := namesIn(body, n)
-	if !ended || len(places) == 0 || strings.TrimSpace(body[1:places[0].start]) != "" {
-		return v, errUnclear
+	places := places(body, names)
+	if !ended || len(places) == 0 || strings.TrimSpace(body[1:places[0][0]]) != "" {
+		return errUnclear
 	}
+	r.json.WriteByte('{')
+	var had []string
 	for i, place := range places {
 		end := len(body)
 		if i+1 < len(places) {
-			end = places[i+1].start
+			end = places[i+1][0]
 		}
-		said, comma := strings.CutSuffix(strings.TrimSpace(body[place.end:end]), ",")
-		if comma != (i+1 < len(places)) {
-			return v, errUnclear
+		name := strings.TrimRight(body[place[0]:place[1]], " \t\r\n:")
+		name = name[1 : len(name)-1]
+		said, comma := strings.CutSuffix(strings.TrimSpace(body[place[1]:end]), ",")
+		if comma != (i+1 < len(places)) || slices.Contains(had, name) {
+			return errUnclear
 		}
-		m := member{key: place.name, name: quote(place.name)}
-		var err error
-		if m.value, err = r.between(strings.TrimSpace(said)); err != nil {
-			return v, err
+		had = append(had, name)
+		if i > 0 {
+			r.json.WriteByte(',')
 		}
-		if slices.ContainsFunc(v.members, func(other member) bool { return other.key == m.key }) {
-			return v, errUnclear
+		r.json.WriteString(quote(name) + ":")
+		if err := r.between(strings.TrimSpace(said)); err != nil {
+			return err
 		}
-		v.members = append(v.members, m)
 	}
-	return v, nil
+	r.json.WriteByte('}')
+	return nil
+}
+
+// places finds names with the quotes around them and the colon behind.
+func places(text string, names []string) [][]int {
+	var either []string
+	for _, name := range names {
+		name = regexp.QuoteMeta(name)
+		either = append(either, `"`+name+`"`, `'`+name+`'`)
+	}
+	if either == nil {
+		return nil
+	}
+	return regexp.MustCompile(`(?:`+strings.Join(either, "|")+`)[ \t\r\n]*:`).FindAllStringIndex(text, -1)
 }
 
 // between reads the value that stands between a name and the next.
-func (r *repairer) between(said string) (value, error) {
+func (r *repairer) between(said string) error {
 	if said != "" && (said[0] == '"' || said[0] == '\'') {
 		mark := said[:1]
 		text, ended := strings.CutSuffix(said[1:], mark)
 		if !ended || strings.HasPrefix(text, mark+mark) || !r.paired(text, mark[0]) {
-			return value{}, errUnclear
+			return errUnclear
 		}
-		return value{kind: kindString, text: r.spell(text, mark[0])}, nil
+		r.json.WriteString(r.spell(text, mark[0]))
+		return nil
 	}
 	inner := repairer{text: said + " ", signs: r.signs}
-	v, err := inner.value()
+	err := inner.value()
 	if r.signs = inner.signs; err == nil && strings.TrimSpace(inner.text[inner.pos:]) != "" {
 		err = errUnclear
 	}
-	return v, err
+	r.json.WriteString(inner.json.String())
+	return err
+}
+
+// mayEnd is what could follow the last quote of a member of an object: the object's end, or another member.
+var mayEnd = map[byte]*regexp.Regexp{
+	'"':  regexp.MustCompile(`^[ \t\r\n]*(?:\}|,[ \t\r\n]*"[^"\\\n]{1,128}"[ \t\r\n]*:)`),
+	'\'': regexp.MustCompile(`^[ \t\r\n]*(?:\}|,[ \t\r\n]*'[^'\\\n]{1,128}'[ \t\r\n]*:)`),
 }
 
 // paired tells whether the quotes inside of a text come in pairs, and none that begins a pair could be the text's end. In
@@ -74,60 +99,9 @@ func (r *repairer) paired(text string, mark byte) bool {
 			continue
 		}
 		r.signs.bare = true
-		if begins && mayEnd(text[at+1:], mark) {
+		if begins && mayEnd[mark].MatchString(text[at+1:]) {
 			return false
 		}
 	}
 	return !begins && q != quoting(mark)
-}
-
-// mayEnd tells whether what follows a quote could follow a member of an object: its end, or another member.
-func mayEnd(rest string, mark byte) bool {
-	rest = strings.TrimLeft(rest, " \t\r\n")
-	if strings.HasPrefix(rest, "}") {
-		return true
-	}
-	rest, comma := strings.CutPrefix(rest, ",")
-	name, _ := nameAt(strings.TrimLeft(rest, " \t\r\n"), mark)
-	return comma && name != ""
-}
-
-// namePlace is where a name and its colon stand.
-type namePlace struct {
-	name       string
-	start, end int
-}
-
-// namesIn finds the names of a tool's arguments.
-func namesIn(text string, n []string) []namePlace {
-	var found []namePlace
-	for at := 0; at < len(text); at++ {
-		if text[at] != '"' && text[at] != '\'' {
-			continue
-		}
-		if name, end := nameAt(text[at:], text[at]); name != "" && slices.Contains(n, name) {
-			found = append(found, namePlace{name, at, at + end})
-			at += end - 1
-		}
-	}
-	return found
-}
-
-// maxName bounds how far a name is looked for.
-const maxName = 128
-
-// nameAt is the name in quotes, with a colon behind it, that a text begins with; "" when there is none.
-func nameAt(text string, mark byte) (name string, end int) {
-	if text == "" || text[0] != mark {
-		return "", 0
-	}
-	length := strings.IndexAny(text[1:min(len(text), 1+maxName)], string(mark)+"\\\n")
-	if length < 0 || text[1+length] != mark {
-		return "", 0
-	}
-	rest, colon := strings.CutPrefix(strings.TrimLeft(text[length+2:], " \t\r\n"), ":")
-	if !colon {
-		return "", 0
-	}
-	return text[1 : 1+length], len(text) - len(rest)
 }
