@@ -32,20 +32,20 @@ func (p *plan) parse(raw string) (arguments, []problem) {
 	if text == "" {
 		text = "{}"
 	}
-	if text == "{}" && p.ours && len(known(p.root)) == 0 {
-		return arguments{shown: json.RawMessage(text), given: json.RawMessage(text)}, nil // as most calls of most such tools
+	if text == "{}" && p.ours && len(known(p.root)) == 0 { // a tool that has no arguments and gets none
+		return arguments{shown: json.RawMessage(text), given: json.RawMessage(text)}, nil
 	}
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
-	if syntax := check(text); syntax != nil {
-		return p.repair(text, syntax)
+	if err := syntax(text); err != nil {
+		return p.repair(text, err)
 	}
 	return p.fit(parseValue(text), len(text))
 }
 
-// check is json.Valid that says what is wrong.
-func check(text string) error {
+// syntax is json.Valid that says what is wrong.
+func syntax(text string) error {
 	if json.Valid([]byte(text)) {
 		return nil
 	}
@@ -53,8 +53,8 @@ func check(text string) error {
 	return json.Unmarshal([]byte(text), &discard)
 }
 
-func (p *plan) repair(text string, syntax error) (arguments, []problem) {
-	broken := problem{Field: "arguments", Expected: "a JSON object", Got: syntax.Error() + ": " + shorten(text, 80)}
+func (p *plan) repair(text string, wrong error) (arguments, []problem) {
+	broken := problem{Field: "arguments", Expected: "a JSON object", Got: wrong.Error() + ": " + shorten(text, 80)}
 	if len(text) > maxRepair {
 		return arguments{}, []problem{broken}
 	}

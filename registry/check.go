@@ -22,12 +22,17 @@ func (c *coercion) check(v *value) []problem {
 	case !c.affords(v, root):
 		return []problem{{Field: "$", Expected: "simpler arguments", Got: "too many nested alternatives"}}
 	}
-	wrong, ok := errors.AsType[*jsonschema.ValidationError](root.Validate(doc))
-	if !ok {
+	err := root.Validate(doc)
+	if err == nil {
 		return nil
 	}
 	r := report{plan: c.plan, root: v}
-	r.add(wrong)
+	if wrong, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		r.add(wrong)
+	}
+	if r.problems == nil {
+		return []problem{{Field: "$", Expected: "what the schema says", Got: err.Error()}}
+	}
 	slices.SortStableFunc(r.problems, func(a, b problem) int {
 		return cmp.Or(slices.Compare(a.order, b.order), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Expected, b.Expected))
 	})

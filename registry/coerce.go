@@ -63,7 +63,7 @@ func (c *coercion) coerceRoot(v *value) {
 	c.coerce(v, c.plan.root, position{})
 }
 
-// coerce mends a value in position.
+// coerce mends a value in place.
 func (c *coercion) coerce(v *value, s *jsonschema.Schema, at position) {
 	if c.budget--; s == nil || c.budget < 0 || at.depth > maxDepth {
 		return

@@ -71,7 +71,7 @@ func Planned(d Definition) Tool {
 func (t Tool) Planned() bool { return t.planned }
 
 // DefineSchema makes a tool whose schema comes from elsewhere, such as an MCP server. fn gets the arguments after
-// coercion and validation. References may only lead into the schema itself.
+// coercion and the check. References may only lead into the schema itself.
 func DefineSchema(d Definition, parameters json.RawMessage,
 	fn func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error),
 ) (Tool, error) {

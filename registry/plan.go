@@ -15,8 +15,10 @@ import (
 
 // plan is a tool's compiled schema.
 type plan struct {
-	root    *jsonschema.Schema
-	schemas map[string]*jsonschema.Schema // the root and those in it by their location, which errors name
+	root *jsonschema.Schema
+	// schemas are the root and those in it by their location, which the library names in what it finds.
+	schemas map[string]*jsonschema.Schema
+	// objects are those of our own tools, with other names of their members. They are closed.
 	objects map[*jsonschema.Schema]*otherNames
 	ours    bool
 }
@@ -99,35 +101,31 @@ func normalized(schema map[string]any, ours bool) map[string]any {
 		case "enum", "const", "default", "examples":
 		case "properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas":
 			if named, ok := each.(map[string]any); ok {
-				s[key] = normalizedAll(named, ours)
+				named = maps.Clone(named)
+				for name := range named {
+					named[name] = normalizedPart(named[name], ours)
+				}
+				s[key] = named
 			}
 		default:
-			s[key] = normalizedAny(each, ours)
+			s[key] = normalizedPart(each, ours)
 		}
 	}
 	return s
 }
 
-func normalizedAll(named map[string]any, ours bool) map[string]any {
-	all := maps.Clone(named)
-	for name, each := range all {
-		all[name] = normalizedAny(each, ours)
-	}
-	return all
-}
-
-func normalizedAny(schema any, ours bool) any {
-	switch s := schema.(type) {
+func normalizedPart(part any, ours bool) any {
+	switch part := part.(type) {
 	case map[string]any:
-		return normalized(s, ours)
+		return normalized(part, ours)
 	case []any:
-		all := slices.Clone(s)
+		all := slices.Clone(part)
 		for i := range all {
-			all[i] = normalizedAny(all[i], ours)
+			all[i] = normalizedPart(all[i], ours)
 		}
 		return all
 	}
-	return schema
+	return part
 }
 
 // typesOf are the types of a schema document, in its order.
@@ -176,63 +174,6 @@ func endless(s *jsonschema.Schema, walking map[*jsonschema.Schema]bool) bool {
 	}
 	walking[s] = false
 	return false
-}
-
-// typeNames are the types that there are.
-var typeNames = words("null boolean integer number string array object")
-
-// types are what a value may be, in the schema's order; none is anything.
-func types(s *jsonschema.Schema) []string {
-	if s == nil || s.Ref != nil || s.Title == "" {
-		return nil
-	}
-	return strings.Fields(s.Title)
-}
-
-// alternatives are the schemas of which a value is to fit one: what a reference leads to, or the branches of a union.
-func alternatives(s *jsonschema.Schema) []*jsonschema.Schema {
-	if s.Ref != nil {
-		return []*jsonschema.Schema{s.Ref}
-	}
-	return slices.Concat(s.AnyOf, s.OneOf)
-}
-
-func nullable(s *jsonschema.Schema) bool {
-	return slices.Contains(types(s), "null") || slices.ContainsFunc(alternatives(s), nullable)
-}
-
-// items is the schema of a list's items, nil where nothing is said.
-func items(s *jsonschema.Schema) *jsonschema.Schema {
-	if s.Items2020 != nil {
-		return s.Items2020
-	}
-	each, _ := s.Items.(*jsonschema.Schema)
-	return each
-}
-
-// others is the schema of members that are not among the properties.
-func others(s *jsonschema.Schema) *jsonschema.Schema {
-	each, _ := s.AdditionalProperties.(*jsonschema.Schema)
-	return each
-}
-
-// under is what a member of that name is to be, nil where nothing is said.
-func under(s *jsonschema.Schema, name string) *jsonschema.Schema {
-	if p, ok := s.Properties[name]; ok {
-		return p
-	}
-	return others(s)
-}
-
-// known are the names of members that a schema has, sorted.
-func known(s *jsonschema.Schema) []string {
-	all := slices.AppendSeq(slices.Clone(s.Required), maps.Keys(s.Properties))
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-func knows(s *jsonschema.Schema, name string) bool {
-	return s.Properties[name] != nil || slices.Contains(s.Required, name)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -39,15 +39,15 @@ func repair(text string, open byte, names []string) (string, error) {
 		}
 		return repair(inner, open, names)
 	}
-	json, err := twice(text, (*repairer).whole)
+	fixed, err := twice(text, (*repairer).whole)
 	if err == nil || err == errSeveral {
-		return json, err
+		return fixed, err
 	}
-	json, unclear := twice(text, func(r *repairer) error { return r.byNames(names) })
+	fixed, unclear := twice(text, func(r *repairer) error { return r.byNames(names) })
 	if unclear != nil {
 		return "", err
 	}
-	return json, nil
+	return fixed, nil
 }
 
 // twice reads a text a second time, when the first has shown how its backslashes are meant.
@@ -61,7 +61,7 @@ func twice(text string, read func(*repairer) error) (string, error) {
 	}
 	second := &repairer{text: text, signs: first.signs}
 	err := read(second)
-	return second.json.String(), err
+	return second.out.String(), err
 }
 
 // repairer reads a text and writes it as JSON.
@@ -70,7 +70,7 @@ type repairer struct {
 	pos   int
 	open  []byte // the brackets that are open
 	signs signs
-	json  strings.Builder
+	out   strings.Builder
 }
 
 // whole reads a value in which each quote begins or ends a string, and what may stand behind it.
@@ -105,14 +105,14 @@ func (r *repairer) value() error {
 		}
 		r.open = append(r.open, c)
 		r.pos++
-		r.json.WriteByte(c)
+		r.out.WriteByte(c)
 		err := r.fill(c == '{')
-		r.json.WriteByte(ends(c))
+		r.out.WriteByte(ends(c))
 		r.open = r.open[:len(r.open)-1]
 		return err
 	case markAt(r.text[r.pos:]) != mark{}:
 		text, err := r.string()
-		r.json.WriteString(text)
+		r.out.WriteString(text)
 		return err
 	}
 	return r.bare()
@@ -151,7 +151,7 @@ func (r *repairer) fill(object bool) error {
 			return errUnclear
 		}
 		if begun {
-			r.json.WriteByte(',')
+			r.out.WriteByte(',')
 		}
 		if err := item(); err != nil {
 			return err
@@ -168,7 +168,7 @@ func (r *repairer) member(had map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	r.json.WriteString(name + ":")
+	r.out.WriteString(name + ":")
 	if err := r.value(); err != nil {
 		return err
 	}
@@ -230,6 +230,6 @@ func (r *repairer) bare() error {
 		}
 		word = quote(word)
 	}
-	r.json.WriteString(word)
+	r.out.WriteString(word)
 	return nil
 }

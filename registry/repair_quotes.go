@@ -15,7 +15,7 @@ func (r *repairer) byNames(names []string) error {
 	if !ended || len(places) == 0 || strings.TrimSpace(body[1:places[0][0]]) != "" {
 		return errUnclear
 	}
-	r.json.WriteByte('{')
+	r.out.WriteByte('{')
 	var had []string
 	for i, place := range places {
 		end := len(body)
@@ -30,14 +30,14 @@ func (r *repairer) byNames(names []string) error {
 		}
 		had = append(had, name)
 		if i > 0 {
-			r.json.WriteByte(',')
+			r.out.WriteByte(',')
 		}
-		r.json.WriteString(quote(name) + ":")
+		r.out.WriteString(quote(name) + ":")
 		if err := r.between(strings.TrimSpace(said)); err != nil {
 			return err
 		}
 	}
-	r.json.WriteByte('}')
+	r.out.WriteByte('}')
 	return nil
 }
 
@@ -62,7 +62,7 @@ func (r *repairer) between(said string) error {
 		if !ended || strings.HasPrefix(text, mark+mark) || !r.paired(text, mark[0]) {
 			return errUnclear
 		}
-		r.json.WriteString(r.spell(text, mark[0]))
+		r.out.WriteString(r.spell(text, mark[0]))
 		return nil
 	}
 	inner := repairer{text: said + " ", signs: r.signs}
@@ -70,7 +70,7 @@ func (r *repairer) between(said string) error {
 	if r.signs = inner.signs; err == nil && strings.TrimSpace(inner.text[inner.pos:]) != "" {
 		err = errUnclear
 	}
-	r.json.WriteString(inner.json.String())
+	r.out.WriteString(inner.out.String())
 	return err
 }
 
