@@ -1,6 +1,9 @@
 package tools
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // escapes are what a model escaped once too often.
 type escapes uint8
@@ -28,6 +31,9 @@ func findUnescaped(text, old, new string, work *budget) places {
 		if how.plainIn(new) {
 			candidate, ok = new, true
 		}
+		if !ok && how&slashEscapes == 0 && doubled.MatchString(new) { // another way would read it without asking
+			return places{unclear: true}
+		}
 		if !ok || escapedOutside(candidate, lineBefore(text, at.edits[0].start), missing(candidate)) {
 			found.unclear = true
 			continue
@@ -43,6 +49,9 @@ func findUnescaped(text, old, new string, work *budget) places {
 	}
 	return found
 }
+
+// doubled is what backslashes that are escaped make of a \n, and line ends that are escaped of one behind a backslash.
+var doubled = regexp.MustCompile(`\\\\[ntr]`)
 
 // plainIn tells whether a text has as it is what would have been escaped.
 func (e escapes) plainIn(text string) bool {
