@@ -91,6 +91,7 @@ const tooMuch = "'`$_!"
 // look notes the signs of a string.
 func (s *signs) look(text string, mark byte) {
 	var q, bare quoting // with and without the quotes that are escaped
+	within := false     // quotes, if apostrophes are none: one shell quote may end within another's text
 	for at := 0; at < len(text); at++ {
 		c := text[at]
 		if i := strings.IndexByte(tooMuch, c); i >= 0 && c != mark {
@@ -98,6 +99,7 @@ func (s *signs) look(text string, mark byte) {
 		}
 		q.step(text, at)
 		bare.step(text, at)
+		within = within != (c == '"')
 		switch {
 		case c == '\\':
 		case c == '\n' || c == '\r':
@@ -126,7 +128,7 @@ func (s *signs) look(text string, mark byte) {
 			s.doubled = true
 		case isKnown(text[at-1:]):
 			s.known = true
-			s.outside = s.outside || next == 'n' && q == 0 && bare == 0 && at+1 < len(text)
+			s.outside = s.outside || next == 'n' && q == 0 && bare == 0 && !within && at+1 < len(text)
 		default:
 			s.other = true
 		}

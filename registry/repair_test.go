@@ -118,6 +118,7 @@ func TestRepairOfQuotes(t *testing.T) {
 		{"two calls with quotes", `{"path":"a "x""},{"path":"b"}`, "", escape},
 		{"begun twice", `{"path":{"path":"a"}`, "", ""},
 		{"a line's end or a backslash", `{"path":"printf "a\n""}`, "", escape},
+		{"a shell's quote that ends within a text", `{"path":"curl -d '{"a": "#!/bin/bash\n\nhdr='\n// x\n\n'\n\nconvert() {\n\t(echo \"$hdr\") | gofmt\n}\nconvert a >b\n\n"}' b"}`, "", escape},
 		{"some escaped", `{"path":"echo "a \"b\" c""}`, "", escape},
 		{"a name that the tool does not have", `{"path":"a","mode":"x",}`, "", `without \"mode\"`},
 		{"and quotes", `{"path":"a","mode":"x "y" z"}`, "", escape},
