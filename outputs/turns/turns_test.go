@@ -65,7 +65,7 @@ func TestRecall(t *testing.T) {
 	record(t, l, "b", 1, "b0")
 	record(t, l, "a", 2, "other")
 	l.Close()
-	open(t, dir, turns.Options{Finished: func(id string, attempt int) bool { return id == "b" }})
+	l = open(t, dir, turns.Options{Finished: func(id string, attempt int) bool { return id == "b" }})
 	check(t, recall(t, l, "a", 1), "a0", "a1", "")
 	check(t, recall(t, l, "a", 2), "other")
 	check(t, recall(t, l, "b", 1))
@@ -198,7 +198,7 @@ func TestCompaction(t *testing.T) {
 		t.Errorf("%d steps, want 102", n)
 	}
 	l.Close()
-	l = open(t, dir, turns.Options{Finished: func(string, int) bool { return true }})
+	open(t, dir, turns.Options{Finished: func(string, int) bool { return true }})
 	if got := size(t, filepath.Join(dir, turns.FileName)); got != 0 {
 		t.Errorf("%d bytes are left of what is finished", got)
 	}
