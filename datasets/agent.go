@@ -80,7 +80,7 @@ func (d *decoder) user(field string, value json.RawMessage) {
 			user.Default, _ = d.text(at, entry.value)
 		case "model":
 			if err := json.Unmarshal(entry.value, &user.Model); err != nil {
-				return fmt.Errorf("%s, want true or false; which model it is says user_model of the run file", kindOf(entry.value))
+				return fmt.Errorf("%s, want true or false; which model it is says user: {model: NAME} in the run file", kindOf(entry.value))
 			}
 		case "persona":
 			user.Persona, _ = d.text(at, entry.value)

@@ -26,7 +26,7 @@ func (p *plan) example(problems []problem) string {
 		}
 		asked[name] = true
 		if !knows(p.root, name) {
-			asked[nearest(name, known(p.root))] = true
+			asked[Nearest(name, known(p.root))] = true
 		}
 	}
 	e := exampler{room: maxExample}

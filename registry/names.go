@@ -20,8 +20,8 @@ func bare(name string) string {
 	}, name)
 }
 
-// nearest is the known name that was most likely meant, or "".
-func nearest(name string, known []string) string {
+// Nearest is the known name that was most likely meant, or "".
+func Nearest(name string, known []string) string {
 	best, distance := "", 3
 	short := bare(name)
 	if short == "" || len(short) > 64 {
@@ -67,7 +67,7 @@ func edits(a, b string) int {
 
 // DidYouMean is ` (did you mean "x"?)` with the known name that was most likely meant, or nothing.
 func DidYouMean(name string, known []string) string {
-	if meant := nearest(name, known); meant != "" {
+	if meant := Nearest(name, known); meant != "" {
 		return " (did you mean " + quote(meant) + "?)"
 	}
 	return ""

@@ -139,7 +139,7 @@ func instead(name string, v *value, s *jsonschema.Schema) string {
 	}
 	open := slices.DeleteFunc(slices.Clone(names), func(each string) bool { return v.member(each) != nil })
 	expected := "one of " + strings.Join(names, ", ")
-	if meant := nearest(name, open); meant != "" {
+	if meant := Nearest(name, open); meant != "" {
 		expected += "; did you mean " + meant + "?"
 	}
 	return expected

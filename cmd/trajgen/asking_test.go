@@ -91,23 +91,23 @@ func TestSweepOfARun(t *testing.T) {
 	t.Setenv("GATEWAY", "gateway-secret")
 	file := filepath.Join(dir, "run.yaml")
 	text := fmt.Sprintf(`
-dataset: %s
+dataset: {path: %s}
 samples: 5
-base_url: %s
-api_key_env: FIRST_KEY
-header_env: {X-Gateway: GATEWAY}
-headers: {X-Title: mine}
-max_tokens: 50
-top_p: 0
-send_seed: false
-parallel_tool_calls: false
-tool_choice: required_first
-extra_body: {min_p: 0.05, tool_choice: null}
-provider: {order: [x], allow_fallbacks: false}
-toolsets: [todo]
-prefill: %s
-ephemeral_system_prompt: %s
-sandbox: local
+model:
+  base_url: %s
+  api_key_env: FIRST_KEY
+  header_env: {X-Gateway: GATEWAY}
+  headers: {X-Title: mine}
+  max_tokens: 50
+  top_p: 0
+  send_seed: false
+  parallel_tool_calls: false
+  tool_choice: required_first
+  extra_body: {min_p: 0.05, tool_choice: null}
+  provider: {order: [x], allow_fallbacks: false}
+tools: {toolsets: [todo]}
+prompts: {prefill: %s, ephemeral: %s}
+sandbox: {backend: local}
 sweep:
   model: [one, {name: two, base_url: %s, api_key_env: SECOND_KEY}]
   temperature: [0, 0.7]
@@ -238,7 +238,7 @@ func TestAskingOfARunRefused(t *testing.T) {
 	}{
 		{"too few samples", "samples: 3\nsweep: {temperature: [0, 1], top_p: [0.1, 0.9]}", nil, "4 combinations (2 temperatures × 2 top_ps) and 3 samples of each task: give at least --samples 4"},
 		{"given twice", "samples: 2\nsweep: {temperature: [0, 1]}", []string{"--temperature", "0.5"}, "temperature is given for the run and in its sweep"},
-		{"in extra_body", "samples: 2\nsweep: {top_p: [0, 1]}\nextra_body: {top_p: 0.3}", nil, "top_p is given for the run and in its sweep"},
+		{"in extra_body", "samples: 2\nsweep: {top_p: [0, 1]}\nmodel: {extra_body: {top_p: 0.3}}", nil, "top_p is given for the run and in its sweep"},
 		{"unknown key", "sweep: {seed: [1, 2]}", nil, "seed is not a key of sweep (have model, reasoning_effort, temperature, top_p)"},
 		{"unknown key of a model", "sweep: {model: [{name: a, url: b}]}", nil, "url is not a key of sweep.model[0] (have name, base_url, api_key_env)"},
 		{"no list of models", "sweep: {model: a}", nil, "sweep.model is \"a\"; want a list, such as [a]"},
@@ -247,7 +247,7 @@ func TestAskingOfARunRefused(t *testing.T) {
 		{"field of the limit", "", []string{"--max-tokens-field", "tokens"}, `max_tokens_field "tokens" (want auto`},
 		{"empty prompt", "", []string{"--ephemeral-system-prompt", at("empty.txt")}, "is empty; leave it out"},
 		{"prefill", "", []string{"--prefill", at("bad.json")}, `[0]: role is "system"`},
-		{"twice in the body", "extra_body: {reasoning_effort: low}", []string{"--reasoning-effort", "high"}, "reasoning_effort is given by itself and as an extra body field"},
+		{"twice in the body", "model: {extra_body: {reasoning_effort: low}}", []string{"--reasoning-effort", "high"}, "reasoning_effort is given by itself and as an extra body field"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestAskingOfARunRefused(t *testing.T) {
 // run file with everything in it.
 func TestPrefillWithAPolicy(t *testing.T) {
 	dir := put(t, map[string]string{"tasks.jsonl": asked, "p.json": `[{"role":"user","content":"What is 1+1?"},{"role":"assistant","content":"2"}]`, "e.txt": "e",
-		"run.yaml": "samples: 2\nsweep: {temperature: [0, 1]}\ntool_choice: required\nprovider: {sort: price}\n"})
+		"run.yaml": "samples: 2\nsweep: {temperature: [0, 1]}\nmodel: {tool_choice: required, provider: {sort: price}}\n"})
 	common := []string{"-f", filepath.Join(dir, "run.yaml"), "--dataset", filepath.Join(dir, "tasks.jsonl"), "--prefill", filepath.Join(dir, "p.json"),
 		"--ephemeral-system-prompt", filepath.Join(dir, "e.txt"), "--sandbox", "local", "--quiet"}
 	if got := here(t, append([]string{"check"}, common...)...); got.code != 0 {
@@ -298,7 +298,7 @@ func TestReadmeRequests(t *testing.T) {
 	if err := run.Decode(path, "a run file", &file); err != nil {
 		t.Fatal(err)
 	}
-	file.Dataset, file.Policy = run.Paths{"bundled"}, "noop"
+	file.Dataset.Path, file.Scripted.Policy = run.Paths{"bundled"}, "noop"
 	if err := file.Validate(); err != nil {
 		t.Error(err)
 	}

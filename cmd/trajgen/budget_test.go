@@ -133,8 +133,8 @@ func TestBudget(t *testing.T) {
 				t.Errorf("%d episodes of %d in the end", n, all)
 			}
 			m, err := run.ReadManifest(dir)
-			if err != nil || m.RunFile.Prices["m"] != (episode.Price{Input: 2, Output: 10, CachedInput: 0.5, Date: "2026-05-01"}) {
-				t.Errorf("run.json has prices %v, %v", m.RunFile.Prices, err)
+			if err != nil || m.RunFile.Budget.Prices["m"] != (episode.Price{Input: 2, Output: 10, CachedInput: 0.5, Date: "2026-05-01"}) {
+				t.Errorf("run.json has prices %v, %v", m.RunFile.Budget.Prices, err)
 			}
 		})
 	}

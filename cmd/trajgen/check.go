@@ -44,14 +44,14 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 		}
 		sweep := file.CheckSweep()
 		// Validated as a run that needs no model.
-		file.Policy, file.Model, file.BaseURL, file.Endpoints = "oracle", "", "", nil
+		file.Scripted.Policy, file.Model.Name, file.Model.BaseURL, file.Model.Endpoints = "oracle", "", "", nil
 		// What bounds or colours a model's replies has no place in a proof of the tasks.
-		file.MaxTokens, file.EpisodeTokens, file.ExtraBody, file.Headers, file.HeaderEnv = 0, 0, nil, nil, nil
-		file.Sweep, file.Fallbacks, file.ToolChoice, file.ParallelToolCalls, file.Provider = run.SweepFile{}, nil, "", nil, nil
-		file.Record, file.Replay = "", ""
-		file.BudgetUSD, file.BudgetTokens, file.EpisodeUSD, file.SummaryModel, file.SummaryBaseURL, file.SummaryAPIKeyEnv = 0, 0, 0, "", "", ""
-		file.ContextWindow, file.Compaction = 0, ""
-		file.UserModel, file.UserBaseURL, file.UserAPIKeyEnv, file.NoUser = "", "", "", true
+		file.Model.MaxTokens, file.Limits.Tokens, file.Model.ExtraBody, file.Model.Headers, file.Model.HeaderEnv = 0, 0, nil, nil, nil
+		file.Sweep, file.Model.Fallbacks, file.Model.ToolChoice, file.Model.ParallelToolCalls, file.Model.Provider = run.Sweep{}, nil, "", nil, nil
+		file.Tape.Record, file.Tape.Replay = "", ""
+		file.Budget.USD, file.Budget.Tokens, file.Limits.USD, file.Context.SummaryModel, file.Context.SummaryBaseURL, file.Context.SummaryAPIKeyEnv = 0, 0, 0, "", "", ""
+		file.Context.Window, file.Context.Compaction = 0, ""
+		file.User.Model, file.User.BaseURL, file.User.APIKeyEnv, file.NoUser = "", "", "", true
 		if err := errors.Join(sweep, file.Validate()); err != nil {
 			return usage(err)
 		}
@@ -81,7 +81,7 @@ type problem struct {
 func check(ctx context.Context, std stdio, file run.File, opts runOptions, asJSON bool) error {
 	result := checked{NoGold: []string{}, NoVerify: []string{}, Problems: []problem{}}
 	for _, policy := range []string{"oracle", "noop"} {
-		file.Policy = policy
+		file.Scripted.Policy = policy
 		if err := checkPolicy(ctx, std, file, opts, &result); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func check(ctx context.Context, std stdio, file run.File, opts runOptions, asJSO
 
 func checkPolicy(ctx context.Context, std stdio, file run.File, opts runOptions, result *checked) (err error) {
 	warnings := std.err
-	if file.Policy != "oracle" {
+	if file.Scripted.Policy != "oracle" {
 		warnings = io.Discard // they were said when the first one played
 	}
 	exp, err := file.Open(ctx, warnings, slog.New(slog.DiscardHandler))
@@ -120,11 +120,11 @@ func checkPolicy(ctx context.Context, std stdio, file run.File, opts runOptions,
 		observe = bar.observe
 		defer bar.end()
 	}
-	kept := &memory{policy: file.Policy, result: result, gold: map[string]bool{}}
+	kept := &memory{policy: file.Scripted.Policy, result: result, gold: map[string]bool{}}
 	player := exp.Player()
-	player.Furnish = file.Policy == "oracle" // once will do
+	player.Furnish = file.Scripted.Policy == "oracle" // once will do
 	summary, err := pipeline.Run(ctx, pipeline.Config{
-		Tasks: kept.noting(ctx, exp), Draw: everyTool, Seed: file.Seed, Samples: 1, Workers: file.Workers,
+		Tasks: kept.noting(ctx, exp), Draw: everyTool, Seed: file.Seed, Samples: 1, Workers: file.Play.Workers,
 		Player: player, Journal: kept, Drain: drain, Observe: observe,
 	})
 	if errors.Is(err, errInterrupted) || summary.Drained {

@@ -64,7 +64,7 @@ choice has left, and the first tasks in the order in which they would be played.
 		if n < 0 {
 			return usage(fmt.Errorf("--n is %d; not below 0", n))
 		}
-		file.Dataset, file.Scratch = args, os.TempDir()
+		file.Dataset.Path, file.Scratch = args, os.TempDir()
 		seen, err := look(cmd.Context(), file, n)
 		if err != nil {
 			return usage(err)
@@ -74,7 +74,7 @@ choice has left, and the first tasks in the order in which they would be played.
 		} else {
 			err = seen.print(std)
 		}
-		if err == nil && len(seen.Broken) > 0 && !file.SkipBadRows {
+		if err == nil && len(seen.Broken) > 0 && !file.Dataset.SkipBadRows {
 			err = usage(fmt.Errorf("%d rows are broken: a run stops there, or leaves them out with --skip-bad-rows", seen.BrokenRows))
 		}
 		return err
@@ -111,7 +111,7 @@ func look(ctx context.Context, file run.File, n int) (*seenDataset, error) {
 	seen := &seenDataset{Fields: map[string]int{}, Metadata: map[string]int{}, Reasons: map[string]int{}, Broken: []string{}, First: []*episode.Task{}}
 	reported := false
 	options := datasets.Options{
-		MaxTasks: file.MaxTasks, Shape: file.Shape, Subset: file.Subset, Split: file.Split, Choice: file.Choice(),
+		MaxTasks: file.Dataset.MaxTasks, Shape: file.Dataset.Shape, Subset: file.Dataset.Subset, Split: file.Dataset.Split, Choice: file.Choice(),
 		SkipBadRows: true, OnSkip: func(bad *datasets.RowError) {
 			if reported {
 				return
@@ -128,14 +128,14 @@ func look(ctx context.Context, file run.File, n int) (*seenDataset, error) {
 		},
 		OnChosen: func(steps []datasets.Step) { seen.Steps, reported = steps, true },
 	}
-	if file.Map != "" {
-		mapping, err := datasets.LoadMapping(file.Map)
+	if file.Dataset.Map != "" {
+		mapping, err := datasets.LoadMapping(file.Dataset.Map)
 		if err != nil {
 			return nil, err
 		}
 		options.Map = mapping
 	}
-	source, err := datasets.OpenAll(file.Dataset, options)
+	source, err := datasets.OpenAll(file.Dataset.Path, options)
 	if err != nil {
 		return nil, err
 	}

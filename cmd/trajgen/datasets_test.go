@@ -77,8 +77,8 @@ func TestCheckBundled(t *testing.T) {
 
 // TestCheckNeedsNoModel proves tasks with a run file whose models are out of reach.
 func TestCheckNeedsNoModel(t *testing.T) {
-	file := write(t, "run.yaml", "dataset: bundled\nmax_tasks: 2\nsandbox: local\nmodel: m\nbase_url: http://127.0.0.1:1/v1\n"+
-		"fallbacks: [{model: spare}]\nsummary_model: s\nuser_model: u\nepisode_usd: 1\n")
+	file := write(t, "run.yaml", "dataset: {path: bundled, max_tasks: 2}\nsandbox: {backend: local}\n"+
+		"model: {name: m, base_url: http://127.0.0.1:1/v1, fallbacks: [{model: spare}]}\ncontext: {summary_model: s}\nuser: {model: u}\nlimits: {usd: 1}\n")
 	succeed(t, "check", "-f", file)
 }
 

@@ -286,7 +286,7 @@ func TestSecretsAreNotWritten(t *testing.T) {
 	t.Setenv("MY_KEY", "key-1234567890")
 	t.Setenv("GATEWAY_KEY", "gateway-0987654321")
 	url := endpoint(t, scripted.Config{Model: "m", APIKey: "key-1234567890"})
-	file := write(t, "run.yaml", "header_env: {X-Gateway-Key: GATEWAY_KEY}\nheaders: {X-Team: evals}\n")
+	file := write(t, "run.yaml", "model: {header_env: {X-Gateway-Key: GATEWAY_KEY}, headers: {X-Team: evals}}\n")
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{"run", "--dataset", "bundled", "--max-tasks", "2", "--model", "m", "--base-url", url, "--api-key-env", "MY_KEY", "-f", file, "--out", dir}
 	learn := succeed(t, args...)
@@ -308,7 +308,7 @@ func TestSecretsAreNotWritten(t *testing.T) {
 			t.Errorf("%s was written", secret)
 		}
 	}
-	open := write(t, "open.yaml", "headers: {api-key: gateway-0987654321}\n")
+	open := write(t, "open.yaml", "model: {headers: {api-key: gateway-0987654321}}\n")
 	if got := trajgen(t, append(args[:len(args)-3], open, "--out", filepath.Join(t.TempDir(), "run"))...); got.code != exitUsage || !strings.Contains(got.errOut, "header_env") {
 		t.Errorf("a secret header was accepted: exit code %d: %s", got.code, got.errOut)
 	}
@@ -335,7 +335,7 @@ func TestEchoedSecretsAreNotWritten(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
-	file := write(t, "run.yaml", "header_env: {X-Gateway-Key: GATEWAY_KEY}\n")
+	file := write(t, "run.yaml", "model: {header_env: {X-Gateway-Key: GATEWAY_KEY}}\n")
 	dataset := write(t, "d.jsonl", `{"id":"a","prompt":"Say it."}`+"\n"+`{"id":"b","prompt":"Fail."}`+"\n"+`{"id":"c","prompt":"Garble."}`)
 	run, replayed, taped := filepath.Join(dir, "run"), filepath.Join(dir, "replayed"), filepath.Join(dir, "tape")
 	args := []string{"run", "--dataset", dataset, "--model", "m", "--request-retries", "1", "--episode-retries", "0"}
@@ -462,7 +462,7 @@ func TestModelErrorIsNoScore(t *testing.T) {
 			t.Errorf("%s: %s, attempt %d, earlier %+v", ep.Key.Task, ep.Outcome, ep.Attempt, ep.Earlier)
 		}
 	}
-	if m, err := run.ReadManifest(dir); err != nil || m.RunFile.RetryErrors {
-		t.Errorf("retry_errors sticks to the run: %v, %v", m.RunFile.RetryErrors, err)
+	if m, err := run.ReadManifest(dir); err != nil || m.RunFile.Play.RetryErrors {
+		t.Errorf("retry_errors sticks to the run: %v, %v", m.RunFile.Play.RetryErrors, err)
 	}
 }

@@ -13,35 +13,26 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// bindFields makes a flag of every field of the struct that target points to: its name is the yaml key with dashes,
-// its help the help tag; a group tag begins another group of them in the command's help. The returned function sets the fields whose flags were given; call it after the run file
-// was decoded, so that a flag wins.
-func bindFields(flags *pflag.FlagSet, target any) (apply func() error) {
+// bindFields makes a flag of every setting of a run file that has a help text. The returned function sets those whose flags
+// were given; call it after the run file was decoded, so that a flag wins.
+func bindFields(flags *pflag.FlagSet, file *run.File) (apply func() error) {
 	type binding struct {
 		flag  *pflag.Flag
 		field reflect.Value
 		given *given
 	}
 	var bindings []binding
-	var group []string
-	value := reflect.ValueOf(target).Elem()
-	for i := range value.NumField() {
-		field := value.Type().Field(i)
-		if name, begins := field.Tag.Lookup("group"); begins {
-			group = []string{name}
-		}
-		help, ok := field.Tag.Lookup("help")
-		if !ok {
+	for _, s := range file.Settings() {
+		if s.Help == "" {
 			continue
 		}
-		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		held := &given{kind: run.KindOf(field.Type), shown: shown(value.Field(i))}
-		flag := flags.VarPF(held, strings.ReplaceAll(key, "_", "-"), "", help)
-		flag.Annotations = map[string][]string{flagGroup: group}
+		held := &given{kind: run.KindOf(s.Value.Type()), shown: shown(s.Value)}
+		flag := flags.VarPF(held, s.Flag, "", s.Help)
+		flag.Annotations = map[string][]string{flagGroup: {s.Group}}
 		if held.kind == "bool" {
 			flag.NoOptDefVal = "true"
 		}
-		bindings = append(bindings, binding{flag, value.Field(i), held})
+		bindings = append(bindings, binding{flag, s.Value, held})
 	}
 	return func() error {
 		for _, b := range bindings {

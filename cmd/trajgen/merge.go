@@ -167,7 +167,7 @@ func mergeManifests(runs []run.Manifest) run.Manifest {
 		m.Samples = max(m.Samples, other.Samples)
 	}
 	m.RunFile.Samples = m.Samples
-	m.RunFile.Out, m.RunFile.BudgetUSD, m.RunFile.BudgetTokens = "", 0, 0 // what was spent lies with the runs
+	m.RunFile.Out, m.RunFile.Budget.USD, m.RunFile.Budget.Tokens = "", 0, 0 // what was spent lies with the runs
 	m.Fingerprint = run.Fingerprint(m.Experiment)
 	return m
 }

@@ -107,7 +107,7 @@ func TestPause(t *testing.T) {
 			args := []string{"run", "--dataset", dataset, "--model", "m", "--base-url", proxy.URL + "/v1", "--workers", "16",
 				"--request-retries", "0", "--episode-retries", "0", "--max-errors-in-row", "1", "--out", dir}
 			if name != "alone" {
-				args = append(args, "-f", write(t, "run.yaml", "fallbacks: [{model: spare, base_url: "+spare+"}]\n"))
+				args = append(args, "-f", write(t, "run.yaml", "model: {fallbacks: [{model: spare, base_url: "+spare+"}]}\n"))
 			}
 			got := succeed(t, args...)
 			if !strings.Contains(got.errOut, "paused: ") || name == "alone" && !strings.Contains(got.errOut, "the run goes on: ") {

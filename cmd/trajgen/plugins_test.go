@@ -35,17 +35,18 @@ done
 `)
 	dataset := write(t, "tasks.jsonl", `{"id":"size","prompt":"How many bytes?","files":{"a.txt":"12345"},"verify":{"exact":"5"},"gold":[{"tool_calls":[{"name":"workspace_size","arguments":{}}]},{"content":"5"}]}
 {"id":"licence","prompt":"Is there a licence?","verify":{"exact":"yes"},"gold":[{"tool_calls":[{"name":"licence","arguments":{}}]},{"content":"yes"}]}`)
-	file := write(t, "run.yaml", fmt.Sprintf(`dataset: %s
-policy: oracle
-plugins:
-  - name: workspace
-    command: [./workspace.sh]
-    files: [%s]
-  - name: licence
-    command: [sh, secret.sh]
-    files: [%s]
-    where: runner
-    env_from: [LICENCE_KEY]
+	file := write(t, "run.yaml", fmt.Sprintf(`dataset: {path: %s}
+scripted: {policy: oracle}
+tools:
+  plugins:
+    - name: workspace
+      command: [./workspace.sh]
+      files: [%s]
+    - name: licence
+      command: [sh, secret.sh]
+      files: [%s]
+      where: runner
+      env_from: [LICENCE_KEY]
 `, dataset, example(t, "workspace.sh"), secret))
 	dir := filepath.Join(t.TempDir(), "run")
 	run := succeed(t, "run", "-f", file, "--out", dir)
@@ -129,13 +130,13 @@ func TestPluginFlag(t *testing.T) {
 // TestBadPlugins holds what a user is told before anything is started.
 func TestBadPlugins(t *testing.T) {
 	tests := []struct{ name, give, want string }{
-		{"key", "plugins: [{name: a, commnd: [a]}]", "commnd is not a key of plugins[0] (did you mean \"command\"?)"},
-		{"no command", "plugins: [{name: a}]", "no command"},
-		{"no file", "plugins: [{name: a, command: [sh], files: [/no/such]}]", "/no/such"},
-		{"where", "plugins: [{name: a, command: [sh], where: host}]", "sandbox or runner"},
-		{"quits", "plugins: [{name: a, command: [sh, -c, 'echo no licence >&2; exit 4']}]", "no licence"},
-		{"hides a tool", "plugins: [{name: a, command: [sh, -c, 'read r; echo \"$0\"', '{\"id\":1,\"tools\":[{\"name\":\"read_file\",\"description\":\"x\"}]}']}]", "read_file"},
-		{"no variable", "plugins: [{name: a, command: [sh], where: runner, env_from: [NO_SUCH_VARIABLE]}]", "NO_SUCH_VARIABLE"},
+		{"key", "tools: {plugins: [{name: a, commnd: [a]}]}", "commnd is not a key of tools.plugins[0] (did you mean \"command\"?)"},
+		{"no command", "tools: {plugins: [{name: a}]}", "no command"},
+		{"no file", "tools: {plugins: [{name: a, command: [sh], files: [/no/such]}]}", "/no/such"},
+		{"where", "tools: {plugins: [{name: a, command: [sh], where: host}]}", "sandbox or runner"},
+		{"quits", "tools: {plugins: [{name: a, command: [sh, -c, 'echo no licence >&2; exit 4']}]}", "no licence"},
+		{"hides a tool", "tools: {plugins: [{name: a, command: [sh, -c, 'read r; echo \"$0\"', '{\"id\":1,\"tools\":[{\"name\":\"read_file\",\"description\":\"x\"}]}']}]}", "read_file"},
+		{"no variable", "tools: {plugins: [{name: a, command: [sh], where: runner, env_from: [NO_SUCH_VARIABLE]}]}", "NO_SUCH_VARIABLE"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -78,10 +78,10 @@ func TestReadme(t *testing.T) {
 			continue
 		}
 		script := "bin/trajgen run -f " + file[1] + " --quiet --max-tasks 1 --out runs/of-" + file[1]
-		if len(settings.Dataset) == 0 {
+		if len(settings.Dataset.Path) == 0 {
 			script += " --dataset tasks.jsonl"
 		}
-		if settings.Model == "" {
+		if settings.Model.Name == "" {
 			script += " --model my-model --base-url " + here + " --api-key-env MY_KEY"
 		}
 		bash(script)

@@ -38,21 +38,25 @@ func newRun(std stdio) *cobra.Command {
 		Short: "Play a dataset",
 		Long: `Plays every task of a dataset and writes the episodes to a run directory: a journal, Parquet files and a report.
 
-Each flag below is also a key of the run file (with _ for -); a flag wins. The first interrupt finishes the episodes in
+Each flag below is also a key in a section of the run file; a flag wins. The first interrupt finishes the episodes in
 play, the second cancels them; either way --resume goes on.
 
 ` + stepsHelp + `
 Each is of the experiment: a resume refuses another choice. A task keeps its id and its row, so that exports are in the
 order of the dataset. trajgen datasets show prints what is chosen.
 
-What has no flag stands in the run file. Requests:
-  extra_body: {min_p: 0.05, top_k: 20}     body fields of any name; null takes one out that the server refuses
-  headers, header_env: {NAME: VALUE}       headers, and those whose value an environment variable holds
-  provider: {order: [a, b], sort: price}   OpenRouter's routing, as it is
+What has no flag stands in the run file alone:
+  model:
+    extra_body: {min_p: 0.05, top_k: 20}     body fields of any name; null takes one out that the server refuses
+    headers, header_env: {NAME: VALUE}       headers, and those whose value an environment variable holds
+    provider: {order: [a, b], sort: price}   OpenRouter's routing, as it is
+    fallbacks: [{model: NAME, base_url: URL, api_key_env: NAME}]
   sweep: {temperature: [0, 0.7], top_p: [...], reasoning_effort: [...],
           model: [one, {name: two, base_url: URL, api_key_env: NAME}]}
                                            sample i of each task gets combination i of these values, beginning again
-                                           after the last; it takes as many samples as there are combinations`,
+                                           after the last; it takes as many samples as there are combinations
+  tools: {plugins, custom_toolsets, result_limits, tool_search}
+  budget: {prices: {NAME: {input: X, output: X, cached_input: X}}}`,
 		Example: `  trajgen run --dataset bundled --policy oracle
   trajgen run --dataset tasks.jsonl --model my-model --base-url http://localhost:8000/v1 --samples 4
   trajgen run -f run.yaml --out runs/night --workers 64
@@ -97,14 +101,14 @@ func (o runOptions) load(file *run.File, apply func() error) error {
 		if err := run.Decode(o.path, "a run file", file); err != nil {
 			return err
 		}
-		if file.Toolsets != nil && len(file.Toolsets) == 0 {
-			file.Toolsets = []string{episode.NoToolsets} // run.json does not tell an empty list from no list
+		if file.Tools.Toolsets != nil && len(file.Tools.Toolsets) == 0 {
+			file.Tools.Toolsets = []string{episode.NoToolsets} // run.json does not tell an empty list from no list
 		}
 	}
 	if err := apply(); err != nil {
 		return err
 	}
-	if file.RetryErrors && !o.resume {
+	if file.Play.RetryErrors && !o.resume {
 		return errors.New("retry_errors is about an earlier run: it goes with --resume")
 	}
 	if o.resume && o.path == "" {
@@ -144,7 +148,7 @@ func (s slogWriter) Write(p []byte) (int, error) {
 // execute runs an experiment from the run file to the report.
 func execute(ctx context.Context, std stdio, file run.File, opts runOptions) (err error) {
 	if file.Name == "" && file.Out == "" {
-		base, _, _ := strings.Cut(filepath.Base(file.Dataset[0]), ".")
+		base, _, _ := strings.Cut(filepath.Base(file.Dataset.Path[0]), ".")
 		file.Name = base + "-" + time.Now().UTC().Format("20060102-150405")
 	}
 	dir := file.OutDir()
@@ -167,7 +171,7 @@ func execute(ctx context.Context, std stdio, file run.File, opts runOptions) (er
 	if err := show(std, report, dir, opts); err != nil {
 		return err
 	}
-	return verdict(runErr, summary, report, dir, file.MaxErrorShare)
+	return verdict(runErr, summary, report, dir, file.Play.MaxErrorShare)
 }
 
 // play runs the pipeline under the eyes of the user.

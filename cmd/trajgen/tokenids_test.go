@@ -11,7 +11,7 @@ import (
 
 // TestTokenIDsOfARun asks for token ids as a run file does, and holds a resume to them.
 func TestTokenIDsOfARun(t *testing.T) {
-	path := writeRunFile(t, "dataset: bundled\nmax_tasks: 2\npolicy: oracle\nsandbox: local\ntoken_ids: true\n")
+	path := writeRunFile(t, "dataset: {path: bundled, max_tasks: 2}\nscripted: {policy: oracle}\nsandbox: {backend: local}\nmodel: {token_ids: true}\n")
 	dir := filepath.Join(t.TempDir(), "run")
 	succeed(t, "run", "-f", path, "--out", dir, "--quiet")
 	var report report.Report

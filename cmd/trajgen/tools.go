@@ -107,7 +107,7 @@ func newToolsSchema(std stdio) *cobra.Command {
 			defer func() { err = errors.Join(err, box.close()) }()
 			reg := box.registry
 			if model != "" {
-				box.file.Model = model
+				box.file.Model.Name = model
 				reg = reg.WithQuirks(box.file.Quirks())
 			}
 			toolset, err := reg.Select(cmd.Context(), toolsets, nil)

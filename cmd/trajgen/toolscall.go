@@ -187,8 +187,8 @@ func (o callOptions) call(cmd *cobra.Command, std stdio, requests []registry.Req
 		return err
 	}
 	defer func() { err = errors.Join(err, sb.Close()) }()
-	hooks := run.CallerPolicy(cmp.Or(o.policy, box.file.CommandPolicy), box.choice.Name).Hook()
-	if box.file.Guardrails != rollout.GuardOff {
+	hooks := run.CallerPolicy(cmp.Or(o.policy, box.file.Commands.Policy), box.choice.Name).Hook()
+	if box.file.Tools.Guardrails != rollout.GuardOff {
 		hooks = append(hooks, registry.NewGuardrails().Hook())
 	}
 	session := toolset.Session(registry.SessionConfig{
@@ -224,9 +224,9 @@ func (o callOptions) openSandbox(ctx context.Context, box *toolbox) (sandbox.San
 	}
 	spec := sandbox.Spec{ID: callID()}
 	if f := box.file; o.source.path != "" {
-		spec.Image, spec.Network, spec.Limits = f.Image, sandbox.Network(f.Network), f.Limits()
+		spec.Image, spec.Network, spec.Limits = f.Sandbox.Image, sandbox.Network(f.Sandbox.Network), f.Sandbox.Limits()
 		if spec.Network == sandbox.NetworkAllowlist {
-			spec.Allow = f.Allow
+			spec.Allow = f.Sandbox.Allow
 		}
 		if err := backend.Offers(spec.Network, spec.Image); err != nil {
 			return nil, usage(err)

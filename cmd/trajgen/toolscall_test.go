@@ -221,7 +221,7 @@ func TestGuardrailsOfScript(t *testing.T) {
 	if got[0].Result != got[1].Result {
 		t.Errorf("the second result is another: %s, %s", got[0].Result, got[1].Result)
 	}
-	file := write(t, "run.yaml", "guardrails: off\n")
+	file := write(t, "run.yaml", "tools: {guardrails: off}\n")
 	if got := script(t, calls, "-f", file); got[1].Notice != "" {
 		t.Errorf("guardrails are off, and there is a notice: %s", got[1].Notice)
 	}

@@ -54,14 +54,15 @@ func TestToolsetsResolve(t *testing.T) {
 
 func TestToolsetsOfARunFile(t *testing.T) {
 	path := writeRunFile(t, `
-custom_toolsets:
-  mine: {tools: [read_file, web_search], includes: [todo, yours]}
-  yours: {tools: [terminal], includes: [mine]}
+tools:
+  custom_toolsets:
+    mine: {tools: [read_file, web_search], includes: [todo, yours]}
+    yours: {tools: [terminal], includes: [mine]}
 `)
 	if got := succeed(t, "toolsets", "resolve", "mine", "--disable", "todo", "-f", path).out; got != "read_file\nterminal\nweb_search\n" {
 		t.Errorf("mine: %q", got)
 	}
-	path = writeRunFile(t, "custom_toolsets: {mine: {tools: [read_fil], includes: [fil]}, file: {}}\n")
+	path = writeRunFile(t, "tools: {custom_toolsets: {mine: {tools: [read_fil], includes: [fil]}, file: {}}}\n")
 	got := trajgen(t, "toolsets", "resolve", "mine", "-f", path)
 	for _, part := range []string{`"read_fil" (did you mean "read_file"?)`, `"fil" (did you mean "file"?)`, `"file" exists already`} {
 		if got.code != exitUsage || !strings.Contains(got.errOut, part) {
@@ -144,11 +145,11 @@ func TestSchemasOfAModel(t *testing.T) {
 	if got := succeed(t, "tools", "schema", "read_file", "--model", "google/gemini-3-pro").out; got == plain || strings.Contains(got, `"default"`) {
 		t.Errorf("for a model with quirks: %s", got)
 	}
-	path := writeRunFile(t, "model: gemini-3-pro\nschema_quirks: [none]\n")
+	path := writeRunFile(t, "model: {name: gemini-3-pro}\ntools: {schema_quirks: [none]}\n")
 	if got := succeed(t, "tools", "schema", "read_file", "-f", path).out; got != plain {
 		t.Errorf("without quirks: %s", got)
 	}
-	path = writeRunFile(t, "schema_quirks: [keywords]\n")
+	path = writeRunFile(t, "tools: {schema_quirks: [keywords]}\n")
 	if got := succeed(t, "tools", "schema", "read_file", "-f", path, "--model", "gpt-5").out; strings.Contains(got, `"default"`) {
 		t.Errorf("with quirks of the run file: %s", got)
 	}
@@ -163,7 +164,7 @@ func TestBridgeInARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "out")
-	succeed(t, "run", "-f", writeRunFile(t, "tool_search: on\n"), "--plugin", example(t, "workspace.sh"), "--dataset", dataset,
+	succeed(t, "run", "-f", writeRunFile(t, "tools: {tool_search: on}\n"), "--plugin", example(t, "workspace.sh"), "--dataset", dataset,
 		"--policy", "oracle", "--sandbox", "local", "--out", dir, "--quiet")
 	ep := episodes(t, dir)[0]
 	if len(ep.Calls) != 2 || ep.Outcome != "success" {
@@ -187,20 +188,20 @@ func TestBridgeInARun(t *testing.T) {
 
 func TestRunFileOfTheBridge(t *testing.T) {
 	for text, want := range map[string]string{
-		"tool_search: on\n":                                     "",
-		"tool_search: true\n":                                   "",
-		"tool_search: {enabled: off}\n":                         "",
-		"tool_search: {enabled: true, threshold_pct: 0}\n":      "",
-		"tool_search: maybe\n":                                  "auto, on or off",
-		"tool_search: {enabld: on}\n":                           "is not a key of tool_search",
-		"tool_search: {threshold_pct: 200}\n":                   "from 0 to 100",
-		"tool_search: {max_search_limit: 51}\n":                 "from 1 to 50",
-		"tool_search: {search_default_limit: 30}\n":             "max_search_limit, which is 20",
-		"schema_quirks: [patern]\n":                             `did you mean "pattern"?`,
-		"toolsets: [web]\n":                                     "web_extract, web_search: not built into this version",
-		"toolsets: [terminal]\ndisabled_toolsets: [terminal]\n": "leave no tool",
+		"tool_search: on":                                     "",
+		"tool_search: true":                                   "",
+		"tool_search: {enabled: off}":                         "",
+		"tool_search: {enabled: true, threshold_pct: 0}":      "",
+		"tool_search: maybe":                                  "auto, on or off",
+		"tool_search: {enabld: on}":                           "is not a key of tools.tool_search",
+		"tool_search: {threshold_pct: 200}":                   "from 0 to 100",
+		"tool_search: {max_search_limit: 51}":                 "from 1 to 50",
+		"tool_search: {search_default_limit: 30}":             "max_search_limit, which is 20",
+		"schema_quirks: [patern]":                             `did you mean "pattern"?`,
+		"toolsets: [web]":                                     "web_extract, web_search: not built into this version",
+		"toolsets: [terminal], disabled_toolsets: [terminal]": "leave no tool",
 	} {
-		path := writeRunFile(t, "dataset: bundled\npolicy: oracle\nmax_tasks: 1\nsandbox: local\n"+text)
+		path := writeRunFile(t, "dataset: {path: bundled, max_tasks: 1}\nscripted: {policy: oracle}\nsandbox: {backend: local}\ntools: {"+text+"}\n")
 		got := trajgen(t, "run", "-f", path, "--out", filepath.Join(t.TempDir(), "out"), "--quiet")
 		if want == "" && got.code != 0 || want != "" && (got.code != exitUsage || !strings.Contains(got.errOut, want)) {
 			t.Errorf("%s: exit code %d, want %q: %s", text, got.code, want, got.errOut)
@@ -211,12 +212,12 @@ func TestRunFileOfTheBridge(t *testing.T) {
 // TestWithoutTools is about an empty list of toolsets, which is a choice and not the lack of one.
 func TestWithoutTools(t *testing.T) {
 	for name, tt := range map[string]struct{ row, file, flag string }{
-		"run file": {file: "toolsets: []\n"}, "row": {row: `, "toolsets": []`}, "flag": {flag: "none"},
-		"row beside a run's": {row: `, "toolsets": "none"`, file: "toolsets: [terminal]\n"},
+		"run file": {file: "tools: {toolsets: []}\n"}, "row": {row: `, "toolsets": []`}, "flag": {flag: "none"},
+		"row beside a run's": {row: `, "toolsets": "none"`, file: "tools: {toolsets: [terminal]}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dataset := write(t, "tasks.jsonl", `{"prompt": "2 + 2?", "gold": "4", "verify": {"exact": "4"}`+tt.row+"}\n")
-			file := writeRunFile(t, "dataset: "+dataset+"\npolicy: oracle\nsandbox: local\n"+tt.file)
+			file := writeRunFile(t, "dataset: {path: "+dataset+"}\nscripted: {policy: oracle}\nsandbox: {backend: local}\n"+tt.file)
 			out := filepath.Join(t.TempDir(), "out")
 			args := []string{"run", "-f", file, "--out", out, "--quiet"}
 			if tt.flag != "" {

@@ -15,7 +15,7 @@ import (
 
 // pluginFlag is for trying a plugin without a run file.
 func pluginFlag(flags *pflag.FlagSet, paths *[]string) {
-	flags.StringArrayVar(paths, "plugin", nil, "plugin: an executable, or a .yaml file with what a run file says of one under plugins; repeat for more")
+	flags.StringArrayVar(paths, "plugin", nil, "plugin: an executable, or a .yaml file with what a run file says of one in tools: {plugins: [...]}; repeat for more")
 }
 
 // toolSource says which tools a command is about: the built-in ones, those of a run file, those of plugins.
@@ -58,7 +58,7 @@ func (s toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 		return nil, err
 	}
 	var more []registry.Tool
-	if len(t.file.Plugins) > 0 {
+	if len(t.file.Tools.Plugins) > 0 {
 		backend := func() (sandbox.Backend, error) { return t.backend() }
 		set, err := t.file.OpenPlugins(cmd.Context(), backend, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 		if err != nil {
@@ -74,13 +74,13 @@ func (s toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 // fromFile takes the backend from the run file, but for what flags say.
 func (t *toolbox) fromFile(flags *pflag.FlagSet) {
 	if !flags.Changed("sandbox") {
-		t.choice.Name = t.file.Sandbox
+		t.choice.Name = t.file.Sandbox.Backend
 	}
 	if !flags.Changed("image-dir") {
-		t.choice.ImageDir = t.file.ImageDir
+		t.choice.ImageDir = t.file.Sandbox.ImageDir
 	}
 	if !flags.Changed("sandbox-setting") {
-		t.choice.Settings = t.file.SandboxSettings
+		t.choice.Settings = t.file.Sandbox.Settings
 	}
 }
 

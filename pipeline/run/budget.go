@@ -20,6 +20,16 @@ import (
 	"trajgen/pipeline/model/budget"
 )
 
+// Budget is what models cost, and how much the run may spend on them.
+type Budget struct {
+	USD               float64        `yaml:"usd,omitempty" flag:"budget-usd" experiment:"no" help:"most that the run may spend on models, resumed parts included; it stops cleanly and can be resumed with more (default: no limit)"`
+	Tokens            int            `yaml:"tokens,omitempty" flag:"budget-tokens" experiment:"no" help:"prompt and completion tokens of the run, at most, likewise (default: no limit)"`
+	Prices            episode.Prices `yaml:"prices,omitempty" experiment:"no"` // by model, USD per million tokens
+	PricesFile        string         `yaml:"prices_file,omitempty" experiment:"no" help:"YAML file with prices: date, and models: {NAME: {input, output, cached_input}} in USD per million tokens"`
+	PricesDate        string         `yaml:"prices_date,omitempty" experiment:"no" help:"when the prices of the run file were looked up, YYYY-MM-DD"`
+	AllowUnknownPrice bool           `yaml:"allow_unknown_price,omitempty" experiment:"no" help:"start with a budget in USD although a model has no price; what it costs is in no budget"`
+}
+
 // spendFile is where a run directory keeps what was spent.
 const spendFile = "spend.jsonl"
 
@@ -31,12 +41,12 @@ type priceFile struct {
 
 // loadPrices adds the prices of a file to those of the run file, which win. The run directory then has them all.
 func (f *File) loadPrices() error {
-	all := maps.Clone(f.Prices)
+	all := maps.Clone(f.Budget.Prices)
 	if all == nil {
 		all = episode.Prices{}
 	}
-	if f.PricesFile != "" {
-		from, err := readPrices(f.PricesFile)
+	if f.Budget.PricesFile != "" {
+		from, err := readPrices(f.Budget.PricesFile)
 		if err != nil {
 			return err
 		}
@@ -48,13 +58,13 @@ func (f *File) loadPrices() error {
 		}
 	}
 	for name, price := range all {
-		price.Date = cmp.Or(price.Date, f.PricesDate)
+		price.Date = cmp.Or(price.Date, f.Budget.PricesDate)
 		all[name] = price
 	}
 	if len(all) > 0 {
-		f.Prices = all
+		f.Budget.Prices = all
 	}
-	f.PricesFile, f.PricesDate = "", ""
+	f.Budget.PricesFile, f.Budget.PricesDate = "", ""
 	return f.checkPrices()
 }
 
@@ -73,8 +83,8 @@ var day = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
 
 func (f *File) checkPrices() error {
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(f.Prices)) {
-		p := f.Prices[name]
+	for _, name := range slices.Sorted(maps.Keys(f.Budget.Prices)) {
+		p := f.Budget.Prices[name]
 		if !(p.Input >= 0 && p.Output >= 0 && p.CachedInput >= 0) {
 			errs = append(errs, fmt.Errorf("prices of %s: not below 0", name))
 		}
@@ -82,8 +92,8 @@ func (f *File) checkPrices() error {
 			errs = append(errs, fmt.Errorf("date of the prices of %s is %q; YYYY-MM-DD", name, p.Date))
 		}
 	}
-	if f.PricesDate != "" && !day.MatchString(f.PricesDate) {
-		errs = append(errs, fmt.Errorf("prices_date is %q; YYYY-MM-DD", f.PricesDate))
+	if f.Budget.PricesDate != "" && !day.MatchString(f.Budget.PricesDate) {
+		errs = append(errs, fmt.Errorf("prices_date is %q; YYYY-MM-DD", f.Budget.PricesDate))
 	}
 	return errors.Join(errs...)
 }
@@ -91,22 +101,19 @@ func (f *File) checkPrices() error {
 // checkBudget says what is wrong with the keys about money and tokens.
 func (f *File) checkBudget() error {
 	errs := []error{f.checkPrices()}
-	if f.BudgetTokens < 0 || !(f.BudgetUSD >= 0) || !(f.EpisodeUSD >= 0) {
-		errs = append(errs, fmt.Errorf("budget_tokens is %d, budget_usd %v and episode_usd %v; not below 0", f.BudgetTokens, f.BudgetUSD, f.EpisodeUSD))
-	}
-	if f.EpisodeTokens > 0 && f.MaxTokens >= f.EpisodeTokens {
-		errs = append(errs, fmt.Errorf("episode_tokens is %d and max_tokens %d: one reply could take it all; raise the one or lower the other", f.EpisodeTokens, f.MaxTokens))
+	if f.Limits.Tokens > 0 && f.Model.MaxTokens >= f.Limits.Tokens {
+		errs = append(errs, fmt.Errorf("episode_tokens is %d and max_tokens %d: one reply could take it all; raise the one or lower the other", f.Limits.Tokens, f.Model.MaxTokens))
 	}
 	return errors.Join(errs...)
 }
 
 // models are all that the run may ask, as it has their names.
 func (f *File) models() budget.Names {
-	agent := f.Model
-	if f.Policy != "" {
-		agent = cmp.Or(agent, "scripted-"+f.Policy)
+	agent := f.Model.Name
+	if f.Scripted.Policy != "" {
+		agent = cmp.Or(agent, "scripted-"+f.Scripted.Policy)
 	}
-	return budget.Names{Agent: agent, Summary: f.SummaryModel, User: f.UserModel, Approver: f.ApproverModel}
+	return budget.Names{Agent: agent, Summary: f.Context.SummaryModel, User: f.User.Model, Approver: f.Commands.ApproverModel}
 }
 
 // agents are the names of all models that may play an episode.
@@ -115,7 +122,7 @@ func (f *File) agents() []string {
 	if len(names) == 0 {
 		names = []string{f.models().Agent}
 	}
-	for _, next := range f.Fallbacks {
+	for _, next := range f.Model.Fallbacks {
 		names = append(names, next.Model)
 	}
 	return names
@@ -131,9 +138,9 @@ func (e *Experiment) openBudget(context.Context) error {
 	all := append(f.agents(), names.Summary, names.User, names.Approver)
 	all = slices.DeleteFunc(all, func(name string) bool { return name == "" })
 	_, err := os.Stat(filepath.Join(f.OutDir(), spendFile))
-	if limited := f.BudgetUSD > 0 || f.BudgetTokens > 0; limited || f.resumed && err == nil {
+	if limited := f.Budget.USD > 0 || f.Budget.Tokens > 0; limited || f.resumed && err == nil {
 		e.ledger, err = budget.Open(budget.Config{
-			Tokens: int64(f.BudgetTokens), USD: f.BudgetUSD, Prices: f.Prices, AllowUnknownPrice: f.AllowUnknownPrice, Logger: e.Logger,
+			Tokens: int64(f.Budget.Tokens), USD: f.Budget.USD, Prices: f.Budget.Prices, AllowUnknownPrice: f.Budget.AllowUnknownPrice, Logger: e.Logger,
 		})
 		if err != nil {
 			return err
@@ -144,7 +151,7 @@ func (e *Experiment) openBudget(context.Context) error {
 	}
 	var errs []error
 	for _, name := range append(f.agents(), names.Summary) { // what an episode's cost is made of
-		if _, _, known := f.Prices.Find(name); f.EpisodeUSD > 0 && name != "" && !known && !f.AllowUnknownPrice {
+		if _, _, known := f.Budget.Prices.Find(name); f.Limits.USD > 0 && name != "" && !known && !f.Budget.AllowUnknownPrice {
 			errs = append(errs, fmt.Errorf("episode_usd needs the price of %s: give it with --prices-file or under prices", name))
 		}
 	}
@@ -162,7 +169,7 @@ func (e *Experiment) pay(cfg *model.Config) {
 // servers have told their windows.
 func (e *Experiment) bounded() error {
 	f := e.File
-	if e.sampling.MaxTokens > 0 || f.BudgetUSD == 0 && f.BudgetTokens == 0 || e.tape != nil {
+	if e.sampling.MaxTokens > 0 || f.Budget.USD == 0 && f.Budget.Tokens == 0 || e.tape != nil {
 		return nil
 	}
 	for _, client := range e.clients {
@@ -193,7 +200,7 @@ func (e *Experiment) journaled(ctx context.Context, dir string) (sum budget.Amou
 		if err != nil {
 			return sum, err
 		}
-		sum = sum.Plus(budget.OfEpisode(ep, e.File.Prices, e.File.models()))
+		sum = sum.Plus(budget.OfEpisode(ep, e.File.Budget.Prices, e.File.models()))
 	}
 	return sum, nil
 }
@@ -231,5 +238,5 @@ func Spending(dir string, m Manifest) (*report.Budget, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &report.Budget{SpentUSD: spent.USD(), SpentTokens: spent.Tokens, USD: m.RunFile.BudgetUSD, Tokens: int64(m.RunFile.BudgetTokens)}, nil
+	return &report.Budget{SpentUSD: spent.USD(), SpentTokens: spent.Tokens, USD: m.RunFile.Budget.USD, Tokens: int64(m.RunFile.Budget.Tokens)}, nil
 }

@@ -12,11 +12,11 @@ import (
 func TestEpisodeBudgetNeedsAllPrices(t *testing.T) {
 	known := episode.Prices{"m": {Input: 1, Output: 2}}
 	for _, f := range []File{
-		{Model: "m", Fallbacks: []fallback{{Model: "spare"}}},
-		{Sweep: SweepFile{Model: []sweptModel{{Name: "m"}, {Name: "spare"}}}},
-		{Model: "m", SummaryModel: "spare"},
+		{Model: Model{Name: "m", Fallbacks: []fallback{{Model: "spare"}}}},
+		{Sweep: Sweep{Model: []sweptModel{{Name: "m"}, {Name: "spare"}}}},
+		{Model: Model{Name: "m"}, Context: Context{SummaryModel: "spare"}},
 	} {
-		f.EpisodeUSD, f.Prices, f.Out = 1, known, t.TempDir()
+		f.Limits.USD, f.Budget.Prices, f.Out = 1, known, t.TempDir()
 		e := &Experiment{File: f}
 		if err := e.openBudget(t.Context()); err == nil || !strings.Contains(err.Error(), "price of spare") || strings.Contains(err.Error(), "price of m:") {
 			t.Errorf("openBudget = %v, want one about the price of spare alone", err)
@@ -33,19 +33,19 @@ func TestReplyBound(t *testing.T) {
 	defer client.Close()
 	for _, tt := range []struct {
 		name string
-		give File
+		give Model
 		want int
 	}{
-		{"the flag", File{MaxTokens: 100}, 100},
-		{"nothing", File{}, 0},
-		{"an extra field", File{ExtraBody: map[string]any{"max_tokens": 200}}, 200},
-		{"an extra field of the other name", File{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": 300}}, 300},
-		{"taken out", File{MaxTokens: 100, ExtraBody: map[string]any{"max_tokens": nil}}, 0},
-		{"taken out for the other name", File{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": nil, "max_tokens": 50}}, 50},
-		{"taken out of nothing", File{MaxTokens: 100, MaxTokensField: "max_tokens", ExtraBody: map[string]any{"max_completion_tokens": nil}}, 100},
+		{"the flag", Model{MaxTokens: 100}, 100},
+		{"nothing", Model{}, 0},
+		{"an extra field", Model{ExtraBody: map[string]any{"max_tokens": 200}}, 200},
+		{"an extra field of the other name", Model{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": 300}}, 300},
+		{"taken out", Model{MaxTokens: 100, ExtraBody: map[string]any{"max_tokens": nil}}, 0},
+		{"taken out for the other name", Model{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": nil, "max_tokens": 50}}, 50},
+		{"taken out of nothing", Model{MaxTokens: 100, MaxTokensField: "max_tokens", ExtraBody: map[string]any{"max_completion_tokens": nil}}, 100},
 	} {
-		tt.give.BudgetTokens = 1000
-		e := &Experiment{File: tt.give, sampling: tt.give.sampling("m"), clients: []*model.Client{client}}
+		file := File{Model: tt.give, Budget: Budget{Tokens: 1000}}
+		e := &Experiment{File: file, sampling: file.sampling("m"), clients: []*model.Client{client}}
 		if got := e.context().Reply; got != tt.want {
 			t.Errorf("%s: the longest reply has %d tokens, want %d", tt.name, got, tt.want)
 		}

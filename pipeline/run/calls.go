@@ -15,20 +15,20 @@ import (
 // Secrets are the values that this process holds and no result may show: the endpoints' keys, secret headers, and what
 // tools and plugins take from the environment. They are named by their variables.
 func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
-	names := []string{cmp.Or(f.APIKeyEnv, "OPENAI_API_KEY"), f.UserAPIKeyEnv, f.SummaryAPIKeyEnv, f.ApproverAPIKeyEnv}
+	names := []string{cmp.Or(f.Model.APIKeyEnv, "OPENAI_API_KEY"), f.User.APIKeyEnv, f.Context.SummaryAPIKeyEnv, f.Commands.ApproverAPIKeyEnv}
 	for _, m := range f.Sweep.Model {
 		names = append(names, m.APIKeyEnv)
 	}
-	for _, next := range f.Fallbacks {
+	for _, next := range f.Model.Fallbacks {
 		names = append(names, next.APIKeyEnv)
 	}
-	for _, name := range f.HeaderEnv {
+	for _, name := range f.Model.HeaderEnv {
 		names = append(names, name)
 	}
 	for _, tool := range reg.Tools() {
 		names = append(names, tool.RequiresEnv...)
 	}
-	for _, plugin := range f.Plugins {
+	for _, plugin := range f.Tools.Plugins {
 		names = append(names, plugin.EnvFrom...)
 	}
 	values := map[string]string{}
@@ -42,20 +42,20 @@ func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
 
 // Results bound what a model gets of a call.
 func (f *File) Results() registry.ResultLimits {
-	return registry.ResultLimits{Tools: f.ResultLimits, Turn: f.TurnResultLimit}
+	return registry.ResultLimits{Tools: f.Tools.ResultLimits, Turn: f.Tools.TurnResultLimit}
 }
 
 // noSeed says whether the run's requests carry no seed.
-func (f *File) noSeed() bool { return f.SendSeed != nil && !*f.SendSeed }
+func (f *File) noSeed() bool { return f.Model.SendSeed != nil && !*f.Model.SendSeed }
 
 // checkToolChoice finds a choice of a tool that does not exist.
 func (f *File) checkToolChoice(reg *registry.Registry) error {
-	switch f.ToolChoice {
+	switch f.Model.ToolChoice {
 	case "", model.ToolChoiceAuto, model.ToolChoiceNone, model.ToolChoiceRequired, model.ToolChoiceFirst:
 		return nil
 	}
-	if _, ok := reg.Tool(f.ToolChoice); !ok {
-		return fmt.Errorf("tool_choice: there is no tool %q (want auto, none, required, required_first or one that trajgen tools list shows)", f.ToolChoice)
+	if _, ok := reg.Tool(f.Model.ToolChoice); !ok {
+		return fmt.Errorf("tool_choice: there is no tool %q (want auto, none, required, required_first or one that trajgen tools list shows)", f.Model.ToolChoice)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (f *File) checkToolChoice(reg *registry.Registry) error {
 // checkResultLimits finds limits for tools that do not exist.
 func (f *File) checkResultLimits(reg *registry.Registry) error {
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(f.ResultLimits)) {
+	for _, name := range slices.Sorted(maps.Keys(f.Tools.ResultLimits)) {
 		if _, ok := reg.Tool(name); !ok {
 			errs = append(errs, fmt.Errorf("result_limits: there is no tool %q (trajgen tools list shows them)", name))
 		}

@@ -12,7 +12,7 @@ func TestResultLimitsOfUnknownTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := File{ResultLimits: map[string]int{"terminal": 1000, "terminl": 1000}}
+	f := File{Tools: Tools{ResultLimits: map[string]int{"terminal": 1000, "terminl": 1000}}}
 	if err := f.checkResultLimits(reg); err == nil || strings.Count(err.Error(), "there is no tool") != 1 {
 		t.Errorf("checkResultLimits = %v", err)
 	}
@@ -31,8 +31,8 @@ func TestSecretsOfARun(t *testing.T) {
 		"SPARE_KEY": "five-five-five", "SUMMARY_KEY": "six-six-six-six", "APPROVER_KEY": "seven-seven"} {
 		t.Setenv(name, value)
 	}
-	f := File{APIKeyEnv: "MY_KEY", HeaderEnv: map[string]string{"X-Key": "GATEWAY"}, SummaryAPIKeyEnv: "SUMMARY_KEY", ApproverAPIKeyEnv: "APPROVER_KEY",
-		Fallbacks: []fallback{{Model: "spare", APIKeyEnv: "SPARE_KEY"}}}
+	f := File{Context: Context{SummaryAPIKeyEnv: "SUMMARY_KEY"}, Commands: Commands{ApproverAPIKeyEnv: "APPROVER_KEY"},
+		Model: Model{APIKeyEnv: "MY_KEY", HeaderEnv: map[string]string{"X-Key": "GATEWAY"}, Fallbacks: []fallback{{Model: "spare", APIKeyEnv: "SPARE_KEY"}}}}
 	got := f.Secrets(reg).String()
 	for name, want := range map[string]bool{"MY_KEY": true, "GATEWAY": true, "MOON_KEY": true, "PATH_LIKE": false,
 		"SPARE_KEY": true, "SUMMARY_KEY": true, "APPROVER_KEY": true} {

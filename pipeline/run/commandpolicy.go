@@ -17,14 +17,24 @@ import (
 	"trajgen/tools"
 )
 
+// Commands is what happens to shell commands that could do harm.
+type Commands struct {
+	Policy            string   `yaml:"policy" flag:"command-policy" experiment:"given" help:"shell commands that could do harm: enforce (refuse them; the default with local and ssh), record (run them, with the verdict in the trace; the default elsewhere), approve (ask the approver) or off"`
+	Approver          []string `yaml:"approver,omitempty" experiment:"in command_policy" help:"who decides with command_policy approve: prompt, model, or a command with its arguments"`
+	ApproverModel     string   `yaml:"approver_model" experiment:"in command_policy" help:"model that decides with approver model"`
+	ApproverBaseURL   string   `yaml:"approver_base_url" experiment:"no" help:"endpoint of the approver's model (default: base_url)"`
+	ApproverAPIKeyEnv string   `yaml:"approver_api_key_env" experiment:"no" help:"environment variable that holds that endpoint's key (default with base_url: api_key_env)"`
+	Allow             string   `yaml:"allow" flag:"allow-commands" experiment:"no" help:"file of commands that were approved for good; the approver adds to it"`
+}
+
 // policyMode is what is done about commands that the policy does not simply allow: where there is a machine to lose,
 // they are refused. What the dataset's own solutions do is as welcome there as its setups and verifiers, which nobody
 // asks about; what is blocked is not.
 func (f *File) policyMode() string {
-	if f.CommandPolicy != "" {
-		return f.CommandPolicy
+	if f.Commands.Policy != "" {
+		return f.Commands.Policy
 	}
-	mode := defaultPolicy(f.Sandbox)
+	mode := defaultPolicy(f.Sandbox.Backend)
 	if mode == tools.PolicyEnforce && f.scriptedCommands() {
 		return tools.PolicyApprove
 	}
@@ -32,7 +42,7 @@ func (f *File) policyMode() string {
 }
 
 // scriptedCommands says whether no model writes the commands, and the run file says nothing of them.
-func (f *File) scriptedCommands() bool { return f.CommandPolicy == "" && f.Policy != "" }
+func (f *File) scriptedCommands() bool { return f.Commands.Policy == "" && f.Scripted.Policy != "" }
 
 func defaultPolicy(backend string) string {
 	if backend == "local" || backend == "ssh" {
@@ -49,13 +59,13 @@ func (f *File) checkCommandPolicy() error {
 	}
 	var problems []error
 	switch {
-	case f.CommandPolicy == tools.PolicyApprove && len(f.Approver) == 0:
+	case f.Commands.Policy == tools.PolicyApprove && len(f.Commands.Approver) == 0:
 		problems = append(problems, errors.New("command_policy approve needs an approver: prompt, model, or a command with its arguments"))
-	case f.CommandPolicy != tools.PolicyApprove && len(f.Approver) > 0:
-		problems = append(problems, fmt.Errorf("approver is for command_policy approve, and it is %s", cmp.Or(f.CommandPolicy, "not given")))
+	case f.Commands.Policy != tools.PolicyApprove && len(f.Commands.Approver) > 0:
+		problems = append(problems, fmt.Errorf("approver is for command_policy approve, and it is %s", cmp.Or(f.Commands.Policy, "not given")))
 	}
-	asksModel := slices.Equal(f.Approver, []string{"model"})
-	if asksModel != (f.ApproverModel != "") {
+	asksModel := slices.Equal(f.Commands.Approver, []string{"model"})
+	if asksModel != (f.Commands.ApproverModel != "") {
 		problems = append(problems, errors.New("approver model and approver_model NAME go together"))
 	}
 	return errors.Join(problems...)
@@ -65,16 +75,16 @@ func (f *File) checkCommandPolicy() error {
 func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 	f := e.File
 	e.commands = &tools.CommandPolicy{Mode: f.policyMode(), Allowed: new(tools.AllowList)}
-	if f.AllowCommands != "" {
-		list, err := tools.OpenAllowList(f.AllowCommands)
+	if f.Commands.Allow != "" {
+		list, err := tools.OpenAllowList(f.Commands.Allow)
 		if err != nil {
 			return err
 		}
 		e.commands.Allowed = list
 	}
-	asksCommand := len(f.Approver) > 0 && !slices.Equal(f.Approver, []string{"prompt"}) && !slices.Equal(f.Approver, []string{"model"})
+	asksCommand := len(f.Commands.Approver) > 0 && !slices.Equal(f.Commands.Approver, []string{"prompt"}) && !slices.Equal(f.Commands.Approver, []string{"model"})
 	if asksCommand {
-		if _, err := exec.LookPath(f.Approver[0]); err != nil {
+		if _, err := exec.LookPath(f.Commands.Approver[0]); err != nil {
 			return fmt.Errorf("approver: %w", err)
 		}
 	}
@@ -82,15 +92,15 @@ func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 	case e.commands.Mode != tools.PolicyApprove:
 	case f.scriptedCommands() || f.NoUser: // a proof of the tasks asks nobody, and runs nothing that is blocked
 		e.commands.Approver = agreed{by: "dataset"}
-	case slices.Equal(f.Approver, []string{"prompt"}):
+	case slices.Equal(f.Commands.Approver, []string{"prompt"}):
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
 			return errors.New("approver prompt needs a terminal; name a command, or choose command_policy enforce or record")
 		}
 		e.commands.Approver = remembered{&tools.PromptApprover{In: os.Stdin, Out: os.Stderr}}
-	case slices.Equal(f.Approver, []string{"model"}):
+	case slices.Equal(f.Commands.Approver, []string{"model"}):
 		return e.openApproverModel(ctx)
 	default:
-		e.commands.Approver = remembered{tools.CommandApprover{Args: f.Approver}}
+		e.commands.Approver = remembered{tools.CommandApprover{Args: f.Commands.Approver}}
 	}
 	return nil
 }
@@ -101,7 +111,7 @@ const approverTokens = 4096
 // openApproverModel opens the model that judges commands. It is asked at the agent's endpoint, unless another is named.
 func (e *Experiment) openApproverModel(ctx context.Context) error {
 	f := e.File
-	client, err := sideModel{approverRole, f.ApproverModel, f.ApproverBaseURL, f.ApproverAPIKeyEnv}.open(e, model.Config{
+	client, err := sideModel{approverRole, f.Commands.ApproverModel, f.Commands.ApproverBaseURL, f.Commands.ApproverAPIKeyEnv}.open(e, model.Config{
 		Timeout: tools.ApproveTime, MaxRetries: 2, MaxTokens: approverTokens,
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ func (e *Experiment) warnOfToolless(ctx context.Context, d *drawn) error {
 	var empty []string
 	always := false // a toolset that has tools is drawn
 	for _, share := range d.Toolsets {
-		toolset, err := e.Registry.Select(ctx, []string{share.Toolset}, e.File.DisabledToolsets)
+		toolset, err := e.Registry.Select(ctx, []string{share.Toolset}, e.File.Tools.DisabledToolsets)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ const withTools = "choose others with --toolsets, or a distribution of your own 
 
 // countBare counts the episodes of a task that draw nothing that has a tool. They would have none, and a retry draws the same.
 func (e *Experiment) countBare(task *episode.Task) {
-	d := e.draws[cmp.Or(task.Distribution, e.File.Distribution)]
+	d := e.draws[cmp.Or(task.Distribution, e.File.Tools.Distribution)]
 	if len(task.Toolsets) > 0 || d == nil || len(d.toolless) == 0 {
 		return
 	}
@@ -119,7 +119,7 @@ func (e *Experiment) hasTools(ctx context.Context, toolsets []string) error {
 	if err, known := e.fixed[name]; known {
 		return err
 	}
-	toolset, err := e.Registry.Select(ctx, toolsets, e.File.DisabledToolsets)
+	toolset, err := e.Registry.Select(ctx, toolsets, e.File.Tools.DisabledToolsets)
 	if err == nil && len(toolset.Names()) == 0 && registry.Promise(toolsets) && !e.File.resumed {
 		err = fmt.Errorf("its toolsets %v have no tool that is available here (%s); %s", toolsets, cmp.Or(reasons(toolset.Missing()), "there is none in them"), withTools)
 	}
@@ -141,8 +141,8 @@ func (e *Experiment) Draw(task *episode.Task) (pipeline.Toolsets, error) {
 		return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(task.Toolsets))}, nil
 	case task.Distribution != "":
 		return pipeline.Toolsets{Distribution: e.draws[task.Distribution].Distribution}, nil
-	case e.File.Distribution != "":
-		return pipeline.Toolsets{Distribution: e.draws[e.File.Distribution].Distribution}, nil
+	case e.File.Tools.Distribution != "":
+		return pipeline.Toolsets{Distribution: e.draws[e.File.Tools.Distribution].Distribution}, nil
 	}
 	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(e.File.fixedToolsets()))}, nil
 }

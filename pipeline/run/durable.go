@@ -14,7 +14,7 @@ import (
 
 // openTurns opens the record of what episodes in play were told.
 func (s *Run) openTurns(exp *Experiment) (err error) {
-	if exp.File.DurableTurns {
+	if exp.File.Play.DurableTurns {
 		s.turns, err = turns.Open(s.dir, turns.Options{Finished: s.ended, Logger: exp.Logger})
 	}
 	return err

@@ -121,7 +121,7 @@ func (e *Experiment) lacks(ctx context.Context) (bool, error) {
 		}
 		for sample := range e.File.Samples {
 			entry, played := reader.LastEntry(episode.Key{Seed: e.File.Seed, Task: task.ID, Sample: sample}.ID())
-			if !played || (pipeline.Record{Outcome: entry.Outcome, Pending: entry.Pending}).Missing(e.File.RetryErrors) {
+			if !played || (pipeline.Record{Outcome: entry.Outcome, Pending: entry.Pending}).Missing(e.File.Play.RetryErrors) {
 				return true, nil
 			}
 		}
@@ -158,12 +158,12 @@ func (e *Experiment) openRegistry(ctx context.Context) error {
 	if err = e.File.checkResultLimits(e.Registry); err != nil {
 		return err
 	}
-	fixed, err := e.Registry.Select(ctx, e.File.fixedToolsets(), e.File.DisabledToolsets)
+	fixed, err := e.Registry.Select(ctx, e.File.fixedToolsets(), e.File.Tools.DisabledToolsets)
 	if err != nil {
 		return err
 	}
 	if len(fixed.Names()) == 0 && registry.Promise(e.File.fixedToolsets()) {
-		return fmt.Errorf("toolsets %v without %v leave no tool: %s", e.File.fixedToolsets(), e.File.DisabledToolsets,
+		return fmt.Errorf("toolsets %v without %v leave no tool: %s", e.File.fixedToolsets(), e.File.Tools.DisabledToolsets,
 			cmp.Or(reasons(fixed.Missing()), "there is none in them"))
 	}
 	all, err := e.Registry.Select(ctx, []string{"all"}, nil)
@@ -171,10 +171,10 @@ func (e *Experiment) openRegistry(ctx context.Context) error {
 		return err
 	}
 	e.parts.Tools = digest("", bytes.Join(rawTexts(all.Schemas()), []byte("\n")))
-	if e.File.Distribution == "" {
+	if e.File.Tools.Distribution == "" {
 		return nil
 	}
-	distribution, err := e.distribution(ctx, e.File.Distribution)
+	distribution, err := e.distribution(ctx, e.File.Tools.Distribution)
 	if err != nil {
 		return err
 	}
@@ -191,16 +191,16 @@ func rawTexts(raw []json.RawMessage) [][]byte {
 }
 
 func (e *Experiment) openDataset(context.Context) error {
-	options := datasets.Options{MaxTasks: e.File.MaxTasks, SkipBadRows: e.File.SkipBadRows, OnSkip: e.skipped(), OnRepeat: e.repeat, Shape: e.File.Shape, Choice: e.File.Choice(), OnChosen: e.chosen, Subset: e.File.Subset, Split: e.File.Split}
-	if e.File.Map != "" {
-		mapping, err := datasets.LoadMapping(e.File.Map)
+	options := datasets.Options{MaxTasks: e.File.Dataset.MaxTasks, SkipBadRows: e.File.Dataset.SkipBadRows, OnSkip: e.skipped(), OnRepeat: e.repeat, Shape: e.File.Dataset.Shape, Choice: e.File.Choice(), OnChosen: e.chosen, Subset: e.File.Dataset.Subset, Split: e.File.Dataset.Split}
+	if e.File.Dataset.Map != "" {
+		mapping, err := datasets.LoadMapping(e.File.Dataset.Map)
 		if err != nil {
 			return err
 		}
 		options.Map = mapping
 		e.parts.Mapping = mapping.Digest()
 	}
-	source, err := datasets.OpenAll(e.File.Dataset, options)
+	source, err := datasets.OpenAll(e.File.Dataset.Path, options)
 	if err != nil {
 		return err
 	}
@@ -227,46 +227,46 @@ func (e *Experiment) sandboxes() (sandbox.Backend, error) {
 }
 
 func (e *Experiment) openBackend() error {
-	choice := Backend{Name: e.File.Sandbox, Settings: e.File.SandboxSettings, ImageDir: e.File.ImageDir, ready: e.File.ReadySandboxes, logger: e.Logger}
+	choice := Backend{Name: e.File.Sandbox.Backend, Settings: e.File.Sandbox.Settings, ImageDir: e.File.Sandbox.ImageDir, ready: e.File.Sandbox.Ready, logger: e.Logger}
 	backend, err := choice.Open()
 	if err != nil {
 		return err
 	}
 	e.Backend = backend
-	return errors.Join(checkLevel(backend.Guarantees(), e.File.Isolation), e.offeredBy(backend, e.File.Network, e.File.Image))
+	return errors.Join(checkLevel(backend.Guarantees(), e.File.Sandbox.Isolation), e.offeredBy(backend, e.File.Sandbox.Network, e.File.Sandbox.Image))
 }
 
 // openModel opens the client, and the embedded server in front of it when a policy plays.
 func (e *Experiment) openModel(context.Context) error {
 	f := e.File
 	cfg := model.Config{
-		Name: f.Model, Temperature: f.Temperature, TopP: f.TopP, MaxTokens: f.MaxTokens, Stream: f.Stream, ToolFormat: cmp.Or(f.ToolFormat, model.ToolFormatAuto), TokenIDs: f.tokenServer(),
-		ExtraBody: f.ExtraBody, Headers: f.Headers, Proxy: http.ProxyFromEnvironment, Concurrency: f.Workers, Logger: e.Logger,
-		Endpoints: f.Endpoints, MinInFlight: f.MinInFlight, MaxInFlight: f.MaxInFlight, Processors: e.processors,
-		MaxTokensField: f.MaxTokensField, ReasoningEffort: f.ReasoningEffort, SendReasoning: f.SendReasoning, NoSeed: f.noSeed(),
-		ToolChoice: f.ToolChoice, ParallelToolCalls: f.ParallelToolCalls, Provider: f.Provider,
+		Name: f.Model.Name, Temperature: f.Model.Temperature, TopP: f.Model.TopP, MaxTokens: f.Model.MaxTokens, Stream: f.Model.Stream, ToolFormat: cmp.Or(f.Model.ToolFormat, model.ToolFormatAuto), TokenIDs: f.tokenServer(),
+		ExtraBody: f.Model.ExtraBody, Headers: f.Model.Headers, Proxy: http.ProxyFromEnvironment, Concurrency: f.Play.Workers, Logger: e.Logger,
+		Endpoints: f.Model.Endpoints, MinInFlight: f.Requests.MinInFlight, MaxInFlight: f.Requests.MaxInFlight, Processors: e.processors,
+		MaxTokensField: f.Model.MaxTokensField, ReasoningEffort: f.Model.ReasoningEffort, SendReasoning: f.Model.SendReasoning, NoSeed: f.noSeed(),
+		ToolChoice: f.Model.ToolChoice, ParallelToolCalls: f.Model.ParallelToolCalls, Provider: f.Model.Provider,
 	}
 	if err := f.checkToolChoice(e.Registry); err != nil {
 		return err
 	}
-	if warning := fitFiles(&cfg, f.Workers, openFiles()); warning != "" {
+	if warning := fitFiles(&cfg, f.Play.Workers, openFiles()); warning != "" {
 		e.Room = e.processors.Room
 		fmt.Fprintln(e.warnings, warning)
 	}
-	if len(f.Endpoints) == 0 {
+	if len(f.Model.Endpoints) == 0 {
 		cfg.BaseURL = f.baseURL()
 	}
 	e.patience(&cfg)
 	e.thread(&cfg, "")
 	e.pay(&cfg)
-	cfg.Window = cmp.Or(f.ContextWindow, cfg.Window)
-	if f.Policy != "" {
+	cfg.Window = cmp.Or(f.Context.Window, cfg.Window)
+	if f.Scripted.Policy != "" {
 		if err := e.startServer(&cfg); err != nil {
 			return err
 		}
 	} else {
 		var err error
-		if cfg.APIKey, err = e.apiKey(f.APIKeyEnv, f.baseURL()); err != nil {
+		if cfg.APIKey, err = e.apiKey(f.Model.APIKeyEnv, f.baseURL()); err != nil {
 			return err
 		}
 		if cfg.Headers, cfg.Secrets, err = e.headers(); err != nil {
@@ -297,15 +297,15 @@ func (e *Experiment) agent() model.Model {
 
 func (e *Experiment) startServer(cfg *model.Config) error {
 	if cfg.Name == "" {
-		cfg.Name = "scripted-" + e.File.Policy
+		cfg.Name = "scripted-" + e.File.Scripted.Policy
 	}
 	if e.tape != nil {
 		cfg.BaseURL = "http://tape.invalid/v1"
 		return nil
 	}
-	scriptedConfig := scripted.Config{Policy: e.File.Policy, Skill: e.File.Skill, Seed: e.File.Seed, Model: cfg.Name, Logger: e.Logger}
-	if e.File.Replay != "" {
-		reader, err := journal.OpenReader(JournalDir(e.File.Replay))
+	scriptedConfig := scripted.Config{Policy: e.File.Scripted.Policy, Skill: e.File.Scripted.Skill, Seed: e.File.Seed, Model: cfg.Name, Logger: e.Logger}
+	if e.File.Tape.Replay != "" {
+		reader, err := journal.OpenReader(JournalDir(e.File.Tape.Replay))
 		if err != nil {
 			return fmt.Errorf("open the journal to replay: %w", err)
 		}
@@ -328,8 +328,8 @@ func (e *Experiment) startServer(cfg *model.Config) error {
 }
 
 // Limits are those of each sandbox.
-func (f File) Limits() sandbox.Limits {
-	return sandbox.Limits{Memory: int64(f.Memory), Processes: f.Processes, CPUs: f.CPUs, Disk: int64(f.Disk), Inodes: int64(f.Inodes)}
+func (s Sandbox) Limits() sandbox.Limits {
+	return sandbox.Limits{Memory: int64(s.Memory), Processes: s.Processes, CPUs: s.CPUs, Disk: int64(s.Disk), Inodes: int64(s.Inodes)}
 }
 
 // Player is what plays the experiment's episodes.
@@ -337,12 +337,12 @@ func (e *Experiment) Player() *rollout.Player {
 	f := e.File
 	player := &rollout.Player{
 		Model: e.agent(), Registry: e.Registry, Sandboxes: e.Backend, System: e.system, Ephemeral: e.ephemeral, Prefill: e.prefill,
-		Sampling: e.sampling, Sweep: f.Varied(), Disabled: f.DisabledToolsets,
-		Limits:  episode.Limits{Turns: f.MaxTurns, Tokens: f.EpisodeTokens, Time: f.EpisodeTimeout},
-		Network: sandbox.Network(f.Network), Allow: f.Allow, Image: f.Image, Samples: f.Samples,
-		Secrets: f.Secrets(e.Registry), Results: f.Results(), Guardrails: f.Guardrails,
-		Context: e.context(), Spending: rollout.Spending{Prices: f.Prices, Asked: f.models().Agent, USD: f.EpisodeUSD},
-		Hooks: e.hooks, Resources: f.Limits(), Now: time.Now, Logger: e.Logger,
+		Sampling: e.sampling, Sweep: f.Varied(), Disabled: f.Tools.DisabledToolsets,
+		Limits:  episode.Limits{Turns: f.Limits.Turns, Tokens: f.Limits.Tokens, Time: f.Limits.Time},
+		Network: sandbox.Network(f.Sandbox.Network), Allow: f.Sandbox.Allow, Image: f.Sandbox.Image, Samples: f.Samples,
+		Secrets: f.Secrets(e.Registry), Results: f.Results(), Guardrails: f.Tools.Guardrails,
+		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent, USD: f.Limits.USD},
+		Hooks: e.hooks, Resources: f.Sandbox.Limits(), Now: time.Now, Logger: e.Logger,
 	}
 	if e.user != nil { // a nil client in the interface would be no nil model
 		player.User = e.user

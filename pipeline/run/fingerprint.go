@@ -3,7 +3,6 @@ package run
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,114 +10,59 @@ import (
 
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
-	"trajgen/registry"
 	"trajgen/tools"
 )
 
-// experiment is what decides which episodes there are and how they go. Workers, samples, endpoints, retries and
-// outputs are not of it: they may be changed on resume.
+// experiment is what decides which episodes there are and how they go, by the names of settings.
 func (f *File) experiment(parts experimentParts) map[string]string {
-	show := func(v any) string {
-		data, err := json.Marshal(v)
-		if err != nil {
-			return fmt.Sprint(v)
+	all := map[string]string{"task_distributions": parts.Tasks, "tools": parts.Tools}
+	own := f.ownTexts(parts)
+	for _, s := range f.Settings() {
+		text, special := own[s.name()]
+		if !special {
+			text = s.text()
 		}
-		return string(data)
-	}
-	all := map[string]string{
-		"dataset": parts.Dataset, "map": parts.Mapping, "skip_bad_rows": show(f.SkipBadRows), "shuffle": show(f.Shuffle), "seed": show(f.Seed),
-		"distribution": parts.Distribution, "toolsets": sorted(f.Toolsets), "disabled_toolsets": sorted(f.DisabledToolsets),
-		"custom_toolsets": unlessNone(len(f.CustomToolsets), show(f.CustomToolsets)), "model": f.Model, "temperature": show(f.Temperature), "top_p": show(f.TopP),
-		"max_tokens": show(f.MaxTokens), "extra_body": unlessNone(len(f.ExtraBody), show(f.ExtraBody)), "policy": f.policyText(), "system_prompt": parts.System, "task_distributions": parts.Tasks, "tools": parts.Tools, "replay": parts.Replay,
-		"max_turns": show(f.MaxTurns), "episode_tokens": show(f.EpisodeTokens), "episode_timeout": f.EpisodeTimeout.String(),
-		"sandbox": f.Sandbox, "image": f.Image, "network": f.Network, "memory": f.Memory.String(), "processes": show(f.Processes), "disk": f.Disk.String(),
-	}
-	if len(f.Allow) > 0 {
-		all["allow"] = sorted(f.Allow)
-	}
-	// What is not given is left out, so that runs of older versions can be resumed.
-	if mode := f.policyMode(); mode != tools.PolicyRecord && !f.scriptedCommands() {
-		all["command_policy"] = strings.Join(append([]string{mode}, f.Approver...), " ") + f.ApproverModel
-	}
-	if parts.Plugins != "" {
-		all["plugins"] = parts.Plugins
-	}
-	if f.ToolSearch != (registry.Bridge{}) {
-		all["tool_search"] = show(f.ToolSearch)
-	}
-	if len(f.SchemaQuirks) > 0 {
-		all["schema_quirks"] = sorted(f.SchemaQuirks)
-	}
-	if f.Guardrails == rollout.GuardTell || f.Guardrails == rollout.GuardStop {
-		all["guardrails"] = f.Guardrails
-	}
-	if f.TurnResultLimit > 0 || len(f.ResultLimits) > 0 {
-		all["result_limits"] = show(f.ResultLimits) + show(f.TurnResultLimit)
-	}
-	if f.ToolFormat != "" && f.ToolFormat != model.ToolFormatAuto {
-		all["tool_format"] = f.ToolFormat
-	}
-	if server := f.tokenServer(); server != "" {
-		all["token_ids"] = server
-	}
-	if len(f.Fallbacks) > 0 {
-		all["fallbacks"] = f.fallbackText()
-	}
-	if f.UserModel != "" {
-		all["user_model"] = f.UserModel
-	}
-	f.asking(all, parts, show)
-	f.choosing(all)
-	if f.SearchSameTask {
-		all["session_search_same_task"] = "true"
-	}
-	if f.CPUs > 0 {
-		all["cpus"] = show(f.CPUs)
-	}
-	for name, value := range map[string]any{
-		"episode_usd": f.EpisodeUSD, "context_window": f.ContextWindow, "compaction": f.Compaction, "compact_at": f.CompactAt,
-		"compact_to": f.CompactTo, "summary_model": f.SummaryModel,
-	} {
-		if !reflect.ValueOf(value).IsZero() {
-			all[name] = show(value)
+		given := text != "" && (special || !s.Value.IsZero())
+		if s.Decides == "always" || s.Decides == "given" && given {
+			all[s.name()] = text
 		}
-	}
-	if f.Shape != "" {
-		all["shape"] = f.Shape
-	}
-	if f.Inodes > 0 {
-		all["inodes"] = show(f.Inodes)
 	}
 	return all
 }
 
-// asking adds how the model is asked. Where the models of a sweep are is not of the experiment, as it is not of others.
-func (f *File) asking(all map[string]string, parts experimentParts, show func(any) string) {
-	given := func(name string, is bool, text string) {
-		if is {
-			all[name] = text
+// ownTexts are the texts of settings that are more than their values: contents of files, what other settings say with
+// them, and nothing for a value that means as much.
+func (f *File) ownTexts(parts experimentParts) map[string]string {
+	unless := func(nothing bool, text string) string {
+		if nothing {
+			return ""
 		}
+		return text
 	}
+	text := func(v any) string { return Setting{Value: reflect.ValueOf(v)}.text() }
+	own := map[string]string{
+		"dataset": parts.Dataset, "map": parts.Mapping, "distribution": parts.Distribution, "plugins": parts.Plugins, "system_prompt": parts.System,
+		"ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
+		"policy": f.policyText(), "fallbacks": f.fallbackText(), "token_ids": f.tokenServer(),
+		"guardrails":     unless(f.Tools.Guardrails != rollout.GuardTell && f.Tools.Guardrails != rollout.GuardStop, f.Tools.Guardrails),
+		"tool_format":    unless(f.Model.ToolFormat == model.ToolFormatAuto, f.Model.ToolFormat),
+		"send_reasoning": unless(f.Model.SendReasoning == model.ReasoningAuto, f.Model.SendReasoning),
+		"send_seed":      unless(!f.noSeed(), "false"),
+		"result_limits":  unless(f.Tools.TurnResultLimit == 0 && len(f.Tools.ResultLimits) == 0, jsonText(f.Tools.ResultLimits)+text(f.Tools.TurnResultLimit)),
+		"compaction":     unless(f.Context.Compaction == "", jsonText(f.Context.Compaction)),
+		"summary_model":  unless(f.Context.SummaryModel == "", jsonText(f.Context.SummaryModel)),
+		// Another number gives more tasks, but where it decides which ones.
+		"max_tasks": unless(f.Dataset.Stratify == "" || f.Dataset.MaxTasks == 0, text(f.Dataset.MaxTasks)),
+	}
+	if f.Dataset.Shuffle && f.Dataset.MaxTasks > 0 {
+		own["shuffle"] = "true, before max_tasks" // in older versions the other way round
+	}
+	mode := f.policyMode()
+	own["command_policy"] = unless(mode == tools.PolicyRecord || f.scriptedCommands(),
+		strings.Join(append([]string{mode}, f.Commands.Approver...), " ")+f.Commands.ApproverModel)
 	sweep := f.Varied()
-	given("sweep", sweep.Combinations() > 1 || len(sweep.Models) > 0, show(sweep))
-	given("reasoning_effort", f.ReasoningEffort != "", f.ReasoningEffort)
-	given("send_reasoning", f.SendReasoning != "" && f.SendReasoning != model.ReasoningAuto, f.SendReasoning)
-	given("send_seed", f.noSeed(), "false")
-	given("tool_choice", f.ToolChoice != "", f.ToolChoice)
-	given("parallel_tool_calls", f.ParallelToolCalls != nil, show(f.ParallelToolCalls))
-	given("provider", len(f.Provider) > 0, show(f.Provider))
-	given("ephemeral_system_prompt", parts.Ephemeral != "", parts.Ephemeral)
-	given("prefill", parts.Prefill != "", parts.Prefill)
-}
-
-func sorted(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
-
-// unlessNone keeps an empty map apart from none in no experiment.
-func unlessNone(n int, text string) string {
-	if n == 0 {
-		return ""
-	}
-	return text
+	own["sweep"] = unless(sweep.Combinations() <= 1 && len(sweep.Models) == 0, jsonText(sweep))
+	return own
 }
 
 // experimentParts are contents rather than names: a file of the same name may have changed.
@@ -132,13 +76,13 @@ type experimentParts struct {
 }
 
 func (f *File) policyText() string {
-	switch f.Policy {
+	switch f.Scripted.Policy {
 	case "noisy":
-		return fmt.Sprintf("noisy skill=%v", f.Skill)
+		return fmt.Sprintf("noisy skill=%v", f.Scripted.Skill)
 	case "replay":
 		return "replay"
 	}
-	return f.Policy
+	return f.Scripted.Policy
 }
 
 // Fingerprint hashes an experiment.

@@ -48,7 +48,7 @@ func ReadManifest(dir string) (Manifest, error) {
 // Write puts run.json in place whole.
 func (m Manifest) Write(dir string) error {
 	m.Schema = episode.SchemaVersion
-	m.RunFile.RetryErrors = false // said for one resume, not for the next
+	m.RunFile.Play.RetryErrors = false // said for one resume, not for the next
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode run.json: %w", err)
@@ -148,7 +148,7 @@ func (m Manifest) Exported(dir string) export.Run {
 	}
 	return export.Run{
 		Name: filepath.Base(dir), License: license, Fingerprint: m.Fingerprint, Version: m.Version,
-		Model: cmp.Or(m.RunFile.Model, strings.Join(m.RunFile.Sweep.names(), ", "), m.RunFile.Policy), BaseURL: m.RunFile.BaseURL,
-		Dataset: m.RunFile.Dataset.names(), Digest: m.Experiment["dataset"], Tasks: m.Tasks, Samples: m.Samples, Seed: m.RunFile.Seed, RunFile: file,
+		Model: cmp.Or(m.RunFile.Model.Name, strings.Join(m.RunFile.Sweep.names(), ", "), m.RunFile.Scripted.Policy), BaseURL: m.RunFile.Model.BaseURL,
+		Dataset: m.RunFile.Dataset.Path.names(), Digest: m.Experiment["dataset"], Tasks: m.Tasks, Samples: m.Samples, Seed: m.RunFile.Seed, RunFile: file,
 	}
 }

@@ -7,9 +7,22 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"trajgen/pipeline/model"
 )
+
+// Requests is how patient the run is with the servers of models.
+type Requests struct {
+	Timeout        time.Duration `yaml:"timeout" flag:"request-timeout" experiment:"no" help:"most time of one request"`
+	IdleTimeout    time.Duration `yaml:"idle_timeout,omitempty" experiment:"no" help:"most time in which a stream may be silent, before its first token and within (default 2m)"`
+	Retries        int           `yaml:"retries" flag:"request-retries" experiment:"no" help:"retries of a request that failed in a way that may pass; an outage takes none of them"`
+	EpisodeRetries int           `yaml:"episode_retries" flag:"episode-request-retries" experiment:"no" help:"retries of all requests of an episode; 0 is no bound"`
+	RetryShare     float64       `yaml:"retry_share" experiment:"no" help:"share of requests that retries may be once a hundred were made, or two for each worker; more of them wait. 0 is no bound"`
+	OutageLimit    time.Duration `yaml:"outage_limit" experiment:"no" help:"how long the run pauses while the endpoint does not answer, before it stops; 0 is for ever"`
+	MaxInFlight    int           `yaml:"max_in_flight,omitempty" experiment:"no" help:"requests that an endpoint is sent at once, at most (default: workers); fewer while it refuses them"`
+	MinInFlight    int           `yaml:"min_in_flight,omitempty" experiment:"no" help:"requests that an endpoint is sent at once even while it refuses them (default 1)"`
+}
 
 // fallback is a model that answers when the one before it cannot be had.
 type fallback struct {
@@ -21,15 +34,15 @@ type fallback struct {
 // patience makes a model's client as patient as the run file says.
 func (e *Experiment) patience(cfg *model.Config) {
 	f := e.File
-	cfg.Timeout, cfg.IdleTimeout, cfg.MaxRetries = f.RequestTimeout, f.IdleTimeout, f.RequestRetries
-	cfg.EpisodeRetries, cfg.RetryShare = f.EpisodeRequestRetries, f.RetryShare
-	cfg.Outages = &model.Outages{Limit: f.OutageLimit, Observe: e.outages.tell}
+	cfg.Timeout, cfg.IdleTimeout, cfg.MaxRetries = f.Requests.Timeout, f.Requests.IdleTimeout, f.Requests.Retries
+	cfg.EpisodeRetries, cfg.RetryShare = f.Requests.EpisodeRetries, f.Requests.RetryShare
+	cfg.Outages = &model.Outages{Limit: f.Requests.OutageLimit, Observe: e.outages.tell}
 }
 
 // openFallbacks puts the run's other models behind its first one, whose settings they share.
 func (e *Experiment) openFallbacks(first *model.Client, settings model.Config) error {
 	var others []*model.Client
-	for _, next := range e.File.Fallbacks {
+	for _, next := range e.File.Model.Fallbacks {
 		client, err := e.openFallback(next, settings)
 		if err != nil {
 			return fmt.Errorf("fallback model %s: %w", next.Model, err)
@@ -62,30 +75,33 @@ func (e *Experiment) openFallback(next fallback, settings model.Config) (*model.
 	return e.openClient(cfg)
 }
 
-// checkPatience says what is wrong with the keys about retries, outages and fallbacks.
-func (f *File) checkPatience() error {
+// Validate says what is wrong with the section.
+func (r Requests) Validate() error {
 	var errs []error
-	if f.IdleTimeout < 0 || f.OutageLimit < 0 || f.EpisodeRequestRetries < 0 {
-		errs = append(errs, fmt.Errorf("idle_timeout is %s, outage_limit %s and episode_request_retries %d; not below 0", f.IdleTimeout, f.OutageLimit, f.EpisodeRequestRetries))
+	if r.Timeout == 0 {
+		errs = append(errs, errors.New("requests.timeout (--request-timeout) is 0; over 0"))
 	}
-	if !(f.RetryShare >= 0 && f.RetryShare <= 1) {
-		errs = append(errs, fmt.Errorf("retry_share is %v; from 0 to 1", f.RetryShare))
+	if r.RetryShare > 1 {
+		errs = append(errs, fmt.Errorf("requests.retry_share is %v; from 0 to 1", r.RetryShare))
 	}
-	if f.MaxEpisodeRetries < 0 || !(f.EpisodeRetryShare >= 0 && f.EpisodeRetryShare <= 1) {
-		errs = append(errs, fmt.Errorf("max_episode_retries is %d and episode_retry_share %v; not below 0, and the share from 0 to 1", f.MaxEpisodeRetries, f.EpisodeRetryShare))
+	if r.MaxInFlight > 0 && r.MinInFlight > r.MaxInFlight {
+		errs = append(errs, fmt.Errorf("min_in_flight is %d and max_in_flight %d; the least first", r.MinInFlight, r.MaxInFlight))
 	}
-	if len(f.Fallbacks) > 0 && f.Policy != "" {
+	return errors.Join(errs...)
+}
+
+// checkFallbacks says what is wrong with the models that stand in for the run's.
+func (f *File) checkFallbacks() error {
+	var errs []error
+	if len(f.Model.Fallbacks) > 0 && f.Scripted.Policy != "" {
 		errs = append(errs, errors.New("fallbacks are given together with policy, which always answers; leave one out"))
 	}
-	if len(f.Fallbacks) > 0 && len(f.Sweep.Model) > 0 {
-		errs = append(errs, errors.New("fallbacks are given together with a sweep of models: an episode of one would be played by another; leave one out"))
-	}
-	for i, next := range f.Fallbacks {
+	for i, next := range f.Model.Fallbacks {
 		if next.Model == "" {
 			errs = append(errs, fmt.Errorf("fallback %d names no model", i+1))
 		}
-		if next.Model == f.Model && (next.BaseURL == "" || next.BaseURL == f.baseURL()) {
-			errs = append(errs, fmt.Errorf("fallback %d is the run's own model %s", i+1, f.Model))
+		if next.Model == f.Model.Name && (next.BaseURL == "" || next.BaseURL == f.baseURL()) {
+			errs = append(errs, fmt.Errorf("fallback %d is the run's own model %s", i+1, f.Model.Name))
 		}
 	}
 	return errors.Join(errs...)
@@ -93,9 +109,9 @@ func (f *File) checkPatience() error {
 
 // maxRetries is how often the run's episodes may be played again, all together; 0 is no limit.
 func (f *File) maxRetries(episodes int) int {
-	most := f.MaxEpisodeRetries
-	if f.EpisodeRetryShare > 0 {
-		share := max(1, int(f.EpisodeRetryShare*float64(episodes)))
+	most := f.Play.MaxEpisodeRetries
+	if f.Play.EpisodeRetryShare > 0 {
+		share := max(1, int(f.Play.EpisodeRetryShare*float64(episodes)))
 		if most == 0 || share < most {
 			most = share
 		}
@@ -106,7 +122,7 @@ func (f *File) maxRetries(episodes int) int {
 // fallbackText is what of the fallbacks is of the experiment: which models may answer.
 func (f *File) fallbackText() string {
 	var names []string
-	for _, next := range f.Fallbacks {
+	for _, next := range f.Model.Fallbacks {
 		names = append(names, next.Model)
 	}
 	return strings.Join(names, ",")

@@ -3,12 +3,58 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"trajgen/pipeline"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/budget"
 )
+
+// Limits are those of an episode.
+type Limits struct {
+	Turns  int           `yaml:"turns" flag:"max-turns" experiment:"always" help:"model calls of an episode, at most"`
+	Tokens int           `yaml:"tokens" flag:"episode-tokens" experiment:"always" help:"prompt and completion tokens of an episode, at most (default: no limit)"`
+	Time   time.Duration `yaml:"time" flag:"episode-timeout" experiment:"always" help:"wall time of an episode's model and tool calls, at most"`
+	USD    float64       `yaml:"usd,omitempty" flag:"episode-usd" experiment:"given" help:"most that an episode's turns may cost (default: no limit)"`
+}
+
+// Validate says what is wrong with the section.
+func (l Limits) Validate() error {
+	var errs []error
+	if l.Turns == 0 {
+		errs = append(errs, errors.New("limits.turns (--max-turns) is 0; at least 1"))
+	}
+	if l.Time == 0 {
+		errs = append(errs, errors.New("limits.time (--episode-timeout) is 0; over 0"))
+	}
+	return errors.Join(errs...)
+}
+
+// Play is how episodes are spread over workers, and when the run ends.
+type Play struct {
+	Workers           int     `yaml:"workers" experiment:"no" help:"episodes in play at once"`
+	EpisodeRetries    int     `yaml:"episode_retries" experiment:"no" help:"plays again of an episode that ended in a model, tool or sandbox error"`
+	MaxEpisodeRetries int     `yaml:"max_episode_retries,omitempty" experiment:"no" help:"plays again of all episodes of the run together, at most; beyond it an error outcome stands, for --retry-errors later (default: no limit)"`
+	EpisodeRetryShare float64 `yaml:"episode_retry_share,omitempty" experiment:"no" help:"the same as a share of the run's episodes, such as 0.1 (default: no limit)"`
+	DurableTurns      bool    `yaml:"durable_turns,omitempty" experiment:"no" help:"record each turn as it happens, so that after a crash, a cancelled run or a reached budget the episodes in play go on where they were: replies come from the record, tool calls are run again in a fresh sandbox and their results compared"`
+	RetryErrors       bool    `yaml:"retry_errors" experiment:"no" help:"with --resume: play again what ended in an error outcome"`
+	MaxErrorsInRow    int     `yaml:"max_errors_in_row" experiment:"no" help:"stop the run when episodes of so many tasks in a row end in the same error outcome; 0 never does"`
+	MaxErrorShare     float64 `yaml:"max_error_share" experiment:"no" help:"share of error outcomes above which the exit code is 3"`
+	JournalSegment    size    `yaml:"journal_segment,omitempty" experiment:"no" help:"size at which the journal begins another file (default 64M)"`
+}
+
+// Validate says what is wrong with the section.
+func (p Play) Validate() error {
+	var errs []error
+	if p.Workers == 0 {
+		errs = append(errs, errors.New("play.workers (--workers) is 0; at least 1"))
+	}
+	if p.MaxErrorShare > 1 || p.EpisodeRetryShare > 1 {
+		errs = append(errs, fmt.Errorf("max_error_share is %v and episode_retry_share %v; from 0 to 1", p.MaxErrorShare, p.EpisodeRetryShare))
+	}
+	return errors.Join(errs...)
+}
 
 // Watch is who looks on while a run is played. What is nil is not called.
 type Watch struct {
@@ -20,15 +66,15 @@ type Watch struct {
 // Play plays what the run lacks.
 func (s *Run) Play(ctx context.Context, watch Watch) (pipeline.Summary, error) {
 	e := s.Exp
-	defer Thrift(e.File.Workers, e.Held, FreeMemory)()
+	defer Thrift(e.File.Play.Workers, e.Held, FreeMemory)()
 	e.outages.shownBy(watch.Outage)
 	defer e.outages.shownBy(nil)
 	player := e.Player()
 	player.Services, player.Steps = s.Services, s.Steps()
 	cfg := pipeline.Config{
 		Tasks: e.Playable(e.Source.Tasks(ctx)), Draw: e.Draw, Seed: e.File.Seed, Samples: e.File.Samples, Run: s.Manifest.Fingerprint,
-		Workers: e.File.Workers, Retries: e.File.EpisodeRetries, MaxRetries: e.File.maxRetries(e.Tasks * e.File.Samples), Retried: s.journal.Retried(),
-		RetryErrors: e.File.RetryErrors, MaxErrorsInRow: e.File.MaxErrorsInRow,
+		Workers: e.File.Play.Workers, Retries: e.File.Play.EpisodeRetries, MaxRetries: e.File.maxRetries(e.Tasks * e.File.Samples), Retried: s.journal.Retried(),
+		RetryErrors: e.File.Play.RetryErrors, MaxErrorsInRow: e.File.Play.MaxErrorsInRow,
 		Player: player, Journal: s, Room: e.Room, Drain: watch.Drain, Observe: watch.Observe, Logger: e.Logger,
 	}
 	summary, err := pipeline.Run(ctx, cfg)

@@ -21,8 +21,8 @@ func (f *File) AddPlugins(paths []string) error {
 		if err != nil {
 			return fmt.Errorf("--plugin: %w", err)
 		}
-		f.Plugins = slices.DeleteFunc(slices.Clone(f.Plugins), func(c plugin.Config) bool { return c.Name == config.Name })
-		f.Plugins = append(f.Plugins, config)
+		f.Tools.Plugins = slices.DeleteFunc(slices.Clone(f.Tools.Plugins), func(c plugin.Config) bool { return c.Name == config.Name })
+		f.Tools.Plugins = append(f.Tools.Plugins, config)
 	}
 	return nil
 }
@@ -59,21 +59,21 @@ var notOfName = regexp.MustCompile(`[^a-z0-9_-]+`)
 // OpenPlugins asks the plugins for their tools, in a sandbox like those of the run. backend is asked for when there is a
 // plugin that needs one.
 func (f File) OpenPlugins(ctx context.Context, backend func() (sandbox.Backend, error), logger *slog.Logger) (*plugin.Set, error) {
-	return plugin.Open(ctx, f.Plugins, plugin.Options{
+	return plugin.Open(ctx, f.Tools.Plugins, plugin.Options{
 		StateDir: StateDir(), Environ: os.LookupEnv, Logger: logger,
 		Sandbox: func(ctx context.Context) (sandbox.Sandbox, error) {
 			b, err := backend()
 			if err != nil {
 				return nil, err
 			}
-			return b.Open(ctx, sandbox.Spec{ID: "plugins", Image: f.Image, Limits: f.Limits()})
+			return b.Open(ctx, sandbox.Spec{ID: "plugins", Image: f.Sandbox.Image, Limits: f.Sandbox.Limits()})
 		},
 	})
 }
 
 // openPlugins opens the run's plugins and says of those on the runner that they are.
 func (e *Experiment) openPlugins(ctx context.Context) error {
-	if len(e.File.Plugins) == 0 {
+	if len(e.File.Tools.Plugins) == 0 {
 		return nil
 	}
 	set, err := e.File.OpenPlugins(ctx, e.sandboxes, e.Logger)
@@ -83,7 +83,7 @@ func (e *Experiment) openPlugins(ctx context.Context) error {
 	e.plugins = set
 	e.closers = append(e.closers, set.Close)
 	e.parts.Plugins = set.Digest()
-	for _, p := range e.File.Plugins {
+	for _, p := range e.File.Tools.Plugins {
 		if p.Where == plugin.WhereRunner {
 			fmt.Fprintf(e.warnings, "plugin %s runs on this machine, outside of the sandboxes\n", p.Name)
 		}

@@ -10,16 +10,23 @@ import (
 	"trajgen/datasets"
 )
 
+// Prompts are what the run puts before the prompts of tasks.
+type Prompts struct {
+	System    string `yaml:"system" flag:"system-prompt" experiment:"always" help:"file with the system prompt of tasks that bring none"`
+	Ephemeral string `yaml:"ephemeral,omitempty" flag:"ephemeral-system-prompt" experiment:"given" help:"file with text that every system message ends with; flagged in the row, and left out by trajgen export --without-harness"`
+	Prefill   string `yaml:"prefill,omitempty" experiment:"given" help:"file with messages that are said before every task's prompt, such as examples: a JSON or YAML list; flagged and left out likewise"`
+}
+
 // openPrompt reads what the run puts before its tasks' prompts.
 func (e *Experiment) openPrompt(context.Context) error {
-	if path := e.File.SystemPrompt; path != "" {
+	if path := e.File.Prompts.System; path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("read system prompt: %w", err)
 		}
 		e.system, e.parts.System = string(data), digest("", data)
 	}
-	if path := e.File.EphemeralSystemPrompt; path != "" {
+	if path := e.File.Prompts.Ephemeral; path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("read ephemeral system prompt: %w", err)
@@ -29,7 +36,7 @@ func (e *Experiment) openPrompt(context.Context) error {
 		}
 		e.parts.Ephemeral = digest("", []byte(e.ephemeral))
 	}
-	if path := e.File.Prefill; path != "" {
+	if path := e.File.Prompts.Prefill; path != "" {
 		messages, err := datasets.ReadMessages(path)
 		if err != nil {
 			return fmt.Errorf("prefill: %w", err)

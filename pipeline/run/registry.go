@@ -1,15 +1,55 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 
+	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/tools"
+	"trajgen/tools/plugin"
 )
+
+// Tools are what episodes may use.
+type Tools struct {
+	Distribution     string                         `yaml:"distribution" experiment:"always" help:"draw each episode's toolsets from a distribution: a name (trajgen distributions list) or a YAML file"`
+	Toolsets         []string                       `yaml:"toolsets" experiment:"always" help:"give every episode these toolsets, without a draw (default: all; none for no tools)"`
+	DisabledToolsets []string                       `yaml:"disabled_toolsets" experiment:"always" help:"toolsets or tools that no episode gets"`
+	CustomToolsets   map[string]registry.ToolsetDef `yaml:"custom_toolsets,omitempty" experiment:"always"`
+	SchemaQuirks     []string                       `yaml:"schema_quirks,omitempty" experiment:"given" help:"what the model's server does not take in tool schemas: format, keywords, nullable, pattern, refs, slash_enums, union_types, unions; or none (default: what models of its name are known for)"`
+	SearchSameTask   bool                           `yaml:"session_search_same_task" experiment:"given" help:"let session_search find other samples of the same task, too, and so their answers"`
+	Guardrails       string                         `yaml:"guardrails" experiment:"given" help:"calls that lead nowhere: off, record (default: noted in the trace), tell (the model, too) or stop (the episode, in the end)"`
+	TurnResultLimit  int                            `yaml:"turn_result_limit" experiment:"in result_limits" help:"bytes of all tool results of one turn; the longest are stored in the sandbox beyond it (default 200000)"`
+	ResultLimits     map[string]int                 `yaml:"result_limits,omitempty" experiment:"given"` // tool → bytes of one result, beyond which it is stored in the sandbox
+	ToolSearch       registry.Bridge                `yaml:"tool_search,omitempty" experiment:"given"`   // shows the tools beyond the core ones through a search
+	Plugins          []plugin.Config                `yaml:"plugins,omitempty" experiment:"given"`
+}
+
+// Validate says what is wrong with the section.
+func (t Tools) Validate() error {
+	problems := []error{rollout.CheckGuard(t.Guardrails), plugin.Validate(t.Plugins), t.ToolSearch.Validate()}
+	for _, name := range slices.Sorted(maps.Keys(t.ResultLimits)) {
+		if limit := t.ResultLimits[name]; limit < 1 {
+			problems = append(problems, fmt.Errorf("result_limits of %s is %d; over 0", name, limit))
+		}
+	}
+	if t.Distribution != "" && len(t.Toolsets) > 0 {
+		problems = append(problems, errors.New("both toolsets and distribution are given: toolsets are fixed, a distribution draws them; leave one out"))
+	}
+	return errors.Join(problems...)
+}
+
+// fixedToolsets is what an episode gets when neither its task nor a distribution says.
+func (f *File) fixedToolsets() []string {
+	if len(f.Tools.Toolsets) > 0 {
+		return f.Tools.Toolsets
+	}
+	return []string{"all"}
+}
 
 // NewRegistry is the built-in tools and those of plugins, with the run file's toolsets, shown as its model wants them.
 func NewRegistry(f File, plugins ...registry.Tool) (*registry.Registry, error) {
@@ -20,10 +60,10 @@ func NewRegistry(f File, plugins ...registry.Tool) (*registry.Registry, error) {
 	if reg, err = reg.With(plugins...); err != nil {
 		return nil, err
 	}
-	if reg, err = reg.WithToolsets(f.CustomToolsets); err != nil {
+	if reg, err = reg.WithToolsets(f.Tools.CustomToolsets); err != nil {
 		return nil, err
 	}
-	return reg.WithEnv(os.LookupEnv).WithQuirks(f.Quirks()).WithBridge(f.ToolSearch), nil
+	return reg.WithEnv(os.LookupEnv).WithQuirks(f.Quirks()).WithBridge(f.Tools.ToolSearch), nil
 }
 
 // noQuirks is what a run file says of a model that is known for quirks that its server has not.
@@ -32,17 +72,17 @@ const noQuirks = "none"
 // Quirks are those that the run file names, else those that its model is known for.
 func (f File) Quirks() registry.Quirks {
 	switch {
-	case len(f.SchemaQuirks) == 0:
+	case len(f.Tools.SchemaQuirks) == 0:
 		var all registry.Quirks
 		for _, name := range f.agents() { // all are shown the same
 			all = append(all, registry.QuirksOf(name)...)
 		}
 		slices.Sort(all)
 		return slices.Compact(all)
-	case slices.Equal(f.SchemaQuirks, []string{noQuirks}):
+	case slices.Equal(f.Tools.SchemaQuirks, []string{noQuirks}):
 		return nil
 	}
-	return registry.Quirks(f.SchemaQuirks)
+	return registry.Quirks(f.Tools.SchemaQuirks)
 }
 
 // reasons says why tools are missing, those with the same reason together.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,7 +81,7 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make run directory %s: %w", dir, err)
 	}
-	if s.journal, err = journal.Open(JournalDir(dir), journal.Options{SegmentBytes: int64(e.File.JournalSegment), Logger: e.Logger}); err != nil {
+	if s.journal, err = journal.Open(JournalDir(dir), journal.Options{SegmentBytes: int64(e.File.Play.JournalSegment), Logger: e.Logger}); err != nil {
 		return nil, err
 	}
 	if err := s.claim(resume); err != nil {
@@ -123,7 +124,9 @@ func (s *Run) claim(resume bool) error {
 	if err != nil {
 		return err
 	}
-	if lines := Difference(earlier.Experiment, s.Manifest.Experiment); len(lines) > 0 {
+	was := earlier.RunFile.experiment(experimentParts{}) // an older version may have kept less of it
+	maps.Copy(was, earlier.Experiment)
+	if lines := Difference(was, s.Manifest.Experiment); len(lines) > 0 {
 		return fmt.Errorf("%s holds another experiment; change it back or start a new run with another --out:\n  %s", s.dir, strings.Join(lines, "\n  "))
 	}
 	return nil
@@ -160,7 +163,7 @@ func (s *Run) CloseFiles() error {
 func (s *Run) Last(id string) (pipeline.Record, bool) {
 	entry, ok := s.journal.Last(id)
 	record := pipeline.Record{Outcome: entry.Outcome, Attempt: entry.Attempt, Pending: entry.Pending}
-	if entry.Pending || ok && s.Manifest.RunFile.RetryErrors && !entry.Outcome.AgentsDoing() {
+	if entry.Pending || ok && s.Manifest.RunFile.Play.RetryErrors && !entry.Outcome.AgentsDoing() {
 		record.Earlier = s.attempts(id)
 	}
 	return record, ok

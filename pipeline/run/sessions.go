@@ -39,5 +39,5 @@ func (f finished) Finished() iter.Seq2[string, int] {
 
 // Services are what a run has for the tools of an episode.
 func (s *Run) Services(task *episode.Task, _ *episode.Episode) []any {
-	return []any{&sessions.View{Store: s.sessions, Task: task, SameTask: s.Manifest.RunFile.SearchSameTask}}
+	return []any{&sessions.View{Store: s.sessions, Task: task, SameTask: s.Manifest.RunFile.Tools.SearchSameTask}}
 }

@@ -34,11 +34,11 @@ func (s sideModel) open(e *Experiment, cfg model.Config) (*model.Client, error) 
 func (s sideModel) connect(e *Experiment, cfg model.Config) (*model.Client, error) {
 	f := e.File
 	cfg.Name, cfg.BaseURL = s.name, cmp.Or(s.baseURL, f.baseURL())
-	cfg.Proxy, cfg.Concurrency, cfg.Processors, cfg.Logger = http.ProxyFromEnvironment, f.Workers, e.processors, e.Logger
+	cfg.Proxy, cfg.Concurrency, cfg.Processors, cfg.Logger = http.ProxyFromEnvironment, f.Play.Workers, e.processors, e.Logger
 	// The agent's key goes to the agent's endpoint alone.
 	key := s.apiKeyEnv
 	if key == "" && s.baseURL == "" {
-		key = f.APIKeyEnv
+		key = f.Model.APIKeyEnv
 	}
 	var err error
 	if cfg.APIKey, err = e.apiKey(key, cfg.BaseURL); err != nil {

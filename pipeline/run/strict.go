@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"reflect"
@@ -35,7 +36,7 @@ func Decode(path, what string, into any) error {
 	if err := root.Decode(new(any)); err != nil { // keys that are there twice
 		return fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
-	d := strictDecoder{path: path, what: what}
+	d := strictDecoder{path: path, what: what, sections: sectionsOf(into)}
 	d.value("", root, reflect.ValueOf(into).Elem())
 	return errors.Join(d.wrong...)
 }
@@ -44,6 +45,7 @@ func Decode(path, what string, into any) error {
 // it cuts fractions off.
 type strictDecoder struct {
 	path, what string
+	sections   map[string]string // of a run file: where its settings stand, by their flags' names with _
 	wrong      []error
 }
 
@@ -87,9 +89,13 @@ func (d *strictDecoder) fields(at string, node *yaml.Node, into reflect.Value) {
 	for i := 0; i < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		field := slices.Index(names, key.Value)
+		place := d.sections[key.Value]
 		switch {
+		case place != "" && (field < 0 || at == "" && value.Kind != yaml.MappingNode):
+			section, name, _ := strings.Cut(place, ".")
+			d.bad(key, "%s stands in a section of the run file: write %s: {%s: ...}", key.Value, section, name)
 		case key.Value == "" || field < 0:
-			d.bad(key, "%s is not a key of %s%s", cmp.Or(key.Value, "an empty text"), cmp.Or(at, d.what), meantKey(key.Value, names))
+			d.bad(key, "%s is not a key of %s%s", cmp.Or(key.Value, "an empty text"), cmp.Or(at, d.what), meantKey(key.Value, names, d.sections))
 		case at == "":
 			d.value(key.Value, value, into.Field(field))
 		default:
@@ -102,19 +108,33 @@ func (d *strictDecoder) fields(at string, node *yaml.Node, into reflect.Value) {
 func keysOf(t reflect.Type) []string {
 	names := make([]string, t.NumField())
 	for i := range names {
-		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		names[i] = keyOf(t.Field(i))
 	}
 	return names
 }
 
+// sectionsOf says in which section of a run file a setting stands, by its flag's name with _. It is nil for all else.
+func sectionsOf(into any) map[string]string {
+	file, ok := into.(*File)
+	if !ok {
+		return nil
+	}
+	places := map[string]string{}
+	for _, s := range file.Settings() {
+		if strings.Contains(s.Key, ".") {
+			places[s.name()] = s.Key
+		}
+	}
+	return places
+}
+
 // meantKey says which key was meant, or which there are.
-func meantKey(name string, names []string) string {
-	const most = 20
+func meantKey(name string, names []string, sections map[string]string) string {
 	if meant := registry.DidYouMean(name, names); meant != "" {
 		return meant
 	}
-	if len(names) > most {
-		return " (its keys are the flags of trajgen run --help, with _ for -)"
+	if meant := registry.Nearest(name, slices.Collect(maps.Keys(sections))); meant != "" {
+		return fmt.Sprintf(" (did you mean %q?)", sections[meant])
 	}
 	return fmt.Sprintf(" (have %s)", strings.Join(names, ", "))
 }
@@ -143,9 +163,9 @@ func wanted(t reflect.Type, node *yaml.Node) string {
 	switch kind := KindOf(t); {
 	case kind == "list" && node.Kind == yaml.ScalarNode:
 		return fmt.Sprintf("a list, such as [%.60s]", node.Value)
-	case t.Kind() == reflect.Struct && len(keysOf(t)) < 20:
+	case t.Kind() == reflect.Struct:
 		return "a mapping with the keys " + strings.Join(keysOf(t), ", ")
-	case t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
+	case t.Kind() == reflect.Map:
 		return "a mapping of keys and values"
 	default:
 		return KindNames[kind]

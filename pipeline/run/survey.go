@@ -30,7 +30,7 @@ func (e *Experiment) offers(network, image string, allow ...string) error {
 
 // offeredBy is offers of the wishes of a task, or the run's own.
 func (e *Experiment) offeredBy(backend *OpenBackend, network, image string, allow ...string) error {
-	if network == string(sandbox.NetworkAllowlist) && len(e.File.Allow)+len(allow) == 0 {
+	if network == string(sandbox.NetworkAllowlist) && len(e.File.Sandbox.Allow)+len(allow) == 0 {
 		return errors.New("network allowlist allows nothing: give --allow, such as --allow example.org")
 	}
 	return backend.Offers(sandbox.Network(network), image)
@@ -91,7 +91,7 @@ func (e *Experiment) survey(ctx context.Context) error {
 	e.surveyed = true
 	e.tellChosen()
 	if e.Tasks == 0 && len(problems) == 0 {
-		return fmt.Errorf("dataset %s has no task that can be played here", e.File.Dataset)
+		return fmt.Errorf("dataset %s has no task that can be played here", e.File.Dataset.Path)
 	}
 	for _, file := range e.Source.About().Files {
 		if file.Guessed {
@@ -106,10 +106,10 @@ func (e *Experiment) survey(ctx context.Context) error {
 		fmt.Fprintf(e.warnings, "%d of %d tasks have no verifier: their episodes get no reward\n", e.unjudged, e.Tasks)
 	}
 	if e.widened > 0 {
-		fmt.Fprintf(e.warnings, "%d of %d tasks open the network further than the run's %s: --where 'network != \"full\"' leaves out those that open all of it\n", e.widened, e.Tasks, e.File.Network)
+		fmt.Fprintf(e.warnings, "%d of %d tasks open the network further than the run's %s: --where 'network != \"full\"' leaves out those that open all of it\n", e.widened, e.Tasks, e.File.Sandbox.Network)
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
-		if name != e.File.Distribution {
+		if name != e.File.Tools.Distribution {
 			e.parts.Tasks = strings.TrimSpace(e.parts.Tasks + " " + drawDigest(e.draws[name].Distribution))
 		}
 	}
@@ -125,7 +125,7 @@ func (e *Experiment) look(ctx context.Context) (problems []error, err error) {
 		}
 		if err := e.suits(ctx, task); err != nil {
 			err = fmt.Errorf("task %s (row %d): %w", task.ID, task.Row+1, err)
-			if e.File.SkipBadRows {
+			if e.File.Dataset.SkipBadRows {
 				e.left[task.ID] = true
 				e.skip(err)
 			} else if len(problems) < most {
@@ -141,7 +141,7 @@ func (e *Experiment) look(ctx context.Context) (problems []error, err error) {
 		if e.widens(task.Network) {
 			e.widened++
 		}
-		e.image = cmp.Or(e.image, task.Image, e.File.Image)
+		e.image = cmp.Or(e.image, task.Image, e.File.Sandbox.Image)
 		if e.server != nil {
 			e.server.Learn(task)
 		}
@@ -151,7 +151,7 @@ func (e *Experiment) look(ctx context.Context) (problems []error, err error) {
 
 // widens says whether a task's network reaches beyond the sandbox, and further than the run's own.
 func (e *Experiment) widens(network string) bool {
-	return reach[network] > reach[e.File.Network]
+	return reach[network] > reach[e.File.Sandbox.Network]
 }
 
 // reach orders the networks that go beyond the sandbox.
@@ -166,11 +166,11 @@ func (e *Experiment) tryImage(ctx context.Context) error {
 	const patience = 2 * time.Second
 	slow := time.AfterFunc(patience, func() { fmt.Fprintf(e.warnings, "preparing image %s\n", e.image) })
 	defer slow.Stop()
-	sb, err := e.Backend.Open(ctx, sandbox.Spec{ID: "try-image", Image: e.image, Limits: e.File.Limits()})
+	sb, err := e.Backend.Open(ctx, sandbox.Spec{ID: "try-image", Image: e.image, Limits: e.File.Sandbox.Limits()})
 	switch {
 	case err == nil:
 		return sb.Close()
-	case e.File.SkipBadRows && ctx.Err() == nil:
+	case e.File.Dataset.SkipBadRows && ctx.Err() == nil:
 		fmt.Fprintf(e.warnings, "the first image that is wanted: %s\n", err)
 		return nil
 	}
@@ -219,7 +219,7 @@ func (e *Experiment) hasWorkdir(task *episode.Task) error {
 		return nil // which is said elsewhere
 	}
 	if placer, ok := e.Backend.Backend.(sandbox.Placer); ok {
-		if err := placer.CheckWorkdir(task.Cwd, cmp.Or(task.Image, e.File.Image) != ""); err != nil {
+		if err := placer.CheckWorkdir(task.Cwd, cmp.Or(task.Image, e.File.Sandbox.Image) != ""); err != nil {
 			return fmt.Errorf("cwd: %w", err)
 		}
 	}

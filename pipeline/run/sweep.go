@@ -11,8 +11,8 @@ import (
 	"trajgen/pipeline/rollout"
 )
 
-// SweepFile are settings of the model that are spread over the samples of each task.
-type SweepFile struct {
+// Sweep are settings of the model that are spread over the samples of each task.
+type Sweep struct {
 	Model           []sweptModel `yaml:"model,omitempty"`
 	ReasoningEffort []string     `yaml:"reasoning_effort,omitempty"`
 	Temperature     []float64    `yaml:"temperature,omitempty"`
@@ -47,15 +47,15 @@ func (m sweptModel) MarshalYAML() (any, error) {
 
 // sampling is how the model is asked where nothing is varied. Extra fields of the body have the last word there, too.
 func (f *File) sampling(name string) episode.Sampling {
-	s := episode.Sampling{Model: name, ReasoningEffort: f.ReasoningEffort, Temperature: f.Temperature, TopP: f.TopP, MaxTokens: f.MaxTokens}
+	s := episode.Sampling{Model: name, ReasoningEffort: f.Model.ReasoningEffort, Temperature: f.Model.Temperature, TopP: f.Model.TopP, MaxTokens: f.Model.MaxTokens}
 	number := func(name string, is **float64) {
-		switch v := f.ExtraBody[name].(type) {
+		switch v := f.Model.ExtraBody[name].(type) {
 		case float64:
 			*is = &v
 		case int:
 			*is = new(float64(v))
 		case nil:
-			if _, removed := f.ExtraBody[name]; removed {
+			if _, removed := f.Model.ExtraBody[name]; removed {
 				*is = nil
 			}
 		}
@@ -64,8 +64,8 @@ func (f *File) sampling(name string) episode.Sampling {
 	number("top_p", &s.TopP)
 	limits := []string{model.LimitTokens, model.LimitCompletion}
 	for _, name := range limits {
-		other := f.MaxTokensField != "" && f.MaxTokensField != model.LimitAuto && f.MaxTokensField != name // takes out what nobody sends
-		if value, given := f.ExtraBody[name]; given && value == nil && !other {
+		other := f.Model.MaxTokensField != "" && f.Model.MaxTokensField != model.LimitAuto && f.Model.MaxTokensField != name // takes out what nobody sends
+		if value, given := f.Model.ExtraBody[name]; given && value == nil && !other {
 			s.MaxTokens = 0
 		}
 	}
@@ -75,7 +75,7 @@ func (f *File) sampling(name string) episode.Sampling {
 			s.MaxTokens = int(*limit)
 		}
 	}
-	if effort, given := f.ExtraBody["reasoning_effort"]; given {
+	if effort, given := f.Model.ExtraBody["reasoning_effort"]; given {
 		s.ReasoningEffort, _ = effort.(string)
 	}
 	return s
@@ -88,7 +88,7 @@ func (f *File) Varied() rollout.Sweep {
 	}
 }
 
-func (s SweepFile) names() []string {
+func (s Sweep) names() []string {
 	var names []string
 	for _, m := range s.Model {
 		names = append(names, m.Name)
@@ -100,19 +100,19 @@ func (s SweepFile) names() []string {
 func (f *File) CheckSweep() error {
 	errs := []error{f.Varied().Validate(f.Samples)}
 	varied := func(name string, swept bool, given bool) {
-		_, extra := f.ExtraBody[name]
+		_, extra := f.Model.ExtraBody[name]
 		if swept && (given || extra) {
 			errs = append(errs, fmt.Errorf("%s is given for the run and in its sweep; leave one out", name))
 		}
 	}
-	varied("model", len(f.Sweep.Model) > 0, f.Model != "")
-	varied("reasoning_effort", len(f.Sweep.ReasoningEffort) > 0, f.ReasoningEffort != "")
-	varied("temperature", len(f.Sweep.Temperature) > 0, f.Temperature != nil)
-	varied("top_p", len(f.Sweep.TopP) > 0, f.TopP != nil)
-	if f.Policy != "" && len(f.Sweep.Model) > 0 {
+	varied("model", len(f.Sweep.Model) > 0, f.Model.Name != "")
+	varied("reasoning_effort", len(f.Sweep.ReasoningEffort) > 0, f.Model.ReasoningEffort != "")
+	varied("temperature", len(f.Sweep.Temperature) > 0, f.Model.Temperature != nil)
+	varied("top_p", len(f.Sweep.TopP) > 0, f.Model.TopP != nil)
+	if f.Scripted.Policy != "" && len(f.Sweep.Model) > 0 {
 		errs = append(errs, errors.New("a sweep of models and a policy are given: the embedded server is one model; leave one out"))
 	}
-	if len(f.Fallbacks) > 0 && len(f.Sweep.Model) > 0 {
+	if len(f.Model.Fallbacks) > 0 && len(f.Sweep.Model) > 0 {
 		errs = append(errs, errors.New("a sweep of models and fallbacks are given: one model would answer in another's place; leave one out"))
 	}
 	return errors.Join(errs...)
@@ -126,7 +126,7 @@ func (e *Experiment) openSwept(cfg model.Config) error {
 		own.Name = m.Name
 		var err error
 		if m.BaseURL != "" { // another server: what is secret of the run's endpoint is none of its business
-			own.BaseURL, own.Endpoints, own.Headers = m.BaseURL, nil, e.File.Headers
+			own.BaseURL, own.Endpoints, own.Headers = m.BaseURL, nil, e.File.Model.Headers
 			own.APIKey, err = e.apiKey(m.APIKeyEnv, m.BaseURL)
 		} else if m.APIKeyEnv != "" {
 			own.APIKey, err = e.apiKey(m.APIKeyEnv, e.File.baseURL())

@@ -11,6 +11,26 @@ import (
 	"trajgen/pipeline/model/tape"
 )
 
+// Tape is a recording of all exchanges with models.
+type Tape struct {
+	Replay string `yaml:"replay" experiment:"always" help:"tape (file, or directory that has one) that answers instead of the model; with policy replay the run directory whose messages are repeated"`
+	Record string `yaml:"record,omitempty" experiment:"no" help:"file, or existing directory, for the tape of all exchanges with models; --replay plays the run again from it"`
+}
+
+// Scripted is the embedded server that plays without a model.
+type Scripted struct {
+	Policy string  `yaml:"policy" experiment:"always" help:"play against the embedded scripted server: oracle, noop, noisy or replay"`
+	Skill  float64 `yaml:"skill" experiment:"in policy" help:"share of episodes that the noisy policy solves"`
+}
+
+// Validate says what is wrong with the section.
+func (s Scripted) Validate() error {
+	if s.Skill > 1 {
+		return fmt.Errorf("skill is %v; from 0 to 1", s.Skill)
+	}
+	return nil
+}
+
 // The models of an episode beside its agent, as a tape tells them apart.
 const (
 	userRole     = "user"
@@ -22,12 +42,12 @@ const (
 func (e *Experiment) openTape(context.Context) (err error) {
 	f := e.File
 	switch {
-	case f.Record != "":
-		if e.recorder, err = tape.Record(f.Record, f.resumed, e.Logger); err == nil {
+	case f.Tape.Record != "":
+		if e.recorder, err = tape.Record(f.Tape.Record, f.resumed, e.Logger); err == nil {
 			e.closers = append(e.closers, e.recorder.Close)
 		}
 	case f.playsTape():
-		if e.tape, err = tape.Open(f.Replay, e.Logger); err == nil {
+		if e.tape, err = tape.Open(f.Tape.Replay, e.Logger); err == nil {
 			e.closers = append(e.closers, e.tape.Close)
 		}
 	}
@@ -35,7 +55,7 @@ func (e *Experiment) openTape(context.Context) (err error) {
 }
 
 // playsTape says whether a tape stands in for the model.
-func (f *File) playsTape() bool { return f.Replay != "" && f.Policy != "replay" }
+func (f *File) playsTape() bool { return f.Tape.Replay != "" && f.Scripted.Policy != "replay" }
 
 // thread puts the tape into a model's settings.
 func (e *Experiment) thread(cfg *model.Config, role string) {
@@ -44,7 +64,7 @@ func (e *Experiment) thread(cfg *model.Config, role string) {
 		return
 	}
 	about := e.tape.Session()
-	if role == "" && e.File.BaseURL == "" && len(e.File.Endpoints) == 0 {
+	if role == "" && e.File.Model.BaseURL == "" && len(e.File.Model.Endpoints) == 0 {
 		// What is asked depends on who is asked.
 		for _, base := range about.Bases {
 			cfg.BaseURL, cfg.Endpoints = base, nil
@@ -66,9 +86,9 @@ func (e *Experiment) apiKey(name, baseURL string) (string, error) {
 // headers are those of the agent's endpoint, and the values of them that are secret.
 func (e *Experiment) headers() (headers map[string]string, secrets []string, err error) {
 	if e.tape != nil {
-		return e.File.Headers, nil, nil
+		return e.File.Model.Headers, nil, nil
 	}
-	return secretHeaders(e.File.Headers, e.File.HeaderEnv)
+	return secretHeaders(e.File.Model.Headers, e.File.Model.HeaderEnv)
 }
 
 // beginTape tells the tape whose exchanges follow.
@@ -85,27 +105,30 @@ func (e *Experiment) beginTape(run string) error {
 
 // checkTape says what is wrong with the keys about tapes.
 func (f *File) checkTape() error {
-	if f.Record != "" && f.Replay != "" {
+	if f.Tape.Record != "" && f.Tape.Replay != "" {
 		return errors.New("record and replay are given: what is played from a tape need not be recorded; leave one out")
 	}
-	if f.Replay == "" {
+	if f.Tape.Replay == "" {
+		if f.Scripted.Policy == "replay" {
+			return errors.New("the replay policy needs --replay RUN_DIRECTORY")
+		}
 		return nil
 	}
-	info, err := os.Stat(f.Replay)
+	info, err := os.Stat(f.Tape.Replay)
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	if !f.playsTape() {
 		if !info.IsDir() {
-			return fmt.Errorf("the replay policy plays the journal of a run directory, and %s is none; leave policy out to play a tape", f.Replay)
+			return fmt.Errorf("the replay policy plays the journal of a run directory, and %s is none; leave policy out to play a tape", f.Tape.Replay)
 		}
 		return nil
 	}
-	if _, err := os.Stat(tape.Path(f.Replay)); info.IsDir() && err != nil {
-		if _, err := os.Stat(filepath.Join(f.Replay, "run.json")); err == nil {
-			return fmt.Errorf("%s has no tape: record one with --record, or repeat the messages of its journal with --policy replay", f.Replay)
+	if _, err := os.Stat(tape.Path(f.Tape.Replay)); info.IsDir() && err != nil {
+		if _, err := os.Stat(filepath.Join(f.Tape.Replay, "run.json")); err == nil {
+			return fmt.Errorf("%s has no tape: record one with --record, or repeat the messages of its journal with --policy replay", f.Tape.Replay)
 		}
-		return fmt.Errorf("%s has no tape: give the file or directory that --record was given", f.Replay)
+		return fmt.Errorf("%s has no tape: give the file or directory that --record was given", f.Tape.Replay)
 	}
 	return nil
 }

@@ -7,14 +7,21 @@ import (
 	"trajgen/pipeline/model"
 )
 
+// User is the model that answers the agent's questions.
+type User struct {
+	Model     string `yaml:"model" flag:"user-model" experiment:"given" help:"model that answers the agent's questions where a task has {\"user\": {\"model\": true}}"`
+	BaseURL   string `yaml:"base_url" flag:"user-base-url" experiment:"no" help:"endpoint of the user model (default: base_url)"`
+	APIKeyEnv string `yaml:"api_key_env" flag:"user-api-key-env" experiment:"no" help:"environment variable that holds that endpoint's key (default with base_url: api_key_env)"`
+}
+
 // openUser opens the model that plays the users of tasks that ask for one.
 func (e *Experiment) openUser(ctx context.Context) error {
 	f := e.File
-	if f.UserModel == "" {
+	if f.User.Model == "" {
 		return nil
 	}
-	client, err := sideModel{userRole, f.UserModel, f.UserBaseURL, f.UserAPIKeyEnv}.open(e, model.Config{
-		Timeout: f.RequestTimeout, MaxRetries: f.RequestRetries,
+	client, err := sideModel{userRole, f.User.Model, f.User.BaseURL, f.User.APIKeyEnv}.open(e, model.Config{
+		Timeout: f.Requests.Timeout, MaxRetries: f.Requests.Retries,
 	})
 	e.user = client
 	return err
@@ -23,9 +30,9 @@ func (e *Experiment) openUser(ctx context.Context) error {
 // checkUser says what is wrong with the keys of the user model.
 func (f *File) checkUser() error {
 	switch {
-	case f.UserModel == "" && (f.UserBaseURL != "" || f.UserAPIKeyEnv != ""):
+	case f.User.Model == "" && (f.User.BaseURL != "" || f.User.APIKeyEnv != ""):
 		return fmt.Errorf("user_base_url and user_api_key_env say where the user model is: give --user-model NAME too")
-	case f.UserModel != "" && f.UserBaseURL == "" && f.Policy != "":
+	case f.User.Model != "" && f.User.BaseURL == "" && f.Scripted.Policy != "":
 		return fmt.Errorf("user_model needs user_base_url when a policy plays: the embedded server knows the agent's part alone")
 	}
 	return nil

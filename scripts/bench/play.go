@@ -98,7 +98,7 @@ func (b benchPlay) pipeline(ctx context.Context) (_ bench.Played, err error) {
 	}
 	cfg := pipeline.Config{
 		Tasks: b.paced(exp.Playable(exp.Source.Tasks(ctx)), exp.Tasks-b.leave), Draw: exp.Draw, Seed: file.Seed, Samples: file.Samples,
-		Workers: file.Workers, Player: player, Journal: forgetful{}, Room: exp.Room, Logger: logger,
+		Workers: file.Play.Workers, Player: player, Journal: forgetful{}, Room: exp.Room, Logger: logger,
 	}
 	var store *run.Run
 	if b.stage.Journal {

@@ -107,16 +107,17 @@ func (s Stage) Prepare(setup Setup) error {
 	if err := writeDataset(dataset, setup.Episodes, setup.PromptBytes, s.Sandbox != ""); err != nil {
 		return err
 	}
-	file := map[string]any{
-		"dataset": dataset, "model": modelName, "endpoints": setup.URLs(s.Script), "workers": setup.InFlight,
-		"toolsets": s.Toolsets(), "out": setup.Out(), "sandbox": "local", "isolation": "none",
+	type section = map[string]any
+	file := section{
+		"out": setup.Out(), "dataset": section{"path": dataset}, "model": section{"name": modelName, "endpoints": setup.URLs(s.Script)},
+		"play": section{"workers": setup.InFlight}, "tools": section{"toolsets": s.Toolsets()}, "sandbox": section{"backend": "local", "isolation": "none"},
 	}
 	if s.Sandbox == "native" {
-		file["sandbox"], file["isolation"] = s.Sandbox, "landlock"
+		file["sandbox"] = section{"backend": s.Sandbox, "isolation": "landlock"}
 	}
 	if setup.Delay > 0 {
 		// How fast a runner finds out what a server takes is another matter.
-		file["min_in_flight"] = setup.InFlight
+		file["requests"] = section{"min_in_flight": setup.InFlight}
 	}
 	text, err := json.Marshal(file) // JSON is YAML
 	if err != nil {
