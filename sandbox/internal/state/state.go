@@ -65,7 +65,7 @@ func Create(dir string, owner Owner) (*Instance, error) {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
 	// Between its making and its locking, an instance would look dead to a sweep.
-	guard, err := lock(filepath.Join(dir, guardName), syscall.LOCK_EX)
+	guard, err := lock(filepath.Join(dir, guardName), os.O_CREATE, syscall.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func Create(dir string, owner Owner) (*Instance, error) {
 		return nil, err
 	}
 	i := &Instance{Name: filepath.Base(path), Dir: path, owner: owner}
-	if i.lock, err = lock(filepath.Join(path, lockName), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if i.lock, err = lock(filepath.Join(path, lockName), os.O_CREATE, syscall.LOCK_EX); err != nil {
 		return nil, err
 	}
 	if i.all, err = os.OpenRoot(dir); err != nil {
@@ -173,8 +173,11 @@ func (i *Instance) Close() error {
 func List(dir string) ([]Record, error) {
 	var records []Record
 	err := each(dir, func(path string) error {
-		if file, err := lock(filepath.Join(path, lockName), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
-			return file.Close() // nobody holds it
+		switch file, err := lock(filepath.Join(path, lockName), 0, syscall.LOCK_SH|syscall.LOCK_NB); {
+		case err == nil: // its owner is dead
+			return file.Close()
+		case errors.Is(err, fs.ErrNotExist): // it is being deleted
+			return nil
 		}
 		owner := readOwner(path)
 		files, err := filepath.Glob(filepath.Join(path, "*"+recordTail))
@@ -203,20 +206,21 @@ func Sweep(dir string, remove func(path string, owner Owner) error) (swept []str
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	guard, err := lock(filepath.Join(dir, guardName), syscall.LOCK_EX)
+	guard, err := lock(filepath.Join(dir, guardName), os.O_CREATE, syscall.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
 	defer guard.Close()
 	err = each(dir, func(path string) error {
-		file, err := lock(filepath.Join(path, lockName), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err != nil {
-			if errors.Is(err, syscall.EWOULDBLOCK) {
-				return nil
-			}
+		file, err := lock(filepath.Join(path, lockName), 0, syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return nil
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // without a lock its owner has died, or is about to end, while it deleted it
 			return err
+		case err == nil:
+			defer file.Close()
 		}
-		defer file.Close()
 		if err := remove(path, readOwner(path)); err != nil {
 			return err
 		}
@@ -251,8 +255,10 @@ func readOwner(path string) Owner {
 	return owner
 }
 
-func lock(name string, how int) (*os.File, error) {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+// lock opens and locks a file. Who only looks at an instance makes none: the directory may be on its way out, and could not
+// be removed with a new file in it.
+func lock(name string, create, how int) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_RDWR|create, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,11 @@
 package state_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"trajgen/sandbox/internal/state"
@@ -55,4 +57,42 @@ func TestRecords(t *testing.T) {
 	}
 	must(i.Close())
 	listed()
+}
+
+// TestLookersOn holds that instances begin and end while others list and sweep.
+func TestLookersOn(t *testing.T) {
+	dir := t.TempDir()
+	end := make(chan struct{})
+	var lookers sync.WaitGroup
+	for range 4 {
+		lookers.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				_, listed := state.List(dir)
+				_, swept := state.Sweep(dir, func(string, state.Owner) error { return nil })
+				if err := errors.Join(listed, swept); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for n := range 300 {
+		i, err := state.Create(dir, state.Owner{Backend: "native", PID: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(i.Add("b", n), i.Close()); err != nil {
+			t.Errorf("instance %d: %v", n, err)
+		}
+	}
+	close(end)
+	lookers.Wait()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 1 { // the guard
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }
