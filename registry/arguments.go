@@ -39,6 +39,9 @@ func (p *plan) parse(raw string) (arguments, []problem) {
 		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
 	if err := syntax(text); err != nil {
+		if last := raw[len(raw)-1]; last == ' ' || last == '\t' {
+			text += " " // a sign of more that was to come
+		}
 		return p.repair(text, err)
 	}
 	return p.fit(parseValue(text), len(text))

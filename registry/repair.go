@@ -141,7 +141,7 @@ func (r *repairer) fill(object bool) error {
 		case around(c):
 			return nil
 		case r.pos == len(r.text):
-			if comma {
+			if comma || before == ' ' || before == '\t' { // more was to come
 				return errCutOff
 			}
 			return nil

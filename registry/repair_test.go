@@ -37,6 +37,7 @@ func TestRepair(t *testing.T) {
 		{"raw control characters", "{\"s\":\"a\nb\tc\x01\"}", `{"s":"a\nb\tc\u0001"}`},
 		{"literals of Python", `{"a":True,"b":False,"c":None}`, `{"a":true,"b":false,"c":null}`},
 		{"numbers", `{"a":+2,"c":.5,"d":9007199254740993,}`, `{"a":2,"c":0.5,"d":9007199254740993}`},
+		{"an end within a text whose quotes are not escaped", `{"c": "wanted=" `, ""},
 		{"a number that may be octal", `{"a":0644}`, ""},
 		{"missing commas", `{"a":1 "b":"x" "m":[{"k":1}{"k":2}]}`, `{"a":1,"b":"x","m":[{"k":1},{"k":2}]}`},
 		{"a missing comma, or a text of two parts", `{"l":["y" "z"]}`, ""},
