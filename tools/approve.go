@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/policy"
@@ -54,6 +55,8 @@ type Question struct {
 	Reason  string `json:"reason"`
 	Dir     string `json:"dir,omitempty"` // where it would run, if that is known
 	Tool    string `json:"tool"`
+
+	Asker model.Asker `json:"-"` // the episode that wants to run it
 }
 
 // Answer is what the approver says.

@@ -89,7 +89,7 @@ func (a ModelApprover) Approve(ctx context.Context, q Question) (Answer, error) 
 	}
 	limited, cancel := context.WithTimeout(ctx, ApproveTime)
 	defer cancel()
-	reply, err := a.Model.Complete(limited, model.Request{Messages: []episode.Message{
+	reply, err := a.Model.Complete(limited, model.Request{Asker: q.Asker, Messages: []episode.Message{
 		{Role: "system", Content: approverPrompt}, {Role: "user", Content: string(question)},
 	}})
 	switch {

@@ -109,7 +109,7 @@ func (w *summaryWriter) ask(ctx context.Context, ask compress.Ask) (summary comp
 	seed := int(hash.Sum64() >> 33) // of what is asked, so that the same is asked alike
 	reply, err := w.client.Complete(ctx, model.Request{
 		Messages: []episode.Message{{Role: "system", Content: compress.Instruction}, {Role: "user", Content: ask.Text}},
-		Seed:     &seed, MaxTokens: ask.MaxTokens, Episode: ask.Episode, Task: ask.Task,
+		Seed:     &seed, MaxTokens: ask.MaxTokens, Asker: model.Asker{Episode: ask.Episode, Task: ask.Task},
 	})
 	failed, ok := errors.AsType[*model.Error](err)
 	switch {

@@ -78,7 +78,7 @@ func TestAsking(t *testing.T) {
 		{"none", model.Config{ToolChoice: "none"}, model.Request{Tools: tools}, withTools(`"model":"m","stream":false,"tool_choice":"none",`)},
 		{"required at first", model.Config{ToolChoice: "required_first"}, model.Request{Tools: tools},
 			withTools(`"model":"m","stream":false,"tool_choice":"required",`)},
-		{"required at first, later", model.Config{ToolChoice: "required_first"}, model.Request{Tools: tools, Turn: 1},
+		{"required at first, later", model.Config{ToolChoice: "required_first"}, model.Request{Tools: tools, State: model.State{Turn: 1}},
 			withTools(`"model":"m","stream":false,`)},
 		{"a tool", model.Config{ToolChoice: "read_file"}, model.Request{Tools: tools},
 			withTools(`"model":"m","stream":false,"tool_choice":{"function":{"name":"read_file"},"type":"function"},`)},
@@ -224,7 +224,7 @@ func TestSeedIsLearnt(t *testing.T) {
 			var recorded []outcome
 			req := model.Request{Messages: hello, Seed: &seed}
 			for n := range 2 {
-				got := ask(t, model.ForEpisode(t.Context(), fmt.Sprint(n), 1), client, req)
+				got := ask(t, t.Context(), client, of(fmt.Sprint(n), req))
 				switch {
 				case tt.class != "" && (got.Err == nil || got.Err.Class != tt.class), tt.class == "" && got.Err != nil:
 					t.Errorf("call %d: error %v, want class %q", n, got.Err, tt.class)
@@ -246,7 +246,7 @@ func TestSeedIsLearnt(t *testing.T) {
 			cfg.Record, cfg.Replay = nil, player(t, path)
 			client = open(t, cfg)
 			for n := range slices.Backward(recorded) { // what was learnt first is played last
-				sameOutcome(t, recorded[n], ask(t, model.ForEpisode(t.Context(), fmt.Sprint(n), 1), client, req))
+				sameOutcome(t, recorded[n], ask(t, t.Context(), client, of(fmt.Sprint(n), req)))
 			}
 		})
 	}

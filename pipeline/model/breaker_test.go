@@ -126,7 +126,7 @@ func TestOutage(t *testing.T) {
 						if calls.Load() >= total/2 {
 							<-gone
 						}
-						if _, err := client.Complete(t.Context(), model.Request{Messages: hello, Episode: fmt.Sprint(n, i)}); err != nil {
+						if _, err := client.Complete(t.Context(), model.Request{Messages: hello, Asker: model.Asker{Episode: fmt.Sprint(n, i)}}); err != nil {
 							t.Errorf("call %d of caller %d: %v", i, n, err)
 						}
 					}
@@ -238,7 +238,7 @@ func TestNoOutage(t *testing.T) {
 						wait.Go(func() {
 							for i, content := range conversations {
 								message := episode.Message{Role: "user", Content: content}
-								_, err := client.Complete(t.Context(), model.Request{Messages: []episode.Message{message}, Episode: fmt.Sprint(caller, i)})
+								_, err := client.Complete(t.Context(), model.Request{Messages: []episode.Message{message}, Asker: model.Asker{Episode: fmt.Sprint(caller, i)}})
 								if content == "bread" {
 									if err != nil {
 										t.Errorf("%q: error = %v", content, err)
@@ -322,7 +322,7 @@ func TestEpisodeRetries(t *testing.T) {
 	})
 	client := open(t, model.Config{BaseURL: url, MaxRetries: 4, EpisodeRetries: 6})
 	for _, tt := range []struct{ before, want int }{{0, 4}, {4, 2}, {6, 0}, {9, 0}} {
-		_, err := client.Complete(t.Context(), model.Request{Messages: hello, Retried: tt.before})
+		_, err := client.Complete(t.Context(), model.Request{Messages: hello, State: model.State{Retried: tt.before}})
 		if e := asError(t, err); e.Retried != tt.want {
 			t.Errorf("with %d retries before: %d more, want %d", tt.before, e.Retried, tt.want)
 		}

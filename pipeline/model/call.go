@@ -60,7 +60,7 @@ var errAgain = &Error{Class: ClassCancelled, Message: "an outage began"}
 func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 	for {
 		t := &try{call: c, x: c.sent}
-		if failed := t.thread(ctx); failed != nil {
+		if failed := t.thread(); failed != nil {
 			return nil, c.end(failed)
 		}
 		t.run(ctx)
@@ -188,7 +188,7 @@ func (c *Client) exchange(ctx context.Context, t *try) *Error {
 	defer deadline.Stop()
 
 	t.asked = true
-	err := c.send(context.WithValue(within, exchangeKey{}, x), &t.req, x)
+	err := c.send(within, &t.req, x)
 	if err == nil {
 		err = c.read(t)
 	}

@@ -53,10 +53,11 @@ func socketOf(host string) string {
 	return string(path)
 }
 
-// placed is the HTTP client for one endpoint.
+// placed is the HTTP client that go-openai calls for one exchange with an endpoint.
 type placed struct {
 	*doer
 	at place
+	x  *exchange
 }
 
 // Do adds what go-openai does not know of a URL.
@@ -65,7 +66,7 @@ func (p placed) Do(req *http.Request) (*http.Response, error) {
 	if p.at.socket {
 		req.Host = "localhost"
 	}
-	resp, err := p.doer.Do(req)
+	resp, err := p.doer.do(req, p.x)
 	if failed, ok := errors.AsType[*url.Error](err); ok && p.at.socket {
 		failed.URL = p.at.name
 	}

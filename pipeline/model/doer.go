@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -29,8 +28,8 @@ const (
 	drainTime = 100 * time.Millisecond
 )
 
-// exchange is the record of one try. It travels in the request's context from Client.exchange to doer.Do, where the real
-// body goes out and the raw reply comes in: go-openai can neither send nor keep everything that we need.
+// exchange is the record of one try. Its own HTTP client sends the real body and keeps the raw reply: go-openai can neither
+// send nor keep everything that we need.
 type exchange struct {
 	api           *openai.Client             // of the endpoint that is asked
 	fields        map[string]json.RawMessage // merged into the body; a null takes the field out
@@ -56,9 +55,7 @@ type exchange struct {
 	masked bool         // a secret was taken out of the answer
 }
 
-type exchangeKey struct{}
-
-// doer is the HTTP client that go-openai calls.
+// doer sends the exchanges of one client.
 type doer struct {
 	cfg       Config
 	http      *http.Client
@@ -98,12 +95,8 @@ func proxying(proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (
 	}
 }
 
-// Do sends what the exchange says and records what comes back.
-func (d *doer) Do(req *http.Request) (*http.Response, error) {
-	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
-	if !ok {
-		return nil, errors.New("model request without an exchange") // a bug of ours
-	}
+// do sends what the exchange says and records what comes back.
+func (d *doer) do(req *http.Request, x *exchange) (*http.Response, error) {
 	if err := d.prepare(req, x); err != nil {
 		return nil, err
 	}

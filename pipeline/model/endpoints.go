@@ -14,7 +14,16 @@ import (
 // endpoint is one of the servers that have the model.
 type endpoint struct {
 	name string // without what could be secret
-	api  *openai.Client
+	lib  openai.ClientConfig
+	doer *doer
+	at   place
+}
+
+// client is the library's client for one exchange: it can hand nothing of its own through to the HTTP client.
+func (e *endpoint) client(x *exchange) *openai.Client {
+	own := e.lib
+	own.HTTPClient = placed{e.doer, e.at, x}
+	return openai.NewClientWithConfig(own)
 }
 
 // openEndpoints makes the endpoints and the gates in front of them.
@@ -27,9 +36,8 @@ func openEndpoints(cfg Config, doer *doer) ([]endpoint, *gate.Set) {
 	for i, at := range places {
 		lib := openai.DefaultConfig(cfg.APIKey)
 		lib.BaseURL = at.url
-		lib.HTTPClient = placed{doer, at}
 		lib.EmptyMessagesLimit = math.MaxUint // keep-alive lines are no error; the idle timeout watches instead
-		all[i] = endpoint{names[i], openai.NewClientWithConfig(lib)}
+		all[i] = endpoint{names[i], lib, doer, at}
 	}
 	return all, gate.NewSet(gate.Config{Floor: cfg.MinInFlight, Ceiling: cfg.MaxInFlight, Now: cfg.Now, Processors: cfg.Processors}, names...)
 }
@@ -55,7 +63,7 @@ func (c *Client) queueUp(ctx context.Context, t *try) (end func(), failed *Error
 		return nil, c.failure(ctx, ctx, &t.x, err)
 	}
 	t.at = chosen
-	t.x.api = c.endpoints[chosen].api
+	t.x.api = c.endpoints[chosen].client(&t.x)
 	return func() {
 		var result gate.Result
 		if t.asked {

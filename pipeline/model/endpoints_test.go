@@ -30,8 +30,8 @@ func TestEndpoints(t *testing.T) {
 	client := open(t, model.Config{Endpoints: urls, MaxRetries: 5})
 	for i := range 20 {
 		id := fmt.Sprint("episode", i)
-		first := reply(t, client, model.Request{Episode: id})
-		next := reply(t, client, model.Request{Episode: id, Turn: 1, Endpoint: first.Endpoint})
+		first := reply(t, client, model.Request{Asker: model.Asker{Episode: id}})
+		next := reply(t, client, model.Request{Asker: model.Asker{Episode: id}, State: model.State{Turn: 1, Endpoint: first.Endpoint}})
 		if first.Endpoint == "" || next.Endpoint != first.Endpoint {
 			t.Errorf("%s was at %q and then at %q, want the same", id, first.Endpoint, next.Endpoint)
 		}
@@ -41,7 +41,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	broken.Store(1)
 	gone := strings.TrimSuffix(strings.TrimPrefix(urls[0], "http://"), "/v1")
-	got := reply(t, client, model.Request{Episode: "e", Turn: 1, Endpoint: gone})
+	got := reply(t, client, model.Request{Asker: model.Asker{Episode: "e"}, State: model.State{Turn: 1, Endpoint: gone}})
 	if got.Endpoint == gone || len(got.Retries) == 0 {
 		t.Errorf("reply = %+v, want one of the other server after tries", got)
 	}

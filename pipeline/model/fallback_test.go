@@ -59,7 +59,7 @@ func TestFallbacks(t *testing.T) {
 			status[1].Store(tt.second)
 			first := open(t, model.Config{Name: "first", BaseURL: named(t, "one", &status[0], &asked[0]), MaxRetries: 2})
 			second := open(t, model.Config{Name: "second", BaseURL: named(t, "two", &status[1], &asked[1]), MaxRetries: 2})
-			got, err := model.WithFallbacks(first, second).Complete(t.Context(), model.Request{Messages: hello, Fallback: tt.from})
+			got, err := model.WithFallbacks(first, second).Complete(t.Context(), model.Request{Messages: hello, State: model.State{Fallback: tt.from}})
 			if tt.wantClass != "" {
 				if e := asError(t, err); e.Class != tt.wantClass || len(e.Retries) != tt.wantRetries {
 					t.Errorf("error = %v with %d retries, want %s and %d", e, len(e.Retries), tt.wantClass, tt.wantRetries)
@@ -94,7 +94,7 @@ func TestFallbackInOutage(t *testing.T) {
 		out := clients[0].Paused()
 		before := asked[0].Load()
 		_, told, _ := seen.counts()
-		got, err := both.Complete(t.Context(), model.Request{Messages: hello, Episode: string(rune('a' + i))})
+		got, err := both.Complete(t.Context(), model.Request{Messages: hello, Asker: model.Asker{Episode: string(rune('a' + i))}})
 		if err != nil || got.Model != "two" {
 			t.Fatalf("%s answered, %v", got.Model, err)
 		}
@@ -123,7 +123,7 @@ func TestFallbackOutageLimit(t *testing.T) {
 	status[0].Store(503)
 	status[1].Store(503)
 	for fatal, i := false, 0; !fatal; i++ { // before the errors are an outage they end their calls
-		_, err := both.Complete(t.Context(), model.Request{Messages: hello, Episode: string(rune('a' + i%26))})
+		_, err := both.Complete(t.Context(), model.Request{Messages: hello, Asker: model.Asker{Episode: string(rune('a' + i%26))}})
 		failed := asError(t, err)
 		if failed.Class != model.ClassOverloaded {
 			t.Fatalf("error = %v, want %s", failed, model.ClassOverloaded)
@@ -141,7 +141,7 @@ func TestRefusedInOutage(t *testing.T) {
 	both := model.WithFallbacks(clients[0], clients[1])
 	status[0].Store(503)
 	for i := range 10 {
-		if _, err := both.Complete(t.Context(), model.Request{Messages: hello, Episode: string(rune('a' + i))}); err != nil {
+		if _, err := both.Complete(t.Context(), model.Request{Messages: hello, Asker: model.Asker{Episode: string(rune('a' + i))}}); err != nil {
 			t.Fatal(err)
 		}
 	}

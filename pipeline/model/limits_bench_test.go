@@ -72,7 +72,7 @@ func (s *limited) play(b *testing.B, fixed int) {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				for turn := 0; turn < 4 && ctx.Err() == nil; turn++ {
-					client.Complete(ctx, model.Request{Messages: hello, Episode: fmt.Sprint(w, "/", n), Turn: turn})
+					client.Complete(ctx, model.Request{Messages: hello, Asker: model.Asker{Episode: fmt.Sprint(w, "/", n)}, State: model.State{Turn: turn}})
 				}
 			}
 		})

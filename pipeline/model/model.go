@@ -23,11 +23,10 @@ type Model interface {
 
 // Request is one conversation to be continued.
 type Request struct {
+	Asker
+	State
 	Messages []episode.Message
 	Tools    []json.RawMessage // {"type":"function","function":{...}}; sent byte for byte, never changed afterwards
-
-	// Written is what the conversation's earlier requests were written as, for the next one to go on from. Optional.
-	Written *Written
 
 	Seed *int // left out when nil
 	// Sampling overrides the settings of Config where it has any. Of several models it names the one to ask; a Client is
@@ -35,22 +34,15 @@ type Request struct {
 	Sampling  episode.Sampling
 	MaxTokens int // of the reply, before Sampling and Config; 0 leaves it to them
 
-	// Episode and Task are for correlation; they are sent only with Config.TraceHeaders.
-	Episode, Task string
-
-	// Known is what the model's server has counted of the conversation's beginning. Who asks another model clears it.
-	Known Known
-
-	// Turn is the episode's number of turns so far: an episode in progress goes before a new one where requests wait.
-	// Endpoint is the one that the last turn was played at; its cache holds the conversation's beginning.
-	Turn     int
-	Endpoint string
-	// Retried is the sum of what the episode's earlier replies counted.
-	Retried int
-	// Fallback is that of the reply in the last turn: the episode stays with who gave it.
-	Fallback string
 	// Clock runs while the request is under way, and not while it waits; it runs when there is a reply. Optional.
 	Clock Clock
+}
+
+// Asker is the attempt of an episode for which a model is asked. On a tape are the requests that name one.
+type Asker struct {
+	Episode string // its id
+	Attempt int
+	Task    string
 }
 
 // Clock measures how long the model works.

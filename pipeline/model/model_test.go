@@ -129,7 +129,7 @@ func TestWire(t *testing.T) {
 			{Role: "assistant", Reasoning: "kept to ourselves", Calls: []episode.Call{{ID: "c1", Name: "a", Arguments: `{"x": 1,`}}},
 			{Role: "tool", ToolCallID: "c1", Name: "a", Content: ""},
 		},
-		Tools: []json.RawMessage{odd, odd}, Seed: &seed, Episode: "ep 1", Task: "täsk/1",
+		Tools: []json.RawMessage{odd, odd}, Seed: &seed, Asker: model.Asker{Episode: "ep 1", Task: "täsk/1"},
 	})
 	want := `{"max_tokens":50,"min_p":0.1,"model":"gpt-5-local","stream":false,"temperature":0,"top_p":0,` +
 		`"messages":[{"role":"system","content":"Be <brief>."},{"role":"user","content":""},` +
@@ -212,7 +212,7 @@ func TestStreamEqualsWhole(t *testing.T) {
 	stream := open(t, model.Config{Name: "scripted", BaseURL: url, TraceHeaders: true, Stream: true})
 	messages := hello
 	for turn := range 2 {
-		req := model.Request{Messages: messages, Tools: []json.RawMessage{terminal, readFile}, Episode: "e", Task: "t"}
+		req := model.Request{Messages: messages, Tools: []json.RawMessage{terminal, readFile}, Asker: model.Asker{Episode: "e", Task: "t"}}
 		a, b := reply(t, whole, req), reply(t, stream, req)
 		a.RequestID, b.RequestID = "", "" // a hash of the body, which says stream or not
 		if diff := cmp.Diff(a, b); diff != "" {
@@ -248,7 +248,7 @@ func TestConcurrency(t *testing.T) {
 		go func() {
 			for i := range each {
 				id := fmt.Sprintf("e%d-%d", w, i)
-				got, err := clients[i%2].Complete(t.Context(), model.Request{Messages: hello, Episode: id})
+				got, err := clients[i%2].Complete(t.Context(), model.Request{Messages: hello, Asker: model.Asker{Episode: id}})
 				if err == nil && got.Message.Content != "fine" {
 					err = fmt.Errorf("%s: content %q", id, got.Message.Content)
 				}

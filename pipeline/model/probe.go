@@ -10,8 +10,6 @@ import (
 	"time"
 	"unicode"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"trajgen/pipeline/episode"
 )
 
@@ -35,7 +33,7 @@ func (c *Client) Probe(ctx context.Context) error {
 // probe finds that out about one endpoint: of several, each must have the model.
 func (c *Client) probe(ctx context.Context, i int) *Error {
 	base := c.cfg.Endpoints[i]
-	names, failed := c.list(ctx, c.endpoints[i].api)
+	names, failed := c.list(ctx, c.endpoints[i])
 	if failed != nil {
 		switch failed.Class {
 		case ClassConnection, ClassTimeout:
@@ -65,7 +63,7 @@ func (c *Client) probe(ctx context.Context, i int) *Error {
 // yes asks an endpoint for next to nothing. No two are alike, so that no cache answers.
 func (c *Client) yes(i int) *Request {
 	text := fmt.Sprintf("Say yes to %d.", c.cfg.Now().UnixNano())
-	return &Request{Messages: []episode.Message{{Role: "user", Content: text}}, MaxTokens: 1, Endpoint: c.endpoints[i].name}
+	return &Request{Messages: []episode.Message{{Role: "user", Content: text}}, MaxTokens: 1, State: State{Endpoint: c.endpoints[i].name}}
 }
 
 // alive finds out whether one endpoint at least answers what is no part of any conversation. The list of models says nothing
@@ -95,7 +93,7 @@ func (c *Client) tryYes(ctx context.Context, i int) *Error {
 	if paid != nil {
 		defer paid()
 	}
-	t.x.api, t.x.timeout = c.endpoints[i].api, min(c.cfg.Timeout, probeTimeout)
+	t.x.api, t.x.timeout = c.endpoints[i].client(&t.x), min(c.cfg.Timeout, probeTimeout)
 	t.failed = c.exchange(ctx, t)
 	return t.failed
 }
@@ -137,13 +135,13 @@ func (c *Client) advise(e *Error, base string, names []string) *Error {
 }
 
 // list asks for the models. The body is read here: servers fill the library's type with surprising types.
-func (c *Client) list(ctx context.Context, api *openai.Client) ([]string, *Error) {
+func (c *Client) list(ctx context.Context, at endpoint) ([]string, *Error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	x := &exchange{cancel: cancel, idle: c.cfg.IdleTimeout, timeout: min(c.cfg.Timeout, probeTimeout)}
 	deadline := time.AfterFunc(x.timeout, func() { cancel(errTimeout) })
 	defer deadline.Stop()
-	_, err := api.ListModels(context.WithValue(within, exchangeKey{}, x))
+	_, err := at.client(x).ListModels(within)
 	if x.status/100 != 2 || within.Err() != nil {
 		return nil, c.failure(ctx, within, x, err)
 	}

@@ -101,7 +101,7 @@ func TestRawCallsOfTheScriptedServer(t *testing.T) {
 			url := play(t, scripted.Config{Policy: "oracle", Model: "m", ToolFormat: format}, task)
 			for _, told := range []string{format, model.ToolFormatAuto} {
 				client := open(t, model.Config{BaseURL: url, ToolFormat: told, TraceHeaders: true, Stream: strings.Contains(format, "3")})
-				req := model.Request{Messages: hello, Tools: []json.RawMessage{tool}, Task: "t"}
+				req := model.Request{Messages: hello, Tools: []json.RawMessage{tool}, Asker: model.Asker{Task: "t"}}
 				if told != format && strings.HasPrefix(format, "llama") { // JSON behind a text may be an answer of JSON
 					if _, err := client.Complete(t.Context(), req); asError(t, err).Class != model.ClassUnread {
 						t.Errorf("error = %v", err)

@@ -86,7 +86,7 @@ func TestFaults(t *testing.T) {
 				if !tt.retried {
 					return
 				}
-				got := reply(t, client(tt.fault+";times=2"), model.Request{Episode: t.Name()})
+				got := reply(t, client(tt.fault+";times=2"), model.Request{Asker: model.Asker{Episode: t.Name()}})
 				if got.Message.Content != "The answer, after all." || len(got.Retries) != 2 || got.Retries[0].Class != want {
 					t.Errorf("reply = %+v, want the answer after two retries of class %s", got, want)
 				}

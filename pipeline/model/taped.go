@@ -26,18 +26,9 @@ type SettableClock interface {
 	Set(left time.Duration)
 }
 
-type episodeKey struct{}
-
-// ForEpisode marks all model calls under a context as those of one play of an episode. No others are on a tape.
-func ForEpisode(ctx context.Context, episode string, attempt int) context.Context {
-	return context.WithValue(ctx, episodeKey{}, tape.Asker{Episode: episode, Attempt: attempt})
-}
-
-// asker is who asks, as a tape knows it.
-func (c *Client) asker(ctx context.Context) (tape.Asker, bool) {
-	asker, ok := ctx.Value(episodeKey{}).(tape.Asker)
-	asker.Role = c.cfg.Role
-	return asker, ok
+// asker is who asks, as a tape knows it; false for a request that no tape has.
+func (c *call) asker() (tape.Asker, bool) {
+	return tape.Asker{Episode: c.req.Episode, Attempt: c.req.Attempt, Role: c.cfg.Role}, c.req.Episode != ""
 }
 
 // taped is what a try has to do with a tape.
@@ -50,12 +41,12 @@ type taped struct {
 }
 
 // thread makes the try record itself, or be played, where there is a tape.
-func (t *try) thread(ctx context.Context) *Error {
+func (t *try) thread() *Error {
 	c := t.call
 	if c.cfg.Record == nil && c.cfg.Replay == nil {
 		return nil
 	}
-	asker, ok := c.asker(ctx)
+	asker, ok := c.asker()
 	if !ok {
 		if c.cfg.Replay == nil {
 			return nil
@@ -78,7 +69,7 @@ func (t *try) thread(ctx context.Context) *Error {
 // played takes the place of all other steps where a tape is played: nothing has to be waited for.
 func (c *Client) played(_ context.Context, t *try) (end func(), failed *Error) {
 	at := t.x.taped
-	t.x.api = c.endpoints[0].api
+	t.x.api = c.endpoints[0].client(&t.x)
 	if next, ok := at.tape.Peek(at.exchange.Asker); ok {
 		if !t.patient && next.Model != c.cfg.Name {
 			return nil, &Error{Class: ClassConnection, Message: "it was not asked when the tape was recorded", paused: true}
@@ -95,7 +86,7 @@ func (c *Client) played(_ context.Context, t *try) (end func(), failed *Error) {
 
 // repeated decides as it was decided when the tape was recorded whether a call is tried again.
 func (c *call) repeated(ctx context.Context, failed *Error) (pause time.Duration, again bool) {
-	asker, known := c.asker(ctx)
+	asker, known := c.asker()
 	if !known || failed.Class == ClassTape || failed.paused || ctx.Err() != nil {
 		return 0, false
 	}

@@ -41,6 +41,12 @@ func ask(t *testing.T, ctx context.Context, m model.Model, req model.Request) ou
 	return outcome{Err: &e}
 }
 
+// of makes a request that of an episode's first attempt.
+func of(id string, req model.Request) model.Request {
+	req.Episode, req.Attempt = id, 1
+	return req
+}
+
 func sameOutcome(t *testing.T, recorded, played outcome) {
 	t.Helper()
 	if recorded.Err != nil && played.Err != nil && recorded.Err.Fatal && played.Err.Fatal {
@@ -91,8 +97,7 @@ func TestTapedFaults(t *testing.T) {
 					if fault == "stall" {
 						cfg.IdleTimeout = 100 * time.Millisecond
 					}
-					ctx := model.ForEpisode(t.Context(), t.Name(), 1)
-					req := model.Request{Messages: hello, Episode: t.Name(), Task: "t"}
+					ctx, req := t.Context(), of(t.Name(), model.Request{Messages: hello, Asker: model.Asker{Task: "t"}})
 					recorded := ask(t, ctx, open(t, cfg), req)
 					if err := r.Close(); err != nil {
 						t.Fatal(err)
@@ -128,30 +133,29 @@ func TestTapedTimeout(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tape")
 	r := recorder(t, path)
 	cfg := model.Config{Name: "m", BaseURL: server.URL, Timeout: 30 * time.Millisecond, Record: r}
-	ctx := model.ForEpisode(t.Context(), "e", 1)
-	recorded := ask(t, ctx, open(t, cfg), model.Request{Messages: hello})
+	recorded := ask(t, t.Context(), open(t, cfg), of("e", model.Request{Messages: hello}))
 
 	// The asker's own time is up first.
 	cfg.Timeout = time.Minute
-	hurried, cancel := context.WithTimeout(model.ForEpisode(t.Context(), "late", 1), 20*time.Millisecond)
+	hurried, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	late := ask(t, hurried, open(t, cfg), model.Request{Messages: hello})
+	late := ask(t, hurried, open(t, cfg), of("late", model.Request{Messages: hello}))
 	// The run ends: no tape has that.
-	ended, stop := context.WithCancel(model.ForEpisode(t.Context(), "ended", 1))
+	ended, stop := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, stop)
-	ask(t, ended, open(t, cfg), model.Request{Messages: hello})
+	ask(t, ended, open(t, cfg), of("ended", model.Request{Messages: hello}))
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 
 	cfg.Record, cfg.Replay, cfg.Timeout = nil, player(t, path), 30*time.Millisecond
 	played := open(t, cfg)
-	sameOutcome(t, recorded, ask(t, ctx, played, model.Request{Messages: hello}))
-	again := ask(t, model.ForEpisode(t.Context(), "late", 1), played, model.Request{Messages: hello})
+	sameOutcome(t, recorded, ask(t, t.Context(), played, of("e", model.Request{Messages: hello})))
+	again := ask(t, t.Context(), played, of("late", model.Request{Messages: hello}))
 	if again.Err == nil || again.Err.Class != late.Err.Class || !errors.Is(again.Err, context.DeadlineExceeded) {
 		t.Errorf("played %v, recorded %v", again.Err, late.Err)
 	}
-	gone := ask(t, model.ForEpisode(t.Context(), "ended", 1), played, model.Request{Messages: hello})
+	gone := ask(t, t.Context(), played, of("ended", model.Request{Messages: hello}))
 	if gone.Err == nil || !strings.Contains(gone.Err.Message, "episode ended turn 0: the episode is not on the tape") {
 		t.Errorf("a call that ended with the run: %v", gone.Err)
 	}
@@ -168,22 +172,21 @@ func TestTapedFallback(t *testing.T) {
 	r := recorder(t, path)
 	a := model.Config{Name: "first", BaseURL: first.URL, MaxRetries: 1, RetryBase: time.Millisecond, Record: r}
 	b := model.Config{Name: "second", BaseURL: play(t, scripted.Config{Policy: scripted.Oracle, Model: "second"}, task), Record: r}
-	req := model.Request{Messages: hello, Task: "t"}
-	ctx := model.ForEpisode(t.Context(), "e", 1)
-	recorded := ask(t, ctx, model.WithFallbacks(open(t, a), open(t, b)), req)
+	req := of("e", model.Request{Messages: hello, Asker: model.Asker{Task: "t"}})
+	recorded := ask(t, t.Context(), model.WithFallbacks(open(t, a), open(t, b)), req)
 	if recorded.Reply.Fallback != "second" || len(recorded.Reply.Retries) != 2 {
 		t.Fatalf("recorded %+v", recorded)
 	}
-	other := model.ForEpisode(t.Context(), "other", 1) // as if the first one were in an outage
-	skipped := ask(t, other, open(t, b), req)
+	other := of("other", req) // as if the first one were in an outage
+	skipped := ask(t, t.Context(), open(t, b), other)
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	a.Record, b.Record, a.Replay = nil, nil, player(t, path)
 	b.Replay = a.Replay
 	played := model.WithFallbacks(open(t, a), open(t, b))
-	sameOutcome(t, recorded, ask(t, ctx, played, req))
-	if got := ask(t, other, played, req); got.Reply.Fallback != "second" || got.Reply.Message.Content != skipped.Reply.Message.Content || len(got.Reply.Retries) != 0 {
+	sameOutcome(t, recorded, ask(t, t.Context(), played, req))
+	if got := ask(t, t.Context(), played, other); got.Reply.Fallback != "second" || got.Reply.Message.Content != skipped.Reply.Message.Content || len(got.Reply.Retries) != 0 {
 		t.Errorf("played %+v, want the second model's and nothing of the first", got)
 	}
 }
@@ -233,8 +236,8 @@ func TestNoSecretIsKept(t *testing.T) {
 				Name: "m", BaseURL: server.URL, Stream: tt.stream, Record: r, APIKey: key, Headers: map[string]string{"X-Own": header}, Secrets: []string{header}, MaxRetries: 1,
 				Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			}
-			ctx := model.ForEpisode(t.Context(), "e", 1)
-			recorded := ask(t, ctx, open(t, cfg), model.Request{Messages: hello})
+			ctx, req := t.Context(), of("e", model.Request{Messages: hello})
+			recorded := ask(t, ctx, open(t, cfg), req)
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +270,7 @@ func TestNoSecretIsKept(t *testing.T) {
 			}
 			if tt.name != "a stream that cuts" { // of which only the reply shows a secret
 				cfg.Record, cfg.Replay, cfg.APIKey, cfg.Headers, cfg.Secrets = nil, player(t, path), "", nil, nil
-				sameOutcome(t, recorded, ask(t, ctx, open(t, cfg), model.Request{Messages: hello}))
+				sameOutcome(t, recorded, ask(t, ctx, open(t, cfg), req))
 			}
 		})
 	}
@@ -284,7 +287,7 @@ func TestTapeFull(t *testing.T) {
 	}
 	var failed *model.Error
 	for i := 0; i < 10000 && failed == nil; i++ {
-		failed = ask(t, model.ForEpisode(t.Context(), fmt.Sprint(i), 1), client, model.Request{Messages: hello, Task: "t"}).Err
+		failed = ask(t, t.Context(), client, of(fmt.Sprint(i), model.Request{Messages: hello})).Err
 		if err := r.Sync(); err == nil {
 			t.Fatal("a closed tape was synced")
 		}

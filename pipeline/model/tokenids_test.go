@@ -210,7 +210,7 @@ func TestStreamedIsPlain(t *testing.T) {
 		var got [2]model.Reply
 		for i, stream := range []bool{false, true} {
 			client := open(t, model.Config{Name: "scripted", BaseURL: url, Stream: stream, TokenIDs: "auto", TraceHeaders: true})
-			got[i] = reply(t, client, model.Request{Tools: []json.RawMessage{terminal}, Episode: "e", Task: "t"})
+			got[i] = reply(t, client, model.Request{Tools: []json.RawMessage{terminal}, Asker: model.Asker{Episode: "e", Task: "t"}})
 			got[i].RequestID = "" // made of the request's bytes
 		}
 		if diff := cmp.Diff(got[0], got[1]); diff != "" {

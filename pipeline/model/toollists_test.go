@@ -37,7 +37,7 @@ func TestToolLists(t *testing.T) {
 	for i := range 4 * len(lists) {
 		wg.Go(func() {
 			_, err := client.Complete(t.Context(), model.Request{
-				Messages: []episode.Message{{Role: "user", Content: "Go on."}}, Tools: lists[i%len(lists)], Episode: fmt.Sprint(i),
+				Messages: []episode.Message{{Role: "user", Content: "Go on."}}, Tools: lists[i%len(lists)], Asker: model.Asker{Episode: fmt.Sprint(i)},
 			})
 			if err != nil {
 				t.Error(err)

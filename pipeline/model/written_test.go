@@ -36,7 +36,7 @@ func TestWritten(t *testing.T) {
 	} {
 		bodies = nil
 		for _, w := range []*model.Written{&written, nil} {
-			if _, err := turn.by.Complete(t.Context(), model.Request{Messages: turn.of, Written: w}); err != nil {
+			if _, err := turn.by.Complete(t.Context(), model.Request{Messages: turn.of, State: model.State{Written: w}}); err != nil {
 				t.Fatal(err)
 			}
 		}

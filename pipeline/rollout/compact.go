@@ -88,7 +88,7 @@ func (g *game) fit(ctx context.Context) error {
 	if size < room && !g.pays(size, int((at-to)/2*float64(window))) {
 		return nil
 	}
-	c := episode.Compaction{Before: size, Counted: g.counter.Known().Tokens}
+	c := episode.Compaction{Before: size, Counted: g.talk.Counter.Known().Tokens}
 	if err := g.compact(ctx, c, min(int(to*float64(window)), room)); err != nil {
 		if size < window && (errors.Is(err, errIncompressible) || errors.Is(err, errNoSummary)) {
 			return nil // it may still fit
@@ -112,7 +112,7 @@ func (g *game) tooLong(ctx context.Context, err error) (again bool, _ error) {
 	if last := len(g.ep.Compactions) - 1; last >= 0 && g.ep.Compactions[last].Turn == turn && g.unsummarized != nil {
 		return false, g.uncompacted(g.unsummarized) // who was asked just now would say nothing else
 	}
-	c := episode.Compaction{Refused: true, Before: g.count(), Counted: g.counter.Known().Tokens}
+	c := episode.Compaction{Refused: true, Before: g.count(), Counted: g.talk.Counter.Known().Tokens}
 	size := c.Before
 	if window := g.window(); window > 0 {
 		size = min(size, window)
@@ -154,7 +154,7 @@ func (g *game) overflow() error {
 func (g *game) strategy() string { return cmp.Or(g.Context.Strategy, episode.CompactStop) }
 
 // count is how many tokens the next prompt has, as far as is known.
-func (g *game) count() int { return g.counter.Count(g.sent(), g.ep.Tools) }
+func (g *game) count() int { return g.talk.Counter.Count(g.sent(), g.ep.Tools) }
 
 // compact shortens the conversation to about target tokens, and notes how, or why not.
 func (g *game) compact(ctx context.Context, c episode.Compaction, target int) error {
@@ -178,7 +178,7 @@ func (g *game) compact(ctx context.Context, c episode.Compaction, target int) er
 		g.ep.Compactions = append(g.ep.Compactions, c)
 		return err
 	}
-	g.counter.Forget()
+	g.talk.Counter.Forget()
 	g.session.Forget(max(len(g.ep.Turns)-keptTurns, 0))
 	g.ep.Compactions = append(g.ep.Compactions, c)
 	last := &g.ep.Compactions[len(g.ep.Compactions)-1]

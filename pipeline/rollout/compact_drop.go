@@ -16,7 +16,7 @@ func (g *game) drop(c *episode.Compaction, target int) error {
 			gone[r.Message] = true
 		}
 	}
-	ratio := g.counter.Ratio()
+	ratio := g.talk.Counter.Ratio()
 	for i := range messages[:g.tail()] {
 		m := &messages[i]
 		if m.Role != "tool" || gone[i] {

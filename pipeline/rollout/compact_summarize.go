@@ -58,7 +58,7 @@ func (g *game) pays(now, least int) bool {
 		return now-g.ep.Compactions[n-1].Before >= least
 	}
 	from, to := max(g.summarized(), g.ep.Turns[0].Message), g.tail()
-	return from < to && float64(size(g.ep.Messages[from:to]))*g.counter.Ratio() >= float64(least)
+	return from < to && float64(size(g.ep.Messages[from:to]))*g.talk.Counter.Ratio() >= float64(least)
 }
 
 // asked are the user's own words among the messages that go: a summary must not be all that is left of them.
@@ -77,15 +77,15 @@ func (g *game) summary(ctx context.Context, c *episode.Compaction) (string, erro
 	turn := len(g.ep.Turns)
 	seed := int(g.ep.Key.Rand("summary").Int32()>>1) + turn
 	req := model.Request{
+		Asker: g.asker(), State: model.State{Turn: turn}, Seed: &seed, MaxTokens: summaryTokens,
 		Messages: []episode.Message{{Role: "system", Content: summaryPrompt}, {Role: "user", Content: g.transcript(c)}},
-		Seed:     &seed, MaxTokens: summaryTokens, Episode: g.ep.ID, Task: g.ep.Key.Task, Turn: turn,
 	}
 	by := g.Context.Summary
 	c.Asked = g.Context.SummaryName
 	if by == nil {
 		c.Asked = g.asks()
 		by, req.Sampling = g.Model, g.ep.Sampling
-		req.Sampling.MaxTokens, req.Endpoint = 0, g.endpoint()
+		req.Sampling.MaxTokens, req.Endpoint = 0, g.talk.Endpoint()
 	}
 	reply, _, t, err := g.consult(ctx, roleSummary, by, &req)
 	var failed *model.Error
@@ -121,7 +121,7 @@ func (g *game) transcript(c *episode.Compaction) string {
 		window = cmp.Or(g.Context.SummaryWindow, window)
 	}
 	if window > 0 {
-		most = min(most, int(float64(max(window-2*summaryTokens, window/4))*0.8/g.counter.Ratio()))
+		most = min(most, int(float64(max(window-2*summaryTokens, window/4))*0.8/g.talk.Counter.Ratio()))
 	}
 	messages := episode.Shortened(g.ep.Messages[:c.To], g.ep.Compactions, len(g.ep.Turns))[c.From:]
 	for piece := most; ; piece /= 2 {

@@ -68,22 +68,6 @@ func (g *game) thinking(ctx context.Context, step func(context.Context, model.Cl
 	return worked
 }
 
-// endpoint is where the last turn was played.
-func (g *game) endpoint() string {
-	if len(g.ep.Turns) == 0 {
-		return ""
-	}
-	return g.ep.Turns[len(g.ep.Turns)-1].Endpoint
-}
-
-// fallback is the model that played the last turn instead of the first one.
-func (g *game) fallback() string {
-	if len(g.ep.Turns) == 0 {
-		return ""
-	}
-	return g.ep.Turns[len(g.ep.Turns)-1].Fallback
-}
-
 // timeUp stops the agent at its time limit.
 func (g *game) timeUp() error {
 	g.ep.Stop = episode.StopTimeout
@@ -141,16 +125,6 @@ func (g *game) answer(ctx context.Context) error {
 	}
 }
 
-// request is what the next turn asks.
-func (g *game) request() model.Request {
-	ep, index := g.ep, len(g.ep.Turns)
-	seed := ep.Key.RequestSeed(index)
-	return model.Request{
-		Messages: g.sent(), Tools: ep.Tools, Written: &g.written, Seed: &seed, Sampling: ep.Sampling, Episode: ep.ID, Task: ep.Key.Task,
-		Known: g.counter.Known(), Turn: index, Endpoint: g.endpoint(), Retried: g.retried, Fallback: g.fallback(),
-	}
-}
-
 // ask makes one turn: a request with everything said so far, and the model's message.
 func (g *game) ask(ctx context.Context) (*model.Reply, error) {
 	ep, index := g.ep, len(g.ep.Turns)
@@ -160,7 +134,7 @@ func (g *game) ask(ctx context.Context) (*model.Reply, error) {
 	if err := g.fit(ctx); err != nil {
 		return nil, err
 	}
-	req := g.request()
+	req := g.talk.Next(g.sent(), ep.Tools)
 	if !g.progress.again() { // what was paid for is kept, whatever models cost by now
 		if g.ep.Stop = g.exhausted(req); g.ep.Stop != "" {
 			return nil, errLimit
@@ -181,14 +155,14 @@ func (g *game) ask(ctx context.Context) (*model.Reply, error) {
 		var fault episode.Fault
 		if fault, again = g.refused(ctx, index, err); again {
 			refused = append(refused, fault)
-			req = g.request()
+			req = g.talk.Next(g.sent(), ep.Tools)
 			continue
 		}
 		var ended error
 		if again, ended = g.tooLong(ctx, err); ended != nil {
 			return nil, ended
 		} else if again {
-			req = g.request()
+			req = g.talk.Next(g.sent(), ep.Tools)
 		}
 	}
 	ep.Phases.Model += all.Elapsed
@@ -207,7 +181,6 @@ func (g *game) took(req *model.Request, reply *model.Reply, refused []episode.Fa
 		FinishReason: reply.FinishReason, Usage: reply.Usage, Started: began, Elapsed: elapsed, Waited: reply.Waited, Fallback: reply.Fallback, Retries: append(refused, reply.Retries...),
 		Repairs: reply.Repairs, Raw: reply.Raw, Service: reply.Service, Tokens: ep.KeepTokens(reply.Tokens),
 	})
-	g.retried += reply.Retried
 	if index == 0 {
 		ep.Usage = reply.Usage
 	} else {
@@ -215,9 +188,7 @@ func (g *game) took(req *model.Request, reply *model.Reply, refused []episode.Fa
 	}
 	ep.Model = reply.Model
 	g.charge(*req, reply, ep.Billed(&ep.Turns[index], g.Spending.Asked)...)
-	if reply.Usage.Reported {
-		g.counter.Learn(req.Messages, ep.Tools, reply.Usage.Prompt)
-	}
+	g.talk.Take(req, reply)
 	g.say(reply.Message)
 }
 

@@ -30,7 +30,7 @@ func CheckGuard(mode string) error {
 func (g *game) hooks() []registry.Hook {
 	var hooks []registry.Hook
 	if g.Hooks != nil {
-		hooks = append(hooks, g.Hooks(g.task, g.ep)...)
+		hooks = append(hooks, g.Hooks(g.ep, &Record{g})...)
 	}
 	if g.Guardrails != GuardOff {
 		g.guard = registry.NewGuardrails()

@@ -7,15 +7,13 @@ import (
 	"fmt"
 )
 
-type progressKey struct{}
+// Record is what one episode's calls were told by others than its sandbox.
+type Record struct{ game *game }
 
 // Remember has somebody answer a question of a call, or takes the answer from the record of the call's episode. What is
 // asked counts as the same question when role and question are the same.
-func Remember[T any](ctx context.Context, role, question string, ask func() (T, error)) (T, error) {
-	g, ok := ctx.Value(progressKey{}).(*game)
-	if !ok {
-		return ask()
-	}
+func Remember[T any](ctx context.Context, record *Record, role, question string, ask func() (T, error)) (T, error) {
+	g := record.game
 	var none T
 	about := ""
 	if g.progress.steps != nil {

@@ -43,8 +43,8 @@ type Player struct {
 	Image     string
 	Samples   int // plays of each task: from 2 on, a task's setup runs once for all of them where the backend can fork
 
-	// Hooks makes the hooks of an episode's calls; nil makes none.
-	Hooks func(task *episode.Task, ep *episode.Episode) []registry.Hook
+	// Hooks makes the hooks of an episode's calls; nil makes none. Whom they ask, they ask through the record.
+	Hooks func(ep *episode.Episode, record *Record) []registry.Hook
 
 	Secrets    *registry.Secrets // masked in results; nil masks nothing
 	Results    registry.ResultLimits
@@ -81,7 +81,6 @@ const SuccessAt = 1 - 1e-9
 // Play plays ep to its end. An error means that it did not end: see pipeline.Player.
 func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error {
 	g := p.begin(task, ep)
-	ctx = context.WithValue(model.ForEpisode(ctx, ep.ID, ep.Attempt), progressKey{}, g)
 	err := func() error {
 		defer g.end() // also when a bug of ours panics: the sandbox must not outlive the episode
 		if err := g.recall(); err != nil {
@@ -126,14 +125,12 @@ type game struct {
 	guard    *registry.Guardrails // nil when they are off
 	limits   episode.Limits
 	left     time.Duration // of limits.Time
-	retried  int           // requests, that count
-	counter  model.Counter
+	talk     *model.Conversation
 	// unsummarized is why the last summary that was asked for is none; nil when it is one.
 	unsummarized error
 	used         spent
 	began        time.Time // in this process
 	progress     progress
-	written      model.Written // into requests for turns
 	logger       *slog.Logger
 }
 
@@ -154,8 +151,14 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *game {
 		Time:   cmp.Or(task.Limits.Time, p.Limits.Time, DefaultTime),
 	}
 	g.left = g.limits.Time
+	g.talk = model.Begin(g.asker(), ep.Sampling, ep.Key.RequestSeed)
 	g.box = newBox(p, task, ep)
 	return g
+}
+
+// asker is for whom models are asked.
+func (g *game) asker() model.Asker {
+	return model.Asker{Episode: g.ep.ID, Attempt: g.ep.Attempt, Task: g.ep.Key.Task}
 }
 
 // equip freezes what the model will be shown.

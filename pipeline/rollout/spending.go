@@ -28,7 +28,7 @@ func (g *game) charge(req model.Request, reply *model.Reply, names ...string) {
 		u = episode.Usage{Prompt: model.PromptBound(req), Completion: longest}
 	} else if !u.Reported {
 		var said model.Counter
-		u = episode.Usage{Prompt: g.counter.Count(req.Messages, req.Tools), Completion: said.Count([]episode.Message{reply.Message}, nil)}
+		u = episode.Usage{Prompt: g.talk.Counter.Count(req.Messages, req.Tools), Completion: said.Count([]episode.Message{reply.Message}, nil)}
 	}
 	_, price, _ := g.Spending.Prices.Find(names...)
 	g.used.tokens += u.Prompt + u.Completion

@@ -100,10 +100,10 @@ func (u *user) play(ctx context.Context, question string, choices []string) (str
 	said := append(slices.Clone(u.said), episode.Message{Role: "user", Content: asked(question, choices)})
 	seed := int(g.ep.Key.Rand("user").Int32()>>1) + len(said)
 	began := g.Now()
-	reply, err := Remember(ctx, roleUser, asked(question, choices), func() (model.Reply, error) {
+	reply, err := Remember(ctx, &Record{g}, roleUser, asked(question, choices), func() (model.Reply, error) {
 		return g.User.Complete(ctx, model.Request{
 			Messages: append([]episode.Message{{Role: "system", Content: persona(g.task)}}, said...),
-			Seed:     &seed, MaxTokens: maxReplyTokens, Episode: g.ep.ID,
+			Seed:     &seed, MaxTokens: maxReplyTokens, Asker: g.asker(),
 		})
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/tools"
 )
@@ -96,11 +97,11 @@ func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
 			return errors.New("approver prompt needs a terminal; name a command, or choose command_policy enforce or record")
 		}
-		e.commands.Approver = remembered{&tools.PromptApprover{In: os.Stdin, Out: os.Stderr}}
+		e.commands.Approver = &tools.PromptApprover{In: os.Stdin, Out: os.Stderr}
 	case slices.Equal(f.Commands.Approver, []string{"model"}):
 		return e.openApproverModel(ctx)
 	default:
-		e.commands.Approver = remembered{tools.CommandApprover{Args: f.Commands.Approver}}
+		e.commands.Approver = tools.CommandApprover{Args: f.Commands.Approver}
 	}
 	return nil
 }
@@ -117,12 +118,19 @@ func (e *Experiment) openApproverModel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.commands.Approver = remembered{tools.ModelApprover{Model: client}}
+	e.commands.Approver = tools.ModelApprover{Model: client}
 	return nil
 }
 
 // hooks are those of an episode's calls.
-func (e *Experiment) hooks(*episode.Task, *episode.Episode) []registry.Hook { return e.commands.Hook() }
+func (e *Experiment) hooks(ep *episode.Episode, record *rollout.Record) []registry.Hook {
+	policy := *e.commands
+	if _, already := policy.Approver.(agreed); policy.Approver != nil && !already {
+		asker := model.Asker{Episode: ep.ID, Attempt: ep.Attempt, Task: ep.Key.Task}
+		policy.Approver = remembered{policy.Approver, asker, record}
+	}
+	return policy.Hook()
+}
 
 // CallerPolicy is the policy of calls that a person makes: who types a command agrees to it. What is blocked is refused
 // on a machine that can be lost.

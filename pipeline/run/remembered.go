@@ -6,15 +6,21 @@ import (
 	"fmt"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
 	"trajgen/tools"
 )
 
 // remembered is an approver whose answers are in the record of the episode that asks, where one is kept: neither a model
 // nor a person is asked again after a crash.
-type remembered struct{ tools.Approver }
+type remembered struct {
+	tools.Approver
+	asker  model.Asker
+	record *rollout.Record
+}
 
 func (r remembered) Approve(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	q.Asker = r.asker
 	question, err := json.Marshal(q)
 	if err != nil { // not of texts
 		return tools.Answer{}, fmt.Errorf("question: %w", err)
@@ -25,7 +31,7 @@ func (r remembered) Approve(ctx context.Context, q tools.Question) (tools.Answer
 		By     string         `json:"by"`
 		Usage  *episode.Usage `json:"usage,omitempty"`
 	}
-	got, err := rollout.Remember(ctx, approverRole, string(question), func() (answered, error) {
+	got, err := rollout.Remember(ctx, r.record, approverRole, string(question), func() (answered, error) {
 		answer, err := r.Approver.Approve(ctx, q)
 		return answered{answer, answer.By, answer.Usage}, err
 	})
