@@ -55,7 +55,7 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 		if err := errors.Join(sweep, file.Validate()); err != nil {
 			return usage(err)
 		}
-		return check(cmd.Context(), std, file, opts, asJSON)
+		return proveTasks(cmd.Context(), std, file, opts, asJSON)
 	}
 	return cmd
 }
@@ -78,7 +78,7 @@ type problem struct {
 	Detail  string          `json:"detail"`
 }
 
-func check(ctx context.Context, std stdio, file run.File, opts runOptions, asJSON bool) error {
+func proveTasks(ctx context.Context, std stdio, file run.File, opts runOptions, asJSON bool) error {
 	result := checked{NoGold: []string{}, NoVerify: []string{}, Problems: []problem{}}
 	for _, policy := range []string{"oracle", "noop"} {
 		file.Scripted.Policy = policy

@@ -17,6 +17,7 @@ import (
 	"trajgen/outputs/journal"
 	"trajgen/outputs/sinktest"
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/check"
 )
 
 // runOf makes a run directory of four tasks and eight episodes.
@@ -229,7 +230,7 @@ func TestMerge(t *testing.T) {
 	a, b, other := runOf(t, "1"), runOf(t, "2"), runOf(t, "3", "--max-turns", "7")
 	at := t.TempDir()
 	out := filepath.Join(at, "merged")
-	var got mergeResult
+	var got check.Merged
 	if err := json.Unmarshal([]byte(succeed(t, "merge", a, b, "--out", out, "--json").out), &got); err != nil {
 		t.Fatal(err)
 	}

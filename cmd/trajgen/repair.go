@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -93,7 +92,7 @@ func (r repaired) write(w io.Writer) {
 			continue
 		}
 		unknown = unknown || d.Unknown
-		fmt.Fprintf(w, "%v\n  lost: %s\n", d, lostText(d))
+		fmt.Fprintf(w, "%v\n  lost: %s\n", d, d.LostText())
 	}
 	if r.damaged() == 0 {
 		fmt.Fprintf(w, "%s: nothing is damaged\n", r.Run)
@@ -110,23 +109,4 @@ func (r repaired) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "taken out and kept in %s/damaged; %s are to be played again, with the flags or the run file of this run and:\n  trajgen run --out %s --resume\n",
 		run.JournalDir(r.Run), lost, r.Run)
-}
-
-// lostText names the attempts that damage took.
-func lostText(d journal.Damage) string {
-	var names []string
-	for _, e := range d.Lost {
-		name := fmt.Sprintf("%s (row %d, sample %d, attempt %d)", e.ID, e.Row, e.Sample, e.Attempt)
-		if e.Pending {
-			name += " that another one followed"
-		}
-		names = append(names, name)
-	}
-	if d.Unknown {
-		names = append(names, "nobody can say what (it is what is missing afterwards: trajgen verify)")
-	}
-	if len(names) == 0 {
-		return "nothing"
-	}
-	return strings.Join(names, ", ")
 }

@@ -19,6 +19,7 @@ import (
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
+	"trajgen/pipeline/run/check"
 )
 
 // playArgs are a run of a few episodes with several segments.
@@ -176,7 +177,7 @@ func flippedBits(t *testing.T, whole string) {
 			if err := os.WriteFile(path, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			v, err := verifyRun(t.Context(), dir)
+			v, err := check.Verify(t.Context(), dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +191,7 @@ func flippedBits(t *testing.T, whole string) {
 			t.Fatal(err)
 		}
 	}
-	if v, err := verifyRun(t.Context(), dir); err != nil || !v.OK {
+	if v, err := check.Verify(t.Context(), dir); err != nil || !v.OK {
 		t.Errorf("in the end: %v, %q", err, v.Differences)
 	}
 }
@@ -316,7 +317,7 @@ func verifyNames(t *testing.T, whole string) {
 				t.Errorf("exit code %d\n%s%swant %d and %q", got.code, got.out, got.errOut, tt.code, tt.want)
 			}
 			asJSON := here(t, "verify", "--json", "--run", dir)
-			var v verification
+			var v check.Verification
 			if err := json.Unmarshal([]byte(asJSON.out), &v); err != nil || v.OK != (tt.code == 0) || asJSON.code != tt.code {
 				t.Errorf("as JSON: exit code %d, ok %v: %v", asJSON.code, v.OK, err)
 			}
@@ -402,7 +403,7 @@ func TestRunnersAtOnce(t *testing.T) {
 			continue
 		}
 		beside++
-		v, err := verifyRun(t.Context(), dir)
+		v, err := check.Verify(t.Context(), dir)
 		if err != nil || len(v.Damage) > 0 {
 			t.Fatalf("verify beside a run: %v, %+v", err, v)
 		}

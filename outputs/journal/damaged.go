@@ -41,3 +41,22 @@ func asDamage(err error, segment string, offset int64, id, before, after string)
 	}
 	return nil
 }
+
+// LostText names the attempts that the damage took.
+func (d Damage) LostText() string {
+	var names []string
+	for _, e := range d.Lost {
+		name := fmt.Sprintf("%s (row %d, sample %d, attempt %d)", e.ID, e.Row, e.Sample, e.Attempt)
+		if e.Pending {
+			name += " that another one followed"
+		}
+		names = append(names, name)
+	}
+	if d.Unknown {
+		names = append(names, "nobody can say what (it is what is missing afterwards: trajgen verify)")
+	}
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
+}

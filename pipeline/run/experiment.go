@@ -83,7 +83,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 	defer Spare(hasty)()
 	defer func() {
 		if err != nil {
-			err = errors.Join(mistake(err), e.Close())
+			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
 	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.survey, e.hasSandbox, e.tryImage} {

@@ -34,7 +34,7 @@ func ReadManifest(dir string) (Manifest, error) {
 	var m Manifest
 	data, err := os.ReadFile(filepath.Join(dir, "run.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, mistake(fmt.Errorf("%s is not a run directory: it has no run.json", dir))
+		return m, AsMistake(fmt.Errorf("%s is not a run directory: it has no run.json", dir))
 	}
 	if err != nil {
 		return m, fmt.Errorf("read run.json: %w", err)

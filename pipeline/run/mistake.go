@@ -7,8 +7,8 @@ type Mistake struct{ error }
 
 func (m Mistake) Unwrap() error { return m.error }
 
-// mistake makes an error one of these.
-func mistake(err error) error {
+// AsMistake makes an error one of these; nil stays nil.
+func AsMistake(err error) error {
 	if _, ok := errors.AsType[Mistake](err); ok || err == nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func Open(ctx context.Context, file File, resume bool, w io.Writer) (*Run, error
 	dir := file.OutDir()
 	if !resume {
 		if err := fresh(dir); err != nil {
-			return nil, mistake(err)
+			return nil, AsMistake(err)
 		}
 	}
 	logs := &LateWriter{}
@@ -75,7 +75,7 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 	}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(mistake(err), s.CloseFiles())
+			err = errors.Join(AsMistake(err), s.CloseFiles())
 		}
 	}()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
