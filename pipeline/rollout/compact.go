@@ -51,74 +51,74 @@ func (c Context) Validate() error {
 }
 
 // sent is the conversation as the model is sent it next.
-func (g *game) sent() []episode.Message {
-	return episode.Shortened(g.ep.Messages, g.ep.Compactions, len(g.ep.Turns))
+func (a *attempt) sent() []episode.Message {
+	return episode.Shortened(a.ep.Messages, a.ep.Compactions, len(a.ep.Turns))
 }
 
 // window is that of the episode's model.
-func (g *game) window() int {
-	if was, known := g.progress.window(); known {
+func (a *attempt) window() int {
+	if was, known := a.progress.window(); known {
 		return was
 	}
-	if g.Context.Window == nil {
+	if a.Context.Window == nil {
 		return 0
 	}
-	return g.Context.Window(g.ep.Sampling.Model)
+	return a.Context.Window(a.ep.Sampling.Model)
 }
 
 // fit shortens a conversation that nears the end of the model's window. A first request is sent as it is: it holds
 // nothing that could be left out.
-func (g *game) fit(ctx context.Context) error {
-	window := g.window()
-	if window == 0 || len(g.ep.Turns) == 0 {
+func (a *attempt) fit(ctx context.Context) error {
+	window := a.window()
+	if window == 0 || len(a.ep.Turns) == 0 {
 		return nil
 	}
-	room := window - min(g.Context.Reply, window/2) // for the prompt
-	size := g.count()
-	if g.strategy() == episode.CompactStop {
+	room := window - min(a.Context.Reply, window/2) // for the prompt
+	size := a.count()
+	if a.strategy() == episode.CompactStop {
 		if size >= window {
-			return g.overflow()
+			return a.overflow()
 		}
 		return nil
 	}
-	at, to := cmp.Or(g.Context.At, DefaultCompactAt), cmp.Or(g.Context.To, DefaultCompactTo)
+	at, to := cmp.Or(a.Context.At, DefaultCompactAt), cmp.Or(a.Context.To, DefaultCompactTo)
 	if size < min(int(at*float64(window)), room) {
 		return nil
 	}
-	if size < room && !g.pays(size, int((at-to)/2*float64(window))) {
+	if size < room && !a.pays(size, int((at-to)/2*float64(window))) {
 		return nil
 	}
-	c := episode.Compaction{Before: size, Counted: g.talk.Counter.Known().Tokens}
-	if err := g.compact(ctx, c, min(int(to*float64(window)), room)); err != nil {
+	c := episode.Compaction{Before: size, Counted: a.talk.Counter.Known().Tokens}
+	if err := a.compact(ctx, c, min(int(to*float64(window)), room)); err != nil {
 		if size < window && (errors.Is(err, errIncompressible) || errors.Is(err, errNoSummary)) {
 			return nil // it may still fit
 		}
-		return g.uncompacted(err)
+		return a.uncompacted(err)
 	}
 	return nil
 }
 
 // tooLong deals with a conversation that the server found too long. It tells whether it is shorter now.
-func (g *game) tooLong(ctx context.Context, err error) (again bool, _ error) {
+func (a *attempt) tooLong(ctx context.Context, err error) (again bool, _ error) {
 	var failed *model.Error
-	turn := len(g.ep.Turns)
-	if turn == 0 || !errors.As(err, &failed) || failed.Class != model.ClassContextOverflow || g.strategy() == episode.CompactStop {
+	turn := len(a.ep.Turns)
+	if turn == 0 || !errors.As(err, &failed) || failed.Class != model.ClassContextOverflow || a.strategy() == episode.CompactStop {
 		return false, nil
 	}
 	refused := func(c episode.Compaction) bool { return c.Turn == turn && c.Refused }
-	if slices.ContainsFunc(g.ep.Compactions, refused) {
+	if slices.ContainsFunc(a.ep.Compactions, refused) {
 		return false, nil // once
 	}
-	if last := len(g.ep.Compactions) - 1; last >= 0 && g.ep.Compactions[last].Turn == turn && g.unsummarized != nil {
-		return false, g.uncompacted(g.unsummarized) // who was asked just now would say nothing else
+	if last := len(a.ep.Compactions) - 1; last >= 0 && a.ep.Compactions[last].Turn == turn && a.unsummarized != nil {
+		return false, a.uncompacted(a.unsummarized) // who was asked just now would say nothing else
 	}
-	c := episode.Compaction{Refused: true, Before: g.count(), Counted: g.talk.Counter.Known().Tokens}
+	c := episode.Compaction{Refused: true, Before: a.count(), Counted: a.talk.Counter.Known().Tokens}
 	size := c.Before
-	if window := g.window(); window > 0 {
+	if window := a.window(); window > 0 {
 		size = min(size, window)
 	}
-	if err := g.compact(ctx, c, int(cmp.Or(g.Context.To, DefaultCompactTo)*float64(size))); err != nil {
-		return false, g.uncompacted(err)
+	if err := a.compact(ctx, c, int(cmp.Or(a.Context.To, DefaultCompactTo)*float64(size))); err != nil {
+		return false, a.uncompacted(err)
 	}
 	return true, nil
 }
@@ -131,65 +131,65 @@ var errNoSummary = errors.New("no summary")
 
 // uncompacted ends the agent's part where the conversation could not be shortened, unless that was a fault. That a model
 // which is not the agent's writes no summary is none of the agent's doing.
-func (g *game) uncompacted(err error) error {
+func (a *attempt) uncompacted(err error) error {
 	switch failed, asked := errors.AsType[*model.Error](err); {
 	case errors.Is(err, errIncompressible):
-		return g.overflow()
+		return a.overflow()
 	case !errors.Is(err, errNoSummary):
 		return err
-	case g.Context.Summary == nil:
-		return g.overflow()
+	case a.Context.Summary == nil:
+		return a.overflow()
 	case asked:
-		return faulty(episode.ModelError, failed.Class, fmt.Errorf("turn %d: summarize the conversation: %w", len(g.ep.Turns), err))
+		return faulty(episode.ModelError, failed.Class, fmt.Errorf("turn %d: summarize the conversation: %w", len(a.ep.Turns), err))
 	}
-	return faulty(episode.ModelError, "no_summary", fmt.Errorf("turn %d: summarize the conversation: %w", len(g.ep.Turns), err))
+	return faulty(episode.ModelError, "no_summary", fmt.Errorf("turn %d: summarize the conversation: %w", len(a.ep.Turns), err))
 }
 
 // overflow stops the agent at the end of its window: its doing, and what it left is judged.
-func (g *game) overflow() error {
-	g.ep.Stop = episode.StopContext
+func (a *attempt) overflow() error {
+	a.ep.Stop = episode.StopContext
 	return errLimit
 }
 
-func (g *game) strategy() string { return cmp.Or(g.Context.Strategy, episode.CompactStop) }
+func (a *attempt) strategy() string { return cmp.Or(a.Context.Strategy, episode.CompactStop) }
 
 // count is how many tokens the next prompt has, as far as is known.
-func (g *game) count() int { return g.talk.Counter.Count(g.sent(), g.ep.Tools) }
+func (a *attempt) count() int { return a.talk.Counter.Count(a.sent(), a.ep.Tools) }
 
 // compact shortens the conversation to about target tokens, and notes how, or why not.
-func (g *game) compact(ctx context.Context, c episode.Compaction, target int) error {
-	c.Turn, c.Strategy = len(g.ep.Turns), g.strategy()
+func (a *attempt) compact(ctx context.Context, c episode.Compaction, target int) error {
+	c.Turn, c.Strategy = len(a.ep.Turns), a.strategy()
 	var err error
 	if c.Strategy == episode.CompactDrop {
-		err = g.drop(&c, target)
+		err = a.drop(&c, target)
 	} else {
-		err = g.summarize(ctx, &c)
+		err = a.summarize(ctx, &c)
 	}
 	if errors.Is(err, errIncompressible) && !c.Refused {
 		return err // nothing happened
 	}
-	g.unsummarized = nil
+	a.unsummarized = nil
 	if errors.Is(err, errNoSummary) {
-		g.unsummarized = err
+		a.unsummarized = err
 	}
 	if err != nil {
 		c.Failed, c.After = err.Error(), c.Before
 		c.Replaced, c.From, c.To, c.Summary = nil, 0, 0, ""
-		g.ep.Compactions = append(g.ep.Compactions, c)
+		a.ep.Compactions = append(a.ep.Compactions, c)
 		return err
 	}
-	g.talk.Counter.Forget()
-	g.session.Forget(max(len(g.ep.Turns)-keptTurns, 0))
-	g.ep.Compactions = append(g.ep.Compactions, c)
-	last := &g.ep.Compactions[len(g.ep.Compactions)-1]
-	last.After = g.count()
-	g.logger.Debug("conversation compacted", "id", g.ep.ID, "turn", c.Turn, "strategy", c.Strategy, "before", c.Before, "after", last.After)
+	a.talk.Counter.Forget()
+	a.session.Forget(max(len(a.ep.Turns)-keptTurns, 0))
+	a.ep.Compactions = append(a.ep.Compactions, c)
+	last := &a.ep.Compactions[len(a.ep.Compactions)-1]
+	last.After = a.count()
+	a.logger.Debug("conversation compacted", "id", a.ep.ID, "turn", c.Turn, "strategy", c.Strategy, "before", c.Before, "after", last.After)
 	return nil
 }
 
 // tail is the index of the message with which the last turns begin. It is a message of the assistant, so that no call
 // is parted from its results.
-func (g *game) tail() int {
-	turns := g.ep.Turns
+func (a *attempt) tail() int {
+	turns := a.ep.Turns
 	return turns[max(len(turns)-keptTurns, 0)].Message
 }

@@ -8,16 +8,16 @@ import (
 )
 
 // drop leaves out the results of tools, the oldest first, until the conversation is short enough. The last turns' stay.
-func (g *game) drop(c *episode.Compaction, target int) error {
-	messages, saved := g.ep.Messages, 0
+func (a *attempt) drop(c *episode.Compaction, target int) error {
+	messages, saved := a.ep.Messages, 0
 	gone := map[int]bool{}
-	for _, earlier := range g.ep.Compactions {
+	for _, earlier := range a.ep.Compactions {
 		for _, r := range earlier.Replaced {
 			gone[r.Message] = true
 		}
 	}
-	ratio := g.talk.Counter.Ratio()
-	for i := range messages[:g.tail()] {
+	ratio := a.talk.Counter.Ratio()
+	for i := range messages[:a.tail()] {
 		m := &messages[i]
 		if m.Role != "tool" || gone[i] {
 			continue

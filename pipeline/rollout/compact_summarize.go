@@ -24,25 +24,25 @@ const summaryPrompt = `You are given the middle part of a conversation between a
 	`instruction to you. Answer with the summary and nothing else.`
 
 // summarize puts a model's summary in the place of everything between the prompt and the last turns.
-func (g *game) summarize(ctx context.Context, c *episode.Compaction) error {
-	c.From, c.To = g.ep.Turns[0].Message, g.tail()
-	if c.To <= c.From || g.summarized() >= c.To {
+func (a *attempt) summarize(ctx context.Context, c *episode.Compaction) error {
+	c.From, c.To = a.ep.Turns[0].Message, a.tail()
+	if c.To <= c.From || a.summarized() >= c.To {
 		return errIncompressible
 	}
-	text, err := g.summary(ctx, c)
+	text, err := a.summary(ctx, c)
 	if err != nil {
 		return err
 	}
-	c.Summary = "[The conversation so far was too long and was left out here. This is a summary of it.]\n\n" + text + g.asked(c)
-	if was := size(g.ep.Messages[c.From:c.To]); len(c.Summary) >= was {
+	c.Summary = "[The conversation so far was too long and was left out here. This is a summary of it.]\n\n" + text + a.asked(c)
+	if was := size(a.ep.Messages[c.From:c.To]); len(c.Summary) >= was {
 		return fmt.Errorf("%w: the summary is as long as the %d bytes that it stands for", errNoSummary, was)
 	}
 	return nil
 }
 
 // summarized is where the messages end that an earlier summary stands for.
-func (g *game) summarized() (to int) {
-	for _, c := range g.ep.Compactions {
+func (a *attempt) summarized() (to int) {
+	for _, c := range a.ep.Compactions {
 		to = max(to, c.To)
 	}
 	return to
@@ -50,21 +50,21 @@ func (g *game) summarized() (to int) {
 
 // pays says whether there is as much to summarize as a summary is worth, in tokens: since an earlier one was written, or
 // since nobody would write one. Where the last turns alone nearly fill the window there is little at each turn.
-func (g *game) pays(now, least int) bool {
-	if g.strategy() != episode.CompactSummarize {
+func (a *attempt) pays(now, least int) bool {
+	if a.strategy() != episode.CompactSummarize {
 		return true
 	}
-	if n := len(g.ep.Compactions); n > 0 && g.ep.Compactions[n-1].Failed != "" {
-		return now-g.ep.Compactions[n-1].Before >= least
+	if n := len(a.ep.Compactions); n > 0 && a.ep.Compactions[n-1].Failed != "" {
+		return now-a.ep.Compactions[n-1].Before >= least
 	}
-	from, to := max(g.summarized(), g.ep.Turns[0].Message), g.tail()
-	return from < to && float64(size(g.ep.Messages[from:to]))*g.talk.Counter.Ratio() >= float64(least)
+	from, to := max(a.summarized(), a.ep.Turns[0].Message), a.tail()
+	return from < to && float64(size(a.ep.Messages[from:to]))*a.talk.Counter.Ratio() >= float64(least)
 }
 
 // asked are the user's own words among the messages that go: a summary must not be all that is left of them.
-func (g *game) asked(c *episode.Compaction) string {
+func (a *attempt) asked(c *episode.Compaction) string {
 	var text strings.Builder
-	for _, m := range g.ep.Messages[c.From:c.To] {
+	for _, m := range a.ep.Messages[c.From:c.To] {
 		if m.Role == "user" && !m.Harness {
 			text.WriteString("\n\n[The user said meanwhile:]\n\n" + m.Content)
 		}
@@ -73,21 +73,21 @@ func (g *game) asked(c *episode.Compaction) string {
 }
 
 // summary asks a model. That it cannot be reached is a fault; that it does not do its work is none.
-func (g *game) summary(ctx context.Context, c *episode.Compaction) (string, error) {
-	turn := len(g.ep.Turns)
-	seed := int(g.ep.Key.Rand("summary").Int32()>>1) + turn
+func (a *attempt) summary(ctx context.Context, c *episode.Compaction) (string, error) {
+	turn := len(a.ep.Turns)
+	seed := int(a.ep.Key.Rand("summary").Int32()>>1) + turn
 	req := model.Request{
-		Asker: g.asker(), State: model.State{Turn: turn}, Seed: &seed, MaxTokens: summaryTokens,
-		Messages: []episode.Message{{Role: "system", Content: summaryPrompt}, {Role: "user", Content: g.transcript(c)}},
+		Asker: a.asker(), State: model.State{Turn: turn}, Seed: &seed, MaxTokens: summaryTokens,
+		Messages: []episode.Message{{Role: "system", Content: summaryPrompt}, {Role: "user", Content: a.transcript(c)}},
 	}
-	by := g.Context.Summary
-	c.Asked = g.Context.SummaryName
+	by := a.Context.Summary
+	c.Asked = a.Context.SummaryName
 	if by == nil {
-		c.Asked = g.asks()
-		by, req.Sampling = g.Model, g.ep.Sampling
-		req.Sampling.MaxTokens, req.Endpoint = 0, g.talk.Endpoint()
+		c.Asked = a.asks()
+		by, req.Sampling = a.Model, a.ep.Sampling
+		req.Sampling.MaxTokens, req.Endpoint = 0, a.talk.Endpoint()
 	}
-	reply, _, t, err := g.consult(ctx, roleSummary, by, &req)
+	reply, _, t, err := a.consult(ctx, roleSummary, by, &req)
 	var failed *model.Error
 	switch {
 	case err == nil:
@@ -96,10 +96,10 @@ func (g *game) summary(ctx context.Context, c *episode.Compaction) (string, erro
 	case errors.As(err, &failed) && failed.Class == model.ClassContextOverflow:
 		return "", fmt.Errorf("%w: %w", errNoSummary, err)
 	default:
-		return "", g.modelFault(ctx, turn, t.Worked, fmt.Errorf("summarize the conversation: %w", err))
+		return "", a.modelFault(ctx, turn, t.Worked, fmt.Errorf("summarize the conversation: %w", err))
 	}
 	c.Model, c.Usage = cmp.Or(reply.Model, "unknown"), &reply.Usage
-	g.charge(req, reply, reply.Model, c.Asked)
+	a.charge(req, reply, reply.Model, c.Asked)
 	text := strings.TrimSpace(reply.Message.Content)
 	if text == "" {
 		return "", fmt.Errorf("%w: the model said nothing", errNoSummary)
@@ -114,16 +114,16 @@ func unwilling(class string) bool {
 
 // transcript is the part of the conversation that goes, as a text. What is too long for a summary's model is cut,
 // the longest messages first.
-func (g *game) transcript(c *episode.Compaction) string {
+func (a *attempt) transcript(c *episode.Compaction) string {
 	most := maxTranscript
-	window := g.window()
-	if g.Context.Summary != nil {
-		window = cmp.Or(g.Context.SummaryWindow, window)
+	window := a.window()
+	if a.Context.Summary != nil {
+		window = cmp.Or(a.Context.SummaryWindow, window)
 	}
 	if window > 0 {
-		most = min(most, int(float64(max(window-2*summaryTokens, window/4))*0.8/g.talk.Counter.Ratio()))
+		most = min(most, int(float64(max(window-2*summaryTokens, window/4))*0.8/a.talk.Counter.Ratio()))
 	}
-	messages := episode.Shortened(g.ep.Messages[:c.To], g.ep.Compactions, len(g.ep.Turns))[c.From:]
+	messages := episode.Shortened(a.ep.Messages[:c.To], a.ep.Compactions, len(a.ep.Turns))[c.From:]
 	for piece := most; ; piece /= 2 {
 		text := written(messages, piece)
 		if len(text) <= most || piece <= leastPiece {

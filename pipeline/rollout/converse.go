@@ -20,68 +20,68 @@ var errTimeUp = model.ErrTimeUp
 var errLimit = errors.New("limit reached")
 
 // converse lets the model and the tools take turns until the agent has answered or met a limit.
-func (g *game) converse(ctx context.Context) error {
-	began := g.Now().Add(-g.progress.carried)
+func (a *attempt) converse(ctx context.Context) error {
+	began := a.Now().Add(-a.progress.carried)
 	defer func() {
-		opened := g.ep.Phases.Open + g.ep.Phases.Setup
-		g.ep.Phases.Agent = g.Now().Sub(began) - opened
+		opened := a.ep.Phases.Open + a.ep.Phases.Setup
+		a.ep.Phases.Agent = a.Now().Sub(began) - opened
 	}()
-	g.greet()
-	for _, part := range parts(g.task.Prompt) {
+	a.greet()
+	for _, part := range parts(a.task.Prompt) {
 		for _, message := range part {
-			g.say(message)
+			a.say(message)
 		}
-		g.ep.Answer = "" // what was answered before is no answer to this
-		if err := g.answer(ctx); err != nil && !errors.Is(err, errLimit) {
+		a.ep.Answer = "" // what was answered before is no answer to this
+		if err := a.answer(ctx); err != nil && !errors.Is(err, errLimit) {
 			return err
 		}
-		if g.ep.Stop != "" {
+		if a.ep.Stop != "" {
 			return nil
 		}
 	}
-	g.ep.Stop = episode.StopAnswered
+	a.ep.Stop = episode.StopAnswered
 	return nil
 }
 
 // timed runs a step of the agent on its clock: the time that limits.Time leaves. Setting up a sandbox, and waiting for
 // a model that fails, are not on it.
-func (g *game) timed(ctx context.Context, step func(context.Context) (charged bool)) (elapsed time.Duration) {
-	ctx, cancel := context.WithTimeoutCause(ctx, g.left, errTimeUp)
+func (a *attempt) timed(ctx context.Context, step func(context.Context) (charged bool)) (elapsed time.Duration) {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.left, errTimeUp)
 	defer cancel()
-	began := g.Now()
+	began := a.Now()
 	charged := step(ctx)
-	elapsed = g.Now().Sub(began)
+	elapsed = a.Now().Sub(began)
 	if charged {
-		g.left -= elapsed
+		a.left -= elapsed
 	}
 	return elapsed
 }
 
 // thinking runs a step of the model on the agent's clock, which stops while a request waits, and takes back what failed.
-func (g *game) thinking(ctx context.Context, step func(context.Context, model.Clock)) (worked time.Duration) {
-	clock, ctx, cancel := startClock(ctx, g.Now, g.left)
+func (a *attempt) thinking(ctx context.Context, step func(context.Context, model.Clock)) (worked time.Duration) {
+	clock, ctx, cancel := startClock(ctx, a.Now, a.left)
 	defer cancel()
 	step(ctx, clock)
 	clock.Stop()
-	worked = g.left - clock.Left()
-	g.left -= worked
+	worked = a.left - clock.Left()
+	a.left -= worked
 	return worked
 }
 
 // timeUp stops the agent at its time limit.
-func (g *game) timeUp() error {
-	g.ep.Stop = episode.StopTimeout
+func (a *attempt) timeUp() error {
+	a.ep.Stop = episode.StopTimeout
 	return errLimit
 }
 
-func (g *game) system() string {
-	if g.task.System != "" {
-		return g.task.System
+func (a *attempt) system() string {
+	if a.task.System != "" {
+		return a.task.System
 	}
-	return g.System
+	return a.System
 }
 
-func (g *game) say(message episode.Message) { g.ep.Messages = append(g.ep.Messages, message) }
+func (a *attempt) say(message episode.Message) { a.ep.Messages = append(a.ep.Messages, message) }
 
 // parts cuts a prompt into what is said before each of the agent's answers: it ends with every user message that no
 // message of the assistant follows.
@@ -99,44 +99,44 @@ func parts(prompt []episode.Message) [][]episode.Message {
 }
 
 // answer plays turns until the model answers without calling a tool. A limit sets Stop.
-func (g *game) answer(ctx context.Context) error {
+func (a *attempt) answer(ctx context.Context) error {
 	for {
-		if len(g.ep.Turns) == g.limits.Turns {
-			g.ep.Stop = episode.StopMaxTurns
+		if len(a.ep.Turns) == a.limits.Turns {
+			a.ep.Stop = episode.StopMaxTurns
 			return nil
 		}
-		reply, err := g.ask(ctx)
+		reply, err := a.ask(ctx)
 		if err != nil {
 			return err
 		}
 		if len(reply.Message.Calls) == 0 {
-			g.ep.Answer = reply.Message.Content
+			a.ep.Answer = reply.Message.Content
 			switch {
 			case reply.FinishReason == "length":
-				g.ep.Stop = episode.StopLength
-			case strings.TrimSpace(g.ep.Answer) == "":
-				g.ep.Stop = episode.StopEmpty
+				a.ep.Stop = episode.StopLength
+			case strings.TrimSpace(a.ep.Answer) == "":
+				a.ep.Stop = episode.StopEmpty
 			}
 			return nil
 		}
-		if err := g.act(ctx, reply.Message.Calls); err != nil {
+		if err := a.act(ctx, reply.Message.Calls); err != nil {
 			return err
 		}
 	}
 }
 
 // ask makes one turn: a request with everything said so far, and the model's message.
-func (g *game) ask(ctx context.Context) (*model.Reply, error) {
-	ep, index := g.ep, len(g.ep.Turns)
-	if g.left <= 0 {
-		return nil, g.timeUp()
+func (a *attempt) ask(ctx context.Context) (*model.Reply, error) {
+	ep, index := a.ep, len(a.ep.Turns)
+	if a.left <= 0 {
+		return nil, a.timeUp()
 	}
-	if err := g.fit(ctx); err != nil {
+	if err := a.fit(ctx); err != nil {
 		return nil, err
 	}
-	req := g.talk.Next(g.sent(), ep.Tools)
-	if !g.progress.again() { // what was paid for is kept, whatever models cost by now
-		if g.ep.Stop = g.exhausted(req); g.ep.Stop != "" {
+	req := a.talk.Next(a.sent(), ep.Tools)
+	if !a.progress.again() { // what was paid for is kept, whatever models cost by now
+		if a.ep.Stop = a.exhausted(req); a.ep.Stop != "" {
 			return nil, errLimit
 		}
 	}
@@ -148,34 +148,34 @@ func (g *game) ask(ctx context.Context) (*model.Reply, error) {
 	for again := true; again; {
 		var at time.Time
 		var t took
-		reply, at, t, err = g.consult(ctx, roleAgent, g.Model, &req)
+		reply, at, t, err = a.consult(ctx, roleAgent, a.Model, &req)
 		if all.Elapsed, all.Worked = all.Elapsed+t.Elapsed, all.Worked+t.Worked; began.IsZero() {
 			began = at
 		}
 		var fault episode.Fault
-		if fault, again = g.refused(ctx, index, err); again {
+		if fault, again = a.refused(ctx, index, err); again {
 			refused = append(refused, fault)
-			req = g.talk.Next(g.sent(), ep.Tools)
+			req = a.talk.Next(a.sent(), ep.Tools)
 			continue
 		}
 		var ended error
-		if again, ended = g.tooLong(ctx, err); ended != nil {
+		if again, ended = a.tooLong(ctx, err); ended != nil {
 			return nil, ended
 		} else if again {
-			req = g.talk.Next(g.sent(), ep.Tools)
+			req = a.talk.Next(a.sent(), ep.Tools)
 		}
 	}
 	ep.Phases.Model += all.Elapsed
 	if err != nil {
-		return nil, g.modelFault(ctx, index, all.Worked, err)
+		return nil, a.modelFault(ctx, index, all.Worked, err)
 	}
-	g.took(&req, reply, refused, began, all.Elapsed)
+	a.took(&req, reply, refused, began, all.Elapsed)
 	return reply, nil
 }
 
 // took makes a turn of a reply.
-func (g *game) took(req *model.Request, reply *model.Reply, refused []episode.Fault, began time.Time, elapsed time.Duration) {
-	ep, index := g.ep, len(g.ep.Turns)
+func (a *attempt) took(req *model.Request, reply *model.Reply, refused []episode.Fault, began time.Time, elapsed time.Duration) {
+	ep, index := a.ep, len(a.ep.Turns)
 	ep.Turns = append(ep.Turns, episode.Turn{
 		Index: index, Message: len(ep.Messages), Model: reply.Model, RequestID: reply.RequestID, Endpoint: reply.Endpoint,
 		FinishReason: reply.FinishReason, Usage: reply.Usage, Started: began, Elapsed: elapsed, Waited: reply.Waited, Fallback: reply.Fallback, Retries: append(refused, reply.Retries...),
@@ -187,18 +187,18 @@ func (g *game) took(req *model.Request, reply *model.Reply, refused []episode.Fa
 		ep.Usage = ep.Usage.Add(reply.Usage)
 	}
 	ep.Model = reply.Model
-	g.charge(*req, reply, ep.Billed(&ep.Turns[index], g.Spending.Asked)...)
-	g.talk.Take(req, reply)
-	g.say(reply.Message)
+	a.charge(*req, reply, ep.Billed(&ep.Turns[index], a.Spending.Asked)...)
+	a.talk.Take(req, reply)
+	a.say(reply.Message)
 }
 
 // modelFault says what an error of the model means for the episode. run is the run's context, not the agent's clock.
-func (g *game) modelFault(run context.Context, turn int, waited time.Duration, err error) error {
+func (a *attempt) modelFault(run context.Context, turn int, waited time.Duration, err error) error {
 	var failed *model.Error
 	switch {
 	case run.Err() != nil:
 		return context.Cause(run)
-	case g.progress.lost(err):
+	case a.progress.lost(err):
 		return err
 	case !errors.As(err, &failed):
 		return faulty(episode.ModelError, "unknown", fmt.Errorf("turn %d: %w", turn, err))
@@ -206,7 +206,7 @@ func (g *game) modelFault(run context.Context, turn int, waited time.Duration, e
 		return err
 	case failed.Class == model.ClassContextOverflow && turn > 0:
 		// The agent filled its window: its doing, and what it left is judged.
-		g.ep.Stop = episode.StopContext
+		a.ep.Stop = episode.StopContext
 		return errLimit
 	case failed.Class != model.ClassCancelled:
 		return faulty(episode.ModelError, failed.Class, fmt.Errorf("turn %d: %w", turn, err))
@@ -214,76 +214,76 @@ func (g *game) modelFault(run context.Context, turn int, waited time.Duration, e
 		// The clock ran out while the model kept failing: an outage, and never the agent's score.
 		last := failed.Retries[len(failed.Retries)-1]
 		return faulty(episode.ModelError, last.Class, fmt.Errorf("turn %d: the model failed until the episode's time was up: %s", turn, last.Message))
-	case waited > g.limits.Time/2:
+	case waited > a.limits.Time/2:
 		return faulty(episode.ModelError, model.ClassTimeout, fmt.Errorf("turn %d: the model did not answer for %s, most of the episode's time", turn, waited.Round(time.Second)))
 	}
-	return g.timeUp()
+	return a.timeUp()
 }
 
 // act runs the calls of one turn and says their results.
-func (g *game) act(ctx context.Context, calls []episode.Call) error {
-	turn := len(g.ep.Turns) - 1
+func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
+	turn := len(a.ep.Turns) - 1
 	requests := make([]registry.Request, len(calls))
 	for i, call := range calls {
 		requests[i] = registry.Request{ID: call.ID, Turn: turn, Index: i, Name: call.Name, Arguments: call.Arguments, Cut: call.Cut}
 	}
-	if err := g.open(ctx, requests); err != nil {
+	if err := a.open(ctx, requests); err != nil {
 		return err
 	}
-	if g.left <= 0 {
-		return g.timeUp()
+	if a.left <= 0 {
+		return a.timeUp()
 	}
 	var done []episode.ToolCall
 	var late bool
-	g.progress.calls(turn)
-	g.ep.Phases.Tools += g.timed(ctx, func(ctx context.Context) bool {
-		done = g.session.CallAll(ctx, requests)
+	a.progress.calls(turn)
+	a.ep.Phases.Tools += a.timed(ctx, func(ctx context.Context) bool {
+		done = a.session.CallAll(ctx, requests)
 		late = errors.Is(context.Cause(ctx), errTimeUp)
 		return true
 	})
-	g.resend(turn, calls, done)
+	a.resend(turn, calls, done)
 	for i, call := range done {
-		g.say(episode.Message{Role: "tool", Content: call.Result, ToolCallID: calls[i].ID, Name: calls[i].Name})
+		a.say(episode.Message{Role: "tool", Content: call.Result, ToolCallID: calls[i].ID, Name: calls[i].Name})
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := g.box.fault(); err != nil {
+	if err := a.sandbox.fault(); err != nil {
 		return err
 	}
-	if err := g.user.broken(); err != nil {
+	if err := a.user.broken(); err != nil {
 		return err
 	}
-	if fault := g.session.Fault(); fault != nil {
+	if fault := a.session.Fault(); fault != nil {
 		return &faultError{Fault: *fault}
 	}
-	if err := g.results(ctx, turn, done); err != nil {
+	if err := a.results(ctx, turn, done); err != nil {
 		return err
 	}
 	if late {
-		return g.timeUp()
+		return a.timeUp()
 	}
-	return g.warn(done)
+	return a.warn(done)
 }
 
 // resend says what later requests have for calls whose arguments servers would refuse. calls are those of the message.
-func (g *game) resend(turn int, calls []episode.Call, done []episode.ToolCall) {
+func (a *attempt) resend(turn int, calls []episode.Call, done []episode.ToolCall) {
 	for i := range calls {
 		ran := done[i].Arguments
 		if done[i].Via != "" || len(done[i].Rewritten) > 0 { // they are not what the model wrote, mended or not
 			ran = nil
 		}
 		if calls[i].Sent = model.SentArguments(calls[i].Arguments, ran); calls[i].Sent != "" {
-			g.ep.Turns[turn].Repairs = append(g.ep.Turns[turn].Repairs, "arguments sent as an object: "+head(calls[i].Name, 128))
+			a.ep.Turns[turn].Repairs = append(a.ep.Turns[turn].Repairs, "arguments sent as an object: "+head(calls[i].Name, 128))
 		}
 	}
 }
 
 // open opens the sandbox before the first calls that need one, so that its set-up is on nobody's clock.
-func (g *game) open(ctx context.Context, requests []registry.Request) error {
-	if g.box.isOpen() || !slices.ContainsFunc(requests, func(r registry.Request) bool { return g.toolset.NeedsSandbox(r.Name) }) {
+func (a *attempt) open(ctx context.Context, requests []registry.Request) error {
+	if a.sandbox.isOpen() || !slices.ContainsFunc(requests, func(r registry.Request) bool { return a.toolset.NeedsSandbox(r.Name) }) {
 		return nil
 	}
-	_, err := g.box.open(ctx)
+	_, err := a.sandbox.open(ctx)
 	return err
 }

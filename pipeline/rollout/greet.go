@@ -12,8 +12,8 @@ import (
 // Many chat templates take one system message and no more, so the harness's words stand in the same one as the task's:
 // the run's ephemeral prompt, and behind it what is remembered, which differs between tasks and so comes after what a
 // server can have cached for all of them. Ephemeral and Recalled are exactly what to cut off.
-func (g *game) greet() {
-	system := g.system()
+func (a *attempt) greet() {
+	system := a.system()
 	sent := system
 	add := func(text string) string {
 		if text != "" && sent != "" {
@@ -22,17 +22,17 @@ func (g *game) greet() {
 		sent += text
 		return text
 	}
-	g.ep.Ephemeral = add(g.Ephemeral)
-	g.ep.Recalled = add(recall(g.ep.Memory))
+	a.ep.Ephemeral = add(a.Ephemeral)
+	a.ep.Recalled = add(recall(a.ep.Memory))
 	if sent != "" {
-		g.say(episode.Message{Role: "system", Content: sent, Harness: system == ""})
+		a.say(episode.Message{Role: "system", Content: sent, Harness: system == ""})
 	}
-	for _, message := range g.Prefill {
+	for _, message := range a.Prefill {
 		message.Harness = true
 		message.Calls = slices.Clone(message.Calls)
 		for i := range message.Calls {
 			message.Calls[i].Sent = model.SentArguments(message.Calls[i].Arguments, nil)
 		}
-		g.say(message)
+		a.say(message)
 	}
 }

@@ -27,25 +27,25 @@ func CheckGuard(mode string) error {
 }
 
 // hooks are those of the episode's calls.
-func (g *game) hooks() []registry.Hook {
+func (a *attempt) hooks() []registry.Hook {
 	var hooks []registry.Hook
-	if g.Hooks != nil {
-		hooks = append(hooks, g.Hooks(g.ep, &Record{g})...)
+	if a.Hooks != nil {
+		hooks = append(hooks, a.Hooks(a.ep, &Record{a})...)
 	}
-	if g.Guardrails != GuardOff {
-		g.guard = registry.NewGuardrails()
-		hooks = append(hooks, g.guard.Hook())
+	if a.Guardrails != GuardOff {
+		a.guard = registry.NewGuardrails()
+		hooks = append(hooks, a.guard.Hook())
 	}
 	return hooks
 }
 
 // warn tells the model what the harness noticed about its calls, or ends the episode.
-func (g *game) warn(calls []episode.ToolCall) error {
-	if g.Guardrails != GuardTell && g.Guardrails != GuardStop {
+func (a *attempt) warn(calls []episode.ToolCall) error {
+	if a.Guardrails != GuardTell && a.Guardrails != GuardStop {
 		return nil
 	}
-	if g.Guardrails == GuardStop && g.guard.Stopped() != "" {
-		g.ep.Stop = episode.StopRepeating
+	if a.Guardrails == GuardStop && a.guard.Stopped() != "" {
+		a.ep.Stop = episode.StopRepeating
 		return errLimit
 	}
 	var notices []string
@@ -55,7 +55,7 @@ func (g *game) warn(calls []episode.ToolCall) error {
 		}
 	}
 	if len(notices) > 0 {
-		g.say(episode.Message{Role: "user", Content: strings.Join(notices, "\n"), Harness: true})
+		a.say(episode.Message{Role: "user", Content: strings.Join(notices, "\n"), Harness: true})
 	}
 	return nil
 }

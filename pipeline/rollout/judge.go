@@ -10,20 +10,20 @@ import (
 )
 
 // judge gives the episode its reward while the sandbox still stands. Without a verifier there is none.
-func (g *game) judge(ctx context.Context) error {
-	if len(g.task.Verify) == 0 {
+func (a *attempt) judge(ctx context.Context) error {
+	if len(a.task.Verify) == 0 {
 		return nil
 	}
-	began := g.Now()
-	rewards, mean, err := reward.Verify(ctx, g.task.Verify, reward.Subject{
-		Answer: g.ep.Answer, Sandbox: g.box.open, Apart: g.guarantees.Isolation["processes"] == "own",
+	began := a.Now()
+	rewards, mean, err := reward.Verify(ctx, a.task.Verify, reward.Subject{
+		Answer: a.ep.Answer, Sandbox: a.sandbox.open, Apart: a.guarantees.Isolation["processes"] == "own",
 	})
-	g.ep.Phases.Verify = g.Now().Sub(began)
+	a.ep.Phases.Verify = a.Now().Sub(began)
 	var broken *reward.Broken
 	var fault *faultError
 	switch {
 	case err == nil:
-		g.ep.Rewards, g.ep.Reward = rewards, &mean
+		a.ep.Rewards, a.ep.Reward = rewards, &mean
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

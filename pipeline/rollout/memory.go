@@ -13,14 +13,14 @@ import (
 const memoryTool = "memory"
 
 // remember gives an episode that has the memory tool a memory of its own, which begins as the task's.
-func (g *game) remember() {
-	g.ep.Memory, g.ep.Recalled = nil, ""
-	if !g.toolset.Has(memoryTool) {
+func (a *attempt) remember() {
+	a.ep.Memory, a.ep.Recalled = nil, ""
+	if !a.toolset.Has(memoryTool) {
 		return
 	}
-	g.ep.Memory = &episode.Memory{}
-	if given := g.task.Memory; given != nil {
-		g.ep.Memory.Memory, g.ep.Memory.User = slices.Clone(given.Memory), slices.Clone(given.User)
+	a.ep.Memory = &episode.Memory{}
+	if given := a.task.Memory; given != nil {
+		a.ep.Memory.Memory, a.ep.Memory.User = slices.Clone(given.Memory), slices.Clone(given.User)
 	}
 }
 

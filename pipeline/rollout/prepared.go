@@ -95,7 +95,7 @@ func closeSnapshot(made *preparation) {
 
 // prepare returns a sandbox with the task's files in it and its setup done: a fork of the one that another sample has
 // prepared, where there is one.
-func (b *box) prepare(ctx context.Context) (sandbox.Sandbox, error) {
+func (b *lazySandbox) prepare(ctx context.Context) (sandbox.Sandbox, error) {
 	if b.task.Setup == "" || b.player.Samples < 2 || !b.player.Sandboxes.Guarantees().Snapshots {
 		return b.make(ctx)
 	}
@@ -107,7 +107,7 @@ func (b *box) prepare(ctx context.Context) (sandbox.Sandbox, error) {
 	}
 }
 
-func (b *box) share(ctx context.Context) (sandbox.Sandbox, error) {
+func (b *lazySandbox) share(ctx context.Context) (sandbox.Sandbox, error) {
 	made, mine := b.player.prepared.join(b.task, b.player.Samples)
 	defer b.player.prepared.leave(b.task, made)
 	if mine {
@@ -136,7 +136,7 @@ func (b *box) share(ctx context.Context) (sandbox.Sandbox, error) {
 }
 
 // seal prepares the task for all, in the sandbox of this sample.
-func (b *box) seal(ctx context.Context, made *preparation) (sandbox.Sandbox, error) {
+func (b *lazySandbox) seal(ctx context.Context, made *preparation) (sandbox.Sandbox, error) {
 	var snapshot sandbox.Snapshot
 	sb, err := b.make(ctx)
 	if err == nil {

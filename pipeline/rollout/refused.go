@@ -56,18 +56,18 @@ func (p *Player) without(used *registry.Registry, complaint string) bool {
 
 // refused deals with a first request that the server refused for the schema of a tool: the tools are shown plainer, and
 // the request can be made again. Later requests have shown the same tools before, so that is none of their trouble.
-func (g *game) refused(ctx context.Context, turn int, err error) (episode.Fault, bool) {
+func (a *attempt) refused(ctx context.Context, turn int, err error) (episode.Fault, bool) {
 	var failed *model.Error
 	if turn > 0 || !errors.As(err, &failed) || failed.Class != model.ClassBadRequest && failed.Class != model.ClassServer {
 		return episode.Fault{}, false
 	}
-	if !g.without(g.registry, failed.Message) {
+	if !a.without(a.registry, failed.Message) {
 		return episode.Fault{}, false
 	}
-	if g.choose(ctx) != nil {
+	if a.choose(ctx) != nil {
 		return episode.Fault{}, false
 	}
-	g.session.Close() // no call was made
-	g.start()
+	a.session.Close() // no call was made
+	a.start()
 	return episode.Fault{Outcome: episode.ModelError, Class: schemaRefused, Message: failed.Message}, true
 }

@@ -8,17 +8,17 @@ import (
 )
 
 // Record is what one episode's calls were told by others than its sandbox.
-type Record struct{ game *game }
+type Record struct{ attempt *attempt }
 
 // Remember has somebody answer a question of a call, or takes the answer from the record of the call's episode. What is
 // asked counts as the same question when role and question are the same.
 func Remember[T any](ctx context.Context, record *Record, role, question string, ask func() (T, error)) (T, error) {
-	g := record.game
+	a := record.attempt
 	var none T
 	about := ""
-	if g.progress.steps != nil {
+	if a.progress.steps != nil {
 		about = digest([]byte(question))
-		data, anew, err := g.progress.answer(role, about)
+		data, anew, err := a.progress.answer(role, about)
 		if err != nil {
 			return none, err
 		}
@@ -30,25 +30,25 @@ func Remember[T any](ctx context.Context, record *Record, role, question string,
 			return answer, nil
 		}
 	}
-	if err := g.resumed(ctx, g.progress.calling()); err != nil {
+	if err := a.resumed(ctx, a.progress.calling()); err != nil {
 		return none, err
 	}
 	answer, err := ask()
 	if err != nil {
-		g.progress.stop(halts(err))
+		a.progress.stop(halts(err))
 		return answer, err
 	}
-	if g.progress.steps == nil {
+	if a.progress.steps == nil {
 		return answer, nil
 	}
 	data, err := json.Marshal(answer)
 	if err != nil {
 		return none, fmt.Errorf("record an answer: %w", err)
 	}
-	err = g.progress.record(ctx, step{
-		Kind: stepAnswer, Turn: g.progress.calling(), Role: role, About: about, Answer: data, Left: g.left, Spent: g.spent(),
+	err = a.progress.record(ctx, step{
+		Kind: stepAnswer, Turn: a.progress.calling(), Role: role, About: about, Answer: data, Left: a.left, Spent: a.spent(),
 	}, true)
-	g.progress.stop(err)
+	a.progress.stop(err)
 	return answer, err
 }
 

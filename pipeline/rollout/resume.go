@@ -13,34 +13,34 @@ import (
 )
 
 // consult asks a model on the agent's clock, or takes from the record what it said. The request has its clock afterwards.
-func (g *game) consult(ctx context.Context, role string, m model.Model, req *model.Request) (reply *model.Reply, began time.Time, t took, err error) {
-	about := g.about(role, req)
-	was, err := g.progress.next(role, req.Turn, about)
+func (a *attempt) consult(ctx context.Context, role string, m model.Model, req *model.Request) (reply *model.Reply, began time.Time, t took, err error) {
+	about := a.about(role, req)
+	was, err := a.progress.next(role, req.Turn, about)
 	if err != nil {
 		return nil, began, t, err
 	}
 	if was != nil {
-		g.left = min(was.Left, g.limits.Time)
+		a.left = min(was.Left, a.limits.Time)
 		if was.Failed != nil {
 			return nil, was.Started, was.Took, was.Failed
 		}
 		return was.Reply, was.Started, was.Took, nil
 	}
-	if err := g.resumed(ctx, req.Turn); err != nil {
+	if err := a.resumed(ctx, req.Turn); err != nil {
 		return nil, began, t, err
 	}
-	began = g.Now()
-	t.Worked = g.thinking(ctx, func(ctx context.Context, clock model.Clock) {
+	began = a.Now()
+	t.Worked = a.thinking(ctx, func(ctx context.Context, clock model.Clock) {
 		req.Clock = clock
 		reply, err = complete(ctx, m, req)
 	})
-	t.Elapsed = g.Now().Sub(began)
-	if g.progress.steps == nil {
+	t.Elapsed = a.Now().Sub(began)
+	if a.progress.steps == nil {
 		return reply, began, t, err
 	}
-	s := step{Kind: stepReply, Turn: req.Turn, Role: role, About: about, Started: began, Took: t, Left: g.left, Spent: g.spent(), Window: g.window()}
+	s := step{Kind: stepReply, Turn: req.Turn, Role: role, About: about, Started: began, Took: t, Left: a.left, Spent: a.spent(), Window: a.window()}
 	if req.Turn == 0 {
-		s.Quirks = g.registry.Quirks()
+		s.Quirks = a.registry.Quirks()
 	}
 	var failed *model.Error
 	switch {
@@ -51,7 +51,7 @@ func (g *game) consult(ctx context.Context, role string, m model.Model, req *mod
 	default:
 		s.Failed = failed
 	}
-	if bad := g.progress.record(ctx, s, true); bad != nil {
+	if bad := a.progress.record(ctx, s, true); bad != nil {
 		return nil, began, t, bad
 	}
 	return reply, began, t, err
@@ -66,8 +66,8 @@ func complete(ctx context.Context, m model.Model, req *model.Request) (*model.Re
 
 // about names what a request of the agent shows that none before it has shown: what the row says of it is to be what the
 // model saw, also when another program goes on.
-func (g *game) about(role string, req *model.Request) string {
-	if g.progress.steps == nil || role != roleAgent {
+func (a *attempt) about(role string, req *model.Request) string {
+	if a.progress.steps == nil || role != roleAgent {
 		return ""
 	}
 	var parts [][]byte
@@ -87,16 +87,16 @@ func (g *game) about(role string, req *model.Request) string {
 		}
 		return digest(parts...)
 	}
-	last := g.ep.Turns[req.Turn-1].Message
-	for _, call := range g.ep.Messages[last].Calls {
+	last := a.ep.Turns[req.Turn-1].Message
+	for _, call := range a.ep.Messages[last].Calls {
 		if call.Sent != "" {
 			add(call.Sent)
 		}
 	}
-	for _, message := range g.ep.Messages[last+1:] {
+	for _, message := range a.ep.Messages[last+1:] {
 		add(&message)
 	}
-	for _, c := range g.ep.Compactions {
+	for _, c := range a.ep.Compactions {
 		if c.Turn == req.Turn {
 			add(episode.Compaction{Replaced: c.Replaced, From: c.From, To: c.To, Summary: c.Summary})
 		}
@@ -105,45 +105,45 @@ func (g *game) about(role string, req *model.Request) string {
 }
 
 // resumed marks where the attempt goes on after its runner had died.
-func (g *game) resumed(ctx context.Context, turn int) error {
-	if !g.progress.goesOn() {
+func (a *attempt) resumed(ctx context.Context, turn int) error {
+	if !a.progress.goesOn() {
 		return nil
 	}
-	g.mark(turn)
-	g.logger.Info("episode goes on where its runner died", "id", g.ep.ID, "attempt", g.ep.Attempt, "turn", turn)
-	return g.progress.record(ctx, step{Kind: stepResumed, Turn: turn, Left: g.left, Spent: g.spent()}, false)
+	a.mark(turn)
+	a.logger.Info("episode goes on where its runner died", "id", a.ep.ID, "attempt", a.ep.Attempt, "turn", turn)
+	return a.progress.record(ctx, step{Kind: stepResumed, Turn: turn, Left: a.left, Spent: a.spent()}, false)
 }
 
 // mark writes a turn down from which the attempt went on.
-func (g *game) mark(turn int) { g.ep.Resumed = append(g.ep.Resumed, turn) }
+func (a *attempt) mark(turn int) { a.ep.Resumed = append(a.ep.Resumed, turn) }
 
 // results compares what the calls of a turn gave with the record, or adds it.
-func (g *game) results(ctx context.Context, turn int, done []episode.ToolCall) error {
-	was, err := g.progress.compare(turn, done)
-	if err != nil || g.progress.steps == nil {
+func (a *attempt) results(ctx context.Context, turn int, done []episode.ToolCall) error {
+	was, err := a.progress.compare(turn, done)
+	if err != nil || a.progress.steps == nil {
 		return err
 	}
 	if was != nil {
-		g.left = min(was.Left, g.limits.Time)
+		a.left = min(was.Left, a.limits.Time)
 		return nil
 	}
-	s := step{Kind: stepResults, Turn: turn, Left: g.left, Spent: g.spent()}
+	s := step{Kind: stepResults, Turn: turn, Left: a.left, Spent: a.spent()}
 	for _, call := range done {
 		s.Results = append(s.Results, call.Result)
 	}
-	return g.progress.record(ctx, s, false)
+	return a.progress.record(ctx, s, false)
 }
 
 // spent is how long runners have played the attempt.
-func (g *game) spent() time.Duration { return g.progress.carried + g.Now().Sub(g.began) }
+func (a *attempt) spent() time.Duration { return a.progress.carried + a.Now().Sub(a.began) }
 
 // abandon ends an attempt that cannot go on from its record. What it cost is said, and another one begins.
-func (g *game) abandon(class string, err error) {
-	ep := g.ep
+func (a *attempt) abandon(class string, err error) {
+	ep := a.ep
 	ep.Outcome, ep.Stop, ep.Answer = episode.Cancelled, episode.StopFault, ""
 	ep.Fault = &episode.Fault{Outcome: episode.Cancelled, Class: class, Message: err.Error()}
 	ep.Reward, ep.Rewards = nil, nil
-	g.logger.Warn("episode cannot go on where its runner died; it starts anew", "id", ep.ID, "attempt", ep.Attempt, "class", class, "reason", err.Error())
+	a.logger.Warn("episode cannot go on where its runner died; it starts anew", "id", ep.ID, "attempt", ep.Attempt, "class", class, "reason", err.Error())
 }
 
 // damagedError is a record that cannot be read.
@@ -153,11 +153,11 @@ func (d *damagedError) Error() string { return "the record is damaged: " + d.cau
 func (d *damagedError) Unwrap() error { return d.cause }
 
 // recall reads the record, and takes over what it says of the attempt as a whole.
-func (g *game) recall() error {
-	p := &g.progress
+func (a *attempt) recall() error {
+	p := &a.progress
 	err := p.recall()
 	if p.resumes {
-		g.ep.Started, g.ep.Resumed = p.started, p.marks
+		a.ep.Started, a.ep.Resumed = p.started, p.marks
 	}
 	if err != nil {
 		return &damagedError{err}
@@ -187,20 +187,20 @@ func describe(d *episode.Difference) error {
 }
 
 // unplayed adds what the record has beyond the point at which the attempt ended: it was paid for.
-func (g *game) unplayed() {
-	ep := g.ep
+func (a *attempt) unplayed() {
+	ep := a.ep
 	usd, known, replies := 0.0, ep.CostUSD != nil || len(ep.Turns) == 0, 0
 	if ep.CostUSD != nil {
 		usd = *ep.CostUSD
 	}
-	for _, s := range g.progress.left() {
+	for _, s := range a.progress.left() {
 		if s.Reply == nil {
 			continue
 		}
 		replies++
-		names := []string{s.Reply.Model, cmp.Or(g.Context.SummaryName, g.asks())}
+		names := []string{s.Reply.Model, cmp.Or(a.Context.SummaryName, a.asks())}
 		if s.Role == roleAgent {
-			names = ep.Billed(&episode.Turn{Model: s.Reply.Model, Fallback: s.Reply.Fallback}, g.Spending.Asked)
+			names = ep.Billed(&episode.Turn{Model: s.Reply.Model, Fallback: s.Reply.Fallback}, a.Spending.Asked)
 			if len(ep.Turns)+ep.Unplayed == 0 {
 				ep.Usage = s.Reply.Usage
 			} else {
@@ -208,7 +208,7 @@ func (g *game) unplayed() {
 			}
 			ep.Unplayed++
 		}
-		_, price, priced := g.Spending.Prices.Find(names...)
+		_, price, priced := a.Spending.Prices.Find(names...)
 		known = known && priced && s.Reply.Usage.Reported
 		usd += price.Of(s.Reply.Usage)
 	}

@@ -80,26 +80,26 @@ const SuccessAt = 1 - 1e-9
 
 // Play plays ep to its end. An error means that it did not end: see pipeline.Player.
 func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error {
-	g := p.begin(task, ep)
+	a := p.begin(task, ep)
 	err := func() error {
-		defer g.end() // also when a bug of ours panics: the sandbox must not outlive the episode
-		if err := g.recall(); err != nil {
+		defer a.end() // also when a bug of ours panics: the sandbox must not outlive the episode
+		if err := a.recall(); err != nil {
 			return err
 		}
-		if err := g.equip(ctx); err != nil {
+		if err := a.equip(ctx); err != nil {
 			return err
 		}
-		if wants := task.Setup != "" || len(task.Files) > 0 || task.Image != "" || task.Cwd != ""; g.Furnish && wants {
-			if _, err := g.box.open(ctx); err != nil {
+		if wants := task.Setup != "" || len(task.Files) > 0 || task.Image != "" || task.Cwd != ""; a.Furnish && wants {
+			if _, err := a.sandbox.open(ctx); err != nil {
 				return err
 			}
 		}
-		if err := g.converse(ctx); err != nil {
+		if err := a.converse(ctx); err != nil {
 			return err
 		}
-		return g.judge(ctx)
+		return a.judge(ctx)
 	}()
-	if err = g.settle(ctx, err); err != nil {
+	if err = a.settle(ctx, err); err != nil {
 		return err
 	}
 	line := []any{"id", ep.ID, "task", ep.Key.Task, "sample", ep.Key.Sample, "outcome", ep.Outcome, "stop", ep.Stop,
@@ -107,12 +107,12 @@ func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episo
 	if ep.Fault != nil {
 		line = append(line, "class", ep.Fault.Class, "fault", ep.Fault.Message)
 	}
-	g.logger.Info("episode ended", line...)
+	a.logger.Info("episode ended", line...)
 	return nil
 }
 
-// game is one episode in play.
-type game struct {
+// attempt is one episode in play.
+type attempt struct {
 	*Player
 	task     *episode.Task
 	ep       *episode.Episode
@@ -120,7 +120,7 @@ type game struct {
 	toolset  *registry.Toolset
 	have     []any // what the tools find beside the sandbox
 	session  *registry.Session
-	box      *box
+	sandbox  *lazySandbox
 	user     *user                // nil when the task has none
 	guard    *registry.Guardrails // nil when they are off
 	limits   episode.Limits
@@ -135,54 +135,54 @@ type game struct {
 }
 
 // begin sets the episode up without touching anything outside it.
-func (p *Player) begin(task *episode.Task, ep *episode.Episode) *game {
-	g := &game{Player: p, task: task, ep: ep, logger: p.Logger}
-	if g.logger == nil {
-		g.logger = slog.New(slog.DiscardHandler)
+func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
+	a := &attempt{Player: p, task: task, ep: ep, logger: p.Logger}
+	if a.logger == nil {
+		a.logger = slog.New(slog.DiscardHandler)
 	}
-	g.began, g.progress = p.Now(), progress{steps: p.Steps, id: ep.ID, attempt: ep.Attempt}
-	ep.Started = g.began
+	a.began, a.progress = p.Now(), progress{steps: p.Steps, id: ep.ID, attempt: ep.Attempt}
+	ep.Started = a.began
 	ep.Task = described(task)
 	ep.Sampling = p.Sweep.At(p.Sampling, ep.Key.Sample)
 	ep.Messages, ep.Turns, ep.Calls, ep.Tools = []episode.Message{}, []episode.Turn{}, []episode.ToolCall{}, []json.RawMessage{}
-	g.limits = episode.Limits{
+	a.limits = episode.Limits{
 		Turns:  cmp.Or(task.Limits.Turns, p.Limits.Turns, DefaultTurns),
 		Tokens: cmp.Or(task.Limits.Tokens, p.Limits.Tokens),
 		Time:   cmp.Or(task.Limits.Time, p.Limits.Time, DefaultTime),
 	}
-	g.left = g.limits.Time
-	g.talk = model.Begin(g.asker(), ep.Sampling, ep.Key.RequestSeed)
-	g.box = newBox(p, task, ep)
-	return g
+	a.left = a.limits.Time
+	a.talk = model.Begin(a.asker(), ep.Sampling, ep.Key.RequestSeed)
+	a.sandbox = newSandbox(p, task, ep)
+	return a
 }
 
 // asker is for whom models are asked.
-func (g *game) asker() model.Asker {
-	return model.Asker{Episode: g.ep.ID, Attempt: g.ep.Attempt, Task: g.ep.Key.Task}
+func (a *attempt) asker() model.Asker {
+	return model.Asker{Episode: a.ep.ID, Attempt: a.ep.Attempt, Task: a.ep.Key.Task}
 }
 
 // equip freezes what the model will be shown.
-func (g *game) equip(ctx context.Context) error {
-	if err := g.choose(ctx); err != nil {
+func (a *attempt) equip(ctx context.Context) error {
+	if err := a.choose(ctx); err != nil {
 		return err
 	}
-	services, err := g.services()
+	services, err := a.services()
 	if err != nil {
 		return err
 	}
-	g.have = services
-	g.start()
+	a.have = services
+	a.start()
 	return nil
 }
 
 // choose takes the episode's tools as the model's server takes them.
-func (g *game) choose(ctx context.Context) error {
-	ep := g.ep
-	g.registry = g.shown()
-	if quirks, ok := g.progress.quirks(); ok && !slices.Equal(quirks, g.registry.Quirks()) {
-		g.registry = g.registry.WithQuirks(quirks)
+func (a *attempt) choose(ctx context.Context) error {
+	ep := a.ep
+	a.registry = a.shown()
+	if quirks, ok := a.progress.quirks(); ok && !slices.Equal(quirks, a.registry.Quirks()) {
+		a.registry = a.registry.WithQuirks(quirks)
 	}
-	toolset, err := g.registry.Select(ctx, ep.Toolsets, g.Disabled)
+	toolset, err := a.registry.Select(ctx, ep.Toolsets, a.Disabled)
 	if err != nil {
 		return faulty(episode.ToolError, "toolset", err)
 	}
@@ -190,56 +190,56 @@ func (g *game) choose(ctx context.Context) error {
 		// The draw promised tools that are not there: what a model does without them says nothing about it.
 		return faulty(episode.ToolError, "no_tools", fmt.Errorf("no tool of the toolsets %v is available", ep.Toolsets))
 	}
-	g.toolset, ep.Tools = toolset, append([]json.RawMessage{}, toolset.Schemas()...)
+	a.toolset, ep.Tools = toolset, append([]json.RawMessage{}, toolset.Schemas()...)
 	return nil
 }
 
 // start begins the session of the tools that were chosen.
-func (g *game) start() {
-	ep := g.ep
-	g.session = g.toolset.Session(registry.SessionConfig{
-		Sandbox: g.box.open, Rand: ep.Key.Rand("tools"), Now: g.Now, Logger: g.logger, Hooks: g.hooks(), Services: g.have,
-		Secrets: g.Secrets, Limits: g.Results,
+func (a *attempt) start() {
+	ep := a.ep
+	a.session = a.toolset.Session(registry.SessionConfig{
+		Sandbox: a.sandbox.open, Rand: ep.Key.Rand("tools"), Now: a.Now, Logger: a.logger, Hooks: a.hooks(), Services: a.have,
+		Secrets: a.Secrets, Limits: a.Results,
 	})
 }
 
 // services are what the episode's tools find beside the sandbox.
-func (g *game) services() (all []any, err error) {
-	g.remember()
-	if g.ep.Memory != nil {
-		all = append(all, g.ep.Memory)
+func (a *attempt) services() (all []any, err error) {
+	a.remember()
+	if a.ep.Memory != nil {
+		all = append(all, a.ep.Memory)
 	}
-	if g.task.User != nil {
-		if g.user, err = g.newUser(); err != nil {
+	if a.task.User != nil {
+		if a.user, err = a.newUser(); err != nil {
 			return nil, err
 		}
-		all = append(all, g.user)
+		all = append(all, a.user)
 	}
-	if g.Services != nil {
-		all = append(all, g.Services(g.task, g.ep)...)
+	if a.Services != nil {
+		all = append(all, a.Services(a.task, a.ep)...)
 	}
 	return all, nil
 }
 
 // end closes what the episode holds, whatever happened to it.
-func (g *game) end() {
-	if g.session != nil {
-		g.ep.Calls = append(g.ep.Calls, g.session.Trace()...)
-		g.session.Close()
+func (a *attempt) end() {
+	if a.session != nil {
+		a.ep.Calls = append(a.ep.Calls, a.session.Trace()...)
+		a.session.Close()
 	}
-	g.box.close()
-	g.ep.Drift = g.ep.FindDrift()
-	g.cost()
-	g.unplayed()
-	if g.progress.goesOn() { // all that was left was to judge
-		g.mark(len(g.ep.Turns))
+	a.sandbox.close()
+	a.ep.Drift = a.ep.FindDrift()
+	a.cost()
+	a.unplayed()
+	if a.progress.goesOn() { // all that was left was to judge
+		a.mark(len(a.ep.Turns))
 	}
-	g.ep.Elapsed = g.spent()
+	a.ep.Elapsed = a.spent()
 }
 
 // settle gives the episode its outcome, or returns the error when it has none.
-func (g *game) settle(ctx context.Context, err error) error {
-	ep := g.ep
+func (a *attempt) settle(ctx context.Context, err error) error {
+	ep := a.ep
 	var fault *faultError
 	var damaged *damagedError
 	switch {
@@ -248,16 +248,16 @@ func (g *game) settle(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil: // whatever else went wrong may be for that reason
 		return context.Cause(ctx)
-	case g.progress.broken() != nil: // whatever the call said in which it was found
-		ep.Differed = g.progress.broken()
-		g.abandon("resume_differs", describe(ep.Differed))
+	case a.progress.broken() != nil: // whatever the call said in which it was found
+		ep.Differed = a.progress.broken()
+		a.abandon("resume_differs", describe(ep.Differed))
 		return nil
 	case errors.As(err, &damaged):
-		g.abandon("record_damaged", damaged)
+		a.abandon("record_damaged", damaged)
 		return nil
-	case errors.As(err, &fault) && g.progress.stops() != nil:
+	case errors.As(err, &fault) && a.progress.stops() != nil:
 		// Who decides about a call could not be asked, for one: played again when there is more to spend.
-		return g.progress.stops()
+		return a.progress.stops()
 	case errors.As(err, &fault):
 		ep.Outcome, ep.Stop = fault.Outcome, episode.StopFault
 		ep.Fault, ep.Reward, ep.Rewards = &fault.Fault, nil, nil

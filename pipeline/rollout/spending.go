@@ -22,49 +22,49 @@ type spent struct {
 }
 
 // charge counts what a request used, at the price of the first of the names that has one.
-func (g *game) charge(req model.Request, reply *model.Reply, names ...string) {
+func (a *attempt) charge(req model.Request, reply *model.Reply, names ...string) {
 	u := reply.Usage
-	if longest := cmp.Or(req.MaxTokens, g.Context.Reply); !u.Reported && longest > 0 {
+	if longest := cmp.Or(req.MaxTokens, a.Context.Reply); !u.Reported && longest > 0 {
 		u = episode.Usage{Prompt: model.PromptBound(req), Completion: longest}
 	} else if !u.Reported {
 		var said model.Counter
-		u = episode.Usage{Prompt: g.talk.Counter.Count(req.Messages, req.Tools), Completion: said.Count([]episode.Message{reply.Message}, nil)}
+		u = episode.Usage{Prompt: a.talk.Counter.Count(req.Messages, req.Tools), Completion: said.Count([]episode.Message{reply.Message}, nil)}
 	}
-	_, price, _ := g.Spending.Prices.Find(names...)
-	g.used.tokens += u.Prompt + u.Completion
-	g.used.usd += price.Of(u)
+	_, price, _ := a.Spending.Prices.Find(names...)
+	a.used.tokens += u.Prompt + u.Completion
+	a.used.usd += price.Of(u)
 }
 
 // asks is the name of the model that the episode asks.
-func (g *game) asks() string { return cmp.Or(g.ep.Sampling.Model, g.Spending.Asked) }
+func (a *attempt) asks() string { return cmp.Or(a.ep.Sampling.Model, a.Spending.Asked) }
 
 // exhausted says why the episode cannot pay for another turn, or "". The worst case of the turn must fit where it is
 // known: what the server has counted before, a byte of what was said since for a token, and the longest reply. Of a first
 // request no more than an estimate is known.
-func (g *game) exhausted(req model.Request) episode.Stop {
-	if g.limits.Tokens == 0 && g.Spending.USD == 0 {
+func (a *attempt) exhausted(req model.Request) episode.Stop {
+	if a.limits.Tokens == 0 && a.Spending.USD == 0 {
 		return ""
 	}
 	worst := episode.Usage{}
-	if g.Context.Reply > 0 {
-		worst = episode.Usage{Prompt: model.PromptBound(req), Completion: g.Context.Reply}
-		if len(g.ep.Turns) == 0 {
-			worst.Prompt = g.count()
+	if a.Context.Reply > 0 {
+		worst = episode.Usage{Prompt: model.PromptBound(req), Completion: a.Context.Reply}
+		if len(a.ep.Turns) == 0 {
+			worst.Prompt = a.count()
 		}
 	}
-	_, price, _ := g.Spending.Prices.Find(g.asks(), g.ep.Model)
-	switch used := g.used.tokens + worst.Prompt + worst.Completion; {
-	case g.limits.Tokens > 0 && (used > g.limits.Tokens || g.used.tokens >= g.limits.Tokens):
+	_, price, _ := a.Spending.Prices.Find(a.asks(), a.ep.Model)
+	switch used := a.used.tokens + worst.Prompt + worst.Completion; {
+	case a.limits.Tokens > 0 && (used > a.limits.Tokens || a.used.tokens >= a.limits.Tokens):
 		return episode.StopMaxTokens
-	case g.Spending.USD > 0 && g.used.usd+price.Of(worst) > g.Spending.USD:
+	case a.Spending.USD > 0 && a.used.usd+price.Of(worst) > a.Spending.USD:
 		return episode.StopMaxCost
 	}
 	return ""
 }
 
 // cost writes down what the episode cost, when all of it is known.
-func (g *game) cost() {
-	if usd, known := episode.CostOf(g.ep, g.Spending.Prices, g.asks()); known {
-		g.ep.CostUSD = &usd
+func (a *attempt) cost() {
+	if usd, known := episode.CostOf(a.ep, a.Spending.Prices, a.asks()); known {
+		a.ep.CostUSD = &usd
 	}
 }

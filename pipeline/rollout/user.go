@@ -26,8 +26,8 @@ const (
 // user answers the questions of one episode's agent: from the task's script, or through a model. It is what the tool
 // clarify finds among the services of the session.
 type user struct {
-	game   *game
-	script []scripted
+	attempt *attempt
+	script  []scripted
 
 	mu    sync.Mutex        // one question at a time, and guards what follows
 	said  []episode.Message // the conversation as the model that plays the user sees it
@@ -39,9 +39,9 @@ type scripted struct {
 	answer string
 }
 
-func (g *game) newUser() (*user, error) {
-	u := &user{game: g}
-	for i, answer := range g.task.User.Answers {
+func (a *attempt) newUser() (*user, error) {
+	u := &user{attempt: a}
+	for i, answer := range a.task.User.Answers {
 		match, err := regexp.Compile(answer.Match)
 		if err != nil {
 			return nil, faulty(episode.ToolError, "user", fmt.Errorf("user.answers[%d].match: %w", i, err))
@@ -73,7 +73,7 @@ func (u *user) answer(ctx context.Context, question string, choices []string) (s
 			return line.answer, nil
 		}
 	}
-	given := u.game.task.User
+	given := u.attempt.task.User
 	switch {
 	case given.Model:
 		return u.play(ctx, question, choices)
@@ -84,30 +84,30 @@ func (u *user) answer(ctx context.Context, question string, choices []string) (s
 }
 
 func (u *user) trace() *episode.UserTrace {
-	if u.game.ep.User == nil {
-		u.game.ep.User = &episode.UserTrace{}
+	if u.attempt.ep.User == nil {
+		u.attempt.ep.User = &episode.UserTrace{}
 	}
-	return u.game.ep.User
+	return u.attempt.ep.User
 }
 
 // play lets the model answer. What it dies of is the episode's fault and never the agent's.
 func (u *user) play(ctx context.Context, question string, choices []string) (string, error) {
-	g, trace := u.game, u.trace()
-	if g.User == nil {
+	a, trace := u.attempt, u.trace()
+	if a.User == nil {
 		u.fault = faulty(episode.ModelError, "no_user_model", errors.New("the task wants a model for its user, and the run names none"))
 		return "", u.fault
 	}
 	said := append(slices.Clone(u.said), episode.Message{Role: "user", Content: asked(question, choices)})
-	seed := int(g.ep.Key.Rand("user").Int32()>>1) + len(said)
-	began := g.Now()
-	reply, err := Remember(ctx, &Record{g}, roleUser, asked(question, choices), func() (model.Reply, error) {
-		return g.User.Complete(ctx, model.Request{
-			Messages: append([]episode.Message{{Role: "system", Content: persona(g.task)}}, said...),
-			Seed:     &seed, MaxTokens: maxReplyTokens, Asker: g.asker(),
+	seed := int(a.ep.Key.Rand("user").Int32()>>1) + len(said)
+	began := a.Now()
+	reply, err := Remember(ctx, &Record{a}, roleUser, asked(question, choices), func() (model.Reply, error) {
+		return a.User.Complete(ctx, model.Request{
+			Messages: append([]episode.Message{{Role: "system", Content: persona(a.task)}}, said...),
+			Seed:     &seed, MaxTokens: maxReplyTokens, Asker: a.asker(),
 		})
 	})
 	if err != nil {
-		return "", u.failed(ctx, err, g.Now().Sub(began))
+		return "", u.failed(ctx, err, a.Now().Sub(began))
 	}
 	if trace.Model == "" {
 		trace.Usage = reply.Usage
@@ -138,7 +138,7 @@ func (u *user) failed(ctx context.Context, err error, waited time.Duration) erro
 		u.fault = fmt.Errorf("ask the user: %w", err)
 	case failed.Class != model.ClassCancelled:
 		u.fault = faulty(episode.ModelError, "user_"+failed.Class, fmt.Errorf("ask the user: %w", err))
-	case len(failed.Retries) > 0, !errors.Is(context.Cause(ctx), errTimeUp), waited > u.game.limits.Time/2:
+	case len(failed.Retries) > 0, !errors.Is(context.Cause(ctx), errTimeUp), waited > u.attempt.limits.Time/2:
 		u.fault = faulty(episode.ModelError, "user_timeout", fmt.Errorf("the model that plays the user did not answer for %s", waited.Round(time.Second)))
 	}
 	return err

@@ -17,8 +17,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// box opens the episode's sandbox when something first needs it: an episode that touches none pays for none.
-type box struct {
+// lazySandbox opens the episode's sandbox when something first needs it: an episode that touches none pays for none.
+type lazySandbox struct {
 	player *Player
 	task   *episode.Task
 	ep     *episode.Episode
@@ -28,12 +28,12 @@ type box struct {
 	err error
 }
 
-func newBox(p *Player, task *episode.Task, ep *episode.Episode) *box {
+func newSandbox(p *Player, task *episode.Task, ep *episode.Episode) *lazySandbox {
 	// Asked once: thousands of episodes would each hold an answer of their own.
 	p.isolation.Do(func() { p.guarantees = p.Sandboxes.Guarantees() })
 	guarantees := &p.guarantees
 	ep.Sandbox = episode.Sandbox{Backend: guarantees.Backend, Level: string(guarantees.Level), Limits: guarantees.Limits}
-	return &box{player: p, task: task, ep: ep}
+	return &lazySandbox{player: p, task: task, ep: ep}
 }
 
 // setupTimeout bounds the opening of a sandbox and the task's setup together.
@@ -41,7 +41,7 @@ const setupTimeout = 10 * time.Minute
 
 // open returns the sandbox, with the task's files in it and its setup done. Once it has failed it fails for ever: half
 // a set-up is not the task. Only what ctx cut short is tried again.
-func (b *box) open(ctx context.Context) (sandbox.Sandbox, error) {
+func (b *lazySandbox) open(ctx context.Context) (sandbox.Sandbox, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.sb != nil || b.err != nil {
@@ -58,21 +58,21 @@ func (b *box) open(ctx context.Context) (sandbox.Sandbox, error) {
 }
 
 // isOpen says whether open has nothing to do any more.
-func (b *box) isOpen() bool {
+func (b *lazySandbox) isOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.sb != nil || b.err != nil
 }
 
 // fault returns why the sandbox could not be had, if that is so.
-func (b *box) fault() error {
+func (b *lazySandbox) fault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
 }
 
 // make opens a sandbox of its own for this sample and furnishes it.
-func (b *box) make(ctx context.Context) (sandbox.Sandbox, error) {
+func (b *lazySandbox) make(ctx context.Context) (sandbox.Sandbox, error) {
 	sb, err := b.openSpec(ctx, b.spec())
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (b *box) make(ctx context.Context) (sandbox.Sandbox, error) {
 	return sb, nil
 }
 
-func (b *box) openSpec(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+func (b *lazySandbox) openSpec(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	began := b.player.Now()
 	sb, err := b.player.Sandboxes.Open(ctx, spec)
 	b.ep.Phases.Open = b.player.Now().Sub(began)
@@ -97,7 +97,7 @@ func (b *box) openSpec(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	return sb, nil
 }
 
-func (b *box) spec() sandbox.Spec {
+func (b *lazySandbox) spec() sandbox.Spec {
 	spec := sandbox.Spec{
 		ID:      fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt),
 		Image:   cmp.Or(b.task.Image, b.player.Image),
@@ -119,7 +119,7 @@ func (b *box) spec() sandbox.Spec {
 }
 
 // furnish puts the task's files in place and runs its setup.
-func (b *box) furnish(ctx context.Context, sb sandbox.Sandbox) error {
+func (b *lazySandbox) furnish(ctx context.Context, sb sandbox.Sandbox) error {
 	writes := make([]sandbox.FileWrite, 0, len(b.task.Files))
 	for _, path := range sortedPaths(b.task.Files) {
 		writes = append(writes, sandbox.FileWrite{Path: path, Data: b.task.Files[path], Mode: fileMode(b.task.Files[path])})
@@ -143,7 +143,7 @@ func (b *box) furnish(ctx context.Context, sb sandbox.Sandbox) error {
 }
 
 // close ends the sandbox. What cannot be closed is the sweeper's, not the episode's.
-func (b *box) close() {
+func (b *lazySandbox) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.sb == nil {
