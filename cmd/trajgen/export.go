@@ -258,7 +258,7 @@ func exportTo(ctx context.Context, std stdio, source export.Source, format, out 
 	if err != nil {
 		return result, usage(err)
 	}
-	defer run.Spare(run.Sparing)()
+	defer run.SetGC(run.TightGC)()
 	result, err = export.Write(ctx, source, sink)
 	if errors.Is(err, where.ErrUnknown) {
 		err = usage(err)

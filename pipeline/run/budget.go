@@ -129,8 +129,8 @@ func (f *File) agents() []string {
 }
 
 // openBudget opens the ledger of a run that has a budget, or had one.
-func (e *Experiment) openBudget(context.Context) error {
-	f := &e.File
+func (m *models) openBudget(context.Context) error {
+	f := &m.File
 	if err := f.loadPrices(); err != nil {
 		return err
 	}
@@ -139,13 +139,13 @@ func (e *Experiment) openBudget(context.Context) error {
 	all = slices.DeleteFunc(all, func(name string) bool { return name == "" })
 	_, err := os.Stat(filepath.Join(f.OutDir(), spendFile))
 	if limited := f.Budget.USD > 0 || f.Budget.Tokens > 0; limited || f.resumed && err == nil {
-		e.ledger, err = budget.Open(budget.Config{
-			Tokens: int64(f.Budget.Tokens), USD: f.Budget.USD, Prices: f.Budget.Prices, AllowUnknownPrice: f.Budget.AllowUnknownPrice, Logger: e.Logger,
+		m.ledger, err = budget.Open(budget.Config{
+			Tokens: int64(f.Budget.Tokens), USD: f.Budget.USD, Prices: f.Budget.Prices, AllowUnknownPrice: f.Budget.AllowUnknownPrice, Logger: m.Logger,
 		})
 		if err != nil {
 			return err
 		}
-		if err := e.ledger.Priced(all...); err != nil {
+		if err := m.ledger.Priced(all...); err != nil {
 			return fmt.Errorf("%w: give it with --prices-file or under prices, or say allow_unknown_price: true and leave it out of the budget", err)
 		}
 	}
@@ -159,20 +159,20 @@ func (e *Experiment) openBudget(context.Context) error {
 }
 
 // pay lets the ledger pay for what a model is asked. A tape costs nothing.
-func (e *Experiment) pay(cfg *model.Config) {
-	if e.ledger != nil && e.tape == nil {
-		cfg.Meter = e.ledger
+func (m *models) pay(cfg *model.Config) {
+	if m.ledger != nil && m.tape == nil {
+		cfg.Meter = m.ledger
 	}
 }
 
 // bounded says whether the longest reply of the agent is known, as a budget needs it. It is asked when the models'
 // servers have told their windows.
-func (e *Experiment) bounded() error {
-	f := e.File
-	if e.sampling.MaxTokens > 0 || f.Budget.USD == 0 && f.Budget.Tokens == 0 || e.tape != nil {
+func (m *models) bounded() error {
+	f := m.File
+	if m.sampling.MaxTokens > 0 || f.Budget.USD == 0 && f.Budget.Tokens == 0 || m.tape != nil {
 		return nil
 	}
-	for _, client := range e.clients {
+	for _, client := range m.clients {
 		if client.Window() == 0 {
 			return errors.New("a budget needs to know how long a reply can be, and the server does not say: give --max-tokens N, or the model's --context-window N")
 		}
@@ -182,15 +182,15 @@ func (e *Experiment) bounded() error {
 
 // attachBudget goes on with what the run directory says was spent. Without a ledger there, that is what its episodes
 // report; what was spent on episodes that are not in the journal is then not known.
-func (e *Experiment) attachBudget(ctx context.Context, dir string) error {
-	if e.ledger == nil {
+func (m *models) attachBudget(ctx context.Context, dir string) error {
+	if m.ledger == nil {
 		return nil
 	}
-	return e.ledger.Attach(filepath.Join(dir, spendFile), func() (budget.Amount, error) { return e.journaled(ctx, dir) })
+	return m.ledger.Attach(filepath.Join(dir, spendFile), func() (budget.Amount, error) { return m.journaled(ctx, dir) })
 }
 
 // journaled is what the episodes of a run directory report.
-func (e *Experiment) journaled(ctx context.Context, dir string) (sum budget.Amount, err error) {
+func (m *models) journaled(ctx context.Context, dir string) (sum budget.Amount, err error) {
 	reader, err := journal.OpenReader(JournalDir(dir))
 	if err != nil {
 		return sum, err
@@ -200,17 +200,17 @@ func (e *Experiment) journaled(ctx context.Context, dir string) (sum budget.Amou
 		if err != nil {
 			return sum, err
 		}
-		sum = sum.Plus(budget.OfEpisode(ep, e.File.Budget.Prices, e.File.models()))
+		sum = sum.Plus(budget.OfEpisode(ep, m.File.Budget.Prices, m.File.models()))
 	}
 	return sum, nil
 }
 
 // broke tells what a shared budget has come to, once it has turned somebody away.
-func (e *Experiment) broke() error {
-	if e.ledger == nil {
+func (m *models) broke() error {
+	if m.ledger == nil {
 		return nil
 	}
-	if reached := e.ledger.Reached(); reached != nil {
+	if reached := m.ledger.Reached(); reached != nil {
 		return reached
 	}
 	return nil

@@ -17,7 +17,7 @@ func TestEpisodeBudgetNeedsAllPrices(t *testing.T) {
 		{Model: Model{Name: "m"}, Context: Context{SummaryModel: "spare"}},
 	} {
 		f.Limits.USD, f.Budget.Prices, f.Out = 1, known, t.TempDir()
-		e := &Experiment{File: f}
+		e := models{opened: &opened{File: f}}
 		if err := e.openBudget(t.Context()); err == nil || !strings.Contains(err.Error(), "price of spare") || strings.Contains(err.Error(), "price of m:") {
 			t.Errorf("openBudget = %v, want one about the price of spare alone", err)
 		}
@@ -45,7 +45,7 @@ func TestReplyBound(t *testing.T) {
 		{"taken out of nothing", Model{MaxTokens: 100, MaxTokensField: "max_tokens", ExtraBody: map[string]any{"max_completion_tokens": nil}}, 100},
 	} {
 		file := File{Model: tt.give, Budget: Budget{Tokens: 1000}}
-		e := &Experiment{File: file, sampling: file.sampling("m"), clients: []*model.Client{client}}
+		e := models{opened: &opened{File: file}, sampling: file.sampling("m"), clients: []*model.Client{client}}
 		if got := e.context().Reply; got != tt.want {
 			t.Errorf("%s: the longest reply has %d tokens, want %d", tt.name, got, tt.want)
 		}

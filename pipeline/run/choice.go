@@ -98,17 +98,17 @@ func (f *File) choosing(all map[string]string) {
 }
 
 // chosen keeps what the steps of the choice have left.
-func (e *Experiment) chosen(steps []datasets.Step) {
-	if !e.surveyed {
-		e.steps = steps
+func (t *tasks) chosen(steps []datasets.Step) {
+	if !t.surveyed {
+		t.steps = steps
 	}
 }
 
 // tellChosen says what was left out, once.
-func (e *Experiment) tellChosen() {
-	e.Logger.Info("tasks chosen", "steps", e.steps)
-	if text := LeftOut(e.steps); text != "" {
-		fmt.Fprintln(e.warnings, text)
+func (t *tasks) tellChosen() {
+	t.Logger.Info("tasks chosen", "steps", t.steps)
+	if text := LeftOut(t.steps); text != "" {
+		fmt.Fprintln(t.warnings, text)
 	}
 }
 

@@ -112,7 +112,7 @@ const approverTokens = 4096
 // openApproverModel opens the model that judges commands. It is asked at the agent's endpoint, unless another is named.
 func (e *Experiment) openApproverModel(ctx context.Context) error {
 	f := e.File
-	client, err := sideModel{approverRole, f.Commands.ApproverModel, f.Commands.ApproverBaseURL, f.Commands.ApproverAPIKeyEnv}.open(e, model.Config{
+	client, err := sideModel{approverRole, f.Commands.ApproverModel, f.Commands.ApproverBaseURL, f.Commands.ApproverAPIKeyEnv}.open(&e.models, model.Config{
 		Timeout: tools.ApproveTime, MaxRetries: 2, MaxTokens: approverTokens,
 	})
 	if err != nil {

@@ -20,15 +20,15 @@ type Context struct {
 }
 
 // openSummary opens the model that writes summaries; without one the agent's own does.
-func (e *Experiment) openSummary(ctx context.Context) error {
-	f := e.File
+func (m *models) openSummary(ctx context.Context) error {
+	f := m.File
 	if f.Context.SummaryModel == "" {
 		return nil
 	}
 	cfg := model.Config{}
-	e.patience(&cfg)
-	client, err := sideModel{summaryRole, f.Context.SummaryModel, f.Context.SummaryBaseURL, f.Context.SummaryAPIKeyEnv}.open(e, cfg)
-	e.summary = client
+	m.patience(&cfg)
+	client, err := sideModel{summaryRole, f.Context.SummaryModel, f.Context.SummaryBaseURL, f.Context.SummaryAPIKeyEnv}.open(m, cfg)
+	m.summary = client
 	return err
 }
 
@@ -48,20 +48,20 @@ func (f *File) checkContext() error {
 }
 
 // context is how the agent's conversations are kept within its window.
-func (e *Experiment) context() rollout.Context {
-	f := e.File
-	c := rollout.Context{Window: e.window, Reply: e.sampling.MaxTokens, Strategy: f.Context.Compaction, At: f.Context.CompactAt, To: f.Context.CompactTo}
-	if e.summary != nil { // a nil client in the interface would be no nil model
-		c.Summary, c.SummaryName, c.SummaryWindow = e.summary, f.Context.SummaryModel, e.summary.Window()
+func (m *models) context() rollout.Context {
+	f := m.File
+	c := rollout.Context{Window: m.window, Reply: m.sampling.MaxTokens, Strategy: f.Context.Compaction, At: f.Context.CompactAt, To: f.Context.CompactTo}
+	if m.summary != nil { // a nil client in the interface would be no nil model
+		c.Summary, c.SummaryName, c.SummaryWindow = m.summary, f.Context.SummaryModel, m.summary.Window()
 	}
 	return c
 }
 
 // window is the smallest of the models that may answer for the named one.
-func (e *Experiment) window(name string) int {
+func (m *models) window(name string) int {
 	least := 0
-	for _, client := range e.clients {
-		if e.swept != nil && e.swept[name] != model.Model(client) {
+	for _, client := range m.clients {
+		if m.swept != nil && m.swept[name] != model.Model(client) {
 			continue
 		}
 		if window := client.Window(); window > 0 && (least == 0 || window < least) {

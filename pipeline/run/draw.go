@@ -34,28 +34,28 @@ type drawn struct {
 }
 
 // distribution resolves a name or path once, and checks that its toolsets exist.
-func (e *Experiment) distribution(ctx context.Context, name string) (*drawn, error) {
-	if known, ok := e.draws[name]; ok {
+func (t *tasks) distribution(ctx context.Context, name string) (*drawn, error) {
+	if known, ok := t.draws[name]; ok {
 		return known, nil
 	}
 	d, err := ResolveDistribution(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.Validate(toolsetKnown(e.Registry)); err != nil {
+	if err := d.Validate(toolsetKnown(t.Registry)); err != nil {
 		return nil, fmt.Errorf("distribution %s: %w", d.Name, err)
 	}
-	e.draws[name] = &drawn{Distribution: &d}
-	return e.draws[name], e.warnOfToolless(ctx, e.draws[name])
+	t.draws[name] = &drawn{Distribution: &d}
+	return t.draws[name], t.warnOfToolless(ctx, t.draws[name])
 }
 
 // warnOfToolless says which of a distribution's toolsets have no tool in this version: what they are drawn for is
 // recorded, but the model is shown nothing for them.
-func (e *Experiment) warnOfToolless(ctx context.Context, d *drawn) error {
+func (t *tasks) warnOfToolless(ctx context.Context, d *drawn) error {
 	var empty []string
 	always := false // a toolset that has tools is drawn
 	for _, share := range d.Toolsets {
-		toolset, err := e.Registry.Select(ctx, []string{share.Toolset}, e.File.Tools.DisabledToolsets)
+		toolset, err := t.Registry.Select(ctx, []string{share.Toolset}, t.File.Tools.DisabledToolsets)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (e *Experiment) warnOfToolless(ctx context.Context, d *drawn) error {
 		return fmt.Errorf("distribution %s: none of its toolsets has a tool that is available here: %s; %s", d.Name, strings.Join(empty, ", "), withTools)
 	}
 	if len(empty) > 0 {
-		fmt.Fprintf(e.warnings, "distribution %s draws toolsets without an available tool: %s\n", d.Name, strings.Join(empty, ", "))
+		fmt.Fprintf(t.warnings, "distribution %s draws toolsets without an available tool: %s\n", d.Name, strings.Join(empty, ", "))
 	}
 	if !always {
 		d.toolless = empty
@@ -81,13 +81,13 @@ func (e *Experiment) warnOfToolless(ctx context.Context, d *drawn) error {
 const withTools = "choose others with --toolsets, or a distribution of your own that leaves these out (trajgen toolsets list says what has tools, trajgen distributions --help how to write one)"
 
 // countBare counts the episodes of a task that draw nothing that has a tool. They would have none, and a retry draws the same.
-func (e *Experiment) countBare(task *episode.Task) {
-	d := e.draws[cmp.Or(task.Distribution, e.File.Tools.Distribution)]
+func (t *tasks) countBare(task *episode.Task) {
+	d := t.draws[cmp.Or(task.Distribution, t.File.Tools.Distribution)]
 	if len(task.Toolsets) > 0 || d == nil || len(d.toolless) == 0 {
 		return
 	}
-	for sample := range e.File.Samples {
-		key := episode.Key{Seed: e.File.Seed, Task: task.ID, Sample: sample}
+	for sample := range t.File.Samples {
+		key := episode.Key{Seed: t.File.Seed, Task: task.ID, Sample: sample}
 		toolsets := d.Sample(key.Rand("toolsets")).Toolsets
 		if !slices.ContainsFunc(toolsets, func(name string) bool { return !slices.Contains(d.toolless, name) }) {
 			d.bare++
@@ -96,16 +96,16 @@ func (e *Experiment) countBare(task *episode.Task) {
 }
 
 // bare refuses distributions of which some episodes have no tool. An earlier part of the run may have played them.
-func (e *Experiment) bare() error {
+func (t *tasks) bare() error {
 	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
-		d := e.draws[name]
+	for _, name := range slices.Sorted(maps.Keys(t.draws)) {
+		d := t.draws[name]
 		if d.bare == 0 {
 			continue
 		}
 		err := fmt.Errorf("distribution %s: %d episodes would draw only toolsets without an available tool (%s); %s", d.Name, d.bare, strings.Join(d.toolless, ", "), withTools)
-		if e.File.resumed {
-			fmt.Fprintln(e.warnings, err)
+		if t.File.resumed {
+			fmt.Fprintln(t.warnings, err)
 			continue
 		}
 		problems = append(problems, err)
@@ -114,16 +114,16 @@ func (e *Experiment) bare() error {
 }
 
 // hasTools says why a task's own toolsets leave its episodes without a tool.
-func (e *Experiment) hasTools(ctx context.Context, toolsets []string) error {
+func (t *tasks) hasTools(ctx context.Context, toolsets []string) error {
 	name := strings.Join(toolsets, "\n")
-	if err, known := e.fixed[name]; known {
+	if err, known := t.fixed[name]; known {
 		return err
 	}
-	toolset, err := e.Registry.Select(ctx, toolsets, e.File.Tools.DisabledToolsets)
-	if err == nil && len(toolset.Names()) == 0 && registry.Promise(toolsets) && !e.File.resumed {
+	toolset, err := t.Registry.Select(ctx, toolsets, t.File.Tools.DisabledToolsets)
+	if err == nil && len(toolset.Names()) == 0 && registry.Promise(toolsets) && !t.File.resumed {
 		err = fmt.Errorf("its toolsets %v have no tool that is available here (%s); %s", toolsets, cmp.Or(reasons(toolset.Missing()), "there is none in them"), withTools)
 	}
-	e.fixed[name] = err
+	t.fixed[name] = err
 	return err
 }
 
@@ -135,23 +135,23 @@ func toolsetKnown(reg *registry.Registry) func(string) error {
 }
 
 // Draw says what a task's episodes may use: what the task says, else what the run says.
-func (e *Experiment) Draw(task *episode.Task) (pipeline.Toolsets, error) {
+func (t *tasks) Draw(task *episode.Task) (pipeline.Toolsets, error) {
 	switch {
 	case len(task.Toolsets) > 0:
 		return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(task.Toolsets))}, nil
 	case task.Distribution != "":
-		return pipeline.Toolsets{Distribution: e.draws[task.Distribution].Distribution}, nil
-	case e.File.Tools.Distribution != "":
-		return pipeline.Toolsets{Distribution: e.draws[e.File.Tools.Distribution].Distribution}, nil
+		return pipeline.Toolsets{Distribution: t.draws[task.Distribution].Distribution}, nil
+	case t.File.Tools.Distribution != "":
+		return pipeline.Toolsets{Distribution: t.draws[t.File.Tools.Distribution].Distribution}, nil
 	}
-	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(e.File.fixedToolsets()))}, nil
+	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(t.File.fixedToolsets()))}, nil
 }
 
 // Playable yields those of the tasks that the survey let pass.
-func (e *Experiment) Playable(tasks iter.Seq2[*episode.Task, error]) iter.Seq2[*episode.Task, error] {
+func (t *tasks) Playable(tasks iter.Seq2[*episode.Task, error]) iter.Seq2[*episode.Task, error] {
 	return func(yield func(*episode.Task, error) bool) {
 		for task, err := range tasks {
-			if err == nil && e.left[task.ID] {
+			if err == nil && t.left[task.ID] {
 				continue
 			}
 			if !yield(task, err) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"slices"
 	"time"
 
@@ -17,11 +16,6 @@ import (
 	"trajgen/outputs/journal"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
-	"trajgen/pipeline/model"
-	"trajgen/pipeline/model/budget"
-	"trajgen/pipeline/model/gate"
-	"trajgen/pipeline/model/scripted"
-	"trajgen/pipeline/model/tape"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -32,61 +26,39 @@ import (
 // Experiment is a run file with everything opened that it names. Whatever is wrong with it is the user's to mend, and
 // nothing was started yet.
 type Experiment struct {
-	File       File
-	warnings   io.Writer
-	Logger     *slog.Logger
-	Source     datasets.Source
-	Registry   *registry.Registry
-	draws      map[string]*drawn             // by name or path
-	fixed      map[string]error              // what is wrong with the toolsets of tasks
-	plugins    *plugin.Set                   // nil without any
-	server     *scripted.Server              // nil without a policy
-	recorder   *tape.Recorder                // nil without a tape that is recorded
-	tape       *tape.Tape                    // that is played; nil without
-	clients    []*model.Client               // that play the agent
-	probes     []func(context.Context) error // of all models, before anything is played
-	swept      model.ByName                  // them, of a sweep of models; nil without
-	fallen     *model.Fallbacks              // them, where one stands in for another; nil without
-	outages    outages
-	processors *gate.Processors
-	Room       func() <-chan struct{} // for another episode; those beyond what can be in flight need no memory yet
-	commands   *tools.CommandPolicy
-	summary    *model.Client  // writes summaries; nil without a summary_model
-	ledger     *budget.Ledger // nil without a budget
-	user       *model.Client  // plays users; nil without a user_model
-	Tasks      int
-	image      string // the first that a task wants
-	badRows    int
-	unjudged   int    // tasks without a verifier
-	repeated   int    // tasks with the id of an earlier one
-	repeats    string // the first such id
-	widened    int    // tasks that open a network wider than the run's
-	surveyed   bool
-	steps      []datasets.Step // what each step of the choice has left
-	left       map[string]bool // tasks that are not played, with skip_bad_rows
-	parts      experimentParts
-	sampling   episode.Sampling
-	system     string
-	// opening opens backend, which is there when that has ended.
-	opening *meanwhile
-	Backend *OpenBackend
-	// What else the run puts before a task's prompt.
-	ephemeral string
-	prefill   []episode.Message
-	closers   []func() error
+	*opened
+	models
+	tasks
+	prompts
+	commands *tools.CommandPolicy
+	plugins  *plugin.Set // nil without any
+}
+
+// opened is what the parts of an experiment stand on.
+type opened struct {
+	File     File
+	Logger   *slog.Logger
+	Registry *registry.Registry
+	Source   datasets.Source
+	opening  *meanwhile // opens Backend, which is there when that has ended
+	Backend  *OpenBackend
+	parts    experimentParts
+	warnings io.Writer
+	closers  []func() error
 }
 
 // Open opens a validated run file. w gets the warnings.
 func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Experiment, err error) {
-	e := &Experiment{File: f, warnings: w, Logger: logger, draws: map[string]*drawn{}, fixed: map[string]error{}, left: map[string]bool{}, processors: ownProcessors()}
+	on := &opened{File: f, warnings: w, Logger: logger}
+	e := &Experiment{opened: on, models: models{opened: on, processors: ownProcessors()}, tasks: tasks{opened: on, draws: map[string]*drawn{}, fixed: map[string]error{}, left: map[string]bool{}}}
 	e.Room = e.processors.Pace
-	defer Spare(hasty)()
+	defer SetGC(startGC)()
 	defer func() {
 		if err != nil {
 			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.survey, e.hasSandbox, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.teach, e.survey, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
 				err = cmp.Or(e.opening.wait(), err) // without sandboxes nothing else matters
@@ -190,24 +162,6 @@ func rawTexts(raw []json.RawMessage) [][]byte {
 	return texts
 }
 
-func (e *Experiment) openDataset(context.Context) error {
-	options := datasets.Options{MaxTasks: e.File.Dataset.MaxTasks, SkipBadRows: e.File.Dataset.SkipBadRows, OnSkip: e.skipped(), OnRepeat: e.repeat, Shape: e.File.Dataset.Shape, Choice: e.File.Choice(), OnChosen: e.chosen, Subset: e.File.Dataset.Subset, Split: e.File.Dataset.Split}
-	if e.File.Dataset.Map != "" {
-		mapping, err := datasets.LoadMapping(e.File.Dataset.Map)
-		if err != nil {
-			return err
-		}
-		options.Map = mapping
-		e.parts.Mapping = mapping.Digest()
-	}
-	source, err := datasets.OpenAll(e.File.Dataset.Path, options)
-	if err != nil {
-		return err
-	}
-	e.Source = source
-	return nil
-}
-
 // openSandbox begins to: that can take as long as the survey of a large dataset, for which it is seldom needed.
 func (e *Experiment) openSandbox(context.Context) error {
 	e.opening = begin(e.openBackend)
@@ -217,6 +171,14 @@ func (e *Experiment) openSandbox(context.Context) error {
 
 // hasSandbox waits for the sandboxes.
 func (e *Experiment) hasSandbox(context.Context) error { return e.opening.wait() }
+
+// teach has the scripted server learn the tasks as they are surveyed.
+func (e *Experiment) teach(context.Context) error {
+	if e.server != nil {
+		e.learn = e.server.Learn
+	}
+	return nil
+}
 
 // sandboxes are there when they are needed.
 func (e *Experiment) sandboxes() (sandbox.Backend, error) {
@@ -234,97 +196,6 @@ func (e *Experiment) openBackend() error {
 	}
 	e.Backend = backend
 	return errors.Join(checkLevel(backend.Guarantees(), e.File.Sandbox.Isolation), e.offeredBy(backend, e.File.Sandbox.Network, e.File.Sandbox.Image))
-}
-
-// openModel opens the client, and the embedded server in front of it when a policy plays.
-func (e *Experiment) openModel(context.Context) error {
-	f := e.File
-	cfg := model.Config{
-		Name: f.Model.Name, Temperature: f.Model.Temperature, TopP: f.Model.TopP, MaxTokens: f.Model.MaxTokens, Stream: f.Model.Stream, ToolFormat: cmp.Or(f.Model.ToolFormat, model.ToolFormatAuto), TokenIDs: f.tokenServer(),
-		ExtraBody: f.Model.ExtraBody, Headers: f.Model.Headers, Proxy: http.ProxyFromEnvironment, Concurrency: f.Play.Workers, Logger: e.Logger,
-		Endpoints: f.Model.Endpoints, MinInFlight: f.Requests.MinInFlight, MaxInFlight: f.Requests.MaxInFlight, Processors: e.processors,
-		MaxTokensField: f.Model.MaxTokensField, ReasoningEffort: f.Model.ReasoningEffort, SendReasoning: f.Model.SendReasoning, NoSeed: f.noSeed(),
-		ToolChoice: f.Model.ToolChoice, ParallelToolCalls: f.Model.ParallelToolCalls, Provider: f.Model.Provider,
-	}
-	if err := f.checkToolChoice(e.Registry); err != nil {
-		return err
-	}
-	if warning := fitFiles(&cfg, f.Play.Workers, openFiles()); warning != "" {
-		e.Room = e.processors.Room
-		fmt.Fprintln(e.warnings, warning)
-	}
-	if len(f.Model.Endpoints) == 0 {
-		cfg.BaseURL = f.baseURL()
-	}
-	e.patience(&cfg)
-	e.thread(&cfg, "")
-	e.pay(&cfg)
-	cfg.Window = cmp.Or(f.Context.Window, cfg.Window)
-	if f.Scripted.Policy != "" {
-		if err := e.startServer(&cfg); err != nil {
-			return err
-		}
-	} else {
-		var err error
-		if cfg.APIKey, err = e.apiKey(f.Model.APIKeyEnv, f.baseURL()); err != nil {
-			return err
-		}
-		if cfg.Headers, cfg.Secrets, err = e.headers(); err != nil {
-			return err
-		}
-	}
-	e.sampling = f.sampling(cfg.Name)
-	if len(f.Sweep.Model) > 0 {
-		return e.openSwept(cfg)
-	}
-	client, err := e.openClient(cfg)
-	if err != nil {
-		return err
-	}
-	return e.openFallbacks(client, cfg)
-}
-
-// agent is the model that plays the agent, or all of them.
-func (e *Experiment) agent() model.Model {
-	switch {
-	case e.swept != nil:
-		return e.swept
-	case e.fallen != nil:
-		return e.fallen
-	}
-	return e.clients[0]
-}
-
-func (e *Experiment) startServer(cfg *model.Config) error {
-	if cfg.Name == "" {
-		cfg.Name = "scripted-" + e.File.Scripted.Policy
-	}
-	if e.tape != nil {
-		cfg.BaseURL = "http://tape.invalid/v1"
-		return nil
-	}
-	scriptedConfig := scripted.Config{Policy: e.File.Scripted.Policy, Skill: e.File.Scripted.Skill, Seed: e.File.Seed, Model: cfg.Name, Logger: e.Logger}
-	if e.File.Tape.Replay != "" {
-		reader, err := journal.OpenReader(JournalDir(e.File.Tape.Replay))
-		if err != nil {
-			return fmt.Errorf("open the journal to replay: %w", err)
-		}
-		e.closers = append(e.closers, reader.Close)
-		scriptedConfig.Replay = ReplayFrom(reader)
-		e.parts.Replay = replayDigest(reader)
-	}
-	server, err := scripted.New(scriptedConfig)
-	if err != nil {
-		return err
-	}
-	cfg.BaseURL, err = server.Start("127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("start the scripted server: %w", err)
-	}
-	cfg.TraceHeaders = true
-	e.server = server
-	e.closers = append(e.closers, server.Close)
-	return nil
 }
 
 // Limits are those of each sandbox.

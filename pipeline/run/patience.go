@@ -32,31 +32,31 @@ type fallback struct {
 }
 
 // patience makes a model's client as patient as the run file says.
-func (e *Experiment) patience(cfg *model.Config) {
-	f := e.File
+func (m *models) patience(cfg *model.Config) {
+	f := m.File
 	cfg.Timeout, cfg.IdleTimeout, cfg.MaxRetries = f.Requests.Timeout, f.Requests.IdleTimeout, f.Requests.Retries
 	cfg.EpisodeRetries, cfg.RetryShare = f.Requests.EpisodeRetries, f.Requests.RetryShare
-	cfg.Outages = &model.Outages{Limit: f.Requests.OutageLimit, Observe: e.outages.tell}
+	cfg.Outages = &model.Outages{Limit: f.Requests.OutageLimit, Observe: m.outages.tell}
 }
 
 // openFallbacks puts the run's other models behind its first one, whose settings they share.
-func (e *Experiment) openFallbacks(first *model.Client, settings model.Config) error {
+func (m *models) openFallbacks(first *model.Client, settings model.Config) error {
 	var others []*model.Client
-	for _, next := range e.File.Model.Fallbacks {
-		client, err := e.openFallback(next, settings)
+	for _, next := range m.File.Model.Fallbacks {
+		client, err := m.openFallback(next, settings)
 		if err != nil {
 			return fmt.Errorf("fallback model %s: %w", next.Model, err)
 		}
 		others = append(others, client)
 	}
 	if len(others) > 0 {
-		e.fallen = model.WithFallbacks(first, others...)
+		m.fallen = model.WithFallbacks(first, others...)
 	}
 	return nil
 }
 
-func (e *Experiment) openFallback(next fallback, settings model.Config) (*model.Client, error) {
-	f := e.File
+func (m *models) openFallback(next fallback, settings model.Config) (*model.Client, error) {
+	f := m.File
 	cfg := settings
 	cfg.Name, cfg.Endpoints, cfg.BaseURL = next.Model, nil, next.BaseURL
 	if next.BaseURL == "" {
@@ -66,13 +66,13 @@ func (e *Experiment) openFallback(next fallback, settings model.Config) (*model.
 	if cfg.BaseURL != f.baseURL() {
 		cfg.Headers = nil
 	} else if next.APIKeyEnv == "" {
-		return e.openClient(cfg)
+		return m.openClient(cfg)
 	}
 	var err error
-	if cfg.APIKey, err = e.apiKey(next.APIKeyEnv, cfg.BaseURL); err != nil {
+	if cfg.APIKey, err = m.apiKey(next.APIKeyEnv, cfg.BaseURL); err != nil {
 		return nil, err
 	}
-	return e.openClient(cfg)
+	return m.openClient(cfg)
 }
 
 // Validate says what is wrong with the section.
@@ -157,6 +157,6 @@ func (o *outages) shownBy(show func(open []model.Outage, news model.Outage)) {
 }
 
 // Paused says whether nothing can go on: none of the agent's models answers.
-func (e *Experiment) Paused() bool {
-	return !slices.ContainsFunc(e.clients, func(c *model.Client) bool { return !c.Paused() })
+func (m *models) Paused() bool {
+	return !slices.ContainsFunc(m.clients, func(c *model.Client) bool { return !c.Paused() })
 }

@@ -66,7 +66,7 @@ type Watch struct {
 // Play plays what the run lacks.
 func (s *Run) Play(ctx context.Context, watch Watch) (pipeline.Summary, error) {
 	e := s.Exp
-	defer Thrift(e.File.Play.Workers, e.Held, FreeMemory)()
+	defer TuneGC(e.File.Play.Workers, e.Held, FreeMemory)()
 	e.outages.shownBy(watch.Outage)
 	defer e.outages.shownBy(nil)
 	player := e.Player()

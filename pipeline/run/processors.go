@@ -15,7 +15,7 @@ func ownProcessors() *gate.Processors {
 }
 
 // Held is how long requests have been waiting for this process's own processors.
-func (e *Experiment) Held() time.Duration { return e.processors.Load().Held }
+func (m *models) Held() time.Duration { return m.processors.Load().Held }
 
 // backlog returns a function that counts the goroutines which wait for a processor. It costs a tenth of a microsecond.
 func backlog() func() int {

@@ -46,11 +46,11 @@ func TestThriftWhileHeld(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			held := func() time.Duration { return max(0, min(time.Since(began)-10*time.Second, 10*time.Second)) }
-			undo := Thrift(5*manyWorkers, held, func() uint64 { return tt.memory })
+			undo := TuneGC(5*manyWorkers, held, func() uint64 { return tt.memory })
 			for _, at := range []struct {
 				after time.Duration
 				want  uint64
-			}{{0, Sparing}, {9 * time.Second, Sparing}, {15 * time.Second, tt.busy}, {45 * time.Second, tt.busy}, {55 * time.Second, Sparing}} {
+			}{{0, TightGC}, {9 * time.Second, TightGC}, {15 * time.Second, tt.busy}, {45 * time.Second, tt.busy}, {55 * time.Second, TightGC}} {
 				time.Sleep(at.after - time.Since(began))
 				synctest.Wait()
 				if got := percent(); got != at.want {

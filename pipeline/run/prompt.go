@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"trajgen/datasets"
+	"trajgen/pipeline/episode"
 )
 
 // Prompts are what the run puts before the prompts of tasks.
@@ -15,6 +16,12 @@ type Prompts struct {
 	System    string `yaml:"system" flag:"system-prompt" experiment:"always" help:"file with the system prompt of tasks that bring none"`
 	Ephemeral string `yaml:"ephemeral,omitempty" flag:"ephemeral-system-prompt" experiment:"given" help:"file with text that every system message ends with; flagged in the row, and left out by trajgen export --without-harness"`
 	Prefill   string `yaml:"prefill,omitempty" experiment:"given" help:"file with messages that are said before every task's prompt, such as examples: a JSON or YAML list; flagged and left out likewise"`
+}
+
+// prompts is what the section's files hold.
+type prompts struct {
+	system, ephemeral string
+	prefill           []episode.Message
 }
 
 // openPrompt reads what the run puts before its tasks' prompts.

@@ -214,7 +214,7 @@ func (s *Run) Append(ctx context.Context, ep *episode.Episode) error {
 
 // Finish writes everything that is made from the journal.
 func (s *Run) Finish(ctx context.Context, summary pipeline.Summary, wall time.Duration) (*report.Report, error) {
-	defer Spare(Sparing)()
+	defer SetGC(TightGC)()
 	// What was played is exported whatever ended the run.
 	ctx = context.WithoutCancel(ctx)
 	reader, err := journal.OpenReader(JournalDir(s.dir))

@@ -17,12 +17,12 @@ type sideModel struct {
 }
 
 // open opens the model. What cfg says beside its name and its endpoint is kept.
-func (s sideModel) open(e *Experiment, cfg model.Config) (*model.Client, error) {
-	client, err := s.connect(e, cfg)
+func (s sideModel) open(m *models, cfg model.Config) (*model.Client, error) {
+	client, err := s.connect(m, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s model: %w", s.role, err)
 	}
-	e.probes = append(e.probes, func(ctx context.Context) error {
+	m.probes = append(m.probes, func(ctx context.Context) error {
 		if err := client.Probe(ctx); err != nil {
 			return fmt.Errorf("%s model: %w", s.role, err)
 		}
@@ -31,25 +31,25 @@ func (s sideModel) open(e *Experiment, cfg model.Config) (*model.Client, error) 
 	return client, nil
 }
 
-func (s sideModel) connect(e *Experiment, cfg model.Config) (*model.Client, error) {
-	f := e.File
+func (s sideModel) connect(m *models, cfg model.Config) (*model.Client, error) {
+	f := m.File
 	cfg.Name, cfg.BaseURL = s.name, cmp.Or(s.baseURL, f.baseURL())
-	cfg.Proxy, cfg.Concurrency, cfg.Processors, cfg.Logger = http.ProxyFromEnvironment, f.Play.Workers, e.processors, e.Logger
-	// The agent's key goes to the agent's endpoint alone.
+	cfg.Proxy, cfg.Concurrency, cfg.Processors, cfg.Logger = http.ProxyFromEnvironment, f.Play.Workers, m.processors, m.Logger
+	// The agent's key goes to the agent's endpoint alonm.
 	key := s.apiKeyEnv
 	if key == "" && s.baseURL == "" {
 		key = f.Model.APIKeyEnv
 	}
 	var err error
-	if cfg.APIKey, err = e.apiKey(key, cfg.BaseURL); err != nil {
+	if cfg.APIKey, err = m.apiKey(key, cfg.BaseURL); err != nil {
 		return nil, err
 	}
-	e.thread(&cfg, s.role)
-	e.pay(&cfg)
+	m.thread(&cfg, s.role)
+	m.pay(&cfg)
 	client, err := model.Open(cfg)
 	if err != nil {
 		return nil, err
 	}
-	e.closers = append(e.closers, client.Close)
+	m.closers = append(m.closers, client.Close)
 	return client, nil
 }

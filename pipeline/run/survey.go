@@ -20,65 +20,101 @@ import (
 	"trajgen/sandbox"
 )
 
+// tasks are those of the dataset that are played, and what the survey found out about them.
+type tasks struct {
+	*opened
+	learn    func(*episode.Task) // a task that the scripted server plays; nil without a policy
+	Tasks    int
+	draws    map[string]*drawn // by name or path
+	fixed    map[string]error  // what is wrong with the toolsets of tasks
+	image    string            // the first that a task wants
+	badRows  int
+	unjudged int    // tasks without a verifier
+	repeated int    // tasks with the id of an earlier one
+	repeats  string // the first such id
+	widened  int    // tasks that open a network wider than the run's
+	surveyed bool
+	steps    []datasets.Step // what each step of the choice has left
+	left     map[string]bool // tasks that are not played, with skip_bad_rows
+}
+
+func (t *tasks) openDataset(context.Context) error {
+	options := datasets.Options{MaxTasks: t.File.Dataset.MaxTasks, SkipBadRows: t.File.Dataset.SkipBadRows, OnSkip: t.skipped(), OnRepeat: t.repeat, Shape: t.File.Dataset.Shape, Choice: t.File.Choice(), OnChosen: t.chosen, Subset: t.File.Dataset.Subset, Split: t.File.Dataset.Split}
+	if t.File.Dataset.Map != "" {
+		mapping, err := datasets.LoadMapping(t.File.Dataset.Map)
+		if err != nil {
+			return err
+		}
+		options.Map = mapping
+		t.parts.Mapping = mapping.Digest()
+	}
+	source, err := datasets.OpenAll(t.File.Dataset.Path, options)
+	if err != nil {
+		return err
+	}
+	t.Source = source
+	return nil
+}
+
 // offers says what of a task's wishes the sandbox cannot fulfil. Where there is none, that is said elsewhere.
-func (e *Experiment) offers(network, image string, allow ...string) error {
-	if e.opening.wait() != nil {
+func (t *tasks) offers(network, image string, allow ...string) error {
+	if t.opening.wait() != nil {
 		return nil
 	}
-	return e.offeredBy(e.Backend, network, image, allow...)
+	return t.offeredBy(t.Backend, network, image, allow...)
 }
 
 // offeredBy is offers of the wishes of a task, or the run's own.
-func (e *Experiment) offeredBy(backend *OpenBackend, network, image string, allow ...string) error {
-	if network == string(sandbox.NetworkAllowlist) && len(e.File.Sandbox.Allow)+len(allow) == 0 {
+func (t *tasks) offeredBy(backend *OpenBackend, network, image string, allow ...string) error {
+	if network == string(sandbox.NetworkAllowlist) && len(t.File.Sandbox.Allow)+len(allow) == 0 {
 		return errors.New("network allowlist allows nothing: give --allow, such as --allow example.org")
 	}
 	return backend.Offers(sandbox.Network(network), image)
 }
 
 // skipped reports broken rows, each once: the dataset is read again when it is played.
-func (e *Experiment) skipped() func(*datasets.RowError) {
+func (t *tasks) skipped() func(*datasets.RowError) {
 	return func(bad *datasets.RowError) {
-		if !e.surveyed {
-			e.skip(bad)
+		if !t.surveyed {
+			t.skip(bad)
 		}
 	}
 }
 
 // skip reports a row that is not played.
-func (e *Experiment) skip(err error) {
+func (t *tasks) skip(err error) {
 	const most = 20
 	// Lines are held in memory until the run directory is there, so there must not be millions.
-	if e.badRows++; e.badRows <= 1000 {
-		e.Logger.Warn("row skipped", "error", err.Error())
+	if t.badRows++; t.badRows <= 1000 {
+		t.Logger.Warn("row skipped", "error", err.Error())
 	}
 	switch {
-	case e.badRows <= most:
-		fmt.Fprintf(e.warnings, "skipped: %s\n", err)
-	case e.badRows == most+1:
-		fmt.Fprintln(e.warnings, "further broken rows are in log.jsonl, up to a thousand")
+	case t.badRows <= most:
+		fmt.Fprintf(t.warnings, "skipped: %s\n", err)
+	case t.badRows == most+1:
+		fmt.Fprintln(t.warnings, "further broken rows are in log.jsonl, up to a thousand")
 	}
 }
 
 // repeat counts tasks whose ids are there before, each once.
-func (e *Experiment) repeat(id string) {
-	if !e.surveyed {
-		e.repeated++
-		e.repeats = cmp.Or(e.repeats, id)
+func (t *tasks) repeat(id string) {
+	if !t.surveyed {
+		t.repeated++
+		t.repeats = cmp.Or(t.repeats, id)
 	}
 }
 
 // survey reads the dataset once before anything is paid for: it counts the tasks, checks what they ask for, and
 // teaches the scripted server their solutions. The digest is taken meanwhile.
-func (e *Experiment) survey(ctx context.Context) error {
+func (t *tasks) survey(ctx context.Context) error {
 	digesting, cancel := context.WithCancel(ctx)
 	var sum string
 	var digested errgroup.Group
 	digested.Go(func() (err error) {
-		sum, err = e.Source.Digest(digesting)
+		sum, err = t.Source.Digest(digesting)
 		return err
 	})
-	problems, err := e.look(ctx)
+	problems, err := t.look(ctx)
 	if err != nil {
 		cancel()
 	}
@@ -87,71 +123,71 @@ func (e *Experiment) survey(ctx context.Context) error {
 	if err := cmp.Or(err, failed); err != nil {
 		return err
 	}
-	e.parts.Dataset = sum
-	e.surveyed = true
-	e.tellChosen()
-	if e.Tasks == 0 && len(problems) == 0 {
-		return fmt.Errorf("dataset %s has no task that can be played here", e.File.Dataset.Path)
+	t.parts.Dataset = sum
+	t.surveyed = true
+	t.tellChosen()
+	if t.Tasks == 0 && len(problems) == 0 {
+		return fmt.Errorf("dataset %s has no task that can be played here", t.File.Dataset.Path)
 	}
-	for _, file := range e.Source.About().Files {
+	for _, file := range t.Source.About().Files {
 		if file.Guessed {
-			fmt.Fprintf(e.warnings, "%s is read as %s: that shows in its content, not in its name\n", file.Path, file.Format)
+			fmt.Fprintf(t.warnings, "%s is read as %s: that shows in its content, not in its name\n", file.Path, file.Format)
 			break
 		}
 	}
-	if e.repeated > 0 {
-		fmt.Fprintf(e.warnings, "%d tasks have the id of an earlier one, such as %s: they are played under ids of their own (%s#2)\n", e.repeated, e.repeats, e.repeats)
+	if t.repeated > 0 {
+		fmt.Fprintf(t.warnings, "%d tasks have the id of an earlier one, such as %s: they are played under ids of their own (%s#2)\n", t.repeated, t.repeats, t.repeats)
 	}
-	if e.unjudged > 0 {
-		fmt.Fprintf(e.warnings, "%d of %d tasks have no verifier: their episodes get no reward\n", e.unjudged, e.Tasks)
+	if t.unjudged > 0 {
+		fmt.Fprintf(t.warnings, "%d of %d tasks have no verifier: their episodes get no reward\n", t.unjudged, t.Tasks)
 	}
-	if e.widened > 0 {
-		fmt.Fprintf(e.warnings, "%d of %d tasks open the network further than the run's %s: --where 'network != \"full\"' leaves out those that open all of it\n", e.widened, e.Tasks, e.File.Sandbox.Network)
+	if t.widened > 0 {
+		fmt.Fprintf(t.warnings, "%d of %d tasks open the network further than the run's %s: --where 'network != \"full\"' leaves out those that open all of it\n", t.widened, t.Tasks, t.File.Sandbox.Network)
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.draws)) {
-		if name != e.File.Tools.Distribution {
-			e.parts.Tasks = strings.TrimSpace(e.parts.Tasks + " " + drawDigest(e.draws[name].Distribution))
+	for _, name := range slices.Sorted(maps.Keys(t.draws)) {
+		if name != t.File.Tools.Distribution {
+			t.parts.Tasks = strings.TrimSpace(t.parts.Tasks + " " + drawDigest(t.draws[name].Distribution))
 		}
 	}
-	return errors.Join(append(problems, e.bare())...)
+	return errors.Join(append(problems, t.bare())...)
 }
 
 // look reads the tasks for the survey, and returns what is wrong with the first that cannot be played.
-func (e *Experiment) look(ctx context.Context) (problems []error, err error) {
+func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 	const most = 20
-	for task, err := range e.Source.InOrder(ctx) {
-		if err := cmp.Or(e.opening.failed(), err); err != nil {
+	for task, err := range t.Source.InOrder(ctx) {
+		if err := cmp.Or(t.opening.failed(), err); err != nil {
 			return nil, err
 		}
-		if err := e.suits(ctx, task); err != nil {
+		if err := t.suits(ctx, task); err != nil {
 			err = fmt.Errorf("task %s (row %d): %w", task.ID, task.Row+1, err)
-			if e.File.Dataset.SkipBadRows {
-				e.left[task.ID] = true
-				e.skip(err)
+			if t.File.Dataset.SkipBadRows {
+				t.left[task.ID] = true
+				t.skip(err)
 			} else if len(problems) < most {
 				problems = append(problems, err)
 			}
 			continue
 		}
-		e.Tasks++
-		e.countBare(task)
+		t.Tasks++
+		t.countBare(task)
 		if len(task.Verify) == 0 {
-			e.unjudged++
+			t.unjudged++
 		}
-		if e.widens(task.Network) {
-			e.widened++
+		if t.widens(task.Network) {
+			t.widened++
 		}
-		e.image = cmp.Or(e.image, task.Image, e.File.Sandbox.Image)
-		if e.server != nil {
-			e.server.Learn(task)
+		t.image = cmp.Or(t.image, task.Image, t.File.Sandbox.Image)
+		if t.learn != nil {
+			t.learn(task)
 		}
 	}
 	return problems, nil
 }
 
 // widens says whether a task's network reaches beyond the sandbox, and further than the run's own.
-func (e *Experiment) widens(network string) bool {
-	return reach[network] > reach[e.File.Sandbox.Network]
+func (t *tasks) widens(network string) bool {
+	return reach[network] > reach[t.File.Sandbox.Network]
 }
 
 // reach orders the networks that go beyond the sandbox.
@@ -159,32 +195,32 @@ var reach = map[string]int{string(sandbox.NetworkAllowlist): 1, string(sandbox.N
 
 // tryImage opens a sandbox of the first image that is wanted: where that fails, most of the run would. The others are
 // fetched when they are played.
-func (e *Experiment) tryImage(ctx context.Context) error {
-	if e.image == "" {
+func (t *tasks) tryImage(ctx context.Context) error {
+	if t.image == "" {
 		return nil
 	}
 	const patience = 2 * time.Second
-	slow := time.AfterFunc(patience, func() { fmt.Fprintf(e.warnings, "preparing image %s\n", e.image) })
+	slow := time.AfterFunc(patience, func() { fmt.Fprintf(t.warnings, "preparing image %s\n", t.image) })
 	defer slow.Stop()
-	sb, err := e.Backend.Open(ctx, sandbox.Spec{ID: "try-image", Image: e.image, Limits: e.File.Sandbox.Limits()})
+	sb, err := t.Backend.Open(ctx, sandbox.Spec{ID: "try-image", Image: t.image, Limits: t.File.Sandbox.Limits()})
 	switch {
 	case err == nil:
 		return sb.Close()
-	case e.File.Dataset.SkipBadRows && ctx.Err() == nil:
-		fmt.Fprintf(e.warnings, "the first image that is wanted: %s\n", err)
+	case t.File.Dataset.SkipBadRows && ctx.Err() == nil:
+		fmt.Fprintf(t.warnings, "the first image that is wanted: %s\n", err)
 		return nil
 	}
 	return err
 }
 
 // suits says why a task cannot be played here.
-func (e *Experiment) suits(ctx context.Context, task *episode.Task) error {
+func (t *tasks) suits(ctx context.Context, task *episode.Task) error {
 	var problems []error
 	if len(task.Toolsets) > 0 {
-		problems = append(problems, e.hasTools(ctx, task.Toolsets))
+		problems = append(problems, t.hasTools(ctx, task.Toolsets))
 	}
 	if task.Distribution != "" {
-		_, err := e.distribution(ctx, task.Distribution)
+		_, err := t.distribution(ctx, task.Distribution)
 		problems = append(problems, err)
 	}
 	for _, check := range task.Verify {
@@ -192,34 +228,34 @@ func (e *Experiment) suits(ctx context.Context, task *episode.Task) error {
 			problems = append(problems, err)
 		}
 		if check.Reward == "file" {
-			problems = append(problems, e.hasRoot())
+			problems = append(problems, t.hasRoot())
 		}
 	}
-	if task.User != nil && task.User.Model && e.user == nil && !e.File.NoUser {
+	if task.User != nil && task.User.Model && t.File.User.Model == "" && !t.File.NoUser {
 		problems = append(problems, errors.New("user: it wants a model for its user, and the run file names none (user_model)"))
 	}
 	if task.Cwd != "" {
-		problems = append(problems, e.hasWorkdir(task))
+		problems = append(problems, t.hasWorkdir(task))
 	}
 	if len(task.Env) > 0 {
 		problems = append(problems, checkEnv(task.Env))
 	}
 	if task.Network != "" || task.Image != "" || len(task.Allow) > 0 {
-		problems = append(problems, sandbox.CheckAllow(task.Allow), e.offers(task.Network, task.Image, task.Allow...))
+		problems = append(problems, sandbox.CheckAllow(task.Allow), t.offers(task.Network, task.Image, task.Allow...))
 	}
 	return errors.Join(problems...)
 }
 
 // hasWorkdir says why a task cannot work where it wants to.
-func (e *Experiment) hasWorkdir(task *episode.Task) error {
+func (t *tasks) hasWorkdir(task *episode.Task) error {
 	if !path.IsAbs(task.Cwd) {
 		return fmt.Errorf("cwd %q is not an absolute path", task.Cwd)
 	}
-	if e.opening.wait() != nil {
+	if t.opening.wait() != nil {
 		return nil // which is said elsewhere
 	}
-	if placer, ok := e.Backend.Backend.(sandbox.Placer); ok {
-		if err := placer.CheckWorkdir(task.Cwd, cmp.Or(task.Image, e.File.Sandbox.Image) != ""); err != nil {
+	if placer, ok := t.Backend.Backend.(sandbox.Placer); ok {
+		if err := placer.CheckWorkdir(task.Cwd, cmp.Or(task.Image, t.File.Sandbox.Image) != ""); err != nil {
 			return fmt.Errorf("cwd: %w", err)
 		}
 	}
@@ -237,11 +273,11 @@ func checkEnv(env map[string]string) error {
 }
 
 // hasRoot says why a check that reads files at the root of the file system cannot be run: that root is the machine's own.
-func (e *Experiment) hasRoot() error {
-	if e.opening.wait() != nil {
+func (t *tasks) hasRoot() error {
+	if t.opening.wait() != nil {
 		return nil // which is said elsewhere
 	}
-	g := e.Backend.Guarantees()
+	g := t.Backend.Guarantees()
 	if g.Isolation["files"] == "own" {
 		return nil
 	}

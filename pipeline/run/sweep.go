@@ -119,37 +119,37 @@ func (f *File) CheckSweep() error {
 }
 
 // openSwept opens a client for each model of the sweep. cfg is that of the run's endpoint.
-func (e *Experiment) openSwept(cfg model.Config) error {
-	e.swept = model.ByName{}
-	for _, m := range e.File.Sweep.Model {
+func (m *models) openSwept(cfg model.Config) error {
+	m.swept = model.ByName{}
+	for _, one := range m.File.Sweep.Model {
 		own := cfg
-		own.Name = m.Name
+		own.Name = one.Name
 		var err error
-		if m.BaseURL != "" { // another server: what is secret of the run's endpoint is none of its business
-			own.BaseURL, own.Endpoints, own.Headers = m.BaseURL, nil, e.File.Model.Headers
-			own.APIKey, err = e.apiKey(m.APIKeyEnv, m.BaseURL)
-		} else if m.APIKeyEnv != "" {
-			own.APIKey, err = e.apiKey(m.APIKeyEnv, e.File.baseURL())
+		if one.BaseURL != "" { // another server: what is secret of the run's endpoint is not sent there
+			own.BaseURL, own.Endpoints, own.Headers = one.BaseURL, nil, m.File.Model.Headers
+			own.APIKey, err = m.apiKey(one.APIKeyEnv, one.BaseURL)
+		} else if one.APIKeyEnv != "" {
+			own.APIKey, err = m.apiKey(one.APIKeyEnv, m.File.baseURL())
 		}
 		if err != nil {
-			return fmt.Errorf("model %s: %w", m.Name, err)
+			return fmt.Errorf("model %s: %w", one.Name, err)
 		}
-		client, err := e.openClient(own)
+		client, err := m.openClient(own)
 		if err != nil {
-			return fmt.Errorf("model %s: %w", m.Name, err)
+			return fmt.Errorf("model %s: %w", one.Name, err)
 		}
-		e.swept[m.Name] = client
+		m.swept[one.Name] = client
 	}
 	return nil
 }
 
 // openClient opens one of the models that play the agent.
-func (e *Experiment) openClient(cfg model.Config) (*model.Client, error) {
+func (m *models) openClient(cfg model.Config) (*model.Client, error) {
 	client, err := model.Open(cfg)
 	if err != nil {
 		return nil, err
 	}
-	e.clients, e.probes = append(e.clients, client), append(e.probes, client.Probe)
-	e.closers = append(e.closers, client.Close)
+	m.clients, m.probes = append(m.clients, client), append(m.probes, client.Probe)
+	m.closers = append(m.closers, client.Close)
 	return client, nil
 }

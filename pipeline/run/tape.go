@@ -39,16 +39,16 @@ const (
 )
 
 // openTape opens the tape that is recorded, or the one that is played.
-func (e *Experiment) openTape(context.Context) (err error) {
-	f := e.File
+func (m *models) openTape(context.Context) (err error) {
+	f := m.File
 	switch {
 	case f.Tape.Record != "":
-		if e.recorder, err = tape.Record(f.Tape.Record, f.resumed, e.Logger); err == nil {
-			e.closers = append(e.closers, e.recorder.Close)
+		if m.recorder, err = tape.Record(f.Tape.Record, f.resumed, m.Logger); err == nil {
+			m.closers = append(m.closers, m.recorder.Close)
 		}
 	case f.playsTape():
-		if e.tape, err = tape.Open(f.Tape.Replay, e.Logger); err == nil {
-			e.closers = append(e.closers, e.tape.Close)
+		if m.tape, err = tape.Open(f.Tape.Replay, m.Logger); err == nil {
+			m.closers = append(m.closers, m.tape.Close)
 		}
 	}
 	return err
@@ -58,13 +58,13 @@ func (e *Experiment) openTape(context.Context) (err error) {
 func (f *File) playsTape() bool { return f.Tape.Replay != "" && f.Scripted.Policy != "replay" }
 
 // thread puts the tape into a model's settings.
-func (e *Experiment) thread(cfg *model.Config, role string) {
-	cfg.Record, cfg.Replay, cfg.Role = e.recorder, e.tape, role
-	if e.tape == nil {
+func (m *models) thread(cfg *model.Config, role string) {
+	cfg.Record, cfg.Replay, cfg.Role = m.recorder, m.tape, role
+	if m.tape == nil {
 		return
 	}
-	about := e.tape.Session()
-	if role == "" && e.File.Model.BaseURL == "" && len(e.File.Model.Endpoints) == 0 {
+	about := m.tape.Session()
+	if role == "" && m.File.Model.BaseURL == "" && len(m.File.Model.Endpoints) == 0 {
 		// What is asked depends on who is asked.
 		for _, base := range about.Bases {
 			cfg.BaseURL, cfg.Endpoints = base, nil
@@ -76,31 +76,31 @@ func (e *Experiment) thread(cfg *model.Config, role string) {
 }
 
 // apiKey reads an endpoint's key. Who plays a tape needs none.
-func (e *Experiment) apiKey(name, baseURL string) (string, error) {
-	if e.tape != nil {
+func (m *models) apiKey(name, baseURL string) (string, error) {
+	if m.tape != nil {
 		return "", nil
 	}
 	return APIKey(name, baseURL)
 }
 
 // headers are those of the agent's endpoint, and the values of them that are secret.
-func (e *Experiment) headers() (headers map[string]string, secrets []string, err error) {
-	if e.tape != nil {
-		return e.File.Model.Headers, nil, nil
+func (m *models) headers() (headers map[string]string, secrets []string, err error) {
+	if m.tape != nil {
+		return m.File.Model.Headers, nil, nil
 	}
-	return secretHeaders(e.File.Model.Headers, e.File.Model.HeaderEnv)
+	return secretHeaders(m.File.Model.Headers, m.File.Model.HeaderEnv)
 }
 
 // beginTape tells the tape whose exchanges follow.
-func (e *Experiment) beginTape(run string) error {
-	if e.recorder == nil {
+func (m *models) beginTape(run string) error {
+	if m.recorder == nil {
 		return nil
 	}
-	about := tape.Session{Window: e.clients[0].Window()}
-	if e.server == nil {
-		about.Bases = []string{e.File.baseURL()}
+	about := tape.Session{Window: m.clients[0].Window()}
+	if m.server == nil {
+		about.Bases = []string{m.File.baseURL()}
 	}
-	return e.recorder.Begin(run, about)
+	return m.recorder.Begin(run, about)
 }
 
 // checkTape says what is wrong with the keys about tapes.

@@ -15,15 +15,15 @@ type User struct {
 }
 
 // openUser opens the model that plays the users of tasks that ask for one.
-func (e *Experiment) openUser(ctx context.Context) error {
-	f := e.File
+func (m *models) openUser(ctx context.Context) error {
+	f := m.File
 	if f.User.Model == "" {
 		return nil
 	}
-	client, err := sideModel{userRole, f.User.Model, f.User.BaseURL, f.User.APIKeyEnv}.open(e, model.Config{
+	client, err := sideModel{userRole, f.User.Model, f.User.BaseURL, f.User.APIKeyEnv}.open(m, model.Config{
 		Timeout: f.Requests.Timeout, MaxRetries: f.Requests.Retries,
 	})
-	e.user = client
+	m.user = client
 	return err
 }
 

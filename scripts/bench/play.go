@@ -114,7 +114,7 @@ func (b benchPlay) pipeline(ctx context.Context) (_ bench.Played, err error) {
 
 // play runs the pipeline under the eyes of a meter.
 func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *run.Run, tasks int, held func() time.Duration) (bench.Played, error) {
-	defer run.Thrift(cfg.Workers, held, run.FreeMemory)()
+	defer run.TuneGC(cfg.Workers, held, run.FreeMemory)()
 	stop, err := b.profile()
 	if err != nil {
 		return bench.Played{}, err

@@ -11,8 +11,8 @@ import (
 const (
 	// manyWorkers is from how many episodes in play on memory is spared at the cost of a little time.
 	manyWorkers = 1000
-	// sparing is the percentage of garbage beside what is in memory.
-	Sparing = 40
+	// TightGC is the percentage of garbage beside what is in memory.
+	TightGC = 40
 	// lavish is the most that it may become where time is dearer, and usual what it is elsewhere. Half of lavish costs twice
 	// the collections, and each of them keeps replies waiting for a second where tens of thousands of episodes are in memory.
 	lavish, usual = 400, 100
@@ -22,21 +22,21 @@ const (
 	patience = 30 * time.Second
 )
 
-// Thrift spares memory where thousands of episodes wait for a model, and undoes that. What is in memory then hardly
+// TuneGC spares memory where thousands of episodes wait for a model, and undoes that. What is in memory then hardly
 // changes, and Go would let as much again become garbage: of the stacks of those that wait, too.
 //
 // held is how long requests have waited for the own processors. While they do, the time is dearer than the memory, of which
 // free says how much there is: episodes that have not begun take none, and a collection takes most of two processors
 // until it is over.
-func Thrift(workers int, held func() time.Duration, free func() uint64) (undo func()) {
+func TuneGC(workers int, held func() time.Duration, free func() uint64) (undo func()) {
 	const few = 25 // what collecting costs grows with what is in memory
 	switch {
 	case workers < manyWorkers || os.Getenv("GOGC") != "": // a user who has set it knows better
 		return func() {}
 	case workers < 5*manyWorkers:
-		return Spare(few)
+		return SetGC(few)
 	}
-	return spend(Sparing, held, free)
+	return spend(TightGC, held, free)
 }
 
 // spend has the garbage collector run as often as percent says, and less while requests are held back.
@@ -86,12 +86,12 @@ func affordable(free uint64) int {
 	return max(room/100*100, usual)
 }
 
-// hasty is the percentage for the start of a run, which reads the whole dataset while hardly anything is in memory yet.
-const hasty = 200
+// startGC is the percentage for the start of a run, which reads the whole dataset while hardly anything is in memory yet.
+const startGC = 200
 
-// Spare has the garbage collector run more often, or less, and undoes that: an export makes garbage of each episode,
+// SetGC has the garbage collector run more often, or less, and undoes that: an export makes garbage of each episode,
 // beside pages that it holds. A user who has set GOGC knows better.
-func Spare(percent int) (undo func()) {
+func SetGC(percent int) (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}

@@ -1,0 +1,126 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+
+	"trajgen/outputs/journal"
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/budget"
+	"trajgen/pipeline/model/gate"
+	"trajgen/pipeline/model/scripted"
+	"trajgen/pipeline/model/tape"
+)
+
+// models are those that an experiment asks, with what their requests have in common.
+type models struct {
+	*opened
+	server     *scripted.Server              // nil without a policy
+	recorder   *tape.Recorder                // nil without a tape that is recorded
+	tape       *tape.Tape                    // that is played; nil without
+	clients    []*model.Client               // that play the agent
+	probes     []func(context.Context) error // of all models, before anything is played
+	swept      model.ByName                  // clients, of a sweep of models; nil without
+	fallen     *model.Fallbacks              // clients, where one stands in for another; nil without
+	user       *model.Client                 // plays users; nil without a user_model
+	summary    *model.Client                 // writes summaries; nil without a summary_model
+	sampling   episode.Sampling
+	ledger     *budget.Ledger // nil without a budget
+	outages    outages
+	processors *gate.Processors
+	Room       func() <-chan struct{} // for another episode; those beyond what can be in flight need no memory yet
+}
+
+// openModel opens the client, and the embedded server in front of it when a policy plays.
+func (m *models) openModel(context.Context) error {
+	f := m.File
+	cfg := model.Config{
+		Name: f.Model.Name, Temperature: f.Model.Temperature, TopP: f.Model.TopP, MaxTokens: f.Model.MaxTokens, Stream: f.Model.Stream, ToolFormat: cmp.Or(f.Model.ToolFormat, model.ToolFormatAuto), TokenIDs: f.tokenServer(),
+		ExtraBody: f.Model.ExtraBody, Headers: f.Model.Headers, Proxy: http.ProxyFromEnvironment, Concurrency: f.Play.Workers, Logger: m.Logger,
+		Endpoints: f.Model.Endpoints, MinInFlight: f.Requests.MinInFlight, MaxInFlight: f.Requests.MaxInFlight, Processors: m.processors,
+		MaxTokensField: f.Model.MaxTokensField, ReasoningEffort: f.Model.ReasoningEffort, SendReasoning: f.Model.SendReasoning, NoSeed: f.noSeed(),
+		ToolChoice: f.Model.ToolChoice, ParallelToolCalls: f.Model.ParallelToolCalls, Provider: f.Model.Provider,
+	}
+	if err := f.checkToolChoice(m.Registry); err != nil {
+		return err
+	}
+	if warning := fitFiles(&cfg, f.Play.Workers, openFiles()); warning != "" {
+		m.Room = m.processors.Room
+		fmt.Fprintln(m.warnings, warning)
+	}
+	if len(f.Model.Endpoints) == 0 {
+		cfg.BaseURL = f.baseURL()
+	}
+	m.patience(&cfg)
+	m.thread(&cfg, "")
+	m.pay(&cfg)
+	cfg.Window = cmp.Or(f.Context.Window, cfg.Window)
+	if f.Scripted.Policy != "" {
+		if err := m.startServer(&cfg); err != nil {
+			return err
+		}
+	} else {
+		var err error
+		if cfg.APIKey, err = m.apiKey(f.Model.APIKeyEnv, f.baseURL()); err != nil {
+			return err
+		}
+		if cfg.Headers, cfg.Secrets, err = m.headers(); err != nil {
+			return err
+		}
+	}
+	m.sampling = f.sampling(cfg.Name)
+	if len(f.Sweep.Model) > 0 {
+		return m.openSwept(cfg)
+	}
+	client, err := m.openClient(cfg)
+	if err != nil {
+		return err
+	}
+	return m.openFallbacks(client, cfg)
+}
+
+// agent is the model that plays the agent, or all of them.
+func (m *models) agent() model.Model {
+	switch {
+	case m.swept != nil:
+		return m.swept
+	case m.fallen != nil:
+		return m.fallen
+	}
+	return m.clients[0]
+}
+
+func (m *models) startServer(cfg *model.Config) error {
+	if cfg.Name == "" {
+		cfg.Name = "scripted-" + m.File.Scripted.Policy
+	}
+	if m.tape != nil {
+		cfg.BaseURL = "http://tape.invalid/v1"
+		return nil
+	}
+	scriptedConfig := scripted.Config{Policy: m.File.Scripted.Policy, Skill: m.File.Scripted.Skill, Seed: m.File.Seed, Model: cfg.Name, Logger: m.Logger}
+	if m.File.Tape.Replay != "" {
+		reader, err := journal.OpenReader(JournalDir(m.File.Tape.Replay))
+		if err != nil {
+			return fmt.Errorf("open the journal to replay: %w", err)
+		}
+		m.closers = append(m.closers, reader.Close)
+		scriptedConfig.Replay = ReplayFrom(reader)
+		m.parts.Replay = replayDigest(reader)
+	}
+	server, err := scripted.New(scriptedConfig)
+	if err != nil {
+		return err
+	}
+	cfg.BaseURL, err = server.Start("127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("start the scripted server: %w", err)
+	}
+	cfg.TraceHeaders = true
+	m.server = server
+	m.closers = append(m.closers, server.Close)
+	return nil
+}
