@@ -282,16 +282,12 @@ func TestPrefillWithAPolicy(t *testing.T) {
 	}
 }
 
-// TestReadmeRequests holds that the run file of requests in the README is one.
+// TestReadmeRequests holds that the run file of requests in the manual is one.
 func TestReadmeRequests(t *testing.T) {
-	page, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(page), "```yaml requests.yaml\n")
+	_, text, _ := strings.Cut(readPage(t, "docs/models.md"), "```yaml requests.yaml\n")
 	text, _, found := strings.Cut(text, "```")
 	if !found {
-		t.Fatal("the README has no requests.yaml")
+		t.Fatal("docs/models.md has no requests.yaml")
 	}
 	file := run.Default()
 	path := filepath.Join(put(t, map[string]string{"requests.yaml": text}), "requests.yaml")

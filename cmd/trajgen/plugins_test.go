@@ -11,7 +11,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// example is the path of one of the plugins that the README shows.
+// example is the path of one of the plugins that the manual shows.
 func example(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("../../examples/plugins", name))
