@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // floors is the drawing of the house: a package imports only from lower floors. A package below another one with no
@@ -78,5 +81,18 @@ func TestFloors(t *testing.T) {
 				t.Errorf("%s (floor %d) imports %s (floor %d): only lower floors may be imported", name, floors[from], target, floors[to])
 			}
 		}
+	}
+}
+
+// TestFloorsAreDrawn holds that the table in CONTRIBUTING.md is this one.
+func TestFloorsAreDrawn(t *testing.T) {
+	drawn := map[string]int{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (\\d) \\| (`.*`) \\|$").FindAllStringSubmatch(readPage(t, "CONTRIBUTING.md"), -1) {
+		for _, name := range strings.Split(strings.ReplaceAll(row[2], "`", ""), ", ") {
+			drawn[name] = int(row[1][0] - '0')
+		}
+	}
+	if diff := cmp.Diff(floors, drawn); diff != "" {
+		t.Errorf("floors (-held +drawn):\n%s", diff)
 	}
 }
