@@ -16,7 +16,7 @@ func newDiff(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "diff RUN RUN",
-		Short: "What changed from one run to another, with intervals",
+		Short: "Show what changed from one run to another, with intervals",
 		Long: `Compares two run directories task by task: which tasks came out otherwise, and by how much the success rate, the
 reward, turns, tokens, cost and time changed over the tasks that both runs have. Intervals are of the paired differences,
 so that hard tasks and easy ones do not blur them; tasks count equally, however many samples they have. Episodes that ended

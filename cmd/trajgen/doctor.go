@@ -26,7 +26,7 @@ func newDoctor(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "What works on this machine and what to install for the rest",
+		Short: "Show what works on this machine, and what to install for the rest",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings := examine(cmd.Context())

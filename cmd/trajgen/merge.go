@@ -15,7 +15,7 @@ func newMerge(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "merge RUN RUN... --out DIR",
-		Short: "Make one run directory of several",
+		Short: "Make one run directory of several that played parts of an experiment",
 		Long: `Makes one run directory of several that played parts of the same experiment: other seeds, other samples, other tasks of the
 same dataset (slice, split, where, use_part, max_tasks), or the same on other machines. Episodes are copied from journal to
 journal as they are, with all their attempts; the Parquet files and the report are made anew, and run.json says what it was

@@ -16,7 +16,7 @@ func newRepair(std stdio) *cobra.Command {
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "repair --run DIR [--yes]",
-		Short: "Take what is damaged out of a run's journal",
+		Short: "Take damaged bytes out of a run's journal, so that a resume plays what was lost",
 		Long: `Reads every byte of a run's journal and names what is damaged: the segment, where in it, how long, and which attempts at
 which episodes were there, as far as their heads or the segment's index file still tell. That is all it does without --yes.
 

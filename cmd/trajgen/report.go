@@ -13,7 +13,7 @@ func newReport(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report --run DIR",
-		Short: "Outcomes, rewards, tools and costs of a run",
+		Short: "Show outcomes, rewards, tools and costs of a run",
 		Long:  "Reads the journal of a run, also of one that is still going on, and prints the report.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

@@ -57,16 +57,21 @@ func newRoot(std stdio) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trajgen",
 		Short: "Turn a dataset of tasks into a dataset of agent trajectories",
-		Long: `trajgen plays a dataset of tasks with a language model and tools, each episode in a sandbox of its own, judges what
-came out, and writes the trajectories with their tool calls to Parquet.
+		Long: `trajgen plays a dataset of tasks with a language model and tools, each episode in a sandbox of its own. It judges every
+episode, and writes the trajectories with their tool calls to Parquet.
 
-  trajgen run --dataset bundled --policy oracle          play the bundled tasks without a model
-  trajgen run -f run.yaml                                play an experiment
-  trajgen check -f run.yaml                              does every task's reference solution score?
-  trajgen report runs/NAME                               what came out
+  trajgen run --dataset bundled --policy oracle    play the bundled tasks; this needs no model
+  trajgen run -f run.yaml                          play an experiment
+  trajgen run --resume --out runs/NAME             go on after a crash, an outage or Ctrl-C
+  trajgen report runs/NAME                         see what came out
 
-Exit codes: 0 done, 1 failed, 2 bad flags, run file or dataset (nothing was started), 3 done but more episodes ended in
-an error outcome than the run file allows (or an export lacks episodes that the run has not played), 4 an evaluation gate failed, 5 the budget is spent and 130 interrupted (go on with --resume).`,
+Exit codes:
+    0  done
+    1  failed
+    2  the flags, the run file or the dataset are wrong; nothing was started
+    3  done, but more episodes ended in an error outcome than the run file allows, or an export lacks episodes
+    5  the budget is spent; --resume with a higher one goes on
+  130  interrupted; --resume goes on`,
 		Version:       run.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -79,10 +84,20 @@ an error outcome than the run file allows (or an export lacks episodes that the 
 		}
 		return usage(fmt.Errorf("%w%s", err, cmp.Or(hint, fmt.Sprintf(" (see %s --help)", cmd.CommandPath()))))
 	})
-	root.AddCommand(
-		newRun(std), newCheck(std), takesRun(newReport(std)), newDiff(std), takesRun(newExport(std)), takesRun(newVerify(std)), takesRun(newRepair(std)), takesRun(newCompress(std)), newMerge(std), newTools(std), newToolsets(std), newDistributions(std), newDatasets(std),
-		newCommand(std), newSandbox(std), newImage(std), newServeModel(std), newDoctor(std),
-	)
+	section := func(title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+		for _, cmd := range commands {
+			cmd.GroupID = title
+		}
+		root.AddCommand(commands...)
+	}
+	cobra.EnableCommandSorting = false
+	section("Play a dataset", newRun(std), newCheck(std), newDatasets(std))
+	section("See what came out", takesRun(newReport(std)), newDiff(std))
+	section("Use the episodes", takesRun(newExport(std)), takesRun(newCompress(std)), newMerge(std))
+	section("Trust a run directory", takesRun(newVerify(std)), takesRun(newRepair(std)))
+	section("Tools and what episodes may use", newTools(std), newToolsets(std), newDistributions(std), newCommand(std))
+	section("Sandboxes and this machine", newSandbox(std), newImage(std), newDoctor(std), newServeModel(std))
 	complete(root)
 	return root
 }

@@ -98,7 +98,7 @@ func newToolsSchema(std stdio) *cobra.Command {
 	var toolsets []string
 	cmd := &cobra.Command{
 		Use:   "schema [NAME...]",
-		Short: "The OpenAI function schemas, exactly as a model would be shown them",
+		Short: "Print the OpenAI function schemas, exactly as a model would be shown them",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			box, err := source.open(cmd)
 			if err != nil {

@@ -15,7 +15,7 @@ func newVerify(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify --run DIR | --sharegpt FILE",
-		Short: "Check a run directory from run.json to each row",
+		Short: "Check every byte and every row of a run directory",
 		Long: `Reads everything in a run directory and changes nothing: run.json against the fingerprint of its experiment; every byte of
 the journal (checksums, index files, identity and attempts of each episode); how many episodes of tasks times samples are
 missing, by name; each byte of trajectories/ and tool_calls/ against what the journal gives, which is made again; report.json
