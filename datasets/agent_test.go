@@ -62,7 +62,7 @@ func TestMemoryAndUserRefuse(t *testing.T) {
 		{`"memory":{"user":["` + strings.Repeat("ü", 1376) + `"]}`, "1376 characters, over the limit of 1375"},
 		{`"user":"alice"`, "user: a string, want an object with answers"},
 		{`"user":{}`, "it answers nothing"},
-		{`"user":{"model":"gpt"}`, "user_model of the run file"},
+		{`"user":{"model":"gpt"}`, "user: {model: NAME} in the run file"},
 		{`"user":{"persona":"x","default":"y"}`, "persona goes with model: true"},
 		{`"user":{"model":true,"default":"y"}`, "default is never said"},
 		{`"user":{"answers":[{"match":"(","answer":"x"}]}`, "user.answers[0].match"},

@@ -131,7 +131,7 @@ func (c *choice) parsePart() error {
 		wrong = append(wrong, fmt.Errorf("use_part: there is no part %q (have %s)", c.Part, strings.Join(names, ", ")))
 	}
 	if c.high > 1-rounding {
-		c.high = 1 // nobody is lost between the last part and the end
+		c.high = 1 // no task is lost between the last part and the end
 	}
 	return errors.Join(wrong...)
 }

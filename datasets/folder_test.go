@@ -187,7 +187,7 @@ func TestPatterns(t *testing.T) {
 			t.Errorf("%s: prompts %s, want %s", pattern, got, want)
 		}
 	}
-	for pattern, want := range map[string]string{"a/*.csv": "no file matches the pattern", "a/[x.jsonl": "it is no pattern", "none/*": "no file matches"} {
+	for pattern, want := range map[string]string{"a/*.csv": "no file matches the pattern", "a/[x.jsonl": "it is not a pattern", "none/*": "no file matches"} {
 		_, err := datasets.Open(filepath.Join(dir, pattern), datasets.Options{})
 		wantError(t, err, want)
 	}

@@ -24,7 +24,7 @@ type member struct {
 // waits: goccy/go-json splits objects and reads strings in a third of the time that encoding/json takes.
 
 // members splits an object into its entries, in their order. An entry that is null counts as absent; one that is there
-// twice is an error, as nobody can say which was meant. Errors read well after "the row is" and after "verify:".
+// twice is an error, as it is open which was meant. Errors read well after "the row is" and after "verify:".
 func members(object json.RawMessage) ([]member, error) {
 	if kind := kindOf(object); kind != "an object" {
 		return nil, fmt.Errorf("%s, want an object", kind)

@@ -63,7 +63,7 @@ func sameAsStandard(t *testing.T, text string) bool {
 		return false
 	}
 	if !json.Valid([]byte(text)) || !utf8.ValidString(text) {
-		t.Fatalf("%q is taken, which is no JSON text", text)
+		t.Fatalf("%q is taken, which is not JSON text", text)
 	}
 	list, err := datasets.Members(json.RawMessage(text))
 	if err != nil {

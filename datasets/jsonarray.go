@@ -23,7 +23,7 @@ func beginsArray(text *bufio.Reader) bool {
 	return bytes.HasPrefix(head, []byte("["))
 }
 
-// arrayRows streams the items of one JSON array. A slip in the JSON ends the stream: nobody can say where the next item
+// arrayRows streams the items of one JSON array. A slip in the JSON ends the stream: it is unknown where the next item
 // begins.
 func arrayRows(path string, text *bufio.Reader, yield func(row) bool) error {
 	if head, _ := text.Peek(len(byteOrder)); bytes.Equal(head, byteOrder) {

@@ -100,7 +100,7 @@ func (l textLine) row(file string) row {
 	return row{file: file, line: l.number, text: bytes.Clone(l.text)}
 }
 
-// notObject is the reason why text is no JSON object, "" when it is one.
+// notObject is the reason why text is not a JSON object, "" when it is one.
 func notObject(text []byte) string {
 	if at := invalidUTF8(text); at >= 0 {
 		return fmt.Sprintf("invalid UTF-8 at byte %d of the row", at+1)

@@ -100,7 +100,7 @@ func isPattern(path string) bool {
 
 func matching(pattern string) ([]piece, error) {
 	if !doublestar.ValidatePathPattern(pattern) {
-		return nil, errors.New("it is no pattern that can be read; a name with *, ?, [ or { in it that is meant as it is has a \\ before them")
+		return nil, errors.New("it is not a pattern that can be read; a name with *, ?, [ or { in it that is meant as it is has a \\ before them")
 	}
 	found, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
 	if err != nil {

@@ -225,7 +225,7 @@ func patchedFiles(patch string) (files []string, err error) {
 		}
 		clean, err := cleanPath(name)
 		if err != nil || strings.HasPrefix(clean, ".git/") {
-			return nil, fmt.Errorf("%q is no place for a file of the repository", name)
+			return nil, fmt.Errorf("%q is not a place for a file of the repository", name)
 		}
 		files = append(files, clean)
 	}

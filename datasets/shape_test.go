@@ -124,8 +124,8 @@ func TestShapeRefuses(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"instance_id": "x", "repo": "a/b", "patch": "", "problem_statement": "p", "base_commit": "main"}`:                                                        `names no image`,
 		`{"instance_id": "a__b-1", "repo": "a/b", "patch": "", "problem_statement": "p", "base_commit": "$(x)"}`:                                                   `base_commit is "$(x)", want the hash`,
-		`{"instance_id": "a__b-1", "repo": "a/b", "test_patch": "+++ b/../x\n", "problem_statement": "p", "base_commit": "abcdef0", "FAIL_TO_PASS": ["x"]}`:        `"../x" is no place`,
-		`{"instance_id": "a__b-1", "repo": "a/b", "test_patch": "+++ b/.git/config\n", "problem_statement": "p", "base_commit": "abcdef0", "FAIL_TO_PASS": ["x"]}`: `".git/config" is no place`,
+		`{"instance_id": "a__b-1", "repo": "a/b", "test_patch": "+++ b/../x\n", "problem_statement": "p", "base_commit": "abcdef0", "FAIL_TO_PASS": ["x"]}`:        `"../x" is not a place`,
+		`{"instance_id": "a__b-1", "repo": "a/b", "test_patch": "+++ b/.git/config\n", "problem_statement": "p", "base_commit": "abcdef0", "FAIL_TO_PASS": ["x"]}`: `".git/config" is not a place`,
 		`{"instance_id": "a__b-1", "repo": "a/b", "test_patch": "+++ b/x\n", "problem_statement": "p", "base_commit": "abcdef0", "FAIL_TO_PASS": [1]}`:             `a list with a number`,
 		`{"conversations": [{"from": "bot", "value": "x"}]}`:                                                                                                       `from is "bot"`,
 		`{"conversations": [{"from": "gpt", "value": "x"}]}`:                                                                                                       `no turn of the user`,

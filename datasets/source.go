@@ -39,7 +39,7 @@ type source struct {
 	knows atomic.Bool // there are rows with all names of the condition
 
 	mu   sync.Mutex // guards plan
-	plan *plan      // nil until somebody wants it, and without an order
+	plan *plan      // nil until it is asked for, and without an order
 }
 
 // readTask is a task with the row that it came from, and the id that the row itself gave it.

@@ -24,7 +24,7 @@ const maxRepair = 1 << 20
 // maxNesting is how deep arguments may be nested: readers of the trace give up far from where a parser here does.
 const maxNesting = 500
 
-// parse turns the model's text into arguments. The text "" is {}. What is no JSON is repaired if, and only if, one
+// parse turns the model's text into arguments. The text "" is {}. What is not JSON is repaired if, and only if, one
 // object comes out that fits the schema; it is never replaced by {}. The arguments are partly filled when problems
 // are returned.
 func (p *plan) parse(raw string) (arguments, []problem) {
@@ -75,7 +75,7 @@ func (p *plan) repair(text string, wrong error) (arguments, []problem) {
 	return args, nil
 }
 
-// repaired is a value of the schema from a text that is no JSON. Names that the schema does not have are refused.
+// repaired is a value of the schema from a text that is not JSON. Names that the schema does not have are refused.
 func repaired(text string, open byte, s *jsonschema.Schema) (value, error) {
 	names := known(s)
 	fixed, err := repair(text, open, names)

@@ -22,7 +22,7 @@ type coercion struct {
 // call could make the walk exponential in its depth; honest arguments need a few steps per value.
 func budgetFor(text int) int { return 10_000 + 4*text }
 
-// maxDepth is how deep types are mended. Nobody means more, and a path is written out for each.
+// maxDepth is how deep types are mended. No real call has more, and a path is written out for each.
 const maxDepth = 100
 
 // position is where a value stands, as a model would write it: edits[0].old.
@@ -178,7 +178,7 @@ func spelled(text, kind string) (value, bool) {
 	return value{}, false
 }
 
-// mend repairs the text of a list or an object that is no JSON, where the text itself cannot be what is wanted, and when
+// mend repairs the text of a list or an object that is not JSON, where the text itself cannot be what is wanted, and when
 // the outcome fits.
 func (c *coercion) mend(v *value, s *jsonschema.Schema, at position) bool {
 	wanted := types(s)
@@ -230,4 +230,4 @@ func (v *value) isOne(wanted []string) bool {
 }
 
 // plainDigits tells the integers that every decoder reads.
-func plainDigits(text string) bool { return strings.IndexAny(text, ".eE") < 0 }
+func plainDigits(text string) bool { return !strings.ContainsAny(text, ".eE") }

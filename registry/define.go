@@ -61,13 +61,13 @@ func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) 
 	return tool
 }
 
-// Planned makes an entry for a tool that is known by name and that nobody has built yet: it exists and is unavailable
+// Planned makes an entry for a tool that is known by name and not built yet: it exists and is unavailable
 // with that reason. Any tool of its name may take its place.
 func Planned(d Definition) Tool {
 	return Tool{Name: d.Name, Toolset: d.Toolset, Description: d.Description, RequiresEnv: d.RequiresEnv, planned: true}
 }
 
-// Planned says that nobody has built the tool yet.
+// Planned says that the tool is not built yet.
 func (t Tool) Planned() bool { return t.planned }
 
 // DefineSchema makes a tool whose schema comes from elsewhere, such as an MCP server. fn gets the arguments after

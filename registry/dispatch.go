@@ -37,7 +37,7 @@ type prepared struct {
 // prepare finds the tool and its arguments, or the reason why there is none.
 func (s *Session) prepare(req Request) *prepared {
 	var bridged bridged
-	if !req.Cut { // otherwise nobody knows what is meant
+	if !req.Cut { // otherwise its meaning is unknown
 		req, bridged = s.tools.unwrap(req)
 	}
 	p := &prepared{call: episode.ToolCall{

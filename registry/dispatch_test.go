@@ -85,7 +85,7 @@ func TestCallSettles(t *testing.T) {
 			status: episode.CallError, class: "panic", fault: episode.ToolError,
 		},
 		{
-			name:   "result that is no JSON",
+			name:   "result that is not JSON",
 			run:    func(context.Context, *registry.Env) (any, error) { return json.RawMessage(`{"a"`), nil },
 			status: episode.CallError, class: "bad_result", fault: episode.ToolError,
 		},

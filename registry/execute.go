@@ -26,11 +26,11 @@ type outcome struct {
 	err       error
 	panicked  any
 	stack     string
-	malformed bool // the tool returned what is no JSON
+	malformed bool // the tool returned what is not JSON
 }
 
 // invocation is one run of a tool. It is the context that the tool gets, so that sandbox operations find the meter. The
-// deadline's own context is made when somebody asks for it: most tools are done before, and it costs more than all the
+// deadline's own context is made when the tool asks for it: most tools are done before, and it costs more than all the
 // rest of the dispatch.
 type invocation struct {
 	meter   meter
@@ -151,7 +151,7 @@ func (o *outcome) encode() {
 // waiter is what a call waits with. A session keeps it for its next call.
 type waiter struct {
 	timer *time.Timer
-	done  chan struct{} // has one place: a stuck tool finds nobody waiting
+	done  chan struct{} // has one place: a stuck tool ends after its caller has gone
 }
 
 // wait tells whether the tool has ended.

@@ -12,7 +12,7 @@ import (
 	"trajgen/registry"
 )
 
-// FuzzRepair feeds text that is no JSON: what comes out of repair fits the schema, is recorded as repaired, and no text
+// FuzzRepair feeds text that is not JSON: what comes out of repair fits the schema, is recorded as repaired, and no text
 // is ever replaced by {}.
 func FuzzRepair(f *testing.F) {
 	for _, seed := range []string{

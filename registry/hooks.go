@@ -88,7 +88,7 @@ func (s *Session) before(ctx context.Context, p *prepared) error {
 // rewrite takes a hook's arguments. The raw text stays what the model wrote.
 func (p *prepared) rewrite(hook string, arguments json.RawMessage) error {
 	if err := syntax(string(arguments)); err != nil {
-		return &errHook{hook: hook, cause: fmt.Errorf("arguments that are no JSON: %w", err)}
+		return &errHook{hook: hook, cause: fmt.Errorf("arguments that are not JSON: %w", err)}
 	}
 	args, problems := p.tool.plan().fit(parseValue(string(arguments)), len(arguments))
 	p.call.Rewritten = append(p.call.Rewritten, hook)
@@ -110,7 +110,7 @@ func (s *Session) transform(ctx context.Context, p *prepared) {
 		shown := p.call
 		err := guard(hook.Name, func() error { return hook.Transform(ctx, &p.v.env, &shown) })
 		if err == nil && shown.Result != p.call.Result && syntax(shown.Result) != nil {
-			err = errors.New("a result that is no JSON")
+			err = errors.New("a result that is not JSON")
 		}
 		switch {
 		case err == nil:

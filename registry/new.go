@@ -57,7 +57,7 @@ func (r *Registry) index() *Registry {
 
 // With returns a registry that also has these tools. A tool replaces one that the registry has under the same name and
 // toolset, or under the same name when both come from dynamic toolsets. One of another toolset would hide it and is
-// refused, and so is the second of two in the same call, as nobody could say which was meant. A tool that says Override
+// refused, and so is the second of two in the same call, as it is open which was meant. A tool that says Override
 // replaces any, and any replaces one that was only planned.
 func (r *Registry) With(tools ...Tool) (*Registry, error) {
 	made := r.derive()
@@ -87,7 +87,7 @@ func (r *Registry) admit(t, had *Tool) error {
 	case slices.Contains(bridgeTools, t.Name):
 		return fmt.Errorf("tool %q: the name belongs to the bridge to tools that are not shown", t.Name)
 	case reserved(t.Toolset):
-		return fmt.Errorf("tool %q: %q is no name for a toolset, as it means others", t.Name, t.Toolset)
+		return fmt.Errorf("tool %q: %q is not a name for a toolset, as it means others", t.Name, t.Toolset)
 	case other == nil, other.planned, t.Override:
 		return nil
 	case other != had:

@@ -240,7 +240,7 @@ func (t *touched) clean(paths []string, workdir, home string) []string {
 		case strings.HasPrefix(each, "~"):
 			rest, own := strings.CutPrefix(each+"/", "~/")
 			if !own || home == "" {
-				t.alone = true // a home that nobody here knows
+				t.alone = true // a home that is not known here
 				continue
 			}
 			each = path.Join(home, rest)

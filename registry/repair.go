@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Why a text that is no JSON is not repaired, in words that tell the model what to write instead.
+// Why a text that is not JSON is not repaired, in words that tell the model what to write instead.
 var (
 	errCutOff  = errors.New("that is whole (this one ends too early; write what is long in several calls)")
 	errSeveral = errors.New("and nothing else (make a call of its own for each object)")
@@ -25,7 +25,7 @@ const maxRepairDepth = 200
 // those of the members that the schema knows.
 //
 // It is exact or refused. A text that can be read in two ways is refused, and so is one that stops inside of a value or
-// that has a name twice: the most likely reading of somebody's file is still half a file when it is wrong.
+// that has a name twice: the most likely reading of a file is still half a file when it is wrong.
 func repair(text string, open byte, names []string) (string, error) {
 	start := strings.IndexByte(text, open)
 	if start < 0 || strings.ContainsAny(text[:start], "{[") {

@@ -83,7 +83,7 @@ func (s *Session) failure(ctx context.Context, p *prepared, o *outcome) *Failure
 }
 
 // unexpected is what the model is told in words that no tool chose for it. Secrets go first: half of one that the limit
-// on such words cuts through would be found by nobody.
+// on such words cuts through would not be found.
 func (s *Session) unexpected(p *prepared, class, message string) *Failure {
 	return &Failure{Class: class, Message: sanitise(s.mask(p, p.call.Name+": "+message))}
 }

@@ -25,7 +25,7 @@ type Toolset struct {
 // it, one for each state of the machine.
 type choice struct {
 	names  []string          // of tools that may be had, sorted
-	never  map[string]string // tools that nobody has built
+	never  map[string]string // tools that are not built
 	frozen map[string]*Toolset
 }
 

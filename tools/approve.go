@@ -21,7 +21,7 @@ import (
 const (
 	PolicyEnforce = "enforce" // refuse them
 	PolicyRecord  = "record"  // run them, with the verdict in the trace
-	PolicyApprove = "approve" // have somebody decide; what is blocked is refused nevertheless
+	PolicyApprove = "approve" // ask the approver; what is blocked is refused nevertheless
 	PolicyOff     = "off"     // run them, and judge nothing
 )
 
@@ -42,13 +42,13 @@ type CommandPolicy struct {
 	Allowed  *AllowList // commands that were approved for good; without one, an answer holds for its episode alone
 }
 
-// Approver decides about a command that somebody has to agree to. It is asked from many goroutines. The context is the
+// Approver decides about a command that needs approval. It is asked from many goroutines. The context is the
 // call's. An error is the approver's own trouble and ends the episode; who cannot be reached in time denies.
 type Approver interface {
 	Approve(ctx context.Context, q Question) (Answer, error)
 }
 
-// Question is a command that somebody has to agree to.
+// Question is a command that needs approval.
 type Question struct {
 	Command string `json:"command"`
 	Rule    string `json:"rule"`

@@ -147,7 +147,7 @@ func chosen(line string) string {
 	return ""
 }
 
-// shownCommand is a command as it can be put on a terminal: what a terminal would act upon, and what nobody would see, is
+// shownCommand is a command as it can be put on a terminal: what a terminal would act upon, and what would not be seen, is
 // spelled out.
 func shownCommand(command string) string {
 	var b strings.Builder

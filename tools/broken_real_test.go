@@ -35,11 +35,7 @@ func realFiles(t *testing.T) []realFile {
 		}
 		for kind, names := range byKind {
 			// Which are taken depends on their names alone: a file that comes or goes changes one of them at most.
-			rank := func(name string) uint64 {
-				hash := fnv.New64a()
-				hash.Write([]byte(strings.TrimPrefix(name, root)))
-				return hash.Sum64()
-			}
+			rank := func(name string) uint64 { return hashOf(strings.TrimPrefix(name, root)) }
 			slices.SortFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 			for _, name := range names[:min(most[kind], len(names))] {
 				if data, err := os.ReadFile(name); err != nil {
@@ -52,6 +48,12 @@ func realFiles(t *testing.T) []realFile {
 	}
 	slices.SortFunc(files, func(a, b realFile) int { return strings.Compare(a.name, b.name) })
 	return files
+}
+
+func hashOf(text string) uint64 {
+	hash := fnv.New64a()
+	hash.Write([]byte(text))
+	return hash.Sum64()
 }
 
 // realCommands are those that people wrote down with a quote or a backslash: in shell scripts, and typical ones.

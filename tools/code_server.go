@@ -17,7 +17,7 @@ import (
 )
 
 // toolServer answers a script's tool calls: one JSON object per line, {"tool", "args"} in and the tool's result out.
-// They come over a Unix socket whose other end the script finds as descriptor 3. It has no name, so nobody else in the
+// They come over a Unix socket whose other end the script finds as descriptor 3. It has no name, so no other process in the
 // sandbox can connect to it, and it needs no file, no credentials and no polling on a backend of another machine. What
 // comes is hostile all the same, as the script can write to the descriptor what it likes.
 type toolServer struct {

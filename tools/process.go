@@ -268,7 +268,7 @@ func (p *process) kill(ctx context.Context) (processResult, error) {
 	case !p.ended():
 		p.killed.Store(false)
 		return processResult{}, p.notKilled(err)
-	case p.err != nil: // what became of it nobody knows
+	case p.err != nil: // what became of it is unknown
 		return processResult{}, p.err
 	}
 	r := p.result()

@@ -34,7 +34,9 @@ func findUnescaped(text, old, new string, work *budget) places {
 		if !ok && how&slashEscapes == 0 && doubled.MatchString(new) { // another way would read it without asking
 			return places{unclear: true}
 		}
-		if !ok || escapedOutside(candidate, lineBefore(text, at.edits[0].start), missing(candidate)) {
+		// A tab, or the source's own \t: what old has tells which.
+		whichTab := how&lineEscapes != 0 && candidate != new && how.innerTab(new) && !how.innerTab(old)
+		if !ok || whichTab || escapedOutside(candidate, lineBefore(text, at.edits[0].start), missing(candidate)) {
 			found.unclear = true
 			continue
 		}
@@ -52,6 +54,22 @@ func findUnescaped(text, old, new string, work *budget) places {
 
 // doubled is what backslashes that are escaped make of a \n, and line ends that are escaped of one behind a backslash.
 var doubled = regexp.MustCompile(`\\\\[ntr]`)
+
+// innerTab tells whether a text whose line ends are escaped has a \t behind the indentation of a line.
+func (e escapes) innerTab(text string) bool {
+	if e&slashEscapes != 0 {
+		text = strings.ReplaceAll(text, `\\`, "") // of which \\t is none
+	}
+	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\n", `\n`), `\n`) {
+		for trimmed := ""; trimmed != line; {
+			trimmed, line = line, strings.TrimPrefix(strings.TrimLeft(line, " \t"), `\t`)
+		}
+		if strings.Contains(line, `\t`) {
+			return true
+		}
+	}
+	return false
+}
 
 // plainIn tells whether a text has as it is what would have been escaped.
 func (e escapes) plainIn(text string) bool {

@@ -57,8 +57,8 @@ func (g given) shellCommand(prologue string, layout sandbox.Layout) sandbox.Comm
 }
 
 // readInput is shell code that reads a text that ends with a NUL. bash reads up to a delimiter byte by byte, so it is
-// told how many characters there are and takes them at once. Before version 5 it may not be able to, and 0 is a number
-// that nobody knows.
+// told how many characters there are and takes them at once. Before version 5 it may not be able to, and 0 says that the
+// number is unknown.
 func readInput(name string, characters int) string {
 	rest := `IFS= read -r -d '' -u 3 `
 	if characters == 0 {

@@ -31,7 +31,7 @@ type watcher struct {
 	told       bool       // the present line matched
 	matches    []notification
 	suppressed int
-	wake       func() // called at a match; nil when nobody waits
+	wake       func() // called at a match; nil while no call waits
 }
 
 func newWatcher(patterns []string) *watcher {

@@ -26,7 +26,7 @@ func newCommandCheck(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [--json] -- 'COMMAND LINE' | check -",
 		Short: "Say whether a command line is allowed, needs approval, or is blocked",
-		Long: `Says what the command policy says of a bash command line: allow, ask (somebody has to agree) or block (never, outside of a
+		Long: `Says what the command policy says of a bash command line: allow, ask (needs approval) or block (never, outside of a
 disposable sandbox), with the rule and the reason. Nothing is run. With - the command lines are read from stdin, one a line,
 each as it is or as a JSON string (for one of several lines), and the verdicts are written as JSONL, in order.
 
@@ -36,7 +36,7 @@ The exit code is 0 whatever the verdict is.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			for _, dir := range []string{known.Dir, known.Home} {
 				if dir != "" && !path.IsAbs(dir) {
-					return usage(fmt.Errorf("%s is no absolute path", dir))
+					return usage(fmt.Errorf("%s is not an absolute path", dir))
 				}
 			}
 			if len(args) == 1 && args[0] == "-" {

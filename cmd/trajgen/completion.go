@@ -87,7 +87,7 @@ func orFiles(names func() []string) offer {
 func runs(begun string) ([]string, cobra.ShellCompDirective) {
 	var found []string
 	for _, pattern := range []string{"*/run.json", "*/*/run.json"} {
-		paths, _ := filepath.Glob(begun + pattern) // of what is no pattern there are none
+		paths, _ := filepath.Glob(begun + pattern) // of what is not a pattern there are none
 		for _, path := range paths {
 			found = append(found, filepath.Dir(path))
 		}

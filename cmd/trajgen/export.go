@@ -288,7 +288,7 @@ func makePlace(out string) error {
 	}
 }
 
-// pour copies a file to stdout, or into what is no file. The file loses its name before: whoever reads a pipe may end it,
+// pour copies a file to stdout, or into what is not a file. The file loses its name before: whoever reads a pipe may end it,
 // and this process with it.
 func pour(from, out string, stdout io.Writer) error {
 	source, err := os.Open(from)

@@ -29,7 +29,7 @@ const keeperMark = "TRAJGEN_KEEPER"
 // keeperFD is where a keeper says that it stays behind.
 const keeperFD = 3
 
-// isKeeper says whether this process is one. Nobody else gets to know.
+// isKeeper says whether this process is one, and takes the mark away from the processes that it starts.
 func isKeeper() bool {
 	_, ok := os.LookupEnv(keeperMark)
 	os.Unsetenv(keeperMark)

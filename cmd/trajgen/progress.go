@@ -30,7 +30,7 @@ type progress struct {
 	retried  int
 	outcomes map[episode.Outcome]int
 	paused   string               // what the run waits for
-	held     func() time.Duration // for which requests have waited for the own processors; nil when nobody knows
+	held     func() time.Duration // for which requests have waited for the own processors; nil when that is not measured
 	heldThen time.Duration        // as of the last line
 	busy     bool                 // they did so for most of the time since the line before
 	unread   bool                 // calls that the server leaves in the text were warned of

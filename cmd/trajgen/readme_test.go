@@ -147,7 +147,7 @@ func (p *page) playRunFiles(t *testing.T) {
 		var settings run.File
 		if err := run.Decode(filepath.Join(p.dir, name), "a run file", &settings); filepath.Ext(name) != ".yaml" || err != nil {
 			if !strings.Contains(p.bodies, name) {
-				t.Errorf("no other block of the page uses %s, and it is no run file: %v", name, err)
+				t.Errorf("no other block of the page uses %s, and it is not a run file: %v", name, err)
 			}
 			continue
 		}

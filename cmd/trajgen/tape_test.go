@@ -141,7 +141,7 @@ func TestTapeMistakes(t *testing.T) {
 		{"a run without", []string{"--model", "m", "--replay", untaped}, "--policy replay"},
 		{"a directory without", []string{"--model", "m", "--replay", dir}, "that --record was given"},
 		{"a file for the policy", []string{"--policy", "replay", "--replay", taped}, "leave policy out"},
-		{"no tape", []string{"--model", "m", "--replay", dataset}, "is no tape"},
+		{"no tape", []string{"--model", "m", "--replay", dataset}, "is not a tape"},
 		{"another run's", []string{"--policy", "oracle", "--record", taped}, "--resume goes on with it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

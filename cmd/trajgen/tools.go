@@ -26,7 +26,7 @@ type toolLine struct {
 	Emoji       string `json:"emoji,omitempty"`
 	Available   bool   `json:"available"`
 	Reason      string `json:"reason,omitempty"`
-	Planned     bool   `json:"planned,omitempty"` // nobody has built it yet
+	Planned     bool   `json:"planned,omitempty"` // it is not built yet
 	// RequiresEnv names what the environment of this command must hold.
 	RequiresEnv    []string `json:"requires_env"`
 	MaxResultBytes int      `json:"max_result_bytes"`

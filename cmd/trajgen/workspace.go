@@ -16,7 +16,7 @@ import (
 // workspace is a folder of this machine that is copied into a sandbox.
 type workspace struct {
 	files []sandbox.FileWrite
-	rest  bytes.Buffer // a shell script that makes what is no file: folders, links, pipes
+	rest  bytes.Buffer // a shell script that makes what is not a file: folders, links, pipes
 }
 
 // readWorkspace reads a folder; none when root is empty. Links are copied and not followed: they could lead out of it.

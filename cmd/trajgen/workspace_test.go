@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestWorkspace holds that a folder arrives whole: what is no file, too.
+// TestWorkspace holds that a folder arrives whole: what is not a file, too.
 func TestWorkspace(t *testing.T) {
 	dir := t.TempDir()
 	for _, err := range []error{

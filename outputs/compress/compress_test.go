@@ -398,7 +398,7 @@ func TestSummariesAreAskedForOnce(t *testing.T) {
 		if err := os.WriteFile(path, []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := compress.OpenSummaries(path); err == nil || !strings.Contains(err.Error(), "line 1 of "+path+" is no summary") {
+		if _, err := compress.OpenSummaries(path); err == nil || !strings.Contains(err.Error(), "line 1 of "+path+" is not a summary") {
 			t.Errorf("%s: %v", damage, err)
 		}
 	}

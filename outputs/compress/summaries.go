@@ -87,7 +87,7 @@ func (s *Summaries) load() error {
 			key, err2 = hex.DecodeString(k.Key)
 		}
 		if err2 != nil || len(key) != sha256.Size {
-			return fmt.Errorf("line %d of %s is no summary (remove the line: what it was for is asked again)", n, s.path)
+			return fmt.Errorf("line %d of %s is not a summary (remove the line: what it was for is asked again)", n, s.path)
 		}
 		s.at[digest(key)] = place{s.end, int64(len(line))}
 		s.end += int64(len(line))

@@ -82,7 +82,7 @@ func marked(dir string) bool {
 // at is where a file of the folder is written. It refuses a name that leads out of it.
 func (f *folder) at(name string) (string, error) {
 	if !filepath.IsLocal(name) {
-		return "", fmt.Errorf("export to %s: %q is no name of a file in it", f.path, name)
+		return "", fmt.Errorf("export to %s: %q is not a name of a file in it", f.path, name)
 	}
 	path := filepath.Join(f.temporary, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -177,7 +177,7 @@ func (f *folder) removeOld() error {
 	if marked(f.old) {
 		return os.RemoveAll(f.old)
 	}
-	_ = os.Remove(f.old) // not when somebody's files are in it
+	_ = os.Remove(f.old) // not when other files are in it
 	return nil
 }
 

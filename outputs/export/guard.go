@@ -28,10 +28,10 @@ func (f *folderSink) writable(ctx context.Context, ep *episode.Episode) error {
 	return writable(ctx, ep, &f.failed)
 }
 
-// finite refuses an episode whose reward is no number: a format without rewards must not pass over one either.
+// finite refuses an episode whose reward is not a number: a format without rewards must not pass over one either.
 func finite(ep *episode.Episode) error {
 	if ep.Reward != nil && (math.IsNaN(*ep.Reward) || math.IsInf(*ep.Reward, 0)) {
-		return fmt.Errorf("export episode %s: its reward is %v, which is no number", ep.ID, *ep.Reward)
+		return fmt.Errorf("export episode %s: its reward is %v, which is not a number", ep.ID, *ep.Reward)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func readSystem(value string) (system string, tools []json.RawMessage, err error
 		return "", nil, errors.New("no list of tools between <tools> and </tools>, on lines of their own")
 	}
 	if err := json.Unmarshal([]byte(list), &tools); err != nil {
-		return "", nil, fmt.Errorf("the list of tools is no JSON list: %w", err)
+		return "", nil, fmt.Errorf("the list of tools is not a JSON list: %w", err)
 	}
 	return system, tools, nil
 }
@@ -105,7 +105,7 @@ func readSaid(value string) (episode.Message, error) {
 	for _, body := range bodies {
 		var call sharegptCall
 		if err := json.Unmarshal([]byte(body), &call); err != nil {
-			return m, fmt.Errorf("a <tool_call> that is no JSON object with name and arguments: %w", err)
+			return m, fmt.Errorf("a <tool_call> that is not a JSON object with name and arguments: %w", err)
 		}
 		m.Calls = append(m.Calls, episode.Call{Name: call.Name, Arguments: unquoted(call.Arguments)})
 	}
@@ -129,7 +129,7 @@ func readResults(value string, calls []episode.Call) ([]episode.Message, error) 
 	for i, body := range bodies {
 		var response sharegptResponse
 		if err := json.Unmarshal([]byte(body), &response); err != nil {
-			return nil, fmt.Errorf("a <tool_response> that is no JSON object: %w", err)
+			return nil, fmt.Errorf("a <tool_response> that is not a JSON object: %w", err)
 		}
 		calls[i].ID = response.ToolCallID
 		messages = append(messages, episode.Message{
@@ -169,7 +169,7 @@ func unquoted(value json.RawMessage) string {
 func sameShareGPT(line []byte, ep *episode.Episode, own bool) error {
 	var row sharegptRow
 	if err := json.Unmarshal(line, &row); err != nil {
-		return &Refusal{"a row that is no JSON"}
+		return &Refusal{"a row that is not JSON"}
 	}
 	got, err := ReadShareGPT(row.Conversations)
 	if err != nil {

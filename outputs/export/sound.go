@@ -76,7 +76,7 @@ func (c *checker) want(ok bool, format string, args ...any) {
 }
 
 func (c *checker) finite(name string, v *float64) {
-	c.want(v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0), "%s is no finite number", name)
+	c.want(v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0), "%s is not a finite number", name)
 }
 
 func (c *checker) ids(what string, ids episode.IDs) {

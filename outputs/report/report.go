@@ -141,7 +141,7 @@ type ToolStats struct {
 	Masked       int      `json:"masked"`        // results in which a secret was replaced
 	Shared       int      `json:"shared"`        // calls that did not run, as an identical one of the turn had
 	Refused      int      `json:"refused"`       // commands that the policy refused or an approver denied
-	Approved     int      `json:"approved"`      // commands that somebody had to agree to and did
+	Approved     int      `json:"approved"`      // commands that needed approval and got it
 	Nonzero      int      `json:"nonzero_exits"` // commands and scripts whose exit code was not 0: a script's call has failed, a command's has not
 	Elapsed      Duration `json:"elapsed"`
 	Sandbox      Duration `json:"sandbox"` // part of it that was spent in the sandbox

@@ -144,7 +144,7 @@ func readArrow(a arrow.Array, i int, v reflect.Value) error {
 	case *array.String:
 		text := strings.Clone(a.Value(i))
 		if !utf8.ValidString(text) {
-			return fmt.Errorf("%.40q is no UTF-8", text)
+			return fmt.Errorf("%.40q is not UTF-8", text)
 		}
 		v.SetString(text)
 	case *array.Boolean:

@@ -198,7 +198,7 @@ func (b *back) raw(column string, text *string) json.RawMessage {
 		return nil
 	}
 	if !json.Valid([]byte(*text)) {
-		b.bad("%s holds %.40q, which is no JSON", column, *text)
+		b.bad("%s holds %.40q, which is not JSON", column, *text)
 		return nil
 	}
 	return json.RawMessage(*text)

@@ -15,7 +15,7 @@ import (
 //     of a plain optional field into null only until the first value that is not zero
 //   - times are UTC microseconds, durations int64 microseconds with the suffix _us
 //   - JSON is kept as the text that it was, never as a type of its own: tools differ in their arguments, and DuckDB
-//     refuses a file whose JSON column holds text that is no JSON
+//     refuses a file whose JSON column holds text that is not JSON
 //
 // A change here changes testdata/*.golden and wants a new episode.SchemaVersion.
 

@@ -10,7 +10,7 @@ const (
 	DriftNone      DriftVerdict = "none"      // every prompt begins with the turn before it, token for token
 	DriftFound     DriftVerdict = "drift"     // a prompt does not: the server rendered a turn otherwise than it was sampled
 	DriftCompacted DriftVerdict = "compacted" // a prompt does not, because earlier messages were left out or replaced
-	DriftRepaired  DriftVerdict = "repaired"  // a prompt does not, because arguments that are no JSON object were sent back as one
+	DriftRepaired  DriftVerdict = "repaired"  // a prompt does not, because arguments that are not a JSON object were sent back as one
 	DriftUnknown   DriftVerdict = "unknown"   // the server did not tell the ids of every turn, or not as many as it counted
 )
 

@@ -114,7 +114,7 @@ func (c *Client) complete(ctx context.Context, req *Request, b *breaker, patient
 }
 
 // errNoReply stands in where go-openai finds nothing wrong with a redirect.
-var errNoReply = errors.New("the answer is no reply")
+var errNoReply = errors.New("the answer is not a reply")
 
 // send runs one exchange. The reply is read from the raw bytes that the doer kept: what go-openai makes of them counts
 // only when nothing came, as it refuses replies that are fine and takes some for whole that are not.

@@ -97,7 +97,7 @@ type Config struct {
 
 	// Window is how many tokens a prompt and its reply may have together; 0 goes by what the server says.
 	Window int
-	Meter  Meter // pays for each try; nil asks nobody
+	Meter  Meter // pays for each try; nil pays nothing
 
 	// Record keeps every exchange of an episode (see ForEpisode) on a tape. Replay takes the place of the endpoints, and
 	// of all waiting for them. Role tells the models of one episode apart there; the agent's has none.

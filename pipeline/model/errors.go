@@ -142,7 +142,7 @@ func lineOf(s string, longest int) string {
 // clip is the start of a text: UTF-8, cut between two characters.
 func clip(s string, longest int) (start string, cut bool) {
 	cut = len(s) > longest
-	s = strings.ToValidUTF8(s[:min(len(s), longest+utf8.UTFMax)], "\uFFFD") // nobody looks further
+	s = strings.ToValidUTF8(s[:min(len(s), longest+utf8.UTFMax)], "\uFFFD") // only the beginning is looked at
 	if len(s) <= longest {
 		return s, cut
 	}

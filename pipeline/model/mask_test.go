@@ -51,7 +51,7 @@ func TestMaskedBody(t *testing.T) {
 						t.Fatalf("in parts of %d: %q, %v, masked %v; want %q, %v", size, got.String(), err, x.masked, tt.want, tt.end)
 					}
 					if json.Valid([]byte(tt.give)) && !json.Valid(got.Bytes()) {
-						t.Fatalf("%q is no JSON", got.String())
+						t.Fatalf("%q is not JSON", got.String())
 					}
 				}
 			}

@@ -42,7 +42,7 @@ func TestReplies(t *testing.T) {
 		{"two reasonings", `{"content":"x","reasoning":"other","reasoning_content":"hm"}`, episode.Message{Content: "x", Reasoning: "hm"}},
 		{"a closing tag that is mentioned", `{"content":"The tag </think> ends it."}`, episode.Message{Content: "The tag </think> ends it."}},
 		{"half of a surrogate pair", `{"content":"a\ud83d \ufffd"}`, episode.Message{Content: "a\uFFFD \uFFFD"}},
-		{"bytes that are no UTF-8", "{\"content\":\"a\xff\"}", episode.Message{Content: "a\uFFFD"}},
+		{"bytes that are not UTF-8", "{\"content\":\"a\xff\"}", episode.Message{Content: "a\uFFFD"}},
 		{"half of one behind a think block", `{"content":"<think>a</think>b\ud83d"}`, episode.Message{Content: "b\uFFFD", Reasoning: "a"}},
 		{"half of one in arguments", `{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":\"\udc00\"}"}}]}`,
 			episode.Message{Calls: []episode.Call{call("a", "f", "{\"a\":\"\uFFFD\"}")}}},
@@ -83,7 +83,7 @@ func TestReplies(t *testing.T) {
 		"one id twice":                     {[]string{"renamed call: a"}, ""},
 		"same id twice without index":      {[]string{"renamed call: a"}, ""},
 		"half of a surrogate pair":         {[]string{"invalid characters: content"}, `{"content":"a\ud83d \ufffd"}`},
-		"bytes that are no UTF-8":          {[]string{"invalid characters: content"}, "{\"content\":\"a\uFFFD\"}"},
+		"bytes that are not UTF-8":         {[]string{"invalid characters: content"}, "{\"content\":\"a\uFFFD\"}"},
 		"half of one in arguments":         {[]string{"invalid characters: f"}, `{"tool_calls":[{"arguments":"{\"a\":\"\udc00\"}","name":"f"}]}`},
 		"half of one behind a think block": {[]string{"invalid characters: content", thinking}, `{"content":"<think>a</think>b\ud83d"}`},
 	}

@@ -15,7 +15,7 @@ type assembler struct {
 
 	line     []byte // not ended yet
 	returned bool   // the last line ended with a carriage return
-	pending  []byte // a data line that is no JSON by itself: the next one may complete it
+	pending  []byte // a data line that is not JSON by itself: the next one may complete it
 	event    string
 	plain    []byte // the body, once its first byte showed that it is not a stream
 	started  bool

@@ -3,7 +3,7 @@ package model
 import "encoding/json"
 
 // Window is how many tokens the model's prompt and reply may have together, as Config or else the server says; 0 when
-// nobody does. The server is asked by Probe.
+// neither does. The server is asked by Probe.
 func (c *Client) Window() int {
 	if c.cfg.Window > 0 {
 		return c.cfg.Window

@@ -49,7 +49,7 @@ func (a *attempt) summarized() (to int) {
 }
 
 // pays says whether there is as much to summarize as a summary is worth, in tokens: since an earlier one was written, or
-// since nobody would write one. Where the last turns alone nearly fill the window there is little at each turn.
+// since the last attempt to write one. Where the last turns alone nearly fill the window there is little at each turn.
 func (a *attempt) pays(now, least int) bool {
 	if a.strategy() != episode.CompactSummarize {
 		return true

@@ -279,7 +279,7 @@ func (a *attempt) resend(turn int, calls []episode.Call, done []episode.ToolCall
 	}
 }
 
-// open opens the sandbox before the first calls that need one, so that its set-up is on nobody's clock.
+// open opens the sandbox before the first calls that need one, so that its set-up takes none of the agent's time.
 func (a *attempt) open(ctx context.Context, requests []registry.Request) error {
 	if a.sandbox.isOpen() || !slices.ContainsFunc(requests, func(r registry.Request) bool { return a.toolset.NeedsSandbox(r.Name) }) {
 		return nil

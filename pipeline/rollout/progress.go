@@ -32,7 +32,7 @@ type Steps interface {
 // The kinds of steps.
 const (
 	stepReply   = "reply"   // a model was asked on the agent's clock, in the episode's own goroutine
-	stepAnswer  = "answer"  // somebody was asked within a call: calls of one turn may do so in any order
+	stepAnswer  = "answer"  // a user, an approver or a model was asked within a call: calls of one turn may do so in any order
 	stepResults = "results" // the calls of a turn have ended
 	stepResumed = "resumed" // the runner had died, and the attempt went on
 )
@@ -277,7 +277,7 @@ func (p *progress) record(ctx context.Context, s step, paid bool) error {
 	return nil
 }
 
-// digest names what somebody is asked.
+// digest names a question.
 func digest(parts ...[]byte) string {
 	hash := sha256.New()
 	for _, part := range parts {

@@ -10,7 +10,7 @@ import (
 // Record is what one episode's calls were told by others than its sandbox.
 type Record struct{ attempt *attempt }
 
-// Remember has somebody answer a question of a call, or takes the answer from the record of the call's episode. What is
+// Remember answers a question of a call by calling ask, or takes the answer from the record of the call's episode. What is
 // asked counts as the same question when role and question are the same.
 func Remember[T any](ctx context.Context, record *Record, role, question string, ask func() (T, error)) (T, error) {
 	a := record.attempt

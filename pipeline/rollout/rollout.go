@@ -1,7 +1,7 @@
 // Package rollout plays one episode from prompt to reward.
 //
 // It is the one place where errors become faults: what the model can mend goes back to the model as a tool result,
-// what is nobody's doing but the machine's ends the episode with an outcome that carries no reward.
+// what is the machine's doing ends the episode with an outcome that carries no reward.
 package rollout
 
 import (
@@ -266,7 +266,7 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 	return err
 }
 
-// outcome names an ending that was the agent's doing. An episode that nobody judges succeeded when it was answered.
+// outcome names an ending that was the agent's doing. An episode without a verifier succeeded when it was answered.
 func outcome(ep *episode.Episode) episode.Outcome {
 	switch {
 	case ep.Reward != nil && *ep.Reward >= SuccessAt:

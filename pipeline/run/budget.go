@@ -205,7 +205,7 @@ func (m *models) journaled(ctx context.Context, dir string) (sum budget.Amount, 
 	return sum, nil
 }
 
-// broke tells what a shared budget has come to, once it has turned somebody away.
+// broke tells what a shared budget has come to, once it has refused a request.
 func (m *models) broke() error {
 	if m.ledger == nil {
 		return nil

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -68,32 +67,6 @@ func (f *File) Choice() datasets.Choice {
 	return datasets.Choice{
 		Where: f.Dataset.Where, Parts: f.Dataset.Parts, Part: f.Dataset.UsePart, Shuffle: f.Dataset.Shuffle, Stratify: f.Dataset.Stratify, PerStratum: f.Dataset.PerStratum, Slice: f.Dataset.Slice,
 		Seed: f.Seed, Scratch: f.Scratch,
-	}
-}
-
-// choosing adds the choice to what decides which episodes there are. max_tasks is of it where another number gives other
-// tasks rather than more of them.
-func (f *File) choosing(all map[string]string) {
-	for name, text := range map[string]string{"subset": f.Dataset.Subset, "split": f.Dataset.Split, "where": f.Dataset.Where, "use_part": f.Dataset.UsePart, "stratify": f.Dataset.Stratify, "slice": f.Dataset.Slice} {
-		if text != "" {
-			all[name] = text
-		}
-	}
-	if len(f.Dataset.Parts) > 0 {
-		shares, err := json.Marshal(f.Dataset.Parts) // by name
-		if err != nil {
-			shares = fmt.Append(nil, f.Dataset.Parts)
-		}
-		all["parts"] = string(shares)
-	}
-	if f.Dataset.PerStratum > 0 {
-		all["per_stratum"] = fmt.Sprint(f.Dataset.PerStratum)
-	}
-	if f.Dataset.Stratify != "" && f.Dataset.MaxTasks > 0 {
-		all["max_tasks"] = fmt.Sprint(f.Dataset.MaxTasks)
-	}
-	if f.Dataset.Shuffle && f.Dataset.MaxTasks > 0 {
-		all["shuffle"] = "true, before max_tasks" // in older versions the other way round
 	}
 }
 

@@ -29,8 +29,8 @@ type Commands struct {
 }
 
 // policyMode is what is done about commands that the policy does not simply allow: where there is a machine to lose,
-// they are refused. What the dataset's own solutions do is as welcome there as its setups and verifiers, which nobody
-// asks about; what is blocked is not.
+// they are refused. The dataset's own solutions may do there what its setups and verifiers may, which are not asked about;
+// what is blocked is refused to them, too.
 func (f *File) policyMode() string {
 	if f.Commands.Policy != "" {
 		return f.Commands.Policy
@@ -91,7 +91,7 @@ func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 	}
 	switch {
 	case e.commands.Mode != tools.PolicyApprove:
-	case f.scriptedCommands() || f.NoUser: // a proof of the tasks asks nobody, and runs nothing that is blocked
+	case f.scriptedCommands() || f.NoUser: // a proof of the tasks asks no approver, and runs nothing that is blocked
 		e.commands.Approver = agreed{by: "dataset"}
 	case slices.Equal(f.Commands.Approver, []string{"prompt"}):
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
@@ -150,7 +150,7 @@ func CheckCallPolicy(mode string) error {
 	return tools.CheckPolicyMode(mode)
 }
 
-// agreed approves what somebody has written who may.
+// agreed approves every command: the caller or the dataset wrote it.
 type agreed struct{ by string }
 
 func (a agreed) Approve(context.Context, tools.Question) (tools.Answer, error) {

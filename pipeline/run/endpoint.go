@@ -71,7 +71,7 @@ func (f *File) baseURL() string {
 	return cmp.Or(f.Model.BaseURL, DefaultBaseURL)
 }
 
-// DefaultBaseURL is where a model is of which nobody says where.
+// DefaultBaseURL is where a model is when the run file does not say.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
 // secretHeader finds the names of headers that must not be written down.

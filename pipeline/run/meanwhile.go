@@ -34,7 +34,7 @@ func (m *meanwhile) failed() error {
 	}
 }
 
-// afterwards writes when the work has ended well. After a failure nobody is told more than that.
+// afterwards writes when the work has ended well. After a failure only the failure is told.
 type afterwards struct {
 	io.Writer
 	work *meanwhile

@@ -149,7 +149,7 @@ func (o *outages) tell(news model.Outage) {
 	}
 }
 
-// shownBy makes somebody show the outages.
+// shownBy has show called with each change of the outages.
 func (o *outages) shownBy(show func(open []model.Outage, news model.Outage)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

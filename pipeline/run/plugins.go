@@ -46,7 +46,7 @@ func readPlugin(path string) (plugin.Config, error) {
 		return config, err
 	}
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return config, fmt.Errorf("%s is no executable file; describe other plugins in a .yaml file", path)
+		return config, fmt.Errorf("%s is not an executable file; describe other plugins in a .yaml file", path)
 	}
 	base := filepath.Base(path)
 	name, _, _ := strings.Cut(base, ".")

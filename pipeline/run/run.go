@@ -112,7 +112,7 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 	return s, nil
 }
 
-// claim looks at the directory again, now that nobody else can change it.
+// claim looks at the directory again, now that the lock keeps others from changing it.
 func (s *Run) claim(resume bool) error {
 	if !resume {
 		if s.journal.Len() > 0 {

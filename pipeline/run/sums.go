@@ -96,7 +96,7 @@ func ReadSums(dir string) (*sums, error) {
 		} else if sum, name, ok := strings.Cut(line, "  "); ok && filepath.IsLocal(name) {
 			s.of[name] = sum
 		} else {
-			return nil, fmt.Errorf("the line %.60q is no digest of a file in the run directory", line)
+			return nil, fmt.Errorf("the line %.60q is not a digest of a file in the run directory", line)
 		}
 	}
 	return s, nil

@@ -266,7 +266,7 @@ func checkEnv(env map[string]string) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if !envName.MatchString(name) {
-			problems = append(problems, fmt.Errorf("env: %q is no name of a variable", name))
+			problems = append(problems, fmt.Errorf("env: %q is not a name of a variable", name))
 		}
 	}
 	return errors.Join(problems...)

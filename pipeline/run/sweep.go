@@ -64,7 +64,7 @@ func (f *File) sampling(name string) episode.Sampling {
 	number("top_p", &s.TopP)
 	limits := []string{model.LimitTokens, model.LimitCompletion}
 	for _, name := range limits {
-		other := f.Model.MaxTokensField != "" && f.Model.MaxTokensField != model.LimitAuto && f.Model.MaxTokensField != name // takes out what nobody sends
+		other := f.Model.MaxTokensField != "" && f.Model.MaxTokensField != model.LimitAuto && f.Model.MaxTokensField != name // takes out a field that is not sent
 		if value, given := f.Model.ExtraBody[name]; given && value == nil && !other {
 			s.MaxTokens = 0
 		}

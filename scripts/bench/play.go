@@ -144,7 +144,7 @@ func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *run.Run
 	return played, err
 }
 
-// runFile reads the run file as trajgen run does, and makes it first where nobody has.
+// runFile reads the run file as trajgen run does, and makes it first where it is missing.
 func (b benchPlay) runFile() (run.File, error) {
 	path := b.setup.RunFile()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

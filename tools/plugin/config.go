@@ -87,7 +87,7 @@ func (c Config) problems() []error {
 	for _, name := range sortedKeys(c.Env) {
 		switch {
 		case !envPattern.MatchString(name):
-			bad("env: %q is no name of a variable", name)
+			bad("env: %q is not a name of a variable", name)
 		case strings.ContainsRune(c.Env[name], 0):
 			bad("env: %s has a zero byte", name)
 		case secretPattern.MatchString(name):
@@ -96,7 +96,7 @@ func (c Config) problems() []error {
 	}
 	for _, name := range c.EnvFrom {
 		if !envPattern.MatchString(name) {
-			bad("env_from: %q is no name of a variable", name)
+			bad("env_from: %q is not a name of a variable", name)
 		}
 	}
 	if len(c.EnvFrom) > 0 && c.Where != WhereRunner {

@@ -105,7 +105,7 @@ func TestValidate(t *testing.T) {
 		{"where", func(c *plugin.Config) { c.Where = "host" }, "sandbox or runner"},
 		{"toolset", func(c *plugin.Config) { c.Toolset = "a,b" }, "comma"},
 		{"timeout", func(c *plugin.Config) { c.Timeout = -1 }, "timeout"},
-		{"env name", func(c *plugin.Config) { c.Env = map[string]string{"A-B": ""} }, "no name of a variable"},
+		{"env name", func(c *plugin.Config) { c.Env = map[string]string{"A-B": ""} }, "not a name of a variable"},
 		{"secret", func(c *plugin.Config) { c.Env = map[string]string{"MY_API_KEY": "x"} }, "env_from"},
 		{"secret in the sandbox", func(c *plugin.Config) { c.EnvFrom = []string{"MY_API_KEY"} }, "where: runner"},
 	}

@@ -92,14 +92,14 @@ func (r *process) guard(ctx context.Context) {
 // errRetired means that nothing was sent.
 var errRetired = errors.New("the process takes no more requests")
 
-// exchange sends a request and returns the answer to it. Any error but errRetired means that nobody knows whether the
+// exchange sends a request and returns the answer to it. Any error but errRetired means that it is unknown whether the
 // request was carried out, and retires the process.
 func (r *process) exchange(ctx context.Context, req request) (reply, error) {
 	line, err := req.line()
 	if err != nil {
 		return reply{}, err
 	}
-	answer := make(chan reply, 1) // one place: what comes too late finds nobody
+	answer := make(chan reply, 1) // one place: what comes too late does not block
 	if !r.enter(req.ID, answer) {
 		return reply{}, errRetired
 	}

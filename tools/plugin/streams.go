@@ -45,7 +45,7 @@ func (s *splitter) Write(p []byte) (int, error) {
 		}
 	}
 	if s.over {
-		return n, io.ErrShortWrite // nobody listens any more
+		return n, io.ErrShortWrite // the other end has gone
 	}
 	return n, nil
 }

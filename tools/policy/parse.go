@@ -26,14 +26,14 @@ func parse(code string) (stmts []*syntax.Stmt, err error) {
 		}
 	}()
 	parser := parsers.Get().(*syntax.Parser)
-	err = parser.Stmts(strings.NewReader(code), func(stmt *syntax.Stmt) bool {
+	for stmt, err := range parser.StmtsSeq(strings.NewReader(code)) {
+		if err != nil {
+			return stmts, err // the parser may hold half a word, and is not used again
+		}
 		stmts = append(stmts, stmt)
-		return true
-	})
-	if err == nil {
-		parsers.Put(parser) // after an error it may hold half a word
 	}
-	return stmts, err
+	parsers.Put(parser)
+	return stmts, nil
 }
 
 // tooDeep says whether parentheses are opened and not closed in a way that takes a parser long. Those in a text or a

@@ -68,12 +68,12 @@ func (j *judge) homeOf(user string) string {
 	return "/home/" + user
 }
 
-// somebody is the home directory when none is known.
-const somebody = "/home/\x01"
+// unknownHome is the home directory when none is known.
+const unknownHome = "/home/\x01"
 
 func (j *judge) home() string {
 	if strings.HasPrefix(j.ctx.Home, "/") {
 		return path.Clean(j.ctx.Home)
 	}
-	return somebody
+	return unknownHome
 }

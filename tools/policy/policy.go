@@ -13,7 +13,7 @@ type Level string
 // The levels, from harmless to harmful.
 const (
 	Allow Level = "allow"
-	Ask   Level = "ask"   // somebody has to agree
+	Ask   Level = "ask"   // needs approval
 	Block Level = "block" // never, outside of a disposable sandbox
 )
 
@@ -43,18 +43,18 @@ type Context struct {
 	Home string // home directory, absolute
 	// Setup is shell code that ran before: the variables that earlier commands exported. It is not judged.
 	Setup string
-	// Except are rules that somebody has agreed to for good. Those that block are not among them.
+	// Except are rules that were approved for good. Those that block are not among them.
 	Except []string
 }
 
-// MaxCommand is the longest command that is read, in bytes. A longer one needs somebody who agrees.
+// MaxCommand is the longest command that is read, in bytes. A longer one needs approval.
 const MaxCommand = 128 << 10
 
 // Check judges a bash command line. It may be called from many goroutines.
 func Check(command string, ctx Context) Verdict {
 	verdict := check(command, ctx, stream{})
 	if plain := unmask(command); plain != command {
-		// Text that looks like a command on the screen, or becomes one when somebody cleans it up.
+		// Text that looks like a command on the screen, or becomes one when a person cleans it up.
 		if other := check(plain, ctx, stream{}); other.Verdict.Worse(verdict.Verdict) {
 			return other
 		}

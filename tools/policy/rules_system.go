@@ -67,7 +67,7 @@ var deletionRules = []rule{
 	{"rm-system", Block, "removes the system, or everything in a home directory", []condition{
 		{"rm unlink shred srm trash rmdir rimraf", "", file((*judge).isVital)},
 	}},
-	// Whether the variable is empty only the shell knows, and somebody who is asked may know, too.
+	// Whether the variable is empty only the shell knows, and perhaps the approver.
 	{"rm-unset", Ask, "removes everything from the root on if the variable is empty; write ${NAME:?} so that the shell stops then", []condition{
 		{"rm srm rimraf", "", does(removesUnset)},
 	}},

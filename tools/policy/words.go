@@ -158,7 +158,7 @@ func (e *environment) Get(name string) expand.Variable {
 		return expand.Variable{}
 	case err == nil:
 		return e.variable(textValue(e.j.params[number-1], 0))
-	case strings.HasPrefix(name, "HOME "): // the home directory of somebody
+	case strings.HasPrefix(name, "HOME "): // the home directory of a user
 		return e.variable(textValue(e.j.homeOf(name[len("HOME "):]), 0))
 	}
 	v, have := e.j.get(name)

@@ -135,7 +135,7 @@ type override struct {
 }
 
 // everything are the globs that name nothing in particular. They do not reach what is hidden, as they would by the
-// letter: nobody who writes * means the objects of a repository.
+// letter: who writes * does not mean the objects of a repository.
 var everything = []string{"", "*", "**", "**/*", "./**", "./*"}
 
 func newOverride(text string) override {

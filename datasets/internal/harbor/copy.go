@@ -200,7 +200,7 @@ func (t *task) ignored(name string) (all ignored) {
 		excepted := strings.HasPrefix(line, "!")
 		pattern := strings.TrimPrefix(path.Clean("/"+strings.TrimPrefix(line, "!")), "/")
 		if !doublestar.ValidatePattern(pattern) {
-			t.wrongf("%s: %q is no pattern", name, line)
+			t.wrongf("%s: %q is not a pattern", name, line)
 			continue
 		}
 		if excepted {

@@ -45,7 +45,7 @@ func openRegular(files fs.FS, name string) (fs.File, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", name)
+		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	return files.Open(name)
 }

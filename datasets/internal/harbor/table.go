@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// table is one of task.toml. What nobody asked it for when done is called is not understood.
+// table is one of task.toml. Keys that were not read when done is called are unknown.
 type table struct {
 	task   *task
 	at     string // "environment."; "" is the root

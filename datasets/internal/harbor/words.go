@@ -128,7 +128,7 @@ func arguments(rest string) ([]string, error) {
 	}
 	var words []string
 	if err := json.Unmarshal([]byte(rest), &words); err != nil {
-		return nil, fmt.Errorf("%q is no list of strings", rest)
+		return nil, fmt.Errorf("%q is not a list of strings", rest)
 	}
 	return words, nil
 }

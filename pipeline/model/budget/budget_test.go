@@ -324,7 +324,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestNoFile holds that what is no file is not taken for a ledger: some devices can be read for ever.
+// TestNoFile holds that what is not a file is not taken for a ledger: some devices can be read for ever.
 func TestNoFile(t *testing.T) {
 	for _, path := range []string{t.TempDir(), os.DevNull} {
 		if err := open(t, budget.Config{Tokens: 1}).Attach(path, nil); err == nil {

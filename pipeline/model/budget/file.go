@@ -78,7 +78,7 @@ func Read(path string) (mark Amount, said bool, err error) {
 		return mark, false, nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file", path)
+		err = fmt.Errorf("%s is not a file", path)
 	}
 	var data []byte
 	if err == nil {

@@ -51,7 +51,7 @@ func (b *budget) rate(now time.Time, admitted int) float64 {
 		return math.Inf(1)
 	}
 	elapsed := now.Sub(b.sent)
-	if elapsed > b.Reset+time.Minute { // nobody has told us for long
+	if elapsed > b.Reset+time.Minute { // the server has not told for long
 		return math.Inf(1)
 	}
 	left := min(b.Limit, b.Remaining+b.refill*elapsed.Seconds()-float64(admitted-b.number)*b.cost)

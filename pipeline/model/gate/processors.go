@@ -55,8 +55,8 @@ type Processors struct {
 	filled   time.Time
 	waiting  []*Gate       // that have a request held back, in the order of their turns
 	turn     *Gate         // may take what others wait for
-	poking   bool          // somebody is giving turns
-	room     chan struct{} // closed when an episode may begin; nil when nobody asked
+	poking   bool          // a goroutine is giving turns
+	room     chan struct{} // closed when an episode may begin; nil until it is asked for
 	evenly   bool          // episodes begin even while requests wait
 	timer    *time.Timer
 	timed    bool // timer runs
@@ -189,7 +189,7 @@ func (p *Processors) free() bool {
 	return p.tokens >= 1 || p.inFlight < always*p.machine.Processors
 }
 
-// wake sees to it that somebody who waits is thought of. The caller holds the lock.
+// wake gives the next turn to a request that waits. The caller holds the lock.
 func (p *Processors) wake() {
 	if p.timed {
 		return

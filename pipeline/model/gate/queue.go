@@ -6,7 +6,7 @@ import (
 )
 
 // An episode in progress goes before a new one, which spares memory and the server's prefix cache. Yet a new one that
-// has waited for patience gets one turn in share, so that nobody waits for ever.
+// has waited for patience gets one turn in share, so that none waits for ever.
 const (
 	patience = time.Minute
 	share    = 32

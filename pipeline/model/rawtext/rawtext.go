@@ -37,7 +37,7 @@ type Call struct {
 	// Repaired says that something around the arguments was missing, such as the closing tag. They are whole.
 	Repaired bool
 	// Cut says that the arguments are not whole: the text ended, or became unreadable, within them. Arguments is then
-	// the text as far as it came. It is there to be refused: what is missing is for nobody to guess.
+	// the text as far as it came. It is there to be refused: what is missing cannot be guessed.
 	Cut bool
 }
 

@@ -11,7 +11,7 @@ type state int
 const (
 	isWhole  state = iota
 	isCut          // the text ended within it
-	isBroken       // something in it is no JSON
+	isBroken       // something in it is not JSON
 )
 
 // maxDepth bounds the nesting of values.

@@ -12,7 +12,7 @@ import (
 // server makes calls of them.
 func ToolFormats() []string { return slices.Sorted(maps.Keys(formats)) }
 
-// format is how the calls of a turn are written. index counts the calls of the conversation. Arguments that are no JSON
+// format is how the calls of a turn are written. index counts the calls of the conversation. Arguments that are not JSON
 // object, as an unreliable model writes them, go where the proper ones would be.
 type format struct {
 	lead                string // behind a text, if there is one

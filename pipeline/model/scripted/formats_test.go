@@ -42,7 +42,7 @@ func TestToolFormats(t *testing.T) {
 	}
 }
 
-// TestBrokenCalls: what is no JSON is written all the same, in every format.
+// TestBrokenCalls: what is not JSON is written all the same, in every format.
 func TestBrokenCalls(t *testing.T) {
 	record := []episode.Message{{Role: "assistant", Calls: []episode.Call{{ID: "1", Name: "a", Arguments: `{"path": "x`}, {ID: "2", Name: "b", Arguments: `{}`}}}}
 	for _, format := range scripted.ToolFormats() {

@@ -16,7 +16,7 @@ const (
 // ErrorStyles lists the names that Config.Errors takes.
 func ErrorStyles() []string { return []string{ErrorsOpenAI, ErrorsVLLM} }
 
-// refusal is an answer that is no reply. The zero value closes the connection instead.
+// refusal is an answer that is not a reply. The zero value closes the connection instead.
 type refusal struct {
 	status  int
 	Message string `json:"message"`

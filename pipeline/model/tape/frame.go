@@ -85,7 +85,7 @@ func scan(file *os.File, each func(at int64, inside []byte) error) (tail int64, 
 	if n, err := file.ReadAt(first, 0); err != nil && err != io.EOF {
 		return 0, nil, err
 	} else if string(first[:n]) != magic[:n] {
-		return 0, nil, fmt.Errorf("%s is no tape", file.Name())
+		return 0, nil, fmt.Errorf("%s is not a tape", file.Name())
 	} else if n < len(magic) {
 		return 0, nil, nil
 	}

@@ -41,7 +41,7 @@ type said struct {
 	hash    uint64 // of those bytes
 }
 
-// enough is how many bytes are written at once when nobody asks for them.
+// enough is how many bytes are written at once when no caller waits for them.
 const enough = 256 << 10
 
 // Record opens a tape for writing. One that holds something already is continued with more, and refused without. What

@@ -259,7 +259,7 @@ func (t *Tape) differs(who Asker, turn int, r *reel, first *frame, req Request) 
 }
 
 // Peek gives the exchange that was recorded next, and leaves it on the tape. Of others than the agent it may be
-// somebody else's, who asks at the same time.
+// another asker's, who asks at the same time.
 func (t *Tape) Peek(who Asker) (*Exchange, bool) {
 	p := t.plays[played{who.Episode, who.Attempt}]
 	if p == nil {

@@ -314,7 +314,7 @@ func TestNoTape(t *testing.T) {
 		"open":   func() error { _, err := tape.Open(path, quiet); return err },
 		"record": func() error { _, err := tape.Record(path, true, quiet); return err },
 	} {
-		if err := try(); err == nil || !strings.Contains(err.Error(), "is no tape") {
+		if err := try(); err == nil || !strings.Contains(err.Error(), "is not a tape") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -37,7 +37,7 @@ type Verification struct {
 	Notes       []string         `json:"notes"`
 
 	manifest run.Manifest
-	writer   string // who is writing the journal; empty when nobody is
+	writer   string // who is writing the journal; empty when no process is
 }
 
 const (

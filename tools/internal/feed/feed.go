@@ -14,7 +14,7 @@ var (
 )
 
 // Feed is a process's standard input: what was written waits here until the process reads it, so that a process that does
-// not read holds nobody up. It is for any number of goroutines.
+// not read holds no writer up. It is for any number of goroutines.
 type Feed struct {
 	most int
 

@@ -2,7 +2,7 @@
 //
 // The standard episode has five model turns: terminal "echo hello > f.txt", write_file, read_file, terminal "cat f.txt"
 // and an answer; a command judges it. Everything that is measured is a process of its own, so that its CPU time and its
-// memory are told from those of the server, which counts for nobody. The limit is a tight loop around go-openai that makes
+// memory are told from those of the server, which is not counted. The limit is a tight loop around go-openai that makes
 // the same requests and starts the same shells, with no sandbox, no registry and no journal.
 //
 // Report is what bench.json holds. Units are in the names: cpu_ms is user and system time of the process and of everything

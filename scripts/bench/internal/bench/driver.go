@@ -53,7 +53,7 @@ func (d *driver) measure(ctx context.Context, said any, private bool, program st
 	return m, nil
 }
 
-// play measures a stage. The dataset is made beforehand, so that it counts for nobody.
+// play measures a stage. The dataset is made beforehand, so that it is not counted.
 func (d *driver) play(ctx context.Context, stage Stage, setup Setup) (m Measurement, played Played, err error) {
 	if setup.Dir, err = d.newDir(); err != nil {
 		return m, played, err

@@ -18,7 +18,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// Loop is the limit: the loop that somebody would write who needs the requests of an episode, and the processes, and
+// Loop is the limit: the loop that an engineer would write who needs the requests of an episode, and the processes, and
 // nothing else. It has no sandbox, no registry and no journal, and forgets what it saw.
 type Loop struct {
 	URLs        []string // base URLs of the server

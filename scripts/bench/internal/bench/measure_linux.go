@@ -123,7 +123,7 @@ func (a *account) cpuMS() float64 {
 
 func (a *account) close() {
 	if a.dir != "" {
-		_ = os.Remove(a.dir) // empty by now, or somebody else's to clear
+		_ = os.Remove(a.dir) // empty by now, or another process's to clear
 	}
 }
 

@@ -251,7 +251,7 @@ func whole(conn io.Reader, data []byte, n int) (head, body []byte, err error) {
 	}
 }
 
-// contentLength is 0 without one, and -1 when it is no number.
+// contentLength is 0 without one, and -1 when it is not a number.
 func contentLength(head []byte) int {
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
 		const name = "content-length:"

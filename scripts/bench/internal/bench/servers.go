@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// ServerProcess is a server in a process of its own, so that its cost counts for nobody.
+// ServerProcess is a server in a process of its own, so that its cost is not counted.
 type ServerProcess struct {
 	Addrs []string
 	PID   int

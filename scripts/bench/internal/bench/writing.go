@@ -155,7 +155,7 @@ func toJournal(ctx context.Context, dir string, all []*episode.Episode) error {
 	return errors.Join(errors.Join(errs...), j.Close())
 }
 
-// toParquet is what somebody writes who has rows and parquet-go.
+// toParquet is what an engineer writes who has rows and parquet-go.
 func toParquet[Row any](path string, schema *parquet.Schema, all []Row) error {
 	f, err := os.Create(path)
 	if err != nil {
