@@ -2,165 +2,305 @@ package images
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"math"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 )
 
-// archive are the files of a tarball, which is read where they lie.
-type archive struct {
-	file    *os.File
-	path    string
-	entries map[string]entry
+// maxDocument bounds manifests and configurations, which are held in memory.
+const maxDocument = 16 << 20
+
+// savedImage is an image that docker save has written. It has neither a digest nor compressed layers of its own.
+type savedImage struct{ v1.Image }
+
+// fromDocker finds an image in what docker save has written.
+func (s *Store) fromDocker(ctx context.Context, ref reference, scratch string) (v1.Image, error) {
+	path, err := s.plainTar(ctx, ref.path, scratch)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", ref.path, err)
+	}
+	// Beside the documents, the headers of the tarball count.
+	most := int64(2*maxDocument + 64<<20)
+	open := func() (io.ReadCloser, error) {
+		file, err := os.Open(path)
+		return struct {
+			io.Reader
+			io.Seeker
+			io.Closer
+		}{&reading{ctx: ctx, from: file, max: most}, file, file}, err
+	}
+	manifest, err := tarball.LoadManifest(open)
+	if err != nil {
+		return nil, fmt.Errorf("read its manifest.json: %w; %s", err, forms)
+	}
+	var tags []string
+	for _, image := range manifest {
+		tags = append(tags, image.RepoTags...)
+	}
+	var tag *name.Tag
+	switch {
+	case ref.tag != "":
+		named, err := name.NewTag(ref.tag)
+		if err != nil {
+			return nil, err
+		}
+		tag = &named
+	case len(manifest) > 1:
+		return nil, fmt.Errorf("it has several images: name one with :TAG (have %s)", strings.Join(tags, ", "))
+	}
+	image, err := tarball.Image(open, tag)
+	if err != nil {
+		return nil, fmt.Errorf("%w (have %s)", err, strings.Join(tags, ", "))
+	}
+	most = math.MaxInt64
+	return savedImage{image}, nil
 }
 
-type entry struct {
-	offset, size int64
-	link         string // to another entry
+// plainTar returns where a tarball lies that is not compressed, as it is read in any order.
+func (s *Store) plainTar(ctx context.Context, path, scratch string) (string, error) {
+	stream, err := openTar(path)
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+	if _, plain := stream.(*os.File); plain {
+		return path, nil
+	}
+	file, err := os.Create(filepath.Join(scratch, "archive.tar"))
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(file, &reading{ctx: ctx, from: stream, max: s.opts.MaxBytes})
+	return file.Name(), errors.Join(err, file.Close())
 }
 
-// maxArchiveEntries is far above what an image consists of.
-const maxArchiveEntries = 100_000
+// fromOCI finds an image in an OCI layout, and the digest of the index that it was named by, if any.
+func (s *Store) fromOCI(ctx context.Context, ref reference, scratch string) (v1.Image, string, error) {
+	dir := ref.path
+	if info, err := os.Stat(dir); err != nil {
+		return nil, "", err
+	} else if !info.IsDir() {
+		if err := s.extract(ctx, ref.path, scratch); err != nil {
+			return nil, "", fmt.Errorf("unpack %s: %w", ref.path, err)
+		}
+		dir = scratch
+	}
+	if !exists(filepath.Join(dir, "oci-layout")) {
+		return nil, "", fmt.Errorf("%s is no OCI layout: it has no file oci-layout; %s", ref.path, forms)
+	}
+	if err := document(filepath.Join(dir, "index.json")); err != nil {
+		return nil, "", err
+	}
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	top := ""
+	for range 4 {
+		chosen, err := choose(index, ref)
+		if err != nil {
+			return nil, "", err
+		}
+		blob := filepath.Join(dir, "blobs", chosen.Digest.Algorithm, chosen.Digest.Hex)
+		if err := document(blob); err != nil {
+			return nil, "", err
+		}
+		if !chosen.MediaType.IsIndex() {
+			image, err := index.Image(chosen.Digest)
+			if err == nil {
+				err = genuine(dir, chosen.Digest, image)
+			}
+			return image, top, err
+		}
+		if index, err = index.ImageIndex(chosen.Digest); err != nil {
+			return nil, "", err
+		}
+		if err := hasDigest(blob, chosen.Digest, index.Digest); err != nil {
+			return nil, "", err
+		}
+		if top == "" {
+			top = chosen.Digest.String()
+		}
+		ref = reference{} // what it means was chosen
+	}
+	return nil, "", errors.New("its indexes name each other")
+}
 
-// openArchive looks through a tarball. One that is compressed is unpacked first, as it is read in any order, to a file in
-// dir that has no name.
-func openArchive(ctx context.Context, path, dir string, max int64) (*archive, error) {
+// extract unpacks an OCI layout that is a tarball.
+func (s *Store) extract(ctx context.Context, path, dir string) error {
+	stream, err := openTar(path)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	allowed := &allowance{budget: s.newBudget()}
+	_, err = unpack(spend{&reading{ctx: ctx, from: stream}, allowed}, dir, true, allowed)
+	return err
+}
+
+// document refuses what cannot be a manifest or a configuration.
+func document(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxDocument) {
+		err = fmt.Errorf("%s is not a file of at most %d bytes", path, maxDocument)
+	}
+	return err
+}
+
+// genuine checks the documents of an image in a layout. Its layers are checked when they are unpacked.
+func genuine(dir string, digest v1.Hash, image v1.Image) error {
+	if err := hasDigest("its manifest", digest, image.Digest); err != nil {
+		return err
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		return err
+	}
+	config := manifest.Config.Digest
+	if err := document(filepath.Join(dir, "blobs", config.Algorithm, config.Hex)); err != nil {
+		return err
+	}
+	return hasDigest("its configuration", config, image.ConfigName)
+}
+
+func hasDigest(what string, want v1.Hash, digest func() (v1.Hash, error)) error {
+	have, err := digest()
+	if err == nil && have != want {
+		err = fmt.Errorf("%s is damaged or forged: its digest is %s, and it should be %s", what, have, want)
+	}
+	return err
+}
+
+// choose picks the manifest of an index that a reference means and this machine can run: below the first index, where
+// nothing is left to mean, any that it can run.
+func choose(index v1.ImageIndex, ref reference) (v1.Descriptor, error) {
+	all, err := index.IndexManifest()
+	if err != nil {
+		return v1.Descriptor{}, fmt.Errorf("read its index: %w", err)
+	}
+	var fit []v1.Descriptor
+	var tags []string
+	for _, m := range all.Manifests {
+		names := []string{m.Annotations["org.opencontainers.image.ref.name"], m.Annotations["io.containerd.image.name"]}
+		tags = append(tags, names...)
+		switch {
+		case ref.digest != "" && m.Digest.String() != ref.digest:
+		case ref.tag != "" && !slices.Contains(names, ref.tag):
+		case m.Platform != nil && m.Platform.OS != "" && !m.Platform.Satisfies(platform):
+		case !m.MediaType.IsIndex() && !m.MediaType.IsImage():
+		case slices.ContainsFunc(fit, func(f v1.Descriptor) bool { return f.Digest == m.Digest }): // under another name
+		default:
+			fit = append(fit, m)
+		}
+	}
+	slices.Sort(tags)
+	have := strings.Trim(strings.Join(slices.Compact(tags), ", "), ", ")
+	switch {
+	case len(fit) == 0:
+		return v1.Descriptor{}, fmt.Errorf("it has no such image for %s (has %d, tagged %s)", platform, len(all.Manifests), have)
+	case len(fit) > 1 && ref.kind != "":
+		return v1.Descriptor{}, fmt.Errorf("it has %d images: name one with :TAG (have %s) or @sha256:DIGEST", len(fit), have)
+	}
+	return fit[0], nil
+}
+
+// openTar opens a tarball that may be compressed. It is a file if it is not.
+func openTar(path string) (io.ReadCloser, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	a := &archive{file: file, path: path, entries: map[string]entry{}}
-	if err := a.unpack(ctx, dir, max); err != nil {
-		return nil, errors.Join(fmt.Errorf("read %s: %w", path, err), a.close())
+	_, compressed := tar.NewReader(file).Next()
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	if err := a.index(); err != nil {
-		return nil, errors.Join(fmt.Errorf("read the tarball %s: %w", path, err), a.close())
+	if compressed == nil {
+		return file, nil
 	}
-	return a, nil
-}
-
-// unpack replaces a compressed file by what is in it.
-func (a *archive) unpack(ctx context.Context, dir string, max int64) error {
-	stream, compressed, err := decompress(a.file)
-	if err != nil || !compressed {
-		return err
-	}
-	defer stream.Close()
-	plain, err := os.CreateTemp(dir, "archive-*")
+	stream, err := decompress(file)
 	if err != nil {
-		return err
+		return nil, errors.Join(err, file.Close())
 	}
-	err = os.Remove(plain.Name())
-	if err == nil {
-		_, err = io.Copy(plain, &reading{ctx: ctx, from: stream, max: max})
-	}
-	old := a.file
-	a.file = plain
-	return errors.Join(err, old.Close())
+	return inflated{stream, file}, nil
 }
 
-func (a *archive) index() error {
-	if _, err := a.file.Seek(0, io.SeekStart); err != nil {
-		return err
+// inflated is what a compressed file holds.
+type inflated struct {
+	io.ReadCloser
+	file *os.File
+}
+
+func (i inflated) Close() error { return errors.Join(i.ReadCloser.Close(), i.file.Close()) }
+
+// maxWindow bounds the memory that a compressed stream can ask for.
+const maxWindow = 128 << 20
+
+// decompress reads a stream that may be compressed with gzip or zstd.
+func decompress(r io.Reader) (io.ReadCloser, error) {
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	magic, err := buffered.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
-	reader := tar.NewReader(a.file)
-	for {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	var number uint32
+	if len(magic) == 4 {
+		number = binary.LittleEndian.Uint32(magic)
+	}
+	switch {
+	case number&0xffff == 0x8b1f:
+		return gzip.NewReader(buffered)
+	case number == 0xfd2fb528, number&^0xf == 0x184d2a50: // a frame, or one to skip
+		decoder, err := zstd.NewReader(buffered, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if len(a.entries) >= maxArchiveEntries {
-			return nil
-		}
-		at, err := a.file.Seek(0, io.SeekCurrent)
-		if err != nil {
-			return err
-		}
-		name := path.Clean(header.Name)
-		switch header.Typeflag {
-		case tar.TypeReg:
-			a.entries[name] = entry{offset: at, size: header.Size}
-		case tar.TypeSymlink:
-			a.entries[name] = entry{link: path.Join(path.Dir(name), header.Linkname)}
-		case tar.TypeLink:
-			a.entries[name] = entry{link: path.Clean(header.Linkname)}
-		}
+		return decoder.IOReadCloser(), nil
 	}
+	return io.NopCloser(buffered), nil
 }
 
-func (a *archive) open(name string) (io.ReadCloser, int64, error) {
-	e, ok := a.entries[path.Clean(name)]
-	for range 10 {
-		if !ok || e.link == "" {
-			break
-		}
-		e, ok = a.entries[e.link]
-	}
-	if !ok || e.link != "" {
-		return nil, 0, &fs.PathError{Op: "open", Path: filepath.Join(a.path, name), Err: fs.ErrNotExist}
-	}
-	return io.NopCloser(io.NewSectionReader(a.file, e.offset, e.size)), e.size, nil
+// reading is a reader that ends with its context and counts.
+type reading struct {
+	ctx    context.Context
+	from   io.Reader
+	bytes  int64
+	max    int64 // 0 is any number
+	notify func(bytes int64)
+	failed error // what from said, but for io.EOF
 }
 
-func (a *archive) has(name string) bool {
-	_, ok := a.entries[name]
-	return ok
+func (r *reading) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	n, err := r.from.Read(p)
+	r.bytes += int64(n)
+	if r.max > 0 && r.bytes > r.max {
+		return 0, errTooLarge
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.failed = err
+	}
+	if r.notify != nil && n > 0 {
+		r.notify(r.bytes)
+	}
+	return n, err
 }
 
-func (a *archive) close() error { return a.file.Close() }
-
-// imagePattern is how the first part of each name is in an archive of an image.
-var imagePattern = regexp.MustCompile(`^(blobs|index\.json|oci-layout|manifest\.json|repositories|(sha256:)?[0-9a-f]{64}.*)$`)
-
-// recogniseArchive says whether a tarball is an image, or else a root file system. It reads no more than it has to.
-func recogniseArchive(name string) (kind, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	stream, compressed, err := decompress(file)
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", name, err)
-	}
-	defer stream.Close()
-	var from io.Reader = stream
-	if !compressed {
-		if _, err := file.Seek(0, io.SeekStart); err != nil {
-			return "", err
-		}
-		from = file // which tar skips through
-	}
-	found := fromTar
-	reader := tar.NewReader(from)
-	for range maxArchiveEntries {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return found, nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("read the tarball %s: %w; %s", name, err, forms)
-		}
-		first, _, _ := strings.Cut(path.Clean(header.Name), "/")
-		switch {
-		case first == ".":
-		case first == "oci-layout":
-			return fromOCI, nil
-		case first == "manifest.json":
-			found = fromDocker // unless there is an oci-layout, too: newer versions of docker write both
-		case !imagePattern.MatchString(first):
-			return fromTar, nil
-		}
-	}
-	return found, nil
-}
+// errTooLarge means that an image unpacks to more than the store allows.
+var errTooLarge = errors.New("it unpacks to more than the image store allows")

@@ -3,8 +3,10 @@ package images
 import (
 	"archive/tar"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -194,5 +196,5 @@ func (s *Store) coverPart(dirs []described) (*part, error) {
 		}
 		return u.finish()
 	}
-	return &part{name: "cover-" + strings.TrimPrefix(digestOf(data), "sha256:"), make: make}, nil
+	return &part{name: fmt.Sprintf("cover-%x", sha256.Sum256(data)), make: make}, nil
 }

@@ -231,16 +231,16 @@ func (s *Store) find(ctx context.Context, text string) (sandbox.Image, error) {
 	if known, err := s.known(ctx, ref); err != nil || known != nil {
 		return known.image(), err
 	}
-	made, err := s.resolve(ctx, ref)
+	scratch, err := s.newWorkplace(ctx)
 	if err != nil {
 		return sandbox.Image{}, err
 	}
-	defer made.close()
-	record, err := s.assemble(ctx, ref, made)
-	if err != nil {
-		return sandbox.Image{}, err
+	var record *record
+	found, err := s.resolve(ctx, ref, scratch.path)
+	if err == nil {
+		record, err = s.assemble(ctx, ref, found)
 	}
-	return record.image(), nil
+	return record.image(), errors.Join(err, scratch.remove())
 }
 
 // explain says what to do about a full disk, and about a file that was taken for a name.

@@ -205,7 +205,7 @@ func (s *Store) layer(name string) (*layer, error) {
 // blob is a layer that comes as a tarball.
 type blob struct {
 	diffID string // of the tarball that is not compressed, "sha256:HEX"
-	open   func(context.Context) (io.ReadCloser, int64, error)
+	open   func() (stream io.ReadCloser, size int64, err error)
 	squash bool
 	tries  int // how often it may be read before a broken stream is an error
 }
@@ -235,13 +235,13 @@ func (b blob) make(ctx context.Context, dir string, limit *budget, notify func(d
 
 // unpack reads the stream to its end, and says whether it was the stream that failed.
 func (b blob) unpack(ctx context.Context, dir string, allowed *allowance, notify func(done, total int64)) (made layer, broken bool, err error) {
-	source, size, err := b.open(ctx)
+	source, size, err := b.open()
 	if err != nil {
 		return layer{}, true, fmt.Errorf("fetch layer %s: %w", b.diffID, err)
 	}
 	defer source.Close()
 	raw := &reading{ctx: ctx, from: source, notify: func(n int64) { notify(n, size) }}
-	stream, _, err := decompress(raw)
+	stream, err := decompress(raw)
 	if err != nil {
 		return layer{}, raw.failed != nil, fmt.Errorf("read layer %s: %w", b.diffID, err)
 	}

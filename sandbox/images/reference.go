@@ -1,9 +1,12 @@
 package images
 
 import (
+	"archive/tar"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -24,7 +27,7 @@ const (
 
 // forms are how an image can be named.
 const forms = "an image is NAME[:TAG][@sha256:DIGEST] in a registry, oci:PATH[:TAG][@sha256:DIGEST], docker-archive:PATH[:TAG], " +
-	"dir:PATH, tar:PATH, or a path that begins with / or ."
+	"dir:PATH, tar:PATH, or a path that begins with / or .; a tarball may be compressed with gzip or zstd"
 
 // reference is a parsed name of an image.
 type reference struct {
@@ -121,13 +124,54 @@ func recognise(path string) (kind, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w; %s", err, forms)
 	}
-	if info.IsDir() {
-		if exists(filepath.Join(path, "oci-layout")) {
-			return fromOCI, nil
+	if !info.IsDir() {
+		found, err := recogniseArchive(path)
+		if err != nil {
+			err = fmt.Errorf("read the tarball %s: %w; %s", path, err, forms)
 		}
-		return fromDir, nil
+		return found, err
 	}
-	return recogniseArchive(path)
+	if exists(filepath.Join(path, "oci-layout")) {
+		return fromOCI, nil
+	}
+	return fromDir, nil
+}
+
+// imagePattern is how the first part of each name is in an archive of an image.
+var imagePattern = regexp.MustCompile(`^(blobs|index\.json|oci-layout|manifest\.json|repositories|(sha256:)?[0-9a-f]{64}.*)$`)
+
+// maxArchiveEntries is far above what an image consists of.
+const maxArchiveEntries = 100_000
+
+// recogniseArchive says whether a tarball is an image, or else a root file system. It reads no more than it has to.
+func recogniseArchive(name string) (kind, error) {
+	stream, err := openTar(name)
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+	found := fromTar
+	reader := tar.NewReader(stream)
+	for range maxArchiveEntries {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		first, _, _ := strings.Cut(path.Clean(header.Name), "/")
+		switch {
+		case first == ".":
+		case first == "oci-layout":
+			return fromOCI, nil
+		case first == "manifest.json":
+			found = fromDocker // unless there is an oci-layout, too: newer versions of docker write both
+		case !imagePattern.MatchString(first):
+			return fromTar, nil
+		}
+	}
+	return found, nil
 }
 
 func exists(path string) bool {

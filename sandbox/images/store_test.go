@@ -29,6 +29,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	dockertar "github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"trajgen/sandbox/images"
@@ -666,4 +667,44 @@ func registryOf(t *testing.T, host string) name.Registry {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// TestArchives picks one of several images, and refuses documents that are none.
+func TestArchives(t *testing.T) {
+	dir := t.TempDir()
+	several := map[name.Tag]v1.Image{}
+	for _, tag := range []string{"one:1.0", "two:latest"} {
+		parsed, err := name.NewTag(tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		several[parsed] = imageOf(t, v1.Config{}, tarball(t, fileEntry(tag[:3], "")))
+	}
+	if err := dockertar.MultiWriteToFile(dir+"/several.tar", several); err != nil {
+		t.Fatal(err)
+	}
+	store := open(t, images.Options{})
+	for tag, file := range map[string]string{"one:1.0": "one", "two": "two", "two:latest": "two"} {
+		image := find(t, store, "docker-archive:"+dir+"/several.tar:"+tag)
+		if _, err := os.Stat(filepath.Join(store.Dir(), image.Layers[0], file)); err != nil {
+			t.Errorf("image %s: %v", tag, err)
+		}
+	}
+	layoutFile, index := fileEntry("oci-layout", "{}"), linkEntry("index.json", "/proc/self/environ")
+	write(t, dir+"/link.tar", tarball(t, layoutFile, index))
+	write(t, dir+"/long.tar.gz", gzipped(t, tarball(t, layoutFile, fileEntry("index.json", strings.Repeat(" ", 17<<20)))))
+	write(t, dir+"/long-docker.tar.gz", gzipped(t, tarball(t, fileEntry("manifest.json", strings.Repeat(" ", 200<<20)))))
+	write(t, dir+"/loop.tar", tarball(t, linkEntry("manifest.json", "manifest.json")))
+	for give, want := range map[string]string{
+		"docker-archive:" + dir + "/several.tar":        "one:1.0",
+		"docker-archive:" + dir + "/several.tar:three":  "two:latest",
+		"docker-archive:" + dir + "/loop.tar":           "cycle",
+		"docker-archive:" + dir + "/long-docker.tar.gz": "more than",
+		"oci:" + dir + "/link.tar":                      "not a file",
+		"oci:" + dir + "/long.tar.gz":                   "not a file",
+	} {
+		if _, err := store.Find(t.Context(), give); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Find(%q) = %v, want an error with %q", give, err, want)
+		}
+	}
 }

@@ -1,0 +1,194 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"syscall"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// source is an image as it was found, before it is unpacked.
+type source struct {
+	digest string // of the image for this machine
+	index  string // of what the reference names, when that is for several kinds of machines
+	stamp  string // of the file that it is, see record
+	config v1.Config
+	layers []part // the lowest first
+}
+
+// platform is what images are run on here.
+var platform = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
+
+// resolve finds out what a reference means at the moment. What it unpacks to scratch must stay until all layers are made.
+func (s *Store) resolve(ctx context.Context, ref reference, scratch string) (*source, error) {
+	switch ref.kind {
+	case fromDir:
+		return s.fromDir(ctx, ref)
+	case fromTar:
+		return s.fromTar(ctx, ref)
+	case fromOCI:
+		image, index, err := s.fromOCI(ctx, ref, scratch)
+		if err != nil {
+			return nil, err
+		}
+		return s.layersOf(image, index, 1)
+	case fromDocker:
+		image, err := s.fromDocker(ctx, ref, scratch)
+		if err != nil {
+			return nil, err
+		}
+		return s.layersOf(image, "", 1)
+	default:
+		named, err := remote.Get(ref.remote, remoteOptions(ctx)...)
+		if err != nil {
+			return nil, fmt.Errorf("ask the registry: %w", err)
+		}
+		image, err := named.Image()
+		if err != nil {
+			return nil, fmt.Errorf("ask the registry for the image of %s: %w", platform, err)
+		}
+		return s.layersOf(image, named.Digest.String(), fetchTries)
+	}
+}
+
+// fetchTries is how often a layer is asked for before a broken connection is an error.
+const fetchTries = 3
+
+// layersOf takes what an image says of itself.
+func (s *Store) layersOf(image v1.Image, index string, tries int) (*source, error) {
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("read its configuration: %w", err)
+	}
+	if config.Architecture != "" && config.Architecture != platform.Architecture {
+		return nil, fmt.Errorf("it is for %s, and this machine is %s", config.Architecture, platform.Architecture)
+	}
+	if config.OS != "" && config.OS != platform.OS {
+		return nil, fmt.Errorf("it is for %s", config.OS)
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		return nil, fmt.Errorf("read its list of layers: %w", err)
+	}
+	ids := config.RootFS.DiffIDs
+	if len(ids) != len(layers) {
+		return nil, fmt.Errorf("it has %d layers and names %d: it is not the image of a file system", len(layers), len(ids))
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("it has no layers")
+	}
+	name := image.Digest
+	_, saved := image.(savedImage)
+	if saved {
+		name = image.ConfigName // as docker calls it
+	}
+	digest, err := name()
+	if err != nil {
+		return nil, err
+	}
+	found := &source{digest: digest.String(), config: config.Config}
+	if index != found.digest {
+		found.index = index
+	}
+	for i, id := range ids {
+		if id.Algorithm != "sha256" {
+			return nil, fmt.Errorf("layer %q is not named by a SHA-256 digest", id)
+		}
+		open := func() (io.ReadCloser, int64, error) {
+			if saved {
+				stream, err := layers[i].Uncompressed()
+				return stream, 0, err
+			}
+			size, err := layers[i].Size()
+			if err != nil {
+				return nil, 0, err
+			}
+			stream, err := layers[i].Compressed()
+			return stream, size, err
+		}
+		found.layers = append(found.layers, blob{diffID: id.String(), open: open, squash: s.squash, tries: tries}.part())
+	}
+	return found, nil
+}
+
+func remoteOptions(ctx context.Context) []remote.Option {
+	return []remote.Option{
+		remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithPlatform(platform),
+		remote.WithUserAgent("trajgen"),
+	}
+}
+
+// tagDigest asks what a tag names at the moment, "" when the registry does not say so without sending it.
+func tagDigest(ctx context.Context, ref name.Reference) (string, error) {
+	head, err := remote.Head(ref, remoteOptions(ctx)...)
+	if err == nil {
+		return head.Digest.String(), nil
+	}
+	if unreachable(err) {
+		return "", err
+	}
+	// Some registries answer only to those who want it all; what is wrong is better said then, too.
+	return "", nil
+}
+
+// unreachable says whether a registry could not be asked, so that nothing is known of what it has.
+func unreachable(err error) bool {
+	if answer, ok := errors.AsType[*transport.Error](err); ok {
+		return answer.StatusCode >= 500 || answer.StatusCode == 429
+	}
+	_, ok := errors.AsType[net.Error](err)
+	return ok
+}
+
+// fromTar takes a tarball as an image of one layer. It is read twice, as its content is its name.
+func (s *Store) fromTar(ctx context.Context, ref reference) (*source, error) {
+	stamp, err := stampOf(ref.path)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := openTar(ref.path)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	diffID, _, err := v1.SHA256(&reading{ctx: ctx, from: stream, max: s.opts.MaxBytes})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", ref.path, err)
+	}
+	open := func() (io.ReadCloser, int64, error) {
+		file, err := os.Open(ref.path)
+		if err != nil {
+			return nil, 0, err
+		}
+		info, err := file.Stat()
+		if err != nil {
+			return nil, 0, errors.Join(err, file.Close())
+		}
+		return file, info.Size(), nil
+	}
+	b := blob{diffID: diffID.String(), open: open, squash: s.squash, tries: 1}
+	return &source{digest: b.diffID, stamp: stamp, layers: []part{b.part()}}, nil
+}
+
+// stampOf changes when a file does, as far as can be seen without reading it.
+func stampOf(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	inode := uint64(0)
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = st.Ino
+	}
+	return fmt.Sprintf("%d %d %d", info.Size(), info.ModTime().UnixNano(), inode), nil
+}
