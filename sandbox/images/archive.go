@@ -148,7 +148,7 @@ func (s *Store) extract(ctx context.Context, path, dir string) error {
 		return err
 	}
 	defer stream.Close()
-	allowed := &allowance{budget: s.newBudget()}
+	allowed := &allowance{budget: newBudget(s.opts.MaxBytes, s.opts.MaxEntries)}
 	_, err = unpack(spend{&reading{ctx: ctx, from: stream}, allowed}, dir, true, allowed)
 	return err
 }
@@ -301,6 +301,3 @@ func (r *reading) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// errTooLarge means that an image unpacks to more than the store allows.
-var errTooLarge = errors.New("it unpacks to more than the image store allows")

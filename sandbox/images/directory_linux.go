@@ -172,7 +172,7 @@ func (s *Store) copyFile(root *os.Root, u *unpacker, f found, header *tar.Header
 		return err
 	}
 	return u.add(header, func(to *os.File) error {
-		if err := u.allowed.take(f.stat.Blocks * 512); err != nil {
+		if err := u.allowed.take(f.stat.Blocks*512, 0); err != nil {
 			return err
 		}
 		if err := copyContent(to, file, f.stat.Size); err != nil {

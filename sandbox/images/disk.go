@@ -1,11 +1,140 @@
 package images
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 )
+
+// tryLock takes the lock of an open file or directory, which lives as long as the descriptor does.
+func tryLock(file *os.File) (bool, error) {
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return false, nil
+		case !errors.Is(err, syscall.EINTR):
+			return false, fmt.Errorf("lock %s: %w", file.Name(), err)
+		}
+	}
+}
+
+// lock waits for the lock of a file, which it makes. It asks time and again: a wait in the kernel cannot be given up.
+func lock(ctx context.Context, path string) (*os.File, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		ok, err := tryLock(file)
+		// Whoever had it may have removed the file: then it is not what the next one would lock.
+		if ok && sameFile(file, path) {
+			return file, nil
+		}
+		if err := errors.Join(err, file.Close()); err != nil {
+			return nil, err
+		}
+		if ok {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}
+
+func sameFile(file *os.File, path string) bool {
+	a, errA := file.Stat()
+	b, errB := os.Stat(path)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+// locked does something while nobody else looks at what the store's lock guards.
+func (s *Store) locked(ctx context.Context, do func() error) error {
+	held, err := lock(ctx, filepath.Join(s.dir, "lock"))
+	if err != nil {
+		return err
+	}
+	err = do()
+	return errors.Join(err, held.Close())
+}
+
+// openHeld opens what its maker keeps locked, and says whether that one is dead; then this process has the lock. Nil is gone.
+func openHeld(path string) (file *os.File, dead bool, err error) {
+	file, err = os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if dead, err = tryLock(file); err != nil {
+		return nil, false, errors.Join(err, file.Close())
+	}
+	return file, dead, nil
+}
+
+// workplace is a directory in tmp, locked as long as its maker lives.
+type workplace struct {
+	path string
+	held *os.File
+}
+
+func (s *Store) newWorkplace(ctx context.Context) (*workplace, error) {
+	w := &workplace{}
+	err := s.locked(ctx, func() (err error) {
+		if w.path, err = os.MkdirTemp(filepath.Join(s.dir, "tmp"), "work-*"); err != nil {
+			return err
+		}
+		w.held, _, err = openHeld(w.path)
+		return err
+	})
+	return w, err
+}
+
+// remove removes all that is left in it.
+func (w *workplace) remove() error {
+	return errors.Join(removeTree(w.path), w.held.Close())
+}
+
+// sweep removes what dead processes left.
+func (s *Store) sweep(ctx context.Context) error {
+	for _, sub := range []string{"tmp", "users", "locks"} {
+		entries, err := os.ReadDir(filepath.Join(s.dir, sub))
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			w := workplace{path: filepath.Join(s.dir, sub, entry.Name())}
+			dead := false
+			err := s.locked(ctx, func() (err error) {
+				w.held, dead, err = openHeld(w.path)
+				return err
+			})
+			switch {
+			case err != nil:
+				return err
+			case dead:
+				if err := w.remove(); err != nil {
+					return fmt.Errorf("remove what a dead process left: %w", err)
+				}
+				s.opts.Logger.Info("removed what a dead process left in the image store", "path", w.path)
+			case w.held != nil:
+				_ = w.held.Close() // it was only looked at
+			}
+		}
+	}
+	return nil
+}
 
 // writeFile replaces a file by one that is on disk for good.
 func writeFile(path string, data []byte) error {

@@ -21,6 +21,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"trajgen/sandbox"
@@ -70,11 +72,23 @@ type Store struct {
 	opts    Options
 	user    *os.File      // below users, locked: what this store has found
 	unpacks chan struct{} // as many as may run at once
-	flight  flight[sandbox.Image]
 
-	mu    sync.Mutex // guards found
-	found map[string]sandbox.Image
+	mu      sync.Mutex // guards what follows
+	found   map[string]*finding
+	closed  bool
+	running sync.WaitGroup // of what is being found
 }
+
+// finding is an image that is being found, or was.
+type finding struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when image and err can be read
+	image  sandbox.Image
+	err    error
+}
+
+// errClosed is why what is being found ends when its store is closed.
+var errClosed = errors.New("image store is closed")
 
 var _ sandbox.ImageStore = (*Store)(nil)
 
@@ -92,26 +106,19 @@ func DefaultDir(uid int, cacheDir string) string {
 // Open opens the store in a directory, which it makes. It fails where the file system cannot hold layers, and removes what
 // dead processes left behind.
 func Open(opts Options) (*Store, error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Now == nil {
-		opts.Now = time.Now
+	if opts.Dir == "" {
+		return nil, errors.New("open image store: no directory is named")
 	}
 	if opts.MaxBytes < 0 || opts.MaxEntries < 0 || opts.Parallel < 0 {
 		return nil, errors.New("open image store: a limit is negative")
 	}
-	if opts.MaxBytes == 0 {
-		opts.MaxBytes = 64 << 30
+	opts.MaxBytes, opts.MaxEntries = cmp.Or(opts.MaxBytes, 64<<30), cmp.Or(opts.MaxEntries, 20e6)
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	if opts.Now == nil {
+		opts.Now = time.Now
 	}
-	if opts.MaxEntries == 0 {
-		opts.MaxEntries = 20e6
-	}
-	if opts.Parallel == 0 {
-		opts.Parallel = 4
-	}
-	if opts.Dir == "" {
-		return nil, errors.New("open image store: no directory is named")
+	if opts.Progress == nil {
+		opts.Progress = func(Progress) {}
 	}
 	dir, err := filepath.Abs(opts.Dir)
 	if err != nil {
@@ -119,7 +126,7 @@ func Open(opts Options) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, squash: opts.Unprivileged || os.Geteuid() != 0, opts: opts,
-		unpacks: make(chan struct{}, opts.Parallel), found: map[string]sandbox.Image{},
+		unpacks: make(chan struct{}, cmp.Or(opts.Parallel, 4)), found: map[string]*finding{},
 	}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("open image store %s: %w", dir, err)
@@ -138,33 +145,25 @@ func (s *Store) open() error {
 		return err
 	}
 	ctx := context.Background()
-	if err := s.locked(ctx, s.register); err != nil {
-		return err
-	}
-	err := s.locked(ctx, s.checkFormat)
+	err := s.locked(ctx, func() (err error) {
+		if s.user, err = os.CreateTemp(filepath.Join(s.dir, "users"), "store-*"); err != nil {
+			return err
+		}
+		if _, err := tryLock(s.user); err != nil {
+			return err
+		}
+		return s.checkFormat()
+	})
 	if err == nil {
 		err = s.sweep(ctx)
 	}
 	if err == nil {
 		err = s.probe(ctx)
 	}
-	if err != nil {
-		return errors.Join(err, s.Close())
+	if err != nil && s.user != nil {
+		err = errors.Join(err, s.Close())
 	}
-	return nil
-}
-
-// register makes the file that says what this store uses, which is locked as long as it lives.
-func (s *Store) register() error {
-	file, err := os.CreateTemp(filepath.Join(s.dir, "users"), "store-*")
-	if err != nil {
-		return err
-	}
-	if ok, err := tryLock(file); err != nil || !ok {
-		return errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
-	}
-	s.user = file
-	return nil
+	return err
 }
 
 // checkFormat sees to it that a store is used in one way alone: layers with owners and layers without would mix.
@@ -193,34 +192,60 @@ func (s *Store) Dir() string { return s.dir }
 
 // Close ends what is being fetched, and lets others remove what this store has found.
 func (s *Store) Close() error {
-	s.flight.close()
-	path := s.user.Name()
-	return errors.Join(os.Remove(path), s.user.Close())
+	s.mu.Lock()
+	s.closed = true
+	for _, f := range s.found {
+		f.cancel(errClosed)
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+	return errors.Join(os.Remove(s.user.Name()), s.user.Close())
 }
 
 // Find returns an image, which it fetches and unpacks when it is not there yet. What a reference means is decided once: a
 // tag or a directory that changes afterwards is the same image for this store.
 func (s *Store) Find(ctx context.Context, reference string) (sandbox.Image, error) {
-	s.mu.Lock()
-	image, ok := s.found[reference]
-	s.mu.Unlock()
-	if ok {
-		return image, nil
+	f := s.finding(ctx, reference)
+	var err error
+	select {
+	case <-f.done:
+		err = f.err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
 	}
-	image, err := s.flight.do(ctx, reference, func(ctx context.Context) (sandbox.Image, error) {
-		image, err := s.find(ctx, reference)
-		if err != nil {
-			return sandbox.Image{}, s.explain(reference, err)
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.found[reference] = image
-		return image, nil
-	})
 	if err != nil {
 		return sandbox.Image{}, fmt.Errorf("image %s: %w", reference, err)
 	}
-	return image, nil
+	return f.image, nil
+}
+
+// finding begins to find an image, once for all who want it. It goes on when they give up, until the store is closed.
+func (s *Store) finding(ctx context.Context, reference string) *finding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f, ok := s.found[reference]; ok {
+		return f
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	f := &finding{cancel: cancel, done: make(chan struct{})}
+	if s.closed {
+		f.err = errClosed
+		close(f.done)
+		return f
+	}
+	s.found[reference] = f
+	s.running.Go(func() {
+		defer close(f.done)
+		f.image, f.err = s.find(ctx, reference)
+		cancel(nil)
+		if f.err != nil {
+			f.err = s.explain(reference, f.err)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.found, reference)
+		}
+	})
+	return f
 }
 
 func (s *Store) find(ctx context.Context, text string) (sandbox.Image, error) {
@@ -245,7 +270,7 @@ func (s *Store) find(ctx context.Context, text string) (sandbox.Image, error) {
 
 // explain says what to do about a full disk, and about a file that was taken for a name.
 func (s *Store) explain(reference string, err error) error {
-	if isFull(err) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("the disk of the image store %s is full: make room, remove images or choose another directory with --image-dir: %w", s.dir, err)
 	}
 	if exists(reference) && !filepath.IsAbs(reference) && !strings.HasPrefix(reference, ".") {

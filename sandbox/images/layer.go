@@ -1,7 +1,6 @@
 package images
 
 import (
-	"archive/tar"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,10 +11,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // layer is what is known of a layer beside its files.
@@ -40,45 +41,27 @@ type part struct {
 // budget is what is left of what an image may unpack to. It is shared by all its layers.
 type budget struct{ bytes, entries atomic.Int64 }
 
-func (s *Store) newBudget() *budget {
+func newBudget(bytes, entries int64) *budget {
 	b := &budget{}
-	b.bytes.Store(s.opts.MaxBytes)
-	b.entries.Store(s.opts.MaxEntries)
+	b.bytes.Store(bytes)
+	b.entries.Store(entries)
 	return b
 }
 
-// allowance takes from a budget, and can give back what it took.
+// allowance takes from a budget, and knows what it took.
 type allowance struct {
 	budget         *budget
 	bytes, entries int64
 }
 
-func (a *allowance) take(n int64) error {
-	a.bytes += n
-	if left := a.budget.bytes.Add(-n); left < 0 || n < 0 {
+// errTooLarge means that an image unpacks to more than the store allows.
+var errTooLarge = errors.New("it unpacks to more than the image store allows")
+
+func (a *allowance) take(bytes, entries int64) error {
+	a.bytes += bytes
+	a.entries += entries
+	if a.budget.bytes.Add(-bytes) < 0 || a.budget.entries.Add(-entries) < 0 {
 		return errTooLarge
-	}
-	return nil
-}
-
-func (a *allowance) entry() error {
-	a.entries++
-	if a.budget.entries.Add(-1) < 0 {
-		return fmt.Errorf("%w: too many files", errTooLarge)
-	}
-	return nil
-}
-
-func (a *allowance) refund() {
-	a.budget.bytes.Add(a.bytes)
-	a.budget.entries.Add(a.entries)
-	a.bytes, a.entries = 0, 0
-}
-
-// holes takes what a sparse file has beside what is in the tarball.
-func (a *allowance) holes(header *tar.Header) error {
-	if header.Typeflag == tar.TypeGNUSparse || header.PAXRecords["GNU.sparse.major"] != "" || header.PAXRecords["GNU.sparse.map"] != "" {
-		return a.take(header.Size)
 	}
 	return nil
 }
@@ -91,38 +74,53 @@ type spend struct {
 
 func (s spend) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
-	if taken := s.allowance.take(int64(n)); taken != nil {
+	if taken := s.allowance.take(int64(n), 0); taken != nil {
 		return 0, taken
 	}
 	return n, err
 }
 
-// ensure makes a layer unless it is there. Its name must be in use, see Store.use.
-func (s *Store) ensure(ctx context.Context, image string, p part, b *budget) (layer, error) {
-	if have, err := s.layer(p.name); err != nil || have != nil {
-		return count(have, b), err
+// ensureAll makes the layers that are not there, several at once.
+func (s *Store) ensureAll(ctx context.Context, image string, parts []part) ([]layer, error) {
+	err := s.locked(ctx, func() error {
+		var use []string
+		for _, p := range parts {
+			use = append(use, "layer "+p.name)
+		}
+		return s.use(use...)
+	})
+	if err != nil {
+		return nil, err
 	}
-	unlock, err := s.lockLayer(ctx, p.name)
+	made := make([]layer, len(parts))
+	b := newBudget(s.opts.MaxBytes, s.opts.MaxEntries)
+	group, ctx := errgroup.WithContext(ctx)
+	for i, p := range parts {
+		group.Go(func() (err error) {
+			made[i], err = s.ensure(ctx, image, p, b)
+			return err
+		})
+	}
+	return made, group.Wait()
+}
+
+// ensure makes a layer unless it is there. Its name must be in use, see Store.use.
+func (s *Store) ensure(ctx context.Context, image string, p part, b *budget) (_ layer, err error) {
+	path := filepath.Join(s.dir, "locks", p.name)
+	held, err := lock(ctx, path)
 	if err != nil {
 		return layer{}, err
 	}
-	made, err := s.makeLocked(ctx, image, p, b)
-	return made, errors.Join(err, unlock())
-}
-
-// count takes a layer that is there from the budget of an image, which may end a later one.
-func count(have *layer, b *budget) layer {
-	if have == nil {
-		return layer{}
+	defer func() { err = errors.Join(err, os.Remove(path), held.Close()) }()
+	have, err := s.layer(p.name)
+	if err != nil {
+		return layer{}, err
 	}
-	b.bytes.Add(-have.Bytes)
-	b.entries.Add(-have.Entries)
-	return *have
-}
-
-func (s *Store) makeLocked(ctx context.Context, image string, p part, b *budget) (layer, error) {
-	if have, err := s.layer(p.name); err != nil || have != nil {
-		return count(have, b), err // somebody else made it
+	if have != nil {
+		// It counts, which may end another one of the image.
+		b.bytes.Add(-have.Bytes)
+		b.entries.Add(-have.Entries)
+		return *have, nil
 	}
 	select {
 	case s.unpacks <- struct{}{}:
@@ -138,21 +136,15 @@ func (s *Store) makeLocked(ctx context.Context, image string, p part, b *budget)
 	var done int64
 	made, err := s.makeIn(ctx, w, p, b, func(n, total int64) {
 		done = n
-		s.progress(Progress{Image: image, Layer: p.name, Done: n, Total: total})
+		s.opts.Progress(Progress{Image: image, Layer: p.name, Done: n, Total: total})
 	})
 	if err := errors.Join(err, w.remove()); err != nil {
 		return layer{}, err
 	}
-	s.progress(Progress{Image: image, Layer: p.name, Done: done, Total: done, Ended: true})
+	s.opts.Progress(Progress{Image: image, Layer: p.name, Done: done, Total: done, Ended: true})
 	s.opts.Logger.Info("layer unpacked", "image", image, "layer", p.name, "bytes", made.Bytes, "fetched", done,
 		"entries", made.Entries, "seconds", s.opts.Now().Sub(began).Round(time.Millisecond).Seconds())
 	return made, nil
-}
-
-func (s *Store) progress(p Progress) {
-	if s.opts.Progress != nil {
-		s.opts.Progress(p)
-	}
 }
 
 // makeIn makes a layer in a workplace and moves it to where it belongs, when it is on disk for good.
@@ -185,21 +177,34 @@ func (s *Store) layerDir(name string) string { return filepath.Join(s.dir, "laye
 
 // layer returns what is known of a layer, nil when it is not there.
 func (s *Store) layer(name string) (*layer, error) {
-	if _, err := os.Stat(s.layerDir(name)); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return nil, err
+	if _, err := os.Stat(s.layerDir(name)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
 	data, err := os.ReadFile(s.layerDir(name) + ".json")
 	if err != nil {
 		return nil, err
 	}
-	var have layer
-	if err := json.Unmarshal(data, &have); err != nil {
+	have := &layer{}
+	if err := json.Unmarshal(data, have); err != nil {
 		return nil, fmt.Errorf("read %s.json: %w", s.layerDir(name), err)
 	}
-	return &have, nil
+	return have, nil
+}
+
+// stack orders the layers of an image, which are given with the lowest first, the other way round, and leaves out what
+// does not count: layers without a file, those below one that hides all, and all but the uppermost of those that are
+// there several times, which the kernel does not take. One is always left.
+func stack(parts []part, made []layer) (names []string, layers []layer) {
+	for i, p := range slices.Backward(parts) {
+		last := made[i].OpaqueRoot || i == 0
+		if made[i].Entries > 0 && !slices.Contains(names, p.name) || last && len(names) == 0 {
+			names, layers = append(names, p.name), append(layers, made[i])
+		}
+		if made[i].OpaqueRoot {
+			break
+		}
+	}
+	return names, layers
 }
 
 // blob is a layer that comes as a tarball.
@@ -226,7 +231,8 @@ func (b blob) make(ctx context.Context, dir string, limit *budget, notify func(d
 		case <-ctx.Done():
 			return layer{}, context.Cause(ctx)
 		}
-		allowed.refund()
+		limit.bytes.Add(allowed.bytes)
+		limit.entries.Add(allowed.entries)
 		if err := errors.Join(removeTree(dir), os.Mkdir(dir, 0o700)); err != nil {
 			return layer{}, err
 		}
@@ -263,9 +269,4 @@ func (b blob) unpack(ctx context.Context, dir string, allowed *allowance, notify
 	}
 	made.Bytes = allowed.bytes
 	return made, false, nil
-}
-
-// isFull says whether an error is that of a disk without room.
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

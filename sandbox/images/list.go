@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,11 +31,7 @@ var ErrNotStored = errors.New("there is no such image in the store")
 // List returns the images that are on disk, by their first reference.
 func (s *Store) List(ctx context.Context) ([]Stored, error) {
 	stored := []Stored{}
-	err := s.locked(ctx, func() error {
-		all, err := s.records()
-		if err != nil {
-			return err
-		}
+	err := s.recorded(ctx, func(all []*record) error {
 		used, err := s.used()
 		if err != nil {
 			return err
@@ -49,12 +46,11 @@ func (s *Store) List(ctx context.Context) ([]Stored, error) {
 		}
 		return nil
 	})
-	slices.SortFunc(stored, func(a, b Stored) int { return strings.Compare(a.name(), b.name()) })
+	slices.SortFunc(stored, func(a, b Stored) int {
+		return cmp.Or(slices.Compare(a.References, b.References), cmp.Compare(a.Digest, b.Digest))
+	})
 	return stored, err
 }
-
-// name is what an image is sorted by.
-func (s Stored) name() string { return strings.Join(s.References, " ") + " " + s.Digest }
 
 // Remove removes an image, by a reference or its digest, and the layers that no other has. A reference that is one of
 // several takes away no more than itself.
@@ -70,17 +66,13 @@ func (s *Store) remove(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	err = s.locked(ctx, func() error {
-		all, err := s.records()
-		if err != nil {
-			return err
-		}
+	err = s.recorded(ctx, func(all []*record) error {
 		r, name, err := pick(all, text)
 		if err != nil {
 			return err
 		}
 		if name != "" && len(r.References) > 1 {
-			r.References = slices.DeleteFunc(r.References, func(n named) bool { return n.Name == name })
+			r.forget(name)
 			return s.save(r)
 		}
 		used, err := s.used()
@@ -93,24 +85,22 @@ func (s *Store) remove(ctx context.Context, text string) error {
 		if err := os.Remove(s.recordPath(r.Digest)); err != nil {
 			return err
 		}
-		return s.collect(w, used)
+		return s.collect(w, used, slices.DeleteFunc(all, func(other *record) bool { return other == r }))
 	})
 	return errors.Join(err, w.remove())
 }
 
 // pick finds the image that a text names, and the reference that it is if it is no digest.
 func pick(all []*record, text string) (*record, string, error) {
-	for _, r := range all {
-		if r.Digest == text {
-			return r, "", nil
-		}
-	}
 	// What a path names may be gone by now; it is found as it was written down.
 	name := text
 	if ref, err := parse(text); err == nil {
 		name = ref.text
 	}
 	for _, r := range all {
+		if r.Digest == text {
+			return r, "", nil
+		}
 		if _, ok := r.reference(name); ok {
 			return r, name, nil
 		}
@@ -120,26 +110,22 @@ func pick(all []*record, text string) (*record, string, error) {
 
 // collect moves the layers that nobody needs to a workplace, where they can be removed at leisure. The store must be
 // locked.
-func (s *Store) collect(w *workplace, used map[string]bool) error {
-	all, err := s.records()
-	if err != nil {
-		return err
-	}
+func (s *Store) collect(w *workplace, used map[string]bool, all []*record) error {
 	for _, r := range all {
 		for _, name := range r.Layers {
 			used["layer "+name] = true
 		}
 	}
-	entries, err := os.ReadDir(filepath.Join(s.dir, "layers"))
+	layers := filepath.Join(s.dir, "layers")
+	entries, err := os.ReadDir(layers)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		name := strings.TrimSuffix(entry.Name(), ".json")
-		if used["layer "+name] {
+		if used["layer "+strings.TrimSuffix(entry.Name(), ".json")] {
 			continue
 		}
-		if err := os.Rename(filepath.Join(s.dir, "layers", entry.Name()), filepath.Join(w.path, entry.Name())); err != nil {
+		if err := os.Rename(filepath.Join(layers, entry.Name()), filepath.Join(w.path, entry.Name())); err != nil {
 			return err
 		}
 	}

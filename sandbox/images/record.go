@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,6 +58,13 @@ func (r *record) reference(name string) (named, bool) {
 	return r.References[i], true
 }
 
+// forget takes a name away and says whether it was there.
+func (r *record) forget(name string) bool {
+	before := len(r.References)
+	r.References = slices.DeleteFunc(r.References, func(n named) bool { return n.Name == name })
+	return len(r.References) < before
+}
+
 // known returns the image of a reference if it is there and nothing else can be meant, or else nil.
 func (s *Store) known(ctx context.Context, ref reference) (*record, error) {
 	switch {
@@ -95,11 +101,7 @@ func (s *Store) known(ctx context.Context, ref reference) (*record, error) {
 // adopt takes an image into use that is there, and notes the name that it was asked for by. Nil is none.
 func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) (*record, error) {
 	var adopted *record
-	err := s.locked(ctx, func() error {
-		all, err := s.records()
-		if err != nil {
-			return err
-		}
+	err := s.recorded(ctx, func(all []*record) error {
 		i := slices.IndexFunc(all, fits)
 		if i < 0 {
 			return nil
@@ -110,9 +112,6 @@ func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) 
 				return err // somebody removed it by hand: it is fetched anew
 			}
 		}
-		if err := s.use("image " + r.Digest); err != nil {
-			return err
-		}
 		if name.Index == r.Digest {
 			name.Index = ""
 		}
@@ -122,22 +121,62 @@ func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) 
 			}
 		}
 		adopted = r
-		return nil
+		return s.use("image " + r.Digest)
 	})
 	return adopted, err
+}
+
+// assemble makes the layers of an image that are not there, and writes its record.
+func (s *Store) assemble(ctx context.Context, ref reference, found *source) (*record, error) {
+	name := named{Name: ref.text, Index: found.index, Stamp: found.stamp}
+	if have, err := s.adopt(ctx, name, func(r *record) bool { return r.Digest == found.digest }); err != nil || have != nil {
+		return have, err
+	}
+	made, err := s.ensureAll(ctx, ref.text, found.layers)
+	if err != nil {
+		return nil, err
+	}
+	names, layers := stack(found.layers, made)
+	cover, err := s.cover(names, layers)
+	if err != nil {
+		return nil, err
+	}
+	if cover != nil {
+		if _, err := s.ensureAll(ctx, ref.text, []part{*cover}); err != nil {
+			return nil, err
+		}
+		names = slices.Insert(names, 0, cover.name)
+	}
+	r := &record{
+		Digest: found.digest, Env: found.config.Env, Workdir: found.config.WorkingDir, User: found.config.User,
+		Layers: names, Fetched: s.opts.Now().UTC(),
+	}
+	for _, l := range layers {
+		r.Bytes += l.Bytes
+	}
+	return r, s.recorded(ctx, func(all []*record) error {
+		for _, old := range all {
+			if old.Digest == r.Digest {
+				r.References = old.References
+			}
+		}
+		if err := s.use("image " + r.Digest); err != nil {
+			return err
+		}
+		return s.rename(all, r, name)
+	})
 }
 
 // rename lets a name mean an image and no other. The store must be locked.
 func (s *Store) rename(all []*record, to *record, name named) error {
 	for _, r := range all {
-		if _, ok := r.reference(name.Name); ok && r.Digest != to.Digest {
-			r.References = slices.DeleteFunc(r.References, func(n named) bool { return n.Name == name.Name })
+		if r.Digest != to.Digest && r.forget(name.Name) {
 			if err := s.save(r); err != nil {
 				return err
 			}
 		}
 	}
-	to.References = slices.DeleteFunc(to.References, func(n named) bool { return n.Name == name.Name })
+	to.forget(name.Name)
 	to.References = append(to.References, name)
 	return s.save(to)
 }
@@ -156,30 +195,38 @@ func (s *Store) used() (map[string]bool, error) {
 	}
 	used := map[string]bool{}
 	for _, entry := range entries {
-		path := filepath.Join(s.dir, "users", entry.Name())
-		file, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		file, dead, err := openHeld(filepath.Join(s.dir, "users", entry.Name()))
 		if err != nil {
 			return nil, err
 		}
-		dead, err := tryLock(file)
-		if err == nil && !dead {
-			var data []byte
+		if file == nil {
+			continue
+		}
+		var data []byte
+		if !dead {
 			data, err = io.ReadAll(file)
-			for line := range strings.Lines(string(data)) {
-				used[strings.TrimSuffix(line, "\n")] = true
-			}
 		}
 		if err := errors.Join(err, file.Close()); err != nil {
 			return nil, err
+		}
+		for line := range strings.Lines(string(data)) {
+			used[strings.TrimSuffix(line, "\n")] = true
 		}
 	}
 	return used, nil
 }
 
-// records returns all images, by digest. The store must be locked.
+// recorded does something with the records of all images, by digest, while the store is locked.
+func (s *Store) recorded(ctx context.Context, do func(all []*record) error) error {
+	return s.locked(ctx, func() error {
+		all, err := s.records()
+		if err != nil {
+			return err
+		}
+		return do(all)
+	})
+}
+
 func (s *Store) records() ([]*record, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, "images"))
 	if err != nil {
@@ -188,7 +235,7 @@ func (s *Store) records() ([]*record, error) {
 	var all []*record
 	for _, entry := range entries {
 		if !strings.HasSuffix(entry.Name(), ".json") {
-			continue
+			continue // it was never finished
 		}
 		path := filepath.Join(s.dir, "images", entry.Name())
 		data, err := os.ReadFile(path)

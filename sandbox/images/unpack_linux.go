@@ -95,7 +95,7 @@ func (u *unpacker) close() {
 
 // add makes the file of an entry. body fills a regular file.
 func (u *unpacker) add(header *tar.Header, body func(*os.File) error) error {
-	if err := u.allowed.entry(); err != nil {
+	if err := u.allowed.take(0, 1); err != nil {
 		return err
 	}
 	switch header.Typeflag {
@@ -104,8 +104,11 @@ func (u *unpacker) add(header *tar.Header, body func(*os.File) error) error {
 			return nil
 		}
 	case tar.TypeReg, tar.TypeGNUSparse:
-		if err := u.allowed.holes(header); err != nil {
-			return err
+		// A sparse file has more than what of it is in the tarball.
+		if header.Typeflag == tar.TypeGNUSparse || header.PAXRecords["GNU.sparse.major"] != "" || header.PAXRecords["GNU.sparse.map"] != "" {
+			if err := u.allowed.take(header.Size, 0); err != nil {
+				return err
+			}
 		}
 	}
 	u.info.Entries++
