@@ -12,6 +12,7 @@ import (
 // attr is what a file has beside what is in it.
 type attr struct {
 	mode     uint32 // permissions and set-id bits
+	link     bool   // a symbolic one has no mode
 	uid, gid int
 	times    [2]unix.Timespec
 	xattrs   map[string]string
@@ -23,7 +24,7 @@ const xattrPrefix = "SCHILY.xattr."
 // attrOf takes what a file gets from its entry. When everything belongs to this user, the mode lets it read files, and do in
 // directories, what root could anyway.
 func attrOf(header *tar.Header, squash bool) (attr, error) {
-	a := attr{mode: uint32(header.Mode) & 0o7777, uid: header.Uid, gid: header.Gid}
+	a := attr{mode: uint32(header.Mode) & 0o7777, link: header.Typeflag == tar.TypeSymlink, uid: header.Uid, gid: header.Gid}
 	mtime, err := unix.TimeToTimespec(header.ModTime)
 	if err != nil {
 		return attr{}, fmt.Errorf("its time %v: %w", header.ModTime, err)
@@ -59,43 +60,33 @@ func keepsXattr(name string, squash bool) bool {
 	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
 }
 
-// set gives an open file its attributes. A change of owner takes away set-id bits and capabilities, and a mode may forbid
-// the rest, hence the order.
-func (a attr) set(fd int, squash bool) error {
+// set gives attributes to an open file, or by its name in an open directory to what cannot be opened: a symbolic link or a
+// pipe. A change of owner takes away set-id bits and capabilities, and a mode may forbid the rest, hence the order.
+func (a attr) set(fd int, name string, squash bool) error {
+	flags := unix.AT_SYMLINK_NOFOLLOW
+	if name == "" {
+		flags = unix.AT_EMPTY_PATH
+	}
 	if !squash {
-		if err := unix.Fchown(fd, a.uid, a.gid); err != nil {
+		if err := unix.Fchownat(fd, name, a.uid, a.gid, flags); err != nil {
 			return fmt.Errorf("set the owner %d:%d: %w", a.uid, a.gid, err)
 		}
 	}
-	for name, value := range a.xattrs {
-		if err := unix.Fsetxattr(fd, name, []byte(value), 0); err != nil {
-			return fmt.Errorf("set the attribute %s of %d bytes: %w", name, len(value), err)
+	var err error
+	if name == "" {
+		for key, value := range a.xattrs {
+			if err := unix.Fsetxattr(fd, key, []byte(value), 0); err != nil {
+				return fmt.Errorf("set the attribute %s of %d bytes: %w", key, len(value), err)
+			}
 		}
+		err = unix.Fchmod(fd, a.mode)
+	} else if !a.link {
+		err = unix.Fchmodat(fd, name, a.mode, 0)
 	}
-	if err := unix.Fchmod(fd, a.mode); err != nil {
+	if err != nil {
 		return fmt.Errorf("set the mode %#o: %w", a.mode, err)
 	}
-	return setTimes(fd, "", a.times, unix.AT_EMPTY_PATH)
-}
-
-// setAt gives attributes to what cannot be opened: a symbolic link or a pipe.
-func (a attr) setAt(parent int, base string, isLink, squash bool) error {
-	if !squash {
-		if err := unix.Fchownat(parent, base, a.uid, a.gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return fmt.Errorf("set the owner %d:%d: %w", a.uid, a.gid, err)
-		}
-	}
-	if !isLink {
-		if err := unix.Fchmodat(parent, base, a.mode, 0); err != nil {
-			return fmt.Errorf("set the mode %#o: %w", a.mode, err)
-		}
-	}
-	return setTimes(parent, base, a.times, unix.AT_SYMLINK_NOFOLLOW)
-}
-
-func setTimes(fd int, name string, times [2]unix.Timespec, flags int) error {
-	err := unix.UtimesNanoAt(fd, name, times[:], flags)
-	if err != nil {
+	if err := unix.UtimesNanoAt(fd, name, a.times[:], flags); err != nil {
 		return fmt.Errorf("set the time: %w", err)
 	}
 	return nil

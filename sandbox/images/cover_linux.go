@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -25,159 +26,71 @@ import (
 // Overlay shows white-outs as names without a file in directories that one layer alone has. In the top layer, too, they
 // are merged and the white-outs gone.
 
-// described is a directory as a layer has it.
-type described struct {
-	Name  string
-	Mode  uint32
-	UID   int
-	GID   int
-	Mtime int64 // in nanoseconds
-}
-
 // stacked are the layers of an image, the uppermost first.
 type stacked struct {
-	roots   []*os.Root
+	roots   []*os.File
 	implied []map[string]bool
+	merged  map[string]*merged // by name
+}
+
+// merged is a directory as it is in a stack of layers.
+type merged struct {
+	in        []int // layers that have it and are not hidden
+	described bool  // by one of them
+	top       tar.Header
+	want      tar.Header
 }
 
 // cover returns the layer that belongs on top of others, nil when none is needed.
 func (s *Store) cover(names []string, layers []layer) (*part, error) {
-	var all stacked
+	all := stacked{merged: map[string]*merged{}}
 	defer func() {
 		for _, root := range all.roots {
-			_ = root.Close()
+			_ = root.Close() // it was only read
 		}
 	}()
 	for i, name := range names {
-		root, err := os.OpenRoot(s.layerDir(name))
+		root, err := os.Open(s.layerDir(name))
 		if err != nil {
 			return nil, err
 		}
 		all.roots = append(all.roots, root)
-		implied := make(map[string]bool, len(layers[i].Implied))
+		implied := map[string]bool{}
 		for _, dir := range layers[i].Implied {
-			implied[dir] = true
+			implied[path.Clean(dir)] = true
 		}
 		all.implied = append(all.implied, implied)
 	}
-	wanted := map[string]described{}
+	wanted := map[string]tar.Header{}
 	for _, l := range layers {
 		for i, name := range slices.Concat(l.Implied, l.Hiding) {
+			name = path.Clean(name)
 			at, err := all.look(name)
 			if err != nil {
 				return nil, err
 			}
 			hiding := i >= len(l.Implied)
-			changed := at.described && (at.top.Mode != at.as.Mode || at.top.UID != at.as.UID || at.top.GID != at.as.GID)
-			if !changed && (!hiding || at.layers != 1 || name == "") {
+			changed := at.described && (at.top.Mode != at.want.Mode || at.top.Uid != at.want.Uid || at.top.Gid != at.want.Gid)
+			if !changed && (!hiding || len(at.in) != 1 || name == ".") {
 				continue
 			}
 			// The directories on the way to it are in the new layer, too.
-			for ; wanted[name].Name == ""; name = parentOf(name) {
+			for ; wanted[name].Name == ""; name = path.Dir(name) {
 				if at, err = all.look(name); err != nil {
 					return nil, err
 				}
-				at.as.Name = "./" + name
-				wanted[name] = at.as
+				wanted[name] = at.want
 			}
 		}
 	}
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	dirs := make([]described, 0, len(wanted))
+	var dirs []tar.Header
 	for _, d := range wanted {
 		dirs = append(dirs, d)
 	}
-	slices.SortFunc(dirs, func(a, b described) int { return strings.Compare(a.Name, b.Name) })
-	return s.coverPart(dirs)
-}
-
-func parentOf(name string) string {
-	if dir := path.Dir(name); dir != "." {
-		return dir
-	}
-	return ""
-}
-
-// seen is a directory as it is in a stack of layers.
-type seen struct {
-	layers    int       // that have it and are not hidden
-	described bool      // by one of them
-	top       described // as it is in the uppermost
-	as        described // as it should be
-}
-
-func (s stacked) look(name string) (seen, error) {
-	var at seen
-	for i, root := range s.roots {
-		d, last, err := lookIn(root, name)
-		if err != nil {
-			return seen{}, err
-		}
-		if d != nil {
-			if at.layers++; at.layers == 1 {
-				at.top, at.as = *d, *d
-			}
-			if !at.described && !s.implied[i][name] {
-				at.described, at.as = true, *d
-			}
-		}
-		if last {
-			break
-		}
-	}
-	return at, nil
-}
-
-// lookIn looks for a directory in one layer, and says whether it hides what lies below. It goes down step by step: a path costs
-// as much as it is deep each time it is looked up.
-func lookIn(root *os.Root, name string) (d *described, last bool, err error) {
-	dir, err := root.Open(".")
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	for part := range strings.SplitSeq("./"+name, "/") {
-		if part == "" {
-			continue
-		}
-		fd, err := unix.Openat(int(dir.Fd()), part, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if errors.Is(err, unix.ENOENT) {
-			return nil, last, nil
-		}
-		if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-			return nil, true, nil
-		}
-		if err != nil {
-			return nil, false, &os.PathError{Op: "open", Path: name, Err: err}
-		}
-		_ = dir.Close()
-		dir = os.NewFile(uintptr(fd), name)
-		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil {
-			return nil, false, &os.PathError{Op: "stat", Path: name, Err: err}
-		}
-		opaque, err := isOpaque(fd)
-		if err != nil {
-			return nil, false, &os.PathError{Op: "read the attributes of", Path: name, Err: err}
-		}
-		last = last || opaque
-		d = &described{Mode: st.Mode & 0o7777, UID: int(st.Uid), GID: int(st.Gid), Mtime: st.Mtim.Nano()}
-	}
-	return d, last, nil
-}
-
-func isOpaque(dir int) (bool, error) {
-	var value [1]byte
-	n, err := unix.Fgetxattr(dir, "user.overlay.opaque", value[:])
-	if errors.Is(err, unix.ENODATA) {
-		return false, nil
-	}
-	return err == nil && n == 1 && value[0] == 'y', err
-}
-
-func (s *Store) coverPart(dirs []described) (*part, error) {
+	slices.SortFunc(dirs, func(a, b tar.Header) int { return strings.Compare(a.Name, b.Name) })
 	data, err := json.Marshal(dirs)
 	if err != nil {
 		return nil, err
@@ -189,12 +102,74 @@ func (s *Store) coverPart(dirs []described) (*part, error) {
 		}
 		defer u.close()
 		for _, d := range dirs {
-			header := &tar.Header{Typeflag: tar.TypeDir, Name: d.Name, Mode: int64(d.Mode), Uid: d.UID, Gid: d.GID, ModTime: time.Unix(0, d.Mtime)}
-			if err := u.add(header, nil); err != nil {
+			if err := u.add(&d, nil); err != nil {
 				return layer{}, err
 			}
 		}
 		return u.finish()
 	}
 	return &part{name: fmt.Sprintf("cover-%x", sha256.Sum256(data)), make: make}, nil
+}
+
+func (s *stacked) look(name string) (*merged, error) {
+	if have := s.merged[name]; have != nil {
+		return have, nil
+	}
+	at := &merged{}
+	var in []int
+	if name == "." {
+		for i := range s.roots {
+			in = append(in, i)
+		}
+	} else {
+		above, err := s.look(path.Dir(name))
+		if err != nil {
+			return nil, err
+		}
+		in = above.in
+	}
+	for _, i := range in {
+		header, opaque, err := lookIn(s.roots[i], name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+			break // a file or a link, which hides what lies below
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(at.in) == 0 {
+			at.top, at.want = header, header
+		}
+		if at.in = append(at.in, i); !at.described && !s.implied[i][name] {
+			at.described, at.want = true, header
+		}
+		if opaque {
+			break
+		}
+	}
+	s.merged[name] = at
+	return at, nil
+}
+
+// lookIn describes a directory of one layer, and says whether it hides what lies below.
+func lookIn(layer *os.File, name string) (_ tar.Header, opaque bool, _ error) {
+	file, err := openDir(layer, name)
+	if err != nil {
+		return tar.Header{}, false, err
+	}
+	defer file.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return tar.Header{}, false, &os.PathError{Op: "stat", Path: name, Err: err}
+	}
+	var value [1]byte
+	_, err = unix.Fgetxattr(int(file.Fd()), "user.overlay.opaque", value[:])
+	if err != nil && !errors.Is(err, unix.ENODATA) {
+		return tar.Header{}, false, &os.PathError{Op: "read the attributes of", Path: name, Err: err}
+	}
+	return tar.Header{
+		Typeflag: tar.TypeDir, Name: name, Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid), ModTime: time.Unix(st.Mtim.Unix()).UTC(),
+	}, value[0] == 'y', nil
 }

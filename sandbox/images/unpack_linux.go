@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -23,23 +24,25 @@ const whiteoutPrefix = ".wh."
 // leads out. Nobody else can change the directory meanwhile, thus what was resolved stays so.
 type unpacker struct {
 	root    *os.Root
-	fd      int  // of root
-	squash  bool // everything belongs to this user
-	literal bool // names are taken as they are: there is nothing below to take away
+	base    *os.File // that root is
+	squash  bool     // everything belongs to this user
+	literal bool     // names are taken as they are: there is nothing below to take away
 	allowed *allowance
 	info    layer
-	dirs    map[string]*dirAttr // by resolved path; "" is the root
-	named   int64               // bytes that dirs and info take, about
+	top     *dir
+	named   int64 // bytes that all dirs take, about
+	buffer  []byte
 
-	parentName string // that parentFD was opened for, as the tarball writes it
-	parentPath string // resolved
-	parentFD   int    // -1 is none
-	buffer     []byte
+	opened *dir     // the last one that was, as entries of a directory follow each other; nil is none
+	file   *os.File // that it is
 }
 
-// dirAttr is what a directory gets when all is in it.
-type dirAttr struct {
+// dir is a directory of the layer. It gets its attributes when all is in it.
+type dir struct {
 	attr
+	path    string // resolved; the root's is "."
+	above   *dir   // the root's is the root
+	dirs    map[string]*dir
 	implied bool // no entry is for it
 	opaque  bool
 	hiding  bool // there were white-outs in it
@@ -59,7 +62,7 @@ func unpack(stream io.Reader, dir string, squash bool, allowed *allowance) (laye
 	for {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return u.finish()
 		}
 		if err != nil {
 			return layer{}, fmt.Errorf("read tarball: %w", err)
@@ -68,29 +71,57 @@ func unpack(stream io.Reader, dir string, squash bool, allowed *allowance) (laye
 			return layer{}, fmt.Errorf("unpack %q: %w", header.Name, err)
 		}
 	}
-	return u.finish()
 }
 
-func newUnpacker(dir string, squash bool, allowed *allowance) (*unpacker, error) {
-	root, err := os.OpenRoot(dir)
+func newUnpacker(at string, squash bool, allowed *allowance) (*unpacker, error) {
+	root, err := os.OpenRoot(at)
 	if err != nil {
 		return nil, err
 	}
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	base, err := root.Open(".")
 	if err != nil {
-		return nil, errors.Join(&os.PathError{Op: "open", Path: dir, Err: err}, root.Close())
+		return nil, errors.Join(err, root.Close())
 	}
-	implied := &dirAttr{attr: attr{mode: 0o755}, implied: true}
-	return &unpacker{
-		root: root, fd: fd, squash: squash, allowed: allowed, parentFD: -1,
-		dirs: map[string]*dirAttr{"": implied}, buffer: make([]byte, 256<<10),
-	}, nil
+	top := &dir{path: ".", attr: attr{mode: 0o755}, implied: true}
+	top.above = top
+	return &unpacker{root: root, base: base, squash: squash, allowed: allowed, top: top, buffer: make([]byte, 256<<10)}, nil
 }
 
 func (u *unpacker) close() {
-	u.forget()
-	_ = unix.Close(u.fd)
+	if u.opened != nil {
+		_ = u.file.Close()
+	}
+	_ = u.base.Close()
 	_ = u.root.Close()
+}
+
+// open opens a directory, from the one above it if that was the last: a path costs as much as it is deep.
+func (u *unpacker) open(d *dir) (int, error) {
+	if u.opened != d {
+		from, name := u.base, d.path
+		if u.opened == d.above {
+			from, name = u.file, path.Base(name)
+		}
+		file, err := openDir(from, name)
+		if err != nil {
+			return -1, err
+		}
+		if u.opened != nil {
+			_ = u.file.Close()
+		}
+		u.opened, u.file = d, file
+	}
+	return int(u.file.Fd()), nil
+}
+
+// openDir opens a directory below another one, on no other way than through directories.
+func openDir(from *os.File, name string) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(int(from.Fd()), name, &how)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // add makes the file of an entry. body fills a regular file.
@@ -120,63 +151,168 @@ func (u *unpacker) add(header *tar.Header, body func(*os.File) error) error {
 	if err != nil {
 		return err
 	}
-	if name == "" {
+	if name == "." {
 		if header.Typeflag != tar.TypeDir {
 			return errors.New("the root is not a directory")
 		}
-		u.dirs[""].attr, u.dirs[""].implied = a, false
+		u.top.attr, u.top.implied = a, false
 		return nil
 	}
-	parent, base, err := u.parent(name)
+	above, base := path.Split(name)
+	parent, err := u.resolve(above, true)
 	if err != nil {
 		return err
 	}
-	if strings.HasPrefix(base, whiteoutPrefix) && !u.literal {
-		return u.whiteout(parent, strings.TrimPrefix(base, whiteoutPrefix))
+	if hidden, ok := strings.CutPrefix(base, whiteoutPrefix); ok && !u.literal {
+		return u.whiteout(parent, hidden)
 	}
 	switch header.Typeflag {
 	case tar.TypeDir:
-		return u.directory(parent, base, a)
+		if d := parent.dirs[base]; d != nil { // what is in it stays
+			d.attr, d.implied = a, false
+			return nil
+		}
+		_, err := u.mkdir(parent, base, dir{attr: a})
+		return err
 	case tar.TypeReg, tar.TypeGNUSparse, tar.TypeCont:
 		return u.regular(parent, base, a, body)
+	case tar.TypeLink:
+		return u.link(parent, base, header.Linkname)
 	case tar.TypeSymlink:
 		if header.Linkname == "" {
 			return errors.New("it is a symbolic link to nothing")
 		}
-		err = u.fresh(parent, base, func() error { return unix.Symlinkat(header.Linkname, parent, base) })
-	case tar.TypeLink:
-		return u.link(name, header.Linkname)
+		_, err = u.fresh(parent, base, func(at int) error { return unix.Symlinkat(header.Linkname, at, base) })
 	case tar.TypeFifo:
-		err = u.fresh(parent, base, func() error { return unix.Mknodat(parent, base, unix.S_IFIFO|0o600, 0) })
+		_, err = u.fresh(parent, base, func(at int) error { return unix.Mknodat(at, base, unix.S_IFIFO|0o600, 0) })
 	default:
 		return fmt.Errorf("it is of the unknown type %q", header.Typeflag)
 	}
 	if err != nil {
 		return err
 	}
-	return a.setAt(parent, base, header.Typeflag == tar.TypeSymlink, u.squash)
+	return a.set(int(u.file.Fd()), base, u.squash)
 }
 
-func (u *unpacker) directory(parent int, base string, a attr) error {
-	resolved := path.Join(u.parentPath, base)
-	var st unix.Stat_t
-	err := unix.Fstatat(parent, base, &st, unix.AT_SYMLINK_NOFOLLOW)
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		// It was there already: what is in it stays.
-		d := u.dirs[resolved]
-		d.attr, d.implied = a, false
+// clean returns a name relative to the root.
+func clean(name string) (string, error) {
+	if strings.ContainsRune(name, 0) {
+		return "", errors.New("its name has a NUL in it")
+	}
+	name = path.Clean(strings.TrimLeft(name, "/"))
+	if name == ".." || strings.HasPrefix(name, "../") {
+		return "", errors.New("its name leads out of the image")
+	}
+	return name, nil
+}
+
+// resolve follows the links in a directory's name. What is missing is made, or fails.
+func (u *unpacker) resolve(name string, missing bool) (*dir, error) {
+	at, todo := u.top, strings.Split(name, "/")
+	for links := 0; len(todo) > 0; {
+		part := todo[0]
+		todo = todo[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..": // only links have it
+			at = at.above
+			continue
+		}
+		if d := at.dirs[part]; d != nil {
+			at = d
+			continue
+		}
+		fails := func(err error) error { return &os.PathError{Op: "open", Path: path.Join(at.path, part), Err: err} }
+		fd, err := u.open(at)
+		if err != nil {
+			return nil, err
+		}
+		target := make([]byte, unix.PathMax)
+		n, err := unix.Readlinkat(fd, part, target)
+		switch {
+		case err == nil:
+			if links++; links > 40 {
+				return nil, fails(unix.ELOOP)
+			}
+			if target[0] == '/' {
+				at = u.top
+			}
+			todo = append(strings.Split(string(target[:n]), "/"), todo...)
+			continue
+		case errors.Is(err, unix.EINVAL): // it is no link
+			if st := (unix.Stat_t{}); unix.Fstatat(fd, part, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
+				return nil, fails(unix.ENOTDIR)
+			}
+		case !errors.Is(err, unix.ENOENT):
+			return nil, fails(err)
+		}
+		if !missing {
+			return nil, fails(unix.ENOENT)
+		}
+		if at, err = u.mkdir(at, part, dir{attr: attr{mode: 0o755}, implied: true}); err != nil {
+			return nil, err
+		}
+	}
+	return at, nil
+}
+
+// isWhiteout says whether a file is one: other devices are left out.
+func isWhiteout(info fs.FileInfo) bool { return info.Mode()&fs.ModeCharDevice != 0 }
+
+func (u *unpacker) mkdir(parent *dir, base string, d dir) (_ *dir, err error) {
+	d.path, d.above = path.Join(parent.path, base), parent
+	if u.named += int64(len(d.path)) + 300; u.named > maxNamed {
+		return nil, fmt.Errorf("%w: too many directories", errTooLarge)
+	}
+	if len(d.path) >= unix.PathMax {
+		return nil, &os.PathError{Op: "mkdir", Path: d.path, Err: unix.ENAMETOOLONG}
+	}
+	// What hides a name of the layers below goes on to hide what is in it.
+	if d.opaque, err = u.fresh(parent, base, func(at int) error { return unix.Mkdirat(at, base, 0o700) }); err != nil {
+		return nil, err
+	}
+	if parent.dirs == nil {
+		parent.dirs = map[string]*dir{}
+	}
+	parent.dirs[base] = &d
+	return &d, nil
+}
+
+// fresh makes something where nothing must be: what lies there is removed, a directory with all below. It says whether that
+// was a white-out.
+func (u *unpacker) fresh(parent *dir, base string, mk func(at int) error) (hidden bool, err error) {
+	at, err := u.open(parent)
+	if err != nil {
+		return false, err
+	}
+	there := path.Join(parent.path, base)
+	try := func() error {
+		if err := mk(at); err != nil {
+			return &os.PathError{Op: "make", Path: there, Err: err}
+		}
 		return nil
 	}
-	opaque := err == nil && isWhiteout(&st)
-	return u.fresh(parent, base, func() error { return u.mkdir(parent, base, resolved, &dirAttr{attr: a, opaque: opaque}) })
+	if err := try(); !errors.Is(err, fs.ErrExist) {
+		return false, err
+	}
+	info, err := u.root.Lstat(there)
+	if err == nil {
+		err = u.root.RemoveAll(there)
+	}
+	if err != nil {
+		return false, err
+	}
+	delete(parent.dirs, base)
+	return isWhiteout(info), try()
 }
 
-func (u *unpacker) regular(parent int, base string, a attr, body func(*os.File) error) error {
+func (u *unpacker) regular(parent *dir, base string, a attr, body func(*os.File) error) error {
 	var file *os.File
-	err := u.fresh(parent, base, func() error {
-		fd, err := unix.Openat(parent, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	_, err := u.fresh(parent, base, func(at int) error {
+		fd, err := unix.Openat(at, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		if err == nil {
-			file = os.NewFile(uintptr(fd), path.Join(u.parentPath, base))
+			file = os.NewFile(uintptr(fd), path.Join(parent.path, base))
 		}
 		return err
 	})
@@ -185,120 +321,101 @@ func (u *unpacker) regular(parent int, base string, a attr, body func(*os.File) 
 	}
 	err = body(file)
 	if err == nil {
-		err = a.set(int(file.Fd()), u.squash)
+		err = a.set(int(file.Fd()), "", u.squash)
 	}
 	return errors.Join(err, file.Close())
 }
 
-// fresh makes something where nothing must be: what lies there is removed, a directory with all below.
-func (u *unpacker) fresh(parent int, base string, mk func() error) error {
-	err := mk()
-	if !errors.Is(err, unix.EEXIST) {
-		return err
-	}
-	if err := u.root.RemoveAll(path.Join(u.parentPath, base)); err != nil {
-		return err
-	}
-	// A link or a directory that names were resolved through may have gone; parent itself has not.
-	defer func() { u.parentName = "\x00" }()
-	return mk()
-}
-
 // link makes a hard link. Its file must be in the same layer.
-func (u *unpacker) link(name, target string) error {
+func (u *unpacker) link(parent *dir, base, target string) error {
 	target, err := clean(target)
-	if err != nil || target == "" {
+	if err != nil || target == "." {
 		return fmt.Errorf("it is a link to %q, which leads out of the image", target)
 	}
-	dir, from := path.Split(target)
-	at, resolved, err := u.resolve(dir, false)
-	if err != nil {
+	above, from := path.Split(target)
+	at, err := u.resolve(above, false)
+	var info fs.FileInfo
+	if err == nil {
+		target = path.Join(at.path, from)
+		info, err = u.root.Lstat(target)
+	}
+	switch {
+	case err != nil:
 		return fmt.Errorf("it is a link to %s, which the layer does not have: %w", target, err)
-	}
-	defer unix.Close(at)
-	var st unix.Stat_t
-	if err := unix.Fstatat(at, from, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || isWhiteout(&st) {
+	case isWhiteout(info):
 		return fmt.Errorf("it is a link to %s, which the layer does not have", target)
-	}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+	case info.IsDir():
 		return fmt.Errorf("it is a link to the directory %s", target)
 	}
-	parent, base, err := u.parent(name)
-	if err != nil {
-		return err
-	}
-	if path.Join(u.parentPath, base) == path.Join(resolved, from) {
+	name := path.Join(parent.path, base)
+	if name == target {
 		return nil
 	}
-	err = u.fresh(parent, base, func() error { return unix.Linkat(at, from, parent, base, 0) })
-	if err != nil {
-		return fmt.Errorf("link to %s: %w", target, err)
-	}
-	return nil
+	_, err = u.fresh(parent, base, func(int) error { return u.root.Link(target, name) })
+	return err
 }
 
 // whiteout hides a name of the layers below, or with the rest ".wh..opq" all that they have in the directory. It hides
 // nothing of its own layer.
-func (u *unpacker) whiteout(parent int, rest string) error {
-	if rest == whiteoutPrefix+".opq" {
-		u.dirs[u.parentPath].opaque = true
+func (u *unpacker) whiteout(parent *dir, hidden string) error {
+	switch {
+	case hidden == whiteoutPrefix+".opq":
+		parent.opaque = true
 		return nil
-	}
-	if strings.HasPrefix(rest, whiteoutPrefix) {
+	case strings.HasPrefix(hidden, whiteoutPrefix):
 		return nil // an old union file system's own
-	}
-	if rest == "" || rest == "." || rest == ".." {
+	case hidden == "" || hidden == "." || hidden == "..":
 		return errors.New("it hides no name")
 	}
-	u.dirs[u.parentPath].hiding = true
-	err := unix.Mknodat(parent, rest, unix.S_IFCHR, 0)
-	if !errors.Is(err, unix.EEXIST) {
-		return err
+	parent.hiding = true
+	if d := parent.dirs[hidden]; d != nil {
+		d.opaque = true
+		return nil
 	}
-	if d := u.dirs[path.Join(u.parentPath, rest)]; d != nil {
-		d.opaque = true // or it is one that was removed since
+	if _, err := u.root.Lstat(path.Join(parent.path, hidden)); err == nil {
+		return nil
 	}
-	return nil
+	_, err := u.fresh(parent, hidden, func(at int) error { return unix.Mknodat(at, hidden, unix.S_IFCHR, 0) })
+	return err
 }
 
 // finish gives directories what they need and says what the layer is.
 func (u *unpacker) finish() (layer, error) {
-	u.forget()
-	u.info.OpaqueRoot = u.dirs[""].opaque
-	u.dirs[""].opaque = false // overlay knows no opaque root: the layers below are left out instead
-	names := make([]string, 0, len(u.dirs))
-	for name := range u.dirs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range slices.Backward(names) { // what is below first: a mode may close the way
-		d := u.dirs[name]
-		fd, err := u.openDir(name)
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-			continue // replaced by something else
-		}
-		if err != nil {
-			return layer{}, err
-		}
-		if d.opaque {
-			err = unix.Fsetxattr(fd, "user.overlay.opaque", []byte("y"), 0)
-		}
-		if err == nil {
-			err = d.set(fd, u.squash)
-		}
-		if err := errors.Join(err, unix.Close(fd)); err != nil {
-			return layer{}, fmt.Errorf("finish the directory /%s: %w", name, err)
-		}
-		if d.implied {
-			u.info.Implied = append(u.info.Implied, name)
-		}
-		if d.hiding {
-			u.info.Hiding = append(u.info.Hiding, name)
-		}
-	}
+	u.info.OpaqueRoot = u.top.opaque
+	u.top.opaque = false // overlay knows no opaque root: the layers below are left out instead
+	err := u.finishDir(u.top)
 	slices.Sort(u.info.Implied)
 	slices.Sort(u.info.Hiding)
-	return u.info, nil
+	return u.info, err
+}
+
+// finishDir does what is below first: a mode may close the way.
+func (u *unpacker) finishDir(d *dir) error {
+	for _, below := range d.dirs {
+		if err := u.finishDir(below); err != nil {
+			return err
+		}
+	}
+	file, err := openDir(u.base, d.path)
+	if err != nil {
+		return err
+	}
+	if d.opaque {
+		err = unix.Fsetxattr(int(file.Fd()), "user.overlay.opaque", []byte("y"), 0)
+	}
+	if err == nil {
+		err = d.set(int(file.Fd()), "", u.squash)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("finish the directory %s: %w", d.path, err)
+	}
+	if d.implied {
+		u.info.Implied = append(u.info.Implied, d.path)
+	}
+	if d.hiding {
+		u.info.Hiding = append(u.info.Hiding, d.path)
+	}
+	return nil
 }
 
 // copy fills a file and leaves out what is zero, as far as whole blocks go.
