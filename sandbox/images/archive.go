@@ -42,7 +42,7 @@ func (s *Store) fromDocker(ctx context.Context, ref reference, scratch string) (
 			io.Reader
 			io.Seeker
 			io.Closer
-		}{&reading{ctx: ctx, from: file, max: most}, file, file}, err
+		}{&reading{ctx: ctx, from: file, took: atMost(most)}, file, file}, err
 	}
 	manifest, err := tarball.LoadManifest(open)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Store) plainTar(ctx context.Context, path, scratch string) (string, err
 	if err != nil {
 		return "", err
 	}
-	_, err = io.Copy(file, &reading{ctx: ctx, from: stream, max: s.opts.MaxBytes})
+	_, err = io.Copy(file, &reading{ctx: ctx, from: stream, took: atMost(s.opts.MaxBytes)})
 	return file.Name(), errors.Join(err, file.Close())
 }
 
@@ -149,7 +149,7 @@ func (s *Store) extract(ctx context.Context, path, dir string) error {
 	}
 	defer stream.Close()
 	allowed := &allowance{budget: newBudget(s.opts.MaxBytes, s.opts.MaxEntries)}
-	_, err = unpack(spend{&reading{ctx: ctx, from: stream}, allowed}, dir, true, allowed)
+	_, err = unpack(&reading{ctx: ctx, from: stream, took: allowed.read}, dir, true, allowed)
 	return err
 }
 
@@ -272,32 +272,4 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 		return decoder.IOReadCloser(), nil
 	}
 	return io.NopCloser(buffered), nil
-}
-
-// reading is a reader that ends with its context and counts.
-type reading struct {
-	ctx    context.Context
-	from   io.Reader
-	bytes  int64
-	max    int64 // 0 is any number
-	notify func(bytes int64)
-	failed error // what from said, but for io.EOF
-}
-
-func (r *reading) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	n, err := r.from.Read(p)
-	r.bytes += int64(n)
-	if r.max > 0 && r.bytes > r.max {
-		return 0, errTooLarge
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		r.failed = err
-	}
-	if r.notify != nil && n > 0 {
-		r.notify(r.bytes)
-	}
-	return n, err
 }

@@ -2,12 +2,15 @@
 
 package images
 
-import "io"
+import (
+	"context"
+	"io"
+)
 
 // Unpack makes the files of a layer, as any user or as an ordinary one.
 func Unpack(stream io.Reader, dir string, squash bool, maxBytes, maxEntries int64) error {
 	b := newBudget(maxBytes, maxEntries)
 	allowed := &allowance{budget: b}
-	_, err := unpack(spend{stream, allowed}, dir, squash, allowed)
+	_, err := unpack(&reading{ctx: context.Background(), from: stream, took: allowed.read}, dir, squash, allowed)
 	return err
 }

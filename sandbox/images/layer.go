@@ -3,7 +3,6 @@ package images
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,6 +56,9 @@ type allowance struct {
 // errTooLarge means that an image unpacks to more than the store allows.
 var errTooLarge = errors.New("it unpacks to more than the image store allows")
 
+// read takes what is read.
+func (a *allowance) read(n int) error { return a.take(int64(n), 0) }
+
 func (a *allowance) take(bytes, entries int64) error {
 	a.bytes += bytes
 	a.entries += entries
@@ -66,18 +68,36 @@ func (a *allowance) take(bytes, entries int64) error {
 	return nil
 }
 
-// spend is a reader that takes what it reads from an allowance.
-type spend struct {
-	from      io.Reader
-	allowance *allowance
+// reading is a reader that ends with its context, and when what was read is too much.
+type reading struct {
+	ctx    context.Context
+	from   io.Reader
+	took   func(n int) error
+	failed error // what from said, but for io.EOF
 }
 
-func (s spend) Read(p []byte) (int, error) {
-	n, err := s.from.Read(p)
-	if taken := s.allowance.take(int64(n), 0); taken != nil {
-		return 0, taken
+func (r *reading) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	n, err := r.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.failed = err
+	}
+	if err := r.took(n); err != nil {
+		return 0, err
 	}
 	return n, err
+}
+
+// atMost bounds what is read.
+func atMost(bytes int64) func(n int) error {
+	return func(n int) error {
+		if bytes -= int64(n); bytes < 0 {
+			return errTooLarge
+		}
+		return nil
+	}
 }
 
 // ensureAll makes the layers that are not there, several at once.
@@ -246,17 +266,20 @@ func (b blob) unpack(ctx context.Context, dir string, allowed *allowance, notify
 		return layer{}, true, fmt.Errorf("fetch layer %s: %w", b.diffID, err)
 	}
 	defer source.Close()
-	raw := &reading{ctx: ctx, from: source, notify: func(n int64) { notify(n, size) }}
-	stream, err := decompress(raw)
-	if err != nil {
-		return layer{}, raw.failed != nil, fmt.Errorf("read layer %s: %w", b.diffID, err)
-	}
-	defer stream.Close()
+	var fetched int64
+	raw := &reading{ctx: ctx, from: source, took: func(n int) error {
+		fetched += int64(n)
+		notify(fetched, size)
+		return nil
+	}}
 	hash := sha256.New()
-	tee := io.TeeReader(spend{stream, allowed}, hash)
-	made, err = unpack(tee, dir, b.squash, allowed)
+	stream, err := decompress(raw)
 	if err == nil {
-		_, err = io.Copy(io.Discard, tee) // what follows the tarball's end belongs to its hash
+		defer stream.Close()
+		tee := io.TeeReader(&reading{ctx: ctx, from: stream, took: allowed.read}, hash)
+		if made, err = unpack(tee, dir, b.squash, allowed); err == nil {
+			_, err = io.Copy(io.Discard, tee) // what follows the tarball's end belongs to its hash
+		}
 	}
 	if err == nil {
 		_, err = io.Copy(io.Discard, raw) // to where what was compressed is verified
@@ -264,7 +287,7 @@ func (b blob) unpack(ctx context.Context, dir string, allowed *allowance, notify
 	if err != nil {
 		return layer{}, raw.failed != nil, fmt.Errorf("layer %s: %w", b.diffID, err)
 	}
-	if have := "sha256:" + hex.EncodeToString(hash.Sum(nil)); have != b.diffID {
+	if have := fmt.Sprintf("sha256:%x", hash.Sum(nil)); have != b.diffID {
 		return layer{}, false, fmt.Errorf("layer %s is damaged or forged: it unpacks to %s", b.diffID, have)
 	}
 	made.Bytes = allowed.bytes

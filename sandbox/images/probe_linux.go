@@ -1,49 +1,44 @@
 package images
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// probe tries what layers need of a file system.
+// probe tries what layers need of a file system and the kernel, with a layer that has it.
 func (s *Store) probe(ctx context.Context) error {
 	w, err := s.newWorkplace(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.probeIn(w.path), w.remove())
-}
-
-func (s *Store) probeIn(dir string) error {
-	const elsewhere = "choose a directory on ext4, xfs, btrfs or another tmpfs with --image-dir"
-	if err := unix.Setxattr(dir, "user.overlay.opaque", []byte("y"), 0); err != nil {
-		return fmt.Errorf("its file system takes no attributes of users, which layers need (%w): %s", err, elsewhere)
-	}
-	if err := unix.Mknod(filepath.Join(dir, "whiteout"), unix.S_IFCHR, 0); err != nil {
-		return fmt.Errorf("its file system takes no white-outs, which layers need (%w): %s", err, elsewhere)
-	}
-	if !s.squash {
-		if err := os.Lchown(filepath.Join(dir, "whiteout"), 1, 1); err != nil {
-			return fmt.Errorf("root can give no files to others here (%w): open it as unprivileged", err)
+	u, err := newUnpacker(w.path, s.squash, &allowance{budget: newBudget(0, 10)})
+	if err == nil {
+		for _, name := range []string{"dir/.wh..wh..opq", "dir/.wh.whiteout", "link"} {
+			header := &tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: "to", Uid: 1, Gid: 1}
+			err = errors.Join(err, u.add(header, nil))
 		}
+		if err == nil {
+			_, err = u.finish()
+		}
+		u.close()
 	}
-	fd, err := unix.Openat2(unix.AT_FDCWD, dir, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 	if err != nil {
-		return fmt.Errorf("the kernel opens no files without following links (%w): Linux 5.8 or later is needed, and a container must allow openat2", err)
+		err = fmt.Errorf("layers cannot be kept here, which need attributes of users, white-outs, owners if root has it, and openat2 of "+
+			"Linux 5.8 or later (%w): choose a directory on ext4, xfs, btrfs or another tmpfs with --image-dir", err)
 	}
-	return unix.Close(fd)
+	return errors.Join(err, w.remove())
 }
 
 // syncTree writes what was made to disk for good: all of its file system, as a call for each file would take much longer.
 func syncTree(dir string) error {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	file, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(unix.Syncfs(fd), unix.Close(fd))
+	return errors.Join(unix.Syncfs(int(file.Fd())), file.Close())
 }

@@ -161,7 +161,7 @@ func (s *Store) fromTar(ctx context.Context, ref reference) (*source, error) {
 		return nil, err
 	}
 	defer stream.Close()
-	diffID, _, err := v1.SHA256(&reading{ctx: ctx, from: stream, max: s.opts.MaxBytes})
+	diffID, _, err := v1.SHA256(&reading{ctx: ctx, from: stream, took: atMost(s.opts.MaxBytes)})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", ref.path, err)
 	}
