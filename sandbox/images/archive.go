@@ -236,22 +236,17 @@ func openTar(path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return inflated{stream, file}, nil
+	return struct {
+		io.Reader
+		io.Closer
+	}{stream, file}, nil
 }
-
-// inflated is what a compressed file holds.
-type inflated struct {
-	io.ReadCloser
-	file *os.File
-}
-
-func (i inflated) Close() error { return errors.Join(i.ReadCloser.Close(), i.file.Close()) }
 
 // maxWindow bounds the memory that a compressed stream can ask for.
 const maxWindow = 128 << 20
 
 // decompress reads a stream that may be compressed with gzip or zstd.
-func decompress(r io.Reader) (io.ReadCloser, error) {
+func decompress(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	magic, err := buffered.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -265,11 +260,8 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 	case number&0xffff == 0x8b1f:
 		return gzip.NewReader(buffered)
 	case number == 0xfd2fb528, number&^0xf == 0x184d2a50: // a frame, or one to skip
-		decoder, err := zstd.NewReader(buffered, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return nil, err
-		}
-		return decoder.IOReadCloser(), nil
+		// Without goroutines of its own it need not be closed.
+		return zstd.NewReader(buffered, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(1))
 	}
-	return io.NopCloser(buffered), nil
+	return buffered, nil
 }

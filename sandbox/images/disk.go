@@ -13,17 +13,14 @@ import (
 
 // tryLock takes the lock of an open file or directory, which lives as long as the descriptor does.
 func tryLock(file *os.File) (bool, error) {
-	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			return false, nil
-		case !errors.Is(err, syscall.EINTR):
-			return false, fmt.Errorf("lock %s: %w", file.Name(), err)
-		}
+	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
 	}
+	if err != nil {
+		err = fmt.Errorf("lock %s: %w", file.Name(), err)
+	}
+	return err == nil, err
 }
 
 // lock waits for the lock of a file, which it makes. It asks time and again: a wait in the kernel cannot be given up.

@@ -275,7 +275,6 @@ func (b blob) unpack(ctx context.Context, dir string, allowed *allowance, notify
 	hash := sha256.New()
 	stream, err := decompress(raw)
 	if err == nil {
-		defer stream.Close()
 		tee := io.TeeReader(&reading{ctx: ctx, from: stream, took: allowed.read}, hash)
 		if made, err = unpack(tee, dir, b.squash, allowed); err == nil {
 			_, err = io.Copy(io.Discard, tee) // what follows the tarball's end belongs to its hash

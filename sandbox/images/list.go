@@ -101,7 +101,7 @@ func pick(all []*record, text string) (*record, string, error) {
 		if r.Digest == text {
 			return r, "", nil
 		}
-		if _, ok := r.reference(name); ok {
+		if r.has(name) {
 			return r, name, nil
 		}
 	}

@@ -27,11 +27,11 @@ type record struct {
 	Fetched    time.Time `json:"fetched"`
 }
 
-// named is a reference that meant an image when it was last looked up.
+// named is a reference that meant an image when it was last looked up. What it named is the digest of an index for several
+// kinds of machines or the stamp of a file; the image itself is "".
 type named struct {
 	Name  string `json:"name"`
-	Index string `json:"index,omitempty"` // digest of what it named, when that is for several kinds of machines
-	Stamp string `json:"stamp,omitempty"` // of the file that it named
+	Index string `json:"index,omitempty"`
 }
 
 func (r *record) image() sandbox.Image {
@@ -45,17 +45,13 @@ func (r *record) image() sandbox.Image {
 	return image
 }
 
-// is says whether an image is the one with a digest, or what that means on this machine.
+// is says whether an image is what has a digest or a stamp on this machine.
 func (r *record) is(digest string) bool {
 	return r.Digest == digest || slices.ContainsFunc(r.References, func(n named) bool { return n.Index == digest })
 }
 
-func (r *record) reference(name string) (named, bool) {
-	i := slices.IndexFunc(r.References, func(n named) bool { return n.Name == name })
-	if i < 0 {
-		return named{}, false
-	}
-	return r.References[i], true
+func (r *record) has(name string) bool {
+	return slices.ContainsFunc(r.References, func(n named) bool { return n.Name == name })
 }
 
 // forget takes a name away and says whether it was there.
@@ -67,34 +63,29 @@ func (r *record) forget(name string) bool {
 
 // known returns the image of a reference if it is there and nothing else can be meant, or else nil.
 func (s *Store) known(ctx context.Context, ref reference) (*record, error) {
+	digest := ref.digest
+	var err, silent error
 	switch {
-	case ref.digest != "":
-		return s.adopt(ctx, named{Name: ref.text, Index: ref.digest}, func(r *record) bool { return r.is(ref.digest) })
+	case digest != "":
 	case ref.kind == fromTar:
-		stamp, err := stampOf(ref.path)
-		if err != nil {
-			return nil, err
-		}
-		want := named{Name: ref.text, Stamp: stamp}
-		return s.adopt(ctx, want, func(r *record) bool { return slices.Contains(r.References, want) })
-	case ref.kind != fromRegistry:
-		return nil, nil
+		digest, err = stampOf(ref.path)
+	case ref.kind == fromRegistry:
+		digest, silent = tagDigest(ctx, ref.remote)
 	}
-	digest, err := tagDigest(ctx, ref.remote)
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
-	if err == nil && digest == "" {
-		return nil, nil
+	if err != nil || digest == "" && silent == nil {
+		return nil, err
 	}
-	if err == nil {
-		return s.adopt(ctx, named{Name: ref.text, Index: digest}, func(r *record) bool { return r.is(digest) })
+	if silent == nil {
+		return s.adopt(ctx, named{ref.text, digest}, func(r *record) bool { return r.is(digest) })
 	}
-	have, other := s.adopt(ctx, named{Name: ref.text}, func(r *record) bool { _, ok := r.reference(ref.text); return ok })
-	if have == nil || other != nil {
-		return nil, errors.Join(fmt.Errorf("ask the registry: %w", err), other)
+	have, err := s.adopt(ctx, named{Name: ref.text}, func(r *record) bool { return r.has(ref.text) })
+	if have == nil || err != nil {
+		return nil, errors.Join(fmt.Errorf("ask the registry: %w", silent), err)
 	}
-	s.opts.Logger.Warn("registry does not answer: the image is the one that its tag meant before", "image", ref.text, "digest", have.Digest, "err", err)
+	s.opts.Logger.Warn("registry does not answer: the image is the one that its tag meant before", "image", ref.text, "digest", have.Digest, "err", silent)
 	return have, nil
 }
 
@@ -115,7 +106,7 @@ func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) 
 		if name.Index == r.Digest {
 			name.Index = ""
 		}
-		if old, ok := r.reference(name.Name); !ok || old != name && name != (named{Name: name.Name}) {
+		if !slices.Contains(r.References, name) && (name.Index != "" || !r.has(name.Name)) {
 			if err := s.rename(all, r, name); err != nil {
 				return err
 			}
@@ -128,7 +119,7 @@ func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) 
 
 // assemble makes the layers of an image that are not there, and writes its record.
 func (s *Store) assemble(ctx context.Context, ref reference, found *source) (*record, error) {
-	name := named{Name: ref.text, Index: found.index, Stamp: found.stamp}
+	name := named{ref.text, found.index}
 	if have, err := s.adopt(ctx, name, func(r *record) bool { return r.Digest == found.digest }); err != nil || have != nil {
 		return have, err
 	}

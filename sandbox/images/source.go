@@ -20,8 +20,7 @@ import (
 // source is an image as it was found, before it is unpacked.
 type source struct {
 	digest string // of the image for this machine
-	index  string // of what the reference names, when that is for several kinds of machines
-	stamp  string // of the file that it is, see record
+	index  string // of what the reference names, see named
 	config v1.Config
 	layers []part // the lowest first
 }
@@ -177,7 +176,7 @@ func (s *Store) fromTar(ctx context.Context, ref reference) (*source, error) {
 		return file, info.Size(), nil
 	}
 	b := blob{diffID: diffID.String(), open: open, squash: s.squash, tries: 1}
-	return &source{digest: b.diffID, stamp: stamp, layers: []part{b.part()}}, nil
+	return &source{digest: b.diffID, index: stamp, layers: []part{b.part()}}, nil
 }
 
 // stampOf changes when a file does, as far as can be seen without reading it.
@@ -190,5 +189,5 @@ func stampOf(path string) (string, error) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = st.Ino
 	}
-	return fmt.Sprintf("%d %d %d", info.Size(), info.ModTime().UnixNano(), inode), nil
+	return fmt.Sprintf("%s %d %d %d", path, info.Size(), info.ModTime().UnixNano(), inode), nil
 }
