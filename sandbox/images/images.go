@@ -46,8 +46,6 @@ type Options struct {
 	Unprivileged bool
 	// MaxBytes and MaxEntries bound what an image may unpack to. 0 is 64 GiB and 20 million.
 	MaxBytes, MaxEntries int64
-	// Parallel is how many layers are unpacked at once. 0 is 4.
-	Parallel int
 	// Progress is told how far a layer is. It is called from many goroutines.
 	Progress func(Progress)
 	// Now tells the time. Nil is time.Now.
@@ -65,13 +63,16 @@ type Progress struct {
 	Ended bool   // nothing more comes of this layer
 }
 
+// parallel is how many layers are unpacked at once.
+const parallel = 4
+
 // Store is an image store. Its methods may be called from many goroutines at once.
 type Store struct {
 	dir     string
 	squash  bool // all files belong to this user
 	opts    Options
 	user    *os.File      // below users, locked: what this store has found
-	unpacks chan struct{} // as many as may run at once
+	unpacks chan struct{} // those that run
 
 	mu      sync.Mutex // guards what follows
 	found   map[string]*finding
@@ -109,7 +110,7 @@ func Open(opts Options) (*Store, error) {
 	if opts.Dir == "" {
 		return nil, errors.New("open image store: no directory is named")
 	}
-	if opts.MaxBytes < 0 || opts.MaxEntries < 0 || opts.Parallel < 0 {
+	if opts.MaxBytes < 0 || opts.MaxEntries < 0 {
 		return nil, errors.New("open image store: a limit is negative")
 	}
 	opts.MaxBytes, opts.MaxEntries = cmp.Or(opts.MaxBytes, 64<<30), cmp.Or(opts.MaxEntries, 20e6)
@@ -126,7 +127,7 @@ func Open(opts Options) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, squash: opts.Unprivileged || os.Geteuid() != 0, opts: opts,
-		unpacks: make(chan struct{}, cmp.Or(opts.Parallel, 4)), found: map[string]*finding{},
+		unpacks: make(chan struct{}, parallel), found: map[string]*finding{},
 	}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("open image store %s: %w", dir, err)
@@ -205,18 +206,20 @@ func (s *Store) Close() error {
 // Find returns an image, which it fetches and unpacks when it is not there yet. What a reference means is decided once: a
 // tag or a directory that changes afterwards is the same image for this store.
 func (s *Store) Find(ctx context.Context, reference string) (sandbox.Image, error) {
-	f := s.finding(ctx, reference)
-	var err error
-	select {
-	case <-f.done:
-		err = f.err
-	case <-ctx.Done():
-		err = context.Cause(ctx)
+	err := context.Cause(ctx)
+	if err == nil {
+		f := s.finding(ctx, reference)
+		select {
+		case <-f.done:
+			if f.err == nil {
+				return f.image, nil
+			}
+			err = f.err
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
 	}
-	if err != nil {
-		return sandbox.Image{}, fmt.Errorf("image %s: %w", reference, err)
-	}
-	return f.image, nil
+	return sandbox.Image{}, fmt.Errorf("image %s: %w", reference, err)
 }
 
 // finding begins to find an image, once for all who want it. It goes on when they give up, until the store is closed.

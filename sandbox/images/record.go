@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
 	"trajgen/sandbox"
 )
 
@@ -68,9 +70,15 @@ func (s *Store) known(ctx context.Context, ref reference) (*record, error) {
 	switch {
 	case digest != "":
 	case ref.kind == fromTar:
-		digest, err = stampOf(ref.path)
+		digest, _, err = stampOf(ref.path)
 	case ref.kind == fromRegistry:
-		digest, silent = tagDigest(ctx, ref.remote)
+		head, err := remote.Head(ref.remote, remoteOptions(ctx)...)
+		if err == nil {
+			digest = head.Digest.String()
+		} else if unreachable(err) {
+			silent = err
+		}
+		// Some registries answer only to those who want it all; what is wrong is better said then, too.
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

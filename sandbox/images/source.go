@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
@@ -127,19 +126,6 @@ func remoteOptions(ctx context.Context) []remote.Option {
 	}
 }
 
-// tagDigest asks what a tag names at the moment, "" when the registry does not say so without sending it.
-func tagDigest(ctx context.Context, ref name.Reference) (string, error) {
-	head, err := remote.Head(ref, remoteOptions(ctx)...)
-	if err == nil {
-		return head.Digest.String(), nil
-	}
-	if unreachable(err) {
-		return "", err
-	}
-	// Some registries answer only to those who want it all; what is wrong is better said then, too.
-	return "", nil
-}
-
 // unreachable says whether a registry could not be asked, so that nothing is known of what it has.
 func unreachable(err error) bool {
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
@@ -151,7 +137,7 @@ func unreachable(err error) bool {
 
 // fromTar takes a tarball as an image of one layer. It is read twice, as its content is its name.
 func (s *Store) fromTar(ctx context.Context, ref reference) (*source, error) {
-	stamp, err := stampOf(ref.path)
+	stamp, size, err := stampOf(ref.path)
 	if err != nil {
 		return nil, err
 	}
@@ -166,28 +152,21 @@ func (s *Store) fromTar(ctx context.Context, ref reference) (*source, error) {
 	}
 	open := func() (io.ReadCloser, int64, error) {
 		file, err := os.Open(ref.path)
-		if err != nil {
-			return nil, 0, err
-		}
-		info, err := file.Stat()
-		if err != nil {
-			return nil, 0, errors.Join(err, file.Close())
-		}
-		return file, info.Size(), nil
+		return file, size, err
 	}
 	b := blob{diffID: diffID.String(), open: open, squash: s.squash, tries: 1}
 	return &source{digest: b.diffID, index: stamp, layers: []part{b.part()}}, nil
 }
 
 // stampOf changes when a file does, as far as can be seen without reading it.
-func stampOf(path string) (string, error) {
+func stampOf(path string) (stamp string, size int64, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	inode := uint64(0)
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = st.Ino
 	}
-	return fmt.Sprintf("%s %d %d %d", path, info.Size(), info.ModTime().UnixNano(), inode), nil
+	return fmt.Sprintf("%s %d %d %d", path, info.Size(), info.ModTime().UnixNano(), inode), info.Size(), nil
 }
