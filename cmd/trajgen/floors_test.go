@@ -27,6 +27,7 @@ var floors = map[string]int{
 	"datasets":          1,
 	"pipeline/model":    1,
 	"outputs":           1,
+	"outputs/log":       0,
 	"pipeline/episode":  0,
 	"distributions":     0,
 	"sandbox":           0,

@@ -13,9 +13,8 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"syscall"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // Summaries keeps what models wrote in a file of one JSON object a line, so that nothing is paid for twice: not for
@@ -56,7 +55,7 @@ func OpenSummaries(path string) (_ *Summaries, err error) {
 			err = errors.Join(err, f.Close())
 		}
 	}()
-	if err := disk.Lock(f); errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := disk.Lock(f); errors.Is(err, disk.ErrLocked) {
 		return nil, fmt.Errorf("%w: another process is writing %s", disk.ErrLocked, path)
 	} else if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 	"trajgen/outputs/rows"
 	"trajgen/pipeline/episode"
 )

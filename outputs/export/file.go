@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // file is one file that has its name only when it is whole. It is locked against a second export meanwhile.

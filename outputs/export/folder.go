@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // folderMark lies in each folder that an export wrote: one without it holds something else and is not replaced.

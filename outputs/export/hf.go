@@ -12,7 +12,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 	"trajgen/outputs/report"
 	"trajgen/outputs/rows"
 	"trajgen/pipeline/episode"

@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // partFiles is where the part files of a table go, one after another.
@@ -76,7 +75,7 @@ func openTemporary(path string, lock bool) (*os.File, error) {
 	if lock {
 		if err := disk.Lock(f); err != nil {
 			f.Close()
-			if errors.Is(err, syscall.EWOULDBLOCK) {
+			if errors.Is(err, disk.ErrLocked) {
 				return nil, fmt.Errorf("%w: another export is writing %s", disk.ErrLocked, path)
 			}
 			return nil, fmt.Errorf("lock %s: %w", path, err)

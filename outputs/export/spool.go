@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // spool keeps on disk what a format has to write behind something that it does not know yet.

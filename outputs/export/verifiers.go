@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 )
 

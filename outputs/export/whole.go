@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // WholeLines is a file of one JSON value a line that has its name only when it is whole. It is locked against a second

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 )
 

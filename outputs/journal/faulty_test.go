@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // operation is one thing that a journal did to a disk.

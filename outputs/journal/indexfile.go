@@ -9,7 +9,7 @@ import (
 	"io"
 	"os"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 )
 

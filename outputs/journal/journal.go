@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 )
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // lockJournal takes the journal for this process. The kernel gives it back however the process ends. The file stays:
@@ -26,7 +26,7 @@ func lockJournal(dir string) (*os.File, error) {
 	owner, err := waitFor(f)
 	if err != nil {
 		f.Close()
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
+		if !errors.Is(err, disk.ErrLocked) {
 			return nil, fmt.Errorf("lock journal %s: %w (want a file system with locks)", dir, err)
 		}
 		return nil, fmt.Errorf("%w: %s is being written by %s", disk.ErrLocked, dir, cmp.Or(owner, unnamed))
@@ -50,7 +50,7 @@ const ownerForm = "process %d on %s"
 // to become that program, for a moment; whoever is refused otherwise is told the owner.
 func waitFor(f *os.File) (owner string, err error) {
 	for range 500 {
-		if err = disk.Lock(f); !errors.Is(err, syscall.EWOULDBLOCK) {
+		if err = disk.Lock(f); !errors.Is(err, disk.ErrLocked) {
 			return "", err
 		}
 		if owner = ownerOf(f); !gone(owner) {
@@ -74,7 +74,7 @@ func Writer(dir string) (owner string, err error) {
 	if owner = ownerOf(f); gone(owner) { // whose lock must not be tried: that could keep a run from beginning
 		return "", nil
 	}
-	if err := disk.Lock(f); !errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := disk.Lock(f); !errors.Is(err, disk.ErrLocked) {
 		return "", err
 	}
 	return cmp.Or(owner, unnamed), nil

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // Repair takes what is damaged out of the journal in dir and keeps it in damaged/ below, so that the journal opens and the

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // SegmentName is the name of the n-th file of a journal, from 1.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // Forget drops the steps of an attempt that the journal has.

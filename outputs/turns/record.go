@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // Record adds a step. A paid one is on disk when it returns; any other would survive the process, and is on disk with

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"trajgen/outputs/internal/disk"
+	"trajgen/outputs/log/disk"
 )
 
 // FileName is the name of the file in a run directory.

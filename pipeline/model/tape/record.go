@@ -10,7 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
+
+	"trajgen/outputs/log/disk"
 )
 
 // Recorder writes a tape. It is safe for concurrent use. Of an episode it holds a few words until Forget.
@@ -51,7 +52,7 @@ func Record(path string, more bool, logger *slog.Logger) (_ *Recorder, err error
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make the tape's directory: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := disk.Make(path)
 	if err != nil {
 		return nil, fmt.Errorf("open tape: %w", err)
 	}
@@ -60,11 +61,10 @@ func Record(path string, more bool, logger *slog.Logger) (_ *Recorder, err error
 			err = errors.Join(err, file.Close())
 		}
 	}()
-	if err := lock(file); err != nil {
+	if err := disk.Lock(file); errors.Is(err, disk.ErrLocked) {
+		return nil, fmt.Errorf("lock tape %s: another run is recording onto it", path)
+	} else if err != nil {
 		return nil, fmt.Errorf("lock tape %s: %w", path, err)
-	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
-		return nil, fmt.Errorf("sync the tape's directory: %w", err)
 	}
 	r := &Recorder{file: file, seed: maphash.MakeSeed(), tools: map[uint64]int{}, last: map[string]said{}, plays: map[played]map[string]int{}}
 	exchanges := 0
@@ -105,33 +105,6 @@ func Record(path string, more bool, logger *slog.Logger) (_ *Recorder, err error
 	}
 	r.taken = int64(len(r.pending))
 	return r, nil
-}
-
-// syncDir makes the name of a new file durable. Some network file systems have no such thing; their names are.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
-		return err
-	}
-	return nil
-}
-
-// lock keeps a second writer off. The kernel lets go when the process ends.
-func lock(file *os.File) error {
-	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			return errors.New("another run is recording onto it")
-		default:
-			return err
-		}
-	}
 }
 
 // Begin says what is recorded from here on: run is a fingerprint.

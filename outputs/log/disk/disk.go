@@ -60,12 +60,27 @@ func Explain(path string, err error) error {
 // ErrLocked is returned when another process holds what this one wants to write.
 var ErrLocked = errors.New("locked by another process")
 
-// Lock takes an exclusive lock or returns EWOULDBLOCK. The kernel gives it back however the process ends.
+// Lock takes an exclusive lock or returns ErrLocked. The kernel gives it back however the process ends.
 func Lock(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
+		switch {
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return ErrLocked
+		case !errors.Is(err, syscall.EINTR):
 			return err
 		}
 	}
+}
+
+// Make opens a file for reading and writing. When there is none it makes one, whose name is durable.
+func Make(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, Explain(path, err)
+	}
+	if err := Sync(filepath.Dir(path)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
