@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"trajgen/outputs/log"
 )
 
 // ErrDamaged says that a journal holds bytes that no crash of its writer leaves behind. It is used by pointer.
@@ -31,9 +33,9 @@ func (e *ErrDamaged) Error() string {
 	return text.String()
 }
 
-// asDamage says which frame an errFrame is about.
+// asDamage says which frame a log.Broken is about.
 func asDamage(err error, segment string, offset int64, id, before, after string) error {
-	if reason, ok := errors.AsType[errFrame](err); ok {
+	if reason, ok := errors.AsType[log.Broken](err); ok {
 		return &ErrDamaged{Segment: segment, Offset: offset, Reason: string(reason), ID: id, Before: before, After: after}
 	}
 	if err != nil {

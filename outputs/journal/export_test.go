@@ -10,7 +10,7 @@ func Reseal(segment []byte, starts ...int64) {
 	for _, at := range starts {
 		frame := segment[at:]
 		size := frameHead + binary.LittleEndian.Uint32(frame[4:]) + binary.LittleEndian.Uint32(frame[8:])
-		seal(frame[:size], uint32(at-starts[0]))
+		frames.Seal(frame[:size], at-starts[0])
 	}
 }
 
@@ -23,12 +23,9 @@ func Hollow(size int) []byte {
 	segment := make([]byte, 0, size)
 	for len(segment)+frameHead+len(meta) <= size {
 		at := len(segment)
-		segment = append(segment, frameMagic...)
-		segment = append(segment, make([]byte, frameHead-len(frameMagic))...)
-		segment = append(segment, meta...)
-		binary.LittleEndian.PutUint32(segment[at+4:], uint32(len(meta)))
+		segment = frames.Begin(segment, meta)
 		binary.LittleEndian.PutUint32(segment[at+8:], uint32(size-len(segment)))
-		seal(segment[at:], 0)
+		frames.Seal(segment[at:], 0)
 	}
 	return append(segment, make([]byte, size-len(segment))...)
 }

@@ -1,11 +1,9 @@
 package journal
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 	"sync"
@@ -13,6 +11,7 @@ import (
 	gojson "github.com/goccy/go-json"
 	"github.com/klauspost/compress/zstd"
 
+	"trajgen/outputs/log"
 	"trajgen/pipeline/episode"
 )
 
@@ -29,14 +28,17 @@ import (
 //
 // The head has its own checksum so that a damaged payload does not hide where the next frame begins.
 const (
-	frameMagic  = "tgJ\x01"
 	frameHead   = 24
 	maxMeta     = 1 << 20
 	maxPayload  = 1 << 30
 	maxExpanded = 4 << 30 // of a payload; stops a damaged or hostile file from filling the memory
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var frames = log.Format[Entry]{
+	Magic: "tgJ\x01", Head: frameHead, MetaSizeAt: 4, SizeAt: 8, BatchAt: 12, SumAt: 16, HeadSumAt: 20, MaxMeta: maxMeta, Max: maxPayload, Parse: parseEntry,
+}
+
+type frame = log.Frame[Entry]
 
 // Entry is what a journal knows of an episode without reading it.
 type Entry struct {
@@ -70,7 +72,7 @@ func Encode(ep *episode.Episode) ([]byte, error) {
 	return slices.Concat(before, tools.raw, after), nil
 }
 
-// encodeFrame returns the frame of an episode; seal completes it.
+// encodeFrame returns the frame of an episode; Seal puts it at its place.
 func encodeFrame(ep *episode.Episode) ([]byte, error) {
 	if ep.ID == "" {
 		return nil, errors.New("episode without an id (want Key.ID())")
@@ -86,8 +88,7 @@ func encodeFrame(ep *episode.Episode) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode entry of episode %s: %w", ep.ID, err)
 	}
-	frame := make([]byte, frameHead, frameHead+len(meta)+len(tools.zst)+(len(before)+len(after))/2)
-	frame = append(frame, meta...)
+	frame := frames.Begin(make([]byte, 0, frameHead+len(meta)+len(tools.zst)+(len(before)+len(after))/2), meta)
 	if len(before) > 0 {
 		frame = compressor.EncodeAll(before, frame)
 	}
@@ -97,144 +98,68 @@ func encodeFrame(ep *episode.Episode) ([]byte, error) {
 	if size > maxPayload || len(meta) > maxMeta {
 		return nil, fmt.Errorf("episode %s is %d bytes after compression (want at most %d)", ep.ID, size, maxPayload)
 	}
-	copy(frame, frameMagic)
-	binary.LittleEndian.PutUint32(frame[4:], uint32(len(meta)))
-	binary.LittleEndian.PutUint32(frame[8:], uint32(size))
-	binary.LittleEndian.PutUint32(frame[16:], crc32.Checksum(frame[frameHead+len(meta):], castagnoli))
+	frames.Finish(frame)
 	return frame, nil
 }
 
-// seal puts a frame at its place in a write.
-func seal(frame []byte, batch uint32) {
-	binary.LittleEndian.PutUint32(frame[12:], batch)
-	meta := binary.LittleEndian.Uint32(frame[4:])
-	binary.LittleEndian.PutUint32(frame[20:], headSum(frame[:frameHead+int(meta)]))
+// parseEntry reads what a frame is about.
+func parseEntry(_, meta []byte) (e Entry, err error) {
+	if err := json.Unmarshal(meta, &e); err != nil {
+		return e, errors.New("it names no episode")
+	}
+	if what := e.strange(); what != "" {
+		return e, errors.New(what)
+	}
+	return e, nil
 }
 
-// headSum is the checksum over a head, without the checksum itself, and its meta.
-func headSum(head []byte) uint32 {
-	sum := crc32.Update(0, castagnoli, head[:20])
-	return crc32.Update(sum, castagnoli, head[frameHead:])
-}
-
-// head is a frame without its payload.
-type head struct {
-	Entry
-	offset  int64 // of the frame in its segment
-	batch   int64 // offset of the first frame of the same write
-	payload int64 // offset of the payload
-	size    int64 // of the payload
-	sum     uint32
-}
-
-func (h head) end() int64 { return h.payload + h.size }
-
-// is compares a head with what the index has.
-func (h head) is(want Entry) error {
-	if h.Entry != want {
-		return errFrame(fmt.Sprintf("the frame is %+v, the index says %+v", h.Entry, want))
+// is compares a frame with what the index has.
+func (e Entry) is(want Entry) error {
+	if e != want {
+		return log.Broken(fmt.Sprintf("the frame is %+v, the index says %+v", e, want))
 	}
 	return nil
 }
 
-// errFrame is what is wrong with a frame.
-type errFrame string
-
-func (e errFrame) Error() string { return string(e) }
-
-// readHead reads the frame at offset of a segment that is size bytes long. The error is an errFrame, or one of
-// reading.
-func readHead(r io.ReaderAt, offset, size int64) (head, error) {
-	if size-offset < frameHead {
-		return head{}, errFrame("the segment ends inside the head of a frame")
-	}
-	// Most metas fit into the first read.
-	buf := make([]byte, min(frameHead+256, size-offset))
-	if err := readFull(r, buf, offset); err != nil {
-		return head{}, err
-	}
-	if string(buf[:4]) != frameMagic {
-		return head{}, errFrame("no frame begins here")
-	}
-	metaSize := int64(binary.LittleEndian.Uint32(buf[4:]))
-	h := head{
-		offset:  offset,
-		batch:   offset - int64(binary.LittleEndian.Uint32(buf[12:])),
-		payload: offset + frameHead + metaSize,
-		size:    int64(binary.LittleEndian.Uint32(buf[8:])),
-		sum:     binary.LittleEndian.Uint32(buf[16:]),
-	}
-	if metaSize > maxMeta || h.size > maxPayload {
-		return head{}, errFrame("the head of the frame is damaged: impossible lengths")
-	}
-	if h.payload > size {
-		return head{}, errFrame("the segment ends inside the head of a frame")
-	}
-	if n := frameHead + metaSize; n <= int64(len(buf)) {
-		buf = buf[:n]
-	} else {
-		buf = make([]byte, n)
-		if err := readFull(r, buf, offset); err != nil {
-			return head{}, err
-		}
-	}
-	if headSum(buf) != binary.LittleEndian.Uint32(buf[20:]) {
-		return head{}, errFrame("the head of the frame is damaged: wrong checksum")
-	}
-	if err := json.Unmarshal(buf[frameHead:], &h.Entry); err != nil || h.batch < 0 {
-		return head{}, errFrame("the head of the frame names no episode")
-	}
-	if what := h.strange(); what != "" {
-		return head{}, errFrame("the head of the frame is none of ours: " + what)
-	}
-	if h.end() > size {
-		return h, errFrame("the segment ends inside the payload of the frame")
-	}
-	return h, nil
-}
-
-// readPayload reads and checks a payload into buf, which it returns grown.
-func readPayload(r io.ReaderAt, h head, buf []byte) ([]byte, error) {
-	if int64(cap(buf)) < h.size {
-		buf = make([]byte, h.size)
-	}
-	buf = buf[:h.size]
-	if err := readFull(r, buf, h.payload); err != nil {
-		return buf, err
-	}
-	if crc32.Checksum(buf, castagnoli) != h.sum {
-		return buf, errFrame("the payload of the frame is damaged: wrong checksum")
-	}
-	return buf, nil
-}
-
 // readEpisode reads and checks the frame at offset of a segment that is size bytes long, with buf as scratch space. The
-// error is an errFrame when the frame is not that of the entry or is damaged.
+// error is an log.Broken when the frame is not that of the entry or is damaged.
 func readEpisode(r io.ReaderAt, want Entry, offset, size int64, buf []byte) (*episode.Episode, []byte, error) {
-	h, err := readHead(r, offset, size)
-	if err == nil {
-		err = h.is(want)
-	}
+	_, buf, err := readFrame(r, want, offset, size, buf)
 	if err != nil {
 		return nil, buf, err
 	}
-	if buf, err = readPayload(r, h, buf); err != nil {
-		return nil, buf, err
-	}
-	ep, err := decodePayload(buf)
+	ep, err := want.decode(buf)
+	return ep, buf, err
+}
+
+// readFrame reads and checks a frame without decoding it.
+func readFrame(r io.ReaderAt, want Entry, offset, size int64, buf []byte) (frame, []byte, error) {
+	h, err := frames.ReadHead(r, offset, size)
 	if err == nil {
-		err = h.check(ep)
+		err = h.About.is(want)
+	}
+	if err == nil {
+		buf, err = frames.ReadPayload(r, h, buf)
+	}
+	return h, buf, err
+}
+
+// decode turns a checked payload into an episode, which has to be that of the entry. The error is a log.Broken.
+func (e Entry) decode(payload []byte) (*episode.Episode, error) {
+	ep, err := decodePayload(payload)
+	if err == nil {
+		err = e.check(ep)
 	}
 	if err != nil {
-		return nil, buf, errFrame(err.Error())
+		return nil, log.Broken(err.Error())
 	}
-	return ep, buf, nil
+	return ep, nil
 }
 
 // check compares an episode with the head of its frame.
 func (e Entry) check(ep *episode.Episode) error {
 	if got := entryOf(ep); got != e {
-		return errFrame(fmt.Sprintf("the payload is %+v, the head says %+v", got, e))
+		return fmt.Errorf("the payload is %+v, the head says %+v", got, e)
 	}
 	return nil
 }
@@ -263,15 +188,3 @@ func decodePayload(payload []byte) (*episode.Episode, error) {
 var rawJSON = sync.Pool{New: func() any { return new([]byte) }}
 
 const keptScratch = 1 << 20
-
-// readFull fills buf; a segment that shrank meanwhile is an errFrame, like any other missing byte.
-func readFull(r io.ReaderAt, buf []byte, offset int64) error {
-	n, err := r.ReadAt(buf, offset)
-	if n == len(buf) {
-		return nil
-	}
-	if err == io.EOF {
-		return errFrame("the segment ends inside a frame")
-	}
-	return err
-}

@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 
+	"trajgen/outputs/log"
 	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 )
@@ -55,7 +55,7 @@ func (x *index) encodeFile(first, end int, size int64) []byte {
 		text(string(e.Outcome))
 		text(e.ID)
 	}
-	return binary.LittleEndian.AppendUint32(data, crc32.Checksum(data, castagnoli))
+	return binary.LittleEndian.AppendUint32(data, log.Sum(data))
 }
 
 // indexed is a frame as an index file has it.
@@ -74,7 +74,7 @@ func decodeIndex(data []byte) (size int64, frames []indexed, err error) {
 	}
 	body, sum := data[:len(data)-4], data[len(data)-4:]
 	length, count := binary.LittleEndian.Uint64(data[4:]), binary.LittleEndian.Uint32(data[12:])
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(sum) || length > 1<<62 || uint64(count) > length/frameHead || int(count) > len(data) {
+	if log.Sum(body) != binary.LittleEndian.Uint32(sum) || length > 1<<62 || uint64(count) > length/frameHead || int(count) > len(data) {
 		return 0, nil, errIndex
 	}
 	size = int64(length)

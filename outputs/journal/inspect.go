@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"trajgen/outputs/log"
 )
 
 // Damage is a part of a journal that cannot be read. It is like ErrDamaged, after a look at everything.
@@ -38,7 +40,7 @@ func (d Damage) String() string {
 // that is whole to visit: the checksums of its head and its payload are right, and the index entry agrees. It decodes
 // nothing; a Reader does, which may be Strict. An error of visit ends it.
 func Inspect(ctx context.Context, dir string, visit func(segment int, attempt Entry) error) ([]Damage, error) {
-	in := inspection{ctx: ctx, dir: dir, packed: true, visit: func(segment int, h head) error { return visit(segment, h.Entry) }}
+	in := inspection{ctx: ctx, dir: dir, packed: true, visit: func(segment int, h frame) error { return visit(segment, h.About) }}
 	err := in.all()
 	return in.damages, err
 }
@@ -47,7 +49,7 @@ type inspection struct {
 	ctx     context.Context
 	dir     string
 	packed  bool // nothing is decoded
-	visit   func(segment int, h head) error
+	visit   func(segment int, h frame) error
 	damages []Damage
 
 	// Of the segment that is read.
@@ -82,8 +84,8 @@ func (in *inspection) segment(n int, last bool) error {
 	if last {
 		name = endName(n)
 	}
-	size, frames, err := readIndex(filepath.Join(in.dir, name))
-	in.indexed, in.known, in.at = frames, size, 0
+	size, indexed, err := readIndex(filepath.Join(in.dir, name))
+	in.indexed, in.known, in.at = indexed, size, 0
 	if err != nil {
 		in.known = -1
 	}
@@ -105,7 +107,7 @@ func (in *inspection) segment(n int, last bool) error {
 	}
 	whole := info.Size()
 	if last {
-		if whole, err = tornAt(f, min(size, whole), whole); err != nil {
+		if whole, err = frames.Torn(f, min(size, whole), whole); err != nil {
 			return fmt.Errorf("inspect journal segment %s: %w", path, err)
 		}
 	}
@@ -120,39 +122,38 @@ func (in *inspection) segment(n int, last bool) error {
 
 // frames reads the frames of a segment. The last one may be longer than its index file says.
 func (in *inspection) frames(f segmentFile, size int64, last bool) error {
-	var buf []byte
 	before := ""
-	for offset := int64(0); offset < size; {
+	for part, err := range frames.Parts(f, 0, size, true) {
+		if err != nil {
+			return fmt.Errorf("inspect journal segment %s: %w", f.Name(), err)
+		}
 		if err := context.Cause(in.ctx); err != nil {
 			return err
 		}
-		h, err := readHead(f, offset, size)
-		switch {
-		case err != nil:
-		case in.packed:
-			if err = h.is(in.expected(h)); err == nil {
-				buf, err = readPayload(f, h, buf)
-			}
-		default:
-			_, buf, err = readEpisode(f, in.expected(h), offset, size, buf)
+		if part.Broken == nil {
+			part.Broken = in.check(part)
 		}
-		if err == nil {
-			in.after(h.ID)
-			if err := in.visit(in.number, h); err != nil {
+		about := part.Frame.About
+		if part.Broken == nil {
+			in.after(about.ID)
+			if err := in.visit(in.number, part.Frame); err != nil {
 				return err
 			}
-			before, offset = h.ID, h.end()
+			before = about.ID
 			continue
 		}
-		reason, ok := errors.AsType[errFrame](err)
-		if !ok {
-			return fmt.Errorf("inspect journal segment %s: %w", f.Name(), err)
+		d := Damage{Segment: f.Name(), Offset: part.From, Length: part.To - part.From, Reason: part.Broken.Error(), Before: before}
+		if from := max(part.From, in.known); from < part.To {
+			d.Unknown = about.ID == ""
+			heads, err := frames.Heads(f, from, part.To, size)
+			if err != nil {
+				return fmt.Errorf("inspect journal segment %s: %w", f.Name(), err)
+			}
+			for _, h := range heads {
+				d.Lost = append(d.Lost, h.About)
+			}
 		}
-		end, err := in.broken(f, h, Damage{Segment: f.Name(), Offset: offset, Reason: string(reason), Before: before}, size)
-		if err != nil {
-			return err
-		}
-		offset = end
+		in.damage(d, part.From, part.To)
 	}
 	if in.known > size || in.known >= 0 && in.known < size && !last {
 		in.damage(Damage{Segment: f.Name(), Offset: min(size, in.known), Before: before, Reason: otherSize(size, in.known)}, size, in.known)
@@ -160,28 +161,14 @@ func (in *inspection) frames(f segmentFile, size int64, last bool) error {
 	return nil
 }
 
-// broken takes down a frame that is not whole, and returns where the next one begins.
-func (in *inspection) broken(f segmentFile, h head, d Damage, size int64) (end int64, err error) {
-	search := frameSearch{r: f, size: size}
-	// A head tells where its frame ends, unless it is damaged or that is not there any more.
-	if end = h.end(); h.ID == "" || end > size {
-		next, ok, err := search.next(d.Offset + 1)
-		if err != nil {
-			return 0, fmt.Errorf("inspect journal segment %s: %w", f.Name(), err)
-		}
-		if end = size; ok {
-			end = next.offset
-		}
+// check compares a frame with its index entry and, where it is to be decoded, with its payload.
+func (in *inspection) check(part log.Part[Entry]) error {
+	want := in.expected(part.Frame)
+	err := part.Frame.About.is(want)
+	if err == nil && !in.packed {
+		_, err = want.decode(part.Payload)
 	}
-	d.Length = end - d.Offset
-	if from := max(d.Offset, in.known); from < end {
-		d.Unknown = h.ID == ""
-		if d.Lost, err = search.heads(from, end); err != nil {
-			return 0, fmt.Errorf("inspect journal segment %s: %w", f.Name(), err)
-		}
-	}
-	in.damage(d, d.Offset, end)
-	return end, nil
+	return err
 }
 
 // damage takes down damage with what the index file says of the bytes from one offset to another.
@@ -208,12 +195,12 @@ func (in *inspection) add(d Damage) {
 }
 
 // expected is the entry that the index file has for a frame, or the frame's own.
-func (in *inspection) expected(h head) Entry {
-	for in.at < len(in.indexed) && in.indexed[in.at].offset < h.offset {
+func (in *inspection) expected(h frame) Entry {
+	for in.at < len(in.indexed) && in.indexed[in.at].offset < h.Offset {
 		in.at++
 	}
-	if in.at < len(in.indexed) && in.indexed[in.at].offset == h.offset {
+	if in.at < len(in.indexed) && in.indexed[in.at].offset == h.Offset {
 		return in.indexed[in.at].Entry
 	}
-	return h.Entry
+	return h.About
 }

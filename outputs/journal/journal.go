@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"trajgen/outputs/log"
 	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 )
@@ -41,19 +42,17 @@ type Journal struct {
 	logger       *slog.Logger
 	disk         disk.System
 
-	life sync.RWMutex // held for reading by each Append, so that Close waits for them
+	life   sync.RWMutex // held for reading by each Append, so that Close waits for them
+	closed bool         // life guards it
 
-	mu      sync.Mutex // guards what follows
-	index   index
-	queue   []*pending // frames that wait for a leader
-	leading bool       // a goroutine is in commit, or was told to
-	failed  error      // why no frame is taken any more
-	closed  bool
+	mu    sync.Mutex // guards the index, which the group alone changes
+	index index
 
-	// The leader alone uses these; leading hands them on.
-	file   disk.File
+	// The group alone uses these, once at a time, and Close after it.
+	group  *log.Group[sealed]
+	failed error // why no frame is taken any more
+	file   *log.File
 	number int
-	size   int64
 	first  int   // number of the first record of the file
 	end    int64 // how much of the file its file of the end counts
 }
@@ -78,6 +77,7 @@ func Open(dir string, options Options) (_ *Journal, err error) {
 		return nil, fmt.Errorf("make journal directory %s: %w", dir, disk.Explain(dir, err))
 	}
 	j := &Journal{dir: dir, segmentBytes: options.SegmentBytes, logger: options.Logger, disk: options.Disk}
+	j.group = log.NewGroup(j.write)
 	if j.lock, err = lockJournal(dir); err != nil {
 		return nil, err
 	}
@@ -109,17 +109,20 @@ func (j *Journal) load() error {
 	}
 	j.first = len(j.index.records)
 	var lastWrite int64
-	good, size, end, torn, err := j.index.loadLast(f, j.dir, count, func(h head) { lastWrite = h.batch })
+	good, size, end, torn, err := j.index.loadLast(f, j.dir, count, func(h frame) { lastWrite = h.Batch })
 	if err != nil && torn {
-		err = j.mend(f, good, size, err)
+		err = j.keepTorn(f, good, size, err)
 	}
 	if err == nil {
 		err = j.settle(f, lastWrite, good)
 	}
+	if err == nil {
+		j.file, err = log.New(f, good)
+	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	j.file, j.number, j.size, j.end = f, count, good, end
+	j.number, j.end = count, end
 	return nil
 }
 
@@ -168,9 +171,9 @@ func (j *Journal) writeIndex(name string, data []byte) {
 	}
 }
 
-// mend cuts the torn end off the last segment.
-func (j *Journal) mend(f disk.File, good, size int64, damage error) error {
-	kept, err := cutTail(j.disk, f, good, size)
+// keepTorn copies the torn end of the last segment, which is about to be cut off, beside it: the bytes may be worth a look.
+func (j *Journal) keepTorn(f disk.File, good, size int64, damage error) error {
+	kept, err := keepBytes(j.disk, f.Name()+".%d.torn", f, good, size-good)
 	if err != nil {
 		return fmt.Errorf("cut the torn end off journal segment %s: %w", f.Name(), err)
 	}
@@ -243,16 +246,14 @@ func (j *Journal) Len() int {
 func (j *Journal) Close() error {
 	j.life.Lock()
 	defer j.life.Unlock()
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if j.closed {
 		return nil
 	}
 	j.closed = true
 	var err error
 	if j.file != nil {
-		if j.failed == nil && j.end != j.size { // after a failure it is not known what is on the disk
-			j.writeIndex(endName(j.number), j.index.encodeFile(j.first, len(j.index.records), j.size))
+		if j.failed == nil && j.end != j.file.Size() { // after a failure it is not known what is on the disk
+			j.writeIndex(endName(j.number), j.index.encodeFile(j.first, len(j.index.records), j.file.Size()))
 		}
 		err = j.file.Close()
 	}

@@ -201,28 +201,22 @@ func unfinished(from []*Reader) (picks []pick) {
 func (r *Reader) frame(n int) ([]byte, Entry, error) {
 	at, entry := &r.index.records[n], r.index.entry(n)
 	f := r.files[at.segment-1]
-	h, err := readHead(f, at.offset, r.sizes[at.segment-1])
+	h, _, err := readFrame(f, entry, at.offset, r.sizes[at.segment-1], nil)
+	var whole []byte
 	if err == nil {
-		err = h.is(entry)
-	}
-	if err == nil {
-		_, err = readPayload(f, h, nil)
-	}
-	frame := make([]byte, h.end()-h.offset)
-	if err == nil {
-		err = readFull(f, frame, h.offset)
+		whole, err = h.Bytes(f)
 	}
 	if err != nil {
 		before, after := r.index.neighbours(n)
 		return nil, entry, asDamage(err, f.Name(), at.offset, entry.ID, before, after)
 	}
-	return frame, entry, nil
+	return whole, entry, nil
 }
 
 // copier appends frames, many to a write.
 type copier struct {
 	into  *Journal
-	batch []*pending
+	batch []sealed
 	bytes int
 }
 
@@ -231,7 +225,7 @@ func (c *copier) add(r *Reader, n int) error {
 	if err != nil {
 		return err
 	}
-	c.batch = append(c.batch, &pending{frame: frame, entry: entry, turn: make(chan bool, 1)})
+	c.batch = append(c.batch, sealed{frame, entry})
 	if c.bytes += len(frame); c.bytes >= copyBytes {
 		return c.flush()
 	}
@@ -239,32 +233,10 @@ func (c *copier) add(r *Reader, n int) error {
 }
 
 func (c *copier) flush() error {
-	j := c.into
-	j.life.RLock()
-	defer j.life.RUnlock()
-	lead := false
-	for _, p := range c.batch {
-		first, err := j.enqueue(p)
-		if err != nil {
-			return err
-		}
-		lead = lead || first
+	if len(c.batch) == 0 {
+		return nil
 	}
-	if lead {
-		j.commit()
-	}
-	var errs []error
-	for _, p := range c.batch {
-		if <-p.turn {
-			j.commit()
-		}
-		errs = append(errs, p.err)
-	}
+	err := c.into.commit(c.batch...)
 	c.batch, c.bytes = nil, 0
-	for _, err := range errs {
-		if err != nil {
-			return err // of one write: the same for all
-		}
-	}
-	return nil
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"trajgen/outputs/log"
 	"trajgen/pipeline/episode"
 )
 
@@ -48,7 +49,7 @@ func OpenReader(dir string) (_ *Reader, err error) {
 			size, _, err = r.index.load(f, dir, n)
 		} else {
 			var torn bool
-			size, _, _, torn, err = r.index.loadLast(f, dir, n, func(head) {})
+			size, _, _, torn, err = r.index.loadLast(f, dir, n, func(frame) {})
 			if torn {
 				err = nil
 			}
@@ -176,14 +177,14 @@ func readsAsWritten(ep *episode.Episode, payload []byte) error {
 	}
 	was, err := decompressor.DecodeAll(payload, nil)
 	if err != nil {
-		return errFrame("decompress: " + err.Error())
+		return log.Broken("decompress: " + err.Error())
 	}
 	is, err := Encode(ep)
 	if err != nil {
-		return errFrame(err.Error())
+		return log.Broken(err.Error())
 	}
 	if !bytes.Equal(was, is) {
-		return errFrame("the episode does not read as it was written; please report this")
+		return log.Broken("the episode does not read as it was written; please report this")
 	}
 	return nil
 }

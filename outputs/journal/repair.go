@@ -32,8 +32,8 @@ func Repair(ctx context.Context, dir string, do bool, system disk.System) (damag
 	}
 	defer lock.Close()
 	r := repair{disk: system}
-	in := inspection{ctx: ctx, dir: dir, visit: func(segment int, h head) error {
-		r.index.add(h.Entry, segment, h.offset)
+	in := inspection{ctx: ctx, dir: dir, visit: func(segment int, h frame) error {
+		r.index.add(h.About, segment, h.Offset)
 		return nil
 	}}
 	if err := in.all(); err != nil {
@@ -157,15 +157,15 @@ func (r *repair) copyWhole(to disk.File, from io.ReaderAt, number int, size int6
 		if int(record.segment) != number {
 			continue
 		}
-		h, err := readHead(from, record.offset, size)
+		h, err := frames.ReadHead(from, record.offset, size)
 		if err != nil {
 			return 0, err
 		}
-		frame := make([]byte, h.end()-h.offset)
-		if err := readFull(from, frame, h.offset); err != nil {
+		frame, err := h.Bytes(from)
+		if err != nil {
 			return 0, err
 		}
-		seal(frame, 0)
+		frames.Seal(frame, 0)
 		if _, err := to.WriteAt(frame, at); err != nil {
 			return 0, err
 		}

@@ -78,25 +78,25 @@ func (x *index) load(f segmentFile, dir string, n int) (size int64, indexErr, er
 	if err != nil {
 		return 0, nil, fmt.Errorf("read journal segment: %w", err)
 	}
-	size, frames, indexErr := readIndex(filepath.Join(dir, indexName(n)))
+	size, indexed, indexErr := readIndex(filepath.Join(dir, indexName(n)))
 	if indexErr != nil {
-		size, _, _, err = scan(f, false, func(h head) { x.add(h.Entry, n, h.offset) })
+		size, _, _, err = scan(f, false, func(h frame) { x.add(h.About, n, h.Offset) })
 		return size, indexErr, err
 	}
 	if size != info.Size() {
 		return 0, nil, &ErrDamaged{Segment: f.Name(), Offset: min(size, info.Size()), Reason: otherSize(info.Size(), size)}
 	}
-	for _, frame := range frames {
+	for _, frame := range indexed {
 		x.add(frame.Entry, n, frame.offset)
 	}
 	return size, nil, nil
 }
 
 // loadLast adds what the last segment holds, as scan does. end is how much of it its file of the end counts.
-func (x *index) loadLast(f segmentFile, dir string, n int, visit func(head)) (good, size, end int64, torn bool, err error) {
+func (x *index) loadLast(f segmentFile, dir string, n int, visit func(frame)) (good, size, end int64, torn bool, err error) {
 	end, _, endErr := readIndex(filepath.Join(dir, endName(n)))
-	good, size, torn, err = scan(f, true, func(h head) {
-		x.add(h.Entry, n, h.offset)
+	good, size, torn, err = scan(f, true, func(h frame) {
+		x.add(h.About, n, h.Offset)
 		visit(h)
 	})
 	if endErr != nil {
@@ -112,97 +112,41 @@ func otherSize(segment, index int64) string {
 	return fmt.Sprintf("the segment is %d bytes, its index file is for %d", segment, index)
 }
 
-// scan reads the heads of a segment and gives each to visit. With verify it checks payloads too. good is the offset
-// behind the last frame that is whole; err is nil when that is the end of the file, or an *ErrDamaged. torn says that
-// an interrupted write explains the damage.
-func scan(f segmentFile, verify bool, visit func(head)) (good, size int64, torn bool, err error) {
+// scan gives each frame of a segment to visit; with verify it checks payloads, too. good is the offset behind the last frame
+// that is whole; err is nil when that is the end of the file, or an *ErrDamaged. torn says that an interrupted write explains
+// the damage.
+func scan(f segmentFile, verify bool, visit func(frame)) (good, size int64, torn bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, 0, false, err
 	}
 	// A live writer may append while this reads: what is behind the size of now does not exist for this scan.
 	size = info.Size()
-	var buf []byte
 	before := ""
-	for good < size {
-		h, err := readHead(f, good, size)
-		if err == nil && verify {
-			buf, err = readPayload(f, h, buf)
-		}
-		if reason, ok := errors.AsType[errFrame](err); ok {
-			after, torn, err := behind(f, good, size)
-			if err != nil {
-				return good, size, false, fmt.Errorf("read journal segment %s: %w", f.Name(), err)
-			}
-			return good, size, torn, &ErrDamaged{
-				Segment: f.Name(), Offset: good, Reason: string(reason), ID: h.ID, Before: before, After: after,
-			}
-		}
+	var damage *ErrDamaged
+	for part, err := range frames.Parts(f, 0, size, verify) {
 		if err != nil {
 			return good, size, false, fmt.Errorf("read journal segment %s: %w", f.Name(), err)
 		}
-		visit(h)
-		before, good = h.ID, h.end()
-	}
-	return good, size, false, nil
-}
-
-// behind looks for whole frames after damage. It returns the id of the first, and whether a write that was cut off
-// explains the damage: that is so when no whole frame follows, or only frames of the same write, whose pages may have
-// reached the disk in any order before the power failed. Nothing of such a write was acknowledged.
-func behind(r io.ReaderAt, damage, size int64) (after string, torn bool, err error) {
-	search := frameSearch{r: r, size: size}
-	for from := damage + 1; ; {
-		h, ok, err := search.next(from)
-		if err != nil || !ok {
-			return after, true, err
-		}
-		after = cmp.Or(after, h.ID)
-		if h.batch > damage {
-			return after, false, nil
-		}
-		from = h.end()
-	}
-}
-
-// tornAt is where the end of a segment begins that scan would call torn if all damage before it were mended; its size when
-// there is none. What is before from is known to be no part of it.
-func tornAt(r io.ReaderAt, from, size int64) (int64, error) {
-	search := frameSearch{r: r, size: size}
-	var gaps []int64 // damage that no frame of a later write follows
-	for from < size {
-		h, ok, err := search.next(from)
-		if err != nil {
-			return 0, err
-		}
-		if !ok || h.offset > from {
-			gaps = append(gaps, from)
-		}
-		if !ok {
+		about := part.Frame.About
+		if part.Broken == nil && damage == nil {
+			visit(part.Frame)
+			before, good = about.ID, part.To
+		} else if damage == nil {
+			damage = &ErrDamaged{Segment: f.Name(), Offset: good, Reason: part.Broken.Error(), ID: about.ID, Before: before}
+		} else if part.Broken == nil {
+			damage.After = about.ID
 			break
 		}
-		for len(gaps) > 0 && gaps[0] < h.batch {
-			gaps = gaps[1:]
-		}
-		from = h.end()
 	}
-	if len(gaps) > 0 {
-		return gaps[0], nil
+	if damage == nil {
+		return good, size, false, nil
 	}
-	return size, nil
-}
-
-// cutTail takes the torn end off the last segment and keeps it beside the journal: the bytes may be worth a look. The copy
-// is durable before the end is cut.
-func cutTail(system disk.System, f disk.File, good, size int64) (kept string, err error) {
-	kept, err = keepBytes(system, f.Name()+".%d.torn", f, good, size-good)
+	from, err := frames.Torn(f, good, size)
 	if err != nil {
-		return "", err
+		return good, size, false, fmt.Errorf("read journal segment %s: %w", f.Name(), err)
 	}
-	if err := f.Truncate(good); err != nil {
-		return "", disk.Explain(f.Name(), err)
-	}
-	return kept, f.Sync()
+	return good, size, from == good, damage
 }
 
 // keepBytes copies bytes of a segment into a new file whose name has the first number that is free.
