@@ -8,69 +8,82 @@ import (
 	"slices"
 	"strings"
 
+	"trajgen/outputs/log"
 	"trajgen/outputs/log/disk"
 )
 
 // Forget drops the steps of an attempt that the journal has.
 func (l *Log) Forget(id string, attempt int) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drop(key{id, attempt})
-	enough := func() bool { return l.size-l.live > max(l.compact, l.live) }
-	if !enough() {
+	if !l.forget(key{id, attempt}) {
 		return nil
 	}
-	l.rest()
-	if l.failed != nil || !enough() { // somebody else has moved it
-		return l.failed
+	l.moving.Lock()
+	defer l.moving.Unlock()
+	if l.failed == nil && l.outweighed() { // else somebody else has moved it
+		l.failed = l.move()
 	}
-	return l.fail(l.move())
+	return l.failed
 }
 
-// move writes what is in play into a new file, in the place of this one.
+// forget drops an attempt. It says whether the file should move.
+func (l *Log) forget(k key) bool {
+	l.moving.RLock()
+	defer l.moving.RUnlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(k)
+	return l.outweighed()
+}
+
+// outweighed says whether what is finished is more than what is not. The caller holds moving, and mu or moving alone.
+func (l *Log) outweighed() bool { return l.file.Size()-l.live > max(l.compact, l.live) }
+
+// move writes what is in play into a new file, in the place of this one. The caller is alone.
 func (l *Log) move() (err error) {
 	path := l.path + ".new"
-	next, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
+	made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return fmt.Errorf("move what is in play: %w", disk.Explain(path, err))
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("move what is in play: %w", disk.Explain(path, err)), next.Close())
+			err = errors.Join(fmt.Errorf("move what is in play: %w", disk.Explain(path, err)), made.Close())
 		}
 	}()
+	next, err := log.New(made, 0)
+	if err != nil {
+		return err
+	}
 	moved := map[key]*record{}
-	var size int64
+	var live int64
 	var buf, frame []byte
 	for _, k := range slices.SortedFunc(maps.Keys(l.all), key.compare) {
 		r := &record{damage: l.all[k].damage}
 		moved[k] = r
 		for _, p := range l.all[k].frames {
-			if buf, err = readPayload(l.file, p.head(k), buf); err != nil {
+			if buf, err = l.read(k, p, buf); err != nil {
 				return err
 			}
-			if frame, err = appendFrame(frame[:0], k, int(p.number), buf); err != nil {
+			if frame, err = encode(frame, step{k, p.number}, buf); err != nil {
 				return err
 			}
-			if _, err = next.WriteAt(frame, size); err != nil {
+			if p.offset, err = next.Append(frame); err != nil {
 				return err
 			}
-			p.offset = size
 			r.frames = append(r.frames, p)
 			r.bytes += int64(len(frame))
-			size += int64(len(frame))
 		}
+		live += r.bytes
 		if r.damage == nil {
 			continue
 		}
 		// What is moved has no gap where its last steps were lost: it has to say so by itself.
-		if frame, err = appendFrame(frame[:0], k, lostNumber, []byte(r.damage.Error())); err != nil {
+		if frame, err = encode(frame, step{k, lostNumber}, []byte(r.damage.Error())); err != nil {
 			return err
 		}
-		if _, err = next.WriteAt(frame, size); err != nil {
+		if _, err = next.Append(frame); err != nil {
 			return err
 		}
-		size += int64(len(frame))
 	}
 	if err = next.Sync(); err != nil {
 		return err
@@ -82,7 +95,7 @@ func (l *Log) move() (err error) {
 		return err
 	}
 	_ = l.file.Close() // nothing in it waits to be written
-	l.file, l.size, l.live, l.all, l.synced = next, size, size, moved, l.written
+	l.file, l.live, l.all = next, live, moved
 	return nil
 }
 

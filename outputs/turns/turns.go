@@ -5,14 +5,17 @@
 package turns
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
 
+	"trajgen/outputs/log"
 	"trajgen/outputs/log/disk"
 )
 
@@ -28,6 +31,51 @@ type Options struct {
 	Logger       *slog.Logger // nil is silent
 }
 
+// frames hold a step each. What a frame is about is the id of an episode, and behind the sizes of that in the head stand
+// the attempt and the number of the step in it, from 0: a frame that is lost is missed.
+var frames = log.Format[step]{
+	Magic: "tgS\x01", Head: frameHead, MetaSizeAt: 4, SizeAt: 16, SumAt: 20, HeadSumAt: 24, MaxMeta: 256, Max: 256 << 20, Parse: parse,
+}
+
+const (
+	frameHead = 28
+	attemptAt = 8
+	numberAt  = 12
+	// lostNumber says that a step was lost before, and the payload how.
+	lostNumber = math.MaxUint32
+)
+
+// key is an attempt at an episode.
+type key struct {
+	id      string
+	attempt int
+}
+
+type step struct {
+	key
+	number uint32
+}
+
+func parse(head, id []byte) (step, error) {
+	if len(id) == 0 {
+		return step{}, errors.New("it names no episode")
+	}
+	return step{key{string(id), int(binary.LittleEndian.Uint32(head[attemptAt:]))}, binary.LittleEndian.Uint32(head[numberAt:])}, nil
+}
+
+func encode(buf []byte, s step, payload []byte) ([]byte, error) {
+	if s.id == "" || len(s.id) > int(frames.MaxMeta) || len(payload) > int(frames.Max) || s.attempt < 0 {
+		return nil, fmt.Errorf("step %d of attempt %d of episode %q has %d bytes (want an id of 1 to %d characters, and at most %d bytes)",
+			s.number, s.attempt, s.id, len(payload), frames.MaxMeta, frames.Max)
+	}
+	frame := frames.Begin(buf[:0], []byte(s.id))
+	binary.LittleEndian.PutUint32(frame[attemptAt:], uint32(s.attempt))
+	binary.LittleEndian.PutUint32(frame[numberAt:], s.number)
+	frame = append(frame, payload...)
+	frames.Finish(frame)
+	return frame, nil
+}
+
 // Log is the file, open for writing. It is safe for concurrent use.
 type Log struct {
 	dir     string
@@ -35,16 +83,13 @@ type Log struct {
 	compact int64
 	logger  *slog.Logger
 
-	mu      sync.Mutex // guards what follows
-	syncing bool       // somebody does, without holding mu
-	rested  sync.Cond  // on mu: nobody syncs any more
-	file    *os.File
-	size    int64
-	live    int64 // bytes of the attempts in play
-	all     map[key]*record
-	written int64 // bytes since the file was opened
-	synced  int64 // of them on the disk
-	failed  error // why no step is taken any more
+	moving sync.RWMutex // held for reading while the file is written or synced, so that it is no other meanwhile
+	file   *log.File    // moving guards it
+	failed error        // why no step is taken any more; moving guards it
+
+	mu   sync.Mutex // guards what follows
+	live int64      // bytes of the attempts in play
+	all  map[key]*record
 }
 
 // record is where the steps of an attempt are.
@@ -54,109 +99,88 @@ type record struct {
 	damage error
 }
 
-// place is a head as it is kept in memory, where each turn in play has two.
+// place is a frame as it is kept in memory, where each turn in play has two.
 type place struct {
 	offset            int64
 	number, size, sum uint32
 }
 
-func (p place) head(k key) head {
-	return head{
-		key: k, number: int(p.number), offset: p.offset, payload: p.offset + frameHead + int64(len(k.id)), size: int64(p.size), sum: p.sum,
-	}
+func (l *Log) read(k key, p place, buf []byte) ([]byte, error) {
+	payload := p.offset + frameHead + int64(len(k.id))
+	return frames.ReadPayload(l.file, log.Frame[step]{Offset: p.offset, Payload: payload, Size: int64(p.size), Sum: p.sum}, buf)
 }
 
 // Open opens the file in dir, and makes it when there is none. What a crash left half-written at its end is cut off.
 // What is damaged otherwise is logged with its place, and Recall of the attempt that it hit says so.
 func Open(dir string, options Options) (_ *Log, err error) {
 	l := &Log{dir: dir, path: filepath.Join(dir, FileName), compact: options.CompactBytes, logger: options.Logger, all: map[key]*record{}}
-	l.rested.L = &l.mu
 	if l.compact == 0 {
 		l.compact = 64 << 20
 	}
 	if l.logger == nil {
 		l.logger = slog.New(slog.DiscardHandler)
 	}
-	if l.file, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
-		return nil, fmt.Errorf("open %s: %w", l.path, disk.Explain(l.path, err))
-	}
-	defer func() {
-		if err != nil {
-			l.file.Close()
-		}
-	}()
 	if err := os.Remove(l.path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) { // the writer died while it moved
 		return nil, fmt.Errorf("open %s: %w", l.path, err)
 	}
-	if err := disk.Sync(dir); err != nil {
-		return nil, err
+	f, err := disk.Make(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", l.path, err)
 	}
-	if err := l.load(); err != nil {
-		return nil, fmt.Errorf("read %s: %w", l.path, err)
+	end, err := l.load(f)
+	if err == nil {
+		l.file, err = log.New(f, end)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read %s: %w", l.path, err), f.Close())
 	}
 	for k := range l.all {
 		if options.Finished != nil && options.Finished(k.id, k.attempt) {
 			l.drop(k)
 		}
 	}
-	if l.size > l.live {
-		return l, l.move()
+	if end > l.live {
+		if err := l.move(); err != nil {
+			return nil, errors.Join(err, l.file.Close())
+		}
 	}
 	return l, nil
 }
 
-// load reads the heads and checks the payloads.
-func (l *Log) load() error {
-	info, err := l.file.Stat()
+// load reads the file. It returns where what was being written begins, when the writer died.
+func (l *Log) load(f *os.File) (end int64, err error) {
+	info, err := f.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	size := info.Size()
-	var buf []byte
-	for l.size < size {
-		h, err := readHead(l.file, l.size, size)
-		if err == nil {
-			buf, err = readPayload(l.file, h, buf)
-			if reason, ok := errors.AsType[errFrame](err); ok && h.end() == size {
-				return l.cut(size, reason) // the machine died before it was on disk
-			} else if ok {
-				l.hit(h.key, fmt.Errorf("step %d at byte %d: %w", h.number, h.offset, reason))
-				l.size = h.end()
-				continue
-			}
+	for part, err := range frames.Parts(f, 0, size, true) {
+		about := part.Frame.About
+		switch {
+		case err != nil:
+			return 0, err
+		case part.Broken == nil && about.number == lostNumber:
+			l.hit(about.key, errors.New(string(part.Payload)))
+		case part.Broken == nil:
+			l.add(about, place{part.From, about.number, uint32(part.Frame.Size), part.Frame.Sum}, part.To-part.From)
+		case part.To == size:
+			l.logger.Warn("cut the torn end off the record of turns", "file", l.path, "offset", part.From, "bytes", size-part.From, "reason", part.Broken)
+			return part.From, nil
+		case about.id == "":
+			l.logger.Warn("the record of turns is damaged", "file", l.path, "from", part.From, "to", part.To, "reason", part.Broken)
 		}
-		if reason, ok := errors.AsType[errFrame](err); ok {
-			next, err := following(l.file, l.size+1, size)
-			if err != nil {
-				return err
-			}
-			if next == size {
-				return l.cut(size, reason)
-			}
-			l.logger.Warn("the record of turns is damaged", "file", l.path, "from", l.size, "to", next, "reason", reason)
-			l.size = next
+		if part.Broken == nil {
 			continue
 		}
+		heads, err := frames.Heads(f, part.From, part.To, size)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if h.number == lostNumber {
-			l.hit(h.key, errors.New(string(buf)))
-		} else {
-			l.add(h)
+		for _, h := range heads {
+			l.hit(h.About.key, fmt.Errorf("step %d at byte %d: %w", h.About.number, h.Offset, part.Broken))
 		}
-		l.size = h.end()
 	}
-	return nil
-}
-
-// cut takes off what was being written when the writer died.
-func (l *Log) cut(size int64, reason errFrame) error {
-	l.logger.Warn("cut the torn end off the record of turns", "file", l.path, "offset", l.size, "bytes", size-l.size, "reason", reason)
-	if err := l.file.Truncate(l.size); err != nil {
-		return disk.Explain(l.path, err)
-	}
-	return l.file.Sync()
+	return size, nil
 }
 
 // hit notes that an attempt's record is damaged.
@@ -178,14 +202,14 @@ func (l *Log) of(k key) *record {
 }
 
 // add notes a frame that is whole. One that follows a gap is kept: it says what was paid for.
-func (l *Log) add(h head) {
-	r := l.of(h.key)
-	if h.number != len(r.frames) {
-		l.hit(h.key, fmt.Errorf("step %d at byte %d where step %d was to be", h.number, h.offset, len(r.frames)))
+func (l *Log) add(s step, p place, bytes int64) {
+	r := l.of(s.key)
+	if int(s.number) != len(r.frames) {
+		l.hit(s.key, fmt.Errorf("step %d at byte %d where step %d was to be", s.number, p.offset, len(r.frames)))
 	}
-	r.frames = append(r.frames, place{h.offset, uint32(h.number), uint32(h.size), h.sum})
-	r.bytes += h.end() - h.offset
-	l.live += h.end() - h.offset
+	r.frames = append(r.frames, p)
+	r.bytes += bytes
+	l.live += bytes
 }
 
 // drop forgets an attempt.
@@ -199,6 +223,8 @@ func (l *Log) drop(k key) {
 // Recall returns the steps of an attempt in their order. With an error the record is damaged, and what comes with it is
 // what of it can be read.
 func (l *Log) Recall(id string, attempt int) ([][]byte, error) {
+	l.moving.RLock()
+	defer l.moving.RUnlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := key{id, attempt}
@@ -208,10 +234,9 @@ func (l *Log) Recall(id string, attempt int) ([][]byte, error) {
 	}
 	steps := make([][]byte, 0, len(r.frames))
 	for _, p := range r.frames {
-		h := p.head(k)
-		step, err := readPayload(l.file, h, nil)
+		step, err := l.read(k, p, nil)
 		if err != nil {
-			return steps, fmt.Errorf("step %d at byte %d: %w", h.number, h.offset, err)
+			return steps, fmt.Errorf("step %d at byte %d: %w", p.number, p.offset, err)
 		}
 		steps = append(steps, step)
 	}
@@ -220,18 +245,17 @@ func (l *Log) Recall(id string, attempt int) ([][]byte, error) {
 
 // Close closes the file. Where nothing is in play any more it leaves it empty.
 func (l *Log) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rest()
+	l.moving.Lock()
+	defer l.moving.Unlock()
 	if errors.Is(l.failed, errClosed) {
 		return nil
 	}
-	var err error
-	if len(l.all) == 0 && l.failed == nil {
-		err = l.file.Truncate(0)
+	l.failed = errors.Join(l.failed, errClosed)
+	err := l.file.Close()
+	if len(l.all) == 0 {
+		err = errors.Join(err, os.Truncate(l.path, 0))
 	}
-	l.failed = errClosed
-	return errors.Join(err, l.file.Close())
+	return err
 }
 
 var errClosed = errors.New("it is closed")
