@@ -107,6 +107,23 @@ func (f *File) takeBack(size int64, cause error) error {
 	return f.failed
 }
 
+// Fail makes an error of the writer's one of the file: every later call gives it, unless there was another before.
+func (f *File) Fail(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed == nil {
+		f.failed = err
+	}
+	return f.failed
+}
+
+// Failed is the error that every call gives; nil while there is none.
+func (f *File) Failed() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
+}
+
 // Size is how many bytes the file has.
 func (f *File) Size() int64 {
 	f.mu.Lock()
@@ -119,9 +136,7 @@ func (f *File) ReadAt(p []byte, offset int64) (int, error) { return f.file.ReadA
 
 // Close closes the file. It syncs nothing.
 func (f *File) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.failed = errors.Join(f.failed, errClosed)
+	_ = f.Fail(errClosed)
 	return f.file.Close()
 }
 

@@ -19,10 +19,13 @@ func (l *Log) Forget(id string, attempt int) error {
 	}
 	l.moving.Lock()
 	defer l.moving.Unlock()
-	if l.failed == nil && l.outweighed() { // else somebody else has moved it
-		l.failed = l.move()
+	if err := l.file.Failed(); err != nil || !l.outweighed() { // somebody else has moved it
+		return err
 	}
-	return l.failed
+	if err := l.move(); err != nil {
+		return l.file.Fail(err)
+	}
+	return nil
 }
 
 // forget drops an attempt. It says whether the file should move.

@@ -12,10 +12,7 @@ import (
 func (l *Log) Record(_ context.Context, id string, attempt int, step []byte, paid bool) error {
 	l.moving.RLock()
 	defer l.moving.RUnlock()
-	err := l.failed
-	if err == nil {
-		err = l.write(key{id, attempt}, step)
-	}
+	err := l.write(key{id, attempt}, step)
 	if err == nil && paid {
 		err = l.file.Sync()
 	}

@@ -85,7 +85,7 @@ type Log struct {
 
 	moving sync.RWMutex // held for reading while the file is written or synced, so that it is no other meanwhile
 	file   *log.File    // moving guards it
-	failed error        // why no step is taken any more; moving guards it
+	closed bool         // moving guards it
 
 	mu   sync.Mutex // guards what follows
 	live int64      // bytes of the attempts in play
@@ -247,15 +247,13 @@ func (l *Log) Recall(id string, attempt int) ([][]byte, error) {
 func (l *Log) Close() error {
 	l.moving.Lock()
 	defer l.moving.Unlock()
-	if errors.Is(l.failed, errClosed) {
+	if l.closed {
 		return nil
 	}
-	l.failed = errors.Join(l.failed, errClosed)
+	l.closed = true
 	err := l.file.Close()
 	if len(l.all) == 0 {
 		err = errors.Join(err, os.Truncate(l.path, 0))
 	}
 	return err
 }
-
-var errClosed = errors.New("it is closed")

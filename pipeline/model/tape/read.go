@@ -13,6 +13,7 @@ import (
 // where the asker is the agent. In memory it has the places of the exchanges, not the exchanges.
 type Tape struct {
 	file  *os.File
+	size  int64
 	seed  maphash.Seed
 	about Session // the last one
 	gaps  int
@@ -70,7 +71,7 @@ func Open(path string, logger *slog.Logger) (_ *Tape, err error) {
 	}()
 	t := &Tape{file: file, seed: maphash.MakeSeed(), plays: map[played]*play{}, tools: map[int]tools{}}
 	sessions, lists := 0, 0
-	_, gaps, err := scan(file, func(at int64, inside []byte) error {
+	_, size, gaps, err := scan(file, func(at int64, inside []byte) error {
 		switch kind(inside[0]) {
 		case sessionFrame:
 			sessions++
@@ -106,6 +107,7 @@ func Open(path string, logger *slog.Logger) (_ *Tape, err error) {
 	if err != nil {
 		return nil, err
 	}
+	t.size = size
 	for _, gap := range gaps {
 		logger.Warn("the tape is damaged; what was there is missing", "path", path, "from", gap.from, "to", gap.to)
 	}
@@ -168,24 +170,15 @@ func (t *Tape) hashTools(inside []byte) (number int, hash uint64, err error) {
 }
 
 // inside reads a frame again.
-func (t *Tape) inside(at int64) ([]byte, error) {
-	inside, err := readFrame(&place{t.file, at}, nil)
+func (t *Tape) inside(at int64) (inside []byte, err error) {
+	h, err := frames.ReadHead(t.file, at, t.size)
+	if err == nil {
+		inside, err = frames.ReadPayload(t.file, h, nil)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read tape at byte %d: %w", at, err)
 	}
 	return inside, nil
-}
-
-// place reads on from a place in the file, as many may at once.
-type place struct {
-	file *os.File
-	at   int64
-}
-
-func (r *place) Read(p []byte) (int, error) {
-	n, err := r.file.ReadAt(p, r.at)
-	r.at += int64(n)
-	return n, err
 }
 
 // read reads an exchange.

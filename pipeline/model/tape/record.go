@@ -4,35 +4,29 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"sync"
 
+	"trajgen/outputs/log"
 	"trajgen/outputs/log/disk"
 )
 
 // Recorder writes a tape. It is safe for concurrent use. Of an episode it holds a few words until Forget.
 //
-// What it is given is in memory until there is enough of it, or until Sync. The first error of the disk is the last
-// thing that it does: everything after it gets the same error.
+// The first error of the disk is the last thing that it does: everything after it gets the same error.
 type Recorder struct {
-	file *os.File
+	path string
+	file *log.File
 	seed maphash.Seed
 
-	syncing sync.Mutex // held by the one that syncs; those who waited find their frames done
-
-	mu      sync.Mutex // guards what follows
-	pending []byte
-	taken   int64                     // bytes of frames so far, with those pending
-	synced  int64                     // of them on the disk
-	tools   map[uint64]int            // the numbers of their frames
-	frames  int                       // of tools
-	last    map[string]said           // by episode, for the agent's requests
-	plays   map[played]map[string]int // exchanges by role
-	err     error
+	mu    sync.Mutex                // guards what follows
+	tools map[uint64]int            // the numbers of their frames
+	lists int                       // of tools
+	last  map[string]said           // by episode, for the agent's requests
+	plays map[played]map[string]int // exchanges by role
 }
 
 // said is the last request of an episode's agent.
@@ -41,9 +35,6 @@ type said struct {
 	bytes   int    // of the messages without the bracket at their end
 	hash    uint64 // of those bytes
 }
-
-// enough is how many bytes are written at once when no caller waits for them.
-const enough = 256 << 10
 
 // Record opens a tape for writing. One that holds something already is continued with more, and refused without. What
 // a writer left half-written is cut off.
@@ -66,14 +57,14 @@ func Record(path string, more bool, logger *slog.Logger) (_ *Recorder, err error
 	} else if err != nil {
 		return nil, fmt.Errorf("lock tape %s: %w", path, err)
 	}
-	r := &Recorder{file: file, seed: maphash.MakeSeed(), tools: map[uint64]int{}, last: map[string]said{}, plays: map[played]map[string]int{}}
+	r := &Recorder{path: path, seed: maphash.MakeSeed(), tools: map[uint64]int{}, last: map[string]said{}, plays: map[played]map[string]int{}}
 	exchanges := 0
-	tail, gaps, err := scan(file, func(_ int64, inside []byte) error {
+	tail, size, gaps, err := scan(file, func(_ int64, inside []byte) error {
 		switch kind(inside[0]) {
 		case exchangeFrame:
 			exchanges++
 		case toolsFrame:
-			r.frames++
+			r.lists++
 		}
 		return nil
 	})
@@ -85,37 +76,23 @@ func Record(path string, more bool, logger *slog.Logger) (_ *Recorder, err error
 	case exchanges > 0 && !more:
 		return nil, fmt.Errorf("tape %s holds %d exchanges of another run: --resume goes on with it, another path starts one", path, exchanges)
 	case !more: // what died before it began
-		tail, r.frames = 0, 0
+		tail, r.lists = 0, 0
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("open tape: %w", err)
-	}
-	if cut := info.Size() - tail; cut > 0 && tail > 0 {
+	if cut := size - tail; cut > 0 && tail > 0 {
 		logger.Warn("the tape's end was half-written and is cut off", "path", path, "bytes", cut)
 	}
-	if err := file.Truncate(tail); err != nil {
-		return nil, fmt.Errorf("cut tape: %w", err)
+	if r.file, err = log.New(file, tail); err == nil && tail == 0 {
+		_, err = r.file.Append([]byte(magic))
 	}
-	if _, err := file.Seek(tail, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("open tape: %w", err)
+	if err != nil {
+		return nil, r.explain(err)
 	}
-	if tail == 0 {
-		r.pending = append(r.pending, magic...)
-	}
-	r.taken = int64(len(r.pending))
 	return r, nil
 }
 
 // Begin says what is recorded from here on: run is a fingerprint.
 func (r *Recorder) Begin(run string, about Session) error {
-	inside, err := pack(sessionFrame, session{Session: about, Run: run}, nil)
-	if err != nil {
-		return fmt.Errorf("write tape: %w", err)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.add(inside)
+	return r.write(sessionFrame, session{Session: about, Run: run}, nil)
 }
 
 // Add writes an exchange. An asker's exchanges come in the order in which they ended.
@@ -128,18 +105,17 @@ func (r *Recorder) Add(x *Exchange) error {
 	if err := r.addTools(x.Request.Tools, &h); err != nil {
 		return err
 	}
-	inside, err := pack(exchangeFrame, &h, blob)
+	if err := r.write(exchangeFrame, &h, blob); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil {
-		return r.fail(err)
-	}
 	play := played{x.Episode, x.Attempt}
 	if r.plays[play] == nil {
 		r.plays[play] = map[string]int{}
 	}
 	r.plays[play][x.Role]++
-	return r.add(inside)
+	return nil
 }
 
 // Kept says how many exchanges of a play there are by now, by role.
@@ -151,14 +127,10 @@ func (r *Recorder) Kept(episode string, attempt int) map[string]int {
 
 // Resume goes on with a play that an earlier process had begun, behind so many of its exchanges.
 func (r *Recorder) Resume(episode string, attempt int, kept map[string]int) error {
-	inside, err := pack(resumeFrame, resumed{Asker{Episode: episode, Attempt: attempt}, kept}, nil)
-	if err != nil {
-		return fmt.Errorf("write tape: %w", err)
-	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.plays[played{episode, attempt}] = maps.Clone(kept)
-	return r.add(inside)
+	r.mu.Unlock()
+	return r.write(resumeFrame, resumed{Asker{Episode: episode, Attempt: attempt}, kept}, nil)
 }
 
 // news is what the messages have that those of the agent's request before did not.
@@ -193,75 +165,33 @@ func (r *Recorder) addTools(tools []byte, h *head) error {
 		h.Tools = n
 		return nil
 	}
-	inside, err := pack(toolsFrame, list{r.frames + 1}, tools)
-	if err != nil {
-		return r.fail(err)
+	if err := r.write(toolsFrame, list{r.lists + 1}, tools); err != nil {
+		return err
 	}
-	r.frames++
-	h.Tools, r.tools[hash] = r.frames, r.frames
-	return r.add(inside)
-}
-
-// add takes a frame. The caller holds mu.
-func (r *Recorder) add(inside []byte) error {
-	if r.err != nil {
-		return r.err
-	}
-	before := len(r.pending)
-	r.pending = appendFrame(r.pending, inside)
-	r.taken += int64(len(r.pending) - before)
-	if len(r.pending) < enough {
-		return nil
-	}
-	return r.flush()
-}
-
-// flush gives what is pending to the system. The caller holds mu.
-func (r *Recorder) flush() error {
-	if r.err != nil || len(r.pending) == 0 {
-		return r.err
-	}
-	if _, err := r.file.Write(r.pending); err != nil {
-		return r.fail(err)
-	}
-	r.pending = r.pending[:0]
+	r.lists++
+	h.Tools, r.tools[hash] = r.lists, r.lists
 	return nil
 }
 
-func (r *Recorder) fail(err error) error {
-	if r.err == nil {
-		r.err = fmt.Errorf("write tape %s: %w", r.file.Name(), err)
+// write adds a frame.
+func (r *Recorder) write(k kind, about any, blob []byte) error {
+	frame, err := pack(k, about, blob)
+	if err != nil { // what follows would count on it
+		return r.explain(r.file.Fail(err))
 	}
-	return r.err
+	_, err = r.file.Append(frame)
+	return r.explain(err)
+}
+
+func (r *Recorder) explain(err error) error {
+	if err != nil {
+		return fmt.Errorf("write tape %s: %w", r.path, err)
+	}
+	return nil
 }
 
 // Sync returns when everything that was added before is on the disk.
-func (r *Recorder) Sync() error {
-	r.mu.Lock()
-	mine := r.taken
-	r.mu.Unlock()
-	r.syncing.Lock()
-	defer r.syncing.Unlock()
-	r.mu.Lock()
-	if r.synced >= mine {
-		defer r.mu.Unlock()
-		return r.err
-	}
-	all := r.taken
-	err := r.flush()
-	r.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	err = r.file.Sync()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err != nil {
-		return r.fail(err)
-	}
-	r.synced = all
-	return nil
-}
+func (r *Recorder) Sync() error { return r.explain(r.file.Sync()) }
 
 // Forget drops what is held of a play that has ended.
 func (r *Recorder) Forget(episode string, attempt int) {

@@ -128,7 +128,7 @@ var (
 	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxFrame), zstd.WithDecoderConcurrency(0))
 )
 
-// pack writes the inside of a frame.
+// pack makes a frame.
 func pack(k kind, about any, blob []byte) ([]byte, error) {
 	if len(blob) > maxFrame/2 {
 		return nil, fmt.Errorf("an exchange of %d MiB (at most %d)", len(blob)>>20, maxFrame>>21)
@@ -137,14 +137,16 @@ func pack(k kind, about any, blob []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	inside := make([]byte, 0, len(text)+len(blob)/3+64)
-	inside = append(inside, byte(k))
-	inside = binary.AppendUvarint(inside, uint64(len(text)))
-	inside = append(inside, text...)
-	return packer.EncodeAll(blob, inside), nil
+	frame := frames.Begin(make([]byte, 0, len(text)+len(blob)/3+64), nil)
+	frame = append(frame, byte(k))
+	frame = binary.AppendUvarint(frame, uint64(len(text)))
+	frame = append(frame, text...)
+	frame = packer.EncodeAll(blob, frame)
+	frames.Finish(frame)
+	return frame, nil
 }
 
-// unpack is the reverse. The blob is left packed.
+// unpack takes the inside of a frame apart. The blob is left packed.
 func unpack(inside []byte, about any) (packed []byte, err error) {
 	n, width := binary.Uvarint(inside[1:])
 	rest := inside[1:]
