@@ -12,11 +12,11 @@ import (
 	"log/slog"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 
+	"trajgen/outputs/log"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 )
@@ -43,7 +43,7 @@ type Ledger struct {
 	reached *Reached
 	excess  map[string]excess // by model
 	marked  Amount            // what the file, or what it was begun with, vouches for: spent and held are never above it
-	file    *os.File          // nil before Attach
+	file    *log.File         // nil before Attach
 	broken  error             // of the file
 }
 

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"syscall"
+
+	"trajgen/outputs/log"
+	"trajgen/outputs/log/disk"
 )
 
 // A ledger's file is a list of marks, a JSON object a line; the last whole line counts. A mark is raised, by a step
@@ -22,19 +23,23 @@ const steps = 100
 // Attach goes on with the file at path, or makes it. Where it says nothing of what was spent, because it is new or the
 // machine died before its first line was whole, earlier is asked.
 func (l *Ledger) Attach(path string, earlier func() (Amount, error)) error {
-	marked, said, err := Read(path)
+	marked, said, end, err := read(path)
 	if err == nil && !said {
 		marked, err = earlier()
 	}
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
+	made, err := disk.Make(path)
 	if err != nil {
 		return fmt.Errorf("open the budget's ledger: %w", err)
 	}
-	if err := errors.Join(endLine(file), syncDir(filepath.Dir(path))); err != nil {
-		return errors.Join(fmt.Errorf("open the budget's ledger: %w", err), file.Close())
+	file, err := log.New(made, end)
+	if err == nil {
+		err = file.Sync() // what was read is promised on now
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("open the budget's ledger: %w", err), made.Close())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,38 +49,18 @@ func (l *Ledger) Attach(path string, earlier func() (Amount, error)) error {
 	return l.vouch(l.spent.Plus(l.held))
 }
 
-// endLine closes the torn line of a run that was killed, so that the next one stands by itself.
-func endLine(file *os.File) error {
-	info, err := file.Stat()
-	if err != nil || info.Size() == 0 {
-		return err
-	}
-	last := make([]byte, 1)
-	if _, err := file.ReadAt(last, info.Size()-1); err != nil || last[0] == '\n' {
-		return err
-	}
-	_, err = file.WriteString("\n")
-	return err
-}
-
-// syncDir makes the name of a new file durable. Some network file systems have no such thing; their names are.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
-		return err
-	}
-	return nil
-}
-
 // Read is what the ledger at path says was spent, and whether it says anything.
 func Read(path string) (mark Amount, said bool, err error) {
+	mark, said, _, err = read(path)
+	return mark, said, err
+}
+
+// read also says where the last whole line ends. One that was torn was not synced, and nothing was promised on the strength
+// of it.
+func read(path string) (mark Amount, said bool, end int64, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return mark, false, nil
+		return mark, false, 0, nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a file", path)
@@ -85,19 +70,19 @@ func Read(path string) (mark Amount, said bool, err error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return mark, false, fmt.Errorf("read the budget's ledger: %w", err)
+		return mark, false, 0, fmt.Errorf("read the budget's ledger: %w", err)
 	}
+	data = data[:bytes.LastIndexByte(data, '\n')+1]
 	for line := range bytes.Lines(data) {
 		var m struct {
 			Tokens *int64 `json:"tokens"`
 			Nano   *int64 `json:"nano_usd"`
 		}
-		// A line that was torn was not synced, and nothing was promised on the strength of it.
 		if json.Unmarshal(line, &m) == nil && m.Tokens != nil && m.Nano != nil && *m.Tokens >= 0 && *m.Nano >= 0 {
 			mark, said = Amount{*m.Tokens, *m.Nano}, true
 		}
 	}
-	return mark, said, nil
+	return mark, said, int64(len(data)), nil
 }
 
 // vouch raises the mark when need is above it.
@@ -133,10 +118,7 @@ func step(need, limit, least int64) int64 {
 func (l *Ledger) write(a Amount) error {
 	line, err := json.Marshal(a)
 	if err == nil {
-		_, err = l.file.Write(append(line, '\n'))
-	}
-	if err == nil {
-		err = l.file.Sync()
+		_, err = l.file.Commit(line, []byte("\n"))
 	}
 	if err != nil {
 		return fmt.Errorf("write the budget's ledger: %w", err)
