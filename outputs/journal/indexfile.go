@@ -144,11 +144,7 @@ func readIndex(path string) (size int64, frames []indexed, err error) {
 
 // writeIndex puts an index file in place.
 func writeIndex(system disk.System, path string, data []byte) error {
-	err := disk.WriteFile(system, path, func(f disk.File) error {
-		_, err := f.WriteAt(data, 0)
-		return err
-	})
-	if err != nil {
+	if err := disk.WriteFile(system, path, disk.Bytes(data)); err != nil {
 		return fmt.Errorf("write index %s: %w", path, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"trajgen/outputs/journal"
+	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/model/tape"
 )
 
@@ -30,7 +31,7 @@ func fresh(dir string) error {
 		return fmt.Errorf("open run directory: %w", err)
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); name != "journal" && name != tape.FileName && name != "log.jsonl" && !strings.HasPrefix(name, ".tmp-") {
+		if name := entry.Name(); name != "journal" && name != tape.FileName && name != "log.jsonl" && !strings.HasPrefix(name, disk.Temporary) {
 			return fmt.Errorf("%s is not empty: --resume goes on with a run, another --out starts one", dir)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"trajgen/datasets"
 	"trajgen/outputs/export"
+	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 )
 
@@ -56,9 +57,6 @@ func (m Manifest) Write(dir string) error {
 	return writeFile(filepath.Join(dir, "run.json"), append(data, '\n'))
 }
 
-// temporaryName is what the names of files in a run directory begin with until they are whole.
-const temporaryName = ".tmp-"
-
 // removeTemporary takes away what a runner left that died while it wrote a file.
 func removeTemporary(dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -66,7 +64,7 @@ func removeTemporary(dir string) error {
 		return fmt.Errorf("open run directory: %w", err)
 	}
 	for _, entry := range entries {
-		if !entry.Type().IsRegular() || !strings.HasPrefix(entry.Name(), temporaryName) {
+		if !entry.Type().IsRegular() || !strings.HasPrefix(entry.Name(), disk.Temporary) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -76,27 +74,8 @@ func removeTemporary(dir string) error {
 	return nil
 }
 
-// writeFile writes a file under a temporary name, syncs it and renames it.
 func writeFile(path string, data []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), temporaryName+"*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(temporary.Name())
-	_, err = temporary.Write(data)
-	if err == nil {
-		err = temporary.Chmod(0o644)
-	}
-	if err == nil {
-		err = temporary.Sync()
-	}
-	if closed := temporary.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
+	if err := disk.WriteFile(disk.Real{}, path, disk.Bytes(data)); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

@@ -56,10 +56,21 @@ func (Real) Remove(path string) error { return os.Remove(path) }
 // Sync syncs a directory.
 func (Real) Sync(dir string) error { return Sync(dir) }
 
+// Temporary is what the names of files begin with until they are whole.
+const Temporary = ".tmp-"
+
+// Bytes is a content that WriteFile writes.
+func Bytes(data []byte) func(File) error {
+	return func(f File) error {
+		_, err := f.WriteAt(data, 0)
+		return err
+	}
+}
+
 // WriteFile puts a file in place whole: under a temporary name beside it, synced, renamed and durable when it returns.
 // Whatever a crash left under the temporary name is replaced. There may be one such writer of a path at a time.
 func WriteFile(system System, path string, content func(File) error) error {
-	temporary := path + ".tmp"
+	temporary := filepath.Join(filepath.Dir(path), Temporary+filepath.Base(path))
 	if err := system.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Explain(temporary, err)
 	}

@@ -353,7 +353,7 @@ func (v *Verification) report(now *report.Report, changed map[string]bool, by st
 // leftovers lists files that a crash left behind.
 func (v *Verification) leftovers() error {
 	var found []string
-	for _, pattern := range []string{".tmp-*", "*.tmp", "*/.*.tmp", "*/*.tmp", "journal/*.torn"} {
+	for _, pattern := range []string{".tmp-*", "*/.tmp-*", "*.tmp", "*/.*.tmp", "*/*.tmp", "journal/*.torn"} {
 		paths, err := filepath.Glob(filepath.Join(v.Run, pattern))
 		if err != nil {
 			return err
