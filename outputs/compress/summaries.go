@@ -10,10 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"sync"
 
+	"trajgen/outputs/log"
 	"trajgen/outputs/log/disk"
 )
 
@@ -23,9 +23,8 @@ type Summaries struct {
 	path string
 
 	mu   sync.Mutex // guards what follows
-	file *os.File
+	file *log.File
 	at   map[digest]place
-	end  int64
 	busy map[digest]chan struct{} // closed when it is known
 }
 
@@ -45,11 +44,11 @@ const maxKept = 16 << 20
 
 // OpenSummaries opens the file or makes it. A line that was not written whole is cut off.
 func OpenSummaries(path string) (_ *Summaries, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := disk.Make(path)
 	if err != nil {
-		return nil, fmt.Errorf("open summaries: %w", disk.Explain(path, err))
+		return nil, fmt.Errorf("open summaries: %w", err)
 	}
-	s := &Summaries{path: path, file: f, at: map[digest]place{}, busy: map[digest]chan struct{}{}}
+	s := &Summaries{path: path, at: map[digest]place{}, busy: map[digest]chan struct{}{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.Close())
@@ -60,25 +59,26 @@ func OpenSummaries(path string) (_ *Summaries, err error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	if err := s.load(); err != nil {
+	end, err := s.load(f)
+	if err != nil {
 		return nil, err
 	}
-	if err := f.Truncate(s.end); err != nil {
-		return nil, fmt.Errorf("cut off the end of %s: %w", path, disk.Explain(path, err))
+	if s.file, err = log.New(f, end); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
-// load finds the lines.
-func (s *Summaries) load() error {
-	reader := bufio.NewReaderSize(s.file, 1<<16)
+// load finds the lines, and where the last whole one ends.
+func (s *Summaries) load(f io.Reader) (end int64, err error) {
+	reader := bufio.NewReaderSize(f, 1<<16)
 	for n := 1; ; n++ {
 		line, err := readLine(reader)
 		if errors.Is(err, io.EOF) {
-			return nil // and what has no line break was not written whole
+			return end, nil // and what has no line break was not written whole
 		}
 		if err != nil {
-			return fmt.Errorf("line %d of %s: %w", n, s.path, err)
+			return 0, fmt.Errorf("line %d of %s: %w", n, s.path, err)
 		}
 		var k kept
 		key, err2 := []byte(nil), json.Unmarshal(line, &k)
@@ -86,10 +86,10 @@ func (s *Summaries) load() error {
 			key, err2 = hex.DecodeString(k.Key)
 		}
 		if err2 != nil || len(key) != sha256.Size {
-			return fmt.Errorf("line %d of %s is not a summary (remove the line: what it was for is asked again)", n, s.path)
+			return 0, fmt.Errorf("line %d of %s is not a summary (remove the line: what it was for is asked again)", n, s.path)
 		}
-		s.at[digest(key)] = place{s.end, int64(len(line))}
-		s.end += int64(len(line))
+		s.at[digest(key)] = place{end, int64(len(line))}
+		end += int64(len(line))
 	}
 }
 
@@ -183,15 +183,11 @@ func (s *Summaries) keep(key digest, summary Summary) error {
 	if line.Len() > maxKept {
 		return fmt.Errorf("%w: it has %d bytes", ErrNoSummary, line.Len())
 	}
-	_, err := s.file.WriteAt(line.Bytes(), s.end)
-	if err == nil {
-		err = s.file.Sync()
-	}
+	at, err := s.file.Commit(line.Bytes())
 	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", s.path, disk.Explain(s.path, err)), s.file.Truncate(s.end))
+		return fmt.Errorf("write %s: %w", s.path, err)
 	}
-	s.at[key] = place{s.end, int64(line.Len())}
-	s.end += int64(line.Len())
+	s.at[key] = place{at, int64(line.Len())}
 	return nil
 }
 
