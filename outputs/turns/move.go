@@ -50,7 +50,7 @@ func (l *Log) move() (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("move what is in play: %w", disk.Explain(path, err)), made.Close())
+			err = errors.Join(fmt.Errorf("move what is in play: %w", err), made.Close())
 		}
 	}()
 	next, err := log.New(made, 0)
@@ -59,21 +59,22 @@ func (l *Log) move() (err error) {
 	}
 	moved := map[key]*record{}
 	var live int64
-	var buf, frame []byte
 	for _, k := range slices.SortedFunc(maps.Keys(l.all), key.compare) {
 		r := &record{damage: l.all[k].damage}
 		moved[k] = r
-		for _, p := range l.all[k].frames {
-			if buf, err = l.read(k, p, buf); err != nil {
+		for _, at := range l.all[k].at {
+			h, err := frames.ReadHead(l.file, at, l.file.Size())
+			if err != nil {
 				return err
 			}
-			if frame, err = encode(frame, step{k, p.number}, buf); err != nil {
+			frame, err := h.Bytes(l.file)
+			if err != nil {
 				return err
 			}
-			if p.offset, err = next.Append(frame); err != nil {
+			if at, err = next.Append(frame); err != nil {
 				return err
 			}
-			r.frames = append(r.frames, p)
+			r.at = append(r.at, at)
 			r.bytes += int64(len(frame))
 		}
 		live += r.bytes
@@ -81,10 +82,11 @@ func (l *Log) move() (err error) {
 			continue
 		}
 		// What is moved has no gap where its last steps were lost: it has to say so by itself.
-		if frame, err = encode(frame, step{k, lostNumber}, []byte(r.damage.Error())); err != nil {
+		frame, err := encode(step{k, lostNumber}, []byte(r.damage.Error()))
+		if err != nil {
 			return err
 		}
-		if _, err = next.Append(frame); err != nil {
+		if _, err := next.Append(frame); err != nil {
 			return err
 		}
 	}

@@ -63,12 +63,12 @@ func parse(head, id []byte) (step, error) {
 	return step{key{string(id), int(binary.LittleEndian.Uint32(head[attemptAt:]))}, binary.LittleEndian.Uint32(head[numberAt:])}, nil
 }
 
-func encode(buf []byte, s step, payload []byte) ([]byte, error) {
+func encode(s step, payload []byte) ([]byte, error) {
 	if s.id == "" || len(s.id) > int(frames.MaxMeta) || len(payload) > int(frames.Max) || s.attempt < 0 {
 		return nil, fmt.Errorf("step %d of attempt %d of episode %q has %d bytes (want an id of 1 to %d characters, and at most %d bytes)",
 			s.number, s.attempt, s.id, len(payload), frames.MaxMeta, frames.Max)
 	}
-	frame := frames.Begin(buf[:0], []byte(s.id))
+	frame := frames.Begin(make([]byte, 0, frameHead+len(s.id)+len(payload)), []byte(s.id))
 	binary.LittleEndian.PutUint32(frame[attemptAt:], uint32(s.attempt))
 	binary.LittleEndian.PutUint32(frame[numberAt:], s.number)
 	frame = append(frame, payload...)
@@ -94,20 +94,9 @@ type Log struct {
 
 // record is where the steps of an attempt are.
 type record struct {
-	frames []place
+	at     []int64 // offsets of their frames
 	bytes  int64
 	damage error
-}
-
-// place is a frame as it is kept in memory, where each turn in play has two.
-type place struct {
-	offset            int64
-	number, size, sum uint32
-}
-
-func (l *Log) read(k key, p place, buf []byte) ([]byte, error) {
-	payload := p.offset + frameHead + int64(len(k.id))
-	return frames.ReadPayload(l.file, log.Frame[step]{Offset: p.offset, Payload: payload, Size: int64(p.size), Sum: p.sum}, buf)
 }
 
 // Open opens the file in dir, and makes it when there is none. What a crash left half-written at its end is cut off.
@@ -162,7 +151,7 @@ func (l *Log) load(f *os.File) (end int64, err error) {
 		case part.Broken == nil && about.number == lostNumber:
 			l.hit(about.key, errors.New(string(part.Payload)))
 		case part.Broken == nil:
-			l.add(about, place{part.From, about.number, uint32(part.Frame.Size), part.Frame.Sum}, part.To-part.From)
+			l.add(about, part.From, part.To)
 		case part.To == size:
 			l.logger.Warn("cut the torn end off the record of turns", "file", l.path, "offset", part.From, "bytes", size-part.From, "reason", part.Broken)
 			return part.From, nil
@@ -202,14 +191,14 @@ func (l *Log) of(k key) *record {
 }
 
 // add notes a frame that is whole. One that follows a gap is kept: it says what was paid for.
-func (l *Log) add(s step, p place, bytes int64) {
+func (l *Log) add(s step, from, to int64) {
 	r := l.of(s.key)
-	if int(s.number) != len(r.frames) {
-		l.hit(s.key, fmt.Errorf("step %d at byte %d where step %d was to be", s.number, p.offset, len(r.frames)))
+	if int(s.number) != len(r.at) {
+		l.hit(s.key, fmt.Errorf("step %d at byte %d where step %d was to be", s.number, from, len(r.at)))
 	}
-	r.frames = append(r.frames, p)
-	r.bytes += bytes
-	l.live += bytes
+	r.at = append(r.at, from)
+	r.bytes += to - from
+	l.live += to - from
 }
 
 // drop forgets an attempt.
@@ -227,16 +216,19 @@ func (l *Log) Recall(id string, attempt int) ([][]byte, error) {
 	defer l.moving.RUnlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k := key{id, attempt}
-	r := l.all[k]
+	r := l.all[key{id, attempt}]
 	if r == nil {
 		return nil, nil
 	}
-	steps := make([][]byte, 0, len(r.frames))
-	for _, p := range r.frames {
-		step, err := l.read(k, p, nil)
+	steps := make([][]byte, 0, len(r.at))
+	for _, at := range r.at {
+		h, err := frames.ReadHead(l.file, at, l.file.Size())
 		if err != nil {
-			return steps, fmt.Errorf("step %d at byte %d: %w", p.number, p.offset, err)
+			return steps, fmt.Errorf("step at byte %d: %w", at, err)
+		}
+		step, err := frames.ReadPayload(l.file, h, nil)
+		if err != nil {
+			return steps, fmt.Errorf("step %d at byte %d: %w", h.About.number, at, err)
 		}
 		steps = append(steps, step)
 	}
