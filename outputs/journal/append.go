@@ -76,7 +76,7 @@ func (j *Journal) write(batch []sealed) error {
 // rotate begins the next segment. The old one is synced: every write was. Its index file is written when the new segment
 // is durable, and is not needed: a journal without it is opened more slowly.
 func (j *Journal) rotate() error {
-	path := filepath.Join(j.dir, segmentName(j.number+1))
+	path := filepath.Join(j.dir, SegmentName(j.number+1))
 	made, err := j.disk.Create(path)
 	if err != nil {
 		return disk.Explain(path, err)

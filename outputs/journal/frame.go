@@ -147,21 +147,13 @@ func readFrame(r io.ReaderAt, want Entry, offset, size int64, buf []byte) (frame
 // decode turns a checked payload into an episode, which has to be that of the entry. The error is a log.Broken.
 func (e Entry) decode(payload []byte) (*episode.Episode, error) {
 	ep, err := decodePayload(payload)
-	if err == nil {
-		err = e.check(ep)
-	}
 	if err != nil {
 		return nil, log.Broken(err.Error())
 	}
-	return ep, nil
-}
-
-// check compares an episode with the head of its frame.
-func (e Entry) check(ep *episode.Episode) error {
-	if got := entryOf(ep); got != e {
-		return fmt.Errorf("the payload is %+v, the head says %+v", got, e)
+	if is := entryOf(ep); is != e {
+		return nil, log.Broken(fmt.Sprintf("the payload is %+v, the head says %+v", is, e))
 	}
-	return nil
+	return ep, nil
 }
 
 // decodePayload turns a checked payload into an episode.

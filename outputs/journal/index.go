@@ -164,6 +164,25 @@ func (x *index) find(id string) (latest, counts int) {
 	return int(h.latest) - 1, int(h.counts) - 1
 }
 
+// latest is the entry of the last attempt of an episode, pending or not.
+func (x *index) latest(id string) (Entry, bool) {
+	n, _ := x.find(id)
+	return x.at(n)
+}
+
+// counted is the entry of the attempt of an episode that counts.
+func (x *index) counted(id string) (Entry, bool) {
+	_, n := x.find(id)
+	return x.at(n)
+}
+
+func (x *index) at(n int) (Entry, bool) {
+	if n < 0 {
+		return Entry{}, false
+	}
+	return x.entry(n), true
+}
+
 // attempts returns the numbers of all records of an id, by attempt; of equal ones the one written last is last.
 func (x *index) attempts(id string) []int {
 	latest, _ := x.find(id)

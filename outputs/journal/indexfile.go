@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"trajgen/outputs/log"
-	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 )
 
@@ -140,12 +139,4 @@ func readIndex(path string) (size int64, frames []indexed, err error) {
 		return 0, nil, err
 	}
 	return decodeIndex(data)
-}
-
-// writeIndex puts an index file in place.
-func writeIndex(system disk.System, path string, data []byte) error {
-	if err := disk.WriteFile(system, path, disk.Bytes(data)); err != nil {
-		return fmt.Errorf("write index %s: %w", path, err)
-	}
-	return nil
 }

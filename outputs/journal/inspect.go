@@ -78,7 +78,7 @@ func (in *inspection) all() error {
 
 // segment reads one.
 func (in *inspection) segment(n int, last bool) error {
-	path := filepath.Join(in.dir, segmentName(n))
+	path := filepath.Join(in.dir, SegmentName(n))
 	in.number = n
 	name := indexName(n)
 	if last {

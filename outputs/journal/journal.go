@@ -102,33 +102,32 @@ func (j *Journal) load() error {
 	if count == 0 {
 		return nil
 	}
-	path := filepath.Join(j.dir, segmentName(count))
+	path := filepath.Join(j.dir, SegmentName(count))
 	f, err := j.disk.Open(path)
 	if err != nil {
 		return fmt.Errorf("open journal segment: %w", disk.Explain(path, err))
 	}
 	j.first = len(j.index.records)
-	var lastWrite int64
-	good, size, end, torn, err := j.index.loadLast(f, j.dir, count, func(h frame) { lastWrite = h.Batch })
-	if err != nil && torn {
-		err = j.keepTorn(f, good, size, err)
+	last, err := j.index.loadLast(f, j.dir, count)
+	if err == nil && last.torn != nil {
+		err = j.keepTorn(f, last)
 	}
 	if err == nil {
-		err = j.settle(f, lastWrite, good)
+		err = j.settle(f, last.write, last.good)
 	}
 	if err == nil {
-		j.file, err = log.New(f, good)
+		j.file, err = log.New(f, last.good)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	j.number, j.end = count, end
+	j.number, j.end = count, last.ended
 	return nil
 }
 
 // loadFull learns what a full segment holds, and makes its index file when that did not say.
 func (j *Journal) loadFull(n int) error {
-	path := filepath.Join(j.dir, segmentName(n))
+	path := filepath.Join(j.dir, SegmentName(n))
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("open journal segment: %w", disk.Explain(path, err))
@@ -166,19 +165,20 @@ func (j *Journal) settle(f disk.File, from, to int64) error {
 // writeIndex writes an index file. It is not needed: without that of a full segment a journal is opened more slowly, and
 // without that of the last one a lost end looks like an interrupted write.
 func (j *Journal) writeIndex(name string, data []byte) {
-	if err := writeIndex(j.disk, filepath.Join(j.dir, name), data); err != nil {
-		j.logger.Warn("a journal segment stays without its index; the next run makes it", "error", err)
+	path := filepath.Join(j.dir, name)
+	if err := disk.WriteFile(j.disk, path, disk.Bytes(data)); err != nil {
+		j.logger.Warn("a journal segment stays without its index; the next run makes it", "path", path, "error", err)
 	}
 }
 
 // keepTorn copies the torn end of the last segment, which is about to be cut off, beside it: the bytes may be worth a look.
-func (j *Journal) keepTorn(f disk.File, good, size int64, damage error) error {
-	kept, err := keepBytes(j.disk, f.Name()+".%d.torn", f, good, size-good)
+func (j *Journal) keepTorn(f disk.File, last found) error {
+	kept, err := keepBytes(j.disk, f.Name()+".%d.torn", f, last.good, last.size-last.good)
 	if err != nil {
 		return fmt.Errorf("cut the torn end off journal segment %s: %w", f.Name(), err)
 	}
 	j.logger.Warn("cut the torn end off the journal; the episodes in it are played again",
-		"segment", f.Name(), "offset", good, "bytes", size-good, "kept", kept, "reason", damage)
+		"segment", f.Name(), "offset", last.good, "bytes", last.size-last.good, "kept", kept, "reason", last.torn)
 	return nil
 }
 
@@ -186,22 +186,14 @@ func (j *Journal) keepTorn(f disk.File, good, size int64, damage error) error {
 func (j *Journal) Has(id string) (Entry, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, n := j.index.find(id)
-	if n < 0 {
-		return Entry{}, false
-	}
-	return j.index.entry(n), true
+	return j.index.counted(id)
 }
 
 // Last returns the last attempt of an episode. When it is pending, the writer died before the attempt that was to follow.
 func (j *Journal) Last(id string) (Entry, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	n, _ := j.index.find(id)
-	if n < 0 {
-		return Entry{}, false
-	}
-	return j.index.entry(n), true
+	return j.index.latest(id)
 }
 
 // Attempts returns every attempt of an episode, pending ones too, in their order.

@@ -39,7 +39,7 @@ func OpenReader(dir string) (_ *Reader, err error) {
 		return nil, fmt.Errorf("open journal %s: %w", dir, err)
 	}
 	for n := 1; n <= count; n++ {
-		f, err := os.Open(filepath.Join(dir, segmentName(n)))
+		f, err := os.Open(filepath.Join(dir, SegmentName(n)))
 		if err != nil {
 			return nil, fmt.Errorf("open journal segment: %w", err)
 		}
@@ -48,11 +48,9 @@ func OpenReader(dir string) (_ *Reader, err error) {
 		if n < count {
 			size, _, err = r.index.load(f, dir, n)
 		} else {
-			var torn bool
-			size, _, _, torn, err = r.index.loadLast(f, dir, n, func(frame) {})
-			if torn {
-				err = nil
-			}
+			var last found
+			last, err = r.index.loadLast(f, dir, n)
+			size = last.good
 		}
 		if err != nil {
 			return nil, err
@@ -117,13 +115,7 @@ func (r *Reader) Last(id string) (*episode.Episode, error) {
 }
 
 // LastEntry is the entry of the last attempt of an episode, pending or not.
-func (r *Reader) LastEntry(id string) (Entry, bool) {
-	n, _ := r.index.find(id)
-	if n < 0 {
-		return Entry{}, false
-	}
-	return r.index.entry(n), true
-}
+func (r *Reader) LastEntry(id string) (Entry, bool) { return r.index.latest(id) }
 
 func (r *Reader) one(n int, id string) (*episode.Episode, error) {
 	if n < 0 {

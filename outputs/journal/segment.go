@@ -13,9 +13,7 @@ import (
 )
 
 // SegmentName is the name of the n-th file of a journal, from 1.
-func SegmentName(n int) string { return segmentName(n) }
-
-func segmentName(n int) string { return fmt.Sprintf("%06d.seg", n) }
+func SegmentName(n int) string { return fmt.Sprintf("%06d.seg", n) }
 
 // missingSegments says which of so many segments are gone.
 type missingSegments struct {
@@ -40,7 +38,7 @@ func segments(dir string) (int, error) {
 			continue
 		}
 		switch entry.Name() {
-		case segmentName(n):
+		case SegmentName(n):
 			last, have[n] = max(last, n), true
 		case indexName(n):
 			last = max(last, n+1)
@@ -49,7 +47,7 @@ func segments(dir string) (int, error) {
 		}
 	}
 	for n := 1; n <= last; n++ {
-		path := filepath.Join(dir, segmentName(n))
+		path := filepath.Join(dir, SegmentName(n))
 		if have[n] {
 			continue
 		}
@@ -71,6 +69,15 @@ type segmentFile interface {
 	Stat() (fs.FileInfo, error)
 }
 
+// found is what a scan of a segment came to.
+type found struct {
+	size  int64 // of the file
+	good  int64 // bytes of the whole frames with which it begins
+	write int64 // where the last write of those begins
+	ended int64 // how much of the file its file of the end counts
+	torn  error // what an interrupted write left behind the good ones; nil when there is nothing
+}
+
 // load adds what a full segment holds, from its index file or, when that is damaged or missing, from its frames. indexErr is
 // what is wrong with it.
 func (x *index) load(f segmentFile, dir string, n int) (size int64, indexErr, err error) {
@@ -80,8 +87,8 @@ func (x *index) load(f segmentFile, dir string, n int) (size int64, indexErr, er
 	}
 	size, indexed, indexErr := readIndex(filepath.Join(dir, indexName(n)))
 	if indexErr != nil {
-		size, _, _, err = scan(f, false, func(h frame) { x.add(h.About, n, h.Offset) })
-		return size, indexErr, err
+		s, err := x.scan(f, n, false)
+		return s.size, indexErr, cmp.Or(err, s.torn)
 	}
 	if size != info.Size() {
 		return 0, nil, &ErrDamaged{Segment: f.Name(), Offset: min(size, info.Size()), Reason: otherSize(info.Size(), size)}
@@ -92,61 +99,61 @@ func (x *index) load(f segmentFile, dir string, n int) (size int64, indexErr, er
 	return size, nil, nil
 }
 
-// loadLast adds what the last segment holds, as scan does. end is how much of it its file of the end counts.
-func (x *index) loadLast(f segmentFile, dir string, n int, visit func(frame)) (good, size, end int64, torn bool, err error) {
-	end, _, endErr := readIndex(filepath.Join(dir, endName(n)))
-	good, size, torn, err = scan(f, true, func(h frame) {
-		x.add(h.About, n, h.Offset)
-		visit(h)
-	})
-	if endErr != nil {
-		return good, size, 0, torn, err
+// loadLast adds what the last segment holds.
+func (x *index) loadLast(f segmentFile, dir string, n int) (found, error) {
+	ended, _, endErr := readIndex(filepath.Join(dir, endName(n)))
+	s, err := x.scan(f, n, true)
+	if endErr != nil || err != nil {
+		return s, err
 	}
-	if good < end {
-		torn, err = false, cmp.Or(err, error(&ErrDamaged{Segment: f.Name(), Offset: good, Reason: otherSize(size, end)}))
+	if s.ended = ended; s.good < ended {
+		return s, cmp.Or(s.torn, error(&ErrDamaged{Segment: f.Name(), Offset: s.good, Reason: otherSize(s.size, ended)}))
 	}
-	return good, size, end, torn, err
+	return s, nil
 }
 
 func otherSize(segment, index int64) string {
 	return fmt.Sprintf("the segment is %d bytes, its index file is for %d", segment, index)
 }
 
-// scan gives each frame of a segment to visit; with verify it checks payloads, too. good is the offset behind the last frame
-// that is whole; err is nil when that is the end of the file, or an *ErrDamaged. torn says that an interrupted write explains
-// the damage.
-func scan(f segmentFile, verify bool, visit func(frame)) (good, size int64, torn bool, err error) {
+// scan adds the frames of a segment; with verify it checks payloads, too. What no interrupted write explains is an
+// *ErrDamaged.
+func (x *index) scan(f segmentFile, n int, verify bool) (s found, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return 0, 0, false, err
+		return s, fmt.Errorf("read journal segment: %w", err)
 	}
 	// A live writer may append while this reads: what is behind the size of now does not exist for this scan.
-	size = info.Size()
+	s.size = info.Size()
 	before := ""
 	var damage *ErrDamaged
-	for part, err := range frames.Parts(f, 0, size, verify) {
+	for part, err := range frames.Parts(f, 0, s.size, verify) {
 		if err != nil {
-			return good, size, false, fmt.Errorf("read journal segment %s: %w", f.Name(), err)
+			return s, fmt.Errorf("read journal segment %s: %w", f.Name(), err)
 		}
 		about := part.Frame.About
 		if part.Broken == nil && damage == nil {
-			visit(part.Frame)
-			before, good = about.ID, part.To
+			x.add(about, n, part.From)
+			before, s.good, s.write = about.ID, part.To, part.Frame.Batch
 		} else if damage == nil {
-			damage = &ErrDamaged{Segment: f.Name(), Offset: good, Reason: part.Broken.Error(), ID: about.ID, Before: before}
+			damage = &ErrDamaged{Segment: f.Name(), Offset: s.good, Reason: part.Broken.Error(), ID: about.ID, Before: before}
 		} else if part.Broken == nil {
 			damage.After = about.ID
 			break
 		}
 	}
 	if damage == nil {
-		return good, size, false, nil
+		return s, nil
 	}
-	from, err := frames.Torn(f, good, size)
+	torn, err := frames.Torn(f, s.good, s.size)
 	if err != nil {
-		return good, size, false, fmt.Errorf("read journal segment %s: %w", f.Name(), err)
+		return s, fmt.Errorf("read journal segment %s: %w", f.Name(), err)
 	}
-	return good, size, from == good, damage
+	if torn > s.good {
+		return s, damage
+	}
+	s.torn = damage
+	return s, nil
 }
 
 // keepBytes copies bytes of a segment into a new file whose name has the first number that is free.
