@@ -78,15 +78,20 @@ func (f *Format[T]) Torn(r io.ReaderAt, from, size int64) (int64, error) {
 // Heads returns the frames whose heads are whole between two offsets, whatever became of their payloads.
 func (f *Format[T]) Heads(r io.ReaderAt, from, to, size int64) (heads []Frame[T], err error) {
 	search := search[T]{format: f, r: r, size: size}
-	err = search.magics(from, to, func(offset int64) (int64, error) {
-		h, err := f.ReadHead(r, offset, size)
-		if h.Payload == 0 {
-			return offset + 1, err
+	for {
+		at, err := search.magic(from, to)
+		if err != nil || at == to {
+			return heads, err
 		}
-		heads = append(heads, h)
-		return max(offset+1, min(h.End(), to)), nil
-	})
-	return heads, err
+		h, err := f.ReadHead(r, at, size)
+		if err := unlessBroken(err); err != nil {
+			return heads, err
+		}
+		if from = at + 1; h.Payload > 0 {
+			heads = append(heads, h)
+			from = min(h.End(), to)
+		}
+	}
 }
 
 // search finds frames where it is not known that they begin.
@@ -95,63 +100,57 @@ type search[T any] struct {
 	r      io.ReaderAt
 	size   int64
 	read   int64 // bytes of payloads that turned out to be none
+
+	window []byte // of the file
+	begin  int64  // where it begins
 }
 
 // searchFactor bounds what a search reads in vain: a file may be full of heads that claim the same bytes.
 const searchFactor = 8
 
 // next is where the first whole frame at or behind an offset begins; the size of the file when there is none.
-func (s *search[T]) next(from int64) (found int64, err error) {
-	found = s.size
-	err = s.magics(from, s.size, func(offset int64) (int64, error) {
-		h, err := s.format.ReadHead(s.r, offset, s.size)
-		if err == nil && s.read > searchFactor*s.size {
-			err = Broken("too many heads without their payload")
+func (s *search[T]) next(from int64) (int64, error) {
+	for ; s.read <= searchFactor*s.size; from++ {
+		at, err := s.magic(from, s.size)
+		if err != nil || at == s.size {
+			return at, err
 		}
+		h, err := s.format.ReadHead(s.r, at, s.size)
 		if err == nil {
-			if _, err = s.format.ReadPayload(s.r, h, nil); err != nil {
-				s.read += h.Size
+			if _, err = s.format.ReadPayload(s.r, h, nil); err == nil {
+				return at, nil
 			}
+			s.read += h.Size
 		}
-		if err != nil {
-			return offset + 1, err
+		if err := unlessBroken(err); err != nil {
+			return at, err
 		}
-		found = offset
-		return s.size, nil
-	})
-	return found, err
+		from = at
+	}
+	return s.size, nil
 }
 
-// magics calls visit where a frame may begin between two offsets; it returns where to go on. When its error is Broken, there
-// is none.
-func (s *search[T]) magics(from, to int64, visit func(offset int64) (int64, error)) error {
-	const window = 1 << 20
+// magic is where a frame may begin between two offsets; to when none does.
+func (s *search[T]) magic(from, to int64) (int64, error) {
+	const size = 1 << 20
 	magic := []byte(s.format.Magic)
-	buf := make([]byte, min(window, max(0, s.size-from)))
-	for s.size-from >= int64(s.format.Head) && from < to {
-		buf = buf[:min(int64(len(buf)), s.size-from)]
-		if err := readFull(s.r, buf, from); err != nil {
-			return unlessBroken(err)
-		}
-		next := from + int64(len(buf)-len(magic)+1)
-		for at := from; at < next && at < to; {
-			i := bytes.Index(buf[at-from:], magic)
-			if i < 0 {
+	for from < to {
+		if from < s.begin || from+int64(len(magic)) > s.begin+int64(len(s.window)) {
+			if s.size-from < int64(len(magic)) {
 				break
 			}
-			at += int64(i)
-			if at >= to {
-				return nil
+			s.begin, s.window = from, append(s.window[:0], make([]byte, min(size, s.size-from))...)
+			if err := readFull(s.r, s.window, from); err != nil {
+				s.window = nil
+				return to, unlessBroken(err)
 			}
-			after, err := visit(at)
-			if err := unlessBroken(err); err != nil {
-				return err
-			}
-			next, at = max(next, after), after
 		}
-		from = next
+		if i := bytes.Index(s.window[from-s.begin:], magic); i >= 0 {
+			return min(from+int64(i), to), nil
+		}
+		from = s.begin + int64(len(s.window)-len(magic)+1)
 	}
-	return nil
+	return to, nil
 }
 
 // unlessBroken drops what only says that there is no frame.
