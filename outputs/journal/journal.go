@@ -34,6 +34,9 @@ const DefaultSegmentBytes = 64 << 20
 // ErrClosed is returned by what needs an open journal.
 var ErrClosed = errors.New("the journal is closed")
 
+// ErrLocked is returned when another process holds what this one wants to write.
+var ErrLocked = disk.ErrLocked
+
 // Journal is a directory of append-only segments with one writer. It is safe for concurrent use.
 type Journal struct {
 	dir          string
@@ -78,7 +81,7 @@ func Open(dir string, options Options) (_ *Journal, err error) {
 	}
 	j := &Journal{dir: dir, segmentBytes: options.SegmentBytes, logger: options.Logger, disk: options.Disk}
 	j.group = log.NewGroup(j.write)
-	if j.lock, err = lockJournal(dir); err != nil {
+	if j.lock, err = log.Lock(dir); err != nil {
 		return nil, err
 	}
 	if err := j.load(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"trajgen/outputs/log"
 	"trajgen/outputs/log/disk"
 )
 
@@ -26,7 +27,7 @@ func Repair(ctx context.Context, dir string, do bool, system disk.System) (damag
 	if _, err := os.Stat(dir); err != nil { // the lock would make it
 		return nil, nil, fmt.Errorf("repair journal: %w", err)
 	}
-	lock, err := lockJournal(dir)
+	lock, err := log.Lock(dir)
 	if err != nil {
 		return nil, nil, err
 	}

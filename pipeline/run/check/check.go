@@ -17,6 +17,7 @@ import (
 
 	"trajgen/outputs/export"
 	"trajgen/outputs/journal"
+	"trajgen/outputs/log"
 	"trajgen/outputs/report"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
@@ -98,7 +99,7 @@ func Verify(ctx context.Context, dir string) (*Verification, error) {
 	if s := v.manifest.Schema; s < 1 || s > episode.SchemaVersion {
 		v.differ("run.json: schema %d (this trajgen knows 1 to %d)", s, episode.SchemaVersion)
 	}
-	if v.writer, err = journal.Writer(run.JournalDir(dir)); err != nil {
+	if v.writer, err = log.Writer(run.JournalDir(dir)); err != nil {
 		return nil, err
 	}
 	// Beside a run that goes on, everything is about the episodes that are there now.

@@ -1,6 +1,7 @@
-package journal_test
+package log_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,7 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"trajgen/outputs/journal"
+	"trajgen/outputs/log"
+	"trajgen/outputs/log/disk"
 )
 
 // TestLockOfTheDead has a runner killed that was just starting a program: what holds its lock is about to let go of it.
@@ -38,11 +40,15 @@ func TestLockOfTheDead(t *testing.T) {
 	}
 	defer heir.Wait()
 	f.Close()
-	j, err := journal.Open(dir, journal.Options{})
+	held, err := log.Lock(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Close(); err != nil {
-		t.Error(err)
+	defer held.Close()
+	if _, err := log.Lock(dir); !errors.Is(err, disk.ErrLocked) {
+		t.Errorf("a second writer: %v, want %v", err, disk.ErrLocked)
+	}
+	if owner, err := log.Writer(dir); err != nil || owner != fmt.Sprintf("process %d on %s", os.Getpid(), host) {
+		t.Errorf("Writer = %q, %v, want this process", owner, err)
 	}
 }

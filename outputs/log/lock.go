@@ -1,4 +1,4 @@
-package journal
+package log
 
 import (
 	"cmp"
@@ -15,19 +15,20 @@ import (
 	"trajgen/outputs/log/disk"
 )
 
-// lockJournal takes the journal for this process. The kernel gives it back however the process ends. The file stays:
-// removing it would let two writers hold locks on different files of one name.
-func lockJournal(dir string) (*os.File, error) {
+// Lock takes the files in dir for this process, which is their one writer until it closes what is returned. The kernel gives
+// them back however the process ends. The lock's file stays: removing it would let two writers hold locks on different files
+// of one name.
+func Lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("lock journal %s: %w", dir, disk.Explain(path, err))
+		return nil, fmt.Errorf("lock %s: %w", dir, disk.Explain(path, err))
 	}
 	owner, err := waitFor(f)
 	if err != nil {
 		f.Close()
 		if !errors.Is(err, disk.ErrLocked) {
-			return nil, fmt.Errorf("lock journal %s: %w (want a file system with locks)", dir, err)
+			return nil, fmt.Errorf("lock %s: %w (want a file system with locks)", dir, err)
 		}
 		return nil, fmt.Errorf("%w: %s is being written by %s", disk.ErrLocked, dir, cmp.Or(owner, unnamed))
 	}
@@ -37,7 +38,7 @@ func lockJournal(dir string) (*os.File, error) {
 		_, err = f.WriteAt(fmt.Appendf(nil, ownerForm+"\n", os.Getpid(), host), 0)
 		if err != nil && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 			f.Close()
-			return nil, fmt.Errorf("lock journal %s: %w", dir, disk.Explain(path, err))
+			return nil, fmt.Errorf("lock %s: %w", dir, disk.Explain(path, err))
 		}
 	}
 	return f, nil
@@ -61,14 +62,14 @@ func waitFor(f *os.File) (owner string, err error) {
 	return owner, err
 }
 
-// Writer says who is writing the journal in dir: empty when nobody is.
+// Writer says who is writing the files in dir: empty when nobody is.
 func Writer(dir string) (owner string, err error) {
 	f, err := os.Open(filepath.Join(dir, "lock"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("lock of journal %s: %w", dir, err)
+		return "", fmt.Errorf("lock of %s: %w", dir, err)
 	}
 	defer f.Close()
 	if owner = ownerOf(f); gone(owner) { // whose lock must not be tried: that could keep a run from beginning
@@ -97,6 +98,3 @@ func gone(owner string) bool {
 	host, err := os.Hostname()
 	return err == nil && host == on && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
-
-// ErrLocked is returned when another process holds what this one wants to write.
-var ErrLocked = disk.ErrLocked
