@@ -121,7 +121,7 @@ func (in *inspection) segment(n int, last bool) error {
 }
 
 // frames reads the frames of a segment. The last one may be longer than its index file says.
-func (in *inspection) frames(f segmentFile, size int64, last bool) error {
+func (in *inspection) frames(f *os.File, size int64, last bool) error {
 	before := ""
 	for part, err := range frames.Parts(f, 0, size, true) {
 		if err != nil {

@@ -93,26 +93,23 @@ func Open(dir string, options Options) (_ *Journal, err error) {
 
 // load learns what the segments hold and leaves the last one open for writing.
 func (j *Journal) load() error {
-	count, err := segments(j.dir)
-	if err != nil {
-		return fmt.Errorf("list journal %s: %w", j.dir, err)
-	}
-	for n := 1; n < count; n++ {
-		if err := j.loadFull(n); err != nil {
-			return err
+	var last found
+	err := j.index.load(j.dir, func(f *os.File, s found) error {
+		last = s
+		if s.index != nil {
+			j.mendIndex(s)
 		}
+		return f.Close()
+	})
+	if err != nil || last.number == 0 {
+		return err
 	}
-	if count == 0 {
-		return nil
-	}
-	path := filepath.Join(j.dir, SegmentName(count))
+	path := filepath.Join(j.dir, SegmentName(last.number))
 	f, err := j.disk.Open(path)
 	if err != nil {
 		return fmt.Errorf("open journal segment: %w", disk.Explain(path, err))
 	}
-	j.first = len(j.index.records)
-	last, err := j.index.loadLast(f, j.dir, count)
-	if err == nil && last.torn != nil {
+	if last.torn != nil {
 		err = j.keepTorn(f, last)
 	}
 	if err == nil {
@@ -124,28 +121,16 @@ func (j *Journal) load() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	j.number, j.end = count, last.ended
+	j.number, j.first, j.end = last.number, last.first, last.ended
 	return nil
 }
 
-// loadFull learns what a full segment holds, and makes its index file when that did not say.
-func (j *Journal) loadFull(n int) error {
-	path := filepath.Join(j.dir, SegmentName(n))
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("open journal segment: %w", disk.Explain(path, err))
+// mendIndex makes the index file of a full segment.
+func (j *Journal) mendIndex(s found) {
+	if !errors.Is(s.index, fs.ErrNotExist) {
+		j.logger.Warn("made the index of a journal segment anew", "segment", filepath.Join(j.dir, SegmentName(s.number)), "reason", s.index)
 	}
-	defer f.Close()
-	first := len(j.index.records)
-	size, indexErr, err := j.index.load(f, j.dir, n)
-	if err != nil || indexErr == nil {
-		return err
-	}
-	if !errors.Is(indexErr, fs.ErrNotExist) {
-		j.logger.Warn("made the index of a journal segment anew", "segment", path, "reason", indexErr)
-	}
-	j.writeIndex(indexName(n), j.index.encodeFile(first, len(j.index.records), size))
-	return nil
+	j.writeIndex(indexName(s.number), j.index.encodeFile(s.first, len(j.index.records), s.good))
 }
 
 // settle makes durable what was found: the writer before may have died, or been refused, before its last sync, also that of

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"path/filepath"
 
 	"trajgen/outputs/log"
 	"trajgen/pipeline/episode"
@@ -34,28 +33,12 @@ func OpenReader(dir string) (_ *Reader, err error) {
 			r.Close()
 		}
 	}()
-	count, err := segments(dir)
+	err = r.index.load(dir, func(f *os.File, s found) error {
+		r.files, r.sizes = append(r.files, f), append(r.sizes, s.good)
+		return nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("open journal %s: %w", dir, err)
-	}
-	for n := 1; n <= count; n++ {
-		f, err := os.Open(filepath.Join(dir, SegmentName(n)))
-		if err != nil {
-			return nil, fmt.Errorf("open journal segment: %w", err)
-		}
-		r.files = append(r.files, f)
-		var size int64
-		if n < count {
-			size, _, err = r.index.load(f, dir, n)
-		} else {
-			var last found
-			last, err = r.index.loadLast(f, dir, n)
-			size = last.good
-		}
-		if err != nil {
-			return nil, err
-		}
-		r.sizes = append(r.sizes, size)
+		return nil, err
 	}
 	r.order = r.index.ordered()
 	return r, nil

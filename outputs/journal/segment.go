@@ -62,54 +62,77 @@ func segments(dir string) (int, error) {
 // maxSegments bounds what a name can make of a journal.
 const maxSegments = 1 << 20
 
-// segmentFile is a segment that is read.
-type segmentFile interface {
-	io.ReaderAt
-	Name() string
-	Stat() (fs.FileInfo, error)
-}
-
-// found is what a scan of a segment came to.
+// found is what was found in a segment.
 type found struct {
-	size  int64 // of the file
-	good  int64 // bytes of the whole frames with which it begins
-	write int64 // where the last write of those begins
-	ended int64 // how much of the file its file of the end counts
-	torn  error // what an interrupted write left behind the good ones; nil when there is nothing
+	number int
+	first  int   // number of its first record
+	size   int64 // of the file
+	good   int64 // bytes of the whole frames with which it begins
+	write  int64 // where the last write of those begins
+	ended  int64 // how much of the file its file of the end counts
+	torn   error // what an interrupted write left behind the good ones; nil when there is nothing
+	index  error // why its index file does not say what it holds; nil when it does
 }
 
-// load adds what a full segment holds, from its index file or, when that is damaged or missing, from its frames. indexErr is
-// what is wrong with it.
-func (x *index) load(f segmentFile, dir string, n int) (size int64, indexErr, err error) {
+// load adds what the segments in dir hold, and gives each one to visit, which owns the file.
+func (x *index) load(dir string, visit func(*os.File, found) error) error {
+	count, err := segments(dir)
+	if err != nil {
+		return fmt.Errorf("open journal %s: %w", dir, err)
+	}
+	for n := 1; n <= count; n++ {
+		path := filepath.Join(dir, SegmentName(n))
+		f, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("open journal segment: %w", disk.Explain(path, err))
+		}
+		s := found{number: n, first: len(x.records)}
+		if n < count {
+			err = x.loadFull(f, dir, &s)
+		} else {
+			err = x.loadLast(f, dir, &s)
+		}
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		if err := visit(f, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadFull adds what a full segment holds, from its index file or, when that is damaged or missing, from its frames.
+func (x *index) loadFull(f *os.File, dir string, s *found) error {
+	size, indexed, err := readIndex(filepath.Join(dir, indexName(s.number)))
+	if s.index = err; err != nil {
+		err = x.scan(f, s, false)
+		return cmp.Or(err, s.torn)
+	}
 	info, err := f.Stat()
 	if err != nil {
-		return 0, nil, fmt.Errorf("read journal segment: %w", err)
+		return fmt.Errorf("read journal segment: %w", err)
 	}
-	size, indexed, indexErr := readIndex(filepath.Join(dir, indexName(n)))
-	if indexErr != nil {
-		s, err := x.scan(f, n, false)
-		return s.size, indexErr, cmp.Or(err, s.torn)
-	}
-	if size != info.Size() {
-		return 0, nil, &ErrDamaged{Segment: f.Name(), Offset: min(size, info.Size()), Reason: otherSize(info.Size(), size)}
+	if s.size, s.good = info.Size(), size; s.size != size {
+		return &ErrDamaged{Segment: f.Name(), Offset: min(s.size, size), Reason: otherSize(s.size, size)}
 	}
 	for _, frame := range indexed {
-		x.add(frame.Entry, n, frame.offset)
+		x.add(frame.Entry, s.number, frame.offset)
 	}
-	return size, nil, nil
+	return nil
 }
 
 // loadLast adds what the last segment holds.
-func (x *index) loadLast(f segmentFile, dir string, n int) (found, error) {
-	ended, _, endErr := readIndex(filepath.Join(dir, endName(n)))
-	s, err := x.scan(f, n, true)
+func (x *index) loadLast(f *os.File, dir string, s *found) error {
+	ended, _, endErr := readIndex(filepath.Join(dir, endName(s.number)))
+	err := x.scan(f, s, true)
 	if endErr != nil || err != nil {
-		return s, err
+		return err
 	}
 	if s.ended = ended; s.good < ended {
-		return s, cmp.Or(s.torn, error(&ErrDamaged{Segment: f.Name(), Offset: s.good, Reason: otherSize(s.size, ended)}))
+		return cmp.Or(s.torn, error(&ErrDamaged{Segment: f.Name(), Offset: s.good, Reason: otherSize(s.size, ended)}))
 	}
-	return s, nil
+	return nil
 }
 
 func otherSize(segment, index int64) string {
@@ -118,10 +141,10 @@ func otherSize(segment, index int64) string {
 
 // scan adds the frames of a segment; with verify it checks payloads, too. What no interrupted write explains is an
 // *ErrDamaged.
-func (x *index) scan(f segmentFile, n int, verify bool) (s found, err error) {
+func (x *index) scan(f *os.File, s *found, verify bool) error {
 	info, err := f.Stat()
 	if err != nil {
-		return s, fmt.Errorf("read journal segment: %w", err)
+		return fmt.Errorf("read journal segment: %w", err)
 	}
 	// A live writer may append while this reads: what is behind the size of now does not exist for this scan.
 	s.size = info.Size()
@@ -129,11 +152,11 @@ func (x *index) scan(f segmentFile, n int, verify bool) (s found, err error) {
 	var damage *ErrDamaged
 	for part, err := range frames.Parts(f, 0, s.size, verify) {
 		if err != nil {
-			return s, fmt.Errorf("read journal segment %s: %w", f.Name(), err)
+			return fmt.Errorf("read journal segment %s: %w", f.Name(), err)
 		}
 		about := part.Frame.About
 		if part.Broken == nil && damage == nil {
-			x.add(about, n, part.From)
+			x.add(about, s.number, part.From)
 			before, s.good, s.write = about.ID, part.To, part.Frame.Batch
 		} else if damage == nil {
 			damage = &ErrDamaged{Segment: f.Name(), Offset: s.good, Reason: part.Broken.Error(), ID: about.ID, Before: before}
@@ -143,17 +166,17 @@ func (x *index) scan(f segmentFile, n int, verify bool) (s found, err error) {
 		}
 	}
 	if damage == nil {
-		return s, nil
+		return nil
 	}
 	torn, err := frames.Torn(f, s.good, s.size)
 	if err != nil {
-		return s, fmt.Errorf("read journal segment %s: %w", f.Name(), err)
+		return fmt.Errorf("read journal segment %s: %w", f.Name(), err)
 	}
 	if torn > s.good {
-		return s, damage
+		return damage
 	}
 	s.torn = damage
-	return s, nil
+	return nil
 }
 
 // keepBytes copies bytes of a segment into a new file whose name has the first number that is free.
