@@ -207,11 +207,14 @@ func TestTerminalBench(t *testing.T) {
 		}
 		wantError(t, err, "task.yaml: it is a task of Terminal-Bench's first format", "harbor tasks migrate -i TASKS -o CONVERTED")
 	}
+	short := tree(t, map[string]string{"hello/task.yaml": "instruction: Say hello.\nparser_name: pytest\n"}) // the rest has defaults
+	_, err := datasets.Open(short, datasets.Options{})
+	wantError(t, err, "hello/task.yaml: it is a task of Terminal-Bench's first format")
 	// A dataset of our own may be called so.
 	if tasks := read(t, filepath.Join(tree(t, map[string]string{"task.yaml": "- {prompt: a}"}), "task.yaml"), datasets.Options{}); len(tasks) != 1 {
 		t.Errorf("%d tasks, want 1", len(tasks))
 	}
-	_, err := datasets.Open(tree(t, map[string]string{"readme": "# hello", "tasks.txt": `{"prompt": "a"}`}), datasets.Options{})
+	_, err = datasets.Open(tree(t, map[string]string{"readme": "# hello", "tasks.txt": `{"prompt": "a"}`}), datasets.Options{})
 	wantError(t, err, "tasks.txt holds JSON Lines: give that file, or name it .jsonl")
 }
 

@@ -75,8 +75,9 @@ var errTerminalBench = errors.New("it is a task of Terminal-Bench's first format
 // isTerminalBench knows such a task by its keys.
 func isTerminalBench(root *yaml.Node) bool {
 	var task struct {
-		Instruction, Parser yaml.Node
-		Time                yaml.Node `yaml:"max_agent_timeout_sec"`
+		Instruction yaml.Node
+		Parser      yaml.Node `yaml:"parser_name"`
+		Time        yaml.Node `yaml:"max_agent_timeout_sec"`
 	}
 	return root != nil && root.Decode(&task) == nil && !task.Instruction.IsZero() && !(task.Parser.IsZero() && task.Time.IsZero())
 }
