@@ -136,6 +136,7 @@ func meantKey(name string, names []string, sections map[string]string) string {
 	if meant := registry.Nearest(name, slices.Collect(maps.Keys(sections))); meant != "" {
 		return fmt.Sprintf(" (did you mean %q?)", sections[meant])
 	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
 	return fmt.Sprintf(" (have %s)", strings.Join(names, ", "))
 }
 

@@ -23,7 +23,7 @@ func TestRunFileMistakes(t *testing.T) {
 			`run.yaml:2: play.workers is "two"; want a whole number`, "run.yaml:3: limits.turns is a list; want a whole number", `run.yaml:4: seed_ is not a key of a run file (did you mean "seed"?)`}},
 		{"dataset: {max-task: 3}", []string{`max-task is not a key of dataset (did you mean "max_tasks"?)`}},
 		{"max-task: 3", []string{`max-task is not a key of a run file (did you mean "dataset.max_tasks"?)`}},
-		{"colour: red", []string{"colour is not a key of a run file (have name, out, seed, samples, dataset, tools,"}},
+		{"colour: red", []string{"colour is not a key of a run file (have name, out, seed, samples, dataset, tools,", "sandbox, budget, context)"}},
 		{"max_turns: 3\nworkers: 4", []string{"run.yaml:1: max_turns stands in a section of the run file: write limits: {turns: ...}", "run.yaml:2: workers stands in a section of the run file: write play: {workers: ...}"}},
 		{"sandbox: {workers: 3}", []string{"workers stands in a section of the run file: write play: {workers: ...}"}},
 		{"dataset: tasks.jsonl\nmodel: m\nsandbox: local", []string{"run.yaml:1: dataset stands in a section of the run file: write dataset: {path: ...}", "run.yaml:2: model stands in a section of the run file: write model: {name: ...}", "run.yaml:3: sandbox stands in a section of the run file: write sandbox: {backend: ...}"}},
