@@ -221,9 +221,11 @@ func TestResumeOfAWholeRun(t *testing.T) {
 	}
 	up := httptest.NewServer(server.Handler())
 	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{"run", "--dataset", "bundled", "--max-tasks", "3", "--model", "m", "--base-url", up.URL + "/v1", "--user-model", "m", "--out", dir}
+	args := []string{"run", "--dataset", "bundled", "--max-tasks", "3", "--model", "m", "--base-url", up.URL + "/v1", "--user-model", "m", "--api-key-env", "WHOLE_RUN_KEY", "--out", dir}
+	t.Setenv("WHOLE_RUN_KEY", "sk-1234567890")
 	succeed(t, args...)
 	up.Close()
+	os.Unsetenv("WHOLE_RUN_KEY")
 	succeed(t, append(args, "--resume", "--json")...)
 	if err := os.Remove(filepath.Join(dir, "report.json")); err != nil {
 		t.Fatal(err)
@@ -232,10 +234,16 @@ func TestResumeOfAWholeRun(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "report.json")); err != nil {
 		t.Errorf("no report was made: %v", err)
 	}
-	got := trajgen(t, append(args, "--resume", "--samples", "2")...)
-	if got.code != exitUsage || !strings.Contains(got.errOut, "cannot reach") {
-		t.Errorf("exit code %d, want %d: %s", got.code, exitUsage, got.errOut)
+	wantRefused := func(want string) {
+		t.Helper()
+		got := trajgen(t, append(args, "--resume", "--samples", "2")...)
+		if got.code != exitUsage || !strings.Contains(got.errOut, want) {
+			t.Errorf("exit code %d, want %d and %q: %s", got.code, exitUsage, want, got.errOut)
+		}
 	}
+	wantRefused("environment variable WHOLE_RUN_KEY is empty")
+	t.Setenv("WHOLE_RUN_KEY", "sk-1234567890")
+	wantRefused("cannot reach")
 }
 
 // TestTwoRunners holds that of two runners on one directory the second is refused and changes nothing.

@@ -101,6 +101,15 @@ func (e *Experiment) lacks(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
+// onResume keeps an error of what only a model needs for when it is certain that one will be asked.
+func (m *models) onResume(err error) error {
+	if err == nil || !m.File.resumed {
+		return err
+	}
+	m.probes = append(m.probes, func(context.Context) error { return err })
+	return nil
+}
+
 func (e *Experiment) Close() error {
 	var errs []error
 	for _, closer := range slices.Backward(e.closers) {

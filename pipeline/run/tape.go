@@ -80,7 +80,8 @@ func (m *models) apiKey(name, baseURL string) (string, error) {
 	if m.tape != nil {
 		return "", nil
 	}
-	return APIKey(name, baseURL)
+	key, err := APIKey(name, baseURL)
+	return key, m.onResume(err)
 }
 
 // headers are those of the agent's endpoint, and the values of them that are secret.
@@ -88,7 +89,8 @@ func (m *models) headers() (headers map[string]string, secrets []string, err err
 	if m.tape != nil {
 		return m.File.Model.Headers, nil, nil
 	}
-	return secretHeaders(m.File.Model.Headers, m.File.Model.HeaderEnv)
+	headers, secrets, err = secretHeaders(m.File.Model.Headers, m.File.Model.HeaderEnv)
+	return headers, secrets, m.onResume(err)
 }
 
 // beginTape tells the tape whose exchanges follow.
