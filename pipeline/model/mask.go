@@ -102,11 +102,13 @@ func (m *mask) within(b []byte) bool {
 
 // conceal takes the secrets out of an answer: out of its headers at once, and out of its body as that is read.
 func (d *doer) conceal(resp *http.Response, x *exchange) {
+	id := requestID(resp.Header)
 	for _, values := range resp.Header {
 		for i := range values {
 			values[i] = d.bad.text(values[i])
 		}
 	}
+	x.masked = requestID(resp.Header) != id // of the headers only this is in a row
 	m := d.bad
 	if resp.StatusCode/100 == 2 {
 		m = d.good

@@ -211,6 +211,7 @@ func TestNoSecretIsKept(t *testing.T) {
 		{"no JSON in a stream", true, 200, "data: {SECRET\n\n", model.ClassMalformed},
 		{"a reply", false, 200, `{"id":"SECRET","model":"SECRET","system_fingerprint":"SECRET","choices":[{"message":{"content":"a SECRET b","reasoning_content":"SECRET",` +
 			`"tool_calls":[{"id":"SECRET","function":{"name":"f","arguments":"{\"k\":\"SECRET\"}"}}]},"finish_reason":"SECRET"}]}`, `a [secret], [secret] b {"k":"[secret], [secret]"}`},
+		{"a reply whose headers have it", false, 200, `{"id":"1","model":"m","choices":[{"message":{"content":"a b"},"finish_reason":"stop"}]}`, "a b "},
 		{"a stream", true, 200, fmt.Sprintf(event, `{"content":"a SECRET b"}`, "null") + fmt.Sprintf(event, "{}", `"stop"`) + "data: [DONE]\n\n", "a [secret], [secret] b "},
 		{"a stream that cuts", true, 200, fmt.Sprintf(event, `{"content":"a sk-12345"}`, "null") + fmt.Sprintf(event, `{"content":"67890abcdef b"}`, `"stop"`) + "data: [DONE]\n\n", "a [secret] b "},
 	}
