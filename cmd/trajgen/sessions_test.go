@@ -96,7 +96,7 @@ func TestMemoryAndUserOfATask(t *testing.T) {
 	succeed(t, "check", "--dataset", models, "--sandbox", "local", "--quiet") // nothing to prove, and no model is asked
 
 	got := trajgen(t, "run", "--dataset", models, "--policy", "oracle", "--sandbox", "local", "--out", filepath.Join(t.TempDir(), "run"))
-	if got.code != exitUsage || !strings.Contains(got.errOut, "user_model") {
+	if got.code != exitUsage || !strings.Contains(got.errOut, "user: {model: NAME}") {
 		t.Errorf("without a user model: exit code %d, %s", got.code, got.errOut)
 	}
 	server, err := scripted.New(scripted.Config{Policy: "oracle", Model: "person"})

@@ -102,7 +102,7 @@ func (f *File) checkPrices() error {
 func (f *File) checkBudget() error {
 	errs := []error{f.checkPrices()}
 	if f.Limits.Tokens > 0 && f.Model.MaxTokens >= f.Limits.Tokens {
-		errs = append(errs, fmt.Errorf("episode_tokens is %d and max_tokens %d: one reply could take it all; raise the one or lower the other", f.Limits.Tokens, f.Model.MaxTokens))
+		errs = append(errs, fmt.Errorf("limits.tokens is %d and model.max_tokens %d: one reply could take it all; raise the one or lower the other", f.Limits.Tokens, f.Model.MaxTokens))
 	}
 	return errors.Join(errs...)
 }

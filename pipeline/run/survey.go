@@ -232,7 +232,7 @@ func (t *tasks) suits(ctx context.Context, task *episode.Task) error {
 		}
 	}
 	if task.User != nil && task.User.Model && t.File.User.Model == "" && !t.File.NoUser {
-		problems = append(problems, errors.New("user: it wants a model for its user, and the run file names none (user_model)"))
+		problems = append(problems, errors.New("user: it wants a model for its user, and the run file names none (user: {model: NAME})"))
 	}
 	if task.Cwd != "" {
 		problems = append(problems, t.hasWorkdir(task))

@@ -31,9 +31,9 @@ func (m *models) openUser(ctx context.Context) error {
 func (f *File) checkUser() error {
 	switch {
 	case f.User.Model == "" && (f.User.BaseURL != "" || f.User.APIKeyEnv != ""):
-		return fmt.Errorf("user_base_url and user_api_key_env say where the user model is: give --user-model NAME too")
+		return fmt.Errorf("base_url and api_key_env of user say where the user model is: give --user-model NAME too")
 	case f.User.Model != "" && f.User.BaseURL == "" && f.Scripted.Policy != "":
-		return fmt.Errorf("user_model needs user_base_url when a policy plays: the embedded server knows the agent's part alone")
+		return fmt.Errorf("user: the model needs base_url when a policy plays: the embedded server knows the agent's part alone")
 	}
 	return nil
 }
