@@ -174,7 +174,15 @@ func (d *doer) concealSplit(x *exchange, reply *Reply) {
 	conceal(&reply.Message.Content)
 	conceal(&reply.Message.Reasoning)
 	conceal(&reply.Raw)
+	if details := string(reply.Message.ReasoningDetails); details != "" {
+		conceal(&details)
+		reply.Message.ReasoningDetails = []byte(details)
+	}
 	for i := range reply.Message.Calls {
+		conceal(&reply.Message.Calls[i].Name)
 		conceal(&reply.Message.Calls[i].Arguments)
+	}
+	for i := range reply.Repairs { // which name calls
+		conceal(&reply.Repairs[i])
 	}
 }

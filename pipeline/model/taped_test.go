@@ -214,6 +214,9 @@ func TestNoSecretIsKept(t *testing.T) {
 		{"a reply whose headers have it", false, 200, `{"id":"1","model":"m","choices":[{"message":{"content":"a b"},"finish_reason":"stop"}]}`, "a b "},
 		{"a stream", true, 200, fmt.Sprintf(event, `{"content":"a SECRET b"}`, "null") + fmt.Sprintf(event, "{}", `"stop"`) + "data: [DONE]\n\n", "a [secret], [secret] b "},
 		{"a stream that cuts", true, 200, fmt.Sprintf(event, `{"content":"a sk-12345"}`, "null") + fmt.Sprintf(event, `{"content":"67890abcdef b"}`, `"stop"`) + "data: [DONE]\n\n", "a [secret] b "},
+		{"a stream that cuts a name and details", true, 200,
+			fmt.Sprintf(event, `{"reasoning_details":[{"type":"reasoning.text","text":"sk-12345"}],"tool_calls":[{"index":0,"id":"1","function":{"name":"sk-12345","arguments":"{}"}}]}`, "null") +
+				fmt.Sprintf(event, `{"reasoning_details":[{"type":"reasoning.text","text":"67890abcdef"}],"tool_calls":[{"index":0,"function":{"name":"67890abcdef"}}]}`, `"length"`) + "data: [DONE]\n\n", " {}"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -242,10 +245,11 @@ func TestNoSecretIsKept(t *testing.T) {
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
-			got := ""
+			got, details := "", ""
 			if recorded.Err != nil {
 				got = recorded.Err.Class
 			} else {
+				details = string(recorded.Reply.Message.ReasoningDetails)
 				got = recorded.Reply.Message.Content + " "
 				for _, call := range recorded.Reply.Message.Calls {
 					got += call.Arguments
@@ -263,13 +267,13 @@ func TestNoSecretIsKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := fmt.Sprintf("%+v %+v %s %v %s", recorded.Reply, recorded.Err, log.String(), x, x.Body)
+			all := fmt.Sprintf("%+v %s %+v %s %v %s", recorded.Reply, details, recorded.Err, log.String(), x, x.Body)
 			for _, secret := range []string{key, header} {
 				if strings.Contains(all, secret) {
 					t.Errorf("%q is kept: %s", secret, all)
 				}
 			}
-			if tt.name != "a stream that cuts" { // of which only the reply shows a secret
+			if !strings.HasPrefix(tt.name, "a stream that cuts") { // of which only the reply shows a secret
 				cfg.Record, cfg.Replay, cfg.APIKey, cfg.Headers, cfg.Secrets = nil, player(t, path), "", nil, nil
 				sameOutcome(t, recorded, ask(t, ctx, open(t, cfg), req))
 			}
