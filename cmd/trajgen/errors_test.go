@@ -264,9 +264,12 @@ func TestTwoRunners(t *testing.T) {
 			t.Fatal("the first run did not start")
 		}
 	}
-	for _, more := range [][]string{args("2"), append(args("2"), "--resume"), append(args("1"), "--resume")} {
-		if got := trajgen(t, more...); got.code != exitUsage {
-			t.Errorf("%v: exit code %d: %s", more, got.code, got.errOut)
+	for _, tt := range []struct {
+		args []string
+		want int
+	}{{args("2"), exitUsage}, {append(args("2"), "--resume"), exitLocked}, {append(args("1"), "--resume"), exitLocked}} {
+		if got := trajgen(t, tt.args...); got.code != tt.want {
+			t.Errorf("%v: exit code %d, want %d: %s", tt.args, got.code, tt.want, got.errOut)
 		}
 	}
 	if err := first.Wait(); err != nil {

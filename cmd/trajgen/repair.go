@@ -32,7 +32,7 @@ Exit codes: 0 nothing is damaged, or it was taken out; 1 something is damaged an
 			}
 			damages, replayed, err := journal.Repair(cmd.Context(), run.JournalDir(dir), yes, nil)
 			if errors.Is(err, journal.ErrLocked) {
-				return usage(err)
+				return err
 			}
 			found := repaired{Run: dir, Damage: damages, Replayed: replayed, Repaired: yes && err == nil}
 			if asJSON {

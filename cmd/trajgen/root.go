@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"trajgen/outputs/journal"
 	"trajgen/pipeline/run"
 	"trajgen/registry"
 )
@@ -25,6 +26,7 @@ const (
 	exitErrors      = 3 // done, but more episodes ended in an error outcome than allowed
 	exitGate        = 4
 	exitBudget      = 5 // the run's budget is spent; it can be resumed with more
+	exitLocked      = 8 // another process writes the run directory
 	exitInterrupted = 130
 )
 
@@ -71,6 +73,7 @@ Exit codes:
     2  the flags, the run file or the dataset are wrong; nothing was started
     3  done, but more episodes ended in an error outcome than the run file allows, or an export lacks episodes
     5  the budget is spent; --resume with a higher one goes on
+    8  another process writes the run directory
   130  interrupted; --resume goes on`,
 		Version:       run.Version(),
 		SilenceErrors: true,
@@ -167,6 +170,9 @@ func withCode(code int, err error) error {
 func codeOf(err error) (code int, chosen bool) {
 	if coded, ok := errors.AsType[*codeError](err); ok {
 		return coded.code, true
+	}
+	if errors.Is(err, journal.ErrLocked) {
+		return exitLocked, true
 	}
 	if _, ok := errors.AsType[run.Mistake](err); ok {
 		return exitUsage, true

@@ -283,6 +283,17 @@ func verifyNames(t *testing.T, whole string) {
 			}
 		}, " attempts that journal/000002.seg has, too", 1},
 		{"a sample", edit("run.json", "\n  \"samples\": 2", "\n  \"samples\": 3"), "journal: 6 of 18 episodes are missing", 1},
+		{"a name in run.json", edit("run.json", `"version": "`, `"version": "x`), "run.json is not what was written", 1},
+		{"an index file", func(t *testing.T, dir string) {
+			change(t, filepath.Join(run.JournalDir(dir), "000001.idx"), func(content []byte) []byte { content[20] ^= 1; return content })
+		}, "journal/000001.idx is damaged: it is a copy", 1},
+		{"the index of the end", func(t *testing.T, dir string) {
+			ends, err := filepath.Glob(filepath.Join(run.JournalDir(dir), "*.end"))
+			if err != nil || len(ends) != 1 {
+				t.Fatalf("%v, %v", ends, err)
+			}
+			change(t, ends[0], func(content []byte) []byte { content[20] ^= 1; return content })
+		}, ".end is damaged: it is a copy", 1},
 		{"the experiment", edit("run.json", `"seed": "`, `"seed": "9`), "run.json: the fingerprint is", 1},
 		{"the report", edit("report.json", `"present": 12`, `"present": 13`), "report.json, episodes, present: the journal gives 12, the file has 13", 1},
 		{"no report", remove("report.json"), "report.json is missing", 1},
@@ -422,7 +433,7 @@ func TestRunnersAtOnce(t *testing.T) {
 	if beside == 0 {
 		t.Error("neither made a run")
 	}
-	if slices.Sort(codes[:]); codes != [2]int{exitDone, exitUsage} || !strings.Contains(said[0].String()+said[1].String(), "is being written by process") {
+	if slices.Sort(codes[:]); codes != [2]int{exitDone, exitLocked} || !strings.Contains(said[0].String()+said[1].String(), "is being written by process") {
 		t.Errorf("exit codes %v, said %q and %q", codes, said[0].String(), said[1].String())
 	}
 	if got := here(t, "verify", "--run", dir); got.code != 0 {

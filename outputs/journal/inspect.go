@@ -45,6 +45,25 @@ func Inspect(ctx context.Context, dir string, visit func(segment int, attempt En
 	return in.damages, err
 }
 
+// DamagedIndexes names the index files that cannot be read. No episode is lost with one.
+func DamagedIndexes(dir string) (names []string, err error) {
+	for _, pattern := range []string{"*.idx", "*.end"} {
+		paths, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			switch _, _, err := readIndex(path); {
+			case errors.Is(err, errIndex):
+				names = append(names, filepath.Base(path))
+			case err != nil && !errors.Is(err, fs.ErrNotExist):
+				return nil, err
+			}
+		}
+	}
+	return names, nil
+}
+
 type inspection struct {
 	ctx     context.Context
 	dir     string

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -54,7 +55,13 @@ func (m Manifest) Write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("encode run.json: %w", err)
 	}
-	return writeFile(filepath.Join(dir, "run.json"), append(data, '\n'))
+	path, data := filepath.Join(dir, "run.json"), append(data, '\n')
+	if was, err := os.ReadFile(path); err == nil && !bytes.Equal(was, data) { // it has the digest of another one
+		if err := os.Remove(filepath.Join(dir, SumsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return writeFile(path, data)
 }
 
 // removeTemporary takes away what a runner left that died while it wrote a file.

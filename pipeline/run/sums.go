@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// SumsName is a file with the digests of what a run's end made, as sha256sum -c reads it. Its first line says which trajgen
+// SumsName is a file with the digests of what a run's end made and of run.json, as sha256sum -c reads it. Its first line says which trajgen
 // made them: of the same journal, another one may make other bytes.
 const SumsName = "SHA256SUMS"
 
@@ -35,14 +35,14 @@ func MadeFiles(dir string) ([]string, error) {
 	return made, nil
 }
 
-// WriteSums writes the digests of what a run's end has made.
+// WriteSums writes the digests of what a run's end has made, and of run.json.
 func WriteSums(dir string) error {
 	made, err := MadeFiles(dir)
 	if err != nil {
 		return err
 	}
 	text := bytes.NewBufferString(SumsHead + Version() + "\n")
-	for _, path := range made {
+	for _, path := range append(made, filepath.Join(dir, "run.json")) {
 		sum, err := sumOf(path)
 		if err != nil {
 			return err

@@ -155,6 +155,13 @@ func (v *Verification) frames(ctx context.Context) error {
 	for _, pair := range slices.SortedFunc(maps.Keys(repeated), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
 		v.differ("journal/%s: %d attempts that journal/%s has, too", journal.SegmentName(pair[0]), repeated[pair], journal.SegmentName(pair[1]))
 	}
+	indexes, err := journal.DamagedIndexes(run.JournalDir(v.Run))
+	if err != nil {
+		return err
+	}
+	for _, name := range indexes {
+		v.differ("journal/%s is damaged: it is a copy, no episode is lost, and trajgen run --resume writes it anew", name)
+	}
 	for _, d := range damages {
 		if d.Torn {
 			v.note("%v: the next run cuts it off, and nothing of it was acknowledged", d)
