@@ -127,7 +127,12 @@ func (f *refusals) refused(l *limit, p *Pass) {
 	}
 	// Where one request of so many is refused, about that share is too much.
 	cut := min(max(0.5/float64(max(since, 1)), gently), harshly)
-	value := max(l.value*(1-cut), min(f.best/16, l.value))
+	f.lower(l, max(l.value*(1-cut), f.best/16))
+}
+
+// lower sets the limit to a value below it.
+func (f *refusals) lower(l *limit, value float64) {
+	value = min(value, l.value)
 	f.found(newCurve(l.value, value))
 	l.set(value)
 	f.cut = l.admitted
@@ -153,7 +158,13 @@ func (f *refusals) judge(l *limit) {
 		f.mistaken(l)
 		return
 	case again:
-	case unused, few, float64(t.refused) > 2+2*expected: // load is the reason
+	case few && !unused: // load is the reason: what was not refused is what fits
+		f.lower(l, t.base*(1-t.share))
+		return
+	case unused, few, float64(t.refused) > 2+2*expected: // load is the reason, too
+		if float64(t.refused) > expected { // also with fewer requests
+			f.lower(l, t.to)
+		}
 		return
 	default:
 		f.random = min(float64(f.count+t.refused)/float64(l.admitted-f.from), 0.5)
