@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/self"
 )
 
 // Options are what a backend is opened with. The zero value works.
@@ -49,7 +49,7 @@ type Kind struct {
 	Open  func(Options) (Backend, error)
 	// Settings are what Options.Settings may hold: Open refuses others.
 	Settings []Setting
-	// Sweep removes what a dead runner's instance left elsewhere than on this machine's disk. Nil when nothing can be.
+	// Sweep ends and removes what a dead runner's instance left elsewhere than in its directory. Nil when nothing can be.
 	Sweep func(ctx context.Context, instance Instance) error
 }
 
@@ -65,7 +65,9 @@ type Setting struct {
 // Instance is what a dead runner said about itself when it opened a backend.
 type Instance struct {
 	Name     string            // unique on this machine
+	Dir      string            // that it kept below the state directory
 	Settings map[string]string // without secrets
+	Cgroups  []string          // that it may have made
 }
 
 // kinds is every backend that is linked in; package sandbox/all links all there are, and its tests ask each of them to
@@ -74,8 +76,8 @@ var kinds = map[string]Kind{}
 
 // Not in the declaration, for opening sweeps, and sweeping asks kinds.
 func init() {
-	kinds["native"] = Kind{About: "namespaces, cgroups and seccomp of this machine; nothing to install", Open: openNative}
-	kinds["local"] = Kind{About: "plain processes in a temporary directory: no isolation, for trusted work", Open: openLocal}
+	kinds["native"] = Kind{About: "namespaces, cgroups and seccomp of this machine; nothing to install", Open: openNative, Sweep: sweepNative}
+	kinds["local"] = Kind{About: "plain processes in a temporary directory: no isolation, for trusted work", Open: openLocal, Sweep: sweepLocal}
 }
 
 // Register adds a backend. It is called from an init function of the backend's package; a second one of the same name
@@ -120,7 +122,7 @@ func Open(name string, opts Options) (Backend, error) {
 		// Not ours, and no reason not to begin.
 		opts.Logger.Warn("sweep leftovers of dead runners", "err", err)
 	}
-	guest.HeedSignals()
+	self.HeedSignals()
 	backend, err := kind.Open(opts)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox backend %s: %w", name, err)

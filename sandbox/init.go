@@ -6,7 +6,7 @@ import (
 	"os"
 	"slices"
 
-	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/self"
 )
 
 // Helper is a function of this program that runs inside a sandbox, as a process of its own.
@@ -31,15 +31,15 @@ func Init() {
 	if len(os.Args) == 0 {
 		return
 	}
-	runRole(os.Args[0])
-	if os.Args[0] == guest.HelperName {
+	self.Play(os.Args[0])
+	if os.Args[0] == self.Helper {
 		os.Exit(runHelper(os.Args[1:]))
 	}
 	// So that it can be started where the first argument is always the program's path, as in a container.
-	if len(os.Args) > 1 && os.Args[1] == guest.HelperName {
+	if len(os.Args) > 1 && os.Args[1] == self.Helper {
 		os.Exit(runHelper(os.Args[2:]))
 	}
-	keepDescriptors()
+	self.KeepDescriptors()
 }
 
 func runHelper(args []string) int {

@@ -20,10 +20,7 @@ type Leftover struct {
 func Sweep(stateDir string) ([]Leftover, error) {
 	var removed []Leftover
 	_, err := state.Sweep(stateDir, func(path string, owner state.Owner) error {
-		if err := removeInstance(path, owner); err != nil {
-			return err
-		}
-		if err := sweepElsewhere(filepath.Base(path), owner); err != nil {
+		if err := sweep(path, owner); err != nil {
 			return err
 		}
 		removed = append(removed, Leftover{Path: path, Backend: owner.Backend, Owner: owner.PID})
@@ -32,15 +29,16 @@ func Sweep(stateDir string) ([]Leftover, error) {
 	return removed, err
 }
 
-// elsewhereTime bounds how long a server may take to remove what a dead runner left there.
-const elsewhereTime = 20 * time.Second
+// sweepTime bounds how long a server may take to remove what a dead runner left there.
+const sweepTime = 20 * time.Second
 
-// sweepElsewhere removes what an instance left in other places than this machine's disk. What cannot be removed keeps the
-// instance's directory, for the next sweep to find.
-func sweepElsewhere(name string, owner state.Owner) error {
+// sweep has an instance's backend end and remove what it left. What cannot be removed keeps the instance's directory, for
+// the next sweep to find.
+func sweep(path string, owner state.Owner) error {
 	if owner.Backend == "" {
 		return nil
 	}
+	name := filepath.Base(path)
 	kind, ok := kinds[owner.Backend]
 	if !ok {
 		return fmt.Errorf("sweep %s: this program has no sandbox backend %q", name, owner.Backend)
@@ -48,9 +46,9 @@ func sweepElsewhere(name string, owner state.Owner) error {
 	if kind.Sweep == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), elsewhereTime)
+	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
 	defer cancel()
-	if err := kind.Sweep(ctx, Instance{Name: name, Settings: owner.Settings}); err != nil {
+	if err := kind.Sweep(ctx, Instance{Name: name, Dir: path, Settings: owner.Settings, Cgroups: owner.Cgroups}); err != nil {
 		return fmt.Errorf("sweep %s: %w", name, err)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/self"
 	"trajgen/sandbox/internal/state"
 )
 
@@ -40,6 +40,9 @@ func openLocal(opts Options) (Backend, error) {
 	}
 	return &local{state: instance, boxes: map[string]*localBox{}}, nil
 }
+
+// sweepLocal kills the commands of a dead runner.
+func sweepLocal(_ context.Context, instance Instance) error { return killInstance(instance.Dir) }
 
 func (l *local) Guarantees() Guarantees {
 	none := map[string]string{
@@ -249,7 +252,7 @@ func (b *localBox) command(cmd *Command, mark string) (*exec.Cmd, error) {
 	c := &exec.Cmd{Dir: dir, Env: append(env, localMark+"="+mark), Args: cmd.Args, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	if cmd.Helper != "" {
 		c.Path, err = b.backend.helper()
-		c.Args = append([]string{guest.HelperName, cmd.Helper}, cmd.Args...)
+		c.Args = append([]string{self.Helper, cmd.Helper}, cmd.Args...)
 		return c, err
 	}
 	c.Path, err = lookPath(cmd.Args[0], dir, env)

@@ -6,7 +6,7 @@ import (
 	"runtime"
 
 	"trajgen/sandbox/internal/embedded"
-	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/self"
 )
 
 // helper is the path of the program that runs helpers: the small one, which starts in a fraction of the time of this one,
@@ -25,7 +25,7 @@ func (l *local) helper() (string, error) {
 		if program == nil {
 			return os.Executable()
 		}
-		if l.program, err = memoryProgram(guest.HelperName, program); err != nil {
+		if l.program, err = memoryProgram(self.Helper, program); err != nil {
 			return os.Executable()
 		}
 	}

@@ -14,32 +14,14 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"trajgen/sandbox/internal/broker"
 	"trajgen/sandbox/internal/cgroup"
-	"trajgen/sandbox/internal/guest"
-	"trajgen/sandbox/internal/state"
 )
 
 // closeTime bounds how long the end of a sandbox is waited for.
 const closeTime = 30 * time.Second
 
 var nativeNetworks = []Network{NetworkNone, NetworkLoopback, NetworkAllowlist, NetworkFull}
-
-func runRole(name string) {
-	switch name {
-	case broker.Name:
-		broker.Main()
-	case guest.Name:
-		guest.Main()
-	case guest.LandlockName:
-		guest.LandlockMain()
-	}
-}
-
-// keepDescriptors makes sure that what this program inherited is inherited no further.
-func keepDescriptors() { _ = unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) }
 
 // native is the backend of namespaces and cgroups. It speaks to a broker, which makes guests, and to the guests.
 type native struct {
@@ -242,16 +224,16 @@ func (n *native) Close() error {
 	return err
 }
 
-// removeInstance ends what a dead broker left. Its guests died with it, unless it was killed a moment ago.
-func removeInstance(path string, owner state.Owner) error {
+// sweepNative ends what a dead broker left. Its guests died with it, unless it was killed a moment ago.
+func sweepNative(_ context.Context, instance Instance) error {
 	var errs []error
-	for _, dir := range owner.Cgroups {
+	for _, dir := range instance.Cgroups {
 		if strings.Contains(dir, "/trajgen-") {
 			errs = append(errs, cgroup.Destroy(dir))
 		}
 	}
-	if owner.Backend == "local" || owner.Settings["level"] == string(LevelLandlock) {
-		errs = append(errs, killInstance(path))
+	if instance.Settings["level"] == string(LevelLandlock) {
+		errs = append(errs, killInstance(instance.Dir))
 	}
 	return errors.Join(errs...)
 }

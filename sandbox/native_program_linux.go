@@ -9,6 +9,7 @@ import (
 
 	"trajgen/sandbox/internal/embedded"
 	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/self"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -43,7 +44,7 @@ func openPrograms(builtIn *embedded.Programs) (p programs, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.helper = os.NewFile(uintptr(fd), guest.HelperName)
+	p.helper = os.NewFile(uintptr(fd), self.Helper)
 	p.broker, p.guests, err = brokerProgram(builtIn.Sandboxd)
 	return p, err
 }

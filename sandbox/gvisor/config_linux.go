@@ -6,6 +6,7 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/self"
 )
 
 // What follows is of the runtime specification of the Open Container Initiative what runsc is told.
@@ -63,7 +64,7 @@ const (
 )
 
 func (m *machine) config(rootfs string, spec *sandbox.Spec) *config {
-	args := []string{guest.Program, guest.HelperName, "agent", "bare"}
+	args := []string{guest.Program, self.Helper, "agent", "bare"}
 	if spec.Workdir != "" {
 		args = append(args, "--workdir", spec.Workdir)
 	}

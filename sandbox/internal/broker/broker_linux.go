@@ -14,6 +14,7 @@ import (
 
 	"trajgen/sandbox/internal/cgroup"
 	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/self"
 	"trajgen/sandbox/internal/state"
 	"trajgen/sandbox/internal/wire"
 )
@@ -44,8 +45,10 @@ type broker struct {
 	snapshots map[string]*snapshot
 }
 
-// Main runs the broker until the runner closes its socket or dies, and does not return.
-func Main() {
+func init() { self.Role(Name, run) }
+
+// run runs the broker until the runner closes its socket or dies, and does not return.
+func run() {
 	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // a memory file has none to give
 	_ = unix.CloseRange(RunnerFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	// The runner decides when to end; a Ctrl-C at the terminal is for it alone.

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"trajgen/sandbox/internal/self"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -74,7 +75,7 @@ func newBare(g *guest, confine func(*Bare) error) (*Bare, error) {
 	if os.Getpid() == 1 {
 		ignoreSignals(unix.SIGPIPE)
 	} else {
-		HeedSignals()
+		self.HeedSignals()
 	}
 	b := &Bare{confine: confine, begin: make(chan struct{}), over: make(chan struct{}), ended: make(chan struct{})}
 	g.bare, g.born, g.null, g.disk, g.commands = b, time.Now(), null, g.workdir, -1

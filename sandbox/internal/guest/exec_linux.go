@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"trajgen/sandbox/internal/self"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -136,7 +137,7 @@ func (g *guest) standard(which int64, fds []int) []uintptr {
 // program finds what to execute, as a shell would.
 func (g *guest) program(s *Start) (string, []string, error) {
 	if s.Helper {
-		return g.helper, append([]string{HelperName}, s.Args...), nil
+		return g.helper, append([]string{self.Helper}, s.Args...), nil
 	}
 	if len(s.Args) == 0 || s.Args[0] == "" {
 		return "", nil, unix.ENOENT

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"trajgen/sandbox/internal/self"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -61,6 +62,11 @@ func init() {
 	if len(os.Args) > 0 && os.Args[0] == Name {
 		runtime.LockOSThread() // in an init function, it keeps the first thread for main
 	}
+}
+
+func init() {
+	self.Role(Name, Main)
+	self.Role(LandlockName, landlockMain)
 }
 
 // Main runs the guest and does not return. All threads but two keep the full capabilities of the namespaces; they

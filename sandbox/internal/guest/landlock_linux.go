@@ -45,8 +45,8 @@ func (d *Directory) Decode(from *wire.Decoder) {
 	d.Offline, d.Files, d.Memory, d.FileSize = from.Bool(), from.Int(), from.Int(), from.Int()
 }
 
-// LandlockMain runs such a guest and does not return. It answers what it is told with "" or what went wrong.
-func LandlockMain() {
+// landlockMain runs such a guest and does not return. It answers what it is told with "" or what went wrong.
+func landlockMain() {
 	runtime.LockOSThread()
 	runner := wire.Blocking(RunnerFD)
 	message, fds, err := runner.Recv()

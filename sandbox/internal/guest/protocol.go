@@ -5,9 +5,8 @@ import "trajgen/sandbox/internal/wire"
 
 // Names under which this program is run again, and where it lies in a sandbox.
 const (
-	Name       = "trajgen-guest"
-	HelperName = "trajgen-helper"
-	Program    = "/.trajgen"
+	Name    = "trajgen-guest"
+	Program = "/.trajgen"
 )
 
 // Tests is a file system of its own, for the verifier's files.

@@ -5,16 +5,12 @@ package main
 import (
 	"os"
 
-	"trajgen/sandbox/internal/broker"
+	_ "trajgen/sandbox/internal/broker" // plays a role
 	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/self"
 )
 
 func main() {
-	switch os.Args[0] {
-	case broker.Name:
-		broker.Main()
-	case guest.LandlockName:
-		guest.LandlockMain()
-	}
+	self.Play(os.Args[0])
 	guest.Main()
 }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package self
+
+// KeepDescriptors has no way here.
+func KeepDescriptors() {}
