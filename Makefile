@@ -30,7 +30,7 @@ gvisor: ## the sandbox suite against gVisor, whose program it builds first (2 mi
 
 chaos: ## kills a thousand runners at random moments; nothing may be left
 	@scripts/need go
-	@CHAOS_KILLS=1000 go test -count=1 -timeout 30m -run TestKilledAtRandom -v ./sandbox
+	@CHAOS_KILLS=1000 go test -count=1 -timeout 30m -run TestKilledAtRandom -v ./sandbox/native
 
 crashes: ## kills some thousands of runs at random moments and resumes them (CRASH_STORIES=400); the rows must be the same
 	@scripts/need go gcc

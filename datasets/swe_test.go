@@ -15,6 +15,7 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/reward"
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/native"
 )
 
 func TestMain(m *testing.M) {

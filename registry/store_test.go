@@ -13,6 +13,7 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/local"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"trajgen/sandbox/internal/self"
 )
@@ -33,13 +32,6 @@ type Options struct {
 	Settings map[string]string
 	// Logger is told of what was left over by dead runners and of brokers that died. Nil is silent.
 	Logger *slog.Logger
-
-	// landlock does without namespaces, for tests.
-	landlock bool
-	// cgroups forces a cgroup version, for tests.
-	cgroups string
-	// patience overrides how long a guest may leave requests unanswered, for tests.
-	patience time.Duration
 }
 
 // Kind is a backend that can be opened by name.
@@ -73,12 +65,6 @@ type Instance struct {
 // kinds is every backend that is linked in; package sandbox/all links all there are, and its tests ask each of them to
 // keep the contract.
 var kinds = map[string]Kind{}
-
-// Not in the declaration, for opening sweeps, and sweeping asks kinds.
-func init() {
-	kinds["native"] = Kind{About: "namespaces, cgroups and seccomp of this machine; nothing to install", Open: openNative, Sweep: sweepNative}
-	kinds["local"] = Kind{About: "plain processes in a temporary directory: no isolation, for trusted work", Open: openLocal, Sweep: sweepLocal}
-}
 
 // Register adds a backend. It is called from an init function of the backend's package; a second one of the same name
 // panics.
@@ -160,9 +146,6 @@ func DefaultStateDir(uid int, runtimeDir string) string {
 	return filepath.Join(os.TempDir(), "trajgen-"+strconv.Itoa(uid))
 }
 
-// drainTime is how long Wait goes on reading after the command has ended.
-const drainTime = 50 * time.Millisecond
-
 var (
 	idPattern  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 	envPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -170,11 +153,6 @@ var (
 
 // Complete checks a spec, for a backend that offers these networks and, if so, images, and fills in what it leaves open.
 func (s Spec) Complete(network []Network, images bool) (Spec, error) {
-	return s.complete(network, images)
-}
-
-// complete checks a spec and fills in what it leaves open.
-func (s Spec) complete(network []Network, images bool) (Spec, error) {
 	var errs []error
 	if !idPattern.MatchString(s.ID) {
 		errs = append(errs, fmt.Errorf("id %q is not of 1 to 128 letters, digits, '-' and '_'", s.ID))
@@ -222,29 +200,4 @@ func sortedKeys(m map[string]string) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// environment builds what a command finds in its environment, from nothing. Later entries win. Characters are UTF-8, and
-// all else is as in C's locale: for LANG=C.UTF-8, which means the same, every program opens a dozen files when it starts.
-func environment(layout Layout, spec map[string]string, cmd []string, dir string) []string {
-	values := map[string]string{
-		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": layout.Home,
-		"TERM": "dumb", "TZ": "UTC", "TMPDIR": layout.Tmp, "USER": "root", "PWD": dir,
-	}
-	for k, v := range spec {
-		values[k] = v
-	}
-	for _, kv := range cmd {
-		if k, v, ok := strings.Cut(kv, "="); ok {
-			values[k] = v
-		}
-	}
-	if values["LANG"] == "" && values["LC_CTYPE"] == "" {
-		values["LC_CTYPE"] = "C.UTF-8"
-	}
-	env := make([]string, 0, len(values))
-	for _, k := range sortedKeys(values) {
-		env = append(env, k+"="+values[k])
-	}
-	return env
 }

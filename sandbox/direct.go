@@ -37,8 +37,8 @@ func plainVariable(name, value string) bool {
 	return true
 }
 
-// plainVariables is plainVariable of all.
-func plainVariables(env map[string]string) bool {
+// PlainEnv tells whether variables are what Layout.Plain says of those that commands find.
+func PlainEnv(env map[string]string) bool {
 	for name, value := range env {
 		if !plainVariable(name, value) {
 			return false

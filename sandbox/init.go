@@ -64,8 +64,8 @@ func helperNames() []string {
 	return names
 }
 
-// checkCommand refuses what no backend could run.
-func checkCommand(cmd *Command) error {
+// Check refuses what no backend could run.
+func (cmd *Command) Check() error {
 	if cmd.Helper != "" {
 		if _, ok := helpers[cmd.Helper]; !ok {
 			return fmt.Errorf("helper %q: %w (have %q)", cmd.Helper, ErrNotFound, helperNames())

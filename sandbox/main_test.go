@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 
+	_ "trajgen/sandbox/local"
+	_ "trajgen/sandbox/native"
 	"trajgen/sandbox/sandboxtest"
 )
 

@@ -142,6 +142,14 @@ type FileWrite struct {
 	Replace bool
 }
 
+// Perm is the mode of a new file.
+func (w FileWrite) Perm() fs.FileMode {
+	if w.Mode.Perm() == 0 {
+		return 0o644
+	}
+	return w.Mode.Perm()
+}
+
 // Info describes a file.
 type Info struct {
 	Name    string

@@ -13,6 +13,8 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/local"
+	_ "trajgen/sandbox/native"
 	"trajgen/sandbox/sandboxtest"
 	"trajgen/tools"
 )

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/local" // what an agent serves on another machine, as does the next
+	_ "trajgen/sandbox/native"
 	_ "trajgen/sandbox/relay" // registers itself
 	_ "trajgen/tools/page"    // likewise
 	_ "trajgen/tools/search"

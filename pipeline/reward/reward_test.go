@@ -10,6 +10,8 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/reward"
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/local"
+	_ "trajgen/sandbox/native"
 )
 
 func TestMain(m *testing.M) {

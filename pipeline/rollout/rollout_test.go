@@ -18,6 +18,8 @@ import (
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/local"
+	_ "trajgen/sandbox/native"
 )
 
 func TestMain(m *testing.M) {

@@ -6,7 +6,9 @@ import (
 	_ "trajgen/sandbox/daytona"
 	_ "trajgen/sandbox/docker"
 	_ "trajgen/sandbox/gvisor"
+	_ "trajgen/sandbox/local"
 	_ "trajgen/sandbox/modal"
+	_ "trajgen/sandbox/native"
 	_ "trajgen/sandbox/singularity"
 	_ "trajgen/sandbox/ssh"
 )

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/bare"
 	_ "trajgen/sandbox/internal/carry" // what backends run inside beside: they register themselves
 	_ "trajgen/sandbox/internal/probe"
 )
@@ -80,16 +81,16 @@ func openServed(args []string, logger *slog.Logger) (sandbox.Backend, error) {
 	flags.SetOutput(io.Discard)
 	switch args[0] {
 	case "bare":
-		bare := sandbox.BareOptions{Logger: logger}
-		flags.StringVar(&bare.Workdir, "workdir", "", "working directory of commands")
-		flags.StringVar(&bare.Home, "home", "", "home directory of commands")
-		flags.StringVar(&bare.Tmp, "tmp", "", "directory of temporary files")
-		flags.StringVar(&bare.Tests, "tests", "", "directory of a verifier's files")
-		flags.BoolVar(&bare.Shallow, "shallow", false, "remove directories that lie deep in one another in the end")
+		options := bare.Options{Logger: logger}
+		flags.StringVar(&options.Workdir, "workdir", "", "working directory of commands")
+		flags.StringVar(&options.Home, "home", "", "home directory of commands")
+		flags.StringVar(&options.Tmp, "tmp", "", "directory of temporary files")
+		flags.StringVar(&options.Tests, "tests", "", "directory of a verifier's files")
+		flags.BoolVar(&options.Shallow, "shallow", false, "remove directories that lie deep in one another in the end")
 		if err := flags.Parse(args[1:]); err != nil {
 			return nil, err
 		}
-		return sandbox.OpenBare(bare)
+		return bare.Open(options)
 	case "host":
 		plain := flags.Bool("plain-ok", false, "serve plain processes where nothing better can be had")
 		stateDir := flags.String("state-dir", "", "what has to be on disk while sandboxes live")

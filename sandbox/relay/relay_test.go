@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/local"
+	_ "trajgen/sandbox/native"
 	"trajgen/sandbox/relay"
 	"trajgen/sandbox/sandboxtest"
 )

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/local"
+	_ "trajgen/sandbox/native"
 	"trajgen/sandbox/sandboxtest"
 	_ "trajgen/sandbox/ssh"
 	"trajgen/sandbox/ssh/sshtest"

@@ -10,6 +10,8 @@ import (
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	_ "trajgen/sandbox/local"
+	_ "trajgen/sandbox/native"
 	"trajgen/sandbox/sandboxtest"
 	"trajgen/tools/plugin"
 )

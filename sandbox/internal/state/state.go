@@ -268,3 +268,17 @@ func lock(name string, create, how int) (*os.File, error) {
 	}
 	return file, nil
 }
+
+// RemoveTree deletes directories that commands made unwritable as well.
+func RemoveTree(dir string) error {
+	if err := os.RemoveAll(dir); err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

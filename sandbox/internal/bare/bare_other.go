@@ -1,0 +1,14 @@
+//go:build !linux
+
+package bare
+
+import (
+	"errors"
+
+	"trajgen/sandbox"
+)
+
+// Open needs Linux.
+func Open(Options) (sandbox.Backend, error) {
+	return nil, errors.New("a bare sandbox needs Linux")
+}

@@ -1,0 +1,309 @@
+package box
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/internal/egress"
+	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/wire"
+)
+
+// Owner is what holds a box.
+type Owner interface {
+	// End ends what the box is a socket to, and returns when all of it is gone. It is called once.
+	End() error
+}
+
+// Options are what all boxes of a backend have in common.
+type Options struct {
+	// Patience is how long a guest may leave requests unanswered; a minute when zero.
+	Patience time.Duration
+	Logger   *slog.Logger
+}
+
+// Box is a sandbox that is a socket to its guest.
+type Box struct {
+	owner  Owner
+	opts   Options
+	spec   sandbox.Spec
+	layout sandbox.Layout
+	gone   chan struct{} // closed when the sandbox is
+
+	sending chan struct{} // holds one token while a message is being sent
+
+	mu      sync.Mutex // guards what follows
+	conn    *wire.Conn // replaced, with the token taken, when the guest is
+	next    int64
+	waiting map[int64]chan reply
+	running map[int64]*process
+	isGone  bool
+	restart bool // the guest is being replaced
+	watch   watch
+
+	carrier *egress.Server         // nil when nothing is carried
+	lacks   atomic.Pointer[string] // why not all connections are, when they are not
+
+	reason   atomic.Pointer[string] // why it is gone, when it was we who ended it
+	closing  sync.Once
+	closeErr error
+}
+
+type reply struct {
+	failure guest.Failure
+	body    *wire.Decoder
+	fds     []int
+}
+
+// New takes over the socket to a guest.
+func New(owner Owner, spec sandbox.Spec, layout sandbox.Layout, socket int, opts Options) (*Box, error) {
+	conn, err := wire.Polled(socket)
+	if err != nil {
+		return nil, err
+	}
+	opts.Patience = cmp.Or(opts.Patience, defaultPatience)
+	b := &Box{
+		owner: owner, opts: opts, spec: spec, layout: layout, conn: conn, gone: make(chan struct{}), sending: make(chan struct{}, 1),
+		waiting: map[int64]chan reply{}, running: map[int64]*process{},
+	}
+	b.carrier = newCarrier(spec, opts.Logger)
+	go b.receive(conn)
+	return b, nil
+}
+
+// Become gives a box that nobody has used yet to who asked for it by another name.
+func (b *Box) Become(spec sandbox.Spec, layout sandbox.Layout) { b.spec, b.layout = spec, layout }
+
+// Layout is as the box was told.
+func (b *Box) Layout() sandbox.Layout { return b.layout }
+
+// Files are served by the guest.
+func (b *Box) Files() sandbox.Files { return files{b} }
+
+func (b *Box) receive(conn *wire.Conn) {
+	for {
+		message, fds, err := conn.Recv()
+		if err != nil {
+			if !b.replaced(conn) {
+				b.lost()
+			}
+			return
+		}
+		d := wire.NewDecoder(message)
+		switch kind, id := d.Int(), d.Int(); kind {
+		case guest.KindReply:
+			r := reply{body: d, fds: fds}
+			r.failure.Decode(d)
+			b.mu.Lock()
+			waiting := b.waiting[id]
+			delete(b.waiting, id)
+			b.heard()
+			b.mu.Unlock()
+			if waiting == nil {
+				wire.CloseAll(fds)
+				continue
+			}
+			waiting <- r
+		case guest.KindExit:
+			wire.CloseAll(fds)
+			var x guest.Exit
+			x.Decode(d)
+			b.mu.Lock()
+			p := b.running[id]
+			delete(b.running, id)
+			b.mu.Unlock()
+			if p != nil {
+				p.exited(x)
+			}
+		case guest.KindListeners:
+			b.carry(d, fds)
+		default:
+			wire.CloseAll(fds)
+		}
+	}
+}
+
+// replaced says whether another guest takes the place of the one that was behind conn.
+func (b *Box) replaced(conn *wire.Conn) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.restart && b.conn == conn {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
+// lost ends all that waits for the guest.
+func (b *Box) lost() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isGone {
+		return
+	}
+	b.isGone = true
+	if b.carrier != nil {
+		go func() { _ = b.stopCarrying() }() // who ends the sandbox waits for that
+	}
+	b.watch.stop()
+	close(b.gone)
+	_ = b.conn.Close()
+	for id, p := range b.running {
+		delete(b.running, id)
+		p.lost()
+	}
+}
+
+// Lost ends all that waits for a guest that its owner knows to be gone, and what is carried for it.
+func (b *Box) Lost() error {
+	b.lost()
+	return b.stopCarrying()
+}
+
+// IsLost says whether the guest is known to be gone.
+func (b *Box) IsLost() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isGone
+}
+
+func (b *Box) errGone() error {
+	if reason := b.reason.Load(); reason != nil {
+		return fmt.Errorf("sandbox %s: %w: %s", b.spec.ID, sandbox.ErrGone, *reason)
+	}
+	return fmt.Errorf("sandbox %s: %w", b.spec.ID, sandbox.ErrGone)
+}
+
+// request sends a message and registers for its reply. p, when given, is registered under the same number. bytes
+// is how much the guest is asked to copy.
+func (b *Box) request(ctx context.Context, kind int64, body func(*wire.Encoder), bytes int, p *process, fds ...int) (int64, chan reply, error) {
+	answer := make(chan reply, 1)
+	b.mu.Lock()
+	if b.isGone {
+		b.mu.Unlock()
+		return 0, nil, b.errGone()
+	}
+	b.next++
+	id := b.next
+	b.waiting[id] = answer
+	if p != nil {
+		b.running[id] = p
+	}
+	b.asked(bytes)
+	b.mu.Unlock()
+	var e wire.Encoder
+	e.Int(kind)
+	e.Int(id)
+	if body != nil {
+		body(&e)
+	}
+	if err := b.send(ctx, e.Bytes, fds); err != nil {
+		b.forget(id)
+		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrClosed) {
+			return 0, nil, b.errGone()
+		}
+		return 0, nil, err
+	}
+	return id, answer, nil
+}
+
+// send waits for its turn and for room in the socket: a guest that does not listen must not hold up the caller longer
+// than ctx.
+func (b *Box) send(ctx context.Context, message []byte, fds []int) error {
+	select {
+	case b.sending <- struct{}{}:
+	case <-b.gone:
+		return b.errGone()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-b.sending }()
+	return b.conn.SendContext(ctx, message, fds...)
+}
+
+func (b *Box) forget(id int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.waiting, id)
+	delete(b.running, id)
+}
+
+// call sends a request and waits for the reply. The descriptors of a reply are the caller's.
+func (b *Box) call(ctx context.Context, kind int64, body func(*wire.Encoder)) (reply, error) {
+	return b.copying(ctx, 0, kind, body)
+}
+
+// copying is a call that asks the guest to copy a number of bytes, which may take it a while.
+func (b *Box) copying(ctx context.Context, bytes int, kind int64, body func(*wire.Encoder), fds ...int) (reply, error) {
+	if err := ctx.Err(); err != nil {
+		return reply{}, context.Cause(ctx)
+	}
+	_, answer, err := b.request(ctx, kind, body, bytes, nil, fds...)
+	if err != nil {
+		return reply{}, err
+	}
+	select {
+	case r := <-answer:
+		if kind != guest.KindOpen || r.failure.Code != guest.CodeOK {
+			wire.CloseAll(r.fds) // a guest in the wrong hands can send any
+			r.fds = nil
+		}
+		return r, failure(r.failure)
+	case <-b.gone:
+		return reply{}, b.errGone()
+	case <-ctx.Done():
+		go b.discard(answer)
+		return reply{}, context.Cause(ctx)
+	}
+}
+
+// discard takes a reply that nobody waits for any more.
+func (b *Box) discard(answer chan reply) {
+	select {
+	case r := <-answer:
+		wire.CloseAll(r.fds)
+	case <-b.gone:
+	}
+}
+
+// failure turns what a guest says into what the interface promises.
+func failure(f guest.Failure) error {
+	switch f.Code {
+	case guest.CodeOK:
+		return nil
+	case guest.CodeNotRegular:
+		return &fs.PathError{Op: f.Op, Path: f.Path, Err: sandbox.ErrNotRegular}
+	case guest.CodeNotFound:
+		return fmt.Errorf("%s: %w: %w", f.Path, sandbox.ErrNotFound, syscall.Errno(f.Errno))
+	default:
+		return &fs.PathError{Op: f.Op, Path: f.Path, Err: syscall.Errno(f.Errno)}
+	}
+}
+
+// KillAll leaves process 1 alone in the sandbox.
+func (b *Box) KillAll(ctx context.Context) error {
+	_, err := b.call(ctx, guest.KindKillAll, nil)
+	return err
+}
+
+// Close has the owner kill the guest, and with it the kernel kills the rest.
+func (b *Box) Close() error {
+	b.closing.Do(func() {
+		b.closeErr = b.owner.End()
+		b.lost()
+		b.closeErr = errors.Join(b.closeErr, b.stopCarrying())
+	})
+	return b.closeErr
+}

@@ -1,0 +1,101 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/wire"
+)
+
+// Replace has another guest take the place of the box's, for a snapshot: it calls begin, which returns the socket to the
+// other one, while no command runs and nobody else asks anything. A box whose guest cannot be replaced is lost.
+func (b *Box) Replace(ctx context.Context, begin func() (socket int, err error)) error {
+	select {
+	case b.sending <- struct{}{}:
+	case <-b.gone:
+		return b.errGone()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	// Nobody else sends anything as long as the token is ours.
+	defer func() { <-b.sending }()
+	if err := b.idle(ctx); err != nil {
+		return fmt.Errorf("snapshot of sandbox %s: %w", b.spec.ID, err)
+	}
+	b.mu.Lock()
+	if b.isGone {
+		b.mu.Unlock()
+		return b.errGone()
+	}
+	b.restart = true
+	b.mu.Unlock()
+	socket, err := begin()
+	var conn *wire.Conn
+	if err == nil {
+		conn, err = wire.Polled(socket)
+	}
+	if err != nil {
+		b.mu.Lock()
+		b.restart = false
+		b.mu.Unlock()
+		reason := fmt.Sprintf("its snapshot failed: %v", err)
+		b.reason.CompareAndSwap(nil, &reason)
+		b.lost()
+		return errors.Join(fmt.Errorf("snapshot of sandbox %s: %w", b.spec.ID, err), b.errGone())
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.restart = false
+	if b.isGone {
+		return errors.Join(b.errGone(), conn.Close())
+	}
+	b.conn = conn
+	go b.receive(conn)
+	return nil
+}
+
+// idle asks the guest whether anything is running. It is called with the token for sending taken.
+func (b *Box) idle(ctx context.Context) error {
+	answer := make(chan reply, 1)
+	b.mu.Lock()
+	if b.isGone {
+		b.mu.Unlock()
+		return b.errGone()
+	}
+	if len(b.waiting) > 0 || len(b.running) > 0 {
+		b.mu.Unlock()
+		return sandbox.ErrBusy
+	}
+	b.next++
+	id := b.next
+	b.waiting[id] = answer
+	b.asked(0)
+	conn := b.conn
+	b.mu.Unlock()
+	var e wire.Encoder
+	e.Int(guest.KindCount)
+	e.Int(id)
+	if err := conn.SendContext(ctx, e.Bytes); err != nil {
+		b.forget(id)
+		return err
+	}
+	select {
+	case r := <-answer:
+		wire.CloseAll(r.fds)
+		if err := failure(r.failure); err != nil {
+			return err
+		}
+		if r.body.Int() > 0 || r.body.Err() != nil {
+			return sandbox.ErrBusy
+		}
+		return nil
+	case <-b.gone:
+		return b.errGone()
+	case <-ctx.Done():
+		go b.discard(answer)
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,249 @@
+package command
+
+import (
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"trajgen/sandbox"
+
+	"golang.org/x/sys/unix"
+)
+
+// pump copies what a command prints from a pipe to a writer.
+type pump struct {
+	pipe *os.File
+	done chan struct{} // closed when the pipe has ended or the pump was detached
+	// command is closed when the command has ended that the pipe is the terminal of. Until then its end is none: to close it
+	// would hang up on a command that merely closed its standard streams before it exits. Nil with a pipe.
+	command <-chan struct{}
+
+	mu       sync.Mutex
+	writer   io.Writer
+	detached bool
+}
+
+// drainTime is how long Wait goes on reading after the command has ended.
+const drainTime = 50 * time.Millisecond
+
+// throttle slows down what nobody listens to any more: a background process that prints without end would otherwise
+// keep a core busy, and one whose pipe is closed would die of it.
+const throttle = 20 * time.Millisecond
+
+func newPump(pipe *os.File, writer io.Writer, ended <-chan struct{}) *pump {
+	p := &pump{pipe: pipe, writer: writer, done: make(chan struct{}), command: ended}
+	go p.run()
+	return p
+}
+
+var pumpBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+func (p *pump) run() {
+	defer p.pipe.Close()
+	buffer := pumpBuffers.Get().(*[]byte)
+	defer pumpBuffers.Put(buffer)
+	for {
+		n, err := p.pipe.Read(*buffer)
+		if !p.deliver((*buffer)[:n]) {
+			time.Sleep(throttle)
+		}
+		if err != nil && !p.goesOn() {
+			p.detach()
+			return
+		}
+	}
+}
+
+// goesOn waits for a moment whether a terminal is opened again, for as long as its command runs.
+func (p *pump) goesOn() bool {
+	if p.command == nil {
+		return false
+	}
+	again := time.NewTimer(throttle)
+	defer again.Stop()
+	select {
+	case <-p.command:
+		p.command = nil // to be read once more
+	case <-again.C:
+	}
+	return true
+}
+
+func (p *pump) deliver(data []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.detached {
+		return false
+	}
+	if len(data) > 0 {
+		// A writer that fails stops listening; the command must not notice.
+		if _, err := p.writer.Write(data); err != nil {
+			p.writer = io.Discard
+		}
+	}
+	return true
+}
+
+// detach makes sure that the writer is not called again.
+func (p *pump) detach() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.detached {
+		p.detached = true
+		p.writer = nil
+		close(p.done)
+	}
+}
+
+// Streams are the runner's ends of a command's standard descriptors.
+type Streams struct {
+	pumps  []*pump
+	stdin  *os.File
+	reader io.Reader
+	// terminal is closed when it is settled whether there are streams: those of a terminal come when the command runs. Nil
+	// without a terminal.
+	terminal chan struct{}
+}
+
+// Start begins to copy, once the command runs.
+func (s *Streams) Start() {
+	if s.stdin == nil || s.reader == nil {
+		return
+	}
+	go func() {
+		// It ends early when the command closes its end; nothing waits for a reader that never ends.
+		_, _ = io.Copy(s.stdin, s.reader)
+		if s.terminal == nil {
+			_ = s.stdin.Close()
+		}
+	}()
+}
+
+// drain returns when all output is copied or the time is over; afterwards no writer is called again.
+func (s *Streams) drain() {
+	if s.terminal != nil {
+		<-s.terminal
+	}
+	deadline := time.NewTimer(drainTime)
+	defer deadline.Stop()
+	for _, p := range s.pumps {
+		for rounds := 0; !p.ended(deadline.C); rounds++ {
+			if !p.behind(rounds) {
+				for _, p := range s.pumps {
+					p.detach()
+				}
+				return
+			}
+			deadline.Reset(drainTime)
+		}
+	}
+}
+
+func (p *pump) ended(deadline <-chan time.Time) bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+	}
+	select {
+	case <-p.done:
+		return true
+	case <-deadline:
+		return false
+	}
+}
+
+// behind reports whether what is missing is our own slowness, on a machine with more work than cores, and worth
+// another round: nobody holds the pipe any more, or it is not yet empty.
+func (p *pump) behind(rounds int) bool {
+	connection, err := p.pipe.SyscallConn()
+	if err != nil {
+		return false
+	}
+	behind := false
+	_ = connection.Control(func(fd uintptr) {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(poll, 0); err != nil || n == 0 {
+			return
+		}
+		if poll[0].Revents&unix.POLLHUP != 0 {
+			behind = rounds < 200
+		} else {
+			behind = rounds < 10
+		}
+	})
+	return behind
+}
+
+// Close ends everything at once, for a sandbox that is gone.
+func (s *Streams) Close() {
+	for _, p := range s.pumps {
+		_ = p.pipe.Close()
+	}
+	if s.stdin != nil {
+		_ = s.stdin.Close()
+	}
+}
+
+// sameWriter reports whether both streams go to one writer. Writers of a kind that cannot be compared are not the same.
+func sameWriter(a, b io.Writer) (same bool) {
+	defer func() { _ = recover() }()
+	return a != nil && a == b
+}
+
+// Ends are what the command gets; the caller closes them once it has.
+type Ends struct {
+	Stdin, Stdout, Stderr *os.File // nil is nothing; Stderr may be Stdout
+}
+
+// Close closes them.
+func (c *Ends) Close() {
+	for _, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
+		if f != nil {
+			_ = f.Close() // stdout twice is harmless
+		}
+	}
+}
+
+// Plumb makes the pipes of a command. One on a terminal has none.
+func Plumb(cmd *sandbox.Command) (*Streams, *Ends, error) {
+	s, c := &Streams{reader: cmd.Stdin}, &Ends{}
+	if cmd.TTY != nil {
+		s.terminal = make(chan struct{})
+		return s, c, nil
+	}
+	fail := func(err error) (*Streams, *Ends, error) {
+		s.Close()
+		c.Close()
+		return nil, nil, err
+	}
+	var err error
+	if cmd.Stdin != nil {
+		if c.Stdin, s.stdin, err = os.Pipe(); err != nil {
+			return fail(err)
+		}
+	}
+	output := func(w io.Writer) (*os.File, error) {
+		r, child, err := os.Pipe()
+		if err == nil {
+			s.pumps = append(s.pumps, newPump(r, w, nil))
+		}
+		return child, err
+	}
+	if cmd.Stdout != nil {
+		if c.Stdout, err = output(cmd.Stdout); err != nil {
+			return fail(err)
+		}
+	}
+	switch {
+	case cmd.Stderr == nil:
+	case sameWriter(cmd.Stdout, cmd.Stderr):
+		c.Stderr = c.Stdout
+	default:
+		if c.Stderr, err = output(cmd.Stderr); err != nil {
+			return fail(err)
+		}
+	}
+	return s, c, nil
+}

@@ -1,0 +1,17 @@
+package command
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// TakeTerminal takes over the master of a terminal, for use by goroutines.
+func TakeTerminal(fd int) (*os.File, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("take a terminal: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "terminal"), nil
+}

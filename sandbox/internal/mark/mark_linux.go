@@ -1,0 +1,165 @@
+package mark
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/guest"
+)
+
+// marks are what the processes of some sandboxes, or those of one command, are known by.
+type marks struct {
+	name   string          // in the environment; whatever lies below it is meant, too
+	limits map[uint64]bool // what is left of a limit by the mask
+	mask   uint64
+	born   uint64 // no process with one of these marks is older, in ticks
+}
+
+// Kill kills every process that descends from a sandbox in a directory that was made at born, until there is none.
+func Kill(dir string, born uint64) error { return sandboxMarks(dir, born, dir).kill() }
+
+// KillBelow kills every process of the sandboxes below the directory of a dead runner. A limit says nothing of what
+// lies above a sandbox's directory, so that each is looked for.
+func KillBelow(path string) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil { // as sandboxes have it
+		path = real
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return fmt.Errorf("find the sandboxes of a dead runner: %w", err)
+	}
+	var boxes []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			boxes = append(boxes, filepath.Join(path, entry.Name()))
+		}
+	}
+	return sandboxMarks(path, 0, boxes...).kill()
+}
+
+// sandboxMarks are those of all commands of sandboxes that lie in a directory.
+func sandboxMarks(dir string, born uint64, boxes ...string) marks {
+	m := marks{name: dir, limits: map[uint64]bool{}, mask: ^uint64(1<<commandBits - 1), born: born}
+	for _, box := range boxes {
+		m.limits[limitOf(box+"/0")] = true
+	}
+	return m
+}
+
+func (m marks) kill() error {
+	for wait := time.Millisecond; wait < 4*time.Second; wait *= 2 {
+		found := false
+		for _, p := range livingProcesses(m.born) {
+			if m.on(p) {
+				found = true
+				_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			}
+		}
+		if !found {
+			return nil
+		}
+		time.Sleep(wait)
+	}
+	return fmt.Errorf("processes of %s do not die", m.name)
+}
+
+// on says whether a process has one of the marks: in its environment or, where it has changed that, as a limit.
+func (m marks) on(p *living) bool {
+	if p.born < m.born || p.pid == os.Getpid() {
+		return false
+	}
+	names, limit := p.marks()
+	for _, name := range names {
+		if below, in := strings.CutPrefix(name, m.name); in && (below == "" || below[0] == '/') {
+			return true
+		}
+	}
+	return m.limits[limit&m.mask]
+}
+
+// commandBits are those of a limit that tell the commands of a sandbox apart.
+const commandBits = 20
+
+// limitOf is the mark of a directory and a command's number as a limit that Linux does not heed.
+func limitOf(mark string) uint64 {
+	dir, number := filepath.Split(mark)
+	n, _ := strconv.ParseUint(number, 10, 64)
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(dir)) // a hash never fails
+	return 1<<62 | hash.Sum64()>>(2+commandBits)<<commandBits | n%(1<<commandBits)
+}
+
+// maxHasty bounds how many processes that a command started at once are marked after it.
+const maxHasty = 64
+
+// Put marks a process that has just begun, and what it has started already. What that has been left by its parent
+// in so short a time is known by its environment alone.
+func Put(pid int, mark string) {
+	limit := &unix.Rlimit{Cur: limitOf(mark), Max: unix.RLIM_INFINITY}
+	for all := []int{pid}; len(all) > 0 && len(all) <= maxHasty; all = all[1:] {
+		if unix.Prlimit(all[0], unix.RLIMIT_RSS, limit, nil) != nil {
+			continue
+		}
+		self := strconv.Itoa(all[0])
+		children, _ := os.ReadFile("/proc/" + self + "/task/" + self + "/children") // not every kernel has it
+		for name := range strings.FieldsSeq(string(children)) {
+			if child, err := strconv.Atoi(name); err == nil && guest.Mark(child) != limit.Cur {
+				all = append(all, child)
+			}
+		}
+	}
+}
+
+// Birth is when something that begins now is born, at the earliest; 0 where /proc does not tell the time, as under some
+// kernels that are not Linux.
+func Birth() uint64 {
+	if !clocked() {
+		return 0
+	}
+	return guest.Ticks() - 1
+}
+
+var clocked = sync.OnceValue(func() bool {
+	self := livingProcess(os.Getpid())
+	return self != nil && self.born > 0 && self.born <= guest.Ticks()
+})
+
+// Tree returns the living processes of a command: its session, those that bear its mark, and all descendants,
+// parents first as a rule: a shell that sees its child end before it is told to end itself has something to say of it.
+// Nothing that is older than the command is looked at twice.
+func Tree(leader int, mark string, born uint64) []int {
+	m := marks{name: mark, limits: map[uint64]bool{limitOf(mark): true}, mask: ^uint64(0), born: born}
+	in := map[int]bool{}
+	var others []*living
+	for _, p := range livingProcesses(born) {
+		switch {
+		case p.born < born:
+		case p.pid == leader || p.session == leader || m.on(p):
+			in[p.pid] = true
+		default:
+			others = append(others, p)
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		others = slices.DeleteFunc(others, func(p *living) bool {
+			if !in[p.parent] {
+				return false
+			}
+			in[p.pid], grown = true, true
+			return true
+		})
+	}
+	return slices.Sorted(maps.Keys(in))
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package local
+
+import "os"
+
+// helper is the path of the program that runs helpers: this one.
+func (l *backend) helper() (string, error) { return os.Executable() }

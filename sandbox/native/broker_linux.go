@@ -1,0 +1,285 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/internal/broker"
+	"trajgen/sandbox/internal/embedded"
+	"trajgen/sandbox/internal/wire"
+)
+
+// brokerClient is the runner's side of one broker process.
+type brokerClient struct {
+	conn    *wire.Conn
+	process *os.Process
+	ready   broker.Ready
+	stderr  *sandbox.Capture
+	ended   chan struct{} // closed when the socket has
+
+	sending sync.Mutex
+	mu      sync.Mutex
+	next    int64
+	waiting map[int64]chan brokerAnswer
+	stopped sync.Once
+	stopErr error
+	killed  bool // it had no time to clean up
+}
+
+type brokerAnswer struct {
+	err error
+	fds []int
+}
+
+// brokerEnv keeps the broker's heap small: each sandbox is forked from it, and each fork copies the page tables.
+var brokerEnv = []string{"GOTRACEBACK=single", "GOGC=20"}
+
+// startBroker runs the broker, this program or the small one in it, in a mount namespace of its own; without
+// the rights of root, also in a user namespace, which gives the right to make one.
+func startBroker(opts options, ids *userIDs) (*brokerClient, error) {
+	builtIn, err := embedded.Unpack()
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs, err := wire.Pair()
+	if err != nil {
+		return nil, err
+	}
+	// Ours would keep the socket from ending with the broker.
+	child := os.NewFile(uintptr(theirs), "broker socket")
+	defer child.Close()
+	errors, stderr, err := os.Pipe()
+	if err != nil {
+		unix.Close(ours)
+		return nil, err
+	}
+	defer stderr.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		unix.Close(ours)
+		return nil, err
+	}
+	defer null.Close()
+	programs, err := openPrograms(builtIn)
+	defer programs.close()
+	if err != nil {
+		unix.Close(ours)
+		return nil, err
+	}
+	process, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(programs.broker.Fd())), []string{broker.Name}, &os.ProcAttr{
+		Dir: "/", Env: brokerEnv,
+		Files: []*os.File{null, null, stderr, child, programs.helper},
+		Sys:   ids.separate(),
+	})
+	if err == nil {
+		if err = ids.give(process.Pid); err != nil {
+			_ = process.Kill()
+			_, _ = process.Wait()
+		}
+	}
+	if err != nil {
+		unix.Close(ours)
+		errors.Close()
+		return nil, fmt.Errorf("start the broker: %w", err)
+	}
+	c := &brokerClient{process: process, stderr: sandbox.NewCapture(8<<10, 8<<10), ended: make(chan struct{}), waiting: map[int64]chan brokerAnswer{}}
+	go func() {
+		_, _ = io.Copy(c.stderr, errors)
+		errors.Close()
+	}()
+	if c.conn, err = wire.Polled(ours); err != nil {
+		return nil, err
+	}
+	if err := c.greet(opts, ids.kind, programs.guests); err != nil {
+		close(c.ended)
+		return nil, joinErrors(err, c.stop())
+	}
+	go c.receive()
+	return c, nil
+}
+
+func (c *brokerClient) greet(opts options, ids int64, guests bool) error {
+	config := broker.Config{StateDir: opts.StateDir, Owner: os.Getpid(), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, IDs: ids, Guests: guests}
+	if opts.Images != nil {
+		config.Images = opts.Images.Dir()
+	}
+	if config.Cgroups == "" {
+		config.Cgroups = "auto"
+	}
+	var e wire.Encoder
+	config.Encode(&e)
+	if err := c.conn.Send(e.Bytes); err != nil {
+		return fmt.Errorf("greet the broker: %w", err)
+	}
+	message, fds, err := c.conn.Recv()
+	wire.CloseAll(fds)
+	if err != nil {
+		_, _ = c.process.Wait()
+		return fmt.Errorf("the broker died at once (is sandbox.Init the first call of main?): %w; it said %q", err, c.said())
+	}
+	d := wire.NewDecoder(message)
+	c.ready.Decode(d)
+	if d.Err() != nil {
+		return d.Err()
+	}
+	if c.ready.Err != "" {
+		return errors.New(c.ready.Err)
+	}
+	return nil
+}
+
+func (c *brokerClient) said() string { return strings.TrimSpace(string(c.stderr.Bytes())) }
+
+func (c *brokerClient) dead() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *brokerClient) receive() {
+	defer close(c.ended)
+	for {
+		message, fds, err := c.conn.Recv()
+		if err != nil {
+			return
+		}
+		d := wire.NewDecoder(message)
+		id, text := d.Int(), d.String()
+		c.mu.Lock()
+		waiting := c.waiting[id]
+		delete(c.waiting, id)
+		c.mu.Unlock()
+		if waiting == nil {
+			wire.CloseAll(fds)
+			continue
+		}
+		answer := brokerAnswer{fds: fds}
+		if text != "" {
+			answer.err = errors.New(text)
+		}
+		waiting <- answer
+	}
+}
+
+// ask sends a request; the answer comes on the channel, which has room for it.
+func (c *brokerClient) ask(kind int64, body func(*wire.Encoder)) (chan brokerAnswer, error) {
+	answer := make(chan brokerAnswer, 1)
+	c.mu.Lock()
+	c.next++
+	id := c.next
+	c.waiting[id] = answer
+	c.mu.Unlock()
+	var e wire.Encoder
+	e.Int(kind)
+	e.Int(id)
+	body(&e)
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	if err := c.conn.Send(e.Bytes); err != nil {
+		return nil, fmt.Errorf("the broker is gone (%w): %w", err, sandbox.ErrGone)
+	}
+	return answer, nil
+}
+
+// guest asks for something that is answered with the socket of a new guest. When ctx ends first, the sandbox of that name is
+// closed.
+func (c *brokerClient) guest(ctx context.Context, kind int64, body func(*wire.Encoder), name string) (socket int, err error) {
+	answer, err := c.ask(kind, body)
+	if err != nil {
+		return -1, err
+	}
+	select {
+	case a := <-answer:
+		if a.err != nil || len(a.fds) != 1 {
+			wire.CloseAll(a.fds)
+			return -1, joinErrors(a.err)
+		}
+		return a.fds[0], nil
+	case <-c.ended:
+		return -1, fmt.Errorf("the broker died: %w", sandbox.ErrGone)
+	case <-ctx.Done():
+		go func() {
+			select {
+			case a := <-answer:
+				wire.CloseAll(a.fds)
+				if a.err == nil {
+					_ = c.close(name)
+				}
+			case <-c.ended:
+			}
+		}()
+		return -1, context.Cause(ctx)
+	}
+}
+
+// close ends a sandbox. With a dead broker the guest is dead as well.
+func (c *brokerClient) close(id string) error {
+	answer, err := c.ask(broker.KindClose, func(e *wire.Encoder) { e.String(id) })
+	if err != nil {
+		return nil
+	}
+	select {
+	case a := <-answer:
+		wire.CloseAll(a.fds)
+		return a.err
+	case <-c.ended:
+		return nil
+	case <-time.After(closeTime):
+		return fmt.Errorf("close sandbox %s: no answer from the broker in %v", id, closeTime)
+	}
+}
+
+// tell asks for something that is answered with nothing. With a dead broker, all is gone that could be told of.
+func (c *brokerClient) tell(kind int64, body func(*wire.Encoder)) error {
+	answer, err := c.ask(kind, body)
+	if err != nil {
+		return nil
+	}
+	select {
+	case a := <-answer:
+		wire.CloseAll(a.fds)
+		return a.err
+	case <-c.ended:
+		return nil
+	}
+}
+
+// stop ends the broker by closing its socket and waits until it has cleaned up.
+func (c *brokerClient) stop() error {
+	c.stopped.Do(func() {
+		_ = c.conn.Close()
+		timer := time.AfterFunc(closeTime, func() { _ = c.process.Kill() })
+		defer timer.Stop()
+		status, err := c.process.Wait()
+		c.killed = status == nil || !status.Exited()
+		if errors.Is(err, syscall.ECHILD) || errors.Is(err, os.ErrProcessDone) {
+			err = nil
+		}
+		if err == nil && status != nil && status.ExitCode() == 1 {
+			err = fmt.Errorf("broker: %s", c.said())
+		}
+		c.stopErr = err
+	})
+	return c.stopErr
+}
+
+func joinErrors(errs ...error) error {
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return errors.New("malformed answer")
+}

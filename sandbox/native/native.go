@@ -1,0 +1,11 @@
+// Package native is the sandbox backend of this machine's own namespaces, cgroups and seccomp or, where none can be made,
+// of landlock.
+package native
+
+import "trajgen/sandbox"
+
+func init() {
+	sandbox.Register("native", sandbox.Kind{
+		About: "namespaces, cgroups and seccomp of this machine; nothing to install", Open: openPlain, Sweep: sweep,
+	})
+}

@@ -1,0 +1,59 @@
+package native
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"trajgen/sandbox/internal/embedded"
+	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/self"
+	"trajgen/sandbox/internal/wire"
+)
+
+// programs are what the broker is made of.
+type programs struct {
+	// broker is executed as broker: the small program that was built in, in memory and sealed, so that whoever gets at a
+	// guest's /proc/PID/exe has no file of the host's in hand; else this program.
+	broker *os.File
+	// guests says that the guests are the broker's program, too. Else they are the helper.
+	guests bool
+	// helper is what lies in the sandboxes: the small program for that, or this one.
+	helper *os.File
+}
+
+func (p *programs) close() {
+	for _, file := range []*os.File{p.broker, p.helper} {
+		if file != nil {
+			file.Close()
+		}
+	}
+}
+
+// openPrograms opens the programs that were built in, or this one where there are none.
+func openPrograms(builtIn *embedded.Programs) (p programs, err error) {
+	if builtIn == nil {
+		if p.broker, err = os.Open("/proc/self/exe"); err == nil {
+			p.helper, err = os.Open("/proc/self/exe")
+		}
+		return p, err
+	}
+	fd, err := wire.SealedFile(builtIn.Helper)
+	if err != nil {
+		return p, err
+	}
+	p.helper = os.NewFile(uintptr(fd), self.Helper)
+	p.broker, p.guests, err = brokerProgram(builtIn.Sandboxd)
+	return p, err
+}
+
+// brokerProgram falls back to this program, which nobody in a sandbox gets to see, where memory files are not executed.
+func brokerProgram(sandboxd []byte) (file *os.File, sealed bool, err error) {
+	file, err = wire.Program(guest.Name, sandboxd)
+	if errors.Is(err, unix.EACCES) { // by the sysctl vm.memfd_noexec
+		file, err = os.Open("/proc/self/exe")
+		return file, false, err
+	}
+	return file, err == nil, err
+}

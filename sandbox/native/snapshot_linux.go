@@ -1,0 +1,47 @@
+package native
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/internal/broker"
+	"trajgen/sandbox/internal/wire"
+)
+
+// snapshot is a name for layers that the broker keeps.
+type snapshot struct {
+	backend *backend
+	client  *brokerClient
+	name    string
+	workdir string
+	env     map[string]string
+
+	closing sync.Once
+	err     error
+}
+
+// Close lets the broker forget the layers; sandboxes that stand on them keep them.
+func (s *snapshot) Close() error {
+	s.closing.Do(func() { s.err = s.client.tell(broker.KindForget, func(e *wire.Encoder) { e.String(s.name) }) })
+	return s.err
+}
+
+// Snapshot replaces the guest: what its commands wrote becomes a layer below what those of the next one write.
+func (b *confined) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
+	s := &snapshot{
+		backend: b.backend, client: b.client, name: "snapshot-" + strconv.FormatInt(b.backend.names.Add(1), 10),
+		workdir: b.plan.layout.Workdir, env: b.plan.spec.Env,
+	}
+	err := b.Replace(ctx, func() (int, error) {
+		return b.client.guest(ctx, broker.KindSnapshot, func(e *wire.Encoder) {
+			e.String(b.name)
+			e.String(s.name)
+		}, b.name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
