@@ -194,11 +194,14 @@ func (n *backend) open(ctx context.Context, p *plan, name string) (*confined, er
 		return nil, errors.Join(err, client.close(name))
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
+	closed := n.closed
+	if !closed {
+		n.boxes[b] = true
+	}
+	n.mu.Unlock()
+	if closed {
 		return nil, errors.Join(fmt.Errorf("open sandbox %s: backend is closed: %w", p.spec.ID, sandbox.ErrGone), b.Close())
 	}
-	n.boxes[b] = true
 	return b, nil
 }
 
