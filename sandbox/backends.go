@@ -41,6 +41,10 @@ type Kind struct {
 	Open  func(Options) (Backend, error)
 	// Settings are what Options.Settings may hold: Open refuses others.
 	Settings []Setting
+	// LeastLevel is the isolation that whoever chooses this backend counts on, also without asking for it. "" is LevelNone.
+	LeastLevel Level
+	// SharesMachine says that commands act on a machine that is not theirs alone, and can be lost.
+	SharesMachine bool
 	// Sweep ends and removes what a dead runner's instance left elsewhere than in its directory. Nil when nothing can be.
 	Sweep func(ctx context.Context, instance Instance) error
 }

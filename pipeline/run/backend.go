@@ -194,16 +194,9 @@ func settingNames(known []sandbox.Setting) string {
 	return strings.Join(names, ", ")
 }
 
-// leastLevel is the level that a backend must reach: what was asked for, or anything but none for one that was not chosen
-// for having none.
+// leastLevel is the level that a backend must reach: what was asked for, or what is expected of it.
 func leastLevel(asked, backend string) (sandbox.Level, error) {
-	switch {
-	case asked != "":
-		return sandbox.ParseLevel(asked)
-	case backend == "native":
-		return sandbox.LevelLandlock, nil
-	}
-	return sandbox.LevelNone, nil
+	return sandbox.ParseLevel(cmp.Or(asked, string(sandbox.Kinds()[backend].LeastLevel), string(sandbox.LevelNone)))
 }
 
 // checkLevel refuses a backend that isolates less than was asked for.

@@ -15,6 +15,7 @@ import (
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
+	"trajgen/sandbox"
 	"trajgen/tools"
 )
 
@@ -46,7 +47,7 @@ func (f *File) policyMode() string {
 func (f *File) scriptedCommands() bool { return f.Commands.Policy == "" && f.Scripted.Policy != "" }
 
 func defaultPolicy(backend string) string {
-	if backend == "local" || backend == "ssh" {
+	if sandbox.Kinds()[backend].SharesMachine {
 		return tools.PolicyEnforce
 	}
 	return tools.PolicyRecord

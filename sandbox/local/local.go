@@ -25,6 +25,7 @@ import (
 func init() {
 	sandbox.Register("local", sandbox.Kind{
 		About: "plain processes in a temporary directory: no isolation, for trusted work", Open: open, Sweep: sweep,
+		SharesMachine: true,
 	})
 }
 

@@ -7,5 +7,6 @@ import "trajgen/sandbox"
 func init() {
 	sandbox.Register("native", sandbox.Kind{
 		About: "namespaces, cgroups and seccomp of this machine; nothing to install", Open: openPlain, Sweep: sweep,
+		LeastLevel: sandbox.LevelLandlock,
 	})
 }

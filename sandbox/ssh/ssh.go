@@ -23,6 +23,8 @@ func init() {
 		About:    "other Linux machines over ssh; native there where they can, and nothing to install",
 		Open:     Open,
 		Settings: settings,
+		// Where native cannot be had there, they are plain processes.
+		SharesMachine: true,
 	})
 }
 
