@@ -186,8 +186,8 @@ var damages = []struct {
 	{name: "cut, quotes are not escaped", damage: func(c brokenCall, rng *rand.Rand) string {
 		text := in(c, func(text string) string { return strings.ReplaceAll(text, `\"`, `"`) })
 		at := 1 + rng.IntN(len(text)-1)
-		if text[at-1] == '"' {
-			return "" // as if a bracket were missing
+		if text[at-1] == '"' || strings.HasSuffix(text[:at], `"}`) {
+			return "" // as if a bracket were missing, or nothing
 		}
 		return text[:at]
 	}},
