@@ -40,7 +40,7 @@ race: ## the Go tests under the race detector
 	@scripts/need go gcc python3 git sshd ip curl newuidmap
 	@REQUIRE_SANDBOXES=native,local,ssh,apptainer,singularity,modal,daytona go test -race ./...
 
-lint: ## gofmt and vet
+lint: ## gofmt, vet and staticcheck
 	@scripts/need go
 	@scripts/lint
 
