@@ -17,7 +17,7 @@ type Image struct {
 	Digest string
 	// Layers are directories below the store's Dir, relative to it, the uppermost first. They are those of an overlay file
 	// system that was mounted with the option userxattr: white-outs are character devices 0:0, and a directory with
-	// the attribute user.overlay.opaque hides what lies below. Nobody changes them.
+	// the attribute user.overlay.opaque hides what lies below. They are not changed.
 	Layers  []string
 	Env     []string // K=V
 	Workdir string   // "" when the image names none

@@ -201,7 +201,7 @@ type Network string
 // that is allowed.
 const (
 	NetworkNone      Network = "none"
-	NetworkLoopback  Network = "loopback" // its own, shared with nobody
+	NetworkLoopback  Network = "loopback" // its own, not shared
 	NetworkAllowlist Network = "allowlist"
 	NetworkFull      Network = "full"
 )

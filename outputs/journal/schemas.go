@@ -66,7 +66,7 @@ func (s *schemas) are(tools []json.RawMessage) bool {
 	return len(rest) == len("]")
 }
 
-// place stands for the tools in the JSON of an episode. Nobody can have written it into one.
+// place stands for the tools in the JSON of an episode. No episode can hold it.
 var place = `"` + rand.Text() + `"`
 
 // encodeAround returns the JSON of an episode before its tools, theirs, and the rest with its line break. Without tools

@@ -62,7 +62,7 @@ func waitFor(f *os.File) (owner string, err error) {
 	return owner, err
 }
 
-// Writer says who is writing the files in dir: empty when nobody is.
+// Writer says who is writing the files in dir: empty when no process is.
 func Writer(dir string) (owner string, err error) {
 	f, err := os.Open(filepath.Join(dir, "lock"))
 	if errors.Is(err, fs.ErrNotExist) {

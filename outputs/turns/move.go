@@ -19,7 +19,7 @@ func (l *Log) Forget(id string, attempt int) error {
 	}
 	l.moving.Lock()
 	defer l.moving.Unlock()
-	if err := l.file.Failed(); err != nil || !l.outweighed() { // somebody else has moved it
+	if err := l.file.Failed(); err != nil || !l.outweighed() { // another goroutine has moved it
 		return err
 	}
 	if err := l.move(); err != nil {

@@ -19,7 +19,7 @@ import (
 const (
 	// requestTime bounds one request.
 	requestTime = 2 * time.Minute
-	// patience bounds how long a request is made again: because there are too many, or because nobody was reached.
+	// patience bounds how long a request is made again: because there are too many, or because the server was not reached.
 	patience = 2 * time.Minute
 	// maxReply bounds what a reply may be.
 	maxReply = 16 << 20

@@ -5,7 +5,7 @@
 // go in and out of a process as they are, once the terminal is raw. All else goes through the agent.
 //
 // Each machine bears a label of its runner's instance, by which a sweep ends those of dead ones. Without a sweep, too, a
-// machine is deleted, some minutes after nobody is connected to it.
+// machine is deleted, some minutes after the last connection to it.
 //
 // Daytona drops a client that does not take a terminal's output for long, and the machine is lost to it.
 //
@@ -44,7 +44,7 @@ var settings = []sandbox.Setting{
 	{Name: "target", Env: "DAYTONA_TARGET", Help: "region of the machines; default is the organization's"},
 	{Name: "image", Help: "image of sandboxes that name none, such as python:3.13-slim, or " + snapshotPrefix + "NAME; default is Daytona's snapshot"},
 	{Name: "user", Help: "user that runs commands; default root, which the working directory and the verifier's place need"},
-	{Name: "autostop", Help: "minutes until a machine is deleted that nobody is connected to; default 15"},
+	{Name: "autostop", Help: "minutes without a connection until a machine is deleted; default 15"},
 	rented.Arch,
 }
 

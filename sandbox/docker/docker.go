@@ -146,7 +146,7 @@ func (b *backend) start(ctx context.Context, spec sandbox.Spec) (*box, error) {
 	}
 	x, err := b.run(ctx, spec, image)
 	if errors.Is(err, errNoImage) && spec.From == nil {
-		// Somebody removed it since.
+		// It was removed since.
 		b.images.forget(image)
 		if image, err = b.image(ctx, &spec); err != nil {
 			return nil, err

@@ -78,7 +78,7 @@ func (r *runsc) removeAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// root is a file system to begin with: a directory that nobody changes, or layers of a store.
+// root is a file system to begin with: a directory that stays as it is, or layers of a store.
 type root struct {
 	dir    string
 	mounts []mount

@@ -20,7 +20,7 @@ import (
 // Layers are shared and know nothing of what lies below them. Two things follow that an image mends with one more layer
 // on top, of directories alone, where it has to:
 //
-// A tarball may have etc/motd and no entry for etc. Its layer then has a directory etc that nobody described, whose owner
+// A tarball may have etc/motd and no entry for etc. Its layer then has a directory etc without a description, whose owner
 // and mode hide those of the etc below. In the top layer it is as it is described below.
 //
 // Overlay shows white-outs as names without a file in directories that one layer alone has. In the top layer, too, they

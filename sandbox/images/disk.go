@@ -55,7 +55,7 @@ func sameFile(file *os.File, path string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// locked does something while nobody else looks at what the store's lock guards.
+// locked does something while it holds the store's lock.
 func (s *Store) locked(ctx context.Context, do func() error) error {
 	held, err := lock(ctx, filepath.Join(s.dir, "lock"))
 	if err != nil {

@@ -7,7 +7,7 @@
 //	layers/NAME.json    what is known of it
 //	images/DIGEST.json  an image: its layers, uppermost first, and how it wants to be used
 //	users/              a file for each store that is open, locked while it lives: what must not be removed
-//	tmp/                what is being made or removed; locked while somebody lives who does so
+//	tmp/                what is being made or removed; locked while a process does so
 //	locks/              a file for each layer that is being made
 //	lock                guards images, users and the names in layers and tmp; held for moments
 //
@@ -16,7 +16,7 @@
 //
 // Root keeps owners, modes and capabilities as images have them. For everybody else, all files are their own, and modes get
 // what root could do in a container without them: read each file, and read, search and change each directory. The rest of
-// a mode, set-id bits among it, is the image's. Nobody else can enter a store, so that those bits tempt nobody. Device
+// a mode, set-id bits among it, is the image's. Other users cannot enter a store, so that those bits give them nothing. Device
 // nodes are left out.
 package images
 

@@ -108,7 +108,7 @@ func pick(all []*record, text string) (*record, string, error) {
 	return nil, "", ErrNotStored
 }
 
-// collect moves the layers that nobody needs to a workplace, where they can be removed at leisure. The store must be
+// collect moves the layers that no store needs to a workplace, where they can be removed at leisure. The store must be
 // locked.
 func (s *Store) collect(w *workplace, used map[string]bool, all []*record) error {
 	for _, r := range all {

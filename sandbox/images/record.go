@@ -108,7 +108,7 @@ func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) 
 		r := all[i]
 		for _, layer := range r.Layers {
 			if have, err := s.layer(layer); err != nil || have == nil {
-				return err // somebody removed it by hand: it is fetched anew
+				return err // a person removed it by hand: it is fetched anew
 			}
 		}
 		if name.Index == r.Digest {
@@ -180,7 +180,7 @@ func (s *Store) rename(all []*record, to *record, name named) error {
 	return s.save(to)
 }
 
-// use notes that this store needs something, so that nobody removes it. The store must be locked.
+// use notes that this store needs something, so that it is not removed. The store must be locked.
 func (s *Store) use(what ...string) error {
 	_, err := io.WriteString(s.user, strings.Join(what, "\n")+"\n")
 	return err

@@ -21,7 +21,7 @@ const whiteoutPrefix = ".wh."
 // unpacker makes the files of a layer from the entries of a tarball.
 //
 // Names are resolved as a process whose root is the layer would resolve them, symbolic links among them, so that nothing
-// leads out. Nobody else can change the directory meanwhile, thus what was resolved stays so.
+// leads out. Other users cannot change the directory meanwhile, thus what was resolved stays so.
 type unpacker struct {
 	root    *os.Root
 	base    *os.File // that root is

@@ -89,7 +89,7 @@ func (p *process) PID() int { return p.cmd.Process.Pid }
 func (p *process) Socket() net.Conn { return p.socket }
 
 func (p *process) Kill(ctx context.Context, grace time.Duration) error {
-	// The tree is looked at before the first signal: children of what dies are nobody's.
+	// The tree is looked at before the first signal: children of what dies have no parent of ours.
 	tree := mark.Tree(p.PID(), p.mark(), p.born)
 	if grace > 0 {
 		signalAll(tree, p.PID(), syscall.SIGTERM)

@@ -22,7 +22,7 @@ const (
 	// idleTime is how long a machine stays when nothing runs in it beside what keeps it up: its agent has ended, for its
 	// runner is gone.
 	idleTime = 5 * time.Minute
-	// sealTime is how long Modal keeps what is sealed, if nobody deletes it.
+	// sealTime is how long Modal keeps what is sealed, if it is not deleted.
 	sealTime = 7 * 24 * time.Hour
 	// sealingTime bounds a snapshot.
 	sealingTime = 5 * time.Minute

@@ -68,7 +68,7 @@ func (p *pool) take(plan *plan) *confined {
 	}
 	b.plan = plan
 	b.Become(plan.spec, plan.layout)
-	// That it is listed under its new name is waited for by nobody.
+	// Its listing under its new name is not waited for.
 	_, _ = b.client.ask(broker.KindLabel, func(e *wire.Encoder) {
 		e.String(b.name)
 		e.String(plan.spec.ID)
@@ -101,7 +101,7 @@ func (p *pool) drop(kind *poolKind) {
 	kind.ready = nil
 }
 
-// openTime bounds the making of a sandbox that nobody waits for.
+// openTime bounds the making of a sandbox ahead of demand.
 const openTime = time.Minute
 
 // fill makes sandboxes of a kind, one after the other, until there are enough. What fails is left to who needs one, and is

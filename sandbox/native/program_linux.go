@@ -48,7 +48,7 @@ func openPrograms(builtIn *embedded.Programs) (p programs, err error) {
 	return p, err
 }
 
-// brokerProgram falls back to this program, which nobody in a sandbox gets to see, where memory files are not executed.
+// brokerProgram falls back to this program, which a sandbox does not get to see, where memory files are not executed.
 func brokerProgram(sandboxd []byte) (file *os.File, sealed bool, err error) {
 	file, err = wire.Program(guest.Name, sandboxd)
 	if errors.Is(err, unix.EACCES) { // by the sysctl vm.memfd_noexec

@@ -41,7 +41,7 @@ func agent(args []string, _ io.Reader, _, stderr io.Writer) int {
 func serveStreams(args []string, stderr io.Writer) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	// A log that nobody reads any more must not end it: it has to clean up.
+	// A log whose reader has gone must not end it: it has to clean up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	rw, err := standardStreams()

@@ -13,7 +13,7 @@ import (
 type pending struct {
 	longest int
 	answer  chan answer // has room for it
-	// late, when set, is what to do if the answer is a success that nobody waits for any more.
+	// late, when set, is what to do if the answer is a success and its caller has gone.
 	late      func()
 	abandoned bool
 }

@@ -61,7 +61,7 @@ type frame struct {
 type sink interface {
 	// data takes bytes, which are valid during the call alone. An error ends the connection.
 	data(p []byte) error
-	// end is told that nothing follows; when reset, that nobody listens to the other direction either.
+	// end is told that nothing follows; when reset, that the other direction is not read either.
 	end(reset bool)
 }
 
@@ -138,7 +138,7 @@ func (c *conn) attach(at address, s sink) error {
 	return c.reason
 }
 
-// detach reports whether somebody was attached.
+// detach reports whether a reader was attached.
 func (c *conn) detach(at address) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,13 +174,13 @@ func (c *conn) post(ctx context.Context, stop <-chan struct{}, kind uint8, at ad
 	return nil
 }
 
-// errStopped means that nobody wants the rest of what is sent.
+// errStopped means that the other end wants no more of what is sent.
 var errStopped = errors.New("nobody listens any more")
 
 func (c *conn) queue(kind uint8, at address, payload []byte, slots int) {
 	select {
 	case <-c.gone:
-		return // nobody would ever write it
+		return // it would never be written
 	default:
 	}
 	c.out.Lock()

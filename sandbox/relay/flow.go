@@ -14,7 +14,7 @@ type source struct {
 	conn *conn
 	at   address
 	more chan struct{} // has a token after credit was granted
-	stop chan struct{} // closed when nobody listens any more
+	stop chan struct{} // closed when the reader has gone
 
 	sending sync.Mutex // held by the one that sends
 	mu      sync.Mutex // guards what follows

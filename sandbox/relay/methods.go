@@ -194,7 +194,7 @@ func (s *server) drop(_ context.Context, _ uint64, d *wire.Decoder, _ *message) 
 	return snapshot.Close()
 }
 
-// kill ends a command; when the caller lost interest before it knew that it had started, nobody asks for it again.
+// kill ends a command; when the caller lost interest before it knew that it had started, it is not asked for again.
 func (s *server) kill(ctx context.Context, _ uint64, d *wire.Decoder, _ *message) error {
 	id, grace, unwanted := uint64(d.Int()), time.Duration(d.Int()), d.Bool()
 	s.mu.Lock()

@@ -95,7 +95,7 @@ func cut(err error) error {
 
 var chunks = sync.Pool{New: func() any { b := make([]byte, maxChunk); return &b }}
 
-// data hands the bytes of a data frame on. What nobody waits for any more was already on its way when it was said.
+// data hands the bytes of a data frame on. What is not waited for any more was already on its way when it was said.
 func (c *conn) data(at address, length int) error {
 	chunk := chunks.Get().(*[]byte)
 	defer chunks.Put(chunk)

@@ -16,7 +16,7 @@ type socket struct {
 	out   *source
 	in    *pump
 
-	hungUp atomic.Bool  // nobody reads from the other end of inner any more
+	hungUp atomic.Bool  // the other end of inner is not read any more
 	open   atomic.Int32 // directions that have not ended
 	ended  func()
 }

@@ -68,7 +68,7 @@ func decodeLayout(d *wire.Decoder) sandbox.Layout {
 	return sandbox.Layout{Workdir: d.String(), Home: d.String(), Tmp: d.String(), Tests: d.String()}
 }
 
-// Which of a command's streams somebody is at the other end of.
+// Which of a command's streams have a reader or writer at the other end.
 const (
 	hasStdin = 1 << iota
 	hasStdout

@@ -49,7 +49,7 @@ const ready = "ready"
 func Runner(t testing.TB, role string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := Again(role, args...)
-	c.Stderr = os.Stderr // the file itself: to wait for the runner is to wait for nobody else who has it
+	c.Stderr = os.Stderr // the file itself: the wait for the runner then does not wait for others who have it
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()

@@ -41,7 +41,7 @@ for i in range(200): libc.mq_open(b'/q%d' % i, 0o102, 0o600, None)
 open('taken', 'w').close()
 time.sleep(600)`
 
-// native skips a case where the sandboxes are somebody else's containers, or have not even processes of their own: one that
+// native skips a case where the sandboxes are an engine's containers, or have not even processes of their own: one that
 // stops all others would mean those of the machine.
 func (k *kit) native() {
 	k.Helper()

@@ -12,7 +12,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// screen is a command on a terminal, with somebody who types and reads.
+// screen is a command on a terminal, with a user who types and reads.
 type screen struct {
 	k        *kit
 	terminal sandbox.Terminal

@@ -89,7 +89,7 @@ func (s *service) start(ctx context.Context, spec *sandbox.Spec, img *image) (*m
 	return m, nil
 }
 
-// clean ends an instance that nobody gets.
+// clean ends an instance that no caller gets.
 func (m *machine) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()

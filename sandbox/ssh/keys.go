@@ -118,7 +118,7 @@ func (k *hostKeys) load() (err error) {
 		case errors.As(err, &wrong) && len(wrong.Want) == 0:
 			return fmt.Errorf("the key of %s, %s, is not in %s; verify it and add it there: %w", address, ssh.FingerprintSHA256(key), strings.Join(k.files, " or "), err)
 		case errors.As(err, &wrong):
-			return fmt.Errorf("the key of %s, %s, is not the one in %s: somebody may stand between: %w", address, ssh.FingerprintSHA256(key), &wrong.Want[0], err)
+			return fmt.Errorf("the key of %s, %s, is not the one in %s: another machine may stand between: %w", address, ssh.FingerprintSHA256(key), &wrong.Want[0], err)
 		}
 		return err
 	}
@@ -161,7 +161,7 @@ func isAuthority(key knownhosts.KnownKey) bool {
 	return key.Line <= len(lines) && strings.HasPrefix(strings.TrimSpace(lines[key.Line-1]), "@cert-authority")
 }
 
-// noKey is a key that nobody has.
+// noKey is a key that no server has.
 type noKey struct{}
 
 func (noKey) Type() string                        { return "none" }

@@ -83,7 +83,7 @@ func New(owner Owner, spec sandbox.Spec, layout sandbox.Layout, socket int, opts
 	return b, nil
 }
 
-// Become gives a box that nobody has used yet to who asked for it by another name.
+// Become gives a box that has not been used yet to who asked for it by another name.
 func (b *Box) Become(spec sandbox.Spec, layout sandbox.Layout) { b.spec, b.layout = spec, layout }
 
 // Layout is as the box was told.
@@ -269,7 +269,7 @@ func (b *Box) copying(ctx context.Context, bytes int, kind int64, body func(*wir
 	}
 }
 
-// discard takes a reply that nobody waits for any more.
+// discard takes a reply whose caller has gone.
 func (b *Box) discard(answer chan reply) {
 	select {
 	case r := <-answer:

@@ -17,7 +17,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// killTime bounds how long it takes to kill a command that nobody waits for.
+// killTime bounds how long it takes to kill a command that is not waited for.
 const killTime = 3 * time.Minute
 
 // Start sends the command's ends of its pipes to the guest.

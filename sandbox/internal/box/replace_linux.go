@@ -11,7 +11,7 @@ import (
 )
 
 // Replace has another guest take the place of the box's, for a snapshot: it calls begin, which returns the socket to the
-// other one, while no command runs and nobody else asks anything. A box whose guest cannot be replaced is lost.
+// other one, while no command runs and no other request is under way. A box whose guest cannot be replaced is lost.
 func (b *Box) Replace(ctx context.Context, begin func() (socket int, err error)) error {
 	select {
 	case b.sending <- struct{}{}:
@@ -20,7 +20,7 @@ func (b *Box) Replace(ctx context.Context, begin func() (socket int, err error))
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	// Nobody else sends anything as long as the token is ours.
+	// No other goroutine sends anything as long as the token is ours.
 	defer func() { <-b.sending }()
 	if err := b.idle(ctx); err != nil {
 		return fmt.Errorf("snapshot of sandbox %s: %w", b.spec.ID, err)

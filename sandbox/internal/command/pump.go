@@ -27,7 +27,7 @@ type pump struct {
 // drainTime is how long Wait goes on reading after the command has ended.
 const drainTime = 50 * time.Millisecond
 
-// throttle slows down what nobody listens to any more: a background process that prints without end would otherwise
+// throttle slows down output without a reader: a background process that prints without end would otherwise
 // keep a core busy, and one whose pipe is closed would die of it.
 const throttle = 20 * time.Millisecond
 
@@ -155,7 +155,7 @@ func (p *pump) ended(deadline <-chan time.Time) bool {
 }
 
 // behind reports whether what is missing is our own slowness, on a machine with more work than cores, and worth
-// another round: nobody holds the pipe any more, or it is not yet empty.
+// another round: no process holds the pipe any more, or it is not yet empty.
 func (p *pump) behind(rounds int) bool {
 	connection, err := p.pipe.SyscallConn()
 	if err != nil {

@@ -43,7 +43,7 @@ var classes = []class{
 	{netip.MustParsePrefix("fc00::/7"), "it is a private address", true},
 	{netip.MustParsePrefix("fe80::/10"), "it is a link-local address", false},
 	{netip.MustParsePrefix("ff00::/8"), "it is a multicast address", false},
-	// What holds an address of IPv4 leads there by ways that nobody oversees.
+	// What holds an address of IPv4 leads there by ways that cannot be overseen.
 	{netip.MustParsePrefix("2001::/23"), "it is a reserved address", false},
 	{netip.MustParsePrefix("2002::/16"), "it holds another address", false},
 	{netip.MustParsePrefix("2001:db8::/32"), "it is an address for documentation", false},

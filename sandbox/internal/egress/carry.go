@@ -52,7 +52,7 @@ func (s *Server) carry(conn net.Conn, target netip.AddrPort) {
 		return
 	}
 	c.note(err)
-	// At once, so that nobody waits for nothing.
+	// At once, so that the other end does not wait for nothing.
 	abort(conn)
 	s.config.Logger.Debug("a connection of a sandbox came to nothing", "host", s.host(target.Addr()), "port", target.Port(), "err", err)
 }

@@ -31,7 +31,7 @@ func (s *Server) serveNames(conn *net.UDPConn) {
 			return
 		}
 		if err != nil {
-			// What comes back for an answer that nobody waited for.
+			// What comes back for an answer that was not waited for.
 			if !s.pause(time.Millisecond) {
 				return
 			}

@@ -79,7 +79,7 @@ func (c *carriage) request(source *innerReader, reader *bufio.Reader) (*http.Req
 	return request, nil
 }
 
-// send writes a request. It asks for no other protocol on the same connection, for then nobody would see what is asked for.
+// send writes a request. It asks for no other protocol on the same connection, for then what is asked for would not be seen.
 func send(w *bufio.Writer, request *http.Request) error {
 	header := request.Header
 	if header.Get("Upgrade") != "" {

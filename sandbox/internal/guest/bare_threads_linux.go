@@ -16,7 +16,7 @@ func storeThreads() {
 	for range storedThreads {
 		held.Add(1)
 		go func() {
-			runtime.LockOSThread() // nobody else can have it meanwhile
+			runtime.LockOSThread() // no other goroutine can have it meanwhile
 			defer runtime.UnlockOSThread()
 			held.Done()
 			<-release

@@ -83,7 +83,7 @@ func limit(files int64) error {
 		}
 		value = min(value, now.Max)
 		if now.Cur == value && now.Max == value {
-			continue // gVisor has limits that nobody may set
+			continue // gVisor has limits that cannot be set
 		}
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value}); err != nil {
 			return fmt.Errorf("set resource limit %d: %w", resource, err)

@@ -33,7 +33,7 @@ type (
 )
 
 // listen installs a filter, and answers what it leaves open on another thread. Where something outside listens to such
-// questions already, nobody is asked.
+// questions already, none is asked.
 func listen(p policy) error {
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	if p.everywhere {

@@ -287,7 +287,7 @@ func (g *guest) stopped(pid int) {
 	}
 	own, ownErr := readlink(unix.AT_FDCWD, "/proc/self/exe")
 	its, err := readlink(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/exe")
-	// Without rights, nobody may look into what has our memory still.
+	// Without rights, no process may look into what has our memory still.
 	if err == unix.EACCES || (ownErr == nil && err == nil && own == its) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}

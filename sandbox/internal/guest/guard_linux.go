@@ -90,7 +90,7 @@ func parent(pid int) (int, error) {
 	return strconv.Atoi(fields[1])
 }
 
-// guarding is a filter of all calls that send a signal to somebody else.
+// guarding is a filter of all calls that send a signal to another process.
 func guarding(targets []uint32) filter {
 	var refuse filter
 	refuse.load(offsetArgs)

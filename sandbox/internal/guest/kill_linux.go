@@ -127,7 +127,7 @@ func (g *guest) killEverything() {
 		return
 	}
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
-		// Nobody is left to be signalled only when all have been reaped, too.
+		// No process is left to be signalled only when all have been reaped, too.
 		if err := unix.Kill(-1, unix.SIGKILL); err == unix.ESRCH {
 			break
 		}

@@ -28,8 +28,8 @@ var (
 	ownSix     = [16]byte{0xfd, 0x00, 0x01, 0x98, 0x00, 0x18, 15: 2}
 )
 
-// nobody is an address that the runner never gives to a name: for a trial.
-var nobody = [4]byte{198, 18, 0, 3}
+// unused is an address that the runner never gives to a name: for a trial.
+var unused = [4]byte{198, 18, 0, 3}
 
 const resolvConf = "nameserver 198.18.0.1\n"
 
@@ -232,7 +232,7 @@ func nameSocket() (int, error) {
 	return fd, nil
 }
 
-// try makes a connection to an address of nobody and looks whether it arrives with that address. On lo, all of it
+// try makes a connection to an unused address and looks whether it arrives with that address. On lo, all of it
 // happens within the call to connect.
 func try(listener int) error {
 	const port = 9
@@ -241,7 +241,7 @@ func try(listener int) error {
 		return err
 	}
 	defer unix.Close(client)
-	if err := unix.Connect(client, &unix.SockaddrInet4{Port: port, Addr: nobody}); err != nil && err != unix.EINPROGRESS {
+	if err := unix.Connect(client, &unix.SockaddrInet4{Port: port, Addr: unused}); err != nil && err != unix.EINPROGRESS {
 		return fmt.Errorf("try the rules of the firewall: %w", err)
 	}
 	arrived := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
@@ -264,8 +264,8 @@ func try(listener int) error {
 	case *unix.SockaddrInet6:
 		got = [4]byte(a.Addr[12:])
 	}
-	if got != nobody {
-		return fmt.Errorf("try the rules of the firewall: a connection to %v arrived as one to %v", nobody, got)
+	if got != unused {
+		return fmt.Errorf("try the rules of the firewall: a connection to %v arrived as one to %v", unused, got)
 	}
 	return nil
 }

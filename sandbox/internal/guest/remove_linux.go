@@ -67,7 +67,7 @@ func (g *guest) remove(name string) error {
 	return g.removeAll(dir, base)
 }
 
-// emptyDirectory removes all below a mount point, which nobody can replace and which stays.
+// emptyDirectory removes all below a mount point, which cannot be replaced and stays.
 func (g *guest) emptyDirectory(name string) error {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -141,7 +141,7 @@ func mountTests() error {
 }
 
 // pin makes a directory a mount of its own, on the same file system: it stays writable when what it lies in becomes
-// read-only, and nobody can rename, remove or replace it.
+// read-only, and no process can rename, remove or replace it.
 func pin(name string) error {
 	if err := unix.Mount(name, name, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("pin /%s: %w", name, err)

@@ -23,7 +23,7 @@ type living struct {
 	limit uint64
 }
 
-// marks are the values of Variable in its environment, none where it is not ours to read, and the limit that nobody heeds.
+// marks are the values of Variable in its environment, none where it is not ours to read, and the limit that has no effect.
 func (p *living) marks() (names []string, limit uint64) {
 	p.look.Do(func() {
 		environ, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
@@ -49,7 +49,7 @@ var scans struct {
 	old map[int]uint64
 
 	mu   sync.Mutex // guards what follows
-	next *scan      // not begun yet; nil when nobody waits for one
+	next *scan      // not begun yet; nil when no caller waits for one
 }
 
 // livingProcesses returns all that lived when it was called and live still, but for those that are older than this process

@@ -86,7 +86,7 @@ func (b *box) end() error {
 		err = fmt.Errorf("end the machine of sandbox %s: %w", b.id, err)
 	}
 	if b.client != nil {
-		// With the machine gone, there is nobody left to say how that went.
+		// With the machine gone, nothing is left to say how that went.
 		_ = b.client.Close()
 	}
 	return err

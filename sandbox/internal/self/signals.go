@@ -7,7 +7,7 @@ import (
 )
 
 // HeedSignals keeps commands from being deaf: what this program was told to ignore, as a shell tells what it runs in the
-// background, its children would have to ignore as well. It goes on ignoring it, as nobody listens.
+// background, its children would have to ignore as well. It goes on ignoring it, as it has no handler.
 func HeedSignals() {
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP} {
 		if signal.Ignored(sig) {

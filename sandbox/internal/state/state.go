@@ -125,7 +125,7 @@ func (i *Instance) Add(id string, pid int) error {
 	return i.root.Rename(spare, id+recordTail)
 }
 
-// spare is the name of a file that nobody uses, which may be there or not.
+// spare is the name of a file that is not in use, which may be there or not.
 func (i *Instance) spare() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

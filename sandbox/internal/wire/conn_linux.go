@@ -202,7 +202,7 @@ func CloseAll(fds []int) {
 // MemoryFile returns the descriptor of a memory file that holds content.
 func MemoryFile(content []byte) (int, error) { return memoryFile(content, 0) }
 
-// SealedFile is a MemoryFile that nobody can change: for what many share who do not trust each other.
+// SealedFile is a MemoryFile that cannot be changed: for what many share who do not trust each other.
 func SealedFile(content []byte) (int, error) {
 	fd, err := memoryFile(content, unix.MFD_ALLOW_SEALING)
 	if err == nil {

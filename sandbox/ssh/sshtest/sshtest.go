@@ -26,7 +26,7 @@ import (
 
 // Account is whom the server lets in. The zero value is whoever runs the test, with bash.
 type Account struct {
-	// UID is another user, of whom nobody else has heard. It takes root to let it in.
+	// UID is another user, whose name no other test uses. It takes root to let it in.
 	UID int
 	// Files are put into the home directory, such as ".bashrc". It takes root to have a home of one's own.
 	Files map[string]string
