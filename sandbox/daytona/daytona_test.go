@@ -13,6 +13,7 @@ import (
 	_ "trajgen/sandbox/daytona"
 	"trajgen/sandbox/daytona/daytonatest"
 	"trajgen/sandbox/internal/rented/rentedtest"
+	_ "trajgen/sandbox/native" // the machines of the server
 	"trajgen/sandbox/sandboxtest"
 )
 

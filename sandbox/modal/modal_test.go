@@ -17,6 +17,7 @@ import (
 	"trajgen/sandbox/internal/rented/rentedtest"
 	_ "trajgen/sandbox/modal"
 	"trajgen/sandbox/modal/modaltest"
+	_ "trajgen/sandbox/native" // the machines of the server
 	"trajgen/sandbox/sandboxtest"
 )
 

@@ -54,7 +54,7 @@ func TestHostKeys(t *testing.T) {
 	}{
 		{"unknown", read(t, other.Settings["known_hosts"]), "is not in"},
 		{"empty", "", "is not in"},
-		{"another key", knownhosts.Line([]string{address}, stranger), "somebody may stand between"},
+		{"another key", knownhosts.Line([]string{address}, stranger), "another machine may stand between"},
 		{"revoked", "@revoked * " + strings.SplitN(read(t, s.Settings["known_hosts"]), " ", 2)[1], "revoked"},
 	}
 	for _, tt := range tests {
