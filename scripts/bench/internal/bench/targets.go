@@ -140,7 +140,7 @@ func (r *Report) judgeStart() []Target {
 		hasRows = r.Start.Rows >= 100_000
 	}
 	return []Target{
-		atMost("start until the first request, 100,000 rows", native, hasRows && native > 0, 300, "ms", ""),
+		atMost("start until the first request, 100,000 rows", native, hasRows && native > 0, 1000, "ms", ""),
 		atMost("resume with 100,000 finished episodes", resume, hasRows && resume > 0, 2000, "ms", ""),
 		atMost("binary", binary, binary > 0, 60, "MB", ""),
 	}
