@@ -55,7 +55,7 @@ func (d Damage) LostText() string {
 		names = append(names, name)
 	}
 	if d.Unknown {
-		names = append(names, "nobody can say what (it is what is missing afterwards: trajgen verify)")
+		names = append(names, "it is unknown what (trajgen verify says afterwards what is missing)")
 	}
 	if len(names) == 0 {
 		return "nothing"

@@ -76,7 +76,7 @@ func torn(t *testing.T, f *log.Format[string], data []byte) int64 {
 	return at
 }
 
-// Whatever bit is flipped, the frames around it are read, the place is named, and it is no torn end unless it is the end.
+// Whatever bit is flipped, the frames around it are read, the place is named, and it counts as a torn end at the end alone.
 func TestDamageIsNamed(t *testing.T) {
 	for name, f := range formats {
 		t.Run(name, func(t *testing.T) {

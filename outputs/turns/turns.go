@@ -83,7 +83,7 @@ type Log struct {
 	compact int64
 	logger  *slog.Logger
 
-	moving sync.RWMutex // held for reading while the file is written or synced, so that it is no other meanwhile
+	moving sync.RWMutex // held for reading while the file is written or synced, so that it is not replaced meanwhile
 	file   *log.File    // moving guards it
 	closed bool         // moving guards it
 

@@ -101,7 +101,7 @@ func (s *Store) fromOCI(ctx context.Context, ref reference, scratch string) (v1.
 		dir = scratch
 	}
 	if !exists(filepath.Join(dir, "oci-layout")) {
-		return nil, "", fmt.Errorf("%s is no OCI layout: it has no file oci-layout; %s", ref.path, forms)
+		return nil, "", fmt.Errorf("%s is not an OCI layout: it has no file oci-layout; %s", ref.path, forms)
 	}
 	if err := document(filepath.Join(dir, "index.json")); err != nil {
 		return nil, "", err

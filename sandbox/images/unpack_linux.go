@@ -240,7 +240,7 @@ func (u *unpacker) resolve(name string, missing bool) (*dir, error) {
 			}
 			todo = append(strings.Split(string(target[:n]), "/"), todo...)
 			continue
-		case errors.Is(err, unix.EINVAL): // it is no link
+		case errors.Is(err, unix.EINVAL): // not a link
 			if st := (unix.Stat_t{}); unix.Fstatat(fd, part, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
 				return nil, fails(unix.ENOTDIR)
 			}

@@ -11,7 +11,7 @@ import (
 	"trajgen/sandbox/sandboxtest"
 )
 
-// TestCloseWhileOpening closes backends while sandboxes are being opened: who opens one is told, and nobody waits for ever.
+// TestCloseWhileOpening closes backends while sandboxes are being opened: who opens one is told, and no call waits for ever.
 func TestCloseWhileOpening(t *testing.T) {
 	for round := range 5 {
 		b := sandboxtest.Open(t, "native", sandbox.Options{})
