@@ -38,7 +38,7 @@ func init() {
 }
 
 var settings = []sandbox.Setting{
-	{Name: "api_key", Env: "DAYTONA_API_KEY", Secret: true, Help: "who you are, and the proof of it"},
+	{Name: "api_key", Env: "DAYTONA_API_KEY", Secret: true, Help: "API key of the account"},
 	{Name: "api_url", Env: "DAYTONA_API_URL", Help: "address of the service; default " + defaultServer},
 	{Name: "organization", Env: "DAYTONA_ORGANIZATION_ID", Help: "id of the organization; default is the key's"},
 	{Name: "target", Env: "DAYTONA_TARGET", Help: "region of the machines; default is the organization's"},

@@ -37,7 +37,7 @@ func init() {
 }
 
 var settings = []sandbox.Setting{
-	{Name: "token_id", Env: "MODAL_TOKEN_ID", Secret: true, Help: "who you are"},
+	{Name: "token_id", Env: "MODAL_TOKEN_ID", Secret: true, Help: "id of the API token"},
 	{Name: "token_secret", Env: "MODAL_TOKEN_SECRET", Secret: true, Help: "and the proof of it"},
 	{Name: "server_url", Env: "MODAL_SERVER_URL", Help: "address of the service; default " + defaultServer},
 	{Name: "environment", Env: "MODAL_ENVIRONMENT", Help: "environment of the workspace; default is the workspace's"},
