@@ -87,6 +87,7 @@ type Pass struct {
 	beyond bool // the limit
 	round  bool // the request is part of one
 	trial  bool // the request is part of one
+	proof  bool // the request is part of one
 	down   bool // namely of one downwards
 }
 
@@ -174,7 +175,7 @@ func (g *Gate) dispatch() {
 		}
 		w := g.queue.pop(now, evenly)
 		pass := &Pass{gate: g, sent: now, beyond: beyond}
-		g.limit.send(pass, now, g.inFlight)
+		g.limit.send(pass, now, g.inFlight >= g.limit.places()-1 || g.queue.len() > 0)
 		if !beyond {
 			g.pace.ReserveN(now, 1)
 		}

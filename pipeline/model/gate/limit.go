@@ -105,15 +105,15 @@ func (l *limit) begin() {
 }
 
 // send counts a request that is sent.
-func (l *limit) send(p *Pass, now time.Time, inFlight int) {
+func (l *limit) send(p *Pass, now time.Time, crowded bool) {
 	l.admitted++
 	p.number = l.admitted
 	if !l.sent.IsZero() {
 		l.gap += (now.Sub(l.sent).Seconds() - l.gap) / max(2*fewest, l.value)
 	}
 	l.sent = now
-	l.refusals.send()
-	if l.trial.send(p, now, inFlight >= l.places()-1); !p.trial && !l.round.full() {
+	l.refusals.send(p, now)
+	if l.trial.send(p, now, crowded); !p.trial && !l.round.full() {
 		p.round = true
 		l.round.send(now)
 	}
@@ -122,6 +122,9 @@ func (l *limit) send(p *Pass, now time.Time, inFlight int) {
 // learn takes the result of a request. standing is how many are in flight without it.
 func (l *limit) learn(p *Pass, r Result, standing int, now time.Time) {
 	l.trial.learn(p, r)
+	if f := &l.refusals; p.proof && p.number > f.proof.from {
+		f.proof.learn(r)
+	}
 	if p.round && p.number > l.round.from {
 		l.round.learn(r)
 	}
@@ -150,10 +153,15 @@ func (l *limit) learn(p *Pass, r Result, standing int, now time.Time) {
 // judge concludes from what has ended. It is called whenever something has, and while requests wait.
 func (l *limit) judge(now time.Time) {
 	l.trial.judge(l, now)
+	l.refusals.prove(l, now)
 	if l.trial.on && !l.trial.down {
 		return // what it makes slow is its own doing
 	}
-	over, late := l.round.over(now, l.latency)
+	takes := l.latency
+	if a := l.anchor; a.limit > 0 { // as long as more requests may make it
+		takes = max(takes, a.latency*l.value/a.limit)
+	}
+	over, late := l.round.over(now, takes)
 	if !l.measured { // the first replies were quick ones
 		over, late = l.round.full() && l.round.good+l.round.refused == l.round.sent, false
 	}
@@ -164,7 +172,6 @@ func (l *limit) judge(now time.Time) {
 	if !over {
 		return
 	}
-	l.refusals.prove(l)
 	if l.round.good > 0 {
 		l.measured = true
 		l.rounds++
@@ -187,7 +194,9 @@ func (l *limit) verify() {
 		if grown < 1.25 && l.trial.base != a.limit { // small steps are compared together: each is as good as nothing
 			return
 		}
-		l.trial.slow = 0
+		if l.trial.bad == 0 { // else it is on the way back to a limit that was too high
+			l.trial.slow = 0
+		}
 	}
 	*a = anchor{l.value, l.latency, l.work}
 }

@@ -48,6 +48,7 @@ type refusals struct {
 	from  int     // number of the last request before that
 	count int     // refusals since then
 	fewer float64 // what fewer requests delivered each second, when load was found not to be the reason; 0 once that is proven
+	proof sample  // the first requests after that finding
 
 	// That load was found not to be the reason is asked again, ever less often.
 	again bool // the trial of fewer requests is such a one
@@ -68,7 +69,10 @@ func (f *refusals) outgrown(l *limit) {
 }
 
 // send counts a request. Until it is refused it is taken for one that is not.
-func (f *refusals) send() {
+func (f *refusals) send(p *Pass, now time.Time) {
+	if p.proof = f.fewer > 0 && !f.proof.full(); p.proof {
+		f.proof.send(now)
+	}
 	f.score = max(0, f.score+math.Log((1-f.random-extra)/(1-f.random)))
 	f.random = max(rare, f.random*(1-1.0/1000))
 }
@@ -89,7 +93,7 @@ func (f *refusals) answered(l *limit, now time.Time) {
 
 // refused takes a refusal.
 func (f *refusals) refused(l *limit, p *Pass) {
-	if p.trial || l.trial.pending > 0 { // the trial's doing
+	if p.trial || l.trial.pending > 0 || l.trial.on && l.trial.down { // the trial's doing, or what it is about to find out
 		return
 	}
 	f.all++
@@ -161,7 +165,7 @@ func (f *refusals) judge(l *limit) {
 	case few && !unused: // load is the reason: what was not refused is what fits
 		f.lower(l, t.base*(1-t.share))
 		return
-	case unused, few, float64(t.refused) > 2+2*expected: // load is the reason, too
+	case unused, few, tooMany(t.refused, expected): // load is the reason, too
 		if float64(t.refused) > expected { // also with fewer requests
 			f.lower(l, t.to)
 		}
@@ -171,14 +175,22 @@ func (f *refusals) judge(l *limit) {
 		f.verdict, f.curve, f.fewer = f.random, curve{}, t.delivered()
 		t.step, t.bad = 1, 0
 		l.set(max(was, l.value))
+		f.proof = sample{from: l.admitted, most: l.round.most}
 	}
 	f.apart = min(max(2*f.apart, sooner), later)
 	f.due = l.admitted + f.apart*t.sent
 }
 
-// prove takes the first round after load was found not to be the reason: more requests must deliver more.
-func (f *refusals) prove(l *limit) {
-	if f.fewer > 0 && l.round.delivered() < 1.1*f.fewer {
+// tooMany says whether so many refusals are more than chance makes of those that are expected.
+func tooMany(refused int, expected float64) bool { return float64(refused) > 2+2*expected }
+
+// prove looks at the first requests after load was found not to be the reason: more of them must deliver more, and not be
+// refused more often.
+func (f *refusals) prove(l *limit, now time.Time) {
+	if over, late := f.proof.over(now, l.latency); f.fewer == 0 || !over && !late {
+		return
+	}
+	if f.proof.delivered() < 1.1*f.fewer || tooMany(f.proof.refused, f.verdict*float64(f.proof.sent)) {
 		f.mistaken(l)
 	}
 	f.fewer = 0

@@ -132,10 +132,14 @@ func (t *trial) judge(l *limit, now time.Time) {
 	if !t.on {
 		return
 	}
-	over, late := t.over(now, l.latency)
+	takes := l.latency
+	if !t.down { // as long as more requests may make it
+		takes *= t.to / t.base
+	}
+	over, late := t.over(now, takes)
 	switch {
 	case t.down:
-		enough := t.share > 0 && t.refused >= several
+		enough := t.share > 0 && t.refused >= several && t.good+t.refused >= 2*fewest
 		few := !t.full() && now.Sub(t.began).Seconds() < patient*l.latency // requests have not come, which says nothing
 		if t.on = (few || !over && !late) && !enough; t.on {
 			return
@@ -191,7 +195,7 @@ func (t *trial) relieved(l *limit) {
 	if t.good == 0 {
 		return
 	}
-	if t.to/t.base*l.slowness()/t.slowness() < 1-elastic*(1-t.to/t.base) {
+	if t.to/t.base*l.slowness()/t.slowness() < 1 {
 		t.calm = l.admitted + int(lull*max(l.value, 1))
 		l.quickest = max(l.quickest, l.slowness()/(0.95*suspect)) // it is slow for a reason
 		return
