@@ -104,7 +104,7 @@ func (f *refusals) refused(l *limit, p *Pass) {
 		return
 	}
 	f.count++
-	if float64(p.number-f.last) > quiet*l.value || l.value >= plateau*f.limit { // the cuts have helped
+	if float64(p.number-f.last) > quiet*max(l.value, fewest) || l.value >= plateau*f.limit { // the cuts have helped
 		f.limit = 0
 	}
 	f.last = p.number

@@ -149,7 +149,7 @@ func (t *trial) judge(l *limit, now time.Time) {
 		} else {
 			t.relieved(l)
 		}
-	case 2*t.refused >= t.most, t.refused > handful/2 && 2*t.refused > t.sent:
+	case float64(t.refused) >= (0.5+l.refusals.random)*float64(t.most), t.refused > handful/2 && 2*t.refused > t.sent:
 		t.on = false
 		l.set(t.base + float64(t.good))
 		l.refusals.found(newCurve(l.value, l.value))
