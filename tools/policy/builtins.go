@@ -60,6 +60,8 @@ func (c *call) lines() []string {
 	return lines[:min(len(lines), maxWords)]
 }
 
+// The library writes to the configuration that it is given, and a nil one is shared by all: hence a new one each time.
+
 // read gives variables what stands on the lines of the input: each of them, as it may be called in a loop.
 func (c *call) read(names []string) {
 	if len(names) == 0 {
@@ -73,7 +75,7 @@ func (c *call) read(names []string) {
 		var may binding
 		for _, line := range lines {
 			text := ""
-			if fields := expand.ReadFields(nil, line, len(names), true); line == unknown {
+			if fields := expand.ReadFields(new(expand.Config), line, len(names), true); line == unknown {
 				text = unknown
 			} else if k < len(fields) {
 				text = fields[k]

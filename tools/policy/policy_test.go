@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"trajgen/tools/policy"
@@ -40,6 +41,19 @@ func TestCheck(t *testing.T) {
 }
 
 // TestRules shows that there is an example of every rule.
+// TestCheckAtOnce is for the race detector.
+func TestCheckAtOnce(t *testing.T) {
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for _, command := range []string{"printf '%s' rm | sh", "echo -e 'a\\tb' | sh", "echo a b | while read x y; do $x; done"} {
+				policy.Check(command, policy.Context{})
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestRules(t *testing.T) {
 	hit := map[string]int{}
 	for _, level := range []policy.Level{policy.Ask, policy.Block} {

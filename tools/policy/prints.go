@@ -85,7 +85,7 @@ func (c *call) echo() string {
 	}
 	text := strings.Join(args, " ")
 	if escapes {
-		text, _, _ = expand.Format(nil, text, nil)
+		text, _, _ = expand.Format(new(expand.Config), text, nil)
 	}
 	return strings.ReplaceAll(text, "\x00", "") + newline
 }
@@ -105,7 +105,7 @@ func (c *call) printf() stream {
 	format, args := args[0], append([]string{}, args[1:]...)
 	var b strings.Builder
 	for round := 0; round == 0 || len(args) > 0; round++ {
-		text, used, err := expand.Format(nil, format, args)
+		text, used, err := expand.Format(new(expand.Config), format, args)
 		if b.WriteString(text); err != nil || b.Len() > MaxCommand {
 			b.Reset()
 			b.WriteString(unknown)
