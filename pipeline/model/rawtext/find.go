@@ -17,12 +17,6 @@ type Found struct {
 	Unread string
 }
 
-// looked is the order in which Find looks for formats: one for each way to read, those with the plainest tags last.
-var looked = []string{
-	"kimi_k2", "deepseek_v3_1", "deepseek_v3_2", "gpt_oss", "granite", "cohere", "internlm", "nemotron_json", "phi4_mini", "longcat", "minimax",
-	"seed_oss", "qwen3_coder", "glm47", "mistral", "llama3_json", "pythonic",
-}
-
 // Find reads the calls of a text in whatever format they are. Only calls of tools that the model was shown count, and what
 // stands in a think block, a code fence or backticks never does. A call that stands where a model ends its turn with one,
 // which is at the end of the text and not within a sentence, is read; others are told as unread, but for those that a

@@ -63,45 +63,6 @@ func (p Parser) Calls(content string) Result {
 	return Result{Content: w.content(), Calls: w.calls, Repairs: w.repairs}
 }
 
-// format is how one family of models writes its calls.
-type format struct {
-	openers []string
-	// parse reads the call or calls that may begin with the opener at w.text[at:]. It returns where to go on, and
-	// whether what is in front of that was calls; otherwise it stays content.
-	parse func(w *walker, at int, opener string) (end int, called bool)
-	// tag is the shortest text without which no call can be in a reply; "" for a format without tags.
-	tag string
-}
-
-var formats = map[string]format{
-	"hermes":        {[]string{"<tool_call>"}, (*walker).toolCall, "<tool_call>"},
-	"qwen":          {[]string{"<tool_call>"}, (*walker).toolCall, "<tool_call>"},
-	"longcat":       {[]string{"<longcat_tool_call>"}, (*walker).toolCall, "<longcat_tool_call>"},
-	"minimax":       {[]string{"<tool_calls>"}, (*walker).toolCall, "<tool_calls>"}, // M1; also Hunyuan and Jamba
-	"nemotron_json": {[]string{"<TOOLCALL>"}, (*walker).toolCall, "<TOOLCALL>"},
-	"qwen3_coder":   {[]string{"<tool_call>", "<function="}, (*walker).toolCall, "<"},
-	"seed_oss":      {[]string{"<seed:tool_call>", "<function="}, (*walker).toolCall, "<seed:tool_call>"},
-	"glm45":         {[]string{"<tool_call>"}, (*walker).glm, "<tool_call>"},
-	"glm47":         {[]string{"<tool_call>"}, (*walker).glm, "<tool_call>"},
-	"mistral":       {[]string{"[TOOL_CALLS]", "["}, (*walker).mistral, "["},
-	"granite":       {[]string{"<|tool_call|>"}, (*walker).listed, "<|tool_call|>"},
-	"phi4_mini":     {[]string{"functools"}, (*walker).listed, "functools"},
-	"internlm":      {[]string{"<|action_start|><|plugin|>"}, (*walker).listed, "<|action_start|>"},
-	"cohere":        {[]string{"<|START_ACTION|>"}, (*walker).listed, "<|START_ACTION|>"},
-	"kimi_k2":       {kimi.openers(), (*walker).kimi, kimi.call},
-	"deepseek_v3":   {deepseek.openers(), (*walker).deepseek, deepseek.call},
-	"deepseek_v3_1": {deepseek.openers(), (*walker).deepseek, deepseek.call},
-	"deepseek_v31":  {deepseek.openers(), (*walker).deepseek, deepseek.call},
-	"v31":           {deepseek.openers(), (*walker).deepseek, deepseek.call},
-	"deepseek_v3_2": {invokeOpeners, (*walker).invokes, "invoke name="},
-	"minimax_m2":    {invokeOpeners, (*walker).invokes, "invoke name="},
-	"step3":         {invokeOpeners, (*walker).invokes, "invoke name="},
-	"gpt_oss":       {harmonyOpeners, (*walker).harmony, recipient},
-	"llama3_json":   {[]string{pythonTag, "{", "["}, (*walker).llama, ""},
-	"llama4_json":   {[]string{pythonTag, "{", "["}, (*walker).llama, ""},
-	"pythonic":      {pythonicOpeners, (*walker).pythonic, ""}, // Llama 4 and 3.2, LFM2, Olmo 3
-}
-
 // opens is a quick look for anything to read.
 func (f format) opens(text string) bool {
 	if f.tag != "" {
