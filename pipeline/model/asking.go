@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -134,19 +133,15 @@ func (c *Client) limit(req Request) int {
 	return cmp.Or(req.MaxTokens, req.Sampling.MaxTokens, c.cfg.MaxTokens)
 }
 
-// limitField is the name under which the limit is sent. OpenAI itself, and Azure, know max_tokens no more; most others
-// know nothing else.
+// limitField is the name under which the limit is sent. Most servers know max_tokens alone.
 func (c *Client) limitField() string {
 	if learnt := c.learntLimit.Load(); learnt != nil {
 		return *learnt
 	}
-	switch {
-	case c.cfg.MaxTokensField == LimitTokens, c.cfg.MaxTokensField == LimitCompletion:
-		return c.cfg.MaxTokensField
-	case c.openai:
-		return LimitCompletion
+	if own := c.cfg.MaxTokensField; own != "" && own != LimitAuto {
+		return own
 	}
-	return LimitTokens
+	return cmp.Or(c.server.limit, LimitTokens)
 }
 
 // The classes of tries that the server refused for a field that need not be there, or not under that name, and that were
@@ -196,25 +191,15 @@ func (c *Client) relearn(x *exchange, failed *Error) (class string) {
 	return ClassLimitField
 }
 
-// openRouter tells whether a base URL is OpenRouter's.
-func openRouter(base string) bool {
-	u, err := url.Parse(base)
-	if err != nil {
-		return false
-	}
-	host := u.Hostname()
-	return host == "openrouter.ai" || strings.HasSuffix(host, ".openrouter.ai")
-}
-
 // sendReasoning puts the thinking of an earlier turn into its message. Details hold all of it, and go back as they came:
 // providers check signatures in them.
 func (c *Client) sendReasoning(w *wireMessage, m *episode.Message) {
 	always := c.cfg.SendReasoning == ReasoningAlways
 	switch {
 	case c.cfg.SendReasoning == ReasoningNever:
-	case len(m.ReasoningDetails) > 0 && (always || c.openRouter):
+	case len(m.ReasoningDetails) > 0 && (always || c.server.details):
 		w.ReasoningDetails = m.ReasoningDetails
-	case always && c.openRouter:
+	case always && c.server.details:
 		w.RouterReasoning = m.Reasoning
 	case always:
 		w.Reasoning = m.Reasoning

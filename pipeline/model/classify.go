@@ -9,37 +9,26 @@ import (
 	"time"
 )
 
-// How servers say what is wrong, in lower case. The same words mean the same to most, whatever status they come with;
-// where they do not, the status decides. A word that ends a run is narrow.
-var (
-	noCredit = []string{
-		"insufficient_quota", "insufficient_balance", "insufficient balance", "insufficient credits", "insufficient funds",
-		"billing_hard_limit", "billing_not_active", "credit balance is too low", "exceeded_current_quota_error",
-		"budget_exceeded", "budget has been exceeded", "exceeded budget", "exceededbudget", "monthly spending limit", "requires more credits",
-		"reached your specified api usage limit", "reached your specified workspace api usage limit",
-	}
-	tooLong = []string{
-		"context_length_exceeded", "exceed_context_size_error", "contextwindowexceedederror", "context length", "context window",
-		"context size", "context limit", "context the overflows", "maximum model length", "prompt is too long", "input is too long",
-		"max_tokens must be at least 1, got -", "exceeds the maximum allowed length", "`inputs` tokens + `max_new_tokens` must be",
-		"input token count exceeds", "too large for model with",
-	}
+// says has the words for what is wrong, in lower case, by class: those that several servers use, and each server's own. They
+// mean the same whatever status they come with; where they do not, the status decides. A word that ends a run is narrow.
+var says = words{
+	ClassQuota:           {"insufficient_balance", "insufficient balance", "insufficient credits", "insufficient funds"},
+	ClassContextOverflow: {"context_length_exceeded", "context length", "context window", "context size", "context limit", "prompt is too long"},
 	// What an account or a proxy in front of the model does not let through, whatever the model takes.
-	tooLarge = []string{
-		"request too large", "request_too_large", "request body too large", "tokens_limit_reached", "payload too large", "entity too large",
-		"required for long context requests",
-	}
-	filtered   = []string{"content_filter", "content_policy", "content management policy", "responsibleaipolicyviolation", "was flagged", "moderation", "data_inspection_failed", "prohibited_content"}
-	noKey      = []string{"invalid_api_key", "authentication_error", "incorrect api key", "api key not valid", "invalid subscription key"}
-	tooFast    = []string{"rate_limit", "rate limit", "ratelimit", "rate-limited", "too many requests", "too_many_requests", "resource_exhausted", "throttlingexception", "please wait before trying again"}
-	overloaded = []string{"overloaded", "server busy", "no slots available", "capacity exceeded", "over capacity"}
-	// Groq's name for a call that the model wrote so badly that the server could not read it.
-	badReply = []string{"tool_use_failed"}
-	// noModel is how servers without a code for it say that they do not have the model. Only its name stands between: a tool
-	// that the model called may be what was not found.
-	noModel = regexp.MustCompile("\\bmodels?[/:=\\s]+((id|name|named)[:=\\s]+)?([" + quotes + "]*[\\w./:@+-]+[" + quotes + "]*[:,]?\\s+)?((is |was |could |does )?not (be )?(found|exist)|doesn't exist)" +
-		"|(no such|unknown) model|invalid model name passed|provided model identifier is invalid|deploymentnotfound")
-)
+	ClassRequestTooLarge: {"request too large", "request body too large", "payload too large", "entity too large"},
+	ClassContentPolicy:   {"content_filter", "content_policy"},
+	ClassAuth:            {"invalid_api_key", "authentication_error", "incorrect api key"},
+	ClassRateLimit:       {"rate_limit", "rate limit", "ratelimit", "rate-limited", "too many requests", "too_many_requests"},
+	ClassOverloaded:      {"overloaded", "capacity exceeded", "over capacity"},
+}
+
+// brokenOverflow is what llama.cpp says of a prompt that is too long, also with status 500.
+const brokenOverflow = "exceed_context_size_error"
+
+// noModel is how servers without a code for it say that they do not have the model. Only its name stands between: a tool
+// that the model called may be what was not found.
+var noModel = regexp.MustCompile("\\bmodels?[/:=\\s]+((id|name|named)[:=\\s]+)?([" + quotes + "]*[\\w./:@+-]+[" + quotes + "]*[:,]?\\s+)?((is |was |could |does )?not (be )?(found|exist)|doesn't exist)" +
+	"|(no such|unknown) model")
 
 const quotes = "\"'`\\\\" // and what escapes them
 
@@ -53,9 +42,9 @@ func classify(status int, p problem) (class, message string) {
 	if at := echo.FindStringIndex(said); at != nil {
 		said = said[:at[0]]
 	}
-	words := strings.ToLower(strings.Join([]string{p.Code, p.Type, p.State, said}, " "))
-	has := func(any []string) bool {
-		return slices.ContainsFunc(any, func(s string) bool { return strings.Contains(words, s) })
+	text := strings.ToLower(strings.Join([]string{p.Code, p.Type, p.State, said}, " "))
+	has := func(class string) bool {
+		return slices.ContainsFunc(says[class], func(s string) bool { return strings.Contains(text, s) })
 	}
 	if status < 300 { // OpenRouter and others put the status into the error's code
 		if n := p.status(); n != 0 {
@@ -66,24 +55,24 @@ func classify(status int, p problem) (class, message string) {
 	broken := status >= 500
 	switch {
 	// Gemini words its rate limit "exceeded your current quota", so only codes and unmistakable words count here.
-	case status == http.StatusPaymentRequired, has(noCredit) && !broken:
+	case status == http.StatusPaymentRequired, has(ClassQuota) && !broken:
 		return ClassQuota, message
-	case has(tooLong) && (!broken || strings.Contains(words, "exceed_context_size_error")):
+	case has(ClassContextOverflow) && (!broken || strings.Contains(text, brokenOverflow)):
 		return ClassContextOverflow, message
-	case status == http.StatusRequestEntityTooLarge, has(tooLarge) && !broken:
+	case status == http.StatusRequestEntityTooLarge, has(ClassRequestTooLarge) && !broken:
 		return ClassRequestTooLarge, message
-	case has(filtered) && !broken:
+	case has(ClassContentPolicy) && !broken:
 		return ClassContentPolicy, message
-	case has(badReply):
+	case has(ClassMalformed):
 		return ClassMalformed, message
-	case has(tooFast) && (status == http.StatusForbidden || !broken && status != http.StatusUnauthorized), status == http.StatusTooManyRequests:
+	case has(ClassRateLimit) && (status == http.StatusForbidden || !broken && status != http.StatusUnauthorized), status == http.StatusTooManyRequests:
 		return ClassRateLimit, message
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, has(noKey) && !broken:
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, has(ClassAuth) && !broken:
 		return ClassAuth, message
-	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, strings.Contains(words, "model_not_found"),
-		!broken && noModel.MatchString(words):
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, strings.Contains(text, "model_not_found"),
+		!broken && (has(ClassModelNotFound) || noModel.MatchString(text)):
 		return ClassModelNotFound, message
-	case status == http.StatusServiceUnavailable, status == 529, status == 498, has(overloaded):
+	case status == http.StatusServiceUnavailable, status == 529, status == 498, has(ClassOverloaded):
 		return ClassOverloaded, message
 	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout, status == 524:
 		return ClassTimeout, message

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -23,9 +20,8 @@ import (
 type Client struct {
 	cfg    Config
 	doer   *doer
-	openai bool // OpenAI itself is among the endpoints, which knows max_tokens no more
+	server server // the request's part of those that the endpoints are known for
 
-	openRouter  bool                   // which wants its reasoning details back
 	learntLimit atomic.Pointer[string] // name of the limit of a reply, after the server refused the other one
 	seedless    atomic.Bool            // the server refused a seed
 
@@ -59,24 +55,13 @@ func Open(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("model settings: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Client{cfg: cfg, doer: newDoer(cfg)}
+	c := &Client{cfg: cfg, doer: newDoer(cfg), server: serverAt(cfg.Endpoints)}
 	c.prefixes = prefixes{seed: maphash.MakeSeed(), tokens: map[uint64]int{}}
 	c.rawFormat, c.unmistakable = rawFormat(cfg)
 	c.lone = rawtext.LoneOf(cfg.Name)
-	c.openai = slices.ContainsFunc(cfg.Endpoints, ofOpenAI)
-	c.openRouter = slices.ContainsFunc(cfg.Endpoints, openRouter)
 	c.endpoints, c.gates = openEndpoints(cfg, c.doer)
 	c.breaker, c.throttle = newBreaker(cfg, c.where(), c.alive), newThrottle(cfg.RetryShare, cfg.Concurrency, cfg.Now())
 	return c, nil
-}
-
-// ofOpenAI says whether an endpoint is OpenAI's own, or Azure's.
-func ofOpenAI(base string) bool {
-	u, err := url.Parse(base)
-	if err != nil {
-		return false
-	}
-	return u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".openai.azure.com")
 }
 
 // Close gives the idle connections back.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,8 +75,8 @@ type Config struct {
 	// the content are an error, ClassUnread, but for ToolFormatNative.
 	ToolFormat string
 
-	// TokenIDs asks for the ids and log probabilities of tokens: one of the TokenIDs constants, for the server at hand.
-	// "" asks for none. What a server tells unasked is kept as well.
+	// TokenIDs asks for the ids and log probabilities of tokens: in the way of the server that it names, or TokenIDsAuto. ""
+	// asks for none. What a server tells unasked is kept as well.
 	TokenIDs string
 
 	// ExtraBody is merged into every request body. A key set to null takes the field out, for servers that refuse it.
@@ -257,28 +258,16 @@ func parseBase(base string) (place, error) {
 
 // withDefaults replaces zeros by what they mean.
 func (c Config) withDefaults() Config {
-	set := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	set(&c.Timeout, DefaultTimeout)
-	set(&c.IdleTimeout, DefaultIdleTimeout)
-	set(&c.RetryBase, DefaultRetryBase)
-	set(&c.RetryMax, DefaultRetryMax)
-	c.RetryMax = max(c.RetryMax, c.RetryBase)
-	if c.Concurrency == 0 {
-		c.Concurrency = DefaultConcurrency
-	}
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
+	c.RetryBase = cmp.Or(c.RetryBase, DefaultRetryBase)
+	c.RetryMax = max(cmp.Or(c.RetryMax, DefaultRetryMax), c.RetryBase)
+	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.MaxInFlight == 0 {
-		c.MaxInFlight = max(c.Concurrency, c.MinInFlight)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, max(c.Concurrency, c.MinInFlight))
 	c.Endpoints = c.bases()
 	c.BaseURL = c.Endpoints[0]
 	return c

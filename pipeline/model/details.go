@@ -108,25 +108,19 @@ func (d *details) list() json.RawMessage {
 	if len(d.entries) == 0 {
 		return nil
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
+	var b []byte
 	for i, entry := range d.entries {
-		b.WriteByte("[,"[min(i, 1)])
+		b = append(b, "[,"[min(i, 1)], '{')
 		for n, name := range entry.names {
-			b.WriteByte("{,"[min(n, 1)])
-			enc.Encode(name)
-			b.WriteByte(':')
-			b.Write(entry.fields[name])
+			if n > 0 {
+				b = append(b, ',')
+			}
+			b = append(append(append(b, quote(name)...), ':'), entry.fields[name]...)
 		}
-		if len(entry.names) == 0 {
-			b.WriteByte('{')
-		}
-		b.WriteByte('}')
+		b = append(b, '}')
 	}
-	b.WriteByte(']')
 	var compact bytes.Buffer
-	if json.Compact(&compact, b.Bytes()) != nil {
+	if json.Compact(&compact, append(b, ']')) != nil {
 		return nil
 	}
 	return compact.Bytes()

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -265,10 +266,9 @@ func apart(d time.Duration) time.Duration {
 
 // requestID is the name under which the server's owner can find this exchange.
 func requestID(h http.Header) string {
-	for _, name := range []string{"X-Request-Id", "Request-Id", "X-Amzn-Requestid", "Apim-Request-Id"} {
-		if id := h.Get(name); id != "" {
-			return id
-		}
+	id := h.Get("X-Request-Id")
+	for _, s := range servers {
+		id = cmp.Or(id, h.Get(s.requestID))
 	}
-	return ""
+	return id
 }

@@ -95,7 +95,9 @@ func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Erro
 		e.Class, e.Message = ClassStalled, fmt.Sprintf("%v (%v)", cause, c.cfg.IdleTimeout)
 	case x.status >= 300:
 		said := parseProblem(x.raw.Bytes())
-		said.Type = cmp.Or(said.Type, x.header.Get("X-Amzn-Errortype"))
+		for _, s := range servers {
+			said.Type = cmp.Or(said.Type, x.header.Get(s.errorType))
+		}
 		e.Class, e.Message = classify(x.status, said)
 		e.RetryAfter = cmp.Or(e.RetryAfter, said.wish(c.clock(x.header)))
 		if location := x.header.Get("Location"); x.status < 400 && location != "" {

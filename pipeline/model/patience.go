@@ -126,7 +126,7 @@ func parseNested(body []byte, nested int) problem {
 			return problem{Message: s}
 		}
 	}
-	p := problem{Type: cmp.Or(text(fields["type"]), text(fields["__type"])), Code: scalar(fields["code"]), State: text(fields["status"]), RetryDelay: retryDelay(fields["details"])}
+	p := problem{Type: cmp.Or(text(fields["type"]), text(fields["__type"])), Code: scalar(fields["code"])}
 	for _, name := range []string{"message", "detail", "msg", "title"} {
 		if raw := fields[name]; p.Message == "" && present(raw) {
 			p.Message = scalar(raw)
@@ -138,8 +138,10 @@ func parseNested(body []byte, nested int) problem {
 	if p.Message == "" {
 		p.Message = excerpt(body)
 	}
-	if raw := providerSaid(fields["metadata"]); raw != "" {
-		p.Message += ": " + raw
+	for _, s := range servers {
+		if s.problem != nil {
+			s.problem(&p, fields)
+		}
 	}
 	if inner := strings.TrimSpace(p.Message); strings.HasPrefix(inner, "{") && json.Valid([]byte(inner)) && nested < deepest {
 		if said := parseNested([]byte(inner), nested+1); said.Message != "" { // a gateway that wraps what it got
@@ -148,44 +150,6 @@ func parseNested(body []byte, nested int) problem {
 		}
 	}
 	return p
-}
-
-// retryDelay is Google's wish to be left alone, which it has among the details of an error.
-func retryDelay(raw json.RawMessage) string {
-	var details []struct {
-		Delay string `json:"retryDelay"`
-	}
-	if !present(raw) || json.Unmarshal(raw, &details) != nil {
-		return ""
-	}
-	for _, detail := range details {
-		if detail.Delay != "" {
-			return detail.Delay
-		}
-	}
-	return ""
-}
-
-// providerSaid is what the provider behind OpenRouter said, which calls all of it "Provider returned error".
-func providerSaid(raw json.RawMessage) string {
-	var metadata struct {
-		Raw  json.RawMessage `json:"raw"`
-		Name string          `json:"provider_name"`
-	}
-	if !present(raw) || json.Unmarshal(raw, &metadata) != nil || !present(metadata.Raw) {
-		return ""
-	}
-	said := text(metadata.Raw)
-	if said == "" {
-		said = string(metadata.Raw)
-	}
-	if inner := parseNested([]byte(said), deepest); json.Valid([]byte(said)) && inner.Message != "" {
-		said = inner.Message
-	}
-	if metadata.Name != "" {
-		return metadata.Name + ": " + said
-	}
-	return said
 }
 
 // scalar is a string without its quotes, or a number as it was written.

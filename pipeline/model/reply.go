@@ -25,12 +25,9 @@ type wireReply struct {
 	Usage   json.RawMessage `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 
-	PromptTokenIDs    wireIDs         `json:"prompt_token_ids"` // vLLM; of a stream in its first chunk
-	Provider          json.RawMessage `json:"provider"`         // OpenRouter
 	SystemFingerprint json.RawMessage `json:"system_fingerprint"`
 	ServiceTier       json.RawMessage `json:"service_tier"`
-	Metadata          json.RawMessage `json:"metadata"` // SGLang's has the weight_version
-	WeightVersion     json.RawMessage `json:"weight_version"`
+	addedToReply
 }
 
 type wireChoice struct {
@@ -38,13 +35,9 @@ type wireChoice struct {
 	Message      *wireDelta      `json:"message"` // of a plain reply
 	Delta        *wireDelta      `json:"delta"`   // of a stream
 	FinishReason json.RawMessage `json:"finish_reason"`
-	Error        json.RawMessage `json:"error"` // OpenRouter, when the provider behind it died
-
-	NativeFinishReason json.RawMessage `json:"native_finish_reason"` // OpenRouter
-	TokenIDs           wireIDs         `json:"token_ids"`            // vLLM, newer SGLang
-	PromptTokenIDs     wireIDs         `json:"prompt_token_ids"`     // SGLang
-	Logprobs           wireLogprobs    `json:"logprobs"`
-	MetaInfo           json.RawMessage `json:"meta_info"` // SGLang
+	Error        json.RawMessage `json:"error"` // of a gateway, when the provider behind it died
+	Logprobs     wireLogprobs    `json:"logprobs"`
+	addedToChoice
 }
 
 type wireDelta struct {
@@ -173,7 +166,11 @@ func (d *draft) add(data []byte) {
 		d.usage = u // the last one: servers that count along send it with each chunk
 	}
 	addService(&d.service, &reply)
-	d.tokens.asked(reply.PromptTokenIDs)
+	for _, s := range servers {
+		if s.reply != nil {
+			s.reply(d, &reply)
+		}
+	}
 	for i := range reply.Choices {
 		choice := &reply.Choices[i]
 		if !choice.first(i) {
@@ -189,7 +186,12 @@ func (d *draft) add(data []byte) {
 		} else if choice.Message != nil {
 			d.addPart(choice.Message, true)
 		}
-		d.tokens.add(choice)
+		d.tokens.logprobs.add(choice.Logprobs)
+		for _, s := range servers {
+			if s.choice != nil {
+				s.choice(d, choice)
+			}
+		}
 		if reason := text(choice.FinishReason); reason != "" {
 			d.finish = reason
 		}

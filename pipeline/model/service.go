@@ -13,27 +13,21 @@ const longestWord = 200
 
 // addService reads what a server says beside the message. In a stream it may say it in any chunk.
 func addService(s *episode.Service, reply *wireReply) {
-	set := func(to *string, raw ...json.RawMessage) {
-		for _, r := range raw {
-			if word := scalar(r); word != "" {
-				*to, _ = clip(word, longestWord)
-				return
-			}
-		}
-	}
-	set(&s.Provider, reply.Provider)
-	set(&s.SystemFingerprint, reply.SystemFingerprint)
-	set(&s.ServiceTier, reply.ServiceTier)
-	set(&s.WeightVersion, field(reply.Metadata, "weight_version"), reply.WeightVersion)
-	for i := range reply.Choices {
-		if choice := &reply.Choices[i]; choice.first(i) {
-			set(&s.NativeFinishReason, choice.NativeFinishReason)
-			set(&s.WeightVersion, field(choice.MetaInfo, "weight_version"))
-		}
-	}
+	setWord(&s.SystemFingerprint, reply.SystemFingerprint)
+	setWord(&s.ServiceTier, reply.ServiceTier)
 	var cost float64
 	if raw := field(reply.Usage, "cost"); present(raw) && json.Unmarshal(raw, &cost) == nil && cost >= 0 && !math.IsInf(cost, 0) {
 		s.Cost = &cost
+	}
+}
+
+// setWord takes the first that is a word or a number.
+func setWord(to *string, raw ...json.RawMessage) {
+	for _, r := range raw {
+		if word := scalar(r); word != "" {
+			*to, _ = clip(word, longestWord)
+			return
+		}
 	}
 }
 

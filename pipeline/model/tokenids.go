@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,47 +12,41 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Whom a request asks for token ids, and so how.
-const (
-	TokenIDsAuto     = "auto" // in every way that a server of the others may know; they ignore what they do not
-	TokenIDsVLLM     = "vllm"
-	TokenIDsSGLang   = "sglang"
-	TokenIDsLlamaCPP = "llamacpp" // tells the ids of replies alone
-)
+// TokenIDsAuto asks for token ids in every way that a server may know; servers ignore what they do not.
+const TokenIDsAuto = "auto"
 
-// tokenFields are the body fields, all of them set to true, that make a server tell ids and log probabilities. Newer
-// versions of SGLang tell the ids of a reply as vLLM does, older ones in their meta info.
-var tokenFields = map[string][]string{
-	TokenIDsVLLM:     {"return_token_ids", "logprobs"},
-	TokenIDsSGLang:   {"return_token_ids", "return_prompt_token_ids", "return_meta_info", "logprobs"},
-	TokenIDsLlamaCPP: {"logprobs"},
-}
-
-// asksFor returns the fields that a client's requests have for Config.TokenIDs. SGLang refuses them in streams.
-func (c Config) asksFor() []string {
-	switch {
-	case c.TokenIDs == TokenIDsAuto && c.Stream:
-		return tokenFields[TokenIDsVLLM]
-	case c.TokenIDs == TokenIDsAuto:
-		return tokenFields[TokenIDsSGLang]
+// asksFor returns the body fields that a client's requests have for Config.TokenIDs.
+func (c Config) asksFor() (fields []string) {
+	for _, s := range servers {
+		if c.TokenIDs == s.name || c.TokenIDs == TokenIDsAuto && (s.whole == "" || !c.Stream) {
+			fields = append(fields, s.tokens...)
+		}
 	}
-	return tokenFields[c.TokenIDs]
+	return fields
 }
 
 // checkTokenIDs says what keeps the servers from telling ids.
 func (c Config) checkTokenIDs() error {
-	if names := []string{TokenIDsAuto, TokenIDsLlamaCPP, TokenIDsSGLang, TokenIDsVLLM}; c.TokenIDs != "" && !slices.Contains(names, c.TokenIDs) {
-		return fmt.Errorf("token ids are asked of %q (want one of %s)", c.TokenIDs, strings.Join(names, ", "))
+	if c.TokenIDs == "" {
+		return nil
 	}
-	if c.TokenIDs == TokenIDsSGLang && c.Stream {
-		return errors.New("SGLang tells token ids of whole replies alone (want no stream)")
-	}
-	for _, base := range c.bases() {
-		if u, err := url.Parse(base); err == nil && c.TokenIDs != "" && u.Hostname() == "api.openai.com" {
-			return fmt.Errorf("%s tells no token ids (want a server of vLLM, SGLang or llama.cpp)", u.Hostname())
+	names := []string{TokenIDsAuto}
+	var none error
+	for _, s := range servers {
+		if s.tokens != nil {
+			names = append(names, s.name)
+		}
+		switch {
+		case c.TokenIDs == s.name && s.whole != "" && c.Stream:
+			return errors.New(s.whole + " (want no stream)")
+		case s.noTokens && slices.ContainsFunc(c.bases(), s.at):
+			none = fmt.Errorf("%s tells no token ids (want a server of vLLM, SGLang or llama.cpp)", s.hosts[0])
 		}
 	}
-	return nil
+	if !slices.Contains(names, c.TokenIDs) {
+		return fmt.Errorf("token ids are asked of %q (want one of %s)", c.TokenIDs, strings.Join(names, ", "))
+	}
+	return none
 }
 
 // missTokens warns once of a server that does not tell what it was asked for: the run goes on, and its rows say that
@@ -134,21 +127,6 @@ func (w *wireLogprobs) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// metaLogprobs reads SGLang's list of [log probability, id, text].
-func metaLogprobs(entries [][]json.RawMessage) (w wireLogprobs) {
-	for _, entry := range entries {
-		var value wireNumber
-		var id string
-		if len(entry) >= 2 {
-			value.UnmarshalJSON(entry[0])
-			id = scalar(entry[1])
-		}
-		w.value(value)
-		w.id(id)
-	}
-	return w
-}
-
 // wireNumber is a number, or known to be none: encoding/json makes a 0 of what it cannot read.
 type wireNumber struct {
 	value float64
@@ -210,19 +188,6 @@ type tokenDraft struct {
 func (t *tokenDraft) asked(prompt wireIDs) {
 	if len(t.prompt.ids) == 0 && t.prompt.problem == "" {
 		t.prompt = prompt
-	}
-}
-
-func (t *tokenDraft) add(choice *wireChoice) {
-	t.asked(choice.PromptTokenIDs)
-	t.completion.add(choice.TokenIDs)
-	t.logprobs.add(choice.Logprobs)
-	if len(choice.MetaInfo) > 0 {
-		var info struct {
-			Logprobs [][]json.RawMessage `json:"output_token_logprobs"`
-		}
-		json.Unmarshal(choice.MetaInfo, &info)
-		t.meta.add(metaLogprobs(info.Logprobs))
 	}
 }
 
