@@ -3,14 +3,21 @@ package datasets
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp/syntax"
 	"slices"
 	"strings"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/reward"
 )
 
-const checkKeys = "command, env, exact, name, number, regex, reward, tests, timeout, tolerance, weight"
+// checkKeys has the kind of check that each key goes with; name and weight go with any. checkKinds are the keys of which a
+// check has one.
+var (
+	checkKeys  = reward.Keys()
+	checkKinds = slices.DeleteFunc(slices.Sorted(maps.Keys(checkKeys)), func(key string) bool { return checkKeys[key] != key })
+)
 
 // verify takes one check or a list of them.
 func (d *decoder) verify(field string, value json.RawMessage) {
@@ -67,34 +74,21 @@ func (d *decoder) checkEntry(check *episode.Check, at string, entry member) (err
 		}
 	case "env":
 		check.Env = d.variables(at, entry.value)
-	case "exact":
-		var answer string
-		if answer, err = asText(entry.value); err == nil && strings.TrimSpace(answer) == "" {
-			err = fmt.Errorf("it is empty, and would let silence pass")
-		}
-		check.Exact = &answer
-	case "number":
-		var number float64
-		number, err = asNumber(entry.value)
-		check.Number = &number
-	case "regex":
-		check.Regex, err = expression(entry.value)
 	case "weight":
 		check.Weight, err = asNumber(entry.value)
 		if err == nil && check.Weight <= 0 {
 			err = fmt.Errorf("%v, want a number above 0", check.Weight)
-		}
-	case "tolerance":
-		check.Tolerance, err = asNumber(entry.value)
-		if err == nil && check.Tolerance < 0 {
-			err = fmt.Errorf("%v, want 0 or more", check.Tolerance)
 		}
 	case "timeout":
 		check.Timeout, err = asDuration(entry.value)
 	case "judge":
 		err = fmt.Errorf("judging by a model is not offered yet; use command, exact, number or regex")
 	default:
-		err = fmt.Errorf("unknown key (have %s)", checkKeys)
+		if checkKeys[entry.name] == "" {
+			have := slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(checkKeys)), "name", "weight")))
+			return fmt.Errorf("unknown key (have %s)", strings.Join(have, ", "))
+		}
+		err = reward.Read(check, checkKeys[entry.name], entry.name, checkValue(entry.value))
 	}
 	return err
 }
@@ -108,34 +102,32 @@ func expression(value json.RawMessage) (string, error) {
 	return text, err
 }
 
+// checkValue is a reward.Value.
+type checkValue json.RawMessage
+
+func (v checkValue) Text() (string, error)    { return asText(json.RawMessage(v)) }
+func (v checkValue) Number() (float64, error) { return asNumber(json.RawMessage(v)) }
+func (v checkValue) Pattern() (string, error) { return expression(json.RawMessage(v)) }
+
 // checkTogether holds that a check is of one kind, and that what belongs to another kind is not there to be ignored.
 func (d *decoder) checkTogether(at string, given []string) {
-	if len(given) == 1 && slices.Contains(checkKinds, given[0]) {
+	if len(given) == 1 && checkKeys[given[0]] == given[0] {
 		return
 	}
-	var kinds []string
-	for _, kind := range checkKinds {
-		if slices.Contains(given, kind) {
-			kinds = append(kinds, kind)
-		}
-	}
+	slices.Sort(given)
+	given = slices.Compact(given)
+	kinds := slices.DeleteFunc(slices.Clone(given), func(key string) bool { return checkKeys[key] != key && key != "judge" })
 	switch {
 	case len(kinds) > 1:
 		d.wrong.addf("%s: %s are both there, want one of them (a list of checks takes several)", at, strings.Join(kinds, " and "))
 	case len(kinds) == 0 && slices.Contains(given, "tests"):
 		d.wrong.addf("%s: tests needs a command that runs them", at)
 	case len(kinds) == 0:
-		d.wrong.addf("%s: it checks nothing, want one of command, exact, number, regex", at)
+		d.wrong.addf("%s: it checks nothing, want one of %s", at, strings.Join(checkKinds, ", "))
 	}
-	for _, need := range checkNeeds {
-		if slices.Contains(given, need.key) && len(kinds) > 0 && !slices.Contains(kinds, need.kind) {
-			d.wrong.addf("%s: %s only goes with %s", at, need.key, need.kind)
+	for _, key := range given {
+		if kind := checkKeys[key]; kind != "" && len(kinds) > 0 && !slices.Contains(kinds, kind) {
+			d.wrong.addf("%s: %s only goes with %s", at, key, kind)
 		}
 	}
 }
-
-// checkKinds are the keys of which a check has one, and checkNeeds those that go with one of them alone.
-var (
-	checkKinds = []string{"command", "exact", "judge", "number", "regex"}
-	checkNeeds = []struct{ key, kind string }{{"tests", "command"}, {"reward", "command"}, {"env", "command"}, {"timeout", "command"}, {"tolerance", "number"}}
-)

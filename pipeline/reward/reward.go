@@ -47,54 +47,65 @@ type judgement struct {
 	further map[string]float64
 }
 
-// verifiers holds every kind of check by its name.
-var verifiers = map[string]verifier{
-	"command":     verifyCommand,
-	"tests":       verifyCommand,
-	"reward_file": verifyRewardFile,
-	"exact":       ofAnswer(verifyExact),
-	"number":      ofAnswer(verifyNumber),
-	"regex":       ofAnswer(verifyRegex),
+// kind is one way to judge. A check is of one kind.
+type kind struct {
+	keys   []string                       // what a dataset says of it: its own name, and what goes with that
+	given  func(check episode.Check) bool // whether a check is of the kind
+	verify verifier
+	// read takes what a dataset says for one of the keys. Nil leaves that to the dataset.
+	read func(check *episode.Check, key string, value Value) error
+}
+
+// Value is what a dataset says for a key.
+type Value interface {
+	Text() (string, error)    // a string, or a number as it was written
+	Number() (float64, error) // a finite number, or a string that is one
+	Pattern() (string, error) // a string that is a regular expression
+}
+
+var kinds = map[string]kind{
+	"command": {verify: verifyCommand, keys: []string{"command", "env", "reward", "tests", "timeout"}, given: func(check episode.Check) bool {
+		return check.Command != "" && len(check.Tests) == 0 && check.Reward != "file"
+	}},
+	"tests":       {verify: verifyCommand, given: func(check episode.Check) bool { return len(check.Tests) > 0 && check.Reward != "file" }},
+	"reward_file": {verify: verifyRewardFile, given: func(check episode.Check) bool { return check.Reward == "file" }},
+	"exact":       exact,
+	"number":      number,
+	"regex":       regex,
 }
 
 // Kinds lists the kinds of checks, sorted.
-func Kinds() []string {
-	names := make([]string, 0, len(verifiers))
-	for name := range verifiers {
-		names = append(names, name)
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
+
+// Keys has what datasets can say of checks, and the kind that each key goes with.
+func Keys() map[string]string {
+	keys := map[string]string{}
+	for name, kind := range kinds {
+		for _, key := range kind.keys {
+			keys[key] = name
+		}
 	}
-	slices.Sort(names)
-	return names
+	return keys
+}
+
+// Read takes the value of a key of a kind. Datasets read those of commands by themselves.
+func Read(check *episode.Check, kind, key string, value Value) error {
+	return kinds[kind].read(check, key, value)
 }
 
 // Kind says which kind a check is, or an error when it is none or several.
 func Kind(check episode.Check) (string, error) {
-	var kinds []string
 	switch {
 	case len(check.Tests) > 0 && check.Command == "":
 		return "", errors.New("verify: tests need a command that runs them")
 	case check.Reward == "file" && check.Command == "":
 		return "", errors.New("verify: reward file needs a command that writes it")
-	case check.Reward == "file":
-		kinds = append(kinds, "reward_file")
-	case len(check.Tests) > 0:
-		kinds = append(kinds, "tests")
-	case check.Command != "":
-		kinds = append(kinds, "command")
 	}
-	if check.Exact != nil {
-		kinds = append(kinds, "exact")
+	given := slices.DeleteFunc(Kinds(), func(name string) bool { return !kinds[name].given(check) })
+	if len(given) != 1 {
+		return "", fmt.Errorf("verify: need exactly one of %v, have %v", Kinds(), given)
 	}
-	if check.Number != nil {
-		kinds = append(kinds, "number")
-	}
-	if check.Regex != "" {
-		kinds = append(kinds, "regex")
-	}
-	if len(kinds) != 1 {
-		return "", fmt.Errorf("verify: need exactly one of %v, have %v", Kinds(), kinds)
-	}
-	return kinds[0], nil
+	return given[0], nil
 }
 
 // Verify runs every check and returns the verdicts in order with their weighted mean. It returns no reward at all
@@ -108,7 +119,7 @@ func Verify(ctx context.Context, checks []episode.Check, subject Subject) ([]epi
 			return nil, 0, &Broken{Class: "spec", Message: err.Error()}
 		}
 		name := cmp.Or(check.Name, kind)
-		judged, err := verifiers[kind](ctx, check, subject)
+		judged, err := kinds[kind].verify(ctx, check, subject)
 		if err != nil {
 			return nil, 0, fmt.Errorf("check %d (%s): %w", i+1, name, err)
 		}
