@@ -131,18 +131,19 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestKinds holds that each kind of check is one, and is told from the others.
+// TestKinds holds that each kind of check that runs a command is told from the others. The tests of datasets have examples of
+// those that look at the answer.
 func TestKinds(t *testing.T) {
-	text, number := "x", 1.0
+	text := "x"
 	examples := map[string]episode.Check{
 		"command":     {Command: "true"},
 		"tests":       {Command: "true", Tests: episode.Files{"/tests/a": nil}},
 		"reward_file": {Command: "true", Tests: episode.Files{"/tests/a": nil}, Reward: "file"},
-		"exact":       {Exact: &text},
-		"number":      {Number: &number},
-		"regex":       {Regex: "x"},
 	}
 	for _, kind := range reward.Kinds() {
+		if _, key := reward.Keys()[kind]; key && kind != "command" {
+			continue
+		}
 		example, ok := examples[kind]
 		if got, err := reward.Kind(example); !ok || err != nil || got != kind {
 			t.Errorf("Kind of an example of %s = %q, %v", kind, got, err)

@@ -96,12 +96,6 @@ func (w *walker) standing() standing {
 	return isDoubtful
 }
 
-// begun is what begins a call in any format, also in those that are not read here (Gemma's, Apertus'), up to its name.
-var begun = regexp.MustCompile(`(?:<tool_calls?>|<longcat_tool_call>|<seed:tool_call>|<minimax:tool_call>|<function_calls?>|<TOOLCALL>|<function=|<invoke name=|` +
-	`\[TOOL_CALLS?\]|<function name=|<\|tool_call\|?>(?:call:)?|<\|tool_call_(?:start|begin)\|>|<start_function_call>call:|<\|tools_prefix\|>|<\|START_ACTION\|>|<\|python_(?:tag|start)\|>|` +
-	`<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?|<｜DSML｜invoke name=)` +
-	`[\s\[{]*(?:["']?(?:type|id)["']?\s*:\s*["'][^"']{0,64}["']\s*,\s*)*(?:["']?(?:name|tool_name|function|tool)["']?\s*[:=]>?\s*[{\s]*(?:["']name["']\s*:\s*)?)?["']?(?:functions\.)?([\w.:/-]{1,128})["']?\s*["'<{(\[,:}>]`)
-
 // unreadable is the tool of a call that stands where a call does and that no format reads.
 func unreadable(text string, shown *tools) string {
 	var c code

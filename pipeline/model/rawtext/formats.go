@@ -50,6 +50,12 @@ var looked = []string{
 	"seed_oss", "qwen3_coder", "glm47", "mistral", "llama3_json", "pythonic",
 }
 
+// begun is what begins a call in any format, also in those that are not read here (Gemma's, Apertus'), up to its name.
+var begun = regexp.MustCompile(`(?:<tool_calls?>|<longcat_tool_call>|<seed:tool_call>|<minimax:tool_call>|<function_calls?>|<TOOLCALL>|<function=|<invoke name=|` +
+	`\[TOOL_CALLS?\]|<function name=|<\|tool_call\|?>(?:call:)?|<\|tool_call_(?:start|begin)\|>|<start_function_call>call:|<\|tools_prefix\|>|<\|START_ACTION\|>|<\|python_(?:tag|start)\|>|` +
+	`<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?|<｜DSML｜invoke name=)` +
+	`[\s\[{]*(?:["']?(?:type|id)["']?\s*:\s*["'][^"']{0,64}["']\s*,\s*)*(?:["']?(?:name|tool_name|function|tool)["']?\s*[:=]>?\s*[{\s]*(?:["']name["']\s*:\s*)?)?["']?(?:functions\.)?([\w.:/-]{1,128})["']?\s*["'<{(\[,:}>]`)
+
 // families tells the format of a model by its name; the first that fits decides. The names are those of the hub and of
 // vendors, who write version 3.1 as 3-1, 3p1 and 3_1, too.
 var families = []struct {
