@@ -66,8 +66,11 @@ func (s *summaryFlags) open(ctx context.Context, path string, std stdio) (*summa
 		fmt.Fprintf(std.err, "paused: %s\n", o)
 	}
 	client, err := model.Open(model.Config{
-		Name: s.name, BaseURL: s.baseURL, APIKey: key, Temperature: new(0.0), MaxRetries: 5, RetryShare: 0.2,
-		Outages: &model.Outages{Limit: s.outageLimit, Observe: tell}, Proxy: http.ProxyFromEnvironment,
+		Settings: model.Settings{Name: s.name, BaseURL: s.baseURL, Temperature: new(0.0)},
+		Patience: model.Patience{Retries: 5, RetryShare: 0.2, OutageLimit: s.outageLimit},
+		APIKey:   key,
+		Outages:  tell,
+		Proxy:    http.ProxyFromEnvironment,
 	})
 	if err != nil {
 		return nil, usage(fmt.Errorf("summary model: %w", err))

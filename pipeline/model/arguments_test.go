@@ -105,7 +105,7 @@ func TestArgumentsThatServersRead(t *testing.T) {
 		calls = append(calls, episode.Call{ID: fmt.Sprint("c", i), Name: "terminal", Arguments: arguments})
 	}
 	calls = append(calls, episode.Call{ID: "ran", Name: "terminal", Arguments: "{a:1}", Sent: `{"a":1}`})
-	got := reply(t, open(t, model.Config{BaseURL: url}), model.Request{Messages: append(hello, episode.Message{Role: "assistant", Calls: calls})})
+	got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: url}}), model.Request{Messages: append(hello, episode.Message{Role: "assistant", Calls: calls})})
 	if got.Message.Content != "ok" {
 		t.Errorf("reply = %+v", got)
 	}

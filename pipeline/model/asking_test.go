@@ -50,39 +50,38 @@ func TestAsking(t *testing.T) {
 		want string
 	}{
 		{"nothing set", model.Config{}, model.Request{}, plain(`"model":"m","stream":false,`)},
-		{"zero is sent", model.Config{Temperature: &zero, TopP: &zero}, model.Request{},
+		{"zero is sent", model.Config{Settings: model.Settings{Temperature: &zero, TopP: &zero}}, model.Request{},
 			plain(`"model":"m","stream":false,"temperature":0,"top_p":0,`)},
-		{"the request overrides", model.Config{Temperature: &warm, TopP: &zero, MaxTokens: 5, ReasoningEffort: "low"},
+		{"the request overrides", model.Config{Settings: model.Settings{Temperature: &warm, TopP: &zero, MaxTokens: 5, ReasoningEffort: "low"}},
 			model.Request{Sampling: episode.Sampling{Model: "not looked at", Temperature: &zero, TopP: &cold, MaxTokens: 6, ReasoningEffort: "high"}},
 			plain(`"max_tokens":6,"model":"m","reasoning_effort":"high","stream":false,"temperature":0,"top_p":0.2,`)},
-		{"the caller's limit comes first", model.Config{MaxTokens: 5}, model.Request{MaxTokens: 7, Sampling: episode.Sampling{MaxTokens: 6}},
+		{"the caller's limit comes first", model.Config{Settings: model.Settings{MaxTokens: 5}}, model.Request{MaxTokens: 7, Sampling: episode.Sampling{MaxTokens: 6}},
 			plain(`"max_tokens":7,"model":"m","stream":false,`)},
-		{"what is not overridden stays", model.Config{Temperature: &warm, ReasoningEffort: "low"}, model.Request{Sampling: episode.Sampling{TopP: &cold}},
+		{"what is not overridden stays", model.Config{Settings: model.Settings{Temperature: &warm, ReasoningEffort: "low"}}, model.Request{Sampling: episode.Sampling{TopP: &cold}},
 			plain(`"model":"m","reasoning_effort":"low","stream":false,"temperature":1.3,"top_p":0.2,`)},
 		{"seed", model.Config{}, model.Request{Seed: &seed}, plain(`"model":"m","seed":7,"stream":false,`)},
-		{"no seed", model.Config{NoSeed: true}, model.Request{Seed: &seed}, plain(`"model":"m","stream":false,`)},
-		{"field of the limit", model.Config{MaxTokens: 5, MaxTokensField: "max_completion_tokens"}, model.Request{},
+		{"no seed", model.Config{Settings: model.Settings{SendSeed: new(false)}}, model.Request{Seed: &seed}, plain(`"model":"m","stream":false,`)},
+		{"field of the limit", model.Config{Settings: model.Settings{MaxTokens: 5, MaxTokensField: "max_completion_tokens"}}, model.Request{},
 			plain(`"max_completion_tokens":5,"model":"m","stream":false,`)},
-		{"extra fields", model.Config{ExtraBody: map[string]any{"min_p": 0.05, "top_k": 20, "chat_template_kwargs": map[string]any{"enable_thinking": false}}}, model.Request{},
+		{"extra fields", model.Config{Settings: model.Settings{ExtraBody: map[string]any{"min_p": 0.05, "top_k": 20, "chat_template_kwargs": map[string]any{"enable_thinking": false}}}}, model.Request{},
 			plain(`"chat_template_kwargs":{"enable_thinking":false},"min_p":0.05,"model":"m","stream":false,"top_k":20,`)},
-		{"null takes a field out", model.Config{Temperature: &warm, MaxTokens: 5, ReasoningEffort: "low",
-			ExtraBody: map[string]any{"temperature": nil, "max_tokens": nil, "reasoning_effort": nil, "stream": nil}}, model.Request{}, ""},
-		{"an extra limit stands alone", model.Config{ExtraBody: map[string]any{"max_completion_tokens": 9}},
+		{"null takes a field out", model.Config{Settings: model.Settings{Temperature: &warm, MaxTokens: 5, ReasoningEffort: "low", ExtraBody: map[string]any{"temperature": nil, "max_tokens": nil, "reasoning_effort": nil, "stream": nil}}}, model.Request{}, ""},
+		{"an extra limit stands alone", model.Config{Settings: model.Settings{ExtraBody: map[string]any{"max_completion_tokens": 9}}},
 			model.Request{MaxTokens: 1, Sampling: episode.Sampling{MaxTokens: 9}}, plain(`"max_completion_tokens":9,"model":"m","stream":false,`)},
-		{"routing", model.Config{Provider: map[string]any{"order": []any{"a", "b"}, "allow_fallbacks": false, "sort": "price"}}, model.Request{},
+		{"routing", model.Config{Settings: model.Settings{Provider: map[string]any{"order": []any{"a", "b"}, "allow_fallbacks": false, "sort": "price"}}}, model.Request{},
 			plain(`"model":"m","provider":{"allow_fallbacks":false,"order":["a","b"],"sort":"price"},"stream":false,`)},
-		{"choice without tools", model.Config{ToolChoice: "required", ParallelToolCalls: new(false)}, model.Request{},
+		{"choice without tools", model.Config{Settings: model.Settings{ToolChoice: "required", ParallelToolCalls: new(false)}}, model.Request{},
 			plain(`"model":"m","stream":false,`)},
-		{"one call at a time", model.Config{ParallelToolCalls: new(false)}, model.Request{Tools: tools},
+		{"one call at a time", model.Config{Settings: model.Settings{ParallelToolCalls: new(false)}}, model.Request{Tools: tools},
 			withTools(`"model":"m","parallel_tool_calls":false,"stream":false,`)},
-		{"none", model.Config{ToolChoice: "none"}, model.Request{Tools: tools}, withTools(`"model":"m","stream":false,"tool_choice":"none",`)},
-		{"required at first", model.Config{ToolChoice: "required_first"}, model.Request{Tools: tools},
+		{"none", model.Config{Settings: model.Settings{ToolChoice: "none"}}, model.Request{Tools: tools}, withTools(`"model":"m","stream":false,"tool_choice":"none",`)},
+		{"required at first", model.Config{Settings: model.Settings{ToolChoice: "required_first"}}, model.Request{Tools: tools},
 			withTools(`"model":"m","stream":false,"tool_choice":"required",`)},
-		{"required at first, later", model.Config{ToolChoice: "required_first"}, model.Request{Tools: tools, State: model.State{Turn: 1}},
+		{"required at first, later", model.Config{Settings: model.Settings{ToolChoice: "required_first"}}, model.Request{Tools: tools, State: model.State{Turn: 1}},
 			withTools(`"model":"m","stream":false,`)},
-		{"a tool", model.Config{ToolChoice: "read_file"}, model.Request{Tools: tools},
+		{"a tool", model.Config{Settings: model.Settings{ToolChoice: "read_file"}}, model.Request{Tools: tools},
 			withTools(`"model":"m","stream":false,"tool_choice":{"function":{"name":"read_file"},"type":"function"},`)},
-		{"a tool that is not offered", model.Config{ToolChoice: "web_search"}, model.Request{Tools: tools},
+		{"a tool that is not offered", model.Config{Settings: model.Settings{ToolChoice: "web_search"}}, model.Request{Tools: tools},
 			withTools(`"model":"m","stream":false,`)},
 	}
 	for _, tt := range tests {
@@ -108,13 +107,13 @@ func TestAskingRefused(t *testing.T) {
 		give model.Config
 		want string
 	}{
-		{"field of the limit", model.Config{MaxTokensField: "max_output_tokens"}, `max_tokens_field "max_output_tokens" (want auto, max_tokens, max_completion_tokens)`},
-		{"reasoning", model.Config{SendReasoning: "yes"}, `send_reasoning "yes" (want auto, true, false)`},
-		{"choice", model.Config{ToolChoice: "read file"}, `tool_choice "read file"`},
-		{"effort", model.Config{ReasoningEffort: "low\n"}, "reasoning_effort"},
-		{"twice", model.Config{Temperature: &hot, ExtraBody: map[string]any{"temperature": 1}}, "temperature is given by itself and as an extra body field"},
-		{"limit twice", model.Config{MaxTokens: 5, ExtraBody: map[string]any{"max_completion_tokens": 6}}, "max_completion_tokens is given by itself"},
-		{"routing", model.Config{Provider: map[string]any{"sort": make(chan int)}}, "provider: "},
+		{"field of the limit", model.Config{Settings: model.Settings{MaxTokensField: "max_output_tokens"}}, `max_tokens_field "max_output_tokens" (want auto, max_tokens, max_completion_tokens)`},
+		{"reasoning", model.Config{Settings: model.Settings{SendReasoning: "yes"}}, `send_reasoning "yes" (want auto, true, false)`},
+		{"choice", model.Config{Settings: model.Settings{ToolChoice: "read file"}}, `tool_choice "read file"`},
+		{"effort", model.Config{Settings: model.Settings{ReasoningEffort: "low\n"}}, "reasoning_effort"},
+		{"twice", model.Config{Settings: model.Settings{Temperature: &hot, ExtraBody: map[string]any{"temperature": 1}}}, "temperature is given by itself and as an extra body field"},
+		{"limit twice", model.Config{Settings: model.Settings{MaxTokens: 5, ExtraBody: map[string]any{"max_completion_tokens": 6}}}, "max_completion_tokens is given by itself"},
+		{"routing", model.Config{Settings: model.Settings{Provider: map[string]any{"sort": make(chan int)}}}, "provider: "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -162,7 +161,7 @@ func TestLimitFieldIsLearnt(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var bodies []string
-			client := open(t, model.Config{BaseURL: taken(t, &bodies, tt.answer), MaxTokens: 5, MaxTokensField: tt.field})
+			client := open(t, model.Config{Settings: model.Settings{BaseURL: taken(t, &bodies, tt.answer), MaxTokens: 5, MaxTokensField: tt.field}})
 			for n := range 2 {
 				got, err := client.Complete(t.Context(), model.Request{Messages: hello})
 				switch {
@@ -214,12 +213,12 @@ func TestSeedIsLearnt(t *testing.T) {
 			var bodies []string
 			path := filepath.Join(t.TempDir(), "tape")
 			r := recorder(t, path)
-			cfg := model.Config{Name: "m", Record: r, BaseURL: taken(t, &bodies, func(sent string) (int, string) {
+			cfg := model.Config{Settings: model.Settings{Name: "m", BaseURL: taken(t, &bodies, func(sent string) (int, string) {
 				if strings.Contains(sent, `"seed":7`) {
 					return tt.status, tt.body
 				}
 				return 0, ""
-			})}
+			})}, Record: r}
 			client := open(t, cfg)
 			var recorded []outcome
 			req := model.Request{Messages: hello, Seed: &seed}
@@ -280,7 +279,7 @@ func TestReasoningGoesBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := open(t, model.Config{BaseURL: tt.base, SendReasoning: tt.mode, Proxy: func(*http.Request) (*url.URL, error) { return here, nil }})
+			client := open(t, model.Config{Settings: model.Settings{BaseURL: tt.base, SendReasoning: tt.mode}, Proxy: func(*http.Request) (*url.URL, error) { return here, nil }})
 			reply(t, client, model.Request{Messages: tt.messages})
 			want := `{"model":"m","stream":false,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"` + tt.want + `},{"role":"user","content":"c"}]}`
 			if diff := cmp.Diff([]string{want}, bodies); diff != "" {
@@ -297,7 +296,7 @@ func TestReasoningComesAndGoesBack(t *testing.T) {
 	url := taken(t, &bodies, func(string) (int, string) {
 		return 200, `{"choices":[{"message":{"content":null,"reasoning":"hm","reasoning_details":` + details + `,"tool_calls":[{"id":"c","type":"function","function":{"name":"terminal","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`
 	})
-	client := open(t, model.Config{BaseURL: url, SendReasoning: "true"})
+	client := open(t, model.Config{Settings: model.Settings{BaseURL: url, SendReasoning: "true"}})
 	first := reply(t, client, model.Request{})
 	reply(t, client, model.Request{Messages: append(hello[:1:1], first.Message)})
 	want := `{"model":"m","stream":false,"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":null,"reasoning_details":` + details +
@@ -311,8 +310,8 @@ func TestReasoningComesAndGoesBack(t *testing.T) {
 func TestByName(t *testing.T) {
 	var one, two []string
 	models := model.ByName{
-		"a": open(t, model.Config{Name: "a", BaseURL: taken(t, &one, nil)}),
-		"b": open(t, model.Config{Name: "b", BaseURL: taken(t, &two, nil)}),
+		"a": open(t, model.Config{Settings: model.Settings{Name: "a", BaseURL: taken(t, &one, nil)}}),
+		"b": open(t, model.Config{Settings: model.Settings{Name: "b", BaseURL: taken(t, &two, nil)}}),
 	}
 	for _, name := range []string{"a", "b", "a"} {
 		if _, err := models.Complete(t.Context(), model.Request{Messages: hello, Sampling: episode.Sampling{Model: name}}); err != nil {

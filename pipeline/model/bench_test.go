@@ -28,7 +28,7 @@ func BenchmarkComplete(b *testing.B) {
 	}
 	for _, stream := range []bool{false, true} {
 		b.Run(fmt.Sprintf("stream=%v", stream), func(b *testing.B) {
-			client := open(b, model.Config{Name: "scripted", BaseURL: url, Stream: stream})
+			client := open(b, model.Config{Settings: model.Settings{Name: "scripted", BaseURL: url, Stream: stream}})
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {

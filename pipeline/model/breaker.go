@@ -8,14 +8,6 @@ import (
 	"time"
 )
 
-// Outages says what is done when the endpoints of a model do not answer any more: all requests wait, and the endpoints are
-// asked now and then whether it is over.
-type Outages struct {
-	Limit time.Duration // that an outage may last until the run is stopped; 0 is for ever
-	// Observe is told when an outage begins, of each try to end it, and when it is over. It must not block. Optional.
-	Observe func(Outage)
-}
-
 // Outage is a time in which no endpoint of a model answers.
 type Outage struct {
 	Endpoint string // or several
@@ -35,7 +27,8 @@ const suspicious = 6
 // Errors of conversations are never proof: a server may fail at one conversation for ever, and the last ones of a run may
 // all be such. They are a reason to ask for what is no part of any conversation, and the answer to that decides.
 type breaker struct {
-	Outages
+	limit   time.Duration // that an outage may last until the run is stopped; 0 is for ever
+	observe func(Outage)
 	name    string
 	ask     func(context.Context) *Error // asks that; an error means that no endpoint answers
 	now     func() time.Time
@@ -62,7 +55,7 @@ func newBreaker(cfg Config, name string, ask func(context.Context) *Error) *brea
 		return nil
 	}
 	return &breaker{
-		Outages: *cfg.Outages, name: name, ask: ask, now: cfg.Now, logger: cfg.Logger, change: make(chan struct{}),
+		limit: cfg.OutageLimit, observe: cfg.Outages, name: name, ask: ask, now: cfg.Now, logger: cfg.Logger, change: make(chan struct{}),
 		first: cfg.RetryBase / 2, longest: max(cfg.RetryMax, cfg.RetryBase) / 2,
 	}
 }
@@ -104,8 +97,8 @@ func (b *breaker) wait(ctx context.Context, patient bool) *Error {
 		if b.asking {
 			rest = b.longest
 		}
-		if b.Limit > 0 {
-			rest = min(rest, b.since.Add(b.Limit).Sub(now))
+		if b.limit > 0 {
+			rest = min(rest, b.since.Add(b.limit).Sub(now))
 		}
 		b.await(ctx, rest)
 	}
@@ -197,7 +190,7 @@ func (b *breaker) refuses() *Error {
 }
 
 // spent says whether the outage has lasted too long.
-func (b *breaker) spent(now time.Time) bool { return b.Limit > 0 && now.Sub(b.since) >= b.Limit }
+func (b *breaker) spent(now time.Time) bool { return b.limit > 0 && now.Sub(b.since) >= b.limit }
 
 // failure is the error of a call that does not wait.
 func (b *breaker) failure(now time.Time) *Error {
@@ -273,9 +266,7 @@ func (b *breaker) well(now time.Time) {
 }
 
 func (b *breaker) tell(over bool) {
-	if b.Observe != nil {
-		b.Observe(Outage{Endpoint: b.name, Reason: b.last.reason(), Since: b.since, Next: b.next, Over: over})
-	}
+	b.observe(Outage{Endpoint: b.name, Reason: b.last.reason(), Since: b.since, Next: b.next, Over: over})
 }
 
 func (b *breaker) outage() string {

@@ -102,8 +102,11 @@ func (w *watch) counts() (began, news, over int) {
 // patient has the pauses of a run, scaled down from seconds.
 func patient(url string, w *watch, limit time.Duration) model.Config {
 	return model.Config{
-		BaseURL: url, MaxRetries: 4, RetryBase: 4 * time.Millisecond, RetryMax: 30 * time.Millisecond,
-		Outages: &model.Outages{Limit: limit, Observe: w.observe},
+		Settings:  model.Settings{BaseURL: url},
+		Patience:  model.Patience{Retries: 4, OutageLimit: limit},
+		RetryBase: 4 * time.Millisecond,
+		RetryMax:  30 * time.Millisecond,
+		Outages:   w.observe,
 	}
 }
 
@@ -231,7 +234,7 @@ func TestNoOutage(t *testing.T) {
 						}
 					})
 					cfg := patient(url, seen, 0)
-					cfg.MaxRetries, cfg.Stream = 3, kind == "cut"
+					cfg.Retries, cfg.Stream = 3, kind == "cut"
 					client := open(t, cfg)
 					var wait sync.WaitGroup
 					for caller := range callers {
@@ -320,7 +323,7 @@ func TestEpisodeRetries(t *testing.T) {
 		asked.Add(1)
 		w.WriteHeader(500)
 	})
-	client := open(t, model.Config{BaseURL: url, MaxRetries: 4, EpisodeRetries: 6})
+	client := open(t, model.Config{Settings: model.Settings{BaseURL: url}, Patience: model.Patience{Retries: 4, EpisodeRetries: 6}})
 	for _, tt := range []struct{ before, want int }{{0, 4}, {4, 2}, {6, 0}, {9, 0}} {
 		_, err := client.Complete(t.Context(), model.Request{Messages: hello, State: model.State{Retried: tt.before}})
 		if e := asError(t, err); e.Retried != tt.want {

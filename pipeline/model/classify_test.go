@@ -150,7 +150,7 @@ func TestClassify(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := open(t, model.Config{BaseURL: says(t, tt.status, tt.body)}).Complete(t.Context(), model.Request{Messages: hello})
+			_, err := open(t, model.Config{Settings: model.Settings{BaseURL: says(t, tt.status, tt.body)}}).Complete(t.Context(), model.Request{Messages: hello})
 			if e := asError(t, err); e.Class != tt.want {
 				t.Errorf("class = %s, want %s; the error is %v", e.Class, tt.want, e)
 			}
@@ -190,7 +190,7 @@ func TestWish(t *testing.T) {
 				w.WriteHeader(http.StatusTooManyRequests)
 				io.WriteString(w, tt.body)
 			})
-			_, err := open(t, model.Config{BaseURL: url}).Complete(t.Context(), model.Request{Messages: hello})
+			_, err := open(t, model.Config{Settings: model.Settings{BaseURL: url}}).Complete(t.Context(), model.Request{Messages: hello})
 			if e := asError(t, err); e.RetryAfter != tt.want {
 				t.Errorf("RetryAfter = %v, want %v", e.RetryAfter, tt.want)
 			}
@@ -201,7 +201,7 @@ func TestWish(t *testing.T) {
 // TestProviderSaid has a gateway that says nothing itself.
 func TestProviderSaid(t *testing.T) {
 	body := `{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"{\"error\":{\"message\":\"slow down, please\"}}","provider_name":"BaseTen"}}}`
-	_, err := open(t, model.Config{BaseURL: says(t, 429, body)}).Complete(t.Context(), model.Request{Messages: hello})
+	_, err := open(t, model.Config{Settings: model.Settings{BaseURL: says(t, 429, body)}}).Complete(t.Context(), model.Request{Messages: hello})
 	if e := asError(t, err); !strings.Contains(e.Message, "BaseTen: slow down, please") {
 		t.Errorf("message = %q, want what the provider said", e.Message)
 	}
@@ -211,10 +211,10 @@ func TestProviderSaid(t *testing.T) {
 func TestLongMessages(t *testing.T) {
 	for _, said := range []string{strings.Repeat("é", 5000), "x" + strings.Repeat("世", 5000), strings.Repeat("\xff", 5000) + strings.Repeat("é", 5000)} {
 		for _, body := range []string{`{"error":{"message":"` + said + `"}}`, said} {
-			client := open(t, model.Config{BaseURL: endpoint(t, func(w http.ResponseWriter, _ *http.Request) {
+			client := open(t, model.Config{Settings: model.Settings{BaseURL: endpoint(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusBadRequest)
 				io.WriteString(w, body)
-			})})
+			})}})
 			_, err := client.Complete(t.Context(), model.Request{Messages: hello})
 			if failed := asError(t, err); !utf8.ValidString(failed.Message) || len(failed.Message) > 700 || strings.Contains(failed.Message, `\x`) {
 				t.Errorf("message of %d bytes: %q", len(failed.Message), failed.Message)

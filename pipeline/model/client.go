@@ -135,7 +135,7 @@ func (c *Client) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
 	if c.cfg.Replay == nil { // a tape knows better
 		x.seedless = c.seedless.Load()
 	}
-	if x.seedless = x.seedless || req.Seed == nil || c.cfg.NoSeed; !x.seedless {
+	if x.seedless = x.seedless || req.Seed == nil || !c.cfg.Seeded(); !x.seedless {
 		call.Seed = new(*req.Seed + x.resampled) // the same one would give the same
 	}
 	if limit := c.limit(*req); limit > 0 {

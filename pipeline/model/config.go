@@ -33,66 +33,39 @@ const (
 // MaxRetryAfter is the longest pause that a server can ask for; longer wishes are cut to it.
 const MaxRetryAfter = 120 * time.Second
 
-// Config says which model to ask, where and how.
+// Config says which model to ask, where and how. "", 0 and nil leave a setting to the server, where nothing else is said.
 type Config struct {
-	Name    string // as the server knows it
-	BaseURL string // up to and without /chat/completions, e.g. http://localhost:8000/v1 or unix:///run/x.sock
-	APIKey  string // sent as a bearer token; empty sends none
-	// Endpoints are the base URLs of several servers that have the model, instead of BaseURL. An episode stays at one
-	// of them while that works and is not crowded.
-	Endpoints []string
-
-	Temperature *float64 // nil leaves it to the server; 0 is sent as 0
-	TopP        *float64
-	MaxTokens   int // of one reply; 0 leaves it to the server
-	// MaxTokensField is the name under which that limit is sent. "" is LimitAuto: max_tokens, or max_completion_tokens
-	// for OpenAI and Azure, and the other one for the rest of the run once the server refuses the first by name.
-	MaxTokensField  string
-	ReasoningEffort string // such as low, medium, high; as the server knows it
-	NoSeed          bool   // sends no seed, for servers that refuse it
-	// ToolChoice is one of the ToolChoice constants or the name of a tool, which is asked for where a request offers it.
-	// "" says nothing.
-	ToolChoice        string
-	ParallelToolCalls *bool
-	Provider          map[string]any // OpenRouter's routing, sent as it is
-
-	Stream bool
-	// Timeout bounds one try from the first byte sent to the last byte received. IdleTimeout bounds the silence: of a
-	// stream before its headers and between any two reads, of a plain reply only after its headers, because a server
-	// sends those when the whole reply is ready.
-	Timeout, IdleTimeout time.Duration
-
-	MaxRetries int // tries after the first one; 0 means none
-	// The n-th pause is drawn from nothing up to RetryBase*2^(n-1), at most RetryMax. A Retry-After of the server that is
-	// longer wins, up to MaxRetryAfter.
+	// Settings name the model. BaseURL goes up to and without /chat/completions, or is unix:///run/x.sock; with Endpoints, an
+	// episode stays at one of them while that works and is not crowded. MaxTokensField is one of the Limit constants,
+	// SendReasoning one of the Reasoning constants, ToolChoice one of the ToolChoice constants or the name of a tool, which is
+	// asked for where a request offers it.
+	//
+	// ToolFormat says how calls are read that the server leaves in the content: a name of rawtext.Formats, ToolFormatAuto, or
+	// ToolFormatNative; "" reads none. The server's own calls always come first. Calls that stay in the content are an error,
+	// ClassUnread, but for ToolFormatNative. TokenIDs names the server whose way it is to be asked for token ids, or is
+	// TokenIDsAuto; what a server tells unasked is kept as well.
+	//
+	// A key of ExtraBody that is set to null takes the field out of every request, for servers that refuse it.
+	Settings
+	// Patience bounds in Timeout one try from the first byte sent to the last byte received. IdleTimeout bounds the silence: of
+	// a stream before its headers and between any two reads, of a plain reply only after its headers, because a server sends
+	// those when the whole reply is ready. EpisodeRetries count with what Request.Retried tells. How many requests an endpoint
+	// is sent at once follows what it takes, from MinInFlight to MaxInFlight; 0 means 1 and Concurrency.
+	Patience
+	// The n-th pause between tries is drawn from nothing up to RetryBase*2^(n-1), at most RetryMax. A Retry-After of the
+	// server that is longer wins, up to MaxRetryAfter.
 	RetryBase, RetryMax time.Duration
-	EpisodeRetries      int      // of all requests of an episode, with what Request.Retried tells; 0 is no bound
-	RetryShare          float64  // of all requests that are retries; more of them wait. 0 is no bound
-	Outages             *Outages // nil gives up on requests in an outage as at any other time
+	// Outages is told when an outage begins, of each try to end it, and when it is over; all requests wait meanwhile, and the
+	// endpoints are asked now and then whether it is over. It must not block. Nil gives up on requests in an outage as at any
+	// other time.
+	Outages func(Outage)
 
-	// ToolFormat says how calls are read that the server leaves in the content: a name of rawtext.Formats,
-	// ToolFormatAuto, or ToolFormatNative; "" reads none. The server's own calls always come first. Calls that stay in
-	// the content are an error, ClassUnread, but for ToolFormatNative.
-	ToolFormat string
-
-	// TokenIDs asks for the ids and log probabilities of tokens: in the way of the server that it names, or TokenIDsAuto. ""
-	// asks for none. What a server tells unasked is kept as well.
-	TokenIDs string
-
-	// ExtraBody is merged into every request body. A key set to null takes the field out, for servers that refuse it.
-	ExtraBody map[string]any
-	Headers   map[string]string
+	APIKey string // sent as a bearer token; empty sends none
 	// Secrets are values that, as APIKey, are taken out of what servers say: those of Headers that are secret.
 	Secrets []string
 	// TraceHeaders adds X-Trajgen-Episode and X-Trajgen-Task (both URL-escaped). The scripted server reads them.
 	TraceHeaders bool
-	// SendReasoning says whether the reasoning of earlier turns is sent back. "" is ReasoningAuto: to OpenRouter the
-	// details that it gave, and nothing to others, most of which want it left out.
-	SendReasoning string
 
-	// MinInFlight and MaxInFlight bound how many requests each endpoint is sent at once; what it is sent in fact
-	// follows what it takes. 0 means 1 and Concurrency.
-	MinInFlight, MaxInFlight int
 	// Processors hold requests back that this process has no time for; all its clients share them. Nil holds none back.
 	Processors *gate.Processors
 
@@ -152,15 +125,15 @@ func (c Config) Validate() error {
 	if p := c.TopP; p != nil && !(*p >= 0 && *p <= 1) {
 		bad("top_p %v (want 0 to 1)", *p)
 	}
-	if c.MaxTokens < 0 || c.MaxRetries < 0 || c.EpisodeRetries < 0 || c.Concurrency < 0 {
+	if c.MaxTokens < 0 || c.Retries < 0 || c.EpisodeRetries < 0 || c.Concurrency < 0 {
 		bad("max tokens %d, retries %d, an episode's retries %d, concurrency %d (want 0 or more)",
-			c.MaxTokens, c.MaxRetries, c.EpisodeRetries, c.Concurrency)
+			c.MaxTokens, c.Retries, c.EpisodeRetries, c.Concurrency)
 	}
 	if !(c.RetryShare >= 0 && c.RetryShare <= 1) {
 		bad("retry share %v (want 0 to 1)", c.RetryShare)
 	}
-	if c.Outages != nil && c.Outages.Limit < 0 {
-		bad("outage limit %v (want 0 or more)", c.Outages.Limit)
+	if c.OutageLimit < 0 {
+		bad("outage limit %v (want 0 or more)", c.OutageLimit)
 	}
 	if min(c.Timeout, c.IdleTimeout, c.RetryBase, c.RetryMax) < 0 {
 		bad("timeout %v, idle timeout %v, retry base %v, retry max %v (want 0 or more)",
@@ -268,6 +241,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.MaxInFlight = cmp.Or(c.MaxInFlight, max(c.Concurrency, c.MinInFlight))
+	c.TokenIDs = c.TokenServer()
 	c.Endpoints = c.bases()
 	c.BaseURL = c.Endpoints[0]
 	return c

@@ -27,7 +27,7 @@ func TestEndpoints(t *testing.T) {
 			io.WriteString(w, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`)
 		})
 	}
-	client := open(t, model.Config{Endpoints: urls, MaxRetries: 5})
+	client := open(t, model.Config{Settings: model.Settings{Endpoints: urls}, Patience: model.Patience{Retries: 5}})
 	for i := range 20 {
 		id := fmt.Sprint("episode", i)
 		first := reply(t, client, model.Request{Asker: model.Asker{Episode: id}})
@@ -50,12 +50,12 @@ func TestEndpoints(t *testing.T) {
 // TestOneEndpoint leaves out what there is no choice of.
 func TestOneEndpoint(t *testing.T) {
 	url := says(t, 200, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`)
-	for _, cfg := range []model.Config{{BaseURL: url}, {Endpoints: []string{url + "/"}}} {
-		if got := reply(t, open(t, cfg), model.Request{}); got.Endpoint != "" {
+	for _, settings := range []model.Settings{{BaseURL: url}, {Endpoints: []string{url + "/"}}} {
+		if got := reply(t, open(t, model.Config{Settings: settings}), model.Request{}); got.Endpoint != "" {
 			t.Errorf("endpoint = %q, want none", got.Endpoint)
 		}
 	}
-	_, err := model.Open(model.Config{Name: "m", BaseURL: url, Endpoints: []string{url, "ftp://x", "http://k:secret@x/v1", url}, MinInFlight: 3, MaxInFlight: 2})
+	_, err := model.Open(model.Config{Settings: model.Settings{Name: "m", BaseURL: url, Endpoints: []string{url, "ftp://x", "http://k:secret@x/v1", url}}, Patience: model.Patience{MinInFlight: 3, MaxInFlight: 2}})
 	for _, want := range []string{"both a base URL and endpoints", `"ftp://x"`, "of x carries a user", "given twice", "from 3 to 2"} {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("error = %v, want %q in it", err, want)
@@ -82,7 +82,7 @@ func TestInFlight(t *testing.T) {
 		io.WriteString(w, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`)
 	}))
 	defer server.Close()
-	client := open(t, model.Config{BaseURL: server.URL, MaxInFlight: 3})
+	client := open(t, model.Config{Settings: model.Settings{BaseURL: server.URL}, Patience: model.Patience{MaxInFlight: 3}})
 	failed := make(chan error, 30)
 	for range cap(failed) {
 		go func() {

@@ -32,7 +32,7 @@ func Example() {
 		return
 	}
 
-	client, err := model.Open(model.Config{Name: scripted.DefaultModel, BaseURL: url, MaxRetries: 3})
+	client, err := model.Open(model.Config{Settings: model.Settings{Name: scripted.DefaultModel, BaseURL: url}, Patience: model.Patience{Retries: 3}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -57,8 +57,8 @@ func TestFallbacks(t *testing.T) {
 			var asked [2]atomic.Int32
 			status[0].Store(tt.first)
 			status[1].Store(tt.second)
-			first := open(t, model.Config{Name: "first", BaseURL: named(t, "one", &status[0], &asked[0]), MaxRetries: 2})
-			second := open(t, model.Config{Name: "second", BaseURL: named(t, "two", &status[1], &asked[1]), MaxRetries: 2})
+			first := open(t, model.Config{Settings: model.Settings{Name: "first", BaseURL: named(t, "one", &status[0], &asked[0])}, Patience: model.Patience{Retries: 2}})
+			second := open(t, model.Config{Settings: model.Settings{Name: "second", BaseURL: named(t, "two", &status[1], &asked[1])}, Patience: model.Patience{Retries: 2}})
 			got, err := model.WithFallbacks(first, second).Complete(t.Context(), model.Request{Messages: hello, State: model.State{Fallback: tt.from}})
 			if tt.wantClass != "" {
 				if e := asError(t, err); e.Class != tt.wantClass || len(e.Retries) != tt.wantRetries {
@@ -79,7 +79,7 @@ func pair(t *testing.T, limit time.Duration) (clients [2]*model.Client, status, 
 	status, asked, seen = new([2]atomic.Int32), new([2]atomic.Int32), new(watch)
 	for i, name := range []string{"one", "two"} {
 		cfg := patient(named(t, name, &status[i], &asked[i]), seen, limit)
-		cfg.Name, cfg.MaxRetries, cfg.RetryMax = name, 1, 10*time.Millisecond
+		cfg.Name, cfg.Retries, cfg.RetryMax = name, 1, 10*time.Millisecond
 		clients[i] = open(t, cfg)
 	}
 	return clients, status, asked, seen

@@ -64,8 +64,7 @@ func (s *limited) play(b *testing.B, fixed int) {
 	const workers, settled = 64, 15 * time.Second
 	ctx, stop := context.WithTimeout(b.Context(), 2*settled)
 	defer stop()
-	client := open(b, model.Config{BaseURL: endpoint(b, s.ServeHTTP), MaxRetries: 1000, RetryBase: 2 * time.Second, RetryMax: time.Minute,
-		Concurrency: workers, MinInFlight: fixed, MaxInFlight: max(fixed, 0)})
+	client := open(b, model.Config{Settings: model.Settings{BaseURL: endpoint(b, s.ServeHTTP)}, Patience: model.Patience{Retries: 1000, MinInFlight: fixed, MaxInFlight: max(fixed, 0)}, RetryBase: 2 * time.Second, RetryMax: time.Minute, Concurrency: workers})
 	time.AfterFunc(settled, func() { s.counting.Store(true) })
 	var all sync.WaitGroup
 	for w := range workers {

@@ -69,7 +69,7 @@ func TestSaidNothing(t *testing.T) {
 						io.WriteString(w, choice)
 					}
 				})
-				client := open(t, model.Config{BaseURL: url, Stream: stream, ToolFormat: tt.format, MaxRetries: 5})
+				client := open(t, model.Config{Settings: model.Settings{BaseURL: url, Stream: stream, ToolFormat: tt.format}, Patience: model.Patience{Retries: 5}})
 				req := model.Request{Messages: hello, Seed: new(7), Tools: []json.RawMessage{terminal}}
 				if tt.noTools {
 					req.Tools = nil
@@ -111,7 +111,7 @@ func TestSaidLater(t *testing.T) {
 		}
 		fmt.Fprintf(w, `{"choices":[{%s}]}`, choice)
 	})
-	got := reply(t, open(t, model.Config{BaseURL: url, MaxRetries: 5}), model.Request{})
+	got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: url}, Patience: model.Patience{Retries: 5}}), model.Request{})
 	if got.Message.Content != "Done." || len(got.Retries) != 1 || got.Retries[0].Class != model.ClassEmpty || got.Retried != 1 {
 		t.Errorf("reply = %+v", got)
 	}
@@ -121,7 +121,7 @@ func TestSaidLater(t *testing.T) {
 func TestUnreadIsSaid(t *testing.T) {
 	var log bytes.Buffer
 	const body = `{"choices":[{"message":{"content":"<start_function_call>call:terminal{}<end_function_call>"},"finish_reason":"stop"}]}`
-	client := open(t, model.Config{BaseURL: says(t, 200, body), ToolFormat: "auto", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	client := open(t, model.Config{Settings: model.Settings{BaseURL: says(t, 200, body), ToolFormat: "auto"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 2 {
 		_, err := client.Complete(t.Context(), model.Request{Messages: hello, Tools: []json.RawMessage{terminal}})
 		if e := asError(t, err); e.Class != model.ClassUnread || e.Fault().Outcome != episode.ModelError {

@@ -46,7 +46,7 @@ func TestReplyWithoutEnd(t *testing.T) {
 			}
 		})
 		meter := &bounds{}
-		_, err := open(t, model.Config{BaseURL: url, Stream: stream, MaxRetries: 3, Meter: meter, MaxTokens: 9}).Complete(t.Context(), model.Request{Messages: hello})
+		_, err := open(t, model.Config{Settings: model.Settings{BaseURL: url, Stream: stream, MaxTokens: 9}, Patience: model.Patience{Retries: 3}, Meter: meter}).Complete(t.Context(), model.Request{Messages: hello})
 		e := asError(t, err)
 		if e.Class != model.ClassReplyTooLarge || e.Fatal || asked.Load() != 1 || !strings.Contains(e.Message, "64 MiB") {
 			t.Errorf("stream %v: error = %v after %d requests, want %s after one", stream, e, asked.Load(), model.ClassReplyTooLarge)
@@ -64,7 +64,7 @@ func TestBoundOfFirstRequests(t *testing.T) {
 	}))
 	defer server.Close()
 	meter := &bounds{}
-	client, err := model.Open(model.Config{Name: "m", BaseURL: server.URL, Meter: meter, ExtraBody: map[string]any{"max_tokens": 300}})
+	client, err := model.Open(model.Config{Settings: model.Settings{Name: "m", BaseURL: server.URL, ExtraBody: map[string]any{"max_tokens": 300}}, Meter: meter})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestWindow(t *testing.T) {
 	}
 	for _, tt := range tests {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, `{"data":[%s]}`, tt.give) }))
-		client, err := model.Open(model.Config{Name: "m", BaseURL: server.URL})
+		client, err := model.Open(model.Config{Settings: model.Settings{Name: "m", BaseURL: server.URL}})
 		if err != nil {
 			t.Fatal(err)
 		}

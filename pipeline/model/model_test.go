@@ -117,8 +117,9 @@ func TestWire(t *testing.T) {
 	})
 	zero, seed := 0.0, 7
 	client := open(t, model.Config{
-		Name: "gpt-5-local", BaseURL: url + "/", APIKey: "sk-test-1234", Temperature: &zero, TopP: &zero, MaxTokens: 50,
-		ExtraBody: map[string]any{"min_p": 0.1, "seed": nil}, Headers: map[string]string{"X-Title": "trajgen tests"}, TraceHeaders: true,
+		Settings:     model.Settings{Name: "gpt-5-local", BaseURL: url + "/", Temperature: &zero, TopP: &zero, MaxTokens: 50, ExtraBody: map[string]any{"min_p": 0.1, "seed": nil}, Headers: map[string]string{"X-Title": "trajgen tests"}},
+		APIKey:       "sk-test-1234",
+		TraceHeaders: true,
 	})
 	// Odd spacing, key order and characters that json.Marshal would escape.
 	odd := json.RawMessage(`{ "function":{"name":"a","description":"<b> & c"} ,"type":"function"}`)
@@ -176,7 +177,7 @@ func TestPlaces(t *testing.T) {
 	}
 	for _, tt := range tests {
 		asked = nil
-		client := open(t, model.Config{BaseURL: tt.base, Proxy: func(r *http.Request) (*url.URL, error) {
+		client := open(t, model.Config{Settings: model.Settings{BaseURL: tt.base}, Proxy: func(r *http.Request) (*url.URL, error) {
 			if r.URL.Host != host {
 				t.Errorf("a proxy is asked for %s", r.URL)
 			}
@@ -190,7 +191,7 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	unix.Close()
-	_, err = open(t, model.Config{BaseURL: "unix://" + socket}).Complete(t.Context(), model.Request{Messages: hello})
+	_, err = open(t, model.Config{Settings: model.Settings{BaseURL: "unix://" + socket}}).Complete(t.Context(), model.Request{Messages: hello})
 	if e := asError(t, err); e.Class != model.ClassConnection || !strings.Contains(e.Message, `Post "`+socket+`": dial unix `+socket) {
 		t.Errorf("error = %v, want one that names the socket", e)
 	}
@@ -208,8 +209,8 @@ func TestStreamEqualsWhole(t *testing.T) {
 		{Content: "fertig"},
 	}}
 	url := play(t, scripted.Config{Policy: scripted.Oracle}, task)
-	whole := open(t, model.Config{Name: "scripted", BaseURL: url, TraceHeaders: true})
-	stream := open(t, model.Config{Name: "scripted", BaseURL: url, TraceHeaders: true, Stream: true})
+	whole := open(t, model.Config{Settings: model.Settings{Name: "scripted", BaseURL: url}, TraceHeaders: true})
+	stream := open(t, model.Config{Settings: model.Settings{Name: "scripted", BaseURL: url, Stream: true}, TraceHeaders: true})
 	messages := hello
 	for turn := range 2 {
 		req := model.Request{Messages: messages, Tools: []json.RawMessage{terminal, readFile}, Asker: model.Asker{Episode: "e", Task: "t"}}
@@ -239,8 +240,8 @@ func TestConcurrency(t *testing.T) {
 	task := &episode.Task{ID: "t", Prompt: hello, Gold: []episode.Step{{Content: "fine"}}}
 	url := play(t, scripted.Config{Policy: scripted.Oracle, FaultRate: 0.3}, task)
 	clients := []*model.Client{
-		open(t, model.Config{Name: "scripted", BaseURL: url, TraceHeaders: true, MaxRetries: 20}),
-		open(t, model.Config{Name: "scripted", BaseURL: url, TraceHeaders: true, MaxRetries: 20, Stream: true}),
+		open(t, model.Config{Settings: model.Settings{Name: "scripted", BaseURL: url}, Patience: model.Patience{Retries: 20}, TraceHeaders: true}),
+		open(t, model.Config{Settings: model.Settings{Name: "scripted", BaseURL: url, Stream: true}, Patience: model.Patience{Retries: 20}, TraceHeaders: true}),
 	}
 	const workers, each = 64, 10
 	results := make(chan error, workers)
@@ -286,7 +287,7 @@ func TestConnectionsAreKept(t *testing.T) {
 			}
 		}
 		server.Start()
-		client := open(t, model.Config{BaseURL: server.URL, Stream: stream})
+		client := open(t, model.Config{Settings: model.Settings{BaseURL: server.URL, Stream: stream}})
 		for range 20 {
 			reply(t, client, model.Request{})
 		}
@@ -305,21 +306,21 @@ func TestValidate(t *testing.T) {
 		want []string // parts of the message
 	}{
 		{"nothing", model.Config{}, []string{"model name is empty", "base URL is empty"}},
-		{"no scheme", model.Config{Name: "m", BaseURL: "localhost:8000"}, []string{"want http:// or https://"}},
-		{"password", model.Config{Name: "m", BaseURL: "http://u:hush@h/v1"}, []string{"carries a user or password"}},
-		{"key in the query", model.Config{Name: "m", BaseURL: "http://h/v1?api-version=1&key=hush"}, []string{"base URL of h", "a key in its own setting"}},
-		{"socket without a path", model.Config{Name: "m", BaseURL: "unix://m.sock"}, []string{`"unix://m.sock" has no path of a socket`}},
-		{"key in the query of a socket", model.Config{Name: "m", BaseURL: "http+unix://%2Fm.sock/v1?key=hush"}, []string{"base URL of /m.sock", "a key in its own setting"}},
-		{"path behind a socket", model.Config{Name: "m", BaseURL: "http+unix://%2Fm.sock/v1/chat/completions"}, []string{"without /chat/completions"}},
-		{"path before a query", model.Config{Name: "m", BaseURL: "http://h/v1/chat/completions?api-version=1"}, []string{"without /chat/completions"}},
-		{"path", model.Config{Name: "m", BaseURL: "http://h/v1/chat/completions"}, []string{"without /chat/completions"}},
-		{"key", model.Config{Name: "m", BaseURL: "http://h", APIKey: "hush\n"}, []string{"white space"}},
-		{"extra", model.Config{Name: "m", BaseURL: "http://h", ExtraBody: map[string]any{"tools": 1, "n": 2, "x": func() {}}},
+		{"no scheme", model.Config{Settings: model.Settings{Name: "m", BaseURL: "localhost:8000"}}, []string{"want http:// or https://"}},
+		{"password", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://u:hush@h/v1"}}, []string{"carries a user or password"}},
+		{"key in the query", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://h/v1?api-version=1&key=hush"}}, []string{"base URL of h", "a key in its own setting"}},
+		{"socket without a path", model.Config{Settings: model.Settings{Name: "m", BaseURL: "unix://m.sock"}}, []string{`"unix://m.sock" has no path of a socket`}},
+		{"key in the query of a socket", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http+unix://%2Fm.sock/v1?key=hush"}}, []string{"base URL of /m.sock", "a key in its own setting"}},
+		{"path behind a socket", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http+unix://%2Fm.sock/v1/chat/completions"}}, []string{"without /chat/completions"}},
+		{"path before a query", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://h/v1/chat/completions?api-version=1"}}, []string{"without /chat/completions"}},
+		{"path", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://h/v1/chat/completions"}}, []string{"without /chat/completions"}},
+		{"key", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://h"}, APIKey: "hush\n"}, []string{"white space"}},
+		{"extra", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://h", ExtraBody: map[string]any{"tools": 1, "n": 2, "x": func() {}}}},
 			[]string{`"tools" is set by the toolsets`, `"n" is set by`, `"x"`}},
-		{"header", model.Config{Name: "m", BaseURL: "http://h", Headers: map[string]string{"X-A": "hush\r\nX-B: c"}}, []string{`"X-A"`}},
-		{"negative", model.Config{Name: "m", BaseURL: "http://h", MaxRetries: -1, Timeout: -1}, []string{"retries -1", "timeout -1ns"}},
-		{"good", model.Config{Name: "m", BaseURL: "http://h/v1"}, nil},
-		{"good query", model.Config{Name: "m", BaseURL: "http://h/v1?api-version=preview&family=code-token"}, nil},
+		{"header", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://h", Headers: map[string]string{"X-A": "hush\r\nX-B: c"}}}, []string{`"X-A"`}},
+		{"negative", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://h"}, Patience: model.Patience{Retries: -1, Timeout: -1}}, []string{"retries -1", "timeout -1ns"}},
+		{"good", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://h/v1"}}, nil},
+		{"good query", model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://h/v1?api-version=preview&family=code-token"}}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // policy is what is done about a class of errors that may pass.
 type policy struct {
-	// most bounds the retries beside Config.MaxRetries; 0 is no bound of its own.
+	// most bounds the retries beside Config.Retries; 0 is no bound of its own.
 	most int
 	// slow stretches the pauses: the reason takes longer to go away than that of others.
 	slow bool
@@ -23,7 +23,7 @@ type policy struct {
 }
 
 // policies are those of the classes that are retried. All others end the call at once: the same request would end the
-// same way. A request is tried again at most Config.MaxRetries times, but an outage takes none of them.
+// same way. A request is tried again at most Config.Retries times, but an outage takes none of them.
 var policies = map[string]policy{
 	// The server is there and wants less. The gate in front of it slows down for everybody.
 	ClassRateLimit:  {free: true, outage: true, neutral: true},
@@ -72,7 +72,7 @@ func (c *call) again(ctx context.Context, failed *Error) (pause time.Duration, a
 
 // allowed says whether the request and the episode have retries left.
 func (c *call) allowed(p policy) bool {
-	most := c.cfg.MaxRetries
+	most := c.cfg.Retries
 	if p.most > 0 {
 		most = min(most, p.most)
 	}

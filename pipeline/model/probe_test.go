@@ -25,28 +25,28 @@ func TestProbe(t *testing.T) {
 		class string // empty: the probe passes
 		want  []string
 	}{
-		{"listed", model.Config{Name: "scripted", BaseURL: play(t, scripted.Config{Policy: scripted.Noop})}, "", nil},
-		{"down", model.Config{BaseURL: down}, model.ClassConnection, []string{"cannot reach " + down, "connection refused", "is the server running"}},
-		{"no key", model.Config{Name: "scripted", BaseURL: play(t, scripted.Config{Policy: scripted.Noop, APIKey: "right-key"})},
+		{"listed", model.Config{Settings: model.Settings{Name: "scripted", BaseURL: play(t, scripted.Config{Policy: scripted.Noop})}}, "", nil},
+		{"down", model.Config{Settings: model.Settings{BaseURL: down}}, model.ClassConnection, []string{"cannot reach " + down, "connection refused", "is the server running"}},
+		{"no key", model.Config{Settings: model.Settings{Name: "scripted", BaseURL: play(t, scripted.Config{Policy: scripted.Noop, APIKey: "right-key"})}},
 			model.ClassAuth, []string{"wants an API key and none is set"}},
-		{"wrong key", model.Config{Name: "scripted", APIKey: "wrong-key", BaseURL: play(t, scripted.Config{Policy: scripted.Noop, APIKey: "right-key"})},
+		{"wrong key", model.Config{Settings: model.Settings{Name: "scripted", BaseURL: play(t, scripted.Config{Policy: scripted.Noop, APIKey: "right-key"})}, APIKey: "wrong-key"},
 			model.ClassAuth, []string{"wants another API key"}},
-		{"right key", model.Config{Name: "scripted", APIKey: "right-key", BaseURL: play(t, scripted.Config{Policy: scripted.Noop, APIKey: "right-key"})}, "", nil},
-		{"unknown model", model.Config{Name: "scripte", BaseURL: play(t, scripted.Config{Policy: scripted.Noop})},
+		{"right key", model.Config{Settings: model.Settings{Name: "scripted", BaseURL: play(t, scripted.Config{Policy: scripted.Noop, APIKey: "right-key"})}, APIKey: "right-key"}, "", nil},
+		{"unknown model", model.Config{Settings: model.Settings{Name: "scripte", BaseURL: play(t, scripted.Config{Policy: scripted.Noop})}},
 			model.ClassModelNotFound, []string{`does not serve model "scripte"`, "it has scripted"}},
-		{"unknown among many", model.Config{Name: "qwen3-80b", BaseURL: server(t, many, "")},
+		{"unknown among many", model.Config{Settings: model.Settings{Name: "qwen3-80b", BaseURL: server(t, many, "")}},
 			model.ClassModelNotFound, []string{"it has qwen/qwen3-8b, vendor/model-0", "and 21 more"}},
-		{"alias that is not listed", model.Config{Name: "alias", BaseURL: server(t, many, "alias")}, "", nil},
-		{"no list, model there", model.Config{Name: "alias", BaseURL: server(t, nil, "alias")}, "", nil},
-		{"no list, model not there", model.Config{Name: "other", BaseURL: server(t, nil, "alias")},
+		{"alias that is not listed", model.Config{Settings: model.Settings{Name: "alias", BaseURL: server(t, many, "alias")}}, "", nil},
+		{"no list, model there", model.Config{Settings: model.Settings{Name: "alias", BaseURL: server(t, nil, "alias")}}, "", nil},
+		{"no list, model not there", model.Config{Settings: model.Settings{Name: "other", BaseURL: server(t, nil, "alias")}},
 			model.ClassModelNotFound, []string{"lists no models", "is the base URL right"}},
-		{"wrong path", model.Config{Name: "m", BaseURL: says(t, 404, "404 page not found")}, model.ClassModelNotFound, []string{"404 page not found", "is the base URL right"}},
-		{"no credit", model.Config{Name: "m", BaseURL: says(t, 429, `{"error":{"message":"pay up","code":"insufficient_quota"}}`)},
+		{"wrong path", model.Config{Settings: model.Settings{Name: "m", BaseURL: says(t, 404, "404 page not found")}}, model.ClassModelNotFound, []string{"404 page not found", "is the base URL right"}},
+		{"no credit", model.Config{Settings: model.Settings{Name: "m", BaseURL: says(t, 429, `{"error":{"message":"pay up","code":"insufficient_quota"}}`)}},
 			model.ClassQuota, []string{"no credit left", "pay up"}},
-		{"redirect", model.Config{Name: "m", BaseURL: endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+		{"redirect", model.Config{Settings: model.Settings{Name: "m", BaseURL: endpoint(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://new.example/v1", http.StatusMovedPermanently)
-		})}, model.ClassModelNotFound, []string{"redirects to https://new.example/v1"}},
-		{"one token is too little to think", model.Config{Name: "m", BaseURL: says(t, 400, `{"error":{"message":"Could not finish the message because max_tokens or model output limit was reached."}}`)}, "", nil},
+		})}}, model.ClassModelNotFound, []string{"redirects to https://new.example/v1"}},
+		{"one token is too little to think", model.Config{Settings: model.Settings{Name: "m", BaseURL: says(t, 400, `{"error":{"message":"Could not finish the message because max_tokens or model output limit was reached."}}`)}}, "", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,11 +115,11 @@ func TestProbeOfSeveral(t *testing.T) {
 		})
 	}
 	good, bad := serving(`{"id":"m"}`), serving(`{"id":"other"}`)
-	err := open(t, model.Config{Name: "m", Endpoints: []string{good, bad}}).Probe(t.Context())
+	err := open(t, model.Config{Settings: model.Settings{Name: "m", Endpoints: []string{good, bad}}}).Probe(t.Context())
 	if e := asError(t, err); e.Class != model.ClassModelNotFound || !strings.Contains(e.Message, bad) || !strings.Contains(e.Message, "it has other") {
 		t.Errorf("Probe() = %v, want one that names %s and what it has", e, bad)
 	}
-	if err := open(t, model.Config{Name: "m", Endpoints: []string{good, serving(`{"id":"m"}`)}}).Probe(t.Context()); err != nil {
+	if err := open(t, model.Config{Settings: model.Settings{Name: "m", Endpoints: []string{good, serving(`{"id":"m"}`)}}}).Probe(t.Context()); err != nil {
 		t.Errorf("Probe() of two that serve it = %v", err)
 	}
 }

@@ -68,7 +68,7 @@ func TestRawCalls(t *testing.T) {
 			if tt.noTools {
 				req.Tools = nil
 			}
-			got := reply(t, open(t, model.Config{Name: tt.model, BaseURL: url, ToolFormat: tt.format}), req)
+			got := reply(t, open(t, model.Config{Settings: model.Settings{Name: tt.model, BaseURL: url, ToolFormat: tt.format}}), req)
 			tt.want.Role = "assistant"
 			if diff := cmp.Diff(tt.want, got.Message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
@@ -100,7 +100,7 @@ func TestRawCallsOfTheScriptedServer(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			url := play(t, scripted.Config{Policy: "oracle", Model: "m", ToolFormat: format}, task)
 			for _, told := range []string{format, model.ToolFormatAuto} {
-				client := open(t, model.Config{BaseURL: url, ToolFormat: told, TraceHeaders: true, Stream: strings.Contains(format, "3")})
+				client := open(t, model.Config{Settings: model.Settings{BaseURL: url, ToolFormat: told, Stream: strings.Contains(format, "3")}, TraceHeaders: true})
 				req := model.Request{Messages: hello, Tools: []json.RawMessage{tool}, Asker: model.Asker{Task: "t"}}
 				if told != format && strings.HasPrefix(format, "llama") { // JSON behind a text may be an answer of JSON
 					if _, err := client.Complete(t.Context(), req); asError(t, err).Class != model.ClassUnread {

@@ -93,7 +93,7 @@ func TestReplies(t *testing.T) {
 			changed := changes[tt.name]
 			body := fmt.Sprintf("\n  {\"id\":7,\"model\":null,\"usage\":null,\"choices\":[{\"message\":%s,\"finish_reason\":\"stop\"}],\"new\":{}}\n", tt.message)
 			for _, stream := range []bool{false, true} { // a server may ignore that a stream was asked for
-				got := reply(t, open(t, model.Config{BaseURL: says(t, 200, body), Stream: stream}), model.Request{})
+				got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: says(t, 200, body), Stream: stream}}), model.Request{})
 				if diff := cmp.Diff(model.Reply{Message: tt.want, FinishReason: "stop", RequestID: "7", Repairs: changed.repairs, Raw: changed.raw}, got); diff != "" {
 					t.Errorf("stream %v: reply (-want +got):\n%s", stream, diff)
 				}
@@ -164,7 +164,7 @@ func TestStreams(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := open(t, model.Config{BaseURL: says(t, 200, tt.stream), Stream: true}).Complete(t.Context(), model.Request{Messages: hello})
+			got, err := open(t, model.Config{Settings: model.Settings{BaseURL: says(t, 200, tt.stream), Stream: true}}).Complete(t.Context(), model.Request{Messages: hello})
 			if tt.class != "" {
 				if e := asError(t, err); e.Class != tt.class {
 					t.Errorf("error = %v, want class %s", e, tt.class)
@@ -186,7 +186,7 @@ func TestStreams(t *testing.T) {
 func TestStreamedExtras(t *testing.T) {
 	const stream = `data: {"id":7,"choices":[{"delta":{"content":"x"}}]}` + "\n\n" + `data: {"id":7,"choices":[{"delta":{"refusal":"n"}}]}` + "\n\n" +
 		`data: {"id":7,"choices":[{"delta":{"refusal":"o"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
-	got := reply(t, open(t, model.Config{BaseURL: says(t, 200, stream), Stream: true}), model.Request{})
+	got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: says(t, 200, stream), Stream: true}}), model.Request{})
 	want := model.Reply{
 		Message: episode.Message{Role: "assistant", Content: "x"}, FinishReason: "stop", RequestID: "7",
 		Repairs: []string{"refusal beside the content"}, Raw: `{"refusal":"no"}`,
@@ -229,7 +229,7 @@ func TestForms(t *testing.T) {
 						w.(http.Flusher).Flush()
 					}
 				})
-				got := reply(t, open(t, model.Config{BaseURL: url, Stream: tt.stream}), model.Request{})
+				got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: url, Stream: tt.stream}}), model.Request{})
 				if diff := cmp.Diff(episode.Message{Role: "assistant", Content: "ab"}, got.Message); diff != "" {
 					t.Errorf("message (-want +got):\n%s", diff)
 				}
@@ -247,7 +247,7 @@ func TestEndOfLines(t *testing.T) {
 		<-release
 	})
 	defer close(release)
-	if got := reply(t, open(t, model.Config{BaseURL: url, Stream: true}), model.Request{}); got.Message.Content != "a" {
+	if got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: url, Stream: true}}), model.Request{}); got.Message.Content != "a" {
 		t.Errorf("content = %q", got.Message.Content)
 	}
 }
@@ -264,7 +264,7 @@ func TestEncodings(t *testing.T) {
 				w.Header().Set("Content-Encoding", tt.encoding)
 				io.WriteString(w, tt.body)
 			})
-			_, err := open(t, model.Config{BaseURL: url, Stream: stream}).Complete(t.Context(), model.Request{Messages: hello})
+			_, err := open(t, model.Config{Settings: model.Settings{BaseURL: url, Stream: stream}}).Complete(t.Context(), model.Request{Messages: hello})
 			if tt.class == "" {
 				if err != nil {
 					t.Errorf("%s, stream %v: %v", tt.encoding, stream, err)
@@ -301,7 +301,7 @@ func TestUsage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			url := says(t, 200, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":`+tt.give+`}`)
-			if got := reply(t, open(t, model.Config{BaseURL: url}), model.Request{}).Usage; got != tt.want {
+			if got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: url}}), model.Request{}).Usage; got != tt.want {
 				t.Errorf("usage = %+v, want %+v", got, tt.want)
 			}
 		})
@@ -337,7 +337,7 @@ func TestErrorBodies(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%d %.30s", tt.status, tt.body), func(t *testing.T) {
-			_, err := open(t, model.Config{BaseURL: says(t, tt.status, tt.body)}).Complete(t.Context(), model.Request{Messages: hello})
+			_, err := open(t, model.Config{Settings: model.Settings{BaseURL: says(t, tt.status, tt.body)}}).Complete(t.Context(), model.Request{Messages: hello})
 			e := asError(t, err)
 			if e.Class != tt.class || e.Status != tt.status || !strings.Contains(e.Message, tt.message) {
 				t.Errorf("error = %v, want class %s, status %d and %q", e, tt.class, tt.status, tt.message)
@@ -362,7 +362,7 @@ func FuzzReply(f *testing.F) {
 		w.Write(body)
 	}))
 	f.Cleanup(server.Close)
-	clients := []*model.Client{open(f, model.Config{BaseURL: server.URL}), open(f, model.Config{BaseURL: server.URL, Stream: true})}
+	clients := []*model.Client{open(f, model.Config{Settings: model.Settings{BaseURL: server.URL}}), open(f, model.Config{Settings: model.Settings{BaseURL: server.URL, Stream: true}})}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		body = data
 		for _, client := range clients {

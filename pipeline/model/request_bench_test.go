@@ -98,7 +98,7 @@ func BenchmarkRequest(b *testing.B) {
 		})
 	})
 	b.Run("trajgen", func(b *testing.B) {
-		client := open(b, model.Config{Name: "m", BaseURL: url, Concurrency: 100, MinInFlight: 100})
+		client := open(b, model.Config{Settings: model.Settings{Name: "m", BaseURL: url}, Patience: model.Patience{MinInFlight: 100}, Concurrency: 100})
 		b.ReportAllocs()
 		b.SetParallelism(8)
 		b.RunParallel(func(pb *testing.PB) {

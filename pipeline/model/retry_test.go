@@ -61,9 +61,9 @@ func TestFaults(t *testing.T) {
 				}
 				client := func(fault string) *model.Client {
 					return open(t, model.Config{
-						Name: "scripted", BaseURL: url, Stream: stream, MaxRetries: 2, IdleTimeout: idle,
+						Settings:     model.Settings{Name: "scripted", BaseURL: url, Stream: stream, Headers: map[string]string{"X-Scripted-Fault": fault}},
+						Patience:     model.Patience{Retries: 2, IdleTimeout: idle},
 						TraceHeaders: true, // the server counts a request's askings by episode
-						Headers:      map[string]string{"X-Scripted-Fault": fault},
 					})
 				}
 				want := tt.class
@@ -126,7 +126,7 @@ func TestRetryAfter(t *testing.T) {
 					io.WriteString(w, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`)
 				})
 				start := time.Now()
-				reply(t, open(t, model.Config{BaseURL: url, Stream: stream, MaxRetries: 1}), model.Request{})
+				reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: url, Stream: stream}, Patience: model.Patience{Retries: 1}}), model.Request{})
 				if took := time.Since(start); took < tt.want || took > tt.want+20*time.Second {
 					t.Errorf("took %v, want about %v", took, tt.want)
 				}
@@ -143,7 +143,8 @@ func TestCancelWhileWaiting(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/stream=%v", fault, stream), func(t *testing.T) {
 				url := play(t, scripted.Config{Policy: scripted.Noop})
 				client := open(t, model.Config{
-					Name: "scripted", BaseURL: url, Stream: stream, MaxRetries: 5, Headers: map[string]string{"X-Scripted-Fault": fault},
+					Settings: model.Settings{Name: "scripted", BaseURL: url, Stream: stream, Headers: map[string]string{"X-Scripted-Fault": fault}},
+					Patience: model.Patience{Retries: 5},
 				})
 				ctx, cancel := context.WithCancelCause(t.Context())
 				stop := time.AfterFunc(50*time.Millisecond, func() { cancel(reason) })
@@ -172,9 +173,9 @@ func TestTimeouts(t *testing.T) {
 		class  string
 		want   string
 	}{
-		{"whole request", scripted.Config{Delay: time.Hour}, model.Config{Timeout: 50 * time.Millisecond}, model.ClassTimeout, "no complete reply within the timeout (50ms)"},
-		{"silence before a stream", scripted.Config{Delay: time.Hour}, model.Config{Stream: true, IdleTimeout: 50 * time.Millisecond}, model.ClassStalled, "sent nothing for the idle timeout (50ms)"},
-		{"slow stream beyond the whole", scripted.Config{Speed: 100}, model.Config{Stream: true, Timeout: 60 * time.Millisecond, IdleTimeout: time.Hour}, model.ClassTimeout, "no complete reply"},
+		{"whole request", scripted.Config{Delay: time.Hour}, model.Config{Patience: model.Patience{Timeout: 50 * time.Millisecond}}, model.ClassTimeout, "no complete reply within the timeout (50ms)"},
+		{"silence before a stream", scripted.Config{Delay: time.Hour}, model.Config{Settings: model.Settings{Stream: true}, Patience: model.Patience{IdleTimeout: 50 * time.Millisecond}}, model.ClassStalled, "sent nothing for the idle timeout (50ms)"},
+		{"slow stream beyond the whole", scripted.Config{Speed: 100}, model.Config{Settings: model.Settings{Stream: true}, Patience: model.Patience{Timeout: 60 * time.Millisecond, IdleTimeout: time.Hour}}, model.ClassTimeout, "no complete reply"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -188,7 +189,7 @@ func TestTimeouts(t *testing.T) {
 	}
 	t.Run("a slow stream that goes on is no stall", func(t *testing.T) {
 		url := play(t, scripted.Config{Policy: scripted.Noop, Speed: 40})
-		got := reply(t, open(t, model.Config{Name: "scripted", BaseURL: url, Stream: true, IdleTimeout: 500 * time.Millisecond}), model.Request{})
+		got := reply(t, open(t, model.Config{Settings: model.Settings{Name: "scripted", BaseURL: url, Stream: true}, Patience: model.Patience{IdleTimeout: 500 * time.Millisecond}}), model.Request{})
 		if got.Message.Content != "I cannot help with that." {
 			t.Errorf("content = %q", got.Message.Content)
 		}
@@ -203,7 +204,7 @@ func TestEndpointDown(t *testing.T) {
 	url := "http://" + listener.Addr().String() + "/v1"
 	listener.Close()
 	for _, stream := range []bool{false, true} {
-		_, err := open(t, model.Config{BaseURL: url, Stream: stream, MaxRetries: 1}).Complete(t.Context(), model.Request{Messages: hello})
+		_, err := open(t, model.Config{Settings: model.Settings{BaseURL: url, Stream: stream}, Patience: model.Patience{Retries: 1}}).Complete(t.Context(), model.Request{Messages: hello})
 		if e := asError(t, err); e.Class != model.ClassConnection || !errors.Is(err, syscall.ECONNREFUSED) || len(e.Retries) != 1 {
 			t.Errorf("error = %v, want a refused connection after two tries", err)
 		}
@@ -224,8 +225,11 @@ func TestSecretsStayInside(t *testing.T) {
 			})
 			var log bytes.Buffer
 			client := open(t, model.Config{
-				BaseURL: url, APIKey: key, Headers: map[string]string{"X-Other": "Token " + token}, Secrets: []string{"Token " + token}, Stream: stream, MaxRetries: 1,
-				Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+				Settings: model.Settings{BaseURL: url, Headers: map[string]string{"X-Other": "Token " + token}, Stream: stream},
+				Patience: model.Patience{Retries: 1},
+				APIKey:   key,
+				Secrets:  []string{"Token " + token},
+				Logger:   slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			})
 			_, err := client.Complete(t.Context(), model.Request{Messages: hello})
 			e := asError(t, err)

@@ -40,8 +40,8 @@ func TestServers(t *testing.T) {
 					t.Errorf("%s is not told from other hosts", host)
 				}
 			}
-			if s.tokens != nil && !slices.Equal(Config{TokenIDs: s.name}.asksFor(), s.tokens) {
-				t.Errorf("it is asked for token ids by %q, want %q", Config{TokenIDs: s.name}.asksFor(), s.tokens)
+			if s.tokens != nil && !slices.Equal(Config{Settings: Settings{TokenIDs: s.name}}.asksFor(), s.tokens) {
+				t.Errorf("it is asked for token ids by %q, want %q", Config{Settings: Settings{TokenIDs: s.name}}.asksFor(), s.tokens)
 			}
 			if s.problem != nil {
 				p := problem{Message: "m"}

@@ -88,8 +88,13 @@ func TestTapedFaults(t *testing.T) {
 					path := filepath.Join(t.TempDir(), "tape")
 					r := recorder(t, path)
 					cfg := model.Config{
-						Name: "scripted", BaseURL: url, Stream: stream, MaxRetries: 2, RetryBase: time.Millisecond, RetryMax: time.Millisecond,
-						TraceHeaders: true, Record: r, APIKey: "sk-very-secret",
+						Settings:     model.Settings{Name: "scripted", BaseURL: url, Stream: stream},
+						Patience:     model.Patience{Retries: 2},
+						RetryBase:    time.Millisecond,
+						RetryMax:     time.Millisecond,
+						TraceHeaders: true,
+						Record:       r,
+						APIKey:       "sk-very-secret",
 					}
 					if fault != "" {
 						cfg.Headers = map[string]string{"X-Scripted-Fault": fault + times}
@@ -132,7 +137,7 @@ func TestTapedTimeout(t *testing.T) {
 	defer close(release)
 	path := filepath.Join(t.TempDir(), "tape")
 	r := recorder(t, path)
-	cfg := model.Config{Name: "m", BaseURL: server.URL, Timeout: 30 * time.Millisecond, Record: r}
+	cfg := model.Config{Settings: model.Settings{Name: "m", BaseURL: server.URL}, Patience: model.Patience{Timeout: 30 * time.Millisecond}, Record: r}
 	recorded := ask(t, t.Context(), open(t, cfg), of("e", model.Request{Messages: hello}))
 
 	// The asker's own time is up first.
@@ -170,8 +175,8 @@ func TestTapedFallback(t *testing.T) {
 	task := &episode.Task{ID: "t", Prompt: hello, Gold: []episode.Step{{Content: "Here I am."}}}
 	path := filepath.Join(t.TempDir(), "tape")
 	r := recorder(t, path)
-	a := model.Config{Name: "first", BaseURL: first.URL, MaxRetries: 1, RetryBase: time.Millisecond, Record: r}
-	b := model.Config{Name: "second", BaseURL: play(t, scripted.Config{Policy: scripted.Oracle, Model: "second"}, task), Record: r}
+	a := model.Config{Settings: model.Settings{Name: "first", BaseURL: first.URL}, Patience: model.Patience{Retries: 1}, RetryBase: time.Millisecond, Record: r}
+	b := model.Config{Settings: model.Settings{Name: "second", BaseURL: play(t, scripted.Config{Policy: scripted.Oracle, Model: "second"}, task)}, Record: r}
 	req := of("e", model.Request{Messages: hello, Asker: model.Asker{Task: "t"}})
 	recorded := ask(t, t.Context(), model.WithFallbacks(open(t, a), open(t, b)), req)
 	if recorded.Reply.Fallback != "second" || len(recorded.Reply.Retries) != 2 {
@@ -237,8 +242,12 @@ func TestNoSecretIsKept(t *testing.T) {
 			r := recorder(t, path)
 			var log bytes.Buffer
 			cfg := model.Config{
-				Name: "m", BaseURL: server.URL, Stream: tt.stream, Record: r, APIKey: key, Headers: map[string]string{"X-Own": header}, Secrets: []string{header}, MaxRetries: 1,
-				Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+				Settings: model.Settings{Name: "m", BaseURL: server.URL, Stream: tt.stream, Headers: map[string]string{"X-Own": header}},
+				Patience: model.Patience{Retries: 1},
+				Record:   r,
+				APIKey:   key,
+				Secrets:  []string{header},
+				Logger:   slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			}
 			ctx, req := t.Context(), of("e", model.Request{Messages: hello})
 			recorded := ask(t, ctx, open(t, cfg), req)
@@ -286,7 +295,7 @@ func TestTapeFull(t *testing.T) {
 	task := &episode.Task{ID: "t", Prompt: hello, Gold: []episode.Step{{Content: strings.Repeat("long ", 100)}}}
 	path := filepath.Join(t.TempDir(), "tape")
 	r := recorder(t, path)
-	client := open(t, model.Config{Name: "scripted", BaseURL: play(t, scripted.Config{Policy: scripted.Oracle}, task), Record: r})
+	client := open(t, model.Config{Settings: model.Settings{Name: "scripted", BaseURL: play(t, scripted.Config{Policy: scripted.Oracle}, task)}, Record: r})
 	if err := r.Close(); err != nil { // as the disk does, this makes every write fail
 		t.Fatal(err)
 	}

@@ -27,7 +27,8 @@ func (c Config) asksFor() (fields []string) {
 
 // checkTokenIDs says what keeps the servers from telling ids.
 func (c Config) checkTokenIDs() error {
-	if c.TokenIDs == "" {
+	asked := c.TokenServer()
+	if asked == "" {
 		return nil
 	}
 	names := []string{TokenIDsAuto}
@@ -37,14 +38,14 @@ func (c Config) checkTokenIDs() error {
 			names = append(names, s.name)
 		}
 		switch {
-		case c.TokenIDs == s.name && s.whole != "" && c.Stream:
+		case asked == s.name && s.whole != "" && c.Stream:
 			return errors.New(s.whole + " (want no stream)")
 		case s.noTokens && slices.ContainsFunc(c.bases(), s.at):
 			none = fmt.Errorf("%s tells no token ids (want a server of vLLM, SGLang or llama.cpp)", s.hosts[0])
 		}
 	}
-	if !slices.Contains(names, c.TokenIDs) {
-		return fmt.Errorf("token ids are asked of %q (want one of %s)", c.TokenIDs, strings.Join(names, ", "))
+	if !slices.Contains(names, asked) {
+		return fmt.Errorf("token ids are asked of %q (want one of %s)", asked, strings.Join(names, ", "))
 	}
 	return none
 }

@@ -39,7 +39,7 @@ func TestTokenRequests(t *testing.T) {
 			json.NewDecoder(r.Body).Decode(&body)
 			io.WriteString(w, `{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}`)
 		})
-		reply(t, open(t, model.Config{BaseURL: url, TokenIDs: tt.server, Stream: tt.stream}), model.Request{})
+		reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: url, TokenIDs: tt.server, Stream: tt.stream}}), model.Request{})
 		var got []string
 		for name, value := range body {
 			if string(value) == "true" && name != "stream" {
@@ -58,9 +58,9 @@ func TestTokenSettings(t *testing.T) {
 		cfg  model.Config
 		want string
 	}{
-		{model.Config{TokenIDs: "vlm"}, "want one of auto, llamacpp, sglang, vllm"},
-		{model.Config{TokenIDs: "sglang", Stream: true}, "want no stream"},
-		{model.Config{TokenIDs: "auto", BaseURL: "https://api.openai.com/v1"}, "api.openai.com tells no token ids"},
+		{model.Config{Settings: model.Settings{TokenIDs: "vlm"}}, "want one of auto, llamacpp, sglang, vllm"},
+		{model.Config{Settings: model.Settings{TokenIDs: "sglang", Stream: true}}, "want no stream"},
+		{model.Config{Settings: model.Settings{TokenIDs: "auto", BaseURL: "https://api.openai.com/v1"}}, "api.openai.com tells no token ids"},
 	} {
 		tt.cfg.Name = "m"
 		if tt.cfg.BaseURL == "" {
@@ -123,7 +123,7 @@ func TestTokenReplies(t *testing.T) {
 				fields += ","
 			}
 			body := fmt.Sprintf(`{%s"choices":[{"message":{"content":"ab"},"finish_reason":"stop",%s}]}`, fields, tt.choice)
-			got := reply(t, open(t, model.Config{BaseURL: says(t, 200, body)}), model.Request{})
+			got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: says(t, 200, body)}}), model.Request{})
 			if diff := cmp.Diff(tt.want, got.Tokens); diff != "" {
 				t.Errorf("tokens (-want +got):\n%s", diff)
 			}
@@ -137,7 +137,7 @@ func TestTokenReplies(t *testing.T) {
 // TestTooManyIDs: a reply with more ids than any model has context is read without them.
 func TestTooManyIDs(t *testing.T) {
 	body := `{"prompt_token_ids":[` + strings.Repeat("7,", episode.MaxIDs) + `7],"choices":[{"message":{"content":"ab"},"finish_reason":"stop","token_ids":[1]}]}`
-	got := reply(t, open(t, model.Config{BaseURL: says(t, 200, body)}), model.Request{})
+	got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: says(t, 200, body)}}), model.Request{})
 	if got.Tokens.Prompt != nil || len(got.Tokens.Completion) != 1 || len(got.Repairs) != 1 {
 		t.Errorf("%d prompt ids, completion %v, repairs %v", len(got.Tokens.Prompt), got.Tokens.Completion, got.Repairs)
 	}
@@ -150,8 +150,7 @@ func TestMissingTokensAreSaid(t *testing.T) {
 		want   int
 	}{{"", 0}, {"llamacpp", 1}} {
 		var log bytes.Buffer
-		client := open(t, model.Config{BaseURL: says(t, 200, `{"choices":[{"message":{"content":"ab"},"finish_reason":"stop"}]}`),
-			TokenIDs: tt.server, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		client := open(t, model.Config{Settings: model.Settings{BaseURL: says(t, 200, `{"choices":[{"message":{"content":"ab"},"finish_reason":"stop"}]}`), TokenIDs: tt.server}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		reply(t, client, model.Request{})
 		reply(t, client, model.Request{})
 		if got := strings.Count(log.String(), "token ids that were asked for"); got != tt.want {
@@ -188,7 +187,7 @@ func TestTokenStreams(t *testing.T) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				io.WriteString(w, tt.stream)
 			})
-			got := reply(t, open(t, model.Config{BaseURL: url, Stream: true}), model.Request{})
+			got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: url, Stream: true}}), model.Request{})
 			if diff := cmp.Diff(tt.want, got.Tokens); diff != "" {
 				t.Errorf("tokens (-want +got):\n%s", diff)
 			}
@@ -209,7 +208,7 @@ func TestStreamedIsPlain(t *testing.T) {
 		url := play(t, scripted.Config{Policy: scripted.Oracle, ReasoningAs: as, WeightVersion: "step-7", Speed: 1e6}, task)
 		var got [2]model.Reply
 		for i, stream := range []bool{false, true} {
-			client := open(t, model.Config{Name: "scripted", BaseURL: url, Stream: stream, TokenIDs: "auto", TraceHeaders: true})
+			client := open(t, model.Config{Settings: model.Settings{Name: "scripted", BaseURL: url, Stream: stream, TokenIDs: "auto"}, TraceHeaders: true})
 			got[i] = reply(t, client, model.Request{Tools: []json.RawMessage{terminal}, Asker: model.Asker{Episode: "e", Task: "t"}})
 			got[i].RequestID = "" // made of the request's bytes
 		}
@@ -246,7 +245,7 @@ func TestService(t *testing.T) {
 	}
 	for _, tt := range tests {
 		body := fmt.Sprintf(`{%s,"choices":[{"message":{"content":"ab"},"finish_reason":"stop",%s}]}`, tt.reply, tt.choice)
-		got := reply(t, open(t, model.Config{BaseURL: says(t, 200, body)}), model.Request{})
+		got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: says(t, 200, body)}}), model.Request{})
 		if diff := cmp.Diff(tt.want, got.Service); diff != "" {
 			t.Errorf("%s: service (-want +got):\n%s", tt.name, diff)
 		}
@@ -283,7 +282,7 @@ func TestReasoningDetails(t *testing.T) {
 				fmt.Fprintf(&stream, "data: {\"choices\":[{\"delta\":{\"reasoning_details\":%s}}]}\n\n", part)
 			}
 			stream.WriteString(`data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}` + "\n\n")
-			got := reply(t, open(t, model.Config{BaseURL: says(t, 200, stream.String()), Stream: true}), model.Request{})
+			got := reply(t, open(t, model.Config{Settings: model.Settings{BaseURL: says(t, 200, stream.String()), Stream: true}}), model.Request{})
 			if string(got.Message.ReasoningDetails) != tt.want {
 				t.Errorf("details = %s, want %s", got.Message.ReasoningDetails, tt.want)
 			}

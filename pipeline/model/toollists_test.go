@@ -32,7 +32,7 @@ func TestToolLists(t *testing.T) {
 		got[r.Header.Get("X-Trajgen-Episode")] = body
 		fmt.Fprint(w, `{"choices":[{"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}]}`)
 	})
-	client := open(t, model.Config{BaseURL: url, TraceHeaders: true})
+	client := open(t, model.Config{Settings: model.Settings{BaseURL: url}, TraceHeaders: true})
 	var wg sync.WaitGroup
 	for i := range 4 * len(lists) {
 		wg.Go(func() {
@@ -64,13 +64,13 @@ func TestToolLists(t *testing.T) {
 func TestToolByName(t *testing.T) {
 	var mu sync.Mutex
 	var bodies []string
-	client := open(t, model.Config{ToolChoice: "look", BaseURL: endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+	client := open(t, model.Config{Settings: model.Settings{ToolChoice: "look", BaseURL: endpoint(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		mu.Lock()
 		defer mu.Unlock()
 		bodies = append(bodies, string(body))
 		io.WriteString(w, answer)
-	})})
+	})}})
 	look, write := json.RawMessage(`{"function":{"name":"look"}}`), json.RawMessage(`{"function":{"name":"write"}}`)
 	nameless := json.RawMessage(`{"function":7}`)
 	for i, tools := range [][]json.RawMessage{{write, look}, {write, look}, {write}, {nameless, look}, {nameless}} {
@@ -85,7 +85,7 @@ func TestToolByName(t *testing.T) {
 }
 
 func TestBadToolSchemas(t *testing.T) {
-	client := open(t, model.Config{BaseURL: endpoint(t, func(http.ResponseWriter, *http.Request) { t.Error("the request was sent") })})
+	client := open(t, model.Config{Settings: model.Settings{BaseURL: endpoint(t, func(http.ResponseWriter, *http.Request) { t.Error("the request was sent") })}})
 	good := json.RawMessage(`{"type":"function"}`)
 	for _, tools := range [][]json.RawMessage{{nil}, {good, nil}, {good, json.RawMessage(`{`), good}, {json.RawMessage(`{`)}} {
 		_, err := client.Complete(t.Context(), model.Request{Messages: []episode.Message{{Role: "user", Content: "Go on."}}, Tools: tools})

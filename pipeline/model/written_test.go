@@ -14,7 +14,7 @@ import (
 func TestWritten(t *testing.T) {
 	var bodies []string
 	url := taken(t, &bodies, nil)
-	plain, thinking := open(t, model.Config{BaseURL: url}), open(t, model.Config{BaseURL: url, SendReasoning: model.ReasoningAlways})
+	plain, thinking := open(t, model.Config{Settings: model.Settings{BaseURL: url}}), open(t, model.Config{Settings: model.Settings{BaseURL: url, SendReasoning: model.ReasoningAlways}})
 	long := []episode.Message{
 		{Role: "system", Content: "<be> & do"},
 		{Role: "user", Content: "write \u2028 it"},

@@ -136,7 +136,7 @@ func userModel(t *testing.T, cfg scripted.Config, retries int) *model.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := model.Open(model.Config{Name: "person", BaseURL: url, MaxRetries: retries, RetryBase: time.Millisecond, Timeout: time.Second})
+	client, err := model.Open(model.Config{Settings: model.Settings{Name: "person", BaseURL: url}, Patience: model.Patience{Retries: retries, Timeout: time.Second}, RetryBase: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func playSmall(t *testing.T, s *small, context_ rollout.Context, edit ...func(*r
 	}
 	server := httptest.NewServer(s)
 	defer server.Close()
-	client, err := model.Open(model.Config{Name: "m", BaseURL: server.URL, MaxTokens: 100})
+	client, err := model.Open(model.Config{Settings: model.Settings{Name: "m", BaseURL: server.URL, MaxTokens: 100}})
 	if err != nil {
 		t.Fatal(err)
 	}

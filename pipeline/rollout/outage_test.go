@@ -30,8 +30,11 @@ func TestOutageTakesNoTime(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client, err := model.Open(model.Config{
-		Name: "m", BaseURL: server.URL + "/v1", MaxRetries: 2, RetryBase: 10 * time.Millisecond, RetryMax: 80 * time.Millisecond,
-		Outages: &model.Outages{},
+		Settings:  model.Settings{Name: "m", BaseURL: server.URL + "/v1"},
+		Patience:  model.Patience{Retries: 2},
+		RetryBase: 10 * time.Millisecond,
+		RetryMax:  80 * time.Millisecond,
+		Outages:   func(model.Outage) {},
 	})
 	if err != nil {
 		t.Fatal(err)

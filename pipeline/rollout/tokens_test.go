@@ -64,7 +64,7 @@ func playTokens(t *testing.T, served scripted.Config, cfg model.Config) (*episod
 func TestTokensAreTrue(t *testing.T) {
 	var plain *episode.Episode
 	for _, stream := range []bool{false, true} {
-		ep, heard := playTokens(t, scripted.Config{}, model.Config{TokenIDs: "auto", Stream: stream, SendReasoning: "true"})
+		ep, heard := playTokens(t, scripted.Config{}, model.Config{Settings: model.Settings{TokenIDs: "auto", Stream: stream, SendReasoning: "true"}})
 		if ep.Drift == nil || ep.Drift.Verdict != episode.DriftNone {
 			t.Fatalf("stream %v: drift %+v, want none", stream, ep.Drift)
 		}
@@ -105,11 +105,11 @@ func TestDriftIsFound(t *testing.T) {
 		want   *episode.Drift
 	}{
 		{"ids were not asked for", scripted.Config{}, model.Config{}, nil},
-		{"arguments are rendered otherwise", scripted.Config{Drift: scripted.DriftWhitespace}, model.Config{TokenIDs: "vllm", SendReasoning: "true"},
+		{"arguments are rendered otherwise", scripted.Config{Drift: scripted.DriftWhitespace}, model.Config{Settings: model.Settings{TokenIDs: "vllm", SendReasoning: "true"}},
 			&episode.Drift{Verdict: "drift", Turn: 1, Expected: letters(`"a"}`), Got: letters(` "a"}`)}},
-		{"thinking is not rendered", scripted.Config{Drift: scripted.DriftThinking}, model.Config{TokenIDs: "vllm", SendReasoning: "true"},
+		{"thinking is not rendered", scripted.Config{Drift: scripted.DriftThinking}, model.Config{Settings: model.Settings{TokenIDs: "vllm", SendReasoning: "true"}},
 			&episode.Drift{Verdict: "drift", Turn: 1, Expected: append(episode.IDs{259}, letters("\nhm\n")...), Got: letters("First.")}},
-		{"thinking is not sent back", scripted.Config{}, model.Config{TokenIDs: "vllm"},
+		{"thinking is not sent back", scripted.Config{}, model.Config{Settings: model.Settings{TokenIDs: "vllm"}},
 			&episode.Drift{Verdict: "drift", Turn: 1, Expected: append(episode.IDs{259}, letters("\nhm\n")...), Got: letters("First.")}},
 	}
 	for _, tt := range tests {

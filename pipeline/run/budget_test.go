@@ -12,9 +12,9 @@ import (
 func TestEpisodeBudgetNeedsAllPrices(t *testing.T) {
 	known := episode.Prices{"m": {Input: 1, Output: 2}}
 	for _, f := range []File{
-		{Model: Model{Name: "m", Fallbacks: []fallback{{Model: "spare"}}}},
+		{Model: model.Settings{Name: "m", Fallbacks: []model.Fallback{{Model: "spare"}}}},
 		{Sweep: Sweep{Model: []sweptModel{{Name: "m"}, {Name: "spare"}}}},
-		{Model: Model{Name: "m"}, Context: Context{SummaryModel: "spare"}},
+		{Model: model.Settings{Name: "m"}, Context: Context{SummaryModel: "spare"}},
 	} {
 		f.Limits.USD, f.Budget.Prices, f.Out = 1, known, t.TempDir()
 		e := models{opened: &opened{File: f}}
@@ -26,23 +26,23 @@ func TestEpisodeBudgetNeedsAllPrices(t *testing.T) {
 
 // TestReplyBound holds that the longest reply is known as it is asked for, whichever key of the run file says so.
 func TestReplyBound(t *testing.T) {
-	client, err := model.Open(model.Config{Name: "m", BaseURL: "http://127.0.0.1:1"})
+	client, err := model.Open(model.Config{Settings: model.Settings{Name: "m", BaseURL: "http://127.0.0.1:1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	for _, tt := range []struct {
 		name string
-		give Model
+		give model.Settings
 		want int
 	}{
-		{"the flag", Model{MaxTokens: 100}, 100},
-		{"nothing", Model{}, 0},
-		{"an extra field", Model{ExtraBody: map[string]any{"max_tokens": 200}}, 200},
-		{"an extra field of the other name", Model{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": 300}}, 300},
-		{"taken out", Model{MaxTokens: 100, ExtraBody: map[string]any{"max_tokens": nil}}, 0},
-		{"taken out for the other name", Model{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": nil, "max_tokens": 50}}, 50},
-		{"taken out of nothing", Model{MaxTokens: 100, MaxTokensField: "max_tokens", ExtraBody: map[string]any{"max_completion_tokens": nil}}, 100},
+		{"the flag", model.Settings{MaxTokens: 100}, 100},
+		{"nothing", model.Settings{}, 0},
+		{"an extra field", model.Settings{ExtraBody: map[string]any{"max_tokens": 200}}, 200},
+		{"an extra field of the other name", model.Settings{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": 300}}, 300},
+		{"taken out", model.Settings{MaxTokens: 100, ExtraBody: map[string]any{"max_tokens": nil}}, 0},
+		{"taken out for the other name", model.Settings{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": nil, "max_tokens": 50}}, 50},
+		{"taken out of nothing", model.Settings{MaxTokens: 100, MaxTokensField: "max_tokens", ExtraBody: map[string]any{"max_completion_tokens": nil}}, 100},
 	} {
 		file := File{Model: tt.give, Budget: Budget{Tokens: 1000}}
 		e := models{opened: &opened{File: file}, sampling: file.sampling("m"), clients: []*model.Client{client}}

@@ -45,9 +45,6 @@ func (f *File) Results() registry.ResultLimits {
 	return registry.ResultLimits{Tools: f.Tools.ResultLimits, Turn: f.Tools.TurnResultLimit}
 }
 
-// noSeed says whether the run's requests carry no seed.
-func (f *File) noSeed() bool { return f.Model.SendSeed != nil && !*f.Model.SendSeed }
-
 // checkToolChoice finds a choice of a tool that does not exist.
 func (f *File) checkToolChoice(reg *registry.Registry) error {
 	switch f.Model.ToolChoice {

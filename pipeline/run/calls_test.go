@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"trajgen/pipeline/model"
 	"trajgen/registry"
 )
 
@@ -32,7 +33,7 @@ func TestSecretsOfARun(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	f := File{Context: Context{SummaryAPIKeyEnv: "SUMMARY_KEY"}, Commands: Commands{ApproverAPIKeyEnv: "APPROVER_KEY"},
-		Model: Model{APIKeyEnv: "MY_KEY", HeaderEnv: map[string]string{"X-Key": "GATEWAY"}, Fallbacks: []fallback{{Model: "spare", APIKeyEnv: "SPARE_KEY"}}}}
+		Model: model.Settings{APIKeyEnv: "MY_KEY", HeaderEnv: map[string]string{"X-Key": "GATEWAY"}, Fallbacks: []model.Fallback{{Model: "spare", APIKeyEnv: "SPARE_KEY"}}}}
 	got := f.Secrets(reg).String()
 	for name, want := range map[string]bool{"MY_KEY": true, "GATEWAY": true, "MOON_KEY": true, "PATH_LIKE": false,
 		"SPARE_KEY": true, "SUMMARY_KEY": true, "APPROVER_KEY": true} {

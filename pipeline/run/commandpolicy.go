@@ -114,7 +114,8 @@ const approverTokens = 4096
 func (e *Experiment) openApproverModel(ctx context.Context) error {
 	f := e.File
 	client, err := sideModel{approverRole, f.Commands.ApproverModel, f.Commands.ApproverBaseURL, f.Commands.ApproverAPIKeyEnv}.open(&e.models, model.Config{
-		Timeout: tools.ApproveTime, MaxRetries: 2, MaxTokens: approverTokens,
+		Settings: model.Settings{MaxTokens: approverTokens},
+		Patience: model.Patience{Timeout: tools.ApproveTime, Retries: 2},
 	})
 	if err != nil {
 		return err

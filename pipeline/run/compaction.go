@@ -25,8 +25,8 @@ func (m *models) openSummary(ctx context.Context) error {
 	if f.Context.SummaryModel == "" {
 		return nil
 	}
-	cfg := model.Config{}
-	m.patience(&cfg)
+	cfg := model.Config{Patience: f.Requests, Outages: m.outages.tell}
+	cfg.MinInFlight, cfg.MaxInFlight = 0, 0 // which are of the agent's endpoints
 	client, err := sideModel{summaryRole, f.Context.SummaryModel, f.Context.SummaryBaseURL, f.Context.SummaryAPIKeyEnv}.open(m, cfg)
 	m.summary = client
 	return err

@@ -15,12 +15,12 @@ func TestFitFiles(t *testing.T) {
 		min, max       int
 		warns          bool
 	}{
-		{"there is room", model.Config{MinInFlight: 64}, 64, 1024, 64, 0, false},
+		{"there is room", model.Config{Patience: model.Patience{MinInFlight: 64}}, 64, 1024, 64, 0, false},
 		{"room for the requests, not for as many sandboxes", model.Config{}, 10000, 20000, 0, 0, false},
-		{"more than there is room for", model.Config{MinInFlight: 50000}, 50000, 20000, 14488, 14488, true},
-		{"the user asked for fewer", model.Config{MaxInFlight: 1000}, 50000, 20000, 0, 1000, false},
-		{"several endpoints share", model.Config{Endpoints: two}, 50000, 20000, 0, 7244, true},
-		{"hardly any", model.Config{MinInFlight: 3}, 1000, 64, 3, 16, true},
+		{"more than there is room for", model.Config{Patience: model.Patience{MinInFlight: 50000}}, 50000, 20000, 14488, 14488, true},
+		{"the user asked for fewer", model.Config{Patience: model.Patience{MaxInFlight: 1000}}, 50000, 20000, 0, 1000, false},
+		{"several endpoints share", model.Config{Settings: model.Settings{Endpoints: two}}, 50000, 20000, 0, 7244, true},
+		{"hardly any", model.Config{Patience: model.Patience{MinInFlight: 3}}, 1000, 64, 3, 16, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := tt.give

@@ -43,7 +43,7 @@ func BeginReport(dir string, m Manifest, wall time.Duration, played int) (*repor
 	return report.New(report.Meta{
 		Name: m.RunFile.Name, Dataset: m.RunFile.Dataset.Path.String(), Distribution: m.RunFile.Tools.Distribution, Model: cmp.Or(m.RunFile.Model.Name, strings.Join(m.RunFile.Sweep.names(), ", ")),
 		Digest: m.Experiment["dataset"], Seed: m.Experiment["seed"], Fingerprint: m.Fingerprint, Version: m.Version,
-		TokenIDs: m.RunFile.tokenServer() != "", Planned: m.Tasks * m.Samples, Wall: wall, Played: played, Prices: m.RunFile.Budget.Prices, Budget: spent,
+		TokenIDs: m.RunFile.Model.TokenServer() != "", Planned: m.Tasks * m.Samples, Wall: wall, Played: played, Prices: m.RunFile.Budget.Prices, Budget: spent,
 	}), nil
 }
 

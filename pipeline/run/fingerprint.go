@@ -43,11 +43,11 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 	own := map[string]string{
 		"dataset": parts.Dataset, "map": parts.Mapping, "distribution": parts.Distribution, "plugins": parts.Plugins, "system_prompt": parts.System,
 		"ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
-		"policy": f.policyText(), "fallbacks": f.fallbackText(), "token_ids": f.tokenServer(),
+		"policy": f.policyText(), "fallbacks": f.fallbackText(), "token_ids": f.Model.TokenServer(),
 		"guardrails":     unless(f.Tools.Guardrails != rollout.GuardTell && f.Tools.Guardrails != rollout.GuardStop, f.Tools.Guardrails),
 		"tool_format":    unless(f.Model.ToolFormat == model.ToolFormatAuto, f.Model.ToolFormat),
 		"send_reasoning": unless(f.Model.SendReasoning == model.ReasoningAuto, f.Model.SendReasoning),
-		"send_seed":      unless(!f.noSeed(), "false"),
+		"send_seed":      unless(f.Model.Seeded(), "false"),
 		"result_limits":  unless(f.Tools.TurnResultLimit == 0 && len(f.Tools.ResultLimits) == 0, jsonText(f.Tools.ResultLimits)+text(f.Tools.TurnResultLimit)),
 		"compaction":     unless(f.Context.Compaction == "", jsonText(f.Context.Compaction)),
 		"summary_model":  unless(f.Context.SummaryModel == "", jsonText(f.Context.SummaryModel)),

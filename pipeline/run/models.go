@@ -38,12 +38,10 @@ type models struct {
 func (m *models) openModel(context.Context) error {
 	f := m.File
 	cfg := model.Config{
-		Name: f.Model.Name, Temperature: f.Model.Temperature, TopP: f.Model.TopP, MaxTokens: f.Model.MaxTokens, Stream: f.Model.Stream, ToolFormat: cmp.Or(f.Model.ToolFormat, model.ToolFormatAuto), TokenIDs: f.tokenServer(),
-		ExtraBody: f.Model.ExtraBody, Headers: f.Model.Headers, Proxy: http.ProxyFromEnvironment, Concurrency: f.Play.Workers, Logger: m.Logger,
-		Endpoints: f.Model.Endpoints, MinInFlight: f.Requests.MinInFlight, MaxInFlight: f.Requests.MaxInFlight, Processors: m.processors,
-		MaxTokensField: f.Model.MaxTokensField, ReasoningEffort: f.Model.ReasoningEffort, SendReasoning: f.Model.SendReasoning, NoSeed: f.noSeed(),
-		ToolChoice: f.Model.ToolChoice, ParallelToolCalls: f.Model.ParallelToolCalls, Provider: f.Model.Provider,
+		Settings: f.Model, Patience: f.Requests, Outages: m.outages.tell,
+		Proxy: http.ProxyFromEnvironment, Concurrency: f.Play.Workers, Processors: m.processors, Logger: m.Logger,
 	}
+	cfg.ToolFormat = cmp.Or(cfg.ToolFormat, model.ToolFormatAuto)
 	if err := f.checkToolChoice(m.Registry); err != nil {
 		return err
 	}
@@ -54,7 +52,6 @@ func (m *models) openModel(context.Context) error {
 	if len(f.Model.Endpoints) == 0 {
 		cfg.BaseURL = f.baseURL()
 	}
-	m.patience(&cfg)
 	m.thread(&cfg, "")
 	m.pay(&cfg)
 	cfg.Window = cmp.Or(f.Context.Window, cfg.Window)

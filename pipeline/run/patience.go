@@ -7,37 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"trajgen/pipeline/model"
 )
-
-// Requests is how patient the run is with the servers of models.
-type Requests struct {
-	Timeout        time.Duration `yaml:"timeout" flag:"request-timeout" experiment:"no" help:"most time of one request"`
-	IdleTimeout    time.Duration `yaml:"idle_timeout,omitempty" experiment:"no" help:"most time in which a stream may be silent, before its first token and within (default 2m)"`
-	Retries        int           `yaml:"retries" flag:"request-retries" experiment:"no" help:"retries of a request that failed in a way that may pass; an outage takes none of them"`
-	EpisodeRetries int           `yaml:"episode_retries" flag:"episode-request-retries" experiment:"no" help:"retries of all requests of an episode; 0 is no bound"`
-	RetryShare     float64       `yaml:"retry_share" experiment:"no" help:"share of requests that retries may be once a hundred were made, or two for each worker; more of them wait. 0 is no bound"`
-	OutageLimit    time.Duration `yaml:"outage_limit" experiment:"no" help:"how long the run pauses while the endpoint does not answer, before it stops; 0 is for ever"`
-	MaxInFlight    int           `yaml:"max_in_flight,omitempty" experiment:"no" help:"requests that an endpoint is sent at once, at most (default: workers); fewer while it refuses them"`
-	MinInFlight    int           `yaml:"min_in_flight,omitempty" experiment:"no" help:"requests that an endpoint is sent at once even while it refuses them (default 1)"`
-}
-
-// fallback is a model that answers when the one before it cannot be had.
-type fallback struct {
-	Model     string `yaml:"model"`
-	BaseURL   string `yaml:"base_url,omitempty"`    // default: the run's
-	APIKeyEnv string `yaml:"api_key_env,omitempty"` // default with the run's base_url: the run's
-}
-
-// patience makes a model's client as patient as the run file says.
-func (m *models) patience(cfg *model.Config) {
-	f := m.File
-	cfg.Timeout, cfg.IdleTimeout, cfg.MaxRetries = f.Requests.Timeout, f.Requests.IdleTimeout, f.Requests.Retries
-	cfg.EpisodeRetries, cfg.RetryShare = f.Requests.EpisodeRetries, f.Requests.RetryShare
-	cfg.Outages = &model.Outages{Limit: f.Requests.OutageLimit, Observe: m.outages.tell}
-}
 
 // openFallbacks puts the run's other models behind its first one, whose settings they share.
 func (m *models) openFallbacks(first *model.Client, settings model.Config) error {
@@ -55,7 +27,7 @@ func (m *models) openFallbacks(first *model.Client, settings model.Config) error
 	return nil
 }
 
-func (m *models) openFallback(next fallback, settings model.Config) (*model.Client, error) {
+func (m *models) openFallback(next model.Fallback, settings model.Config) (*model.Client, error) {
 	f := m.File
 	cfg := settings
 	cfg.Name, cfg.Endpoints, cfg.BaseURL = next.Model, nil, next.BaseURL
@@ -73,21 +45,6 @@ func (m *models) openFallback(next fallback, settings model.Config) (*model.Clie
 		return nil, err
 	}
 	return m.openClient(cfg)
-}
-
-// Validate says what is wrong with the section.
-func (r Requests) Validate() error {
-	var errs []error
-	if r.Timeout == 0 {
-		errs = append(errs, errors.New("requests.timeout (--request-timeout) is 0; over 0"))
-	}
-	if r.RetryShare > 1 {
-		errs = append(errs, fmt.Errorf("requests.retry_share is %v; from 0 to 1", r.RetryShare))
-	}
-	if r.MaxInFlight > 0 && r.MinInFlight > r.MaxInFlight {
-		errs = append(errs, fmt.Errorf("min_in_flight is %d and max_in_flight %d; the least first", r.MinInFlight, r.MaxInFlight))
-	}
-	return errors.Join(errs...)
 }
 
 // checkFallbacks says what is wrong with the models that stand in for the run's.

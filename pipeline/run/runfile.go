@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"trajgen/pipeline/model"
 	"trajgen/pipeline/rollout"
 )
 
@@ -24,21 +25,21 @@ type File struct {
 	Seed    uint64 `yaml:"seed" experiment:"always" help:"seed of everything that is drawn"`
 	Samples int    `yaml:"samples" experiment:"no" help:"plays of each task"`
 
-	Dataset  Dataset  `yaml:"dataset,omitempty" section:"The dataset, and which of its tasks are played"`
-	Tools    Tools    `yaml:"tools,omitempty" section:"Toolsets and tools"`
-	Commands Commands `yaml:"commands,omitempty" section:"Commands that could do harm"`
-	Model    Model    `yaml:"model,omitempty" section:"The model, and how it is asked"`
-	Sweep    Sweep    `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
-	Requests Requests `yaml:"requests,omitempty" section:"When the model does not answer"`
-	User     User     `yaml:"user,omitempty" section:"A model that plays the user"`
-	Scripted Scripted `yaml:"scripted,omitempty" section:"Without a model"`
-	Tape     Tape     `yaml:"tape,omitempty" section:"Tapes"`
-	Prompts  Prompts  `yaml:"prompts,omitempty" section:"Prompts of the run"`
-	Limits   Limits   `yaml:"limits,omitempty" section:"An episode's limits"`
-	Play     Play     `yaml:"play,omitempty" section:"Workers, retries and the end"`
-	Sandbox  Sandbox  `yaml:"sandbox,omitempty" section:"Sandboxes"`
-	Budget   Budget   `yaml:"budget,omitempty" section:"Prices and budgets"`
-	Context  Context  `yaml:"context,omitempty" section:"Long conversations"`
+	Dataset  Dataset        `yaml:"dataset,omitempty" section:"The dataset, and which of its tasks are played"`
+	Tools    Tools          `yaml:"tools,omitempty" section:"Toolsets and tools"`
+	Commands Commands       `yaml:"commands,omitempty" section:"Commands that could do harm"`
+	Model    model.Settings `yaml:"model,omitempty" section:"The model, and how it is asked"`
+	Sweep    Sweep          `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
+	Requests model.Patience `yaml:"requests,omitempty" section:"When the model does not answer"`
+	User     User           `yaml:"user,omitempty" section:"A model that plays the user"`
+	Scripted Scripted       `yaml:"scripted,omitempty" section:"Without a model"`
+	Tape     Tape           `yaml:"tape,omitempty" section:"Tapes"`
+	Prompts  Prompts        `yaml:"prompts,omitempty" section:"Prompts of the run"`
+	Limits   Limits         `yaml:"limits,omitempty" section:"An episode's limits"`
+	Play     Play           `yaml:"play,omitempty" section:"Workers, retries and the end"`
+	Sandbox  Sandbox        `yaml:"sandbox,omitempty" section:"Sandboxes"`
+	Budget   Budget         `yaml:"budget,omitempty" section:"Prices and budgets"`
+	Context  Context        `yaml:"context,omitempty" section:"Long conversations"`
 
 	resumed bool   // an earlier run goes on
 	Scratch string // where tasks are laid aside that are played in another order
@@ -50,7 +51,7 @@ func Default() File {
 	return File{
 		Samples:  1,
 		Scripted: Scripted{Skill: 0.7},
-		Requests: Requests{Timeout: 10 * time.Minute, Retries: 5, EpisodeRetries: 50, RetryShare: 0.2, OutageLimit: 30 * time.Minute},
+		Requests: model.Patience{Timeout: 10 * time.Minute, Retries: 5, EpisodeRetries: 50, RetryShare: 0.2, OutageLimit: 30 * time.Minute},
 		Limits:   Limits{Turns: rollout.DefaultTurns, Time: rollout.DefaultTime},
 		Play:     Play{Workers: 8, EpisodeRetries: 1, MaxErrorsInRow: 20},
 		Sandbox:  Sandbox{Backend: "native", Ready: 2, Network: "loopback", Memory: 1 << 30, Processes: 256, Disk: 512 << 20},

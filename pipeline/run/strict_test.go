@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -90,7 +91,7 @@ budget: {prices: {m: {input: 1, output: 2.5}}}
 	want.Dataset.Path, want.Samples, want.Model.Temperature, want.Model.SendSeed, want.Sandbox.Memory, want.Limits.Time = Paths{"tasks.jsonl"}, 100, &temperature, &no, 2<<30, 90*time.Second
 	want.Tools.Toolsets, want.Tools.DisabledToolsets, want.Model.TokenIDs = []string{"terminal", "file"}, []string{"terminal", "file"}, "true"
 	want.Sweep.Model = []sweptModel{{Name: "one"}, {Name: "two", BaseURL: "u"}}
-	want.Model.Fallbacks = []fallback{{Model: "a", BaseURL: "x"}, {Model: "b", BaseURL: "x"}}
+	want.Model.Fallbacks = []model.Fallback{{Model: "a", BaseURL: "x"}, {Model: "b", BaseURL: "x"}}
 	want.Model.ExtraBody = map[string]any{"top_k": 20, "min_p": nil, "deep": map[string]any{"er": []any{1, 2.5}}}
 	want.Dataset.Parts, want.Budget.Prices = map[string]float64{"train": 0.5}, episode.Prices{"m": {Input: 1, Output: 2.5}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(File{})); diff != "" {

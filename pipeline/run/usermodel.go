@@ -21,7 +21,7 @@ func (m *models) openUser(ctx context.Context) error {
 		return nil
 	}
 	client, err := sideModel{userRole, f.User.Model, f.User.BaseURL, f.User.APIKeyEnv}.open(m, model.Config{
-		Timeout: f.Requests.Timeout, MaxRetries: f.Requests.Retries,
+		Patience: model.Patience{Timeout: f.Requests.Timeout, Retries: f.Requests.Retries},
 	})
 	m.user = client
 	return err

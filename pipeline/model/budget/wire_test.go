@@ -23,7 +23,7 @@ const good = `{"model":"m","choices":[{"index":0,"finish_reason":"stop","message
 
 func client(t *testing.T, url string, ledger model.Meter, edit func(*model.Config)) *model.Client {
 	t.Helper()
-	cfg := model.Config{Name: "m", BaseURL: url, MaxTokens: 50, MaxRetries: 0, RetryBase: time.Microsecond, RetryMax: time.Microsecond, Meter: ledger}
+	cfg := model.Config{Settings: model.Settings{Name: "m", BaseURL: url, MaxTokens: 50}, Patience: model.Patience{Retries: 0}, RetryBase: time.Microsecond, RetryMax: time.Microsecond, Meter: ledger}
 	if edit != nil {
 		edit(&cfg)
 	}
@@ -76,7 +76,7 @@ func TestServerNeverBillsMore(t *testing.T) {
 				}))
 				defer server.Close()
 				ledger := open(t, budget.Config{Tokens: limit})
-				c := client(t, server.URL, ledger, func(cfg *model.Config) { cfg.Stream, cfg.MaxRetries = stream, 3 })
+				c := client(t, server.URL, ledger, func(cfg *model.Config) { cfg.Stream, cfg.Retries = stream, 3 })
 				var wait sync.WaitGroup
 				for range callers {
 					wait.Go(func() {
