@@ -64,9 +64,10 @@ type Value interface {
 }
 
 var kinds = map[string]kind{
-	"command": {verify: verifyCommand, keys: []string{"command", "env", "reward", "tests", "timeout"}, given: func(check episode.Check) bool {
-		return check.Command != "" && len(check.Tests) == 0 && check.Reward != "file"
-	}},
+	"command": {verify: verifyCommand, keys: []string{"command", "env", "reward", "tests", "timeout"},
+		given: func(check episode.Check) bool {
+			return check.Command != "" && len(check.Tests) == 0 && check.Reward != "file"
+		}},
 	"tests":       {verify: verifyCommand, given: func(check episode.Check) bool { return len(check.Tests) > 0 && check.Reward != "file" }},
 	"reward_file": {verify: verifyRewardFile, given: func(check episode.Check) bool { return check.Reward == "file" }},
 	"exact":       exact,
@@ -95,11 +96,8 @@ func Read(check *episode.Check, kind, key string, value Value) error {
 
 // Kind says which kind a check is, or an error when it is none or several.
 func Kind(check episode.Check) (string, error) {
-	switch {
-	case len(check.Tests) > 0 && check.Command == "":
-		return "", errors.New("verify: tests need a command that runs them")
-	case check.Reward == "file" && check.Command == "":
-		return "", errors.New("verify: reward file needs a command that writes it")
+	if check.Command == "" && (len(check.Tests) > 0 || check.Reward == "file") {
+		return "", errors.New("verify: tests and a reward file need a command")
 	}
 	given := slices.DeleteFunc(Kinds(), func(name string) bool { return !kinds[name].given(check) })
 	if len(given) != 1 {
