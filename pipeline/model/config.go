@@ -139,7 +139,7 @@ func (c Config) Validate() error {
 		bad("timeout %v, idle timeout %v, retry base %v, retry max %v (want 0 or more)",
 			c.Timeout, c.IdleTimeout, c.RetryBase, c.RetryMax)
 	}
-	if err := CheckToolFormat(c.ToolFormat); err != nil {
+	if err := checkToolFormat(c.ToolFormat); err != nil {
 		errs = append(errs, err)
 	}
 	if err := c.checkTokenIDs(); err != nil {

@@ -19,8 +19,8 @@ const (
 	ToolFormatAuto = "auto"
 )
 
-// CheckToolFormat says whether there is such a format.
-func CheckToolFormat(format string) error {
+// checkToolFormat says whether there is such a format.
+func checkToolFormat(format string) error {
 	names := append([]string{ToolFormatAuto, ToolFormatNative}, rawtext.Formats()...)
 	if format != "" && !slices.Contains(names, format) {
 		return fmt.Errorf("tool format is %q (want one of %s)", format, strings.Join(names, ", "))

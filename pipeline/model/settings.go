@@ -57,7 +57,7 @@ var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password
 
 // Validate says what is wrong with the section. What a server would not take is said when a client is opened.
 func (s Settings) Validate() error {
-	problems := []error{CheckToolFormat(s.ToolFormat)}
+	problems := []error{checkToolFormat(s.ToolFormat)}
 	for name := range s.Headers {
 		if secretHeader.MatchString(name) {
 			problems = append(problems, fmt.Errorf("header %q usually holds a secret, and headers are written to run.json: put it under header_env: {%s: NAME_OF_ENVIRONMENT_VARIABLE}", name, name))
