@@ -103,9 +103,8 @@ func (c Config) Validate() error {
 		bad("model name is empty (want the name that the server uses, e.g. one of its /models)")
 	}
 	for _, base := range c.bases() {
-		if _, err := parseBase(base); err != nil {
-			errs = append(errs, err)
-		}
+		_, err := parseBase(base)
+		errs = append(errs, err)
 	}
 	if len(c.Endpoints) > 0 && c.BaseURL != "" {
 		bad("both a base URL and endpoints are given (want one of them)")
@@ -139,15 +138,7 @@ func (c Config) Validate() error {
 		bad("timeout %v, idle timeout %v, retry base %v, retry max %v (want 0 or more)",
 			c.Timeout, c.IdleTimeout, c.RetryBase, c.RetryMax)
 	}
-	if err := checkToolFormat(c.ToolFormat); err != nil {
-		errs = append(errs, err)
-	}
-	if err := c.checkTokenIDs(); err != nil {
-		errs = append(errs, err)
-	}
-	if err := c.checkAsking(); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, checkToolFormat(c.ToolFormat), c.checkTokenIDs(), c.checkAsking())
 	for _, key := range slices.Sorted(maps.Keys(c.ExtraBody)) {
 		if instead, own := ownKeys[key]; own {
 			bad("extra body field %q is set by %s", key, instead)
