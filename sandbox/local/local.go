@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,7 +216,7 @@ func (b *box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, 
 		c.Stderr = ends.Stderr
 	}
 	if cmd.Socket {
-		conn, child, err := socketPair()
+		conn, child, err := command.SocketPair()
 		if err != nil {
 			streams.Close()
 			return nil, fmt.Errorf("make a socket for %s: %w", c.Args[0], err)
@@ -298,27 +297,6 @@ func lookPath(name, dir string, env []string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s: %w: %w", name, sandbox.ErrNotFound, cause)
-}
-
-func socketPair() (net.Conn, *os.File, error) {
-	syscall.ForkLock.RLock()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(fds[0])
-		syscall.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		return nil, nil, err
-	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket")
-	defer ours.Close()
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		theirs.Close()
-		return nil, nil, err
-	}
-	return conn, theirs, nil
 }
 
 // KillAll kills all that carries the mark, until nothing does.

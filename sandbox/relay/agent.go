@@ -68,7 +68,7 @@ func serveStreams(args []string, stderr io.Writer) int {
 
 // refuse tells the other end why nothing is served.
 func refuse(rw io.ReadWriteCloser, reason error) {
-	_, _ = newConn(rw).greet(hello{Failure: reason.Error()})
+	_, _ = newLink(rw).greet(hello{Failure: reason.Error()})
 	_ = rw.Close()
 }
 

@@ -13,16 +13,16 @@ import (
 
 // box is a sandbox at the other end.
 type box struct {
-	client *Client
-	id     uint64
+	*held
+	id     int64
 	name   string
 	layout sandbox.Layout
 
-	sockets sockets
+	commands    context.Context // ends them
+	endCommands context.CancelFunc
 
 	mu      sync.Mutex // guards what follows
-	closed  bool
-	traffic []sandbox.Connection // at the end
+	traffic []sandbox.Connection
 
 	closing  sync.Once
 	closeErr error
@@ -32,79 +32,71 @@ func (b *box) Layout() sandbox.Layout { return b.layout }
 
 func (b *box) Files() sandbox.Files { return files{b} }
 
-func (b *box) what() string { return "sandbox " + b.name }
-
 func (b *box) errGone() error {
-	if b.client.conn.lost() != nil {
-		return b.client.errGone(b.what())
+	if reason := b.client.link.lost(); reason != nil {
+		return fmt.Errorf("sandbox %s: %w: %w", b.name, sandbox.ErrGone, reason)
 	}
-	return fmt.Errorf("%s: %w", b.what(), sandbox.ErrGone)
+	return fmt.Errorf("sandbox %s: %w", b.name, sandbox.ErrGone)
 }
 
-// call asks for something about this sandbox, which goes before the rest of the message.
-func (b *box) call(ctx context.Context, method int64, fill func(*message)) (*wire.Decoder, error) {
-	return b.callAs(ctx, b.client.newID(), method, nil, fill)
+// about begins a message about this sandbox.
+func (b *box) about() *message {
+	var m message
+	m.Int(b.id)
+	return &m
 }
 
-func (b *box) callAs(ctx context.Context, id uint64, method int64, late func(), fill func(*message)) (*wire.Decoder, error) {
-	b.mu.Lock()
-	closed := b.closed
-	b.mu.Unlock()
-	if closed {
+// call asks for something about this sandbox.
+func (b *box) call(ctx context.Context, method string, m *message) (*wire.Decoder, error) {
+	if b.commands.Err() != nil {
 		return nil, b.errGone()
 	}
-	var m message
-	m.Int(int64(b.id))
-	if fill != nil {
-		fill(&m)
-	}
-	d, err := b.client.callAs(ctx, id, method, &m, late)
-	if err != nil && errors.Is(err, sandbox.ErrGone) && b.client.conn.lost() != nil {
+	d, err := b.client.call(ctx, method, m)
+	if errors.Is(err, sandbox.ErrGone) && b.client.link.lost() != nil {
 		return nil, b.errGone()
 	}
 	return d, err
 }
 
+// malformed ends the connection when an answer was not what was asked for.
+func (b *box) malformed(err error) error {
+	if err == nil {
+		return nil
+	}
+	b.client.link.lose(err)
+	return b.errGone()
+}
+
 func (b *box) KillAll(ctx context.Context) error {
-	_, err := b.call(ctx, methodKillAll, nil)
+	_, err := b.call(ctx, methodKillAll, b.about())
 	return err
 }
 
 // Close ends the sandbox. With the connection, it is gone already.
 func (b *box) Close() error {
 	b.closing.Do(func() {
-		ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("no answer in %v", closeTime))
-		defer cancel()
-		d, err := b.call(ctx, methodShut, nil)
-		b.mu.Lock()
-		b.closed = true
+		b.endCommands()
+		d, err := b.release(methodShut, b.id)
 		if err == nil {
-			b.traffic = decodeConnections(d)
+			_, err = b.connections(d)
 		}
-		b.mu.Unlock()
-		b.client.lose(b)
-		b.sockets.abandon()
 		if err != nil && !errors.Is(err, sandbox.ErrGone) {
-			b.closeErr = fmt.Errorf("close %s: %w", b.what(), err)
+			b.closeErr = fmt.Errorf("close sandbox %s: %w", b.name, err)
 		}
 	})
 	return b.closeErr
 }
 
-// lose ends the commands of a sandbox that is gone.
-func (c *Client) lose(b *box) {
-	var lost []*process
-	c.mu.Lock()
-	for id, p := range c.processes {
-		if p.box == b {
-			lost = append(lost, p)
-			delete(c.processes, id)
-		}
+// connections takes the traffic so far.
+func (b *box) connections(d *wire.Decoder) ([]sandbox.Connection, error) {
+	var all []sandbox.Connection
+	if err := b.malformed(decodeJSON(d, &all)); err != nil {
+		return nil, err
 	}
-	c.mu.Unlock()
-	for _, p := range lost {
-		p.lost(b.errGone())
-	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.traffic = all
+	return all, nil
 }
 
 // snapshotter is what a box has more when the other end's sandboxes can be forked.
@@ -112,18 +104,17 @@ type snapshotter struct{ box *box }
 
 func (s snapshotter) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
 	c := s.box.client
-	id := c.newID()
-	drop := func() { c.tell(methodDrop, id) }
-	if _, err := s.box.callAs(ctx, id, methodSnapshot, drop, nil); err != nil {
+	h, d, err := c.hold(ctx, c.life, methodSnapshot, s.box.about(), nil)
+	if err != nil {
 		return nil, err
 	}
-	return &snapshot{client: c, id: id}, nil
+	return &snapshot{held: h, id: d.Int()}, nil
 }
 
 // snapshot is a snapshot at the other end.
 type snapshot struct {
-	client *Client
-	id     uint64
+	*held
+	id int64
 
 	closing  sync.Once
 	closeErr error
@@ -131,11 +122,7 @@ type snapshot struct {
 
 func (s *snapshot) Close() error {
 	s.closing.Do(func() {
-		ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("no answer in %v", closeTime))
-		defer cancel()
-		var m message
-		m.Int(int64(s.id))
-		if _, err := s.client.call(ctx, methodDrop, &m); err != nil && !errors.Is(err, sandbox.ErrGone) {
+		if _, err := s.release(methodDrop, s.id); err != nil && !errors.Is(err, sandbox.ErrGone) {
 			s.closeErr = fmt.Errorf("close a snapshot: %w", err)
 		}
 	})
@@ -151,11 +138,12 @@ const trafficTime = 10 * time.Second
 func (m meter) Connections() []sandbox.Connection {
 	ctx, cancel := context.WithTimeout(context.Background(), trafficTime)
 	defer cancel()
-	d, err := m.box.call(ctx, methodTraffic, nil)
+	if d, err := m.box.call(ctx, methodTraffic, m.box.about()); err == nil {
+		if all, err := m.box.connections(d); err == nil {
+			return all
+		}
+	}
 	m.box.mu.Lock()
 	defer m.box.mu.Unlock()
-	if err == nil {
-		m.box.traffic = decodeConnections(d)
-	}
 	return m.box.traffic
 }

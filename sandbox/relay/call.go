@@ -3,172 +3,117 @@ package relay
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"syscall"
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/wire"
 )
 
-// pending is a call that has no answer yet.
-type pending struct {
-	longest int
-	answer  chan answer // has room for it
-	// late, when set, is what to do if the answer is a success and its caller has gone.
-	late      func()
-	abandoned bool
-}
-
-type answer struct {
-	err  error
-	body *wire.Decoder
-}
-
-func (c *Client) newID() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.next++
-	return c.next
-}
-
-// call asks for something and waits for the answer. When ctx ends first, the other end is told so, and call returns the
-// cause at once.
-func (c *Client) call(ctx context.Context, method int64, m *message) (*wire.Decoder, error) {
-	return c.callAs(ctx, c.newID(), method, m, nil)
-}
-
-func (c *Client) callAs(ctx context.Context, id uint64, method int64, m *message, late func()) (*wire.Decoder, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if n := m.length(); n > longestCall(method) {
-		return nil, fmt.Errorf("ask with %d bytes: %w", n, syscall.E2BIG)
-	}
-	p := &pending{longest: longestAnswer(method), answer: make(chan answer, 1), late: late}
-	c.mu.Lock()
-	if c.closing && method != methodBye {
-		c.mu.Unlock()
-		return nil, fmt.Errorf("%w: %w", errClosed, sandbox.ErrGone)
-	}
-	c.pending[id] = p
-	c.mu.Unlock()
-	if begun, err := c.conn.say(ctx, ctx, frameCall, id, method, m); err != nil && c.conn.lost() == nil {
-		if begun {
-			c.abandon(id, p)
-		} else {
-			c.forget(id)
-		}
+// call asks for something and takes the answer. When ctx ends first, the other end learns of it, and call returns the cause.
+func (c *Client) call(ctx context.Context, method string, m *message) (*wire.Decoder, error) {
+	body, err := c.ask(ctx, method, m, nil)
+	if err != nil {
 		return nil, err
 	}
-	select {
-	case a := <-p.answer:
-		return a.body, a.err
-	default:
-	}
-	select {
-	case a := <-p.answer:
-		return a.body, a.err
-	case <-c.conn.gone:
-		return nil, fmt.Errorf("%w: %w", sandbox.ErrGone, c.conn.lost())
-	case <-ctx.Done():
-		c.abandon(id, p)
-		return nil, context.Cause(ctx)
-	}
+	defer body.Close()
+	d, err := c.answer(ctx, method, body)
+	toEnd(body)
+	return d, err
 }
 
-// abandon gives up a call. Its answer may have come just now, or may yet come.
-func (c *Client) abandon(id uint64, p *pending) {
-	c.mu.Lock()
-	p.abandoned = true
-	select {
-	case a := <-p.answer:
-		c.mu.Unlock()
-		if a.err == nil && p.late != nil {
-			p.late()
-		}
-		return
-	default:
+// toEnd waits for the end of an answer: a request that is ended before is thought to be given up.
+func toEnd(answer io.Reader) { _, _ = answer.Read(make([]byte, 1)) }
+
+// ask sends a request, with what follows its message, if anything does. It returns what the other end answers.
+func (c *Client) ask(ctx context.Context, method string, m *message, rest io.ReadCloser) (io.ReadCloser, error) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, c.failed(ctx, context.Cause(ctx))
+	case c.closing.Load() && method != methodBye:
+		return nil, fmt.Errorf("%w: %w", errClosed, sandbox.ErrGone)
+	case m.length() > longestCall(method):
+		return nil, fmt.Errorf("ask with %d bytes: %w", m.length(), syscall.E2BIG)
 	}
-	c.mu.Unlock()
-	c.conn.send(frameCancel, address{stream: id}, nil)
-}
-
-func (c *Client) forget(id uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.pending, id)
-}
-
-// errHalf is what becomes of a call that was given up while it was being answered.
-var errHalf = fmt.Errorf("%w: half an answer", wire.ErrMalformed)
-
-// tell asks for something without waiting for it.
-func (c *Client) tell(method int64, numbers ...uint64) {
-	var e wire.Encoder
-	e.Int(method)
-	e.Int(0)
-	for _, n := range numbers {
-		e.Int(int64(n))
+	said := m.framed()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+method, &said)
+	if err != nil {
+		return nil, err
 	}
-	c.conn.send(frameCall, address{stream: c.newID()}, e.Bytes)
-}
-
-// handle is called by the read loop.
-func (c *Client) handle(f frame) error {
-	id := f.at.stream
-	switch f.kind {
-	case frameReply:
-		c.mu.Lock()
-		p := c.pending[id]
-		c.mu.Unlock()
-		if p == nil {
-			return nil // to a tell
-		}
-		return c.conn.hear(f, func(int64) int { return p.longest }, func(_ int64, d *wire.Decoder) { c.answered(id, p, d) }, func() {
-			c.settle(id, p, answer{err: errHalf})
-		})
-	case frameExit:
-		c.mu.Lock()
-		p := c.processes[id]
-		delete(c.processes, id)
-		c.mu.Unlock()
-		if p == nil {
-			return nil
-		}
-		d := wire.NewDecoder(f.payload)
-		exit, err := decodeExit(d)
-		if d.Err() != nil {
-			return d.Err()
-		}
-		p.exited(exit, err)
-		return nil
+	request.ContentLength = int64(m.length() + headSize)
+	if rest != nil {
+		request.ContentLength = -1
+		request.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(&said, rest), rest}
 	}
-	return fmt.Errorf("%w: a frame of kind %d", wire.ErrMalformed, f.kind)
+	response, err := c.http.RoundTrip(request)
+	if err != nil {
+		return nil, c.failed(ctx, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, c.failed(ctx, fmt.Errorf("%w: status %d", wire.ErrMalformed, response.StatusCode))
+	}
+	return response.Body, nil
 }
 
-// answered gives an answer to whoever waits for it. One that is malformed ends the connection.
-func (c *Client) answered(id uint64, p *pending, d *wire.Decoder) {
-	a := answer{err: decodeError(d), body: d}
+// answer takes a message of an answer.
+func (c *Client) answer(ctx context.Context, method string, body io.Reader) (*wire.Decoder, error) {
+	d, err := hear(body, longestAnswer(method))
+	if err != nil {
+		return nil, c.failed(ctx, err)
+	}
+	err = decodeError(d)
 	if d.Err() != nil {
-		c.conn.lose(d.Err())
-		return
+		return nil, c.failed(ctx, d.Err())
 	}
-	c.settle(id, p, a)
+	return d, err
 }
 
-func (c *Client) settle(id uint64, p *pending, a answer) {
-	c.mu.Lock()
-	if c.pending[id] != p {
-		c.mu.Unlock()
-		return // answered twice: there is room for one
+// failed says why a request failed, which is the end of the connection unless it was given up.
+func (c *Client) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil && c.link.lost() == nil {
+		return context.Cause(ctx)
 	}
-	delete(c.pending, id)
-	if !p.abandoned {
-		p.answer <- a
-		c.mu.Unlock()
-		return
+	c.link.lose(fmt.Errorf("%w: %w", errBroken, err))
+	return fmt.Errorf("%w: %w", sandbox.ErrGone, c.link.lost())
+}
+
+// held is a request that lasts as long as what it has made at the other end: to give it up is to end that.
+type held struct {
+	client *Client
+	life   context.Context // of the request
+	end    context.CancelFunc
+	heard  io.ReadCloser // what the answer goes on with
+}
+
+// hold makes something that lives no longer than life. ctx covers the making. Rest, if any, is what follows the message.
+func (c *Client) hold(ctx, life context.Context, method string, m *message, rest io.ReadCloser) (*held, *wire.Decoder, error) {
+	h := &held{client: c}
+	h.life, h.end = context.WithCancel(life)
+	stop := context.AfterFunc(ctx, h.end)
+	var d *wire.Decoder
+	var err error
+	if h.heard, err = c.ask(h.life, method, m, rest); err == nil {
+		d, err = c.answer(h.life, method, h.heard)
 	}
-	c.mu.Unlock()
-	if a.err == nil && p.late != nil {
-		p.late()
+	if !stop() && c.link.lost() == nil {
+		err = context.Cause(ctx)
 	}
+	if err != nil {
+		h.end()
+	}
+	return h, d, err
+}
+
+// release has the other end end what was made, and takes what it says to that.
+func (h *held) release(method string, id int64) (*wire.Decoder, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("no answer in %v", closeTime))
+	defer cancel()
+	defer h.end()
+	var m message
+	m.Int(id)
+	return h.client.call(ctx, method, &m)
 }

@@ -2,117 +2,120 @@ package relay
 
 import (
 	"context"
-	"io"
+	"encoding/binary"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/wire"
 )
 
-// command is a command that a server has started.
-type command struct {
-	box     *served
+// started is a command that a server has started.
+type started struct {
 	process sandbox.Process
-	stdin   *pump // nil when there is none
-	outputs []*source
-	asked   sandbox.Command
+	halves  atomic.Int32 // directions of its socket that are over
 }
 
-// mute lets go who waits for room to send output.
-func (c *command) mute() {
-	for _, s := range c.outputs {
-		s.close()
-	}
-}
-
-// start starts a command, says so, and stays until it ends.
-func (s *server) start(ctx context.Context, id uint64, d *wire.Decoder) {
-	c, err := s.launch(ctx, id, d)
-	if err != nil {
-		s.answer(ctx, id, nil, err)
-		return
-	}
-	_, terminal := c.process.(sandbox.Terminal)
-	var m message
-	m.Bool(false)
-	m.Int(int64(c.process.PID()))
-	m.Bool(terminal && c.asked.TTY != nil)
-	s.connect(c, id) // before the other end may send to it
-	s.answer(ctx, id, &m, nil)
-	exit, err := c.process.Wait(context.WithoutCancel(ctx)) // the backend's Close ends it
-	c.release(s.conn)
-	var e wire.Encoder
-	encodeExit(&e, exit, err)
-	_ = s.conn.post(s.life, nil, frameExit, address{stream: id}, e.Bytes)
-}
-
-// connect carries a command's socket.
-func (s *server) connect(c *command, id uint64) {
-	if !c.asked.Socket {
-		return
-	}
-	conn := c.process.Socket()
-	if conn == nil {
-		s.conn.send(frameEnd, address{id, channelSocket}, []byte{1})
-		return
-	}
-	c.box.sockets.run(newSocket(s.conn, id, conn))
-}
-
-// launch starts a command with its channels at its standard streams.
-func (s *server) launch(ctx context.Context, id uint64, d *wire.Decoder) (*command, error) {
+// start starts a command, says so, and stays until it ends. To give up the request is to kill it.
+func (s *server) start(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
 	box, err := s.box(d)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var request start
 	request.decode(d)
 	if d.Err() != nil {
-		return nil, d.Err()
+		return d.Err()
 	}
-	c, cmd := &command{box: box, asked: request.command}, request.command
-	output := func(channel uint8) io.Writer {
-		o := s.conn.newSource(address{id, channel})
-		c.outputs = append(c.outputs, o)
-		return o
-	}
-	if request.flags&hasStdout != 0 {
-		cmd.Stdout = output(channelStdout)
-	}
-	switch {
-	case request.flags&isMerged != 0:
-		cmd.Stderr = cmd.Stdout
-	case request.flags&hasStderr != 0:
-		cmd.Stderr = output(channelStderr)
-	}
+	out := &output{answer: w}
+	out.Lock() // until the start is told
+	cmd := request.command
+	out.connect(&cmd, request.flags)
 	if request.flags&hasStdin != 0 {
-		reader, writer := io.Pipe()
-		at := address{id, channelStdin}
-		c.stdin = newPump(s.conn, at, writer, func(bool) { _ = writer.Close() })
-		cmd.Stdin = reader
-		if err := s.conn.attach(at, c.stdin); err != nil {
-			return nil, err
-		}
+		cmd.Stdin = r.Body
 	}
-	c.process, err = box.Start(ctx, cmd)
+	process, err := box.Start(r.Context(), cmd)
 	if err != nil {
-		c.release(s.conn)
-		return nil, err
+		out.over = true
+		out.Unlock()
+		return err
 	}
-	s.mu.Lock()
-	s.commands[id] = c
-	shut := box.shut
-	s.mu.Unlock()
-	if shut {
-		c.mute()
-	}
-	return c, nil
+	id := box.commands.add(&started{process: process})
+	_, terminal := process.(sandbox.Terminal)
+	var m message
+	m.Bool(false)
+	m.Int(id)
+	m.Int(int64(process.PID()))
+	m.Bool(terminal && cmd.TTY != nil)
+	say(w, &m)
+	flush(w)
+	out.Unlock()
+	stop := context.AfterFunc(r.Context(), func() {
+		box.commands.remove(id)
+		_ = process.Kill(s.life, 0)
+	})
+	exit, err := process.Wait(context.WithoutCancel(r.Context())) // the backend's Close ends it
+	stop()
+	out.exit(exit, err)
+	return nil
 }
 
-// release gives up the channels of a command that has ended.
-func (c *command) release(conn *conn) {
-	c.mute()
-	if c.stdin != nil {
-		conn.detach(c.stdin.at)
-		c.stdin.end(true)
+// output is where a command prints to, from several goroutines.
+type output struct {
+	sync.Mutex
+	answer http.ResponseWriter
+	over   bool
+}
+
+func (o *output) connect(cmd *sandbox.Command, flags int64) {
+	if flags&hasStdout != 0 {
+		cmd.Stdout = printer{o, pieceStdout}
 	}
+	switch {
+	case flags&isMerged != 0:
+		cmd.Stderr = cmd.Stdout
+	case flags&hasStderr != 0:
+		cmd.Stderr = printer{o, pieceStderr}
+	}
+}
+
+// printer is one of the streams.
+type printer struct {
+	output *output
+	kind   byte
+}
+
+func (p printer) Write(data []byte) (int, error) {
+	p.output.Lock()
+	defer p.output.Unlock()
+	chunk := pieces.Get().(*[]byte)
+	defer pieces.Put(chunk)
+	for rest := data; len(rest) > 0; {
+		if p.output.over {
+			return 0, syscall.EPIPE
+		}
+		n := copy((*chunk)[pieceHead:], rest)
+		rest = rest[n:]
+		(*chunk)[0] = p.kind
+		binary.BigEndian.PutUint32((*chunk)[1:], uint32(n))
+		if _, err := p.output.answer.Write((*chunk)[:pieceHead+n]); err != nil {
+			return 0, err
+		}
+		flush(p.output.answer)
+	}
+	return len(data), nil
+}
+
+// exit says how the command has ended. It prints no more.
+func (o *output) exit(exit sandbox.Exit, err error) {
+	o.Lock()
+	defer o.Unlock()
+	o.over = true
+	var m message
+	encodeJSON(&m.Encoder, &exit)
+	encodeError(&m.Encoder, err)
+	_, _ = o.answer.Write([]byte{pieceExit, 0, 0, 0, 0})
+	say(o.answer, &m)
 }

@@ -1,40 +1,21 @@
 package relay
 
-import (
-	"encoding/binary"
-	"encoding/json"
-
-	"trajgen/sandbox/internal/wire"
-)
+import "fmt"
 
 // Version is what both ends speak.
 const Version = version
 
-// Kinds of frame, for tests that speak the protocol themselves.
+// The kinds of a command's pieces, for tests that speak the protocol themselves.
 const (
-	FrameCall   = frameCall
-	FrameReply  = frameReply
-	FrameExit   = frameExit
-	FrameData   = frameData
-	FrameCredit = frameCredit
-
-	ChannelBody   = channelBody
-	ChannelStdout = channelStdout
+	PieceStdout = pieceStdout
+	PieceExit   = pieceExit
 )
 
-// Hello is what an end of some version says first.
-func Hello(version int64) []byte {
-	body, _ := json.Marshal(hello{})
-	e := wire.Encoder{Bytes: []byte(magic)}
-	e.Int(version)
-	e.Int(int64(len(body)))
-	return append(e.Bytes, body...)
+// Methods are all that a client may ask for.
+var Methods = []string{
+	methodOpen, methodShut, methodStart, methodForget, methodKill, methodResize, methodSend, methodReceive, methodKillAll, methodStat, methodRead,
+	methodWrite, methodList, methodRemove, methodSnapshot, methodDrop, methodTraffic, methodPing, methodBye,
 }
 
-// Frame is a frame.
-func Frame(kind, channel uint8, stream uint64, payload []byte) []byte {
-	b := binary.BigEndian.AppendUint32(nil, uint32(len(payload)))
-	b = append(b, kind, channel)
-	b = binary.BigEndian.AppendUint64(b, stream)
-	return append(b, payload...)
-}
+// Hello is what an end of some version says first.
+func Hello(version int) []byte { return fmt.Appendf(nil, "%s%d {}\n", magic, version) }

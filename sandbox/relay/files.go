@@ -6,19 +6,20 @@ import (
 	"syscall"
 
 	"trajgen/sandbox"
-	"trajgen/sandbox/internal/wire"
 )
 
 // files are those of a sandbox at the other end.
 type files struct{ box *box }
 
 func (f files) Stat(ctx context.Context, path string) (sandbox.Info, error) {
-	d, err := f.box.call(ctx, methodStat, func(m *message) { m.String(path) })
+	m := f.box.about()
+	m.String(path)
+	d, err := f.box.call(ctx, methodStat, m)
 	if err != nil {
 		return sandbox.Info{}, err
 	}
 	info := decodeInfo(d)
-	return info, f.malformed(d)
+	return info, f.box.malformed(d.Err())
 }
 
 // Read asks for long files in pieces, so that neither end has to hold more of one in memory than the other wants.
@@ -38,28 +39,19 @@ func (f files) Read(ctx context.Context, path string, offset, limit int64) ([]by
 
 func (f files) read(ctx context.Context, path string, offset, limit int64) ([]byte, sandbox.Info, error) {
 	limit = min(limit, maxRead)
-	d, err := f.box.call(ctx, methodRead, func(m *message) {
-		m.String(path)
-		m.Int(offset)
-		m.Int(limit)
-	})
+	m := f.box.about()
+	m.String(path)
+	m.Int(offset)
+	m.Int(limit)
+	d, err := f.box.call(ctx, methodRead, m)
 	if err != nil {
 		return nil, sandbox.Info{}, err
 	}
 	info, data := decodeInfo(d), d.Blob()
-	if err := f.malformed(d); err != nil {
+	if err := f.box.malformed(d.Err()); err != nil {
 		return nil, sandbox.Info{}, err
 	}
 	return data[:max(0, min(int64(len(data)), limit))], info, nil
-}
-
-// malformed ends the connection when an answer was not what was asked for.
-func (f files) malformed(d *wire.Decoder) error {
-	if d.Err() == nil {
-		return nil
-	}
-	f.box.client.conn.lose(d.Err())
-	return f.box.errGone()
 }
 
 // Write sends files together as long as they are small.
@@ -73,12 +65,9 @@ func (f files) Write(ctx context.Context, all ...sandbox.FileWrite) error {
 		if n == 1 && size > maxFile {
 			return &fs.PathError{Op: "write", Path: all[0].Path, Err: syscall.EFBIG}
 		}
-		_, err := f.box.call(ctx, methodWrite, func(m *message) {
-			m.Int(int64(n))
-			for i := range all[:n] {
-				m.file(&all[i])
-			}
-		})
+		m := f.box.about()
+		m.files(all[:n])
+		_, err := f.box.call(ctx, methodWrite, m)
 		if all = all[n:]; err != nil || len(all) == 0 {
 			return err
 		}
@@ -86,18 +75,22 @@ func (f files) Write(ctx context.Context, all ...sandbox.FileWrite) error {
 }
 
 func (f files) List(ctx context.Context, path string) ([]sandbox.Info, error) {
-	d, err := f.box.call(ctx, methodList, func(m *message) { m.String(path) })
+	m := f.box.about()
+	m.String(path)
+	d, err := f.box.call(ctx, methodList, m)
 	if err != nil {
 		return nil, err
 	}
 	infos := decodeInfos(d)
-	if err := f.malformed(d); err != nil {
+	if err := f.box.malformed(d.Err()); err != nil {
 		return nil, err
 	}
 	return infos, nil
 }
 
 func (f files) Remove(ctx context.Context, paths ...string) error {
-	_, err := f.box.call(ctx, methodRemove, func(m *message) { m.Strings(paths) })
+	m := f.box.about()
+	m.Strings(paths)
+	_, err := f.box.call(ctx, methodRemove, m)
 	return err
 }

@@ -1,32 +1,38 @@
 package relay
 
 import (
-	"context"
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/wire"
 )
 
-// The methods of a call. A sandbox, a snapshot and a command are named by the stream of the call that made them.
+// The methods of a request. Those that make something last as long as that: when the request is given up, it is ended.
 const (
-	methodOpen     = iota + 1 // a spec → a layout, and what else the sandbox is
-	methodShut                // sandbox → its connections
-	methodStart               // sandbox, a command → its number, and whether it is a terminal
-	methodKill                // command, grace
-	methodResize              // command, size
-	methodKillAll             // sandbox
-	methodStat                // sandbox, path → info
-	methodRead                // sandbox, path, offset, limit → info, data
-	methodWrite               // sandbox, files
-	methodList                // sandbox, path → infos
-	methodRemove              // sandbox, paths
-	methodSnapshot            // sandbox
-	methodDrop                // snapshot
-	methodTraffic             // sandbox → connections
-	methodBye                 // ends everything
-	methodsEnd
+	methodOpen     = "/open"     // a spec → a sandbox's number, its layout, and what else it is
+	methodShut     = "/shut"     // sandbox → its connections
+	methodStart    = "/start"    // sandbox, a command, its input → its number, whether it is a terminal, its output
+	methodForget   = "/forget"   // command
+	methodKill     = "/kill"     // command, grace
+	methodResize   = "/resize"   // command, size
+	methodSend     = "/send"     // command, bytes for its socket
+	methodReceive  = "/receive"  // command → bytes of its socket
+	methodKillAll  = "/killall"  // sandbox
+	methodStat     = "/stat"     // sandbox, path → info
+	methodRead     = "/read"     // sandbox, path, offset, limit → info, data
+	methodWrite    = "/write"    // sandbox, files
+	methodList     = "/list"     // sandbox, path → infos
+	methodRemove   = "/remove"   // sandbox, paths
+	methodSnapshot = "/snapshot" // sandbox → its number
+	methodDrop     = "/drop"     // snapshot
+	methodTraffic  = "/traffic"  // sandbox → connections
+	methodPing     = "/ping"     // → nothing
+	methodBye      = "/bye"      // ends everything
 )
 
 // Bounds of contents.
@@ -37,16 +43,16 @@ const (
 	maxList  = 16 << 20 // what is said of a directory's entries
 )
 
-// longestCall is how long the message of a call may be.
-func longestCall(method int64) int {
+// longestCall is how long the message of a request may be.
+func longestCall(method string) int {
 	if method == methodWrite {
 		return maxFile + 1<<20
 	}
 	return 32 << 20
 }
 
-// longestAnswer is how long the answer to a call may be.
-func longestAnswer(method int64) int {
+// longestAnswer is how long the answer to a request may be.
+func longestAnswer(method string) int {
 	switch method {
 	case methodRead:
 		return maxRead + 1<<20
@@ -56,15 +62,15 @@ func longestAnswer(method int64) int {
 	return 8 << 20
 }
 
-// message is what a call says or is answered with. Long contents are not copied into it.
+// message is what a request says or is answered with. Long contents are not copied into it.
 type message struct {
 	wire.Encoder
-	parts [][]byte
+	parts net.Buffers
 }
 
 // bulk appends bytes that a Decoder takes as a blob.
 func (m *message) bulk(p []byte) {
-	if len(p) <= inline {
+	if len(p) <= 4<<10 {
 		m.Blob(p)
 		return
 	}
@@ -73,19 +79,15 @@ func (m *message) bulk(p []byte) {
 	m.Bytes = nil
 }
 
-func (m *message) length() int {
-	n := len(m.Bytes)
-	for _, part := range m.parts {
-		n += len(part)
+func (m *message) files(files []sandbox.FileWrite) {
+	m.Int(int64(len(files)))
+	for i := range files {
+		f := &files[i]
+		m.String(f.Path)
+		m.Int(int64(f.Mode))
+		m.Bool(f.Replace)
+		m.bulk(f.Data)
 	}
-	return n
-}
-
-func (m *message) file(f *sandbox.FileWrite) {
-	m.String(f.Path)
-	m.Int(int64(f.Mode))
-	m.Bool(f.Replace)
-	m.bulk(f.Data)
 }
 
 func decodeFiles(d *wire.Decoder) []sandbox.FileWrite {
@@ -99,45 +101,43 @@ func decodeFiles(d *wire.Decoder) []sandbox.FileWrite {
 	return files
 }
 
-// say sends a message in a frame, after a number; one that is too long for it follows on the body channel. It reports
-// whether it has begun: the other end has to be told when it does not go on. first bounds the beginning, rest the rest.
-func (c *conn) say(first, rest context.Context, kind uint8, stream uint64, head int64, m *message) (begun bool, err error) {
-	at := address{stream: stream, channel: channelBody}
-	e := wire.Encoder{Bytes: make([]byte, 0, 16+len(m.Bytes))}
-	e.Int(head)
-	n := m.length()
-	if n <= inline {
-		e.Int(0)
-		for _, part := range append(m.parts, m.Bytes) {
-			e.Bytes = append(e.Bytes, part...)
-		}
-		err := c.post(first, nil, kind, at, e.Bytes)
-		return err == nil, err
+func (m *message) length() int {
+	n := len(m.Bytes)
+	for _, part := range m.parts {
+		n += len(part)
 	}
-	e.Int(int64(n))
-	body := c.newSource(at)
-	defer body.close()
-	if err := c.post(first, nil, kind, at, e.Bytes); err != nil {
-		return false, err
-	}
-	for _, part := range append(m.parts, m.Bytes) {
-		if err := body.send(rest, part); err != nil {
-			return true, err
-		}
-	}
-	return true, nil
+	return n
 }
 
-// hear takes what say sent. It calls done with the head and the message, now or when the whole has come.
-func (c *conn) hear(f frame, longest func(head int64) int, done func(head int64, m *wire.Decoder), broken func()) error {
-	d := wire.NewDecoder(f.payload)
-	head, length := d.Int(), d.Int()
-	if d.Err() != nil || length < 0 || length > int64(longest(head)) {
-		return fmt.Errorf("%w: a message of %d bytes", wire.ErrMalformed, length)
+// headSize is that of the length before a message.
+const headSize = 4
+
+// framed is the message with its length before it.
+func (m *message) framed() net.Buffers {
+	length := binary.BigEndian.AppendUint32(nil, uint32(m.length()))
+	return append(append(net.Buffers{length}, m.parts...), m.Bytes)
+}
+
+// hear takes a framed message. How long it is going to be is believed bit by bit.
+func hear(r io.Reader, longest int) (*wire.Decoder, error) {
+	var head [headSize]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, cut(err)
 	}
-	if length == 0 {
-		done(head, d)
-		return nil
+	length := int64(binary.BigEndian.Uint32(head[:]))
+	if length > int64(longest) {
+		return nil, fmt.Errorf("%w: a message of %d bytes", wire.ErrMalformed, length)
 	}
-	return c.attach(f.at, &collector{conn: c, at: f.at, want: int(length), broken: broken, done: func(m []byte) { done(head, wire.NewDecoder(m)) }})
+	body := bytes.NewBuffer(make([]byte, 0, min(length+bytes.MinRead, 1<<20)))
+	if n, err := io.Copy(body, io.LimitReader(r, length)); err != nil || n < length {
+		return nil, cut(orEnd(err))
+	}
+	return wire.NewDecoder(body.Bytes()), nil
+}
+
+func orEnd(err error) error {
+	if err == nil {
+		return io.EOF
+	}
+	return err
 }

@@ -2,9 +2,9 @@ package relay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"syscall"
 	"time"
 
@@ -12,13 +12,26 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// methods are what a server does for a call, but for methodStart: m takes the answer.
-var methods = [methodsEnd]func(s *server, ctx context.Context, id uint64, d *wire.Decoder, m *message) error{
-	methodOpen:    (*server).open,
-	methodShut:    (*server).shut,
-	methodKill:    (*server).kill,
-	methodResize:  (*server).resize,
-	methodKillAll: withBox(killAll),
+// methods are what a server does for a request that is over with its answer, which m takes.
+var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m *message) error{
+	methodShut: func(s *server, _ context.Context, d *wire.Decoder, m *message) error {
+		b := s.boxes.remove(d.Int())
+		if b == nil {
+			return errShut
+		}
+		err := b.Close()
+		b.connections(m)
+		return err
+	},
+	methodForget: withBox(func(_ context.Context, b *served, d *wire.Decoder, _ *message) error {
+		b.commands.remove(d.Int())
+		return nil
+	}),
+	methodKill:   withCommand(kill),
+	methodResize: withCommand(resize),
+	methodKillAll: withBox(func(ctx context.Context, b *served, _ *wire.Decoder, _ *message) error {
+		return b.KillAll(ctx)
+	}),
 	methodStat: withBox(func(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
 		info, err := b.Files().Stat(ctx, d.String())
 		encodeInfos(&m.Encoder, info)
@@ -38,20 +51,26 @@ var methods = [methodsEnd]func(s *server, ctx context.Context, id uint64, d *wir
 	methodRemove: withBox(func(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
 		return b.Files().Remove(ctx, d.Strings()...)
 	}),
-	methodSnapshot: (*server).snapshot,
-	methodDrop:     (*server).drop,
+	methodDrop: func(s *server, _ context.Context, d *wire.Decoder, _ *message) error {
+		sealed := s.snapshots.remove(d.Int())
+		if sealed == nil {
+			return errShut
+		}
+		return sealed.Close()
+	},
 	methodTraffic: withBox(func(_ context.Context, b *served, _ *wire.Decoder, m *message) error {
 		b.connections(m)
 		return nil
 	}),
-	methodBye: func(s *server, _ context.Context, _ uint64, _ *wire.Decoder, _ *message) error {
+	methodPing: func(*server, context.Context, *wire.Decoder, *message) error { return nil },
+	methodBye: func(s *server, _ context.Context, _ *wire.Decoder, _ *message) error {
 		s.bye.Store(true)
 		return s.end()
 	},
 }
 
-func withBox(f func(context.Context, *served, *wire.Decoder, *message) error) func(*server, context.Context, uint64, *wire.Decoder, *message) error {
-	return func(s *server, ctx context.Context, _ uint64, d *wire.Decoder, m *message) error {
+func withBox(f func(context.Context, *served, *wire.Decoder, *message) error) func(*server, context.Context, *wire.Decoder, *message) error {
+	return func(s *server, ctx context.Context, d *wire.Decoder, m *message) error {
 		b, err := s.box(d)
 		if err != nil {
 			return err
@@ -60,76 +79,62 @@ func withBox(f func(context.Context, *served, *wire.Decoder, *message) error) fu
 	}
 }
 
+// withCommand does nothing for a command that is forgotten.
+func withCommand(f func(context.Context, sandbox.Process, *wire.Decoder) error) func(*server, context.Context, *wire.Decoder, *message) error {
+	return withBox(func(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
+		if c := b.commands.find(d.Int()); c != nil {
+			return f(ctx, c.process, d)
+		}
+		return nil
+	})
+}
+
 // box finds the sandbox that a message names.
 func (s *server) box(d *wire.Decoder) (*served, error) {
-	id := uint64(d.Int())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.boxes[id]
+	b := s.boxes.find(d.Int())
 	if b == nil {
-		return nil, fmt.Errorf("it is closed: %w", sandbox.ErrGone)
+		return nil, errShut
 	}
 	return b, nil
 }
 
-func (s *server) open(ctx context.Context, id uint64, d *wire.Decoder, m *message) error {
-	spec, from := decodeSpec(d)
-	if d.Err() != nil {
-		return d.Err()
+var errShut = fmt.Errorf("it is closed: %w", sandbox.ErrGone)
+
+// open opens a sandbox, says so, and stays until it is no longer needed.
+func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
+	from := d.Int()
+	var spec sandbox.Spec
+	if err := decodeJSON(d, &spec); err != nil {
+		return err
 	}
 	if from != 0 {
-		s.mu.Lock()
-		spec.From = s.snapshots[from]
-		s.mu.Unlock()
-		if spec.From == nil {
+		sealed := s.snapshots.find(from)
+		if sealed == nil {
 			return fmt.Errorf("open sandbox %s: its snapshot is closed", spec.ID)
 		}
+		spec.From = sealed.Snapshot
 	}
-	sb, err := s.backend.Open(ctx, spec)
+	sb, err := s.backend.Open(r.Context(), spec)
 	if err != nil {
 		return err
 	}
-	if s.bye.Load() || s.life.Err() != nil {
-		return errors.Join(errClosed, sb.Close()) // it came after all others were closed
-	}
-	s.mu.Lock()
-	s.boxes[id] = &served{Sandbox: sb}
-	s.mu.Unlock()
+	b := &served{Sandbox: sb}
+	id := s.boxes.add(b)
 	_, snapshots := sb.(sandbox.Snapshotter)
 	_, traffic := sb.(sandbox.Traffic)
+	var m message
+	m.Bool(false)
+	m.Int(id)
 	encodeLayout(&m.Encoder, sb.Layout())
 	m.Bool(snapshots)
 	m.Bool(traffic)
-	return s.said.news(s.backend.Guarantees(), m)
-}
-
-// shut closes a sandbox. Whoever still waits for room to send its output is let go first.
-func (s *server) shut(_ context.Context, _ uint64, d *wire.Decoder, m *message) error {
-	id := uint64(d.Int())
-	s.mu.Lock()
-	b := s.boxes[id]
-	delete(s.boxes, id)
-	if b != nil {
-		b.shut = true
-	}
-	var commands []*command
-	for _, c := range s.commands {
-		if c.box == b {
-			commands = append(commands, c)
-		}
-	}
-	s.mu.Unlock()
-	if b == nil {
-		m.Int(0)
-		return nil
-	}
-	for _, c := range commands {
-		c.mute()
-	}
-	err := b.Close()
-	b.sockets.abandon()
-	b.connections(m)
-	return err
+	encodeJSON(&m.Encoder, s.backend.Guarantees())
+	say(w, &m)
+	flush(w)
+	<-r.Context().Done()
+	s.boxes.remove(id)
+	_ = sb.Close()
+	return nil
 }
 
 func (b *served) connections(m *message) {
@@ -137,11 +142,7 @@ func (b *served) connections(m *message) {
 	if t, ok := b.Sandbox.(sandbox.Traffic); ok {
 		connections = t.Connections()
 	}
-	encodeConnections(&m.Encoder, connections)
-}
-
-func killAll(ctx context.Context, b *served, _ *wire.Decoder, _ *message) error {
-	return b.KillAll(ctx)
+	encodeJSON(&m.Encoder, connections)
 }
 
 func read(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
@@ -163,7 +164,8 @@ func write(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
 	return b.Files().Write(ctx, files...)
 }
 
-func (s *server) snapshot(ctx context.Context, id uint64, d *wire.Decoder, _ *message) error {
+// snapshot makes a snapshot, says so, and stays until it is no longer needed.
+func (s *server) snapshot(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
 	b, err := s.box(d)
 	if err != nil {
 		return err
@@ -172,55 +174,29 @@ func (s *server) snapshot(ctx context.Context, id uint64, d *wire.Decoder, _ *me
 	if !ok {
 		return errMethod
 	}
-	snapshot, err := forkable.Snapshot(ctx)
+	snapshot, err := forkable.Snapshot(r.Context())
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.snapshots[id] = snapshot
-	s.mu.Unlock()
+	id := s.snapshots.add(&sealed{snapshot})
+	var m message
+	m.Bool(false)
+	m.Int(id)
+	say(w, &m)
+	flush(w)
+	<-r.Context().Done()
+	s.snapshots.remove(id)
+	_ = snapshot.Close()
 	return nil
 }
 
-func (s *server) drop(_ context.Context, _ uint64, d *wire.Decoder, _ *message) error {
-	id := uint64(d.Int())
-	s.mu.Lock()
-	snapshot := s.snapshots[id]
-	delete(s.snapshots, id)
-	s.mu.Unlock()
-	if snapshot == nil {
-		return nil
-	}
-	return snapshot.Close()
+func kill(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
+	return p.Kill(ctx, time.Duration(d.Int()))
 }
 
-// kill ends a command; when the caller lost interest before it knew that it had started, it is not asked for again.
-func (s *server) kill(ctx context.Context, _ uint64, d *wire.Decoder, _ *message) error {
-	id, grace, unwanted := uint64(d.Int()), time.Duration(d.Int()), d.Bool()
-	s.mu.Lock()
-	c := s.commands[id]
-	if unwanted {
-		delete(s.commands, id)
-	}
-	s.mu.Unlock()
-	if c == nil || d.Err() != nil {
-		return d.Err()
-	}
-	if unwanted {
-		c.mute()
-	}
-	return c.process.Kill(ctx, grace)
-}
-
-func (s *server) resize(ctx context.Context, _ uint64, d *wire.Decoder, _ *message) error {
-	id, size := uint64(d.Int()), decodeSize(d)
-	s.mu.Lock()
-	c := s.commands[id]
-	s.mu.Unlock()
-	if c == nil || d.Err() != nil {
-		return d.Err()
-	}
-	t, ok := c.process.(sandbox.Terminal)
+func resize(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
+	size := decodeSize(d)
+	t, ok := p.(sandbox.Terminal)
 	if !ok {
 		return errMethod
 	}

@@ -1,9 +1,10 @@
 // Package relay carries a sandbox backend over a byte stream: what the standard streams of a command in a container, or on
 // another machine, can be connected to.
 //
-// Serve offers a backend at one end, Dial makes a backend of the other. Commands, files and sockets share the stream
-// without waiting for each other: what is long goes in pieces, and each channel may only send what its reader has room
-// for. The end of the stream is the end of everything on both sides.
+// Serve offers a backend at one end, Dial makes a backend of the other. After a greeting, the stream carries HTTP/2, so
+// commands, files and sockets share it without waiting for each other. A request that makes something, such as a sandbox
+// or a command, lasts as long as that: to give up the request is to end it. The end of the stream is the end of everything
+// on both sides.
 //
 // The client takes nothing on trust. The agent runs beside, or even inside, what it confines: whatever it sends is bounded,
 // and the worst that it can do is to end its own sandboxes.
@@ -15,6 +16,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,16 +39,13 @@ type Options struct {
 
 // Client is a backend at the other end of a stream.
 type Client struct {
-	conn       *conn
+	link       *link
+	http       *http.ClientConn
 	opts       Options
 	guarantees atomic.Pointer[sandbox.Guarantees]
-	watch      watch
-
-	mu        sync.Mutex // guards what follows
-	next      uint64
-	pending   map[uint64]*pending
-	processes map[uint64]*process // that have not ended
-	closing   bool
+	life       context.Context // ends with the connection
+	end        context.CancelFunc
+	closing    atomic.Bool
 
 	once     sync.Once
 	closeErr error
@@ -60,10 +60,12 @@ func Dial(ctx context.Context, rw io.ReadWriteCloser, opts Options) (*Client, er
 	if opts.Patience <= 0 {
 		opts.Patience = time.Minute
 	}
-	c := &Client{conn: newConn(rw), opts: opts, pending: map[uint64]*pending{}, processes: map[uint64]*process{}}
-	c.conn.handle, c.conn.ended = c.handle, c.lost
+	c := &Client{link: newLink(rw), opts: opts}
 	stop := context.AfterFunc(ctx, func() { _ = rw.Close() })
-	said, err := c.conn.greet(hello{Patience: opts.Patience})
+	said, err := c.link.greet(hello{Patience: opts.Patience})
+	if err == nil {
+		c.http, err = transport(c.link).NewClientConn(ctx, "http", address)
+	}
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -74,11 +76,39 @@ func Dial(ctx context.Context, rw io.ReadWriteCloser, opts Options) (*Client, er
 		}
 		return nil, fmt.Errorf("greet the sandbox agent: %w", err)
 	}
+	c.life, c.end = context.WithCancel(context.Background())
 	c.learn(said.Guarantees)
-	go c.conn.write()
-	go c.conn.read()
-	c.watch.start(c.conn, opts.Patience, true)
+	go func() {
+		c.link.watch(opts.Patience, c.ping)
+		c.lost()
+	}()
 	return c, nil
+}
+
+// address is what requests name, as they have to name something.
+const address = "agent:80"
+
+// speech is what is spoken at both ends.
+func speech() *http.Protocols {
+	var p http.Protocols
+	p.SetUnencryptedHTTP2(true)
+	return &p
+}
+
+// transport bounds what the other end can make the client hold.
+func transport(l *link) *http.Transport {
+	return &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return l, nil },
+		Protocols:   speech(), HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: window, MaxReadFrameSize: maxFrame},
+		DisableCompression: true, MaxResponseHeaderBytes: 4 << 10,
+	}
+}
+
+// ping asks for a sign of life, which is whatever comes in then.
+func (c *Client) ping() {
+	ctx, cancel := context.WithTimeout(c.life, c.opts.Patience)
+	defer cancel()
+	_, _ = c.call(ctx, methodPing, &message{})
 }
 
 // Guarantees is what the other end has found.
@@ -95,44 +125,43 @@ func (c *Client) learn(g sandbox.Guarantees) {
 }
 
 // Done is closed when the connection has ended, and all its sandboxes with it.
-func (c *Client) Done() <-chan struct{} { return c.conn.gone }
+func (c *Client) Done() <-chan struct{} { return c.link.gone }
 
 // Err is why the connection ended; nil while it has not.
-func (c *Client) Err() error { return c.conn.lost() }
+func (c *Client) Err() error { return c.link.lost() }
 
 // Abandon ends the connection, and says why to whoever uses its sandboxes.
-func (c *Client) Abandon(reason error) { c.conn.lose(reason) }
+func (c *Client) Abandon(reason error) { c.link.lose(reason) }
 
 // Open opens a sandbox at the other end.
 func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	var from uint64
+	var m message
 	if spec.From != nil {
 		s, ok := spec.From.(*snapshot)
 		if !ok || s.client != c {
 			return nil, fmt.Errorf("open sandbox %s: the snapshot is of another backend", spec.ID)
 		}
-		from = s.id
+		m.Int(s.id)
+		spec.From = nil
+	} else {
+		m.Int(0)
 	}
-	var m message
-	encodeSpec(&m.Encoder, &spec, from)
-	id := c.newID()
-	d, err := c.callAs(ctx, id, methodOpen, &m, func() { c.tell(methodShut, id) })
-	if errors.Is(err, sandbox.ErrGone) && c.conn.lost() != nil {
+	encodeJSON(&m.Encoder, &spec)
+	h, d, err := c.hold(ctx, c.life, methodOpen, &m, nil)
+	if errors.Is(err, sandbox.ErrGone) && c.link.lost() != nil {
 		return nil, c.errGone("open sandbox " + spec.ID)
 	}
 	if err != nil {
 		return nil, err
 	}
-	b := &box{client: c, id: id, name: spec.ID, layout: decodeLayout(d)}
+	b := &box{held: h, name: spec.ID, id: d.Int(), layout: decodeLayout(d)}
+	b.commands, b.endCommands = context.WithCancel(h.life)
 	snapshots, traffic := d.Bool(), d.Bool()
-	news, err := decodeGuarantees(d)
-	if err != nil {
-		c.conn.lose(err)
-		return nil, c.errGone("open sandbox " + spec.ID)
+	var found sandbox.Guarantees
+	if err := decodeJSON(d, &found); err != nil {
+		return nil, b.malformed(err)
 	}
-	if news != nil {
-		c.learn(*news)
-	}
+	c.learn(found)
 	switch {
 	case snapshots && traffic:
 		return struct {
@@ -160,16 +189,13 @@ const closeTime = 2 * time.Minute
 // Close ends all sandboxes and the other end.
 func (c *Client) Close() error {
 	c.once.Do(func() {
-		c.mu.Lock()
-		c.closing = true
-		c.mu.Unlock()
+		c.closing.Store(true)
 		ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("no answer in %v", closeTime))
 		defer cancel()
-		if _, err := c.call(ctx, methodBye, &message{}); err != nil && c.conn.lost() == nil {
+		if _, err := c.call(ctx, methodBye, &message{}); err != nil && c.link.lost() == nil {
 			c.closeErr = fmt.Errorf("close the sandbox agent: %w", err)
 		}
-		c.conn.lose(errClosed)
-		c.watch.stop()
+		c.link.lose(errClosed)
 	})
 	return c.closeErr
 }
@@ -178,20 +204,14 @@ var errClosed = errors.New("backend is closed")
 
 // errGone is what all fails with once the connection has ended.
 func (c *Client) errGone(what string) error {
-	return fmt.Errorf("%s: %w: %w", what, sandbox.ErrGone, c.conn.lost())
+	return fmt.Errorf("%s: %w: %w", what, sandbox.ErrGone, c.link.lost())
 }
 
-// lost ends all commands, when the connection has ended.
+// lost ends all that waits, when the connection has ended.
 func (c *Client) lost() {
-	c.watch.stop()
-	c.mu.Lock()
-	processes, closing := c.processes, c.closing
-	c.processes = map[uint64]*process{}
-	c.mu.Unlock()
-	for _, p := range processes {
-		p.lost(c.errGone("sandbox " + p.box.name))
-	}
-	if !closing {
-		c.opts.Logger.Error("a sandbox agent is lost", "backend", c.Guarantees().Backend, "err", c.conn.lost())
+	_ = c.http.Close()
+	c.end()
+	if !c.closing.Load() {
+		c.opts.Logger.Error("a sandbox agent is lost", "backend", c.Guarantees().Backend, "err", c.link.lost())
 	}
 }

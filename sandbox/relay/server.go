@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
+	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,19 +26,17 @@ type ServeOptions struct {
 
 // server is the end that has the backend.
 type server struct {
-	conn    *conn
+	link    *link
 	backend sandbox.Backend
-	watch   watch
 	life    context.Context // ends with the connection
-	said    guarantees
-	bye     atomic.Bool // the client has said that it goes
+	bye     atomic.Bool     // the client has said that it goes
 
-	mu        sync.Mutex // guards what follows
-	boxes     map[uint64]*served
-	commands  map[uint64]*command
-	snapshots map[uint64]sandbox.Snapshot
-	calls     map[uint64]context.CancelCauseFunc // those that are answered at the moment
-	running   sync.WaitGroup
+	mu      sync.Mutex // guards what follows
+	over    bool       // the connection has ended
+	running sync.WaitGroup
+
+	boxes     table[served]
+	snapshots table[sealed]
 
 	ending   sync.Once
 	closeErr error
@@ -44,8 +45,44 @@ type server struct {
 // served is a sandbox that was opened.
 type served struct {
 	sandbox.Sandbox
-	sockets sockets
-	shut    bool // guarded by the server's lock
+	commands table[started]
+}
+
+// sealed is a snapshot that was made.
+type sealed struct{ sandbox.Snapshot }
+
+// table numbers what the client may ask for again. Nothing has the number 0.
+type table[T any] struct {
+	mu   sync.Mutex
+	last int64
+	all  map[int64]*T
+}
+
+func (t *table[T]) add(v *T) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[int64]*T{}
+	}
+	t.last++
+	t.all[t.last] = v
+	return t.last
+}
+
+// find returns nil when there is none, or no longer.
+func (t *table[T]) find(id int64) *T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[id]
+}
+
+// remove returns what it has removed, if there was any.
+func (t *table[T]) remove(id int64) *T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := t.all[id]
+	delete(t.all, id)
+	return v
 }
 
 // silence is how many times the client's patience it may be silent itself: it asks for signs of life all the time.
@@ -58,19 +95,12 @@ func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, opts ServeOptions) er
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	life, end := context.WithCancelCause(context.Background())
-	s := &server{
-		conn: newConn(rw), backend: backend, life: life, boxes: map[uint64]*served{}, commands: map[uint64]*command{},
-		snapshots: map[uint64]sandbox.Snapshot{}, calls: map[uint64]context.CancelCauseFunc{},
-	}
-	s.conn.handle = s.handle
-	client, err := s.conn.greet(hello{Guarantees: s.said.first(backend.Guarantees())})
+	s := &server{link: newLink(rw), backend: backend, life: life}
+	client, err := s.link.greet(hello{Guarantees: backend.Guarantees()})
 	if err == nil {
-		s.watch.start(s.conn, silence*max(client.Patience, time.Second), false)
-		go s.conn.write()
-		go s.conn.read()
-		<-s.conn.gone
-		s.watch.stop()
-		err = s.conn.lost()
+		go s.serve()
+		s.link.watch(silence*max(client.Patience, time.Second), nil)
+		err = s.link.lost()
 	} else {
 		_ = rw.Close()
 	}
@@ -78,12 +108,48 @@ func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, opts ServeOptions) er
 	if err == errHungUp || s.bye.Load() {
 		err = nil
 	}
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
 	err = errors.Join(err, s.end())
 	if !s.settled() {
 		err = errors.Join(err, errors.New("calls of the backend did not return"))
 	}
 	return err
 }
+
+// serve serves the connection. The window of all requests together is wider than any client's need: one that waits for
+// its reader must not hold up the others.
+func (s *server) serve() {
+	h := &http.Server{
+		Handler: s, Protocols: speech(), ErrorLog: log.New(io.Discard, "", 0),
+		BaseContext: func(net.Listener) context.Context { return s.life },
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 1 << 20, MaxReadFrameSize: maxFrame,
+			MaxReceiveBufferPerStream: window, MaxReceiveBufferPerConnection: 1 << 30,
+		},
+	}
+	_ = h.Serve(&listener{link: s.link})
+}
+
+// listener accepts one connection.
+type listener struct {
+	link     *link
+	accepted bool
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	if l.accepted {
+		<-l.link.gone
+		return nil, net.ErrClosed
+	}
+	l.accepted = true
+	return l.link, nil
+}
+
+func (l *listener) Addr() net.Addr { return l.link.LocalAddr() }
+
+func (l *listener) Close() error { return nil }
 
 // settleTime bounds how long Serve waits for calls of a backend that is closed.
 const settleTime = 10 * time.Second
@@ -108,82 +174,69 @@ func (s *server) end() error {
 	return s.closeErr
 }
 
-// handle is called by the read loop.
-func (s *server) handle(f frame) error {
-	id := f.at.stream
-	switch f.kind {
-	case frameCall:
-		ctx, cancel := context.WithCancelCause(s.life)
-		s.mu.Lock()
-		_, used := s.calls[id]
-		s.calls[id] = cancel
+// ServeHTTP does what one request asks for.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if s.over {
 		s.mu.Unlock()
-		if used {
-			return fmt.Errorf("%w: two calls of one number", wire.ErrMalformed)
-		}
-		return s.conn.hear(f, longestCall, func(method int64, d *wire.Decoder) {
-			s.running.Go(func() { s.serve(ctx, id, method, d) })
-		}, nil)
-	case frameCancel:
-		s.mu.Lock()
-		cancel := s.calls[id]
-		s.mu.Unlock()
-		if cancel == nil {
-			return nil
-		}
-		cancel(errCancelled)
-		if s.conn.detach(f.at) {
-			s.running.Go(func() { s.answer(s.life, id, nil, errCancelled) }) // it had not come as a whole
-		}
-		return nil
-	case frameForget:
-		s.mu.Lock()
-		delete(s.commands, id)
-		s.mu.Unlock()
-		return nil
-	}
-	return fmt.Errorf("%w: a frame of kind %d", wire.ErrMalformed, f.kind)
-}
-
-var errCancelled = errors.New("the caller gave up")
-
-// serve answers a call.
-func (s *server) serve(ctx context.Context, id uint64, method int64, d *wire.Decoder) {
-	if method == methodStart {
-		s.start(ctx, id, d)
 		return
 	}
+	s.running.Add(1)
+	s.mu.Unlock()
+	defer s.running.Done()
+	method := r.URL.Path
+	d, err := hear(r.Body, longestCall(method))
+	if err == nil {
+		switch method {
+		case methodOpen:
+			err = s.open(w, r, d)
+		case methodStart:
+			err = s.start(w, r, d)
+		case methodSnapshot:
+			err = s.snapshot(w, r, d)
+		case methodSend:
+			err = s.send(w, r, d)
+		case methodReceive:
+			err = s.receive(w, r, d)
+		default:
+			err = s.call(w, r, d)
+		}
+	}
+	if err != nil {
+		var m message
+		encodeError(&m.Encoder, err)
+		say(w, &m)
+	}
+}
+
+// call answers a request with one message.
+func (s *server) call(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
 	var m message
 	m.Bool(false) // no error
-	err := errMethod
-	if method > 0 && int(method) < len(methods) && methods[method] != nil {
-		err = methods[method](s, ctx, id, d, &m)
+	do := methods[r.URL.Path]
+	if do == nil {
+		return errMethod
 	}
-	if err == nil && d.Err() != nil {
-		err = d.Err()
+	if err := do(s, r.Context(), d, &m); err != nil {
+		return err
 	}
-	if err == nil && m.length() > longestAnswer(method) {
-		err = fmt.Errorf("answer with %d bytes: %w", m.length(), syscall.EMSGSIZE)
+	if d.Err() != nil {
+		return d.Err()
 	}
-	s.answer(ctx, id, &m, err)
+	if m.length() > longestAnswer(r.URL.Path) {
+		return fmt.Errorf("answer with %d bytes: %w", m.length(), syscall.EMSGSIZE)
+	}
+	say(w, &m)
+	return nil
 }
 
 var errMethod = fmt.Errorf("%w: no such method", wire.ErrMalformed)
 
-// answer answers a call with a message, or an error.
-func (s *server) answer(ctx context.Context, id uint64, m *message, err error) {
-	if err != nil {
-		m = &message{}
-		encodeError(&m.Encoder, err)
-	}
-	if begun, err := s.conn.say(s.life, ctx, frameReply, id, 0, m); begun && err != nil {
-		s.conn.send(frameEnd, address{id, channelBody}, []byte{1})
-	}
-	s.mu.Lock()
-	cancel := s.calls[id]
-	delete(s.calls, id)
-	s.mu.Unlock()
-	if cancel != nil {
-		cancel(nil)
-	}
+// say answers with a message. A caller that has gone need not hear it.
+func say(w http.ResponseWriter, m *message) {
+	said := m.framed()
+	_, _ = said.WriteTo(w)
 }
+
+// flush has the caller hear at once what was said so far.
+func flush(w http.ResponseWriter) { w.(http.Flusher).Flush() }

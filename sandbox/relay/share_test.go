@@ -74,6 +74,23 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
+// TestSlowCommands has commands not read what is typed: others are served meanwhile.
+func TestSlowCommands(t *testing.T) {
+	sb := agent(t, "bare", "--workdir", t.TempDir())
+	data := make([]byte, 2<<20)
+	for range 30 {
+		if _, err := sb.Start(t.Context(), sandbox.Command{Args: []string{"sleep", "75.5"}, Stdin: bytes.NewReader(data)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(200 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := sb.Files().Write(ctx, sandbox.FileWrite{Path: "f", Data: data}); err != nil {
+		t.Errorf("beside them: %v", err)
+	}
+}
+
 // TestManyAtOnce runs a hundred commands that all talk.
 func TestManyAtOnce(t *testing.T) {
 	sb := agent(t, "bare", "--workdir", t.TempDir())

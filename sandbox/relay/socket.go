@@ -1,151 +1,114 @@
 package relay
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net"
-	"os"
+	"net/http"
 	"sync"
-	"sync/atomic"
-	"syscall"
+
+	"trajgen/sandbox/internal/command"
+	"trajgen/sandbox/internal/wire"
 )
 
-// socket connects a channel with a stream socket, both ways.
-type socket struct {
-	conn  *conn
-	at    address
-	inner net.Conn
-	out   *source
-	in    *pump
-
-	hungUp atomic.Bool  // the other end of inner is not read any more
-	open   atomic.Int32 // directions that have not ended
-	ended  func()
-}
-
-func newSocket(c *conn, stream uint64, inner net.Conn) *socket {
-	at := address{stream, channelSocket}
-	s := &socket{conn: c, at: at, inner: inner, out: c.newSource(at)}
-	s.open.Store(2)
-	s.in = newPump(c, at, inner, func(reset bool) {
-		if half, ok := inner.(interface{ CloseWrite() error }); ok && !reset {
-			_ = half.CloseWrite()
-		}
-		if reset {
-			s.out.close()
-			_ = inner.Close()
-		}
-		s.step()
-	})
-	if c.attach(at, s.in) != nil {
-		s.in.end(true)
-	}
-	return s
-}
-
-// copy sends what comes out of the socket, until nothing does.
-func (s *socket) copy() {
-	_ = s.out.copyFrom(s.inner)
-	s.out.end(s.hungUp.Load())
-	s.out.close()
-	s.step()
-}
-
-func (s *socket) step() {
-	if s.open.Add(-1) == 0 {
-		_ = s.inner.Close()
-		if s.ended != nil {
-			s.ended()
-		}
-	}
-}
-
-// abandon ends both directions at once.
-func (s *socket) abandon() {
-	s.conn.detach(s.at)
-	s.out.close()
-	_ = s.inner.Close()
-	s.in.end(true)
-}
-
-// sockets are those of a sandbox that are open.
-type sockets struct {
-	mu   sync.Mutex
-	open map[*socket]bool
-	gone bool
-}
-
-// run begins to copy, and ends with the sandbox.
-func (all *sockets) run(s *socket) {
-	all.mu.Lock()
-	gone := all.gone
-	if !gone {
-		if all.open == nil {
-			all.open = map[*socket]bool{}
-		}
-		all.open[s] = true
-		s.ended = func() {
-			all.mu.Lock()
-			defer all.mu.Unlock()
-			delete(all.open, s)
-		}
-	}
-	all.mu.Unlock()
-	if gone {
-		s.abandon()
-	}
-	go s.copy()
-}
-
-func (all *sockets) abandon() {
-	all.mu.Lock()
-	open := all.open
-	all.open, all.gone = nil, true
-	all.mu.Unlock()
-	for s := range open {
-		s.abandon()
-	}
-}
-
-// outerConn is the caller's end of a socket.
-type outerConn struct {
-	*net.UnixConn
-	socket *socket
-}
-
-// Close hangs up.
-func (c *outerConn) Close() error {
-	c.socket.hungUp.Store(true)
-	return c.UnixConn.Close()
-}
-
-// socketPair makes two connected stream sockets.
-func socketPair() (a, b *net.UnixConn, err error) {
-	syscall.ForkLock.RLock()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(fds[0])
-		syscall.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		return nil, nil, err
-	}
-	if a, err = unixConn(fds[0]); err != nil {
-		_ = syscall.Close(fds[1])
-		return nil, nil, err
-	}
-	if b, err = unixConn(fds[1]); err != nil {
-		_ = a.Close()
-		return nil, nil, err
-	}
-	return a, b, nil
-}
-
-func unixConn(fd int) (*net.UnixConn, error) {
-	file := os.NewFile(uintptr(fd), "socket")
-	defer file.Close()
-	c, err := net.FileConn(file)
+// carry connects a socket with that of a command, each direction in a request of its own.
+func (b *box) carry(id int64) (net.Conn, error) {
+	outer, file, err := command.SocketPair()
 	if err != nil {
 		return nil, err
 	}
-	return c.(*net.UnixConn), nil
+	inner, err := command.Connection(file)
+	if err != nil {
+		return nil, errors.Join(err, outer.Close())
+	}
+	m := b.about()
+	m.Int(id)
+	stop := context.AfterFunc(b.commands, func() { _ = inner.Close() })
+	var both sync.WaitGroup
+	both.Go(func() {
+		if body, err := b.client.ask(b.commands, methodSend, m, io.NopCloser(inner)); err == nil {
+			_ = body.Close()
+		}
+		_ = inner.CloseRead() // nothing reads what the caller goes on to write
+	})
+	both.Go(func() {
+		body, err := b.client.ask(b.commands, methodReceive, m, nil)
+		if err == nil {
+			_, _ = io.Copy(inner, body)
+			_ = body.Close() // the command learns so that the caller has hung up
+		}
+		_ = inner.CloseWrite()
+	})
+	go func() {
+		both.Wait()
+		stop()
+		_ = inner.Close()
+	}()
+	return outer, nil
+}
+
+// send writes what the request goes on with to a command's socket.
+func (s *server) send(_ http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
+	c := s.connected(d)
+	if c == nil {
+		return nil
+	}
+	socket := c.process.Socket()
+	defer c.halfOver()
+	chunk := pieces.Get().(*[]byte)
+	defer pieces.Put(chunk)
+	for {
+		n, err := r.Body.Read(*chunk)
+		if _, written := socket.Write((*chunk)[:n]); written != nil {
+			return nil // the command has hung up; what it has said is still to be read
+		}
+		if half, ok := socket.(interface{ CloseWrite() error }); err == io.EOF && ok {
+			return half.CloseWrite()
+		}
+		if err != nil {
+			return socket.Close()
+		}
+	}
+}
+
+// receive answers with what comes out of a command's socket.
+func (s *server) receive(w http.ResponseWriter, _ *http.Request, d *wire.Decoder) error {
+	c := s.connected(d)
+	if c == nil {
+		return nil
+	}
+	socket := c.process.Socket()
+	defer c.halfOver()
+	flush(w)
+	chunk := pieces.Get().(*[]byte)
+	defer pieces.Put(chunk)
+	for {
+		n, err := socket.Read(*chunk)
+		if _, written := w.Write((*chunk)[:n]); written != nil {
+			_ = socket.Close() // the caller has hung up
+			return nil
+		}
+		flush(w)
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// connected finds the command that a message names, if it has a socket.
+func (s *server) connected(d *wire.Decoder) *started {
+	if b, err := s.box(d); err == nil {
+		if c := b.commands.find(d.Int()); c != nil && c.process.Socket() != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// halfOver closes the socket after both directions.
+func (c *started) halfOver() {
+	if c.halves.Add(1) == 2 {
+		_ = c.process.Socket().Close()
+	}
 }

@@ -1,52 +1,32 @@
 package relay
 
 import (
+	"encoding/json"
+	"fmt"
 	"io/fs"
-	"maps"
-	"math"
 	"path"
-	"slices"
 	"time"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/command"
 	"trajgen/sandbox/internal/wire"
 )
 
-func encodeSpec(e *wire.Encoder, s *sandbox.Spec, from uint64) {
-	e.String(s.ID)
-	e.String(s.Image)
-	e.Int(int64(from))
-	e.String(s.Workdir)
-	e.Int(int64(len(s.Env)))
-	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
-		e.String(name)
-		e.String(s.Env[name])
-	}
-	e.String(string(s.Network))
-	e.Strings(s.Allow)
-	l := &s.Limits
-	e.Int(l.Memory)
-	e.Int(int64(l.Processes))
-	e.Int(int64(math.Float64bits(l.CPUs)))
-	e.Int(l.Disk)
-	e.Int(l.Inodes)
-	e.Int(int64(l.Files))
+// encodeJSON appends what is but a few values, or text.
+func encodeJSON(e *wire.Encoder, v any) {
+	said, _ := json.Marshal(v) // plain structs
+	e.Blob(said)
 }
 
-func decodeSpec(d *wire.Decoder) (s sandbox.Spec, from uint64) {
-	s.ID, s.Image, from, s.Workdir = d.String(), d.String(), uint64(d.Int()), d.String()
-	for range d.Len() {
-		if s.Env == nil {
-			s.Env = map[string]string{}
-		}
-		name := d.String()
-		s.Env[name] = d.String()
+func decodeJSON(d *wire.Decoder, v any) error {
+	said := d.Blob()
+	if d.Err() != nil {
+		return d.Err()
 	}
-	s.Network, s.Allow = sandbox.Network(d.String()), list(d)
-	l := &s.Limits
-	l.Memory, l.Processes, l.CPUs = d.Int(), int(d.Int()), math.Float64frombits(uint64(d.Int()))
-	l.Disk, l.Inodes, l.Files = d.Int(), d.Int(), int(d.Int())
-	return s, from
+	if err := json.Unmarshal(said, v); err != nil {
+		return fmt.Errorf("%w: %w", wire.ErrMalformed, err)
+	}
+	return nil
 }
 
 // list takes a list, nil when it is empty.
@@ -86,12 +66,18 @@ type start struct {
 
 func (s *start) encode(e *wire.Encoder) {
 	c := &s.command
+	merged := c.Stderr != nil && command.SameWriter(c.Stdout, c.Stderr)
+	for i, has := range []bool{c.Stdin != nil, c.Stdout != nil, c.Stderr != nil && !merged, merged, c.Socket, c.TTY != nil} {
+		if has {
+			s.flags |= 1 << i
+		}
+	}
 	e.Int(s.flags)
 	e.Strings(c.Args)
 	e.String(c.Helper)
 	e.String(c.Dir)
 	e.Strings(c.Env)
-	if s.flags&hasTTY != 0 {
+	if c.TTY != nil {
 		encodeSize(e, *c.TTY)
 	}
 }
@@ -116,20 +102,6 @@ func decodeSize(d *wire.Decoder) sandbox.TTY {
 	return sandbox.TTY{Rows: uint16(d.Int()), Cols: uint16(d.Int())}
 }
 
-func encodeExit(e *wire.Encoder, x sandbox.Exit, err error) {
-	e.Int(int64(x.Code))
-	e.Int(int64(x.Signal))
-	e.Bool(x.OOM)
-	e.Strings(x.Limits)
-	e.Int(int64(x.CPU))
-	encodeError(e, err)
-}
-
-func decodeExit(d *wire.Decoder) (x sandbox.Exit, err error) {
-	x.Code, x.Signal, x.OOM, x.Limits, x.CPU = int(d.Int()), int(d.Int()), d.Bool(), list(d), time.Duration(d.Int())
-	return x, decodeError(d)
-}
-
 // encodeInfos appends what is known of the files of a directory, or of a single file.
 func encodeInfos(e *wire.Encoder, infos ...sandbox.Info) {
 	e.Int(int64(len(infos)))
@@ -141,11 +113,6 @@ func encodeInfos(e *wire.Encoder, infos ...sandbox.Info) {
 	for i := range infos {
 		info := &infos[i]
 		e.String(info.Name)
-		inside := info.Path == path.Join(dir, info.Name)
-		e.Bool(inside)
-		if !inside {
-			e.String(info.Path)
-		}
 		e.Int(info.Size)
 		e.Int(int64(info.Mode))
 		encodeTime(e, info.ModTime)
@@ -163,14 +130,10 @@ func decodeInfos(d *wire.Decoder) []sandbox.Info {
 		if d.Err() != nil {
 			break
 		}
-		info := sandbox.Info{Name: d.String()}
-		if d.Bool() {
-			info.Path = path.Join(dir, info.Name)
-		} else {
-			info.Path = d.String()
-		}
-		info.Size, info.Mode, info.ModTime = d.Int(), fs.FileMode(d.Int()), decodeTime(d)
-		infos = append(infos, info)
+		name := d.String()
+		infos = append(infos, sandbox.Info{
+			Name: name, Path: path.Join(dir, name), Size: d.Int(), Mode: fs.FileMode(d.Int()), ModTime: decodeTime(d),
+		})
 	}
 	return infos
 }
@@ -197,33 +160,4 @@ func decodeTime(d *wire.Decoder) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(d.Int(), d.Int())
-}
-
-func encodeConnections(e *wire.Encoder, connections []sandbox.Connection) {
-	e.Int(int64(len(connections)))
-	for i := range connections {
-		c := &connections[i]
-		e.String(c.Host)
-		e.Int(int64(c.Port))
-		e.String(c.Address)
-		encodeTime(e, c.Started)
-		e.Int(c.Sent)
-		e.Int(c.Received)
-		e.String(c.Refused)
-		e.String(c.Failed)
-	}
-}
-
-func decodeConnections(d *wire.Decoder) []sandbox.Connection {
-	var connections []sandbox.Connection
-	for range d.Len() {
-		if d.Err() != nil {
-			break
-		}
-		connections = append(connections, sandbox.Connection{
-			Host: d.String(), Port: int(d.Int()), Address: d.String(), Started: decodeTime(d),
-			Sent: d.Int(), Received: d.Int(), Refused: d.String(), Failed: d.String(),
-		})
-	}
-	return connections
 }

@@ -43,9 +43,6 @@ func (b *Box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, 
 			err = b.started(ctx, p, answer, &cmd)
 		}
 	}
-	if p.childSocket >= 0 && cmd.Socket {
-		unix.Close(p.childSocket)
-	}
 	if err != nil {
 		streams.Close()
 		if p.socket != nil {
@@ -92,29 +89,12 @@ func (b *Box) describe(cmd *sandbox.Command, ends *command.Ends, p *process) (*g
 	}
 	if cmd.Socket {
 		var err error
-		if p.socket, p.childSocket, err = socketPair(); err != nil {
+		if p.socket, ends.Socket, err = command.SocketPair(); err != nil {
 			return nil, nil, fmt.Errorf("make a socket for %s: %w", commandName(cmd), err)
 		}
-		s.FDs |= guest.FDSocket
-		fds = append(fds, p.childSocket)
+		give(guest.FDSocket, ends.Socket)
 	}
 	return s, fds, nil
-}
-
-// socketPair makes a stream socket: a connection for the runner and a descriptor for the command.
-func socketPair() (net.Conn, int, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, -1, err
-	}
-	file := os.NewFile(uintptr(fds[0]), "command socket")
-	defer file.Close()
-	conn, err := net.FileConn(file)
-	if err != nil {
-		unix.Close(fds[1])
-		return nil, -1, err
-	}
-	return conn, fds[1], nil
 }
 
 func (b *Box) started(ctx context.Context, p *process, answer chan reply, cmd *sandbox.Command) error {
@@ -179,12 +159,11 @@ func commandName(cmd *sandbox.Command) string {
 
 // process is a command of a box.
 type process struct {
-	box         *Box
-	id          int64
-	pid         int
-	streams     *command.Streams
-	socket      net.Conn
-	childSocket int
+	box     *Box
+	id      int64
+	pid     int
+	streams *command.Streams
+	socket  *net.UnixConn // nil when there is none
 
 	command.Ending
 }
@@ -198,7 +177,12 @@ func (t terminal) Resize(ctx context.Context, size sandbox.TTY) error {
 
 func (p *process) PID() int { return p.pid }
 
-func (p *process) Socket() net.Conn { return p.socket }
+func (p *process) Socket() net.Conn {
+	if p.socket == nil {
+		return nil
+	}
+	return p.socket
+}
 
 func (p *process) exited(x guest.Exit) {
 	p.Exit = sandbox.Exit{Code: int(x.Code), Signal: int(x.Signal), OOM: x.Limits&guest.LimitMemory != 0, Limits: limitNames(x.Limits), CPU: time.Duration(x.CPU)}

@@ -186,8 +186,8 @@ func (s *Streams) Close() {
 	}
 }
 
-// sameWriter reports whether both streams go to one writer. Writers of a kind that cannot be compared are not the same.
-func sameWriter(a, b io.Writer) (same bool) {
+// SameWriter reports whether both streams go to one writer. Writers of a kind that cannot be compared are not the same.
+func SameWriter(a, b io.Writer) (same bool) {
 	defer func() { _ = recover() }()
 	return a != nil && a == b
 }
@@ -195,11 +195,12 @@ func sameWriter(a, b io.Writer) (same bool) {
 // Ends are what the command gets; the caller closes them once it has.
 type Ends struct {
 	Stdin, Stdout, Stderr *os.File // nil is nothing; Stderr may be Stdout
+	Socket                *os.File
 }
 
 // Close closes them.
 func (c *Ends) Close() {
-	for _, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
+	for _, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr, c.Socket} {
 		if f != nil {
 			_ = f.Close() // stdout twice is harmless
 		}
@@ -238,7 +239,7 @@ func Plumb(cmd *sandbox.Command) (*Streams, *Ends, error) {
 	}
 	switch {
 	case cmd.Stderr == nil:
-	case sameWriter(cmd.Stdout, cmd.Stderr):
+	case SameWriter(cmd.Stdout, cmd.Stderr):
 		c.Stderr = c.Stdout
 	default:
 		if c.Stderr, err = output(cmd.Stderr); err != nil {
