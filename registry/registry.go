@@ -94,9 +94,9 @@ type Env struct {
 
 // SessionConfig is what an episode gives its tools.
 type SessionConfig struct {
-	// Sandbox opens the episode's sandbox. It is called until it succeeds once, by one goroutine at a time, and the
-	// session closes nothing that it returns. Nil when the episode has none: tools that need one then fail with the
-	// class "no_sandbox".
+	// Sandbox returns the episode's sandbox, and opens it before if need be. Many goroutines may call it at once, which get
+	// the same. It is called until it has succeeded, and the session closes nothing that it returns. Nil when the episode
+	// has none: tools that need one then fail with the class "no_sandbox".
 	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
 	Rand    *rand.Rand
 	Now     func() time.Time

@@ -21,9 +21,6 @@ type Session struct {
 	rand  *rand.Rand
 	get   func(ctx context.Context) (sandbox.Sandbox, error) // Env.Sandbox of every call
 
-	// opening is held by who opens the sandbox. It is a channel so that waiting for it ends with the call's context.
-	opening chan struct{}
-
 	mu      sync.Mutex // guards what follows
 	box     sandbox.Sandbox
 	calls   []*prepared // of the top level, in call order
@@ -55,7 +52,6 @@ func (t *Toolset) Session(cfg SessionConfig) *Session {
 	}
 	s := &Session{
 		tools: t, cfg: cfg, rand: rand.New(&lockedSource{source: cfg.Rand}),
-		opening: make(chan struct{}, 1),
 	}
 	s.get = s.metered
 	return s
@@ -208,19 +204,10 @@ func (s *Session) finish(p *prepared) {
 	}
 }
 
-// sandbox opens the episode's sandbox once for all calls.
+// sandbox gets the episode's sandbox.
 func (s *Session) sandbox(ctx context.Context) (sandbox.Sandbox, error) {
 	if s.cfg.Sandbox == nil {
 		return nil, Failf("no_sandbox", "this episode has no sandbox")
-	}
-	if box := s.opened(); box != nil {
-		return box, nil
-	}
-	select {
-	case s.opening <- struct{}{}:
-		defer func() { <-s.opening }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
 	if box := s.opened(); box != nil {
 		return box, nil

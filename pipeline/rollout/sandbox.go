@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"trajgen/pipeline/episode"
@@ -23,9 +22,11 @@ type lazySandbox struct {
 	task   *episode.Task
 	ep     *episode.Episode
 
-	mu  sync.Mutex // guards the rest; calls of one turn may ask at once
-	sb  sandbox.Sandbox
-	err error
+	// lock guards the rest, also while the sandbox is opened: calls of one turn may ask at once, and each waits no longer
+	// than its context.
+	lock chan struct{}
+	sb   sandbox.Sandbox
+	err  error
 }
 
 func newSandbox(p *Player, task *episode.Task, ep *episode.Episode) *lazySandbox {
@@ -33,7 +34,7 @@ func newSandbox(p *Player, task *episode.Task, ep *episode.Episode) *lazySandbox
 	p.isolation.Do(func() { p.guarantees = p.Sandboxes.Guarantees() })
 	guarantees := &p.guarantees
 	ep.Sandbox = episode.Sandbox{Backend: guarantees.Backend, Level: string(guarantees.Level), Limits: guarantees.Limits}
-	return &lazySandbox{player: p, task: task, ep: ep}
+	return &lazySandbox{player: p, task: task, ep: ep, lock: make(chan struct{}, 1)}
 }
 
 // setupTimeout bounds the opening of a sandbox and the task's setup together.
@@ -42,8 +43,12 @@ const setupTimeout = 10 * time.Minute
 // open returns the sandbox, with the task's files in it and its setup done. Once it has failed it fails for ever: half
 // a set-up is not the task. Only what ctx cut short is tried again.
 func (b *lazySandbox) open(ctx context.Context) (sandbox.Sandbox, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	select {
+	case b.lock <- struct{}{}:
+		defer func() { <-b.lock }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	if b.sb != nil || b.err != nil {
 		return b.sb, b.err
 	}
@@ -59,15 +64,15 @@ func (b *lazySandbox) open(ctx context.Context) (sandbox.Sandbox, error) {
 
 // isOpen says whether open has nothing to do any more.
 func (b *lazySandbox) isOpen() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.lock <- struct{}{}
+	defer func() { <-b.lock }()
 	return b.sb != nil || b.err != nil
 }
 
 // fault returns why the sandbox could not be had, if that is so.
 func (b *lazySandbox) fault() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.lock <- struct{}{}
+	defer func() { <-b.lock }()
 	return b.err
 }
 
@@ -144,8 +149,8 @@ func (b *lazySandbox) furnish(ctx context.Context, sb sandbox.Sandbox) error {
 
 // close ends the sandbox. What cannot be closed is the sweeper's, not the episode's.
 func (b *lazySandbox) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.lock <- struct{}{}
+	defer func() { <-b.lock }()
 	if b.sb == nil {
 		return
 	}
