@@ -110,7 +110,7 @@ func startBroker(opts options, ids *userIDs) (*brokerClient, error) {
 }
 
 func (c *brokerClient) greet(opts options, ids int64, guests bool) error {
-	config := broker.Config{StateDir: opts.StateDir, Owner: os.Getpid(), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, IDs: ids, Guests: guests}
+	config := broker.Config{StateDir: opts.StateDir, Owner: int64(os.Getpid()), HostPaths: opts.HostPaths, Cgroups: opts.cgroups, IDs: ids, Guests: guests}
 	if opts.Images != nil {
 		config.Images = opts.Images.Dir()
 	}
@@ -118,7 +118,7 @@ func (c *brokerClient) greet(opts options, ids int64, guests bool) error {
 		config.Cgroups = "auto"
 	}
 	var e wire.Encoder
-	config.Encode(&e)
+	e.Add(&config)
 	if err := c.conn.Send(e.Bytes); err != nil {
 		return fmt.Errorf("greet the broker: %w", err)
 	}
@@ -129,7 +129,7 @@ func (c *brokerClient) greet(opts options, ids int64, guests bool) error {
 		return fmt.Errorf("the broker died at once (is sandbox.Init the first call of main?): %w; it said %q", err, c.said())
 	}
 	d := wire.NewDecoder(message)
-	c.ready.Decode(d)
+	d.Take(&c.ready)
 	if d.Err() != nil {
 		return d.Err()
 	}

@@ -282,7 +282,7 @@ func (l *landlock) start(d *directory, sys *syscall.SysProcAttr, what *guest.Dir
 	}
 	conn := wire.Blocking(ours)
 	var e wire.Encoder
-	what.Encode(&e)
+	e.Add(what)
 	timer := time.AfterFunc(closeTime, func() { _ = d.process.Kill() })
 	defer timer.Stop()
 	socket.Close() // or its death would go unnoticed

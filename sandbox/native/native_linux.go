@@ -19,6 +19,7 @@ import (
 	"trajgen/sandbox/internal/broker"
 	"trajgen/sandbox/internal/cgroup"
 	"trajgen/sandbox/internal/mark"
+	"trajgen/sandbox/internal/wire"
 )
 
 // closeTime bounds how long the end of a sandbox is waited for.
@@ -185,7 +186,7 @@ func (n *backend) open(ctx context.Context, p *plan, name string) (*confined, er
 		}
 		request.From = p.from.name
 	}
-	socket, err := client.guest(ctx, broker.KindOpen, request.Encode, name)
+	socket, err := client.guest(ctx, broker.KindOpen, func(e *wire.Encoder) { e.Add(&request) }, name)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox %s: %w", p.spec.ID, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/guest"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -24,16 +25,16 @@ func (s *server) start(w http.ResponseWriter, r *http.Request, d *wire.Decoder) 
 	if err != nil {
 		return err
 	}
-	var request start
-	request.decode(d)
+	var request guest.Start
+	d.Take(&request)
 	if d.Err() != nil {
 		return d.Err()
 	}
 	out := &output{answer: w}
 	out.Lock() // until the start is told
-	cmd := request.command
-	out.connect(&cmd, request.flags)
-	if request.flags&hasStdin != 0 {
+	cmd := commandOf(&request)
+	out.connect(&cmd, request.FDs)
+	if request.FDs&guest.FDStdin != 0 {
 		cmd.Stdin = r.Body
 	}
 	process, err := box.Start(r.Context(), cmd)
@@ -69,14 +70,14 @@ type output struct {
 	over   bool
 }
 
-func (o *output) connect(cmd *sandbox.Command, flags int64) {
-	if flags&hasStdout != 0 {
+func (o *output) connect(cmd *sandbox.Command, fds int64) {
+	if fds&guest.FDStdout != 0 {
 		cmd.Stdout = printer{o, pieceStdout}
 	}
 	switch {
-	case flags&isMerged != 0:
+	case fds&guest.FDMerged != 0:
 		cmd.Stderr = cmd.Stdout
-	case flags&hasStderr != 0:
+	case fds&guest.FDStderr != 0:
 		cmd.Stderr = printer{o, pieceStderr}
 	}
 }

@@ -6,10 +6,11 @@ import (
 	"syscall"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/box"
 )
 
 // files are those of a sandbox at the other end.
-type files struct{ box *box }
+type files struct{ box *remote }
 
 func (f files) Stat(ctx context.Context, path string) (sandbox.Info, error) {
 	m := f.box.about()
@@ -18,8 +19,8 @@ func (f files) Stat(ctx context.Context, path string) (sandbox.Info, error) {
 	if err != nil {
 		return sandbox.Info{}, err
 	}
-	info := decodeInfo(d)
-	return info, f.box.malformed(d.Err())
+	info, err := box.TakeInfo(d)
+	return info, f.box.malformed(err)
 }
 
 // Read asks for long files in pieces, so that neither end has to hold more of one in memory than the other wants.
@@ -47,7 +48,8 @@ func (f files) read(ctx context.Context, path string, offset, limit int64) ([]by
 	if err != nil {
 		return nil, sandbox.Info{}, err
 	}
-	info, data := decodeInfo(d), d.Blob()
+	info, _ := box.TakeInfo(d)
+	data := d.Blob()
 	if err := f.box.malformed(d.Err()); err != nil {
 		return nil, sandbox.Info{}, err
 	}
@@ -66,7 +68,7 @@ func (f files) Write(ctx context.Context, all ...sandbox.FileWrite) error {
 			return &fs.PathError{Op: "write", Path: all[0].Path, Err: syscall.EFBIG}
 		}
 		m := f.box.about()
-		m.files(all[:n])
+		m.addFiles(all[:n])
 		_, err := f.box.call(ctx, methodWrite, m)
 		if all = all[n:]; err != nil || len(all) == 0 {
 			return err
@@ -81,11 +83,8 @@ func (f files) List(ctx context.Context, path string) ([]sandbox.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	infos := decodeInfos(d)
-	if err := f.box.malformed(d.Err()); err != nil {
-		return nil, err
-	}
-	return infos, nil
+	infos, err := box.TakeInfos(d)
+	return infos, f.box.malformed(err)
 }
 
 func (f files) Remove(ctx context.Context, paths ...string) error {

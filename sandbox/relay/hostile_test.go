@@ -265,7 +265,7 @@ func FuzzClient(f *testing.F) {
 	exit := append([]byte{relay.PieceExit, 0, 0, 0, 0}, framed(append([]byte("\x04{}"), number(0)...))...)
 	f.Add(opened, number(0, 1, 99, 0), append([]byte{relay.PieceStdout, 0, 0, 0, 3, 'o', 'u', 't'}, exit...), number(0, 0), []byte{})
 	f.Add(opened, number(1, 0, 0, 0, 0), []byte{}, number(0), []byte("\x00\x00\x04\x03\x00\x00\x00\x00\x01\x00\x00\x00\x08"))
-	f.Add(opened, number(0, 1, 99, 0), exit, append(number(0), "\x02\x02.\x02x\x00\x00\x02\x06abc"...), []byte{})
+	f.Add(opened, number(0, 1, 99, 0), exit, append(number(0), "\x02x\x00\x00\x00\x00\x06abc"...), []byte{})
 	f.Fuzz(func(t *testing.T, open, start, pieces, other, raw []byte) {
 		agent := hostile(t, func(f *http2.Framer, nth int, stream uint32) bool {
 			switch nth {

@@ -5,10 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 
-	"trajgen/sandbox"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -77,28 +75,6 @@ func (m *message) bulk(p []byte) {
 	m.Int(int64(len(p)))
 	m.parts = append(m.parts, m.Bytes, p)
 	m.Bytes = nil
-}
-
-func (m *message) files(files []sandbox.FileWrite) {
-	m.Int(int64(len(files)))
-	for i := range files {
-		f := &files[i]
-		m.String(f.Path)
-		m.Int(int64(f.Mode))
-		m.Bool(f.Replace)
-		m.bulk(f.Data)
-	}
-}
-
-func decodeFiles(d *wire.Decoder) []sandbox.FileWrite {
-	var files []sandbox.FileWrite
-	for range d.Len() {
-		if d.Err() != nil {
-			break
-		}
-		files = append(files, sandbox.FileWrite{Path: d.String(), Mode: fs.FileMode(d.Int()), Replace: d.Bool(), Data: d.Blob()})
-	}
-	return files
 }
 
 func (m *message) length() int {

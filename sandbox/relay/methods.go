@@ -33,16 +33,20 @@ var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m
 		return b.KillAll(ctx)
 	}),
 	methodStat: withBox(func(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
-		info, err := b.Files().Stat(ctx, d.String())
-		encodeInfos(&m.Encoder, info)
+		found, err := b.Files().Stat(ctx, d.String())
+		info := infoOf(found)
+		m.Add(&info)
 		return err
 	}),
 	methodRead:  withBox(read),
 	methodWrite: withBox(write),
 	methodList: withBox(func(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
 		path := d.String()
-		infos, err := b.Files().List(ctx, path)
-		encodeInfos(&m.Encoder, infos...)
+		found, err := b.Files().List(ctx, path)
+		wire.List(m.Coder(), &found, func(f *sandbox.Info, c wire.Coder) {
+			info := infoOf(*f)
+			info.Fields(c)
+		})
 		if err == nil && m.length() > maxList {
 			return &fs.PathError{Op: "list", Path: path, Err: syscall.EMSGSIZE}
 		}
@@ -125,7 +129,8 @@ func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	var m message
 	m.Bool(false)
 	m.Int(id)
-	encodeLayout(&m.Encoder, sb.Layout())
+	where := layout(sb.Layout())
+	m.Add(&where)
 	m.Bool(snapshots)
 	m.Bool(traffic)
 	encodeJSON(&m.Encoder, s.backend.Guarantees())
@@ -150,16 +155,17 @@ func read(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
 	if limit > maxRead {
 		return &fs.PathError{Op: "read", Path: path, Err: syscall.EFBIG}
 	}
-	data, info, err := b.Files().Read(ctx, path, offset, limit)
-	encodeInfos(&m.Encoder, info)
+	data, found, err := b.Files().Read(ctx, path, offset, limit)
+	info := infoOf(found)
+	m.Add(&info)
 	m.bulk(data)
 	return err
 }
 
 func write(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
-	files := decodeFiles(d)
-	if d.Err() != nil {
-		return d.Err()
+	files, err := takeFiles(d)
+	if err != nil {
+		return err
 	}
 	return b.Files().Write(ctx, files...)
 }
@@ -195,7 +201,7 @@ func kill(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
 }
 
 func resize(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
-	size := decodeSize(d)
+	size := sandbox.TTY{Rows: uint16(d.Int()), Cols: uint16(d.Int())}
 	t, ok := p.(sandbox.Terminal)
 	if !ok {
 		return errMethod

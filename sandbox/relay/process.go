@@ -29,7 +29,7 @@ var pieces = sync.Pool{New: func() any { b := make([]byte, pieceHead+maxPiece); 
 
 // process is a command at the other end.
 type process struct {
-	box    *box
+	box    *remote
 	id     int64
 	pid    int
 	socket net.Conn // nil when there is none
@@ -43,10 +43,9 @@ type process struct {
 type terminal struct{ *process }
 
 // Start starts a command at the other end, with a request that is given up when the sandbox is closed.
-func (b *box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
+func (b *remote) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
 	m := b.about()
-	s := start{command: cmd}
-	s.encode(&m.Encoder)
+	m.Add(startOf(&cmd))
 	input, stdin := io.Pipe()
 	var rest io.ReadCloser
 	if cmd.Stdin != nil {
@@ -85,7 +84,7 @@ func (b *box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, 
 	return p, nil
 }
 
-func (b *box) forget(id int64) {
+func (b *remote) forget(id int64) {
 	m := b.about()
 	m.Int(id)
 	_, _ = b.client.call(b.life, methodForget, m)
@@ -169,7 +168,8 @@ func (p *process) Kill(ctx context.Context, grace time.Duration) error {
 
 func (t terminal) Resize(ctx context.Context, size sandbox.TTY) error {
 	m := t.about()
-	encodeSize(&m.Encoder, size)
+	m.Int(int64(size.Rows))
+	m.Int(int64(size.Cols))
 	return t.call(ctx, methodResize, m)
 }
 

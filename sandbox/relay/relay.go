@@ -154,7 +154,8 @@ func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, 
 	if err != nil {
 		return nil, err
 	}
-	b := &box{held: h, name: spec.ID, id: d.Int(), layout: decodeLayout(d)}
+	b := &remote{held: h, name: spec.ID, id: d.Int()}
+	d.Take((*layout)(&b.layout))
 	b.commands, b.endCommands = context.WithCancel(h.life)
 	snapshots, traffic := d.Bool(), d.Bool()
 	var found sandbox.Guarantees
@@ -165,18 +166,18 @@ func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, 
 	switch {
 	case snapshots && traffic:
 		return struct {
-			*box
+			*remote
 			snapshotter
 			meter
 		}{b, snapshotter{b}, meter{b}}, nil
 	case snapshots:
 		return struct {
-			*box
+			*remote
 			snapshotter
 		}{b, snapshotter{b}}, nil
 	case traffic:
 		return struct {
-			*box
+			*remote
 			meter
 		}{b, meter{b}}, nil
 	}

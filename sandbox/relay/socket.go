@@ -13,7 +13,7 @@ import (
 )
 
 // carry connects a socket with that of a command, each direction in a request of its own.
-func (b *box) carry(id int64) (net.Conn, error) {
+func (b *remote) carry(id int64) (net.Conn, error) {
 	outer, file, err := command.SocketPair()
 	if err != nil {
 		return nil, err

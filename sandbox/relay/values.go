@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"path"
-	"time"
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/command"
+	"trajgen/sandbox/internal/guest"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -29,135 +28,70 @@ func decodeJSON(d *wire.Decoder, v any) error {
 	return nil
 }
 
-// list takes a list, nil when it is empty.
-func list(d *wire.Decoder) []string {
-	if s := d.Strings(); len(s) > 0 {
-		return s
+// layout is a sandbox's layout as it travels.
+type layout sandbox.Layout
+
+// Fields implements wire.Message.
+func (l *layout) Fields(c wire.Coder) { c.String(&l.Workdir, &l.Home, &l.Tmp, &l.Tests) }
+
+// startOf is a command without its streams.
+func startOf(cmd *sandbox.Command) *guest.Start {
+	s := &guest.Start{Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir}
+	if cmd.Helper != "" {
+		s.Helper, s.Args = true, append([]string{cmd.Helper}, cmd.Args...)
 	}
-	return nil
-}
-
-func encodeLayout(e *wire.Encoder, l sandbox.Layout) {
-	e.String(l.Workdir)
-	e.String(l.Home)
-	e.String(l.Tmp)
-	e.String(l.Tests)
-}
-
-func decodeLayout(d *wire.Decoder) sandbox.Layout {
-	return sandbox.Layout{Workdir: d.String(), Home: d.String(), Tmp: d.String(), Tests: d.String()}
-}
-
-// Which of a command's streams have a reader or writer at the other end.
-const (
-	hasStdin = 1 << iota
-	hasStdout
-	hasStderr
-	isMerged // stderr is stdout
-	hasSocket
-	hasTTY
-)
-
-// start is a command without its streams.
-type start struct {
-	flags   int64
-	command sandbox.Command
-}
-
-func (s *start) encode(e *wire.Encoder) {
-	c := &s.command
-	merged := c.Stderr != nil && command.SameWriter(c.Stdout, c.Stderr)
-	for i, has := range []bool{c.Stdin != nil, c.Stdout != nil, c.Stderr != nil && !merged, merged, c.Socket, c.TTY != nil} {
+	merged := cmd.Stderr != nil && command.SameWriter(cmd.Stdout, cmd.Stderr)
+	for flag, has := range map[int64]bool{
+		guest.FDStdin: cmd.Stdin != nil, guest.FDStdout: cmd.Stdout != nil, guest.FDStderr: cmd.Stderr != nil && !merged,
+		guest.FDMerged: merged, guest.FDSocket: cmd.Socket, guest.FDTerminal: cmd.TTY != nil,
+	} {
 		if has {
-			s.flags |= 1 << i
+			s.FDs |= flag
 		}
 	}
-	e.Int(s.flags)
-	e.Strings(c.Args)
-	e.String(c.Helper)
-	e.String(c.Dir)
-	e.Strings(c.Env)
-	if c.TTY != nil {
-		encodeSize(e, *c.TTY)
+	if cmd.TTY != nil {
+		s.Rows, s.Cols = int64(cmd.TTY.Rows), int64(cmd.TTY.Cols)
+	}
+	return s
+}
+
+// commandOf is a start without the streams.
+func commandOf(s *guest.Start) sandbox.Command {
+	cmd := sandbox.Command{Args: s.Args, Env: s.Env, Dir: s.Dir, Socket: s.FDs&guest.FDSocket != 0}
+	if s.Helper && len(s.Args) > 0 {
+		cmd.Helper, cmd.Args = s.Args[0], s.Args[1:]
+	}
+	if s.FDs&guest.FDTerminal != 0 {
+		cmd.TTY = &sandbox.TTY{Rows: uint16(s.Rows), Cols: uint16(s.Cols)}
+	}
+	return cmd
+}
+
+// infoOf is what the guest would say of a file.
+func infoOf(i sandbox.Info) guest.Info {
+	return guest.Info{
+		Path: i.Path, Size: i.Size, Mode: int64(i.Mode), Seconds: i.ModTime.Unix(), Nanoseconds: int64(i.ModTime.Nanosecond()),
 	}
 }
 
-func (s *start) decode(d *wire.Decoder) {
-	c := &s.command
-	s.flags = d.Int()
-	c.Args, c.Helper, c.Dir, c.Env = list(d), d.String(), d.String(), list(d)
-	c.Socket = s.flags&hasSocket != 0
-	if s.flags&hasTTY != 0 {
-		size := decodeSize(d)
-		c.TTY = &size
+// addFiles appends files as guest.Write would, but for a copy of what is long.
+func (m *message) addFiles(files []sandbox.FileWrite) {
+	m.Int(int64(len(files)))
+	for i := range files {
+		f := &files[i]
+		m.String(f.Path)
+		m.bulk(f.Data)
+		m.Int(int64(f.Perm()))
+		m.Bool(f.Replace)
 	}
 }
 
-func encodeSize(e *wire.Encoder, size sandbox.TTY) {
-	e.Int(int64(size.Rows))
-	e.Int(int64(size.Cols))
-}
-
-func decodeSize(d *wire.Decoder) sandbox.TTY {
-	return sandbox.TTY{Rows: uint16(d.Int()), Cols: uint16(d.Int())}
-}
-
-// encodeInfos appends what is known of the files of a directory, or of a single file.
-func encodeInfos(e *wire.Encoder, infos ...sandbox.Info) {
-	e.Int(int64(len(infos)))
-	if len(infos) == 0 {
-		return
+func takeFiles(d *wire.Decoder) ([]sandbox.FileWrite, error) {
+	var all []guest.Write
+	wire.List(d.Coder(), &all, (*guest.Write).Fields)
+	files := make([]sandbox.FileWrite, len(all))
+	for i, w := range all {
+		files[i] = sandbox.FileWrite{Path: w.Path, Data: w.Data, Mode: fs.FileMode(w.Mode), Replace: w.Replace}
 	}
-	dir := path.Dir(infos[0].Path)
-	e.String(dir)
-	for i := range infos {
-		info := &infos[i]
-		e.String(info.Name)
-		e.Int(info.Size)
-		e.Int(int64(info.Mode))
-		encodeTime(e, info.ModTime)
-	}
-}
-
-func decodeInfos(d *wire.Decoder) []sandbox.Info {
-	infos := []sandbox.Info{}
-	n := d.Len()
-	if n == 0 {
-		return infos
-	}
-	dir := d.String()
-	for range n {
-		if d.Err() != nil {
-			break
-		}
-		name := d.String()
-		infos = append(infos, sandbox.Info{
-			Name: name, Path: path.Join(dir, name), Size: d.Int(), Mode: fs.FileMode(d.Int()), ModTime: decodeTime(d),
-		})
-	}
-	return infos
-}
-
-// decodeInfo takes what is known of a single file.
-func decodeInfo(d *wire.Decoder) sandbox.Info {
-	if infos := decodeInfos(d); len(infos) == 1 {
-		return infos[0]
-	}
-	return sandbox.Info{}
-}
-
-// encodeTime keeps what UnixNano cannot hold: commands set the times of files at will.
-func encodeTime(e *wire.Encoder, t time.Time) {
-	e.Bool(t.IsZero())
-	if !t.IsZero() {
-		e.Int(t.Unix())
-		e.Int(int64(t.Nanosecond()))
-	}
-}
-
-func decodeTime(d *wire.Decoder) time.Time {
-	if d.Bool() {
-		return time.Time{}
-	}
-	return time.Unix(d.Int(), d.Int())
+	return files, d.Err()
 }

@@ -1,2 +1,36 @@
 // Package box is the runner's side of a guest: a sandbox that is a socket to it.
 package box
+
+import (
+	"io/fs"
+	"path"
+	"time"
+
+	"trajgen/sandbox"
+	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/wire"
+)
+
+// TakeInfo takes what is said of a file.
+func TakeInfo(d *wire.Decoder) (sandbox.Info, error) {
+	var i guest.Info
+	d.Take(&i)
+	return described(&i), d.Err()
+}
+
+// TakeInfos takes what is said of the files of a directory.
+func TakeInfos(d *wire.Decoder) ([]sandbox.Info, error) {
+	var all []guest.Info
+	wire.List(d.Coder(), &all, (*guest.Info).Fields)
+	infos := make([]sandbox.Info, len(all))
+	for i := range all {
+		infos[i] = described(&all[i])
+	}
+	return infos, d.Err()
+}
+
+func described(i *guest.Info) sandbox.Info {
+	return sandbox.Info{
+		Name: path.Base(i.Path), Path: i.Path, Size: i.Size, Mode: fs.FileMode(i.Mode), ModTime: time.Unix(i.Seconds, i.Nanoseconds),
+	}
+}

@@ -105,7 +105,7 @@ func (b *Box) receive(conn *wire.Conn) {
 		switch kind, id := d.Int(), d.Int(); kind {
 		case guest.KindReply:
 			r := reply{body: d, fds: fds}
-			r.failure.Decode(d)
+			d.Take(&r.failure)
 			b.mu.Lock()
 			waiting := b.waiting[id]
 			delete(b.waiting, id)
@@ -119,7 +119,7 @@ func (b *Box) receive(conn *wire.Conn) {
 		case guest.KindExit:
 			wire.CloseAll(fds)
 			var x guest.Exit
-			x.Decode(d)
+			d.Take(&x)
 			b.mu.Lock()
 			p := b.running[id]
 			delete(b.running, id)

@@ -6,8 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,7 +23,7 @@ func (f files) Stat(ctx context.Context, name string) (sandbox.Info, error) {
 	if err != nil {
 		return sandbox.Info{}, err
 	}
-	return takeInfo(r.body)
+	return TakeInfo(r.body)
 }
 
 func (f files) Read(ctx context.Context, name string, offset, limit int64) ([]byte, sandbox.Info, error) {
@@ -36,7 +34,7 @@ func (f files) Read(ctx context.Context, name string, offset, limit int64) ([]by
 	if err != nil {
 		return nil, sandbox.Info{}, err
 	}
-	info, err := takeInfo(r.body)
+	info, err := TakeInfo(r.body)
 	if err != nil || len(r.fds) != 1 {
 		wire.CloseAll(r.fds)
 		return nil, sandbox.Info{}, errors.Join(err, &fs.PathError{Op: "read", Path: name, Err: wire.ErrMalformed})
@@ -100,11 +98,10 @@ func (f files) Write(ctx context.Context, files ...sandbox.FileWrite) error {
 		batch := files[:n]
 		files = files[n:]
 		_, err := f.box.copying(ctx, size, guest.KindWrite, func(e *wire.Encoder) {
-			e.Int(int64(len(batch)))
-			for _, file := range batch {
+			wire.List(e.Coder(), &batch, func(file *sandbox.FileWrite, c wire.Coder) {
 				w := guest.Write{Path: file.Path, Data: file.Data, Mode: int64(file.Perm()), Replace: file.Replace}
-				w.Encode(e)
-			}
+				w.Fields(c)
+			})
 		})
 		if err != nil {
 			return err
@@ -121,7 +118,7 @@ func (f files) writeBulk(ctx context.Context, file sandbox.FileWrite) error {
 	defer unix.Close(fd)
 	_, err = f.box.copying(ctx, len(file.Data), guest.KindWriteBulk, func(e *wire.Encoder) {
 		w := guest.Write{Path: file.Path, Mode: int64(file.Perm()), Replace: file.Replace}
-		w.Encode(e)
+		e.Add(&w)
 	}, fd)
 	return err
 }
@@ -131,56 +128,10 @@ func (f files) List(ctx context.Context, name string) ([]sandbox.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]sandbox.Info, 0, r.body.Len())
-	for range cap(entries) {
-		info, err := takeInfo(r.body)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, info)
-	}
-	return entries, nil
+	return TakeInfos(r.body)
 }
 
 func (f files) Remove(ctx context.Context, paths ...string) error {
 	_, err := f.box.call(ctx, guest.KindRemove, func(e *wire.Encoder) { e.Strings(paths) })
 	return err
-}
-
-func takeInfo(d *wire.Decoder) (sandbox.Info, error) {
-	var i guest.Info
-	i.Decode(d)
-	if d.Err() != nil {
-		return sandbox.Info{}, d.Err()
-	}
-	return sandbox.Info{Name: path.Base(i.Path), Path: i.Path, Size: i.Size, Mode: systemMode(uint32(i.Mode)), ModTime: time.Unix(0, i.ModTime)}, nil
-}
-
-// systemMode translates the system's mode bits.
-func systemMode(mode uint32) fs.FileMode {
-	m := fs.FileMode(mode & 0o777)
-	switch mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		m |= fs.ModeDir
-	case unix.S_IFLNK:
-		m |= fs.ModeSymlink
-	case unix.S_IFIFO:
-		m |= fs.ModeNamedPipe
-	case unix.S_IFSOCK:
-		m |= fs.ModeSocket
-	case unix.S_IFBLK:
-		m |= fs.ModeDevice
-	case unix.S_IFCHR:
-		m |= fs.ModeDevice | fs.ModeCharDevice
-	}
-	if mode&unix.S_ISUID != 0 {
-		m |= fs.ModeSetuid
-	}
-	if mode&unix.S_ISGID != 0 {
-		m |= fs.ModeSetgid
-	}
-	if mode&unix.S_ISVTX != 0 {
-		m |= fs.ModeSticky
-	}
-	return m
 }

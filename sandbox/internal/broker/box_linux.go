@@ -183,7 +183,7 @@ func (b *broker) boot(x *box) error {
 		fds = append(fds, x.group.Commands)
 	}
 	var e wire.Encoder
-	m.Encode(&e)
+	e.Add(&m)
 	if err := x.broker.Send(e.Bytes, fds...); err != nil {
 		return fmt.Errorf("tell the guest what to build: %w", err)
 	}

@@ -65,7 +65,7 @@ func run() {
 		ready.Err = err.Error()
 	}
 	var e wire.Encoder
-	ready.Encode(&e)
+	e.Add(&ready)
 	if sendErr := runner.Send(e.Bytes); err == nil && sendErr == nil {
 		b.serve()
 	}
@@ -83,7 +83,7 @@ func (b *broker) begin() (Ready, error) {
 	}
 	var c Config
 	d := wire.NewDecoder(message)
-	c.Decode(d)
+	d.Take(&c)
 	if d.Err() != nil {
 		return Ready{}, d.Err()
 	}
@@ -106,7 +106,7 @@ func (b *broker) begin() (Ready, error) {
 	}
 	// Ids that differ between runs keep kernel accounts of different runners apart.
 	b.ranges.Store(uint32(c.Owner) * 31)
-	if b.state, err = state.Create(c.StateDir, state.Owner{Backend: "native", PID: c.Owner}); err != nil {
+	if b.state, err = state.Create(c.StateDir, state.Owner{Backend: "native", PID: int(c.Owner)}); err != nil {
 		return Ready{}, err
 	}
 	if b.groups, err = cgroup.Open(b.state.Name, c.Cgroups, b.state.SetCgroups); err != nil {
@@ -120,7 +120,7 @@ func (b *broker) begin() (Ready, error) {
 		return Ready{}, err
 	}
 	var e wire.Encoder
-	image.Encode(&e)
+	e.Add(&image)
 	if b.image, err = wire.SealedFile(e.Bytes); err != nil {
 		return Ready{}, err
 	}
@@ -143,7 +143,7 @@ func (b *broker) handle(d *wire.Decoder) {
 	switch kind {
 	case KindOpen:
 		var o Open
-		o.Decode(d)
+		d.Take(&o)
 		b.answerGuest(id, func() (*box, int, error) { return b.open(&o) })
 	case KindSnapshot:
 		b.answerGuest(id, func() (*box, int, error) { return b.snapshot(d.String(), d.String()) })

@@ -20,7 +20,7 @@ const (
 // Config is the first message from the runner.
 type Config struct {
 	StateDir  string
-	Owner     int
+	Owner     int64
 	HostPaths []string
 	Cgroups   string // auto, v1, v2 or none
 	IDs       int64  // as below
@@ -48,21 +48,12 @@ func FirstID(number int) int {
 	return first + int(uint(number)%ranges)*PerBox
 }
 
-// Encode appends c.
-func (c *Config) Encode(e *wire.Encoder) {
-	e.String(c.StateDir)
-	e.Int(int64(c.Owner))
-	e.Strings(c.HostPaths)
-	e.String(c.Cgroups)
-	e.Int(c.IDs)
-	e.String(c.Images)
-	e.Bool(c.Guests)
-}
-
-// Decode takes c.
-func (c *Config) Decode(d *wire.Decoder) {
-	c.StateDir, c.Owner, c.HostPaths, c.Cgroups, c.IDs = d.String(), int(d.Int()), d.Strings(), d.String(), d.Int()
-	c.Images, c.Guests = d.String(), d.Bool()
+// Fields implements wire.Message.
+func (o *Config) Fields(c wire.Coder) {
+	c.String(&o.StateDir, &o.Cgroups, &o.Images)
+	c.Int(&o.Owner, &o.IDs)
+	c.Strings(&o.HostPaths)
+	c.Bool(&o.Guests)
 }
 
 // Ready is the broker's answer to Config.
@@ -74,20 +65,11 @@ type Ready struct {
 	Missing           []string
 }
 
-// Encode appends r.
-func (r *Ready) Encode(e *wire.Encoder) {
-	e.String(r.Err)
-	e.Bool(r.Memory)
-	e.Bool(r.Processes)
-	e.Bool(r.CPU)
-	e.Strings(r.Groups)
-	e.Strings(r.Missing)
-}
-
-// Decode takes r.
-func (r *Ready) Decode(d *wire.Decoder) {
-	r.Err, r.Memory, r.Processes, r.CPU = d.String(), d.Bool(), d.Bool(), d.Bool()
-	r.Groups, r.Missing = d.Strings(), d.Strings()
+// Fields implements wire.Message.
+func (r *Ready) Fields(c wire.Coder) {
+	c.String(&r.Err)
+	c.Bool(&r.Memory, &r.Processes, &r.CPU)
+	c.Strings(&r.Groups, &r.Missing)
 }
 
 // Open asks for a sandbox.
@@ -104,32 +86,11 @@ type Open struct {
 	CPU                            int64 // thousandths of a processor; 0 is no limit
 }
 
-// Encode appends o.
-func (o *Open) Encode(e *wire.Encoder) {
-	e.String(o.ID)
-	e.String(o.Workdir)
-	e.String(o.From)
-	e.Bool(o.Image)
-	e.Strings(o.Layers)
-	e.Int(o.Inodes)
-	e.Int(o.Network)
-	e.Int(int64(len(o.Ports)))
-	for _, port := range o.Ports {
-		e.Int(port)
-	}
-	e.Int(o.Memory)
-	e.Int(o.Processes)
-	e.Int(o.Disk)
-	e.Int(o.Files)
-	e.Int(o.CPU)
-}
-
-// Decode takes o.
-func (o *Open) Decode(d *wire.Decoder) {
-	o.ID, o.Workdir, o.From, o.Image, o.Layers, o.Inodes = d.String(), d.String(), d.String(), d.Bool(), d.Strings(), d.Int()
-	o.Network = d.Int()
-	for range d.Len() {
-		o.Ports = append(o.Ports, d.Int())
-	}
-	o.Memory, o.Processes, o.Disk, o.Files, o.CPU = d.Int(), d.Int(), d.Int(), d.Int(), d.Int()
+// Fields implements wire.Message.
+func (o *Open) Fields(c wire.Coder) {
+	c.String(&o.ID, &o.Workdir, &o.From)
+	c.Bool(&o.Image)
+	c.Strings(&o.Layers)
+	c.Int(&o.Inodes, &o.Network, &o.Memory, &o.Processes, &o.Disk, &o.Files, &o.CPU)
+	c.Ints(&o.Ports)
 }

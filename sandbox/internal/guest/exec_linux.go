@@ -249,7 +249,7 @@ func (g *guest) exited(c *command, x *Exit) {
 	var e wire.Encoder
 	e.Int(KindExit)
 	e.Int(c.id)
-	x.Encode(&e)
+	e.Add(x)
 	_ = g.send(e.Bytes)
 }
 

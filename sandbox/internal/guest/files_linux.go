@@ -3,6 +3,7 @@ package guest
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"runtime"
@@ -67,7 +68,7 @@ func (g *guest) file(r fileRequest) {
 			g.reply(r.id, failed("stat", name, err), nil)
 			return
 		}
-		g.reply(r.id, nil, info.Encode)
+		g.reply(r.id, nil, func(e *wire.Encoder) { e.Add(&info) })
 	case KindOpen:
 		name := r.rest.String()
 		fd, info, err := g.openRegular(name)
@@ -75,7 +76,7 @@ func (g *guest) file(r fileRequest) {
 			g.reply(r.id, failed("open", name, err), nil)
 			return
 		}
-		g.reply(r.id, nil, info.Encode, fd)
+		g.reply(r.id, nil, func(e *wire.Encoder) { e.Add(&info) }, fd)
 		unix.Close(fd)
 	case KindList:
 		name := r.rest.String()
@@ -84,16 +85,11 @@ func (g *guest) file(r fileRequest) {
 			g.reply(r.id, failed("list", name, err), nil)
 			return
 		}
-		g.reply(r.id, nil, func(e *wire.Encoder) {
-			e.Int(int64(len(entries)))
-			for i := range entries {
-				entries[i].Encode(e)
-			}
-		})
+		g.reply(r.id, nil, func(e *wire.Encoder) { wire.List(e.Coder(), &entries, (*Info).Fields) })
 	case KindWrite:
 		for range r.rest.Len() {
 			var w Write
-			w.Decode(r.rest)
+			r.rest.Take(&w)
 			if r.rest.Err() != nil {
 				break
 			}
@@ -105,7 +101,7 @@ func (g *guest) file(r fileRequest) {
 		g.reply(r.id, nil, nil)
 	case KindWriteBulk:
 		var w Write
-		w.Decode(r.rest)
+		r.rest.Take(&w)
 		if len(r.fds) != 1 {
 			g.reply(r.id, failed("write", w.Path, unix.EBADF), nil)
 			return
@@ -154,11 +150,11 @@ func (g *guest) openWith(name string, flags, mode, resolve uint64) (int, error) 
 
 // describe fails for what lies in /proc: it is about processes, the guest among them, and not a file to be kept.
 func describe(fd int) (Info, error) {
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(fd, &fs); err != nil {
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(fd, &system); err != nil {
 		return Info{}, err
 	}
-	if fs.Type == unix.PROC_SUPER_MAGIC {
+	if system.Type == unix.PROC_SUPER_MAGIC {
 		return Info{}, errNotRegular
 	}
 	var st unix.Stat_t
@@ -173,7 +169,36 @@ func describe(fd int) (Info, error) {
 }
 
 func info(name string, st *unix.Stat_t) Info {
-	return Info{Path: name, Size: st.Size, Mode: int64(st.Mode), ModTime: st.Mtim.Nano()}
+	return Info{Path: name, Size: st.Size, Mode: int64(fileMode(st.Mode)), Seconds: st.Mtim.Sec, Nanoseconds: st.Mtim.Nsec}
+}
+
+// fileMode translates the system's mode bits.
+func fileMode(mode uint32) fs.FileMode {
+	m := fs.FileMode(mode & 0o777)
+	switch mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		m |= fs.ModeDir
+	case unix.S_IFLNK:
+		m |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		m |= fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		m |= fs.ModeSocket
+	case unix.S_IFBLK:
+		m |= fs.ModeDevice
+	case unix.S_IFCHR:
+		m |= fs.ModeDevice | fs.ModeCharDevice
+	}
+	if mode&unix.S_ISUID != 0 {
+		m |= fs.ModeSetuid
+	}
+	if mode&unix.S_ISGID != 0 {
+		m |= fs.ModeSetgid
+	}
+	if mode&unix.S_ISVTX != 0 {
+		m |= fs.ModeSticky
+	}
+	return m
 }
 
 func (g *guest) stat(name string) (Info, error) {
@@ -196,10 +221,10 @@ func (g *guest) openRegular(name string) (int, Info, error) {
 	}
 	found, err := describe(fd)
 	if err == nil {
-		switch found.Mode & unix.S_IFMT {
-		case unix.S_IFREG:
+		switch mode := fs.FileMode(found.Mode); {
+		case mode.IsRegular():
 			return fd, found, nil
-		case unix.S_IFDIR:
+		case mode.IsDir():
 			err = unix.EISDIR
 		default:
 			err = errNotRegular

@@ -182,7 +182,7 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 	}
 	var b Boot
 	d := wire.NewDecoder(message)
-	b.Decode(d)
+	d.Take(&b)
 	if d.Err() != nil {
 		return nil, -1, d.Err()
 	}
@@ -270,7 +270,7 @@ func takeImage(fd int) (*Image, error) {
 		return nil, fmt.Errorf("map the image: %w", err)
 	}
 	image, d := &Image{}, wire.NewDecoder(content)
-	image.Decode(d)
+	d.Take(image)
 	return image, d.Err()
 }
 
@@ -340,7 +340,7 @@ func (g *guest) handle(message []byte, fds []int) {
 	switch kind {
 	case KindStart:
 		r := startRequest{id: id, fds: fds}
-		r.command.Decode(d)
+		d.Take(&r.command)
 		if g.starts != nil {
 			g.starts <- r
 		} else {
@@ -369,7 +369,7 @@ func (g *guest) reply(id int64, failure *Failure, body func(*wire.Encoder), fds 
 	if failure == nil {
 		failure = &Failure{}
 	}
-	failure.Encode(&e)
+	e.Add(failure)
 	if body != nil && failure.Code == CodeOK {
 		body(&e)
 	}

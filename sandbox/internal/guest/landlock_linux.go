@@ -27,22 +27,12 @@ type Directory struct {
 	FileSize       int64
 }
 
-// Encode appends d.
-func (d *Directory) Encode(e *wire.Encoder) {
-	e.String(d.Workdir)
-	e.String(d.Tests)
-	e.String(d.Own)
-	e.Strings(d.Readable)
-	e.Bool(d.Offline)
-	e.Int(d.Files)
-	e.Int(d.Memory)
-	e.Int(d.FileSize)
-}
-
-// Decode takes d.
-func (d *Directory) Decode(from *wire.Decoder) {
-	d.Workdir, d.Tests, d.Own, d.Readable = from.String(), from.String(), from.String(), from.Strings()
-	d.Offline, d.Files, d.Memory, d.FileSize = from.Bool(), from.Int(), from.Int(), from.Int()
+// Fields implements wire.Message.
+func (d *Directory) Fields(c wire.Coder) {
+	c.String(&d.Workdir, &d.Tests, &d.Own)
+	c.Strings(&d.Readable)
+	c.Bool(&d.Offline)
+	c.Int(&d.Files, &d.Memory, &d.FileSize)
 }
 
 // landlockMain runs such a guest and does not return. It answers what it is told with "" or what went wrong.
@@ -56,7 +46,7 @@ func landlockMain() {
 	}
 	var d Directory
 	from := wire.NewDecoder(message)
-	d.Decode(from)
+	from.Take(&d)
 	var b *Bare
 	if err = from.Err(); err == nil {
 		b, err = newDirectory(&d, fds[0])

@@ -65,21 +65,12 @@ type Start struct {
 	Cols   int64
 }
 
-// Encode appends s.
-func (s *Start) Encode(e *wire.Encoder) {
-	e.Bool(s.Helper)
-	e.Strings(s.Args)
-	e.Strings(s.Env)
-	e.String(s.Dir)
-	e.Int(s.FDs)
-	e.Int(s.Rows)
-	e.Int(s.Cols)
-}
-
-// Decode takes s.
-func (s *Start) Decode(d *wire.Decoder) {
-	s.Helper, s.Args, s.Env, s.Dir, s.FDs = d.Bool(), d.Strings(), d.Strings(), d.String(), d.Int()
-	s.Rows, s.Cols = d.Int(), d.Int()
+// Fields implements wire.Message.
+func (s *Start) Fields(c wire.Coder) {
+	c.Bool(&s.Helper)
+	c.Strings(&s.Args, &s.Env)
+	c.String(&s.Dir)
+	c.Int(&s.FDs, &s.Rows, &s.Cols)
 }
 
 // Exit tells how a command ended.
@@ -89,17 +80,9 @@ type Exit struct {
 	CPU          int64 // nanoseconds
 }
 
-// Encode appends x.
-func (x *Exit) Encode(e *wire.Encoder) {
-	e.Int(x.Code)
-	e.Int(x.Signal)
-	e.Int(x.Limits)
-	e.Int(x.CPU)
-}
-
-// Decode takes x.
-func (x *Exit) Decode(d *wire.Decoder) {
-	x.Code, x.Signal, x.Limits, x.CPU = d.Int(), d.Int(), d.Int(), d.Int()
+// Fields implements wire.Message.
+func (x *Exit) Fields(c wire.Coder) {
+	c.Int(&x.Code, &x.Signal, &x.Limits, &x.CPU)
 }
 
 // Failure is why a request failed.
@@ -110,38 +93,24 @@ type Failure struct {
 	Path  string
 }
 
-// Encode appends f.
-func (f *Failure) Encode(e *wire.Encoder) {
-	e.Int(f.Code)
-	e.Int(f.Errno)
-	e.String(f.Op)
-	e.String(f.Path)
+// Fields implements wire.Message.
+func (f *Failure) Fields(c wire.Coder) {
+	c.Int(&f.Code, &f.Errno)
+	c.String(&f.Op, &f.Path)
 }
 
-// Decode takes f.
-func (f *Failure) Decode(d *wire.Decoder) {
-	f.Code, f.Errno, f.Op, f.Path = d.Int(), d.Int(), d.String(), d.String()
-}
-
-// Info describes a file; Mode is that of the system.
+// Info describes a file.
 type Info struct {
-	Path    string
-	Size    int64
-	Mode    int64
-	ModTime int64 // nanoseconds since 1970
+	Path                 string
+	Size                 int64
+	Mode                 int64 // a fs.FileMode
+	Seconds, Nanoseconds int64 // since 1970, when it was changed: commands set that at will
 }
 
-// Encode appends i.
-func (i *Info) Encode(e *wire.Encoder) {
-	e.String(i.Path)
-	e.Int(i.Size)
-	e.Int(i.Mode)
-	e.Int(i.ModTime)
-}
-
-// Decode takes i.
-func (i *Info) Decode(d *wire.Decoder) {
-	i.Path, i.Size, i.Mode, i.ModTime = d.String(), d.Int(), d.Int(), d.Int()
+// Fields implements wire.Message.
+func (i *Info) Fields(c wire.Coder) {
+	c.String(&i.Path)
+	c.Int(&i.Size, &i.Mode, &i.Seconds, &i.Nanoseconds)
 }
 
 // Write is a file to write.
@@ -154,17 +123,12 @@ type Write struct {
 	bulk int // a descriptor to copy from instead of Data; 0 is none
 }
 
-// Encode appends w.
-func (w *Write) Encode(e *wire.Encoder) {
-	e.String(w.Path)
-	e.Blob(w.Data)
-	e.Int(w.Mode)
-	e.Bool(w.Replace)
-}
-
-// Decode takes w.
-func (w *Write) Decode(d *wire.Decoder) {
-	w.Path, w.Data, w.Mode, w.Replace = d.String(), d.Blob(), d.Int(), d.Bool()
+// Fields implements wire.Message.
+func (w *Write) Fields(c wire.Coder) {
+	c.String(&w.Path)
+	c.Blob(&w.Data)
+	c.Int(&w.Mode)
+	c.Bool(&w.Replace)
 }
 
 // Kinds of network.
@@ -199,43 +163,13 @@ type Boot struct {
 	Commands bool  // a cgroup directory to fork into
 }
 
-// Encode appends b.
-func (b *Boot) Encode(e *wire.Encoder) {
-	e.String(b.Workdir)
-	e.Bool(b.System)
-	e.Int(b.Layers)
-	e.Bool(b.Fork)
-	e.Int(b.Inodes)
-	e.Bool(b.Single)
-	e.Bool(b.Shared)
-	e.Int(b.Network)
-	e.Int(int64(len(b.Ports)))
-	for _, port := range b.Ports {
-		e.Int(port)
-	}
-	e.Int(b.Disk)
-	e.Int(b.Files)
-	e.Int(b.Processes)
-	e.Int(b.Memory)
-	e.Int(b.Limit)
-	e.Int(b.Join)
-	e.Bool(b.Memories)
-	e.Bool(b.Forks)
-	e.Bool(b.Slowed)
-	e.Bool(b.Peak)
-	e.Bool(b.Commands)
-}
-
-// Decode takes b.
-func (b *Boot) Decode(d *wire.Decoder) {
-	b.Workdir, b.System, b.Layers, b.Fork, b.Inodes = d.String(), d.Bool(), d.Int(), d.Bool(), d.Int()
-	b.Single, b.Shared, b.Network = d.Bool(), d.Bool(), d.Int()
-	for range d.Len() {
-		b.Ports = append(b.Ports, d.Int())
-	}
-	b.Disk, b.Files = d.Int(), d.Int()
-	b.Processes, b.Memory, b.Limit = d.Int(), d.Int(), d.Int()
-	b.Join, b.Memories, b.Forks, b.Slowed, b.Peak, b.Commands = d.Int(), d.Bool(), d.Bool(), d.Bool(), d.Bool(), d.Bool()
+// Fields implements wire.Message.
+func (b *Boot) Fields(c wire.Coder) {
+	c.String(&b.Workdir)
+	c.Bool(&b.System, &b.Fork, &b.Single, &b.Shared)
+	c.Int(&b.Layers, &b.Inodes, &b.Network, &b.Disk, &b.Files, &b.Processes, &b.Memory, &b.Limit, &b.Join)
+	c.Ints(&b.Ports)
+	c.Bool(&b.Memories, &b.Forks, &b.Slowed, &b.Peak, &b.Commands)
 }
 
 // Image is what a root file system is made of, beside Directories. Binds are taken from the same path of the broker's
@@ -264,45 +198,26 @@ type Bind struct {
 	File bool
 }
 
-// Encode appends m.
-func (m *Image) Encode(e *wire.Encoder) {
-	e.Int(int64(len(m.Dirs)))
-	for _, d := range m.Dirs {
-		e.String(d.Path)
-		e.Int(d.Mode)
-	}
-	e.Int(int64(len(m.Links)))
-	for _, l := range m.Links {
-		e.String(l.Path)
-		e.String(l.Target)
-	}
-	e.Int(int64(len(m.Files)))
-	for i := range m.Files {
-		m.Files[i].Encode(e)
-	}
-	e.Int(int64(len(m.Binds)))
-	for _, b := range m.Binds {
-		e.String(b.Path)
-		e.Bool(b.File)
-	}
-	e.Strings(m.Pins)
+// Fields implements wire.Message.
+func (m *Image) Fields(c wire.Coder) {
+	wire.List(c, &m.Dirs, (*Dir).Fields)
+	wire.List(c, &m.Links, (*Link).Fields)
+	wire.List(c, &m.Files, (*Write).Fields)
+	wire.List(c, &m.Binds, (*Bind).Fields)
+	c.Strings(&m.Pins)
 }
 
-// Decode takes m.
-func (m *Image) Decode(d *wire.Decoder) {
-	for range d.Len() {
-		m.Dirs = append(m.Dirs, Dir{Path: d.String(), Mode: d.Int()})
-	}
-	for range d.Len() {
-		m.Links = append(m.Links, Link{Path: d.String(), Target: d.String()})
-	}
-	for range d.Len() {
-		var w Write
-		w.Decode(d)
-		m.Files = append(m.Files, w)
-	}
-	for range d.Len() {
-		m.Binds = append(m.Binds, Bind{Path: d.String(), File: d.Bool()})
-	}
-	m.Pins = d.Strings()
+// Fields implements wire.Message.
+func (d *Dir) Fields(c wire.Coder) {
+	c.String(&d.Path)
+	c.Int(&d.Mode)
+}
+
+// Fields implements wire.Message.
+func (l *Link) Fields(c wire.Coder) { c.String(&l.Path, &l.Target) }
+
+// Fields implements wire.Message.
+func (b *Bind) Fields(c wire.Coder) {
+	c.String(&b.Path)
+	c.Bool(&b.File)
 }

@@ -47,6 +47,79 @@ func (e *Encoder) Strings(v []string) {
 	}
 }
 
+// Message is what travels as its fields.
+type Message interface {
+	// Fields goes through all of them, in one order.
+	Fields(c Coder)
+}
+
+// Coder appends the fields of a message, or takes them: what both ends have to do alike is written once.
+type Coder struct {
+	e *Encoder
+	d *Decoder // one of them is nil
+}
+
+// Coder appends to the message.
+func (e *Encoder) Coder() Coder { return Coder{e: e} }
+
+// Coder takes off the message.
+func (d *Decoder) Coder() Coder { return Coder{d: d} }
+
+// Add appends a message.
+func (e *Encoder) Add(m Message) { m.Fields(e.Coder()) }
+
+// Take takes a message.
+func (d *Decoder) Take(m Message) { m.Fields(d.Coder()) }
+
+// Int is for numbers.
+func (c Coder) Int(all ...*int64) { each(c, all, (*Encoder).Int, (*Decoder).Int) }
+
+// Bool is for truth values.
+func (c Coder) Bool(all ...*bool) { each(c, all, (*Encoder).Bool, (*Decoder).Bool) }
+
+// String is for texts.
+func (c Coder) String(all ...*string) { each(c, all, (*Encoder).String, (*Decoder).String) }
+
+// Strings is for lists of texts.
+func (c Coder) Strings(all ...*[]string) { each(c, all, (*Encoder).Strings, (*Decoder).Strings) }
+
+// Blob is for bytes, which are taken without a copy.
+func (c Coder) Blob(all ...*[]byte) { each(c, all, (*Encoder).Blob, (*Decoder).Blob) }
+
+func each[T any](c Coder, all []*T, add func(*Encoder, T), take func(*Decoder) T) {
+	for _, v := range all {
+		if c.e != nil {
+			add(c.e, *v)
+		} else {
+			*v = take(c.d)
+		}
+	}
+}
+
+// Ints is for a list of numbers.
+func (c Coder) Ints(all *[]int64) {
+	List(c, all, func(v *int64, c Coder) { c.Int(v) })
+}
+
+// List is for a list of what has fields.
+func List[T any](c Coder, all *[]T, fields func(*T, Coder)) {
+	n := len(*all)
+	if c.e != nil {
+		c.e.Int(int64(n))
+	} else {
+		n, *all = c.d.Len(), (*all)[:0]
+	}
+	for i := range n {
+		if c.d != nil {
+			if c.d.err != nil {
+				return
+			}
+			*all = append(*all, *new(T))
+		}
+		fields(&(*all)[i], c)
+	}
+}
+
 // Decoder takes values off a message. After the first thing that does not fit, every value is zero and Err says so:
 // a guest may be under the control of what it confines, so nothing it sends can be trusted to be well formed.
 type Decoder struct {
@@ -89,11 +162,15 @@ func (d *Decoder) Blob() []byte {
 // String takes text.
 func (d *Decoder) String() string { return string(d.Blob()) }
 
-// Strings takes a list.
+// Strings takes a list; nil when it is empty.
 func (d *Decoder) Strings() []string {
-	v := make([]string, 0, d.Len())
-	for range cap(v) {
-		v = append(v, d.String())
+	n := d.Len()
+	if n == 0 {
+		return nil
+	}
+	v := make([]string, n)
+	for i := range v {
+		v[i] = d.String()
 	}
 	return v
 }

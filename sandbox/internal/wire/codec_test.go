@@ -37,3 +37,41 @@ func FuzzDecoder(f *testing.F) {
 		}
 	})
 }
+
+type parcel struct {
+	name    string
+	heavy   bool
+	weights []int64
+	labels  []string
+	content []byte
+	inside  []parcel
+}
+
+func (p *parcel) Fields(c wire.Coder) {
+	c.String(&p.name)
+	c.Bool(&p.heavy)
+	c.Ints(&p.weights)
+	c.Strings(&p.labels)
+	c.Blob(&p.content)
+	wire.List(c, &p.inside, (*parcel).Fields)
+}
+
+func TestMessage(t *testing.T) {
+	give := parcel{
+		name: "box", heavy: true, weights: []int64{1, -2}, labels: []string{"a", "b"}, content: []byte("x"),
+		inside: []parcel{{name: "one"}, {name: "two", inside: []parcel{{content: []byte("y")}}}},
+	}
+	var e wire.Encoder
+	e.Add(&give)
+	var got parcel
+	d := wire.NewDecoder(e.Bytes)
+	if d.Take(&got); d.Err() != nil || got.inside[1].inside[0].content[0] != 'y' || got.weights[1] != -2 || len(got.labels) != 2 || !got.heavy || got.name != "box" {
+		t.Errorf("got %+v, %v", got, d.Err())
+	}
+	for n := range len(e.Bytes) {
+		d := wire.NewDecoder(e.Bytes[:n])
+		if d.Take(&parcel{}); !errors.Is(d.Err(), wire.ErrMalformed) {
+			t.Errorf("the first %d bytes: got %v", n, d.Err())
+		}
+	}
+}

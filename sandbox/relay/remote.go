@@ -11,8 +11,8 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// box is a sandbox at the other end.
-type box struct {
+// remote is a sandbox at the other end.
+type remote struct {
 	*held
 	id     int64
 	name   string
@@ -28,11 +28,11 @@ type box struct {
 	closeErr error
 }
 
-func (b *box) Layout() sandbox.Layout { return b.layout }
+func (b *remote) Layout() sandbox.Layout { return b.layout }
 
-func (b *box) Files() sandbox.Files { return files{b} }
+func (b *remote) Files() sandbox.Files { return files{b} }
 
-func (b *box) errGone() error {
+func (b *remote) errGone() error {
 	if reason := b.client.link.lost(); reason != nil {
 		return fmt.Errorf("sandbox %s: %w: %w", b.name, sandbox.ErrGone, reason)
 	}
@@ -40,14 +40,14 @@ func (b *box) errGone() error {
 }
 
 // about begins a message about this sandbox.
-func (b *box) about() *message {
+func (b *remote) about() *message {
 	var m message
 	m.Int(b.id)
 	return &m
 }
 
 // call asks for something about this sandbox.
-func (b *box) call(ctx context.Context, method string, m *message) (*wire.Decoder, error) {
+func (b *remote) call(ctx context.Context, method string, m *message) (*wire.Decoder, error) {
 	if b.commands.Err() != nil {
 		return nil, b.errGone()
 	}
@@ -59,7 +59,7 @@ func (b *box) call(ctx context.Context, method string, m *message) (*wire.Decode
 }
 
 // malformed ends the connection when an answer was not what was asked for.
-func (b *box) malformed(err error) error {
+func (b *remote) malformed(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -67,13 +67,13 @@ func (b *box) malformed(err error) error {
 	return b.errGone()
 }
 
-func (b *box) KillAll(ctx context.Context) error {
+func (b *remote) KillAll(ctx context.Context) error {
 	_, err := b.call(ctx, methodKillAll, b.about())
 	return err
 }
 
 // Close ends the sandbox. With the connection, it is gone already.
-func (b *box) Close() error {
+func (b *remote) Close() error {
 	b.closing.Do(func() {
 		b.endCommands()
 		d, err := b.release(methodShut, b.id)
@@ -88,7 +88,7 @@ func (b *box) Close() error {
 }
 
 // connections takes the traffic so far.
-func (b *box) connections(d *wire.Decoder) ([]sandbox.Connection, error) {
+func (b *remote) connections(d *wire.Decoder) ([]sandbox.Connection, error) {
 	var all []sandbox.Connection
 	if err := b.malformed(decodeJSON(d, &all)); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (b *box) connections(d *wire.Decoder) ([]sandbox.Connection, error) {
 }
 
 // snapshotter is what a box has more when the other end's sandboxes can be forked.
-type snapshotter struct{ box *box }
+type snapshotter struct{ box *remote }
 
 func (s snapshotter) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
 	c := s.box.client
@@ -130,7 +130,7 @@ func (s *snapshot) Close() error {
 }
 
 // meter is what a box has more when the other end counts its sandboxes' traffic.
-type meter struct{ box *box }
+type meter struct{ box *remote }
 
 // trafficTime bounds how long Connections, which has no context, waits.
 const trafficTime = 10 * time.Second
