@@ -11,6 +11,7 @@ import (
 )
 
 // The methods of a request. Those that make something last as long as that: when the request is given up, it is ended.
+// A command, a file and an info are the guest's Start, Write and Info.
 const (
 	methodOpen     = "/open"     // a spec → a sandbox's number, its layout, and what else it is
 	methodShut     = "/shut"     // sandbox → its connections

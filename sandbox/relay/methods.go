@@ -137,8 +137,9 @@ func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	say(w, &m)
 	flush(w)
 	<-r.Context().Done()
-	s.boxes.remove(id)
-	_ = sb.Close()
+	if s.boxes.remove(id) != nil {
+		_ = sb.Close()
+	}
 	return nil
 }
 
@@ -191,8 +192,9 @@ func (s *server) snapshot(w http.ResponseWriter, r *http.Request, d *wire.Decode
 	say(w, &m)
 	flush(w)
 	<-r.Context().Done()
-	s.snapshots.remove(id)
-	_ = snapshot.Close()
+	if s.snapshots.remove(id) != nil {
+		_ = snapshot.Close()
+	}
 	return nil
 }
 

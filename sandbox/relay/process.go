@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/command"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -34,9 +35,7 @@ type process struct {
 	pid    int
 	socket net.Conn // nil when there is none
 
-	exit sandbox.Exit
-	err  error
-	done chan struct{} // closed when it has ended and its output is copied
+	command.Ending
 }
 
 // terminal is a process on a terminal.
@@ -58,7 +57,7 @@ func (b *remote) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Proces
 	if err != nil {
 		return nil, err
 	}
-	p := &process{box: b, id: d.Int(), pid: int(d.Int()), done: make(chan struct{})}
+	p := &process{box: b, id: d.Int(), pid: int(d.Int()), Ending: command.NewEnding()}
 	isTerminal := d.Bool()
 	err = b.malformed(d.Err())
 	if err == nil && cmd.Socket {
@@ -97,19 +96,17 @@ func (p *process) follow(h *held, cmd *sandbox.Command) {
 		if p.box.commands.Err() == nil {
 			p.box.client.link.lose(fmt.Errorf("%w: %w", errBroken, err))
 		}
-		p.err = p.box.errGone()
+		p.Err = p.box.errGone()
 	}
-	close(p.done)
+	p.End(&command.Streams{}) // all output has come before
 	toEnd(h.heard)
 }
 
 func (p *process) take(in io.Reader, cmd *sandbox.Command) error {
-	chunk := pieces.Get().(*[]byte)
-	defer pieces.Put(chunk)
 	writers := [...]io.Writer{pieceStdout: cmd.Stdout, pieceStderr: cmd.Stderr}
+	var head [pieceHead]byte
 	for {
-		head := (*chunk)[:pieceHead]
-		if _, err := io.ReadFull(in, head); err != nil {
+		if _, err := io.ReadFull(in, head[:]); err != nil {
 			return cut(err)
 		}
 		kind := head[0]
@@ -118,43 +115,38 @@ func (p *process) take(in io.Reader, cmd *sandbox.Command) error {
 			if err != nil {
 				return err
 			}
-			if err := decodeJSON(d, &p.exit); err != nil {
+			if err := decodeJSON(d, &p.Exit); err != nil {
 				return err
 			}
-			p.err = decodeError(d)
+			p.Err = decodeError(d)
 			return d.Err()
 		}
 		length := binary.BigEndian.Uint32(head[1:])
 		if length > maxPiece || int(kind) >= len(writers) || writers[kind] == nil {
 			return fmt.Errorf("%w: a piece of kind %d with %d bytes", wire.ErrMalformed, kind, length)
 		}
-		piece := (*chunk)[:length]
-		if _, err := io.ReadFull(in, piece); err != nil {
-			return cut(err)
-		}
-		if _, err := writers[kind].Write(piece); err != nil {
-			writers[kind] = io.Discard // it stops listening; the command need not notice
+		if err := takePiece(in, int(length), &writers[kind]); err != nil {
+			return err
 		}
 	}
+}
+
+func takePiece(in io.Reader, length int, to *io.Writer) error {
+	chunk := pieces.Get().(*[]byte)
+	defer pieces.Put(chunk)
+	piece := (*chunk)[:length]
+	if _, err := io.ReadFull(in, piece); err != nil {
+		return cut(err)
+	}
+	if _, err := (*to).Write(piece); err != nil {
+		*to = io.Discard // it stops listening; the command need not notice
+	}
+	return nil
 }
 
 func (p *process) PID() int { return p.pid }
 
 func (p *process) Socket() net.Conn { return p.socket }
-
-func (p *process) Wait(ctx context.Context) (sandbox.Exit, error) {
-	select {
-	case <-p.done:
-		return p.exit, p.err
-	default:
-	}
-	select {
-	case <-p.done:
-		return p.exit, p.err
-	case <-ctx.Done():
-		return sandbox.Exit{}, context.Cause(ctx)
-	}
-}
 
 func (p *process) Kill(ctx context.Context, grace time.Duration) error {
 	m := p.about()

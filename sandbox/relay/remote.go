@@ -33,8 +33,8 @@ func (b *remote) Layout() sandbox.Layout { return b.layout }
 func (b *remote) Files() sandbox.Files { return files{b} }
 
 func (b *remote) errGone() error {
-	if reason := b.client.link.lost(); reason != nil {
-		return fmt.Errorf("sandbox %s: %w: %w", b.name, sandbox.ErrGone, reason)
+	if b.client.link.lost() != nil {
+		return b.client.errGone("sandbox " + b.name)
 	}
 	return fmt.Errorf("sandbox %s: %w", b.name, sandbox.ErrGone)
 }

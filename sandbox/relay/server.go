@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -20,7 +19,7 @@ import (
 
 // ServeOptions are what a backend is served with. The zero value works.
 type ServeOptions struct {
-	// Logger is told when the other end does not come back. Nil is silent.
+	// Logger is told of requests that panic. Nil is silent.
 	Logger *slog.Logger
 }
 
@@ -98,7 +97,7 @@ func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, opts ServeOptions) er
 	s := &server{link: newLink(rw), backend: backend, life: life}
 	client, err := s.link.greet(hello{Guarantees: backend.Guarantees()})
 	if err == nil {
-		go s.serve()
+		go s.serve(opts.Logger)
 		s.link.watch(silence*max(client.Patience, time.Second), nil)
 		err = s.link.lost()
 	} else {
@@ -120,9 +119,9 @@ func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, opts ServeOptions) er
 
 // serve serves the connection. The window of all requests together is wider than any client's need: one that waits for
 // its reader must not hold up the others.
-func (s *server) serve() {
+func (s *server) serve(logger *slog.Logger) {
 	h := &http.Server{
-		Handler: s, Protocols: speech(), ErrorLog: log.New(io.Discard, "", 0),
+		Handler: s, Protocols: speech(), ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelError),
 		BaseContext: func(net.Listener) context.Context { return s.life },
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 1 << 20, MaxReadFrameSize: maxFrame,

@@ -188,7 +188,7 @@ func (b *Box) errGone() error {
 
 // request sends a message and registers for its reply. p, when given, is registered under the same number. bytes
 // is how much the guest is asked to copy.
-func (b *Box) request(ctx context.Context, kind int64, body func(*wire.Encoder), bytes int, p *process, fds ...int) (int64, chan reply, error) {
+func (b *Box) request(ctx context.Context, send sending, kind int64, body func(*wire.Encoder), bytes int, p *process, fds ...int) (int64, chan reply, error) {
 	answer := make(chan reply, 1)
 	b.mu.Lock()
 	if b.isGone {
@@ -209,7 +209,7 @@ func (b *Box) request(ctx context.Context, kind int64, body func(*wire.Encoder),
 	if body != nil {
 		body(&e)
 	}
-	if err := b.send(ctx, e.Bytes, fds); err != nil {
+	if err := send(ctx, e.Bytes, fds...); err != nil {
 		b.forget(id)
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrClosed) {
 			return 0, nil, b.errGone()
@@ -219,9 +219,12 @@ func (b *Box) request(ctx context.Context, kind int64, body func(*wire.Encoder),
 	return id, answer, nil
 }
 
+// sending sends a message.
+type sending func(ctx context.Context, message []byte, fds ...int) error
+
 // send waits for its turn and for room in the socket: a guest that does not listen must not hold up the caller longer
 // than ctx.
-func (b *Box) send(ctx context.Context, message []byte, fds []int) error {
+func (b *Box) send(ctx context.Context, message []byte, fds ...int) error {
 	select {
 	case b.sending <- struct{}{}:
 	case <-b.gone:
@@ -250,10 +253,15 @@ func (b *Box) copying(ctx context.Context, bytes int, kind int64, body func(*wir
 	if err := ctx.Err(); err != nil {
 		return reply{}, context.Cause(ctx)
 	}
-	_, answer, err := b.request(ctx, kind, body, bytes, nil, fds...)
+	_, answer, err := b.request(ctx, b.send, kind, body, bytes, nil, fds...)
 	if err != nil {
 		return reply{}, err
 	}
+	return b.await(ctx, kind, answer)
+}
+
+// await waits for the reply to a request of a kind.
+func (b *Box) await(ctx context.Context, kind int64, answer chan reply) (reply, error) {
 	select {
 	case r := <-answer:
 		if kind != guest.KindOpen || r.failure.Code != guest.CodeOK {

@@ -38,7 +38,7 @@ func (b *Box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, 
 	request, fds, err := b.describe(&cmd, ends, p)
 	if err == nil {
 		var answer chan reply
-		p.id, answer, err = b.request(ctx, guest.KindStart, func(e *wire.Encoder) { e.Add(request) }, 0, p, fds...)
+		p.id, answer, err = b.request(ctx, b.send, guest.KindStart, func(e *wire.Encoder) { e.Add(request) }, 0, p, fds...)
 		if err == nil {
 			err = b.started(ctx, p, answer, &cmd)
 		}

@@ -59,43 +59,19 @@ func (b *Box) Replace(ctx context.Context, begin func() (socket int, err error))
 
 // idle asks the guest whether anything is running. It is called with the token for sending taken.
 func (b *Box) idle(ctx context.Context) error {
-	answer := make(chan reply, 1)
 	b.mu.Lock()
-	if b.isGone {
-		b.mu.Unlock()
-		return b.errGone()
-	}
-	if len(b.waiting) > 0 || len(b.running) > 0 {
-		b.mu.Unlock()
+	busy, conn := len(b.waiting) > 0 || len(b.running) > 0, b.conn
+	b.mu.Unlock()
+	if busy {
 		return sandbox.ErrBusy
 	}
-	b.next++
-	id := b.next
-	b.waiting[id] = answer
-	b.asked(0)
-	conn := b.conn
-	b.mu.Unlock()
-	var e wire.Encoder
-	e.Int(guest.KindCount)
-	e.Int(id)
-	if err := conn.SendContext(ctx, e.Bytes); err != nil {
-		b.forget(id)
+	_, answer, err := b.request(ctx, conn.SendContext, guest.KindCount, nil, 0, nil)
+	if err != nil {
 		return err
 	}
-	select {
-	case r := <-answer:
-		wire.CloseAll(r.fds)
-		if err := failure(r.failure); err != nil {
-			return err
-		}
-		if r.body.Int() > 0 || r.body.Err() != nil {
-			return sandbox.ErrBusy
-		}
-		return nil
-	case <-b.gone:
-		return b.errGone()
-	case <-ctx.Done():
-		go b.discard(answer)
-		return context.Cause(ctx)
+	r, err := b.await(ctx, guest.KindCount, answer)
+	if err == nil && (r.body.Int() > 0 || r.body.Err() != nil) {
+		err = sandbox.ErrBusy
 	}
+	return err
 }
