@@ -132,7 +132,7 @@ func (s *story) command(resume bool) *exec.Cmd {
 	if resume {
 		args = append(args, "--resume")
 	}
-	cmd := exec.Command(binary.dir+"/trajgen", args...)
+	cmd := exec.Command(binary.path, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }

@@ -28,10 +28,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// binary is the program as users have it: built once, as scripts/build does, without the race detector.
+// binary is the program as users have it: TRAJGEN_PROGRAM, which make test has built before, or built once, as scripts/build
+// does, without the race detector.
 var binary struct {
 	once sync.Once
-	dir  string
+	path string
+	dir  string // of one that was built here
 	err  error
 }
 
@@ -39,13 +41,17 @@ var binary struct {
 func build(t *testing.T) string {
 	t.Helper()
 	binary.once.Do(func() {
+		if binary.path = os.Getenv("TRAJGEN_PROGRAM"); binary.path != "" {
+			return
+		}
 		binary.dir, binary.err = os.MkdirTemp("", "trajgen-test-")
 		if binary.err != nil {
 			return
 		}
+		binary.path = filepath.Join(binary.dir, "trajgen")
 		for _, args := range [][]string{
 			{"../../scripts/build-guest"},
-			{"go", "build", "-tags", "embedguest", "-o", filepath.Join(binary.dir, "trajgen"), "."},
+			{"go", "build", "-tags", "embedguest", "-o", binary.path, "."},
 		} {
 			cmd := exec.Command(args[0], args[1:]...)
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -57,7 +63,7 @@ func build(t *testing.T) string {
 	if binary.err != nil {
 		t.Fatal(binary.err)
 	}
-	return filepath.Join(binary.dir, "trajgen")
+	return binary.path
 }
 
 // result is how a command ended.

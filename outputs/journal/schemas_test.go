@@ -11,9 +11,9 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// TestTools holds what is remembered of tools against what encoding/json writes, over more lists of them than are
+// TestJournalTools holds what is remembered of tools against what encoding/json writes, over more lists of them than are
 // remembered, twice each.
-func TestTools(t *testing.T) {
+func TestJournalTools(t *testing.T) {
 	dir := t.TempDir()
 	j, err := journal.Open(dir, journal.Options{})
 	if err != nil {
