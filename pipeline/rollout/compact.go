@@ -57,8 +57,8 @@ func (a *attempt) sent() []episode.Message {
 
 // window is that of the episode's model.
 func (a *attempt) window() int {
-	if was, known := a.progress.window(); known {
-		return was
+	if s := a.progress.next(); s != nil && s.Kind == stepReply {
+		return s.Window
 	}
 	if a.Context.Window == nil {
 		return 0

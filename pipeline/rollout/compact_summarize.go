@@ -87,7 +87,7 @@ func (a *attempt) summary(ctx context.Context, c *episode.Compaction) (string, e
 		by, req.Sampling = a.Model, a.ep.Sampling
 		req.Sampling.MaxTokens, req.Endpoint = 0, a.talk.Endpoint()
 	}
-	reply, _, t, err := a.consult(ctx, roleSummary, by, &req)
+	said, err := a.consult(ctx, roleSummary, by, &req)
 	var failed *model.Error
 	switch {
 	case err == nil:
@@ -96,8 +96,9 @@ func (a *attempt) summary(ctx context.Context, c *episode.Compaction) (string, e
 	case errors.As(err, &failed) && failed.Class == model.ClassContextOverflow:
 		return "", fmt.Errorf("%w: %w", errNoSummary, err)
 	default:
-		return "", a.modelFault(ctx, turn, t.Worked, fmt.Errorf("summarize the conversation: %w", err))
+		return "", a.modelFault(ctx, turn, said.Took.Worked, fmt.Errorf("summarize the conversation: %w", err))
 	}
+	reply := said.Reply
 	c.Model, c.Usage = cmp.Or(reply.Model, "unknown"), &reply.Usage
 	a.charge(req, reply, reply.Model, c.Asked)
 	text := strings.TrimSpace(reply.Message.Content)

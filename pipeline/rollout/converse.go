@@ -135,22 +135,20 @@ func (a *attempt) ask(ctx context.Context) (*model.Reply, error) {
 		return nil, err
 	}
 	req := a.talk.Next(a.sent(), ep.Tools)
-	if !a.progress.again() { // what was paid for is kept, whatever models cost by now
+	if a.progress.next() == nil { // what was paid for is kept, whatever models cost by now
 		if a.ep.Stop = a.exhausted(req); a.ep.Stop != "" {
 			return nil, errLimit
 		}
 	}
-	var reply *model.Reply
+	var said *step
 	var err error
 	var began time.Time
 	var all took
 	var refused []episode.Fault
 	for again := true; again; {
-		var at time.Time
-		var t took
-		reply, at, t, err = a.consult(ctx, roleAgent, a.Model, &req)
-		if all.Elapsed, all.Worked = all.Elapsed+t.Elapsed, all.Worked+t.Worked; began.IsZero() {
-			began = at
+		said, err = a.consult(ctx, roleAgent, a.Model, &req)
+		if all.Elapsed, all.Worked = all.Elapsed+said.Took.Elapsed, all.Worked+said.Took.Worked; began.IsZero() {
+			began = said.Started
 		}
 		var fault episode.Fault
 		if fault, again = a.refused(ctx, index, err); again {
@@ -169,8 +167,8 @@ func (a *attempt) ask(ctx context.Context) (*model.Reply, error) {
 	if err != nil {
 		return nil, a.modelFault(ctx, index, all.Worked, err)
 	}
-	a.took(&req, reply, refused, began, all.Elapsed)
-	return reply, nil
+	a.took(&req, said.Reply, refused, began, all.Elapsed)
+	return said.Reply, nil
 }
 
 // took makes a turn of a reply.
@@ -198,7 +196,7 @@ func (a *attempt) modelFault(run context.Context, turn int, waited time.Duration
 	switch {
 	case run.Err() != nil:
 		return context.Cause(run)
-	case a.progress.lost(err):
+	case lost(err):
 		return err
 	case !errors.As(err, &failed):
 		return faulty(episode.ModelError, "unknown", fmt.Errorf("turn %d: %w", turn, err))
@@ -235,7 +233,6 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 	}
 	var done []episode.ToolCall
 	var late bool
-	a.progress.calls(turn)
 	a.ep.Phases.Tools += a.timed(ctx, func(ctx context.Context) bool {
 		done = a.session.CallAll(ctx, requests)
 		late = errors.Is(context.Cause(ctx), errTimeUp)

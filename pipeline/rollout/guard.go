@@ -30,7 +30,7 @@ func CheckGuard(mode string) error {
 func (a *attempt) hooks() []registry.Hook {
 	var hooks []registry.Hook
 	if a.Hooks != nil {
-		hooks = append(hooks, a.Hooks(a.ep, &Record{a})...)
+		hooks = append(hooks, a.Hooks(a.ep, a.inquire)...)
 	}
 	if a.Guardrails != GuardOff {
 		a.guard = registry.NewGuardrails()

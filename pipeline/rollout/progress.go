@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -58,36 +57,25 @@ type step struct {
 	Spent   time.Duration   `json:"spent"` // since the attempt began, while a runner lived
 }
 
-// took is how long a request took.
-type took struct {
-	Elapsed time.Duration `json:"elapsed"`
-	Worked  time.Duration `json:"worked"` // on the agent's clock
-}
-
 // progress is the record of one attempt: what there is of it is played again, and then what happens is added. Where no
-// record is kept it has no steps and nothing ahead.
+// record is kept nothing is ahead.
 type progress struct {
-	steps   Steps // nil without a record
-	id      string
-	attempt int
 	carried time.Duration // that the attempt had taken before its runner died
-	started time.Time     // the attempt; zero when it begins now
-	marks   []int         // turns from which it went on before
 
 	mu       sync.Mutex // guards what follows: calls of one turn may ask at once
-	turn     int        // whose calls are under way
 	ahead    []step     // what was recorded and is not played again yet
 	resumes  bool       // there was a record, and nothing was asked anew yet
 	differed *episode.Difference
 	stopped  error // what came about in a call and is no fault of the episode's
 }
 
-// recall reads the record of an attempt.
-func (p *progress) recall() error {
-	if p.steps == nil {
+// recall reads the record, and takes over what it says of the attempt as a whole.
+func (a *attempt) recall() error {
+	if a.Steps == nil {
 		return nil
 	}
-	all, err := p.steps.Recall(p.id, p.attempt)
+	p, marks := &a.progress, []int(nil)
+	all, err := a.Steps.Recall(a.ep.ID, a.ep.Attempt)
 	for i, data := range all {
 		var s step // a new one for each: what is absent is to be zero
 		bad := json.Unmarshal(data, &s)
@@ -99,16 +87,20 @@ func (p *progress) recall() error {
 			break
 		}
 		if p.carried = max(p.carried, s.Spent); s.Kind == stepResumed {
-			p.marks = append(p.marks, s.Turn)
+			marks = append(marks, s.Turn)
 			continue
 		}
 		p.ahead = append(p.ahead, s)
 	}
 	if len(p.ahead) > 0 {
-		first := p.ahead[0]
-		p.resumes, p.started = true, first.Started.Add(first.Took.Elapsed-first.Spent)
+		first := &p.ahead[0]
+		p.resumes, a.ep.Resumed = true, marks
+		a.ep.Started = first.Started.Add(first.Took.Elapsed - first.Spent)
 	}
-	return err
+	if err != nil {
+		return &damagedError{err}
+	}
+	return nil
 }
 
 // errDiffers ends an attempt that cannot go on from its record.
@@ -133,20 +125,25 @@ func firstDifference(was, got string) (string, string, int) {
 	return head(was[at:], shown), head(got[at:], shown), at
 }
 
-// next takes the step that is ahead, where there is one: it has to be the reply that is asked for.
-func (p *progress) next(role string, turn int, about string) (*step, error) {
+// take completes a question with the answer that is ahead, where there is one. A reply has to be the next step; an answer is one
+// of those before the results of the turn.
+func (p *progress) take(q *step) (found bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.ahead) == 0 {
-		return nil, nil
+	for i := range p.ahead {
+		switch s := &p.ahead[i]; {
+		case s.about() == q.about():
+			*q = *s
+			copy(p.ahead[1:i+1], p.ahead[:i])
+			p.pop()
+			return true, nil
+		case q.Kind == stepReply:
+			return false, p.differs(episode.Difference{Turn: q.Turn, Call: -1, Name: "request", Was: s.about(), Got: q.about()})
+		case s.Kind != stepAnswer: // the turn's calls ended without it
+			return false, p.differs(episode.Difference{Turn: q.Turn, Call: -1, Name: q.Role, Got: "a question that was not asked before"})
+		}
 	}
-	s := p.ahead[0]
-	want := episode.Difference{Turn: turn, Call: -1, Name: "request", Was: s.asks(), Got: step{Kind: stepReply, Role: role, Turn: turn, About: about}.asks()}
-	if want.Was != want.Got {
-		return nil, p.differs(want)
-	}
-	p.pop()
-	return &s, nil
+	return false, nil
 }
 
 // pop takes off the first step ahead, and lets go of what it holds. The caller holds mu.
@@ -155,25 +152,9 @@ func (p *progress) pop() {
 	p.ahead = p.ahead[1:]
 }
 
-// asks says what a step is about.
-func (s step) asks() string {
+// about says what a step is about.
+func (s *step) about() string {
 	return fmt.Sprintf("%s %s of turn %d %s", s.Kind, s.Role, s.Turn, s.About)
-}
-
-// answer takes the answer to a question of a call. anew says that there is none and that it has to be asked.
-func (p *progress) answer(role, about string) (data json.RawMessage, anew bool, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i, s := range p.ahead {
-		switch {
-		case s.Kind == stepAnswer && s.Role == role && s.About == about:
-			p.ahead = slices.Delete(slices.Clone(p.ahead), i, i+1)
-			return s.Answer, false, nil
-		case s.Kind != stepAnswer: // the turn's calls ended without it
-			return nil, false, p.differs(episode.Difference{Turn: p.turn, Call: -1, Name: role, Got: "a question that was not asked before"})
-		}
-	}
-	return nil, true, nil
 }
 
 // compare takes the results of a turn, where there are any. It says whether there were.
@@ -191,7 +172,7 @@ func (p *progress) compare(turn int, done []episode.ToolCall) (was *step, err er
 	}
 	s := p.ahead[0]
 	if s.Kind != stepResults || s.Turn != turn || len(s.Results) != len(done) {
-		return nil, p.differs(episode.Difference{Turn: turn, Call: -1, Name: "results", Was: s.asks(), Got: fmt.Sprintf("%d results", len(done))})
+		return nil, p.differs(episode.Difference{Turn: turn, Call: -1, Name: "results", Was: s.about(), Got: fmt.Sprintf("%d results", len(done))})
 	}
 	for i, call := range done {
 		if got := valid(call.Result); got != s.Results[i] {
@@ -219,6 +200,16 @@ func (p *progress) goesOn() bool {
 	return was
 }
 
+// next is the step ahead; nil where what comes next is new.
+func (p *progress) next() *step {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ahead) == 0 {
+		return nil
+	}
+	return &p.ahead[0]
+}
+
 // left are the steps that an attempt ended before.
 func (p *progress) left() []step {
 	p.mu.Lock()
@@ -226,52 +217,36 @@ func (p *progress) left() []step {
 	return p.ahead
 }
 
-// broken says that the attempt cannot go on from its record.
-func (p *progress) broken() *episode.Difference {
+// stop keeps what ends the run, or this episode without an outcome: the call in which it came about will say so in its
+// own words.
+func (p *progress) stop(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.differed
-}
-
-// quirks are those with which the tools were shown that the next request is about.
-func (p *progress) quirks() (registry.Quirks, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.ahead) == 0 || p.ahead[0].Turn > 0 {
-		return nil, false
+	if p.stopped == nil {
+		p.stopped = err
 	}
-	return p.ahead[0].Quirks, true
 }
 
-// window is what was known of the window when the next request was made.
-func (p *progress) window() (int, bool) {
+// ended says how the attempt differs from its record, and what stopped it.
+func (p *progress) ended() (*episode.Difference, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.ahead) == 0 || p.ahead[0].Kind != stepReply {
-		return 0, false
-	}
-	return p.ahead[0].Window, true
+	return p.differed, p.stopped
 }
 
-// again says that what comes next was played before.
-func (p *progress) again() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.ahead) > 0
-}
-
-// record adds a step.
-func (p *progress) record(ctx context.Context, s step, paid bool) error {
-	if p.steps == nil {
+// record adds a step. One that was paid for is on disk afterwards.
+func (a *attempt) record(ctx context.Context, s *step, paid bool) error {
+	if a.Steps == nil {
 		return nil
 	}
+	s.Left, s.Spent = a.left, a.spent()
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
-		return &recordError{fmt.Errorf("episode %s: %w", p.id, err)}
+		return &recordError{fmt.Errorf("episode %s: %w", a.ep.ID, err)}
 	}
-	if err := p.steps.Record(context.WithoutCancel(ctx), p.id, p.attempt, bytes.TrimSuffix(text.Bytes(), []byte("\n")), paid); err != nil {
+	if err := a.Steps.Record(context.WithoutCancel(ctx), a.ep.ID, a.ep.Attempt, bytes.TrimSuffix(text.Bytes(), []byte("\n")), paid); err != nil {
 		return &recordError{err}
 	}
 	return nil

@@ -12,62 +12,10 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// consult asks a model on the agent's clock, or takes from the record what it said. The request has its clock afterwards.
-func (a *attempt) consult(ctx context.Context, role string, m model.Model, req *model.Request) (reply *model.Reply, began time.Time, t took, err error) {
-	about := a.about(role, req)
-	was, err := a.progress.next(role, req.Turn, about)
-	if err != nil {
-		return nil, began, t, err
-	}
-	if was != nil {
-		a.left = min(was.Left, a.limits.Time)
-		if was.Failed != nil {
-			return nil, was.Started, was.Took, was.Failed
-		}
-		return was.Reply, was.Started, was.Took, nil
-	}
-	if err := a.resumed(ctx, req.Turn); err != nil {
-		return nil, began, t, err
-	}
-	began = a.Now()
-	t.Worked = a.thinking(ctx, func(ctx context.Context, clock model.Clock) {
-		req.Clock = clock
-		reply, err = complete(ctx, m, req)
-	})
-	t.Elapsed = a.Now().Sub(began)
-	if a.progress.steps == nil {
-		return reply, began, t, err
-	}
-	s := step{Kind: stepReply, Turn: req.Turn, Role: role, About: about, Started: began, Took: t, Left: a.left, Spent: a.spent(), Window: a.window()}
-	if req.Turn == 0 {
-		s.Quirks = a.registry.Quirks()
-	}
-	var failed *model.Error
-	switch {
-	case err == nil:
-		s.Reply = reply
-	case ctx.Err() != nil || !errors.As(err, &failed) || failed.Fatal:
-		return reply, began, t, err // what the run died of, and not the attempt
-	default:
-		s.Failed = failed
-	}
-	if bad := a.progress.record(ctx, s, true); bad != nil {
-		return nil, began, t, bad
-	}
-	return reply, began, t, err
-}
-
-// complete asks a model. Thousands of episodes wait in here: neither request nor reply is to lie on their stacks more
-// often than it takes.
-func complete(ctx context.Context, m model.Model, req *model.Request) (*model.Reply, error) {
-	reply, err := m.Complete(ctx, *req)
-	return &reply, err
-}
-
 // about names what a request of the agent shows that none before it has shown: what the row says of it is to be what the
 // model saw, also when another program goes on.
 func (a *attempt) about(role string, req *model.Request) string {
-	if a.progress.steps == nil || role != roleAgent {
+	if a.Steps == nil || role != roleAgent {
 		return ""
 	}
 	var parts [][]byte
@@ -111,7 +59,7 @@ func (a *attempt) resumed(ctx context.Context, turn int) error {
 	}
 	a.mark(turn)
 	a.logger.Info("episode goes on where its runner died", "id", a.ep.ID, "attempt", a.ep.Attempt, "turn", turn)
-	return a.progress.record(ctx, step{Kind: stepResumed, Turn: turn, Left: a.left, Spent: a.spent()}, false)
+	return a.record(ctx, &step{Kind: stepResumed, Turn: turn}, false)
 }
 
 // mark writes a turn down from which the attempt went on.
@@ -120,18 +68,18 @@ func (a *attempt) mark(turn int) { a.ep.Resumed = append(a.ep.Resumed, turn) }
 // results compares what the calls of a turn gave with the record, or adds it.
 func (a *attempt) results(ctx context.Context, turn int, done []episode.ToolCall) error {
 	was, err := a.progress.compare(turn, done)
-	if err != nil || a.progress.steps == nil {
+	if err != nil || a.Steps == nil {
 		return err
 	}
 	if was != nil {
 		a.left = min(was.Left, a.limits.Time)
 		return nil
 	}
-	s := step{Kind: stepResults, Turn: turn, Left: a.left, Spent: a.spent()}
+	s := &step{Kind: stepResults, Turn: turn}
 	for _, call := range done {
 		s.Results = append(s.Results, call.Result)
 	}
-	return a.progress.record(ctx, s, false)
+	return a.record(ctx, s, false)
 }
 
 // spent is how long runners have played the attempt.
@@ -152,21 +100,8 @@ type damagedError struct{ cause error }
 func (d *damagedError) Error() string { return "the record is damaged: " + d.cause.Error() }
 func (d *damagedError) Unwrap() error { return d.cause }
 
-// recall reads the record, and takes over what it says of the attempt as a whole.
-func (a *attempt) recall() error {
-	p := &a.progress
-	err := p.recall()
-	if p.resumes {
-		a.ep.Started, a.ep.Resumed = p.started, p.marks
-	}
-	if err != nil {
-		return &damagedError{err}
-	}
-	return nil
-}
-
 // lost says that an error is about the record, and nothing that a model said.
-func (p *progress) lost(err error) bool {
+func lost(err error) bool {
 	_, bad := errors.AsType[*recordError](err)
 	return bad || errors.Is(err, errDiffers)
 }

@@ -43,8 +43,8 @@ type Player struct {
 	Image     string
 	Samples   int // plays of each task: from 2 on, a task's setup runs once for all of them where the backend can fork
 
-	// Hooks makes the hooks of an episode's calls; nil makes none. Whom they ask, they ask through the record.
-	Hooks func(ep *episode.Episode, record *Record) []registry.Hook
+	// Hooks makes the hooks of an episode's calls; nil makes none. Whom they ask, they ask with ask.
+	Hooks func(ep *episode.Episode, ask Ask) []registry.Hook
 
 	Secrets    *registry.Secrets // masked in results; nil masks nothing
 	Results    registry.ResultLimits
@@ -140,7 +140,7 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
-	a.began, a.progress = p.Now(), progress{steps: p.Steps, id: ep.ID, attempt: ep.Attempt}
+	a.began = p.Now()
 	ep.Started = a.began
 	ep.Task = described(task)
 	ep.Sampling = p.Sweep.At(p.Sampling, ep.Key.Sample)
@@ -179,8 +179,8 @@ func (a *attempt) equip(ctx context.Context) error {
 func (a *attempt) choose(ctx context.Context) error {
 	ep := a.ep
 	a.registry = a.shown()
-	if quirks, ok := a.progress.quirks(); ok && !slices.Equal(quirks, a.registry.Quirks()) {
-		a.registry = a.registry.WithQuirks(quirks)
+	if s := a.progress.next(); s != nil && s.Turn == 0 && !slices.Equal(s.Quirks, a.registry.Quirks()) {
+		a.registry = a.registry.WithQuirks(s.Quirks) // which the next request is about
 	}
 	toolset, err := a.registry.Select(ctx, ep.Toolsets, a.Disabled)
 	if err != nil {
@@ -242,22 +242,23 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 	ep := a.ep
 	var fault *faultError
 	var damaged *damagedError
+	differed, stopped := a.progress.ended()
 	switch {
 	case err == nil:
 		ep.Outcome = outcome(ep)
 		return nil
 	case ctx.Err() != nil: // whatever else went wrong may be for that reason
 		return context.Cause(ctx)
-	case a.progress.broken() != nil: // whatever the call said in which it was found
-		ep.Differed = a.progress.broken()
+	case differed != nil: // whatever the call said in which it was found
+		ep.Differed = differed
 		a.abandon("resume_differs", describe(ep.Differed))
 		return nil
 	case errors.As(err, &damaged):
 		a.abandon("record_damaged", damaged)
 		return nil
-	case errors.As(err, &fault) && a.progress.stops() != nil:
+	case errors.As(err, &fault) && stopped != nil:
 		// Who decides about a call could not be asked, for one: played again when there is more to spend.
-		return a.progress.stops()
+		return stopped
 	case errors.As(err, &fault):
 		ep.Outcome, ep.Stop = fault.Outcome, episode.StopFault
 		ep.Fault, ep.Reward, ep.Rewards = &fault.Fault, nil, nil

@@ -100,11 +100,13 @@ func (u *user) play(ctx context.Context, question string, choices []string) (str
 	said := append(slices.Clone(u.said), episode.Message{Role: "user", Content: asked(question, choices)})
 	seed := int(a.ep.Key.Rand("user").Int32()>>1) + len(said)
 	began := a.Now()
-	reply, err := Remember(ctx, &Record{a}, roleUser, asked(question, choices), func() (model.Reply, error) {
-		return a.User.Complete(ctx, model.Request{
+	var reply model.Reply
+	err := a.inquire(ctx, roleUser, asked(question, choices), &reply, func() (err error) {
+		reply, err = a.User.Complete(ctx, model.Request{
 			Messages: append([]episode.Message{{Role: "system", Content: persona(a.task)}}, said...),
 			Seed:     &seed, MaxTokens: maxReplyTokens, Asker: a.asker(),
 		})
+		return err
 	})
 	if err != nil {
 		return "", u.failed(ctx, err, a.Now().Sub(began))

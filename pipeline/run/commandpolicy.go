@@ -125,11 +125,11 @@ func (e *Experiment) openApproverModel(ctx context.Context) error {
 }
 
 // hooks are those of an episode's calls.
-func (e *Experiment) hooks(ep *episode.Episode, record *rollout.Record) []registry.Hook {
+func (e *Experiment) hooks(ep *episode.Episode, ask rollout.Ask) []registry.Hook {
 	policy := *e.commands
 	if _, already := policy.Approver.(agreed); policy.Approver != nil && !already {
 		asker := model.Asker{Episode: ep.ID, Attempt: ep.Attempt, Task: ep.Key.Task}
-		policy.Approver = remembered{policy.Approver, asker, record}
+		policy.Approver = remembered{policy.Approver, asker, ask}
 	}
 	return policy.Hook()
 }

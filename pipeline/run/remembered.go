@@ -15,8 +15,8 @@ import (
 // nor a person is asked again after a crash.
 type remembered struct {
 	tools.Approver
-	asker  model.Asker
-	record *rollout.Record
+	asker model.Asker
+	ask   rollout.Ask
 }
 
 func (r remembered) Approve(ctx context.Context, q tools.Question) (tools.Answer, error) {
@@ -31,9 +31,11 @@ func (r remembered) Approve(ctx context.Context, q tools.Question) (tools.Answer
 		By     string         `json:"by"`
 		Usage  *episode.Usage `json:"usage,omitempty"`
 	}
-	got, err := rollout.Remember(ctx, r.record, approverRole, string(question), func() (answered, error) {
-		answer, err := r.Approver.Approve(ctx, q)
-		return answered{answer, answer.By, answer.Usage}, err
+	var got answered
+	err = r.ask(ctx, approverRole, string(question), &got, func() (err error) {
+		got.Answer, err = r.Approver.Approve(ctx, q)
+		got.By, got.Usage = got.Answer.By, got.Answer.Usage
+		return err
 	})
 	got.Answer.By, got.Answer.Usage = got.By, got.Usage
 	return got.Answer, err

@@ -1,0 +1,116 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"trajgen/pipeline/model"
+)
+
+// Ask puts a question of a call to somebody other than the sandbox: ask does it, and leaves what it was told in answer. Where
+// the record of the call's episode has the answer, ask is not called. It is the same question when role and question are the
+// same.
+type Ask func(ctx context.Context, role, question string, answer any, ask func() error) error
+
+// inquire is an Ask.
+func (a *attempt) inquire(ctx context.Context, role, question string, answer any, ask func() error) error {
+	q := &step{Kind: stepAnswer, Turn: len(a.ep.Turns) - 1, Role: role}
+	if a.Steps != nil {
+		q.About = digest([]byte(question))
+	}
+	recorded, err := a.hear(ctx, q, func() (err error) {
+		if err = ask(); err == nil && a.Steps != nil {
+			q.Answer, err = json.Marshal(answer)
+		}
+		return err
+	})
+	if recorded {
+		if err = json.Unmarshal(q.Answer, answer); err != nil {
+			err = fmt.Errorf("recorded answer: %w", err)
+		}
+	}
+	return err
+}
+
+// consult asks a model on the agent's clock, or takes from the record what it said. The request has its clock afterwards. The
+// error may be what the model failed with.
+func (a *attempt) consult(ctx context.Context, role string, m model.Model, req *model.Request) (*step, error) {
+	q := &step{Kind: stepReply, Turn: req.Turn, Role: role, About: a.about(role, req)}
+	recorded, err := a.hear(ctx, q, func() (err error) {
+		q.Started = a.Now()
+		q.Took.Worked = a.thinking(ctx, func(ctx context.Context, clock model.Clock) {
+			req.Clock = clock
+			q.Reply, err = complete(ctx, m, req)
+		})
+		q.Took.Elapsed = a.Now().Sub(q.Started)
+		if a.Steps != nil {
+			q.Window = a.window()
+		}
+		if a.Steps != nil && q.Turn == 0 {
+			q.Quirks = a.registry.Quirks()
+		}
+		if err == nil {
+			return nil
+		}
+		q.Reply = nil
+		if ctx.Err() == nil && errors.As(err, &q.Failed) && !q.Failed.Fatal {
+			return nil
+		}
+		return err // what the run died of, and not the attempt
+	})
+	if recorded {
+		a.left = min(q.Left, a.limits.Time)
+	}
+	if err == nil && q.Failed != nil {
+		err = q.Failed
+	}
+	return q, err
+}
+
+// complete asks a model. Thousands of episodes wait in here: neither request nor reply is to lie on their stacks more
+// often than it takes.
+func complete(ctx context.Context, m model.Model, req *model.Request) (*model.Reply, error) {
+	reply, err := m.Complete(ctx, *req)
+	return &reply, err
+}
+
+// hear completes a question with its answer: from the record, or what ask leaves in it, which is added to the record. An error
+// of ask is not.
+func (a *attempt) hear(ctx context.Context, q *step, ask func() error) (recorded bool, err error) {
+	if recorded, err = a.progress.take(q); recorded || err != nil {
+		return recorded, err
+	}
+	if err := a.resumed(ctx, q.Turn); err != nil {
+		return false, err
+	}
+	if err := ask(); err != nil {
+		a.progress.stop(halts(err))
+		return false, err
+	}
+	err = a.record(ctx, q, true)
+	a.progress.stop(err)
+	return false, err
+}
+
+// took is how long a request took.
+type took struct {
+	Elapsed time.Duration `json:"elapsed"`
+	Worked  time.Duration `json:"worked"` // on the agent's clock
+}
+
+// halting is an error that starts no new episodes and ends this one without an outcome.
+type halting interface {
+	error
+	Halt() bool
+}
+
+// halts finds such an error.
+func halts(err error) error {
+	if reached, ok := errors.AsType[halting](err); ok && reached.Halt() {
+		return reached
+	}
+	return nil
+}
