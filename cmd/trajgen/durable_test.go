@@ -16,8 +16,8 @@ import (
 	"sync"
 	"testing"
 
-	"trajgen/outputs/turns"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/model/scripted"
 )
 
@@ -259,7 +259,7 @@ func TestRecordOfAnotherWorld(t *testing.T) {
 	t.Run("a torn end", func(t *testing.T) {
 		t.Parallel()
 		s, run, args := start(t, "echo %d >> a")
-		path := filepath.Join(run, turns.FileName)
+		path := filepath.Join(run, record.TurnsName)
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -277,7 +277,7 @@ func TestRecordOfAnotherWorld(t *testing.T) {
 	})
 	flipped := func(t *testing.T, more ...string) {
 		_, run, args := start(t, "echo %d >> a", more...)
-		path := filepath.Join(run, turns.FileName)
+		path := filepath.Join(run, record.TurnsName)
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

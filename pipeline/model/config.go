@@ -18,7 +18,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"trajgen/pipeline/model/gate"
-	"trajgen/pipeline/model/tape"
+	"trajgen/pipeline/model/record"
 )
 
 // What a zero field of Config means.
@@ -75,8 +75,8 @@ type Config struct {
 
 	// Record keeps every exchange of an episode (see ForEpisode) on a tape. Replay takes the place of the endpoints, and
 	// of all waiting for them. Role tells the models of one episode apart there; the agent's has none.
-	Record *tape.Recorder
-	Replay *tape.Tape
+	Record *record.Tape
+	Replay *record.Replay
 	Role   string
 
 	Concurrency int                                   // connections that are kept open between requests

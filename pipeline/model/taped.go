@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"trajgen/pipeline/model/tape"
+	"trajgen/pipeline/model/record"
 )
 
 // ClassTape is fatal: the tape cannot be written, or what is asked is not on the one that is played.
@@ -27,14 +27,14 @@ type SettableClock interface {
 }
 
 // asker is who asks, as a tape knows it; false for a request that no tape has.
-func (c *call) asker() (tape.Asker, bool) {
-	return tape.Asker{Episode: c.req.Episode, Attempt: c.req.Attempt, Role: c.cfg.Role}, c.req.Episode != ""
+func (c *call) asker() (record.Asker, bool) {
+	return record.Asker{Episode: c.req.Episode, Attempt: c.req.Attempt, Role: c.cfg.Role}, c.req.Episode != ""
 }
 
 // taped is what a try has to do with a tape.
 type taped struct {
-	tape     *tape.Tape // that is played; nil when one is recorded
-	exchange tape.Exchange
+	tape     *record.Replay // that is played; nil when one is recorded
+	exchange record.Exchange
 	body     bytes.Buffer
 	cause    func() error // why the try was ended from inside, if it was
 	clock    SettableClock
@@ -53,7 +53,7 @@ func (t *try) thread() *Error {
 		}
 		return &Error{Class: ClassTape, Fatal: true, Message: "a model was asked outside of any episode, which no tape answers"}
 	}
-	t.x.taped = &taped{tape: c.cfg.Replay, exchange: tape.Exchange{
+	t.x.taped = &taped{tape: c.cfg.Replay, exchange: record.Exchange{
 		Asker: asker, Turn: t.req.Turn, Try: c.taped, Model: c.cfg.Name, Outage: c.outage,
 	}}
 	if c.cfg.Replay != nil {
@@ -118,11 +118,11 @@ func (t *try) record(ctx context.Context) *Error {
 		case f.Class == ClassCancelled && !late(ctx):
 			return nil // the run was ended: the episode will be played from its beginning
 		case f.Class == ClassCancelled:
-			x.End = tape.Late
+			x.End = record.Late
 		case at.cause != nil && at.cause() == errTimeout:
-			x.End = tape.TimedOut
+			x.End = record.TimedOut
 		case at.cause != nil && at.cause() == errIdle:
-			x.End = tape.Stalled
+			x.End = record.Stalled
 		case at.cause == nil:
 			return nil // it never was sent
 		}
@@ -157,7 +157,7 @@ func (d *doer) roundTrip(req *http.Request, x *exchange) (*http.Response, error)
 	case err == nil:
 		d.conceal(resp, x)
 	case at != nil:
-		at.exchange.End = tape.Failed
+		at.exchange.End = record.Failed
 		at.exchange.Error, at.exchange.Slow = d.bad.text(err.Error()), slow(err)
 	}
 	if err == nil && at != nil {
@@ -182,7 +182,7 @@ func (l *listening) Read(p []byte) (int, error) {
 	l.at.body.Write(p[:n])
 	if err != nil && err != io.EOF {
 		x := &l.at.exchange
-		x.End, x.Error, x.Slow = tape.Broken, err.Error(), slow(err)
+		x.End, x.Error, x.Slow = record.Broken, err.Error(), slow(err)
 	}
 	return n, err
 }
@@ -221,13 +221,13 @@ func (e *ending) Read([]byte) (int, error) { return 0, e.at.end(e.ctx, e.x) }
 func (at *taped) end(ctx context.Context, x *exchange) error {
 	was := &at.exchange
 	switch was.End {
-	case tape.Whole:
+	case record.Whole:
 		return io.EOF
-	case tape.TimedOut:
+	case record.TimedOut:
 		x.cancel(errTimeout)
-	case tape.Stalled:
+	case record.Stalled:
 		x.cancel(errIdle)
-	case tape.Late:
+	case record.Late:
 		if at.clock == nil {
 			x.cancel(errLate)
 			break
@@ -271,6 +271,6 @@ func kept(all http.Header) http.Header {
 // asked keeps a request for the tape, or for the comparison with it.
 func (at *taped) asked(fields map[string]json.RawMessage, messages, tools []byte) {
 	if at != nil {
-		at.exchange.Request = tape.Request{Fields: append(appendFields(nil, fields), '}'), Messages: slices.Concat(messages, []byte("]")), Tools: tools}
+		at.exchange.Request = record.Request{Fields: append(appendFields(nil, fields), '}'), Messages: slices.Concat(messages, []byte("]")), Tools: tools}
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/model/scripted"
-	"trajgen/pipeline/model/tape"
 )
 
 // outcome is what a rollout sees of a call, but for times.
@@ -57,18 +57,18 @@ func sameOutcome(t *testing.T, recorded, played outcome) {
 	}
 }
 
-func recorder(t *testing.T, path string) *tape.Recorder {
+func recorder(t *testing.T, path string) *record.Tape {
 	t.Helper()
-	r, err := tape.Record(path, true, slog.New(slog.DiscardHandler))
+	r, err := record.OpenTape(path, true, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func player(t *testing.T, path string) *tape.Tape {
+func player(t *testing.T, path string) *record.Replay {
 	t.Helper()
-	played, err := tape.Open(path, slog.New(slog.DiscardHandler))
+	played, err := record.OpenReplay(path, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestNoSecretIsKept(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			x, err := player(t, path).Next(tape.Asker{Episode: "e", Attempt: 1}, 0, tape.Request{
+			x, err := player(t, path).Next(record.Asker{Episode: "e", Attempt: 1}, 0, record.Request{
 				Fields: []byte(map[bool]string{false: `{"model":"m","stream":false}`, true: `{"model":"m","stream":true,"stream_options":{"include_usage":true}}`}[tt.stream]), Messages: []byte(`[{"role":"user","content":"Hello"}]`),
 			})
 			if err != nil {

@@ -13,15 +13,15 @@ import (
 // Ask puts a question of a call to somebody other than the sandbox: ask does it, and leaves what it was told in answer. Where
 // the record of the call's episode has the answer, ask is not called. It is the same question when role and question are the
 // same.
-type Ask func(ctx context.Context, role, question string, answer any, ask func() error) error
+type Ask func(role, question string, answer any, ask func() error) error
 
 // inquire is an Ask.
-func (a *attempt) inquire(ctx context.Context, role, question string, answer any, ask func() error) error {
+func (a *attempt) inquire(role, question string, answer any, ask func() error) error {
 	q := &step{Kind: stepAnswer, Turn: len(a.ep.Turns) - 1, Role: role}
 	if a.Steps != nil {
 		q.About = digest([]byte(question))
 	}
-	recorded, err := a.hear(ctx, q, func() (err error) {
+	recorded, err := a.hear(q, func() (err error) {
 		if err = ask(); err == nil && a.Steps != nil {
 			q.Answer, err = json.Marshal(answer)
 		}
@@ -39,7 +39,7 @@ func (a *attempt) inquire(ctx context.Context, role, question string, answer any
 // error may be what the model failed with.
 func (a *attempt) consult(ctx context.Context, role string, m model.Model, req *model.Request) (*step, error) {
 	q := &step{Kind: stepReply, Turn: req.Turn, Role: role, About: a.about(role, req)}
-	recorded, err := a.hear(ctx, q, func() (err error) {
+	recorded, err := a.hear(q, func() (err error) {
 		q.Started = a.Now()
 		q.Took.Worked = a.thinking(ctx, func(ctx context.Context, clock model.Clock) {
 			req.Clock = clock
@@ -79,18 +79,18 @@ func complete(ctx context.Context, m model.Model, req *model.Request) (*model.Re
 
 // hear completes a question with its answer: from the record, or what ask leaves in it, which is added to the record. An error
 // of ask is not.
-func (a *attempt) hear(ctx context.Context, q *step, ask func() error) (recorded bool, err error) {
+func (a *attempt) hear(q *step, ask func() error) (recorded bool, err error) {
 	if recorded, err = a.progress.take(q); recorded || err != nil {
 		return recorded, err
 	}
-	if err := a.resumed(ctx, q.Turn); err != nil {
+	if err := a.resumed(q.Turn); err != nil {
 		return false, err
 	}
 	if err := ask(); err != nil {
 		a.progress.stop(halts(err))
 		return false, err
 	}
-	err = a.record(ctx, q, true)
+	err = a.record(q, true)
 	a.progress.stop(err)
 	return false, err
 }

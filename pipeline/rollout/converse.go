@@ -254,7 +254,7 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 	if fault := a.session.Fault(); fault != nil {
 		return &faultError{Fault: *fault}
 	}
-	if err := a.results(ctx, turn, done); err != nil {
+	if err := a.results(turn, done); err != nil {
 		return err
 	}
 	if late {

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -25,7 +24,7 @@ type Steps interface {
 	Recall(id string, attempt int) ([][]byte, error)
 	// Record adds a step. It returns when a step that was paid for is on disk, and when any other is out of the process's
 	// hands. An error stops the run.
-	Record(ctx context.Context, id string, attempt int, step []byte, paid bool) error
+	Record(id string, attempt int, step []byte, paid bool) error
 }
 
 // The kinds of steps.
@@ -235,7 +234,7 @@ func (p *progress) ended() (*episode.Difference, error) {
 }
 
 // record adds a step. One that was paid for is on disk afterwards.
-func (a *attempt) record(ctx context.Context, s *step, paid bool) error {
+func (a *attempt) record(s *step, paid bool) error {
 	if a.Steps == nil {
 		return nil
 	}
@@ -246,7 +245,7 @@ func (a *attempt) record(ctx context.Context, s *step, paid bool) error {
 	if err := enc.Encode(s); err != nil {
 		return &recordError{fmt.Errorf("episode %s: %w", a.ep.ID, err)}
 	}
-	if err := a.Steps.Record(context.WithoutCancel(ctx), a.ep.ID, a.ep.Attempt, bytes.TrimSuffix(text.Bytes(), []byte("\n")), paid); err != nil {
+	if err := a.Steps.Record(a.ep.ID, a.ep.Attempt, bytes.TrimSuffix(text.Bytes(), []byte("\n")), paid); err != nil {
 		return &recordError{err}
 	}
 	return nil

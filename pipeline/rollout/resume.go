@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,20 +52,20 @@ func (a *attempt) about(role string, req *model.Request) string {
 }
 
 // resumed marks where the attempt goes on after its runner had died.
-func (a *attempt) resumed(ctx context.Context, turn int) error {
+func (a *attempt) resumed(turn int) error {
 	if !a.progress.goesOn() {
 		return nil
 	}
 	a.mark(turn)
 	a.logger.Info("episode goes on where its runner died", "id", a.ep.ID, "attempt", a.ep.Attempt, "turn", turn)
-	return a.record(ctx, &step{Kind: stepResumed, Turn: turn}, false)
+	return a.record(&step{Kind: stepResumed, Turn: turn}, false)
 }
 
 // mark writes a turn down from which the attempt went on.
 func (a *attempt) mark(turn int) { a.ep.Resumed = append(a.ep.Resumed, turn) }
 
 // results compares what the calls of a turn gave with the record, or adds it.
-func (a *attempt) results(ctx context.Context, turn int, done []episode.ToolCall) error {
+func (a *attempt) results(turn int, done []episode.ToolCall) error {
 	was, err := a.progress.compare(turn, done)
 	if err != nil || a.Steps == nil {
 		return err
@@ -79,7 +78,7 @@ func (a *attempt) results(ctx context.Context, turn int, done []episode.ToolCall
 	for _, call := range done {
 		s.Results = append(s.Results, call.Result)
 	}
-	return a.record(ctx, s, false)
+	return a.record(s, false)
 }
 
 // spent is how long runners have played the attempt.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"trajgen/outputs/turns"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -61,7 +61,7 @@ type durable struct {
 // run plays the episode until it ends, or until the runner dies at a request of its own count.
 func (d *durable) run(t *testing.T, attempt, die int) (*episode.Episode, error) {
 	t.Helper()
-	log, err := turns.Open(d.dir, turns.Options{Logger: slog.New(slog.NewTextHandler(&d.logs, nil))})
+	log, err := record.OpenTurns(d.dir, record.TurnsOptions{Logger: slog.New(slog.NewTextHandler(&d.logs, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestDamagedRecord(t *testing.T) {
 	if _, err := d.run(t, 1, 3); !errors.Is(err, errDied) {
 		t.Fatal(err)
 	}
-	path := filepath.Join(d.dir, turns.FileName)
+	path := filepath.Join(d.dir, record.TurnsName)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -295,12 +295,12 @@ func TestHostileRecord(t *testing.T) {
 		`{"kind":"reply","failed":{"Class":"context_overflow"}}`, `{"kind":"reply","reply":{"Tokens":{"Prompt":[-1]}}}`,
 	} {
 		d := &durable{dir: t.TempDir(), steps: talk(1), echo: same}
-		log, err := turns.Open(d.dir, turns.Options{})
+		log, err := record.OpenTurns(d.dir, record.TurnsOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := episode.Key{Task: "t"}.ID()
-		if err := log.Record(t.Context(), id, 1, []byte(text), false); err != nil {
+		if err := log.Record(id, 1, []byte(text), false); err != nil {
 			t.Fatal(err)
 		}
 		log.Close()

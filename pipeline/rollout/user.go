@@ -101,7 +101,7 @@ func (u *user) play(ctx context.Context, question string, choices []string) (str
 	seed := int(a.ep.Key.Rand("user").Int32()>>1) + len(said)
 	began := a.Now()
 	var reply model.Reply
-	err := a.inquire(ctx, roleUser, asked(question, choices), &reply, func() (err error) {
+	err := a.inquire(roleUser, asked(question, choices), &reply, func() (err error) {
 		reply, err = a.User.Complete(ctx, model.Request{
 			Messages: append([]episode.Message{{Role: "system", Content: persona(a.task)}}, said...),
 			Seed:     &seed, MaxTokens: maxReplyTokens, Asker: a.asker(),

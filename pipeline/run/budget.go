@@ -160,7 +160,7 @@ func (m *models) openBudget(context.Context) error {
 
 // pay lets the ledger pay for what a model is asked. A tape costs nothing.
 func (m *models) pay(cfg *model.Config) {
-	if m.ledger != nil && m.tape == nil {
+	if m.ledger != nil && m.replay == nil {
 		cfg.Meter = m.ledger
 	}
 }
@@ -169,7 +169,7 @@ func (m *models) pay(cfg *model.Config) {
 // servers have told their windows.
 func (m *models) bounded() error {
 	f := m.File
-	if m.sampling.MaxTokens > 0 || f.Budget.USD == 0 && f.Budget.Tokens == 0 || m.tape != nil {
+	if m.sampling.MaxTokens > 0 || f.Budget.USD == 0 && f.Budget.Tokens == 0 || m.replay != nil {
 		return nil
 	}
 	for _, client := range m.clients {

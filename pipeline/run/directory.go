@@ -10,7 +10,7 @@ import (
 
 	"trajgen/outputs/journal"
 	"trajgen/outputs/log/disk"
-	"trajgen/pipeline/model/tape"
+	"trajgen/pipeline/model/record"
 )
 
 // OutDir is the run directory.
@@ -31,7 +31,7 @@ func fresh(dir string) error {
 		return fmt.Errorf("open run directory: %w", err)
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); name != "journal" && name != tape.FileName && name != "log.jsonl" && !strings.HasPrefix(name, disk.Temporary) {
+		if name := entry.Name(); name != "journal" && name != record.TapeName && name != "log.jsonl" && !strings.HasPrefix(name, disk.Temporary) {
 			return fmt.Errorf("%s is not empty: --resume goes on with a run, another --out starts one", dir)
 		}
 	}

@@ -11,16 +11,16 @@ import (
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/budget"
 	"trajgen/pipeline/model/gate"
+	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/model/scripted"
-	"trajgen/pipeline/model/tape"
 )
 
 // models are those that an experiment asks, with what their requests have in common.
 type models struct {
 	*opened
-	server     *scripted.Server              // nil without a policy
-	recorder   *tape.Recorder                // nil without a tape that is recorded
-	tape       *tape.Tape                    // that is played; nil without
+	server     *scripted.Server // nil without a policy
+	recorder   record.Recorder
+	replay     *record.Replay                // the tape that is played; nil without
 	clients    []*model.Client               // that play the agent
 	probes     []func(context.Context) error // of all models, before anything is played
 	swept      model.ByName                  // clients, of a sweep of models; nil without
@@ -94,7 +94,7 @@ func (m *models) startServer(cfg *model.Config) error {
 	if cfg.Name == "" {
 		cfg.Name = "scripted-" + m.File.Scripted.Policy
 	}
-	if m.tape != nil {
+	if m.replay != nil {
 		cfg.BaseURL = "http://tape.invalid/v1"
 		return nil
 	}

@@ -32,7 +32,7 @@ func (r remembered) Approve(ctx context.Context, q tools.Question) (tools.Answer
 		Usage  *episode.Usage `json:"usage,omitempty"`
 	}
 	var got answered
-	err = r.ask(ctx, approverRole, string(question), &got, func() (err error) {
+	err = r.ask(approverRole, string(question), &got, func() (err error) {
 		got.Answer, err = r.Approver.Approve(ctx, q)
 		got.By, got.Usage = got.Answer.By, got.Answer.Usage
 		return err

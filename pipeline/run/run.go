@@ -20,11 +20,9 @@ import (
 
 	"trajgen/outputs/journal"
 	"trajgen/outputs/report"
-	"trajgen/outputs/turns"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/budget"
-	"trajgen/pipeline/model/tape"
 	"trajgen/tools/sessions"
 )
 
@@ -35,10 +33,8 @@ type Run struct {
 	Manifest Manifest
 	journal  *journal.Journal
 	earlier  *journal.Reader // opened by the first attempt that follows another; nil before
-	tape     *tape.Recorder  // nil when none is recorded
 	sessions *sessions.Store
 	ledger   *budget.Ledger // nil without a budget
-	turns    *turns.Log     // nil without durable_turns
 	log      *os.File
 	logger   *slog.Logger
 }
@@ -96,7 +92,7 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 	if s.log, err = os.OpenFile(filepath.Join(dir, "log.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	if err := s.openTurns(e); err != nil {
+	if err := s.openTurns(); err != nil {
 		return nil, err
 	}
 	s.ledger = e.ledger
@@ -106,7 +102,6 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 	if err := e.beginTape(s.Manifest.Fingerprint); err != nil {
 		return nil, err
 	}
-	s.tape = e.recorder
 	logs.open(s.log)
 	s.sessions = newSessions(dir, e.Logger)
 	return s, nil
@@ -141,8 +136,8 @@ func (s *Run) CloseFiles() error {
 	if s.sessions != nil {
 		errs = append(errs, s.sessions.Close())
 	}
-	if s.turns != nil {
-		errs = append(errs, s.turns.Close())
+	if turns := s.Exp.recorder.Turns; turns != nil {
+		errs = append(errs, turns.Close())
 	}
 	if s.ledger != nil { // while the journal's lock still keeps others away
 		errs = append(errs, s.ledger.Close())
@@ -192,19 +187,14 @@ func (s *Run) before(id string) (_ *episode.Episode, err error) {
 
 // Append keeps an episode.
 func (s *Run) Append(ctx context.Context, ep *episode.Episode) error {
-	if s.tape != nil { // what the journal has is on the tape
-		s.tape.Forget(ep.ID, ep.Attempt)
-		if err := s.tape.Sync(); err != nil {
-			return err
-		}
+	if err := s.Exp.recorder.Sync(); err != nil { // what the journal has is on the tape
+		return err
 	}
 	if err := s.journal.Append(ctx, ep); err != nil {
 		return err
 	}
-	if s.turns != nil {
-		if err := s.turns.Forget(ep.ID, ep.Attempt); err != nil {
-			return err
-		}
+	if err := s.Exp.recorder.Forget(ep.ID, ep.Attempt); err != nil {
+		return err
 	}
 	if !ep.Pending {
 		s.sessions.Add(ep)

@@ -1,4 +1,4 @@
-package tape_test
+package record_test
 
 import (
 	"bytes"
@@ -15,36 +15,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"trajgen/pipeline/model/tape"
+	"trajgen/pipeline/model/record"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
 // agent is an exchange of an episode's agent whose conversation has these messages.
-func agent(episode string, turn, try int, messages ...string) *tape.Exchange {
-	return &tape.Exchange{
-		Asker: tape.Asker{Episode: episode, Attempt: 1}, Turn: turn, Try: try, Status: 200, Request: ask(messages...),
+func agent(episode string, turn, try int, messages ...string) *record.Exchange {
+	return &record.Exchange{
+		Asker: record.Asker{Episode: episode, Attempt: 1}, Turn: turn, Try: try, Status: 200, Request: ask(messages...),
 		Body: fmt.Appendf(nil, "reply %s %d %d", episode, turn, try),
 	}
 }
 
-func ask(messages ...string) tape.Request {
+func ask(messages ...string) record.Request {
 	var texts []string
 	for i, message := range messages {
 		texts = append(texts, fmt.Sprintf(`{"role":"user","content":%q,"n":%d}`, message, i))
 	}
-	return tape.Request{
+	return record.Request{
 		Fields: []byte(`{"model":"m","temperature":0.5}`), Messages: []byte("[" + strings.Join(texts, ",") + "]"), Tools: []byte(`[{"function":{"name":"ls"}}]`),
 	}
 }
 
-func record(t *testing.T, path string, more bool, all ...*tape.Exchange) {
+func write(t *testing.T, path string, more bool, all ...*record.Exchange) {
 	t.Helper()
-	r, err := tape.Record(path, more, quiet)
+	r, err := record.OpenTape(path, more, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Begin("run", tape.Session{Bases: []string{"http://a/v1"}, Window: 100}); err != nil {
+	if err := r.Begin("run", record.Session{Bases: []string{"http://a/v1"}, Window: 100}); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range all {
@@ -57,9 +57,9 @@ func record(t *testing.T, path string, more bool, all ...*tape.Exchange) {
 	}
 }
 
-func open(t *testing.T, path string) *tape.Tape {
+func open(t *testing.T, path string) *record.Replay {
 	t.Helper()
-	played, err := tape.Open(path, quiet)
+	played, err := record.OpenReplay(path, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +68,13 @@ func open(t *testing.T, path string) *tape.Tape {
 }
 
 // next plays an exchange and compares it with what was recorded.
-func next(t *testing.T, played *tape.Tape, want *tape.Exchange) {
+func next(t *testing.T, played *record.Replay, want *record.Exchange) {
 	t.Helper()
 	got, err := played.Next(want.Asker, want.Turn, want.Request)
 	if err != nil {
 		t.Fatalf("turn %d: %v", want.Turn, err)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tape.Exchange{}, "Request"), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(record.Exchange{}, "Request"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("turn %d (-recorded +played):\n%s", want.Turn, diff)
 	}
 }
@@ -82,13 +82,13 @@ func next(t *testing.T, played *tape.Tape, want *tape.Exchange) {
 func TestPlaysWhatWasRecorded(t *testing.T) {
 	left := time.Minute
 	a0, b0, a1, a1again, b1 := agent("a", 0, 0, "hi"), agent("b", 0, 0, "ho"), agent("a", 1, 0, "hi", "there"), agent("a", 1, 1, "hi", "there"), agent("b", 1, 0, "rewritten")
-	a1.End, a1.Error, a1.Slow, a1.Status = tape.Failed, "dial", true, 0
+	a1.End, a1.Error, a1.Slow, a1.Status = record.Failed, "dial", true, 0
 	a1again.Pause, a1again.Left, a1again.Header = time.Second, &left, map[string][]string{"Retry-After": {"1"}}
-	other := &tape.Exchange{Asker: tape.Asker{Role: "user", Episode: "a", Attempt: 1}, Request: ask("which?"), Body: []byte("this"), Status: 200}
+	other := &record.Exchange{Asker: record.Asker{Role: "user", Episode: "a", Attempt: 1}, Request: ask("which?"), Body: []byte("this"), Status: 200}
 	same := *other
 	same.Body = []byte("that")
 	path := filepath.Join(t.TempDir(), "new", "tape")
-	record(t, path, false, a0, b0, other, a1, &same, a1again, b1)
+	write(t, path, false, a0, b0, other, a1, &same, a1again, b1)
 
 	played := open(t, filepath.Dir(path))
 	next(t, played, b0)
@@ -112,7 +112,7 @@ func TestPlaysWhatWasRecorded(t *testing.T) {
 func TestMismatch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tape")
 	long := strings.Repeat("x", 300)
-	record(t, path, false, agent("a", 0, 0, "hi", "you"), agent("a", 1, 0, "hi", "you", "thére"+long+"end"))
+	write(t, path, false, agent("a", 0, 0, "hi", "you"), agent("a", 1, 0, "hi", "you", "thére"+long+"end"))
 	hotter, fewer, reordered := ask("hi", "you"), ask("hi", "you"), ask("hi", "you")
 	hotter.Fields = []byte(`{"model":"m","temperature":0.7}`)
 	fewer.Tools = nil
@@ -121,7 +121,7 @@ func TestMismatch(t *testing.T) {
 		name string
 		who  string
 		turn int
-		give tape.Request
+		give record.Request
 		want string
 	}{
 		{"content", "a", 0, ask("hi", "they"), `episode a turn 0: messages[1].content differs from the tape (recorded "you", now "they")`},
@@ -134,14 +134,14 @@ func TestMismatch(t *testing.T) {
 		{"order of keys", "a", 0, reordered, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := open(t, path).Next(tape.Asker{Episode: tt.who, Attempt: 1}, tt.turn, tt.give)
+			_, err := open(t, path).Next(record.Asker{Episode: tt.who, Attempt: 1}, tt.turn, tt.give)
 			if tt.want == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			var m *tape.Mismatch
+			var m *record.Mismatch
 			if !errors.As(err, &m) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %s", err, tt.want)
 			}
@@ -150,20 +150,20 @@ func TestMismatch(t *testing.T) {
 	// What differs in the beginning is found there, and long texts are shown from where they part.
 	played := open(t, path)
 	next(t, played, agent("a", 0, 0, "hi", "you"))
-	_, err := played.Next(tape.Asker{Episode: "a", Attempt: 1}, 1, ask("ho", "you", "thére"+long+"end"))
+	_, err := played.Next(record.Asker{Episode: "a", Attempt: 1}, 1, ask("ho", "you", "thére"+long+"end"))
 	if err == nil || !strings.Contains(err.Error(), `messages[0].content differs from the tape (recorded "hi", now "ho")`) {
 		t.Errorf("error %v, want the first message", err)
 	}
-	_, err = played.Next(tape.Asker{Episode: "a", Attempt: 1}, 1, ask("hi", "you", "thére"+long+"END"))
+	_, err = played.Next(record.Asker{Episode: "a", Attempt: 1}, 1, ask("hi", "you", "thére"+long+"END"))
 	if err == nil || !strings.Contains(err.Error(), `xxxend", now "…xxx`) {
 		t.Errorf("error %v, want it from where they part", err)
 	}
 	next(t, played, agent("a", 1, 0, "hi", "you", "thére"+long+"end"))
-	_, err = played.Next(tape.Asker{Episode: "a", Attempt: 1}, 2, ask("hi"))
+	_, err = played.Next(record.Asker{Episode: "a", Attempt: 1}, 2, ask("hi"))
 	if err == nil || !strings.Contains(err.Error(), "ends for this episode with turn 1") {
 		t.Errorf("error %v, want that nothing is left", err)
 	}
-	_, err = played.Next(tape.Asker{Episode: "a", Attempt: 2}, 0, ask("hi"))
+	_, err = played.Next(record.Asker{Episode: "a", Attempt: 2}, 0, ask("hi"))
 	if err == nil || !strings.Contains(err.Error(), "only attempts [1], and not 2") {
 		t.Errorf("error %v, want the attempts that there are", err)
 	}
@@ -176,7 +176,7 @@ func TestRefusedFirst(t *testing.T) {
 	refused.Request.Fields, refused.Status = []byte(`{"old":1}`), 400
 	later := agent("a", 1, 0, "hi", "there")
 	path := filepath.Join(t.TempDir(), "tape")
-	record(t, path, false, refused, taken, later)
+	write(t, path, false, refused, taken, later)
 	played := open(t, path)
 	next(t, played, taken)
 	next(t, played, later)
@@ -185,13 +185,13 @@ func TestRefusedFirst(t *testing.T) {
 // TestGoesOn records an episode that was cut short again, from its beginning.
 func TestGoesOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tape")
-	record(t, path, false, agent("a", 0, 0, "hi"), agent("a", 1, 0, "hi", "1"), agent("b", 0, 0, "ho"))
-	if _, err := tape.Record(path, false, quiet); err == nil || !strings.Contains(err.Error(), "holds 3 exchanges of another run: --resume") {
+	write(t, path, false, agent("a", 0, 0, "hi"), agent("a", 1, 0, "hi", "1"), agent("b", 0, 0, "ho"))
+	if _, err := record.OpenTape(path, false, quiet); err == nil || !strings.Contains(err.Error(), "holds 3 exchanges of another run: --resume") {
 		t.Errorf("Record over a tape: %v", err)
 	}
 	again, after := agent("a", 0, 0, "hi"), agent("a", 1, 0, "hi", "2")
 	again.Body = []byte("anew")
-	record(t, path, true, again, after)
+	write(t, path, true, again, after)
 	played := open(t, path)
 	next(t, played, again)
 	next(t, played, after)
@@ -202,9 +202,9 @@ func TestTornEnd(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tape")
 	a, b := agent("a", 0, 0, "hi"), agent("a", 1, 0, "hi", strings.Repeat("there", 50))
-	record(t, path, false, a)
+	write(t, path, false, a)
 	short, _ := os.ReadFile(path)
-	record(t, path, true, b)
+	write(t, path, true, b)
 	whole, _ := os.ReadFile(path)
 	for size := len(short); size < len(whole); size += 7 {
 		for _, junk := range []string{"", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"} {
@@ -214,7 +214,7 @@ func TestTornEnd(t *testing.T) {
 			}
 			next(t, open(t, torn), a)
 			var said bytes.Buffer
-			r, err := tape.Record(torn, true, slog.New(slog.NewTextHandler(&said, nil)))
+			r, err := record.OpenTape(torn, true, slog.New(slog.NewTextHandler(&said, nil)))
 			if err != nil {
 				t.Fatalf("%d bytes: %v", size, err)
 			}
@@ -237,20 +237,20 @@ func TestTornEnd(t *testing.T) {
 func TestDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tape")
 	a, b, c := agent("a", 0, 0, "hi"), agent("b", 0, 0, "ho"), agent("c", 0, 0, "hu")
-	record(t, path, false, a)
+	write(t, path, false, a)
 	before, _ := os.ReadFile(path)
-	record(t, path, true, b, c)
+	write(t, path, true, b, c)
 	data, _ := os.ReadFile(path)
 	at := len(before) + bytes.Index(data[len(before):], []byte(`"ep":"b"`))
 	data[at+6] ^= 1
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tape.Record(path, true, quiet); err == nil || !strings.Contains(err.Error(), "damaged at byte") {
+	if _, err := record.OpenTape(path, true, quiet); err == nil || !strings.Contains(err.Error(), "damaged at byte") {
 		t.Errorf("Record onto a damaged tape: %v", err)
 	}
 	var said bytes.Buffer
-	played, err := tape.Open(path, slog.New(slog.NewTextHandler(&said, nil)))
+	played, err := record.OpenReplay(path, slog.New(slog.NewTextHandler(&said, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,13 +265,13 @@ func TestDamage(t *testing.T) {
 // TestDamagedTools loses one list of tools, and no other.
 func TestDamagedTools(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tape")
-	var all []*tape.Exchange
+	var all []*record.Exchange
 	for _, name := range []string{"first", "second", "third"} {
 		x := agent(name, 0, 0, "hi")
 		x.Request.Tools = []byte(`[{"function":{"name":"` + name + `"}}]`)
 		all = append(all, x)
 	}
-	record(t, path, false, all...)
+	write(t, path, false, all...)
 	data, _ := os.ReadFile(path)
 	data[bytes.Index(data, []byte(`{"name":"second"}`))+9] ^= 1
 	if err := os.WriteFile(path, data, 0o644); err != nil {
@@ -290,8 +290,8 @@ func TestDamagedTools(t *testing.T) {
 func TestReadsOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tape")
 	x, y, z := agent("a", 0, 0, "hi"), agent("a", 1, 0, "hi", "you"), agent("a", 2, 0, "hi", "you", "there")
-	record(t, path, false, x, y, z)
-	for _, x := range []*tape.Exchange{x, y, z} {
+	write(t, path, false, x, y, z)
+	for _, x := range []*record.Exchange{x, y, z} {
 		x.Request.Messages = bytes.ReplaceAll(x.Request.Messages, []byte(":"), []byte(": "))
 	}
 	played := open(t, path)
@@ -311,8 +311,8 @@ func TestNoTape(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, try := range map[string]func() error{
-		"open":   func() error { _, err := tape.Open(path, quiet); return err },
-		"record": func() error { _, err := tape.Record(path, true, quiet); return err },
+		"open":   func() error { _, err := record.OpenReplay(path, quiet); return err },
+		"record": func() error { _, err := record.OpenTape(path, true, quiet); return err },
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), "is not a tape") {
 			t.Errorf("%s: %v", name, err)
@@ -325,12 +325,12 @@ func TestNoTape(t *testing.T) {
 
 func TestOneWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tape")
-	r, err := tape.Record(path, false, quiet)
+	r, err := record.OpenTape(path, false, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := tape.Record(path, true, quiet); err == nil || !strings.Contains(err.Error(), "another run is recording") {
+	if _, err := record.OpenTape(path, true, quiet); err == nil || !strings.Contains(err.Error(), "another run is recording") {
 		t.Errorf("a second writer: %v", err)
 	}
 }
@@ -338,11 +338,11 @@ func TestOneWriter(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	const episodes, turns = 40, 8
 	path := filepath.Join(t.TempDir(), "tape")
-	r, err := tape.Record(path, false, quiet)
+	r, err := record.OpenTape(path, false, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := func(ep, turn int) *tape.Exchange {
+	said := func(ep, turn int) *record.Exchange {
 		var messages []string
 		for i := range turn + 1 {
 			messages = append(messages, fmt.Sprint("message ", ep, " ", i))
@@ -383,14 +383,14 @@ func TestManyAtOnce(t *testing.T) {
 
 // BenchmarkAdd records turns of a conversation of some 60 KB, as an episode's middle has it.
 func BenchmarkAdd(b *testing.B) {
-	r, err := tape.Record(filepath.Join(b.TempDir(), "tape"), false, quiet)
+	r, err := record.OpenTape(filepath.Join(b.TempDir(), "tape"), false, quiet)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer r.Close()
 	base := strings.Repeat("some output of some command\n", 2000)
 	body := []byte(strings.Repeat(`data: {"choices":[{"delta":{"content":"word"}}]}`+"\n\n", 60))
-	exchanges := make([]*tape.Exchange, 16)
+	exchanges := make([]*record.Exchange, 16)
 	for turn := range exchanges {
 		x := agent("a", turn, 0, base, strings.Repeat("and then more of it, ", 100*turn))
 		x.Body = body
@@ -405,13 +405,13 @@ func BenchmarkAdd(b *testing.B) {
 }
 
 // FuzzOpen has a tape be anything.
-func FuzzOpen(f *testing.F) {
+func FuzzOpenReplay(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "tape")
-	r, err := tape.Record(path, false, quiet)
+	r, err := record.OpenTape(path, false, quiet)
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, x := range []*tape.Exchange{agent("a", 0, 0, "hi"), agent("a", 1, 0, "hi", "there")} {
+	for _, x := range []*record.Exchange{agent("a", 0, 0, "hi"), agent("a", 1, 0, "hi", "there")} {
 		if err := r.Add(x); err != nil {
 			f.Fatal(err)
 		}
@@ -427,13 +427,13 @@ func FuzzOpen(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		played, err := tape.Open(path, quiet)
+		played, err := record.OpenReplay(path, quiet)
 		if err != nil {
 			return
 		}
 		defer played.Close()
 		for turn := range 3 {
-			_, _ = played.Next(tape.Asker{Episode: "a", Attempt: 1}, turn, ask("hi", "there"))
+			_, _ = played.Next(record.Asker{Episode: "a", Attempt: 1}, turn, ask("hi", "there"))
 		}
 	})
 }

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 
 	"trajgen/pipeline/model"
-	"trajgen/pipeline/model/tape"
+	"trajgen/pipeline/model/record"
+	"trajgen/pipeline/rollout"
 )
 
 // Tape is a recording of all exchanges with models.
@@ -43,12 +44,12 @@ func (m *models) openTape(context.Context) (err error) {
 	f := m.File
 	switch {
 	case f.Tape.Record != "":
-		if m.recorder, err = tape.Record(f.Tape.Record, f.resumed, m.Logger); err == nil {
-			m.closers = append(m.closers, m.recorder.Close)
+		if m.recorder.Tape, err = record.OpenTape(f.Tape.Record, f.resumed, m.Logger); err == nil {
+			m.closers = append(m.closers, m.recorder.Tape.Close)
 		}
 	case f.playsTape():
-		if m.tape, err = tape.Open(f.Tape.Replay, m.Logger); err == nil {
-			m.closers = append(m.closers, m.tape.Close)
+		if m.replay, err = record.OpenReplay(f.Tape.Replay, m.Logger); err == nil {
+			m.closers = append(m.closers, m.replay.Close)
 		}
 	}
 	return err
@@ -59,11 +60,11 @@ func (f *File) playsTape() bool { return f.Tape.Replay != "" && f.Scripted.Polic
 
 // thread puts the tape into a model's settings.
 func (m *models) thread(cfg *model.Config, role string) {
-	cfg.Record, cfg.Replay, cfg.Role = m.recorder, m.tape, role
-	if m.tape == nil {
+	cfg.Record, cfg.Replay, cfg.Role = m.recorder.Tape, m.replay, role
+	if m.replay == nil {
 		return
 	}
-	about := m.tape.Session()
+	about := m.replay.Session()
 	if role == "" && m.File.Model.BaseURL == "" && len(m.File.Model.Endpoints) == 0 {
 		// What is asked depends on who is asked.
 		for _, base := range about.Bases {
@@ -77,7 +78,7 @@ func (m *models) thread(cfg *model.Config, role string) {
 
 // apiKey reads an endpoint's key. Who plays a tape needs none.
 func (m *models) apiKey(name, baseURL string) (string, error) {
-	if m.tape != nil {
+	if m.replay != nil {
 		return "", nil
 	}
 	key, err := APIKey(name, baseURL)
@@ -86,7 +87,7 @@ func (m *models) apiKey(name, baseURL string) (string, error) {
 
 // headers are those of the agent's endpoint, and the values of them that are secret.
 func (m *models) headers() (headers map[string]string, secrets []string, err error) {
-	if m.tape != nil {
+	if m.replay != nil {
 		return m.File.Model.Headers, nil, nil
 	}
 	headers, secrets, err = secretHeaders(m.File.Model.Headers, m.File.Model.HeaderEnv)
@@ -95,14 +96,36 @@ func (m *models) headers() (headers map[string]string, secrets []string, err err
 
 // beginTape tells the tape whose exchanges follow.
 func (m *models) beginTape(run string) error {
-	if m.recorder == nil {
+	if m.recorder.Tape == nil {
 		return nil
 	}
-	about := tape.Session{Window: m.clients[0].Window()}
+	about := record.Session{Window: m.clients[0].Window()}
 	if m.server == nil {
 		about.Bases = []string{m.File.baseURL()}
 	}
-	return m.recorder.Begin(run, about)
+	return m.recorder.Tape.Begin(run, about)
+}
+
+// openTurns opens the record of what episodes in play were told.
+func (s *Run) openTurns() (err error) {
+	if s.Exp.File.Play.DurableTurns {
+		s.Exp.recorder.Turns, err = record.OpenTurns(s.dir, record.TurnsOptions{Finished: s.ended, Logger: s.logger})
+	}
+	return err
+}
+
+// Steps are where episodes in play are recorded; nil without durable_turns.
+func (s *Run) Steps() rollout.Steps {
+	if s.Exp.recorder.Turns == nil {
+		return nil
+	}
+	return &s.Exp.recorder
+}
+
+// ended says whether the journal has an attempt, or a later one.
+func (s *Run) ended(id string, attempt int) bool {
+	entry, ok := s.journal.Last(id)
+	return ok && entry.Attempt >= attempt
 }
 
 // checkTape says what is wrong with the keys about tapes.
@@ -126,7 +149,7 @@ func (f *File) checkTape() error {
 		}
 		return nil
 	}
-	if _, err := os.Stat(tape.Path(f.Tape.Replay)); info.IsDir() && err != nil {
+	if _, err := os.Stat(record.Path(f.Tape.Replay)); info.IsDir() && err != nil {
 		if _, err := os.Stat(filepath.Join(f.Tape.Replay, "run.json")); err == nil {
 			return fmt.Errorf("%s has no tape: record one with --record, or repeat the messages of its journal with --policy replay", f.Tape.Replay)
 		}

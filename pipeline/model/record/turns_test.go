@@ -1,8 +1,7 @@
-package turns_test
+package record_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,12 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"trajgen/outputs/turns"
+	"trajgen/pipeline/model/record"
 )
 
-func open(t *testing.T, dir string, options turns.Options) *turns.Log {
+func openTurns(t *testing.T, dir string, options record.TurnsOptions) *record.Turns {
 	t.Helper()
-	l, err := turns.Open(dir, options)
+	l, err := record.OpenTurns(dir, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,16 +25,16 @@ func open(t *testing.T, dir string, options turns.Options) *turns.Log {
 	return l
 }
 
-func record(t *testing.T, l *turns.Log, id string, attempt int, steps ...string) {
+func add(t *testing.T, l *record.Turns, id string, attempt int, steps ...string) {
 	t.Helper()
 	for i, step := range steps {
-		if err := l.Record(t.Context(), id, attempt, []byte(step), i%2 == 0); err != nil {
+		if err := l.Record(id, attempt, []byte(step), i%2 == 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func recall(t *testing.T, l *turns.Log, id string, attempt int) []string {
+func recall(t *testing.T, l *record.Turns, id string, attempt int) []string {
 	t.Helper()
 	steps, err := l.Recall(id, attempt)
 	if err != nil {
@@ -60,34 +59,34 @@ func check(t *testing.T, got []string, want ...string) {
 
 func TestRecall(t *testing.T) {
 	dir := t.TempDir()
-	l := open(t, dir, turns.Options{})
-	record(t, l, "a", 1, "a0", "a1", "")
-	record(t, l, "b", 1, "b0")
-	record(t, l, "a", 2, "other")
+	l := openTurns(t, dir, record.TurnsOptions{})
+	add(t, l, "a", 1, "a0", "a1", "")
+	add(t, l, "b", 1, "b0")
+	add(t, l, "a", 2, "other")
 	l.Close()
-	l = open(t, dir, turns.Options{Finished: func(id string, attempt int) bool { return id == "b" }})
+	l = openTurns(t, dir, record.TurnsOptions{Finished: func(id string, attempt int) bool { return id == "b" }})
 	check(t, recall(t, l, "a", 1), "a0", "a1", "")
 	check(t, recall(t, l, "a", 2), "other")
 	check(t, recall(t, l, "b", 1))
-	record(t, l, "a", 1, "a3")
+	add(t, l, "a", 1, "a3")
 	if err := l.Forget("a", 2); err != nil {
 		t.Fatal(err)
 	}
 	check(t, recall(t, l, "a", 1), "a0", "a1", "", "a3")
 	check(t, recall(t, l, "a", 2))
 	l.Close()
-	l = open(t, dir, turns.Options{})
+	l = openTurns(t, dir, record.TurnsOptions{})
 	check(t, recall(t, l, "a", 1), "a0", "a1", "", "a3")
 }
 
-// TestTornEnd cuts the file at every byte of its last frame: everything before is there, and more can be added.
-func TestTornEnd(t *testing.T) {
+// TestTurnsTornEnd cuts the file at every byte of its last frame: everything before is there, and more can be added.
+func TestTurnsTornEnd(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, turns.FileName)
-	l := open(t, dir, turns.Options{})
-	record(t, l, "a", 1, "a0", "a1")
+	path := filepath.Join(dir, record.TurnsName)
+	l := openTurns(t, dir, record.TurnsOptions{})
+	add(t, l, "a", 1, "a0", "a1")
 	whole := size(t, path)
-	record(t, l, "a", 1, "the last one")
+	add(t, l, "a", 1, "the last one")
 	l.Close()
 	all, err := os.ReadFile(path)
 	if err != nil {
@@ -97,11 +96,11 @@ func TestTornEnd(t *testing.T) {
 		if err := os.WriteFile(path, all[:end], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		l := open(t, dir, turns.Options{})
+		l := openTurns(t, dir, record.TurnsOptions{})
 		check(t, recall(t, l, "a", 1), "a0", "a1")
-		record(t, l, "a", 1, "again")
+		add(t, l, "a", 1, "again")
 		l.Close()
-		l = open(t, dir, turns.Options{})
+		l = openTurns(t, dir, record.TurnsOptions{})
 		check(t, recall(t, l, "a", 1), "a0", "a1", "again")
 		l.Close()
 	}
@@ -120,11 +119,11 @@ func size(t *testing.T, path string) int64 {
 // hit is said to be damaged, or has a beginning of its steps; and the log names the place.
 func TestFlippedBit(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, turns.FileName)
-	l := open(t, dir, turns.Options{})
-	record(t, l, "a", 1, "a0", "a1", "a2")
+	path := filepath.Join(dir, record.TurnsName)
+	l := openTurns(t, dir, record.TurnsOptions{})
+	add(t, l, "a", 1, "a0", "a1", "a2")
 	hurt := size(t, path)
-	record(t, l, "b", 1, "b0", "b1")
+	add(t, l, "b", 1, "b0", "b1")
 	l.Close()
 	all, err := os.ReadFile(path)
 	if err != nil {
@@ -137,20 +136,20 @@ func TestFlippedBit(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		l := open(t, dir, turns.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		l := openTurns(t, dir, record.TurnsOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		check(t, recall(t, l, "b", 1), "b0", "b1")
 		got, err := l.Recall("a", 1)
 		if err == nil {
 			// The head of the last frame is gone: whose it was is not known, and what is before it stands.
 			check(t, texts(got), "a0", "a1")
 		}
-		if !strings.Contains(log.String(), "damaged") || !strings.Contains(log.String(), turns.FileName) {
+		if !strings.Contains(log.String(), "damaged") || !strings.Contains(log.String(), record.TurnsName) {
 			t.Errorf("byte %d: the log says %q", at, log.String())
 		}
 		l.Close()
 		// The damage was taken out of the file; that there was some is not forgotten with it, however often it moves.
 		for range 2 {
-			l = open(t, dir, turns.Options{})
+			l = openTurns(t, dir, record.TurnsOptions{})
 			again, errAgain := l.Recall("a", 1)
 			check(t, texts(again), texts(got)...)
 			if (errAgain == nil) != (err == nil) {
@@ -167,11 +166,11 @@ func TestFlippedBit(t *testing.T) {
 // TestLeftover holds that what a writer left that died while it moved the file is taken away.
 func TestLeftover(t *testing.T) {
 	dir := t.TempDir()
-	left := filepath.Join(dir, turns.FileName+".new")
+	left := filepath.Join(dir, record.TurnsName+".new")
 	if err := os.WriteFile(left, []byte("half"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	open(t, dir, turns.Options{})
+	openTurns(t, dir, record.TurnsOptions{})
 	if _, err := os.Stat(left); err == nil {
 		t.Error("it is still there")
 	}
@@ -180,26 +179,26 @@ func TestLeftover(t *testing.T) {
 // TestCompaction holds that a file whose most is finished gives the room back, and keeps what is in play.
 func TestCompaction(t *testing.T) {
 	dir := t.TempDir()
-	l := open(t, dir, turns.Options{CompactBytes: 10_000})
-	record(t, l, "kept", 1, "k0", "k1")
+	l := openTurns(t, dir, record.TurnsOptions{CompactBytes: 10_000})
+	add(t, l, "kept", 1, "k0", "k1")
 	big := strings.Repeat("x", 1000)
 	for i := range 100 {
 		id := fmt.Sprint("e", i)
-		record(t, l, id, 1, big)
+		add(t, l, id, 1, big)
 		if err := l.Forget(id, 1); err != nil {
 			t.Fatal(err)
 		}
-		record(t, l, "kept", 1, fmt.Sprint(i))
+		add(t, l, "kept", 1, fmt.Sprint(i))
 	}
-	if got := size(t, filepath.Join(dir, turns.FileName)); got > 20_000 {
+	if got := size(t, filepath.Join(dir, record.TurnsName)); got > 20_000 {
 		t.Errorf("%d bytes", got)
 	}
 	if n := len(recall(t, l, "kept", 1)); n != 102 {
 		t.Errorf("%d steps, want 102", n)
 	}
 	l.Close()
-	open(t, dir, turns.Options{Finished: func(string, int) bool { return true }})
-	if got := size(t, filepath.Join(dir, turns.FileName)); got != 0 {
+	openTurns(t, dir, record.TurnsOptions{Finished: func(string, int) bool { return true }})
+	if got := size(t, filepath.Join(dir, record.TurnsName)); got != 0 {
 		t.Errorf("%d bytes are left of what is finished", got)
 	}
 }
@@ -207,14 +206,14 @@ func TestCompaction(t *testing.T) {
 // TestConcurrent records for many episodes at once, while others are finished and the file moves.
 func TestConcurrent(t *testing.T) {
 	dir := t.TempDir()
-	l := open(t, dir, turns.Options{CompactBytes: 2000})
+	l := openTurns(t, dir, record.TurnsOptions{CompactBytes: 2000})
 	var wait sync.WaitGroup
 	for n := range 16 {
 		wait.Go(func() {
 			for e := range 10 {
 				id := fmt.Sprintf("%d-%d", n, e)
 				for s := range 5 {
-					if err := l.Record(context.Background(), id, 1, fmt.Appendf(nil, "%s-%d", id, s), true); err != nil {
+					if err := l.Record(id, 1, fmt.Appendf(nil, "%s-%d", id, s), true); err != nil {
 						t.Error(err)
 						return
 					}
@@ -229,7 +228,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	wait.Wait()
 	l.Close()
-	l = open(t, dir, turns.Options{})
+	l = openTurns(t, dir, record.TurnsOptions{})
 	for n := range 16 {
 		id := fmt.Sprintf("%d-9", n)
 		check(t, recall(t, l, id, 1), id+"-0", id+"-1", id+"-2", id+"-3", id+"-4")
@@ -239,30 +238,30 @@ func TestConcurrent(t *testing.T) {
 // TestClosed holds that nothing is recorded where nothing can be.
 func TestClosed(t *testing.T) {
 	dir := t.TempDir()
-	l := open(t, dir, turns.Options{})
-	record(t, l, "a", 1, "a0")
+	l := openTurns(t, dir, record.TurnsOptions{})
+	add(t, l, "a", 1, "a0")
 	l.Close()
-	if err := l.Record(t.Context(), "a", 1, []byte("x"), true); err == nil {
+	if err := l.Record("a", 1, []byte("x"), true); err == nil {
 		t.Error("a closed file takes steps")
 	}
-	if _, err := turns.Open(filepath.Join(dir, "none"), turns.Options{}); err == nil {
+	if _, err := record.OpenTurns(filepath.Join(dir, "none"), record.TurnsOptions{}); err == nil {
 		t.Error("a directory that does not exist has a record")
 	}
 }
 
-func FuzzOpen(f *testing.F) {
+func FuzzOpenTurns(f *testing.F) {
 	dir := f.TempDir()
-	l, err := turns.Open(dir, turns.Options{})
+	l, err := record.OpenTurns(dir, record.TurnsOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, step := range []string{"one", "two"} {
-		if err := l.Record(context.Background(), "a", 1, []byte(step), false); err != nil {
+		if err := l.Record("a", 1, []byte(step), false); err != nil {
 			f.Fatal(err)
 		}
 	}
 	l.Close()
-	whole, err := os.ReadFile(filepath.Join(dir, turns.FileName))
+	whole, err := os.ReadFile(filepath.Join(dir, record.TurnsName))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -271,19 +270,19 @@ func FuzzOpen(f *testing.F) {
 	f.Add(append(whole[5:], whole...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, turns.FileName), data, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, record.TurnsName), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		l := open(t, dir, turns.Options{})
+		l := openTurns(t, dir, record.TurnsOptions{})
 		steps, err := l.Recall("a", 1)
 		if err != nil {
 			return
 		}
-		if err := l.Record(t.Context(), "a", 1, []byte("more"), false); err != nil {
+		if err := l.Record("a", 1, []byte("more"), false); err != nil {
 			t.Fatal(err)
 		}
 		l.Close()
-		l = open(t, dir, turns.Options{})
+		l = openTurns(t, dir, record.TurnsOptions{})
 		if after := recall(t, l, "a", 1); len(after) != len(steps)+1 || after[len(steps)] != "more" {
 			t.Fatalf("%q, and then %q", steps, after)
 		}

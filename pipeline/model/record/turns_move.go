@@ -1,4 +1,4 @@
-package turns
+package record
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 )
 
 // Forget drops the steps of an attempt that the journal has.
-func (l *Log) Forget(id string, attempt int) error {
+func (l *Turns) Forget(id string, attempt int) error {
 	if !l.forget(key{id, attempt}) {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (l *Log) Forget(id string, attempt int) error {
 }
 
 // forget drops an attempt. It says whether the file should move.
-func (l *Log) forget(k key) bool {
+func (l *Turns) forget(k key) bool {
 	l.moving.RLock()
 	defer l.moving.RUnlock()
 	l.mu.Lock()
@@ -39,10 +39,10 @@ func (l *Log) forget(k key) bool {
 }
 
 // outweighed says whether what is finished is more than what is not. The caller holds moving, and mu or moving alone.
-func (l *Log) outweighed() bool { return l.file.Size()-l.live > max(l.compact, l.live) }
+func (l *Turns) outweighed() bool { return l.file.Size()-l.live > max(l.compact, l.live) }
 
 // move writes what is in play into a new file, in the place of this one. The caller is alone.
-func (l *Log) move() (err error) {
+func (l *Turns) move() (err error) {
 	path := l.path + ".new"
 	made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
@@ -57,13 +57,13 @@ func (l *Log) move() (err error) {
 	if err != nil {
 		return err
 	}
-	moved := map[key]*record{}
+	moved := map[key]*steps{}
 	var live int64
 	for _, k := range slices.SortedFunc(maps.Keys(l.all), key.compare) {
-		r := &record{damage: l.all[k].damage}
+		r := &steps{damage: l.all[k].damage}
 		moved[k] = r
 		for _, at := range l.all[k].at {
-			h, err := frames.ReadHead(l.file, at, l.file.Size())
+			h, err := turnFrames.ReadHead(l.file, at, l.file.Size())
 			if err != nil {
 				return err
 			}
@@ -105,8 +105,8 @@ func (l *Log) move() (err error) {
 }
 
 func (k key) compare(o key) int {
-	if k.id != o.id {
-		return strings.Compare(k.id, o.id)
+	if k.episode != o.episode {
+		return strings.Compare(k.episode, o.episode)
 	}
 	return k.attempt - o.attempt
 }

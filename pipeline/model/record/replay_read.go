@@ -1,4 +1,4 @@
-package tape
+package record
 
 import (
 	"errors"
@@ -9,22 +9,16 @@ import (
 	"sync"
 )
 
-// Tape answers requests with what was recorded. It is safe for concurrent use, one asker in one goroutine at a time
+// Replay answers requests with what was recorded. It is safe for concurrent use, one asker in one goroutine at a time
 // where the asker is the agent. In memory it has the places of the exchanges, not the exchanges.
-type Tape struct {
+type Replay struct {
 	file  *os.File
 	size  int64
 	seed  maphash.Seed
 	about Session // the last one
 	gaps  int
-	plays map[played]*play
+	plays map[key]*play
 	tools map[int]tools // by number, from 1
-}
-
-// played is one play of an episode.
-type played struct {
-	episode string
-	attempt int
 }
 
 // play is what was asked during a play of an episode.
@@ -58,8 +52,8 @@ type frame struct {
 	fields, messages, body []byte
 }
 
-// Open opens a tape that was recorded. Its end may be half-written, and then lacks what was being written.
-func Open(path string, logger *slog.Logger) (_ *Tape, err error) {
+// OpenReplay opens a tape that was recorded. Its end may be half-written, and then lacks what was being written.
+func OpenReplay(path string, logger *slog.Logger) (_ *Replay, err error) {
 	file, err := os.Open(Path(path))
 	if err != nil {
 		return nil, fmt.Errorf("open tape: %w", err)
@@ -69,7 +63,7 @@ func Open(path string, logger *slog.Logger) (_ *Tape, err error) {
 			err = errors.Join(err, file.Close())
 		}
 	}()
-	t := &Tape{file: file, seed: maphash.MakeSeed(), plays: map[played]*play{}, tools: map[int]tools{}}
+	t := &Replay{file: file, seed: maphash.MakeSeed(), plays: map[key]*play{}, tools: map[int]tools{}}
 	sessions, lists := 0, 0
 	_, size, gaps, err := scan(file, func(at int64, inside []byte) error {
 		switch kind(inside[0]) {
@@ -118,13 +112,13 @@ func Open(path string, logger *slog.Logger) (_ *Tape, err error) {
 }
 
 // Close closes the file.
-func (t *Tape) Close() error { return t.file.Close() }
+func (t *Replay) Close() error { return t.file.Close() }
 
 // Session is what the run knew that recorded last.
-func (t *Tape) Session() Session { return t.about }
+func (t *Replay) Session() Session { return t.about }
 
-func (t *Tape) index(who Asker, session int, at int64) {
-	key := played{who.Episode, who.Attempt}
+func (t *Replay) index(who Asker, session int, at int64) {
+	key := key{who.Episode, who.Attempt}
 	p := t.plays[key]
 	if p == nil || p.session < session {
 		p = &play{session: session}
@@ -139,8 +133,8 @@ func (t *Tape) index(who Asker, session int, at int64) {
 }
 
 // resume takes a play that was cut short as begun in this session, without what is made again.
-func (t *Tape) resume(r resumed, session int) {
-	p := t.plays[played{r.Episode, r.Attempt}]
+func (t *Replay) resume(r resumed, session int) {
+	p := t.plays[key{r.Episode, r.Attempt}]
 	if p == nil {
 		return
 	}
@@ -159,7 +153,7 @@ func (p *play) reel(role string) *reel {
 	return nil
 }
 
-func (t *Tape) hashTools(inside []byte) (number int, hash uint64, err error) {
+func (t *Replay) hashTools(inside []byte) (number int, hash uint64, err error) {
 	var about list
 	packed, err := unpack(inside, &about)
 	if err != nil {
@@ -170,10 +164,10 @@ func (t *Tape) hashTools(inside []byte) (number int, hash uint64, err error) {
 }
 
 // inside reads a frame again.
-func (t *Tape) inside(at int64) (inside []byte, err error) {
-	h, err := frames.ReadHead(t.file, at, t.size)
+func (t *Replay) inside(at int64) (inside []byte, err error) {
+	h, err := tapeFrames.ReadHead(t.file, at, t.size)
 	if err == nil {
-		inside, err = frames.ReadPayload(t.file, h, nil)
+		inside, err = tapeFrames.ReadPayload(t.file, h, nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read tape at byte %d: %w", at, err)
@@ -182,7 +176,7 @@ func (t *Tape) inside(at int64) (inside []byte, err error) {
 }
 
 // read reads an exchange.
-func (t *Tape) read(at int64) (*frame, error) {
+func (t *Replay) read(at int64) (*frame, error) {
 	inside, err := t.inside(at)
 	if err != nil {
 		return nil, err

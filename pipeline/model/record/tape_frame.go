@@ -1,4 +1,4 @@
-package tape
+package record
 
 import (
 	"encoding/binary"
@@ -11,7 +11,7 @@ import (
 )
 
 // frames have an inside: its kind, its readable head and a blob.
-var frames = log.Format[struct{}]{Magic: "\xf7tp\x01", Head: 12, SizeAt: sizeAt, SumAt: 8, Max: maxFrame, Parse: func(head, _ []byte) (none struct{}, err error) {
+var tapeFrames = log.Format[struct{}]{Magic: "\xf7tp\x01", Head: 12, SizeAt: sizeAt, SumAt: 8, Max: maxFrame, Parse: func(head, _ []byte) (none struct{}, err error) {
 	if binary.LittleEndian.Uint32(head[sizeAt:]) < 2 {
 		err = errors.New("it has no kind")
 	}
@@ -49,7 +49,7 @@ func scan(file *os.File, each func(at int64, inside []byte) error) (tail, size i
 		return 0, size, nil, nil
 	}
 	tail = int64(len(magic))
-	for part, err := range frames.Parts(file, tail, size, true) {
+	for part, err := range tapeFrames.Parts(file, tail, size, true) {
 		if err != nil {
 			return 0, 0, nil, fmt.Errorf("read %s: %w", file.Name(), err)
 		}

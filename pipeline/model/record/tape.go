@@ -1,10 +1,4 @@
-// Package tape keeps every exchange with a model, from the request to the raw reply, in the order of asking of each
-// episode, and answers the same requests again without the model.
-//
-// A tape is one file: a line that names the format, then frames (frame.go), each with a checksum. An exchange holds of
-// its request what the episode's request before it did not have, so that a conversation lies on the tape about once.
-// There is nothing of HTTP's request headers on it, and so no key.
-package tape
+package record
 
 import (
 	"encoding/binary"
@@ -106,13 +100,13 @@ type Session struct {
 	Window int      `json:"window,omitempty"` // tokens
 }
 
-// FileName is the tape's name where a directory is given.
-const FileName = "tape"
+// TapeName is the tape's name where a directory is given.
+const TapeName = "tape"
 
-// Path is the file of a tape: path itself, or FileName in the directory that it is.
+// Path is the file of a tape: path itself, or TapeName in the directory that it is.
 func Path(path string) string {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return filepath.Join(path, FileName)
+		return filepath.Join(path, TapeName)
 	}
 	return path
 }
@@ -137,12 +131,12 @@ func pack(k kind, about any, blob []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	frame := frames.Begin(make([]byte, 0, len(text)+len(blob)/3+64), nil)
+	frame := tapeFrames.Begin(make([]byte, 0, len(text)+len(blob)/3+64), nil)
 	frame = append(frame, byte(k))
 	frame = binary.AppendUvarint(frame, uint64(len(text)))
 	frame = append(frame, text...)
 	frame = packer.EncodeAll(blob, frame)
-	frames.Finish(frame)
+	tapeFrames.Finish(frame)
 	return frame, nil
 }
 

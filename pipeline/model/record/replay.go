@@ -1,4 +1,4 @@
-package tape
+package record
 
 import (
 	"bytes"
@@ -38,8 +38,8 @@ func (m *Mismatch) Error() string {
 // Next gives back what was recorded for a request, which it is not given again. The agent's requests come in the order
 // in which they were recorded, and others' in any. The exchange's Request is empty. An error is a *Mismatch, or says
 // that the tape cannot be read.
-func (t *Tape) Next(who Asker, turn int, req Request) (*Exchange, error) {
-	p := t.plays[played{who.Episode, who.Attempt}]
+func (t *Replay) Next(who Asker, turn int, req Request) (*Exchange, error) {
+	p := t.plays[key{who.Episode, who.Attempt}]
 	if p == nil {
 		return nil, &Mismatch{Asker: who, Turn: turn, Why: t.stranger(who)}
 	}
@@ -78,7 +78,7 @@ func (t *Tape) Next(who Asker, turn int, req Request) (*Exchange, error) {
 }
 
 // stranger says why there is nothing of a play.
-func (t *Tape) stranger(who Asker) string {
+func (t *Replay) stranger(who Asker) string {
 	var attempts []int
 	episodes := map[string]bool{}
 	for key := range t.plays {
@@ -95,7 +95,7 @@ func (t *Tape) stranger(who Asker) string {
 }
 
 // atEnd says why nothing is left of a reel.
-func (t *Tape) atEnd(r *reel) string {
+func (t *Replay) atEnd(r *reel) string {
 	if r == nil {
 		return "the request is not on the tape: nothing was asked in this role"
 	}
@@ -105,7 +105,7 @@ func (t *Tape) atEnd(r *reel) string {
 	return "the request is not on the tape" + t.damage()
 }
 
-func (t *Tape) damage() string {
+func (t *Replay) damage() string {
 	if t.gaps == 0 {
 		return ""
 	}
@@ -113,7 +113,7 @@ func (t *Tape) damage() string {
 }
 
 // look reads the i-th exchange of a reel, once where it is the next one.
-func (t *Tape) look(r *reel, i int) (*frame, error) {
+func (t *Replay) look(r *reel, i int) (*frame, error) {
 	if i == r.next && r.ahead != nil {
 		return r.ahead, nil
 	}
@@ -142,7 +142,7 @@ func (r *reel) use(i int, inOrder bool) {
 }
 
 // same compares a request with the i-th exchange's, at first without reading more than that.
-func (t *Tape) same(r *reel, i int, f *frame, req Request) (bool, error) {
+func (t *Replay) same(r *reel, i int, f *frame, req Request) (bool, error) {
 	if len(f.fields) == 0 { // nothing was sent
 		return true, nil
 	}
@@ -164,7 +164,7 @@ func (t *Tape) same(r *reel, i int, f *frame, req Request) (bool, error) {
 	return true, nil
 }
 
-func (t *Tape) say(messages []byte) said {
+func (t *Replay) say(messages []byte) said {
 	if len(messages) == 0 {
 		return said{}
 	}
@@ -172,7 +172,7 @@ func (t *Tape) say(messages []byte) said {
 	return said{bytes: len(open), hash: maphash.Bytes(t.seed, open)}
 }
 
-func (t *Tape) sameTools(f *frame, req Request) bool {
+func (t *Replay) sameTools(f *frame, req Request) bool {
 	if f.Tools == 0 || len(req.Tools) == 0 {
 		return f.Tools == 0 && len(req.Tools) == 0
 	}
@@ -180,7 +180,7 @@ func (t *Tape) sameTools(f *frame, req Request) bool {
 	return ok && list.hash == maphash.Bytes(t.seed, req.Tools)
 }
 
-func (t *Tape) sameMessages(r *reel, f *frame, messages []byte) bool {
+func (t *Replay) sameMessages(r *reel, f *frame, messages []byte) bool {
 	if f.Keep == 0 {
 		return bytes.Equal(f.messages, messages)
 	}
@@ -190,7 +190,7 @@ func (t *Tape) sameMessages(r *reel, f *frame, messages []byte) bool {
 
 // request puts the i-th exchange's request together, from what it kept of those before it. Its messages are good until
 // the next one is put together.
-func (t *Tape) request(r *reel, i int) (Request, error) {
+func (t *Replay) request(r *reel, i int) (Request, error) {
 	from, messages := r.builtTo, r.built
 	if from > i {
 		from, messages = 0, nil
@@ -221,7 +221,7 @@ func (t *Tape) request(r *reel, i int) (Request, error) {
 }
 
 // readTools reads the list of that number.
-func (t *Tape) readTools(number int) ([]byte, error) {
+func (t *Replay) readTools(number int) ([]byte, error) {
 	if number == 0 {
 		return nil, nil
 	}
@@ -245,7 +245,7 @@ func (t *Tape) readTools(number int) ([]byte, error) {
 }
 
 // differs says how a request differs from the one that should come next.
-func (t *Tape) differs(who Asker, turn int, r *reel, first *frame, req Request) error {
+func (t *Replay) differs(who Asker, turn int, r *reel, first *frame, req Request) error {
 	if who.Role == "" && first.Turn != turn {
 		return &Mismatch{Asker: who, Turn: turn, Why: fmt.Sprintf("the request is not on the tape, where one of turn %d comes next", first.Turn)}
 	}
@@ -260,8 +260,8 @@ func (t *Tape) differs(who Asker, turn int, r *reel, first *frame, req Request) 
 
 // Peek gives the exchange that was recorded next, and leaves it on the tape. Of others than the agent it may be
 // another asker's, who asks at the same time.
-func (t *Tape) Peek(who Asker) (*Exchange, bool) {
-	p := t.plays[played{who.Episode, who.Attempt}]
+func (t *Replay) Peek(who Asker) (*Exchange, bool) {
+	p := t.plays[key{who.Episode, who.Attempt}]
 	if p == nil {
 		return nil, false
 	}

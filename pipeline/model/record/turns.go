@@ -1,8 +1,4 @@
-// Package turns keeps the steps of episodes in play until the journal has the episode.
-//
-// It is one file of frames, to which each step is added as it happens. What is finished stays in it until it outweighs
-// what is not; then the rest moves to a new file. There is one writer, whom the lock of the run's journal protects.
-package turns
+package record
 
 import (
 	"encoding/binary"
@@ -19,11 +15,11 @@ import (
 	"trajgen/outputs/log/disk"
 )
 
-// FileName is the name of the file in a run directory.
-const FileName = "turns"
+// TurnsName is the name of the file in a run directory.
+const TurnsName = "turns"
 
-// Options are how the file is kept. The zero value is ready for use.
-type Options struct {
+// TurnsOptions are how the file is kept. The zero value is ready for use.
+type TurnsOptions struct {
 	// Finished says that the journal has an attempt, or a later one. Optional.
 	Finished func(id string, attempt int) bool
 	// CompactBytes is how much has to be finished, at least, before the rest moves; 0 is 64 MiB.
@@ -31,9 +27,9 @@ type Options struct {
 	Logger       *slog.Logger // nil is silent
 }
 
-// frames hold a step each. What a frame is about is the id of an episode, and behind the sizes of that in the head stand
+// turnFrames hold a step each. What a frame is about is the id of an episode, and behind the sizes of that in the head stand
 // the attempt and the number of the step in it, from 0: a frame that is lost is missed.
-var frames = log.Format[step]{
+var turnFrames = log.Format[step]{
 	Magic: "tgS\x01", Head: frameHead, MetaSizeAt: 4, SizeAt: 16, SumAt: 20, HeadSumAt: 24, MaxMeta: 256, Max: 256 << 20, Parse: parse,
 }
 
@@ -44,12 +40,6 @@ const (
 	// lostNumber says that a step was lost before, and the payload how.
 	lostNumber = math.MaxUint32
 )
-
-// key is an attempt at an episode.
-type key struct {
-	id      string
-	attempt int
-}
 
 type step struct {
 	key
@@ -64,20 +54,22 @@ func parse(head, id []byte) (step, error) {
 }
 
 func encode(s step, payload []byte) ([]byte, error) {
-	if s.id == "" || len(s.id) > int(frames.MaxMeta) || len(payload) > int(frames.Max) || s.attempt < 0 {
+	if s.episode == "" || len(s.episode) > int(turnFrames.MaxMeta) || len(payload) > int(turnFrames.Max) || s.attempt < 0 {
 		return nil, fmt.Errorf("step %d of attempt %d of episode %q has %d bytes (want an id of 1 to %d characters, and at most %d bytes)",
-			s.number, s.attempt, s.id, len(payload), frames.MaxMeta, frames.Max)
+			s.number, s.attempt, s.episode, len(payload), turnFrames.MaxMeta, turnFrames.Max)
 	}
-	frame := frames.Begin(make([]byte, 0, frameHead+len(s.id)+len(payload)), []byte(s.id))
+	frame := turnFrames.Begin(make([]byte, 0, frameHead+len(s.episode)+len(payload)), []byte(s.episode))
 	binary.LittleEndian.PutUint32(frame[attemptAt:], uint32(s.attempt))
 	binary.LittleEndian.PutUint32(frame[numberAt:], s.number)
 	frame = append(frame, payload...)
-	frames.Finish(frame)
+	turnFrames.Finish(frame)
 	return frame, nil
 }
 
-// Log is the file, open for writing. It is safe for concurrent use.
-type Log struct {
+// Turns is a file to which each step of an attempt is added as it happens. What is finished stays in it until it outweighs
+// what is not; then the rest moves to a new file (turns_move.go). There is one writer, whom the lock of the run's journal
+// protects. It is safe for concurrent use.
+type Turns struct {
 	dir     string
 	path    string
 	compact int64
@@ -89,20 +81,20 @@ type Log struct {
 
 	mu   sync.Mutex // guards what follows
 	live int64      // bytes of the attempts in play
-	all  map[key]*record
+	all  map[key]*steps
 }
 
-// record is where the steps of an attempt are.
-type record struct {
+// steps is where the steps of an attempt are.
+type steps struct {
 	at     []int64 // offsets of their frames
 	bytes  int64
 	damage error
 }
 
-// Open opens the file in dir, and makes it when there is none. What a crash left half-written at its end is cut off.
+// OpenTurns opens the file in dir, and makes it when there is none. What a crash left half-written at its end is cut off.
 // What is damaged otherwise is logged with its place, and Recall of the attempt that it hit says so.
-func Open(dir string, options Options) (_ *Log, err error) {
-	l := &Log{dir: dir, path: filepath.Join(dir, FileName), compact: options.CompactBytes, logger: options.Logger, all: map[key]*record{}}
+func OpenTurns(dir string, options TurnsOptions) (_ *Turns, err error) {
+	l := &Turns{dir: dir, path: filepath.Join(dir, TurnsName), compact: options.CompactBytes, logger: options.Logger, all: map[key]*steps{}}
 	if l.compact == 0 {
 		l.compact = 64 << 20
 	}
@@ -124,7 +116,7 @@ func Open(dir string, options Options) (_ *Log, err error) {
 		return nil, errors.Join(fmt.Errorf("read %s: %w", l.path, err), f.Close())
 	}
 	for k := range l.all {
-		if options.Finished != nil && options.Finished(k.id, k.attempt) {
+		if options.Finished != nil && options.Finished(k.episode, k.attempt) {
 			l.drop(k)
 		}
 	}
@@ -137,13 +129,13 @@ func Open(dir string, options Options) (_ *Log, err error) {
 }
 
 // load reads the file. It returns where what was being written begins, when the writer died.
-func (l *Log) load(f *os.File) (end int64, err error) {
+func (l *Turns) load(f *os.File) (end int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
 	}
 	size := info.Size()
-	for part, err := range frames.Parts(f, 0, size, true) {
+	for part, err := range turnFrames.Parts(f, 0, size, true) {
 		about := part.Frame.About
 		switch {
 		case err != nil:
@@ -155,13 +147,13 @@ func (l *Log) load(f *os.File) (end int64, err error) {
 		case part.To == size:
 			l.logger.Warn("cut the torn end off the record of turns", "file", l.path, "offset", part.From, "bytes", size-part.From, "reason", part.Broken)
 			return part.From, nil
-		case about.id == "":
+		case about.episode == "":
 			l.logger.Warn("the record of turns is damaged", "file", l.path, "from", part.From, "to", part.To, "reason", part.Broken)
 		}
 		if part.Broken == nil {
 			continue
 		}
-		heads, err := frames.Heads(f, part.From, part.To, size)
+		heads, err := turnFrames.Heads(f, part.From, part.To, size)
 		if err != nil {
 			return 0, err
 		}
@@ -173,25 +165,25 @@ func (l *Log) load(f *os.File) (end int64, err error) {
 }
 
 // hit notes that an attempt's record is damaged.
-func (l *Log) hit(k key, damage error) {
+func (l *Turns) hit(k key, damage error) {
 	r := l.of(k)
 	if r.damage == nil {
 		r.damage = damage
-		l.logger.Warn("the record of an episode is damaged; it starts anew", "file", l.path, "id", k.id, "attempt", k.attempt, "reason", damage.Error())
+		l.logger.Warn("the record of an episode is damaged; it starts anew", "file", l.path, "id", k.episode, "attempt", k.attempt, "reason", damage.Error())
 	}
 }
 
-func (l *Log) of(k key) *record {
+func (l *Turns) of(k key) *steps {
 	r := l.all[k]
 	if r == nil {
-		r = &record{}
+		r = &steps{}
 		l.all[k] = r
 	}
 	return r
 }
 
 // add notes a frame that is whole. One that follows a gap is kept: it says what was paid for.
-func (l *Log) add(s step, from, to int64) {
+func (l *Turns) add(s step, from, to int64) {
 	r := l.of(s.key)
 	if int(s.number) != len(r.at) {
 		l.hit(s.key, fmt.Errorf("step %d at byte %d where step %d was to be", s.number, from, len(r.at)))
@@ -202,16 +194,49 @@ func (l *Log) add(s step, from, to int64) {
 }
 
 // drop forgets an attempt.
-func (l *Log) drop(k key) {
+func (l *Turns) drop(k key) {
 	if r := l.all[k]; r != nil {
 		l.live -= r.bytes
 		delete(l.all, k)
 	}
 }
 
-// Recall returns the steps of an attempt in their order. With an error the record is damaged, and what comes with it is
-// what of it can be read.
-func (l *Log) Recall(id string, attempt int) ([][]byte, error) {
+// Record adds a step, as Recorder does. An error of writing is for good.
+func (l *Turns) Record(id string, attempt int, step []byte, paid bool) error {
+	l.moving.RLock()
+	defer l.moving.RUnlock()
+	err := l.write(key{id, attempt}, step)
+	if err == nil && paid {
+		err = l.file.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("record a turn: %w", err)
+	}
+	return nil
+}
+
+// write gives a step to the system.
+func (l *Turns) write(k key, payload []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := step{key: k}
+	if r := l.all[k]; r != nil {
+		s.number = uint32(len(r.at))
+	}
+	frame, err := encode(s, payload)
+	if err != nil {
+		return err
+	}
+	at, err := l.file.Append(frame)
+	if err != nil {
+		return err
+	}
+	l.add(s, at, at+int64(len(frame)))
+	return nil
+}
+
+// Recall returns the steps of an attempt, as Recorder does.
+func (l *Turns) Recall(id string, attempt int) ([][]byte, error) {
 	l.moving.RLock()
 	defer l.moving.RUnlock()
 	l.mu.Lock()
@@ -222,11 +247,11 @@ func (l *Log) Recall(id string, attempt int) ([][]byte, error) {
 	}
 	steps := make([][]byte, 0, len(r.at))
 	for _, at := range r.at {
-		h, err := frames.ReadHead(l.file, at, l.file.Size())
+		h, err := turnFrames.ReadHead(l.file, at, l.file.Size())
 		if err != nil {
 			return steps, fmt.Errorf("step at byte %d: %w", at, err)
 		}
-		step, err := frames.ReadPayload(l.file, h, nil)
+		step, err := turnFrames.ReadPayload(l.file, h, nil)
 		if err != nil {
 			return steps, fmt.Errorf("step %d at byte %d: %w", h.About.number, at, err)
 		}
@@ -236,7 +261,7 @@ func (l *Log) Recall(id string, attempt int) ([][]byte, error) {
 }
 
 // Close closes the file. Where nothing is in play any more it leaves it empty.
-func (l *Log) Close() error {
+func (l *Turns) Close() error {
 	l.moving.Lock()
 	defer l.moving.Unlock()
 	if l.closed {
