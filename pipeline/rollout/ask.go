@@ -18,11 +18,11 @@ type Ask func(role, question string, answer any, ask func() error) error
 // inquire is an Ask.
 func (a *attempt) inquire(role, question string, answer any, ask func() error) error {
 	q := &step{Kind: stepAnswer, Turn: len(a.ep.Turns) - 1, Role: role}
-	if a.Steps != nil {
+	if a.Recorder != nil {
 		q.About = digest([]byte(question))
 	}
 	recorded, err := a.hear(q, func() (err error) {
-		if err = ask(); err == nil && a.Steps != nil {
+		if err = ask(); err == nil && a.Recorder != nil {
 			q.Answer, err = json.Marshal(answer)
 		}
 		return err
@@ -46,10 +46,10 @@ func (a *attempt) consult(ctx context.Context, role string, m model.Model, req *
 			q.Reply, err = complete(ctx, m, req)
 		})
 		q.Took.Elapsed = a.Now().Sub(q.Started)
-		if a.Steps != nil {
+		if a.Recorder != nil {
 			q.Window = a.window()
 		}
-		if a.Steps != nil && q.Turn == 0 {
+		if a.Recorder != nil && q.Turn == 0 {
 			q.Quirks = a.registry.Quirks()
 		}
 		if err == nil {
@@ -90,9 +90,7 @@ func (a *attempt) hear(q *step, ask func() error) (recorded bool, err error) {
 		a.progress.stop(halts(err))
 		return false, err
 	}
-	err = a.record(q, true)
-	a.progress.stop(err)
-	return false, err
+	return false, a.record(q, true)
 }
 
 // took is how long a request took.

@@ -9,6 +9,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 )
 
 const (
@@ -87,7 +88,7 @@ func (a *attempt) summary(ctx context.Context, c *episode.Compaction) (string, e
 		by, req.Sampling = a.Model, a.ep.Sampling
 		req.Sampling.MaxTokens, req.Endpoint = 0, a.talk.Endpoint()
 	}
-	said, err := a.consult(ctx, roleSummary, by, &req)
+	said, err := a.consult(ctx, record.Summary, by, &req)
 	var failed *model.Error
 	switch {
 	case err == nil:

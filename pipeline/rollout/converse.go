@@ -10,6 +10,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 	"trajgen/registry"
 )
 
@@ -146,7 +147,7 @@ func (a *attempt) ask(ctx context.Context) (*model.Reply, error) {
 	var all took
 	var refused []episode.Fault
 	for again := true; again; {
-		said, err = a.consult(ctx, roleAgent, a.Model, &req)
+		said, err = a.consult(ctx, record.Agent, a.Model, &req)
 		if all.Elapsed, all.Worked = all.Elapsed+said.Took.Elapsed, all.Worked+said.Took.Worked; began.IsZero() {
 			began = said.Started
 		}
@@ -196,8 +197,6 @@ func (a *attempt) modelFault(run context.Context, turn int, waited time.Duration
 	switch {
 	case run.Err() != nil:
 		return context.Cause(run)
-	case lost(err):
-		return err
 	case !errors.As(err, &failed):
 		return faulty(episode.ModelError, "unknown", fmt.Errorf("turn %d: %w", turn, err))
 	case failed.Fatal:

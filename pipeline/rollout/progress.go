@@ -16,17 +16,6 @@ import (
 	"trajgen/registry"
 )
 
-// Steps keeps what attempts in play got from outside, so that one whose runner died goes on where it was. It is called
-// from many goroutines, several for one attempt. Who journals an attempt that ended forgets its steps.
-type Steps interface {
-	// Recall returns the steps of an attempt in the order in which they were recorded. With an error the record is
-	// damaged, and what comes with it is what of it can be read.
-	Recall(id string, attempt int) ([][]byte, error)
-	// Record adds a step. It returns when a step that was paid for is on disk, and when any other is out of the process's
-	// hands. An error stops the run.
-	Record(id string, attempt int, step []byte, paid bool) error
-}
-
 // The kinds of steps.
 const (
 	stepReply   = "reply"   // a model was asked on the agent's clock, in the episode's own goroutine
@@ -70,11 +59,11 @@ type progress struct {
 
 // recall reads the record, and takes over what it says of the attempt as a whole.
 func (a *attempt) recall() error {
-	if a.Steps == nil {
+	if a.Recorder == nil {
 		return nil
 	}
 	p, marks := &a.progress, []int(nil)
-	all, err := a.Steps.Recall(a.ep.ID, a.ep.Attempt)
+	all, err := a.Recorder.Recall(a.ep.ID, a.ep.Attempt)
 	for i, data := range all {
 		var s step // a new one for each: what is absent is to be zero
 		bad := json.Unmarshal(data, &s)
@@ -97,10 +86,13 @@ func (a *attempt) recall() error {
 		a.ep.Started = first.Started.Add(first.Took.Elapsed - first.Spent)
 	}
 	if err != nil {
-		return &damagedError{err}
+		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return nil
 }
+
+// errDamaged is a record that cannot be read.
+var errDamaged = errors.New("the record is damaged")
 
 // errDiffers ends an attempt that cannot go on from its record.
 var errDiffers = errors.New("the attempt took another way than its record")
@@ -233,22 +225,24 @@ func (p *progress) ended() (*episode.Difference, error) {
 	return p.differed, p.stopped
 }
 
-// record adds a step. One that was paid for is on disk afterwards.
+// record adds a step. One that was paid for is on disk afterwards. That it cannot be recorded ends the run.
 func (a *attempt) record(s *step, paid bool) error {
-	if a.Steps == nil {
+	if a.Recorder == nil {
 		return nil
 	}
 	s.Left, s.Spent = a.left, a.spent()
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return &recordError{fmt.Errorf("episode %s: %w", a.ep.ID, err)}
+	err := enc.Encode(s)
+	if err == nil {
+		err = a.Recorder.Record(a.ep.ID, a.ep.Attempt, bytes.TrimSuffix(text.Bytes(), []byte("\n")), paid)
 	}
-	if err := a.Steps.Record(a.ep.ID, a.ep.Attempt, bytes.TrimSuffix(text.Bytes(), []byte("\n")), paid); err != nil {
-		return &recordError{err}
+	if err != nil {
+		err = fmt.Errorf("record a step: %w", err)
+		a.progress.stop(err)
 	}
-	return nil
+	return err
 }
 
 // digest names a question.

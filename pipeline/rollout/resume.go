@@ -3,18 +3,18 @@ package rollout
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 )
 
 // about names what a request of the agent shows that none before it has shown: what the row says of it is to be what the
 // model saw, also when another program goes on.
 func (a *attempt) about(role string, req *model.Request) string {
-	if a.Steps == nil || role != roleAgent {
+	if a.Recorder == nil || role != record.Agent {
 		return ""
 	}
 	var parts [][]byte
@@ -67,7 +67,7 @@ func (a *attempt) mark(turn int) { a.ep.Resumed = append(a.ep.Resumed, turn) }
 // results compares what the calls of a turn gave with the record, or adds it.
 func (a *attempt) results(turn int, done []episode.ToolCall) error {
 	was, err := a.progress.compare(turn, done)
-	if err != nil || a.Steps == nil {
+	if err != nil || a.Recorder == nil {
 		return err
 	}
 	if was != nil {
@@ -93,24 +93,6 @@ func (a *attempt) abandon(class string, err error) {
 	a.logger.Warn("episode cannot go on where its runner died; it starts anew", "id", ep.ID, "attempt", ep.Attempt, "class", class, "reason", err.Error())
 }
 
-// damagedError is a record that cannot be read.
-type damagedError struct{ cause error }
-
-func (d *damagedError) Error() string { return "the record is damaged: " + d.cause.Error() }
-func (d *damagedError) Unwrap() error { return d.cause }
-
-// lost says that an error is about the record, and nothing that a model said.
-func lost(err error) bool {
-	_, bad := errors.AsType[*recordError](err)
-	return bad || errors.Is(err, errDiffers)
-}
-
-// recordError is a step that could not be recorded. It ends the run.
-type recordError struct{ cause error }
-
-func (r *recordError) Error() string { return "record a step: " + r.cause.Error() }
-func (r *recordError) Unwrap() error { return r.cause }
-
 // describe says what differed.
 func describe(d *episode.Difference) error {
 	where := fmt.Sprintf("turn %d", d.Turn)
@@ -133,7 +115,7 @@ func (a *attempt) unplayed() {
 		}
 		replies++
 		names := []string{s.Reply.Model, cmp.Or(a.Context.SummaryName, a.asks())}
-		if s.Role == roleAgent {
+		if s.Role == record.Agent {
 			names = ep.Billed(&episode.Turn{Model: s.Reply.Model, Fallback: s.Reply.Fallback}, a.Spending.Asked)
 			if len(ep.Turns)+ep.Unplayed == 0 {
 				ep.Usage = s.Reply.Usage
@@ -154,10 +136,3 @@ func (a *attempt) unplayed() {
 		ep.CostUSD = nil
 	}
 }
-
-// Who is asked.
-const (
-	roleAgent   = ""
-	roleSummary = "summary"
-	roleUser    = "user"
-)

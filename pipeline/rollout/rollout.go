@@ -17,6 +17,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 	"trajgen/registry"
 	"trajgen/sandbox"
 )
@@ -61,7 +62,7 @@ type Player struct {
 
 	Furnish bool // sets up what a task wants of its sandbox, also where nothing needs that, to prove that it can be had
 
-	Steps Steps // what episodes in play got from outside is kept here; nil keeps nothing
+	Recorder *record.Recorder // of what episodes in play get from outside; nil keeps nothing
 
 	isolation  sync.Once // sets guarantees
 	guarantees sandbox.Guarantees
@@ -241,7 +242,6 @@ func (a *attempt) end() {
 func (a *attempt) settle(ctx context.Context, err error) error {
 	ep := a.ep
 	var fault *faultError
-	var damaged *damagedError
 	differed, stopped := a.progress.ended()
 	switch {
 	case err == nil:
@@ -253,11 +253,11 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 		ep.Differed = differed
 		a.abandon("resume_differs", describe(ep.Differed))
 		return nil
-	case errors.As(err, &damaged):
-		a.abandon("record_damaged", damaged)
+	case errors.Is(err, errDamaged):
+		a.abandon("record_damaged", err)
 		return nil
 	case errors.As(err, &fault) && stopped != nil:
-		// Who decides about a call could not be asked, for one: played again when there is more to spend.
+		// Who decides about a call could not be asked, or the answer not be recorded: played again when there is more to spend.
 		return stopped
 	case errors.As(err, &fault):
 		ep.Outcome, ep.Stop = fault.Outcome, episode.StopFault

@@ -13,6 +13,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 	"trajgen/registry"
 )
 
@@ -101,7 +102,7 @@ func (u *user) play(ctx context.Context, question string, choices []string) (str
 	seed := int(a.ep.Key.Rand("user").Int32()>>1) + len(said)
 	began := a.Now()
 	var reply model.Reply
-	err := a.inquire(roleUser, asked(question, choices), &reply, func() (err error) {
+	err := a.inquire(record.User, asked(question, choices), &reply, func() (err error) {
 		reply, err = a.User.Complete(ctx, model.Request{
 			Messages: append([]episode.Message{{Role: "system", Content: persona(a.task)}}, said...),
 			Seed:     &seed, MaxTokens: maxReplyTokens, Asker: a.asker(),

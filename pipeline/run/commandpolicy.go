@@ -13,6 +13,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -113,7 +114,7 @@ const approverTokens = 4096
 // openApproverModel opens the model that judges commands. It is asked at the agent's endpoint, unless another is named.
 func (e *Experiment) openApproverModel(ctx context.Context) error {
 	f := e.File
-	client, err := sideModel{approverRole, f.Commands.ApproverModel, f.Commands.ApproverBaseURL, f.Commands.ApproverAPIKeyEnv}.open(&e.models, model.Config{
+	client, err := sideModel{record.Approver, f.Commands.ApproverModel, f.Commands.ApproverBaseURL, f.Commands.ApproverAPIKeyEnv}.open(&e.models, model.Config{
 		Settings: model.Settings{MaxTokens: approverTokens},
 		Patience: model.Patience{Timeout: tools.ApproveTime, Retries: 2},
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/rollout"
 )
 
@@ -27,7 +28,7 @@ func (m *models) openSummary(ctx context.Context) error {
 	}
 	cfg := model.Config{Patience: f.Requests, Outages: m.outages.tell}
 	cfg.MinInFlight, cfg.MaxInFlight = 0, 0 // which are of the agent's endpoints
-	client, err := sideModel{summaryRole, f.Context.SummaryModel, f.Context.SummaryBaseURL, f.Context.SummaryAPIKeyEnv}.open(m, cfg)
+	client, err := sideModel{record.Summary, f.Context.SummaryModel, f.Context.SummaryBaseURL, f.Context.SummaryAPIKeyEnv}.open(m, cfg)
 	m.summary = client
 	return err
 }

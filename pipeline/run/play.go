@@ -70,7 +70,7 @@ func (s *Run) Play(ctx context.Context, watch Watch) (pipeline.Summary, error) {
 	e.outages.shownBy(watch.Outage)
 	defer e.outages.shownBy(nil)
 	player := e.Player()
-	player.Services, player.Steps = s.Services, s.Steps()
+	player.Services, player.Recorder = s.Services, s.Recorder()
 	cfg := pipeline.Config{
 		Tasks: e.Playable(e.Source.Tasks(ctx)), Draw: e.Draw, Seed: e.File.Seed, Samples: e.File.Samples, Run: s.Manifest.Fingerprint,
 		Workers: e.File.Play.Workers, Retries: e.File.Play.EpisodeRetries, MaxRetries: e.File.maxRetries(e.Tasks * e.File.Samples), Retried: s.journal.Retried(),

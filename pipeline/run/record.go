@@ -9,7 +9,6 @@ import (
 
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
-	"trajgen/pipeline/rollout"
 )
 
 // Tape is a recording of all exchanges with models.
@@ -31,13 +30,6 @@ func (s Scripted) Validate() error {
 	}
 	return nil
 }
-
-// The models of an episode beside its agent, as a tape tells them apart.
-const (
-	userRole     = "user"
-	summaryRole  = "summary"
-	approverRole = "approver"
-)
 
 // openTape opens the tape that is recorded, or the one that is played.
 func (m *models) openTape(context.Context) (err error) {
@@ -114,8 +106,8 @@ func (s *Run) openTurns() (err error) {
 	return err
 }
 
-// Steps are where episodes in play are recorded; nil without durable_turns.
-func (s *Run) Steps() rollout.Steps {
+// Recorder records episodes in play; nil without durable_turns.
+func (s *Run) Recorder() *record.Recorder {
 	if s.Exp.recorder.Turns == nil {
 		return nil
 	}

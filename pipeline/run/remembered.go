@@ -7,6 +7,7 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/rollout"
 	"trajgen/tools"
 )
@@ -32,7 +33,7 @@ func (r remembered) Approve(ctx context.Context, q tools.Question) (tools.Answer
 		Usage  *episode.Usage `json:"usage,omitempty"`
 	}
 	var got answered
-	err = r.ask(approverRole, string(question), &got, func() (err error) {
+	err = r.ask(record.Approver, string(question), &got, func() (err error) {
 		got.Answer, err = r.Approver.Approve(ctx, q)
 		got.By, got.Usage = got.Answer.By, got.Answer.Usage
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
 )
 
 // User is the model that answers the agent's questions.
@@ -20,7 +21,7 @@ func (m *models) openUser(ctx context.Context) error {
 	if f.User.Model == "" {
 		return nil
 	}
-	client, err := sideModel{userRole, f.User.Model, f.User.BaseURL, f.User.APIKeyEnv}.open(m, model.Config{
+	client, err := sideModel{record.User, f.User.Model, f.User.BaseURL, f.User.APIKeyEnv}.open(m, model.Config{
 		Patience: model.Patience{Timeout: f.Requests.Timeout, Retries: f.Requests.Retries},
 	})
 	m.user = client

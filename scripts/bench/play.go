@@ -107,7 +107,7 @@ func (b benchPlay) pipeline(ctx context.Context) (_ bench.Played, err error) {
 		}
 		defer func() { err = errors.Join(err, store.CloseFiles()) }()
 		cfg.Run, cfg.Journal = store.Manifest.Fingerprint, store
-		player.Services, player.Steps = store.Services, store.Steps()
+		player.Services, player.Recorder = store.Services, store.Recorder()
 	}
 	return b.play(ctx, cfg, store, exp.Tasks-b.leave, exp.Held)
 }

@@ -12,7 +12,15 @@ import (
 	"fmt"
 )
 
-// Recorder is what a run records. What of it is nil is not recorded.
+// Who is asked: the role of an Asker, and of whom a step has the answer.
+const (
+	Agent    = ""
+	User     = "user"
+	Summary  = "summary"
+	Approver = "approver"
+)
+
+// Recorder is what a run records. What of it is nil is not recorded. It is used from many goroutines, several for one attempt.
 type Recorder struct {
 	Tape  *Tape
 	Turns *Turns
