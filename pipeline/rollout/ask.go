@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"trajgen/pipeline/model"
 )
 
-// Ask puts a question of a call to somebody other than the sandbox: ask does it, and leaves what it was told in answer. Where
-// the record of the call's episode has the answer, ask is not called. It is the same question when role and question are the
-// same.
+// Ask puts a question of a call to a user or an approver: ask does so, and stores in answer what it was told. Where the record
+// of the attempt has the answer, ask is not called. Role and question tell questions apart.
 type Ask func(role, question string, answer any, ask func() error) error
 
 // inquire is an Ask.
@@ -21,7 +19,7 @@ func (a *attempt) inquire(role, question string, answer any, ask func() error) e
 	if a.Recorder != nil {
 		q.About = digest([]byte(question))
 	}
-	recorded, err := a.hear(q, func() (err error) {
+	recorded, err := a.askOnce(q, func() (err error) {
 		if err = ask(); err == nil && a.Recorder != nil {
 			q.Answer, err = json.Marshal(answer)
 		}
@@ -39,7 +37,7 @@ func (a *attempt) inquire(role, question string, answer any, ask func() error) e
 // error may be what the model failed with.
 func (a *attempt) consult(ctx context.Context, role string, m model.Model, req *model.Request) (*step, error) {
 	q := &step{Kind: stepReply, Turn: req.Turn, Role: role, About: a.about(role, req)}
-	recorded, err := a.hear(q, func() (err error) {
+	recorded, err := a.askOnce(q, func() (err error) {
 		q.Started = a.Now()
 		q.Took.Worked = a.thinking(ctx, func(ctx context.Context, clock model.Clock) {
 			req.Clock = clock
@@ -49,7 +47,7 @@ func (a *attempt) consult(ctx context.Context, role string, m model.Model, req *
 		if a.Recorder != nil {
 			q.Window = a.window()
 		}
-		if a.Recorder != nil && q.Turn == 0 {
+		if q.Turn == 0 {
 			q.Quirks = a.registry.Quirks()
 		}
 		if err == nil {
@@ -77,9 +75,9 @@ func complete(ctx context.Context, m model.Model, req *model.Request) (*model.Re
 	return &reply, err
 }
 
-// hear completes a question with its answer: from the record, or what ask leaves in it, which is added to the record. An error
-// of ask is not.
-func (a *attempt) hear(q *step, ask func() error) (recorded bool, err error) {
+// askOnce completes a question with the answer in the record. Where there is none ask does, and the record gets it; an error of
+// ask it does not get.
+func (a *attempt) askOnce(q *step, ask func() error) (recorded bool, err error) {
 	if recorded, err = a.progress.take(q); recorded || err != nil {
 		return recorded, err
 	}
@@ -91,12 +89,6 @@ func (a *attempt) hear(q *step, ask func() error) (recorded bool, err error) {
 		return false, err
 	}
 	return false, a.record(q, true)
-}
-
-// took is how long a request took.
-type took struct {
-	Elapsed time.Duration `json:"elapsed"`
-	Worked  time.Duration `json:"worked"` // on the agent's clock
 }
 
 // halting is an error that starts no new episodes and ends this one without an outcome.

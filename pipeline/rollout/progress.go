@@ -45,6 +45,12 @@ type step struct {
 	Spent   time.Duration   `json:"spent"` // since the attempt began, while a runner lived
 }
 
+// took is how long a request took.
+type took struct {
+	Elapsed time.Duration `json:"elapsed"`
+	Worked  time.Duration `json:"worked"` // on the agent's clock
+}
+
 // progress is the record of one attempt: what there is of it is played again, and then what happens is added. Where no
 // record is kept nothing is ahead.
 type progress struct {

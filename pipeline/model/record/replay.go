@@ -233,11 +233,7 @@ func (t *Replay) readTools(number int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	packed, err := unpack(inside, &struct{}{})
-	var text []byte
-	if err == nil {
-		text, err = unpacker.DecodeAll(packed, nil)
-	}
+	_, text, err := unpackTools(inside)
 	if err != nil {
 		return nil, fmt.Errorf("read tape at byte %d: %w", list.at, err)
 	}

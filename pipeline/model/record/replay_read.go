@@ -65,36 +65,30 @@ func OpenReplay(path string, logger *slog.Logger) (_ *Replay, err error) {
 	}()
 	t := &Replay{file: file, seed: maphash.MakeSeed(), plays: map[key]*play{}, tools: map[int]tools{}}
 	sessions, lists := 0, 0
-	_, size, gaps, err := scan(file, func(at int64, inside []byte) error {
+	_, size, gaps, err := scan(file, func(at int64, inside []byte) (err error) {
 		switch kind(inside[0]) {
 		case sessionFrame:
 			sessions++
 			var s session
-			if _, err := unpack(inside, &s); err != nil {
-				return fmt.Errorf("tape %s: at byte %d: %w", path, at, err)
-			}
+			_, err = unpack(inside, &s)
 			t.about = s.Session
 		case toolsFrame:
-			number, hash, err := t.hashTools(inside)
-			if err != nil {
-				return fmt.Errorf("tape %s: at byte %d: %w", path, at, err)
-			}
+			number, text, bad := unpackTools(inside)
 			if lists++; number > 0 {
 				lists = number
 			}
-			t.tools[lists] = tools{at, hash}
+			t.tools[lists], err = tools{at, maphash.Bytes(t.seed, text)}, bad
 		case exchangeFrame:
 			var who Asker
-			if _, err := unpack(inside, &who); err != nil {
-				return fmt.Errorf("tape %s: at byte %d: %w", path, at, err)
-			}
+			_, err = unpack(inside, &who)
 			t.index(who, sessions, at)
 		case resumeFrame:
 			var play resumed
-			if _, err := unpack(inside, &play); err != nil {
-				return fmt.Errorf("tape %s: at byte %d: %w", path, at, err)
-			}
+			_, err = unpack(inside, &play)
 			t.resume(play, sessions)
+		}
+		if err != nil {
+			return fmt.Errorf("tape %s: at byte %d: %w", path, at, err)
 		}
 		return nil
 	})
@@ -153,14 +147,13 @@ func (p *play) reel(role string) *reel {
 	return nil
 }
 
-func (t *Replay) hashTools(inside []byte) (number int, hash uint64, err error) {
+func unpackTools(inside []byte) (number int, text []byte, err error) {
 	var about list
 	packed, err := unpack(inside, &about)
-	if err != nil {
-		return 0, 0, err
+	if err == nil {
+		text, err = unpacker.DecodeAll(packed, nil)
 	}
-	text, err := unpacker.DecodeAll(packed, nil)
-	return about.Number, maphash.Bytes(t.seed, text), err
+	return about.Number, text, err
 }
 
 // inside reads a frame again.
