@@ -350,6 +350,35 @@ func TestUserIsAskedOnce(t *testing.T) {
 	}
 }
 
+// TestNothingIsPlayedUnrecorded holds that what cannot be recorded ends the run and not the episode, whoever was asked.
+func TestNothingIsPlayedUnrecorded(t *testing.T) {
+	for _, broken := range []string{"reply", "answer"} {
+		var player *rollout.Player
+		breaks := func(step func(model.Request) (model.Reply, error)) func(model.Request) (model.Reply, error) {
+			return func(req model.Request) (model.Reply, error) {
+				if err := player.Recorder.Turns.Close(); err != nil {
+					t.Error(err)
+				}
+				return step(req)
+			}
+		}
+		agent := call(episode.Call{ID: "q", Name: "clarify", Arguments: `{"text":"which?"}`})
+		user := &script{steps: []func(model.Request) (model.Reply, error){breaks(say("blue"))}}
+		if broken == "reply" {
+			agent = breaks(agent)
+		}
+		d := &durable{
+			dir: t.TempDir(), task: episode.Task{User: &episode.User{Model: true}}, echo: same,
+			steps: []func(model.Request) (model.Reply, error){agent, say("done")},
+			edit:  func(p *rollout.Player) { player, p.User = p, user },
+		}
+		ep, err := d.run(t, 1, -1)
+		if err == nil || !strings.Contains(err.Error(), "record a step") || ep.Outcome != "" || d.asked != 1 {
+			t.Errorf("%s: %v, outcome %q after %d requests", broken, err, ep.Outcome, d.asked)
+		}
+	}
+}
+
 // dying is a model that is gone when ctx is.
 type dying struct {
 	model.Model
