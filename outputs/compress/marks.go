@@ -16,4 +16,4 @@ func NewMarks(path string) (*Marks, error) {
 }
 
 // Write adds a mark.
-func (m *Marks) Write(mark Mark) error { return m.Add(mark.ID, mark) }
+func (m *Marks) Write(mark Mark) error { return m.Add(mark) }

@@ -1,12 +1,9 @@
 package export
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -50,27 +47,25 @@ var (
 // arrowTable writes rows in record batches, of which it holds one.
 type arrowTable[Row any] struct {
 	builder *array.RecordBuilder
-	writer  interface {
-		Write(arrow.Record) error
-		Close() error
-	}
+	writer  arrowWriter
 	options Options
 	rows    int64
 	pending int64 // of them in the batch
 	size    int64 // of the batch
 }
 
-func newArrowTable[Row any](schema *arrow.Schema, options Options, open func(...ipc.Option) (*arrowTable[Row], error)) (*arrowTable[Row], error) {
-	t, err := open(ipc.WithSchema(schema), ipc.WithZstd())
-	if err != nil {
-		return nil, err
-	}
-	t.builder, t.options = array.NewRecordBuilder(memory.DefaultAllocator, schema), options
-	return t, nil
+// arrowWriter is that of a file, or of a stream.
+type arrowWriter interface {
+	Write(arrow.Record) error
+	Close() error
 }
 
-func (t *arrowTable[Row]) write(row *Row) error {
-	t.size += rows.AppendArrow(t.builder, row)
+func newArrowTable[Row any](w arrowWriter, schema *arrow.Schema, options Options) *arrowTable[Row] {
+	return &arrowTable[Row]{builder: array.NewRecordBuilder(memory.DefaultAllocator, schema), writer: w, options: options}
+}
+
+func (t *arrowTable[Row]) put(row Row) error {
+	t.size += rows.AppendArrow(t.builder, &row)
 	t.rows++
 	t.pending++
 	if t.size < t.options.RowGroupBytes && t.pending < t.options.RowGroupRows {
@@ -89,121 +84,76 @@ func (t *arrowTable[Row]) flush() error {
 	return guarded(func() error { return t.writer.Write(record) })
 }
 
-// finish completes what is written, without closing the file.
-func (t *arrowTable[Row]) finish() error { return errors.Join(t.flush(), t.writer.Close()) }
+// end completes what is written, without closing the file.
+func (t *arrowTable[Row]) end() error { return errors.Join(t.flush(), t.writer.Close()) }
 
 // arrowSink is a folder with the two tables.
 type arrowSink struct {
 	*folder
-	disks        []*os.File
-	trajectories *arrowTable[rows.Trajectory]
-	calls        *arrowTable[rows.ToolCall]
-	failed       error
+	trajectories *arrowFile[rows.Trajectory]
+	calls        *arrowFile[rows.ToolCall]
 }
 
-func openArrow(path string, options Options) (Sink, error) {
+// arrowFile is a table in a file of its own.
+type arrowFile[Row any] struct {
+	*arrowTable[Row]
+	disk *os.File
+}
+
+func openArrow(path string, options Options) (target, error) {
 	f, err := openFolder(path)
 	if err != nil {
 		return nil, err
 	}
 	s := &arrowSink{folder: f}
-	s.trajectories, err = openArrowFile[rows.Trajectory](s, arrowTrajectories, arrowTrajectorySchema, options)
+	s.trajectories, err = openArrowFile[rows.Trajectory](f, arrowTrajectories, arrowTrajectorySchema, options)
 	if err == nil {
-		s.calls, err = openArrowFile[rows.ToolCall](s, arrowCalls, arrowCallSchema, options)
+		s.calls, err = openArrowFile[rows.ToolCall](f, arrowCalls, arrowCallSchema, options)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(err, f.close())
 	}
 	return s, nil
 }
 
-func openArrowFile[Row any](s *arrowSink, name string, schema *arrow.Schema, options Options) (*arrowTable[Row], error) {
-	path, err := s.at(name)
+func openArrowFile[Row any](f *folder, name string, schema *arrow.Schema, options Options) (*arrowFile[Row], error) {
+	out, err := f.begin(name)
 	if err != nil {
 		return nil, err
 	}
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return nil, fmt.Errorf("export to %s: %w", s.path, disk.Explain(s.path, err))
-	}
-	s.disks = append(s.disks, out)
-	return newArrowTable(schema, options, func(o ...ipc.Option) (*arrowTable[Row], error) {
-		w, err := ipc.NewFileWriter(out, o...)
-		return &arrowTable[Row]{writer: w}, err
-	})
+	w, err := ipc.NewFileWriter(out, ipc.WithSchema(schema), ipc.WithZstd())
+	return &arrowFile[Row]{newArrowTable[Row](w, schema, options), out}, err
 }
 
-func (s *arrowSink) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	if s.failed == nil {
-		if err := s.write(ep); err != nil {
-			s.failed = fmt.Errorf("write %s: %w", s.path, disk.Explain(s.path, err))
-		}
-	}
-	return s.failed
-}
-
-func (s *arrowSink) write(ep *episode.Episode) error {
-	row, err := rows.New(ep)
-	if err != nil {
-		return err
-	}
-	if err := s.trajectories.write(&row); err != nil {
-		return err
-	}
-	calls := rows.Calls(ep)
-	for i := range calls {
-		if err := s.calls.write(&calls[i]); err != nil {
-			return err
-		}
+func (s *arrowSink) add(ep *episode.Episode) error {
+	if err := writeTables(ep, s.trajectories.put, s.calls.put); err != nil {
+		return fmt.Errorf("write %s: %w", s.path, disk.Explain(s.path, err))
 	}
 	return nil
 }
 
-func (s *arrowSink) Commit() ([]FileInfo, error) {
-	if s.failed != nil {
-		return nil, fmt.Errorf("commit %s: it is not complete: %w", s.path, s.failed)
-	}
-	if s.committed {
-		return s.commit() // which says so
-	}
-	err := errors.Join(s.trajectories.finish(), s.calls.finish())
-	for _, out := range s.disks {
-		err = errors.Join(err, out.Sync(), out.Close())
-	}
-	s.disks = nil
-	if err == nil {
-		err = errors.Join(s.wrote(arrowTrajectories, s.trajectories.rows), s.wrote(arrowCalls, s.calls.rows))
-	}
-	if err != nil {
+func (s *arrowSink) finish() ([]FileInfo, error) {
+	if err := errors.Join(s.trajectories.end(), s.calls.end()); err != nil {
 		return nil, fmt.Errorf("write %s: %w", s.path, disk.Explain(s.path, err))
 	}
-	return s.commit()
-}
-
-func (s *arrowSink) Close() error {
-	var err error
-	for _, out := range s.disks {
-		err = errors.Join(err, out.Close())
+	if err := errors.Join(s.done(s.trajectories.disk, s.trajectories.rows), s.done(s.calls.disk, s.calls.rows)); err != nil {
+		return nil, err
 	}
-	s.disks = nil
-	return errors.Join(err, s.close())
+	return s.commit()
 }
 
 // arrowStream is one table in one file, which may be a pipe.
 type arrowStream struct {
 	*file
-	add    func(*episode.Episode) error
-	finish func() (rows int64, err error)
-	notes  []string
+	trajectories *arrowTable[rows.Trajectory] // nil in a stream of calls
+	calls        *arrowTable[rows.ToolCall]   // and the other way round
+	untold       int                          // calls, which are in another stream
 }
 
-func openArrowStream(path string, options Options) (Sink, error) {
-	table := options.Set["table"]
-	if table != "" && table != "trajectories" && table != "tool_calls" {
-		return nil, fmt.Errorf("table=%q (want trajectories or tool_calls)", table)
+func openArrowStream(path string, options Options) (target, error) {
+	table, err := options.choice("arrow-stream", "table", "trajectories", "tool_calls")
+	if err != nil {
+		return nil, err
 	}
 	f, err := openFile(path, "trajectories.arrows")
 	if err != nil {
@@ -211,74 +161,38 @@ func openArrowStream(path string, options Options) (Sink, error) {
 	}
 	s := &arrowStream{file: f}
 	if table == "tool_calls" {
-		calls, err := openArrowTableOf[rows.ToolCall](f, arrowCallSchema, options)
-		if err != nil {
-			return nil, errors.Join(err, f.close())
-		}
-		s.add = func(ep *episode.Episode) error {
-			list := rows.Calls(ep)
-			for i := range list {
-				if err := calls.write(&list[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		s.finish = func() (int64, error) { return calls.rows, calls.finish() }
-		return s, nil
-	}
-	trajectories, err := openArrowTableOf[rows.Trajectory](f, arrowTrajectorySchema, options)
-	if err != nil {
-		return nil, errors.Join(err, f.close())
-	}
-	calls := 0
-	s.add = func(ep *episode.Episode) error {
-		calls += len(ep.Calls)
-		row, err := rows.New(ep)
-		if err != nil {
-			return err
-		}
-		return trajectories.write(&row)
-	}
-	s.finish = func() (int64, error) {
-		if calls > 0 {
-			s.notes = append(s.notes, fmt.Sprintf("the stream has the trajectories; the traces of their %d tool calls are in another (--set table=tool_calls)", calls))
-		}
-		return trajectories.rows, trajectories.finish()
+		s.calls = newArrowTable[rows.ToolCall](ipc.NewWriter(f, ipc.WithSchema(arrowCallSchema), ipc.WithZstd()), arrowCallSchema, options)
+	} else {
+		s.trajectories = newArrowTable[rows.Trajectory](ipc.NewWriter(f, ipc.WithSchema(arrowTrajectorySchema), ipc.WithZstd()), arrowTrajectorySchema, options)
 	}
 	return s, nil
 }
 
-func openArrowTableOf[Row any](out io.Writer, schema *arrow.Schema, options Options) (*arrowTable[Row], error) {
-	return newArrowTable(schema, options, func(o ...ipc.Option) (*arrowTable[Row], error) {
-		return &arrowTable[Row]{writer: ipc.NewWriter(out, o...)}, nil
-	})
+func (s *arrowStream) add(ep *episode.Episode) error {
+	if s.calls != nil {
+		return writeTables(ep, nil, s.calls.put)
+	}
+	s.untold += len(ep.Calls)
+	return writeTables(ep, s.trajectories.put, nil)
 }
 
-func (s *arrowStream) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
+func (s *arrowStream) finish() ([]FileInfo, error) {
+	if s.calls != nil {
+		if err := s.calls.end(); err != nil {
+			return nil, err
+		}
+		return s.commit(s.calls.rows)
 	}
-	if s.failed != nil {
-		return s.failed
+	if err := s.trajectories.end(); err != nil {
+		return nil, err
 	}
-	if err := s.add(ep); err != nil {
-		return s.fail(fmt.Errorf("write %s: %w", filepath.Base(s.path), err))
-	}
-	return nil
+	return s.commit(s.trajectories.rows)
 }
 
-func (s *arrowStream) Commit() ([]FileInfo, error) {
-	if s.committed || s.failed != nil {
-		return s.commit(0) // which says why not
+// Notes say where the calls are.
+func (s *arrowStream) Notes() []string {
+	if s.untold == 0 {
+		return nil
 	}
-	n, err := s.finish()
-	if err != nil {
-		return nil, s.fail(fmt.Errorf("write %s: %w", s.path, err))
-	}
-	return s.commit(n)
+	return []string{fmt.Sprintf("the stream has the trajectories; the traces of their %d tool calls are in another (--set table=tool_calls)", s.untold)}
 }
-
-func (s *arrowStream) Notes() []string { return s.notes }
-
-func (s *arrowStream) Close() error { return s.close() }

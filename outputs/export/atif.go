@@ -1,9 +1,7 @@
 package export
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path"
 	"strconv"
@@ -23,19 +21,12 @@ var atifFormat = Format{
 var atifLinesFormat = Format{
 	About:    "ATIF-v1.7, one trajectory per line",
 	Settings: atifFormat.Settings,
-	open: func(path string, options Options) (Sink, error) {
+	open: func(path string, options Options) (target, error) {
 		w, err := newATIFWriter("atif-lines", options)
 		if err != nil {
 			return nil, err
 		}
-		out, err := openJSONRows[*atifTrajectory](path, "trajectories")
-		if err != nil {
-			return nil, err
-		}
-		return &rowSink[*atifTrajectory]{rowWriter: out, notes: w.notes, convert: func(ep *episode.Episode) ([]*atifTrajectory, error) {
-			trajectory, err := w.trajectory(ep)
-			return []*atifTrajectory{trajectory}, err
-		}}, nil
+		return openRowSink(path, rowKind{as: "jsonl", name: "trajectories"}, options, w.notes, w.trajectory)
 	},
 }
 
@@ -51,20 +42,21 @@ type atifIndex struct {
 
 type atifSink struct {
 	*atifWriter
-	folder *folderSink
+	*folder
 	index  *spool
+	rows   int64
 	names  safeNames
 	counts repetitions
 }
 
 const atifIndexName = "index.jsonl"
 
-func openATIF(path string, options Options) (Sink, error) {
+func openATIF(path string, options Options) (target, error) {
 	w, err := newATIFWriter("atif", options)
 	if err != nil {
 		return nil, err
 	}
-	f, err := openFolderSink(path)
+	f, err := openFolder(path)
 	if err != nil {
 		return nil, err
 	}
@@ -75,54 +67,36 @@ func openATIF(path string, options Options) (Sink, error) {
 	return &atifSink{atifWriter: w, folder: f, index: index, names: newSafeNames(atifIndexName, folderMark), counts: repetitions{}}, nil
 }
 
-func (s *atifSink) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := s.folder.writable(ctx, ep); err != nil {
-		return err
-	}
+func (s *atifSink) add(ep *episode.Episode) error {
 	trajectory, err := s.trajectory(ep)
-	if _, refused := err.(*Refusal); refused {
+	if err != nil {
 		return err
 	}
-	if err == nil {
-		err = s.write(trajectory, ep)
-	}
-	if err != nil {
-		return s.folder.fail(fmt.Errorf("export episode %s: %w", ep.ID, err))
-	}
-	return nil
-}
-
-func (s *atifSink) write(trajectory *atifTrajectory, ep *episode.Episode) error {
 	name := path.Join(s.names.name(ep.Key.Task), strconv.Itoa(s.counts.number(ep, s.notes)), "trajectory.json")
-	if err := s.folder.createJSON(name, 1, trajectory); err != nil {
+	if err := s.createJSON(name, 1, trajectory); err != nil {
 		return err
 	}
 	line, err := encodeLine(atifIndex{ep.ID, ep.Key.Task, ep.Key.Sample, name, ep.Outcome, ep.Reward})
 	if err == nil {
 		_, err = s.index.Write(line)
 	}
-	s.folder.rows++
+	s.rows++
 	return err
 }
 
-func (s *atifSink) Commit() ([]FileInfo, error) {
-	return s.folder.finish(func() error {
-		from, err := s.index.read()
-		if err != nil {
-			return err
-		}
-		return s.folder.create(atifIndexName, s.folder.rows, func(w io.Writer) error {
-			_, err := io.Copy(w, from)
-			return err
-		})
-	})
-}
-
-func (s *atifSink) Close() error {
-	if s.index == nil {
-		return nil
+func (s *atifSink) finish() ([]FileInfo, error) {
+	from, err := s.index.read()
+	if err != nil {
+		return nil, err
 	}
-	err := errors.Join(s.index.Close(), s.folder.close())
-	s.index = nil
-	return err
+	err = s.create(atifIndexName, s.rows, func(w io.Writer) error {
+		_, err := io.Copy(w, from)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.commit()
 }
+
+func (s *atifSink) close() error { return errors.Join(s.index.Close(), s.folder.close()) }

@@ -27,11 +27,11 @@ func CompareRunFiles(ctx context.Context, source Source, runDir string, tell fun
 	held := func(table string) partFiles {
 		return &comparedParts{dir: filepath.Join(runDir, table), prefix: partPrefix, suffix: parquetSuffix, tell: tell}
 	}
-	sink, err := newParquetSink(held("trajectories"), held("tool_calls"), Options{}.withDefaults())
+	tables, err := newParquetSink(held("trajectories"), held("tool_calls"), Options{}.withDefaults())
 	if err != nil {
 		return 0, 0, err
 	}
-	result, err := Write(ctx, source, sink)
+	result, err := Write(ctx, source, &sink{target: tables, path: runDir})
 	for _, file := range result.Files {
 		if filepath.Base(filepath.Dir(file.Path)) == "trajectories" {
 			trajectories += file.Rows

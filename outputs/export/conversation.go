@@ -107,19 +107,19 @@ func reasons(ep *episode.Episode) bool {
 
 // argumentsOf are the arguments of a call as they stand in a row. Values are objects: where the model's are none, what was
 // sent back to it in their place.
-func argumentsOf[Text jsonText](c *episode.Call) (Text, error) {
+func argumentsOf(c *episode.Call, values bool) (string, error) {
 	switch {
-	case !isValue[Text](), isObject(c.Arguments):
-		return Text(c.Arguments), nil
+	case !values, isObject(c.Arguments):
+		return c.Arguments, nil
 	case isObject(c.Sent):
-		return Text(c.Sent), nil
+		return c.Sent, nil
 	}
 	return "", &Refusal{refuseArguments}
 }
 
 // remarkResent notes arguments that stand as they were sent back and not as the model made them.
-func remarkResent[Text jsonText](n notes, ep *episode.Episode) {
-	if isValue[Text]() && slices.ContainsFunc(ep.Messages, func(m episode.Message) bool {
+func (n notes) remarkResent(ep *episode.Episode) {
+	if slices.ContainsFunc(ep.Messages, func(m episode.Message) bool {
 		return slices.ContainsFunc(m.Calls, func(c episode.Call) bool { return !isObject(c.Arguments) })
 	}) {
 		n[noteResent]++
@@ -129,6 +129,14 @@ func remarkResent[Text jsonText](n notes, ep *episode.Episode) {
 // isObject says whether a text is a JSON object that stands in a document as what it says.
 func isObject(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, " \t\n\r"), "{") && !deep(text) && json.Valid([]byte(text))
+}
+
+// object is a JSON object, or nil when the text is something else.
+func object(text []byte) json.RawMessage {
+	if !isObject(string(text)) {
+		return nil
+	}
+	return text
 }
 
 // maxDepth is how deep JSON of strangers may nest in a document: parsers of those who read it give up, or die, at some

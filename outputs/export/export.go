@@ -107,7 +107,7 @@ type Format struct {
 	Settings map[string]string // what Options.Set may hold, each with a clause that says what it does
 	Rows     bool              // it has the columns of package rows, and loses nothing of what was read from some
 
-	open func(path string, options Options) (Sink, error)
+	open func(path string, options Options) (target, error)
 }
 
 // formats are those that exist. The path is a directory or a file, as the format has it.
@@ -158,7 +158,11 @@ func Open(name, path string, options Options) (Sink, error) {
 			return nil, fmt.Errorf("output format %s has no setting %q (have %s)", name, setting, cmp.Or(have, "none"))
 		}
 	}
-	return format.open(path, options.withDefaults())
+	out, err := format.open(path, options.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	return &sink{target: out, path: path}, nil
 }
 
 // Source yields episodes in dataset order: by row, then sample. A journal.Reader is one.

@@ -16,7 +16,6 @@ type file struct {
 	path, temporary string
 	disk            *os.File
 	buffer          *bufio.Writer
-	failed          error
 	committed       bool
 }
 
@@ -42,32 +41,15 @@ func openFile(path, example string) (*file, error) {
 
 // Write makes it an io.Writer. An error is for good.
 func (f *file) Write(p []byte) (int, error) {
-	if f.failed != nil {
-		return 0, f.failed
-	}
 	n, err := f.buffer.Write(p)
 	if err != nil {
-		f.failed = fmt.Errorf("write %s: %w", f.path, disk.Explain(f.path, err))
+		err = fmt.Errorf("write %s: %w", f.path, disk.Explain(f.path, err))
 	}
-	return n, f.failed
-}
-
-// fail makes an error of the writer's the file's own: it is never committed.
-func (f *file) fail(err error) error {
-	if f.failed == nil {
-		f.failed = err
-	}
-	return err
+	return n, err
 }
 
 // commit makes the file durable and gives it its name.
 func (f *file) commit(rows int64) ([]FileInfo, error) {
-	if f.committed {
-		return nil, fmt.Errorf("commit %s: it was committed before", f.path)
-	}
-	if f.failed != nil {
-		return nil, fmt.Errorf("commit %s: it is not complete: %w", f.path, f.failed)
-	}
 	err := f.buffer.Flush()
 	if err == nil {
 		err = f.disk.Sync()
@@ -91,16 +73,11 @@ func (f *file) commit(rows int64) ([]FileInfo, error) {
 
 // close removes what was not committed.
 func (f *file) close() error {
-	if f.disk == nil {
-		return nil
-	}
 	var err error
 	if !f.committed {
 		if e := os.Remove(f.temporary); !errors.Is(e, fs.ErrNotExist) {
 			err = e
 		}
 	}
-	err = errors.Join(err, f.disk.Close())
-	f.disk = nil
-	return err
+	return errors.Join(err, f.disk.Close())
 }

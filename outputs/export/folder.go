@@ -18,6 +18,7 @@ const folderMark = ".trajgen-export"
 type folder struct {
 	path, temporary, old string // where an earlier export is while it makes way
 	lock                 *os.File
+	open                 map[*os.File]string // files that are being written, by their name in the folder
 	files                []FileInfo
 	committed            bool
 }
@@ -36,7 +37,7 @@ func openFolder(path string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{path: path, temporary: filepath.Join(dir, "."+name+".tmp"), old: filepath.Join(dir, "."+name+".old"), lock: lock}
+	f := &folder{path: path, temporary: filepath.Join(dir, "."+name+".tmp"), old: filepath.Join(dir, "."+name+".old"), lock: lock, open: map[*os.File]string{}}
 	if err := f.replaceable(); err != nil {
 		return nil, errors.Join(err, f.close())
 	}
@@ -79,36 +80,56 @@ func marked(dir string) bool {
 	return err == nil
 }
 
-// at is where a file of the folder is written. It refuses a name that leads out of it.
-func (f *folder) at(name string) (string, error) {
+// begin opens a file of the folder, whose name may have directories in it. It refuses a name that leads out of it.
+func (f *folder) begin(name string) (*os.File, error) {
 	if !filepath.IsLocal(name) {
-		return "", fmt.Errorf("export to %s: %q is not a name of a file in it", f.path, name)
+		return nil, fmt.Errorf("export to %s: %q is not a name of a file in it", f.path, name)
 	}
 	path := filepath.Join(f.temporary, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return "", fmt.Errorf("export to %s: %w", f.path, disk.Explain(f.path, err))
+	err := os.MkdirAll(filepath.Dir(path), 0o777)
+	var out *os.File
+	if err == nil {
+		out, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	}
-	return path, nil
+	if err != nil {
+		return nil, fmt.Errorf("export to %s: %w", f.path, disk.Explain(f.path, err))
+	}
+	f.open[out] = name
+	return out, nil
 }
 
-// create writes one file of the folder, whose name may have directories in it.
-func (f *folder) create(name string, rows int64, write func(io.Writer) error) error {
-	path, err := f.at(name)
-	if err != nil {
-		return err
-	}
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return fmt.Errorf("export to %s: %w", f.path, disk.Explain(f.path, err))
-	}
-	err = write(out)
-	if err == nil {
-		err = out.Sync()
-	}
-	if err = errors.Join(err, out.Close()); err != nil {
+// done completes a file that was begun.
+func (f *folder) done(out *os.File, rows int64) error {
+	name := f.open[out]
+	delete(f.open, out)
+	if err := errors.Join(out.Sync(), out.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Join(f.path, name), disk.Explain(f.path, err))
 	}
 	return f.wrote(name, rows)
+}
+
+// create writes one file of the folder.
+func (f *folder) create(name string, rows int64, write func(io.Writer) error) error {
+	out, err := f.begin(name)
+	if err != nil {
+		return err
+	}
+	if err := write(out); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Join(f.path, name), disk.Explain(f.path, err))
+	}
+	return f.done(out, rows)
+}
+
+// createJSON writes a file with one value.
+func (f *folder) createJSON(name string, rows int64, value any) error {
+	line, err := encodeLine(value)
+	if err != nil {
+		return err
+	}
+	return f.create(name, rows, func(w io.Writer) error {
+		_, err := w.Write(line)
+		return err
+	})
 }
 
 // wrote books a file that is complete and synced.
@@ -123,9 +144,6 @@ func (f *folder) wrote(name string, rows int64) error {
 
 // commit makes the folder durable and gives it its name; an earlier export makes way.
 func (f *folder) commit() ([]FileInfo, error) {
-	if f.committed {
-		return nil, fmt.Errorf("commit %s: it was committed before", f.path)
-	}
 	err := filepath.WalkDir(f.temporary, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
 			err = disk.Sync(path)
@@ -183,14 +201,12 @@ func (f *folder) removeOld() error {
 
 // close removes what was not committed.
 func (f *folder) close() error {
-	if f.lock == nil {
-		return nil
+	var errs []error
+	for out := range f.open {
+		errs = append(errs, out.Close())
 	}
-	var err error
 	if !f.committed {
-		err = os.RemoveAll(f.temporary)
+		errs = append(errs, os.RemoveAll(f.temporary))
 	}
-	err = errors.Join(err, os.Remove(f.lock.Name()), f.lock.Close())
-	f.lock = nil
-	return err
+	return errors.Join(append(errs, os.Remove(f.lock.Name()), f.lock.Close())...)
 }

@@ -1,20 +1,20 @@
 package export
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
 
 	"trajgen/outputs/log/disk"
 	"trajgen/outputs/report"
-	"trajgen/outputs/rows"
 	"trajgen/pipeline/episode"
 )
 
@@ -36,14 +36,12 @@ var hfFormat = Format{
 // hfSink writes Parquet files in a folder, names them when it knows how many there are, and puts a card beside them.
 type hfSink struct {
 	*folder
-	options      Options
-	split        string
-	trajectories *parquetTable[rows.Trajectory]
-	calls        *parquetTable[rows.ToolCall]
-	tally        *report.Builder
-	made         hfMade
-	notes        []string
-	failed       error
+	tables  *parquetSink
+	options Options
+	split   string
+	tally   *report.Builder
+	made    hfMade
+	notes   []string
 }
 
 var (
@@ -51,11 +49,8 @@ var (
 	hfLicense = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,63}$`)
 )
 
-func openHF(path string, options Options) (Sink, error) {
-	s := &hfSink{options: options, split: options.Set["split"], tally: report.New(report.Meta{}), made: newHFMade()}
-	if s.split == "" {
-		s.split = "train"
-	}
+func openHF(path string, options Options) (target, error) {
+	s := &hfSink{options: options, split: cmp.Or(options.Set["split"], "train"), tally: report.New(report.Meta{}), made: newHFMade()}
 	var errs []error
 	if !hfSplit.MatchString(s.split) {
 		errs = append(errs, fmt.Errorf("split=%q (want letters, digits and _)", s.split))
@@ -71,44 +66,34 @@ func openHF(path string, options Options) (Sink, error) {
 		return nil, err
 	}
 	s.folder = f
-	if s.trajectories, err = openTable[rows.Trajectory](filepath.Join(f.temporary, hfTrajectories), rows.Trajectories, "episode_id", options); err == nil {
-		s.calls, err = openTable[rows.ToolCall](filepath.Join(f.temporary, hfCalls), rows.ToolCalls, "episode_id", options)
-	}
+	s.tables, err = openParquetTables(filepath.Join(f.temporary, hfTrajectories), filepath.Join(f.temporary, hfCalls), options)
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(err, f.close())
 	}
 	return s, nil
 }
 
-func (s *hfSink) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	if s.failed == nil {
-		if s.failed = writeTables(s.trajectories, s.calls, ep); s.failed == nil {
-			s.tally.Add(ep)
-			s.made.add(ep)
-		}
-	}
-	return s.failed
+func (s *hfSink) add(ep *episode.Episode) error {
+	s.tally.Add(ep)
+	s.made.add(ep)
+	return s.tables.add(ep)
 }
 
-func (s *hfSink) Commit() ([]FileInfo, error) {
-	if s.failed != nil {
-		return nil, fmt.Errorf("commit %s: it is not complete: %w", s.path, s.failed)
-	}
-	if s.committed {
-		return s.commit() // which says so
-	}
-	trajectories, err := commitHF(s, s.trajectories, hfTrajectories)
+func (s *hfSink) finish() ([]FileInfo, error) {
+	files, err := s.tables.finish()
 	if err != nil {
 		return nil, err
 	}
-	calls, err := commitHF(s, s.calls, hfCalls)
+	calls := slices.IndexFunc(files, func(f FileInfo) bool { return filepath.Base(filepath.Dir(f.Path)) == hfCalls })
+	ofTrajectories, err := s.rename(files[:calls], hfTrajectories)
 	if err != nil {
 		return nil, err
 	}
-	card := s.card(trajectories, calls)
+	ofCalls, err := s.rename(files[calls:], hfCalls)
+	if err != nil {
+		return nil, err
+	}
+	card := s.card(ofTrajectories, ofCalls)
 	if err := s.create("README.md", 0, func(w io.Writer) error { _, err := w.Write(card); return err }); err != nil {
 		return nil, err
 	}
@@ -118,15 +103,8 @@ func (s *hfSink) Commit() ([]FileInfo, error) {
 // hfSize is how large a table is.
 type hfSize struct{ rows, files, bytes, unpacked int64 }
 
-// commitHF completes a table and gives its parts the names by which the Hub finds a split.
-func commitHF[Row any](s *hfSink, table *parquetTable[Row], dir string) (size hfSize, err error) {
-	if err := table.finish(); err != nil {
-		return size, err
-	}
-	parts, err := table.parts.commit()
-	if err != nil {
-		return size, err
-	}
+// rename gives the parts of a table the names by which the Hub finds a split.
+func (s *hfSink) rename(parts []FileInfo, dir string) (size hfSize, err error) {
 	for n, part := range parts {
 		unpacked, err := unpackedBytes(part.Path)
 		if err != nil {
@@ -167,16 +145,7 @@ func unpackedBytes(path string) (n int64, err error) {
 
 func (s *hfSink) Notes() []string { return s.notes }
 
-func (s *hfSink) Close() error {
-	var errs []error
-	if s.trajectories != nil {
-		errs = append(errs, s.trajectories.close())
-	}
-	if s.calls != nil {
-		errs = append(errs, s.calls.close())
-	}
-	return errors.Join(append(errs, s.close())...)
-}
+func (s *hfSink) close() error { return errors.Join(s.tables.close(), s.folder.close()) }
 
 // sizeCategory is the Hub's word for so many rows.
 func sizeCategory(n int64) string {

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bufio"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +45,7 @@ type inspectSink struct {
 // zipTime stands for the time of each member: the first that the format has.
 var zipTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func openInspect(path string, options Options) (Sink, error) {
+func openInspect(path string, options Options) (target, error) {
 	kind := options.Set["file"]
 	if kind == "" {
 		switch {
@@ -77,7 +76,7 @@ func openInspect(path string, options Options) (Sink, error) {
 	}
 	for _, l := range lists {
 		if *l, err = openList(path); err != nil {
-			return nil, errors.Join(err, s.Close())
+			return nil, errors.Join(err, s.close())
 		}
 	}
 	return s, nil
@@ -99,10 +98,7 @@ func newZip(w io.Writer) *zip.Writer {
 	return z
 }
 
-func (s *inspectSink) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := s.writable(ctx, ep); err != nil {
-		return err
-	}
+func (s *inspectSink) add(ep *episode.Episode) error {
 	for i := range ep.Messages {
 		switch ep.Messages[i].Role {
 		case "system", "user", "assistant", "tool":
@@ -110,13 +106,6 @@ func (s *inspectSink) Write(ctx context.Context, ep *episode.Episode) error {
 			return &Refusal{refuseRole}
 		}
 	}
-	if err := s.write(ep); err != nil {
-		return s.fail(fmt.Errorf("export episode %s: %w", ep.ID, err))
-	}
-	return nil
-}
-
-func (s *inspectSink) write(ep *episode.Episode) error {
 	if err := s.begin(ep); err != nil {
 		return err
 	}
@@ -190,16 +179,15 @@ func (s *inspectSink) stream(name string, write func(io.Writer) error) error {
 	return write(w)
 }
 
-func (s *inspectSink) Commit() ([]FileInfo, error) {
-	if s.failed == nil && !s.committed {
-		if err := s.finish(); err != nil {
-			_ = s.fail(err)
-		}
+func (s *inspectSink) finish() ([]FileInfo, error) {
+	if err := s.complete(); err != nil {
+		return nil, err
 	}
 	return s.commit(s.briefs.length)
 }
 
-func (s *inspectSink) finish() error {
+// complete writes what stands behind the samples of an .eval file, or the whole of a .json file.
+func (s *inspectSink) complete() error {
 	if err := s.begin(&episode.Episode{}); err != nil {
 		return err
 	}
@@ -256,13 +244,12 @@ func (s *inspectSink) document(reductions func(io.Writer) error) error {
 	return w.Flush()
 }
 
-func (s *inspectSink) Close() error {
-	err := s.close()
+func (s *inspectSink) close() error {
+	err := s.file.close()
 	for _, l := range []*list{s.samples, s.briefs, s.reduced} {
 		if l != nil {
 			err = errors.Join(err, l.Close())
 		}
 	}
-	s.samples, s.briefs, s.reduced = nil, nil, nil
 	return err
 }

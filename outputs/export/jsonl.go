@@ -1,18 +1,11 @@
 package export
 
-import (
-	"encoding/json"
-
-	"trajgen/outputs/journal"
-	"trajgen/pipeline/episode"
-)
+import "trajgen/pipeline/episode"
 
 var jsonlFormat = Format{
 	About: "one episode per line, exactly as the journal holds it",
-	open: func(path string, _ Options) (Sink, error) {
-		return openLines(path, "episodes.jsonl", func(ep *episode.Episode) ([]any, error) {
-			line, err := journal.Encode(ep)
-			return []any{json.RawMessage(line)}, err
-		})
+	open: func(path string, options Options) (target, error) {
+		same := func(ep *episode.Episode) (*episode.Episode, error) { return ep, nil }
+		return openRowSink(path, rowKind{as: "jsonl", name: "episodes"}, options, nil, same)
 	},
 }

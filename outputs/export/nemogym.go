@@ -13,16 +13,11 @@ var nemoGymFormat = Format{
 	Settings: map[string]string{
 		"agent": "is the name of the agent that the rows point to (default trajgen)",
 	},
-	open: func(path string, options Options) (Sink, error) {
-		w, err := openJSONRows[gymRow](path, "rollouts")
-		if err != nil {
-			return nil, err
-		}
-		s := &rowSink[gymRow]{rowWriter: w, notes: notes{}}
-		agent := cmp.Or(options.Set["agent"], "trajgen")
-		counts := repetitions{}
-		s.convert = func(ep *episode.Episode) ([]gymRow, error) { return newGymRow(ep, agent, counts, s.notes) }
-		return s, nil
+	open: func(path string, options Options) (target, error) {
+		agent, counts, n := cmp.Or(options.Set["agent"], "trajgen"), repetitions{}, notes{}
+		return openRowSink(path, rowKind{as: "jsonl", name: "rollouts"}, options, n, func(ep *episode.Episode) (*gymRow, error) {
+			return newGymRow(ep, agent, counts, n)
+		})
 	},
 }
 
@@ -106,7 +101,7 @@ type gymText struct {
 	Annotations []any  `json:"annotations,omitzero"`
 }
 
-func newGymRow(ep *episode.Episode, agent string, counts repetitions, n notes) ([]gymRow, error) {
+func newGymRow(ep *episode.Episode, agent string, counts repetitions, n notes) (*gymRow, error) {
 	switch {
 	case len(ep.Messages) == 0:
 		return nil, &Refusal{refuseEmpty}
@@ -122,7 +117,7 @@ func newGymRow(ep *episode.Episode, agent string, counts repetitions, n notes) (
 		n["rows without their token ids, which NeMo Gym keeps elsewhere"]++
 	}
 	asks, tools := len(asked(ep)), gymTools(ep.Tools)
-	row := gymRow{
+	row := &gymRow{
 		Request: gymRequest{
 			Input: gymItems(ep, 0, asks), Tools: tools, Model: cmp.Or(ep.Sampling.Model, ep.Model), Temperature: ep.Sampling.Temperature,
 			TopP: ep.Sampling.TopP, MaxOutputTokens: ep.Sampling.MaxTokens,
@@ -139,7 +134,7 @@ func newGymRow(ep *episode.Episode, agent string, counts repetitions, n notes) (
 		usage.InputDetails.CachedTokens, usage.OutputDetails.ReasoningTokens = u.Cached, u.Reasoning
 		row.Response.Usage = usage
 	}
-	return []gymRow{row}, nil
+	return row, nil
 }
 
 func gymTools(tools []json.RawMessage) []gymTool {

@@ -80,7 +80,7 @@ type openaiWriter struct {
 	notes                              notes
 }
 
-func openOpenAI(path string, options Options) (Sink, error) {
+func openOpenAI(path string, options Options) (target, error) {
 	w := openaiWriter{idKey: options.Set["id"], notes: notes{}}
 	var err error
 	if w.weight, err = options.choice("openai", "weight", "model", "ok", "none"); err != nil {
@@ -95,19 +95,15 @@ func openOpenAI(path string, options Options) (Sink, error) {
 	if err := reserved("openai", w.idKey, "messages", "tools", "parallel_tool_calls"); err != nil {
 		return nil, err
 	}
-	out, err := openJSONRows[openaiRow](path, "openai")
-	if err != nil {
-		return nil, err
-	}
-	return &rowSink[openaiRow]{rowWriter: out, notes: w.notes, convert: w.row}, nil
+	return openRowSink(path, rowKind{as: "jsonl", name: "openai"}, options, w.notes, w.row)
 }
 
-func (w *openaiWriter) row(ep *episode.Episode) ([]openaiRow, error) {
+func (w *openaiWriter) row(ep *episode.Episode) (*openaiRow, error) {
 	if err := conversation(ep); err != nil {
 		return nil, err
 	}
 	spoken, failed := ep.Spoken(), failedTurns(ep)
-	row := openaiRow{Tools: shallowAll(ep.Tools), idKey: w.idKey, id: ep.ID}
+	row := &openaiRow{Tools: shallowAll(ep.Tools), idKey: w.idKey, id: ep.ID}
 	end, trained, several, prefilled := 0, false, false, false
 	for i := range ep.Messages {
 		m := &ep.Messages[i]
@@ -139,7 +135,7 @@ func (w *openaiWriter) row(ep *episode.Episode) ([]openaiRow, error) {
 	}
 	w.note(ep, end, prefilled)
 	row.Messages = row.Messages[:end]
-	return []openaiRow{row}, nil
+	return row, nil
 }
 
 func (w *openaiWriter) note(ep *episode.Episode, end int, prefilled bool) {

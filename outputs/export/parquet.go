@@ -1,9 +1,8 @@
 package export
 
 import (
-	"context"
 	"errors"
-	"fmt"
+	"io"
 	"path/filepath"
 	"strconv"
 
@@ -19,7 +18,6 @@ import (
 type parquetSink struct {
 	trajectories *parquetTable[rows.Trajectory]
 	calls        *parquetTable[rows.ToolCall]
-	failed       error
 }
 
 const pageBytes = 4 << 20
@@ -34,12 +32,16 @@ var parquetFormat = Format{
 	open:   openParquet,
 }
 
-func openParquet(dir string, options Options) (Sink, error) {
-	trajectories, err := openParts(filepath.Join(dir, "trajectories"), partPrefix, parquetSuffix)
+func openParquet(dir string, options Options) (target, error) {
+	return openParquetTables(filepath.Join(dir, "trajectories"), filepath.Join(dir, "tool_calls"), options)
+}
+
+func openParquetTables(trajectoriesDir, callsDir string, options Options) (*parquetSink, error) {
+	trajectories, err := openParts(trajectoriesDir, partPrefix, parquetSuffix)
 	if err != nil {
 		return nil, err
 	}
-	calls, err := openParts(filepath.Join(dir, "tool_calls"), partPrefix, parquetSuffix)
+	calls, err := openParts(callsDir, partPrefix, parquetSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -47,51 +49,46 @@ func openParquet(dir string, options Options) (Sink, error) {
 }
 
 // newParquetSink writes both tables into files, which it closes.
-func newParquetSink(trajectories, calls partFiles, options Options) (Sink, error) {
+func newParquetSink(trajectories, calls partFiles, options Options) (*parquetSink, error) {
 	s := &parquetSink{}
 	var err error
 	if s.trajectories, err = newTable[rows.Trajectory](trajectories, rows.Trajectories, "episode_id", options); err != nil {
 		return nil, errors.Join(err, calls.close())
 	}
 	if s.calls, err = newTable[rows.ToolCall](calls, rows.ToolCalls, "episode_id", options); err != nil {
-		return nil, errors.Join(err, s.trajectories.close())
+		return nil, errors.Join(err, s.trajectories.parts.close())
 	}
 	return s, nil
 }
 
-func (s *parquetSink) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	if s.failed == nil {
-		s.failed = writeTables(s.trajectories, s.calls, ep)
-	}
-	return s.failed
+func (s *parquetSink) add(ep *episode.Episode) error {
+	return writeTables(ep, s.trajectories.put, s.calls.put)
 }
 
-// writeTables adds an episode and its calls.
-func writeTables(trajectories *parquetTable[rows.Trajectory], calls *parquetTable[rows.ToolCall], ep *episode.Episode) error {
-	row, err := rows.New(ep)
-	if err != nil {
-		return err
-	}
-	if err := trajectories.write(row); err != nil {
-		return err
-	}
-	for _, call := range rows.Calls(ep) {
-		if err := calls.write(call); err != nil {
+// writeTables writes the rows of an episode. A nil function is a table that is not written.
+func writeTables(ep *episode.Episode, trajectory func(rows.Trajectory) error, call func(rows.ToolCall) error) error {
+	if trajectory != nil {
+		row, err := rows.New(ep)
+		if err != nil {
 			return err
+		}
+		if err := trajectory(row); err != nil {
+			return err
+		}
+	}
+	if call != nil {
+		for _, row := range rows.Calls(ep) {
+			if err := call(row); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (s *parquetSink) Commit() ([]FileInfo, error) {
-	if s.failed != nil {
-		return nil, fmt.Errorf("commit Parquet files: they are not complete: %w", s.failed)
-	}
+func (s *parquetSink) finish() ([]FileInfo, error) {
 	// Both tables are complete on disk before either takes its name.
-	if err := errors.Join(s.trajectories.finish(), s.calls.finish()); err != nil {
+	if err := errors.Join(s.trajectories.end(), s.calls.end()); err != nil {
 		return nil, err
 	}
 	files, err := s.trajectories.parts.commit()
@@ -102,41 +99,96 @@ func (s *parquetSink) Commit() ([]FileInfo, error) {
 	return append(files, more...), err
 }
 
-func (s *parquetSink) Close() error {
-	return errors.Join(s.trajectories.close(), s.calls.close())
+func (s *parquetSink) close() error {
+	return errors.Join(s.trajectories.parts.close(), s.calls.parts.close())
 }
 
 // parquetTable is a sequence of part files with rows of one type.
 type parquetTable[Row any] struct {
-	parts   partFiles
-	writer  *parquet.GenericWriter[Row]
-	options Options
-
-	rows    int64 // of the part
-	grouped int64 // of them in finished row groups
-	flushed int64 // the writer's size after the last row group: Size counts the whole file
-	open    bool  // a part is being written
-	one     [1]Row
-}
-
-// openTable makes the directory and the first part, so that an export of nothing has the schema too.
-func openTable[Row any](dir string, schema *parquet.Schema, id string, options Options) (*parquetTable[Row], error) {
-	p, err := openParts(dir, partPrefix, parquetSuffix)
-	if err != nil {
-		return nil, err
-	}
-	return newTable[Row](p, schema, id, options)
+	*parquetRows[Row]
+	parts partFiles
+	open  bool // a part is being written
 }
 
 const partPrefix, parquetSuffix = "part-", ".parquet"
 
+// newTable begins the first part, so that an export of nothing has the schema too.
 func newTable[Row any](p partFiles, schema *parquet.Schema, id string, options Options) (*parquetTable[Row], error) {
-	t := &parquetTable[Row]{parts: p, options: options}
-	t.writer = parquet.NewGenericWriter[Row](nil, parquetOptions(schema, id)...)
+	t := &parquetTable[Row]{newParquetRows[Row](nil, schema, id, options), p, false}
 	if err := t.begin(); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return t, nil
+}
+
+// begin begins a part.
+func (t *parquetTable[Row]) begin() error {
+	f, err := t.parts.next()
+	if err != nil {
+		return err
+	}
+	t.writer.Reset(f)
+	t.rows, t.grouped, t.flushed, t.open = 0, 0, 0, true
+	return nil
+}
+
+// put adds a row, and ends the part when that made it full.
+func (t *parquetTable[Row]) put(row Row) error {
+	if !t.open {
+		if err := t.begin(); err != nil {
+			return err
+		}
+	}
+	if err := t.parquetRows.put(row); err != nil {
+		return t.parts.explain(err)
+	}
+	if t.writer.Size() >= t.options.PartBytes || t.rows >= t.options.PartRows {
+		return t.end()
+	}
+	return nil
+}
+
+// end completes the part on disk.
+func (t *parquetTable[Row]) end() error {
+	if !t.open {
+		return nil
+	}
+	t.open = false
+	if err := t.writer.Close(); err != nil {
+		return t.parts.explain(err)
+	}
+	return t.parts.finish(t.rows)
+}
+
+// parquetRows writes the rows of one file.
+type parquetRows[Row any] struct {
+	writer  *parquet.GenericWriter[Row]
+	options Options
+	rows    int64
+	grouped int64 // of them in finished row groups
+	flushed int64 // the writer's size after the last row group: Size counts the whole file
+	one     [1]Row
+}
+
+func newParquetRows[Row any](w io.Writer, schema *parquet.Schema, id string, options Options) *parquetRows[Row] {
+	return &parquetRows[Row]{writer: parquet.NewGenericWriter[Row](w, parquetOptions(schema, id)...), options: options}
+}
+
+// put adds a row, and ends the row group when that made it full.
+func (p *parquetRows[Row]) put(row Row) error {
+	p.one[0] = row
+	_, err := p.writer.Write(p.one[:])
+	clear(p.one[:]) // its texts are the episode's
+	if err != nil {
+		return err
+	}
+	p.rows++
+	if p.writer.Size()-p.flushed < p.options.RowGroupBytes && p.rows-p.grouped < p.options.RowGroupRows {
+		return nil
+	}
+	err = p.writer.Flush()
+	p.flushed, p.grouped = p.writer.Size(), p.rows
+	return err
 }
 
 // parquetOptions are how every Parquet file is written. Its rows can be found by the id.
@@ -162,54 +214,3 @@ func parquetOptions(schema *parquet.Schema, id string) []parquet.WriterOption {
 	}
 	return config
 }
-
-// begin begins a part.
-func (t *parquetTable[Row]) begin() error {
-	f, err := t.parts.next()
-	if err != nil {
-		return err
-	}
-	t.writer.Reset(f)
-	t.rows, t.grouped, t.flushed, t.open = 0, 0, 0, true
-	return nil
-}
-
-// write adds a row, and ends the row group or the part when that made it full.
-func (t *parquetTable[Row]) write(row Row) error {
-	if !t.open {
-		if err := t.begin(); err != nil {
-			return err
-		}
-	}
-	t.one[0] = row
-	_, err := t.writer.Write(t.one[:])
-	clear(t.one[:]) // its texts are the episode's
-	if err != nil {
-		return t.parts.explain(err)
-	}
-	t.rows++
-	if t.writer.Size()-t.flushed >= t.options.RowGroupBytes || t.rows-t.grouped >= t.options.RowGroupRows {
-		if err := t.writer.Flush(); err != nil {
-			return t.parts.explain(err)
-		}
-		t.flushed, t.grouped = t.writer.Size(), t.rows
-	}
-	if t.writer.Size() >= t.options.PartBytes || t.rows >= t.options.PartRows {
-		return t.finish()
-	}
-	return nil
-}
-
-// finish completes the part on disk.
-func (t *parquetTable[Row]) finish() error {
-	if !t.open {
-		return nil
-	}
-	t.open = false
-	if err := t.writer.Close(); err != nil {
-		return t.parts.explain(err)
-	}
-	return t.parts.finish(t.rows)
-}
-
-func (t *parquetTable[Row]) close() error { return t.parts.close() }

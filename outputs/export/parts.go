@@ -120,12 +120,6 @@ func (p *parts) finish(rows int64) error {
 
 // commit gives all parts their names.
 func (p *parts) commit() ([]FileInfo, error) {
-	if p.committed {
-		return nil, fmt.Errorf("commit %s: it was committed before", p.dir)
-	}
-	if len(p.done) != p.begun {
-		return nil, fmt.Errorf("commit %s: a part was not finished", p.dir)
-	}
 	for n := range p.done {
 		if err := os.Rename(p.temporary(n), p.name(n)); err != nil {
 			return nil, fmt.Errorf("commit export: %w", disk.Explain(p.dir, err))
@@ -175,18 +169,15 @@ func (p *parts) close() error {
 	if p.current != nil && p.current != p.lock {
 		err = p.current.Close()
 	}
-	p.current = nil
 	if !p.committed {
 		for n := range p.begun {
 			if e := os.Remove(p.temporary(n)); !errors.Is(e, fs.ErrNotExist) {
 				err = errors.Join(err, e)
 			}
 		}
-		p.begun, p.done = 0, nil
 	}
 	if p.lock != nil {
 		err = errors.Join(err, p.lock.Close())
-		p.lock = nil
 	}
 	if err != nil {
 		return fmt.Errorf("close %s: %w", p.dir, err)

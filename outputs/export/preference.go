@@ -2,7 +2,6 @@ package export
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -27,16 +26,16 @@ var preferenceFormat = Format{
 }
 
 // preferenceRow is a row of a pair.
-type preferenceRow[Arguments, Tools jsonText] struct {
-	Task           string                  `json:"task" parquet:"task"`
-	ChosenID       string                  `json:"chosen_id" parquet:"chosen_id"`
-	RejectedID     string                  `json:"rejected_id" parquet:"rejected_id"`
-	Prompt         []trlMessage[Arguments] `json:"prompt" parquet:"prompt,list"`
-	Chosen         []trlMessage[Arguments] `json:"chosen" parquet:"chosen,list"`
-	Rejected       []trlMessage[Arguments] `json:"rejected" parquet:"rejected,list"`
-	Tools          Tools                   `json:"tools" parquet:"tools,dict"`
-	ChosenReward   float64                 `json:"chosen_reward" parquet:"chosen_reward"`
-	RejectedReward float64                 `json:"rejected_reward" parquet:"rejected_reward"`
+type preferenceRow struct {
+	Task           string       `json:"task" parquet:"task"`
+	ChosenID       string       `json:"chosen_id" parquet:"chosen_id"`
+	RejectedID     string       `json:"rejected_id" parquet:"rejected_id"`
+	Prompt         []trlMessage `json:"prompt" parquet:"prompt,list"`
+	Chosen         []trlMessage `json:"chosen" parquet:"chosen,list"`
+	Rejected       []trlMessage `json:"rejected" parquet:"rejected,list"`
+	Tools          jsonText     `json:"tools" parquet:"tools,dict"`
+	ChosenReward   float64      `json:"chosen_reward" parquet:"chosen_reward"`
+	RejectedReward float64      `json:"rejected_reward" parquet:"rejected_reward"`
 }
 
 // Why an episode is in no pair.
@@ -49,9 +48,9 @@ const (
 
 // preferenceSink holds samples at one row of the dataset in memory: all of them for pairs=all, else the best and the worst
 // of each group.
-type preferenceSink[Arguments, Tools jsonText] struct {
-	rowWriter[preferenceRow[Arguments, Tools]]
-	trlWriter
+type preferenceSink struct {
+	rowFile[*preferenceRow]
+	*trlWriter
 	all     bool
 	margin  float64
 	row     int
@@ -66,12 +65,11 @@ type preferenceGroup struct {
 	middle  int                // those that were let go
 }
 
-func openPreference(path string, options Options) (Sink, error) {
-	w, err := newTRLWriter("trl-preference", options)
+func openPreference(path string, options Options) (target, error) {
+	w, err := newTRLWriter("trl-preference", true, options)
 	if err != nil {
 		return nil, err
 	}
-	w.prompted = true
 	pairs, err := options.choice("trl-preference", "pairs", "best-worst", "all")
 	if err != nil {
 		return nil, err
@@ -83,51 +81,37 @@ func openPreference(path string, options Options) (Sink, error) {
 			return nil, fmt.Errorf("output format trl-preference: margin is %q (want a number that is not below 0)", text)
 		}
 	}
-	switch all := pairs == "all"; w.json {
-	case "value":
-		return openPairs[jsonValue, jsonValue](path, options, w, all, margin)
-	case "string":
-		return openPairs[string, string](path, options, w, all, margin)
-	default:
-		return openPairs[jsonValue, string](path, options, w, all, margin)
-	}
-}
-
-func openPairs[Arguments, Tools jsonText](path string, options Options, w trlWriter, all bool, margin float64) (Sink, error) {
-	out, err := openTRLRows[preferenceRow[Arguments, Tools]](&w, path, "preference", "chosen_id", options)
+	out, err := openRowFile[*preferenceRow](path, w.kind("preference", "chosen_id"), options)
 	if err != nil {
 		return nil, err
 	}
-	return &preferenceSink[Arguments, Tools]{
-		rowWriter: out, trlWriter: w, all: all, margin: margin, groups: map[[sha256.Size]byte]*preferenceGroup{}, dropped: map[string]int{},
+	return &preferenceSink{
+		rowFile: out, trlWriter: w, all: pairs == "all", margin: margin, groups: map[[sha256.Size]byte]*preferenceGroup{}, dropped: map[string]int{},
 	}, nil
 }
 
 // Notes are what the rows leave out.
-func (s *preferenceSink[Arguments, Tools]) Notes() []string { return s.notes.Notes() }
+func (s *preferenceSink) Notes() []string { return s.notes.Notes() }
 
 // Dropped counts the samples that are in no pair.
-func (s *preferenceSink[Arguments, Tools]) Dropped() map[string]int { return s.dropped }
+func (s *preferenceSink) Dropped() map[string]int { return s.dropped }
 
-func (s *preferenceSink[Arguments, Tools]) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := s.writable(ctx, ep); err != nil {
-		return err
-	}
+func (s *preferenceSink) add(ep *episode.Episode) error {
 	if ep.Reward == nil {
 		return &Refusal{dropNoReward}
 	}
-	if _, _, err := promptAndRest[Arguments](&s.trlWriter, ep); err != nil {
+	if _, _, err := s.promptAndRest(ep); err != nil {
 		return err // a *Refusal, like all errors of a conversation
 	}
 	if ep.Row != s.row {
-		if err := s.finish(); err != nil {
+		if err := s.endRow(); err != nil {
 			return err
 		}
 		s.row = ep.Row
 	}
 	key, err := promptDigest(ep)
 	if err != nil {
-		return s.fail(err)
+		return err
 	}
 	group := s.groups[key]
 	if group == nil {
@@ -159,15 +143,15 @@ func (g *preferenceGroup) worst() int {
 	return slices.IndexFunc(g.samples, func(ep *episode.Episode) bool { return *ep.Reward == least })
 }
 
-func (s *preferenceSink[Arguments, Tools]) Commit() ([]FileInfo, error) {
-	if err := s.finish(); err != nil {
-		return nil, fmt.Errorf("commit: it is not complete: %w", err)
+func (s *preferenceSink) finish() ([]FileInfo, error) {
+	if err := s.endRow(); err != nil {
+		return nil, err
 	}
-	return s.rowWriter.Commit()
+	return s.rowFile.finish()
 }
 
-// finish pairs the samples of each group at the row.
-func (s *preferenceSink[Arguments, Tools]) finish() error {
+// endRow pairs the samples of each group at the row.
+func (s *preferenceSink) endRow() error {
 	for _, key := range s.order {
 		if err := s.pair(s.groups[key]); err != nil {
 			return err
@@ -192,7 +176,7 @@ func promptDigest(ep *episode.Episode) (key [sha256.Size]byte, err error) {
 }
 
 // pair writes the pairs of a group.
-func (s *preferenceSink[Arguments, Tools]) pair(group *preferenceGroup) error {
+func (s *preferenceSink) pair(group *preferenceGroup) error {
 	samples := group.samples
 	if len(samples) == 1 {
 		s.dropped[dropAlone]++
@@ -217,7 +201,7 @@ func (s *preferenceSink[Arguments, Tools]) pair(group *preferenceGroup) error {
 	}
 	for i, ep := range samples {
 		if used[i] {
-			noteTRL[Arguments](&s.trlWriter, ep)
+			s.note(ep)
 		} else {
 			s.dropped[dropTie]++
 		}
@@ -233,18 +217,18 @@ func (s *preferenceSink[Arguments, Tools]) pair(group *preferenceGroup) error {
 }
 
 // putPair writes a pair.
-func (s *preferenceSink[Arguments, Tools]) putPair(chosen, rejected *episode.Episode) error {
-	prompt, better, err := promptAndRest[Arguments](&s.trlWriter, chosen)
+func (s *preferenceSink) putPair(chosen, rejected *episode.Episode) error {
+	prompt, better, err := s.promptAndRest(chosen)
 	if err != nil {
-		return s.fail(err)
+		return err
 	}
-	_, worse, err := promptAndRest[Arguments](&s.trlWriter, rejected)
+	_, worse, err := s.promptAndRest(rejected)
 	if err != nil {
-		return s.fail(err)
+		return err
 	}
-	return s.put(chosen.ID, preferenceRow[Arguments, Tools]{
+	return s.put(&preferenceRow{
 		Task: chosen.Key.Task, ChosenID: chosen.ID, RejectedID: rejected.ID,
-		Prompt: prompt, Chosen: better, Rejected: worse, Tools: trlTools[Tools](chosen.Tools),
+		Prompt: prompt, Chosen: better, Rejected: worse, Tools: s.tools(chosen.Tools),
 		ChosenReward: *chosen.Reward, RejectedReward: *rejected.Reward,
 	})
 }

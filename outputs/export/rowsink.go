@@ -1,8 +1,8 @@
 package export
 
 import (
-	"context"
-	"fmt"
+	"bytes"
+	"encoding/json"
 	"reflect"
 	"slices"
 
@@ -11,133 +11,130 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// rowSink is a sink of one file with rows of one type: a line of JSON each, or Parquet.
+// rowSink is a file with a row for each episode.
 type rowSink[Row any] struct {
-	rowWriter[Row]
+	rowFile[Row]
 	notes
-	convert func(*episode.Episode) ([]Row, error)
+	convert func(*episode.Episode) (Row, error)
 }
 
-// rowWriter writes rows into a file, which is its own.
-type rowWriter[Row any] interface {
-	// put writes rows that come of an episode. An error is for good.
-	put(id string, rows ...Row) error
-	// writable and fail are those of its file.
-	writable(ctx context.Context, ep *episode.Episode) error
-	fail(error) error
-	Commit() ([]FileInfo, error)
-	Close() error
+// rowFile is a file of rows: a line of JSON each, or Parquet.
+type rowFile[Row any] interface {
+	put(Row) error
+	finish() ([]FileInfo, error)
+	close() error
 }
 
-func (s *rowSink[Row]) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := s.writable(ctx, ep); err != nil {
-		return err
-	}
-	rows, err := s.convert(ep)
-	if _, refused := err.(*Refusal); refused {
-		return err
-	}
-	if err != nil {
-		return s.fail(err)
-	}
-	return s.put(ep.ID, rows...)
+// rowKind says which.
+type rowKind struct {
+	as   string // jsonl or parquet
+	name string // of the schema, and an example of the file's
+	id   string // Parquet: the column that tells rows apart
+	// json are columns that in Parquet are of the logical type JSON, with all that is below them.
+	json []string
 }
 
-// jsonRows are rows as lines of JSON.
-type jsonRows[Row any] struct{ *lines }
-
-func openJSONRows[Row any](path, example string) (rowWriter[Row], error) {
-	l, err := openLines(path, example+".jsonl", nil)
+func openRowSink[Row any](path string, kind rowKind, options Options, n notes, convert func(*episode.Episode) (Row, error)) (target, error) {
+	out, err := openRowFile[Row](path, kind, options)
 	if err != nil {
 		return nil, err
 	}
-	return jsonRows[Row]{l}, nil
+	return &rowSink[Row]{out, n, convert}, nil
 }
 
-func (j jsonRows[Row]) put(id string, rows ...Row) error {
-	for i := range rows {
-		if err := j.add(id, &rows[i]); err != nil {
-			return err
-		}
+func openRowFile[Row any](path string, kind rowKind, options Options) (rowFile[Row], error) {
+	f, err := openFile(path, kind.name+"."+kind.as)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if kind.as == "jsonl" {
+		return &lines[Row]{file: f}, nil
+	}
+	schema := parquet.NewSchema(kind.name, typedNode{Node: parquet.SchemaOf(new(Row)), columns: kind.json})
+	return &parquetFile[Row]{f, newParquetRows[Row](f, schema, kind.id, options)}, nil
 }
 
-// parquetRows are rows as a Parquet file. It holds a row group in memory.
-type parquetRows[Row any] struct {
+func (s *rowSink[Row]) add(ep *episode.Episode) error {
+	row, err := s.convert(ep)
+	if err != nil {
+		return err
+	}
+	return s.put(row)
+}
+
+// lines are rows as lines of JSON.
+type lines[Row any] struct {
 	*file
-	writer        *parquet.GenericWriter[Row]
-	options       Options
-	rows, grouped int64 // all, and those in finished row groups
-	flushed       int64 // the writer's size after the last row group
-	one           [1]Row
+	rows int64
 }
 
-// openParquetRows begins a file whose rows have a column of that name that tells them apart.
-func openParquetRows[Row any](path, name, id string, options Options) (rowWriter[Row], error) {
-	f, err := openFile(path, name+".parquet")
-	if err != nil {
+func (l *lines[Row]) put(row Row) error {
+	line, err := encodeLine(&row)
+	if err == nil {
+		_, err = l.Write(line)
+	}
+	l.rows++
+	return err
+}
+
+func (l *lines[Row]) finish() ([]FileInfo, error) { return l.commit(l.rows) }
+
+// encodeLine is the JSON of a value with its line break. HTML characters stay as they are.
+func encodeLine(value any) ([]byte, error) {
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return buf.Bytes(), err
+}
+
+// parquetFile are rows as a Parquet file.
+type parquetFile[Row any] struct {
+	*file
+	*parquetRows[Row]
+}
+
+func (p *parquetFile[Row]) finish() ([]FileInfo, error) {
+	if err := p.writer.Close(); err != nil {
 		return nil, err
-	}
-	schema := parquet.NewSchema(name, logical{Node: parquet.SchemaOf(new(Row))})
-	return &parquetRows[Row]{file: f, options: options, writer: parquet.NewGenericWriter[Row](f, parquetOptions(schema, id)...)}, nil
-}
-
-func (p *parquetRows[Row]) put(id string, rows ...Row) error {
-	for _, row := range rows {
-		p.one[0] = row
-		_, err := p.writer.Write(p.one[:])
-		clear(p.one[:])
-		if err != nil {
-			return p.fail(fmt.Errorf("write the row of episode %s: %w", id, err))
-		}
-		p.rows++
-		if p.writer.Size()-p.flushed < p.options.RowGroupBytes && p.rows-p.grouped < p.options.RowGroupRows {
-			continue
-		}
-		if err := p.writer.Flush(); err != nil {
-			return p.fail(err)
-		}
-		p.flushed, p.grouped = p.writer.Size(), p.rows
-	}
-	return nil
-}
-
-func (p *parquetRows[Row]) Commit() ([]FileInfo, error) {
-	if p.failed == nil && !p.committed {
-		if err := p.writer.Close(); err != nil {
-			_ = p.fail(err)
-		}
 	}
 	return p.commit(p.rows)
 }
 
-func (p *parquetRows[Row]) Close() error { return p.close() }
+// jsonText is JSON as it stands in a row: a line has what it says, and Parquet a text.
+type jsonText string
 
-// logical is a schema in which values of the type jsonValue are texts of the logical type JSON, as a struct tag says it, which
-// a type parameter cannot have.
-type logical struct{ parquet.Node }
+// MarshalJSON is the text itself.
+func (t jsonText) MarshalJSON() ([]byte, error) { return []byte(t), nil }
 
-// logicalField is a field of one.
-type logicalField struct {
-	logical
+// typedNode is a schema in which some columns are of the logical type JSON, as only a struct tag could say it otherwise: it
+// depends on a setting.
+type typedNode struct {
+	parquet.Node
+	columns []string
+	json    bool // the node is one of them, or below one
+}
+
+// typedField is a field of one.
+type typedField struct {
+	typedNode
 	field parquet.Field
 }
 
-func (f logicalField) Name() string                           { return f.field.Name() }
-func (f logicalField) Value(base reflect.Value) reflect.Value { return f.field.Value(base) }
+func (f typedField) Name() string                           { return f.field.Name() }
+func (f typedField) Value(base reflect.Value) reflect.Value { return f.field.Value(base) }
 
-func (l logical) Fields() []parquet.Field {
-	fields := slices.Clone(l.Node.Fields())
+func (n typedNode) Fields() []parquet.Field {
+	fields := slices.Clone(n.Node.Fields())
 	for i, field := range fields {
-		fields[i] = logicalField{logical{field}, field}
+		fields[i] = typedField{typedNode{field, n.columns, n.json || slices.Contains(n.columns, field.Name())}, field}
 	}
 	return fields
 }
 
-func (l logical) Type() parquet.Type {
-	if l.Leaf() && l.GoType() == reflect.TypeFor[jsonValue]() {
+func (n typedNode) Type() parquet.Type {
+	if n.json && n.Leaf() {
 		return parquet.JSON().Type()
 	}
-	return l.Node.Type()
+	return n.Node.Type()
 }

@@ -2,7 +2,6 @@ package export
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,33 +69,30 @@ const (
 )
 
 type sharegptSink struct {
-	*lines
+	*lines[json.RawMessage]
 	notes
 	spool *spool
 	own   bool
 	tools map[string]sharegptToolStats // every tool of the export, all zero
 }
 
-func openShareGPT(path string, options Options) (Sink, error) {
+func openShareGPT(path string, options Options) (target, error) {
 	system, err := options.choice("sharegpt", "system", "tools", "own")
 	if err != nil {
 		return nil, err
 	}
-	l, err := openLines(path, "sharegpt.jsonl", nil)
+	f, err := openFile(path, "sharegpt.jsonl")
 	if err != nil {
 		return nil, err
 	}
 	spool, err := openSpool(path)
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, errors.Join(err, f.close())
 	}
-	return &sharegptSink{lines: l, notes: notes{}, spool: spool, own: system == "own", tools: map[string]sharegptToolStats{}}, nil
+	return &sharegptSink{lines: &lines[json.RawMessage]{file: f}, notes: notes{}, spool: spool, own: system == "own", tools: map[string]sharegptToolStats{}}, nil
 }
 
-func (s *sharegptSink) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := s.writable(ctx, ep); err != nil {
-		return err
-	}
+func (s *sharegptSink) add(ep *episode.Episode) error {
 	turns, err := sharegptTurns(ep, s.own)
 	if err != nil {
 		return err // a *Refusal
@@ -114,21 +110,21 @@ func (s *sharegptSink) Write(ctx context.Context, ep *episode.Episode) error {
 	}
 	line, err := encodeLine(&row)
 	if err != nil {
-		return s.fail(fmt.Errorf("encode episode %s: %w", ep.ID, err))
+		return err
 	}
 	if err := sameShareGPT(line, ep, s.own); err != nil {
 		return err
 	}
 	stats, invented := s.count(ep)
 	if err := s.remember(ep, stats); err != nil {
-		return s.fail(err)
+		return err
 	}
 	counts, err := encodeLine(stats)
 	if err == nil {
 		_, err = s.spool.Write(append(line, counts...))
 	}
 	if err != nil {
-		return s.fail(err)
+		return err
 	}
 	s.remark(ep)
 	s.remarkPrefill(ep, 0)
@@ -176,31 +172,22 @@ func (s *sharegptSink) remember(ep *episode.Episode, stats map[string]sharegptTo
 		s.tools[name] = sharegptToolStats{}
 	}
 	if len(s.tools) > sharegptTools {
-		return fmt.Errorf("export episode %s: more than %d tools over all episodes, each of which stands in every row (choose with --where)", ep.ID, sharegptTools)
+		return fmt.Errorf("more than %d tools over all episodes, each of which stands in every row (choose with --where)", sharegptTools)
 	}
 	return nil
 }
 
-func (s *sharegptSink) Commit() ([]FileInfo, error) {
-	if s.failed == nil && !s.committed {
-		if err := s.fill(); err != nil {
-			return nil, s.fail(err)
-		}
-	}
-	return s.lines.Commit()
-}
-
-// fill writes the rows with all tools in each.
-func (s *sharegptSink) fill() error {
+// finish writes the rows with all tools in each.
+func (s *sharegptSink) finish() ([]FileInfo, error) {
 	from, err := s.spool.read()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	reader := bufio.NewReader(from)
 	for {
 		row, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil
+			return s.lines.finish()
 		}
 		var stats []byte
 		if err == nil {
@@ -211,30 +198,23 @@ func (s *sharegptSink) fill() error {
 			err = json.Unmarshal(stats, &counts.ToolStats)
 		}
 		if err != nil {
-			return fmt.Errorf("read back the rows of %s: %w", s.path, err)
+			return nil, fmt.Errorf("read back the rows of %s: %w", s.path, err)
 		}
 		for name, n := range counts.ToolStats {
 			counts.ToolErrors[name] = n.Failure
 		}
 		rest, err := encodeLine(counts)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		row[len(row)-2] = ',' // for the brace and the line break
-		if err := s.add("", json.RawMessage(append(row[:len(row)-1], rest[1:]...))); err != nil {
-			return err
+		if err := s.put(append(row[:len(row)-1], rest[1:]...)); err != nil {
+			return nil, err
 		}
 	}
 }
 
-func (s *sharegptSink) Close() error {
-	var err error
-	if s.spool != nil {
-		err = s.spool.Close()
-		s.spool = nil
-	}
-	return errors.Join(err, s.lines.Close())
-}
+func (s *sharegptSink) close() error { return errors.Join(s.spool.Close(), s.lines.close()) }
 
 // systemOf is the system message with which a conversation begins.
 func systemOf(ep *episode.Episode) string {

@@ -2,7 +2,6 @@ package export
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +50,7 @@ const (
 	skyrlExpertsUnsaid = `,"rollout_expert_indices":null,"pixel_values":null,"image_grid_thw":null}` + "\n"
 )
 
-func openSkyRL(path string, options Options) (Sink, error) {
+func openSkyRL(path string, options Options) (target, error) {
 	steps, err1 := options.choice("skyrl", "steps", "episode", "turn")
 	given, err2 := options.choice("skyrl", "logprobs", "given", "required")
 	if err := errors.Join(err1, err2); err != nil {
@@ -65,7 +64,7 @@ func openSkyRL(path string, options Options) (Sink, error) {
 	for range skyrlLists {
 		l, err := openList(path)
 		if err != nil {
-			return nil, errors.Join(err, s.Close())
+			return nil, errors.Join(err, s.close())
 		}
 		s.lists = append(s.lists, l)
 	}
@@ -80,10 +79,7 @@ type skyrlStep struct {
 	last             bool
 }
 
-func (s *skyrlSink) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := s.writable(ctx, ep); err != nil {
-		return err
-	}
+func (s *skyrlSink) add(ep *episode.Episode) error {
 	take := episodeStep
 	if s.stepwise {
 		take = turnSteps
@@ -99,8 +95,8 @@ func (s *skyrlSink) Write(ctx context.Context, ep *episode.Episode) error {
 	}
 	number := s.counts.number(ep, s.notes)
 	for step := range steps {
-		if err := s.add(ep, number, &step); err != nil {
-			return s.fail(fmt.Errorf("export episode %s: %w", ep.ID, err))
+		if err := s.entry(ep, number, &step); err != nil {
+			return err
 		}
 	}
 	if !spoken {
@@ -164,8 +160,8 @@ func skyrlStop(ep *episode.Episode) string {
 	return cmp.Or(string(ep.Stop), "stop")
 }
 
-// add appends an entry to every list. The reward stands at the last one of an episode, as an environment gives it.
-func (s *skyrlSink) add(ep *episode.Episode, number int, step *skyrlStep) error {
+// entry appends an entry to every list. The reward stands at the last one of an episode, as an environment gives it.
+func (s *skyrlSink) entry(ep *episode.Episode, number int, step *skyrlStep) error {
 	reward, stop := 0.0, "stop"
 	if step.last {
 		reward, stop = *ep.Reward, skyrlStop(ep)
@@ -208,24 +204,15 @@ func failedCalls(ep *episode.Episode) (n int) {
 	return n
 }
 
-func (s *skyrlSink) Commit() ([]FileInfo, error) {
-	if s.failed == nil && !s.committed {
-		if err := s.finish(); err != nil {
-			_ = s.fail(err)
-		}
-	}
-	return s.commit(s.episodes)
-}
-
 // finish joins the lists.
-func (s *skyrlSink) finish() error {
+func (s *skyrlSink) finish() ([]FileInfo, error) {
 	for i, name := range skyrlLists {
 		lead := ","
 		if i == 0 {
 			lead = "{"
 		}
 		if _, err := fmt.Fprintf(s.file, `%s"%s":`, lead, name); err != nil {
-			return err
+			return nil, err
 		}
 		var err error
 		if i == listLogprobs && s.unsaid > 0 || i == listLast && !s.stepwise {
@@ -234,7 +221,7 @@ func (s *skyrlSink) finish() error {
 			err = s.lists[i].copyTo(s.file)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if s.unsaid > 0 {
@@ -242,17 +229,18 @@ func (s *skyrlSink) finish() error {
 	}
 	metrics, err := json.Marshal(s.metrics.values())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = fmt.Fprintf(s.file, `,"rollout_metrics":%s%s`, metrics, skyrlExpertsUnsaid)
-	return err
+	if _, err := fmt.Fprintf(s.file, `,"rollout_metrics":%s%s`, metrics, skyrlExpertsUnsaid); err != nil {
+		return nil, err
+	}
+	return s.commit(s.episodes)
 }
 
-func (s *skyrlSink) Close() error {
-	err := s.close()
+func (s *skyrlSink) close() error {
+	err := s.file.close()
 	for _, l := range s.lists {
 		err = errors.Join(err, l.Close())
 	}
-	s.lists = nil
 	return err
 }

@@ -12,15 +12,12 @@ var skyrlDatasetFormat = Format{
 		"data_source": "names where the tasks are from (default: the run's dataset)",
 		"env_class":   "is the environment that plays the tasks, by the name under which SkyRL knows it (default trajgen)",
 	},
-	open: func(path string, options Options) (Sink, error) {
-		w, err := openParquetRows[skyrlTask](path, "skyrl-dataset", "id", options)
-		if err != nil {
-			return nil, err
-		}
-		s := &rowSink[skyrlTask]{rowWriter: w, notes: notes{}}
+	open: func(path string, options Options) (target, error) {
 		var seen firsts
-		s.convert = func(ep *episode.Episode) ([]skyrlTask, error) { return newSkyRLTask(ep, options, &seen, s.notes) }
-		return s, nil
+		n := notes{}
+		return openRowSink(path, rowKind{as: "parquet", name: "skyrl-dataset", id: "id"}, options, n, func(ep *episode.Episode) (*skyrlTask, error) {
+			return newSkyRLTask(ep, options, &seen, n)
+		})
 	},
 }
 
@@ -48,7 +45,7 @@ type skyrlExtra struct {
 	Metadata *string `parquet:"metadata,optional"` // the JSON of what else the dataset says
 }
 
-func newSkyRLTask(ep *episode.Episode, options Options, seen *firsts, n notes) ([]skyrlTask, error) {
+func newSkyRLTask(ep *episode.Episode, options Options, seen *firsts, n notes) (*skyrlTask, error) {
 	prompt, err := verlPrompt(ep)
 	if err != nil {
 		return nil, err
@@ -61,12 +58,12 @@ func newSkyRLTask(ep *episode.Episode, options Options, seen *firsts, n notes) (
 		return nil, &Refusal{refuseSample}
 	}
 	n.remarkTask(ep)
-	return []skyrlTask{{
+	return &skyrlTask{
 		ID: ep.Key.Task, DataSource: cmp.Or(options.Set["data_source"], options.Run.Dataset, "trajgen"), Prompt: prompt,
 		EnvClass: cmp.Or(options.Set["env_class"], "trajgen"), RewardSpec: skyrlReward{"rule", truth},
 		ExtraInfo: skyrlExtra{
 			Index: int64(ep.Row), TaskID: ep.Key.Task, Answer: answerOf(&ep.Task), Image: present(ep.Task.Image),
 			Cwd: present(ep.Task.Cwd), Setup: present(ep.Task.Setup), Metadata: present(string(ep.Task.Metadata)),
 		},
-	}}, nil
+	}, nil
 }

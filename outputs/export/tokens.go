@@ -26,7 +26,7 @@ type tokensRow struct {
 // masked is the label of a token that is not trained on.
 const masked = -100
 
-func openTokens(path string, options Options) (Sink, error) {
+func openTokens(path string, options Options) (target, error) {
 	as, err := options.choice("tokens", "file", "parquet", "jsonl")
 	if err != nil {
 		return nil, err
@@ -35,16 +35,7 @@ func openTokens(path string, options Options) (Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out rowWriter[tokensRow]
-	if as == "parquet" {
-		out, err = openParquetRows[tokensRow](path, "tokens", "id", options)
-	} else {
-		out, err = openJSONRows[tokensRow](path, "tokens")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &rowSink[tokensRow]{rowWriter: out, notes: notes{}, convert: func(ep *episode.Episode) ([]tokensRow, error) {
+	return openRowSink(path, rowKind{as: as, name: "tokens", id: "id"}, options, nil, func(ep *episode.Episode) (*tokensRow, error) {
 		ids, spans, err := sequence(ep)
 		if err != nil {
 			return nil, err
@@ -52,13 +43,13 @@ func openTokens(path string, options Options) (Sink, error) {
 		if most > 0 && len(ids) > most {
 			return nil, &Refusal{"more tokens than max_length"}
 		}
-		row := tokensRow{ID: ep.ID, InputIDs: ids, AttentionMask: make([]int8, len(ids)), Labels: make([]int32, len(ids)), Reward: ep.Reward}
+		row := &tokensRow{ID: ep.ID, InputIDs: ids, AttentionMask: make([]int8, len(ids)), Labels: make([]int32, len(ids)), Reward: ep.Reward}
 		for i := range ids {
 			row.AttentionMask[i], row.Labels[i] = 1, masked
 		}
 		for _, span := range spans {
 			copy(row.Labels[span.Start:span.End], ids[span.Start:span.End])
 		}
-		return []tokensRow{row}, nil
-	}}, nil
+		return row, nil
+	})
 }

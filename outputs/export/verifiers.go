@@ -3,10 +3,8 @@ package export
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 
 	"trajgen/outputs/log/disk"
@@ -19,14 +17,14 @@ var verifiersFormat = Format{
 	Settings: map[string]string{
 		"env": "is the id of the environment (default: the run's dataset)",
 	},
-	open: func(path string, options Options) (Sink, error) {
+	open: func(path string, options Options) (target, error) {
 		s, err := openTraces(path, "traces.jsonl", options)
 		if err != nil {
 			return nil, err
 		}
 		w := &verifiersWriter{notes: s.notes, env: s.env, run: options.Run}
 		s.convert = w.episode
-		s.last = func() error { return s.folder.createJSON("configs/eval.json", s.folder.rows, w.config()) }
+		s.last = func() error { return s.createJSON("configs/eval.json", s.rows, w.config()) }
 		return s, nil
 	},
 }
@@ -34,77 +32,55 @@ var verifiersFormat = Format{
 // traces is a folder with one file of a line per episode, and others that are written last.
 type traces struct {
 	notes
+	*folder
 	env     string
-	folder  *folderSink
-	name    string
 	out     *os.File
 	buffer  *bufio.Writer
+	rows    int64
 	convert func(*episode.Episode) (any, error)
 	last    func() error
 }
 
 func openTraces(path, name string, options Options) (*traces, error) {
-	f, err := openFolderSink(path)
+	f, err := openFolder(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &traces{notes: notes{}, env: cmp.Or(options.Set["env"], options.Run.Dataset, "trajgen"), folder: f, name: name}
-	at, err := f.at(name)
-	if err == nil {
-		s.out, err = os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	}
+	out, err := f.begin(name)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("export to %s: %w", path, disk.Explain(path, err)), f.close())
+		return nil, errors.Join(err, f.close())
 	}
-	s.buffer = bufio.NewWriterSize(s.out, 1<<18)
-	return s, nil
+	env := cmp.Or(options.Set["env"], options.Run.Dataset, "trajgen")
+	return &traces{notes: notes{}, folder: f, env: env, out: out, buffer: bufio.NewWriterSize(out, 1<<18)}, nil
 }
 
-func (s *traces) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := s.folder.writable(ctx, ep); err != nil {
-		return err
-	}
+func (s *traces) add(ep *episode.Episode) error {
 	value, err := s.convert(ep)
-	if _, refused := err.(*Refusal); refused {
+	if err != nil {
 		return err
 	}
-	var line []byte
-	if err == nil {
-		line, err = encodeLine(value)
-	}
-	if err == nil {
-		_, err = s.buffer.Write(line)
-	}
+	line, err := encodeLine(value)
 	if err != nil {
-		return s.folder.fail(fmt.Errorf("export episode %s: %w", ep.ID, disk.Explain(s.folder.path, err)))
+		return err
 	}
-	s.folder.rows++
+	s.rows++
+	if _, err := s.buffer.Write(line); err != nil {
+		return disk.Explain(s.path, err)
+	}
 	return nil
 }
 
-func (s *traces) Commit() ([]FileInfo, error) {
-	return s.folder.finish(func() error {
-		err := s.buffer.Flush()
-		if err == nil {
-			err = s.out.Sync()
-		}
-		if err == nil {
-			err = s.folder.wrote(s.name, s.folder.rows)
-		}
-		if err == nil {
-			err = s.last()
-		}
-		return err
-	})
-}
-
-func (s *traces) Close() error {
-	if s.out == nil {
-		return nil
+func (s *traces) finish() ([]FileInfo, error) {
+	if err := s.buffer.Flush(); err != nil {
+		return nil, disk.Explain(s.path, err)
 	}
-	err := errors.Join(s.out.Close(), s.folder.close())
-	s.out = nil
-	return err
+	if err := s.done(s.out, s.rows); err != nil {
+		return nil, err
+	}
+	if err := s.last(); err != nil {
+		return nil, err
+	}
+	return s.commit()
 }
 
 // verifiersWriter makes Episodes of verifiers v1.

@@ -17,14 +17,14 @@ var verifiersResultsFormat = Format{
 	Settings: map[string]string{
 		"env": "is the id of the environment (default: the run's dataset)",
 	},
-	open: func(path string, options Options) (Sink, error) {
+	open: func(path string, options Options) (target, error) {
 		s, err := openTraces(path, "results.jsonl", options)
 		if err != nil {
 			return nil, err
 		}
 		w := &resultsWriter{notes: s.notes, env: s.env, run: options.Run, metrics: map[string]*average{}}
 		s.convert = w.row
-		s.last = func() error { return s.folder.createJSON("metadata.json", 0, w.metadata()) }
+		s.last = func() error { return s.createJSON("metadata.json", 0, w.metadata()) }
 		return s, nil
 	},
 }

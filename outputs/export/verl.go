@@ -1,12 +1,11 @@
 package export
 
 import (
-	"bufio"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"regexp"
@@ -87,7 +86,6 @@ type verlSink struct {
 	firsts
 	options Options
 	kept    *spool
-	rows    int64
 	tools   map[string]bool
 }
 
@@ -99,7 +97,7 @@ const (
 // verlName is what a tool is called in all APIs.
 var verlName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
-func openVerl(path string, options Options) (Sink, error) {
+func openVerl(path string, options Options) (target, error) {
 	if split := options.Set["split"]; split != "" && split != "train" && split != "test" {
 		return nil, fmt.Errorf("output format verl: split is %q (want train or test)", split)
 	}
@@ -114,21 +112,12 @@ func openVerl(path string, options Options) (Sink, error) {
 	return &verlSink{file: f, notes: notes{}, options: options, kept: kept, tools: map[string]bool{}}, nil
 }
 
-func (s *verlSink) Write(ctx context.Context, ep *episode.Episode) error {
-	if err := s.writable(ctx, ep); err != nil {
-		return err
-	}
+func (s *verlSink) add(ep *episode.Episode) error {
 	row, err := s.row(ep)
-	if _, refused := err.(*Refusal); refused {
+	if err != nil {
 		return err
 	}
-	if err == nil {
-		err = s.keep(row, ep)
-	}
-	if err != nil {
-		return s.fail(fmt.Errorf("export episode %s: %w", ep.ID, err))
-	}
-	return nil
+	return s.keep(row, ep)
 }
 
 // row is the row of an episode's task.
@@ -202,7 +191,6 @@ func (s *verlSink) keep(row *verlRow, ep *episode.Episode) error {
 	if err == nil {
 		_, err = s.kept.Write(line)
 	}
-	s.rows++
 	return err
 }
 
@@ -211,45 +199,28 @@ type keptRow struct {
 	Create verlCreate
 }
 
-func (s *verlSink) Commit() ([]FileInfo, error) {
-	if s.failed == nil && !s.committed {
-		if err := s.finish(); err != nil {
-			_ = s.fail(err)
-		}
-	}
-	return s.commit(s.rows)
-}
-
 // finish writes the Parquet file.
-func (s *verlSink) finish() error {
+func (s *verlSink) finish() ([]FileInfo, error) {
 	from, err := s.kept.read()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(s.tools))
 	row := reflect.New(verlType(names)).Elem()
 	schema := parquet.NewSchema("verl", parquet.SchemaOf(row.Addr().Interface()))
-	writer := parquet.NewGenericWriter[any](s.file, parquetOptions(schema, "id")...)
-	lines := json.NewDecoder(bufio.NewReader(from))
-	grouped, flushed := int64(0), int64(0)
-	for n := int64(1); n <= s.rows; n++ {
+	out := &parquetFile[any]{s.file, newParquetRows[any](s.file, schema, "id", s.options)}
+	for lines := json.NewDecoder(from); ; {
 		var kept keptRow
-		if err := lines.Decode(&kept); err != nil {
-			return err
+		if err := lines.Decode(&kept); err == io.EOF {
+			return out.finish()
+		} else if err != nil {
+			return nil, err
 		}
 		fillVerl(row, &kept, len(names))
-		if _, err := writer.Write([]any{row.Interface()}); err != nil {
-			return err
+		if err := out.put(row.Interface()); err != nil {
+			return nil, err
 		}
-		if n-grouped < s.options.RowGroupRows && writer.Size()-flushed < s.options.RowGroupBytes {
-			continue
-		}
-		if err := writer.Flush(); err != nil {
-			return err
-		}
-		grouped, flushed = n, writer.Size()
 	}
-	return writer.Close()
 }
 
 // verlType is verlRow with a field in extra_info for each tool.
@@ -285,11 +256,4 @@ func fillVerl(row reflect.Value, kept *keptRow, tools int) {
 	}
 }
 
-func (s *verlSink) Close() error {
-	if s.kept == nil {
-		return nil
-	}
-	err := errors.Join(s.kept.Close(), s.close())
-	s.kept = nil
-	return err
-}
+func (s *verlSink) close() error { return errors.Join(s.kept.Close(), s.file.close()) }

@@ -8,14 +8,9 @@ import (
 
 var verlRolloutsFormat = Format{
 	About: "what verl's agent loop would have given for each episode (Parquet), from recorded token ids",
-	open: func(path string, options Options) (Sink, error) {
-		w, err := openParquetRows[verlRollout](path, "verl-rollouts", "id", options)
-		if err != nil {
-			return nil, err
-		}
-		s := &rowSink[verlRollout]{rowWriter: w, notes: notes{}}
-		s.convert = s.notes.verlRollout
-		return s, nil
+	open: func(path string, options Options) (target, error) {
+		n := notes{}
+		return openRowSink(path, rowKind{as: "parquet", name: "verl-rollouts", id: "id"}, options, n, n.verlRollout)
 	},
 }
 
@@ -55,13 +50,13 @@ const (
 	noteReward   = "rows whose reward is null: it was not judged, or not the agent's doing"
 )
 
-func (n notes) verlRollout(ep *episode.Episode) ([]verlRollout, error) {
+func (n notes) verlRollout(ep *episode.Episode) (*verlRollout, error) {
 	ids, spans, err := sequence(ep)
 	if err != nil {
 		return nil, err
 	}
 	from := spans[0].Start
-	row := verlRollout{
+	row := &verlRollout{
 		ID: ep.ID, PromptIDs: ids[:from], ResponseIDs: ids[from:], ResponseMask: mask(len(ids), spans),
 		ResponseLogprobs: logprobs(ep, len(ids), spans), RewardScore: ep.Reward,
 		NumTurns: int32(len(slices.DeleteFunc(slices.Clone(ep.Messages), func(m episode.Message) bool { return m.Role == "system" }))),
@@ -78,5 +73,5 @@ func (n notes) verlRollout(ep *episode.Episode) ([]verlRollout, error) {
 	if row.RewardScore == nil {
 		n[noteReward]++
 	}
-	return []verlRollout{row}, nil
+	return row, nil
 }

@@ -9,87 +9,78 @@ var verlSFTFormat = Format{
 	Settings: map[string]string{
 		"json": "what arguments and tools are: value (default: of the logical type JSON; arguments that are no object stand as they were sent back to the model) or string (texts, as the model wrote them)",
 	},
-	open: func(path string, options Options) (Sink, error) {
+	open: func(path string, options Options) (target, error) {
 		text, err := options.choice("verl-sft", "json", "value", "string")
 		if err != nil {
 			return nil, err
 		}
-		if text == "string" {
-			return openVerlSFT[string](path, options)
+		n, kind := notes{}, rowKind{as: "parquet", name: "verl-sft", id: "id"}
+		if text == "value" {
+			kind.json = []string{"arguments", "tools"}
 		}
-		return openVerlSFT[jsonValue](path, options)
+		return openRowSink(path, kind, options, n, func(ep *episode.Episode) (*verlTalk, error) { return newVerlTalk(n, ep, text == "value") })
 	},
-}
-
-func openVerlSFT[Text jsonText](path string, options Options) (Sink, error) {
-	w, err := openParquetRows[verlTalk[Text]](path, "verl-sft", "id", options)
-	if err != nil {
-		return nil, err
-	}
-	n := notes{}
-	return &rowSink[verlTalk[Text]]{rowWriter: w, notes: n, convert: func(ep *episode.Episode) ([]verlTalk[Text], error) {
-		row, err := newVerlTalk[Text](n, ep)
-		return []verlTalk[Text]{row}, err
-	}}, nil
 }
 
 // verlTalk is a row of verl's multi-turn datasets. Tools and arguments are of the logical type JSON: as structs, all calls of
 // a file would get the arguments of all others, with nulls in them, and a chat template would write those.
-type verlTalk[Text jsonText] struct {
-	ID             string           `parquet:"id"`
-	Messages       []verlTurn[Text] `parquet:"messages,list"`
-	Tools          []Text           `parquet:"tools,list" parquet-element:",dict"`
-	EnableThinking bool             `parquet:"enable_thinking"`
+type verlTalk struct {
+	ID             string     `parquet:"id"`
+	Messages       []verlTurn `parquet:"messages,list"`
+	Tools          []jsonText `parquet:"tools,list" parquet-element:",dict"`
+	EnableThinking bool       `parquet:"enable_thinking"`
 }
 
-type verlTurn[Text jsonText] struct {
-	Role             string           `parquet:"role,dict"`
-	Content          string           `parquet:"content"`
-	ReasoningContent *string          `parquet:"reasoning_content,optional"`
-	ToolCalls        []verlCall[Text] `parquet:"tool_calls,list"`
-	ToolCallID       *string          `parquet:"tool_call_id,optional"`
-	Name             *string          `parquet:"name,optional,dict"`
-	Trainable        *bool            `parquet:"trainable,optional"` // of an assistant: it is the model's
+type verlTurn struct {
+	Role             string     `parquet:"role,dict"`
+	Content          string     `parquet:"content"`
+	ReasoningContent *string    `parquet:"reasoning_content,optional"`
+	ToolCalls        []verlCall `parquet:"tool_calls,list"`
+	ToolCallID       *string    `parquet:"tool_call_id,optional"`
+	Name             *string    `parquet:"name,optional,dict"`
+	Trainable        *bool      `parquet:"trainable,optional"` // of an assistant: it is the model's
 }
 
-type verlCall[Text jsonText] struct {
-	ID       string             `parquet:"id"`
-	Type     string             `parquet:"type,dict"`
-	Function verlFunction[Text] `parquet:"function"`
+type verlCall struct {
+	ID       string       `parquet:"id"`
+	Type     string       `parquet:"type,dict"`
+	Function verlFunction `parquet:"function"`
 }
 
-type verlFunction[Text jsonText] struct {
-	Name      string `parquet:"name,dict"`
-	Arguments Text   `parquet:"arguments"`
+type verlFunction struct {
+	Name      string   `parquet:"name,dict"`
+	Arguments jsonText `parquet:"arguments"`
 }
 
 const noteTools = "rows whose tools and arguments are JSON, which verl's dataset class must parse before it applies a chat template (examples/verl_sft.py does)"
 
-func newVerlTalk[Text jsonText](n notes, ep *episode.Episode) (row verlTalk[Text], err error) {
+func newVerlTalk(n notes, ep *episode.Episode, values bool) (row *verlTalk, err error) {
 	if err := conversation(ep); err != nil {
 		return row, err
 	}
-	row = verlTalk[Text]{ID: ep.ID, EnableThinking: reasons(ep), Messages: make([]verlTurn[Text], len(ep.Messages))}
+	row = &verlTalk{ID: ep.ID, EnableThinking: reasons(ep), Messages: make([]verlTurn, len(ep.Messages))}
 	for _, tool := range ep.Tools {
-		row.Tools = append(row.Tools, Text(tool))
+		row.Tools = append(row.Tools, jsonText(tool))
 	}
 	spoken := ep.Spoken()
 	for i := range ep.Messages {
-		if row.Messages[i], err = newVerlTurn[Text](&ep.Messages[i], spoken[i]); err != nil {
+		if row.Messages[i], err = newVerlTurn(&ep.Messages[i], spoken[i], values); err != nil {
 			return row, err
 		}
 	}
 	n.remark(ep)
 	n.remarkPrefill(ep, 0)
-	remarkResent[Text](n, ep)
+	if values {
+		n.remarkResent(ep)
+	}
 	if len(row.Tools) > 0 {
 		n[noteTools]++
 	}
 	return row, nil
 }
 
-func newVerlTurn[Text jsonText](m *episode.Message, spoken bool) (turn verlTurn[Text], err error) {
-	turn = verlTurn[Text]{
+func newVerlTurn(m *episode.Message, spoken, values bool) (turn verlTurn, err error) {
+	turn = verlTurn{
 		Role: m.Role, Content: m.Content, ReasoningContent: present(m.Reasoning), ToolCallID: present(m.ToolCallID), Name: present(m.Name),
 	}
 	if m.Role == "assistant" {
@@ -97,11 +88,11 @@ func newVerlTurn[Text jsonText](m *episode.Message, spoken bool) (turn verlTurn[
 	}
 	for i := range m.Calls {
 		call := &m.Calls[i]
-		arguments, err := argumentsOf[Text](call)
+		arguments, err := argumentsOf(call, values)
 		if err != nil {
 			return turn, err
 		}
-		turn.ToolCalls = append(turn.ToolCalls, verlCall[Text]{call.ID, "function", verlFunction[Text]{call.Name, arguments}})
+		turn.ToolCalls = append(turn.ToolCalls, verlCall{call.ID, "function", verlFunction{call.Name, jsonText(arguments)}})
 	}
 	return turn, nil
 }

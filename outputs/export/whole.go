@@ -11,23 +11,20 @@ import (
 
 // WholeLines is a file of one JSON value a line that has its name only when it is whole. It is locked against a second
 // writer meanwhile, and one goroutine uses it.
-type WholeLines struct{ lines *lines }
+type WholeLines struct{ rows rowFile[any] }
 
 // NewWholeLines begins a file.
 func NewWholeLines(path string) (*WholeLines, error) {
-	l, err := openLines(path, "lines.jsonl", nil)
-	if err != nil {
-		return nil, err
-	}
-	return &WholeLines{l}, nil
+	rows, err := openRowFile[any](path, rowKind{as: "jsonl", name: "lines"}, Options{})
+	return &WholeLines{rows}, err
 }
 
-// Add adds a value of an episode.
-func (w *WholeLines) Add(id string, value any) error { return w.lines.add(id, value) }
+// Add adds a value.
+func (w *WholeLines) Add(value any) error { return w.rows.put(value) }
 
 // Commit makes the file durable and gives it its name.
 func (w *WholeLines) Commit() (FileInfo, error) {
-	files, err := w.lines.Commit()
+	files, err := w.rows.finish()
 	if err != nil {
 		return FileInfo{}, err
 	}
@@ -35,7 +32,7 @@ func (w *WholeLines) Commit() (FileInfo, error) {
 }
 
 // Close removes what was not committed.
-func (w *WholeLines) Close() error { return w.lines.Close() }
+func (w *WholeLines) Close() error { return w.rows.close() }
 
 // WholeDir makes a directory that appears when all of it is there: fill fills it under another name beside it, and syncs
 // the files that it writes. What is at the path must be empty or not there.
