@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -211,14 +210,13 @@ func (o *exportOptions) complete() error {
 // source opens what is exported, decoded ahead of whoever writes it. The notes say what it lacks where a format could
 // have it.
 func (o *exportOptions) source() (source export.Source, notes []string, total int, about export.Run, closeSource func() error, err error) {
-	workers := runtime.GOMAXPROCS(0)
 	if o.run != "" {
 		m, reader, err := run.OpenFinished(o.run)
 		if err != nil {
 			return nil, nil, 0, about, nil, err
 		}
 		o.lacks = m.Lacks(o.run, reader.Len())
-		return export.Ahead(reader, workers), []string{}, reader.Len(), m.Exported(o.run), reader.Close, nil
+		return export.Ahead(reader), []string{}, reader.Len(), m.Exported(o.run), reader.Close, nil
 	}
 	files, err := export.OpenFiles(o.from...)
 	if err != nil {
@@ -227,7 +225,7 @@ func (o *exportOptions) source() (source export.Source, notes []string, total in
 	if m, err := run.ReadManifest(o.from[0]); err == nil && len(o.from) == 1 {
 		about, o.lacks = m.Exported(o.from[0]), m.Lacks(o.from[0], files.Len())
 	}
-	return export.Ahead(files, workers), files.Notes(), files.Len(), about, files.Close, nil
+	return export.Ahead(files), files.Notes(), files.Len(), about, files.Close, nil
 }
 
 // exportTo writes an export under its name, or through what stands there: stdout, a device, a pipe.

@@ -12,7 +12,6 @@ import (
 	"os"
 	"time"
 
-	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
 )
 
@@ -39,15 +38,10 @@ func (l *lineFile) rows() bool   { return false }
 func (l *lineFile) Close() error { return l.file.Close() }
 
 func (l *lineFile) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
-	return unpacked(l.Packed(ctx))
-}
-
-// Packed yields the lines; Ahead decodes them.
-func (l *lineFile) Packed(ctx context.Context) iter.Seq2[journal.Packed, error] {
-	return func(yield func(journal.Packed, error) bool) {
+	return func(yield func(*episode.Episode, error) bool) {
 		if l.begun { // a pipe can be read once
 			if _, err := l.file.Seek(0, io.SeekStart); err != nil {
-				yield(journal.Packed{}, fmt.Errorf("read %s again: %w", l.path(), err))
+				yield(nil, fmt.Errorf("read %s again: %w", l.path(), err))
 				return
 			}
 		}
@@ -57,7 +51,7 @@ func (l *lineFile) Packed(ctx context.Context) iter.Seq2[journal.Packed, error] 
 		in := bufio.NewReaderSize(l.file, 1<<20)
 		for number := 1; ; number++ {
 			if err := context.Cause(ctx); err != nil {
-				yield(journal.Packed{}, err)
+				yield(nil, err)
 				return
 			}
 			line, err := readLine(in)
@@ -66,14 +60,14 @@ func (l *lineFile) Packed(ctx context.Context) iter.Seq2[journal.Packed, error] 
 			}
 			if err != nil && err != io.EOF {
 				err = cmp.Or(context.Cause(ctx), err)
-				yield(journal.Packed{}, fmt.Errorf("read %s, line %d: %w", l.path(), number, err))
+				yield(nil, fmt.Errorf("read %s, line %d: %w", l.path(), number, err))
 				return
 			}
 			if len(bytes.TrimSpace(line)) == 0 {
 				continue
 			}
-			open := func() (*episode.Episode, error) { return l.decode(line, number) }
-			if !yield(journal.Packed{Bytes: 3 * len(line), Open: open}, nil) {
+			ep, err := l.decode(line, number)
+			if !yield(ep, err) || err != nil {
 				return
 			}
 		}

@@ -180,19 +180,19 @@ func TestAheadKeepsTheOrderAndEndsWithTheLoop(t *testing.T) {
 	dir := runDir(t, episodes)
 	journal := reader(t, filepath.Join(dir, "journal"))
 	for _, source := range []export.Source{journal, sinktest.Slice(episodes)} {
-		got, err := readAll(t.Context(), export.Ahead(source, 4))
+		got, err := readAll(t.Context(), export.Ahead(source))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(episodes, got); diff != "" {
 			t.Errorf("episodes (-want +got):\n%s", diff)
 		}
-		for range export.Ahead(source, 4).Episodes(t.Context()) {
+		for range export.Ahead(source).Episodes(t.Context()) {
 			break
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		n := 0
-		for _, err := range export.Ahead(source, 4).Episodes(ctx) {
+		for _, err := range export.Ahead(source).Episodes(ctx) {
 			if n++; n == 3 {
 				cancel()
 			}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -100,7 +99,7 @@ func BenchmarkRunExport(b *testing.B) {
 			b.Fatal(err)
 		}
 		began := time.Now()
-		files, err := export.RunFiles(b.Context(), export.Ahead(reader, runtime.GOMAXPROCS(0)), dir)
+		files, err := export.RunFiles(b.Context(), export.Ahead(reader), dir)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -157,7 +156,7 @@ func fromMemory(b *testing.B, options ...parquet.WriterOption) {
 			writing += time.Since(began)
 			batch, batchCalls = nil, nil
 		}
-		for ep, err := range export.Ahead(reader, runtime.GOMAXPROCS(0)).Episodes(b.Context()) {
+		for ep, err := range export.Ahead(reader).Episodes(b.Context()) {
 			if err != nil {
 				b.Fatal(err)
 			}

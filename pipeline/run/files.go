@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -23,7 +22,7 @@ func WriteFiles(ctx context.Context, reader *journal.Reader, builder *report.Bui
 	if err := os.Remove(filepath.Join(dir, SumsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	episodes := export.Seen(export.Ahead(reader, runtime.GOMAXPROCS(0)), builder.Add)
+	episodes := export.Seen(export.Ahead(reader), builder.Add)
 	if _, err := export.RunFiles(ctx, episodes, dir); err != nil {
 		return nil, err
 	}
@@ -53,7 +52,7 @@ func BuildReport(ctx context.Context, reader *journal.Reader, dir string, m Mani
 	if err != nil {
 		return nil, err
 	}
-	for ep, err := range export.Ahead(reader, runtime.GOMAXPROCS(0)).Episodes(ctx) {
+	for ep, err := range export.Ahead(reader).Episodes(ctx) {
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -212,14 +211,14 @@ func (v *Verification) made(ctx context.Context, reader *journal.Reader) error {
 		return err
 	}
 	reader.Strict = true
-	for ep, err := range export.Ahead(reader.Uncounted(), runtime.GOMAXPROCS(0)).Episodes(ctx) {
+	for ep, err := range export.Ahead(reader.Uncounted()).Episodes(ctx) {
 		if err != nil {
 			return v.unread(err)
 		}
 		v.identity(ep)
 	}
 	missing := missingSamples{samples: v.manifest.Samples}
-	source := export.Seen(export.Ahead(reader, runtime.GOMAXPROCS(0)), func(ep *episode.Episode) {
+	source := export.Seen(export.Ahead(reader), func(ep *episode.Episode) {
 		v.identity(ep)
 		builder.Add(ep)
 		missing.add(ep)
