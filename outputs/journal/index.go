@@ -2,20 +2,17 @@ package journal
 
 import (
 	"cmp"
-	"encoding/base32"
-	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 
 	"trajgen/pipeline/episode"
 )
 
-// index knows every attempt that a journal holds and where: some 100 bytes an attempt, so that a million episodes fit.
+// index knows every attempt that a journal holds and where: some 140 bytes an attempt, so that a million episodes fit.
 type index struct {
 	records []record // in the order of writing, so that a frame ends where the next record of its segment begins
-	byID    map[key]heads
-	foreign []string // ids that are none of episode.Key
-	names   map[string]uint32
+	byID    map[string]heads
 	count   int // ids with an attempt that counts
 }
 
@@ -27,7 +24,7 @@ type record struct {
 	sample  int32
 	attempt int32
 	before  uint32 // 1 + number of another record of the episode; 0 ends the chain
-	id      key
+	id      string
 	outcome uint8 // 1 + position in episode.Outcomes(), 0 for none; pending is the highest bit
 }
 
@@ -37,65 +34,6 @@ const pendingBit = 1 << 7
 type heads struct {
 	latest uint32 // pending or not
 	counts uint32 // the latest that is not pending
-}
-
-// key is an id as bytes: the 130 bits that its 26 characters stand for, or the position of a foreign one.
-type key [17]byte
-
-const foreignBit = 1 // in the last byte, whose lower six bits an id leaves free
-
-var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-
-// pack makes a key of an id that has its form.
-func pack(id string) (k key, ok bool) {
-	const length = 26
-	if len(id) != length {
-		return k, false
-	}
-	// The decoder wants whole bytes: 28 characters are 17 and a half, of which the last is dropped.
-	var text [length + 2]byte
-	copy(text[:], id)
-	text[length], text[length+1] = 'a', 'a'
-	var out [18]byte
-	if n, err := idEncoding.Decode(out[:], text[:]); err != nil || n < len(k) {
-		return k, false
-	}
-	copy(k[:], out[:])
-	return k, true
-}
-
-// key returns the key of an id; it makes one for a foreign id only if it is to be added.
-func (x *index) key(id string, add bool) (key, bool) {
-	if k, ok := pack(id); ok {
-		return k, true
-	}
-	n, ok := x.names[id]
-	if !ok {
-		if !add {
-			return key{}, false
-		}
-		if x.names == nil {
-			x.names = make(map[string]uint32)
-		}
-		n = uint32(len(x.foreign))
-		x.foreign = append(x.foreign, id)
-		x.names[id] = n
-	}
-	var k key
-	binary.LittleEndian.PutUint32(k[:], n)
-	k[len(k)-1] = foreignBit
-	return k, true
-}
-
-func (x *index) id(k key) string {
-	if k[len(k)-1]&foreignBit != 0 {
-		return x.foreign[binary.LittleEndian.Uint32(k[:])]
-	}
-	var wide [20]byte // a multiple of five bytes
-	copy(wide[:], k[:])
-	var text [32]byte
-	idEncoding.Encode(text[:], wide[:])
-	return string(text[:26])
 }
 
 var outcomes = episode.Outcomes()
@@ -126,16 +64,20 @@ func (e Entry) strange() string {
 // add takes an attempt that is at a place. The entry is not strange.
 func (x *index) add(e Entry, segment int, offset int64) {
 	if x.byID == nil {
-		x.byID = make(map[key]heads)
+		x.byID = make(map[string]heads)
 	}
-	k, _ := x.key(e.ID, true)
 	code, _ := outcomeCode(e.Outcome)
 	if e.Pending {
 		code |= pendingBit
 	}
-	r := record{offset: offset, row: int64(e.Row), segment: uint32(segment), sample: int32(e.Sample), attempt: int32(e.Attempt), id: k, outcome: code}
+	r := record{offset: offset, row: int64(e.Row), segment: uint32(segment), sample: int32(e.Sample), attempt: int32(e.Attempt), outcome: code}
 	number := uint32(len(x.records) + 1)
-	h := x.byID[k]
+	h, seen := x.byID[e.ID]
+	if seen {
+		r.id = x.records[h.latest-1].id // one text for all attempts
+	} else {
+		r.id = strings.Clone(e.ID) // and not the whole text that it may be a part of
+	}
 	if h.latest == 0 || r.attempt >= x.records[h.latest-1].attempt {
 		r.before, h.latest = h.latest, number
 	} else { // the chain begins with the latest and is otherwise in no order
@@ -150,17 +92,13 @@ func (x *index) add(e Entry, segment int, offset int64) {
 			h.counts = number
 		}
 	}
-	x.byID[k] = h
+	x.byID[r.id] = h
 	x.records = append(x.records, r)
 }
 
 // find returns the numbers of the records that an id has: the latest attempt, and the latest that counts; -1 is none.
 func (x *index) find(id string) (latest, counts int) {
-	k, ok := x.key(id, false)
-	if !ok {
-		return -1, -1
-	}
-	h := x.byID[k]
+	h := x.byID[id]
 	return int(h.latest) - 1, int(h.counts) - 1
 }
 
@@ -199,7 +137,7 @@ func (x *index) attempts(id string) []int {
 // entry is a record as others see it.
 func (x *index) entry(n int) Entry {
 	r := &x.records[n]
-	e := Entry{ID: x.id(r.id), Row: int(r.row), Sample: int(r.sample), Attempt: int(r.attempt), Pending: r.outcome&pendingBit != 0}
+	e := Entry{ID: r.id, Row: int(r.row), Sample: int(r.sample), Attempt: int(r.attempt), Pending: r.outcome&pendingBit != 0}
 	if code := r.outcome &^ pendingBit; code > 0 {
 		e.Outcome = outcomes[code-1]
 	}
@@ -225,10 +163,7 @@ func (x *index) ordered() []uint32 {
 	}
 	slices.SortFunc(order, func(i, j uint32) int {
 		a, b := &x.records[i], &x.records[j]
-		if by := cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.sample, b.sample)); by != 0 || a.id == b.id {
-			return by
-		}
-		return cmp.Compare(x.id(a.id), x.id(b.id)) // as texts: foreign ones have no order as keys
+		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.sample, b.sample), cmp.Compare(a.id, b.id))
 	})
 	return order
 }
@@ -237,10 +172,10 @@ func (x *index) ordered() []uint32 {
 func (x *index) neighbours(n int) (before, after string) {
 	segment := x.records[n].segment
 	if n > 0 && x.records[n-1].segment == segment {
-		before = x.id(x.records[n-1].id)
+		before = x.records[n-1].id
 	}
 	if n+1 < len(x.records) && x.records[n+1].segment == segment {
-		after = x.id(x.records[n+1].id)
+		after = x.records[n+1].id
 	}
 	return before, after
 }
