@@ -1,11 +1,11 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 
 	gojson "github.com/goccy/go-json"
@@ -65,11 +65,13 @@ var (
 // model saw is what is stored. Bytes that are not UTF-8 become U+FFFD, and white space between the tokens of embedded
 // JSON goes, as encoding/json has it.
 func Encode(ep *episode.Episode) ([]byte, error) {
-	before, tools, after, err := encodeAround(ep)
-	if err != nil {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(ep); err != nil {
 		return nil, fmt.Errorf("encode episode %s: %w", ep.ID, err)
 	}
-	return slices.Concat(before, tools.raw, after), nil
+	return buf.Bytes(), nil
 }
 
 // encodeFrame returns the frame of an episode; Seal puts it at its place.
@@ -77,9 +79,9 @@ func encodeFrame(ep *episode.Episode) ([]byte, error) {
 	if ep.ID == "" {
 		return nil, errors.New("episode without an id (want Key.ID())")
 	}
-	before, tools, after, err := encodeAround(ep)
+	raw, err := Encode(ep)
 	if err != nil {
-		return nil, fmt.Errorf("encode episode %s: %w", ep.ID, err)
+		return nil, err
 	}
 	if what := entryOf(ep).strange(); what != "" {
 		return nil, fmt.Errorf("episode %s does not fit into a journal: %s", ep.ID, what)
@@ -88,12 +90,8 @@ func encodeFrame(ep *episode.Episode) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode entry of episode %s: %w", ep.ID, err)
 	}
-	frame := frames.Begin(make([]byte, 0, frameHead+len(meta)+len(tools.zst)+(len(before)+len(after))/2), meta)
-	if len(before) > 0 {
-		frame = compressor.EncodeAll(before, frame)
-	}
-	frame = append(frame, tools.zst...)
-	frame = compressor.EncodeAll(after, frame)
+	frame := frames.Begin(make([]byte, 0, frameHead+len(meta)+len(raw)/2), meta)
+	frame = compressor.EncodeAll(raw, frame)
 	size := len(frame) - frameHead - len(meta)
 	if size > maxPayload || len(meta) > maxMeta {
 		return nil, fmt.Errorf("episode %s is %d bytes after compression (want at most %d)", ep.ID, size, maxPayload)
