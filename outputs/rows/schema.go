@@ -17,23 +17,23 @@ import (
 //   - JSON is kept as the text that it was, never as a type of its own: tools differ in their arguments, and DuckDB
 //     refuses a file whose JSON column holds text that is not JSON
 //
-// A change here changes testdata/*.golden and wants a new episode.SchemaVersion.
+// The tag of says what of an episode a column is, see columns.go. A change here changes testdata/*.golden and wants a new episode.SchemaVersion.
 
 // Trajectory is a row of trajectories/: one episode. Files, reference solutions and the files of verifiers stay
 // in the dataset.
 type Trajectory struct {
-	SchemaVersion int32  `parquet:"schema_version"`
+	SchemaVersion int32  `parquet:"schema_version" of:"Schema"`
 	ID            string `parquet:"episode_id"`
 	Run           string `parquet:"run,dict"` // fingerprint of the run
 	Row           int64  `parquet:"row"`      // position in the dataset
-	TaskID        string `parquet:"task_id"`
-	Sample        int32  `parquet:"sample"`
-	Seed          uint64 `parquet:"seed"`
+	TaskID        string `parquet:"task_id" of:"Key.Task"`
+	Sample        int32  `parquet:"sample" of:"Key.Sample"`
+	Seed          uint64 `parquet:"seed" of:"Key.Seed"`
 	Attempt       int32  `parquet:"attempt"`
 	// EarlierAttempts says what the attempts before this one died of, when, and what they cost.
-	EarlierAttempts []EarlierAttempt `parquet:"earlier_attempts,list"`
+	EarlierAttempts []EarlierAttempt `parquet:"earlier_attempts,list" of:"Earlier"`
 	// ResumedTurns are the turns from which this attempt went on after its runner had died.
-	ResumedTurns []int32 `parquet:"resumed_turns,list"`
+	ResumedTurns []int32 `parquet:"resumed_turns,list" of:"Resumed"`
 
 	Task Task `parquet:"task"`
 
@@ -49,36 +49,36 @@ type Trajectory struct {
 
 	// Drift says whether the tokens can be trained on as they are: none, drift, compacted, repaired or unknown. Only with none are
 	// the next three columns filled, all of one length; otherwise each turn has its own tokens.
-	Drift         string     `parquet:"drift,dict"`
-	TokenIDs      []int32    `parquet:"token_ids,list"`
-	LossMask      []int8     `parquet:"loss_mask,list"`                            // 1 where the model sampled the token
-	Logprobs      []*float32 `parquet:"logprobs,list" parquet-element:",optional"` // null where it did not, or its server did not say
-	DriftTurn     *int32     `parquet:"drift_turn,optional"`                       // the first that the verdict is about; null with none
-	DriftPosition *int32     `parquet:"drift_position,optional"`                   // of the first other id in that turn's prompt
-	DriftExpected []int32    `parquet:"drift_expected,list"`                       // some ids from there on: of the turn before
-	DriftGot      []int32    `parquet:"drift_got,list"`                            // and of the prompt
+	Drift         string     `parquet:"drift,dict" of:"-"`
+	TokenIDs      []int32    `parquet:"token_ids,list" of:"-"`
+	LossMask      []int8     `parquet:"loss_mask,list" of:"-"`                            // 1 where the model sampled the token
+	Logprobs      []*float32 `parquet:"logprobs,list" parquet-element:",optional" of:"-"` // null where it did not, or its server did not say
+	DriftTurn     *int32     `parquet:"drift_turn,optional" of:"-"`                       // the first that the verdict is about; null with none
+	DriftPosition *int32     `parquet:"drift_position,optional" of:"-"`                   // of the first other id in that turn's prompt
+	DriftExpected []int32    `parquet:"drift_expected,list" of:"-"`                       // some ids from there on: of the turn before
+	DriftGot      []int32    `parquet:"drift_got,list" of:"-"`                            // and of the prompt
 
 	// How the model was asked; null is what was left to the server.
-	SamplingModel       *string  `parquet:"sampling_model,optional,dict"` // model below is the name that the server gave
-	SamplingEffort      *string  `parquet:"sampling_reasoning_effort,optional,dict"`
-	SamplingTemperature *float64 `parquet:"sampling_temperature,optional"`
-	SamplingTopP        *float64 `parquet:"sampling_top_p,optional"`
-	SamplingMaxTokens   *int64   `parquet:"sampling_max_tokens,optional"`
+	SamplingModel       *string  `parquet:"sampling_model,optional,dict" of:"Sampling.Model"` // model below is the name that the server gave
+	SamplingEffort      *string  `parquet:"sampling_reasoning_effort,optional,dict" of:"Sampling.ReasoningEffort"`
+	SamplingTemperature *float64 `parquet:"sampling_temperature,optional" of:"Sampling.Temperature"`
+	SamplingTopP        *float64 `parquet:"sampling_top_p,optional" of:"Sampling.TopP"`
+	SamplingMaxTokens   *int64   `parquet:"sampling_max_tokens,optional" of:"Sampling.MaxTokens"`
 
-	Memory    *string `parquet:"memory,optional"`          // JSON of what the agent remembered in the end
-	Recalled  *string `parquet:"recalled,optional"`        // end of the system message that the harness wrote
-	Ephemeral *string `parquet:"ephemeral,optional"`       // the run's text just before that, likewise the harness's
-	Questions *int32  `parquet:"user_questions,optional"`  // that the user answered; the user columns are null when nothing was asked
-	UserModel *string `parquet:"user_model,optional,dict"` // null for a script
-	UserUsage Usage   `parquet:"user_usage"`               // of that model, no part of usage
+	Memory    *string `parquet:"memory,optional"`                                    // JSON of what the agent remembered in the end
+	Recalled  *string `parquet:"recalled,optional"`                                  // end of the system message that the harness wrote
+	Ephemeral *string `parquet:"ephemeral,optional"`                                 // the run's text just before that, likewise the harness's
+	Questions *int32  `parquet:"user_questions,optional" of:"User.Questions,always"` // that the user answered; the user columns are null when nothing was asked
+	UserModel *string `parquet:"user_model,optional,dict" of:"User.Model"`           // null for a script
+	UserUsage Usage   `parquet:"user_usage" of:"User.Usage"`                         // of that model, no part of usage
 
-	ApproverUsage Usage `parquet:"approver_usage"` // of the model that was asked about commands, no part of usage
+	ApproverUsage Usage `parquet:"approver_usage" of:"-"` // of the model that was asked about commands, no part of usage
 
 	Outcome      string   `parquet:"outcome,dict"`
 	Stop         string   `parquet:"stop,dict"`
-	FaultOutcome *string  `parquet:"fault_outcome,optional,dict"` // the fault_ columns are null together
-	FaultClass   *string  `parquet:"fault_class,optional,dict"`
-	FaultMessage *string  `parquet:"fault_message,optional"`
+	FaultOutcome *string  `parquet:"fault_outcome,optional,dict" of:"Fault.Outcome,always"` // the fault_ columns are null together
+	FaultClass   *string  `parquet:"fault_class,optional,dict" of:"Fault.Class,always"`
+	FaultMessage *string  `parquet:"fault_message,optional" of:"Fault.Message,always"`
 	Answer       string   `parquet:"answer"`
 	Reward       *float64 `parquet:"reward,optional"` // null: not judged, or not the agent's doing
 	Rewards      []Reward `parquet:"rewards,list"`
@@ -104,10 +104,10 @@ type Task struct {
 	Network      *string   `parquet:"network,optional,dict"`
 	Toolsets     []string  `parquet:"toolsets,list" parquet-element:",dict"` // what the task fixed
 	Distribution *string   `parquet:"distribution,optional,dict"`            // what the task fixed
-	Verify       *string   `parquet:"verify,optional"`                       // JSON list of the checks
-	LimitTurns   *int32    `parquet:"limit_turns,optional"`
-	LimitTokens  *int64    `parquet:"limit_tokens,optional"`
-	LimitTimeUS  *int64    `parquet:"limit_time_us,optional"`
+	Verify       *string   `parquet:"verify,optional" of:"Verify,html"`      // JSON list of the checks
+	LimitTurns   *int32    `parquet:"limit_turns,optional" of:"Limits.Turns"`
+	LimitTokens  *int64    `parquet:"limit_tokens,optional" of:"Limits.Tokens"`
+	LimitTimeUS  *int64    `parquet:"limit_time_us,optional" of:"Limits.Time"`
 	Memory       *string   `parquet:"memory,optional"` // JSON of what the agent remembers from sessions before
 	User         *string   `parquet:"user,optional"`   // JSON of who answers its questions
 	Tags         []string  `parquet:"tags,list" parquet-element:",dict"`
@@ -127,8 +127,8 @@ type Message struct {
 	Role       string        `parquet:"role,dict"`
 	Content    string        `parquet:"content"`
 	Reasoning  *string       `parquet:"reasoning,optional"`
-	Details    *string       `parquet:"reasoning_details,optional"` // JSON list, as the server gave it
-	ToolCalls  []MessageCall `parquet:"tool_calls,list"`
+	Details    *string       `parquet:"reasoning_details,optional" of:"ReasoningDetails"` // JSON list, as the server gave it
+	ToolCalls  []MessageCall `parquet:"tool_calls,list" of:"Calls"`
 	ToolCallID *string       `parquet:"tool_call_id,optional"`
 	Name       *string       `parquet:"name,optional,dict"`
 	Harness    bool          `parquet:"harness"` // added by the harness: leave it out of training
@@ -170,14 +170,14 @@ type Turn struct {
 	Cost               *float64 `parquet:"cost,optional"` // as the server reported it
 
 	// The turn's completion is token_ids[prompt_end:completion_end], and its prompt all before. Null but with drift none.
-	PromptEnd     *int32 `parquet:"prompt_end,optional"`
-	CompletionEnd *int32 `parquet:"completion_end,optional"`
+	PromptEnd     *int32 `parquet:"prompt_end,optional" of:"-"`
+	CompletionEnd *int32 `parquet:"completion_end,optional" of:"-"`
 	// Without drift these are empty. The prompt is the first shared_ids ids of the last known prompt and completion, and
 	// then prompt_ids; shared_ids is null when the prompt is not known.
-	SharedIDs     *int32    `parquet:"shared_ids,optional"`
-	PromptIDs     []int32   `parquet:"prompt_ids,list"`
-	CompletionIDs []int32   `parquet:"completion_ids,list"`
-	Logprobs      []float32 `parquet:"logprobs,list"` // of completion_ids
+	SharedIDs     *int32    `parquet:"shared_ids,optional" of:"-"`
+	PromptIDs     []int32   `parquet:"prompt_ids,list" of:"-"`
+	CompletionIDs []int32   `parquet:"completion_ids,list" of:"-"`
+	Logprobs      []float32 `parquet:"logprobs,list" of:"-"` // of completion_ids
 }
 
 // Usage counts tokens; all null when the server did not say.
@@ -200,8 +200,8 @@ type Fault struct {
 type EarlierAttempt struct {
 	Attempt   int32    `parquet:"attempt"`
 	Outcome   string   `parquet:"outcome,dict"`
-	Class     *string  `parquet:"class,optional,dict"` // of the fault
-	Message   *string  `parquet:"message,optional"`
+	Class     *string  `parquet:"class,optional,dict" of:"Fault.Class,always"` // of the fault
+	Message   *string  `parquet:"message,optional" of:"Fault.Message,always"`
 	Started   *int64   `parquet:"started,optional,timestamp(microsecond)"`
 	ElapsedUS int64    `parquet:"elapsed_us"`
 	Turns     int32    `parquet:"turns"`
@@ -209,7 +209,7 @@ type EarlierAttempt struct {
 	CostUSD   *float64 `parquet:"cost_usd,optional"`
 	AtOnce    bool     `parquet:"at_once"` // it was played again in the same run
 	// Differed is JSON of where it could not go on from its record after its runner had died: turn, call, name, at, was, got.
-	Differed *string `parquet:"differed,optional"`
+	Differed *string `parquet:"differed,optional" of:"Differed,html"`
 }
 
 // Compaction is a shortening of the conversation: from its turn on, messages are sent with other contents, and a
@@ -222,8 +222,8 @@ type Compaction struct {
 	After    int64         `parquet:"after_tokens"`
 	Counted  int64         `parquet:"counted_tokens"` // of before_tokens; the rest is estimated
 	Replaced []Replacement `parquet:"replaced,list"`
-	From     *int32        `parquet:"from_message,optional"`
-	To       *int32        `parquet:"to_message,optional"`
+	From     *int32        `parquet:"from_message,optional" of:"From,always"`
+	To       *int32        `parquet:"to_message,optional" of:"To,always"`
 	Summary  *string       `parquet:"summary,optional"`
 	Model    *string       `parquet:"model,optional,dict"` // that wrote it
 	Usage    Usage         `parquet:"usage"`               // of that model, no part of usage
@@ -279,19 +279,19 @@ type Phases struct {
 
 // ToolCall is a row of tool_calls/: one call, in the order of the episodes and of the calls in them.
 type ToolCall struct {
-	SchemaVersion int32  `parquet:"schema_version"`
-	EpisodeID     string `parquet:"episode_id"`
-	Run           string `parquet:"run,dict"`
-	Row           int64  `parquet:"row"`
-	TaskID        string `parquet:"task_id,dict"`
-	Sample        int32  `parquet:"sample"`
-	Attempt       int32  `parquet:"attempt"`
+	SchemaVersion int32  `parquet:"schema_version" of:"-"`
+	EpisodeID     string `parquet:"episode_id" of:"-"`
+	Run           string `parquet:"run,dict" of:"-"`
+	Row           int64  `parquet:"row" of:"-"`
+	TaskID        string `parquet:"task_id,dict" of:"-"`
+	Sample        int32  `parquet:"sample" of:"-"`
+	Attempt       int32  `parquet:"attempt" of:"-"`
 
 	Turn     int32   `parquet:"turn"`
 	Index    int32   `parquet:"index"`
-	CallID   string  `parquet:"call_id"`
-	ParentID *string `parquet:"parent_id,optional"` // the call whose code made this one
-	Tool     string  `parquet:"tool,dict"`
+	CallID   string  `parquet:"call_id" of:"ID"`
+	ParentID *string `parquet:"parent_id,optional" of:"Parent"` // the call whose code made this one
+	Tool     string  `parquet:"tool,dict" of:"Name"`
 	Toolset  *string `parquet:"toolset,optional,dict"` // null for a tool that does not exist
 
 	RawArguments string   `parquet:"raw_arguments"`
@@ -301,10 +301,10 @@ type ToolCall struct {
 	Rewritten    []string `parquet:"rewritten,list" parquet-element:",dict"` // hooks that replaced the arguments
 	Via          *string  `parquet:"via,optional,dict"`                      // bridge tool of the call
 
-	Verdict         *string `parquet:"verdict,optional,dict"` // the verdict columns are null without a policy's say
-	VerdictRule     *string `parquet:"verdict_rule,optional,dict"`
-	VerdictReason   *string `parquet:"verdict_reason,optional,dict"`
-	VerdictDecision *string `parquet:"verdict_decision,optional,dict"`
+	Verdict         *string `parquet:"verdict,optional,dict" of:"Verdict.Verdict"` // the verdict columns are null without a policy's say
+	VerdictRule     *string `parquet:"verdict_rule,optional,dict" of:"Verdict.Rule"`
+	VerdictReason   *string `parquet:"verdict_reason,optional,dict" of:"Verdict.Reason"`
+	VerdictDecision *string `parquet:"verdict_decision,optional,dict" of:"Verdict.Decision"`
 
 	Status      string  `parquet:"status,dict"`
 	ErrorClass  *string `parquet:"error_class,optional,dict"`
@@ -322,9 +322,9 @@ type ToolCall struct {
 
 	Started   *int64 `parquet:"started,optional,timestamp(microsecond)"`
 	ElapsedUS int64  `parquet:"elapsed_us"`
-	SandboxUS int64  `parquet:"sandbox_us"`
+	SandboxUS int64  `parquet:"sandbox_us" of:"SandboxTime"`
 
-	Outcome string `parquet:"outcome,dict"` // of the episode
+	Outcome string `parquet:"outcome,dict" of:"-"` // of the episode
 }
 
 var (
