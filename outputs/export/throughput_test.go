@@ -18,7 +18,6 @@ import (
 	"trajgen/outputs/export"
 	"trajgen/outputs/journal"
 	"trajgen/outputs/rows"
-	"trajgen/outputs/sinktest"
 )
 
 // scripts/bench/export runs these, each in a process of its own so that its peak of memory is its own, on a run directory
@@ -41,7 +40,7 @@ func benchRun(b *testing.B) (dir string, episodes int) {
 }
 
 func makeJournal(b *testing.B, dir string, episodes int) {
-	source, err := sinktest.NewRealistic(os.DirFS(cmp.Or(os.Getenv("EXPORT_CORPUS"), "../..")))
+	source, err := newRealistic(os.DirFS(cmp.Or(os.Getenv("EXPORT_CORPUS"), "../..")))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -74,7 +73,7 @@ func peakMB() float64 {
 // BenchmarkRunJournal makes the run directory.
 func BenchmarkRunJournal(b *testing.B) {
 	_, episodes := benchRun(b)
-	source, err := sinktest.NewRealistic(os.DirFS(cmp.Or(os.Getenv("EXPORT_CORPUS"), "../..")))
+	source, err := newRealistic(os.DirFS(cmp.Or(os.Getenv("EXPORT_CORPUS"), "../..")))
 	if err != nil {
 		b.Fatal(err)
 	}

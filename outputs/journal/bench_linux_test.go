@@ -2,7 +2,6 @@ package journal_test
 
 import (
 	"fmt"
-	"go/build"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -47,14 +46,13 @@ func benchSize(b *testing.B, otherwise int) int {
 
 // typical returns a function that makes the n-th episode of about 20 KB of JSON. They differ in their keys; their
 // contents come round again.
-func typical(b *testing.B) func(n int) *episode.Episode {
-	source, err := sinktest.NewRealistic(os.DirFS(filepath.Join(build.Default.GOROOT, "src")))
-	if err != nil {
-		b.Fatal(err)
-	}
+func typical() func(n int) *episode.Episode {
 	round := make([]*episode.Episode, 200)
 	for n := range round {
-		round[n] = source.Episode(n)
+		round[n] = sinktest.Episode(n, 0)
+		for i := range 6 {
+			round[n].Messages = append(round[n].Messages, episode.Message{Role: "tool", Content: sinktest.Large(2500 + 10*n + i)})
+		}
 	}
 	return func(n int) *episode.Episode {
 		ep := *round[n%len(round)]
@@ -103,7 +101,7 @@ func benchJournal(b *testing.B, dir string, options journal.Options) *journal.Jo
 }
 
 func BenchmarkJournalAppend(b *testing.B) {
-	episodes := typical(b)
+	episodes := typical()
 	for _, writers := range []int{1, 16} {
 		b.Run(fmt.Sprintf("goroutines=%d", writers), func(b *testing.B) {
 			j := benchJournal(b, filepath.Join(benchDir(b), "journal"), journal.Options{})
@@ -117,7 +115,7 @@ func BenchmarkJournalAppend(b *testing.B) {
 // What durability costs: the same appends to a disk that syncs and to one that does not, in turn, from 64 goroutines, at
 // 1,000 a second and as fast as they come.
 func BenchmarkJournalDurability(b *testing.B) {
-	episodes := typical(b)
+	episodes := typical()
 	for _, rate := range []int{1000, 0} {
 		b.Run(fmt.Sprintf("rate=%d", rate), func(b *testing.B) {
 			n := benchSize(b, 2000)
@@ -173,7 +171,7 @@ func heap() float64 {
 func BenchmarkJournalOpen(b *testing.B) {
 	sizes := map[string]func(int) *episode.Episode{
 		"small":   func(n int) *episode.Episode { return small(n, 1, false) },
-		"typical": typical(b),
+		"typical": typical(),
 	}
 	for _, name := range []string{"small", "typical"} {
 		b.Run(name, func(b *testing.B) {

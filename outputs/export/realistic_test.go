@@ -1,4 +1,4 @@
-package sinktest
+package export_test
 
 import (
 	"encoding/json"
@@ -12,10 +12,10 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Realistic makes episodes as a run of a coding agent has them, about 20 KB of JSON each: four samples a task, the same
+// realistic makes episodes as a run of a coding agent has them, about 20 KB of JSON each: four samples a task, the same
 // tools and system prompt in all, and source code, which was really written by somebody, in what tools return: the
 // samples of a task look around in the same few files.
-type Realistic struct {
+type realistic struct {
 	corpus []string // lines
 	prosy  []string // comments among them
 	tools  []json.RawMessage
@@ -23,13 +23,13 @@ type Realistic struct {
 }
 
 const (
-	tools = 6 // of each episode
-	files = 5 // of each task
+	realisticTools = 6 // of each episode
+	realisticFiles = 5 // of each task
 )
 
-// NewRealistic reads the Go files below a directory, some 20 MB of them, as what the agent works on.
-func NewRealistic(source fs.FS) (*Realistic, error) {
-	r := &Realistic{}
+// newRealistic reads the Go files below a directory, some 20 MB of them, as what the agent works on.
+func newRealistic(source fs.FS) (*realistic, error) {
+	r := &realistic{}
 	size := 0
 	err := fs.WalkDir(source, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
@@ -52,7 +52,7 @@ func NewRealistic(source fs.FS) (*Realistic, error) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for n := range tools {
+	for n := range realisticTools {
 		tool := map[string]any{"type": "function", "function": map[string]any{
 			"name": fmt.Sprint("tool_", n), "description": r.prose(rng, 250),
 			"parameters": map[string]any{"type": "object", "properties": map[string]any{"path": map[string]any{"type": "string", "description": r.prose(rng, 80)}}},
@@ -68,13 +68,13 @@ func NewRealistic(source fs.FS) (*Realistic, error) {
 }
 
 // Episode makes the n-th.
-func (r *Realistic) Episode(n int) *episode.Episode {
+func (r *realistic) Episode(n int) *episode.Episode {
 	row, sample := n/4, n%4
 	key := episode.Key{Seed: 1, Task: fmt.Sprint("task-", row), Sample: sample}
 	rng := key.Rand("realistic")
 	ofTask := episode.Key{Task: key.Task}.Rand("task")
 	prompt := r.prose(ofTask, 700)
-	var places [files]int
+	var places [realisticFiles]int
 	for i := range places {
 		places[i] = ofTask.IntN(len(r.corpus) - 1000)
 	}
@@ -109,8 +109,8 @@ func (r *Realistic) Episode(n int) *episode.Episode {
 		}
 		id := fmt.Sprintf("call_%012x", rng.Uint64()>>16)
 		arguments := fmt.Sprintf(`{"path":"src/pkg%d/file%d.go","offset":%d}`, rng.IntN(40), rng.IntN(20), rng.IntN(900))
-		name := fmt.Sprint("tool_", rng.IntN(tools))
-		result, _ := json.Marshal(map[string]any{"content": r.code(places[rng.IntN(files)]+10*rng.IntN(20), 500+rng.IntN(1000)), "exit_code": 0})
+		name := fmt.Sprint("tool_", rng.IntN(realisticTools))
+		result, _ := json.Marshal(map[string]any{"content": r.code(places[rng.IntN(realisticFiles)]+10*rng.IntN(20), 500+rng.IntN(1000)), "exit_code": 0})
 		message.Calls = []episode.Call{{ID: id, Name: name, Arguments: arguments}}
 		ep.Messages = append(ep.Messages, message, episode.Message{Role: "tool", Content: string(result), ToolCallID: id, Name: name})
 		ep.Calls = append(ep.Calls, episode.ToolCall{
@@ -123,7 +123,7 @@ func (r *Realistic) Episode(n int) *episode.Episode {
 }
 
 // code is lines of the corpus with their numbers, about n bytes.
-func (r *Realistic) code(from, n int) string {
+func (r *realistic) code(from, n int) string {
 	var text strings.Builder
 	for at := from; text.Len() < n && at < len(r.corpus); at++ {
 		fmt.Fprintf(&text, "%6d|%s\n", at%2000, r.corpus[at])
@@ -132,7 +132,7 @@ func (r *Realistic) code(from, n int) string {
 }
 
 // prose is comments of the corpus, about n bytes.
-func (r *Realistic) prose(rng *rand.Rand, n int) string {
+func (r *realistic) prose(rng *rand.Rand, n int) string {
 	var text strings.Builder
 	for at := rng.IntN(len(r.prosy)); text.Len() < n; at = (at + 1) % len(r.prosy) {
 		text.WriteString(r.prosy[at])
