@@ -1,8 +1,6 @@
 package export
 
 import (
-	"context"
-	"iter"
 	"slices"
 	"strings"
 
@@ -13,22 +11,7 @@ import (
 // in the system message the run's ephemeral prompt and what was recalled. What is left is what the dataset, the model
 // and the tools said. Tokens go where something was taken out, as the ids are those of the whole conversation; that it
 // was shortened is kept, without the words that stood in.
-func WithoutHarness(source Source) Source { return withoutHarness{source} }
-
-type withoutHarness struct{ Source }
-
-func (s withoutHarness) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
-	return func(yield func(*episode.Episode, error) bool) {
-		for ep, err := range s.Source.Episodes(ctx) {
-			if err == nil {
-				ep = bareOf(ep)
-			}
-			if !yield(ep, err) {
-				return
-			}
-		}
-	}
-}
+func WithoutHarness(source Source) Source { return mapped{source, bareOf} }
 
 // bareOf is an episode without the harness's words. The one that is given stays as it is.
 func bareOf(ep *episode.Episode) *episode.Episode {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -161,12 +160,4 @@ func sizeCategory(n int64) string {
 		below *= 10
 	}
 	return "n>1T"
-}
-
-func thousands(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
 }

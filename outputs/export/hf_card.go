@@ -3,7 +3,6 @@ package export
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -36,18 +35,8 @@ func (m *hfMade) add(ep *episode.Episode) {
 	note(m.models, ep.Model)
 	note(m.sampling, ep.Sampling.String())
 	note(m.runs, ep.Run)
-	for _, raw := range ep.Tools {
-		if len(m.tools) == hfMadeValues {
-			break
-		}
-		var tool struct {
-			Function struct {
-				Name string `json:"name"`
-			} `json:"function"`
-		}
-		if json.Unmarshal(raw, &tool) == nil {
-			note(m.tools, tool.Function.Name)
-		}
+	for _, name := range functionNames(ep.Tools) {
+		note(m.tools, name)
 	}
 }
 
@@ -67,7 +56,7 @@ func (s *hfSink) card(trajectories, calls hfSize) []byte {
 	}
 	fmt.Fprintf(&out, "---\n\n# %s\n\n", inline(name))
 	fmt.Fprintf(&out, "%s episodes of an agent that used tools in a sandbox, with the conversations as the model saw them, their rewards, and\n"+
-		"the trace of each of %s tool calls. Made with trajgen.\n\n", thousands(trajectories.rows), thousands(calls.rows))
+		"the trace of each of %s tool calls. Made with trajgen.\n\n", report.Thousands(trajectories.rows), report.Thousands(calls.rows))
 	fmt.Fprintf(&out, "```python\nfrom datasets import load_dataset\n\ntrajectories = load_dataset(\"...\", \"trajectories\", split=%q)\ncalls = load_dataset(\"...\", \"tool_calls\", split=%q)\n```\n\n", s.split, s.split)
 	s.results(&out)
 	s.provenance(&out)
@@ -93,10 +82,10 @@ func (s *hfSink) results(out *bytes.Buffer) {
 	out.WriteString("## Outcomes\n\n| outcome | episodes |\n|---|---|\n")
 	for _, count := range r.Outcomes {
 		if count.Count > 0 {
-			fmt.Fprintf(out, "| %s | %s |\n", count.Outcome, thousands(int64(count.Count)))
+			fmt.Fprintf(out, "| %s | %s |\n", count.Outcome, report.Thousands(int64(count.Count)))
 		}
 	}
-	fmt.Fprintf(out, "\n%s tasks, %s judged episodes. Mean reward: %s.\n\n", thousands(int64(r.Episodes.Tasks)), thousands(int64(r.Episodes.Judged)), estimateText(r.Reward))
+	fmt.Fprintf(out, "\n%s tasks, %s judged episodes. Mean reward: %s.\n\n", report.Thousands(int64(r.Episodes.Tasks)), report.Thousands(int64(r.Episodes.Judged)), estimateText(r.Reward))
 }
 
 func estimateText(e report.Estimate) string {

@@ -31,17 +31,9 @@ var inspectTypes = []string{"string", "integer", "number", "boolean", "array", "
 func newInspectTools(tools []json.RawMessage) []inspectTool {
 	infos := []inspectTool{}
 	for _, tool := range tools {
-		var shown struct {
-			Function struct {
-				Name        string          `json:"name"`
-				Description string          `json:"description"`
-				Parameters  json.RawMessage `json:"parameters"`
-			} `json:"function"`
+		if f, err := functionOf(tool); err == nil && f.Name != "" {
+			infos = append(infos, inspectTool{f.Name, f.Description, newInspectParams(f.Parameters)})
 		}
-		if json.Unmarshal(tool, &shown) != nil || shown.Function.Name == "" {
-			continue
-		}
-		infos = append(infos, inspectTool{shown.Function.Name, shown.Function.Description, newInspectParams(shown.Function.Parameters)})
 	}
 	return infos
 }

@@ -8,18 +8,24 @@ import (
 )
 
 // Seen yields what source does, and shows each episode to see on its way, so that one reading serves two.
-func Seen(source Source, see func(*episode.Episode)) Source { return seen{source, see} }
-
-type seen struct {
-	Source
-	see func(*episode.Episode)
+func Seen(source Source, see func(*episode.Episode)) Source {
+	return mapped{source, func(ep *episode.Episode) *episode.Episode {
+		see(ep)
+		return ep
+	}}
 }
 
-func (s seen) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
+// mapped yields what is made of each episode.
+type mapped struct {
+	Source
+	made func(*episode.Episode) *episode.Episode
+}
+
+func (m mapped) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
 	return func(yield func(*episode.Episode, error) bool) {
-		for ep, err := range s.Source.Episodes(ctx) {
+		for ep, err := range m.Source.Episodes(ctx) {
 			if err == nil {
-				s.see(ep)
+				ep = m.made(ep)
 			}
 			if !yield(ep, err) {
 				return

@@ -163,10 +163,8 @@ func (s *sharegptSink) count(ep *episode.Episode) (stats map[string]sharegptTool
 
 // remember keeps the names of the tools that a row knows.
 func (s *sharegptSink) remember(ep *episode.Episode, stats map[string]sharegptToolStats) error {
-	for _, tool := range ep.Tools {
-		if f, err := functionOf(tool); err == nil {
-			s.tools[f.Name] = sharegptToolStats{}
-		}
+	for _, name := range functionNames(ep.Tools) { // sharegptTurns refuses a tool without one
+		s.tools[name] = sharegptToolStats{}
 	}
 	for name := range stats {
 		s.tools[name] = sharegptToolStats{}

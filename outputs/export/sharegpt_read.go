@@ -192,11 +192,11 @@ func sameShareGPT(line []byte, ep *episode.Episode, own bool) error {
 }
 
 func sameTool(want, got json.RawMessage) bool {
-	tool, err := functionOf(want)
+	f, err := functionOf(want)
 	if err != nil {
 		return false
 	}
-	text, err := json.Marshal(tool)
+	text, err := json.Marshal(sharegptTool{function: f})
 	return err == nil && sameJSON(string(text), string(got))
 }
 

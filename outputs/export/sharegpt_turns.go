@@ -34,10 +34,8 @@ const (
 )
 
 type sharegptTool struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Required    json.RawMessage `json:"required"` // always null
+	function
+	Required json.RawMessage `json:"required"` // always null: it is a key of the parameters, and stands there
 }
 
 type sharegptCall struct {
@@ -49,18 +47,6 @@ type sharegptResponse struct {
 	ToolCallID string          `json:"tool_call_id"`
 	Name       string          `json:"name"`
 	Content    json.RawMessage `json:"content"` // an object or a list, or a text
-}
-
-// functionOf is what a schema says of a tool.
-func functionOf(schema json.RawMessage) (sharegptTool, error) {
-	var tool struct {
-		Function sharegptTool `json:"function"`
-	}
-	if err := json.Unmarshal(schema, &tool); err != nil || tool.Function.Name == "" {
-		return sharegptTool{}, &Refusal{refuseToolName}
-	}
-	tool.Function.Required = nil // it is a key of the parameters, and stands there
-	return tool.Function, nil
 }
 
 // sharegptTurns are an episode's conversation. Every error is a *Refusal.
@@ -114,11 +100,11 @@ func results(messages []episode.Message) int {
 func sharegptSystem(ep *episode.Episode, own bool) (string, error) {
 	tools := make([]sharegptTool, 0, len(ep.Tools))
 	for _, schema := range ep.Tools {
-		tool, err := functionOf(schema)
-		if err != nil {
-			return "", err
+		f, err := functionOf(schema)
+		if err != nil || f.Name == "" {
+			return "", &Refusal{refuseToolName}
 		}
-		tools = append(tools, tool)
+		tools = append(tools, sharegptTool{function: f})
 	}
 	list, err := enveloped(tools)
 	if err != nil {

@@ -181,15 +181,28 @@ func mask(length int, spans []episode.Span) []int32 {
 	return sampled
 }
 
-// toolName is the name of a tool that a model was shown; empty when it has none.
-func toolName(tool json.RawMessage) string {
+// function is a tool that a model was shown.
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+func functionOf(tool json.RawMessage) (function, error) {
 	var shown struct {
-		Function struct {
-			Name string `json:"name"`
-		} `json:"function"`
+		Function function `json:"function"`
 	}
-	if json.Unmarshal(tool, &shown) != nil {
-		return ""
+	err := json.Unmarshal(tool, &shown)
+	return shown.Function, err
+}
+
+// functionNames are the names of tools; "" is the name of one that has none.
+func functionNames(tools []json.RawMessage) []string {
+	names := make([]string, len(tools))
+	for i, tool := range tools {
+		if f, err := functionOf(tool); err == nil {
+			names[i] = f.Name
+		}
 	}
-	return shown.Function.Name
+	return names
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"trajgen/outputs/report"
 	"trajgen/pipeline/episode"
 )
 
@@ -207,19 +208,10 @@ func (w *resultsWriter) endRow() {
 			if i == len(w.passAny) {
 				w.passAny, w.passAll = append(w.passAny, average{}), append(w.passAll, average{})
 			}
-			w.passAny[i].add(1 - draw(task.tried-task.solved, task.tried, k))
-			w.passAll[i].add(draw(task.solved, task.tried, k))
+			w.passAny[i].add(report.PassAtK(task.tried, task.solved, k))
+			w.passAll[i].add(report.PassHatK(task.tried, task.solved, k))
 		}
 	}
-}
-
-// draw is the chance that k of n, drawn without putting back, are all among the marked.
-func draw(marked, n, k int) float64 {
-	p := 1.0
-	for i := range k {
-		p *= float64(max(0, marked-i)) / float64(n-i)
-	}
-	return p
 }
 
 type resultsMetadata struct {

@@ -17,7 +17,7 @@ type verifiersTrace struct {
 	Verifiers        verifiersVersion            `json:"verifiers"`
 	Task             verifiersTask               `json:"task"`
 	Agent            verifiersAgent              `json:"agent"`
-	Tools            []verifiersTool             `json:"tools"`
+	Tools            []function                  `json:"tools"`
 	Nodes            []verifiersNode             `json:"nodes"`
 	Calls            []verifiersCall             `json:"calls"`
 	RequestRewrites  []any                       `json:"request_rewrites"`
@@ -52,12 +52,6 @@ type verifiersSampling struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	TopP        *float64 `json:"top_p,omitempty"`
 	MaxTokens   int      `json:"max_tokens,omitempty"`
-}
-
-type verifiersTool struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
 }
 
 // verifiersNode is a message, with the tokens that it adds to those before it.
@@ -233,19 +227,18 @@ func extraUsage(ep *episode.Episode) []verifiersUsage {
 	return used
 }
 
-func verifiersTools(tools []json.RawMessage) []verifiersTool {
-	list := []verifiersTool{}
+// verifiersTools are the tools whose schema can be read; one without parameters takes any.
+func verifiersTools(tools []json.RawMessage) []function {
+	list := []function{}
 	for _, tool := range tools {
-		var shown struct {
-			Function verifiersTool `json:"function"`
-		}
-		if json.Unmarshal(tool, &shown) != nil {
+		f, err := functionOf(tool)
+		if err != nil {
 			continue
 		}
-		if shown.Function.Parameters = object(shown.Function.Parameters); shown.Function.Parameters == nil {
-			shown.Function.Parameters = json.RawMessage("{}")
+		if f.Parameters = object(f.Parameters); f.Parameters == nil {
+			f.Parameters = json.RawMessage("{}")
 		}
-		list = append(list, shown.Function)
+		list = append(list, f)
 	}
 	return list
 }

@@ -170,8 +170,7 @@ func verlPrompt(ep *episode.Episode) (prompt []verlMessage, err error) {
 // keep puts a row aside, with what its tools are created with.
 func (s *verlSink) keep(row *verlRow, ep *episode.Episode) error {
 	odd := false
-	for _, tool := range ep.Tools {
-		name := toolName(tool)
+	for _, name := range functionNames(ep.Tools) {
 		switch {
 		case !verlName.MatchString(name):
 			odd = true

@@ -16,7 +16,7 @@ func (d *Difference) title() string { return d.From + " → " + d.To }
 
 func (d *Difference) facts() []fact {
 	t := d.Tasks
-	facts := []fact{{name: "tasks", text: fmt.Sprintf("%s compared", thousands(t.Compared)), loud: t.Compared == 0}}
+	facts := []fact{{name: "tasks", text: fmt.Sprintf("%s compared", Thousands(t.Compared)), loud: t.Compared == 0}}
 	if left := t.Uncompared + t.OnlyFrom + t.OnlyTo; left > 0 {
 		var parts []string
 		for _, p := range []struct {
@@ -24,14 +24,14 @@ func (d *Difference) facts() []fact {
 			text string
 		}{{t.Uncompared, "judged in one of the runs alone"}, {t.OnlyFrom, "in the first run alone"}, {t.OnlyTo, "in the second run alone"}} {
 			if p.n > 0 {
-				parts = append(parts, thousands(p.n)+" "+p.text)
+				parts = append(parts, Thousands(p.n)+" "+p.text)
 			}
 		}
 		facts = append(facts, fact{name: "left out", text: strings.Join(parts, ", "), loud: true})
 	}
 	facts = append(facts, fact{name: "verdict", text: d.verdict() + " (one look, tasks like these)", loud: d.Success.Change.proves() < 0})
 	facts = append(facts, fact{name: "tasks that", text: fmt.Sprintf("got better %s, got worse %s, stayed %s%s",
-		thousands(d.Better), thousands(d.Worse), thousands(d.Same), d.sign())})
+		Thousands(d.Better), Thousands(d.Worse), Thousands(d.Same), d.sign())})
 	for _, row := range []struct {
 		name   string
 		change Change
@@ -102,7 +102,7 @@ func (c Change) text(format func(float64) string) string {
 	if c.Change.Low != nil {
 		text += "  95 % interval " + intervalText(c.Change, format)
 	}
-	text += fmt.Sprintf(" (%s tasks)", thousands(c.Change.Tasks))
+	text += fmt.Sprintf(" (%s tasks)", Thousands(c.Change.Tasks))
 	if i := c.Change.FixedSuite; i != nil {
 		text += fmt.Sprintf("; of these very tasks [%s, %s]", format(i.Low), format(i.High))
 	}
@@ -117,7 +117,7 @@ func (d *Difference) tables() []table {
 	if len(d.Moves) > 0 {
 		t := table{title: "same task, same sample", head: []string{"", "episodes"}}
 		for _, m := range d.Moves {
-			t.rows = append(t.rows, []string{string(m.From) + " → " + string(m.To), thousands(m.Count)})
+			t.rows = append(t.rows, []string{string(m.From) + " → " + string(m.To), Thousands(m.Count)})
 			t.loud = append(t.loud, m.From.AgentsDoing() && !m.To.AgentsDoing())
 		}
 		tables = append(tables, t)
@@ -126,7 +126,7 @@ func (d *Difference) tables() []table {
 		t := table{title: "tasks that changed", head: []string{"", "successes", "of", "now", "of", "reward", "now"}}
 		for _, c := range d.Changed {
 			t.rows = append(t.rows, []string{
-				c.Task, thousands(c.From.Successes), thousands(c.From.Samples), thousands(c.To.Successes), thousands(c.To.Samples),
+				c.Task, Thousands(c.From.Successes), Thousands(c.From.Samples), Thousands(c.To.Successes), Thousands(c.To.Samples),
 				number(c.From.Reward, decimal), number(c.To.Reward, decimal),
 			})
 			t.loud = append(t.loud, c.To.share() < c.From.share())

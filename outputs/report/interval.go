@@ -150,12 +150,12 @@ func studentT975(df int) float64 {
 	return math.Sqrt(n * (1 - x) / x)
 }
 
-// passAtK is the chance that one of k plays at least succeeds, of n plays of which c did: 1 − C(n−c,k)/C(n,k), which is not
+// PassAtK is the chance that one of k plays at least succeeds, of n plays of which c did: 1 − C(n−c,k)/C(n,k), which is not
 // biased (Chen et al., "Evaluating Large Language Models Trained on Code", 2021).
-func passAtK(n, c, k int) float64 { return 1 - passHatK(n, n-c, k) }
+func PassAtK(n, c, k int) float64 { return 1 - PassHatK(n, n-c, k) }
 
-// passHatK is the chance that all of k plays succeed: C(c,k)/C(n,k) (Yao et al., "τ-bench", 2024).
-func passHatK(n, c, k int) float64 {
+// PassHatK is the chance that all of k plays succeed: C(c,k)/C(n,k) (Yao et al., "τ-bench", 2024).
+func PassHatK(n, c, k int) float64 {
 	all := 1.0
 	for j := range k {
 		all *= float64(max(0, c-j)) / float64(n-j)

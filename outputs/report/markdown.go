@@ -23,7 +23,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		fmt.Fprintf(out, "\n## %s\n\n", strings.ToUpper(t.title[:1])+t.title[1:])
 		writeMarkdownTable(out, t)
 		if t.more > 0 {
-			fmt.Fprintf(out, "\n%s more are not listed.\n", thousands(t.more))
+			fmt.Fprintf(out, "\n%s more are not listed.\n", Thousands(t.more))
 		}
 	}
 	fmt.Fprint(out, "\nEach task counts once, however many samples it has. 95 % intervals are about tasks like these (Clopper-Pearson for as many "+

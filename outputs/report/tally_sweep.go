@@ -112,7 +112,7 @@ func (r *Report) sweepTable() table {
 		for _, o := range g.Outcomes {
 			counts = append(counts, Count{string(o.Outcome), o.Count})
 		}
-		t.rows = append(t.rows, append(cells, thousands(g.Episodes), number(g.Reward.Mean, decimal),
+		t.rows = append(t.rows, append(cells, Thousands(g.Episodes), number(g.Reward.Mean, decimal),
 			number(g.SuccessRate.Mean, percent), intervalText(g.SuccessRate, percent), countsText(counts)))
 	}
 	t.head = append(t.head, "episodes", "reward", "success", "95 % interval", "outcomes")

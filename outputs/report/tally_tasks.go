@@ -109,7 +109,7 @@ func (r *Report) taskFacts() []fact {
 	if t.Judged == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("%s judged: %s always succeeded, %s sometimes, %s never", thousands(t.Judged), thousands(t.Always), thousands(t.Sometimes), thousands(t.Never))
+	text := fmt.Sprintf("%s judged: %s always succeeded, %s sometimes, %s never", Thousands(t.Judged), Thousands(t.Always), Thousands(t.Sometimes), Thousands(t.Never))
 	return []fact{{name: "tasks", text: text + "; proved by their samples: " + countsText(t.Kinds)}}
 }
 
@@ -117,7 +117,7 @@ func (r *Report) taskFacts() []fact {
 func (r *Report) taskTable() table {
 	t := table{title: "tasks, worst first", head: []string{"", "successes", "of", "reward", "errors", "kind"}, more: r.Tasks.LeftOut}
 	for _, row := range r.Tasks.Table {
-		t.rows = append(t.rows, []string{row.Task, thousands(row.Successes), thousands(row.Samples), number(row.Reward, decimal), thousands(row.Errors), row.Kind})
+		t.rows = append(t.rows, []string{row.Task, Thousands(row.Successes), Thousands(row.Samples), number(row.Reward, decimal), Thousands(row.Errors), row.Kind})
 		t.loud = append(t.loud, row.Samples == 0)
 	}
 	return t

@@ -64,7 +64,7 @@ func (r *Report) driftFacts() []fact {
 	f := fact{name: "token drift", text: countsText(d.Verdicts)}
 	if d.SafeShare != nil {
 		f.text += fmt.Sprintf("; %s safe to train on (%s of %s, %s with log probabilities)",
-			percent(*d.SafeShare), thousands(d.Safe), thousands(d.Of), thousands(d.WithLogprobs))
+			percent(*d.SafeShare), Thousands(d.Safe), Thousands(d.Of), Thousands(d.WithLogprobs))
 		f.loud = d.Safe < d.Of
 	}
 	return []fact{f}

@@ -137,9 +137,9 @@ func (p *printer) table(t table) {
 		print(s, row)
 	}
 	if more := len(t.rows) - len(rows); more > 0 {
-		p.line(plain, fmt.Sprintf("(%s more with --json, or where no terminal is written to)", thousands(more+t.more)))
+		p.line(plain, fmt.Sprintf("(%s more with --json, or where no terminal is written to)", Thousands(more+t.more)))
 	} else if t.more > 0 {
-		p.line(plain, fmt.Sprintf("(%s more are not listed)", thousands(t.more)))
+		p.line(plain, fmt.Sprintf("(%s more are not listed)", Thousands(t.more)))
 	}
 }
 

@@ -66,16 +66,16 @@ func (r *Report) facts() []fact {
 
 func (r *Report) episodesFact() fact {
 	e := r.Episodes
-	f := fact{name: "episodes", text: thousands(e.Present)}
+	f := fact{name: "episodes", text: Thousands(e.Present)}
 	if e.Planned != nil {
-		f.text += " of " + thousands(*e.Planned) + " planned"
+		f.text += " of " + Thousands(*e.Planned) + " planned"
 		if *e.Missing > 0 {
-			f.text += ", " + thousands(*e.Missing) + " MISSING"
+			f.text += ", " + Thousands(*e.Missing) + " MISSING"
 			f.loud = true
 		}
 	}
 	f.text += fmt.Sprintf("; %s tasks; %s judged, %s unjudged, %s ended in an error",
-		thousands(e.Tasks), thousands(e.Judged), thousands(e.Unjudged), thousands(e.Errors))
+		Thousands(e.Tasks), Thousands(e.Judged), Thousands(e.Unjudged), Thousands(e.Errors))
 	return f
 }
 
@@ -102,7 +102,7 @@ func passFact(name string, rates []PassRate) []fact {
 		if p.Low != nil {
 			text += fmt.Sprintf(" [%s, %s]", percent(*p.Low), percent(*p.High))
 		}
-		parts = append(parts, text+fmt.Sprintf(" (%s of %s tasks)", thousands(p.Tasks), thousands(p.Of)))
+		parts = append(parts, text+fmt.Sprintf(" (%s of %s tasks)", Thousands(p.Tasks), Thousands(p.Of)))
 	}
 	return []fact{{name: name, text: strings.Join(parts, ", ")}}
 }
@@ -111,10 +111,10 @@ func usageFact(u TokenUsage) fact {
 	f := fact{name: "tokens", text: "none reported"}
 	if u.Turns > u.Unreported {
 		f.text = fmt.Sprintf("prompt %s (cached %s), completion %s (reasoning %s)",
-			thousands(u.Prompt), thousands(u.Cached), thousands(u.Completion), thousands(u.Reasoning))
+			Thousands(u.Prompt), Thousands(u.Cached), Thousands(u.Completion), Thousands(u.Reasoning))
 	}
 	if u.Unreported > 0 {
-		f.text += fmt.Sprintf("; %s of %s turns reported no usage", thousands(u.Unreported), thousands(u.Turns))
+		f.text += fmt.Sprintf("; %s of %s turns reported no usage", Thousands(u.Unreported), Thousands(u.Turns))
 		f.loud = true
 	}
 	return f
@@ -126,9 +126,9 @@ func otherFacts(who string, u OtherUsage) []fact {
 		return nil
 	}
 	f := fact{name: who + " tokens", text: fmt.Sprintf("prompt %s, completion %s in %s episodes; not in the tokens above",
-		thousands(u.Prompt), thousands(u.Completion), thousands(u.Episodes))}
+		Thousands(u.Prompt), Thousands(u.Completion), Thousands(u.Episodes))}
 	if u.Unreported > 0 {
-		f.text += fmt.Sprintf("; %s episodes without a count", thousands(u.Unreported))
+		f.text += fmt.Sprintf("; %s episodes without a count", Thousands(u.Unreported))
 		f.loud = true
 	}
 	return []fact{f}
@@ -160,7 +160,7 @@ func (r *Report) costFact() fact {
 	case c.USD != nil:
 		f.text = dollars(*c.USD)
 	case c.KnownUSD != nil:
-		f.text = fmt.Sprintf("unknown; at least %s (%s of %s turns unknown)", dollars(*c.KnownUSD), thousands(c.UnknownTurns), thousands(r.Usage.Turns))
+		f.text = fmt.Sprintf("unknown; at least %s (%s of %s turns unknown)", dollars(*c.KnownUSD), Thousands(c.UnknownTurns), Thousands(r.Usage.Turns))
 	case r.Usage.Turns == 0:
 		f.text = "no model turns"
 	case r.Usage.Unreported == r.Usage.Turns:
@@ -224,11 +224,11 @@ func (r *Report) outcomeTable() table {
 		if r.Episodes.Present > 0 {
 			share = percent(float64(o.Count) / float64(r.Episodes.Present))
 		}
-		t.rows = append(t.rows, []string{string(o.Outcome), thousands(o.Count), share})
+		t.rows = append(t.rows, []string{string(o.Outcome), Thousands(o.Count), share})
 		t.loud = append(t.loud, o.Count > 0 && !o.Outcome.AgentsDoing())
 	}
 	if r.Episodes.Missing != nil && *r.Episodes.Missing > 0 {
-		t.rows = append(t.rows, []string{"(missing)", thousands(*r.Episodes.Missing), ""})
+		t.rows = append(t.rows, []string{"(missing)", Thousands(*r.Episodes.Missing), ""})
 		t.loud = append(t.loud, true)
 	}
 	return t
@@ -238,7 +238,7 @@ func groupTable(title string, groups []Group) table {
 	t := table{title: title, head: []string{"", "episodes", "judged", "tasks", "reward", "95 % interval"}}
 	for _, g := range groups {
 		t.rows = append(t.rows, []string{
-			g.Name, thousands(g.Episodes), thousands(g.Reward.N), thousands(g.Reward.Tasks),
+			g.Name, Thousands(g.Episodes), Thousands(g.Reward.N), Thousands(g.Reward.Tasks),
 			number(g.Reward.Mean, decimal), intervalText(g.Reward, decimal),
 		})
 	}
@@ -262,10 +262,10 @@ func (r *Report) toolTable() table {
 			notes += " (" + countsText(tool.ErrorClasses) + ")"
 		}
 		if tool.Nonzero > 0 {
-			notes = strings.TrimPrefix(fmt.Sprintf("%s; exit code not 0: %s", notes, thousands(tool.Nonzero)), "; ")
+			notes = strings.TrimPrefix(fmt.Sprintf("%s; exit code not 0: %s", notes, Thousands(tool.Nonzero)), "; ")
 		}
 		t.rows = append(t.rows, []string{
-			tool.Tool, thousands(tool.Calls), percent(float64(ok) / float64(tool.Calls)),
+			tool.Tool, Thousands(tool.Calls), percent(float64(ok) / float64(tool.Calls)),
 			micro(tool.Elapsed.P50US), micro(tool.Elapsed.P95US), micro(tool.Sandbox.P50US), micro(tool.Sandbox.P95US), notes,
 		})
 	}
@@ -275,7 +275,7 @@ func (r *Report) toolTable() table {
 func (r *Report) faultTable() table {
 	t := table{title: "faults", head: []string{"outcome/class", "count", "example"}, wide: true}
 	for _, f := range r.Faults {
-		t.rows = append(t.rows, []string{string(f.Outcome) + "/" + f.Class, thousands(f.Count), f.Example})
+		t.rows = append(t.rows, []string{string(f.Outcome) + "/" + f.Class, Thousands(f.Count), f.Example})
 	}
 	return t
 }
@@ -286,13 +286,13 @@ func estimateText(e Estimate, format func(float64) string) string {
 		text += "  95 % interval " + intervalText(e, format)
 	}
 	if e.N > 0 {
-		text += fmt.Sprintf(" (n %s, %s tasks)", thousands(e.N), thousands(e.Tasks))
+		text += fmt.Sprintf(" (n %s, %s tasks)", Thousands(e.N), Thousands(e.Tasks))
 	}
 	if i := e.FixedSuite; i != nil {
 		text += fmt.Sprintf("; of these very tasks [%s, %s]", format(i.Low), format(i.High))
 	}
 	if b := e.Bounds; b != nil {
-		text += fmt.Sprintf("; %s to %s if the %s unresolved had failed or succeeded", format(b.Low), format(b.High), thousands(e.Unresolved))
+		text += fmt.Sprintf("; %s to %s if the %s unresolved had failed or succeeded", format(b.Low), format(b.High), Thousands(e.Unresolved))
 	}
 	if e.Note != "" {
 		text += "; " + e.Note
@@ -327,12 +327,13 @@ func dollars(v float64) string {
 // significant shows three digits that count, and all of a large number.
 func significant(v float64) string {
 	if math.Abs(v) >= 100 {
-		return thousands(int64(math.Round(v)))
+		return Thousands(int64(math.Round(v)))
 	}
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-func thousands[T int | int64](n T) string {
+// Thousands writes a number with its thousands apart.
+func Thousands[T int | int64](n T) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -360,7 +361,7 @@ func micro(us *int64) string {
 func countsText(list []Count) string {
 	var parts []string
 	for _, c := range list {
-		parts = append(parts, cmp.Or(c.Name, "(none)")+" "+thousands(c.Count))
+		parts = append(parts, cmp.Or(c.Name, "(none)")+" "+Thousands(c.Count))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -368,7 +369,7 @@ func countsText(list []Count) string {
 func faultsText(list []FaultCount) string {
 	var parts []string
 	for _, f := range list {
-		text := string(f.Outcome) + "/" + f.Class + " " + thousands(f.Count)
+		text := string(f.Outcome) + "/" + f.Class + " " + Thousands(f.Count)
 		if pause := time.Duration(f.PauseUS) * time.Microsecond; pause >= time.Second {
 			text += fmt.Sprintf(" (%s of pauses)", pause.Round(time.Second))
 		}
