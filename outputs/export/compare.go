@@ -71,7 +71,7 @@ func (c *comparedParts) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0 && c.file != nil; {
 		have, err := c.in.Peek(min(len(rest), c.in.Size()))
 		if err != nil && err != io.EOF {
-			return 0, err
+			return 0, fmt.Errorf("compare %s: %w", c.path(), err)
 		}
 		n := len(have)
 		if !bytes.Equal(have, rest[:n]) {
@@ -115,8 +115,6 @@ func (c *comparedParts) commit() ([]FileInfo, error) {
 	}
 	return c.done, err
 }
-
-func (c *comparedParts) explain(err error) error { return fmt.Errorf("compare %s: %w", c.path(), err) }
 
 func (c *comparedParts) close() error {
 	if c.file == nil {

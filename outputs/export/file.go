@@ -16,6 +16,7 @@ type file struct {
 	path, temporary string
 	disk            *os.File
 	buffer          *bufio.Writer
+	whole           FileInfo // of what is complete on disk
 	committed       bool
 }
 
@@ -32,7 +33,7 @@ func openFile(path, example string) (*file, error) {
 		return nil, fmt.Errorf("make directory for export: %w", disk.Explain(dir, err))
 	}
 	temporary := filepath.Join(dir, "."+name+".tmp")
-	f, err := openTemporary(temporary, true)
+	f, err := openTemporary(temporary)
 	if err != nil {
 		return nil, err
 	}
@@ -50,25 +51,42 @@ func (f *file) Write(p []byte) (int, error) {
 
 // commit makes the file durable and gives it its name.
 func (f *file) commit(rows int64) ([]FileInfo, error) {
+	err := f.complete(rows)
+	if err == nil {
+		err = f.takeName()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := disk.Sync(filepath.Dir(f.path)); err != nil {
+		return nil, fmt.Errorf("commit export: %w", err)
+	}
+	return []FileInfo{f.whole}, nil
+}
+
+// complete puts on disk what was written.
+func (f *file) complete(rows int64) error {
 	err := f.buffer.Flush()
 	if err == nil {
 		err = f.disk.Sync()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", f.path, disk.Explain(f.path, err))
+		return fmt.Errorf("write %s: %w", f.path, disk.Explain(f.path, err))
 	}
 	info, err := f.disk.Stat()
 	if err != nil {
-		return nil, err
+		return err
 	}
+	f.whole = FileInfo{Path: f.path, Rows: rows, Bytes: info.Size()}
+	return nil
+}
+
+func (f *file) takeName() error {
 	if err := os.Rename(f.temporary, f.path); err != nil {
-		return nil, fmt.Errorf("commit export: %w", disk.Explain(f.path, err))
+		return fmt.Errorf("commit export: %w", disk.Explain(f.path, err))
 	}
 	f.committed = true
-	if err := disk.Sync(filepath.Dir(f.path)); err != nil {
-		return nil, fmt.Errorf("commit export: %w", err)
-	}
-	return []FileInfo{{Path: f.path, Rows: rows, Bytes: info.Size()}}, nil
+	return nil
 }
 
 // close removes what was not committed.
@@ -79,5 +97,35 @@ func (f *file) close() error {
 			err = e
 		}
 	}
-	return errors.Join(err, f.disk.Close())
+	if e := f.disk.Close(); !errors.Is(e, fs.ErrClosed) {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// openTemporary opens a file for writing anew. It refuses one that another process is writing.
+func openTemporary(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("begin export file: %w", disk.Explain(path, err))
+	}
+	if err := disk.Lock(f); err != nil {
+		f.Close()
+		if errors.Is(err, disk.ErrLocked) {
+			return nil, fmt.Errorf("%w: another export is writing %s", disk.ErrLocked, path)
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	// The other export may have given this very file its final name between our open and our lock.
+	mine, err1 := f.Stat()
+	named, err2 := os.Stat(path)
+	if err1 != nil || err2 != nil || !os.SameFile(mine, named) {
+		f.Close()
+		return nil, fmt.Errorf("%w: another export just wrote %s", disk.ErrLocked, path)
+	}
+	if err := f.Truncate(0); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("begin export file: %w", disk.Explain(path, err))
+	}
+	return f, nil
 }

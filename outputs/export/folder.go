@@ -33,7 +33,7 @@ func openFolder(path string) (*folder, error) {
 	if err := disk.MakeDir(dir); err != nil {
 		return nil, fmt.Errorf("make directory for export: %w", disk.Explain(dir, err))
 	}
-	lock, err := openTemporary(filepath.Join(dir, "."+name+".lock"), true)
+	lock, err := openTemporary(filepath.Join(dir, "."+name+".lock"))
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func (t *parquetTable[Row]) put(row Row) error {
 		}
 	}
 	if err := t.parquetRows.put(row); err != nil {
-		return t.parts.explain(err)
+		return err
 	}
 	if t.writer.Size() >= t.options.PartBytes || t.rows >= t.options.PartRows {
 		return t.end()
@@ -155,7 +155,7 @@ func (t *parquetTable[Row]) end() error {
 	}
 	t.open = false
 	if err := t.writer.Close(); err != nil {
-		return t.parts.explain(err)
+		return err
 	}
 	return t.parts.finish(t.rows)
 }
