@@ -9,7 +9,7 @@ import (
 )
 
 func ExampleBuilder() {
-	b := report.New(report.Meta{Name: "nightly", Planned: 5, Wall: 2 * time.Second})
+	b := report.New(report.Meta{Origin: report.Origin{Name: "nightly"}, Planned: 5, Wall: 2 * time.Second})
 	for task, rewards := range [][]float64{{1, 0}, {1, 1}} {
 		for n, reward := range rewards {
 			ep := &episode.Episode{Key: episode.Key{Task: fmt.Sprint(task), Sample: n}, Outcome: episode.Failure, Stop: episode.StopAnswered, Reward: &reward}

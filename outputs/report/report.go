@@ -11,18 +11,23 @@ import (
 	"trajgen/pipeline/episode"
 )
 
+// Origin says what was played.
+type Origin struct {
+	Name         string `json:"name,omitempty"` // of the run
+	Dataset      string `json:"dataset,omitempty"`
+	Digest       string `json:"dataset_digest,omitempty"`
+	Distribution string `json:"distribution,omitempty"`
+	Model        string `json:"model,omitempty"`       // as it was asked for; prices are looked up by the name that the server gave, then by this
+	Seed         string `json:"seed,omitempty"`        // as the experiment has it; a merged run has several
+	Fingerprint  string `json:"fingerprint,omitempty"` // of the experiment
+	Version      string `json:"version,omitempty"`     // of the trajgen that played it
+}
+
 // Meta is what a report cannot learn from episodes.
 type Meta struct {
-	Name         string // of the run
-	Dataset      string
-	Distribution string
-	Digest       string // of the dataset
-	Model        string // as it was asked for; prices are looked up by the name that the server gave, then by this
-	Seed         string // as the experiment has it; a merged run has several
-	Fingerprint  string // of the experiment
-	Version      string // of the trajgen that played it
-	TokenIDs     bool   // the servers were asked for token ids
-	Planned      int    // episodes that the run calls for; 0 is not known
+	Origin
+	TokenIDs bool // the servers were asked for token ids
+	Planned  int  // episodes that the run calls for; 0 is not known
 	// Wall is the time of the run, or of its last part; Played is how many episodes ended in it, 0 for all.
 	Wall   time.Duration
 	Played int
@@ -35,15 +40,8 @@ type Price = episode.Price
 
 // Report says what a run came to. Null stands for what is not known or not defined, never a zero.
 type Report struct {
-	Schema       int    `json:"schema"`
-	Name         string `json:"name,omitempty"`
-	Dataset      string `json:"dataset,omitempty"`
-	Digest       string `json:"dataset_digest,omitempty"`
-	Distribution string `json:"distribution,omitempty"`
-	Model        string `json:"model,omitempty"`
-	Seed         string `json:"seed,omitempty"`
-	Fingerprint  string `json:"fingerprint,omitempty"`
-	Version      string `json:"version,omitempty"`
+	Schema int `json:"schema"`
+	Origin
 	// Started and Ended are from when to when the episodes were played; null when none says so.
 	Started *time.Time `json:"started"`
 	Ended   *time.Time `json:"ended"`
@@ -173,24 +171,26 @@ type Spread struct {
 	Max  *int     `json:"max"`
 }
 
-// TokenUsage sums what servers reported. Attempts that were played again are not in it.
-type TokenUsage struct {
+// Tokens sums what servers reported.
+type Tokens struct {
 	Prompt     int64 `json:"prompt"`
 	Completion int64 `json:"completion"`
 	Reasoning  int64 `json:"reasoning"` // part of Completion
 	Cached     int64 `json:"cached"`    // part of Prompt
-	Turns      int   `json:"turns"`
+}
+
+// TokenUsage is that of turns. Attempts that were played again are not in it.
+type TokenUsage struct {
+	Tokens
+	Turns int `json:"turns"`
 	// Unreported turns have no usage; their tokens are missing in the sums.
 	Unreported int `json:"unreported_turns"`
 }
 
-// OtherUsage sums what servers reported of a model that is not the agent's.
+// OtherUsage is that of a model that is not the agent's.
 type OtherUsage struct {
-	Prompt     int64 `json:"prompt"`
-	Completion int64 `json:"completion"`
-	Reasoning  int64 `json:"reasoning"`
-	Cached     int64 `json:"cached"`
-	Episodes   int   `json:"episodes"` // in which it was asked
+	Tokens
+	Episodes int `json:"episodes"` // in which it was asked
 	// Unreported episodes have no usage, or not that of every question; their tokens are missing in the sums.
 	Unreported int `json:"unreported_episodes"`
 }

@@ -190,7 +190,7 @@ func TestCostIsNeverGuessed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ep := judged("task", 0, 1)
 			ep.Turns = tt.turns
-			got := reportOf(report.Meta{Model: tt.asked, Prices: prices}, ep).Cost
+			got := reportOf(report.Meta{Origin: report.Origin{Model: tt.asked}, Prices: prices}, ep).Cost
 			if !same64(got.USD, tt.usd) || !same64(got.KnownUSD, tt.known) || got.UnknownTurns != tt.unknown {
 				t.Errorf("cost = %s, want usd %v, known %v, %d unknown turns", show(got), tt.usd, tt.known, tt.unknown)
 			}
@@ -246,8 +246,11 @@ func reportCase() (report.Meta, []*episode.Episode) {
 	dead.Fault = &episode.Fault{Outcome: episode.ModelError, Class: "timeout", Message: "no answer within 60s:\nserver | at \x1b[1mlocalhost"}
 	dead.Earlier = episode.Attempts{{Attempt: 1, Outcome: episode.SandboxError, Fault: &episode.Fault{Outcome: episode.SandboxError, Class: "open", Message: "no space"}}}
 	return report.Meta{
-		Name: "nightly", Model: "m", Dataset: "tasks.jsonl", Distribution: "default", Planned: 9, Wall: 14 * time.Second,
-		Digest: "sha256:0123", Seed: "7", Fingerprint: "k3d", Version: "dev 0a1b2c",
+		Origin: report.Origin{
+			Name: "nightly", Model: "m", Dataset: "tasks.jsonl", Distribution: "default",
+			Digest: "sha256:0123", Seed: "7", Fingerprint: "k3d", Version: "dev 0a1b2c",
+		},
+		Planned: 9, Wall: 14 * time.Second,
 		Prices: map[string]report.Price{"m": {Input: 2, Output: 10, CachedInput: 1, Date: "2026-05-01"}},
 	}, episodes
 }
@@ -360,10 +363,10 @@ func TestReportCountsWhatWasDone(t *testing.T) {
 	if got, want := [5]int{tool.Stored, tool.Masked, tool.Shared, tool.Refused, tool.Approved}, [5]int{1, 1, 1, 2, 1}; got != want {
 		t.Errorf("stored, masked, shared, refused, approved = %v, want %v", got, want)
 	}
-	if want := (report.OtherUsage{Prompt: 30, Completion: 2, Episodes: 1}); r.Approver != want {
+	if want := (report.OtherUsage{Tokens: report.Tokens{Prompt: 30, Completion: 2}, Episodes: 1}); r.Approver != want {
 		t.Errorf("approver = %+v, want %+v", r.Approver, want)
 	}
-	if want := (report.OtherUsage{Prompt: 7, Completion: 3, Episodes: 2, Unreported: 1}); r.User != want {
+	if want := (report.OtherUsage{Tokens: report.Tokens{Prompt: 7, Completion: 3}, Episodes: 2, Unreported: 1}); r.User != want {
 		t.Errorf("user = %+v, want %+v", r.User, want)
 	}
 	if r.Usage.Prompt != 0 {

@@ -62,6 +62,16 @@ func New(meta Meta) *Builder {
 // kept is a text of an episode that outlives it. As it came, it is a part of all that was read with it.
 func kept[Text ~string](text Text) Text { return unique.Make(text).Value() }
 
+// tallyOf is the tally of a name, which is begun with the first episode.
+func tallyOf[Name ~string, Tally any](tallies map[Name]*Tally, name Name) *Tally {
+	t := tallies[name]
+	if t == nil {
+		t = new(Tally)
+		tallies[kept(name)] = t
+	}
+	return t
+}
+
 // Add counts an episode. It does not keep it.
 func (b *Builder) Add(ep *episode.Episode) {
 	task := kept(ep.Key.Task)
@@ -98,10 +108,12 @@ func (b *Builder) Add(ep *episode.Episode) {
 		b.addTurn(ep, &ep.Turns[i])
 	}
 	if ep.User != nil && ep.User.Model != "" {
-		b.user.add(ep.User.Usage)
+		b.user.Episodes++
+		b.user.add(ep.User.Usage, &b.user.Unreported)
 	}
 	if usage, asked := ep.ApproverUsage(); asked {
-		b.approver.add(usage)
+		b.approver.Episodes++
+		b.approver.add(usage, &b.approver.Unreported)
 	}
 	b.elapsed.add(hashOf(ep.ID), ep.Elapsed)
 	b.all, b.wait, b.use = b.all+ep.Elapsed, b.wait+ep.Phases.Model, b.use+ep.Phases.Tools
@@ -160,9 +172,8 @@ func (b *Builder) addTime(ep *episode.Episode) {
 // Finish is the report of what was added.
 func (b *Builder) Finish() *Report {
 	r := &Report{
-		Schema: episode.SchemaVersion,
-		Name:   b.meta.Name, Dataset: b.meta.Dataset, Distribution: b.meta.Distribution, Model: b.meta.Model,
-		Digest: b.meta.Digest, Seed: b.meta.Seed, Fingerprint: b.meta.Fingerprint, Version: b.meta.Version,
+		Schema:       episode.SchemaVersion,
+		Origin:       b.meta.Origin,
 		Episodes:     b.episodes(),
 		Reward:       b.reward.estimate(),
 		SuccessRate:  b.success.estimate(),
@@ -223,11 +234,7 @@ type groupTally struct {
 }
 
 func (g groups) add(name string, ep *episode.Episode) {
-	t := g[name]
-	if t == nil {
-		t = new(groupTally)
-		g[kept(name)] = t
-	}
+	t := tallyOf(g, name)
 	t.episodes++
 	if judged(ep) {
 		t.reward.add(kept(ep.Key.Task), *ep.Reward)

@@ -32,11 +32,7 @@ type costTally struct {
 }
 
 func (c costs) add(ep *episode.Episode, prices episode.Prices, asked string) {
-	t := c[ep.Outcome]
-	if t == nil {
-		t = new(costTally)
-		c[kept(ep.Outcome)] = t
-	}
+	t := tallyOf(c, ep.Outcome)
 	t.episodes++
 	usd, known := episode.CostOf(ep, prices, asked)
 	if !known && len(ep.Turns) > 0 {

@@ -12,13 +12,10 @@ import (
 
 // toolTally counts the calls of one tool.
 type toolTally struct {
-	calls, repaired, coerced int
-	stored, masked, shared   int
-	refused, approved        int
-	nonzero                  int
-	statuses                 map[episode.CallStatus]int
-	classes                  map[string]int
-	elapsed, sandbox         durations
+	ToolStats
+	statuses         map[episode.CallStatus]int
+	classes          map[string]int
+	elapsed, sandbox durations
 }
 
 // Names and classes that strangers choose are bounded: what comes after so many different ones is counted as "(other)".
@@ -41,24 +38,14 @@ func (b *Builder) addCall(ep *episode.Episode, i int) {
 		countName(b.unknownTools, name)
 		name = "(unknown)"
 	}
-	t := b.tools[name]
-	if t == nil {
-		t = &toolTally{statuses: make(map[episode.CallStatus]int), classes: make(map[string]int)}
-		b.tools[kept(name)] = t
+	t := tallyOf(b.tools, name)
+	if t.statuses == nil {
+		t.statuses, t.classes = make(map[episode.CallStatus]int), make(map[string]int)
 	}
-	t.calls++
+	t.Calls++
 	t.statuses[kept(call.Status)]++
 	if call.ErrorClass != "" {
 		countName(t.classes, call.ErrorClass)
-	}
-	if call.Repaired {
-		t.repaired++
-	}
-	if len(call.Coerced) > 0 {
-		t.coerced++
-	}
-	if call.ExitCode != nil && *call.ExitCode != 0 {
-		t.nonzero++
 	}
 	t.addFate(call)
 	hash := hashOf(ep.ID, i)
@@ -66,19 +53,22 @@ func (b *Builder) addCall(ep *episode.Episode, i int) {
 	t.sandbox.add(hash, call.SandboxTime)
 }
 
-// addFate counts what was done about a call and its result.
+// addFate counts what was done about a call, its arguments and its result.
 func (t *toolTally) addFate(call *episode.ToolCall) {
 	count := func(n *int, yes bool) {
 		if yes {
 			*n++
 		}
 	}
-	count(&t.stored, call.Stored != "")
-	count(&t.masked, len(call.Masked) > 0)
-	count(&t.shared, call.SameAs != "")
+	count(&t.Repaired, call.Repaired)
+	count(&t.Coerced, len(call.Coerced) > 0)
+	count(&t.Nonzero, call.ExitCode != nil && *call.ExitCode != 0)
+	count(&t.Stored, call.Stored != "")
+	count(&t.Masked, len(call.Masked) > 0)
+	count(&t.Shared, call.SameAs != "")
 	if v := call.Verdict; v != nil && call.SameAs == "" {
-		count(&t.approved, strings.HasPrefix(v.Decision, "approved"))
-		count(&t.refused, strings.HasPrefix(v.Decision, "refused") || strings.HasPrefix(v.Decision, "denied"))
+		count(&t.Approved, strings.HasPrefix(v.Decision, "approved"))
+		count(&t.Refused, strings.HasPrefix(v.Decision, "refused") || strings.HasPrefix(v.Decision, "denied"))
 	}
 }
 
@@ -91,12 +81,9 @@ func (b *Builder) listTools() []ToolStats {
 	list := make([]ToolStats, 0, len(b.tools))
 	for _, name := range slices.Sorted(maps.Keys(b.tools)) {
 		t := b.tools[name]
-		stats := ToolStats{
-			Tool: name, Calls: t.calls, Statuses: []Count{}, ErrorClasses: byCount(t.classes),
-			Repaired: t.repaired, Coerced: t.coerced,
-			Stored: t.stored, Masked: t.masked, Shared: t.shared, Refused: t.refused, Approved: t.approved, Nonzero: t.nonzero,
-			Elapsed: t.elapsed.quantiles(), Sandbox: t.sandbox.quantiles(),
-		}
+		stats := t.ToolStats
+		stats.Tool, stats.Statuses, stats.ErrorClasses = name, []Count{}, byCount(t.classes)
+		stats.Elapsed, stats.Sandbox = t.elapsed.quantiles(), t.sandbox.quantiles()
 		for _, status := range callStatuses {
 			if n := t.statuses[status]; n > 0 {
 				stats.Statuses = append(stats.Statuses, Count{string(status), n})
@@ -120,55 +107,35 @@ func (b *Builder) addTurn(ep *episode.Episode, turn *episode.Turn) {
 	for _, fault := range turn.Retries {
 		b.retries.add(fault, ep)
 	}
-	b.usage.add(turn.Usage)
+	b.usage.Turns++
+	b.usage.add(turn.Usage, &b.usage.Unreported)
 	b.addPriced(turn.Usage, ep.Billed(turn, b.meta.Model)...)
 }
 
 // addPriced counts tokens that are paid for under one of the names.
 func (b *Builder) addPriced(u episode.Usage, names ...string) {
-	name, price := b.priced(names...)
-	m := b.models[name]
-	if m == nil {
-		m = &modelTally{price: price}
-		b.models[kept(name)] = m
+	name, price, known := b.meta.Prices.Find(names...)
+	m := tallyOf(b.models, name)
+	if known && m.price == nil {
+		m.price = &price
 	}
-	m.usage.add(u)
+	m.usage.Turns++
+	m.usage.add(u, &m.usage.Unreported)
 	if u.Reported {
 		m.cached += int64(min(u.Cached, u.Prompt))
 	}
 }
 
-// priced finds the first name that has a price.
-func (b *Builder) priced(names ...string) (string, *Price) {
-	name, price, ok := b.meta.Prices.Find(names...)
-	if !ok {
-		return name, nil
-	}
-	return name, &price
-}
-
-func (u *TokenUsage) add(v episode.Usage) {
-	u.Turns++
-	if !v.Reported {
-		u.Unreported++
+// add adds what a server reported, or counts that it reported nothing.
+func (t *Tokens) add(u episode.Usage, unreported *int) {
+	if !u.Reported {
+		*unreported++
 		return
 	}
-	u.Prompt += int64(v.Prompt)
-	u.Completion += int64(v.Completion)
-	u.Reasoning += int64(v.Reasoning)
-	u.Cached += int64(v.Cached)
-}
-
-func (u *OtherUsage) add(v episode.Usage) {
-	u.Episodes++
-	if !v.Reported {
-		u.Unreported++
-		return
-	}
-	u.Prompt += int64(v.Prompt)
-	u.Completion += int64(v.Completion)
-	u.Reasoning += int64(v.Reasoning)
-	u.Cached += int64(v.Cached)
+	t.Prompt += int64(u.Prompt)
+	t.Completion += int64(u.Completion)
+	t.Reasoning += int64(u.Reasoning)
+	t.Cached += int64(u.Cached)
 }
 
 // cost adds up what is known. Unknown is never zero: one turn without usage or price leaves the sum open.
@@ -178,12 +145,9 @@ func (b *Builder) cost() Cost {
 	for _, name := range slices.Sorted(maps.Keys(b.models)) {
 		m := b.models[name]
 		part := ModelCost{Model: name, Price: m.price, Usage: m.usage}
-		switch {
-		case m.price == nil:
+		if m.price == nil || m.usage.Unreported == m.usage.Turns {
 			cost.UnknownTurns += m.usage.Turns
-		case m.usage.Unreported == m.usage.Turns:
-			cost.UnknownTurns += m.usage.Turns
-		default:
+		} else {
 			cost.UnknownTurns += m.usage.Unreported
 			usd := m.price.Of(episode.Usage{Prompt: int(m.usage.Prompt), Completion: int(m.usage.Completion), Cached: int(m.cached)})
 			part.USD = &usd

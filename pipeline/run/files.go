@@ -40,8 +40,11 @@ func BeginReport(dir string, m Manifest, wall time.Duration, played int) (*repor
 		return nil, err
 	}
 	return report.New(report.Meta{
-		Name: m.RunFile.Name, Dataset: m.RunFile.Dataset.Path.String(), Distribution: m.RunFile.Tools.Distribution, Model: cmp.Or(m.RunFile.Model.Name, strings.Join(m.RunFile.Sweep.names(), ", ")),
-		Digest: m.Experiment["dataset"], Seed: m.Experiment["seed"], Fingerprint: m.Fingerprint, Version: m.Version,
+		Origin: report.Origin{
+			Name: m.RunFile.Name, Dataset: m.RunFile.Dataset.Path.String(), Digest: m.Experiment["dataset"], Distribution: m.RunFile.Tools.Distribution,
+			Model: cmp.Or(m.RunFile.Model.Name, strings.Join(m.RunFile.Sweep.names(), ", ")),
+			Seed:  m.Experiment["seed"], Fingerprint: m.Fingerprint, Version: m.Version,
+		},
 		TokenIDs: m.RunFile.Model.TokenServer() != "", Planned: m.Tasks * m.Samples, Wall: wall, Played: played, Prices: m.RunFile.Budget.Prices, Budget: spent,
 	}), nil
 }
