@@ -21,22 +21,11 @@ var openaiFormat = Format{
 
 // openaiMessage is a message as the service takes it.
 type openaiMessage struct {
-	Role       string       `json:"role"`
-	Content    *string      `json:"content"` // null beside calls alone
-	ToolCalls  []openaiCall `json:"tool_calls,omitempty"`
-	ToolCallID string       `json:"tool_call_id,omitempty"`
-	Weight     *int         `json:"weight,omitempty"` // assistant
-}
-
-type openaiCall struct {
-	ID       string         `json:"id"`
-	Type     string         `json:"type"`
-	Function openaiFunction `json:"function"`
-}
-
-type openaiFunction struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	Role       string     `json:"role"`
+	Content    *string    `json:"content"` // null beside calls alone
+	ToolCalls  []chatCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+	Weight     *int       `json:"weight,omitempty"` // assistant
 }
 
 type openaiRow struct {
@@ -151,26 +140,25 @@ func (w *openaiWriter) note(ep *episode.Episode, end int, prefilled bool) {
 	}
 }
 
-func (w *openaiWriter) message(m *episode.Message) (openaiMessage, error) {
+func (w *openaiWriter) message(m *episode.Message) (to openaiMessage, err error) {
 	content := m.Content
 	if w.reasoning == "think" {
-		var err error
 		if content, err = withThinking(m); err != nil {
-			return openaiMessage{}, err
+			return to, err
 		}
-	}
-	to := openaiMessage{Role: m.Role, Content: &content, ToolCallID: m.ToolCallID}
-	if m.Role != "tool" {
-		to.ToolCallID = ""
 	}
 	for _, call := range m.Calls {
 		if !functionName.MatchString(call.Name) {
 			return to, &Refusal{refuseName}
 		}
-		to.ToolCalls = append(to.ToolCalls, openaiCall{call.ID, "function", openaiFunction{call.Name, call.Arguments}})
 	}
-	if content == "" && len(m.Calls) > 0 {
-		to.Content = nil
+	chat, err := newChatMessage(m, asWritten)
+	to = openaiMessage{Role: m.Role, ToolCalls: chat.ToolCalls}
+	if m.Role == "tool" {
+		to.ToolCallID = m.ToolCallID
 	}
-	return to, nil
+	if content != "" || len(m.Calls) == 0 {
+		to.Content = &content
+	}
+	return to, err
 }

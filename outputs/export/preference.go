@@ -27,15 +27,15 @@ var preferenceFormat = Format{
 
 // preferenceRow is a row of a pair.
 type preferenceRow struct {
-	Task           string       `json:"task" parquet:"task"`
-	ChosenID       string       `json:"chosen_id" parquet:"chosen_id"`
-	RejectedID     string       `json:"rejected_id" parquet:"rejected_id"`
-	Prompt         []trlMessage `json:"prompt" parquet:"prompt,list"`
-	Chosen         []trlMessage `json:"chosen" parquet:"chosen,list"`
-	Rejected       []trlMessage `json:"rejected" parquet:"rejected,list"`
-	Tools          jsonText     `json:"tools" parquet:"tools,dict"`
-	ChosenReward   float64      `json:"chosen_reward" parquet:"chosen_reward"`
-	RejectedReward float64      `json:"rejected_reward" parquet:"rejected_reward"`
+	Task           string        `json:"task" parquet:"task"`
+	ChosenID       string        `json:"chosen_id" parquet:"chosen_id"`
+	RejectedID     string        `json:"rejected_id" parquet:"rejected_id"`
+	Prompt         []chatMessage `json:"prompt" parquet:"prompt,list"`
+	Chosen         []chatMessage `json:"chosen" parquet:"chosen,list"`
+	Rejected       []chatMessage `json:"rejected" parquet:"rejected,list"`
+	Tools          jsonText      `json:"tools" parquet:"tools,dict"`
+	ChosenReward   float64       `json:"chosen_reward" parquet:"chosen_reward"`
+	RejectedReward float64       `json:"rejected_reward" parquet:"rejected_reward"`
 }
 
 // Why an episode is in no pair.

@@ -31,41 +31,21 @@ var trlSettings = map[string]string{
 	"reasoning": "drop (default) leaves out what the model thought, think puts it before the content in <think> tags, field keeps it as reasoning_content, which some chat templates read",
 }
 
-type trlMessage struct {
-	Role       string    `json:"role" parquet:"role,dict"`
-	Content    string    `json:"content" parquet:"content"`
-	Reasoning  *string   `json:"reasoning_content,omitempty" parquet:"reasoning_content,optional"`
-	ToolCalls  []trlCall `json:"tool_calls,omitempty" parquet:"tool_calls,list"`
-	ToolCallID *string   `json:"tool_call_id,omitempty" parquet:"tool_call_id,optional"`
-	Name       *string   `json:"name,omitempty" parquet:"name,optional,dict"` // tool
-}
-
-type trlCall struct {
-	ID       string      `json:"id" parquet:"id"`
-	Type     string      `json:"type" parquet:"type,dict"`
-	Function trlFunction `json:"function" parquet:"function"`
-}
-
-type trlFunction struct {
-	Name      string   `json:"name" parquet:"name,dict"`
-	Arguments jsonText `json:"arguments" parquet:"arguments"`
-}
-
 // trlRow is a row of messages.
 type trlRow struct {
-	ID       string       `json:"id" parquet:"id"`
-	Messages []trlMessage `json:"messages" parquet:"messages,list"`
-	Tools    jsonText     `json:"tools" parquet:"tools,dict"`
-	Reward   *float64     `json:"reward" parquet:"reward,optional"`
+	ID       string        `json:"id" parquet:"id"`
+	Messages []chatMessage `json:"messages" parquet:"messages,list"`
+	Tools    jsonText      `json:"tools" parquet:"tools,dict"`
+	Reward   *float64      `json:"reward" parquet:"reward,optional"`
 }
 
 // trlPair is a row of a prompt and a completion.
 type trlPair struct {
-	ID         string       `json:"id" parquet:"id"`
-	Prompt     []trlMessage `json:"prompt" parquet:"prompt,list"`
-	Completion []trlMessage `json:"completion" parquet:"completion,list"`
-	Tools      jsonText     `json:"tools" parquet:"tools,dict"`
-	Reward     *float64     `json:"reward" parquet:"reward,optional"`
+	ID         string        `json:"id" parquet:"id"`
+	Prompt     []chatMessage `json:"prompt" parquet:"prompt,list"`
+	Completion []chatMessage `json:"completion" parquet:"completion,list"`
+	Tools      jsonText      `json:"tools" parquet:"tools,dict"`
+	Reward     *float64      `json:"reward" parquet:"reward,optional"`
 }
 
 // trlWriter makes messages as TRL reads them.
@@ -131,7 +111,7 @@ func (w *trlWriter) pair(ep *episode.Episode) (*trlPair, error) {
 }
 
 // promptAndRest parts a conversation before the model's first message.
-func (w *trlWriter) promptAndRest(ep *episode.Episode) (prompt, rest []trlMessage, err error) {
+func (w *trlWriter) promptAndRest(ep *episode.Episode) (prompt, rest []chatMessage, err error) {
 	if err := conversation(ep); err != nil {
 		return nil, nil, err
 	}
@@ -161,33 +141,34 @@ func (w *trlWriter) note(ep *episode.Episode) {
 	}
 }
 
-func (w *trlWriter) messages(messages []episode.Message) ([]trlMessage, error) {
-	all := make([]trlMessage, len(messages))
+func (w *trlWriter) messages(messages []episode.Message) ([]chatMessage, error) {
+	all := make([]chatMessage, len(messages))
 	for i := range messages {
-		m, to := &messages[i], &all[i]
-		to.Role, to.Content = m.Role, m.Content
-		switch w.reasoning {
-		case "think":
-			var err error
+		m := &messages[i]
+		to, err := newChatMessage(m, w.arguments)
+		if err != nil {
+			return nil, err
+		}
+		if w.reasoning == "think" {
 			if to.Content, err = withThinking(m); err != nil {
 				return nil, err
 			}
-		case "field":
-			to.Reasoning = present(m.Reasoning)
 		}
-		if m.Role == "tool" {
-			to.ToolCallID, to.Name = &m.ToolCallID, present(m.Name)
+		if w.reasoning != "field" {
+			to.Reasoning = nil
 		}
-		for n := range m.Calls {
-			call, values := &m.Calls[n], w.json != "string"
-			arguments, err := argumentsOf(call, values)
-			if err != nil {
-				return nil, err
-			}
-			to.ToolCalls = append(to.ToolCalls, trlCall{call.ID, "function", trlFunction{call.Name, w.text(arguments, values)}})
+		if m.Role != "tool" {
+			to.ToolCallID, to.Name = nil, nil
 		}
+		all[i] = to
 	}
 	return all, nil
+}
+
+func (w *trlWriter) arguments(call *episode.Call) (jsonText, error) {
+	values := w.json != "string"
+	text, err := argumentsOf(call, values)
+	return w.text(text, values), err
 }
 
 // tools are the list of schemas as one JSON text.

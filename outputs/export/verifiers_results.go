@@ -59,29 +59,10 @@ type resultsUsage struct {
 	OutputTokens float64 `json:"output_tokens"`
 }
 
-// chatMessage is a message as chat APIs have it.
-type chatMessage struct {
-	Role             string         `json:"role"`
-	Content          string         `json:"content"`
-	ReasoningContent string         `json:"reasoning_content,omitempty"`
-	ToolCalls        []openaiCall   `json:"tool_calls,omitempty"`
-	ToolCallID       string         `json:"tool_call_id,omitempty"`
-	Name             string         `json:"name,omitempty"`
-	Extra            map[string]any `json:"extra,omitempty"`
-}
-
-func newChatMessage(m *episode.Message) chatMessage {
-	message := chatMessage{Role: m.Role, Content: m.Content, ReasoningContent: m.Reasoning, ToolCallID: m.ToolCallID, Name: m.Name}
-	for _, call := range m.Calls {
-		message.ToolCalls = append(message.ToolCalls, openaiCall{call.ID, "function", openaiFunction{call.Name, call.Arguments}})
-	}
-	return message
-}
-
-func newChatMessages(messages []episode.Message) []chatMessage {
+func resultsMessages(messages []episode.Message) []chatMessage {
 	list := make([]chatMessage, len(messages))
 	for i := range messages {
-		list[i] = newChatMessage(&messages[i])
+		list[i], _ = newChatMessage(&messages[i], asWritten) // which never fails
 	}
 	return list
 }
@@ -131,7 +112,7 @@ func (w *resultsWriter) row(ep *episode.Episode) (any, error) {
 	}
 	prompt := asked(ep)
 	row := resultsRow{
-		ExampleID: ep.Row, EpisodeID: ep.ID, Task: w.env, Prompt: newChatMessages(prompt), Completion: newChatMessages(ep.Messages[len(prompt):]), Reward: *ep.Reward,
+		ExampleID: ep.Row, EpisodeID: ep.ID, Task: w.env, Prompt: resultsMessages(prompt), Completion: resultsMessages(ep.Messages[len(prompt):]), Reward: *ep.Reward,
 		Timing: resultsTiming{
 			float64(ep.Phases.Agent.Microseconds()) / 1e3, float64(ep.Phases.Verify.Microseconds()) / 1e3, float64(ep.Elapsed.Microseconds()) / 1e3,
 		},

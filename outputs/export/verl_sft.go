@@ -32,24 +32,8 @@ type verlTalk struct {
 }
 
 type verlTurn struct {
-	Role             string     `parquet:"role,dict"`
-	Content          string     `parquet:"content"`
-	ReasoningContent *string    `parquet:"reasoning_content,optional"`
-	ToolCalls        []verlCall `parquet:"tool_calls,list"`
-	ToolCallID       *string    `parquet:"tool_call_id,optional"`
-	Name             *string    `parquet:"name,optional,dict"`
-	Trainable        *bool      `parquet:"trainable,optional"` // of an assistant: it is the model's
-}
-
-type verlCall struct {
-	ID       string       `parquet:"id"`
-	Type     string       `parquet:"type,dict"`
-	Function verlFunction `parquet:"function"`
-}
-
-type verlFunction struct {
-	Name      string   `parquet:"name,dict"`
-	Arguments jsonText `parquet:"arguments"`
+	chatMessage
+	Trainable *bool `parquet:"trainable,optional"` // of an assistant: it is the model's
 }
 
 const noteTools = "rows whose tools and arguments are JSON, which verl's dataset class must parse before it applies a chat template (examples/verl_sft.py does)"
@@ -63,9 +47,17 @@ func newVerlTalk(n notes, ep *episode.Episode, values bool) (row *verlTalk, err 
 		row.Tools = append(row.Tools, jsonText(tool))
 	}
 	spoken := ep.Spoken()
+	arguments := func(call *episode.Call) (jsonText, error) {
+		text, err := argumentsOf(call, values)
+		return jsonText(text), err
+	}
 	for i := range ep.Messages {
-		if row.Messages[i], err = newVerlTurn(&ep.Messages[i], spoken[i], values); err != nil {
-			return row, err
+		turn := &row.Messages[i]
+		if turn.chatMessage, err = newChatMessage(&ep.Messages[i], arguments); err != nil {
+			return nil, err
+		}
+		if turn.Role == "assistant" {
+			turn.Trainable = new(spoken[i])
 		}
 	}
 	n.remark(ep)
@@ -77,30 +69,4 @@ func newVerlTalk(n notes, ep *episode.Episode, values bool) (row *verlTalk, err 
 		n[noteTools]++
 	}
 	return row, nil
-}
-
-func newVerlTurn(m *episode.Message, spoken, values bool) (turn verlTurn, err error) {
-	turn = verlTurn{
-		Role: m.Role, Content: m.Content, ReasoningContent: present(m.Reasoning), ToolCallID: present(m.ToolCallID), Name: present(m.Name),
-	}
-	if m.Role == "assistant" {
-		turn.Trainable = &spoken
-	}
-	for i := range m.Calls {
-		call := &m.Calls[i]
-		arguments, err := argumentsOf(call, values)
-		if err != nil {
-			return turn, err
-		}
-		turn.ToolCalls = append(turn.ToolCalls, verlCall{call.ID, "function", verlFunction{call.Name, jsonText(arguments)}})
-	}
-	return turn, nil
-}
-
-// present is nil for an empty text.
-func present(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
