@@ -18,17 +18,34 @@ import (
 
 // Files is a Source of what runs and exports have written: Parquet, Arrow and JSON Lines. It is what strangers may have
 // written, too: damage and contradictions are errors that name the file and the row.
-type Files struct{ inputs []input }
+type Files struct{ inputs []*input }
 
-// input is one export. Its episodes are read anew by each call.
-type input interface {
-	Source
-	path() string
-	// count is how many episodes there are, -1 when that is known only in the end.
-	count() int
-	// rows says that the episodes come of rows, and lack what those do.
-	rows() bool
-	Close() error
+// input is one export.
+type input struct {
+	path  string
+	count int  // of episodes, -1 when that is known only in the end
+	rows  bool // the episodes come of rows, and lack what those do
+	// episodes yields them, anew with each call.
+	episodes func(context.Context) iter.Seq2[*episode.Episode, error]
+	files    []*os.File
+}
+
+// open opens a file of the export, which close closes.
+func (in *input) open(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read episodes: %w", err)
+	}
+	in.files = append(in.files, f)
+	return f, nil
+}
+
+func (in *input) close() error {
+	var errs []error
+	for _, f := range in.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // OpenFiles opens a run directory, the directory of an export to parquet, arrow or hf, or a file of an export to jsonl; or
@@ -40,12 +57,11 @@ func OpenFiles(paths ...string) (*Files, error) {
 	f := &Files{}
 	var errs []error
 	for _, path := range paths {
-		in, err := openInput(path)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
+		in := &input{path: path, count: -1}
 		f.inputs = append(f.inputs, in)
+		if err := in.begin(); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(append(errs, f.Close())...)
@@ -53,45 +69,47 @@ func OpenFiles(paths ...string) (*Files, error) {
 	return f, nil
 }
 
-func openInput(path string) (input, error) {
+// begin opens the files, by what they are.
+func (in *input) begin() error {
+	path := in.path
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("read episodes: %w", err)
+		return fmt.Errorf("read episodes: %w", err)
 	}
 	if !info.IsDir() {
 		switch suffix := filepath.Ext(path); suffix {
 		case ".jsonl", ".ndjson", ".json":
-			return openLineFile(path)
+			return in.beginLines()
 		case ".parquet", ".arrow":
-			return nil, fmt.Errorf("read %s: the episode's tool calls are in another file (want the directory that holds both)", path)
+			return fmt.Errorf("read %s: the episode's tool calls are in another file (want the directory that holds both)", path)
 		default:
 			want := "a directory with Parquet or Arrow files, or a file .jsonl"
 			if info.Mode().IsRegular() && holdsLines(path) {
 				want = "the same with a name that ends in .jsonl: it holds JSON Lines"
 			}
-			return nil, fmt.Errorf("read %s: unknown kind of file %q (want %s)", path, suffix, want)
+			return fmt.Errorf("read %s: unknown kind of file %q (want %s)", path, suffix, want)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(path, arrowTrajectories)); err == nil {
-		return openArrowFiles(path)
+		return in.beginArrow()
 	}
 	for _, names := range [][2]string{{"trajectories", "tool_calls"}, {hfTrajectories, hfCalls}} {
 		trajectories, err := filesIn(filepath.Join(path, names[0]), ".parquet")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		calls, err := filesIn(filepath.Join(path, names[1]), ".parquet")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(trajectories) > 0 && len(calls) > 0 {
-			return openParquetFiles(path, trajectories, calls)
+			return in.beginParquet(trajectories, calls)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(path, "journal")); err == nil {
-		return nil, fmt.Errorf("read %s: it has a journal and no Parquet files (--run reads the journal)", path)
+		return fmt.Errorf("read %s: it has a journal and no Parquet files (--run reads the journal)", path)
 	}
-	return nil, fmt.Errorf("read %s: it has no %s and no %s (want a run directory or an export to parquet, arrow or hf)",
+	return fmt.Errorf("read %s: it has no %s and no %s (want a run directory or an export to parquet, arrow or hf)",
 		path, filepath.Join("trajectories", "*.parquet"), arrowTrajectories)
 }
 
@@ -135,8 +153,8 @@ func (f *Files) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error]
 			}
 		}()
 		for _, in := range f.inputs {
-			c := &cursor{path: in.path()}
-			c.next, c.stop = iter.Pull2(in.Episodes(ctx))
+			c := &cursor{path: in.path}
+			c.next, c.stop = iter.Pull2(in.episodes(ctx))
 			heads = append(heads, c)
 			if err := c.advance(); err != nil {
 				yield(nil, err)
@@ -175,18 +193,17 @@ func (f *Files) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error]
 // Len is how many episodes there are, -1 when a file does not tell.
 func (f *Files) Len() (n int) {
 	for _, in := range f.inputs {
-		c := in.count()
-		if c < 0 {
+		if in.count < 0 {
 			return -1
 		}
-		n += c
+		n += in.count
 	}
 	return n
 }
 
 // Notes say what the episodes lack in comparison with those of a journal.
 func (f *Files) Notes() []string {
-	if slices.ContainsFunc(f.inputs, input.rows) {
+	if slices.ContainsFunc(f.inputs, func(in *input) bool { return in.rows }) {
 		return []string{"the episodes were read from rows, which lack: " + strings.Join(rows.Lost, "; ")}
 	}
 	return []string{}
@@ -196,7 +213,7 @@ func (f *Files) Notes() []string {
 func (f *Files) Close() error {
 	var errs []error
 	for _, in := range f.inputs {
-		errs = append(errs, in.Close())
+		errs = append(errs, in.close())
 	}
 	f.inputs = nil
 	return errors.Join(errs...)

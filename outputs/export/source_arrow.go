@@ -22,32 +22,30 @@ import (
 // maxArrowBatch bounds what reading a record batch may take: ours are of Options.RowGroupBytes, or of one row.
 const maxArrowBatch = 1 << 30
 
-// arrowFiles is an export to arrow. What reading it holds is a record batch of each table.
-type arrowFiles struct {
-	dir                 string
-	trajectories, calls *os.File
+// beginArrow opens an export to arrow. What reading it holds is a record batch of each table.
+func (in *input) beginArrow() error {
+	trajectories, err := in.openArrow(arrowTrajectories, arrowTrajectorySchema)
+	if err != nil {
+		return err
+	}
+	calls, err := in.openArrow(arrowCalls, arrowCallSchema)
+	if err != nil {
+		return err
+	}
+	in.rows = true
+	in.episodes = func(ctx context.Context) iter.Seq2[*episode.Episode, error] {
+		return joined(ctx, arrowRowsOf[rows.Trajectory](trajectories, arrowTrajectorySchema), arrowRowsOf[rows.ToolCall](calls, arrowCallSchema))
+	}
+	return nil
 }
 
-func openArrowFiles(dir string) (_ *arrowFiles, err error) {
-	a := &arrowFiles{dir: dir}
-	a.trajectories, err = openArrowPart(filepath.Join(dir, arrowTrajectories), arrowTrajectorySchema)
-	if err == nil {
-		a.calls, err = openArrowPart(filepath.Join(dir, arrowCalls), arrowCallSchema)
-	}
+func (in *input) openArrow(name string, schema *arrow.Schema) (*os.File, error) {
+	f, err := in.open(filepath.Join(in.path, name))
 	if err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	return a, nil
-}
-
-func openArrowPart(path string, schema *arrow.Schema) (*os.File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read episodes: %w", err)
+		return nil, err
 	}
 	if _, err := arrowMessages(f, schema); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
 	return f, nil
 }
@@ -89,24 +87,6 @@ func arrowHead(schema *arrow.Schema) string {
 		panic(err)
 	}
 	return stream.String()[:stream.Len()-8] // the mark of the end
-}
-
-func (a *arrowFiles) path() string { return a.dir }
-func (a *arrowFiles) count() int   { return -1 }
-func (a *arrowFiles) rows() bool   { return true }
-
-func (a *arrowFiles) Close() error {
-	var errs []error
-	for _, f := range []*os.File{a.trajectories, a.calls} {
-		if f != nil {
-			errs = append(errs, f.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (a *arrowFiles) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
-	return joined(ctx, arrowRowsOf[rows.Trajectory](a.trajectories, arrowTrajectorySchema), arrowRowsOf[rows.ToolCall](a.calls, arrowCallSchema))
 }
 
 // arrowRowsOf yields the rows of a file.

@@ -3,7 +3,6 @@ package export
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,55 +17,60 @@ import (
 // maxLine bounds a line of JSON: an episode far above every real one.
 const maxLine = 256 << 20
 
-// lineFile is an export to jsonl.
-type lineFile struct {
-	file  *os.File
-	begun bool
-}
-
-func openLineFile(path string) (*lineFile, error) {
-	f, err := os.Open(path)
+// beginLines opens an export to jsonl.
+func (in *input) beginLines() error {
+	f, err := in.open(in.path)
 	if err != nil {
-		return nil, fmt.Errorf("read episodes: %w", err)
+		return err
 	}
-	return &lineFile{file: f}, nil
-}
-
-func (l *lineFile) path() string { return l.file.Name() }
-func (l *lineFile) count() int   { return -1 }
-func (l *lineFile) rows() bool   { return false }
-func (l *lineFile) Close() error { return l.file.Close() }
-
-func (l *lineFile) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
-	return func(yield func(*episode.Episode, error) bool) {
-		if l.begun { // a pipe can be read once
-			if _, err := l.file.Seek(0, io.SeekStart); err != nil {
-				yield(nil, fmt.Errorf("read %s again: %w", l.path(), err))
-				return
+	begun := false
+	in.episodes = func(ctx context.Context) iter.Seq2[*episode.Episode, error] {
+		return func(yield func(*episode.Episode, error) bool) {
+			if begun { // a pipe can be read once
+				if _, err := f.Seek(0, io.SeekStart); err != nil {
+					yield(nil, fmt.Errorf("read %s again: %w", in.path, err))
+					return
+				}
+			}
+			begun = true
+			// A pipe may have nothing to read for a long time: the end of the context ends the wait. Other files have no deadlines.
+			defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
+			for ep, err := range episodesOf(ctx, f) {
+				if !yield(ep, err) || err != nil {
+					return
+				}
 			}
 		}
-		l.begun = true
-		// A pipe may have nothing to read for a long time: the end of the context ends the wait. Other files have no deadlines.
-		defer context.AfterFunc(ctx, func() { _ = l.file.SetReadDeadline(time.Unix(1, 0)) })()
-		in := bufio.NewReaderSize(l.file, 1<<20)
+	}
+	return nil
+}
+
+// episodesOf yields the episodes that stand in a file, one a line.
+func episodesOf(ctx context.Context, f *os.File) iter.Seq2[*episode.Episode, error] {
+	return func(yield func(*episode.Episode, error) bool) {
+		in := bufio.NewReaderSize(f, 1<<20)
 		for number := 1; ; number++ {
-			if err := context.Cause(ctx); err != nil {
-				yield(nil, err)
-				return
-			}
 			line, err := readLine(in)
 			if err == io.EOF && len(line) == 0 {
 				return
 			}
-			if err != nil && err != io.EOF {
-				err = cmp.Or(context.Cause(ctx), err)
-				yield(nil, fmt.Errorf("read %s, line %d: %w", l.path(), number, err))
-				return
+			if err == io.EOF {
+				err = nil
 			}
-			if len(bytes.TrimSpace(line)) == 0 {
+			if len(bytes.TrimSpace(line)) == 0 && err == nil {
 				continue
 			}
-			ep, err := l.decode(line, number)
+			var ep *episode.Episode
+			if err == nil {
+				ep, err = decode(line)
+			}
+			if cause := context.Cause(ctx); cause != nil {
+				yield(nil, cause)
+				return
+			}
+			if err != nil {
+				err = fmt.Errorf("read %s, line %d: %w", f.Name(), number, err)
+			}
 			if !yield(ep, err) || err != nil {
 				return
 			}
@@ -74,14 +78,14 @@ func (l *lineFile) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, err
 	}
 }
 
-func (l *lineFile) decode(line []byte, number int) (*episode.Episode, error) {
+func decode(line []byte) (*episode.Episode, error) {
 	ep := new(episode.Episode)
 	err := json.Unmarshal(line, ep)
 	if err == nil {
 		err = sound(ep)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s, line %d: %w (want an episode as an export to jsonl writes it)", l.path(), number, err)
+		return nil, fmt.Errorf("%w (want an episode as an export to jsonl writes it)", err)
 	}
 	return ep, nil
 }

@@ -15,14 +15,6 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// parquetFiles are the two tables of a run directory or an export. What reading them holds is a page of each column, and
-// a few rows.
-type parquetFiles struct {
-	dir          string
-	trajectories []*parquetPart
-	calls        []*parquetPart
-}
-
 // parquetPart is a file of a table.
 type parquetPart struct {
 	path string
@@ -41,38 +33,45 @@ const (
 	maxCalls = 1 << 20
 )
 
-func openParquetFiles(dir string, trajectories, calls []string) (_ *parquetFiles, err error) {
-	p := &parquetFiles{dir: dir}
-	if p.trajectories, err = openParquetParts(trajectories, rows.Trajectories.Name()); err == nil {
-		p.calls, err = openParquetParts(calls, rows.ToolCalls.Name())
-	}
+// beginParquet opens the two tables of a run directory or an export. What reading them holds is a page of each column, and
+// a few rows.
+func (in *input) beginParquet(trajectoryPaths, callPaths []string) error {
+	trajectories, err := in.openParquet(trajectoryPaths, rows.Trajectories.Name())
 	if err != nil {
-		return nil, errors.Join(err, p.Close())
+		return err
 	}
-	return p, nil
+	calls, err := in.openParquet(callPaths, rows.ToolCalls.Name())
+	if err != nil {
+		return err
+	}
+	in.rows, in.count = true, 0
+	for _, part := range trajectories {
+		in.count += int(part.file.NumRows())
+	}
+	in.episodes = func(ctx context.Context) iter.Seq2[*episode.Episode, error] {
+		return joined(ctx, trajectoriesOf(trajectories), tableOf[rows.ToolCall](calls))
+	}
+	return nil
 }
 
-func openParquetParts(paths []string, table string) (parts []*parquetPart, err error) {
+func (in *input) openParquet(paths []string, table string) (parts []*parquetPart, err error) {
 	for _, path := range paths {
-		part, err := openParquetPart(path, table)
+		f, err := in.open(path)
 		if err != nil {
-			for _, p := range parts {
-				p.disk.Close()
-			}
 			return nil, err
+		}
+		part, err := newParquetPart(f, table)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
 		parts = append(parts, part)
 	}
 	return parts, nil
 }
 
-func openParquetPart(path, table string) (_ *parquetPart, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read episodes: %w", err)
-	}
-	p := &parquetPart{path: path, disk: f}
-	err = guarded(func() error {
+func newParquetPart(f *os.File, table string) (*parquetPart, error) {
+	p := &parquetPart{path: f.Name()}
+	err := guarded(func() error {
 		info, err := f.Stat()
 		if err != nil {
 			return err
@@ -81,15 +80,9 @@ func openParquetPart(path, table string) (_ *parquetPart, err error) {
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("the Parquet file is damaged or cut off: %w", err)
-	} else {
-		err = p.ours(table)
+		return nil, fmt.Errorf("the Parquet file is damaged or cut off: %w", err)
 	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return p, nil
+	return p, p.ours(table)
 }
 
 // ours says what is wrong with a file that no trajgen, or a later one, wrote.
@@ -114,29 +107,6 @@ func (p *parquetPart) ours(table string) error {
 		}
 	}
 	return nil
-}
-
-func (p *parquetFiles) path() string { return p.dir }
-func (p *parquetFiles) rows() bool   { return true }
-
-func (p *parquetFiles) count() (n int) {
-	for _, part := range p.trajectories {
-		n += int(part.file.NumRows())
-	}
-	return n
-}
-
-func (p *parquetFiles) Close() error {
-	var errs []error
-	for _, part := range append(p.trajectories, p.calls...) {
-		errs = append(errs, part.disk.Close())
-	}
-	p.trajectories, p.calls = nil, nil
-	return errors.Join(errs...)
-}
-
-func (p *parquetFiles) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
-	return joined(ctx, trajectoriesOf(p.trajectories), tableOf[rows.ToolCall](p.calls))
 }
 
 // trajectoriesOf yields rows of any schema. Until 4 the episode's id was called id.
