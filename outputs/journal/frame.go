@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	gojson "github.com/goccy/go-json"
 	"github.com/klauspost/compress/zstd"
@@ -119,27 +118,17 @@ func (e Entry) is(want Entry) error {
 	return nil
 }
 
-// readEpisode reads and checks the frame at offset of a segment that is size bytes long, with buf as scratch space. The
-// error is an log.Broken when the frame is not that of the entry or is damaged.
-func readEpisode(r io.ReaderAt, want Entry, offset, size int64, buf []byte) (*episode.Episode, []byte, error) {
-	_, buf, err := readFrame(r, want, offset, size, buf)
-	if err != nil {
-		return nil, buf, err
-	}
-	ep, err := want.decode(buf)
-	return ep, buf, err
-}
-
-// readFrame reads and checks a frame without decoding it.
-func readFrame(r io.ReaderAt, want Entry, offset, size int64, buf []byte) (frame, []byte, error) {
-	h, err := frames.ReadHead(r, offset, size)
+// readFrame reads and checks the frame at offset of a segment that is size bytes long, without decoding it. The error is a
+// log.Broken when the frame is not that of the entry or is damaged.
+func readFrame(r io.ReaderAt, want Entry, offset, size int64) (h frame, payload []byte, err error) {
+	h, err = frames.ReadHead(r, offset, size)
 	if err == nil {
 		err = h.About.is(want)
 	}
 	if err == nil {
-		buf, err = frames.ReadPayload(r, h, buf)
+		payload, err = frames.ReadPayload(r, h, nil)
 	}
-	return h, buf, err
+	return h, payload, err
 }
 
 // decode turns a checked payload into an episode, which has to be that of the entry. The error is a log.Broken.
@@ -156,14 +145,9 @@ func (e Entry) decode(payload []byte) (*episode.Episode, error) {
 
 // decodePayload turns a checked payload into an episode.
 func decodePayload(payload []byte) (*episode.Episode, error) {
-	scratch := rawJSON.Get().(*[]byte)
-	defer rawJSON.Put(scratch)
-	raw, err := decompressor.DecodeAll(payload, (*scratch)[:0])
+	raw, err := decompressor.DecodeAll(payload, nil)
 	if err != nil {
 		return nil, fmt.Errorf("decompress: %w", err)
-	}
-	if cap(raw) <= keptScratch {
-		*scratch = raw
 	}
 	// Decoding is most of the work of an export, and this library does it in less than half the time. It reads what Encode
 	// wrote: the text is checksummed, and no stranger's.
@@ -173,8 +157,3 @@ func decodePayload(payload []byte) (*episode.Episode, error) {
 	}
 	return ep, nil
 }
-
-// rawJSON holds buffers for episodes on their way from compressed to decoded, which copies what it keeps.
-var rawJSON = sync.Pool{New: func() any { return new([]byte) }}
-
-const keptScratch = 1 << 20

@@ -201,7 +201,7 @@ func unfinished(from []*Reader) (picks []pick) {
 func (r *Reader) frame(n int) ([]byte, Entry, error) {
 	at, entry := &r.index.records[n], r.index.entry(n)
 	f := r.files[at.segment-1]
-	h, _, err := readFrame(f, entry, at.offset, r.sizes[at.segment-1], nil)
+	h, _, err := readFrame(f, entry, at.offset, r.sizes[at.segment-1])
 	var whole []byte
 	if err == nil {
 		whole, err = h.Bytes(f)

@@ -69,15 +69,12 @@ func (r *Reader) Attempted() int { return len(r.index.records) }
 // then sample. It ends after an error.
 func (r *Reader) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
 	return func(yield func(*episode.Episode, error) bool) {
-		var buf []byte
 		for _, n := range r.order {
 			if err := context.Cause(ctx); err != nil {
 				yield(nil, err)
 				return
 			}
-			var ep *episode.Episode
-			var err error
-			ep, buf, err = r.read(int(n), buf)
+			ep, err := r.read(int(n))
 			if !yield(ep, err) || err != nil {
 				return
 			}
@@ -104,8 +101,7 @@ func (r *Reader) one(n int, id string) (*episode.Episode, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("%w: %s", ErrNoEpisode, id)
 	}
-	ep, _, err := r.read(n, nil)
-	return ep, err
+	return r.read(n)
 }
 
 // Attempts returns every attempt of an episode, pending ones too, in their order. The error wraps ErrNoEpisode when the
@@ -113,7 +109,7 @@ func (r *Reader) one(n int, id string) (*episode.Episode, error) {
 func (r *Reader) Attempts(id string) ([]*episode.Episode, error) {
 	var attempts []*episode.Episode
 	for _, n := range r.index.attempts(id) {
-		ep, _, err := r.read(n, nil)
+		ep, err := r.read(n)
 		if err != nil {
 			return nil, err
 		}
@@ -128,20 +124,23 @@ func (r *Reader) Attempts(id string) ([]*episode.Episode, error) {
 // ErrNoEpisode is returned for an id that a journal does not hold.
 var ErrNoEpisode = errors.New("the journal has no such episode")
 
-// read reads one attempt, with buf as scratch space.
-func (r *Reader) read(n int, buf []byte) (*episode.Episode, []byte, error) {
+// read reads one attempt.
+func (r *Reader) read(n int) (ep *episode.Episode, err error) {
 	at := &r.index.records[n]
 	f, size := r.files[at.segment-1], r.sizes[at.segment-1]
 	entry := r.index.entry(n)
-	ep, buf, err := readEpisode(f, entry, at.offset, size, buf)
+	_, payload, err := readFrame(f, entry, at.offset, size)
+	if err == nil {
+		ep, err = entry.decode(payload)
+	}
 	if err == nil && r.Strict {
-		err = readsAsWritten(ep, buf)
+		err = readsAsWritten(ep, payload)
 	}
 	if err != nil {
 		before, after := r.index.neighbours(n)
-		return nil, buf, asDamage(err, f.Name(), at.offset, entry.ID, before, after)
+		return nil, asDamage(err, f.Name(), at.offset, entry.ID, before, after)
 	}
-	return ep, buf, nil
+	return ep, nil
 }
 
 // readsAsWritten holds an episode against the text that it was read from, which has to be what it is written as. Texts of
