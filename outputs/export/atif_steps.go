@@ -14,22 +14,19 @@ type atifSteps struct {
 	ids   string
 	steps []*atifStep
 
-	turnOf   map[int]int      // by the message that a turn gave
+	turnOf   map[int]int
 	callOf   map[string][]int // indices in the trace, by turn and id
 	nested   map[string][]int // those that calls of a script made, by the script's call
-	shortens map[int][]int    // compactions, by their turn
-	open     *atifStep        // the agent's step that results belong to
-	answers  map[string]bool  // ids of its calls
+	shortens map[int][]*episode.Compaction
+	open     *atifStep       // the agent's step that results belong to
+	answers  map[string]bool // ids of its calls
 
 	after                 []episode.Compaction // what was done when the last turn was over
 	rawArguments, orphans bool
 }
 
 func newATIFSteps(ep *episode.Episode, ids string) *atifSteps {
-	s := &atifSteps{ep: ep, ids: ids, turnOf: map[int]int{}, callOf: map[string][]int{}, nested: map[string][]int{}, shortens: map[int][]int{}}
-	for i := range ep.Turns {
-		s.turnOf[ep.Turns[i].Message] = i
-	}
+	s := &atifSteps{ep: ep, ids: ids, turnOf: turnsByMessage(ep), callOf: map[string][]int{}, nested: map[string][]int{}, shortens: compactionsByTurn(ep)}
 	for i := range ep.Calls {
 		if call := &ep.Calls[i]; call.Parent == "" {
 			key := callKey(call.Turn, call.ID)
@@ -38,10 +35,6 @@ func newATIFSteps(ep *episode.Episode, ids string) *atifSteps {
 			key := callKey(call.Turn, call.Parent)
 			s.nested[key] = append(s.nested[key], i)
 		}
-	}
-	for i := range ep.Compactions {
-		turn := ep.Compactions[i].Turn
-		s.shortens[turn] = append(s.shortens[turn], i)
 	}
 	return s
 }
@@ -65,8 +58,8 @@ func (s *atifSteps) all() []*atifStep {
 			s.add(&atifStep{Source: source, Message: m.Content, Extra: harnessExtra(m)})
 		}
 	}
-	for _, i := range s.shortens[len(s.ep.Turns)] {
-		s.after = append(s.after, s.ep.Compactions[i])
+	for _, c := range s.shortens[len(s.ep.Turns)] {
+		s.after = append(s.after, *c)
 	}
 	return s.steps
 }
@@ -181,8 +174,7 @@ func (s *atifSteps) result(m *episode.Message) {
 
 // shortened adds a step for each compaction before a turn. It was no message of the conversation, which has all of it.
 func (s *atifSteps) shortened(turn int) {
-	for _, i := range s.shortens[turn] {
-		c := &s.ep.Compactions[i]
+	for _, c := range s.shortens[turn] {
 		step := &atifStep{Source: "system", Message: c.Summary, Extra: map[string]any{"compaction": c}}
 		if c.Usage != nil {
 			step.LLMCallCount = new(1)

@@ -68,22 +68,22 @@ func (c *comparedParts) next() (w io.Writer, err error) {
 
 // Write compares. A difference ends the comparison of the file.
 func (c *comparedParts) Write(p []byte) (int, error) {
-	for rest := p; len(rest) > 0 && c.file != nil; {
-		have, err := c.in.Peek(min(len(rest), c.in.Size()))
-		if err != nil && err != io.EOF {
-			return 0, fmt.Errorf("compare %s: %w", c.path(), err)
+	if c.file == nil {
+		return len(p), nil
+	}
+	have := make([]byte, len(p))
+	n, err := io.ReadFull(c.in, have)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return 0, fmt.Errorf("compare %s: %w", c.path(), err)
+	}
+	if have = have[:n]; !bytes.Equal(have, p[:n]) {
+		for n = 0; have[n] == p[n]; n++ {
 		}
-		n := len(have)
-		if !bytes.Equal(have, rest[:n]) {
-			for n = 0; have[n] == rest[n]; n++ {
-			}
-			return len(p), c.differ("it differs from byte %d on", c.at+int64(n))
-		}
-		if err == io.EOF && n < len(rest) {
-			return len(p), c.differ("it ends at byte %d", c.at+int64(n))
-		}
-		_, _ = c.in.Discard(n) // of what was peeked at
-		rest, c.at = rest[n:], c.at+int64(n)
+		return len(p), c.differ("it differs from byte %d on", c.at+int64(n))
+	}
+	c.at += int64(n)
+	if n < len(p) {
+		return len(p), c.differ("it ends at byte %d", c.at)
 	}
 	return len(p), nil
 }

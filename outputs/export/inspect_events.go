@@ -121,10 +121,7 @@ type inspectMessages struct {
 }
 
 func newInspectMessages(ep *episode.Episode) *inspectMessages {
-	m := &inspectMessages{ep: ep, all: []inspectMessage{}, turnOf: map[int]int{}, results: map[string]int{}, calls: map[int][]int{}}
-	for i := range ep.Turns {
-		m.turnOf[ep.Turns[i].Message] = i
-	}
+	m := &inspectMessages{ep: ep, all: []inspectMessage{}, turnOf: turnsByMessage(ep), results: map[string]int{}, calls: map[int][]int{}}
 	failed := map[string]*inspectToolError{}
 	for i := range ep.Calls {
 		call := &ep.Calls[i]
@@ -235,14 +232,11 @@ func stopReason(finish string) string {
 func (m *inspectMessages) events() ([]any, inspectPool) {
 	events := []any{}
 	sent := inspectSent{pool: newPool(m.ep)}
-	shortens := map[int][]int{}
-	for i := range m.ep.Compactions {
-		shortens[m.ep.Compactions[i].Turn] = append(shortens[m.ep.Compactions[i].Turn], i)
-	}
+	shortens := compactionsByTurn(m.ep)
 	for i := range m.ep.Turns {
 		t := &m.ep.Turns[i]
-		for _, n := range shortens[i] {
-			events = append(events, inspectInfoEvent{m.event("info", t.Started), "trajgen", map[string]any{"compaction": m.ep.Compactions[n]}})
+		for _, c := range shortens[i] {
+			events = append(events, inspectInfoEvent{m.event("info", t.Started), "trajgen", map[string]any{"compaction": c}})
 		}
 		event := inspectModelEvent{
 			inspectEvent: m.event("model", t.Started), Model: cmp.Or(t.Model, m.ep.Model), Input: []any{}, InputRefs: sent.refs(i),

@@ -167,7 +167,6 @@ type parquetRows[Row any] struct {
 	rows    int64
 	grouped int64 // of them in finished row groups
 	flushed int64 // the writer's size after the last row group: Size counts the whole file
-	one     [1]Row
 }
 
 func newParquetRows[Row any](w io.Writer, schema *parquet.Schema, id string, options Options) *parquetRows[Row] {
@@ -176,17 +175,14 @@ func newParquetRows[Row any](w io.Writer, schema *parquet.Schema, id string, opt
 
 // put adds a row, and ends the row group when that made it full.
 func (p *parquetRows[Row]) put(row Row) error {
-	p.one[0] = row
-	_, err := p.writer.Write(p.one[:])
-	clear(p.one[:]) // its texts are the episode's
-	if err != nil {
+	if _, err := p.writer.Write([]Row{row}); err != nil {
 		return err
 	}
 	p.rows++
 	if p.writer.Size()-p.flushed < p.options.RowGroupBytes && p.rows-p.grouped < p.options.RowGroupRows {
 		return nil
 	}
-	err = p.writer.Flush()
+	err := p.writer.Flush()
 	p.flushed, p.grouped = p.writer.Size(), p.rows
 	return err
 }

@@ -49,6 +49,25 @@ func gave(ep *episode.Episode, turn int) *episode.Message {
 	return &ep.Messages[at]
 }
 
+// turnsByMessage are the turns of an episode by the message that each gave.
+func turnsByMessage(ep *episode.Episode) map[int]int {
+	turns := make(map[int]int, len(ep.Turns))
+	for i := range ep.Turns {
+		turns[ep.Turns[i].Message] = i
+	}
+	return turns
+}
+
+// compactionsByTurn are those before each turn, and behind the last one under the number of turns.
+func compactionsByTurn(ep *episode.Episode) map[int][]*episode.Compaction {
+	shortens := map[int][]*episode.Compaction{}
+	for i := range ep.Compactions {
+		c := &ep.Compactions[i]
+		shortens[c.Turn] = append(shortens[c.Turn], c)
+	}
+	return shortens
+}
+
 // question is the last that the user said in a conversation.
 func question(messages []episode.Message) string {
 	for _, m := range slices.Backward(messages) {
