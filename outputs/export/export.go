@@ -88,15 +88,10 @@ type Run struct {
 }
 
 func (o Options) withDefaults() Options {
-	set := func(n *int64, otherwise int64) {
-		if *n == 0 {
-			*n = otherwise
-		}
-	}
-	set(&o.PartBytes, 256<<20)
-	set(&o.PartRows, 1_000_000)
-	set(&o.RowGroupBytes, 16<<20)
-	set(&o.RowGroupRows, 100_000)
+	o.PartBytes = cmp.Or(o.PartBytes, 256<<20)
+	o.PartRows = cmp.Or(o.PartRows, 1_000_000)
+	o.RowGroupBytes = cmp.Or(o.RowGroupBytes, 16<<20)
+	o.RowGroupRows = cmp.Or(o.RowGroupRows, 100_000)
 	return o
 }
 
@@ -147,10 +142,6 @@ func Open(name, path string, options Options) (Sink, error) {
 	format, ok := formats[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown output format %q (have %s)", name, strings.Join(Names(), ", "))
-	}
-	if o := options; min(o.PartBytes, o.PartRows, o.RowGroupBytes, o.RowGroupRows) < 0 {
-		return nil, fmt.Errorf("output format %s: a negative bound in parts of %d bytes or %d rows, row groups of %d bytes or %d rows (want positive numbers, or 0 for the default)",
-			name, o.PartBytes, o.PartRows, o.RowGroupBytes, o.RowGroupRows)
 	}
 	for _, setting := range slices.Sorted(maps.Keys(options.Set)) {
 		if _, ok := format.Settings[setting]; !ok {
