@@ -17,10 +17,8 @@ import (
 
 // parquetPart is a file of a table.
 type parquetPart struct {
-	path string
-	disk *os.File
-	file *parquet.File
-
+	path    string
+	file    *parquet.File
 	version int // of the schema
 }
 
