@@ -45,12 +45,16 @@ func (x *index) encodeFile(first, end int, size int64) []byte {
 		if n+1 < end {
 			next = x.records[n+1].offset
 		}
-		e := x.entry(n)
+		e := x.records[n].Entry
 		data = binary.AppendUvarint(data, uint64(next-x.records[n].offset))
 		data = binary.AppendUvarint(data, uint64(e.Row))
 		data = binary.AppendUvarint(data, uint64(e.Sample))
 		data = binary.AppendUvarint(data, uint64(e.Attempt))
-		data = append(data, x.records[n].outcome>>7)
+		pending := byte(0)
+		if e.Pending {
+			pending = 1
+		}
+		data = append(data, pending)
 		text(string(e.Outcome))
 		text(e.ID)
 	}

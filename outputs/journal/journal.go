@@ -190,7 +190,7 @@ func (j *Journal) Attempts(id string) []Entry {
 	defer j.mu.Unlock()
 	var entries []Entry
 	for _, n := range j.index.attempts(id) {
-		entries = append(entries, j.index.entry(n))
+		entries = append(entries, j.index.records[n].Entry)
 	}
 	return entries
 }
@@ -199,9 +199,8 @@ func (j *Journal) Attempts(id string) []Entry {
 func (j *Journal) Retried() (count int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	given, _ := outcomeCode(episode.Cancelled) // up, for want of a record that could be followed
 	for i := range j.index.records {
-		if code := j.index.records[i].outcome; code&pendingBit != 0 && code&^pendingBit != given {
+		if r := &j.index.records[i]; r.Pending && r.Outcome != episode.Cancelled { // given up, for want of a record that could be followed
 			count++
 		}
 	}

@@ -57,7 +57,7 @@ func Merge(ctx context.Context, into *Journal, from []*Reader) (Merged, error) {
 	copier := &copier{into: into}
 	for _, p := range picks {
 		r := from[p.from]
-		for _, n := range r.index.attempts(r.index.entry(int(p.record)).ID) {
+		for _, n := range r.index.attempts(r.index.records[p.record].ID) {
 			if err := context.Cause(ctx); err != nil {
 				return merged, err
 			}
@@ -81,7 +81,7 @@ func plan(ctx context.Context, from []*Reader) (picks []pick, merged Merged, err
 			if at[i] == len(r.order) {
 				continue
 			}
-			e := r.index.entry(int(r.order[at[i]]))
+			e := r.index.records[r.order[at[i]]].Entry
 			order := datasetOrder(e, entry)
 			if len(least) == 0 || order < 0 {
 				least, entry = []int{i}, e
@@ -127,7 +127,7 @@ func datasetOrder(a, b Entry) int {
 
 // choose says which of two journals has the better attempt of an episode.
 func choose(from []*Reader, first, second, a, b int, merged *Merged) (int, error) {
-	x, y := from[first].index.entry(a), from[second].index.entry(b)
+	x, y := from[first].index.records[a].Entry, from[second].index.records[b].Entry
 	if x == y {
 		same, err := sameFrame(from[first], from[second], a, b)
 		if err != nil {
@@ -175,13 +175,13 @@ func unfinished(from []*Reader) (picks []pick) {
 	latest := map[string]pick{}
 	for i, r := range from {
 		for n := range r.index.records {
-			h := r.index.byID[r.index.records[n].id]
+			h := r.index.byID[r.index.records[n].ID]
 			if h.counts != 0 || h.latest != uint32(n+1) {
 				continue
 			}
-			id := r.index.entry(n).ID
+			id := r.index.records[n].ID
 			old, seen := latest[id]
-			if !seen || from[old.from].index.records[old.record].attempt < r.index.records[n].attempt {
+			if !seen || from[old.from].index.records[old.record].Attempt < r.index.records[n].Attempt {
 				latest[id] = pick{uint32(i), uint32(n)}
 			}
 		}
@@ -192,14 +192,15 @@ func unfinished(from []*Reader) (picks []pick) {
 		}
 	}
 	slices.SortFunc(picks, func(a, b pick) int {
-		return datasetOrder(from[a.from].index.entry(int(a.record)), from[b.from].index.entry(int(b.record)))
+		return datasetOrder(from[a.from].index.records[a.record].Entry, from[b.from].index.records[b.record].Entry)
 	})
 	return picks
 }
 
 // frame returns the bytes of an attempt, checked.
 func (r *Reader) frame(n int) ([]byte, Entry, error) {
-	at, entry := &r.index.records[n], r.index.entry(n)
+	at := &r.index.records[n]
+	entry := at.Entry
 	f := r.files[at.segment-1]
 	h, _, err := readFrame(f, entry, at.offset, r.sizes[at.segment-1])
 	var whole []byte

@@ -55,7 +55,7 @@ func (r *Reader) Uncounted() *Reader {
 	other := *r
 	other.order = nil
 	for n := range r.index.records {
-		if r.index.byID[r.index.records[n].id].counts != uint32(n+1) {
+		if r.index.byID[r.index.records[n].ID].counts != uint32(n+1) {
 			other.order = append(other.order, uint32(n))
 		}
 	}
@@ -128,7 +128,7 @@ var ErrNoEpisode = errors.New("the journal has no such episode")
 func (r *Reader) read(n int) (ep *episode.Episode, err error) {
 	at := &r.index.records[n]
 	f, size := r.files[at.segment-1], r.sizes[at.segment-1]
-	entry := r.index.entry(n)
+	entry := at.Entry
 	_, payload, err := readFrame(f, entry, at.offset, size)
 	if err == nil {
 		ep, err = entry.decode(payload)
