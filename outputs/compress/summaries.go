@@ -73,7 +73,7 @@ func OpenSummaries(path string) (_ *Summaries, err error) {
 func (s *Summaries) load(f io.Reader) (end int64, err error) {
 	reader := bufio.NewReaderSize(f, 1<<16)
 	for n := 1; ; n++ {
-		line, err := readLine(reader)
+		line, err := log.ReadLine(reader, maxKept)
 		if errors.Is(err, io.EOF) {
 			return end, nil // and what has no line break was not written whole
 		}
@@ -90,20 +90,6 @@ func (s *Summaries) load(f io.Reader) (end int64, err error) {
 		}
 		s.at[digest(key)] = place{end, int64(len(line))}
 		end += int64(len(line))
-	}
-}
-
-// readLine reads a line with its end; io.EOF is the end of the file, in a line or between two.
-func readLine(r *bufio.Reader) (line []byte, err error) {
-	for {
-		piece, err := r.ReadSlice('\n')
-		line = append(line, piece...)
-		if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-		if len(line) > maxKept {
-			return nil, fmt.Errorf("it is longer than %d bytes", maxKept)
-		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"trajgen/outputs/log"
 	"trajgen/pipeline/episode"
 )
 
@@ -50,7 +51,7 @@ func episodesOf(ctx context.Context, f *os.File) iter.Seq2[*episode.Episode, err
 	return func(yield func(*episode.Episode, error) bool) {
 		in := bufio.NewReaderSize(f, 1<<20)
 		for number := 1; ; number++ {
-			line, err := readLine(in)
+			line, err := log.ReadLine(in, maxLine)
 			if err == io.EOF && len(line) == 0 {
 				return
 			}
@@ -88,19 +89,4 @@ func decode(line []byte) (*episode.Episode, error) {
 		return nil, fmt.Errorf("%w (want an episode as an export to jsonl writes it)", err)
 	}
 	return ep, nil
-}
-
-// readLine returns a line in memory of its own; the last one may come with io.EOF.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) > maxLine {
-			return nil, fmt.Errorf("it is longer than %d MiB", maxLine>>20)
-		}
-		line = append(line, part...)
-		if err != bufio.ErrBufferFull {
-			return line, err
-		}
-	}
 }
