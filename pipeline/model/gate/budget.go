@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Budget is what a server's headers say of one of its limits: so many are left of Limit, and all of them are there
-// again after Reset. The zero value says nothing.
+// Budget is what a server's headers say about one of its rate limits: Remaining of Limit are left, and the budget is full
+// again after Reset. The zero value means that the headers say nothing.
 type Budget struct {
 	Limit, Remaining float64
 	Reset            time.Duration
@@ -15,33 +15,34 @@ type Budget struct {
 // spent says whether nothing is left.
 func (b Budget) spent() bool { return b.Limit > 0 && b.Remaining < 1 }
 
-// budget slows requests down when what is left runs low. A server may refill its budget bit by bit or all at once:
-// the pace falls with what is left and meets the refill of the one, and reaches the end of the other at its reset.
+// budget slows requests down when little is left. A server may refill its budget bit by bit or all at once: the rate falls
+// with what is left, so that it settles at the refill rate in the first case and lasts until the reset in the second.
 type budget struct {
 	Budget
 	cost   float64   // of a request, on average
-	number int       // of the request that was told
-	sent   time.Time // when it was sent
-	refill float64   // each second
+	number int       // number of the request whose reply brought these headers; 0 without
+	sent   time.Time // when that request was sent
+	refill float64   // per second
 }
 
-// patientFor is the longest reset that is waited for in silence: that of a day's budget is for the refusal to tell.
-const patientFor = 10 * time.Minute
+// longestReset is the longest reset that budget waits for. With a later one, as of a day's budget, requests go on until the
+// server refuses them.
+const longestReset = 10 * time.Minute
 
-// told takes what the reply to a request said. An older reply than the last one counts no more.
-func (b *budget) told(p *Pass, told Budget) {
-	if !(told.Limit > 0) || told.Reset < 0 || told.Remaining < 0 || p.number < b.number {
+// update takes the headers of the reply to a request. It ignores the headers of an older request than the last one.
+func (b *budget) update(p *Pass, next Budget) {
+	if !(next.Limit > 0) || next.Reset < 0 || next.Remaining < 0 || p.number < b.number {
 		return
 	}
-	if told.Reset > patientFor {
+	if next.Reset > longestReset {
 		b.number = 0
 		return
 	}
-	b.Budget, b.number, b.sent = told, p.number, p.sent
-	used := max(told.Limit-told.Remaining, 0)
-	// As all is there in whole numbers, a small use says little.
-	if told.Reset > 0 && (b.refill == 0 || used >= told.Limit/4) {
-		b.refill = used / told.Reset.Seconds()
+	b.Budget, b.number, b.sent = next, p.number, p.sent
+	used := max(next.Limit-next.Remaining, 0)
+	// Headers hold whole numbers, so the refill rate is imprecise while little is used.
+	if next.Reset > 0 && (b.refill == 0 || used >= next.Limit/4) {
+		b.refill = used / next.Reset.Seconds()
 	}
 }
 
@@ -51,7 +52,7 @@ func (b *budget) rate(now time.Time, admitted int) float64 {
 		return math.Inf(1)
 	}
 	elapsed := now.Sub(b.sent)
-	if elapsed > b.Reset+time.Minute { // the server has not told for long
+	if elapsed > b.Reset+time.Minute { // the headers are out of date
 		return math.Inf(1)
 	}
 	left := min(b.Limit, b.Remaining+b.refill*elapsed.Seconds()-float64(admitted-b.number)*b.cost)

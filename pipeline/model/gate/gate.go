@@ -1,8 +1,8 @@
 // Package gate decides when a request may go to a model's endpoint.
 //
-// A Gate holds back what the endpoint would refuse: it finds out how many requests at once the endpoint takes, and follows
-// when that changes. Those that wait go in a fair order. A Set deals requests to several endpoints of one model.
-// Processors, which all gates share, hold back what this process itself has no time for.
+// A Gate holds back requests that the endpoint would refuse: it finds out how many requests at once the endpoint takes, and
+// follows changes. Requests that wait go in a fair order. A Set deals requests to several endpoints of one model.
+// Processors, which all gates share, hold back requests that this process has no processor time for.
 package gate
 
 import (
@@ -24,11 +24,11 @@ type Config struct {
 	Ceiling int // requests in flight, at most; 0 means no bound
 	Start   int // requests in flight at first; 0 means DefaultStart
 	Now     func() time.Time
-	// Processors are what all gates of a process share; nil holds nothing back for their sake.
+	// Processors are shared by all gates of a process; nil holds no request back for lack of processor time.
 	Processors *Processors
 }
 
-// Ticket says who waits.
+// Ticket describes a request that waits.
 type Ticket struct {
 	Episode string
 	Turn    int       // an episode in progress goes before one that has not begun
@@ -40,7 +40,7 @@ type Gate struct {
 	now  func() time.Time
 	down atomic.Bool // the last requests got no answer and another endpoint works; read without the lock
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	queue    queue
 	inFlight int
 	limit    limit
@@ -50,13 +50,13 @@ type Gate struct {
 	failures int       // requests without an answer, in a row
 	probe    time.Time // when a broken endpoint is asked again
 	pause    time.Duration
-	// elsewhere says whether another endpoint works, which those who wait here then go to. It takes no lock.
+	// elsewhere reports whether another endpoint works, to which the requests that wait here can move. It takes no lock.
 	elsewhere func() bool
 	timer     *time.Timer // calls dispatch when time alone may let the next request go
 
 	processors *Processors
-	busy       bool // the first in the queue waits for them alone
-	held       bool // it waits for its turn at them, whose lock guards this
+	busy       bool // the first request in the queue waits only for processors
+	held       bool // the gate waits for its turn at processors; guarded by their lock
 }
 
 // New makes a gate.
@@ -84,11 +84,11 @@ type Pass struct {
 	gate   *Gate
 	sent   time.Time
 	number int  // of the request, from 1
-	beyond bool // the limit
-	round  bool // the request is part of one
-	trial  bool // the request is part of one
-	proof  bool // the request is part of one
-	down   bool // namely of one downwards
+	beyond bool // the request goes beyond the limit
+	round  bool // the request is part of a round
+	trial  bool // the request is part of a trial
+	proof  bool // the request is part of a proof
+	down   bool // the trial is one downwards
 }
 
 // Acquire waits until the request may be sent. The error is the cause of the context's end, or errMoved.
@@ -114,7 +114,7 @@ func (g *Gate) Acquire(ctx context.Context, ticket Ticket) (*Pass, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.queue.remove(w) {
-		if pass, ok := <-w.admit; ok { // admitted at the same moment, and nothing was sent
+		if pass, ok := <-w.admit; ok { // admitted at the same moment, and not sent
 			g.inFlight--
 			g.processors.done()
 			g.limit.learn(pass, Result{}, g.inFlight, g.now())
@@ -124,23 +124,23 @@ func (g *Gate) Acquire(ctx context.Context, ticket Ticket) (*Pass, error) {
 	return nil, context.Cause(ctx)
 }
 
-// State is what a gate has found out.
+// State is what a gate knows of its endpoint.
 type State struct {
 	Limit    float64 // requests in flight that it allows now
 	InFlight int
 	Waiting  int
-	Held     bool // the first of those that wait does so for the own processors, and not for the endpoint
+	Held     bool // the first waiting request waits for this process's processors, not for the endpoint
 }
 
-// State tells the gate's figures.
+// State returns the gate's figures.
 func (g *Gate) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return State{Limit: g.limit.value, InFlight: g.inFlight, Waiting: g.queue.len(), Held: g.busy}
 }
 
-// burden estimates by how many seconds the endpoint's load would delay a request that came now: before it is sent, and until
-// it ends. more is what else it takes longer, as a share of what it takes here.
+// burden estimates by how many seconds the endpoint's load would delay a request that arrives now, from arrival to reply.
+// more is an extra cost, as a share of the request's latency.
 func (g *Gate) burden(more float64) float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -154,14 +154,13 @@ func (g *Gate) burden(more float64) float64 {
 	return max(ahead-l.value, 0)/l.value*l.latency + takes - idle + more*takes
 }
 
-// dispatch admits everyone who may go now and sees to it that it is called again when the next one may. The caller
-// holds the lock.
+// dispatch admits the requests that may go now, and sets the timer for the next one. The caller holds the lock.
 func (g *Gate) dispatch() {
 	now := g.now()
 	g.limit.judge(now)
 	g.limit.trial.relieve(&g.limit)
-	// The wait for the own processors is short, and the endpoint has room: who is new begins with the others, so that all
-	// end with the others.
+	// When requests wait only for processors, the wait is short and the endpoint has room: new episodes then begin in the order
+	// of waiting, so that all episodes end at about the same time.
 	evenly := g.busy
 	for g.busy = false; g.queue.len() > 0; {
 		wait, ok, beyond := g.room(now)
@@ -170,7 +169,7 @@ func (g *Gate) dispatch() {
 			return
 		}
 		if !g.processors.take(g, now) {
-			g.busy = true // which says nothing of the endpoint
+			g.busy = true
 			return
 		}
 		w := g.queue.pop(now, evenly)
@@ -187,15 +186,15 @@ func (g *Gate) dispatch() {
 	}
 }
 
-// proceed admits those who may go by now.
+// proceed calls dispatch under the lock.
 func (g *Gate) proceed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.dispatch()
 }
 
-// room says whether the endpoint takes another request now, and whether that one is beyond the limit; otherwise when to look
-// again, as far as time decides.
+// room reports whether the endpoint takes another request now, and whether that request is beyond the limit. If not, wait is
+// when to look again; 0 means when a request ends.
 func (g *Gate) room(now time.Time) (wait time.Duration, ok, beyond bool) {
 	budgets := min(g.requests.rate(now, g.limit.admitted), g.tokens.rate(now, g.limit.admitted))
 	pace, burst := g.limit.rate(), g.limit.burst()
@@ -203,7 +202,7 @@ func (g *Gate) room(now time.Time) (wait time.Duration, ok, beyond bool) {
 		pace, burst = budgets, 1
 	}
 	if !math.IsInf(pace, 1) {
-		const longest = 0.25 // seconds: the rate itself may change meanwhile, as what is left of a budget does
+		const longest = 0.25 // seconds: the rate may change meanwhile, as a budget's remainder does
 		if g.pace.Limit() != rate.Limit(pace) {
 			g.pace.SetLimitAt(now, rate.Limit(pace))
 			g.pace.SetBurstAt(now, burst)
@@ -220,14 +219,14 @@ func (g *Gate) room(now time.Time) (wait time.Duration, ok, beyond bool) {
 	if wait == 0 && g.inFlight < g.limit.places() {
 		return 0, true, false
 	}
-	if !math.IsInf(budgets, 1) { // the server says what it takes
+	if !math.IsInf(budgets, 1) { // the server's headers give the rate, so trials are not needed
 		return wait, false, false
 	}
 	wait, ok = g.limit.more(now, g.inFlight, wait)
 	return wait, ok, true
 }
 
-// wake has dispatch called after the wait; 0 leaves it to the end of a request.
+// wake sets the timer that calls dispatch after the wait. With 0 the end of a request calls it.
 func (g *Gate) wake(wait time.Duration) {
 	if wait <= 0 {
 		return

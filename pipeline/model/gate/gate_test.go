@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// acquire waits for a pass in the background; order tells who got one.
+// acquire waits for a pass in the background; order receives the names of those that got one.
 type order struct {
 	mu    sync.Mutex
 	names []string
@@ -36,7 +36,7 @@ func (o *order) all() []string {
 	return slices.Clone(o.names)
 }
 
-// TestOrder has everyone wait for one place.
+// TestOrder has all requests wait for one place.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate.New(gate.Config{Ceiling: 1, Start: 1, Now: time.Now})
@@ -75,7 +75,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestNobodyStarves has so many episodes in progress that there is always one in front of the new one.
+// TestNobodyStarves has so many episodes in progress that one is always ahead of the new one.
 func TestNobodyStarves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate.New(gate.Config{Ceiling: 1, Start: 1, Now: time.Now})

@@ -6,38 +6,38 @@ import (
 )
 
 const (
-	// blind is when the limit doubles first, if no reply has come: a refusal comes at once, and a reply may take minutes.
+	// blind is when the limit first doubles without a reply: a refusal comes at once, and a reply may take minutes.
 	blind = 500 * time.Millisecond
-	// fewest is how many requests an average is of, at least.
+	// fewest is the least number of requests in an average.
 	fewest = 8
-	// fixed is the tokens' worth of time that each request takes, however short the reply.
+	// fixed is the overhead of each request, as the number of tokens that would take as long.
 	fixed = 20
 	// least is the smallest limit: less than one request at a time is a pause after each.
 	least = 1.0 / 32
-	// elastic is the least share of a change of the limit that what is delivered must follow, for the limit to be worth it.
+	// elastic is the least share of a rise of the limit by which the throughput must rise, for the new limit to stay.
 	elastic = 0.12
 )
 
-// limit is how many requests an endpoint is sent at once. What the endpoint takes is not known and changes, so it is tried:
-// the limit falls when more requests are refused than by chance and when fewer deliver as much; it rises by trials at first,
-// and slowly where it was once refused. Requests are numbered in the order in which they are sent.
+// limit is how many requests may be in flight at an endpoint. What the endpoint takes is unknown and changes, so limit tries:
+// it falls when more requests are refused than by chance, and when fewer requests give the same throughput; it rises by
+// trials at first, and along a curve after a refusal. Requests are numbered in the order in which they are sent.
 type limit struct {
 	low, high, value float64
 
 	admitted int // number of the last request
-	fresh    int // number of the last request before the limit was set: it says nothing of the limit that holds now
+	fresh    int // number of the last request before the limit was set: later ones were sent under this limit
 
-	// What requests under this limit are like, from rounds: samples that follow each other.
+	// Averages under this limit, from rounds: samples that follow each other.
 	round         sample
-	rounds        int     // that have ended since the limit was set
-	early         sample  // the first replies of all
-	latency, work float64 // seconds and tokens of a good reply; before the first round has ended, of early
+	rounds        int     // rounds that have ended since the limit was set
+	early         sample  // the very first replies
+	latency, work float64 // seconds and tokens of a good reply; from early until the first round has ended
 	quickest      float64 // the least slowness so far
 	measured      bool    // a round has ended
 	gap           float64 // seconds between requests, on average
 	sent          time.Time
 
-	// Until the first reply: when the limit last doubled, and how long after that it does so again.
+	// Until the first reply: when the limit last doubled, and how long after that it doubles again.
 	doubled time.Time
 	blind   time.Duration
 
@@ -46,7 +46,7 @@ type limit struct {
 	refusals refusals
 }
 
-// anchor is the last limit that was found to be worth it, and what requests were like under it.
+// anchor is the last limit whose throughput justified it, with latency and work of requests under it.
 type anchor struct{ limit, latency, work float64 }
 
 func newLimit(low, high, start float64) limit {
@@ -56,7 +56,7 @@ func newLimit(low, high, start float64) limit {
 	return l
 }
 
-// allowed is the limit, or the lower one that is tried.
+// allowed is the limit, or the lower one of a trial downwards.
 func (l *limit) allowed() float64 {
 	if t := &l.trial; t.on && t.down {
 		return t.to
@@ -67,8 +67,8 @@ func (l *limit) allowed() float64 {
 // places is how many requests may be in flight.
 func (l *limit) places() int { return int(max(math.Ceil(l.allowed()-1e-9), 1)) }
 
-// rate is how many requests may be sent each second: what so many places come to. Where a server counts requests and not
-// places, this keeps to the count. It is a little more, so that places do not stay empty by chance.
+// rate is how many requests may be sent each second: the throughput of that many places, and a quarter more, so that places do
+// not stay empty by chance. It helps with servers that limit requests a second and not requests in flight.
 func (l *limit) rate() float64 {
 	value := l.allowed()
 	if l.latency == 0 || value >= l.high {
@@ -80,7 +80,7 @@ func (l *limit) rate() float64 {
 // burst is how many requests may be sent at the same moment.
 func (l *limit) burst() int { return int(max(l.value/4, 1)) }
 
-// used is how many places are used, or would be if no request were refused.
+// used is how many places are in use, or would be if no request were refused.
 func (l *limit) used() float64 {
 	if l.gap == 0 || l.latency == 0 {
 		return l.value
@@ -88,7 +88,7 @@ func (l *limit) used() float64 {
 	return min(l.latency/l.gap, l.value)
 }
 
-// slowness is the time that a token takes.
+// slowness is the time per token.
 func slowness(latency, work float64) float64 { return latency / (work + fixed) }
 
 func (l *limit) slowness() float64 { return slowness(l.latency, l.work) }
@@ -104,7 +104,7 @@ func (l *limit) begin() {
 	l.round = sample{from: l.admitted, most: int(min(max(l.value, 4*fewest), 8*fewest))}
 }
 
-// send counts a request that is sent.
+// send counts a request and numbers its pass. crowded says that it takes the last place, or that more requests wait.
 func (l *limit) send(p *Pass, now time.Time, crowded bool) {
 	l.admitted++
 	p.number = l.admitted
@@ -119,7 +119,7 @@ func (l *limit) send(p *Pass, now time.Time, crowded bool) {
 	}
 }
 
-// learn takes the result of a request. standing is how many are in flight without it.
+// learn takes the result of a request. standing is how many other requests are in flight.
 func (l *limit) learn(p *Pass, r Result, standing int, now time.Time) {
 	l.trial.learn(p, r)
 	if f := &l.refusals; p.proof && p.number > f.proof.from {
@@ -139,30 +139,30 @@ func (l *limit) learn(p *Pass, r Result, standing int, now time.Time) {
 		}
 		l.refusals.answered(l, now)
 	case Limited, Busy, Slow:
-		if l.early.good == 0 { // it has grown blindly
-			if l.refusals.early++; 4*l.refusals.early >= l.admitted-l.fresh { // and not by chance
+		if l.early.good == 0 { // the limit has grown without a reply
+			if l.refusals.early++; 4*l.refusals.early >= l.admitted-l.fresh { // too many refusals for chance
 				l.refusals.last = p.number
 				l.set(min(l.value, float64(max(standing, 1))))
 			}
-		} else if told := r.Requests.spent() || r.Tokens.spent(); !told { // else the budget follows what headers say
+		} else if !r.Requests.spent() && !r.Tokens.spent() { // otherwise budget slows requests down
 			l.refusals.refused(l, p)
 		}
 	}
 }
 
-// judge concludes from what has ended. It is called whenever something has, and while requests wait.
+// judge adjusts the limit to the requests that have ended. dispatch calls it.
 func (l *limit) judge(now time.Time) {
 	l.trial.judge(l, now)
 	l.refusals.prove(l, now)
 	if l.trial.on && !l.trial.down {
-		return // what it makes slow is its own doing
+		return // the trial may make replies slow
 	}
 	takes := l.latency
-	if a := l.anchor; a.limit > 0 { // as long as more requests may make it
+	if a := l.anchor; a.limit > 0 { // more requests may make latency grow in proportion
 		takes = max(takes, a.latency*l.value/a.limit)
 	}
 	over, late := l.round.over(now, takes)
-	if !l.measured { // the first replies were quick ones
+	if !l.measured { // the first replies to come back are the quick ones, so wait for all
 		over, late = l.round.full() && l.round.good+l.round.refused == l.round.sent, false
 	}
 	if late && l.value > l.anchor.limit && l.anchor.limit > 0 {
@@ -182,7 +182,7 @@ func (l *limit) judge(now time.Time) {
 	l.begin()
 }
 
-// verify compares what is delivered with what was delivered under the anchor.
+// verify compares the throughput with that under the anchor.
 func (l *limit) verify() {
 	a := &l.anchor
 	noise := 1 / math.Sqrt(float64(l.round.good))
@@ -191,17 +191,17 @@ func (l *limit) verify() {
 			l.slowed()
 			return
 		}
-		if grown < 1.25 && l.trial.base != a.limit { // small steps are compared together: each is as good as nothing
+		if grown < 1.25 && l.trial.base != a.limit { // small steps are compared together: noise hides a single one
 			return
 		}
-		if l.trial.bad == 0 { // else it is on the way back to a limit that was too high
+		if l.trial.bad == 0 { // otherwise the limit is on the way back to one that was too high
 			l.trial.slow = 0
 		}
 	}
 	*a = anchor{l.value, l.latency, l.work}
 }
 
-// slowed goes back to the anchor: the server is slower by more than more requests make up for.
+// slowed goes back to the anchor: the additional requests slow the server down more than they deliver.
 func (l *limit) slowed() {
 	l.trial.late(l, l.value)
 	l.latency, l.work = l.anchor.latency, l.anchor.work
@@ -209,10 +209,10 @@ func (l *limit) slowed() {
 	l.refusals.curve = curve{}
 }
 
-// more says whether a request may go that has no place within the limit, or otherwise when to look again. wait is until the
-// pace lets another one go.
+// more reports whether a request may go beyond the limit, and if not, when to look again. wait is the time until the pace
+// allows another request.
 func (l *limit) more(now time.Time, inFlight int, wait time.Duration) (time.Duration, bool) {
-	if l.early.good == 0 && l.refusals.last == 0 { // the server has said nothing so far
+	if l.early.good == 0 && l.refusals.last == 0 { // no reply and no refusal so far
 		if since := now.Sub(l.doubled); since < l.blind {
 			return l.blind - since, false
 		}

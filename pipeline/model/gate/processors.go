@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Machine is what Processors go by.
+// Machine describes the machine to Processors.
 type Machine struct {
 	Processors int        // that goroutines run on
 	Backlog    func() int // goroutines that could run and wait for a processor
@@ -13,62 +13,61 @@ type Machine struct {
 }
 
 const (
-	// beat is how often permissions are given out, and stored how many beats of them are kept for who comes later.
+	// beat is how often permissions are given out, and stored is how many beats' worth of unused permissions are kept.
 	beat, stored = 5 * time.Millisecond, 4
 	// crowd is the backlog of a processor that halves the rate: less than a millisecond's worth of work.
 	crowd = 8
-	// guess is how many requests each second a processor is taken to have time for before it has shown it, and slow the
-	// least that it ever is.
+	// guess is the first estimate of how many requests each second a processor has time for, and slow is the least estimate.
 	guess, slow = 1500, 50
-	// always is how many requests in flight for each processor never wait for it: they can be no long queue.
+	// always is how many requests in flight for each processor never wait for it: so few cannot make a long queue.
 	always = 32
-	// eager is the rate without a backlog, of what it lately was: what there is time for is found out by trying. During a
-	// garbage collection nothing is sent; less than this, and a process that collects for a third of its time would find itself
-	// slower and slower.
+	// eager is the allowed rate without a backlog, as a multiple of the measured rate: only a higher rate shows whether there is
+	// time for more. No request goes out during a garbage collection; with less than 1.5, a process that collects for a third of
+	// its time would lower its rate again and again.
 	eager = 1.5
-	// memory is the time that the rate is an average of. It is longer than a garbage collection, which takes time from
-	// everybody and ends.
+	// memory is the time over which the rate is averaged. It is longer than a garbage collection, which slows all goroutines
+	// for a while.
 	memory = 4 * time.Second
-	// hopeful is how many times sooner more is believed than less: nothing but time to spare makes a rate look higher. With 4,
-	// the scheduler's delay (p99, 50,000 in flight) is two to three times as long.
+	// hopeful is how many times faster the average rises than it falls: only spare time makes the rate look higher. With 4, the
+	// scheduler's delay (p99, 50,000 in flight) is two to three times as long.
 	hopeful = 2
-	// glance is how often that average is taken.
+	// glance is how often the average is updated.
 	glance = 100 * time.Millisecond
 )
 
-// Processors hold back what this process has no time for. Endpoints would take it, and the replies would then wait with
-// all others for a processor: no request would end sooner, each would seem slow and fill memory meanwhile, and its
-// timeouts would run.
+// Processors hold back requests that this process has no processor time for. Endpoints would take them, and the replies would
+// then wait for a processor: no request would end sooner, each would seem slow and fill memory meanwhile, and its timeouts
+// would run.
 //
-// Requests go out evenly, at a rate that falls with the backlog of goroutines. As replies of a model come back as they
-// were sent, a burst would return as one again and again. Where other processes take the machine, the backlog grows by
-// what this one has too much for what is left of it.
+// Requests go out evenly, at a rate that falls with the backlog of goroutines: replies come back spaced as their requests were
+// sent, so a burst would return as a burst again and again. Where other processes use the machine, the backlog grows as soon
+// as this one sends more than the rest of the machine handles.
 //
-// All gates of a process share it, and take turns. It is safe for concurrent use. Nil holds nothing back.
+// All gates of a process share one Processors, and take turns. It is safe for concurrent use. Nil holds nothing back.
 type Processors struct {
 	machine Machine
 
-	mu       sync.Mutex // guards what follows; it is taken under a gate's lock, and never the other way round
+	mu       sync.Mutex // guards the fields below; taken under a gate's lock, never the other way round
 	inFlight int
 	tokens   float64 // permissions to send
 	starts   float64 // permissions to begin an episode
 	filled   time.Time
-	waiting  []*Gate       // that have a request held back, in the order of their turns
-	turn     *Gate         // may take what others wait for
+	waiting  []*Gate       // gates with a request held back, in the order of their turns
+	turn     *Gate         // the gate that may take a permission before those in waiting
 	poking   bool          // a goroutine is giving turns
-	room     chan struct{} // closed when an episode may begin; nil until it is asked for
+	room     chan struct{} // closed when an episode may begin; nil until Room or Pace needs it
 	evenly   bool          // episodes begin even while requests wait
 	timer    *time.Timer
 	timed    bool // timer runs
 
-	rate   float64 // requests each second that there has lately been time for
+	rate   float64 // requests per second that there was time for lately
 	sent   int     // since the last glance
 	ended  int
 	glance time.Time
-	held   time.Duration // while something had to wait
+	held   time.Duration // total time in which requests were held back
 }
 
-// NewProcessors takes the machine's.
+// NewProcessors makes the Processors of a machine.
 func NewProcessors(m Machine) *Processors {
 	now := m.Now()
 	p := &Processors{machine: m, filled: now, glance: now, rate: guess * float64(m.Processors)}
@@ -77,15 +76,15 @@ func NewProcessors(m Machine) *Processors {
 	return p
 }
 
-// Load is how busy the own processors are.
+// Load is how busy the process's processors are.
 type Load struct {
 	Backlog  int           // goroutines that wait for a processor
-	Rate     float64       // requests each second that there has lately been time for
+	Rate     float64       // requests per second that there was time for lately
 	InFlight int           // at all endpoints
-	Held     time.Duration // for which requests were held back, so far
+	Held     time.Duration // total time in which requests were held back
 }
 
-// Load tells the figures, for logs and reports.
+// Load returns the figures, for logs and reports.
 func (p *Processors) Load() Load {
 	backlog := p.machine.Backlog()
 	p.mu.Lock()
@@ -93,8 +92,8 @@ func (p *Processors) Load() Load {
 	return Load{Backlog: backlog, Rate: p.rate, InFlight: p.inFlight, Held: p.held}
 }
 
-// Room returns a channel that is closed when another episode may begin. Who asks begins one or does not ask again: an
-// episode in progress goes first, and those that have not begun need no memory.
+// Room returns a channel that is closed when another episode may begin. The caller begins one before it calls Room again.
+// Episodes in progress go first, as those that have not begun need no memory.
 func (p *Processors) Room() <-chan struct{} { return p.begin(false) }
 
 // Pace is Room where all episodes may be in flight at once: they begin at the rate of requests, even while some wait.
@@ -126,7 +125,7 @@ var open = func() chan struct{} {
 	return c
 }()
 
-// take asks for a permission to send. Without one the gate gets its turn later. The caller holds the gate's lock.
+// take asks for permission to send. If it returns false, the gate gets its turn later. The caller holds the gate's lock.
 func (p *Processors) take(g *Gate, now time.Time) bool {
 	if p == nil {
 		return true
@@ -162,14 +161,14 @@ func (p *Processors) done() {
 	p.ended++
 }
 
-// poke gives the gates that wait their turns. The caller holds no gate's lock.
+// poke gives waiting gates their turns. The caller must not hold a gate's lock.
 func (p *Processors) poke() {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.poking { // who does so looks again before it ends
+	if p.poking { // the other goroutine looks at waiting again before it returns
 		return
 	}
 	p.poking = true
@@ -189,7 +188,7 @@ func (p *Processors) free() bool {
 	return p.tokens >= 1 || p.inFlight < always*p.machine.Processors
 }
 
-// wake gives the next turn to a request that waits. The caller holds the lock.
+// wake starts the timer for the next beat. The caller holds the lock.
 func (p *Processors) wake() {
 	if p.timed {
 		return
@@ -202,7 +201,7 @@ func (p *Processors) wake() {
 	p.timer.Reset(beat)
 }
 
-// tick gives out what a beat has brought.
+// tick gives out the permissions of a beat.
 func (p *Processors) tick() {
 	p.mu.Lock()
 	p.timed = false
@@ -221,7 +220,7 @@ func (p *Processors) tick() {
 	}
 }
 
-// fill adds the permissions of the time since the last beat. The caller holds the lock.
+// fill adds the permissions for the time since the last beat. The caller holds the lock.
 func (p *Processors) fill(now time.Time) {
 	passed := now.Sub(p.filled)
 	if passed < beat {
@@ -239,28 +238,28 @@ func (p *Processors) fill(now time.Time) {
 	}
 }
 
-// allowed is the rate at which requests go out with such a backlog.
+// allowed is the rate at which requests may go out with a backlog.
 func (p *Processors) allowed(backlog int) float64 {
 	processors := float64(p.machine.Processors)
 	return max(p.rate*eager/(1+float64(backlog)/(crowd*processors)), slow*processors)
 }
 
-// most is how many permissions are kept: no more than a short queue of work, and one at least.
+// most is how many permissions are kept: a short queue of work, and at least one.
 func (p *Processors) most(rate float64) float64 {
 	return max(rate*stored*beat.Seconds(), 1)
 }
 
-// learn follows the rate where it is what holds back: to less when requests wait, and to more when episodes do, too, which
-// may have other work before they ask for anything.
+// learn updates the rate while it holds something back. It may fall only while requests wait; it may rise while episodes wait
+// to begin, too, as these may have other work before their first request.
 func (p *Processors) learn(now time.Time) {
 	passed := now.Sub(p.glance)
 	if passed < glance {
 		return
 	}
-	done := max(p.sent, (p.sent+p.ended)/2) // replies are work, too, where more come than go
+	done := max(p.sent, (p.sent+p.ended)/2) // replies are work, too, when more come than requests go
 	rate := float64(done) / passed.Seconds()
 	if len(p.waiting) > 0 || p.room != nil && rate > p.rate {
-		weight := min(passed, 2*glance).Seconds() / memory.Seconds() // a process that was stopped has shown nothing
+		weight := min(passed, 2*glance).Seconds() / memory.Seconds() // the time in which the process was stopped does not count
 		if rate > p.rate {
 			weight *= hopeful
 		}

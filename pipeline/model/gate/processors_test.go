@@ -13,7 +13,7 @@ import (
 	"trajgen/pipeline/model/gate"
 )
 
-// processor is one that works on what is queued, piece by piece, in the time of a synctest bubble.
+// processor works on a queue, piece by piece, in the time of a synctest bubble.
 type processor struct {
 	piece time.Duration
 	queue chan chan struct{}
@@ -133,7 +133,7 @@ func TestFasterThanGuessed(t *testing.T) {
 	})
 }
 
-// TestFewAreNeverHeld has a machine that others keep busy, as far as one can see.
+// TestFewAreNeverHeld has a machine that other processes keep busy.
 func TestFewAreNeverHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := gate.NewProcessors(gate.Machine{Processors: 2, Backlog: func() int { return 1 << 20 }, Now: time.Now})
@@ -161,8 +161,8 @@ func TestFewAreNeverHeld(t *testing.T) {
 	})
 }
 
-// TestGatesTakeTurns has two endpoints whose requests all wait for the own processors. What is held back for them
-// changes nothing of what a gate knows about its endpoint, and who waits longest goes first.
+// TestGatesTakeTurns has two endpoints whose requests all wait for processors. That wait does not change what a gate knows
+// about its endpoint, and the longest wait goes first.
 func TestGatesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := gate.NewProcessors(gate.Machine{Processors: 1, Backlog: func() int { return 1 << 20 }, Now: time.Now})
@@ -277,7 +277,7 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// crowd asks for 500 permissions, each of which ends with ctx. It returns when nobody can get another one without time passing.
+// crowd asks for 500 permissions, each of which ends with ctx. It returns when no more are given out without time passing.
 func crowd(ctx context.Context, g *gate.Gate) *sync.WaitGroup {
 	all := new(sync.WaitGroup)
 	for range 500 {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An episode in progress goes before a new one, which spares memory and the server's prefix cache. Yet a new one that
-// has waited for patience gets one turn in share, so that none waits for ever.
+// An episode in progress goes before a new one, which saves memory and keeps prefixes in the server's cache. But one request
+// in share goes to a new episode that has waited longer than patience, so that new episodes never starve.
 const (
 	patience = time.Minute
 	share    = 32
@@ -15,16 +15,16 @@ const (
 // waiter is one request in the queue.
 type waiter struct {
 	ticket Ticket
-	admit  chan *Pass // of one; closed without a pass when the waiter is to go elsewhere
-	number int        // of its arrival
+	admit  chan *Pass // receives one pass; closed without one when the request is to move to another endpoint
+	number int        // order of arrival
 	index  int        // in its line; -1 once it has left
 }
 
-// queue orders those that wait: the longest wait first, in each of two lines.
+// queue orders waiting requests: the longest wait first, in each of two lines.
 type queue struct {
 	running, fresh line
 	arrived        int
-	favoured       int // how many of running went since the last one of fresh
+	favoured       int // how many requests of running went since the last one of fresh
 }
 
 func (q *queue) len() int { return len(q.running) + len(q.fresh) }
@@ -42,7 +42,7 @@ func (q *queue) push(w *waiter) {
 	heap.Push(q.lineOf(w), w)
 }
 
-// remove takes a waiter out that gave up. It is false when the waiter had left already.
+// remove takes out a waiter that gave up. It returns false when the waiter had left already.
 func (q *queue) remove(w *waiter) bool {
 	if w.index < 0 {
 		return false
@@ -51,7 +51,7 @@ func (q *queue) remove(w *waiter) bool {
 	return true
 }
 
-// pop takes the next one; there is one. evenly goes by the time of waiting alone.
+// pop takes the next waiter of a queue that is not empty. With evenly the longest wait goes first, new episode or not.
 func (q *queue) pop(now time.Time, evenly bool) *waiter {
 	if evenly && len(q.fresh) > 0 && len(q.running) > 0 && q.fresh[0].ticket.Since.Before(q.running[0].ticket.Since) {
 		return heap.Pop(&q.fresh).(*waiter)
@@ -65,7 +65,7 @@ func (q *queue) pop(now time.Time, evenly bool) *waiter {
 	return heap.Pop(&q.fresh).(*waiter)
 }
 
-// clear sends everyone elsewhere.
+// clear sends all waiters to another endpoint.
 func (q *queue) clear() {
 	for _, l := range []*line{&q.running, &q.fresh} {
 		for _, w := range *l {

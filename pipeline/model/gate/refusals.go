@@ -6,59 +6,60 @@ import (
 )
 
 const (
-	// common is the share of refusals that is first assumed to have nothing to do with load, rare is the least that ever is, and
-	// extra is what load adds.
+	// common is the share of requests that is first assumed to be refused at random, whatever the load; rare is the least such
+	// share, and extra is what load adds to it.
 	common, rare, extra = 0.02, 0.002, 0.05
-	// sure is the logarithm of the likelihood ratio at which more refusals than by chance are believed.
+	// sure is the logarithm of the likelihood ratio from which on load counts as the reason for refusals.
 	sure = 2.5
-	// gently is the share of the limit that a cut takes at least, and harshly at most.
+	// gently and harshly are the smallest and the largest share of the limit that a cut takes.
 	gently, harshly = 0.03, 0.25
-	// many is how many refusals in spite of cuts begin a trial of fewer requests, and several is how many that one then has by
-	// chance if load is not the reason.
+	// many is how many refusals in spite of cuts begin a trial of fewer requests, and several is how many of that trial's
+	// requests are expected to be refused if load is not the reason.
 	many, several = 5, 3
-	// quiet is how many requests for each place without a refusal end the doubt.
+	// quiet is how many requests for each place without a refusal show that the cuts have helped.
 	quiet = 4
 	// notable is the least share of refusals that is worth such a trial.
 	notable = 0.01
-	// sooner and later are how many times the requests of a trial lie between two of them, once load was found not to be the reason.
+	// sooner and later are the least and the largest distance between two trials once load was found not to be the reason, in
+	// multiples of a trial's requests.
 	sooner, later = 8, 256
 )
 
-// refusals lowers the limit when more requests are refused than by chance. It finds out how many that are: if a smaller share
-// is refused when fewer are sent, load is the reason.
+// refusals lowers the limit when more requests are refused than at random. It finds out the random share by trials: if a
+// smaller share is refused when fewer requests are sent, load is the reason.
 type refusals struct {
 	early   int     // refusals before the first reply
-	all     int     // refusals but those of trials
-	limited bool    // there has been a curve
+	all     int     // refusals outside trials
+	limited bool    // a curve has begun
 	cut     int     // number of the last request before the last cut
 	last    int     // number of the last request that was refused
-	random  float64 // share of requests that are refused whatever is sent
-	verdict float64 // the same when it was found out; it may fall from there, as it would rise with load, too
-	score   float64 // of the test whether more are refused than that
+	random  float64 // estimated share of requests that are refused at random
+	verdict float64 // upper bound of random, as it was measured: random follows refusals, and load would raise it
+	score   float64 // of the test whether more are refused than at random
 	curve   curve   // by which the limit rises again
 
-	// The most places that good replies have lately come to: cuts leave a sixteenth of them, as refusals that have other reasons
-	// would otherwise stop everything.
+	// The most places that good replies used lately. A cut leaves at least a sixteenth of them, as refusals for other reasons
+	// would otherwise stop all requests.
 	best float64
 	gap  float64 // seconds between good replies, on average
 	good time.Time
 
-	// The doubt whether load is the reason.
-	limit float64 // before the first cut; 0 without a doubt
+	// The cuts since load was first suspected.
+	limit float64 // before the first cut; 0 when load is not suspected
 	from  int     // number of the last request before that
 	count int     // refusals since then
-	fewer float64 // what fewer requests delivered each second, when load was found not to be the reason; 0 once that is proven
+	fewer float64 // throughput of the trial that found load not to be the reason; 0 once proof confirms the finding
 	proof sample  // the first requests after that finding
 
-	// That load was found not to be the reason is asked again, ever less often.
-	again bool // the trial of fewer requests is such a one
-	due   int  // number of the request from which the next one is due; 0 if there was no such finding
-	apart int  // how many times the requests of the last one lie before that
+	// A finding that load is not the reason is checked again, less often each time.
+	again bool // the trial of fewer requests is such a check
+	due   int  // number of the request from which the next check is due; 0 without a finding
+	apart int  // distance to the next check, in multiples of a trial's requests
 }
 
 func newRefusals() refusals { return refusals{random: common, verdict: common} }
 
-// outgrown takes note that the limit was raised: what was refused before has nothing to do with load, as more is taken now.
+// outgrown is called when a trial has raised the limit: as the server takes more now, earlier refusals were random.
 func (f *refusals) outgrown(l *limit) {
 	const prior = 1
 	if f.limited {
@@ -68,7 +69,7 @@ func (f *refusals) outgrown(l *limit) {
 	f.random, f.score = f.verdict, 0
 }
 
-// send counts a request. Until it is refused it is taken for one that is not.
+// send counts a request as accepted; refused corrects that.
 func (f *refusals) send(p *Pass, now time.Time) {
 	if p.proof = f.fewer > 0 && !f.proof.full(); p.proof {
 		f.proof.send(now)
@@ -77,9 +78,9 @@ func (f *refusals) send(p *Pass, now time.Time) {
 	f.random = max(rare, f.random*(1-1.0/1000))
 }
 
-// answered takes note of how many places good replies come to.
+// answered takes a good reply, and updates best.
 func (f *refusals) answered(l *limit, now time.Time) {
-	const half = 30 * time.Second // after which a best counts half
+	const half = 30 * time.Second // half-life of best
 	since := now.Sub(f.good)
 	if !f.good.IsZero() {
 		f.gap += (since.Seconds() - f.gap) / (2 * fewest)
@@ -93,7 +94,7 @@ func (f *refusals) answered(l *limit, now time.Time) {
 
 // refused takes a refusal.
 func (f *refusals) refused(l *limit, p *Pass) {
-	if p.trial || l.trial.pending > 0 || l.trial.on && l.trial.down { // the trial's doing, or what it is about to find out
+	if p.trial || l.trial.pending > 0 || l.trial.on && l.trial.down { // the trial may have caused it, or looks into it
 		return
 	}
 	f.all++
@@ -123,13 +124,13 @@ func (f *refusals) refused(l *limit, p *Pass) {
 		f.limit, f.from, f.count = l.value, p.number-since-1, 1
 	}
 	share := float64(f.count) / float64(l.admitted-f.from)
-	// Of many refusals load is the likely reason, until cuts have left less than it explains.
+	// Load is the likely reason for many refusals, until the cuts are deeper than the share of refusals explains.
 	if unlikely := share < 1-lower || l.value < lower*(1-share)*f.limit; f.count >= many && share > notable && unlikely && !l.trial.on {
 		f.again = false
 		l.trial.fewer(l, share)
 		return
 	}
-	// Where one request of so many is refused, about that share is too much.
+	// If one request in n is refused, the limit is too high by about 1/n.
 	cut := min(max(0.5/float64(max(since, 1)), gently), harshly)
 	f.lower(l, max(l.value*(1-cut), f.best/16))
 }
@@ -144,7 +145,7 @@ func (f *refusals) lower(l *limit, value float64) {
 
 // found begins a curve.
 func (f *refusals) found(c curve) {
-	if !f.limited && f.verdict == common { // nothing was outgrown
+	if !f.limited && f.verdict == common { // outgrown has not changed the first assumption
 		f.random, f.verdict = rare, rare
 	}
 	f.curve, f.limited = c, true
@@ -157,16 +158,16 @@ func (f *refusals) judge(l *limit) {
 	f.limit, f.score, f.again = 0, 0, false
 	expected := t.share * float64(t.sent)
 	few := float64(t.refused) < max(2, expected/4)
-	switch unused := 4*t.crowded < 3*t.sent; { // then not fewer were sent
+	switch unused := 4*t.crowded < 3*t.sent; { // the lower limit held back too little
 	case again && few && !unused:
 		f.mistaken(l)
 		return
 	case again:
-	case few && !unused: // load is the reason: what was not refused is what fits
+	case few && !unused: // load is the reason: the share that was not refused fits
 		f.lower(l, t.base*(1-t.share))
 		return
-	case unused, few, tooMany(t.refused, expected): // load is the reason, too
-		if float64(t.refused) > expected { // also with fewer requests
+	case unused, few, tooMany(t.refused, expected): // load may still be the reason
+		if float64(t.refused) > expected { // the lower limit was too high as well
 			f.lower(l, t.to)
 		}
 		return
@@ -181,11 +182,11 @@ func (f *refusals) judge(l *limit) {
 	f.due = l.admitted + f.apart*t.sent
 }
 
-// tooMany says whether so many refusals are more than chance makes of those that are expected.
+// tooMany reports whether more requests were refused than chance explains.
 func tooMany(refused int, expected float64) bool { return float64(refused) > 2+2*expected }
 
-// prove looks at the first requests after load was found not to be the reason: more of them must deliver more, and not be
-// refused more often.
+// prove looks at the first requests after load was found not to be the reason: the higher limit must give a higher
+// throughput, and no larger share of refusals.
 func (f *refusals) prove(l *limit, now time.Time) {
 	if over, late := f.proof.over(now, l.latency); f.fewer == 0 || !over && !late {
 		return
@@ -196,7 +197,7 @@ func (f *refusals) prove(l *limit, now time.Time) {
 	f.fewer = 0
 }
 
-// mistaken takes back that load is not the reason.
+// mistaken takes back the finding that load is not the reason.
 func (f *refusals) mistaken(l *limit) {
 	f.random, f.verdict, f.due, f.apart = rare, rare, 0, 0
 	f.curve = newCurve(l.trial.to, l.trial.to)
@@ -210,11 +211,11 @@ const (
 	plateau = 0.98
 )
 
-// curve rises as TCP CUBIC does (RFC 9438): quickly back to a plateau a little below where it was refused, slowly there, and
-// ever faster beyond, so that it seldom meets a limit that stays and soon finds out when that is gone.
+// curve rises as TCP CUBIC does (RFC 9438): quickly back to a plateau a little below the limit that was refused, slowly there,
+// and faster and faster beyond. So it seldom exceeds a server's limit that stays, and soon notices when that limit rises.
 type curve struct {
 	level  float64 // the plateau; 0 without a curve
-	rounds float64 // from the plateau; below 0 before it
+	rounds float64 // from the plateau; negative before it
 	seen   time.Time
 }
 
@@ -223,10 +224,10 @@ func newCurve(from, to float64) curve {
 	return curve{level: level, rounds: -math.Cbrt((1 - to/level) / steep)}
 }
 
-// at is the value after another time as the bottleneck.
+// at is the value now. It counts the time since the last call, in which the limit held requests back, in rounds.
 func (c *curve) at(now time.Time, round float64) float64 {
 	if !c.seen.IsZero() {
-		c.rounds += min(now.Sub(c.seen).Seconds()/round, 0.5) // a longer silence says nothing about the server
+		c.rounds += min(now.Sub(c.seen).Seconds()/round, 0.5) // in a longer pause the limit did not hold requests back
 	}
 	c.seen = now
 	return c.level * (1 + steep*c.rounds*c.rounds*c.rounds)

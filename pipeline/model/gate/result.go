@@ -2,12 +2,12 @@ package gate
 
 import "time"
 
-// Kind says how a request ended, as far as it tells about the endpoint.
+// Kind says how a request ended, as far as that concerns the endpoint.
 type Kind int
 
 // The kinds of results.
 const (
-	Void    Kind = iota // says nothing about the endpoint: cancelled, or wrong by itself
+	Void    Kind = iota // not the endpoint's doing: cancelled, or an invalid request
 	OK                  // a reply
 	Limited             // refused: too many requests (429)
 	Busy                // refused: too much to do (503, 529)
@@ -19,7 +19,7 @@ const (
 type Result struct {
 	Kind     Kind
 	Latency  time.Duration
-	Work     float64 // tokens that the time went into: those of the reply, and a small share of the prompt's
+	Work     float64 // tokens that explain the latency: those of the reply, and a small share of the prompt's
 	Spent    float64 // tokens that the server counts against its budget
 	Requests Budget
 	Tokens   Budget
@@ -32,7 +32,7 @@ const (
 	firstProbe, lastProbe = time.Second, 8 * time.Second
 )
 
-// Done ends the request and tells the gate what became of it.
+// Done ends the request and gives the gate its result.
 func (p *Pass) Done(r Result) {
 	g := p.gate
 	defer g.processors.poke()
@@ -44,13 +44,13 @@ func (p *Pass) Done(r Result) {
 	g.dispatch()
 }
 
-// learn adjusts the limits.
+// learn adjusts budgets, limit and health to a result.
 func (g *Gate) learn(p *Pass, r Result) {
 	if r.Spent > 0 {
 		g.tokens.cost += 0.1 * (r.Spent - g.tokens.cost)
 	}
-	g.requests.told(p, r.Requests)
-	g.tokens.told(p, r.Tokens)
+	g.requests.update(p, r.Requests)
+	g.tokens.update(p, r.Tokens)
 	if r.Kind == OK {
 		g.failures, g.pause = 0, 0
 		g.down.Store(false)
@@ -61,7 +61,7 @@ func (g *Gate) learn(p *Pass, r Result) {
 	}
 }
 
-// failed takes a request without an answer.
+// failed counts a request without an answer.
 func (g *Gate) failed() {
 	if g.failures++; g.failures < broken || g.elsewhere == nil {
 		return

@@ -2,10 +2,10 @@ package gate
 
 import "time"
 
-// sample is some requests that are sent one after the other under the same limit. Nothing is concluded before nearly all of
-// them have ended, as the first ones to end are the quick ones.
+// sample is a number of consecutive requests under the same limit. It is complete only when nearly all have ended, as the
+// first ones to end are the quick ones.
 type sample struct {
-	from, most int // number of the last request before it; requests that it is to have
+	from, most int // number of the last request before it; how many requests it is to have
 	sent       int
 	began, at  time.Time // when the first and the last of them were sent
 
@@ -37,7 +37,7 @@ func (s *sample) learn(r Result) {
 	}
 }
 
-// over says whether all have ended, or all that will; late, whether many take long.
+// over reports whether the sample is complete, and late whether many of its requests take much longer than latency.
 func (s *sample) over(now time.Time, latency float64) (over, late bool) {
 	ended := s.good + s.refused
 	since := func(t time.Time) float64 { return now.Sub(t).Seconds() / latency }
@@ -54,7 +54,7 @@ func (s *sample) over(now time.Time, latency float64) (over, late bool) {
 	return s.full() && ended == s.sent, false
 }
 
-// means are the latency of a good reply and its work.
+// means returns the average latency and work of a good reply.
 func (s *sample) means() (latency, work float64) {
 	n := max(float64(s.good), 1)
 	return s.latency / n, s.work / n
@@ -62,5 +62,5 @@ func (s *sample) means() (latency, work float64) {
 
 func (s *sample) slowness() float64 { return slowness(s.means()) }
 
-// delivered is how many good replies came for each second in which requests were sent.
+// delivered is the number of good replies for each second in which requests were sent.
 func (s *sample) delivered() float64 { return float64(s.good) / max(s.at.Sub(s.began).Seconds(), 1e-9) }

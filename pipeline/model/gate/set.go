@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// errMoved tells one who waited that the endpoint is broken and another one is not.
+// errMoved is what Gate.Acquire returns to waiters when the endpoint is broken and another one works.
 var errMoved = errors.New("the endpoint is broken")
 
 // Set is the gates of one model's endpoints. It is safe for concurrent use.
@@ -18,7 +18,7 @@ type Set struct {
 	names []string
 }
 
-// NewSet makes a gate for each name. The names are what an episode's place hangs on: their order does not matter.
+// NewSet makes a gate for each name. An episode's endpoint depends on the names, but not on their order.
 func NewSet(cfg Config, names ...string) *Set {
 	s := &Set{now: cfg.Now, names: names}
 	for range names {
@@ -32,11 +32,11 @@ func NewSet(cfg Config, names ...string) *Set {
 	return s
 }
 
-// Gate is the i-th endpoint's.
+// Gate returns the gate of the i-th endpoint.
 func (s *Set) Gate(i int) *Gate { return s.gates[i] }
 
-// Acquire picks an endpoint and waits at its gate. last is the endpoint of the episode's turn before, or -1: it has
-// the episode's prefix in its cache.
+// Acquire picks an endpoint and waits at its gate. last is the endpoint of the episode's previous turn, which has the
+// episode's prefix in its cache, or -1.
 func (s *Set) Acquire(ctx context.Context, ticket Ticket, last int) (*Pass, int, error) {
 	for {
 		i := s.pick(ticket.Episode, last)
@@ -47,11 +47,11 @@ func (s *Set) Acquire(ctx context.Context, ticket Ticket, last int) (*Pass, int,
 	}
 }
 
-// moving is what it costs to compute an episode's prefix at another endpoint, in the time of a request there.
+// moving is the cost of computing an episode's prefix at another endpoint, as a share of the latency there.
 const moving = 0.25
 
-// pick chooses the endpoint of the last turn, or the one that the episode's name falls to, unless its load costs more time
-// there than moving does.
+// pick chooses the endpoint of the last turn, or the one that the episode's id hashes to, unless another one is less loaded by
+// more than the cost of moving.
 func (s *Set) pick(id string, last int) int {
 	if len(s.gates) == 1 {
 		return 0
@@ -82,25 +82,25 @@ func (s *Set) pick(id string, last int) int {
 	return best
 }
 
-// weight ranks the endpoints for an episode: rendezvous hashing, so that one endpoint more or less moves few.
+// weight ranks the endpoints for an episode by rendezvous hashing, so that adding or removing an endpoint moves few episodes.
 func (s *Set) weight(id string, i int) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s.names[i]))
 	h.Write([]byte{0})
 	h.Write([]byte(id))
-	x := h.Sum64() // whose high bits hardly hang on the last bytes
-	x ^= x >> 33
+	x := h.Sum64()
+	x ^= x >> 33 // the high bits of FNV hardly depend on the last bytes, so mix them
 	x *= 0xff51afd7ed558ccd
 	return x ^ x>>33
 }
 
-// soonest is the endpoint that is tried again first, when all are broken.
+// soonest returns the endpoint that is tried again first, when all are broken.
 func (s *Set) soonest() int {
 	first := slices.MinFunc(s.gates, func(a, b *Gate) int { return a.probeAt().Compare(b.probeAt()) })
 	return slices.Index(s.gates, first)
 }
 
-// other says whether an endpoint other than the i-th works.
+// other reports whether an endpoint other than the i-th works.
 func (s *Set) other(i int) bool {
 	for j, g := range s.gates {
 		if j != i && !g.down.Load() {
@@ -110,7 +110,7 @@ func (s *Set) other(i int) bool {
 	return false
 }
 
-// ready says whether the endpoint works, or is due to be tried again.
+// ready reports whether the endpoint works, or is due to be tried again.
 func (g *Gate) ready(now time.Time) bool {
 	if !g.down.Load() {
 		return true
@@ -124,7 +124,7 @@ func (g *Gate) probeAt() time.Time {
 	return g.probe
 }
 
-// claim makes the caller the only one who tries a broken endpoint again.
+// claim postpones the next try of a broken endpoint, so that only the caller tries it now.
 func (g *Gate) claim(now time.Time) {
 	if !g.down.Load() {
 		return

@@ -10,13 +10,13 @@ const (
 	smallest = 1.0 / 16
 	// lower is what a trial downwards leaves of the limit.
 	lower = 0.75
-	// A trial sends so many requests, and more when they have not been refused after a pause.
+	// A trial sends handful requests, and the next ones when those have not been refused after a pause.
 	handful, pause = 32, 20 * time.Millisecond
-	// suspect is how many times slower than it ever was a server is that might do better with less.
+	// suspect is how many times its least slowness a server must reach for a trial downwards.
 	suspect = 1.6
-	// patient is how many replies' time a trial downwards waits for its requests.
+	// patient is how long a trial downwards waits for its requests, in latencies.
 	patient = 100
-	// lull is how many requests for each place lie between two trials downwards, the first of which failed.
+	// lull is how many requests for each place lie between a trial downwards that failed and the next one.
 	lull = 16
 )
 
@@ -24,34 +24,34 @@ const (
 //
 // Upwards, some requests are sent beyond the limit, once, and the limit is raised when most of them came back well: neither
 // refused nor much later than others. So a trial costs no more than those requests, even where one request too many makes
-// all of them slow. Downwards, less is sent for a while.
+// all of them slow. Downwards, the limit is lower for a while.
 type trial struct {
 	sample
 	on, down bool
 	base, to float64 // the limit, and the one that is tried
-	crowded  int     // requests of it that took the last place
-	share    float64 // of refusals that fewer requests are to find again; 0 where they are to be quicker
-	pending  int     // requests upwards, of this one and of earlier ones, that are in flight
+	crowded  int     // how many of its requests took the last place
+	share    float64 // the share of refusals to compare with, in a trial about refusals; 0 in one about slowness
+	pending  int     // requests in flight beyond the limit, of this trial and of earlier ones
 
-	step float64 // by which the next trial raises the limit
+	step float64 // by which share the next trial upwards raises the limit
 	bad  float64 // a limit that made the server slow; 0 when a higher limit has held since
-	flat bool    // the last one found the server no slower
-	slow int     // trials in a row that did
+	flat bool    // the last trial upwards did not make the server slower
+	slow int     // trials in a row that made the server slow
 	up   int     // number of the request from which the next trial upwards is due
-	calm int     // the same downwards
+	calm int     // number of the request from which the next trial downwards is due
 }
 
 // begin starts a trial.
 func (t *trial) begin(l *limit, down bool, base, to, share float64, most int) {
 	from := l.admitted
 	if down {
-		from += int(to) // those before see what was sent until now
+		from += int(to) // earlier requests still share the server with those in flight now
 	}
 	t.sample = sample{from: from, most: max(most, 1)}
 	t.on, t.down, t.base, t.to, t.share, t.crowded = true, down, base, to, share, 0
 }
 
-// send makes the request part of the trial if it is beyond the limit, or if less is sent.
+// send makes the request part of the trial if it is beyond the limit, or if the trial is one downwards.
 func (t *trial) send(p *Pass, now time.Time, crowded bool) {
 	if !t.on || t.full() || p.number <= t.from || !t.down && !p.beyond {
 		return
@@ -79,7 +79,7 @@ func (t *trial) learn(p *Pass, r Result) {
 	}
 }
 
-// more starts a trial upwards if one is due, and says what limit.more does.
+// more starts a trial upwards if one is due. It returns what limit.more does.
 func (t *trial) more(l *limit, now time.Time, wait time.Duration) (time.Duration, bool) {
 	if !t.on && l.early.good >= fewest && l.value < l.high && l.admitted >= t.up && (l.rounds > 0 || t.flat && l.slowness() < suspect*l.quickest && float64(l.round.sent) >= l.value) {
 		to := l.value * (1 + t.step)
@@ -121,7 +121,7 @@ func (t *trial) relieve(l *limit) {
 	t.begin(l, true, base, to, 0, int(max(4*fewest, to)))
 }
 
-// fewer starts a trial of fewer requests, of which as large a share may be refused.
+// fewer starts a trial downwards, which finds out whether a smaller share than this one is refused then.
 func (t *trial) fewer(l *limit, share float64) {
 	base := l.used()
 	t.begin(l, true, base, max(base*(1-share)*lower, l.low), share, int(min(max(2*several/share, 20), 400)))
@@ -133,14 +133,14 @@ func (t *trial) judge(l *limit, now time.Time) {
 		return
 	}
 	takes := l.latency
-	if !t.down { // as long as more requests may make it
+	if !t.down { // more requests may make latency grow in proportion
 		takes *= t.to / t.base
 	}
 	over, late := t.over(now, takes)
 	switch {
 	case t.down:
 		enough := t.share > 0 && t.refused >= several && t.good+t.refused >= 2*fewest
-		few := !t.full() && now.Sub(t.began).Seconds() < patient*l.latency // requests have not come, which says nothing
+		few := !t.full() && now.Sub(t.began).Seconds() < patient*l.latency // too few requests have come so far
 		if t.on = (few || !over && !late) && !enough; t.on {
 			return
 		}
@@ -155,13 +155,13 @@ func (t *trial) judge(l *limit, now time.Time) {
 		l.refusals.found(newCurve(l.value, l.value))
 	case late:
 		t.late(l, t.to)
-		l.set(l.value) // its round was slow for that
+		l.set(l.value) // begins a new round: the trial made this one slow
 	case over:
 		t.passed(l)
 	}
 }
 
-// passed ends a trial upwards of whose requests most came back: the server took so many more.
+// passed ends a trial upwards most of whose requests came back, and raises the limit.
 func (t *trial) passed(l *limit) {
 	t.on = false
 	to := t.base + (t.to-t.base)*float64(t.good)/float64(t.most)
@@ -182,7 +182,7 @@ func (t *trial) passed(l *limit) {
 	t.step = min(2*t.step, 1)
 }
 
-// late ends a trial that made the server slow. The next one waits the longer, the oftener that happened.
+// late ends a trial that made the server slow. The wait before the next one doubles with each in a row, up to the fifth.
 func (t *trial) late(l *limit, bad float64) {
 	t.on, t.bad = false, bad
 	t.step = max(t.step/2, smallest)
@@ -197,7 +197,7 @@ func (t *trial) relieved(l *limit) {
 	}
 	if t.to/t.base*l.slowness()/t.slowness() < 1 {
 		t.calm = l.admitted + int(lull*max(l.value, 1))
-		l.quickest = max(l.quickest, l.slowness()/(0.95*suspect)) // it is slow for a reason
+		l.quickest = max(l.quickest, l.slowness()/(0.95*suspect)) // fewer requests are no quicker: this slowness is normal now
 		return
 	}
 	t.bad, t.step = l.value, smallest
