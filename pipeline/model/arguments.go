@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// unreadable is the member of an object that stands for arguments that are none: what the model wrote stays in its sight.
+// unreadable is the member that holds arguments which are no JSON object, so that the model still sees what it wrote.
 const unreadable = "invalid_arguments"
 
-// SentArguments is what requests have in the place of the arguments of an earlier call, or "" where they have those: servers
-// refuse every request with arguments that they cannot read. It is ran, the object that was made of the arguments and ran,
-// if any, or else an object with the text as a member.
+// SentArguments returns what a request sends in place of an earlier call's arguments, as servers refuse every request with
+// arguments that they cannot parse; "" sends the arguments themselves. ran is the repaired object that the call ran with, if
+// any. Without it, the result is an object with the text as a member.
 func SentArguments(arguments string, ran json.RawMessage) string {
 	switch {
 	case readable(arguments):
@@ -28,11 +28,11 @@ func SentArguments(arguments string, ran json.RawMessage) string {
 	return `{"` + unreadable + `":` + string(quote(arguments)) + "}"
 }
 
-// What the least patient of the parsers take that servers read arguments with: Rust's nest 128 levels deep, Go's and
-// llama.cpp's refuse numbers that no float is, Python's loads half of a surrogate pair, which then cannot be tokenized.
+// The strictest limits of the parsers that servers use: Rust's nest 128 levels deep, Go's and llama.cpp's refuse numbers
+// outside a float64, and Python's loads half of a surrogate pair, which the tokenizer then refuses.
 const deepestArguments = 100
 
-// readable says whether arguments are an object that every server reads.
+// readable reports whether arguments are an object that every server can parse.
 func readable(arguments string) bool {
 	if !strings.HasPrefix(strings.TrimLeft(arguments, " \t\r\n"), "{") || !json.Valid([]byte(arguments)) {
 		return false
@@ -72,10 +72,10 @@ func readable(arguments string) bool {
 	return true
 }
 
-// halves finds escapes of surrogates, in pairs where they are, and skips those that stand behind a backslash of their own.
+// halves finds escapes of surrogates, alone or in pairs, and skips other escapes such as \\.
 var halves = regexp.MustCompile(`(?i)\\u(d[89ab][0-9a-f]{2}(\\ud[c-f][0-9a-f]{2})?|d[c-f][0-9a-f]{2})|\\[^u]`)
 
-// mendHalf makes the replacement character of half a pair, as every reader does that goes on.
+// mendHalf replaces half a pair by the replacement character, as tolerant parsers do.
 func mendHalf(escape string) string {
 	if len(escape) != len(`\ud800`) {
 		return escape
@@ -83,7 +83,7 @@ func mendHalf(escape string) string {
 	return `\ufffd`
 }
 
-// halved says whether a JSON string has half of a surrogate pair.
+// halved reports whether a JSON string has half of a surrogate pair.
 func halved(text string) bool {
 	if !strings.Contains(text, `\u`) {
 		return false

@@ -17,7 +17,7 @@ const (
 	ToolChoiceAuto     = "auto"
 	ToolChoiceNone     = "none"
 	ToolChoiceRequired = "required"
-	// ToolChoiceFirst wants a call in the first turn of an episode and leaves the others to the model.
+	// ToolChoiceFirst requires a call in the first turn of an episode, and leaves the other turns to the model.
 	ToolChoiceFirst = "required_first"
 )
 
@@ -35,7 +35,7 @@ const (
 	LimitCompletion = "max_completion_tokens"
 )
 
-// checkAsking says what is wrong with the settings of requests.
+// checkAsking reports what is wrong with the settings of requests.
 func (c Config) checkAsking() error {
 	var errs []error
 	oneOf := func(name, value string, have ...string) {
@@ -54,7 +54,7 @@ func (c Config) checkAsking() error {
 	if _, err := json.Marshal(c.Provider); err != nil {
 		errs = append(errs, fmt.Errorf("provider: %w", err))
 	}
-	// A null takes a field out for a server that refuses it; anything else would be a second opinion.
+	// A null removes a field for a server that refuses it; any other value would contradict the setting.
 	for name, given := range map[string]bool{
 		"temperature": c.Temperature != nil, "top_p": c.TopP != nil, "reasoning_effort": c.ReasoningEffort != "",
 		LimitTokens: c.MaxTokens > 0, LimitCompletion: c.MaxTokens > 0,
@@ -70,9 +70,9 @@ func (c Config) checkAsking() error {
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
 
-// ask sets the fields of a request that say how the model is to answer.
+// ask sets the fields of a request for sampling, reasoning and tool choice.
 func (c *Client) ask(req Request, offered toolList, set func(name string, value any)) {
-	given := func(name string, override, own *float64) { // a 0 is sent: the library would leave it out
+	given := func(name string, override, own *float64) { // sends a 0, too, which the library would leave out
 		if v := cmp.Or(override, own); v != nil {
 			set(name, *v)
 		}
@@ -85,7 +85,7 @@ func (c *Client) ask(req Request, offered toolList, set func(name string, value 
 	if c.cfg.Provider != nil {
 		set("provider", c.cfg.Provider)
 	}
-	if len(req.Tools) == 0 { // servers refuse what is about tools where there are none
+	if len(req.Tools) == 0 { // servers refuse these fields in a request without tools
 		return
 	}
 	if choice := c.toolChoice(req, offered); choice != nil {
@@ -96,7 +96,7 @@ func (c *Client) ask(req Request, offered toolList, set func(name string, value 
 	}
 }
 
-// toolChoice is what the field says, or nil. A tool that the request does not offer cannot be asked for.
+// toolChoice is the value of the field, or nil. It is nil for a tool that the request does not offer.
 func (c *Client) toolChoice(req Request, offered toolList) any {
 	switch choice := c.cfg.ToolChoice; choice {
 	case "":
@@ -120,12 +120,12 @@ func nameOf(tool json.RawMessage) string {
 	var t struct {
 		Function struct{ Name string }
 	}
-	json.Unmarshal(tool, &t) // what has no name there cannot be asked for by it
+	json.Unmarshal(tool, &t) // the name stays empty if this fails
 	return t.Function.Name
 }
 
-// limit is the most tokens of a reply, or 0 where none is to be sent. Servers refuse a request with both names of it, so
-// an extra field of either name stands alone.
+// limit is the most tokens of a reply, or 0 to send no limit. Servers refuse a request with both names of it, so an extra
+// body field of either name replaces the setting.
 func (c *Client) limit(req Request) int {
 	if c.cfg.ExtraBody[LimitTokens] != nil || c.cfg.ExtraBody[LimitCompletion] != nil {
 		return 0
@@ -133,7 +133,7 @@ func (c *Client) limit(req Request) int {
 	return cmp.Or(req.MaxTokens, req.Sampling.MaxTokens, c.cfg.MaxTokens)
 }
 
-// limitField is the name under which the limit is sent. Most servers know max_tokens alone.
+// limitField is the name under which the limit is sent. Most servers know only max_tokens.
 func (c *Client) limitField() string {
 	if learnt := c.learntLimit.Load(); learnt != nil {
 		return *learnt
@@ -144,28 +144,27 @@ func (c *Client) limitField() string {
 	return cmp.Or(c.server.limit, LimitTokens)
 }
 
-// The classes of tries that the server refused for a field that need not be there, or not under that name, and that were
-// sent again without.
+// The classes of tries that the server refused because of an optional field or its name, and that were sent again without.
 const (
 	ClassLimitField = "max_tokens_field"
 	ClassSeedField  = "seed_field"
 )
 
-// refusesField finds complaints about a field as such, not about its value; aboutSeed those about the seed.
+// refusesField finds complaints about a field itself, not about its value; aboutSeed finds those about the seed.
 var (
 	refusesField = regexp.MustCompile(`unsupported parameter|not support|not permitted|unrecognized|unrecognised|unknown|unexpected|extra_forbidden|extra inputs|not allowed|no longer supported|use 'max_`)
 	aboutSeed    = regexp.MustCompile(`\bseed\b`)
 )
 
-// limitFields has the other name for each.
+// limitFields maps each name of the limit to the other one.
 var limitFields = map[string]string{LimitTokens: LimitCompletion, LimitCompletion: LimitTokens}
 
-// relearn looks whether a request was refused for its seed, or for the name under which its limit was sent. The run's
-// requests have no seed then, or the other name, from there on. The class tells that the request can be sent again so; that
-// is once for each at most, since what was learnt is not given up again.
+// relearn checks whether a request was refused because of its seed, or the name of its limit. If so, all later requests of the
+// run leave out the seed, or use the other name, and the class says that this request can be sent again that way. That happens
+// at most once for each field, since the change is never undone.
 func (c *Client) relearn(x *exchange, failed *Error) (class string) {
 	words := strings.ToLower(failed.Message)
-	// LiteLLM refuses what a provider does not know with 500, too.
+	// LiteLLM refuses fields that a provider does not know with status 500, too.
 	if failed.Class != ClassBadRequest && failed.Class != ClassServer || !refusesField.MatchString(words) {
 		return ""
 	}
@@ -191,7 +190,7 @@ func (c *Client) relearn(x *exchange, failed *Error) (class string) {
 	return ClassLimitField
 }
 
-// sendReasoning puts the thinking of an earlier turn into its message. Details hold all of it, and go back as they came:
+// sendReasoning puts the reasoning of an earlier turn into its message. Details hold all of it, and go back unchanged:
 // providers check signatures in them.
 func (c *Client) sendReasoning(w *wireMessage, m *episode.Message) {
 	always := c.cfg.SendReasoning == ReasoningAlways

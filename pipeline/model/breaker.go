@@ -12,42 +12,41 @@ import (
 type Outage struct {
 	Endpoint string // or several
 	Reason   string
-	Since    time.Time // when it was found
-	Next     time.Time // when it is tried again
+	Since    time.Time // when the breaker found it
+	Next     time.Time // when the breaker probes again
 	Over     bool
 }
 
-// suspicious is how many errors in a row make an outage likely. It takes a run with many workers no time to meet so many; one
-// with few has requests that are out of tries before.
+// suspicious is how many errors in a row make an outage likely. A run with many workers meets so many at once; in a run with
+// few, a request is out of tries before.
 const suspicious = 6
 
-// breaker finds out whether there is an outage, and pauses all calls of a client during it. It is nil where nothing
-// pauses.
+// breaker finds out whether there is an outage, and pauses all calls of a client during it. A nil breaker never pauses.
 //
-// Errors of conversations are never proof: a server may fail at one conversation for ever, and the last ones of a run may
-// all be such. They are a reason to ask for what is no part of any conversation, and the answer to that decides.
+// Errors of conversations do not prove an outage: a server may fail at one conversation for ever, and the last conversations
+// of a run may all be such. They make the breaker send a probe, which belongs to no conversation, and its result decides.
 type breaker struct {
-	limit   time.Duration // that an outage may last until the run is stopped; 0 is for ever
+	limit   time.Duration // how long an outage may last before it stops the run; 0 is for ever
 	observe func(Outage)
 	name    string
-	ask     func(context.Context) *Error // asks that; an error means that no endpoint answers
+	ask     func(context.Context) *Error // sends the probe; an error means that no endpoint answers
 	now     func() time.Time
 	logger  *slog.Logger
-	first   time.Duration // until it is asked again
-	longest time.Duration // between two askings
+	first   time.Duration // until the second probe
+	longest time.Duration // between two probes
 
-	mu     sync.Mutex // guards what follows
-	errors int        // since the last answer
-	open   bool
-	since  time.Time
-	last   *Error // of the outage
-	asking bool   // one call asks for all
-	asked  int    // how often that was begun
-	told   int    // which of them was the last to come to something
-	gone   bool   // what it came to: no endpoint answers
-	pause  time.Duration
-	next   time.Time     // when it is asked again
-	change chan struct{} // closed when something changed for those who wait
+	mu       sync.Mutex // guards the fields below
+	errors   int        // since the last answer
+	open     bool       // there is an outage
+	since    time.Time
+	last     *Error // of the outage
+	probing  bool   // one call probes for all
+	begun    int    // probes begun; numbers them
+	finished int    // number of the last probe with a result
+	dead     bool   // that result: no endpoint answers
+	pause    time.Duration
+	next     time.Time     // when to probe again
+	change   chan struct{} // closed to wake waiting calls
 }
 
 func newBreaker(cfg Config, name string, ask func(context.Context) *Error) *breaker {
@@ -60,8 +59,8 @@ func newBreaker(cfg Config, name string, ask func(context.Context) *Error) *brea
 	}
 }
 
-// sitOut waits while there is an outage, and tells in the end whether the endpoint answered.
-func (c *Client) sitOut(ctx context.Context, t *try) (end func(), failed *Error) {
+// waitOutage waits while there is an outage. Its end gives the breaker the result of the try.
+func (c *Client) waitOutage(ctx context.Context, t *try) (end func(), failed *Error) {
 	b := t.breaker
 	if b == nil {
 		return nil, nil
@@ -69,16 +68,16 @@ func (c *Client) sitOut(ctx context.Context, t *try) (end func(), failed *Error)
 	return func() { b.ended(t) }, b.wait(ctx, t.patient)
 }
 
-// unless takes a try back that waited for its turn while an outage began.
-func (c *Client) unless(_ context.Context, t *try) (end func(), failed *Error) {
+// checkOutage refuses a try that waited for its turn while an outage began.
+func (c *Client) checkOutage(_ context.Context, t *try) (end func(), failed *Error) {
 	if t.breaker.paused() {
 		return nil, errAgain
 	}
 	return nil, nil
 }
 
-// wait returns when there is no outage, or with the context. A caller without patience gets an error instead; it has another
-// model to ask, and the limit is none of its concern.
+// wait returns when there is no outage, or when the context ends. A caller without patience gets an error instead: it has
+// another model to ask, so the limit does not apply to it.
 func (b *breaker) wait(ctx context.Context, patient bool) *Error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,13 +87,13 @@ func (b *breaker) wait(ctx context.Context, patient bool) *Error {
 		switch {
 		case patient && b.spent(now):
 			return b.fatal(now)
-		case !b.asking && rest <= 0:
+		case !b.probing && rest <= 0:
 			b.look(ctx, nil)
 			continue
 		case !patient:
 			return b.failure(now)
 		}
-		if b.asking {
+		if b.probing {
 			rest = b.longest
 		}
 		if b.limit > 0 {
@@ -105,7 +104,7 @@ func (b *breaker) wait(ctx context.Context, patient bool) *Error {
 	return nil
 }
 
-// await waits for a change, for a while at most. The caller holds the lock, which is free meanwhile.
+// await waits for a change, at most for a duration. The caller holds the lock; await releases it meanwhile.
 func (b *breaker) await(ctx context.Context, most time.Duration) {
 	change := b.change
 	b.mu.Unlock()
@@ -119,48 +118,48 @@ func (b *breaker) await(ctx context.Context, most time.Duration) {
 	}
 }
 
-// confirm finds out whether there is an outage, where a call has met an error that makes it likely. What was asked before
-// that says nothing about it, and what was asked by another call since says as much.
+// confirm finds out whether there is an outage, when a call has met an error that makes one likely. It needs the result of a
+// probe that begins after the call of confirm; another call may send it.
 func (b *breaker) confirm(ctx context.Context, failed *Error) bool {
 	if b == nil {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	next := b.asked + 1
-	for !b.open && b.told < next && ctx.Err() == nil {
-		if b.asking {
+	next := b.begun + 1
+	for !b.open && b.finished < next && ctx.Err() == nil {
+		if b.probing {
 			b.await(ctx, b.longest)
 		} else {
 			b.look(ctx, failed)
 		}
 	}
-	return b.open || b.told >= next && b.gone
+	return b.open || b.finished >= next && b.dead
 }
 
-// look asks on behalf of all. The caller holds the lock, which is free meanwhile. suspect is the error that gives a reason
-// to ask; nil in an outage.
+// look probes for all calls. The caller holds the lock; look releases it meanwhile. suspect is the error that made an outage
+// likely; nil during an outage.
 func (b *breaker) look(ctx context.Context, suspect *Error) {
-	b.asking = true
-	b.asked++
+	b.probing = true
+	b.begun++
 	var failed *Error
 	func() {
 		b.mu.Unlock()
 		defer func() {
 			b.mu.Lock()
-			b.asking = false
+			b.probing = false
 			b.wake()
 		}()
 		failed = b.ask(ctx)
 	}()
-	if ctx.Err() != nil { // it says nothing
+	if ctx.Err() != nil { // the probe has no result
 		return
 	}
 	now := b.now()
-	b.told, b.gone = b.asked, failed != nil
+	b.finished, b.dead = b.begun, failed != nil
 	switch {
 	case failed == nil:
-		b.well(now)
+		b.answered(now)
 		return
 	case b.open:
 		b.last, b.pause = failed, min(2*b.pause, b.longest)
@@ -172,24 +171,24 @@ func (b *breaker) look(ctx context.Context, suspect *Error) {
 			"status", suspect.Status, "reason", suspect.reason())
 	}
 	b.next = now.Add(max(b.pause, min(b.last.RetryAfter, MaxRetryAfter)))
-	b.tell(false)
+	b.notify(false)
 }
 
-// refuses is the error of a call without patience in an outage which it is not the one to end: it is known before the
-// conversation is written, which thousands ask for again and again.
+// refuses returns the error of a call without patience during an outage, unless a probe is due. It saves thousands of calls
+// from encoding their conversations again and again.
 func (b *breaker) refuses() *Error {
 	if b == nil {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := b.now(); b.open && (b.asking || now.Before(b.next)) {
+	if now := b.now(); b.open && (b.probing || now.Before(b.next)) {
 		return b.failure(now)
 	}
 	return nil
 }
 
-// spent says whether the outage has lasted too long.
+// spent reports whether the outage has lasted too long.
 func (b *breaker) spent(now time.Time) bool { return b.limit > 0 && now.Sub(b.since) >= b.limit }
 
 // failure is the error of a call that does not wait.
@@ -208,13 +207,13 @@ func (b *breaker) fatal(now time.Time) *Error {
 	return failed
 }
 
-// paused says whether there is an outage.
+// paused reports whether there is an outage.
 func (b *breaker) paused() bool {
 	paused, _, _ := b.outlook()
 	return paused
 }
 
-// outlook says whether there is an outage, whether it has lasted too long, and how long it is until it may be over.
+// outlook reports whether there is an outage, whether it has lasted too long, and how long until it may be over.
 func (b *breaker) outlook() (paused, overdue bool, left time.Duration) {
 	if b == nil {
 		return false, false, 0
@@ -222,28 +221,28 @@ func (b *breaker) outlook() (paused, overdue bool, left time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	if left = b.next.Sub(now); b.asking { // the answer comes when it comes
+	if left = b.next.Sub(now); b.probing { // a probe is under way, and may take any time
 		left = b.longest
 	}
 	return b.open, b.open && b.spent(now), left
 }
 
-// ended takes what became of a try.
+// ended takes the result of a try.
 func (b *breaker) ended(t *try) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
 	switch {
-	case t.failed == nil && t.reply.Message.Role == "", // not sent, or a bug of ours panics
+	case t.failed == nil && t.reply.Message.Role == "", // not sent, or a panic
 		t.failed != nil && (!t.asked || t.failed.Class == ClassCancelled):
 	case t.failed == nil || !policies[t.failed.Class].neutral && !policies[t.failed.Class].outage:
-		b.well(now)
+		b.answered(now)
 	case !policies[t.failed.Class].neutral:
 		b.errors++
 	}
 }
 
-// suspects says whether so many errors came in a row that an outage is likely.
+// suspects reports whether enough errors came in a row to make an outage likely.
 func (b *breaker) suspects() bool {
 	if b == nil {
 		return false
@@ -253,19 +252,19 @@ func (b *breaker) suspects() bool {
 	return b.errors >= suspicious
 }
 
-// well takes an answer, good or bad, that only a server that works can give.
-func (b *breaker) well(now time.Time) {
+// answered takes an answer, reply or error, that only a working server gives. It ends an outage.
+func (b *breaker) answered(now time.Time) {
 	b.errors = 0
 	if !b.open {
 		return
 	}
 	b.open = false
 	b.logger.Info("the model's endpoint answers again; the run goes on", "endpoint", b.name, "after", now.Sub(b.since).Round(time.Millisecond))
-	b.tell(true)
+	b.notify(true)
 	b.wake()
 }
 
-func (b *breaker) tell(over bool) {
+func (b *breaker) notify(over bool) {
 	b.observe(Outage{Endpoint: b.name, Reason: b.last.reason(), Since: b.since, Next: b.next, Over: over})
 }
 
@@ -276,13 +275,13 @@ func (b *breaker) outage() string {
 // String says what is wrong with which endpoint.
 func (o Outage) String() string { return fmt.Sprintf("%s does not answer (%s)", o.Endpoint, o.Reason) }
 
-// wake lets everyone who waits look again.
+// wake makes all waiting calls look again.
 func (b *breaker) wake() {
 	close(b.change)
 	b.change = make(chan struct{})
 }
 
-// reason is the error in a few words: "connection refused" without the dialing around it.
+// reason is the error in a few words: "connection refused" without the address and the dialing.
 func (e *Error) reason() string {
 	const longest = 120
 	text := e.Message

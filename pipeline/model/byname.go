@@ -21,7 +21,7 @@ func (m ByName) Complete(ctx context.Context, req Request) (Reply, error) {
 	return chosen.Complete(ctx, req)
 }
 
-// Paused says whether none of them can be had: all are in an outage.
+// Paused reports whether all models are in an outage.
 func (m ByName) Paused() bool {
 	for _, each := range m {
 		if p, ok := each.(interface{ Paused() bool }); !ok || !p.Paused() {

@@ -8,24 +8,24 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// call is one Complete under way: as many tries as it takes, or as are allowed.
+// call is one Complete under way: tries until one succeeds or no more are allowed.
 type call struct {
 	*Client
-	taped   int // tries that a tape has, or was asked for
+	taped   int // tries recorded on a tape, or replayed from one
 	req     Request
 	sent    exchange // what every try sends
 	breaker *breaker // nil when no outage pauses the call
-	patient bool     // waits for an outage to end, rather than failing for it
+	patient bool     // waits for an outage to end instead of failing
 	began   time.Time
 
 	at      int             // the endpoint of the episode's last turn, then that of the last try; -1 when there is none
-	tries   int             // that counted
-	retries []episode.Fault // what the tries so far died of
+	tries   int             // failed tries that count against the episode's retries
+	retries []episode.Fault // the errors of the tries so far
 	waited  time.Duration   // for permission to send, and between tries
-	outage  bool            // the last try died in one, which the next one waits for
+	outage  bool            // the last try failed in an outage, and the next one waits for its end
 }
 
-// try is one sending of the request, and what became of it.
+// try is one attempt to send the request, and its result.
 type try struct {
 	*call
 	x       exchange
@@ -35,28 +35,28 @@ type try struct {
 	failed  *Error
 }
 
-// step is something that comes before a try is sent. It may wait, or refuse the try. What it gives back is called when
-// the try has ended, in whatever way, and finds there what became of it.
+// step is something that comes before a try is sent. It may wait, or refuse the try. end is called when the try has ended, in
+// any way, and finds the result in the try.
 type step func(context.Context, *try) (end func(), failed *Error)
 
-// steps are those of every try, in their order. What may wait long comes first, so that it holds nothing meanwhile that
-// others wait for.
+// steps are the steps of every try, in order. The longest wait comes first, so that a try holds nothing during it that other
+// tries wait for.
 func (c *Client) steps() []step {
 	if c.cfg.Replay != nil {
 		return []step{c.played}
 	}
 	return []step{
-		c.sitOut,  // an outage
-		c.pay,     // until the budget takes it
-		c.queueUp, // until an endpoint takes the request
-		c.unless,  // an outage began meanwhile
+		c.waitOutage,  // until an outage is over
+		c.pay,         // until the budget allows the request
+		c.queueUp,     // until an endpoint takes the request
+		c.checkOutage, // an outage may have begun meanwhile
 	}
 }
 
-// errAgain stands for a try that was not sent and has to begin anew.
+// errAgain marks a try that was not sent and has to begin again.
 var errAgain = &Error{Class: ClassCancelled, Message: "an outage began"}
 
-// complete makes tries until one gives a reply or there is no point in another one.
+// complete makes tries until one gives a reply or another one would not help.
 func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 	for {
 		t := &try{call: c, x: c.sent}
@@ -81,7 +81,7 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 		pause, again := c.again(ctx, t.failed)
 		switch {
 		case !again && t.failed.Class == ClassEmpty:
-			return t.answer(), nil // it has nothing else to say
+			return t.answer(), nil // the empty reply is the answer
 		case !again:
 			return nil, c.end(t.failed)
 		}
@@ -97,16 +97,16 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 	}
 }
 
-// answer is the try's reply, with what the call went through before.
+// answer is the try's reply, with the call's retries and waits.
 func (t *try) answer() *Reply {
 	t.reply.Retries, t.reply.Waited, t.reply.Retried = t.retries, t.waited.Truncate(time.Millisecond), t.tries
 	return &t.reply
 }
 
-// noted is how many tries of one call are kept each by itself. An outage may take thousands.
+// noted is how many retries of one call are kept separately. An outage may cause thousands.
 const noted = 50
 
-// note keeps what a try died of.
+// note keeps the error of a try.
 func (c *call) note(failed *Error, pause time.Duration) {
 	fault := failed.Fault()
 	fault.Pause = pause
@@ -117,13 +117,13 @@ func (c *call) note(failed *Error, pause time.Duration) {
 	c.retries = append(c.retries, fault)
 }
 
-// end adds what the call went through to its last error.
+// end adds the call's retries and waits to its last error.
 func (c *call) end(failed *Error) *Error {
 	failed.Retries, failed.Waited, failed.Retried = c.retries, c.waited.Truncate(time.Millisecond), c.tries
 	return failed
 }
 
-// rest pauses and tells whether the context let it.
+// rest pauses. It returns false if the context ended first.
 func (c *call) rest(ctx context.Context, pause time.Duration) bool {
 	if c.cfg.Replay != nil {
 		return true
@@ -140,14 +140,14 @@ func (c *call) rest(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// run takes the try's steps and sends it. The agent's clock runs while the request is under way, and what failed is
-// not on it.
+// run takes the try's steps and sends it. The agent's clock runs while the request is in flight; the time of a failed try is
+// taken back.
 func (t *try) run(ctx context.Context) {
 	began := t.cfg.Now()
 	for _, step := range t.steps() {
 		end, failed := step(ctx, t)
 		if end != nil {
-			defer end() // also when a bug of ours panics
+			defer end() // also after a panic
 		}
 		if failed != nil {
 			t.failed = failed
@@ -174,7 +174,7 @@ func (t *try) run(ctx context.Context) {
 	t.elapsed = t.cfg.Now().Sub(sent)
 }
 
-// exchange sends the request once and reads its reply. Thousands of tries wait in here: a frame with a Reply in it would
+// exchange sends the request once and reads its reply. Thousands of goroutines wait in here, and a Reply in this frame would
 // double the stack of each.
 func (c *Client) exchange(ctx context.Context, t *try) *Error {
 	x := &t.x
@@ -198,7 +198,7 @@ func (c *Client) exchange(ctx context.Context, t *try) *Error {
 	return nil
 }
 
-// read makes the reply of what came.
+// read turns the received bytes into the reply.
 func (c *Client) read(t *try) error {
 	var plain draft
 	d, err := decode(&t.x, &plain)

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// says has the words for what is wrong, in lower case, by class: those that several servers use, and each server's own. They
-// mean the same whatever status they come with; where they do not, the status decides. A word that ends a run is narrow.
+// says has the words in errors, in lower case, by class: those that several servers use, and each server's own. They decide
+// the class before the status, unless classify says otherwise. Words of a class that ends the run must be unmistakable.
 var says = words{
 	ClassQuota:           {"insufficient_balance", "insufficient balance", "insufficient credits", "insufficient funds"},
 	ClassContextOverflow: {"context_length_exceeded", "context length", "context window", "context size", "context limit", "prompt is too long"},
-	// What an account or a proxy in front of the model does not let through, whatever the model takes.
+	// A limit of the account or of a proxy in front of the model, not of the model.
 	ClassRequestTooLarge: {"request too large", "request body too large", "payload too large", "entity too large"},
 	ClassContentPolicy:   {"content_filter", "content_policy"},
 	ClassAuth:            {"invalid_api_key", "authentication_error", "incorrect api key"},
@@ -22,20 +22,20 @@ var says = words{
 	ClassOverloaded:      {"overloaded", "capacity exceeded", "over capacity"},
 }
 
-// brokenOverflow is what llama.cpp says of a prompt that is too long, also with status 500.
+// brokenOverflow is llama.cpp's word for a prompt that is too long, also with status 500.
 const brokenOverflow = "exceed_context_size_error"
 
-// noModel is how servers without a code for it say that they do not have the model. Only its name stands between: a tool
-// that the model called may be what was not found.
+// noModel finds the ways in which servers without a code for it say that they do not have the model. Only a name may stand
+// between "model" and "not found", as the message may be about a tool that was not found.
 var noModel = regexp.MustCompile("\\bmodels?[/:=\\s]+((id|name|named)[:=\\s]+)?([" + quotes + "]*[\\w./:@+-]+[" + quotes + "]*[:,]?\\s+)?((is |was |could |does )?not (be )?(found|exist)|doesn't exist)" +
 	"|(no such|unknown) model")
 
 const quotes = "\"'`\\\\" // and what escapes them
 
-// echo is where validators repeat what they were sent: words of the conversation, which say nothing about the server.
+// echo finds where validators repeat their input: what follows are words of the conversation, not of the server.
 var echo = regexp.MustCompile(`['"]input['"]:|input_value=`)
 
-// classify reads an answer that is an error by its words and its status, or one that says so in a body with status 200.
+// classify finds the class of an error by its words and its status. The status may be 200 with an error in the body.
 func classify(status int, p problem) (class, message string) {
 	message = cmp.Or(p.Message, http.StatusText(status))
 	said := p.Message
@@ -51,7 +51,7 @@ func classify(status int, p problem) (class, message string) {
 			status = n
 		}
 	}
-	// A server that is broken may say anything: its words count only where they are a name for just that.
+	// A broken server may say anything, so with a status of 500 and above only unmistakable words count.
 	broken := status >= 500
 	switch {
 	// Gemini words its rate limit "exceeded your current quota", so only codes and unmistakable words count here.
@@ -82,10 +82,10 @@ func classify(status int, p problem) (class, message string) {
 	return ClassBadRequest, message
 }
 
-// retryIn finds how long to wait in the words of a server that has no header for it.
+// retryIn finds how long to wait in the message of a server that has no header for it.
 var retryIn = regexp.MustCompile(`(?i)\b(?:retry|try again) (?:in|after) ((?:\d+(?:\.\d+)?(?:ms|h|m|s))+|\d+(?:\.\d+)?\s*seconds?)`)
 
-// wish is how long the server wants to be left alone, as far as the body tells. date is the server's clock.
+// wish is the pause that the server asks for in the body. date is the server's clock.
 func (p problem) wish(date string) time.Duration {
 	text := p.RetryDelay
 	if text == "" {

@@ -20,13 +20,13 @@ import (
 type Client struct {
 	cfg    Config
 	doer   *doer
-	server server // the request's part of those that the endpoints are known for
+	server server // the habits of the endpoints' servers that concern requests
 
 	learntLimit atomic.Pointer[string] // name of the limit of a reply, after the server refused the other one
 	seedless    atomic.Bool            // the server refused a seed
 
 	rawFormat    string // of the calls that the server leaves in the content; "" looks for none
-	unmistakable bool   // are the only ones that are looked for
+	unmistakable bool   // only calls that cannot be plain text are looked for
 	lone         rawtext.Lone
 
 	tools toolLists
@@ -34,8 +34,8 @@ type Client struct {
 	window   atomic.Int64 // as the server says; 0 when it does not
 	prefixes prefixes     // for the meter
 
-	missed  sync.Once // a reply without the token ids that were asked for was warned of
-	unreads sync.Once // a reply with a call in its text was
+	missed  sync.Once // warns of a reply without the token ids that were asked for
+	unreads sync.Once // warns of a reply with a call in its text
 
 	endpoints []endpoint
 	gates     *gate.Set // of the endpoints, in their order
@@ -45,8 +45,8 @@ type Client struct {
 
 var _ Model = (*Client)(nil)
 
-// alias is the model name that go-openai sees. It has rules of its own for some names, which are wrong for a local
-// model that is called alike; the doer puts the real name in.
+// alias is the model name that go-openai sees. go-openai has rules for some names, which are wrong for a local model of the
+// same name; the doer puts the real name in.
 const alias = "trajgen"
 
 // Open makes a client. It sends nothing yet; Probe does.
@@ -64,7 +64,7 @@ func Open(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Close gives the idle connections back.
+// Close closes the idle connections.
 func (c *Client) Close() error {
 	c.doer.http.CloseIdleConnections()
 	return nil
@@ -79,9 +79,9 @@ func (c *Client) Complete(ctx context.Context, req Request) (Reply, error) {
 	return *reply, nil
 }
 
-// complete is Complete. A call without a breaker knows of no outages; one without patience fails in them.
+// complete is Complete. A call without a breaker ignores outages; one without patience fails in them.
 //
-// Thousands wait below it: requests and replies go by pointer there, as copies of them would fill each of their stacks.
+// Thousands of goroutines wait below it, so requests and replies go by pointer: copies would fill each stack.
 func (c *Client) complete(ctx context.Context, req *Request, b *breaker, patient bool) (*Reply, *Error) {
 	if req.Clock != nil { // it runs while a request is under way
 		req.Clock.Stop()
@@ -98,11 +98,11 @@ func (c *Client) complete(ctx context.Context, req *Request, b *breaker, patient
 	return under.complete(ctx)
 }
 
-// errNoReply stands in where go-openai finds nothing wrong with a redirect.
+// errNoReply is the error of a redirect, which go-openai does not report.
 var errNoReply = errors.New("the answer is not a reply")
 
-// send runs one exchange. The reply is read from the raw bytes that the doer kept: what go-openai makes of them counts
-// only when nothing came, as it refuses replies that are fine and takes some for whole that are not.
+// send runs one exchange. The reply is read from the raw bytes that the doer kept. The result of go-openai counts only when
+// there are none, as it refuses some good replies and accepts some incomplete ones.
 func (c *Client) send(ctx context.Context, req *Request, x *exchange) error {
 	call := c.asks(req, x)
 	if !c.cfg.Stream {
@@ -132,14 +132,14 @@ func (c *Client) send(ctx context.Context, req *Request, x *exchange) error {
 // asks is the part of a request that go-openai writes.
 func (c *Client) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
 	call := &openai.ChatCompletionRequest{Model: alias}
-	if c.cfg.Replay == nil { // a tape knows better
+	if c.cfg.Replay == nil { // otherwise the tape has set it
 		x.seedless = c.seedless.Load()
 	}
 	if x.seedless = x.seedless || req.Seed == nil || !c.cfg.Seeded(); !x.seedless {
-		call.Seed = new(*req.Seed + x.resampled) // the same one would give the same
+		call.Seed = new(*req.Seed + x.resampled) // the same seed would give the same reply
 	}
 	if limit := c.limit(*req); limit > 0 {
-		if x.limitField == "" { // a tape may know better
+		if x.limitField == "" { // otherwise the tape has set it
 			x.limitField = c.limitField()
 		}
 		if x.limitField == LimitCompletion {

@@ -33,43 +33,42 @@ const (
 // MaxRetryAfter is the longest pause that a server can ask for; longer wishes are cut to it.
 const MaxRetryAfter = 120 * time.Second
 
-// Config says which model to ask, where and how. "", 0 and nil leave a setting to the server, where nothing else is said.
+// Config says which model to ask, where and how. "", 0 and nil leave a setting to the server, unless its comment says otherwise.
 type Config struct {
-	// Settings name the model. BaseURL goes up to and without /chat/completions, or is unix:///run/x.sock; with Endpoints, an
-	// episode stays at one of them while that works and is not crowded. MaxTokensField is one of the Limit constants,
-	// SendReasoning one of the Reasoning constants, ToolChoice one of the ToolChoice constants or the name of a tool, which is
-	// asked for where a request offers it.
+	// Settings name the model. BaseURL ends before /chat/completions, or is unix:///run/x.sock; with Endpoints, an episode stays
+	// at one of them while that works and is not crowded. MaxTokensField is one of the Limit constants, SendReasoning one of the
+	// Reasoning constants, ToolChoice one of the ToolChoice constants or the name of a tool, which requests that offer the tool
+	// then require.
 	//
-	// ToolFormat says how calls are read that the server leaves in the content: a name of rawtext.Formats, ToolFormatAuto, or
+	// ToolFormat is the format of calls that the server leaves in the content: a name of rawtext.Formats, ToolFormatAuto, or
 	// ToolFormatNative; "" reads none. The server's own calls always come first. Calls that stay in the content are an error,
-	// ClassUnread, but for ToolFormatNative. TokenIDs names the server whose way it is to be asked for token ids, or is
-	// TokenIDsAuto; what a server tells unasked is kept as well.
+	// ClassUnread, except with ToolFormatNative. TokenIDs names the server whose way of asking for token ids is used, or is
+	// TokenIDsAuto; token ids that a server sends unasked are kept as well.
 	//
-	// A key of ExtraBody that is set to null takes the field out of every request, for servers that refuse it.
+	// A key of ExtraBody that is set to null removes the field from every request, for servers that refuse it.
 	Settings
-	// Patience bounds in Timeout one try from the first byte sent to the last byte received. IdleTimeout bounds the silence: of
+	// Timeout of Patience bounds one try, from the first byte sent to the last byte received. IdleTimeout bounds the silence: of
 	// a stream before its headers and between any two reads, of a plain reply only after its headers, because a server sends
-	// those when the whole reply is ready. EpisodeRetries count with what Request.Retried tells. How many requests an endpoint
-	// is sent at once follows what it takes, from MinInFlight to MaxInFlight; 0 means 1 and Concurrency.
+	// those when the whole reply is ready. EpisodeRetries includes Request.Retried. The limiter moves the requests in flight at
+	// an endpoint between MinInFlight and MaxInFlight; 0 means 1 and Concurrency.
 	Patience
-	// The n-th pause between tries is drawn from nothing up to RetryBase*2^(n-1), at most RetryMax. A Retry-After of the
-	// server that is longer wins, up to MaxRetryAfter.
+	// The n-th pause between tries is drawn between 0 and RetryBase*2^(n-1), at most RetryMax. A longer Retry-After of the
+	// server wins, up to MaxRetryAfter.
 	RetryBase, RetryMax time.Duration
-	// Outages is told when an outage begins, of each try to end it, and when it is over; all requests wait meanwhile, and the
-	// endpoints are asked now and then whether it is over. It must not block. Nil gives up on requests in an outage as at any
-	// other time.
+	// Outages is called when an outage begins, after each probe that fails, and when the outage is over; all requests wait
+	// meanwhile. It must not block. With nil, outages are not looked for, and requests fail in them as at any other time.
 	Outages func(Outage)
 
 	APIKey string // sent as a bearer token; empty sends none
-	// Secrets are values that, as APIKey, are taken out of what servers say: those of Headers that are secret.
+	// Secrets are further values that, like APIKey, are removed from all answers of servers, such as secret Headers.
 	Secrets []string
 	// TraceHeaders adds X-Trajgen-Episode and X-Trajgen-Task (both URL-escaped). The scripted server reads them.
 	TraceHeaders bool
 
-	// Processors hold requests back that this process has no time for; all its clients share them. Nil holds none back.
+	// Processors hold back requests that this process has no processor time for; all its clients share them. Nil holds none back.
 	Processors *gate.Processors
 
-	// Window is how many tokens a prompt and its reply may have together; 0 goes by what the server says.
+	// Window is how many tokens a prompt and its reply may have together; 0 uses the server's figure.
 	Window int
 	Meter  Meter // pays for each try; nil pays nothing
 
@@ -85,7 +84,7 @@ type Config struct {
 	Logger      *slog.Logger                          // nil is silent
 }
 
-// ownKeys are the body fields that ExtraBody must not set, and what sets them instead.
+// ownKeys are the body fields that ExtraBody must not set, each with what sets it instead.
 var ownKeys = map[string]string{
 	"model":    "the model's name",
 	"messages": "the conversation",
@@ -166,18 +165,18 @@ func (c Config) bases() []string {
 	return bases
 }
 
-// place is where a base URL leads.
+// place is a parsed base URL.
 type place struct {
-	name   string // without what could be secret
+	name   string // for messages, without secrets
 	url    string // of HTTP, without a query
 	query  string // of every request, such as Azure's api-version
 	socket bool   // the host stands for a Unix socket
 }
 
-// secretField finds names in a query whose values are secret: base URLs are written down and shown.
+// secretField finds names in a query whose values are secret: base URLs are recorded and shown.
 var secretField = regexp.MustCompile(`(?i)(key|token|secret|sig|code|auth|pass)[^=&]*=`)
 
-// parseBase reads a base URL. That of a Unix socket is unix:///run/x.sock, which means /v1 there, or with another path
+// parseBase parses a base URL. For a Unix socket it is unix:///run/x.sock, with /v1 as the path, or with another path
 // http+unix://%2Frun%2Fx.sock/api/v1.
 func parseBase(base string) (place, error) {
 	var at place
@@ -220,7 +219,7 @@ func parseBase(base string) (place, error) {
 	return at, nil
 }
 
-// withDefaults replaces zeros by what they mean.
+// withDefaults replaces zeros by their defaults.
 func (c Config) withDefaults() Config {
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// conn is a connection that takes a request's body through a buffer which others use as well: net/http has the connection
-// read the body, and net makes a buffer of the body's size each time.
+// conn is a connection that copies a request's body through a pooled buffer: net/http calls ReadFrom, and net would make a new
+// buffer of the body's size each time.
 type conn struct{ *net.TCPConn }
 
 var copies = sync.Pool{New: func() any { return new([32 << 10]byte) }}
@@ -24,7 +24,7 @@ func (c conn) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{c.TCPConn}, r, buf[:])
 }
 
-// dialing wraps what dial connects to. The host of a Unix socket is its path.
+// dialing wraps the connections of dial, and dials Unix sockets, whose host encodes their path.
 func dialing(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if path := socketOf(addr); path != "" {
@@ -43,7 +43,7 @@ const sockets = ".unix.invalid"
 
 func socketHost(path string) string { return hex.EncodeToString([]byte(path)) + sockets }
 
-// socketOf is the path of the socket that a host stands for, or nothing.
+// socketOf is the path of the socket that a host stands for, or "".
 func socketOf(host string) string {
 	encoded, _, ok := strings.Cut(host, sockets)
 	path, err := hex.DecodeString(encoded)
@@ -60,7 +60,7 @@ type placed struct {
 	x  *exchange
 }
 
-// Do adds what go-openai does not know of a URL.
+// Do adds to the URL what go-openai cannot: the query, and the host of a socket.
 func (p placed) Do(req *http.Request) (*http.Response, error) {
 	req.URL.RawQuery = p.at.query
 	if p.at.socket {

@@ -6,19 +6,19 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// State is what the requests of one conversation hand on to each other. The zero value begins one.
+// State is what one request of a conversation passes to the next. The zero value begins a conversation.
 type State struct {
-	// Turn is the number of turns so far: an episode in progress goes before a new one where requests wait.
+	// Turn is the number of turns so far: in the queue, an episode in progress goes before a new one.
 	Turn int
-	// Endpoint is the one that the last turn was played at; its cache holds the conversation's beginning.
+	// Endpoint is the endpoint of the last turn; its cache holds the conversation's prefix.
 	Endpoint string
-	// Fallback is that of the reply in the last turn: the episode stays with who gave it.
+	// Fallback is Reply.Fallback of the last turn: the episode stays with the model that answered.
 	Fallback string
-	// Retried is the sum of what the episode's earlier replies counted.
+	// Retried is the sum of Reply.Retried of the earlier turns.
 	Retried int
-	// Known is what the model's server has counted of the conversation's beginning. Who asks another model clears it.
+	// Known is the server's token count of the conversation's prefix. A caller that asks another model clears it.
 	Known Known
-	// Written is what the earlier requests were written as, for the next one to go on from. Optional.
+	// Written is the encoding of the earlier messages, which the next request extends. Optional.
 	Written *Written
 }
 
@@ -37,7 +37,7 @@ func Begin(asker Asker, sampling episode.Sampling, seed func(turn int) int) *Con
 	return &Conversation{asker: asker, sampling: sampling, seed: seed}
 }
 
-// Next is the request for the next turn, which goes on from the turns that were taken.
+// Next is the request for the next turn, after the turns that Take has added.
 func (c *Conversation) Next(messages []episode.Message, tools []json.RawMessage) Request {
 	seed := c.seed(c.state.Turn)
 	state := c.state
@@ -45,7 +45,7 @@ func (c *Conversation) Next(messages []episode.Message, tools []json.RawMessage)
 	return Request{Asker: c.asker, State: state, Messages: messages, Tools: tools, Seed: &seed, Sampling: c.sampling}
 }
 
-// Take makes a turn of a reply to a request of Next.
+// Take ends a turn with the reply to a request of Next.
 func (c *Conversation) Take(req *Request, reply *Reply) {
 	c.state.Turn++
 	c.state.Endpoint, c.state.Fallback = reply.Endpoint, reply.Fallback
@@ -55,5 +55,5 @@ func (c *Conversation) Take(req *Request, reply *Reply) {
 	}
 }
 
-// Endpoint is where the last turn was played.
+// Endpoint is the endpoint of the last turn.
 func (c *Conversation) Endpoint() string { return c.state.Endpoint }

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// details collects OpenRouter's reasoning_details. A provider wants them back as they were, and a stream brings them in
-// fragments: each is put together with the entry of its type and index, so that both ways give the same list.
+// details collects OpenRouter's reasoning_details. A provider wants them back unchanged, and a stream delivers them in
+// fragments: each is joined to the entry of its type and index, so that streams and plain replies give the same list.
 type details struct {
 	entries []*detail
 	parts   int
@@ -14,13 +14,13 @@ type details struct {
 
 // detail is an entry: its fields in the order in which they came.
 type detail struct {
-	part   int // that began it; entries of one part are no fragments of each other
+	part   int // number of the chunk that began it; entries of one chunk are never fragments of each other
 	names  []string
 	fields map[string]json.RawMessage
 }
 
-// joined has the types that come in fragments, and the field that is a part of one text in each. Of the other fields
-// the last value counts.
+// joined has the types that come in fragments, each with the field whose fragments are concatenated. For the other fields the
+// last value counts.
 var joined = map[string]string{`"reasoning.text"`: "text", `"reasoning.summary"`: "summary"}
 
 func (d *details) add(raw json.RawMessage) {
@@ -68,8 +68,8 @@ func (d *detail) join(fragment *detail) {
 			d.names = append(d.names, name)
 			d.fields[name] = value
 		case name == text && len(value) > 0 && value[0] == '"' && len(before) > 0 && before[0] == '"':
-			// Two JSON strings: what stands between their quotes, one behind the other. A character that was cut into
-			// two escapes is one again. The memory is ours and grows in place: there are as many fragments as tokens.
+			// Concatenates two JSON strings between their quotes, which also joins a surrogate pair that was split. The slice is
+			// ours and grows in place: there are as many fragments as tokens.
 			d.fields[name] = append(before[:len(before)-1], value[1:]...)
 		case present(value):
 			d.fields[name] = value
@@ -103,7 +103,7 @@ func readDetail(raw json.RawMessage) *detail {
 	return d
 }
 
-// list is the whole list, nil when there was none.
+// list is the whole list, or nil without entries.
 func (d *details) list() json.RawMessage {
 	if len(d.entries) == 0 {
 		return nil

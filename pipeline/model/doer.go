@@ -25,12 +25,12 @@ const (
 	maxDrain = 64 << 10 // bytes read on Close so that the connection can be used again
 
 	connBuffer = 1 << 10 // bytes, of each direction
-	// drainTime bounds that reading: a server may keep the body open after its last event.
+	// drainTime bounds the reading on Close: a server may keep the body open after its last event.
 	drainTime = 100 * time.Millisecond
 )
 
-// exchange is the record of one try. Its own HTTP client sends the real body and keeps the raw reply: go-openai can neither
-// send nor keep everything that we need.
+// exchange is the record of one try. Its HTTP client replaces the body that go-openai sends and keeps the raw reply, as
+// go-openai can neither send nor keep all fields.
 type exchange struct {
 	api           *openai.Client             // of the endpoint that is asked
 	fields        map[string]json.RawMessage // merged into the body; a null takes the field out
@@ -45,7 +45,7 @@ type exchange struct {
 
 	limitField string // the name of the limit of a reply; empty when none is sent
 	seedless   bool   // no seed is sent
-	resampled  int    // tries before this one that said nothing of use
+	resampled  int    // earlier tries with a useless reply; added to the seed
 
 	// Set by the doer.
 	status int
@@ -78,7 +78,7 @@ func newDoer(cfg Config) *doer {
 			MaxIdleConns:        0,
 			MaxIdleConnsPerHost: cfg.Concurrency,
 			DisableCompression:  true, // replies are small, and a compressed stream comes late
-			// Thousands of connections wait for a reply, and what is large goes past the buffers.
+			// Thousands of connections wait for a reply, and large reads and writes bypass the buffers.
 			ReadBufferSize: connBuffer, WriteBufferSize: connBuffer,
 		}},
 		// A redirected POST would arrive as a GET without its body.
@@ -86,7 +86,7 @@ func newDoer(cfg Config) *doer {
 	}}
 }
 
-// proxying leaves proxies out for Unix sockets.
+// proxying uses no proxy for Unix sockets.
 func proxying(proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
 	return func(req *http.Request) (*url.URL, error) {
 		if proxy == nil || socketOf(req.URL.Host) != "" {
@@ -96,14 +96,14 @@ func proxying(proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (
 	}
 }
 
-// do sends what the exchange says and records what comes back.
+// do sends the request with the body of the exchange, and records the answer there.
 func (d *doer) do(req *http.Request, x *exchange) (*http.Response, error) {
 	if err := d.prepare(req, x); err != nil {
 		return nil, err
 	}
 	silence := time.AfterFunc(x.idle, func() { x.cancel(errIdle) })
 	if !x.stream {
-		silence.Stop() // its headers come with the whole reply; the timeout watches over it
+		silence.Stop() // the headers come with the whole reply, so only the timeout applies until then
 	}
 	resp, err := d.roundTrip(req, x)
 	if err != nil {
@@ -120,12 +120,12 @@ func (d *doer) do(req *http.Request, x *exchange) (*http.Response, error) {
 		return resp, nil
 	}
 	defer body.Close()
-	limit := int64(maxReply + 1) // where the body itself fails
+	limit := int64(maxReply + 1) // watched returns an error beyond maxReply
 	if !good {
 		limit = maxError
 	}
 	if _, err := io.Copy(&x.raw, io.LimitReader(body, limit)); err != nil && good {
-		return nil, x.broken // of an error's body the part that came will do
+		return nil, x.broken // of an error's body a part is enough
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(x.raw.Bytes()))
 	if good && x.messages != nil { // a reply is read from the raw bytes; the library would decode it all for nothing
@@ -159,7 +159,7 @@ func (d *doer) prepare(req *http.Request, x *exchange) error {
 	maps.Copy(fields, x.fields)
 	req.ContentLength = 0
 	x.taped.asked(fields, x.messages, x.tools)
-	// Messages and tools may be long, and the tools are shared with other requests: they go out from where they lie.
+	// Messages and tools may be long, and requests share the tools: they are sent without a copy.
 	parts := net.Buffers{append(appendFields(nil, fields), `,"messages":`...), x.messages}
 	if len(x.tools) == 0 {
 		parts = append(parts, []byte("]}"))
@@ -177,7 +177,7 @@ func (d *doer) prepare(req *http.Request, x *exchange) error {
 	return nil
 }
 
-// appendFields writes an object of the short fields, but for the brace at its end. There is always one: the model.
+// appendFields writes an object of the short fields without its closing brace. It is never empty: the model is in it.
 func appendFields(b []byte, fields map[string]json.RawMessage) []byte {
 	b = append(b, '{')
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -193,7 +193,7 @@ func appendFields(b []byte, fields map[string]json.RawMessage) []byte {
 	return b
 }
 
-// watched is a body whose every read is a sign of life, and which can be closed without losing the connection.
+// watched is a body whose reads reset the idle timer, and whose Close keeps the connection usable.
 type watched struct {
 	io.ReadCloser
 	x       *exchange
@@ -216,13 +216,13 @@ func (w *watched) Read(p []byte) (int, error) {
 	if w.end = err; err != nil && err != io.EOF {
 		w.x.broken = fmt.Errorf("read reply: %w", err)
 	}
-	if err == nil && w.x.reply != nil && w.x.reply.done { // go-openai knows the terminator on a line of its own alone
+	if err == nil && w.x.reply != nil && w.x.reply.done { // go-openai only recognizes a terminator on a line of its own
 		err = io.EOF
 	}
 	return n, err
 }
 
-// Close reads a finished stream to its end first, since a connection with unread bytes is thrown away.
+// Close reads a finished stream to its end first, since net/http closes a connection with unread bytes.
 func (w *watched) Close() error {
 	w.silence.Stop()
 	if w.end == nil && w.x.reply != nil && w.x.reply.done {
@@ -233,7 +233,7 @@ func (w *watched) Close() error {
 	return w.ReadCloser.Close()
 }
 
-// retryAfter reads how long the server wants to be left alone.
+// retryAfter reads the pause that the server's headers ask for.
 func (c *Client) retryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return seconds(ms / 1000)
@@ -250,7 +250,7 @@ func (c *Client) retryAfter(h http.Header) time.Duration {
 	return max(at.Sub(now), 0)
 }
 
-// clock is the server's own, where it tells: ours may be minutes off.
+// clock is the server's time if the headers have it, as ours may be minutes off.
 func (c *Client) clock(h http.Header) string {
 	date := h.Get("Date")
 	if _, err := http.ParseTime(date); err != nil {
@@ -259,12 +259,12 @@ func (c *Client) clock(h http.Header) string {
 	return date
 }
 
-// apart adds up to a tenth, so that those who were told the same moment do not all come at it.
+// apart adds up to a tenth at random, so that calls with the same Retry-After do not all retry at the same moment.
 func apart(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/10+1))
 }
 
-// requestID is the name under which the server's owner can find this exchange.
+// requestID is the id by which the server's operator can find this exchange.
 func requestID(h http.Header) string {
 	id := h.Get("X-Request-Id")
 	for _, s := range servers {

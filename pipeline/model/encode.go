@@ -9,7 +9,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// encode writes what is the same for every try.
+// encode writes the parts of the request that all tries share.
 func (c *Client) encode(req *Request, x *exchange) (err error) {
 	if len(req.Messages) == 0 {
 		return errors.New("the conversation has no messages (want at least one)")
@@ -47,8 +47,8 @@ func (c *Client) encode(req *Request, x *exchange) (err error) {
 	return err
 }
 
-// wireMessage is a message as it is sent. The library's own type drops an empty content, which several servers
-// refuse: it is null beside tool calls and "" everywhere else.
+// wireMessage is a message as it is sent. go-openai's type drops an empty content, and several servers refuse a message
+// without: content is null beside tool calls and "" otherwise.
 type wireMessage struct {
 	Role             string          `json:"role"`
 	Content          *string         `json:"content"`

@@ -13,13 +13,13 @@ import (
 
 // endpoint is one of the servers that have the model.
 type endpoint struct {
-	name string // without what could be secret
+	name string // for messages, without secrets
 	lib  openai.ClientConfig
 	doer *doer
 	at   place
 }
 
-// client is the library's client for one exchange: it can hand nothing of its own through to the HTTP client.
+// client makes a go-openai client for one exchange, as go-openai cannot pass the exchange to a shared HTTP client.
 func (e *endpoint) client(x *exchange) *openai.Client {
 	own := e.lib
 	own.HTTPClient = placed{e.doer, e.at, x}
@@ -30,13 +30,13 @@ func (e *endpoint) client(x *exchange) *openai.Client {
 func openEndpoints(cfg Config, doer *doer) ([]endpoint, *gate.Set) {
 	all, places := make([]endpoint, len(cfg.Endpoints)), make([]place, len(cfg.Endpoints))
 	for i, base := range cfg.Endpoints {
-		places[i], _ = parseBase(base) // Validate refuses what is wrong
+		places[i], _ = parseBase(base) // Validate has checked it
 	}
 	names := endpointNames(places)
 	for i, at := range places {
 		lib := openai.DefaultConfig(cfg.APIKey)
 		lib.BaseURL = at.url
-		lib.EmptyMessagesLimit = math.MaxUint // keep-alive lines are no error; the idle timeout watches instead
+		lib.EmptyMessagesLimit = math.MaxUint // keep-alive lines are fine; IdleTimeout bounds the silence
 		all[i] = endpoint{names[i], lib, doer, at}
 	}
 	return all, gate.NewSet(gate.Config{Floor: cfg.MinInFlight, Ceiling: cfg.MaxInFlight, Now: cfg.Now, Processors: cfg.Processors}, names...)
@@ -55,7 +55,7 @@ func endpointNames(places []place) []string {
 	return names
 }
 
-// queueUp waits until an endpoint may be sent the request, and tells its gate in the end how that went.
+// queueUp waits until an endpoint's gate admits the request. Its end gives the gate the result.
 func (c *Client) queueUp(ctx context.Context, t *try) (end func(), failed *Error) {
 	ticket := gate.Ticket{Episode: t.req.Episode, Turn: t.req.Turn, Since: t.began}
 	pass, chosen, err := c.gates.Acquire(ctx, ticket, t.at)
@@ -86,12 +86,12 @@ func (c *Client) where() string {
 	return strings.Join(names, ", ")
 }
 
-// home is the index of the endpoint that a turn was played at, or -1.
+// home is the index of the endpoint with a name, or -1.
 func (c *Client) home(name string) int {
 	return slices.IndexFunc(c.endpoints, func(e endpoint) bool { return name != "" && e.name == name })
 }
 
-// outcome is what a try says about its endpoint.
+// outcome is the result of a try for its endpoint's gate.
 func outcome(x *exchange, reply Reply, failed *Error) gate.Result {
 	r := gate.Result{
 		Requests: headerBudget(x.header, "Requests", ""),
@@ -115,9 +115,9 @@ func outcome(x *exchange, reply Reply, failed *Error) gate.Result {
 	return r
 }
 
-// work estimates what took the server its time, in tokens of a reply, and what it counts against a budget of tokens.
+// work estimates the server's work in tokens of a reply, and the tokens that it counts against a budget.
 func work(reply Reply) (work, spent float64) {
-	const perToken, prompt = 4, 32 // bytes of text; tokens of a prompt that are read in the time of one that is written
+	const perToken, prompt = 4, 32 // bytes of text per token; prompt tokens that take as long as one token of a reply
 	u := reply.Usage
 	if !u.Reported {
 		text := len(reply.Message.Content) + len(reply.Message.Reasoning)

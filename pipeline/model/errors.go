@@ -13,7 +13,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// The classes of errors: what a call can die of.
+// The classes of errors of a call.
 const (
 	ClassRateLimit       = "rate_limit"        // retried
 	ClassOverloaded      = "overloaded"        // retried
@@ -22,34 +22,34 @@ const (
 	ClassConnection      = "connection"        // retried; a stream that was cut too
 	ClassServer          = "server"            // retried
 	ClassMalformed       = "malformed"         // retried; a reply that makes no sense, or lost its calls
-	ClassEmpty           = "empty"             // retried; a reply without text and calls. What stays so is a reply
-	ClassUnread          = "unread_tool_call"  // retried; the text has a call that was not read
+	ClassEmpty           = "empty"             // retried; a reply without text and calls. The last such reply is accepted
+	ClassUnread          = "unread_tool_call"  // retried; the text has a call that could not be parsed
 	ClassAuth            = "auth"              // fatal
 	ClassQuota           = "quota"             // fatal
 	ClassModelNotFound   = "model_not_found"   // fatal; a wrong base URL too
-	ClassBadRequest      = "bad_request"       // this conversation or its settings
+	ClassBadRequest      = "bad_request"       // this conversation or its settings are invalid
 	ClassContextOverflow = "context_overflow"  // this conversation is too long
 	ClassRequestTooLarge = "request_too_large" // this conversation is more than an account or a proxy lets through
-	ClassReplyTooLarge   = "reply_too_large"   // this reply has no end
+	ClassReplyTooLarge   = "reply_too_large"   // this reply exceeds the limit of bytes
 	ClassContentPolicy   = "content_policy"    // this conversation or its reply was refused
 	ClassBudget          = "budget"            // fatal; nothing is left to pay for the call
 	ClassCancelled       = "cancelled"         // the caller's context ended
 )
 
-// Error is why a call gave no reply. Unwrap gives the cause of a cancelled context, or the network's error.
+// Error says why a call gave no reply. Unwrap returns the cause of a cancelled context, or the network's error.
 type Error struct {
 	Class      string
 	Status     int    // of HTTP; 0 when there was no answer
 	Message    string // one line, without secrets
 	RetryAfter time.Duration
-	Fatal      bool // the whole run cannot go on: every other call would end like this one
+	Fatal      bool // stops the run: every other call would fail in the same way
 	RequestID  string
-	Retries    []episode.Fault // what the tries before the last one died of
+	Retries    []episode.Fault // the errors of the tries before the last one
 	Waited     time.Duration   // for permission to send, and between tries
-	Retried    int             // those of Retries that count against the episode's; an outage's do not
+	Retried    int             // how many of Retries count against EpisodeRetries; those of an outage do not
 
 	cause  error
-	paused bool // it was not sent, because there is an outage
+	paused bool // the request was not sent because of an outage
 }
 
 func (e *Error) Error() string {
@@ -74,13 +74,13 @@ func (e *Error) Fault() episode.Fault {
 	return episode.Fault{Outcome: episode.ModelError, Class: e.Class, Message: e.Message}
 }
 
-// The causes with which a try is ended from inside.
+// The causes with which the client itself cancels a try.
 var (
 	errTimeout = errors.New("no complete reply within the timeout")
 	errIdle    = errors.New("the server sent nothing for the idle timeout")
 )
 
-// failure says why a try gave no reply. The caller's context comes first, as its end makes every other symptom.
+// failure says why a try gave no reply. The caller's context is checked first, as its end can cause any other error.
 func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Error {
 	e := &Error{Status: x.status, RetryAfter: c.retryAfter(x.header), RequestID: requestID(x.header)}
 	switch cause := context.Cause(try); {
@@ -114,7 +114,7 @@ func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Erro
 	return e
 }
 
-// explain classifies what went wrong below or above HTTP.
+// explain classifies errors of the network, and of replies that cannot be used.
 func (c *Client) explain(e *Error, x *exchange, err error) {
 	var refused *refusal
 	var network net.Error
@@ -129,10 +129,10 @@ func (c *Client) explain(e *Error, x *exchange, err error) {
 	}
 }
 
-// oneLine makes a message of a stranger fit for a log line and a journal.
+// oneLine shortens a server's message for a log line and the journal.
 func oneLine(s string) string { return lineOf(s, 600) }
 
-// lineOf is a text in one line, of which so many bytes at most are shown.
+// lineOf is a text in one line, cut to a number of bytes.
 func lineOf(s string, longest int) string {
 	start, cut := clip(strings.Join(strings.Fields(s), " "), longest)
 	if cut {
@@ -144,7 +144,7 @@ func lineOf(s string, longest int) string {
 // clip is the start of a text: UTF-8, cut between two characters.
 func clip(s string, longest int) (start string, cut bool) {
 	cut = len(s) > longest
-	s = strings.ToValidUTF8(s[:min(len(s), longest+utf8.UTFMax)], "\uFFFD") // only the beginning is looked at
+	s = strings.ToValidUTF8(s[:min(len(s), longest+utf8.UTFMax)], "\uFFFD") // only the start needs to be checked
 	if len(s) <= longest {
 		return s, cut
 	}

@@ -8,8 +8,8 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Fallbacks is a Model that asks other models when the first one cannot be had. An episode stays with the model that
-// answered it last; each new one begins with the first. It is safe for concurrent use.
+// Fallbacks is a Model that asks other models when the first one fails. An episode stays with the model that answered it last;
+// a new episode begins with the first model. It is safe for concurrent use.
 type Fallbacks struct {
 	clients []*Client
 	names   []string
@@ -17,7 +17,7 @@ type Fallbacks struct {
 
 var _ Model = (*Fallbacks)(nil)
 
-// WithFallbacks makes a Model of several. They are closed by who opened them.
+// WithFallbacks makes a Model of several. The caller closes the clients.
 func WithFallbacks(first *Client, others ...*Client) *Fallbacks {
 	f := &Fallbacks{clients: append([]*Client{first}, others...)}
 	for i, client := range f.clients {
@@ -26,20 +26,20 @@ func WithFallbacks(first *Client, others ...*Client) *Fallbacks {
 			name += " at " + client.where()
 		}
 		if i == 0 {
-			name = "" // that is no fallback
+			name = "" // Reply.Fallback is empty for the first model
 		}
 		f.names = append(f.names, name)
 	}
 	return f
 }
 
-// elsewhere are the classes for which another model is asked: this one cannot be had, or will not answer.
+// elsewhere are the classes of errors after which another model is asked.
 var elsewhere = []string{
 	ClassRateLimit, ClassOverloaded, ClassTimeout, ClassStalled, ClassConnection, ClassServer, ClassMalformed, ClassUnread, ClassContentPolicy,
 	ClassRequestTooLarge,
 }
 
-// Complete asks one model after the other. Where none can be had for an outage, it waits for the first that can.
+// Complete asks one model after the other. If all are in an outage, it waits for the first to end.
 func (f *Fallbacks) Complete(ctx context.Context, req Request) (Reply, error) {
 	if req.Clock != nil {
 		req.Clock.Stop()
@@ -53,7 +53,7 @@ func (f *Fallbacks) Complete(ctx context.Context, req Request) (Reply, error) {
 		case !paused || p.exhausted():
 			return Reply{}, p.end(failed)
 		case f.spent():
-			// While another model works, which this conversation was refused by, others go on with that one.
+			// While another model works, which refused this conversation, other episodes can go on with it.
 			if failed.Fatal = f.Paused(); failed.Fatal {
 				failed.Message += "; that is the outage limit"
 			}
@@ -69,20 +69,20 @@ func (f *Fallbacks) Complete(ctx context.Context, req Request) (Reply, error) {
 	}
 }
 
-// passing is one Complete of several models.
+// passing is one Complete of Fallbacks.
 type passing struct {
 	*Fallbacks
 	req     Request
-	refused []bool // models that failed otherwise than for an outage: they are not asked, nor paid, again
-	last    *Error // of them
-	own     int    // its place among the retries, from which it goes when the call ends with it; -1 without
+	refused []bool // models that failed, except by an outage: they are not asked, or paid, again
+	last    *Error // the last error of a refused model
+	own     int    // its index in retries, from which it is removed if the call ends with it; -1 without
 	retries []episode.Fault
 	waited  time.Duration
 	counted int
 }
 
-// round asks each model once that may answer, that of the last turn first. paused says that one was not asked for an
-// outage, and that nothing speaks against asking again.
+// round asks each model that is not refused once, beginning with that of the last turn. paused says that an outage kept one
+// from being asked, so that another round may help.
 func (p *passing) round(ctx context.Context) (reply Reply, failed *Error, paused bool) {
 	start := max(0, slices.Index(p.names, p.req.Fallback))
 	for i := range p.clients {
@@ -92,7 +92,7 @@ func (p *passing) round(ctx context.Context) (reply Reply, failed *Error, paused
 		}
 		req := p.req
 		if p.names[at] != p.req.Fallback {
-			req.Known = Known{} // another model counts otherwise
+			req.Known = Known{} // another model has another tokenizer
 		}
 		req.Retried += p.counted
 		var answer *Reply
@@ -115,13 +115,13 @@ func (p *passing) round(ctx context.Context) (reply Reply, failed *Error, paused
 			return Reply{}, mend(failed), false
 		}
 	}
-	if p.last != nil { // it says more about the conversation than an outage does
+	if p.last != nil { // a refusal says more about the conversation than an outage does
 		failed = p.last
 	}
 	return Reply{}, failed, paused
 }
 
-// end adds what the call went through to its last error.
+// end adds the call's retries and waits to its last error.
 func (p *passing) end(failed *Error) *Error {
 	if p.own >= 0 {
 		p.retries = slices.Delete(p.retries, p.own, p.own+1)
@@ -130,13 +130,13 @@ func (p *passing) end(failed *Error) *Error {
 	return failed
 }
 
-// exhausted says whether the episode has no retries left.
+// exhausted reports whether the episode has no retries left.
 func (p *passing) exhausted() bool {
 	limit := p.clients[0].cfg.EpisodeRetries
 	return limit > 0 && p.req.Retried+p.counted >= limit
 }
 
-// spent says whether an outage of all that are in one has lasted too long.
+// spent reports whether all outages have lasted too long, and there is one.
 func (f *Fallbacks) spent() bool {
 	any := false
 	for _, client := range f.clients {
@@ -149,9 +149,9 @@ func (f *Fallbacks) spent() bool {
 	return any
 }
 
-// rest waits until an outage may be over, and tells whether the context let it.
+// rest waits until an outage may be over. It returns false if the context ended first.
 func (f *Fallbacks) rest(ctx context.Context) bool {
-	const longest = time.Second // so that one which ends by another call's doing is soon noticed
+	const longest = time.Second // another call may end the outage earlier
 	pause := longest
 	for _, client := range f.clients {
 		if paused, _, left := client.breaker.outlook(); paused {
@@ -168,10 +168,10 @@ func (f *Fallbacks) rest(ctx context.Context) bool {
 	}
 }
 
-// Paused says whether all models are in an outage.
+// Paused reports whether all models are in an outage.
 func (f *Fallbacks) Paused() bool {
 	return !slices.ContainsFunc(f.clients, func(c *Client) bool { return !c.Paused() })
 }
 
-// Paused says whether the model is in an outage.
+// Paused reports whether the model is in an outage.
 func (c *Client) Paused() bool { return c.breaker.paused() }

@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// mask takes secrets out of what a server says, in every form in which servers repeat them. It is applied where bytes
-// enter, so that nothing behind that has any: neither a tape, a journal, a log nor an error.
+// mask removes secrets from a server's answers, in every form in which servers repeat them. It is applied to the bytes as they
+// are read, so that no tape, journal, log or error has a secret.
 type mask struct {
-	words    []string // forms of secrets, the longest first: one that contains another must not be left in half
+	words    []string // forms of secrets, the longest first, as one may contain another
 	forms    [][]byte // the same
 	replacer *strings.Replacer
 }
 
-// masked stands for a secret. It is fit for the inside of a JSON string.
+// masked replaces a secret. It needs no escape in a JSON string.
 const masked = "[secret]"
 
-// masks are the ones for the bodies of good replies and for all else. What a model said has to stay what it said: only what
-// cannot be a word, such as "lm-studio", is a secret there.
+// masks returns one mask for the bodies of good replies and one for everything else. A model's words must stay unchanged, so
+// the first only removes secrets that cannot be a word, such as "lm-studio".
 func (c Config) masks() (good, bad *mask) {
 	const shortest, longEnough = 6, 12 // bytes; shorter ones are words such as "none"
 	secrets := append([]string{c.APIKey}, c.Secrets...)
@@ -76,7 +76,7 @@ func (m *mask) text(s string) string {
 	return m.replacer.Replace(s)
 }
 
-// begun is how many bytes at the end may be the beginning of a secret.
+// begun returns how many bytes at the end may be the beginning of a secret.
 func (m *mask) begun(b []byte) (most int) {
 	for _, form := range m.forms {
 		end := b[max(0, len(b)-len(form)+1):]
@@ -95,12 +95,12 @@ func (m *mask) begun(b []byte) (most int) {
 	return most
 }
 
-// within says whether there is a secret in it.
+// within reports whether b contains a secret.
 func (m *mask) within(b []byte) bool {
 	return slices.ContainsFunc(m.forms, func(form []byte) bool { return bytes.Contains(b, form) })
 }
 
-// conceal takes the secrets out of an answer: out of its headers at once, and out of its body as that is read.
+// conceal removes secrets from an answer: from its headers at once, and from its body as it is read.
 func (d *doer) conceal(resp *http.Response, x *exchange) {
 	id := requestID(resp.Header)
 	for _, values := range resp.Header {
@@ -108,7 +108,7 @@ func (d *doer) conceal(resp *http.Response, x *exchange) {
 			values[i] = d.bad.text(values[i])
 		}
 	}
-	x.masked = requestID(resp.Header) != id // of the headers only this is in a row
+	x.masked = requestID(resp.Header) != id // the only header that goes into a row
 	m := d.bad
 	if resp.StatusCode/100 == 2 {
 		m = d.good
@@ -119,7 +119,7 @@ func (d *doer) conceal(resp *http.Response, x *exchange) {
 	resp.Body = &maskedBody{ReadCloser: resp.Body, mask: m, x: x}
 }
 
-// maskedBody is a body without secrets, also where one comes in two parts.
+// maskedBody is a body without secrets, also those that are split between two reads.
 type maskedBody struct {
 	io.ReadCloser
 	mask *mask
@@ -133,7 +133,7 @@ func (b *maskedBody) Read(p []byte) (int, error) {
 	for len(b.out) == 0 && b.end == nil {
 		n, err := b.ReadCloser.Read(p)
 		if len(b.held) == 0 && !b.mask.within(p[:n]) && b.mask.begun(p[:n]) == 0 {
-			return n, err // as nearly always
+			return n, err // the usual case
 		}
 		b.take(p[:n], err)
 	}
@@ -146,7 +146,7 @@ func (b *maskedBody) Read(p []byte) (int, error) {
 
 // take adds what was read.
 func (b *maskedBody) take(p []byte, end error) {
-	const most = 8 // of a secret that a cut body may end with
+	const most = 8 // bytes of a secret that may remain at the end of a body that was cut
 	b.held, b.end = append(b.held, p...), end
 	if b.mask.within(b.held) {
 		b.x.masked = true
@@ -164,7 +164,7 @@ func (b *maskedBody) take(p []byte, end error) {
 	}
 }
 
-// concealSplit takes secrets out of what the chunks of a stream come to that had none by themselves.
+// concealSplit removes secrets that were split over several chunks of a stream.
 func (d *doer) concealSplit(x *exchange, reply *Reply) {
 	conceal := func(text *string) {
 		if clean := d.good.text(*text); clean != *text {

@@ -13,20 +13,20 @@ import (
 	"trajgen/pipeline/model/rawtext"
 )
 
-// This file makes a message of a draft, and keeps what is changed on the way.
+// This file turns a draft into a message, and keeps the original of each field that it changes.
 
 func (d *draft) note(format string, args ...any) {
 	d.repairs = append(d.repairs, fmt.Sprintf(format, args...))
 }
 
-// keep keeps a field of the server's message, of which ours has not all.
+// keep keeps the original of a field that our message changes or leaves out.
 func (d *draft) keep(name string, value []byte) {
 	d.kept = append(d.kept, ',')
 	d.kept = append(append(append(d.kept, '"'), name...), `":`...)
 	d.kept = append(d.kept, value...)
 }
 
-// raw is JSON of what was kept, see episode.Turn.
+// raw is the kept fields as JSON, see episode.Turn.
 func (d *draft) raw() string {
 	if d.kept == nil {
 		return ""
@@ -34,7 +34,7 @@ func (d *draft) raw() string {
 	return "{" + strings.ToValidUTF8(string(d.kept[1:]), "\uFFFD") + "}"
 }
 
-// texts takes what the message says.
+// texts fills in content, refusal and reasoning.
 func (d *draft) texts(m *episode.Message) {
 	m.Role, m.Content, m.ReasoningDetails = "assistant", d.content.String(), d.details.list()
 	if d.content.damaged(m.Content) {
@@ -70,7 +70,7 @@ func (d *draft) texts(m *episode.Message) {
 	}
 }
 
-// damaged says whether a text lost characters that no UTF-8 has, such as half of a surrogate pair.
+// damaged reports whether decoding replaced invalid characters, such as half of a surrogate pair.
 func (t wireText) damaged(text string) bool {
 	n := strings.Count(text, "\uFFFD")
 	return n > 0 && n != bytes.Count(t, []byte("\uFFFD"))+bytes.Count(bytes.ToLower(t), []byte(`\ufffd`))
@@ -87,8 +87,8 @@ func (d *draft) keepContent() {
 	}
 }
 
-// think moves think blocks from the start of the content to the reasoning. A server that gives a reasoning has taken out
-// what began in the prompt.
+// think moves think blocks from the start of the content to the reasoning. A server that gives a reasoning has already removed
+// a block that began in the prompt.
 func (d *draft) think(m *episode.Message, lone rawtext.Lone) {
 	if m.Reasoning != "" {
 		lone = rawtext.LoneText
@@ -105,7 +105,7 @@ func (d *draft) think(m *episode.Message, lone rawtext.Lone) {
 	m.Reasoning, m.Content = cmp.Or(thinking, m.Reasoning), content
 }
 
-// finishedCalls orders the calls. messages is their number in the request; it makes ids for servers that give none.
+// finishedCalls orders the calls. messages is the number of messages in the request, from which calls without an id get one.
 func (d *draft) finishedCalls(messages int) []episode.Call {
 	if len(d.calls) == 0 {
 		return nil
@@ -132,7 +132,7 @@ func (d *draft) finishedCalls(messages int) []episode.Call {
 // lostCall finds finish reasons of calls, and of calls that the server could not read.
 var lostCall = regexp.MustCompile(`(?i)^(tool_?calls?|tool_use|function_?call|unexpected_tool_call|too_many_tool_calls)$|malformed`)
 
-// lost says whether there was a call that is not in the message.
+// lost reports whether the model made a call that is missing from the message.
 func (d *draft) lost() bool {
 	native := d.service.NativeFinishReason
 	return d.oldCall || lostCall.MatchString(d.finish) || strings.Contains(strings.ToLower(native), "malformed")

@@ -12,18 +12,18 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Meter decides whether a try is paid for. It is called from many goroutines: Reserve before each try, also each of
-// those that follow a failed one, and the receipt after it.
+// Meter decides whether a try is paid for. It is called from many goroutines: Reserve before each try, retries included, and
+// the receipt after it.
 type Meter interface {
-	// Reserve waits until the worst case is covered. An error means that the try is not made; one that is not the
-	// context's ends the call as fatal.
+	// Reserve waits until the worst case is covered. After an error the try is not made, and unless the context ended, the call
+	// fails as fatal.
 	Reserve(ctx context.Context, worst Bound) (Receipt, error)
 }
 
 // Receipt is what a Meter has set aside for a try. Exactly one of its methods is called, once.
 type Receipt interface {
-	// Settle takes what the try used, and the name of the model that answered if that is known. Usage that is not
-	// reported may be anything up to the worst case.
+	// Settle takes the usage of the try, and the name of the model that answered, or "". Usage that is not reported may be
+	// anything up to the worst case.
 	Settle(served string, u episode.Usage)
 	// Void says that the try cannot have been billed.
 	Void()
@@ -34,7 +34,7 @@ type Bound struct {
 	Model      string
 	Turn       int // see Request
 	Prompt     int // tokens
-	Completion int // tokens; 0 when nothing bounds the reply
+	Completion int // tokens; 0 when the reply has no bound
 }
 
 // pay waits until the try is paid for.
@@ -71,7 +71,7 @@ func (c *Client) unpaid(ctx context.Context, x *exchange, err error) *Error {
 	return &Error{Class: ClassBudget, Message: oneLine(err.Error()), Fatal: true, cause: err}
 }
 
-// bound is the most that a try can use. What the request carries beside the conversation is text for all we know.
+// bound is the most that a try can use. It counts other fields of the request as text, as a server may put them in the prompt.
 func (c *Client) bound(req Request, x *exchange) Bound {
 	b := Bound{Model: c.cfg.Name, Turn: req.Turn, Prompt: PromptBound(req), Completion: c.replyBound(req, x)}
 	for name, raw := range x.fields {
@@ -80,10 +80,10 @@ func (c *Client) bound(req Request, x *exchange) Bound {
 	return b
 }
 
-// replyBound is how long a reply can be: as the request says, or else what the model's window takes.
+// replyBound is the most tokens of a reply: the request's limit, or else the model's window.
 func (c *Client) replyBound(req Request, x *exchange) int {
 	most := c.limit(req)
-	if raw, given := x.fields[c.limitField()]; given && tokensIn(raw) == 0 { // which takes the setting out
+	if raw, given := x.fields[c.limitField()]; given && tokensIn(raw) == 0 { // the extra field replaces the setting
 		most = 0
 	}
 	for name := range limitFields {
@@ -101,9 +101,9 @@ func tokensIn(raw json.RawMessage) int {
 	return max(0, n)
 }
 
-// billed says whether a try may have been billed, and for what. Servers bill what they have generated, read or not: a
-// try that was given up, or whose reply was cut, counts unless its usage came. An answer that is an error does not,
-// but for those that say that a proxy gave up waiting.
+// billed reports whether a try may have been billed, and for what. Servers bill all tokens that they have generated: a try that
+// was cancelled, or whose reply was cut, counts as the worst case unless its usage came. An error is not billed, except one
+// that says that a proxy gave up waiting.
 func (t *try) billed() (served string, u episode.Usage, billed bool) {
 	x := &t.x
 	switch {
@@ -115,7 +115,7 @@ func (t *try) billed() (served string, u episode.Usage, billed bool) {
 		return "", u, slices.Contains([]int{http.StatusRequestTimeout, http.StatusBadGateway, http.StatusGatewayTimeout, 524}, x.status)
 	case x.status == 0:
 		return "", u, !neverSent(t.failed)
-	case x.reply != nil: // in a stream that was cut, a count that goes along says only how much there was by then
+	case x.reply != nil: // the usage in a stream that was cut may be incomplete
 		if d := &x.reply.draft; x.reply.done || d.finish != "" {
 			return d.model, d.usage, true
 		}
@@ -129,7 +129,7 @@ func (t *try) billed() (served string, u episode.Usage, billed bool) {
 	return "", u, true
 }
 
-// neverSent tells an error that came before there was a connection.
+// neverSent reports whether an error came before there was a connection.
 func neverSent(failed *Error) bool {
 	var network *net.OpError
 	return failed != nil && errors.As(failed.cause, &network) && (network.Op == "dial" || network.Op == "proxyconnect")

@@ -1,8 +1,8 @@
 // Package model speaks to a language model over the OpenAI chat-completions protocol.
 //
-// A Client sends one conversation and gives back one assistant message, streamed or not, with what the server said
-// about it. It retries what is worth retrying, classifies what is not, and never lets the API key into an error.
-// Everything below the go-openai client is in doer.go: what is sent and what came back is decided there, byte by byte.
+// A Client sends one conversation and returns one assistant message, streamed or not, with the server's metadata. It retries
+// errors that may pass, classifies the others, and keeps the API key out of errors. doer.go has everything below the go-openai
+// client: the exact bytes that are sent and received.
 package model
 
 import (
@@ -29,16 +29,15 @@ type Request struct {
 	Tools    []json.RawMessage // {"type":"function","function":{...}}; sent byte for byte, never changed afterwards
 
 	Seed *int // left out when nil
-	// Sampling overrides the settings of Config where it has any. Of several models it names the one to ask; a Client is
-	// one model and does not look at the name.
+	// Sampling overrides the settings of Config. Its model's name chooses one of several models (ByName); a Client ignores it.
 	Sampling  episode.Sampling
 	MaxTokens int // of the reply, before Sampling and Config; 0 leaves it to them
 
-	// Clock runs while the request is under way, and not while it waits; it runs when there is a reply. Optional.
+	// Clock runs while the request is in flight, and not while it waits; it still runs when Complete returns a reply. Optional.
 	Clock Clock
 }
 
-// Asker is the attempt of an episode for which a model is asked. On a tape are the requests that name one.
+// Asker is the attempt of an episode for which a model is asked. A tape records only requests that name an episode.
 type Asker struct {
 	Episode string // its id
 	Attempt int
@@ -49,11 +48,11 @@ type Asker struct {
 type Clock interface {
 	Start()
 	Stop()
-	// Back takes back what it ran since it was started: what failed was no work.
+	// Back takes back the time since Start, as the request failed.
 	Back()
 }
 
-// Reply is the assistant's turn and what the server said about it.
+// Reply is the assistant's turn and the server's metadata.
 type Reply struct {
 	Message      episode.Message
 	FinishReason string // as the server wrote it: stop, tool_calls, length, ...
@@ -61,11 +60,11 @@ type Reply struct {
 	Model        string // the name that the server gave
 	RequestID    string
 	Service      episode.Service
-	Tokens       episode.Tokens  // empty where the server told none
-	Endpoint     string          // the one of several that answered; empty when there is but one
-	Retries      []episode.Fault // what earlier tries of this call died of
+	Tokens       episode.Tokens  // empty if the server sends none
+	Endpoint     string          // the endpoint that answered; empty with a single one
+	Retries      []episode.Fault // the errors of earlier tries of this call
 	Waited       time.Duration   // for permission to send, and between tries
-	Retried      int             // those of Retries that count against the episode's; an outage's do not
+	Retried      int             // how many of Retries count against EpisodeRetries; those of an outage do not
 	Fallback     string          // the model that answered instead of the first one
 	Repairs      []string        // see episode.Turn
 	Raw          string          // likewise

@@ -18,7 +18,7 @@ var openRouter = server{
 	},
 }
 
-// providerSaid is what the provider behind OpenRouter said, which calls all of it "Provider returned error".
+// providerSaid is the error of the provider behind OpenRouter, whose own message is always "Provider returned error".
 func providerSaid(raw json.RawMessage) string {
 	var metadata struct {
 		Raw  json.RawMessage `json:"raw"`

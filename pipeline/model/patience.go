@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// text reads a JSON string; anything else is no text.
+// text decodes a JSON string; it returns "" for anything else.
 func text(raw json.RawMessage) string {
 	if len(raw) == 0 || raw[0] != '"' {
 		return ""
@@ -25,7 +25,7 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// plain is what a JSON string says that says it as it is, as most do.
+// plain decodes a JSON string of ASCII without escapes, as most are.
 func plain(raw json.RawMessage) (string, bool) {
 	if len(raw) < 2 || raw[len(raw)-1] != '"' {
 		return "", false
@@ -39,7 +39,7 @@ func plain(raw json.RawMessage) (string, bool) {
 	return string(inner), true
 }
 
-// argumentText is what the model wrote, as a JSON string. An object instead of a text is kept as the bytes that came.
+// argumentText is the arguments as a JSON string. An object instead of a string becomes the text of its bytes.
 func argumentText(raw json.RawMessage) json.RawMessage {
 	if !present(raw) || raw[0] == '"' {
 		return raw
@@ -56,11 +56,11 @@ func quote(text string) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// contentPart is one of a content that is a list.
+// contentPart is a part of a content that is a list.
 type contentPart struct {
 	Type     json.RawMessage `json:"type"`
 	Text     json.RawMessage `json:"text"`
-	Thinking json.RawMessage `json:"thinking"` // a text, or again a list
+	Thinking json.RawMessage `json:"thinking"` // a text, or a list of parts
 }
 
 func contentParts(raw json.RawMessage) (parts []contentPart) {
@@ -75,9 +75,9 @@ type problem struct {
 	Message    string
 	Type       string
 	Code       string
-	State      string // Google's name for what is wrong
+	State      string // Google's name of the error
 	RetryDelay string // Google's, such as 17s
-	Reset      string // when a limit has something left again
+	Reset      string // when a rate limit resets
 }
 
 // status is the HTTP status that the code stands for, or 0.
@@ -89,8 +89,8 @@ func (p problem) status() int {
 	return n
 }
 
-// parseProblem reads {"error":{...}}, {"error":"..."}, {"message":...}, {"detail":...}, a list of one of these, or
-// takes the start of a body that is not JSON.
+// parseProblem reads {"error":{...}}, {"error":"..."}, {"message":...}, {"detail":...}, or a list of one of these. Of a body
+// that is not JSON it takes the start.
 func parseProblem(body []byte) problem {
 	p := parseNested(body, 0)
 	if found := resetAt.FindSubmatch(body); found != nil {
@@ -99,10 +99,10 @@ func parseProblem(body []byte) problem {
 	return p
 }
 
-// resetAt finds the header of a limit that OpenRouter has in the body, also where a gateway wraps that into a text.
+// resetAt finds the rate limit's header that OpenRouter puts in the body, also where a gateway wraps the body in a string.
 var resetAt = regexp.MustCompile(`(?i)x-ratelimit-reset\\*"\s*:\s*\\*"?(\d+)`)
 
-// deepest is how often an error within the message of an error is looked into.
+// deepest bounds how many errors within the message of an error are parsed.
 const deepest = 2
 
 func parseNested(body []byte, nested int) problem {
@@ -144,7 +144,7 @@ func parseNested(body []byte, nested int) problem {
 		}
 	}
 	if inner := strings.TrimSpace(p.Message); strings.HasPrefix(inner, "{") && json.Valid([]byte(inner)) && nested < deepest {
-		if said := parseNested([]byte(inner), nested+1); said.Message != "" { // a gateway that wraps what it got
+		if said := parseNested([]byte(inner), nested+1); said.Message != "" { // a gateway wraps the server's error
 			said.Code = cmp.Or(said.Code, p.Code)
 			return said
 		}

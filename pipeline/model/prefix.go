@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// prefixes remembers how long the prompts were of first requests that had the same tools and the same system message.
-// What they had in common is no longer than the shortest of them: without that, the worst case of each episode's first
-// request would be a token for every byte of its tools.
+// prefixes remembers, for each set of tools and system message, the shortest prompt of a first request that had them, in tokens.
+// It bounds the tokens of that common prefix: without it, the worst case of each episode's first request would be a token for
+// every byte of its tools.
 type prefixes struct {
 	seed maphash.Seed
 
@@ -15,10 +15,10 @@ type prefixes struct {
 	tokens map[uint64]int
 }
 
-// maxPrefixes bounds the memory; what a distribution draws over and over is there early.
+// maxPrefixes bounds the memory; sets that a distribution draws often come early.
 const maxPrefixes = 4096
 
-// key stands for what requests have in common, and messages is how many of their messages that are.
+// key identifies the common prefix, and messages is how many messages belong to it.
 func (p *prefixes) key(req Request) (key uint64, messages int) {
 	var h maphash.Hash
 	h.SetSeed(p.seed)
@@ -33,7 +33,7 @@ func (p *prefixes) key(req Request) (key uint64, messages int) {
 	return h.Sum64(), messages
 }
 
-// known is what is known of the beginning of a first request.
+// known is the bound for the prefix of a first request.
 func (p *prefixes) known(req Request) Known {
 	key, messages := p.key(req)
 	p.mu.Lock()

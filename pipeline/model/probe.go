@@ -16,8 +16,8 @@ import (
 // probeTimeout bounds the listing of models, and an answer of one token.
 const probeTimeout = 30 * time.Second
 
-// Probe finds out before a run whether the endpoint is there, takes the key and has the model. It costs nothing when
-// the server lists the model, and one token otherwise. Every error is an *Error whose message says what to do.
+// Probe checks before a run that every endpoint answers, accepts the key and has the model. It costs nothing when the server
+// lists the model, and one token otherwise. Every error is an *Error whose message says what to do.
 func (c *Client) Probe(ctx context.Context) error {
 	if c.cfg.Replay != nil {
 		return nil
@@ -30,7 +30,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	return nil
 }
 
-// probe finds that out about one endpoint: of several, each must have the model.
+// probe checks one endpoint.
 func (c *Client) probe(ctx context.Context, i int) *Error {
 	base := c.cfg.Endpoints[i]
 	names, failed := c.list(ctx, c.endpoints[i])
@@ -48,26 +48,26 @@ func (c *Client) probe(ctx context.Context, i int) *Error {
 	if slices.Contains(names, c.cfg.Name) {
 		return nil
 	}
-	// Not listed means little: aliases, gateways with hundreds of models, servers without a list.
+	// The model may exist all the same: there are aliases, gateways with hundreds of models, and servers without a list.
 	_, failed = c.complete(ctx, c.yes(i), nil, true)
 	if failed == nil {
 		return nil
 	}
-	// Reasoning models refuse to think within one token; that they refuse shows that they are there.
+	// Reasoning models refuse a limit of one token, which shows that they exist.
 	if failed.Class == ClassBadRequest && strings.Contains(failed.Message, "max_tokens") {
 		return nil
 	}
 	return c.advise(failed, base, names)
 }
 
-// yes asks an endpoint for next to nothing. No two are alike, so that no cache answers.
+// yes is a request for a single token. Each is different, so that no cache answers it.
 func (c *Client) yes(i int) *Request {
 	text := fmt.Sprintf("Say yes to %d.", c.cfg.Now().UnixNano())
 	return &Request{Messages: []episode.Message{{Role: "user", Content: text}}, MaxTokens: 1, State: State{Endpoint: c.endpoints[i].name}}
 }
 
-// alive finds out whether one endpoint at least answers what is no part of any conversation. The list of models says nothing
-// of that: gateways list models whose servers are gone, and others have no list. The error is that of the last endpoint.
+// alive finds out whether at least one endpoint answers a request outside any conversation. The list of models would not show
+// that: gateways list models whose servers are gone, and some servers have no list. The error is that of the last endpoint.
 func (c *Client) alive(ctx context.Context) (failed *Error) {
 	for i := range c.endpoints {
 		if failed = c.tryYes(ctx, i); !failed.ofOutage() {
@@ -77,14 +77,14 @@ func (c *Client) alive(ctx context.Context) (failed *Error) {
 	return failed
 }
 
-// ofOutage says whether it may be an outage that the error comes from.
+// ofOutage reports whether an outage may have caused the error.
 func (e *Error) ofOutage() bool { return e != nil && policies[e.Class].outage }
 
-// tryYes asks once, past the gate, behind which thousands may wait for an endpoint that does not answer.
+// tryYes asks once, bypassing the gate, where thousands of requests may wait for an endpoint that does not answer.
 func (c *Client) tryYes(ctx context.Context, i int) *Error {
 	t := &try{call: &call{Client: c, req: *c.yes(i)}}
 	if err := c.encode(&t.req, &t.x); err != nil {
-		return nil // it does not get as far as the endpoint
+		return nil // not the endpoint's fault
 	}
 	paid, failed := c.pay(ctx, t)
 	if failed != nil {
@@ -98,7 +98,7 @@ func (c *Client) tryYes(ctx context.Context, i int) *Error {
 	return t.failed
 }
 
-// mend adds what to do to the message of an error in the middle of a run that only a person can mend.
+// mend adds advice to an error in the middle of a run that only the user can resolve.
 func mend(e *Error) *Error {
 	switch e.Class {
 	case ClassAuth:
@@ -109,7 +109,7 @@ func mend(e *Error) *Error {
 	return e
 }
 
-// advise adds what to do to the message of an error of an endpoint.
+// advise adds advice to an endpoint's error before a run.
 func (c *Client) advise(e *Error, base string, names []string) *Error {
 	switch e.Class {
 	case ClassAuth:
@@ -134,7 +134,7 @@ func (c *Client) advise(e *Error, base string, names []string) *Error {
 	return e
 }
 
-// list asks for the models. The body is read here: servers fill the library's type with surprising types.
+// list asks for the models. It parses the body itself, as servers send types that go-openai's cannot hold.
 func (c *Client) list(ctx context.Context, at endpoint) ([]string, *Error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -148,7 +148,7 @@ func (c *Client) list(ctx context.Context, at endpoint) ([]string, *Error) {
 	var models struct {
 		Data []json.RawMessage `json:"data"`
 	}
-	json.Unmarshal(x.raw.Bytes(), &models) // what cannot be read is not listed
+	json.Unmarshal(x.raw.Bytes(), &models) // the list stays empty if this fails
 	var names []string
 	for _, card := range models.Data {
 		var m struct {
@@ -164,7 +164,7 @@ func (c *Client) list(ctx context.Context, at endpoint) ([]string, *Error) {
 	return names, nil
 }
 
-// nearest shows at most ten names, those first that share the most words with the one that was asked for.
+// nearest shows at most ten names, beginning with those that share the most words with the configured one.
 func (c *Client) nearest(names []string) string {
 	const shown = 10
 	words := func(s string) []string {
@@ -187,7 +187,7 @@ func (c *Client) nearest(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
-// rootText is the innermost text of a network error: "connection refused" without the dialing around it.
+// rootText is the innermost text of a network error: "connection refused" without the address and the dialing.
 func rootText(e *Error) string {
 	var err error = e.cause
 	for err != nil {

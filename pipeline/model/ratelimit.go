@@ -13,7 +13,7 @@ import (
 // OpenAI and many others send them, and Anthropic-Ratelimit-Requests-Remaining. other is a second name of the same limit.
 func headerBudget(h http.Header, name, other string) gate.Budget {
 	if !tellsLimits(h) {
-		return gate.Budget{} // as of most servers that are one's own
+		return gate.Budget{} // as most self-hosted servers
 	}
 	kinds := []string{name}
 	if other != "" {
@@ -29,7 +29,7 @@ func headerBudget(h http.Header, name, other string) gate.Budget {
 			}
 		}
 	}
-	if name == "Requests" { // OpenRouter and the draft of the IETF name no kind
+	if name == "Requests" { // OpenRouter and the IETF's draft have names without a kind
 		for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 			if b, ok := readBudget(h, func(what string) string { return h.Get(prefix + what) }); ok {
 				return b
@@ -48,7 +48,7 @@ func tellsLimits(h http.Header) bool {
 	return false
 }
 
-// resetAfter is when a limit that is used up has something left again, as far as the headers tell.
+// resetAfter is the time until an exhausted limit resets, according to the headers.
 func resetAfter(h http.Header) time.Duration {
 	var longest time.Duration
 	for _, b := range []gate.Budget{headerBudget(h, "Requests", ""), headerBudget(h, "Tokens", "Input-Tokens")} {
@@ -63,7 +63,7 @@ func resetAfter(h http.Header) time.Duration {
 func readBudget(h http.Header, field func(string) string) (gate.Budget, bool) {
 	limit, okLimit := amount(field("Limit"))
 	if !okLimit {
-		return gate.Budget{}, false // as nearly always
+		return gate.Budget{}, false // the usual case
 	}
 	remaining, okRemaining := amount(field("Remaining"))
 	reset, okReset := resetTime(field("Reset"), h.Get("Date"))
@@ -79,8 +79,8 @@ func amount(text string) (float64, bool) {
 	return n, err == nil && n >= 0 && n < 1e15
 }
 
-// resetTime reads the time until a reset: "1m30.5s", a number of seconds, a date, or a moment since 1970 in seconds or
-// milliseconds. date is the server's own clock, without which a moment means nothing to us.
+// resetTime reads the time until a reset: "1m30.5s", a number of seconds, a date, or a Unix time in seconds or milliseconds.
+// date is the server's clock, which the last two need.
 func resetTime(text, date string) (time.Duration, bool) {
 	const year = 365 * 24 * time.Hour
 	text = strings.TrimSpace(text)

@@ -11,15 +11,15 @@ import (
 	"trajgen/pipeline/model/rawtext"
 )
 
-// How calls are found that a server left in the content, beside the names of rawtext.Formats.
+// The values of Config.ToolFormat beside the names of rawtext.Formats.
 const (
-	// ToolFormatNative takes the server's own tool calls alone, and every content for what it is.
+	// ToolFormatNative accepts only the server's own tool calls, and leaves every content unchanged.
 	ToolFormatNative = "native"
-	// ToolFormatAuto goes by the model's name, or by the content itself, and reads one only that unmistakably has a call.
+	// ToolFormatAuto chooses the format by the model's name or by the content, and only reads calls that cannot be plain text.
 	ToolFormatAuto = "auto"
 )
 
-// checkToolFormat says whether there is such a format.
+// checkToolFormat refuses an unknown format.
 func checkToolFormat(format string) error {
 	names := append([]string{ToolFormatAuto, ToolFormatNative}, rawtext.Formats()...)
 	if format != "" && !slices.Contains(names, format) {
@@ -28,7 +28,7 @@ func checkToolFormat(format string) error {
 	return nil
 }
 
-// rawFormat is the format in which contents are read, "" when they are not, and whether only unmistakable ones are.
+// rawFormat is the format of calls in contents, "" to read none, and whether only calls that cannot be plain text are read.
 func rawFormat(cfg Config) (format string, unmistakable bool) {
 	switch cfg.ToolFormat {
 	case ToolFormatNative:
@@ -39,8 +39,8 @@ func rawFormat(cfg Config) (format string, unmistakable bool) {
 	return cfg.ToolFormat, false
 }
 
-// readRawCalls moves the calls out of a content that the server did not read, if tools were offered and it gave no
-// calls itself. The error is a call that stays there: a text with one is no answer.
+// readRawCalls moves calls that the server did not parse out of the content, if tools were offered and the server returned no
+// calls itself. The error means that a call stays in the content, which is then not an answer.
 func (c *Client) readRawCalls(req *Request, m *episode.Message, d *draft) error {
 	format := c.rawFormat
 	if len(req.Tools) == 0 || len(m.Calls) > 0 || c.cfg.ToolFormat == ToolFormatNative {
@@ -58,7 +58,7 @@ func (c *Client) readRawCalls(req *Request, m *episode.Message, d *draft) error 
 		case found.Format != "" && c.cfg.ToolFormat == ToolFormatAuto:
 			format, read = found.Format, found.Result
 			d.repairs = append(d.repairs, read.Repairs...)
-		case d.finish == "length": // what was cut is no answer either way
+		case d.finish == "length": // a reply that was cut is not an answer anyway
 		case found.Format != "":
 			return c.unread(found.Calls[0].Name, fmt.Sprintf("it is in the format %s: set tool_format to that or to auto", found.Format))
 		case found.Unread != "":
@@ -78,7 +78,7 @@ func (c *Client) readRawCalls(req *Request, m *episode.Message, d *draft) error 
 	return nil
 }
 
-// unread is the error of a text with a call in it. The first one is warned of: the server may not read any.
+// unread is the error of a text with a call in it. It warns of the first one: the server may parse no calls at all.
 func (c *Client) unread(tool, advice string) error {
 	message := fmt.Sprintf("the text of the reply has a call of %s that was not read; %s", tool, advice)
 	c.unreads.Do(func() {
@@ -87,8 +87,8 @@ func (c *Client) unread(tool, advice string) error {
 	return &refusal{class: ClassUnread, message: message}
 }
 
-// identify sees to it that every call can be answered by an id of its own, and says which had to be renamed. messages is
-// the number in the request.
+// identify gives every call a unique id, and returns notes of the ids that it changed. messages is the number of messages in
+// the request.
 func identify(calls []episode.Call, messages int, format string) (renamed []string) {
 	seen := map[string]int{} // how often each id was wanted
 	for i := range calls {
@@ -106,7 +106,7 @@ func identify(calls []episode.Call, messages int, format string) (renamed []stri
 	return renamed
 }
 
-// cutLast marks the last call of a reply that the token limit ended in the middle of it.
+// cutLast marks the last call of a reply if the token limit cut it.
 func cutLast(calls []episode.Call, finish string) bool {
 	if finish != "length" || len(calls) == 0 {
 		return false

@@ -14,8 +14,8 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// The wire shapes, read from the raw bytes. Where servers differ the field stays raw and is read with patience: the
-// library's own types drop vendor fields, and one field of an unexpected type would cost the whole reply.
+// The wire shapes, decoded from the raw bytes. Fields in which servers differ stay raw and are decoded tolerantly: go-openai's
+// types drop vendor fields, and fail for the whole reply if one field has an unexpected type.
 
 type wireReply struct {
 	ID      json.RawMessage `json:"id"`
@@ -47,10 +47,10 @@ type wireDelta struct {
 	Reasoning        json.RawMessage `json:"reasoning"`         // OpenRouter, newer vLLM, Ollama
 	ReasoningDetails json.RawMessage `json:"reasoning_details"` // OpenRouter, beside reasoning or alone
 	ToolCalls        []wireCall      `json:"tool_calls"`
-	FunctionCall     json.RawMessage `json:"function_call"` // what came before tool_calls
+	FunctionCall     json.RawMessage `json:"function_call"` // the form before tool_calls
 }
 
-// wireIndex is a number, which some proxies write as a text or with a fraction.
+// wireIndex is a number, which some proxies write as a string or with a fraction.
 type wireIndex struct {
 	n     int32
 	given bool
@@ -83,7 +83,7 @@ type wireUsage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// refusal is a reply that came with status 200 and is none.
+// refusal is the error of a response with status 200 that is not a usable reply.
 type refusal struct {
 	class, message string
 	said           problem
@@ -99,15 +99,15 @@ type draft struct {
 	choices    bool
 	content    wireText
 	refused    wireText
-	reasonings [3]wireText // by field; servers that send two say the same in both
+	reasonings [3]wireText // by field; servers that send two send the same text in both
 	calls      []*draftCall
-	oldCall    bool // there is one in the form that came before tools
-	lastCall   int  // where a fragment without index belongs
+	oldCall    bool // there is a function_call
+	lastCall   int  // the call that a fragment without index continues
 	details    details
 	tokens     tokenDraft
 	service    episode.Service
 	repairs    []string
-	kept       []byte // fields as the server sent them, each behind a comma
+	kept       []byte // original fields, each after a comma
 	err        *refusal
 }
 
@@ -117,11 +117,11 @@ type draftCall struct {
 	args     wireText
 }
 
-// wireText is a JSON string that comes in fragments, put together before it is read: a character may be cut into two
-// escapes, or into bytes.
+// wireText is a JSON string whose fragments are joined before it is decoded, as a fragment may end within a character: between
+// two escapes, or two bytes.
 type wireText json.RawMessage
 
-// add takes what is a text. It may keep the memory and write into it.
+// add appends raw if it is a string. It may keep the memory and write into it.
 func (t *wireText) add(raw json.RawMessage) {
 	switch {
 	case len(raw) < 2 || raw[0] != '"':
@@ -134,7 +134,7 @@ func (t *wireText) add(raw json.RawMessage) {
 
 func (t wireText) String() string { return text(json.RawMessage(t)) }
 
-// noCalls is an empty list of calls as some proxies write it. In a text its quotes would be escaped.
+// noCalls finds an empty object of calls, which some proxies send for an empty list. In a string its quotes would be escaped.
 var noCalls = regexp.MustCompile(`"tool_calls"\s*:\s*\{\s*\}`)
 
 // add takes one JSON document: a plain reply or a chunk of a stream.
@@ -163,7 +163,7 @@ func (d *draft) add(data []byte) {
 		d.model = name
 	}
 	if u, ok := readUsage(reply.Usage); ok {
-		d.usage = u // the last one: servers that count along send it with each chunk
+		d.usage = u // the last one counts, as some servers send it with each chunk
 	}
 	addService(&d.service, &reply)
 	for _, s := range servers {
@@ -174,7 +174,7 @@ func (d *draft) add(data []byte) {
 	for i := range reply.Choices {
 		choice := &reply.Choices[i]
 		if !choice.first(i) {
-			continue // we ask for one
+			continue // we ask for a single choice
 		}
 		d.choices = d.choices || choice.Delta != nil || choice.Message != nil
 		if present(choice.Error) {
@@ -196,12 +196,12 @@ func (d *draft) add(data []byte) {
 			d.finish = reason
 		}
 		if choice.Delta == nil {
-			return // what follows a whole message is another choice, whatever its index
+			return // further choices are ignored, whatever their index
 		}
 	}
 }
 
-// first says whether the choice is the one that we asked for. Its place in the list is its index where it has none.
+// first reports whether the choice has index 0; without an index its place in the list counts.
 func (c *wireChoice) first(place int) bool {
 	if c.Index.given {
 		return c.Index.n == 0
@@ -209,7 +209,7 @@ func (c *wireChoice) first(place int) bool {
 	return place == 0
 }
 
-// fail takes the error that a body with status 200 carries.
+// fail takes an error from a body with status 200.
 func (d *draft) fail(data []byte) {
 	said := parseProblem(data)
 	class, message := classify(200, said)
@@ -228,7 +228,7 @@ func (d *draft) addPart(part *wireDelta, whole bool) {
 	}
 }
 
-// addContent takes a text or a list of parts; Mistral puts its thinking among the parts.
+// addContent takes a string or a list of parts; Mistral puts its reasoning among the parts.
 func (d *draft) addContent(raw json.RawMessage) {
 	if len(raw) == 0 || raw[0] != '[' {
 		d.content.add(raw)
@@ -246,8 +246,8 @@ func (d *draft) addContent(raw json.RawMessage) {
 	}
 }
 
-// addDetails takes OpenRouter's reasoning_details. Their texts are the reasoning where there is no other; the encrypted
-// ones say nothing.
+// addDetails takes OpenRouter's reasoning_details. Their texts are the reasoning if no other field has it; encrypted entries
+// have none.
 func (d *draft) addDetails(raw json.RawMessage) {
 	d.details.add(raw)
 	var parts []struct{ Text, Summary json.RawMessage }
@@ -260,8 +260,7 @@ func (d *draft) addDetails(raw json.RawMessage) {
 	}
 }
 
-// addCall puts a call, or a fragment of one, where it belongs. In a whole message every entry is a call of its own,
-// whatever its id.
+// addCall adds a call, or appends a fragment to its call. In a whole message every entry is a separate call, whatever its id.
 func (d *draft) addCall(part *wireCall, whole bool) {
 	id, name, index := text(part.ID), text(part.Function.Name), part.Index
 	if id == "" && name == "" && !index.given && !present(part.Function.Arguments) {
@@ -271,7 +270,7 @@ func (d *draft) addCall(part *wireCall, whole bool) {
 	switch {
 	case whole:
 	case index.given:
-		// The last with that index: some servers number every call 0 and tell them apart by id.
+		// The last with that index: some servers give every call the index 0 and different ids.
 		for i := len(d.calls) - 1; i >= 0 && at < 0; i-- {
 			if d.calls[i].index == index.n {
 				at = i
@@ -297,7 +296,7 @@ func (d *draft) addCall(part *wireCall, whole bool) {
 	if call.id == "" {
 		call.id = id
 	}
-	if !strings.HasPrefix(call.name, name) { // said again with each fragment
+	if !strings.HasPrefix(call.name, name) { // some servers repeat the name in each fragment
 		if strings.HasPrefix(name, call.name) {
 			call.name = name
 		} else {
@@ -307,7 +306,7 @@ func (d *draft) addCall(part *wireCall, whole bool) {
 	call.args.add(argumentText(part.Function.Arguments))
 }
 
-// reply makes the reply of what came. An empty one comes with an error: it is a reply if asking again gives no other.
+// reply turns the draft into a reply. An empty reply comes with an error, and is accepted if retries give no other.
 func (c *Client) reply(d *draft, req *Request) (*Reply, error) {
 	if d.err != nil {
 		return nil, d.err
@@ -345,14 +344,14 @@ func (c *Client) reply(d *draft, req *Request) (*Reply, error) {
 	return reply, nil
 }
 
-// readUsage reads what a server counted. A prompt and a reply have a token at least: a 0 is no count, and would make
-// requests free.
+// readUsage reads the token counts. Prompt and reply have at least one token, so a 0 is not a count, and would make the request
+// free.
 func readUsage(raw json.RawMessage) (episode.Usage, bool) {
 	if !present(raw) {
 		return episode.Usage{}, false
 	}
 	var w wireUsage
-	json.Unmarshal(raw, &w) // a detail of an odd type leaves the rest readable
+	json.Unmarshal(raw, &w) // a field of an unexpected type does not stop the others
 	if w.Prompt == nil || w.Completion == nil || *w.Prompt < 1 || *w.Completion < 1 {
 		return episode.Usage{}, false
 	}
@@ -364,7 +363,7 @@ func readUsage(raw json.RawMessage) (episode.Usage, bool) {
 	}, true
 }
 
-// present tells a value from an absent one and from null.
+// present reports whether a value is neither absent nor null.
 func present(raw json.RawMessage) bool {
 	return len(raw) > 0 && !bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
 }

@@ -8,32 +8,32 @@ import (
 	"strings"
 )
 
-// server is what one kind of model server does in its own way. Requests are written for those that are known by their host,
-// or are named by Config.TokenIDs. Replies and errors are read for all of them: a gateway hands on what another said.
+// server has the habits of one kind of model server. Requests follow those of the server whose host is in the base URL, or that
+// Config.TokenIDs names. Replies and errors are read with the habits of all servers, as a gateway passes on another's answer.
 type server struct {
 	name  string
-	hosts []string // one that begins with a dot stands for all below it
+	hosts []string // a host that begins with a dot also matches all its subdomains
 
 	limit    string   // the name of the limit of a reply
-	details  bool     // the reasoning of earlier turns goes back as it came
-	tokens   []string // body fields that make it tell token ids, each set to true
-	whole    string   // why it tells none in a stream
-	noTokens bool     // it never tells any
+	details  bool     // wants the reasoning details of earlier turns back
+	tokens   []string // body fields that ask for token ids, each set to true
+	whole    string   // why a stream has no token ids
+	noTokens bool     // never sends token ids
 
-	reply  func(d *draft, r *wireReply)  // takes what it adds to a reply
-	choice func(d *draft, c *wireChoice) // takes what it adds to a choice
-	window []string                      // where its description of a model has the window
+	reply  func(d *draft, r *wireReply)  // reads fields that the server adds to a reply
+	choice func(d *draft, c *wireChoice) // reads fields that the server adds to a choice
+	window []string                      // paths of the window in the server's description of a model
 
 	says      words
-	problem   func(p *problem, fields map[string]json.RawMessage) // takes what it adds to an error
+	problem   func(p *problem, fields map[string]json.RawMessage) // reads fields that the server adds to an error
 	errorType string                                              // header with the type of an error
-	requestID string                                              // header with the name of an exchange
+	requestID string                                              // header with the id of an exchange
 }
 
-// words are what servers say, in lower case, by the class of error that it means.
+// words are the servers' words in errors, in lower case, by the class of error.
 type words map[string][]string
 
-// addedToReply and addedToChoice have the fields that one server or another adds.
+// addedToReply and addedToChoice have the fields that some servers add.
 type (
 	addedToReply struct {
 		PromptTokenIDs wireIDs         `json:"prompt_token_ids"` // vLLM; of a stream in its first chunk
@@ -51,7 +51,7 @@ type (
 
 var servers []*server
 
-func init() { // what some of them do ranges over all of them
+func init() { // not an initializer, as functions of some entries range over servers
 	servers = []*server{
 		{name: "anthropic", requestID: "Request-Id", says: words{
 			ClassQuota:           {"credit balance is too low", "reached your specified api usage limit", "reached your specified workspace api usage limit"},
@@ -102,7 +102,7 @@ func init() { // what some of them do ranges over all of them
 	}
 }
 
-// at says whether a base URL is one of the server's.
+// at reports whether a base URL belongs to the server.
 func (s *server) at(base string) bool {
 	u, err := url.Parse(base)
 	return err == nil && slices.ContainsFunc(s.hosts, func(host string) bool {
@@ -110,7 +110,7 @@ func (s *server) at(base string) bool {
 	})
 }
 
-// serverAt is what requests are written for: those of the servers whose host is in one of the base URLs, as one.
+// serverAt combines the servers whose host is in one of the base URLs.
 func serverAt(bases []string) (all server) {
 	for _, s := range servers {
 		if slices.ContainsFunc(bases, s.at) {

@@ -8,10 +8,10 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// longestWord bounds what a server says about itself.
+// longestWord bounds a server's metadata, in bytes.
 const longestWord = 200
 
-// addService reads what a server says beside the message. In a stream it may say it in any chunk.
+// addService reads the server's metadata, which any chunk of a stream may have.
 func addService(s *episode.Service, reply *wireReply) {
 	setWord(&s.SystemFingerprint, reply.SystemFingerprint)
 	setWord(&s.ServiceTier, reply.ServiceTier)
@@ -21,7 +21,7 @@ func addService(s *episode.Service, reply *wireReply) {
 	}
 }
 
-// setWord takes the first that is a word or a number.
+// setWord takes the first value that is a string or a number.
 func setWord(to *string, raw ...json.RawMessage) {
 	for _, r := range raw {
 		if word := scalar(r); word != "" {
@@ -31,10 +31,10 @@ func setWord(to *string, raw ...json.RawMessage) {
 	}
 }
 
-// field is a field of an object, or nothing.
+// field is a field of an object, or nil.
 func field(raw json.RawMessage, name string) json.RawMessage {
 	if len(raw) == 0 || raw[0] != '{' || !bytes.Contains(raw, []byte(`"`+name+`"`)) && !bytes.ContainsRune(raw, '\\') {
-		return nil // as nearly always
+		return nil // the usual case
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Settings are a model and how it is asked, as a run file says it. A client reads no environment: who opens it does, and puts
-// the key and the secret headers into Config.
+// Settings are the model and how it is asked, as in the run file. A client does not read the environment: its opener does, and
+// puts the key and the secret headers into Config.
 type Settings struct {
 	Name              string            `yaml:"name" flag:"model" experiment:"always" help:"model name, as the server knows it"`
 	BaseURL           string            `yaml:"base_url" experiment:"no" help:"OpenAI-compatible endpoint, with /v1, or unix:///path/of/a.socket (default https://api.openai.com/v1)"`
@@ -33,7 +33,7 @@ type Settings struct {
 	Fallbacks         []Fallback        `yaml:"fallbacks,omitempty" experiment:"given"`   // models that answer when the one before cannot be had
 }
 
-// Patience is what is done when a model does not answer, as a run file says it.
+// Patience has the timeouts, retries and limits of requests, as in the run file.
 type Patience struct {
 	Timeout        time.Duration `yaml:"timeout" flag:"request-timeout" experiment:"no" help:"most time of one request"`
 	IdleTimeout    time.Duration `yaml:"idle_timeout,omitempty" experiment:"no" help:"most time in which a stream may be silent, before its first token and within (default 2m)"`
@@ -45,17 +45,17 @@ type Patience struct {
 	MinInFlight    int           `yaml:"min_in_flight,omitempty" experiment:"no" help:"requests that an endpoint is sent at once even while it refuses them (default 1)"`
 }
 
-// Fallback is a model that answers when the one before it cannot be had.
+// Fallback is a model that is asked when the one before it fails.
 type Fallback struct {
 	Model     string `yaml:"model"`
 	BaseURL   string `yaml:"base_url,omitempty"`    // default: the run's
 	APIKeyEnv string `yaml:"api_key_env,omitempty"` // default with the run's base_url: the run's
 }
 
-// secretHeader finds the names of headers that must not be written down.
+// secretHeader finds the names of headers whose values must not be recorded.
 var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
 
-// Validate says what is wrong with the section. What a server would not take is said when a client is opened.
+// Validate says what is wrong with the section. Config.Validate says the rest.
 func (s Settings) Validate() error {
 	problems := []error{checkToolFormat(s.ToolFormat)}
 	for name := range s.Headers {
@@ -66,7 +66,7 @@ func (s Settings) Validate() error {
 	return errors.Join(problems...)
 }
 
-// TokenServer is whom requests ask for token ids. YAML's true and false are what people write first.
+// TokenServer is TokenIDs with true as auto and false as "", which users are likely to write.
 func (s Settings) TokenServer() string {
 	switch s.TokenIDs {
 	case "true":
@@ -77,7 +77,7 @@ func (s Settings) TokenServer() string {
 	return s.TokenIDs
 }
 
-// Seeded says whether requests carry a seed.
+// Seeded reports whether requests have a seed.
 func (s Settings) Seeded() bool { return s.SendSeed == nil || *s.SendSeed }
 
 // Validate says what is wrong with the section.

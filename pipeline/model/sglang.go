@@ -2,8 +2,8 @@ package model
 
 import "encoding/json"
 
-// Newer versions of SGLang tell the ids of a reply as vLLM does, older ones in their meta info. It refuses the fields that
-// ask for ids in a stream.
+// Newer versions of SGLang send the ids of a reply as vLLM does, older ones in their meta info. It refuses the fields that ask
+// for ids in a stream.
 var sglang = server{
 	name:   "sglang",
 	tokens: []string{"return_token_ids", "return_prompt_token_ids", "return_meta_info", "logprobs"},

@@ -6,22 +6,22 @@ import (
 	"regexp"
 )
 
-// assembler reads the bytes of a stream as they pass on their way to go-openai, whose own reader loses errors behind
-// keep-alive comments and cannot tell a complete stream from a cut one. A server that answers a request for a stream
-// with a plain JSON body is understood as well.
+// assembler parses the bytes of a stream on their way to go-openai, whose reader loses errors after keep-alive comments and
+// cannot distinguish a complete stream from one that was cut. It also accepts a plain JSON body in answer to a request for a
+// stream.
 type assembler struct {
 	draft draft
 	done  bool // the terminator was seen
 
-	line     []byte // not ended yet
+	line     []byte // the line so far
 	returned bool   // the last line ended with a carriage return
-	pending  []byte // a data line that is not JSON by itself: the next one may complete it
+	pending  []byte // data lines that are not valid JSON so far
 	event    string
 	plain    []byte // the body, once its first byte showed that it is not a stream
 	started  bool
 }
 
-// Write never fails: what is wrong with the reply shows when it is asked for.
+// Write never fails; end returns the error of a bad reply.
 func (a *assembler) Write(p []byte) (int, error) {
 	n := len(p)
 	if !a.started {
@@ -49,7 +49,7 @@ func (a *assembler) Write(p []byte) (int, error) {
 			line = append(a.line, line...)
 			a.line = a.line[:0]
 		}
-		if len(line) > 0 || p[end] == '\r' || !a.returned { // a line feed behind a carriage return ends no other line
+		if len(line) > 0 || p[end] == '\r' || !a.returned { // a line feed after a carriage return belongs to it
 			a.take(line)
 		}
 		a.returned = p[end] == '\r'
@@ -57,7 +57,7 @@ func (a *assembler) Write(p []byte) (int, error) {
 	}
 }
 
-// endOfLine is where the first line ends: at a line feed, a carriage return, or the first of both. -1 is not yet.
+// endOfLine is the index of the first line feed or carriage return, or -1.
 func endOfLine(p []byte) int {
 	end := bytes.IndexByte(p, '\n')
 	line := p
@@ -70,7 +70,7 @@ func endOfLine(p []byte) int {
 	return end
 }
 
-// skipMark skips white space and the byte-order mark, of which a part may come alone.
+// skipMark skips white space and the byte-order mark, also a part of it.
 func skipMark(p []byte) []byte {
 	for len(p) > 0 && bytes.IndexByte([]byte(" \t\r\n\xef\xbb\xbf"), p[0]) >= 0 {
 		p = p[1:]
@@ -83,7 +83,7 @@ func (a *assembler) take(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimSpace(value)
 	switch string(name) {
-	case "": // a comment keeps the connection alive; an empty line ends an event
+	case "": // a comment, or an empty line, which ends an event
 		if len(line) == 0 {
 			a.flush()
 			a.event = ""
@@ -116,7 +116,7 @@ func (a *assembler) consume(data []byte) {
 	a.draft.add(data)
 }
 
-// flush gives up on data that never became JSON.
+// flush reports data that never became valid JSON.
 func (a *assembler) flush() {
 	if len(a.pending) > 0 && a.draft.err == nil {
 		a.draft.err = &refusal{class: ClassMalformed, message: "the stream carries data that is not JSON: " + excerpt(a.pending)}
@@ -124,10 +124,10 @@ func (a *assembler) flush() {
 	a.pending = a.pending[:0]
 }
 
-// errCut is a stream without its end, also one that ended in the middle of a line.
+// errCut is the error of a stream that ended too early.
 var errCut = &refusal{class: ClassConnection, message: "the stream ended before the reply did"}
 
-// end reads what there is of the last line, and returns what came.
+// end reads a last line without a line break, and returns the draft.
 func (a *assembler) end() (*draft, error) {
 	if a.plain != nil {
 		d := new(draft)
@@ -148,7 +148,7 @@ func (a *assembler) end() (*draft, error) {
 	return &a.draft, nil
 }
 
-// whole says whether a reply that has no finish reason looks as if nothing of it were missing.
+// whole reports whether a reply without a finish reason looks complete.
 func (d *draft) whole() bool {
 	if n := len(d.calls); n > 0 {
 		return json.Valid([]byte(d.calls[n-1].args.String()))
@@ -156,10 +156,11 @@ func (d *draft) whole() bool {
 	return len(d.content) > len(`""`)
 }
 
-// eventStream tells a stream from a reply in one piece.
+// eventStream matches the start of an event stream.
 var eventStream = regexp.MustCompile(`^(data|event|id|retry)?:`)
 
-// decode reads the raw bytes of a reply: into plain, if it came in one piece. A server may stream what it was not asked to.
+// decode parses the raw bytes of a reply, into plain if it is not a stream. A server may stream although the request did not
+// ask for that.
 func decode(x *exchange, plain *draft) (*draft, error) {
 	if x.reply == nil {
 		body := skipMark(x.raw.Bytes())

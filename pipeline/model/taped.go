@@ -16,10 +16,10 @@ import (
 	"trajgen/pipeline/model/record"
 )
 
-// ClassTape is fatal: the tape cannot be written, or what is asked is not on the one that is played.
+// ClassTape is fatal: the tape cannot be written, or the replayed tape does not have the request.
 const ClassTape = "tape"
 
-// SettableClock is a Clock that a tape sets to what it recorded, since it answers at once for what took long.
+// SettableClock is a Clock that a replay sets to the recorded time, as a tape answers at once.
 type SettableClock interface {
 	Clock
 	Left() time.Duration
@@ -31,16 +31,16 @@ func (c *call) asker() (record.Asker, bool) {
 	return record.Asker{Episode: c.req.Episode, Attempt: c.req.Attempt, Role: c.cfg.Role}, c.req.Episode != ""
 }
 
-// taped is what a try has to do with a tape.
+// taped is a try's exchange on a tape.
 type taped struct {
 	tape     *record.Replay // that is played; nil when one is recorded
 	exchange record.Exchange
 	body     bytes.Buffer
-	cause    func() error // why the try was ended from inside, if it was
+	cause    func() error // why the client cancelled the try, if it did; nil until it was sent
 	clock    SettableClock
 }
 
-// thread makes the try record itself, or be played, where there is a tape.
+// thread prepares the try for recording or replay, if there is a tape.
 func (t *try) thread() *Error {
 	c := t.call
 	if c.cfg.Record == nil && c.cfg.Replay == nil {
@@ -66,7 +66,7 @@ func (t *try) thread() *Error {
 	return nil
 }
 
-// played takes the place of all other steps where a tape is played: nothing has to be waited for.
+// played is the only step of a replay, which waits for nothing.
 func (c *Client) played(_ context.Context, t *try) (end func(), failed *Error) {
 	at := t.x.taped
 	t.x.api = c.endpoints[0].client(&t.x)
@@ -84,7 +84,7 @@ func (c *Client) played(_ context.Context, t *try) (end func(), failed *Error) {
 	}, nil
 }
 
-// repeated decides as it was decided when the tape was recorded whether a call is tried again.
+// repeated decides in a replay whether a call is tried again: as it was when the tape was recorded.
 func (c *call) repeated(ctx context.Context, failed *Error) (pause time.Duration, again bool) {
 	asker, known := c.asker()
 	if !known || failed.Class == ClassTape || failed.paused || ctx.Err() != nil {
@@ -100,7 +100,7 @@ func (c *call) repeated(ctx context.Context, failed *Error) (pause time.Duration
 	return next.Pause, true
 }
 
-// record writes what became of a try.
+// record writes a try and its result to the tape.
 func (t *try) record(ctx context.Context) *Error {
 	at := t.x.taped
 	if at == nil || at.tape != nil {
@@ -116,7 +116,7 @@ func (t *try) record(ctx context.Context) *Error {
 	if f := t.failed; f != nil {
 		switch {
 		case f.Class == ClassCancelled && !late(ctx):
-			return nil // the run was ended: the episode will be played from its beginning
+			return nil // the run was cancelled: a resume plays the episode from its beginning
 		case f.Class == ClassCancelled:
 			x.End = record.Late
 		case at.cause != nil && at.cause() == errTimeout:
@@ -124,7 +124,7 @@ func (t *try) record(ctx context.Context) *Error {
 		case at.cause != nil && at.cause() == errIdle:
 			x.End = record.Stalled
 		case at.cause == nil:
-			return nil // it never was sent
+			return nil // the try was never sent
 		}
 	}
 	t.taped++
@@ -137,13 +137,13 @@ func (t *try) record(ctx context.Context) *Error {
 // ErrTimeUp ends the context of a call whose asker has no time left.
 var ErrTimeUp = errors.New("the episode's time is up")
 
-// late tells a context that was ended for the asker's time from one that ended with the run.
+// late reports whether a context ended because the asker's time was up, and not with the run.
 func late(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, ErrTimeUp) || errors.Is(cause, context.DeadlineExceeded)
 }
 
-// roundTrip sends a request, and keeps what comes, or plays it from a tape.
+// roundTrip sends a request, and records the answer if there is a tape, or replays it.
 func (d *doer) roundTrip(req *http.Request, x *exchange) (*http.Response, error) {
 	at := x.taped
 	if at != nil {
@@ -171,7 +171,7 @@ func slow(err error) bool {
 	return ok && network.Timeout()
 }
 
-// listening keeps what is read of a body.
+// listening records a body as it is read.
 type listening struct {
 	io.ReadCloser
 	at *taped
@@ -208,7 +208,7 @@ func (at *taped) play(req *http.Request, x *exchange) (*http.Response, error) {
 	}, nil
 }
 
-// ending is what comes behind the last byte of a body.
+// ending is a reader that gives the recorded end of a body.
 type ending struct {
 	at  *taped
 	ctx context.Context
@@ -217,7 +217,7 @@ type ending struct {
 
 func (e *ending) Read([]byte) (int, error) { return 0, e.at.end(e.ctx, e.x) }
 
-// end makes what ended the exchange happen again.
+// end repeats the recorded end of the exchange.
 func (at *taped) end(ctx context.Context, x *exchange) error {
 	was := &at.exchange
 	switch was.End {
@@ -240,10 +240,10 @@ func (at *taped) end(ctx context.Context, x *exchange) error {
 	return context.Canceled
 }
 
-// errLate stands for the end of the caller's context, which is not on the tape.
+// errLate stands for the end of the caller's context when the tape was recorded.
 var errLate = fmt.Errorf("the caller's time was up when the tape was recorded: %w", context.DeadlineExceeded)
 
-// heard is an error of the network that was recorded.
+// heard is a recorded network error.
 type heard struct {
 	text string
 	slow bool
@@ -257,7 +257,7 @@ var keptHeaders = []string{
 	"Content-Type", "Date", "Location", "Retry-After", "Retry-After-Ms", "X-Request-Id", "Request-Id", "X-Amzn-Requestid", "Apim-Request-Id",
 }
 
-// kept are the headers that say something about the exchange, and hold no secret.
+// kept returns the headers that a replay needs; they hold no secret.
 func kept(all http.Header) http.Header {
 	kept := http.Header{}
 	for name, values := range all {
@@ -268,7 +268,7 @@ func kept(all http.Header) http.Header {
 	return kept
 }
 
-// asked keeps a request for the tape, or for the comparison with it.
+// asked keeps the request, to record it or to compare it with the tape.
 func (at *taped) asked(fields map[string]json.RawMessage, messages, tools []byte) {
 	if at != nil {
 		at.exchange.Request = record.Request{Fields: append(appendFields(nil, fields), '}'), Messages: slices.Concat(messages, []byte("]")), Tools: tools}

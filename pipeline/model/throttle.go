@@ -6,21 +6,21 @@ import (
 )
 
 const (
-	// freely is how many retries a run has before they are counted against its requests. A run with many requests in
-	// flight has more of them: each may fail twice at the same time.
+	// freely is how many retries a run can make before it has earned any. A run with many requests in flight has more: two for
+	// each request, as all may fail at the same time.
 	freely = 100
-	// refill is the time in which they come back by themselves.
+	// refill is the time in which these retries come back by themselves.
 	refill = time.Minute
 )
 
-// throttle bounds the share of a run's requests that are retries: each that goes well earns a share of one. A server
-// that fails one request in two is then asked slowly, rather than twice as often as one that works; no request is lost
-// for it, and none waits longer than half of refill. It is safe for concurrent use; nil bounds nothing.
+// throttle bounds the share of a run's requests that are retries: each reply earns a fraction of a retry. So a server that
+// fails every second request gets retries slowly, instead of twice as many requests as one that works. Requests are delayed,
+// never dropped, and at most by half of refill. It is safe for concurrent use; nil bounds nothing.
 type throttle struct {
 	share, most float64
 
 	mu   sync.Mutex // guards what follows
-	left float64    // retries; below 0 when some have been promised that are not earned yet
+	left float64    // retries; negative while some that were taken are not earned yet
 	seen time.Time
 }
 
@@ -33,7 +33,7 @@ func newThrottle(share float64, inFlight int, now time.Time) *throttle {
 	return &throttle{share: share, most: most, left: most, seen: now}
 }
 
-// earn counts a request that went well.
+// earn counts a reply.
 func (t *throttle) earn() {
 	if t == nil {
 		return
@@ -43,7 +43,7 @@ func (t *throttle) earn() {
 	t.left = min(t.left+t.share, t.most)
 }
 
-// take uses a retry and says how long it has to wait for it.
+// take uses a retry and returns how long the caller must wait for it.
 func (t *throttle) take(now time.Time) time.Duration {
 	if t == nil {
 		return 0

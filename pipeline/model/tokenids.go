@@ -12,10 +12,10 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// TokenIDsAuto asks for token ids in every way that a server may know; servers ignore what they do not.
+// TokenIDsAuto asks for token ids in the ways of all servers; servers ignore fields that they do not know.
 const TokenIDsAuto = "auto"
 
-// asksFor returns the body fields that a client's requests have for Config.TokenIDs.
+// asksFor returns the body fields that ask for token ids.
 func (c Config) asksFor() (fields []string) {
 	for _, s := range servers {
 		if c.TokenIDs == s.name || c.TokenIDs == TokenIDsAuto && (s.whole == "" || !c.Stream) {
@@ -25,7 +25,7 @@ func (c Config) asksFor() (fields []string) {
 	return fields
 }
 
-// checkTokenIDs says what keeps the servers from telling ids.
+// checkTokenIDs says why the servers cannot send token ids.
 func (c Config) checkTokenIDs() error {
 	asked := c.TokenServer()
 	if asked == "" {
@@ -50,8 +50,8 @@ func (c Config) checkTokenIDs() error {
 	return none
 }
 
-// missTokens warns once of a server that does not tell what it was asked for: the run goes on, and its rows say that
-// their tokens are unknown.
+// missTokens warns once of a server that does not send the token ids that were asked for. The run goes on, and its rows say
+// that their tokens are unknown.
 func (c *Client) missTokens(reply *Reply) {
 	if c.cfg.TokenIDs == "" || len(reply.Tokens.Prompt) > 0 && len(reply.Tokens.Completion) > 0 {
 		return
@@ -63,7 +63,7 @@ func (c *Client) missTokens(reply *Reply) {
 	})
 }
 
-// wireIDs is a list of ids. What is none is remembered and costs the ids alone, not the reply.
+// wireIDs is a list of token ids. With an invalid list the reply only loses its ids, and problem says why.
 type wireIDs struct {
 	ids     episode.IDs
 	problem string
@@ -103,14 +103,14 @@ func (w *wireLogprobs) UnmarshalJSON(data []byte) error {
 	*w = wireLogprobs{}
 	var shape struct {
 		Content []struct { // OpenAI
-			Token   string      `json:"token"` // "token_id:7" from a vLLM that was told so
+			Token   string      `json:"token"` // "token_id:7" from vLLM with return_tokens_as_token_ids
 			ID      json.Number `json:"id"`    // llama.cpp
 			Logprob wireNumber  `json:"logprob"`
 		} `json:"content"`
 		Values []wireNumber `json:"token_logprobs"` // Together
 		IDs    wireIDs      `json:"token_ids"`
 	}
-	json.Unmarshal(data, &shape) // a detail of an odd type leaves the rest readable
+	json.Unmarshal(data, &shape) // a field of an unexpected type does not stop the others
 	for _, entry := range shape.Content {
 		w.value(entry.Logprob)
 		name, ok := strings.CutPrefix(entry.Token, "token_id:")
@@ -128,7 +128,7 @@ func (w *wireLogprobs) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// wireNumber is a number, or known to be none: encoding/json makes a 0 of what it cannot read.
+// wireNumber is a number; ok is false for any other value, of which encoding/json would make a 0.
 type wireNumber struct {
 	value float64
 	ok    bool
@@ -140,7 +140,7 @@ func (n *wireNumber) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// value adds a log probability, which has to be finite as the 32 bits that trainers use.
+// value adds a log probability, which must be finite as a float32, the type that trainers use.
 func (w *wireLogprobs) value(v wireNumber) {
 	switch {
 	case !v.ok:
@@ -154,7 +154,7 @@ func (w *wireLogprobs) value(v wireNumber) {
 	}
 }
 
-// id adds the id of an entry. Entries mostly have none.
+// id adds the token id of an entry, which most servers leave out.
 func (w *wireLogprobs) id(text string) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
@@ -179,20 +179,20 @@ func (w *wireLogprobs) add(more wireLogprobs) {
 	w.values = append(w.values, more.values...)
 }
 
-// tokenDraft is what a reply says of its tokens while its parts arrive.
+// tokenDraft collects the tokens of a reply while its parts arrive.
 type tokenDraft struct {
 	prompt, completion wireIDs
 	logprobs, meta     wireLogprobs
 }
 
-// asked takes the prompt's ids. A server that says them again says the same.
+// asked takes the prompt's ids. A server that repeats them sends the same.
 func (t *tokenDraft) asked(prompt wireIDs) {
 	if len(t.prompt.ids) == 0 && t.prompt.problem == "" {
 		t.prompt = prompt
 	}
 }
 
-// tokens ends the draft. What does not fit together is dropped and said, never moved into place.
+// tokens ends the draft. It drops lists that do not fit together, and notes that as a repair.
 func (t *tokenDraft) tokens(usage episode.Usage) (tokens episode.Tokens, repairs []string) {
 	note := func(format string, args ...any) { repairs = append(repairs, fmt.Sprintf(format, args...)) }
 	if t.prompt.problem != "" {

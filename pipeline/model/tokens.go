@@ -7,22 +7,22 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Known is a count of tokens that the server has made of the beginning of a conversation.
+// Known is the server's token count of the beginning of a conversation.
 type Known struct {
-	Messages int // the first so many messages, with the tools
-	Tokens   int // 0 knows nothing
+	Messages int // how many messages it covers, with the tools
+	Tokens   int // 0 when unknown
 }
 
-// What a server puts around a conversation.
+// What a server's template adds to a conversation.
 const (
-	preamble    = 1024 // tokens of a template's own words: a default system prompt, how tools are used
-	perMessage  = 64   // tokens that mark where a message, a call or a tool begins and ends
-	bytesPer    = 4    // of a text, for a token, where nothing was measured
-	perEstimate = 4    // tokens around a message, where nothing was measured
+	preamble    = 1024 // tokens of the template: a default system prompt, how tools are used
+	perMessage  = 64   // tokens that mark the beginning and end of a message, a call or a tool
+	bytesPer    = 4    // bytes of text per token, without a measurement
+	perEstimate = 4    // tokens around a message, without a measurement
 )
 
-// PromptBound is the most tokens that the prompt of a request can have. A token is a byte at least; what the server has
-// counted before is as long as it was then; arguments and schemas may be written anew with spaces in them.
+// PromptBound is the most tokens that the prompt of a request can have. A token has at least one byte; the counted beginning
+// has as many tokens as before; the template may write arguments and schemas with additional spaces.
 func PromptBound(req Request) int {
 	if k := req.Known; k.Tokens > 0 && k.Messages <= len(req.Messages) {
 		return k.Tokens + boundOf(req.Messages[k.Messages:])
@@ -45,11 +45,11 @@ func boundOf(messages []episode.Message) (n int) {
 	return n
 }
 
-// Counter estimates the tokens of one episode's conversations, by what the server has said of earlier ones.
+// Counter estimates the tokens of one episode's conversations from the server's counts of earlier ones.
 type Counter struct {
 	known Known
-	bytes int // of the conversation that was counted last, with the tools
-	all   int // tokens of it
+	bytes int // of the last counted conversation, with the tools
+	all   int // tokens of the last counted conversation
 }
 
 // Learn takes the server's count of a prompt that consisted of these messages and tools.
@@ -61,13 +61,13 @@ func (c *Counter) Learn(messages []episode.Message, tools []json.RawMessage, pro
 	c.bytes, c.all = textOf(messages)+schemas(tools), prompt
 }
 
-// Forget says that the conversation does not go on from the one that was counted. The ratio of bytes to tokens stays.
+// Forget says that the conversation does not continue the one that was counted. The ratio of bytes to tokens stays.
 func (c *Counter) Forget() { c.known = Known{} }
 
-// Known is what the server has counted of the conversation.
+// Known is the server's count of the conversation's beginning.
 func (c *Counter) Known() Known { return c.known }
 
-// Count is how many tokens the prompt has: counted as far as that goes, and estimated beyond.
+// Count is the tokens of the prompt: the server's count of its beginning, and an estimate of the rest.
 func (c *Counter) Count(messages []episode.Message, tools []json.RawMessage) int {
 	if c.known.Tokens > 0 && c.known.Messages <= len(messages) {
 		return c.known.Tokens + c.tokens(textOf(messages[c.known.Messages:]), len(messages)-c.known.Messages)
@@ -75,7 +75,7 @@ func (c *Counter) Count(messages []episode.Message, tools []json.RawMessage) int
 	return c.tokens(textOf(messages)+schemas(tools), len(messages))
 }
 
-// Ratio is how many tokens a byte is, by what the server has counted.
+// Ratio is the tokens per byte, as measured by the server's counts.
 func (c *Counter) Ratio() float64 {
 	if c.all > 0 && c.bytes > 0 {
 		return float64(c.all) / float64(c.bytes)
@@ -83,7 +83,7 @@ func (c *Counter) Ratio() float64 {
 	return 1.0 / bytesPer
 }
 
-// tokens estimates a text of so many bytes in so many messages.
+// tokens estimates the tokens of a text by its bytes and its messages.
 func (c *Counter) tokens(bytes, messages int) int {
 	if c.all > 0 {
 		return int(float64(bytes)*c.Ratio()) + 1
@@ -92,7 +92,7 @@ func (c *Counter) tokens(bytes, messages int) int {
 }
 
 func textOf(messages []episode.Message) (n int) {
-	const around = 8 // bytes that a message weighs by itself
+	const around = 8 // bytes for a message itself
 	for i := range messages {
 		m := &messages[i]
 		n += around + len(m.Content) + len(m.Name)

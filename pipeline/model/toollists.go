@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// toolLists has lists of tools as they are sent. Thousands of requests with the same tools are under way at once, and
-// one list may be as large as all the rest of its episode: it is checked and written once, and held once. It is safe for
-// concurrent use.
+// toolLists caches encoded lists of tools. Thousands of requests with the same tools are in flight at once, and a list may be as
+// large as the rest of its episode: it is checked, encoded and held once. It is safe for concurrent use.
 type toolLists struct {
 	mu      sync.Mutex // guards what follows
 	written map[toolListKey]toolList
@@ -19,19 +18,19 @@ type toolLists struct {
 // maxToolLists bounds the memory; a distribution draws far fewer different ones.
 const maxToolLists = 256
 
-// toolListKey tells lists apart by where their schemas lie, which takes no reading of them.
+// toolListKey identifies a list by the addresses of its schemas, without reading them.
 type toolListKey struct {
 	first, last *byte
 	length      int
 }
 
 type toolList struct {
-	tools []json.RawMessage // keeps the memory that the key points to from being used again
+	tools []json.RawMessage // keeps the memory that the key points to from being reused
 	names []string
 	sent  json.RawMessage
 }
 
-// write makes one JSON list of the tools, or finds the one that was made of them before.
+// write returns one JSON list of the tools, from the cache if it has it.
 func (l *toolLists) write(tools []json.RawMessage) (toolList, error) {
 	if len(tools) == 0 {
 		return toolList{}, nil
@@ -62,7 +61,7 @@ func (l *toolLists) write(tools []json.RawMessage) (toolList, error) {
 	return list, nil
 }
 
-// of tells whether a list was written of the same schemas.
+// of reports whether the list was made of the same schemas.
 func (l toolList) of(tools []json.RawMessage) bool {
 	if len(l.tools) != len(tools) {
 		return false

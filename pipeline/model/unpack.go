@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// unpacking is a transport that undoes the compression of replies which came compressed although that was not asked for.
+// unpacking is a transport that decompresses replies which servers compress without being asked to.
 type unpacking struct{ *http.Transport }
 
 func (u unpacking) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -24,7 +24,7 @@ func (u unpacking) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// packed is a body that is unpacked while it is read. It begins with the first read: a stream's first bytes may come late.
+// packed is a body that is decompressed while it is read. It reads the header only at the first Read, as a stream may begin late.
 type packed struct {
 	io.ReadCloser
 	encoding string
@@ -45,7 +45,7 @@ func (p *packed) open() (err error) {
 		return &refusal{class: ClassMalformed, message: fmt.Sprintf("the reply is compressed as %q, which was not asked for: turn that off in the server or the proxy", p.encoding)}
 	}
 	body := bufio.NewReader(p.ReadCloser)
-	if magic, _ := body.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) { // a proxy has unpacked it and left the header
+	if magic, _ := body.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) { // a proxy has decompressed the body and kept the header
 		p.content = body
 		return nil
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Window is how many tokens the model's prompt and reply may have together, as Config or else the server says; 0 when
-// neither does. The server is asked by Probe.
+// Window is how many tokens the model's prompt and reply may have together, from Config or else from the server; 0 if unknown.
+// Probe asks the server.
 func (c *Client) Window() int {
 	if c.cfg.Window > 0 {
 		return c.cfg.Window
@@ -14,14 +14,14 @@ func (c *Client) Window() int {
 	return int(c.window.Load())
 }
 
-// narrow takes note of an endpoint's window: of several the smallest counts.
+// narrow records an endpoint's window: the smallest of all endpoints counts.
 func (c *Client) narrow(window int) {
 	if known := c.window.Load(); window > 0 && (known == 0 || int64(window) < known) {
 		c.window.Store(int64(window))
 	}
 }
 
-// windowOf reads the window from a server's description of a model: the least of several.
+// windowOf reads the window from a server's description of a model; of several values the least.
 func windowOf(card json.RawMessage) (least int) {
 	for _, s := range servers {
 		for _, path := range s.window {

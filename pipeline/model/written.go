@@ -10,12 +10,12 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Written is how a conversation was written into its last request, so that the next one writes only what came since. The
-// zero value has nothing. It belongs to one conversation, whose requests follow each other.
+// Written is the encoding of a conversation in its last request, so that the next request only encodes the new messages. The
+// zero value is empty. It belongs to one conversation, whose requests follow each other.
 type Written struct {
-	by   *Client           // each writes in its own way
-	of   []episode.Message // that text holds
-	text []byte            // of a list that is still open; what is behind its end may be written, what is in it never
+	by   *Client           // encodings differ between clients
+	of   []episode.Message // the messages in text
+	text []byte            // a JSON list without its closing bracket; it only grows, as earlier requests share its memory
 }
 
 // write returns a JSON list of messages without the bracket at its end.
@@ -26,7 +26,7 @@ func (w *Written) write(c *Client, messages []episode.Message) ([]byte, error) {
 			common++
 		}
 	}
-	if common < len(w.of) || common == 0 { // another conversation, or it was cut
+	if common < len(w.of) || common == 0 { // another conversation, or one that was shortened
 		common, w.of, w.text = 0, nil, nil
 	}
 	w.by = c
@@ -54,7 +54,7 @@ func (w *Written) write(c *Client, messages []episode.Message) ([]byte, error) {
 
 var writing = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// same compares messages. What did not change is the same string in memory, which costs nothing to see.
+// same compares messages. Unchanged strings share their memory, which makes that cheap.
 func same(a, b *episode.Message) bool {
 	return a.Role == b.Role && a.Content == b.Content && a.Reasoning == b.Reasoning && a.ToolCallID == b.ToolCallID && a.Name == b.Name &&
 		slices.Equal(a.Calls, b.Calls) && bytes.Equal(a.ReasoningDetails, b.ReasoningDetails)
