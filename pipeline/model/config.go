@@ -72,8 +72,8 @@ type Config struct {
 	Window int
 	Meter  Meter // pays for each try; nil pays nothing
 
-	// Record keeps every exchange that is asked for an episode (see Asker) on a tape. Replay takes the place of the endpoints, and
-	// of all waiting for them. Role tells the models of one episode apart there; the agent's has none.
+	// Record keeps every exchange of an episode (see Asker) on a tape. Replay answers in place of the endpoints, without any wait.
+	// Role distinguishes the models of one episode on a tape; the agent's is empty.
 	Record *record.Tape
 	Replay *record.Replay
 	Role   string

@@ -26,14 +26,14 @@ type SettableClock interface {
 	Set(left time.Duration)
 }
 
-// asker is who asks, as a tape knows it; false for a request that no tape has.
+// asker identifies the call's conversation on a tape; false for a request outside of any episode.
 func (c *call) asker() (record.Asker, bool) {
 	return record.Asker{Episode: c.req.Episode, Attempt: c.req.Attempt, Role: c.cfg.Role}, c.req.Episode != ""
 }
 
 // taped is a try's exchange on a tape.
 type taped struct {
-	tape     *record.Replay // that is played; nil when one is recorded
+	tape     *record.Replay // the replayed tape; nil when one is recorded
 	exchange record.Exchange
 	body     bytes.Buffer
 	cause    func() error // why the client cancelled the try, if it did; nil until it was sent

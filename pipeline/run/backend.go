@@ -64,7 +64,7 @@ func StateDir() string {
 	return cmp.Or(os.Getenv(stateVariable), sandbox.DefaultStateDir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")))
 }
 
-// usableStateDir makes that directory. What fails for want of it would be taken for a fault of the backend.
+// usableStateDir makes that directory. Without it, errors would look like a fault of the backend.
 func usableStateDir() (string, error) {
 	dir := StateDir()
 	err := os.MkdirAll(dir, 0o700)
@@ -77,20 +77,20 @@ func usableStateDir() (string, error) {
 	return dir, nil
 }
 
-// Backend is a sandbox backend, and what it is told.
+// Backend is a sandbox backend and its settings.
 type Backend struct {
 	Name     string
 	Settings map[string]string
 	ImageDir string // "" is the default
-	ready    int    // sandboxes to keep ready
+	ready    int    // how many sandboxes to keep ready
 	logger   *slog.Logger
 }
 
-// Open opens the backend. What is wrong is the user's to mend.
+// Open opens the backend. Its errors are for the user to resolve.
 func (c Backend) Open() (*OpenBackend, error) {
 	kind, ok := sandbox.Kinds()[c.Name]
 	if !ok {
-		_, err := sandbox.Open(c.Name, sandbox.Options{}) // says which there are
+		_, err := sandbox.Open(c.Name, sandbox.Options{}) // the error lists the backends
 		return nil, err
 	}
 	settings, err := completeSettings(c.Name, kind.Settings, c.Settings)
@@ -116,11 +116,11 @@ func (c Backend) Open() (*OpenBackend, error) {
 	return &OpenBackend{Backend: backend, store: store, missing: storeErr}, nil
 }
 
-// OpenBackend is a backend that closes its store of images behind it.
+// OpenBackend is a backend that also closes its store of images.
 type OpenBackend struct {
 	sandbox.Backend
-	store   *images.Store // nil when there can be none
-	missing error         // why there can be none: no matter as long as no image is asked for
+	store   *images.Store // nil if it could not be opened
+	missing error         // why the store could not be opened; only matters when an image is needed
 }
 
 // Close closes the backend and its store.
@@ -132,7 +132,7 @@ func (b *OpenBackend) Close() error {
 	return err
 }
 
-// Offers says why a sandbox of this network and image cannot be had; either may be "".
+// Offers says why the backend has no sandbox with this network and image; either may be "".
 func (b *OpenBackend) Offers(network sandbox.Network, image string) error {
 	g := b.Guarantees()
 	var problems []error
@@ -158,7 +158,7 @@ func lacking(err error, g sandbox.Guarantees) error {
 	return fmt.Errorf("%w; missing: %s", err, strings.Join(g.Missing, "; "))
 }
 
-// completeSettings checks what was given and adds what the environment says.
+// completeSettings checks the given settings and adds those of the environment.
 func completeSettings(name string, known []sandbox.Setting, given map[string]string) (map[string]string, error) {
 	settings := map[string]string{}
 	var problems []error
@@ -194,12 +194,12 @@ func settingNames(known []sandbox.Setting) string {
 	return strings.Join(names, ", ")
 }
 
-// leastLevel is the level that a backend must reach: what was asked for, or what is expected of it.
+// leastLevel is the isolation level that a backend must reach: the requested one, or the one expected of it.
 func leastLevel(asked, backend string) (sandbox.Level, error) {
 	return sandbox.ParseLevel(cmp.Or(asked, string(sandbox.Kinds()[backend].LeastLevel), string(sandbox.LevelNone)))
 }
 
-// checkLevel refuses a backend that isolates less than was asked for.
+// checkLevel refuses a backend that isolates less than required.
 func checkLevel(g sandbox.Guarantees, asked string) error {
 	least, err := leastLevel(asked, g.Backend)
 	if err != nil {

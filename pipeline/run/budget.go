@@ -20,7 +20,7 @@ import (
 	"trajgen/pipeline/model/budget"
 )
 
-// Budget is what models cost, and how much the run may spend on them.
+// Budget has the prices of models, and how much the run may spend on them.
 type Budget struct {
 	USD               float64        `yaml:"usd,omitempty" flag:"budget-usd" experiment:"no" help:"most that the run may spend on models, resumed parts included; it stops cleanly and can be resumed with more (default: no limit)"`
 	Tokens            int            `yaml:"tokens,omitempty" flag:"budget-tokens" experiment:"no" help:"prompt and completion tokens of the run, at most, likewise (default: no limit)"`
@@ -39,7 +39,7 @@ type priceFile struct {
 	Models episode.Prices `yaml:"models"`
 }
 
-// loadPrices adds the prices of a file to those of the run file, which win. The run directory then has them all.
+// loadPrices adds the prices of a file to those of the run file, which win. The run directory then records all of them.
 func (f *File) loadPrices() error {
 	all := maps.Clone(f.Budget.Prices)
 	if all == nil {
@@ -107,7 +107,7 @@ func (f *File) checkBudget() error {
 	return errors.Join(errs...)
 }
 
-// models are all that the run may ask, as it has their names.
+// models are the names of all models that the run may ask.
 func (f *File) models() budget.Names {
 	agent := f.Model.Name
 	if f.Scripted.Policy != "" {
@@ -128,7 +128,7 @@ func (f *File) agents() []string {
 	return names
 }
 
-// openBudget opens the ledger of a run that has a budget, or had one.
+// openBudget opens the ledger of a run that has a budget, or had one before a resume.
 func (m *models) openBudget(context.Context) error {
 	f := &m.File
 	if err := f.loadPrices(); err != nil {
@@ -150,7 +150,7 @@ func (m *models) openBudget(context.Context) error {
 		}
 	}
 	var errs []error
-	for _, name := range append(f.agents(), names.Summary) { // what an episode's cost is made of
+	for _, name := range append(f.agents(), names.Summary) { // the models in an episode's cost
 		if _, _, known := f.Budget.Prices.Find(name); f.Limits.USD > 0 && name != "" && !known && !f.Budget.AllowUnknownPrice {
 			errs = append(errs, fmt.Errorf("episode_usd needs the price of %s: give it with --prices-file or under prices", name))
 		}
@@ -158,15 +158,15 @@ func (m *models) openBudget(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// pay lets the ledger pay for what a model is asked. A tape costs nothing.
+// pay makes the ledger pay for a model's requests. A replay costs nothing.
 func (m *models) pay(cfg *model.Config) {
 	if m.ledger != nil && m.replay == nil {
 		cfg.Meter = m.ledger
 	}
 }
 
-// bounded says whether the longest reply of the agent is known, as a budget needs it. It is asked when the models'
-// servers have told their windows.
+// bounded checks that the longest reply of the agent is known, as a budget needs it. It is called when the probes have found out
+// the models' windows.
 func (m *models) bounded() error {
 	f := m.File
 	if m.sampling.MaxTokens > 0 || f.Budget.USD == 0 && f.Budget.Tokens == 0 || m.replay != nil {
@@ -180,8 +180,8 @@ func (m *models) bounded() error {
 	return nil
 }
 
-// attachBudget goes on with what the run directory says was spent. Without a ledger there, that is what its episodes
-// report; what was spent on episodes that are not in the journal is then not known.
+// attachBudget continues with the spending of the run directory. Without a ledger there, that is the sum over its episodes;
+// spending on episodes that are not in the journal is then unknown.
 func (m *models) attachBudget(ctx context.Context, dir string) error {
 	if m.ledger == nil {
 		return nil
@@ -189,7 +189,7 @@ func (m *models) attachBudget(ctx context.Context, dir string) error {
 	return m.ledger.Attach(filepath.Join(dir, spendFile), func() (budget.Amount, error) { return m.journaled(ctx, dir) })
 }
 
-// journaled is what the episodes of a run directory report.
+// journaled is the spending that the episodes of a run directory report.
 func (m *models) journaled(ctx context.Context, dir string) (sum budget.Amount, err error) {
 	reader, err := journal.OpenReader(JournalDir(dir))
 	if err != nil {
@@ -205,7 +205,7 @@ func (m *models) journaled(ctx context.Context, dir string) (sum budget.Amount, 
 	return sum, nil
 }
 
-// broke tells what a shared budget has come to, once it has refused a request.
+// broke is the error of a budget that has refused a request.
 func (m *models) broke() error {
 	if m.ledger == nil {
 		return nil
@@ -216,7 +216,7 @@ func (m *models) broke() error {
 	return nil
 }
 
-// More says which flags raise a budget that was reached.
+// More names the flags that raise a budget that was reached.
 func More(reached *budget.Reached) string {
 	var flags []string
 	if reached.Limit.Nano > 0 {
@@ -228,7 +228,7 @@ func More(reached *budget.Reached) string {
 	return strings.Join(flags, " or ")
 }
 
-// Spending is what a run directory says of its budget; nil when it has none.
+// Spending is the spending that a run directory records; nil without a budget.
 func Spending(dir string, m Manifest) (*report.Budget, error) {
 	path := filepath.Join(dir, spendFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

@@ -12,8 +12,8 @@ import (
 	"trajgen/registry"
 )
 
-// Secrets are the values that this process holds and no result may show: the endpoints' keys, secret headers, and what
-// tools and plugins take from the environment. They are named by their variables.
+// Secrets are the values that are masked in results: the endpoints' keys, secret headers, and the variables that tools and
+// plugins take from the environment. Each is named by its variable.
 func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
 	names := []string{cmp.Or(f.Model.APIKeyEnv, "OPENAI_API_KEY"), f.User.APIKeyEnv, f.Context.SummaryAPIKeyEnv, f.Commands.ApproverAPIKeyEnv}
 	for _, m := range f.Sweep.Model {
@@ -40,12 +40,12 @@ func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
 	return registry.NewSecrets(values)
 }
 
-// Results bound what a model gets of a call.
+// Results bound the results that a model gets.
 func (f *File) Results() registry.ResultLimits {
 	return registry.ResultLimits{Tools: f.Tools.ResultLimits, Turn: f.Tools.TurnResultLimit}
 }
 
-// checkToolChoice finds a choice of a tool that does not exist.
+// checkToolChoice refuses a tool_choice that names an unknown tool.
 func (f *File) checkToolChoice(reg *registry.Registry) error {
 	switch f.Model.ToolChoice {
 	case "", model.ToolChoiceAuto, model.ToolChoiceNone, model.ToolChoiceRequired, model.ToolChoiceFirst:
@@ -57,7 +57,7 @@ func (f *File) checkToolChoice(reg *registry.Registry) error {
 	return nil
 }
 
-// checkResultLimits finds limits for tools that do not exist.
+// checkResultLimits refuses limits for unknown tools.
 func (f *File) checkResultLimits(reg *registry.Registry) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(f.Tools.ResultLimits)) {

@@ -51,7 +51,7 @@ func (p Paths) MarshalYAML() (any, error) {
 
 func (p Paths) String() string { return strings.Join(p, ", ") }
 
-// names leaves out where files lie on this machine.
+// names are the paths without their directories, which differ between machines.
 func (p Paths) names() string {
 	short := make([]string, len(p))
 	for i, path := range p {
@@ -70,14 +70,14 @@ func (f *File) Choice() datasets.Choice {
 	}
 }
 
-// chosen keeps what the steps of the choice have left.
+// chosen records how many tasks each step of the choice left.
 func (t *tasks) chosen(steps []datasets.Step) {
 	if !t.surveyed {
 		t.steps = steps
 	}
 }
 
-// tellChosen says what was left out, once.
+// tellChosen logs, once, what was left out.
 func (t *tasks) tellChosen() {
 	t.Logger.Info("tasks chosen", "steps", t.steps)
 	if text := LeftOut(t.steps); text != "" {
@@ -85,7 +85,7 @@ func (t *tasks) tellChosen() {
 	}
 }
 
-// LeftOut tells of steps that left out something.
+// LeftOut describes the steps that left out tasks.
 func LeftOut(steps []datasets.Step) string {
 	if len(steps) == 0 || steps[len(steps)-1].Left == steps[0].Left {
 		return ""

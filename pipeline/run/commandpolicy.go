@@ -20,7 +20,7 @@ import (
 	"trajgen/tools"
 )
 
-// Commands is what happens to shell commands that could do harm.
+// Commands says what happens to shell commands that could do harm.
 type Commands struct {
 	Policy            string   `yaml:"policy" flag:"command-policy" experiment:"given" help:"shell commands that could do harm: enforce (refuse them; the default with local and ssh), record (run them, with the verdict in the trace; the default elsewhere), approve (ask the approver) or off"`
 	Approver          []string `yaml:"approver,omitempty" experiment:"in command_policy" help:"who decides with command_policy approve: prompt, model, or a command with its arguments"`
@@ -30,9 +30,9 @@ type Commands struct {
 	Allow             string   `yaml:"allow" flag:"allow-commands" experiment:"no" help:"file of commands that were approved for good; the approver adds to it"`
 }
 
-// policyMode is what is done about commands that the policy does not simply allow: where there is a machine to lose,
-// they are refused. The dataset's own solutions may do there what its setups and verifiers may, which are not asked about;
-// what is blocked is refused to them, too.
+// policyMode says what is done about commands that the policy does not allow outright: without isolation from the machine they
+// are refused. The dataset's own solutions run without approval, like its setups and verifiers, but a blocked command is refused
+// to them, too.
 func (f *File) policyMode() string {
 	if f.Commands.Policy != "" {
 		return f.Commands.Policy
@@ -44,7 +44,7 @@ func (f *File) policyMode() string {
 	return mode
 }
 
-// scriptedCommands says whether no model writes the commands, and the run file says nothing of them.
+// scriptedCommands reports whether the scripted server writes the commands and the run file has no policy for them.
 func (f *File) scriptedCommands() bool { return f.Commands.Policy == "" && f.Scripted.Policy != "" }
 
 func defaultPolicy(backend string) string {
@@ -74,7 +74,7 @@ func (f *File) checkCommandPolicy() error {
 	return errors.Join(problems...)
 }
 
-// openCommandPolicy opens what decides about commands.
+// openCommandPolicy opens the command policy and its approver.
 func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 	f := e.File
 	e.commands = &tools.CommandPolicy{Mode: f.policyMode(), Allowed: new(tools.AllowList)}
@@ -108,10 +108,10 @@ func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 	return nil
 }
 
-// approverTokens is the most that a decision takes, with what a reasoning model thinks about it.
+// approverTokens is the most tokens of a decision, reasoning included.
 const approverTokens = 4096
 
-// openApproverModel opens the model that judges commands. It is asked at the agent's endpoint, unless another is named.
+// openApproverModel opens the model that judges commands, at the agent's endpoint unless another is named.
 func (e *Experiment) openApproverModel(ctx context.Context) error {
 	f := e.File
 	client, err := sideModel{record.Approver, f.Commands.ApproverModel, f.Commands.ApproverBaseURL, f.Commands.ApproverAPIKeyEnv}.open(&e.models, model.Config{
@@ -125,7 +125,7 @@ func (e *Experiment) openApproverModel(ctx context.Context) error {
 	return nil
 }
 
-// hooks are those of an episode's calls.
+// hooks are the hooks of an episode's calls.
 func (e *Experiment) hooks(ep *episode.Episode, ask rollout.Ask) []registry.Hook {
 	policy := *e.commands
 	if _, already := policy.Approver.(agreed); policy.Approver != nil && !already {
@@ -135,8 +135,8 @@ func (e *Experiment) hooks(ep *episode.Episode, ask rollout.Ask) []registry.Hook
 	return policy.Hook()
 }
 
-// CallerPolicy is the policy of calls that a person makes: who types a command agrees to it. What is blocked is refused
-// on a machine that can be lost.
+// CallerPolicy is the policy of calls that a user makes by hand: typing a command approves it. Blocked commands are refused in
+// sandboxes without isolation from the machine.
 func CallerPolicy(asked, backend string) *tools.CommandPolicy {
 	mode := cmp.Or(asked, defaultPolicy(backend))
 	if mode == tools.PolicyApprove || asked == "" && mode == tools.PolicyEnforce {
@@ -153,7 +153,7 @@ func CheckCallPolicy(mode string) error {
 	return tools.CheckPolicyMode(mode)
 }
 
-// agreed approves every command: the caller or the dataset wrote it.
+// agreed approves every command, as the caller or the dataset wrote it.
 type agreed struct{ by string }
 
 func (a agreed) Approve(context.Context, tools.Question) (tools.Answer, error) {

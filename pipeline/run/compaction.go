@@ -27,7 +27,7 @@ func (m *models) openSummary(ctx context.Context) error {
 		return nil
 	}
 	cfg := model.Config{Patience: f.Requests, Outages: m.outages.tell}
-	cfg.MinInFlight, cfg.MaxInFlight = 0, 0 // which are of the agent's endpoints
+	cfg.MinInFlight, cfg.MaxInFlight = 0, 0 // these are for the agent's endpoints
 	client, err := sideModel{record.Summary, f.Context.SummaryModel, f.Context.SummaryBaseURL, f.Context.SummaryAPIKeyEnv}.open(m, cfg)
 	m.summary = client
 	return err
@@ -48,17 +48,17 @@ func (f *File) checkContext() error {
 	return errors.Join(errs...)
 }
 
-// context is how the agent's conversations are kept within its window.
+// context is the settings that keep the agent's conversations within its window.
 func (m *models) context() rollout.Context {
 	f := m.File
 	c := rollout.Context{Window: m.window, Reply: m.sampling.MaxTokens, Strategy: f.Context.Compaction, At: f.Context.CompactAt, To: f.Context.CompactTo}
-	if m.summary != nil { // a nil client in the interface would be no nil model
+	if m.summary != nil { // a nil client would make a non-nil interface
 		c.Summary, c.SummaryName, c.SummaryWindow = m.summary, f.Context.SummaryModel, m.summary.Window()
 	}
 	return c
 }
 
-// window is the smallest of the models that may answer for the named one.
+// window is the smallest window of the models that may answer for the named one.
 func (m *models) window(name string) int {
 	least := 0
 	for _, client := range m.clients {

@@ -8,7 +8,7 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// openFiles is how many files this process may open; Go has raised it as far as it goes without being asked.
+// openFiles is how many files this process may open; Go has raised the soft limit to the hard one.
 func openFiles() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
@@ -17,9 +17,9 @@ func openFiles() int {
 	return int(min(limit.Cur, 1<<30))
 }
 
-// fitFiles bounds the requests in flight by the files that a process may open, and says so when that is less than what the
-// workers could send. A request holds a connection, an episode that has used its sandbox another one, and the run itself
-// needs some files. Without it connections would be refused by our own side, and look like an outage.
+// fitFiles bounds the requests in flight by the files that a process may open, and warns when that is less than the workers
+// could send. A request holds a connection, an episode that has used its sandbox another one, and the run itself needs some
+// files. Without it this process could not open connections, and that would look like an outage.
 func fitFiles(cfg *model.Config, workers, files int) (warning string) {
 	const ours = 512
 	if 2*workers+ours <= files {

@@ -24,7 +24,7 @@ func (f *File) OutDir() string {
 // JournalDir is where a run directory keeps its journal.
 func JournalDir(run string) string { return filepath.Join(run, "journal") }
 
-// fresh refuses a directory that holds something already, but for what a run leaves that died before it began.
+// fresh refuses a directory that is not empty, except for the files of a run that died before it began.
 func fresh(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -17,7 +17,7 @@ import (
 	"trajgen/registry"
 )
 
-// drawDigest names what a distribution draws; its description may be mended.
+// drawDigest identifies what a distribution draws; its description may change.
 func drawDigest(d *distributions.Distribution) string {
 	content, err := json.Marshal(d.Toolsets)
 	if err != nil {
@@ -26,11 +26,11 @@ func drawDigest(d *distributions.Distribution) string {
 	return digest(d.Name, content)
 }
 
-// drawn is a distribution that episodes draw from.
+// drawn is a distribution and its draws without tools.
 type drawn struct {
 	*distributions.Distribution
-	toolless []string // its toolsets that have no tool here; nil when every draw has another one
-	bare     int      // episodes that drew nothing but these
+	toolless []string // its toolsets without any tool in this version; nil when every draw has another toolset
+	bare     int      // episodes that drew only these
 }
 
 // distribution resolves a name or path once, and checks that its toolsets exist.
@@ -49,11 +49,11 @@ func (t *tasks) distribution(ctx context.Context, name string) (*drawn, error) {
 	return t.draws[name], t.warnOfToolless(ctx, t.draws[name])
 }
 
-// warnOfToolless says which of a distribution's toolsets have no tool in this version: what they are drawn for is
-// recorded, but the model is shown nothing for them.
+// warnOfToolless warns of toolsets in a distribution that have no tool in this version: the draw is recorded, but the model is
+// shown no tools for them.
 func (t *tasks) warnOfToolless(ctx context.Context, d *drawn) error {
 	var empty []string
-	always := false // a toolset that has tools is drawn
+	always := false // every draw has a toolset with tools
 	for _, share := range d.Toolsets {
 		toolset, err := t.Registry.Select(ctx, []string{share.Toolset}, t.File.Tools.DisabledToolsets)
 		if err != nil {
@@ -77,10 +77,10 @@ func (t *tasks) warnOfToolless(ctx context.Context, d *drawn) error {
 	return nil
 }
 
-// withTools is what to do about toolsets without tools.
+// withTools is advice about toolsets without tools.
 const withTools = "choose others with --toolsets, or a distribution of your own that leaves these out (trajgen toolsets list says what has tools, trajgen distributions --help how to write one)"
 
-// countBare counts the episodes of a task that draw nothing that has a tool. They would have none, and a retry draws the same.
+// countBare counts the episodes of a task that draw only toolsets without tools. A retry would draw the same.
 func (t *tasks) countBare(task *episode.Task) {
 	d := t.draws[cmp.Or(task.Distribution, t.File.Tools.Distribution)]
 	if len(task.Toolsets) > 0 || d == nil || len(d.toolless) == 0 {
@@ -95,7 +95,7 @@ func (t *tasks) countBare(task *episode.Task) {
 	}
 }
 
-// bare refuses distributions of which some episodes have no tool. An earlier part of the run may have played them.
+// bare refuses distributions that leave some episodes without a tool. An earlier part of the run may have played them.
 func (t *tasks) bare() error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(t.draws)) {
@@ -134,7 +134,7 @@ func toolsetKnown(reg *registry.Registry) func(string) error {
 	}
 }
 
-// Draw says what a task's episodes may use: what the task says, else what the run says.
+// Draw returns the toolsets of a task's episodes: the task's own, or else the run's.
 func (t *tasks) Draw(task *episode.Task) (pipeline.Toolsets, error) {
 	switch {
 	case len(task.Toolsets) > 0:
@@ -147,7 +147,7 @@ func (t *tasks) Draw(task *episode.Task) (pipeline.Toolsets, error) {
 	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(t.File.fixedToolsets()))}, nil
 }
 
-// Playable yields those of the tasks that the survey let pass.
+// Playable yields the tasks that passed the survey.
 func (t *tasks) Playable(tasks iter.Seq2[*episode.Task, error]) iter.Seq2[*episode.Task, error] {
 	return func(yield func(*episode.Task, error) bool) {
 		for task, err := range tasks {

@@ -31,7 +31,7 @@ func (f *File) checkModel() error {
 	return errors.Join(problems...)
 }
 
-// baseURL is where the model is, or the first of the endpoints that have it.
+// baseURL is the model's base URL, or the first of its endpoints.
 func (f *File) baseURL() string {
 	if len(f.Model.Endpoints) > 0 {
 		return f.Model.Endpoints[0]
@@ -39,10 +39,10 @@ func (f *File) baseURL() string {
 	return cmp.Or(f.Model.BaseURL, DefaultBaseURL)
 }
 
-// DefaultBaseURL is where a model is when the run file does not say.
+// DefaultBaseURL is the base URL when the run file has none.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// APIKey reads the endpoint's key. OPENAI_API_KEY is sent to its own host alone: no other gets it unasked.
+// APIKey reads the endpoint's key. Without a named variable, OPENAI_API_KEY is only sent to OpenAI's own host.
 func APIKey(name, baseURL string) (string, error) {
 	if name == "" {
 		if at, err := url.Parse(baseURL); baseURL != "" && (err != nil || at.Hostname() != "api.openai.com") {
@@ -57,7 +57,7 @@ func APIKey(name, baseURL string) (string, error) {
 	return key, nil
 }
 
-// secretHeaders adds the headers whose values the environment holds. These are secrets.
+// secretHeaders adds the headers whose values come from the environment. These values are secrets.
 func secretHeaders(open, env map[string]string) (headers map[string]string, secrets []string, err error) {
 	headers = maps.Clone(open)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -85,7 +85,7 @@ func ReplayFrom(reader *journal.Reader) func(string) ([]episode.Message, bool) {
 	}
 }
 
-// replayDigest names what a journal holds.
+// replayDigest identifies the content of a journal.
 func replayDigest(reader *journal.Reader) string {
 	hash := sha256.New()
 	for _, entry := range reader.Entries() {

@@ -23,8 +23,8 @@ import (
 	"trajgen/tools/plugin"
 )
 
-// Experiment is a run file with everything opened that it names. Whatever is wrong with it is the user's to mend, and
-// nothing was started yet.
+// Experiment is a run file with everything opened that it names. Errors up to here are for the user to resolve: no episode has
+// begun.
 type Experiment struct {
 	*opened
 	models
@@ -34,13 +34,13 @@ type Experiment struct {
 	plugins  *plugin.Set // nil without any
 }
 
-// opened is what the parts of an experiment stand on.
+// opened is what the parts of an experiment need.
 type opened struct {
 	File     File
 	Logger   *slog.Logger
 	Registry *registry.Registry
 	Source   datasets.Source
-	opening  *meanwhile // opens Backend, which is there when that has ended
+	opening  *meanwhile // opens Backend, which is set when it ends
 	Backend  *OpenBackend
 	parts    experimentParts
 	warnings io.Writer
@@ -61,7 +61,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.teach, e.survey, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
-				err = cmp.Or(e.opening.wait(), err) // without sandboxes nothing else matters
+				err = cmp.Or(e.opening.wait(), err) // an error of the backend comes first
 			}
 			return nil, err
 		}
@@ -77,14 +77,14 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 	return e, e.bounded()
 }
 
-// lacks says whether an episode is to be played. Where a resume finds none, it only reports, and needs no model for that.
+// lacks reports whether any episode is to be played. Without one, a resume only reports, which needs no model.
 func (e *Experiment) lacks(ctx context.Context) (bool, error) {
 	if !e.File.resumed {
 		return true, nil
 	}
 	reader, err := journal.OpenReader(JournalDir(e.File.OutDir()))
 	if err != nil {
-		return true, nil // who opens it to write says why
+		return true, nil // opening it for writing gives the error
 	}
 	defer reader.Close()
 	for task, err := range e.Playable(e.Source.InOrder(ctx)) {
@@ -101,7 +101,7 @@ func (e *Experiment) lacks(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// onResume keeps an error of what only a model needs for when it is certain that one will be asked.
+// onResume defers an error that only matters when a model is asked, until that is certain.
 func (m *models) onResume(err error) error {
 	if err == nil || !m.File.resumed {
 		return err
@@ -117,9 +117,9 @@ func (e *Experiment) Close() error {
 	}
 	e.closers = nil
 	if e.opening != nil {
-		_ = e.opening.wait() // it was said what that came to
+		_ = e.opening.wait() // its error was already reported
 	}
-	if e.Backend != nil { // after all that may have a sandbox open
+	if e.Backend != nil { // last, as the others may have sandboxes open
 		errs = append(errs, e.Backend.Close())
 	}
 	e.Backend = nil
@@ -171,17 +171,18 @@ func rawTexts(raw []json.RawMessage) [][]byte {
 	return texts
 }
 
-// openSandbox begins to: that can take as long as the survey of a large dataset, for which it is seldom needed.
+// openSandbox begins to open the backend in the background: that can take as long as the survey of a large dataset, which
+// seldom needs a sandbox.
 func (e *Experiment) openSandbox(context.Context) error {
 	e.opening = begin(e.openBackend)
 	e.warnings = afterwards{e.warnings, e.opening}
 	return nil
 }
 
-// hasSandbox waits for the sandboxes.
+// hasSandbox waits for the backend.
 func (e *Experiment) hasSandbox(context.Context) error { return e.opening.wait() }
 
-// teach has the scripted server learn the tasks as they are surveyed.
+// teach makes the scripted server learn the tasks during the survey.
 func (e *Experiment) teach(context.Context) error {
 	if e.server != nil {
 		e.learn = e.server.Learn
@@ -189,7 +190,7 @@ func (e *Experiment) teach(context.Context) error {
 	return nil
 }
 
-// sandboxes are there when they are needed.
+// sandboxes is a backend that waits for Backend to be opened.
 func (e *Experiment) sandboxes() (sandbox.Backend, error) {
 	if err := e.opening.wait(); err != nil {
 		return nil, err
@@ -207,12 +208,12 @@ func (e *Experiment) openBackend() error {
 	return errors.Join(checkLevel(backend.Guarantees(), e.File.Sandbox.Isolation), e.offeredBy(backend, e.File.Sandbox.Network, e.File.Sandbox.Image))
 }
 
-// Limits are those of each sandbox.
+// Limits are the limits of each sandbox.
 func (s Sandbox) Limits() sandbox.Limits {
 	return sandbox.Limits{Memory: int64(s.Memory), Processes: s.Processes, CPUs: s.CPUs, Disk: int64(s.Disk), Inodes: int64(s.Inodes)}
 }
 
-// Player is what plays the experiment's episodes.
+// Player returns the player of the experiment's episodes.
 func (e *Experiment) Player() *rollout.Player {
 	f := e.File
 	player := &rollout.Player{
@@ -224,7 +225,7 @@ func (e *Experiment) Player() *rollout.Player {
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent, USD: f.Limits.USD},
 		Hooks: e.hooks, Resources: f.Sandbox.Limits(), Now: time.Now, Logger: e.Logger,
 	}
-	if e.user != nil { // a nil client in the interface would be no nil model
+	if e.user != nil { // a nil client would make a non-nil interface
 		player.User = e.user
 	}
 	return player

@@ -16,8 +16,8 @@ import (
 	"trajgen/outputs/report"
 )
 
-// WriteFiles writes the Parquet files and adds up the report in one reading of the journal. The digests of earlier files
-// go first: they must not be held against those that take their place.
+// WriteFiles writes the Parquet files and adds up the report in one reading of the journal. It first removes the digests of
+// earlier files, which do not match the new ones.
 func WriteFiles(ctx context.Context, reader *journal.Reader, builder *report.Builder, dir string) (*report.Report, error) {
 	if err := os.Remove(filepath.Join(dir, SumsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -29,11 +29,10 @@ func WriteFiles(ctx context.Context, reader *journal.Reader, builder *report.Bui
 	return builder.Finish(), nil
 }
 
-// BeginReport is a report without episodes. wall is how long the run took that has just played so many; 0 when that is
-// not known.
+// BeginReport is a report without episodes. wall is the wall time of the run that has just played this many; 0 if unknown.
 func BeginReport(dir string, m Manifest, wall time.Duration, played int) (*report.Builder, error) {
 	if played == 0 {
-		wall = 0 // the time of a run that played nothing is no rate
+		wall = 0 // without episodes there is no rate
 	}
 	spent, err := Spending(dir, m)
 	if err != nil {
@@ -64,7 +63,7 @@ func BuildReport(ctx context.Context, reader *journal.Reader, dir string, m Mani
 	return builder.Finish(), nil
 }
 
-// WriteReport puts report.json and report.md into a run directory, and the digests of all that was made there.
+// WriteReport puts report.json and report.md into a run directory, and the digests of all files that Finish makes.
 func WriteReport(dir string, report *report.Report) error {
 	var data, page bytes.Buffer
 	if err := errors.Join(report.WriteJSON(&data), report.WriteMarkdown(&page)); err != nil {

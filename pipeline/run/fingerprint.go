@@ -13,7 +13,7 @@ import (
 	"trajgen/tools"
 )
 
-// experiment is what decides which episodes there are and how they go, by the names of settings.
+// experiment has the settings that decide which episodes there are and how they go, by name.
 func (f *File) experiment(parts experimentParts) map[string]string {
 	all := map[string]string{"task_distributions": parts.Tasks, "tools": parts.Tools}
 	own := f.ownTexts(parts)
@@ -30,8 +30,8 @@ func (f *File) experiment(parts experimentParts) map[string]string {
 	return all
 }
 
-// ownTexts are the texts of settings that are more than their values: contents of files, what other settings say with
-// them, and nothing for a value that means as much.
+// ownTexts are the texts of settings whose text is not simply the value: contents of files, combinations with other settings,
+// and "" for a value that means the default.
 func (f *File) ownTexts(parts experimentParts) map[string]string {
 	unless := func(nothing bool, text string) string {
 		if nothing {
@@ -51,7 +51,7 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 		"result_limits":  unless(f.Tools.TurnResultLimit == 0 && len(f.Tools.ResultLimits) == 0, jsonText(f.Tools.ResultLimits)+text(f.Tools.TurnResultLimit)),
 		"compaction":     unless(f.Context.Compaction == "", jsonText(f.Context.Compaction)),
 		"summary_model":  unless(f.Context.SummaryModel == "", jsonText(f.Context.SummaryModel)),
-		// Another number gives more tasks, but where it decides which ones.
+		// A resume may have another number, except where the number decides which tasks are played.
 		"max_tasks": unless(f.Dataset.Stratify == "" || f.Dataset.MaxTasks == 0, text(f.Dataset.MaxTasks)),
 	}
 	if f.Dataset.Shuffle && f.Dataset.MaxTasks > 0 {
@@ -65,13 +65,13 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 	return own
 }
 
-// experimentParts are contents rather than names: a file of the same name may have changed.
+// experimentParts are digests of contents, as a file of the same name may have changed.
 type experimentParts struct {
 	Dataset, Mapping, Distribution, System string
 	Tasks                                  string // the distributions that tasks name
 	Tools                                  string // what a model can be shown
 	Replay                                 string // the journal that is replayed
-	Plugins                                string // what they are told, their files and their tools
+	Plugins                                string // their settings, files and tools
 	Ephemeral, Prefill                     string
 }
 
@@ -126,7 +126,7 @@ func QuoteEmpty(text string) string {
 	return text
 }
 
-// digest names a content in an experiment.
+// digest identifies a content in an experiment.
 func digest(name string, content []byte) string {
 	if name == "" && len(content) == 0 {
 		return ""

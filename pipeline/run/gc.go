@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// manyWorkers is from how many episodes in play on memory is spared at the cost of a little time.
+	// manyWorkers is the number of workers from which on memory is saved at the cost of a little time.
 	manyWorkers = 1000
 	// TightGC is the percentage of garbage beside what is in memory.
 	TightGC = 40
-	// lavish is the most that it may become where time is dearer, and usual what it is elsewhere. Half of lavish costs twice
-	// the collections, and each of them keeps replies waiting for a second where tens of thousands of episodes are in memory.
+	// lavish is the highest percentage while processors are short, and usual is Go's default. Half of lavish means twice as many
+	// collections, and each delays replies for a second when tens of thousands of episodes are in memory.
 	lavish, usual = 400, 100
-	// share is the part of the free memory that all of it may take then: 1/share.
+	// share limits live memory and garbage to 1/share of the free memory.
 	share = 4
-	// patience is how long time goes on being dear after requests were last held back. A collection holds them up itself.
+	// patience is how long processors count as short after requests were last held back, as a collection holds them back itself.
 	patience = 30 * time.Second
 )
 
-// TuneGC spares memory where thousands of episodes wait for a model, and undoes that. What is in memory then hardly
-// changes, and Go would let as much again become garbage: of the stacks of those that wait, too.
+// TuneGC saves memory while thousands of episodes wait for a model, and returns a function that undoes it. Live memory then
+// hardly changes, and by default Go would allow as much garbage again, counting the stacks of waiting goroutines, too.
 //
-// held is how long requests have waited for the own processors. While they do, the time is dearer than the memory, of which
-// free says how much there is: episodes that have not begun take none, and a collection takes most of two processors
-// until it is over.
+// held is how long requests have waited for this process's processors. While that grows, processor time matters more than
+// memory, of which free says how much there is: episodes that have not begun need none, and a collection takes most of two
+// processors until it is over.
 func TuneGC(workers int, held func() time.Duration, free func() uint64) (undo func()) {
-	const few = 25 // what collecting costs grows with what is in memory
+	const few = 25 // episodes with so little memory that collecting is cheap
 	switch {
 	case workers < manyWorkers || os.Getenv("GOGC") != "": // a user who has set it knows better
 		return func() {}
@@ -39,7 +39,7 @@ func TuneGC(workers int, held func() time.Duration, free func() uint64) (undo fu
 	return spend(TightGC, held, free)
 }
 
-// spend has the garbage collector run as often as percent says, and less while requests are held back.
+// spend sets the garbage collector to percent, and to more while requests are held back.
 func spend(percent int, held func() time.Duration, free func() uint64) (undo func()) {
 	const glance = time.Second
 	was, now := debug.SetGCPercent(percent), percent
@@ -77,8 +77,8 @@ func spend(percent int, held func() time.Duration, free func() uint64) (undo fun
 	}
 }
 
-// affordable is the percentage of garbage with which all that is in memory stays within its share of what is free. It
-// changes in steps: each change stops all goroutines for a moment.
+// affordable is the percentage with which live memory and garbage stay within their share of the free memory. It changes in
+// steps, as each change stops all goroutines for a moment.
 func affordable(free uint64) int {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -86,11 +86,11 @@ func affordable(free uint64) int {
 	return max(room/100*100, usual)
 }
 
-// startGC is the percentage for the start of a run, which reads the whole dataset while hardly anything is in memory yet.
+// startGC is the percentage for the start of a run, which reads the whole dataset while little memory is live.
 const startGC = 200
 
-// SetGC has the garbage collector run more often, or less, and undoes that: an export makes garbage of each episode,
-// beside pages that it holds. A user who has set GOGC knows better.
+// SetGC sets the percentage, and returns a function that undoes it: an export makes garbage of each episode beside the pages that
+// it holds. It leaves a GOGC of the user alone.
 func SetGC(percent int) (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

@@ -47,16 +47,16 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// Write puts run.json in place whole.
+// Write replaces run.json atomically.
 func (m Manifest) Write(dir string) error {
 	m.Schema = episode.SchemaVersion
-	m.RunFile.Play.RetryErrors = false // said for one resume, not for the next
+	m.RunFile.Play.RetryErrors = false // meant for one resume, not for the next
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode run.json: %w", err)
 	}
 	path, data := filepath.Join(dir, "run.json"), append(data, '\n')
-	if was, err := os.ReadFile(path); err == nil && !bytes.Equal(was, data) { // it has the digest of another one
+	if was, err := os.ReadFile(path); err == nil && !bytes.Equal(was, data) { // the sums have the digest of the old one
 		if err := os.Remove(filepath.Join(dir, SumsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -64,7 +64,7 @@ func (m Manifest) Write(dir string) error {
 	return writeFile(path, data)
 }
 
-// removeTemporary takes away what a runner left that died while it wrote a file.
+// removeTemporary removes the temporary files of a runner that died while it wrote.
 func removeTemporary(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -88,18 +88,18 @@ func writeFile(path string, data []byte) error {
 	return nil
 }
 
-// MergedRun is a run that another one was made of.
+// MergedRun is a run that was merged into another one.
 type MergedRun struct {
 	Name        string `json:"name"` // of its directory
 	Fingerprint string `json:"fingerprint"`
 	Version     string `json:"version"`
 	Seed        uint64 `json:"seed"`
 	Episodes    int    `json:"episodes"` // that came from it
-	// Of are the fingerprints of the runs that it was made of itself.
+	// Of are the fingerprints of the runs that it was itself merged from.
 	Of []string `json:"of,omitempty"`
 }
 
-// Of are the fingerprints of the runs that a merged run was made of.
+// Of are the fingerprints of the runs that a merged run was merged from.
 func (m Manifest) Of() (fingerprints []string) {
 	for _, run := range m.Merged {
 		fingerprints = append(append(fingerprints, run.Fingerprint), run.Of...)
@@ -107,7 +107,7 @@ func (m Manifest) Of() (fingerprints []string) {
 	return fingerprints
 }
 
-// Lacks says what of a run's episodes were not played, of which so many were; fewer than none are not known.
+// Lacks says how many of a run's episodes are missing, given how many were played; a negative number is unknown.
 func (m Manifest) Lacks(dir string, episodes int) string {
 	if planned := m.Tasks * m.Samples; episodes >= 0 && episodes < planned { // a merged run's plan may not be known
 		return fmt.Sprintf("%s has played %d of %d episodes", dir, episodes, planned)
@@ -115,7 +115,7 @@ func (m Manifest) Lacks(dir string, episodes int) string {
 	return ""
 }
 
-// Exported is what formats tell about a run.
+// Exported is what export formats say about a run.
 func (m Manifest) Exported(dir string) export.Run {
 	file, err := json.Marshal(m.RunFile)
 	if err != nil { // it was decoded from JSON
@@ -130,7 +130,7 @@ func (m Manifest) Exported(dir string) export.Run {
 	case 1:
 		license = m.Card.License[0]
 	default:
-		license = "other" // as the Hub has it for several; the dataset's own card says which
+		license = "other" // the Hub's word for several licenses; the dataset's own card names them
 	}
 	return export.Run{
 		Name: filepath.Base(dir), License: license, Fingerprint: m.Fingerprint, Version: m.Version,

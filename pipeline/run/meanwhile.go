@@ -2,13 +2,13 @@ package run
 
 import "io"
 
-// meanwhile is work that goes on beside other work.
+// meanwhile is work in a goroutine.
 type meanwhile struct {
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// begin starts the work. Who begins waits.
+// begin starts the work. The caller must call wait.
 func begin(work func() error) *meanwhile {
 	m := &meanwhile{done: make(chan struct{})}
 	go func() {
@@ -18,13 +18,13 @@ func begin(work func() error) *meanwhile {
 	return m
 }
 
-// wait returns what came of it.
+// wait waits for the end and returns the error.
 func (m *meanwhile) wait() error {
 	<-m.done
 	return m.err
 }
 
-// failed is the error that it ended with; nil as long as it goes on.
+// failed is the error that the work ended with; nil while it goes on.
 func (m *meanwhile) failed() error {
 	select {
 	case <-m.done:
@@ -34,7 +34,7 @@ func (m *meanwhile) failed() error {
 	}
 }
 
-// afterwards writes when the work has ended well. After a failure only the failure is told.
+// afterwards writes when the work has ended without an error. After an error only the error is reported.
 type afterwards struct {
 	io.Writer
 	work *meanwhile

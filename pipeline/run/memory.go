@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// FreeMemory is how many bytes this machine has for programs that want more, or at most what this process may have by
-// its control groups or by GOMEMLIMIT; 0 where the system does not say.
+// FreeMemory is the available memory of this machine in bytes, at most what control groups or GOMEMLIMIT allow this process; 0
+// if unknown.
 func FreeMemory() uint64 {
 	return freeMemoryOf("/", debug.SetMemoryLimit(-1))
 }
@@ -37,7 +37,7 @@ func freeMemoryOf(root string, limit int64) uint64 {
 		default:
 			continue
 		}
-		for ; ; dir = path.Dir(dir) { // a limit of a group holds for those in it
+		for ; ; dir = path.Dir(dir) { // a group's limit also applies to the groups within it
 			if bytes, err := strconv.ParseUint(strings.TrimSpace(readText(path.Join(base, dir, file))), 10, 64); err == nil {
 				free = min(free, bytes)
 			}
@@ -49,7 +49,7 @@ func freeMemoryOf(root string, limit int64) uint64 {
 	return free
 }
 
-// readText is empty where there is nothing to read.
+// readText returns "" if the file cannot be read.
 func readText(name string) string {
 	content, _ := os.ReadFile(name)
 	return string(content)

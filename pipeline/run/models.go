@@ -15,23 +15,23 @@ import (
 	"trajgen/pipeline/model/scripted"
 )
 
-// models are those that an experiment asks, with what their requests have in common.
+// models are the models that an experiment asks, with what their requests share.
 type models struct {
 	*opened
 	server     *scripted.Server // nil without a policy
 	recorder   record.Recorder
-	replay     *record.Replay                // the tape that is played; nil without
-	clients    []*model.Client               // that play the agent
-	probes     []func(context.Context) error // of all models, before anything is played
+	replay     *record.Replay                // the replayed tape; nil without
+	clients    []*model.Client               // the models that play the agent
+	probes     []func(context.Context) error // of all models, called before the first episode
 	swept      model.ByName                  // clients, of a sweep of models; nil without
-	fallen     *model.Fallbacks              // clients, where one stands in for another; nil without
+	fallen     *model.Fallbacks              // clients, if some are fallbacks; nil without
 	user       *model.Client                 // plays users; nil without a user_model
 	summary    *model.Client                 // writes summaries; nil without a summary_model
 	sampling   episode.Sampling
 	ledger     *budget.Ledger // nil without a budget
 	outages    outages
 	processors *gate.Processors
-	Room       func() <-chan struct{} // for another episode; those beyond what can be in flight need no memory yet
+	Room       func() <-chan struct{} // when another episode may begin: those beyond the requests in flight need no memory yet
 }
 
 // openModel opens the client, and the embedded server in front of it when a policy plays.
@@ -79,7 +79,7 @@ func (m *models) openModel(context.Context) error {
 	return m.openFallbacks(client, cfg)
 }
 
-// agent is the model that plays the agent, or all of them.
+// agent is the model, or the models, that play the agent.
 func (m *models) agent() model.Model {
 	switch {
 	case m.swept != nil:

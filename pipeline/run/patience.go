@@ -11,7 +11,7 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// openFallbacks puts the run's other models behind its first one, whose settings they share.
+// openFallbacks adds the fallback models, which share the first model's settings.
 func (m *models) openFallbacks(first *model.Client, settings model.Config) error {
 	var others []*model.Client
 	for _, next := range m.File.Model.Fallbacks {
@@ -34,7 +34,7 @@ func (m *models) openFallback(next model.Fallback, settings model.Config) (*mode
 	if next.BaseURL == "" {
 		cfg.BaseURL = f.baseURL()
 	}
-	// Keys and headers of one endpoint go to no other.
+	// An endpoint's keys and headers must not go to another one.
 	if cfg.BaseURL != f.baseURL() {
 		cfg.Headers = nil
 	} else if next.APIKeyEnv == "" {
@@ -47,7 +47,7 @@ func (m *models) openFallback(next model.Fallback, settings model.Config) (*mode
 	return m.openClient(cfg)
 }
 
-// checkFallbacks says what is wrong with the models that stand in for the run's.
+// checkFallbacks says what is wrong with the fallbacks.
 func (f *File) checkFallbacks() error {
 	var errs []error
 	if len(f.Model.Fallbacks) > 0 && f.Scripted.Policy != "" {
@@ -76,7 +76,7 @@ func (f *File) maxRetries(episodes int) int {
 	return most
 }
 
-// fallbackText is what of the fallbacks is of the experiment: which models may answer.
+// fallbackText is the part of the fallbacks that belongs to the experiment: which models may answer.
 func (f *File) fallbackText() string {
 	var names []string
 	for _, next := range f.Model.Fallbacks {
@@ -85,14 +85,14 @@ func (f *File) fallbackText() string {
 	return strings.Join(names, ",")
 }
 
-// outages knows which endpoints do not answer, and tells whoever shows it. It is safe for concurrent use.
+// outages records which endpoints do not answer, and passes changes to the display. It is safe for concurrent use.
 type outages struct {
 	mu   sync.Mutex // guards what follows
 	open []model.Outage
 	show func([]model.Outage, model.Outage)
 }
 
-// tell takes news from a client.
+// tell takes an outage's change from a client.
 func (o *outages) tell(news model.Outage) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,14 +106,14 @@ func (o *outages) tell(news model.Outage) {
 	}
 }
 
-// shownBy has show called with each change of the outages.
+// shownBy sets the function that is called with each change of the outages.
 func (o *outages) shownBy(show func(open []model.Outage, news model.Outage)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.show = show
 }
 
-// Paused says whether nothing can go on: none of the agent's models answers.
+// Paused reports whether none of the agent's models answers.
 func (m *models) Paused() bool {
 	return !slices.ContainsFunc(m.clients, func(c *model.Client) bool { return !c.Paused() })
 }

@@ -11,7 +11,7 @@ import (
 	"trajgen/pipeline/model/budget"
 )
 
-// Limits are those of an episode.
+// Limits are the limits of an episode.
 type Limits struct {
 	Turns  int           `yaml:"turns" flag:"max-turns" experiment:"always" help:"model calls of an episode, at most"`
 	Tokens int           `yaml:"tokens" flag:"episode-tokens" experiment:"always" help:"prompt and completion tokens of an episode, at most (default: no limit)"`
@@ -31,7 +31,7 @@ func (l Limits) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Play is how episodes are spread over workers, and when the run ends.
+// Play says how many episodes are played at once, how often, and when the run ends.
 type Play struct {
 	Workers           int     `yaml:"workers" experiment:"no" help:"episodes in play at once"`
 	EpisodeRetries    int     `yaml:"episode_retries" experiment:"no" help:"plays again of an episode that ended in a model, tool or sandbox error"`
@@ -56,11 +56,11 @@ func (p Play) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Watch is who looks on while a run is played. What is nil is not called.
+// Watch has the callbacks of a run, each of which may be nil.
 type Watch struct {
 	Observe func(pipeline.Event)
 	Outage  func(open []model.Outage, news model.Outage)
-	Drain   <-chan struct{} // closed when running episodes are to finish and no other is to begin
+	Drain   <-chan struct{} // closed when running episodes should finish and no other should begin
 }
 
 // Play plays what the run lacks.
@@ -82,7 +82,7 @@ func (s *Run) Play(ctx context.Context, watch Watch) (pipeline.Summary, error) {
 		e.Logger.Info("requests waited for this machine's processors", "for", load.Held.Round(time.Second).String(), "requests_per_second", int(load.Rate))
 	}
 	if _, broke := errors.AsType[*budget.Reached](err); broke {
-		err = e.broke() // with what was spent in the end
+		err = e.broke() // with the final spending
 	}
 	return summary, err
 }

@@ -14,7 +14,7 @@ import (
 	"trajgen/tools/plugin"
 )
 
-// AddPlugins adds plugins that flags name. One takes the place of the run file's of the same name.
+// AddPlugins adds plugins that flags name. They replace those of the same name in the run file.
 func (f *File) AddPlugins(paths []string) error {
 	for _, path := range paths {
 		config, err := readPlugin(path)
@@ -27,14 +27,14 @@ func (f *File) AddPlugins(paths []string) error {
 	return nil
 }
 
-// readPlugin makes a declaration of a path. An executable is its own command, and named after itself.
+// readPlugin makes a declaration from a path. An executable is its own command, and gives the plugin its name.
 func readPlugin(path string) (plugin.Config, error) {
 	var config plugin.Config
 	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
 		if err := Decode(path, "a plugin", &config); err != nil {
 			return config, err
 		}
-		for i, name := range config.Files { // beside their declaration
+		for i, name := range config.Files { // relative to their declaration
 			if !filepath.IsAbs(name) {
 				config.Files[i] = filepath.Join(filepath.Dir(path), name)
 			}
@@ -56,8 +56,8 @@ func readPlugin(path string) (plugin.Config, error) {
 
 var notOfName = regexp.MustCompile(`[^a-z0-9_-]+`)
 
-// OpenPlugins asks the plugins for their tools, in a sandbox like those of the run. backend is asked for when there is a
-// plugin that needs one.
+// OpenPlugins asks the plugins for their tools, in a sandbox like those of the run. It calls backend only if a plugin needs a
+// sandbox.
 func (f File) OpenPlugins(ctx context.Context, backend func() (sandbox.Backend, error), logger *slog.Logger) (*plugin.Set, error) {
 	return plugin.Open(ctx, f.Tools.Plugins, plugin.Options{
 		StateDir: StateDir(), Environ: os.LookupEnv, Logger: logger,
@@ -71,7 +71,7 @@ func (f File) OpenPlugins(ctx context.Context, backend func() (sandbox.Backend, 
 	})
 }
 
-// openPlugins opens the run's plugins and says of those on the runner that they are.
+// openPlugins opens the run's plugins, and warns of those that run on the runner's machine.
 func (e *Experiment) openPlugins(ctx context.Context) error {
 	if len(e.File.Tools.Plugins) == 0 {
 		return nil

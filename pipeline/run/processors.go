@@ -9,12 +9,12 @@ import (
 	"trajgen/pipeline/model/gate"
 )
 
-// ownProcessors are what this process's requests to models have to share.
+// ownProcessors are this process's processors, which all requests to models share.
 func ownProcessors() *gate.Processors {
 	return gate.NewProcessors(gate.Machine{Processors: runtime.GOMAXPROCS(0), Backlog: backlog(), Now: time.Now})
 }
 
-// Held is how long requests have been waiting for this process's own processors.
+// Held is how long requests have waited for this process's processors.
 func (m *models) Held() time.Duration { return m.processors.Load().Held }
 
 // backlog returns a function that counts the goroutines which wait for a processor. It costs a tenth of a microsecond.

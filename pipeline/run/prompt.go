@@ -11,20 +11,20 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Prompts are what the run puts before the prompts of tasks.
+// Prompts are the run's own prompts, which come before those of tasks.
 type Prompts struct {
 	System    string `yaml:"system" flag:"system-prompt" experiment:"always" help:"file with the system prompt of tasks that bring none"`
 	Ephemeral string `yaml:"ephemeral,omitempty" flag:"ephemeral-system-prompt" experiment:"given" help:"file with text that every system message ends with; flagged in the row, and left out by trajgen export --without-harness"`
 	Prefill   string `yaml:"prefill,omitempty" experiment:"given" help:"file with messages that are said before every task's prompt, such as examples: a JSON or YAML list; flagged and left out likewise"`
 }
 
-// prompts is what the section's files hold.
+// prompts are the contents of the section's files.
 type prompts struct {
 	system, ephemeral string
 	prefill           []episode.Message
 }
 
-// openPrompt reads what the run puts before its tasks' prompts.
+// openPrompt reads the files of the section.
 func (e *Experiment) openPrompt(context.Context) error {
 	if path := e.File.Prompts.System; path != "" {
 		data, err := os.ReadFile(path)

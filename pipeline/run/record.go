@@ -17,7 +17,7 @@ type Tape struct {
 	Record string `yaml:"record,omitempty" experiment:"no" help:"file, or existing directory, for the tape of all exchanges with models; --replay plays the run again from it"`
 }
 
-// Scripted is the embedded server that plays without a model.
+// Scripted has the settings of the embedded server, which plays without a model.
 type Scripted struct {
 	Policy string  `yaml:"policy" experiment:"always" help:"play against the embedded scripted server: oracle, noop, noisy or replay"`
 	Skill  float64 `yaml:"skill" experiment:"in policy" help:"share of episodes that the noisy policy solves"`
@@ -31,7 +31,7 @@ func (s Scripted) Validate() error {
 	return nil
 }
 
-// openTape opens the tape that is recorded, or the one that is played.
+// openTape opens the tape to record or to replay.
 func (m *models) openTape(context.Context) (err error) {
 	f := m.File
 	switch {
@@ -47,7 +47,7 @@ func (m *models) openTape(context.Context) (err error) {
 	return err
 }
 
-// playsTape says whether a tape stands in for the model.
+// playsTape reports whether a tape replaces the model.
 func (f *File) playsTape() bool { return f.Tape.Replay != "" && f.Scripted.Policy != "replay" }
 
 // thread puts the tape into a model's settings.
@@ -58,7 +58,7 @@ func (m *models) thread(cfg *model.Config, role string) {
 	}
 	about := m.replay.Session()
 	if role == "" && m.File.Model.BaseURL == "" && len(m.File.Model.Endpoints) == 0 {
-		// What is asked depends on who is asked.
+		// The requests depend on the model.
 		for _, base := range about.Bases {
 			cfg.BaseURL, cfg.Endpoints = base, nil
 		}
@@ -68,7 +68,7 @@ func (m *models) thread(cfg *model.Config, role string) {
 	}
 }
 
-// apiKey reads an endpoint's key. Who plays a tape needs none.
+// apiKey reads an endpoint's key. A replay needs none.
 func (m *models) apiKey(name, baseURL string) (string, error) {
 	if m.replay != nil {
 		return "", nil
@@ -77,7 +77,7 @@ func (m *models) apiKey(name, baseURL string) (string, error) {
 	return key, m.onResume(err)
 }
 
-// headers are those of the agent's endpoint, and the values of them that are secret.
+// headers are the headers of the agent's endpoint, and their secret values.
 func (m *models) headers() (headers map[string]string, secrets []string, err error) {
 	if m.replay != nil {
 		return m.File.Model.Headers, nil, nil
@@ -86,7 +86,7 @@ func (m *models) headers() (headers map[string]string, secrets []string, err err
 	return headers, secrets, m.onResume(err)
 }
 
-// beginTape tells the tape whose exchanges follow.
+// beginTape writes to the tape which run's exchanges follow.
 func (m *models) beginTape(run string) error {
 	if m.recorder.Tape == nil {
 		return nil
@@ -98,7 +98,7 @@ func (m *models) beginTape(run string) error {
 	return m.recorder.Tape.Begin(run, about)
 }
 
-// openTurns opens the record of what episodes in play were told.
+// openTurns opens the record of the answers that episodes in play got.
 func (s *Run) openTurns() (err error) {
 	if s.Exp.File.Play.DurableTurns {
 		s.Exp.recorder.Turns, err = record.OpenTurns(s.dir, record.TurnsOptions{Finished: s.ended, Logger: s.logger})
@@ -114,7 +114,7 @@ func (s *Run) Recorder() *record.Recorder {
 	return &s.Exp.recorder
 }
 
-// ended says whether the journal has an attempt, or a later one.
+// ended reports whether the journal has an attempt, or a later one.
 func (s *Run) ended(id string, attempt int) bool {
 	entry, ok := s.journal.Last(id)
 	return ok && entry.Attempt >= attempt

@@ -14,7 +14,7 @@ import (
 	"trajgen/tools/plugin"
 )
 
-// Tools are what episodes may use.
+// Tools says which tools episodes may use.
 type Tools struct {
 	Distribution     string                         `yaml:"distribution" experiment:"always" help:"draw each episode's toolsets from a distribution: a name (trajgen distributions list) or a YAML file"`
 	Toolsets         []string                       `yaml:"toolsets" experiment:"always" help:"give every episode these toolsets, without a draw (default: all; none for no tools)"`
@@ -43,7 +43,7 @@ func (t Tools) Validate() error {
 	return errors.Join(problems...)
 }
 
-// fixedToolsets is what an episode gets when neither its task nor a distribution says.
+// fixedToolsets are an episode's toolsets when neither its task nor a distribution decides.
 func (f *File) fixedToolsets() []string {
 	if len(f.Tools.Toolsets) > 0 {
 		return f.Tools.Toolsets
@@ -66,15 +66,15 @@ func NewRegistry(f File, plugins ...registry.Tool) (*registry.Registry, error) {
 	return reg.WithEnv(os.LookupEnv).WithQuirks(f.Quirks()).WithBridge(f.Tools.ToolSearch), nil
 }
 
-// noQuirks is what a run file says of a model that is known for quirks that its server has not.
+// noQuirks is the value for a model that is known for quirks which this server does not have.
 const noQuirks = "none"
 
-// Quirks are those that the run file names, else those that its model is known for.
+// Quirks are the quirks that the run file names, or else those that its models are known for.
 func (f File) Quirks() registry.Quirks {
 	switch {
 	case len(f.Tools.SchemaQuirks) == 0:
 		var all registry.Quirks
-		for _, name := range f.agents() { // all are shown the same
+		for _, name := range f.agents() { // all are shown the same schemas
 			all = append(all, registry.QuirksOf(name)...)
 		}
 		slices.Sort(all)
@@ -85,7 +85,7 @@ func (f File) Quirks() registry.Quirks {
 	return registry.Quirks(f.Tools.SchemaQuirks)
 }
 
-// reasons says why tools are missing, those with the same reason together.
+// reasons says why tools are missing, grouped by reason.
 func reasons(missing map[string]string) string {
 	tools := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {

@@ -12,8 +12,8 @@ import (
 	"trajgen/tools"
 )
 
-// remembered is an approver whose answers are in the record of the episode that asks, where one is kept: neither a model
-// nor a person is asked again after a crash.
+// remembered is an approver whose answers are kept in the episode's record, if it has one, so that no model or person is asked
+// again after a crash.
 type remembered struct {
 	tools.Approver
 	asker model.Asker
@@ -26,7 +26,7 @@ func (r remembered) Approve(ctx context.Context, q tools.Question) (tools.Answer
 	if err != nil { // not of texts
 		return tools.Answer{}, fmt.Errorf("question: %w", err)
 	}
-	// An Answer's own form is what approvers write, who do not say who they are and what they cost.
+	// Answer's own JSON form is the approvers', without name and usage.
 	type answered struct {
 		Answer tools.Answer   `json:"answer"`
 		By     string         `json:"by"`

@@ -1,8 +1,7 @@
-// Package run is an experiment and how it is run: the run file, the run directory, and everything between that is opened to
-// play the one into the other.
+// Package run plays a run file into a run directory, and opens everything that this needs.
 //
-// A File is decoded and validated; Open opens all that it names and its run directory, Play plays what that lacks, and Finish
-// writes the files that are made of the journal. A Mistake is an error from before anything was started.
+// A File is decoded and validated; Open opens all that it names and its run directory, Play plays the missing episodes, and
+// Finish writes the files that are made from the journal. A Mistake is an error from before the first episode.
 package run
 
 import (
@@ -26,7 +25,7 @@ import (
 	"trajgen/tools/sessions"
 )
 
-// Run is a run directory in use: it is what the pipeline remembers with.
+// Run is an open run directory, and the pipeline's Journal.
 type Run struct {
 	Exp      *Experiment
 	dir      string
@@ -39,8 +38,7 @@ type Run struct {
 	logger   *slog.Logger
 }
 
-// Open opens a run file and its run directory, which it makes, or goes on with when that holds the same experiment. w gets
-// the warnings.
+// Open opens a run file and its run directory, which is new or holds the same experiment. w gets the warnings.
 func Open(ctx context.Context, file File, resume bool, w io.Writer) (*Run, error) {
 	dir := file.OutDir()
 	if !resume {
@@ -61,8 +59,8 @@ func Open(ctx context.Context, file File, resume bool, w io.Writer) (*Run, error
 	return s, nil
 }
 
-// Keep gives the experiment a run directory to be remembered in. The journal's lock is taken first: of two runners on one
-// directory, the second changes nothing.
+// Keep opens the experiment's run directory. It takes the journal's lock first, so that a second runner on the same directory
+// changes nothing.
 func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *LateWriter) (_ *Run, err error) {
 	parts := e.File.experiment(e.parts)
 	s := &Run{Exp: e, dir: dir, logger: e.Logger, Manifest: Manifest{
@@ -107,7 +105,7 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 	return s, nil
 }
 
-// claim looks at the directory again, now that the lock keeps others from changing it.
+// claim checks the directory again, now that the lock keeps other runners from changing it.
 func (s *Run) claim(resume bool) error {
 	if !resume {
 		if s.journal.Len() > 0 {
@@ -130,7 +128,7 @@ func (s *Run) claim(resume bool) error {
 // Close closes the run directory and everything that the run file had opened.
 func (s *Run) Close() error { return errors.Join(s.CloseFiles(), s.Exp.Close()) }
 
-// CloseFiles closes the run directory alone.
+// CloseFiles closes only the run directory.
 func (s *Run) CloseFiles() error {
 	var errs []error
 	if s.sessions != nil {
@@ -139,7 +137,7 @@ func (s *Run) CloseFiles() error {
 	if turns := s.Exp.recorder.Turns; turns != nil {
 		errs = append(errs, turns.Close())
 	}
-	if s.ledger != nil { // while the journal's lock still keeps others away
+	if s.ledger != nil { // while this process still holds the journal's lock
 		errs = append(errs, s.ledger.Close())
 	}
 	if s.earlier != nil {
@@ -164,8 +162,8 @@ func (s *Run) Last(id string) (pipeline.Record, bool) {
 	return record, ok
 }
 
-// attempts are those of an episode that the run found in the journal. Without them it is played again all the same. Who
-// plans calls it, from one goroutine.
+// attempts are the attempts of an episode that the run found in the journal. If they cannot be read, the episode is played again
+// all the same. The planner calls it, from one goroutine.
 func (s *Run) attempts(id string) episode.Attempts {
 	ep, err := s.before(id)
 	if err != nil {
@@ -187,7 +185,7 @@ func (s *Run) before(id string) (_ *episode.Episode, err error) {
 
 // Append keeps an episode.
 func (s *Run) Append(ctx context.Context, ep *episode.Episode) error {
-	if err := s.Exp.recorder.Sync(); err != nil { // what the journal has is on the tape
+	if err := s.Exp.recorder.Sync(); err != nil { // the tape must have every journaled episode
 		return err
 	}
 	if err := s.journal.Append(ctx, ep); err != nil {
@@ -202,17 +200,17 @@ func (s *Run) Append(ctx context.Context, ep *episode.Episode) error {
 	return nil
 }
 
-// Finish writes everything that is made from the journal.
+// Finish writes all files that are made from the journal.
 func (s *Run) Finish(ctx context.Context, summary pipeline.Summary, wall time.Duration) (*report.Report, error) {
 	defer SetGC(TightGC)()
-	// What was played is exported whatever ended the run.
+	// The finished episodes are exported whatever ended the run.
 	ctx = context.WithoutCancel(ctx)
 	reader, err := journal.OpenReader(JournalDir(s.dir))
 	if err != nil {
 		return nil, err
 	}
 	defer reader.Close()
-	if s.ledger != nil { // nothing is asked any more
+	if s.ledger != nil { // no more requests follow
 		if err := s.ledger.Close(); err != nil {
 			return nil, err
 		}
@@ -228,7 +226,7 @@ func (s *Run) Finish(ctx context.Context, summary pipeline.Summary, wall time.Du
 	return report, WriteReport(s.dir, report)
 }
 
-// LateWriter holds log lines until the run directory is there.
+// LateWriter holds log lines until the run directory exists.
 type LateWriter struct {
 	mu   sync.Mutex // guards what follows
 	w    io.Writer

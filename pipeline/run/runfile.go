@@ -11,14 +11,14 @@ import (
 	"trajgen/pipeline/rollout"
 )
 
-// File is one experiment and how it is run, in sections. The tags of a field say what it is beside its key in YAML: help
-// makes it a flag of `trajgen run`, flag names that flag where the key alone would not do, and experiment says whether
-// the field decides which episodes there are and how they go:
+// File is a run file: one experiment and how it is run, in sections. Beside the key in YAML, the tags of a field are: help, which
+// makes it a flag of `trajgen run`; flag, the flag's name if it differs from the key; and experiment, which says whether the
+// field belongs to the experiment, that is, decides which episodes there are and how they go:
 //
-//	no        it does not, and may change when a run is resumed
-//	always    it does
-//	given     it does where it is given, so that runs of older versions, which lack it, can be resumed
-//	in NAME   it does, as a part of what stands under NAME
+//	no        no, so it may change when a run is resumed
+//	always    yes
+//	given     yes if it is given, so that runs of older versions, which lack it, can be resumed
+//	in NAME   yes, as a part of NAME
 type File struct {
 	Name    string `yaml:"name" experiment:"no" help:"name of the run; the default is made of dataset and time"`
 	Out     string `yaml:"out" experiment:"no" help:"run directory (default runs/NAME)"`
@@ -42,11 +42,11 @@ type File struct {
 	Context  Context        `yaml:"context,omitempty" section:"Long conversations"`
 
 	resumed bool   // an earlier run goes on
-	Scratch string // where tasks are laid aside that are played in another order
-	NoUser  bool   // a proof of the tasks asks no model, not even one that plays a user
+	Scratch string // directory for tasks that are played in another order
+	NoUser  bool   // check the tasks without any model, not even one that plays a user
 }
 
-// Default is a run file in which nothing is said.
+// Default is the run file with every setting at its default.
 func Default() File {
 	return File{
 		Samples:  1,
@@ -58,7 +58,7 @@ func Default() File {
 	}
 }
 
-// Validate returns everything wrong at once that can be seen without opening anything.
+// Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
 		f.checkSigns(), f.Choice().Validate(f.Dataset.MaxTasks), f.Tools.Validate(), f.Quirks().Validate(), f.checkCommandPolicy(), f.checkModel(),
@@ -78,7 +78,7 @@ func (f *File) Validate() error {
 	return inOrder(problems)
 }
 
-// inOrder joins errors, line by line in the order of the alphabet.
+// inOrder joins errors, with their lines sorted.
 func inOrder(errs []error) error {
 	if err := errors.Join(errs...); err != nil {
 		lines := strings.Split(err.Error(), "\n")

@@ -10,7 +10,7 @@ import (
 	"trajgen/tools/sessions"
 )
 
-// newSessions is the index over what a run has finished. It lies beside the journal and is made of it.
+// newSessions opens the index of a run's finished episodes. It lies beside the journal and is made from it.
 func newSessions(dir string, logger *slog.Logger) *sessions.Store {
 	return sessions.New(sessions.Config{
 		Path: filepath.Join(dir, "search.db"), Logger: logger,
@@ -24,7 +24,7 @@ func newSessions(dir string, logger *slog.Logger) *sessions.Store {
 	})
 }
 
-// finished is a journal as the index reads it.
+// finished adapts a journal to the index.
 type finished struct{ *journal.Reader }
 
 func (f finished) Finished() iter.Seq2[string, int] {
@@ -37,7 +37,7 @@ func (f finished) Finished() iter.Seq2[string, int] {
 	}
 }
 
-// Services are what a run has for the tools of an episode.
+// Services are the services that a run gives the tools of an episode.
 func (s *Run) Services(task *episode.Task, _ *episode.Episode) []any {
 	return []any{&sessions.View{Store: s.sessions, Task: task, SameTask: s.Manifest.RunFile.Tools.SearchSameTask}}
 }

@@ -14,17 +14,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Setting is one field of a run file, with what its tags say.
+// Setting is one field of a run file, with its tags.
 type Setting struct {
 	Key     string        // in the run file: limits.turns
-	Flag    string        // max-turns; also where none is bound to it
+	Flag    string        // max-turns; also set for a field that has no flag
 	Group   string        // of the flags in the help
-	Help    string        // of the flag; "" for a field that has none
+	Help    string        // of the flag; "" for a field without one
 	Decides string        // the tag experiment
 	Value   reflect.Value // the field, which can be set
 }
 
-// name is what the setting is called in fingerprints, and was in run files without sections.
+// name is the setting's name in fingerprints, and in older run files without sections.
 func (s Setting) name() string { return strings.ReplaceAll(s.Flag, "-", "_") }
 
 // Settings are the fields of a run file and of its sections, in their order.
@@ -48,13 +48,13 @@ func settings(prefix, group string, in reflect.Value) (all []Setting) {
 	return all
 }
 
-// keyOf is a field's key in YAML; "" for one that has none.
+// keyOf is a field's key in YAML; "" if it has none.
 func keyOf(field reflect.StructField) string {
 	key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 	return key
 }
 
-// checkSigns finds settings below 0, where none may be.
+// checkSigns refuses settings below 0.
 func (f *File) checkSigns() error {
 	var errs []error
 	for _, s := range f.Settings() {
@@ -66,7 +66,7 @@ func (f *File) checkSigns() error {
 	return errors.Join(errs...)
 }
 
-// text is a setting as a fingerprint has it.
+// text is the setting's text in a fingerprint.
 func (s Setting) text() string {
 	switch v := s.Value.Interface().(type) {
 	case string:
@@ -133,5 +133,5 @@ func (f *File) UnmarshalJSON(data []byte) error {
 	return yaml.Unmarshal(text, (*plainRunFile)(f))
 }
 
-// plainRunFile is a File without methods.
+// plainRunFile is File without its methods.
 type plainRunFile File

@@ -9,14 +9,14 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// sideModel is a model beside the agent's: it plays a user, judges commands or writes summaries. It is asked at the
-// agent's endpoint, unless another is named.
+// sideModel is a model beside the agent's: it plays a user, judges commands or writes summaries. It uses the agent's endpoint,
+// unless another is named.
 type sideModel struct {
 	role                     string // on a tape
 	name, baseURL, apiKeyEnv string // keys of the run file
 }
 
-// open opens the model. What cfg says beside its name and its endpoint is kept.
+// open opens the model with the settings of cfg, except name and endpoint.
 func (s sideModel) open(m *models, cfg model.Config) (*model.Client, error) {
 	client, err := s.connect(m, cfg)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s sideModel) connect(m *models, cfg model.Config) (*model.Client, error) {
 	f := m.File
 	cfg.Name, cfg.BaseURL = s.name, cmp.Or(s.baseURL, f.baseURL())
 	cfg.Proxy, cfg.Concurrency, cfg.Processors, cfg.Logger = http.ProxyFromEnvironment, f.Play.Workers, m.processors, m.Logger
-	// The agent's key goes to the agent's endpoint alonm.
+	// The agent's key is only sent to the agent's endpoint.
 	key := s.apiKeyEnv
 	if key == "" && s.baseURL == "" {
 		key = f.Model.APIKeyEnv

@@ -35,7 +35,7 @@ func (s size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// MarshalText writes a size as people do.
+// MarshalText writes a size such as 512M.
 func (s size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads it.

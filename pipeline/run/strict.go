@@ -19,8 +19,8 @@ import (
 	"trajgen/registry"
 )
 
-// Decode reads a YAML file into a struct, over what that holds. Everything that is wrong is said with its line, its key
-// and what would have been right. what is the file in words, such as "a run file".
+// Decode reads a YAML file into a struct, over its values. Each error names the line, the key and what would have been right.
+// what describes the file in errors, such as "a run file".
 func Decode(path, what string, into any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -33,7 +33,7 @@ func Decode(path, what string, into any) error {
 	if root == nil {
 		return nil
 	}
-	if err := root.Decode(new(any)); err != nil { // keys that are there twice
+	if err := root.Decode(new(any)); err != nil { // finds duplicate keys
 		return fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	d := strictDecoder{path: path, what: what, sections: sectionsOf(into)}
@@ -41,11 +41,11 @@ func Decode(path, what string, into any) error {
 	return errors.Join(d.wrong...)
 }
 
-// strictDecoder walks a document and what it is decoded into together, since the library's own errors do not name keys and
-// it cuts fractions off.
+// strictDecoder walks a document and its target together, since the library's errors do not name keys and it truncates
+// fractions.
 type strictDecoder struct {
 	path, what string
-	sections   map[string]string // of a run file: where its settings stand, by their flags' names with _
+	sections   map[string]string // of a run file: the place of each setting, by its flag's name with _
 	wrong      []error
 }
 
@@ -104,7 +104,7 @@ func (d *strictDecoder) fields(at string, node *yaml.Node, into reflect.Value) {
 	}
 }
 
-// keysOf are the keys of a struct's fields, in their places; empty for a field that has none.
+// keysOf are the keys of a struct's fields, by index; "" for a field without one.
 func keysOf(t reflect.Type) []string {
 	names := make([]string, t.NumField())
 	for i := range names {
@@ -113,7 +113,7 @@ func keysOf(t reflect.Type) []string {
 	return names
 }
 
-// sectionsOf says in which section of a run file a setting stands, by its flag's name with _. It is nil for all else.
+// sectionsOf maps each setting of a run file, by its flag's name with _, to its section. It is nil for other structs.
 func sectionsOf(into any) map[string]string {
 	file, ok := into.(*File)
 	if !ok {
@@ -128,7 +128,7 @@ func sectionsOf(into any) map[string]string {
 	return places
 }
 
-// meantKey says which key was meant, or which there are.
+// meantKey suggests the key that was probably meant, or lists the keys.
 func meantKey(name string, names []string, sections map[string]string) string {
 	if meant := registry.DidYouMean(name, names); meant != "" {
 		return meant
@@ -140,7 +140,7 @@ func meantKey(name string, names []string, sections map[string]string) string {
 	return fmt.Sprintf(" (have %s)", strings.Join(names, ", "))
 }
 
-// fraction says whether a node is a number that is not whole.
+// fraction reports whether a node is a number that is not whole.
 func fraction(node *yaml.Node) bool {
 	number, err := strconv.ParseFloat(node.Value, 64)
 	return node.ShortTag() == "!!float" && (err != nil || number != math.Trunc(number))
@@ -159,7 +159,7 @@ func written(node *yaml.Node) string {
 	return fmt.Sprintf("%.60s", node.Value)
 }
 
-// wanted says what a type is written as, where a node is not.
+// wanted describes the form that a type must have, if the node has another one.
 func wanted(t reflect.Type, node *yaml.Node) string {
 	switch kind := KindOf(t); {
 	case kind == "list" && node.Kind == yaml.ScalarNode:
@@ -173,7 +173,7 @@ func wanted(t reflect.Type, node *yaml.Node) string {
 	}
 }
 
-// KindOf names what a field of a run file is written as.
+// KindOf names the form in which a field of a run file is written.
 func KindOf(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -197,7 +197,7 @@ func KindOf(t reflect.Type) string {
 	return t.Kind().String()
 }
 
-// KindNames says of each kind what it is written as.
+// KindNames describes the form of each kind.
 var KindNames = map[string]string{
 	"bool": "true or false", "int": "a whole number", "uint": "a whole number from 0", "number": "a number", "string": "a text", "list": "a list",
 	"duration": "a duration such as 90s or 5m", "size": "a size such as 512M or 2G", "pairs": "NAME=VALUE",

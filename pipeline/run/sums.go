@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// SumsName is a file with the digests of what a run's end made and of run.json, as sha256sum -c reads it. Its first line says which trajgen
-// made them: of the same journal, another one may make other bytes.
+// SumsName is a file with the digests of run.json and of the files that Finish makes, in the format of sha256sum -c. Its first line
+// names the version of trajgen, as another version may make other bytes from the same journal.
 const SumsName = "SHA256SUMS"
 
-// SumsHead is what the first line begins with.
+// SumsHead is the start of the first line.
 const SumsHead = "# made by trajgen "
 
-// MadeFiles are what the end of a run makes, below its directory.
+// MadeFiles are the files that Finish makes, relative to the run directory.
 func MadeFiles(dir string) ([]string, error) {
 	var made []string
 	for _, pattern := range []string{"trajectories/*.parquet", "tool_calls/*.parquet", "report.json", "report.md"} {
@@ -35,7 +35,7 @@ func MadeFiles(dir string) ([]string, error) {
 	return made, nil
 }
 
-// WriteSums writes the digests of what a run's end has made, and of run.json.
+// WriteSums writes the digests of run.json and of the files that Finish made.
 func WriteSums(dir string) error {
 	made, err := MadeFiles(dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func sumOf(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// Below is a path as it is called in a run directory.
+// Below is a path relative to a run directory.
 func Below(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil {
 		return filepath.ToSlash(rel)
@@ -73,13 +73,13 @@ func Below(dir, path string) string {
 	return path
 }
 
-// sums are what a run's end noted of the files that it made.
+// sums are the digests that Finish recorded.
 type sums struct {
 	Version string
-	of      map[string]string // by the path below the run directory
+	of      map[string]string // by path relative to the run directory
 }
 
-// ReadSums gives nil when there are none.
+// ReadSums returns nil if the file does not exist.
 func ReadSums(dir string) (*sums, error) {
 	data, err := os.ReadFile(filepath.Join(dir, SumsName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +102,7 @@ func ReadSums(dir string) (*sums, error) {
 	return s, nil
 }
 
-// Check holds the files that there are against the digests, and returns those whose bytes are not what was written.
+// Check compares the existing files with the digests, and returns those that have changed.
 func (s *sums) Check(dir string, differ func(format string, args ...any)) (changed map[string]bool, err error) {
 	changed = map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(s.of)) {

@@ -20,21 +20,21 @@ import (
 	"trajgen/sandbox"
 )
 
-// tasks are those of the dataset that are played, and what the survey found out about them.
+// tasks are the tasks of the dataset that are played, and the survey's findings.
 type tasks struct {
 	*opened
-	learn    func(*episode.Task) // a task that the scripted server plays; nil without a policy
+	learn    func(*episode.Task) // teaches the scripted server a task; nil without a policy
 	Tasks    int
 	draws    map[string]*drawn // by name or path
 	fixed    map[string]error  // what is wrong with the toolsets of tasks
-	image    string            // the first that a task wants
+	image    string            // the first image that a task wants
 	badRows  int
 	unjudged int    // tasks without a verifier
 	repeated int    // tasks with the id of an earlier one
 	repeats  string // the first such id
 	widened  int    // tasks that open a network wider than the run's
 	surveyed bool
-	steps    []datasets.Step // what each step of the choice has left
+	steps    []datasets.Step // how many tasks each step of the choice left
 	left     map[string]bool // tasks that are not played, with skip_bad_rows
 }
 
@@ -56,7 +56,7 @@ func (t *tasks) openDataset(context.Context) error {
 	return nil
 }
 
-// offers says what of a task's wishes the sandbox cannot fulfil. Where there is none, that is said elsewhere.
+// offers says which of a task's requirements the sandbox does not meet. Another check reports a missing sandbox.
 func (t *tasks) offers(network, image string, allow ...string) error {
 	if t.opening.wait() != nil {
 		return nil
@@ -64,7 +64,7 @@ func (t *tasks) offers(network, image string, allow ...string) error {
 	return t.offeredBy(t.Backend, network, image, allow...)
 }
 
-// offeredBy is offers of the wishes of a task, or the run's own.
+// offeredBy is offers for the requirements of a task, or of the run itself.
 func (t *tasks) offeredBy(backend *OpenBackend, network, image string, allow ...string) error {
 	if network == string(sandbox.NetworkAllowlist) && len(t.File.Sandbox.Allow)+len(allow) == 0 {
 		return errors.New("network allowlist allows nothing: give --allow, such as --allow example.org")
@@ -72,7 +72,7 @@ func (t *tasks) offeredBy(backend *OpenBackend, network, image string, allow ...
 	return backend.Offers(sandbox.Network(network), image)
 }
 
-// skipped reports broken rows, each once: the dataset is read again when it is played.
+// skipped reports broken rows, each once, as the dataset is read again when it is played.
 func (t *tasks) skipped() func(*datasets.RowError) {
 	return func(bad *datasets.RowError) {
 		if !t.surveyed {
@@ -84,7 +84,7 @@ func (t *tasks) skipped() func(*datasets.RowError) {
 // skip reports a row that is not played.
 func (t *tasks) skip(err error) {
 	const most = 20
-	// Lines are held in memory until the run directory is there, so there must not be millions.
+	// Lines are held in memory until the run directory exists, so their number is bounded.
 	if t.badRows++; t.badRows <= 1000 {
 		t.Logger.Warn("row skipped", "error", err.Error())
 	}
@@ -96,7 +96,7 @@ func (t *tasks) skip(err error) {
 	}
 }
 
-// repeat counts tasks whose ids are there before, each once.
+// repeat counts tasks with the id of an earlier task, each once.
 func (t *tasks) repeat(id string) {
 	if !t.surveyed {
 		t.repeated++
@@ -104,8 +104,8 @@ func (t *tasks) repeat(id string) {
 	}
 }
 
-// survey reads the dataset once before anything is paid for: it counts the tasks, checks what they ask for, and
-// teaches the scripted server their solutions. The digest is taken meanwhile.
+// survey reads the dataset once before the first model call: it counts the tasks, checks their requirements, and teaches the
+// scripted server their solutions. The digest is computed at the same time.
 func (t *tasks) survey(ctx context.Context) error {
 	digesting, cancel := context.WithCancel(ctx)
 	var sum string
@@ -152,7 +152,7 @@ func (t *tasks) survey(ctx context.Context) error {
 	return errors.Join(append(problems, t.bare())...)
 }
 
-// look reads the tasks for the survey, and returns what is wrong with the first that cannot be played.
+// look reads the tasks for the survey, and returns the error of the first that cannot be played.
 func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 	const most = 20
 	for task, err := range t.Source.InOrder(ctx) {
@@ -185,7 +185,7 @@ func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 	return problems, nil
 }
 
-// widens says whether a task's network reaches beyond the sandbox, and further than the run's own.
+// widens reports whether a task's network reaches beyond the sandbox, and further than the run's own.
 func (t *tasks) widens(network string) bool {
 	return reach[network] > reach[t.File.Sandbox.Network]
 }
@@ -193,8 +193,8 @@ func (t *tasks) widens(network string) bool {
 // reach orders the networks that go beyond the sandbox.
 var reach = map[string]int{string(sandbox.NetworkAllowlist): 1, string(sandbox.NetworkFull): 2}
 
-// tryImage opens a sandbox of the first image that is wanted: where that fails, most of the run would. The others are
-// fetched when they are played.
+// tryImage opens a sandbox with the first image that a task wants: if that fails, most of the run would fail. Other images are
+// fetched when their tasks are played.
 func (t *tasks) tryImage(ctx context.Context) error {
 	if t.image == "" {
 		return nil
@@ -246,13 +246,13 @@ func (t *tasks) suits(ctx context.Context, task *episode.Task) error {
 	return errors.Join(problems...)
 }
 
-// hasWorkdir says why a task cannot work where it wants to.
+// hasWorkdir says why a task cannot have its working directory.
 func (t *tasks) hasWorkdir(task *episode.Task) error {
 	if !path.IsAbs(task.Cwd) {
 		return fmt.Errorf("cwd %q is not an absolute path", task.Cwd)
 	}
 	if t.opening.wait() != nil {
-		return nil // which is said elsewhere
+		return nil // another check reports that
 	}
 	if placer, ok := t.Backend.Backend.(sandbox.Placer); ok {
 		if err := placer.CheckWorkdir(task.Cwd, cmp.Or(task.Image, t.File.Sandbox.Image) != ""); err != nil {
@@ -272,10 +272,10 @@ func checkEnv(env map[string]string) error {
 	return errors.Join(problems...)
 }
 
-// hasRoot says why a check that reads files at the root of the file system cannot be run: that root is the machine's own.
+// hasRoot says why a check that reads files at the root of the file system cannot run: the root is the machine's own.
 func (t *tasks) hasRoot() error {
 	if t.opening.wait() != nil {
-		return nil // which is said elsewhere
+		return nil // another check reports that
 	}
 	g := t.Backend.Guarantees()
 	if g.Isolation["files"] == "own" {

@@ -11,7 +11,7 @@ import (
 	"trajgen/pipeline/rollout"
 )
 
-// Sweep are settings of the model that are spread over the samples of each task.
+// Sweep has settings of the model that vary between the samples of each task.
 type Sweep struct {
 	Model           []sweptModel `yaml:"model,omitempty"`
 	ReasoningEffort []string     `yaml:"reasoning_effort,omitempty"`
@@ -19,14 +19,14 @@ type Sweep struct {
 	TopP            []float64    `yaml:"top_p,omitempty"`
 }
 
-// sweptModel is a name, or a mapping where the model is not where the run's others are.
+// sweptModel is a name, or a mapping for a model at another endpoint.
 type sweptModel struct {
 	Name      string `yaml:"name"`
 	BaseURL   string `yaml:"base_url,omitempty"`
 	APIKeyEnv string `yaml:"api_key_env,omitempty"`
 }
 
-// UnmarshalYAML reads either form.
+// UnmarshalYAML reads both forms.
 func (m *sweptModel) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		*m = sweptModel{Name: node.Value}
@@ -36,7 +36,7 @@ func (m *sweptModel) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(m))
 }
 
-// MarshalYAML writes the shorter form where that says all.
+// MarshalYAML writes the name alone if that is enough.
 func (m sweptModel) MarshalYAML() (any, error) {
 	if m.BaseURL == "" && m.APIKeyEnv == "" {
 		return m.Name, nil
@@ -45,7 +45,7 @@ func (m sweptModel) MarshalYAML() (any, error) {
 	return plain(m), nil
 }
 
-// sampling is how the model is asked where nothing is varied. Extra fields of the body have the last word there, too.
+// sampling is the model's sampling before the sweep. Extra body fields override the settings here, too.
 func (f *File) sampling(name string) episode.Sampling {
 	s := episode.Sampling{Model: name, ReasoningEffort: f.Model.ReasoningEffort, Temperature: f.Model.Temperature, TopP: f.Model.TopP, MaxTokens: f.Model.MaxTokens}
 	number := func(name string, is **float64) {
@@ -64,7 +64,7 @@ func (f *File) sampling(name string) episode.Sampling {
 	number("top_p", &s.TopP)
 	limits := []string{model.LimitTokens, model.LimitCompletion}
 	for _, name := range limits {
-		other := f.Model.MaxTokensField != "" && f.Model.MaxTokensField != model.LimitAuto && f.Model.MaxTokensField != name // takes out a field that is not sent
+		other := f.Model.MaxTokensField != "" && f.Model.MaxTokensField != model.LimitAuto && f.Model.MaxTokensField != name // removes a field that is not sent
 		if value, given := f.Model.ExtraBody[name]; given && value == nil && !other {
 			s.MaxTokens = 0
 		}
@@ -81,7 +81,7 @@ func (f *File) sampling(name string) episode.Sampling {
 	return s
 }
 
-// Varied is what is varied.
+// Varied are the settings that vary.
 func (f *File) Varied() rollout.Sweep {
 	return rollout.Sweep{
 		Models: f.Sweep.names(), ReasoningEfforts: f.Sweep.ReasoningEffort, Temperatures: f.Sweep.Temperature, TopPs: f.Sweep.TopP,
@@ -96,7 +96,7 @@ func (s Sweep) names() []string {
 	return names
 }
 
-// CheckSweep says what is wrong with the sweep, by itself and beside the settings that it varies.
+// CheckSweep says what is wrong with the sweep, by itself and together with the settings that it varies.
 func (f *File) CheckSweep() error {
 	errs := []error{f.Varied().Validate(f.Samples)}
 	varied := func(name string, swept bool, given bool) {
@@ -118,14 +118,14 @@ func (f *File) CheckSweep() error {
 	return errors.Join(errs...)
 }
 
-// openSwept opens a client for each model of the sweep. cfg is that of the run's endpoint.
+// openSwept opens a client for each model of the sweep. cfg is the run's own.
 func (m *models) openSwept(cfg model.Config) error {
 	m.swept = model.ByName{}
 	for _, one := range m.File.Sweep.Model {
 		own := cfg
 		own.Name = one.Name
 		var err error
-		if one.BaseURL != "" { // another server: what is secret of the run's endpoint is not sent there
+		if one.BaseURL != "" { // another server must not get the secrets of the run's endpoint
 			own.BaseURL, own.Endpoints, own.Headers = one.BaseURL, nil, m.File.Model.Headers
 			own.APIKey, err = m.apiKey(one.APIKeyEnv, one.BaseURL)
 		} else if one.APIKeyEnv != "" {

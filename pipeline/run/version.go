@@ -9,7 +9,7 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// Version says which build this is.
+// Version is the version of this build.
 func Version() string {
 	revision := ""
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -1,4 +1,4 @@
-// Package check holds run directories against what they were made of, from run.json to each row.
+// Package check verifies that a run directory is consistent, from run.json to each row.
 package check
 
 import (
@@ -22,7 +22,7 @@ import (
 	"trajgen/pipeline/run"
 )
 
-// Verification is what was found in a run directory, as `trajgen verify --json` prints it.
+// Verification is the findings about a run directory, as `trajgen verify --json` prints them.
 type Verification struct {
 	Run         string           `json:"run"`
 	OK          bool             `json:"ok"`
@@ -33,16 +33,16 @@ type Verification struct {
 	Calls       int64            `json:"calls"` // of tool_calls/
 	Damage      []journal.Damage `json:"damage"`
 	Differences []string         `json:"differences"`
-	More        int              `json:"more_differences,omitempty"` // that are not listed
+	More        int              `json:"more_differences,omitempty"` // how many are not listed
 	Notes       []string         `json:"notes"`
 
 	manifest run.Manifest
-	writer   string // who is writing the journal; empty when no process is
+	writer   string // the process that is writing the journal; "" if none is
 }
 
 const (
 	maxDifferences = 100
-	maxMissing     = 20 // that are named
+	maxMissing     = 20 // missing samples that are named
 )
 
 func (v *Verification) differ(format string, args ...any) {
@@ -76,7 +76,7 @@ func (v *Verification) Text() string {
 		verdict = fmt.Sprintf("%d differences", len(v.Differences)+v.More)
 	}
 	of := ""
-	if v.Planned > 0 { // which is not known of a merged run
+	if v.Planned > 0 { // unknown for a merged run
 		of = fmt.Sprintf("of %d ", v.Planned)
 	}
 	fmt.Fprintf(&text, "%s: %d %sepisodes in %d attempts, %d rows, %d tool calls: %s\n",
@@ -84,7 +84,7 @@ func (v *Verification) Text() string {
 	return text.String()
 }
 
-// Verify looks at a run directory. An error says that it could not.
+// Verify checks a run directory. An error means that it could not be checked.
 func Verify(ctx context.Context, dir string) (*Verification, error) {
 	v := &Verification{Run: dir, Damage: []journal.Damage{}, Differences: []string{}, Notes: []string{}}
 	var err error
@@ -101,7 +101,7 @@ func Verify(ctx context.Context, dir string) (*Verification, error) {
 	if v.writer, err = log.Writer(run.JournalDir(dir)); err != nil {
 		return nil, err
 	}
-	// Beside a run that goes on, everything is about the episodes that are there now.
+	// While the run goes on, only the episodes that are there now are checked.
 	reader, unreadable := journal.OpenReader(run.JournalDir(dir))
 	if unreadable == nil {
 		defer reader.Close()
@@ -138,7 +138,7 @@ func (v *Verification) frames(ctx context.Context) error {
 		number int
 	}
 	seed, seen := maphash.MakeSeed(), map[uint64]int{} // the segment of each attempt
-	repeated := map[[2]int]int{}                       // by the segments that have the same
+	repeated := map[[2]int]int{}                       // by the two segments with the same attempt
 	damages, err := journal.Inspect(ctx, run.JournalDir(v.Run), func(segment int, e journal.Entry) error {
 		key := maphash.Comparable(seed, attempt{e.ID, e.Attempt})
 		if first, ok := seen[key]; ok {
@@ -172,7 +172,7 @@ func (v *Verification) frames(ctx context.Context) error {
 	return nil
 }
 
-// identity checks what an attempt says of itself.
+// identity checks that an attempt's id, key and draws agree.
 func (v *Verification) identity(ep *episode.Episode) {
 	wrong := func(format string, args ...any) {
 		v.differ("journal: episode %s, attempt %d: %s", ep.ID, ep.Attempt, fmt.Sprintf(format, args...))
@@ -192,7 +192,7 @@ func (v *Verification) identity(ep *episode.Episode) {
 	if ep.Attempt < 1 {
 		wrong("attempts count from 1")
 	}
-	if ep.Schema < 4 { // those before kept what attempts died of, and not each of them
+	if ep.Schema < 4 { // older schemas kept the faults of attempts, and not each attempt
 		return
 	}
 	numbered := len(ep.Earlier) == ep.Attempt-1
@@ -204,7 +204,7 @@ func (v *Verification) identity(ep *episode.Episode) {
 	}
 }
 
-// made compares what is made of the journal with it, in one reading.
+// made compares the files that are made from the journal with it, in one reading.
 func (v *Verification) made(ctx context.Context, reader *journal.Reader) error {
 	builder, err := run.BeginReport(v.Run, v.manifest, 0, 0)
 	if err != nil {
@@ -232,7 +232,7 @@ func (v *Verification) made(ctx context.Context, reader *journal.Reader) error {
 	return nil
 }
 
-// unread makes a difference of an episode whose bytes are whole and which cannot be read all the same.
+// unread reports an episode whose bytes are intact but cannot be decoded.
 func (v *Verification) unread(err error) error {
 	if _, damaged := errors.AsType[*journal.ErrDamaged](err); !damaged {
 		return err
@@ -242,7 +242,7 @@ func (v *Verification) unread(err error) error {
 	return nil
 }
 
-// files compares the files that the end of a run makes.
+// files compares the files that Finish makes.
 func (v *Verification) files(ctx context.Context, source export.Source, builder *report.Builder) error {
 	there, err := run.MadeFiles(v.Run)
 	if err != nil {
@@ -274,10 +274,10 @@ func (v *Verification) files(ctx context.Context, source export.Source, builder 
 	} else {
 		v.note("there is no %s: the end of the run was interrupted, or an earlier trajgen made the files", run.SumsName)
 	}
-	others := 0 // files that are as another trajgen wrote them, and that this one would write otherwise
+	others := 0 // unchanged files of another version, which this one would write with other bytes
 	v.Rows, v.Calls, err = export.CompareRunFiles(ctx, source, v.Run, func(d export.FileDifference) {
 		switch name := run.Below(v.Run, d.Path); {
-		case changed[name]: // which was said
+		case changed[name]: // already reported
 		case by != run.Version() && d.Byte >= 0:
 			others++
 		default:
@@ -293,7 +293,7 @@ func (v *Verification) files(ctx context.Context, source export.Source, builder 
 	return v.report(builder.Finish(), changed, by)
 }
 
-// otherwise is about Parquet files that another trajgen wrote, with other bytes.
+// otherwise reports Parquet files that another version of trajgen wrote with other bytes.
 func (v *Verification) otherwise(files int, by string) {
 	rows := -1
 	was, err := export.OpenFiles(v.Run)
@@ -312,7 +312,7 @@ func (v *Verification) otherwise(files int, by string) {
 	v.note("%d Parquet files are by trajgen %s, which writes other bytes than this one, %s: their rows were counted and not compared (trajgen run --resume writes them anew)", files, by, run.Version())
 }
 
-// report compares report.json with one that was made now.
+// report compares report.json with a new report.
 func (v *Verification) report(now *report.Report, changed map[string]bool, by string) error {
 	if _, err := os.Stat(filepath.Join(v.Run, "report.md")); errors.Is(err, fs.ErrNotExist) && !changed["report.md"] {
 		v.differ("report.md is missing (trajgen run --resume writes it)")
@@ -339,7 +339,7 @@ func (v *Verification) report(now *report.Report, changed map[string]bool, by st
 	if err := json.Unmarshal(fresh, &is); err != nil {
 		return fmt.Errorf("decode report: %w", err)
 	}
-	for _, name := range []string{"time", "budget"} { // what the run took, and what was spent on what is not in the journal
+	for _, name := range []string{"time", "budget"} { // wall time, and spending on episodes that are not in the journal
 		delete(was, name)
 		delete(is, name)
 	}

@@ -15,19 +15,19 @@ import (
 	"trajgen/pipeline/run"
 )
 
-// Merged is what came of a merge, as `trajgen merge --json` prints it.
+// Merged is the result of a merge, as `trajgen merge --json` prints it.
 type Merged struct {
 	Out      string          `json:"out"`
 	Episodes int             `json:"episodes"`
 	Runs     []run.MergedRun `json:"runs"`
-	Same     int             `json:"same"`    // that several runs had, and the same
-	Settled  int             `json:"settled"` // that several runs had otherwise: the better one was taken
+	Same     int             `json:"same"`    // episodes that several runs had in the same form
+	Settled  int             `json:"settled"` // episodes that several runs had in different forms: the better one was taken
 }
 
-// partOf are the parts of an experiment in which runs may differ that are merged: which of its episodes they played.
+// partOf are the settings in which merged runs may differ: which of the experiment's episodes they played.
 var partOf = []string{"seed", "shuffle", "max_tasks", "subset", "split", "where", "parts", "use_part", "stratify", "slice"}
 
-// Merge makes one run directory of several that played parts of the same experiment. It appears when all of it is there.
+// Merge makes one run directory of several that played parts of the same experiment. The directory appears when it is complete.
 // A Mistake says which runs cannot be merged.
 func Merge(ctx context.Context, dirs []string, out string) (result Merged, err error) {
 	manifests, readers, err := openMerged(dirs)
@@ -64,7 +64,7 @@ func Merge(ctx context.Context, dirs []string, out string) (result Merged, err e
 	return result, err
 }
 
-// openMerged opens the runs and says everything that is wrong with them together.
+// openMerged opens the runs and reports all errors at once.
 func openMerged(dirs []string) (manifests []run.Manifest, readers []*journal.Reader, err error) {
 	var errs []error
 	for i, dir := range dirs {
@@ -88,7 +88,7 @@ func openMerged(dirs []string) (manifests []run.Manifest, readers []*journal.Rea
 	return manifests, readers, errors.Join(errs...)
 }
 
-// shared is what runs that are merged must have in common.
+// shared is the part of the experiment that merged runs must have in common.
 func shared(experiment map[string]string) map[string]string {
 	common := maps.Clone(experiment)
 	for _, key := range partOf {
@@ -97,8 +97,8 @@ func shared(experiment map[string]string) map[string]string {
 	return common
 }
 
-// mergeManifests is run.json of the merged run: that of the first, with what differs said of all. Such an experiment is
-// none that can be resumed, as no run file describes it.
+// mergeManifests is the run.json of the merged run: that of the first run, with the differing settings of all. The merged run
+// cannot be resumed, as no run file describes it.
 func mergeManifests(runs []run.Manifest) run.Manifest {
 	m := runs[0]
 	m.Experiment = maps.Clone(m.Experiment)
@@ -111,14 +111,14 @@ func mergeManifests(runs []run.Manifest) run.Manifest {
 		}
 		if len(values) > 1 {
 			m.Experiment[key] = strings.Join(values, " and ")
-			m.Tasks = 0 // how many were planned is not known
+			m.Tasks = 0 // the number of planned tasks is unknown
 		}
 	}
 	for _, other := range runs {
 		m.Samples = max(m.Samples, other.Samples)
 	}
 	m.RunFile.Samples = m.Samples
-	m.RunFile.Out, m.RunFile.Budget.USD, m.RunFile.Budget.Tokens = "", 0, 0 // what was spent lies with the runs
+	m.RunFile.Out, m.RunFile.Budget.USD, m.RunFile.Budget.Tokens = "", 0, 0 // the merged runs keep their spending
 	m.Fingerprint = run.Fingerprint(m.Experiment)
 	return m
 }
@@ -141,7 +141,7 @@ func writeMerged(ctx context.Context, m run.Manifest, dir string) error {
 	return run.WriteReport(dir, merged)
 }
 
-// named says in conflicts which runs they are between.
+// named adds to conflicts which runs they are between.
 func named(err error, dirs []string) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

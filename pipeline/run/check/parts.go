@@ -11,12 +11,12 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// missingSamples finds the samples of tasks that are not there, from episodes in dataset order.
+// missingSamples finds the missing samples of tasks, from episodes in dataset order.
 type missingSamples struct {
 	samples int
 
 	tasks int
-	key   episode.Key // of the task that comes
+	key   episode.Key // of the current task
 	have  []bool
 	named []string
 }
@@ -32,7 +32,7 @@ func (m *missingSamples) add(ep *episode.Episode) {
 	}
 }
 
-// settle names what is missing of a task.
+// settle records the missing samples of a task.
 func (m *missingSamples) settle() {
 	for sample, have := range m.have {
 		if !have && len(m.named) < maxMissing {
@@ -44,7 +44,7 @@ func (m *missingSamples) settle() {
 	m.have = nil
 }
 
-// text names what is missing of so many tasks.
+// text describes the missing samples of a number of tasks.
 func (m *missingSamples) text(tasks int) string {
 	m.settle()
 	named := m.named
@@ -54,7 +54,7 @@ func (m *missingSamples) text(tasks int) string {
 	return strings.Join(named, ", ")
 }
 
-// unequal tells where two decoded JSON values differ.
+// unequal finds where two decoded JSON values differ.
 func unequal(at string, want, got any, tell func(at string, want, got any)) {
 	switch w := want.(type) {
 	case map[string]any:
@@ -83,7 +83,7 @@ func unequal(at string, want, got any, tell func(at string, want, got any)) {
 	}
 }
 
-// brief is a JSON value on a line.
+// brief is a JSON value on one short line.
 func brief(value any) string {
 	const most = 120
 	text, err := json.Marshal(value)
