@@ -1,6 +1,6 @@
 // Package pipeline plays a dataset: it plans episodes, runs the worker pool, fills the journal and resumes.
 //
-// It knows neither sandboxes nor models nor file formats: it needs something that plays and something that remembers.
+// It knows neither sandboxes nor models nor file formats: it needs a Player and a Journal.
 package pipeline
 
 import (
@@ -23,10 +23,10 @@ import (
 
 // Player plays one episode to its end.
 type Player interface {
-	// Play fills ep, which has its identity and toolsets, and gives it an outcome. It is called from many
-	// goroutines, each with an episode of its own. An error means that the episode did not end: ctx was cancelled,
-	// or, when it was not, that no episode can be played any more. The episode is then not journaled. An error with a
-	// method Halt() bool that says true ends this episode alone: no new ones are started, and those in play go on.
+	// Play fills ep, which has its identity and toolsets, and gives it an outcome. It is called from many goroutines, each with
+	// its own episode. An error means that the episode did not end, and is not journaled: either ctx was cancelled, or no
+	// episode can be played any more. If the error has a method Halt() bool that returns true, no new episodes are started, but
+	// those in play go on.
 	Play(ctx context.Context, task *episode.Task, ep *episode.Episode) error
 }
 
@@ -43,12 +43,12 @@ type Record struct {
 	Outcome episode.Outcome
 	Attempt int
 	Pending bool // another attempt was to follow at once, and is missing
-	// Earlier are all attempts, this one among them, where another one follows: with Pending, or with RetryErrors and an
-	// outcome that is not the agent's doing.
+	// Earlier are all attempts, this one included, if another one follows: with Pending, or with RetryErrors and an outcome that
+	// is not the agent's doing.
 	Earlier episode.Attempts
 }
 
-// Missing says whether the episode is still to be played.
+// Missing reports whether the episode is still to be played.
 func (r Record) Missing(retryErrors bool) bool {
 	return r.Pending || retryErrors && !r.Outcome.AgentsDoing()
 }
@@ -60,7 +60,7 @@ var ErrStop = errors.New("the run cannot go on")
 type Config struct {
 	// Tasks yields the dataset in its order. An error stops the run.
 	Tasks iter.Seq2[*episode.Task, error]
-	// Draw says what an episode's toolsets are drawn from: fixed toolsets, or a distribution.
+	// Draw returns what an episode's toolsets are drawn from: fixed toolsets, or a distribution.
 	Draw func(task *episode.Task) (Toolsets, error)
 
 	Seed    uint64
@@ -68,29 +68,29 @@ type Config struct {
 	Run     string // fingerprint, written into each episode
 
 	Workers int
-	// Retries is how often an episode that ended in a model, tool or sandbox error is played again at once, and MaxRetries
-	// how often all of them together; 0 sets no bound. Beyond it an error stands as it is, for RetryErrors later. Retried
-	// is what earlier parts of the run took of MaxRetries.
+	// Retries is how often an episode that ended in a model, tool or sandbox error is played again at once. MaxRetries bounds the
+	// retries of all episodes together; 0 sets no bound. Beyond it an error stays, and RetryErrors can play it later. Retried is
+	// how many of MaxRetries earlier parts of the run used.
 	Retries, MaxRetries, Retried int
-	// RetryErrors plays again what the journal holds with an error outcome.
+	// RetryErrors plays again the episodes that the journal has with an error outcome.
 	RetryErrors bool
-	// MaxErrorsInRow stops the run when episodes of so many different tasks in a row ended in the same error outcome: a
-	// task that is broken by itself stops nothing, and nor do the last ones of a run. What is in play is finished. 0 never
-	// stops.
+	// MaxErrorsInRow stops the run when episodes of this many different tasks in a row ended in the same error outcome, so that a
+	// single broken task does not stop it. It has no effect when all episodes have been started. Episodes in play are finished.
+	// 0 never stops.
 	MaxErrorsInRow int
 
 	Player  Player
 	Journal Journal
-	// Room, where there is one, returns a channel that is closed when another episode may begin. It is asked once for each.
+	// Room returns a channel that is closed when another episode may begin. It is called once for each episode. Optional.
 	Room func() <-chan struct{}
-	// Drain ends the planning when it is closed: episodes in play are finished.
+	// Drain, when closed, ends the planning: episodes in play are finished.
 	Drain <-chan struct{}
-	// Observe is told of each event, from many goroutines at once. Optional.
+	// Observe receives each event, from many goroutines at once. Optional.
 	Observe func(Event)
 	Logger  *slog.Logger // nil is silent
 }
 
-// Toolsets says what an episode may use: Fixed as it is when Distribution is nil, else a draw.
+// Toolsets says which toolsets an episode may use: Fixed if Distribution is nil, otherwise a draw.
 type Toolsets struct {
 	Fixed        []string
 	Distribution *distributions.Distribution
@@ -115,14 +115,14 @@ const (
 
 // Summary says what a run did.
 type Summary struct {
-	Planned  int // episodes that the dataset calls for, as far as the planning came
-	Skipped  int // of them already in the journal
+	Planned  int // episodes of the dataset that the planning reached
+	Skipped  int // planned episodes that were already in the journal
 	Finished int
 	Drained  bool // the planning was ended before the end of the dataset
 }
 
-// Run plays what is missing. It returns when nothing is in play any more. A cancelled ctx cancels the episodes in
-// play, which are then not journaled.
+// Run plays the missing episodes. It returns when no episode is in play any more. A cancelled ctx cancels the episodes in play,
+// which are then not journaled.
 func Run(ctx context.Context, cfg Config) (Summary, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -156,21 +156,21 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	return r.summary, err
 }
 
-// run is one Run.
+// run is the state of one Run.
 type run struct {
 	Config
 	cancel context.CancelCauseFunc
 	pool   pond.Pool
 	slots  chan struct{} // one for each episode in play
-	halted chan struct{} // closed when nothing new is to be started, for reason or for failed
+	halted chan struct{} // closed when no new episode is to be started, because of reason or failed
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	summary  Summary
 	retried  int // of MaxRetries
 	reason   error
-	failed   error           // stops what was still to be started, and is none of a run that has started all
+	failed   error           // MaxErrorsInRow was reached; not an error of a run that has started all episodes
 	boundary episode.Outcome // of the last episode
-	failing  map[string]bool // tasks whose episodes have failed there since
+	failing  map[string]bool // tasks whose episodes have failed in a row with that outcome
 }
 
 // plan submits every episode that the journal does not hold, in dataset order.
@@ -195,7 +195,7 @@ func (r *run) plan(ctx context.Context) error {
 			r.pool.Submit(func() {
 				defer func() { <-r.slots }()
 				defer func() {
-					// The pool would swallow it, and the episode would be missing without a word.
+					// The pool would swallow the panic, and the episode would be missing without an error.
 					if bug := recover(); bug != nil {
 						r.cancel(fmt.Errorf("%w: episode %s: panic: %v", ErrStop, ep.ID, bug))
 						r.Logger.Error("run panicked; please report this", "id", ep.ID, "panic", bug, "stack", string(debug.Stack()))
@@ -208,7 +208,7 @@ func (r *run) plan(ctx context.Context) error {
 	return nil
 }
 
-// admit waits for a slot, and then for room. It is false when nothing new is to be started.
+// admit waits for a slot, and then for room. It returns false when no new episode is to be started.
 func (r *run) admit(ctx context.Context) (going bool, err error) {
 	select {
 	case r.slots <- struct{}{}:
@@ -232,7 +232,7 @@ func (r *run) admit(ctx context.Context) (going bool, err error) {
 	case <-r.halted:
 	case <-r.Drain:
 	}
-	// What is waited for and an end may be ready together, and select picks at random.
+	// select picks at random if a slot and an end are ready together.
 	select {
 	case <-r.halted:
 		return false, r.why()
@@ -244,7 +244,7 @@ func (r *run) admit(ctx context.Context) (going bool, err error) {
 	}
 }
 
-// missing says whether an episode is to be played, and what the journal knows of it.
+// missing reports whether an episode is to be played, and returns its record in the journal.
 func (r *run) missing(key episode.Key) (record Record, missing bool) {
 	record, played := r.Journal.Last(key.ID())
 	missing = !played || record.Missing(r.RetryErrors)
@@ -260,7 +260,7 @@ func (r *run) missing(key episode.Key) (record Record, missing bool) {
 	return record, missing
 }
 
-// birth makes an attempt at an episode: identity, and what it may use.
+// birth makes an attempt at an episode: its identity and toolsets.
 func (r *run) birth(key episode.Key, task *episode.Task, attempt int, earlier episode.Attempts) (*episode.Episode, error) {
 	ep := &episode.Episode{Schema: episode.SchemaVersion, ID: key.ID(), Key: key, Row: task.Row, Run: r.Run, Attempt: attempt, Earlier: earlier}
 	toolsets, err := r.Draw(task)
@@ -283,7 +283,7 @@ func (r *run) drained() {
 	r.summary.Drained = true
 }
 
-// play plays an episode, again when it died of something that may pass, and journals each attempt.
+// play plays an episode, retries it after an error that may pass, and journals each attempt.
 func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episode) {
 	r.Observe(Event{Kind: EpisodeStarted, Episode: born})
 	for ep := born; ; {
@@ -319,8 +319,8 @@ func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episod
 	}
 }
 
-// again says whether an episode is played again at once, and takes a retry for that. What was given up because it could
-// not go on from its record is no failure of its own; only the first attempt has a record.
+// again reports whether an episode is played again at once, and takes a retry for that. An attempt that could not continue from
+// its record takes none; only the first attempt can have a record.
 func (r *run) again(ep *episode.Episode, first bool) bool {
 	if ep.Outcome == episode.Cancelled {
 		return first
@@ -337,7 +337,7 @@ func (r *run) again(ep *episode.Episode, first bool) bool {
 	return true
 }
 
-// attempt plays once. A panic is a bug of ours: the row says so, and the run goes on.
+// attempt plays once. It turns a panic, which is a bug of trajgen, into a fault of the episode, and the run goes on.
 func (r *run) attempt(ctx context.Context, task *episode.Task, ep *episode.Episode) (err error) {
 	defer func() {
 		if bug := recover(); bug != nil {
@@ -349,13 +349,13 @@ func (r *run) attempt(ctx context.Context, task *episode.Task, ep *episode.Episo
 	return r.Player.Play(ctx, task, ep)
 }
 
-// lasting are the classes of faults that playing again meets again; those of a user's model have a prefix.
+// lasting are the classes of faults that a retry would meet again; those of a user's model have a prefix.
 var lasting = []string{
 	"bad_request", "content_policy", "context_overflow", "files", "no_tools", "no_user_model", "reply_too_large",
 	"request_too_large", "setup", "toolset", "user",
 }
 
-// mayPass says whether playing again could end otherwise. A verifier that breaks does so again.
+// mayPass reports whether a retry could end otherwise. A verifier that breaks would break again.
 func mayPass(ep *episode.Episode) bool {
 	if ep.Outcome.AgentsDoing() || ep.Outcome == episode.VerifierError {
 		return false
@@ -373,14 +373,14 @@ func (r *run) halt(reason error) {
 	r.reason = cmp.Or(r.reason, reason)
 }
 
-// why is the reason for starting nothing new.
+// why is the reason for starting no new episodes.
 func (r *run) why() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return cmp.Or(r.reason, r.failed)
 }
 
-// finished counts the episode and ends the planning when one boundary fails again and again.
+// finished counts the episode, and ends the planning when MaxErrorsInRow is reached.
 func (r *run) finished(ep *episode.Episode) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Attempt is what an episode keeps of a play of it that was followed by another: what failed, when, and what it cost.
+// Attempt is what an episode keeps of an earlier attempt: what failed, when, and what it cost.
 type Attempt struct {
 	Attempt int           `json:"attempt"` // from 1
 	Outcome Outcome       `json:"outcome"`
@@ -14,23 +14,23 @@ type Attempt struct {
 	Elapsed time.Duration `json:"elapsed,omitempty"`
 	Turns   int           `json:"turns,omitempty"`
 	Usage   Usage         `json:"usage,omitzero"`
-	CostUSD *float64      `json:"cost_usd,omitempty"` // nil when not all of it is known
-	// AtOnce says that it was played again in the same run, within its retries.
+	CostUSD *float64      `json:"cost_usd,omitempty"` // nil when a part of it is unknown
+	// AtOnce says that the next attempt was a retry in the same run.
 	AtOnce   bool        `json:"at_once,omitempty"`
 	Differed *Difference `json:"differed,omitempty"`
 }
 
-// Difference is where an episode that was to go on after its runner had died took another way than its record.
+// Difference is where an episode that resumed after its runner had died differed from its record.
 type Difference struct {
 	Turn int    `json:"turn"`
-	Call int    `json:"call"`           // index among the calls of the turn; -1 when it is not about a call
+	Call int    `json:"call"`           // index among the calls of the turn; -1 if it does not concern a call
 	Name string `json:"name,omitempty"` // of the tool
 	At   int    `json:"at"`             // first byte that differs
-	Was  string `json:"was"`            // what the record has from there on, cut
-	Got  string `json:"got"`            // what came instead, cut
+	Was  string `json:"was"`            // the record from there on, cut
+	Got  string `json:"got"`            // the new text from there on, cut
 }
 
-// Ended is what the following attempts keep of this one.
+// Ended is what later attempts keep of this one.
 func (ep *Episode) Ended() Attempt {
 	return Attempt{
 		Attempt: ep.Attempt, Outcome: ep.Outcome, Fault: ep.Fault, Started: ep.Started, Elapsed: ep.Elapsed,
@@ -38,15 +38,15 @@ func (ep *Episode) Ended() Attempt {
 	}
 }
 
-// played counts the turns that were paid for: of an attempt that was given up the record may have more than were played
-// again.
+// played counts the turns that were paid for: the record of an attempt that could not continue may have more turns than the
+// attempt.
 func (ep *Episode) played() int { return len(ep.Turns) + ep.Unplayed }
 
-// Attempts are those before the one that counts, in their order.
+// Attempts are the earlier attempts, in order.
 type Attempts []Attempt
 
-// Tries is how many of the last attempts were retries within one run and its resumes. What was given up because the
-// record could not be followed was none.
+// Tries is how many of the last attempts were retries within one run and its resumes. Attempts that could not continue from
+// their record do not count.
 func (a Attempts) Tries() (n int) {
 	for i := len(a) - 1; i >= 0 && a[i].AtOnce; i-- {
 		if a[i].Outcome != Cancelled {
@@ -56,7 +56,7 @@ func (a Attempts) Tries() (n int) {
 	return n
 }
 
-// UnmarshalJSON also reads what schema 3 and those before had, a list of the faults alone.
+// UnmarshalJSON also reads schema 3 and older ones, which had only a list of faults.
 func (a *Attempts) UnmarshalJSON(data []byte) error {
 	var list []struct {
 		Attempt

@@ -1,20 +1,20 @@
 package episode
 
-// The strategies by which a conversation is shortened that no longer fits the model's window.
+// The strategies for a conversation that no longer fits the model's window.
 const (
-	CompactStop      = "stop"      // it is not: the episode ends at its limit
-	CompactDrop      = "drop"      // the oldest results of tools are left out
-	CompactSummarize = "summarize" // a model's summary stands for the middle
+	CompactStop      = "stop"      // do not shorten it: the episode ends at its limit
+	CompactDrop      = "drop"      // leave out the oldest results of tools
+	CompactSummarize = "summarize" // replace the middle by a model's summary
 )
 
-// Compaction is one shortening of what the model is sent. Episode.Messages keeps everything; Sent applies the
-// compactions to it.
+// Compaction is one shortening of the conversation that the model is sent. Episode.Messages keeps all messages; Sent applies
+// the compactions to them.
 type Compaction struct {
-	Turn     int    `json:"turn"` // the first that was asked for with the shorter conversation
+	Turn     int    `json:"turn"` // the first turn with the shorter conversation
 	Strategy string `json:"strategy"`
-	// Refused says that the server found the conversation too long, rather than that it came near the window's end.
+	// Refused says that the server refused the conversation as too long; otherwise it came near the window's end.
 	Refused bool `json:"refused,omitempty"`
-	// Before and After are tokens of the prompt: counted by the server as far as Counted says, and estimated beyond.
+	// Before and After are tokens of the prompt: the server counted as many as Counted says, and the rest is estimated.
 	Before  int `json:"before"`
 	After   int `json:"after"`
 	Counted int `json:"counted,omitempty"`
@@ -24,27 +24,27 @@ type Compaction struct {
 	From    int    `json:"from,omitempty"`
 	To      int    `json:"to,omitempty"`
 	Summary string `json:"summary,omitempty"`
-	Model   string `json:"model,omitempty"` // that wrote the summary, as the server names it
-	Asked   string `json:"asked,omitempty"` // that model as the run has it
-	Usage   *Usage `json:"usage,omitempty"` // of that model. It is no part of the agent's.
+	Model   string `json:"model,omitempty"` // the model that wrote the summary, by the server's name
+	Asked   string `json:"asked,omitempty"` // that model, by the run's name
+	Usage   *Usage `json:"usage,omitempty"` // of that model; not part of the agent's
 
-	// Failed is why there was nothing to shorten, or no summary. The conversation is then as it was; where it did not fit
-	// any more, the episode ended.
+	// Failed is why the conversation could not be shortened, or has no summary. It is then unchanged; if it did not fit any more,
+	// the episode ended.
 	Failed string `json:"failed,omitempty"`
 }
 
-// Replacement is what is sent as the content of a message.
+// Replacement is the content that is sent for a message instead of its own.
 type Replacement struct {
 	Message int    `json:"message"` // index in Episode.Messages
 	Content string `json:"content"`
 }
 
-// Sent is the conversation exactly as the model was sent it for a turn.
+// Sent is the conversation exactly as it was sent to the model for a turn.
 func (ep *Episode) Sent(turn int) []Message {
 	return Shortened(ep.Messages[:ep.Turns[turn].Message], ep.Compactions, turn)
 }
 
-// Shortened applies the compactions up to a turn to a conversation. Where there are none it is the conversation itself.
+// Shortened applies the compactions up to a turn to a conversation. Without any it returns the conversation itself.
 func Shortened(messages []Message, compactions []Compaction, turn int) []Message {
 	contents := map[int]string{}
 	from, to, summary := 0, 0, ""
@@ -56,7 +56,7 @@ func Shortened(messages []Message, compactions []Compaction, turn int) []Message
 		for _, r := range c.Replaced {
 			contents[r.Message] = r.Content
 		}
-		if c.To > c.From { // a later summary has taken in the earlier one
+		if c.To > c.From { // a later summary includes the earlier one
 			from, to, summary = c.From, c.To, c.Summary
 		}
 	}

@@ -11,7 +11,7 @@ const (
 	DriftFound     DriftVerdict = "drift"     // a prompt does not: the server rendered a turn otherwise than it was sampled
 	DriftCompacted DriftVerdict = "compacted" // a prompt does not, because earlier messages were left out or replaced
 	DriftRepaired  DriftVerdict = "repaired"  // a prompt does not, because arguments that are not a JSON object were sent back as one
-	DriftUnknown   DriftVerdict = "unknown"   // the server did not tell the ids of every turn, or not as many as it counted
+	DriftUnknown   DriftVerdict = "unknown"   // the server did not send the ids of every turn, or not as many as it counted
 )
 
 // DriftVerdicts lists them in the order in which reports show them.
@@ -19,14 +19,14 @@ func DriftVerdicts() []DriftVerdict {
 	return []DriftVerdict{DriftNone, DriftFound, DriftCompacted, DriftRepaired, DriftUnknown}
 }
 
-// Drift is what a comparison of each turn's prompt with the turn before it came to. Ids that stand behind the
-// completion are no drift: the end of a turn, results of tools, the opening of the next turn.
+// Drift is the result of comparing each turn's prompt with the turn before it. Ids after the completion are not drift: the end
+// of a turn, results of tools, the opening of the next turn.
 type Drift struct {
 	Verdict DriftVerdict `json:"verdict"`
-	// Turn is the first one that the verdict is about: whose prompt begins otherwise, or whose ids are not known.
+	// Turn is the first turn that the verdict concerns: its prompt begins differently, or its ids are unknown.
 	Turn int `json:"turn,omitempty"`
-	// Position is where in that prompt the first other id is. Expected is the turn before from there on and Got the
-	// prompt, a few ids of each.
+	// Position is the index of the first different id in that prompt. From there on, Expected has a few ids of the turn before
+	// and Got a few of the prompt.
 	Position int `json:"position,omitempty"`
 	Expected IDs `json:"expected,omitempty"`
 	Got      IDs `json:"got,omitempty"`
@@ -35,22 +35,23 @@ type Drift struct {
 // driftShown is how many ids a Drift shows.
 const driftShown = 8
 
-// FindDrift compares the turns; nil when the server told no ids at all. A drift outweighs a turn without ids, and that one
-// that is our doing: a compaction, or arguments that were sent otherwise.
+// FindDrift compares the turns. It returns nil if the server sent no ids at all. Drift of the server's doing comes first, then a
+// turn without ids, then drift of our doing: a compaction, or arguments that were sent back otherwise.
 func (ep *Episode) FindDrift() *Drift {
 	var sequence IDs
 	var found, unknown, ours *Drift
-	told, resent := false, 0 // where in the sequence a completion begins that was sent back otherwise; its end when it was not
+	// resent is where a completion begins that was sent back otherwise; without one it is the end of the sequence.
+	known, resent := false, 0
 	for i := range ep.Turns {
 		turn := &ep.Turns[i]
-		if !turn.told() && unknown == nil {
+		if !turn.known() && unknown == nil {
 			unknown = &Drift{Verdict: DriftUnknown, Turn: i}
 		}
 		t := turn.Tokens
 		if t == nil {
 			continue
 		}
-		told = told || len(t.Completion) > 0 || t.prompted()
+		known = known || len(t.Completion) > 0 || t.prompted()
 		if t.prompted() && t.Shared < len(sequence) {
 			d := &Drift{
 				Verdict: DriftFound, Turn: i, Position: t.Shared,
@@ -77,7 +78,7 @@ func (ep *Episode) FindDrift() *Drift {
 		}
 	}
 	switch {
-	case !told:
+	case !known:
 		return nil
 	case found != nil:
 		return found
@@ -89,12 +90,12 @@ func (ep *Episode) FindDrift() *Drift {
 	return &Drift{Verdict: DriftNone}
 }
 
-// compactedAt says whether a turn was the first to be asked for with a shorter conversation.
+// compactedAt reports whether a turn was the first with a shorter conversation.
 func (ep *Episode) compactedAt(turn int) bool {
 	return slices.ContainsFunc(ep.Compactions, func(c Compaction) bool { return c.Turn == turn && c.Failed == "" })
 }
 
-// resent says whether calls of a turn were sent back otherwise than they were sampled.
+// resent reports whether calls of a turn were sent back otherwise than they were sampled.
 func (ep *Episode) resent(turn int) bool {
 	at := ep.Turns[turn].Message
 	return at >= 0 && at < len(ep.Messages) && slices.ContainsFunc(ep.Messages[at].Calls, func(c Call) bool { return c.Sent != "" })

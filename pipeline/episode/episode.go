@@ -18,17 +18,17 @@ type Episode struct {
 	Key    Key    `json:"key"`
 	Row    int    `json:"row"`
 	Run    string `json:"run,omitempty"` // fingerprint of the run
-	// Attempt counts the plays of this key that reached an end, from 1; Earlier are the others.
+	// Attempt counts the attempts of this key that ended, from 1; Earlier has the earlier ones.
 	Attempt int      `json:"attempt"`
 	Earlier Attempts `json:"earlier,omitempty"`
-	// Pending says that another attempt follows at once: this one is kept for what it says of the run, and is no row.
+	// Pending says that another attempt follows at once: this one does not become a row.
 	Pending bool `json:"pending,omitempty"`
-	// Resumed are the turns from which the attempt went on after its runner had died: those before were taken from the
-	// record. Differed is what ended it where its tools then gave something else.
+	// Resumed are the turns at which the attempt continued after its runner had died: the turns before were taken from the
+	// record. Differed says where its tools then gave another result, which ended the attempt.
 	Resumed  []int       `json:"resumed,omitempty"`
 	Differed *Difference `json:"differed,omitempty"`
-	// Unplayed counts turns of the record that were paid for and are in no message: the attempt ended before them. Usage
-	// and CostUSD have them.
+	// Unplayed counts turns of the record that were paid for and have no message, as the attempt ended before them. Usage and
+	// CostUSD include them.
 	Unplayed int `json:"unplayed,omitempty"`
 
 	Task Task `json:"task"` // without Files, Gold and the verifier's files, which stay in the dataset
@@ -45,29 +45,29 @@ type Episode struct {
 	Messages []Message  `json:"messages"`
 	Turns    []Turn     `json:"turns"`
 	Calls    []ToolCall `json:"calls"`
-	// Compactions are how the conversation was shortened on its way to the model, in their order.
+	// Compactions are how the conversation was shortened on its way to the model, in order.
 	Compactions []Compaction `json:"compactions,omitempty"`
 
-	// Memory is what the agent remembered in the end; nil without the memory tool.
+	// Memory is the agent's memory at the end; nil without the memory tool.
 	Memory *Memory `json:"memory,omitempty"`
-	// Recalled is the end of the system message, which the harness wrote: what the agent remembered in the beginning.
+	// Recalled is the end of the system message, which the harness wrote: the agent's memory at the beginning.
 	Recalled string `json:"recalled,omitempty"`
 	// Ephemeral is the run's own text that stands in the system message just before Recalled, or at its end.
 	Ephemeral string     `json:"ephemeral,omitempty"`
-	User      *UserTrace `json:"user,omitempty"` // nil when nothing was asked
+	User      *UserTrace `json:"user,omitempty"` // nil without a question
 
 	Outcome Outcome  `json:"outcome"`
 	Stop    Stop     `json:"stop"`
 	Fault   *Fault   `json:"fault,omitempty"` // set exactly when the outcome is not the agent's doing
 	Answer  string   `json:"answer,omitempty"`
-	Reward  *float64 `json:"reward"` // null when it was not judged or the outcome is not the agent's doing
+	Reward  *float64 `json:"reward"` // null without a verdict, or when the outcome is not the agent's doing
 	Rewards []Reward `json:"rewards,omitempty"`
 
-	// Drift is nil when the server told no token ids.
+	// Drift is nil when the server sent no token ids.
 	Drift *Drift `json:"drift,omitempty"`
 
 	Usage   Usage         `json:"usage"`
-	CostUSD *float64      `json:"cost_usd,omitempty"` // of turns and summaries, by the run's prices; nil when not all of it is known
+	CostUSD *float64      `json:"cost_usd,omitempty"` // of turns and summaries, by the run's prices; nil when a part of it is unknown
 	Model   string        `json:"model,omitempty"`
 	Sandbox Sandbox       `json:"sandbox"`
 	Started time.Time     `json:"started"`
@@ -79,14 +79,14 @@ type Episode struct {
 type Message struct {
 	Role      string `json:"role"` // system, user, assistant, tool
 	Content   string `json:"content"`
-	Reasoning string `json:"reasoning,omitempty"` // assistant: thinking that the server kept apart from the content
-	// ReasoningDetails is that thinking as OpenRouter gave it, with signatures and what is encrypted: a JSON list, which
-	// is sent back as it came.
+	Reasoning string `json:"reasoning,omitempty"` // assistant: reasoning that the server separated from the content
+	// ReasoningDetails is that reasoning in OpenRouter's form, with signatures and encrypted parts: a JSON list, which is sent
+	// back unchanged.
 	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
 	Calls            []Call          `json:"tool_calls,omitempty"`
 	ToolCallID       string          `json:"tool_call_id,omitempty"` // tool: the call that this answers
 	Name             string          `json:"name,omitempty"`         // tool: the tool's name
-	// Harness marks what the harness added and neither the dataset nor the model wrote.
+	// Harness marks a message of the harness, which neither the dataset nor the model wrote.
 	Harness bool `json:"harness,omitempty"`
 }
 
@@ -95,9 +95,9 @@ type Call struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
-	// Cut says that the reply ended, or became unreadable, within the arguments: they are refused and not mended.
+	// Cut says that the reply ended, or became unreadable, within the arguments: they are refused, not repaired.
 	Cut bool `json:"cut,omitempty"`
-	// Sent is what later requests have in the place of Arguments, where servers would refuse those: a JSON object.
+	// Sent is a JSON object that later requests have instead of Arguments, if servers would refuse those.
 	Sent string `json:"sent,omitempty"`
 }
 
@@ -107,39 +107,38 @@ type Turn struct {
 	Message      int           `json:"message"` // index of the assistant message in Episode.Messages
 	Model        string        `json:"model,omitempty"`
 	RequestID    string        `json:"request_id,omitempty"`
-	Endpoint     string        `json:"endpoint,omitempty"` // the one of several that answered
+	Endpoint     string        `json:"endpoint,omitempty"` // the endpoint that answered, if there are several
 	Fallback     string        `json:"fallback,omitempty"` // the model that answered instead of the first one
 	FinishReason string        `json:"finish_reason"`
 	Usage        Usage         `json:"usage"`
 	Started      time.Time     `json:"started"`
 	Elapsed      time.Duration `json:"elapsed"` // with retries and the pauses between them
-	// Waited is the part of Elapsed in which nothing was under way: for its turn, between tries, in an outage.
+	// Waited is the part of Elapsed without a request in flight: for the limiter, between tries, in an outage.
 	Waited  time.Duration `json:"waited,omitempty"`
 	Retries []Fault       `json:"retries,omitempty"`
-	// Repairs says what was made of a reply that the server did not read as it should: "parsed:" and the format of
-	// calls that stood in the content, what was wrong with them, such as "truncated call: write_file", and whatever else
-	// was changed in the message; "masked secret" where the server had repeated one.
+	// Repairs lists the changes to a reply that the server did not parse properly: "parsed:" and the format of calls that were in
+	// the content, their defects, such as "truncated call: write_file", and all other changes of the message; "masked secret" if
+	// the server had repeated one.
 	Repairs []string `json:"repairs,omitempty"`
-	// Raw is JSON of those fields of the server's message of which the message in Episode.Messages has not all, as they
-	// were sent: a content out of which thinking or calls were read, a refusal beside a content, a text with characters
-	// that no UTF-8 has.
+	// Raw is a JSON object with the original of each field that the message in Episode.Messages changes or leaves out: a content
+	// from which reasoning or calls were taken, a refusal beside a content, a text with invalid characters.
 	Raw string `json:"raw,omitempty"`
 	Service
-	Tokens *TurnTokens `json:"tokens,omitempty"` // nil when the server told none
+	Tokens *TurnTokens `json:"tokens,omitempty"` // nil when the server sent none
 }
 
-// Service is what a server says about how it made a reply, in its own words. Nothing is what it did not say.
+// Service is a server's metadata about a reply, in its own words. Fields that it did not send are empty.
 type Service struct {
-	Provider           string `json:"provider,omitempty"` // who answered, where the server hands requests on
+	Provider           string `json:"provider,omitempty"` // the provider behind a gateway
 	SystemFingerprint  string `json:"system_fingerprint,omitempty"`
-	WeightVersion      string `json:"weight_version,omitempty"` // of the model, where it is trained meanwhile
+	WeightVersion      string `json:"weight_version,omitempty"` // of a model that is trained meanwhile
 	ServiceTier        string `json:"service_tier,omitempty"`
 	NativeFinishReason string `json:"native_finish_reason,omitempty"` // the provider's, before it was translated
-	// Cost is what the server says that the exchange cost, in its currency: US dollars, or credits worth as much.
+	// Cost is the server's price of the exchange, in its currency: US dollars, or credits of the same value.
 	Cost *float64 `json:"cost,omitempty"`
 }
 
-// Usage counts tokens. Reported is false when the server did not say; then the counts are zero and mean nothing.
+// Usage counts tokens. Reported is false if the server sent no counts; they are then zero and meaningless.
 type Usage struct {
 	Prompt     int  `json:"prompt"`
 	Completion int  `json:"completion"`
@@ -182,8 +181,8 @@ type ToolCall struct {
 
 	RawArguments string          `json:"raw_arguments"`
 	Arguments    json.RawMessage `json:"arguments,omitempty"` // after repair and coercion; absent when they were never an object
-	Coerced      []string        `json:"coerced,omitempty"`   // paths of the arguments whose type was mended, and with renamed: and the like in front what else was
-	Repaired     bool            `json:"repaired,omitempty"`  // the raw text was not valid JSON and was mended
+	Coerced      []string        `json:"coerced,omitempty"`   // paths of the arguments whose type was changed; other changes have a prefix such as renamed:
+	Repaired     bool            `json:"repaired,omitempty"`  // the raw text was not valid JSON and was repaired
 	Rewritten    []string        `json:"rewritten,omitempty"` // hooks that replaced the arguments
 	Via          string          `json:"via,omitempty"`       // the bridge tool through which the model called this one
 	Verdict      *Verdict        `json:"verdict,omitempty"`   // of the command policy
@@ -194,11 +193,11 @@ type ToolCall struct {
 	Truncated  bool       `json:"truncated,omitempty"`
 	// ResultBytes is the size of the result before it was cut to the limit.
 	ResultBytes int `json:"result_bytes"`
-	// ExitCode is that of the command or the script that the call ran to its end, or whose end it tells; nil without one.
+	// ExitCode is the exit code of the command or script that the call ran, or whose end it reports; nil without one.
 	ExitCode *int `json:"exit_code,omitempty"`
-	// Stored is where in the sandbox the whole result lies when Result is only its beginning.
+	// Stored is the path in the sandbox of the whole result, if Result is only its beginning.
 	Stored string `json:"stored,omitempty"`
-	// Untrusted names where the result's content comes from when anybody could have written it: a web page, a server.
+	// Untrusted names the source of the result if strangers could have written it: a web page, a server.
 	Untrusted string `json:"untrusted,omitempty"`
 	// Runner says that the tool is a plugin that ran on the runner's machine and not in the sandbox.
 	Runner bool `json:"runner,omitempty"`
@@ -206,7 +205,7 @@ type ToolCall struct {
 	Masked []string `json:"masked,omitempty"`
 	// SameAs is the id of an identical call earlier in the turn: this one did not run, and its result is that call's.
 	SameAs string `json:"same_as,omitempty"`
-	// Notice is what the harness has to say about the call. It is never part of Result.
+	// Notice is a remark of the harness about the call. It is never part of Result.
 	Notice string `json:"notice,omitempty"`
 
 	Started     time.Time     `json:"started"`
@@ -214,13 +213,13 @@ type ToolCall struct {
 	SandboxTime time.Duration `json:"sandbox_time"`
 }
 
-// Verdict is what a policy said of a call before it ran.
+// Verdict is the policy's verdict on a call before it ran.
 type Verdict struct {
 	Verdict  string `json:"verdict"`            // allow, ask or block
 	Rule     string `json:"rule,omitempty"`     // id of the rule that decided
 	Reason   string `json:"reason,omitempty"`   // why, for people and models
 	Decision string `json:"decision,omitempty"` // what was done: recorded, approved, denied or refused, and by whom
-	// Usage is that of a model that was asked to decide. It is no part of the agent's.
+	// Usage is that of a model that decided. It is not part of the agent's.
 	Usage *Usage `json:"usage,omitempty"`
 }
 
@@ -232,7 +231,7 @@ type Reward struct {
 	Detail string  `json:"detail,omitempty"` // what was compared, or the tail of the verifier's output
 }
 
-// Sandbox says what the episode ran in.
+// Sandbox describes the episode's sandbox.
 type Sandbox struct {
 	Backend string `json:"backend,omitempty"`
 	Level   string `json:"level,omitempty"`
@@ -241,20 +240,20 @@ type Sandbox struct {
 	Opened bool              `json:"opened"`
 	// Forked says that the task's setup ran in another sample's sandbox, which this one is a fork of.
 	Forked bool `json:"forked,omitempty"`
-	// Connections are the attempts to reach something outside, refused ones among them.
+	// Connections are the attempts to connect to the outside, refused ones included.
 	Connections []Connection `json:"connections,omitempty"`
 }
 
-// Connection is an attempt to reach something outside of the sandbox.
+// Connection is an attempt to connect from the sandbox to the outside.
 type Connection struct {
-	Host     string    `json:"host"` // name that was asked for, or address
+	Host     string    `json:"host"` // requested name or address
 	Port     int       `json:"port"`
 	Address  string    `json:"address,omitempty"` // that was dialled
 	Started  time.Time `json:"started"`
 	Sent     int64     `json:"sent"`              // bytes that left the sandbox
 	Received int64     `json:"received"`          // bytes that came in
 	Refused  string    `json:"refused,omitempty"` // why it was not allowed
-	Failed   string    `json:"failed,omitempty"`  // why it could not be made although allowed
+	Failed   string    `json:"failed,omitempty"`  // why it failed although it was allowed
 }
 
 // Phases are the wall times of an episode's parts.
@@ -268,8 +267,7 @@ type Phases struct {
 	Close  time.Duration `json:"close"`
 }
 
-// Spoken are the places of the messages that the model gave. Other messages of an assistant are the dataset's or the
-// harness's.
+// Spoken are the indexes of the messages that the model wrote. Other assistant messages are the dataset's or the harness's.
 func (ep *Episode) Spoken() map[int]bool {
 	spoken := make(map[int]bool, len(ep.Turns))
 	for i := range ep.Turns {

@@ -10,7 +10,7 @@ import (
 // type any.
 type IDs []int32
 
-// MaxIDs bounds one list of ids, far above every model's context: what is longer is no list of tokens.
+// MaxIDs bounds one list of ids, far above every model's context.
 const MaxIDs = 1 << 22
 
 // MarshalJSON writes a list of numbers. Compressed, that is a fifth smaller than the same ids as base64.
@@ -25,8 +25,7 @@ func (ids IDs) MarshalJSON() ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// UnmarshalJSON reads a list of whole numbers from 0 to 2^31-1, or null. Every other number is an error: a token that is
-// nearly right is a wrong one.
+// UnmarshalJSON reads a list of whole numbers from 0 to 2^31-1, or null. Every other number is an error.
 func (ids *IDs) UnmarshalJSON(data []byte) error {
 	*ids = nil
 	rest := skipSpace(data)
@@ -79,7 +78,7 @@ func readID(data []byte) (id int32, rest []byte, err error) {
 	return int32(n), data[digits:], nil
 }
 
-// notID says what stands where an id was to be, or to end.
+// notID is the error about the text in place of an id.
 func notID(before IDs, data []byte) error {
 	found := data[:min(len(data), 12)]
 	if len(before) > 0 {

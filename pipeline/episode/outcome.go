@@ -23,7 +23,7 @@ func Outcomes() []Outcome {
 	return []Outcome{Success, Failure, Limit, ModelError, ToolError, SandboxError, VerifierError, Cancelled}
 }
 
-// AgentsDoing tells the outcomes that say something about the agent from those that say something about the run.
+// AgentsDoing reports whether the outcome says something about the agent, and not about the run.
 func (o Outcome) AgentsDoing() bool { return o == Success || o == Failure || o == Limit }
 
 // Stop is why the agent stopped.
@@ -36,10 +36,10 @@ const (
 	StopMaxTokens Stop = "max_tokens" // the episode's token limit
 	StopMaxCost   Stop = "max_cost"   // the episode's limit of money
 	StopLength    Stop = "length"     // the model's reply was cut at its own limit
-	StopEmpty     Stop = "empty"      // the model said nothing, however often it was asked
+	StopEmpty     Stop = "empty"      // the model's reply was empty, after all retries
 	StopTimeout   Stop = "timeout"
 	StopContext   Stop = "context_overflow" // the messages no longer fit the model's window
-	StopRepeating Stop = "repeating"        // the guardrails saw calls that led nowhere
+	StopRepeating Stop = "repeating"        // the guardrails found repeated calls without progress
 	StopFault     Stop = "fault"
 )
 

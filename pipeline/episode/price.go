@@ -14,10 +14,10 @@ type Price struct {
 	Date        string  `json:"date,omitempty" yaml:"date,omitempty"` // when the price was looked up
 }
 
-// Prices are known by the names of models.
+// Prices are prices by the names of models.
 type Prices map[string]Price
 
-// Find returns the first of the names that has a price. Servers answer with dated names, and prices go by plain ones.
+// Find returns the price of the first name that has one. Servers answer with dated names, and prices have plain ones.
 func (p Prices) Find(names ...string) (name string, price Price, ok bool) {
 	for _, name := range names {
 		if price, ok := p[name]; ok && name != "" {
@@ -27,25 +27,24 @@ func (p Prices) Find(names ...string) (name string, price Price, ok bool) {
 	return cmp.Or(cmp.Or(names...), "(unnamed)"), Price{}, false
 }
 
-// Of is what the tokens cost in USD. Cached tokens are never more than those of the prompt, whatever the server says.
+// Of is the cost of tokens in USD. Cached tokens count at most as many as the prompt has, whatever the server says.
 func (p Price) Of(u Usage) float64 {
 	cached := min(u.Cached, u.Prompt)
 	return (float64(u.Prompt-cached)*p.Input + float64(cached)*cmp.Or(p.CachedInput, p.Input) + float64(u.Completion)*p.Output) / 1e6
 }
 
-// Billed are the names under which a turn is paid for, the best first: that which the server gave, then that which was
-// asked for. asked is the name of the model as the run has it. What a fallback answered is never paid for as the model
-// that did not.
+// Billed are the names by which a turn's price is looked up, in order: the server's name, then the requested one. asked is the
+// run's name of the model; it is not used for a turn that a fallback answered.
 func (ep *Episode) Billed(turn *Turn, asked string) []string {
 	if turn.Fallback != "" {
-		plain, _, _ := strings.Cut(turn.Fallback, " at ") // and the endpoint, where two models are called alike
+		plain, _, _ := strings.Cut(turn.Fallback, " at ") // without the endpoint, which distinguishes models of the same name
 		return []string{turn.Model, plain}
 	}
 	return []string{turn.Model, ep.Sampling.Model, asked}
 }
 
-// CostOf adds up what an episode's turns and summaries cost, and says whether all of it is known. asked is the name of
-// the model as the run has it.
+// CostOf adds up the cost of an episode's turns and summaries, and reports whether all of it is known. asked is the run's name
+// of the model.
 func CostOf(ep *Episode, prices Prices, asked string) (usd float64, known bool) {
 	known = len(ep.Turns) > 0
 	add := func(u Usage, names ...string) {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Sampling is how the model was asked for an episode's turns. What is absent was left to the server.
+// Sampling has the sampling settings of an episode's turns. Absent ones were left to the server.
 type Sampling struct {
-	Model           string   `json:"model,omitempty"` // as it was asked for; Episode.Model is the name that the server gave
+	Model           string   `json:"model,omitempty"` // the requested name; Episode.Model is the server's
 	ReasoningEffort string   `json:"reasoning_effort,omitempty"`
 	Temperature     *float64 `json:"temperature,omitempty"`
 	TopP            *float64 `json:"top_p,omitempty"`
 	MaxTokens       int      `json:"max_tokens,omitempty"` // of one reply
 }
 
-// Values are the settings by name, those that are absent as "". The order is always the same.
+// Values are the settings by name, absent ones as "". The order is always the same.
 func (s Sampling) Values() [][2]string {
 	number := func(v *float64) string {
 		if v == nil {
@@ -32,7 +32,7 @@ func (s Sampling) Values() [][2]string {
 	}
 }
 
-// String names the settings that are there.
+// String lists the settings that are present.
 func (s Sampling) String() string {
 	var parts []string
 	for _, value := range s.Values() {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// NoToolsets is the name for no tool at all. A list without names would mean the same, but encoders lose it.
+// NoToolsets is the name for no tools at all. An empty list would mean the same, but encoders lose it.
 const NoToolsets = "none"
 
-// Task is one row of a dataset: what the agent is asked, what lies in its working directory and how it is judged.
+// Task is one row of a dataset: the agent's prompt, the files in its working directory and how it is judged.
 type Task struct {
 	ID  string `json:"id"`  // unique within the dataset; duplicates in the source get "#2", "#3", ...
 	Row int    `json:"row"` // position in the dataset, from 0, broken rows counted
@@ -33,19 +33,19 @@ type Task struct {
 	Gold   []Step  `json:"gold,omitempty"` // reference solution
 	Limits Limits  `json:"limits,omitzero"`
 
-	Memory *Memory `json:"memory,omitempty"` // with which the agent begins, where it has the memory tool
-	User   *User   `json:"user,omitempty"`   // who answers the agent's questions
+	Memory *Memory `json:"memory,omitempty"` // the agent's memory at the beginning, if it has the memory tool
+	User   *User   `json:"user,omitempty"`   // answers the agent's questions
 
 	Tags       []string        `json:"tags,omitempty"`
 	Difficulty string          `json:"difficulty,omitempty"`
-	Metadata   json.RawMessage `json:"metadata,omitempty"` // one JSON object: every key that no field above took
+	Metadata   json.RawMessage `json:"metadata,omitempty"` // one JSON object: every key that belongs to no field above
 }
 
 // Files maps a path to its content. Text is a plain JSON string; bytes that are not UTF-8 are {"base64": "..."}.
 type Files map[string]File
 
-// Check is one way to judge an episode. Exactly one of Command, Tests, Exact, Number, Regex is set; Tests goes with
-// Command, which then runs after the files were put in place.
+// Check is one way to judge an episode. Exactly one of Command, Exact, Number, Regex is set; Tests are files for Command, which
+// runs after they were put in place.
 type Check struct {
 	Name    string  `json:"name,omitempty"`
 	Weight  float64 `json:"weight,omitempty"` // share of the reward; 0 means 1
@@ -54,7 +54,7 @@ type Check struct {
 	// Reward says where the reward of a command is: "exit" (default: status 0 is 1), "stdout" (the last line is a number)
 	// or "file" (reward.json or reward.txt in /logs/verifier).
 	Reward  string            `json:"reward,omitempty"`
-	Env     map[string]string `json:"env,omitempty"` // of a command, beside the sandbox's
+	Env     map[string]string `json:"env,omitempty"` // of a command, in addition to the sandbox's
 	Timeout time.Duration     `json:"timeout,omitempty"`
 	Exact   *string           `json:"exact,omitempty"`
 	Number  *float64          `json:"number,omitempty"`
@@ -76,10 +76,10 @@ type GoldCall struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// Resources are what the sandbox of a task has. Zero means the run's.
+// Resources are the resources of a task's sandbox. Zero means the run's.
 type Resources struct {
 	Memory int64   `json:"memory,omitempty"` // bytes
-	Disk   int64   `json:"disk,omitempty"`   // bytes that can be written
+	Disk   int64   `json:"disk,omitempty"`   // bytes that the sandbox can write
 	CPUs   float64 `json:"cpus,omitempty"`
 }
 

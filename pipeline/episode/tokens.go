@@ -2,32 +2,32 @@ package episode
 
 import "slices"
 
-// Tokens are those of one exchange with the model, as its server counted them. What the server did not tell is empty.
+// Tokens are the tokens of one exchange with the model. Lists that the server did not send are empty.
 type Tokens struct {
 	Prompt     IDs
-	Completion IDs       // as they were sampled, the mark that ends the turn among them where the server gives it
+	Completion IDs       // as sampled; includes the end of the turn if the server sends it
 	Logprobs   []float32 // of the sampled tokens, in their order
 }
 
-// TurnTokens are a turn's Tokens in the form in which the row keeps them. A prompt repeats nearly all of the turn before
-// it; kept whole, the prompts of a long episode would take a hundred times what the episode has.
+// TurnTokens are a turn's Tokens in the form in which the row keeps them. A prompt repeats nearly all of the turn before it;
+// kept whole, the prompts of a long episode would take a hundred times its size.
 type TurnTokens struct {
-	// The prompt is the first Shared ids of the sequence before it, and then Prompt. The sequence is the prompt and the
-	// completion of the last turn before this one whose prompt is known. Shared is as large as can be.
+	// The prompt is the first Shared ids of the sequence before it, followed by Prompt. The sequence is prompt and completion of
+	// the last earlier turn whose prompt is known. Shared is as large as possible.
 	Shared     int       `json:"shared,omitempty"`
 	Prompt     IDs       `json:"prompt,omitempty"`
 	Completion IDs       `json:"completion,omitempty"`
 	Logprobs   []float32 `json:"logprobs,omitempty"`
 }
 
-// prompted says whether the prompt is known: none is empty.
+// prompted reports whether the prompt is known; a known prompt is never empty.
 func (t *TurnTokens) prompted() bool { return t != nil && (t.Shared > 0 || len(t.Prompt) > 0) }
 
-// kept is what the prompt has of the sequence before it.
+// kept is the part of the sequence that the prompt shares.
 func (t *TurnTokens) kept(sequence IDs) IDs { return sequence[:max(0, min(t.Shared, len(sequence)))] }
 
-// told says whether all ids of the turn are known: as many as the server counted, where it did.
-func (t *Turn) told() bool {
+// known reports whether all ids of the turn are known: as many as the server counted, if it did.
+func (t *Turn) known() bool {
 	k := t.Tokens
 	switch {
 	case !k.prompted():
@@ -38,7 +38,7 @@ func (t *Turn) told() bool {
 	return len(k.Completion) > 0
 }
 
-// follow makes the sequence of a turn from the one before it, in its memory.
+// follow makes the sequence of a turn from the one before it, and reuses its memory.
 func (t *TurnTokens) follow(sequence IDs) IDs {
 	if !t.prompted() {
 		return sequence
@@ -47,7 +47,7 @@ func (t *TurnTokens) follow(sequence IDs) IDs {
 	return append(sequence, t.Completion...)
 }
 
-// sequence is the last known prompt and completion of the first so many turns.
+// sequence is the last known prompt and its completion among the first turns.
 func (ep *Episode) sequence(turns int) IDs {
 	var sequence IDs
 	for i := range turns {
@@ -56,7 +56,7 @@ func (ep *Episode) sequence(turns int) IDs {
 	return sequence
 }
 
-// KeepTokens returns tokens as the episode's next turn keeps them; nil when the server told none.
+// KeepTokens returns tokens as the episode's next turn keeps them; nil if there are none.
 func (ep *Episode) KeepTokens(t Tokens) *TurnTokens {
 	if len(t.Prompt)+len(t.Completion)+len(t.Logprobs) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func (ep *Episode) KeepTokens(t Tokens) *TurnTokens {
 	for shared < min(len(before), len(t.Prompt)) && before[shared] == t.Prompt[shared] {
 		shared++
 	}
-	// Copies, so that neither the whole prompt nor room that was left over stays in memory.
+	// Clones, so that neither the whole prompt nor spare capacity stays in memory.
 	return &TurnTokens{
 		Shared: shared, Prompt: slices.Clone(t.Prompt[shared:]), Completion: slices.Clone(t.Completion), Logprobs: slices.Clone(t.Logprobs),
 	}
@@ -87,8 +87,8 @@ func (ep *Episode) TokensOf(turn int) Tokens {
 // Span is a turn's completion in a sequence: the ids from Start to before End.
 type Span struct{ Start, End int }
 
-// Sequence returns every token of the episode in one list, and where in it the turns' completions are: there the model
-// sampled, everywhere else something was said to it. There is one only when the drift is none; otherwise it is nil.
+// Sequence returns all tokens of the episode in one list, and where in it the turns' completions are: the model sampled those,
+// and got all others as input. It is nil unless the verdict is DriftNone.
 func (ep *Episode) Sequence() (IDs, []Span) {
 	if ep.Drift == nil || ep.Drift.Verdict != DriftNone {
 		return nil, nil

@@ -1,6 +1,6 @@
 package episode
 
-// ApproverUsage sums what a model used that was asked about the episode's commands.
+// ApproverUsage sums the usage of a model that judged the episode's commands.
 func (ep *Episode) ApproverUsage() (sum Usage, asked bool) {
 	for i := range ep.Calls {
 		verdict := ep.Calls[i].Verdict

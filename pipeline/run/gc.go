@@ -29,9 +29,9 @@ const (
 // memory, of which free says how much there is: episodes that have not begun need none, and a collection takes most of two
 // processors until it is over.
 func TuneGC(workers int, held func() time.Duration, free func() uint64) (undo func()) {
-	const few = 25 // episodes with so little memory that collecting is cheap
+	const few = 25 // percent: with little live memory, collecting is cheap
 	switch {
-	case workers < manyWorkers || os.Getenv("GOGC") != "": // a user who has set it knows better
+	case workers < manyWorkers || os.Getenv("GOGC") != "": // the user has chosen
 		return func() {}
 	case workers < 5*manyWorkers:
 		return SetGC(few)

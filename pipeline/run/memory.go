@@ -37,7 +37,7 @@ func freeMemoryOf(root string, limit int64) uint64 {
 		default:
 			continue
 		}
-		for ; ; dir = path.Dir(dir) { // a group's limit also applies to the groups within it
+		for ; ; dir = path.Dir(dir) { // the limits of the groups around it apply, too
 			if bytes, err := strconv.ParseUint(strings.TrimSpace(readText(path.Join(base, dir, file))), 10, 64); err == nil {
 				free = min(free, bytes)
 			}

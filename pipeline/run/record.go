@@ -58,7 +58,7 @@ func (m *models) thread(cfg *model.Config, role string) {
 	}
 	about := m.replay.Session()
 	if role == "" && m.File.Model.BaseURL == "" && len(m.File.Model.Endpoints) == 0 {
-		// The requests depend on the model.
+		// What a client sends depends on the host of the base URL.
 		for _, base := range about.Bases {
 			cfg.BaseURL, cfg.Endpoints = base, nil
 		}

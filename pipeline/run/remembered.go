@@ -23,7 +23,7 @@ type remembered struct {
 func (r remembered) Approve(ctx context.Context, q tools.Question) (tools.Answer, error) {
 	q.Asker = r.asker
 	question, err := json.Marshal(q)
-	if err != nil { // not of texts
+	if err != nil {
 		return tools.Answer{}, fmt.Errorf("question: %w", err)
 	}
 	// Answer's own JSON form is the approvers', without name and usage.

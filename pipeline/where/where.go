@@ -1,7 +1,7 @@
 // Package where compiles conditions, such as `difficulty == "hard" and turns < 10`, by which rows are kept or left out.
 //
-// The language is that of github.com/expr-lang/expr (https://expr-lang.org): it ends always, reads nothing but what it is
-// given and changes nothing.
+// The language is that of github.com/expr-lang/expr (https://expr-lang.org): evaluation always ends, reads only the given row
+// and has no side effects.
 package where
 
 import (
@@ -24,14 +24,14 @@ import (
 type Condition struct {
 	source  string
 	program *vm.Program
-	open    []string // names that it uses and that rows may have or not: NAME, or MAP.NAME
+	open    []string // names in it that rows may have or not: NAME, or MAP.NAME
 }
 
-// Parse compiles a condition over the given names. Each name has an example of its type, so that a comparison of a
-// text with a number is an error here and not in the middle of a run; a nil example is of any type. A name that does
-// not exist is an error that lists those that do, unless open says that rows may have others, which are nil where a row
-// has not got them; Names finds out whether any row has them. An example that is a map with entries is a map of just those,
-// each with an example of its own; one without entries is a map of any.
+// Parse compiles a condition over the given names. Each name has an example of its type, so that a comparison of a text with a
+// number is an error here and not in the middle of a run; a nil example is of any type. An unknown name is an error that lists
+// the known ones, unless open says that rows may have other names, which are nil in rows without them; Names finds out whether
+// any row has them. An example that is a map with entries allows only those keys, each with its own example; an empty map allows
+// any key.
 func Parse(source string, names map[string]any, open bool) (*Condition, error) {
 	if strings.TrimSpace(source) == "" {
 		return nil, fmt.Errorf("condition is empty (want an expression, such as %s)", example(names))
@@ -68,7 +68,7 @@ func kindsOf(examples map[string]any) types.Map {
 	return kinds
 }
 
-// Match says whether the condition holds for a row.
+// Match reports whether the condition holds for a row.
 func (c *Condition) Match(row map[string]any) (bool, error) {
 	out, err := expr.Run(c.program, row)
 	if err != nil {
@@ -81,8 +81,8 @@ func (c *Condition) Match(row map[string]any) (bool, error) {
 	return match, nil
 }
 
-// nothings makes an order with something that is not there false, as databases have it: a reward of none is neither over
-// 0.5 nor under it. The library has it as an error.
+// nothings makes comparisons with nil false, as in databases: a missing reward is neither over 0.5 nor under it. In the library
+// they are errors.
 type nothings struct{}
 
 func (nothings) Visit(node *ast.Node) {
@@ -101,27 +101,27 @@ func (nothings) Visit(node *ast.Node) {
 // String is the condition as it was written.
 func (c *Condition) String() string { return c.source }
 
-// ErrUnknown is in the error about a name that no row has.
+// ErrUnknown is wrapped by the error about a name that no row has.
 var ErrUnknown = errors.New("no row has")
 
-// Names notes which of the names that rows may have or not are in a row. A condition about one that is in none holds for
-// all of them or for none. NAME?.KEY and get(NAME, "KEY") ask for what need not be anywhere. One goroutine uses it.
+// Names finds out whether each optional name of a condition is in some row, as a condition about a name in no row holds for all
+// rows or for none. NAME?.KEY and get(NAME, "KEY") are exempt. It is for one goroutine.
 type Names struct {
 	source  string
 	missing []string
-	absent  map[string]bool // those of them that some row could have had
+	absent  map[string]bool // optional names that some row could have had
 	have    map[string]bool // for the message
 }
 
-// Names begins without any row.
+// Names returns a Names without any row.
 func (c *Condition) Names() *Names {
 	return &Names{source: c.source, missing: slices.Clone(c.open), absent: map[string]bool{}, have: map[string]bool{}}
 }
 
-// Found says that each name is in some row.
+// Found reports whether each name is in some row.
 func (n *Names) Found() bool { return len(n.missing) == 0 }
 
-// Add looks at a row. One without the map that a name is to be in proves nothing.
+// Add looks at a row. A row without the map of a name does not count for that name.
 func (n *Names) Add(row map[string]any) {
 	if n.Found() {
 		return
@@ -152,7 +152,7 @@ func (n *Names) Add(row map[string]any) {
 	})
 }
 
-// Err names those that were in no row, and some that were.
+// Err lists the names that were in no row, and some that were.
 func (n *Names) Err() error {
 	missing := slices.DeleteFunc(slices.Clone(n.missing), func(name string) bool { return !n.absent[name] })
 	if len(missing) == 0 {
@@ -160,12 +160,12 @@ func (n *Names) Err() error {
 	}
 	have := slices.DeleteFunc(slices.Sorted(maps.Keys(n.have)), func(name string) bool {
 		_, key, _ := strings.Cut(name, ".")
-		return n.have[key] // it goes by the shorter name, too
+		return n.have[key] // the shorter name works, too
 	})
 	return fmt.Errorf("condition %q: %w %s (have %s)", n.source, ErrUnknown, strings.Join(missing, ", "), strings.Join(have, ", "))
 }
 
-// namesIn finds what a condition uses beside the given names and its own.
+// namesIn finds the names in a condition that are neither given nor its own variables.
 func namesIn(source string, names map[string]any) (*usedNames, error) {
 	tree, err := parser.Parse(source)
 	if err != nil {
@@ -178,12 +178,12 @@ func namesIn(source string, names map[string]any) (*usedNames, error) {
 	return used, nil
 }
 
-// usedNames looks for names that are not given. Variables of the condition's own are declared behind their uses.
+// usedNames collects names that are not given. The condition's own variables are visited after their uses.
 type usedNames struct {
 	have    map[string]any
 	own     []string
 	unknown []string
-	members []string // of maps that have any: MAP.NAME
+	members []string // of maps that allow any key: MAP.NAME
 }
 
 func (u *usedNames) Visit(node *ast.Node) {

@@ -172,7 +172,7 @@ func (v *Verification) frames(ctx context.Context) error {
 	return nil
 }
 
-// identity checks that an attempt's id, key and draws agree.
+// identity checks an attempt's schema, id, run, row and number.
 func (v *Verification) identity(ep *episode.Episode) {
 	wrong := func(format string, args ...any) {
 		v.differ("journal: episode %s, attempt %d: %s", ep.ID, ep.Attempt, fmt.Sprintf(format, args...))
