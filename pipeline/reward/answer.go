@@ -7,7 +7,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// ofAnswer makes a verifier of one that looks at nothing but the answer.
+// ofAnswer makes a verifier from a function that only looks at the answer.
 func ofAnswer(verify func(check episode.Check, answer string) (float64, string, error)) verifier {
 	return func(_ context.Context, check episode.Check, subject Subject) (judgement, error) {
 		value, detail, err := verify(check, subject.Answer)
@@ -22,7 +22,7 @@ func verdict(ok bool) float64 {
 	return 0
 }
 
-// clip keeps a detail readable.
+// clip shortens a detail.
 func clip(text string) string {
 	const most = 200
 	if len(text) <= most {

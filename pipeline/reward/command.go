@@ -24,9 +24,9 @@ const DefaultTimeout = 120 * time.Second
 
 // verifyCommand runs a command in the working directory, after it has put the check's own files there.
 //
-// Status 0 is 1 and any other 0, or, with reward: stdout, the last line of the output is the reward. A command that
-// cannot be run, is ended by a signal or runs out of time broke: it has said nothing about the agent, unless the agent's
-// code had a hand in that. A verifier that runs the agent's code bounds it itself, and counts what hangs as failed.
+// Exit status 0 is a reward of 1 and any other is 0, or, with reward: stdout, the last line of the output is the reward. A command
+// that cannot be run, is ended by a signal or runs out of time is Broken, as it says nothing about the agent, unless the agent's
+// code caused that. A verifier that runs the agent's code must bound its time itself, and count a timeout as failed.
 func verifyCommand(ctx context.Context, check episode.Check, subject Subject) (judgement, error) {
 	ran, err := execute(ctx, check, subject, nil)
 	if err != nil || ran.obstructed {
@@ -45,19 +45,20 @@ type execution struct {
 	exit   sandbox.Exit
 	stdout string
 	detail string // what it printed last
-	// obstructed says that it did not run: the agent left no place for its files.
+	// obstructed says that it did not run: files of the agent were in the way of its files.
 	obstructed bool
-	// blame is what the agent's code, which alone was there to do it, did to the command; "" when nothing is known of that.
+	// blame says what the agent's code did to the command, when no other code can have done it; otherwise "".
 	blame string
 }
 
-// failure is the verdict of a command that broke by the agent's doing.
+// failure is the verdict on a command that the agent's code broke.
 func (e execution) failure(err error) judgement {
 	return judgement{detail: fmt.Sprintf("%s: %v", e.blame, err)}
 }
 
-// blame finds what a verifier's command met with that is not its own doing and not the machine's. The limits are wide
-// enough for the verifier of a solution that keeps within them; a signal can come from the sandbox alone when that is apart.
+// blame finds an interference with a verifier's command that only the agent's code can have caused, neither the command nor the
+// machine: a limit was exceeded, as the limits are wide enough for a verifier with a proper solution, or the command got a signal
+// although the sandbox is apart from other processes.
 func blame(result sandbox.Result, apart bool) string {
 	if slices.Contains(result.Exit.Limits, sandbox.LimitMachine) {
 		return ""
@@ -76,7 +77,7 @@ func blame(result sandbox.Result, apart bool) string {
 	return ""
 }
 
-// signalOf is what ended a command or, as shells tell it, the last program of one; 0 is none.
+// signalOf is the signal that ended a command or, as shells report it, its last program; 0 without one.
 func signalOf(exit sandbox.Exit) int {
 	if exit.Signal == 0 && exit.Code > 128 && exit.Code <= 128+64 {
 		return exit.Code - 128
@@ -84,7 +85,7 @@ func signalOf(exit sandbox.Exit) int {
 	return exit.Signal
 }
 
-// execute runs a check's command after its files were put in place, and then what else is to be made ready.
+// execute puts a check's files in place, makes the other preparations, and runs its command.
 func execute(ctx context.Context, check episode.Check, subject Subject, ready func(context.Context, sandbox.Sandbox) error) (ran execution, err error) {
 	sb, err := subject.Sandbox(ctx) // before the verifier's clock starts: its set-up may take longer
 	if err != nil {
@@ -180,7 +181,7 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check, apart
 	if err := sb.Files().Write(ctx, private...); err != nil {
 		err = fmt.Errorf("put the verifier's files in place: %w", err)
 		if obstructed(err) {
-			// Nothing of the agent's was left there: they are too many or too large for any episode.
+			// The agent left no files there, so these are too many or too large for any episode.
 			return &Broken{Class: "files", Message: err.Error()}
 		}
 		return err
@@ -191,7 +192,7 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check, apart
 	return nil
 }
 
-// shadows are the packages that Python would import in place of the check's modules in the working directory.
+// shadows are the agent's packages that Python would import instead of the check's modules in the working directory.
 func shadows(tests episode.Files) []string {
 	var paths []string
 	for name := range tests {
@@ -207,18 +208,18 @@ func shadows(tests episode.Files) []string {
 	return paths
 }
 
-// errInTheWay is what the agent left where it could have left nothing.
+// errInTheWay says that files of the agent are where the check's belong.
 var errInTheWay = errors.New("something is in the way")
 
-// obstructed says that files could not be put among the agent's because of what it left there: a full disk, or a file
-// where a directory should be.
+// obstructed reports whether the check's files could not be written because of the agent: a full disk, or a file where a
+// directory should be.
 func obstructed(err error) bool {
 	return errors.Is(err, errInTheWay) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EDQUOT)
 }
 
-// clean removes Python's byte code, which need not match its source, and makes a working directory that the agent
-// removed: it has failed, and the verifier must be able to say so. It empties the memory that processes share, where that
-// is the sandbox's own: its files are room that the verifier would lack. What is in /tmp stays, as it may be the work.
+// clean removes Python's byte code, which may not match its source, and makes the working directory if the agent removed it, so
+// that the verifier can run and judge that as failed. It empties the shared memory if that belongs to the sandbox, as its files
+// take memory that the verifier needs. Files in /tmp stay, as they may be the agent's work.
 func clean(ctx context.Context, sb sandbox.Sandbox, layout sandbox.Layout, apart bool) error {
 	var commands [][]string
 	if apart {
@@ -251,10 +252,10 @@ const (
 	sharedMemory = "/dev/shm"
 )
 
-// mayHold tells whether something of a name may lie in a directory or below. Few and small directories are looked at from
-// here, which costs less than a process that does it; of all others it may.
+// mayHold reports whether a directory may contain a name, at any depth. It searches only a few small directories, which costs less
+// than a process in the sandbox; for larger trees it returns true.
 func mayHold(ctx context.Context, files sandbox.Files, dir sandbox.Info, name string) bool {
-	const most, small = 8, 8 << 10 // directories, and bytes of one, as it says itself
+	const most, small = 8, 8 << 10 // directories, and the reported size of one in bytes
 	queue := []sandbox.Info{dir}
 	for i := 0; i < len(queue); i++ {
 		if i == most || queue[i].Size > small {
@@ -276,7 +277,7 @@ func mayHold(ctx context.Context, files sandbox.Files, dir sandbox.Info, name st
 	return false
 }
 
-// late names the verifier's deadline when that is why err came; errors about files are the verifier's too.
+// late turns err into one about the verifier's deadline if that is the cause; errors about files are the verifier's, too.
 func late(ctx context.Context, timeout time.Duration, err error) error {
 	var broken *Broken
 	switch {
@@ -290,7 +291,7 @@ func late(ctx context.Context, timeout time.Duration, err error) error {
 	return &Broken{Class: "files", Message: err.Error()}
 }
 
-// tail keeps the end of a verifier's output, where the verdict usually stands.
+// tail keeps the end of a verifier's output, where the verdict usually is.
 func tail(text string) string {
 	const most = 2000
 	text = strings.TrimSpace(text)

@@ -18,18 +18,19 @@ import (
 	"trajgen/sandbox"
 )
 
-// Verdicts is where a command with the reward "file" leaves its verdict: reward.json, or reward.txt with one number.
+// Verdicts is the directory in which a command with the reward "file" leaves its verdict: reward.json, or reward.txt with one
+// number.
 const Verdicts = "/logs/verifier"
 
 const (
 	mostVerdict = 64 << 10 // bytes of a file with a verdict
-	mostNumbers = 100      // in one
+	mostNumbers = 100      // in one verdict
 	readTime    = time.Minute
 )
 
-// verifyRewardFile runs a command that leaves the reward in a file, as the verifiers of Harbor tasks do. What lay there
-// before is gone when it begins, and what it left running is dead before the file is read. Its status says nothing, but
-// one that was killed did not get to its last word. No verdict, one that cannot be read and two that differ are no zero: the verifier broke.
+// verifyRewardFile runs a command that leaves the reward in a file, as the verifiers of Harbor tasks do. Earlier files are removed
+// before it begins, and processes that it left are killed before the file is read. Its exit status does not count, unless a signal
+// killed it. A missing or unreadable verdict, or two different ones, are not a reward of 0: the verifier is Broken.
 func verifyRewardFile(ctx context.Context, check episode.Check, subject Subject) (judgement, error) {
 	ran, err := execute(ctx, check, subject, emptyVerdicts)
 	if err != nil || ran.obstructed {
@@ -58,7 +59,7 @@ func verifyRewardFile(ctx context.Context, check episode.Check, subject Subject)
 	return judged, nil
 }
 
-// emptyVerdicts makes the directory anew. Nothing on the way to it may be a link or a file of the agent's.
+// emptyVerdicts creates the directory anew. No part of its path may be a link or a file of the agent.
 func emptyVerdicts(ctx context.Context, sb sandbox.Sandbox) error {
 	files, above := sb.Files(), path.Dir(Verdicts)
 	info, err := files.Stat(ctx, above)
@@ -74,8 +75,7 @@ func emptyVerdicts(ctx context.Context, sb sandbox.Sandbox) error {
 	if err := files.Remove(ctx, Verdicts); err != nil {
 		return fmt.Errorf("empty %s: %w", Verdicts, err)
 	}
-	// A directory is made for a file in it, and the file proves that a verdict can be written: what the agent left must not
-	// keep it from being said.
+	// Writing a file creates the directory, and shows that the agent left nothing that keeps a verdict from being written.
 	begun := path.Join(Verdicts, ".begun")
 	if err := files.Write(ctx, sandbox.FileWrite{Path: begun, Data: make([]byte, mostVerdict)}); err != nil {
 		return fmt.Errorf("make %s: %w", Verdicts, err)
@@ -83,7 +83,7 @@ func emptyVerdicts(ctx context.Context, sb sandbox.Sandbox) error {
 	return files.Remove(ctx, begun)
 }
 
-// readVerdict reads reward.json, which may say more, and reward.txt. Where both are there they must agree.
+// readVerdict reads reward.json, which may have further numbers, and reward.txt. If both exist they must agree.
 func readVerdict(ctx context.Context, files sandbox.Files) (judgement, error) {
 	text, isText, err := verdictFile(ctx, files, "reward.txt", parseText)
 	if err != nil {
@@ -136,7 +136,7 @@ func parseText(data []byte) (judgement, error) {
 	return judgement{value: value}, nil
 }
 
-// parseVerdict takes a number, or an object of numbers whose entry reward is the verdict.
+// parseVerdict reads a number, or an object of numbers whose entry reward is the verdict.
 func parseVerdict(data []byte) (judgement, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	var value json.RawMessage

@@ -13,15 +13,15 @@ import (
 	"trajgen/sandbox"
 )
 
-// ground is what a verifier stands on: made for judging, of files that the agent never saw.
-type ground string // a directory
+// ground is a directory with a verifier's home and start-up files, which the agent never saw.
+type ground string
 
 func groundOf(layout sandbox.Layout) ground { return ground(path.Join(layout.Tmp, ".verifier")) }
 
 //go:embed ground
 var grounds embed.FS
 
-// make lays the ground, of nothing that was there. It lies in a directory that is the agent's to use, and to close.
+// make creates the directory anew. The agent can write to its parent, and can make the parent unwritable.
 func (g ground) make(ctx context.Context, files sandbox.Files) error {
 	err := files.Remove(ctx, string(g))
 	if err == nil {
@@ -41,11 +41,11 @@ func (g ground) files() []sandbox.FileWrite {
 	for name, at := range map[string]string{"gitconfig": g.gitconfig(), "sitecustomize.py": g.startup() + "/sitecustomize.py", "bash_env": g.startup() + "/bash_env"} {
 		data, err := grounds.ReadFile("ground/" + name)
 		if err != nil {
-			panic(err) // it is in the binary
+			panic(err) // the file is embedded
 		}
 		writes = append(writes, sandbox.FileWrite{Path: at, Data: data})
 	}
-	// Without one, curl looks for another where the list of users says that home is.
+	// Without this file, curl looks for one in the home directory of the list of users.
 	return append(writes, sandbox.FileWrite{Path: g.home() + "/.curlrc"})
 }
 
@@ -53,15 +53,15 @@ func (g ground) home() string      { return string(g) + "/home" }
 func (g ground) startup() string   { return string(g) + "/startup" } // of programs
 func (g ground) gitconfig() string { return g.home() + "/.gitconfig" }
 
-// environment is what a verifier has beside the sandbox's own, and before what its check names. In HOME there is nothing of
-// the agent's: no profile, no configuration, no module. A verifier whose command speaks of the home directory is about
-// what the agent left there, and gets that; so does one whose check names another.
+// environment is a verifier's environment, between the sandbox's own and that of its check. Its HOME has no files of the agent: no
+// profile, no configuration, no module. A verifier whose command names the home directory is about the agent's files there, and
+// gets the real one; a check may also set HOME itself.
 func (g ground) environment(layout sandbox.Layout, check episode.Check) []string {
 	env := []string{
 		"TESTS=" + layout.Tests,
 		"PYTHONDONTWRITEBYTECODE=1",
 		"PYTHONNOUSERSITE=1",
-		// These win over the configuration of a repository, which is the agent's.
+		// These override the configuration of a repository, which the agent can write.
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_CONFIG_COUNT=2",
 		"GIT_CONFIG_KEY_0=core.hooksPath", "GIT_CONFIG_VALUE_0=/dev/null",
@@ -75,12 +75,12 @@ func (g ground) environment(layout sandbox.Layout, check episode.Check) []string
 
 var speaksOfHome = regexp.MustCompile(`(^|[\s=:'"(<>|;&])~(/|\s|$)|\bHOME\b`)
 
-// startups have programs start from the ground.
+// startups are variables that make programs read their start-up files from the ground.
 func (g ground) startups() []string {
 	return []string{"PYTHONPATH=" + g.startup(), "BASH_ENV=" + g.startup() + "/bash_env"}
 }
 
-// shell has bash run a command, with startups where the image or the task may have set them, too: what they say stays.
+// shell makes bash run a command with startups; values of the image or the task stay.
 func (g ground) shell(command string) []string {
 	const line = `export PYTHONPATH="$0${PYTHONPATH:+:$PYTHONPATH}" BASH_ENV="${BASH_ENV:-$0/bash_env}"; exec "$@"`
 	return []string{"sh", "-c", line, g.startup(), "bash", "-c", command}

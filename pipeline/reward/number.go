@@ -31,7 +31,7 @@ var number = kind{
 // numbers finds decimal numbers as people write them: thousands in commas, a sign, an exponent.
 var numbers = regexp.MustCompile(`[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?`)
 
-// plainNumbers turns what typesetting makes of numbers into what a parser takes: the minus sign, LaTeX's thousands.
+// plainNumbers replaces typographic signs that a parser does not accept: the minus sign, LaTeX's thousands.
 var plainNumbers = strings.NewReplacer("\u2212", "-", "{,}", ",")
 
 // verifyNumber compares the last number of the answer.

@@ -1,8 +1,8 @@
 // Package reward judges a finished episode while its sandbox still stands.
 //
-// A verifier sees the agent's answer and files; the agent sees nothing of the verifier: its processes are dead before
-// the first file of a verifier exists, and what it left behind has no say in where that file goes or what Python
-// imports at start-up.
+// A verifier sees the agent's answer and files, and the agent never sees the verifier: the agent's processes are dead before the
+// first file of a verifier exists, and the files that it left cannot change where a verifier's file goes or what Python imports at
+// start-up.
 package reward
 
 import (
@@ -21,10 +21,10 @@ import (
 // Subject is what is judged.
 type Subject struct {
 	Answer string // the agent's last message
-	// Sandbox returns the episode's sandbox, opening it when no tool did. It is called only by checks that need it.
+	// Sandbox returns the episode's sandbox, and opens it if no tool did. Only checks that need it call this.
 	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
-	// Apart says that the sandbox has processes and shared memory of its own: no process but those of the episode can
-	// send a signal to a verifier, and all files of /dev/shm are the episode's.
+	// Apart says that the sandbox has its own processes and shared memory: only processes of the episode can send a signal to a
+	// verifier, and all files in /dev/shm belong to the episode.
 	Apart bool
 }
 
@@ -39,28 +39,28 @@ func (b *Broken) Error() string { return b.Message }
 // verifier gives a check's verdict. An error is a *Broken, or one of the sandbox.
 type verifier func(ctx context.Context, check episode.Check, subject Subject) (judgement, error)
 
-// judgement is what a verifier says.
+// judgement is the verdict of a verifier.
 type judgement struct {
 	value  float64
 	detail string
-	// further are numbers that were measured beside and are no part of the reward, by name.
+	// further are additional numbers by name, which are not part of the reward.
 	further map[string]float64
 }
 
 // kind is one way to judge. A check is of one kind.
 type kind struct {
-	keys   []string                       // what a dataset says of it: its own name, and what goes with that
+	keys   []string                       // its keys in a dataset: its own name, and those that go with it
 	given  func(check episode.Check) bool // whether a check is of the kind
 	verify verifier
-	// read takes what a dataset says for one of the keys. Nil leaves that to the dataset.
+	// read takes the dataset's value of one of the keys. With nil the dataset reads them itself.
 	read func(check *episode.Check, key string, value Value) error
 }
 
-// Value is what a dataset says for a key.
+// Value is a dataset's value for a key.
 type Value interface {
-	Text() (string, error)    // a string, or a number as it was written
-	Number() (float64, error) // a finite number, or a string that is one
-	Pattern() (string, error) // a string that is a regular expression
+	Text() (string, error)    // a string, or a number as written
+	Number() (float64, error) // a finite number, or a string with one
+	Pattern() (string, error) // a string with a regular expression
 }
 
 var kinds = map[string]kind{
@@ -78,7 +78,7 @@ var kinds = map[string]kind{
 // Kinds lists the kinds of checks, sorted.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// Keys has what datasets can say of checks, and the kind that each key goes with.
+// Keys maps the keys of checks in datasets to the kind that each goes with.
 func Keys() map[string]string {
 	keys := map[string]string{}
 	for name, kind := range kinds {
@@ -89,12 +89,12 @@ func Keys() map[string]string {
 	return keys
 }
 
-// Read takes the value of a key of a kind. Datasets read those of commands by themselves.
+// Read takes the value of a key of a kind. Datasets read the keys of commands themselves.
 func Read(check *episode.Check, kind, key string, value Value) error {
 	return kinds[kind].read(check, key, value)
 }
 
-// Kind says which kind a check is, or an error when it is none or several.
+// Kind returns the kind of a check, or an error if it has none or several.
 func Kind(check episode.Check) (string, error) {
 	if check.Command == "" && (len(check.Tests) > 0 || check.Reward == "file") {
 		return "", errors.New("verify: tests and a reward file need a command")
@@ -106,8 +106,8 @@ func Kind(check episode.Check) (string, error) {
 	return given[0], nil
 }
 
-// Verify runs every check and returns the verdicts in order with their weighted mean. It returns no reward at all
-// when one check breaks: a mean over what happened to work would be a different reward.
+// Verify runs every check and returns the verdicts in order with their weighted mean. If a check is Broken it returns no reward: a
+// mean over the other checks would be a different reward.
 func Verify(ctx context.Context, checks []episode.Check, subject Subject) ([]episode.Reward, float64, error) {
 	var total, weights float64
 	rewards := make([]episode.Reward, 0, len(checks))
