@@ -12,21 +12,20 @@ import (
 
 // arguments are a call's arguments on their way from the model's text to the tool.
 type arguments struct {
-	shown    json.RawMessage // what the trace keeps: repaired and coerced, nothing added
-	given    json.RawMessage // what the tool gets: defaults filled in, null of an optional argument left out
+	shown    json.RawMessage // for the trace: repaired and coerced, nothing added
+	given    json.RawMessage // for the tool: defaults filled in, null of an optional argument left out
 	coerced  []string
 	repaired bool
 }
 
-// maxRepair bounds the text that is repaired. What a model writes itself is far shorter.
+// maxRepair bounds the text that is repaired. A model's own text is far shorter.
 const maxRepair = 1 << 20
 
-// maxNesting is how deep arguments may be nested: readers of the trace give up far from where a parser here does.
+// maxNesting bounds the nesting of arguments, as readers of the trace take less than the parsers here.
 const maxNesting = 500
 
-// parse turns the model's text into arguments. The text "" is {}. What is not JSON is repaired if, and only if, one
-// object comes out that fits the schema; it is never replaced by {}. The arguments are partly filled when problems
-// are returned.
+// parse turns the model's text into arguments. The text "" is {}. Invalid JSON is repaired only if the result is one object that
+// fits the schema; it is never replaced by {}. With problems, the arguments are partly filled.
 func (p *plan) parse(raw string) (arguments, []problem) {
 	text := strings.TrimSpace(raw)
 	if text == "" {
@@ -40,14 +39,14 @@ func (p *plan) parse(raw string) (arguments, []problem) {
 	}
 	if err := syntax(text); err != nil {
 		if last := raw[len(raw)-1]; last == ' ' || last == '\t' {
-			text += " " // a sign of more that was to come
+			text += " " // marks that more text was to follow
 		}
 		return p.repair(text, err)
 	}
 	return p.fit(parseValue(text), len(text))
 }
 
-// syntax is json.Valid that says what is wrong.
+// syntax is json.Valid with an error.
 func syntax(text string) error {
 	if json.Valid([]byte(text)) {
 		return nil
@@ -69,13 +68,13 @@ func (p *plan) repair(text string, wrong error) (arguments, []problem) {
 	args, problems := p.fit(v, len(text))
 	args.repaired = true
 	if problems != nil {
-		// What was guessed and does not fit is no argument that anybody gave.
+		// Repaired arguments that do not fit are not what the model meant.
 		return arguments{}, append([]problem{broken}, problems...)
 	}
 	return args, nil
 }
 
-// repaired is a value of the schema from a text that is not JSON. Names that the schema does not have are refused.
+// repaired is a value of the schema from invalid JSON. It refuses names that the schema does not have.
 func repaired(text string, open byte, s *jsonschema.Schema) (value, error) {
 	names := known(s)
 	fixed, err := repair(text, open, names)
@@ -91,7 +90,7 @@ func repaired(text string, open byte, s *jsonschema.Schema) (value, error) {
 	return v, nil
 }
 
-// fit coerces and checks, and writes the arguments down. size is that of the text.
+// fit coerces and checks a value, and encodes the arguments. size is the size of the text.
 func (p *plan) fit(v value, size int) (arguments, []problem) {
 	c := coercion{plan: p, budget: budgetFor(size), wrap: true}
 	c.coerceRoot(&v)
@@ -113,8 +112,8 @@ func (p *plan) fit(v value, size int) (arguments, []problem) {
 	return args, nil
 }
 
-// complete makes of arguments that fit what their decoder wants: defaults are filled in, what counts as left out is left
-// out, and an integer is written as digits, as encoding/json refuses 3.0 and 1e3 for an int.
+// complete prepares arguments that fit for their decoder: it fills in defaults, removes members that count as left out, and writes
+// integers as digits, as encoding/json refuses 3.0 and 1e3 for an int.
 func (c *coercion) complete(v *value, s *jsonschema.Schema, top bool) {
 	for s != nil && len(alternatives(s)) > 0 {
 		s = c.chosen(v, alternatives(s))
@@ -155,7 +154,7 @@ func (c *coercion) chosen(v *value, branches []*jsonschema.Schema) *jsonschema.S
 	return branches[len(branches)-1]
 }
 
-// fallback is a schema's default as JSON, "" for none.
+// fallback is a schema's default as JSON, or "".
 func fallback(s *jsonschema.Schema) string {
 	if s.Ref != nil || s.Default == nil {
 		return ""

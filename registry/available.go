@@ -15,26 +15,26 @@ const (
 	probeTimeout = 10 * time.Second
 )
 
-// probes caches the answers of availability checks. Thousands of episodes ask; a check is made once in probeLife.
+// probes caches the results of availability checks. Thousands of episodes ask; a check runs once in probeLife.
 type probes struct {
 	mu    sync.Mutex // guards known
 	known map[unsafe.Pointer]*probe
 }
 
-// probe is an answer, or a question that is under way until done is closed.
+// probe is the result of a check, which runs until done is closed.
 type probe struct {
 	done  chan struct{}
 	until time.Time
 	err   error
 }
 
-// identity tells checks apart, so that the tools of a family that share a check share its answer. Functions cannot be
-// compared in Go; the address of the closure is what a copy of the value keeps.
+// identity identifies a check, so that tools which share a check share its result. Go cannot compare functions, but copies of a
+// function value keep the address of the closure.
 func identity(check func(context.Context) error) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&check))
 }
 
-// start returns the answer to a check, asking when there is none or it is old.
+// start returns the probe of a check, and starts the check if there is no result or an old one.
 func (p *probes) start(ctx context.Context, check func(context.Context) error) *probe {
 	id := identity(check)
 	p.mu.Lock()
@@ -42,11 +42,11 @@ func (p *probes) start(ctx context.Context, check func(context.Context) error) *
 	if known := p.known[id]; known != nil {
 		select {
 		case <-known.done:
-			if time.Now().Before(known.until) { // monotonic, and nothing that anybody observes
+			if time.Now().Before(known.until) { // monotonic, and not observable in results
 				return known
 			}
 		default:
-			return known // one probe in flight
+			return known // already in flight
 		}
 	}
 	if p.known == nil {
@@ -54,7 +54,7 @@ func (p *probes) start(ctx context.Context, check func(context.Context) error) *
 	}
 	asked := &probe{done: make(chan struct{})}
 	p.known[id] = asked
-	// The answer is everybody's, so it does not end with the context of who happened to ask first.
+	// All callers share the result, so the check does not end with the context of the first caller.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), probeTimeout,
 		fmt.Errorf("the check did not answer within %s", probeTimeout))
 	go func() {
@@ -85,7 +85,7 @@ func (p *probe) ask(ctx context.Context, check func(context.Context) error) {
 	close(p.done)
 }
 
-// notBuilt is why a tool is missing that the table of toolsets names.
+// notBuilt is the reason for a missing tool that only the table of toolsets names.
 const notBuilt = "not built into this version"
 
 // Unavailable says which tools cannot work here at the moment, and why.
@@ -101,7 +101,7 @@ func (r *Registry) Unavailable(ctx context.Context) map[string]string {
 	return reasons
 }
 
-// unavailable asks about all names at the same time. A check that could not help is not asked.
+// unavailable checks all names at the same time. It skips checks that could not change the result.
 func (r *Registry) unavailable(ctx context.Context, names []string) (map[string]string, error) {
 	asked := map[string]*probe{}
 	reasons := map[string]string{}
@@ -126,7 +126,7 @@ func (r *Registry) unavailable(ctx context.Context, names []string) (map[string]
 	return reasons, nil
 }
 
-// lacks says what can be known of a tool without a check.
+// lacks says why a tool is unavailable, as far as that is known without a check.
 func (r *Registry) lacks(t *Tool) string {
 	if t == nil || t.planned {
 		return notBuilt

@@ -10,17 +10,17 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Bridge says when tools that are not among the core ones are shown through three others: one that searches them, one
-// that describes them and one that calls them. A model then reads the schemas that it needs instead of all of them.
+// Bridge says when tools outside the core are hidden behind three others: one that searches them, one that describes them and one
+// that calls them. A model then reads only the schemas that it needs.
 //
-// In the trace there is no bridge: a call that came through it is recorded as a call of the tool that ran, with Via.
+// The trace records a call through the bridge as a call of the tool that ran, with Via.
 type Bridge struct {
 	// Enabled is auto, on or off; true and false mean auto and off, and "" means auto. On is whenever there is a tool to
 	// hide, auto when the schemas to hide are worth it.
 	Enabled string `yaml:"enabled,omitempty" json:"enabled,omitempty"`
 	// ThresholdPct is the share of the model's context that the schemas to hide must reach with auto; nil is 10.
 	ThresholdPct *float64 `yaml:"threshold_pct,omitempty" json:"threshold_pct,omitempty"`
-	// ContextWindow is the model's, in tokens. While it is 0, which is unknown, the schemas must reach 20,000 tokens.
+	// ContextWindow is the model's, in tokens. If it is 0, which means unknown, the schemas must reach 20,000 tokens.
 	ContextWindow int `yaml:"context_window,omitempty" json:"context_window,omitempty"`
 	// DefaultLimit and MaxLimit bound how many tools a search returns; 0 is 5 and 20.
 	DefaultLimit int `yaml:"search_default_limit,omitempty" json:"search_default_limit,omitempty"`
@@ -91,7 +91,7 @@ func (b Bridge) limits() (first, most int) {
 	return first, most
 }
 
-// hides lists the tools whose schemas give way to the bridge, none when it is not worth it.
+// hides lists the tools that the bridge hides; none when it is not worth it.
 func (b Bridge) hides(names []string, schemas map[string]json.RawMessage) []string {
 	if b.Enabled == "off" || b.Enabled == "false" {
 		return nil
@@ -114,7 +114,7 @@ func (b Bridge) hides(names []string, schemas map[string]json.RawMessage) []stri
 	return hidden
 }
 
-// tools are those of the bridge to so many others.
+// tools are the tools of a bridge to a number of hidden tools.
 func (b Bridge) tools(hidden int) []Tool {
 	first, most := b.limits()
 	return []Tool{
@@ -157,8 +157,8 @@ func bridgeTool(name, description, parameters string, fn func(c *catalogue, args
 	return tool
 }
 
-// bridgeCall is shown to want an object. Whatever comes is checked by the tool that it is for, as models also write
-// the arguments as a string, or leave them out when there are none.
+// bridgeCall shows its arguments as an object. The tool that is called checks them, as models also write them as a string, or leave
+// them out when there are none.
 func bridgeCall() Tool {
 	tool := bridgeTool(toolCall, "Call a tool that tool_search has found. The result is that of the tool.",
 		`{"type":"object","properties":{"name":{"type":"string"},"arguments":{}},"required":["name"]}`,
@@ -170,9 +170,9 @@ func bridgeCall() Tool {
 	return tool
 }
 
-// bridged is what came of unwrapping a call.
+// bridged is the result of unwrapping a call.
 type bridged struct {
-	via      string // "" for a call that did not come through the bridge
+	via      string // "" for a call outside the bridge
 	repaired bool
 	coerced  []string // of the arguments of tool_call itself
 	refused  *Failure
@@ -180,8 +180,8 @@ type bridged struct {
 	stack    string
 }
 
-// unwrap turns a call of tool_call into the call that it carries, so that it goes through the whole dispatch, and into
-// the trace, as a call of that tool. The arguments keep their spelling, but for the white space between them.
+// unwrap turns a call of tool_call into the call that it carries, so that dispatch and trace treat it as a call of that tool. The
+// arguments keep their spelling, except for the white space between them.
 func (t *Toolset) unwrap(req Request) (_ Request, b bridged) {
 	if t.hidden == nil {
 		return req, b

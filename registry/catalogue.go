@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// catalogue is what the bridge leads to: the tools of a Toolset that are not shown. It is immutable.
+// catalogue has the tools of a Toolset that the bridge hides. It is immutable.
 type catalogue struct {
 	tools  map[string]*Tool
 	names  []string // sorted
@@ -25,7 +25,7 @@ type document struct {
 	length int
 }
 
-// The usual constants of BM25: how soon more of a term stops to count, and how much a long document is held back.
+// The usual constants of BM25: the saturation of a term's frequency, and the penalty for long documents.
 const (
 	bm25K = 1.5
 	bm25B = 0.75
@@ -117,7 +117,7 @@ func (c *catalogue) search(query string, limit int) (any, error) {
 			}
 		}
 	}
-	// Names are sorted, so that equal scores have an order.
+	// Names are sorted, so that equal scores have a fixed order.
 	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 	result := searchResult{Query: query, Total: len(c.names), Matches: []match{}}
 	for _, h := range hits[:min(limit, len(hits))] {

@@ -9,8 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// check lists what is wrong with coerced arguments, in their order. The library judges; what it finds is said in words
-// that a model can use.
+// check lists the problems of coerced arguments, in their order. The library finds them, and check puts them into words for a model.
 func (c *coercion) check(v *value) []problem {
 	root := c.plan.root
 	doc := c.plan.doc(v, root, true)
@@ -39,13 +38,13 @@ func (c *coercion) check(v *value) []problem {
 	return r.problems[:min(len(r.problems), maxProblems)]
 }
 
-// fits tells whether a value is what a part of the schema wants.
+// fits reports whether a value is valid for a part of the schema.
 func (c *coercion) fits(v *value, s *jsonschema.Schema) bool {
 	doc := c.plan.doc(v, s, false)
 	return c.affords(v, s) && !hugeNumber(doc) && s.Validate(doc) == nil
 }
 
-// affords pays for the steps that the library may take, which for unions within unions are exponential in their depth.
+// affords draws the steps that the library may take from the budget: they are exponential in the depth of nested unions.
 func (c *coercion) affords(v *value, s *jsonschema.Schema) bool {
 	if s == nil {
 		return true
@@ -74,8 +73,8 @@ func (c *coercion) affords(v *value, s *jsonschema.Schema) bool {
 	return true
 }
 
-// doc is a value as the library takes it, without what counts as left out: in all objects of our own tools, and among
-// the arguments of others.
+// doc is a value for the library, without members that count as left out: in all objects of our own tools, and at the top level of
+// other tools' arguments.
 func (p *plan) doc(v *value, s *jsonschema.Schema, top bool) any {
 	if s == nil {
 		s = new(jsonschema.Schema)
@@ -106,8 +105,8 @@ func (p *plan) doc(v *value, s *jsonschema.Schema, top bool) any {
 	return nil
 }
 
-// drops tells what a tool is not given: the null that models send for an optional argument when they mean to leave it
-// out, and what makes no difference.
+// drops reports whether a member is kept from the tool: a null for an optional argument, by which models mean to leave it out, or
+// one that makes no difference.
 func (p *plan) drops(m *member, s *jsonschema.Schema, top bool) bool {
 	if names := p.objects[s]; names != nil && !knows(s, m.key) {
 		return names.idle(m, top)
@@ -120,7 +119,7 @@ func absent(m *member, s *jsonschema.Schema) bool {
 	return p != nil && m.value.kind == kindNull && !slices.Contains(s.Required, m.key) && types(p) != nil && !nullable(p)
 }
 
-// hugeNumber finds numbers that the library would write out as a fraction: 1e1000000000 takes all memory.
+// hugeNumber finds numbers that the library would expand into a fraction: 1e1000000000 takes all memory.
 func hugeNumber(doc any) bool {
 	switch d := doc.(type) {
 	case json.Number:

@@ -9,11 +9,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// coercion mends the types that models get wrong, and the names. It never fails: what it cannot mend stays as it is and
-// is left to the check. Nothing is mended that would lose information.
+// coercion changes wrong types and names of arguments to right ones, if no information is lost. It never fails: other values stay
+// as they are, and the check reports them.
 type coercion struct {
 	plan   *plan
-	done   []string // what was mended, for the trace
+	done   []string // what was changed, for the trace
 	budget int
 	wrap   bool // lists may be made from single values
 }
@@ -22,7 +22,7 @@ type coercion struct {
 // call could make the walk exponential in its depth; honest arguments need a few steps per value.
 func budgetFor(text int) int { return 10_000 + 4*text }
 
-// maxDepth is how deep types are mended. No real call has more, and a path is written out for each.
+// maxDepth bounds the depth of coercion. Real calls are shallower, and each value needs its path.
 const maxDepth = 100
 
 // position is where a value stands, as a model would write it: edits[0].old.
@@ -53,8 +53,8 @@ func (p position) String() string {
 
 func (c *coercion) record(at position) { c.done = append(c.done, at.String()) }
 
-// coerceRoot mends arguments that are a JSON text in a JSON string, and the null that some servers send for no
-// arguments; both are recorded as "$".
+// coerceRoot coerces arguments that are a JSON text in a JSON string, and the null that some servers send for no arguments; both
+// are recorded as "$".
 func (c *coercion) coerceRoot(v *value) {
 	if v.kind == kindNull {
 		*v = value{kind: kindObject}
@@ -63,7 +63,7 @@ func (c *coercion) coerceRoot(v *value) {
 	c.coerce(v, c.plan.root, position{})
 }
 
-// coerce mends a value in place.
+// coerce coerces a value in place.
 func (c *coercion) coerce(v *value, s *jsonschema.Schema, at position) {
 	if c.budget--; s == nil || c.budget < 0 || at.depth > maxDepth {
 		return
@@ -86,7 +86,7 @@ func (c *coercion) coerce(v *value, s *jsonschema.Schema, at position) {
 	if !c.convert(v, wanted, at) && !c.mend(v, s, at) && c.wrap && v.kind != kindNull && slices.Contains(wanted, "array") && !v.isOne(wanted) {
 		*v = value{kind: kindArray, items: []value{*v}}
 		c.record(at)
-		// A list of lists of lists would take a single value to any depth.
+		// A list of lists would wrap a single value again and again.
 		c.wrap = false
 		defer func() { c.wrap = true }()
 	}
@@ -104,8 +104,8 @@ func (c *coercion) coerce(v *value, s *jsonschema.Schema, at position) {
 	}
 }
 
-// coerceUnion takes the first branch that the value fits as it is or after mending. Making a list of a single value
-// is a guess, so it comes last.
+// coerceUnion takes the first branch that the value fits, unchanged or coerced. Making a list of a single value is a guess, so it
+// comes last.
 func (c *coercion) coerceUnion(v *value, s *jsonschema.Schema, at position) {
 	for _, wrap := range []bool{false, true} {
 		if wrap && !c.wrap {
@@ -125,7 +125,7 @@ func (c *coercion) coerceUnion(v *value, s *jsonschema.Schema, at position) {
 	}
 }
 
-// try coerces a value and tells whether it fits then, and what was mended.
+// try coerces a value, and returns whether it fits then and what was changed.
 func (c *coercion) try(v *value, s *jsonschema.Schema, at position, wrap bool) ([]string, bool) {
 	trial := coercion{plan: c.plan, budget: c.budget, wrap: wrap}
 	trial.coerce(v, s, at)
@@ -134,7 +134,7 @@ func (c *coercion) try(v *value, s *jsonschema.Schema, at position, wrap bool) (
 	return trial.done, ok && c.budget > 0
 }
 
-// convert tries types in order: the first that the value has, or that its text spells, decides.
+// convert tries types in order, and takes the first that the value has or that its text can be read as.
 func (c *coercion) convert(v *value, wanted []string, at position) bool {
 	if v.kind != kindString {
 		return false
@@ -152,7 +152,7 @@ func (c *coercion) convert(v *value, wanted []string, at position) bool {
 	return false
 }
 
-// spelled reads a text as a value of the type.
+// spelled parses a text as a value of the type.
 func spelled(text, kind string) (value, bool) {
 	text = strings.TrimSpace(text)
 	switch kind {
@@ -178,8 +178,8 @@ func spelled(text, kind string) (value, bool) {
 	return value{}, false
 }
 
-// mend repairs the text of a list or an object that is not JSON, where the text itself cannot be what is wanted, and when
-// the outcome fits.
+// mend repairs the text of a list or an object that is invalid JSON, if the schema does not accept the text itself and the result
+// fits.
 func (c *coercion) mend(v *value, s *jsonschema.Schema, at position) bool {
 	wanted := types(s)
 	if v.kind != kindString || slices.Contains(wanted, "string") || len(v.text) > maxRepair {
@@ -207,7 +207,7 @@ func (c *coercion) mend(v *value, s *jsonschema.Schema, at position) bool {
 	return true
 }
 
-// counts tells an id that is a name here and that the model counts: 1 for "1".
+// counts reports whether a number stands for an id that is a string here: 1 for "1".
 func (v *value) counts(wanted []string, key string) bool {
 	if v.kind != kindNumber || !plainDigits(v.text) || !slices.Contains(wanted, "string") ||
 		slices.Contains(wanted, "integer") || slices.Contains(wanted, "number") {
@@ -217,7 +217,7 @@ func (v *value) counts(wanted []string, key string) bool {
 	return key == "id" || strings.HasSuffix(key, "_id") || strings.HasSuffix(key, "Id")
 }
 
-// isOne tells whether a value is of one of these types; none is any.
+// isOne reports whether a value has one of these types; an empty list allows any.
 func (v *value) isOne(wanted []string) bool {
 	whole := func() bool {
 		if v.kind != kindNumber || plainDigits(v.text) {
@@ -229,5 +229,5 @@ func (v *value) isOne(wanted []string) bool {
 	return wanted == nil || slices.Contains(wanted, v.kind.String()) || slices.Contains(wanted, "integer") && whole()
 }
 
-// plainDigits tells the integers that every decoder reads.
+// plainDigits matches the integers that every decoder reads.
 func plainDigits(text string) bool { return !strings.ContainsAny(text, ".eE") }

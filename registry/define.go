@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Definition is what Define needs beside the argument struct. The fields are those of Tool.
+// Definition is what Define needs beside the argument struct. See Tool for the fields.
 type Definition struct {
 	Name        string
 	Toolset     string
@@ -36,12 +36,12 @@ type Definition struct {
 // Define makes a tool from an argument struct: its fields are the schema, the parser and the manual, so that they
 // cannot disagree. Each field has a json name; omitempty or a pointer makes it optional. The other tags are doc,
 // enum:"a,b", default (a JSON literal or a bare string, filled in when the argument is absent), example, min and max
-// of numbers, minlen and maxlen of strings, minitems and maxitems of lists. Models also write what other tools have taught
-// them: alias:"file_path,filename" lists other names of an argument (case and separators never matter),
-// last:"offset:end_line" is for a number of lines that may be given as the last one, and idle:"encoding=utf-8,verbose", at
-// a field _, lists what makes no difference. The trace flags them; all else that the struct does not have is refused.
+// of numbers, minlen and maxlen of strings, minitems and maxitems of lists. Models also use the names of other tools that they
+// know: alias:"file_path,filename" lists other names of an argument (case and separators never matter),
+// last:"offset:end_line" is for a number of lines that may be given by the last line, and idle:"encoding=utf-8,verbose", at
+// a field _, lists arguments that make no difference. The trace flags them; other unknown arguments are refused.
 //
-// fn returns what is encoded as the result, a json.RawMessage being one already. It must return soon after ctx ends.
+// fn returns a value that is encoded as the result; a json.RawMessage is the result. It must return soon after ctx ends.
 // Define panics on a struct that it cannot describe: that is a bug in our source.
 func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) (any, error)) Tool {
 	args := reflect.TypeFor[A]()
@@ -51,7 +51,7 @@ func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) 
 	}
 	tool.bind = func(arguments json.RawMessage) (run, error) {
 		var args A
-		if string(arguments) != "{}" { // which is what the zero value is
+		if string(arguments) != "{}" { // the zero value
 			if err := json.Unmarshal(arguments, &args); err != nil {
 				return nil, &undecodable{err}
 			}
@@ -61,17 +61,17 @@ func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) 
 	return tool
 }
 
-// Planned makes an entry for a tool that is known by name and not built yet: it exists and is unavailable
-// with that reason. Any tool of its name may take its place.
+// Planned makes an entry for a tool that is not built yet: it exists, and is unavailable with that reason. Any tool of its name
+// may replace it.
 func Planned(d Definition) Tool {
 	return Tool{Name: d.Name, Toolset: d.Toolset, Description: d.Description, RequiresEnv: d.RequiresEnv, planned: true}
 }
 
-// Planned says that the tool is not built yet.
+// Planned reports whether the tool is not built yet.
 func (t Tool) Planned() bool { return t.planned }
 
-// DefineSchema makes a tool whose schema comes from elsewhere, such as an MCP server. fn gets the arguments after
-// coercion and the check. References may only lead into the schema itself.
+// DefineSchema makes a tool with a given schema, such as an MCP server's. fn gets the arguments after coercion and the check.
+// References may only lead into the schema itself.
 func DefineSchema(d Definition, parameters json.RawMessage,
 	fn func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error),
 ) (Tool, error) {
@@ -83,8 +83,8 @@ func DefineSchema(d Definition, parameters json.RawMessage,
 	return tool, nil
 }
 
-// run is a tool with the arguments of one call. They are decoded on the goroutine of the call, so that the one that the
-// tool gets for itself, which begins with a small stack, need not grow for it.
+// run is a tool bound to the arguments of one call. They are decoded on the goroutine of the call, so that the stack of the tool's
+// goroutine need not grow for it.
 type run func(ctx context.Context, env *Env) (any, error)
 
 // unbound is for a tool that takes its arguments as JSON.
@@ -97,7 +97,7 @@ func unbound(fn func(ctx context.Context, env *Env, arguments json.RawMessage) (
 // The form that OpenAI's API accepts.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// tool makes the entry; args is the argument struct, nil for parameters that were not made from one.
+// tool makes the entry; args is the argument struct, or nil if there is none.
 func (d Definition) tool(parameters json.RawMessage, ours bool, args reflect.Type) (Tool, error) {
 	if !toolName.MatchString(d.Name) {
 		return Tool{}, errors.New("a name is 1 to 64 letters, digits, '_' and '-'")
@@ -111,7 +111,7 @@ func (d Definition) tool(parameters json.RawMessage, ours bool, args reflect.Typ
 	}
 	var compiled func() *plan
 	if ours {
-		// All tools of ours exist in every process, and few are called in one: compiling them all is 20 ms of its start.
+		// A process calls few of its tools, and compiling all of them would take 20 ms at its start.
 		compiled = sync.OnceValue(func() *plan {
 			p, err := compile(compact, true, args)
 			if err != nil {
@@ -135,7 +135,7 @@ func (d Definition) tool(parameters json.RawMessage, ours bool, args reflect.Typ
 	}, nil
 }
 
-// compacted is a schema in its shortest spelling.
+// compacted is a schema without white space.
 func compacted(parameters json.RawMessage) (json.RawMessage, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, parameters); err != nil {

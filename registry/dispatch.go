@@ -8,9 +8,9 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Call runs one call through the whole dispatch: name, arguments, hooks, deadline, tool, result, trace. It never
-// panics, and the Result is always well-formed JSON. A call without a parent is a turn of its own. Calls that run at
-// the same time should have different ids.
+// Call runs one call through the whole dispatch: name, arguments, hooks, deadline, tool, result, trace. It never panics, and the
+// Result is always valid JSON. A call without a parent is a turn of its own. Calls that run at the same time should have different
+// ids.
 func (s *Session) Call(ctx context.Context, req Request) episode.ToolCall {
 	p := s.prepare(req)
 	s.run(ctx, p)
@@ -26,7 +26,7 @@ type prepared struct {
 	tool    *Tool
 	args    arguments
 	refused *Failure
-	failure string    // what the model is told of a call that failed
+	failure string    // the model's error message for a call that failed
 	first   *prepared // the same call earlier in the turn, whose result this one shares
 	v       invocation
 
@@ -34,10 +34,10 @@ type prepared struct {
 	inner []*prepared // guarded by Session.mu
 }
 
-// prepare finds the tool and its arguments, or the reason why there is none.
+// prepare finds the tool and its arguments, or the reason to refuse the call.
 func (s *Session) prepare(req Request) *prepared {
 	var bridged bridged
-	if !req.Cut { // otherwise its meaning is unknown
+	if !req.Cut { // the meaning of a cut call is unknown
 		req, bridged = s.tools.unwrap(req)
 	}
 	p := &prepared{call: episode.ToolCall{
@@ -45,7 +45,7 @@ func (s *Session) prepare(req Request) *prepared {
 		Via: bridged.via, Repaired: bridged.repaired,
 	}}
 	p.v.env = Env{Session: s, CallID: req.ID, Parent: req.Parent, Turn: req.Turn, Sandbox: s.get, Logger: s.cfg.Logger}
-	for _, path := range bridged.coerced { // not to be taken for the inner tool's
+	for _, path := range bridged.coerced { // marked, as they are not the inner tool's
 		p.call.Coerced = append(p.call.Coerced, toolCall+":"+path)
 	}
 	s.reserve(p)
@@ -61,7 +61,7 @@ func (s *Session) prepare(req Request) *prepared {
 		p.call.Toolset = tool.Toolset
 	}
 	if name != req.Name && (tool != nil || missing != "") {
-		// The trace has no field for it, and the message has the name as it was written.
+		// The trace has no field for this, and the message keeps the name as the model wrote it.
 		p.call.Name = name
 		p.call.Coerced = append(p.call.Coerced, "name:"+req.Name)
 	}
@@ -81,9 +81,9 @@ func (s *Session) prepare(req Request) *prepared {
 	return p
 }
 
-// understand reads the arguments.
+// understand parses the arguments.
 func (s *Session) understand(p *prepared, tool *Tool) {
-	defer func() { // parsing takes what strangers wrote through libraries that are not ours
+	defer func() { // a library may panic on hostile arguments
 		if value := recover(); value != nil {
 			s.bug(p, "panic", fmt.Sprint(value), stack())
 			p.refused = unreadable(p.call.Name)
@@ -116,7 +116,7 @@ func (t *Toolset) unknown(name string) *Failure {
 	}
 }
 
-// run plays a prepared call and completes its trace.
+// run runs a prepared call and completes its trace.
 func (s *Session) run(ctx context.Context, p *prepared) {
 	started := s.cfg.Now()
 	var o outcome

@@ -2,8 +2,8 @@ package registry
 
 import "slices"
 
-// CalledBetween tells whether the model itself called another tool than those named, from turn from on and before turn
-// to. Turns before the current one have ended, so that the answer is the same however the calls of a turn interleave.
+// CalledBetween reports whether the model itself called a tool other than those named, in the turns from from up to, but not
+// including, to. These turns have ended, so the result does not depend on how the calls of a turn interleave.
 func (s *Session) CalledBetween(from, to int, names ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,15 +20,15 @@ func (s *Session) CalledBetween(from, to int, names ...string) bool {
 	return false
 }
 
-// Forget notes that what calls before a turn gave is not in front of the model any more: its conversation was shortened.
+// Forget records that the model no longer sees the results of calls before a turn, as its conversation was shortened.
 func (s *Session) Forget(before int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgotten = max(s.forgotten, before)
 }
 
-// Shows tells whether the model has the whole result of a call that it made itself in front of it: the call has ended,
-// nothing was cut from its result, and it was not forgotten.
+// Shows reports whether the model still sees the whole result of one of its own calls: the call has ended, its result was not cut,
+// and it was not forgotten.
 func (s *Session) Shows(turn int, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

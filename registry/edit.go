@@ -33,7 +33,7 @@ func names(v *value) []string {
 	return all
 }
 
-// put sets a member, in its place when there is one.
+// put sets a member, and keeps its place if it exists.
 func (v *value) put(key string, to value) {
 	if old := v.member(key); old != nil {
 		*old = to
@@ -63,7 +63,7 @@ func (v *value) pick(keys ...string) []member {
 	return kept
 }
 
-// under adds what another object has and this one lacks.
+// under adds members of another object that this one lacks.
 func (v *value) under(other value) {
 	for _, m := range other.members {
 		if v.member(m.key) == nil {
@@ -91,7 +91,7 @@ func (v *value) sinkType() {
 	}
 }
 
-// hint takes a keyword away and says in the description what it said.
+// hint removes a keyword and puts its meaning into the description.
 func (v *value) hint(words, key string) {
 	gone := v.member(key)
 	if gone == nil {

@@ -10,8 +10,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// grace is how long a call waits for a tool to notice that its time is up. A tool that has not returned by then is
-// stuck: the call returns without it, and the episode ends with a tool_error, as its goroutine may go on doing things.
+// grace is how long a call waits for a tool to notice that its time is up. A tool that has not returned by then is stuck: the call
+// returns without it, and the episode ends with a tool_error, as the goroutine may still have effects.
 const grace = 5 * time.Second
 
 var (
@@ -19,26 +19,25 @@ var (
 	errStuck    = errors.New("the tool ignores that its time is up")
 )
 
-// outcome is what came of running a tool.
+// outcome is the result of running a tool.
 type outcome struct {
 	result    any
 	text      string // result as JSON
 	err       error
 	panicked  any
 	stack     string
-	malformed bool // the tool returned what is not JSON
+	malformed bool // the tool returned invalid JSON
 }
 
-// invocation is one run of a tool. It is the context that the tool gets, so that sandbox operations find the meter. The
-// deadline's own context is made when the tool asks for it: most tools are done before, and it costs more than all the
-// rest of the dispatch.
+// invocation is one run of a tool, and the context that the tool gets, so that sandbox operations find the meter. The context with
+// the deadline is made when the tool first needs it: most tools end without, and it costs more than the rest of the dispatch.
 type invocation struct {
 	meter   meter
 	env     Env
 	parent  context.Context
 	began   time.Time // by meter.now
 	timeout time.Duration
-	outcome outcome // the tool's until it says that it is done
+	outcome outcome // owned by the tool's goroutine until done
 
 	mu     sync.Mutex // guards what follows
 	own    context.Context
@@ -46,7 +45,7 @@ type invocation struct {
 	ended  bool
 }
 
-// context is the deadline's.
+// context returns the context with the deadline.
 func (v *invocation) context() context.Context {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -60,7 +59,7 @@ func (v *invocation) context() context.Context {
 	return v.own
 }
 
-// end cancels what the tool may have left behind. It tells whether the tool saw its time end.
+// end cancels work that the tool may have left behind. It reports whether the tool's time was up.
 func (v *invocation) end() (late bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -83,7 +82,7 @@ func (v *invocation) Value(key any) any {
 	return v.context().Value(key)
 }
 
-// execute runs the tool in a goroutine of its own, so that one that ignores its context cannot hold the episode.
+// execute runs the tool in its own goroutine, so that a tool that ignores its context cannot block the episode.
 func (s *Session) execute(ctx context.Context, p *prepared) (outcome, time.Duration) {
 	var o outcome
 	var bound run
@@ -114,7 +113,7 @@ func (s *Session) execute(ctx context.Context, p *prepared) (outcome, time.Durat
 		o.err = gone
 	}
 	if o.err != nil && late && ctx.Err() == nil && !isFailure(o.err) && errors.Is(o.err, context.DeadlineExceeded) {
-		o.err = errDeadline // tools report what they know: the context's Err
+		o.err = errDeadline // tools only see the context's Err
 	}
 	if o.err == nil && o.panicked == nil {
 		o.survive(o.encode)
@@ -128,7 +127,7 @@ func (v *invocation) run(bound run, done chan<- struct{}) {
 	o.survive(func() { o.result, o.err = bound(v, &v.env) })
 }
 
-// survive runs code of a tool and keeps what its panic says.
+// survive runs code of a tool and recovers its panic.
 func (o *outcome) survive(f func()) {
 	returned := false
 	defer func() {
@@ -148,13 +147,13 @@ func (o *outcome) encode() {
 	o.malformed = o.err != nil
 }
 
-// waiter is what a call waits with. A session keeps it for its next call.
+// waiter is the channel and timer of a waiting call. A session reuses it for its next call.
 type waiter struct {
 	timer *time.Timer
-	done  chan struct{} // has one place: a stuck tool ends after its caller has gone
+	done  chan struct{} // buffered, as a stuck tool ends after its caller has gone
 }
 
-// wait tells whether the tool has ended.
+// wait reports whether the tool has ended.
 func (v *invocation) wait(w *waiter) bool {
 	select {
 	case <-w.done:
@@ -162,7 +161,7 @@ func (v *invocation) wait(w *waiter) bool {
 	case <-w.timer.C:
 	case <-v.parent.Done():
 	}
-	v.context() // for a tool that asks only now whether its time is up
+	v.context() // for a tool that looks only now whether its time is up
 	w.timer.Reset(grace)
 	select {
 	case <-w.done:

@@ -10,8 +10,8 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Guardrails watch an episode for calls that lead nowhere, and say so in the Notice of the call. They never touch a
-// result. Its hook is for one session.
+// Guardrails watch an episode for repeated calls without progress, and say so in the Notice of the call. They never change a
+// result. The hook is for one session.
 type Guardrails struct {
 	mu      sync.Mutex // guards what follows
 	reading map[string]bool
@@ -21,14 +21,14 @@ type Guardrails struct {
 	stop    string
 }
 
-// From how many on a call is worth a notice, and from how many on it is hopeless.
+// The numbers of calls that lead to a notice, and to the end of the episode.
 const (
 	warnFailed, stopFailed     = 2, 5 // the same call, failing
 	warnBroken, stopBroken     = 3, 8 // the same tool, failing
 	warnRepeated, stopRepeated = 2, 5 // the same call with the same result
 )
 
-// callSum stands for a tool with its arguments; arguments can be long.
+// callSum is a hash of a tool and its arguments.
 type callSum [sha256.Size]byte
 
 type repeated struct {
@@ -36,26 +36,26 @@ type repeated struct {
 	times  int
 }
 
-// NewGuardrails watches from the beginning.
+// NewGuardrails makes guardrails for a new session.
 func NewGuardrails() *Guardrails {
 	return &Guardrails{
 		reading: map[string]bool{}, failed: map[callSum]int{}, broken: map[string]int{}, results: map[callSum]*repeated{},
 	}
 }
 
-// Hook is what a session needs to be watched.
+// Hook returns the hook for the session.
 func (g *Guardrails) Hook() Hook {
 	return Hook{Name: "guardrails", Before: g.before, Turn: g.turn}
 }
 
-// Stopped says why going on is hopeless, "" while it is not.
+// Stopped says why the episode should end, or "".
 func (g *Guardrails) Stopped() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.stop
 }
 
-// before notes the calls that only read: doing them again gives the same.
+// before records the calls that only read: repeating them gives the same result.
 func (g *Guardrails) before(_ context.Context, _ *Env, call *Pending) error {
 	if call.Parent != "" || call.Tool.Access == nil {
 		return nil
@@ -109,7 +109,7 @@ func (g *Guardrails) turn(_ context.Context, calls []episode.ToolCall) {
 	}
 }
 
-// again counts how often in a row a call gave this result.
+// again counts how often in a row a call had this result.
 func (g *Guardrails) again(sum callSum, result string) int {
 	r := g.results[sum]
 	if r == nil {
@@ -123,7 +123,7 @@ func (g *Guardrails) again(sum callSum, result string) int {
 	return r.times
 }
 
-// sumOf is by the arguments that the tool got, or by the raw text when it got none.
+// sumOf hashes the arguments that the tool got, or the raw text if it got none.
 func sumOf(call *episode.ToolCall) callSum {
 	arguments := string(call.Arguments)
 	if call.Arguments == nil {

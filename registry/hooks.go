@@ -14,17 +14,16 @@ import (
 // the call fails and the episode ends with a tool_error.
 type Hook struct {
 	Name string
-	// Before is asked when the arguments fit the schema, before the tool runs and outside of its deadline. It may replace
-	// call.Arguments (which are then checked again, and recorded as rewritten by the hook), add to call.Trace, or refuse
-	// with an error: a *Failure is what the model gets, anything else is not the agent's doing and ends the episode with
-	// a tool_error.
+	// Before is called when the arguments fit the schema, before the tool runs and outside of its deadline. It may replace
+	// call.Arguments (which are then checked again, and recorded as rewritten by the hook), add to call.Trace, or refuse with an
+	// error: the model gets a *Failure, and any other error is not the agent's doing and ends the episode with a tool_error.
 	Before func(ctx context.Context, env *Env, call *Pending) error
 	// Transform may replace the result text that the model gets; it must stay JSON.
 	Transform func(ctx context.Context, env *Env, call *episode.ToolCall) error
-	// After sees the finished call, one that was refused, too.
+	// After sees the finished call, also one that was refused.
 	After func(ctx context.Context, env *Env, call episode.ToolCall)
-	// Turn sees the calls of a turn, without nested ones, when all have ended, in call order. It may set their Notice,
-	// which no other function should: what a notice says must not depend on which of several calls ended first.
+	// Turn sees the calls of a turn, without nested ones, when all have ended, in call order. Only Turn may set their Notice, as
+	// a notice must not depend on which of several calls ended first.
 	Turn func(ctx context.Context, calls []episode.ToolCall)
 }
 
@@ -33,13 +32,13 @@ type Pending struct {
 	Tool        Tool
 	ID, Parent  string
 	Turn, Index int
-	// Arguments are as the tool would get them: repaired, coerced, with defaults.
+	// Arguments are those that the tool would get: repaired, coerced, with defaults.
 	Arguments json.RawMessage
 	// Trace is the call's record so far. It belongs to the hook until Before returns.
 	Trace *episode.ToolCall
 }
 
-// errHook is a hook that failed rather than refused.
+// errHook is the error of a hook that failed, and did not refuse the call.
 type errHook struct {
 	hook  string
 	cause any // an error, or what a panic left
@@ -48,7 +47,7 @@ type errHook struct {
 
 func (e *errHook) Error() string { return fmt.Sprintf("hook %s: %v", e.hook, e.cause) }
 
-// guard runs a hook's code and survives its panic.
+// guard runs a hook's code and recovers its panic.
 func guard(name string, f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -58,7 +57,7 @@ func guard(name string, f func() error) (err error) {
 	return f()
 }
 
-// before asks the hooks. It returns what the call is refused with.
+// before calls the hooks. It returns the error that refuses the call.
 func (s *Session) before(ctx context.Context, p *prepared) error {
 	for i := range s.cfg.Hooks {
 		hook := &s.cfg.Hooks[i]
@@ -85,7 +84,7 @@ func (s *Session) before(ctx context.Context, p *prepared) error {
 	return nil
 }
 
-// rewrite takes a hook's arguments. The raw text stays what the model wrote.
+// rewrite takes a hook's arguments. The raw text stays the model's.
 func (p *prepared) rewrite(hook string, arguments json.RawMessage) error {
 	if err := syntax(string(arguments)); err != nil {
 		return &errHook{hook: hook, cause: fmt.Errorf("arguments that are not JSON: %w", err)}
@@ -106,7 +105,7 @@ func (s *Session) transform(ctx context.Context, p *prepared) {
 		if hook.Transform == nil {
 			continue
 		}
-		// A copy, as nested calls that have just been made look at the call that they belong to.
+		// A copy, as nested calls may read their parent at the same time.
 		shown := p.call
 		err := guard(hook.Name, func() error { return hook.Transform(ctx, &p.v.env, &shown) })
 		if err == nil && shown.Result != p.call.Result && syntax(shown.Result) != nil {
@@ -134,7 +133,7 @@ func (s *Session) after(ctx context.Context, p *prepared) {
 	}
 }
 
-// broken records a hook that failed where it cannot refuse any more.
+// broken records the error of a hook that can no longer refuse the call.
 func (s *Session) broken(p *prepared, hook string, err error) {
 	if failed, ok := errors.AsType[*errHook](err); ok {
 		s.bug(p, "hook", failed.Error(), failed.stack)

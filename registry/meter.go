@@ -14,12 +14,12 @@ import (
 type meter struct {
 	now func() time.Time
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	active int
 	since  time.Time
 	total  time.Duration
-	gone   error // the first error that says that the sandbox is lost, even if the tool then hid it
-	ended  bool  // the call is over; a process that it left behind is not its time
+	gone   error // the first error of a lost sandbox, even if the tool hides it
+	ended  bool  // the call is over; the time of a process that it left behind does not count
 }
 
 func (m *meter) start() {
@@ -46,7 +46,7 @@ func (m *meter) stop(err error) {
 	}
 }
 
-// end closes the books.
+// end ends the measurement.
 func (m *meter) end() (time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,8 +57,8 @@ func (m *meter) end() (time.Duration, error) {
 	return m.total, m.gone
 }
 
-// The meter of a call is found through its context, so that a process that one call started and another waits for is
-// counted for the one that waits.
+// The meter of a call is found through its context: if one call started a process and another waits for it, the time counts for
+// the one that waits.
 type meterKey struct{}
 
 func metered(ctx context.Context, operation func() error) error {
@@ -78,10 +78,10 @@ func (s *Session) metered(ctx context.Context) (box sandbox.Sandbox, err error) 
 	return box, err
 }
 
-// meteredSandbox passes everything on.
+// meteredSandbox is a sandbox whose operations are measured.
 type meteredSandbox struct{ sandbox.Sandbox }
 
-// Unwrap is the sandbox itself, for who looks for an extra interface.
+// Unwrap returns the sandbox itself, for callers that look for an extra interface.
 func (s *meteredSandbox) Unwrap() sandbox.Sandbox { return s.Sandbox }
 
 func (s *meteredSandbox) Start(ctx context.Context, cmd sandbox.Command) (p sandbox.Process, err error) {

@@ -2,8 +2,8 @@ package registry
 
 import "strings"
 
-// bare is a tool name without what models change about names when they get nothing else wrong: case, separators and
-// the namespace of their own tool syntax. Read_File, read-file, readFile and functions.read_file are all read_file.
+// bare is a tool name without the parts that models often change: case, separators and the namespace of their own tool syntax.
+// Read_File, read-file, readFile and functions.read_file are all read_file.
 func bare(name string) string {
 	name = strings.TrimSpace(name)
 	for _, prefix := range []string{"functions.", "functions/", "tools.", "default_api."} {

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// Registry is the set of tools that exist and the toolsets that name them. It is immutable and safe for concurrent
-// use; all workers share one. What changes it returns another, and all of them share what is known about availability.
-// What exists never depends on the machine: availability is asked separately.
+// Registry is the set of existing tools and the toolsets that name them. It is immutable and safe for concurrent use; all workers
+// share one. Methods that change it return a copy, and all copies share the results of availability checks. The set of tools never
+// depends on the machine; their availability does.
 type Registry struct {
 	tools    map[string]*Tool
 	names    []string              // of tools, sorted
@@ -22,7 +22,7 @@ type Registry struct {
 	bridge   Bridge
 	probes   *probes
 
-	mu      sync.Mutex         // guards choices and what is in them
+	mu      sync.Mutex         // guards choices and their fields
 	choices map[string]*choice // by the names
 }
 
@@ -32,7 +32,7 @@ func New(tools ...Tool) (*Registry, error) {
 	return empty.With(tools...)
 }
 
-// derive copies the registry. The copy is index'ed when its tools or toolsets were changed.
+// derive copies the registry. The caller calls index if it changes tools or toolsets of the copy.
 func (r *Registry) derive() *Registry {
 	return &Registry{
 		tools: maps.Clone(r.tools), names: r.names, defs: r.defs, toolsets: r.toolsets,
@@ -40,7 +40,7 @@ func (r *Registry) derive() *Registry {
 	}
 }
 
-// index lists the tools and adds each to the toolset that it names, making those that the table does not have.
+// index lists the tools and adds each to the toolset that it names, which it makes if the table does not have it.
 func (r *Registry) index() *Registry {
 	r.names = sortedKeys(r.tools)
 	r.toolsets = maps.Clone(r.defs)
@@ -55,10 +55,9 @@ func (r *Registry) index() *Registry {
 	return r
 }
 
-// With returns a registry that also has these tools. A tool replaces one that the registry has under the same name and
-// toolset, or under the same name when both come from dynamic toolsets. One of another toolset would hide it and is
-// refused, and so is the second of two in the same call, as it is open which was meant. A tool that says Override
-// replaces any, and any replaces one that was only planned.
+// With returns a registry that also has these tools. A tool replaces one of the same name and toolset, or of the same name if both
+// toolsets are dynamic. A tool of the same name in another toolset is refused, as is a second one in the same call. A tool with
+// Override replaces any, and any tool replaces a planned one.
 func (r *Registry) With(tools ...Tool) (*Registry, error) {
 	made := r.derive()
 	if made.tools == nil {
@@ -79,7 +78,7 @@ func (r *Registry) With(tools ...Tool) (*Registry, error) {
 	return made.index(), nil
 }
 
-// admit says why a tool cannot be added. had is the one of its name from before.
+// admit says why a tool cannot be added. had is the existing tool of its name.
 func (r *Registry) admit(t, had *Tool) error {
 	switch other := r.tools[t.Name]; {
 	case !t.planned && (t.plan == nil || t.bind == nil):
@@ -101,12 +100,12 @@ func (r *Registry) admit(t, had *Tool) error {
 	}
 }
 
-// dynamic tells the toolsets that come and go with what a run connects to.
+// dynamic reports whether a toolset belongs to a connection of the run.
 func dynamic(toolset string) bool {
 	return strings.HasPrefix(toolset, "mcp-") || strings.HasPrefix(toolset, "plugin-")
 }
 
-// free says why a name cannot be given to a toolset.
+// free says why a toolset cannot have a name.
 func (r *Registry) free(name string) error {
 	_, known := r.lookup(name)
 	switch {
@@ -118,8 +117,8 @@ func (r *Registry) free(name string) error {
 	return nil
 }
 
-// WithToolsets returns a registry that also has a run's own toolsets. It refuses names that exist already, and tools
-// and toolsets that do not.
+// WithToolsets returns a registry that also has a run's own toolsets. It refuses names that exist already, and unknown tools and
+// toolsets in them.
 func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error) {
 	made := r.derive()
 	made.defs = maps.Clone(r.defs)
@@ -152,15 +151,15 @@ func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error)
 	return made, nil
 }
 
-// WithEnv returns a registry that looks up with env what tools require of the runner's environment. Without it nothing
-// is set. A variable that is set to nothing does not count.
+// WithEnv returns a registry that looks up with env the variables that tools require of the runner's environment. Without it no
+// variable is set. An empty variable does not count as set.
 func (r *Registry) WithEnv(env func(name string) (string, bool)) *Registry {
 	made := r.derive()
 	made.env = env
 	return made
 }
 
-// WithQuirks returns a registry that shows its tools in the way that a model's server accepts.
+// WithQuirks returns a registry that shows schemas that a model's server accepts.
 func (r *Registry) WithQuirks(quirks Quirks) *Registry {
 	made := r.derive()
 	made.quirks = slices.Compact(slices.Sorted(slices.Values(quirks)))
@@ -174,7 +173,7 @@ func (r *Registry) WithBridge(bridge Bridge) *Registry {
 	return made
 }
 
-// knownTools lists the tools that are registered and those that a toolset of the table names.
+// knownTools lists the registered tools and those that a toolset of the table names.
 func (r *Registry) knownTools() []string {
 	all := slices.Clone(r.names)
 	for _, def := range builtinToolsets() {

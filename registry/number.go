@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxDigits bounds the integers that are written out: all of float64's, and far more than any tool takes.
+// maxDigits bounds the integers that are written as digits: enough for every float64.
 const maxDigits = 400
 
 // integer writes a number that is integral as digits, exactly: "42.0", "1e3", "+7" and "1_000" are 42, 1000, 7 and
@@ -35,7 +35,7 @@ func integer(text string) (string, bool) {
 	return n.sign + digits + strings.Repeat("0", exp), true
 }
 
-// number writes what a person would read as a number as JSON: an integral one as an integer as long as that is exact.
+// number writes a text that a person would read as a number as JSON, a whole one as an integer if that is exact.
 func number(text string) (string, bool) {
 	n, ok := scanNumber(text)
 	if !ok {

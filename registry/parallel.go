@@ -18,9 +18,9 @@ import (
 // maxParallel is how many calls of one turn run at the same time.
 const maxParallel = 8
 
-// CallAll runs the calls of one turn and returns what came of them in call order. Calls run side by side where their
-// Access says that they cannot conflict; otherwise the later one waits for the earlier, so that the results are those
-// of running them one by one. A call that only reads and comes twice runs once.
+// CallAll runs the calls of one turn and returns their results in call order. Calls run in parallel if their Access says that they
+// cannot conflict; otherwise the later one waits for the earlier, so that the results are those of running them one by one. Of two
+// identical calls that only read, one runs.
 func (s *Session) CallAll(ctx context.Context, reqs []Request) []episode.ToolCall {
 	calls := make([]*prepared, len(reqs))
 	for i, req := range reqs {
@@ -45,8 +45,8 @@ func (s *Session) CallAll(ctx context.Context, reqs []Request) []episode.ToolCal
 	return results
 }
 
-// together runs calls between which none has to run alone. Their paths are resolved only now: a command that ran before
-// may have made links.
+// together runs consecutive calls none of which has to run alone. It resolves their paths only now, as an earlier command may have
+// made links.
 func (s *Session) together(ctx context.Context, calls []*prepared, paths []touched) {
 	if len(calls) == 1 {
 		s.run(ctx, calls[0])
@@ -87,12 +87,12 @@ func (s *Session) together(ctx context.Context, calls []*prepared, paths []touch
 	all.Wait()
 }
 
-// twin finds the first call that reads the same as the last one with nothing written in between, or -1.
+// twin finds the first call identical to the last one that only reads, without a write in between, or -1.
 func twin(calls []*prepared, paths []touched) int {
 	last := len(calls) - 1
 	p := calls[last]
 	if p.refused != nil || len(paths[last].reads) == 0 || len(paths[last].writes) > 0 {
-		return -1 // a call that touches no file may still change what its tool remembers
+		return -1 // a call without files may still change the state of its tool
 	}
 	found := -1
 	for i := last - 1; i >= 0 && !paths[last].conflicts(paths[i]); i-- {
@@ -123,7 +123,7 @@ type touched struct {
 	reads, writes []string
 }
 
-// touches asks the tools what the calls touch, in the spelling of the model.
+// touches asks the tools which paths the calls touch, in the spelling of the model.
 func touches(calls []*prepared) []touched {
 	all := make([]touched, len(calls))
 	for i, p := range calls {
@@ -139,8 +139,8 @@ func touches(calls []*prepared) []touched {
 	return all
 }
 
-// locate brings the paths of all calls into one spelling. Before the sandbox is open that is their text, with the usual
-// working directory.
+// locate brings the paths of all calls into one spelling. Before the sandbox is open it goes by their text and the usual working
+// directory.
 func (s *Session) locate(ctx context.Context, all []touched) {
 	workdir, home := "/workspace", ""
 	box := s.opened()
@@ -166,7 +166,7 @@ func (s *Session) locate(ctx context.Context, all []touched) {
 	}
 }
 
-// follow replaces the paths by where their links lead, as two names of a file would look like two files.
+// follow resolves the links in the paths, as two names of a file would look like two files.
 func (t *touched) follow(ctx context.Context, links links) {
 	for _, list := range [][]string{t.reads, t.writes} {
 		for i, each := range list {
@@ -183,7 +183,7 @@ func (t *touched) follow(ctx context.Context, links links) {
 // links resolves paths, each directory once.
 type links struct {
 	files sandbox.Files
-	known map[string]string // what exists → where it leads
+	known map[string]string // existing path → resolved path
 	names map[string][]sandbox.Info
 }
 
@@ -210,20 +210,20 @@ func (l links) resolve(ctx context.Context, name string) (string, bool) {
 	}
 }
 
-// dangles tells whether what does not exist is a link to something that does not: writing through it makes that.
+// dangles reports whether a path is a link to a missing file, which a write would create.
 func (l links) dangles(ctx context.Context, dir, base string) bool {
 	list, ok := l.names[dir]
 	if !ok {
 		var err error
 		if list, err = l.files.List(ctx, dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return true // who knows
+			return true // unknown, so assume it
 		}
 		l.names[dir] = list
 	}
 	return slices.ContainsFunc(list, func(info sandbox.Info) bool { return info.Name == base })
 }
 
-// ask runs a tool's own code, so it survives its panic: the call then runs alone.
+// ask calls the tool's Access and recovers its panic: the call then runs alone.
 func ask(access func(json.RawMessage) Access, arguments json.RawMessage) (a Access, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -240,7 +240,7 @@ func (t *touched) clean(paths []string, workdir, home string) []string {
 		case strings.HasPrefix(each, "~"):
 			rest, own := strings.CutPrefix(each+"/", "~/")
 			if !own || home == "" {
-				t.alone = true // a home that is not known here
+				t.alone = true // the home directory is unknown here
 				continue
 			}
 			each = path.Join(home, rest)
@@ -256,7 +256,7 @@ func (t touched) conflicts(o touched) bool {
 	return t.alone || o.alone || overlap(t.writes, o.writes) || overlap(t.writes, o.reads) || overlap(t.reads, o.writes)
 }
 
-// overlap tells whether a path of one list is, holds or lies in a path of the other.
+// overlap reports whether a path of one list equals, contains or lies in a path of the other.
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(x string) bool {
 		return slices.ContainsFunc(b, func(y string) bool { return x == y || holds(x, y) || holds(y, x) })

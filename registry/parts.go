@@ -8,13 +8,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// What coercion, defaults and examples read of a compiled schema: the keywords of type, members and items. Beside a
-// reference nothing is read, as older drafts have it.
+// This file has the parts of a compiled schema that coercion, defaults and examples read: the keywords for types, members and
+// items. Keywords beside a reference are ignored, as in older drafts.
 
-// typeNames are the types that there are.
+// typeNames are all types.
 var typeNames = words("null boolean integer number string array object")
 
-// types are what a value may be, in the schema's order; none is anything.
+// types are the types that a value may have, in the schema's order; an empty list allows any.
 func types(s *jsonschema.Schema) []string {
 	if s == nil || s.Ref != nil || s.Title == "" {
 		return nil
@@ -22,7 +22,7 @@ func types(s *jsonschema.Schema) []string {
 	return strings.Fields(s.Title)
 }
 
-// alternatives are the schemas of which a value is to fit one: what a reference leads to, or the branches of a union.
+// alternatives are the schemas of which a value must fit one: the target of a reference, or the branches of a union.
 func alternatives(s *jsonschema.Schema) []*jsonschema.Schema {
 	if s.Ref != nil {
 		return []*jsonschema.Schema{s.Ref}
@@ -34,7 +34,7 @@ func nullable(s *jsonschema.Schema) bool {
 	return slices.Contains(types(s), "null") || slices.ContainsFunc(alternatives(s), nullable)
 }
 
-// items is the schema of a list's items, nil where nothing is said.
+// items is the schema of a list's items, or nil.
 func items(s *jsonschema.Schema) *jsonschema.Schema {
 	if s.Items2020 != nil {
 		return s.Items2020
@@ -49,7 +49,7 @@ func others(s *jsonschema.Schema) *jsonschema.Schema {
 	return each
 }
 
-// under is what a member of that name is to be, nil where nothing is said.
+// under is the schema of the member with a name, or nil.
 func under(s *jsonschema.Schema, name string) *jsonschema.Schema {
 	if p, ok := s.Properties[name]; ok {
 		return p

@@ -16,9 +16,9 @@ import (
 // plan is a tool's compiled schema.
 type plan struct {
 	root *jsonschema.Schema
-	// schemas are the root and those in it by their location, which the library names in what it finds.
+	// schemas are the root and the schemas in it by location, which the library's errors name.
 	schemas map[string]*jsonschema.Schema
-	// objects are those of our own tools, with other names of their members. They are closed.
+	// objects are the objects of our own tools, with other names of their members. They allow no other members.
 	objects map[*jsonschema.Schema]*otherNames
 	ours    bool
 }
@@ -42,7 +42,7 @@ func compile(schema json.RawMessage, ours bool, args reflect.Type) (*plan, error
 	object = normalized(object, ours)
 	root, err := compileDocument(object)
 	if err != nil && object["$schema"] != nil {
-		delete(object, "$schema") // an unknown dialect is no reason to lose a tool
+		delete(object, "$schema") // a tool with an unknown dialect still works
 		root, err = compileDocument(object)
 	}
 	if err != nil {
@@ -62,7 +62,7 @@ func compile(schema json.RawMessage, ours bool, args reflect.Type) (*plan, error
 	return p, nil
 }
 
-// noLoader refuses to fetch: the library's own loader would let a hostile schema read local files.
+// noLoader refuses to load: with the library's own loader a hostile schema could read local files.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
@@ -79,10 +79,9 @@ func compileDocument(doc map[string]any) (*jsonschema.Schema, error) {
 	return c.Compile(name)
 }
 
-// normalized is a copy of a schema for the library. OpenAI's and OpenAPI's nullable becomes a type. The library keeps
-// types as a set; their order, in which coercion tries them, goes where the library keeps texts as they are: the title.
-// The objects of our own schemas are closed: encoding/json matches keys without regard to case, and "PATH" would get
-// past the checks of "path".
+// normalized is a copy of a schema for the library. OpenAI's and OpenAPI's nullable becomes a type. The library keeps types as an
+// unordered set, so their order, in which coercion tries them, is stored in the title. Objects of our own schemas allow no other
+// members: encoding/json ignores the case of keys, so "PATH" would get past the checks of "path".
 func normalized(schema map[string]any, ours bool) map[string]any {
 	s := maps.Clone(schema)
 	delete(s, "title")
@@ -146,7 +145,7 @@ func typesOf(schema map[string]any) []string {
 	return types
 }
 
-// list takes up a schema and what is in it.
+// list records a schema and the schemas in it.
 func (p *plan) list(s *jsonschema.Schema) {
 	if s == nil || p.schemas[s.Location] != nil {
 		return
@@ -162,8 +161,8 @@ func (p *plan) list(s *jsonschema.Schema) {
 	p.list(others(s))
 }
 
-// endless finds a schema that is its own alternative: walking it would never end. A cycle through properties or items
-// is fine, as each of its steps consumes a level of the arguments.
+// endless finds a schema that is its own alternative, which a walk would never leave. A cycle through properties or items is fine,
+// as each step consumes a level of the arguments.
 func endless(s *jsonschema.Schema, walking map[*jsonschema.Schema]bool) bool {
 	if now, seen := walking[s]; seen {
 		return now
@@ -189,7 +188,7 @@ func decode(text []byte) (any, error) {
 	return doc, nil
 }
 
-// jsonOf encodes what was decoded from JSON.
+// jsonOf encodes a value that was decoded from JSON.
 func jsonOf(doc any) string {
 	text, err := encode(doc)
 	if err != nil {

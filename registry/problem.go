@@ -11,21 +11,21 @@ import (
 	schemakind "github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// problem is one thing that a model has to mend.
+// problem is one mistake in arguments that a model has to correct.
 type problem struct {
 	Field    string `json:"field"`
 	Expected string `json:"expected"`
 	Got      string `json:"got"`
 
-	order []int // where the value stands among the arguments, level by level
+	order []int // position of the value among the arguments, level by level
 }
 
 func (p problem) String() string { return p.Field + ": expected " + p.Expected + ", got " + p.Got }
 
-// maxProblems is what a model can use at once.
+// maxProblems is how many problems a model is shown.
 const maxProblems = 20
 
-// report says in our words what the library found.
+// report words the library's errors.
 type report struct {
 	plan     *plan
 	root     *value
@@ -43,7 +43,7 @@ func (r *report) add(e *jsonschema.ValidationError) {
 	}
 	switch k := e.ErrorKind.(type) {
 	case *schemakind.Schema, *schemakind.Group, *schemakind.AllOf, *schemakind.Reference:
-		r.addAll(e.Causes) // which say more
+		r.addAll(e.Causes) // the causes are more specific
 	case *schemakind.AnyOf:
 		if !r.meant(v, s.AnyOf, e.Causes) {
 			say(wants(s), v.describe())
@@ -91,7 +91,7 @@ func (r *report) addAll(all []*jsonschema.ValidationError) {
 	}
 }
 
-// meant looks for the one branch of a union that wants a value of this type, so that the problem is shown where it is.
+// meant finds the only branch of a union for a value of this type, so that the problem can be shown within it.
 func (r *report) meant(v *value, branches []*jsonschema.Schema, causes []*jsonschema.ValidationError) bool {
 	found := -1
 	for i, branch := range branches {
@@ -124,14 +124,14 @@ func (r *report) find(path []string) (at position, v *value, order []int) {
 	return at, v, order
 }
 
-// literally is what the library says of a keyword that we have no words for.
+// literally is the library's own message, for keywords without one here.
 func literally(e *jsonschema.ValidationError) string {
 	alone := *e
 	alone.Causes = nil
 	return "what the schema says: " + alone.BasicOutput().Error.String()
 }
 
-// instead says which arguments there are, and which was most likely meant.
+// instead lists the existing arguments, and suggests the one that was most likely meant.
 func instead(name string, v *value, s *jsonschema.Schema) string {
 	names := known(s)
 	if len(names) == 0 {
@@ -145,7 +145,7 @@ func instead(name string, v *value, s *jsonschema.Schema) string {
 	return expected
 }
 
-// wants says what would be right, in a model's words.
+// wants says what would be right, in words for a model.
 func wants(s *jsonschema.Schema) string {
 	if s == nil {
 		return "any value"

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Quirks are what a model's server does not take in a tool's schema, and that is therefore left out of what the model
-// is shown. Arguments are checked against the whole schema all the same.
+// Quirks are the parts of a tool's schema that a model's server does not accept, and that are left out of the schema that the model
+// is shown. Arguments are still checked against the whole schema.
 type Quirks []string
 
-// The quirks there are. What a keyword would have told the model moves into the description where words can say it.
+// All quirks. Where possible, the meaning of a removed keyword goes into the description.
 const (
 	QuirkPattern    = "pattern"     // no pattern: it becomes part of a grammar that cannot express it
 	QuirkFormat     = "format"      // no format
@@ -24,8 +24,8 @@ const (
 	QuirkKeywords   = "keywords"    // nothing but the keywords of OpenAPI's schema object, and enums of strings
 )
 
-// quirks has for each how servers say that they do not take it, and what is left out for it in one place of a schema,
-// in this order.
+// quirks has for each quirk the words of servers that refuse it, and the function that leaves it out at one place of a schema, in
+// this order.
 var quirks = []struct {
 	name     string
 	says     *regexp.Regexp
@@ -58,8 +58,8 @@ var quirks = []struct {
 		}},
 }
 
-// quirksOf is which models are known for which quirks, by what they have answered to schemas with status 400. The
-// names are those of the models, with or without a provider in front.
+// quirksOf maps models to the quirks for which their servers have refused schemas with status 400. The names are those of the
+// models, with or without a provider in front.
 var quirksOf = []struct {
 	model  *regexp.Regexp
 	quirks Quirks
@@ -81,7 +81,7 @@ func QuirksOf(model string) Quirks {
 	return nil
 }
 
-// Validate names the quirks that there are not.
+// Validate refuses unknown quirks.
 func (q Quirks) Validate() error {
 	var names []string
 	for _, each := range quirks {
@@ -100,7 +100,7 @@ func (q Quirks) Validate() error {
 
 func (q Quirks) has(name string) bool { return slices.Contains(q, name) }
 
-// quirky leaves out what the quirks forbid at this place.
+// quirky applies the quirks at one place.
 func (s *shower) quirky(v *value) {
 	for _, each := range quirks {
 		if each.leaveOut != nil && s.quirks.has(each.name) {
@@ -132,11 +132,11 @@ func (v *value) hintEnum(such func(value) bool) {
 var openAPI = words("type description title properties required items enum nullable anyOf minimum maximum minItems" +
 	" maxItems minLength maxLength format pattern $ref $defs definitions")
 
-// aboutSchemas are the words without which a server's complaint is not about the tools that it was shown.
+// aboutSchemas are words of which one is in every complaint about the schemas of tools.
 var aboutSchemas = regexp.MustCompile(`schema|grammar|parameters|function|\btools?\[|\$ref`)
 
-// QuirksFor are the quirks that a server's refusal of a request speaks of: none when it is not about the schemas of
-// tools. One that is, and names no keyword, gets what servers most often stumble over.
+// QuirksFor are the quirks that a server's refusal of a request is about; none if it is not about the schemas of tools. For one
+// about schemas that names no keyword, it returns the most frequent quirks.
 func QuirksFor(complaint string) Quirks {
 	complaint = strings.ToLower(complaint)
 	if !aboutSchemas.MatchString(complaint) {
@@ -148,7 +148,7 @@ func QuirksFor(complaint string) Quirks {
 			found = append(found, each.name)
 		}
 	}
-	if slices.Contains(found, QuirkUnionTypes) { // which is less than to do without them
+	if slices.Contains(found, QuirkUnionTypes) { // a smaller change than removing unions
 		found = slices.DeleteFunc(found, func(name string) bool { return name == QuirkUnions })
 	}
 	if found == nil && strings.Contains(complaint, "schema") {
@@ -158,5 +158,5 @@ func QuirksFor(complaint string) Quirks {
 	return slices.Compact(found)
 }
 
-// Quirks are those that the tools are shown with.
+// Quirks are the quirks with which tools are shown.
 func (r *Registry) Quirks() Quirks { return slices.Clone(r.quirks) }

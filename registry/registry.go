@@ -1,8 +1,7 @@
 // Package registry turns tool names into callable tools: schema, coercion, validation, dispatch, toolsets.
 //
-// A Registry is a value that all workers share; what adds to it or takes from it makes another. Select freezes the set
-// of tools that one episode is shown; a Session is that set together with the state of one episode, and its Call is the
-// only way to a tool.
+// A Registry is an immutable value that all workers share. Select freezes the set of tools that one episode is shown; a Session is
+// that set together with the state of one episode, and its Call is the only way to call a tool.
 package registry
 
 import (
@@ -24,13 +23,12 @@ type Tool struct {
 	Description string
 	// Parameters is the JSON Schema of the arguments: an object, generated from the argument struct.
 	Parameters json.RawMessage
-	// Emoji goes in front of the tool's name where people watch.
+	// Emoji stands before the tool's name in output for people.
 	Emoji string
-	// RequiresEnv names what the runner's environment must hold. Without one of them the tool is unavailable, and the
-	// reason names what is missing.
+	// RequiresEnv names variables of the runner's environment. If one is missing, the tool is unavailable with that reason.
 	RequiresEnv []string
-	// Available is nil for a tool that always works. It is asked at most every 30 s, whatever the number of workers.
-	// The error says what is missing.
+	// Available is nil for a tool that always works. It is called at most every 30 s, whatever the number of workers. Its error
+	// says what is missing.
 	Available func(ctx context.Context) error
 	// Override lets the tool take the place of one of the same name that belongs to another toolset.
 	Override bool
@@ -38,9 +36,9 @@ type Tool struct {
 	Timeout time.Duration
 	// MaxResult bounds the result's JSON text in bytes; 0 is DefaultMaxResult.
 	MaxResult int
-	// Reader is for the tool that long results are read with: its own are cut and never stored.
+	// Reader marks the tool with which long results are read: its own results are cut and never stored.
 	Reader bool
-	// Untrusted names where results come from when anybody could have written them: a web page, a server.
+	// Untrusted names the source of results that strangers could have written: a web page, a server.
 	Untrusted string
 	// NoSandbox says that the tool never opens the sandbox.
 	NoSandbox bool
@@ -49,22 +47,22 @@ type Tool struct {
 	// Access says which paths a call reads and writes, so that calls of one turn that cannot conflict run side by
 	// side. It gets the arguments as the tool would. Nil means that the call must run alone.
 	Access func(arguments json.RawMessage) Access
-	// Script says that scripts of execute_code can call the tool although it is none of those that they always can.
+	// Script lets scripts of execute_code call the tool, in addition to those that they always can.
 	Script bool
-	// Describe replaces Description for an episode, from the tools that the episode has, sorted by name. Optional.
+	// Describe makes an episode's Description from the tools that the episode has, sorted by name. Optional.
 	Describe func(have []Tool) string
-	// Reshape replaces Parameters for an episode, in what is shown and in what is checked, from the names of the tools
-	// that the episode has; nil leaves them as they are. What it returns must be a part of Parameters. Optional.
+	// Reshape makes an episode's Parameters, both those shown and those checked, from the names of the tools that the episode
+	// has; nil leaves them unchanged. The result must be a part of Parameters. Optional.
 	Reshape func(names []string) json.RawMessage
 
 	plan    func() *plan // compiles at the first call
 	ours    bool         // Parameters are generated
-	args    reflect.Type // that they are generated from
+	args    reflect.Type // the struct that they are generated from
 	planned bool
 	bind    func(arguments json.RawMessage) (run, error)
 }
 
-// Access is what a call touches. Paths are as the model wrote them. A zero Access touches nothing.
+// Access is the paths that a call reads and writes, as the model wrote them. The zero Access touches none.
 type Access struct {
 	Reads  []string
 	Writes []string
@@ -88,27 +86,27 @@ type Env struct {
 	// Sandbox opens the episode's sandbox at the first call and returns it. Time spent in it is counted for this call.
 	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
 	Logger  *slog.Logger // never nil
-	// ExitCode is for the tool to set: that of the command or script that it ran to its end, or whose end it tells.
+	// ExitCode is set by the tool: the exit code of the command or script that it ran, or whose end it reports.
 	ExitCode *int
 }
 
 // SessionConfig is what an episode gives its tools.
 type SessionConfig struct {
-	// Sandbox returns the episode's sandbox, and opens it before if need be. Many goroutines may call it at once, which get
-	// the same. It is called until it has succeeded, and the session closes nothing that it returns. Nil when the episode
-	// has none: tools that need one then fail with the class "no_sandbox".
+	// Sandbox returns the episode's sandbox, and opens it if necessary. Many goroutines may call it at once, and get the same
+	// sandbox. It is called until it succeeds; the session does not close the sandbox. With nil, tools that need a sandbox fail
+	// with the class "no_sandbox".
 	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
 	Rand    *rand.Rand
 	Now     func() time.Time
 	Logger  *slog.Logger
 	Hooks   []Hook
-	// Services are what else the episode has for its tools; Service finds them by their type.
+	// Services are further objects for the episode's tools; Service finds them by type.
 	Services []any
 	Secrets  *Secrets // masked in results; nil masks nothing
 	Limits   ResultLimits
 }
 
-// ResultLimits bound what a model gets, in bytes of JSON text. The zero value is that of the tools.
+// ResultLimits bound the results that a model gets, in bytes of JSON text. The zero value leaves the tools' own limits.
 type ResultLimits struct {
 	Tools map[string]int // by tool name, in place of MaxResult
 	Turn  int            // all results of one turn together; 0 is DefaultTurnResults
@@ -122,16 +120,16 @@ type Request struct {
 	Index     int
 	Name      string
 	Arguments string // raw text, valid JSON or not
-	Cut       bool   // the text ends too early: it is refused as it is
+	Cut       bool   // the text ends too early: the call is refused
 }
 
-// Failure is an error that the model is meant to read and can mend. It becomes {"error": Message, ...Extra}.
+// Failure is an error for the model, which can react to it. It becomes {"error": Message, ...Extra}.
 type Failure struct {
 	Class   string // short and stable, e.g. not_found, binary_file, ambiguous
 	Message string
 	Status  episode.CallStatus // "" means error
 	Extra   map[string]any
-	// Broken says that the tool itself is, by no doing of the agent: the episode ends with a tool_error.
+	// Broken says that the tool itself is broken, not by the agent's doing: the episode ends with a tool_error.
 	Broken bool
 }
 

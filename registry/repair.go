@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Why a text that is not JSON is not repaired, in words that tell the model what to write instead.
+// The reasons to refuse a repair, in words that tell the model what to write instead.
 var (
 	errCutOff  = errors.New("that is whole (this one ends too early; write what is long in several calls)")
 	errSeveral = errors.New("and nothing else (make a call of its own for each object)")
@@ -19,13 +19,13 @@ var (
 // maxRepairDepth is how deep what is repaired may be nested.
 const maxRepairDepth = 200
 
-// repair writes as JSON what has the slips that models make, from the first bracket of that kind on: single and curly
-// quotes, names without quotes, comments, the literals of Python, raw control characters, quotes inside of texts that
-// are not escaped, missing commas and a trailing one, missing and further closing brackets, words around it. names are
-// those of the members that the schema knows.
+// repair reads a text with the usual mistakes of models, from the first bracket of the given kind on, and writes it as JSON. The
+// mistakes are single and curly quotes, names without quotes, comments, the literals of Python, raw control characters, unescaped
+// quotes within strings, missing and trailing commas, missing and additional closing brackets, and words around the value. names
+// are the members that the schema knows.
 //
-// It is exact or refused. A text that can be read in two ways is refused, and so is one that stops inside of a value or
-// that has a name twice: the most likely reading of a file is still half a file when it is wrong.
+// repair is exact or refuses: a text that can be read in two ways, that stops within a value or that has a name twice is refused,
+// as a wrong guess could destroy half a file.
 func repair(text string, open byte, names []string) (string, error) {
 	start := strings.IndexByte(text, open)
 	if start < 0 || strings.ContainsAny(text[:start], "{[") {
@@ -50,7 +50,7 @@ func repair(text string, open byte, names []string) (string, error) {
 	return fixed, nil
 }
 
-// twice reads a text a second time, when the first has shown how its backslashes are meant.
+// twice reads a text a second time, after the first has shown how its backslashes are meant.
 func twice(text string, read func(*repairer) error) (string, error) {
 	first := &repairer{text: text}
 	if err := read(first); err != nil {
@@ -73,7 +73,7 @@ type repairer struct {
 	out   strings.Builder
 }
 
-// whole reads a value in which each quote begins or ends a string, and what may stand behind it.
+// whole reads a value in which each quote begins or ends a string, and the text that may follow it.
 func (r *repairer) whole() error {
 	err := r.value()
 	rest := strings.TrimLeft(r.text[r.pos:], "}]")
@@ -83,10 +83,10 @@ func (r *repairer) whole() error {
 	return err
 }
 
-// blank is white space and comments. One with a quote or without an end may hide an argument.
+// blank matches white space and comments, except comments with a quote or without an end, which may hide an argument.
 var blank = regexp.MustCompile(`^(?:[ \t\r\n]|/\*[^"]*?\*/|(?://|#)[^"\n]*\n)+`)
 
-// space skips what is blank, and returns the byte behind it, 0 at the end.
+// space skips white space and comments, and returns the next byte, or 0 at the end.
 func (r *repairer) space() byte {
 	r.pos += len(blank.FindString(r.text[r.pos:]))
 	if r.pos == len(r.text) {
@@ -141,7 +141,7 @@ func (r *repairer) fill(object bool) error {
 		case around(c):
 			return nil
 		case r.pos == len(r.text):
-			if comma || before == ' ' || before == '\t' { // more was to come
+			if comma || before == ' ' || before == '\t' { // the text was cut before another item
 				return errCutOff
 			}
 			return nil
@@ -199,7 +199,7 @@ func (r *repairer) name() (name string, err error) {
 	return name, nil
 }
 
-// What may stand without quotes: as a name, and as a value.
+// Names and values without quotes.
 var (
 	plainName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*`)
 	plainWord = regexp.MustCompile(`^[A-Za-z_./]*[A-Za-z_][A-Za-z0-9_./-]*$`)
@@ -220,7 +220,7 @@ func (r *repairer) bare() error {
 	case lower == "null" || lower == "none" || lower == "undefined":
 		word = "null"
 	case r.pos == len(r.text):
-		return errCutOff // which may be half of it
+		return errCutOff // the value may be incomplete
 	case json.Valid([]byte(word)):
 	case isNumber && strings.Trim(word, "+-")[0] != '0': // 0644 means another number
 		word = digits

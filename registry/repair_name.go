@@ -2,15 +2,15 @@ package registry
 
 import "strings"
 
-// The lengths of names that are looked at for what they may mean. With a letter more or less, a shorter one is another.
+// The lengths of names that are corrected. A shorter name with a letter more or less may be another name.
 const (
 	shortName = 5
 	longName  = 64 // of OpenAI's API
 )
 
-// meant finds the tool whose name is that one in another spelling, or with one letter behind the first too many or too
-// few; "" when no or more than one could be. What is only alike is another tool: execute_command is not execute_code.
-// The name of a tool that cannot be had may have a wrong letter as well, as nothing runs then.
+// meant finds the tool whose name differs only in spelling, or by one letter too many or too few after the first; "" if there is
+// none or more than one. A similar name is another tool: execute_command is not execute_code. The name of an unavailable tool may
+// also have a wrong letter, as no call runs then.
 func (t *Toolset) meant(name string) string {
 	for _, spelling := range spellingsOf(name) {
 		if found, ok := t.bare[spelling]; ok {
@@ -37,8 +37,8 @@ func (t *Toolset) meant(name string) string {
 	return found
 }
 
-// spellingsOf are a name as it is but for case and separators, without what follows it by mistake, and without the word
-// tool behind it, which some models write even twice.
+// spellingsOf are a name without case and separators, without text that follows it by mistake, and without the suffix tool, which
+// some models write even twice.
 func spellingsOf(name string) []string {
 	all := []string{bare(name)}
 	last := bare(cutName(name))
@@ -51,7 +51,7 @@ func spellingsOf(name string) []string {
 	return all
 }
 
-// cutName drops what a model writes behind a name when it loses its place: a quote, a tag, the arguments.
+// cutName drops text that models write after a name by mistake: a quote, a tag, the arguments.
 func cutName(name string) string {
 	name = strings.TrimLeft(name, "\"'`<> \n")
 	if i := strings.IndexAny(name, "\"'`<>(){}\n|,:"); i >= 0 {
@@ -63,7 +63,7 @@ func cutName(name string) string {
 // alike is the share of the letters that a name has in common with the one that is suggested for it.
 const alike = 0.6
 
-// suggestion is the name among some that a model most likely had in mind, "" when none is like it.
+// suggestion is the name that the model most likely meant, or "" if none is similar.
 func suggestion(name string, among []string) string {
 	short := bare(cutName(name))
 	if len(short) > longName {

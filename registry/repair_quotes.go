@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// byNames reads an object in whose texts quotes are not escaped. Where a text ends, the names of the tool's arguments
-// tell: each of them that stands there as JSON has it is taken for a name, and so a text never runs on into the next.
+// byNames reads an object whose strings have unescaped quotes. The names of the tool's arguments show where a string ends: each of
+// them that is quoted and has a colon is taken for a name, so that a string never continues into the next member.
 func (r *repairer) byNames(names []string) error {
 	body := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(r.text), "```"))
 	body, ended := strings.CutSuffix(body, "}")
@@ -74,14 +74,14 @@ func (r *repairer) between(said string) error {
 	return err
 }
 
-// mayEnd is what could follow the last quote of a member of an object: the object's end, or another member.
+// mayEnd matches what can follow the last quote of an object's member: the object's end, or another member.
 var mayEnd = map[byte]*regexp.Regexp{
 	'"':  regexp.MustCompile(`^[ \t\r\n]*(?:\}|,[ \t\r\n]*"[^"\\\n]{1,128}"[ \t\r\n]*:)`),
 	'\'': regexp.MustCompile(`^[ \t\r\n]*(?:\}|,[ \t\r\n]*'[^'\\\n]{1,128}'[ \t\r\n]*:)`),
 }
 
-// paired tells whether the quotes inside of a text come in pairs, and none that begins a pair could be the text's end. In
-// what people write they do; not in what was cut at a quote of its own, such as {"name": "x.
+// paired reports whether the quotes within a string come in pairs, none of whose first quotes could be the string's end. In normal
+// text they do, but not in a string that was cut at one of its own quotes, such as {"name": "x.
 func (r *repairer) paired(text string, mark byte) bool {
 	begins, q := false, quoting(0)
 	for at := 0; at < len(text); at++ {

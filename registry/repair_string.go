@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// mark is what a string begins with, and what may end it.
+// mark is the opening of a string, and the marks that may end it.
 type mark struct {
 	opens, ends string
 	long        bool // with others of its kind inside
@@ -47,7 +47,7 @@ func (r *repairer) string() (string, error) {
 	return "", errCutOff
 }
 
-// spell writes what stands between two marks as JSON does.
+// spell writes the text between two marks as JSON.
 func (r *repairer) spell(text string, mark byte) string {
 	r.signs.look(text, mark)
 	var b strings.Builder
@@ -69,18 +69,17 @@ func (r *repairer) spell(text string, mark byte) string {
 	return b.String() + `"`
 }
 
-// signs are what the strings of a text show of how it was written. A backslash alone does not tell whether it is one of
-// the file's or one of JSON's; all that are in a text are read in one way, and when it is not clear in which, the text is
-// refused.
+// signs are hints in the strings of a text about how it was escaped. A single backslash may belong to the content or be an escape
+// of JSON; all backslashes of a text are read in the same way, and if that is unclear, the text is refused.
 type signs struct {
 	bare, lines, controls bool // quotes, line ends and other control characters that are not escaped
 	quotes                bool // \", or \' in single quotes
 	free, freed           bool // " and \" in single quotes, where both are a quote
 	doubled               bool // \\
-	known                 bool // \n and what else JSON knows
-	other                 bool // \d and what else it does not know
-	foreign               bool // \x1b and what else other languages know
-	outside               bool // a \n outside of all quotes, where no source has one: the end of a line
+	known                 bool // \n and other escapes of JSON
+	other                 bool // \d and other sequences that are no escapes of JSON
+	foreign               bool // \x1b and other escapes of other languages
+	outside               bool // a \n outside of all quotes, where source code never has one: an escaped line end
 	escaped, plain        [len(tooMuch)]int
 }
 
@@ -90,8 +89,8 @@ const tooMuch = "'`$_!"
 
 // look notes the signs of a string.
 func (s *signs) look(text string, mark byte) {
-	var q, bare quoting // with and without the quotes that are escaped
-	within := false     // quotes, if apostrophes are none: one shell quote may end within another's text
+	var q, bare quoting // with and without the escaped quotes
+	within := false     // within quotes, not counting apostrophes: one shell quote may end within another's text
 	for at := 0; at < len(text); at++ {
 		c := text[at]
 		if i := strings.IndexByte(tooMuch, c); i >= 0 && c != mark {
@@ -148,14 +147,14 @@ func (q *quoting) step(text string, at int) {
 	}
 }
 
-// isApostrophe tells the one of don't.
+// isApostrophe recognizes the apostrophe of don't.
 func isApostrophe(text string, at int) bool {
 	return text[at] == '\'' && at > 0 && at+1 < len(text) && isLetter(text[at-1]) && isLetter(text[at+1])
 }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isKnown tells whether a text begins with an escape that JSON knows, quotes and backslashes apart.
+// isKnown reports whether a text begins with an escape of JSON other than a quote or a backslash.
 func isKnown(text string) bool {
 	if strings.HasPrefix(text, `\u`) {
 		return len(text) >= 6 && json.Valid([]byte(`"`+text[:6]+`"`))
@@ -180,11 +179,11 @@ func (s *signs) settle() error {
 	}
 	switch {
 	case s.foreign, s.free && s.freed,
-		// Who leaves a backslash as it is does so with others, too.
+		// A model that leaves one backslash unescaped does so with others.
 		s.other && (s.doubled || s.known || apostrophes || s.bare && s.quotes),
-		// So does who leaves line ends as they are.
+		// So does a model that leaves line ends unescaped.
 		s.lines && (s.known || s.doubled && !s.quotes),
-		// And who leaves other things as they are, unless a \n is seen to be the end of a line.
+		// And one that leaves other characters unescaped, unless a \n is clearly the end of a line.
 		raw && !s.outside && (s.known || s.doubled && (s.bare || !s.quotes)),
 		s.bare && s.quotes && (s.doubled || !s.outside):
 		return errUnclear
@@ -192,7 +191,7 @@ func (s *signs) settle() error {
 	return nil
 }
 
-// escape writes what a backslash begins, and returns how much of the text that is.
+// escape writes the sequence after a backslash, and returns its length in the text.
 func (s *signs) escape(b *strings.Builder, rest string, mark byte) int {
 	next, size := byte(0), 2
 	if len(rest) > 1 {

@@ -16,13 +16,13 @@ type ToolsetDef struct {
 	Includes    []string `json:"includes,omitempty" yaml:"includes,omitempty"`
 }
 
-// ToolsetInfo describes a toolset, whatever of it is available.
+// ToolsetInfo describes a toolset, regardless of availability.
 type ToolsetInfo struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Direct      []string `json:"direct_tools"`
 	Includes    []string `json:"includes"`
-	Resolved    []string `json:"resolved_tools"` // its own tools and those of what it includes
+	Resolved    []string `json:"resolved_tools"` // its own tools and those of included toolsets
 	Count       int      `json:"tool_count"`     // of Resolved
 	Composite   bool     `json:"is_composite"`
 	RequiresEnv []string `json:"requires_env"` // by any of Resolved
@@ -38,7 +38,7 @@ func (r *Registry) Toolsets() []ToolsetInfo {
 	return all
 }
 
-// ToolsetInfo describes the toolset of that name. "all", "*" and the names of older versions are none.
+// ToolsetInfo describes the toolset of that name. "all", "*" and the names of older versions are not toolsets.
 func (r *Registry) ToolsetInfo(name string) (ToolsetInfo, bool) {
 	def, ok := r.lookup(name)
 	if !ok {
@@ -68,17 +68,17 @@ func sorted(names []string) []string {
 
 func isEverything(name string) bool { return name == "all" || name == "*" }
 
-// reserved tells the names that mean toolsets and that no toolset can have.
+// reserved reports whether a name has a special meaning, so that no toolset can have it.
 func reserved(name string) bool {
 	return isEverything(name) || name == episode.NoToolsets || legacy[name] != nil
 }
 
-// Promise tells whether toolsets should have tools: some were named, and not the one for none.
+// Promise reports whether a choice of toolsets should give tools: it is not empty and not only NoToolsets.
 func Promise(toolsets []string) bool {
 	return slices.ContainsFunc(toolsets, func(name string) bool { return name != episode.NoToolsets })
 }
 
-// lookup finds a toolset. The preset of a platform that a plugin is for has the core tools and those of the plugin.
+// lookup finds a toolset. The preset of a plugin's platform has the core tools and those of the plugin.
 func (r *Registry) lookup(name string) (ToolsetDef, bool) {
 	if def, ok := r.toolsets[name]; ok {
 		return def, true
@@ -93,16 +93,16 @@ func (r *Registry) lookup(name string) (ToolsetDef, bool) {
 	return ToolsetDef{}, false
 }
 
-// knows tells whether collect knows the name.
+// knows reports whether collect knows the name.
 func (r *Registry) knows(name string) bool {
 	_, ok := r.lookup(name)
 	return ok || reserved(name)
 }
 
-// Resolve lists the tools of the enabled toolsets without those of the disabled ones, sorted. It says what the names
-// mean and nothing about the machine: tools that are unavailable, or not built yet, are among them, and Select tells
-// which. Names are exact; "all" and "*" mean every toolset, "none" means none, and the names of older versions are understood. enabled nil
-// is everything, empty is nothing. What is disabled may be a tool, too, when no toolset has its name.
+// Resolve lists the tools of the enabled toolsets without those of the disabled ones, sorted. It does not depend on the machine:
+// the list includes tools that are unavailable or not built yet, which Select leaves out. Names are exact; "all" and "*" mean every
+// toolset, "none" means none, and the names of older versions are understood. A nil enabled means every toolset, an empty one none.
+// A disabled name may also be a tool, if no toolset has it.
 func (r *Registry) Resolve(enabled, disabled []string) ([]string, error) {
 	if enabled == nil {
 		enabled = []string{"all"}
@@ -161,7 +161,7 @@ func (r *Registry) collect(name string, tools, seen map[string]bool) bool {
 	return true
 }
 
-// unknownToolsets names everything that is unknown and what there is.
+// unknownToolsets is the error that lists the unknown names and the existing ones.
 func (r *Registry) unknownToolsets(names []string) error {
 	have := sortedKeys(r.toolsets)
 	var each []string

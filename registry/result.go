@@ -19,7 +19,7 @@ func Failf(class, format string, args ...any) *Failure {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// encode is json.Marshal without escapes for HTML, which cost a model tokens and teach it nothing.
+// encode is json.Marshal without escapes for HTML, which only cost a model tokens.
 func encode(v any) (string, error) {
 	b := buffers.Get().(*bytes.Buffer)
 	defer func() {
@@ -55,8 +55,8 @@ func (f *Failure) text() (string, error) {
 // minResult leaves room for the envelope of a cut result.
 const minResult = 512
 
-// fitResult cuts a result to its limit: never the JSON text in the middle, but into an object that carries the
-// beginning and the end of it. An error stays one.
+// fitResult cuts a result to its limit: the new result is a valid object with the beginning and the end of the old one. An error
+// stays an error.
 func fitResult(text string, limit int, failure string) (string, bool) {
 	if limit = max(limit, minResult); len(text) <= limit {
 		return text, false
@@ -65,7 +65,7 @@ func fitResult(text string, limit int, failure string) (string, bool) {
 	if failure != "" {
 		failure = `"error":` + quoteWithin(failure, limit/4) + ","
 	}
-	// Quotes and backslashes double when the pieces are encoded, so the room for them is found by trying.
+	// Quotes and backslashes double when the pieces are encoded, so the size of the pieces is found by trying.
 	for room := limit; ; room = room * 3 / 4 {
 		head, tail := text[:room*2/5], text[size-room*3/5:]
 		cut := fmt.Sprintf(`{%s"truncated":true,"original_bytes":%d,"note":"the result was too long; head and tail are its`+
@@ -77,7 +77,7 @@ func fitResult(text string, limit int, failure string) (string, bool) {
 	}
 }
 
-// quoteWithin is as much of a text as a JSON string of so many bytes can hold.
+// quoteWithin cuts a text so that it fits a JSON string of a size in bytes.
 func quoteWithin(text string, size int) string {
 	for chars := size; ; chars = chars * 3 / 4 {
 		if quoted := quote(shorten(text, chars)); len(quoted) <= size || chars == 0 {
@@ -108,14 +108,14 @@ const maxErrorText = 2000
 var structure = regexp.MustCompile(`(?i)</?\s*(tool_call|function_call|result|response|output|input|system|assistant|user)` +
 	`\b[^<>]*>|<!\[CDATA\[|\]\]>|` + "```+[a-z]*")
 
-// sanitise is an unexpected error as a model reads it. Such text quotes whatever the tool was working on.
+// sanitise is an unexpected error's text for a model. Such text may quote content that the tool worked on.
 func sanitise(text string) string {
 	text = strings.ToValidUTF8(shorten(text, 4*maxErrorText), "\uFFFD")
 	return "[TOOL_ERROR] " + shorten(strings.TrimSpace(Untagged(text)), maxErrorText)
 }
 
-// Untagged is a text without what a chat template could take for the structure of the conversation. It is repeated until
-// nothing is left to take, as removing one tag can join the halves of another.
+// Untagged removes text that a chat template could take for the structure of the conversation. It repeats that until none is left,
+// as removing one tag can join the halves of another.
 func Untagged(text string) string {
 	for {
 		clean := structure.ReplaceAllString(text, "")
@@ -126,7 +126,7 @@ func Untagged(text string) string {
 	}
 }
 
-// invalid is the answer to arguments that do not fit: everything that is wrong, and what would be right.
+// invalid is the answer to arguments that do not fit: all mistakes, and what would be right.
 func (t *Tool) invalid(problems []problem) *Failure {
 	lines := make([]string, len(problems))
 	for i, p := range problems {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// describe writes the JSON Schema of an argument struct, properties in the order of the fields. It panics on what it
-// cannot describe, as that is a bug in a tool's source and no tool may be shown with half a schema.
+// describe writes the JSON Schema of an argument struct, with properties in the order of the fields. It panics on a type that it
+// cannot describe, which is a bug in a tool's source.
 //
-// It is our own and not jsonschema-go's because the tags are the manual that a model reads: bounds, enums, defaults
-// and what is required would have to be patched into its result field by field.
+// jsonschema-go is not used because the tags are the manual that a model reads: bounds, enums, defaults and required fields would
+// have to be patched into its result field by field.
 func describe(t reflect.Type) json.RawMessage {
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("arguments must be a struct, not %s", t))

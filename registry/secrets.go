@@ -11,19 +11,19 @@ import (
 	"unicode/utf8"
 )
 
-// minSecret is the least length of a value that is masked: what is shorter stands in too many results by chance.
+// minSecret is the least length of a masked value: shorter ones occur in too many results by chance.
 const minSecret = 8
 
-// Secrets finds the values that the runner holds, in the spellings that tools give them. Nothing is guessed: what does
-// not contain such a value is never changed. It is immutable, and one serves all sessions.
+// Secrets finds secret values of the runner, in the spellings in which tools print them. A text without such a value is never
+// changed. It is immutable, and all sessions share one.
 type Secrets struct {
-	names []string   // longest value first, so that one that holds another goes whole
+	names []string   // longest value first, as one may contain another
 	spelt [][]string // by name, longest first
-	heads [][]string // by name, what spelt begin with: a text without these, which nearly all are, has none of them
-	shown []string   // by name, what stands in its place, as the inside of a JSON string
+	heads [][]string // by name, the beginnings of spelt: most texts have none of these, and so no secret
+	shown []string   // by name, the replacement, as the inside of a JSON string
 }
 
-// NewSecrets takes values by the names under which results will show them. Values under 8 bytes are left out.
+// NewSecrets takes values by the names that results show instead. Values under 8 bytes are ignored.
 func NewSecrets(values map[string]string) *Secrets {
 	s := &Secrets{}
 	for _, name := range sortedKeys(values) {
@@ -51,7 +51,7 @@ func (s *Secrets) String() string {
 // GoString is String.
 func (s *Secrets) GoString() string { return s.String() }
 
-// mask replaces secrets in a JSON text, or in a plain one. It returns the names of those that it found, sorted.
+// mask replaces secrets in a JSON or plain text. It returns the names of those that it found, sorted.
 func (s *Secrets) mask(text string) (string, []string) {
 	if s == nil {
 		return text, nil
@@ -73,8 +73,8 @@ func (s *Secrets) mask(text string) (string, []string) {
 	return text, found
 }
 
-// spellings are the forms in which a value can stand in a JSON text: as it is, in an URL, in base64 wherever it begins
-// there, in hexadecimal, and each of them in JSON within JSON.
+// spellings are the forms of a value in a JSON text: plain, in a URL, in base64 at any offset, in hexadecimal, and each of them in
+// JSON within JSON.
 func spellings(value string) []string {
 	plain := []string{value, url.QueryEscape(value), url.PathEscape(value), hex.EncodeToString([]byte(value))}
 	plain = append(plain, strings.ToUpper(plain[3]))
@@ -105,7 +105,7 @@ func spellings(value string) []string {
 	return slices.Compact(all)
 }
 
-// heads are the different beginnings of texts, none of which is shorter than a secret.
+// heads are the distinct beginnings of texts.
 func heads(texts []string) []string {
 	all := make([]string, len(texts))
 	for i, each := range texts {
@@ -115,8 +115,8 @@ func heads(texts []string) []string {
 	return slices.Compact(all)
 }
 
-// encoded is the part of a value's base64 that is the same whatever stands around it, when it begins at a byte whose
-// place is shift from a multiple of three.
+// encoded is the part of a value's base64 that does not depend on the surrounding bytes, when the value begins at an offset that is
+// shift modulo three.
 func encoded(encoding *base64.Encoding, value string, shift int) string {
 	text := encoding.EncodeToString([]byte(strings.Repeat("\x00", shift) + value))
 	first := []int{0, 2, 3}[shift]
@@ -137,18 +137,18 @@ func lowerEscapes(text string) string {
 	return string(b)
 }
 
-// inner is a text as it stands between the quotes of a JSON string.
+// inner is a text encoded for the inside of a JSON string.
 func inner(text string) string {
 	text = quote(text)
 	return text[1 : len(text)-1]
 }
 
-// innerHTML is inner of an encoder that escapes for HTML, too, as Go's does.
+// innerHTML is inner of an encoder that also escapes for HTML, as Go's does.
 func innerHTML(text string) string {
 	return strings.NewReplacer("&", `\u0026`, "<", `\u003c`, ">", `\u003e`).Replace(inner(text))
 }
 
-// innerASCII is inner of an encoder that writes nothing but ASCII, as Python's does.
+// innerASCII is inner of an encoder that only writes ASCII, as Python's does.
 func innerASCII(text string) string {
 	var b strings.Builder
 	for _, r := range inner(text) {

@@ -1,7 +1,7 @@
 package registry
 
-// Service finds what the episode has for a family of tools, such as a memory or a user: the first of
-// SessionConfig.Services that is a T. A tool names the smallest T that it can work with.
+// Service finds an episode's service for a family of tools, such as a memory or a user: the first of SessionConfig.Services that
+// is a T. A tool should use the smallest T that it can work with.
 func Service[T any](s *Session) (T, bool) {
 	for _, service := range s.cfg.Services {
 		if found, ok := service.(T); ok {

@@ -21,17 +21,17 @@ type Session struct {
 	rand  *rand.Rand
 	get   func(ctx context.Context) (sandbox.Sandbox, error) // Env.Sandbox of every call
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	box     sandbox.Sandbox
 	calls   []*prepared // of the top level, in call order
 	running []*prepared
-	waiters []*waiter // that no call uses
+	waiters []*waiter // unused ones
 	state   map[string]*entry
-	ends    []*func() // a pointer tells one from another
+	ends    []*func() // pointers, as functions cannot be compared
 	fault   *episode.Fault
 	closed  bool
 
-	forgotten int // of turns before this one the model has no results any more
+	forgotten int // the model no longer sees results of turns before this one
 }
 
 type entry struct {
@@ -57,8 +57,8 @@ func (t *Toolset) Session(cfg SessionConfig) *Session {
 	return s
 }
 
-// lockedSource lets calls that run side by side share a stream. Which of them draws first is then open, so a tool
-// that draws should have no Access and run alone.
+// lockedSource lets parallel calls share a stream. The order of their draws is then undefined, so a tool that draws should have no
+// Access and run alone.
 type lockedSource struct {
 	mu     sync.Mutex
 	source *rand.Rand
@@ -70,7 +70,7 @@ func (l *lockedSource) Uint64() uint64 {
 	return l.source.Uint64()
 }
 
-// Toolset is what the session was made from.
+// Toolset is the toolset of the session.
 func (s *Session) Toolset() *Toolset { return s.tools }
 
 // Rand is the episode's stream of random numbers for tools.
@@ -79,7 +79,7 @@ func (s *Session) Rand() *rand.Rand { return s.rand }
 // Now is the episode's clock.
 func (s *Session) Now() time.Time { return s.cfg.Now() }
 
-// State returns what a family of tools keeps for the episode under a key, made by init at the first call. Two types
+// State returns the state that a family of tools keeps for the episode under a key; init makes it at the first call. Two types
 // under one key are a bug in our source.
 func State[T any](s *Session, key string, init func() *T) *T {
 	s.mu.Lock()
@@ -100,8 +100,8 @@ func State[T any](s *Session, key string, init func() *T) *T {
 	return value
 }
 
-// OnClose runs f when the session is closed, last come first; at once when it is closed already. Who has nothing to end
-// any more forgets f, and what it holds.
+// OnClose runs f when the session is closed, in reverse order; at once if it is closed already. The returned function removes f, so
+// that the session no longer holds it.
 func (s *Session) OnClose(f func()) (forget func()) {
 	s.mu.Lock()
 	closed := s.closed
@@ -121,8 +121,8 @@ func (s *Session) OnClose(f func()) (forget func()) {
 	}
 }
 
-// Close ends the session: what tools registered with OnClose is run, and later calls are refused. The sandbox is the
-// caller's. It is idempotent.
+// Close ends the session: it runs the functions that tools registered with OnClose, and later calls are refused. The caller closes
+// the sandbox. Close is idempotent.
 func (s *Session) Close() {
 	s.mu.Lock()
 	ends := s.ends
@@ -142,8 +142,8 @@ func (s *Session) end(f func()) {
 	f()
 }
 
-// Fault is set once a call met something that is not the agent's doing and ends the episode: a lost sandbox or one
-// that cannot be opened (sandbox_error), or a bug in a tool (tool_error). It is the first of them.
+// Fault is the first fault of a call that is not the agent's doing and ends the episode: a lost sandbox or one that cannot be opened
+// (sandbox_error), or a bug in a tool (tool_error). It is nil without one.
 func (s *Session) Fault() *episode.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Session) setFault(outcome episode.Outcome, class, message string) {
 	}
 }
 
-// Trace lists the calls that have ended, in call order, nested ones behind the call that made them.
+// Trace lists the calls that have ended, in call order, nested ones after the call that made them.
 func (s *Session) Trace() []episode.ToolCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,8 +176,8 @@ func flatten(all []episode.ToolCall, calls []*prepared) []episode.ToolCall {
 	return all
 }
 
-// reserve takes the call's place in the trace before it runs, so that the order does not depend on which of several
-// calls ends first. A nested call goes to the running call that its Parent names.
+// reserve takes the call's place in the trace before it runs, so that the order does not depend on which call ends first. A nested
+// call is added to the running call that its Parent names.
 func (s *Session) reserve(p *prepared) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +217,7 @@ func (s *Session) sandbox(ctx context.Context) (sandbox.Sandbox, error) {
 		err = errors.New("no sandbox came")
 	}
 	if err != nil {
-		// Here and not where the call ends, as a tool may hide the error. An episode that was cancelled is no fault.
+		// Recorded here and not at the end of the call, as a tool may hide the error. A cancelled episode is not a fault.
 		if cause := context.Cause(ctx); cause == nil || cause == errDeadline {
 			s.setFault(episode.SandboxError, "open", err.Error())
 		}
@@ -230,14 +230,14 @@ func (s *Session) sandbox(ctx context.Context) (sandbox.Sandbox, error) {
 	return metered, nil
 }
 
-// opened is the sandbox if there is one yet.
+// opened is the sandbox if it is open, or nil.
 func (s *Session) opened() sandbox.Sandbox {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.box
 }
 
-// unopened is a sandbox that could not be opened.
+// unopened is the error of a sandbox that could not be opened.
 type unopened struct{ cause error }
 
 func (u *unopened) Error() string { return "open sandbox: " + u.cause.Error() }

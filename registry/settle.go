@@ -10,8 +10,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// settle turns what came of a call into status, class and result text, and into the session's fault when it is not
-// the agent's doing.
+// settle turns the outcome of a call into status, class and result text, and into the session's fault if it is not the agent's
+// doing.
 func (s *Session) settle(ctx context.Context, p *prepared, o *outcome) {
 	f := s.failure(ctx, p, o)
 	if f == nil {
@@ -34,8 +34,8 @@ func (s *Session) settle(ctx context.Context, p *prepared, o *outcome) {
 	p.failure = s.mask(p, f.Message)
 }
 
-// failure says what the model is told, in the order of what outweighs what: a bug in a tool, the end of the episode,
-// a lost sandbox, the tool's own words, the deadline, anything else.
+// failure is the error message for the model, by precedence: a bug in a tool, the end of the episode, a lost sandbox, the tool's
+// own Failure, the deadline, any other error.
 func (s *Session) failure(ctx context.Context, p *prepared, o *outcome) *Failure {
 	if o.panicked != nil {
 		message := fmt.Sprint(o.panicked)
@@ -82,13 +82,13 @@ func (s *Session) failure(ctx context.Context, p *prepared, o *outcome) *Failure
 	return s.unexpected(p, "error", o.err.Error())
 }
 
-// unexpected is what the model is told in words that no tool chose for it. Secrets go first: half of one that the limit
-// on such words cuts through would not be found.
+// unexpected is the message for the model of an error that is not a Failure. It masks secrets before it cuts the text, as half a
+// secret would not be found.
 func (s *Session) unexpected(p *prepared, class, message string) *Failure {
 	return &Failure{Class: class, Message: sanitise(s.mask(p, p.call.Name+": "+message))}
 }
 
-// mask replaces the secrets in what the model gets, and notes in the trace which they were.
+// mask replaces the secrets in a result, and records their names in the trace.
 func (s *Session) mask(p *prepared, text string) string {
 	text, found := s.cfg.Secrets.mask(text)
 	if found != nil {
@@ -107,7 +107,7 @@ func (p *prepared) timeout() string {
 	return fmt.Sprintf("%s did not finish within %s", p.call.Name, limit)
 }
 
-// bug records what only a change of our source can mend.
+// bug records a bug in our source.
 func (s *Session) bug(p *prepared, class, message, stack string) {
 	message, _ = s.cfg.Secrets.mask(message)
 	s.cfg.Logger.Error("tool is broken", "tool", p.call.Name, "call", p.call.ID, "class", class, "error", message, "stack", stack)

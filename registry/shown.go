@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// shown is the schema of the arguments as a model's server takes it. Schemas from elsewhere use all of JSON Schema and
-// what people mistake for it; servers take a part of it, and answer to the rest with an error that names nothing. It
-// says no less than the original where it can, and the arguments are checked against the original.
+// shown is the schema of the arguments in a form that a model's server accepts. Foreign schemas use all of JSON Schema, and invalid
+// keywords; servers accept a part of it, and often refuse the rest with an error without details. shown keeps as much of the
+// original's meaning as possible, and arguments are checked against the original.
 func (t *Tool) shown(quirks Quirks) json.RawMessage {
 	if t.ours && len(quirks) == 0 {
 		return t.Parameters
@@ -23,7 +23,7 @@ func (t *Tool) shown(quirks Quirks) json.RawMessage {
 	return root.append(nil)
 }
 
-// maxInlined bounds what references may grow to, in values: a few lines of them can mean any amount.
+// maxInlined bounds the size of inlined references in values: a few lines of references can expand to any size.
 const maxInlined = 4096
 
 // shower rewrites one schema.
@@ -33,8 +33,8 @@ type shower struct {
 	room   int
 }
 
-// object makes the root what every server wants it to be: an object with properties, and no union of several. The
-// properties of the branches are its own then, and what all of them require is required.
+// object makes the root an object with properties and without a union, as every server wants it. It takes over the properties of
+// the branches, and requires what all of them require.
 func (s *shower) object(root *value) {
 	if ref := root.member("$ref"); ref != nil {
 		if target, ok := s.resolve(ref); ok && target.kind == kindObject {
@@ -56,7 +56,7 @@ func (s *shower) object(root *value) {
 	root.drop("not", "nullable", "enum", "const", "if", "then", "else")
 }
 
-// join adds the properties of the branches, and what each of them, or any when all hold, requires.
+// join adds the properties of the branches, and requires what all branches require, or what any does if all branches must hold.
 func (s *shower) join(root *value, branches []value, allHold bool) {
 	count := map[string]int{}
 	var order []string
@@ -94,7 +94,7 @@ func (s *shower) join(root *value, branches []value, allHold bool) {
 	root.put("required", list(required))
 }
 
-// clean rewrites a schema and those in it. inside is what references were followed to get here.
+// clean rewrites a schema and those in it. inside are the references that were followed to get here.
 func (s *shower) clean(v *value, inside []string) {
 	switch v.kind {
 	case kindString: // a type where a schema belongs
@@ -148,7 +148,7 @@ func (s *shower) clean(v *value, inside []string) {
 	s.properties(v)
 }
 
-// refer takes away what stands beside a reference, where it means nothing, or puts what it refers to in its place.
+// refer removes the keywords beside a reference, which have no meaning, or replaces the reference by its target.
 func (s *shower) refer(v *value, ref *value, inside []string) []string {
 	kept := v.pick("$ref", "description", "$defs", "definitions")
 	if !s.quirks.has(QuirkRefs) {
@@ -158,7 +158,7 @@ func (s *shower) refer(v *value, ref *value, inside []string) []string {
 	name := ref.text
 	target, ok := s.resolve(ref)
 	if target = target.clone(); !ok || slices.Contains(inside, name) || target.size() > s.room {
-		target = value{kind: kindObject} // a schema within itself ends here
+		target = value{kind: kindObject} // a recursive schema ends here
 		target.put("type", text("object"))
 	}
 	s.room -= target.size()
@@ -192,7 +192,7 @@ func (s *shower) resolve(ref *value) (value, bool) {
 	return *at, true
 }
 
-// types writes a list of types as one, nullable where null was among them, and as a union where several are left.
+// types writes a list of types as one type, nullable if null was among them, or as a union if several are left.
 func (s *shower) types(v *value) {
 	given := v.member("type")
 	if given == nil || given.kind != kindArray {
@@ -226,7 +226,7 @@ func (s *shower) types(v *value) {
 	}
 }
 
-// nullUnion takes the null out of a union, and the union away when one branch is left.
+// nullUnion removes null from a union, and the union itself if one branch is left.
 func (s *shower) nullUnion(v *value) {
 	for _, keyword := range []string{"anyOf", "oneOf"} {
 		union := v.member(keyword)
@@ -256,7 +256,7 @@ func isNull(v value) bool {
 	return name != nil && name.text == `"null"`
 }
 
-// properties gives an object the map of properties that it may lack, and requires nothing that it does not have.
+// properties adds a missing map of properties to an object, and removes unknown names from those that it requires.
 func (s *shower) properties(v *value) {
 	if kind := v.member("type"); kind == nil || kind.text != `"object"` {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// aside are the names under which models say why they make a call. A tool does the same with them and without.
+// aside are names of arguments in which models explain a call. They make no difference to a tool.
 var aside = barely("description,explanation,reason,reasoning,rationale,justification,thought,thoughts,thinking,comment,purpose,intent,instruction")
 
 // otherNames are the other names of an object's members.
@@ -25,9 +25,9 @@ type lastOf struct {
 	from  string
 }
 
-// spell takes over what the tags of an argument struct say about names: alias lists other names of a field, last names
-// under which the last one of what the field counts may be given, from the field before the colon on, and idle, at a
-// field _, what makes no difference: an argument, or one with that value. A model is shown none of them.
+// spell reads the tags of an argument struct about names: alias lists other names of a field; last lists names under which the last
+// item may be given instead of the number of items, counted from the field before the colon; and idle, at a field _, lists
+// arguments that make no difference, always or with a value. The schema does not show them.
 func (p *plan) spell(t reflect.Type, s *jsonschema.Schema) {
 	for s != nil && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice) {
 		if t.Kind() == reflect.Slice {
@@ -46,7 +46,7 @@ func (p *plan) spell(t reflect.Type, s *jsonschema.Schema) {
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if !knows(s, name) {
-			continue // what an embedded struct promotes, or what an episode's schema leaves out
+			continue // promoted by an embedded struct, or not in the episode's schema
 		}
 		names.aliases[name] = barely(field.Tag.Get("alias"))
 		from, last, _ := strings.Cut(field.Tag.Get("last"), ":")
@@ -65,8 +65,8 @@ func barely(names string) []string {
 	return all
 }
 
-// rename gives arguments that have another name the one that the tool knows. One that would contradict another is left:
-// the check refuses what the tool does not have.
+// rename gives arguments with another name the one that the tool knows. It leaves one that would contradict another argument, and
+// the check then refuses it.
 func (c *coercion) rename(v *value, s *jsonschema.Schema, at position) {
 	names := c.plan.objects[s]
 	if names == nil || !slices.ContainsFunc(v.members, func(m member) bool { return !knows(s, m.key) }) {
@@ -78,7 +78,7 @@ func (c *coercion) rename(v *value, s *jsonschema.Schema, at position) {
 		}
 		return nil
 	})
-	c.renameTo(v, s, at, func(name string, m *member) *value { // now that where it begins has its name
+	c.renameTo(v, s, at, func(name string, m *member) *value { // after the field that it counts from has its name
 		if last := names.last[name]; slices.Contains(last.names, bare(m.key)) {
 			return counted(v, s, last.from, &m.value)
 		}
@@ -91,7 +91,7 @@ func (c *coercion) rename(v *value, s *jsonschema.Schema, at position) {
 	}
 }
 
-// renameTo puts each argument that the tool does not have under the name of the one for which it means a value.
+// renameTo moves each unknown argument to the known one for which it gives a value.
 func (c *coercion) renameTo(v *value, s *jsonschema.Schema, at position, means func(name string, m *member) *value) {
 	for i := 0; i < len(v.members); i++ {
 		m := v.members[i]
@@ -118,7 +118,7 @@ func (c *coercion) renameTo(v *value, s *jsonschema.Schema, at position, means f
 	}
 }
 
-// counted is the number from where a member says to begin up to the last one, both included.
+// counted is the number of items from the member's first one up to the last one, both included.
 func counted(v *value, s *jsonschema.Schema, from string, last *value) *value {
 	begins := s.Properties[from]
 	if begins == nil {
@@ -144,7 +144,7 @@ func (v *value) said() string {
 	return v.text
 }
 
-// idle tells what the tool would do no other thing for: null, a word about the call, what it does anyway.
+// idle reports whether an argument makes no difference to the tool: null, an explanation, or the default behaviour.
 func (n *otherNames) idle(m *member, top bool) bool {
 	if m.value.kind == kindNull || top && slices.Contains(aside, bare(m.key)) {
 		return true
@@ -155,7 +155,7 @@ func (n *otherNames) idle(m *member, top bool) bool {
 	})
 }
 
-// halves records the texts with half of a surrogate pair, which no tool and no file can have: it becomes U+FFFD.
+// halves records the texts with half of a surrogate pair, which becomes U+FFFD.
 func (c *coercion) halves(v *value, at position) {
 	for i := range v.items {
 		c.halves(&v.items[i], at.item(i))
@@ -172,7 +172,7 @@ func (c *coercion) halves(v *value, at position) {
 	}
 }
 
-// halved tells whether a JSON string escapes half of a surrogate pair: more comes out as U+FFFD than was written so.
+// halved reports whether a JSON string escapes half of a surrogate pair: decoding gives more U+FFFD than it spells.
 func halved(text string) bool {
 	if !strings.Contains(text, `\ud`) && !strings.Contains(text, `\uD`) {
 		return false

@@ -18,19 +18,19 @@ import (
 	"trajgen/sandbox"
 )
 
-// A result over its limit is written whole into the sandbox, and the model gets its beginning and where the rest is.
+// A result over its limit is written whole into the sandbox, and the model gets its beginning and the path of the file.
 const (
 	storeDir     = "trajgen-results" // in the sandbox's directory for temporary files
 	storeTime    = 30 * time.Second
 	maxPreview   = 1500 // bytes
 	maxKept      = 2000 // bytes of short members that are shown beside the preview, if the limit is at least four times that
-	largeEnough  = 4096 // below this, storing a result to keep a turn in its limit gains nothing
+	largeEnough  = 4096 // storing a smaller result saves nothing for the turn's limit
 	maxStoreName = 64
 
-	maxNested = 4 * DefaultMaxResult // by default, of a call that a script made: it is not stored, and no model reads it
+	maxNested = 4 * DefaultMaxResult // default for a script's call, which is not stored, and which no model reads
 )
 
-// limit is how long the call's result may be.
+// limit is the most bytes of the call's result.
 func (s *Session) limit(p *prepared) int {
 	if limit := s.cfg.Limits.Tools[p.call.Name]; limit > 0 {
 		return max(limit, minResult)
@@ -115,7 +115,7 @@ type longResult struct {
 	kept  []string // the other members
 }
 
-// storable is nil for a result that the model could not get at, and for one that a program gets rather than the model.
+// storable is nil for a result that the model could not read from the sandbox, and for one that a program gets.
 func (s *Session) storable(p *prepared, limit int) *longResult {
 	box := s.opened()
 	if box == nil || p.tool == nil || p.tool.Reader || p.call.Parent != "" || box.Layout().Tmp == "" || !s.tools.usesSandbox() {
@@ -132,8 +132,8 @@ func (s *Session) storable(p *prepared, limit int) *longResult {
 	return long
 }
 
-// spread finds the text that a result consists of, so that it is stored as the lines that it has and not as one line of
-// JSON. A result of another shape, or whose other members are longer than kept, is stored as indented JSON.
+// spread finds the text that makes up a result, so that it is stored with its lines and not as one line of JSON. A result of another
+// shape, or whose other members are longer than kept, is stored as indented JSON.
 func (l *longResult) spread(result string, kept int) {
 	v := parseValue(result)
 	longest := -1
@@ -168,7 +168,7 @@ func (l *longResult) spread(result string, kept int) {
 // ours are the members that show adds.
 var ours = map[string]bool{"original_bytes": true, "stored": true, "note": true, "preview": true}
 
-// fileName is what an id is as the name of a file: ids come from models.
+// fileName makes an id, which a model may have written, safe as a file name.
 func fileName(id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
@@ -183,7 +183,7 @@ func fileName(id string) string {
 	return name[:min(len(name), maxStoreName-9)] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// store writes the whole result into the sandbox. What was planted at its path has no say in where it goes.
+// store writes the whole result into the sandbox. A link that the agent planted at its path cannot redirect it.
 func (s *Session) store(ctx context.Context, long *longResult) error {
 	box := s.opened()
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
@@ -198,7 +198,7 @@ func (s *Session) store(ctx context.Context, long *longResult) error {
 	return err
 }
 
-// show is a stored result's beginning and where the rest is, if the limit has room for so much. An error stays one.
+// show is a stored result's beginning and the path of the rest, as far as they fit the limit. An error stays an error.
 func (s *Session) show(p *prepared, long *longResult, limit int) (string, bool) {
 	failure := quoteWithin(p.failure, min(maxKept, limit)/4)
 	for room := min(maxPreview, limit/2); ; room /= 2 {
@@ -245,7 +245,7 @@ func lines(text string) int {
 	return n
 }
 
-// reader is the tool that long results are read with, or "".
+// reader is the tool with which long results are read, or "".
 func (t *Toolset) reader() string {
 	for _, name := range sortedKeys(t.tools) {
 		if t.tools[name].Reader {
@@ -255,7 +255,7 @@ func (t *Toolset) reader() string {
 	return ""
 }
 
-// usesSandbox tells whether the model has a way to what lies in the sandbox.
+// usesSandbox reports whether the model has a tool that can read files in the sandbox.
 func (t *Toolset) usesSandbox() bool {
 	for _, tool := range t.tools {
 		if !tool.NoSandbox {

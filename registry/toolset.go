@@ -12,29 +12,29 @@ import (
 
 // Toolset is the frozen set of tools that an episode can call. It is immutable and shared by episodes.
 type Toolset struct {
-	tools   map[string]*Tool  // that can be called, by name, those of the bridge among them
-	names   []string          // that are shown, sorted
-	missing map[string]string // why, by name
-	homes   map[string]string // toolsets of what is missing
+	tools   map[string]*Tool  // all that can be called, by name, including the bridge's
+	names   []string          // of the tools that are shown, sorted
+	missing map[string]string // reasons by name
+	homes   map[string]string // toolsets of missing tools
 	bare    map[string]string // bare name → name, "" when two tools share it
 	schemas []json.RawMessage // of names
 	hidden  *catalogue        // nil when every tool is shown
 }
 
-// choice is what became of a choice of toolsets: what it means, which never changes, and the toolsets that were made of
-// it, one for each state of the machine.
+// choice is a resolved choice of toolsets: its tools, which never change, and the Toolsets that were made from it, one for each
+// state of availability.
 type choice struct {
-	names  []string          // of tools that may be had, sorted
+	names  []string          // of tools that can be available, sorted
 	never  map[string]string // tools that are not built
 	frozen map[string]*Toolset
 }
 
-// maxFrozen bounds the choices that are remembered, and the toolsets of each; a distribution draws far fewer
-// different ones, and a check that says something else each time must not fill the memory.
+// maxFrozen bounds the cached choices, and the toolsets of each; a distribution draws far fewer, and a check with ever new reasons
+// must not fill the memory.
 const maxFrozen = 256
 
-// Select freezes the tools of the enabled toolsets without those of the disabled ones, as Resolve lists them, and
-// without those that are unavailable now, which Missing tells.
+// Select freezes the tools of the enabled toolsets without those of the disabled ones, as Resolve lists them, and without those that
+// are unavailable now, which Missing lists.
 func (r *Registry) Select(ctx context.Context, enabled, disabled []string) (*Toolset, error) {
 	t, err := r.choose(ctx, enabled, disabled)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Registry) choose(ctx context.Context, enabled, disabled []string) (*Too
 	return r.freeze(c, missing)
 }
 
-// choice resolves the names, or remembers what they mean.
+// choice resolves the names, or returns the cached choice.
 func (r *Registry) choice(enabled, disabled []string) (*choice, error) {
 	if enabled == nil {
 		enabled = []string{"all"}
@@ -92,7 +92,7 @@ func (r *Registry) choice(enabled, disabled []string) (*choice, error) {
 	return c, nil
 }
 
-// freeze makes the toolset of a choice without what is missing, or finds the one that was made before.
+// freeze makes the toolset of a choice without the missing tools, or returns the cached one.
 func (r *Registry) freeze(c *choice, missing map[string]string) (*Toolset, error) {
 	key := strings.Builder{}
 	for _, name := range sortedKeys(missing) {
@@ -127,7 +127,7 @@ func (r *Registry) freeze(c *choice, missing map[string]string) (*Toolset, error
 	return t, nil
 }
 
-// add takes the tools in the shape that they have for an episode, and shows them or the bridge to them.
+// add adds the tools in their shape for an episode, and shows them or the bridge.
 func (t *Toolset) add(r *Registry, names []string) error {
 	schemas := map[string]json.RawMessage{}
 	have := make([]Tool, len(names))
@@ -167,7 +167,7 @@ func (t *Toolset) addBare(name string) {
 	t.bare[short] = name
 }
 
-// shaped is the tool as it is in an episode that has these tools, of these names.
+// shaped is the tool for an episode with these tools, of these names.
 func (t *Tool) shaped(names []string, have []Tool) (*Tool, error) {
 	if t.Describe == nil && t.Reshape == nil {
 		return t, nil
@@ -195,7 +195,7 @@ func (t *Tool) shaped(names []string, have []Tool) (*Tool, error) {
 	return &own, nil
 }
 
-// function is the tool as OpenAI's API takes it.
+// function is the tool in the form of OpenAI's API.
 func (t *Tool) function(quirks Quirks) json.RawMessage {
 	return json.RawMessage(`{"type":"function","function":{"name":` + quote(t.Name) + `,"description":` +
 		quote(t.Description) + `,"parameters":` + string(t.shown(quirks)) + `}}`)
@@ -204,7 +204,7 @@ func (t *Tool) function(quirks Quirks) json.RawMessage {
 // Names lists the tools that the model is shown, sorted.
 func (t *Toolset) Names() []string { return slices.Clone(t.names) }
 
-// Tools lists the tools that can be called, shown or not, sorted by name. The bridge to those that are not shown is none.
+// Tools lists the tools that can be called, shown or not, sorted by name, without the bridge's own.
 func (t *Toolset) Tools() []Tool {
 	var all []Tool
 	for _, name := range sortedKeys(t.tools) {
@@ -215,23 +215,23 @@ func (t *Toolset) Tools() []Tool {
 	return all
 }
 
-// Has says whether the tool of exactly this name can be called, shown or not.
+// Has reports whether the tool of exactly this name can be called, shown or not.
 func (t *Toolset) Has(name string) bool { return t.tools[name] != nil }
 
-// Missing says which tools were asked for and cannot be had, and why.
+// Missing are the requested tools that are unavailable, with the reasons.
 func (t *Toolset) Missing() map[string]string { return maps.Clone(t.missing) }
 
 // Schemas are the function tools as a model is shown them, sorted by name: compact JSON, the same bytes every time.
 func (t *Toolset) Schemas() []json.RawMessage { return slices.Clone(t.schemas) }
 
-// NeedsSandbox says whether a call of that name, as a model wrote it, may open the episode's sandbox.
+// NeedsSandbox reports whether a call of that name, as a model wrote it, may open the episode's sandbox.
 func (t *Toolset) NeedsSandbox(name string) bool {
 	_, tool, _ := t.lookup(name)
 	return tool != nil && !tool.NoSandbox
 }
 
-// lookup finds the tool that a model's name means, or why it is missing. A name that is not exact counts when it
-// differs in nothing but spelling and means one tool only.
+// lookup finds the tool that a model's name means, or why it is missing. An inexact name counts if it differs only in spelling and
+// means a single tool.
 func (t *Toolset) lookup(name string) (string, *Tool, string) {
 	if tool := t.tools[name]; tool != nil {
 		return name, tool, ""

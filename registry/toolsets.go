@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The toolsets are data: a name here may belong to a tool that this version does not have, as distributions draw such
-// toolsets. Resolve leaves those tools out and Toolset.Missing names them.
+// The toolsets are data: a name here may belong to a tool that this version does not have, as distributions draw such toolsets.
+// Toolset.Missing names those tools.
 
 func words(s string) []string { return strings.Fields(s) }
 

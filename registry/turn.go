@@ -6,8 +6,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// endTurn does what can be done only when all calls of a turn have ended: the limit on all results together, and the
-// hooks that look at the turn.
+// endTurn does the work that needs all calls of a turn to have ended: the limit on all results together, and the hooks of the turn.
 func (s *Session) endTurn(ctx context.Context, calls ...*prepared) {
 	s.fitTurn(ctx, calls)
 	for i := range s.cfg.Hooks {
@@ -29,7 +28,7 @@ func (s *Session) endTurn(ctx context.Context, calls ...*prepared) {
 	}
 }
 
-// change changes a call that others may be looking at.
+// change changes a call that other goroutines may be reading.
 func (s *Session) change(p *prepared, f func(call *episode.ToolCall)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

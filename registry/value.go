@@ -23,8 +23,8 @@ func (k kind) String() string {
 	return [...]string{"null", "boolean", "number", "string", "array", "object"}[k]
 }
 
-// value is a JSON value that keeps what encoding/json would lose: the spelling of numbers and strings, and the order
-// of keys. So arguments that nothing had to mend are stored as the model wrote them, and big integers stay exact.
+// value is a JSON value that keeps what encoding/json would lose: the spelling of numbers and strings, and the order of keys. So
+// unchanged arguments are stored as the model wrote them, and big integers stay exact.
 type value struct {
 	kind    kind
 	text    string // a scalar as JSON
@@ -45,7 +45,7 @@ func parseValue(text string) value {
 	return r.value()
 }
 
-// reader reads values token by token, each with the text that it was written as.
+// reader reads values token by token, each with its original text.
 type reader struct {
 	text   string
 	tokens *json.Decoder
@@ -180,7 +180,7 @@ func (v *value) append(dst []byte) []byte {
 	return append(dst, v.text...)
 }
 
-// canonical makes equal values equal texts, for comparison with an enum.
+// canonical gives equal values equal texts, for comparison with an enum.
 func (v *value) canonical() string {
 	switch v.kind {
 	case kindString:
@@ -195,7 +195,7 @@ func (v *value) canonical() string {
 	return string(v.append(nil))
 }
 
-// unquote decodes a JSON string. Most have no escape and cost nothing.
+// unquote decodes a JSON string. It does not copy one without escapes.
 func unquote(text string) string {
 	if strings.IndexByte(text, '\\') < 0 {
 		return text[1 : len(text)-1]
@@ -207,7 +207,7 @@ func unquote(text string) string {
 	return s
 }
 
-// quote encodes a string as JSON that is read by people and models: without escapes for HTML.
+// quote encodes a string as JSON without escapes for HTML, as people and models read it.
 func quote(s string) string {
 	text, err := encode(s)
 	if err != nil {

@@ -158,7 +158,7 @@ func prepare(ctx context.Context, sb sandbox.Sandbox, check episode.Check, apart
 		return fmt.Errorf("end the agent's processes: %w", err)
 	}
 	layout := sb.Layout()
-	// Whatever lies in the private directory was planted: a module there would shadow the verifier's imports.
+	// Any file in the private directory was planted by the agent: a module there would shadow the verifier's imports.
 	if err := sb.Files().Remove(ctx, append([]string{layout.Tests}, shadows(check.Tests)...)...); err != nil {
 		return fmt.Errorf("empty %s: %w", layout.Tests, err)
 	}
