@@ -11,8 +11,8 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// memory takes what the agent remembers from sessions before: {"memory": [...], "user": [...]}, either of them also as
-// one text whose entries are separated by lines with a section sign.
+// memory takes the agent's memory from earlier sessions: {"memory": [...], "user": [...]}, either of them also as one text whose
+// entries are separated by lines with a section sign.
 func (d *decoder) memory(field string, value json.RawMessage) {
 	memory := &episode.Memory{}
 	d.entries(field, value, "with memory, user", func(at string, entry member) error {
@@ -31,7 +31,7 @@ func (d *decoder) memory(field string, value json.RawMessage) {
 	}
 }
 
-// notes takes a list of entries that is within its limit. What is said twice counts once.
+// notes takes a list of entries within its limit. Duplicates count once.
 func (d *decoder) notes(at string, value json.RawMessage, limit int) []string {
 	value = structured(value)
 	var texts []string
@@ -68,8 +68,8 @@ func (d *decoder) notes(at string, value json.RawMessage, limit int) []string {
 	return notes
 }
 
-// user takes who answers the agent's questions: {"answers": [{"match": ..., "answer": ...}], "default": ...} or
-// {"model": true, "persona": ...}; the answers of a script come before a model's.
+// user takes the user that answers the agent's questions: {"answers": [{"match": ..., "answer": ...}], "default": ...} or
+// {"model": true, "persona": ...}; scripted answers come before a model's.
 func (d *decoder) user(field string, value json.RawMessage) {
 	user := &episode.User{}
 	is := d.entries(field, value, "with answers, default, or with model, persona", func(at string, entry member) error {

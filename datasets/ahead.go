@@ -10,7 +10,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// decoded is a row with what became of it, or the error that ended the reading.
+// decoded is a row and its task, or the error that ended the reading.
 type decoded struct {
 	row   row
 	task  *episode.Task
@@ -28,12 +28,11 @@ type batch struct {
 const (
 	batchBytes = 64 << 10
 	batchRows  = 256
-	// aheadBytes is how much is read and not yet asked for. A batch that is larger is read alone.
+	// aheadBytes bounds the bytes that are read ahead. A larger batch is read alone.
 	aheadBytes = 2 << 20
 )
 
-// decoded reads the rows and decodes them on all processors, ahead of whoever asks, and gives them out in their order. An
-// error is the last of them.
+// decoded reads the rows ahead of the consumer, decodes them on all processors, and yields them in order. An error comes last.
 func (s *source) decoded(ctx context.Context) iter.Seq[*decoded] {
 	return func(yield func(*decoded) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -77,7 +76,7 @@ func (s *source) decodeAll(b *batch) {
 	}
 }
 
-// batches reads so many rows at a time. A batch with an error ends with it, and is the last.
+// batches reads rows in batches. An error ends its batch, which is the last.
 func (s *source) batches() iter.Seq[*batch] {
 	return func(yield func(*batch) bool) {
 		b := &batch{done: make(chan struct{})}

@@ -57,8 +57,8 @@ func arrowRows(path string, yield func(row) bool) error {
 	return nil
 }
 
-// arrowSection is the messages of a stream, or those of a file, which is a stream between a magic and a footer. The footer
-// only says where the batches are; that it is there says that the file is whole.
+// arrowSection is the messages of a stream, or those of a file, which is a stream between a magic and a footer. The footer, which
+// only lists the batches, shows that the file is complete.
 func arrowSection(file *os.File) (*io.SectionReader, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -92,7 +92,7 @@ func arrowSection(file *os.File) (*io.SectionReader, error) {
 
 var errCutArrow = errors.New("the Arrow file is cut off: its end is not there")
 
-// arrowBatches streams the record batches. A batch is gone with the next one.
+// arrowBatches streams the record batches. A batch is valid until the next one.
 func arrowBatches(section *io.SectionReader) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		memory := &boundedMemory{}

@@ -20,16 +20,16 @@ const (
 // maxArrowDepth is how deep the library follows types.
 const maxArrowDepth = 64
 
-// arrowHead is what a message says of itself.
+// arrowHead is the metadata of a message.
 type arrowHead struct {
 	kind       byte
 	body       int64
 	dictionary int64
-	delta      bool // the dictionary goes on from before
+	delta      bool // the dictionary extends an earlier one
 }
 
-// readArrowHead reads a head, and refuses one that would cost the library more than its size: heads point within
-// themselves, so that a few bytes can stand for very many columns and very long names. Positions that are nowhere panic.
+// readArrowHead reads a head, and refuses one that would cost the library much more than its size: heads contain offsets into
+// themselves, so that a few bytes can stand for very many columns and very long names. Invalid offsets panic.
 func readArrowHead(raw []byte) (arrowHead, error) {
 	message := flatTable{flatbuffers.Table{Bytes: raw}}.at(0)
 	head := arrowHead{kind: message.GetByteSlot(6, 0), body: message.GetInt64Slot(10, 0)}
@@ -72,7 +72,7 @@ func checkViews(batch flatTable) error {
 // arrowVetted walks a schema.
 type arrowVetted struct {
 	columns int
-	room    int // that is left for texts
+	room    int // bytes left for texts
 }
 
 func (v *arrowVetted) fields(parent flatTable, slot flatbuffers.VOffsetT, path string, depth int) error {
@@ -132,7 +132,7 @@ func (v *arrowVetted) text(parent flatTable, slot flatbuffers.VOffsetT) (string,
 	return string(parent.Bytes[start : start+flatbuffers.UOffsetT(n)]), nil
 }
 
-// flatTable is a table of the serialisation that Arrow's heads are in. What points out of its bytes panics.
+// flatTable is a table of FlatBuffers, the serialisation of Arrow's heads. An offset outside its bytes panics.
 type flatTable struct{ flatbuffers.Table }
 
 // at follows the offset that stands at a position.

@@ -13,27 +13,27 @@ import (
 const (
 	// maxArrowBatch bounds a record batch, and all dictionaries together, as they lie in the file and unpacked.
 	maxArrowBatch = 1 << 30
-	// maxArrowHead bounds what a message says of its body.
+	// maxArrowHead bounds the head of a message.
 	maxArrowHead = 16 << 20
 )
 
 var errArrowBatch = fmt.Errorf("a record batch, or the dictionaries, have more than %d MiB; write the file in smaller batches", maxArrowBatch>>20)
 
-// arrowMessages hands the messages of a stream to the library, each looked at before: the library believes what a message
-// says of its sizes, and asks for that memory.
+// arrowMessages passes the messages of a stream to the library after a check, as the library trusts the sizes in a message and
+// allocates that memory.
 type arrowMessages struct {
 	section *io.SectionReader
 	memory  *boundedMemory
-	refused error           // that the library was told
+	refused error           // the error that was returned to the library
 	last    arrowHead       // the message before
 	live    map[int64]int64 // dictionary → its bytes in memory
 }
 
-// Retain and Release are of the library's interface; there is nothing to count.
+// Retain and Release are part of the library's interface; they do nothing.
 func (m *arrowMessages) Retain()  {}
 func (m *arrowMessages) Release() {}
 
-// explain returns what the reader refused, or what the library met in a message that looked right.
+// explain returns the error of the check, or else the library's own.
 func (m *arrowMessages) explain(err error) error {
 	if m.refused != nil {
 		return m.refused
@@ -83,11 +83,11 @@ func (m *arrowMessages) next() (*ipc.Message, error) {
 	return ipc.NewMessage(memory.NewBufferBytes(raw), memory.NewBufferBytes(body)), nil
 }
 
-// headSize reads what is in front of a message. Older writers leave the mark out.
+// headSize reads the prefix of a message. Older writers leave the mark out.
 func (m *arrowMessages) headSize() (int64, error) {
 	var raw [4]byte
 	if _, err := io.ReadFull(m.section, raw[:]); err == io.EOF {
-		return 0, io.EOF // a writer may end a stream without a word
+		return 0, io.EOF // a stream may end without an end mark
 	} else if err != nil {
 		return 0, cutArrow(err)
 	}
@@ -104,7 +104,7 @@ func (m *arrowMessages) headSize() (int64, error) {
 	return int64(size), nil
 }
 
-// take reads so many bytes if the file has them.
+// take reads a number of bytes if the file has them.
 func (m *arrowMessages) take(size int64) ([]byte, error) {
 	at, err := m.section.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -127,7 +127,7 @@ func cutArrow(err error) error {
 	return err
 }
 
-// settle counts what the message before has taken. Dictionaries stay, a batch goes.
+// settle counts the memory of the previous message. Dictionaries stay in memory; a batch does not.
 func (m *arrowMessages) settle() error {
 	if m.last.kind == arrowDictionary {
 		if m.live == nil {

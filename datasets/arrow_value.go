@@ -10,13 +10,13 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// arrowRow makes JSON of the values of a row, in the same forms as those of Parquet (see encoderOf): what JSON has no form
-// for becomes text. Positions that a damaged column points to panic.
+// arrowRow encodes the values of a row as JSON, in the same forms as those of Parquet (see encoderOf): values without a JSON form
+// become text. Invalid offsets in a damaged column panic.
 type arrowRow struct {
 	size int // of the values so far
 }
 
-// object makes one of a row or a struct. Fields that are null are left out, and so are empty lists that cannot be null.
+// object encodes a row or a struct. Fields that are null are left out, and so are empty lists that cannot be null.
 func (r *arrowRow) object(fields []arrow.Field, columns []arrow.Array, i int) (json.RawMessage, error) {
 	var list []member
 	for at, field := range fields {
@@ -64,7 +64,7 @@ func resolve(values arrow.Array, i int) (arrow.Array, int, bool) {
 	}
 }
 
-// value takes what is there.
+// value encodes one value.
 func (r *arrowRow) value(values arrow.Array, i int) (json.RawMessage, error) {
 	switch typed := values.(type) {
 	case *array.Map:
@@ -86,7 +86,7 @@ func (r *arrowRow) value(values arrow.Array, i int) (json.RawMessage, error) {
 	return value, r.grow(len(value))
 }
 
-// grow keeps a few bytes that stand for very many from filling the memory.
+// grow bounds the size of a row, as a few bytes may expand to very many.
 func (r *arrowRow) grow(size int) error {
 	if r.size += size; r.size > maxRow {
 		return fmt.Errorf("the row is larger than %d MiB", maxRow>>20)

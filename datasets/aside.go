@@ -10,11 +10,10 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// defaultHold is how much of the rows that are laid aside stays in memory.
+// defaultHold is how many bytes of the rows that are laid aside stay in memory.
 const defaultHold = 64 << 20
 
-// aside keeps rows until their turn comes: in memory at first, then in a file without a name, which is gone with the
-// process whatever ends it.
+// aside keeps rows until their turn comes: in memory at first, then in an unlinked file, which always disappears with the process.
 type aside struct {
 	dir    string
 	hold   int
@@ -91,6 +90,6 @@ func (a *aside) take(place int) (readTask, error) {
 
 func (a *aside) close() {
 	if a.file != nil {
-		a.file.Close() // it has no name: there is nothing to lose
+		a.file.Close() // an unlinked scratch file: an error does not matter
 	}
 }

@@ -75,7 +75,7 @@ func withGuard(task json.RawMessage) (json.RawMessage, error) {
 	return encode(fields)
 }
 
-// bundledDigest covers the names and the contents, with lengths between them so that no two sets of files agree.
+// bundledDigest covers names and contents, with their lengths, so that different sets of files have different digests.
 func bundledDigest(context.Context) (string, error) {
 	names, err := fs.Glob(bundled, "bundled/*")
 	if err != nil {

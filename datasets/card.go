@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Card is what the README.md of a dataset folder says of it.
+// Card is the metadata in the README.md of a dataset folder.
 type Card struct {
 	Name     string   `json:"name,omitempty"`
 	License  []string `json:"license,omitempty"`
@@ -23,7 +23,7 @@ type Card struct {
 	Tags     []string `json:"tags,omitempty"`
 }
 
-// and joins two cards, of a dataset made of two.
+// and joins the cards of two datasets.
 func (c Card) and(other Card) Card {
 	union := func(a, b []string) []string {
 		for _, item := range b {
@@ -41,7 +41,7 @@ func (c Card) and(other Card) Card {
 	return Card{Name: c.Name, License: union(c.License, other.License), Language: union(c.Language, other.Language), Tags: union(c.Tags, other.Tags)}
 }
 
-// frontMatter is what stands above the text of a README.md, as far as it is needed here.
+// frontMatter is the part of a README.md's front matter that is used here.
 type frontMatter struct {
 	PrettyName string `yaml:"pretty_name"`
 	License    texts  `yaml:"license"`
@@ -99,7 +99,7 @@ func (d *dataParts) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// readCard reads the README.md of a directory: its card, and the shares that its configs name. Either may not be there.
+// readCard reads the README.md of a directory: its card, and the shares that its configs name. Either may be missing.
 func readCard(dir string) (Card, []share, error) {
 	head, err := readFrontMatter(filepath.Join(dir, "README.md"))
 	if err != nil || head == nil {
@@ -174,7 +174,7 @@ func (p dataPart) files(dir, below string) ([]string, error) {
 	return files, nil
 }
 
-// inside keeps a README from naming files of the machine: it came with the dataset.
+// inside refuses paths outside the directory, as the README comes from the dataset's author.
 func inside(pattern string) error {
 	if strings.Contains(pattern, "://") || strings.Contains(pattern, ":/") {
 		return fmt.Errorf("%s is not in the directory; download it, and give its path", pattern)

@@ -13,8 +13,8 @@ import (
 	"trajgen/pipeline/where"
 )
 
-// Choice says which tasks of a dataset are played, and in which order. Its steps are always taken in this order, each on
-// what the one before has left:
+// Choice says which tasks of a dataset are played, and in which order. Its steps are always taken in this order, each on the tasks
+// that the step before left:
 //
 //	read       the rows that are tasks
 //	where      those for which a condition holds
@@ -24,13 +24,13 @@ import (
 //	slice      those at some positions
 //	max_tasks  the first ones (Options.MaxTasks)
 //
-// Whatever is chosen, ids and rows stay what they are in the dataset.
+// The choice does not change ids and rows.
 type Choice struct {
 	// Where is a condition of package where. It sees the names of RowNames, and the keys of the metadata.
 	Where string
-	// Parts are the shares of the dataset's parts, such as train 0.9 and test 0.1, and Part is the one that is taken. A
-	// task belongs to a part by a hash of its id alone: it stays there whatever is added, and with any seed. Duplicates
-	// of an id belong together. What is left of 1 belongs to no part.
+	// Parts are the shares of the dataset's parts, such as train 0.9 and test 0.1, and Part is the one that is taken. Only a hash
+	// of its id decides a task's part, so it stays there with any seed and when tasks are added. Duplicates of an id belong to
+	// the same part. If the shares add up to less than 1, the rest of the tasks belongs to no part.
 	Parts map[string]float64
 	Part  string
 	// Shuffle draws an order.
@@ -42,25 +42,25 @@ type Choice struct {
 	// Slice is START:END or START:END:STEP, from 0 and without END, as in Python; each may be left out.
 	Slice string
 
-	Seed uint64 // of what is drawn
-	// Scratch is a directory for the rows that have to be laid aside so that they can be given out in another order, beyond
-	// Hold bytes (0: 64 MiB) that are held in memory. Nothing stays in it. Without one, memory holds all that is chosen.
+	Seed uint64 // of all draws
+	// Scratch is a directory for rows that have to be laid aside because they are played in another order, beyond Hold bytes
+	// (0: 64 MiB) in memory. No file stays in it. Without it, all chosen rows are held in memory.
 	Scratch string
 	Hold    int
 }
 
-// Step is what a step of a choice has left.
+// Step is the number of tasks that a step of a choice left.
 type Step struct {
 	Name string `json:"step"`
-	How  string `json:"how,omitempty"` // as it was asked for
+	How  string `json:"how,omitempty"` // the setting, as given
 	Left int    `json:"left"`
 }
 
-// choice is a Choice that was understood.
+// choice is a parsed Choice.
 type choice struct {
 	Choice
 	condition *where.Condition
-	low, high float64 // of the part's share of all hashes
+	low, high float64 // bounds of the part's share of all hashes
 	slice     span
 	max       int
 }
@@ -131,7 +131,7 @@ func (c *choice) parsePart() error {
 		wrong = append(wrong, fmt.Errorf("use_part: there is no part %q (have %s)", c.Part, strings.Join(names, ", ")))
 	}
 	if c.high > 1-rounding {
-		c.high = 1 // no task is lost between the last part and the end
+		c.high = 1 // rounding must not lose tasks after the last part
 	}
 	return errors.Join(wrong...)
 }
@@ -143,7 +143,7 @@ func (c *choice) inPart(id string) bool {
 	return at >= c.low && at < c.high
 }
 
-// ordered says whether all must be known before the first can be given out.
+// ordered reports whether all tasks must be known before the first is yielded.
 func (c *choice) ordered() bool { return c.Shuffle || c.Stratify != "" }
 
 // steps are those that were asked for.
@@ -195,7 +195,7 @@ func (s span) has(position int) bool {
 // ends says that neither this position nor one after it is of the span.
 func (s span) ends(position int) bool { return s.end >= 0 && position >= s.end }
 
-// nothingLeft says which step took the last task.
+// nothingLeft is the error that says which step left no task.
 func nothingLeft(name string, steps []Step) error {
 	for i, step := range steps {
 		if step.Left == 0 && i > 0 {

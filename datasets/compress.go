@@ -19,7 +19,7 @@ var (
 	bzip2Magic = []byte("BZh")
 )
 
-// foreignMagics are packings that are not read. What to do is the same for all: unpack the file.
+// foreignMagics are compressions that are not supported.
 var foreignMagics = map[string][]byte{
 	"xz":  {0xfd, '7', 'z', 'X', 'Z', 0},
 	"lz4": {0x04, 0x22, 0x4d, 0x18},
@@ -41,7 +41,7 @@ func openText(path string) (text *bufio.Reader, closeText func(), err error) {
 	return bufio.NewReaderSize(plain, 64<<10), func() { closePlain(); file.Close() }, nil
 }
 
-// decompress goes by the content, whatever the file is called.
+// decompress goes by the content, not by the file's name.
 func decompress(file io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReaderSize(file, 128<<10)
 	head, err := buffered.Peek(8)
@@ -56,7 +56,7 @@ func decompress(file io.Reader) (io.Reader, func(), error) {
 		}
 		return &compressed{"gzip", reader}, func() { reader.Close() }, nil
 	case bytes.HasPrefix(head, zstdMagic):
-		// One goroutine and the smallest buffers: a dataset is read slower than it is played.
+		// One goroutine and the smallest buffers: speed does not matter here.
 		reader, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, nil, compressionError("zstd", err)
@@ -112,7 +112,7 @@ func packedSuffixes(plain ...string) []string {
 	return all
 }
 
-// bounded ends a stream that gives more than maxRow bytes without a whole row: a reader of rows holds one in memory.
+// bounded ends a stream with a row of more than maxRow bytes, as a reader holds one row in memory.
 type bounded struct {
 	io.Reader
 	left int64

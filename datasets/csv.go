@@ -58,7 +58,7 @@ type table struct {
 	line    int // of the last record
 }
 
-// records are read one after the other. What is wrong with one alone is a *csv.ParseError.
+// records reads one record after the other. An error that concerns only one record is a *csv.ParseError.
 type records interface {
 	Read() ([]string, error)
 	FieldPos(field int) (line, column int)
@@ -127,7 +127,7 @@ func (t *table) header() ([]string, error) {
 	return names, nil
 }
 
-// row makes an object of the next record. What is wrong with one record alone is a broken row.
+// row makes an object of the next record. An error that concerns only one record gives a broken row.
 func (t *table) row(names []string) (row, error) {
 	cells, err := t.read()
 	var slip *csv.ParseError

@@ -1,4 +1,4 @@
-// Package datasets reads the tasks of a run, from files of several formats, folders of them, and those that come along.
+// Package datasets reads the tasks of a run from files of several formats, from folders, and from the bundled files.
 package datasets
 
 import (
@@ -16,18 +16,17 @@ const Bundled = "bundled"
 // Source is an opened dataset. It holds no file between calls and may be used from several goroutines; every pass
 // reads the dataset anew.
 type Source interface {
-	// Tasks streams the tasks that are chosen, always in the same order and with the same ids. The first error ends the
-	// iteration: a *RowError for a broken row (unless Options.SkipBadRows), anything else for a dataset that cannot be
-	// read, is empty, of which nothing is left, or for a context that ended. Of what was read, only a hash of each id
-	// stays in memory; with a shuffle or a stratified sample also some 20 bytes of each task, and while such an order is
-	// streamed, at most 64 MiB of its rows (see Choice.Scratch).
+	// Tasks streams the chosen tasks, always in the same order and with the same ids. The first error ends the iteration: a
+	// *RowError for a broken row (unless Options.SkipBadRows), another error for a dataset that cannot be read, is empty or has
+	// no chosen task, or for a context that ended. Only a hash of each id stays in memory; with a shuffle or a stratified sample
+	// also some 20 bytes of each task, and while such an order is streamed, at most 64 MiB of its rows (see Choice.Scratch).
 	Tasks(ctx context.Context) iter.Seq2[*episode.Task, error]
-	// InOrder streams the same tasks in the order of the dataset, for which nothing is laid aside.
+	// InOrder streams the same tasks in the order of the dataset, which needs no scratch space.
 	InOrder(ctx context.Context) iter.Seq2[*episode.Task, error]
 	// Digest is "sha256:" and the hexadecimal SHA-256 of the file's bytes as they lie on disk, compressed or not; of
 	// several files, of their names and digests in order.
 	Digest(ctx context.Context) (string, error)
-	// About says which files are read, and what the dataset says of itself.
+	// About returns the files that are read, and the dataset's card.
 	About() About
 }
 
@@ -36,15 +35,15 @@ type Options struct {
 	Map         *Mapping // builds the fields of a foreign dataset; nil when its rows have our fields
 	MaxTasks    int      // 0: all
 	SkipBadRows bool     // pass broken rows to OnSkip and go on; they still count in Task.Row
-	// OnSkip is told of each broken row in each pass; of a dataset that is shuffled or sampled once, when its order is drawn.
+	// OnSkip receives each broken row in each pass; of a shuffled or sampled dataset only once, when its order is drawn.
 	OnSkip func(*RowError)
-	// OnRepeat is told, likewise, the id of each task that an earlier one has, too, and that gets another therefore.
+	// OnRepeat receives, likewise, the id of each task with the id of an earlier one; the task gets another id.
 	OnRepeat func(id string)
 	Shape    string // one of Shapes, that all rows have; "": each row's columns show its own
 
 	Choice Choice
-	// OnChosen is told what each step of the choice has left, at the end of each pass. A pass that ends early, at the last
-	// task of a slice or of MaxTasks, has read no further.
+	// OnChosen receives, at the end of each pass, how many tasks each step of the choice left. A pass that ends early, at the
+	// last task of a slice or of MaxTasks, only counts the rows up to there.
 	OnChosen func([]Step)
 
 	// Subset and Split choose among the files of a directory. Where there are several and none is given, Open lists them.
@@ -58,7 +57,7 @@ type RowError struct {
 	Line int
 	// Row is the position in the dataset, from 0, as in Task.Row.
 	Row int
-	// Reason is everything that is wrong with the row, separated by "; ".
+	// Reason lists all errors of the row, separated by "; ".
 	Reason string
 
 	unit string // what Line counts; "" is lines

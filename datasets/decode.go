@@ -12,7 +12,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// fieldDecoders are the fields of a dataset row. Whatever is not among them is metadata.
+// fieldDecoders are the fields of a dataset row. All others are metadata.
 var fieldDecoders = map[string]func(d *decoder, field string, value json.RawMessage){
 	"id":           label(func(t *episode.Task) *string { return &t.ID }),
 	"prompt":       (*decoder).prompt,
@@ -50,8 +50,8 @@ type decoder struct {
 	wrong problems
 }
 
-// decode turns a row into a task. Entries that are null or an empty string count as absent. Metadata is what the row's
-// mapping or shape kept; nil when there was none, and the unknown fields are the metadata.
+// decode turns a row into a task. Entries that are null or an empty string count as absent. Metadata is what the row's mapping or
+// shape kept; with nil, the unknown fields become the metadata.
 func decode(fields, metadata []member) (*episode.Task, problems) {
 	d := decoder{task: &episode.Task{}}
 	mapped := metadata != nil
@@ -84,7 +84,7 @@ func decode(fields, metadata []member) (*episode.Task, problems) {
 	return d.task, nil
 }
 
-// contentID names a row by what it says: the order of its keys and its white space do not matter.
+// contentID is a row's id from its content, regardless of the order of keys and of white space.
 func (d *decoder) contentID(fields []member) string {
 	encoded, err := object(fields, false)
 	if err != nil {
@@ -94,7 +94,7 @@ func (d *decoder) contentID(fields []member) string {
 	return "sha-" + hex.EncodeToString(sum[:8])
 }
 
-// check looks at what the fields must be together.
+// check checks the fields together.
 func (d *decoder) check() {
 	if len(d.task.Prompt) == 0 && len(d.wrong) == 0 {
 		d.wrong.addf("there is no prompt: want a string in prompt or a list of chat messages in messages")

@@ -59,7 +59,7 @@ type share struct {
 	files         []string
 }
 
-// chosen picks the one share that is asked for. Where several could be meant it guesses nothing.
+// chosen picks the requested share. It refuses an ambiguous choice.
 func chosen(shares []share, options Options) ([]string, error) {
 	subset, err := choose("subset", options.Subset, shares, func(s share) string { return s.subset })
 	if err != nil {
@@ -138,11 +138,11 @@ func sharesByName(dir string) ([]share, error) {
 	return shares, nil
 }
 
-// dataFiles lists the files below a directory that hold rows, sorted. What begins with a dot is left out, and what has no
-// format by its name. Files of JSON and YAML count where there are no others: beside data they are settings.
+// dataFiles lists the files below a directory that hold rows, sorted. It leaves out names that begin with a dot or name no format.
+// JSON and YAML files only count if there are no others: beside data they are settings.
 func dataFiles(dir string) ([]string, error) {
 	byFormat := map[string][]string{}
-	count, looked, unnamed := 0, 0, "" // the first of the files that hold rows and do not say so
+	count, looked, unnamed := 0, 0, "" // unnamed is the first file that holds rows without a name that says so
 	err := filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return bareCause(err)

@@ -15,12 +15,11 @@ import (
 type format struct {
 	// suffixes are what such a file is called, lower case.
 	suffixes []string
-	// magic tells by the first bytes of a file, unpacked; it must not claim what it is not sure of. Optional.
+	// magic recognizes the first bytes of an uncompressed file, if they are unmistakable. Optional.
 	magic func(head []byte) bool
 	// binary formats are never without their magic, and bring their own compression.
 	binary bool
-	// rows yields those of the file until its end or until yield says that it is enough. A row that is broken by itself is a
-	// row with its reason.
+	// rows yields the rows of the file until its end or until yield returns false. A broken row is yielded with its reason.
 	rows func(path string, yield func(row) bool) error
 }
 
@@ -42,8 +41,8 @@ func Suffixes() []string {
 	return list
 }
 
-// formatOf goes by the name. Where the name says nothing, and where the content is plainly something else, it goes by
-// the content: a download often keeps the wrong name.
+// formatOf goes by the name. If the name names no format or the content is clearly another one, it goes by the content, as a
+// download often has a wrong name.
 func formatOf(path string) (name string, err error) {
 	head, packed, err := readHead(path)
 	if err != nil {
@@ -62,7 +61,7 @@ func formatOf(path string) (name string, err error) {
 	case content != "" && (named == "" || formats[named].magic != nil || formats[content].binary):
 		return content, nil
 	case named == "" && packed:
-		return "json", nil // what is packed without a name is lines of JSON
+		return "json", nil // a compressed file without a telling name is taken for lines of JSON
 	case named == "":
 		return "", fmt.Errorf("its format shows neither in its name (known are %s) nor in its content", strings.Join(Suffixes(), ", "))
 	case formats[named].binary:
@@ -82,7 +81,7 @@ func formatNamed(path string) string {
 	return ""
 }
 
-// readHead reads what the formats need to see, unpacked. Only regular files will do: a dataset is read more than once.
+// readHead reads the uncompressed start of a file. It refuses all but regular files, as a dataset is read more than once.
 func readHead(path string) (head []byte, packed bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -104,7 +103,7 @@ func readHead(path string) (head []byte, packed bool, err error) {
 		return nil, false, foreign
 	}
 	if err != nil {
-		return nil, true, nil // damage shows with its place when the file is read
+		return nil, true, nil // reading the file reports damage with its place
 	}
 	defer closeText()
 	_, packed = text.(*compressed)

@@ -187,8 +187,8 @@ func goldArguments(value json.RawMessage) (json.RawMessage, error) {
 	return compact.Bytes(), err
 }
 
-// checkGold holds that all of a gold can be played: a step without calls is an answer, and an answer ends the episode
-// or brings the next message of the user.
+// checkGold checks that all of a gold can be played: a step without calls is an answer, and an answer ends the episode or is
+// followed by the next message of the user.
 func (d *decoder) checkGold() {
 	if len(d.task.Gold) == 0 || len(d.wrong) > 0 {
 		return

@@ -20,11 +20,11 @@ type member struct {
 	value json.RawMessage
 }
 
-// What follows takes apart what json.Valid has let pass. A dataset is read before a run begins, and whoever started it
-// waits: goccy/go-json splits objects and reads strings in a third of the time that encoding/json takes.
+// The functions below parse text that json.Valid has accepted. A dataset is read before a run begins, while the user waits:
+// goccy/go-json splits objects and reads strings in a third of the time that encoding/json takes.
 
 // members splits an object into its entries, in their order. An entry that is null counts as absent; one that is there
-// twice is an error, as it is open which was meant. Errors read well after "the row is" and after "verify:".
+// twice is an error, as it is unclear which was meant. Errors read well after "the row is" and after "verify:".
 func members(object json.RawMessage) ([]member, error) {
 	if kind := kindOf(object); kind != "an object" {
 		return nil, fmt.Errorf("%s, want an object", kind)
@@ -196,10 +196,10 @@ func asDuration(value json.RawMessage) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// asStrings takes a list of names, or one string with commas. What is said twice counts once.
+// asStrings takes a list of names, or one string with commas. Duplicates count once.
 func asStrings(value json.RawMessage) ([]string, error) { return asList(value, strings.TrimSpace) }
 
-// asList is asStrings for what is more than names: the elements of a list go through each.
+// asList is asStrings for other elements: each decodes the elements of a list.
 func asList(value json.RawMessage, each func(string) string) ([]string, error) {
 	value = structured(value)
 	var parts []string

@@ -43,7 +43,7 @@ func jsonlRows(path string, yield func(row) bool) error {
 	return nil
 }
 
-// textLine is a line that is not blank. Its text is gone with the next one.
+// textLine is a line that is not blank. Its text is valid until the next one.
 type textLine struct {
 	number  int
 	text    []byte
@@ -87,7 +87,7 @@ func lines(reader *bufio.Reader) iter.Seq2[textLine, error] {
 				break
 			}
 			if cap(buffer) > 1<<20 {
-				buffer = nil // one giant must not occupy its memory for the rest of the file
+				buffer = nil // frees the memory of a huge line
 			}
 		}
 	}

@@ -34,7 +34,7 @@ var mappings embed.FS
 //	metadata: {source: "humaneval"}   # likewise; goes to the task's metadata
 //	keep: [difficulty]          # source fields that go to the metadata as they are
 //
-// What has an anchor (&NAME) can be used again (*NAME), and mappings can be merged (<<).
+// A node with an anchor (&NAME) can be used again (*NAME), and mappings can be merged (<<).
 //
 // A template sees the source row with numbers as they were written and without nulls; a field that the row does not
 // have is an error. What it renders is a string, also where a number is wanted (which takes the string "42"); under the
@@ -239,7 +239,7 @@ func (m *Mapping) apply(source []member) (fields, metadata []member, wrong probl
 	return fields, metadata, wrong
 }
 
-// noValue is what a template prints for nothing at all, such as {{index . "missing"}}.
+// noValue is what a template prints for a missing value, such as {{index . "missing"}}.
 const noValue = "<no value>"
 
 func (m *Mapping) render(leaf *yaml.Node, data map[string]any) (json.RawMessage, error) {

@@ -46,8 +46,8 @@ func (d *decoder) prompt(field string, value json.RawMessage) {
 	}
 }
 
-// message takes what the model can be sent before it has said anything. Tool calls of an earlier conversation are
-// refused rather than dropped: the model would see something else than the dataset says.
+// message takes a message of a prompt. It refuses tool calls of an earlier conversation instead of dropping them, as the model would
+// then see another conversation than the dataset's.
 func (d *decoder) message(at string, value json.RawMessage) (episode.Message, bool) {
 	entries, err := members(value)
 	if err != nil {

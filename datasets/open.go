@@ -15,9 +15,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// piece is what is read as one: a file, a directory that one reader takes whole, the bundled tasks.
+// piece is a unit of reading: a file, a directory that one reader takes whole, or the bundled tasks.
 type piece struct {
-	name   string // by which the digest knows it: it must not say where the dataset lies
+	name   string // in the digest; independent of where the dataset lies
 	path   string
 	format string
 	rows   func(yield func(row) bool) error // see format
@@ -58,7 +58,7 @@ func OpenAll(paths []string, options Options) (Source, error) {
 		s.pieces = append(s.pieces, pieces...)
 		s.card = s.card.and(card)
 	}
-	// One file is known by its bytes alone, whatever it is called.
+	// The digest of a single file does not include its name.
 	s.named = len(paths) > 1 || len(s.pieces) > 1 || isPattern(paths[0])
 	return s, errors.Join(append(wrong, twice(s.pieces)...)...)
 }
@@ -145,7 +145,7 @@ func filePiece(path, name string) (piece, error) {
 	}, nil
 }
 
-// twice refuses files that are there twice: their tasks would be played twice, under names of their own.
+// twice refuses duplicate files, whose tasks would be played twice, under different ids.
 func twice(pieces []piece) []error {
 	var wrong []error
 	seen := map[string]bool{}
@@ -191,7 +191,7 @@ func (s *source) Digest(ctx context.Context) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// About says what a dataset is made of.
+// About describes a dataset.
 type About struct {
 	Files []FileInfo `json:"files"`
 	Card  Card       `json:"card,omitzero"`

@@ -61,7 +61,7 @@ func parquetRows(path string, yield func(row) bool) error {
 	return nil
 }
 
-// groupRows streams the rows of a row group. A row's values are gone with the next one.
+// groupRows streams the rows of a row group. A row's values are valid until the next one.
 func groupRows(group parquet.RowGroup) iter.Seq2[parquet.Row, error] {
 	return func(yield func(parquet.Row, error) bool) {
 		var rows parquet.Rows
@@ -97,8 +97,8 @@ func groupRows(group parquet.RowGroup) iter.Seq2[parquet.Row, error] {
 	}
 }
 
-// guarded turns a panic of the library into an error: it meets some impossible schemas and pages with one, and a
-// dataset is what a stranger wrote.
+// guarded turns a panic of the library into an error, as the library panics on some invalid schemas and pages, and a dataset is
+// untrusted input.
 func guarded(read func() error) (err error) {
 	defer func() {
 		if caught := recover(); caught != nil {

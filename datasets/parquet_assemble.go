@@ -78,7 +78,7 @@ func (c *parquetColumn) wrapper(list string) bool {
 // run is what is left of one scalar's values in a row.
 type run []parquet.Value
 
-// assembler walks the schema and eats the runs.
+// assembler walks the schema and consumes the runs.
 type assembler struct{ runs []run }
 
 // assemble builds the JSON object of a row. Levels that contradict each other are an error, never a panic.
@@ -249,7 +249,7 @@ func (a *assembler) next(c *parquetColumn) (parquet.Value, error) {
 	return value, nil
 }
 
-// skip eats the one placeholder that every scalar below an absent node has.
+// skip consumes the placeholder that every scalar below an absent node has.
 func (a *assembler) skip(c *parquetColumn) error {
 	if c.leaf >= 0 {
 		_, err := a.next(c)

@@ -35,7 +35,7 @@ func tasksOf(reads iter.Seq2[readTask, error]) iter.Seq2[*episode.Task, error] {
 	}
 }
 
-// kept streams what where and part leave, and counts in steps.
+// kept streams the tasks that where and part leave, and counts them in steps.
 func (s *source) kept(ctx context.Context, steps []Step) iter.Seq2[readTask, error] {
 	return func(yield func(readTask, error) bool) {
 		if err := s.knowsNames(ctx); err != nil {
@@ -90,7 +90,7 @@ func (s *source) knowsNames(ctx context.Context) error {
 	if !names.Found() {
 		for read, err := range s.usable(ctx, passedOn) {
 			if err != nil {
-				return nil // whoever reads the tasks says what is wrong with them
+				return nil // reading the tasks reports the error
 			}
 			if names.Add(rowValues(read.task)); names.Found() {
 				break
@@ -104,7 +104,7 @@ func (s *source) knowsNames(ctx context.Context) error {
 	return nil
 }
 
-// stream gives out what is chosen as it is read.
+// stream yields chosen tasks as they are read.
 func (s *source) stream(ctx context.Context) iter.Seq2[readTask, error] {
 	return func(yield func(readTask, error) bool) {
 		steps := s.choice.steps()
@@ -215,7 +215,7 @@ func (s *source) planned(ctx context.Context) iter.Seq2[readTask, error] {
 	}
 }
 
-// reordered reads the tasks of the plan, lays their rows aside, and gives those out as tasks in their order.
+// reordered reads the tasks of the plan, lays their rows aside, and yields them as tasks in the plan's order.
 func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	return func(yield func(*episode.Task, error) bool) {
 		p, err := s.ready(ctx)

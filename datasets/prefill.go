@@ -10,8 +10,8 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// ReadMessages reads a conversation that is put before every task's prompt: a JSON or YAML list of messages of users,
-// assistants and tools. Every call has its result, as servers insist on. All that is wrong is in one error.
+// ReadMessages reads a conversation that is put before every task's prompt: a JSON or YAML list of messages of users, assistants and
+// tools. Every call must have a result, as servers require. One error lists all mistakes.
 func ReadMessages(path string) ([]episode.Message, error) {
 	data, err := readBounded(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func ReadMessages(path string) ([]episode.Message, error) {
 	return messages, nil
 }
 
-// conversation takes what was said earlier, calls and results among it.
+// conversation takes an earlier conversation, with calls and results.
 func (d *decoder) conversation(value json.RawMessage) []episode.Message {
 	items, err := elements(value)
 	if err != nil {
@@ -78,7 +78,7 @@ func (d *decoder) conversation(value json.RawMessage) []episode.Message {
 	return messages
 }
 
-// answered holds that no call is left without a result.
+// answered checks that no call is left without a result.
 func (d *decoder) answered(at string, open map[string]string) {
 	for _, id := range slices.Sorted(maps.Keys(open)) {
 		d.wrong.addf("%s: the call %q has no result before it", at, id)

@@ -25,7 +25,7 @@ const (
 	leastDisk   = 1 << 20
 )
 
-// resources takes what the sandbox of a task has: {"memory": "2G", "disk": "10G", "cpus": 1}.
+// resources takes the resources of a task's sandbox: {"memory": "2G", "disk": "10G", "cpus": 1}.
 func (d *decoder) resources(field string, value json.RawMessage) {
 	has := &d.task.Resources
 	d.entries(field, value, "with memory, disk, cpus", func(_ string, entry member) (err error) {

@@ -10,8 +10,8 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// RowNames are what a condition can say of a task, each with an example. Beside them are the keys of its metadata, which
-// are nothing where a row has not got them, while another one has; metadata has them all. What a row does not have is an empty text or list.
+// RowNames are the names that a condition on tasks can use, each with an example. A condition can also use the keys of the metadata,
+// which are nil in rows without them, if another row has them; metadata has all keys. A missing field is an empty text or list.
 func RowNames() map[string]any {
 	return map[string]any{
 		"id": "", "row": 0, "prompt": "", "system": "", "setup": "", "image": "", "cwd": "", "network": "", "distribution": "", "difficulty": "",
@@ -52,7 +52,7 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// plainNumbers makes numbers of what was kept as it was written.
+// plainNumbers converts numbers that were kept as text.
 func plainNumbers(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// candidate is a task that is left after where and part.
+// candidate is a task that where and part left.
 type candidate struct {
 	row     int32
 	stratum int32
-	lot     uint64 // by which it is drawn within its stratum
+	lot     uint64 // random number; the smallest in a stratum are drawn
 }
 
-// candidates are all that a plan is made of: 16 bytes for a task, until it is made.
+// candidates are the input of a plan: 16 bytes for each task until the plan is made.
 type candidates struct {
 	list   []candidate
 	strata map[string]int32
@@ -121,8 +121,8 @@ func stratified(list []candidate, strata int, chosen *choice) []candidate {
 	return sample
 }
 
-// quotas shares n among strata in proportion to their sizes: what is whole of each share, and what is missing then one
-// each to the largest remainders, of equal ones to the larger stratum, then to the one that was met first.
+// quotas divides n among strata in proportion to their sizes: each gets the whole part of its share, and the rest goes one by one to
+// the largest remainders, on a tie to the larger stratum, then to the one that came first.
 func quotas(sizes []int, total, n int) []int {
 	take := make([]int, len(sizes))
 	if n >= total {

@@ -14,7 +14,7 @@ const OwnShape = "task"
 // shape builds the fields of a row from one of another tool. To add one, write its file and its line in shapes.
 type shape struct {
 	about string
-	// is tells such a row by its columns; it must not claim one that has our fields. Nil: it is only taken by name.
+	// is recognizes such a row by its columns; it must not match a row with our fields. With nil the shape must be named.
 	is     func(c columns) bool
 	fields func(b *builder, c columns)
 }
@@ -82,7 +82,7 @@ func columnsOf(entries []member) columns {
 // builder collects the fields that a shape makes of a row.
 type builder struct {
 	fields []member
-	notes  map[string]string // what a reader of the row should know
+	notes  map[string]string // remarks for readers of the row
 	wrong  problems
 }
 
@@ -103,7 +103,7 @@ func (b *builder) note(name, format string, arguments ...any) {
 	b.notes[name] = fmt.Sprintf(format, arguments...)
 }
 
-// shapeOf finds the shape of a row: the one that was asked for, or the one that its columns show.
+// shapeOf finds the shape of a row: the requested one, or the one that matches its columns.
 func (o Options) shapeOf(c columns) string {
 	if o.Shape != "" {
 		return o.Shape

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// said is one turn of a conversation that a dataset holds.
+// said is one turn of a dataset's conversation.
 type said struct {
 	role string // system, user, assistant, tool
 	text string
@@ -14,8 +14,8 @@ type said struct {
 	err  error          // why the turn cannot be one
 }
 
-// play makes a task of a conversation: what the user says is played, what the assistant did is the reference solution.
-// The results of its tools are not: they come anew.
+// play makes a task of a conversation: the user's messages become the prompt, and the assistant's turns the reference solution.
+// Results of its tools are dropped, as the tools run again.
 func (b *builder) play(turns []said) {
 	var users []map[string]string
 	var gold []any

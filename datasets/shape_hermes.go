@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// isHermes tells a conversation of turns with from and value, as Hermes and ShareGPT have them.
+// isHermes recognizes a conversation of turns with from and value, as Hermes and ShareGPT have them.
 func isHermes(c columns) bool {
 	return c.has("conversations") && !c.has("prompt") && !c.has("messages") && kindOf(structured(c["conversations"])) == "a list"
 }
@@ -42,7 +42,7 @@ func hermesFields(b *builder, c columns) {
 		case role == "assistant":
 			turn.read()
 		case role == "system" && strings.Contains(turn.text, "<tools>"):
-			// Written around the tools of that run: the agent has its own, and is told of them by its server.
+			// Written for the tools of that run: the agent has other tools, and its server shows them.
 			b.note("system", "left out: it lists the tools of the run that the conversation is of")
 			turn.text = ""
 		}

@@ -110,7 +110,7 @@ func (s *source) skip(r row, position int, reason string) error {
 	return nil
 }
 
-// passedOn is for reading once more what was read to draw an order: its broken rows are known.
+// passedOn ignores broken rows in a second pass, after the first has reported them.
 func passedOn(row, int, string) error { return nil }
 
 // task turns one row into a task, or says what is wrong with it.
@@ -136,9 +136,8 @@ func (s *source) task(r row) (*episode.Task, problems) {
 	return decode(fields, metadata)
 }
 
-// idSet makes ids unique. It keeps 64 bits of a hash for each id, whatever the ids are, and for one that is there again
-// the ordinal to try next. Should two ids ever share a hash, the second gets a needless "#2" and is still unique, on
-// every machine the same.
+// idSet makes ids unique. It keeps a 64-bit hash of each id, and for a repeated id the next ordinal to try. If two ids had the same
+// hash, the second would get a needless "#2", and still be unique and the same on every machine.
 type idSet struct {
 	taken map[uint64]struct{}
 	next  map[uint64]uint32

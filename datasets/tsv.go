@@ -83,7 +83,7 @@ func (t *tabs) cell(line string) (cell, rest string, more bool, err error) {
 		}
 		text.WriteByte('\n')
 		if quoted, err = t.line(); err == io.EOF {
-			// It has taken all lines that were left: that is more than one broken row.
+			// The cell took all remaining lines, which is more than one broken row.
 			return "", "", false, errors.New("a quotation mark begins a cell and none ends it; put the cell in quotation marks and write those of the text twice")
 		} else if err != nil {
 			return "", "", false, err

@@ -109,7 +109,7 @@ func (v checkValue) Text() (string, error)    { return asText(json.RawMessage(v)
 func (v checkValue) Number() (float64, error) { return asNumber(json.RawMessage(v)) }
 func (v checkValue) Pattern() (string, error) { return expression(json.RawMessage(v)) }
 
-// checkTogether holds that a check is of one kind, and that what belongs to another kind is not there to be ignored.
+// checkTogether checks that a check is of one kind, and has no keys of another kind, which would be ignored.
 func (d *decoder) checkTogether(at string, given []string) {
 	if len(given) == 1 && checkKeys[given[0]] == given[0] {
 		return

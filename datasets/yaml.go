@@ -72,7 +72,7 @@ func yamlRows(name string, data []byte, yield func(row) bool) error {
 var errTerminalBench = errors.New("it is a task of Terminal-Bench's first format (task.yaml), and what is played is the format that followed it, Harbor's (task.toml): " +
 	"convert the tasks with Harbor's own program, harbor tasks migrate -i TASKS -o CONVERTED, and give the directory CONVERTED")
 
-// isTerminalBench knows such a task by its keys.
+// isTerminalBench recognizes such a task by its keys.
 func isTerminalBench(root *yaml.Node) bool {
 	var task struct {
 		Instruction yaml.Node
@@ -184,7 +184,7 @@ func encodeYAML(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error))
 	case "!!str", jsonTag:
 		return text(node)
 	case "!!timestamp":
-		return encode(node.Value) // a date stays as it was written
+		return encode(node.Value) // a date stays as written
 	case "!!null":
 		return json.RawMessage("null"), nil
 	case "!!bool":

@@ -8,7 +8,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// config is what a task.toml says.
+// config is a parsed task.toml.
 type config struct {
 	whole map[string]any // as it was written
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// dockerfile is one that is done without an engine: what it says can be had of its base image as it is.
+// dockerfile is a parsed Dockerfile that needs no build engine: its base image is used unchanged.
 type dockerfile struct {
 	task *task
 	name string
@@ -37,7 +37,7 @@ type instruction struct {
 	rest string
 }
 
-// build is what to do about a Dockerfile that wants more.
+// build is advice about a Dockerfile that needs a build engine.
 const build = "needs an engine to build it: build the image (docker build -t NAME environment), and name it in task.toml under [environment] as docker_image"
 
 // dockerfile reads a Dockerfile whose instructions place files and say how the image is used. The working directory of

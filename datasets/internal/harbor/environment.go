@@ -22,7 +22,7 @@ type environment struct {
 
 var composeNames = []string{"docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml"}
 
-// environment finds out what the machine is: an image that is there already, or a Dockerfile that builds nothing.
+// environment finds out the machine: an existing image, or a Dockerfile without a build step.
 func (t *task) environment(c config) (e environment) {
 	e.from = "run"
 	compose := ""

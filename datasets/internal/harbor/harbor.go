@@ -1,7 +1,7 @@
 // Package harbor reads task directories in Harbor's format, in which Terminal-Bench comes, as rows of a dataset.
 //
-// A task that cannot be played as its files say is a row with the reasons: what an engine would have to build, services
-// beside the one machine, devices. Nothing of a task is left out in silence.
+// A task that cannot be played as specified becomes a row with the reasons: an image that must be built, services beside the one
+// machine, devices. No part of a task is left out silently.
 package harbor
 
 import (
@@ -32,7 +32,7 @@ type Dir struct {
 	tasks []string // where they lie, sorted; "." is the directory itself
 }
 
-// Row is a task as a row of a dataset, or what keeps it from being one.
+// Row is a task as a row of a dataset, or the reasons why it cannot be one.
 type Row struct {
 	File   string // its task.toml
 	Object json.RawMessage

@@ -119,7 +119,7 @@ func (t *table) tables(key string) (all []*table) {
 	return all
 }
 
-// refuse holds that a key asks for nothing: what it would ask for cannot be had.
+// refuse reports a key with a value, as its feature is not supported.
 func (t *table) refuse(key, why string) {
 	value, ok := t.take(key)
 	switch value := value.(type) {
@@ -143,7 +143,7 @@ func (t *table) refuse(key, why string) {
 	}
 }
 
-// fromRunner is a value that is to be taken from the environment of who runs the task.
+// fromRunner is a value that comes from the environment of the user who runs the task.
 var fromRunner = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}$`)
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
