@@ -45,7 +45,7 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 		sweep := file.CheckSweep()
 		// Validated as a run that needs no model.
 		file.Scripted.Policy, file.Model.Name, file.Model.BaseURL, file.Model.Endpoints = "oracle", "", "", nil
-		// What bounds or colours a model's replies has no place in a proof of the tasks.
+		// Settings that bound or change a model's replies do not apply to a proof of the tasks.
 		file.Model.MaxTokens, file.Limits.Tokens, file.Model.ExtraBody, file.Model.Headers, file.Model.HeaderEnv = 0, 0, nil, nil, nil
 		file.Sweep, file.Model.Fallbacks, file.Model.ToolChoice, file.Model.ParallelToolCalls, file.Model.Provider = run.Sweep{}, nil, "", nil, nil
 		file.Tape.Record, file.Tape.Replay = "", ""
@@ -60,7 +60,7 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 	return cmd
 }
 
-// checked is what `check --json` says of a dataset.
+// checked is the output of `check --json`.
 type checked struct {
 	Tasks    int       `json:"tasks"`
 	Sandbox  any       `json:"sandbox"`
@@ -103,7 +103,7 @@ func proveTasks(ctx context.Context, std stdio, file run.File, opts runOptions, 
 func checkPolicy(ctx context.Context, std stdio, file run.File, opts runOptions, result *checked) (err error) {
 	warnings := std.err
 	if file.Scripted.Policy != "oracle" {
-		warnings = io.Discard // they were said when the first one played
+		warnings = io.Discard // the first policy has printed them
 	}
 	exp, err := file.Open(ctx, warnings, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -122,7 +122,7 @@ func checkPolicy(ctx context.Context, std stdio, file run.File, opts runOptions,
 	}
 	kept := &memory{policy: file.Scripted.Policy, result: result, gold: map[string]bool{}}
 	player := exp.Player()
-	player.Furnish = file.Scripted.Policy == "oracle" // once will do
+	player.Furnish = file.Scripted.Policy == "oracle" // once is enough
 	summary, err := pipeline.Run(ctx, pipeline.Config{
 		Tasks: kept.noting(ctx, exp), Draw: everyTool, Seed: file.Seed, Samples: 1, Workers: file.Play.Workers,
 		Player: player, Journal: kept, Drain: drain, Observe: observe,
@@ -133,8 +133,7 @@ func checkPolicy(ctx context.Context, std stdio, file run.File, opts runOptions,
 	return err
 }
 
-// everyTool gives a task what it asks for, else everything, whatever the run draws: a reference solution is about the
-// task.
+// everyTool gives a task its own toolsets, or else all, whatever the run draws: a reference solution depends only on the task.
 func everyTool(task *episode.Task) (pipeline.Toolsets, error) {
 	if len(task.Toolsets) > 0 {
 		return pipeline.Toolsets{Fixed: task.Toolsets}, nil
@@ -142,15 +141,15 @@ func everyTool(task *episode.Task) (pipeline.Toolsets, error) {
 	return pipeline.Toolsets{Fixed: []string{"all"}}, nil
 }
 
-// memory is a journal that keeps the verdicts alone.
+// memory is a journal that only keeps the verdicts.
 type memory struct {
 	policy string
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	gold   map[string]bool
 	result *checked
 }
 
-// noting passes the tasks on and notes what cannot be proven.
+// noting yields the tasks and records those that cannot be proven.
 func (m *memory) noting(ctx context.Context, exp *run.Experiment) func(func(*episode.Task, error) bool) {
 	return func(yield func(*episode.Task, error) bool) {
 		for task, err := range exp.Playable(exp.Source.InOrder(ctx)) {
@@ -188,7 +187,7 @@ func (m *memory) Append(_ context.Context, ep *episode.Episode) error {
 	found := problem{Task: ep.Key.Task, Policy: m.policy, Outcome: ep.Outcome, Reward: ep.Reward, Detail: detail(ep)}
 	said := func(p problem) bool { return p.Task == found.Task && p.Detail == found.Detail }
 	if found.Outcome == episode.SandboxError && slices.ContainsFunc(m.result.Problems, said) {
-		return nil // a set-up fails the same for both
+		return nil // a set-up fails in the same way for both
 	}
 	m.result.Problems = append(m.result.Problems, found)
 	return nil

@@ -18,10 +18,10 @@ import (
 	"trajgen/tools"
 )
 
-// offer is what a shell is offered for the beginning of a flag's value or an argument, and what else it may look for.
+// offer returns the completions for the beginning of a flag's value or an argument, and the shell's directive.
 type offer func(begun string) ([]string, cobra.ShellCompDirective)
 
-// offers are those of flags, by their names.
+// offers are the completions of flags, by name.
 var offers = map[string]offer{
 	"run": runs, "vs": runs,
 	"to": only(export.Names), "distribution": orFiles(distributions.Names), "map": orFiles(datasets.Mappings),
@@ -35,21 +35,21 @@ var offers = map[string]offer{
 	"by": only(words("rule", "model")),
 }
 
-// argumentOffers are those of arguments, by the command.
+// argumentOffers are the completions of arguments, by command.
 var argumentOffers = map[string]offer{
 	"trajgen report": runs, "trajgen export": runs, "trajgen compress": runs, "trajgen verify": runs, "trajgen repair": runs, "trajgen diff": runs, "trajgen merge": runs,
 	"trajgen tools schema": only(toolNames), "trajgen tools call": only(toolNames), "trajgen toolsets resolve": only(toolsetNames),
 	"trajgen distributions show": orFiles(distributions.Names), "trajgen distributions sample": orFiles(distributions.Names),
 }
 
-// complete gives a command and those below it what their flags and arguments are offered.
+// complete sets the completions of a command and its subcommands.
 func complete(cmd *cobra.Command) {
 	offered := func(o offer) cobra.CompletionFunc {
 		return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) { return o(begun) }
 	}
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		if o, ok := offers[flag.Name]; ok {
-			_ = cmd.RegisterFlagCompletionFunc(flag.Name, offered(o)) // a flag that is there, and once
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, offered(o)) // fails only for an unknown flag, or a second time
 		}
 	})
 	if o, ok := argumentOffers[cmd.CommandPath()]; ok {
@@ -62,7 +62,7 @@ func complete(cmd *cobra.Command) {
 
 func words(all ...string) func() []string { return func() []string { return all } }
 
-// only offers names, also behind a comma.
+// only offers names, also after a comma.
 func only(names func() []string) offer {
 	return func(begun string) ([]string, cobra.ShellCompDirective) {
 		before := begun[:strings.LastIndexByte(begun, ',')+1]
@@ -83,11 +83,11 @@ func orFiles(names func() []string) offer {
 	}
 }
 
-// runs offers the run directories that are near.
+// runs offers the run directories below the given beginning.
 func runs(begun string) ([]string, cobra.ShellCompDirective) {
 	var found []string
 	for _, pattern := range []string{"*/run.json", "*/*/run.json"} {
-		paths, _ := filepath.Glob(begun + pattern) // of what is not a pattern there are none
+		paths, _ := filepath.Glob(begun + pattern) // an invalid pattern has no matches
 		for _, path := range paths {
 			found = append(found, filepath.Dir(path))
 		}

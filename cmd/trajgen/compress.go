@@ -96,16 +96,16 @@ func (o *compressOptions) validate() error {
 	return errors.Join(append(errs, o.summary.validate(o.by), o.Options.Validate())...)
 }
 
-// compression is what came of it, as --json says it.
+// compression is the result, as --json prints it.
 type compression struct {
 	export.Result
 	Statuses map[compress.Status]int `json:"statuses"`
 	Before   int                     `json:"before_tokens"`
 	After    int                     `json:"after_tokens"`
 	Reasons  map[string]int          `json:"cannot_fit"`             // by reason
-	Least    int                     `json:"least_tokens,omitempty"` // a budget that all fit into which cannot fit now
-	Asked    int                     `json:"asked"`                  // summaries that a model was asked for now
-	Kept     int                     `json:"kept"`                   // and that were there from before
+	Least    int                     `json:"least_tokens,omitempty"` // a budget into which all of those would fit
+	Asked    int                     `json:"asked"`                  // summaries that a model wrote now
+	Kept     int                     `json:"kept"`                   // summaries that existed before
 }
 
 func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {

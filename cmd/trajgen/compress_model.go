@@ -48,7 +48,7 @@ func (s *summaryFlags) validate(by string) error {
 type summaryWriter struct {
 	client *model.Client
 	kept   *compress.Summaries
-	by     string // the model with what decides how it answers
+	by     string // the model and the settings that decide its answers
 	had    int
 	asked  atomic.Int64
 }
@@ -87,7 +87,7 @@ func (s *summaryFlags) open(ctx context.Context, path string, std stdio) (*summa
 
 func (w *summaryWriter) close() error { return errors.Join(w.kept.Close(), w.client.Close()) }
 
-// counts are the summaries that were asked for now, and those that were there.
+// counts are the numbers of new summaries and of existing ones.
 func (w *summaryWriter) counts() (asked, had int) { return int(w.asked.Load()), w.had }
 
 // maxText is how many bytes of a conversation the model can be given.
@@ -102,14 +102,14 @@ func (w *summaryWriter) maxText(reply int) int {
 func (w *summaryWriter) summarise(ctx context.Context, ask compress.Ask) (compress.Summary, error) {
 	return w.kept.Get(ctx, w.by, ask, func(ctx context.Context, ask compress.Ask) (compress.Summary, error) {
 		w.asked.Add(1)
-		return w.ask(context.WithoutCancel(ctx), ask) // what is under way is paid for, and kept
+		return w.ask(context.WithoutCancel(ctx), ask) // a request in flight is paid for, so its summary is kept
 	})
 }
 
 func (w *summaryWriter) ask(ctx context.Context, ask compress.Ask) (summary compress.Summary, err error) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(ask.Text))
-	seed := int(hash.Sum64() >> 33) // of what is asked, so that the same is asked alike
+	seed := int(hash.Sum64() >> 33) // from the request, so that equal requests have equal seeds
 	reply, err := w.client.Complete(ctx, model.Request{
 		Messages: []episode.Message{{Role: "system", Content: compress.Instruction}, {Role: "user", Content: ask.Text}},
 		Seed:     &seed, MaxTokens: ask.MaxTokens, Asker: model.Asker{Episode: ask.Episode, Task: ask.Task},
@@ -124,8 +124,8 @@ func (w *summaryWriter) ask(ctx context.Context, ask compress.Ask) (summary comp
 	return summary, fmt.Errorf("summary model: %w", err)
 }
 
-// measure is how the tokens of an episode are estimated: at the rate at which its last turn's server counted what it was
-// sent. Reasoning, which was not sent, counts like the rest: it stands in what is trained on.
+// measure estimates the tokens of an episode by the ratio of tokens to bytes that the server of its last turn counted. Reasoning,
+// which was not sent, counts at the same ratio, as it is in the training data.
 func measure(ep *episode.Episode) compress.Ruler {
 	var counter model.Counter
 	learned := false

@@ -29,7 +29,7 @@ func newDatasets(std stdio) *cobra.Command {
 	return group(cmd, newDatasetsShow(std))
 }
 
-// datasetFlags are those of a run that say which tasks there are.
+// datasetFlags are the flags of a run that choose its tasks.
 var datasetFlags = []string{
 	"map", "shape", "subset", "split", "skip-bad-rows", "where", "parts", "use-part", "shuffle", "seed", "stratify", "per-stratum", "slice", "max-tasks",
 }
@@ -91,7 +91,7 @@ const stepsHelp = `Which tasks are played is decided in steps, always in this or
   slice      those at some positions
   max-tasks  the first ones`
 
-// seenDataset is what `datasets show --json` prints.
+// seenDataset is the output of `datasets show --json`.
 type seenDataset struct {
 	datasets.About
 	Tasks      int             `json:"tasks"`
@@ -100,7 +100,7 @@ type seenDataset struct {
 	Metadata   map[string]int  `json:"metadata"` // likewise, of the keys that no field took
 	Repeated   int             `json:"repeated"` // tasks with the id of an earlier one
 	BrokenRows int             `json:"broken_rows"`
-	Reasons    map[string]int  `json:"broken_by_reason"` // without what is quoted in them, and numbers
+	Reasons    map[string]int  `json:"broken_by_reason"` // reasons without quoted texts and numbers
 	Broken     []string        `json:"broken"`           // the first ones
 	First      []*episode.Task `json:"first"`
 }
@@ -154,7 +154,7 @@ func look(ctx context.Context, file run.File, n int) (*seenDataset, error) {
 	return seen, nil
 }
 
-// brokenRows are the rows that explain why nothing could be read.
+// brokenRows are broken rows that explain why no task could be read.
 func brokenRows(texts []string) []error {
 	var all []error
 	for _, text := range texts {
@@ -163,9 +163,9 @@ func brokenRows(texts []string) []error {
 	return all
 }
 
-// broken counts a broken row by what is wrong with it.
+// broken counts a broken row by its reason.
 func (s *seenDataset) broken(reasons string) {
-	const most = 1000 // of a hostile dataset's
+	const most = 1000 // reasons, as a hostile dataset may have ever new ones
 	for reason := range strings.SplitSeq(reasons, "; ") {
 		reason = particulars.ReplaceAllString(reason, "…")
 		if s.Reasons[reason] > 0 || len(s.Reasons) < most {
@@ -174,7 +174,7 @@ func (s *seenDataset) broken(reasons string) {
 	}
 }
 
-// particulars are what reasons of one kind differ in: what is quoted, and numbers.
+// particulars are the parts in which reasons of one kind differ: quoted texts and numbers.
 var particulars = regexp.MustCompile(`"(\\.|[^"\\])*"|\b[0-9]+\b`)
 
 // reasons are the most frequent ones, where several rows are broken.

@@ -54,7 +54,7 @@ func compareRuns(ctx context.Context, from, to string) (*report.Difference, erro
 	return comparison.Finish(runName(from), runName(to), run.Difference(was.Experiment, now.Experiment)), nil
 }
 
-// eachEpisode hands over the episodes of a run.
+// eachEpisode calls a function for each episode of a run.
 func eachEpisode(ctx context.Context, dir string, add func(*episode.Episode)) (_ run.Manifest, err error) {
 	m, reader, err := run.OpenFinished(dir)
 	if err != nil {
@@ -70,7 +70,7 @@ func eachEpisode(ctx context.Context, dir string, add func(*episode.Episode)) (_
 	return m, nil
 }
 
-// runName is what a run directory is called.
+// runName is the name of a run directory.
 func runName(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		return filepath.Base(abs)

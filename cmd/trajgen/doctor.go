@@ -76,7 +76,7 @@ func examineBackend(ctx context.Context, name string) []finding {
 	defer backend.Close()
 	g := backend.Guarantees()
 	findings := []finding{{What: what, OK: true, Detail: describeGuarantees(g), Fix: strings.Join(g.Missing, "; ")}}
-	// Elsewhere, there is an image that the user brings, in a setting or with each task.
+	// Other backends use an image of the user, from a setting or from each task.
 	if !g.FixedSystem {
 		return findings
 	}

@@ -32,7 +32,7 @@ type exportOptions struct {
 	partial        bool
 	list, json     bool
 
-	lacks string // what the run that is read has not played; empty when it is complete or its plan is not known
+	lacks string // which episodes the run lacks; empty when it is complete or its plan is unknown
 }
 
 func newExport(std stdio) *cobra.Command {
@@ -70,7 +70,7 @@ that this is meant, it is 0.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second interrupt ends the process, whatever it waits for
+			context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 			err := o.export(ctx, std)
 			if err != nil && ctx.Err() != nil {
 				return withCode(exitInterrupted, errors.New("interrupted; nothing was written"))
@@ -111,7 +111,7 @@ func (o *exportOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// settings are what --set gave.
+// settings are the values of --set.
 func (o *exportOptions) settings() (map[string]string, error) {
 	set := map[string]string{}
 	var errs []error
@@ -173,7 +173,7 @@ func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
 // maxListed is how many files of a directory are listed one by one.
 const maxListed = 20
 
-// listFiles prints what was written, a path to a line.
+// listFiles prints the written files, one path a line.
 func (o *exportOptions) listFiles(std stdio, files []export.FileInfo) {
 	within := func(file export.FileInfo) bool { return strings.HasPrefix(file.Path, o.out+string(filepath.Separator)) }
 	beside := slices.DeleteFunc(slices.Clone(files), within)
@@ -191,7 +191,7 @@ func partialFlag(flags *pflag.FlagSet, partial *bool) {
 	flags.BoolVar(partial, "partial", false, "exit with 0, not 3, when the run has not played all of its episodes yet")
 }
 
-// partialNotes says what is lacking where that is meant.
+// partialNotes says which episodes are missing, if the export is meant to be partial.
 func (o *exportOptions) partialNotes() []string {
 	if !o.partial || o.lacks == "" {
 		return nil
@@ -199,7 +199,7 @@ func (o *exportOptions) partialNotes() []string {
 	return []string{o.lacks}
 }
 
-// complete is the error of an export that was written and lacks what the run has not played.
+// complete is the error of an export of a run that is not complete.
 func (o *exportOptions) complete() error {
 	if o.partial || o.lacks == "" {
 		return nil
@@ -207,8 +207,7 @@ func (o *exportOptions) complete() error {
 	return withCode(exitErrors, fmt.Errorf("%s; trajgen run --resume plays the rest, and --partial says that what is there is meant", o.lacks))
 }
 
-// source opens what is exported, decoded ahead of whoever writes it. The notes say what it lacks where a format could
-// have it.
+// source opens the episodes to export, decoded ahead of the writer. The notes say which data of the format they lack.
 func (o *exportOptions) source() (source export.Source, notes []string, total int, about export.Run, closeSource func() error, err error) {
 	if o.run != "" {
 		m, reader, err := run.OpenFinished(o.run)
@@ -228,7 +227,7 @@ func (o *exportOptions) source() (source export.Source, notes []string, total in
 	return export.Ahead(files), files.Notes(), files.Len(), about, files.Close, nil
 }
 
-// exportTo writes an export under its name, or through what stands there: stdout, a device, a pipe.
+// exportTo writes an export to a new file, or to stdout, an existing device or a pipe.
 func exportTo(ctx context.Context, std stdio, source export.Source, format, out string, options export.Options) (result export.Result, err error) {
 	if at, err := filepath.EvalSymlinks(out); err == nil {
 		out = at
@@ -268,8 +267,7 @@ func exportTo(ctx context.Context, std stdio, source export.Source, format, out 
 	return result, pour(target, out, std.out)
 }
 
-// makePlace makes the directory for an export. It refuses a place where the export would stand in for something of a run's
-// own, with other rows in it or none.
+// makePlace makes the directory for an export. It refuses a place where the export would replace a run's own files.
 func makePlace(out string) error {
 	full, err := filepath.Abs(out)
 	if err != nil {
@@ -286,8 +284,8 @@ func makePlace(out string) error {
 	}
 }
 
-// pour copies a file to stdout, or into what is not a file. The file loses its name before: whoever reads a pipe may end it,
-// and this process with it.
+// pour copies a file to stdout, a device or a pipe. It first unlinks the file, as the reader of a pipe may close it, which ends this
+// process.
 func pour(from, out string, stdout io.Writer) error {
 	source, err := os.Open(from)
 	if err != nil {

@@ -22,7 +22,7 @@ func formatTexts() string {
 	return text.String()
 }
 
-// variableTexts lists what a condition can ask about, a line each.
+// variableTexts lists the names that a condition can use, a line each.
 func variableTexts() string {
 	var text strings.Builder
 	for _, v := range export.Variables() {
@@ -61,10 +61,10 @@ func listFormats(w io.Writer, asJSON bool) error {
 	return nil
 }
 
-// exportBar shows how an export comes along in a terminal.
+// exportBar shows the progress of an export in a terminal.
 type exportBar struct{ bar *progressbar.ProgressBar }
 
-// newExportBar begins; a total of -1 is not known.
+// newExportBar makes a bar; a total of -1 is unknown.
 func newExportBar(w io.Writer, total, width int) exportBar {
 	return exportBar{progressbar.NewOptions(total,
 		progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(max(10, min(30, width-50))), progressbar.OptionShowCount(),

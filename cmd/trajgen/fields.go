@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// bindFields makes a flag of every setting of a run file that has a help text. The returned function sets those whose flags
-// were given; call it after the run file was decoded, so that a flag wins.
+// bindFields makes a flag of every setting of a run file that has a help text. The returned function sets the settings whose flags
+// were given; call it after the run file was decoded, so that flags override it.
 func bindFields(flags *pflag.FlagSet, file *run.File) (apply func() error) {
 	type binding struct {
 		flag  *pflag.Flag
@@ -50,7 +50,7 @@ func bindFields(flags *pflag.FlagSet, file *run.File) (apply func() error) {
 // flagGroup is the annotation with a flag's group.
 const flagGroup = "group"
 
-// groupHelp shows the flags of a command by their groups, in the order of the struct that they are of.
+// groupHelp shows the flags of a command by group, in the order of their struct.
 func groupHelp(cmd *cobra.Command, std stdio) {
 	cmd.Flags().SortFlags = false
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
@@ -76,7 +76,7 @@ func groupHelp(cmd *cobra.Command, std stdio) {
 		})
 		width, isTerminal := terminal(std.out)
 		if !isTerminal {
-			width = 0 // a line for each, for grep
+			width = 0 // one line for each flag, for grep
 		}
 		w := cmd.OutOrStderr()
 		fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)

@@ -80,7 +80,7 @@ func pull(ctx context.Context, std stdio, dir string, references []string) (err 
 type pullProgress struct {
 	w io.Writer
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	bar  *progressbar.ProgressBar
 	done map[string]images.Progress // by layer
 }
@@ -94,7 +94,7 @@ func newPullBar(w io.Writer, width int) *progressbar.ProgressBar {
 	)
 }
 
-// observe takes what the store says of a layer.
+// observe takes the store's progress on a layer.
 func (p *pullProgress) observe(layer images.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,11 +108,11 @@ func (p *pullProgress) observe(layer images.Progress) {
 		}
 	}
 	p.bar.Describe(fmt.Sprintf("%s: %d of %d layers", layer.Image, ended, len(p.done)))
-	p.bar.ChangeMax64(max(total, done+1)) // a bar that is full would end
+	p.bar.ChangeMax64(max(total, done+1)) // a full bar would end
 	_ = p.bar.Set64(done)
 }
 
-// clear takes the bar away, so that a line can be written.
+// clear removes the bar, so that a line can be written.
 func (p *pullProgress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *pullProgress) clear() {
 	clear(p.done)
 }
 
-// useImages does something with a store that nothing is fetched to.
+// useImages opens a store without fetching images.
 func useImages(dir string, do func(*images.Store) error) (err error) {
 	store, err := images.Open(images.Options{Dir: dir})
 	if err != nil {

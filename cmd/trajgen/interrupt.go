@@ -14,8 +14,8 @@ import (
 // errInterrupted is the cause of a run that its user cancelled.
 var errInterrupted = errors.New("interrupted")
 
-// hangUpIgnored says that this process was started to ignore hang-ups, as by nohup. It is looked up before sandbox.Init, which
-// has children heed what this process ignores.
+// hangUpIgnored says that this process was started to ignore hang-ups, as by nohup. It is set before sandbox.Init, which resets
+// ignored signals for children.
 var hangUpIgnored = signal.Ignored(syscall.SIGHUP)
 
 // endings are the signals that end a command in good order.
@@ -27,13 +27,13 @@ func endings() []os.Signal {
 	return all
 }
 
-// interruptible turns signals into the two ways to end a run: the first closes drain, so that nothing new is started
-// and what is in play is finished; the second cancels what is in play.
+// interruptible turns signals into the two ways to end a run: the first closes drain, so that no new episode is started and those in
+// play are finished; the second cancels the episodes in play.
 func interruptible(ctx context.Context, w io.Writer) (_ context.Context, drain <-chan struct{}, stop func()) {
 	return pausable(ctx, w, func() bool { return false })
 }
 
-// pausable is interruptible for what may be paused: then nothing would finish, and the first signal cancels at once.
+// pausable is interruptible for a run that may be paused by an outage: no episode would finish then, so the first signal cancels.
 func pausable(ctx context.Context, w io.Writer, paused func() bool) (_ context.Context, drain <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	drained := make(chan struct{})

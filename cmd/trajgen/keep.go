@@ -17,8 +17,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// A sandbox dies with its owner. One that is kept therefore belongs to a process of its own, the keeper, which does what
-// the command was told and stays behind when the command ends.
+// A sandbox dies with its owner. To keep one, a separate process, the keeper, runs the command and stays when the command ends.
 
 // keepTime is how long a keeper stays unless the flag says otherwise.
 const keepTime = "1h"
@@ -26,17 +25,17 @@ const keepTime = "1h"
 // keeperMark is the environment variable that makes a keeper.
 const keeperMark = "TRAJGEN_KEEPER"
 
-// keeperFD is where a keeper says that it stays behind.
+// keeperFD is the descriptor on which a keeper reports that it stays.
 const keeperFD = 3
 
-// isKeeper says whether this process is one, and takes the mark away from the processes that it starts.
+// isKeeper reports whether this process is a keeper, and removes the mark from the environment of its children.
 func isKeeper() bool {
 	_, ok := os.LookupEnv(keeperMark)
 	os.Unsetenv(keeperMark)
 	return ok
 }
 
-// startKeeper runs this very command in a keeper and returns when that has ended or stays behind.
+// startKeeper runs the same command in a keeper, and returns when the keeper has ended or stays.
 func startKeeper(std stdio) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -71,7 +70,7 @@ func startKeeper(std stdio) error {
 	copying.Go(func() { _, _ = io.Copy(std.err, log) })
 	word, err := io.ReadAll(stays)
 	if err == nil && len(word) > 0 {
-		// It has let go of its streams. What a process of the sandbox's may hold open is not worth waiting for.
+		// The keeper has closed its streams. A process in the sandbox may hold them open; do not wait for it.
 		patience := time.Now().Add(2 * time.Second)
 		err = errors.Join(out.SetReadDeadline(patience), log.SetReadDeadline(patience))
 		copying.Wait()
@@ -85,7 +84,7 @@ func startKeeper(std stdio) error {
 	return err
 }
 
-// stayBehind keeps the sandbox for so long, or until a signal.
+// stayBehind keeps the sandbox for a time, or until a signal.
 func stayBehind(ctx context.Context, std stdio, sb sandbox.Sandbox, id string, keep time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, endings()...)
 	defer stop()
@@ -103,7 +102,7 @@ func stayBehind(ctx context.Context, std stdio, sb sandbox.Sandbox, id string, k
 	return nil
 }
 
-// letGo gives up the standard streams, so that who reads them finds their end, and says so.
+// letGo closes the standard streams, so that their readers see the end, and reports that on keeperFD.
 func letGo() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

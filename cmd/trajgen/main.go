@@ -1,7 +1,7 @@
 // Command trajgen turns a dataset of tasks into a dataset of agent trajectories.
 //
-// This package is the only reader of the environment, of flags and of the standard streams: it parses, wires the
-// packages together and turns errors into exit codes.
+// Only this package reads the environment, flags and the standard streams: it parses them, connects the packages and turns errors
+// into exit codes.
 package main
 
 import (

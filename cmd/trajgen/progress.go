@@ -15,13 +15,13 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// progress shows how a run comes along: a bar where there is a terminal, a line every so often where there is none.
+// progress shows the progress of a run: a bar in a terminal, otherwise a line from time to time.
 type progress struct {
 	w     io.Writer
 	now   func() time.Time
 	every time.Duration // between lines
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	bar      *progressbar.ProgressBar
 	logger   *slog.Logger
 	total    int
@@ -30,10 +30,10 @@ type progress struct {
 	retried  int
 	outcomes map[episode.Outcome]int
 	paused   string               // what the run waits for
-	held     func() time.Duration // for which requests have waited for the own processors; nil when that is not measured
-	heldThen time.Duration        // as of the last line
-	busy     bool                 // they did so for most of the time since the line before
-	unread   bool                 // calls that the server leaves in the text were warned of
+	held     func() time.Duration // how long requests have waited for this process's processors; nil if not measured
+	heldThen time.Duration        // held at the last line
+	busy     bool                 // requests waited for processors most of the time since the last line
+	unread   bool                 // warned of calls that the server leaves in the text
 	began    time.Time
 	lined    time.Time
 }
@@ -48,7 +48,7 @@ func newProgress(w io.Writer, total int, bar bool, width int, now func() time.Ti
 			progressbar.OptionShowCount(),
 			progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString("ep"),
-			progressbar.OptionSetPredictTime(false), // which is two times without a word
+			progressbar.OptionSetPredictTime(false), // prints two times without labels
 			progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionFullWidth(),
 			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}),
@@ -92,7 +92,7 @@ func (p *progress) observe(event pipeline.Event) {
 	}
 }
 
-// look finds out whether the own processors are what the run waits for.
+// look finds out whether the run waits for this process's processors.
 func (p *progress) look(now time.Time) {
 	if p.held == nil {
 		return
@@ -112,7 +112,7 @@ func (p *progress) line(now time.Time) {
 	fmt.Fprintf(p.w, "%d of %d episodes, %.1f/s, %s: %s\n", p.done, p.total, rate, p.times(now), p.tally())
 }
 
-// pace is how many episodes a second end, and how long those that are left would take.
+// pace is the episodes per second, and the time that the rest would take.
 func (p *progress) pace(now time.Time) (rate float64, left string) {
 	rate = float64(p.finished) / now.Sub(p.began).Seconds()
 	if !(rate > 0) {
@@ -121,14 +121,14 @@ func (p *progress) pace(now time.Time) (rate float64, left string) {
 	return rate, (time.Duration(float64(p.total-p.done)/rate) * time.Second).String()
 }
 
-// times say how long the run has taken and will take.
+// times describe the elapsed and the remaining time.
 func (p *progress) times(now time.Time) string {
 	_, left := p.pace(now)
 	return fmt.Sprintf("%s elapsed, %s left", now.Sub(p.began).Truncate(time.Second), left)
 }
 
-// outage takes news of endpoints that do not answer. Their beginning and end get a line of their own, unless a bar shows
-// what is the matter; what comes between does so when a line is due.
+// outage takes changes of outages. Their beginning and end get a line at once, unless a bar shows them; changes in between are shown
+// with the next line.
 func (p *progress) outage(open []model.Outage, news model.Outage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +151,7 @@ func (p *progress) outage(open []model.Outage, news model.Outage) {
 	}
 }
 
-// warn says once what makes all of a run useless and is mended with a word in the run file.
+// warn prints once a warning about a mistake that makes the whole run useless, and that one word in the run file corrects.
 func (p *progress) warn(ep *episode.Episode) {
 	if p.unread || ep == nil || ep.Fault == nil || ep.Fault.Class != model.ClassUnread {
 		return
@@ -164,7 +164,7 @@ func (p *progress) warn(ep *episode.Episode) {
 	p.say("an episode ended in a model_error: "+ep.Fault.Message, "id", ep.ID, "class", ep.Fault.Class, "said", ep.Fault.Message)
 }
 
-// say prints a line, as a log line with what it is made of where those were asked for.
+// say prints a line, or a log line with its attributes if the user chose those.
 func (p *progress) say(text string, attrs ...any) {
 	if p.logger != nil {
 		message, _, _ := strings.Cut(text, ":")
@@ -174,7 +174,7 @@ func (p *progress) say(text string, attrs ...any) {
 	fmt.Fprintln(p.w, text)
 }
 
-// shortly rounds the time until something for people.
+// shortly rounds a remaining time for people.
 func shortly(d time.Duration) time.Duration {
 	if d < time.Second {
 		return max(d, 0).Round(100 * time.Millisecond)
@@ -202,7 +202,7 @@ func (p *progress) tally() string {
 	return strings.Join(parts, ", ")
 }
 
-// Write lets a log line through without tearing the bar.
+// Write prints a log line without damaging the bar.
 func (p *progress) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -55,15 +55,15 @@ Exit codes: 0 nothing is damaged, or it was taken out; 1 something is damaged an
 	return cmd
 }
 
-// repaired is what was found, and whether it was taken out.
+// repaired is the damage that was found, and whether it was removed.
 type repaired struct {
 	Run      string           `json:"run"`
 	Repaired bool             `json:"repaired"`
 	Damage   []journal.Damage `json:"damage"`
-	Replayed []string         `json:"played_again"` // known ids of which no attempt that counts is left
+	Replayed []string         `json:"played_again"` // known ids without any remaining attempt
 }
 
-// lists has no null where there is nothing.
+// lists replaces nil lists by empty ones, for JSON.
 func (r repaired) lists() repaired {
 	if r.Damage == nil {
 		r.Damage = []journal.Damage{}
@@ -74,7 +74,7 @@ func (r repaired) lists() repaired {
 	return r
 }
 
-// damaged counts what is more than the end of an interrupted write.
+// damaged counts the damage other than the end of an interrupted write.
 func (r repaired) damaged() (n int) {
 	for _, d := range r.Damage {
 		if !d.Torn {

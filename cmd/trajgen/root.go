@@ -23,20 +23,20 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitUsage       = 2
-	exitErrors      = 3 // done, but more episodes ended in an error outcome than allowed
+	exitErrors      = 3 // done, but too many episodes ended in an error outcome
 	exitGate        = 4
 	exitBudget      = 5 // the run's budget is spent; it can be resumed with more
 	exitLocked      = 8 // another process writes the run directory
 	exitInterrupted = 130
 )
 
-// stdio is what the command reads and writes.
+// stdio are the standard streams.
 type stdio struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// terminal says how wide w is where it is a terminal, else 0, and whether lines of it can be written again.
+// terminal returns the width of w if it is a terminal, or else 0, and whether its lines can be rewritten.
 func terminal(w io.Writer) (width int, ok bool) {
 	file, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(file.Fd())) {
@@ -49,7 +49,7 @@ func terminal(w io.Writer) (width int, ok bool) {
 	return width, os.Getenv("TERM") != "dumb"
 }
 
-// paper is how a page is laid out on w. NO_COLOR is that of https://no-color.org.
+// paper is the layout of a page for w. For NO_COLOR see https://no-color.org.
 func paper(w io.Writer) (width int, color bool) {
 	width, ok := terminal(w)
 	return width, ok && os.Getenv("NO_COLOR") == ""
@@ -105,7 +105,7 @@ Exit codes:
 	return root
 }
 
-// meantFlag says which flag was meant, or nothing.
+// meantFlag suggests the flag that was meant, or returns "".
 func meantFlag(cmd *cobra.Command, name string) string {
 	var flags []string
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { flags = append(flags, "--"+flag.Name) })
@@ -128,7 +128,7 @@ func takesRun(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// group makes a command of subcommands alone: a misspelt one is an error, and none prints the help.
+// group makes a command that only has subcommands: an unknown one is an error, and without one it prints the help.
 func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(subcommands...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -153,7 +153,7 @@ type codeError struct {
 func (c *codeError) Error() string { return c.err.Error() }
 func (c *codeError) Unwrap() error { return c.err }
 
-// usage marks an error as the user's to mend before anything is started.
+// usage marks an error that the user must resolve before anything starts.
 func usage(err error) error { return withCode(exitUsage, err) }
 
 func withCode(code int, err error) error {
@@ -166,7 +166,7 @@ func withCode(code int, err error) error {
 	return &codeError{code: code, err: err}
 }
 
-// codeOf is the exit code that an error was given, if it was.
+// codeOf is the exit code of an error, if it has one.
 func codeOf(err error) (code int, chosen bool) {
 	if coded, ok := errors.AsType[*codeError](err); ok {
 		return coded.code, true
@@ -180,13 +180,13 @@ func codeOf(err error) (code int, chosen bool) {
 	return exitFailed, false
 }
 
-// errQuiet ends the command with a code after everything was said.
+// errQuiet ends the command with a code and without a further message.
 var errQuiet = errors.New("said")
 
-// wrongUsage tells errors of cobra, which has no types for them.
+// wrongUsage recognizes errors of cobra, which have no types.
 var wrongUsage = regexp.MustCompile(`^unknown command|arg\(s\)|^required flag|flags in the group \[`)
 
-// exitCode says what went wrong and returns the code.
+// exitCode prints the error and returns the code.
 func exitCode(err error, w io.Writer) int {
 	if err == nil {
 		return exitDone

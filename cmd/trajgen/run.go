@@ -20,7 +20,7 @@ import (
 	"trajgen/pipeline/run"
 )
 
-// runOptions are the flags of run that are not of the experiment.
+// runOptions are the flags of run that are not settings of a run file.
 type runOptions struct {
 	path      string
 	plugins   []string
@@ -84,7 +84,7 @@ What has no flag stands in the run file alone:
 	return cmd
 }
 
-// flagsAlone refuses arguments, which are meant to be a dataset or a run file.
+// flagsAlone refuses arguments, and names the flag for a dataset or a run file.
 func flagsAlone(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -92,7 +92,7 @@ func flagsAlone(cmd *cobra.Command, args []string) error {
 	return usage(fmt.Errorf("%s takes no argument such as %q: a run file is given with -f FILE, a dataset with --dataset PATH", cmd.CommandPath(), args[0]))
 }
 
-// load puts the run file together: defaults, the file (on resume the one that the run directory holds), flags.
+// load combines the run file from defaults, the file (on resume that of the run directory), and flags.
 func (o runOptions) load(file *run.File, apply func() error) error {
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format is %q; text or json", o.logFormat)
@@ -102,7 +102,7 @@ func (o runOptions) load(file *run.File, apply func() error) error {
 			return err
 		}
 		if file.Tools.Toolsets != nil && len(file.Tools.Toolsets) == 0 {
-			file.Tools.Toolsets = []string{episode.NoToolsets} // run.json does not tell an empty list from no list
+			file.Tools.Toolsets = []string{episode.NoToolsets} // run.json cannot hold an empty list
 		}
 	}
 	if err := apply(); err != nil {
@@ -129,7 +129,7 @@ func (o runOptions) load(file *run.File, apply func() error) error {
 	return file.AddPlugins(o.plugins)
 }
 
-// warnings writes what a user should know, as log lines when those were asked for.
+// warnings writes warnings for the user, as log lines if the user chose those.
 func (o runOptions) warnings(w io.Writer) io.Writer {
 	if o.logFormat != "json" {
 		return w
@@ -161,7 +161,7 @@ func execute(ctx context.Context, std stdio, file run.File, opts runOptions) (er
 	summary, runErr := play(ctx, std, store, opts)
 	report, err := store.Finish(ctx, summary, time.Since(began))
 	if err != nil && runErr != nil {
-		// The same disk, most likely: what stopped the run is what the user has to mend.
+		// The disk most likely caused both errors; the user must resolve the one that stopped the run.
 		store.Exp.Logger.Error("files were not written", "error", err.Error())
 		return verdict(runErr, summary, nil, dir, 0)
 	}
@@ -174,7 +174,7 @@ func execute(ctx context.Context, std stdio, file run.File, opts runOptions) (er
 	return verdict(runErr, summary, report, dir, file.Play.MaxErrorShare)
 }
 
-// play runs the pipeline under the eyes of the user.
+// play runs the pipeline and shows its progress.
 func play(ctx context.Context, std stdio, store *run.Run, opts runOptions) (pipeline.Summary, error) {
 	exp := store.Exp
 	width, isTerminal := terminal(std.err)
@@ -216,7 +216,7 @@ func show(std stdio, report *report.Report, dir string, opts runOptions) error {
 	return listFiles(std.out, dir)
 }
 
-// listFiles prints where the output is.
+// listFiles prints the paths of the output.
 func listFiles(w io.Writer, dir string) error {
 	fmt.Fprintln(w)
 	for _, pattern := range []string{"trajectories/*.parquet", "tool_calls/*.parquet", "report.md", "report.json"} {
@@ -235,7 +235,7 @@ func listFiles(w io.Writer, dir string) error {
 func verdict(runErr error, summary pipeline.Summary, report *report.Report, dir string, allowed float64) error {
 	resume := fmt.Sprintf("trajgen run --resume --out %s", dir)
 	if errors.Is(runErr, pipeline.ErrStop) && report != nil && report.Episodes.Errors > 0 {
-		resume += " --retry-errors" // what the outage took with it is in the journal, as errors
+		resume += " --retry-errors" // episodes that failed in the outage are in the journal, as errors
 	}
 	reached, broke := errors.AsType[*budget.Reached](runErr)
 	switch {

@@ -121,7 +121,7 @@ quota, auth, policy, filter, context. With ;times=N only the first N times that 
 	return cmd
 }
 
-// timing reads what says when replies come.
+// timing parses the flags for delays and outages.
 func timing(cfg *scripted.Config, delay string, outages []string) error {
 	var err error
 	cfg.Latency, err = scripted.ParseLatency(delay)

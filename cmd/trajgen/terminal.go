@@ -12,8 +12,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// lentTerminal is the terminal that the command line was typed at, lent to a command in a sandbox: what is typed goes there as
-// it is, an interrupt too.
+// lentTerminal passes the user's terminal to a command in a sandbox: all keys go to the command unchanged, an interrupt, too.
 type lentTerminal struct {
 	file   *os.File // nil when standard input is none
 	before *term.State

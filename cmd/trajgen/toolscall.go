@@ -121,7 +121,7 @@ func (o callOptions) requests(stdin io.Reader, args []string) ([]registry.Reques
 	return requests, lines.Err()
 }
 
-// rawArguments is the text that a model would have sent: an object as it is, a JSON string unwrapped.
+// rawArguments is the text that a model would have sent: an object unchanged, a JSON string unwrapped.
 func rawArguments(raw []byte) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

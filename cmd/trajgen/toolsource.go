@@ -71,7 +71,7 @@ func (s toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 	return t, err
 }
 
-// fromFile takes the backend from the run file, but for what flags say.
+// fromFile takes the backend from the run file, unless flags override it.
 func (t *toolbox) fromFile(flags *pflag.FlagSet) {
 	if !flags.Changed("sandbox") {
 		t.choice.Name = t.file.Sandbox.Backend
