@@ -15,7 +15,7 @@ const (
 	maxCount = 1 << 40
 )
 
-// Amount is what is spent: whole tokens, and money in billionths of a USD, rounded up at each try.
+// Amount is an amount of tokens, and of money in billionths of a USD, rounded up at each try.
 type Amount struct {
 	Tokens int64 `json:"tokens"`
 	Nano   int64 `json:"nano_usd"`
@@ -31,7 +31,7 @@ func (a Amount) atLeast(b Amount) Amount {
 	return Amount{max(a.Tokens, b.Tokens), max(a.Nano, b.Nano)}
 }
 
-// sum stops at the largest number instead of starting again at the smallest.
+// sum adds, and saturates at the largest number.
 func sum(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -39,7 +39,7 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-// within says whether an amount keeps a limit, of which a part that is 0 sets none.
+// within reports whether an amount is within a limit, in which a part of 0 sets none.
 func (a Amount) within(limit Amount) bool {
 	return (limit.Tokens == 0 || a.Tokens <= limit.Tokens) && (limit.Nano == 0 || a.Nano <= limit.Nano)
 }
@@ -51,7 +51,7 @@ func Of(price episode.Price, u episode.Usage) Amount {
 	return Amount{Tokens: int64(u.Prompt) + int64(u.Completion), Nano: nano(price.Of(u))}
 }
 
-// nano rounds up, but not for what floating point has added.
+// nano rounds up, except for floating-point errors.
 func nano(usd float64) int64 {
 	n := usd * 1e9
 	if n >= math.MaxInt64/4 {
@@ -60,8 +60,7 @@ func nano(usd float64) int64 {
 	return int64(math.Ceil(n - 1e-6))
 }
 
-// worst is the most that a try can cost: no token cached, the model's dearest price, and what the bound has proved to
-// leave out.
+// worst is the most that a try can cost: no token cached, the model's highest price, and the excess over earlier bounds.
 func (l *Ledger) worst(b model.Bound) (worst Amount, err error) {
 	if b.Completion <= 0 {
 		return worst, errUnbounded
@@ -73,7 +72,7 @@ func (l *Ledger) worst(b model.Bound) (worst Amount, err error) {
 	l.mu.Lock()
 	more := l.excess[b.Model]
 	l.mu.Unlock()
-	price.Input = max(price.Input, price.CachedInput, more.price.Input, more.price.CachedInput) // some take more for what they are to keep
+	price.Input = max(price.Input, price.CachedInput, more.price.Input, more.price.CachedInput) // some servers charge more for tokens that they write to the cache
 	price.Output = max(price.Output, more.price.Output)
 	return Of(price, episode.Usage{Prompt: plus(b.Prompt, more.prompt), Completion: plus(b.Completion, more.completion)}), nil
 }

@@ -1,8 +1,8 @@
 // Package budget keeps what a run spends on models within its limits.
 //
-// A Ledger is debited before each try at the worst that the try can cost, and gets back what it did not cost. So the
-// sum of what is spent and what is still under way never passes a limit, however many requests are under way. What the
-// ledger has promised lies on disk before it is promised: a run that is killed and resumed keeps its limit, too.
+// A Ledger reserves the worst-case cost of each try before the try, and releases the rest afterwards. So spending and open
+// reservations together never exceed a limit, however many requests are in flight. Reservations are covered on disk before they are
+// granted: a run that is killed and resumed keeps its limit, too.
 package budget
 
 import (
@@ -26,7 +26,7 @@ type Config struct {
 	Tokens int64   // of prompts and replies together; 0 sets no limit
 	USD    float64 // 0 sets no limit
 	Prices episode.Prices
-	// AllowUnknownPrice lets models be asked that have no price. What they cost is in no limit of money.
+	// AllowUnknownPrice allows models without a price. The limit of money does not include their cost.
 	AllowUnknownPrice bool
 	Logger            *slog.Logger // nil is silent
 }
@@ -36,13 +36,13 @@ type Ledger struct {
 	cfg   Config
 	limit Amount // a part that is 0 sets none
 
-	mu      sync.Mutex // guards what follows
-	spent   Amount     // for good
-	held    Amount     // by what is under way
+	mu      sync.Mutex // guards the fields below
+	spent   Amount     // by tries that ended
+	held    Amount     // open reservations
 	waiting []*waiter  // in the order in which they are served
 	reached *Reached
 	excess  map[string]excess // by model
-	marked  Amount            // what the file, or what it was begun with, vouches for: spent and held are never above it
+	marked  Amount            // the mark in the file, or the spending that it began with; at least spent plus held
 	file    *log.File         // nil before Attach
 	broken  error             // of the file
 }
@@ -87,8 +87,7 @@ func (l *Ledger) Priced(models ...string) error {
 	return fmt.Errorf("a budget in USD needs the price of %s", strings.Join(unknown, ", "))
 }
 
-// Reserve waits until the worst that a try can cost fits beside what is under way. It gives a *Reached when it will
-// never fit.
+// Reserve waits until the worst-case cost of a try fits beside the open reservations. It returns a *Reached if it will never fit.
 func (l *Ledger) Reserve(ctx context.Context, b model.Bound) (model.Receipt, error) {
 	worst, err := l.worst(b)
 	if err != nil {
@@ -114,11 +113,11 @@ func (l *Ledger) Reserve(ctx context.Context, b model.Bound) (model.Receipt, err
 // waiter is a try that waits.
 type waiter struct {
 	worst Amount
-	begun bool // its episode has been played for a while, and would be lost
+	begun bool // its episode is in progress, and would be lost
 	ready chan error
 }
 
-// enqueue puts a try behind those that go before it: episodes that have begun are finished first.
+// enqueue adds a try to the queue: episodes that have begun go first.
 func (l *Ledger) enqueue(w *waiter) {
 	at := len(l.waiting)
 	if w.begun {
@@ -130,7 +129,7 @@ func (l *Ledger) enqueue(w *waiter) {
 	l.waiting = slices.Insert(l.waiting, at, w)
 }
 
-// serve lets those go that fit, in their order, and turns those away that never will.
+// serve grants the reservations that fit, in order, and refuses those that will never fit.
 func (l *Ledger) serve() {
 	for len(l.waiting) > 0 {
 		w := l.waiting[0]
@@ -144,7 +143,7 @@ func (l *Ledger) serve() {
 			l.reached.Spent, l.reached.Limit = l.spent, l.limit
 			w.ready <- l.copyReached()
 		case !l.spent.Plus(l.held).Plus(w.worst).within(l.limit):
-			return // until what is under way gives something back
+			return // until an open reservation ends
 		default:
 			if l.broken = l.vouch(l.spent.Plus(l.held).Plus(w.worst)); l.broken != nil {
 				continue
@@ -156,13 +155,13 @@ func (l *Ledger) serve() {
 	}
 }
 
-// copyReached keeps what was handed out from changing later.
+// copyReached copies the error, so that the returned one does not change later.
 func (l *Ledger) copyReached() *Reached {
 	r := *l.reached
 	return &r
 }
 
-// giveUp takes a try out of the queue, or gives back what it was granted at the same moment.
+// giveUp removes a try from the queue, or releases a reservation that was granted at the same moment.
 func (l *Ledger) giveUp(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +173,7 @@ func (l *Ledger) giveUp(w *waiter) {
 	l.serve()
 }
 
-// settle ends a reservation: actual was spent, and the rest comes back.
+// settle ends a reservation: actual was spent, and the rest is released.
 func (l *Ledger) settle(worst, actual Amount) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,14 +182,14 @@ func (l *Ledger) settle(worst, actual Amount) {
 	l.serve()
 }
 
-// Spent is what was spent for good.
+// Spent is the spending of tries that have ended.
 func (l *Ledger) Spent() Amount {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.spent
 }
 
-// Reached tells whether a try was turned away, and what is spent by now.
+// Reached returns the error if a try was refused, with the current spending.
 func (l *Ledger) Reached() *Reached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +206,7 @@ type Reached struct {
 	Spent, Limit Amount
 }
 
-// Halt tells a pipeline to start nothing more and to finish what can be finished.
+// Halt tells the pipeline to start no more episodes, and to finish those that it can.
 func (*Reached) Halt() bool { return true }
 
 func (r *Reached) Error() string {
@@ -221,7 +220,7 @@ func (r *Reached) Error() string {
 	return "budget reached: spent " + strings.Join(parts, " and ")
 }
 
-// dollars shows cents, and more where that would say nothing.
+// dollars shows cents, and more digits for smaller amounts.
 func dollars(nano int64) string {
 	usd := float64(nano) / 1e9
 	if nano%1e7 == 0 || usd >= 100 {
@@ -230,5 +229,5 @@ func dollars(nano int64) string {
 	return fmt.Sprintf("%.4f", usd)
 }
 
-// errUnbounded is a reply that may be of any length.
+// errUnbounded is the error of a request whose reply has no bound.
 var errUnbounded = errors.New("a budget needs to know how long a reply can be: set the most tokens of a reply")

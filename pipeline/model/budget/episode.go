@@ -2,8 +2,8 @@ package budget
 
 import "trajgen/pipeline/episode"
 
-// OfEpisode is what an episode is known to have spent: what was reported of its turns, its earlier attempts, its summaries,
-// and the models that played its user and judged its commands. names are those of these models as the run has them.
+// OfEpisode is the reported spending of an episode: its turns, its earlier attempts, its summaries, and the models that played its
+// user and judged its commands. names are the run's names of these models.
 func OfEpisode(ep *episode.Episode, prices episode.Prices, names Names) (sum Amount) {
 	add := func(u episode.Usage, models ...string) {
 		if u.Reported {

@@ -12,16 +12,16 @@ import (
 	"trajgen/outputs/log/disk"
 )
 
-// A ledger's file is a list of marks, a JSON object a line; the last whole line counts. A mark is raised, by a step
-// that makes it rare, before anything is promised that it does not cover, and synced: a run that is killed has never
-// spent more than the last mark says. Close writes what was spent in truth. So a crash costs the budget, at most, a
-// step and what was under way; it never costs the limit.
+// A ledger's file is a list of marks, a JSON object a line; the last whole line counts. Before a reservation exceeds the mark, the
+// ledger writes a mark that is higher by a whole step, and syncs it: so writes are rare, and a run that is killed has never spent
+// more than the last mark. Close writes the actual spending. So a crash wastes at most a step and the reservations of requests in
+// flight, and never exceeds the limit.
 
-// steps is into how many steps a limit is cut.
+// steps is the number of steps in a limit.
 const steps = 100
 
-// Attach goes on with the file at path, or makes it. Where it says nothing of what was spent, because it is new or the
-// machine died before its first line was whole, earlier is asked.
+// Attach continues the file at path, or creates it. If the file has no whole line, because it is new or the machine died during the
+// first write, earlier gives the spending.
 func (l *Ledger) Attach(path string, earlier func() (Amount, error)) error {
 	marked, said, end, err := read(path)
 	if err == nil && !said {
@@ -36,7 +36,7 @@ func (l *Ledger) Attach(path string, earlier func() (Amount, error)) error {
 	}
 	file, err := log.New(made, end)
 	if err == nil {
-		err = file.Sync() // what was read is promised on now
+		err = file.Sync() // reservations rely on the mark that was read
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("open the budget's ledger: %w", err), made.Close())
@@ -49,14 +49,13 @@ func (l *Ledger) Attach(path string, earlier func() (Amount, error)) error {
 	return l.vouch(l.spent.Plus(l.held))
 }
 
-// Read is what the ledger at path says was spent, and whether it says anything.
+// Read returns the spending in the ledger at path, and whether it has any mark.
 func Read(path string) (mark Amount, said bool, err error) {
 	mark, said, _, err = read(path)
 	return mark, said, err
 }
 
-// read also says where the last whole line ends. One that was torn was not synced, and nothing was promised on the strength
-// of it.
+// read also returns where the last whole line ends. A torn line was not synced, so no reservation relies on it.
 func read(path string) (mark Amount, said bool, end int64, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +125,7 @@ func (l *Ledger) write(a Amount) error {
 	return nil
 }
 
-// Close writes what was spent in truth. What is still under way counts as spent.
+// Close writes the actual spending. Open reservations count as spent.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

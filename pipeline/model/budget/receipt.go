@@ -7,7 +7,7 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// receipt is a reservation. It ends once.
+// receipt is a reservation. It ends exactly once.
 type receipt struct {
 	ledger *Ledger
 	bound  model.Bound
@@ -15,8 +15,7 @@ type receipt struct {
 	once   sync.Once
 }
 
-// Settle takes what the server reported. Where it reported nothing the worst case stays debited: the tokens may have
-// been billed.
+// Settle takes the server's usage. Without one the worst case counts as spent, as the tokens may have been billed.
 func (r *receipt) Settle(served string, u episode.Usage) {
 	r.once.Do(func() {
 		actual := r.worst
@@ -29,7 +28,7 @@ func (r *receipt) Settle(served string, u episode.Usage) {
 	})
 }
 
-// Void gives everything back: the try cannot have been billed.
+// Void releases the reservation: the try cannot have been billed.
 func (r *receipt) Void() { r.once.Do(func() { r.ledger.settle(r.worst, Amount{}) }) }
 
 // excess is what tries of a model had more than their bound, and the highest price at which they were paid. It is added
@@ -40,8 +39,8 @@ type excess struct {
 	price              episode.Price
 }
 
-// learn takes note of a try that had more than it could have: the server counts otherwise than we thought, or does not
-// keep to the limit of a reply. Later worst cases are as much worse.
+// learn records a try that used more than its bound: the server counts differently than expected, or ignores the limit of a reply.
+// Later worst cases are raised by as much.
 func (r *receipt) learn(actual Amount, u episode.Usage, price episode.Price) {
 	l := r.ledger
 	l.mu.Lock()
