@@ -8,12 +8,12 @@ import (
 	"trajgen/sandbox/internal/embedded"
 )
 
-// Agent returns the program that serves sandboxes in a container or on another machine, for Linux on an architecture
-// (amd64 or arm64). It is started as
+// Agent returns the program that serves sandboxes in a container or on another machine, for Linux on an architecture (amd64 or
+// arm64). The backend starts it as
 //
 //	PROGRAM trajgen-helper agent ...
 //
-// In what scripts/build makes it is a small one, for either architecture; else it is this very program.
+// A binary that scripts/build makes holds a small program for each architecture; any other binary returns itself.
 func Agent(goarch string) ([]byte, error) {
 	if program, err := embedded.Helper(goarch); program != nil || err != nil {
 		return program, err

@@ -16,62 +16,61 @@ import (
 	"trajgen/sandbox/internal/self"
 )
 
-// Options are what a backend is opened with. The zero value works.
+// Options configure a backend that is opened. The zero value works.
 type Options struct {
-	// StateDir holds what has to be on disk while sandboxes live. "" is DefaultStateDir of this user without a
-	// runtime directory.
+	// StateDir holds what has to be on disk while sandboxes live. "" means DefaultStateDir of this user without a runtime
+	// directory.
 	StateDir string
-	// HostPaths are further directories of the host, absolute, that the native backend shows read-only at the same
-	// place, beside /usr and what belongs to it.
+	// HostPaths are further directories of the host, absolute, that the native backend shows read-only at the same place,
+	// beside /usr and the like.
 	HostPaths []string
-	// Images finds the images that the native backend is asked for. Nil offers none but the default.
+	// Images finds the images that the native backend is asked for. With nil, it has its default file system only.
 	Images ImageStore
 	// Pool is how many sandboxes of each kind the native backend keeps ready ahead of demand. 0 keeps none.
 	Pool int
-	// Settings are what backends want to know beside that, such as the address of their server: see Kind.Settings.
+	// Settings are options of one backend, such as the address of its server: see Kind.Settings.
 	Settings map[string]string
-	// Logger is told of what was left over by dead runners and of brokers that died. Nil is silent.
+	// Logger receives what Open removed of dead runners, and brokers that died. Nil logs nothing.
 	Logger *slog.Logger
 }
 
 // Kind is a backend that can be opened by name.
 type Kind struct {
-	// About is a line for people who choose.
+	// About is one line that helps users to choose.
 	About string
 	Open  func(Options) (Backend, error)
-	// Settings are what Options.Settings may hold: Open refuses others.
+	// Settings are the names that Options.Settings may hold: Open refuses others.
 	Settings []Setting
-	// LeastLevel is the isolation that whoever chooses this backend counts on, also without asking for it. "" is LevelNone.
+	// LeastLevel is the isolation level that users of this backend get by default: a run with less fails. "" is LevelNone.
 	LeastLevel Level
-	// SharesMachine says that commands act on a machine that is not theirs alone, and can be lost.
+	// SharesMachine says that the sandboxes run on a machine that others use too, and that the connection to it can be lost.
 	SharesMachine bool
-	// Sweep ends and removes what a dead runner's instance left elsewhere than in its directory. Nil when nothing can be.
+	// Sweep ends and removes what a dead runner's instance left outside of its directory. Nil when the backend leaves nothing
+	// there.
 	Sweep func(ctx context.Context, instance Instance) error
 }
 
-// Setting is something that a backend is told beside the Options of all.
+// Setting is an option of one backend.
 type Setting struct {
 	Name string
 	Help string
-	Env  string // environment variable that it is usually found in; "" is none
-	// Secret settings are only ever taken from their variable and never written down.
+	Env  string // environment variable that usually holds it; "" is none
+	// Secret settings are read from their variable only, and never written down.
 	Secret bool
 }
 
-// Instance is what a dead runner said about itself when it opened a backend.
+// Instance is what a runner wrote down about itself when it opened a backend; the runner has died since.
 type Instance struct {
 	Name     string            // unique on this machine
-	Dir      string            // that it kept below the state directory
+	Dir      string            // its directory below the state directory
 	Settings map[string]string // without secrets
-	Cgroups  []string          // that it may have made
+	Cgroups  []string          // those that it may have made
 }
 
-// kinds is every backend that is linked in; package sandbox/all links all there are, and its tests ask each of them to
-// keep the contract.
+// kinds has every backend that is linked in. Package sandbox/all links all of them, and its tests run the suite against each.
 var kinds = map[string]Kind{}
 
-// Register adds a backend. It is called from an init function of the backend's package; a second one of the same name
-// panics.
+// Register adds a backend. The init function of the backend's package calls it; a second backend of the same name panics.
 func Register(name string, kind Kind) {
 	if _, ok := kinds[name]; ok {
 		panic(fmt.Sprintf("sandbox backend %q registered twice", name))
@@ -109,7 +108,7 @@ func Open(name string, opts Options) (Backend, error) {
 		opts.Logger.Info("removed leftovers of a dead runner", "path", l.Path, "backend", l.Backend, "pid", l.Owner)
 	}
 	if err != nil {
-		// Not ours, and no reason not to begin.
+		// These leftovers are of other runners, so this one can begin.
 		opts.Logger.Warn("sweep leftovers of dead runners", "err", err)
 	}
 	self.HeedSignals()
@@ -155,7 +154,7 @@ var (
 	envPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Complete checks a spec, for a backend that offers these networks and, if so, images, and fills in what it leaves open.
+// Complete validates a spec for a backend that offers these networks, and images if so, and fills in defaults.
 func (s Spec) Complete(network []Network, images bool) (Spec, error) {
 	var errs []error
 	if !idPattern.MatchString(s.ID) {
@@ -183,9 +182,9 @@ func (s Spec) Complete(network []Network, images bool) (Spec, error) {
 	l.Memory = orDefault(l.Memory, 1<<30)
 	l.Processes = orDefault(l.Processes, 256)
 	l.Disk = orDefault(l.Disk, 512<<20)
-	// Inodes are memory that the size of a file system does not count.
+	// Inodes use memory that the size of a file system does not count.
 	l.Inodes = orDefault(l.Inodes, min(max(l.Disk/2048, 4096), 1<<20))
-	// The guest itself needs a few.
+	// The guest itself needs a few open files.
 	l.Files = max(orDefault(l.Files, 1024), 64)
 	return s, errors.Join(errs...)
 }

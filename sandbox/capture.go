@@ -13,8 +13,8 @@ type Capture struct {
 
 	mu    sync.Mutex
 	first []byte
-	last  []byte // a ring once it is full
-	next  int    // where the ring goes on
+	last  []byte // a ring buffer once it is full
+	next  int    // where the next byte goes in the ring
 	total int64
 }
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Direct takes apart a command line that has bash run one program, all of whose arguments are in plain sight. Started
-// with them, it does what it does under `bash -c`, and the time that bash takes to start is saved, which is longer than most
-// programs take. ok is false where bash has anything to expand, to redirect, to assign or to run by itself, and where a
-// variable of the sandbox or of env, which is Command.Env, may have it do something else. A program that is then not
-// found is one for bash, which has words for it.
+// Direct splits a command line in which bash would only run one program with literal arguments. Running that program without
+// bash gives the same result and saves the start of bash, which takes longer than most programs. ok is false where bash would
+// expand, redirect, assign or run a builtin, and where a variable of the sandbox or of env, which is Command.Env, could change
+// what the line does. When the program is not found, the caller should run the line with bash, which has an error message for
+// that.
 func (l Layout) Direct(line string, env []string) (args []string, ok bool) {
 	if !l.Plain {
 		return nil, false
@@ -24,20 +24,20 @@ func (l Layout) Direct(line string, env []string) (args []string, ok bool) {
 	return args, ok && programName.MatchString(args[0]) && !slices.Contains(reserved, args[0])
 }
 
-// plainVariable tells whether a variable leaves what a bash runs as it is.
+// plainVariable reports whether a variable leaves the behaviour of a bash as it is.
 func plainVariable(name, value string) bool {
 	switch {
 	case strings.HasPrefix(name, "BASH"), name == "SHELLOPTS", name == "EXECIGNORE":
 		return false
 	case name == "PYTHONPATH":
-		return false // a verifier adds to it, which takes a shell
+		return false // a shell is needed to add to it
 	case name == "PATH":
-		return !strings.Contains(value, "~") // which bash expands
+		return !strings.Contains(value, "~") // bash expands it
 	}
 	return true
 }
 
-// PlainEnv tells whether variables are what Layout.Plain says of those that commands find.
+// PlainEnv reports whether variables fit what Layout.Plain says of a command's environment.
 func PlainEnv(env map[string]string) bool {
 	for name, value := range env {
 		if !plainVariable(name, value) {
@@ -49,15 +49,15 @@ func PlainEnv(env map[string]string) bool {
 
 var (
 	programName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
-	// reserved are the words and commands that are bash's own.
+	// reserved are bash's own words and builtin commands.
 	reserved = strings.Fields("alias bg bind break builtin caller case cd command compgen complete compopt continue coproc declare dirs " +
 		"disown do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash help history if in jobs " +
 		"kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set shift shopt source suspend " +
 		"test then time times trap true type typeset ulimit umask unalias unset until wait while")
 )
 
-// words cuts a line into words that bash takes as they are: of letters, digits and a few signs, and of quotes with nothing
-// to expand between them.
+// words splits a line into words that bash takes literally: of letters, digits and a few signs, and of quotes without
+// expansions.
 func words(line string) (all []string, ok bool) {
 	const blank, quotes, special = " \t", `'"`, "$`\\"
 	line = strings.Trim(line, blank+"\n")

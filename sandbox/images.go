@@ -4,20 +4,20 @@ import "context"
 
 // ImageStore turns references into file systems on this machine's disk.
 type ImageStore interface {
-	// Find returns an image, which it fetches and unpacks when it is not there yet. Any number may ask at once: each image
-	// is fetched once. The image stays on disk as long as the store does. Errors name the reference.
+	// Find returns an image, which it fetches and unpacks when the store does not have it yet. Concurrent calls for one image
+	// fetch it once. The image stays on disk as long as the store does. Errors name the reference.
 	Find(ctx context.Context, reference string) (Image, error)
 	// Dir is a directory that holds all layers of all images.
 	Dir() string
 }
 
-// Image is a file system in layers, and how it wants to be used.
+// Image is a file system in layers, with the settings that the image brings.
 type Image struct {
 	// Digest names the content: equal digests are equal images.
 	Digest string
 	// Layers are directories below the store's Dir, relative to it, the uppermost first. They are those of an overlay file
-	// system that was mounted with the option userxattr: white-outs are character devices 0:0, and a directory with
-	// the attribute user.overlay.opaque hides what lies below. They are not changed.
+	// system that was mounted with the option userxattr: white-outs are character devices 0:0, and a directory with the
+	// attribute user.overlay.opaque hides what lies below. Sandboxes do not change them.
 	Layers  []string
 	Env     []string // K=V
 	Workdir string   // "" when the image names none

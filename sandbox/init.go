@@ -12,12 +12,12 @@ import (
 // Helper is a function of this program that runs inside a sandbox, as a process of its own.
 type Helper = func(args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
-// helpers is written by package initialisation alone.
+// helpers is written by init functions only.
 var helpers = map[string]Helper{}
 
 // RegisterHelper makes fn available to Command.Helper under a name. It is called from an init function of a package that
-// command sandboxhelper imports, too: in what scripts/build makes, that small program is the one that sandboxes hold. A
-// second function of the same name is a bug and panics.
+// command sandboxhelper imports, too: with a binary that scripts/build makes, sandboxes hold that small program. A second
+// function of the same name panics.
 func RegisterHelper(name string, fn Helper) {
 	if _, ok := helpers[name]; ok {
 		panic(fmt.Sprintf("sandbox helper %q registered twice", name))
@@ -25,8 +25,8 @@ func RegisterHelper(name string, fn Helper) {
 	helpers[name] = fn
 }
 
-// Init must be the first call of main, and of TestMain. This program starts itself again under other names, as broker,
-// as process 1 of a sandbox and as helper; then Init does that job and does not return.
+// Init must be the first call of main, and of TestMain. This program starts itself again under other names, as broker, as
+// process 1 of a sandbox and as helper; then Init does that job and does not return.
 func Init() {
 	if len(os.Args) == 0 {
 		return
@@ -35,7 +35,7 @@ func Init() {
 	if os.Args[0] == self.Helper {
 		os.Exit(runHelper(os.Args[1:]))
 	}
-	// So that it can be started where the first argument is always the program's path, as in a container.
+	// A container passes the program's path as the first argument.
 	if len(os.Args) > 1 && os.Args[1] == self.Helper {
 		os.Exit(runHelper(os.Args[2:]))
 	}
@@ -64,7 +64,7 @@ func helperNames() []string {
 	return names
 }
 
-// Check refuses what no backend could run.
+// Check refuses a command that no backend could run.
 func (cmd *Command) Check() error {
 	if cmd.Helper != "" {
 		if _, ok := helpers[cmd.Helper]; !ok {

@@ -9,7 +9,7 @@ import (
 	"trajgen/sandbox/internal/state"
 )
 
-// Leftover is what a runner left behind that died.
+// Leftover is something that a dead runner left behind.
 type Leftover struct {
 	Path    string
 	Backend string
@@ -32,8 +32,8 @@ func Sweep(stateDir string) ([]Leftover, error) {
 // sweepTime bounds how long a server may take to remove what a dead runner left there.
 const sweepTime = 20 * time.Second
 
-// sweep has an instance's backend end and remove what it left. What cannot be removed keeps the instance's directory, for
-// the next sweep to find.
+// sweep has an instance's backend end and remove what it left. When something cannot be removed, sweep keeps the instance's
+// directory for the next try.
 func sweep(path string, owner state.Owner) error {
 	if owner.Backend == "" {
 		return nil
@@ -54,7 +54,7 @@ func sweep(path string, owner state.Owner) error {
 	return nil
 }
 
-// Live is a sandbox of a runner that lives.
+// Live is an open sandbox of a living runner.
 type Live struct {
 	ID      string
 	Backend string

@@ -7,7 +7,7 @@ import (
 	"trajgen/sandbox/internal/egress"
 )
 
-// CheckAllow says what is wrong with the targets of a Spec.Allow, all of it at once.
+// CheckAllow returns all that is wrong with the targets of a Spec.Allow.
 func CheckAllow(targets []string) error {
 	_, err := egress.Parse(targets)
 	return err

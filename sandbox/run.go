@@ -11,9 +11,9 @@ import (
 
 // RunOptions bound a Run. The zero value is useful.
 type RunOptions struct {
-	// Head and Tail are how much of the beginning and the end of each stream is kept: 64 KiB each when zero.
+	// Head and Tail are how many bytes of the beginning and the end of each stream are kept: 64 KiB each when zero.
 	Head, Tail int
-	// Flood is how much output, of a stream, gets a command killed: 64 MiB when zero.
+	// Flood is the output of one stream, in bytes, at which Run kills the command: 64 MiB when zero.
 	Flood int64
 	// Merge puts stderr into stdout, in the order of writing.
 	Merge bool
@@ -21,7 +21,7 @@ type RunOptions struct {
 	Grace time.Duration
 }
 
-// Result is what came of a Run.
+// Result is how a Run ended.
 type Result struct {
 	Exit           Exit
 	Stdout, Stderr *Capture
@@ -29,7 +29,7 @@ type Result struct {
 	Flooded        bool // it was killed because it printed too much
 }
 
-// killTime bounds how long Run waits for what it has killed. It is longer than a backend needs to find out that a
+// killTime bounds how long Run waits for a command that it has killed. It is longer than a backend needs to find out that a
 // sandbox is lost.
 const killTime = 3 * time.Minute
 
@@ -56,7 +56,7 @@ func Run(ctx context.Context, sb Sandbox, cmd Command, opts RunOptions) (Result,
 	}
 	process, err := sb.Start(ctx, cmd)
 	if err != nil {
-		// A deadline that passes while the command starts is no different from one that passes just after.
+		// A deadline that passes while the command starts is treated like one that passes just after.
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.Is(err, ErrGone) {
 			result.TimedOut = true
 			return result, nil

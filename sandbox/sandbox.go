@@ -1,8 +1,8 @@
-// Package sandbox runs untrusted commands, each episode attempt in a machine of its own that is thrown away
+// Package sandbox runs untrusted commands. Each attempt of an episode has a sandbox of its own, which is thrown away
 // afterwards.
 //
-// A backend opens sandboxes; a sandbox starts commands and reads and writes files. What a backend isolates is said
-// by its Guarantees, measured when it is opened, and never assumed.
+// A backend opens sandboxes; a sandbox starts commands and reads and writes files. A backend's Guarantees say what it isolates;
+// they are measured when it is opened, and never assumed.
 package sandbox
 
 import (
@@ -18,8 +18,8 @@ import (
 
 // Backend opens sandboxes. It is safe for concurrent use.
 type Backend interface {
-	// Open makes a new sandbox that shares nothing with any other. An error is the machine's fault, never the
-	// agent's. ctx covers the opening alone.
+	// Open makes a new sandbox that shares nothing with any other. An error is the machine's fault, never the agent's. ctx
+	// covers the opening only.
 	Open(ctx context.Context, spec Spec) (Sandbox, error)
 	// Guarantees says what this backend isolates on this machine.
 	Guarantees() Guarantees
@@ -27,39 +27,39 @@ type Backend interface {
 	Close() error
 }
 
-// Placer is a Backend that knows without opening a sandbox where it can have no working directory.
+// Placer is a Backend that can refuse working directories without opening a sandbox.
 type Placer interface {
-	// CheckWorkdir says why dir can be none, in an image or in the backend's own file system.
+	// CheckWorkdir says why dir cannot be the working directory, in an image or in the backend's own file system.
 	CheckWorkdir(dir string, image bool) error
 }
 
 // Sandbox is one isolated machine. Its methods may be called from many goroutines at once.
 //
-// An error that wraps ErrGone means that the sandbox itself is lost: the machine's fault, and the end of the episode.
-// Every other error is about the request (no such file, no such command) and may be shown to a model.
+// An error that wraps ErrGone means that the sandbox is lost: this is the machine's fault, and ends the attempt. Every other
+// error is about the request (no such file, no such command) and may be shown to a model.
 type Sandbox interface {
-	// Start starts a command and returns when it runs. ctx covers the start alone: the command lives on until it
-	// ends, is killed or the sandbox is closed.
+	// Start starts a command and returns when it runs. ctx covers the start only: the command goes on until it ends, is killed
+	// or the sandbox is closed.
 	Start(ctx context.Context, cmd Command) (Process, error)
 	// Files are the sandbox's files, seen as its processes see them.
 	Files() Files
 	// Layout says where things are, as paths that processes of the sandbox use.
 	Layout() Layout
-	// KillAll ends every process that was started in the sandbox and all their descendants, and returns when none is
-	// left. Shared memory, queues and semaphores of System V go with them where they are the sandbox's own, as they are with
-	// native and docker. The sandbox stays usable.
+	// KillAll ends every process that was started in the sandbox and all their descendants, and returns when none is left. With
+	// native and docker it also removes the sandbox's shared memory, queues and semaphores of System V. The sandbox stays
+	// usable.
 	KillAll(ctx context.Context) error
 	// Close ends the sandbox with everything in it. It is idempotent, waits until all is gone, and has a deadline of
 	// its own.
 	Close() error
 }
 
-// Snapshotter is a Sandbox that can be forked: a snapshot of it is what others are opened from, with Spec.From.
+// Snapshotter is a Sandbox that can be forked: Spec.From opens others from a snapshot of it.
 type Snapshotter interface {
 	Sandbox
-	// Snapshot seals the files as they are; those in Layout.Tests and below /proc and /dev are left out, but for /dev/shm.
-	// The sandbox goes on with them, and what it changes afterwards is not in the snapshot. It costs about as much as an
-	// opening, however many files there are. ErrBusy means that processes are running; KillAll ends them.
+	// Snapshot seals the files as they are, except those in Layout.Tests and below /proc and /dev; /dev/shm is included. The
+	// sandbox goes on, and its later changes are not in the snapshot. A snapshot costs about as much as an opening, however
+	// many files there are. ErrBusy means that processes are running; KillAll ends them.
 	Snapshot(ctx context.Context) (Snapshot, error)
 }
 
@@ -72,27 +72,27 @@ type Snapshot interface {
 // Terminal is a Process that was started with Command.TTY.
 type Terminal interface {
 	Process
-	// Resize tells the terminal its new size, and the command with a SIGWINCH.
+	// Resize changes the size of the terminal and sends the command a SIGWINCH.
 	Resize(ctx context.Context, size TTY) error
 }
 
 // Traffic is a Sandbox that counts what it reaches through NetworkAllowlist and NetworkFull.
 type Traffic interface {
-	// Connections returns every attempt so far, refused ones among them, in order of their beginning: the first 10,000, and
-	// then one without a host that says how many more. It goes on to do so after Close.
+	// Connections returns every attempt so far, refused ones included, in the order in which they began: the first 10,000, and
+	// then one without a host that says how many more there were. It works after Close, too.
 	Connections() []Connection
 }
 
 // Connection is an attempt to reach something outside of a sandbox.
 type Connection struct {
-	Host     string    `json:"host"`              // name that was asked for, or address
-	Port     int       `json:"port"`              // 0 when the name itself may not be known
-	Address  string    `json:"address,omitempty"` // that was dialled
+	Host     string    `json:"host"`              // requested name, or address
+	Port     int       `json:"port"`              // 0 for a name that was refused when it was looked up
+	Address  string    `json:"address,omitempty"` // address that the runner dialled
 	Started  time.Time `json:"started"`
 	Sent     int64     `json:"sent"`              // bytes that left the sandbox
 	Received int64     `json:"received"`          // bytes that came in
 	Refused  string    `json:"refused,omitempty"` // why it was not allowed
-	Failed   string    `json:"failed,omitempty"`  // why it could not be made although allowed
+	Failed   string    `json:"failed,omitempty"`  // why it failed although it was allowed
 }
 
 // Process is a command that was started. Wait and Kill may be called from many goroutines, and repeatedly.
@@ -103,8 +103,8 @@ type Process interface {
 	// when a descendant still holds the pipe. When ctx ends first the command goes on and Wait returns
 	// context.Cause(ctx).
 	Wait(ctx context.Context) (Exit, error)
-	// Kill ends the command and its descendants, daemons among them: SIGTERM, and SIGKILL after grace; at once when grace
-	// is 0. It returns when the command is gone. A daemon that takes pains to hide whose it is may live on until KillAll.
+	// Kill ends the command and its descendants, daemons included: SIGTERM, and SIGKILL after grace; SIGKILL at once when grace
+	// is 0. It returns when the command is gone. A daemon that hides its origin may live on until KillAll.
 	Kill(ctx context.Context, grace time.Duration) error
 	// Socket is the runner's end of the stream that the command finds as descriptor 3. Nil unless Command.Socket.
 	Socket() net.Conn
@@ -116,18 +116,17 @@ type Process interface {
 type Files interface {
 	// Stat describes the file that path leads to.
 	Stat(ctx context.Context, path string) (Info, error)
-	// Read returns up to limit bytes from offset, and what Stat says of the file. Regular files alone.
+	// Read returns up to limit bytes of a regular file from offset, and what Stat says of it.
 	Read(ctx context.Context, path string, offset, limit int64) ([]byte, Info, error)
 	// Write replaces files, each atomically (a temporary file in the same directory, then a rename), creating parent
 	// directories. It stops at the first failure.
 	Write(ctx context.Context, files ...FileWrite) error
 	// List returns the entries of a directory, sorted by name.
 	List(ctx context.Context, path string) ([]Info, error)
-	// Remove removes what lies at each path, a directory with all below. A link is removed and not followed, unless it
-	// is on the way to a path. What is not there is no error. The root of the sandbox, and what lies outside of it,
-	// fail with fs.ErrPermission; a mount point, such as the working directory may be, or a read-only place fails, too.
-	// Layout.Tests alone can always be removed: where it is a mount point it stays, empty. It stops at the first
-	// failure.
+	// Remove removes each path, a directory with all below it. It removes a link and does not follow it, unless the link is on
+	// the way to a path. A path that does not exist is not an error. The root of the sandbox, and paths outside of it, fail
+	// with fs.ErrPermission; a mount point, such as the working directory may be, and a read-only path fail, too. Layout.Tests
+	// can always be removed: where it is a mount point, Remove empties it. Remove stops at the first failure.
 	Remove(ctx context.Context, paths ...string) error
 }
 
@@ -137,8 +136,8 @@ type FileWrite struct {
 	Data []byte
 	// Mode of a new file; an existing file keeps its own unless Replace is set. 0 means 0644.
 	Mode fs.FileMode
-	// Replace removes whatever lies at Path first, a directory or a link included, so that nothing that was planted
-	// there has a say in where the data goes. For the files of a verifier.
+	// Replace removes whatever is at Path first, a directory or a link included, so that nothing the agent left there redirects
+	// the data. It is for a verifier's files.
 	Replace bool
 }
 
@@ -164,12 +163,11 @@ type Layout struct {
 	Workdir string // working directory of commands, holds the task's files
 	Home    string
 	Tmp     string
-	// Tests is for the verifier's files. It is empty or does not exist until something is put there; native gives it room
-	// of its own, so that a full disk leaves some for the verifier. Commands can write there, too: Files.Remove empties
-	// it.
+	// Tests is for the verifier's files. It is empty or does not exist until the runner writes there; native gives it space of
+	// its own, so that a full disk leaves some for the verifier. Commands can write there, too: Files.Remove empties it.
 	Tests string
-	// Plain says that the backend knows all that commands find in their environment, and that none of it is meant for a shell,
-	// as functions and BASH_ENV are, nor to be added to by one, as PYTHONPATH is. See Direct.
+	// Plain says that the backend knows the whole environment of commands, and that no variable in it is meant for a shell, as
+	// functions and BASH_ENV are, nor for a shell to add to, as PYTHONPATH is. See Direct.
 	Plain bool
 }
 
@@ -177,17 +175,17 @@ type Layout struct {
 type Spec struct {
 	// ID names the sandbox in listings and on disk: letters, digits, '-' and '_'.
 	ID string
-	// Image is the file system to begin with: a reference that the backend understands. "" is the backend's default.
+	// Image is the initial file system: a reference that the backend understands. "" is the backend's default.
 	Image string
-	// From opens a fork of a snapshot, which must be of the same backend. Image and Workdir must be empty then: they are
-	// those of the sandbox that the snapshot was taken of.
+	// From opens a fork of a snapshot, which must be of the same backend. Image and Workdir must be empty then: the fork has
+	// those of the snapshotted sandbox.
 	From    Snapshot
 	Workdir string            // "" is the image's, or the backend's default
 	Env     map[string]string // beside PATH, HOME, LC_CTYPE (unless LANG is given), TERM, TZ and TMPDIR, which the backend sets, and the image's
 	Network Network           // "" is NetworkLoopback; NetworkNone where a sandbox has no loopback of its own
-	// Allow are the targets of NetworkAllowlist: "example.org", "*.example.org" for all names below it, an address or a
-	// CIDR range, each with or without ":PORT". Without a port, 80 and 443 are meant. A private address is reached only
-	// when an address or a range of private ones names it, also if it is that of a name that is allowed.
+	// Allow are the targets of NetworkAllowlist: "example.org", "*.example.org" for all names below it, an address or a CIDR
+	// range, each with or without ":PORT". Without a port, 80 and 443 are allowed. A private address is allowed only by an
+	// address or a range of private ones in this list, even if an allowed name resolves to it.
 	Allow  []string
 	Limits Limits
 }
@@ -195,10 +193,9 @@ type Spec struct {
 // Network is what a sandbox can reach.
 type Network string
 
-// The network modes. NetworkAllowlist and NetworkFull are for TCP and for names, which have addresses of 198.18.0.0/15 in the
-// sandbox; the runner connects to what they stand for. Neither reaches loopback, link-local, multicast and metadata
-// addresses, nor those of the runner's machine. With NetworkAllowlist, TLS and HTTP on their own ports must name a server
-// that is allowed.
+// The network modes. NetworkAllowlist and NetworkFull carry TCP and resolve names, to addresses of 198.18.0.0/15 in the
+// sandbox; the runner connects to the real ones. Neither reaches loopback, link-local, multicast and metadata addresses, nor
+// those of the runner's machine. With NetworkAllowlist, connections to the ports of TLS and HTTP must name an allowed server.
 const (
 	NetworkNone      Network = "none"
 	NetworkLoopback  Network = "loopback" // its own, not shared
@@ -208,10 +205,10 @@ const (
 
 // Limits bound what a sandbox can use. Zero means the backend's default.
 type Limits struct {
-	Memory    int64   // bytes, of all processes together; default 1 GiB
+	Memory    int64   // bytes, all processes together; default 1 GiB
 	Processes int     // default 256
 	CPUs      float64 // processors' worth of time, such as 0.5; default no limit
-	Disk      int64   // bytes that can be written, but for Layout.Tests; default 512 MiB
+	Disk      int64   // bytes that can be written, without Layout.Tests; default 512 MiB
 	Inodes    int64   // files that can be made; default a 2048th of Disk, between 4,096 and 1 Mi
 	Files     int     // open files of a process; default 1024
 }
@@ -224,7 +221,7 @@ const (
 	LimitDisk      = "disk"
 	LimitInodes    = "inodes"
 	LimitFiles     = "files"
-	// LimitMachine is none of the sandbox's, in Exit alone: there was no memory left outside of it.
+	// LimitMachine appears in Exit only: the machine had no memory left outside of the sandbox.
 	LimitMachine = "machine"
 )
 
@@ -237,16 +234,16 @@ type Command struct {
 	// instead of Args[0]; Args are its arguments.
 	Helper string
 	Dir    string    // "" is Layout.Workdir
-	Env    []string  // "K=V", added to the sandbox's environment, the last of a name winning
+	Env    []string  // "K=V", added to the sandbox's environment; the last of a name wins
 	Stdin  io.Reader // nil is empty
-	// Stdout and Stderr receive the output; nil discards it. The same non-nil writer for both keeps the order in
-	// which the command wrote. They are written by one goroutine each and must not block for long.
+	// Stdout and Stderr receive the output; nil discards it. The same non-nil writer for both keeps the order in which the
+	// command wrote. One goroutine each writes to them, and they must not block for long.
 	Stdout, Stderr io.Writer
 	// Socket gives the command a stream socket to the runner as descriptor 3.
 	Socket bool
-	// TTY runs the command on a terminal of its own, which is its standard input, output and error: Stdin is typed into it
-	// and Stdout gets what appears on it; Stderr gets nothing. When Stdin ends, the terminal is not hung up: send "\x04" for
-	// an end of file. TERM is xterm unless Env or the sandbox says otherwise; a size of zero is 24 by 80.
+	// TTY runs the command on a terminal of its own, which is its standard input, output and error: Stdin is typed into it and
+	// Stdout gets what appears on it; Stderr gets nothing. The end of Stdin does not hang up the terminal: send "\x04" for an
+	// end of file. TERM is xterm unless Env or the sandbox sets it; a size of zero is 24 by 80.
 	TTY *TTY
 }
 
@@ -258,10 +255,9 @@ type Exit struct {
 	// Code is the exit status; 128+n when signal n ended it, as shells say.
 	Code   int
 	Signal int  // 0 when it exited by itself
-	OOM    bool // the memory limit killed something while it ran
-	// Limits are the limits that were in the way of the sandbox while the command ran, sorted: LimitMemory killed
-	// something, as LimitMachine did, LimitProcesses refused a fork, LimitDisk and LimitInodes left no room at the end,
-	// LimitCPU slowed it down.
+	OOM    bool // the memory limit killed a process while it ran
+	// Limits are the limits that affected the sandbox while the command ran, sorted: LimitMemory and LimitMachine killed a
+	// process, LimitProcesses refused a fork, LimitDisk and LimitInodes left no room at the end, LimitCPU slowed it down.
 	Limits []string
 	CPU    time.Duration
 }
@@ -277,14 +273,14 @@ const (
 	LevelNone     Level = "none"
 )
 
-// AtLeast says whether l is as strong as other.
+// AtLeast reports whether l is as strong as other.
 func (l Level) AtLeast(other Level) bool {
 	return slices.Index(levels, l) <= slices.Index(levels, other)
 }
 
 var levels = []Level{LevelStrong, LevelUser, LevelLandlock, LevelNone}
 
-// ParseLevel returns the level of a name.
+// ParseLevel returns the level with a name.
 func ParseLevel(name string) (Level, error) {
 	if !slices.Contains(levels, Level(name)) {
 		return "", fmt.Errorf("unknown isolation level %q (have strong, user, landlock, none)", name)
@@ -296,8 +292,8 @@ func ParseLevel(name string) (Level, error) {
 type Guarantees struct {
 	Backend string `json:"backend"`
 	Level   Level  `json:"level"`
-	// Isolation says what lies between the sandbox and the rest, for files, processes, network, ids, calls and kernel:
-	// own (one of its own), shifted, single or host (ids), filtered (calls, files), shared or none.
+	// Isolation says how the sandbox is separated, for files, processes, network, ids, calls and kernel: own (one of its own),
+	// shifted, single or host (ids), filtered (calls, files), shared or none.
 	Isolation map[string]string `json:"isolation"`
 	Limits    map[string]string `json:"limits"` // name of a limit → hard, soft or none
 	Network   []Network         `json:"network"`
@@ -305,13 +301,13 @@ type Guarantees struct {
 	Snapshots bool              `json:"snapshots"` // its sandboxes are Snapshotters
 	// FixedSystem says that, in the default image, commands cannot change programs and their configuration.
 	FixedSystem bool     `json:"fixed_system"`
-	Missing     []string `json:"missing,omitempty"` // what keeps it from a higher level, and what to do
+	Missing     []string `json:"missing,omitempty"` // why the level is not higher, and what to do about it
 }
 
 // ErrGone means that the sandbox is lost.
 var ErrGone = errors.New("sandbox is gone")
 
-// ErrBusy means that a sandbox has running processes and none may run.
+// ErrBusy means that processes run in a sandbox where none may run.
 var ErrBusy = errors.New("processes are running in the sandbox")
 
 // ErrNotRegular means that a path leads to something that is not a regular file or directory.
