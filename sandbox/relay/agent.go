@@ -14,7 +14,7 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/bare"
-	_ "trajgen/sandbox/internal/carry" // what backends run inside beside: they register themselves
+	_ "trajgen/sandbox/internal/carry" // helpers that backends run inside sandboxes: they register themselves
 	_ "trajgen/sandbox/internal/probe"
 )
 
@@ -25,13 +25,14 @@ func init() {
 	}
 }
 
-// agent serves a backend on its standard streams, which are what a container, or another machine, is spoken to through:
+// agent serves a backend on its standard streams, to the runner that started it in a container or on another machine:
 //
 //	agent bare [--workdir DIR] [--home DIR] [--tmp DIR] [--tests DIR] [--shallow]   the one sandbox that this process runs in
-//	agent host [--plain-ok] [--state-dir DIR]                                       those that this machine can make
+//	agent host [--plain-ok] [--state-dir DIR]                                       sandboxes that this machine can make
 //
-// The first thread of process 1 only waits: were any signals held back on it, as package os/signal does on a thread of its
-// choice, and the Go runtime on those that make others, commands could end the process with them (see ignoreSignals of the guest).
+// The first thread of process 1 only waits. Package os/signal blocks signals on a thread of its choice, and the Go runtime on
+// threads that make others; with any signal blocked on the first thread, commands could end the process with it (see
+// ignoreSignals of the guest).
 func agent(args []string, _ io.Reader, _, stderr io.Writer) int {
 	code := make(chan int)
 	go func() { code <- serveStreams(args, stderr) }()
@@ -41,7 +42,7 @@ func agent(args []string, _ io.Reader, _, stderr io.Writer) int {
 func serveStreams(args []string, stderr io.Writer) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	// A log whose reader has gone must not end it: it has to clean up.
+	// A log without a reader must not end the agent: it has to clean up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	rw, err := standardStreams()
@@ -51,7 +52,7 @@ func serveStreams(args []string, stderr io.Writer) int {
 	}
 	go func() {
 		<-signals
-		_ = rw.Close() // as if the other end had gone
+		_ = rw.Close() // as if the client had hung up
 	}()
 	backend, err := openServed(args, logger)
 	if err != nil {
@@ -66,13 +67,13 @@ func serveStreams(args []string, stderr io.Writer) int {
 	return 0
 }
 
-// refuse tells the other end why nothing is served.
+// refuse sends the client the reason why nothing is served.
 func refuse(rw io.ReadWriteCloser, reason error) {
 	_, _ = newLink(rw).greet(hello{Failure: reason.Error()})
 	_ = rw.Close()
 }
 
-// openServed opens what the arguments ask for.
+// openServed opens the backend that the arguments name.
 func openServed(args []string, logger *slog.Logger) (sandbox.Backend, error) {
 	if len(args) == 0 {
 		return nil, errors.New("nothing to serve was named (have bare, host)")
@@ -114,7 +115,7 @@ func openHost(opts sandbox.Options, plain bool) (sandbox.Backend, error) {
 	return plainHost{local, err.Error()}, nil
 }
 
-// plainHost says why it is not native.
+// plainHost adds the reason why it is not native to its guarantees.
 type plainHost struct {
 	sandbox.Backend
 	reason string

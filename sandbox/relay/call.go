@@ -11,7 +11,8 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// call asks for something and takes the answer. When ctx ends first, the other end learns of it, and call returns the cause.
+// call sends a request and reads its answer. When ctx ends first, the client cancels the request on the server, and call
+// returns the cause.
 func (c *Client) call(ctx context.Context, method string, m *message) (*wire.Decoder, error) {
 	body, err := c.ask(ctx, method, m, nil)
 	if err != nil {
@@ -23,10 +24,10 @@ func (c *Client) call(ctx context.Context, method string, m *message) (*wire.Dec
 	return d, err
 }
 
-// toEnd waits for the end of an answer: a request that is ended before is thought to be given up.
+// toEnd reads to the end of an answer: closing it earlier would cancel the request on the server.
 func toEnd(answer io.Reader) { _, _ = answer.Read(make([]byte, 1)) }
 
-// ask sends a request, with what follows its message, if anything does. It returns what the other end answers.
+// ask sends a request: its message and then rest, if any. It returns the body of the answer.
 func (c *Client) ask(ctx context.Context, method string, m *message, rest io.ReadCloser) (io.ReadCloser, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -59,9 +60,9 @@ func (c *Client) ask(ctx context.Context, method string, m *message, rest io.Rea
 	return response.Body, nil
 }
 
-// answer takes a message of an answer.
+// answer reads one message of an answer.
 func (c *Client) answer(ctx context.Context, method string, body io.Reader) (*wire.Decoder, error) {
-	d, err := hear(body, longestAnswer(method))
+	d, err := readMessage(body, longestAnswer(method))
 	if err != nil {
 		return nil, c.failed(ctx, err)
 	}
@@ -72,7 +73,7 @@ func (c *Client) answer(ctx context.Context, method string, body io.Reader) (*wi
 	return d, err
 }
 
-// failed says why a request failed, which is the end of the connection unless it was given up.
+// failed returns the error of a request. An error that does not come from ctx ends the connection.
 func (c *Client) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil && c.link.lost() == nil {
 		return context.Cause(ctx)
@@ -81,15 +82,15 @@ func (c *Client) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", sandbox.ErrGone, c.link.lost())
 }
 
-// held is a request that lasts as long as what it has made at the other end: to give it up is to end that.
+// held is a request that lasts as long as the object that it made on the server: cancelling the request ends the object.
 type held struct {
 	client *Client
 	life   context.Context // of the request
 	end    context.CancelFunc
-	heard  io.ReadCloser // what the answer goes on with
+	heard  io.ReadCloser // what follows the message of the answer
 }
 
-// hold makes something that lives no longer than life. ctx covers the making. Rest, if any, is what follows the message.
+// hold makes an object that lives no longer than life. ctx covers the making. Rest, if any, follows the message of the request.
 func (c *Client) hold(ctx, life context.Context, method string, m *message, rest io.ReadCloser) (*held, *wire.Decoder, error) {
 	h := &held{client: c}
 	h.life, h.end = context.WithCancel(life)
@@ -108,7 +109,7 @@ func (c *Client) hold(ctx, life context.Context, method string, m *message, rest
 	return h, d, err
 }
 
-// release has the other end end what was made, and takes what it says to that.
+// release has the server end the object, and returns the answer.
 func (h *held) release(method string, id int64) (*wire.Decoder, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("no answer in %v", closeTime))
 	defer cancel()

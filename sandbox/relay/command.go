@@ -16,10 +16,10 @@ import (
 // started is a command that a server has started.
 type started struct {
 	process sandbox.Process
-	halves  atomic.Int32 // directions of its socket that are over
+	halves  atomic.Int32 // directions of its socket that have ended
 }
 
-// start starts a command, says so, and stays until it ends. To give up the request is to kill it.
+// start starts a command, answers with its id, and stays until it ends. Cancelling the request kills the command.
 func (s *server) start(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
 	box, err := s.box(d)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *server) start(w http.ResponseWriter, r *http.Request, d *wire.Decoder) 
 		return d.Err()
 	}
 	out := &output{answer: w}
-	out.Lock() // until the start is told
+	out.Lock() // until the answer has begun
 	cmd := commandOf(&request)
 	out.connect(&cmd, request.FDs)
 	if request.FDs&guest.FDStdin != 0 {
@@ -50,7 +50,7 @@ func (s *server) start(w http.ResponseWriter, r *http.Request, d *wire.Decoder) 
 	m.Int(id)
 	m.Int(int64(process.PID()))
 	m.Bool(terminal && cmd.TTY != nil)
-	say(w, &m)
+	writeMessage(w, &m)
 	flush(w)
 	out.Unlock()
 	stop := context.AfterFunc(r.Context(), func() {
@@ -63,7 +63,7 @@ func (s *server) start(w http.ResponseWriter, r *http.Request, d *wire.Decoder) 
 	return nil
 }
 
-// output is where a command prints to, from several goroutines.
+// output receives what a command prints, from several goroutines.
 type output struct {
 	sync.Mutex
 	answer http.ResponseWriter
@@ -82,7 +82,7 @@ func (o *output) connect(cmd *sandbox.Command, fds int64) {
 	}
 }
 
-// printer is one of the streams.
+// printer is one of a command's output streams.
 type printer struct {
 	output *output
 	kind   byte
@@ -109,7 +109,7 @@ func (p printer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// exit says how the command has ended. It prints no more.
+// exit sends how the command ended. Output after it is refused.
 func (o *output) exit(exit sandbox.Exit, err error) {
 	o.Lock()
 	defer o.Unlock()
@@ -118,5 +118,5 @@ func (o *output) exit(exit sandbox.Exit, err error) {
 	encodeJSON(&m.Encoder, &exit)
 	encodeError(&m.Encoder, err)
 	_, _ = o.answer.Write([]byte{pieceExit, 0, 0, 0, 0})
-	say(o.answer, &m)
+	writeMessage(o.answer, &m)
 }

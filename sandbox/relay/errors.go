@@ -11,16 +11,16 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// known are the errors that callers ask for, in the order of their bits in a message.
+// known are the sentinel errors that callers look for, in the order of their bits in a message.
 var known = []error{
 	sandbox.ErrGone, sandbox.ErrBusy, sandbox.ErrNotRegular, sandbox.ErrNotFound,
 	fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrInvalid,
 }
 
-// maxText is how much of an error's text travels.
+// maxText bounds the text of an error in a message.
 const maxText = 4 << 10
 
-// failure is an error of the other side: its text, and what errors.Is and errors.As find in it.
+// failure is an error of the server: its text, and what errors.Is and errors.As find in it.
 type failure struct {
 	text  string
 	wraps []error
@@ -29,14 +29,14 @@ type failure struct {
 func (f *failure) Error() string   { return f.text }
 func (f *failure) Unwrap() []error { return f.wraps }
 
-// encodeError appends an error; nil, too.
+// encodeError appends an error, which may be nil.
 func encodeError(e *wire.Encoder, err error) {
 	e.Bool(err != nil)
 	if err == nil {
 		return
 	}
 	path, isPath := errors.AsType[*fs.PathError](err)
-	// Only a PathError that is not wrapped is one again: the text of what wraps it would be lost.
+	// Only an unwrapped PathError is decoded as one: the text of a wrapper would be lost.
 	bare := isPath && error(path) == err
 	e.Bool(isPath)
 	e.Bool(bare)
@@ -66,7 +66,7 @@ func shorten(text string) string {
 	return text[:min(len(text), maxText)]
 }
 
-// decodeError takes an error.
+// decodeError reads an error.
 func decodeError(d *wire.Decoder) error {
 	if !d.Bool() || d.Err() != nil {
 		return d.Err()
@@ -108,7 +108,7 @@ func decodeError(d *wire.Decoder) error {
 	return cause
 }
 
-// errnoOf finds this system's number of an error; 0 when it has none.
+// errnoOf returns this system's number of an error, or 0 when it has none.
 func errnoOf(number int64, name string) syscall.Errno {
 	if name == "" {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"trajgen/sandbox/internal/box"
 )
 
-// files are those of a sandbox at the other end.
+// files are the files of a sandbox on the server.
 type files struct{ box *remote }
 
 func (f files) Stat(ctx context.Context, path string) (sandbox.Info, error) {
@@ -23,7 +23,7 @@ func (f files) Stat(ctx context.Context, path string) (sandbox.Info, error) {
 	return info, f.box.malformed(err)
 }
 
-// Read asks for long files in pieces, so that neither end has to hold more of one in memory than the other wants.
+// Read reads long files in pieces, so that neither side holds more of a file in memory than it has to.
 func (f files) Read(ctx context.Context, path string, offset, limit int64) ([]byte, sandbox.Info, error) {
 	data, info, err := f.read(ctx, path, offset, limit)
 	if err != nil {

@@ -13,28 +13,28 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// magic begins the line that both ends say first, before the version of what they speak and a hello.
+// magic begins the line that both sides send first, before the protocol's version and a hello.
 const (
 	magic   = "trajgen-relay "
 	version = 2
 )
 
-// hello is the first thing that both ends say.
+// hello is the first message of both sides.
 type hello struct {
 	Failure    string             // why the server cannot serve
 	Guarantees sandbox.Guarantees // the server's
 	Patience   time.Duration      // the client's
 }
 
-// maxHello bounds a hello.
+// maxHello bounds a hello, in bytes.
 const maxHello = 1 << 20
 
-// greet says hello and reads that of the other end.
+// greet sends hello and reads the peer's.
 func (l *link) greet(own hello) (other hello, err error) {
 	said := make(chan error, 1)
-	go func() { said <- l.sayHello(own) }() // the other end may do the same
+	go func() { said <- l.sayHello(own) }() // the peer may send its own first
 	if other, err = l.hearHello(); err != nil {
-		// The other end should learn of our version, if it listens.
+		// Send our version before failing, so that a peer that reads it can report it.
 		select {
 		case <-said:
 		case <-time.After(time.Second):
@@ -92,7 +92,7 @@ func (l *link) hearHello() (other hello, err error) {
 	return other, nil
 }
 
-// cut is what a stream that ends in the middle of something ended with.
+// cut returns the error of a stream that ended in the middle of something.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

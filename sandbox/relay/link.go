@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Bounds of what is on its way.
+// Bounds of data in flight.
 const (
-	maxFrame = 16 << 10  // bytes that others on the stream have to wait for
-	window   = 512 << 10 // bytes that may be on their way, or wait for a slow reader, of each request and each answer
+	maxFrame = 16 << 10  // bytes of a frame, for which other requests on the stream wait
+	window   = 512 << 10 // unread bytes in flight, of each request and each answer
 )
 
-// link is the byte stream as the connection that HTTP/2 is spoken on.
+// link is the byte stream as the connection under HTTP/2.
 type link struct {
 	rw io.ReadWriteCloser
-	in io.Reader // what the greeting has left, and the rest
+	in io.Reader // what the greeting did not use of the stream, and the rest
 
 	gone     chan struct{} // closed when the connection has ended
-	progress atomic.Int64  // changes when the other end has shown that it lives
+	progress atomic.Int64  // changes when the peer shows that it lives
 
 	mu     sync.Mutex // guards what follows
 	reason error      // why it ended
@@ -37,7 +37,7 @@ var (
 	errBroken = errors.New("the other end broke the protocol")
 )
 
-// lose ends the connection. The first reason stands.
+// lose ends the connection. The first reason stays.
 func (l *link) lose(reason error) {
 	l.mu.Lock()
 	if l.reason != nil {
@@ -50,7 +50,7 @@ func (l *link) lose(reason error) {
 	_ = l.rw.Close()
 }
 
-// lost is why the connection ended, nil while it has not.
+// lost returns why the connection ended, or nil while it has not.
 func (l *link) lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,12 +77,12 @@ func (l *link) Write(p []byte) (int, error) {
 	if err != nil {
 		l.lose(fmt.Errorf("write: %w", err))
 	} else if n >= maxFrame {
-		l.progress.Add(1) // a peer that is stuck takes no more than fits into a pipe
+		l.progress.Add(1) // counts as a sign of life: with a stuck peer, writes block once the pipe is full
 	}
 	return n, err
 }
 
-// Close is called by HTTP/2 alone, when it does not understand what it reads.
+// HTTP/2 calls Close only when it does not understand what it reads.
 func (l *link) Close() error {
 	l.lose(errBroken)
 	return nil

@@ -10,10 +10,10 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// The methods of a request. Those that make something last as long as that: when the request is given up, it is ended.
-// A command, a file and an info are the guest's Start, Write and Info.
+// The methods of a request. A request that makes an object lasts as long as the object: cancelling the request ends it. A
+// command, a file and an info are encoded as the guest's Start, Write and Info.
 const (
-	methodOpen     = "/open"     // a spec → a sandbox's number, its layout, and what else it is
+	methodOpen     = "/open"     // a spec → the sandbox's number, its layout, and its optional interfaces
 	methodShut     = "/shut"     // sandbox → its connections
 	methodStart    = "/start"    // sandbox, a command, its input → its number, whether it is a terminal, its output
 	methodForget   = "/forget"   // command
@@ -34,15 +34,15 @@ const (
 	methodBye      = "/bye"      // ends everything
 )
 
-// Bounds of contents.
+// Bounds of contents, in bytes.
 const (
-	maxFile  = 1 << 30  // the largest file that is written
-	maxRead  = 16 << 20 // what is read of a file at once: both sides hold it in memory
-	maxBatch = 16 << 20 // files are written together up to this size
-	maxList  = 16 << 20 // what is said of a directory's entries
+	maxFile  = 1 << 30  // a file that is written
+	maxRead  = 16 << 20 // one read of a file: both sides hold it in memory
+	maxBatch = 16 << 20 // files that are written together
+	maxList  = 16 << 20 // the encoded entries of a directory
 )
 
-// longestCall is how long the message of a request may be.
+// longestCall bounds the message of a request.
 func longestCall(method string) int {
 	if method == methodWrite {
 		return maxFile + 1<<20
@@ -50,7 +50,7 @@ func longestCall(method string) int {
 	return 32 << 20
 }
 
-// longestAnswer is how long the answer to a request may be.
+// longestAnswer bounds the message of an answer.
 func longestAnswer(method string) int {
 	switch method {
 	case methodRead:
@@ -61,13 +61,13 @@ func longestAnswer(method string) int {
 	return 8 << 20
 }
 
-// message is what a request says or is answered with. Long contents are not copied into it.
+// message is the content of a request or an answer. Long contents are not copied into it.
 type message struct {
 	wire.Encoder
 	parts net.Buffers
 }
 
-// bulk appends bytes that a Decoder takes as a blob.
+// bulk appends bytes that a Decoder reads as a blob.
 func (m *message) bulk(p []byte) {
 	if len(p) <= 4<<10 {
 		m.Blob(p)
@@ -86,17 +86,17 @@ func (m *message) length() int {
 	return n
 }
 
-// headSize is that of the length before a message.
+// headSize is the size of the length before a message.
 const headSize = 4
 
-// framed is the message with its length before it.
+// framed returns the message with its length before it.
 func (m *message) framed() net.Buffers {
 	length := binary.BigEndian.AppendUint32(nil, uint32(m.length()))
 	return append(append(net.Buffers{length}, m.parts...), m.Bytes)
 }
 
-// hear takes a framed message. How long it is going to be is believed bit by bit.
-func hear(r io.Reader, longest int) (*wire.Decoder, error) {
+// readMessage reads a framed message. It allocates as bytes arrive and does not trust the announced length.
+func readMessage(r io.Reader, longest int) (*wire.Decoder, error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, cut(err)

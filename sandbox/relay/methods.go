@@ -12,7 +12,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// methods are what a server does for a request that is over with its answer, which m takes.
+// methods are the requests with one answer, which each function writes to m.
 var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m *message) error{
 	methodShut: func(s *server, _ context.Context, d *wire.Decoder, m *message) error {
 		b := s.boxes.remove(d.Int())
@@ -83,7 +83,7 @@ func withBox(f func(context.Context, *served, *wire.Decoder, *message) error) fu
 	}
 }
 
-// withCommand does nothing for a command that is forgotten.
+// withCommand does nothing for a command that the client has forgotten.
 func withCommand(f func(context.Context, sandbox.Process, *wire.Decoder) error) func(*server, context.Context, *wire.Decoder, *message) error {
 	return withBox(func(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
 		if c := b.commands.find(d.Int()); c != nil {
@@ -104,7 +104,7 @@ func (s *server) box(d *wire.Decoder) (*served, error) {
 
 var errShut = fmt.Errorf("it is closed: %w", sandbox.ErrGone)
 
-// open opens a sandbox, says so, and stays until it is no longer needed.
+// open opens a sandbox, answers with its number, and stays until the client closes it.
 func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
 	from := d.Int()
 	var spec sandbox.Spec
@@ -134,7 +134,7 @@ func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	m.Bool(snapshots)
 	m.Bool(traffic)
 	encodeJSON(&m.Encoder, s.backend.Guarantees())
-	say(w, &m)
+	writeMessage(w, &m)
 	flush(w)
 	<-r.Context().Done()
 	if s.boxes.remove(id) != nil {
@@ -171,7 +171,7 @@ func write(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
 	return b.Files().Write(ctx, files...)
 }
 
-// snapshot makes a snapshot, says so, and stays until it is no longer needed.
+// snapshot makes a snapshot, answers with its number, and stays until the client closes it.
 func (s *server) snapshot(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
 	b, err := s.box(d)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *server) snapshot(w http.ResponseWriter, r *http.Request, d *wire.Decode
 	var m message
 	m.Bool(false)
 	m.Int(id)
-	say(w, &m)
+	writeMessage(w, &m)
 	flush(w)
 	<-r.Context().Done()
 	if s.snapshots.remove(id) != nil {

@@ -17,7 +17,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// What the answer to a start goes on with: pieces, each after its kind and its length.
+// After its message, the answer to a start is a sequence of pieces, each after its kind and its length.
 const (
 	pieceStdout = iota + 1
 	pieceStderr
@@ -28,7 +28,7 @@ const (
 
 var pieces = sync.Pool{New: func() any { b := make([]byte, pieceHead+maxPiece); return &b }}
 
-// process is a command at the other end.
+// process is a command on the server.
 type process struct {
 	box    *remote
 	id     int64
@@ -41,7 +41,7 @@ type process struct {
 // terminal is a process on a terminal.
 type terminal struct{ *process }
 
-// Start starts a command at the other end, with a request that is given up when the sandbox is closed.
+// Start starts a command on the server. Closing the sandbox cancels the request.
 func (b *remote) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
 	m := b.about()
 	m.Add(startOf(&cmd))
@@ -69,13 +69,13 @@ func (b *remote) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Proces
 	}
 	if cmd.Stdin != nil {
 		go func() {
-			// Nothing waits for a reader that never ends.
+			// Wait does not wait for this goroutine: the reader may never end.
 			_, _ = io.Copy(stdin, cmd.Stdin)
 			_ = stdin.Close()
 		}()
 	}
 	go p.follow(h, &cmd)
-	// The other end keeps what it needs for Kill until then.
+	// The server keeps what Kill needs until then.
 	runtime.AddCleanup(p, func(id int64) { go b.forget(id) }, p.id)
 	if isTerminal {
 		return terminal{p}, nil
@@ -89,7 +89,7 @@ func (b *remote) forget(id int64) {
 	_, _ = b.client.call(b.life, methodForget, m)
 }
 
-// follow takes what the command prints, until it ends.
+// follow reads the command's output until the command ends.
 func (p *process) follow(h *held, cmd *sandbox.Command) {
 	defer h.end()
 	if err := p.take(bufio.NewReader(h.heard), cmd); err != nil {
@@ -98,7 +98,7 @@ func (p *process) follow(h *held, cmd *sandbox.Command) {
 		}
 		p.Err = p.box.errGone()
 	}
-	p.End(&command.Streams{}) // all output has come before
+	p.End(&command.Streams{}) // all output has been read before
 	toEnd(h.heard)
 }
 
@@ -111,7 +111,7 @@ func (p *process) take(in io.Reader, cmd *sandbox.Command) error {
 		}
 		kind := head[0]
 		if kind == pieceExit {
-			d, err := hear(in, maxPiece)
+			d, err := readMessage(in, maxPiece)
 			if err != nil {
 				return err
 			}
@@ -139,7 +139,7 @@ func takePiece(in io.Reader, length int, to *io.Writer) error {
 		return cut(err)
 	}
 	if _, err := (*to).Write(piece); err != nil {
-		*to = io.Discard // it stops listening; the command need not notice
+		*to = io.Discard // the writer failed; the command goes on
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (p *process) Kill(ctx context.Context, grace time.Duration) error {
 	m.Int(int64(grace))
 	err := p.call(ctx, methodKill, m)
 	if errors.Is(err, sandbox.ErrGone) {
-		return nil // and so is the command
+		return nil // the command has ended, too
 	}
 	return err
 }

@@ -1,13 +1,13 @@
-// Package relay carries a sandbox backend over a byte stream: what the standard streams of a command in a container, or on
-// another machine, can be connected to.
+// Package relay carries a sandbox backend over a byte stream, such as the standard streams of a command in a container or on
+// another machine.
 //
-// Serve offers a backend at one end, Dial makes a backend of the other. After a greeting, the stream carries HTTP/2, so
-// commands, files and sockets share it without waiting for each other. A request that makes something, such as a sandbox
-// or a command, lasts as long as that: to give up the request is to end it. The end of the stream is the end of everything
-// on both sides.
+// Serve offers a backend on one end of the stream; Dial returns a backend on the other. After a greeting, the stream carries
+// HTTP/2, so commands, files and sockets share it without waiting for each other. A request that makes an object, such as a
+// sandbox or a command, lasts as long as the object: cancelling the request ends it. The end of the stream ends everything on
+// both sides.
 //
-// The client takes nothing on trust. The agent runs beside, or even inside, what it confines: whatever it sends is bounded,
-// and the worst that it can do is to end its own sandboxes.
+// The client does not trust the agent, which runs beside, or even inside, what it confines: the client bounds all that it
+// receives, and the worst that the agent can do is to end its own sandboxes.
 package relay
 
 import (
@@ -25,19 +25,20 @@ import (
 	"trajgen/sandbox"
 )
 
-// Options are what a client is made with. The zero value works.
+// Options configure a client. The zero value works.
 type Options struct {
-	// Name is what Guarantees calls the backend; "" is the name of the one that is served.
+	// Name is the backend's name in Guarantees; "" is the name of the served backend.
 	Name string
-	// Override changes what the other end says of itself: a container isolates what runs in it, whatever that knows.
+	// Override changes the guarantees that the server reports: a container isolates what runs in it, and the agent cannot know
+	// that.
 	Override func(*sandbox.Guarantees)
-	// Patience is how long the other end may be silent: a minute when zero. It is asked for a sign of life meanwhile.
+	// Patience is how long the server may be silent: a minute when zero. The client pings it meanwhile.
 	Patience time.Duration
-	// Logger is told when the other end is lost. Nil is silent.
+	// Logger receives the loss of the connection. Nil logs nothing.
 	Logger *slog.Logger
 }
 
-// Client is a backend at the other end of a stream.
+// Client is a backend that is served on the other end of a stream.
 type Client struct {
 	link       *link
 	http       *http.ClientConn
@@ -51,8 +52,8 @@ type Client struct {
 	closeErr error
 }
 
-// Dial speaks to what is served at the other end of rw, which belongs to the client from now on, and is closed when Dial
-// fails. ctx covers the greeting.
+// Dial connects to the server on the other end of rw. The client owns rw from now on; Dial closes it when it fails. ctx covers
+// the greeting.
 func Dial(ctx context.Context, rw io.ReadWriteCloser, opts Options) (*Client, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -85,33 +86,33 @@ func Dial(ctx context.Context, rw io.ReadWriteCloser, opts Options) (*Client, er
 	return c, nil
 }
 
-// address is what requests name, as they have to name something.
+// address is the host in requests, which need one.
 const address = "agent:80"
 
-// speech is what is spoken at both ends.
-func speech() *http.Protocols {
+// protocols is HTTP/2 without TLS, for both sides.
+func protocols() *http.Protocols {
 	var p http.Protocols
 	p.SetUnencryptedHTTP2(true)
 	return &p
 }
 
-// transport bounds what the other end can make the client hold.
+// transport bounds what the server can make the client hold.
 func transport(l *link) *http.Transport {
 	return &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return l, nil },
-		Protocols:   speech(), HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: window, MaxReadFrameSize: maxFrame},
+		Protocols:   protocols(), HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: window, MaxReadFrameSize: maxFrame},
 		DisableCompression: true, MaxResponseHeaderBytes: 4 << 10,
 	}
 }
 
-// ping asks for a sign of life, which is whatever comes in then.
+// ping makes the server send something.
 func (c *Client) ping() {
 	ctx, cancel := context.WithTimeout(c.life, c.opts.Patience)
 	defer cancel()
 	_, _ = c.call(ctx, methodPing, &message{})
 }
 
-// Guarantees is what the other end has found.
+// Guarantees returns what the server measured.
 func (c *Client) Guarantees() sandbox.Guarantees { return *c.guarantees.Load() }
 
 func (c *Client) learn(g sandbox.Guarantees) {
@@ -127,13 +128,13 @@ func (c *Client) learn(g sandbox.Guarantees) {
 // Done is closed when the connection has ended, and all its sandboxes with it.
 func (c *Client) Done() <-chan struct{} { return c.link.gone }
 
-// Err is why the connection ended; nil while it has not.
+// Err returns why the connection ended, or nil while it has not.
 func (c *Client) Err() error { return c.link.lost() }
 
-// Abandon ends the connection, and says why to whoever uses its sandboxes.
+// Abandon ends the connection. Calls to its sandboxes return the reason.
 func (c *Client) Abandon(reason error) { c.link.lose(reason) }
 
-// Open opens a sandbox at the other end.
+// Open opens a sandbox on the server.
 func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	var m message
 	if spec.From != nil {
@@ -184,10 +185,10 @@ func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, 
 	return b, nil
 }
 
-// closeTime bounds how long the other end may take to end what it holds.
+// closeTime bounds how long the server may take to end what it holds.
 const closeTime = 2 * time.Minute
 
-// Close ends all sandboxes and the other end.
+// Close ends all sandboxes and the server.
 func (c *Client) Close() error {
 	c.once.Do(func() {
 		c.closing.Store(true)
@@ -203,12 +204,12 @@ func (c *Client) Close() error {
 
 var errClosed = errors.New("backend is closed")
 
-// errGone is what all fails with once the connection has ended.
+// errGone is the error of all calls after the connection has ended.
 func (c *Client) errGone(what string) error {
 	return fmt.Errorf("%s: %w: %w", what, sandbox.ErrGone, c.link.lost())
 }
 
-// lost ends all that waits, when the connection has ended.
+// lost ends all calls that wait, when the connection has ended.
 func (c *Client) lost() {
 	_ = c.http.Close()
 	c.end()

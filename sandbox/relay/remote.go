@@ -11,14 +11,14 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// remote is a sandbox at the other end.
+// remote is a sandbox on the server.
 type remote struct {
 	*held
 	id     int64
 	name   string
 	layout sandbox.Layout
 
-	commands    context.Context // ends them
+	commands    context.Context // cancelling it ends them
 	endCommands context.CancelFunc
 
 	mu      sync.Mutex // guards what follows
@@ -39,14 +39,14 @@ func (b *remote) errGone() error {
 	return fmt.Errorf("sandbox %s: %w", b.name, sandbox.ErrGone)
 }
 
-// about begins a message about this sandbox.
+// about begins a message with this sandbox's number.
 func (b *remote) about() *message {
 	var m message
 	m.Int(b.id)
 	return &m
 }
 
-// call asks for something about this sandbox.
+// call sends a request about this sandbox.
 func (b *remote) call(ctx context.Context, method string, m *message) (*wire.Decoder, error) {
 	if b.commands.Err() != nil {
 		return nil, b.errGone()
@@ -58,7 +58,7 @@ func (b *remote) call(ctx context.Context, method string, m *message) (*wire.Dec
 	return d, err
 }
 
-// malformed ends the connection when an answer was not what was asked for.
+// malformed ends the connection when an answer could not be decoded.
 func (b *remote) malformed(err error) error {
 	if err == nil {
 		return nil
@@ -72,7 +72,7 @@ func (b *remote) KillAll(ctx context.Context) error {
 	return err
 }
 
-// Close ends the sandbox. With the connection, it is gone already.
+// Close ends the sandbox, which is gone already if the connection is.
 func (b *remote) Close() error {
 	b.closing.Do(func() {
 		b.endCommands()
@@ -87,7 +87,7 @@ func (b *remote) Close() error {
 	return b.closeErr
 }
 
-// connections takes the traffic so far.
+// connections reads the traffic so far.
 func (b *remote) connections(d *wire.Decoder) ([]sandbox.Connection, error) {
 	var all []sandbox.Connection
 	if err := b.malformed(decodeJSON(d, &all)); err != nil {
@@ -99,7 +99,7 @@ func (b *remote) connections(d *wire.Decoder) ([]sandbox.Connection, error) {
 	return all, nil
 }
 
-// snapshotter is what a box has more when the other end's sandboxes can be forked.
+// snapshotter adds Snapshot to a sandbox that the server can fork.
 type snapshotter struct{ box *remote }
 
 func (s snapshotter) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
@@ -111,7 +111,7 @@ func (s snapshotter) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
 	return &snapshot{held: h, id: d.Int()}, nil
 }
 
-// snapshot is a snapshot at the other end.
+// snapshot is a snapshot on the server.
 type snapshot struct {
 	*held
 	id int64
@@ -129,7 +129,7 @@ func (s *snapshot) Close() error {
 	return s.closeErr
 }
 
-// meter is what a box has more when the other end counts its sandboxes' traffic.
+// meter adds Connections to a sandbox whose traffic the server counts.
 type meter struct{ box *remote }
 
 // trafficTime bounds how long Connections, which has no context, waits.

@@ -17,18 +17,18 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// ServeOptions are what a backend is served with. The zero value works.
+// ServeOptions configure Serve. The zero value works.
 type ServeOptions struct {
-	// Logger is told of requests that panic. Nil is silent.
+	// Logger receives requests that panic. Nil logs nothing.
 	Logger *slog.Logger
 }
 
-// server is the end that has the backend.
+// server is the side with the backend.
 type server struct {
 	link    *link
 	backend sandbox.Backend
 	life    context.Context // ends with the connection
-	bye     atomic.Bool     // the client has said that it goes
+	bye     atomic.Bool     // the client has said goodbye
 
 	mu      sync.Mutex // guards what follows
 	over    bool       // the connection has ended
@@ -41,16 +41,16 @@ type server struct {
 	closeErr error
 }
 
-// served is a sandbox that was opened.
+// served is an open sandbox.
 type served struct {
 	sandbox.Sandbox
 	commands table[started]
 }
 
-// sealed is a snapshot that was made.
+// sealed is a snapshot.
 type sealed struct{ sandbox.Snapshot }
 
-// table numbers what the client may ask for again. Nothing has the number 0.
+// table numbers objects that the client names in later requests. Numbers begin at 1.
 type table[T any] struct {
 	mu   sync.Mutex
 	last int64
@@ -75,7 +75,7 @@ func (t *table[T]) find(id int64) *T {
 	return t.all[id]
 }
 
-// remove returns what it has removed, if there was any.
+// remove returns the removed object, or nil.
 func (t *table[T]) remove(id int64) *T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,11 +84,11 @@ func (t *table[T]) remove(id int64) *T {
 	return v
 }
 
-// silence is how many times the client's patience it may be silent itself: it asks for signs of life all the time.
+// silence multiplies the client's patience: the client itself, which pings all the time, may be silent that long.
 const silence = 10
 
-// Serve offers a backend at the other end of rw, for one Client, until that closes it or rw ends. Then it closes the
-// backend, which ends everything that was started, and rw.
+// Serve offers a backend on rw to one Client, until the client closes it or rw ends. Then it closes the backend, which ends
+// everything that was started, and rw.
 func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, opts ServeOptions) error {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -117,11 +117,11 @@ func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, opts ServeOptions) er
 	return err
 }
 
-// serve serves the connection. The window of all requests together is wider than any client's need: one that waits for
-// its reader must not hold up the others.
+// serve serves the connection. The receive buffer of all requests together is larger than any client needs: a request with a
+// slow reader must not hold up the others.
 func (s *server) serve(logger *slog.Logger) {
 	h := &http.Server{
-		Handler: s, Protocols: speech(), ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelError),
+		Handler: s, Protocols: protocols(), ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelError),
 		BaseContext: func(net.Listener) context.Context { return s.life },
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 1 << 20, MaxReadFrameSize: maxFrame,
@@ -167,13 +167,13 @@ func (s *server) settled() bool {
 	}
 }
 
-// end ends all sandboxes.
+// end closes the backend, once.
 func (s *server) end() error {
 	s.ending.Do(func() { s.closeErr = s.backend.Close() })
 	return s.closeErr
 }
 
-// ServeHTTP does what one request asks for.
+// ServeHTTP handles one request.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if s.over {
@@ -184,7 +184,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	defer s.running.Done()
 	method := r.URL.Path
-	d, err := hear(r.Body, longestCall(method))
+	d, err := readMessage(r.Body, longestCall(method))
 	if err == nil {
 		switch method {
 		case methodOpen:
@@ -204,7 +204,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		var m message
 		encodeError(&m.Encoder, err)
-		say(w, &m)
+		writeMessage(w, &m)
 	}
 }
 
@@ -225,17 +225,17 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	if m.length() > longestAnswer(r.URL.Path) {
 		return fmt.Errorf("answer with %d bytes: %w", m.length(), syscall.EMSGSIZE)
 	}
-	say(w, &m)
+	writeMessage(w, &m)
 	return nil
 }
 
 var errMethod = fmt.Errorf("%w: no such method", wire.ErrMalformed)
 
-// say answers with a message. A caller that has gone need not hear it.
-func say(w http.ResponseWriter, m *message) {
+// writeMessage answers with a message. A client that has gone does not get it.
+func writeMessage(w http.ResponseWriter, m *message) {
 	said := m.framed()
 	_, _ = said.WriteTo(w)
 }
 
-// flush has the caller hear at once what was said so far.
+// flush sends the client at once what was written so far.
 func flush(w http.ResponseWriter) { w.(http.Flusher).Flush() }

@@ -12,7 +12,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// carry connects a socket with that of a command, each direction in a request of its own.
+// carry connects a local socket with a command's, each direction in a request of its own.
 func (b *remote) carry(id int64) (net.Conn, error) {
 	outer, file, err := command.SocketPair()
 	if err != nil {
@@ -30,13 +30,13 @@ func (b *remote) carry(id int64) (net.Conn, error) {
 		if body, err := b.client.ask(b.commands, methodSend, m, io.NopCloser(inner)); err == nil {
 			_ = body.Close()
 		}
-		_ = inner.CloseRead() // nothing reads what the caller goes on to write
+		_ = inner.CloseRead() // later writes of the caller fail
 	})
 	both.Go(func() {
 		body, err := b.client.ask(b.commands, methodReceive, m, nil)
 		if err == nil {
 			_, _ = io.Copy(inner, body)
-			_ = body.Close() // the command learns so that the caller has hung up
+			_ = body.Close() // so the server closes the command's socket when the caller has hung up
 		}
 		_ = inner.CloseWrite()
 	})
@@ -48,7 +48,7 @@ func (b *remote) carry(id int64) (net.Conn, error) {
 	return outer, nil
 }
 
-// send writes what the request goes on with to a command's socket.
+// send copies the rest of the request to a command's socket.
 func (s *server) send(_ http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
 	c := s.connected(d)
 	if c == nil {
@@ -61,7 +61,7 @@ func (s *server) send(_ http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	for {
 		n, err := r.Body.Read(*chunk)
 		if _, written := socket.Write((*chunk)[:n]); written != nil {
-			return nil // the command has hung up; what it has said is still to be read
+			return nil // the command has hung up; the client still reads what it wrote
 		}
 		if half, ok := socket.(interface{ CloseWrite() error }); err == io.EOF && ok {
 			return half.CloseWrite()
@@ -72,7 +72,7 @@ func (s *server) send(_ http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	}
 }
 
-// receive answers with what comes out of a command's socket.
+// receive answers with what a command writes to its socket.
 func (s *server) receive(w http.ResponseWriter, _ *http.Request, d *wire.Decoder) error {
 	c := s.connected(d)
 	if c == nil {
@@ -106,7 +106,7 @@ func (s *server) connected(d *wire.Decoder) *started {
 	return nil
 }
 
-// halfOver closes the socket after both directions.
+// halfOver closes the socket when both directions have ended.
 func (c *started) halfOver() {
 	if c.halves.Add(1) == 2 {
 		_ = c.process.Socket().Close()

@@ -11,7 +11,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// encodeJSON appends what is but a few values, or text.
+// encodeJSON appends a struct as JSON: one of few fields, or mostly of text.
 func encodeJSON(e *wire.Encoder, v any) {
 	said, _ := json.Marshal(v) // plain structs
 	e.Blob(said)
@@ -34,7 +34,7 @@ type layout sandbox.Layout
 // Fields implements wire.Message.
 func (l *layout) Fields(c wire.Coder) { c.String(&l.Workdir, &l.Home, &l.Tmp, &l.Tests) }
 
-// startOf is a command without its streams.
+// startOf returns a command without its streams.
 func startOf(cmd *sandbox.Command) *guest.Start {
 	s := &guest.Start{Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir}
 	if cmd.Helper != "" {
@@ -55,7 +55,7 @@ func startOf(cmd *sandbox.Command) *guest.Start {
 	return s
 }
 
-// commandOf is a start without the streams.
+// commandOf returns the command of a start, without its streams.
 func commandOf(s *guest.Start) sandbox.Command {
 	cmd := sandbox.Command{Args: s.Args, Env: s.Env, Dir: s.Dir, Socket: s.FDs&guest.FDSocket != 0}
 	if s.Helper && len(s.Args) > 0 {
@@ -67,14 +67,14 @@ func commandOf(s *guest.Start) sandbox.Command {
 	return cmd
 }
 
-// infoOf is what the guest would say of a file.
+// infoOf returns the description that the guest would give of a file.
 func infoOf(i sandbox.Info) guest.Info {
 	return guest.Info{
 		Path: i.Path, Size: i.Size, Mode: int64(i.Mode), Seconds: i.ModTime.Unix(), Nanoseconds: int64(i.ModTime.Nanosecond()),
 	}
 }
 
-// addFiles appends files as guest.Write would, but for a copy of what is long.
+// addFiles appends files as guest.Write does, without copying long contents.
 func (m *message) addFiles(files []sandbox.FileWrite) {
 	m.Int(int64(len(files)))
 	for i := range files {

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// ticks is in how many parts the patience passes: who was itself stopped for long finds but one of them over.
+// ticks is into how many ticks the patience is divided. A process that was stopped for long itself counts one tick then, not
+// all.
 const ticks = 8
 
-// watch returns when the connection has ended, and ends it when the other end gives no sign of life. Ask, if any, asks for
+// watch returns when the connection has ended, and ends it when the peer shows no sign of life. It calls ask, if any, to get
 // one.
 func (l *link) watch(patience time.Duration, ask func()) {
 	tick := time.NewTicker(patience / ticks)
