@@ -26,7 +26,7 @@ type brokerClient struct {
 	process *os.Process
 	ready   broker.Ready
 	stderr  *sandbox.Capture
-	ended   chan struct{} // closed when the socket has
+	ended   chan struct{} // closed when the socket has been closed
 
 	sending sync.Mutex
 	mu      sync.Mutex
@@ -34,7 +34,7 @@ type brokerClient struct {
 	waiting map[int64]chan brokerAnswer
 	stopped sync.Once
 	stopErr error
-	killed  bool // it had no time to clean up
+	killed  bool // it was killed, without time to clean up
 }
 
 type brokerAnswer struct {
@@ -42,11 +42,11 @@ type brokerAnswer struct {
 	fds []int
 }
 
-// brokerEnv keeps the broker's heap small: each sandbox is forked from it, and each fork copies the page tables.
+// brokerEnv keeps the broker's heap small: each sandbox is forked from the broker, and each fork copies its page tables.
 var brokerEnv = []string{"GOTRACEBACK=single", "GOGC=20"}
 
-// startBroker runs the broker, this program or the small one in it, in a mount namespace of its own; without
-// the rights of root, also in a user namespace, which gives the right to make one.
+// startBroker runs the broker (this program or the built-in small one) in a mount namespace of its own; without root's rights,
+// also in a user namespace, which gives the right to make the mount namespace.
 func startBroker(opts options, ids *userIDs) (*brokerClient, error) {
 	builtIn, err := embedded.Unpack()
 	if err != nil {
@@ -56,7 +56,7 @@ func startBroker(opts options, ids *userIDs) (*brokerClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Ours would keep the socket from ending with the broker.
+	// Our copy would keep the socket open after the broker's death.
 	child := os.NewFile(uintptr(theirs), "broker socket")
 	defer child.Close()
 	errors, stderr, err := os.Pipe()
@@ -175,7 +175,7 @@ func (c *brokerClient) receive() {
 	}
 }
 
-// ask sends a request; the answer comes on the channel, which has room for it.
+// ask sends a request; the answer comes on the channel, which is buffered.
 func (c *brokerClient) ask(kind int64, body func(*wire.Encoder)) (chan brokerAnswer, error) {
 	answer := make(chan brokerAnswer, 1)
 	c.mu.Lock()
@@ -195,8 +195,7 @@ func (c *brokerClient) ask(kind int64, body func(*wire.Encoder)) (chan brokerAns
 	return answer, nil
 }
 
-// guest asks for something that is answered with the socket of a new guest. When ctx ends first, the sandbox of that name is
-// closed.
+// guest sends a request whose answer is the socket of a new guest. When ctx ends first, it closes the sandbox with that name.
 func (c *brokerClient) guest(ctx context.Context, kind int64, body func(*wire.Encoder), name string) (socket int, err error) {
 	answer, err := c.ask(kind, body)
 	if err != nil {
@@ -226,7 +225,7 @@ func (c *brokerClient) guest(ctx context.Context, kind int64, body func(*wire.En
 	}
 }
 
-// close ends a sandbox. With a dead broker the guest is dead as well.
+// close ends a sandbox. When the broker is dead, the guest is dead as well.
 func (c *brokerClient) close(id string) error {
 	answer, err := c.ask(broker.KindClose, func(e *wire.Encoder) { e.String(id) })
 	if err != nil {
@@ -243,7 +242,7 @@ func (c *brokerClient) close(id string) error {
 	}
 }
 
-// tell asks for something that is answered with nothing. With a dead broker, all is gone that could be told of.
+// tell sends a request without a result. A dead broker is not an error: what the request is about died with it.
 func (c *brokerClient) tell(kind int64, body func(*wire.Encoder)) error {
 	answer, err := c.ask(kind, body)
 	if err != nil {

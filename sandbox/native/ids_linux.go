@@ -15,26 +15,26 @@ import (
 	"trajgen/sandbox/internal/broker"
 )
 
-// userIDs are those that sandboxes can have. In kind broker.IDsShared, users and groups are the first of as many user ids,
-// and of as many group ids, as a sandbox has: an ordinary user is lent them by the system; root without the right to mount,
-// as containers have it, takes them.
+// userIDs are the user and group ids that sandboxes can have. In kind broker.IDsShared, users and groups are the first ids of
+// two ranges, each as long as a sandbox needs. The system assigns the ranges to an ordinary user; root without the right to
+// mount, as in a container, takes them.
 type userIDs struct {
 	kind          int64 // see package broker
 	users, groups int
 	taken         bool
 }
 
-// programs that write the maps of ids for who may not.
+// mappers are the programs that write id maps for users who may not.
 var mappers = []string{"newuidmap", "newgidmap"}
 
-// brokerRights are what the broker needs in its user namespace. It is executed there before the namespace has ids, and
-// would have none of them otherwise.
+// brokerRights are the capabilities that the broker needs in its user namespace. The kernel runs it there before the namespace
+// has ids, and would drop all capabilities otherwise.
 var brokerRights = []uintptr{
 	unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETFCAP, unix.CAP_KILL, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE,
 	unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE,
 }
 
-// ownIDs are for who may do everything, or nil.
+// ownIDs returns the ids of a process that may do everything, or nil.
 func ownIDs() *userIDs {
 	if os.Getuid() == 0 && hasRights(unix.CAP_SYS_ADMIN) {
 		return &userIDs{kind: broker.IDsOwn}
@@ -42,7 +42,7 @@ func ownIDs() *userIDs {
 	return nil
 }
 
-// sharedIDs finds the ids that this user may use. The error says what to do about it.
+// sharedIDs finds the ids that this user may use. The error says what to do when there are none.
 func sharedIDs() (*userIDs, error) {
 	if os.Getuid() == 0 && hasRights(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETFCAP) {
 		first := broker.FirstID(os.Getpid())
@@ -60,7 +60,7 @@ func sharedIDs() (*userIDs, error) {
 	return lentIDs()
 }
 
-// hasRights says whether this thread has capabilities, and its children will have them.
+// hasRights reports whether this thread has capabilities that its children inherit.
 func hasRights(capabilities ...uintptr) bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var have [2]unix.CapUserData
@@ -75,7 +75,7 @@ func hasRights(capabilities ...uintptr) bool {
 	return true
 }
 
-// covered says whether a map of ids has all of a sandbox.
+// covered reports whether an id map has all ids of a sandbox.
 func covered(idMap string, first int) bool {
 	for line := range strings.Lines(idMap) {
 		var start, outside, count int
@@ -110,7 +110,7 @@ func lentIDs() (*userIDs, error) {
 	return &ids, nil
 }
 
-// findRange returns where the first range of a user begins that is large enough, or 0, and where one is free.
+// findRange returns where the first range of a user begins that is large enough, or 0, and where a free one begins.
 func findRange(content string, u *user.User) (first, free int) {
 	free = 100_000
 	for line := range strings.Lines(content) {
@@ -131,7 +131,7 @@ func findRange(content string, u *user.User) (first, free int) {
 	return first, free
 }
 
-// separate makes a process begin in namespaces of mounts and, without the rights of root, of users.
+// separate starts a process in a mount namespace and, without root's rights, in a user namespace.
 func (u *userIDs) separate() *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}
 	switch u.kind {
@@ -146,7 +146,7 @@ func (u *userIDs) separate() *syscall.SysProcAttr {
 	return sys
 }
 
-// give gives a process that was begun so the ids: this user as 0, and the others from 1 on.
+// give writes the id maps of a process that separate has started: this user as 0, and the others from 1 on.
 func (u *userIDs) give(pid int) error {
 	if u.kind != broker.IDsShared {
 		return nil
@@ -159,7 +159,7 @@ func (u *userIDs) give(pid int) error {
 	return nil
 }
 
-// writeMap writes the map of users or, as number 1, of groups.
+// writeMap writes the id map of users or, with number 1, of groups.
 func writeMap(number, pid, own, first int, taken bool) error {
 	if taken {
 		file := fmt.Sprintf("/proc/%d/%s", pid, [...]string{"uid_map", "gid_map"}[number])

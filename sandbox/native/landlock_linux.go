@@ -25,26 +25,26 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// firstUser places the users of sandboxes where no system has any, when root makes them.
+// firstUser is the first user of root's sandboxes, in a range where systems have no users.
 const (
 	firstUser = 0x60000000
 	users     = 1 << 24
 )
 
-// landlockReadable are the system's directories, as far as a user without rights may read them.
+// landlockReadable are the system's directories, which sandboxes read with the permissions of an ordinary user.
 var landlockReadable = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc"}
 
 // landlockNetworks are no sockets at all, or those of the machine: a loopback of its own needs a namespace.
 var landlockNetworks = []sandbox.Network{sandbox.NetworkNone, sandbox.NetworkFull}
 
-// landlock is what native falls back to where no namespaces can be made. Each sandbox is a directory, and a guest whose
-// commands may change nothing else. As root, each has a user of its own.
+// landlock is the fallback of native where no namespaces can be made. Each sandbox is a directory with a guest, whose commands
+// may write nowhere else. As root, each sandbox has a user of its own.
 type landlock struct {
 	opts       options
 	state      *state.Instance
 	guarantees sandbox.Guarantees
 	readable   []string
-	programs   *embedded.Programs // nil where none were built in
+	programs   *embedded.Programs // nil when none are built in
 
 	mu     sync.Mutex
 	boxes  map[*directory]bool
@@ -52,7 +52,7 @@ type landlock struct {
 	closed bool
 }
 
-// directory is what stands behind a box.
+// directory is the owner of one box.
 type directory struct {
 	*box.Box
 	landlock *landlock
@@ -62,7 +62,7 @@ type directory struct {
 	process  *os.Process
 }
 
-// openLandlock opens the fallback; why is what keeps native from its namespaces.
+// openLandlock opens the fallback; why is the reason that native cannot make namespaces.
 func openLandlock(opts options, why error) (sandbox.Backend, error) {
 	version := guest.LandlockVersion()
 	if version == 0 {
@@ -100,7 +100,7 @@ func openLandlock(opts options, why error) (sandbox.Backend, error) {
 	}
 	if os.Getuid() == 0 {
 		l.guarantees.Isolation["ids"] = "own"
-		// The users of sandboxes must get to their directories.
+		// The sandboxes' users must be able to reach their directories.
 		for _, dir := range []string{opts.StateDir, instance.Dir} {
 			if err := os.Chmod(dir, 0o711); err != nil {
 				return nil, errors.Join(err, instance.Close())
@@ -118,7 +118,7 @@ func openLandlock(opts options, why error) (sandbox.Backend, error) {
 	return l, nil
 }
 
-// landlockProbe prints what must not be.
+// landlockProbe prints each way out that should be closed and is not.
 const landlockProbe = `for f in /.probe /usr/.probe /tmp/.probe /etc/.probe /var/tmp/.probe "$1/.probe"; do (: > $f) 2>/dev/null && echo "writes $f"; done
 for f in "$1"/*.json /etc/shadow /root/.profile /proc/1/environ; do (: < "$f") 2>/dev/null && echo "reads $f"; done
 while read -r name value; do case $name in Seccomp:|NoNewPrivs:|CapEff:) echo "$name $value";; esac; done < /proc/self/status
@@ -188,7 +188,7 @@ func (l *landlock) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox
 	return struct{ sandbox.Sandbox }{d.Box}, nil
 }
 
-// open is called with the lock held.
+// open requires that the caller holds the lock.
 func (l *landlock) open(spec sandbox.Spec) (_ *directory, err error) {
 	d := &directory{landlock: l, id: spec.ID, path: filepath.Join(l.state.Dir, spec.ID), born: mark.Birth()}
 	workdir := spec.Workdir
@@ -285,7 +285,7 @@ func (l *landlock) start(d *directory, sys *syscall.SysProcAttr, what *guest.Dir
 	e.Add(what)
 	timer := time.AfterFunc(closeTime, func() { _ = d.process.Kill() })
 	defer timer.Stop()
-	socket.Close() // or its death would go unnoticed
+	socket.Close() // an open copy would hide the guest's death
 	err = conn.Send(e.Bytes, int(programs.helper.Fd()))
 	if err == nil {
 		var message []byte
@@ -303,7 +303,7 @@ func (l *landlock) start(d *directory, sys *syscall.SysProcAttr, what *guest.Dir
 	return ours, nil
 }
 
-// remove ends what is left of a sandbox whose socket is closed.
+// remove removes what is left of a sandbox whose socket is closed.
 func (d *directory) remove() error {
 	var errs []error
 	if d.process != nil {
@@ -312,7 +312,7 @@ func (d *directory) remove() error {
 		timer.Stop()
 		errs = append(errs, err)
 	}
-	// Those whose guest was killed.
+	// Processes of a guest that was killed may be left.
 	errs = append(errs, mark.Kill(d.path, d.born), state.RemoveTree(d.path), d.landlock.state.Remove(d.id))
 	return errors.Join(errs...)
 }
@@ -335,7 +335,7 @@ func (l *landlock) Close() error {
 
 // End implements box.Owner.
 func (d *directory) End() error {
-	// The guest ends when the socket is closed.
+	// The guest ends when its socket is closed.
 	err := errors.Join(d.Lost(), d.remove())
 	d.landlock.mu.Lock()
 	defer d.landlock.mu.Unlock()
@@ -343,7 +343,7 @@ func (d *directory) End() error {
 	return err
 }
 
-// refused says whether namespaces could not be made for want of leave, or of a kernel that has them.
+// refused reports whether namespaces could not be made because the kernel lacks or forbids them.
 func refused(err error) bool {
 	for _, errno := range []unix.Errno{unix.EPERM, unix.EACCES, unix.ENOSPC, unix.EINVAL, unix.EUSERS} {
 		if errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error()) {

@@ -11,29 +11,29 @@ import (
 	"trajgen/sandbox/internal/broker"
 )
 
-// testLimits are those of the self-test's sandbox: no defaults, so that what is found is what was asked for.
+// testLimits are the limits of the self-test's sandbox. They differ from the defaults, so that the test finds the limits it
+// asked for.
 var testLimits = sandbox.Limits{Processes: 200, CPUs: 2, Disk: 64 << 20, Inodes: 5000, Files: 300}
 
-// softMemory is what the limit of memory lacks where no cgroup bounds a sandbox. To refuse memfd_create would not help: mappings
-// that are shared and belong to no file pass the limit as well, and too much relies on those.
+// softMemory says what the memory limit lacks without a cgroup. Refusing memfd_create would not help: shared anonymous mappings
+// escape the limit as well, and too many programs use them.
 const softMemory = "a limit on all memory together: each process is bounded by itself, and memory that is shared is not counted: " +
 	"memory files (memfd_create), shared mappings, System V segments"
 
-// probeLimits prints what limits say from inside.
+// probeLimits prints the limits as seen inside.
 const probeLimits = `
 echo files; ulimit -Hn
 stat -f -c 'disk %b %S %c' / 2>/dev/null
 `
 
-// isolation is what lies between a native sandbox and the rest, when the self-test found nothing else. There is no
-// guest without the namespaces.
+// isolation is the isolation of a native sandbox, before the self-test corrects it. A guest always has the namespaces.
 func isolation() map[string]string {
 	return map[string]string{
 		"files": "own", "processes": "own", "network": "own", "ids": "shifted", "calls": "filtered", "kernel": "shared",
 	}
 }
 
-// groupLimits reads back from the groups of a sandbox what limits are in force there: memory, processes and cpu.
+// groupLimits reads from the cgroups of a sandbox which limits are in force there: memory, processes and cpu.
 func groupLimits(ready broker.Ready, id string, asked sandbox.Limits) map[string]string {
 	limits := map[string]string{sandbox.LimitMemory: "soft", sandbox.LimitProcesses: "soft", sandbox.LimitCPU: "none"}
 	processes := strconv.Itoa(asked.Processes)
@@ -57,7 +57,7 @@ func groupLimits(ready broker.Ready, id string, asked sandbox.Limits) map[string
 	return limits
 }
 
-// ownLimits takes what probeLimits printed.
+// ownLimits parses what probeLimits printed.
 func ownLimits(said string, asked sandbox.Limits) map[string]string {
 	limits := map[string]string{sandbox.LimitFiles: "none", sandbox.LimitDisk: "none", sandbox.LimitInodes: "none"}
 	if strings.Contains(said, fmt.Sprintf("files\n%d\n", asked.Files)) {

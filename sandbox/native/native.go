@@ -1,5 +1,5 @@
-// Package native is the sandbox backend of this machine's own namespaces, cgroups and seccomp or, where none can be made,
-// of landlock.
+// Package native is the sandbox backend of this machine's own namespaces, cgroups and seccomp, or of Landlock where it cannot
+// make namespaces.
 package native
 
 import "trajgen/sandbox"

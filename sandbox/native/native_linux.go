@@ -22,21 +22,21 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// closeTime bounds how long the end of a sandbox is waited for.
+// closeTime bounds how long the backend waits for the end of a sandbox.
 const closeTime = 30 * time.Second
 
 var networks = []sandbox.Network{sandbox.NetworkNone, sandbox.NetworkLoopback, sandbox.NetworkAllowlist, sandbox.NetworkFull}
 
-// backend is the backend of namespaces and cgroups. It speaks to a broker, which makes guests, and to the guests.
+// backend is the backend of namespaces and cgroups. It asks a broker to make guests, and then talks to the guests.
 type backend struct {
 	opts       options
 	logger     *slog.Logger
 	guarantees sandbox.Guarantees
 	users      *userIDs
-	single     error // why there is but a single one
+	single     error // why sandboxes have a single id
 
 	mu     sync.Mutex
-	broker *brokerClient // replaced when it died
+	broker *brokerClient // replaced when it has died
 	boxes  map[*confined]bool
 	ids    map[string]bool // in use
 	closed bool
@@ -44,15 +44,15 @@ type backend struct {
 
 	watching sync.WaitGroup // brokers
 
-	names atomic.Int64 // of what has no name of its own
+	names atomic.Int64 // numbers for sandboxes and snapshots that the broker has to name
 }
 
-// options are what native is opened with: beside those of all, for tests alone.
+// options are the options of native: the common ones, and some for tests.
 type options struct {
 	sandbox.Options
 	landlock bool          // does without namespaces
 	cgroups  string        // forces a cgroup version
-	patience time.Duration // is how long a guest may leave requests unanswered
+	patience time.Duration // how long a guest may leave requests unanswered
 }
 
 func (o options) box() box.Options { return box.Options{Patience: o.patience, Logger: o.Logger} }
@@ -75,7 +75,7 @@ func open(opts options) (sandbox.Backend, error) {
 	return l, nil
 }
 
-// openNamespaces does with a single id where a range of them cannot be had.
+// openNamespaces falls back to a single id where it cannot have a range of them.
 func openNamespaces(opts options) (sandbox.Backend, error) {
 	if own := ownIDs(); own != nil {
 		return openWith(opts, own, nil)
@@ -106,10 +106,10 @@ func openWith(opts options, users *userIDs, single error) (sandbox.Backend, erro
 	return n, nil
 }
 
-// Guarantees says what the self-test found.
+// Guarantees returns what the self-test found.
 func (n *backend) Guarantees() sandbox.Guarantees { return n.guarantees }
 
-// Open makes a sandbox, with a new broker when the old one died, or hands out one that was made ahead.
+// Open makes a sandbox, with a new broker when the old one has died, or hands out one from the pool.
 func (n *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	p, err := n.plan(ctx, spec)
 	if err != nil {
@@ -129,7 +129,7 @@ func (n *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	return b, nil
 }
 
-// reserve keeps two sandboxes from having one id at a time.
+// reserve keeps two sandboxes from having the same id at the same time.
 func (n *backend) reserve(id string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -152,12 +152,12 @@ func (n *backend) forget(b *confined) {
 	delete(n.boxes, b)
 }
 
-// confined is a box whose guest the broker makes, and can replace.
+// confined is a box whose guest the broker makes and can replace.
 type confined struct {
 	*box.Box
 	backend *backend
 	client  *brokerClient
-	name    string // by which the broker knows it
+	name    string // the broker's name for it
 	plan    *plan
 }
 
@@ -168,7 +168,7 @@ func (b *confined) End() error {
 	return b.client.close(b.name)
 }
 
-// open makes a sandbox that the broker knows by a name.
+// open makes a sandbox under a name for the broker.
 func (n *backend) open(ctx context.Context, p *plan, name string) (*confined, error) {
 	client, err := n.client()
 	if err != nil {
@@ -225,11 +225,11 @@ func (n *backend) client() (*brokerClient, error) {
 	return n.broker, nil
 }
 
-// watchBroker removes what a broker leaves that is killed: its cgroups, and what says that there are sandboxes.
+// watchBroker cleans up after a broker that is killed: its cgroups, and the records of its sandboxes.
 func (n *backend) watchBroker(client *brokerClient) {
 	n.watching.Go(func() {
 		<-client.ended
-		_ = client.stop() // which whoever ended it is told of
+		_ = client.stop() // the caller that ended the broker gets the error
 		if !client.killed {
 			return
 		}
@@ -253,7 +253,7 @@ func (n *backend) Close() error {
 		boxes = append(boxes, b)
 	}
 	n.mu.Unlock()
-	// The broker ends all at once; the boxes only have to hear of it.
+	// The broker ends all sandboxes at once; the boxes only have to note it.
 	err := n.broker.stop()
 	n.watching.Wait()
 	for _, b := range boxes {
@@ -262,7 +262,7 @@ func (n *backend) Close() error {
 	return err
 }
 
-// sweepNative ends what a dead broker left. Its guests died with it, unless it was killed a moment ago.
+// sweep ends what a dead broker left. Its guests died with it, unless it was killed a moment ago.
 func sweep(_ context.Context, instance sandbox.Instance) error {
 	var errs []error
 	for _, dir := range instance.Cgroups {
@@ -276,7 +276,7 @@ func sweep(_ context.Context, instance sandbox.Instance) error {
 	return errors.Join(errs...)
 }
 
-// diagnose adds what a person can do about it.
+// diagnose adds what the user can do about an error.
 func diagnose(err error) error {
 	read := func(name string) (int, bool) {
 		content, err := os.ReadFile("/proc/sys/" + name)

@@ -15,15 +15,15 @@ import (
 	"trajgen/sandbox/internal/guest"
 )
 
-// plan is a sandbox to be, with everything settled.
+// plan is a spec with everything resolved, ready to be opened.
 type plan struct {
 	spec   sandbox.Spec
 	layout sandbox.Layout
-	image  []string  // layers; nil is the toolchain
+	image  []string  // layers; nil means the host's toolchain
 	from   *snapshot // nil is none
 }
 
-// plan checks a spec and finds what it names.
+// plan validates a spec and resolves what it names.
 func (n *backend) plan(ctx context.Context, spec sandbox.Spec) (*plan, error) {
 	spec, err := spec.Complete(n.guarantees.Network, n.opts.Images != nil)
 	if err != nil {
@@ -47,7 +47,7 @@ func (n *backend) plan(ctx context.Context, spec sandbox.Spec) (*plan, error) {
 	return p, err
 }
 
-// planImage finds an image, and how it wants to be used.
+// planImage finds the image, and takes its environment and working directory.
 func (n *backend) planImage(ctx context.Context, p *plan) error {
 	image, err := n.opts.Images.Find(ctx, p.spec.Image)
 	if err != nil {
@@ -68,7 +68,7 @@ func (n *backend) planImage(ctx context.Context, p *plan) error {
 	return err
 }
 
-// withDefaults adds what is not there.
+// withDefaults adds defaults for missing keys.
 func withDefaults(values, defaults map[string]string) map[string]string {
 	all := maps.Clone(defaults)
 	if all == nil {
@@ -88,7 +88,7 @@ func (n *backend) CheckWorkdir(dir string, image bool) error {
 	return err
 }
 
-// imageWorkdir is a place that is not taken.
+// imageWorkdir checks that a directory can be the working directory in an image.
 func imageWorkdir(dir string) (string, error) {
 	if dir == "" || dir == "/" {
 		return "/workspace", nil
@@ -105,8 +105,8 @@ func imageWorkdir(dir string) (string, error) {
 	return dir, nil
 }
 
-// hostWorkdir refuses what would be writable, as the working directory is, and must not be: a verifier is run with
-// the programs and the configuration there.
+// hostWorkdir refuses directories that must not become writable, as the working directory is: verifiers run the programs and
+// read the configuration there.
 func hostWorkdir(dir string) (string, error) {
 	if dir == "" {
 		return "/workspace", nil
@@ -123,10 +123,10 @@ func hostWorkdir(dir string) (string, error) {
 	return dir, nil
 }
 
-// likelyPorts are those that commands will want to reach, for guests that cannot catch all.
+// likelyPorts are the ports that commands probably connect to, for guests that cannot catch all ports.
 func likelyPorts(allow []string) []int64 {
 	ports := []int64{80, 443}
-	rules, _ := egress.Parse(allow) // Spec.Complete has seen the error
+	rules, _ := egress.Parse(allow) // Spec.Complete has reported the error
 	for _, rule := range rules {
 		for _, port := range rule.Ports() {
 			if p := int64(port); p != 53 && !slices.Contains(ports, p) {

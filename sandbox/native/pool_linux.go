@@ -12,20 +12,20 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// pool keeps sandboxes of the kinds that were asked for lately, made ahead of demand. Each is handed out once.
+// pool keeps sandboxes of recently used kinds, made ahead of demand. Each is handed out once.
 type pool struct {
 	backend *backend
 	size    int // of each kind
 
-	mu      sync.Mutex  // guards what follows
+	mu      sync.Mutex  // guards the fields below
 	kinds   []*poolKind // used last comes last
 	stopped bool
 }
 
-// poolKinds is how many kinds are kept: a run has one as a rule, or a few images in turn.
+// poolKinds is how many kinds are kept: a run usually has one, or a few images in turn.
 const poolKinds = 4
 
-// poolKind is sandboxes that differ in nothing but what the runner adds to each command.
+// poolKind is a set of sandboxes that differ only in what the runner adds to each command.
 type poolKind struct {
 	key     string
 	plan    *plan
@@ -36,12 +36,12 @@ type poolKind struct {
 
 func newPool(n *backend, size int) *pool { return &pool{backend: n, size: size} }
 
-// key names all that a guest is told at its start.
+// key names all that a guest gets at its start.
 func (p *plan) key() string {
 	return fmt.Sprintf("%q %q %q %q %+v", p.image, p.layout.Workdir, p.spec.Network, strings.Join(p.spec.Allow, " "), p.spec.Limits)
 }
 
-// take returns a sandbox that is ready, or nil, and sees to it that there will be more.
+// take returns a ready sandbox, or nil, and starts to refill the pool.
 func (p *pool) take(plan *plan) *confined {
 	if p.size <= 0 || plan.from != nil {
 		return nil
@@ -68,7 +68,7 @@ func (p *pool) take(plan *plan) *confined {
 	}
 	b.plan = plan
 	b.Become(plan.spec, plan.layout)
-	// Its listing under its new name is not waited for.
+	// Do not wait for the broker to list it under its new name.
 	_, _ = b.client.ask(broker.KindLabel, func(e *wire.Encoder) {
 		e.String(b.name)
 		e.String(plan.spec.ID)
@@ -76,7 +76,7 @@ func (p *pool) take(plan *plan) *confined {
 	return b
 }
 
-// use finds the kind of a plan, or makes it in place of the one that was used least lately.
+// use finds the kind of a plan, or makes it in place of the least recently used one.
 func (p *pool) use(plan *plan) *poolKind {
 	key := plan.key()
 	if i := slices.IndexFunc(p.kinds, func(k *poolKind) bool { return k.key == key }); i >= 0 {
@@ -101,11 +101,11 @@ func (p *pool) drop(kind *poolKind) {
 	kind.ready = nil
 }
 
-// openTime bounds the making of a sandbox ahead of demand.
+// openTime bounds the making of a pooled sandbox.
 const openTime = time.Minute
 
-// fill makes sandboxes of a kind, one after the other, until there are enough. What fails is left to who needs one, and is
-// told of it.
+// fill makes sandboxes of a kind, one after the other, until there are enough. It stops at the first error: the next Open makes
+// a sandbox itself and returns the error.
 func (p *pool) fill(kind *poolKind) {
 	for {
 		p.mu.Lock()
@@ -137,7 +137,7 @@ func (p *pool) fill(kind *poolKind) {
 	}
 }
 
-// stop keeps the pool from handing out or making more. What is ready is ended with the backend.
+// stop keeps the pool from handing out or making more. The backend closes the ready ones.
 func (p *pool) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

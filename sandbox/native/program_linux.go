@@ -12,14 +12,14 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// programs are what the broker is made of.
+// programs are the executables of brokers, guests and helpers.
 type programs struct {
-	// broker is executed as broker: the small program that was built in, in memory and sealed, so that whoever gets at a
-	// guest's /proc/PID/exe has no file of the host's in hand; else this program.
+	// broker is executed as the broker: the built-in small program, in sealed memory, so that /proc/PID/exe of a guest leads to
+	// no file of the host; else this program.
 	broker *os.File
-	// guests says that the guests are the broker's program, too. Else they are the helper.
+	// guests says that guests run the broker's program, too. Else they run the helper.
 	guests bool
-	// helper is what lies in the sandboxes: the small program for that, or this one.
+	// helper is the program in the sandboxes: the built-in small one, or this one.
 	helper *os.File
 }
 
@@ -31,7 +31,7 @@ func (p *programs) close() {
 	}
 }
 
-// openPrograms opens the programs that were built in, or this one where there are none.
+// openPrograms opens the built-in programs, or this one where there are none.
 func openPrograms(builtIn *embedded.Programs) (p programs, err error) {
 	if builtIn == nil {
 		if p.broker, err = os.Open("/proc/self/exe"); err == nil {
@@ -48,7 +48,7 @@ func openPrograms(builtIn *embedded.Programs) (p programs, err error) {
 	return p, err
 }
 
-// brokerProgram falls back to this program, which a sandbox does not get to see, where memory files are not executed.
+// brokerProgram falls back to this program, which a sandbox cannot see, where memory files cannot be executed.
 func brokerProgram(sandboxd []byte) (file *os.File, sealed bool, err error) {
 	file, err = wire.Program(guest.Name, sandboxd)
 	if errors.Is(err, unix.EACCES) { // by the sysctl vm.memfd_noexec

@@ -12,7 +12,7 @@ import (
 	"trajgen/sandbox/internal/broker"
 )
 
-// probe prints what a sandbox must not be without, one fact a line. Only builtins of the shell: it is one process.
+// probe prints what a closed sandbox must have, one fact a line. It uses builtins of the shell only: it is one process.
 const probe = `read -r _ host size < /proc/self/uid_map && echo "ids $host $size"
 for f in /root/* /home/*; do [ -e "$f" ] && echo "sees $f"; done
 [ -e /sys/kernel ] && echo "sees /sys"
@@ -23,7 +23,7 @@ read -r pid _ < /proc/self/stat; [ "$pid" -lt 1000 ] && echo "own pids"
 for d in /usr /usr/bin / /etc /bin /lib /dev; do (: > $d/.probe) 2>/dev/null && echo "writes $d"; done
 ` + probeLimits + `exit 0`
 
-// selfTest opens one sandbox and looks around in it. The level is what it finds, not what was asked for.
+// selfTest opens one sandbox and measures it. The level is what it finds, not what was asked for.
 func (n *backend) selfTest(ready broker.Ready) (sandbox.Guarantees, error) {
 	g := sandbox.Guarantees{
 		Backend: "native", Level: sandbox.LevelStrong, Network: networks, FixedSystem: true, Images: n.opts.Images != nil,
@@ -114,7 +114,7 @@ func (n *backend) forks(ctx context.Context, sb *confined) error {
 	return errors.Join(err, fork.Close(), snapshot.Close())
 }
 
-// openSelfTest opens a sandbox whose guest tries its network; without one when that cannot be made.
+// openSelfTest opens a sandbox whose guest tries its network, or one without a network when that fails.
 func (n *backend) openSelfTest(ctx context.Context, g *sandbox.Guarantees) (*confined, error) {
 	open := func(network sandbox.Network) (*confined, error) {
 		p, err := n.plan(ctx, sandbox.Spec{ID: "self-test", Network: network, Limits: testLimits})

@@ -10,7 +10,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// snapshot is a name for layers that the broker keeps.
+// snapshot names layers that the broker keeps.
 type snapshot struct {
 	backend *backend
 	client  *brokerClient
@@ -22,13 +22,13 @@ type snapshot struct {
 	err     error
 }
 
-// Close lets the broker forget the layers; sandboxes that stand on them keep them.
+// Close makes the broker forget the layers; sandboxes that were opened from them keep them.
 func (s *snapshot) Close() error {
 	s.closing.Do(func() { s.err = s.client.tell(broker.KindForget, func(e *wire.Encoder) { e.String(s.name) }) })
 	return s.err
 }
 
-// Snapshot replaces the guest: what its commands wrote becomes a layer below what those of the next one write.
+// Snapshot replaces the guest: what its commands wrote becomes a layer below what the next guest's commands write.
 func (b *confined) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
 	s := &snapshot{
 		backend: b.backend, client: b.client, name: "snapshot-" + strconv.FormatInt(b.backend.names.Add(1), 10),
