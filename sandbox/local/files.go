@@ -19,8 +19,8 @@ import (
 // files are the files below a sandbox's directory. Everything goes through an os.Root, which no link leads out of.
 type files struct{ box *box }
 
-// resolve turns a path into one below the sandbox's directory, links followed as far as it exists. What lies outside is
-// refused.
+// resolve turns a path into one below the sandbox's directory, with links followed as far as the path exists. It refuses paths
+// outside.
 func (f files) resolve(op, name string) (string, error) {
 	if err := f.box.check(); err != nil {
 		return "", err
@@ -40,7 +40,7 @@ func (f files) resolve(op, name string) (string, error) {
 	return rel, nil
 }
 
-// evalExisting resolves links of what exists of a path and keeps the rest as it is.
+// evalExisting resolves links in the part of a path that exists and keeps the rest as it is.
 func evalExisting(full string) (string, error) {
 	for range 40 {
 		resolved, err := filepath.EvalSymlinks(full)
@@ -63,7 +63,7 @@ func evalExisting(full string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// cause takes off the wrapping that names host paths.
+// cause unwraps errors that name host paths.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -219,8 +219,8 @@ func (f files) write(file sandbox.FileWrite) error {
 	}
 }
 
-// destination is where a file goes, below the sandbox's directory. With Replace, no link has a say in it: whatever lies
-// in the way is removed.
+// destination returns where a file goes, below the sandbox's directory. With Replace, it follows no link and removes whatever
+// is in the way.
 func (f files) destination(file sandbox.FileWrite) (string, error) {
 	if !file.Replace {
 		return f.resolve("write", file.Path)
@@ -276,7 +276,7 @@ func (f files) remove(name string) error {
 	if !filepath.IsAbs(full) {
 		full = f.box.Layout().Workdir + "/" + full
 	}
-	// The last element is not followed, unless it is a dot, or two.
+	// The last element is not followed, unless it is "." or "..".
 	dir, base := filepath.Split(strings.TrimRight(full, "/"))
 	if base == "." || base == ".." {
 		dir, base = full, ""
@@ -307,7 +307,7 @@ func (f files) remove(name string) error {
 	return err
 }
 
-// openUp gives this user the rights to empty a directory and all below it.
+// openUp gives this user the permissions to empty a directory and all below it.
 func (f files) openUp(rel string) {
 	info, err := f.box.root.Lstat(rel)
 	if err != nil || !info.IsDir() {

@@ -11,8 +11,8 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// helper is the path of the program that runs helpers: the small one, which starts in a fraction of the time of this one,
-// where it is held and memory files are executed.
+// helper returns the path of the program that runs helpers: the small one, which starts faster than this program, where it is
+// built in and memory files can be executed.
 func (l *backend) helper() (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

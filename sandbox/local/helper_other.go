@@ -4,5 +4,5 @@ package local
 
 import "os"
 
-// helper is the path of the program that runs helpers: this one.
+// helper returns the path of the program that runs helpers: this one.
 func (l *backend) helper() (string, error) { return os.Executable() }

@@ -1,4 +1,4 @@
-// Package local is the sandbox backend of plain processes: no isolation, for trusted work and for tests.
+// Package local is the sandbox backend of plain processes, without isolation: for trusted work and for tests.
 package local
 
 import (
@@ -28,14 +28,14 @@ func init() {
 	})
 }
 
-// backend runs commands as plain processes of this machine, in a temporary directory. It isolates nothing: for trusted
-// work and for tests.
+// backend runs commands as plain processes of this machine, in a temporary directory. It isolates nothing: for trusted work and
+// for tests.
 type backend struct {
 	state *state.Instance
 
 	mu      sync.Mutex
 	boxes   map[string]*box
-	program *os.File // of helpers; nil as long as there is none
+	program *os.File // runs helpers; nil until a helper is needed
 	closed  bool
 }
 
@@ -64,7 +64,7 @@ func (l *backend) Guarantees() sandbox.Guarantees {
 }
 
 func (l *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	// The loopback mode is accepted, as the default, although nothing is cut off.
+	// Loopback is accepted, as it is the default, although the commands have the machine's network.
 	spec, err := spec.Complete(l.Guarantees().Network, false)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
@@ -123,7 +123,7 @@ func (l *backend) Close() error {
 		errs = append(errs, b.Close())
 	}
 	l.mu.Lock()
-	program := l.program // for the last time: helper makes none for what is closed
+	program := l.program // helper opens no program after closing
 	l.mu.Unlock()
 	if program != nil {
 		errs = append(errs, program.Close())
@@ -141,9 +141,9 @@ type box struct {
 
 	mu      sync.Mutex
 	running map[*process]bool
-	started uint64 // commands, those that could not be started among them
+	started uint64 // commands, including those that could not be started
 	begun   uint64 // commands that may have run
-	killed  uint64 // so many of them, with all that they left
+	killed  uint64 // commands up to this number are dead, with all their descendants
 	gone    bool
 
 	closing  sync.Once
@@ -205,7 +205,7 @@ func (b *box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, 
 		ends.Stdin, ends.Stdout, ends.Stderr = slave, slave, slave
 		c.SysProcAttr.Setctty, c.SysProcAttr.Ctty = true, 0
 	}
-	// Only what is there: a nil *os.File in an interface would not be nil.
+	// A nil *os.File in an interface would not be nil.
 	if ends.Stdin != nil {
 		c.Stdin = ends.Stdin
 	}
@@ -265,7 +265,7 @@ func (b *box) command(cmd *sandbox.Command, marked string) (*exec.Cmd, error) {
 	return c, err
 }
 
-// lookPath finds a program in the PATH that the command will have, not in the runner's.
+// lookPath finds a program in the PATH of the command, not in the runner's.
 func lookPath(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) {
@@ -299,7 +299,7 @@ func lookPath(name, dir string, env []string) (string, error) {
 	return "", fmt.Errorf("%s: %w: %w", name, sandbox.ErrNotFound, cause)
 }
 
-// KillAll kills all that carries the mark, until nothing does.
+// KillAll kills every process with the mark, until there is none.
 func (b *box) KillAll(ctx context.Context) error {
 	if err := b.check(); err != nil {
 		return err

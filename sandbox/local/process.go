@@ -81,7 +81,7 @@ func (p *process) wait() {
 	p.End(p.streams)
 }
 
-// mark is in the environment of all that descends from the process.
+// mark is in the environment of all descendants of the process.
 func (p *process) mark() string { return p.box.dir + "/" + strconv.FormatUint(p.number, 10) }
 
 func (p *process) PID() int { return p.cmd.Process.Pid }
@@ -89,7 +89,7 @@ func (p *process) PID() int { return p.cmd.Process.Pid }
 func (p *process) Socket() net.Conn { return p.socket }
 
 func (p *process) Kill(ctx context.Context, grace time.Duration) error {
-	// The tree is looked at before the first signal: children of what dies have no parent of ours.
+	// Find the tree before the first signal: children of a dead process lose their parent.
 	tree := mark.Tree(p.PID(), p.mark(), p.born)
 	if grace > 0 {
 		signalAll(tree, p.PID(), syscall.SIGTERM)
@@ -111,8 +111,8 @@ func (p *process) Kill(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// signalAll signals what was seen to belong to a session leader; to kill, also whatever else is in its process group.
-// Nothing that may live on is signalled twice.
+// signalAll signals the processes found below a session leader; for SIGKILL, also the rest of its process group. A process that
+// may survive the signal gets it once.
 func signalAll(tree []int, leader int, sig syscall.Signal) {
 	if sig == syscall.SIGKILL || len(tree) == 0 {
 		_ = syscall.Kill(-leader, sig)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal makes a terminal: an end for the runner and one for a command.
+// openTerminal makes a terminal: one end for the runner and one for a command.
 func openTerminal(size sandbox.TTY) (master, slave *os.File, err error) {
 	fail := func(err error) (*os.File, *os.File, error) {
 		if master != nil {

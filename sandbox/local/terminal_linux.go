@@ -11,7 +11,7 @@ import (
 	"trajgen/sandbox/internal/guest"
 )
 
-// openTerminal makes a terminal: an end for the runner and one for a command.
+// openTerminal makes a terminal: one end for the runner and one for a command.
 func openTerminal(size sandbox.TTY) (master, slave *os.File, err error) {
 	m, s, err := guest.OpenTerminal(size.Rows, size.Cols)
 	if err != nil {
