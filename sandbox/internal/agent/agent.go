@@ -1,5 +1,5 @@
-// Package agent is what backends share that start the agent of a sandbox as a process: its streams, what it says beside
-// them, and its end.
+// Package agent runs the agent of a sandbox as a process, for the backends that do so: its streams, its log on stderr, and its
+// end.
 package agent
 
 import (
@@ -16,7 +16,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// Process is an agent that runs on this machine. It is the stream that a relay client speaks through.
+// Process is an agent that runs on this machine, and the stream of a relay client to it.
 type Process struct {
 	Speech
 	command *exec.Cmd
@@ -24,12 +24,12 @@ type Process struct {
 	stdout  *os.File
 	grace   time.Duration
 	ended   chan struct{}
-	err     error // once ended is closed
+	err     error // set before ended is closed
 
 	closing sync.Once
 }
 
-// Start starts a command, which gets its own session: what a terminal sends to the runner is not for it. When the process
+// Start starts a command in a session of its own, so that signals from the runner's terminal do not reach it. When the process
 // is closed, it has the time grace to end by itself.
 func Start(c *exec.Cmd, grace time.Duration, logger *slog.Logger) (*Process, error) {
 	p := &Process{command: c, grace: grace, ended: make(chan struct{})}
@@ -47,7 +47,7 @@ func Start(c *exec.Cmd, grace time.Duration, logger *slog.Logger) (*Process, err
 	defer theirOut.Close()
 	p.stdin, p.stdout = ourIn, ourOut
 	c.Stdin, c.Stdout, c.Stderr = theirIn, theirOut, &p.Speech
-	// What it leaves behind may hold the pipe of its stderr.
+	// Processes that it leaves behind may hold the pipe of its stderr.
 	c.WaitDelay = time.Second
 	if c.SysProcAttr == nil {
 		c.SysProcAttr = &syscall.SysProcAttr{}
@@ -71,7 +71,7 @@ func (p *Process) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 // Write writes to the agent.
 func (p *Process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
-// Close ends the agent's input and does not wait for its end, for it may hang.
+// Close closes the agent's input and does not wait for its end, as the agent may hang.
 func (p *Process) Close() error {
 	p.closing.Do(func() {
 		timer := time.AfterFunc(p.grace, p.Kill)
@@ -93,7 +93,7 @@ func (p *Process) Kill() {
 // Ended is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err is how it ended, with what it said; nil while it has not, or when all went well.
+// Err is how the process ended, with its stderr; nil while it runs, or when it succeeded.
 func (p *Process) Err() error {
 	select {
 	case <-p.ended:
@@ -106,7 +106,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%w: %s", p.err, p.Said())
 }
 
-// Speech keeps what an agent says beside its work and tells a logger by lines.
+// Speech keeps an agent's stderr and passes its lines to a logger.
 type Speech struct {
 	logger *slog.Logger
 
@@ -115,7 +115,7 @@ type Speech struct {
 	rest []byte
 }
 
-// NewSpeech tells logger.
+// NewSpeech passes lines to logger.
 func NewSpeech(logger *slog.Logger) *Speech { return &Speech{logger: logger} }
 
 // Write never fails.
@@ -143,7 +143,7 @@ func (s *Speech) capture() *sandbox.Capture {
 	return s.kept
 }
 
-// Said is the beginning and the end of it.
+// Said returns the beginning and the end of the text.
 func (s *Speech) Said() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

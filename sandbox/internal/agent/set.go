@@ -16,10 +16,10 @@ import (
 	"trajgen/sandbox/relay"
 )
 
-// endTime bounds how long a machine is given to end.
+// endTime bounds how long a machine may take to end.
 const endTime = time.Minute
 
-// Machine is what one sandbox runs in.
+// Machine is the container or remote machine of one sandbox.
 type Machine interface {
 	// Start starts the agent in it.
 	Start() (*Process, error)
@@ -41,12 +41,12 @@ type Set struct {
 
 var errClosed = fmt.Errorf("backend is closed: %w", sandbox.ErrGone)
 
-// NewSet makes a set that is recorded in an instance, which it owns from now on.
+// NewSet makes a set that is recorded in an instance, which the set owns from now on.
 func NewSet(backend string, instance *state.Instance, logger *slog.Logger) *Set {
 	return &Set{name: backend, state: instance, logger: logger, boxes: map[string]*box{}}
 }
 
-// Open opens a sandbox in the machine that create makes. inner is what the agent in it is asked for.
+// Open opens a sandbox in the machine that create makes. inner is the spec for the agent in it.
 func (s *Set) Open(ctx context.Context, inner sandbox.Spec, create func(context.Context) (Machine, error)) (sandbox.Sandbox, error) {
 	b := &box{set: s, id: inner.ID}
 	if err := s.reserve(b); err != nil {
@@ -83,7 +83,7 @@ func (s *Set) reserve(b *box) error {
 	return nil
 }
 
-// Close ends all sandboxes and forgets the instance. What could not be ended is left to a sweep.
+// Close ends all sandboxes and removes the instance. Sandboxes that could not be ended are left to a sweep.
 func (s *Set) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -134,7 +134,7 @@ func (b *box) open(ctx context.Context, inner sandbox.Spec, create func(context.
 	}
 	b.client, err = relay.Dial(ctx, process, relay.Options{Name: b.set.name, Logger: b.set.logger})
 	if err != nil {
-		// What it said comes before it ends.
+		// The agent writes its reason before it ends.
 		select {
 		case <-process.Ended():
 		case <-time.After(time.Second):
@@ -150,7 +150,7 @@ func (b *box) Close() error {
 	b.closing.Do(func() {
 		var wait sync.WaitGroup
 		if b.client != nil {
-			// Before the machine ends, so that it is no loss; and with it at the latest.
+			// Before the machine ends, so that the client does not count it as lost; and with the machine at the latest.
 			wait.Go(func() { _ = b.client.Close() })
 		}
 		if b.machine != nil {
@@ -177,10 +177,10 @@ func (b *box) Close() error {
 	return b.err
 }
 
-// politeTime is how long the agent may take to end its sandbox before its machine is ended.
+// politeTime is how long the agent may take to end its sandbox before the backend ends its machine.
 const politeTime = 2 * time.Second
 
-// RemoveTree deletes a directory with what commands made unreadable in it.
+// RemoveTree deletes a directory, including parts that commands made unreadable.
 func RemoveTree(dir string) error {
 	if err := os.RemoveAll(dir); err == nil {
 		return nil
