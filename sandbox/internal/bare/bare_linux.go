@@ -19,13 +19,12 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// closeTime bounds how long the end of the sandbox is waited for.
+// closeTime bounds how long Close waits for the end of the sandbox.
 const closeTime = 30 * time.Second
 
-// Open opens a backend of one sandbox, which is the machine or container that this process runs in: whoever made
-// that says what it isolates. A second Open fails. Commands run with what rights can be taken from them, and are killed
-// with whatever they started when the sandbox is closed; files are left as they are. This process may start no others
-// meanwhile, and sandbox.Init must have been called in it.
+// Open opens a backend of one sandbox: the machine or container that this process runs in, whose maker says what it isolates. A
+// second Open fails. Commands run with as few rights as possible, and are killed with their descendants when the sandbox is
+// closed; files stay as they are. This process may start no others meanwhile, and must have called sandbox.Init.
 func Open(opts Options) (sandbox.Backend, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -37,7 +36,7 @@ func Open(opts Options) (sandbox.Backend, error) {
 	b := &backend{layout: layout, logger: opts.Logger, user: "root", shallow: opts.Shallow}
 	if os.Getuid() != 0 {
 		b.user = "user"
-		// A user without an entry, as in many containers, has no home but a temporary one.
+		// A user without an entry, as in many containers, gets a temporary home.
 		if opts.Home == "" {
 			b.layout.Home = b.layout.Tmp
 		}
@@ -63,7 +62,7 @@ func orElse(value, otherwise string) string {
 	return path.Clean(value)
 }
 
-// backend is that of the one sandbox that is there already.
+// backend is the backend of the one sandbox.
 type backend struct {
 	layout  sandbox.Layout
 	user    string
@@ -71,12 +70,12 @@ type backend struct {
 	logger  *slog.Logger
 
 	mu     sync.Mutex
-	opened bool // or closed before it was
+	opened bool // or closed before it was opened
 	box    *box.Box
 	guest  *guest.Bare
 }
 
-// networks are all: what there is, is there.
+// networks are all modes: the machine or container decides which one it really is.
 var networks = []sandbox.Network{sandbox.NetworkNone, sandbox.NetworkLoopback, sandbox.NetworkAllowlist, sandbox.NetworkFull}
 
 func (b *backend) Guarantees() sandbox.Guarantees {
@@ -102,7 +101,7 @@ func (b *backend) Guarantees() sandbox.Guarantees {
 	return g
 }
 
-// hostIDs says whose user ids this process has: host, shifted or single.
+// hostIDs returns what the user ids of this process are: host, shifted or single.
 func hostIDs() string {
 	content, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
@@ -118,7 +117,7 @@ func hostIDs() string {
 	return "shifted"
 }
 
-// Open turns this process into the sandbox's guest. An image is what is there already.
+// Open turns this process into the sandbox's guest. It ignores the image, which is the machine's or container's own.
 func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	spec, err := spec.Complete(networks, true)
 	if err != nil {
@@ -152,7 +151,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 		}
 		layout.Home = layout.Tmp // as with a user without an entry
 	}
-	// The user is the container's, and root only if that is so.
+	// The user is the container's, which need not be root.
 	env := map[string]string{"USER": b.user}
 	for k, v := range spec.Env {
 		env[k] = v
@@ -171,7 +170,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 		wire.CloseAll([]int{runner})
 		return nil, errors.Join(fmt.Errorf("open sandbox %s: %w", spec.ID, err), b.guest.Wait(closeTime))
 	}
-	// Not what else a box can do.
+	// Hide the optional interfaces of a box.
 	return struct{ sandbox.Sandbox }{b.box}, nil
 }
 
@@ -189,6 +188,6 @@ func (b *backend) Close() error {
 
 // End implements box.Owner.
 func (b *backend) End() error {
-	// The guest ends when the socket is closed.
+	// The guest ends when its socket is closed.
 	return errors.Join(b.box.Lost(), b.guest.Wait(closeTime))
 }

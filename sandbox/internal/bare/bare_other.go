@@ -8,7 +8,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// Open needs Linux.
+// Open fails: it needs Linux.
 func Open(Options) (sandbox.Backend, error) {
 	return nil, errors.New("a bare sandbox needs Linux")
 }
