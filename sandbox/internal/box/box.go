@@ -1,4 +1,4 @@
-// Package box is the runner's side of a guest: a sandbox that is a socket to it.
+// Package box is the runner's side of a sandbox with a guest: it talks to the guest over a socket.
 package box
 
 import (
@@ -11,14 +11,14 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// TakeInfo takes what is said of a file.
+// TakeInfo reads the description of a file.
 func TakeInfo(d *wire.Decoder) (sandbox.Info, error) {
 	var i guest.Info
 	d.Take(&i)
 	return described(&i), d.Err()
 }
 
-// TakeInfos takes what is said of the files of a directory.
+// TakeInfos reads the descriptions of the files in a directory.
 func TakeInfos(d *wire.Decoder) ([]sandbox.Info, error) {
 	var all []guest.Info
 	wire.List(d.Coder(), &all, (*guest.Info).Fields)

@@ -21,9 +21,9 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// Owner is what holds a box.
+// Owner is the backend's part of a box.
 type Owner interface {
-	// End ends what the box is a socket to, and returns when all of it is gone. It is called once.
+	// End ends the guest with all that belongs to it, and returns when it is gone. It is called once.
 	End() error
 }
 
@@ -34,18 +34,18 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Box is a sandbox that is a socket to its guest.
+// Box is a sandbox on the other end of a socket to its guest.
 type Box struct {
 	owner  Owner
 	opts   Options
 	spec   sandbox.Spec
 	layout sandbox.Layout
-	gone   chan struct{} // closed when the sandbox is
+	gone   chan struct{} // closed when the sandbox is gone
 
-	sending chan struct{} // holds one token while a message is being sent
+	sending chan struct{} // holds one token while a goroutine sends a message
 
 	mu      sync.Mutex // guards what follows
-	conn    *wire.Conn // replaced, with the token taken, when the guest is
+	conn    *wire.Conn // replaced with the guest, by the holder of the token
 	next    int64
 	waiting map[int64]chan reply
 	running map[int64]*process
@@ -53,10 +53,10 @@ type Box struct {
 	restart bool // the guest is being replaced
 	watch   watch
 
-	carrier *egress.Server         // nil when nothing is carried
-	lacks   atomic.Pointer[string] // why not all connections are, when they are not
+	carrier *egress.Server         // nil when the sandbox reaches no network
+	lacks   atomic.Pointer[string] // why some connections are not carried, nil when all are
 
-	reason   atomic.Pointer[string] // why it is gone, when it was we who ended it
+	reason   atomic.Pointer[string] // why it is gone, when the runner ended it
 	closing  sync.Once
 	closeErr error
 }
@@ -83,10 +83,10 @@ func New(owner Owner, spec sandbox.Spec, layout sandbox.Layout, socket int, opts
 	return b, nil
 }
 
-// Become gives a box that has not been used yet to who asked for it by another name.
+// Become gives an unused box of the pool a new spec and layout.
 func (b *Box) Become(spec sandbox.Spec, layout sandbox.Layout) { b.spec, b.layout = spec, layout }
 
-// Layout is as the box was told.
+// Layout implements Sandbox.
 func (b *Box) Layout() sandbox.Layout { return b.layout }
 
 // Files are served by the guest.
@@ -135,7 +135,7 @@ func (b *Box) receive(conn *wire.Conn) {
 	}
 }
 
-// replaced says whether another guest takes the place of the one that was behind conn.
+// replaced reports whether another guest takes the place of the one behind conn.
 func (b *Box) replaced(conn *wire.Conn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,7 +146,7 @@ func (b *Box) replaced(conn *wire.Conn) bool {
 	return true
 }
 
-// lost ends all that waits for the guest.
+// lost ends all calls that wait for the guest.
 func (b *Box) lost() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,7 +155,7 @@ func (b *Box) lost() {
 	}
 	b.isGone = true
 	if b.carrier != nil {
-		go func() { _ = b.stopCarrying() }() // who ends the sandbox waits for that
+		go func() { _ = b.stopCarrying() }() // the goroutine that ends the sandbox waits for it
 	}
 	b.watch.stop()
 	close(b.gone)
@@ -166,13 +166,13 @@ func (b *Box) lost() {
 	}
 }
 
-// Lost ends all that waits for a guest that its owner knows to be gone, and what is carried for it.
+// Lost ends all calls that wait for a guest that its owner knows to be gone, and its connections.
 func (b *Box) Lost() error {
 	b.lost()
 	return b.stopCarrying()
 }
 
-// IsLost says whether the guest is known to be gone.
+// IsLost reports whether the guest is known to be gone.
 func (b *Box) IsLost() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,8 +186,8 @@ func (b *Box) errGone() error {
 	return fmt.Errorf("sandbox %s: %w", b.spec.ID, sandbox.ErrGone)
 }
 
-// request sends a message and registers for its reply. p, when given, is registered under the same number. bytes
-// is how much the guest is asked to copy.
+// request sends a message and registers for its reply. It registers p, if any, under the same number. bytes is how much the
+// guest has to copy.
 func (b *Box) request(ctx context.Context, send sending, kind int64, body func(*wire.Encoder), bytes int, p *process, fds ...int) (int64, chan reply, error) {
 	answer := make(chan reply, 1)
 	b.mu.Lock()
@@ -222,8 +222,8 @@ func (b *Box) request(ctx context.Context, send sending, kind int64, body func(*
 // sending sends a message.
 type sending func(ctx context.Context, message []byte, fds ...int) error
 
-// send waits for its turn and for room in the socket: a guest that does not listen must not hold up the caller longer
-// than ctx.
+// send waits for its turn and for room in the socket, until ctx ends: a guest that does not read must not block the caller
+// longer.
 func (b *Box) send(ctx context.Context, message []byte, fds ...int) error {
 	select {
 	case b.sending <- struct{}{}:
@@ -243,12 +243,12 @@ func (b *Box) forget(id int64) {
 	delete(b.running, id)
 }
 
-// call sends a request and waits for the reply. The descriptors of a reply are the caller's.
+// call sends a request and waits for the reply. The caller owns the descriptors of the reply.
 func (b *Box) call(ctx context.Context, kind int64, body func(*wire.Encoder)) (reply, error) {
 	return b.copying(ctx, 0, kind, body)
 }
 
-// copying is a call that asks the guest to copy a number of bytes, which may take it a while.
+// copying is a call for which the guest has to copy a number of bytes, which may take it a while.
 func (b *Box) copying(ctx context.Context, bytes int, kind int64, body func(*wire.Encoder), fds ...int) (reply, error) {
 	if err := ctx.Err(); err != nil {
 		return reply{}, context.Cause(ctx)
@@ -265,7 +265,7 @@ func (b *Box) await(ctx context.Context, kind int64, answer chan reply) (reply, 
 	select {
 	case r := <-answer:
 		if kind != guest.KindOpen || r.failure.Code != guest.CodeOK {
-			wire.CloseAll(r.fds) // a guest in the wrong hands can send any
+			wire.CloseAll(r.fds) // a guest that the agent has taken over can send any
 			r.fds = nil
 		}
 		return r, failure(r.failure)
@@ -277,7 +277,7 @@ func (b *Box) await(ctx context.Context, kind int64, answer chan reply) (reply, 
 	}
 }
 
-// discard takes a reply whose caller has gone.
+// discard closes the descriptors of a reply whose caller has gone.
 func (b *Box) discard(answer chan reply) {
 	select {
 	case r := <-answer:
@@ -286,7 +286,7 @@ func (b *Box) discard(answer chan reply) {
 	}
 }
 
-// failure turns what a guest says into what the interface promises.
+// failure turns a guest's failure into the errors of the contract.
 func failure(f guest.Failure) error {
 	switch f.Code {
 	case guest.CodeOK:
@@ -300,13 +300,13 @@ func failure(f guest.Failure) error {
 	}
 }
 
-// KillAll leaves process 1 alone in the sandbox.
+// KillAll kills all processes of the sandbox but process 1.
 func (b *Box) KillAll(ctx context.Context) error {
 	_, err := b.call(ctx, guest.KindKillAll, nil)
 	return err
 }
 
-// Close has the owner kill the guest, and with it the kernel kills the rest.
+// Close has the owner kill the guest; the kernel then kills the rest.
 func (b *Box) Close() error {
 	b.closing.Do(func() {
 		b.closeErr = b.owner.End()

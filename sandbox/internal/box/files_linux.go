@@ -14,8 +14,8 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// files asks the guest. To read, the guest opens the file and hands it over; only regular files are, so reading
-// can neither block nor have effects.
+// files asks the guest. To read, the guest opens the file and passes the descriptor; it opens regular files only, so that
+// reading can neither block nor have side effects.
 type files struct{ box *Box }
 
 func (f files) Stat(ctx context.Context, name string) (sandbox.Info, error) {
@@ -45,7 +45,7 @@ func (f files) Read(ctx context.Context, name string, offset, limit int64) ([]by
 	if err := unix.Fstat(r.fds[0], &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, info, &fs.PathError{Op: "read", Path: name, Err: sandbox.ErrNotRegular}
 	}
-	// The size is a hint at most: a file may be sparse, or growing.
+	// The size is only a hint: a file may be sparse, or growing.
 	size := min(limit, max(st.Size-offset, 0))
 	data := make([]byte, 0, min(size+1, 16<<20))
 	data, err = appendUpTo(ctx, data, io.NewSectionReader(file, offset, limit), limit)
@@ -78,7 +78,7 @@ func appendUpTo(ctx context.Context, data []byte, r io.Reader, limit int64) ([]b
 	return data, nil
 }
 
-// bulk is where contents begin to travel as memory files of their own, which the guest copies without holding them.
+// bulk is the size from which contents travel as a memory file, which the guest copies without holding it in its own memory.
 const bulk = 256 << 10
 
 func (f files) Write(ctx context.Context, files ...sandbox.FileWrite) error {

@@ -11,7 +11,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// GuestNetwork is what a guest has to make for a network.
+// GuestNetwork returns the guest's constant for a network.
 func GuestNetwork(n sandbox.Network) int64 {
 	switch n {
 	case sandbox.NetworkNone:
@@ -22,17 +22,17 @@ func GuestNetwork(n sandbox.Network) int64 {
 	return guest.NetworkLoopback
 }
 
-// newCarrier returns what carries the connections of a sandbox, or nil.
+// newCarrier returns the server that carries the connections of a sandbox, or nil.
 func newCarrier(spec sandbox.Spec, logger *slog.Logger) *egress.Server {
 	if GuestNetwork(spec.Network) != guest.NetworkCarried {
 		return nil
 	}
-	rules, _ := egress.Parse(spec.Allow) // Spec.Complete has seen the error
+	rules, _ := egress.Parse(spec.Allow) // Spec.Complete has reported the error
 	config := egress.Config{Policy: egress.Policy{Full: spec.Network == sandbox.NetworkFull, Allow: rules}, Logger: logger}
 	return egress.New(config)
 }
 
-// carry takes the sockets that a guest made for its network.
+// carry takes over the sockets that a guest made for its network.
 func (b *Box) carry(d *wire.Decoder, fds []int) {
 	lacks, _ := d.String(), d.Bool()
 	if b.carrier == nil || d.Err() != nil {
@@ -60,7 +60,7 @@ func (b *Box) carry(d *wire.Decoder, fds []int) {
 	b.carrier.Add(names, listeners)
 }
 
-// Lacks says why not all connections are carried, "" when they are.
+// Lacks returns why some connections are not carried, or "" when all are.
 func (b *Box) Lacks() string {
 	if reason := b.lacks.Load(); reason != nil {
 		return *reason
@@ -68,7 +68,7 @@ func (b *Box) Lacks() string {
 	return ""
 }
 
-// stopCarrying ends what is carried, and waits until it has ended.
+// stopCarrying stops the server, and waits until it has ended.
 func (b *Box) stopCarrying() error {
 	if b.carrier == nil {
 		return nil
@@ -76,7 +76,7 @@ func (b *Box) stopCarrying() error {
 	return b.carrier.Close()
 }
 
-// Connections returns what the sandbox tried to reach.
+// Connections implements Traffic.
 func (b *Box) Connections() []sandbox.Connection {
 	if b.carrier == nil {
 		return nil

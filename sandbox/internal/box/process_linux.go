@@ -17,7 +17,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// killTime bounds how long it takes to kill a command that is not waited for.
+// killTime bounds the kill of a command whose caller has gone.
 const killTime = 3 * time.Minute
 
 // Start sends the command's ends of its pipes to the guest.
@@ -114,7 +114,7 @@ func (b *Box) started(ctx context.Context, p *process, answer chan reply, cmd *s
 	case <-b.gone:
 		return b.errGone()
 	case <-ctx.Done():
-		// It may have started all the same.
+		// The guest may have started it all the same.
 		go func() {
 			select {
 			case r := <-answer:
@@ -134,7 +134,8 @@ func (b *Box) started(ctx context.Context, p *process, answer chan reply, cmd *s
 	}
 }
 
-// takeTerminal takes the runner's end of a terminal from a guest, which is not trusted: anything else could block us.
+// takeTerminal takes the runner's end of a terminal from a guest. The guest is not trusted: any other kind of file could block
+// us.
 func (p *process) takeTerminal(fds []int, output io.Writer) error {
 	if len(fds) != 1 || !guest.IsMaster(fds[0]) {
 		wire.CloseAll(fds)
@@ -189,7 +190,7 @@ func (p *process) exited(x guest.Exit) {
 	p.End(p.streams)
 }
 
-// limitNames are those that a guest has told of, sorted.
+// limitNames returns the names of the limits that a guest has reported, sorted.
 func limitNames(limits int64) []string {
 	var names []string
 	for _, l := range []struct {
@@ -206,7 +207,7 @@ func limitNames(limits int64) []string {
 	return names
 }
 
-// lost is called with the box's lock held.
+// lost requires that the caller holds the box's lock.
 func (p *process) lost() {
 	p.Err = p.box.errGone()
 	p.End(p.streams)
@@ -221,11 +222,11 @@ func (p *process) Kill(ctx context.Context, grace time.Duration) error {
 			return err
 		}
 	}
-	// Even when the command itself is gone: not so, perhaps, what it started.
+	// Even when the command itself is gone, its descendants may live.
 	if err := p.signal(ctx, unix.SIGKILL); err != nil {
 		return err
 	}
-	// The guest says so only when the command is no more; what is left is to hear of its end.
+	// The guest answers only when the command is gone; its end still has to arrive.
 	patience := time.NewTimer(p.box.opts.Patience)
 	defer patience.Stop()
 	select {
@@ -233,7 +234,7 @@ func (p *process) Kill(ctx context.Context, grace time.Duration) error {
 		return nil
 	case <-patience.C:
 		p.box.silent("its guest did not tell how a killed command ended")
-		return nil // it is gone with all the rest
+		return nil // it ended with the sandbox
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -245,7 +246,7 @@ func (p *process) signal(ctx context.Context, sig unix.Signal) error {
 		e.Int(int64(sig))
 	})
 	if errors.Is(err, sandbox.ErrGone) {
-		return nil // and so is the command
+		return nil // the command has ended, too
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// Replace has another guest take the place of the box's, for a snapshot: it calls begin, which returns the socket to the
-// other one, while no command runs and no other request is under way. A box whose guest cannot be replaced is lost.
+// Replace has another guest take the place of the box's, for a snapshot: it calls begin, which returns the socket to the new
+// guest, while no command runs and no other request is in flight. When the guest cannot be replaced, the box is lost.
 func (b *Box) Replace(ctx context.Context, begin func() (socket int, err error)) error {
 	select {
 	case b.sending <- struct{}{}:
@@ -20,7 +20,7 @@ func (b *Box) Replace(ctx context.Context, begin func() (socket int, err error))
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	// No other goroutine sends anything as long as the token is ours.
+	// No other goroutine sends anything while we hold the token.
 	defer func() { <-b.sending }()
 	if err := b.idle(ctx); err != nil {
 		return fmt.Errorf("snapshot of sandbox %s: %w", b.spec.ID, err)
@@ -57,7 +57,7 @@ func (b *Box) Replace(ctx context.Context, begin func() (socket int, err error))
 	return nil
 }
 
-// idle asks the guest whether anything is running. It is called with the token for sending taken.
+// idle asks the guest whether any command runs. The caller holds the token for sending.
 func (b *Box) idle(ctx context.Context) error {
 	b.mu.Lock()
 	busy, conn := len(b.waiting) > 0 || len(b.running) > 0, b.conn

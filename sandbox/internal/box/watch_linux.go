@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// defaultPatience is how long a guest may leave all requests unanswered. A healthy one answers within microseconds,
-// but machines have been seen with thousands of processes waiting for each core.
+// defaultPatience is how long a guest may leave all requests unanswered. A healthy guest answers within microseconds, but on
+// some machines thousands of processes wait for each core.
 const defaultPatience = time.Minute
 
 const (
-	// ticks is in how many parts the time passes: a runner that was itself stopped for long finds but one of them over.
+	// ticks is into how many ticks the patience is divided: a runner that was stopped for long itself counts one tick then, not
+	// all.
 	ticks = 8
-	// copySpeed is what a guest copies at the very least, in bytes a second.
+	// copySpeed is a lower bound of how fast a guest copies, in bytes a second.
 	copySpeed = 1 << 20
 )
 
-// watch notices when a guest answers nothing any more. The box's lock guards it.
+// watch notices when a guest stops answering. The box's lock guards it.
 type watch struct {
 	timer *time.Timer // nil before the first request
 	quiet int         // ticks since the last answer, or since the first request after it
 	extra int         // more ticks to wait, for what the guest has to copy
 }
 
-// asked is called with the lock held, when a request that makes the guest copy bytes has been registered.
+// asked records a request that makes the guest copy bytes. The caller holds the lock.
 func (b *Box) asked(bytes int) {
 	w, tick := &b.watch, b.opts.Patience/ticks
 	if bytes > 0 {
@@ -38,8 +39,8 @@ func (b *Box) asked(bytes int) {
 	}
 }
 
-// heard is called with the lock held, when an answer came. That a command ended is none: it says nothing about those
-// who wait, and a guest could be made to say it all the time.
+// heard records an answer. The caller holds the lock. The end of a command does not count: it does not show that the guest
+// answers requests, and commands could make the guest report ends all the time.
 func (b *Box) heard() {
 	b.watch.quiet = 0
 	if len(b.waiting) == 0 {
@@ -75,7 +76,7 @@ func (b *Box) tick() {
 	}
 }
 
-// silent gives up a sandbox whose guest does not do its duty: who waits for it is told at once, then it is killed.
+// silent gives up a sandbox whose guest does not answer: callers that wait get an error at once, then the guest is killed.
 func (b *Box) silent(reason string) {
 	b.reason.CompareAndSwap(nil, &reason)
 	b.opts.Logger.Error("a sandbox does not answer and is killed", "sandbox", b.spec.ID, "reason", reason)
