@@ -1,4 +1,4 @@
-// Package carry takes files of a sandbox past what its backend cannot snapshot: file systems in memory.
+// Package carry saves files that a backend cannot snapshot, those of file systems in memory, around a snapshot.
 package carry
 
 import (
@@ -16,17 +16,17 @@ import (
 	"trajgen/sandbox"
 )
 
-// helper is the name under which the agent knows it.
+// helper is its name as a sandbox helper.
 const helper = "carry"
 
 func init() { sandbox.RegisterHelper(helper, carry) }
 
-// Pack puts what lies in a directory into an archive, a path in the sandbox, too.
+// Pack puts the files of a directory into an archive; both are paths in the sandbox.
 func Pack(ctx context.Context, sb sandbox.Sandbox, dir, archive string) error {
 	return run(ctx, sb, "pack", dir, archive)
 }
 
-// Unpack puts it back, and removes the archive.
+// Unpack restores the files, and removes the archive.
 func Unpack(ctx context.Context, sb sandbox.Sandbox, dir, archive string) error {
 	return run(ctx, sb, "unpack", dir, archive)
 }
@@ -120,7 +120,7 @@ func unpack(dir, archive string) error {
 		return err
 	}
 	defer root.Close()
-	// Directories get their modes and times last: a file below changes the ones, and may need the others to be made.
+	// Directories get their modes and times last: writing a file changes the times, and may need other modes.
 	var directories []*tar.Header
 	for r := tar.NewReader(file); ; {
 		header, err := r.Next()
