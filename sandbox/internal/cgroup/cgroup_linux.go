@@ -1,4 +1,4 @@
-// Package cgroup bounds memory and processes of sandboxes through whichever cgroup version hosts each controller.
+// Package cgroup limits memory, processes and CPU of sandboxes, through whichever cgroup version has each controller.
 package cgroup
 
 import (
@@ -16,23 +16,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tree holds the groups of one instance: a directory in each hierarchy that is used. Directories are held by
-// descriptor, so a Tree goes on working after its owner has changed the root directory.
+// Tree holds the groups of one instance: a directory in each hierarchy that it uses. It holds directories by descriptor, so
+// that it works after its owner has changed the root directory.
 type Tree struct {
 	Memory, Processes bool // whether the limit is enforced
-	CPU               bool // likewise, of those sandboxes that have one
+	CPU               bool // likewise, for sandboxes with such a limit
 	Unified           bool // version 2
 	Paths             []string
 	Missing           []string // why a limit is not enforced
-	// As opens what an owner of groups is going to write to; nil is by itself. In version 1, who opens a file must be root or
-	// the user who becomes a member by it.
+	// As runs open, which opens a file that owner will write to; nil runs it directly. In version 1, the opener of a file must
+	// be root or the user whose processes become members through it.
 	As     func(owner int, open func() error) error
 	roots  []hierarchy
 	record func(paths []string) error
 }
 
 type hierarchy struct {
-	dir         int // of the instance
+	dir         int // the instance's directory
 	parent      int
 	name        string
 	controllers []string
@@ -40,11 +40,11 @@ type hierarchy struct {
 
 // Group is the part of a Tree that belongs to one sandbox.
 type Group struct {
-	// Join are version 1 `tasks` files: a thread that writes "0" to each is a member, and so is what it forks.
+	// Join are version 1 `tasks` files: a thread that writes "0" to each becomes a member, and its children are members, too.
 	Join []int
-	// Memories counts kills for want of memory: memory.oom_control or memory.events. Forks counts those that were refused:
-	// pids.events. Slowed counts how often there was no time left: cpu.stat. Peak is the most memory that there
-	// was, in version 1, whose kills say nothing of the limit. -1 when there is none.
+	// Memories counts kills by the memory limit: memory.oom_control or memory.events. Forks counts refused forks: pids.events.
+	// Slowed counts the periods without time left: cpu.stat. Peak is the largest memory use, in version 1, which does not say
+	// whether the limit caused a kill. Each is -1 when the kernel has none.
 	Memories, Forks, Slowed, Peak int
 	// Guest and Commands are version 2 directories, for CLONE_INTO_CGROUP. -1 in version 1. The guest is outside the
 	// limits of its commands.
@@ -54,8 +54,8 @@ type Group struct {
 	id   string
 }
 
-// Open makes the directories of an instance. mode is auto, v1, v2 or none; all but auto are for tests. With no
-// usable hierarchy the Tree enforces nothing and says why.
+// Open makes the directories of an instance. mode is auto, v1, v2 or none; all but auto are for tests. Without a usable
+// hierarchy the Tree enforces nothing and says why in Missing.
 func Open(instance, mode string, record func(paths []string) error) (*Tree, error) {
 	t := &Tree{record: record}
 	if mode == "none" {
@@ -100,8 +100,8 @@ func (t *Tree) openV1(mounts []mount, name string) {
 	}
 }
 
-// openV2 looks upward from the own group for one below which controllers can be had: a group with processes of its
-// own cannot give any to its children.
+// openV2 looks for a group that can have controllers, from the own group upward: a group with processes of its own cannot give
+// controllers to its children.
 func (t *Tree) openV2(mounts []mount, name string, bare bool) {
 	for _, m := range mounts {
 		if m.version != 2 {
@@ -153,20 +153,20 @@ func (t *Tree) add(parent, name string, controllers []string) error {
 	return nil
 }
 
-// Limits of one sandbox.
+// Limits are the limits of one sandbox.
 type Limits struct {
 	Memory    int64
 	Processes int
 	CPU       int64 // thousandths of a processor; 0 is no limit
 }
 
-// period is over which the time of processors is counted, in microseconds.
+// period is the time over which the kernel counts CPU time, in microseconds.
 const period = 100_000
 
-// quota is a limit in microseconds of a period; the kernel takes no less than a thousand.
+// quota is the CPU limit in microseconds of a period; the kernel refuses less than a thousand.
 func (l Limits) quota() int64 { return max(l.CPU*period/1000, 1000) }
 
-// Create makes the groups of one sandbox. owner is the user who will put commands into it.
+// Create makes the groups of one sandbox. owner is the user who will put commands into them.
 func (t *Tree) Create(id string, limits Limits, owner int) (*Group, error) {
 	g := &Group{Memories: -1, Forks: -1, Slowed: -1, Peak: -1, Guest: -1, Commands: -1, tree: t, id: id}
 	for _, root := range t.roots {
@@ -186,7 +186,7 @@ func (t *Tree) Create(id string, limits Limits, owner int) (*Group, error) {
 
 func (g *Group) createV1(root hierarchy, limits Limits, owner int) error {
 	if limits.CPU == 0 && !slices.Contains(root.controllers, "memory") && !slices.Contains(root.controllers, "pids") {
-		return nil // a group that bounds nothing costs as much as one that does
+		return nil // a group without limits costs as much as one with them
 	}
 	var err error
 	if err := unix.Mkdirat(root.dir, g.id, 0o755); err != nil {
@@ -197,14 +197,14 @@ func (g *Group) createV1(root hierarchy, limits Limits, owner int) error {
 		if err := write(root.dir, g.id+"/memory.limit_in_bytes", limit); err != nil {
 			return err
 		}
-		// Absent when swap is not accounted; then there is nothing to bound. Of two limits that are the same, that with swap is
-		// reached first.
+		// The file is absent when the kernel does not account swap; then there is no swap to limit. Of two equal limits, the
+		// one with swap is reached first.
 		peak := g.id + "/memory.memsw.max_usage_in_bytes"
 		if write(root.dir, g.id+"/memory.memsw.limit_in_bytes", limit) != nil {
 			peak = g.id + "/memory.max_usage_in_bytes"
 		}
 		g.Peak, _ = counter(root.dir, peak)
-		// What waits in sockets is counted apart, and not at all without a limit of its own.
+		// The kernel counts memory of TCP buffers separately, and only if it has a limit of its own.
 		_ = write(root.dir, g.id+"/memory.kmem.tcp.limit_in_bytes", strconv.FormatInt(limits.Memory/4, 10))
 		if g.Memories, err = counter(root.dir, g.id+"/memory.oom_control"); err != nil {
 			return err
@@ -243,7 +243,7 @@ func (g *Group) createV1(root hierarchy, limits Limits, owner int) error {
 	return g.tree.As(owner, join)
 }
 
-// counter opens a file that the kernel counts in.
+// counter opens a file with one of the kernel's counters.
 func counter(dir int, name string) (int, error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -265,7 +265,7 @@ func (g *Group) createV2(root hierarchy, limits Limits, owner int) error {
 			}
 		}
 	}
-	// Moving between two groups needs write permission in the one above both, too.
+	// Moving between two groups needs write permission in their common parent, too.
 	for _, dir := range []string{g.id, g.id + "/commands"} {
 		if err := unix.Fchownat(root.dir, dir+"/cgroup.procs", owner, -1, 0); err != nil {
 			return err
@@ -335,7 +335,7 @@ func (t *Tree) Close() error {
 	return errors.Join(errs...)
 }
 
-// rmdir retries for a moment: a process that was just reaped is still being taken off its group.
+// rmdir retries for a moment: the kernel may still be removing a process that was just reaped from its group.
 func rmdir(dir int, name string) error {
 	var err error
 	for wait := 50 * time.Microsecond; wait < 500*time.Millisecond; wait *= 2 {
@@ -351,7 +351,7 @@ func rmdir(dir int, name string) error {
 func write(dir int, name, value string) error {
 	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
-		for _, err = unix.Write(fd, []byte(value)); err == unix.EINTR; { // a signal of Go's own scheduler will do
+		for _, err = unix.Write(fd, []byte(value)); err == unix.EINTR; { // the Go scheduler's own signals can interrupt it
 			_, err = unix.Write(fd, []byte(value))
 		}
 		unix.Close(fd)
@@ -367,7 +367,7 @@ func words(file string) []string {
 	return strings.Fields(string(content))
 }
 
-// mount is a cgroup hierarchy and the own place in it.
+// mount is a cgroup hierarchy and the own group in it.
 type mount struct {
 	version     int
 	path, own   string
@@ -413,7 +413,7 @@ func find() ([]mount, error) {
 		default:
 			continue
 		}
-		// A bind mount of a part of the hierarchy, as containers have: the own path is told from the whole.
+		// In a bind mount of a part of the hierarchy, as containers have, the own path is relative to the whole.
 		if rel, err := filepath.Rel(left[3], m.own); err == nil && !strings.HasPrefix(rel, "..") {
 			m.own = rel
 		} else {

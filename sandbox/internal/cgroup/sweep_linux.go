@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Destroy kills what lives in a group or below and deletes all of it. A group that is not there is not an error.
+// Destroy kills all processes in a group and below it, and deletes the groups. A group that does not exist is not an error.
 func Destroy(path string) error {
 	var err error
 	for wait := time.Millisecond; wait < time.Second; wait *= 2 {
