@@ -1,3 +1,3 @@
-// Package command is what the runner holds of a command that it starts on its own machine: its environment, its streams,
-// its terminal and its end.
+// Package command has what backends need to start a command on the runner's machine: its environment, streams, terminal and
+// end.
 package command

@@ -7,18 +7,18 @@ import (
 	"trajgen/sandbox"
 )
 
-// Ending is how a command ends, for the processes that hold one. Exit and Err are set before End is called.
+// Ending is the end of a command, for process types to embed. Exit and Err are set before End is called.
 type Ending struct {
 	Exit  sandbox.Exit
 	Err   error
 	Ended chan struct{} // closed when the command is gone
-	done  chan struct{} // and its output is copied
+	done  chan struct{} // closed when its output is copied, too
 }
 
-// NewEnding is that of a command that has not ended.
+// NewEnding returns the Ending of a command that runs.
 func NewEnding() Ending { return Ending{Ended: make(chan struct{}), done: make(chan struct{})} }
 
-// End is called once, when the command is gone. What is left of its output is copied on.
+// End is called once, when the command is gone. It goes on to copy the rest of its output.
 func (e *Ending) End(output *Streams) {
 	close(e.Ended)
 	go func() {
@@ -27,7 +27,7 @@ func (e *Ending) End(output *Streams) {
 	}()
 }
 
-// Wait prefers an end that has come to a context that has ended.
+// Wait returns the exit of a command that has ended, even if the context has ended, too.
 func (e *Ending) Wait(ctx context.Context) (sandbox.Exit, error) {
 	select {
 	case <-e.done:
@@ -42,7 +42,7 @@ func (e *Ending) Wait(ctx context.Context) (sandbox.Exit, error) {
 	}
 }
 
-// Within waits for the command to go, for so long at most. It fails when the context ends before that.
+// Within waits up to grace for the end of the command. It fails when the context ends before that.
 func (e *Ending) Within(ctx context.Context, grace time.Duration) error {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

@@ -8,9 +8,9 @@ import (
 	"trajgen/sandbox"
 )
 
-// Environment builds what a command finds in its environment, from nothing: beside what the layout says, the variables of its
-// sandbox and its own, the last of a name winning. Characters are UTF-8, and
-// all else is as in C's locale: for LANG=C.UTF-8, which means the same, every program opens a dozen files when it starts.
+// Environment builds the environment of a command from nothing: the layout's variables, those of its sandbox and its own; the
+// last of a name wins. Characters are UTF-8, and the rest of the locale is C: LANG=C.UTF-8 means the same, but makes every
+// program open a dozen files when it starts.
 func Environment(layout sandbox.Layout, spec map[string]string, cmd *sandbox.Command, dir string) []string {
 	values := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": layout.Home,

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pump copies what a command prints from a pipe to a writer.
+// pump copies a command's output from a pipe to a writer.
 type pump struct {
 	pipe *os.File
 	done chan struct{} // closed when the pipe has ended or the pump was detached
-	// command is closed when the command has ended that the pipe is the terminal of. Until then its end is none: to close it
-	// would hang up on a command that merely closed its standard streams before it exits. Nil with a pipe.
+	// command is closed when the command on this terminal has ended. Until then, an end of file does not count: a command may
+	// close its standard streams and go on, and closing the terminal would hang up on it. Nil with a pipe.
 	command <-chan struct{}
 
 	mu       sync.Mutex
@@ -27,8 +27,8 @@ type pump struct {
 // drainTime is how long Wait goes on reading after the command has ended.
 const drainTime = 50 * time.Millisecond
 
-// throttle slows down output without a reader: a background process that prints without end would otherwise
-// keep a core busy, and one whose pipe is closed would die of it.
+// throttle slows down output without a reader: otherwise a background process that prints without end would keep a core busy,
+// and closing its pipe would kill it.
 const throttle = 20 * time.Millisecond
 
 func newPump(pipe *os.File, writer io.Writer, ended <-chan struct{}) *pump {
@@ -55,7 +55,7 @@ func (p *pump) run() {
 	}
 }
 
-// goesOn waits for a moment whether a terminal is opened again, for as long as its command runs.
+// goesOn waits a moment for a process to open the terminal again, as long as the command runs.
 func (p *pump) goesOn() bool {
 	if p.command == nil {
 		return false
@@ -64,7 +64,7 @@ func (p *pump) goesOn() bool {
 	defer again.Stop()
 	select {
 	case <-p.command:
-		p.command = nil // to be read once more
+		p.command = nil // read the rest
 	case <-again.C:
 	}
 	return true
@@ -77,7 +77,7 @@ func (p *pump) deliver(data []byte) bool {
 		return false
 	}
 	if len(data) > 0 {
-		// A writer that fails stops listening; the command must not notice.
+		// When the writer fails, the pump drops the output; the command must not notice.
 		if _, err := p.writer.Write(data); err != nil {
 			p.writer = io.Discard
 		}
@@ -85,7 +85,7 @@ func (p *pump) deliver(data []byte) bool {
 	return true
 }
 
-// detach makes sure that the writer is not called again.
+// detach makes sure that the pump does not call the writer again.
 func (p *pump) detach() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ type Streams struct {
 	pumps  []*pump
 	stdin  *os.File
 	reader io.Reader
-	// terminal is closed when it is settled whether there are streams: those of a terminal come when the command runs. Nil
+	// terminal is closed when it is known whether there are streams: those of a terminal come when the command runs. Nil
 	// without a terminal.
 	terminal chan struct{}
 }
@@ -112,7 +112,7 @@ func (s *Streams) Start() {
 		return
 	}
 	go func() {
-		// It ends early when the command closes its end; nothing waits for a reader that never ends.
+		// It ends early when the command closes its stdin; Wait does not wait for it, as the reader may never end.
 		_, _ = io.Copy(s.stdin, s.reader)
 		if s.terminal == nil {
 			_ = s.stdin.Close()
@@ -120,7 +120,7 @@ func (s *Streams) Start() {
 	}()
 }
 
-// drain returns when all output is copied or the time is over; afterwards no writer is called again.
+// drain returns when all output is copied or drainTime is over; afterwards no writer is called.
 func (s *Streams) drain() {
 	if s.terminal != nil {
 		<-s.terminal
@@ -154,8 +154,8 @@ func (p *pump) ended(deadline <-chan time.Time) bool {
 	}
 }
 
-// behind reports whether what is missing is our own slowness, on a machine with more work than cores, and worth
-// another round: no process holds the pipe any more, or it is not yet empty.
+// behind reports whether output is late because this machine is overloaded, so that another round is worth it: no process holds
+// the pipe any more, or it is not yet empty.
 func (p *pump) behind(rounds int) bool {
 	connection, err := p.pipe.SyscallConn()
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *pump) behind(rounds int) bool {
 	return behind
 }
 
-// Close ends everything at once, for a sandbox that is gone.
+// Close ends all copying at once, for a sandbox that is gone.
 func (s *Streams) Close() {
 	for _, p := range s.pumps {
 		_ = p.pipe.Close()
@@ -186,19 +186,19 @@ func (s *Streams) Close() {
 	}
 }
 
-// SameWriter reports whether both streams go to one writer. Writers of a kind that cannot be compared are not the same.
+// SameWriter reports whether both streams go to the same writer. Writers that cannot be compared are different.
 func SameWriter(a, b io.Writer) (same bool) {
 	defer func() { _ = recover() }()
 	return a != nil && a == b
 }
 
-// Ends are what the command gets; the caller closes them once it has.
+// Ends are the command's ends of the pipes; the caller closes them after the start.
 type Ends struct {
 	Stdin, Stdout, Stderr *os.File // nil is nothing; Stderr may be Stdout
 	Socket                *os.File
 }
 
-// Close closes them.
+// Close closes the ends.
 func (c *Ends) Close() {
 	for _, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr, c.Socket} {
 		if f != nil {
@@ -207,7 +207,7 @@ func (c *Ends) Close() {
 	}
 }
 
-// Plumb makes the pipes of a command. One on a terminal has none.
+// Plumb makes the pipes of a command. A command on a terminal has none.
 func Plumb(cmd *sandbox.Command) (*Streams, *Ends, error) {
 	s, c := &Streams{reader: cmd.Stdin}, &Ends{}
 	if cmd.TTY != nil {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// SocketPair makes two connected stream sockets: one for the runner, and one for a command or who speaks for it.
+// SocketPair makes two connected stream sockets: one for the runner, and one as a file to pass on.
 func SocketPair() (*net.UnixConn, *os.File, error) {
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -27,7 +27,7 @@ func SocketPair() (*net.UnixConn, *os.File, error) {
 	return ours, theirs, nil
 }
 
-// Connection makes a connection of a stream socket.
+// Connection makes a connection from the file of a stream socket.
 func Connection(socket *os.File) (*net.UnixConn, error) {
 	defer socket.Close()
 	c, err := net.FileConn(socket)

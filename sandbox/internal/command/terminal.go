@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sized is the size of a terminal that may have been left open.
+// Sized fills in the default size of a terminal.
 func Sized(t sandbox.TTY) sandbox.TTY {
 	if t == (sandbox.TTY{}) {
 		return sandbox.TTY{Rows: 24, Cols: 80}
@@ -19,23 +19,23 @@ func Sized(t sandbox.TTY) sandbox.TTY {
 	return t
 }
 
-// Settle says that there are no streams to come: Attach was called before, or will not be.
+// Settle says that Attach has been called or will not be.
 func (s *Streams) Settle() {
 	if s.terminal != nil {
 		close(s.terminal)
 	}
 }
 
-// Attach makes the master of a terminal the streams of a command, until that has ended.
+// Attach makes the master of a terminal the streams of a command, until the command has ended.
 func (s *Streams) Attach(master *os.File, output io.Writer, ended <-chan struct{}) {
 	if output == nil {
-		output = io.Discard // it must be read all the same
+		output = io.Discard // the terminal must be read all the same
 	}
 	s.stdin = master
 	s.pumps = []*pump{newPump(master, output, ended)}
 }
 
-// Resize tells a terminal its size; the kernel tells those who run on it.
+// Resize sets the size of a terminal; the kernel signals its processes.
 func (s *Streams) Resize(ctx context.Context, size sandbox.TTY) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TakeTerminal takes over the master of a terminal, for use by goroutines.
+// TakeTerminal makes a pollable file of the master of a terminal.
 func TakeTerminal(fd int) (*os.File, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
