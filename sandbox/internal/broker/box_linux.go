@@ -21,8 +21,8 @@ const (
 	bootTime = 20 * time.Second
 )
 
-// guestEnv has a processor for the thread that waits for children in a system call, which holds on to its own for a while,
-// and one for work: with more of them, idle ones are woken to look for work.
+// guestEnv gives a guest two processors: one for the thread that waits for children in a system call, which keeps its processor
+// for a while, and one for work. With more, idle ones wake up to look for work.
 var guestEnv = append([]string{"GOMAXPROCS=2"}, guest.Env...)
 
 // box is one sandbox.
@@ -30,15 +30,15 @@ type box struct {
 	id      string
 	request *Open
 	process atomic.Pointer[os.Process]
-	user    int // of the broker's, who is root in it
+	user    int // its root, among the broker's users
 
-	mu     sync.Mutex // held while its guest is started or ended
+	mu     sync.Mutex // held while the guest is started or ended
 	ended  bool
-	listed string // what it is listed as
+	listed string // the name that it is listed under
 	group  *cgroup.Group
 	broker *wire.Conn // our end; the guest dies when it closes
-	lower  stack      // what it began with
-	upper  int        // a detached mount of what its commands wrote; -1 before it has any
+	lower  stack      // what the sandbox began with
+	upper  int        // a detached mount of what its commands wrote; -1 before the guest has one
 
 	closing sync.Once
 	closed  error
@@ -77,7 +77,7 @@ func (b *broker) open(o *Open) (_ *box, runner int, err error) {
 	return x, runner, nil
 }
 
-// start gives a sandbox a guest, and returns the runner's end of the socket to it.
+// start starts a sandbox's guest, and returns the runner's end of the socket to it.
 func (b *broker) start(x *box) (runner int, err error) {
 	first := b.first(x)
 	x.user = first
@@ -91,7 +91,7 @@ func (b *broker) start(x *box) (runner int, err error) {
 		return err
 	}
 	if b.groups.Unified {
-		// The guest is born in its group.
+		// The guest starts in its cgroup.
 		if err := limit(); err != nil {
 			return -1, err
 		}
@@ -113,12 +113,12 @@ func (b *broker) start(x *box) (runner int, err error) {
 	if x.broker, err = wire.Polled(ours); err == nil {
 		err = b.spawn(x, first, guestRunner, theirs)
 	}
-	// The guest alone may hold it now, or its death would go unnoticed.
+	// Only the guest may hold it now, or its death would not close the socket.
 	unix.Close(theirs)
 	if err != nil {
 		return -1, err
 	}
-	// The guest takes its time to start.
+	// The guest takes a while to start; use the time.
 	if x.group == nil {
 		if err := limit(); err != nil {
 			return -1, err
@@ -130,7 +130,7 @@ func (b *broker) start(x *box) (runner int, err error) {
 	return runner, x.booted()
 }
 
-// first is which of the broker's ids is root in a sandbox.
+// first returns which of the broker's ids is root in a sandbox.
 func (b *broker) first(x *box) int {
 	switch {
 	case b.ids == IDsOwn:
@@ -138,23 +138,23 @@ func (b *broker) first(x *box) int {
 	case b.ids == IDsShared && !x.request.Image:
 		return 1
 	}
-	// The files of an image, too, are those of the broker's user, and only their owner may change them.
+	// The files of an image belong to the broker's user, and only their owner may change them.
 	return 0
 }
 
-// mapping is what a guest has of the broker's ids.
+// mapping returns the guest's part of the broker's ids.
 func (b *broker) mapping(first int) []syscall.SysProcIDMap {
 	switch {
 	case b.ids == IDsSingle:
 		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
 	case b.ids == IDsShared && first == 0:
-		// The broker's own map has the same two parts, and no line may cross from one to the other.
+		// The broker's own map has the same two parts, and the kernel allows no line across both.
 		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: 1, HostID: 1, Size: PerBox - 1}}
 	}
 	return []syscall.SysProcIDMap{{ContainerID: 0, HostID: first, Size: PerBox}}
 }
 
-// boot sends what the guest needs to know.
+// boot sends the guest its Boot message.
 func (b *broker) boot(x *box) error {
 	o := x.request
 	layers, err := b.layers(x)
@@ -200,11 +200,11 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 	}
 	if b.ids != IDsSingle {
 		sys.GidMappingsEnableSetgroups = true
-		// Mapped ids are not taken on by themselves.
+		// The child does not take mapped ids by itself.
 		sys.Credential = &syscall.Credential{Uid: 0, Gid: 0}
 	}
 	if x.group != nil && x.group.Guest >= 0 {
-		// In a cgroup namespace of its own, the guest could not fork into the group of its commands.
+		// With a cgroup namespace of its own, the guest could not fork into the cgroup of its commands.
 		sys.UseCgroupFD, sys.CgroupFD = true, x.group.Guest
 	} else {
 		sys.Cloneflags |= unix.CLONE_NEWCGROUP
@@ -217,7 +217,7 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 	stdio := []uintptr{null.Fd(), null.Fd(), uintptr(2), uintptr(runner), uintptr(lifeline)}
 	var pid int
 	start := func() (err error) {
-		defer lazily()()
+		defer withTimerSlack()()
 		pid, _, err = syscall.StartProcess(b.program, []string{guest.Name}, &syscall.ProcAttr{
 			Dir: "/", Env: guestEnv, Files: stdio, Sys: sys,
 		})
@@ -239,16 +239,16 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 	return err
 }
 
-// laziness is how late a guest's sleeps may end. The Go runtime watches over itself every 20 microseconds as long as anything
-// happens, which was a third of all that a guest was woken for; it does as well with longer pauses.
-const laziness = time.Millisecond
+// timerSlack is how late a guest's sleeps may end. The Go runtime's monitor sleeps for 20 microseconds at a time while there is
+// work, and caused a third of a guest's wake-ups; longer sleeps do it no harm.
+const timerSlack = time.Millisecond
 
-// lazily makes what this thread starts as lazy, until it is undone.
-func lazily() (undo func()) {
+// withTimerSlack gives what this thread starts that slack, until undo is called.
+func withTimerSlack() (undo func()) {
 	runtime.LockOSThread()
 	usual, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err == nil {
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(laziness), 0, 0, 0)
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(timerSlack), 0, 0, 0)
 	}
 	return func() {
 		if err == nil {
@@ -275,7 +275,7 @@ func (x *box) booted() error {
 	return nil
 }
 
-// close ends a sandbox and returns when all of it is gone. An unknown one is gone already.
+// close ends a sandbox and returns when all of it is gone. An unknown sandbox is gone already.
 func (b *broker) close(id string) error {
 	b.mu.Lock()
 	x := b.boxes[id]
@@ -288,7 +288,7 @@ func (b *broker) close(id string) error {
 }
 
 func (b *broker) destroy(x *box) error {
-	// A guest that is being started is not waited for.
+	// Do not wait for a guest that is starting.
 	x.kill()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -305,7 +305,7 @@ func (b *broker) destroy(x *box) error {
 	return errors.Join(errs...)
 }
 
-// label lists a sandbox under another name: that of who uses it, for one that was made ahead of demand.
+// label lists a sandbox under another name: a sandbox of the pool gets the name of its user.
 func (b *broker) label(id, label string) error {
 	b.mu.Lock()
 	x := b.boxes[id]
@@ -336,7 +336,7 @@ func (b *broker) stop(x *box) error {
 	var errs []error
 	if process := x.process.Load(); process != nil {
 		_ = process.Kill()
-		// The kernel lets process 1 go only when all others of its namespace are gone.
+		// The kernel ends process 1 only when all others of its namespace are gone.
 		await(process.Pid)
 		if _, err := process.Wait(); err != nil {
 			errs = append(errs, err)
@@ -354,8 +354,8 @@ func (b *broker) stop(x *box) error {
 	return errors.Join(errs...)
 }
 
-// await returns when a child has ended, or when that cannot be heard of so. Unlike a wait in the kernel, it takes no thread:
-// a thousand sandboxes may end at once, and the Go runtime keeps all threads that it ever had.
+// await returns when a child has ended, or when the kernel cannot tell. Unlike a blocking wait, it needs no thread: a thousand
+// sandboxes may end at once, and the Go runtime never frees a thread.
 func await(pid int) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {

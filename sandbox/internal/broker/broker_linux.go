@@ -19,7 +19,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// Descriptors that the runner hands to its broker: a socket, and the program for helpers.
+// Descriptors that the broker inherits from the runner: a socket, and the program for helpers.
 const (
 	RunnerFD = 3 + iota
 	ProgramFD
@@ -31,13 +31,13 @@ type broker struct {
 	state   *state.Instance
 	groups  *cgroup.Tree
 	image   int    // a memory file of the guest.Image, for all guests
-	program string // what to execute as guest
-	ids     int64  // of users, that there are for guests
+	program string // the executable of guests
+	ids     int64  // the kind of user ids that guests get
 	ranges  atomic.Uint32
 
 	layerNames atomic.Int64
 
-	handling sync.WaitGroup // requests
+	handling sync.WaitGroup // requests in progress
 
 	mu        sync.Mutex
 	ending    bool
@@ -47,11 +47,11 @@ type broker struct {
 
 func init() { self.Role(Name, run) }
 
-// run runs the broker until the runner closes its socket or dies, and does not return.
+// run runs the broker until the runner closes its socket or dies; it does not return.
 func run() {
-	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // a memory file has none to give
+	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // a memory file has no name for it
 	_ = unix.CloseRange(RunnerFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
-	// The runner decides when to end; a Ctrl-C at the terminal is for it alone.
+	// The runner decides when to end; Ctrl-C at the terminal is for the runner only.
 	signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
 	unix.Umask(0o022)
 	runner, err := wire.Polled(RunnerFD)
@@ -93,18 +93,18 @@ func (b *broker) begin() (Ready, error) {
 	}
 	b.ids = c.IDs
 	if b.ids == IDsOwn {
-		// As an ordinary user, this would also bar us from writing our guests' id maps.
+		// As an ordinary user, this would also keep us from writing our guests' id maps.
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 			return Ready{}, err
 		}
 	}
 	if b.ids == IDsShared {
-		// Each sandbox has an owner of its own below this user, whom they all share.
+		// Each sandbox has an owner of its own below this user, whose quota all of them share.
 		if err := os.WriteFile("/proc/sys/user/max_inotify_instances", []byte("32"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return Ready{}, err
 		}
 	}
-	// Ids that differ between runs keep kernel accounts of different runners apart.
+	// Different ids in each run keep the kernel's accounts of runners apart.
 	b.ranges.Store(uint32(c.Owner) * 31)
 	if b.state, err = state.Create(c.StateDir, state.Owner{Backend: "native", PID: int(c.Owner)}); err != nil {
 		return Ready{}, err
@@ -158,7 +158,7 @@ func (b *broker) handle(d *wire.Decoder) {
 	}
 }
 
-// answerGuest answers with a new guest's socket.
+// answerGuest answers with the socket of a new guest.
 func (b *broker) answerGuest(id int64, make func() (*box, int, error)) {
 	_, socket, err := make()
 	if err != nil {
@@ -187,7 +187,7 @@ func (b *broker) answer(id int64, err error, body func(*wire.Encoder), fds ...in
 
 // end kills all guests at once, waits for them, and deletes what is on disk and in cgroups.
 func (b *broker) end() error {
-	// Those that are there at once; then those whose opening was under way.
+	// First the guests that exist; then those that were being opened.
 	b.mu.Lock()
 	b.ending = true
 	for _, x := range b.boxes {
@@ -205,7 +205,7 @@ func (b *broker) end() error {
 	if b.groups != nil {
 		errs = append(errs, b.groups.Close())
 	}
-	// What could not be removed is for the next sweep, which goes by the state.
+	// The next sweep removes the rest, which it finds by the state.
 	if err := errors.Join(errs...); err != nil || b.state == nil {
 		return err
 	}

@@ -7,14 +7,14 @@ import (
 	"trajgen/sandbox/internal/guest"
 )
 
-// HostImage is what sandboxes may see of this machine, for those who make a root file system of it in another way.
+// HostImage is what sandboxes may see of this machine, for backends that build a root file system themselves.
 type HostImage struct {
 	Links  []guest.Link
-	Shared []string // directories and files that are shown read-only at the same place
+	Shared []string // directories and files, shown read-only at the same path
 	Files  []guest.Write
 }
 
-// Host looks up what there is; extra are further directories.
+// Host finds what exists on this machine; extra are further directories.
 func Host(extra []string) (HostImage, error) {
 	var h HostImage
 	for _, dir := range rootDirs {

@@ -15,16 +15,16 @@ import (
 	"trajgen/sandbox/internal/guest"
 )
 
-// What a sandbox sees of the host: this and nothing else. Never home directories, never the places where keys lie.
+// What a sandbox sees of the host. Never home directories or directories with keys.
 var (
-	// rootDirs are directories or links, as the host has them.
+	// rootDirs are directories or links on the host, and in a sandbox the same.
 	rootDirs = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 	// sharedDirs are shown read-only where they exist.
 	sharedDirs = []string{
 		"/usr", "/etc/alternatives", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates",
 		"/etc/crypto-policies", "/etc/fonts", "/etc/perl", "/etc/python3*", "/etc/java-*-openjdk", "/etc/terminfo", "/etc/ld.so.conf.d",
 	}
-	// copiedFiles are small and become the sandbox's own.
+	// copiedFiles are small files, of which each sandbox gets a copy.
 	copiedFiles = []string{
 		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/rpc", "/etc/networks",
 		"/etc/magic", "/etc/magic.mime", "/etc/inputrc", "/etc/bash.bashrc", "/etc/locale.alias", "/etc/login.defs", "/etc/shells",
@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// made are files whose content is the same on every host, so that equal commands find equal things.
+// made are files with the same content on every host, so that equal commands give equal results.
 var made = []guest.Write{
 	{Path: "/etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\nbin:x:2:2:bin:/bin:/usr/sbin/nologin\nmail:x:8:8:mail:/var/mail:/usr/sbin/nologin\nwww-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\nuser:x:1000:1000:user:/home/user:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")},
 	{Path: "/etc/group", Mode: 0o644, Data: []byte("root:x:0:\ndaemon:x:1:\nbin:x:2:\ntty:x:5:\nmail:x:8:\nwww-data:x:33:\nstaff:x:50:\nuser:x:1000:\nnogroup:x:65534:\n")},
@@ -43,13 +43,12 @@ var made = []guest.Write{
 	{Path: "/etc/timezone", Mode: 0o644, Data: []byte("Etc/UTC\n")},
 }
 
-// maxCopied is where showing a file, read-only, becomes cheaper than a copy in every sandbox's memory.
+// maxCopied is the size from which a read-only bind of a file is cheaper than a copy in every sandbox's memory.
 const maxCopied = 16 << 10
 
-// enterImage makes a root file system of what sandboxes may see and moves the broker into it. Guests start from a copy
-// of its mounts, so none of them ever has the host's files within reach, not even before its own root stands. at is a
-// directory to build it on; descriptors that are open stay usable. images is a directory of layers, which guests get
-// descriptors of.
+// enterImage makes a root file system of what sandboxes may see and moves the broker into it. Guests start with a copy of its
+// mounts, so a guest can never reach the host's files, even before it has a root of its own. at is a directory to build it on;
+// open descriptors stay usable. images is a directory of layers, for which enterImage opens descriptors for guests.
 func enterImage(at string, extra []string, images string) (guest.Image, error) {
 	var image guest.Image
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -87,7 +86,7 @@ func enterImage(at string, extra []string, images string) (guest.Image, error) {
 	}
 	for _, l := range image.Links {
 		if filepath.Dir(l.Path) == "/" {
-			// The dynamic loader of a program that is not static is found through these.
+			// The dynamic loader of programs is found through these links.
 			if err := os.Symlink(l.Target, at+l.Path); err != nil {
 				return image, err
 			}
@@ -105,7 +104,7 @@ func enterImage(at string, extra []string, images string) (guest.Image, error) {
 	return image, unix.Chdir("/")
 }
 
-// parents are the directories that an image needs for what is in it.
+// parents returns the directories that an image needs as parents of its entries.
 func parents(image *guest.Image) []guest.Dir {
 	known := map[string]bool{"/": true}
 	for _, d := range guest.Directories {
@@ -132,7 +131,7 @@ func parents(image *guest.Image) []guest.Dir {
 	return dirs
 }
 
-// pins are the directories on the way to a bind that lies in a writable directory.
+// pins are the directories above a bind that lies in a writable directory.
 func pins(image *guest.Image) []string {
 	var all []string
 	for _, b := range image.Binds {
@@ -145,7 +144,7 @@ func pins(image *guest.Image) []string {
 	return all
 }
 
-// tree is a copy of a host mount that is not yet attached anywhere.
+// tree is a copy of a host mount that is not attached yet.
 type tree struct {
 	fd   int
 	path string
@@ -213,7 +212,7 @@ func collect(image *guest.Image, extra []string) ([]tree, error) {
 	return trees, nil
 }
 
-// public reads a file that everybody may read.
+// public reads a file that every user may read.
 func public(name string) ([]byte, bool) {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o004 == 0 {
@@ -264,7 +263,7 @@ func (t tree) attach(at string) error {
 	return t.move(target)
 }
 
-// cover puts a tree over what is there.
+// cover mounts a tree over what is at target.
 func (t tree) cover(target string) error {
 	defer unix.Close(t.fd)
 	return t.move(target)
@@ -277,8 +276,8 @@ func (t tree) move(target string) error {
 	return nil
 }
 
-// program puts the program for helpers into the image, read-only: bound when it is a file that every user may run, else
-// copied.
+// program puts the program for helpers into the image, read-only: as a bind when every user may execute the file, else as a
+// copy.
 func program(at string) error {
 	target := at + guest.Program
 	self := os.NewFile(ProgramFD, "program")
@@ -307,7 +306,7 @@ func program(at string) error {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	// An ordinary user's guest has the id of the file's owner: that it may not be written to says the mount alone.
+	// An ordinary user's guest has the id of the file's owner: only the mount makes it read-only.
 	t, err := clone(target, attributes)
 	if err != nil {
 		return err

@@ -11,31 +11,31 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// Where images and the layers of snapshots lie in the broker's root.
+// Paths of images and of snapshots' layers in the broker's root.
 const (
 	imagesDir = "/images"
 	layersDir = "/layers"
 )
 
-// layer is what the commands of a sandbox wrote until it was sealed. It is memory, and gone with its last user.
+// layer is what the commands of a sandbox wrote before a snapshot sealed it. It is in memory, and is freed with its last user.
 type layer struct {
 	path string
-	refs int // of snapshots, and of sandboxes that stand on it; guarded by the broker's lock
+	refs int // snapshots, and sandboxes on top of it; guarded by the broker's lock
 }
 
-// stack is what a sandbox begins with: nothing, an image, or that with layers above it, the uppermost first.
+// stack is the initial file system of a sandbox: nothing, an image, or either with layers above it, the uppermost first.
 type stack struct {
 	image  []string
 	layers []*layer
 }
 
-// snapshot is a stack with a name.
+// snapshot is a stack under a name.
 type snapshot struct {
 	stack
 	system bool // the root is an image's
 }
 
-// beginning finds what a new sandbox stands on, and keeps it from going away.
+// beginning finds the stack of a new sandbox, and takes a reference to its layers.
 func (b *broker) beginning(o *Open) (stack, error) {
 	if o.From == "" {
 		return stack{image: o.Layers}, nil
@@ -50,7 +50,7 @@ func (b *broker) beginning(o *Open) (stack, error) {
 	return s.stack.taken(), nil
 }
 
-// taken counts one more user. It is called with the broker's lock held.
+// taken adds a reference. The caller holds the broker's lock.
 func (s stack) taken() stack {
 	for _, l := range s.layers {
 		l.refs++
@@ -58,7 +58,7 @@ func (s stack) taken() stack {
 	return s
 }
 
-// release counts one user less, and frees what has none.
+// release drops a reference, and frees layers without any.
 func (b *broker) release(s stack) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +75,7 @@ func (b *broker) release(s stack) error {
 	return errors.Join(errs...)
 }
 
-// snapshot seals what a sandbox's commands wrote under a name. Its guest is ended, and another is started on top.
+// snapshot seals, under a name, what a sandbox's commands wrote. It ends the guest and starts another one on top.
 func (b *broker) snapshot(id, name string) (_ *box, runner int, err error) {
 	b.mu.Lock()
 	x, exists := b.boxes[id], b.snapshots[name] != nil
@@ -101,7 +101,7 @@ func (b *broker) snapshot(id, name string) (_ *box, runner int, err error) {
 	if err != nil {
 		return nil, -1, err
 	}
-	// One count is the sandbox's own, which goes on; those of the layers below are its already.
+	// One reference is for the sandbox, which goes on; it has those to the layers below already.
 	x.lower.layers = append([]*layer{sealed}, x.lower.layers...)
 	b.mu.Lock()
 	b.snapshots[name] = &snapshot{stack: x.lower.taken(), system: x.request.Image}
@@ -116,8 +116,8 @@ func (b *broker) snapshot(id, name string) (_ *box, runner int, err error) {
 	return x, runner, nil
 }
 
-// seal makes a layer of a detached mount, which it takes over. Other mounts can be made of a mount only when it has a
-// place.
+// seal makes a layer of a detached mount, which it takes over. It attaches the mount first, because the kernel cannot clone a
+// detached one.
 func (b *broker) seal(upper int) (*layer, error) {
 	defer unix.Close(upper)
 	l := &layer{path: layersDir + "/" + strconv.FormatInt(b.layerNames.Add(1), 10), refs: 1}
@@ -130,7 +130,7 @@ func (b *broker) seal(upper int) (*layer, error) {
 	return l, nil
 }
 
-// forget drops a snapshot. Sandboxes that stand on its layers keep those.
+// forget drops a snapshot. Sandboxes on its layers keep those.
 func (b *broker) forget(name string) error {
 	b.mu.Lock()
 	s := b.snapshots[name]
@@ -142,7 +142,7 @@ func (b *broker) forget(name string) error {
 	return b.release(s.stack)
 }
 
-// layers returns a mount of each layer that a sandbox stands on, the uppermost first, with the ids that its guest knows.
+// layers returns a mount of each layer of a sandbox, the uppermost first, with ids mapped for its guest.
 func (b *broker) layers(x *box) (fds []int, err error) {
 	paths := make([]string, 0, len(x.lower.layers)+len(x.lower.image))
 	for _, l := range x.lower.layers {
@@ -159,7 +159,7 @@ func (b *broker) layers(x *box) (fds []int, err error) {
 	}
 	users := -1
 	if b.ids == IDsOwn {
-		// Its owner needs no further capability for that.
+		// The user who owns it needs no further capability.
 		err = ownedBy(x.user, func() (err error) {
 			users, err = unix.Open(fmt.Sprintf("/proc/%d/ns/user", x.process.Load().Pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			return err

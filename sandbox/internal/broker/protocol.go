@@ -1,20 +1,20 @@
-// Package broker is the small process between the runner and the guests. It makes and ends sandboxes, so that neither
-// the runner's heap nor its secrets are near a fork, and cleans up when the runner is gone.
+// Package broker is the small process between the runner and the guests. It makes and ends sandboxes, so that processes are
+// never forked from the runner, with its large heap and its secrets, and cleans up when the runner is gone.
 package broker
 
 import "trajgen/sandbox/internal/wire"
 
-// Name under which this program is run again.
+// Name is the name under which this program runs again as the broker.
 const Name = "trajgen-broker"
 
-// Kinds of request, the first number of a message from the runner. The second is an id that the answer repeats; an
-// answer is the id, the text of an error or "", and what is said at the kind.
+// Kinds of request. A request is its kind, an id and its content; an answer is the id, the text of an error or "", and what the
+// comment on the kind says.
 const (
 	KindOpen     = iota + 1 // Open; answered with the guest's socket
 	KindClose               // id of the sandbox
 	KindSnapshot            // id of the sandbox, name of the snapshot; answered with the socket of the sandbox's new guest
 	KindForget              // name of the snapshot
-	KindLabel               // id of the sandbox, and what it is listed as from now on
+	KindLabel               // id of the sandbox, and its new name in listings
 )
 
 // Config is the first message from the runner.
@@ -23,26 +23,26 @@ type Config struct {
 	Owner     int64
 	HostPaths []string
 	Cgroups   string // auto, v1, v2 or none
-	IDs       int64  // as below
+	IDs       int64  // one of the constants below
 	Images    string // a directory that holds all layers of images; "" is none
-	Guests    bool   // its guests are what the broker is: sandboxd. Else they are the program for helpers
+	Guests    bool   // guests run the broker's program, sandboxd. Else they run the program for helpers
 }
 
-// What user ids there are for guests.
+// Which user ids guests get.
 const (
-	// IDsSingle is one: 0 in the broker's namespace.
+	// IDsSingle is a single one: 0 in the broker's namespace.
 	IDsSingle = iota
-	// IDsShared is 0 and PerBox more in the broker's namespace, for all guests together. An ordinary user has no more, and
-	// cannot shift the ids of files when they are mounted: only with the same ids can forks read what others wrote.
+	// IDsShared is 0 and PerBox more in the broker's namespace, shared by all guests. An ordinary user has no more, and cannot
+	// shift the ids of files in a mount: forks can read each other's files only with the same ids.
 	IDsShared
-	// IDsOwn is PerBox for each guest, which the broker takes for them as real root.
+	// IDsOwn is PerBox for each guest, which the broker can take as real root.
 	IDsOwn
 )
 
-// PerBox is how many user ids a sandbox has, unless there is only one.
+// PerBox is how many user ids a sandbox has, except with IDsSingle.
 const PerBox = 65536
 
-// FirstID returns where a sandbox's ids begin, numbered in any way, among those that no system has users for.
+// FirstID returns the first id of the sandbox with a number, in a range where systems have no users.
 func FirstID(number int) int {
 	const first, ranges = 0x40000000, 16384
 	return first + int(uint(number)%ranges)*PerBox
@@ -60,7 +60,7 @@ func (o *Config) Fields(c wire.Coder) {
 type Ready struct {
 	Err               string
 	Memory, Processes bool // limited by a cgroup
-	CPU               bool // likewise, where one is asked for
+	CPU               bool // likewise, for sandboxes with a CPU limit
 	Groups            []string
 	Missing           []string
 }
@@ -76,8 +76,8 @@ func (r *Ready) Fields(c wire.Coder) {
 type Open struct {
 	ID                             string
 	Workdir                        string
-	From                           string   // a snapshot to begin with; "" is none
-	Image                          bool     // the root is an image, of Layers unless it is From's
+	From                           string   // a snapshot to start from; "" is none
+	Image                          bool     // the root is an image: Layers, or that of From
 	Layers                         []string // directories below Config.Images, the uppermost first
 	Inodes                         int64
 	Network                        int64   // as in guest.Boot
