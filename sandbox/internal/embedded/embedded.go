@@ -1,13 +1,13 @@
-// Package embedded holds the commands sandboxd and sandboxhelper, in what was built with the tag embedguest after
-// scripts/build-guest. In all else there are none, and the whole program runs itself again instead.
+// Package embedded holds the commands sandboxd and sandboxhelper, in binaries that scripts/build makes with the tag embedguest.
+// Without them, this program runs itself again instead.
 package embedded
 
 import "runtime"
 
-// Programs are what sandboxes of this machine run, executable files for Linux on its architecture.
+// Programs are the programs of sandboxes on this machine: executables for Linux on its architecture.
 type Programs struct {
 	Sandboxd []byte // the broker and the guests
-	Helper   []byte // what lies in the sandboxes
+	Helper   []byte // the program inside sandboxes
 }
 
 // Names of programs in the archive, which scripts/build-guest packs in this order.
@@ -16,7 +16,7 @@ const (
 	helper   = "sandboxhelper-" // and an architecture
 )
 
-// Unpack returns the programs, nil where there are none. It takes some 30 ms: whoever needs them again keeps them.
+// Unpack returns the programs, or nil where there are none. It takes some 30 ms: callers should keep the result.
 func Unpack() (*Programs, error) {
 	programs, err := unpack(sandboxd, helper+runtime.GOARCH)
 	if programs == nil || err != nil {
@@ -25,8 +25,8 @@ func Unpack() (*Programs, error) {
 	return &Programs{Sandboxd: programs[sandboxd], Helper: programs[helper+runtime.GOARCH]}, nil
 }
 
-// Helper is the program that lies in sandboxes, an executable file for Linux on an architecture (amd64 or arm64); nil
-// where there is none. It, too, is unpacked for each who asks.
+// Helper returns the program inside sandboxes, an executable for Linux on an architecture (amd64 or arm64); nil where there is
+// none. Each call unpacks it again.
 func Helper(goarch string) ([]byte, error) {
 	if goarch != "amd64" && goarch != "arm64" {
 		return nil, nil

@@ -17,7 +17,7 @@ func unpack(names ...string) (map[string][]byte, error) {
 	return packed.Read(strings.NewReader(archive), names...)
 }
 
-// forget gives the memory back that holds a part of this program. It is read from the file again by whoever looks at it.
+// forget frees the memory of a part of this program. The kernel reads it from the file again when needed.
 func forget(part string) {
 	page := uintptr(os.Getpagesize())
 	begin := uintptr(unsafe.Pointer(unsafe.StringData(part)))
