@@ -18,21 +18,21 @@ import (
 	"trajgen/sandbox/internal/guest"
 )
 
-// marks are what the processes of some sandboxes, or those of one command, are known by.
+// marks are the marks of the processes of some sandboxes, or of one command.
 type marks struct {
-	name   string          // in the environment; whatever lies below it is meant, too
-	limits map[uint64]bool // what is left of a limit by the mask
+	name   string          // value in the environment; values below it match, too
+	limits map[uint64]bool // values of the limit, under the mask
 	mask   uint64
-	born   uint64 // no process with one of these marks is older, in ticks
+	born   uint64 // in ticks: no process with one of these marks is older
 }
 
 // Kill kills every process that descends from a sandbox in a directory that was made at born, until there is none.
 func Kill(dir string, born uint64) error { return sandboxMarks(dir, born, dir).kill() }
 
-// KillBelow kills every process of the sandboxes below the directory of a dead runner. A limit says nothing of what
-// lies above a sandbox's directory, so that each is looked for.
+// KillBelow kills every process of the sandboxes below the directory of a dead runner. The limit has a hash of the sandbox's
+// directory only, so KillBelow has to list the directories.
 func KillBelow(path string) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil { // as sandboxes have it
+	if real, err := filepath.EvalSymlinks(path); err == nil { // sandboxes use the resolved path
 		path = real
 	}
 	entries, err := os.ReadDir(path)
@@ -48,7 +48,7 @@ func KillBelow(path string) error {
 	return sandboxMarks(path, 0, boxes...).kill()
 }
 
-// sandboxMarks are those of all commands of sandboxes that lie in a directory.
+// sandboxMarks returns the marks of all commands of sandboxes in a directory.
 func sandboxMarks(dir string, born uint64, boxes ...string) marks {
 	m := marks{name: dir, limits: map[uint64]bool{}, mask: ^uint64(1<<commandBits - 1), born: born}
 	for _, box := range boxes {
@@ -74,7 +74,7 @@ func (m marks) kill() error {
 	return fmt.Errorf("processes of %s do not die", m.name)
 }
 
-// on says whether a process has one of the marks: in its environment or, where it has changed that, as a limit.
+// on reports whether a process has one of the marks: in its environment or, where the process has changed that, as a limit.
 func (m marks) on(p *living) bool {
 	if p.born < m.born || p.pid == os.Getpid() {
 		return false
@@ -88,23 +88,23 @@ func (m marks) on(p *living) bool {
 	return m.limits[limit&m.mask]
 }
 
-// commandBits are those of a limit that tell the commands of a sandbox apart.
+// commandBits is how many bits of the limit hold a command's number.
 const commandBits = 20
 
-// limitOf is the mark of a directory and a command's number as a limit that Linux does not heed.
+// limitOf encodes the mark of a directory and a command's number as a limit that Linux ignores.
 func limitOf(mark string) uint64 {
 	dir, number := filepath.Split(mark)
 	n, _ := strconv.ParseUint(number, 10, 64)
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(dir)) // a hash never fails
+	_, _ = hash.Write([]byte(dir)) // a hash.Hash never returns an error
 	return 1<<62 | hash.Sum64()>>(2+commandBits)<<commandBits | n%(1<<commandBits)
 }
 
-// maxHasty bounds how many processes that a command started at once are marked after it.
+// maxHasty bounds how many children of a command are marked that it started before it was marked itself.
 const maxHasty = 64
 
-// Put marks a process that has just begun, and what it has started already. What that has been left by its parent
-// in so short a time is known by its environment alone.
+// Put marks a process that has just begun, and the children that it has started already. Children that have been orphaned by
+// then are known by their environment only.
 func Put(pid int, mark string) {
 	limit := &unix.Rlimit{Cur: limitOf(mark), Max: unix.RLIM_INFINITY}
 	for all := []int{pid}; len(all) > 0 && len(all) <= maxHasty; all = all[1:] {
@@ -112,7 +112,7 @@ func Put(pid int, mark string) {
 			continue
 		}
 		self := strconv.Itoa(all[0])
-		children, _ := os.ReadFile("/proc/" + self + "/task/" + self + "/children") // not every kernel has it
+		children, _ := os.ReadFile("/proc/" + self + "/task/" + self + "/children") // some kernels do not have it
 		for name := range strings.FieldsSeq(string(children)) {
 			if child, err := strconv.Atoi(name); err == nil && guest.Mark(child) != limit.Cur {
 				all = append(all, child)
@@ -121,8 +121,8 @@ func Put(pid int, mark string) {
 	}
 }
 
-// Birth is when something that begins now is born, at the earliest; 0 where /proc does not tell the time, as under some
-// kernels that are not Linux.
+// Birth returns the earliest start time of a process that begins now; 0 where /proc does not tell the time, as with some
+// emulations of Linux.
 func Birth() uint64 {
 	if !clocked() {
 		return 0
@@ -135,9 +135,9 @@ var clocked = sync.OnceValue(func() bool {
 	return self != nil && self.born > 0 && self.born <= guest.Ticks()
 })
 
-// Tree returns the living processes of a command: its session, those that bear its mark, and all descendants,
-// parents first as a rule: a shell that sees its child end before it is told to end itself has something to say of it.
-// Nothing that is older than the command is looked at twice.
+// Tree returns the living processes of a command: its session, those with its mark, and all descendants, usually parents first:
+// a shell that sees its child end before it is signalled itself prints a message about it. Processes older than the command are
+// examined once only.
 func Tree(leader int, mark string, born uint64) []int {
 	m := marks{name: mark, limits: map[uint64]bool{limitOf(mark): true}, mask: ^uint64(0), born: born}
 	in := map[int]bool{}

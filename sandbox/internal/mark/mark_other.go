@@ -2,17 +2,17 @@
 
 package mark
 
-// Kill has no way here to find processes that left their group.
+// Kill cannot find processes that left their group on this system.
 func Kill(string, uint64) error { return nil }
 
-// KillBelow has none, either.
+// KillBelow cannot, either.
 func KillBelow(string) error { return nil }
 
-// Tree is of nothing that could be found.
+// Tree finds no processes.
 func Tree(int, string, uint64) []int { return nil }
 
-// Birth does not tell the time.
+// Birth returns 0: the time is not known.
 func Birth() uint64 { return 0 }
 
-// Put marks nothing.
+// Put does nothing.
 func Put(int, string) {}

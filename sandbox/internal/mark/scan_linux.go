@@ -13,17 +13,17 @@ import (
 	"trajgen/sandbox/internal/guest"
 )
 
-// living is a process that is no zombie, which is as good as dead.
+// living is a process that is not a zombie.
 type living struct {
 	pid, parent, session int
 	born                 uint64 // in ticks
 
-	look  sync.Once // at what follows, which few are asked for
+	look  sync.Once // guards the fields below, which few callers need
 	names []string
 	limit uint64
 }
 
-// marks are the values of Variable in its environment, none where it is not ours to read, and the limit that has no effect.
+// marks returns the values of Variable in the process's environment, if we may read it, and the value of the limit.
 func (p *living) marks() (names []string, limit uint64) {
 	p.look.Do(func() {
 		environ, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
@@ -37,23 +37,23 @@ func (p *living) marks() (names []string, limit uint64) {
 	return p.names, p.limit
 }
 
-// scan is one look at all processes of the machine but those that are older than this one. It can cost more than a command,
-// so those who want one while another is under way share the next.
+// scan reads all processes of the machine that are not known to be older. It can cost more than a command, so callers that come
+// while a scan is running share the next one.
 type scan struct {
 	done chan struct{}
 	all  []*living
 }
 
 var scans struct {
-	one sync.Mutex // held while all are looked at; guards old
+	one sync.Mutex // held during a scan; guards old
 	old map[int]uint64
 
 	mu   sync.Mutex // guards what follows
 	next *scan      // not begun yet; nil when no caller waits for one
 }
 
-// livingProcesses returns all that lived when it was called and live still, but for those that are older than this process
-// when only what was born later than something in its life is asked for.
+// livingProcesses returns the processes that lived at the call and still do. born is the earliest start that the caller wants:
+// unless it is 0, processes older than this one may be missing.
 func livingProcesses(born uint64) []*living {
 	if born == 0 {
 		all, _ := readProcesses(nil, 0)
@@ -73,7 +73,7 @@ func livingProcesses(born uint64) []*living {
 	scans.one.Lock()
 	defer scans.one.Unlock()
 	scans.mu.Lock()
-	scans.next = nil // who comes from now on may know of processes that this misses
+	scans.next = nil // a caller that comes now may know of processes that this scan misses
 	scans.mu.Unlock()
 	s.all, scans.old = readProcesses(scans.old, ownBirth())
 	close(s.done)
@@ -87,8 +87,8 @@ var ownBirth = sync.OnceValue(func() uint64 {
 	return livingProcess(os.Getpid()).born
 })
 
-// readProcesses passes over those that are known to be old, and returns the others, and all that were born before began:
-// their numbers, and the file numbers of their directories. Either may be used again, but not both by one process.
+// readProcesses skips processes in old. It returns the others, and a map of all that were born before began: their numbers, and
+// the inode numbers of their directories. Either may be used again, but not both by one process.
 func readProcesses(old map[int]uint64, began uint64) (young []*living, nowOld map[int]uint64) {
 	nowOld = make(map[int]uint64, len(old))
 	for _, e := range processEntries() {
@@ -99,7 +99,7 @@ func readProcesses(old map[int]uint64, began uint64) (young []*living, nowOld ma
 		p := livingProcess(e.pid)
 		switch {
 		case p == nil:
-		case p.born < began && e.file > 1: // the kernel says 1 where it has no number
+		case p.born < began && e.file > 1: // the kernel reports 1 where it has no inode number
 			nowOld[e.pid] = e.file
 		default:
 			young = append(young, p)
@@ -144,13 +144,13 @@ func processEntries() []processEntry {
 	}
 }
 
-// livingProcess reads what there is of a process; nil when it is gone.
+// livingProcess reads a process; nil when it is gone.
 func livingProcess(pid int) *living {
 	var buffer [1024]byte
 	stat := buffer[:readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buffer[:])]
 	p := &living{pid: pid}
 	field := 0
-	// The program's name comes first and may hold anything: look behind its last bracket.
+	// The program's name comes first and may hold anything: parse after its last parenthesis.
 	for text := range bytes.FieldsSeq(stat[bytes.LastIndexByte(stat, ')')+1:]) {
 		switch field {
 		case 0:
@@ -170,7 +170,7 @@ func livingProcess(pid int) *living {
 	return nil
 }
 
-// readSmall reads the beginning of a file of /proc, which comes whole, without what a file that may block would need.
+// readSmall reads the beginning of a file of /proc in one call, without the poller of os.File.
 func readSmall(name string, buffer []byte) (n int) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	for err == unix.EINTR {
