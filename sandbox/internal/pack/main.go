@@ -1,5 +1,5 @@
-// Command pack packs programs for package embedded: pack ARCHIVE PROGRAM... An archive that holds just these stays as it
-// is, for to pack takes seconds and to look takes less than one.
+// Command pack packs programs for package embedded: pack ARCHIVE PROGRAM... It leaves an archive with the same programs as it
+// is: packing takes seconds, comparing less than one.
 package main
 
 import (
@@ -36,7 +36,7 @@ func pack(archive string, paths []string) error {
 	if held, err := holds(archive, programs); held || err != nil {
 		return err
 	}
-	// Any number may run at once, and whoever reads must find a whole archive.
+	// Several may run at once, and readers must find a whole archive.
 	file, err := os.CreateTemp(filepath.Dir(archive), "packed-new.*")
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func pack(archive string, paths []string) error {
 	return os.Rename(file.Name(), archive)
 }
 
-// holds says whether an archive holds just these programs. One that cannot be read holds nothing.
+// holds reports whether an archive holds exactly these programs. An unreadable archive holds none.
 func holds(archive string, programs []packed.Program) (bool, error) {
 	content, err := os.ReadFile(archive)
 	if errors.Is(err, fs.ErrNotExist) {
