@@ -1,4 +1,4 @@
-// Package packed holds some programs in the room of one: what they have in common is there once.
+// Package packed compresses similar programs together, so that their common parts are stored once.
 package packed
 
 import (
@@ -16,11 +16,11 @@ type Program struct {
 	Content []byte
 }
 
-// window is how far a program is looked back at for what it has in common with the one before: over that one as a whole.
+// window is how far back the compressor looks for common parts: over the whole previous program.
 const window = 8 << 20
 
-// Write packs programs, as a tar archive in Zstandard. Those that are wanted most come first, for the others are then
-// not unpacked. The same programs are the same bytes.
+// Write packs programs, as a tar archive in Zstandard. Put the most used programs first: Read stops at the last one it needs.
+// The same programs give the same bytes.
 func Write(w io.Writer, programs []Program) error {
 	compressed, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -41,7 +41,7 @@ func Write(w io.Writer, programs []Program) error {
 	return compressed.Close()
 }
 
-// Read returns the programs up to the last of those that are named, or all of them when none is.
+// Read returns the named programs, or all when none is named, and unpacks no further than it has to.
 func Read(r io.Reader, names ...string) (map[string][]byte, error) {
 	compressed, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
 	if err != nil {
