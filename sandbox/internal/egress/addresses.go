@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// class is a range of addresses that is not the public internet.
+// class is a range of addresses outside of the public internet.
 type class struct {
 	prefix netip.Prefix
 	what   string
-	named  bool // may be reached when a rule names it
+	named  bool // a rule that names it can allow it
 }
 
-// classes are sought from the top: metadata services come before the ranges that hold them.
+// classes are searched from the top: metadata services come before the ranges that contain them.
 var classes = []class{
 	{netip.MustParsePrefix("169.254.169.254/32"), "it is a metadata service", false},
 	{netip.MustParsePrefix("169.254.170.2/32"), "it is a metadata service", false},
@@ -43,7 +43,7 @@ var classes = []class{
 	{netip.MustParsePrefix("fc00::/7"), "it is a private address", true},
 	{netip.MustParsePrefix("fe80::/10"), "it is a link-local address", false},
 	{netip.MustParsePrefix("ff00::/8"), "it is a multicast address", false},
-	// What holds an address of IPv4 leads there by ways that cannot be overseen.
+	// An IPv6 address with an IPv4 address inside leads there by ways that we cannot check.
 	{netip.MustParsePrefix("2001::/23"), "it is a reserved address", false},
 	{netip.MustParsePrefix("2002::/16"), "it holds another address", false},
 	{netip.MustParsePrefix("2001:db8::/32"), "it is an address for documentation", false},
@@ -51,15 +51,15 @@ var classes = []class{
 }
 
 var (
-	// publicSix is all that was ever given out of IPv6.
+	// publicSix is all of IPv6 that was ever assigned.
 	publicSix = netip.MustParsePrefix("2000::/3")
 	elsewhere = class{netip.MustParsePrefix("::/0"), "it is a reserved address", false}
-	// translated addresses of IPv6 hold one of IPv4, which is where they lead; name servers of networks that have but the
-	// newer protocol answer with them.
+	// translated IPv6 addresses contain the IPv4 address that they lead to; name servers of IPv6-only networks answer with
+	// them.
 	translated = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// classOf returns nil for what is public.
+// classOf returns nil for a public address.
 func classOf(addr netip.Addr) *class {
 	addr = addr.Unmap().WithZone("")
 	if translated.Contains(addr) {
@@ -77,14 +77,14 @@ func classOf(addr netip.Addr) *class {
 	return nil
 }
 
-// ownAddresses are those of this machine, public ones among them: what listens there means the machine's own network.
+// ownAddresses are those of this machine, also public ones: servers on them belong to the machine's own network.
 var ownAddresses struct {
 	sync.Mutex
 	asked time.Time
 	known map[netip.Addr]bool
 }
 
-// isOwn says whether an address is one of this machine's, as of a few seconds ago at most.
+// isOwn reports whether an address is one of this machine's. The list is a few seconds old at most.
 func isOwn(addr netip.Addr, now time.Time) (bool, error) {
 	own := &ownAddresses
 	own.Lock()

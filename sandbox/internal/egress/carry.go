@@ -18,59 +18,59 @@ import (
 const (
 	// tries is how many addresses of a name are tried.
 	tries = 4
-	// little is what is copied piece by piece and counted at once; what is more goes in chunks, without being copied at all
-	// where the system can do that, and is counted by the chunk.
+	// little is how many bytes are copied in pieces that count at once. More are copied in chunks, by the kernel alone where it
+	// can, and count chunk by chunk.
 	little = 1 << 20
 	chunk  = 1 << 20
-	// tick is how often a copy that gets nothing looks up, in parts of the time that it may get nothing.
+	// tick is how often a copy without data checks for idleness, in parts of the idle time.
 	tick = 8
 )
 
-// carriage is a connection of the sandbox on its way.
-type carriage struct {
+// proxied is one connection of the sandbox, with both its ends.
+type proxied struct {
 	server *Server
 	record *record
-	name   string // that was asked for, or ""
+	name   string // the requested name, or ""
 	target netip.AddrPort
 	inner  net.Conn // from the sandbox
-	outer  net.Conn // to the world
+	outer  net.Conn // to the target
 
-	moved atomic.Int64 // when a byte last did, in nanoseconds since 1970
+	moved atomic.Int64 // time of the last byte, in nanoseconds since 1970
 }
 
-// refusal is why a connection is not made.
+// refusal is the reason why a connection is not allowed.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// carry judges a connection, makes it and copies both ways until both are done.
+// carry judges a connection, makes it and copies both ways until both have ended.
 func (s *Server) carry(conn net.Conn, target netip.AddrPort) {
-	c := &carriage{server: s, inner: conn, target: target, name: s.names.of(target.Addr())}
+	c := &proxied{server: s, inner: conn, target: target, name: s.names.of(target.Addr())}
 	c.record = s.log.add(Connection{Host: s.host(target.Addr()), Port: int(target.Port())})
 	err := c.run()
 	if err == nil {
 		return
 	}
 	c.note(err)
-	// At once, so that the other end does not wait for nothing.
+	// At once, so that the sandbox does not wait in vain.
 	abort(conn)
 	s.config.Logger.Debug("a connection of a sandbox came to nothing", "host", s.host(target.Addr()), "port", target.Port(), "err", err)
 }
 
-// note lists why the connection ended, for those who see it end.
-func (c *carriage) note(err error) {
+// note records why the connection ended.
+func (c *proxied) note(err error) {
 	cut := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 	switch refused, ok := errors.AsType[refusal](err); {
 	case ok:
 		c.record.refuse(string(refused))
 	case cut && c.outer != nil:
-		// Some clients and servers end a connection so when all has been said.
+		// Some clients and servers end a finished connection with a reset.
 	case !errors.Is(context.Cause(c.server.ctx), errClosed):
 		c.record.fail(err)
 	}
 }
 
-func (c *carriage) run() error {
+func (c *proxied) run() error {
 	if reason := c.judge(); reason != "" {
 		return refusal(reason)
 	}
@@ -86,8 +86,8 @@ func (c *carriage) run() error {
 	return c.exchange(begin)
 }
 
-// judge says what is wrong with the target; "" is nothing.
-func (c *carriage) judge() string {
+// judge returns the reason to refuse the target, or "".
+func (c *proxied) judge() string {
 	policy := c.server.config.Policy
 	switch {
 	case c.name != "":
@@ -100,7 +100,7 @@ func (c *carriage) judge() string {
 
 var standInRange = netip.MustParsePrefix("198.18.0.0/15")
 
-func (c *carriage) address(addr netip.Addr, direct bool) string {
+func (c *proxied) address(addr netip.Addr, direct bool) string {
 	if reason := c.server.config.Policy.address(addr, c.target.Port(), direct); reason != "" {
 		return reason
 	}
@@ -114,8 +114,8 @@ func (c *carriage) address(addr netip.Addr, direct bool) string {
 	return ""
 }
 
-// connect finds the address, judges it, and connects to that very one.
-func (c *carriage) connect() error {
+// connect resolves the name, judges the address, and connects to that same address.
+func (c *proxied) connect() error {
 	ctx, cancel := context.WithTimeout(c.server.ctx, 30*time.Second)
 	defer cancel()
 	addresses := []netip.Addr{c.target.Addr()}
@@ -154,10 +154,10 @@ func (c *carriage) connect() error {
 	return errors.Join(errs...)
 }
 
-// exchange copies both ways. An end that has said all closes that way alone; an error ends all.
-func (c *carriage) exchange(begin sender) error {
+// exchange copies both ways. The end of one side's data closes that direction only; an error ends both.
+func (c *proxied) exchange(begin sender) error {
 	c.move()
-	stopped := make(chan error, 1) // has room for the first reason
+	stopped := make(chan error, 1) // buffers the first reason
 	stop := func(err error) {
 		select {
 		case stopped <- err:
@@ -189,8 +189,8 @@ func (c *carriage) exchange(begin sender) error {
 	}
 }
 
-// copy takes what comes from a connection to another until it ends, and then ends the other's way.
-func (c *carriage) copy(to, from net.Conn, count *atomic.Int64) error {
+// copy copies from one connection to the other until the end, and then closes that direction.
+func (c *proxied) copy(to, from net.Conn, count *atomic.Int64) error {
 	if ended, err := c.copyLittle(to, from, count); ended || err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (c *carriage) copy(to, from net.Conn, count *atomic.Int64) error {
 
 var pieces = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-func (c *carriage) copyLittle(to, from net.Conn, count *atomic.Int64) (ended bool, err error) {
+func (c *proxied) copyLittle(to, from net.Conn, count *atomic.Int64) (ended bool, err error) {
 	piece := pieces.Get().(*[32 << 10]byte)
 	defer pieces.Put(piece)
 	_ = from.SetReadDeadline(time.Time{})
@@ -221,7 +221,7 @@ func (c *carriage) copyLittle(to, from net.Conn, count *atomic.Int64) (ended boo
 		n, err := from.Read(piece[:])
 		if n > 0 {
 			copied += n
-			// Before anyone can have answered.
+			// Count before the server can have answered.
 			count.Add(int64(n))
 			c.move()
 			if _, err := to.Write(piece[:n]); err != nil {
@@ -249,10 +249,10 @@ func closeWrite(conn net.Conn) error {
 	return nil
 }
 
-func (c *carriage) move() { c.moved.Store(c.server.config.Now().UnixNano()) }
+func (c *proxied) move() { c.moved.Store(c.server.config.Now().UnixNano()) }
 
-// watchIdle stops the connection when no byte has moved for long: also when one side does not take what the other says.
-func (c *carriage) watchIdle(stop func(error)) (end func()) {
+// watchIdle stops the connection when no byte has moved for long, also because one side does not read.
+func (c *proxied) watchIdle(stop func(error)) (end func()) {
 	idle := c.server.config.Idle
 	var mu sync.Mutex // guards what follows
 	var timer *time.Timer

@@ -14,10 +14,10 @@ import (
 
 const dnsPort = 53
 
-// answerTTL is how long a sandbox may remember an address. It stays right for as long as the sandbox lives.
+// answerTTL is how long a sandbox may cache an address, in seconds. An address stays valid as long as the sandbox lives.
 const answerTTL = 60
 
-// mostQuestions is how many questions of a sandbox are being answered at once; more are not heard.
+// mostQuestions bounds the questions of a sandbox in progress; further ones are dropped.
 const mostQuestions = 64
 
 // serveNames answers questions until the socket is closed.
@@ -31,14 +31,14 @@ func (s *Server) serveNames(conn *net.UDPConn) {
 			return
 		}
 		if err != nil {
-			// What comes back for an answer that was not waited for.
+			// The error of an earlier answer that could not be delivered.
 			if !s.pause(time.Millisecond) {
 				return
 			}
 			continue
 		}
 		if budget.take(s.config.Now()) > 0 {
-			// It costs a sandbox a moment to ask again, and what it floods is thrown away by the system meanwhile.
+			// A sandbox that is throttled can ask again in a moment; meanwhile the kernel drops a flood.
 			if !s.pause(10 * time.Millisecond) {
 				return
 			}
@@ -49,7 +49,7 @@ func (s *Server) serveNames(conn *net.UDPConn) {
 		default:
 			continue
 		}
-		// The answer comes from where the question went to, which may be any server's address.
+		// The answer must come from the address that the question went to, which may be any server's.
 		question, via := append([]byte(nil), buffer[:n]...), asSource(oob[:oobn])
 		s.work.Go(func() {
 			defer func() { <-places }()
@@ -83,7 +83,7 @@ func (s *Server) serveNamesStream(conn net.Conn) {
 	}
 }
 
-// answer makes the reply to a question; nil is none.
+// answer returns the reply to a question, or nil for none.
 func (s *Server) answer(message []byte) []byte {
 	var parser dnsmessage.Parser
 	header, err := parser.Start(message)
@@ -103,12 +103,12 @@ func (s *Server) answer(message []byte) []byte {
 	var addr netip.Addr
 	reply.RCode, addr = s.find(canonical(question.Name.String()), question)
 	if question.Type != dnsmessage.TypeA && question.Type != dnsmessage.TypeALL {
-		addr = netip.Addr{} // there is no record of that kind
+		addr = netip.Addr{} // no record of that type
 	}
 	return build(reply, &question, addr)
 }
 
-// find looks up a name that is asked for.
+// find looks up a name.
 func (s *Server) find(name string, question dnsmessage.Question) (dnsmessage.RCode, netip.Addr) {
 	switch {
 	case question.Class != dnsmessage.ClassINET && question.Class != dnsmessage.ClassANY:

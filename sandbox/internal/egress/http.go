@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// mostHead is how long the head of a request may be.
+// mostHead bounds the head of a request, in bytes.
 const mostHead = 1 << 20
 
-// requests reads the first request of HTTP. The sender then sends that and those that follow, each after a look at its host.
-// Requests are written anew, so that what is judged here is what the server understands.
-func (c *carriage) requests() (sender, error) {
-	source := &innerReader{carriage: c, until: time.Now().Add(c.server.config.Begin)}
+// requests reads the first HTTP request. The sender then sends it and those that follow, after it has judged the host of each.
+// It writes requests anew, so that the server understands them as they were judged here.
+func (c *proxied) requests() (sender, error) {
+	source := &innerReader{connection: c, until: time.Now().Add(c.server.config.Begin)}
 	reader := bufio.NewReader(source)
 	first, err := c.request(source, reader)
 	switch {
@@ -32,7 +32,7 @@ func (c *carriage) requests() (sender, error) {
 		return nil, err
 	}
 	source.until = time.Time{}
-	return func(c *carriage) error {
+	return func(c *proxied) error {
 		writer := bufio.NewWriter(&counter{c})
 		for request := first; ; {
 			if err := send(writer, request); err != nil {
@@ -47,8 +47,8 @@ func (c *carriage) requests() (sender, error) {
 	}, nil
 }
 
-// request reads the head of a request and judges its host. The error is io.EOF when there is none.
-func (c *carriage) request(source *innerReader, reader *bufio.Reader) (*http.Request, error) {
+// request reads the head of a request and judges its host. It returns io.EOF when there is no further request.
+func (c *proxied) request(source *innerReader, reader *bufio.Reader) (*http.Request, error) {
 	source.left, source.bounded = mostHead, true
 	defer func() { source.bounded = false }()
 	if _, err := reader.Peek(1); err != nil {
@@ -79,7 +79,7 @@ func (c *carriage) request(source *innerReader, reader *bufio.Reader) (*http.Req
 	return request, nil
 }
 
-// send writes a request. It asks for no other protocol on the same connection, for then what is asked for would not be seen.
+// send writes a request. It removes offers to upgrade the protocol, because later requests could not be judged then.
 func send(w *bufio.Writer, request *http.Request) error {
 	header := request.Header
 	if header.Get("Upgrade") != "" {
@@ -121,7 +121,7 @@ func send(w *bufio.Writer, request *http.Request) error {
 func sendBody(w *bufio.Writer, request *http.Request, chunked bool) error {
 	body := flusher{request.Body, w}
 	if !chunked {
-		// Not by the writer's own ReadFrom, which cannot be flushed meanwhile.
+		// Not with the writer's own ReadFrom, which cannot be flushed meanwhile.
 		_, err := io.CopyN(struct{ io.Writer }{w}, body, request.ContentLength)
 		return err
 	}
@@ -139,7 +139,7 @@ func sendBody(w *bufio.Writer, request *http.Request, chunked bool) error {
 	return err
 }
 
-// flusher sends all that there is before it waits for more: a client may wait for an answer meanwhile.
+// flusher flushes before it waits for more data: the client may be waiting for an answer meanwhile.
 type flusher struct {
 	io.Reader
 	w *bufio.Writer
@@ -152,15 +152,15 @@ func (f flusher) Read(p []byte) (int, error) {
 	return f.Reader.Read(p)
 }
 
-// counter writes to the world.
-type counter struct{ carriage *carriage }
+// counter writes to the target and counts.
+type counter struct{ connection *proxied }
 
 func (w *counter) Write(p []byte) (int, error) {
-	// Before anyone can have answered.
-	w.carriage.record.sent.Add(int64(len(p)))
-	w.carriage.move()
-	n, err := w.carriage.outer.Write(p)
-	w.carriage.record.sent.Add(int64(n - len(p)))
+	// Count before the server can have answered.
+	w.connection.record.sent.Add(int64(len(p)))
+	w.connection.move()
+	n, err := w.connection.outer.Write(p)
+	w.connection.record.sent.Add(int64(n - len(p)))
 	return n, err
 }
 

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Connection is an attempt to reach something. A name that was asked for and may not be reached is one with port 0.
+// Connection is an attempt to reach something. A lookup of a name that is not allowed has port 0.
 type Connection struct {
 	Host           string
 	Port           int
-	Address        string // that was dialled
+	Address        string // address that was dialled
 	Started        time.Time
 	Sent, Received int64
 	Refused        string // why it was not allowed
-	Failed         string // why it could not be made although allowed
+	Failed         string // why it failed although it was allowed
 }
 
-// mostListed is how many attempts are listed. The rest is counted.
+// mostListed is how many attempts are listed. Further ones are only counted.
 const mostListed = 10_000
 
 // log lists attempts.
@@ -32,16 +32,16 @@ type log struct {
 	refused map[string]bool // names that are listed as refused
 }
 
-// record is a Connection that may still go on.
+// record is a Connection that may still be open.
 type record struct {
-	mu             sync.Mutex // guards c but for the counts
+	mu             sync.Mutex // guards c without the counts
 	c              Connection
 	sent, received atomic.Int64
 }
 
 func newLog(now func() time.Time) *log { return &log{now: now, refused: map[string]bool{}} }
 
-// add lists an attempt that has just begun.
+// add lists an attempt that begins now.
 func (l *log) add(c Connection) *record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +55,7 @@ func (l *log) add(c Connection) *record {
 	return r
 }
 
-// refuseName lists a name that was asked for and may not be reached, once: programs ask several times.
+// refuseName lists a refused name once: programs ask several times.
 func (l *log) refuseName(name, reason string) {
 	l.mu.Lock()
 	known := l.refused[name]
@@ -88,7 +88,7 @@ func (r *record) reached(address string) {
 	r.c.Address = address
 }
 
-// all returns what is listed, and a last one without a host when there was more.
+// all returns the list, with a last entry without a host when there were more attempts.
 func (l *log) all() []Connection {
 	l.mu.Lock()
 	records, more := slices.Clone(l.records), l.more

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Addresses that stand for names in a sandbox: 198.18.0.0/15 but for its beginning, which the sandbox itself uses. No
-// machine of the internet has one of them.
+// Addresses that stand for names in a sandbox: 198.18.0.0/15 without its beginning, which the sandbox itself uses. No machine
+// on the internet has one of them.
 const (
 	firstStandIn = 198<<24 | 18<<16 | 256
 	standIns     = 1<<17 - 256
@@ -20,8 +20,8 @@ const (
 
 const (
 	mostNames = 8192             // of a sandbox
-	lookups   = 32               // at once
-	memory    = 30 * time.Second // for addresses of a name
+	lookups   = 32               // in parallel
+	memory    = 30 * time.Second // how long a name's addresses are cached
 	patience  = 10 * time.Second // with the name server
 )
 
@@ -30,11 +30,11 @@ var (
 	errTooMany = errors.New("too many names were asked for")
 )
 
-// names is what the names of a sandbox stand for. An address stands for a name alone: which address it leads to is found,
-// and judged, when a connection is made.
+// names maps the names of a sandbox to addresses that stand for them. The real address is looked up, and judged, when a
+// connection is made.
 type names struct {
 	config Config
-	asking chan struct{} // holds a token for each question to the name server
+	asking chan struct{} // holds a token for each question in progress
 
 	mu     sync.Mutex // guards what follows
 	byName map[string]*name
@@ -42,7 +42,7 @@ type names struct {
 }
 
 type name struct {
-	mu        sync.Mutex // held while the name server is asked
+	mu        sync.Mutex // held during the question to the name server
 	addresses []netip.Addr
 	asked     time.Time
 }
@@ -58,8 +58,8 @@ func (n *names) of(addr netip.Addr) string {
 	return n.byAddr[addr]
 }
 
-// standIn returns the address that stands for a name if there is such a name, always the same one: it follows from the
-// name, so that it does not depend on what was asked before.
+// standIn returns the address that stands for an existing name. It is derived from the name, so that it does not depend on
+// earlier questions.
 func (n *names) standIn(ctx context.Context, text string) (netip.Addr, error) {
 	if _, err := n.resolve(ctx, text); err != nil {
 		return netip.Addr{}, err
@@ -81,8 +81,7 @@ func (n *names) standIn(ctx context.Context, text string) (netip.Addr, error) {
 	}
 }
 
-// resolve returns the addresses of a name, as of a moment ago at most. Who asks for the same at the same time waits for
-// the same answer.
+// resolve returns the addresses of a name, from the cache if they are recent. Concurrent calls for one name share a question.
 func (n *names) resolve(ctx context.Context, text string) ([]netip.Addr, error) {
 	n.mu.Lock()
 	found := n.byName[text]
@@ -103,7 +102,7 @@ func (n *names) resolve(ctx context.Context, text string) ([]netip.Addr, error) 
 	addresses, err := n.ask(ctx, text)
 	if err != nil {
 		if found.addresses == nil {
-			// What does not exist takes no room.
+			// Do not keep names that do not exist.
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			delete(n.byName, text)
@@ -133,5 +132,5 @@ func (n *names) ask(ctx context.Context, text string) ([]netip.Addr, error) {
 	return addresses, err
 }
 
-// canonical is a name as policies know it.
+// canonical returns a name as policies spell it.
 func canonical(text string) string { return strings.ToLower(strings.TrimSuffix(text, ".")) }

@@ -17,18 +17,17 @@ const (
 
 	// recordHandshake is the first byte of TLS.
 	recordHandshake = 22
-	// mostHello is how much of what a client says is looked at to find the server's name.
+	// mostHello is how many bytes of a client are read to find the server's name.
 	mostHello = 128 << 10
 )
 
-// sender copies what the sandbox says to the world, once that is connected.
-type sender func(*carriage) error
+// sender copies the sandbox's data to the target, once that is connected.
+type sender func(*proxied) error
 
-// opening looks, where only some names may be reached, at what the sandbox says first: one machine often serves many names,
-// and which of them is meant is said there. On port 443, it has to be TLS with the name of a server; on port 80, it has to
-// be HTTP, and each request is looked at; on others, TLS is looked at if it is that. What is said inside of TLS stays
-// unseen.
-func (c *carriage) opening() (sender, error) {
+// opening reads, for policies with names, the first data of the sandbox: one machine often serves many names, and the client
+// names the one it wants there. On port 443 it must be TLS with a server name; on port 80 it must be HTTP, and every request is
+// judged; on other ports, TLS is judged if it is TLS. What TLS encrypts is not seen.
+func (c *proxied) opening() (sender, error) {
 	if c.name == "" || c.server.config.Policy.Full {
 		return plain(nil), nil
 	}
@@ -42,9 +41,9 @@ func (c *carriage) opening() (sender, error) {
 	return sniff, nil
 }
 
-// plain sends what was read before, and then what comes.
+// plain sends what was read before, and then the rest.
 func plain(before []byte) sender {
-	return func(c *carriage) error {
+	return func(c *proxied) error {
 		if len(before) > 0 {
 			if _, err := (&counter{c}).Write(before); err != nil {
 				return err
@@ -54,10 +53,10 @@ func plain(before []byte) sender {
 	}
 }
 
-// sniff is for protocols in which the server may be the first to speak.
-func sniff(c *carriage) error {
+// sniff is for protocols in which the server may send first.
+func sniff(c *proxied) error {
 	var first [1]byte
-	reader := &innerReader{carriage: c}
+	reader := &innerReader{connection: c}
 	n, err := reader.Read(first[:])
 	if n == 0 {
 		if errors.Is(err, io.EOF) {
@@ -74,9 +73,8 @@ func sniff(c *carriage) error {
 	return plain(before)(c)
 }
 
-// hello reads the beginning of TLS, of which some may have been read before, and judges the name in it. It returns all that
-// was read.
-func (c *carriage) hello(before []byte) ([]byte, error) {
+// hello reads the beginning of TLS, after what was read before, and judges the name in it. It returns all that was read.
+func (c *proxied) hello(before []byte) ([]byte, error) {
 	listener := &eavesdropper{Conn: c.inner, before: before}
 	_ = c.inner.SetReadDeadline(time.Now().Add(c.server.config.Begin))
 	var name string
@@ -102,7 +100,7 @@ func (c *carriage) hello(before []byte) ([]byte, error) {
 	return listener.heard.Bytes(), nil
 }
 
-// eavesdropper keeps what is read and says nothing.
+// eavesdropper records what is read and discards what is written.
 type eavesdropper struct {
 	net.Conn
 	before []byte
@@ -125,11 +123,11 @@ func (e *eavesdropper) Read(p []byte) (int, error) {
 
 func (e *eavesdropper) Write(p []byte) (int, error) { return len(p), nil }
 
-// innerReader reads what the sandbox says, for as long as the connection is not idle.
+// innerReader reads from the sandbox while the connection is not idle.
 type innerReader struct {
-	carriage *carriage
-	until    time.Time // when reading ends; zero is never
-	left     int64     // how much may be read, when bounded
+	connection *proxied
+	until    time.Time // when reading must end; zero is never
+	left     int64     // how many bytes may be read, when bounded
 	bounded  bool
 }
 
@@ -145,16 +143,16 @@ func (r *innerReader) Read(p []byte) (int, error) {
 	for {
 		until := r.until
 		if until.IsZero() {
-			// Whether it is idle for too long is seen elsewhere, and closes the connection.
-			until = time.Now().Add(r.carriage.server.config.Idle)
+			// watchIdle closes a connection that is idle for too long.
+			until = time.Now().Add(r.connection.server.config.Idle)
 		}
-		_ = r.carriage.inner.SetReadDeadline(until)
-		n, err := r.carriage.inner.Read(p)
+		_ = r.connection.inner.SetReadDeadline(until)
+		n, err := r.connection.inner.Read(p)
 		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && r.until.IsZero() {
 			continue
 		}
 		if n > 0 {
-			r.carriage.move()
+			r.connection.move()
 			r.left -= int64(n)
 		}
 		return n, err

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allPlaces bounds the connections of all sandboxes together, so that they cannot take from this program the descriptors
-// that it needs for its own files.
+// allPlaces bounds the connections of all sandboxes together, so that enough file descriptors are left for the program's own
+// files.
 var allPlaces = sync.OnceValue(func() chan struct{} {
-	const each = 6 // descriptors: both ends, and two pipes to copy through without copying
+	const each = 6 // descriptors: both ends, and two pipes for splice
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		limit.Cur = 1024
@@ -18,20 +18,20 @@ var allPlaces = sync.OnceValue(func() chan struct{} {
 	return make(chan struct{}, max(16, min(uint64(limit.Cur), 1<<20)/2/each))
 })
 
-// A sandbox that does nothing but connect, or ask for names, must not keep this program busy: so many are served at once,
-// and then so many a second.
+// A sandbox that floods this program with connections or questions must not keep it busy: a burst is served at once, and then
+// so many a second.
 const (
 	burst     = 2000
 	perSecond = 500
 )
 
-// pace is a budget that fills up with time. It is for one goroutine.
+// pace is a token bucket, for one goroutine.
 type pace struct {
 	left float64
 	last time.Time
 }
 
-// take takes one from the budget. When nothing is left it returns how long to wait.
+// take takes a token. Without one, it returns how long to wait.
 func (p *pace) take(now time.Time) time.Duration {
 	if p.last.IsZero() {
 		p.left = burst

@@ -12,19 +12,19 @@ import (
 
 // Policy is what a sandbox may reach.
 type Policy struct {
-	// Full allows everything that is public; else Allow says what.
+	// Full allows all public addresses; otherwise Allow lists what is allowed.
 	Full  bool
 	Allow []Rule
 }
 
 // Rule allows a name or a range of addresses.
 type Rule struct {
-	name   string // in small letters; begins with a dot when all names below it are meant
+	name   string // lower case; begins with a dot to match all names below it
 	prefix netip.Prefix
 	port   uint16 // 0 is 80 and 443
 }
 
-// Ports are those that the rule is about.
+// Ports returns the ports that the rule allows.
 func (r Rule) Ports() []uint16 {
 	if r.port != 0 {
 		return []uint16{r.port}
@@ -39,8 +39,8 @@ func (r Rule) matches(name string) bool {
 	return r.name != "" && r.name == name
 }
 
-// Parse reads targets as people write them: "example.org", "*.example.org" for all names below that one, an address or a
-// CIDR range, each of them with or without ":PORT". The error names everything that is wrong.
+// Parse reads targets as users write them: "example.org", "*.example.org" for all names below it, an address or a CIDR range,
+// each with or without ":PORT". The error names everything that is wrong.
 func Parse(targets []string) ([]Rule, error) {
 	rules := make([]Rule, 0, len(targets))
 	var errs []error
@@ -97,13 +97,13 @@ func parse(target string) (rule Rule, err error) {
 	return rule, nil
 }
 
-// isName says whether a text can be a name in the internet.
+// isName reports whether a text can be a name on the internet.
 func isName(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	return len(name) <= 253 && namePattern.MatchString(name) && strings.ContainsFunc(last, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// cutPort takes a port off the end. An address of IPv6 needs brackets to have one.
+// cutPort splits off the port. An IPv6 address with a port needs brackets.
 func cutPort(target string) (host string, port uint16, err error) {
 	host = target
 	if rest, ok := strings.CutPrefix(target, "["); ok {
@@ -129,8 +129,8 @@ func cutPort(target string) (host string, port uint16, err error) {
 	return strings.TrimSuffix(host, ":"+text), uint16(n), nil
 }
 
-// checkRange refuses what is never reached, whatever the rules say. Private addresses are reached when a range that
-// holds nothing else names them.
+// checkRange refuses ranges that are never reached, whatever the rules say. Private addresses are reached when a range of
+// private addresses names them.
 func checkRange(prefix netip.Prefix) error {
 	if class := classOf(prefix.Addr()); class != nil && !class.named && class.prefix.Bits() <= prefix.Bits() {
 		return fmt.Errorf("is never reached: %s", class.what)
@@ -138,12 +138,12 @@ func checkRange(prefix netip.Prefix) error {
 	return nil
 }
 
-// knows says whether a name can be reached on any port.
+// knows reports whether a name is allowed on any port.
 func (p Policy) knows(name string) bool {
 	return p.Full || slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.matches(name) })
 }
 
-// name says why a name may not be reached on a port; "" when it may.
+// name returns why a name is not allowed on a port, or "".
 func (p Policy) name(name string, port uint16) string {
 	if p.Full {
 		return ""
@@ -159,7 +159,7 @@ func (p Policy) name(name string, port uint16) string {
 	return "it is not in the allow list"
 }
 
-// address says why an address may not be reached; "" when it may. direct means that it was not the answer for a name.
+// address returns why an address is not allowed, or "". direct means that the sandbox used the address and no name.
 func (p Policy) address(addr netip.Addr, port uint16, direct bool) string {
 	named := slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.holds(addr) && slices.Contains(r.Ports(), port) })
 	if class := classOf(addr); class != nil {

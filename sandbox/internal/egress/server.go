@@ -1,5 +1,5 @@
-// Package egress carries the connections of sandboxes that may reach some of the world, or all of it. A sandbox has no
-// way out of its own: its sockets for names and for connections end here, where a policy decides.
+// Package egress carries the connections of sandboxes with access to the network. A sandbox has no way out of its own: its
+// sockets for names and for connections end here, where a policy decides.
 package egress
 
 import (
@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// Config is what a Server needs. The zero value reaches nothing.
+// Config configures a Server. The zero value allows nothing.
 type Config struct {
 	Policy Policy
-	Logger *slog.Logger // at level debug, of every attempt; nil is silent
-	// Lookup finds the addresses of a name. Nil asks as this machine does.
+	Logger *slog.Logger // logs every attempt at level debug; nil logs nothing
+	// Lookup finds the addresses of a name. Nil uses this machine's resolver.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
-	// Dial connects. Nil does.
+	// Dial connects. Nil uses the net package.
 	Dial func(ctx context.Context, target netip.AddrPort) (net.Conn, error)
-	// Own says whether an address is this machine's. Nil asks the system.
+	// Own reports whether an address is this machine's. Nil asks the system.
 	Own func(netip.Addr) (bool, error)
 	Now func() time.Time // nil is time.Now
 
-	Most  int           // connections at once; 0 is 512
-	Idle  time.Duration // without a byte either way before a connection is ended; 0 is 15 minutes
-	Total time.Duration // before any connection is ended; 0 is a day
-	// Begin is how long a client may take for what has to be seen before it is connected; 0 is 15 seconds.
+	Most  int           // connections at a time; 0 is 512
+	Idle  time.Duration // time without a byte either way that ends a connection; 0 is 15 minutes
+	Total time.Duration // longest life of a connection; 0 is a day
+	// Begin is how long a client may take to send what is judged before connecting; 0 is 15 seconds.
 	Begin time.Duration
 }
 
@@ -65,7 +65,7 @@ func (c Config) complete() Config {
 	return c
 }
 
-// lookup does not try the domains that this machine likes to add to a name.
+// lookup does not try this machine's search domains.
 func lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 }
@@ -76,15 +76,15 @@ type Server struct {
 	names  *names
 	log    *log
 
-	ctx    context.Context // of all work; ends with Close
+	ctx    context.Context // for all work; ends with Close
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 	places chan struct{} // holds a token for each connection
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
-	sockets []interface{ Close() error }        // of the network that the sandbox has now
-	open    map[interface{ Close() error }]bool // is closed by Close
+	sockets []interface{ Close() error }        // of the sandbox's present network
+	open    map[interface{ Close() error }]bool // what Close has to close
 }
 
 var errClosed = errors.New("the sandbox is closed")
@@ -98,9 +98,8 @@ func New(config Config) *Server {
 	return s
 }
 
-// Add takes over sockets of the sandbox: one that names are asked at, or nil, and listeners whose connections bear the
-// address that was meant. Those that came before are closed when there is one for names: the sandbox was given another
-// network then.
+// Add takes over sockets of the sandbox: one for name lookups, or nil, and listeners, whose connections have the intended
+// address as their local one. When there is one for names, the sandbox has a new network, and Add closes the earlier sockets.
 func (s *Server) Add(names *net.UDPConn, listeners []net.Listener) {
 	s.mu.Lock()
 	if names != nil {
@@ -129,10 +128,10 @@ func (s *Server) Add(names *net.UDPConn, listeners []net.Listener) {
 	}
 }
 
-// Connections returns all attempts so far, in the order of their beginning.
+// Connections returns all attempts so far, in the order in which they began.
 func (s *Server) Connections() []Connection { return s.log.all() }
 
-// Close ends all connections and waits until that is done. It is idempotent.
+// Close ends all connections and waits for their end. It is idempotent.
 func (s *Server) Close() error {
 	s.cancel(errClosed)
 	s.mu.Lock()
@@ -145,7 +144,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// keep makes sure that Close will close c. When it was called before, keep closes c and returns false.
+// keep registers c for Close. After Close, it closes c and returns false.
 func (s *Server) keep(c interface{ Close() error }) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +163,7 @@ func (s *Server) drop(c interface{ Close() error }) {
 	delete(s.open, c)
 }
 
-// abort closes a connection so that the other side notices: with a reset.
+// abort closes a connection with a reset, so that the peer notices.
 func abort(c interface{ Close() error }) {
 	if tcp, ok := c.(interface{ SetLinger(int) error }); ok {
 		_ = tcp.SetLinger(0)
@@ -181,7 +180,7 @@ func (s *Server) accept(l net.Listener) {
 			return
 		}
 		if err != nil {
-			// No descriptors left, or a connection that ended at once: neither is for ever.
+			// Out of descriptors, or a connection that ended at once: neither lasts.
 			s.config.Logger.Debug("accept a connection of a sandbox", "err", err)
 			if !s.pause(10 * time.Millisecond) {
 				return
@@ -232,7 +231,7 @@ func (s *Server) pause(d time.Duration) bool {
 	}
 }
 
-// target is what a connection was meant for: it is the address of our end of it.
+// target returns where a connection was meant to go: the address of our end.
 func target(conn net.Conn) (netip.AddrPort, error) {
 	addr, ok := conn.LocalAddr().(*net.TCPAddr)
 	if !ok {
@@ -242,7 +241,7 @@ func target(conn net.Conn) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()), nil
 }
 
-// host is what the sandbox knows an address as.
+// host returns the name or address that the sandbox uses.
 func (s *Server) host(addr netip.Addr) string {
 	if name := s.names.of(addr); name != "" {
 		return name
@@ -250,7 +249,7 @@ func (s *Server) host(addr netip.Addr) string {
 	return addr.String()
 }
 
-// enter takes one of the places that there are, of this sandbox's and of this program's.
+// enter takes a place for a connection, of this sandbox's and of this program's.
 func (s *Server) enter() bool {
 	select {
 	case s.places <- struct{}{}:

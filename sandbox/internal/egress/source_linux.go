@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asSource turns what tells where a datagram went to into what makes its answer come from there.
+// asSource turns the control message with a datagram's destination into one that sends the answer from there.
 func asSource(oob []byte) []byte {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package egress
 
-// asSource is for sandboxes of Linux: elsewhere, answers come from the socket's own address.
+// asSource returns nil: sandboxes with such sockets need Linux, and elsewhere answers come from the socket's own address.
 func asSource([]byte) []byte { return nil }
