@@ -1,5 +1,5 @@
-// Package probe looks around inside a sandbox that something else than this program has made: what a backend claims is
-// what is found there.
+// Package probe measures the isolation inside a sandbox that another program has made: a backend's guarantees are what is found
+// there.
 package probe
 
 import (
@@ -10,15 +10,15 @@ import (
 	"trajgen/sandbox"
 )
 
-// helper is the name under which the agent knows what looks around.
+// helper is the probe's name as a sandbox helper.
 const helper = "probe"
 
-// Facts are what a command of a sandbox finds. Limits are 0 where none was found.
+// Facts are what a command in a sandbox finds. A limit that it does not find is 0.
 type Facts struct {
 	PID         int
-	Processes   int    // that it sees
+	Processes   int    // that the command sees
 	IDs         string // host, shifted or single
-	Filtered    bool   // system calls are
+	Filtered    bool   // system calls are filtered
 	NoNewPrivs  bool
 	Memory      int64
 	PIDs        int64
@@ -26,8 +26,8 @@ type Facts struct {
 	Disk        int64 // bytes of the root file system
 	Inodes      int64
 	Files       int64    // open files of a process
-	Interfaces  []string // of the network, but for a loopback
-	Unreachable bool     // nothing is but the loopback
+	Interfaces  []string // of the network, without loopback
+	Unreachable bool     // only loopback is reachable
 	Kernel      string   // its release
 }
 

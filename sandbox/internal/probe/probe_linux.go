@@ -55,7 +55,7 @@ func read(name string) string {
 	return string(content)
 }
 
-// number reads the first file that there is; what is no number, or so large that it bounds nothing, is 0.
+// number reads the first file that exists; text, and numbers too large to limit anything, give 0.
 func number(names ...string) int64 {
 	for _, name := range names {
 		content, err := os.ReadFile(name)
@@ -97,12 +97,12 @@ func ids() string {
 	return ""
 }
 
-// interfaces are those of the network beside a loopback; unreachable says that there is no route either.
+// interfaces returns the network interfaces without loopback; unreachable says that there is no route either.
 func interfaces() (names []string, unreachable bool) {
 	lines := bufio.NewScanner(strings.NewReader(read("/proc/net/dev")))
 	for lines.Scan() {
 		name, _, found := strings.Cut(lines.Text(), ":")
-		// Tunnels of no use come with some kernels in every network.
+		// Some kernels put unused tunnels into every network.
 		if name = strings.TrimSpace(name); found && name != "lo" {
 			if state := strings.TrimSpace(read("/sys/class/net/" + name + "/operstate")); state != "down" {
 				names = append(names, name)
