@@ -2,5 +2,5 @@
 
 package self
 
-// KeepDescriptors has no way here.
+// KeepDescriptors does nothing on this system.
 func KeepDescriptors() {}

@@ -1,16 +1,16 @@
-// Package self is this program as it starts itself again: the names it has then, and what its children inherit.
+// Package self starts this program again in other roles: the names of the roles, and what its children inherit.
 package self
 
-// Helper is the name under which a program runs a helper, in a sandbox or as an agent.
+// Helper is the role of helpers, in a sandbox, and of agents.
 const Helper = "trajgen-helper"
 
-// roles is written by package initialisation alone.
+// roles is written by init functions only.
 var roles = map[string]func(){}
 
-// Role has Play call main where this program is started under a name. It is called from init functions.
+// Role registers the main function of a role. It is called from init functions.
 func Role(name string, main func()) { roles[name] = main }
 
-// Play plays the role of a name. It returns when there is none.
+// Play runs the role with a name. It returns when there is none.
 func Play(name string) {
 	if main, ok := roles[name]; ok {
 		main()

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// HeedSignals keeps commands from being deaf: what this program was told to ignore, as a shell tells what it runs in the
-// background, its children would have to ignore as well. It goes on ignoring it, as it has no handler.
+// HeedSignals resets ignored signals, which children would inherit: a shell makes background jobs ignore some. This program
+// goes on ignoring them.
 func HeedSignals() {
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
