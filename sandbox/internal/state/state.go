@@ -1,5 +1,5 @@
-// Package state keeps on disk what outlives a crash: which instances hold which sandboxes and cgroups. An instance is
-// alive as long as someone holds its lock, which the kernel lets go when the holder dies.
+// Package state keeps on disk what must survive a crash: which instances hold which sandboxes and cgroups. An instance is alive
+// as long as a process holds its lock; the kernel releases the lock when the process dies.
 package state
 
 import (
@@ -31,11 +31,11 @@ type Owner struct {
 	Backend string   `json:"backend"`
 	PID     int      `json:"pid"`
 	Cgroups []string `json:"cgroups,omitempty"`
-	// Settings are what the backend needs to know to remove what is elsewhere, without secrets.
+	// Settings are what the backend needs to remove what is left elsewhere, without secrets.
 	Settings map[string]string `json:"settings,omitempty"`
 }
 
-// Record describes a sandbox that is open.
+// Record describes an open sandbox.
 type Record struct {
 	ID      string    `json:"id"`
 	Backend string    `json:"backend"`
@@ -44,8 +44,8 @@ type Record struct {
 	Started time.Time `json:"started"`
 }
 
-// Instance is the directory of one holder of sandboxes. It works through descriptors, so that its holder may change
-// the root directory.
+// Instance is the directory of one process that holds sandboxes. It works through descriptors, so that the process may change
+// its root directory.
 type Instance struct {
 	Name  string
 	Dir   string
@@ -55,8 +55,8 @@ type Instance struct {
 	owner Owner
 
 	mu     sync.Mutex // guards what follows
-	spares []string   // files of sandboxes that were removed
-	named  int        // names that were ever given to such files
+	spares []string   // files of removed sandboxes
+	named  int        // how many such files have been named
 }
 
 // Create makes an instance below dir.
@@ -64,7 +64,7 @@ func Create(dir string, owner Owner) (*Instance, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
-	// Between its making and its locking, an instance would look dead to a sweep.
+	// A sweep would take an instance for dead that exists and is not locked yet.
 	guard, err := lock(filepath.Join(dir, guardName), os.O_CREATE, syscall.LOCK_EX)
 	if err != nil {
 		return nil, err
@@ -87,22 +87,22 @@ func Create(dir string, owner Owner) (*Instance, error) {
 	return i, i.SetCgroups(nil)
 }
 
-// SetCgroups records the directories that a sweep has to remove, before they are made: one that is not there is no harm.
+// SetCgroups records the directories that a sweep has to remove, before they are made: a sweep ignores those that do not exist.
 func (i *Instance) SetCgroups(paths []string) error {
 	i.owner.Cgroups = paths
 	content, err := json.Marshal(i.owner)
 	if err != nil {
 		return err
 	}
-	// Half a record would be none.
+	// Replace the file by a rename: a sweep could not read half a record.
 	if err := i.root.WriteFile(ownerName+".new", content, 0o600); err != nil {
 		return err
 	}
 	return i.root.Rename(ownerName+".new", ownerName)
 }
 
-// Add records a sandbox. The files of those that were removed serve again: on some file systems, to make and delete one takes
-// longer than to make the sandbox's own.
+// Add records a sandbox. It reuses the files of removed ones: on some file systems, making and deleting a file takes longer
+// than making the sandbox.
 func (i *Instance) Add(id string, pid int) error {
 	content, err := json.Marshal(Record{ID: id, PID: pid})
 	if err != nil {
@@ -111,7 +111,7 @@ func (i *Instance) Add(id string, pid int) error {
 	if len(content) > recordSize {
 		return fmt.Errorf("record a sandbox: its id has %d bytes, which are too many", len(id))
 	}
-	// With one length for all, nothing is left of the record that was there before.
+	// All records have the same length, so that nothing of an earlier one remains.
 	content = append(content, bytes.Repeat([]byte(" "), recordSize-len(content))...)
 	spare := i.spare()
 	file, err := i.root.OpenFile(spare, os.O_WRONLY|os.O_CREATE, 0o600)
@@ -125,7 +125,7 @@ func (i *Instance) Add(id string, pid int) error {
 	return i.root.Rename(spare, id+recordTail)
 }
 
-// spare is the name of a file that is not in use, which may be there or not.
+// spare returns the name of an unused file, which need not exist.
 func (i *Instance) spare() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -137,13 +137,13 @@ func (i *Instance) spare() string {
 	return i.nextSpare()
 }
 
-// nextSpare is called with the lock held.
+// nextSpare requires that the caller holds the lock.
 func (i *Instance) nextSpare() string {
 	i.named++
 	return spareHead + strconv.Itoa(i.named)
 }
 
-// Remove forgets a sandbox.
+// Remove deletes the record of a sandbox.
 func (i *Instance) Remove(id string) error {
 	i.mu.Lock()
 	spare := i.nextSpare()
@@ -216,7 +216,7 @@ func Sweep(dir string, remove func(path string, owner Owner) error) (swept []str
 		switch {
 		case errors.Is(err, syscall.EWOULDBLOCK):
 			return nil
-		case err != nil && !errors.Is(err, fs.ErrNotExist): // without a lock its owner has died, or is about to end, while it deleted it
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // no lock: its owner died, or is about to end, while it deleted the directory
 			return err
 		case err == nil:
 			defer file.Close()
@@ -255,8 +255,8 @@ func readOwner(path string) Owner {
 	return owner
 }
 
-// lock opens and locks a file. Who only looks at an instance makes none: the directory may be on its way out, and could not
-// be removed with a new file in it.
+// lock opens and locks a file. Readers of an instance must not create it: the directory may be about to be deleted, which a new
+// file would prevent.
 func lock(name string, create, how int) (*os.File, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|create, 0o600)
 	if err != nil {
@@ -269,7 +269,7 @@ func lock(name string, create, how int) (*os.File, error) {
 	return file, nil
 }
 
-// RemoveTree deletes directories that commands made unwritable as well.
+// RemoveTree deletes directories, also those that commands made unwritable.
 func RemoveTree(dir string) error {
 	if err := os.RemoveAll(dir); err == nil {
 		return nil
