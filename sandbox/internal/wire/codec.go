@@ -1,5 +1,5 @@
-// Package wire carries messages between the runner, the broker and the guests: a compact encoding, and sockets that
-// pass descriptors along.
+// Package wire carries messages between the runner, the broker and the guests: a compact encoding, and sockets that pass
+// descriptors.
 package wire
 
 import (
@@ -7,10 +7,10 @@ import (
 	"errors"
 )
 
-// ErrMalformed means that a message does not hold what its kind promises.
+// ErrMalformed means that a message does not have the format of its kind.
 var ErrMalformed = errors.New("malformed message")
 
-// Encoder appends values to a message. The order is the format: the Decoder must ask in the same order.
+// Encoder appends values to a message. The order is the format: the Decoder must read in the same order.
 type Encoder struct {
 	Bytes []byte
 }
@@ -47,43 +47,43 @@ func (e *Encoder) Strings(v []string) {
 	}
 }
 
-// Message is what travels as its fields.
+// Message is a type that is sent field by field.
 type Message interface {
-	// Fields goes through all of them, in one order.
+	// Fields passes all fields to c, always in the same order.
 	Fields(c Coder)
 }
 
-// Coder appends the fields of a message, or takes them: what both ends have to do alike is written once.
+// Coder appends the fields of a message, or reads them, so that a type lists its fields once for both directions.
 type Coder struct {
 	e *Encoder
-	d *Decoder // one of them is nil
+	d *Decoder // exactly one of them is set
 }
 
-// Coder appends to the message.
+// Coder returns a Coder that appends.
 func (e *Encoder) Coder() Coder { return Coder{e: e} }
 
-// Coder takes off the message.
+// Coder returns a Coder that reads.
 func (d *Decoder) Coder() Coder { return Coder{d: d} }
 
 // Add appends a message.
 func (e *Encoder) Add(m Message) { m.Fields(e.Coder()) }
 
-// Take takes a message.
+// Take reads a message.
 func (d *Decoder) Take(m Message) { m.Fields(d.Coder()) }
 
-// Int is for numbers.
+// Int appends or reads numbers.
 func (c Coder) Int(all ...*int64) { each(c, all, (*Encoder).Int, (*Decoder).Int) }
 
-// Bool is for truth values.
+// Bool appends or reads truth values.
 func (c Coder) Bool(all ...*bool) { each(c, all, (*Encoder).Bool, (*Decoder).Bool) }
 
-// String is for texts.
+// String appends or reads texts.
 func (c Coder) String(all ...*string) { each(c, all, (*Encoder).String, (*Decoder).String) }
 
-// Strings is for lists of texts.
+// Strings appends or reads lists of texts.
 func (c Coder) Strings(all ...*[]string) { each(c, all, (*Encoder).Strings, (*Decoder).Strings) }
 
-// Blob is for bytes, which are taken without a copy.
+// Blob appends or reads bytes, which it reads without a copy.
 func (c Coder) Blob(all ...*[]byte) { each(c, all, (*Encoder).Blob, (*Decoder).Blob) }
 
 func each[T any](c Coder, all []*T, add func(*Encoder, T), take func(*Decoder) T) {
@@ -96,12 +96,12 @@ func each[T any](c Coder, all []*T, add func(*Encoder, T), take func(*Decoder) T
 	}
 }
 
-// Ints is for a list of numbers.
+// Ints appends or reads a list of numbers.
 func (c Coder) Ints(all *[]int64) {
 	List(c, all, func(v *int64, c Coder) { c.Int(v) })
 }
 
-// List is for a list of what has fields.
+// List appends or reads a list of values with fields.
 func List[T any](c Coder, all *[]T, fields func(*T, Coder)) {
 	n := len(*all)
 	if c.e != nil {
@@ -120,8 +120,8 @@ func List[T any](c Coder, all *[]T, fields func(*T, Coder)) {
 	}
 }
 
-// Decoder takes values off a message. After the first thing that does not fit, every value is zero and Err says so:
-// a guest may be under the control of what it confines, so nothing it sends can be trusted to be well formed.
+// Decoder reads values from a message. After the first malformed value, every value is zero and Err is set: a guest may be
+// under the control of what it confines, so its messages are not trusted.
 type Decoder struct {
 	rest []byte
 	err  error
@@ -130,10 +130,10 @@ type Decoder struct {
 // NewDecoder returns a Decoder of message.
 func NewDecoder(message []byte) *Decoder { return &Decoder{rest: message} }
 
-// Err is ErrMalformed when anything so far did not fit.
+// Err returns ErrMalformed when a value so far was malformed.
 func (d *Decoder) Err() error { return d.err }
 
-// Int takes a number.
+// Int reads a number.
 func (d *Decoder) Int() int64 {
 	v, n := binary.Varint(d.rest)
 	if n <= 0 {
@@ -144,10 +144,10 @@ func (d *Decoder) Int() int64 {
 	return v
 }
 
-// Bool takes a truth value.
+// Bool reads a truth value.
 func (d *Decoder) Bool() bool { return d.Int() != 0 }
 
-// Blob takes bytes, which share memory with the message.
+// Blob reads bytes, which share memory with the message.
 func (d *Decoder) Blob() []byte {
 	n := d.Int()
 	if n < 0 || n > int64(len(d.rest)) {
@@ -159,10 +159,10 @@ func (d *Decoder) Blob() []byte {
 	return v
 }
 
-// String takes text.
+// String reads text.
 func (d *Decoder) String() string { return string(d.Blob()) }
 
-// Strings takes a list; nil when it is empty.
+// Strings reads a list; nil when it is empty.
 func (d *Decoder) Strings() []string {
 	n := d.Len()
 	if n == 0 {
@@ -175,7 +175,7 @@ func (d *Decoder) Strings() []string {
 	return v
 }
 
-// Len takes the length of a list; it is never more than what the message could hold.
+// Len reads the length of a list; it never exceeds what the message could hold.
 func (d *Decoder) Len() int {
 	n := d.Int()
 	if n < 0 || n > int64(len(d.rest)) {

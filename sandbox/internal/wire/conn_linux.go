@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inline is the longest message that travels in the socket itself. A longer one travels as a memory file, so that
-// no socket buffer has to be enlarged and idle connections need no large buffers.
+// inline is the longest message that is sent in the socket itself. A longer one is sent as a memory file, so that sockets need
+// no larger buffers and idle connections little memory.
 const inline = 32 << 10
 
-// MaxDescriptors is the most that one message brings along, the kernel's own limit but for one.
+// MaxDescriptors is how many descriptors one message can pass: the kernel's limit less one.
 const MaxDescriptors = 252
 
 // maxMessage bounds what a peer can make us read into memory.
@@ -44,7 +44,7 @@ func Pair() (a, b int, err error) {
 	return fds[0], fds[1], nil
 }
 
-// Polled takes over a socket for use by goroutines: waiting costs no thread, and Close ends a wait.
+// Polled takes over a socket for use by goroutines: waiting takes no thread, and Close ends a wait.
 func Polled(fd int) (*Conn, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func Polled(fd int) (*Conn, error) {
 	return &Conn{fd: fd, file: file, raw: raw}, nil
 }
 
-// Blocking takes over a socket for use by a thread of its own, which saves the hand-over between threads.
+// Blocking takes over a socket for use by a dedicated thread, which saves the hand-over between threads.
 func Blocking(fd int) *Conn { return &Conn{fd: fd} }
 
 // Close closes the socket.
@@ -105,8 +105,7 @@ func (c *Conn) Send(message []byte, fds ...int) error {
 	return err
 }
 
-// SendContext sends as Send does, and gives up when ctx ends: then nothing was sent, and the error is the cause. It is for
-// Polled sockets.
+// SendContext is Send with a context: when ctx ends first, it has sent nothing and returns the cause. It is for Polled sockets.
 func (c *Conn) SendContext(ctx context.Context, message []byte, fds ...int) error {
 	expired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -125,8 +124,8 @@ func (c *Conn) SendContext(ctx context.Context, message []byte, fds ...int) erro
 	return err
 }
 
-// Recv waits for a message. The descriptors that came with it belong to the caller. It returns io.EOF when the other
-// end is closed.
+// Recv waits for a message. The caller owns the descriptors that came with it. It returns io.EOF when the peer has closed the
+// socket.
 func (c *Conn) Recv() (message []byte, fds []int, err error) {
 	if c.raw == nil {
 		return recv(c.fd)
@@ -202,7 +201,7 @@ func CloseAll(fds []int) {
 // MemoryFile returns the descriptor of a memory file that holds content.
 func MemoryFile(content []byte) (int, error) { return memoryFile(content, 0) }
 
-// SealedFile is a MemoryFile that cannot be changed: for what many share who do not trust each other.
+// SealedFile is a MemoryFile that cannot be changed, to share between processes that do not trust each other.
 func SealedFile(content []byte) (int, error) {
 	fd, err := memoryFile(content, unix.MFD_ALLOW_SEALING)
 	if err == nil {
@@ -214,7 +213,7 @@ func SealedFile(content []byte) (int, error) {
 	return fd, nil
 }
 
-// Map returns what a SealedFile holds, without a copy; it must not be written to.
+// Map maps a SealedFile into memory, without a copy; the result must not be written to.
 func Map(fd int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -239,7 +238,7 @@ func memoryFile(content []byte, flags int) (int, error) {
 	return fd, nil
 }
 
-// contents reads a memory file. Only regular files are read: anything else could block the reader.
+// contents reads a memory file. It refuses other kinds of file, which could block the reader.
 func contents(fd int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program makes a memory file that can be executed and no longer changed.
+// Program makes an executable memory file that cannot be changed.
 func Program(name string, program []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
-	if err == unix.EINVAL { // before Linux 6.3, all are executable
+	if err == unix.EINVAL { // before Linux 6.3, all memory files are executable
 		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	}
 	if err != nil {
