@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownCounters opens the counters of the container that this process runs in, as far as it has any.
+// ownCounters opens the counters of this process's container, as far as they exist.
 func ownCounters() Counters {
 	first := func(names ...string) int {
 		for _, name := range names {
@@ -29,12 +29,11 @@ func ownCounters() Counters {
 	}
 }
 
-// victimize makes a command, with what it will start, a likelier victim than this process when the container is out of
-// memory.
+// victimize makes the kernel kill a command and its children before this process when the container is out of memory.
 func victimize(pid int) { _ = tell("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", "300") }
 
-// withoutNetwork puts the calling thread, and what it forks, under a filter that refuses sockets of the network, where
-// the network itself cannot be taken away.
+// withoutNetwork puts the calling thread, and its children, under a filter that refuses network sockets, for containers whose
+// network cannot be taken away.
 func withoutNetwork() error {
 	var f filter
 	f.load(offsetArch)

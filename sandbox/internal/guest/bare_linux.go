@@ -12,25 +12,25 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// Bare is a guest without a machine of its own: it serves the one that it finds itself in, from threads of this process,
-// which may start no processes beside.
+// Bare is a guest without a sandbox of its own around it: threads of this process serve the machine or container that it runs
+// in. This process must start no other processes.
 type Bare struct {
-	// Lacks says what could not be taken from commands, and why.
+	// Lacks says which rights could not be taken from commands, and why.
 	Lacks []string
-	// Filtered says that commands are under the filter of system calls.
+	// Filtered says that commands run under the system call filter.
 	Filtered bool
 
-	alone   bool              // nothing else is at work in this process
-	shallow bool              // what lies deep is removed in the end
+	alone   bool              // this process does nothing else
+	shallow bool              // deeply nested directories are removed at the end
 	confine func(*Bare) error // of a thread
-	begin   chan struct{}     // closed when the thread that forks may serve
+	begin   chan struct{}     // closed when the forking thread may begin
 	over    chan struct{}     // closed when the runner is gone
-	ended   chan struct{}     // closed when all that was started is gone
+	ended   chan struct{}     // closed when all that was started has ended
 }
 
-// NewBare serves runner, a socket that it takes over, until the other end closes. Then it kills all that it started, and
-// with shallow it removes the directories that lie too deep for those who remove all of them.
-// Without network, commands get no sockets of it, or it fails.
+// NewBare serves runner, a socket that it takes over, until the runner closes its end. Then it kills all that it has started
+// and, with shallow, removes directories that are too deep for whoever removes the rest. Without network, commands get no
+// network sockets, or NewBare fails.
 func NewBare(runner int, workdir, tests string, files int64, network, shallow bool) (*Bare, error) {
 	// Other threads of this process may need many files.
 	if err := limit(0); err != nil {
@@ -56,12 +56,12 @@ func NewBare(runner int, workdir, tests string, files int64, network, shallow bo
 	return b, nil
 }
 
-// newBare begins a guest, with a thread that is confined and waits for serve.
+// newBare makes a guest with a confined thread, which waits for serve.
 func newBare(g *guest, confine func(*Bare) error) (*Bare, error) {
-	// What this program inherited, commands do not.
+	// Commands do not inherit what this program has inherited.
 	_ = unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	unix.Umask(0o022)
-	// Orphans become ours, so that whatever descends from a command can be found.
+	// Orphans become our children, so that all descendants of a command can be found.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become a subreaper: %w", err)
 	}
@@ -106,7 +106,7 @@ func newBare(g *guest, confine func(*Bare) error) (*Bare, error) {
 
 func (b *Bare) serve() { close(b.begin) }
 
-// Wait returns when the runner's end of the socket is closed and all that was started is gone, or after a time.
+// Wait waits until the runner has closed the socket and all that was started has ended, or for the time limit.
 func (b *Bare) Wait(limit time.Duration) error {
 	select {
 	case <-b.ended:
@@ -139,14 +139,14 @@ func (g *guest) serveBare() {
 	}()
 }
 
-// confineBare takes from the calling thread what it can: the surroundings may not let it take all.
+// confineBare takes from the calling thread what it can: the container may not allow all of it.
 func confineBare() (lacks []string, filtered bool) {
 	lack := func(err error) {
 		if err != nil {
 			lacks = append(lacks, err.Error())
 		}
 	}
-	// What this cannot drop is not regained either: no_new_privs sees to that.
+	// What stays here is not regained by commands either, because of no_new_privs.
 	_ = dropBounding()
 	lack(dropCapabilities())
 	lack(unprivileged())
@@ -156,11 +156,11 @@ func confineBare() (lacks []string, filtered bool) {
 	return lacks, err == nil
 }
 
-// isMount says whether a file system is mounted at a path.
+// isMount reports whether a file system is mounted at a path.
 func isMount(path string) bool {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE, &st)
-	if err == nil && st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 { // as in gVisor: then it is on another device
+	if err == nil && st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 { // gVisor does not say: compare the device
 		var above unix.Statx_t
 		err = unix.Statx(unix.AT_FDCWD, filepath.Dir(path), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE, &above)
 		return err == nil && (st.Dev_major != above.Dev_major || st.Dev_minor != above.Dev_minor)
@@ -168,11 +168,11 @@ func isMount(path string) bool {
 	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
-// killDescendants kills what descends from this process until nothing does.
+// killDescendants kills the descendants of this process until there are none.
 func (g *guest) killDescendants() {
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
 		if os.Getpid() == 1 {
-			// All at once. What others put into this container may be beyond our reach: it is no reason to go on.
+			// All at once. Processes that others have put into this container may be out of reach; that must not stop us.
 			_ = unix.Kill(-1, unix.SIGKILL)
 		}
 		stopped := map[int]bool{}
@@ -200,7 +200,7 @@ func (g *guest) killDescendants() {
 	}
 }
 
-// descendants are those of all processes that descend from this one, zombies among them.
+// descendants returns the descendants of this process, zombies included.
 func descendants(all map[int]process) map[int]process {
 	found := map[int]process{}
 	self := os.Getpid()

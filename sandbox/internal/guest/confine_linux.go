@@ -6,16 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept are the capabilities of root in a sandbox. They count in the sandbox's user namespace alone.
+// kept are the capabilities of root in a sandbox. They are valid in the sandbox's user namespace only.
 const kept = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_KILL |
 	1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_SETFCAP
 
-// told is a capability that counts nowhere but in the first user namespace. The guest's threads may have it and commands
-// never do: who has more than they have, they can neither slow down nor bind to a processor.
-const told = 1 << unix.CAP_WAKE_ALARM
+// guestOnly is a capability without effect outside of the first user namespace. The guest's threads have it and commands never
+// do. So the guest has more capabilities than commands, which keeps them from changing its priority or affinity.
+const guestOnly = 1 << unix.CAP_WAKE_ALARM
 
-// confine takes from the calling thread, and from what it forks, all that commands must not have. Only this thread:
-// doing the same to all threads of a Go program costs milliseconds.
+// confine takes from the calling thread, and its children, all that commands must not have. It changes this thread only:
+// changing all threads of a Go program takes milliseconds.
 func confine(p policy) error {
 	for _, step := range []func() error{dropBounding, dropCapabilities, unprivileged} {
 		if err := step(); err != nil {
@@ -31,7 +31,7 @@ func dropBounding() error {
 			continue
 		}
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err == unix.EINVAL {
-			break // past the last capability that the kernel knows
+			break // after the last capability that the kernel knows
 		} else if err != nil {
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
@@ -46,7 +46,7 @@ func dropCapabilities() error {
 		return fmt.Errorf("read capabilities: %w", err)
 	}
 	for i := range data {
-		effective, permitted := uint64(kept)>>(32*i), uint64(kept|told)>>(32*i)
+		effective, permitted := uint64(kept)>>(32*i), uint64(kept|guestOnly)>>(32*i)
 		data[i] = unix.CapUserData{
 			Effective: data[i].Permitted & uint32(effective), Permitted: data[i].Permitted & uint32(permitted),
 		}
@@ -64,11 +64,11 @@ func unprivileged() error {
 	return nil
 }
 
-// limit sets the resource limits that commands inherit. Hard limits are only ever lowered. files is 0 where this process
-// needs more open files than its commands may have.
+// limit sets the resource limits that commands inherit. It never raises a hard limit. files is 0 where this process needs more
+// open files than its commands may have.
 func limit(files int64) error {
 	wanted := map[int]uint64{
-		unix.RLIMIT_CORE:       1, // not even a program of the machine takes dumps, as it would with 0
+		unix.RLIMIT_CORE:       1, // with 0, a core handler of the machine would still get the dump
 		unix.RLIMIT_MEMLOCK:    64 << 10,
 		unix.RLIMIT_SIGPENDING: 4096,
 		unix.RLIMIT_MSGQUEUE:   128 << 10,
@@ -83,7 +83,7 @@ func limit(files int64) error {
 		}
 		value = min(value, now.Max)
 		if now.Cur == value && now.Max == value {
-			continue // gVisor has limits that cannot be set
+			continue // gVisor refuses some limits
 		}
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value}); err != nil {
 			return fmt.Errorf("set resource limit %d: %w", resource, err)
@@ -92,26 +92,26 @@ func limit(files int64) error {
 	return nil
 }
 
-// standIns are the limits of processes where no cgroup bounds the sandbox.
+// standIns are the per-process limits that replace a cgroup where the sandbox has none.
 func standIns(boot *Boot) map[int]uint64 {
 	limits := map[int]uint64{}
 	if boot.Shared {
-		// All sandboxes of this user share how many descriptors may be on their way in messages, and a process is refused more
-		// when they are as many as it may have open itself. The guest answers with descriptors: it must be allowed more.
+		// The kernel counts descriptors in flight in messages for all sandboxes of this user, and refuses more than the
+		// sender's own limit of open files. The guest sends descriptors in replies: it must be allowed more.
 		limits[unix.RLIMIT_NOFILE] = uint64(boot.Files)
 	}
 	if boot.Memory > 0 {
 		limits[unix.RLIMIT_DATA] = uint64(boot.Memory)
 	}
 	if boot.Processes > 0 {
-		// Counted for the user in this namespace, and the guest's own threads are among them.
+		// The kernel counts processes of the user in this namespace, including the guest's threads.
 		limits[unix.RLIMIT_NPROC] = uint64(boot.Processes) + 24
 	}
 	return limits
 }
 
-// bind sets the hard limits of a command that was born under the soft ones. The thread that forks may not set those of others,
-// as commands must not.
+// bind sets the hard limits of a command that was started under the soft ones. The forking thread may not set limits of other
+// processes, just like commands.
 func (g *guest) bind(pid int) {
 	if len(g.limits) == 0 {
 		return
@@ -126,10 +126,10 @@ func (g *guest) bind(pid int) {
 	<-done
 }
 
-// spareFiles are as many as the other threads of a process open while one of them forks.
+// spareFiles is how many files the other threads of a process may open during a fork.
 const spareFiles = 64
 
-// opened is the number that the next file gets: all below are in use.
+// opened returns the number that the next opened file gets.
 func (g *guest) opened() uint64 {
 	fd, err := unix.FcntlInt(uintptr(g.null), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -139,9 +139,9 @@ func (g *guest) opened() uint64 {
 	return uint64(fd)
 }
 
-// lowerLimits puts the guest under the stand-ins until restore is called, so that a command is born with them: setting
-// them afterwards loses the race against a fork bomb. Only the soft limits, for the guest itself must get out from
-// under them again: it has to be able to make a thread when a bomb has used up all.
+// lowerLimits puts the guest under the stand-ins until restore is called, so that a command starts with them: setting them
+// later loses the race against a fork bomb. It sets soft limits only, because the guest must get out from under them again: it
+// has to be able to make a thread when a bomb has used up all processes.
 func (g *guest) lowerLimits() (restore func()) {
 	before := map[int]unix.Rlimit{}
 	for resource, value := range g.limits {

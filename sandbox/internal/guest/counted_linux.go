@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSockets is how many sockets a sandbox may have for it to get one more that asks for addresses. What waits in those is
-// memory of the kernel that no limit counts, and a process can have a thousand of them, with 200 KiB in each.
+// maxSockets is how many sockets a sandbox may have when it asks for a netlink socket. Data that waits in those is kernel
+// memory that no limit counts, and a process can have a thousand of them, with 200 KiB in each.
 const maxSockets = 512
 
 // asked is struct seccomp_notif, answered is struct seccomp_notif_resp.
@@ -32,8 +32,8 @@ type (
 	}
 )
 
-// listen installs a filter, and answers what it leaves open on another thread. Where something outside listens to such
-// questions already, none is asked.
+// listen installs a filter, and answers the filter's questions on another thread. Where an outer filter has such a listener
+// already, the filter asks none.
 func listen(p policy) error {
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	if p.everywhere {
@@ -61,22 +61,23 @@ func install(p policy, flags uintptr) (fd int, err error) {
 		return -1, errno
 	}
 	if result != 0 && flags&unix.SECCOMP_FILTER_FLAG_NEW_LISTENER == 0 {
-		return -1, unix.ESRCH // a thread that could not be put under it
+		return -1, unix.ESRCH // a thread that could not be put under the filter
 	}
 	return int(result), nil
 }
 
-// questionGarbage is about what a question leaves behind.
+// questionGarbage is about how many bytes of garbage a question makes.
 const questionGarbage = 2 << 10
 
-// decide answers for ever. Its arguments are numbers, so that nothing can change between question and answer.
+// decide answers questions and never returns. The arguments are numbers, so that they cannot change between question and
+// answer.
 func decide(fd int, garbage *garbage) {
 	for {
 		garbage.count(questionGarbage)
 		garbage.collect()
 		var question asked
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&question)))
-		if errno == unix.EINTR || errno == unix.ENOENT { // who asked is gone
+		if errno == unix.EINTR || errno == unix.ENOENT { // the thread that asked is gone
 			continue
 		}
 		if errno != 0 {
@@ -90,7 +91,7 @@ func decide(fd int, garbage *garbage) {
 	}
 }
 
-// sockets counts all in the network of this process.
+// sockets counts all sockets in the network namespace of this process.
 func sockets() int {
 	content, _ := os.ReadFile("/proc/self/net/sockstat")
 	line, _, _ := bytes.Cut(content, []byte("\n"))

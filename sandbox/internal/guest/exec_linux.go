@@ -14,14 +14,14 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// command is a process that was started for the runner; its number is also that of its session.
+// command is a process that was started for the runner; its number is also its session's.
 type command struct {
 	id    int64
 	pid   int
 	began counts
 	ended bool
-	tree  map[int]bool // all that were seen to descend from it
-	mark  uint64       // what they inherit; 0 is none
+	tree  map[int]bool // descendants seen so far
+	mark  uint64       // the mark that descendants inherit; 0 is none
 	born  uint64       // in ticks
 	alone bool         // no other command was running when it began
 }
@@ -97,19 +97,19 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 		victimize(c.pid)
 	}
 	g.bind(c.pid)
-	// A number that comes round again says that nothing is left of the session that had it.
+	// The kernel gives out a number again only when nothing is left of the session that had it.
 	if old := g.running[c.pid]; old != nil {
 		delete(g.byRequest, old.id)
 	}
 	g.running[c.pid], g.byRequest[c.id] = c, c
 	c.alone, g.newest = g.living == 0, c
 	g.living++
-	// Within the lock, so that the runner hears of the start before it hears of the end.
+	// Under the lock, so that the runner gets the start before the end.
 	g.reply(c.id, nil, func(e *wire.Encoder) { e.Int(int64(c.pid)) }, terminal...)
 	return nil
 }
 
-// standard lays out descriptors 0, 1, 2 and perhaps 3.
+// standard arranges descriptors 0, 1, 2 and perhaps 3.
 func (g *guest) standard(which int64, fds []int) []uintptr {
 	files := []uintptr{uintptr(g.null), uintptr(g.null), uintptr(g.null)}
 	next := 0
@@ -134,7 +134,7 @@ func (g *guest) standard(which int64, fds []int) []uintptr {
 	return files
 }
 
-// program finds what to execute, as a shell would.
+// program finds the file to execute, as a shell does.
 func (g *guest) program(s *Start) (string, []string, error) {
 	if s.Helper {
 		return g.helper, append([]string{self.Helper}, s.Args...), nil
@@ -177,8 +177,8 @@ func (g *guest) program(s *Start) (string, []string, error) {
 	return "", nil, found
 }
 
-// reap waits for all children for ever. One wait blocks; the others that are due are fetched without giving the
-// thread away, or a storm of orphans would outrun us. Nor is any memory taken for each, as no garbage is collected here.
+// reap waits for children and never returns. One wait blocks; then it collects all other children that have ended without
+// giving up the thread, or a storm of orphans would outrun it. It allocates nothing for each, as no garbage is collected here.
 func (g *guest) reap() {
 	g.settler.serve()
 	var status unix.WaitStatus
@@ -231,11 +231,11 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 		x.Signal = int64(status.Signal())
 		x.Code = 128 + x.Signal
 	}
-	if x.Code == 128+int64(unix.SIGXFSZ) { // also as a shell says of what it ran
+	if x.Code == 128+int64(unix.SIGXFSZ) { // a shell reports it like this, too
 		x.Limits |= LimitDisk
 	}
 	if x.Limits&LimitProcesses != 0 {
-		// Not here: this thread has to see to those that end meanwhile.
+		// Not here: this thread has to reap processes that end meanwhile.
 		go func() {
 			g.settle()
 			g.exited(c, &x)
@@ -253,8 +253,8 @@ func (g *guest) exited(c *command, x *Exit) {
 	_ = g.send(e.Bytes)
 }
 
-// lockToReap waits for the lock without neglecting the one who may hold it: the thread that forks, for as long as its child
-// is stopped.
+// lockToReap waits for the lock. Meanwhile it watches for a stopped child: the lock may be held by the forking thread, which
+// waits as long as its child is stopped.
 func (g *guest) lockToReap() {
 	if g.mu.TryLock() {
 		return
@@ -269,7 +269,7 @@ func (g *guest) lockToReap() {
 	}
 }
 
-// stoppedChild returns a child that has stopped since this was last asked, or 0. It leaves those that have ended alone.
+// stoppedChild returns a child that has stopped since the last call, or 0. It leaves ended children alone.
 func stoppedChild(info *unix.Siginfo) int {
 	const pidAt = 16 // of struct siginfo, where words have 64 bits
 	*info = unix.Siginfo{}
@@ -279,15 +279,15 @@ func stoppedChild(info *unix.Siginfo) int {
 	return int(*(*int32)(unsafe.Add(unsafe.Pointer(info), pidAt)))
 }
 
-// stopped ends a child that was stopped before it became a command: the thread that forks waits for it, and with it
-// everybody else. One process of the sandbox can stop all others all the time.
+// stopped kills a child that was stopped before it became a command: the forking thread waits for it, and the whole guest with
+// that. A process of the sandbox can stop others at any time.
 func (g *guest) stopped(pid int) {
 	if !g.forking.Load() {
 		return
 	}
 	own, ownErr := readlink(unix.AT_FDCWD, "/proc/self/exe")
 	its, err := readlink(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/exe")
-	// Without rights, no process may look into what has our memory still.
+	// A process without rights may not look at one that still shares our memory.
 	if err == unix.EACCES || (ownErr == nil && err == nil && own == its) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}

@@ -27,9 +27,8 @@ type fileRequest struct {
 
 var startFiles sync.Once
 
-// serveFile hands a request to the file thread. Files are touched by a thread that may do no more than the commands,
-// so that whatever they do to names under its feet leads nowhere they could not go themselves. It is made when first
-// needed: many sandboxes never need it.
+// serveFile hands a request to the file thread, which has no more rights than commands: whatever they do to names during a
+// request, it reaches nothing that they could not. The thread is made when it is first needed: many sandboxes never need it.
 func (g *guest) serveFile(r fileRequest) {
 	startFiles.Do(func() {
 		onOtherThread(func() {
@@ -48,7 +47,7 @@ func (g *guest) serveFile(r fileRequest) {
 	g.files <- r
 }
 
-// confineFiles is confine for the thread of files, on which no program runs.
+// confineFiles is confine for the file thread, which runs no program.
 func (g *guest) confineFiles() error {
 	if g.policy.everywhere {
 		return errors.Join(dropBounding(), dropCapabilities())
@@ -125,7 +124,7 @@ func (g *guest) file(r fileRequest) {
 	}
 }
 
-// open opens a path as the sandbox sees it. Magic links, those of /proc, would lead to the guest's own descriptors.
+// open opens a path as the sandbox sees it. Magic links of /proc are refused: they would lead to the guest's own descriptors.
 func (g *guest) open(name string, flags, mode uint64) (int, error) {
 	return g.openWith(name, flags, mode, 0)
 }
@@ -148,7 +147,7 @@ func (g *guest) openWith(name string, flags, mode, resolve uint64) (int, error) 
 	}
 }
 
-// describe fails for what lies in /proc: it is about processes, the guest among them, and not a file to be kept.
+// describe fails for files in /proc, which are about processes, the guest included.
 func describe(fd int) (Info, error) {
 	var system unix.Statfs_t
 	if err := unix.Fstatfs(fd, &system); err != nil {
@@ -210,7 +209,7 @@ func (g *guest) stat(name string) (Info, error) {
 	return describe(fd)
 }
 
-// openRegular opens for reading. It does not wait for the other end of a pipe, nor hand out a device.
+// openRegular opens a regular file for reading. It never blocks on a pipe, and refuses devices.
 func (g *guest) openRegular(name string) (int, Info, error) {
 	fd, err := g.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err == unix.ENXIO {
@@ -234,8 +233,8 @@ func (g *guest) openRegular(name string) (int, Info, error) {
 	return -1, Info{}, err
 }
 
-// maxListing bounds the paths of a directory's entries: the limits of the sandbox do not count the guest's memory, and each
-// entry bears the whole path.
+// maxListing bounds the paths of a directory's entries, in bytes: the limits of the sandbox do not count the guest's memory,
+// and each entry has the whole path.
 const maxListing = 64 << 20
 
 func readSome(dir *os.File, path int) (names []string, err error) {

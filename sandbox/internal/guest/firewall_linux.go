@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lead tells the kernel what comes to which of the sockets. It does so before packets are routed, without the table of
-// connections that translating addresses would fill.
+// lead makes the kernel direct connections to the right socket. It does so before packets are routed, without a connection
+// table, which address translation would fill.
 func lead() error {
 	const table, chain = "carry", "all"
 	create := uint16(unix.NLM_F_ACK | unix.NLM_F_CREATE)
@@ -70,7 +70,7 @@ func (n *netlink) expression(name string, body func()) {
 	})
 }
 
-// compare goes on when the first register holds the value, or does not.
+// compare continues the rule when the first register equals the value, or differs.
 func (n *netlink) compare(how uint32, value ...byte) {
 	n.expression("cmp", func() {
 		n.number(unix.NFTA_CMP_SREG, unix.NFT_REG_1)
@@ -102,7 +102,7 @@ func (n *netlink) payload(base, offset, how uint32, value ...byte) {
 	n.compare(how, value...)
 }
 
-// tproxy gives a packet to the socket that listens on a port, of any address or of one.
+// tproxy directs a packet to the socket that listens on a port, of any address or of one.
 func (n *netlink) tproxy(port uint16, address []byte) {
 	const ( // attributes of the expression
 		attrFamily = iota + 1

@@ -8,30 +8,30 @@ import (
 )
 
 const (
-	// spendable is about how much may be allocated between two looks at the heap. Most guests never look.
+	// spendable is about how many bytes may be allocated between two checks of the heap. Most guests never check.
 	spendable = 1 << 20
-	// leastHeap is how much a heap holds before it is collected, as in the Go runtime.
+	// leastHeap is the heap size, in bytes, below which nothing is collected, as in the Go runtime.
 	leastHeap = 4 << 20
 )
 
-// Env is what a guest that is a process of its own is started with.
+// Env is the environment of a guest that is a process of its own.
 var Env = []string{"GOTRACEBACK=single", "GOGC=off"}
 
-// garbage is collected between two forks, and never by the Go runtime itself, which Env sees to. A collection stops all
-// threads, also the one that forks, and that waits until its child has become a program. Whoever stops that child meanwhile, as
-// any process of the sandbox may, would so stop the reaper too, who is there to end it.
+// garbage collects between two forks; Env turns the Go runtime's own collection off. A collection stops all threads and waits
+// for the forking one, which waits until its child has become a program. A process of the sandbox can stop that child, and
+// would thereby stop the reaper too, which has to kill the child.
 type garbage struct {
-	forks *sync.Mutex // held by a thread that forks
+	forks *sync.Mutex // held by the forking thread
 	spent atomic.Int64
 
 	mu   sync.Mutex
-	next uint64 // size of the heap that is to be collected
+	next uint64 // heap size at which to collect
 }
 
-// count says that so many bytes were allocated, more or less. It never waits.
+// count adds the approximate number of allocated bytes. It never blocks.
 func (g *garbage) count(bytes int) { g.spent.Add(int64(bytes)) }
 
-// collect does it if it is due. Not for a thread that forks, nor for one that a fork needs.
+// collect runs a collection if it is due. The forking thread, and threads that a fork waits for, must not call it.
 func (g *garbage) collect() {
 	if g.spent.Load() < spendable || !g.mu.TryLock() {
 		return
@@ -47,7 +47,7 @@ func (g *garbage) collect() {
 	g.next = 2 * heap()
 }
 
-// heap is how many bytes it holds, garbage among them.
+// heap returns the size of the heap in bytes, garbage included.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

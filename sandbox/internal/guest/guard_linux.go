@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guard keeps what the calling thread forks from ending this process, or one that this descends from, with a signal.
-// Process 1 of a namespace needs no guard: the kernel is one. The rest of the confinement must not be in force yet, but
-// for no_new_privs.
+// guard keeps children of the calling thread from signalling this process, or its ancestors. Process 1 of a namespace needs no
+// guard: the kernel protects it. guard must run before the rest of the confinement, except no_new_privs.
 //
-// A filter of system calls knows by number what it guards, and no thread that this process starts later, each of which can be
-// signalled instead of the whole. Landlock knows who is outside, and asks nothing of older kernels.
+// A system call filter lists the guarded processes by number; it does not know threads that this process starts later, and a
+// signal to a thread can hit the whole process. Landlock does know what is outside, but needs a recent kernel.
 func guard() error {
 	if os.Getpid() == 1 {
 		return nil
@@ -30,7 +29,7 @@ func guard() error {
 	return confineSignals()
 }
 
-// guardNumbers is what a filter of system calls can do of it.
+// guardNumbers installs the part of the guard that is a system call filter.
 func guardNumbers() error {
 	targets, err := guarded()
 	if err != nil {
@@ -44,7 +43,7 @@ func guardNumbers() error {
 	return nil
 }
 
-// guarded are the numbers by which the processes can be meant.
+// guarded returns all numbers by which a signal could reach the guarded processes.
 func guarded() ([]uint32, error) {
 	all := []int{-1}
 	threads, err := readNames("/proc/self/task")
@@ -73,7 +72,7 @@ func guarded() ([]uint32, error) {
 	return numbers, nil
 }
 
-// parent returns 0 where /proc does not show the process, as outside of the namespace.
+// parent returns 0 where /proc does not show the process, because it is outside of the namespace.
 func parent(pid int) (int, error) {
 	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if os.IsNotExist(err) {
@@ -90,7 +89,7 @@ func parent(pid int) (int, error) {
 	return strconv.Atoi(fields[1])
 }
 
-// guarding is a filter of all calls that send a signal to another process.
+// guarding builds a filter of all calls that send a signal to another process.
 func guarding(targets []uint32) filter {
 	var refuse filter
 	refuse.load(offsetArgs)
@@ -101,10 +100,10 @@ func guarding(targets []uint32) filter {
 	refuse.ret(unix.SECCOMP_RET_ALLOW)
 
 	var others filter
-	// A directory of /proc will do for a descriptor here. It is as if the kernel were one that has no such call.
+	// The call also accepts a directory of /proc as descriptor. ENOSYS looks like a kernel without the call.
 	others.jump(unix.BPF_JEQ, unix.SYS_PIDFD_SEND_SIGNAL, 0, 1)
 	others.ret(fails(unix.ENOSYS))
-	// Who is told of input may be anybody; what with is otherwise always the same signal, which does no harm.
+	// F_SETOWN may name any process; without F_SETSIG it gets SIGIO, which does no harm.
 	others.jump(unix.BPF_JEQ, unix.SYS_FCNTL, 0, 4)
 	others.load(offsetArgs + 8)
 	others.jump(unix.BPF_JEQ, unix.F_SETSIG, 0, 1)
@@ -112,7 +111,7 @@ func guarding(targets []uint32) filter {
 	others.ret(unix.SECCOMP_RET_ALLOW)
 	others.jump(unix.BPF_JEQ, unix.SYS_TGKILL, 1, 0)
 	others.ret(unix.SECCOMP_RET_ALLOW)
-	// The Go runtime of this process stops its threads so.
+	// The Go runtime of this process preempts its threads with SIGURG.
 	others.load(offsetArgs + 16)
 	others.jump(unix.BPF_JEQ, uint32(unix.SIGURG), 0, 1)
 	others.ret(unix.SECCOMP_RET_ALLOW)
@@ -129,7 +128,7 @@ func guarding(targets []uint32) filter {
 	return slices.Concat(f, others, refuse)
 }
 
-// confineSignals lets the calling thread, and what it forks, send signals to each other alone.
+// confineSignals lets the calling thread and its children send signals to each other only.
 func confineSignals() error {
 	rules := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), unsafe.Offsetof(rules.Scoped)+unsafe.Sizeof(rules.Scoped), 0)

@@ -17,7 +17,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// Descriptors that the broker hands to a new guest.
+// Descriptors that a new guest inherits from the broker.
 const (
 	RunnerFD = 3 + iota
 	BrokerFD
@@ -28,30 +28,30 @@ const firstCommand = 100
 
 // guest is the state of process 1.
 type guest struct {
-	runner   *wire.Conn // received from by one goroutine alone
+	runner   *wire.Conn // only one goroutine receives from it
 	sending  sync.Mutex
 	workdir  string
 	null     int
 	counters Counters
-	disk     string // of the file system that is limited
+	disk     string // directory of the file system with the disk limit
 	commands int    // a cgroup to fork into, or -1
 	limits   map[int]uint64
 	policy   policy
-	helper   string // the program of helpers
-	tests    string // a mount point that is emptied and not removed; "" is none
+	helper   string // path of the program for helpers
+	tests    string // a mount point that Remove empties; "" is none
 	bare     *Bare  // nil in a sandbox with a root of its own
 	born     time.Time
 
-	forking   atomic.Bool // a child is not yet a command, perhaps
-	mu        sync.Mutex  // guards what follows; held while forking, so that no child is reaped before it is known
+	forking   atomic.Bool // a child may not have become a command yet
+	mu        sync.Mutex  // guards the fields below; held during a fork, so that no child is reaped before it is known
 	running   map[int]*command
 	byRequest map[int64]*command
 	newest    *command
 	living    int           // commands that have not ended
-	marks     uint64        // given so far
+	marks     uint64        // how many marks have been given
 	forked    chan struct{} // wakes the reaper
 
-	starts chan startRequest // nil when it is the confined thread that receives
+	starts chan startRequest // nil when the confined thread receives requests
 	files  chan fileRequest
 
 	settler *settler
@@ -69,8 +69,8 @@ func init() {
 	self.Role(LandlockName, landlockMain)
 }
 
-// Main runs the guest and does not return. All threads but two keep the full capabilities of the namespaces; they
-// only look at /proc, send signals and wait.
+// Main runs the guest and does not return. All threads but two keep the full capabilities of the namespaces; they only read
+// /proc, send signals and wait.
 func Main() {
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, Name+" is started by the program itself")
@@ -80,10 +80,10 @@ func Main() {
 	unix.Umask(0o022)
 	booted := make(chan *guest)
 	onOtherThread(func() { serve(booted) })
-	// This thread, the first, does meanwhile what must be done before the first command, and ends up as the reaper.
+	// Meanwhile this thread, the first, does what the first command needs, and then becomes the reaper.
 	ignoreSignals()
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(Name+"\x00"))), 0, 0, 0)
-	// Threads in store: one that is made between two commands would take a process number from the second.
+	// Make two spare threads: one made between two commands would take a process number from the second.
 	for range 2 {
 		go func() { _ = unix.Nanosleep(&unix.Timespec{Nsec: 200_000}, nil) }()
 	}
@@ -91,12 +91,12 @@ func Main() {
 	g.reap()
 }
 
-// ignoreSignals takes back what the Go runtime installs, but for its own means to stop a goroutine and what is to be
-// kept. Without a handler, process 1 gets no signal from its own namespace: neither SIGTERM nor a SIGSEGV that a command
-// sends ends it. Package os/signal would do that with two more threads.
+// ignoreSignals removes the signal handlers of the Go runtime, except the one for preemption and those in keep. Process 1 gets
+// no signal from its own namespace without a handler, so commands cannot end it with SIGTERM or SIGSEGV. Package os/signal
+// would need two more threads for this.
 //
-// A handler that is kept holds back no other signals, as those of the Go runtime do: one that is held back on the first
-// thread, and not on the others, ends all of them, as Linux then forgets whom it is for (complete_signal).
+// A handler that stays blocks no other signals, unlike those of the Go runtime: a signal that is blocked on the first thread,
+// and not on others, ends all of them, because Linux then skips its protection of process 1 (complete_signal).
 func ignoreSignals(keep ...unix.Signal) {
 	keep = append(keep, unix.SIGURG)
 	var kept uint64
@@ -113,8 +113,8 @@ func ignoreSignals(keep ...unix.Signal) {
 	}
 }
 
-// onOtherThread runs f on a thread that is not the first of the process. The first thread owns the memory of the
-// process as far as cgroups go: were it a member of the commands' group, an OOM kill there could hit the guest.
+// onOtherThread runs f on a thread that is not the process's first. For cgroups, the first thread owns the process's memory: if
+// it were a member of the commands' group, an OOM kill there could hit the guest.
 func onOtherThread(f func()) {
 	go func() {
 		runtime.LockOSThread()
@@ -126,11 +126,11 @@ func onOtherThread(f func()) {
 	}()
 }
 
-// usualSlack is how late sleeps may end by default, in nanoseconds. The broker lets those of a guest end later.
+// usualSlack is the default timer slack, in nanoseconds. The broker gives guests a larger one.
 const usualSlack = 50_000
 
 func serve(booted chan<- *guest) {
-	// Commands get it from this thread, which starts them.
+	// Commands inherit it from this thread, which starts them.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0)
 	broker := wire.Blocking(BrokerFD)
 	g, upper, err := boot(broker)
@@ -145,7 +145,8 @@ func serve(booted chan<- *guest) {
 		os.Exit(1)
 	}
 	unix.Close(upper)
-	// Goroutines wait for messages: a thread that does keeps the Go runtime busy with watching it, for longer than a request takes.
+	// Goroutines wait for messages: while a thread waits in a system call, the Go runtime's monitor polls it, which takes
+	// longer than a request.
 	if g.runner, err = wire.Polled(RunnerFD); err != nil {
 		os.Exit(1)
 	}
@@ -155,7 +156,7 @@ func serve(booted chan<- *guest) {
 	g.starts = make(chan startRequest, 16)
 	booted <- g
 	go func() {
-		// The broker says nothing more. Its end closes when it dies, and so must we.
+		// The broker sends nothing more. Its end closes when it dies, and the guest must die, too.
 		_, _, _ = broker.Recv()
 		os.Exit(0)
 	}()
@@ -173,8 +174,8 @@ func serve(booted chan<- *guest) {
 	}
 }
 
-// boot makes the sandbox out of what the namespaces give, and puts the calling thread under its rules. upper is a
-// descriptor of all that commands will write.
+// boot builds the sandbox inside the new namespaces, and confines the calling thread. upper is a descriptor of all that
+// commands will write.
 func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 	message, fds, err := broker.Recv()
 	if err != nil {
@@ -237,7 +238,7 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 	if g.null, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
 		return nil, -1, fmt.Errorf("open /dev/null: %w", err)
 	}
-	// Should the host run out of memory, a sandbox is the first to go, not the runner.
+	// If the host runs out of memory, sandboxes are killed before the runner.
 	_ = tell("/proc/self/oom_score_adj", "300")
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, -1, fmt.Errorf("become non-dumpable: %w", err)
@@ -262,7 +263,7 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 	return g, root.upper, confine(g.policy)
 }
 
-// takeImage keeps the mapping for the life of the process: its pages are shared by all guests.
+// takeImage maps the image for the life of the process: all guests share its pages.
 func takeImage(fd int) (*Image, error) {
 	defer unix.Close(fd)
 	content, err := wire.Map(fd)
@@ -274,10 +275,10 @@ func takeImage(fd int) (*Image, error) {
 	return image, d.Err()
 }
 
-// settler makes the first command's number independent of how many threads the guest happened to need. The number is
-// set at the last moment, by a thread that still has the right to: the reaper, which has nothing else to do before.
+// settler makes the first command's process number independent of how many threads the guest has made. The reaper, which still
+// has the right to and nothing else to do, sets the number at the last moment.
 type settler struct {
-	lastPID int // a descriptor; -1 where the kernel has no such file
+	lastPID int // a descriptor of the last process number; -1 where the kernel has no such file
 	ends    [2]int
 	done    atomic.Bool
 }
@@ -291,7 +292,7 @@ func newSettler(lastPID int) (*settler, error) {
 	return s, unix.Pipe2(s.ends[:], unix.O_CLOEXEC)
 }
 
-// serve waits to be asked, and sets the number.
+// serve waits for ask, and sets the number.
 func (s *settler) serve() {
 	if s.lastPID < 0 {
 		return
@@ -308,15 +309,15 @@ func (s *settler) ask() {
 	if s.done.Load() {
 		return
 	}
-	// Neither channels nor sleeping: either may make the Go runtime start one more thread.
+	// Neither a channel nor a sleep: either may make the Go runtime start one more thread.
 	unix.Close(s.ends[1])
 	for !s.done.Load() {
 		yield()
 	}
 }
 
-// yield is a function of its own because its entry is where the loop above can be stopped: the reaper may need to
-// collect garbage before it can set the number.
+// yield is a function because the Go runtime can stop the loop above at its entry: the reaper may have to collect garbage
+// before it can set the number.
 //
 //go:noinline
 func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
@@ -328,10 +329,11 @@ type startRequest struct {
 	fds     []int
 }
 
-// requestGarbage is about what a request leaves behind beside its message and the reply.
+// requestGarbage is about how many bytes of garbage a request makes beside its message and the reply.
 const requestGarbage = 4 << 10
 
-// handle does one request. A start is done here where this is the confined thread; the rest must not hold it up.
+// handle handles one request. It starts a command here if this is the confined thread; other requests must not hold that thread
+// up.
 func (g *guest) handle(message []byte, fds []int) {
 	g.garbage.count(len(message) + requestGarbage)
 	g.garbage.collect()
@@ -361,7 +363,7 @@ func (g *guest) handle(message []byte, fds []int) {
 	wire.CloseAll(fds)
 }
 
-// reply answers request id. body is appended after the outcome.
+// reply answers request id. body appends to the reply after the failure.
 func (g *guest) reply(id int64, failure *Failure, body func(*wire.Encoder), fds ...int) {
 	var e wire.Encoder
 	e.Int(KindReply)
@@ -378,11 +380,11 @@ func (g *guest) reply(id int64, failure *Failure, body func(*wire.Encoder), fds 
 	}
 }
 
-// send fails when too many descriptors are on their way.
+// send fails when too many descriptors are in flight.
 func (g *guest) send(message []byte, fds ...int) error {
 	g.garbage.count(len(message))
 	g.sending.Lock()
 	defer g.sending.Unlock()
-	// Beside that, the only failure is a runner that is gone, which the receiving thread sees too.
+	// Otherwise it fails only when the runner is gone, which the receiving thread notices, too.
 	return g.runner.Send(message, fds...)
 }

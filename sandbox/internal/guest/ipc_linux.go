@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeIPC removes the objects of System V that processes left: shared memory, queues and semaphores, which outlive those
-// who made them. Only where they are the sandbox's own, as they are where its processes are.
+// freeIPC removes the System V objects that processes left: shared memory, queues and semaphores, which outlive their makers.
+// It does so only where the sandbox has an IPC namespace of its own, as it does where it has its own processes.
 func freeIPC() {
 	if os.Getpid() != 1 {
 		return
 	}
-	// The commands of the kernel that tell the highest index in use, and an object at an index.
+	// For each kind, the calls that return the highest index in use, and the object at an index.
 	for _, kind := range []struct{ call, info, stat uintptr }{
 		{unix.SYS_SHMCTL, 14, 13}, {unix.SYS_MSGCTL, 12, 11}, {unix.SYS_SEMCTL, 19, 18},
 	} {
-		var told [256]byte // what they say of it; the longest takes 112
+		var result [256]byte // a buffer for the result, which is at most 112 bytes
 		control := func(id, command uintptr) (uintptr, bool) {
-			at := uintptr(unsafe.Pointer(&told))
+			at := uintptr(unsafe.Pointer(&result))
 			args := [3]uintptr{command, at, 0}
 			if kind.call == unix.SYS_SEMCTL {
 				args = [3]uintptr{0, command, at}

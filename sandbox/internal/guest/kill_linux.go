@@ -13,15 +13,15 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// kill signals a command with all its descendants: its session, what it was seen to have forked into others, and what
-// bears its mark. With SIGKILL, nothing of it is left.
+// kill signals a command with all its descendants: its session, processes seen to descend from it in other sessions, and those
+// with its mark. After SIGKILL, none is left.
 func (g *guest) kill(request, target int64, sig unix.Signal) {
 	g.mu.Lock()
 	c := g.byRequest[target]
 	g.mu.Unlock()
 	if c != nil {
 		if sig != unix.SIGKILL {
-			// Parents come first: a shell that sees its child end before it is told to end itself has something to say of it.
+			// Parents first: a shell that sees its child end before it is signalled itself prints a message about it.
 			for _, pid := range slices.Sorted(maps.Keys(g.track(c))) {
 				_ = unix.Kill(pid, sig)
 			}
@@ -32,11 +32,10 @@ func (g *guest) kill(request, target int64, sig unix.Signal) {
 	g.reply(request, nil, nil)
 }
 
-// treeTime is how long a tree is hunted before everything in the sandbox is killed instead: a fork bomb can be faster
-// than any search.
+// treeTime is how long killTree tries before it kills everything in the sandbox: a fork bomb can be faster than any search.
 const treeTime = 3 * time.Second
 
-// killTree stops all first: what stands still cannot fork away from under the search.
+// killTree stops all processes before it kills them: stopped processes cannot fork during the search.
 func (g *guest) killTree(c *command) {
 	for began := time.Now(); ; {
 		if time.Since(began) > treeTime {
@@ -66,8 +65,8 @@ func (g *guest) killTree(c *command) {
 	}
 }
 
-// track returns the living processes of a command and remembers them: one whose parent dies is given to process 1,
-// and only memory and marks tell then whose it was.
+// track returns the living processes of a command and remembers them: when a process's parent dies, process 1 becomes its
+// parent, and only memory and marks tell which command it belongs to.
 func (g *guest) track(c *command) map[int]bool {
 	g.garbage.collect()
 	all := processes()
@@ -98,8 +97,8 @@ func (g *guest) track(c *command) map[int]bool {
 	return living
 }
 
-// killAll ends everything but this process, and what would outlive it. One signal to all is atomic against forking; the rest is waiting for the
-// reaper.
+// killAll ends all processes but this one, and removes System V objects. One signal to all is atomic against forking; then it
+// waits for the reaper.
 func (g *guest) killAll(request int64) {
 	g.killEverything()
 	for !g.recorded() {
@@ -109,7 +108,7 @@ func (g *guest) killAll(request int64) {
 	g.reply(request, nil, nil)
 }
 
-// recorded says that the reaper has made a note of all commands that it has reaped: what is started next is alone then.
+// recorded reports whether the reaper has recorded the end of all commands that it has reaped: the next command is then alone.
 func (g *guest) recorded() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,7 +126,7 @@ func (g *guest) killEverything() {
 		return
 	}
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
-		// No process is left to be signalled only when all have been reaped, too.
+		// ESRCH comes only when all processes have been reaped, too.
 		if err := unix.Kill(-1, unix.SIGKILL); err == unix.ESRCH {
 			break
 		}
@@ -135,7 +134,7 @@ func (g *guest) killEverything() {
 	}
 }
 
-// count tells how many processes live beside the guest.
+// count replies with the number of living processes beside the guest.
 func (g *guest) count(request int64) {
 	n, all := 0, processes()
 	g.garbage.count(len(all) * processGarbage)
@@ -147,7 +146,7 @@ func (g *guest) count(request int64) {
 	g.reply(request, nil, func(e *wire.Encoder) { e.Int(int64(n)) })
 }
 
-// processGarbage is about what reading one process leaves behind.
+// processGarbage is about how many bytes of garbage it makes to read one process.
 const processGarbage = 2 << 10
 
 type process struct {
@@ -172,7 +171,7 @@ func processes() map[int]process {
 		if err != nil {
 			continue
 		}
-		// The program's name comes first and may hold anything: look behind its last bracket.
+		// The program's name comes first and may hold anything: parse after its last parenthesis.
 		text := string(stat)
 		fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 		if len(fields) < 20 {

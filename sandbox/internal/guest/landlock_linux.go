@@ -13,17 +13,17 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// LandlockName is the name under which this program serves a sandbox that is no more than a directory.
+// LandlockName is the role of this program that serves a sandbox of a directory without namespaces.
 const LandlockName = "trajgen-landlock"
 
-// Directory is what such a guest is told first; the program for helpers comes along.
+// Directory is the first message to such a guest, which also brings the program for helpers.
 type Directory struct {
 	Workdir, Tests string
-	Own            string   // the directory that commands may change, with all below
-	Readable       []string // beside it; what is not there is left out
+	Own            string   // the directory that commands may change, with all below it
+	Readable       []string // paths that commands may also read; missing ones are left out
 	Offline        bool
 	Files          int64
-	Memory         int64 // of a process
+	Memory         int64 // per process
 	FileSize       int64
 }
 
@@ -35,7 +35,7 @@ func (d *Directory) Fields(c wire.Coder) {
 	c.Int(&d.Files, &d.Memory, &d.FileSize)
 }
 
-// landlockMain runs such a guest and does not return. It answers what it is told with "" or what went wrong.
+// landlockMain runs such a guest and does not return. It answers the first message with "" or an error.
 func landlockMain() {
 	runtime.LockOSThread()
 	runner := wire.Blocking(RunnerFD)
@@ -94,11 +94,11 @@ func newDirectory(d *Directory, helper int) (*Bare, error) {
 	return b, err
 }
 
-// landlocked takes from the calling thread, and from what it forks, all files but those of a Directory.
+// landlocked takes from the calling thread, and its children, all files but those of a Directory.
 func landlocked(d *Directory, abi, helper int) error {
 	all, read, device := fileRights(abi)
 	rules := unix.LandlockRulesetAttr{Handled_access_fs: all}
-	// Older kernels know less of the structure.
+	// Older kernels know fewer fields of the structure.
 	size := unsafe.Sizeof(rules.Handled_access_fs)
 	if abi >= 6 {
 		rules.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
@@ -130,7 +130,7 @@ func landlocked(d *Directory, abi, helper int) error {
 		}
 		return nil
 	}
-	// A memory file cannot be named in a rule, and needs none.
+	// A memory file cannot be in a rule, and needs none.
 	if errno := beneath(int(fd), helper, read&^unix.LANDLOCK_ACCESS_FS_READ_DIR); errno != 0 && errno != unix.EBADFD {
 		return fmt.Errorf("allow the program for helpers: %w", errno)
 	}
@@ -153,16 +153,16 @@ func landlocked(d *Directory, abi, helper int) error {
 	return nil
 }
 
-// beneath adds a rule for a file, or a directory with all below.
+// beneath adds a rule for a file, or for a directory with all below it.
 func beneath(rules, at int, rights uint64) unix.Errno {
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(at)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
 	return errno
 }
 
-// fileRights are those that a version of landlock knows: all of them, those to read, and those to use a device.
+// fileRights returns the rights that a version of Landlock knows: all, those for reading, and those for using a device.
 func fileRights(abi int) (all, read, device uint64) {
-	all = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1 // the first thirteen
+	all = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1 // the rights of version 1
 	read = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	device = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE
 	if abi >= 2 {
@@ -179,7 +179,7 @@ func fileRights(abi int) (all, read, device uint64) {
 	return all, read, device
 }
 
-// LandlockVersion is that of this kernel; 0 is none, or none that may be used.
+// LandlockVersion returns this kernel's version; 0 when there is none that may be used.
 func LandlockVersion() int {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {

@@ -12,8 +12,8 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// detached returns a descriptor of a mount of its own of a directory, which keeps the file system alive when this
-// namespace is gone. The broker makes a layer for others of it.
+// detached returns a descriptor of a new mount of a directory, which keeps the file system alive when this namespace is gone.
+// The broker makes a layer for other sandboxes of it.
 func detached(name string) (int, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
@@ -22,8 +22,8 @@ func detached(name string) (int, error) {
 	return fd, nil
 }
 
-// stack mounts an overlay of the layers below what commands will write. It works in the file system that was mounted for
-// the sandbox.
+// stack mounts an overlay of the layers below what commands will write, inside the file system that was mounted for the
+// sandbox.
 func (r *root) stack() error {
 	for _, name := range []string{"upper", "work", "root", "layers"} {
 		if err := unix.Mkdir(name, 0o755); err != nil {
@@ -61,8 +61,8 @@ func (r *root) stack() error {
 	return err
 }
 
-// system makes a root of an image, all of which can be written to. Nothing in the image is trusted: its own links lead
-// nowhere before the root of the broker is out of reach.
+// system makes a root of an image, which commands can write to everywhere. The image is not trusted: its links are not followed
+// before the broker's root is out of reach.
 func (r *root) system() error {
 	if err := unix.Mkdir("mounts", 0o755); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (r *root) system() error {
 	return r.nameServer()
 }
 
-// place moves a mount to its place in the root.
+// place moves a mount to its path in the root.
 func (r *root) place(name string) error {
 	target, err := r.target(name, unix.O_DIRECTORY)
 	if err == unix.ENOENT {
@@ -151,7 +151,7 @@ func (r *root) placeProgram() error {
 	return nil
 }
 
-// target opens a name at the top of the root that must not be a link.
+// target opens a name at the top of the root, which must not be a link.
 func (r *root) target(name string, flags uint64) (int, error) {
 	at, err := unix.Open(r.at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -163,8 +163,8 @@ func (r *root) target(name string, flags uint64) (int, error) {
 	})
 }
 
-// furnish adds what commands rely on and images lack. It comes after the change of the root: whatever links the image
-// has, they lead to places in the sandbox.
+// furnish adds files that commands rely on and images lack. It runs after the change of the root, so that the image's links
+// lead to places in the sandbox.
 func (r *root) furnish() error {
 	for _, d := range []Dir{{"/tmp", 0o1777}, {"/var/tmp", 0o1777}, {"/root", 0o700}, {"/etc", 0o755}, {"/run", 0o755}} {
 		if _, err := os.Stat(d.Path); err == nil {

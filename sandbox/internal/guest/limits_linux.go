@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits that were in the way of a command, in Exit.
+// Limits that affected a command, in Exit.
 const (
 	LimitMemory = 1 << iota
 	LimitProcesses
@@ -18,17 +18,17 @@ const (
 	LimitMachine
 )
 
-// Counters are descriptors of files in which the kernel counts how often limits were in the way; -1 is none.
+// Counters are descriptors of files in which the kernel counts how often limits had an effect; -1 is none.
 type Counters struct {
 	Memory    int // memory.oom_control or memory.events
 	Processes int // pids.events
 	CPU       int // cpu.stat
-	Peak      int // memory.max_usage_in_bytes, where Memory does not say how often its limit was reached
-	// Limit is that of memory, in bytes, where there is a Peak.
+	Peak      int // memory.max_usage_in_bytes, where Memory does not count how often its limit was reached
+	// Limit is the memory limit in bytes, where there is a Peak.
 	Limit int64
 }
 
-// NoCounters count nothing.
+// NoCounters counts nothing.
 var NoCounters = Counters{Memory: -1, Processes: -1, CPU: -1, Peak: -1}
 
 func (c Counters) close() {
@@ -39,7 +39,7 @@ func (c Counters) close() {
 	}
 }
 
-// counts are what Counters said at a moment.
+// counts are the values of Counters at one moment.
 type counts struct{ memory, reached, processes, cpu int64 }
 
 func (c Counters) read() counts {
@@ -64,18 +64,18 @@ func counted(fd int, name string) int64 {
 	return 0
 }
 
-// charge is what the kernel may want at once, so that it stays below a limit by so much.
+// charge is how much memory the kernel may reserve at once: usage can stay below the limit by that much.
 const charge = 1 << 20
 
 const (
-	// settleTime bounds how long an end is kept back for what the command has left behind.
+	// settleTime bounds how long the end of a command is delayed for processes that it has left behind.
 	settleTime = 5 * time.Second
-	// settlePause is how long processes must neither end nor be refused.
+	// settlePause is how long no process may end and no fork be refused.
 	settlePause = 200 * time.Millisecond
 )
 
-// settle waits until no more forks are refused and no more processes end. What is left of a fork bomb dies out as it is refused
-// more, and a command that began before could be refused its own.
+// settle waits until forks are no longer refused and processes no longer end. The rest of a fork bomb dies out as its forks are
+// refused; a command that began before could have its own forks refused.
 func (g *guest) settle() {
 	look := func() [2]int64 {
 		all := processes()
@@ -93,7 +93,7 @@ func (g *guest) settle() {
 	}
 }
 
-// hit returns the limits that were in the way since before.
+// hit returns the limits that had an effect since before.
 func (g *guest) hit(before counts) int64 {
 	var limits int64
 	now := g.counters.read()
@@ -109,7 +109,7 @@ func (g *guest) hit(before counts) int64 {
 	case now.memory == before.memory:
 	case now.reached > before.reached || g.counters.Peak >= 0 && counted(g.counters.Peak, "") >= g.counters.Limit-charge:
 		limits |= LimitMemory
-	default: // the kernel counts what it killed, for whatever want of memory
+	default: // the kernel counts all its kills for lack of memory, whatever the cause
 		limits |= LimitMachine
 	}
 	var fs unix.Statfs_t

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A command is marked by a limit that Linux has long ceased to heed, that of resident memory. All that descends from it
-// inherits the mark, whatever becomes of environment, session and parents, and everybody may read it. A command can change
-// its own, but only on purpose. It is more than any machine has, so that a program that looks at it is not misled.
+// A command is marked by the limit of resident memory, which Linux has long ignored. All its descendants inherit the mark,
+// whatever happens to environment, session and parents, and every process can read it. A command can change its own mark, but
+// only on purpose. The values are larger than any machine's memory, so that a program which reads the limit is not misled.
 const firstMark = 1 << 50
 
-// mark has the next fork make a process with a mark. Where the limit cannot be set, c.mark remains 0.
+// mark gives the next fork a mark. Where the limit cannot be set, c.mark stays 0.
 func (g *guest) mark(c *command) {
 	g.marks++
 	if unix.Setrlimit(unix.RLIMIT_RSS, &unix.Rlimit{Cur: firstMark + g.marks, Max: unix.RLIM_INFINITY}) == nil {
@@ -23,7 +23,7 @@ func (g *guest) mark(c *command) {
 	c.born = Ticks()
 }
 
-// Mark is the limit by which a process is marked; 0 when it is gone.
+// Mark returns the mark of a process; 0 when the process is gone.
 func Mark(pid int) uint64 {
 	limits, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
 	_, rest, _ := strings.Cut(string(limits), "\nMax resident set ")
@@ -35,14 +35,14 @@ func Mark(pid int) uint64 {
 	return mark
 }
 
-// Ticks is the present, as /proc tells when a process began.
+// Ticks returns the present time in the unit of process start times in /proc.
 func Ticks() uint64 {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now)
 	return uint64(now.Nano() / int64(10*time.Millisecond))
 }
 
-// claim puts orphans into the tree of the command that they came from. The lock is held.
+// claim adds orphans to the tree of the command that they came from. The caller holds the lock.
 func (g *guest) claim(c *command, all map[int]process) {
 	self := os.Getpid()
 	var strays []int
@@ -56,7 +56,7 @@ func (g *guest) claim(c *command, all map[int]process) {
 		switch mark := Mark(pid); {
 		case mark != 0 && mark == c.mark:
 			c.tree[pid] = true
-		case mark > firstMark && mark <= firstMark+g.marks: // another's
+		case mark > firstMark && mark <= firstMark+g.marks: // another command's
 		default:
 			strays = append(strays, pid)
 		}
@@ -71,8 +71,8 @@ func (g *guest) claim(c *command, all map[int]process) {
 	}
 }
 
-// onlyOne says whether c is all that can have begun anything since it began itself: no other command ran, and nothing is
-// left of earlier ones. What has no mark then is c's.
+// onlyOne reports whether only c can have started processes since it began: no other command ran, and nothing is left of
+// earlier ones. Processes without a mark are then c's.
 func (g *guest) onlyOne(c *command, all map[int]process) bool {
 	if !c.alone || g.newest != c {
 		return false

@@ -7,15 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netlink is a list of requests to the kernel, in the order of bytes that it wants them in. The few there are do not pay
-// for a library in every sandbox.
+// netlink is a list of requests to the kernel, in its byte order. There are too few of them for a library in every sandbox.
 type netlink struct {
 	buf   []byte
-	start int // of the last message
-	acks  int // that will come
+	start int // offset of the last message
+	acks  int // how many acknowledgements to expect
 }
 
-// message begins a request. Its header is what comes before the attributes.
+// message begins a request. Its header comes before the attributes.
 func (n *netlink) message(kind, flags uint16, header ...byte) {
 	n.start = len(n.buf)
 	n.buf = append(n.buf, make([]byte, unix.SizeofNlMsghdr)...)
@@ -43,10 +42,10 @@ func (n *netlink) attr(kind uint16, data []byte) {
 
 func (n *netlink) text(kind uint16, s string) { n.attr(kind, append([]byte(s), 0)) }
 
-// number is for the firewall, which wants numbers in the order of the network.
+// number adds a number in network byte order, as the firewall expects it.
 func (n *netlink) number(kind uint16, v uint32) { n.attr(kind, binary.BigEndian.AppendUint32(nil, v)) }
 
-// nest adds an attribute of attributes.
+// nest adds an attribute that contains attributes.
 func (n *netlink) nest(kind uint16, body func()) {
 	at := len(n.buf)
 	n.attr(kind|unix.NLA_F_NESTED, nil)
@@ -54,7 +53,7 @@ func (n *netlink) nest(kind uint16, body func()) {
 	binary.NativeEndian.PutUint16(n.buf[at:], uint16(len(n.buf)-at))
 }
 
-// send makes the requests, and returns when all are done or one has failed.
+// send sends the requests, and returns when all are done or one has failed.
 func (n *netlink) send(protocol int) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {

@@ -11,17 +11,16 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// In a sandbox whose connections the runner carries, every address is local: a route says so. Connections to whatever is
-// neither loopback nor the sandbox's own address are led to one listener, whose accepted sockets bear the address that was
-// meant. The listeners are made here and handed to the runner, so nothing of the host's network is ever within reach of a
-// command.
+// In a sandbox whose connections the runner carries, a route makes every address local. Connections to addresses other than
+// loopback and the sandbox's own go to one listener; the local address of an accepted socket is the intended one. The guest
+// makes the listeners and passes them to the runner, so that a command never reaches the host's network.
 const (
-	// catchPort is where all connections are led; it is of no use to those who connect to it themselves.
+	// catchPort is the port of that listener; direct connections to it are useless.
 	catchPort = 65533
 	dnsPort   = 53
 )
 
-// Addresses of such a sandbox, all in ranges for tests: what /etc/resolv.conf names, and its own.
+// Addresses of such a sandbox, all in ranges for tests: the one in /etc/resolv.conf, and its own.
 var (
 	nameServer = [4]byte{198, 18, 0, 1}
 	ownAddress = [4]byte{198, 18, 0, 2}
@@ -33,7 +32,7 @@ var unused = [4]byte{198, 18, 0, 3}
 
 const resolvConf = "nameserver 198.18.0.1\n"
 
-// network makes what Boot.Network says.
+// network sets up Boot.Network.
 func (g *guest) network(boot *Boot) error {
 	switch boot.Network {
 	case NetworkLoopback:
@@ -46,7 +45,7 @@ func (g *guest) network(boot *Boot) error {
 	return nil
 }
 
-// nameServer writes down whom to ask for names. A snapshot may come from a sandbox of another network.
+// nameServer writes the address of the name server. A snapshot may come from a sandbox with another network.
 func (r *root) nameServer() error {
 	const name = "/etc/resolv.conf"
 	if r.boot.Network != NetworkCarried {
@@ -76,8 +75,8 @@ func loopback() error {
 	return nil
 }
 
-// carried hands the runner sockets for names, and for connections: one for all, or where the kernel cannot lead them
-// there, one for each of the ports.
+// carried passes the runner sockets for names and for connections: one for all, or where the kernel cannot redirect
+// connections, one for each of the ports.
 func carried(runner *wire.Conn, ports []int64) error {
 	if err := loopback(); err != nil {
 		return err
@@ -85,7 +84,7 @@ func carried(runner *wire.Conn, ports []int64) error {
 	if err := everyAddress(unix.AF_INET, ownAddress[:]); err != nil {
 		return err
 	}
-	// Without the newer protocol, its addresses are unreachable at once, as on many a machine.
+	// Without IPv6, its addresses are unreachable at once, as on many machines.
 	_ = everyAddress(unix.AF_INET6, ownSix[:])
 	var fds []int
 	defer func() { wire.CloseAll(fds) }()
@@ -113,7 +112,7 @@ func carried(runner *wire.Conn, ports []int64) error {
 	return handOver(runner, lacks, fds)
 }
 
-// handOver sends the sockets, the one for names first, in as many messages as it takes.
+// handOver sends the sockets, the one for names first, in as many messages as needed.
 func handOver(runner *wire.Conn, lacks string, fds []int) error {
 	for {
 		some := fds[:min(len(fds), 6)]
@@ -132,8 +131,8 @@ func handOver(runner *wire.Conn, lacks string, fds []int) error {
 	}
 }
 
-// everyAddress makes all addresses of a family local ones. own is what connections come from: an address that is not
-// loopback also makes programs believe that there is a network.
+// everyAddress makes all addresses of a family local. own is the source address of connections: with an address that is not
+// loopback, programs also believe that there is a network.
 func everyAddress(family byte, own []byte) error {
 	const lo = 1
 	create := uint16(unix.NLM_F_ACK | unix.NLM_F_CREATE)
@@ -152,8 +151,8 @@ func everyAddress(family byte, own []byte) error {
 	return nil
 }
 
-// catchAll returns a listener that gets every connection to what is not loopback, and has names asked of any server
-// come to ours. It is not believed before a connection has come through.
+// catchAll returns a listener that gets every connection to addresses other than loopback, and redirects name lookups at any
+// server to ours. It makes a trial connection first.
 func catchAll() (int, error) {
 	fd, err := listener(catchPort, nil, true)
 	if err != nil {
@@ -169,7 +168,7 @@ func catchAll() (int, error) {
 	return fd, nil
 }
 
-// listener listens on a port of every address, or on one address.
+// listener listens on a port of every address, or of one.
 func listener(port int, address unix.Sockaddr, transparent bool) (fd int, err error) {
 	family := unix.AF_INET6
 	if address == nil {
@@ -188,7 +187,7 @@ func listener(port int, address unix.Sockaddr, transparent bool) (fd int, err er
 	if family == unix.AF_INET6 {
 		err = unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_V6ONLY, 0)
 	}
-	// An accepted connection occupies the port that was meant, which a server of the sandbox may want, too.
+	// An accepted connection occupies its local port, on which a server of the sandbox may want to listen, too.
 	err = errors.Join(err, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))
 	if transparent {
 		err = errors.Join(err, setTransparent(fd, family))
@@ -213,7 +212,7 @@ func setTransparent(fd, family int) error {
 	return unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_TRANSPARENT, 1)
 }
 
-// nameSocket is where names are asked. Each question tells which server it was meant for: the answer must come from there.
+// nameSocket returns the socket for name lookups. It gets the destination of each question, from where the answer must come.
 func nameSocket() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -232,8 +231,8 @@ func nameSocket() (int, error) {
 	return fd, nil
 }
 
-// try makes a connection to an unused address and looks whether it arrives with that address. On lo, all of it
-// happens within the call to connect.
+// try connects to an unused address and checks that the connection arrives with that address. On lo, all of this happens within
+// the call to connect.
 func try(listener int) error {
 	const port = 9
 	client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)

@@ -3,7 +3,7 @@ package guest
 
 import "trajgen/sandbox/internal/wire"
 
-// Names under which this program is run again, and where it lies in a sandbox.
+// Names under which this program runs again, and its path in a sandbox.
 const (
 	Name    = "trajgen-guest"
 	Program = "/.trajgen"
@@ -12,7 +12,7 @@ const (
 // Tests is a file system of its own, for the verifier's files.
 const Tests = "/tests"
 
-// Kinds of request, the first number of a message from the runner. The second is an id that the reply repeats.
+// Kinds of request, the first number of a message from the runner. The second is an id, which the reply repeats.
 const (
 	KindStart = iota + 1
 	KindKill
@@ -20,19 +20,19 @@ const (
 	KindStat
 	KindOpen
 	KindWrite     // files with their content
-	KindWriteBulk // one file, whose content is a memory file that comes along
+	KindWriteBulk // one file, whose content comes as a memory file
 	KindList
 	KindRemove // paths
-	KindCount  // answered with how many processes there are beside the guest
+	KindCount  // answered with the number of processes beside the guest
 )
 
 // Kinds of message to the runner.
 const (
 	KindReply = iota + 1
 	KindExit
-	// KindListeners comes first when the network is NetworkCarried: after an id of 0 the reason why not all connections
-	// are caught, "" if they are, and whether more such messages follow. The sockets come along: the first of all is for
-	// names, the others are for connections.
+	// KindListeners comes first when the network is NetworkCarried: after an id of 0, the reason why not all connections are
+	// caught ("" if they are), and whether more such messages follow. The sockets come with it: the first of all is for names,
+	// the others are for connections.
 	KindListeners
 )
 
@@ -50,8 +50,8 @@ const (
 	FDStdout
 	FDStderr
 	FDSocket
-	FDMerged   // stderr is stdout
-	FDTerminal // none but the socket: all three are a terminal, whose other end comes with the reply
+	FDMerged   // stderr goes to stdout
+	FDTerminal // only the socket: the other three are a terminal, whose master comes with the reply
 )
 
 // Start asks for a command.
@@ -73,10 +73,10 @@ func (s *Start) Fields(c wire.Coder) {
 	c.Int(&s.FDs, &s.Rows, &s.Cols)
 }
 
-// Exit tells how a command ended.
+// Exit says how a command ended.
 type Exit struct {
 	Code, Signal int64
-	Limits       int64 // that were in the way
+	Limits       int64 // limits that had an effect
 	CPU          int64 // nanoseconds
 }
 
@@ -104,7 +104,7 @@ type Info struct {
 	Path                 string
 	Size                 int64
 	Mode                 int64 // a fs.FileMode
-	Seconds, Nanoseconds int64 // since 1970, when it was changed: commands set that at will
+	Seconds, Nanoseconds int64 // modification time since 1970, which commands can set
 }
 
 // Fields implements wire.Message.
@@ -135,26 +135,26 @@ func (w *Write) Fields(c wire.Coder) {
 const (
 	NetworkNone = iota
 	NetworkLoopback
-	NetworkCarried // what goes out is carried by the runner
+	NetworkCarried // the runner carries connections
 )
 
-// Boot is what the broker tells a new guest.
+// Boot is the broker's message to a new guest.
 type Boot struct {
 	Workdir   string
-	System    bool  // the root is an image's, writable; else the toolchain of the Image, with a few writable places
-	Layers    int64 // descriptors of detached mounts below the root, the uppermost first; 0 begins with nothing
-	Fork      bool  // the layers hold what a sandbox was made of before
+	System    bool  // the root is a writable image; otherwise the toolchain of Image, with a few writable directories
+	Layers    int64 // descriptors of detached mounts below the root, the uppermost first; 0 starts empty
+	Fork      bool  // the layers include the initial files of a sandbox
 	Inodes    int64
-	Single    bool // there is but one user id
-	Shared    bool // the ids are those of other sandboxes, too
+	Single    bool // there is only one user id
+	Shared    bool // other sandboxes have the same ids
 	Network   int64
-	Ports     []int64 // that commands will want to reach, where not all can be caught
+	Ports     []int64 // ports that commands probably connect to, where not all can be caught
 	Disk      int64
 	Files     int64
-	Processes int64 // limit to set on processes themselves; 0 where a cgroup does it
+	Processes int64 // per-process limit; 0 where a cgroup has it
 	Memory    int64 // likewise
 	Limit     int64 // Counters.Limit
-	// Descriptors that come with the message, after a memory file with the Image and the Layers, in this order.
+	// The rest says which descriptors come with the message, after a memory file with the Image and the Layers, in this order.
 	Join     int64 // cgroup files to join by
 	Memories bool  // Counters.Memory
 	Forks    bool  // Counters.Processes
@@ -172,14 +172,14 @@ func (b *Boot) Fields(c wire.Coder) {
 	c.Bool(&b.Memories, &b.Forks, &b.Slowed, &b.Peak, &b.Commands)
 }
 
-// Image is what a root file system is made of, beside Directories. Binds are taken from the same path of the broker's
-// root. Dirs come before what lies in them, and hold all that is missing of the others' parents.
+// Image is what a root file system is made of, beside Directories. Binds are taken from the same path of the broker's root.
+// Dirs are sorted parents first, and include missing parents of links and binds.
 type Image struct {
 	Dirs  []Dir
 	Links []Link
 	Files []Write
 	Binds []Bind
-	// Pins are the directories between a writable one and a bind in it, the outermost first. They must not be renamed.
+	// Pins are the directories between a writable one and a bind in it, the outermost first. Commands must not rename them.
 	Pins []string
 }
 

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDepth is how deep removal descends, with a descriptor for each level, before it moves what is deeper up.
+// maxDepth is how deep removal descends, with a descriptor for each level, before it moves deeper directories up.
 const maxDepth = 32
 
-// remove removes a path and all below. Links on the way there are followed, as everywhere; no other is.
+// remove removes a path and all below. It follows links on the way to the path, and no others.
 func (g *guest) remove(name string) error {
 	if name == "" {
 		return unix.EINVAL
@@ -26,7 +26,7 @@ func (g *guest) remove(name string) error {
 	if base := path.Base(name); base == "." || base == ".." || base == "/" {
 		meant := name
 		if base == "." && len(name) > 1 {
-			meant = name[:len(name)-1] // needs no right to search it
+			meant = name[:len(name)-1] // needs no search permission
 			for len(meant) > 1 && meant[len(meant)-1] == '/' {
 				meant = meant[:len(meant)-1]
 			}
@@ -61,13 +61,13 @@ func (g *guest) remove(name string) error {
 			return g.emptyDirectory(g.tests)
 		}
 	}
-	if len(base) > unix.NAME_MAX { // gVisor calls it missing
+	if len(base) > unix.NAME_MAX { // gVisor reports a missing file
 		return unix.ENAMETOOLONG
 	}
 	return g.removeAll(dir, base)
 }
 
-// emptyDirectory removes all below a mount point, which cannot be replaced and stays.
+// emptyDirectory removes all below a mount point, which stays.
 func (g *guest) emptyDirectory(name string) error {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -94,19 +94,19 @@ func (g *guest) emptyDirectory(name string) error {
 	return err
 }
 
-// removeAll removes whatever is called base, following nothing and staying on its file system.
+// removeAll removes the entry base. It follows no links and stays on the file system.
 func (g *guest) removeAll(dir int, base string) error {
 	r := remover{garbage: &g.garbage, top: -1}
 	return r.remove(dir, base, 0)
 }
 
-// entryGarbage is about what removing a file leaves behind.
+// entryGarbage is about how many bytes of garbage it makes to remove a file.
 const entryGarbage = 256
 
 type remover struct {
 	garbage *garbage
 	top     int // the directory that is being removed
-	moved   int // numbers the directories that were moved up into it
+	moved   int // how many directories were moved up into it, for their names
 }
 
 func (r *remover) remove(dir int, base string, depth int) error {
@@ -122,7 +122,7 @@ func (r *remover) remove(dir int, base string, depth int) error {
 	}
 	fd, openErr := openInside(dir, base, unix.O_RDONLY)
 	if openErr == unix.EACCES {
-		// A user without capabilities needs leave, and can give it to himself.
+		// A user without capabilities may lack the permission, but can change the mode of an own directory.
 		if fd, openErr = openInside(dir, base, unix.O_PATH); openErr == nil {
 			_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700)
 			unix.Close(fd)
@@ -143,7 +143,7 @@ func (r *remover) remove(dir int, base string, depth int) error {
 	if depth == 0 {
 		r.top = fd
 	}
-	// Again while something was moved up, or a process goes on making files.
+	// Again when something was moved up, or a process goes on making files.
 	for range 1000 {
 		if err := r.empty(inside, depth); err != nil {
 			return err
@@ -159,7 +159,7 @@ func (r *remover) remove(dir int, base string, depth int) error {
 	return err
 }
 
-// openInside opens a directory on the same file system, following nothing.
+// openInside opens a directory on the same file system, without following links.
 func openInside(dir int, base string, access uint64) (int, error) {
 	return unix.Openat2(dir, base, &unix.OpenHow{
 		Flags:   access | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// staging is where the new root is put together: an empty directory of the broker's root.
+// staging is where the new root is built: an empty directory of the broker's root.
 const staging = "/mnt"
 
-// Devices are what a sandbox finds in /dev.
+// Devices are the devices in a sandbox's /dev.
 var Devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
 // masked are files of /proc that tell about the host, or worse; readonly are those that could change it.
@@ -24,7 +24,7 @@ var (
 	readonly = []string{"sys", "irq", "bus", "fs", "sysrq-trigger", "acpi", "scsi", "mtrr"}
 )
 
-// Directories are in every sandbox. /logs and /solution are where tasks in Harbor's format have them.
+// Directories are in every sandbox. Tasks in Harbor's format use /logs and /solution.
 var Directories = []Dir{
 	{"/dev", 0o755}, {"/dev/pts", 0o755}, {"/dev/shm", 0o1777}, {"/etc", 0o755}, {"/home", 0o755}, {"/logs", 0o755}, {"/mnt", 0o755},
 	{"/opt", 0o755}, {"/proc", 0o555}, {"/root", 0o700}, {"/run", 0o755}, {"/solution", 0o755}, {"/srv", 0o755}, {Tests, 0o755}, {"/tmp", 0o1777},
@@ -32,24 +32,24 @@ var Directories = []Dir{
 	{"/workspace", 0o755},
 }
 
-// Writable are those of them that commands can write to, beside the working directory and Tests. Each is a mount of its
-// own over the root, which is read-only: one that can be written could have its directories renamed, mount points with
-// them, and others put in their places, for the verifier to find. None of them holds programs or their configuration.
+// Writable are those that commands can write to, beside the working directory and Tests. Each is a mount of its own over the
+// read-only root: in a writable root, commands could rename directories, mount points included, and put others in their place
+// for the verifier to find. None of them holds programs or their configuration.
 var Writable = []string{"/dev/shm", "/home", "/logs", "/mnt", "/opt", "/root", "/run", "/solution", "/srv", "/tmp", "/var"}
 
-// What Tests has room for, whatever else is full.
+// testsOptions reserve space for Tests, even when all else is full.
 const testsOptions = "mode=755,size=64m,nr_inodes=16k"
 
-// root is the file system of a sandbox under construction. Nothing of it is seen outside: all happens in the guest's own
-// mount namespace. All is made by plain system calls on short names: there are hundreds for each sandbox.
+// root is the file system of a sandbox under construction. Nothing of it is visible outside of the guest's mount namespace. It
+// is made by plain system calls on short names: each sandbox takes hundreds.
 type root struct {
 	boot   *Boot
 	image  *Image
 	layers []int
 
-	at      string // where it is put together
+	at      string // path where it is built
 	upper   int    // a descriptor of a detached mount of all that commands will write
-	lastPID int    // of the file that says which process number was given last; -1 where the kernel has none
+	lastPID int    // a descriptor of the file with the last process number; -1 where the kernel has none
 }
 
 // build makes the root and moves into it.
@@ -80,14 +80,14 @@ func (r *root) build() error {
 	return r.toolchain()
 }
 
-// toolchain makes a root of what the broker shows of the host, of which a few places can be written to.
+// toolchain makes a root of the broker's parts of the host, with a few writable directories.
 func (r *root) toolchain() error {
 	if err := unix.Chdir(r.at); err != nil {
 		return err
 	}
 	steps := []func() error{r.writable, r.workdir, r.binds, devices, mountProc}
 	if !r.boot.Fork {
-		// In a fork, all that can be missing was removed by a command.
+		// In a fork, commands have removed whatever is missing.
 		steps = slices.Insert(steps, 0, r.directories)
 		steps = slices.Insert(steps, 3, r.contents, deviceLinks)
 	}
@@ -123,7 +123,7 @@ func (r *root) openLastPID() {
 	}
 }
 
-// writable comes before what is mounted on top of these.
+// writable comes before the mounts below these directories.
 func (r *root) writable() error {
 	for _, name := range slices.Concat(Writable, r.image.Pins) {
 		if err := pin(below(name)); err != nil {
@@ -140,8 +140,8 @@ func mountTests() error {
 	return nil
 }
 
-// pin makes a directory a mount of its own, on the same file system: it stays writable when what it lies in becomes
-// read-only, and no process can rename, remove or replace it.
+// pin makes a directory a mount of its own, on the same file system: it stays writable when its parent becomes read-only, and
+// no process can rename, remove or replace it.
 func pin(name string) error {
 	if err := unix.Mount(name, name, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("pin /%s: %w", name, err)
@@ -149,8 +149,8 @@ func pin(name string) error {
 	return nil
 }
 
-// workdir makes the working directory and pins it, with what is between it and a directory that is writable
-// anyway, and with what is between it and a bind in it.
+// workdir makes the working directory and pins it, and the directories between it and a writable one, and between it and a bind
+// in it.
 func (r *root) workdir() error {
 	name := path.Clean(r.boot.Workdir)
 	if slices.Contains(Writable, name) {
@@ -192,7 +192,7 @@ func between(top, name string) []string {
 	return dirs
 }
 
-// below makes a path of the sandbox one from the current directory, which is the new root.
+// below turns a path of the sandbox into one relative to the current directory, which is the new root.
 func below(name string) string { return name[1:] }
 
 func (r *root) directories() error {
@@ -201,7 +201,7 @@ func (r *root) directories() error {
 			return &os.PathError{Op: "mkdir", Path: d.Path, Err: err}
 		}
 		if d.Mode&0o1000 != 0 {
-			// mkdir leaves the sticky bit to the file system's taste.
+			// Some file systems reset the sticky bit in mkdir.
 			if err := unix.Chmod(below(d.Path), uint32(d.Mode)); err != nil {
 				return &os.PathError{Op: "chmod", Path: d.Path, Err: err}
 			}
@@ -270,7 +270,7 @@ func tell(name, value string) error {
 	return nil
 }
 
-// bind shows a path of the broker's root at the same place, read-only as it is there.
+// bind shows a path of the broker's root at the same path, read-only as it is there.
 func bind(name string, file bool) error {
 	to := below(name)
 	if file {
@@ -322,14 +322,14 @@ func protectProc(single bool) error {
 	if err := unix.Chdir("proc"); err != nil {
 		return err
 	}
-	// Once more than a filter: no process of the sandbox can make a namespace below it.
+	// Beside the filter, this keeps processes of the sandbox from making namespaces.
 	for _, kind := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"} {
 		if err := tell("sys/user/max_"+kind+"_namespaces", "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
 	if single {
-		// All sandboxes of this user share what the kernel gives to one.
+		// All sandboxes of this user share the kernel's quota of one user.
 		if err := tell("sys/user/max_inotify_instances", "32"); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

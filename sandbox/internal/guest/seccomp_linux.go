@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused system calls fail with EPERM. They either need a capability that commands do not have, or widen the
-// kernel's attack surface for nothing that a task needs.
+// refused system calls fail with EPERM. They need a capability that commands do not have, or no task needs them and they widen
+// the kernel's attack surface.
 var refused = []uintptr{
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN,
 	unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
@@ -54,14 +54,14 @@ func (f *filter) ret(action uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action})
 }
 
-// rule is what happens to one system call. The body always returns.
+// rule is what the filter does for one system call. The body always returns.
 type rule struct {
 	call uintptr
 	body filter
 }
 
-// decide adds a search for the call in the accumulator among rules, sorted by call; what is not found is allowed. The
-// kernel runs the filter for every call there is when it is installed, so a list would cost more than all the mounts.
+// decide adds a binary search for the call in the accumulator among rules, sorted by call; other calls are allowed. The kernel
+// runs the filter for every possible call when it is installed, so a linear list would take longer than all the mounts.
 func (f *filter) decide(rules []rule) {
 	if len(rules) > 3 {
 		var below filter
@@ -83,22 +83,24 @@ func fails(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(err
 
 // policy is what differs between the filters of sandboxes.
 type policy struct {
-	// clone3 is allowed. It hides its flags behind a pointer: it must look absent so that libraries fall back to clone.
-	// Where the guest itself needs it to fork into a cgroup, the emptied namespace quotas of the user namespace stand in.
+	// clone3 is allowed. Its flags are behind a pointer, where the filter cannot read them: it must fail with ENOSYS so that
+	// libraries fall back to clone. Where the guest needs it to fork into a cgroup, namespace quotas of zero replace the
+	// filter.
 	clone3 bool
-	// pretend says that giving files to other users and becoming one of them seem to work: there is but one user, and what
-	// unpacks files as root would fail for nothing.
+	// pretend lets calls that change the owner of files or the user succeed without effect: there is only one user, and
+	// programs that unpack files as root would fail needlessly.
 	pretend bool
-	// counted is not nil if the guest is asked for sockets, of which there may be only so many: garbage that this makes.
+	// counted is not nil if the filter asks the guest about netlink sockets, whose number is limited. Answering adds to this
+	// garbage.
 	counted *garbage
-	// everywhere puts all threads of the guest under a filter that is counted, not only the calling one: it costs less than one
-	// more for the thread of files. Not where other threads set the limits of commands.
+	// everywhere puts all threads of the guest under a filter that is counted, not only the calling one: this is cheaper than a
+	// second filter for the file thread. Not possible where other threads set the limits of commands.
 	everywhere bool
-	// offline refuses sockets of the network, where it cannot be taken away.
+	// offline refuses network sockets, for machines whose network cannot be taken away.
 	offline bool
 }
 
-// pretended calls do nothing and succeed, where a policy says so.
+// pretended calls succeed without effect, with policy.pretend.
 var pretended = []uintptr{
 	unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETGROUPS, unix.SYS_SETREUID,
 	unix.SYS_SETREGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID,
@@ -138,7 +140,7 @@ func program(p policy) filter {
 		f.ret(fails(unix.EPERM))
 		f.ret(unix.SECCOMP_RET_ALLOW)
 	})
-	// Typing into a terminal that is shared with someone outside, and giving it to another part of the kernel.
+	// Typing into a terminal that is shared with a process outside, and giving the terminal to another part of the kernel.
 	onCall(unix.SYS_IOCTL, func(f *filter) {
 		f.load(offsetArgs + 8)
 		f.jump(unix.BPF_JEQ, unix.TIOCSTI, 2, 0)
@@ -161,7 +163,8 @@ func program(p policy) filter {
 		f.jump(unix.BPF_JEQ, unix.AF_INET6, 1, 0)
 		f.jump(unix.BPF_JEQ, unix.AF_NETLINK, 1, 4)
 		f.ret(unix.SECCOMP_RET_ALLOW)
-		// What programs ask for the addresses that they have. What waits in the sockets of others is memory that no limit counts.
+		// Netlink sockets, which programs use to read their addresses. Data that waits in other netlink sockets is memory that
+		// no limit counts.
 		f.load(offsetArgs + 16)
 		f.jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 0, 1)
 		if p.counted != nil {
@@ -178,9 +181,9 @@ func program(p policy) filter {
 		f.ret(fails(unix.EOPNOTSUPP))
 	})
 	refuseLimits(onCall)
-	// There is one stock of them for the whole machine; libraries do without.
+	// All processes of the machine share one quota of these; libraries do without.
 	onCall(unix.SYS_IO_SETUP, func(f *filter) { f.ret(fails(unix.ENOSYS)) })
-	// A lease keeps who opens a file waiting for the better part of a minute: the guest, say.
+	// A lease makes other openers of a file wait for most of a minute, such as the guest.
 	onCall(unix.SYS_FCNTL, func(f *filter) {
 		f.load(offsetArgs + 8)
 		f.jump(unix.BPF_JEQ, unix.F_SETLEASE, 1, 0)
@@ -188,7 +191,7 @@ func program(p policy) filter {
 		f.ret(fails(unix.EINVAL))
 		f.ret(unix.SECCOMP_RET_ALLOW)
 	})
-	// A larger buffer is memory that no limit counts. The kernel, too, gives less than it is asked for.
+	// A larger buffer is memory that no limit counts. The kernel may also give less than requested.
 	onCall(unix.SYS_SETSOCKOPT, func(f *filter) {
 		f.load(offsetArgs + 8)
 		f.jump(unix.BPF_JEQ, unix.SOL_SOCKET, 0, 3)
@@ -205,16 +208,16 @@ func program(p policy) filter {
 // setDelegation is F_SETDELEG, of Linux 6.19.
 const setDelegation = 1024 + 16
 
-// refuseLimits keeps commands from setting the limits of others: process 1 is of the same user, and would no longer be able
-// to start a command or to write a file. They seem to set that of core dumps, which they must not: where a program of the
-// machine takes those, only a limit of one byte keeps it from being run.
+// refuseLimits keeps commands from setting the limits of others: process 1 has the same user, and could no longer start a
+// command or write a file. Setting the limit of core dumps seems to succeed and must not: where a core handler of the machine
+// takes dumps, only a limit of one byte keeps it from being run.
 func refuseLimits(onCall func(uintptr, func(*filter))) {
 	onCall(unix.SYS_PRLIMIT64, func(f *filter) {
 		const pid, resource, value = offsetArgs, offsetArgs + 8, offsetArgs + 16
 		f.load(value)
 		f.jump(unix.BPF_JEQ, 0, 0, 2)
 		f.load(value + 4)
-		f.jump(unix.BPF_JEQ, 0, 5, 0) // only asks
+		f.jump(unix.BPF_JEQ, 0, 5, 0) // only reads the limit
 		f.load(pid)
 		f.jump(unix.BPF_JEQ, 0, 0, 4)
 		f.load(resource)
@@ -231,7 +234,7 @@ func refuseLimits(onCall func(uintptr, func(*filter))) {
 	})
 }
 
-// restrict puts the calling thread, and what it forks, under the filter. It cannot be undone.
+// restrict puts the calling thread, and its children, under the filter. It cannot be undone.
 func restrict(p policy) error {
 	if p.counted != nil {
 		return listen(p)

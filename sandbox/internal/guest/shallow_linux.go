@@ -8,25 +8,26 @@ import (
 )
 
 const (
-	// deepest is how deep directories may lie in one another in the end. Who removes a container does so with a descriptor for
+	// deepest is how deep directories may be nested at the end. Container runtimes remove them with a descriptor for each
+	// level, and fail when they run out, also in everything else they do then.
 	// each level, and fails when it has no more of them; so does then whatever else it wants to do.
 	deepest = 100
-	// shallowTime bounds the search for what lies deeper. What is not found is left.
+	// shallowTime bounds the search for deeper ones. Those that are not found by then stay.
 	shallowTime = 5 * time.Second
-	// headStart is how long before the guest what commands write to may have been made.
+	// headStart is how much older than the guest the directories of commands may be.
 	headStart = 2 * time.Minute
 )
 
-// shallower moves up what lies too deep in the root file system.
+// shallower moves up directories that are nested too deep in the root file system.
 type shallower struct {
 	remover
-	// since is when a directory was last changed at the earliest, if anything in it or below has been; 0 where the file system
-	// does not tell.
+	// since is the earliest time at which a directory can have changed if a command changed anything in it or below; 0 where
+	// the file system does not tell.
 	since int64
 	until time.Time
 }
 
-// shallow is called when no process is left that could go on making directories.
+// shallow is called when no process is left that could make directories.
 func (g *guest) shallow() {
 	root, err := os.Open("/")
 	if err != nil {
@@ -36,7 +37,7 @@ func (g *guest) shallow() {
 	s := shallower{remover: remover{garbage: &g.garbage, top: int(root.Fd())}, until: time.Now().Add(shallowTime)}
 	var fs unix.Statfs_t
 	if unix.Fstatfs(int(root.Fd()), &fs) == nil && fs.Type == unix.OVERLAYFS_SUPER_MAGIC {
-		// With a file, overlay copies all directories on the way to it. What the image has is not looked through.
+		// When a file changes, overlay copies all its parents. Directories of the image are not searched.
 		s.since = g.born.Add(-headStart).UnixNano()
 	}
 	s.visit(root, 1)
@@ -56,7 +57,7 @@ func (s *shallower) visit(dir *os.File, depth int) {
 		}
 		fd, err := openInside(int(dir.Fd()), name, unix.O_RDONLY)
 		if err != nil {
-			continue // of another file system, or not ours to look into
+			continue // on another file system, or not readable for us
 		}
 		inside := os.NewFile(uintptr(fd), name)
 		var st unix.Stat_t
@@ -64,7 +65,7 @@ func (s *shallower) visit(dir *os.File, depth int) {
 			switch {
 			case depth < deepest:
 				s.visit(inside, depth+1)
-			case s.moveUp(int(dir.Fd()), name) != nil: // the image's, or the top is not ours
+			case s.moveUp(int(dir.Fd()), name) != nil: // it is the image's, or the top is not ours
 				r := remover{garbage: s.garbage, top: -1}
 				_ = r.remove(int(dir.Fd()), name, 0)
 			}

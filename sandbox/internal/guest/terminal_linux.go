@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenTerminal makes a terminal of a size and returns both its ends, close-on-exec. It trusts no name but /dev/ptmx, and
-// that not much: the end that it opens makes the other.
+// OpenTerminal makes a terminal of a size and returns both its ends, close-on-exec. It trusts no path but /dev/ptmx, and checks
+// that: it opens the other end through the first.
 func OpenTerminal(rows, cols uint16) (master, slave int, err error) {
 	master, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, -1, err
 	}
-	// Fails on all that is no terminal's master.
+	// Fails when master is not the master of a terminal.
 	number, err := unix.IoctlGetUint32(master, unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0)
@@ -37,11 +37,11 @@ func peer(master int, number uint32) (int, error) {
 	if failed == 0 {
 		return int(fd), nil
 	}
-	// A kernel that has not this call.
+	// An older kernel without this call.
 	return unix.Open("/dev/pts/"+strconv.FormatUint(uint64(number), 10), flags|unix.O_NOFOLLOW, 0)
 }
 
-// IsMaster says whether a descriptor is a terminal's end for those who watch it.
+// IsMaster reports whether a descriptor is the master of a terminal.
 func IsMaster(fd int) bool {
 	_, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
 	return err == nil

@@ -10,7 +10,7 @@ import (
 // maxLinks is how many symbolic links in a row are followed, as in the kernel.
 const maxLinks = 40
 
-// write puts one file in place by renaming a finished one.
+// write writes a temporary file and renames it to its path.
 func (g *guest) write(w *Write) error {
 	name := w.Path
 	if !path.IsAbs(name) {
@@ -33,7 +33,7 @@ func (g *guest) write(w *Write) error {
 	return g.overwrite(name, w)
 }
 
-// overwrite follows links to the file that is meant, and keeps its mode and owner.
+// overwrite follows links to the real file, and keeps its mode and owner.
 func (g *guest) overwrite(name string, w *Write) error {
 	for range maxLinks {
 		dir, err := g.parent(name, false)
@@ -73,8 +73,8 @@ func (g *guest) overwrite(name string, w *Write) error {
 	return unix.ELOOP
 }
 
-// parent opens the directory of name and makes it if need be. With replace, a link or file on the way is removed like
-// anything else that was planted there.
+// parent opens the parent directory of name and makes it if missing. With replace, it removes a link or file on the way, which
+// the agent may have put there.
 func (g *guest) parent(name string, replace bool) (int, error) {
 	dir := path.Dir(name)
 	var resolve uint64
@@ -109,7 +109,7 @@ func (g *guest) parent(name string, replace bool) (int, error) {
 	return g.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
 }
 
-// openDirectory opens a directory for what is done to its entries. Those of /proc are not for that.
+// openDirectory opens a directory to change its entries. It refuses those of /proc.
 func (g *guest) openDirectory(dir string, resolve uint64) (int, error) {
 	fd, err := g.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
 	if err != nil {
@@ -143,7 +143,7 @@ func place(dir int, base string, w *Write, mode uint32, like *unix.Stat_t) error
 	}
 	err := fill(fd, w)
 	if err == nil && like != nil {
-		// An owner that this sandbox does not know cannot be given.
+		// Owners without an id in this sandbox cannot be set.
 		_ = unix.Fchown(fd, int(like.Uid), int(like.Gid))
 	}
 	if err == nil {
