@@ -126,9 +126,9 @@ func (e *eavesdropper) Write(p []byte) (int, error) { return len(p), nil }
 // innerReader reads from the sandbox while the connection is not idle.
 type innerReader struct {
 	connection *proxied
-	until    time.Time // when reading must end; zero is never
-	left     int64     // how many bytes may be read, when bounded
-	bounded  bool
+	until      time.Time // when reading must end; zero is never
+	left       int64     // how many bytes may be read, when bounded
+	bounded    bool
 }
 
 var errTooLong = errors.New("it is too long")
