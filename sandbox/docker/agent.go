@@ -20,14 +20,14 @@ import (
 	"trajgen/sandbox"
 )
 
-// Where the agent lies in containers, on a volume that is mounted read-only.
+// Paths of the agent in containers, on a volume that is mounted read-only.
 const (
 	agentDir  = "/.trajgen"
 	agentPath = agentDir + "/agent"
 )
 
-// agents are the volumes that hold agents, one for each architecture. They belong to this backend: two runners may be
-// different programs.
+// agents are the volumes that hold agents, one for each architecture. They belong to this backend: another runner may be
+// another version of this program.
 type agents struct {
 	backend *backend
 
@@ -38,11 +38,11 @@ type agents struct {
 // volume holds an agent and nothing else.
 type volume struct {
 	name string
-	// nothing is an image without programs, which the volume was filled from and the self-test runs in.
+	// nothing is an image without programs. The volume was filled through it, and the self-test runs in it.
 	nothing *image
 }
 
-// find returns the volume with the agent for an architecture, which it makes when it is asked for first.
+// find returns the volume with the agent for an architecture, which it makes on first use.
 func (a *agents) find(ctx context.Context, goarch string) (*volume, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,7 +75,8 @@ func (a *agents) fill(ctx context.Context, goarch string, program []byte) (*volu
 	if _, err := b.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: v.name, Labels: labels}); err != nil {
 		return nil, err
 	}
-	// A container that is never started is the way in. To the end: a call that was given up would leave it.
+	// A container that is never started gives access to the volume. Finish the calls: a cancelled one would leave the
+	// container.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)
 	defer cancel()
 	created, err := b.engine.ContainerCreate(ctx, client.ContainerCreateOptions{
@@ -93,7 +94,7 @@ func (a *agents) fill(ctx context.Context, goarch string, program []byte) (*volu
 	return v, nil
 }
 
-// importNothing makes an image without programs, so that none has to be pulled for what can do without.
+// importNothing makes an image without programs, so that nothing has to be pulled for the agent and the self-test.
 func (a *agents) importNothing(ctx context.Context, goarch string) (*image, error) {
 	b := a.backend
 	content := archive(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil)
@@ -119,7 +120,7 @@ func (a *agents) importNothing(ctx context.Context, goarch string) (*image, erro
 	return m, err
 }
 
-// static refuses a program that needs more than itself: images have what they have.
+// static refuses a program that needs libraries: images may not have them.
 func static(program []byte) error {
 	f, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
@@ -133,7 +134,7 @@ func static(program []byte) error {
 	return nil
 }
 
-// mount is how the volume appears in a container.
+// mount returns the mount of the volume in a container.
 func (v *volume) mount(readOnly bool) mount.Mount {
 	return mount.Mount{Type: mount.TypeVolume, Source: v.name, Target: agentDir, ReadOnly: readOnly, VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
 }

@@ -19,7 +19,7 @@ import (
 	"trajgen/sandbox/relay"
 )
 
-// box is the sandbox of a container: what the agent serves, and the container's own life.
+// box is the sandbox of a container: it is served by the agent, and ends with the container.
 type box struct {
 	sandbox.Sandbox
 	backend   *backend
@@ -27,13 +27,13 @@ type box struct {
 	container string
 	image     *image
 	relay     *relay.Client
-	room      *room // nil where the engine itself bounds what is written
+	room      *room // nil where the engine itself limits the disk
 
 	closing sync.Once
 	err     error
 }
 
-// Close ends all that runs in the container. The engine goes on to remove its files, of which there may be very many.
+// Close ends all that runs in the container. The engine removes its files, of which there may be very many, in the background.
 func (x *box) Close() error {
 	x.closing.Do(func() {
 		b := x.backend
@@ -47,11 +47,11 @@ func (x *box) Close() error {
 	return x.err
 }
 
-// endTime is how long an agent is given to end.
+// endTime is how long an agent may take to end.
 const endTime = 15 * time.Second
 
-// ended lets the agent kill all that runs, and remove what an engine could not. It says whether that is done: then the container
-// ends by itself.
+// ended lets the agent kill all processes, and remove files that an engine could not. It reports whether that is done: then the
+// container ends by itself.
 func (x *box) ended() bool {
 	if x.relay == nil {
 		return false
@@ -76,10 +76,10 @@ func (x *box) remove() error {
 	return err
 }
 
-// mostRemovals is how many containers are removed in the background at once; whoever closes one more waits for it.
+// mostRemovals is how many containers are removed in the background at once; Close of one more waits for its removal.
 const mostRemovals = 16
 
-// later removes a container in the background, unless too many are being removed. What fails is tried again in the end.
+// later removes a container in the background, unless too many are being removed. Close of the backend retries failed removals.
 func (b *backend) later(x *box) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,8 +106,8 @@ type snapshot struct {
 	closed  atomic.Bool
 }
 
-// Snapshot makes an image of the container, which stands still meanwhile. Other than with native, it takes the longer
-// the more was written since the container began.
+// Snapshot makes an image of the container, which is paused meanwhile. Unlike with native, it takes longer the more was written
+// since the container began.
 func (x *box) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
 	s, err := x.snapshot(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (x *box) snapshot(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if facts.Processes > 2 { // the agent and the one that looked
+	if facts.Processes > 2 { // the agent and the probe
 		return nil, sandbox.ErrBusy
 	}
 	shared, err := x.packShared(ctx)
@@ -129,11 +129,11 @@ func (x *box) snapshot(ctx context.Context) (*snapshot, error) {
 		return nil, err
 	}
 	b := x.backend
-	// A tag keeps others from taking it for rubbish.
+	// A tag keeps a cleanup of unused images from removing it.
 	reference := "trajgen-snapshot-" + b.label + ":" + strconv.Itoa(b.number())
 	made, err := b.engine.ContainerCommit(ctx, x.container, client.ContainerCommitOptions{
 		Reference: reference, Comment: "snapshot of sandbox " + x.id, Changes: []string{"LABEL " + labelInstance + "=" + b.label},
-		Config: &container.Config{}, // podman wants one
+		Config: &container.Config{}, // podman requires one
 	})
 	if err != nil && errdefs.IsNotFound(err) {
 		err = fmt.Errorf("%w: %w", sandbox.ErrGone, err)
@@ -149,10 +149,11 @@ func (x *box) snapshot(ctx context.Context) (*snapshot, error) {
 	return &snapshot{backend: b, image: &forked, workdir: x.Layout().Workdir}, nil
 }
 
-// sharedDir is in memory, and so in no image.
+// sharedDir is in memory, so that images do not include it.
 const sharedDir = "/dev/shm"
 
-// packShared puts what lies in sharedDir where the snapshot has it, and returns that, or "" if nothing does.
+// packShared archives the files of sharedDir where the snapshot includes them, and returns the archive's path, or "" without
+// files.
 func (x *box) packShared(ctx context.Context) (string, error) {
 	entries, err := x.Files().List(ctx, sharedDir)
 	if err != nil || len(entries) == 0 {
@@ -162,7 +163,7 @@ func (x *box) packShared(ctx context.Context) (string, error) {
 	return archive, carry.Pack(ctx, x, sharedDir, archive)
 }
 
-// Close removes the image, later if containers or other images stand on it.
+// Close removes the image, later if containers or other images use it.
 func (s *snapshot) Close() error {
 	if s.closed.CompareAndSwap(false, true) {
 		s.backend.mu.Lock()
@@ -173,8 +174,8 @@ func (s *snapshot) Close() error {
 	return nil
 }
 
-// discard removes the images of closed snapshots that nothing stands on any more. What it cannot remove now, a later call
-// does, or the end of the backend.
+// discard removes the images of closed snapshots that are no longer used. What it cannot remove now, a later call removes, or
+// Close of the backend.
 func (b *backend) discard() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

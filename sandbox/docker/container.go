@@ -21,40 +21,40 @@ import (
 	"trajgen/sandbox/relay"
 )
 
-// errNoImage means that an image is gone that was there before.
+// errNoImage means that an image is gone that the engine had before.
 var errNoImage = errors.New("the engine no longer has the image")
 
 // errVanished means that an engine could not prepare a container, and forgot why with it.
 var errVanished = errors.New("the engine does not say why")
 
-// What the agent itself needs, beside what is for commands.
+// What the agent itself needs, beside the limits of commands.
 const (
 	agentMemory  = 32 << 20
 	agentThreads = 32
 )
 
-// userLimit is a limit of processes of a user, for engines that would set one that they may not set. What bounds a sandbox
-// is the limit of its cgroup.
+// userLimit is a limit of processes of a user, for engines that would otherwise set one for which they lack the permission. The
+// limit that counts is the cgroup's.
 const userLimit = 8192
 
-// testsDir has room of its own, whatever else is full.
+// testsDir has space of its own, even when all else is full.
 const (
 	testsDir     = "/tests"
 	testsOptions = "rw,exec,nosuid,nodev,mode=1777,size=64m"
-	testsInodes  = ",nr_inodes=16k" // which podman does not know
+	testsInodes  = ",nr_inodes=16k" // podman does not know this option
 )
 
-// capabilities are those that root keeps: what package managers and servers need. Engines give more by themselves.
+// capabilities are those that root keeps: package managers and servers need them. Engines give more by default.
 var capabilities = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "NET_BIND_SERVICE", "SETFCAP"}
 
-// masked is what engines mask by themselves, and what else tells of the machine.
+// masked is what engines mask by default, and further files that tell about the machine.
 var masked = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug",
 	"/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
 	"/proc/cmdline", "/proc/config.gz", "/proc/kallsyms", "/proc/modules", "/proc/vmallocinfo",
 }
 
-// variable is a name of an environment variable that sandboxes can be given; images may have odd ones, too.
+// variable matches the environment variables that sandboxes can be given; images may have others, too.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // run makes a container, starts it, and opens the sandbox in it.
@@ -73,7 +73,7 @@ func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*bo
 	if spec.Workdir != "" && (spec.Workdir[0] != '/' || !proper(workdir)) {
 		return nil, fmt.Errorf("workdir %q is no place for work (as are /workspace, /home/... or a directory of its own)", spec.Workdir)
 	}
-	// To the end: whether one was made after all, a call that was given up would not tell.
+	// Finish the call: a cancelled one would not tell whether it made a container.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)
 	defer cancel()
 	created, err := b.engine.ContainerCreate(creating, b.describe(spec, image, agent))
@@ -91,13 +91,13 @@ func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*bo
 	return x, nil
 }
 
-// proper says whether a directory can be worked in.
+// proper reports whether a directory can be a working directory.
 func proper(dir string) bool {
 	top, _, _ := strings.Cut(dir[1:], "/")
 	return top != "dev" && top != "proc" && top != "sys" && "/"+top != agentDir && "/"+top != testsDir
 }
 
-// connect starts the container of a box with the agent in it, and speaks to that.
+// connect starts the container of a box with the agent in it, and connects to the agent.
 func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) error {
 	engine := x.backend.engine
 	if user, _, _ := strings.Cut(x.image.user, ":"); user != "" && user != "root" && user != "0" {
@@ -107,7 +107,8 @@ func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) er
 	}
 	attached, err := engine.ContainerAttach(ctx, x.container, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
-		// What is wrong with the container, the start says better, unless it is gone: podman removes one that it cannot prepare.
+		// An error of the start says better what is wrong with the container, unless the container is gone: podman removes one
+		// that it cannot prepare.
 		_, startErr := engine.ContainerStart(ctx, x.container, client.ContainerStartOptions{})
 		if errdefs.IsNotFound(startErr) || startErr != nil && strings.Contains(startErr.Error(), "no such container") {
 			startErr = errVanished
@@ -145,7 +146,7 @@ func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) er
 	return carry.Unpack(ctx, x, sharedDir, x.image.shared)
 }
 
-// describe says what the container of a sandbox is.
+// describe returns the options of a sandbox's container.
 func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) client.ContainerCreateOptions {
 	limits := spec.Limits
 	pids := int64(limits.Processes) + agentThreads
@@ -156,7 +157,7 @@ func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) clien
 		NetworkMode:  "none",
 		IpcMode:      "private",
 		CgroupnsMode: "private",
-		LogConfig:    container.LogConfig{Type: "none"}, // what passes is the agent's, and would be kept on disk
+		LogConfig:    container.LogConfig{Type: "none"}, // the output is the agent's messages, and would be kept on disk
 		Init:         &no,
 		CapDrop:      []string{"ALL"},
 		CapAdd:       capabilities,
@@ -190,7 +191,7 @@ func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) clien
 		host.Tmpfs[testsDir] += testsInodes
 	}
 	return client.ContainerCreateOptions{
-		// One of the same id may be on its way out.
+		// A container of the same id may still be in removal.
 		Name: "trajgen-" + b.label + "-" + spec.ID + "-" + strconv.Itoa(b.number()),
 		Config: &container.Config{
 			Image: image.id, User: image.user, Hostname: "sandbox", Labels: b.labels(spec.ID), WorkingDir: "/",
@@ -203,7 +204,7 @@ func (b *backend) describe(spec sandbox.Spec, image *image, agent *volume) clien
 	}
 }
 
-// network is what sandboxes with full network get.
+// network returns the network of sandboxes with full network.
 func (b *backend) network() string {
 	if name := b.settings[settingNetwork]; name != "" {
 		return name
@@ -236,7 +237,7 @@ func remove(ctx context.Context, engine *engine, id string) error {
 	if err == nil || errdefs.IsNotFound(err) {
 		return nil
 	}
-	// It may be on its way, as it goes by itself once the agent has ended.
+	// The engine may be removing it already, as it does once the agent has ended.
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
 		_, inspectErr := engine.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		if errdefs.IsNotFound(inspectErr) {

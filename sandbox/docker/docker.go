@@ -1,10 +1,10 @@
 // Package docker runs each sandbox in a container of its own, through the Engine API of docker or podman.
 //
-// The container's command is the agent, a small program in a volume that all containers share; it serves commands and
-// files over the standard streams that the runner is attached to. What is isolated is what the engine isolates: the
-// kernel is shared unless its runtime has one of its own, user ids are those of the machine unless the engine shifts them,
-// and full network is a network of the engine's, unfiltered. When the runner dies, the engine closes the agent's input,
-// the agent ends, and the engine removes the container.
+// The container's command is the agent, a small program in a volume that all containers share; it serves commands and files
+// over the standard streams, to which the runner is attached. The engine decides what is isolated: the kernel is shared unless
+// its runtime has one of its own, user ids are those of the machine unless the engine shifts them, and full network is one of
+// the engine's networks, unfiltered. When the runner dies, the engine closes the agent's input, the agent ends, and the engine
+// removes the container.
 package docker
 
 import (
@@ -39,41 +39,41 @@ func init() {
 	}
 }
 
-// Labels of what belongs to a runner.
+// Labels of all objects that belong to a runner.
 const (
 	labelInstance = "trajgen.instance" // Settings["label"] of the instance: unique on all machines
-	labelOwner    = "trajgen.owner"    // host and process number of the runner, for people
+	labelOwner    = "trajgen.owner"    // host and process number of the runner, for users
 	labelID       = "trajgen.id"       // of the sandbox
 )
 
-// settingLabel is what an instance is recorded with, beside the settings that lead to its engine.
+// settingLabel is the label in an instance's record, beside the settings of its engine.
 const settingLabel = "label"
 
 // openTime bounds how long the engine may take to answer, and to run one container.
 const openTime = time.Minute
 
-// backend speaks to one engine.
+// backend makes sandboxes with one engine.
 type backend struct {
 	name       string
 	engine     *engine
 	settings   map[string]string
 	logger     *slog.Logger
-	label      string // of all that is made
+	label      string // on all that the backend makes
 	state      *state.Instance
 	images     *images
 	agents     *agents
 	guarantees sandbox.Guarantees
-	quota      bool // containers can have a size; settled by the self-test
-	userLimit  bool // containers must have a limit of processes of a user; settled as well
+	quota      bool // containers can have a size limit; the self-test finds out
+	userLimit  bool // containers must have a limit of processes of a user; the self-test finds out
 
 	mu     sync.Mutex // guards what follows
 	boxes  map[string]*box
 	opened map[string]bool // ids that are taken
 	closed bool
-	unused map[string]bool // images of snapshots that were closed and are still in use
+	unused map[string]bool // images of closed snapshots that are still in use
 	count  int             // of snapshots and of containers
 
-	removals int // that are under way
+	removals int // in progress
 	removing sync.WaitGroup
 }
 
@@ -112,7 +112,7 @@ func open(name string, opts sandbox.Options) (sandbox.Backend, error) {
 // Guarantees says what the self-test found.
 func (b *backend) Guarantees() sandbox.Guarantees { return b.guarantees }
 
-// networks are what a container can be given, full where the engine has one.
+// networks are the modes of containers; full needs a network of the engine.
 var networks = []sandbox.Network{sandbox.NetworkNone, sandbox.NetworkLoopback, sandbox.NetworkFull}
 
 // Open starts a container.
@@ -130,7 +130,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	x, err := b.start(ctx, spec)
 	if err != nil {
 		b.release(spec.ID)
-		if what := "open sandbox " + spec.ID + ": "; !strings.HasPrefix(err.Error(), what) { // as the agent says, too
+		if what := "open sandbox " + spec.ID + ": "; !strings.HasPrefix(err.Error(), what) { // the agent's errors begin like this
 			err = fmt.Errorf("%s%w", what, err)
 		}
 		return nil, bounded(err)
@@ -146,7 +146,7 @@ func (b *backend) start(ctx context.Context, spec sandbox.Spec) (*box, error) {
 	}
 	x, err := b.run(ctx, spec, image)
 	if errors.Is(err, errNoImage) && spec.From == nil {
-		// It was removed since.
+		// It was removed since it was found.
 		b.images.forget(image)
 		if image, err = b.image(ctx, &spec); err != nil {
 			return nil, err
@@ -216,7 +216,7 @@ func (b *backend) keep(x *box) error {
 	return nil
 }
 
-// Close ends all sandboxes and removes all that was made, but for images that were pulled.
+// Close ends all sandboxes and removes all that the backend made, but not pulled images.
 func (b *backend) Close() error {
 	b.mu.Lock()
 	if b.closed {
@@ -241,7 +241,7 @@ func (b *backend) Close() error {
 	defer cancel()
 	err := errors.Join(errors.Join(errs...), removeAll(ctx, b.engine, b.label))
 	if err == nil {
-		err = b.state.Close() // else it is left to a sweep
+		err = b.state.Close() // otherwise a sweep removes the rest
 	}
 	return bounded(errors.Join(err, b.engine.Close()))
 }

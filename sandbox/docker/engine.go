@@ -36,14 +36,14 @@ func settings(name string) []sandbox.Setting {
 	}
 }
 
-// engine is what containers are made by.
+// engine is a connection to docker or podman.
 type engine struct {
 	*client.Client
 	info   system.Info
-	podman bool // whatever name it was opened under
+	podman bool // whatever the backend's name
 }
 
-// connect finds the engine and asks it what it is.
+// connect finds the engine and asks for its version.
 func connect(ctx context.Context, name string, settings map[string]string) (*engine, error) {
 	host := settings[settingHost]
 	if host == "" {
@@ -89,7 +89,7 @@ func (e *engine) ask(ctx context.Context) error {
 	return nil
 }
 
-// usualHost is where an engine listens that was installed without much thought: the machine's, or the user's own.
+// usualHost is where an engine listens by default: the machine's, or the user's own.
 func usualHost(name string, uid int) string {
 	user := "/run/user/" + strconv.Itoa(uid)
 	sockets := []string{"/var/run/docker.sock", user + "/docker.sock"}
@@ -107,7 +107,7 @@ func usualHost(name string, uid int) string {
 	return "unix://" + sockets[0]
 }
 
-// goarch translates what engines and images call architectures.
+// goarch translates the architecture names of engines and images.
 func goarch(name string) string {
 	switch name {
 	case "x86_64":

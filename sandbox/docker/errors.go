@@ -2,7 +2,8 @@ package docker
 
 import "strings"
 
-// longestError is how long the text of an error may be, in bytes. An engine names the path of a file that a command has made, with
+// longestError bounds the text of an error, in bytes. An engine may name the path of a file that a command has made, with
+// thousands of directories.
 // thousands of directories.
 const longestError = 4 << 10
 
@@ -20,7 +21,7 @@ func (b brief) Error() string {
 
 func (b brief) Unwrap() error { return b.cause }
 
-// bounded is what all that leaves this package goes through.
+// bounded wraps all errors that leave this package.
 func bounded(err error) error {
 	if err == nil {
 		return nil

@@ -14,11 +14,11 @@ import (
 	"trajgen/sandbox/internal/probe"
 )
 
-// probed are limits that nothing has by chance.
+// probed are limits that a container does not have by chance.
 var probed = sandbox.Limits{Memory: 192 << 20, Processes: 77, CPUs: 0.7, Disk: 128 << 20, Files: 333}
 
-// selfTest runs a container without an image of anybody's and looks around in it. What the engine says of itself decides
-// nothing.
+// selfTest runs a container of the image without programs and probes it. The result depends on what the probe finds, not on
+// what the engine reports.
 func (b *backend) selfTest(ctx context.Context) (sandbox.Guarantees, error) {
 	facts, err := b.probe(ctx, goarch(b.engine.info.Architecture))
 	if err != nil {
@@ -74,20 +74,20 @@ func (b *backend) selfTest(ctx context.Context) (sandbox.Guarantees, error) {
 	return g, nil
 }
 
-// hasNetwork says why full network cannot be had.
+// hasNetwork returns why full network is not available.
 func (b *backend) hasNetwork(ctx context.Context) error {
 	name := b.network()
 	if name == "bridge" && b.engine.podman {
-		name = "podman" // which it calls its own so
+		name = "podman" // podman's name of its own network
 	}
-	if name == "host" || strings.Contains(name, ":") { // such as slirp4netns:OPTIONS, which nothing lists
+	if name == "host" || strings.Contains(name, ":") { // such as slirp4netns:OPTIONS, which is not listed
 		return nil
 	}
 	_, err := b.engine.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
 	if errdefs.IsNotFound(err) {
 		return fmt.Errorf("the engine has no network %q", name)
 	}
-	return nil // what else may be wrong, an opening says
+	return nil // other problems are errors of Open
 }
 
 func hard(found bool) string {
@@ -97,7 +97,7 @@ func hard(found bool) string {
 	return "none"
 }
 
-// probe finds out on the way what containers can have on this engine.
+// probe also finds out which options this engine accepts for containers.
 func (b *backend) probe(ctx context.Context, goarch string) (probe.Facts, error) {
 	agent, err := b.agents.find(ctx, goarch)
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *backend) probe(ctx context.Context, goarch string) (probe.Facts, error)
 	return facts, errors.Join(err, x.Close())
 }
 
-// adapt finds another way to run a container, if there is one.
+// adapt changes the options of containers after a failure, if it knows another way.
 func (b *backend) adapt(err error) bool {
 	text := strings.ToLower(err.Error())
 	switch {

@@ -12,18 +12,18 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// image is what a container is made from.
+// image is an image of the engine.
 type image struct {
-	reference string // as it was asked for
+	reference string // as requested
 	id        string
 	goarch    string
 	env       map[string]string
 	workdir   string // "" when the image names none
 	user      string
-	shared    string // archive of what belongs into sharedDir, in the image of a snapshot; "" is none
+	shared    string // archive of the files of sharedDir, in a snapshot's image; "" is none
 }
 
-// images finds images, and pulls those that the engine does not have: each once, however many ask for it.
+// images finds images, and pulls those that the engine does not have; concurrent calls share a pull.
 type images struct {
 	engine *engine
 	logger *slog.Logger
@@ -35,20 +35,20 @@ type images struct {
 	found map[string]*finding // by reference
 }
 
-// finding is an image that was, or is being looked for.
+// finding is the search for an image, which may have ended.
 type finding struct {
-	done  chan struct{} // closed when the others are set
+	done  chan struct{} // closed when the other fields are set
 	image *image
 	err   error
 }
 
 func newImages(engine *engine, logger *slog.Logger) *images {
-	// Not that of whoever asks first: others wait for the same.
+	// Not the context of the first caller: others wait for the same image.
 	ctx, stop := context.WithCancel(context.Background())
 	return &images{engine: engine, logger: logger, ctx: ctx, stop: stop, found: map[string]*finding{}}
 }
 
-// find returns an image: the same one for a reference as long as the backend is open, even if its tag is moved.
+// find returns an image. A reference gives the same image as long as the backend is open, even if its tag is moved.
 func (i *images) find(ctx context.Context, reference string) (*image, error) {
 	i.mu.Lock()
 	f := i.found[reference]
@@ -74,7 +74,7 @@ func (i *images) find(ctx context.Context, reference string) (*image, error) {
 	}
 }
 
-// forget makes find look again.
+// forget makes find search again.
 func (i *images) forget(image *image) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -119,7 +119,7 @@ func (i *images) inspect(reference string) (*image, error) {
 	return m, nil
 }
 
-// pull tells the logger every few seconds how far it is.
+// pull logs its progress every few seconds.
 func (i *images) pull(reference string) error {
 	const every = 10 * time.Second
 	began := time.Now()

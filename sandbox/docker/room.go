@@ -13,29 +13,29 @@ import (
 	"trajgen/sandbox"
 )
 
-// Where the engine's storage has no quotas, three things stand in for one: no file may be larger than the limit, which the
-// kernel sees to; the engine measures every so often what was written, and past the limit all that runs is killed; and past
-// twice the limit the container is ended.
+// Without quotas in the engine's storage, three measures replace them: the kernel keeps each file below the limit; the engine
+// measures regularly how much was written, and past the limit all processes are killed; past twice the limit the container is
+// ended.
 
 const (
-	// measurePause is how long the engine is left alone between two measurements at the least.
+	// measurePause is the least time between two measurements.
 	measurePause = time.Second
-	// measureShare is by how much longer than a measurement that is: podman looks at the whole image for one.
+	// measureShare is the pause after a measurement, as a multiple of its duration: podman reads the whole image for one.
 	measureShare = 20
 	// measureTime bounds a measurement.
 	measureTime = time.Minute
 )
 
-// room bounds what a container writes.
+// room limits how much a container writes.
 type room struct {
 	box   *box
 	limit int64
-	full  atomic.Int64 // how often all was killed for it
+	full  atomic.Int64 // how often all processes were killed for it
 	stop  context.CancelFunc
 	over  chan struct{}
 }
 
-// bound begins to measure.
+// bound starts the measurements.
 func (x *box) bound(limit int64) {
 	ctx, cancel := context.WithCancel(context.Background())
 	x.room = &room{box: x, limit: limit, stop: cancel, over: make(chan struct{})}
@@ -75,8 +75,8 @@ func (r *room) watch(ctx context.Context) {
 	}
 }
 
-// measure asks the engine for how much the container has written. It is 0 where the engine does not say: with one that is gone,
-// so is the container.
+// measure asks the engine how much the container has written. It returns 0 without an answer: if the engine is gone, so is the
+// container.
 func (r *room) measure(ctx context.Context) int64 {
 	ctx, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
@@ -95,7 +95,7 @@ func (r *room) end() {
 	}
 }
 
-// Start starts a command, whose end tells if it was killed for want of room.
+// Start starts a command, whose exit says if it was killed because the disk was full.
 func (x *box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
 	if x.room == nil {
 		return x.Sandbox.Start(ctx, cmd)
@@ -112,7 +112,7 @@ func (x *box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, 
 	return r, nil
 }
 
-// roomed is a process in a bounded container.
+// roomed is a process in such a container.
 type roomed struct {
 	sandbox.Process
 	room   *room
@@ -128,7 +128,7 @@ func (r roomed) Wait(ctx context.Context) (sandbox.Exit, error) {
 	return exit, err
 }
 
-// roomedTerminal is one on a terminal.
+// roomedTerminal is a process on a terminal in such a container.
 type roomedTerminal struct {
 	roomed
 	terminal sandbox.Terminal

@@ -10,8 +10,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// stream is the standard input and output of a container as one connection. The engine sends output and errors in
-// frames: a byte that says which, three of nothing, a length of four bytes.
+// stream is the standard input and output of a container as one connection. The engine sends output and errors in frames: a
+// byte for the stream, three zero bytes, and a length of four bytes.
 type stream struct {
 	attached client.HijackedResponse
 	left     int // bytes of the frame of output that is being read
@@ -28,7 +28,7 @@ func newStream(attached client.HijackedResponse) *stream {
 	return &stream{attached: attached, errors: sandbox.NewCapture(4<<10, 4<<10)}
 }
 
-// Read returns what was written to the standard output, and keeps some of what was to the standard error.
+// Read returns standard output, and keeps a part of standard error.
 func (s *stream) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil

@@ -12,12 +12,12 @@ import (
 	"trajgen/sandbox"
 )
 
-// sweep removes what the instance of a dead runner left with its engine.
+// sweep removes what a dead runner's instance left in its engine.
 func sweep(ctx context.Context, instance sandbox.Instance) error {
 	name, _, _ := strings.Cut(instance.Name, "-")
 	label := instance.Settings[settingLabel]
 	if label == "" {
-		return nil // it died before it made anything
+		return nil // the runner died before it made anything
 	}
 	engine, err := connect(ctx, name, instance.Settings)
 	if err != nil {
@@ -41,7 +41,7 @@ func removeAll(ctx context.Context, engine *engine, label string) error {
 	if err != nil {
 		errs = append(errs, fmt.Errorf("list images: %w", err))
 	}
-	// Some stand on others, which go afterwards.
+	// Some are based on others, and go first.
 	left := map[string]error{}
 	for _, m := range images.Items {
 		left[m.ID] = nil

@@ -12,10 +12,10 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// maxAccounts bounds how much of an image's list of users is read.
+// maxAccounts bounds how many bytes of an image's list of users are read.
 const maxAccounts = 1 << 20
 
-// makeWorkdir makes a directory that belongs to the image's user, who could not make it.
+// makeWorkdir makes a directory for the image's user, who could not make it.
 func (x *box) makeWorkdir(ctx context.Context, dir string) error {
 	uid, gid, err := x.ids(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (x *box) makeWorkdir(ctx context.Context, dir string) error {
 	return err
 }
 
-// ids are the numbers of the image's user and group, either of which it may give by name.
+// ids returns the numbers of the image's user and group, which the image may give as names.
 func (x *box) ids(ctx context.Context) (uid, gid int, err error) {
 	user, group, named := strings.Cut(x.image.user, ":")
 	uid, err = strconv.Atoi(user)
@@ -43,8 +43,8 @@ func (x *box) ids(ctx context.Context) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// account finds the numbers that follow a name in a file of the image: that of the user and its group, or that of the
-// group alone.
+// account finds a name in a file of the image and returns the numbers after it: those of the user and its group, or that of the
+// group.
 func (x *box) account(ctx context.Context, file, name string) (first, second int, err error) {
 	copied, err := x.backend.engine.CopyFromContainer(ctx, x.container, client.CopyFromContainerOptions{SourcePath: file})
 	if err != nil {
