@@ -14,10 +14,10 @@ import (
 // Arch is the setting that NewAgent takes.
 var Arch = sandbox.Setting{Name: "arch", Help: "what the machines are: amd64 (the default) or arm64"}
 
-// Agent is the program that serves a sandbox from inside.
+// Agent is the program that serves a sandbox from inside a machine.
 type Agent struct {
 	Content []byte
-	Path    string // in the machine; of the content
+	Path    string // in the machine; derived from the content
 }
 
 // NewAgent returns the agent for machines of an architecture.
@@ -37,8 +37,8 @@ func NewAgent(arch string) (Agent, error) {
 	return Agent{Content: content, Path: "/opt/trajgen/agent-" + hex.EncodeToString(sum[:12])}, nil
 }
 
-// Environment returns what an image sets, of the environment of a process in it: without what is the process's own, or
-// the service's, whose names begin with prefix.
+// Environment returns the variables of a process that come from its image: without those of the process itself and those of the
+// service, whose names begin with prefix.
 func Environment(environ, prefix string) map[string]string {
 	env := map[string]string{}
 	for kv := range strings.SplitSeq(environ, "\x00") {
@@ -53,5 +53,5 @@ func Environment(environ, prefix string) map[string]string {
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// own are variables of a process, and those that a backend sets itself.
+// own are variables of the process itself, and those that a backend sets.
 var own = []string{"HOME", "HOSTNAME", "LANG", "LC_CTYPE", "LOGNAME", "OLDPWD", "PWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "TZ", "USER", "_"}

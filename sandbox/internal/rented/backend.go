@@ -16,7 +16,7 @@ import (
 	"trajgen/sandbox/relay"
 )
 
-// endTime bounds how long a machine is given to end.
+// endTime bounds how long a machine may take to end.
 const endTime = time.Minute
 
 // backend opens sandboxes on rented machines.
@@ -32,10 +32,10 @@ type backend struct {
 	mu     sync.Mutex // guards what follows
 	boxes  map[string]*box
 	closed bool
-	doubt  bool // there may be machines that no box stands for
+	stray  bool // there may be machines without a box
 }
 
-// open opens a backend, which begins with renting a machine to look around in.
+// open opens a backend. First it rents a machine for the self-test.
 func (p Provider) open(opts sandbox.Options) (sandbox.Backend, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -59,7 +59,7 @@ func (p Provider) open(opts sandbox.Options) (sandbox.Backend, error) {
 	return b, nil
 }
 
-// Guarantees are what the self-test found, and what the service says of itself.
+// Guarantees returns what the provider states, corrected by the self-test.
 func (b *backend) Guarantees() sandbox.Guarantees { return b.guarantees }
 
 // Open rents a machine.
@@ -93,7 +93,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	return sb, nil
 }
 
-// source is the snapshot that a sandbox is opened from.
+// source returns the snapshot that a sandbox is opened from.
 func (b *backend) source(spec sandbox.Spec) (*snapshot, error) {
 	if spec.From == nil {
 		return nil, nil
@@ -137,7 +137,7 @@ func (b *backend) open(ctx context.Context, sb *box, spec sandbox.Spec, from *sn
 	return nil
 }
 
-// undo ends what did not become a sandbox.
+// undo ends a machine whose sandbox could not be opened.
 func (b *backend) undo(sb *box, reason error) error {
 	err := sb.end()
 	if err != nil {
@@ -146,11 +146,11 @@ func (b *backend) undo(sb *box, reason error) error {
 	return errors.Join(reason, err)
 }
 
-// lose notes that there may be a machine that no box stands for.
+// lose notes that there may be a machine without a box.
 func (b *backend) lose() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.doubt = true
+	b.stray = true
 }
 
 var errClosed = fmt.Errorf("backend is closed: %w", sandbox.ErrGone)
@@ -202,23 +202,23 @@ func (b *backend) Close() error {
 	wait.Wait()
 	b.opening.Wait()
 	b.mu.Lock()
-	doubt := b.doubt
+	stray := b.stray
 	b.mu.Unlock()
-	if doubt {
+	if stray {
 		ctx, cancel := context.WithTimeout(context.Background(), endTime)
 		defer cancel()
-		// It speaks for what the boxes could not end, too.
+		// The sweep also ends machines that their boxes could not end, so its result counts.
 		errs = []error{b.service.Sweep(ctx)}
 	}
 	errs = append(errs, b.service.Close())
-	// What could not be ended is left to a sweep.
+	// A later sweep ends the rest.
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	return b.state.Close()
 }
 
-// relayed are the options for the agent of a box.
+// relayed returns the options for the agent of a box.
 func (b *backend) relayed() relay.Options {
 	return relay.Options{Name: b.name, Logger: b.logger}
 }

@@ -20,13 +20,13 @@ type box struct {
 	machine         Machine
 	client          *relay.Client
 
-	cancel func(error) // ends the opening; nil when it is over; guarded by Backend.mu
+	cancel func(error) // cancels the opening; nil when it has ended; guarded by backend.mu
 
 	closing sync.Once
 	err     error
 }
 
-// begin starts the agent and makes it the sandbox.
+// begin starts the agent and connects to it.
 func (b *box) begin(ctx context.Context, spec sandbox.Spec, from *snapshot) error {
 	stream, err := b.machine.Start(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *box) begin(ctx context.Context, spec sandbox.Spec, from *snapshot) erro
 	image := b.machine.Image()
 	inner := spec
 	inner.Image, inner.From = "", nil
-	// What the machine reaches, the service decides; it leaves a loopback.
+	// The service decides what the machine reaches, beside its loopback.
 	if inner.Network != sandbox.NetworkNone {
 		inner.Network = sandbox.NetworkFull
 	}
@@ -57,7 +57,7 @@ func (b *box) begin(ctx context.Context, spec sandbox.Spec, from *snapshot) erro
 		return err
 	}
 	if from != nil {
-		// The service seals all files.
+		// The service's snapshot includes all files.
 		return b.Files().Remove(ctx, b.Layout().Tests)
 	}
 	return nil
@@ -77,7 +77,7 @@ func (b *box) Close() error {
 	return b.err
 }
 
-// end ends the machine, and then what spoke to it.
+// end ends the machine, and then the connection to it.
 func (b *box) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
@@ -86,13 +86,13 @@ func (b *box) end() error {
 		err = fmt.Errorf("end the machine of sandbox %s: %w", b.id, err)
 	}
 	if b.client != nil {
-		// With the machine gone, nothing is left to say how that went.
+		// The machine is gone, so an error does not matter.
 		_ = b.client.Close()
 	}
 	return err
 }
 
-// sealable is a box whose machine can be sealed.
+// sealable is a box whose machine can make snapshots.
 type sealable struct{ *box }
 
 // Snapshot seals the machine's files.

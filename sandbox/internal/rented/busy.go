@@ -9,7 +9,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// busy says whether anything runs in a sandbox that descends from its agent, which is the parent of the script that looks.
+// busy reports whether processes run in a sandbox that descend from its agent, which is the parent of the script that lists
+// them.
 func busy(ctx context.Context, sb sandbox.Sandbox) (bool, error) {
 	const look = `echo $$ $PPID; exec cat /proc/[0-9]*/stat 2>/dev/null`
 	r, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{"/bin/sh", "-c", look}}, sandbox.RunOptions{Head: 16 << 20})
@@ -22,7 +23,7 @@ func busy(ctx context.Context, sb sandbox.Sandbox) (bool, error) {
 	return others(r.Stdout.Bytes())
 }
 
-// others says whether the parent of the looking process has further descendants that live.
+// others reports whether the parent of the listing process has further living descendants.
 func others(listing []byte) (bool, error) {
 	first, rest, _ := bytes.Cut(listing, []byte("\n"))
 	var self, agent string
@@ -32,7 +33,7 @@ func others(listing []byte) (bool, error) {
 	parents, dead := map[string]string{}, map[string]bool{}
 	for line := range bytes.Lines(rest) {
 		pid, _, _ := strings.Cut(string(line), " ")
-		// A name may hold anything, brackets too.
+		// A name may hold anything, also parentheses.
 		end := bytes.LastIndexByte(line, ')')
 		if end < 0 {
 			continue

@@ -1,5 +1,5 @@
-// Package rented is what backends share that rent a machine of a service for each sandbox: the agent that serves the
-// sandbox from inside, the record of what there is, and the end of all of it.
+// Package rented is the common part of backends that rent a machine from a service for each sandbox: the agent that serves the
+// sandbox from inside, the record of machines, and their end.
 package rented
 
 import (
@@ -16,33 +16,33 @@ import (
 	"trajgen/sandbox"
 )
 
-// Provider is who offers a service.
+// Provider describes a service that rents machines.
 type Provider struct {
 	Name       string // of the backend
-	About      string // for people who choose
+	About      string // one line that helps users to choose
 	Settings   []sandbox.Setting
-	Guarantees sandbox.Guarantees // what the provider says; a self-test adds what it finds
-	// Connect makes the service for an instance, whose machines bear a mark that no other's do. It says what is wrong with
-	// the settings; those that are not declared were refused before.
+	Guarantees sandbox.Guarantees // what the provider states; the self-test corrects it
+	// Connect makes the service for an instance, whose machines have a mark of their own. It returns what is wrong with the
+	// settings; undeclared ones have been refused before.
 	Connect func(ctx context.Context, settings map[string]string, mark string, logger *slog.Logger) (Service, error)
 }
 
-// Kind is the backend that rents machines of a provider.
+// Kind returns the backend that rents machines from the provider.
 func (p Provider) Kind() sandbox.Kind {
 	return sandbox.Kind{About: p.About, Open: p.open, Settings: p.Settings, Sweep: p.sweep}
 }
 
 // Service rents machines.
 type Service interface {
-	// Create makes a machine. When it fails there may be one none the less, which Sweep finds, unless the error is None.
+	// Create makes a machine. When it fails, it may have made one all the same, which Sweep finds, unless the error is None.
 	Create(ctx context.Context, order Order) (Machine, error)
 	// Sweep ends all machines of this instance.
 	Sweep(ctx context.Context) error
-	// Close frees what the service's client holds. It is called last.
+	// Close frees the resources of the service's client. It is called last.
 	Close() error
 }
 
-// None is an error of a request that surely made no machine.
+// None is an error of a request that certainly made no machine.
 type None struct{ Cause error }
 
 func (n None) Error() string { return n.Cause.Error() }
@@ -50,46 +50,46 @@ func (n None) Error() string { return n.Cause.Error() }
 // Unwrap returns the cause.
 func (n None) Unwrap() error { return n.Cause }
 
-// Order is what a machine is to be.
+// Order describes the machine to make.
 type Order struct {
 	Spec sandbox.Spec // complete
-	From Seal         // what the machine begins with, instead of Spec.Image; nil is none
+	From Seal         // initial files, instead of Spec.Image; nil is none
 }
 
 // Machine is a machine of a service.
 type Machine interface {
-	// Image says how the machine's image wants to be used.
+	// Image returns the settings of the machine's image.
 	Image() Image
 	// Start starts the agent and returns its input and output.
 	Start(ctx context.Context) (io.ReadWriteCloser, error)
-	// Destroy ends the machine with all that runs in it, and returns when it has ended. It is no error when it had.
+	// Destroy ends the machine with all that runs in it, and waits for its end. A machine that has ended is not an error.
 	Destroy(ctx context.Context) error
 }
 
-// Sealer is a Machine whose files can be sealed.
+// Sealer is a Machine that can make snapshots of its files.
 type Sealer interface {
 	Machine
-	// Seal keeps the files as they are.
+	// Seal makes a snapshot of the files.
 	Seal(ctx context.Context) (Seal, error)
 }
 
-// Seal is the sealed files of a machine.
+// Seal is a snapshot of a machine's files.
 type Seal interface {
-	// Delete gives them up.
+	// Delete deletes the snapshot.
 	Delete(ctx context.Context) error
 }
 
-// Image is how an image wants to be used.
+// Image is the settings that an image brings.
 type Image struct {
 	Workdir string            // "", "/" and root's home mean none
 	Env     map[string]string // beside what a backend sets itself
 }
 
-// mark is the record of what an instance's machines bear.
+// mark is the key of the machines' mark in an instance's record.
 const mark = "mark"
 
-// record is what a sweep has to know of an instance, without secrets, and a mark for it: its name is unique on this
-// machine alone.
+// record returns what a sweep has to know of an instance, without secrets, and a mark for it: the instance's name is unique on
+// this machine only.
 func (p Provider) record(settings map[string]string) map[string]string {
 	recorded := map[string]string{mark: strings.ToLower(rand.Text())}
 	for _, s := range p.Settings {
@@ -100,7 +100,7 @@ func (p Provider) record(settings map[string]string) map[string]string {
 	return recorded
 }
 
-// sweep ends the machines of a dead runner. Secrets are never on disk, so they are taken from where they always are.
+// sweep ends the machines of a dead runner. Secrets are never on disk, so it reads them from their variables.
 func (p Provider) sweep(ctx context.Context, instance sandbox.Instance) error {
 	settings := maps.Clone(instance.Settings)
 	found := settings[mark]
@@ -120,7 +120,7 @@ func (p Provider) sweep(ctx context.Context, instance sandbox.Instance) error {
 	return errors.Join(service.Sweep(ctx), service.Close())
 }
 
-// CheckURL says what is wrong with the address that a setting names.
+// CheckURL validates the address in a setting.
 func CheckURL(setting, url string) error {
 	if strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://") {
 		return nil

@@ -14,11 +14,11 @@ import (
 // testTime bounds the self-test: the service may have to fetch an image.
 const testTime = 15 * time.Minute
 
-// probed are limits that nothing has by chance.
+// probed are limits that a machine does not have by chance.
 var probed = sandbox.Limits{Memory: 1088 << 20, CPUs: 1.5, Files: 333}
 
-// selfTest rents a machine and looks around in it. What lies between it and others is the service's word, whatever it
-// looks like from inside.
+// selfTest rents a machine and probes it. What separates it from other machines is the service's statement, whatever it looks
+// like from inside.
 func (b *backend) selfTest() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), testTime, fmt.Errorf("no machine in %v", testTime))
 	defer cancel()
@@ -37,7 +37,7 @@ func (b *backend) selfTest() error {
 	return nil
 }
 
-// judge says what was found.
+// judge corrects the guarantees by what was found.
 func judge(g *sandbox.Guarantees, facts probe.Facts) {
 	lacks := func(what string) { g.Missing = append(g.Missing, what) }
 	g.Isolation = map[string]string{"files": "own", "processes": "own", "network": "own", "ids": facts.IDs, "calls": "none", "kernel": "shared"}

@@ -1,4 +1,4 @@
-// Package rentedtest is what the tests of backends share that rent machines of a service.
+// Package rentedtest has what the tests of renting backends share.
 package rentedtest
 
 import (
@@ -12,9 +12,9 @@ import (
 
 // Server speaks the protocol of a service.
 type Server interface {
-	// Settings are those of a user of the server.
+	// Settings are the settings for a user of the server.
 	Settings() map[string]string
-	// Running says how many machines there are.
+	// Running returns the number of machines.
 	Running() int
 	// Close ends all machines and the server.
 	Close() error
@@ -35,7 +35,7 @@ func Start[S Server](t testing.TB, serve func(machines sandbox.Backend) (S, erro
 	return s, sandbox.Options{StateDir: t.TempDir(), Settings: s.Settings()}, nil
 }
 
-// Open opens a backend that is closed with the test. With a server there is no reason to be skipped.
+// Open opens a backend that is closed with the test. A test with a server has no reason to be skipped.
 func Open(t testing.TB, name string, options sandbox.Options) sandbox.Backend {
 	t.Helper()
 	b, err := sandbox.Open(name, options)
@@ -46,7 +46,7 @@ func Open(t testing.TB, name string, options sandbox.Options) sandbox.Backend {
 	return b
 }
 
-// WantError checks that an error says what a person needs.
+// WantError checks that an error contains what a user needs to know.
 func WantError(t testing.TB, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
@@ -67,7 +67,7 @@ func Machines(t testing.TB, s Server, want int) {
 	}
 }
 
-// Refused are settings that a backend is not opened with, and what it says.
+// Refused is a case of settings that a backend refuses, and its error.
 type Refused struct {
 	Name string
 	Give map[string]string

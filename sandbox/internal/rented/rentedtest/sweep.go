@@ -34,8 +34,7 @@ func hold(args []string) error {
 	return sandboxtest.Ready()
 }
 
-// Sweep checks what is done about a dead runner's machines. TestMain begins with sandboxtest.Init; start starts a
-// server.
+// Sweep checks what happens to a dead runner's machines. TestMain begins with sandboxtest.Init; start starts a server.
 func Sweep[S Server](t *testing.T, name string, start func(testing.TB) (S, sandbox.Options)) {
 	t.Run("killed", func(t *testing.T) {
 		s, options := start(t)
@@ -47,7 +46,7 @@ func Sweep[S Server](t *testing.T, name string, start func(testing.TB) (S, sandb
 	})
 }
 
-// killed kills a runner and has the next one end its machines, and those of no other.
+// killed kills a runner; the next runner must end that one's machines, and no others.
 func killed(t *testing.T, name string, s Server, options sandbox.Options) {
 	sb := sandboxtest.Box(t, Open(t, name, options), sandbox.Spec{ID: "living"})
 	settings, err := json.Marshal(options.Settings)
@@ -65,7 +64,7 @@ func killed(t *testing.T, name string, s Server, options sandbox.Options) {
 		}
 	}
 	recordsNone(t, options.StateDir, secrets)
-	// Without the secrets, the record stays for who has them.
+	// Without the secrets, the record stays for a runner that has them.
 	if _, err := sandbox.Sweep(options.StateDir); err == nil {
 		t.Error("swept without credentials")
 	}
@@ -102,7 +101,7 @@ func recordsNone(t *testing.T, stateDir string, secrets map[string]string) {
 	}
 }
 
-// knowsItsOwn has a record that names no machines.
+// knowsItsOwn sweeps a record that names no machines.
 func knowsItsOwn(t *testing.T, name string, s Server, options sandbox.Options) {
 	sandboxtest.Box(t, Open(t, name, options), sandbox.Spec{ID: "living"})
 	err := sandbox.Kinds()[name].Sweep(t.Context(), sandbox.Instance{Name: name + "-1", Settings: options.Settings})
