@@ -19,19 +19,19 @@ import (
 	"trajgen/sandbox/internal/agent"
 )
 
-// A login shell may print what it likes before it comes to what it was asked, so each answer follows a line of ours.
+// A login shell may print anything before it runs a command, so each answer follows a line that marks it.
 const (
 	markSystem = "trajgen-system"
 	markAbsent = "trajgen-agent-absent"
 	markStored = "trajgen-agent-stored"
 	markAgent  = "trajgen-agent-starts"
 
-	// noise bounds what is read in search of such a line.
+	// noise bounds the output before such a line, in bytes.
 	noise = 1 << 20
 )
 
-// remote makes a command of a script, for any login shell: within single quotes, all shells agree about everything but
-// backslashes, exclamation marks and ends of lines.
+// remote quotes a script for any login shell: within single quotes, all shells agree about everything but backslashes,
+// exclamation marks and line ends.
 func (c *config) remote(script string) string {
 	directory := `"${XDG_CACHE_HOME:-$HOME/.cache}/trajgen"`
 	if c.directory != "" {
@@ -40,7 +40,7 @@ func (c *config) remote(script string) string {
 	return "exec sh -c '" + strings.ReplaceAll("d="+directory+"; "+script, "\n", " ") + "'"
 }
 
-// startAgent starts the agent that fits the host, and uploads it first if need be.
+// startAgent starts the agent for the host's architecture, and uploads it first if it is missing.
 func startAgent(r route, h *host) (*agentSession, error) {
 	program, err := agentFor(r.last(), h.config)
 	if err != nil {
@@ -81,8 +81,8 @@ func agentFor(client *ssh.Client, c *config) (*agentProgram, error) {
 	return &agentProgram{content: content, name: "agent-" + hex.EncodeToString(sum[:12])}, nil
 }
 
-// upload stores the agent under its name at once, and removes those that were not used for a month. Of those who upload at
-// the same time the first wins, for the file of an agent that runs must stay: its sandboxes show it.
+// upload stores the agent under its final name atomically, and removes agents that were not used for a month. Of concurrent
+// uploads the first wins: the file of a running agent must stay, because its sandboxes show it.
 func (p *agentProgram) upload(client *ssh.Client, c *config) error {
 	script := fmt.Sprintf(`umask 077; t="$d/.upload-%s"; a="$d/%s"; clean() { rm -f "$t"; }; trap clean EXIT;
 mkdir -p "$d" && cat > "$t" && [ $(wc -c < "$t") -eq %d ] && chmod 755 "$t" &&
@@ -93,7 +93,7 @@ find "$d" "(" -name "agent-*" -mtime +30 -o -name ".upload-*" -mtime +1 ")" -exe
 	return err
 }
 
-// run runs a script to its end and returns what it printed after the mark.
+// run runs a script to its end and returns the output after the mark.
 func run(client *ssh.Client, command string, stdin io.Reader, mark string) (string, error) {
 	session, err := client.NewSession()
 	if err != nil {
@@ -116,7 +116,7 @@ func run(client *ssh.Client, command string, stdin io.Reader, mark string) (stri
 	return "", fmt.Errorf("%w; the host said %q", err, strings.TrimSpace(string(stderr.Bytes())))
 }
 
-// silencer ends a session that says more than is kept.
+// silencer ends a session that prints more than may be kept.
 type silencer struct {
 	*sandbox.Capture
 	session *ssh.Session
@@ -184,10 +184,10 @@ type agentSession struct {
 	stdin   io.WriteCloser
 	stdout  *bufio.Reader
 	stderr  *agent.Speech
-	ended   chan struct{} // closed when the agent or the connection has
+	ended   chan struct{} // closed when the agent or the connection has ended
 
 	closing  sync.Once
-	finished chan struct{} // closed when the connection is, after which err is set
+	finished chan struct{} // closed when the connection has ended and err is set
 	err      error
 }
 
@@ -212,7 +212,7 @@ func (a *agentSession) Read(p []byte) (int, error) { return a.stdout.Read(p) }
 
 func (a *agentSession) Write(p []byte) (int, error) { return a.stdin.Write(p) }
 
-// Close has the agent end and does not wait for it, for the host may hang.
+// Close ends the agent and does not wait for it, because the host may hang.
 func (a *agentSession) Close() error {
 	a.closing.Do(func() {
 		go a.finish()
@@ -220,17 +220,17 @@ func (a *agentSession) Close() error {
 	return nil
 }
 
-// finish ends the agent's input, gives it time to clean up, and closes the connection.
+// finish closes the agent's input, gives the agent time to clean up, and closes the connection.
 func (a *agentSession) finish() {
 	defer close(a.finished)
-	timer := time.AfterFunc(closeTime, func() { a.route.Close() }) // without it, neither would end
+	timer := time.AfterFunc(closeTime, func() { a.route.Close() }) // otherwise a host that hangs would keep both open
 	defer timer.Stop()
 	_ = a.stdin.Close()
 	<-a.ended
 	a.err = a.route.Close()
 }
 
-// wait returns when all that Close began has come to its end.
+// wait waits until what Close began has ended.
 func (a *agentSession) wait() error {
 	<-a.finished
 	return a.err

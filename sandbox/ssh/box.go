@@ -8,7 +8,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// box is a sandbox on a host, counted there and listed here.
+// box is a sandbox on a host, counted for the host and listed in the backend's state.
 type box struct {
 	sandbox.Sandbox
 	backend *backend
@@ -32,13 +32,13 @@ func (b *backend) forget(box *box) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.boxes, box.id)
-	if b.closed { // and the list with it
+	if b.closed { // the list is closed, too
 		return nil
 	}
 	return b.state.Remove(box.id)
 }
 
-// dressed shows what else the sandbox can do.
+// dressed adds the optional interfaces of the sandbox.
 func (b *box) dressed() sandbox.Sandbox {
 	inner, forks := b.Sandbox.(sandbox.Snapshotter)
 	traffic, counts := b.Sandbox.(sandbox.Traffic)
@@ -60,7 +60,7 @@ func (b *box) dressed() sandbox.Sandbox {
 	return b
 }
 
-// forkable is a box whose snapshots remember where they are.
+// forkable is a box whose snapshots know their host.
 type forkable struct {
 	*box
 	inner sandbox.Snapshotter

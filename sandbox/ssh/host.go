@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// connectTime bounds how long it takes to connect, to upload the agent and to start it.
+	// connectTime bounds connecting, uploading the agent and starting it.
 	connectTime = 2 * time.Minute
-	// A host that could not be reached is left alone for a while, each time for twice as long.
+	// Backoff for a host that could not be reached; it doubles with each failure.
 	firstPause = 500 * time.Millisecond
 	lastPause  = time.Minute
 )
 
-// errUnreachable means that a host has no connection and gets none now.
+// errUnreachable means that a host has no connection and backoff keeps us from making one.
 var errUnreachable = errors.New("the host cannot be reached")
 
 // host is a machine that sandboxes are on.
@@ -27,7 +27,7 @@ type host struct {
 	target target
 	config *config
 	logger *slog.Logger
-	// turn is held by who looks at the connection and makes it.
+	// turn is held by the goroutine that checks or makes the connection.
 	turn chan struct{}
 	link *link // guarded by turn
 
@@ -45,7 +45,7 @@ func newHost(t target, c *config, logger *slog.Logger) *host {
 	return &host{target: t, config: c, logger: logger, turn: make(chan struct{}, 1), level: sandbox.LevelNone}
 }
 
-// promise sets the level that connections to come must reach.
+// promise sets the isolation level that later connections must reach.
 func (h *host) promise(level sandbox.Level) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,7 +64,7 @@ func (h *host) leave() {
 	h.boxes--
 }
 
-// load says how much is asked of the host; one that is left alone comes last.
+// load returns how many sandboxes the host has or is opening; a host in backoff comes last.
 func (h *host) load() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *host) open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, er
 	return l.relay.Open(ctx, spec)
 }
 
-// connected returns the connection, made again if it was lost. Those who wait while it is made share the outcome.
+// connected returns the connection, which it makes again if it was lost. Concurrent calls share the result.
 func (h *host) connected(ctx context.Context) (*link, error) {
 	h.mu.Lock()
 	seen := h.attempts
@@ -139,7 +139,7 @@ func (h *host) renew(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// close ends the connection with all that runs through it.
+// close ends the connection and all that uses it.
 func (h *host) close() error {
 	h.mu.Lock()
 	h.closed = true

@@ -13,20 +13,20 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// keys are what we prove who we are with.
+// keys are what we log in with.
 type keys struct {
 	files                []string
-	chosen               bool // by the user: each must be there
+	chosen               bool // by the user: each file must exist
 	passphrase, password string
 	socket               string // of an ssh-agent
 }
 
-// methods are made anew for each connection, for an ssh-agent is asked through one of its own.
+// methods makes the methods for one connection, with a connection of its own to the ssh-agent.
 func (k *keys) methods() (methods []ssh.AuthMethod, done func(), err error) {
 	var helper agent.ExtendedAgent
 	done = func() {}
 	if k.socket != "" {
-		// A socket that is left over from a dead ssh-agent is common, and no reason to give up.
+		// A socket left over from a dead ssh-agent is common, and not an error.
 		if conn, err := net.Dial("unix", k.socket); err == nil {
 			helper, done = agent.NewClient(conn), func() { conn.Close() }
 		}
@@ -37,7 +37,7 @@ func (k *keys) methods() (methods []ssh.AuthMethod, done func(), err error) {
 		return nil, nil, err
 	}
 	if helper != nil || len(signers) > 0 {
-		// One method for all: of several with one name, only the first is tried.
+		// One method for all keys: of several methods with one name, the client tries the first only.
 		methods = append(methods, ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
 			if helper == nil {
 				return signers, nil
@@ -92,7 +92,7 @@ func (k *keys) load(helped bool) ([]ssh.Signer, error) {
 	return signers, nil
 }
 
-// hostKeys are what hosts prove who they are with.
+// hostKeys verify hosts.
 type hostKeys struct {
 	files    []string
 	insecure bool
@@ -125,8 +125,8 @@ func (k *hostKeys) load() (err error) {
 	return nil
 }
 
-// algorithms are those of the keys that are known of a host, for it shows but one of its keys. Nil leaves the choice to
-// it.
+// algorithms returns those of the host's known keys, because a host shows only one of its keys. Nil leaves the choice to the
+// host.
 func (k *hostKeys) algorithms(address string) []string {
 	if k.insecure {
 		return nil
@@ -151,7 +151,7 @@ func (k *hostKeys) algorithms(address string) []string {
 	return append(certified, plain...)
 }
 
-// isAuthority reads again the line that a key is from, for knownhosts does not tell.
+// isAuthority reads the key's line again, because knownhosts does not say whether it is of an authority.
 func isAuthority(key knownhosts.KnownKey) bool {
 	content, err := os.ReadFile(key.Filename)
 	if err != nil {

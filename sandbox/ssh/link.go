@@ -15,10 +15,10 @@ import (
 	"trajgen/sandbox/relay"
 )
 
-// closeTime bounds how long the end of the agent is waited for, which ends sandboxes that are still open.
+// closeTime bounds how long we wait for the agent to end, which ends its open sandboxes.
 const closeTime = 30 * time.Second
 
-// link is a connection to a host with the agent at its other end.
+// link is a connection to a host with an agent.
 type link struct {
 	relay *relay.Client
 	agent *agentSession
@@ -32,7 +32,7 @@ func connect(ctx context.Context, h *host) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Whatever the host leaves unanswered ends with the connection.
+	// Closing the connection ends all requests that the host leaves unanswered.
 	stop := context.AfterFunc(ctx, func() { route.Close() })
 	defer stop()
 	a, err := startAgent(route, h)
@@ -48,7 +48,7 @@ func connect(ctx context.Context, h *host) (*link, error) {
 	return &link{relay: client, agent: a}, nil
 }
 
-// because prefers the reason why a connection was cut to what came of it.
+// because returns the reason why a connection was cut, if any, instead of its effect.
 func because(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -72,19 +72,19 @@ func (l *link) close() error {
 	return errors.Join(l.relay.Close(), l.agent.Close(), l.agent.wait())
 }
 
-// abandon gives up a connection that was lost.
+// abandon closes a lost connection.
 func (l *link) abandon() {
 	_ = l.agent.Close()
 	_ = l.relay.Close()
 }
 
-// route is the connection to a host, after those that it leads through.
+// route is the connection to a host, and those to the jump hosts before it.
 type route []*ssh.Client
 
 func (r route) last() *ssh.Client { return r[len(r)-1] }
 
-// Close closes the nearest connection first: the others go through it, and an answer from a host that hangs would be
-// waited for.
+// Close closes the nearest connection first: the others go through it, and closing them would wait for an answer from a host
+// that may hang.
 func (r route) Close() error {
 	var errs []error
 	for _, client := range r {
@@ -132,7 +132,7 @@ func login(ctx context.Context, c *config, t target, through route) (*ssh.Client
 	return ssh.NewClient(inner, channels, requests), nil
 }
 
-// weakest is what holds on all hosts.
+// weakest returns the guarantees that hold on all hosts.
 func weakest(hosts []*host) sandbox.Guarantees {
 	g := hosts[0].link.relay.Guarantees()
 	if len(hosts) > 1 {
@@ -162,7 +162,7 @@ func at(h *host, missing []string) []string {
 	return all
 }
 
-// weaker takes the later of two values in an order for each key; what one does not speak of, it does not give.
+// weaker takes for each key the later of two values in an order; a missing value is the last one.
 func weaker(a, b map[string]string, order []string) map[string]string {
 	all := map[string]string{}
 	for key, value := range a {

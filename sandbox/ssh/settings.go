@@ -29,7 +29,7 @@ var settings = []sandbox.Setting{
 	{Name: "home", Help: "directory whose .ssh holds keys and known_hosts", Env: "HOME"},
 }
 
-// config is what the settings say.
+// config is the parsed settings.
 type config struct {
 	targets, jumps []target
 	native         bool   // refuse hosts that cannot isolate
@@ -38,7 +38,7 @@ type config struct {
 	hostKeys       *hostKeys
 }
 
-// target is where to connect to, and as whom.
+// target is an address, and the user to log in as.
 type target struct{ user, address string }
 
 func (t target) String() string { return t.user + "@" + t.address }
@@ -135,7 +135,7 @@ func split(list string) []string {
 	return all
 }
 
-// clientConfig is for one connection. done frees what the keys hold.
+// clientConfig returns the configuration of one connection. done frees the keys' resources.
 func (c *config) clientConfig(t target) (config *ssh.ClientConfig, done func(), err error) {
 	methods, done, err := c.keys.methods()
 	if err != nil {

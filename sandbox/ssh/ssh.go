@@ -1,8 +1,8 @@
 // Package ssh runs sandboxes on other machines, over one connection each.
 //
-// The agent, a small program, is uploaded once and opens the sandboxes there, natively isolated where that machine can
-// do it. Any number of sandboxes share the connection. When it ends, so do they: the agent's input ends, and it takes
-// with it all that it started.
+// The agent, a small program, is uploaded once and opens the sandboxes there, with native isolation where that machine allows
+// it. Any number of sandboxes share the connection. They end with it: the agent's input ends, and the agent ends all that it
+// has started.
 package ssh
 
 import (
@@ -23,7 +23,7 @@ func init() {
 		About:    "other Linux machines over ssh; native there where they can, and nothing to install",
 		Open:     Open,
 		Settings: settings,
-		// Where native cannot be had there, they are plain processes.
+		// Where native is not possible, sandboxes are plain processes on the host.
 		SharesMachine: true,
 	})
 }
@@ -35,12 +35,12 @@ type backend struct {
 	guarantees sandbox.Guarantees
 
 	mu     sync.Mutex
-	boxes  map[string]bool // that are open, or being opened
+	boxes  map[string]bool // open, or being opened
 	closed bool
 }
 
-// Open connects to all hosts. One that cannot be reached now is an error, for it may be misspelt; one that is lost later
-// is connected to again when a sandbox is opened.
+// Open connects to all hosts. A host that cannot be reached now is an error, because its name may be misspelt; a host that is
+// lost later is connected again when a sandbox is opened.
 func Open(opts sandbox.Options) (sandbox.Backend, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -74,10 +74,10 @@ func Open(opts sandbox.Options) (sandbox.Backend, error) {
 	return b, nil
 }
 
-// Guarantees are those of the weakest host.
+// Guarantees returns those of the weakest host.
 func (b *backend) Guarantees() sandbox.Guarantees { return b.guarantees }
 
-// Open opens a sandbox on the host that has the fewest, or where the snapshot is.
+// Open opens a sandbox on the host with the fewest, or on the snapshot's.
 func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	if err := b.reserve(spec.ID); err != nil {
 		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
@@ -119,7 +119,7 @@ func (b *backend) open(ctx context.Context, spec sandbox.Spec) (*box, error) {
 		}
 		h.leave()
 		last = fmt.Errorf("on %s: %w", h.target, err)
-		// What is wrong with the request is wrong everywhere, and a snapshot is nowhere else.
+		// An error of the request is the same on all hosts, and a snapshot is on one host only.
 		lost := errors.Is(err, errUnreachable) || errors.Is(err, sandbox.ErrGone)
 		if ctx.Err() != nil || spec.From != nil || !lost {
 			break
@@ -128,8 +128,7 @@ func (b *backend) open(ctx context.Context, spec sandbox.Spec) (*box, error) {
 	return nil, last
 }
 
-// choose returns the host of a snapshot, or the one with the fewest sandboxes of those that were not tried yet, which it
-// joins.
+// choose returns the snapshot's host, or the untried one with the fewest sandboxes, and counts a sandbox on it.
 func (b *backend) choose(spec *sandbox.Spec, tried map[*host]bool) (*host, error) {
 	if spec.From != nil {
 		s, ok := spec.From.(*snapshot)
