@@ -9,7 +9,7 @@ import (
 	"trajgen/sandbox/internal/self"
 )
 
-// What follows is of the runtime specification of the Open Container Initiative what runsc is told.
+// The part of the OCI runtime specification that runsc needs.
 
 type config struct {
 	Version  string         `json:"ociVersion"`
@@ -55,9 +55,9 @@ var capabilities = []string{
 }
 
 const (
-	// sharedMemory is how large files in /dev/shm may be together.
+	// sharedMemory bounds the files in /dev/shm, in bytes.
 	sharedMemory = 64 << 20
-	// testsSize is what a verifier's files have room for, whatever else is full.
+	// testsSize is reserved for a verifier's files, even when all else is full.
 	testsSize = 64 << 20
 	// kernelMemory is what gVisor needs beside the sandbox's memory and the files that it holds there.
 	kernelMemory = 128 << 20
@@ -74,7 +74,8 @@ func (m *machine) config(rootfs string, spec *sandbox.Spec) *config {
 			User: map[string]int{"uid": 0, "gid": 0}, Args: args, Dir: "/", NoNewPrivs: true,
 			Env:          []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"},
 			Capabilities: map[string][]string{"bounding": capabilities, "effective": capabilities, "permitted": capabilities},
-			// Those that the agent would set, but for the first, which it needs more of itself: most can be set here alone.
+			// Limits that the agent would set, except the first, of which the agent needs more itself: most can only be set
+			// here.
 			Limits: []limit{
 				{"RLIMIT_NOFILE", 1 << 16, 1 << 16}, {"RLIMIT_CORE", 0, 0}, {"RLIMIT_MEMLOCK", 64 << 10, 64 << 10},
 				{"RLIMIT_SIGPENDING", 4096, 4096}, {"RLIMIT_MSGQUEUE", 128 << 10, 128 << 10},
@@ -106,7 +107,7 @@ func bind(from, to string) mount {
 	return mount{At: to, Type: "bind", Source: from, Options: []string{"rbind", "ro", "nosuid", "nodev"}}
 }
 
-// sticky is the bit of a mode that os.FileMode keeps elsewhere.
+// sticky maps the sticky bit, which os.FileMode keeps elsewhere.
 func sticky(mode int64) os.FileMode {
 	if mode&0o1000 != 0 {
 		return os.ModeSticky

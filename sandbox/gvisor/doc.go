@@ -1,3 +1,3 @@
-// Package gvisor runs sandboxes on a kernel of their own: gVisor's, a program that answers their system calls. It takes
-// runsc, and nothing else; Linux only.
+// Package gvisor runs each sandbox on a kernel of its own: gVisor, a program that answers its system calls. It needs the
+// program runsc and Linux.
 package gvisor

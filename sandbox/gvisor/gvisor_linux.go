@@ -78,7 +78,7 @@ func open(opts sandbox.Options) (sandbox.Backend, error) {
 	return b, nil
 }
 
-// install puts the agent where sandboxes are shown it.
+// install writes the agent to where sandboxes mount it from.
 func (b *backend) install() error {
 	program, err := sandbox.Agent(runtime.GOARCH)
 	if err != nil {
@@ -87,10 +87,10 @@ func (b *backend) install() error {
 	return os.WriteFile(b.agent(), program, 0o755)
 }
 
-// Guarantees are what the self-test found.
+// Guarantees returns what the self-test found.
 func (b *backend) Guarantees() sandbox.Guarantees { return b.guarantees }
 
-// Open starts a kernel with an agent on it.
+// Open starts a kernel with an agent.
 func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	spec, err := spec.Complete(networks, b.images != nil)
 	if err == nil && spec.From != nil {
@@ -101,7 +101,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	}
 	inner := spec
 	inner.Image = ""
-	inner.Env = map[string]string{} // the agent is told of what root adds, too
+	inner.Env = map[string]string{} // the agent gets what root adds, too
 	maps.Copy(inner.Env, spec.Env)
 	return b.set.Open(ctx, inner, func(ctx context.Context) (agent.Machine, error) {
 		r, err := b.root(ctx, &inner, spec.Image)
@@ -115,7 +115,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 // Close ends all sandboxes.
 func (b *backend) Close() error { return b.set.Close() }
 
-// selfTest looks around in a sandbox. What is claimed is what is found there.
+// selfTest probes a sandbox. The guarantees are what it finds.
 func (b *backend) selfTest() error {
 	g := &b.guarantees
 	*g = sandbox.Guarantees{
@@ -156,7 +156,7 @@ func (b *backend) selfTest() error {
 	return nil
 }
 
-// root finds the image's file system, and fills in what the image says of its use.
+// root finds the image's file system, and fills in the image's environment and working directory.
 func (b *backend) root(ctx context.Context, spec *sandbox.Spec, reference string) (root, error) {
 	if reference == "" {
 		reference = b.image
@@ -186,7 +186,7 @@ func (b *backend) root(ctx context.Context, spec *sandbox.Spec, reference string
 	return root{store: b.images.Dir(), layers: image.Layers}, nil
 }
 
-// variable is the name of one; images hold others, too.
+// variable matches the environment variables that sandboxes get; images may have others, too.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // findRunsc looks for the program.
@@ -211,7 +211,7 @@ func findRunsc(values map[string]string) (*runsc, error) {
 	return r, nil
 }
 
-// sweep ends the sandboxes of a dead runner, which end with it unless they hang.
+// sweep ends the sandboxes of a dead runner, which end by themselves unless they hang.
 func sweep(ctx context.Context, instance sandbox.Instance) error {
 	if instance.Settings["program"] == "" {
 		return nil

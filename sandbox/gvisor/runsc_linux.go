@@ -21,7 +21,7 @@ import (
 	"trajgen/sandbox/internal/guest"
 )
 
-// runsc is the program, and the directory in which it and we keep what belongs to sandboxes.
+// runsc is the program, and the directory for its state and for sandboxes.
 type runsc struct {
 	program, platform string
 	dir               string
@@ -30,7 +30,7 @@ type runsc struct {
 
 func (r *runsc) agent() string { return filepath.Join(r.dir, "agent") }
 
-// command runs runsc. As root it gets a mount namespace of its own, for it mounts something and leaves it.
+// command runs runsc. As root, runsc gets a mount namespace of its own, because it leaves a mount behind.
 func (r *runsc) command(args ...string) *exec.Cmd {
 	global := []string{"--root=" + filepath.Join(r.dir, "runsc")}
 	sys := &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
@@ -61,7 +61,7 @@ func (r *runsc) run(ctx context.Context, args ...string) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// removeAll ends all that runsc still knows of.
+// removeAll ends all sandboxes that runsc still lists.
 func (r *runsc) removeAll(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(r.dir, "runsc")); err != nil {
 		return nil
@@ -78,7 +78,7 @@ func (r *runsc) removeAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// root is a file system to begin with: a directory that stays as it is, or layers of a store.
+// root is an initial file system: a directory that is not changed, or layers of a store.
 type root struct {
 	dir    string
 	mounts []mount
@@ -86,7 +86,7 @@ type root struct {
 	layers []string // the uppermost first
 }
 
-// machine is a sandbox of runsc's.
+// machine is a sandbox of runsc.
 type machine struct {
 	*runsc
 	id      string
@@ -95,12 +95,12 @@ type machine struct {
 	process *agent.Process
 }
 
-// unit is a name that no other sandbox of this machine has.
+// unit returns a name that is unique on this machine.
 func (m *machine) unit() string { return filepath.Base(m.dir) + "-" + m.id }
 
 func (m *machine) bundle() string { return filepath.Join(m.dir, m.id) }
 
-// bundle writes down what a sandbox is made of, as the Open Container Initiative has it.
+// bundle writes an OCI bundle for a sandbox.
 func (r *runsc) bundle(id string, from root, spec *sandbox.Spec) (agent.Machine, error) {
 	m := &machine{runsc: r, id: id, root: from}
 	rootfs := from.dir
@@ -120,7 +120,7 @@ func (r *runsc) bundle(id string, from root, spec *sandbox.Spec) (agent.Machine,
 	m.flags = []string{
 		"--platform=" + r.platform, "--overlay2=root:memory,size=" + strconv.FormatInt(spec.Limits.Disk, 10), "--host-uds=none",
 	}
-	// With a network of its own, it makes what there is in it: not even a loopback. That takes root.
+	// In a network namespace, gVisor has only the interfaces there: not even a loopback. A namespace needs root.
 	if spec.Network == sandbox.NetworkNone && os.Getuid() == 0 {
 		m.flags = append(m.flags, "--network=sandbox")
 	} else {
@@ -133,8 +133,7 @@ func (r *runsc) bundle(id string, from root, spec *sandbox.Spec) (agent.Machine,
 	return m, os.WriteFile(filepath.Join(m.bundle(), "config.json"), content, 0o600)
 }
 
-// fillTmp makes a temporary directory below a root that is not empty: over an empty one, runsc mounts a file system
-// without limits.
+// fillTmp makes a temporary directory with an entry below a root: over an empty one, runsc mounts a file system without limits.
 func fillTmp(root string) error {
 	tmp := filepath.Join(root, "tmp")
 	err := os.MkdirAll(filepath.Join(tmp, ".X11-unix"), 0o755)
@@ -145,7 +144,8 @@ func fillTmp(root string) error {
 func (m *machine) Start() (*agent.Process, error) {
 	c := m.command(append(m.flags, "run", "--bundle="+m.bundle(), m.id)...)
 	if m.root.layers != nil {
-		// In the mount namespace of its own; the layers are named from their store, for the options have but a page.
+		// The overlay is mounted in the mount namespace, with paths of layers relative to their store: all options must fit
+		// into one page.
 		options := fmt.Sprintf("userxattr,lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(m.root.layers, ":"),
 			filepath.Join(m.bundle(), "upper"), filepath.Join(m.bundle(), "work"))
 		script := `mount -t overlay overlay -o "$0" "$1" && shift && exec "$@"`
