@@ -27,7 +27,7 @@ import (
 	"trajgen/sandbox/internal/state"
 )
 
-// Where things are in an instance.
+// Paths in an instance.
 const (
 	agentPath = "/.trajgen"
 	homePath  = "/home/sandbox"
@@ -38,7 +38,7 @@ const (
 type service struct {
 	*config
 	mark   string
-	dir    string // of its own, for images, the agent and what instances write
+	dir    string // the backend's, for images, the agent and files of instances
 	logger *slog.Logger
 	count  atomic.Int64
 
@@ -46,11 +46,11 @@ type service struct {
 	images map[string]*image
 }
 
-// image is fetched and looked at by the first who needs it.
+// image is fetched and examined on first use.
 type image struct {
 	turn sync.Mutex
-	path string            // "" until it was fetched
-	env  map[string]string // nil until it was looked at
+	path string            // "" until it is fetched
+	env  map[string]string // nil until it is examined
 }
 
 func newService(c *config, instance *state.Instance, logger *slog.Logger) (*service, error) {
@@ -64,7 +64,7 @@ func newService(c *config, instance *state.Instance, logger *slog.Logger) (*serv
 
 func (s *service) agent() string { return filepath.Join(s.dir, "agent") }
 
-// prefix begins the names of all instances.
+// prefix returns how the names of all instances begin.
 func (s *service) prefix() string { return "trajgen-" + s.mark + "-" }
 
 // start starts an instance.
@@ -89,7 +89,7 @@ func (s *service) start(ctx context.Context, spec *sandbox.Spec, img *image) (*m
 	return m, nil
 }
 
-// clean ends an instance that no caller gets.
+// clean ends an instance whose start failed.
 func (m *machine) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
@@ -106,7 +106,7 @@ func (s *service) stopAll(ctx context.Context) error {
 	return err
 }
 
-// clear removes what instances wrote.
+// clear removes the files of instances.
 func (s *service) clear() error {
 	entries, err := os.ReadDir(s.dir)
 	for _, e := range entries {
@@ -140,7 +140,7 @@ func (s *service) list(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// find makes a file or directory of a reference, once.
+// find fetches the image of a reference, once, as a file or directory.
 func (s *service) find(ctx context.Context, reference string) (*image, error) {
 	if reference == "" {
 		reference = s.image
@@ -195,7 +195,7 @@ func (s *service) run(ctx context.Context, args ...string) ([]byte, error) {
 	var stdout bytes.Buffer
 	stderr := sandbox.NewCapture(2<<10, 6<<10)
 	c.Env, c.Stdout, c.Stderr = environment(os.Environ()), &stdout, stderr
-	// An instance that was started may hold the pipes.
+	// An instance that it started may hold the pipes.
 	c.WaitDelay = time.Second
 	err := c.Run()
 	if ctx.Err() != nil {
@@ -207,8 +207,8 @@ func (s *service) run(ctx context.Context, args ...string) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// environment is what the program needs of ours. Some of its variables would give sandboxes directories of the host, or
-// put variables into them.
+// environment returns the variables of ours that the program needs. Others could give sandboxes directories of the host, or set
+// variables in them.
 func environment(ours []string) []string {
 	var kept []string
 	for _, kv := range ours {
@@ -231,7 +231,7 @@ func environment(ours []string) []string {
 	return kept
 }
 
-// stopTime bounds how long an instance is given to end.
+// stopTime bounds how long an instance may take to end.
 const stopTime = time.Minute
 
 // machine is an instance.
@@ -243,7 +243,8 @@ type machine struct {
 	agent   *agent.Process
 }
 
-// startArgs start the instance with as little of the host in it as can be: the agent, and places to write on disk.
+// startArgs returns the arguments to start an instance with as little of the host as possible: the agent, and writable
+// directories on disk.
 func (m *machine) startArgs(spec *sandbox.Spec, img *image) []string {
 	args := []string{
 		"instance", "start", "--containall", "--cleanenv", "--no-home", "--no-mount", "hostfs,bind-paths", "--writable-tmpfs",
@@ -256,7 +257,7 @@ func (m *machine) startArgs(spec *sandbox.Spec, img *image) []string {
 	if m.service.fakeroot {
 		args = append(args, "--fakeroot")
 	} else if os.Getuid() == 0 {
-		// Else root has all capabilities of the machine.
+		// Otherwise root has all capabilities of the machine.
 		args = append(args, "--no-privs", "--add-caps", "CAP_CHOWN,CAP_DAC_OVERRIDE,CAP_FOWNER,CAP_FSETID,CAP_KILL,CAP_SETGID,CAP_SETUID,CAP_NET_BIND_SERVICE")
 	}
 	if l := spec.Limits; m.service.limits {
@@ -279,7 +280,7 @@ func (m *machine) execArgs(args ...string) []string {
 	return append([]string{"exec", "--cleanenv", "--pwd", "/", "instance://" + m.name}, args...)
 }
 
-// look asks an instance, once, what the image sets.
+// look reads the image's environment from an instance, once.
 func (i *image) look(ctx context.Context, m *machine) error {
 	i.turn.Lock()
 	defer i.turn.Unlock()
@@ -305,7 +306,7 @@ func (i *image) look(ctx context.Context, m *machine) error {
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// own are variables of the process that was asked, and those that sandboxes set themselves.
+// own are variables of the process that was asked, and those that sandboxes set.
 var own = []string{"HOME", "HOSTNAME", "LANG", "LC_CTYPE", "LOGNAME", "OLDPWD", "PROMPT_COMMAND", "PS1", "PWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "TZ", "USER", "USER_PATH", "_"}
 
 // Start starts the agent in the instance.
@@ -329,7 +330,7 @@ func (m *machine) End(ctx context.Context) error {
 		select {
 		case <-m.agent.Ended():
 		case <-time.After(time.Second):
-			m.agent.Kill() // it outlived its instance
+			m.agent.Kill() // if it has outlived its instance
 		}
 	}
 	return agent.RemoveTree(m.dir)

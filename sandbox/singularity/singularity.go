@@ -1,7 +1,7 @@
-// Package singularity runs sandboxes as instances of Apptainer or Singularity, the containers of computing clusters, which
-// need neither a daemon nor root. It needs Apptainer 1.1 or SingularityCE 3.10.
+// Package singularity runs sandboxes as instances of Apptainer or Singularity, the containers of computing clusters, which need
+// neither a daemon nor root. It needs Apptainer 1.1 or SingularityCE 3.10.
 //
-// It has been tested against a program that takes the arguments that these take, and no others; not yet against these.
+// The tests use a stand-in that accepts the same arguments and no others; the real programs are not tested yet.
 package singularity
 
 import (
@@ -40,9 +40,9 @@ func init() {
 	}
 }
 
-const selfTestTime = 10 * time.Minute // an image may have to be fetched for it
+const selfTestTime = 10 * time.Minute // the self-test may have to fetch an image
 
-// backend is the instances of one program.
+// backend makes instances with one program.
 type backend struct {
 	*service
 	set        *agent.Set
@@ -75,7 +75,7 @@ func open(name string, opts sandbox.Options) (sandbox.Backend, error) {
 	return b, nil
 }
 
-// Guarantees are what the self-test found.
+// Guarantees returns what the self-test found.
 func (b *backend) Guarantees() sandbox.Guarantees { return b.guarantees }
 
 // Open starts an instance.
@@ -111,7 +111,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 // Close stops all instances.
 func (b *backend) Close() error { return b.set.Close() }
 
-// claims is what is asked of the program.
+// claims returns the guarantees that the program's options should give.
 func (c *config) claims() sandbox.Guarantees {
 	limits := map[string]string{
 		sandbox.LimitMemory: "hard", sandbox.LimitProcesses: "hard", sandbox.LimitCPU: "hard",
@@ -138,7 +138,7 @@ func (c *config) claims() sandbox.Guarantees {
 	}
 }
 
-// selfTest looks around in an instance. What is claimed is what is found there.
+// selfTest probes an instance. The guarantees are what it finds.
 func (b *backend) selfTest() error {
 	c, g := b.config, &b.guarantees
 	if c.image == "" {
@@ -177,7 +177,7 @@ func (b *backend) selfTest() error {
 	return nil
 }
 
-// config is what the settings say.
+// config is the parsed settings.
 type config struct {
 	program     string
 	image       string
@@ -226,7 +226,7 @@ func parse(values map[string]string) (*config, error) {
 // sweep stops the instances of a dead runner.
 func sweep(ctx context.Context, instance sandbox.Instance) error {
 	if instance.Settings["program"] == "" {
-		return nil // it died before it began
+		return nil // the runner died before it began
 	}
 	s := &service{
 		config: &config{program: instance.Settings["program"]}, mark: instance.Name,
