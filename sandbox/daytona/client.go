@@ -19,13 +19,13 @@ import (
 const (
 	// requestTime bounds one request.
 	requestTime = 2 * time.Minute
-	// patience bounds how long a request is made again: because there are too many, or because the server was not reached.
+	// patience bounds how long a request is retried, after a throttle or when the server was not reached.
 	patience = 2 * time.Minute
-	// maxReply bounds what a reply may be.
+	// maxReply bounds a reply, in bytes.
 	maxReply = 16 << 20
 )
 
-// client speaks REST.
+// client sends REST requests.
 type client struct {
 	http   *http.Client
 	config config
@@ -38,11 +38,11 @@ func newClient(c config, logger *slog.Logger) *client {
 	return &client{http: &http.Client{Transport: transport, Timeout: requestTime}, config: c, logger: logger}
 }
 
-// failure is a reply that says no.
+// failure is an error reply.
 type failure struct {
 	status  int
 	message string
-	after   time.Duration // when to ask again, if it says so
+	after   time.Duration // time until a retry, if the reply has it
 }
 
 func (f *failure) Error() string {
@@ -67,7 +67,7 @@ func isStatus(err error, status int) bool {
 	return ok && f.status == status
 }
 
-// refusal says whether a failed request surely did nothing: it never arrived, or what it asked for was refused.
+// refusal reports whether a failed request certainly had no effect: it never arrived, or it was refused.
 func refusal(err error) bool {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f.status < 500
@@ -80,18 +80,18 @@ func unreached(err error) bool {
 	return ok && op.Op == "dial"
 }
 
-// request is what to ask.
+// request describes a request.
 type request struct {
 	method      string
 	url         string
 	query       url.Values
 	body        []byte
 	contentType string
-	// again says that it may be made again whatever came of it.
+	// again says that the request may be repeated whatever its effect was.
 	again bool
 }
 
-// ask makes a request of the API itself.
+// ask sends a request to the API itself.
 func (c *client) ask(ctx context.Context, method, path string, query url.Values, body, reply any) error {
 	r := request{method: method, url: c.config.server + path, query: query, again: method == http.MethodGet || method == http.MethodDelete}
 	if body != nil {
@@ -104,7 +104,7 @@ func (c *client) ask(ctx context.Context, method, path string, query url.Values,
 	return c.do(ctx, r, reply)
 }
 
-// do makes a request until it is answered. One that may have begun something is not made again.
+// do sends a request until it is answered. It does not repeat one that may have had an effect.
 func (c *client) do(ctx context.Context, r request, reply any) error {
 	began := time.Now()
 	for pause := 200 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
@@ -122,7 +122,7 @@ func (c *client) do(ctx context.Context, r request, reply any) error {
 	}
 }
 
-// again says whether a request may be made again, and when.
+// again reports whether a request may be retried, and when.
 func (c *client) again(err error, harmless bool, pause time.Duration) (time.Duration, bool) {
 	if f, ok := errors.AsType[*failure](err); ok {
 		switch {
@@ -180,7 +180,7 @@ func (c *client) once(ctx context.Context, r request, reply any) error {
 	return nil
 }
 
-// sign adds who asks.
+// sign adds the credentials.
 func (c *client) sign(h http.Header) {
 	h.Set("Authorization", "Bearer "+c.config.key)
 	h.Set("X-Daytona-Source", "trajgen")
@@ -192,7 +192,7 @@ func (c *client) sign(h http.Header) {
 func refused(answer *http.Response, content []byte) *failure {
 	f := &failure{status: answer.StatusCode}
 	var said struct {
-		Message any    `json:"message"` // a string, or several
+		Message any    `json:"message"` // a string or a list of strings
 		Error   string `json:"error"`
 	}
 	switch err := json.Unmarshal(content, &said); {

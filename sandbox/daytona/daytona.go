@@ -1,15 +1,15 @@
 // Package daytona runs each sandbox on a machine of Daytona, a service, through its REST API.
 //
-// Machines come from an image of a registry or a snapshot that Daytona has. The agent is uploaded into the machine and
-// started on a terminal of the machine's toolbox, which is carried over a WebSocket: the one place in the API where bytes
-// go in and out of a process as they are, once the terminal is raw. All else goes through the agent.
+// Machines are made from an image of a registry or a snapshot in Daytona. The agent is uploaded to the machine and started on a
+// terminal of the machine's toolbox, over a WebSocket: once the terminal is raw, this is the one place in the API where bytes
+// go in and out of a process unchanged. The agent does everything else.
 //
-// Each machine bears a label of its runner's instance, by which a sweep ends those of dead ones. Without a sweep, too, a
-// machine is deleted, some minutes after the last connection to it.
+// Each machine has a label of its runner's instance, by which a sweep finds machines of dead runners. Even without a sweep, a
+// machine is deleted some minutes after the last connection to it.
 //
-// Daytona drops a client that does not take a terminal's output for long, and the machine is lost to it.
+// Daytona disconnects a client that does not read a terminal's output for long; the sandbox is lost then.
 //
-// Tested against a server that speaks the protocol; not yet against the real service.
+// The tests use a server that speaks the protocol; the real service is not tested yet.
 package daytona
 
 import (
@@ -26,7 +26,7 @@ import (
 const (
 	name          = "daytona"
 	defaultServer = "https://app.daytona.io/api"
-	// snapshotPrefix tells Daytona's snapshots from images.
+	// snapshotPrefix marks snapshots of Daytona in the setting image.
 	snapshotPrefix = "snapshot:"
 )
 
@@ -48,7 +48,7 @@ var settings = []sandbox.Setting{
 	rented.Arch,
 }
 
-// config is what the settings say.
+// config is the parsed settings.
 type config struct {
 	key          string
 	server       string
@@ -82,7 +82,7 @@ func parse(values map[string]string) (config, error) {
 	return c, errors.Join(append(errs, err)...)
 }
 
-// guarantees are what Daytona says of its machines.
+// guarantees are those that Daytona states for its machines.
 var guarantees = sandbox.Guarantees{
 	Level: sandbox.LevelUser,
 	Limits: map[string]string{

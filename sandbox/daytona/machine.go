@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// looks are how often one asks whether a machine has started or ended.
+	// firstLook and lastLook are the pauses between polls for a machine's start or end.
 	firstLook = 100 * time.Millisecond
 	lastLook  = 2 * time.Second
-	// endTime bounds the end of a machine that did not become one.
+	// endTime bounds the end of a machine that failed to start.
 	endTime = time.Minute
 )
 
@@ -27,13 +27,13 @@ const (
 type machine struct {
 	service *service
 	id      string
-	toolbox string // URL of what speaks for the machine
+	toolbox string // URL of the machine's toolbox
 	use     rented.Image
 }
 
 func (m *machine) path() string { return "/sandbox/" + url.PathEscape(m.id) }
 
-// ready waits until the machine has started, and brings the agent into it.
+// ready waits until the machine has started, and uploads the agent.
 func (m *machine) ready(ctx context.Context, made description) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("machine %s has not started in %v", m.id, startTime))
 	defer cancel()
@@ -77,7 +77,7 @@ func (m *machine) started(ctx context.Context, d description) (description, erro
 	}
 }
 
-// upload puts the agent into the machine. It may be done again: nothing runs it yet.
+// upload uploads the agent. It may be repeated, as the agent does not run yet.
 func (m *machine) upload(ctx context.Context) error {
 	a := m.service.config.agent
 	var form bytes.Buffer
@@ -101,7 +101,7 @@ func (m *machine) upload(ctx context.Context) error {
 	}, nil)
 }
 
-// Image is known when the agent has started.
+// Image is known after Start.
 func (m *machine) Image() rented.Image { return m.use }
 
 // Start runs the agent on a terminal.
@@ -132,7 +132,7 @@ func (m *machine) Destroy(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		// It may be on its way to another state.
+		// It may be changing its state.
 		if !isStatus(err, http.StatusConflict) && !isStatus(err, http.StatusBadRequest) {
 			return fmt.Errorf("delete machine %s: %w", m.id, err)
 		}
@@ -155,7 +155,7 @@ func (m *machine) Destroy(ctx context.Context) error {
 	}
 }
 
-// sleep waits, and returns what has kept one waiting when ctx ends.
+// sleep waits. When ctx ends, it returns the cause with the reason for waiting.
 func sleep(ctx context.Context, d time.Duration, reason error) error {
 	select {
 	case <-time.After(d):

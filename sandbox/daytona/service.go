@@ -18,21 +18,21 @@ import (
 const (
 	markLabel = "trajgen.instance"
 	idLabel   = "trajgen.id"
-	// connectTime bounds the first words with the service.
+	// connectTime bounds the first request to the service.
 	connectTime = time.Minute
 	// startTime bounds how long a machine takes to start, its image to be fetched included.
 	startTime = 20 * time.Minute
-	// smallestDisk is what the image has to fit in, too.
+	// smallestDisk must hold the image, too.
 	smallestDisk = 3 // GiB
 )
 
-// service is the client's side of Daytona.
+// service is the client of Daytona.
 type service struct {
 	*client
 	mark string // of this instance's machines
 }
 
-// connect shows the key to the service.
+// connect checks the key.
 func connect(ctx context.Context, settings map[string]string, mark string, logger *slog.Logger) (rented.Service, error) {
 	c, err := parse(settings)
 	if err != nil {
@@ -48,7 +48,7 @@ func connect(ctx context.Context, settings map[string]string, mark string, logge
 	return s, nil
 }
 
-// createSandbox is what to make.
+// createSandbox is the request for a machine.
 type createSandbox struct {
 	Snapshot           string            `json:"snapshot,omitempty"`
 	BuildInfo          *buildInfo        `json:"buildInfo,omitempty"`
@@ -68,7 +68,7 @@ type buildInfo struct {
 	DockerfileContent string `json:"dockerfileContent"`
 }
 
-// description is what the API says of a machine.
+// description is the API's description of a machine.
 type description struct {
 	ID              string `json:"id"`
 	State           string `json:"state"`
@@ -97,7 +97,7 @@ func (s *service) Create(ctx context.Context, order rented.Order) (rented.Machin
 	return m, nil
 }
 
-// order translates what a sandbox is to be. No interval after the stop: what stops is deleted.
+// order translates a spec. There is no interval after the stop: Daytona deletes a stopped machine at once.
 func (s *service) order(spec sandbox.Spec) createSandbox {
 	body := createSandbox{
 		User: s.config.user, Target: s.config.target, Labels: map[string]string{markLabel: s.mark, idLabel: spec.ID},
@@ -154,7 +154,7 @@ func (s *service) Sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close gives up the connections.
+// Close closes idle connections.
 func (s *service) Close() error {
 	s.http.CloseIdleConnections()
 	return nil

@@ -21,36 +21,36 @@ import (
 )
 
 const (
-	// maxPart is how much goes in one message: the toolbox takes no more than twice as much.
+	// maxPart bounds one message, in bytes: the toolbox accepts at most twice as much.
 	maxPart = 32 << 10
 	// noise bounds what a login shell may print before the agent begins.
 	noise = 1 << 20
 	// beginTime bounds how long the agent takes to begin.
 	beginTime = time.Minute
-	// A terminal shows what is typed, so what is looked for is not typed as it is printed.
+	// A terminal echoes what is typed, so the marks are typed in another form than they are printed.
 	markBegin = "trajgen-begins"
 	markAgent = "trajgen-agent"
 )
 
-// terminal is a terminal of a machine, over a WebSocket. Once the agent has it, it is a plain stream of bytes.
+// terminal is a terminal of a machine, over a WebSocket. Once the agent runs, it is a plain stream of bytes.
 type terminal struct {
 	machine *machine
 	id      string
 	socket  *websocket.Conn
 
-	rest    []byte // read and not yet returned
+	rest    []byte // read from the socket and not yet returned
 	closing sync.Once
 	err     error
 }
 
-// terminal makes one.
+// terminal makes a terminal.
 func (m *machine) terminal(ctx context.Context) (*terminal, error) {
 	t := &terminal{machine: m, id: "trajgen-" + strings.ToLower(rand.Text()[:12])}
 	body, err := json.Marshal(map[string]any{"id": t.id, "cwd": "", "rows": 24, "cols": 200})
 	if err != nil {
 		return nil, err
 	}
-	// A second one of the name is refused, so it does no harm to ask again.
+	// A second terminal with the same name is refused, so the request can be repeated.
 	err = m.service.do(ctx, request{method: http.MethodPost, url: m.toolbox + "/process/pty", body: body, contentType: "application/json", again: true}, nil)
 	if err != nil && !isStatus(err, http.StatusConflict) {
 		return nil, fmt.Errorf("make a terminal in machine %s: %w", m.id, err)
@@ -78,7 +78,7 @@ func (t *terminal) connect(ctx context.Context) error {
 	t.socket.PayloadType = websocket.BinaryFrame
 	stop := context.AfterFunc(ctx, func() { _ = t.socket.SetDeadline(time.Now()) })
 	defer stop()
-	// What was printed meanwhile may come before the word that all is well.
+	// Output may arrive before the message of success.
 	for len(t.rest) < noise {
 		m, err := t.receive()
 		if err != nil {
@@ -101,7 +101,7 @@ func (t *terminal) connect(ctx context.Context) error {
 	return errors.Join(errors.New("it says too much"), t.socket.Close())
 }
 
-// start has the terminal's shell start the agent, and returns what it says of the image.
+// start makes the terminal's shell start the agent, and returns what it reports of the image.
 func (t *terminal) start(ctx context.Context, agent string) (rented.Image, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, beginTime, fmt.Errorf("no agent in %v", beginTime))
 	defer cancel()
@@ -113,7 +113,7 @@ func (t *terminal) start(ctx context.Context, agent string) (rented.Image, error
 		}
 		return rented.Image{}, fmt.Errorf("%w; the terminal said %q", err, tail(t.rest))
 	}
-	// Its parent is the login shell, which was begun with the image's environment, before any profile.
+	// Its parent is the login shell, which started with the image's environment, before any profile.
 	script := `stty raw -echo -iexten && printf "trajgen-%s\n" begins && pwd && cat /proc/$PPID/environ && printf "\ntrajgen-%s\n" agent && exec ` +
 		agent + ` trajgen-helper agent bare 2>/dev/null`
 	if _, err := t.Write([]byte(" sh -c '" + script + "'; exit\r")); err != nil {
@@ -136,7 +136,7 @@ func (t *terminal) start(ctx context.Context, agent string) (rented.Image, error
 
 func tail(said []byte) string { return string(said[max(0, len(said)-500):]) }
 
-// until reads to the end of a mark and returns what is before it.
+// until reads up to a mark and returns what is before it.
 func (t *terminal) until(mark string) ([]byte, error) {
 	for {
 		if before, after, ok := bytes.Cut(t.rest, []byte(mark)); ok {
@@ -154,7 +154,7 @@ func (t *terminal) until(mark string) ([]byte, error) {
 	}
 }
 
-// framed is a message, and of what kind.
+// framed is a message and its kind.
 type framed struct {
 	kind byte
 	data []byte
@@ -173,7 +173,7 @@ func (t *terminal) receive() (framed, error) {
 	return m, err
 }
 
-// Read returns what the agent writes. At the end the error says why.
+// Read returns the agent's output. At the end the error says why.
 func (t *terminal) Read(p []byte) (int, error) {
 	for len(t.rest) == 0 {
 		m, err := t.receive()
@@ -187,7 +187,7 @@ func (t *terminal) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ended says what became of a terminal whose connection ended.
+// ended explains why a terminal's connection ended.
 func (t *terminal) ended(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("the connection to the terminal of machine %s: %w", t.machine.id, err)
@@ -204,7 +204,7 @@ func (t *terminal) ended(err error) error {
 	}
 }
 
-// Write sends to the agent.
+// Write sends input to the agent.
 func (t *terminal) Write(p []byte) (int, error) {
 	n := 0
 	for n < len(p) {
@@ -217,7 +217,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the connection. The machine's end is the terminal's.
+// Close ends the connection. The terminal ends with the machine.
 func (t *terminal) Close() error {
 	t.closing.Do(func() { t.err = t.socket.Close() })
 	return t.err
