@@ -18,15 +18,15 @@ import (
 
 const (
 	defaultServer = "https://api.modal.com:443"
-	// connectTime bounds the first words with the service.
+	// connectTime bounds the first request to the service.
 	connectTime = time.Minute
-	// throttleTime is how long one request waits when the service says that there are too many.
+	// throttleTime is how long one request waits for a throttle of the service.
 	throttleTime = 2 * time.Minute
 )
 
-// newClient makes a client of what the settings say and nothing else.
+// newClient makes a client from the settings only.
 func newClient(c config, logger *slog.Logger) (*modal.Client, error) {
-	// The client believes the environment more than what it is told.
+	// The client prefers the environment to its parameters.
 	if got := os.Getenv("MODAL_SERVER_URL"); got != "" && got != c.server {
 		return nil, fmt.Errorf("MODAL_SERVER_URL is %q in the environment and the setting server_url is %q: let them be the same", got, c.server)
 	}
@@ -43,7 +43,7 @@ func newClient(c config, logger *slog.Logger) (*modal.Client, error) {
 	return modal.NewClientWithOptions(&params)
 }
 
-// configure makes the only profile there is, so that a file in the user's home has no say. The types of the field have no
+// configure sets the client's only profile, so that a file in the user's home has no effect. The types of the field have no
 // names outside of the client.
 func configure[T any](field **T, server string) error {
 	profile := cmp.Or(os.Getenv("MODAL_PROFILE"), "trajgen") // the one that the client looks for
@@ -55,7 +55,7 @@ func configure[T any](field **T, server string) error {
 	return json.Unmarshal(content, *field)
 }
 
-// explain says what kind of failure an error is and what to do. It keeps the cause.
+// explain adds the kind of failure and what to do. It keeps the cause.
 func explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

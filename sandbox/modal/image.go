@@ -14,20 +14,20 @@ import (
 	"trajgen/sandbox/internal/rented"
 )
 
-// image is an image that machines begin with.
+// image is the initial image of machines.
 type image struct {
 	service   *service
 	reference string
 
-	// turn is held by who prepares what others need, too, and guards the rest.
+	// turn is held while a goroutine prepares the image for others, and guards the fields below.
 	turn  chan struct{}
 	base  *modal.Image // nil until it was built
-	layer *modal.Image // base with the agent in it; nil until it is worth it
+	layer *modal.Image // base with the agent in it; nil until a second machine needs it
 	use   *rented.Image
 }
 
-// machine makes a machine of the image. The first asks what the image wants; the second seals a layer with the agent, for
-// all that follow.
+// machine makes a machine of the image. The first one reads the image's settings; the second one seals a layer with the agent
+// for all later ones.
 func (i *image) machine(ctx context.Context, spec sandbox.Spec) (rented.Machine, error) {
 	select {
 	case i.turn <- struct{}{}:
@@ -40,7 +40,7 @@ func (i *image) machine(ctx context.Context, spec sandbox.Spec) (rented.Machine,
 		if err == nil {
 			return &machine{service: i.service, sb: sb, use: *use}, nil
 		}
-		// Modal keeps it for a time.
+		// Modal deletes it after a while.
 		if notFound(err) && i.expired(ctx, layer) {
 			return i.machine(ctx, spec)
 		}
@@ -74,7 +74,7 @@ func (i *image) expired(ctx context.Context, layer *modal.Image) bool {
 	return true
 }
 
-// build has Modal fetch the image.
+// build makes Modal fetch the image.
 func (i *image) build(ctx context.Context) error {
 	if i.base != nil {
 		return nil
@@ -94,7 +94,7 @@ func (i *image) build(ctx context.Context) error {
 	return nil
 }
 
-// prepare puts the agent into a machine that was made of the base.
+// prepare writes the agent into a machine of the base image.
 func (i *image) prepare(ctx context.Context, sb *modal.Sandbox) error {
 	a := i.service.config.agent
 	if err := sb.Filesystem.WriteBytes(ctx, a.Content, a.Path, nil); err != nil {
@@ -116,7 +116,7 @@ func (i *image) prepare(ctx context.Context, sb *modal.Sandbox) error {
 	return nil
 }
 
-// survey makes the agent executable, and asks for the environment and the working directory of the image.
+// survey makes the agent executable, and reads the environment and the working directory of the image.
 func survey(ctx context.Context, sb *modal.Sandbox, path string) (rented.Image, error) {
 	const script = `chmod 755 "$1" && pwd && exec cat /proc/self/environ`
 	fail := func(err error) (rented.Image, error) {

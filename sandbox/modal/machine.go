@@ -31,7 +31,7 @@ func (m *machine) Start(ctx context.Context) (io.ReadWriteCloser, error) {
 // Destroy terminates the machine.
 func (m *machine) Destroy(ctx context.Context) error { return terminate(ctx, m.sb) }
 
-// Seal has Modal keep the machine's file system as an image.
+// Seal makes Modal keep the machine's file system as an image.
 func (m *machine) Seal(ctx context.Context) (rented.Seal, error) {
 	image, err := m.sb.SnapshotFilesystem(ctx, &modal.SandboxSnapshotFilesystemParams{Timeout: sealingTime, TTL: sealTime})
 	if err != nil {
@@ -40,7 +40,7 @@ func (m *machine) Seal(ctx context.Context) (rented.Seal, error) {
 	return &seal{service: m.service, image: image, use: m.use}, nil
 }
 
-// seal is a sealed file system. The agent is in it.
+// seal is such a file system, which includes the agent.
 type seal struct {
 	service *service
 	image   *modal.Image

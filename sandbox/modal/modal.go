@@ -1,14 +1,14 @@
 // Package modal runs each sandbox on a machine of Modal, a service.
 //
-// Machines come from an image of a registry, or one that Modal has (im-...). The agent is written into the machine and
-// started on the standard input and output of one command; all else goes through it. For an image that is asked for
-// again, a layer with the agent in it is sealed once. Snapshots are Modal's of the file system.
+// Machines are made from an image of a registry, or of Modal (im-...). The agent is written into the machine and started as a
+// command, whose standard input and output carry everything else. For an image that is used again, Modal keeps a layer with the
+// agent in it. Snapshots are Modal's snapshots of the file system.
 //
-// Each machine bears a tag of its runner's instance, by which a sweep ends those of dead ones. Without a sweep, too, a
-// machine ends: some minutes after its agent, or when the setting timeout says. What a dead runner had sealed, Modal deletes
+// Each machine has a tag of its runner's instance, by which a sweep finds machines of dead runners. Even without a sweep, a
+// machine ends: some minutes after its agent, or after the setting timeout. Modal deletes a dead runner's snapshots and layers
 // after a week.
 //
-// Tested against a server that speaks the protocol; not yet against the real service.
+// The tests use a server that speaks the protocol; the real service is not tested yet.
 package modal
 
 import (
@@ -47,7 +47,7 @@ var settings = []sandbox.Setting{
 	rented.Arch,
 }
 
-// config is what the settings say.
+// config is the parsed settings.
 type config struct {
 	tokenID, tokenSecret string
 	server               string
@@ -80,7 +80,7 @@ func parse(values map[string]string) (config, error) {
 	return c, errors.Join(append(errs, err)...)
 }
 
-// guarantees are what Modal says of its machines.
+// guarantees are those that Modal states for its machines.
 var guarantees = sandbox.Guarantees{
 	Level: sandbox.LevelUser,
 	Limits: map[string]string{

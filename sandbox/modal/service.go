@@ -19,16 +19,15 @@ import (
 const (
 	markTag = "trajgen-instance"
 	idTag   = "trajgen-id"
-	// idleTime is how long a machine stays when nothing runs in it beside what keeps it up: its agent has ended, for its
-	// runner is gone.
+	// idleTime is how long a machine stays up when only its main process runs: the agent has ended because its runner is gone.
 	idleTime = 5 * time.Minute
-	// sealTime is how long Modal keeps what is sealed, if it is not deleted.
+	// sealTime is how long Modal keeps a snapshot that is not deleted.
 	sealTime = 7 * 24 * time.Hour
 	// sealingTime bounds a snapshot.
 	sealingTime = 5 * time.Minute
 )
 
-// service is the client's side of Modal.
+// service is the client of Modal.
 type service struct {
 	config config
 	mark   string // of this instance's machines
@@ -39,7 +38,7 @@ type service struct {
 	images map[string]*image // by reference
 }
 
-// connect shows the credentials to the service and finds the app.
+// connect checks the credentials and finds the app.
 func connect(ctx context.Context, settings map[string]string, mark string, logger *slog.Logger) (rented.Service, error) {
 	c, err := parse(settings)
 	if err != nil {
@@ -113,7 +112,7 @@ func (s *service) Sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close deletes what was sealed for this instance alone.
+// Close deletes the images that were made for this instance only.
 func (s *service) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
 	defer cancel()

@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// Each write is a request, so what comes while one is under way goes together.
+	// Each write is a request, so data that arrives during a request is sent in one later request.
 	maxPending = 1 << 20
-	// exitTime bounds how long one waits to hear how a process ended.
+	// exitTime bounds how long Read waits for the exit code of a process.
 	exitTime = 10 * time.Second
 )
 
 // stream is the standard input and output of a process in a machine.
 type stream struct {
 	process *modal.ContainerProcess
-	said    *sandbox.Capture // on its standard error
+	said    *sandbox.Capture // of its standard error
 	heard   sync.WaitGroup
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	pending []byte
 	closed  bool
-	err     error // of a write
+	err     error // error of a write
 
 	closing sync.Once
 }
@@ -44,7 +44,7 @@ func newStream(process *modal.ContainerProcess) *stream {
 	return s
 }
 
-// Read returns what the process prints. At the end the error says how it ended.
+// Read returns the process's output. At the end the error says how the process ended.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.process.Stdout.Read(p)
 	if err == nil || n > 0 {
@@ -62,7 +62,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return 0, fmt.Errorf("the agent ended with exit code %d: %s", code, strings.TrimSpace(string(s.said.Bytes())))
 }
 
-// Write passes on what the process is to read, soon.
+// Write queues data for the process's input.
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	}
 }
 
-// send sends what is pending until the stream is closed. It is not waited for: a request under way cannot be called off.
+// send sends queued data until the stream is closed. Close does not wait for it: a request in flight cannot be cancelled.
 func (s *stream) send() {
 	for {
 		s.mu.Lock()
@@ -110,7 +110,7 @@ func (s *stream) send() {
 	}
 }
 
-// Close ends the process's input, without what was not sent yet, and hears no more of its output.
+// Close closes the process's input, drops unsent data, and stops reading its output.
 func (s *stream) Close() error {
 	s.closing.Do(func() {
 		s.mu.Lock()
