@@ -22,19 +22,19 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxDocument bounds manifests and configurations, which are held in memory.
+// maxDocument bounds manifests and configurations in bytes: they are held in memory.
 const maxDocument = 16 << 20
 
-// savedImage is an image that docker save has written. It has neither a digest nor compressed layers of its own.
+// savedImage is an image of docker save, which has neither a digest nor compressed layers of its own.
 type savedImage struct{ v1.Image }
 
-// fromDocker finds an image in what docker save has written.
+// fromDocker finds an image in a file of docker save.
 func (s *Store) fromDocker(ctx context.Context, ref reference, scratch string) (v1.Image, error) {
 	path, err := s.plainTar(ctx, ref.path, scratch)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", ref.path, err)
 	}
-	// Beside the documents, the headers of the tarball count.
+	// Beside the documents, the reader takes the headers of the tarball.
 	most := int64(2*maxDocument + 64<<20)
 	open := func() (io.ReadCloser, error) {
 		file, err := os.Open(path)
@@ -71,7 +71,7 @@ func (s *Store) fromDocker(ctx context.Context, ref reference, scratch string) (
 	return savedImage{image}, nil
 }
 
-// plainTar returns where a tarball lies that is not compressed, as it is read in any order.
+// plainTar returns the path of an uncompressed copy of a tarball, because it is read in any order.
 func (s *Store) plainTar(ctx context.Context, path, scratch string) (string, error) {
 	stream, err := openTar(path)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Store) plainTar(ctx context.Context, path, scratch string) (string, err
 	return file.Name(), errors.Join(err, file.Close())
 }
 
-// fromOCI finds an image in an OCI layout, and the digest of the index that it was named by, if any.
+// fromOCI finds an image in an OCI layout, and the digest of the index that named it, if any.
 func (s *Store) fromOCI(ctx context.Context, ref reference, scratch string) (v1.Image, string, error) {
 	dir := ref.path
 	if info, err := os.Stat(dir); err != nil {
@@ -136,7 +136,7 @@ func (s *Store) fromOCI(ctx context.Context, ref reference, scratch string) (v1.
 		if top == "" {
 			top = chosen.Digest.String()
 		}
-		ref = reference{} // what it means was chosen
+		ref = reference{} // the tag and digest have been used
 	}
 	return nil, "", errors.New("its indexes name each other")
 }
@@ -162,7 +162,7 @@ func document(path string) error {
 	return err
 }
 
-// genuine checks the documents of an image in a layout. Its layers are checked when they are unpacked.
+// genuine verifies the documents of an image in a layout. Its layers are verified when they are unpacked.
 func genuine(dir string, digest v1.Hash, image v1.Image) error {
 	if err := hasDigest("its manifest", digest, image.Digest); err != nil {
 		return err
@@ -186,8 +186,8 @@ func hasDigest(what string, want v1.Hash, digest func() (v1.Hash, error)) error 
 	return err
 }
 
-// choose picks the manifest of an index that a reference means and this machine can run: below the first index, where
-// nothing is left to mean, any that it can run.
+// choose picks the manifest of an index that a reference means and this machine can run: in nested indexes, which have no tag
+// to match, any that it can run.
 func choose(index v1.ImageIndex, ref reference) (v1.Descriptor, error) {
 	all, err := index.IndexManifest()
 	if err != nil {
@@ -259,8 +259,8 @@ func decompress(r io.Reader) (io.Reader, error) {
 	switch {
 	case number&0xffff == 0x8b1f:
 		return gzip.NewReader(buffered)
-	case number == 0xfd2fb528, number&^0xf == 0x184d2a50: // a frame, or one to skip
-		// Without goroutines of its own it need not be closed.
+	case number == 0xfd2fb528, number&^0xf == 0x184d2a50: // a frame, or a skippable one
+		// A decoder without goroutines need not be closed.
 		return zstd.NewReader(buffered, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(1))
 	}
 	return buffered, nil

@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attr is what a file has beside what is in it.
+// attr is the metadata of a file.
 type attr struct {
 	mode     uint32 // permissions and set-id bits
-	link     bool   // a symbolic one has no mode
+	link     bool   // a symbolic link, which has no mode
 	uid, gid int
 	times    [2]unix.Timespec
 	xattrs   map[string]string
 }
 
-// xattrPrefix is how tarballs name extended attributes.
+// xattrPrefix begins the names of extended attributes in tarballs.
 const xattrPrefix = "SCHILY.xattr."
 
-// attrOf takes what a file gets from its entry. When everything belongs to this user, the mode lets it read files, and do in
-// directories, what root could anyway.
+// attrOf returns the metadata of a file from its entry. With squash, when this user owns everything, the mode gives the user
+// the rights that root has anyway: to read files, and to change directories.
 func attrOf(header *tar.Header, squash bool) (attr, error) {
 	a := attr{mode: uint32(header.Mode) & 0o7777, link: header.Typeflag == tar.TypeSymlink, uid: header.Uid, gid: header.Gid}
 	mtime, err := unix.TimeToTimespec(header.ModTime)
@@ -30,7 +30,7 @@ func attrOf(header *tar.Header, squash bool) (attr, error) {
 		return attr{}, fmt.Errorf("its time %v: %w", header.ModTime, err)
 	}
 	a.times = [2]unix.Timespec{mtime, mtime}
-	// The largest number means to leave an owner as it is.
+	// The largest number means not to change the owner.
 	if !squash && (a.uid < 0 || a.gid < 0 || int64(a.uid) >= math.MaxUint32 || int64(a.gid) >= math.MaxUint32) {
 		return attr{}, fmt.Errorf("its owner %d:%d cannot be", a.uid, a.gid)
 	}
@@ -52,7 +52,7 @@ func attrOf(header *tar.Header, squash bool) (attr, error) {
 	return a, nil
 }
 
-// keepsXattr says which attributes files keep: not those that mean something to an overlay.
+// keepsXattr reports which attributes are kept: not those that an overlay interprets.
 func keepsXattr(name string, squash bool) bool {
 	if name == "security.capability" {
 		return !squash
@@ -60,8 +60,8 @@ func keepsXattr(name string, squash bool) bool {
 	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
 }
 
-// set gives attributes to an open file, or by its name in an open directory to what cannot be opened: a symbolic link or a
-// pipe. A change of owner takes away set-id bits and capabilities, and a mode may forbid the rest, hence the order.
+// set sets the metadata of an open file, or, by the name in an open directory, of a symbolic link or a pipe. The order matters:
+// a change of owner removes set-id bits and capabilities, and a mode may forbid the rest.
 func (a attr) set(fd int, name string, squash bool) error {
 	flags := unix.AT_SYMLINK_NOFOLLOW
 	if name == "" {

@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Layers are shared and know nothing of what lies below them. Two things follow that an image mends with one more layer
-// on top, of directories alone, where it has to:
+// Layers are shared between images and do not depend on the layers below. That has two effects, which an image corrects, where
+// needed, with one more layer on top that consists of directories:
 //
-// A tarball may have etc/motd and no entry for etc. Its layer then has a directory etc without a description, whose owner
-// and mode hide those of the etc below. In the top layer it is as it is described below.
+// A tarball may have etc/motd and no entry for etc. Its layer then has an implied directory etc, whose owner and mode would
+// hide those of the etc below. The top layer has the right ones.
 //
-// Overlay shows white-outs as names without a file in directories that one layer alone has. In the top layer, too, they
-// are merged and the white-outs gone.
+// In directories that only one layer has, overlay shows white-outs as names without a file. A directory in the top layer makes
+// overlay merge them, which removes the white-outs.
 
 // stacked are the layers of an image, the uppermost first.
 type stacked struct {
@@ -33,15 +33,15 @@ type stacked struct {
 	merged  map[string]*merged // by name
 }
 
-// merged is a directory as it is in a stack of layers.
+// merged is a directory in a stack of layers.
 type merged struct {
-	in        []int // layers that have it and are not hidden
-	described bool  // by one of them
+	in        []int // layers that have it and do not hide it
+	described bool  // one of them has an entry for it
 	top       tar.Header
 	want      tar.Header
 }
 
-// cover returns the layer that belongs on top of others, nil when none is needed.
+// cover returns the layer that belongs on top, or nil when none is needed.
 func (s *Store) cover(names []string, layers []layer) (*part, error) {
 	all := stacked{merged: map[string]*merged{}}
 	defer func() {
@@ -74,7 +74,7 @@ func (s *Store) cover(names []string, layers []layer) (*part, error) {
 			if !changed && (!hiding || len(at.in) != 1 || name == ".") {
 				continue
 			}
-			// The directories on the way to it are in the new layer, too.
+			// The new layer needs the parent directories, too.
 			for ; wanted[name].Name == ""; name = path.Dir(name) {
 				if at, err = all.look(name); err != nil {
 					return nil, err
@@ -134,7 +134,7 @@ func (s *stacked) look(name string) (*merged, error) {
 			continue
 		}
 		if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-			break // a file or a link, which hides what lies below
+			break // a file or a link, which hides the directories below
 		}
 		if err != nil {
 			return nil, err
@@ -153,7 +153,7 @@ func (s *stacked) look(name string) (*merged, error) {
 	return at, nil
 }
 
-// lookIn describes a directory of one layer, and says whether it hides what lies below.
+// lookIn describes a directory of one layer, and reports whether it hides the layers below.
 func lookIn(layer *os.File, name string) (_ tar.Header, opaque bool, _ error) {
 	file, err := openDir(layer, name)
 	if err != nil {

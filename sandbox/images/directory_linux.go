@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fromDir takes a directory as an image of one layer, named by what can be seen without reading its files.
+// fromDir takes a directory as an image of one layer. Its name is derived from metadata, without reading the files.
 func (s *Store) fromDir(ctx context.Context, ref reference) (*source, error) {
 	digest, err := s.walk(ctx, ref.path, func(found) error { return nil })
 	if err != nil {
@@ -33,15 +33,15 @@ func (s *Store) fromDir(ctx context.Context, ref reference) (*source, error) {
 	return &source{digest: digest, layers: []part{p}}, nil
 }
 
-// found is a file of a directory, as an entry of a tarball has it. The name of the directory itself is ".".
+// found is a file of a directory with its tarball entry. The name of the directory itself is ".".
 type found struct {
 	tar.Header
 	info fs.FileInfo
 	stat *syscall.Stat_t
 }
 
-// walk visits the files of a directory in order, but for what is mounted below it, the store itself, devices and sockets. The
-// digest is that of paths, modes, sizes, times, owners and where links lead.
+// walk visits the files of a directory in order, except mounts below it, the store itself, devices and sockets. The digest
+// covers paths, modes, sizes, times, owners and targets of links.
 func (s *Store) walk(ctx context.Context, root string, visit func(found) error) (digest string, err error) {
 	own, err := os.Stat(s.dir)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Store) walk(ctx context.Context, root string, visit func(found) error) 
 	return fmt.Sprintf("sha256:%x", hash.Sum(nil)), err
 }
 
-// copyTree copies a directory and returns the digest of what it was.
+// copyTree copies a directory and returns the digest of what it copied.
 func (s *Store) copyTree(ctx context.Context, from, to string, allowed *allowance, notify func(done, total int64)) (layer, string, error) {
 	root, err := os.OpenRoot(from)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Store) copyTree(ctx context.Context, from, to string, allowed *allowanc
 	}
 	defer u.close()
 	u.literal = true
-	first := map[[2]uint64]string{} // of the names of a file with several
+	first := map[[2]uint64]string{} // the first name of a file with several
 	digest, err := s.walk(ctx, from, func(f found) error {
 		if f.Typeflag == tar.TypeReg && f.stat.Nlink > 1 {
 			inode := [2]uint64{f.stat.Dev, f.stat.Ino}
@@ -167,7 +167,7 @@ func (s *Store) copyFile(root *os.Root, u *unpacker, f found) error {
 	})
 }
 
-// copyContent shares the blocks of a file where the file system can, and keeps its holes where not.
+// copyContent shares the blocks of a file where the file system can, and otherwise keeps its holes.
 func copyContent(to, from *os.File, size int64) error {
 	if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil {
 		return nil
@@ -190,8 +190,8 @@ func copyContent(to, from *os.File, size int64) error {
 	return to.Truncate(size)
 }
 
-// xattrs returns the attributes of an open file that a layer keeps, as tarballs have them. The buffer holds twice what the
-// kernel allows for their names and for a value.
+// xattrs returns the attributes of an open file that a layer keeps, under their names in tarballs. The buffer is twice as large
+// as the kernel's limits on names and on a value.
 func xattrs(fd int, buffer []byte, squash bool) (map[string]string, error) {
 	list, value := buffer[:64<<10], buffer[64<<10:]
 	size, err := unix.Flistxattr(fd, list)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// tryLock takes the lock of an open file or directory, which lives as long as the descriptor does.
+// tryLock takes the lock of an open file or directory, which is held until the descriptor is closed.
 func tryLock(file *os.File) (bool, error) {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -23,7 +23,7 @@ func tryLock(file *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// lock waits for the lock of a file, which it makes. It asks time and again: a wait in the kernel cannot be given up.
+// lock waits for the lock of a file, which it creates. It polls, because a blocking lock cannot be cancelled.
 func lock(ctx context.Context, path string) (*os.File, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -31,7 +31,7 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 			return nil, err
 		}
 		ok, err := tryLock(file)
-		// Whoever had it may have removed the file: then it is not what the next one would lock.
+		// The last holder may have removed the file: another process would then lock another one.
 		if ok && sameFile(file, path) {
 			return file, nil
 		}
@@ -55,7 +55,7 @@ func sameFile(file *os.File, path string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// locked does something while it holds the store's lock.
+// locked runs do while it holds the store's lock.
 func (s *Store) locked(ctx context.Context, do func() error) error {
 	held, err := lock(ctx, filepath.Join(s.dir, "lock"))
 	if err != nil {
@@ -65,7 +65,8 @@ func (s *Store) locked(ctx context.Context, do func() error) error {
 	return errors.Join(err, held.Close())
 }
 
-// openHeld opens what its maker keeps locked, and says whether that one is dead; then this process has the lock. Nil is gone.
+// openHeld opens a file or directory that its maker keeps locked. dead says that the maker is dead; this process then has the
+// lock. A nil file means that it is gone.
 func openHeld(path string) (file *os.File, dead bool, err error) {
 	file, err = os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +81,7 @@ func openHeld(path string) (file *os.File, dead bool, err error) {
 	return file, dead, nil
 }
 
-// workplace is a directory in tmp, locked as long as its maker lives.
+// workplace is a directory in tmp, locked while its maker lives.
 type workplace struct {
 	path string
 	held *os.File
@@ -98,7 +99,7 @@ func (s *Store) newWorkplace(ctx context.Context) (*workplace, error) {
 	return w, err
 }
 
-// remove removes all that is left in it.
+// remove removes what is left in it.
 func (w *workplace) remove() error {
 	return errors.Join(removeTree(w.path), w.held.Close())
 }
@@ -126,14 +127,14 @@ func (s *Store) sweep(ctx context.Context) error {
 				}
 				s.opts.Logger.Info("removed what a dead process left in the image store", "path", w.path)
 			case w.held != nil:
-				_ = w.held.Close() // it was only looked at
+				_ = w.held.Close() // it was only checked
 			}
 		}
 	}
 	return nil
 }
 
-// writeFile replaces a file by one that is on disk for good.
+// writeFile replaces a file and syncs it to disk.
 func writeFile(path string, data []byte) error {
 	temporary := path + ".new"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -159,13 +160,13 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// removeTree removes a directory of layers. Their modes may keep even their owner out.
+// removeTree removes a directory of layers, whose modes may exclude even their owner.
 func removeTree(path string) error {
 	err := os.RemoveAll(path)
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	// Links are not followed: what WalkDir calls a directory is one.
+	// Links are not followed: WalkDir reports them as files, not directories.
 	err = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() && err == nil {
 			return os.Chmod(path, 0o700)

@@ -1,5 +1,5 @@
-// Package images keeps file systems on this machine's disk for sandboxes to begin with: it is sandbox.ImageStore for
-// registries, OCI layouts, docker archives, tarballs and directories.
+// Package images keeps the file systems of images on this machine's disk: it implements sandbox.ImageStore for registries, OCI
+// layouts, docker archives, tarballs and directories.
 //
 // A store is a directory:
 //
@@ -11,13 +11,12 @@
 //	locks/              a file for each layer that is being made
 //	lock                guards images, users and the names in layers and tmp; held for moments
 //
-// Any number of processes may use one at once. Whatever dies in the middle leaves something in tmp, which the next Open
-// removes.
+// Several processes may use a store at once. A process that dies leaves its work in tmp, and the next Open removes it.
 //
-// Root keeps owners, modes and capabilities as images have them. For everybody else, all files are their own, and modes get
-// what root could do in a container without them: read each file, and read, search and change each directory. The rest of
-// a mode, set-id bits among it, is the image's. Other users cannot enter a store, so that those bits give them nothing. Device
-// nodes are left out.
+// Root keeps owners, modes and capabilities as images have them. For other users, all files are their own, and modes also give
+// them what root in a container does regardless of modes: read every file, and read, search and change every directory. The
+// rest of a mode, including set-id bits, is the image's; other users cannot enter a store, so set-id bits give them no rights.
+// Device nodes are left out.
 package images
 
 import (
@@ -38,29 +37,29 @@ import (
 	"trajgen/sandbox"
 )
 
-// Options are what a store is opened with.
+// Options configure a store. Dir is required.
 type Options struct {
-	// Dir is where the store is, or will be: see DefaultDir.
+	// Dir is the store's directory, which Open makes: see DefaultDir.
 	Dir string
-	// Unprivileged gives all files to this user, as for everybody but root.
+	// Unprivileged makes all files this user's, also for root.
 	Unprivileged bool
-	// MaxBytes and MaxEntries bound what an image may unpack to. 0 is 64 GiB and 20 million.
+	// MaxBytes and MaxEntries bound the unpacked size of an image. 0 is 64 GiB and 20 million.
 	MaxBytes, MaxEntries int64
-	// Progress is told how far a layer is. It is called from many goroutines.
+	// Progress receives the progress of each layer. It is called from many goroutines.
 	Progress func(Progress)
-	// Now tells the time. Nil is time.Now.
+	// Now returns the time. Nil is time.Now.
 	Now func() time.Time
-	// Logger is told of each layer that was unpacked and of leftovers. Nil is silent.
+	// Logger receives each unpacked layer, and leftovers. Nil logs nothing.
 	Logger *slog.Logger
 }
 
-// Progress is how far a layer is.
+// Progress is the progress of a layer.
 type Progress struct {
-	Image string // reference that was asked for
+	Image string // requested reference
 	Layer string // name in the store
 	Done  int64  // bytes, compressed if the layer is
 	Total int64  // 0 when it is not known
-	Ended bool   // nothing more comes of this layer
+	Ended bool   // the last report of this layer
 }
 
 // parallel is how many layers are unpacked at once.
@@ -71,29 +70,29 @@ type Store struct {
 	dir     string
 	squash  bool // all files belong to this user
 	opts    Options
-	user    *os.File      // below users, locked: what this store has found
-	unpacks chan struct{} // those that run
+	user    *os.File      // below users, locked: the images that this store uses
+	unpacks chan struct{} // limits unpacking in parallel
 
 	mu      sync.Mutex // guards what follows
 	found   map[string]*finding
 	closed  bool
-	running sync.WaitGroup // of what is being found
+	running sync.WaitGroup // searches in progress
 }
 
-// finding is an image that is being found, or was.
+// finding is the search for an image, which may have ended.
 type finding struct {
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when image and err can be read
+	done   chan struct{} // closed when image and err are set
 	image  sandbox.Image
 	err    error
 }
 
-// errClosed is why what is being found ends when its store is closed.
+// errClosed is the cause that ends searches when the store is closed.
 var errClosed = errors.New("image store is closed")
 
 var _ sandbox.ImageStore = (*Store)(nil)
 
-// DefaultDir is where a user's store belongs: cacheDir is os.UserCacheDir, if there is one.
+// DefaultDir is the default directory of a user's store: cacheDir is os.UserCacheDir, if there is one.
 func DefaultDir(uid int, cacheDir string) string {
 	switch {
 	case uid == 0:
@@ -104,8 +103,8 @@ func DefaultDir(uid int, cacheDir string) string {
 	return filepath.Join(os.TempDir(), "trajgen-"+strconv.Itoa(uid), "images")
 }
 
-// Open opens the store in a directory, which it makes. It fails where the file system cannot hold layers, and removes what
-// dead processes left behind.
+// Open opens the store in a directory, which it makes. It fails where the file system cannot hold layers, and removes leftovers
+// of dead processes.
 func Open(opts Options) (*Store, error) {
 	if opts.Dir == "" {
 		return nil, errors.New("open image store: no directory is named")
@@ -141,7 +140,7 @@ func (s *Store) open() error {
 			return err
 		}
 	}
-	// A directory that was there may be open to others.
+	// An existing directory may be open to other users.
 	if err := os.Chmod(s.dir, 0o700); err != nil {
 		return err
 	}
@@ -167,7 +166,7 @@ func (s *Store) open() error {
 	return err
 }
 
-// checkFormat sees to it that a store is used in one way alone: layers with owners and layers without would mix.
+// checkFormat keeps layers with owners and layers without from being mixed in a store.
 func (s *Store) checkFormat() error {
 	want := "version 1, owners kept\n"
 	if s.squash {
@@ -188,10 +187,10 @@ func (s *Store) checkFormat() error {
 	return nil
 }
 
-// Dir holds all layers of all images.
+// Dir implements sandbox.ImageStore.
 func (s *Store) Dir() string { return s.dir }
 
-// Close ends what is being fetched, and lets others remove what this store has found.
+// Close ends searches, and lets other processes remove the images that this store used.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -203,8 +202,8 @@ func (s *Store) Close() error {
 	return errors.Join(os.Remove(s.user.Name()), s.user.Close())
 }
 
-// Find returns an image, which it fetches and unpacks when it is not there yet. What a reference means is decided once: a
-// tag or a directory that changes afterwards is the same image for this store.
+// Find returns an image, which it fetches and unpacks when it is missing. A reference is resolved once: a tag or a directory
+// that changes afterwards stays the same image for this store.
 func (s *Store) Find(ctx context.Context, reference string) (sandbox.Image, error) {
 	err := context.Cause(ctx)
 	if err == nil {
@@ -222,7 +221,7 @@ func (s *Store) Find(ctx context.Context, reference string) (sandbox.Image, erro
 	return sandbox.Image{}, fmt.Errorf("image %s: %w", reference, err)
 }
 
-// finding begins to find an image, once for all who want it. It goes on when they give up, until the store is closed.
+// finding starts a search, which concurrent callers share. It goes on when they give up, until the store is closed.
 func (s *Store) finding(ctx context.Context, reference string) *finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +270,7 @@ func (s *Store) find(ctx context.Context, text string) (sandbox.Image, error) {
 	return record.image(), errors.Join(err, scratch.remove())
 }
 
-// explain says what to do about a full disk, and about a file that was taken for a name.
+// explain adds what to do about a full disk, and about a file that was taken for a name in a registry.
 func (s *Store) explain(reference string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("the disk of the image store %s is full: make room, remove images or choose another directory with --image-dir: %w", s.dir, err)

@@ -18,26 +18,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// layer is what is known of a layer beside its files.
+// layer is the record of a layer.
 type layer struct {
-	Bytes   int64 `json:"bytes"` // of the tarball, holes of its files included
+	Bytes   int64 `json:"bytes"` // size of the tarball, with the holes of its files
 	Entries int64 `json:"entries"`
-	// OpaqueRoot means that it hides all layers below it.
+	// OpaqueRoot means that the layer hides all layers below it.
 	OpaqueRoot bool `json:"opaque_root,omitempty"`
-	// Implied are directories that it has because something lies in them: their owner and mode are those of a layer below,
-	// if one has them.
+	// Implied are directories without an entry of their own: their owner and mode are those of a layer below, if one has them.
 	Implied []string `json:"implied,omitempty"`
 	// Hiding are directories with white-outs.
 	Hiding []string `json:"hiding,omitempty"`
 }
 
-// part is a layer that an image wants: its name in the store, and how it is made if it is not there.
+// part is a layer of an image: its name in the store, and how to make it.
 type part struct {
 	name string
 	make func(ctx context.Context, dir string, b *budget, notify func(done, total int64)) (layer, error)
 }
 
-// budget is what is left of what an image may unpack to. It is shared by all its layers.
+// budget is what is left of an image's maximum size. All its layers share it.
 type budget struct{ bytes, entries atomic.Int64 }
 
 func newBudget(bytes, entries int64) *budget {
@@ -47,7 +46,7 @@ func newBudget(bytes, entries int64) *budget {
 	return b
 }
 
-// allowance takes from a budget, and knows what it took.
+// allowance takes from a budget, and counts what it took.
 type allowance struct {
 	budget         *budget
 	bytes, entries int64
@@ -56,7 +55,7 @@ type allowance struct {
 // errTooLarge means that an image unpacks to more than the store allows.
 var errTooLarge = errors.New("it unpacks to more than the image store allows")
 
-// read takes what is read.
+// read takes n bytes.
 func (a *allowance) read(n int) error { return a.take(int64(n), 0) }
 
 func (a *allowance) take(bytes, entries int64) error {
@@ -68,12 +67,12 @@ func (a *allowance) take(bytes, entries int64) error {
 	return nil
 }
 
-// reading is a reader that ends with its context, and when what was read is too much.
+// reading is a reader that ends with its context, and when too much was read.
 type reading struct {
 	ctx    context.Context
 	from   io.Reader
 	took   func(n int) error
-	failed error // what from said, but for io.EOF
+	failed error // error of from, but for io.EOF
 }
 
 func (r *reading) Read(p []byte) (int, error) {
@@ -90,7 +89,7 @@ func (r *reading) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// atMost bounds what is read.
+// atMost bounds the number of bytes.
 func atMost(bytes int64) func(n int) error {
 	return func(n int) error {
 		if bytes -= int64(n); bytes < 0 {
@@ -100,7 +99,7 @@ func atMost(bytes int64) func(n int) error {
 	}
 }
 
-// ensureAll makes the layers that are not there, several at once.
+// ensureAll makes the missing layers, several at once.
 func (s *Store) ensureAll(ctx context.Context, image string, parts []part) ([]layer, error) {
 	err := s.locked(ctx, func() error {
 		var use []string
@@ -124,7 +123,7 @@ func (s *Store) ensureAll(ctx context.Context, image string, parts []part) ([]la
 	return made, group.Wait()
 }
 
-// ensure makes a layer unless it is there. Its name must be in use, see Store.use.
+// ensure makes a layer unless it exists. Its name must be in use, see Store.use.
 func (s *Store) ensure(ctx context.Context, image string, p part, b *budget) (_ layer, err error) {
 	path := filepath.Join(s.dir, "locks", p.name)
 	held, err := lock(ctx, path)
@@ -137,7 +136,7 @@ func (s *Store) ensure(ctx context.Context, image string, p part, b *budget) (_ 
 		return layer{}, err
 	}
 	if have != nil {
-		// It counts, which may end another one of the image.
+		// Existing layers count, too, and may end another layer of the image.
 		b.bytes.Add(-have.Bytes)
 		b.entries.Add(-have.Entries)
 		return *have, nil
@@ -167,7 +166,7 @@ func (s *Store) ensure(ctx context.Context, image string, p part, b *budget) (_ 
 	return made, nil
 }
 
-// makeIn makes a layer in a workplace and moves it to where it belongs, when it is on disk for good.
+// makeIn makes a layer in a workplace, syncs it, and moves it to its place.
 func (s *Store) makeIn(ctx context.Context, w *workplace, p part, b *budget, notify func(done, total int64)) (layer, error) {
 	dir := filepath.Join(w.path, "layer")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -195,7 +194,7 @@ func (s *Store) makeIn(ctx context.Context, w *workplace, p part, b *budget, not
 
 func (s *Store) layerDir(name string) string { return filepath.Join(s.dir, "layers", name) }
 
-// layer returns what is known of a layer, nil when it is not there.
+// layer returns the record of a layer, or nil when it does not exist.
 func (s *Store) layer(name string) (*layer, error) {
 	if _, err := os.Stat(s.layerDir(name)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -211,9 +210,8 @@ func (s *Store) layer(name string) (*layer, error) {
 	return have, nil
 }
 
-// stack orders the layers of an image, which are given with the lowest first, the other way round, and leaves out what
-// does not count: layers without a file, those below one that hides all, and all but the uppermost of those that are
-// there several times, which the kernel does not take. One is always left.
+// stack reverses the layers of an image, which are given lowest first. It leaves out empty layers, those below an opaque one,
+// and all but the uppermost of repeated ones, which the kernel refuses. At least one layer is left.
 func stack(parts []part, made []layer) (names []string, layers []layer) {
 	for i, p := range slices.Backward(parts) {
 		last := made[i].OpaqueRoot || i == 0
@@ -227,12 +225,12 @@ func stack(parts []part, made []layer) (names []string, layers []layer) {
 	return names, layers
 }
 
-// blob is a layer that comes as a tarball.
+// blob is a layer from a tarball.
 type blob struct {
-	diffID string // of the tarball that is not compressed, "sha256:HEX"
+	diffID string // of the uncompressed tarball, "sha256:HEX"
 	open   func() (stream io.ReadCloser, size int64, err error)
 	squash bool
-	tries  int // how often it may be read before a broken stream is an error
+	tries  int // reads before a broken stream is an error
 }
 
 func (b blob) part() part {
@@ -259,7 +257,7 @@ func (b blob) make(ctx context.Context, dir string, limit *budget, notify func(d
 	}
 }
 
-// unpack reads the stream to its end, and says whether it was the stream that failed.
+// unpack reads the whole stream, and reports whether an error came from the stream.
 func (b blob) unpack(ctx context.Context, dir string, allowed *allowance, notify func(done, total int64)) (made layer, broken bool, err error) {
 	source, size, err := b.open()
 	if err != nil {
@@ -277,11 +275,11 @@ func (b blob) unpack(ctx context.Context, dir string, allowed *allowance, notify
 	if err == nil {
 		tee := io.TeeReader(&reading{ctx: ctx, from: stream, took: allowed.read}, hash)
 		if made, err = unpack(tee, dir, b.squash, allowed); err == nil {
-			_, err = io.Copy(io.Discard, tee) // what follows the tarball's end belongs to its hash
+			_, err = io.Copy(io.Discard, tee) // the hash includes what follows the tarball's end
 		}
 	}
 	if err == nil {
-		_, err = io.Copy(io.Discard, raw) // to where what was compressed is verified
+		_, err = io.Copy(io.Discard, raw) // the reader verifies the compressed data at its end
 	}
 	if err != nil {
 		return layer{}, raw.failed != nil, fmt.Errorf("layer %s: %w", b.diffID, err)

@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// Stored is an image that is on disk.
+// Stored is an image on disk.
 type Stored struct {
 	Digest     string    `json:"digest"`
-	References []string  `json:"references"` // what it was asked for by, unless that means another one by now
+	References []string  `json:"references"` // references that last resolved to it
 	Layers     int       `json:"layers"`
-	Bytes      int64     `json:"bytes"` // of its layers as tarballs, shared ones too
+	Bytes      int64     `json:"bytes"` // of its layers as tarballs, including shared ones
 	Fetched    time.Time `json:"fetched"`
-	InUse      bool      `json:"in_use"` // a store that is open has found it
+	InUse      bool      `json:"in_use"` // an open store uses it
 }
 
-// ErrInUse means that an image cannot be removed, as a store that is open has found it.
+// ErrInUse means that an image cannot be removed, because an open store uses it.
 var ErrInUse = errors.New("it is in use")
 
 // ErrNotStored means that there is no such image in the store.
 var ErrNotStored = errors.New("there is no such image in the store")
 
-// List returns the images that are on disk, by their first reference.
+// List returns the images on disk, sorted by their first reference.
 func (s *Store) List(ctx context.Context) ([]Stored, error) {
 	stored := []Stored{}
 	err := s.recorded(ctx, func(all []*record) error {
@@ -52,8 +52,8 @@ func (s *Store) List(ctx context.Context) ([]Stored, error) {
 	return stored, err
 }
 
-// Remove removes an image, by a reference or its digest, and the layers that no other has. A reference that is one of
-// several takes away no more than itself.
+// Remove removes an image, by a reference or its digest, and the layers that no other image has. When it has other references,
+// only the given one is removed.
 func (s *Store) Remove(ctx context.Context, reference string) error {
 	if err := s.remove(ctx, reference); err != nil {
 		return fmt.Errorf("remove image %s: %w", reference, err)
@@ -90,9 +90,9 @@ func (s *Store) remove(ctx context.Context, text string) error {
 	return errors.Join(err, w.remove())
 }
 
-// pick finds the image that a text names, and the reference that it is if it is no digest.
+// pick finds the image that a text names, and the reference, unless the text is a digest.
 func pick(all []*record, text string) (*record, string, error) {
-	// What a path names may be gone by now; it is found as it was written down.
+	// The file of a path may be gone by now; compare paths as they were recorded.
 	name := text
 	if ref, err := parse(text); err == nil {
 		name = ref.text
@@ -108,8 +108,8 @@ func pick(all []*record, text string) (*record, string, error) {
 	return nil, "", ErrNotStored
 }
 
-// collect moves the layers that no store needs to a workplace, where they can be removed at leisure. The store must be
-// locked.
+// collect moves layers that no open store uses to a workplace, where they are removed without the lock. The caller holds the
+// store's lock.
 func (s *Store) collect(w *workplace, used map[string]bool, all []*record) error {
 	for _, r := range all {
 		for _, name := range r.Layers {

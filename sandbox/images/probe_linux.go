@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probe tries what layers need of a file system and the kernel, with a layer that has it.
+// probe makes a layer with all that layers need, to find out whether the file system and the kernel support it.
 func (s *Store) probe(ctx context.Context) error {
 	w, err := s.newWorkplace(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Store) probe(ctx context.Context) error {
 	return errors.Join(err, w.remove())
 }
 
-// syncTree writes what was made to disk for good: all of its file system, as a call for each file would take much longer.
+// syncTree syncs the whole file system of dir, because a call for each file would take much longer.
 func syncTree(dir string) error {
 	file, err := os.Open(dir)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// record is what the store knows of an image.
+// record is the store's record of an image.
 type record struct {
 	Digest     string    `json:"digest"`
 	References []named   `json:"references"`
@@ -29,8 +29,8 @@ type record struct {
 	Fetched    time.Time `json:"fetched"`
 }
 
-// named is a reference that meant an image when it was last looked up. What it named is the digest of an index for several
-// kinds of machines or the stamp of a file; the image itself is "".
+// named is a reference that resolved to an image. Index is the digest of an index for several kinds of machines, or the stamp
+// of a file; "" is the image itself.
 type named struct {
 	Name  string `json:"name"`
 	Index string `json:"index,omitempty"`
@@ -47,7 +47,7 @@ func (r *record) image() sandbox.Image {
 	return image
 }
 
-// is says whether an image is what has a digest or a stamp on this machine.
+// is reports whether a digest or a stamp means this image on this machine.
 func (r *record) is(digest string) bool {
 	return r.Digest == digest || slices.ContainsFunc(r.References, func(n named) bool { return n.Index == digest })
 }
@@ -56,14 +56,14 @@ func (r *record) has(name string) bool {
 	return slices.ContainsFunc(r.References, func(n named) bool { return n.Name == name })
 }
 
-// forget takes a name away and says whether it was there.
+// forget removes a name and reports whether it was there.
 func (r *record) forget(name string) bool {
 	before := len(r.References)
 	r.References = slices.DeleteFunc(r.References, func(n named) bool { return n.Name == name })
 	return len(r.References) < before
 }
 
-// known returns the image of a reference if it is there and nothing else can be meant, or else nil.
+// known returns the stored image of a reference, or nil if it is missing or the reference may mean another one by now.
 func (s *Store) known(ctx context.Context, ref reference) (*record, error) {
 	digest := ref.digest
 	var err, silent error
@@ -78,7 +78,7 @@ func (s *Store) known(ctx context.Context, ref reference) (*record, error) {
 		} else if unreachable(err) {
 			silent = err
 		}
-		// Some registries answer only to those who want it all; what is wrong is better said then, too.
+		// Some registries answer only full requests; those also give better errors.
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -97,7 +97,7 @@ func (s *Store) known(ctx context.Context, ref reference) (*record, error) {
 	return have, nil
 }
 
-// adopt takes an image into use that is there, and notes the name that it was asked for by. Nil is none.
+// adopt marks a stored image as used, and records the name that was requested. It returns nil when there is none.
 func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) (*record, error) {
 	var adopted *record
 	err := s.recorded(ctx, func(all []*record) error {
@@ -108,7 +108,7 @@ func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) 
 		r := all[i]
 		for _, layer := range r.Layers {
 			if have, err := s.layer(layer); err != nil || have == nil {
-				return err // a person removed it by hand: it is fetched anew
+				return err // a user removed its files: fetch it again
 			}
 		}
 		if name.Index == r.Digest {
@@ -125,7 +125,7 @@ func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) 
 	return adopted, err
 }
 
-// assemble makes the layers of an image that are not there, and writes its record.
+// assemble makes the missing layers of an image, and writes its record.
 func (s *Store) assemble(ctx context.Context, ref reference, found *source) (*record, error) {
 	name := named{ref.text, found.index}
 	if have, err := s.adopt(ctx, name, func(r *record) bool { return r.Digest == found.digest }); err != nil || have != nil {
@@ -166,7 +166,7 @@ func (s *Store) assemble(ctx context.Context, ref reference, found *source) (*re
 	})
 }
 
-// rename lets a name mean an image and no other. The store must be locked.
+// rename makes a name mean one image only. The caller holds the store's lock.
 func (s *Store) rename(all []*record, to *record, name named) error {
 	for _, r := range all {
 		if r.Digest != to.Digest && r.forget(name.Name) {
@@ -180,13 +180,13 @@ func (s *Store) rename(all []*record, to *record, name named) error {
 	return s.save(to)
 }
 
-// use notes that this store needs something, so that it is not removed. The store must be locked.
+// use marks something as used by this store, so that it is not removed. The caller holds the store's lock.
 func (s *Store) use(what ...string) error {
 	_, err := io.WriteString(s.user, strings.Join(what, "\n")+"\n")
 	return err
 }
 
-// used returns what stores that are open have noted. The store must be locked.
+// used returns what open stores have marked. The caller holds the store's lock.
 func (s *Store) used() (map[string]bool, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, "users"))
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Store) used() (map[string]bool, error) {
 	return used, nil
 }
 
-// recorded does something with the records of all images, by digest, while the store is locked.
+// recorded runs do with the records of all images, by digest, while it holds the store's lock.
 func (s *Store) recorded(ctx context.Context, do func(all []*record) error) error {
 	return s.locked(ctx, func() error {
 		all, err := s.records()

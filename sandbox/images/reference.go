@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// kind is where an image comes from.
+// kind is the kind of source of an image.
 type kind string
 
 const (
@@ -25,23 +25,23 @@ const (
 	fromTar      kind = "tar"
 )
 
-// forms are how an image can be named.
+// forms describes the forms of a reference.
 const forms = "an image is NAME[:TAG][@sha256:DIGEST] in a registry, oci:PATH[:TAG][@sha256:DIGEST], docker-archive:PATH[:TAG], " +
 	"dir:PATH, tar:PATH, or a path that begins with / or .; a tarball may be compressed with gzip or zstd"
 
-// reference is a parsed name of an image.
+// reference is a parsed reference.
 type reference struct {
 	kind   kind
-	text   string         // the same for all ways to write it
+	text   string         // canonical form
 	remote name.Reference // of fromRegistry
 	path   string         // of all others, absolute
 	tag    string         // of fromOCI and fromDocker
-	digest string         // that it must have, "sha256:HEX"; "" is any
+	digest string         // required digest, "sha256:HEX"; "" is any
 }
 
 var pinPattern = regexp.MustCompile(`^(.*)@(sha256:[0-9a-f]{64})$`)
 
-// parse understands a reference. Paths must exist.
+// parse parses a reference. Paths must exist.
 func parse(text string) (reference, error) {
 	if strings.ContainsRune(text, 0) {
 		return reference{}, errors.New("its name has a NUL in it")
@@ -86,7 +86,7 @@ func parsePath(k kind, rest string) (reference, error) {
 	}
 	path := rest
 	if k == fromOCI || k == fromDocker {
-		// Both paths and tags may have colons: the longest that exists is the path.
+		// Both paths and tags may have colons: the longest existing path wins.
 		for !exists(path) && strings.Contains(path, ":") {
 			path = path[:strings.LastIndex(path, ":")]
 		}
@@ -118,7 +118,7 @@ func parsePath(k kind, rest string) (reference, error) {
 	return ref, nil
 }
 
-// recognise says what lies at a path.
+// recognise returns the kind of what is at a path.
 func recognise(path string) (kind, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -137,13 +137,13 @@ func recognise(path string) (kind, error) {
 	return fromDir, nil
 }
 
-// imagePattern is how the first part of each name is in an archive of an image.
+// imagePattern matches the first part of each name in an image's archive.
 var imagePattern = regexp.MustCompile(`^(blobs|index\.json|oci-layout|manifest\.json|repositories|(sha256:)?[0-9a-f]{64}.*)$`)
 
-// maxArchiveEntries is far above what an image consists of.
+// maxArchiveEntries is far above the number of entries in an image's archive.
 const maxArchiveEntries = 100_000
 
-// recogniseArchive says whether a tarball is an image, or else a root file system. It reads no more than it has to.
+// recogniseArchive tells an image's tarball from one of a root file system. It reads no more than it has to.
 func recogniseArchive(name string) (kind, error) {
 	stream, err := openTar(name)
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// source is an image as it was found, before it is unpacked.
+// source is a resolved image, before it is unpacked.
 type source struct {
 	digest string // of the image for this machine
-	index  string // of what the reference names, see named
+	index  string // digest of what the reference names, see named
 	config v1.Config
 	layers []part // the lowest first
 }
 
-// platform is what images are run on here.
+// platform is that of images for this machine.
 var platform = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 
-// resolve finds out what a reference means at the moment. What it unpacks to scratch must stay until all layers are made.
+// resolve finds out what a reference means at the moment. Its files in scratch must stay until all layers are made.
 func (s *Store) resolve(ctx context.Context, ref reference, scratch string) (*source, error) {
 	switch ref.kind {
 	case fromDir:
@@ -59,10 +59,10 @@ func (s *Store) resolve(ctx context.Context, ref reference, scratch string) (*so
 	}
 }
 
-// fetchTries is how often a layer is asked for before a broken connection is an error.
+// fetchTries is how often a layer is requested before a broken connection is an error.
 const fetchTries = 3
 
-// layersOf takes what an image says of itself.
+// layersOf reads the configuration and the layers of an image.
 func (s *Store) layersOf(image v1.Image, index string, tries int) (*source, error) {
 	config, err := image.ConfigFile()
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) layersOf(image v1.Image, index string, tries int) (*source, erro
 	name := image.Digest
 	_, saved := image.(savedImage)
 	if saved {
-		name = image.ConfigName // as docker calls it
+		name = image.ConfigName // the name that docker uses
 	}
 	digest, err := name()
 	if err != nil {
@@ -126,7 +126,7 @@ func remoteOptions(ctx context.Context) []remote.Option {
 	}
 }
 
-// unreachable says whether a registry could not be asked, so that nothing is known of what it has.
+// unreachable reports whether a registry could not be asked.
 func unreachable(err error) bool {
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		return answer.StatusCode >= 500 || answer.StatusCode == 429
@@ -135,7 +135,7 @@ func unreachable(err error) bool {
 	return ok
 }
 
-// fromTar takes a tarball as an image of one layer. It is read twice, as its content is its name.
+// fromTar takes a tarball as an image of one layer. It reads it twice, because the name is a hash of the content.
 func (s *Store) fromTar(ctx context.Context, ref reference) (*source, error) {
 	stamp, size, err := stampOf(ref.path)
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Store) fromTar(ctx context.Context, ref reference) (*source, error) {
 	return &source{digest: b.diffID, index: stamp, layers: []part{b.part()}}, nil
 }
 
-// stampOf changes when a file does, as far as can be seen without reading it.
+// stampOf returns a text that changes when the file does, as far as its metadata shows.
 func stampOf(path string) (stamp string, size int64, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -15,40 +15,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// whiteoutPrefix marks a name that a layer takes away from those below.
+// whiteoutPrefix marks a name that a layer removes from those below.
 const whiteoutPrefix = ".wh."
 
 // unpacker makes the files of a layer from the entries of a tarball.
 //
-// Names are resolved as a process whose root is the layer would resolve them, symbolic links among them, so that nothing
-// leads out. Other users cannot change the directory meanwhile, thus what was resolved stays so.
+// It resolves names, including symbolic links, as a process with the layer as root would, so that no name leads out. Other
+// users cannot change the directory, so a resolved name stays valid.
 type unpacker struct {
 	root    *os.Root
 	base    *os.File // that root is
 	squash  bool     // everything belongs to this user
-	literal bool     // names are taken as they are: there is nothing below to take away
+	literal bool     // names are literal: there is no layer below to hide
 	allowed *allowance
 	info    layer
 	top     *dir
-	named   int64 // bytes that all dirs take, about
+	named   int64 // approximate size of all dirs in memory
 	buffer  []byte
 
-	opened *dir     // the last one that was, as entries of a directory follow each other; nil is none
+	opened *dir     // the last one opened, as entries of a directory follow each other; nil is none
 	file   *os.File // that it is
 }
 
-// dir is a directory of the layer. It gets its attributes when all is in it.
+// dir is a directory of the layer. It gets its metadata when it is complete.
 type dir struct {
 	attr
 	path    string // resolved; the root's is "."
 	above   *dir   // the root's is the root
 	dirs    map[string]*dir
-	implied bool // no entry is for it
+	implied bool // it has no entry
 	opaque  bool
-	hiding  bool // there were white-outs in it
+	hiding  bool // it has white-outs
 }
 
-// maxNamed bounds the memory for directories.
+// maxNamed bounds the memory for directories, in bytes.
 const maxNamed = 512 << 20
 
 // unpack makes the files of a layer in an empty directory. The stream is read to the end of the tarball.
@@ -95,7 +95,7 @@ func (u *unpacker) close() {
 	_ = u.root.Close()
 }
 
-// open opens a directory, from the one above it if that was the last: a path costs as much as it is deep.
+// open opens a directory, relative to its parent if that was the last one: the cost of a path grows with its depth.
 func (u *unpacker) open(d *dir) (int, error) {
 	if u.opened != d {
 		from, name := u.base, d.path
@@ -114,7 +114,7 @@ func (u *unpacker) open(d *dir) (int, error) {
 	return int(u.file.Fd()), nil
 }
 
-// openDir opens a directory below another one, on no other way than through directories.
+// openDir opens a directory below another one, without following links.
 func openDir(from *os.File, name string) (*os.File, error) {
 	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(int(from.Fd()), name, &how)
@@ -135,7 +135,7 @@ func (u *unpacker) add(header *tar.Header, body func(*os.File) error) error {
 			return nil
 		}
 	case tar.TypeReg, tar.TypeGNUSparse:
-		// A sparse file has more than what of it is in the tarball.
+		// The tarball does not have the holes of a sparse file.
 		if header.Typeflag == tar.TypeGNUSparse || header.PAXRecords["GNU.sparse.major"] != "" || header.PAXRecords["GNU.sparse.map"] != "" {
 			if err := u.allowed.take(header.Size, 0); err != nil {
 				return err
@@ -168,7 +168,7 @@ func (u *unpacker) add(header *tar.Header, body func(*os.File) error) error {
 	}
 	switch header.Typeflag {
 	case tar.TypeDir:
-		if d := parent.dirs[base]; d != nil { // what is in it stays
+		if d := parent.dirs[base]; d != nil { // its entries stay
 			d.attr, d.implied = a, false
 			return nil
 		}
@@ -206,7 +206,7 @@ func clean(name string) (string, error) {
 	return name, nil
 }
 
-// resolve follows the links in a directory's name. What is missing is made, or fails.
+// resolve follows the links in a directory's name. A missing directory is made, or is an error.
 func (u *unpacker) resolve(name string, missing bool) (*dir, error) {
 	at, todo := u.top, strings.Split(name, "/")
 	for links := 0; len(todo) > 0; {
@@ -215,7 +215,7 @@ func (u *unpacker) resolve(name string, missing bool) (*dir, error) {
 		switch part {
 		case "", ".":
 			continue
-		case "..": // only links have it
+		case "..": // only links contain it
 			at = at.above
 			continue
 		}
@@ -257,7 +257,7 @@ func (u *unpacker) resolve(name string, missing bool) (*dir, error) {
 	return at, nil
 }
 
-// isWhiteout says whether a file is one: other devices are left out.
+// isWhiteout reports whether a file is a white-out: other devices are left out.
 func isWhiteout(info fs.FileInfo) bool { return info.Mode()&fs.ModeCharDevice != 0 }
 
 func (u *unpacker) mkdir(parent *dir, base string, d dir) (_ *dir, err error) {
@@ -268,7 +268,7 @@ func (u *unpacker) mkdir(parent *dir, base string, d dir) (_ *dir, err error) {
 	if len(d.path) >= unix.PathMax {
 		return nil, &os.PathError{Op: "mkdir", Path: d.path, Err: unix.ENAMETOOLONG}
 	}
-	// What hides a name of the layers below goes on to hide what is in it.
+	// A directory that replaced a white-out hides the layers below, too.
 	if d.opaque, err = u.fresh(parent, base, func(at int) error { return unix.Mkdirat(at, base, 0o700) }); err != nil {
 		return nil, err
 	}
@@ -279,8 +279,8 @@ func (u *unpacker) mkdir(parent *dir, base string, d dir) (_ *dir, err error) {
 	return &d, nil
 }
 
-// fresh makes something where nothing must be: what lies there is removed, a directory with all below. It says whether that
-// was a white-out.
+// fresh makes something in place of whatever is there, a directory with all below it included. It reports whether that was a
+// white-out.
 func (u *unpacker) fresh(parent *dir, base string, mk func(at int) error) (hidden bool, err error) {
 	at, err := u.open(parent)
 	if err != nil {
@@ -355,15 +355,15 @@ func (u *unpacker) link(parent *dir, base, target string) error {
 	return err
 }
 
-// whiteout hides a name of the layers below, or with the rest ".wh..opq" all that they have in the directory. It hides
-// nothing of its own layer.
+// whiteout hides a name of the layers below, or for ".wh..opq" all that they have in the directory. It hides nothing of its own
+// layer.
 func (u *unpacker) whiteout(parent *dir, hidden string) error {
 	switch {
 	case hidden == whiteoutPrefix+".opq":
 		parent.opaque = true
 		return nil
 	case strings.HasPrefix(hidden, whiteoutPrefix):
-		return nil // an old union file system's own
+		return nil // metadata of an old union file system
 	case hidden == "" || hidden == "." || hidden == "..":
 		return errors.New("it hides no name")
 	}
@@ -379,17 +379,17 @@ func (u *unpacker) whiteout(parent *dir, hidden string) error {
 	return err
 }
 
-// finish gives directories what they need and says what the layer is.
+// finish sets the metadata of directories and returns the layer's record.
 func (u *unpacker) finish() (layer, error) {
 	u.info.OpaqueRoot = u.top.opaque
-	u.top.opaque = false // overlay knows no opaque root: the layers below are left out instead
+	u.top.opaque = false // overlay has no opaque root: the layers below are left out instead
 	err := u.finishDir(u.top)
 	slices.Sort(u.info.Implied)
 	slices.Sort(u.info.Hiding)
 	return u.info, err
 }
 
-// finishDir does what is below first: a mode may close the way.
+// finishDir finishes subdirectories first, because a mode may forbid access.
 func (u *unpacker) finishDir(d *dir) error {
 	for _, below := range d.dirs {
 		if err := u.finishDir(below); err != nil {
@@ -418,7 +418,7 @@ func (u *unpacker) finishDir(d *dir) error {
 	return nil
 }
 
-// copy fills a file and leaves out what is zero, as far as whole blocks go.
+// copy fills a file and leaves holes for blocks of zeros.
 func (u *unpacker) copy(to *os.File, from io.Reader, size int64) error {
 	var at int64
 	for at < size {

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// errNoLayers is why there is no store elsewhere.
+// errNoLayers is why there are no stores on this system.
 var errNoLayers = errors.New("layers of images are kept on Linux alone")
 
 func (s *Store) probe(context.Context) error { return errNoLayers }
