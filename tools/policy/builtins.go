@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/expand"
 )
 
-// builtin is a command that changes the shell itself.
+// builtin follows a builtin command, which changes the shell itself.
 func (c *call) builtin() {
 	rest := c.operands()
 	switch c.name {
@@ -51,7 +51,7 @@ func (c *call) builtin() {
 	}
 }
 
-// lines are those of the input.
+// lines returns the lines of the input.
 func (c *call) lines() []string {
 	if !c.in.known() {
 		return []string{unknown}
@@ -60,9 +60,9 @@ func (c *call) lines() []string {
 	return lines[:min(len(lines), maxWords)]
 }
 
-// The library writes to the configuration that it is given, and a nil one is shared by all: hence a new one each time.
+// The library modifies its configuration, and shares a nil one: hence a new one each time.
 
-// read gives variables what stands on the lines of the input: each of them, as it may be called in a loop.
+// read sets variables from lines of the input. Each line is a possible value, as the command may be in a loop.
 func (c *call) read(names []string) {
 	if len(names) == 0 {
 		names = []string{"REPLY"}

@@ -12,17 +12,17 @@ import (
 // call is a program that is started, or a builtin.
 type call struct {
 	j          *judge
-	name       string // without directory; the first of a program's names
+	name       string // without directory; the first of a program's names, see names
 	args       []string
-	line       string // name and arguments, a line each; for rules
+	line       string // name and arguments, one a line; for rules
 	in         stream
 	taint      taint // of the words
 	background bool
 }
 
-// call reads a simple command.
+// call follows a simple command.
 func (j *judge) call(cmd *syntax.CallExpr, in stream, to outputs) stream {
-	if len(cmd.Args) > 0 { // what is assigned is for this command alone
+	if len(cmd.Args) > 0 { // assignments are for this command only
 		for _, assign := range cmd.Assigns {
 			if assign.Name != nil {
 				defer j.restore(assign.Name.Value)()
@@ -40,16 +40,16 @@ func (j *judge) call(cmd *syntax.CallExpr, in stream, to outputs) stream {
 		j.report(reverseShell)
 	}
 	if len(words) == 1 && words[0] == "exec" && in.set {
-		j.inputs["0"] = in // from now on
+		j.inputs["0"] = in // for all later commands
 	}
 	return j.invoke(words, in, j.pinned, j.detached > 0)
 }
 
-// invoke judges a command by its words. Prefixes such as sudo come back here with what they start.
+// invoke judges a command by its words. Prefixes such as sudo come back here with the command that they start.
 func (j *judge) invoke(words []string, in stream, from taint, background bool) stream {
 	defer func() { j.depth-- }()
 	if !j.enter() || len(words) == 0 || !j.spend() {
-		return untold(0)
+		return unknownStream(0)
 	}
 	name := words[0]
 	calls := len(slices.DeleteFunc(slices.Clone(j.active), func(active string) bool { return active != name }))
@@ -80,7 +80,7 @@ func (j *judge) invoke(words []string, in stream, from taint, background bool) s
 		switch c.name {
 		case "shutdown", "reboot", "halt", "poweroff", "init", "telinit":
 			if !strings.HasPrefix(name, "/") {
-				return untold(0) // a script of the project's only has the name
+				return unknownStream(0) // a script of the project that has the name of a program
 			}
 		}
 	}
@@ -92,18 +92,18 @@ func (j *judge) newCall(name string, args []string) *call {
 	if name == "docker-compose" {
 		name, args = "docker", append([]string{"compose"}, args...)
 	}
-	plain := strings.TrimRight(name, "0123456789.") // python3.12
+	plain := strings.TrimRight(name, "0123456789.") // python3.12 is python
 	if _, ok := languages[cmp.Or(names[plain], plain)]; ok {
 		name = plain
 	}
 	return &call{j: j, name: cmp.Or(names[name], name), args: args}
 }
 
-// program is the name of the program that a command's first word leads to.
+// program returns the name of the program that a command's first word runs.
 func (j *judge) program(word string) string {
 	name := path.Base(word)
 	for _, link := range j.links {
-		found := link[0] == j.canonical(word) || !strings.Contains(word, "/") && path.Base(link[0]) == name // it may lie in the PATH
+		found := link[0] == j.canonical(word) || !strings.Contains(word, "/") && path.Base(link[0]) == name // its directory may be in the PATH
 		if found && systemProgram.MatchString(link[1]) {
 			return path.Base(link[1])
 		}
@@ -111,7 +111,7 @@ func (j *judge) program(word string) string {
 	return name
 }
 
-// guess judges a command whose name is not all known: every program that it may be.
+// guess judges a command whose name is only partly known: as every program that it may be.
 func (c *call) guess() stream {
 	pattern := strings.ReplaceAll(c.name, unknown, "*")
 	if strings.Trim(pattern, "*?") == "" {
@@ -120,7 +120,7 @@ func (c *call) guess() stream {
 		}
 		c.j.opens = true // it may be a shell
 		c.reportSource(c.taint, unknownCommand)
-		return untold(c.taint)
+		return unknownStream(c.taint)
 	}
 	for _, name := range sortedNames {
 		if glob(pattern, name) && c.j.spend() {
@@ -129,20 +129,20 @@ func (c *call) guess() stream {
 			guessed.run()
 		}
 	}
-	return untold(c.taint)
+	return unknownStream(c.taint)
 }
 
 // quoteAll writes words as shell code.
 func quoteAll(words []string) string {
 	var b strings.Builder
 	for _, word := range words {
-		quoted, _ := syntax.Quote(word, syntax.LangBash) // what cannot be quoted has a NUL, and no word has one
+		quoted, _ := syntax.Quote(word, syntax.LangBash) // Quote refuses only NUL, which words do not contain
 		b.WriteString(quoted + " ")
 	}
 	return b.String()
 }
 
-// run follows what a command does, and returns what it prints.
+// run follows a command's effects, and returns its output.
 func (c *call) run() stream {
 	if key, args := c.starter(); key != "" {
 		return c.start(key, args)

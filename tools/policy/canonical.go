@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Canonical writes a command line the same way however it was spaced, so that an answer to one is an answer to the
-// other. What is no bash stays as it is.
+// Canonical removes differences in spacing from a command line, so that an answer about one spelling holds for the others. It
+// returns text that is not bash unchanged.
 func Canonical(command string) string {
 	stmts, err := parse(command)
 	if err != nil {
@@ -20,9 +20,9 @@ func Canonical(command string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// opensShell says whether a command line starts a shell, or a program like one, that reads commands from its input.
+// opensShell reports whether a command line starts a shell, or a similar program, that reads commands from its input.
 func opensShell(command string) bool {
 	j := newJudge(Context{})
 	j.code(clean(command), stream{})
-	return j.opens || j.worst.Rule == unparsable || j.worst.Rule == tooComplex // it may well
+	return j.opens || j.worst.Rule == unparsable || j.worst.Rule == tooComplex // it may
 }

@@ -15,7 +15,7 @@ func (j *judge) procSubst(subst *syntax.ProcSubst) (name string, err error) {
 	name = "/dev/fd/" + strconv.Itoa(1000+len(j.files)+len(j.sinks))
 	if subst.Op == syntax.CmdOut {
 		j.sinks[name] = subst.Stmts
-		j.scope(func() stream { return j.stmts(subst.Stmts, untold(0)) })
+		j.scope(func() stream { return j.stmts(subst.Stmts, unknownStream(0)) })
 		return name, nil
 	}
 	out := j.scope(func() stream { return j.stmts(subst.Stmts, stream{}) })
@@ -24,9 +24,9 @@ func (j *judge) procSubst(subst *syntax.ProcSubst) (name string, err error) {
 	return name, nil
 }
 
-// keep notes what a file holds.
+// keep records the content of a file.
 func (j *judge) keep(name string, content stream) {
-	if stmts, ok := j.sinks[name]; ok { // it flows into commands
+	if stmts, ok := j.sinks[name]; ok { // it is the input of commands
 		delete(j.sinks, name)
 		j.scope(func() stream { return j.stmts(stmts, content) })
 	}
@@ -35,7 +35,7 @@ func (j *judge) keep(name string, content stream) {
 	}
 }
 
-// file is what this line wrote to a file, if it did.
+// file returns what this line wrote to a file, if it did.
 func (j *judge) file(name string) stream {
 	target := j.canonical(name)
 	content := j.files[target]
@@ -53,7 +53,7 @@ var (
 	systemProgram = regexp.MustCompile(`^/(usr/(local/)?)?s?bin/[^/]+$`)
 )
 
-// makeRunnable notes the files that chmod makes executable.
+// makeRunnable records the files that chmod makes executable.
 func (c *call) makeRunnable() {
 	if rest := c.operands(); len(rest) > 1 && makesRunnable.MatchString(rest[0]) {
 		for _, name := range rest[1:] {
@@ -62,7 +62,7 @@ func (c *call) makeRunnable() {
 	}
 }
 
-// script follows a file of commands that this line itself has written.
+// script follows a script that this line has written.
 func (c *call) script(name string, params []string) {
 	if c.j.runnable[c.j.canonical(name)] {
 		defer c.j.report(madeRunnable)
@@ -72,7 +72,7 @@ func (c *call) script(name string, params []string) {
 	}
 }
 
-// named notes the other names that files are given: any by ln, and programs of the system by a copy.
+// named records other names that files get: any by ln, and those of system programs by a copy.
 func (c *call) named() {
 	rest := c.operands()
 	if len(rest) != 2 {
@@ -80,14 +80,14 @@ func (c *call) named() {
 	}
 	from := c.j.canonical(rest[0])
 	if systemProgram.MatchString(from) {
-		c.j.link(from, path.Join(rest[1], path.Base(from))) // it may be a directory
+		c.j.link(from, path.Join(rest[1], path.Base(from))) // the target may be a directory
 	}
 	if systemProgram.MatchString(from) || c.name == "ln" {
 		c.j.link(from, rest[1])
 	}
 }
 
-// destinations are the files that a command writes to.
+// destinations returns the files that a command writes to.
 func (c *call) destinations() []string {
 	given, rest := c.parse()
 	value := func(names ...string) (all []string) {
@@ -134,7 +134,7 @@ func (c *call) destinations() []string {
 	return nil
 }
 
-// into adds the files that come to lie in a directory, as the destination may be one.
+// into adds the paths that the sources get if the destination is a directory.
 func into(destination string, sources []string) []string {
 	all := []string{destination}
 	if strings.HasSuffix(destination, "/") || destination == "." || len(sources) > 1 {
@@ -145,7 +145,7 @@ func into(destination string, sources []string) []string {
 	return all
 }
 
-// writesTo judges a redirection, or another way to write to a file.
+// writesTo judges a write to a file.
 func (j *judge) writesTo(name string) {
 	target := j.behind(j.canonical(name), true)
 	switch {

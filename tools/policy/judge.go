@@ -8,22 +8,22 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unknown stands in a value for text that only a run would tell. What comes from outside is cleaned of it.
+// unknown stands in a value for text that is known only when the command runs. It is removed from input.
 const unknown = "\x1a"
 
 // unknownName is a variable that is never set.
 const unknownName = "__unknown__"
 
-// The bounds of judging one command.
+// Bounds of judging one command.
 const (
 	maxSteps = 4000 // statements and invocations
 	maxDepth = 60   // code within code, functions within functions
 	maxTurns = 24   // combinations of what variables may hold
 	maxValue = 16 << 10
-	maxWords = 256 // words that one word, or one file's lines, may become
+	maxWords = 256 // words from one word, or from one file's lines
 )
 
-// judge follows a command line. Its state is the shell's, as far as it can be told.
+// judge follows a command line. Its state is the shell's, as far as it is known.
 type judge struct {
 	ctx    Context
 	source string // the whole line
@@ -36,8 +36,8 @@ type judge struct {
 	aliases  map[string]string
 	files    map[string]stream         // written by this line
 	runnable map[string]bool           // made executable by this line
-	links    [][2]string               // other names of files: where, and what they lead to
-	inputs   map[string]stream         // by file descriptor; "0" is what exec has put there
+	links    [][2]string               // other names of files: path and target
+	inputs   map[string]stream         // by file descriptor; "0" is set by exec
 	sinks    map[string][]*syntax.Stmt // the commands behind >(...), by its name
 	active   []string                  // functions that are being called
 
@@ -47,11 +47,11 @@ type judge struct {
 	respawn  map[*syntax.Stmt]bool
 
 	steps, depth int
-	branch       int   // above 0 where it is not sure that the code runs
-	pinned       taint // what the words of the command being read are made from
+	branch       int   // above 0 in code that may not run
+	pinned       taint // sources of the words of the present command
 	contained    int   // above 0 in a container
-	asides       int   // above 0 in text that may be no code
-	opens        bool  // a shell was started that reads what is typed
+	asides       int   // above 0 in text that may not be code
+	opens        bool  // the line started a shell that reads commands from its input
 	picks        []pick
 	turn         int
 }
@@ -64,19 +64,19 @@ func newJudge(ctx Context) *judge {
 	}
 }
 
-// stream is what flows through a pipe, lies in a file or is put in the place of a command.
+// stream is the content of a pipe or a file, or the output of a substituted command.
 type stream struct {
 	text string
-	set  bool // there is one
+	set  bool // false means no stream
 	taint
 }
 
-// untold is a stream whose text only a run would tell.
-func untold(from taint) stream { return stream{unknown, true, from} }
+// unknownStream is a stream whose text is not known.
+func unknownStream(from taint) stream { return stream{unknown, true, from} }
 
 func (s stream) known() bool { return s.set && !strings.Contains(s.text, unknown) }
 
-// taint says where text comes from.
+// taint is a set of sources that text may come from.
 type taint uint8
 
 const (
@@ -86,7 +86,7 @@ const (
 	secret                    // from a file of keys or credentials
 )
 
-// and is what two commands print one after the other.
+// and joins the output of two commands.
 func (s stream) and(t stream) stream {
 	switch {
 	case !t.set:
@@ -94,12 +94,12 @@ func (s stream) and(t stream) stream {
 	case !s.set:
 		return t
 	case len(s.text)+len(t.text) > MaxCommand:
-		return untold(s.taint | t.taint)
+		return unknownStream(s.taint | t.taint)
 	}
 	return stream{s.text + t.text, true, s.taint | t.taint}
 }
 
-// report notes a rule that was hit. The first of the worst is kept.
+// report records a rule that was hit. The first one with the worst level is kept.
 func (j *judge) report(id string) {
 	if j.asides > 0 && (id == unparsable || id == unknownCommand || id == tooComplex) {
 		return
@@ -110,14 +110,14 @@ func (j *judge) report(id string) {
 		return
 	}
 	if j.contained > 0 && level == Block {
-		level = Ask // it is the container's, not the machine's
+		level = Ask // it affects the container, not the machine
 	}
 	if level.Worse(j.worst.Verdict) {
 		j.worst = Verdict{level, r.id, r.reason}
 	}
 }
 
-// spend counts a step and says whether there is one left.
+// spend counts a step and reports whether it is within the bound.
 func (j *judge) spend() bool {
 	j.steps++
 	return j.within()
@@ -131,7 +131,7 @@ func (j *judge) within() bool {
 	return true
 }
 
-// enter goes one level deeper, and says whether that is allowed. Who enters leaves with depth--.
+// enter goes one level deeper, and reports whether that is allowed. After true, the caller ends the level with depth--.
 func (j *judge) enter() bool {
 	if j.depth++; j.depth > maxDepth {
 		j.report(tooComplex)
@@ -140,12 +140,12 @@ func (j *judge) enter() bool {
 	return true
 }
 
-// code judges shell code. Unknown parts of it stand as a variable that nothing is known of.
+// code judges shell code. Unknown parts of it are replaced by a variable that is never set.
 func (j *judge) code(text string, in stream) stream {
 	defer func() { j.depth-- }()
 	text = strings.ReplaceAll(text, unknown, "${"+unknownName+"}")
 	if j.steps += len(text) / 256; !j.enter() || !j.spend() {
-		return untold(0)
+		return unknownStream(0)
 	}
 	stmts, err := parse(text)
 	out := j.stmts(stmts, in)
@@ -158,7 +158,7 @@ func (j *judge) code(text string, in stream) stream {
 	return out
 }
 
-// aside judges text that may be code: only what it would do counts, and not that it cannot be read.
+// aside judges text that may be code: its effects count, a syntax error does not.
 func (j *judge) aside(code string) {
 	if len(code) < 4 || strings.Contains(code, unknown) || !j.spend() {
 		return
@@ -168,7 +168,7 @@ func (j *judge) aside(code string) {
 	j.asides--
 }
 
-// scope runs f like a subshell: it sees everything and leaves nothing behind, but for files.
+// scope runs f like a subshell: f sees all state, and only files outlive it.
 func (j *judge) scope(f func() stream) stream {
 	vars, params, funcs, aliases := maps.Clone(j.vars), j.params, maps.Clone(j.funcs), maps.Clone(j.aliases)
 	out := f()
@@ -176,7 +176,7 @@ func (j *judge) scope(f func() stream) stream {
 	return out
 }
 
-// maybe runs f where it is not sure that its code runs.
+// maybe runs f for code that may not run.
 func (j *judge) maybe(f func() stream) stream {
 	j.branch++
 	out := f()

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// language is what an interpreter of another language does with its options.
+// language describes the options of an interpreter.
 type language struct {
-	code   string // the options that are followed by code
-	module string // the option that names a module
-	filter string // options that make a line filter of the code
-	stdin  bool   // without a file the program is read from the input
+	code   string // options that are followed by code
+	module string // option that names a module
+	filter string // options that make the code a line filter
+	stdin  bool   // it reads the program from its input without a file
 }
 
 var languages = map[string]language{
@@ -21,7 +21,7 @@ var languages = map[string]language{
 	"pwsh": {code: "c C Command", stdin: true},
 }
 
-// interpreter finds the code that an interpreter is given.
+// interpreter follows the code of an interpreter's options.
 func (c *call) interpreter(l language) stream {
 	given, rest := getopt(c.name, c.args)
 	_, filter := given.value(strings.Fields(l.filter)...)
@@ -32,7 +32,7 @@ func (c *call) interpreter(l language) stream {
 	case module:
 	case hasCode:
 		c.destroys(code)
-		// A filter of lines is harmless as long as it starts nothing.
+		// A line filter that starts nothing is harmless.
 		if !filter || c.taint&(remote|decoded) != 0 || strings.Contains(code, unknown) || starting.MatchString(code) {
 			c.reportSource(c.taint, interpreterCode)
 		}
@@ -42,10 +42,10 @@ func (c *call) interpreter(l language) stream {
 	case len(rest) > 0 || l.stdin:
 		c.foreign(c.in, interpreterInput)
 	}
-	return untold(c.in.taint)
+	return unknownStream(c.in.taint)
 }
 
-// foreign is a program of another language out of a stream: one that this line got from elsewhere is code from elsewhere.
+// foreign judges a program of another language in a stream: code from elsewhere has its own rules.
 func (c *call) foreign(program stream, rule string) {
 	if program.set {
 		c.destroys(program.text)
@@ -69,7 +69,7 @@ func (c *call) destroys(code string) {
 	}
 }
 
-// literals judges the strings of another language, and what they make together.
+// literals judges the strings of another language, and their concatenation.
 func (c *call) literals(code string) {
 	recursive := removes.MatchString(code)
 	var list []string // the words of ["rm", "-rf", "/"]
@@ -91,7 +91,7 @@ func (c *call) literals(code string) {
 			list = []string{text}
 		case strings.ContainsAny(between, ",["):
 			list = append(list, text)
-		default: // put together from pieces
+		default: // the string is assembled from parts
 			list[len(list)-1] += text
 			c.j.aside(list[len(list)-1])
 		}
@@ -100,7 +100,7 @@ func (c *call) literals(code string) {
 	c.listed(list)
 }
 
-// listed judges a command that is given word by word.
+// listed judges a command that is given as a list of words.
 func (c *call) listed(words []string) {
 	if len(words) > 1 {
 		c.j.aside(quoteAll(words))

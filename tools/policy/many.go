@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// removing is a command that begins with rm, behind a prefix perhaps.
+// removing reports whether a command is rm, perhaps after prefixes.
 func removing(words []string) bool {
 	return slices.ContainsFunc(words[:min(len(words), 4)], func(word string) bool {
 		return word == "rm" || strings.HasSuffix(word, "/rm") || word == "shred" || word == "unlink"
 	})
 }
 
-// each runs a command for some items, put in the place of a mark. A shell reads it if asked to.
+// each runs a command for some items, which replace a mark. With shell, a shell parses it.
 func (c *call) each(command, items []string, mark, rule string, shell bool) (out stream) {
 	for _, item := range items[:min(len(items), 8)] {
 		words := make([]string, len(command))
@@ -34,7 +34,7 @@ func (c *call) each(command, items []string, mark, rule string, shell bool) (out
 	return out
 }
 
-// xargs runs a command with what it reads as arguments.
+// xargs runs a command with the words of its input as arguments.
 func (c *call) xargs() stream {
 	given, command := getopt("xargs", c.args)
 	if len(command) == 0 {
@@ -60,7 +60,7 @@ func (c *call) xargs() stream {
 	return out
 }
 
-// parallel has a shell run a command for what it reads, or for what stands behind :::.
+// parallel makes a shell run a command for the lines of its input, or for the words after :::.
 func (c *call) parallel() stream {
 	_, command := getopt("parallel", c.args)
 	items := c.lines()
@@ -76,10 +76,10 @@ func (c *call) parallel() stream {
 	return c.each(command, items, "{}", xargsRm, true)
 }
 
-// narrowing are the tests of find that leave things out.
+// narrowing matches the tests of find that exclude files.
 var narrowing = regexp.MustCompile(`^-(i?name|i?path|wholename|i?regex|newer|newermt|[amc]time|[amc]min|size|user|group|perm|empty|inum|links|samefile|lname|nouser|nogroup)$`)
 
-// find starts at some places, leaves things out, and does something with the rest.
+// find starts in some directories, excludes files, and acts on the others.
 func (c *call) find() stream {
 	args := slices.DeleteFunc(slices.Clone(c.args), func(arg string) bool { return arg == "-L" || arg == "-H" || arg == "-P" })
 	end := slices.IndexFunc(append(args, "-"), func(arg string) bool { return strings.HasPrefix(arg, "-") || arg == "(" || arg == "!" })
@@ -115,18 +115,18 @@ func (c *call) find() stream {
 	}
 	switch {
 	case narrowed || len(starts) > 1:
-		return untold(0)
-	case c.any(starts, (*judge).isVital): // what matters when the list is removed
+		return unknownStream(0)
+	case c.any(starts, (*judge).isVital): // the list may go to a command that removes the files
 		return stream{starts[0], true, 0}
 	}
 	return stream{starts[0] + "\n" + starts[0] + "/" + unknown, true, 0}
 }
 
-// fd is a find with other words: fd PATTERN DIRECTORIES -x COMMAND.
+// fd is find with other options: fd PATTERN DIRECTORIES -x COMMAND.
 func (c *call) fd() stream {
 	i := slices.IndexFunc(c.args, func(arg string) bool { return arg == "-x" || arg == "-X" || arg == "--exec" || arg == "--exec-batch" })
 	if i < 0 {
-		return untold(0)
+		return unknownStream(0)
 	}
 	before := c.j.newCall("fd", c.args[:i])
 	starts := before.operands()

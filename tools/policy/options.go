@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// names are the names of one program: the one that stands first is used for all of them.
+// names are the names of a program: rules know it by the first one.
 var names = nameTable()
 
-// valued are the options of programs that take a value: letters, then long names. A letter behind a slash has its value
-// attached to it, or none. A program with a word behind it has the options that follow that word.
+// valued are the options of programs that take a value: letters, then long names. The value of a letter after a slash is
+// optional and attached to it. A key of a program and a word has the options after that word.
 var valued = optionTable()
 
 type spec struct {
@@ -126,7 +126,7 @@ type option struct{ name, value string } // a letter, or a long name
 
 type options []option
 
-// value is the value of the first of some options that was given.
+// value returns the value of the first given one of some options.
 func (o options) value(names ...string) (string, bool) {
 	i := slices.IndexFunc(o, func(o option) bool { return slices.Contains(names, o.name) })
 	if i < 0 {
@@ -135,7 +135,7 @@ func (o options) value(names ...string) (string, bool) {
 	return o[i].value, true
 }
 
-// getopt reads a program's options up to its first operand.
+// getopt parses a program's options up to its first operand.
 func getopt(program string, args []string) (given options, rest []string) {
 	s := valued[program]
 	next := func() (value string) {
@@ -172,7 +172,7 @@ func getopt(program string, args []string) (given options, rest []string) {
 	return given, args
 }
 
-// parse reads all options of a program, and its operands.
+// parse parses all options of a program, and its operands.
 func (c *call) parse() (given options, operands []string) {
 	args, behind := c.args, []string(nil)
 	if i := slices.Index(args, "--"); i >= 0 {
@@ -188,13 +188,13 @@ func (c *call) parse() (given options, operands []string) {
 	return given, append(operands, behind...)
 }
 
-// operands are the arguments that are no options.
+// operands returns the arguments that are not options.
 func (c *call) operands() []string {
 	_, operands := c.parse()
 	return operands
 }
 
-// sub is the word that tells a program what to do, and what stands behind it.
+// sub returns the subcommand of a program, and the arguments after it.
 func (c *call) sub() (verb string, rest []string) {
 	_, rest = getopt(c.name, c.args)
 	if c.name == "docker" && len(rest) > 0 && (rest[0] == "compose" || rest[0] == "container") {
@@ -206,8 +206,8 @@ func (c *call) sub() (verb string, rest []string) {
 	return rest[0], rest[1:]
 }
 
-// hasFlag says whether an option was given: one of the letters, alone or with others behind one dash, or one of the long
-// names, which may be cut short.
+// hasFlag reports whether an option was given: one of the letters, alone or with others after one dash, or one of the long
+// names, which may be abbreviated.
 func hasFlag(args []string, letters string, long ...string) bool {
 	for _, arg := range args {
 		name, isLong := strings.CutPrefix(arg, "--")

@@ -11,16 +11,15 @@ import (
 
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
-// errTooComplex is code that the parser is not given: a stack that overflows ends the whole process.
+// errTooComplex is the error for code that could overflow the parser's stack, which would end the whole process.
 var errTooComplex = errors.New("it is too long or too deeply nested")
 
-// parse reads shell code. Bash runs what it has read when it meets an error, line by line, so what comes before one is
-// returned with it.
+// parse parses shell code. Bash runs the lines before a syntax error, so parse returns them with the error.
 func parse(code string) (stmts []*syntax.Stmt, err error) {
 	if len(code) > MaxCommand || tooDeep(code) {
 		return nil, errTooComplex
 	}
-	defer func() { // the parser is not ours, and panics at some texts
+	defer func() { // the parser is a library, and panics on some texts
 		if value := recover(); value != nil {
 			err = fmt.Errorf("the parser gives up: %v", value)
 		}
@@ -28,7 +27,7 @@ func parse(code string) (stmts []*syntax.Stmt, err error) {
 	parser := parsers.Get().(*syntax.Parser)
 	for stmt, err := range parser.StmtsSeq(strings.NewReader(code)) {
 		if err != nil {
-			return stmts, err // the parser may hold half a word, and is not used again
+			return stmts, err // the parser may be in the middle of a word, and is not used again
 		}
 		stmts = append(stmts, stmt)
 	}
@@ -36,8 +35,8 @@ func parse(code string) (stmts []*syntax.Stmt, err error) {
 	return stmts, nil
 }
 
-// tooDeep says whether parentheses are opened and not closed in a way that takes a parser long. Those in a text or a
-// script that is written to a file are closed sooner or later.
+// tooDeep reports whether a text opens so many parentheses without closing them that a parser takes long. It allows for those
+// in quoted text or scripts, which are closed sooner or later.
 func tooDeep(text string) bool {
 	depth := 0
 	for i := range len(text) {
@@ -54,7 +53,7 @@ func tooDeep(text string) bool {
 	return strings.Count(text, "`") > 2000
 }
 
-// parseProblem words a syntax error.
+// parseProblem describes a syntax error.
 func parseProblem(err error) string {
 	if parse, ok := errors.AsType[syntax.ParseError](err); ok {
 		return parse.Text

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// directory is where relative paths begin; "" is unknown.
+// directory is the base of relative paths; "" is unknown.
 func (j *judge) directory() string {
 	v, _ := j.get("PWD")
 	if len(v.words) == 0 || strings.Contains(v.words[0], unknown) {
@@ -15,7 +15,7 @@ func (j *judge) directory() string {
 	return v.words[0]
 }
 
-// canonical is the path that the system would find, as far as the text tells. A path from an unknown directory stays
+// canonical returns the path that the system would find, as far as it is known. A path from an unknown directory stays
 // relative.
 func (j *judge) canonical(name string) string {
 	switch {
@@ -31,10 +31,10 @@ func (j *judge) canonical(name string) string {
 	return j.behind(name, false)
 }
 
-// ownRoot is the way to the root through a process's own view of the file system.
+// ownRoot matches paths to the root through /proc/PID/root.
 var ownRoot = regexp.MustCompile(`^/proc/[^/]+/root(/|$)`)
 
-// behind follows the links that this line made: those on the way to a file, and the file itself if last is set.
+// behind follows links that this line made: in the directories of a path, and the file itself if last is set.
 func (j *judge) behind(name string, last bool) string {
 	for range min(len(j.links), 4) {
 		before := name
@@ -50,14 +50,14 @@ func (j *judge) behind(name string, last bool) string {
 	return name
 }
 
-// link notes another name of a file.
+// link records another name of a file.
 func (j *judge) link(from, to string) {
 	if len(j.links) < maxTurns {
 		j.links = append(j.links, [2]string{j.canonical(to), j.canonical(from)})
 	}
 }
 
-// homeOf is what ~user stands for.
+// homeOf returns the directory for ~user.
 func (j *judge) homeOf(user string) string {
 	switch user {
 	case "root":
@@ -68,7 +68,7 @@ func (j *judge) homeOf(user string) string {
 	return "/home/" + user
 }
 
-// unknownHome is the home directory when none is known.
+// unknownHome is the home directory when it is not known.
 const unknownHome = "/home/\x01"
 
 func (j *judge) home() string {

@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// The files that rules are about, by their canonical paths. They are methods so that a rule may name any of them.
+// The kinds of files that rules name, by canonical path. They are methods so that rules can refer to all of them in the same
+// way.
 
-// vital are the directories at the top without which a machine is lost.
+// vital are the top-level directories that the machine needs.
 var vital = []string{
 	"home", "root", "etc", "usr", "var", "bin", "sbin", "boot", "lib", "lib32", "lib64", "libx32", "dev", "proc", "sys", "run",
 	"Users", "System", "Library", "Applications", "private",
 }
 
-// everything is a path element that stands for all that is in a directory.
+// everything matches a path element that expands to all entries of a directory.
 var everything = regexp.MustCompile(`^([*?.]|\[[!^]?\.?\])*\*([*?.]|\[[!^]?\.?\])*$`)
 
-// isVital says whether removing a file removes the system or a person's files.
+// isVital reports whether removing a file removes the system or a user's files.
 func (j *judge) isVital(name string) bool {
 	if !strings.HasPrefix(name, "/") {
 		return false
@@ -33,7 +34,7 @@ func (j *judge) isVital(name string) bool {
 	return slices.ContainsFunc(vital, func(dir string) bool { return glob(name[1:], dir) })
 }
 
-// glob says whether a pattern without slashes matches a name.
+// glob reports whether a pattern without slashes matches a name.
 func glob(pattern, name string) bool {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return pattern == name
@@ -44,7 +45,7 @@ func glob(pattern, name string) bool {
 
 var disk = regexp.MustCompile(`^/dev/((disk|mapper|block)/.*|k?mem|port|(sd|nvme|hd|mmcblk|x?vd|r?disk|dm-|md|nbd)[^/]{1,11})$`)
 
-// isDisk says whether a file is a disk, and not a file on one.
+// isDisk reports whether a file is a disk device.
 func (j *judge) isDisk(name string) bool {
 	return disk.MatchString(name) || strings.HasPrefix(name, "/dev/") && slices.ContainsFunc([]string{"sda", "nvme0n1", "vda"}, func(disk string) bool {
 		return glob(name[len("/dev/"):], disk)
@@ -62,20 +63,20 @@ func (j *judge) isSystemConfig(name string) bool {
 }
 
 var (
-	// secretFiles hold keys or credentials. The copies of an .env, and patterns for one, do not.
+	// secretFiles matches files with keys or credentials, but not templates of an .env.
 	secretFiles = regexp.MustCompile(`(^|/)(\.(ssh|gnupg|aws|kube)(/.*)?|\.(netrc|pgpass|npmrc|pypirc|git-credentials|env|envrc|env\.[^/]*))$|^/etc/g?shadow$`)
 	envCopies   = regexp.MustCompile(`/?\.env\.(bak|backup|old|orig|example|sample|template|dist|save|tmpl)$`)
-	// startFiles are those that shells and tools read when they start.
+	// startFiles matches files that shells and tools read at start.
 	startFiles = regexp.MustCompile(`(^|/)(\.(bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zprofile|zshenv|zlogin|zlogout|kshrc|cshrc|tcshrc|login|` +
 		`inputrc|bash_history|zsh_history|my\.cnf|vimrc)|config\.yaml)$|/\.(hermes|trajgen|config/fish|git/hooks)/`)
 )
 
-// isSecret says whether a file holds keys or credentials.
+// isSecret reports whether a file holds keys or credentials.
 func (j *judge) isSecret(name string) bool {
 	return secretFiles.MatchString(name) && !envCopies.MatchString(name)
 }
 
-// isSensitive says whether who writes a file can get at keys, change how programs start, or replace settings.
+// isSensitive reports whether writing a file can expose keys, change how programs start, or replace settings.
 func (j *judge) isSensitive(name string) bool {
 	return startFiles.MatchString(name) || j.isSecret(name)
 }

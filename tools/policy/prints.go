@@ -12,12 +12,12 @@ import (
 	"mvdan.cc/sh/v3/expand"
 )
 
-// printed is what a command prints, where that can be told; it may be put into a command or piped into a shell.
+// printed returns the output of a command, as far as it is known: it may become a command or the input of a shell.
 func (c *call) printed() stream {
 	if slices.ContainsFunc(c.args, func(arg string) bool { return strings.Contains(arg, ".") && c.j.isSecret(c.j.canonical(arg)) }) {
 		c.in.taint |= secret
 	}
-	out := untold(c.in.taint)
+	out := unknownStream(c.in.taint)
 	rest := c.operands()
 	switch c.name {
 	case "echo":
@@ -45,10 +45,10 @@ func (c *call) printed() stream {
 	case "pwd":
 		out.text = cmp.Or(c.j.directory(), unknown)
 	case "true", "false", ":", "test", "[", "sleep", "exit", "return", "wait":
-		return stream{set: true} // nothing
+		return stream{set: true} // no output
 	case "ls":
 		if out.taint, out.text = 0, "*"; len(rest) > 0 && (hasFlag(c.args, "d", "directory") || strings.Contains(rest[0], "*")) {
-			out.text = strings.Join(rest, "\n") // else names
+			out.text = strings.Join(rest, "\n") // names, one a line
 		}
 	case "rm", "mkdir", "cp", "mv", "touch":
 		out.taint = 0
@@ -70,7 +70,7 @@ func (c *call) printed() stream {
 	return out
 }
 
-// settings are the programs, and what they are told, whose output is made for a shell to evaluate.
+// settings matches programs, with their arguments, whose output a shell should evaluate.
 var settings = regexp.MustCompile(`^(ssh-agent|dircolors|conda shell|direnv hook|(pyenv|rbenv|nodenv|starship|zoxide) init|(fnm|opam) env|brew shellenv|` +
 	`(kubectl|helm|gh|npm) completion|minikube docker-env)`)
 
@@ -90,7 +90,7 @@ func (c *call) echo() string {
 	return strings.ReplaceAll(text, "\x00", "") + newline
 }
 
-// printf fills a format in. -v puts the text into a variable.
+// printf expands a format. With -v it sets a variable.
 func (c *call) printf() stream {
 	args, variable := c.args, ""
 	if len(args) > 1 && args[0] == "-v" {
@@ -123,7 +123,7 @@ func (c *call) printf() stream {
 	return stream{text, true, c.taint}
 }
 
-// passed is a command that prints its input, or files.
+// passed returns the output of a command that prints its input, or files.
 func (c *call) passed(names []string) stream {
 	if c.name == "tee" {
 		for _, name := range names {
@@ -141,7 +141,7 @@ func (c *call) passed(names []string) stream {
 			content = c.j.file(name)
 		}
 		if !content.set {
-			content = untold(content.taint)
+			content = unknownStream(content.taint)
 		}
 		out = out.and(content)
 	}
@@ -149,7 +149,7 @@ func (c *call) passed(names []string) stream {
 	return out
 }
 
-// fetched comes from the network, or lies in a file that came from there.
+// fetched returns text from the network, or from a file that came from there.
 func (c *call) fetched() stream {
 	given, urls := c.parse()
 	dir, _ := given.value("P", "directory-prefix", "output-dir")
@@ -157,27 +157,27 @@ func (c *call) fetched() stream {
 	file, saved := given.value("o", "output", "output-document")
 	if c.name == "wget" {
 		if file, saved = given.value("O", "output-document"); !saved {
-			named = true // as they are there
+			named = true // under their own names
 		}
 	}
 	if saved && file != "-" {
 		c.j.writesTo(file)
-		c.j.keep(c.j.canonical(file), untold(remote))
+		c.j.keep(c.j.canonical(file), unknownStream(remote))
 	}
 	if named {
 		for _, url := range urls[:min(len(urls), maxWords)] {
-			c.j.keep(c.j.canonical(path.Join(dir, path.Base(url))), untold(remote))
+			c.j.keep(c.j.canonical(path.Join(dir, path.Base(url))), unknownStream(remote))
 		}
 	}
-	return untold(remote)
+	return unknownStream(remote)
 }
 
 var unpacks = regexp.MustCompile(`^(gunzip|zcat|bunzip2|bzcat|xzcat|unxz|zstdcat|uudecode)$`)
 
-// decoded undoes an encoding when the text is there.
+// decoded decodes text that is known.
 func (c *call) decoded(files []string) stream {
 	if !unpacks.MatchString(c.name) && !hasFlag(c.args, "dDr", "decode", "decompress", "uncompress", "decrypt") {
-		return untold(c.in.taint)
+		return unknownStream(c.in.taint)
 	}
 	in := c.in
 	for _, name := range files {
@@ -185,7 +185,7 @@ func (c *call) decoded(files []string) stream {
 			in = content
 		}
 	}
-	out := untold(in.taint | decoded)
+	out := unknownStream(in.taint | decoded)
 	plain := strings.Join(strings.Fields(in.text), "")
 	var data []byte
 	switch {
@@ -201,7 +201,7 @@ func (c *call) decoded(files []string) stream {
 	return out
 }
 
-// translate is what tr makes of a text.
+// translate returns the output of tr.
 func translate(text, from, to string) string {
 	set, other := spelled(from), spelled(to)
 	return strings.Map(func(r rune) rune {
@@ -212,7 +212,7 @@ func translate(text, from, to string) string {
 	}, text)
 }
 
-// spelled spells a set of characters out.
+// spelled expands a set of characters of tr.
 func spelled(set string) []rune {
 	set = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z").Replace(set)
 	return []rune(characterRange.ReplaceAllStringFunc(set, func(ends string) string {

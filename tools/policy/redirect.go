@@ -8,13 +8,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// outputs are where a command writes to.
+// outputs are the targets of a command's output.
 type outputs struct {
-	files   []string // that its standard output goes to
-	network bool     // it has a connection
+	files   []string // files that its standard output goes to
+	network bool     // it writes to a network connection
 }
 
-// redirect judges redirections. It returns what the command reads, and where it writes.
+// redirect judges redirections. It returns the command's input and its outputs.
 func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs) {
 	var to outputs
 	for _, r := range redirs {
@@ -30,7 +30,7 @@ func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs)
 			content = stream{target + "\n", true, j.pinned}
 		case syntax.RdrIn:
 			if content = j.file(target); connects {
-				content = untold(remote)
+				content = unknownStream(remote)
 			}
 		case syntax.DplIn:
 			var ok bool
@@ -55,12 +55,12 @@ func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs)
 	return in, to
 }
 
-// document is the text of a here-document.
+// document returns the text of a here-document.
 func (j *judge) document(r *syntax.Redirect) string {
 	switch end := r.Word.Lit(); {
 	case r.Hdoc == nil:
 		return ""
-	case end == "" || strings.Contains(end, `\`): // quoted
+	case end == "" || strings.Contains(end, `\`): // the end marker is quoted
 		return r.Hdoc.Lit()
 	}
 	return j.one(r.Hdoc, expand.Document)
@@ -68,13 +68,13 @@ func (j *judge) document(r *syntax.Redirect) string {
 
 var connection = regexp.MustCompile(`^/dev/(?:tcp|udp)/([^/]*)`)
 
-// isConnection says whether bash makes a connection to another machine of a file name.
+// isConnection reports whether bash opens a network connection for a file name.
 func isConnection(name string) bool {
 	m := connection.FindStringSubmatch(name)
 	return m != nil && m[1] != "localhost" && m[1] != "::1" && !strings.HasPrefix(m[1], "127.")
 }
 
-// write puts what a command prints where it goes.
+// write sends a command's output to its targets.
 func (j *judge) write(to outputs, out stream) stream {
 	for _, name := range to.files {
 		if out.set || out.taint != 0 {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// rule is one thing that a command may do. A rule with conditions is asked about every program that they name; one
-// without is reported where the reading of the line comes upon it.
+// rule is something that a command may do. A rule with conditions is checked for the programs that they name; a rule without is
+// reported by the code that follows the line.
 type rule struct {
 	id      string
 	verdict Level
@@ -17,8 +17,8 @@ type rule struct {
 	when    []condition
 }
 
-// condition is when a rule is hit: by one of these programs, told one of these words if there are any, and with
-// arguments that the test is true of. Options and operands are those behind the word.
+// condition is met by a call of one of the programs, with one of the subcommands if there are any, and with arguments that pass
+// the test. The test sees the options and operands after the subcommand.
 type condition struct {
 	names, words string
 	test         test
@@ -55,7 +55,7 @@ func init() {
 	sortedNames = slices.Compact(sortedNames)
 }
 
-// judge asks the rules for this program.
+// judge checks the rules of this program.
 func (c *call) judge() {
 	if len(rulesFor[c.name]) == 0 {
 		return
@@ -72,33 +72,33 @@ func (c *call) judge() {
 	}
 }
 
-// The tests are data, so that a table of them costs nothing until a command is read.
+// Tests are data, so that the table of rules costs nothing until a command is judged.
 
-// always is true of all but a program that only explains itself.
+// always holds except for a program that only prints its help or version.
 type always struct{}
 
 func (always) of(c *call) bool {
 	return !hasFlag(c.args, "", "help", "version") && !(len(c.args) == 1 && (c.args[0] == "-h" || c.args[0] == "-V"))
 }
 
-// flag is true where an option is given: one of the letters that stand first, or one of the long names behind them.
+// flag holds when an option is given: one of the letters in its first element, or one of the long names in the others.
 type flag []string
 
 func (f flag) of(c *call) bool { return hasFlag(c.args, f[0], f[1:]...) }
 
-// word is true where an argument is one of some words.
+// word holds when an argument is one of some words.
 type word []string
 
 func (w word) of(c *call) bool {
 	return slices.ContainsFunc(c.args, func(arg string) bool { return slices.Contains(w, arg) })
 }
 
-// line is true where a pattern matches the program and its arguments, each of which is a line.
+// line holds when a pattern matches the program and its arguments, one a line.
 type line string
 
 func (l line) of(c *call) bool { return pattern("(?m)" + string(l)).MatchString(c.line) }
 
-// first is true where a pattern matches the first operand.
+// first holds when a pattern matches the first operand.
 type first string
 
 func (f first) of(c *call) bool {
@@ -106,12 +106,12 @@ func (f first) of(c *call) bool {
 	return len(rest) > 0 && pattern(string(f)).MatchString(rest[0])
 }
 
-// file is true where an operand is such a file; writes, where what is written to is.
+// file holds when an operand is a file of that kind; writes, when a file that the call writes to is.
 type file func(*judge, string) bool
 
 func (is file) of(c *call) bool { return c.any(c.operands(), is) }
 
-// others is true where an operand behind the first is such a file.
+// others holds when an operand after the first is a file of that kind.
 type others func(*judge, string) bool
 
 func (is others) of(c *call) bool {
@@ -127,12 +127,12 @@ func (c *call) any(files []string, is func(*judge, string) bool) bool {
 	return slices.ContainsFunc(files, func(name string) bool { return is(c.j, c.j.canonical(name)) })
 }
 
-// from is true where the words or the input come from there.
+// from holds when the words or the input have that taint.
 type from taint
 
 func (f from) of(c *call) bool { return (c.taint|c.in.taint)&taint(f) != 0 }
 
-// does is a test of its own.
+// does is a test in code.
 type does func(c *call) bool
 
 func (d does) of(c *call) bool { return d(c) }
@@ -153,9 +153,9 @@ func (e either) of(c *call) bool {
 	return slices.ContainsFunc(e, func(t test) bool { return t.of(c) })
 }
 
-var patterns sync.Map // compiled, by their text
+var patterns sync.Map // compiled, by text
 
-// pattern is a regular expression, which is compiled when it is first asked for.
+// pattern compiles a regular expression on first use.
 func pattern(text string) *regexp.Regexp {
 	compiled, ok := patterns.Load(text)
 	if !ok {

@@ -17,7 +17,8 @@ var fileRules = []rule{
 	}},
 }
 
-// sendsSecret says whether an option sends a file of keys: -d @file, -F name=@file, -T file. A key to log in with stays here.
+// sendsSecret reports whether an option sends a file of keys: -d @file, -F name=@file, -T file. A key for logging in is not
+// sent.
 func sendsSecret(c *call) bool {
 	given, rest := c.parse()
 	for _, o := range given {
@@ -95,7 +96,7 @@ var serviceRules = []rule{
 
 var real = not{line(`^(--dry-run($|=client$|=server$)|--help$)`)}
 
-// givesMachine says whether the options of docker run let a container at the machine that it runs on.
+// givesMachine reports whether the options of docker run give a container access to the machine.
 func givesMachine(c *call) bool {
 	run := *c
 	run.name = "docker-run"
@@ -123,7 +124,7 @@ func givesMachine(c *call) bool {
 
 var mountSource = regexp.MustCompile(`(?:^|,)(?:source|src)=([^,]*)`)
 
-// isMachine says whether who has a file has the machine.
+// isMachine reports whether access to a file gives control of the machine.
 func (c *call) isMachine(name string) bool {
 	file := c.j.canonical(name)
 	return c.j.isVital(file) || strings.HasSuffix(file, "/docker.sock") || strings.HasSuffix(file, "/containerd.sock")
@@ -158,7 +159,7 @@ var (
 	sqlOption   = regexp.MustCompile(`^--[\w-]+=`)
 )
 
-// destroysSQL says whether SQL text removes a table, a database, or all rows of a table.
+// destroysSQL reports whether SQL text removes a table, a database, or all rows of a table.
 func destroysSQL(text string) bool {
 	text = sqlComment.ReplaceAllString(sqlOption.ReplaceAllString(text, ""), " ")
 	return sqlDestroys.MatchString(text) ||

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The rules that reading reports.
+// The rules that the code reports while it follows a line.
 const (
 	forkBomb         = "fork-bomb"
 	deleteSystem     = "delete-system"
@@ -32,7 +32,7 @@ const (
 	tooLong          = "too-long"
 )
 
-// rules are all of them.
+// rules has all rules.
 var rules = slices.Concat(readingRules, deletionRules, systemRules, processRules, fileRules, gitRules, serviceRules, dataRules)
 
 var readingRules = []rule{
@@ -67,7 +67,7 @@ var deletionRules = []rule{
 	{"rm-system", Block, "removes the system, or everything in a home directory", []condition{
 		{"rm unlink shred srm trash rmdir rimraf", "", file((*judge).isVital)},
 	}},
-	// Whether the variable is empty only the shell knows, and perhaps the approver.
+	// Whether the variable is empty is known to the shell only, and perhaps to the approver.
 	{"rm-unset", Ask, "removes everything from the root on if the variable is empty; write ${NAME:?} so that the shell stops then", []condition{
 		{"rm srm rimraf", "", does(removesUnset)},
 	}},
@@ -101,8 +101,8 @@ var deletionRules = []rule{
 	}},
 }
 
-// removesUnset says whether a path that begins with unknown text, or has it right below the root, is the root or
-// another vital directory without that text.
+// removesUnset reports whether a path that begins with unknown text, or has unknown text right below the root, is the root or
+// another vital directory when that text is empty.
 func removesUnset(c *call) bool {
 	return hasFlag(c.args, "rR", "recursive") && slices.ContainsFunc(c.operands(), func(name string) bool {
 		rest := strings.ReplaceAll(name, unknown, "")
@@ -202,5 +202,5 @@ var processRules = []rule{
 	}},
 }
 
-// agents are the programs that run agents: one that ends its own runner ends the work of others.
+// agents matches programs that run agents: ending one's own runner ends the work of others.
 const agents = `(?i)\n.*\b(trajgen|hermes|gateway|cli\.py)\b`

@@ -2,7 +2,7 @@ package policy
 
 import "strings"
 
-// shell is a shell that is started: with code, with a script, or to read its input.
+// shell follows a shell that is started: with code, with a script, or with commands on its input.
 func (c *call) shell() stream {
 	given, rest := getopt("sh", c.args)
 	code, input := false, false
@@ -15,7 +15,7 @@ func (c *call) shell() stream {
 		case "rcfile", "init-file":
 			c.script(o.value, nil)
 		case "version", "help":
-			return untold(0)
+			return unknownStream(0)
 		}
 	}
 	defer func(zero string, params []string) { c.j.zero, c.j.params = zero, params }(c.j.zero, c.j.params)
@@ -31,7 +31,7 @@ func (c *call) shell() stream {
 		return out
 	case len(rest) > 0 && !input && !isStdin(rest[0]):
 		c.script(rest[0], rest[1:])
-		return untold(0)
+		return unknownStream(0)
 	case len(rest) > 0 && !input:
 		rest = rest[1:]
 	}
@@ -43,16 +43,15 @@ func isStdin(name string) bool {
 	return name == "-" || name == "/dev/stdin" || name == "/dev/fd/0" || name == "/proc/self/fd/0"
 }
 
-// piped is a shell that reads commands from its input.
+// piped follows a shell that reads commands from its input.
 func (c *call) piped() stream {
 	c.j.opens = c.j.opens || !c.in.set
 	return c.codeFrom(c.in, nil, pipedCode)
 }
 
-// codeFrom judges code that comes out of a stream. What is known of it counts, and where it comes from; the rule is
-// for code from here.
+// codeFrom judges code from a stream by its known text and by its source; rule is for code of this machine.
 func (c *call) codeFrom(content stream, params []string, rule string) stream {
-	out := untold(content.taint)
+	out := unknownStream(content.taint)
 	if !content.set {
 		return out
 	}
@@ -72,7 +71,7 @@ func (c *call) codeFrom(content stream, params []string, rule string) stream {
 	return out
 }
 
-// reportSource reports code by where it comes from, or else by the rule.
+// reportSource reports code by its source, or by a rule if the source is this line.
 func (c *call) reportSource(from taint, otherwise string) {
 	switch {
 	case from&remote != 0:
@@ -83,9 +82,9 @@ func (c *call) reportSource(from taint, otherwise string) {
 	c.j.report(otherwise)
 }
 
-// eval judges code that this very shell runs.
+// eval follows code that this shell itself runs.
 func (c *call) eval(code stream) stream {
-	out := untold(0)
+	out := unknownStream(0)
 	if strings.Trim(code.text, unknown+" \n") != "" {
 		out = c.j.code(code.text, c.in)
 	}
@@ -105,5 +104,5 @@ func (c *call) source() stream {
 	if content := c.j.file(c.args[0]); content.set {
 		return c.eval(content)
 	}
-	return untold(0)
+	return unknownStream(0)
 }

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// starter is how a program starts a command that stands behind its options.
+// starter describes how a program starts the command after its options.
 type starter struct {
-	operands int    // before the command
-	code     string // the options whose value is shell code
-	dir      string // the options that name the directory to start in; variables may be set, too
-	text     bool   // the words are joined, and a shell reads them
-	inside   bool   // in a container, or on another root
+	operands int    // number of operands before the command
+	code     string // options whose value is shell code
+	dir      string // options with the directory to start in; variables may be set, too
+	text     bool   // the words are joined, and a shell parses them
+	inside   bool   // it starts in a container, or in another root
 }
 
-// starters are by the program, or by the program and the words that stand first.
+// starters has keys of a program, or of a program and its first words.
 var starters = map[string]starter{
 	"env": {code: "S split-string", dir: "C chdir"}, "sudo": {dir: "D chdir"}, "doas": {dir: "-"}, "systemd-run": {dir: "working-directory"},
 	"timeout": {operands: 1}, "taskset": {operands: 1}, "chrt": {operands: 1}, "setarch": {operands: 1}, "gosu": {operands: 1}, "su-exec": {operands: 1}, "direnv exec": {operands: 1},
@@ -36,7 +36,7 @@ func init() {
 	}
 }
 
-// starter finds what kind of starter a command is, and its arguments.
+// starter returns the key of a command's starter, and its arguments.
 func (c *call) starter() (key string, args []string) {
 	if _, ok := starters[c.name]; ok {
 		return c.name, c.args
@@ -71,7 +71,7 @@ func (c *call) start(key string, args []string) stream {
 		own.starts()
 	}
 	coded := given
-	if s.operands > 0 { // it may stand behind those
+	if s.operands > 0 { // the command may be after the operands
 		coded, _ = (&call{name: program, args: args}).parse()
 	}
 	if code, ok := coded.value(strings.Fields(s.code)...); ok {

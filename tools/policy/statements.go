@@ -68,7 +68,7 @@ func (j *judge) command(stmt *syntax.Stmt, in stream, to outputs) (out stream) {
 	case *syntax.TimeClause:
 		return j.stmt(cmd.Stmt, in)
 	case *syntax.CoprocClause:
-		return j.scope(func() stream { return j.stmt(cmd.Stmt, untold(0)) })
+		return j.scope(func() stream { return j.stmt(cmd.Stmt, unknownStream(0)) })
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 		j.visit(cmd)
 	}
@@ -90,7 +90,7 @@ func (j *judge) visit(node syntax.Node) {
 	})
 }
 
-// links are the commands of a && b || c, or of a | b | c, without going deeper for each.
+// links returns the commands of a && b || c, or of a | b | c, without recursion.
 func links(cmd *syntax.BinaryCmd) []*syntax.Stmt {
 	var all []*syntax.Stmt
 	todo := []*syntax.Stmt{cmd.Y, cmd.X}
@@ -118,7 +118,7 @@ func (j *judge) binary(cmd *syntax.BinaryCmd, in stream) (out stream) {
 		switch {
 		case isPipe(cmd.Op):
 			if out = j.scope(run); !out.set {
-				out = untold(out.taint)
+				out = unknownStream(out.taint)
 			}
 			in = out
 		case i == 0:
@@ -154,8 +154,7 @@ func (j *judge) forClause(cmd *syntax.ForClause, in stream) stream {
 	return out
 }
 
-// again notes that a function starts itself. One that does so at two places, side by side with itself, fills the
-// machine with processes.
+// again records that a function calls itself. A function that does so twice, in parallel with itself, is a fork bomb.
 func (j *judge) again() {
 	if j.beside == 0 {
 		return

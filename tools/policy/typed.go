@@ -7,25 +7,25 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxTyped is how much of the lines that were typed is remembered, in bytes.
+// maxTyped bounds the remembered input, in bytes.
 const maxTyped = 32 << 10
 
-// Typed is what was typed into a program that runs: a shell goes on from there.
+// Typed is what was typed into a running program: a shell that it starts reads the rest.
 type Typed struct {
-	Command string  // that started the program
+	Command string  // the command that started the program
 	Context Context // of the shell that got the command
-	// Exports is the part of Context.Setup that a program inherits: variables, and no functions or aliases.
+	// Exports is the part of Context.Setup that a program inherits: variables, without functions and aliases.
 	Exports string
 
-	sent string // whole commands, which were judged
-	line string // what has no end yet
+	sent string // complete commands, which were judged
+	line string // a line without an end yet
 }
 
-// With is what data makes of the line that is being typed.
+// With returns the unfinished line followed by data.
 func (t Typed) With(data string) string { return t.line + data }
 
-// Add judges what is typed next, together with what it completes. The state that it returns holds once that was sent.
-// A program that reads commands is judged by them; any other by what its input makes of its command line.
+// Add judges input together with the unfinished line that it completes. The returned state holds once the input was sent. A
+// program that reads commands is judged by those; another program by its command line with this input.
 func (t Typed) Add(data string, except []string) (Verdict, Typed) {
 	if !opensShell(t.Command) {
 		text := t.line + data
@@ -49,13 +49,13 @@ func (t Typed) Add(data string, except []string) (Verdict, Typed) {
 		t.sent, t.line = remembered(t.sent+whole), begun(text[len(whole):])
 	}
 	if verdict.Rule == unparsable && unfinished(text) {
-		return Verdict{Verdict: Allow}, t // the rest comes, and is judged with this
+		return Verdict{Verdict: Allow}, t // it is judged with the rest of the command
 	}
 	return verdict, t
 }
 
-// judged judges what a shell reads. Whether it is one that inherits nothing but variables, or the very one that has the
-// functions and aliases, cannot be told from its command line for sure, and so the worse of both counts.
+// judged judges what a shell reads. The command line does not tell whether the shell is a child, which inherits only variables,
+// or the shell itself with its functions and aliases, so the worse verdict of both counts.
 func (t Typed) judged(text string, except []string) Verdict {
 	worst := Verdict{Verdict: Allow}
 	for _, setup := range slices.Compact([]string{t.Exports, t.Context.Setup}) {
@@ -68,7 +68,7 @@ func (t Typed) judged(text string, except []string) Verdict {
 	return worst
 }
 
-// before is what ran before: setup, as long as it leaves room for what was typed.
+// before returns the code that ran before: setup, unless it leaves no room for sent.
 func before(setup, sent string) string {
 	if len(setup)+1+len(sent) > MaxCommand {
 		return sent
@@ -76,10 +76,10 @@ func before(setup, sent string) string {
 	return strings.TrimPrefix(setup+"\n"+sent, "\n")
 }
 
-// begun is the beginning of a line, so long that a longer one is still too long to be judged.
+// begun cuts a line to a length at which it is still too long to be judged.
 func begun(line string) string { return line[:min(len(line), MaxCommand+1)] }
 
-// remembered is the end of what was typed, from the beginning of a line on where there is one.
+// remembered returns the end of the input, from the beginning of a line where possible.
 func remembered(text string) string {
 	if len(text) <= maxTyped {
 		return text
@@ -88,7 +88,7 @@ func remembered(text string) string {
 	return text[strings.IndexByte(text, '\n')+1:]
 }
 
-// unfinished says whether a shell waits for more before it does something.
+// unfinished reports whether a shell waits for more input before it runs anything.
 func unfinished(text string) bool {
 	if strings.HasSuffix(text, "\\\n") && !strings.HasSuffix(text, "\\\\\n") {
 		return true
@@ -97,25 +97,25 @@ func unfinished(text string) bool {
 	return err != nil && syntax.IsIncomplete(err)
 }
 
-// edited is the text that keys make on a terminal, and whether that can be told.
+// edited returns the text that keys make on a terminal, and whether that is known.
 func edited(keys string) (string, bool) {
 	if len(keys) > MaxCommand {
 		return keys, false // too long to be judged
 	}
 	out := make([]byte, 0, len(keys))
-	moved, begin := false, 0 // of the line
+	moved, begin := false, 0 // in the line
 	for _, key := range []byte(keys) {
 		switch {
 		case key == '\r' || key == '\n':
 			out = append(out, '\n')
 			begin = len(out)
-		case key == 0x03 || key == 0x15: // interrupt, kill the line
+		case key == 0x03 || key == 0x15: // interrupt, kill line
 			out = out[:begin]
 		case key == 0x04: // end of file
 		case key == 0x08 || key == 0x7f:
 			out = out[:max(begin, len(out)-1)]
 		case key == '\t' && len(out) > 0 && strings.IndexByte(" \t\n", out[len(out)-1]) < 0:
-			out = append(out, '*') // completed to what is there
+			out = append(out, '*') // completion with an existing name
 		case key == '\t':
 			out = append(out, ' ')
 		case key < ' ':

@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// binding is what a variable may hold: several values when branches set it differently, none when it is unset.
+// binding is the possible values of a variable: several when branches set it differently, none when it is unset.
 type binding []value
 
 type value struct {
@@ -18,13 +18,13 @@ type value struct {
 
 func textValue(text string, from taint) value { return value{words: []string{text}, taint: from} }
 
-// pick is which of its values a variable has while a command is read. A command is read once for each combination.
+// pick chooses one value of each variable. A command is judged once for each combination.
 type pick struct {
 	name    string
 	at, all int
 }
 
-// turns runs f for every combination of what the variables that it reads may hold, up to a bound.
+// turns runs f for every combination of values of the variables that it reads, up to a bound.
 func (j *judge) turns(f func() stream) stream {
 	picks, turn, pinned := j.picks, j.turn, j.pinned
 	defer func() { j.picks, j.turn, j.pinned = picks, turn, pinned }()
@@ -48,7 +48,7 @@ func (j *judge) turns(f func() stream) stream {
 	}
 }
 
-// get is a variable's value in this turn, and whether anything is known of it.
+// get returns a variable's value in this turn, and whether anything is known of it.
 func (j *judge) get(name string) (value, bool) {
 	b, ok := j.vars[name]
 	switch {
@@ -71,7 +71,7 @@ func (j *judge) get(name string) (value, bool) {
 	return v, true
 }
 
-// set gives a variable a value, next to those that it may have when it is not sure that this code runs.
+// set gives a variable a value; in code that may not run, it keeps the old values, too.
 func (j *judge) set(name string, to ...value) {
 	if name == unknownName {
 		return
@@ -93,7 +93,7 @@ func (j *judge) set(name string, to ...value) {
 	j.vars[name] = to
 }
 
-// restore returns what gives a variable back the value that it has now.
+// restore returns a function that gives a variable its present value again.
 func (j *judge) restore(name string) func() {
 	was, have := j.vars[name]
 	return func() {
@@ -103,7 +103,7 @@ func (j *judge) restore(name string) func() {
 	}
 }
 
-// setText gives a variable one text.
+// setText sets a variable to one text.
 func (j *judge) setText(name, text string, from taint) {
 	if len(text) > maxValue {
 		text = unknown
@@ -111,14 +111,14 @@ func (j *judge) setText(name, text string, from taint) {
 	switch name {
 	case "PAGER", "GIT_PAGER", "MANPAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_EXTERNAL_DIFF",
 		"GIT_ASKPASS", "SSH_ASKPASS", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE", "RSYNC_RSH", "TAR_OPTIONS", "BROWSER":
-		j.aside(text) // programs start what it holds
+		j.aside(text) // programs may run the value as a command
 	case "BASH_ENV", "ENV":
 		(&call{j: j}).script(text, nil)
 	}
 	j.set(name, textValue(text, from))
 }
 
-// standard is what a shell's environment is likely to hold.
+// standard returns the usual value of a variable in a shell's environment.
 func (j *judge) standard(name string) (string, bool) {
 	switch name {
 	case "HOME":
@@ -134,12 +134,12 @@ func (j *judge) standard(name string) (string, bool) {
 	case "TMPDIR":
 		return "/tmp/" + unknown, true
 	case "CC", "CXX", "LD", "AR", "GO", "MAKE", "PYTHON", "PIP", "NODE", "NPM", "CARGO", "EDITOR", "VISUAL", "PAGER", "BROWSER", "JAVA":
-		return "$" + name, true // a program of the trade; no rule has such a name
+		return "$" + name, true // the name of a variable, which is the name of no program that rules know
 	}
 	return unknown, false
 }
 
-// assign is name=value, name+=value, name[i]=value and name=(values).
+// assign follows name=value, name+=value, name[i]=value and name=(values).
 func (j *judge) assign(a *syntax.Assign) {
 	if a.Name == nil || a.Naked {
 		return
@@ -160,7 +160,7 @@ func (j *judge) assign(a *syntax.Assign) {
 			}
 		}
 		j.set(name, value{words: words, array: true, taint: j.pinned})
-	case a.Index != nil: // which one it is does not matter: it may be any
+	case a.Index != nil: // any element may be set, so the index does not matter
 		j.visit(a.Index)
 		j.maybe(func() stream { j.set(name, value{[]string{j.text(a.Value)}, true, j.pinned}); return stream{} })
 	default:
@@ -168,7 +168,7 @@ func (j *judge) assign(a *syntax.Assign) {
 	}
 }
 
-// declare is export, declare, local and readonly.
+// declare follows export, declare, local and readonly.
 func (j *judge) declare(cmd *syntax.DeclClause) {
 	for _, arg := range cmd.Args {
 		if !arg.Naked || arg.Value == nil {

@@ -13,11 +13,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// environment is what the expansion of words sees of the judge.
+// environment is the judge's state as the expansion of words sees it.
 type environment struct {
 	j         *judge
-	defaulted map[string]bool // variables with a default: of what nothing is known the default counts
-	size      int             // of what was put in so far
+	defaulted map[string]bool // variables with a default, which is used when nothing is known of them
+	size      int             // of the text inserted so far
 }
 
 // fields expands words as the arguments of a command.
@@ -47,7 +47,7 @@ func (j *judge) fields(words ...*syntax.Word) []string {
 	return out
 }
 
-// text expands a word where it stays one: an assignment, a redirection.
+// text expands a word into a single one: for an assignment, a redirection.
 func (j *judge) text(word *syntax.Word) string {
 	if word == nil {
 		return ""
@@ -57,8 +57,8 @@ func (j *judge) text(word *syntax.Word) string {
 
 var escaped = regexp.MustCompile(`(?s)\\(.)`)
 
-// readable is a word that the library reads as bash does: where a word stays one the library keeps backslashes, and an
-// extended pattern may stand for anything.
+// readable rewrites a word so that the library expands it as bash does: in a single word, the library keeps backslashes, and an
+// extended pattern may match anything.
 func readable(word *syntax.Word, one bool) *syntax.Word {
 	parts := slices.Clone(word.Parts)
 	for i, part := range parts {
@@ -82,7 +82,7 @@ func (j *judge) one(word *syntax.Word, as func(*expand.Config, *syntax.Word) (st
 	return text
 }
 
-// expanded runs an expansion. Where it fails, what is substituted in the word is judged all the same.
+// expanded runs an expansion. When it fails, the commands that are substituted in the word are judged all the same.
 func (j *judge) expanded(word *syntax.Word, run func(*expand.Config) error, fail func()) {
 	defer func() { j.depth-- }()
 	env := &environment{j: j, defaulted: map[string]bool{}}
@@ -90,7 +90,7 @@ func (j *judge) expanded(word *syntax.Word, run func(*expand.Config) error, fail
 		if !j.enter() || !env.prepare(word) {
 			return errTooComplex
 		}
-		defer func() { // the library is not ours, and panics at some texts
+		defer func() { // the library panics on some texts
 			if value := recover(); value != nil {
 				err = fmt.Errorf("the expansion gives up: %v", value)
 			}
@@ -103,7 +103,7 @@ func (j *judge) expanded(word *syntax.Word, run func(*expand.Config) error, fail
 	}
 }
 
-// prepare looks a word over, and says whether expanding it has an end in sight. A piece of what is unknown is unknown.
+// prepare examines a word, and reports whether its expansion is bounded. A substring of unknown text is unknown.
 func (e *environment) prepare(word *syntax.Word) bool {
 	braces, cut := 0, false
 	for _, part := range word.Parts {
@@ -129,7 +129,7 @@ func (e *environment) prepare(word *syntax.Word) bool {
 	return braces <= 12 && !cut && e.j.within()
 }
 
-// operation notes defaults, and what the search for patterns costs.
+// operation records defaults, and the cost of pattern matching.
 func (e *environment) operation(param *syntax.ParamExp) {
 	name := param.Param.Value
 	if param.Exp != nil {
@@ -144,7 +144,7 @@ func (e *environment) operation(param *syntax.ParamExp) {
 	e.j.steps += len(e.Get(name).String())
 }
 
-// Get is a variable as the library asks for it.
+// Get returns a variable to the library.
 func (e *environment) Get(name string) expand.Variable {
 	number, err := strconv.Atoi(name)
 	switch {
@@ -183,10 +183,10 @@ func (e *environment) variable(v value) expand.Variable {
 	return expand.Variable{Set: true, Kind: expand.String, Str: v.words[0]}
 }
 
-// Each is for the names of variables, which are not followed.
+// Each lists no variables: names of variables are not followed.
 func (e *environment) Each(func(string, expand.Variable) bool) {}
 
-// Set is ${name:=value}, and sums.
+// Set is called for ${name:=value}, and for arithmetic.
 func (e *environment) Set(name string, to expand.Variable) error {
 	if to.Kind == expand.String {
 		e.j.setText(name, to.Str, e.j.pinned)
@@ -194,7 +194,7 @@ func (e *environment) Set(name string, to expand.Variable) error {
 	return nil
 }
 
-// substitute puts what commands print in their place.
+// substitute writes the output of a command substitution.
 func (e *environment) substitute(w io.Writer, subst *syntax.CmdSubst) error {
 	out := e.j.scope(func() stream {
 		if stmts := subst.Stmts; len(stmts) == 1 && stmts[0].Cmd == nil && len(stmts[0].Redirs) == 1 && stmts[0].Redirs[0].Op == syntax.RdrIn {

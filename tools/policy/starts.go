@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// codeIn finds the commands that programs of another trade are told to start: in their arguments, each of which is a
-// line, and in the files that ed, crontab and make read. What stands under "" is for the others: an argument of several
-// words, behind --option=, ProxyCommand=, exec= or the like, or what stands behind a !.
+// codeIn matches the commands in the arguments of programs that are not shells but can start commands: one argument a line, and
+// the files that ed, crontab and make read. The entry "" is for all other programs: an argument of several words, after
+// --option=, ProxyCommand=, exec= or the like, or after a !.
 var codeIn = map[string]*regexp.Regexp{
 	"ed":      regexp.MustCompile(`(?m)^!(.*)$`),
 	"crontab": regexp.MustCompile(`(?m)^` + unknown + `?[ \t]*(?:@\w+|(?:[^\s#]+[ \t]+){4}[^\s]+)[ \t]+(.*)$`),
@@ -18,11 +18,11 @@ var codeIn = map[string]*regexp.Regexp{
 	"": regexp.MustCompile(`(?m)^(?:--[-\w]+=|-\w{0,2}[A-Z]\w*=|-[ceI]|\+)?(?:\w*[Cc]ommand[= ]|\w+=|exec |shell )*(?::?!(.*)|(.* .*))$`),
 }
 
-// sedStarts is the e command of sed, or the e flag of its s command.
+// sedStarts matches the e command of sed, and the e flag of its s command.
 const sedStarts = `(?m)^[0-9$ ]*e (.*)$|^s(?:/(?:[^/\\\n]|\\.)*/((?:[^/\\\n]|\\.)*)/|[|][^|\n]*[|]([^|\n]*)[|]|#[^#\n]*#([^#\n]*)#)[gpiImM0-9]*e[gpiImMe0-9]*$`
 
-// starts judges what a program of another trade is told to start. What that would do counts; that it is told so is for
-// the rules to ask.
+// starts judges the commands that such a program is told to start. Their effects count; starting a command at all is a matter
+// of the rules.
 func (c *call) starts() {
 	given, operands := c.parse()
 	texts := []string{strings.Join(c.args, "\n")}
@@ -67,12 +67,12 @@ var (
 	awkShell  = regexp.MustCompile(`\|&?\s*"\s*(\S*/)?(ba|da|z|k)?sh\b`)
 )
 
-// awkRuns says whether an awk program starts what cannot be told, or a shell.
+// awkRuns reports whether an awk program starts a shell, or a command that is not known.
 func awkRuns(c *call) bool {
 	return awkShell.MatchString(c.line) || awkStarts.MatchString(awkText.ReplaceAllString(c.line, `""`))
 }
 
-// awk judges the strings of an awk program that starts something, and what its variables hold.
+// awk judges the strings of an awk program that starts commands, and the values of its variables.
 func (c *call) awk() {
 	for _, arg := range c.args {
 		if strings.Contains(arg, "|") {
