@@ -17,15 +17,15 @@ import (
 	"trajgen/tools/policy"
 )
 
-// What is done about commands that the policy does not simply allow.
+// What happens to commands that the policy does not allow.
 const (
 	PolicyEnforce = "enforce" // refuse them
 	PolicyRecord  = "record"  // run them, with the verdict in the trace
-	PolicyApprove = "approve" // ask the approver; what is blocked is refused nevertheless
-	PolicyOff     = "off"     // run them, and judge nothing
+	PolicyApprove = "approve" // ask the approver; blocked commands are refused all the same
+	PolicyOff     = "off"     // run them, without judging them
 )
 
-// CheckPolicyMode says whether there is such a mode.
+// CheckPolicyMode refuses an unknown mode.
 func CheckPolicyMode(mode string) error {
 	modes := []string{PolicyEnforce, PolicyRecord, PolicyApprove, PolicyOff}
 	if !slices.Contains(modes, mode) {
@@ -34,16 +34,16 @@ func CheckPolicyMode(mode string) error {
 	return nil
 }
 
-// CommandPolicy decides about the shell commands of episodes: those of the terminal, and what is typed into a shell in
-// the background. It is shared by all workers.
+// CommandPolicy decides about the shell commands of episodes: those of the terminal, and what is typed into a shell in the
+// background. All workers share it.
 type CommandPolicy struct {
 	Mode     string
 	Approver Approver   // for PolicyApprove
-	Allowed  *AllowList // commands that were approved for good; without one, an answer holds for its episode alone
+	Allowed  *AllowList // commands approved for good; nil makes each answer valid for its episode only
 }
 
-// Approver decides about a command that needs approval. It is asked from many goroutines. The context is the
-// call's. An error is the approver's own trouble and ends the episode; who cannot be reached in time denies.
+// Approver decides about a command that needs approval. It is called from many goroutines. The context is the call's. An error
+// is the approver's fault and ends the attempt; an approver that does not answer in time denies.
 type Approver interface {
 	Approve(ctx context.Context, q Question) (Answer, error)
 }
@@ -53,18 +53,18 @@ type Question struct {
 	Command string `json:"command"`
 	Rule    string `json:"rule"`
 	Reason  string `json:"reason"`
-	Dir     string `json:"dir,omitempty"` // where it would run, if that is known
+	Dir     string `json:"dir,omitempty"` // where it would run, if known
 	Tool    string `json:"tool"`
 
 	Asker model.Asker `json:"-"` // the episode that wants to run it
 }
 
-// Answer is what the approver says.
+// Answer is an approver's decision.
 type Answer struct {
 	Decision string `json:"decision"`
 	Reason   string `json:"reason,omitempty"`
-	By       string `json:"-"` // who decided
-	// Usage is what asking a model took; nil when none was asked.
+	By       string `json:"-"` // what decided: the kind of approver
+	// Usage is the cost of asking a model; nil when none was asked.
 	Usage *episode.Usage `json:"-"`
 }
 
@@ -76,7 +76,7 @@ const (
 	ApproveDeny    = "deny"
 )
 
-// Hook is the policy as the registry knows it; nil when it is off.
+// Hook returns the policy as a hook of the registry; nil when it is off.
 func (p *CommandPolicy) Hook() []registry.Hook {
 	if p.Mode == PolicyOff {
 		return nil
@@ -98,10 +98,10 @@ func (p *CommandPolicy) before(ctx context.Context, env *registry.Env, call *reg
 	return nil
 }
 
-// judgement judges what a call runs, but for rules that are agreed to. When it is sent, sent remembers so.
+// judgement judges the command of a call, without the excepted rules. The caller calls sent when the command is sent.
 type judgement func(except []string) (verdict policy.Verdict, sent func())
 
-// decide lets a call pass, or refuses it.
+// decide lets a call pass, or returns its refusal.
 func (p *CommandPolicy) decide(ctx context.Context, session *registry.Session, call *registry.Pending, q Question, verdict policy.Verdict, judge judgement) error {
 	call.Trace.Verdict = &episode.Verdict{Verdict: string(verdict.Verdict), Rule: verdict.Rule, Reason: verdict.Reason}
 	q.Rule, q.Reason = verdict.Rule, verdict.Reason
@@ -124,7 +124,7 @@ func (p *CommandPolicy) decide(ctx context.Context, session *registry.Session, c
 	return p.ask(ctx, session, call, q)
 }
 
-// ask has the approver decide, unless the episode knows the answer already.
+// ask asks the approver, unless the episode has an answer already.
 func (p *CommandPolicy) ask(ctx context.Context, session *registry.Session, call *registry.Pending, q Question) error {
 	known := approvalsOf(session)
 	answer, have := known.find(q)
@@ -133,7 +133,7 @@ func (p *CommandPolicy) ask(ctx context.Context, session *registry.Session, call
 		if answer, err = p.Approver.Approve(ctx, q); err != nil {
 			return fmt.Errorf("ask for approval: %w", err)
 		}
-		call.Trace.Verdict.Usage, answer.Usage = answer.Usage, nil // what is remembered costs nothing again
+		call.Trace.Verdict.Usage, answer.Usage = answer.Usage, nil // a remembered answer costs nothing
 		if answer.Decision != ApproveOnce {
 			known.keep(q, answer)
 		}
@@ -155,7 +155,7 @@ func (p *CommandPolicy) ask(ctx context.Context, session *registry.Session, call
 	return nil
 }
 
-// refusal is what the model gets instead of the command's output.
+// refusal is the failure that the model gets instead of the command's output.
 func refusal(q Question, because string) error {
 	return &registry.Failure{
 		Class: "blocked", Status: episode.CallDenied,
@@ -164,7 +164,7 @@ func refusal(q Question, because string) error {
 	}
 }
 
-// questioned finds the shell code of a call, and how to judge it.
+// questioned returns the shell code of a call, and how to judge it.
 func questioned(ctx context.Context, env *registry.Env, call *registry.Pending) (Question, judgement, bool) {
 	session := env.Session
 	q := Question{Tool: call.Tool.Name}
@@ -188,7 +188,7 @@ func questioned(ctx context.Context, env *registry.Env, call *registry.Pending) 
 		known := shellOf(session).judged(layoutOf(ctx, env), "")
 		verdict := policy.CheckCode(args.Code, known)
 		q.Command, q.Dir = args.Code, known.Dir
-		// What the script calls is judged when it calls it.
+		// The calls of the script are judged separately.
 		return q, func([]string) (policy.Verdict, func()) { return verdict, func() {} }, verdict.Verdict != policy.Allow
 	case "process":
 		var args struct {
@@ -216,7 +216,7 @@ func questioned(ctx context.Context, env *registry.Env, call *registry.Pending) 
 	return q, nil, false
 }
 
-// layoutOf is the sandbox's; nothing is known when there is none, as the tool then says.
+// layoutOf returns the sandbox's layout, or an empty one without a sandbox; the tool then reports the error.
 func layoutOf(ctx context.Context, env *registry.Env) sandbox.Layout {
 	box, err := env.Sandbox(ctx)
 	if err != nil {
@@ -225,7 +225,7 @@ func layoutOf(ctx context.Context, env *registry.Env) sandbox.Layout {
 	return box.Layout()
 }
 
-// judged is what the policy may know of the shell that the next command gets.
+// judged returns what the policy may know of the shell that runs the next command.
 func (s *shellState) judged(layout sandbox.Layout, workdir string) policy.Context {
 	setup := s.exports()
 	s.mu.Lock()
@@ -241,9 +241,9 @@ func (s *shellState) judged(layout sandbox.Layout, workdir string) policy.Contex
 	return policy.Context{Dir: dir, Home: layout.Home, Setup: setup + s.now.functions + "\n" + s.now.aliases}
 }
 
-// approvals are the answers that an episode has.
+// approvals are the answers that an episode has got.
 type approvals struct {
-	mu      sync.Mutex // guards the rest, and what was typed into shells so far
+	mu      sync.Mutex // guards the fields below, and what was typed into shells
 	answers map[string]Answer
 }
 
@@ -266,7 +266,7 @@ func (a *approvals) keep(q Question, answer Answer) {
 	a.answers[q.here()] = answer
 }
 
-// typedInto is what was typed into a process so far, from the shell on that started it: a command may come in pieces.
+// typedInto returns what was typed into a process so far, with the shell that started it: a command may come in pieces.
 func (a *approvals) typedInto(p *process) policy.Typed {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -279,8 +279,8 @@ func (a *approvals) sent(p *process, typed policy.Typed) {
 	p.typed = typed
 }
 
-// here is the same for the same question in the same directory: elsewhere the same command does something else.
+// here is equal for the same question in the same directory: elsewhere the same command does something else.
 func (q Question) here() string { return q.Dir + "\x00" + q.key() }
 
-// key is the same for the same command under the same rule.
+// key is equal for the same command under the same rule.
 func (q Question) key() string { return q.Rule + " " + policy.Canonical(q.Command) }

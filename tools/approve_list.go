@@ -17,15 +17,15 @@ import (
 	"trajgen/tools/policy"
 )
 
-// AllowList is a file of commands that were approved for good: a JSON object {"rule": ..., "command": ...} a line.
-// Without a command all that the rule is about is approved. What is blocked cannot be. The zero value is a list without
-// a file: it holds for the run.
+// AllowList is a file of commands that were approved for good: a JSON object {"rule": ..., "command": ...} a line. An entry
+// without a command approves all commands under the rule. Rules that block cannot be approved. The zero value has no file: it
+// lasts for the run.
 type AllowList struct {
 	path string
 
 	mu      sync.Mutex // guards the rest, and writing
 	allowed map[string]bool
-	rules   map[string]bool // of which all is allowed
+	rules   map[string]bool // rules that are approved for all commands
 }
 
 type allowedCommand struct {
@@ -33,7 +33,7 @@ type allowedCommand struct {
 	Command string `json:"command,omitempty"`
 }
 
-// OpenAllowList reads the file. One that does not exist is made when a command is approved.
+// OpenAllowList reads the file. If it does not exist, the first approval makes it.
 func OpenAllowList(path string) (*AllowList, error) {
 	l := &AllowList{path: path, allowed: map[string]bool{}, rules: map[string]bool{}}
 	file, err := os.Open(path)
@@ -59,7 +59,7 @@ func OpenAllowList(path string) (*AllowList, error) {
 	}
 }
 
-// take reads a line of the file.
+// take parses a line of the file.
 func (l *AllowList) take(text string) error {
 	if text = strings.TrimSpace(text); text == "" || strings.HasPrefix(text, "#") {
 		return nil
@@ -79,8 +79,7 @@ func (l *AllowList) take(text string) error {
 	return nil
 }
 
-// checkRule says what is wrong with an entry. A rule that blocks asks in a container, and so may stand beside the one
-// command that was approved.
+// checkRule refuses an invalid entry. In a container, a rule that blocks asks instead, so an entry for one command may name it.
 func checkRule(id string, alone bool) error {
 	i := slices.IndexFunc(policy.Rules(), func(rule policy.Verdict) bool { return rule.Rule == id })
 	if i < 0 {
@@ -96,7 +95,7 @@ func (c allowedCommand) key() string {
 	return Question{Rule: c.Rule, Command: c.Command}.key()
 }
 
-// has says whether a command was approved for good: itself, or by all the rules that ask about it.
+// has reports whether a command was approved for good: itself, or all the rules that ask about it.
 func (l *AllowList) has(q Question, judge judgement) bool {
 	if l == nil {
 		return false
@@ -142,11 +141,11 @@ func (l *AllowList) add(q Question) error {
 	return nil
 }
 
-// write appends a line to the file, in one piece, and first ends the last one where an editor has not.
+// write appends a line to the file in one write. If the last line has no end, it adds one first.
 func (l *AllowList) write(line allowedCommand) (err error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // people read it
+	encoder.SetEscapeHTML(false) // users read it
 	if err := encoder.Encode(line); err != nil {
 		return err
 	}

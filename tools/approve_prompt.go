@@ -13,29 +13,29 @@ import (
 	"trajgen/tools/internal/chars"
 )
 
-// PromptApprover asks a person at a terminal, one question at a time. What was typed before a question was shown is no
-// answer to it: it may have been meant for the one before, whose time was up.
+// PromptApprover asks a user at a terminal, one question at a time. Text typed before a question was shown does not answer it:
+// it may have been meant for the previous question, whose time was up.
 type PromptApprover struct {
 	In   io.Reader
 	Out  io.Writer
 	Time time.Duration // 0 is ApproveTime
 
 	once   sync.Once
-	turn   chan struct{} // held by who asks, which guards reading
-	closed chan struct{} // closed when nothing can be typed any more
+	turn   chan struct{} // held by the goroutine that asks; guards reading
+	closed chan struct{} // closed when the terminal's input has ended
 
 	reading bool
 	mu      sync.Mutex // guards asked
-	asked   *prompt    // what is on the terminal; nil between questions
+	asked   *prompt    // the question on the terminal; nil between questions
 }
 
 // prompt is a question on the terminal.
 type prompt struct {
 	lines chan string
-	done  chan struct{} // closed when it is no longer asked
+	done  chan struct{} // closed when the question is withdrawn
 }
 
-// Approve asks.
+// Approve implements Approver.
 func (a *PromptApprover) Approve(ctx context.Context, q Question) (Answer, error) {
 	a.once.Do(func() { a.turn, a.closed = make(chan struct{}, 1), make(chan struct{}) })
 	select {
@@ -57,7 +57,7 @@ func (a *PromptApprover) Approve(ctx context.Context, q Question) (Answer, error
 	defer close(p.done)
 	a.show(p)
 	defer a.show(nil)
-	if !a.reading { // for as long as the program lives: a read from a terminal cannot be given up
+	if !a.reading { // the goroutine lives as long as the program: a read from a terminal cannot be cancelled
 		a.reading = true
 		go a.read()
 	}
@@ -91,11 +91,11 @@ func (a *PromptApprover) shown() *prompt {
 	return a.asked
 }
 
-// maxAnswer bounds a line, in bytes; what is longer is none of the answers.
+// maxAnswer bounds a line, in bytes; a longer one is not an answer.
 const maxAnswer = 100
 
-// read hands each line to the question that was shown when its first character came, and drops it when that is over. It
-// waits for nothing else, so that it has read what was typed before the next question by then.
+// read passes each line to the question that was shown when the line's first character came, and drops the line if that
+// question is over. It never blocks on anything else, so that it has read earlier input before the next question.
 func (a *PromptApprover) read() {
 	defer close(a.closed)
 	var line []byte
@@ -113,21 +113,21 @@ func (a *PromptApprover) read() {
 			line = append(line, part[:min(len(part), maxAnswer)]...)
 			line = line[:min(len(line), maxAnswer)]
 			if ended {
-				to.hear(string(line))
+				to.receive(string(line))
 				line = nil
 			}
 		}
 		if err != nil {
 			if len(line) > 0 {
-				to.hear(string(line))
+				to.receive(string(line))
 			}
 			return
 		}
 	}
 }
 
-// hear takes a line that was typed while p was asked, which may be nothing.
-func (p *prompt) hear(line string) {
+// receive handles a line, perhaps empty, that was typed while p was shown.
+func (p *prompt) receive(line string) {
 	if p == nil {
 		return
 	}
@@ -147,8 +147,7 @@ func chosen(line string) string {
 	return ""
 }
 
-// shownCommand is a command as it can be put on a terminal: what a terminal would act upon, and what would not be seen, is
-// spelled out.
+// shownCommand returns a command as it is shown on a terminal: it spells out control characters and invisible characters.
 func shownCommand(command string) string {
 	var b strings.Builder
 	for _, r := range chars.First(command, 4000, "...") {

@@ -15,10 +15,10 @@ import (
 	"trajgen/tools/policy"
 )
 
-// The bounds of background processes.
+// Bounds of background processes.
 const (
 	maxProcesses  = 64
-	processOutput = 200_000 // characters kept of each
+	processOutput = 200_000 // characters of output kept for each
 	maxInput      = 1 << 20 // bytes that wait for a process to read them
 )
 
@@ -35,22 +35,22 @@ func processesOf(s *registry.Session) *processTable {
 
 // process is a background process.
 type process struct {
-	id      string
-	command string
-	dir     string
-	tty     bool
-	proc    sandbox.Process
-	output  *capture
-	stdin   *feed.Feed
-	watcher *watcher
-	notify  bool          // its end is to be told of
-	told    atomic.Bool   // and was, or was seen
-	killed  atomic.Bool   // by the process tool
-	forget  func()        // what the session's end would do for it
-	typed   policy.Typed  // into it, as far as it was judged; guarded by approvals
-	done    chan struct{} // closed when exit and err are set
-	exit    sandbox.Exit
-	err     error
+	id       string
+	command  string
+	dir      string
+	tty      bool
+	proc     sandbox.Process
+	output   *capture
+	stdin    *feed.Feed
+	watcher  *watcher
+	notify   bool          // notify the model of its end
+	reported atomic.Bool   // the model has been told of its end
+	killed   atomic.Bool   // by the process tool
+	forget   func()        // releases what the session would release at its end
+	typed    policy.Typed  // input so far, as it was judged; guarded by approvals
+	done     chan struct{} // closed when exit and err are set
+	exit     sandbox.Exit
+	err      error
 }
 
 func (p *process) ended() bool {
@@ -62,7 +62,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// status is the state as results show it.
+// status returns the state for results.
 func (p *process) status() (string, *int) {
 	switch {
 	case !p.ended():
@@ -74,7 +74,7 @@ func (p *process) status() (string, *int) {
 	return "exited", &code
 }
 
-// backgroundResult is what starting a process returns.
+// backgroundResult is the result of starting a process.
 type backgroundResult struct {
 	Output    string   `json:"output"`
 	SessionID string   `json:"session_id"`
@@ -112,7 +112,7 @@ func startBackground(ctx context.Context, env *registry.Env, box sandbox.Sandbox
 		p.stdin.Close()
 		return nil, startFailure(err)
 	}
-	// The shell closes its end before it evaluates the command, so this ends at once.
+	// The shell closes its end before it evaluates the command, so this returns at once.
 	stop := context.AfterFunc(ctx, func() { p.proc.Socket().Close() })
 	report := given.talk(p.proc)
 	stop()
@@ -129,7 +129,7 @@ func startBackground(ctx context.Context, env *registry.Env, box sandbox.Sandbox
 	}, nil
 }
 
-// makeRoom forgets the oldest process that has ended when the table is full.
+// makeRoom drops the oldest process that has ended when the table is full.
 func (t *processTable) makeRoom() error {
 	if len(t.all) < maxProcesses {
 		return nil
@@ -143,8 +143,7 @@ func (t *processTable) makeRoom() error {
 	return nil
 }
 
-// watch notes the process's end. The session's end stops the watching and waits for it; the process itself ends with
-// the sandbox.
+// watch records the process's end. The session's end stops watch and waits for it; the process ends with the sandbox.
 func (p *process) watch(s *registry.Session) {
 	// Not the call's context: the process outlives the call.
 	ctx, cancel := context.WithCancel(context.Background())

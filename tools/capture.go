@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// capture keeps the beginning and the end of a command's output as clean text, in bounded memory. What it holds
-// depends on the bytes alone and not on how they were cut into writes, so that a result is the same on a busy machine.
+// capture keeps the beginning and the end of a command's output as clean text, in bounded memory. The result depends on the
+// bytes only and not on how they were split into writes, so that it is the same on a busy machine.
 type capture struct {
-	limit            int // of text
+	limit            int // of the text
 	headMax, tailMax int
 	unit             string // "chars" or "bytes": what the bounds count
-	// tap gets the clean text of every write, with the capture's lock held. Optional; set before the first write.
+	// tap receives the clean text of every write, with the capture's lock held. Optional; set before the first write.
 	tap func(text []byte)
 
 	mu      sync.Mutex // guards the rest
@@ -23,16 +23,16 @@ type capture struct {
 	kept
 }
 
-// kept is what a capture holds.
+// kept is the content of a capture.
 type kept struct {
 	head, tail []byte
 	headFull   bool
 	tailLen    int // units in tail
 	total      int // units written, after cleaning
-	lines      int // newlines that were dropped from the front of tail
+	lines      int // newlines dropped from the front of tail
 }
 
-// slack is kept beyond a limit, so that output is not cut for the white space at its end, which text leaves out.
+// slack is kept beyond a limit, so that trailing white space, which text removes, does not cause a cut.
 const slack = 64
 
 // newCapture keeps 40 % of limit from the beginning and the rest from the end: errors come last.
@@ -50,13 +50,13 @@ func newRolling(limit int) *capture {
 	return &capture{limit: limit, tailMax: limit, unit: "chars", kept: kept{headFull: true}}
 }
 
-// onTerminal says that the output appears on a terminal, which ends lines with a carriage return and a newline.
+// onTerminal says that the output is a terminal's, which ends lines with a carriage return and a newline.
 func (c *capture) onTerminal() *capture {
 	c.cleaner.terminal = true
 	return c
 }
 
-// Write takes output as it comes. It never fails.
+// Write never fails.
 func (c *capture) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *capture) add(p []byte) {
 	}
 }
 
-// prefix is the length of the longest beginning of p that has at most n units and ends with a whole character.
+// prefix returns the length of the longest beginning of p that has at most n units and ends with a whole character.
 func (c *capture) prefix(p []byte, n int) int {
 	if c.unit == "bytes" {
 		if n >= len(p) {
@@ -120,7 +120,7 @@ func (c *capture) shorten() {
 	c.tailLen = c.count(c.tail)
 }
 
-// snapshot returns a copy of what is kept and what lies between. Nothing is lost for later writes.
+// snapshot returns a copy of the content, and how much lies between head and tail. It does not affect later writes.
 func (c *capture) snapshot() (head, tail string, omitted, total, lines int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,8 @@ func (c *capture) snapshot() (head, tail string, omitted, total, lines int) {
 	return string(end.head), string(end.tail), end.total - end.count(end.head) - end.tailLen, end.total, end.lines
 }
 
-// text is the output without white space at its end. Where something had to be left out a note says so, and the whole
+// text returns the output without trailing white space. Where something had to be left out, a note says so; text and note
+// together have at most limit units.
 // with the note has at most limit units.
 func (c *capture) text() string {
 	head, tail, omitted, total, _ := c.snapshot()
@@ -145,7 +146,7 @@ func (c *capture) text() string {
 	}
 	var first, last []byte
 	note := c.note(total, total)
-	for range 2 { // the note gets shorter by less to tell, and never longer again
+	for range 2 { // a second round may shorten the note, a third never does
 		room := max(c.limit-len(note), 0)
 		headRoom := room * 2 / 5
 		if c.tailMax == 0 {
@@ -162,7 +163,7 @@ func (c *capture) note(omitted, total int) string {
 	return fmt.Sprintf("\n\n... [output truncated: %s %s omitted out of %s] ...\n\n", thousands(omitted), c.unit, thousands(total))
 }
 
-// suffix is where the longest end of p begins that has at most n units and begins with a whole character.
+// suffix returns where the longest end of p begins that has at most n units and begins with a whole character.
 func (c *capture) suffix(p []byte, n int) int {
 	excess := c.count(p) - n
 	if excess <= 0 {
@@ -186,14 +187,14 @@ func thousands(n int) string {
 // cleaner turns a stream of bytes into valid UTF-8 without terminal control sequences.
 type cleaner struct {
 	pending  []byte
-	terminal bool // lines end with \r\n, which becomes \n
+	terminal bool // lines end with \r\n, which clean turns into \n
 }
 
 // An unfinished control sequence that is longer than this is text.
 const maxSequence = 4096
 
-// clean appends the clean form of what is pending and p to out. With final set, what is unfinished is decided now,
-// and the cleaner itself stays as it is.
+// clean appends the clean form of pending data and p to out. With final set, it also decides unfinished sequences, and leaves
+// the cleaner unchanged.
 func (c *cleaner) clean(out, p []byte, final bool) []byte {
 	in := p
 	if len(c.pending) > 0 {
@@ -244,8 +245,8 @@ func (c *cleaner) clean(out, p []byte, final bool) []byte {
 
 func (c *cleaner) keep(p []byte) { c.pending = append([]byte(nil), p...) }
 
-// sequence measures the control sequence at the start of s, which begins with ESC. What is no sequence counts as its
-// ESC alone. When s ends within it, whole is false and n is what to drop if nothing follows.
+// sequence returns the length of the control sequence at the start of s, which begins with ESC. If it is not a sequence, the
+// length is that of ESC. When s ends within it, whole is false and n is what to drop if nothing follows.
 func sequence(s []byte) (n int, whole bool) {
 	if len(s) == 1 {
 		return 1, false

@@ -11,8 +11,8 @@ import (
 
 // User answers an agent's questions. The tool clarify finds it among the services of the session.
 //
-// Ask is called for one question at a time. A *registry.Failure is what the model is told; any other error means that
-// the user, and not the agent, is at fault.
+// Ask is called for one question at a time. The model gets the text of a *registry.Failure; any other error is the fault of the
+// user, not of the agent.
 type User interface {
 	Ask(ctx context.Context, question string, choices []string) (string, error)
 }

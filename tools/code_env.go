@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Variables that scripts take over from the terminal: where things are and what language is spoken. All others that
-// its commands exported stay there. What the task itself put into the sandbox's environment is for scripts, too.
+// Variables that scripts inherit from the terminal: paths and locale. Other variables that its commands exported are not
+// inherited. Scripts also get the task's own environment of the sandbox.
 var (
 	codeVariables = []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP", "PYTHONPATH",
@@ -23,8 +23,8 @@ func allowedInCode(name string) bool {
 		slices.ContainsFunc(codePrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) && !secretWords.MatchString(name)
 }
 
-// codeEnv is the environment of a script beside the sandbox's own. The module comes from dir; what lies in the working
-// directory can be imported.
+// codeEnv is the environment of a script beside the sandbox's own. The module comes from dir; scripts can also import from the
+// working directory.
 func codeEnv(exported map[string]string, dir, cwd string) []string {
 	var env []string
 	search := dir + ":" + cwd
@@ -34,7 +34,7 @@ func codeEnv(exported map[string]string, dir, cwd string) []string {
 		case name == "PYTHONPATH":
 			search += ":" + value
 		case name == "PATH":
-			// The terminal need not have put the environment that it is in first.
+			// The terminal need not have its active environment first in PATH.
 			for _, variable := range []string{"CONDA_PREFIX", "VIRTUAL_ENV"} {
 				if root := exported[variable]; path.IsAbs(root) {
 					value = path.Join(root, "bin") + ":" + value
@@ -49,7 +49,7 @@ func codeEnv(exported map[string]string, dir, cwd string) []string {
 	return append(env, "PYTHONDONTWRITEBYTECODE=1", "PYTHONIOENCODING=utf-8", "PYTHONUTF8=1", "PYTHONPATH="+search)
 }
 
-// exported are the variables as commands have left them; none before the first command.
+// exported returns the variables that commands exported; none before the first command.
 func (s *shellState) exported() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *shellState) exported() map[string]string {
 
 var shellEscape = regexp.MustCompile("\\\\([$`\"\\\\])")
 
-// unquoteShell reads a value as declare prints it. One with control characters is printed in another way and not read.
+// unquoteShell parses a value in the format of declare. It refuses the format for control characters.
 func unquoteShell(quoted string) (string, bool) {
 	if len(quoted) < 2 || quoted[0] != '"' || quoted[len(quoted)-1] != '"' {
 		return "", false

@@ -10,10 +10,10 @@ import (
 	"trajgen/registry"
 )
 
-// pythonName is what a name of the module, or of a parameter, may look like: ASCII, and nothing private.
+// pythonName matches names for the module and its parameters: ASCII, and not private.
 var pythonName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// pythonTaken are the words of the language, and what the module has already.
+// pythonTaken are the keywords of the language, and the names in the module.
 var pythonTaken = strings.Fields("False None True and as assert async await break class continue def del elif else except finally for " +
 	"from global if import in is lambda nonlocal not or pass raise return try while with yield " +
 	"json os shlex socket threading time json_parse shell_quote retry")
@@ -22,8 +22,8 @@ func pythonCan(name string) bool {
 	return pythonName.MatchString(name) && !slices.Contains(pythonTaken, name)
 }
 
-// functionOf makes the function of a tool that scripts can call, from its parameters: those that are required come
-// first. One whose name Python cannot have is given as a keyword all the same, in a dict with two stars.
+// functionOf makes a tool's function for scripts, from its parameters: required ones come first. A parameter whose name is not
+// valid in Python is passed by name in a dict with two stars.
 func functionOf(tool registry.Tool) (codeTool, bool) {
 	function := codeTool{name: tool.Name, doc: "-> see the tool " + tool.Name}
 	if !tool.Script || !pythonCan(function.python()) {
@@ -58,5 +58,5 @@ func functionOf(tool registry.Tool) (codeTool, bool) {
 	return function, true
 }
 
-// clashes tells whether the module has a function of that name already.
+// clashes reports whether both functions have the same name.
 func (t codeTool) clashes(other codeTool) bool { return t.python() == other.python() }

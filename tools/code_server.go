@@ -16,10 +16,10 @@ import (
 	"trajgen/tools/internal/chars"
 )
 
-// toolServer answers a script's tool calls: one JSON object per line, {"tool", "args"} in and the tool's result out.
-// They come over a Unix socket whose other end the script finds as descriptor 3. It has no name, so no other process in the
-// sandbox can connect to it, and it needs no file, no credentials and no polling on a backend of another machine. What
-// comes is hostile all the same, as the script can write to the descriptor what it likes.
+// toolServer answers a script's tool calls: one JSON object a line, {"tool", "args"} in and the tool's result out. They come
+// over a Unix socket, which the script has as descriptor 3. The socket has no name, so no other process in the sandbox can
+// connect to it, and it needs no file, no credentials and no polling with a backend on another machine. The input is untrusted,
+// as the script can write anything to the descriptor.
 type toolServer struct {
 	env     *registry.Env
 	allowed []codeTool
@@ -28,12 +28,12 @@ type toolServer struct {
 
 func (s *toolServer) made() int { return int(s.calls.Load()) }
 
-// maxCall bounds a request; write_file's content is in it.
+// maxCall bounds a request, which may have the content for write_file.
 const maxCall = 2 * maxFile
 
 func (s *toolServer) serve(ctx context.Context, proc sandbox.Process) {
 	conn := proc.Socket()
-	defer conn.Close() // who still writes must not wait for a reader
+	defer conn.Close() // a script that still writes must not block
 	lines := bufio.NewReaderSize(conn, 64<<10)
 	for ctx.Err() == nil {
 		line, err := readCall(lines)
@@ -44,7 +44,7 @@ func (s *toolServer) serve(ctx context.Context, proc sandbox.Process) {
 		case errors.Is(err, bufio.ErrTooLong):
 			reply = failed(fmt.Sprintf("the call is larger than %s bytes; write large files with open(), in the script", thousands(maxCall)))
 		default:
-			return // the script ended
+			return // the script has ended
 		}
 		if _, err := conn.Write(append([]byte(reply), '\n')); err != nil {
 			return
@@ -52,7 +52,7 @@ func (s *toolServer) serve(ctx context.Context, proc sandbox.Process) {
 	}
 }
 
-// readCall reads a line. Of one that is too long it keeps nothing and reads on to its end: until then the script writes.
+// readCall reads a line. It drops a line that is too long, but reads to its end, because the script still writes it.
 func readCall(lines *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for size := 0; ; {
@@ -92,7 +92,7 @@ func (s *toolServer) answer(ctx context.Context, line []byte) string {
 		ID: fmt.Sprintf("%s.%d", s.env.CallID, n), Parent: s.env.CallID, Turn: s.env.Turn, Index: n - 1,
 		Name: call.Tool, Arguments: string(call.Args),
 	})
-	return strings.ReplaceAll(made.Result, "\n", " ") // outside of strings, JSON has line ends as white space only
+	return strings.ReplaceAll(made.Result, "\n", " ") // in JSON, line ends outside of strings are white space
 }
 
 func notInCode(name string, allowed []codeTool) string {
@@ -114,7 +114,7 @@ func failed(message string) string {
 //go:embed trajgen_tools.py
 var pythonBase string
 
-// pythonModule is the module that scripts import: the fixed part and one function for each tool.
+// pythonModule returns the module that scripts import: a fixed part and one function for each tool.
 func pythonModule(allowed []codeTool) []byte {
 	var b strings.Builder
 	b.WriteString(pythonBase)

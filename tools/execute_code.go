@@ -15,14 +15,15 @@ import (
 	"trajgen/sandbox"
 )
 
-// The bounds of a script.
+// Bounds of a script.
 const (
 	codeOutput   = 50_000 // bytes of stdout
 	codeErrors   = 10_000 // bytes of stderr
 	maxToolCalls = 50
 )
 
-// The time that a script gets, and that between SIGTERM and SIGKILL. Variables for the tests, which cannot wait that long.
+// The time limit of a script, and the time between SIGTERM and SIGKILL. They are variables for the tests, which cannot wait
+// that long.
 var (
 	codeTimeout = 300 * time.Second
 	codeGrace   = 5 * time.Second
@@ -45,19 +46,19 @@ type codeArgs struct {
 }
 
 type codeResult struct {
-	Status        string `json:"status"` // always success: what a script that failed returns is a failure
+	Status        string `json:"status"` // always success: a failed script returns a failure
 	Output        string `json:"output"`
 	ToolCallsMade int    `json:"tool_calls_made"`
 }
 
-// codeTool is a tool that scripts can call, as the Python function that they see.
+// codeTool is a tool as a Python function for scripts.
 type codeTool struct {
 	name   string
-	params string // of the function; what is None is left out of the call
+	params string // of the function; the call leaves out parameters that are None
 	doc    string
 }
 
-// python is the function's name.
+// python returns the function's name.
 func (t codeTool) python() string { return strings.ReplaceAll(t.name, "-", "_") }
 
 var scriptTools = []codeTool{
@@ -71,7 +72,7 @@ var scriptTools = []codeTool{
 	{"web_extract", "urls", "-> results: url, title, content"},
 }
 
-// codeTools names the tools that scripts can have.
+// codeTools returns the names of the tools that scripts can have.
 func codeTools() []string {
 	var names []string
 	for _, tool := range scriptTools {
@@ -80,8 +81,8 @@ func codeTools() []string {
 	return names
 }
 
-// allowedIn keeps the script tools that an episode has, and those that say that scripts can call them. An episode
-// without any gives scripts none.
+// allowedIn keeps the script tools that an episode has, and those that allow calls from scripts. An episode without the former
+// gives scripts no tools.
 func allowedIn(have []registry.Tool) []codeTool {
 	var allowed []codeTool
 	for _, tool := range scriptTools {
@@ -118,8 +119,7 @@ func describeScripts(allowed []codeTool) string {
 	return text + "\nAlso: json_parse(text), shell_quote(text), retry(function, max_attempts=3, delay=2)."
 }
 
-// codeState numbers the scripts of an episode, so that their paths, which Python prints in tracebacks, do not differ
-// from run to run.
+// codeState numbers the scripts of an episode, so that their paths, which appear in tracebacks, are the same in every run.
 type codeState struct{ scripts atomic.Int64 }
 
 func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, error) {
@@ -198,7 +198,7 @@ func stoppedCode(stopped error, output string, made int) error {
 	return failure
 }
 
-// existingDir is the directory, or the nearest one above it that still exists: that of the terminal may be gone.
+// existingDir returns the directory, or its nearest existing parent: the terminal's directory may have been removed.
 func existingDir(ctx context.Context, box sandbox.Sandbox, dir string) (string, error) {
 	for dir != box.Layout().Workdir && dir != "/" {
 		info, err := box.Files().Stat(ctx, dir)

@@ -11,23 +11,23 @@ import (
 	"trajgen/tools/page"
 )
 
-// fileState is what the file tools of an episode know of files: how they were when the model last saw them, so that a
-// write can say that they have changed since, and which pages it has in front of it already.
+// fileState is what the file tools of an episode know of files: their state when the model last saw them, so that a write can
+// report changes since, and the pages that the model has already.
 type fileState struct {
 	mu    sync.Mutex // guards what follows
 	seen  map[string]*sighting
-	order []string // of seen, oldest first
+	order []string // keys of seen, oldest first
 	pages map[pageKey]shownPage
-	tries map[string]int // patches of a file that failed in a row
+	tries map[string]int // failed patches of a file in a row
 }
 
-// The bounds of what is remembered.
+// Bounds of what is remembered.
 const (
 	maxSeen  = 4096
 	maxPages = 1000
 )
 
-// stamp tells one state of a file from another: by its content where that was read, else by size and time.
+// stamp identifies a state of a file: by its content if that was read, else by size and time.
 type stamp struct {
 	size   int64
 	sum    uint32
@@ -49,7 +49,7 @@ func stampOf(data []byte, info sandbox.Info) stamp {
 	return stamp{size: int64(len(data)), sum: page.Sum(data), summed: true, time: info.ModTime}
 }
 
-// sighting is a file as the model has seen or written it.
+// sighting is a file as the model last read or wrote it.
 type sighting struct {
 	stamp
 	total  int
@@ -57,7 +57,7 @@ type sighting struct {
 	wrote  bool     // it wrote all of it
 }
 
-// pageKey is a read that the model can repeat; more than the paths as given, which are many for a file.
+// pageKey identifies a read that the model can repeat. A file can have more of them than paths.
 type pageKey struct {
 	name          string
 	offset, limit int
@@ -66,11 +66,11 @@ type pageKey struct {
 type shownPage struct {
 	stamp
 	shown   shown
-	turn    int // of the last time that it was asked for
+	turn    int // when it was last requested
 	repeats int
 }
 
-// shown is the call whose result the model was given.
+// shown is the call whose result the model got.
 type shown struct {
 	turn int
 	id   string
@@ -78,7 +78,7 @@ type shown struct {
 
 func shownBy(env *registry.Env) shown { return shown{env.Turn, env.CallID} }
 
-// still tells whether all of that result is in front of the model: it was not cut, stored or left out since.
+// still reports whether the whole result is still in the conversation: it was not cut, stored or left out since.
 func (s shown) still(session *registry.Session) bool { return session.Shows(s.turn, s.id) }
 
 func filesOf(s *registry.Session) *fileState {
@@ -87,7 +87,7 @@ func filesOf(s *registry.Session) *fileState {
 	})
 }
 
-// sight makes room for a file and returns what is known of it.
+// sight returns the sighting of a file, which it makes if there is none.
 func (f *fileState) sight(name string) *sighting {
 	if at := f.seen[name]; at != nil {
 		return at
@@ -102,7 +102,7 @@ func (f *fileState) sight(name string) *sighting {
 	return at
 }
 
-// read notes that the model was shown lines of a file.
+// read records that the model got lines of a file.
 func (f *fileState) read(name string, now stamp, first, lines, total int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,10 +116,10 @@ func (f *fileState) read(name string, now stamp, first, lines, total int) {
 	}
 }
 
-// maxRanges bounds what is known of a file that was read in pieces.
+// maxRanges bounds the remembered line ranges of a file.
 const maxRanges = 64
 
-// join adds a range of lines to others that are apart.
+// join adds a range of lines to disjoint others.
 func join(ranges [][2]int, add [2]int) [][2]int {
 	var all [][2]int
 	for _, r := range ranges {
@@ -135,13 +135,13 @@ func join(ranges [][2]int, add [2]int) [][2]int {
 	return append(all, add)
 }
 
-// whole tells whether the model has seen all of the file.
+// whole reports whether the model has seen all of the file.
 func (s *sighting) whole() bool {
 	return s.wrote || s.total == 0 || len(s.ranges) == 1 && s.ranges[0][0] <= 1 && s.ranges[0][1] >= s.total
 }
 
-// wrote notes that the model wrote a file, and what it then holds. Of an edit, whole is false: what the model has not
-// seen of the file, it has not seen afterwards either.
+// wrote records that the model wrote a file, and its new content. For an edit, whole is false: parts of the file that the model
+// has not seen stay unseen.
 func (f *fileState) wrote(name string, data []byte, whole bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,7 +152,7 @@ func (f *fileState) wrote(name string, data []byte, whole bool) {
 	delete(f.tries, name)
 }
 
-// removed notes that there is no such file any more.
+// removed records that a file no longer exists.
 func (f *fileState) removed(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,8 +175,8 @@ func (f *fileState) forget(name string) {
 	}
 }
 
-// warning says what the model may not know of a file that it is about to replace or edit; "" when it knows it, or has
-// never looked at it.
+// warning returns what the model may not know of a file that it is about to replace or edit, or "" when it knows the file or
+// has never read it.
 func (f *fileState) warning(name string, now stamp, replace bool) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,7 +209,7 @@ func rangesText(ranges [][2]int) string {
 	return text
 }
 
-// large tells whether a file is known to be too large to carry.
+// large reports whether a file is known to be too large to transfer.
 func (f *fileState) large(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,9 +217,9 @@ func (f *fileState) large(name string) bool {
 	return at != nil && at.size > carried
 }
 
-// repeated notes that the model asks for a page, and returns how often it has asked for it in vain: while it has the page
-// in front of it, nothing but files was read or searched since, and the file is as it was. Calls of one turn do not count, as they may come in any
-// order.
+// repeated records a request for a page, and returns how many earlier requests for it gave nothing new: the page is still in
+// the conversation, only reads and searches happened since, and the file has not changed. Calls of one turn do not count, as
+// they may run in any order.
 func (f *fileState) repeated(env *registry.Env, key pageKey, now stamp) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -239,7 +239,7 @@ func (f *fileState) repeated(env *registry.Env, key pageKey, now stamp) int {
 	return before.repeats
 }
 
-// failed adds to the failure of a patch what may help, the more of them there were.
+// failed adds advice to the failure of a patch, more of it with each failure.
 func (f *fileState) failed(name string, err error) error {
 	failure, ok := errors.AsType[*registry.Failure](err)
 	if !ok || failure.Extra == nil {

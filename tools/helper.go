@@ -13,8 +13,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// askHelper runs a function of ours inside the sandbox, with its question on standard input and the answer from
-// standard output, both as JSON.
+// askHelper runs a helper inside the sandbox, with the question on its standard input and the answer on its standard output,
+// both as JSON.
 func askHelper(ctx context.Context, box sandbox.Sandbox, helper, doing string, timeout time.Duration, question, answer any) error {
 	input, err := json.Marshal(question)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// limitMeanings say what a limit did to a command. That of processors only slows it down.
+// limitMeanings say what a limit did to a command. The CPU limit only slows it down.
 var limitMeanings = map[string]string{
 	sandbox.LimitMemory:    "the machine's memory limit was reached and a process was killed",
 	sandbox.LimitProcesses: "the machine's limit of processes was reached and one could not be started",
@@ -15,8 +15,8 @@ var limitMeanings = map[string]string{
 	sandbox.LimitMachine:   "there was no memory left outside of the machine and a process was killed",
 }
 
-// limitsMeaning says which limits were in the way of a command; "" when none was. What did not keep it from its success is
-// not told, but for a process that was killed.
+// limitsMeaning describes the limits that affected a command, or returns "". For a successful command it reports only killed
+// processes.
 func limitsMeaning(exit sandbox.Exit) string {
 	var meanings []string
 	for _, limit := range exit.Limits {
@@ -24,7 +24,7 @@ func limitsMeaning(exit sandbox.Exit) string {
 			meanings = append(meanings, text)
 		}
 	}
-	if len(meanings) == 0 && exit.OOM { // from a backend that names no limits
+	if len(meanings) == 0 && exit.OOM { // the backend names no limits
 		return limitMeanings[sandbox.LimitMemory]
 	}
 	return strings.Join(meanings, "; ")

@@ -3,7 +3,7 @@ package tools
 import (
 	"bytes"
 	"context"
-	_ "embed" // the checks that run in the sandbox
+	_ "embed" // for the checks that run in the sandbox
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,20 +22,20 @@ import (
 	"trajgen/tools/internal/chars"
 )
 
-// lint is the check of a written file's syntax. Nil is a file that is not checked.
+// lint is the result of a syntax check of a written file. Nil means that the file is not checked.
 type lint struct {
 	Status  string `json:"status"`            // ok, error or skipped
-	Output  string `json:"output,omitempty"`  // what is wrong
-	Message string `json:"message,omitempty"` // why it was skipped, or what the status leaves out
+	Output  string `json:"output,omitempty"`  // the error
+	Message string `json:"message,omitempty"` // why it was skipped, or a note on the status
 }
 
 const (
-	maxLint       = 1 << 20 // bytes up to which a file is checked
+	maxLint       = 1 << 20 // bytes; larger files are not checked
 	maxLintOutput = 2000    // characters
 	lintTimeout   = 20 * time.Second
 )
 
-// checker finds the syntax error of a file's content: "" when there is none. An error means that it could not check.
+// checker returns the syntax error of a file's content, or "". An error means that it could not check.
 type checker func(ctx context.Context, box sandbox.Sandbox, name string, data []byte) (problem string, err error)
 
 var checkers = map[string]checker{
@@ -46,7 +46,7 @@ var checkers = map[string]checker{
 	".rs": checkRust,
 }
 
-// lintFile checks what was written. What was wrong before in the same way is no news.
+// lintFile checks the new content. It does not report an error that the old content had, too.
 func lintFile(ctx context.Context, box sandbox.Sandbox, name string, old, data []byte) *lint {
 	check := checkers[strings.ToLower(path.Ext(name))]
 	if check == nil || len(data) > maxLint || bytes.Equal(old, data) && len(data) == 0 {
@@ -70,14 +70,14 @@ func lintFile(ctx context.Context, box sandbox.Sandbox, name string, old, data [
 
 var number = regexp.MustCompile(`\d+`)
 
-// withoutNumbers is an error wherever it is, as lines move.
+// withoutNumbers removes line numbers from an error, as lines move.
 func withoutNumbers(problem string) string { return number.ReplaceAllString(problem, "") }
 
-// here makes a checker of what needs no sandbox.
+// here makes a checker that needs no sandbox.
 func here(check func([]byte) error) checker {
 	return func(_ context.Context, _ sandbox.Sandbox, _ string, data []byte) (problem string, err error) {
 		defer func() {
-			if r := recover(); r != nil { // parsers have panicked on odd input before
+			if r := recover(); r != nil { // parsers have panicked on odd input
 				err = errors.New("the parser gave up")
 			}
 		}()
@@ -149,10 +149,10 @@ func checkRust(ctx context.Context, box sandbox.Sandbox, _ string, data []byte) 
 	return inSandbox(ctx, box, data, "rustfmt", "--quiet", "--edition", "2021", "--emit", "stdout", "--color", "never")
 }
 
-// exitUnable is how a check of ours says that it cannot check; its standard error says why.
+// exitUnable is the exit code of our checks when they cannot check; the reason is on standard error.
 const exitUnable = 77
 
-// inSandbox gives the content to a program in the sandbox, which says what is wrong on its standard error.
+// inSandbox passes the content to a program in the sandbox, which prints errors on its standard error.
 func inSandbox(ctx context.Context, box sandbox.Sandbox, data []byte, args ...string) (string, error) {
 	stderr := newCapture(maxLintOutput, "chars")
 	cmd := sandbox.Command{Args: args, Dir: box.Layout().Workdir, Stdin: bytes.NewReader(data), Stderr: stderr, Stdout: io.Discard}

@@ -31,13 +31,13 @@ type memoryArgs struct {
 	OldText string `json:"old_text,omitempty" alias:"old_string,old_str,old" doc:"A part of the entry to replace or remove that no other entry has."`
 }
 
-// memoryLock guards the memory of an episode, which calls of execute_code may change at once.
+// memoryLock guards the memory of an episode, which concurrent calls of execute_code may change.
 type memoryLock struct {
 	mu     sync.Mutex
 	memory *episode.Memory
 }
 
-// notes is one of the two lists in work.
+// notes is one of the two lists during a change.
 type notes struct {
 	target  string
 	limit   int
@@ -79,7 +79,7 @@ func memory(_ context.Context, env *registry.Env, args memoryArgs) (any, error) 
 	}, nil
 }
 
-// apply changes the list or leaves it as it was. Entries are never changed in place: the task's own list may be them.
+// apply changes the list or leaves it unchanged. It never changes entries in place, because they may belong to the task.
 func (n *notes) apply(args memoryArgs) (message string, err error) {
 	content := strings.TrimSpace(args.Content)
 	if args.Action != "remove" {
@@ -128,7 +128,7 @@ func checkNote(content, action string) error {
 	return nil
 }
 
-// keep takes the entries if they fit.
+// keep replaces the entries if the new ones fit.
 func (n *notes) keep(entries []string) error {
 	if size := noteSize(entries); size > n.limit {
 		return n.failure("memory_full", n.entries, "%s would hold %d characters, over its limit of %d: replace or remove entries first, or "+
@@ -156,7 +156,7 @@ func (n *notes) find(text string) (int, error) {
 	case 0:
 		return 0, n.failure("not_found", n.entries, "no entry of %s contains old_text", n.target)
 	}
-	// One of them may be all of the text and the others longer: that one is meant.
+	// An entry that equals the text wins over entries that contain it.
 	if whole := slices.Index(n.entries, text); whole >= 0 {
 		return whole, nil
 	}
@@ -167,7 +167,7 @@ func (n *notes) find(text string) (int, error) {
 	return 0, n.failure("ambiguous", found, "old_text is in %d entries of %s: give more of the one that is meant", len(matches), n.target)
 }
 
-// failure shows what is there, so that the model can mend its call.
+// failure shows the entries, so that the model can correct its call.
 func (n *notes) failure(class string, entries []string, format string, args ...any) error {
 	f := registry.Failf(class, format, args...)
 	f.Extra = map[string]any{"target": n.target, "entries": append([]string{}, entries...), "usage": n.usage(n.entries)}
@@ -178,7 +178,7 @@ func (n *notes) usage(entries []string) string {
 	return fmt.Sprintf("%d/%d characters", noteSize(entries), n.limit)
 }
 
-// noteSize counts the characters of the entries with what separates them.
+// noteSize counts the characters of the entries and their separators.
 func noteSize(entries []string) int {
 	return utf8.RuneCountInString(strings.Join(entries, episode.MemorySeparator))
 }

@@ -49,7 +49,7 @@ func patchAccess(arguments json.RawMessage) registry.Access {
 	}
 	operations, err := parseV4A(args.Patch)
 	if err != nil {
-		return registry.Access{Writes: []string{"/"}} // alone
+		return registry.Access{Writes: []string{"/"}} // nothing else runs beside it
 	}
 	var access registry.Access
 	for _, op := range operations {
@@ -88,7 +88,7 @@ func patch(ctx context.Context, env *registry.Env, args patchArgs) (any, error) 
 	return replaceInFile(ctx, env, box, args)
 }
 
-// refuse is a failure that changed nothing.
+// refuse returns a failure that changed nothing.
 func refuse(class, format string, args ...any) *registry.Failure {
 	failure := registry.Failf(class, format, args...)
 	failure.Extra = map[string]any{"success": false}
@@ -142,7 +142,7 @@ func replaceInFile(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 	return result, nil
 }
 
-// findReplacement is what a replacement changes, or why it is refused.
+// findReplacement returns what a replacement changes, or why it is refused.
 func findReplacement(file textFile, args patchArgs) (match, error) {
 	old, new := unixLines(*args.OldString), unixLines(*args.NewString)
 	if old == new {
@@ -168,7 +168,7 @@ func findReplacement(file textFile, args patchArgs) (match, error) {
 const escapeAdvice = "give both texts exactly as the file is to have them, escaped once, as JSON wants it; if the backslashes " +
 	"are meant, use mode=patch"
 
-// checkGrowth refuses edits before they fill the runner's memory: many places times a long text is more than either.
+// checkGrowth refuses edits whose result would fill the runner's memory: many places times a long text.
 func checkGrowth(file textFile, edits []edit, shown string) error {
 	size := len(file.text) + len(file.crs)
 	for _, e := range edits {
@@ -181,7 +181,7 @@ func checkGrowth(file textFile, edits []edit, shown string) error {
 
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// readText reads a file that is to be edited.
+// readText reads a file to edit.
 func readText(ctx context.Context, env *registry.Env, box sandbox.Sandbox, name, shown string) (textFile, target, error) {
 	if err := refuseProtected(box.Layout(), name, shown); err != nil {
 		return textFile{}, target{}, err
@@ -201,7 +201,7 @@ func readText(ctx context.Context, env *registry.Env, box sandbox.Sandbox, name,
 	return file, old, nil
 }
 
-// maxDiff bounds the diff in a result.
+// maxDiff bounds the diff in a result, in characters.
 const maxDiff = 20_000
 
 func diffOf(shown, text string, edits []edit) string {
@@ -211,7 +211,7 @@ func diffOf(shown, text string, edits []edit) string {
 	}
 	diff, err := udiff.ToUnified("a/"+shown, "b/"+shown, text, changes, udiff.DefaultContextLines)
 	if err != nil {
-		return "" // the edits were applied already, so they are sound
+		return "" // the edits have been applied already, so they are sound
 	}
 	return cutDiff(diff)
 }

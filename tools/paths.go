@@ -17,18 +17,17 @@ import (
 	"trajgen/tools/search"
 )
 
-// maxFile is the largest file that the file tools take into the runner's memory.
+// maxFile is the largest file that the file tools read into the runner's memory.
 const maxFile = 10 << 20
 
-// protected are the places that no file tool writes to. What lies in the working directory or in the one for temporary
-// files is the task's all the same. (On macOS those lie below /private/var, which therefore is not among them.)
+// protected are the directories that no file tool writes to. The working directory and the temporary one are writable even when
+// they are inside. (On macOS both are below /private/var, which is therefore not in the list.)
 var protected = []string{
 	"/etc", "/private/etc", "/boot", "/usr/lib/systemd", "/proc", "/sys", "/dev",
 	"/run/docker.sock", "/var/run/docker.sock",
 }
 
-// credentials are the places of a home directory where programs look for keys and passwords. File tools neither read
-// nor write them.
+// credentials are the paths in a home directory where programs keep keys and passwords. File tools neither read nor write them.
 var credentials = []string{
 	".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".config/gh", ".config/gcloud",
 	".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials",
@@ -41,7 +40,7 @@ func expandHome(name string, layout sandbox.Layout) string {
 	return name
 }
 
-// resolve makes a path absolute as a process of the sandbox would see it. Links are resolved by the sandbox.
+// resolve makes a path absolute as a process of the sandbox would. The sandbox resolves links.
 func resolve(box sandbox.Sandbox, name string) (string, error) {
 	switch {
 	case name == "":
@@ -57,8 +56,8 @@ func resolve(box sandbox.Sandbox, name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// writable finds out where a file that does not exist would lie once links are followed, and refuses protected places.
-// dirs tells that its directory does not exist either.
+// writable returns the path of a file that does not exist, with links resolved, and refuses protected paths. dirs says that its
+// directory does not exist either.
 func writable(ctx context.Context, box sandbox.Sandbox, name, shown string) (real string, dirs bool, err error) {
 	for dir, rest := path.Dir(name), path.Base(name); ; dir, rest = path.Dir(dir), path.Join(path.Base(dir), rest) {
 		info, err := box.Files().Stat(ctx, dir)
@@ -75,7 +74,7 @@ func writable(ctx context.Context, box sandbox.Sandbox, name, shown string) (rea
 	}
 }
 
-// refuseProtected refuses to write to a protected place.
+// refuseProtected refuses to write to a protected path.
 func refuseProtected(layout sandbox.Layout, name, shown string) error {
 	switch {
 	case layout.Workdir != "/" && search.Within(name, layout.Workdir), search.Within(name, layout.Tmp):
@@ -94,9 +93,9 @@ func isCredential(layout sandbox.Layout, name string) bool {
 	return slices.ContainsFunc(credentials, func(place string) bool { return search.Within(name, path.Join(layout.Home, place)) })
 }
 
-// secret tells whether a file is made for secrets. It is not read, in a disposable sandbox neither: what the file tools
-// return goes into a dataset, and a task that is about such a file can say so and has the terminal. Writing one is
-// another matter, as its content is the model's own.
+// secret reports whether a file is made for secrets. Such a file is not read, even in a disposable sandbox: the results of file
+// tools go into a dataset, and a task about such a file can use the terminal. Writing one is allowed, as the content is the
+// model's own.
 func secret(layout sandbox.Layout, name string) bool {
 	return isCredential(layout, name) || search.Secret(path.Base(name))
 }
@@ -107,7 +106,8 @@ func denied(format string, args ...any) error {
 	return failure
 }
 
-// fileFailure words an error of a file operation for the model. A lost sandbox and the end of the call pass as they are.
+// fileFailure makes a failure for the model from an error of a file operation. It returns the loss of the sandbox and the end
+// of the call unchanged.
 func fileFailure(err error, doing, shown string) error {
 	switch {
 	case errors.Is(err, sandbox.ErrGone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -146,7 +146,7 @@ func readWhole(ctx context.Context, box sandbox.Sandbox, name, shown string) ([]
 	return data, info, nil
 }
 
-// readFailure tells a directory from a missing file, and suggests names for the latter.
+// readFailure distinguishes a directory from a missing file, for which it suggests names.
 func readFailure(ctx context.Context, box sandbox.Sandbox, err error, name, shown string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFound(ctx, box, name, shown, &registry.Failure{Message: "file not found: " + shown})
@@ -157,7 +157,7 @@ func readFailure(ctx context.Context, box sandbox.Sandbox, err error, name, show
 	return fileFailure(err, "read", shown)
 }
 
-// notFound completes the failure over a missing file with what may have been meant.
+// notFound adds suggestions to the failure for a missing file.
 func notFound(ctx context.Context, box sandbox.Sandbox, name, shown string, failure *registry.Failure) error {
 	failure.Class = "not_found"
 	similar, listed := similarFiles(ctx, box, name, shown)
@@ -175,7 +175,7 @@ func notFound(ctx context.Context, box sandbox.Sandbox, name, shown string, fail
 
 const maxSimilar = 5
 
-// elsewhere points out that a missing relative path may have been meant to start at the terminal's directory.
+// elsewhere adds that a missing relative path may be relative to the terminal's directory.
 func elsewhere(env *registry.Env, box sandbox.Sandbox, err error, shown string) error {
 	failure, ok := errors.AsType[*registry.Failure](err)
 	layout := box.Layout()
@@ -187,8 +187,8 @@ func elsewhere(env *registry.Env, box sandbox.Sandbox, err error, shown string) 
 	return failure
 }
 
-// similarFiles names the files of the same directory that the missing one may have been meant to be, best first. listed
-// tells that the directory has the missing one itself: a link that leads to nothing.
+// similarFiles returns the names in the same directory that are most like the missing one, best first. listed says that the
+// directory has the missing name itself: a dangling link.
 func similarFiles(ctx context.Context, box sandbox.Sandbox, name, shown string) (names []string, listed bool) {
 	entries, err := box.Files().List(ctx, path.Dir(name))
 	if err != nil {

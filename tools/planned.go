@@ -6,12 +6,12 @@ import (
 	"trajgen/registry"
 )
 
-// planned are the tools that toolsets name and that are not built yet. They exist in every registry, so that toolsets,
-// distributions and the schema of a row do not change when one of them is built; until then they are unavailable. One
-// that is built leaves this table: the registry would refuse the pair.
+// planned are tools that toolsets name and that are not built yet. Every registry has them as unavailable, so that toolsets,
+// distributions and the schema of a row do not change when one of them is built. A built tool has to leave this table: the
+// registry refuses two tools with one name.
 var planned = []struct {
 	toolset, names string
-	env            string // what the runner's environment must hold for them
+	env            string // required variable in the runner's environment
 }{
 	{toolset: "web", names: "web_search web_extract"},
 	{toolset: "x_search", names: "x_search", env: "XAI_API_KEY"},

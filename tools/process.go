@@ -12,7 +12,7 @@ import (
 	"trajgen/tools/internal/chars"
 )
 
-// The bounds of the process tool.
+// Bounds of the process tool.
 const (
 	maxWait     = 180 // seconds
 	pollOutput  = 1000
@@ -46,7 +46,7 @@ type processArgs struct {
 	Limit     int    `json:"limit,omitempty" alias:"lines,max_lines,num_lines" doc:"Number of lines of log." min:"1" default:"200"`
 }
 
-// processResult is what every action on one process returns; fields that do not concern it are left out.
+// processResult is the result of every action on one process; fields that do not apply are left out.
 type processResult struct {
 	SessionID     string  `json:"session_id"`
 	Command       string  `json:"command,omitempty"`
@@ -59,7 +59,7 @@ type processResult struct {
 	BytesWritten  *int    `json:"bytes_written,omitempty"`
 	Message       string  `json:"message,omitempty"`
 	TimeoutNote   string  `json:"timeout_note,omitempty"`
-	// CompletionReason is exited, or killed when the process tool did it.
+	// CompletionReason is exited, or killed by the process tool.
 	CompletionReason string         `json:"completion_reason,omitempty"`
 	Notifications    []notification `json:"notifications,omitempty"`
 }
@@ -73,12 +73,12 @@ func manageProcess(ctx context.Context, env *registry.Env, args processArgs) (an
 	if p == nil {
 		return nil, unknownProcess(table, args.SessionID)
 	}
-	told := p.told.Load()
+	reported := p.reported.Load()
 	result, err := p.act(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	if !told { // by this call alone, so that an end is counted once
+	if !reported { // only this call reports it, so that an end is counted once
 		env.ExitCode = result.ExitCode
 	}
 	result.Notifications = table.notifications()
@@ -106,12 +106,12 @@ func (p *process) act(ctx context.Context, args processArgs) (processResult, err
 		"unknown action %q (have list, poll, log, wait, kill, write, submit, close)", args.Action)
 }
 
-// notifications are what there is to tell of all processes and was not told before.
+// notifications returns the unreported events of all processes.
 func (t *processTable) notifications() []notification {
 	var all []notification
 	for _, p := range t.list() {
 		all = append(all, p.watcher.take(p.id)...)
-		if p.notify && p.ended() && !p.told.Swap(true) {
+		if p.notify && p.ended() && !p.reported.Swap(true) {
 			_, code := p.status()
 			all = append(all, notification{SessionID: p.id, Type: "completed", ExitCode: code})
 		}
@@ -160,12 +160,12 @@ func listProcesses(table *processTable) any {
 	}{list, table.notifications()}
 }
 
-// result tells the state. Who is told of the end that way needs no notification.
+// result returns the state. A result with the end replaces the notification of it.
 func (p *process) result() processResult {
 	status, code := p.status()
 	r := processResult{SessionID: p.id, Status: status, ExitCode: code}
 	if status != "running" {
-		p.told.Store(true)
+		p.reported.Store(true)
 	}
 	if status == "exited" && p.killed.Load() {
 		r.CompletionReason = "killed"
@@ -186,7 +186,7 @@ func (p *process) poll() processResult {
 	return r
 }
 
-// log shows whole lines. They are numbered from the process's first line, also when that one is no longer kept.
+// log returns whole lines. Their numbers count from the process's first line, even if that is no longer kept.
 func (p *process) log(offset, limit int) processResult {
 	if limit < 1 {
 		limit = logLines
@@ -211,10 +211,10 @@ func (p *process) log(offset, limit int) processResult {
 	return r
 }
 
-// errMatched ends a wait.
+// errMatched is the cause that ends a wait.
 var errMatched = errors.New("the output has a line that was watched for")
 
-// wait returns when the process has ended, when a line comes that is watched for, or when the time is over.
+// wait returns when the process has ended, when a watched line comes, or when the time is over.
 func (p *process) wait(ctx context.Context, seconds int) (processResult, error) {
 	var note string
 	if seconds > maxWait {
@@ -228,7 +228,7 @@ func (p *process) wait(ctx context.Context, seconds int) (processResult, error) 
 	limited, match := context.WithCancelCause(limited)
 	defer match(nil)
 	defer p.watcher.waking(func() { match(errMatched) })()
-	// Asking the process too, and not just waiting for done, counts this wait as the sandbox's time.
+	// Waiting for the process, and not just for done, counts the time as the sandbox's.
 	_, err := p.proc.Wait(limited)
 	if err == nil {
 		<-p.done
@@ -268,7 +268,7 @@ func (p *process) kill(ctx context.Context) (processResult, error) {
 	case !p.ended():
 		p.killed.Store(false)
 		return processResult{}, p.notKilled(err)
-	case p.err != nil: // what became of it is unknown
+	case p.err != nil: // its outcome is unknown
 		return processResult{}, p.err
 	}
 	r := p.result()
@@ -297,7 +297,7 @@ func (p *process) write(data string) (processResult, error) {
 	return processResult{SessionID: p.id, Status: "ok", BytesWritten: &n}, nil
 }
 
-// enter is what ends a line of input: on a terminal, what its Enter key sends.
+// enter returns the end of an input line: on a terminal, what the Enter key sends.
 func (p *process) enter() string {
 	if p.tty {
 		return "\r"
@@ -305,7 +305,7 @@ func (p *process) enter() string {
 	return "\n"
 }
 
-// closeInput ends the standard input. That of a terminal cannot be closed: who reads from it is told of an end of file.
+// closeInput closes the standard input. A terminal cannot be closed: it gets the end-of-file character.
 func (p *process) closeInput() (processResult, error) {
 	if !p.tty {
 		p.stdin.Close()

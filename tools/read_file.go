@@ -16,14 +16,14 @@ import (
 	"trajgen/tools/page"
 )
 
-// The bounds of a page.
+// Bounds of a page.
 const (
 	defaultPage = 500
 	maxPage     = 2000
 	maxLine     = page.MaxLine
-	// carried is the size up to which a file is brought to the runner for a page of it; of a larger one, the page alone is.
+	// carried is the size up to which the runner reads a whole file; of a larger one it reads the page only.
 	carried = 512_000
-	// narrowPage is what a page of a larger file should have at most.
+	// narrowPage is the largest recommended page of a larger file, in lines.
 	narrowPage  = 200
 	readTimeout = 60 * time.Second
 )
@@ -45,7 +45,7 @@ func init() {
 	}, readFile))
 }
 
-// pathOf is the path argument of a call.
+// pathOf returns the path argument of a call.
 func pathOf(arguments json.RawMessage) string {
 	var args struct {
 		Path string `json:"path"`
@@ -67,11 +67,11 @@ type readFileResult struct {
 	TotalLines int    `json:"total_lines"`
 	FileSize   int64  `json:"file_size"`
 	Truncated  bool   `json:"truncated"`
-	Extracted  string `json:"extracted_from,omitempty"` // the kind of document that the text is of
+	Extracted  string `json:"extracted_from,omitempty"` // the kind of document
 	Hint       string `json:"hint,omitempty"`
 }
 
-// unchangedResult stands for a page that the model has in front of it.
+// unchangedResult replaces a page that the model already has.
 type unchangedResult struct {
 	Status   string `json:"status"`
 	Message  string `json:"message"`
@@ -103,7 +103,7 @@ func readFile(ctx context.Context, env *registry.Env, args readFileArgs) (any, e
 	files := filesOf(env.Session)
 	answer, err := readPage(ctx, box, page.Args{Path: name, Offset: args.Offset, Limit: limit}, args.Path, files.large(name))
 	if err == nil {
-		err = refuseReading(box.Layout(), answer.Path, args.Path) // where links lead
+		err = refuseReading(box.Layout(), answer.Path, args.Path) // links are resolved now
 	}
 	if err == nil {
 		err = answerFailure(ctx, env, box, answer, name, args.Path)
@@ -115,7 +115,7 @@ func readFile(ctx context.Context, env *registry.Env, args readFileArgs) (any, e
 		return nil, pageTooLarge(answer, args)
 	}
 	now := stamp{size: answer.FileSize, sum: answer.Sum, summed: answer.Extracted == "", time: answer.ModTime}
-	if env.Parent != "" { // what a script reads, the model has not seen
+	if env.Parent != "" { // the model does not see what a script reads
 		return pageResult(answer, args.Offset, limit), nil
 	}
 	switch n := files.repeated(env, pageKey{answer.Path, args.Offset, limit}, now); {
@@ -132,7 +132,7 @@ func readFile(ctx context.Context, env *registry.Env, args readFileArgs) (any, e
 	return pageResult(answer, args.Offset, limit), nil
 }
 
-// refuseReading refuses what is to be told by its path.
+// refuseReading refuses files by their path.
 func refuseReading(layout sandbox.Layout, name, shown string) error {
 	switch {
 	case page.Forbidden(name):
@@ -147,10 +147,10 @@ func notRegular(shown string) error {
 	return registry.Failf("not_regular", "cannot read %s: it is a device, a pipe or another special file", shown)
 }
 
-// readPage makes the page. That takes a single round trip to the sandbox: a small file comes whole; for a document, or a
-// file that is known to be large, the helper is asked at once. Only what turns out to be large or special takes another.
+// readPage makes the page, usually with one round trip to the sandbox: it reads a small file whole; for a document, or a file
+// known to be large, it asks the helper at once. Only a file that turns out to be large or special takes another round trip.
 func readPage(ctx context.Context, box sandbox.Sandbox, args page.Args, shown string, large bool) (page.Answer, error) {
-	if args.Path == "/dev/null" { // some sandboxes do not let it be opened
+	if args.Path == "/dev/null" { // some sandboxes do not allow opening it
 		return pageOf(nil, sandbox.Info{Path: args.Path}, args), nil
 	}
 	if !page.Document(args.Path) && !large {
@@ -172,12 +172,12 @@ func pageOf(data []byte, info sandbox.Info, args page.Args) page.Answer {
 	answer := page.Answer{Path: info.Path, FileSize: int64(len(data)), ModTime: info.ModTime}
 	var err error
 	if answer.Page, err = page.Make(bytes.NewReader(data), args.Offset, args.Limit); err != nil {
-		answer.Failed = page.NotText(err) // the one way in which making a page of bytes can fail
+		answer.Failed = page.NotText(err) // Make of bytes fails in this way only
 	}
 	return answer
 }
 
-// readFailed tells a directory from a failure.
+// readFailed distinguishes a directory from a failure.
 func readFailed(ctx context.Context, box sandbox.Sandbox, err error, name, shown string) (page.Answer, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return page.Answer{Path: name, Failed: page.NotFound}, nil
@@ -188,7 +188,7 @@ func readFailed(ctx context.Context, box sandbox.Sandbox, err error, name, shown
 	return page.Answer{}, fileFailure(err, "read", shown)
 }
 
-// answerFailure words why there is no page.
+// answerFailure makes the failure for a page that could not be made.
 func answerFailure(ctx context.Context, env *registry.Env, box sandbox.Sandbox, answer page.Answer, name, shown string) error {
 	extension := strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
 	switch answer.Failed {
@@ -274,8 +274,8 @@ func pageResult(answer page.Answer, offset, limit int) readFileResult {
 	return result
 }
 
-// Of files with these endings no page is shown, whatever they begin with. An ending that texts have as well, such as dat,
-// db or obj, is not among them: there the content tells.
+// No page is made of files with these endings, whatever their content. Endings that text files have as well, such as dat, db or
+// obj, are not among them: there the content decides.
 var (
 	binaryExtensions = wordSet("7z aac aiff avi bmp bz2 deb dll dylib ear eot exe fla flac flv gif gz ico iso jar jpeg jpg " +
 		"lockb m4a m4v mdb mkv mov mp3 mp4 mpeg mpg msi odp ods odt ogg opus otf png ppt pptx psd pyc pyo rar rlib rpm so " +

@@ -2,8 +2,8 @@ package tools
 
 import "strings"
 
-// newIndentMap learns how the file indents: old and found are the same lines as the model and as the file have them.
-// With partial set, the first line begins within a line.
+// newIndentMap compares the indentation of the same lines as the model wrote them (old) and as the file has them (found). With
+// partial set, the first line begins within a line.
 func newIndentMap(old, found []string, partial bool) indentMap {
 	m := indentMap{}
 	if len(old) == len(found) {
@@ -27,7 +27,7 @@ func (m *indentMap) learn(old, found []string, partial bool) {
 	}
 }
 
-// around adds what another map knows of indentations that this one does not know.
+// around adds indentations of another map that this one lacks.
 func (m *indentMap) around(other indentMap) {
 	for _, pair := range other.pairs {
 		if m.pair(pair.model) == nil {
@@ -36,9 +36,8 @@ func (m *indentMap) around(other indentMap) {
 	}
 }
 
-// apply gives the lines of a new text the indentation of the file where the model wrote another one. It is false when
-// that is anybody's guess: of lines that the model indents alike the file indents some in one way and some in another.
-// The first line alone is known to stand where the first line stood.
+// apply replaces the model's indentation in a new text by the file's. It returns false when the mapping is ambiguous: lines
+// with one indentation of the model have several in the file. For the first line, the first pair decides.
 func (m indentMap) apply(text string, partial bool) (string, bool) {
 	if m.same() {
 		return text, true
@@ -60,18 +59,18 @@ func (m indentMap) apply(text string, partial bool) (string, bool) {
 
 func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
 
-// maxIndents is more than any text has that a person wrote.
+// maxIndents is more than a hand-written text has.
 const maxIndents = 64
 
-// indentMap holds which indentation of the model is which of the file.
+// indentMap maps indentations of the model to those of the file.
 type indentMap struct {
 	pairs  []indentPair
-	begins bool // the first pair is that of the first line
+	begins bool // the first pair is of the first line
 }
 
 type indentPair struct {
 	model, file string
-	torn        bool // the file has others for it, too
+	torn        bool // the file has several for it
 }
 
 func (m *indentMap) pair(model string) *indentPair {
@@ -92,7 +91,7 @@ func (m *indentMap) same() bool {
 	return true
 }
 
-// translate finds the nearest known indentation and carries the difference over.
+// translate finds the nearest known indentation and adds the difference.
 func (m *indentMap) translate(indent string) (file string, sure bool) {
 	var inner, outer *indentPair
 	for i, pair := range m.pairs {
@@ -114,7 +113,7 @@ func (m *indentMap) translate(indent string) (file string, sure bool) {
 	return indent, true
 }
 
-// unit turns further indentation by spaces into tabs when the known pairs say how many spaces a tab is.
+// unit turns further indentation by spaces into tabs when the known pairs show how many spaces a tab is.
 func (m *indentMap) unit(more string) string {
 	for _, pair := range m.pairs {
 		spaces, tabs := len(pair.model), len(pair.file)

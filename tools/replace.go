@@ -5,26 +5,26 @@ import (
 	"unicode"
 )
 
-// A strategy finds where old stands in a text and says what goes there. The confidence says how little a match leaves to
-// chance; it orders the strategies and is no probability.
+// A strategy finds where old is in a text and returns the edits. The confidence says how exact a match is; it orders the
+// strategies and is not a probability.
 type strategy struct {
 	name       string
 	confidence float64
 	find       func(text, old, new string, work *budget) places
 }
 
-// places are edits in order and apart from one another. overlap says that old also stands where it shares text with one
-// of them, as aa does twice in aaa; unclear, that old was found and that new could be read in several ways.
+// places are disjoint edits in order. overlap says that old also occurs where it overlaps one of them, as aa does in aaa;
+// unclear, that old was found and new has several readings.
 type places struct {
 	edits            []edit
 	overlap, unclear bool
 }
 
-// budget bounds the work of a search. Texts and patterns are a stranger's, and comparing every line with every line of
-// a repetitive file would hold the runner for hours. What exceeds it counts as not found.
+// budget bounds the work of a search. Texts and patterns are untrusted, and comparing every line with every line of a
+// repetitive file would take hours. Beyond the budget, a text counts as not found.
 type budget struct{ left int }
 
-// searchWork is about a second's.
+// searchWork takes about a second.
 const searchWork = 50_000_000
 
 func (b *budget) spend(n int) bool {
@@ -32,10 +32,10 @@ func (b *budget) spend(n int) bool {
 	return b.left >= 0
 }
 
-// strategies are tried in this order; the first that finds anything wins. Each allows for one way in which a model's
-// copy of a text differs from the text. None guesses: what is only alike is suggested in the error and never edited.
+// strategies are tried in this order; the first that finds anything wins. Each allows for one kind of difference between a text
+// and a model's copy of it. None guesses: text that is only similar is suggested in the error and never edited.
 //
-// There is no strategy for indentation alone, as line_trimmed finds all of that.
+// There is no strategy for indentation only, as line_trimmed covers it.
 var strategies = []strategy{
 	{exactStrategy, 1, findExact},
 	{"line_trimmed", 0.95, findLines},
@@ -50,19 +50,19 @@ const (
 	escapeStrategy = "escape_normalized"
 )
 
-// match is what was found, and how.
+// match is the result of a search.
 type match struct {
 	places
 	strategy   string
 	confidence float64
 }
 
-// findEdits returns the edits of the first strategy that finds old; none when old is nowhere.
+// findEdits returns the edits of the first strategy that finds old, or none.
 func findEdits(text, old, new string) match {
 	work := &budget{searchWork}
 	for i, s := range strategies {
 		if i > 0 && strings.TrimSpace(old) == "" {
-			break // white space that is nearly like other white space is everywhere
+			break // for white space, fuzzy strategies would match almost anywhere
 		}
 		found := s.find(text, old, new, work)
 		if found.unclear {
@@ -83,7 +83,7 @@ func findExact(text, old, new string, _ *budget) places {
 			return found
 		}
 		start := at + n
-		at = start + 1 // for what overlaps it, which is to be known once
+		at = start + 1 // also finds overlaps, which are reported
 		if start < end {
 			found.overlap = true
 		} else {
@@ -96,7 +96,7 @@ func findExact(text, old, new string, _ *budget) places {
 	}
 }
 
-// findLines compares whole lines without the white space at both their ends.
+// findLines compares whole lines without white space at both ends.
 func findLines(text, old, new string, work *budget) places {
 	wanted, ended := splitLines(old)
 	lines, offsets := linesOf(text)
@@ -110,7 +110,7 @@ func findLines(text, old, new string, work *budget) places {
 		last := i + len(wanted) - 1
 		end, ending := offsets[last]+len(lines[last]), new
 		if ended {
-			if end == len(text) { // which goes on to end without a newline
+			if end == len(text) { // the match ends without a newline, as the file does
 				ending = strings.TrimSuffix(new, "\n")
 			}
 			end = offsets[last+1]
@@ -128,7 +128,7 @@ func findLines(text, old, new string, work *budget) places {
 	return found
 }
 
-// windows finds where the wanted lines stand one after the other; overlaps are included.
+// windows finds where the wanted lines occur in a row, including overlaps.
 func windows(lines, wanted []string, work *budget) []int {
 	var found []int
 	for at := 0; at+len(wanted) <= len(lines); at++ {
@@ -146,7 +146,7 @@ func windows(lines, wanted []string, work *budget) []int {
 	return found
 }
 
-// linesOf cuts a text and says where each line begins; the last offset is the end of the text.
+// linesOf splits a text and returns where each line begins; the last offset is the end of the text.
 func linesOf(text string) (lines []string, offsets []int) {
 	lines, _ = splitLines(text)
 	offsets = make([]int, 0, len(lines)+1)
@@ -166,7 +166,7 @@ func trimAll(lines []string) []string {
 	return trimmed
 }
 
-// findTrimmed leaves out the blank lines around old, which the text has not, and those around new with them.
+// findTrimmed ignores blank lines around old that the text lacks, and those around new with them.
 func findTrimmed(text, old, new string, work *budget) places {
 	core, new := withoutBlankEdges(old), withoutBlankEdges(new)
 	if core == old {
@@ -180,7 +180,7 @@ func findTrimmed(text, old, new string, work *budget) places {
 	return findLines(text, core, new, work)
 }
 
-// withoutBlankEdges cuts blank lines off at both ends; the last line keeps its newline.
+// withoutBlankEdges removes blank lines at both ends; the last line keeps its newline.
 func withoutBlankEdges(text string) string {
 	for {
 		line, rest, more := strings.Cut(text, "\n")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// escapes are what a model escaped once too often.
+// escapes are characters that a model escaped once too often.
 type escapes uint8
 
 const (
@@ -15,9 +15,8 @@ const (
 	allEscapes   = lineEscapes | quoteEscapes | slashEscapes
 )
 
-// findUnescaped finds old with its escapes read as what they stand for. The new text is then read in the same way, or as
-// it stands where it shows that it is not escaped. What old has none of, it says nothing about: where the ways that are
-// left open make different texts of new, it is unclear.
+// findUnescaped finds old after undoing its escapes. It undoes those of new in the same way, unless new shows that it is not
+// escaped. Kinds of escape that old does not contain stay open: if they would make different texts of new, the edit is unclear.
 func findUnescaped(text, old, new string, work *budget) places {
 	var found places
 	read := ""
@@ -31,10 +30,10 @@ func findUnescaped(text, old, new string, work *budget) places {
 		if how.plainIn(new) {
 			candidate, ok = new, true
 		}
-		if !ok && how&slashEscapes == 0 && doubled.MatchString(new) { // another way would read it without asking
+		if !ok && how&slashEscapes == 0 && doubled.MatchString(new) { // another reading would not ask
 			return places{unclear: true}
 		}
-		// A tab, or the source's own \t: what old has tells which.
+		// A tab, or the source's own \t: old shows which, if it has one.
 		whichTab := how&lineEscapes != 0 && candidate != new && how.innerTab(new) && !how.innerTab(old)
 		if !ok || whichTab || escapedOutside(candidate, lineBefore(text, at.edits[0].start), missing(candidate)) {
 			found.unclear = true
@@ -52,13 +51,13 @@ func findUnescaped(text, old, new string, work *budget) places {
 	return found
 }
 
-// doubled is what backslashes that are escaped make of a \n, and line ends that are escaped of one behind a backslash.
+// doubled matches what escaping makes of \n in a source, and of a line end after a backslash.
 var doubled = regexp.MustCompile(`\\\\[ntr]`)
 
-// innerTab tells whether a text whose line ends are escaped has a \t behind the indentation of a line.
+// innerTab reports whether a text with escaped line ends has a \t after the indentation of a line.
 func (e escapes) innerTab(text string) bool {
 	if e&slashEscapes != 0 {
-		text = strings.ReplaceAll(text, `\\`, "") // of which \\t is none
+		text = strings.ReplaceAll(text, `\\`, "") // in \\t there is none
 	}
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\n", `\n`), `\n`) {
 		for trimmed := ""; trimmed != line; {
@@ -71,18 +70,18 @@ func (e escapes) innerTab(text string) bool {
 	return false
 }
 
-// plainIn tells whether a text has as it is what would have been escaped.
+// plainIn reports whether a text has characters unescaped that would have been escaped.
 func (e escapes) plainIn(text string) bool {
 	has := bare(text)
 	return e&lineEscapes != 0 && strings.Contains(has, "n") || e&quoteEscapes != 0 && strings.Contains(has, `"`)
 }
 
-// undo reads the escapes of a text. It is false for a text in which what would have been escaped stands as it is. Where
-// backslashes are not escaped, a \n within quotes is the source's own; whether they are must be sure then.
+// undo undoes the escapes of a text. It returns false for a text with such characters unescaped. If backslashes are not
+// escaped, a \n within quotes is the source's own; with sure set, the quotes must be unambiguous.
 func (e escapes) undo(text string, sure bool) (string, bool) {
 	var b strings.Builder
 	var q lineQuote
-	escaped, plain := 0, 0 // apostrophes, which not all escape
+	escaped, plain := 0, 0 // apostrophes, which some models do not escape
 	for at := 0; at < len(text); at++ {
 		next, size := text[at], 1
 		if next == '\\' && at+1 < len(text) {
@@ -122,7 +121,7 @@ func (e escapes) undo(text string, sure bool) (string, bool) {
 			b.WriteByte(next) // the source's own, before a quote
 			size = 1
 		case e&slashEscapes != 0, next == '\\' && e&lineEscapes != 0 && at+2 < len(text) && strings.IndexByte("ntr", text[at+2]) >= 0:
-			return "", false // a backslash alone; or one at the end of a line, or of a \n
+			return "", false // a single backslash; or one at the end of a line, or of a \n
 		default:
 			b.WriteString(kept)
 		}
@@ -131,8 +130,8 @@ func (e escapes) undo(text string, sure bool) (string, bool) {
 	return b.String(), (escaped == 0 || plain == 0) && (q == 0 || e&lineEscapes == 0 || e&slashEscapes != 0)
 }
 
-// escapedAnew tells whether new, written for old as it stands in a file, escapes what it should not: what old has plain, or
-// what is outside of all quotes and is not escaped there in old.
+// escapedAnew reports whether new, which replaces old as it is in a file, escapes too much: characters that old has unescaped,
+// or characters outside of all quotes that old does not escape there.
 func escapedAnew(file, old, new, before string) bool {
 	for _, c := range missing(new) {
 		char := string(c)
@@ -146,7 +145,7 @@ func escapedAnew(file, old, new, before string) bool {
 	return false
 }
 
-// bare are the quotes and line ends, as n, that a text has without a backslash.
+// bare returns the quotes and line ends, as n, that a text has without a backslash.
 func bare(text string) string {
 	const chars = "\"'\n"
 	var found [len(chars)]bool
@@ -164,7 +163,7 @@ func bare(text string) string {
 	return has
 }
 
-// missing are the quotes and line ends that a text does not have, and the tabs, as t.
+// missing returns the quotes and line ends that a text does not have, and the tabs, as t.
 func missing(text string) string {
 	has := bare(text)
 	return strings.Map(func(r rune) rune {
@@ -175,9 +174,8 @@ func missing(text string) string {
 	}, `"'nt`)
 }
 
-// escapedOutside tells whether one of the characters is escaped outside of quotes, where few languages have that, or a tab
-// at the beginning of a line. The text is to stand behind the beginning of a line. Where quotes do not pair, all may be
-// outside.
+// escapedOutside reports whether one of the characters is escaped outside of quotes, which few languages allow, or a tab at the
+// beginning of a line. before is the beginning of the text's first line. Where quotes do not pair, every place may be outside.
 func escapedOutside(text, before, chars string) bool {
 	var q lineQuote
 	line, blank, within := before+text, true, false
@@ -190,7 +188,7 @@ func escapedOutside(text, before, chars string) bool {
 			break
 		}
 		c := line[at]
-		if c == '\\' && at+1 < len(line) && line[at+1] == 'n' { // a line that goes on behind its end
+		if c == '\\' && at+1 < len(line) && line[at+1] == 'n' { // the line continues after an escaped end
 			c = 'n'
 		}
 		if at > len(before) && strings.IndexByte(chars, c) >= 0 && (c != 't' || blank) {
@@ -204,7 +202,7 @@ func escapedOutside(text, before, chars string) bool {
 	return within && q != 0
 }
 
-// lineQuote is the quote that a place of a line stands in; 0 outside of all.
+// lineQuote is the quote that encloses a place in a line; 0 outside of all.
 type lineQuote byte
 
 func (q *lineQuote) step(text string, at int) {
@@ -219,7 +217,7 @@ func (q *lineQuote) step(text string, at int) {
 	}
 }
 
-// lineBefore is the beginning of the line on which an offset lies.
+// lineBefore returns the beginning of the line that contains an offset.
 func lineBefore(text string, at int) string {
 	return text[strings.LastIndexByte(text[:at], '\n')+1 : at]
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normalized is a text in a simpler spelling, with the way back: byte i of it stands for the bytes from starts[i] to
-// ends[i] of the original.
+// normalized is a text in a simpler spelling, with a map to the original: byte i stands for the bytes from starts[i] to
+// ends[i].
 type normalized struct {
 	text         []byte
 	starts, ends []int32 // a file has at most maxFile bytes
@@ -24,7 +24,7 @@ func (n *normalized) add(text string, start, end int) {
 	}
 }
 
-// collapseSpace makes every run of spaces and tabs one space.
+// collapseSpace replaces every run of spaces and tabs by one space.
 func collapseSpace(text string) normalized {
 	var n normalized
 	for i := 0; i < len(text); {
@@ -50,7 +50,7 @@ var punctuation = map[rune]string{
 	'\u2026': "...", '\u00A0': " ", '\u2007': " ", '\u202F': " ", '\u2009': " ",
 }
 
-// plainPunctuation spells quotes, dashes and spaces in ASCII, and an accented letter as one character.
+// plainPunctuation spells quotes, dashes and spaces in ASCII, and combines accented letters.
 func plainPunctuation(text string) normalized {
 	var n normalized
 	for i := 0; i < len(text); {
@@ -78,8 +78,8 @@ func plainPunctuation(text string) normalized {
 	return n
 }
 
-// findNormalized compares in a simpler spelling. A match neither begins nor ends within a word or within what one
-// character of the original became.
+// findNormalized compares in a simpler spelling. A match neither begins nor ends within a word, or within the spelling of one
+// original character.
 func findNormalized(simplify func(string) normalized) func(text, old, new string, work *budget) places {
 	return func(text, old, new string, work *budget) places {
 		in, looked := simplify(text), simplify(old)
@@ -123,12 +123,12 @@ func findNormalized(simplify func(string) normalized) func(text, old, new string
 	}
 }
 
-// shared says what a new text has in common with the old one at both ends: there the file keeps its own spelling, as the
-// model did not mean to change it.
+// shared is what a new text has in common with the old one at both ends: there the file keeps its own spelling, as the model
+// did not mean to change it.
 type shared struct {
 	new        string
-	from, to   int // what lies between in the new text
-	head, tail int // bytes of the simple spelling of old, from its beginning and from its end
+	from, to   int // the changed part of the new text
+	head, tail int // bytes of old's simple spelling, from its beginning and from its end
 }
 
 func sharedEnds(old, new string, n normalized) shared {
@@ -139,7 +139,7 @@ func sharedEnds(old, new string, n normalized) shared {
 	for from > 0 && from < len(new) && !utf8.RuneStart(new[from]) {
 		from--
 	}
-	if blankAt(old, from) || blankAt(new, from) { // the run of white space is what changes
+	if blankAt(old, from) || blankAt(new, from) { // the change begins in a run of white space
 		for blankAt(old, from-1) {
 			from--
 		}
@@ -173,7 +173,7 @@ func blankAt(text string, at int) bool {
 	return at >= 0 && at < len(text) && (text[at] == ' ' || text[at] == '\t')
 }
 
-// apply makes the new text for a place in the file, which in has in its simple spelling from one byte to another.
+// apply returns the new text for a place in the file, whose simple spelling is in[from:to].
 func (s shared) apply(place string, in normalized, from, to int) string {
 	start, head, tail := int(in.starts[from]), len(place), len(place)
 	clean := func(i int) bool { return i == from || i == to || in.starts[i] == in.ends[i-1] }
@@ -189,7 +189,7 @@ func (s shared) apply(place string, in normalized, from, to int) string {
 	return place[:head] + s.new[s.from:s.to] + place[tail:]
 }
 
-// withinWord tells whether an offset lies between two characters of one word.
+// withinWord reports whether an offset is inside a word.
 func withinWord(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	after, _ := utf8.DecodeRuneInString(text[at:])

@@ -18,19 +18,19 @@ var (
 	errFlood    = errors.New("command printed too much")
 )
 
-// maxFlood is how much a command may print before it is killed: it keeps a machine busy for nothing.
+// maxFlood is how many bytes a command may print before it is killed.
 const maxFlood = 64 << 20
 
-// killTime is what ending a command may take, whatever became of the call's context.
+// killTime bounds the kill of a command, whatever the state of the call's context.
 const killTime = 10 * time.Second
 
-// bounds say when a command is killed and how.
+// bounds say when and how a command is killed.
 type bounds struct {
 	timeout time.Duration
 	grace   time.Duration // between SIGTERM and SIGKILL
 }
 
-// hurry is the most grace that a command gets when the call itself is over.
+// hurry bounds the grace of a command when the call itself has ended.
 const hurry = time.Second
 
 // run is runWithin without grace.
@@ -40,10 +40,10 @@ func run(ctx context.Context, box sandbox.Sandbox, cmd sandbox.Command, timeout 
 	return runWithin(ctx, box, cmd, bounds{timeout: timeout}, serve)
 }
 
-// runWithin runs a command to its end. What must not go on is killed with its whole tree: a command over its timeout or
-// that floods (stopped is errTimedOut or errFlood then), and any when ctx ends (context.Cause(ctx) is the error then).
-// serve talks to the command's socket and is waited for; its context ends before a command is killed, and the socket is
-// closed soon after the command ended.
+// runWithin runs a command to its end. It kills the command with its whole tree after the timeout or a flood (then stopped is
+// errTimedOut or errFlood), and when ctx ends (then the error is context.Cause(ctx)). serve talks to the command's socket;
+// runWithin waits for it. serve's context ends before a command is killed, and the socket is closed soon after the command's
+// end.
 func runWithin(ctx context.Context, box sandbox.Sandbox, cmd sandbox.Command, limit bounds,
 	serve func(ctx context.Context, proc sandbox.Process),
 ) (exit sandbox.Exit, stopped, err error) {
@@ -81,7 +81,7 @@ func runWithin(ctx context.Context, box sandbox.Sandbox, cmd sandbox.Command, li
 	return exit, stopped, err
 }
 
-// watchFlood counts what is written. One writer for both streams stays one, as that keeps their order.
+// watchFlood counts what is written. If both streams have one writer, they keep it, so that the order of output is kept.
 func watchFlood(stdout, stderr io.Writer, flood func()) (io.Writer, io.Writer) {
 	if stdout == nil {
 		return stdout, stderr
@@ -118,8 +118,8 @@ func kill(ctx context.Context, proc sandbox.Process, grace time.Duration) (sandb
 	return proc.Wait(ctx)
 }
 
-// hangUp closes the socket and waits for who serves it. After an ordinary end what the command wrote last may still
-// be on its way, and the end of the stream does not come when a descendant holds the other end: hence the patience.
+// hangUp closes the socket and waits for serve. After an ordinary end, the command's last writes may still be in flight, and
+// the stream does not end while a descendant holds the other end: hence the time limit.
 func hangUp(proc sandbox.Process, served <-chan struct{}, stop func(), ordinary bool) {
 	if ordinary {
 		timer := time.NewTimer(200 * time.Millisecond)
@@ -136,7 +136,7 @@ func hangUp(proc sandbox.Process, served <-chan struct{}, stop func(), ordinary 
 	<-served
 }
 
-// interrupted is what the model gets of work that the end of the call cut short. Extra has what there was of it.
+// interrupted is the failure for work that the end of the call cut short. extra is its partial result.
 func interrupted(ctx context.Context, what string, extra map[string]any) *registry.Failure {
 	failure := &registry.Failure{
 		Class: "interrupted", Message: fmt.Sprintf("%s was interrupted: %v", what, context.Cause(ctx)), Extra: extra,

@@ -14,10 +14,10 @@ import (
 	"trajgen/tools/search"
 )
 
-// The bounds of a search.
+// Bounds of a search.
 const (
 	searchTimeout = 60 * time.Second
-	maxMatches    = 1000 // of one page
+	maxMatches    = 1000 // on a page
 	maxContext    = 20
 	maxOffset     = 1 << 30
 )
@@ -77,7 +77,7 @@ func searchFiles(ctx context.Context, env *registry.Env, args search.Args) (any,
 	return found, nil
 }
 
-// checkSearch refuses what cannot be searched for before anything is started.
+// checkSearch refuses an invalid search before anything is started.
 func checkSearch(args *search.Args) error {
 	args.Limit = min(max(args.Limit, 1), maxMatches)
 	args.Context = min(max(args.Context, 0), maxContext)

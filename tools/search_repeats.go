@@ -11,7 +11,7 @@ import (
 	"trajgen/tools/search"
 )
 
-// searches are those of the last two turns that had any, to notice a model that asks the same again and again.
+// searches are those of the last two turns with a search, to notice a model that repeats itself.
 type searches struct {
 	mu            sync.Mutex // guards what follows
 	before, those turnSearches
@@ -23,12 +23,12 @@ type turnSearches struct {
 }
 
 type madeSearch struct {
-	sum     uint32 // of what was found
+	sum     uint32 // of the results
 	shown   shown
 	repeats int
 }
 
-// The same search is worth a warning the third time, and then is not answered any more.
+// The same search gets a warning the third time, and then no results.
 const (
 	warnSearches     = 2
 	withholdSearches = 3
@@ -36,9 +36,8 @@ const (
 
 const thirdSearch = "the third search in a row that is the same and finds the same: go on with what it found"
 
-// repeated notes a search and what it found, and returns how often the model has had that in a row before, and still has
-// it in front of it. Calls of one
-// turn do not count, as they may come in any order.
+// repeated records a search and its results, and returns how many times in a row the model has had these results before, if
+// they are still in the conversation. Calls of one turn do not count, as they may run in any order.
 func (s *searches) repeated(env *registry.Env, args search.Args, sum uint32) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,9 +55,9 @@ func (s *searches) repeated(env *registry.Env, args search.Args, sum uint32) int
 	return made.repeats
 }
 
-// stopRepeating adds a warning to what a model was shown twice already, and withholds it after that.
+// stopRepeating adds a warning to results that the model has got twice, and withholds them after that.
 func stopRepeating(env *registry.Env, args search.Args, found *search.Found) error {
-	if env.Parent != "" { // what a script finds, the model has not in front of it
+	if env.Parent != "" { // the model does not see what a script finds
 		return nil
 	}
 	data, err := json.Marshal(found)

@@ -32,7 +32,7 @@ type sessionSearchArgs struct {
 	RoleFilter *string `json:"role_filter,omitempty" alias:"roles" doc:"Roles of messages, with commas: user, assistant, tool. A search looks at user and assistant unless told otherwise." example:"user,assistant,tool"`
 }
 
-// What a session shows when it is read whole.
+// What reading a whole session returns.
 const (
 	readHead = 20
 	readTail = 10
@@ -86,7 +86,7 @@ func sessionSearch(ctx context.Context, env *registry.Env, args sessionSearchArg
 		return nil, registry.Failf("no_session_id", "around_message_id needs the session_id that it belongs to")
 	}
 	view, ok := registry.Service[*sessions.View](env.Session)
-	if !ok { // a call outside of a run: nothing has finished
+	if !ok { // a call outside of a run: no episode has ended
 		return noSessions(query, id)
 	}
 	var result any
@@ -159,7 +159,7 @@ func scroll(ctx context.Context, view *sessions.View, id string, around, window 
 	return scrollResult{Success: true, Mode: "scroll", ID: session.ID, Title: session.Title, Before: before, After: after, List: list}, err
 }
 
-// roleFilter reads a list of roles with commas between them.
+// roleFilter parses a list of roles, separated by commas.
 func roleFilter(filter *string) ([]string, error) {
 	if filter == nil {
 		return nil, nil

@@ -9,9 +9,9 @@ import (
 	"trajgen/tools/internal/chars"
 )
 
-// checkForeground refuses what would outlive a foreground call or never end: such a command belongs to the background,
-// where the process tool can watch it. It reads the command as a shell does, so what is quoted, commented or in a
-// here-document is never mistaken for a command.
+// checkForeground refuses a command that would outlive a foreground call or never end: it belongs in the background, where the
+// process tool can watch it. checkForeground parses the command as a shell does, so it does not mistake quoted text, comments
+// or here-documents for commands.
 func checkForeground(command string) error {
 	const advice = "Start it with background=true, then use the process tool (poll, log, wait, kill)"
 	script := parseShell(command)
@@ -37,16 +37,16 @@ func checkForeground(command string) error {
 var (
 	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\+?=`)
 	python     = regexp.MustCompile(`^python[0-9.]*$`)
-	// Words after which a command still begins.
+	// Words before a command.
 	prefixes = []string{"exec", "command", "builtin"}
 	// Programs that run the command that follows their options.
 	wrappers = []string{"sudo", "env", "nice", "stdbuf", "npx", "bunx", "timeout"}
 )
 
-// Their options that take a value.
+// Options of these programs that take a value.
 var wrapperValues = map[string]string{"sudo": "CDghprRtTuU", "env": "CSu", "nice": "n", "stdbuf": "ioe", "timeout": "ks", "npx": "p"}
 
-// program finds what a simple command runs. Bounded means that timeout(1) will end it.
+// program returns the program that a simple command runs. bounded means that timeout(1) will end it.
 func program(words []string) (name string, args []string, bounded bool) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
@@ -123,7 +123,7 @@ func detached(args []string) bool {
 	return slices.Contains(args, "-d") || slices.Contains(args, "--detach")
 }
 
-// exitMeaning explains exit codes that are no failure, or that few know, of a command line's last command.
+// exitMeaning explains exit codes of a command line's last command that are not failures, or that few people know.
 func exitMeaning(command string, code int) string {
 	if code == 0 {
 		return ""

@@ -8,9 +8,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// giveDirect is give for a command line that needs no shell: one steady program, with arguments in plain sight, where a
-// shell would be as it was at first. Starting a bash only to have it make place for cat takes three times as long as cat
-// does.
+// giveDirect is give for a command line that needs no shell: one steady program with literal arguments, in a shell without
+// changed state. Starting bash to run cat takes three times as long as cat.
 func (s *shellState) giveDirect(layout sandbox.Layout, args terminalArgs) (g given, ok bool) {
 	if args.Background || args.Pty || args.Workdir != "" && (!path.IsAbs(args.Workdir) || path.Clean(args.Workdir) != args.Workdir) {
 		return g, false
@@ -22,7 +21,7 @@ func (s *shellState) giveDirect(layout sandbox.Layout, args terminalArgs) (g giv
 	return given{quiet: true, direct: &sandbox.Command{Args: words, Dir: cmp.Or(args.Workdir, s.directory(layout))}}, true
 }
 
-// fresh tells whether no command has left anything that the next one's program would find, but for the directory.
+// fresh reports whether no command has changed the state that the next program would get, except the directory.
 func (s *shellState) fresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,22 +9,22 @@ import (
 
 // shellScript is what the checks need to know of a command line.
 type shellScript struct {
-	commands   [][]string // the words of each simple command as far as they are plain text, quotes removed
-	background bool       // an '&' puts something into the background
-	last       []string   // the simple command whose exit status is that of the whole, if one can be told
+	commands   [][]string // the words of each simple command as far as they are literal, without quotes
+	background bool       // an '&' starts something in the background
+	last       []string   // the simple command whose exit status is that of the whole, if known
 }
 
-// parseShell reads a command line as bash does. What bash would refuse is read as far as it goes, as bash runs it so
-// far, too, and then says itself what is wrong; what is too intricate to be read is not looked at.
+// parseShell parses a command line as bash does. With a syntax error it returns the part before it, which bash runs, too,
+// before it reports the error. It does not parse a line that is nested too deeply.
 func parseShell(src string) (s shellScript) {
 	if nesting(src) > maxNesting {
 		if src = withoutHeredocs(src); nesting(src) > maxNesting {
 			return s
 		}
 	}
-	// A bug in the parser that a strange command finds must not end an episode.
+	// A panic of the parser on a strange command must not end the program.
 	defer func() { _ = recover() }()
-	// Beside an error comes what was read before it.
+	// With an error, the parser also returns what it has parsed.
 	file, err := parseBash(src)
 	for _, stmt := range file.Stmts {
 		syntax.Walk(stmt, s.visit)
@@ -59,7 +59,7 @@ func wordsOf(call *syntax.CallExpr) []string {
 	return words
 }
 
-// plainWord is the text of a word. What is only known when the shell runs stands as a question mark.
+// plainWord returns the text of a word. Parts that only the shell knows become a question mark.
 func plainWord(parts []syntax.WordPart) string {
 	var b strings.Builder
 	for _, part := range parts {
@@ -77,7 +77,7 @@ func plainWord(parts []syntax.WordPart) string {
 	return b.String()
 }
 
-// writeUnescaped takes the backslashes out of unquoted text.
+// writeUnescaped removes the backslashes of unquoted text.
 func writeUnescaped(b *strings.Builder, text string) {
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) {
@@ -87,8 +87,8 @@ func writeUnescaped(b *strings.Builder, text string) {
 	}
 }
 
-// lastCommand finds the command that an exit status other than zero came from: the last one of a pipeline, and of a
-// list with && the one before when the last hardly ever fails.
+// lastCommand finds the command with the exit status of the whole: the last one of a pipeline, and in a list with && the one
+// before the last when the last hardly ever fails.
 func lastCommand(stmt *syntax.Stmt) []string {
 	if stmt == nil || stmt.Negated || stmt.Background {
 		return nil
@@ -118,11 +118,10 @@ func lastCommand(stmt *syntax.Stmt) []string {
 	return nil
 }
 
-// maxNesting bounds how deep the parser can be made to call itself: it takes kilobytes of stack for each level, and a
-// stack that overflows ends the whole process.
+// maxNesting bounds the parser's recursion: each level takes kilobytes of stack, and a stack overflow ends the whole process.
 const maxNesting = 4096
 
-// nesting is at least how deep a script's parts lie in each other: it counts all that can open one.
+// nesting returns an upper bound of how deep a script is nested: it counts all that can open a level.
 func nesting(src string) int {
 	n := 0
 	for i := range len(src) {
@@ -141,7 +140,7 @@ func nesting(src string) int {
 
 var heredocStart = regexp.MustCompile(`<<-?[ \t]*\\?['"]?([A-Za-z0-9_.]+)['"]?`)
 
-// withoutHeredocs leaves out the lines of here-documents, which is what makes most long commands long.
+// withoutHeredocs removes the lines of here-documents, which make up most of a long command.
 func withoutHeredocs(src string) string {
 	var b strings.Builder
 	end := ""

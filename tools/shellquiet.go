@@ -8,23 +8,23 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// quietCommand is one that changes nothing that its shell would hand on. Most are: they run programs. Their shell does
-// not report, which takes as long as starting a small program, and needs less of a prologue.
+// quietCommand is a command that does not change the shell's state. Most commands only run programs. Its shell needs a shorter
+// prologue and does not report its state, which takes as long as starting a small program.
 type quietCommand struct {
-	programs []string // that the shell itself runs, builtins among them
-	alone    bool     // the command begins with its only program, which can take the shell's place
+	programs []string // run by the shell itself, builtins included
+	alone    bool     // the command begins with its only program, which can replace the shell
 }
 
 const (
-	// quietly runs a quiet command. All that is reported is where the shell is in case its directory was moved.
+	// quietly runs a quiet command. It reports only the directory, in case that was moved.
 	quietly = `{ builtin eval -- "$__trajgen_command"; } 3>&-; __trajgen_status=$?; ` +
 		`[[ . -ef $PWD ]] || builtin pwd -P >&3 2>/dev/null; builtin exit "$__trajgen_status"`
-	// notQuiet is what a shell reports, and runs nothing, that finds an alias, or a function of a program's name. Only the
-	// sandbox's environment can have brought it.
+	// notQuiet is the report of a shell that finds an alias, or a function with a program's name, and runs nothing. Only the
+	// sandbox's environment can define one.
 	notQuiet = "\x00\x04"
 )
 
-// check is shell code that looks for what makes the command another one than it seems.
+// check is shell code that looks for aliases and functions.
 func (q quietCommand) check() string {
 	check := "if ((${#BASH_ALIASES[@]}))"
 	for _, name := range q.programs {
@@ -33,7 +33,7 @@ func (q quietCommand) check() string {
 	return check + `; then builtin printf '\0\4' >&3; builtin exit; fi` + "\n"
 }
 
-// command is shell code that sets what quietly runs.
+// command is shell code that sets the variable that quietly runs.
 func (q quietCommand) command(command string) string {
 	set := "__trajgen_command=" + quoteShell(command)
 	if q.alone && slices.Contains(steady, q.programs[0]) {
@@ -42,20 +42,19 @@ func (q quietCommand) command(command string) string {
 	return set
 }
 
-// steady are programs that take the place of the shell. Of any other it may have to say that it was killed or crashed,
-// and mv could move the directory.
+// steady are programs that can replace the shell. For another one, the shell may have to report a kill or crash; mv could move
+// the directory.
 var steady = strings.Fields("awk basename cat chmod cmp comm cp cut date df diff dirname du egrep fgrep file find grep head jq ln ls " +
 	"md5sum mkdir nl od paste readlink realpath rg rm rmdir sed seq sha256sum sort stat tac tail tee touch tr tree uniq wc which xxd")
 
-// maxQuiet bounds the commands that are looked at; what is longer is a script, which hardly ever just runs programs.
+// maxQuiet bounds the commands that are examined, in bytes; a longer one is a script, which rarely only runs programs.
 const maxQuiet = 16 << 10
 
-// maxPrograms bounds what is asked about functions.
+// maxPrograms bounds the check for functions.
 const maxPrograms = 20
 
-// quiet tells whether a command changes nothing that its shell would hand on. That is so when it runs nothing but
-// programs and no word of it assigns to a variable; subshells may do what they like. What is not known to be harmless
-// is not.
+// quiet reports whether a command does not change the shell's state: it runs programs only, and no word of it assigns to a
+// variable; subshells may do anything. Constructs that are not known to be harmless are not quiet.
 func quiet(src string) (q quietCommand, ok bool) {
 	if len(src) > maxQuiet || nesting(src) > maxNesting {
 		return q, false
@@ -79,7 +78,7 @@ func quiet(src string) (q quietCommand, ok bool) {
 	return q, ok && len(q.programs) <= maxPrograms
 }
 
-// still collects the programs of a command that changes nothing. Its methods tell whether that is so.
+// still collects the programs of a command. Its methods report whether the command changes nothing.
 type still struct{ programs []string }
 
 func (s *still) statements(all []*syntax.Stmt) bool {
@@ -114,7 +113,7 @@ func (s *still) call(call *syntax.CallExpr) bool {
 	if len(call.Args) == 0 || slices.ContainsFunc(call.Args, func(w *syntax.Word) bool { return !s.word(w) }) {
 		return false
 	}
-	for _, assign := range call.Assigns { // for the program alone
+	for _, assign := range call.Assigns { // for the program only
 		if assign.Naked || assign.Index != nil || assign.Array != nil || !s.word(assign.Value) {
 			return false
 		}
@@ -124,7 +123,7 @@ func (s *still) call(call *syntax.CallExpr) bool {
 	switch {
 	case !programName.MatchString(name):
 		return false
-	case name == "printf": // may be told to assign
+	case name == "printf": // it may assign
 		if len(call.Args) == 1 {
 			return true
 		}
@@ -136,7 +135,7 @@ func (s *still) call(call *syntax.CallExpr) bool {
 	return !slices.Contains(builtins, name)
 }
 
-// The commands that are bash's own, and those of them that leave it as it is.
+// bash's builtins, and those that do not change its state.
 var (
 	stillBuiltins = []string{"echo", "false", "pwd", "true"}
 	builtins      = strings.Fields(". : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs " +
@@ -144,7 +143,7 @@ var (
 		"readarray readonly return set shift shopt source suspend test times trap type typeset ulimit umask unalias unset wait")
 )
 
-// word tells whether nothing is assigned when a word is expanded.
+// word reports whether the expansion of a word assigns nothing.
 func (s *still) word(w *syntax.Word) bool { return w == nil || s.parts(w.Parts) }
 
 func (s *still) parts(parts []syntax.WordPart) bool {
@@ -156,7 +155,7 @@ func (s *still) parts(parts []syntax.WordPart) bool {
 		case *syntax.DblQuoted:
 			ok = s.parts(p.Parts)
 		case *syntax.CmdSubst:
-			ok = !p.TempFile && !p.ReplyVar // which run in the shell itself
+			ok = !p.TempFile && !p.ReplyVar // those run in the shell itself
 		case *syntax.ParamExp:
 			ok = !p.Excl && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil
 		}

@@ -12,21 +12,21 @@ import (
 	"trajgen/sandbox"
 )
 
-// shellState is what the shells of an episode hand on to each other: the working directory, exported variables,
-// functions, aliases and shell options. Every command has a bash of its own; it gets the state at its start and reports
-// it at its end over descriptor 3, which its commands do not see.
+// shellState is what the shells of an episode pass on to each other: the working directory, exported variables, functions,
+// aliases and shell options. Every command has a bash of its own; the bash gets the state at its start and reports it at its
+// end over descriptor 3, which its commands do not see.
 type shellState struct {
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below
 	base *shellFacts
 	now  shellFacts
 	loud bool // the sandbox's environment brings functions or aliases
 }
 
-// shellFacts is a shell's state.
+// shellFacts is the state of a shell.
 type shellFacts struct {
 	dir       string            // "" is the sandbox's working directory
 	variables map[string]string // exported ones, as declarations
-	options   map[string]bool   // those of set -o and of shopt that are on
+	options   map[string]bool   // enabled options of set -o and of shopt
 	functions string            // shell code that defines them all
 	aliases   string            // and these
 }
@@ -35,7 +35,7 @@ func shellOf(s *registry.Session) *shellState {
 	return registry.State(s, "tools.shell", func() *shellState { return &shellState{} })
 }
 
-// directory is where the next command starts.
+// directory returns where the next command starts.
 func (s *shellState) directory(layout sandbox.Layout) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,14 +45,14 @@ func (s *shellState) directory(layout sandbox.Layout) string {
 	return s.now.dir
 }
 
-// exports is shell code that sets the variables that commands have exported or changed.
+// exports returns shell code that sets the variables that commands have exported or changed.
 func (s *shellState) exports() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed()
 }
 
-// changed is exports with the lock held.
+// changed is exports for a caller that holds the lock.
 func (s *shellState) changed() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.now.variables)) {
@@ -63,17 +63,17 @@ func (s *shellState) changed() string {
 	return b.String()
 }
 
-// speakUp lets all commands report from now on.
+// speakUp makes all commands report from now on.
 func (s *shellState) speakUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loud = true
 }
 
-// given is what a command starts with.
+// given is the input of a command.
 type given struct {
 	facts   shellFacts
-	workdir string // asked for by the call; where that command ends up is not handed on
+	workdir string // from the call; the command's final directory is not passed on then
 	input   string
 	pieces  int              // see scriptInput
 	quiet   bool             // the command changes nothing
@@ -111,8 +111,8 @@ func (s *shellState) give(layout sandbox.Layout, args terminalArgs) given {
 	return g
 }
 
-// enter goes to the directory. One that was asked for must exist; of the one that an earlier command left, the nearest
-// directory above that does.
+// enter changes to the directory. The call's directory must exist; instead of one that an earlier command left, the nearest
+// existing parent will do.
 func (s *shellState) enter(b *strings.Builder, layout sandbox.Layout, workdir string) {
 	dir := s.now.dir
 	if dir == "" {
@@ -123,7 +123,7 @@ func (s *shellState) enter(b *strings.Builder, layout sandbox.Layout, workdir st
 		`; until builtin cd -- "${__trajgen_dir:-/}"; do __trajgen_dir=${__trajgen_dir%/*}; done; unset -v __trajgen_dir; }` + "\n")
 	if workdir != "" {
 		if workdir = expandHome(workdir, layout); !path.IsAbs(workdir) {
-			workdir = "./" + workdir // neither an option nor searched for
+			workdir = "./" + workdir // neither an option nor searched in CDPATH
 		}
 		b.WriteString("builtin cd -- " + quoteShell(workdir) +
 			` >/dev/null || { builtin printf '\0\2' >&3; builtin exit 1; }` + "\n")
@@ -131,8 +131,8 @@ func (s *shellState) enter(b *strings.Builder, layout sandbox.Layout, workdir st
 	b.WriteString("builtin unset -v OLDPWD\n")
 }
 
-// restore turns the state of a new shell into the present one. Functions come before aliases, which would be expanded
-// in them once more, and each part is evaluated by itself, so that what one breaks does not take the rest along.
+// restore writes code that turns a new shell's state into the present one. Functions come before aliases, which would be
+// expanded in them again, and each part is evaluated separately, so that an error in one does not affect the others.
 func (s *shellState) restore(b *strings.Builder) {
 	if s.base != nil {
 		for _, name := range slices.Sorted(maps.Keys(s.base.variables)) {
@@ -155,10 +155,10 @@ func (s *shellState) restore(b *strings.Builder) {
 	}
 }
 
-// Options that commands hand on: those that change what words mean. Others end a shell or trace it, which belongs to
-// the command that asked for it.
+// Options that are passed on: those that change how commands are read. Others end a shell or trace it, and apply to one command
+// only.
 var handedOn = []string{
-	"allexport", "braceexpand", "noclobber", "noglob", "physical", "pipefail", // of set -o; the rest of shopt
+	"allexport", "braceexpand", "noclobber", "noglob", "physical", "pipefail", // of set -o; the rest are of shopt
 	"autocd", "cdable_vars", "cdspell", "checkhash", "dotglob", "expand_aliases", "extglob", "failglob", "globasciiranges",
 	"globskipdots", "globstar", "inherit_errexit", "lastpipe", "nocaseglob", "nocasematch", "nullglob",
 	"patsub_replacement", "shift_verbose", "sourcepath", "xpg_echo",
@@ -172,8 +172,8 @@ func setOption(name string, on bool) string {
 	return "shopt " + map[string]string{"-": "-s ", "+": "-u "}[flag] + name + "\n"
 }
 
-// remember takes over what a command changed, and only that: another that ran at the same time may have changed the
-// rest. One that replaced or killed its shell reports nothing at its end and changes nothing.
+// remember takes over what a command changed, and nothing else: a concurrent command may have changed the rest. A command that
+// replaced or killed its shell reports nothing and changes nothing.
 func (s *shellState) remember(g given, report []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func (s *shellState) remember(g given, report []byte) {
 	}
 	if s.base == nil && parts[0] != "" {
 		base := shellFacts{variables: declarations(parts[0]), options: setOptions(parts[1])}
-		base.options["expand_aliases"] = true // as in a shell that is talked to
+		base.options["expand_aliases"] = true // as in an interactive shell
 		s.base = &base
 		s.now.variables, s.now.options = maps.Clone(base.variables), maps.Clone(base.options)
 	}
@@ -208,9 +208,9 @@ func (s *shellState) remember(g given, report []byte) {
 	s.now = s.now.changed(before, after, g.workdir == "")
 }
 
-// changed is f with the difference between two others applied.
+// changed returns f with the difference between two states applied.
 func (f shellFacts) changed(before, after shellFacts, moved bool) shellFacts {
-	// Calls that are running hold the maps.
+	// Running calls use the maps.
 	f.variables, f.options = maps.Clone(f.variables), maps.Clone(f.options)
 	if moved && after.dir != before.dir {
 		f.dir = after.dir
@@ -252,7 +252,8 @@ func setOptions(text string) map[string]bool {
 
 var (
 	declaration = regexp.MustCompile(`^declare -[A-Za-z-]+ ([A-Za-z_][A-Za-z0-9_]*)(=|$)`)
-	// What every shell sets for itself, or gets from what it runs on. The last is the mark of a command in a local sandbox.
+	// Variables that every shell sets itself, or gets from its environment. The last one is the mark of a command in a local
+	// sandbox.
 	ownVariables = []string{"PWD", "SHLVL", "_", "SHELLOPTS", "BASHOPTS", "TERM", "TRAJGEN_SANDBOX"}
 )
 
@@ -263,7 +264,7 @@ func declared(line string) string {
 	return ""
 }
 
-// declarations cuts the output of declare -px, by name. A value of several lines stays with its name.
+// declarations splits the output of declare -px, by name. A value with several lines is kept whole.
 func declarations(text string) map[string]string {
 	all := map[string]string{}
 	name, start, at := "", 0, 0

@@ -10,14 +10,14 @@ import (
 	"trajgen/sandbox"
 )
 
-// The prologue of a shell, on one line so that the command's own line numbers are right. State and command come over
-// the socket and not as arguments: they may be longer than an argument, and a command that looks for processes by
-// their command line (pkill -f) would otherwise find its own shell.
+// The prologue of a shell, on one line so that the line numbers of the command are right. State and command come over the
+// socket and not as arguments: they may be longer than arguments can be, and a command that finds processes by their command
+// line (pkill -f) would otherwise find its own shell.
 //
-// The command is evaluated with descriptor 3 closed. bash keeps the original elsewhere, closed in every program that
-// it starts, and has put it back when the EXIT trap runs, whatever the command did with descriptors. The report is
-// made once: after the command, or by the trap when the command ends the shell. Tracing (set -x) is switched off
-// first and its last line thrown away.
+// The command is evaluated with descriptor 3 closed. bash keeps a copy elsewhere, which is closed in every program that it
+// starts, and restores it before the EXIT trap runs, whatever the command did with descriptors. The shell reports once: after
+// the command, or in the trap when the command ends the shell. It first switches tracing (set -x) off and discards the trace of
+// that.
 const (
 	setOnes = `"$SHELLOPTS:$BASHOPTS"`
 	report  = `{ builtin set +x; builtin printf '\0'; builtin pwd -P || builtin printf '%s\n' "$PWD"; ` +
@@ -25,9 +25,9 @@ const (
 		`builtin printf '\0%s\0' ` + setOnes + `; builtin declare -f; builtin declare -Fx; builtin printf '\0'; ` +
 		`builtin alias -p; builtin printf '\0\1'; } >&3 2>/dev/null`
 	background = `builtin unset -f exec; exec 3>&-; builtin eval -- "$__trajgen_command"`
-	// reportBase is how a shell found its state.
+	// reportBase reports the state before the command.
 	reportBase = `{ declare -px; printf '\0%s\0' ` + setOnes + `; } >&3`
-	// reportNone stands in its place when it is known.
+	// reportNone replaces it when the state is known.
 	reportNone = `builtin printf '\0\0' >&3`
 )
 
@@ -35,10 +35,10 @@ var foreground = `builtin trap '{ builtin set +x; [[ -n ${__trajgen_status-} ]] 
 	`{ builtin eval -- "$__trajgen_command"; } 3>&-; ` +
 	`{ __trajgen_status=$?; builtin set +xe; builtin eval "$__trajgen_report"; } 2>/dev/null; builtin exit "$__trajgen_status"`
 
-// noDirectory is what a shell reports when the directory that the call asked for cannot be entered.
+// noDirectory is the report when the shell cannot enter the call's directory.
 const noDirectory = "\x00\x02"
 
-// shellCommand is a bash that waits for what it is given on the socket, unless none is needed.
+// shellCommand returns a bash that reads its input from the socket, if it needs any.
 func (g given) shellCommand(prologue string, layout sandbox.Layout) sandbox.Command {
 	if g.direct != nil {
 		return *g.direct
@@ -51,14 +51,13 @@ func (g given) shellCommand(prologue string, layout sandbox.Layout) sandbox.Comm
 	}
 	return sandbox.Command{
 		Args:   []string{"bash", "--norc", "--noprofile", "-c", prologue, "bash"},
-		Dir:    layout.Tmp, // the shell goes where it belongs by itself, as that directory may be gone
+		Dir:    layout.Tmp, // the shell changes its directory itself, as that directory may not exist
 		Socket: true,
 	}
 }
 
-// readInput is shell code that reads a text that ends with a NUL. bash reads up to a delimiter byte by byte, so it is
-// told how many characters there are and takes them at once. Before version 5 it may not be able to, and 0 says that the
-// number is unknown.
+// readInput returns shell code that reads a text up to a NUL. Up to a delimiter, bash reads byte by byte, so it gets the number
+// of characters and reads them at once. Before version 5 it may not be able to; 0 says that the number is unknown.
 func readInput(name string, characters int) string {
 	rest := `IFS= read -r -d '' -u 3 `
 	if characters == 0 {
@@ -67,11 +66,11 @@ func readInput(name string, characters int) string {
 	return fmt.Sprintf(`%s=; ((BASH_VERSINFO < 5)) || IFS= read -r -N %d -u 3 %[1]s; %[3]s__trajgen_rest; %[1]s+=$__trajgen_rest`, name, characters, rest)
 }
 
-// manyBytes is from where on reading byte by byte costs more than two changes of the locale.
+// manyBytes is the length from which reading byte by byte takes longer than two changes of the locale.
 const manyBytes = 1 << 10
 
-// scriptInput is what a shell reads that gets its command beside its state, and how many characters the state has. How
-// many there are depends on the locale unless all are ASCII; of other texts that are long, bytes are counted in C's.
+// scriptInput returns the input of a shell that gets its command beside its state, and the number of characters of the state.
+// The number depends on the locale unless all are ASCII; for other long texts, bytes are counted in the C locale.
 func scriptInput(state, command string) (input string, characters int) {
 	switch {
 	case isASCII(state) && isASCII(command):
@@ -85,7 +84,7 @@ LC_ALL=C IFS= read -r -N %d -u 3 __trajgen_command
 builtin eval "$__trajgen_state"`+"\x00%s%s", len(state), len(command), state, command), 0
 }
 
-// shellInput is scriptInput of a state that has the command in it.
+// shellInput is scriptInput for a state that contains the command.
 func shellInput(state string) (input string, characters int) {
 	switch {
 	case isASCII(state):
@@ -106,10 +105,10 @@ func isASCII(text string) bool {
 	return true
 }
 
-// maxReport bounds what a shell can make the runner remember; a state that is larger is not handed on.
+// maxReport bounds the state that the runner remembers, in bytes; a larger state is not passed on.
 const maxReport = 1 << 20
 
-// talk hands a shell its input and reads its report.
+// talk sends a shell its input and reads its report.
 func (g given) talk(proc sandbox.Process) []byte {
 	conn := proc.Socket()
 	if conn == nil {
@@ -128,12 +127,12 @@ func (g given) talk(proc sandbox.Process) []byte {
 		}
 	}
 	if len(got) >= maxReport {
-		_, _ = io.Copy(io.Discard, conn) // or the shell would wait for a reader and never end
+		_, _ = io.Copy(io.Discard, conn) // otherwise the shell would block on writing and never end
 	}
 	return got
 }
 
-// refused tells whether the directory that was asked for could not be entered.
+// refused reports whether the shell could not enter the call's directory.
 func (g given) refused(report []byte) bool {
 	return g.workdir != "" && bytes.HasSuffix(report, []byte(noDirectory))
 }

@@ -44,7 +44,7 @@ func unexpected(text string, found match, args patchArgs) error {
 		linesList(text, found))
 }
 
-// notFoundInFile shows what in the file is most like what was looked for, and where the two differ.
+// notFoundInFile returns the failure with the lines of the file that are most like the text, and the differences.
 func notFoundInFile(text, old, shown string) error {
 	if plain := strings.NewReplacer(`\"`, `"`, `\'`, `'`).Replace(old); plain != old && strings.Contains(text, plain) {
 		return refuse("escape_drift", "old_string has escaped quotes (\\\" or \\') where %s has plain ones; give old_string "+
@@ -78,17 +78,17 @@ func numberedLines(lines []string, from, to int) string {
 	return b.String()
 }
 
-// The likeness that a place needs to be suggested.
+// How similar a place must be to be suggested.
 const (
 	likeBlock  = 0.5 // of a block whose first and last line are found, as an average of the lines
-	likeLine   = 0.8 // of a line, of which at least half of a text's lines need one
+	likeLine   = 0.8 // of a line; at least half of a text's lines need it
 	likeAnchor = 0.5 // of the longest line, when nothing better is found
 	maxLike    = 20  // lines that are shown and compared
 )
 
-// mostAlike finds the lines of a text that old may have been meant to be: those that differ from it in white space alone,
-// else a block that begins and ends like old, else one of which half of the lines are nearly those of old, else one with
-// a line like the longest of old.
+// mostAlike finds the lines of a text that old was probably meant to be: those that differ only in white space, else a block
+// that begins and ends like old, else one with half of its lines nearly those of old, else one with a line like the longest of
+// old.
 func mostAlike(text, old string) (lines []string, from, to int) {
 	lines, _ = splitLines(text)
 	wanted, _ := splitLines(old)
@@ -128,7 +128,7 @@ func mostAlike(text, old string) (lines []string, from, to int) {
 	return lines, from, min(from+min(len(want), maxLike), len(lines))
 }
 
-// spacedLike finds the lines that hold old but for white space.
+// spacedLike finds the lines that equal old but for white space.
 func spacedLike(text, old string) (from, to int) {
 	in, wanted := withoutSpace(text), withoutSpace(old).text
 	i := bytes.Index(in.text, wanted)
@@ -148,12 +148,12 @@ func withoutSpace(text string) normalized {
 	return n
 }
 
-// comparable is false for texts whose lengths say that they are not alike, and for lines that no person wrote.
+// comparable returns false for texts whose lengths are too different, and for lines that are too long to be hand-written.
 func comparable(a, b string) bool {
 	return len(a) <= 3*len(b) && len(b) <= 3*len(a) && len(a) <= maxLine && len(b) <= maxLine
 }
 
-// likeBlocks finds the block that has the first and the last of the wanted lines, and in between what is most like them.
+// likeBlocks finds the block with the first and the last of the wanted lines, and the most similar lines in between.
 func likeBlocks(lines, wanted []string, work *budget) (at, n int) {
 	if len(wanted) < 3 {
 		return 0, 0
@@ -177,14 +177,14 @@ func likeBlocks(lines, wanted []string, work *budget) (at, n int) {
 	return at, n
 }
 
-// likeLines finds the window in which most of the wanted lines have a likeness, at least half of them.
+// likeLines finds the window in which most of the wanted lines have a similar line, at least half of them.
 func likeLines(lines, wanted []string, work *budget) int {
 	best, most := -1, (len(wanted)+1)/2-1
 	for i := 0; i+len(wanted) <= len(lines); i++ {
 		n := 0
 		for j, want := range wanted {
 			if n+len(wanted)-j <= most {
-				break // cannot become more
+				break // a later window cannot have more
 			}
 			if want == "" || !comparable(lines[i+j], want) || !work.spend(len(want)+len(lines[i+j])) {
 				continue

@@ -13,7 +13,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// The bounds of a foreground command.
+// Bounds of a foreground command.
 const (
 	terminalTimeout    = 180
 	terminalMaxTimeout = 600
@@ -97,7 +97,7 @@ func (a terminalArgs) check() error {
 	return checkForeground(a.Command)
 }
 
-// outsideOnly names what makes no sense for a script, which is gone when the model reads what came of it.
+// outsideOnly returns the arguments that scripts cannot use: a script has ended when the model reads their effect.
 func (a terminalArgs) outsideOnly() string {
 	switch {
 	case a.Background:
@@ -112,7 +112,7 @@ func (a terminalArgs) outsideOnly() string {
 	return ""
 }
 
-// notRun is the answer to a command that was not started. It has the shape of a result.
+// notRun is the failure for a command that was not started, in the shape of a result.
 func notRun(class, format string, args ...any) *registry.Failure {
 	failure := registry.Failf(class, format, args...)
 	failure.Extra = map[string]any{"output": "", "exit_code": -1}
@@ -134,12 +134,12 @@ func (a terminalArgs) capture(c *capture) *capture {
 	return c
 }
 
-// endOfFile is what a keyboard sends for it.
+// endOfFile is the keyboard's end-of-file character.
 const endOfFile = "\x04"
 
-// endsOfFile is what is typed into a terminal without a person at it: a program that reads finds the end, as without a terminal. One
-// is not enough, as each ends one read, and programs drop what was typed before they asked. The pauses grow, as what is
-// not read fills the terminal's buffer.
+// endsOfFile types the end-of-file character into a terminal without a user: a program that reads finds the end of input, as
+// without a terminal. One character is not enough, as each ends one read, and programs discard earlier input. The pauses grow,
+// as unread characters fill the terminal's buffer.
 type endsOfFile struct {
 	ended <-chan struct{}
 	pause time.Duration
@@ -164,7 +164,7 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 	output := args.capture(newCapture(terminalOutput, "chars"))
 	ran, err := given.run(ctx, box, args, output)
 	if direct && !ran.started && ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) {
-		// A shell has words for what cannot be started, and for a directory that is gone.
+		// A shell reports a program that cannot be started, and a missing directory, in its own words.
 		given = shell.give(box.Layout(), args)
 		ran, err = given.run(ctx, box, args, output)
 	}
@@ -189,7 +189,7 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 		}
 	}
 	env.ExitCode = new(ran.exit.Code)
-	// Whether a command that was killed gets to report is chance, so what it changed is dropped above.
+	// It depends on timing whether a killed command can report, so its changes are dropped above.
 	shell.remember(given, ran.report)
 	result := terminalResult{Output: output.text(), ExitCode: ran.exit.Code, Meaning: exitMeaning(args.Command, ran.exit.Code)}
 	if meaning := limitsMeaning(ran.exit); meaning != "" {
@@ -201,12 +201,12 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 // shellRun is how a command ended.
 type shellRun struct {
 	exit    sandbox.Exit
-	stopped error // what did it; nil for one that ended by itself
+	stopped error // the cause of its kill; nil if it ended by itself
 	report  []byte
 	started bool
 }
 
-// run runs a command by what it is given.
+// run runs a command with its input.
 func (g given) run(ctx context.Context, box sandbox.Sandbox, args terminalArgs, output *capture) (ran shellRun, err error) {
 	cmd := g.shellCommand(foreground, box.Layout())
 	cmd.Stdout, cmd.Stderr, cmd.TTY = output, output, args.tty()
@@ -234,7 +234,7 @@ func timedOut(output *capture, seconds int) error {
 	}
 }
 
-// withLine adds a line to output, for which it is cut to the limit again.
+// withLine appends a line to output, which it first cuts to fit the limit.
 func withLine(output, line string) string {
 	if output == "" {
 		return line
@@ -248,8 +248,8 @@ func noWorkdir(dir string) error {
 	return notRun("not_found", "workdir %q is not a directory that can be entered; nothing was run", dir)
 }
 
-// startFailure words the error of a command that could not be started. A lost sandbox and the end of the call are no
-// matter for the model and pass as they are.
+// startFailure makes the failure for a command that could not be started. It returns the loss of the sandbox and the end of the
+// call unchanged.
 func startFailure(err error) error {
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return notRun("command_not_found", "bash is not available in this sandbox")

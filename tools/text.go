@@ -9,8 +9,8 @@ import (
 
 const byteOrderMark = "\uFEFF"
 
-// splitLines cuts text into lines without their newlines. A newline at the end ends the last line and begins no other;
-// ended tells whether there is one.
+// splitLines splits text into lines without their newlines. A newline at the end begins no further line; ended reports whether
+// there is one.
 func splitLines(text string) (lines []string, ended bool) {
 	if text == "" {
 		return nil, false
@@ -19,15 +19,15 @@ func splitLines(text string) (lines []string, ended bool) {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), ended
 }
 
-// textFile is a text as the model sees it: without byte order mark and with '\n' ends of line. Changes to it are
-// carried over to the original, which keeps both.
+// textFile is a text as the model sees it: without byte order mark and with '\n' as line end. Changes are applied to the
+// original, which keeps both.
 type textFile struct {
 	text string
 	mark bool
 	crs  []int // offsets in text of the newlines that are "\r\n" in the original
 }
 
-// parseText is false for what is no text.
+// parseText returns false for binary data.
 func parseText(data []byte) (textFile, bool) {
 	if bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data) {
 		return textFile{}, false
@@ -49,7 +49,7 @@ func parseText(data []byte) (textFile, bool) {
 	return file, true
 }
 
-// crlf tells whether most lines end with "\r\n".
+// crlf reports whether most lines end with "\r\n".
 func (f textFile) crlf() bool { return 2*len(f.crs) > strings.Count(f.text, "\n") }
 
 // edit replaces text[start:end].
@@ -58,8 +58,8 @@ type edit struct {
 	text       string
 }
 
-// apply makes edits, sorted and apart, and returns the new text and the bytes to write. Lines that no edit touches keep
-// their ends byte for byte; new lines end like the one that they replace, or like most of the file.
+// apply makes disjoint, sorted edits, and returns the new text and the bytes to write. Untouched lines keep their line ends;
+// new lines end like the line that they replace, or like most of the file.
 func (f textFile) apply(edits []edit) (text string, data []byte) {
 	var plain, raw strings.Builder
 	if f.mark {
@@ -99,10 +99,10 @@ func (f textFile) endsCR(e edit) bool {
 	return f.crlf()
 }
 
-// lineOf is the number, from 1, of the line that holds an offset.
+// lineOf returns the number, from 1, of the line that contains an offset.
 func lineOf(text string, offset int) int { return strings.Count(text[:offset], "\n") + 1 }
 
-// similarity is between 0 and 1: the share of byte pairs that two texts have in common.
+// similarity is the share of byte pairs that two texts have in common, from 0 to 1.
 func similarity(a, b string) float64 {
 	if a == b {
 		return 1

@@ -11,7 +11,7 @@ import (
 	"trajgen/registry"
 )
 
-// The bounds of the list.
+// Bounds of the list.
 const (
 	maxTodos       = 256
 	maxTodoContent = 4000

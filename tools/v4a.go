@@ -31,7 +31,7 @@ type hunkLine struct {
 	text string
 }
 
-// before is what the hunk expects to find.
+// before returns the lines that the hunk expects to find.
 func (h hunk) before() []string {
 	lines := []string{}
 	for _, line := range h.lines {
@@ -51,8 +51,7 @@ func (h hunk) changes() bool {
 	return false
 }
 
-// parseV4A reads a patch whole. Anything that it does not understand is an error: text that is skipped is a change
-// that is lost.
+// parseV4A parses a whole patch. Anything that it does not know is an error: skipping it would lose a change.
 func parseV4A(text string) ([]operation, error) {
 	p := &v4aParser{}
 	for i, line := range strings.Split(unixLines(text), "\n") {
@@ -177,7 +176,7 @@ func checkPatchPath(name string) error {
 	return nil
 }
 
-// A position as unified diffs write it; it says nothing that the lines do not say.
+// A position as in unified diffs; it is ignored, as the lines determine the place.
 var position = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)?( @@|$)`)
 
 func (p *v4aParser) updateLine(line string) error {
@@ -217,7 +216,7 @@ func (p *v4aParser) updateLine(line string) error {
 	return nil
 }
 
-// endOperation closes a section and checks that it says something.
+// endOperation ends a section and checks that it is not empty.
 func (p *v4aParser) endOperation() error {
 	op := p.current
 	p.current, p.blanks = nil, 0

@@ -29,8 +29,8 @@ type v4aCheck struct {
 	lint
 }
 
-// applyV4A plays the patch on copies of the files first. Only when all of it fits is anything written, and what was
-// written is taken back when a later write fails.
+// applyV4A first applies the patch to copies of the files. It writes only when all of it fits, and undoes the writes when a
+// later one fails.
 func applyV4A(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args patchArgs) (any, error) {
 	operations, err := parseV4A(args.Patch)
 	if err != nil {
@@ -53,7 +53,7 @@ func applyV4A(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args 
 	return stage.result(ctx), nil
 }
 
-// unchanged adds to a failure that the patch was not applied in part.
+// unchanged adds to a failure that no part of the patch was applied.
 func unchanged(err error) error {
 	if failure, ok := errors.AsType[*registry.Failure](err); ok && !strings.Contains(failure.Message, "nothing was changed") {
 		if strings.Contains(failure.Message, "\n") { // it ends with lines of a file
@@ -78,7 +78,7 @@ type staging struct {
 
 type stagedFile struct {
 	name, shown string
-	real        string // where it lies once links are followed
+	real        string // path with links resolved
 	stamp       stamp
 	existed     bool
 	exists      bool
@@ -123,13 +123,13 @@ func (s *staging) file(ctx context.Context, shown string) (*stagedFile, error) {
 	return f, nil
 }
 
-// The bounds of what a patch takes into the runner's memory.
+// Bounds of what a patch reads into the runner's memory.
 const (
 	maxStaged      = 500
 	maxStagedBytes = 4 * maxFile
 )
 
-// fits refuses a file that stands in the way of another of the patch, or is one too many.
+// fits refuses a file that conflicts with another path of the patch, or is one too many.
 func (s *staging) fits(f *stagedFile) error {
 	if s.size += len(f.old); len(s.order) >= maxStaged || s.size > maxStagedBytes {
 		return refuse("too_large", "a patch may touch %d files that have %s bytes in all; split it", maxStaged, thousands(maxStagedBytes))
@@ -258,7 +258,7 @@ func failedPath(err error, otherwise string) string {
 	return otherwise
 }
 
-// undo puts back what there was. It does what it can: the write that failed was the first sign of trouble.
+// undo restores the files. It ignores errors: the failed write is reported already.
 func (s *staging) undo(ctx context.Context, files []*stagedFile) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 	defer cancel()
@@ -280,7 +280,7 @@ func (s *staging) undo(ctx context.Context, files []*stagedFile) {
 	}
 }
 
-// remember notes what the model knows of the files now.
+// remember records what the model now knows of the files.
 func (s *staging) remember() {
 	files := filesOf(s.env.Session)
 	var warnings []string
@@ -300,7 +300,7 @@ func (s *staging) remember() {
 	s.Warning = strings.Join(warnings, "; ")
 }
 
-// lists is the result without a check of what was written.
+// lists returns the result without the checks of written files.
 func (s *staging) lists() v4aResult {
 	r := s.v4aResult
 	r.Success, r.Diff = true, cutDiff(strings.Join(s.diffs, ""))

@@ -23,7 +23,7 @@ func hunkEdits(text string, hunks []hunk) ([]edit, error) {
 			return nil, fmt.Errorf("hunk at line %d of the patch: %w", h.line, err)
 		}
 		edits = append(edits, made...)
-		from = at + h.changed() // the next may begin with the context that this one ends with
+		from = at + h.changed() // the next hunk may begin with this one's trailing context
 	}
 	return edits, nil
 }
@@ -50,7 +50,7 @@ func inForm(lines []string, i int) []string {
 	return simple
 }
 
-// Ways to compare a line of a patch with one of a file, strictest first. The first that finds the lines wins.
+// Ways to compare lines of a patch and a file, strictest first. The first one that finds the lines wins.
 var lineForms = [4]func(string) string{
 	func(line string) string { return line },
 	func(line string) string { return strings.TrimRight(line, " \t\r") },
@@ -58,8 +58,8 @@ var lineForms = [4]func(string) string{
 	func(line string) string { return strings.TrimSpace(string(plainPunctuation(line).text)) },
 }
 
-// locate finds the line at which a hunk begins, and the form in which its lines match. With several candidates, the
-// hints decide; what they do not decide is refused.
+// locate finds the line at which a hunk begins, and the form in which its lines match. Of several candidates, the hints select
+// one; if they do not, the hunk is refused.
 func (s *lineSearch) locate(h hunk, from int) (at, form int, err error) {
 	lines := s.lines
 	start, err := s.seekHints(h.hints, from)
@@ -110,7 +110,7 @@ func locateAddition(lines []string, h hunk, start int) (at, form int, err error)
 
 var errTooComplex = errors.New("the patch is too large for so repetitive a file; split it")
 
-// seekHints follows the hints inwards and returns the line of the last. A hint must name one line.
+// seekHints follows the hints inwards and returns the line of the last one. A hint must match one line.
 func (s *lineSearch) seekHints(hints []string, from int) (int, error) {
 	lines := s.lines
 	for _, hint := range hints {
@@ -153,7 +153,7 @@ func numbers(lines []int) string {
 	return strings.Join(texts, ", ")
 }
 
-// changed is how many of the lines that the hunk expects lie before the end of its last change.
+// changed returns how many of the hunk's expected lines are before the end of its last change.
 func (h hunk) changed() int {
 	n, last := 0, 0
 	for _, line := range h.lines {
@@ -169,7 +169,7 @@ func (h hunk) changed() int {
 
 var errIndentation = errors.New("its lines are indented alike where those of the file are not; copy them exactly")
 
-// edits makes one edit of each run of changed lines; context stays as the file has it.
+// edits makes one edit of each run of changed lines; context stays as it is in the file.
 func (h hunk) edits(text string, lines []string, offsets []int, at, form int) ([]edit, error) {
 	before := h.before()
 	found := lines[at : at+len(before)]
@@ -191,7 +191,7 @@ func (h hunk) edits(text string, lines []string, offsets []int, at, form int) ([
 		}
 		e := edit{offsets[at+first], offsets[at+n], added.String()}
 		if form > 1 && e.text != "" {
-			// What it takes the place of says more about its indentation than what is around it.
+			// The replaced lines are a better source of indentation than those around.
 			indents := newIndentMap(before[first:n], found[first:n], false)
 			indents.around(whole)
 			var ok bool

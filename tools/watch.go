@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// The bounds of what a background process has to tell.
+// Bounds of a background process's notifications.
 const (
-	maxUntold  = 20   // lines that wait to be told; more are counted
-	maxWatched = 4096 // bytes of a line that are looked at
+	maxPending = 20   // matches that wait to be reported; more are counted
+	maxWatched = 4096 // bytes of a line that are searched
 )
 
-// notification is what process calls tell of a background process, once.
+// notification is an event of a background process, which process calls report once.
 type notification struct {
 	SessionID  string `json:"session_id"`
 	Type       string `json:"type"` // completed or watch_match
@@ -28,7 +28,7 @@ type watcher struct {
 
 	mu         sync.Mutex // guards the rest
 	line       []byte     // the present one so far
-	told       bool       // the present line matched
+	matched    bool       // the present line matched
 	matches    []notification
 	suppressed int
 	wake       func() // called at a match; nil while no call waits
@@ -44,7 +44,7 @@ func newWatcher(patterns []string) *watcher {
 	return w
 }
 
-// see takes clean output as it comes. A line that has not ended counts, too: it may be a prompt.
+// see receives clean output. It also searches a line that has not ended: it may be a prompt.
 func (w *watcher) see(text []byte) {
 	if len(w.patterns) == 0 {
 		return
@@ -56,22 +56,22 @@ func (w *watcher) see(text []byte) {
 		w.line = append(w.line, part[:min(len(part), maxWatched-len(w.line))]...)
 		w.check()
 		if ended {
-			w.line, w.told = w.line[:0], false
+			w.line, w.matched = w.line[:0], false
 		}
 		text = rest
 	}
 }
 
 func (w *watcher) check() {
-	if w.told {
+	if w.matched {
 		return
 	}
 	for _, pattern := range w.patterns {
 		if !bytes.Contains(w.line, []byte(pattern)) {
 			continue
 		}
-		w.told = true
-		if len(w.matches) == maxUntold {
+		w.matched = true
+		if len(w.matches) == maxPending {
 			w.suppressed++
 			return
 		}
@@ -84,7 +84,7 @@ func (w *watcher) check() {
 	}
 }
 
-// take hands over what was not told yet.
+// take returns the unreported matches.
 func (w *watcher) take(id string) []notification {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +99,7 @@ func (w *watcher) take(id string) []notification {
 	return matches
 }
 
-// waking has wake called at the next match, at once when one waits to be told. What it returns ends that.
+// waking makes the next match call wake; an unreported match calls it at once. The returned function ends that.
 func (w *watcher) waking(wake func()) func() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -70,10 +70,10 @@ func writeFile(ctx context.Context, env *registry.Env, args writeFileArgs) (any,
 		if old.size+int64(len(added)) > maxFile {
 			return nil, registry.Failf("too_large", "%s would be larger than %s bytes; append to it in the terminal", args.Path, thousands(maxFile))
 		}
-		added = bytes.TrimPrefix(added, []byte(byteOrderMark)) // which the file has in front
+		added = bytes.TrimPrefix(added, []byte(byteOrderMark)) // the file begins with one already
 		data = slices.Concat(old.data, added)
 	}
-	// A link to nothing is replaced: followed, it could lead to a protected place.
+	// Replace a dangling link: following it could lead to a protected path.
 	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: name, Data: data, Replace: !old.exists}); err != nil {
 		return nil, fileFailure(err, "write", args.Path)
 	}
@@ -84,21 +84,21 @@ func writeFile(ctx context.Context, env *registry.Env, args writeFileArgs) (any,
 	if old.exists {
 		result.Warning = files.warning(old.real, old.stamp, !appended)
 	}
-	files.wrote(old.real, data, env.Parent == "" && !appended) // what a script wrote, the model has not seen
+	files.wrote(old.real, data, env.Parent == "" && !appended) // the model has not seen what a script wrote
 	result.Lint = lintFile(ctx, box, name, old.data, data)
 	return result, nil
 }
 
-// target is what lies where a file is to be written.
+// target is the present state of a path to write.
 type target struct {
-	real   string // where it lies once links are followed
+	real   string // path with links resolved
 	exists bool
-	dirs   bool // not even its directory exists
+	dirs   bool // its directory does not exist either
 	data   []byte
 	stamp
 }
 
-// existing looks at the file that is to be replaced, and refuses places that are not to be written to.
+// existing returns the file that is to be replaced, and refuses paths that must not be written.
 func existing(ctx context.Context, box sandbox.Sandbox, name, shown string) (target, error) {
 	if err := refuseProtected(box.Layout(), name, shown); err != nil {
 		return target{}, err
@@ -121,7 +121,7 @@ func existing(ctx context.Context, box sandbox.Sandbox, name, shown string) (tar
 	return target{real: real, dirs: dirs}, err
 }
 
-// like gives a text the line ends and the byte order mark of the file that it replaces.
+// like gives a text the line ends and the byte order mark of the replaced file.
 func (t target) like(content string) []byte {
 	old := string(t.data)
 	if newlines := strings.Count(old, "\n"); newlines > 0 && strings.Count(old, "\r\n") == newlines {
@@ -135,8 +135,8 @@ func (t target) like(content string) []byte {
 
 var numbered = regexp.MustCompile(`^ *(\d+)\|`)
 
-// refuseEcho refuses a text that is what a tool has said rather than what a file holds: read_file's word on a page that
-// is unchanged, or its lines with their numbers.
+// refuseEcho refuses a text that is a tool's output and not the content of a file: read_file's message about an unchanged page,
+// or its lines with numbers.
 func refuseEcho(args writeFileArgs, old target) error {
 	if strings.Contains(args.Content, unchangedMessage) && len(args.Content) < 2*len(unchangedMessage)+len(args.Path) {
 		return registry.Failf("echo", "refused to write %s: the content is a message of read_file and not that of a file", args.Path)
@@ -148,10 +148,10 @@ func refuseEcho(args writeFileArgs, old target) error {
 	return nil
 }
 
-// tables are the endings of files whose lines may well begin with a number and a bar.
+// tables are the endings of files whose lines may begin with a number and a bar.
 var tables = []string{".csv", ".tsv", ".psv", ".dsv"}
 
-// isNumbered tells whether all lines, and at least two, have ascending numbers as read_file gives them.
+// isNumbered reports whether all lines, and at least two, have ascending numbers as in read_file's output.
 func isNumbered(content string) bool {
 	n, before := 0, 0
 	for line := range strings.Lines(content) {

@@ -134,7 +134,7 @@ func (j *judge) standard(name string) (string, bool) {
 	case "TMPDIR":
 		return "/tmp/" + unknown, true
 	case "CC", "CXX", "LD", "AR", "GO", "MAKE", "PYTHON", "PIP", "NODE", "NPM", "CARGO", "EDITOR", "VISUAL", "PAGER", "BROWSER", "JAVA":
-		return "$" + name, true // the name of a variable, which is the name of no program that rules know
+		return "$" + name, true // stands for some program, which no rule names
 	}
 	return unknown, false
 }
