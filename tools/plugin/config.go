@@ -19,21 +19,21 @@ const (
 // Config declares a plugin.
 type Config struct {
 	Name string `yaml:"name"`
-	// Command is the program and its arguments. It starts in the directory that Files are in.
+	// Command is the program and its arguments. It starts in the directory of Files.
 	Command []string `yaml:"command"`
-	// Files are files and folders of the runner that are put into the plugin's directory, under their last names.
+	// Files are files and folders of the runner that are copied into the plugin's directory, under their base names.
 	Files []string `yaml:"files,omitempty"`
 	Where string   `yaml:"where,omitempty"` // sandbox (the default) or runner
 	// Toolset that the tools belong to; the default is plugin-NAME.
 	Toolset string `yaml:"toolset,omitempty"`
-	// Override lets its tools take the place of others that are called the same.
+	// Override lets its tools replace others with the same name.
 	Override bool              `yaml:"override,omitempty"`
 	Env      map[string]string `yaml:"env,omitempty"`
-	// EnvFrom names variables of the runner's environment that a plugin on the runner gets. They are taken for secrets.
+	// EnvFrom names variables of the runner's environment that a plugin on the runner gets. They are treated as secrets.
 	EnvFrom []string `yaml:"env_from,omitempty"`
-	// Scripts says that scripts of execute_code can call the tools, as functions made from their parameters.
+	// Scripts lets scripts of execute_code call the tools, as functions made from their parameters.
 	Scripts bool `yaml:"scripts,omitempty"`
-	// Timeout bounds each call, whatever the plugin says of its tools.
+	// Timeout bounds each call, even if the plugin asks for more.
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 }
 
@@ -43,7 +43,7 @@ var (
 	secretPattern = regexp.MustCompile(`(?i)(^|_)(api_?key|access_?key|token|secret|password|passwd|credentials?)$`)
 )
 
-// Validate returns everything that is wrong with a run's plugins.
+// Validate returns all errors in a run's plugins.
 func Validate(configs []Config) error {
 	var errs []error
 	seen := map[string]bool{}
@@ -105,7 +105,7 @@ func (c Config) problems() []error {
 	return errs
 }
 
-// toolset is where the tools go.
+// toolset returns the toolset of the tools.
 func (c Config) toolset() string {
 	if c.Toolset != "" {
 		return c.Toolset
@@ -113,7 +113,7 @@ func (c Config) toolset() string {
 	return "plugin-" + c.Name
 }
 
-// identity is what an experiment is named after, defaults filled in. Files are in it by content and not by path.
+// identity is the plugin's part of the fingerprint, with defaults filled in. It has the content of files and not their paths.
 func (c Config) identity() map[string]any {
 	where := c.Where
 	if where == "" {

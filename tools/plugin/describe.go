@@ -12,7 +12,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// The bounds of what a plugin can describe.
+// Bounds of a plugin's description.
 const (
 	describeTime  = 30 * time.Second
 	maxTools      = 128
@@ -21,7 +21,7 @@ const (
 	maxTimeout    = 24 * time.Hour
 )
 
-// noParameters are those of a tool that takes none.
+// noParameters is the schema of a tool without parameters.
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
 
 // describe asks all plugins for their tools.
@@ -96,7 +96,7 @@ func (p *plugin) describe(ctx context.Context, shared opener, logger *slog.Logge
 	return p.define(d)
 }
 
-// withLog adds the plugin's own words, for the operator.
+// withLog adds the plugin's log, for the operator.
 func (p *plugin) withLog(run *process, err error) error {
 	if text := p.log(run); text != "" {
 		return fmt.Errorf("%w; its log ends with:\n%s", err, text)
@@ -137,7 +137,7 @@ func (p *plugin) tool(entry toolEntry) (registry.Tool, error) {
 		NoSandbox: p.runner != nil, Runner: p.runner != nil, Untrusted: entry.Untrusted, Override: p.cfg.Override,
 		Script: p.cfg.Scripts,
 	}
-	// Without concurrency the calls of a turn would queue up here, in an order that chance decides.
+	// Without concurrency, the calls of a turn would wait here in random order.
 	if p.concurrent && (entry.Reads != nil || entry.Writes != nil) {
 		definition.Access = entry.access
 	}
@@ -152,7 +152,7 @@ func (p *plugin) tool(entry toolEntry) (registry.Tool, error) {
 		})
 }
 
-// timeout is what the tool asks for, and no more than the declaration allows.
+// timeout is what the tool asks for, up to the configured limit.
 func (p *plugin) timeout(seconds float64) time.Duration {
 	asked := time.Duration(seconds * float64(time.Second))
 	switch {
@@ -164,7 +164,7 @@ func (p *plugin) timeout(seconds float64) time.Duration {
 	return asked
 }
 
-// access finds the paths among the arguments: a string or a list of them.
+// access returns the paths in arguments: each is a string or a list of strings.
 func (t toolEntry) access(arguments json.RawMessage) registry.Access {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(arguments, &given) != nil {
@@ -177,7 +177,7 @@ func (t toolEntry) access(arguments json.RawMessage) registry.Access {
 			var several []string
 			switch {
 			case json.Unmarshal(given[name], &one) == nil:
-				if one != "" { // null is none, too
+				if one != "" { // null has none, too
 					all = append(all, one)
 				}
 			case json.Unmarshal(given[name], &several) == nil:

@@ -12,14 +12,14 @@ import (
 	"trajgen/sandbox"
 )
 
-// The bounds of a plugin's files: they are held in memory and written at every start.
+// Bounds of a plugin's files: they are held in memory and written at every start.
 const (
 	maxFiles = 2000
 	maxBytes = 64 << 20
 )
 
-// readFiles reads files and folders, sorted by where they go. Links inside a folder are not followed: they could lead out
-// of it.
+// readFiles reads files and folders, sorted by destination. It does not follow links inside a folder, which could lead out of
+// it.
 func readFiles(paths []string) ([]sandbox.FileWrite, error) {
 	var files []sandbox.FileWrite
 	total := int64(0)
@@ -36,7 +36,7 @@ func readFiles(paths []string) ([]sandbox.FileWrite, error) {
 		if err != nil {
 			return nil, err
 		}
-		info, err := os.Stat(root) // the user may name a link
+		info, err := os.Stat(root) // a path in the configuration may be a link
 		if err != nil {
 			return nil, fmt.Errorf("files: %w", err)
 		}
@@ -68,7 +68,7 @@ func readFolder(root, base string, add func(name, target string, info fs.FileInf
 			return err
 		}
 		if entry.IsDir() && (entry.Name() == "__pycache__" || entry.Name() == ".git") {
-			return fs.SkipDir // made by looking at a plugin, and not part of it
+			return fs.SkipDir // made by running the plugin, and not a part of it
 		}
 		if !entry.Type().IsRegular() {
 			return nil

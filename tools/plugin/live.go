@@ -17,17 +17,17 @@ import (
 type live struct {
 	plugin *plugin
 	logger *slog.Logger
-	// turn is held by the call of a plugin that is not concurrent, and starting by who starts the process. They are
-	// channels so that waiting for them ends with the call's context.
+	// turn is held by a call of a plugin that is not concurrent, and starting by the goroutine that starts the process. They
+	// are channels so that waiting for them ends with the call's context.
 	turn, starting chan struct{}
 
 	mu      sync.Mutex // guards the rest
 	closed  bool
 	current *process
 	box     sandbox.Sandbox // of a plugin on the runner
-	last    int64           // id of a request
+	last    int64           // of the last request
 	watched sync.WaitGroup
-	end     context.CancelFunc // of the watching
+	end     context.CancelFunc // ends the watching of processes
 	ending  context.Context
 }
 
@@ -38,7 +38,7 @@ func newLive(p *plugin, logger *slog.Logger) *live {
 	return l
 }
 
-// of returns the plugin in a session.
+// of returns the plugin's state in a session.
 func (p *plugin) of(s *registry.Session, logger *slog.Logger) *live {
 	return registry.State(s, "plugin."+p.cfg.Name, func() *live {
 		l := newLive(p, logger)
@@ -47,7 +47,7 @@ func (p *plugin) of(s *registry.Session, logger *slog.Logger) *live {
 	})
 }
 
-// call runs one call, never twice.
+// call makes one call, and never repeats it.
 func (p *plugin) call(ctx context.Context, env *registry.Env, tool string, arguments json.RawMessage) (any, error) {
 	l := p.of(env.Session, env.Logger)
 	open := env.Sandbox
@@ -70,8 +70,8 @@ func (p *plugin) call(ctx context.Context, env *registry.Env, tool string, argum
 
 type opener func(ctx context.Context) (sandbox.Sandbox, error)
 
-// ask sends a request to a process that runs, one of its own if need be. An error is a *registry.Failure, the context's,
-// or one that means that the sandbox is lost.
+// ask sends a request to the process, which it starts if there is none. An error is a *registry.Failure, the context's cause,
+// or means that the sandbox is lost.
 func (l *live) ask(ctx context.Context, open opener, req request) (reply, error) {
 	if !l.plugin.concurrent {
 		if err := hold(ctx, l.turn); err != nil {
@@ -106,10 +106,10 @@ func (l *live) ask(ctx context.Context, open opener, req request) (reply, error)
 		"the next call", l.plugin.cfg.Name, maxStarts)
 }
 
-// maxStarts is how many processes a call finds ended, before it was sent to one, until it is given up.
+// maxStarts is how many processes may end before a call was sent to one, until the call gives up.
 const maxStarts = 3
 
-// hold takes a place in a channel of one.
+// hold puts a token into a channel with one place.
 func hold(ctx context.Context, place chan struct{}) error {
 	select {
 	case place <- struct{}{}:
@@ -126,7 +126,7 @@ func (l *live) newID() int64 {
 	return l.last
 }
 
-// process returns the one that takes requests, and starts it when there is none.
+// process returns the process that takes requests, and starts it when there is none.
 func (l *live) process(ctx context.Context, open opener) (*process, error) {
 	if run := l.running(); run != nil {
 		return run, nil
@@ -158,7 +158,7 @@ func (l *live) process(ctx context.Context, open opener) (*process, error) {
 	return run, nil
 }
 
-// notStarted says why there is no process.
+// notStarted makes the failure for a process that could not be started.
 func (l *live) notStarted(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -172,7 +172,7 @@ func (l *live) notStarted(ctx context.Context, err error) error {
 		failure.Message = fmt.Sprintf("plugin %s cannot start: %s is not there, or the interpreter that its first line names",
 			l.plugin.cfg.Name, l.plugin.cfg.Command[0])
 	}
-	// In its sandbox an agent may have had a hand in it: filled the disk, removed the program.
+	// In its sandbox, the agent may be the cause: it filled the disk, or removed the program.
 	failure.Broken = l.plugin.runner != nil
 	return failure
 }
@@ -186,7 +186,7 @@ func (l *live) running() *process {
 	return nil
 }
 
-// takes says whether the process takes requests.
+// takes reports whether the process takes requests.
 func (r *process) takes() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,7 +198,7 @@ func (r *process) takes() bool {
 	return !r.retired
 }
 
-// openBox opens the plugin's place on the runner. It is called by one goroutine at a time.
+// openBox opens the plugin's directory on the runner. It is called by one goroutine at a time.
 func (l *live) openBox(ctx context.Context) (sandbox.Sandbox, error) {
 	l.mu.Lock()
 	box, closed := l.box, l.closed
@@ -223,7 +223,7 @@ func (l *live) openBox(ctx context.Context) (sandbox.Sandbox, error) {
 	return box, nil
 }
 
-// close ends the input of the plugin, which ends with the sandbox if not by itself; on the runner it is killed.
+// close closes the plugin's input. In a sandbox, the plugin ends with the sandbox at the latest; on the runner, close kills it.
 func (l *live) close() {
 	l.mu.Lock()
 	run, box := l.current, l.box
@@ -244,7 +244,7 @@ func (l *live) close() {
 	l.watched.Wait()
 }
 
-// log is the end of what a process wrote to its standard error, without the secrets it was given.
+// log returns the end of a process's standard error, without the plugin's secrets.
 func (p *plugin) log(run *process) string {
 	text := strings.ToValidUTF8(strings.TrimSpace(string(run.stderr.Bytes())), "\uFFFD")
 	for _, name := range sortedKeys(p.secrets) {

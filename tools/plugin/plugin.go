@@ -57,16 +57,16 @@ import (
 	"trajgen/sandbox"
 )
 
-// Options are what plugins are opened with.
+// Options are shared by all plugins of a run.
 type Options struct {
-	// Sandbox opens a sandbox in which plugins are asked to describe themselves. It is called once, and only when there is
-	// a plugin that runs in sandboxes; Open closes what it returns.
+	// Sandbox opens a sandbox in which plugins describe themselves. It is called once, and only if a plugin runs in sandboxes;
+	// Open closes the sandbox.
 	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
-	// Environ finds a variable of the runner's environment, for Config.EnvFrom.
+	// Environ looks up a variable of the runner's environment, for Config.EnvFrom.
 	Environ func(name string) (string, bool)
-	// StateDir is where plugins on the runner have their directories; "" is that of sandbox.Options.
+	// StateDir holds the directories of plugins on the runner; "" is that of sandbox.Options.
 	StateDir string
-	Logger   *slog.Logger // nil is silent
+	Logger   *slog.Logger // nil logs nothing
 }
 
 // Set is the plugins of a run, safe for concurrent use by all its episodes.
@@ -76,20 +76,20 @@ type Set struct {
 	runner  sandbox.Backend // nil when no plugin runs on the runner
 }
 
-// plugin is one of them, the same for all episodes.
+// plugin is one plugin, shared by all episodes.
 type plugin struct {
 	cfg        Config
 	files      []sandbox.FileWrite // paths relative to the plugin's directory
 	env        []string
 	secrets    map[string]string // by variable
-	runner     sandbox.Backend   // where it runs when not in the sandbox
+	runner     sandbox.Backend   // its backend on the runner, nil in a sandbox
 	boxes      atomic.Int64      // names those on the runner
 	concurrent bool
 	described  json.RawMessage
 }
 
-// Open reads the plugins' files and asks each for its tools. The tools are those of the whole run: what a plugin says
-// later does not change them.
+// Open reads the plugins' files and asks each for its tools. The tools are fixed for the whole run, even if a plugin later
+// describes others.
 func Open(ctx context.Context, configs []Config, opts Options) (_ *Set, err error) {
 	if err := Validate(configs); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func Open(ctx context.Context, configs []Config, opts Options) (_ *Set, err erro
 	return s, s.describe(ctx, opts)
 }
 
-// load reads what a plugin consists of.
+// load reads a plugin's files and settings.
 func (s *Set) load(cfg Config, opts Options) (*plugin, error) {
 	p := &plugin{cfg: cfg, secrets: map[string]string{}}
 	var err error
@@ -156,10 +156,10 @@ func (s *Set) load(cfg Config, opts Options) (*plugin, error) {
 	return p, nil
 }
 
-// Tools are the plugins' tools, in the order of the plugins.
+// Tools returns the plugins' tools, in the order of the plugins.
 func (s *Set) Tools() []registry.Tool { return s.tools }
 
-// Digest names the plugins: what they are told, their files and their tools.
+// Digest identifies the plugins by their configuration, files and tools.
 func (s *Set) Digest() string {
 	if len(s.plugins) == 0 {
 		return ""
@@ -179,7 +179,7 @@ func (s *Set) Digest() string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))[:16]
 }
 
-// Close ends what plugins left running on the runner. It is idempotent.
+// Close ends processes of plugins on the runner. It is idempotent.
 func (s *Set) Close() error {
 	if s.runner == nil {
 		return nil

@@ -13,11 +13,10 @@ import (
 	"trajgen/tools/internal/feed"
 )
 
-// killTime is what ending a process may take. It is less than the dispatch's patience with a tool whose time is up.
+// killTime bounds the kill of a process. It is less than the dispatcher waits for a tool after its timeout.
 const killTime = 3 * time.Second
 
-// process is a running plugin. A process that is retired gets no more requests and is killed when its last call has
-// ended.
+// process is a running plugin. A retired process gets no more requests and is killed when its last call has ended.
 type process struct {
 	proc   sandbox.Process
 	input  *feed.Feed
@@ -30,10 +29,10 @@ type process struct {
 	mu      sync.Mutex // guards the rest
 	waiting map[int64]chan reply
 	retired bool
-	fault   error // what it said that is no answer
+	fault   error // output that is not an answer
 }
 
-// start puts the plugin's files in place and runs it. The process outlives ctx.
+// start writes the plugin's files and runs it. The process outlives ctx.
 func (p *plugin) start(ctx context.Context, box sandbox.Sandbox) (*process, error) {
 	layout := box.Layout()
 	dir := path.Join(layout.Tmp, "trajgen-plugins", p.cfg.Name)
@@ -42,7 +41,7 @@ func (p *plugin) start(ctx context.Context, box sandbox.Sandbox) (*process, erro
 		writes[i] = file
 		writes[i].Path = path.Join(dir, file.Path)
 	}
-	if len(writes) == 0 { // the directory must be there
+	if len(writes) == 0 { // the directory must exist
 		writes = append(writes, sandbox.FileWrite{Path: path.Join(dir, ".plugin"), Replace: true})
 	}
 	if err := box.Files().Write(ctx, writes...); err != nil {
@@ -56,7 +55,7 @@ func (p *plugin) start(ctx context.Context, box sandbox.Sandbox) (*process, erro
 		Args: p.cfg.Command, Dir: dir, Stdin: run.input,
 		Stdout: &splitter{line: run.receive, fail: run.fail},
 		Stderr: &bounded{to: run.stderr, fail: run.fail},
-		// An answer that waits in Python's buffer is the commonest way not to answer.
+		// Python would buffer an answer: this is the most common reason for a missing one.
 		Env: []string{"TRAJGEN_PLUGIN_DIR=" + dir, "PYTHONUNBUFFERED=1"},
 	}
 	if p.runner == nil {
@@ -71,15 +70,15 @@ func (p *plugin) start(ctx context.Context, box sandbox.Sandbox) (*process, erro
 	return run, nil
 }
 
-// watch notes the end of the process. It returns when the process has ended or ctx has.
+// watch records the end of the process. It returns when the process or ctx has ended.
 func (r *process) watch(ctx context.Context) {
 	r.exit, r.err = r.proc.Wait(ctx)
 	r.input.Close()
 	close(r.ended)
 }
 
-// guard kills a process that breaks the protocol between two calls: while one waits, its end does so. It returns when the
-// process is broken or has ended, or when ctx has.
+// guard kills a process that breaks the protocol while no call waits; otherwise the end of the call does. It returns when the
+// process is broken or has ended, or when ctx has ended.
 func (r *process) guard(ctx context.Context) {
 	select {
 	case <-r.broken:
@@ -92,14 +91,14 @@ func (r *process) guard(ctx context.Context) {
 // errRetired means that nothing was sent.
 var errRetired = errors.New("the process takes no more requests")
 
-// exchange sends a request and returns the answer to it. Any error but errRetired means that it is unknown whether the
-// request was carried out, and retires the process.
+// exchange sends a request and returns its answer. After any error except errRetired, it is unknown whether the plugin carried
+// out the request, and the process is retired.
 func (r *process) exchange(ctx context.Context, req request) (reply, error) {
 	line, err := req.line()
 	if err != nil {
 		return reply{}, err
 	}
-	answer := make(chan reply, 1) // one place: what comes too late does not block
+	answer := make(chan reply, 1) // buffered, so that a late answer does not block
 	if !r.enter(req.ID, answer) {
 		return reply{}, errRetired
 	}
@@ -108,7 +107,7 @@ func (r *process) exchange(ctx context.Context, req request) (reply, error) {
 	if _, err := r.input.Write(line); errors.Is(err, feed.ErrFull) {
 		return reply{}, errors.New("it does not read its input")
 	} // a closed one is that of a process which has ended, as is told below
-	// Waited for with the call's context, so that the time counts as time in the sandbox.
+	// Wait with the call's context, so that the time counts as time in the sandbox.
 	waiting, stop := context.WithCancel(ctx)
 	waited := make(chan struct{})
 	go func() {
@@ -133,7 +132,7 @@ func (r *process) exchange(ctx context.Context, req request) (reply, error) {
 	return reply{}, r.reason(ctx)
 }
 
-// reason says why no answer came.
+// reason returns why no answer came.
 func (r *process) reason(ctx context.Context) error {
 	select {
 	case <-r.broken:
@@ -151,7 +150,7 @@ func (r *process) reason(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// exited is an end before the answer.
+// exited means that the process ended before the answer.
 type exited struct{ exit sandbox.Exit }
 
 func (e *exited) Error() string {
@@ -179,7 +178,7 @@ func (r *process) enter(id int64, answer chan reply) bool {
 	return true
 }
 
-// leave ends a call. The last one to leave a retired process kills it, with its descendants.
+// leave ends a call. The last call to leave a retired process kills it, with its descendants.
 func (r *process) leave(ctx context.Context, id int64, failed bool) {
 	r.mu.Lock()
 	delete(r.waiting, id)
@@ -205,12 +204,12 @@ func (r *process) retire(ctx context.Context) {
 func (r *process) kill(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 	defer cancel()
-	// What cannot be killed ends with its sandbox.
+	// A process that survives ends with its sandbox.
 	_ = r.proc.Kill(ctx, 0)
 	r.input.Close()
 }
 
-// receive takes a line of output.
+// receive handles a line of output.
 func (r *process) receive(line []byte) {
 	got, err := readReply(line)
 	if err != nil {
@@ -220,20 +219,20 @@ func (r *process) receive(line []byte) {
 	r.mu.Lock()
 	answer := r.waiting[got.id]
 	if answer != nil {
-		r.waiting[got.id] = nil // a second answer is one to nothing, though the call counts until leave
+		r.waiting[got.id] = nil // a second answer has no receiver, though the call counts until leave
 	}
 	retired, broken := r.retired, r.fault != nil
 	r.mu.Unlock()
 	switch {
-	case broken: // what follows nonsense is none of it better
+	case broken: // all later output is ignored
 	case answer != nil:
 		answer <- got
-	case !retired: // what was given up may still answer
+	case !retired: // an abandoned call may still be answered
 		r.fail(fmt.Errorf("it answered a request %d that is not open", got.id))
 	}
 }
 
-// fail notes that the process does not keep to the protocol.
+// fail records that the process broke the protocol.
 func (r *process) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,12 +243,12 @@ func (r *process) fail(err error) {
 	}
 }
 
-// violation is output that is no answer.
+// violation is output that is not an answer.
 type violation struct{ cause error }
 
 func (v *violation) Error() string { return v.cause.Error() }
 
-// failureOf says to a model what went wrong with a call.
+// failureOf makes the failure of a call for the model.
 func failureOf(name string, err error) error {
 	class := "plugin_failed"
 	if _, ok := errors.AsType[*violation](err); ok {

@@ -16,7 +16,7 @@ import (
 // protocolVersion is what describe announces.
 const protocolVersion = 1
 
-// The bounds of what a plugin may say.
+// Bounds of a plugin's output.
 const (
 	maxLine    = 8<<20 + 4<<10 // a result of 8 MiB in its envelope
 	maxLog     = 64 << 20      // standard error of one process
@@ -43,7 +43,7 @@ func (r request) line() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// reply is a line from the plugin, whole as it came, and what is common to all.
+// reply is a line from the plugin, unparsed, with the fields that all replies have.
 type reply struct {
 	line []byte
 	id   int64
@@ -66,7 +66,7 @@ func readReply(line []byte) (reply, error) {
 	return reply{line: line, id: *head.ID}, nil
 }
 
-// excerpt is the beginning of what a plugin said, quoted. It was not meant for a model, which reads it all the same.
+// excerpt returns the beginning of a plugin's output, quoted. The model reads it, though it was not meant to.
 func excerpt(line []byte) string {
 	const most = 200
 	text := registry.Untagged(strings.ToValidUTF8(string(line[:min(len(line), most)]), ""))
@@ -84,7 +84,7 @@ type failure struct {
 
 var classPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// result is what a call came to.
+// result returns the outcome of a call.
 func (r reply) result() (json.RawMessage, error) {
 	var answer struct {
 		Result json.RawMessage `json:"result"`
@@ -132,7 +132,7 @@ type toolEntry struct {
 	Untrusted   string          `json:"untrusted"`
 }
 
-// describes reads the answer strictly: a misspelt field would be a tool that is not what its author thinks.
+// describes parses the answer strictly: with a misspelt field, the tool would differ from what its author intended.
 func (r reply) describes() (description, error) {
 	var d description
 	decoder := json.NewDecoder(bytes.NewReader(r.line))

@@ -9,7 +9,7 @@ import (
 // maxInput is how many bytes may wait for a plugin to read them.
 const maxInput = 64 << 20
 
-// splitter cuts output into lines.
+// splitter splits output into lines.
 type splitter struct {
 	line func([]byte)
 	fail func(error)
@@ -45,7 +45,7 @@ func (s *splitter) Write(p []byte) (int, error) {
 		}
 	}
 	if s.over {
-		return n, io.ErrShortWrite // the other end has gone
+		return n, io.ErrShortWrite // the reader has gone
 	}
 	return n, nil
 }
