@@ -16,13 +16,13 @@ var (
 	errLine       = errors.New("a line is too long")
 )
 
-// The sizes of what is in memory of a file. A line does not exceed the larger.
+// Sizes of the buffer for a file. A line does not exceed the larger one.
 const (
 	chunkSize = 256 << 10
 	maxChunk  = 64 << 20
 )
 
-// openRegular opens a file that may have been exchanged since it was listed: a pipe must not block the search.
+// openRegular opens a file that may have been replaced since it was listed: a pipe must not block the search.
 func openRegular(name string) (*os.File, error) {
 	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -45,9 +45,9 @@ func readSmall(name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// chunks calls visit with one piece of whole lines after the other, until it says that it is enough. A file with a NUL in
-// its first piece is binary; one that comes later ends it with the line before. UTF-16 is known by its mark, and made
-// UTF-8. The buffer is used again for the next file.
+// chunks calls visit with one piece of whole lines after the other, until visit returns false. A file with a NUL in its first
+// piece is binary; a later NUL ends the file with the line before. UTF-16 is recognised by its byte order mark, and converted
+// to UTF-8. The buffer is reused for the next file.
 func chunks(name string, buffer *[]byte, visit func(text []byte) bool) error {
 	f, err := openRegular(name)
 	if err != nil {
@@ -96,7 +96,7 @@ func chunks(name string, buffer *[]byte, visit func(text []byte) bool) error {
 	return err
 }
 
-// fill reads as much as there is room for, unless the file ends before.
+// fill reads into b until b is full or the file ends.
 func fill(from io.Reader, b []byte) (n int, ended bool, err error) {
 	n, err = io.ReadFull(from, b)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
@@ -105,7 +105,7 @@ func fill(from io.Reader, b []byte) (n int, ended bool, err error) {
 	return n, false, err
 }
 
-// markOf is the byte order that a text in UTF-16 begins with.
+// markOf returns the byte order of a text that begins with a mark of UTF-16.
 func markOf(text []byte) (order unicode.Endianness, ok bool) {
 	switch {
 	case bytes.HasPrefix(text, []byte("\xFF\xFE")):

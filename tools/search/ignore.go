@@ -8,8 +8,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// The files that say what not to search, strongest first. What .gitignore and exclude say counts within a repository
-// alone, and not for another one inside of it.
+// The files with ignore rules, strongest first. Those of .gitignore and exclude apply within a repository only, and not in
+// another one inside of it.
 const (
 	rgIgnore = iota
 	plainIgnore
@@ -20,7 +20,7 @@ const (
 
 var ignoreNames = [ignoreFiles]string{".rgignore", ".ignore", ".gitignore", ".git/info/exclude"}
 
-// level is what the ignore files of one directory say; directories without any have that of their parent.
+// level has the ignore rules of one directory; directories without any share that of their parent.
 type level struct {
 	parent *level
 	dir    string
@@ -35,7 +35,7 @@ type rule struct {
 	negate, dirOnly bool
 }
 
-// verdict is what the rules say of a path.
+// verdict is the result of the rules for a path.
 type verdict int
 
 const (
@@ -44,7 +44,7 @@ const (
 	wanted
 )
 
-// below is the level of a directory with these entries.
+// below returns the level of a directory with these entries.
 func (l *level) below(dir string, names func(name string) bool) *level {
 	n := &level{parent: l, dir: dir, git: names(".git")}
 	n.inGit = n.git || l != nil && l.inGit
@@ -102,7 +102,7 @@ func parseRule(line string) (r rule, ok bool) {
 	return r, true
 }
 
-// decide asks the rules, those of the nearest directory first.
+// decide applies the rules, those of the nearest directory first.
 func (l *level) decide(name string, dir bool) verdict {
 	if l == nil {
 		return undecided
@@ -124,7 +124,7 @@ func (l *level) decide(name string, dir bool) verdict {
 	return undecided
 }
 
-// ask is for one file of rules, the last of which counts.
+// ask applies one file of rules, whose last match counts.
 func (l *level) ask(kind int, name string, dir bool) verdict {
 	rules := l.rules[kind]
 	if len(rules) == 0 {
@@ -145,10 +145,10 @@ func (l *level) ask(kind int, name string, dir bool) verdict {
 	return undecided
 }
 
-// glob is a pattern of paths. Without a slash inside it is for names at any depth.
+// glob is a pattern of paths. Without a slash inside, it matches names at any depth.
 type glob struct {
 	text   string
-	how    byte // '=' the text, '.' an ending, '*' a glob
+	how    byte // '=' equal, '.' suffix, '*' glob
 	byPath bool
 }
 
@@ -157,7 +157,7 @@ func newGlob(text string) glob {
 	rest, rooted := strings.CutPrefix(text, "/")
 	g.byPath = rooted || strings.Contains(text, "/")
 	if strings.HasSuffix(rest, "/**") {
-		rest += "/*" // what is inside, not the directory itself
+		rest += "/*" // matches the entries, not the directory itself
 	}
 	g.text = rest
 	const special = `*?[]{}\`
@@ -184,8 +184,8 @@ func (g *glob) matches(base, inner string) bool {
 	return err == nil && matched
 }
 
-// above is the level of the directory that holds dir: the ignore files of the directories above it count as well, up to
-// the working directory when dir lies in it, else to where its repository begins.
+// above returns the level of dir's parent: the ignore files of the directories above count as well, up to the working directory
+// if dir is in it, else up to the root of the repository.
 func above(dir string) *level {
 	cwd, err := os.Getwd()
 	if err == nil {

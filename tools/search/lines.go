@@ -10,20 +10,20 @@ import (
 	"trajgen/tools/internal/chars"
 )
 
-// part is the matches of a file that are on the page: from from to before to, counted from 0.
+// part is the matches of a file on the page: those numbered from to before to, counted from 0.
 type part struct {
 	entry
 	from, to int
 }
 
-// maxShown bounds the text of the matches of a page, in bytes: a page of them is read by a model.
+// maxShown bounds the text of the matches on a page, in bytes: a model reads it.
 const maxShown = 4 << 20
 
 // shownLines are matches with their context.
 type shownLines struct {
 	all  []Line
-	size int  // of their text
-	full bool // there were more than a page can hold
+	size int  // bytes of text
+	full bool // some matches did not fit
 }
 
 func (s *shownLines) line(text []byte) string {
@@ -35,8 +35,8 @@ func (s *shownLines) line(text []byte) string {
 // add adds the matching lines of a file with their context. The file may have changed since its matches were counted.
 func (s *shownLines) add(p part, wanted *pattern, context int) error {
 	number, n := 0, 0
-	var before []string // the last lines, as many as are context
-	open := len(s.all)  // of the lines whose context may go on, the first
+	var before []string // the last lines, at most context
+	open := len(s.all)  // the first line whose context may continue
 	var buffer []byte
 	return chunks(p.name, &buffer, func(text []byte) bool {
 		for len(text) > 0 {
@@ -75,7 +75,7 @@ func (s *shownLines) add(p part, wanted *pattern, context int) error {
 	})
 }
 
-// excerpt is as much of a matching line as is shown, with the match in it.
+// excerpt returns the part of a matching line that is shown, with the match in it.
 func (s *shownLines) excerpt(line []byte, wanted *pattern) string {
 	text := strings.ToValidUTF8(string(line), "\uFFFD")
 	at := wanted.line.FindStringIndex(text)
@@ -91,7 +91,7 @@ func (s *shownLines) excerpt(line []byte, wanted *pattern) string {
 	return shown
 }
 
-// The characters of a line that are shown, and of those the ones in front of a match that lies behind them.
+// How many characters of a line are shown, and how many before a match that is further back.
 const (
 	maxShownLine = 500
 	leading      = 100
@@ -101,7 +101,7 @@ func shownLine(line []byte) string {
 	return chars.First(strings.ToValidUTF8(string(line), "\uFFFD"), maxShownLine, "...")
 }
 
-// Counts is an object in the order in which the files were found.
+// Counts is an object that keeps the order in which the files were found.
 type Counts []count
 
 type count struct {
@@ -127,7 +127,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, in that order.
+// UnmarshalJSON parses the output of MarshalJSON, in order.
 func (c *Counts) UnmarshalJSON(data []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if _, err := decoder.Token(); err != nil {

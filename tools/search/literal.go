@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// literal is a text that is looked for.
+// literal is a text to look for.
 type literal struct {
 	text []byte // in lower case with fold
-	fold bool   // the case of letters, which are ASCII, does not matter
+	fold bool   // ignores the case of letters, which are ASCII
 }
 
-// maxLiterals is how many alternatives are looked for one by one, and leastLiteral how long each must be to save anything.
+// maxLiterals is how many alternatives are searched separately, and leastLiteral how long each must be to save time.
 const (
 	maxLiterals  = 4
 	leastLiteral = 2
 )
 
-// required returns texts of which every match holds at least one; nil when none are known.
+// required returns texts of which every match contains at least one; nil when none are known.
 func required(tree *syntax.Regexp) []literal {
 	switch tree.Op {
 	case syntax.OpLiteral:
@@ -59,7 +59,7 @@ func required(tree *syntax.Regexp) []literal {
 	return nil
 }
 
-// foldable is the longest part of a text that has, in either case, as many bytes as characters: K and s have equals
+// foldable returns the longest part of a text with as many bytes in either case: K and s have equivalents beyond ASCII.
 // beyond ASCII.
 func foldable(text string) string {
 	parts := strings.FieldsFunc(string(lower([]byte(text))), func(c rune) bool {
@@ -74,7 +74,7 @@ func foldable(text string) string {
 	return best
 }
 
-// lower makes small letters of those of ASCII alone: that of İ would be an i, which does not match it.
+// lower converts ASCII letters only: İ would become an i, which does not match it.
 func lower(text []byte) []byte {
 	small := bytes.Clone(text)
 	for i, c := range small {
@@ -95,7 +95,7 @@ func shortest(literals []literal) int {
 	return least
 }
 
-// firstBytes are those with which a match can begin; nil when it may be empty, or asks for what is around it.
+// firstBytes returns the bytes with which a match can begin; nil when it may be empty, or depends on the text around it.
 func firstBytes(tree *syntax.Regexp) *[256]bool {
 	prog, err := syntax.Compile(tree)
 	if err != nil || slices.ContainsFunc(prog.Inst, func(inst syntax.Inst) bool { return inst.Op == syntax.InstEmptyWidth }) {

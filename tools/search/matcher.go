@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// Check says what is wrong with a pattern.
+// Check refuses an invalid pattern.
 func Check(pattern string) error {
 	_, err := newPattern(pattern)
 	return err
 }
 
-// pattern finds the lines that match. Package regexp judges them; what a match must hold or begin with, which is found many
-// times faster, spares it most. Goroutines share it.
+// pattern finds the lines that match. Package regexp decides; it only gets lines with the required literals or first bytes,
+// which are found many times faster. Goroutines share a pattern.
 type pattern struct {
 	line     *regexp.Regexp
-	literals []literal  // every line that matches holds one of these; none is known when empty
-	first    *[256]bool // the bytes with which a match can begin; nil when nothing is known
+	literals []literal  // every match contains one of them; empty when unknown
+	first    *[256]bool // the bytes with which a match can begin; nil when unknown
 }
 
 func newPattern(text string) (*pattern, error) {
@@ -44,7 +44,7 @@ func hasNewline(tree *syntax.Regexp) bool {
 	return tree.Op == syntax.OpLiteral && slices.Contains(tree.Rune, '\n') || slices.ContainsFunc(tree.Sub, hasNewline)
 }
 
-// match tells whether a single line, with its end, matches.
+// match reports whether a single line, with its end, matches.
 func (p *pattern) match(line []byte) bool {
 	line = trimEnd(line)
 	if p.first != nil {
@@ -57,7 +57,7 @@ func (p *pattern) match(line []byte) bool {
 	return p.line.Match(line)
 }
 
-// count is the number of lines that match in a text of whole lines; it stops at most.
+// count returns the number of matching lines in a text of whole lines; it stops at most.
 func (p *pattern) count(text []byte, most int) int {
 	n, next := 0, p.candidates(text)
 	for at := next(0); n < most && at < len(text); {
@@ -70,7 +70,7 @@ func (p *pattern) count(text []byte, most int) int {
 	return n
 }
 
-// candidates finds, from an offset on, a place in the next line that may match, or the text's length.
+// candidates returns a function that finds, from an offset on, a place in the next line that may match, or the text's length.
 func (p *pattern) candidates(text []byte) func(from int) int {
 	if len(p.literals) == 0 {
 		return func(from int) int { return from }
@@ -79,7 +79,7 @@ func (p *pattern) candidates(text []byte) func(from int) int {
 	if slices.ContainsFunc(p.literals, func(l literal) bool { return l.fold }) {
 		folded = lower(text)
 	}
-	places := make([]int, len(p.literals)) // of the next of each
+	places := make([]int, len(p.literals)) // the next place of each literal
 	for i := range places {
 		places[i] = -1
 	}
@@ -101,10 +101,10 @@ func (p *pattern) candidates(text []byte) func(from int) int {
 	}
 }
 
-// lineStart is where the line that holds an offset begins.
+// lineStart returns where the line that contains an offset begins.
 func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
-// lineEnd is where the line after the one that holds an offset begins.
+// lineEnd returns where the line after the one that contains an offset begins.
 func lineEnd(text []byte, at int) int {
 	if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
 		return at + n + 1
@@ -112,7 +112,7 @@ func lineEnd(text []byte, at int) int {
 	return len(text)
 }
 
-// trimEnd takes the end off a line.
+// trimEnd removes the line end.
 func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// batch is some files that one worker counts in; done is closed when it has.
+// batch is a list of files for one worker, which closes done when it has counted in all.
 type batch struct {
 	files  []entry
 	counts []int
@@ -14,14 +14,14 @@ type batch struct {
 	done   chan struct{}
 }
 
-// batchSize keeps the workers' talk short; batchesAhead bounds what waits for a slow file.
+// batchSize keeps communication with the workers low; batchesAhead bounds what waits for a slow file.
 const (
 	batchSize    = 32
 	batchesAhead = 64
 )
 
-// scan counts the matching lines of each file, most being enough, and reports them in the order of the walk. Workers
-// count side by side; report is called by this goroutine.
+// scan counts the matching lines of each file, up to most, and reports them in the order of the walk. Workers count in
+// parallel; this goroutine calls report.
 func scan(w *walker, path string, p *pattern, most int, report func(e entry, n int, err error) error) error {
 	ordered, work := make(chan *batch, batchesAhead), make(chan *batch, batchesAhead)
 	stop := make(chan struct{})
@@ -61,7 +61,7 @@ func scan(w *walker, path string, p *pattern, most int, report func(e entry, n i
 	}
 	err := collect(ordered, report)
 	close(stop)
-	for range ordered { // until the walk has noticed
+	for range ordered { // until the walk has stopped
 	}
 	all.Wait()
 	return errors.Join(walked, err)

@@ -1,5 +1,5 @@
-// Package search is the part of search_files that runs inside the sandbox: it sees what the sandbox's processes see and
-// is bounded as they are. A small program that lies in every sandbox is made of it, so it imports little.
+// Package search is the part of search_files that runs inside the sandbox: it sees what the sandbox's processes see, with the
+// same limits. It is part of the small program in every sandbox, so it imports little.
 package search
 
 import (
@@ -14,13 +14,13 @@ import (
 	"trajgen/sandbox"
 )
 
-// Helper is the name under which it is run by sandbox.Command; Args are read from its standard input, and Found is
-// written to its standard output, both as JSON.
+// Helper is its name for sandbox.Command; it reads a Question from its standard input, and writes Found to its standard output,
+// both as JSON.
 const Helper = "search_files"
 
 func init() { sandbox.RegisterHelper(Helper, helper) }
 
-// Args are those of the tool.
+// Args are the tool's arguments.
 type Args struct {
 	_ struct{} `idle:"recursive=true,regex=true,is_regex=true,line_numbers=true,show_line_numbers=true,n=true"`
 
@@ -35,10 +35,10 @@ type Args struct {
 	IgnoreCase bool   `json:"ignore_case,omitempty" alias:"case_insensitive,i" doc:"Whether capital letters match small ones." default:"false"`
 }
 
-// ByName tells whether the pattern is a glob for names.
+// ByName reports whether the pattern is a glob for names.
 func (a *Args) ByName() bool { return a.Target == "files" || a.Target == "find" }
 
-// Expression is the pattern as a regular expression.
+// Expression returns the pattern as a regular expression.
 func (a *Args) Expression() string {
 	if a.IgnoreCase {
 		return "(?i)" + a.Pattern
@@ -46,17 +46,17 @@ func (a *Args) Expression() string {
 	return a.Pattern
 }
 
-// Found is what the helper prints and, but for Failed, what the model gets.
+// Found is the helper's output and, without Failed, the model's result.
 type Found struct {
 	TotalCount int       `json:"total_count"`
-	TotalFiles *int      `json:"total_files,omitempty"` // count: how many files have matches
+	TotalFiles *int      `json:"total_files,omitempty"` // count: number of files with matches
 	Matches    *[]Line   `json:"matches,omitempty"`
 	Files      *[]string `json:"files,omitempty"`
 	Counts     *Counts   `json:"counts,omitempty"`
 	Truncated  bool      `json:"truncated"`
-	Skipped    int       `json:"skipped,omitempty"`  // what could not be read
+	Skipped    int       `json:"skipped,omitempty"`  // files and directories that could not be read
 	Withheld   int       `json:"withheld,omitempty"` // files made for secrets, which were not searched
-	Warning    string    `json:"_warning,omitempty"` // what the tool has to say about the search
+	Warning    string    `json:"_warning,omitempty"` // a message of the tool about the search
 
 	Failed string `json:"failed,omitempty"`
 	Class  string `json:"class,omitempty"`
@@ -72,7 +72,7 @@ type Line struct {
 }
 
 func helper(_ []string, stdin io.Reader, stdout, _ io.Writer) int {
-	debug.SetGCPercent(400) // it lives shortly, and what it holds is bounded
+	debug.SetGCPercent(400) // the process is short-lived and its memory bounded
 	var s search
 	if err := json.NewDecoder(stdin).Decode(&s.Question); err != nil {
 		return 2
@@ -88,7 +88,7 @@ func helper(_ []string, stdin io.Reader, stdout, _ io.Writer) int {
 	return 0
 }
 
-// Denied is the class of a search that is refused.
+// Denied is the class of a refused search.
 const Denied = "denied"
 
 func failed(err error, path string) Found {
@@ -125,7 +125,7 @@ func (s *search) run() error {
 	return s.byContent()
 }
 
-// page tells whether the next result is on the page.
+// page reports whether the next result is on the page.
 func (s *search) page() bool {
 	s.seen++
 	return s.seen > s.Args.Offset && s.seen <= s.Args.Offset+s.Args.Limit
@@ -148,8 +148,8 @@ func (s *search) byName() error {
 	return nil
 }
 
-// byContent counts in all files first, several at a time, and then takes the lines of the page from the few files that
-// have them: what is held at any time depends on neither the number of files nor that of matches.
+// byContent first counts in all files, several at a time, and then reads the page's lines from the few files that have them:
+// memory use does not depend on the number of files or matches.
 func (s *search) byContent() error {
 	p, err := newPattern(s.Args.Expression())
 	if err != nil {

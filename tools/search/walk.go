@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// entry is a file that is to be searched: its real path, its path below the searched directory and the path to show.
+// entry is a file to search: its real path, its path below the searched directory and the path to show.
 type entry struct{ name, inner, shown string }
 
-// walker visits the regular files below a directory in the order of their names, component by component, and leaves
-// out what is hidden or ignored. A directory that is given as a link is followed; links on the way are not.
+// walker visits the regular files below a directory in the order of their names, component by component, without hidden and
+// ignored ones. It follows a link that is the searched directory, and no others.
 type walker struct {
 	root, shown string
 	globs       []override
 	skipped     int // directories that could not be read
 	visit       func(entry) bool
 
-	places []string // whose files are not visited, beside those made for secrets
-	all    bool     // visit them nevertheless: nothing but their names is asked for
+	places []string // directories whose files are not visited, like files made for secrets
+	all    bool     // visit them all the same: only names are wanted
 	secret func(name string) bool
-	kept   int // of those not visited
+	kept   int // how many were not visited
 }
 
-// walk visits until visit says that it is enough.
+// walk visits files until visit returns false.
 func (w *walker) walk(path string) error {
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func (w *walker) walk(path string) error {
 	return nil
 }
 
-// directory visits what lies in a directory whose path below the root is inner.
+// directory visits the entries of a directory, whose path below the root is inner.
 func (w *walker) directory(inner string, entries []fs.DirEntry, parent *level) bool {
 	l := parent.below(filepath.Join(w.root, inner), func(name string) bool { return holds(entries, name) })
 	for _, each := range entries {
@@ -102,13 +102,13 @@ func (w *walker) entry(inner, name string) entry {
 	return e
 }
 
-// holds looks a name up in a directory's entries, which are sorted.
+// holds looks up a name in a directory's entries, which are sorted.
 func holds(entries []fs.DirEntry, name string) bool {
 	_, found := slices.BinarySearchFunc(entries, name, func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
 	return found
 }
 
-// leftOut decides: first by the globs that were asked for, then by the ignore files, then by the dot of hidden names.
+// leftOut decides by the requested globs first, then by the ignore files, then by the dot of hidden names.
 func (w *walker) leftOut(e entry, base string, dir bool, l *level) bool {
 	switch w.asked(e.inner, e.shown, dir) {
 	case ignored:
@@ -125,17 +125,17 @@ func (w *walker) leftOut(e entry, base string, dir bool, l *level) bool {
 	return base[0] == '.'
 }
 
-// override is a glob that was asked for.
+// override is a requested glob.
 type override struct {
 	glob
 	negate bool
-	part   bool // a part of the name
-	fold   bool // in small letters, as are the names that it is asked about
-	any    bool // says nothing
+	part   bool // matches a part of the name
+	fold   bool // lower case, as are the names to match
+	any    bool // matches everything
 }
 
-// everything are the globs that name nothing in particular. They do not reach what is hidden, as they would by the
-// letter: who writes * does not mean the objects of a repository.
+// everything are the globs that match all names. They do not match hidden files, although they would literally: * is not meant
+// to find the objects of a repository.
 var everything = []string{"", "*", "**", "**/*", "./**", "./*"}
 
 func newOverride(text string) override {
@@ -147,7 +147,7 @@ func newOverride(text string) override {
 	return override{glob: newGlob(rest), negate: negate, any: slices.Contains(everything, text)}
 }
 
-// newNamePart is the override of a text that is a glob only if it looks like one.
+// newNamePart returns an override for a text, which is a glob only if it looks like one.
 func newNamePart(text string, fold bool) override {
 	if fold {
 		text = strings.ToLower(text)
@@ -160,8 +160,8 @@ func newNamePart(text string, fold bool) override {
 	return o
 }
 
-// asked is what the globs say of a path, all of which must agree on a file. A glob that names something reaches it even
-// if it is hidden or ignored; one that excludes a directory leaves out what is in it.
+// asked returns the globs' verdict on a path; a file must match all of them. A glob with a name in it also finds hidden and
+// ignored files; one that excludes a directory excludes its entries.
 func (w *walker) asked(inner, shown string, dir bool) verdict {
 	all := undecided
 	for i := range w.globs {

@@ -12,13 +12,13 @@ import (
 
 var errWithheld = errors.New("a file made for secrets")
 
-// Question is what the helper reads: what a model asked for, and the places whose files it is not shown.
+// Question is the helper's input: the tool's arguments, and the directories whose files are withheld.
 type Question struct {
 	Args
 	Withheld []string `json:"withheld,omitempty"`
 }
 
-// Secret tells whether files of this name are made for secrets.
+// Secret reports whether files with this name are made for secrets.
 func Secret(base string) bool {
 	if base == ".env" || base == ".envrc" {
 		return true
@@ -27,7 +27,7 @@ func Secret(base string) bool {
 	return ok && !slices.Contains([]string{"example", "sample", "template", "dist", "defaults", "schema"}, path.Ext("." + kind)[1:])
 }
 
-// withheld tells which files below a root are not searched: what a search shows goes where a page of the file would.
+// withheld returns which files below a root are not searched: search results end up in the same dataset as pages of files.
 func withheld(root string, places []string) func(name string) bool {
 	var near []string
 	for _, place := range places {
@@ -45,7 +45,7 @@ func withheld(root string, places []string) func(name string) bool {
 	}
 }
 
-// Within tells whether a path is a directory or lies in it. Both are clean.
+// Within reports whether a path is a directory or is in it. Both are clean.
 func Within(name, dir string) bool {
 	return dir != "" && (name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/"))
 }
