@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Document tells whether a name is that of a document that Read takes the text out of.
+// Document reports whether Read extracts the text of files with this name.
 func Document(name string) bool { return documents[extension(name)] != nil }
 
 var documents = map[string]func(file *os.File, size int64) (io.Reader, error){
@@ -24,7 +24,7 @@ var documents = map[string]func(file *os.File, size int64) (io.Reader, error){
 	"xlsx":  workbook,
 }
 
-// The bounds of a document: a few bytes of a zip file can hold gigabytes.
+// Bounds of a document: a few bytes of a zip file can hold gigabytes.
 const (
 	maxNotebook = 64 << 20
 	maxXML      = 32 << 20
@@ -32,7 +32,7 @@ const (
 	maxParts    = 10_000
 )
 
-// limited refuses rather than cuts, as half a document looks whole.
+// limited fails rather than cuts, as half a document looks complete.
 type limited struct {
 	r    io.Reader
 	left int64
@@ -48,7 +48,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// text is what was taken out of a document.
+// text is the extracted text of a document.
 type text struct{ bytes.Buffer }
 
 func (t *text) add(piece string) error {
@@ -59,7 +59,7 @@ func (t *text) add(piece string) error {
 	return nil
 }
 
-// source is a text that notebooks hold as one string or as a list of lines.
+// source is a text that notebooks have as one string or as a list of lines.
 type source string
 
 func (s *source) UnmarshalJSON(data []byte) error {
@@ -135,10 +135,10 @@ func archive(file *os.File, size int64) (func(name string) (*xml.Decoder, error)
 		if err != nil {
 			return nil, err
 		}
-		if info, err := part.Stat(); err != nil || info.Size() > left.left { // as it says itself; it is not believed
+		if info, err := part.Stat(); err != nil || info.Size() > left.left { // the declared size, which need not be true
 			return nil, cmp.Or(err, errLarge)
 		}
-		left.r = part // one after the other, all together within the bound
+		left.r = part // parts are read one after the other, all together within the bound
 		return xml.NewDecoder(left), nil
 	}, nil
 }
@@ -159,7 +159,7 @@ func walk(d *xml.Decoder, visit func(xml.Token) error) error {
 	}
 }
 
-// wordDocument is a line for each paragraph; the cells of a row are apart by tabs.
+// wordDocument extracts a line for each paragraph; tabs separate the cells of a row.
 func wordDocument(file *os.File, size int64) (io.Reader, error) {
 	open, err := archive(file, size)
 	if err != nil {
@@ -209,7 +209,7 @@ func wordDocument(file *os.File, size int64) (io.Reader, error) {
 	return &t, err
 }
 
-// workbook is a heading for each sheet, and its rows with tabs between the cells.
+// workbook extracts a heading for each sheet, and its rows with tabs between the cells.
 func workbook(file *os.File, size int64) (io.Reader, error) {
 	open, err := archive(file, size)
 	if err != nil {
@@ -282,7 +282,7 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// sharedStrings are the texts that cells refer to by number.
+// sharedStrings returns the texts that cells refer to by number.
 func sharedStrings(open func(string) (*xml.Decoder, error)) ([]string, error) {
 	d, err := open("xl/sharedStrings.xml")
 	if err != nil {
@@ -313,7 +313,7 @@ func sharedStrings(open func(string) (*xml.Decoder, error)) ([]string, error) {
 	return all, err
 }
 
-// maxColumns is that of the format.
+// maxColumns is the format's own bound.
 const maxColumns = 16_384
 
 var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
@@ -374,7 +374,7 @@ func addSheet(t *text, d *xml.Decoder, shared []string) error {
 	})
 }
 
-// columnOf is 1 for A7 and 28 for AB7.
+// columnOf returns 1 for A7 and 28 for AB7.
 func columnOf(reference string) int {
 	n := 0
 	for _, c := range reference {

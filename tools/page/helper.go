@@ -15,8 +15,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// Helper is the name under which it is run by sandbox.Command; Args are read from its standard input, and an Answer is
-// written to its standard output, both as JSON.
+// Helper is the name of this helper for sandbox.Command; it reads Args from its standard input, and writes an Answer to its
+// standard output, both as JSON.
 const Helper = "read_file"
 
 func init() { sandbox.RegisterHelper(Helper, helper) }
@@ -34,7 +34,7 @@ type Answer struct {
 	Path      string    `json:"path"` // links resolved
 	FileSize  int64     `json:"file_size"`
 	ModTime   time.Time `json:"mod_time"`
-	Extracted string    `json:"extracted,omitempty"` // the kind of document that the text was taken from
+	Extracted string    `json:"extracted,omitempty"` // the kind of document
 
 	Failed string `json:"failed,omitempty"` // one of the reasons below
 	Detail string `json:"detail,omitempty"`
@@ -48,7 +48,7 @@ const (
 	NotRegular = "not_regular"
 	Binary     = "binary_file"
 	Wide       = "utf16"
-	Unreadable = "unreadable" // a document that cannot be taken apart; Detail says why
+	Unreadable = "unreadable" // a document that cannot be parsed; Detail says why
 	Failure    = "io"
 )
 
@@ -64,17 +64,17 @@ func helper(_ []string, stdin io.Reader, stdout, _ io.Writer) int {
 	return 0
 }
 
-// Secret files of processes, and those whose reading has no end or an effect.
+// Secret files of processes, and those that are endless or have side effects when read.
 var forbidden = regexp.MustCompile(`^/proc/([^/]+/)?(task/[^/]+/)?(fd|fdinfo|map_files)(/|$)|` +
 	`^/proc/[^/]+/(task/[^/]+/)?(environ|cmdline|maps|smaps|smaps_rollup|numa_maps|mem|auxv|pagemap|stack|syscall)$|` +
 	`^/proc/(kcore|kmsg|kpage.*|vmcore)$`)
 
-// Forbidden tells whether a path is that of a device or a file of a process that is not for reading.
+// Forbidden reports whether a path is a device, or a file of a process that must not be read.
 func Forbidden(name string) bool {
 	return strings.HasPrefix(name, "/dev/") && name != os.DevNull && !strings.HasPrefix(name, "/dev/shm/") || forbidden.MatchString(name)
 }
 
-// maxSpecial bounds files of /proc and /sys, whose size is not known before.
+// maxSpecial bounds files of /proc and /sys, whose size is not known before they are read.
 const maxSpecial = 4 << 20
 
 // Read makes the page of a file as this process sees it.
@@ -88,7 +88,7 @@ func Read(args Args) Answer {
 		answer.Failed = NotRegular
 		return answer
 	}
-	// A pipe must not block, and what was a file when its links were followed may be a link by now.
+	// A pipe must not block, and the file may have been replaced by a link since links were resolved.
 	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return failed(err)
@@ -124,7 +124,7 @@ func Read(args Args) Answer {
 	return answer
 }
 
-// text is what is to be read of a file.
+// text returns the text of a file.
 func (a *Answer) text(file *os.File) (io.Reader, error) {
 	if a.Path == os.DevNull {
 		return strings.NewReader(""), nil
@@ -139,7 +139,7 @@ func (a *Answer) text(file *os.File) (io.Reader, error) {
 	return file, nil
 }
 
-// NotText is the reason that a failure of Make is.
+// NotText returns the reason for an error of Make.
 func NotText(err error) string {
 	if errors.Is(err, ErrWide) {
 		return Wide

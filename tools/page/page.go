@@ -1,6 +1,6 @@
-// Package page makes the pages of read_file. It runs in the runner for files that are small enough to carry, and as a
-// helper inside the sandbox for the rest: large files, special files, and documents whose text has to be taken out. A
-// small program that lies in every sandbox is made of it, so it imports little.
+// Package page makes the pages of read_file. It runs in the runner for small files, and as a helper inside the sandbox for the
+// rest: large files, special files, and documents whose text has to be extracted. It is part of the small program in every
+// sandbox, so it imports little.
 package page
 
 import (
@@ -16,11 +16,11 @@ import (
 	"trajgen/tools/internal/chars"
 )
 
-// The bounds of a page.
+// Bounds of a page.
 const (
 	MaxLine    = 2000    // characters of a line
 	MaxContent = 100_000 // characters of a page
-	binaryHead = 8192    // bytes in which a NUL is looked for
+	binaryHead = 8192    // bytes that are searched for a NUL
 )
 
 // ErrBinary means that there is a NUL near the beginning, and ErrWide that the text is in UTF-16, which is full of them.
@@ -29,28 +29,28 @@ var (
 	ErrWide   = errors.New("a text in UTF-16")
 )
 
-// Page is a page of a text and what is known of the whole.
+// Page is a page of a text, with facts about the whole text.
 type Page struct {
 	Content    string `json:"content"` // lines as NUMBER|TEXT
 	TotalLines int    `json:"total_lines"`
 	Lines      int    `json:"lines"` // on the page
-	Chars      int    `json:"chars"` // of the page, also when it is too large and Content therefore empty
+	Chars      int    `json:"chars"` // of the page, also when it is too large and Content is empty
 	Fit        int    `json:"fit"`   // lines that fit when the page is too large
 	Sum        uint32 `json:"sum"`   // of all bytes
 	Size       int64  `json:"size"`
-	Garbled    bool   `json:"garbled"` // something on the page is not UTF-8 and is not shown as it is
+	Garbled    bool   `json:"garbled"` // the page has bytes that are not UTF-8 and are replaced
 }
 
-// TooLarge says that the page exceeds MaxContent.
+// TooLarge reports whether the page exceeds MaxContent.
 func (p Page) TooLarge() bool { return p.Chars > MaxContent }
 
 var sums = crc32.MakeTable(crc32.Castagnoli)
 
-// Sum is what Page.Sum would be.
+// Sum returns Page.Sum for data.
 func Sum(data []byte) uint32 { return crc32.Checksum(data, sums) }
 
-// Make reads a text to its end, in bounded memory, and makes the page of at most limit lines from line offset on, the
-// first line being 1. Line ends, a byte order mark and what is not UTF-8 are not shown.
+// Make reads a text to its end, in bounded memory, and makes the page of at most limit lines from line offset on, counted from
+// 1. Line ends and a byte order mark are not shown, and bytes that are not UTF-8 are replaced.
 func Make(r io.Reader, offset, limit int) (Page, error) {
 	m := maker{from: offset, to: offset + limit, number: 1}
 	in := bufio.NewReaderSize(r, 64<<10)
@@ -88,7 +88,7 @@ type maker struct {
 	number   int // of the current line
 	begun    bool
 	line     []byte // the beginning of the current line, if it is on the page
-	long     bool   // more of it was left out
+	long     bool   // the rest was left out
 	content  strings.Builder
 }
 
@@ -97,7 +97,7 @@ func (m *maker) add(piece []byte) {
 	m.page.Size += int64(len(piece))
 	for len(piece) > 0 {
 		if m.number >= m.to {
-			// Nothing but the number of lines is wanted any more.
+			// Only the number of lines is still needed.
 			m.number += bytes.Count(piece, []byte("\n"))
 			m.begun = piece[len(piece)-1] != '\n'
 			return
@@ -113,7 +113,7 @@ func (m *maker) add(piece []byte) {
 	}
 }
 
-// maxKept is more than MaxLine characters can take.
+// maxKept is more than MaxLine characters can take, in bytes.
 const maxKept = utf8.UTFMax*(MaxLine+1) + len(byteOrderMark)
 
 func (m *maker) keep(piece []byte) {
@@ -145,7 +145,7 @@ func (m *maker) show() {
 	if !m.long {
 		line = bytes.TrimSuffix(line, []byte("\r"))
 	}
-	if !m.long && !utf8.Valid(line) { // of a long one the last character may be cut
+	if !m.long && !utf8.Valid(line) { // the last character of a cut line may be incomplete
 		m.page.Garbled = true
 	}
 	number := strconv.Itoa(m.number)
@@ -165,10 +165,10 @@ func (m *maker) show() {
 	m.content.WriteString(number + "|" + text)
 }
 
-// CutMark is behind a line that is shown in part.
+// CutMark follows a line that is shown in part.
 const CutMark = "... [truncated]"
 
-// cut shortens a line to MaxLine characters. With more set, the line goes on.
+// cut shortens a line to MaxLine characters. With more set, the line has further text.
 func cut(line string, more bool) string {
 	if short := chars.First(line, MaxLine, CutMark); short != line || !more {
 		return short
@@ -178,7 +178,7 @@ func cut(line string, more bool) string {
 
 func (m *maker) end() Page {
 	if m.begun && m.number < m.to {
-		m.finish() // a last line without an end is a line
+		m.finish() // a last line without an end counts
 	} else if m.begun {
 		m.number++
 	}
