@@ -14,14 +14,14 @@ import (
 	"strings"
 	"sync"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite" // the database driver
 
 	"trajgen/pipeline/episode"
 	"trajgen/tools/internal/chars"
 )
 
-// schema is the database. Messages keep the position that they have in the episode; the table of words holds no text of
-// its own. Change version with it: a database of another version is made anew.
+// schema is the database. Messages are numbered by their position in the episode; the word index has no text of its own. Change
+// version with it: a database of another version is rebuilt.
 const (
 	version = 1
 	schema  = `
@@ -46,24 +46,23 @@ type index struct {
 	queue       chan item
 	done        chan struct{} // closed when the writer has ended
 
-	life   sync.RWMutex // held for reading by who sends to queue, so that close waits for them; guards closed
+	life   sync.RWMutex // read-locked while a goroutine sends to queue, so that close waits for it; guards closed
 	closed bool
 
 	mu     sync.Mutex // guards failed
-	failed error      // why something that was added cannot be found
+	failed error      // why an added episode cannot be found
 }
 
-// item is an episode to write, or a request to be told when all before it is written.
+// item is an episode to write, or a request for a signal when all earlier items are written.
 type item struct {
 	ep      *episode.Episode
 	written chan struct{}
 }
 
-// maxBatch bounds a transaction, and with the queue the episodes that wait in memory.
+// maxBatch bounds a transaction, and with the queue the episodes in memory.
 const maxBatch = 64
 
-// openIndex opens the database in path and makes it anew when it is none of ours: it holds nothing that the journal
-// does not.
+// openIndex opens the database in path, and rebuilds it when it is not ours: all its content is in the journal.
 func openIndex(ctx context.Context, path string, logger *slog.Logger) (*index, error) {
 	x, err := tryIndex(ctx, path, logger)
 	if err == nil || ctx.Err() != nil {
@@ -102,13 +101,13 @@ func tryIndex(ctx context.Context, path string, logger *slog.Logger) (_ *index, 
 	return x, nil
 }
 
-// database opens one pool. Pragmas are in the name, as they hold for a connection and not for a pool.
+// database opens one pool. Pragmas are in the name, as they apply to a connection and not to a pool.
 func database(path string, options ...string) (*sql.DB, error) {
 	options = append(options, "_pragma=busy_timeout(10000)", "_pragma=synchronous(normal)", "_pragma=cache_size(-4000)")
 	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String()+"?"+strings.Join(options, "&"))
 }
 
-// prepare makes the tables of an empty database and refuses one that is not as this version makes it.
+// prepare makes the tables of an empty database and refuses one with another schema.
 func prepare(ctx context.Context, db *sql.DB) error {
 	var found, tables int
 	if err := db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&found); err != nil {
@@ -138,7 +137,7 @@ func prepare(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
-// add queues an episode. One that says nothing about the agent may be played again, and is left out.
+// add queues an episode. An episode that did not end by the agent's doing may be played again, and is left out.
 func (x *index) add(ep *episode.Episode) {
 	if !ep.Outcome.AgentsDoing() {
 		return
@@ -150,7 +149,7 @@ func (x *index) add(ep *episode.Episode) {
 	}
 }
 
-// flush waits until what was added before is written.
+// flush waits until all earlier episodes are written.
 func (x *index) flush(ctx context.Context) error {
 	written := make(chan struct{})
 	if err := x.ask(ctx, item{written: written}); err != nil {
@@ -184,7 +183,7 @@ func (x *index) failure() error {
 	return x.failed
 }
 
-// writer writes what is queued, as many episodes in one transaction as are waiting.
+// writer writes queued episodes, as many in one transaction as are waiting.
 func (x *index) writer() {
 	defer close(x.done)
 	for first := range x.queue {
@@ -216,7 +215,7 @@ func (x *index) writer() {
 }
 
 func (x *index) commit(batch []item) error {
-	// The writer belongs to the run and not to a call: nothing but close ends it.
+	// The writer belongs to the run and not to a call: only close ends it.
 	tx, err := x.write.Begin()
 	if err != nil {
 		return err
@@ -287,7 +286,7 @@ func remove(tx *sql.Tx, id string) error {
 	return nil
 }
 
-// forget takes an episode out.
+// forget removes an episode.
 func (x *index) forget(ctx context.Context, id string) error {
 	tx, err := x.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -300,7 +299,7 @@ func (x *index) forget(ctx context.Context, id string) error {
 	return tx.Commit()
 }
 
-// have lists the attempts that are in the database.
+// have returns the attempts in the database.
 func (x *index) have(ctx context.Context) (map[string]int, error) {
 	have := map[string]int{}
 	err := rows(ctx, x.read, `SELECT id, attempt FROM sessions`, nil, func(r *sql.Rows) error {
@@ -313,7 +312,7 @@ func (x *index) have(ctx context.Context) (map[string]int, error) {
 	return have, err
 }
 
-// close writes what is queued and closes the database. It is called once.
+// close writes queued episodes and closes the database. It is called once.
 func (x *index) close() error {
 	x.life.Lock()
 	x.closed = true
@@ -325,7 +324,7 @@ func (x *index) close() error {
 
 func (x *index) closeDatabases() error {
 	var errs []error
-	for _, db := range []*sql.DB{x.read, x.write} { // the last one takes the log into the file
+	for _, db := range []*sql.DB{x.read, x.write} { // closing the last one merges the log into the file
 		if db != nil {
 			errs = append(errs, db.Close())
 		}
@@ -333,7 +332,7 @@ func (x *index) closeDatabases() error {
 	return errors.Join(errs...)
 }
 
-// promptSum tells tasks that ask the same, whatever their ids.
+// promptSum is equal for tasks with the same prompt, whatever their ids.
 func promptSum(prompt []episode.Message) string {
 	hash := sha256.New()
 	for _, message := range prompt {

@@ -1,7 +1,7 @@
 // Package sessions is the full-text index over the finished episodes of a run, for the tool session_search.
 //
-// It is made of the journal and can be made anew from it at any time. What a search finds depends on which episodes
-// have finished by then, so two runs of one experiment may differ in it; the trace of a call says what was found.
+// It is built from the journal and can be rebuilt from it at any time. The result of a search depends on which episodes have
+// finished by then, so two runs of one experiment may differ in it; the trace of a call has the result.
 package sessions
 
 import (
@@ -16,7 +16,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Journal is what a run has finished.
+// Journal has the finished episodes of a run.
 type Journal interface {
 	// Finished yields the latest attempt of each episode that ended by the agent's doing.
 	Finished() iter.Seq2[string, int]
@@ -25,24 +25,24 @@ type Journal interface {
 	Close() error
 }
 
-// Config says where the index is and what it is made of.
+// Config says where the index is and where its episodes come from.
 type Config struct {
 	Path string // of the database
-	// Journal opens what was finished so far. It is called when the index is first needed.
+	// Journal opens the finished episodes. It is called when the index is first needed.
 	Journal func() (Journal, error)
-	Logger  *slog.Logger // nil is silent
+	Logger  *slog.Logger // nil logs nothing
 }
 
-// Store is the index of one run. It makes the database when the first search comes, so that a run without one pays
-// nothing. It is safe for concurrent use.
+// Store is the index of one run. It makes the database at the first search, so that a run without searches pays nothing. It is
+// safe for concurrent use.
 type Store struct {
 	cfg Config
 
-	// opening holds one token, which its taker has while it opens the database and brings it up to date: a call that
-	// waits for that can still be ended. It guards caught, failed and closed.
+	// opening holds one token, which a goroutine takes while it opens the database and brings it up to date: it is a channel so
+	// that a waiting call can be cancelled. The token guards caught, failed and closed.
 	opening chan struct{}
 	caught  bool
-	failed  error // why there will be no index
+	failed  error // why there is no index
 	closed  bool
 
 	mu    sync.Mutex // guards index
@@ -57,8 +57,8 @@ func New(cfg Config) *Store {
 	return &Store{cfg: cfg, opening: make(chan struct{}, 1)}
 }
 
-// Add takes an episode that is in the journal. It returns at once unless the index is far behind; what could not be
-// written is said by later searches.
+// Add takes an episode that is in the journal. It returns at once unless the index is far behind; later searches report failed
+// writes.
 func (s *Store) Add(ep *episode.Episode) {
 	if index := s.current(); index != nil {
 		index.add(ep)
@@ -92,7 +92,7 @@ func (s *Store) set(index *index) {
 // ErrClosed is returned once the run has ended.
 var ErrClosed = errors.New("the index of sessions is closed")
 
-// ready returns the index, made and caught up. It holds all that was added before.
+// ready returns the index, up to date with all earlier calls of Add.
 func (s *Store) ready(ctx context.Context) (*index, error) {
 	made, err := s.caughtUp(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Store) caughtUp(ctx context.Context) (*index, error) {
 	if err != nil || s.caught {
 		return made, err
 	}
-	// What is added from here on is in the index whether or not the journal that is read now has it.
+	// Episodes that are added from here on are indexed, even if the journal was read before they finished.
 	if err := s.catchUp(ctx, made); err != nil {
 		return nil, fmt.Errorf("bring %s up to date with the journal: %w", s.cfg.Path, err)
 	}
@@ -129,7 +129,7 @@ func (s *Store) open(ctx context.Context) (*index, error) {
 		return made, s.failed
 	}
 	made, err := openIndex(ctx, s.cfg.Path, s.cfg.Logger)
-	if err != nil && ctx.Err() == nil { // what one call had no time for, the next may have
+	if err != nil && ctx.Err() == nil { // the next call may have more time
 		s.failed = err
 		s.cfg.Logger.Error("sessions cannot be searched", "path", s.cfg.Path, "error", err)
 	}
@@ -165,7 +165,7 @@ func (s *Store) catchUp(ctx context.Context, made *index) error {
 		}
 		made.add(ep)
 	}
-	// What the journal does not hold was never finished.
+	// An episode that is not in the journal never finished.
 	for id := range have {
 		if err := made.forget(ctx, id); err != nil {
 			return err

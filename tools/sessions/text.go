@@ -10,17 +10,17 @@ import (
 	"trajgen/tools/internal/chars"
 )
 
-// The bounds of what is kept and shown, in characters.
+// Bounds of what is kept and shown, in characters.
 const (
 	maxTitle   = 80
-	maxEdge    = 300    // of the first question and the last answer
+	maxEdge    = 300    // of the first question and of the last answer
 	maxIndexed = 20_000 // of one message
 	maxShown   = 1500   // of one message in a result
 	maxQuery   = 1000
 	maxTerms   = 32
 )
 
-// spoken is a message as it is indexed and shown: what was said, and a line for each call. Thinking is left out.
+// spoken returns a message as it is indexed and shown: its text, and a line for each call. Reasoning is left out.
 func spoken(message episode.Message) string {
 	var text strings.Builder
 	text.WriteString(message.Content)
@@ -33,8 +33,8 @@ func spoken(message episode.Message) string {
 	return chars.First(text.String(), maxIndexed, "…")
 }
 
-// shown tells what of a conversation is a session's own: not the system prompt, nor what the harness said, such as the
-// same examples in every session.
+// shown reports whether a message is a session's own: not the system prompt, nor text of the harness, such as the same examples
+// in every session.
 func shown(message episode.Message) bool { return message.Role != "system" && !message.Harness }
 
 func firstUser(messages []episode.Message) string {
@@ -46,7 +46,7 @@ func firstUser(messages []episode.Message) string {
 	return ""
 }
 
-// title is the first line of what was asked.
+// title returns the first line of the question.
 func title(opening string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(opening), "\n")
 	return chars.First(strings.TrimSpace(line), maxTitle, "…")
@@ -64,12 +64,12 @@ func shownCount(messages []episode.Message) int {
 
 var ordinal = regexp.MustCompile(`#[0-9]+$`)
 
-// baseTask is a task's id without the ordinal that tells rows of one id apart.
+// baseTask returns a task's id without the ordinal that distinguishes rows with one id.
 func baseTask(id string) string { return ordinal.ReplaceAllString(id, "") }
 
-// expression turns what a model asks into a query that FTS5 cannot misread: words and "phrases", word* for a
-// beginning, AND, OR and NOT between them. A NOT before the first word is about all that follow; nothing matches a query
-// of nothing else. simple says that it was nothing but words, whose alternatives are loose.
+// expression turns a model's query into one for FTS5 that is always valid: words and "phrases", word* for a prefix, AND, OR and
+// NOT between them. A NOT before the first word applies to all that follow; such a query matches nothing without other words.
+// simple says that it has words only; loose then matches any of them.
 func expression(query string) (strict, loose string, simple bool) {
 	var parts, words, without []string
 	operator, pending := "", false
@@ -113,7 +113,7 @@ func expression(query string) (strict, loose string, simple bool) {
 	return strict, strings.Join(words, " OR "), simple && len(words) > 1
 }
 
-// terms cuts a query at white space outside of quotes.
+// terms splits a query at white space outside of quotes.
 func terms(query string) []string {
 	query = strings.ToValidUTF8(strings.ReplaceAll(query, "\x00", " "), " ")
 	var list []string

@@ -12,15 +12,15 @@ import (
 	"trajgen/tools/internal/chars"
 )
 
-// View is what one episode may see of a store.
+// View is the part of a store that one episode may see.
 type View struct {
 	Store *Store
-	Task  *episode.Task // whose other samples are hidden, and those of tasks that ask the same
-	// SameTask shows them all the same: the answers of one sample then reach the next.
+	Task  *episode.Task // its other samples are hidden, and those of tasks with the same prompt
+	// SameTask shows them all the same: one sample then sees the answers of others.
 	SameTask bool
 }
 
-// ErrUnknown is returned for a session or a message that is not there, or that the view does not show.
+// ErrUnknown is returned for a session or a message that does not exist, or that the view hides.
 var ErrUnknown = errors.New("no such session")
 
 // Session is one session in a list.
@@ -45,13 +45,13 @@ type Hit struct {
 type Message struct {
 	ID      int    `json:"id"`
 	Role    string `json:"role"`
-	Tool    string `json:"tool,omitempty"` // whose result it is
+	Tool    string `json:"tool,omitempty"` // the tool whose result it is
 	Content string `json:"content"`
-	Cut     bool   `json:"cut,omitempty"` // the content is only the beginning
+	Cut     bool   `json:"cut,omitempty"` // the content is cut
 	Anchor  bool   `json:"anchor,omitempty"`
 }
 
-// hidden is the condition on sessions that keeps a task's own samples out of sight.
+// hidden returns the condition on sessions that hides other samples of the same task.
 func (v *View) hidden() (condition string, args []any) {
 	if v.SameTask {
 		return "1", nil
@@ -63,7 +63,7 @@ const sessionColumns = `s.id, s.title, s.messages, s.opening, s.closing`
 
 func (s *Session) scan() []any { return []any{&s.ID, &s.Title, &s.Messages, &s.Opening, &s.Closing} }
 
-// Browse lists sessions, the latest first unless oldest is asked for, and counts all that can be seen.
+// Browse lists sessions, the latest first unless oldest is set, and counts all visible ones.
 func (v *View) Browse(ctx context.Context, limit int, oldest bool) (found []Session, total int, err error) {
 	x, err := v.Store.ready(ctx)
 	if err != nil {
@@ -88,17 +88,17 @@ func (v *View) Browse(ctx context.Context, limit int, oldest bool) (found []Sess
 	return found, total, errors.Join(err, x.failure())
 }
 
-// Search is what Discover looks for.
+// Search is a query for Discover.
 type Search struct {
 	Query   string
-	Session string   // in this one alone
+	Session string   // only in this session
 	Roles   []string // of the messages; none means user and assistant
 	Order   string   // newest, oldest, or the best match first
 	Limit   int
 }
 
-// Discover finds the best message of each session that matches. Where no message has all the words of a plain query,
-// those that have any of them are found, and loose says so.
+// Discover finds the best message of each matching session. If no message has all the words of a plain query, it finds messages
+// with any of them, and loose is set.
 func (v *View) Discover(ctx context.Context, search Search) (hits []Hit, loose bool, err error) {
 	x, err := v.Store.ready(ctx)
 	if err != nil {
@@ -121,8 +121,8 @@ func (v *View) Discover(ctx context.Context, search Search) (hits []Hit, loose b
 	return hits, loose && len(hits) > 0, errors.Join(err, x.failure())
 }
 
-// matchSteps are how many matching messages are looked at until enough sessions are found: mostly the first step does,
-// and only those of the last are ever left out.
+// matchSteps are how many matching messages are examined until enough sessions are found: usually the first step is enough, and
+// only matches beyond the last are left out.
 var matchSteps = []int{500, 20_000, 500_000}
 
 func (v *View) match(ctx context.Context, x *index, expression string, search Search) (hits []Hit, err error) {
@@ -136,7 +136,7 @@ func (v *View) match(ctx context.Context, x *index, expression string, search Se
 			break
 		}
 	}
-	// Snippets are made for the few that are shown.
+	// Snippets are made only for the hits that are shown.
 	for i := range hits {
 		err = x.read.QueryRowContext(ctx, `SELECT snippet(words, 0, '**', '**', '…', 32) FROM words WHERE words MATCH ? AND rowid = ?`, expression, keys[i]).Scan(&hits[i].Snippet)
 		if err != nil {
@@ -147,8 +147,8 @@ func (v *View) match(ctx context.Context, x *index, expression string, search Se
 	return hits, nil
 }
 
-// step finds sessions among the first so many messages that match. The words are asked alone and first: to rank a
-// message is much cheaper than to look up what it belongs to.
+// step finds sessions among the first most matching messages. It ranks messages before it joins their sessions: ranking a
+// message is much cheaper than the join.
 func (v *View) step(ctx context.Context, x *index, expression string, search Search, most int) (hits []Hit, keys []int64, seen int, err error) {
 	orders := map[string][2]string{"": {"rank", "f.score"}, "newest": {"rowid DESC", "s.n DESC, f.score"}, "oldest": {"rowid", "s.n, f.score"}}
 	order, known := orders[search.Order]
@@ -160,7 +160,7 @@ func (v *View) step(ctx context.Context, x *index, expression string, search Sea
 		roles = []string{"user", "assistant"}
 	}
 	hidden, others := v.hidden()
-	// What the view does not show is counted too: it says whether there may be more.
+	// Hidden sessions count, too, for whether there may be more.
 	query := `SELECT ` + sessionColumns + `, m.rowid, m.at, m.role, m.tool, ` + hidden + ` FROM ` +
 		`(SELECT rowid AS message, rank AS score FROM words WHERE words MATCH ? ORDER BY ` + order[0] + ` LIMIT ?) f ` +
 		`JOIN messages m ON m.rowid = f.message JOIN sessions s ON s.n = m.session ORDER BY ` + order[1] + `, m.rowid`
@@ -182,7 +182,7 @@ func (v *View) step(ctx context.Context, x *index, expression string, search Sea
 	return hits, keys, seen, err
 }
 
-// session finds a session that can be seen, and its number.
+// session returns a visible session and its number.
 func (v *View) session(ctx context.Context, x *index, id string) (s Session, n int64, err error) {
 	hidden, args := v.hidden()
 	err = x.read.QueryRowContext(ctx, `SELECT `+sessionColumns+`, s.n FROM sessions s WHERE s.id = ? AND `+hidden, append([]any{id}, args...)...).Scan(append(s.scan(), &n)...)
@@ -204,7 +204,8 @@ func (v *View) Read(ctx context.Context, id string, roles []string, head, tail i
 	return s, all, max(omitted, 0), nil
 }
 
-// Scroll returns the messages around one, and how many lie before and behind those. That one is there whatever its role.
+// Scroll returns the messages around one, and how many are before and after those. The message itself is included whatever its
+// role.
 func (v *View) Scroll(ctx context.Context, id string, around, window int, roles []string) (s Session, messages []Message, before, after int, err error) {
 	all, s, err := v.messages(ctx, id, roles, around)
 	if err != nil {
@@ -222,7 +223,7 @@ func (v *View) Scroll(ctx context.Context, id string, around, window int, roles 
 // ErrNoMessage is returned for a message that a session does not have.
 var ErrNoMessage = errors.New("no such message")
 
-// messages lists those of the roles, and the one with the id anchor.
+// messages returns the messages with the roles, and the one with the id anchor.
 func (v *View) messages(ctx context.Context, id string, roles []string, anchor int) ([]Message, Session, error) {
 	x, err := v.Store.ready(ctx)
 	if err != nil {
