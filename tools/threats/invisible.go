@@ -5,8 +5,7 @@ import (
 	"unicode"
 )
 
-// invisible finds the first character that no reader sees or that turns the direction of writing around, unless the
-// writing around it needs it.
+// invisible finds the first character that is invisible or changes the direction of text, unless the surrounding text needs it.
 func invisible(text string) (rune, bool) {
 	runes := []rune(text)
 	rightToLeft := strings.ContainsFunc(text, func(r rune) bool {
@@ -15,7 +14,7 @@ func invisible(text string) (rune, bool) {
 	for i := 0; i < len(runes); i++ {
 		r := runes[i]
 		if !unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
-			unicode.Is(unicode.Prepended_Concatenation_Mark, r) { // which is seen
+			unicode.Is(unicode.Prepended_Concatenation_Mark, r) { // it is visible
 			continue
 		}
 		switch {
@@ -23,11 +22,11 @@ func invisible(text string) (rune, bool) {
 			if i == 0 || i == len(runes)-1 || !joinable(runes[i-1]) || !joinable(runes[i+1]) {
 				return r, true
 			}
-		case r == '\u200e' || r == '\u200f' || r == '\u061c': // marks of direction
+		case r == '\u200e' || r == '\u200f' || r == '\u061c': // direction marks
 			if !rightToLeft {
 				return r, true
 			}
-		case unicode.Is(unicode.Variation_Selector, r): // a single one says how a character looks
+		case unicode.Is(unicode.Variation_Selector, r): // a single one selects how a character looks
 			if i == 0 || unicode.IsSpace(runes[i-1]) || unicode.Is(unicode.Variation_Selector, runes[i-1]) {
 				return r, true
 			}
@@ -52,14 +51,14 @@ const (
 	maxTags            = 7 // of a flag, with their end: gbsct is Scotland
 )
 
-// joinable tells what joiners may stand between: emoji, and letters of the many scripts beyond ASCII.
+// joinable reports whether joiners may be next to a character: emoji, and letters of the many scripts beyond ASCII.
 func joinable(r rune) bool {
 	return r > unicode.MaxASCII && r != zeroWidthNonJoiner && r != zeroWidthJoiner && !unicode.IsSpace(r)
 }
 
 func isTag(r rune) bool { return r >= '\U000E0020' && r <= endOfTags }
 
-// tagged is how many tags make the flag of a region out of the black one, 0 when they do not.
+// tagged returns how many tags make the flag of a region out of the black flag, or 0.
 func tagged(runes []rune) int {
 	for i, r := range runes[:min(len(runes), maxTags)] {
 		switch {

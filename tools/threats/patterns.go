@@ -9,8 +9,8 @@ const (
 	somewhere = `(the\s+|our\s+|your\s+|a\s+)?(c2\b|c&c\b|command[\s-]+(and|&)[\s-]+control\b|botnet\b|(bot)?master\b|operator\b|https?://)`
 )
 
-// patterns are RE2, without regard to case, over the text in its compatibility form. They ask for the verb and its
-// object, so that a note about rules, prompts or servers is not taken for an order.
+// patterns are RE2, case-insensitive, for the text in its compatibility form. They match a verb with its object, so that a note
+// about rules, prompts or servers does not count as an instruction.
 var patterns = []struct {
 	id         string
 	expression string

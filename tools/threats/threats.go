@@ -11,23 +11,23 @@ import (
 	"trajgen/tools/internal/chars"
 )
 
-// Finding is something that a text should not hold.
+// Finding is a match in a text.
 type Finding struct {
 	ID   string `json:"id"`   // of the pattern, or invisible_character
 	Text string `json:"text"` // what it matched, shortened
 }
 
-// maxText is how much of a text is looked at; what a memory or a skill holds is far shorter.
+// maxText bounds the scanned text, in bytes; memory entries and skills are far shorter.
 const maxText = 1 << 20
 
-// Scan lists what it finds in a text that an agent writes down for later sessions, each pattern once.
+// Scan returns the findings in a text that an agent writes down for later sessions, each pattern once.
 func Scan(text string) []Finding {
 	text = text[:min(len(text), maxText)]
 	var found []Finding
 	if r, ok := invisible(text); ok {
 		found = append(found, Finding{ID: "invisible_character", Text: fmt.Sprintf("%U", r)})
 	}
-	// Letters that only look different are one letter for a model.
+	// Letters that only look different are the same for a model.
 	text = norm.NFKC.String(text)
 	for _, p := range compiled() {
 		if match := p.expression.FindString(text); match != "" {
@@ -37,7 +37,7 @@ func Scan(text string) []Finding {
 	return found
 }
 
-// maxMatch is how much of what a pattern matched is told, in characters.
+// maxMatch bounds the reported part of a match, in characters.
 const maxMatch = 80
 
 type compiledPattern struct {
@@ -45,7 +45,7 @@ type compiledPattern struct {
 	expression *regexp.Regexp
 }
 
-// compiled is made at the first scan: a helper that never scans pays nothing.
+// The patterns are compiled at the first scan: a helper that never scans pays nothing.
 var compiled = sync.OnceValue(func() []compiledPattern {
 	all := make([]compiledPattern, len(patterns))
 	for i, p := range patterns {
