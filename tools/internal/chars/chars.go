@@ -1,9 +1,9 @@
-// Package chars shortens texts by what readers count, which is characters and not bytes.
+// Package chars shortens texts to a number of characters, not bytes.
 package chars
 
 import "unicode/utf8"
 
-// First is a text's first n characters, with mark behind them when there are more.
+// First returns a text's first n characters, followed by mark when there are more.
 func First(text string, n int, mark string) string {
 	if len(text) <= n {
 		return text
@@ -17,7 +17,7 @@ func First(text string, n int, mark string) string {
 	return text
 }
 
-// Last is a text's last n characters.
+// Last returns a text's last n characters.
 func Last(text string, n int) string {
 	if excess := utf8.RuneCountInString(text) - n; excess > 0 {
 		for i := range text {

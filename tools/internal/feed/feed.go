@@ -1,4 +1,4 @@
-// Package feed is the standard input of a process that goes on while others write to it.
+// Package feed is the standard input of a process while others write to it.
 package feed
 
 import (
@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Why something cannot be written.
+// Why Write fails.
 var (
 	ErrClosed = errors.New("the input is closed")
 	ErrFull   = errors.New("the process does not read its input")
 )
 
-// Feed is a process's standard input: what was written waits here until the process reads it, so that a process that does
-// not read holds no writer up. It is for any number of goroutines.
+// Feed is a process's standard input: it buffers writes until the process reads them, so that a process that does not read
+// blocks no writer. It is safe for concurrent use.
 type Feed struct {
 	most int
 
@@ -24,14 +24,14 @@ type Feed struct {
 	closed  bool
 }
 
-// New makes a feed in which so many bytes can wait.
+// New makes a feed that buffers up to most bytes.
 func New(most int) *Feed {
 	f := &Feed{most: most}
 	f.more = sync.NewCond(&f.mu)
 	return f
 }
 
-// Read blocks until there is something, or the feed is closed.
+// Read blocks until there is data, or the feed is closed.
 func (f *Feed) Read(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +63,7 @@ func (f *Feed) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the input after what waits.
+// Close ends the input after the buffered data.
 func (f *Feed) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
