@@ -1,5 +1,5 @@
-// Package all links every sandbox backend there is, so that sandbox.Open finds it by name. What must stay small, the
-// program that lies in sandboxes above all, does without.
+// Package all links every sandbox backend, so that sandbox.Open finds it by name. Programs that must stay small, such as the
+// one inside sandboxes, do not import it.
 package all
 
 import (

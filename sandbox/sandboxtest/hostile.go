@@ -13,8 +13,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// hostile is what a command does to its sandbox, to the machine or to its neighbours; none of it may be felt by anyone else,
-// nor keep the sandbox from serving on.
+// hostile is what a command does to its sandbox, to the machine or to its neighbours. None of it may affect other sandboxes or
+// the machine, and the sandbox itself must stay usable.
 var hostile = map[string]string{
 	"descriptor flood": `import os
 held = []

@@ -13,7 +13,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// attempt is something that must not work: a Python expression or a script that exits 0 when it did.
+// attempts must not work: each is a Python expression or a script that exits 0 when it did work.
 var attempts = map[string]string{
 	"mount":               "mount -t tmpfs x /mnt",
 	"remount /usr":        "mount -o remount,rw /usr",
@@ -222,7 +222,7 @@ print(subprocess.run(['echo','hi'],capture_output=True).stdout, m.get_context('f
 			if !strings.Contains(string(r.Stderr.Bytes()), "No space left") {
 				k.Errorf("%s: got %q, %q", dir, r.Stdout.Bytes(), r.Stderr.Bytes())
 			}
-			// One limit for all of them, and room for the verifier none the less.
+			// One limit for all directories, and still room for the verifier.
 			if r := k.runIn(sb, sh("cd && head -c 65536 /dev/zero > more"), 20*time.Second); r.Exit.Code == 0 && dir != "/root" {
 				k.Errorf("%s: there is room elsewhere", dir)
 			}
@@ -251,12 +251,12 @@ print(subprocess.run(['echo','hi'],capture_output=True).stdout, m.get_context('f
 	}},
 	{name: "open files", limit: "files", check: func(k *kit) {
 		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Files: 100}})
-		// Where the guest itself needs more, the hard limit follows a moment after the command has begun.
+		// Where the guest itself needs more, it sets the hard limit a moment after the command has begun.
 		equal(k, "limit", k.shIn(sb, "ulimit -Sn; sleep 0.3; ulimit -Hn"), "100\n100\n")
 	}},
 }
 
-// recovers checks that a sandbox serves on after what it was put through.
+// recovers checks that a sandbox is still usable.
 func (k *kit) recovers(sb sandbox.Sandbox) {
 	k.Helper()
 	k.killAll(sb)

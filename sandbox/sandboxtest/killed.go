@@ -10,8 +10,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// Holder is the role of a runner that is going to be killed: args are a backend, a state directory, how many seconds its
-// daemons sleep, and how many sandboxes it holds.
+// Holder is the role of a runner that will be killed: args are a backend, a state directory, how many seconds its daemons
+// sleep, and how many sandboxes it holds.
 const Holder = "sandboxtest-holder"
 
 func init() {
@@ -28,8 +28,8 @@ func init() {
 	})
 }
 
-// KilledRunner kills a runner of a backend of this machine, whose daemons sleep for a number of seconds, and holds that
-// nothing is left of it: after a sweep, where nothing else watches over its sandboxes. It returns the instance's name.
+// KilledRunner kills a runner of a backend of this machine, whose daemons sleep for a number of seconds, and checks that
+// nothing is left of it; with sweeps, after a sweep. It returns the instance's name.
 func KilledRunner(t *testing.T, backend, seconds string, sweeps bool) string {
 	t.Helper()
 	Open(t, backend, sandbox.Options{})
@@ -54,7 +54,7 @@ func KilledRunner(t *testing.T, backend, seconds string, sweeps bool) string {
 	return filepath.Base(instances[0])
 }
 
-// Instances are the directories of those who hold sandboxes, below a state directory.
+// Instances returns the directories of instances below a state directory.
 func Instances(stateDir string) []string {
 	names, _ := filepath.Glob(filepath.Join(stateDir, "*-*"))
 	return names

@@ -78,7 +78,7 @@ var lifeCases = []testCase{
 		}
 	}},
 	{name: "the same commands say the same", isolation: true, check: func(k *kit) {
-		// The number of links of /proc is that of the machine's processes, and widens its column.
+		// The number of links of /proc depends on the machine's processes, and widens its column.
 		script := `id; pwd; env | sort; ls -la / | grep -v proc | tr -s ' ' | sed 's/ [A-Z][a-z][a-z] .* / /'; cat /etc/passwd; hostname; umask; ulimit -n -c`
 		first := k.shIn(k.open(sandbox.Spec{}), script)
 		second := k.shIn(k.open(sandbox.Spec{}), script)

@@ -8,7 +8,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// limitCases run into limits, which a command's end must name, and that of the next innocent command must not.
+// limitCases run into limits. The end of such a command must name the limit, and that of the next, innocent command must not.
 var limitCases = []testCase{
 	{name: "no limit is named for nothing", check: func(k *kit) {
 		r := k.run(sh("for i in 1 2 3 4 5; do echo $i | cat; done; mkdir d && touch d/f"))
@@ -37,13 +37,13 @@ except OSError as e: print(e.strerror)`
 	}},
 	{name: "the limit of memory is named", limit: sandbox.LimitMemory, check: func(k *kit) {
 		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Memory: 64 << 20}})
-		// Lines without an end are memory of whoever reads them.
+		// A line without an end takes memory of the program that reads it.
 		r := k.runIn(sb, sh("head -c 400000000 /dev/zero | tail -n 1 | wc -c; exit 0"), 20*time.Second)
 		equal(k, "killed for memory", r.Exit.OOM, true)
 		k.named(sb, r, sandbox.LimitMemory)
 	}},
 	{name: "the limit of processors is named", limit: sandbox.LimitCPU, check: func(k *kit) {
-		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{CPUs: 0.05}}) // which two that want all would get of any machine, however busy
+		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{CPUs: 0.05}}) // less than two commands that want all get of any machine, however busy
 		began := time.Now()
 		const count = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"
 		r := k.runIn(sb, sh("("+count+") & "+count+"; wait"), 60*time.Second)
@@ -53,7 +53,7 @@ except OSError as e: print(e.strerror)`
 		if !slices.Contains(r.Exit.Limits, sandbox.LimitCPU) {
 			k.Errorf("limits: got %q; exit %+v", r.Exit.Limits, r.Exit)
 		}
-		// On a busy machine, even the next may take more than there is for it at once.
+		// On a busy machine, the next command may use up its quota for a moment, too.
 		k.eventually("a command with enough time", func() bool {
 			time.Sleep(300 * time.Millisecond)
 			return len(k.runIn(sb, sh("true"), 10*time.Second).Exit.Limits) == 0
@@ -87,7 +87,7 @@ except OSError as e: print(e.strerror)`
 	}},
 }
 
-// idCases are about who a command is.
+// idCases are about the user of a command.
 var idCases = []testCase{
 	{name: "root may give files away and become another", isolation: true, check: func(k *kit) {
 		k.needs("setpriv")
@@ -96,7 +96,7 @@ var idCases = []testCase{
 	}},
 }
 
-// named checks that a limit is named that a command ran into, and that the next command is innocent.
+// named checks that a command's end names a limit, and that the next command's does not.
 func (k *kit) named(sb sandbox.Sandbox, r sandbox.Result, limit string) {
 	k.Helper()
 	if !slices.Contains(r.Exit.Limits, limit) || !slices.IsSorted(r.Exit.Limits) {

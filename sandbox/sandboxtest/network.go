@@ -21,8 +21,8 @@ for target in sys.argv[1:]:
         if s.recv(1): print("reached", target)
     except OSError: pass`
 
-// networkCases are asked of backends that offer the network modes which let some connections out. They need none outside
-// themselves: what is to be reached is the test's own business, and none of these is.
+// networkCases are for backends with network modes that allow some connections. They need no network outside of the machine:
+// none of them connects to a target that is allowed.
 var networkCases = []testCase{
 	{name: "network allowlist", isolation: true, check: func(k *kit) { k.outside(sandbox.NetworkAllowlist, "allowed.invalid") }},
 	{name: "network full", isolation: true, check: func(k *kit) { k.outside(sandbox.NetworkFull) }},
@@ -48,8 +48,8 @@ func (k *kit) offers(network sandbox.Network) {
 	}
 }
 
-// outside checks that a sandbox reaches nothing of this machine and of the networks that it is in, quickly, and that the
-// attempts are listed.
+// outside checks that a sandbox cannot reach this machine and its networks, that the attempts fail quickly, and that they are
+// listed.
 func (k *kit) outside(network sandbox.Network, allow ...string) {
 	k.Helper()
 	k.offers(network)

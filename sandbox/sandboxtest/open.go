@@ -10,8 +10,8 @@ import (
 	"trajgen/sandbox"
 )
 
-// Open opens a backend that is closed with the test, in a state directory of its own unless it is given one. The test is
-// skipped where the backend cannot be had, as Require says.
+// Open opens a backend that is closed with the test, in a state directory of its own unless opts has one. It skips the test
+// where the backend cannot be opened, see Require.
 func Open(t testing.TB, name string, opts sandbox.Options) sandbox.Backend {
 	t.Helper()
 	if opts.StateDir == "" {
@@ -59,7 +59,7 @@ func Sh(t testing.TB, sb sandbox.Sandbox, script string) string {
 	return string(r.Stdout.Bytes())
 }
 
-// Eventually waits for something that others bring about, and says how long that took.
+// Eventually waits until ok returns true, and returns how long that took.
 func Eventually(t testing.TB, limit time.Duration, what string, ok func() bool) time.Duration {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
@@ -72,7 +72,7 @@ func Eventually(t testing.TB, limit time.Duration, what string, ok func() bool) 
 	}
 }
 
-// OpenDir is a directory that every user can get to, which t.TempDir is not.
+// OpenDir returns a directory that every user can reach, unlike t.TempDir.
 func OpenDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "open")

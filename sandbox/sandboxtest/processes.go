@@ -11,7 +11,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// daemon starts a process that has nothing left that connects it with its starter.
+// daemon starts a process without any connection to its starter.
 func daemon(seconds string) string {
 	return "(setsid sh -c 'sleep " + seconds + " & exec sleep " + seconds + "' </dev/null >/dev/null 2>&1 &)"
 }
@@ -28,8 +28,8 @@ func (k *kit) sleepers(sb sandbox.Sandbox, seconds string) int {
 	return n
 }
 
-// sleeping waits until so many of them are left. It waits, although it may be so at once, for those of another test in
-// whose sandboxes the same number sleeps: some backends show the machine's processes.
+// sleeping waits until want of them are left. It waits in any case for sleepers with the same number in sandboxes of other
+// tests: some backends show the machine's processes.
 func (k *kit) sleeping(sb sandbox.Sandbox, seconds string, want int) {
 	k.Helper()
 	Eventually(k, 30*time.Second, fmt.Sprintf("%d sleep for %s", want, seconds), func() bool { return k.sleepers(sb, seconds) == want })
@@ -105,7 +105,7 @@ var processCases = []testCase{
 		k.eventually("what an earlier command left alone", func() bool { return k.sleepers(k.sb(), "66.1") == 2 })
 	}},
 	{name: "a kill gets daemons without an environment", check: func(k *kit) {
-		// It begins when it is told to: as a shell does, which waits for what it is to do.
+		// It begins on demand, like a shell that waits for its input.
 		input, begin := io.Pipe()
 		defer begin.Close()
 		c := sh("read line; env -i setsid sh -c '(setsid sleep 67.1 &)'; exec sleep 67.1")
@@ -119,7 +119,7 @@ var processCases = []testCase{
 		k.eventually("none", func() bool { return k.sleepers(k.sb(), "67.1") == 0 })
 	}},
 	{name: "a kill gets a daemon that hides", isolation: true, check: func(k *kit) {
-		// Nothing else may run meanwhile, or it could be the other's.
+		// Nothing else may run meanwhile, or the process could be another command's.
 		kept := sandbox.NewCapture(1000, 0)
 		c := sandbox.Command{Stdout: kept, Args: []string{
 			"bash", "-c", `ulimit -m unlimited || exit; env -i setsid sh -c '(setsid sh -c "echo ready; exec sleep 68.1" &)'; sleep 68.1`,
@@ -156,7 +156,7 @@ var processCases = []testCase{
 		if !errors.Is(err, cause) || r.TimedOut {
 			k.Errorf("got %v, want the cause", err)
 		}
-		// What it printed may come before the news that it has started: then it is killed behind our back.
+		// Its output may arrive before the answer to the start: then it is killed before that.
 		k.eventually("no sleeper", func() bool { return k.sleepers(k.sb(), "62.1") == 0 })
 	}},
 	{name: "a background child does not hold up wait", check: func(k *kit) {
@@ -166,7 +166,7 @@ var processCases = []testCase{
 			k.Errorf("took %v", took)
 		}
 		equal(k, "output", string(r.Stdout.Bytes()), "started\n")
-		// Its shell may be gone before it has become a sleeper.
+		// Its shell may have ended before it becomes a sleeper.
 		k.eventually("the child lives", func() bool { return k.sleepers(k.sb(), "63.1") == 1 })
 	}},
 	{name: "a background child may go on printing", check: func(k *kit) {

@@ -14,13 +14,13 @@ import (
 	"trajgen/sandbox"
 )
 
-// roles are what a test program does under other names than its own.
+// roles are the other main functions of a test program.
 var roles = map[string]func(args []string) error{}
 
-// Role has this test program do something else than test when Again starts it. It is called by init functions.
+// Role registers what this test program does when Again starts it in a role. It is called by init functions.
 func Role(name string, play func(args []string) error) { roles[name] = play }
 
-// Init calls sandbox.Init, and plays the role that this program was started in. TestMain begins with it.
+// Init calls sandbox.Init, and runs the role that this program was started in. TestMain begins with it.
 func Init() {
 	sandbox.Init()
 	play, ok := roles[os.Args[0]]
@@ -34,22 +34,22 @@ func Init() {
 	os.Exit(0)
 }
 
-// Again is this test program once more, in a role.
+// Again returns a command that starts this test program in a role.
 func Again(role string, args ...string) *exec.Cmd {
 	c := exec.Command("/proc/self/exe", args...)
 	c.Args[0] = role
 	return c
 }
 
-// ready is what a runner says.
+// ready is what a runner prints when it is ready.
 const ready = "ready"
 
-// Runner starts this test program in a role that opens sandboxes and ends in Ready, and returns when it does. It is killed
-// with the test, if not before.
+// Runner starts this test program in a role that opens sandboxes and calls Ready at its end, and returns when it does. The
+// runner is killed with the test at the latest.
 func Runner(t testing.TB, role string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := Again(role, args...)
-	c.Stderr = os.Stderr // the file itself: the wait for the runner then does not wait for others who have it
+	c.Stderr = os.Stderr // the file itself, so that waiting for the runner does not wait for its children
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -71,11 +71,11 @@ func Runner(t testing.TB, role string, args ...string) *exec.Cmd {
 func Ready() error {
 	fmt.Println(ready)
 	for {
-		time.Sleep(time.Hour) // select {} would be a deadlock where nothing else goes on
+		time.Sleep(time.Hour) // select {} would be a deadlock without other goroutines
 	}
 }
 
-// Hold is most of a runner: it opens sandboxes with three daemons in each, which sleep for a number of seconds, and is Ready.
+// Hold is most of a runner: it opens sandboxes with three daemons each, which sleep for a number of seconds, and calls Ready.
 func Hold(b sandbox.Backend, boxes int, seconds string) error {
 	ctx := context.Background()
 	for i := range boxes {
@@ -97,7 +97,7 @@ func Daemons(seconds string) string {
 	return "setsid " + sleep + quietly + " & " + sleep + quietly + " & (" + sleep + " &)" + quietly
 }
 
-// Kill kills a runner at once. What it has started goes on.
+// Kill kills a runner at once. Processes that it has started go on.
 func Kill(t testing.TB, runner *exec.Cmd) {
 	t.Helper()
 	if err := runner.Process.Kill(); err != nil {
@@ -106,12 +106,12 @@ func Kill(t testing.TB, runner *exec.Cmd) {
 	_ = runner.Wait()
 }
 
-// Sleepers counts the processes of this machine that sleep for a number of seconds, by which a test knows its own.
+// Sleepers counts the processes of this machine that sleep for a number of seconds, by which a test recognises its own.
 func Sleepers(seconds string) int {
 	return Processes(func(line string) bool { return strings.HasPrefix(line, "sleep\x00"+seconds+"\x00") })
 }
 
-// Processes counts those of this machine whose command line, in which a zero ends each word, is one that is meant.
+// Processes counts the processes of this machine whose command line, with a zero after each word, satisfies meant.
 func Processes(meant func(line string) bool) int {
 	n := 0
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -17,11 +17,11 @@ import (
 	"trajgen/sandbox"
 )
 
-// Scripted is a backend for unit tests: files in memory, and a function that plays the commands. The zero value works:
+// Scripted is a backend for unit tests: files in memory, and a function that stands in for commands. The zero value works:
 // every command succeeds and prints nothing.
 type Scripted struct {
-	// Command plays a command: it may read Stdin, write to Stdout and Stderr and use the files, and returns how it
-	// ended. It runs in a goroutine of its own; ctx ends when the command is killed. An error is what Wait returns.
+	// Command runs a command: it may read Stdin, write to Stdout and Stderr and use the files, and returns how the command
+	// ended. It runs in a goroutine of its own; ctx ends when the command is killed. Wait returns its error.
 	Command func(ctx context.Context, sb *ScriptedSandbox, cmd sandbox.Command) (sandbox.Exit, error)
 	// OpenErr fails every Open.
 	OpenErr error
@@ -30,7 +30,7 @@ type Scripted struct {
 	opened []*ScriptedSandbox
 }
 
-// Opened are all sandboxes that were opened, the closed ones included.
+// Opened returns all sandboxes, including closed ones.
 func (s *Scripted) Opened() []*ScriptedSandbox {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ type scriptedFile struct {
 	mode fs.FileMode
 }
 
-// Commands are all that were started, in order.
+// Commands returns all commands, in the order of their start.
 func (s *ScriptedSandbox) Commands() []sandbox.Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +238,7 @@ func absolute(name string) string {
 	return path.Clean(name)
 }
 
-// lookup is called with the lock held.
+// lookup requires that the caller holds the lock.
 func (f scriptedFiles) lookup(op, name string) (sandbox.Info, error) {
 	full := absolute(name)
 	if file, ok := f.box.files[full]; ok {

@@ -9,7 +9,7 @@ import (
 	"trajgen/sandbox"
 )
 
-// snapshotCases are about sealing and forking, asked of backends that claim them.
+// snapshotCases are about snapshots and forks, for backends that support them.
 var snapshotCases = []testCase{
 	{name: "a fork has the files and its own from then on", snapshots: true, check: func(k *kit) {
 		k.sh("mkdir -p d/e && echo one > d/e/f && ln -s e/f d/link && chmod 751 d && echo gone > gone && echo h > $HOME/h && echo t > $TMPDIR/t && touch -d @1000000000 old")

@@ -15,7 +15,7 @@ func python(script string) sandbox.Command {
 	return sandbox.Command{Args: []string{"python3", "-c", script}}
 }
 
-// upon are what a command does to process 1 and to its threads, which are of its own user.
+// upon lists what a command may try on process 1 and its threads, which have the command's user.
 const upon = `import os, resource, sys
 own = {os.getpid(), os.getppid()}
 for pid in [1] + [n for n in range(2, 100) if os.path.exists('/proc/%d/task' % n) and n not in own]:
@@ -31,7 +31,7 @@ for pid in [1] + [n for n in range(2, 100) if os.path.exists('/proc/%d/task' % n
 resource.prlimit(0, resource.RLIMIT_NOFILE, (90, 90))
 print(resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE) is not None)`
 
-// takesAll takes all that there is of what the kernel has one stock of, for a user or for the machine.
+// takesAll uses up resources that the kernel shares among a user's processes, or all of the machine.
 const takesAll = `import ctypes, os, time
 libc = ctypes.CDLL(None, use_errno=True)
 context = ctypes.c_ulong(0)
@@ -41,8 +41,8 @@ for i in range(200): libc.mq_open(b'/q%d' % i, 0o102, 0o600, None)
 open('taken', 'w').close()
 time.sleep(600)`
 
-// native skips a case where the sandboxes are an engine's containers, or have not even processes of their own: one that
-// stops all others would mean those of the machine.
+// native skips a case where the sandboxes are an engine's containers, or have no process namespace: stopping all other
+// processes would stop the machine's.
 func (k *kit) native() {
 	k.Helper()
 	if g := k.backend.Guarantees(); g.Backend != "native" || g.Isolation["processes"] != "own" {
@@ -50,7 +50,7 @@ func (k *kit) native() {
 	}
 }
 
-// stockCases are about what is not the sandbox's own, and what no limit was asked for.
+// stockCases are about resources that sandboxes share, and for which there is no limit in Spec.
 var stockCases = []testCase{
 	{name: "process 1 is out of reach of its own user", isolation: true, check: func(k *kit) {
 		k.native()

@@ -1,4 +1,4 @@
-// Package sandboxtest is the contract of a sandbox, executable, and a scripted sandbox for the tests of others.
+// Package sandboxtest is the contract of a sandbox as a test suite, and a scripted sandbox for other tests.
 package sandboxtest
 
 import (
@@ -17,14 +17,14 @@ import (
 	"trajgen/sandbox"
 )
 
-// Caps says what a backend cannot do that every other must.
+// Caps says which required features a backend lacks.
 type Caps struct {
 	// Lacks are cases that are left out, with the reason.
 	Lacks map[string]string
 }
 
-// Run asks a backend everything that the interface promises. What only isolation gives is asked of backends whose
-// Guarantees claim it. The process that calls it must have called sandbox.Init first.
+// Run tests a backend against the whole contract. Cases of isolation run only for backends whose Guarantees claim it. The
+// calling process must have called sandbox.Init first.
 func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 	backend := open(t)
 	t.Cleanup(func() {
@@ -63,8 +63,8 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 	}
 }
 
-// Require skips a test for want of a backend; it fails it when the environment variable REQUIRE_SANDBOXES, a list with
-// commas, names the backend.
+// Require skips a test because a backend is missing; it fails the test when the environment variable REQUIRE_SANDBOXES, a
+// comma-separated list, names the backend.
 func Require(t testing.TB, name string, err error) {
 	t.Helper()
 	if err == nil {
@@ -81,15 +81,15 @@ const secret = "do-not-tell"
 
 type testCase struct {
 	name      string
-	isolation bool   // asked of backends that claim some
-	fixed     bool   // asked of backends where commands cannot change the system
-	snapshots bool   // asked of backends that take some
-	limit     string // asked of backends whose limit is hard
-	soft      bool   // and of those whose limit is soft
+	isolation bool   // for backends that claim some
+	fixed     bool   // for backends where commands cannot change the system
+	snapshots bool   // for backends with snapshots
+	limit     string // for backends whose limit is hard
+	soft      bool   // and for those whose limit is soft
 	check     func(*kit)
 }
 
-// kit is what a case works with.
+// kit is what a case gets.
 type kit struct {
 	*testing.T
 	backend sandbox.Backend
@@ -107,7 +107,7 @@ func (k *kit) open(spec sandbox.Spec) sandbox.Sandbox {
 	return Box(k, k.backend, spec)
 }
 
-// sb is the sandbox of the case, opened when first asked for.
+// sb returns the sandbox of the case, which the first call opens.
 func (k *kit) sb() sandbox.Sandbox {
 	k.Helper()
 	if k.box == nil {
@@ -137,10 +137,10 @@ func sh(script string) sandbox.Command {
 	return sandbox.Command{Args: []string{"/bin/sh", "-c", own(script)}}
 }
 
-// naps are the numbers of seconds by which cases know the processes that they have started.
+// naps are the sleep times by which cases recognise their processes.
 var naps = regexp.MustCompile(`\b[67][0-9]\.[1-3]\b`)
 
-// own makes the naps in a text those of this test program: others may run the same cases on this machine at the same time.
+// own makes the naps in a text unique to this test program: others may run the same cases on this machine at the same time.
 func own(text string) string { return naps.ReplaceAllString(text, "${0}"+strconv.Itoa(os.Getpid())) }
 
 // sh runs a script that must succeed, and returns what it printed.
@@ -202,7 +202,7 @@ func (k *kit) killAll(sb sandbox.Sandbox) {
 	}
 }
 
-// eventually waits for something that other processes bring about.
+// eventually waits for an effect of other processes.
 func (k *kit) eventually(what string, ok func() bool) {
 	k.Helper()
 	Eventually(k, 10*time.Second, what, ok)

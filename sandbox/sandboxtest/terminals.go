@@ -34,7 +34,7 @@ func (k *kit) onTerminal(size sandbox.TTY, cmd sandbox.Command) *screen {
 	return s
 }
 
-// text is what appeared so far, with plain line ends.
+// text returns the output so far, with plain line ends.
 func (s *screen) text() string { return strings.ReplaceAll(string(s.output.Bytes()), "\r\n", "\n") }
 
 // until waits for something to appear.
@@ -118,7 +118,7 @@ var terminalCases = []testCase{
 		s := k.onTerminal(sandbox.TTY{}, sandbox.Command{Args: []string{"bash", "--norc", "--noprofile", "--noediting", "-i"}, Env: []string{"PS1=ready 1> "}})
 		s.until("ready 1> ")
 		s.typed("sh -c 'echo st\"\"arted; exec sleep 71.2'; PS1='ready 2> '\n")
-		s.until("started\n") // by who has the terminal by then
+		s.until("started\n") // from the process that has the terminal then
 		s.typed("\x1a")
 		s.until("Stopped")
 		s.until("ready 2> ")

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// AsOrdinaryUser runs this test program again with other arguments, as a user without any rights, and returns what it
-// printed. It skips the test when it is run by such a user itself.
+// AsOrdinaryUser runs this test program again with other arguments, as a user without any rights, and returns its output. It
+// skips the test when the present user is such a user.
 func AsOrdinaryUser(t *testing.T, args ...string) string {
 	t.Helper()
 	return asUser(t, nil, ordinary, args)
 }
 
-// AsRootOfContainer does so as root with no more rights than containers usually give: none to mount, among others.
+// AsRootOfContainer does so as root with the rights that containers usually have: none to mount, for example.
 func AsRootOfContainer(t *testing.T, args ...string) string {
 	t.Helper()
 	const rights = "-all,+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,+audit_write"
@@ -26,14 +26,14 @@ func AsRootOfContainer(t *testing.T, args ...string) string {
 // ordinary are the arguments of setpriv that make an ordinary user.
 var ordinary = []string{"--reuid=65534", "--regid=65534", "--clear-groups"}
 
-// AsUserWithIDs does so for a user to whom the system lends ids, of which the machine's own files say nothing. It needs
-// newuidmap and newgidmap.
+// AsUserWithIDs does so for a user with subordinate ids, which are not in the machine's own files. It needs newuidmap and
+// newgidmap.
 func AsUserWithIDs(t *testing.T, args ...string) string {
 	t.Helper()
 	return asUser(t, map[string]string{"/etc/subuid": "65534:200000:65536\n", "/etc/subgid": "nobody:300000:65536\n"}, ordinary, args)
 }
 
-// asUser shows a user, whom setpriv makes, files of this content, in the places of others.
+// asUser runs it as a user that setpriv makes, with files of this content mounted over others.
 func asUser(t *testing.T, shown map[string]string, user, args []string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
