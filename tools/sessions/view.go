@@ -147,7 +147,7 @@ func (v *View) match(ctx context.Context, x *index, expression string, search Se
 	return hits, nil
 }
 
-// step finds sessions among the first most matching messages. It ranks messages before it joins their sessions: ranking a
+// step examines up to most matching messages and returns their sessions. It ranks messages before it joins sessions: ranking a
 // message is much cheaper than the join.
 func (v *View) step(ctx context.Context, x *index, expression string, search Search, most int) (hits []Hit, keys []int64, seen int, err error) {
 	orders := map[string][2]string{"": {"rank", "f.score"}, "newest": {"rowid DESC", "s.n DESC, f.score"}, "oldest": {"rowid", "s.n, f.score"}}
