@@ -205,12 +205,25 @@ func MemoryFile(content []byte) (int, error) { return memoryFile(content, 0) }
 func SealedFile(content []byte) (int, error) {
 	fd, err := memoryFile(content, unix.MFD_ALLOW_SEALING)
 	if err == nil {
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK)
+		if err = seal(fd); err != nil {
+			unix.Close(fd)
+		}
 	}
 	if err != nil {
 		return -1, fmt.Errorf("make a sealed memory file: %w", err)
 	}
 	return fd, nil
+}
+
+// seal makes a memory file one that cannot be changed. While the kernel itself holds a page of it, as it does at times to
+// move or to age pages, it answers EBUSY: the seal is tried again for some seconds.
+func seal(fd int) error {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK)
+		if err != unix.EBUSY || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // Map maps a SealedFile into memory, without a copy; the result must not be written to.

@@ -22,7 +22,7 @@ func Program(name string, program []byte) (*os.File, error) {
 		err = file.Chmod(0o555)
 	}
 	if err == nil {
-		_, err = unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK)
+		err = seal(int(file.Fd()))
 	}
 	if err != nil {
 		file.Close()
