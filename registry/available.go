@@ -34,7 +34,7 @@ func identity(check func(context.Context) error) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&check))
 }
 
-// start returns the probe of a check, and starts the check if there is no result or an old one.
+// start returns the probe of a check, and starts the check if it has no result yet or an old one.
 func (p *probes) start(ctx context.Context, check func(context.Context) error) *probe {
 	id := identity(check)
 	p.mu.Lock()

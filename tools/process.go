@@ -186,7 +186,7 @@ func (p *process) poll() processResult {
 	return r
 }
 
-// log returns whole lines. Their numbers count from the process's first line, even if that is no longer kept.
+// log returns whole lines. Their numbers count from the process's first line, even after trajgen has dropped that line.
 func (p *process) log(offset, limit int) processResult {
 	if limit < 1 {
 		limit = logLines

@@ -35,7 +35,7 @@ func (b *budget) spend(n int) bool {
 // strategies are tried in this order; the first that finds anything wins. Each allows for one kind of difference between a text
 // and a model's copy of it. None guesses: text that is only similar is suggested in the error and never edited.
 //
-// There is no strategy for indentation only, as line_trimmed covers it.
+// line_trimmed covers differences in indentation alone.
 var strategies = []strategy{
 	{exactStrategy, 1, findExact},
 	{"line_trimmed", 0.95, findLines},

@@ -76,7 +76,7 @@ func (c *Client) checkOutage(_ context.Context, t *try) (end func(), failed *Err
 	return nil, nil
 }
 
-// wait returns when there is no outage, or when the context ends. A caller without patience gets an error instead: it has
+// wait returns when the endpoint answers, or when the context ends. A caller without patience gets an error instead: it has
 // another model to ask, so the limit does not apply to it.
 func (b *breaker) wait(ctx context.Context, patient bool) *Error {
 	b.mu.Lock()

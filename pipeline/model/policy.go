@@ -9,7 +9,7 @@ import (
 
 // policy says how a class of errors is retried.
 type policy struct {
-	// most bounds the retries in addition to Config.Retries; 0 is no further bound.
+	// most bounds the retries in addition to Config.Retries; 0 adds no bound.
 	most int
 	// slow makes the pauses longer.
 	slow bool

@@ -38,8 +38,8 @@ type Patience struct {
 	Timeout        time.Duration `yaml:"timeout" flag:"request-timeout" experiment:"no" help:"most time of one request"`
 	IdleTimeout    time.Duration `yaml:"idle_timeout,omitempty" experiment:"no" help:"most time in which a stream may be silent, before its first token and within (default 2m)"`
 	Retries        int           `yaml:"retries" flag:"request-retries" experiment:"no" help:"retries of a request that failed in a way that may pass; an outage takes none of them"`
-	EpisodeRetries int           `yaml:"episode_retries" flag:"episode-request-retries" experiment:"no" help:"retries of all requests of an episode; 0 is no bound"`
-	RetryShare     float64       `yaml:"retry_share" experiment:"no" help:"share of requests that retries may be once a hundred were made, or two for each worker; more of them wait. 0 is no bound"`
+	EpisodeRetries int           `yaml:"episode_retries" flag:"episode-request-retries" experiment:"no" help:"retries of all requests of an episode; 0 sets no bound"`
+	RetryShare     float64       `yaml:"retry_share" experiment:"no" help:"share of requests that retries may be once a hundred were made, or two for each worker; more of them wait. 0 sets no bound"`
 	OutageLimit    time.Duration `yaml:"outage_limit" experiment:"no" help:"how long the run pauses while the endpoint does not answer, before it stops; 0 is for ever"`
 	MaxInFlight    int           `yaml:"max_in_flight,omitempty" experiment:"no" help:"requests that an endpoint is sent at once, at most (default: workers); fewer while it refuses them"`
 	MinInFlight    int           `yaml:"min_in_flight,omitempty" experiment:"no" help:"requests that an endpoint is sent at once even while it refuses them (default 1)"`

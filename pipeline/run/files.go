@@ -32,7 +32,7 @@ func WriteFiles(ctx context.Context, reader *journal.Reader, builder *report.Bui
 // BeginReport is a report without episodes. wall is the wall time of the run that has just played this many; 0 if unknown.
 func BeginReport(dir string, m Manifest, wall time.Duration, played int) (*report.Builder, error) {
 	if played == 0 {
-		wall = 0 // without episodes there is no rate
+		wall = 0 // a rate needs episodes
 	}
 	spent, err := Spending(dir, m)
 	if err != nil {

@@ -97,7 +97,7 @@ func (s *service) Create(ctx context.Context, order rented.Order) (rented.Machin
 	return m, nil
 }
 
-// order translates a spec. There is no interval after the stop: Daytona deletes a stopped machine at once.
+// order translates a spec. It sets no interval after the stop: Daytona deletes a stopped machine at once.
 func (s *service) order(spec sandbox.Spec) createSandbox {
 	body := createSandbox{
 		User: s.config.user, Target: s.config.target, Labels: map[string]string{markLabel: s.mark, idLabel: spec.ID},

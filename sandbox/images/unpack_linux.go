@@ -26,7 +26,7 @@ type unpacker struct {
 	root    *os.Root
 	base    *os.File // that root is
 	squash  bool     // everything belongs to this user
-	literal bool     // names are literal: there is no layer below to hide
+	literal bool     // names are literal, as no layer lies below that they could hide
 	allowed *allowance
 	info    layer
 	top     *dir

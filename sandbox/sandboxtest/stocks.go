@@ -50,7 +50,7 @@ func (k *kit) native() {
 	}
 }
 
-// stockCases are about resources that sandboxes share, and for which there is no limit in Spec.
+// stockCases are about resources that sandboxes share, and which Spec does not limit.
 var stockCases = []testCase{
 	{name: "process 1 is out of reach of its own user", isolation: true, check: func(k *kit) {
 		k.native()

@@ -42,7 +42,7 @@ type Store struct {
 	// that a waiting call can be cancelled. The token guards caught, failed and closed.
 	opening chan struct{}
 	caught  bool
-	failed  error // why there is no index
+	failed  error // why the index could not be built
 	closed  bool
 
 	mu    sync.Mutex // guards index

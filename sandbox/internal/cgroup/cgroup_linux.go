@@ -197,7 +197,7 @@ func (g *Group) createV1(root hierarchy, limits Limits, owner int) error {
 		if err := write(root.dir, g.id+"/memory.limit_in_bytes", limit); err != nil {
 			return err
 		}
-		// The file is absent when the kernel does not account swap; then there is no swap to limit. Of two equal limits, the
+		// The file is absent when the kernel does not account swap; then the limit has nothing to bound. Of two equal limits, the
 		// one with swap is reached first.
 		peak := g.id + "/memory.memsw.max_usage_in_bytes"
 		if write(root.dir, g.id+"/memory.memsw.limit_in_bytes", limit) != nil {

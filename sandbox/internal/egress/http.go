@@ -47,7 +47,7 @@ func (c *proxied) requests() (sender, error) {
 	}, nil
 }
 
-// request reads the head of a request and judges its host. It returns io.EOF when there is no further request.
+// request reads the head of a request and judges its host. It returns io.EOF after the last request.
 func (c *proxied) request(source *innerReader, reader *bufio.Reader) (*http.Request, error) {
 	source.left, source.bounded = mostHead, true
 	defer func() { source.bounded = false }()

@@ -97,7 +97,7 @@ func ids() string {
 	return ""
 }
 
-// interfaces returns the network interfaces without loopback; unreachable says that there is no route either.
+// interfaces returns the network interfaces without loopback; unreachable says that routes are missing too.
 func interfaces() (names []string, unreachable bool) {
 	lines := bufio.NewScanner(strings.NewReader(read("/proc/net/dev")))
 	for lines.Scan() {
