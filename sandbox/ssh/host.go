@@ -74,9 +74,18 @@ func (h *host) load() int {
 	return h.boxes
 }
 
+// open opens a sandbox, and once more over a new connection when the one that it used turned out to be lost: what the lost
+// one had opened has ended with it.
 func (h *host) open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	l, err := h.connected(ctx)
 	if err != nil {
+		return nil, err
+	}
+	sb, err := l.relay.Open(ctx, spec)
+	if !errors.Is(err, sandbox.ErrGone) || !l.lost() || spec.From != nil {
+		return sb, err
+	}
+	if l, err = h.connected(ctx); err != nil {
 		return nil, err
 	}
 	return l.relay.Open(ctx, spec)

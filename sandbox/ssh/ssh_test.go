@@ -251,6 +251,11 @@ func TestLostConnection(t *testing.T) {
 	}
 	s.Stop(false)
 	sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: "up"}), "true")
+	// A connection whose loss shows only when it is used costs nothing.
+	for i := range 10 {
+		s.Drop()
+		sandboxtest.Sh(t, sandboxtest.Box(t, b, sandbox.Spec{ID: fmt.Sprintf("dropped-%d", i)}), "true")
+	}
 }
 
 func init() { sandboxtest.Role(runnerName, runner) }
