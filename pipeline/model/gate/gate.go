@@ -50,9 +50,9 @@ type Gate struct {
 	failures int       // requests without an answer, in a row
 	probe    time.Time // when a broken endpoint is asked again
 	pause    time.Duration
-	// elsewhere reports whether another endpoint works, to which the requests that wait here can move. It takes no lock.
-	elsewhere func() bool
-	timer     *time.Timer // calls dispatch when time alone may let the next request go
+	// otherWorks reports whether another endpoint works, to which the requests that wait here can move. It takes no lock.
+	otherWorks func() bool
+	timer      *time.Timer // calls dispatch when time alone may let the next request go
 
 	processors *Processors
 	busy       bool // the first request in the queue waits only for processors

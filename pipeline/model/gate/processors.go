@@ -28,9 +28,9 @@ const (
 	// memory is the time over which the rate is averaged. It is longer than a garbage collection, which slows all goroutines
 	// for a while.
 	memory = 4 * time.Second
-	// hopeful is how many times faster the average rises than it falls: only spare time makes the rate look higher. With 4, the
+	// rising is how many times faster the average rises than it falls: only spare time makes the rate look higher. With 4, the
 	// scheduler's delay (p99, 50,000 in flight) is two to three times as long.
-	hopeful = 2
+	rising = 2
 	// glance is how often the average is updated.
 	glance = 100 * time.Millisecond
 )
@@ -261,7 +261,7 @@ func (p *Processors) learn(now time.Time) {
 	if len(p.waiting) > 0 || p.room != nil && rate > p.rate {
 		weight := min(passed, 2*glance).Seconds() / memory.Seconds() // the time in which the process was stopped does not count
 		if rate > p.rate {
-			weight *= hopeful
+			weight *= rising
 		}
 		p.rate = max(p.rate+weight*(rate-p.rate), slow*float64(p.machine.Processors))
 	}

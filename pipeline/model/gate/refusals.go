@@ -11,8 +11,8 @@ const (
 	common, rare, extra = 0.02, 0.002, 0.05
 	// sure is the logarithm of the likelihood ratio from which on load counts as the reason for refusals.
 	sure = 2.5
-	// gently and harshly are the smallest and the largest share of the limit that a cut takes.
-	gently, harshly = 0.03, 0.25
+	// leastCut and mostCut are the smallest and the largest share of the limit that a cut takes.
+	leastCut, mostCut = 0.03, 0.25
 	// many is how many refusals in spite of cuts begin a trial of fewer requests, and several is how many of that trial's
 	// requests are expected to be refused if load is not the reason.
 	many, several = 5, 3
@@ -52,9 +52,9 @@ type refusals struct {
 	proof sample  // the first requests after that finding
 
 	// A finding that load is not the reason is checked again, less often each time.
-	again bool // the trial of fewer requests is such a check
-	due   int  // number of the request from which the next check is due; 0 without a finding
-	apart int  // distance to the next check, in multiples of a trial's requests
+	again    bool // the trial of fewer requests is such a check
+	due      int  // number of the request from which the next check is due; 0 without a finding
+	distance int  // to the next check, in multiples of a trial's requests
 }
 
 func newRefusals() refusals { return refusals{random: common, verdict: common} }
@@ -131,7 +131,7 @@ func (f *refusals) refused(l *limit, p *Pass) {
 		return
 	}
 	// If one request in n is refused, the limit is too high by about 1/n.
-	cut := min(max(0.5/float64(max(since, 1)), gently), harshly)
+	cut := min(max(0.5/float64(max(since, 1)), leastCut), mostCut)
 	f.lower(l, max(l.value*(1-cut), f.best/16))
 }
 
@@ -178,8 +178,8 @@ func (f *refusals) judge(l *limit) {
 		l.set(max(was, l.value))
 		f.proof = sample{from: l.admitted, most: l.round.most}
 	}
-	f.apart = min(max(2*f.apart, sooner), later)
-	f.due = l.admitted + f.apart*t.sent
+	f.distance = min(max(2*f.distance, sooner), later)
+	f.due = l.admitted + f.distance*t.sent
 }
 
 // tooMany reports whether more requests were refused than chance explains.
@@ -199,7 +199,7 @@ func (f *refusals) prove(l *limit, now time.Time) {
 
 // mistaken takes back the finding that load is not the reason.
 func (f *refusals) mistaken(l *limit) {
-	f.random, f.verdict, f.due, f.apart = rare, rare, 0, 0
+	f.random, f.verdict, f.due, f.distance = rare, rare, 0, 0
 	f.curve = newCurve(l.trial.to, l.trial.to)
 	l.set(l.trial.to)
 }

@@ -63,13 +63,13 @@ func (g *Gate) learn(p *Pass, r Result) {
 
 // failed counts a request without an answer.
 func (g *Gate) failed() {
-	if g.failures++; g.failures < broken || g.elsewhere == nil {
+	if g.failures++; g.failures < broken || g.otherWorks == nil {
 		return
 	}
 	if !g.down.Swap(true) {
 		g.pause, g.probe = firstProbe, g.now().Add(firstProbe)
 	}
-	if g.elsewhere() {
+	if g.otherWorks() {
 		g.queue.clear()
 	}
 }

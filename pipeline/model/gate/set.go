@@ -26,7 +26,7 @@ func NewSet(cfg Config, names ...string) *Set {
 	}
 	for i, g := range s.gates {
 		if len(names) > 1 {
-			g.elsewhere = func() bool { return s.other(i) }
+			g.otherWorks = func() bool { return s.other(i) }
 		}
 	}
 	return s
