@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/pprof"
 	"sync/atomic"
 	"time"
@@ -19,39 +19,16 @@ import (
 	"trajgen/scripts/bench/internal/bench"
 )
 
-// benchPlay plays a stage of the benchmark in this process.
-type benchPlay struct {
-	stage      bench.Stage
-	setup      bench.Setup
-	rate       float64 // episodes begun in a second; 0 is as fast as it goes
-	leave      int     // episodes at the end that are left for a resume
-	cpuProfile string
-	memProfile string
+// player plays a stage of the benchmark in this process, and says what that took of it.
+type player struct {
+	setup bench.Setup
+	stage bench.Stage
 }
 
-func (b benchPlay) validate() error {
-	err := b.setup.Validate()
-	if !(b.rate >= 0) || b.leave < 0 || b.leave >= max(1, b.setup.Episodes) {
-		err = errors.Join(err, fmt.Errorf("rate is %v and leave %d; not below 0, and leave below episodes (%d)", b.rate, b.leave, b.setup.Episodes))
+func (b player) play(ctx context.Context) (bench.Played, error) {
+	if !b.stage.Loop {
+		return b.pipeline(ctx)
 	}
-	return err
-}
-
-// run plays, and says what that took of this process.
-func (b benchPlay) run(ctx context.Context) (bench.Played, error) {
-	if b.stage.Loop {
-		return b.loop(ctx)
-	}
-	if b.stage.NoCgroups {
-		if err := bench.WithoutCgroups(); err != nil {
-			return bench.Played{}, err
-		}
-	}
-	return b.pipeline(ctx)
-}
-
-// loop plays the limit.
-func (b benchPlay) loop(ctx context.Context) (bench.Played, error) {
 	reg, err := run.NewRegistry(run.Default())
 	if err != nil {
 		return bench.Played{}, err
@@ -60,21 +37,19 @@ func (b benchPlay) loop(ctx context.Context) (bench.Played, error) {
 	if err != nil {
 		return bench.Played{}, err
 	}
-	stop, err := b.profile()
-	if err != nil {
-		return bench.Played{}, err
-	}
-	played, err := bench.Loop{
+	return bench.Loop{
 		URLs: b.setup.URLs(b.stage.Script), Script: b.stage.Script, Schemas: toolset.Schemas(), Episodes: b.setup.Episodes,
 		InFlight: b.setup.InFlight, Fork: b.stage.Fork, PromptBytes: b.setup.PromptBytes,
 	}.Run(ctx)
-	return played, errors.Join(err, stop(), b.heap())
 }
 
 // pipeline plays as trajgen run does, but for what the stage leaves out.
-func (b benchPlay) pipeline(ctx context.Context) (_ bench.Played, err error) {
-	file, err := b.runFile()
-	if err != nil {
+func (b player) pipeline(ctx context.Context) (_ bench.Played, err error) {
+	file := run.Default()
+	if err := run.Decode(b.setup.RunFile(), "a run file", &file); err != nil {
+		return bench.Played{}, err
+	}
+	if err := file.Validate(); err != nil {
 		return bench.Played{}, err
 	}
 	logs := &run.LateWriter{}
@@ -97,7 +72,7 @@ func (b benchPlay) pipeline(ctx context.Context) (_ bench.Played, err error) {
 		player.Hooks = nil
 	}
 	cfg := pipeline.Config{
-		Tasks: b.paced(exp.Playable(exp.Source.Tasks(ctx)), exp.Tasks-b.leave), Draw: exp.Draw, Seed: file.Seed, Samples: file.Samples,
+		Tasks: b.paced(exp.Playable(exp.Source.Tasks(ctx))), Draw: exp.Draw, Seed: file.Seed, Samples: file.Samples,
 		Workers: file.Play.Workers, Player: player, Journal: forgetful{}, Room: exp.Room, Logger: logger,
 	}
 	var store *run.Run
@@ -109,18 +84,18 @@ func (b benchPlay) pipeline(ctx context.Context) (_ bench.Played, err error) {
 		cfg.Run, cfg.Journal = store.Manifest.Fingerprint, store
 		player.Services, player.Recorder = store.Services, store.Recorder()
 	}
-	return b.play(ctx, cfg, store, exp.Tasks-b.leave, exp.Held)
+	defer run.TuneGC(cfg.Workers, exp.Held, run.FreeMemory)()
+	return b.measured(ctx, cfg, store)
 }
 
-// play runs the pipeline under the eyes of a meter.
-func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *run.Run, tasks int, held func() time.Duration) (bench.Played, error) {
-	defer run.TuneGC(cfg.Workers, held, run.FreeMemory)()
+// measured runs the pipeline under the eyes of a meter.
+func (b player) measured(ctx context.Context, cfg pipeline.Config, store *run.Run) (bench.Played, error) {
 	stop, err := b.profile()
 	if err != nil {
 		return bench.Played{}, err
 	}
 	var heap error
-	meter := bench.NewMeter(tasks, func() { heap = b.heap() })
+	meter := bench.NewMeter(b.setup.Episodes, func() { heap = b.heap() })
 	var failed atomic.Pointer[episode.Episode]
 	cfg.Observe = func(event pipeline.Event) {
 		if event.Kind != pipeline.EpisodeFinished {
@@ -144,51 +119,28 @@ func (b benchPlay) play(ctx context.Context, cfg pipeline.Config, store *run.Run
 	return played, err
 }
 
-// runFile reads the run file as trajgen run does, and makes it first where it is missing.
-func (b benchPlay) runFile() (run.File, error) {
-	path := b.setup.RunFile()
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := b.stage.Prepare(b.setup); err != nil {
-			return run.File{}, err
-		}
-	}
-	file := run.Default()
-	if err := run.Decode(path, "a run file", &file); err != nil {
-		return run.File{}, err
-	}
-	return file, file.Validate()
-}
-
 // withoutWork replaces the tools of toolsets by ones that do nothing.
 func withoutWork(ctx context.Context, reg *registry.Registry, toolsets []string) (*registry.Registry, error) {
 	toolset, err := reg.Select(ctx, toolsets, nil)
 	if err != nil {
 		return nil, err
 	}
-	var real []registry.Tool
-	for _, name := range toolset.Names() {
-		if tool, ok := reg.Tool(name); ok {
-			real = append(real, tool)
-		}
-	}
-	idle, err := bench.NoopTools(real)
+	idle, err := bench.NoopTools(toolset.Tools())
 	if err != nil {
 		return nil, err
 	}
 	return reg.With(idle...)
 }
 
-// paced lets so many tasks through, and no sooner than they are to be begun.
-func (b benchPlay) paced(tasks iter.Seq2[*episode.Task, error], most int) iter.Seq2[*episode.Task, error] {
+// paced lets tasks through no sooner than they are to be begun.
+func (b player) paced(tasks iter.Seq2[*episode.Task, error]) iter.Seq2[*episode.Task, error] {
+	if b.setup.Rate == 0 {
+		return tasks
+	}
 	return func(yield func(*episode.Task, error) bool) {
-		began, n := time.Now(), 0
+		began, n := time.Now(), 0.0
 		for task, err := range tasks {
-			if n == most {
-				return
-			}
-			if b.rate > 0 {
-				time.Sleep(time.Until(began.Add(time.Duration(float64(n) / b.rate * float64(time.Second)))))
-			}
+			time.Sleep(time.Until(began.Add(time.Duration(n / b.setup.Rate * float64(time.Second)))))
 			if n++; !yield(task, err) {
 				return
 			}
@@ -197,11 +149,11 @@ func (b benchPlay) paced(tasks iter.Seq2[*episode.Task, error], most int) iter.S
 }
 
 // profile begins to profile the CPU, where that was asked for.
-func (b benchPlay) profile() (stop func() error, err error) {
-	if b.cpuProfile == "" {
+func (b player) profile() (stop func() error, err error) {
+	if b.setup.Profiles == "" {
 		return func() error { return nil }, nil
 	}
-	f, err := os.Create(b.cpuProfile)
+	f, err := os.Create(filepath.Join(b.setup.Profiles, "cpu.pprof"))
 	if err != nil {
 		return nil, err
 	}
@@ -215,11 +167,11 @@ func (b benchPlay) profile() (stop func() error, err error) {
 }
 
 // heap writes what is in memory, where that was asked for.
-func (b benchPlay) heap() error {
-	if b.memProfile == "" {
+func (b player) heap() error {
+	if b.setup.Profiles == "" {
 		return nil
 	}
-	f, err := os.Create(b.memProfile)
+	f, err := os.Create(filepath.Join(b.setup.Profiles, "heap.pprof"))
 	if err != nil {
 		return err
 	}

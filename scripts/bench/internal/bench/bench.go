@@ -1,14 +1,14 @@
 // Package bench measures what episodes cost, beside the least that they can cost.
 //
 // The standard episode has five model turns: terminal "echo hello > f.txt", write_file, read_file, terminal "cat f.txt"
-// and an answer; a command judges it. Everything that is measured is a process of its own, so that its CPU time and its
-// memory are told from those of the server, which is not counted. The limit is a tight loop around go-openai that makes
-// the same requests and starts the same shells, with no sandbox, no registry and no journal.
+// and an answer; a command judges it. What is measured is a process of its own, so that its CPU time and its memory are
+// told from those of the server, which this process runs. The limit is a tight loop around go-openai that makes the same
+// requests and starts the same shells, with no sandbox, no registry and no journal.
 //
 // Report is what bench.json holds. Units are in the names: cpu_ms is user and system time of the process and of everything
-// below it, in milliseconds; MB are 1024·1024 bytes; pss is memory with a process's share of what it shares. What an
-// episode costs is the difference between a large run and one of a tenth, so that starting and ending count for nothing.
-// Values of several rounds are medians; the rounds stand beside them.
+// below it, in milliseconds; MB are 1024·1024 bytes, of memory with a process's share of what it shares. What an episode
+// costs is the difference between a large run and one of a tenth, so that starting and ending count for nothing. Values of
+// several rounds are medians; the rounds stand beside them.
 package bench
 
 import (
@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,13 +29,11 @@ type Options struct {
 	Trajgen string // path of the program that is measured
 	Version string
 	Rounds  int
-	Quick   bool     // small sizes, for a first look
-	Tiny    bool     // sizes that say nothing, to see whether it works
-	Only    []string // sections; none is all
-	Dir     string   // scratch, on the disk that runs are written to
-	// Log is told how it comes along.
-	Log io.Writer
-	Now func() time.Time
+	Quick   bool      // small sizes, for a first look
+	Tiny    bool      // sizes that say nothing, to see whether it works
+	Only    []string  // sections; none is all
+	Dir     string    // scratch, on the disk that runs are written to
+	Log     io.Writer // gets a line about each step
 }
 
 // Validate says everything that is wrong.
@@ -43,9 +42,13 @@ func (o Options) Validate() error {
 	if o.Rounds < 1 {
 		problems = append(problems, fmt.Errorf("rounds is %d; at least 1", o.Rounds))
 	}
+	var names []string
+	for _, s := range Sections {
+		names = append(names, s.Name)
+	}
 	for _, name := range o.Only {
-		if !slices.ContainsFunc(Sections, func(s Section) bool { return s.Name == name }) {
-			problems = append(problems, fmt.Errorf("no section %q (have %s)", name, strings.Join(sectionNames(), ", ")))
+		if !slices.Contains(names, name) {
+			problems = append(problems, fmt.Errorf("no section %q (have %s)", name, strings.Join(names, ", ")))
 		}
 	}
 	return errors.Join(problems...)
@@ -62,17 +65,8 @@ var Sections = []Section{
 	{"parts", "the standard episode, with the parts of trajgen switched on one by one, beside the limit", (*driver).parts},
 	{"memory", "runner and broker with live sandboxes, and episodes that wait for a model", (*driver).memory},
 	{"flight", "episodes in flight at a server that takes its time, beside the limit", (*driver).flight},
-	{"scale", "workers, episodes in one run, tools of a registry, live sandboxes", (*driver).scale},
+	{"scale", "workers, and episodes in one run", (*driver).scale},
 	{"start", "how soon the first request leaves, and how large the program is", (*driver).start},
-	{"writing", "journal, Parquet and Arrow, beside parquet-go alone", (*driver).writing},
-}
-
-func sectionNames() []string {
-	var names []string
-	for _, s := range Sections {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 // Run measures. What could not be measured here is said in the report. An error means that something broke; the report
@@ -81,16 +75,16 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	began := options.Now()
-	dir, err := os.MkdirTemp(options.Dir, "trajgen-bench-")
+	began := time.Now()
+	d, err := newDriver(options)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	d := &driver{Options: options, dir: dir, report: &Report{
-		When: began.UTC().Format(time.RFC3339), Version: options.Version, Machine: thisMachine(), Rounds: options.Rounds, Quick: options.Quick || options.Tiny,
-	}}
-	d.report.Load = append(d.report.Load, loadAverage())
+	defer d.close()
+	d.report = &Report{
+		When: began.UTC().Format(time.RFC3339), Version: options.Version, Machine: thisMachine(), Rounds: options.Rounds,
+		Load: []float64{loadAverage()}, Quick: options.Quick || options.Tiny,
+	}
 	var errs []error
 	for _, section := range Sections {
 		if len(options.Only) > 0 && !slices.Contains(options.Only, section.Name) {
@@ -105,17 +99,53 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 		}
 		d.report.Load = append(d.report.Load, loadAverage())
 	}
-	d.report.Seconds = options.Now().Sub(began).Seconds()
+	d.report.Seconds = time.Since(began).Seconds()
 	d.report.Targets = d.report.judge()
 	return d.report, errors.Join(errs...)
 }
 
-// driver runs the sections. It plays nothing itself.
+// Profile plays the whole pipeline at 100 episodes a second, or as many as there can be, and leaves cpu.pprof and heap.pprof in
+// a directory.
+func Profile(ctx context.Context, options Options, profiles string) error {
+	if err := os.MkdirAll(profiles, 0o755); err != nil {
+		return err
+	}
+	profiles, err := filepath.Abs(profiles)
+	if err != nil {
+		return err
+	}
+	d, err := newDriver(options)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	_, _, err = d.play(ctx, stage("full"), Setup{Episodes: d.size(3000, 300, 10), InFlight: 64, Rate: 100, Profiles: profiles})
+	return err
+}
+
+// driver runs the sections. It serves the model, and plays nothing itself.
 type driver struct {
 	Options
-	dir     string
-	report  *Report
-	scratch int
+	dir    string
+	report *Report
+	server *Server
+}
+
+func newDriver(options Options) (*driver, error) {
+	dir, err := os.MkdirTemp(options.Dir, "trajgen-bench-")
+	if err != nil {
+		return nil, err
+	}
+	d := &driver{Options: options, dir: dir}
+	if d.server, err = Listen(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return d, adoptStrays()
+}
+
+func (d *driver) close() {
+	d.server.Close()
+	os.RemoveAll(d.dir)
 }
 
 // size is a size, a smaller one for a first look, or a tiny one.
@@ -130,7 +160,7 @@ func (d *driver) size(full, quick, tiny int) int {
 }
 
 func (d *driver) logf(format string, args ...any) {
-	fmt.Fprintf(d.Log, "%s  %s\n", d.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+	fmt.Fprintf(d.Log, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
 // missing notes what this machine cannot show.

@@ -1,7 +1,5 @@
 package bench
 
-import "time"
-
 // What the tests ask of the inside.
 const (
 	ScriptAnswer  = scriptAnswer
@@ -12,7 +10,7 @@ const (
 var (
 	BaseURL  = baseURL
 	Quantile = quantile
-	Generate = generate
+	StageOf  = stage
 )
 
 // Judge fills in what is made of the rest of a report.
@@ -24,12 +22,8 @@ func (r *Report) Judge() {
 }
 
 func Median(values ...float64) float64 {
-	return median(values, func(v float64) float64 { return v })
+	return median(values, itself)
 }
-
-func (c Counts) Before(after time.Duration) int64 { return c.before(after) }
-
-func (c *Counts) Add(other Counts) { c.add(other) }
 
 // Spend is spend.
 func (g *Growth) Spend(at []float64) { g.spend(at) }

@@ -32,9 +32,9 @@ type Loop struct {
 
 // Played is what a process that played says of itself, on its standard output.
 type Played struct {
-	Episodes int     `json:"episodes"`
-	Seconds  float64 `json:"seconds"` // of playing, without what comes before and after
-	Waits
+	Episodes   int     `json:"episodes"`
+	Seconds    float64 `json:"seconds"`      // of playing, without what comes before and after
+	SchedP99MS float64 `json:"sched_p99_ms"` // how long goroutines that could run waited for a processor
 	// TenthCPUMS is the CPU time that this process had used at the beginning, and when each tenth of the episodes had
 	// ended.
 	TenthCPUMS []float64 `json:"tenth_cpu_ms,omitempty"`
@@ -64,18 +64,19 @@ func (l Loop) Run(ctx context.Context) (Played, error) {
 	defer cancel(nil)
 	var next atomic.Int64
 	var wait sync.WaitGroup
-	waits, began := watchWaits(), time.Now()
+	meter := NewMeter(l.Episodes, func() {})
 	for range min(l.InFlight, l.Episodes) {
 		wait.Go(func() {
 			for n := int(next.Add(1)) - 1; n < l.Episodes && ctx.Err() == nil; n = int(next.Add(1)) - 1 {
 				if err := l.episode(ctx, clients[n%len(clients)], tools, n, dir); err != nil {
 					cancel(fmt.Errorf("episode %d: %w", n, err))
 				}
+				meter.Ended()
 			}
 		})
 	}
 	wait.Wait()
-	return Played{Episodes: l.Episodes, Seconds: time.Since(began).Seconds(), Waits: waits()}, context.Cause(ctx)
+	return meter.Played(), context.Cause(ctx)
 }
 
 // libraryTools are the tools as go-openai wants them.

@@ -24,11 +24,9 @@ type Machine struct {
 func thisMachine() Machine {
 	return Machine{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: kernel(), CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(),
-		MemoryMB: number(field("/proc/meminfo", "MemTotal")) / 1024, OpenFiles: openFiles(), Go: runtime.Version(), Root: privileged(),
+		MemoryMB: number(field("/proc/meminfo", "MemTotal")) / 1024, OpenFiles: openFiles(), Go: runtime.Version(), Root: os.Geteuid() == 0,
 	}
 }
-
-func privileged() bool { return os.Geteuid() == 0 }
 
 // openFiles is the hard limit, up to which a Go program raises its own.
 func openFiles() int {

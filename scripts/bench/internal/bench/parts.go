@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 )
 
@@ -13,13 +12,8 @@ const partsInFlight = 16
 
 // parts measures each stage in each round, so that all of them see the same weather.
 func (d *driver) parts(ctx context.Context) error {
-	all, err := d.serve(ctx, partsInFlight)
-	if err != nil {
-		return err
-	}
-	defer all.Close()
 	for _, stage := range Stages {
-		if why := unfit(stage); why != "" {
+		if why := stage.unfit(); why != "" {
 			d.missing("stage %s: %s", stage.Name, why)
 			continue
 		}
@@ -28,7 +22,7 @@ func (d *driver) parts(ctx context.Context) error {
 	for round := range d.Rounds {
 		for i := range d.report.Parts {
 			stage := d.report.Parts[i].Name
-			if err := d.part(ctx, all, &d.report.Parts[i]); err != nil {
+			if err := d.part(ctx, &d.report.Parts[i]); err != nil {
 				d.report.Parts = nil // rounds that are not whole compare nothing
 				return fmt.Errorf("stage %s, round %d: %w", stage, round+1, err)
 			}
@@ -39,17 +33,6 @@ func (d *driver) parts(ctx context.Context) error {
 		d.report.sum(&d.report.Parts[i])
 	}
 	return nil
-}
-
-// unfit says why a stage cannot be played here; "" when it can.
-func unfit(stage Stage) string {
-	switch {
-	case stage.Sandbox == "native" && runtime.GOOS != "linux":
-		return "native sandboxes are of Linux alone"
-	case stage.NoCgroups && !privileged():
-		return "to take the cgroups away needs root"
-	}
-	return ""
 }
 
 // episodes are as many as take a second or two.
@@ -63,61 +46,36 @@ func (d *driver) episodes(stage Stage) int {
 	return d.size(200, 60, 10)
 }
 
-// part plays a stage twice, with many episodes and with a tenth of them, and takes the difference.
-func (d *driver) part(ctx context.Context, all servers, result *StageResult) error {
-	setup := Setup{Episodes: result.Episodes, InFlight: partsInFlight, Addrs: all.addrs(), DelayedTurn: allTurns}
-	small := setup
-	small.Episodes /= 10
-	less, _, err := d.play(ctx, result.Stage, small)
+// part adds a round to a stage.
+func (d *driver) part(ctx context.Context, result *StageResult) error {
+	each, err := d.difference(ctx, result.Stage, Setup{Episodes: result.Episodes, InFlight: partsInFlight})
 	if err != nil {
 		return err
 	}
-	if err := all.reset(ctx); err != nil {
-		return err
-	}
-	more, _, err := d.play(ctx, result.Stage, setup)
-	if err != nil {
-		return err
-	}
-	counts, err := all.counts(ctx)
-	if err != nil {
-		return err
-	}
-	if want := int64(setup.Episodes * turns(result.Script)); counts.Requests != want {
+	counts := d.server.Counts()
+	if want := result.Episodes * turns(result.Script); counts.Requests != want {
 		return fmt.Errorf("%d requests, and not %d: what was measured is not what was meant", counts.Requests, want)
 	}
-	result.RequestKBPerEp = float64(counts.Bytes) / 1024 / float64(setup.Episodes)
-	result.MemoryIs = more.MemoryIs
-	n := float64(setup.Episodes - small.Episodes)
-	each := (more.CPUMS - less.CPUMS) / n
-	result.Each = append(result.Each, Round{
-		EpisodesPerS: ratio(n, more.WallS-less.WallS), CPUMSPerEpisode: each, CgroupCPUMS: (more.CgroupCPUMS - less.CgroupCPUMS) / n,
-		PeakMB: more.PeakMB, StartupCPUMS: less.CPUMS - each*float64(small.Episodes),
-	})
+	result.RequestKBPerEp = float64(counts.Bytes) / 1024 / float64(result.Episodes)
+	result.Each = append(result.Each, each)
 	return nil
 }
 
 // sum makes medians of the rounds. A ratio is the median of those of the rounds.
 func (r *Report) sum(s *StageResult) {
+	cpu := func(e Round) float64 { return e.CPUMSPerEpisode }
+	byCPU := func(a, b Round) int { return cmp.Compare(cpu(a), cpu(b)) }
 	s.EpisodesPerS = median(s.Each, func(e Round) float64 { return e.EpisodesPerS })
-	s.CPUMSPerEpisode = median(s.Each, cpuOf)
-	s.CgroupCPUMS = median(s.Each, func(e Round) float64 { return e.CgroupCPUMS })
+	s.CPUMSPerEpisode = median(s.Each, cpu)
 	s.PeakMB = median(s.Each, func(e Round) float64 { return e.PeakMB })
-	s.StartupCPUMS = median(s.Each, func(e Round) float64 { return e.StartupCPUMS })
-	s.CPUSpread = ratio(cpuOf(slices.MaxFunc(s.Each, byCPU)), cpuOf(slices.MinFunc(s.Each, byCPU)))
+	s.CPUSpread = ratio(cpu(slices.MaxFunc(s.Each, byCPU)), cpu(slices.MinFunc(s.Each, byCPU)))
 	limit := r.stage(s.Against)
 	if limit == nil {
 		return
 	}
-	var cpu, rate []float64
+	ratios := make([]Round, len(s.Each))
 	for i, e := range s.Each {
-		cpu = append(cpu, ratio(e.CPUMSPerEpisode, limit.Each[i].CPUMSPerEpisode))
-		rate = append(rate, ratio(e.EpisodesPerS, limit.Each[i].EpisodesPerS))
+		ratios[i] = Round{CPUMSPerEpisode: ratio(cpu(e), cpu(limit.Each[i])), EpisodesPerS: ratio(e.EpisodesPerS, limit.Each[i].EpisodesPerS)}
 	}
-	itself := func(v float64) float64 { return v }
-	s.CPURatio, s.RateRatio = median(cpu, itself), median(rate, itself)
+	s.CPURatio, s.RateRatio = median(ratios, cpu), median(ratios, func(e Round) float64 { return e.EpisodesPerS })
 }
-
-func cpuOf(e Round) float64 { return e.CPUMSPerEpisode }
-
-func byCPU(a, b Round) int { return cmp.Compare(a.CPUMSPerEpisode, b.CPUMSPerEpisode) }

@@ -10,16 +10,13 @@ type Report struct {
 	Machine Machine   `json:"machine"`
 	Load    []float64 `json:"load_average"` // before the first section and after each
 	Rounds  int       `json:"rounds"`
-	// Limits of native sandboxes that are hard here, and those that are not.
-	Limits map[string]string `json:"limits,omitempty"`
-	Quick  bool              `json:"quick,omitempty"`
+	Quick   bool      `json:"quick,omitempty"`
 
-	Parts   []StageResult `json:"parts,omitempty"`
-	Memory  *MemoryResult `json:"memory,omitempty"`
-	Flight  []Flight      `json:"flight,omitempty"`
-	Scale   *ScaleResult  `json:"scale,omitempty"`
-	Start   *StartResult  `json:"start,omitempty"`
-	Writing []Writing     `json:"writing,omitempty"`
+	Parts  []StageResult `json:"parts,omitempty"`
+	Memory *MemoryResult `json:"memory,omitempty"`
+	Flight []Flight      `json:"flight,omitempty"`
+	Scale  *ScaleResult  `json:"scale,omitempty"`
+	Start  *StartResult  `json:"start,omitempty"`
 
 	NotMeasured []string `json:"not_measured,omitempty"` // what this machine cannot show, and why
 	Targets     []Target `json:"targets"`
@@ -38,35 +35,26 @@ func (r *Report) Missed() (names []string) {
 // StageResult is a stage of the parts: medians of its rounds.
 type StageResult struct {
 	Stage
-	Episodes        int     `json:"episodes"` // of the large run; the small one has a tenth
-	EpisodesPerS    float64 `json:"episodes_per_s"`
-	CPUMSPerEpisode float64 `json:"cpu_ms_per_episode"`
-	CgroupCPUMS     float64 `json:"cgroup_cpu_ms_per_episode,omitempty"` // the same as a cgroup counts it
-	PeakMB          float64 `json:"peak_mb"`
-	RequestKBPerEp  float64 `json:"request_kb_per_episode"`
-	CPURatio        float64 `json:"cpu_ratio,omitempty"`  // to the stage that this one is held against
-	RateRatio       float64 `json:"rate_ratio,omitempty"` // likewise
-	Each            []Round `json:"each_round"`
-	MemoryIs        string  `json:"memory_is"`
-	CPUSpread       float64 `json:"cpu_spread"` // largest of the rounds by the smallest
-	StartupCPUMS    float64 `json:"startup_cpu_ms"`
+	Round
+	Episodes       int     `json:"episodes"` // of the large run; the small one has a tenth
+	RequestKBPerEp float64 `json:"request_kb_per_episode"`
+	CPURatio       float64 `json:"cpu_ratio,omitempty"`  // to the stage that this one is held against
+	RateRatio      float64 `json:"rate_ratio,omitempty"` // likewise
+	Each           []Round `json:"each_round"`
+	CPUSpread      float64 `json:"cpu_spread"` // largest of the rounds by the smallest
 }
 
 // Round is one measurement of a stage.
 type Round struct {
 	EpisodesPerS    float64 `json:"episodes_per_s"`
 	CPUMSPerEpisode float64 `json:"cpu_ms_per_episode"`
-	CgroupCPUMS     float64 `json:"cgroup_cpu_ms_per_episode,omitempty"`
 	PeakMB          float64 `json:"peak_mb"`
-	StartupCPUMS    float64 `json:"startup_cpu_ms"`
 }
 
 // stage returns the result of a stage; nil without.
 func (r *Report) stage(name string) *StageResult {
-	for i := range r.Parts {
-		if r.Parts[i].Name == name {
-			return &r.Parts[i]
-		}
+	if i := slices.IndexFunc(r.Parts, func(s StageResult) bool { return s.Name == name }); i >= 0 {
+		return &r.Parts[i]
 	}
 	return nil
 }
@@ -87,6 +75,9 @@ func median[T any](all []T, f func(T) float64) float64 {
 	}
 	return values[middle]
 }
+
+// itself is for the median of plain numbers.
+func itself(v float64) float64 { return v }
 
 // ratio is 0 where there is none: noise can make a small difference nothing, or less.
 func ratio(a, b float64) float64 {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"trajgen/outputs/journal"
 	"trajgen/scripts/bench/internal/bench"
 )
 
@@ -44,11 +43,7 @@ func TestQuantile(t *testing.T) {
 
 // rounds are those of a stage, by the CPU time and the rate of each.
 func rounds(name string, pairs ...[2]float64) bench.StageResult {
-	stage, err := bench.FindStage(name)
-	if err != nil {
-		panic(err)
-	}
-	r := bench.StageResult{Stage: stage}
+	r := bench.StageResult{Stage: bench.StageOf(name)}
 	for _, pair := range pairs {
 		r.Each = append(r.Each, bench.Round{CPUMSPerEpisode: pair[0], EpisodesPerS: pair[1]})
 	}
@@ -65,16 +60,14 @@ func report() *bench.Report {
 			rounds("limit-fork", [2]float64{10, 100}), rounds("full", [2]float64{30, 40}),
 		},
 		Memory: &bench.MemoryResult{
-			Live:    &bench.Live{InFlight: 1000, PeakMB: 151, BaseMB: 40, AllAlive: true, MemoryIs: "pss"},
-			Waiting: &bench.Waiting{InFlight: 10_000, PeakMB: 650, BaseMB: 30, KBEach: 63.5, AllWaiting: true, MemoryIs: "pss"},
+			Live:    &bench.Live{InFlight: 1000, PeakMB: 151, BaseMB: 40, AllAlive: true},
+			Waiting: &bench.Waiting{InFlight: 10_000, PeakMB: 650, BaseMB: 30, KBEach: 63.5, AllWaiting: true},
 		},
-		Flight: []bench.Flight{{InFlight: 50_000, DelayS: 2, IdealPS: 25_000, RateRatio: 0.85, Trajgen: bench.Pace{RequestsPerS: 8500, First1000S: 0.3, Waits: bench.Waits{P99MS: 51}}}},
+		Flight: []bench.Flight{{InFlight: 50_000, DelayS: 2, IdealPS: 25_000, RateRatio: 0.85, Trajgen: bench.Pace{RequestsPerS: 8500, First1000S: 0.3, SchedP99MS: 51}}},
 		Scale: &bench.ScaleResult{
-			Workers: []bench.Workers{{Workers: 8, EpisodesPerS: 100}}, Growth: []bench.Growth{{Rows: 1_000_000, LateToEarly: 1.05}},
-			Registries: []bench.Registry{{Tools: 10, DispatchUS: 12}}, Sandboxes: []bench.Alive{{Alive: 10, OpenMS: 5}},
+			Workers: []bench.Workers{{Workers: 8, Round: bench.Round{EpisodesPerS: 100}}}, Growth: []bench.Growth{{Rows: 1_000_000, LateToEarly: 1.05}},
 		},
 		Start:       &bench.StartResult{Rows: 100_000, FirstRequestMS: map[string]float64{"local": 100, "native": 1001}, ResumeMS: 900, BinaryMB: 59},
-		Writing:     []bench.Writing{{Format: "journal", RowsPerS: 1000, JSONMB: 2, FileMB: 1}},
 		NotMeasured: []string{"the moon: it is too far"},
 	}
 	r.Judge()
@@ -179,42 +172,6 @@ func TestOptions(t *testing.T) {
 	err := bench.Options{Only: []string{"parts", "prats"}}.Validate()
 	if err == nil || !strings.Contains(err.Error(), "rounds is 0") || !strings.Contains(err.Error(), `no section "prats" (have parts, memory,`) {
 		t.Errorf("error %v, want both mistakes", err)
-	}
-}
-
-// TestGenerate makes the same episodes again, of a size that files of real ones have.
-func TestGenerate(t *testing.T) {
-	var sizes int
-	for n := range 20 {
-		var texts [2][]byte
-		for i := range texts {
-			ep, err := bench.Generate(n)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if texts[i], err = journal.Encode(ep); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if !bytes.Equal(texts[0], texts[1]) {
-			t.Errorf("episode %d differs from itself", n)
-		}
-		sizes += len(texts[0])
-	}
-	if mean := sizes / 20; mean < 10_000 || mean > 40_000 {
-		t.Errorf("%d bytes an episode", mean)
-	}
-}
-
-func TestMeasureWriting(t *testing.T) {
-	for _, format := range bench.Formats() {
-		w, err := bench.MeasureWriting(t.Context(), format, t.TempDir(), 8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if w.FileMB <= 0 || w.RowsPerS <= 0 || w.JSONMB <= w.FileMB {
-			t.Errorf("%s: %+v", format, w)
-		}
 	}
 }
 

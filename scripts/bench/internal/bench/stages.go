@@ -1,13 +1,12 @@
 package bench
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
+	"runtime"
 	"time"
 )
 
@@ -23,7 +22,6 @@ type Stage struct {
 	Fork      bool   `json:"-"` // of the loop
 	NoopTools bool   `json:"-"`
 	Sandbox   string `json:"-"` // "" opens none
-	NoCgroups bool   `json:"-"`
 	Journal   bool   `json:"-"` // on disk; without, one that forgets all but the outcome
 	Full      bool   `json:"-"` // as trajgen run does it, with Parquet files and report
 }
@@ -36,8 +34,7 @@ var Stages = []Stage{
 	{Name: "noop", About: "trajgen, no-op tools", Against: "limit-noop", Script: scriptEpisode, NoopTools: true},
 	{Name: "limit-fork", About: "limit loop, a shell for each call", Loop: true, Script: scriptEpisode, Fork: true},
 	{Name: "local", About: "trajgen, local", Against: "limit-fork", Script: scriptEpisode, Sandbox: "local"},
-	{Name: "native", About: "trajgen, native without cgroups", Against: "limit-fork", Script: scriptEpisode, Sandbox: "native", NoCgroups: true},
-	{Name: "limits", About: "trajgen, native with limits", Against: "limit-fork", Script: scriptEpisode, Sandbox: "native"},
+	{Name: "native", About: "trajgen, native with limits", Against: "limit-fork", Script: scriptEpisode, Sandbox: "native"},
 	{Name: "journal", About: "the same, and the journal", Against: "limit-fork", Script: scriptEpisode, Sandbox: "native", Journal: true},
 	{Name: "full", About: "the same, Parquet and report", Against: "limit-fork", Script: scriptEpisode, Sandbox: "native", Journal: true, Full: true},
 }
@@ -45,23 +42,30 @@ var Stages = []Stage{
 // kept is for what is about many episodes: each is short, and in the journal.
 var kept = Stage{Name: "kept", About: "trajgen, one request and the journal", Script: scriptAnswer, Journal: true}
 
-// FindStage finds a stage by its name.
-func FindStage(name string) (Stage, error) {
-	var names []string
+// stage finds a stage by its name.
+func stage(name string) Stage {
 	for _, s := range append(Stages, kept) {
 		if s.Name == name {
-			return s, nil
+			return s
 		}
-		names = append(names, s.Name)
 	}
-	return Stage{}, fmt.Errorf("no stage %q (have %v)", name, names)
+	panic("no stage " + name)
+}
+
+// unfit says why a stage cannot be played here; "" when it can.
+func (s Stage) unfit() string {
+	if s.Sandbox == "native" && runtime.GOOS != "linux" {
+		return "native sandboxes are of Linux alone"
+	}
+	return ""
 }
 
 // Toolsets are those that the model is shown.
 func (s Stage) Toolsets() []string { return toolsets(s.Script) }
 
-// Setup is how a stage is played.
+// Setup is how a stage is played: bench play reads it from its directory.
 type Setup struct {
+	Stage       string
 	Episodes    int
 	InFlight    int
 	Dir         string   // scratch; the run directory is in it
@@ -69,21 +73,23 @@ type Setup struct {
 	Delay       time.Duration
 	DelayedTurn int // allTurns, or the only turn that is answered late
 	PromptBytes int
+	Rate        float64 // episodes begun in a second; 0 is as fast as it goes
+	Profiles    string  // directory for profiles of CPU and heap; "" makes none
 }
 
-// Validate says everything that is wrong.
-func (s Setup) Validate() error {
-	var problems []error
-	for name, value := range map[string]int{"episodes": s.Episodes, "in-flight": s.InFlight} {
-		if value < 1 {
-			problems = append(problems, fmt.Errorf("%s is %d; at least 1", name, value))
-		}
+// setupName is the file in Setup.Dir that holds it.
+const setupName = "setup.json"
+
+// ReadSetup reads how a stage is to be played.
+func ReadSetup(dir string) (s Setup, stageOf Stage, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, setupName))
+	if err != nil {
+		return s, stageOf, err
 	}
-	if s.Delay < 0 || s.PromptBytes < 0 || s.DelayedTurn < allTurns {
-		problems = append(problems, fmt.Errorf("delay is %s, prompt-bytes %d and delayed-turn %d; not below 0, or -1 for all turns", s.Delay, s.PromptBytes, s.DelayedTurn))
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, stageOf, fmt.Errorf("read %s of %s: %w", setupName, dir, err)
 	}
-	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(problems...)
+	return s, stage(s.Stage), nil
 }
 
 // URLs are the base URLs that the stage's script is answered at.
@@ -98,14 +104,18 @@ func (s Setup) URLs(script string) []string {
 // Out is the run directory.
 func (s Setup) Out() string { return filepath.Join(s.Dir, "run") }
 
-// RunFile is where Prepare puts the run file.
+// RunFile is where prepare puts the run file.
 func (s Setup) RunFile() string { return filepath.Join(s.Dir, "run.yaml") }
 
-// Prepare writes the dataset, and a run file that plays the stage on it.
-func (s Stage) Prepare(setup Setup) error {
+// prepare makes a directory with the setup, the dataset, and a run file that plays the stage on it. It is not counted.
+func (d *driver) prepare(s Stage, setup Setup) (_ Setup, err error) {
+	if setup.Dir, err = os.MkdirTemp(d.dir, "play-"); err != nil {
+		return setup, err
+	}
+	setup.Stage, setup.Addrs = s.Name, d.server.Addrs[:min(len(d.server.Addrs), setup.InFlight/3000+1)]
 	dataset := filepath.Join(setup.Dir, "tasks.jsonl")
 	if err := writeDataset(dataset, setup.Episodes, setup.PromptBytes, s.Sandbox != ""); err != nil {
-		return err
+		return setup, err
 	}
 	type section = map[string]any
 	file := section{
@@ -119,9 +129,67 @@ func (s Stage) Prepare(setup Setup) error {
 		// How fast a runner finds out what a server takes is another matter.
 		file["requests"] = section{"min_in_flight": setup.InFlight}
 	}
-	text, err := json.Marshal(file) // JSON is YAML
+	for name, content := range map[string]any{setup.RunFile(): file, filepath.Join(setup.Dir, setupName): setup} {
+		text, err := json.Marshal(content) // JSON is YAML
+		if err != nil {
+			return setup, err
+		}
+		if err := os.WriteFile(name, text, 0o644); err != nil {
+			return setup, err
+		}
+	}
+	return setup, nil
+}
+
+// play measures a stage, and what the server saw of it.
+func (d *driver) play(ctx context.Context, s Stage, setup Setup) (m Measurement, played Played, err error) {
+	if setup, err = d.prepare(s, setup); err != nil {
+		return m, played, err
+	}
+	defer os.RemoveAll(setup.Dir)
+	d.server.Reset()
+	if s.Full && setup.Profiles == "" {
+		if m, err = d.measure(ctx, nil, d.Trajgen, "run", "-f", setup.RunFile(), "--quiet"); err == nil {
+			err = allSucceeded(setup)
+		}
+		return m, played, err
+	}
+	m, err = d.measure(ctx, &played, d.Itself, "play", setup.Dir)
+	return m, played, err
+}
+
+// difference plays a stage with many episodes and with a tenth of them. each is what one of the others cost.
+func (d *driver) difference(ctx context.Context, s Stage, setup Setup) (each Round, err error) {
+	small := setup
+	small.Episodes /= 10
+	less, _, err := d.play(ctx, s, small)
+	if err != nil {
+		return each, err
+	}
+	more, _, err := d.play(ctx, s, setup)
+	n := float64(setup.Episodes - small.Episodes)
+	return Round{EpisodesPerS: ratio(n, more.WallS-less.WallS), CPUMSPerEpisode: (more.CPUMS - less.CPUMS) / n, PeakMB: more.PeakMB}, err
+}
+
+// allSucceeded makes sure that what was measured is what was meant.
+func allSucceeded(setup Setup) error {
+	text, err := os.ReadFile(filepath.Join(setup.Out(), "report.json"))
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(setup.RunFile(), text, 0o644)
+	var report struct {
+		Outcomes []struct {
+			Outcome string `json:"outcome"`
+			Count   int    `json:"count"`
+		} `json:"outcomes"`
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		return err
+	}
+	for _, o := range report.Outcomes {
+		if o.Outcome == "success" && o.Count == setup.Episodes {
+			return nil
+		}
+	}
+	return fmt.Errorf("not all of %d episodes succeeded: %+v", setup.Episodes, report.Outcomes)
 }

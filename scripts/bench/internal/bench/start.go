@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"time"
 )
 
@@ -26,29 +27,20 @@ type StartResult struct {
 func (d *driver) start(ctx context.Context) error {
 	r := &StartResult{Rows: d.size(100_000, 10_000, 50), FirstRequestMS: map[string]float64{}, EachRound: map[string][]float64{}}
 	d.report.Start = r
-	all, err := d.serve(ctx, 64)
-	if err != nil {
-		return err
-	}
-	defer all.Close()
-	setup := Setup{Episodes: r.Rows, InFlight: 16, Addrs: all.addrs(), DelayedTurn: allTurns}
-	itself := func(v float64) float64 { return v }
-	for _, name := range []string{"local", "limits"} {
-		stage, err := FindStage(name)
-		if err != nil {
-			return err
-		}
-		if unfit(stage) != "" {
+	setup := Setup{Episodes: r.Rows, InFlight: 16}
+	for _, backend := range []string{"local", "native"} {
+		if stage(backend).unfit() != "" {
 			continue
 		}
-		each, err := d.firstRequests(ctx, all, stage, setup)
+		each, err := d.firstRequests(ctx, stage(backend), setup)
 		if err != nil {
 			return err
 		}
-		r.EachRound[stage.Sandbox], r.FirstRequestMS[stage.Sandbox] = each, median(each, itself)
-		d.logf("start: %s, %d rows: first request after %.0f ms", stage.Sandbox, r.Rows, r.FirstRequestMS[stage.Sandbox])
+		r.EachRound[backend], r.FirstRequestMS[backend] = each, median(each, itself)
+		d.logf("start: %s, %d rows: first request after %.0f ms", backend, r.Rows, r.FirstRequestMS[backend])
 	}
-	if r.EachResume, err = d.resumes(ctx, all, setup); err != nil {
+	var err error
+	if r.EachResume, err = d.resumes(ctx, setup); err != nil {
 		return err
 	}
 	r.ResumeMS = median(r.EachResume, itself)
@@ -62,41 +54,30 @@ func (d *driver) start(ctx context.Context) error {
 }
 
 // firstRequests starts runs and kills them when they have asked.
-func (d *driver) firstRequests(ctx context.Context, all servers, stage Stage, setup Setup) (each []float64, err error) {
-	if setup.Dir, err = d.newDir(); err != nil {
+func (d *driver) firstRequests(ctx context.Context, s Stage, setup Setup) (each []float64, err error) {
+	if setup, err = d.prepare(s, setup); err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(setup.Dir)
-	if err := stage.Prepare(setup); err != nil {
-		return nil, err
-	}
 	for n := range d.Rounds + 1 { // the first one warms the cache
-		ms, err := d.firstRequest(ctx, all, "run", "-f", setup.RunFile(), "--quiet")
-		if err != nil {
+		ms, err := d.firstRequest(ctx, "run", "-f", setup.RunFile(), "--quiet")
+		if err = errors.Join(err, os.RemoveAll(setup.Out())); err != nil {
 			return nil, err
 		}
 		if n > 0 {
 			each = append(each, ms)
-		}
-		if err := os.RemoveAll(setup.Out()); err != nil {
-			return nil, err
 		}
 	}
 	return each, nil
 }
 
 // resumes plays all but the last episode, and goes on with copies of that run.
-func (d *driver) resumes(ctx context.Context, all servers, setup Setup) (each []float64, err error) {
-	if setup.Dir, err = d.newDir(); err != nil {
+func (d *driver) resumes(ctx context.Context, setup Setup) (each []float64, err error) {
+	if setup, err = d.prepare(kept, setup); err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(setup.Dir)
-	if err := kept.Prepare(setup); err != nil {
-		return nil, err
-	}
-	var played Played
-	args := append([]string{"play", "--stage", kept.Name, "--leave", "1"}, setup.flags()...)
-	if _, err := d.measure(ctx, &played, false, d.Itself, args...); err != nil {
+	if _, err := d.measure(ctx, nil, d.Trajgen, "run", "-f", setup.RunFile(), "--quiet", "--max-tasks", strconv.Itoa(setup.Episodes-1)); err != nil {
 		return nil, err
 	}
 	finished := setup.Out() + "-finished"
@@ -107,25 +88,21 @@ func (d *driver) resumes(ctx context.Context, all servers, setup Setup) (each []
 		if err := os.CopyFS(setup.Out(), os.DirFS(finished)); err != nil {
 			return nil, err
 		}
-		ms, err := d.firstRequest(ctx, all, "run", "--resume", "--out", setup.Out(), "--quiet")
-		if err != nil {
+		ms, err := d.firstRequest(ctx, "run", "--resume", "--out", setup.Out(), "--quiet", "--max-tasks", "0")
+		if err = errors.Join(err, os.RemoveAll(setup.Out())); err != nil {
 			return nil, err
 		}
 		each = append(each, ms)
-		if err := os.RemoveAll(setup.Out()); err != nil {
-			return nil, err
-		}
 	}
 	return each, nil
 }
 
-// firstRequest is how long a process takes until the server hears from it, in milliseconds. Then the process is killed.
-func (d *driver) firstRequest(ctx context.Context, all servers, args ...string) (ms float64, err error) {
+// firstRequest is how long a process takes until the server hears from it, in milliseconds. Then the process is killed, and what
+// it leaves is swept.
+func (d *driver) firstRequest(ctx context.Context, args ...string) (ms float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	if err := all.reset(ctx); err != nil {
-		return 0, err
-	}
+	d.server.Reset()
 	cmd := exec.CommandContext(ctx, d.Trajgen, args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -135,37 +112,20 @@ func (d *driver) firstRequest(ctx context.Context, all servers, args ...string) 
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	over := false
-	for {
+	for asked := false; !asked; {
 		select {
-		case err = <-ended:
-			over = true
+		case err := <-ended:
+			return 0, fmt.Errorf("%v ended before it asked the model: %w: %s", args, err, bytes.TrimSpace(said.Bytes()))
 		case <-time.After(10 * time.Millisecond):
 		}
-		counts, asked := all.counts(ctx)
-		if asked == nil && len(counts.EarlyNS) > 0 {
-			ms, err = float64(counts.EarlyNS[0]-began.UnixNano())/1e6, nil
-			break
-		}
-		if over || asked != nil {
-			if err = errors.Join(err, asked); err == nil {
-				err = errors.New("it ended")
-			}
-			err = fmt.Errorf("%v asked nothing: %w: %s", args, err, bytes.TrimSpace(said.Bytes()))
-			break
+		if seen := d.server.Counts().Early; len(seen) > 0 {
+			ms, asked = milliseconds(seen[0].Sub(began)), true
 		}
 	}
-	if !over {
-		_ = cmd.Process.Kill()
-		<-ended // that it was killed
-	}
-	return ms, errors.Join(err, d.sweep(ctx))
-}
-
-// sweep waits until what a killed run leaves is gone.
-func (d *driver) sweep(ctx context.Context) error {
+	_ = cmd.Process.Kill()
+	<-ended // that it was killed
 	if out, err := exec.CommandContext(ctx, d.Trajgen, "sandbox", "sweep").CombinedOutput(); err != nil {
-		return fmt.Errorf("sweep: %w: %s", err, out)
+		return ms, fmt.Errorf("sweep: %w: %s", err, out)
 	}
-	return nil
+	return ms, reapStrays()
 }
