@@ -37,3 +37,31 @@ func TestResumeOfDrawsWithoutTools(t *testing.T) {
 		t.Errorf("resumed: exit code %d, %s", got.code, got.errOut)
 	}
 }
+
+// TestResumeFromAnotherFolder finds what the run file names by relative paths.
+func TestResumeFromAnotherFolder(t *testing.T) {
+	began := put(t, map[string]string{
+		"a.jsonl": `{"id": "a", "prompt": "p", "gold": "g", "verify": {"exact": "g"}}` + "\n" + `{"id": "b", "prompt": "p", "gold": "g", "verify": {"exact": "g"}}`,
+		"mine.yaml":     "name: mine\ntoolsets: {terminal: 100}\n", "system.txt": "Be brief.",
+	})
+	t.Chdir(began)
+	got := here(t, "run", "--dataset", "*.jsonl", "--distribution", "./mine.yaml", "--system-prompt", "system.txt", "--policy", "oracle", "--sandbox", "local", "--max-tasks", "1", "--out", "runs/one", "--quiet")
+	if got.code != exitDone {
+		t.Fatalf("exit code %d, %s", got.code, got.errOut)
+	}
+	dir := ""
+	for range 2 { // the second time by what the first has written down
+		elsewhere := t.TempDir()
+		t.Chdir(elsewhere)
+		var err error
+		if dir, err = filepath.Rel(elsewhere, filepath.Join(began, "runs/one")); err != nil {
+			t.Fatal(err)
+		}
+		if got := here(t, "run", "--resume", "--out", dir, "--max-tasks", "2", "--quiet"); got.code != exitDone {
+			t.Fatalf("resumed: exit code %d, %s", got.code, got.errOut)
+		}
+	}
+	if all := episodes(t, dir); len(all) != 2 {
+		t.Errorf("%d episodes, want 2", len(all))
+	}
+}

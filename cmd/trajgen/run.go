@@ -115,16 +115,13 @@ func (o runOptions) load(file *run.File, apply func() error) error {
 		if file.Out == "" && file.Name == "" {
 			return errors.New("--resume needs --out RUN_DIRECTORY (or --name)")
 		}
-		earlier, err := run.ReadManifest(file.OutDir())
-		if err != nil {
+		var err error
+		if *file, err = run.Resumed(file.OutDir()); err != nil {
 			return err
 		}
-		out := file.OutDir()
-		*file = earlier.RunFile
 		if err := apply(); err != nil {
 			return err
 		}
-		file.Out = out
 	}
 	return file.AddPlugins(o.plugins)
 }

@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"trajgen/datasets"
+	"trajgen/distributions"
 	"trajgen/outputs/journal"
 	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/model/record"
@@ -46,4 +49,49 @@ func OpenFinished(dir string) (Manifest, *journal.Reader, error) {
 	}
 	reader, err := journal.OpenReader(JournalDir(dir))
 	return m, reader, err
+}
+
+// Resumed is the run file of a run directory, to go on with it.
+func Resumed(dir string) (File, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return File{}, err
+	}
+	f := m.RunFile
+	f.follow(dir)
+	f.Out = dir
+	return f, nil
+}
+
+// follow finds files of a run that was started in another folder than this process, by where its run directory is now. A path
+// stays as it is when nothing is there.
+func (f *File) follow(dir string) {
+	full, err := filepath.Abs(dir)
+	began, known := strings.CutSuffix(full, string(filepath.Separator)+filepath.Clean(f.OutDir()))
+	here, cwdErr := os.Getwd()
+	if errors.Join(err, cwdErr) != nil || !known || began == here {
+		return
+	}
+	paths := []*string{
+		&f.Dataset.Map, &f.Tools.Distribution, &f.Commands.Allow, &f.Tape.Replay, &f.Tape.Record, &f.Prompts.System, &f.Prompts.Ephemeral,
+		&f.Prompts.Prefill, &f.Sandbox.ImageDir,
+	}
+	for i := range f.Dataset.Path {
+		paths = append(paths, &f.Dataset.Path[i])
+	}
+	for _, plugin := range f.Tools.Plugins {
+		for i := range plugin.Files {
+			paths = append(paths, &plugin.Files[i])
+		}
+	}
+	names := slices.Concat([]string{"", datasets.Bundled}, datasets.Mappings(), distributions.Names())
+	for _, path := range paths {
+		if filepath.IsAbs(*path) || slices.Contains(names, *path) {
+			continue
+		}
+		there := filepath.Join(began, *path)
+		if found, err := filepath.Glob(there); err == nil && len(found) > 0 {
+			*path = there
+		}
+	}
 }
