@@ -65,14 +65,6 @@ func put(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// here runs the program in this very process.
-func here(t *testing.T, args ...string) result {
-	t.Helper()
-	var out, errOut bytes.Buffer
-	code := command(t.Context(), args, stdio{out: &out, err: &errOut})
-	return result{code, out.String(), errOut.String()}
-}
-
 const asked = `{"id": "a", "system": "Be brief.", "prompt": "What is 6*7?", "verify": {"exact": "42"}, "gold": "42"}
 {"id": "b", "prompt": "What is 2+2?", "verify": {"exact": "4"}, "gold": "4"}
 `
