@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"trajgen/datasets"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/scripted"
 	"trajgen/pipeline/run"
@@ -286,11 +287,11 @@ func TestReadmeRequests(t *testing.T) {
 	if err := run.Decode(path, "a run file", &file); err != nil {
 		t.Fatal(err)
 	}
-	file.Dataset.Path, file.Scripted.Policy = run.Paths{"bundled"}, "noop"
+	file.Dataset.Path, file.Scripted.Policy = datasets.Paths{"bundled"}, "noop"
 	if err := file.Validate(); err != nil {
 		t.Error(err)
 	}
-	if n := file.Varied().Combinations(); n != 6 {
+	if n := file.Sweep.Varied().Combinations(); n != 6 {
 		t.Errorf("%d combinations, want 6", n)
 	}
 }

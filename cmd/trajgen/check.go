@@ -50,7 +50,7 @@ score and doing nothing must not. No model is asked and no token is paid.`,
 		file.Sweep, file.Model.Fallbacks, file.Model.ToolChoice, file.Model.ParallelToolCalls, file.Model.Provider = run.Sweep{}, nil, "", nil, nil
 		file.Tape.Record, file.Tape.Replay = "", ""
 		file.Budget.USD, file.Budget.Tokens, file.Limits.USD, file.Context.SummaryModel, file.Context.SummaryBaseURL, file.Context.SummaryAPIKeyEnv = 0, 0, 0, "", "", ""
-		file.Context.Window, file.Context.Compaction = 0, ""
+		file.Context.ContextWindow, file.Context.Compaction = 0, ""
 		file.User.Model, file.User.BaseURL, file.User.APIKeyEnv, file.NoUser = "", "", "", true
 		if err := errors.Join(sweep, file.Validate()); err != nil {
 			return usage(err)

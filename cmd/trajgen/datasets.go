@@ -64,7 +64,7 @@ choice has left, and the first tasks in the order in which they would be played.
 		if n < 0 {
 			return usage(fmt.Errorf("--n is %d; not below 0", n))
 		}
-		file.Dataset.Path, file.Scratch = args, os.TempDir()
+		file.Dataset.Path = args
 		seen, err := look(cmd.Context(), file, n)
 		if err != nil {
 			return usage(err)
@@ -110,9 +110,9 @@ func look(ctx context.Context, file run.File, n int) (*seenDataset, error) {
 	const most = 10
 	seen := &seenDataset{Fields: map[string]int{}, Metadata: map[string]int{}, Reasons: map[string]int{}, Broken: []string{}, First: []*episode.Task{}}
 	reported := false
-	options := datasets.Options{
-		MaxTasks: file.Dataset.MaxTasks, Shape: file.Dataset.Shape, Subset: file.Dataset.Subset, Split: file.Dataset.Split, Choice: file.Choice(),
-		SkipBadRows: true, OnSkip: func(bad *datasets.RowError) {
+	source, _, err := file.Dataset.Open(datasets.Options{
+		Choice: file.Dataset.Choice(file.Seed, os.TempDir()), SkipBadRows: true,
+		OnSkip: func(bad *datasets.RowError) {
 			if reported {
 				return
 			}
@@ -127,15 +127,7 @@ func look(ctx context.Context, file run.File, n int) (*seenDataset, error) {
 			}
 		},
 		OnChosen: func(steps []datasets.Step) { seen.Steps, reported = steps, true },
-	}
-	if file.Dataset.Map != "" {
-		mapping, err := datasets.LoadMapping(file.Dataset.Map)
-		if err != nil {
-			return nil, err
-		}
-		options.Map = mapping
-	}
-	source, err := datasets.OpenAll(file.Dataset.Path, options)
+	})
 	if err != nil {
 		return nil, err
 	}

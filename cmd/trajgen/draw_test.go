@@ -41,8 +41,8 @@ func TestResumeOfDrawsWithoutTools(t *testing.T) {
 // TestResumeFromAnotherFolder finds what the run file names by relative paths.
 func TestResumeFromAnotherFolder(t *testing.T) {
 	began := put(t, map[string]string{
-		"a.jsonl": `{"id": "a", "prompt": "p", "gold": "g", "verify": {"exact": "g"}}` + "\n" + `{"id": "b", "prompt": "p", "gold": "g", "verify": {"exact": "g"}}`,
-		"mine.yaml":     "name: mine\ntoolsets: {terminal: 100}\n", "system.txt": "Be brief.",
+		"a.jsonl":   `{"id": "a", "prompt": "p", "gold": "g", "verify": {"exact": "g"}}` + "\n" + `{"id": "b", "prompt": "p", "gold": "g", "verify": {"exact": "g"}}`,
+		"mine.yaml": "name: mine\ntoolsets: {terminal: 100}\n", "system.txt": "Be brief.",
 	})
 	t.Chdir(began)
 	got := here(t, "run", "--dataset", "*.jsonl", "--distribution", "./mine.yaml", "--system-prompt", "system.txt", "--policy", "oracle", "--sandbox", "local", "--max-tasks", "1", "--out", "runs/one", "--quiet")

@@ -20,6 +20,7 @@ import (
 	"trajgen/pipeline/run"
 	"trajgen/registry"
 	"trajgen/sandbox"
+	"trajgen/tools"
 )
 
 // callOptions are the flags of `tools call`.
@@ -56,7 +57,7 @@ result, not in the exit code. Each call is a turn of its own; one that leads now
 					return usage(fmt.Errorf("--env %q: %w", pair, err))
 				}
 			}
-			if err := run.CheckCallPolicy(opts.policy); err != nil {
+			if err := tools.CheckPolicyMode(cmp.Or(opts.policy, tools.PolicyRecord)); err != nil {
 				return usage(err)
 			}
 			if opts.keep < 0 {
@@ -195,7 +196,7 @@ func (o callOptions) call(cmd *cobra.Command, std stdio, requests []registry.Req
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
 		Rand:    episode.Key{Task: "tools call"}.Rand("tools"), Now: time.Now,
 		Hooks:   hooks,
-		Secrets: box.file.Secrets(box.registry), Limits: box.file.Results(),
+		Secrets: box.file.Secrets(box.registry), Limits: box.file.Tools.Results(),
 	})
 	defer session.Close()
 	for _, request := range requests {

@@ -11,44 +11,19 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// Context says how a conversation is kept within the model's window.
+// Context is how conversations are kept within the model's window.
 type Context struct {
+	ContextSettings
 	// Window is how many tokens a prompt and its reply may have together; 0 is not known. Then only a server's refusal
 	// says that a conversation is too long.
-	Window   func(model string) int // nil knows no window
-	Reply    int                    // most tokens of a reply; 0 is not known
-	Strategy string                 // a strategy of episode.Compaction; "" is episode.CompactStop
-	// At and To are shares of the window: beyond the one a conversation is shortened until it is below the other. 0 is
-	// DefaultCompactAt or DefaultCompactTo.
-	At, To float64
-	// Summary writes the summaries; nil is the agent's own model.
-	Summary       model.Model
-	SummaryName   string // of that model as the run has it
-	SummaryWindow int    // of that model; 0 is not known, and then what fits the agent's is taken to fit it
+	Window        func(model string) int // nil knows no window
+	Reply         int                    // most tokens of a reply; 0 is not known
+	Summary       model.Model            // writes the summaries; nil is the agent's own
+	SummaryWindow int                    // of that model; 0 is not known, and then what fits the agent's is taken to fit it
 }
-
-// The defaults of Context.
-const (
-	DefaultCompactAt = 0.8
-	DefaultCompactTo = 0.5
-)
 
 // keptTurns are the last turns, which are sent as they are.
 const keptTurns = 3
-
-// Validate reports everything that is wrong at once.
-func (c Context) Validate() error {
-	var errs []error
-	strategies := []string{episode.CompactStop, episode.CompactDrop, episode.CompactSummarize}
-	if c.Strategy != "" && !slices.Contains(strategies, c.Strategy) {
-		errs = append(errs, fmt.Errorf("compaction is %q; one of stop, drop, summarize", c.Strategy))
-	}
-	at, to := cmp.Or(c.At, DefaultCompactAt), cmp.Or(c.To, DefaultCompactTo)
-	if !(to > 0 && to < at && at <= 1) {
-		errs = append(errs, fmt.Errorf("compact_at is %v and compact_to %v; over 0 to 1, and compact_to the smaller one", at, to))
-	}
-	return errors.Join(errs...)
-}
 
 // sent is the conversation as the model is sent it next.
 func (a *attempt) sent() []episode.Message {
@@ -81,7 +56,7 @@ func (a *attempt) fit(ctx context.Context) error {
 		}
 		return nil
 	}
-	at, to := cmp.Or(a.Context.At, DefaultCompactAt), cmp.Or(a.Context.To, DefaultCompactTo)
+	at, to := cmp.Or(a.Context.CompactAt, DefaultCompactAt), cmp.Or(a.Context.CompactTo, DefaultCompactTo)
 	if size < min(int(at*float64(window)), room) {
 		return nil
 	}
@@ -117,7 +92,7 @@ func (a *attempt) tooLong(ctx context.Context, err error) (again bool, _ error) 
 	if window := a.window(); window > 0 {
 		size = min(size, window)
 	}
-	if err := a.compact(ctx, c, int(cmp.Or(a.Context.To, DefaultCompactTo)*float64(size))); err != nil {
+	if err := a.compact(ctx, c, int(cmp.Or(a.Context.CompactTo, DefaultCompactTo)*float64(size))); err != nil {
 		return false, a.uncompacted(err)
 	}
 	return true, nil
@@ -151,7 +126,7 @@ func (a *attempt) overflow() error {
 	return errLimit
 }
 
-func (a *attempt) strategy() string { return cmp.Or(a.Context.Strategy, episode.CompactStop) }
+func (a *attempt) strategy() string { return cmp.Or(a.Context.Compaction, episode.CompactStop) }
 
 // count is how many tokens the next prompt has, as far as is known.
 func (a *attempt) count() int { return a.talk.Counter.Count(a.sent(), a.ep.Tools) }

@@ -82,7 +82,7 @@ func (a *attempt) summary(ctx context.Context, c *episode.Compaction) (string, e
 		Messages: []episode.Message{{Role: "system", Content: summaryPrompt}, {Role: "user", Content: a.transcript(c)}},
 	}
 	by := a.Context.Summary
-	c.Asked = a.Context.SummaryName
+	c.Asked = a.Context.SummaryModel
 	if by == nil {
 		c.Asked = a.asks()
 		by, req.Sampling = a.Model, a.ep.Sampling

@@ -202,22 +202,22 @@ func TestCompaction(t *testing.T) {
 		turns   int // 0 is all of them
 		check   func(t *testing.T, s *small, ep *episode.Episode)
 	}{
-		{"nothing to do", &small{window: 100_000, turns: 12}, rollout.Context{Strategy: episode.CompactDrop, Window: windowOf(100_000)}, episode.StopAnswered, 0,
+		{"nothing to do", &small{window: 100_000, turns: 12}, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactDrop}, Window: windowOf(100_000)}, episode.StopAnswered, 0,
 			func(t *testing.T, _ *small, ep *episode.Episode) {
 				if len(ep.Compactions) > 0 {
 					t.Errorf("compactions = %+v", ep.Compactions)
 				}
 			}},
-		{"drop", &small{window: 8000, turns: 25}, rollout.Context{Strategy: episode.CompactDrop, Window: windowOf(8000), Reply: 100}, episode.StopAnswered, 0, shorter},
-		{"drop at a refusal", &small{window: 8000, turns: 25}, rollout.Context{Strategy: episode.CompactDrop}, episode.StopAnswered, 0,
+		{"drop", &small{window: 8000, turns: 25}, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactDrop}, Window: windowOf(8000), Reply: 100}, episode.StopAnswered, 0, shorter},
+		{"drop at a refusal", &small{window: 8000, turns: 25}, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactDrop}}, episode.StopAnswered, 0,
 			func(t *testing.T, s *small, ep *episode.Episode) {
 				shorter(t, s, ep)
 				if !ep.Compactions[0].Refused {
 					t.Error("the row does not say that the server refused the conversation")
 				}
 			}},
-		{"drop without usage", &small{window: 8000, turns: 25, silent: true}, rollout.Context{Strategy: episode.CompactDrop, Window: windowOf(8000)}, episode.StopAnswered, 0, shorter},
-		{"summarize", &small{window: 8000, turns: 25, summary: "I read a lot."}, rollout.Context{Strategy: episode.CompactSummarize, Window: windowOf(8000), Reply: 100}, episode.StopAnswered, 0,
+		{"drop without usage", &small{window: 8000, turns: 25, silent: true}, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactDrop}, Window: windowOf(8000)}, episode.StopAnswered, 0, shorter},
+		{"summarize", &small{window: 8000, turns: 25, summary: "I read a lot."}, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactSummarize}, Window: windowOf(8000), Reply: 100}, episode.StopAnswered, 0,
 			func(t *testing.T, s *small, ep *episode.Episode) {
 				shorter(t, s, ep)
 				for _, c := range ep.Compactions {
@@ -231,10 +231,10 @@ func TestCompaction(t *testing.T) {
 			}},
 		{"stop", &small{window: 8000, turns: 25}, rollout.Context{Window: windowOf(8000)}, episode.StopContext, 8, unchanged},
 		{"stop at a refusal", &small{window: 8000, turns: 25}, rollout.Context{}, episode.StopContext, 8, unchanged},
-		{"no summary", &small{window: 8000, turns: 25}, rollout.Context{Strategy: episode.CompactSummarize, Window: windowOf(8000)}, episode.StopContext, 8, failed("said nothing")},
-		{"refused summary", &small{window: 8000, turns: 25, summary: "!"}, rollout.Context{Strategy: episode.CompactSummarize, Window: windowOf(8000)}, episode.StopContext, 8, failed("bad_request")},
-		{"endless summary", &small{window: 8000, turns: 25, summary: strings.Repeat("and ", 20_000)}, rollout.Context{Strategy: episode.CompactSummarize, Window: windowOf(8000)}, episode.StopContext, 8, failed("as long as")},
-		{"nothing can be dropped", &small{window: 2500, turns: 25}, rollout.Context{Strategy: episode.CompactDrop}, episode.StopContext, 3, failed("nothing can be left out")},
+		{"no summary", &small{window: 8000, turns: 25}, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactSummarize}, Window: windowOf(8000)}, episode.StopContext, 8, failed("said nothing")},
+		{"refused summary", &small{window: 8000, turns: 25, summary: "!"}, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactSummarize}, Window: windowOf(8000)}, episode.StopContext, 8, failed("bad_request")},
+		{"endless summary", &small{window: 8000, turns: 25, summary: strings.Repeat("and ", 20_000)}, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactSummarize}, Window: windowOf(8000)}, episode.StopContext, 8, failed("as long as")},
+		{"nothing can be dropped", &small{window: 2500, turns: 25}, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactDrop}}, episode.StopContext, 3, failed("nothing can be left out")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestToolsKnowWhatIsGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &small{window: 8000, turns: 25, summary: "I read a lot."}
-		playSmall(t, s, rollout.Context{Strategy: strategy, Window: windowOf(8000)}, func(p *rollout.Player) { p.Registry = reg })
+		playSmall(t, s, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: strategy}, Window: windowOf(8000)}, func(p *rollout.Player) { p.Registry = reg })
 		for turn, said := range shown {
 			sent := map[string]bool{}
 			for _, m := range s.asked[turn] {
@@ -333,7 +333,7 @@ func failed(why string) func(*testing.T, *small, *episode.Episode) {
 // TestSummaryOutage holds that a summary's model that cannot be reached is a fault and never the agent's doing.
 func TestSummaryOutage(t *testing.T) {
 	down := &script{steps: []func(model.Request) (model.Reply, error){fail(&model.Error{Class: model.ClassServer, Message: "down"})}}
-	ep := playSmall(t, &small{window: 8000, turns: 25}, rollout.Context{Strategy: episode.CompactSummarize, Window: windowOf(8000), Summary: down})
+	ep := playSmall(t, &small{window: 8000, turns: 25}, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactSummarize}, Window: windowOf(8000), Summary: down})
 	if ep.Outcome != episode.ModelError || ep.Fault == nil || ep.Fault.Class != model.ClassServer {
 		t.Errorf("outcome = %s, fault %+v, want the model's", ep.Outcome, ep.Fault)
 	}
@@ -356,7 +356,9 @@ func TestNoSummary(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			summary := &script{steps: []func(model.Request) (model.Reply, error){tt.by}}
-			with := rollout.Context{Strategy: episode.CompactSummarize, Window: windowOf(8000), Summary: summary, SummaryName: "s"}
+			with := rollout.Context{
+				ContextSettings: rollout.ContextSettings{Compaction: episode.CompactSummarize, SummaryModel: "s"}, Window: windowOf(8000), Summary: summary,
+			}
 			ep := playSmall(t, &small{window: 8000, turns: 25}, with)
 			if ep.Outcome != episode.ModelError || ep.Fault == nil || ep.Fault.Class != tt.class || !strings.Contains(ep.Fault.Message, "summarize") {
 				t.Errorf("outcome = %s, stop %s, fault %+v, want %s of the model", ep.Outcome, ep.Stop, ep.Fault, tt.class)
@@ -380,7 +382,7 @@ func TestNoSummary(t *testing.T) {
 // again, and the server's word is the end.
 func TestRefusedTwice(t *testing.T) {
 	s := &small{window: 7500, turns: 25, summary: "!"}
-	ep := playSmall(t, s, rollout.Context{Strategy: episode.CompactSummarize, Window: windowOf(8900)})
+	ep := playSmall(t, s, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactSummarize}, Window: windowOf(8900)})
 	if ep.Stop != episode.StopContext || s.sums != 1 || len(ep.Compactions) != 1 {
 		t.Errorf("stop = %s after %d summaries, compactions %+v", ep.Stop, s.sums, ep.Compactions)
 	}
@@ -391,7 +393,8 @@ func TestSummaryWindow(t *testing.T) {
 	longest := func(window int) (most int) {
 		summary := &script{steps: []func(model.Request) (model.Reply, error){say("short")}}
 		playSmall(t, &small{window: 8000, turns: 12}, rollout.Context{
-			Strategy: episode.CompactSummarize, Window: windowOf(8000), Summary: summary, SummaryName: "s", SummaryWindow: window,
+			ContextSettings: rollout.ContextSettings{Compaction: episode.CompactSummarize, SummaryModel: "s"},
+			Window:          windowOf(8000), Summary: summary, SummaryWindow: window,
 		})
 		for _, req := range summary.asked {
 			most = max(most, len(req.Messages[1].Content))
@@ -420,7 +423,7 @@ func TestFullTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &small{window: 8000, turns: 4*6 + 3, summary: "I read."}
-	ep := playSmall(t, s, rollout.Context{Strategy: episode.CompactSummarize, Window: windowOf(8000), Reply: 100}, func(p *rollout.Player) { p.Registry = reg })
+	ep := playSmall(t, s, rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactSummarize}, Window: windowOf(8000), Reply: 100}, func(p *rollout.Player) { p.Registry = reg })
 	if ep.Outcome != episode.Success || s.sums > 7 {
 		t.Errorf("outcome = %s, %d summaries in %d turns, of which 6 were long", ep.Outcome, s.sums, len(ep.Turns))
 	}
@@ -444,7 +447,7 @@ func TestSpending(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ep := playSmall(t, &small{turns: 50}, rollout.Context{Reply: tt.reply}, func(p *rollout.Player) {
 				p.Limits.Tokens = tt.tokens
-				p.Spending = rollout.Spending{Prices: prices, USD: tt.usd}
+				p.Spending.Prices, p.Limits.USD = prices, tt.usd
 			})
 			used := ep.Usage.Prompt + ep.Usage.Completion
 			if ep.Stop != tt.stop || tt.reply > 0 && used > 20_000 || used < 9000 {

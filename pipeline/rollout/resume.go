@@ -114,7 +114,7 @@ func (a *attempt) unplayed() {
 			continue
 		}
 		replies++
-		names := []string{s.Reply.Model, cmp.Or(a.Context.SummaryName, a.asks())}
+		names := []string{s.Reply.Model, cmp.Or(a.Context.SummaryModel, a.asks())}
 		if s.Role == record.Agent {
 			names = ep.Billed(&episode.Turn{Model: s.Reply.Model, Fallback: s.Reply.Fallback}, a.Spending.Asked)
 			if len(ep.Turns)+ep.Unplayed == 0 {

@@ -412,7 +412,7 @@ func TestCompactionIsNotPaidTwice(t *testing.T) {
 	}
 	summary := &script{steps: []func(model.Request) (model.Reply, error){say("a summary")}}
 	edit := func(p *rollout.Player) {
-		p.Context = rollout.Context{Strategy: episode.CompactSummarize, Summary: summary, SummaryName: "m"}
+		p.Context = rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactSummarize, SummaryModel: "m"}, Summary: summary}
 	}
 	whole := &durable{dir: t.TempDir(), steps: steps(), echo: same, edit: edit}
 	want, err := whole.run(t, 1, -1)
@@ -452,7 +452,7 @@ func TestShortenedAsItWas(t *testing.T) {
 			})
 		}
 		d.edit = func(p *rollout.Player) {
-			p.Context = rollout.Context{Strategy: episode.CompactDrop, Window: func(string) int { return window }, At: at}
+			p.Context = rollout.Context{ContextSettings: rollout.ContextSettings{Compaction: episode.CompactDrop, CompactAt: at}, Window: func(string) int { return window }}
 		}
 		return d
 	}
@@ -499,7 +499,8 @@ func TestDearer(t *testing.T) {
 	price := 1e6
 	d := &durable{dir: t.TempDir(), steps: talk(8), echo: same}
 	d.edit = func(p *rollout.Player) {
-		p.Spending = rollout.Spending{Prices: episode.Prices{"m": {Input: price, Output: price}}, Asked: "m", USD: 100}
+		p.Spending = rollout.Spending{Prices: episode.Prices{"m": {Input: price, Output: price}}, Asked: "m"}
+		p.Limits.USD = 100
 	}
 	if _, err := d.run(t, 1, 4); !errors.Is(err, errDied) {
 		t.Fatal(err)

@@ -36,8 +36,8 @@ type Player struct {
 	Sampling  episode.Sampling  // how the model is asked, kept in the row
 	Sweep     Sweep             // what of it differs between samples
 
-	Disabled  []string       // toolsets or tools that no episode gets
-	Limits    episode.Limits // for tasks that name none
+	Disabled  []string // toolsets or tools that no episode gets
+	Limits    Limits   // for tasks that name none
 	Network   sandbox.Network
 	Allow     []string // targets of sandbox.NetworkAllowlist
 	Resources sandbox.Limits

@@ -7,11 +7,10 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// Spending is what an episode may spend beside Limits.Tokens, and what models cost.
+// Spending is what models cost.
 type Spending struct {
 	Prices episode.Prices
-	Asked  string  // name of the model as the run has it; prices go by the name that the server gives, then by this
-	USD    float64 // most that an episode may cost; 0 sets no limit
+	Asked  string // name of the model as the run has it; prices go by the name that the server gives, then by this
 }
 
 // spent is what an episode has used, summaries among it. What a server does not report counts as the worst that it can
@@ -42,7 +41,7 @@ func (a *attempt) asks() string { return cmp.Or(a.ep.Sampling.Model, a.Spending.
 // known: what the server has counted before, a byte of what was said since for a token, and the longest reply. Of a first
 // request no more than an estimate is known.
 func (a *attempt) exhausted(req model.Request) episode.Stop {
-	if a.limits.Tokens == 0 && a.Spending.USD == 0 {
+	if a.limits.Tokens == 0 && a.Limits.USD == 0 {
 		return ""
 	}
 	worst := episode.Usage{}
@@ -56,7 +55,7 @@ func (a *attempt) exhausted(req model.Request) episode.Stop {
 	switch used := a.used.tokens + worst.Prompt + worst.Completion; {
 	case a.limits.Tokens > 0 && (used > a.limits.Tokens || a.used.tokens >= a.limits.Tokens):
 		return episode.StopMaxTokens
-	case a.Spending.USD > 0 && a.used.usd+price.Of(worst) > a.Spending.USD:
+	case a.Limits.USD > 0 && a.used.usd+price.Of(worst) > a.Limits.USD:
 		return episode.StopMaxCost
 	}
 	return ""

@@ -6,6 +6,8 @@ import (
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/budget"
+	"trajgen/pipeline/rollout"
 )
 
 // TestEpisodeBudgetNeedsAllPrices: whoever may answer in an episode is part of what it costs.
@@ -14,10 +16,10 @@ func TestEpisodeBudgetNeedsAllPrices(t *testing.T) {
 	for _, f := range []File{
 		{Model: model.Settings{Name: "m", Fallbacks: []model.Fallback{{Model: "spare"}}}},
 		{Sweep: Sweep{Model: []sweptModel{{Name: "m"}, {Name: "spare"}}}},
-		{Model: model.Settings{Name: "m"}, Context: Context{SummaryModel: "spare"}},
+		{Model: model.Settings{Name: "m"}, Context: rollout.ContextSettings{SummaryModel: "spare"}},
 	} {
 		f.Limits.USD, f.Budget.Prices, f.Out = 1, known, t.TempDir()
-		e := models{opened: &opened{File: f}}
+		e := purse{opened: &opened{File: f}}
 		if err := e.openBudget(t.Context()); err == nil || !strings.Contains(err.Error(), "price of spare") || strings.Contains(err.Error(), "price of m:") {
 			t.Errorf("openBudget = %v, want one about the price of spare alone", err)
 		}
@@ -44,7 +46,7 @@ func TestReplyBound(t *testing.T) {
 		{"taken out for the other name", model.Settings{MaxTokens: 100, ExtraBody: map[string]any{"max_completion_tokens": nil, "max_tokens": 50}}, 50},
 		{"taken out of nothing", model.Settings{MaxTokens: 100, MaxTokensField: "max_tokens", ExtraBody: map[string]any{"max_completion_tokens": nil}}, 100},
 	} {
-		file := File{Model: tt.give, Budget: Budget{Tokens: 1000}}
+		file := File{Model: tt.give, Budget: budget.Settings{Tokens: 1000}}
 		e := models{opened: &opened{File: file}, sampling: file.sampling("m"), clients: []*model.Client{client}}
 		if got := e.context().Reply; got != tt.want {
 			t.Errorf("%s: the longest reply has %d tokens, want %d", tt.name, got, tt.want)

@@ -41,26 +41,26 @@ func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
 }
 
 // Results bound the results that a model gets.
-func (f *File) Results() registry.ResultLimits {
-	return registry.ResultLimits{Tools: f.Tools.ResultLimits, Turn: f.Tools.TurnResultLimit}
+func (t Tools) Results() registry.ResultLimits {
+	return registry.ResultLimits{Tools: t.ResultLimits, Turn: t.TurnResultLimit}
 }
 
 // checkToolChoice refuses a tool_choice that names an unknown tool.
-func (f *File) checkToolChoice(reg *registry.Registry) error {
-	switch f.Model.ToolChoice {
+func checkToolChoice(choice string, reg *registry.Registry) error {
+	switch choice {
 	case "", model.ToolChoiceAuto, model.ToolChoiceNone, model.ToolChoiceRequired, model.ToolChoiceFirst:
 		return nil
 	}
-	if _, ok := reg.Tool(f.Model.ToolChoice); !ok {
-		return fmt.Errorf("tool_choice: there is no tool %q (want auto, none, required, required_first or one that trajgen tools list shows)", f.Model.ToolChoice)
+	if _, ok := reg.Tool(choice); !ok {
+		return fmt.Errorf("tool_choice: there is no tool %q (want auto, none, required, required_first or one that trajgen tools list shows)", choice)
 	}
 	return nil
 }
 
 // checkResultLimits refuses limits for unknown tools.
-func (f *File) checkResultLimits(reg *registry.Registry) error {
+func (t Tools) checkResultLimits(reg *registry.Registry) error {
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(f.Tools.ResultLimits)) {
+	for _, name := range slices.Sorted(maps.Keys(t.ResultLimits)) {
 		if _, ok := reg.Tool(name); !ok {
 			errs = append(errs, fmt.Errorf("result_limits: there is no tool %q (trajgen tools list shows them)", name))
 		}

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/rollout"
 	"trajgen/registry"
+	"trajgen/tools"
 )
 
 func TestResultLimitsOfUnknownTools(t *testing.T) {
@@ -13,7 +15,7 @@ func TestResultLimitsOfUnknownTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := File{Tools: Tools{ResultLimits: map[string]int{"terminal": 1000, "terminl": 1000}}}
+	f := Tools{ResultLimits: map[string]int{"terminal": 1000, "terminl": 1000}}
 	if err := f.checkResultLimits(reg); err == nil || strings.Count(err.Error(), "there is no tool") != 1 {
 		t.Errorf("checkResultLimits = %v", err)
 	}
@@ -32,7 +34,7 @@ func TestSecretsOfARun(t *testing.T) {
 		"SPARE_KEY": "five-five-five", "SUMMARY_KEY": "six-six-six-six", "APPROVER_KEY": "seven-seven"} {
 		t.Setenv(name, value)
 	}
-	f := File{Context: Context{SummaryAPIKeyEnv: "SUMMARY_KEY"}, Commands: Commands{ApproverAPIKeyEnv: "APPROVER_KEY"},
+	f := File{Context: rollout.ContextSettings{SummaryAPIKeyEnv: "SUMMARY_KEY"}, Commands: tools.CommandSettings{ApproverAPIKeyEnv: "APPROVER_KEY"},
 		Model: model.Settings{APIKeyEnv: "MY_KEY", HeaderEnv: map[string]string{"X-Key": "GATEWAY"}, Fallbacks: []model.Fallback{{Model: "spare", APIKeyEnv: "SPARE_KEY"}}}}
 	got := f.Secrets(reg).String()
 	for name, want := range map[string]bool{"MY_KEY": true, "GATEWAY": true, "MOON_KEY": true, "PATH_LIKE": false,

@@ -20,16 +20,6 @@ import (
 	"trajgen/tools"
 )
 
-// Commands says what happens to shell commands that could do harm.
-type Commands struct {
-	Policy            string   `yaml:"policy" flag:"command-policy" experiment:"given" help:"shell commands that could do harm: enforce (refuse them; the default with local and ssh), record (run them, with the verdict in the trace; the default elsewhere), approve (ask the approver) or off"`
-	Approver          []string `yaml:"approver,omitempty" experiment:"in command_policy" help:"who decides with command_policy approve: prompt, model, or a command with its arguments"`
-	ApproverModel     string   `yaml:"approver_model" experiment:"in command_policy" help:"model that decides with approver model"`
-	ApproverBaseURL   string   `yaml:"approver_base_url" experiment:"no" help:"endpoint of the approver's model (default: base_url)"`
-	ApproverAPIKeyEnv string   `yaml:"approver_api_key_env" experiment:"no" help:"environment variable that holds that endpoint's key (default with base_url: api_key_env)"`
-	Allow             string   `yaml:"allow" flag:"allow-commands" experiment:"no" help:"file of commands that were approved for good; the approver adds to it"`
-}
-
 // policyMode says what is done about commands that the policy does not allow outright: without isolation from the machine they
 // are refused. The dataset's own solutions run without approval, like its setups and verifiers, but a blocked command is refused
 // to them, too.
@@ -54,26 +44,6 @@ func defaultPolicy(backend string) string {
 	return tools.PolicyRecord
 }
 
-// checkCommandPolicy says what is wrong with the keys of the command policy.
-func (f *File) checkCommandPolicy() error {
-	mode := f.policyMode()
-	if err := tools.CheckPolicyMode(mode); err != nil {
-		return err
-	}
-	var problems []error
-	switch {
-	case f.Commands.Policy == tools.PolicyApprove && len(f.Commands.Approver) == 0:
-		problems = append(problems, errors.New("command_policy approve needs an approver: prompt, model, or a command with its arguments"))
-	case f.Commands.Policy != tools.PolicyApprove && len(f.Commands.Approver) > 0:
-		problems = append(problems, fmt.Errorf("approver is for command_policy approve, and it is %s", cmp.Or(f.Commands.Policy, "not given")))
-	}
-	asksModel := slices.Equal(f.Commands.Approver, []string{"model"})
-	if asksModel != (f.Commands.ApproverModel != "") {
-		problems = append(problems, errors.New("approver model and approver_model NAME go together"))
-	}
-	return errors.Join(problems...)
-}
-
 // openCommandPolicy opens the command policy and its approver.
 func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 	f := e.File
@@ -85,8 +55,8 @@ func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 		}
 		e.commands.Allowed = list
 	}
-	asksCommand := len(f.Commands.Approver) > 0 && !slices.Equal(f.Commands.Approver, []string{"prompt"}) && !slices.Equal(f.Commands.Approver, []string{"model"})
-	if asksCommand {
+	asksPrompt, asksModel := slices.Equal(f.Commands.Approver, []string{"prompt"}), slices.Equal(f.Commands.Approver, []string{"model"})
+	if len(f.Commands.Approver) > 0 && !asksPrompt && !asksModel {
 		if _, err := exec.LookPath(f.Commands.Approver[0]); err != nil {
 			return fmt.Errorf("approver: %w", err)
 		}
@@ -95,12 +65,12 @@ func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 	case e.commands.Mode != tools.PolicyApprove:
 	case f.scriptedCommands() || f.NoUser: // a proof of the tasks asks no approver, and runs nothing that is blocked
 		e.commands.Approver = agreed{by: "dataset"}
-	case slices.Equal(f.Commands.Approver, []string{"prompt"}):
+	case asksPrompt:
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
 			return errors.New("approver prompt needs a terminal; name a command, or choose command_policy enforce or record")
 		}
 		e.commands.Approver = &tools.PromptApprover{In: os.Stdin, Out: os.Stderr}
-	case slices.Equal(f.Commands.Approver, []string{"model"}):
+	case asksModel:
 		return e.openApproverModel(ctx)
 	default:
 		e.commands.Approver = tools.CommandApprover{Args: f.Commands.Approver}
@@ -143,14 +113,6 @@ func CallerPolicy(asked, backend string) *tools.CommandPolicy {
 		return &tools.CommandPolicy{Mode: tools.PolicyApprove, Approver: agreed{by: "caller"}}
 	}
 	return &tools.CommandPolicy{Mode: mode}
-}
-
-// CheckCallPolicy checks the name of a mode; "" is the backend's own.
-func CheckCallPolicy(mode string) error {
-	if mode == "" {
-		return nil
-	}
-	return tools.CheckPolicyMode(mode)
 }
 
 // agreed approves every command, as the caller or the dataset wrote it.

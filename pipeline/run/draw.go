@@ -26,6 +26,13 @@ func drawDigest(d *distributions.Distribution) string {
 	return digest(d.Name, content)
 }
 
+// draws are what episodes' toolsets are drawn from.
+type draws struct {
+	*opened
+	byName map[string]*drawn // distributions, by name or path
+	fixed  map[string]error  // what is wrong with the toolsets of tasks
+}
+
 // drawn is a distribution and its draws without tools.
 type drawn struct {
 	*distributions.Distribution
@@ -34,8 +41,8 @@ type drawn struct {
 }
 
 // distribution resolves a name or path once, and checks that its toolsets exist.
-func (t *tasks) distribution(ctx context.Context, name string) (*drawn, error) {
-	if known, ok := t.draws[name]; ok {
+func (t *draws) distribution(ctx context.Context, name string) (*drawn, error) {
+	if known, ok := t.byName[name]; ok {
 		return known, nil
 	}
 	d, err := ResolveDistribution(name)
@@ -45,13 +52,13 @@ func (t *tasks) distribution(ctx context.Context, name string) (*drawn, error) {
 	if err := d.Validate(toolsetKnown(t.Registry)); err != nil {
 		return nil, fmt.Errorf("distribution %s: %w", d.Name, err)
 	}
-	t.draws[name] = &drawn{Distribution: &d}
-	return t.draws[name], t.warnOfToolless(ctx, t.draws[name])
+	t.byName[name] = &drawn{Distribution: &d}
+	return t.byName[name], t.warnOfToolless(ctx, t.byName[name])
 }
 
 // warnOfToolless warns of toolsets in a distribution that have no tool in this version: the draw is recorded, but the model is
 // shown no tools for them.
-func (t *tasks) warnOfToolless(ctx context.Context, d *drawn) error {
+func (t *draws) warnOfToolless(ctx context.Context, d *drawn) error {
 	var empty []string
 	always := false // every draw has a toolset with tools
 	for _, share := range d.Toolsets {
@@ -77,12 +84,23 @@ func (t *tasks) warnOfToolless(ctx context.Context, d *drawn) error {
 	return nil
 }
 
+// ofTasks are the digests of the distributions that tasks name and the run does not.
+func (t *draws) ofTasks() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		if name != t.File.Tools.Distribution {
+			all = append(all, drawDigest(t.byName[name].Distribution))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
 // withTools is advice about toolsets without tools.
 const withTools = "choose others with --toolsets, or a distribution of your own that leaves these out (trajgen toolsets list says what has tools, trajgen distributions --help how to write one)"
 
 // countBare counts the episodes of a task that draw only toolsets without tools. A retry would draw the same.
-func (t *tasks) countBare(task *episode.Task) {
-	d := t.draws[cmp.Or(task.Distribution, t.File.Tools.Distribution)]
+func (t *draws) countBare(task *episode.Task) {
+	d := t.byName[cmp.Or(task.Distribution, t.File.Tools.Distribution)]
 	if len(task.Toolsets) > 0 || d == nil || len(d.toolless) == 0 {
 		return
 	}
@@ -96,10 +114,10 @@ func (t *tasks) countBare(task *episode.Task) {
 }
 
 // bare refuses distributions that leave some episodes without a tool. An earlier part of the run may have played them.
-func (t *tasks) bare() error {
+func (t *draws) bare() error {
 	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(t.draws)) {
-		d := t.draws[name]
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		d := t.byName[name]
 		if d.bare == 0 {
 			continue
 		}
@@ -114,7 +132,7 @@ func (t *tasks) bare() error {
 }
 
 // hasTools says why a task's own toolsets leave its episodes without a tool.
-func (t *tasks) hasTools(ctx context.Context, toolsets []string) error {
+func (t *draws) hasTools(ctx context.Context, toolsets []string) error {
 	name := strings.Join(toolsets, "\n")
 	if err, known := t.fixed[name]; known {
 		return err
@@ -135,16 +153,16 @@ func toolsetKnown(reg *registry.Registry) func(string) error {
 }
 
 // Draw returns the toolsets of a task's episodes: the task's own, or else the run's.
-func (t *tasks) Draw(task *episode.Task) (pipeline.Toolsets, error) {
+func (t *draws) Draw(task *episode.Task) (pipeline.Toolsets, error) {
 	switch {
 	case len(task.Toolsets) > 0:
 		return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(task.Toolsets))}, nil
 	case task.Distribution != "":
-		return pipeline.Toolsets{Distribution: t.draws[task.Distribution].Distribution}, nil
+		return pipeline.Toolsets{Distribution: t.byName[task.Distribution].Distribution}, nil
 	case t.File.Tools.Distribution != "":
-		return pipeline.Toolsets{Distribution: t.draws[t.File.Tools.Distribution].Distribution}, nil
+		return pipeline.Toolsets{Distribution: t.byName[t.File.Tools.Distribution].Distribution}, nil
 	}
-	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(t.File.fixedToolsets()))}, nil
+	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(t.File.Tools.fixed()))}, nil
 }
 
 // Playable yields the tasks that passed the survey.

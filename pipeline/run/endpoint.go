@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -14,22 +13,6 @@ import (
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
 )
-
-// checkModel says what is wrong with the keys about the model.
-func (f *File) checkModel() error {
-	m := f.Model
-	problems := []error{m.Validate()}
-	if len(m.Endpoints) > 0 && (m.BaseURL != "" || f.Scripted.Policy != "") {
-		problems = append(problems, errors.New("endpoints are given together with base_url or policy, which say where the model is, too; leave one out"))
-	}
-	if f.Scripted.Policy != "" && m.BaseURL != "" {
-		problems = append(problems, errors.New("both policy and base_url are given: a policy plays against the embedded server; leave one out"))
-	}
-	if f.Scripted.Policy == "" && m.Name == "" && len(f.Sweep.Model) == 0 {
-		problems = append(problems, errors.New("no model: give --model NAME (and --base-url URL), or --policy oracle to play without one"))
-	}
-	return errors.Join(problems...)
-}
 
 // baseURL is the model's base URL, or the first of its endpoints.
 func (f *File) baseURL() string {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"trajgen/datasets"
@@ -28,6 +29,7 @@ import (
 type Experiment struct {
 	*opened
 	models
+	draws
 	tasks
 	prompts
 	commands *tools.CommandPolicy
@@ -40,7 +42,7 @@ type opened struct {
 	Logger   *slog.Logger
 	Registry *registry.Registry
 	Source   datasets.Source
-	opening  *meanwhile // opens Backend, which is set when it ends
+	opening  func() error // waits until Backend is open; nil before that is begun
 	Backend  *OpenBackend
 	parts    experimentParts
 	warnings io.Writer
@@ -50,7 +52,12 @@ type opened struct {
 // Open opens a validated run file. w gets the warnings.
 func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Experiment, err error) {
 	on := &opened{File: f, warnings: w, Logger: logger}
-	e := &Experiment{opened: on, models: models{opened: on, processors: ownProcessors()}, tasks: tasks{opened: on, draws: map[string]*drawn{}, fixed: map[string]error{}, left: map[string]bool{}}}
+	e := &Experiment{
+		opened: on,
+		models: models{opened: on, purse: purse{opened: on}, exchanges: exchanges{opened: on}, processors: ownProcessors()},
+		draws:  draws{opened: on, byName: map[string]*drawn{}, fixed: map[string]error{}},
+	}
+	e.tasks = tasks{opened: on, draws: &e.draws, left: map[string]bool{}}
 	e.Room = e.processors.Pace
 	defer SetGC(startGC)()
 	defer func() {
@@ -61,7 +68,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.teach, e.survey, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
-				err = cmp.Or(e.opening.wait(), err) // an error of the backend comes first
+				err = cmp.Or(e.opening(), err) // an error of the backend comes first
 			}
 			return nil, err
 		}
@@ -117,7 +124,7 @@ func (e *Experiment) Close() error {
 	}
 	e.closers = nil
 	if e.opening != nil {
-		_ = e.opening.wait() // its error was already reported
+		_ = e.opening() // its error was already reported
 	}
 	if e.Backend != nil { // last, as the others may have sandboxes open
 		errs = append(errs, e.Backend.Close())
@@ -136,15 +143,15 @@ func (e *Experiment) openRegistry(ctx context.Context) error {
 	if e.Registry, err = NewRegistry(e.File, more...); err != nil {
 		return err
 	}
-	if err = e.File.checkResultLimits(e.Registry); err != nil {
+	if err = e.File.Tools.checkResultLimits(e.Registry); err != nil {
 		return err
 	}
-	fixed, err := e.Registry.Select(ctx, e.File.fixedToolsets(), e.File.Tools.DisabledToolsets)
+	fixed, err := e.Registry.Select(ctx, e.File.Tools.fixed(), e.File.Tools.DisabledToolsets)
 	if err != nil {
 		return err
 	}
-	if len(fixed.Names()) == 0 && registry.Promise(e.File.fixedToolsets()) {
-		return fmt.Errorf("toolsets %v without %v leave no tool: %s", e.File.fixedToolsets(), e.File.Tools.DisabledToolsets,
+	if len(fixed.Names()) == 0 && registry.Promise(e.File.Tools.fixed()) {
+		return fmt.Errorf("toolsets %v without %v leave no tool: %s", e.File.Tools.fixed(), e.File.Tools.DisabledToolsets,
 			cmp.Or(reasons(fixed.Missing()), "there is none in them"))
 	}
 	all, err := e.Registry.Select(ctx, []string{"all"}, nil)
@@ -174,13 +181,27 @@ func rawTexts(raw []json.RawMessage) [][]byte {
 // openSandbox begins to open the backend in the background: that can take as long as the survey of a large dataset, which
 // seldom needs a sandbox.
 func (e *Experiment) openSandbox(context.Context) error {
-	e.opening = begin(e.openBackend)
+	e.opening = sync.OnceValue(e.openBackend)
+	go func() { _ = e.opening() }() // all who need the backend, and Close, wait for it
 	e.warnings = afterwards{e.warnings, e.opening}
 	return nil
 }
 
 // hasSandbox waits for the backend.
-func (e *Experiment) hasSandbox(context.Context) error { return e.opening.wait() }
+func (e *Experiment) hasSandbox(context.Context) error { return e.opening() }
+
+// afterwards writes when the work has ended without an error. After an error only the error is reported.
+type afterwards struct {
+	io.Writer
+	work func() error
+}
+
+func (a afterwards) Write(p []byte) (int, error) {
+	if a.work() != nil {
+		return len(p), nil
+	}
+	return a.Writer.Write(p)
+}
 
 // teach makes the scripted server learn the tasks during the survey.
 func (e *Experiment) teach(context.Context) error {
@@ -192,7 +213,7 @@ func (e *Experiment) teach(context.Context) error {
 
 // sandboxes is a backend that waits for Backend to be opened.
 func (e *Experiment) sandboxes() (sandbox.Backend, error) {
-	if err := e.opening.wait(); err != nil {
+	if err := e.opening(); err != nil {
 		return nil, err
 	}
 	return e.Backend, nil
@@ -218,11 +239,11 @@ func (e *Experiment) Player() *rollout.Player {
 	f := e.File
 	player := &rollout.Player{
 		Model: e.agent(), Registry: e.Registry, Sandboxes: e.Backend, System: e.system, Ephemeral: e.ephemeral, Prefill: e.prefill,
-		Sampling: e.sampling, Sweep: f.Varied(), Disabled: f.Tools.DisabledToolsets,
-		Limits:  episode.Limits{Turns: f.Limits.Turns, Tokens: f.Limits.Tokens, Time: f.Limits.Time},
+		Sampling: e.sampling, Sweep: f.Sweep.Varied(), Disabled: f.Tools.DisabledToolsets,
+		Limits:  f.Limits,
 		Network: sandbox.Network(f.Sandbox.Network), Allow: f.Sandbox.Allow, Image: f.Sandbox.Image, Samples: f.Samples,
-		Secrets: f.Secrets(e.Registry), Results: f.Results(), Guardrails: f.Tools.Guardrails,
-		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent, USD: f.Limits.USD},
+		Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
+		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent},
 		Hooks: e.hooks, Resources: f.Sandbox.Limits(), Now: time.Now, Logger: e.Logger,
 	}
 	if e.user != nil { // a nil client would make a non-nil interface

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 	own := map[string]string{
 		"dataset": parts.Dataset, "map": parts.Mapping, "distribution": parts.Distribution, "plugins": parts.Plugins, "system_prompt": parts.System,
 		"ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
-		"policy": f.policyText(), "fallbacks": f.fallbackText(), "token_ids": f.Model.TokenServer(),
+		"policy": f.Scripted.Decides(), "fallbacks": strings.Join(f.fallbacks(), ","), "token_ids": f.Model.TokenServer(),
 		"guardrails":     unless(f.Tools.Guardrails != rollout.GuardTell && f.Tools.Guardrails != rollout.GuardStop, f.Tools.Guardrails),
 		"tool_format":    unless(f.Model.ToolFormat == model.ToolFormatAuto, f.Model.ToolFormat),
 		"send_reasoning": unless(f.Model.SendReasoning == model.ReasoningAuto, f.Model.SendReasoning),
@@ -60,7 +61,7 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 	mode := f.policyMode()
 	own["command_policy"] = unless(mode == tools.PolicyRecord || f.scriptedCommands(),
 		strings.Join(append([]string{mode}, f.Commands.Approver...), " ")+f.Commands.ApproverModel)
-	sweep := f.Varied()
+	sweep := f.Sweep.Varied()
 	own["sweep"] = unless(sweep.Combinations() <= 1 && len(sweep.Models) == 0, jsonText(sweep))
 	return own
 }
@@ -75,25 +76,10 @@ type experimentParts struct {
 	Ephemeral, Prefill                     string
 }
 
-func (f *File) policyText() string {
-	switch f.Scripted.Policy {
-	case "noisy":
-		return fmt.Sprintf("noisy skill=%v", f.Scripted.Skill)
-	case "replay":
-		return "replay"
-	}
-	return f.Scripted.Policy
-}
-
 // Fingerprint hashes an experiment.
 func Fingerprint(experiment map[string]string) string {
-	keys := make([]string, 0, len(experiment))
-	for key := range experiment {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
 	hash := sha256.New()
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(experiment)) {
 		fmt.Fprintf(hash, "%d:%s=%d:%s\n", len(key), key, len(experiment[key]), experiment[key])
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:16]
@@ -102,13 +88,8 @@ func Fingerprint(experiment map[string]string) string {
 // Difference lists what differs between two experiments, a line each.
 func Difference(was, now map[string]string) []string {
 	var lines []string
-	keys := map[string]bool{}
-	for key := range was {
-		keys[key] = true
-	}
-	for key := range now {
-		keys[key] = true
-	}
+	keys := maps.Clone(was)
+	maps.Copy(keys, now)
 	for key := range keys {
 		if was[key] != now[key] {
 			lines = append(lines, fmt.Sprintf("%s: was %s, now %s", key, QuoteEmpty(was[key]), QuoteEmpty(now[key])))

@@ -135,6 +135,6 @@ func (m Manifest) Exported(dir string) export.Run {
 	return export.Run{
 		Name: filepath.Base(dir), License: license, Fingerprint: m.Fingerprint, Version: m.Version,
 		Model: cmp.Or(m.RunFile.Model.Name, strings.Join(m.RunFile.Sweep.names(), ", "), m.RunFile.Scripted.Policy), BaseURL: m.RunFile.Model.BaseURL,
-		Dataset: m.RunFile.Dataset.Path.names(), Digest: m.Experiment["dataset"], Tasks: m.Tasks, Samples: m.Samples, Seed: m.RunFile.Seed, RunFile: file,
+		Dataset: m.RunFile.Dataset.Path.Names(), Digest: m.Experiment["dataset"], Tasks: m.Tasks, Samples: m.Samples, Seed: m.RunFile.Seed, RunFile: file,
 	}
 }

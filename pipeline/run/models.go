@@ -9,18 +9,16 @@ import (
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
-	"trajgen/pipeline/model/budget"
 	"trajgen/pipeline/model/gate"
-	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/model/scripted"
 )
 
 // models are the models that an experiment asks, with what their requests share.
 type models struct {
 	*opened
-	server     *scripted.Server // nil without a policy
-	recorder   record.Recorder
-	replay     *record.Replay                // the replayed tape; nil without
+	purse
+	exchanges
+	server     *scripted.Server              // nil without a policy
 	clients    []*model.Client               // the models that play the agent
 	probes     []func(context.Context) error // of all models, called before the first episode
 	swept      model.ByName                  // clients, of a sweep of models; nil without
@@ -28,7 +26,6 @@ type models struct {
 	user       *model.Client                 // plays users; nil without a user_model
 	summary    *model.Client                 // writes summaries; nil without a summary_model
 	sampling   episode.Sampling
-	ledger     *budget.Ledger // nil without a budget
 	outages    outages
 	processors *gate.Processors
 	Room       func() <-chan struct{} // when another episode may begin: those beyond the requests in flight need no memory yet
@@ -42,7 +39,7 @@ func (m *models) openModel(context.Context) error {
 		Proxy: http.ProxyFromEnvironment, Concurrency: f.Play.Workers, Processors: m.processors, Logger: m.Logger,
 	}
 	cfg.ToolFormat = cmp.Or(cfg.ToolFormat, model.ToolFormatAuto)
-	if err := f.checkToolChoice(m.Registry); err != nil {
+	if err := checkToolChoice(f.Model.ToolChoice, m.Registry); err != nil {
 		return err
 	}
 	if warning := fitFiles(&cfg, f.Play.Workers, openFiles()); warning != "" {
@@ -54,7 +51,7 @@ func (m *models) openModel(context.Context) error {
 	}
 	m.thread(&cfg, "")
 	m.pay(&cfg)
-	cfg.Window = cmp.Or(f.Context.Window, cfg.Window)
+	cfg.Window = cmp.Or(f.Context.ContextWindow, cfg.Window)
 	if f.Scripted.Policy != "" {
 		if err := m.startServer(&cfg); err != nil {
 			return err

@@ -2,10 +2,8 @@ package run
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"trajgen/pipeline/model"
@@ -45,44 +43,6 @@ func (m *models) openFallback(next model.Fallback, settings model.Config) (*mode
 		return nil, err
 	}
 	return m.openClient(cfg)
-}
-
-// checkFallbacks says what is wrong with the fallbacks.
-func (f *File) checkFallbacks() error {
-	var errs []error
-	if len(f.Model.Fallbacks) > 0 && f.Scripted.Policy != "" {
-		errs = append(errs, errors.New("fallbacks are given together with policy, which always answers; leave one out"))
-	}
-	for i, next := range f.Model.Fallbacks {
-		if next.Model == "" {
-			errs = append(errs, fmt.Errorf("fallback %d names no model", i+1))
-		}
-		if next.Model == f.Model.Name && (next.BaseURL == "" || next.BaseURL == f.baseURL()) {
-			errs = append(errs, fmt.Errorf("fallback %d is the run's own model %s", i+1, f.Model.Name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// maxRetries is how often the run's episodes may be played again, all together; 0 is no limit.
-func (f *File) maxRetries(episodes int) int {
-	most := f.Play.MaxEpisodeRetries
-	if f.Play.EpisodeRetryShare > 0 {
-		share := max(1, int(f.Play.EpisodeRetryShare*float64(episodes)))
-		if most == 0 || share < most {
-			most = share
-		}
-	}
-	return most
-}
-
-// fallbackText is the part of the fallbacks that belongs to the experiment: which models may answer.
-func (f *File) fallbackText() string {
-	var names []string
-	for _, next := range f.Model.Fallbacks {
-		names = append(names, next.Model)
-	}
-	return strings.Join(names, ",")
 }
 
 // outages records which endpoints do not answer, and passes changes to the display. It is safe for concurrent use.

@@ -11,26 +11,6 @@ import (
 	"trajgen/pipeline/model/budget"
 )
 
-// Limits are the limits of an episode.
-type Limits struct {
-	Turns  int           `yaml:"turns" flag:"max-turns" experiment:"always" help:"model calls of an episode, at most"`
-	Tokens int           `yaml:"tokens" flag:"episode-tokens" experiment:"always" help:"prompt and completion tokens of an episode, at most (default: no limit)"`
-	Time   time.Duration `yaml:"time" flag:"episode-timeout" experiment:"always" help:"wall time of an episode's model and tool calls, at most"`
-	USD    float64       `yaml:"usd,omitempty" flag:"episode-usd" experiment:"given" help:"most that an episode's turns may cost (default: no limit)"`
-}
-
-// Validate says what is wrong with the section.
-func (l Limits) Validate() error {
-	var errs []error
-	if l.Turns == 0 {
-		errs = append(errs, errors.New("limits.turns (--max-turns) is 0; at least 1"))
-	}
-	if l.Time == 0 {
-		errs = append(errs, errors.New("limits.time (--episode-timeout) is 0; over 0"))
-	}
-	return errors.Join(errs...)
-}
-
 // Play says how many episodes are played at once, how often, and when the run ends.
 type Play struct {
 	Workers           int     `yaml:"workers" experiment:"no" help:"episodes in play at once"`
@@ -56,6 +36,18 @@ func (p Play) Validate() error {
 	return errors.Join(errs...)
 }
 
+// maxRetries is how often the run's episodes may be played again, all together; 0 is no limit.
+func (p Play) maxRetries(episodes int) int {
+	most := p.MaxEpisodeRetries
+	if p.EpisodeRetryShare > 0 {
+		share := max(1, int(p.EpisodeRetryShare*float64(episodes)))
+		if most == 0 || share < most {
+			most = share
+		}
+	}
+	return most
+}
+
 // Watch has the callbacks of a run, each of which may be nil.
 type Watch struct {
 	Observe func(pipeline.Event)
@@ -73,7 +65,7 @@ func (s *Run) Play(ctx context.Context, watch Watch) (pipeline.Summary, error) {
 	player.Services, player.Recorder = s.Services, s.Recorder()
 	cfg := pipeline.Config{
 		Tasks: e.Playable(e.Source.Tasks(ctx)), Draw: e.Draw, Seed: e.File.Seed, Samples: e.File.Samples, Run: s.Manifest.Fingerprint,
-		Workers: e.File.Play.Workers, Retries: e.File.Play.EpisodeRetries, MaxRetries: e.File.maxRetries(e.Tasks * e.File.Samples), Retried: s.journal.Retried(),
+		Workers: e.File.Play.Workers, Retries: e.File.Play.EpisodeRetries, MaxRetries: e.File.Play.maxRetries(e.Tasks * e.File.Samples), Retried: s.journal.Retried(),
 		RetryErrors: e.File.Play.RetryErrors, MaxErrorsInRow: e.File.Play.MaxErrorsInRow,
 		Player: player, Journal: s, Room: e.Room, Drain: watch.Drain, Observe: watch.Observe, Logger: e.Logger,
 	}

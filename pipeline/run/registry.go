@@ -43,10 +43,10 @@ func (t Tools) Validate() error {
 	return errors.Join(problems...)
 }
 
-// fixedToolsets are an episode's toolsets when neither its task nor a distribution decides.
-func (f *File) fixedToolsets() []string {
-	if len(f.Tools.Toolsets) > 0 {
-		return f.Tools.Toolsets
+// fixed are an episode's toolsets when neither its task nor a distribution decides.
+func (t Tools) fixed() []string {
+	if len(t.Toolsets) > 0 {
+		return t.Toolsets
 	}
 	return []string{"all"}
 }

@@ -7,8 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"trajgen/datasets"
 	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/budget"
+	"trajgen/pipeline/model/record"
+	"trajgen/pipeline/model/scripted"
 	"trajgen/pipeline/rollout"
+	"trajgen/tools"
 )
 
 // File is a run file: one experiment and how it is run, in sections. Beside the key in YAML, the tags of a field are: help, which
@@ -25,21 +30,21 @@ type File struct {
 	Seed    uint64 `yaml:"seed" experiment:"always" help:"seed of everything that is drawn"`
 	Samples int    `yaml:"samples" experiment:"no" help:"plays of each task"`
 
-	Dataset  Dataset        `yaml:"dataset,omitempty" section:"The dataset, and which of its tasks are played"`
-	Tools    Tools          `yaml:"tools,omitempty" section:"Toolsets and tools"`
-	Commands Commands       `yaml:"commands,omitempty" section:"Commands that could do harm"`
-	Model    model.Settings `yaml:"model,omitempty" section:"The model, and how it is asked"`
-	Sweep    Sweep          `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
-	Requests model.Patience `yaml:"requests,omitempty" section:"When the model does not answer"`
-	User     User           `yaml:"user,omitempty" section:"A model that plays the user"`
-	Scripted Scripted       `yaml:"scripted,omitempty" section:"Without a model"`
-	Tape     Tape           `yaml:"tape,omitempty" section:"Tapes"`
-	Prompts  Prompts        `yaml:"prompts,omitempty" section:"Prompts of the run"`
-	Limits   Limits         `yaml:"limits,omitempty" section:"An episode's limits"`
-	Play     Play           `yaml:"play,omitempty" section:"Workers, retries and the end"`
-	Sandbox  Sandbox        `yaml:"sandbox,omitempty" section:"Sandboxes"`
-	Budget   Budget         `yaml:"budget,omitempty" section:"Prices and budgets"`
-	Context  Context        `yaml:"context,omitempty" section:"Long conversations"`
+	Dataset  datasets.Settings       `yaml:"dataset,omitempty" section:"The dataset, and which of its tasks are played"`
+	Tools    Tools                   `yaml:"tools,omitempty" section:"Toolsets and tools"`
+	Commands tools.CommandSettings   `yaml:"commands,omitempty" section:"Commands that could do harm"`
+	Model    model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
+	Sweep    Sweep                   `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
+	Requests model.Patience          `yaml:"requests,omitempty" section:"When the model does not answer"`
+	User     User                    `yaml:"user,omitempty" section:"A model that plays the user"`
+	Scripted scripted.Settings       `yaml:"scripted,omitempty" section:"Without a model"`
+	Tape     record.Settings         `yaml:"tape,omitempty" section:"Tapes"`
+	Prompts  Prompts                 `yaml:"prompts,omitempty" section:"Prompts of the run"`
+	Limits   rollout.Limits          `yaml:"limits,omitempty" section:"An episode's limits"`
+	Play     Play                    `yaml:"play,omitempty" section:"Workers, retries and the end"`
+	Sandbox  Sandbox                 `yaml:"sandbox,omitempty" section:"Sandboxes"`
+	Budget   budget.Settings         `yaml:"budget,omitempty" section:"Prices and budgets"`
+	Context  rollout.ContextSettings `yaml:"context,omitempty" section:"Long conversations"`
 
 	resumed bool   // an earlier run goes on
 	Scratch string // directory for tasks that are played in another order
@@ -50,9 +55,9 @@ type File struct {
 func Default() File {
 	return File{
 		Samples:  1,
-		Scripted: Scripted{Skill: 0.7},
+		Scripted: scripted.Settings{Skill: 0.7},
 		Requests: model.Patience{Timeout: 10 * time.Minute, Retries: 5, EpisodeRetries: 50, RetryShare: 0.2, OutageLimit: 30 * time.Minute},
-		Limits:   Limits{Turns: rollout.DefaultTurns, Time: rollout.DefaultTime},
+		Limits:   rollout.Limits{Turns: rollout.DefaultTurns, Time: rollout.DefaultTime},
 		Play:     Play{Workers: 8, EpisodeRetries: 1, MaxErrorsInRow: 20},
 		Sandbox:  Sandbox{Backend: "native", Ready: 2, Network: "loopback", Memory: 1 << 30, Processes: 256, Disk: 512 << 20},
 	}
@@ -61,9 +66,9 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Choice().Validate(f.Dataset.MaxTasks), f.Tools.Validate(), f.Quirks().Validate(), f.checkCommandPolicy(), f.checkModel(),
-		f.CheckSweep(), f.Requests.Validate(), f.checkFallbacks(), f.checkUser(), f.Scripted.Validate(), f.checkTape(), f.Limits.Validate(),
-		f.Play.Validate(), f.Sandbox.Validate(), f.checkBudget(), f.checkContext(),
+		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Model.Validate(), f.CheckSweep(),
+		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(),
+		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
 	}
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if len(f.Dataset.Path) == 0 {
@@ -75,7 +80,32 @@ func (f *File) Validate() error {
 	if strings.ContainsAny(f.Name, `/\\`) || f.Name == ".." {
 		bad("name %q is a single name, without slashes; --out takes a path", f.Name)
 	}
+	if f.Limits.Tokens > 0 && f.Model.MaxTokens >= f.Limits.Tokens {
+		bad("limits.tokens is %d and model.max_tokens %d: one reply could take it all; raise the one or lower the other", f.Limits.Tokens, f.Model.MaxTokens)
+	}
 	return inOrder(problems)
+}
+
+// checkModels says which models do not go together.
+func (f *File) checkModels() error {
+	var problems []error
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	m, scripted := f.Model, f.Scripted.Policy != ""
+	refuse(len(m.Endpoints) > 0 && (m.BaseURL != "" || scripted), "endpoints are given together with base_url or policy, which say where the model is, too; leave one out")
+	refuse(scripted && m.BaseURL != "", "both policy and base_url are given: a policy plays against the embedded server; leave one out")
+	refuse(!scripted && m.Name == "" && len(f.Sweep.Model) == 0, "no model: give --model NAME (and --base-url URL), or --policy oracle to play without one")
+	refuse(scripted && len(m.Fallbacks) > 0, "fallbacks are given together with policy, which always answers; leave one out")
+	for i, next := range m.Fallbacks {
+		refuse(next.Model == "", "fallback %d names no model", i+1)
+		refuse(next.Model == m.Name && (next.BaseURL == "" || next.BaseURL == f.baseURL()), "fallback %d is the run's own model %s", i+1, m.Name)
+	}
+	refuse(scripted && f.User.Model != "" && f.User.BaseURL == "", "user: the model needs base_url when a policy plays: the embedded server knows the agent's part alone")
+	refuse(scripted && f.Context.SummaryModel != "" && f.Context.SummaryBaseURL == "", "summary_model needs summary_base_url when a policy plays: the embedded server knows the agent's part alone")
+	return errors.Join(problems...)
 }
 
 // inOrder joins errors, with their lines sorted.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"trajgen/datasets"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 
@@ -88,7 +89,7 @@ budget: {prices: {m: {input: 1, output: 2.5}}}
 	}
 	want := Default()
 	temperature, no := 1.0, false
-	want.Dataset.Path, want.Samples, want.Model.Temperature, want.Model.SendSeed, want.Sandbox.Memory, want.Limits.Time = Paths{"tasks.jsonl"}, 100, &temperature, &no, 2<<30, 90*time.Second
+	want.Dataset.Path, want.Samples, want.Model.Temperature, want.Model.SendSeed, want.Sandbox.Memory, want.Limits.Time = datasets.Paths{"tasks.jsonl"}, 100, &temperature, &no, 2<<30, 90*time.Second
 	want.Tools.Toolsets, want.Tools.DisabledToolsets, want.Model.TokenIDs = []string{"terminal", "file"}, []string{"terminal", "file"}, "true"
 	want.Sweep.Model = []sweptModel{{Name: "one"}, {Name: "two", BaseURL: "u"}}
 	want.Model.Fallbacks = []model.Fallback{{Model: "a", BaseURL: "x"}, {Model: "b", BaseURL: "x"}}

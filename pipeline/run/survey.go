@@ -9,7 +9,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,9 +24,8 @@ type tasks struct {
 	*opened
 	learn    func(*episode.Task) // teaches the scripted server a task; nil without a policy
 	Tasks    int
-	draws    map[string]*drawn // by name or path
-	fixed    map[string]error  // what is wrong with the toolsets of tasks
-	image    string            // the first image that a task wants
+	draws    *draws
+	image    string // the first image that a task wants
 	badRows  int
 	unjudged int    // tasks without a verifier
 	repeated int    // tasks with the id of an earlier one
@@ -39,26 +37,16 @@ type tasks struct {
 }
 
 func (t *tasks) openDataset(context.Context) error {
-	options := datasets.Options{MaxTasks: t.File.Dataset.MaxTasks, SkipBadRows: t.File.Dataset.SkipBadRows, OnSkip: t.skipped(), OnRepeat: t.repeat, Shape: t.File.Dataset.Shape, Choice: t.File.Choice(), OnChosen: t.chosen, Subset: t.File.Dataset.Subset, Split: t.File.Dataset.Split}
-	if t.File.Dataset.Map != "" {
-		mapping, err := datasets.LoadMapping(t.File.Dataset.Map)
-		if err != nil {
-			return err
-		}
-		options.Map = mapping
-		t.parts.Mapping = mapping.Digest()
-	}
-	source, err := datasets.OpenAll(t.File.Dataset.Path, options)
-	if err != nil {
-		return err
-	}
-	t.Source = source
-	return nil
+	source, mapping, err := t.File.Dataset.Open(datasets.Options{
+		SkipBadRows: t.File.Dataset.SkipBadRows, OnSkip: t.skipped, OnRepeat: t.repeat, OnChosen: t.chosen, Choice: t.File.Dataset.Choice(t.File.Seed, t.File.Scratch),
+	})
+	t.Source, t.parts.Mapping = source, mapping
+	return err
 }
 
 // offers says which of a task's requirements the sandbox does not meet. Another check reports a missing sandbox.
 func (t *tasks) offers(network, image string, allow ...string) error {
-	if t.opening.wait() != nil {
+	if t.opening() != nil {
 		return nil
 	}
 	return t.offeredBy(t.Backend, network, image, allow...)
@@ -73,11 +61,9 @@ func (t *tasks) offeredBy(backend *OpenBackend, network, image string, allow ...
 }
 
 // skipped reports broken rows, each once, as the dataset is read again when it is played.
-func (t *tasks) skipped() func(*datasets.RowError) {
-	return func(bad *datasets.RowError) {
-		if !t.surveyed {
-			t.skip(bad)
-		}
+func (t *tasks) skipped(bad *datasets.RowError) {
+	if !t.surveyed {
+		t.skip(bad)
 	}
 }
 
@@ -144,19 +130,15 @@ func (t *tasks) survey(ctx context.Context) error {
 	if t.widened > 0 {
 		fmt.Fprintf(t.warnings, "%d of %d tasks open the network further than the run's %s: --where 'network != \"full\"' leaves out those that open all of it\n", t.widened, t.Tasks, t.File.Sandbox.Network)
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.draws)) {
-		if name != t.File.Tools.Distribution {
-			t.parts.Tasks = strings.TrimSpace(t.parts.Tasks + " " + drawDigest(t.draws[name].Distribution))
-		}
-	}
-	return errors.Join(append(problems, t.bare())...)
+	t.parts.Tasks = t.draws.ofTasks()
+	return errors.Join(append(problems, t.draws.bare())...)
 }
 
 // look reads the tasks for the survey, and returns the error of the first that cannot be played.
 func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 	const most = 20
 	for task, err := range t.Source.InOrder(ctx) {
-		if err := cmp.Or(t.opening.failed(), err); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		if err := t.suits(ctx, task); err != nil {
@@ -170,7 +152,7 @@ func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 			continue
 		}
 		t.Tasks++
-		t.countBare(task)
+		t.draws.countBare(task)
 		if len(task.Verify) == 0 {
 			t.unjudged++
 		}
@@ -217,10 +199,10 @@ func (t *tasks) tryImage(ctx context.Context) error {
 func (t *tasks) suits(ctx context.Context, task *episode.Task) error {
 	var problems []error
 	if len(task.Toolsets) > 0 {
-		problems = append(problems, t.hasTools(ctx, task.Toolsets))
+		problems = append(problems, t.draws.hasTools(ctx, task.Toolsets))
 	}
 	if task.Distribution != "" {
-		_, err := t.distribution(ctx, task.Distribution)
+		_, err := t.draws.distribution(ctx, task.Distribution)
 		problems = append(problems, err)
 	}
 	for _, check := range task.Verify {
@@ -251,7 +233,7 @@ func (t *tasks) hasWorkdir(task *episode.Task) error {
 	if !path.IsAbs(task.Cwd) {
 		return fmt.Errorf("cwd %q is not an absolute path", task.Cwd)
 	}
-	if t.opening.wait() != nil {
+	if t.opening() != nil {
 		return nil // another check reports that
 	}
 	if placer, ok := t.Backend.Backend.(sandbox.Placer); ok {
@@ -274,7 +256,7 @@ func checkEnv(env map[string]string) error {
 
 // hasRoot says why a check that reads files at the root of the file system cannot run: the root is the machine's own.
 func (t *tasks) hasRoot() error {
-	if t.opening.wait() != nil {
+	if t.opening() != nil {
 		return nil // another check reports that
 	}
 	g := t.Backend.Guarantees()

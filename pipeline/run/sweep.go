@@ -82,10 +82,8 @@ func (f *File) sampling(name string) episode.Sampling {
 }
 
 // Varied are the settings that vary.
-func (f *File) Varied() rollout.Sweep {
-	return rollout.Sweep{
-		Models: f.Sweep.names(), ReasoningEfforts: f.Sweep.ReasoningEffort, Temperatures: f.Sweep.Temperature, TopPs: f.Sweep.TopP,
-	}
+func (s Sweep) Varied() rollout.Sweep {
+	return rollout.Sweep{Models: s.names(), ReasoningEfforts: s.ReasoningEffort, Temperatures: s.Temperature, TopPs: s.TopP}
 }
 
 func (s Sweep) names() []string {
@@ -98,7 +96,7 @@ func (s Sweep) names() []string {
 
 // CheckSweep says what is wrong with the sweep, by itself and together with the settings that it varies.
 func (f *File) CheckSweep() error {
-	errs := []error{f.Varied().Validate(f.Samples)}
+	errs := []error{f.Sweep.Varied().Validate(f.Samples)}
 	varied := func(name string, swept bool, given bool) {
 		_, extra := f.Model.ExtraBody[name]
 		if swept && (given || extra) {

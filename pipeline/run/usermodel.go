@@ -28,13 +28,10 @@ func (m *models) openUser(ctx context.Context) error {
 	return err
 }
 
-// checkUser says what is wrong with the keys of the user model.
-func (f *File) checkUser() error {
-	switch {
-	case f.User.Model == "" && (f.User.BaseURL != "" || f.User.APIKeyEnv != ""):
+// Validate says what is wrong with the section.
+func (u User) Validate() error {
+	if u.Model == "" && (u.BaseURL != "" || u.APIKeyEnv != "") {
 		return fmt.Errorf("base_url and api_key_env of user say where the user model is: give --user-model NAME too")
-	case f.User.Model != "" && f.User.BaseURL == "" && f.Scripted.Policy != "":
-		return fmt.Errorf("user: the model needs base_url when a policy plays: the embedded server knows the agent's part alone")
 	}
 	return nil
 }
