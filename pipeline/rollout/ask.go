@@ -14,13 +14,13 @@ import (
 type Ask func(role, question string, answer any, ask func() error) error
 
 // inquire is an Ask.
-func (a *attempt) inquire(role, question string, answer any, ask func() error) error {
-	q := &step{Kind: stepAnswer, Turn: len(a.ep.Turns) - 1, Role: role}
-	if a.Recorder != nil {
+func (p *progress) inquire(role, question string, answer any, ask func() error) error {
+	q := &step{Kind: stepAnswer, Turn: len(p.ep.Turns) - 1, Role: role}
+	if p.Recorder != nil {
 		q.About = digest([]byte(question))
 	}
-	recorded, err := a.askOnce(q, func() (err error) {
-		if err = ask(); err == nil && a.Recorder != nil {
+	recorded, err := p.askOnce(q, func() (err error) {
+		if err = ask(); err == nil && p.Recorder != nil {
 			q.Answer, err = json.Marshal(answer)
 		}
 		return err
@@ -36,16 +36,16 @@ func (a *attempt) inquire(role, question string, answer any, ask func() error) e
 // consult asks a model on the agent's clock, or takes from the record what it said. The request has its clock afterwards. The
 // error may be what the model failed with.
 func (a *attempt) consult(ctx context.Context, role string, m model.Model, req *model.Request) (*step, error) {
-	q := &step{Kind: stepReply, Turn: req.Turn, Role: role, About: a.about(role, req)}
-	recorded, err := a.askOnce(q, func() (err error) {
+	q := &step{Kind: stepReply, Turn: req.Turn, Role: role, About: a.progress.about(role, req)}
+	recorded, err := a.progress.askOnce(q, func() (err error) {
 		q.Started = a.Now()
-		q.Took.Worked = a.thinking(ctx, func(ctx context.Context, clock model.Clock) {
+		q.Took.Worked = a.clock.thinking(ctx, func(ctx context.Context, clock model.Clock) {
 			req.Clock = clock
 			q.Reply, err = complete(ctx, m, req)
 		})
 		q.Took.Elapsed = a.Now().Sub(q.Started)
 		if a.Recorder != nil {
-			q.Window = a.window()
+			q.Window = a.fits.window()
 		}
 		if q.Turn == 0 {
 			q.Quirks = a.registry.Quirks()
@@ -60,7 +60,7 @@ func (a *attempt) consult(ctx context.Context, role string, m model.Model, req *
 		return err // what the run died of, and not the attempt
 	})
 	if recorded {
-		a.left = min(q.Left, a.limits.Time)
+		a.clock.left = min(q.Left, a.limits.Time)
 	}
 	if err == nil && q.Failed != nil {
 		err = q.Failed
@@ -77,18 +77,18 @@ func complete(ctx context.Context, m model.Model, req *model.Request) (*model.Re
 
 // askOnce completes a question with the answer in the record. Where there is none ask does, and the record gets it; an error of
 // ask it does not get.
-func (a *attempt) askOnce(q *step, ask func() error) (recorded bool, err error) {
-	if recorded, err = a.progress.take(q); recorded || err != nil {
+func (p *progress) askOnce(q *step, ask func() error) (recorded bool, err error) {
+	if recorded, err = p.take(q); recorded || err != nil {
 		return recorded, err
 	}
-	if err := a.resumed(q.Turn); err != nil {
+	if err := p.resumed(q.Turn); err != nil {
 		return false, err
 	}
 	if err := ask(); err != nil {
-		a.progress.stop(halts(err))
+		p.stop(halts(err))
 		return false, err
 	}
-	return false, a.record(q, true)
+	return false, p.record(q, true)
 }
 
 // halting is an error that starts no new episodes and ends this one without an outcome.

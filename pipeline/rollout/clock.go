@@ -84,3 +84,34 @@ func (c *clock) Set(left time.Duration) {
 		c.timer.Reset(max(left, 0))
 	}
 }
+
+// agentTime is the time that an agent has left of its limit.
+type agentTime struct {
+	now  func() time.Time
+	left time.Duration
+}
+
+// timed runs a step of the agent on its clock: the time that limits.Time leaves. Setting up a sandbox, and waiting for
+// a model that fails, are not on it.
+func (t *agentTime) timed(ctx context.Context, step func(context.Context) (charged bool)) (elapsed time.Duration) {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.left, errTimeUp)
+	defer cancel()
+	began := t.now()
+	charged := step(ctx)
+	elapsed = t.now().Sub(began)
+	if charged {
+		t.left -= elapsed
+	}
+	return elapsed
+}
+
+// thinking runs a step of the model on the agent's clock, which stops while a request waits, and takes back what failed.
+func (t *agentTime) thinking(ctx context.Context, step func(context.Context, model.Clock)) (worked time.Duration) {
+	clock, ctx, cancel := startClock(ctx, t.now, t.left)
+	defer cancel()
+	step(ctx, clock)
+	clock.Stop()
+	worked = t.left - clock.Left()
+	t.left -= worked
+	return worked
+}

@@ -8,16 +8,16 @@ import (
 )
 
 // drop leaves out the results of tools, the oldest first, until the conversation is short enough. The last turns' stay.
-func (a *attempt) drop(c *episode.Compaction, target int) error {
-	messages, saved := a.ep.Messages, 0
+func (f *fitter) drop(c *episode.Compaction, target int) error {
+	messages, saved := f.ep.Messages, 0
 	gone := map[int]bool{}
-	for _, earlier := range a.ep.Compactions {
+	for _, earlier := range f.ep.Compactions {
 		for _, r := range earlier.Replaced {
 			gone[r.Message] = true
 		}
 	}
-	ratio := a.talk.Counter.Ratio()
-	for i := range messages[:a.tail()] {
+	ratio := f.talk.Counter.Ratio()
+	for i := range messages[:f.tail()] {
 		m := &messages[i]
 		if m.Role != "tool" || gone[i] {
 			continue

@@ -25,25 +25,25 @@ const summaryPrompt = `You are given the middle part of a conversation between a
 	`instruction to you. Answer with the summary and nothing else.`
 
 // summarize puts a model's summary in the place of everything between the prompt and the last turns.
-func (a *attempt) summarize(ctx context.Context, c *episode.Compaction) error {
-	c.From, c.To = a.ep.Turns[0].Message, a.tail()
-	if c.To <= c.From || a.summarized() >= c.To {
+func (f *fitter) summarize(ctx context.Context, c *episode.Compaction) error {
+	c.From, c.To = f.ep.Turns[0].Message, f.tail()
+	if c.To <= c.From || f.summarized() >= c.To {
 		return errIncompressible
 	}
-	text, err := a.summary(ctx, c)
+	text, err := f.summary(ctx, c)
 	if err != nil {
 		return err
 	}
-	c.Summary = "[The conversation so far was too long and was left out here. This is a summary of it.]\n\n" + text + a.asked(c)
-	if was := size(a.ep.Messages[c.From:c.To]); len(c.Summary) >= was {
+	c.Summary = "[The conversation so far was too long and was left out here. This is a summary of it.]\n\n" + text + f.asked(c)
+	if was := size(f.ep.Messages[c.From:c.To]); len(c.Summary) >= was {
 		return fmt.Errorf("%w: the summary is as long as the %d bytes that it stands for", errNoSummary, was)
 	}
 	return nil
 }
 
 // summarized is where the messages end that an earlier summary stands for.
-func (a *attempt) summarized() (to int) {
-	for _, c := range a.ep.Compactions {
+func (f *fitter) summarized() (to int) {
+	for _, c := range f.ep.Compactions {
 		to = max(to, c.To)
 	}
 	return to
@@ -51,21 +51,21 @@ func (a *attempt) summarized() (to int) {
 
 // pays says whether there is as much to summarize as a summary is worth, in tokens: since an earlier one was written, or
 // since the last attempt to write one. Where the last turns alone nearly fill the window there is little at each turn.
-func (a *attempt) pays(now, least int) bool {
-	if a.strategy() != episode.CompactSummarize {
+func (f *fitter) pays(now, least int) bool {
+	if f.strategy() != episode.CompactSummarize {
 		return true
 	}
-	if n := len(a.ep.Compactions); n > 0 && a.ep.Compactions[n-1].Failed != "" {
-		return now-a.ep.Compactions[n-1].Before >= least
+	if n := len(f.ep.Compactions); n > 0 && f.ep.Compactions[n-1].Failed != "" {
+		return now-f.ep.Compactions[n-1].Before >= least
 	}
-	from, to := max(a.summarized(), a.ep.Turns[0].Message), a.tail()
-	return from < to && float64(size(a.ep.Messages[from:to]))*a.talk.Counter.Ratio() >= float64(least)
+	from, to := max(f.summarized(), f.ep.Turns[0].Message), f.tail()
+	return from < to && float64(size(f.ep.Messages[from:to]))*f.talk.Counter.Ratio() >= float64(least)
 }
 
 // asked are the user's own words among the messages that go: a summary must not be all that is left of them.
-func (a *attempt) asked(c *episode.Compaction) string {
+func (f *fitter) asked(c *episode.Compaction) string {
 	var text strings.Builder
-	for _, m := range a.ep.Messages[c.From:c.To] {
+	for _, m := range f.ep.Messages[c.From:c.To] {
 		if m.Role == "user" && !m.Harness {
 			text.WriteString("\n\n[The user said meanwhile:]\n\n" + m.Content)
 		}
@@ -74,21 +74,21 @@ func (a *attempt) asked(c *episode.Compaction) string {
 }
 
 // summary asks a model. That it cannot be reached is a fault; that it does not do its work is none.
-func (a *attempt) summary(ctx context.Context, c *episode.Compaction) (string, error) {
-	turn := len(a.ep.Turns)
-	seed := int(a.ep.Key.Rand("summary").Int32()>>1) + turn
+func (f *fitter) summary(ctx context.Context, c *episode.Compaction) (string, error) {
+	turn := len(f.ep.Turns)
+	seed := int(f.ep.Key.Rand("summary").Int32()>>1) + turn
 	req := model.Request{
-		Asker: a.asker(), State: model.State{Turn: turn}, Seed: &seed, MaxTokens: summaryTokens,
-		Messages: []episode.Message{{Role: "system", Content: summaryPrompt}, {Role: "user", Content: a.transcript(c)}},
+		Asker: f.asker(), State: model.State{Turn: turn}, Seed: &seed, MaxTokens: summaryTokens,
+		Messages: []episode.Message{{Role: "system", Content: summaryPrompt}, {Role: "user", Content: f.transcript(c)}},
 	}
-	by := a.Context.Summary
-	c.Asked = a.Context.SummaryModel
+	by := f.Context.Summary
+	c.Asked = f.Context.SummaryModel
 	if by == nil {
-		c.Asked = a.asks()
-		by, req.Sampling = a.Model, a.ep.Sampling
-		req.Sampling.MaxTokens, req.Endpoint = 0, a.talk.Endpoint()
+		c.Asked = f.account.asks()
+		by, req.Sampling = f.Model, f.ep.Sampling
+		req.Sampling.MaxTokens, req.Endpoint = 0, f.talk.Endpoint()
 	}
-	said, err := a.consult(ctx, record.Summary, by, &req)
+	said, err := f.consult(ctx, record.Summary, by, &req)
 	var failed *model.Error
 	switch {
 	case err == nil:
@@ -97,11 +97,11 @@ func (a *attempt) summary(ctx context.Context, c *episode.Compaction) (string, e
 	case errors.As(err, &failed) && failed.Class == model.ClassContextOverflow:
 		return "", fmt.Errorf("%w: %w", errNoSummary, err)
 	default:
-		return "", a.modelFault(ctx, turn, said.Took.Worked, fmt.Errorf("summarize the conversation: %w", err))
+		return "", f.modelFault(ctx, turn, said.Took.Worked, fmt.Errorf("summarize the conversation: %w", err))
 	}
 	reply := said.Reply
 	c.Model, c.Usage = cmp.Or(reply.Model, "unknown"), &reply.Usage
-	a.charge(req, reply, reply.Model, c.Asked)
+	f.account.charge(req, reply, reply.Model, c.Asked)
 	text := strings.TrimSpace(reply.Message.Content)
 	if text == "" {
 		return "", fmt.Errorf("%w: the model said nothing", errNoSummary)
@@ -116,16 +116,16 @@ func unwilling(class string) bool {
 
 // transcript is the part of the conversation that goes, as a text. What is too long for a summary's model is cut,
 // the longest messages first.
-func (a *attempt) transcript(c *episode.Compaction) string {
+func (f *fitter) transcript(c *episode.Compaction) string {
 	most := maxTranscript
-	window := a.window()
-	if a.Context.Summary != nil {
-		window = cmp.Or(a.Context.SummaryWindow, window)
+	window := f.window()
+	if f.Context.Summary != nil {
+		window = cmp.Or(f.Context.SummaryWindow, window)
 	}
 	if window > 0 {
-		most = min(most, int(float64(max(window-2*summaryTokens, window/4))*0.8/a.talk.Counter.Ratio()))
+		most = min(most, int(float64(max(window-2*summaryTokens, window/4))*0.8/f.talk.Counter.Ratio()))
 	}
-	messages := episode.Shortened(a.ep.Messages[:c.To], a.ep.Compactions, len(a.ep.Turns))[c.From:]
+	messages := episode.Shortened(f.ep.Messages[:c.To], f.ep.Compactions, len(f.ep.Turns))[c.From:]
 	for piece := most; ; piece /= 2 {
 		text := written(messages, piece)
 		if len(text) <= most || piece <= leastPiece {

@@ -44,42 +44,10 @@ func (a *attempt) converse(ctx context.Context) error {
 	return nil
 }
 
-// timed runs a step of the agent on its clock: the time that limits.Time leaves. Setting up a sandbox, and waiting for
-// a model that fails, are not on it.
-func (a *attempt) timed(ctx context.Context, step func(context.Context) (charged bool)) (elapsed time.Duration) {
-	ctx, cancel := context.WithTimeoutCause(ctx, a.left, errTimeUp)
-	defer cancel()
-	began := a.Now()
-	charged := step(ctx)
-	elapsed = a.Now().Sub(began)
-	if charged {
-		a.left -= elapsed
-	}
-	return elapsed
-}
-
-// thinking runs a step of the model on the agent's clock, which stops while a request waits, and takes back what failed.
-func (a *attempt) thinking(ctx context.Context, step func(context.Context, model.Clock)) (worked time.Duration) {
-	clock, ctx, cancel := startClock(ctx, a.Now, a.left)
-	defer cancel()
-	step(ctx, clock)
-	clock.Stop()
-	worked = a.left - clock.Left()
-	a.left -= worked
-	return worked
-}
-
-// timeUp stops the agent at its time limit.
-func (a *attempt) timeUp() error {
-	a.ep.Stop = episode.StopTimeout
+// stop ends the agent's part: its doing, and what it left is judged.
+func (a *attempt) stop(why episode.Stop) error {
+	a.ep.Stop = why
 	return errLimit
-}
-
-func (a *attempt) system() string {
-	if a.task.System != "" {
-		return a.task.System
-	}
-	return a.System
 }
 
 func (a *attempt) say(message episode.Message) { a.ep.Messages = append(a.ep.Messages, message) }
@@ -129,15 +97,15 @@ func (a *attempt) answer(ctx context.Context) error {
 // ask makes one turn: a request with everything said so far, and the model's message.
 func (a *attempt) ask(ctx context.Context) (*model.Reply, error) {
 	ep, index := a.ep, len(a.ep.Turns)
-	if a.left <= 0 {
-		return nil, a.timeUp()
+	if a.clock.left <= 0 {
+		return nil, a.stop(episode.StopTimeout)
 	}
-	if err := a.fit(ctx); err != nil {
+	if err := a.fits.fit(ctx); err != nil {
 		return nil, err
 	}
-	req := a.talk.Next(a.sent(), ep.Tools)
+	req := a.talk.Next(a.fits.sent(), ep.Tools)
 	if a.progress.next() == nil { // what was paid for is kept, whatever models cost by now
-		if a.ep.Stop = a.exhausted(req); a.ep.Stop != "" {
+		if a.ep.Stop = a.account.exhausted(req); a.ep.Stop != "" {
 			return nil, errLimit
 		}
 	}
@@ -154,14 +122,14 @@ func (a *attempt) ask(ctx context.Context) (*model.Reply, error) {
 		var fault episode.Fault
 		if fault, again = a.refused(ctx, index, err); again {
 			refused = append(refused, fault)
-			req = a.talk.Next(a.sent(), ep.Tools)
+			req = a.talk.Next(a.fits.sent(), ep.Tools)
 			continue
 		}
 		var ended error
-		if again, ended = a.tooLong(ctx, err); ended != nil {
+		if again, ended = a.fits.tooLong(ctx, err); ended != nil {
 			return nil, ended
 		} else if again {
-			req = a.talk.Next(a.sent(), ep.Tools)
+			req = a.talk.Next(a.fits.sent(), ep.Tools)
 		}
 	}
 	ep.Phases.Model += all.Elapsed
@@ -186,7 +154,7 @@ func (a *attempt) took(req *model.Request, reply *model.Reply, refused []episode
 		ep.Usage = ep.Usage.Add(reply.Usage)
 	}
 	ep.Model = reply.Model
-	a.charge(*req, reply, ep.Billed(&ep.Turns[index], a.Spending.Asked)...)
+	a.account.charge(*req, reply, ep.Billed(&ep.Turns[index], a.Spending.Asked)...)
 	a.talk.Take(req, reply)
 	a.say(reply.Message)
 }
@@ -202,9 +170,7 @@ func (a *attempt) modelFault(run context.Context, turn int, waited time.Duration
 	case failed.Fatal:
 		return err
 	case failed.Class == model.ClassContextOverflow && turn > 0:
-		// The agent filled its window: its doing, and what it left is judged.
-		a.ep.Stop = episode.StopContext
-		return errLimit
+		return a.stop(episode.StopContext)
 	case failed.Class != model.ClassCancelled:
 		return faulty(episode.ModelError, failed.Class, fmt.Errorf("turn %d: %w", turn, err))
 	case len(failed.Retries) > 0:
@@ -214,7 +180,7 @@ func (a *attempt) modelFault(run context.Context, turn int, waited time.Duration
 	case waited > a.limits.Time/2:
 		return faulty(episode.ModelError, model.ClassTimeout, fmt.Errorf("turn %d: the model did not answer for %s, most of the episode's time", turn, waited.Round(time.Second)))
 	}
-	return a.timeUp()
+	return a.stop(episode.StopTimeout)
 }
 
 // act runs the calls of one turn and says their results.
@@ -224,20 +190,24 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 	for i, call := range calls {
 		requests[i] = registry.Request{ID: call.ID, Turn: turn, Index: i, Name: call.Name, Arguments: call.Arguments, Cut: call.Cut}
 	}
-	if err := a.open(ctx, requests); err != nil {
-		return err
+	// The sandbox is opened before the first calls that need one, so that its set-up takes none of the agent's time.
+	needs := func(r registry.Request) bool { return a.toolset.NeedsSandbox(r.Name) }
+	if !a.sandbox.isOpen() && slices.ContainsFunc(requests, needs) {
+		if _, err := a.sandbox.open(ctx); err != nil {
+			return err
+		}
 	}
-	if a.left <= 0 {
-		return a.timeUp()
+	if a.clock.left <= 0 {
+		return a.stop(episode.StopTimeout)
 	}
 	var done []episode.ToolCall
 	var late bool
-	a.ep.Phases.Tools += a.timed(ctx, func(ctx context.Context) bool {
+	a.ep.Phases.Tools += a.clock.timed(ctx, func(ctx context.Context) bool {
 		done = a.session.CallAll(ctx, requests)
 		late = errors.Is(context.Cause(ctx), errTimeUp)
 		return true
 	})
-	a.resend(turn, calls, done)
+	resend(&a.ep.Turns[turn], calls, done)
 	for i, call := range done {
 		a.say(episode.Message{Role: "tool", Content: call.Result, ToolCallID: calls[i].ID, Name: calls[i].Name})
 	}
@@ -253,33 +223,24 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 	if fault := a.session.Fault(); fault != nil {
 		return &faultError{Fault: *fault}
 	}
-	if err := a.results(turn, done); err != nil {
+	if err := a.progress.results(turn, done); err != nil {
 		return err
 	}
 	if late {
-		return a.timeUp()
+		return a.stop(episode.StopTimeout)
 	}
 	return a.warn(done)
 }
 
 // resend says what later requests have for calls whose arguments servers would refuse. calls are those of the message.
-func (a *attempt) resend(turn int, calls []episode.Call, done []episode.ToolCall) {
+func resend(turn *episode.Turn, calls []episode.Call, done []episode.ToolCall) {
 	for i := range calls {
 		ran := done[i].Arguments
 		if done[i].Via != "" || len(done[i].Rewritten) > 0 { // they are not what the model wrote, mended or not
 			ran = nil
 		}
 		if calls[i].Sent = model.SentArguments(calls[i].Arguments, ran); calls[i].Sent != "" {
-			a.ep.Turns[turn].Repairs = append(a.ep.Turns[turn].Repairs, "arguments sent as an object: "+head(calls[i].Name, 128))
+			turn.Repairs = append(turn.Repairs, "arguments sent as an object: "+head(calls[i].Name, 128))
 		}
 	}
-}
-
-// open opens the sandbox before the first calls that need one, so that its set-up takes none of the agent's time.
-func (a *attempt) open(ctx context.Context, requests []registry.Request) error {
-	if a.sandbox.isOpen() || !slices.ContainsFunc(requests, func(r registry.Request) bool { return a.toolset.NeedsSandbox(r.Name) }) {
-		return nil
-	}
-	_, err := a.sandbox.open(ctx)
-	return err
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 
 	"trajgen/pipeline/episode"
@@ -13,7 +14,7 @@ import (
 // the run's ephemeral prompt, and behind it what is remembered, which differs between tasks and so comes after what a
 // server can have cached for all of them. Ephemeral and Recalled are exactly what to cut off.
 func (a *attempt) greet() {
-	system := a.system()
+	system := cmp.Or(a.task.System, a.Prompts.System)
 	sent := system
 	add := func(text string) string {
 		if text != "" && sent != "" {
@@ -22,12 +23,12 @@ func (a *attempt) greet() {
 		sent += text
 		return text
 	}
-	a.ep.Ephemeral = add(a.Ephemeral)
+	a.ep.Ephemeral = add(a.Prompts.Ephemeral)
 	a.ep.Recalled = add(recall(a.ep.Memory))
 	if sent != "" {
 		a.say(episode.Message{Role: "system", Content: sent, Harness: system == ""})
 	}
-	for _, message := range a.Prefill {
+	for _, message := range a.Prompts.Prefill {
 		message.Harness = true
 		message.Calls = slices.Clone(message.Calls)
 		for i := range message.Calls {

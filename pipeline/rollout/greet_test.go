@@ -37,7 +37,7 @@ func TestGreet(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := steps(say("done"))
 			ep, err := playWith(t, s, tt.task, []string{"memory", "todo"}, func(p *rollout.Player) {
-				p.Ephemeral, p.Prefill = tt.ephemeral, tt.prefill
+				p.Prompts.Ephemeral, p.Prompts.Prefill = tt.ephemeral, tt.prefill
 			})
 			if err != nil {
 				t.Fatal(err)

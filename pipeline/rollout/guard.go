@@ -30,7 +30,7 @@ func CheckGuard(mode string) error {
 func (a *attempt) hooks() []registry.Hook {
 	var hooks []registry.Hook
 	if a.Hooks != nil {
-		hooks = append(hooks, a.Hooks(a.ep, a.inquire)...)
+		hooks = append(hooks, a.Hooks(a.ep, a.progress.inquire)...)
 	}
 	if a.Guardrails != GuardOff {
 		a.guard = registry.NewGuardrails()
@@ -45,8 +45,7 @@ func (a *attempt) warn(calls []episode.ToolCall) error {
 		return nil
 	}
 	if a.Guardrails == GuardStop && a.guard.Stopped() != "" {
-		a.ep.Stop = episode.StopRepeating
-		return errLimit
+		return a.stop(episode.StopRepeating)
 	}
 	var notices []string
 	for _, call := range calls {

@@ -16,7 +16,7 @@ func (a *attempt) judge(ctx context.Context) error {
 	}
 	began := a.Now()
 	rewards, mean, err := reward.Verify(ctx, a.task.Verify, reward.Subject{
-		Answer: a.ep.Answer, Sandbox: a.sandbox.open, Apart: a.guarantees.Isolation["processes"] == "own",
+		Answer: a.ep.Answer, Sandbox: a.sandbox.open, Apart: a.Guarantees().Isolation["processes"] == "own",
 	})
 	a.ep.Phases.Verify = a.Now().Sub(began)
 	var broken *reward.Broken

@@ -12,16 +12,12 @@ import (
 // memoryTool is the tool that an episode's memory is for.
 const memoryTool = "memory"
 
-// remember gives an episode that has the memory tool a memory of its own, which begins as the task's.
-func (a *attempt) remember() {
-	a.ep.Memory, a.ep.Recalled = nil, ""
-	if !a.toolset.Has(memoryTool) {
-		return
+// newMemory is the memory of an episode that has the memory tool. It begins as the task's.
+func newMemory(task *episode.Task) *episode.Memory {
+	if task.Memory == nil {
+		return &episode.Memory{}
 	}
-	a.ep.Memory = &episode.Memory{}
-	if given := a.task.Memory; given != nil {
-		a.ep.Memory.Memory, a.ep.Memory.User = slices.Clone(given.Memory), slices.Clone(given.User)
-	}
+	return &episode.Memory{Memory: slices.Clone(task.Memory.Memory), User: slices.Clone(task.Memory.User)}
 }
 
 // recall is the part of the system prompt that shows the memory as it is when the episode begins. What the agent

@@ -96,7 +96,7 @@ func closeSnapshot(made *preparation) {
 // prepare returns a sandbox with the task's files in it and its setup done: a fork of the one that another sample has
 // prepared, where there is one.
 func (b *lazySandbox) prepare(ctx context.Context) (sandbox.Sandbox, error) {
-	if b.task.Setup == "" || b.player.Samples < 2 || !b.player.Sandboxes.Guarantees().Snapshots {
+	if b.task.Setup == "" || b.player.Samples < 2 || !b.player.Guarantees().Snapshots {
 		return b.make(ctx)
 	}
 	for {

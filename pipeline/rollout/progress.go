@@ -54,6 +54,7 @@ type took struct {
 // progress is the record of one attempt: what there is of it is played again, and then what happens is added. Where no
 // record is kept nothing is ahead.
 type progress struct {
+	*attempt
 	carried time.Duration // that the attempt had taken before its runner died
 
 	mu       sync.Mutex // guards what follows: calls of one turn may ask at once
@@ -64,12 +65,12 @@ type progress struct {
 }
 
 // recall reads the record, and takes over what it says of the attempt as a whole.
-func (a *attempt) recall() error {
-	if a.Recorder == nil {
+func (p *progress) recall() error {
+	if p.Recorder == nil {
 		return nil
 	}
-	p, marks := &a.progress, []int(nil)
-	all, err := a.Recorder.Recall(a.ep.ID, a.ep.Attempt)
+	var marks []int
+	all, err := p.Recorder.Recall(p.ep.ID, p.ep.Attempt)
 	for i, data := range all {
 		var s step // a new one for each: what is absent is to be zero
 		bad := json.Unmarshal(data, &s)
@@ -88,8 +89,8 @@ func (a *attempt) recall() error {
 	}
 	if len(p.ahead) > 0 {
 		first := &p.ahead[0]
-		p.resumes, a.ep.Resumed = true, marks
-		a.ep.Started = first.Started.Add(first.Took.Elapsed - first.Spent)
+		p.resumes, p.ep.Resumed = true, marks
+		p.ep.Started = first.Started.Add(first.Took.Elapsed - first.Spent)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDamaged, err)
@@ -207,8 +208,8 @@ func (p *progress) next() *step {
 	return &p.ahead[0]
 }
 
-// left are the steps that an attempt ended before.
-func (p *progress) left() []step {
+// rest are the steps that an attempt ended before.
+func (p *progress) rest() []step {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ahead
@@ -232,21 +233,21 @@ func (p *progress) ended() (*episode.Difference, error) {
 }
 
 // record adds a step. One that was paid for is on disk afterwards. That it cannot be recorded ends the run.
-func (a *attempt) record(s *step, paid bool) error {
-	if a.Recorder == nil {
+func (p *progress) record(s *step, paid bool) error {
+	if p.Recorder == nil {
 		return nil
 	}
-	s.Left, s.Spent = a.left, a.spent()
+	s.Left, s.Spent = p.clock.left, p.spent()
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(s)
 	if err == nil {
-		err = a.Recorder.Record(a.ep.ID, a.ep.Attempt, bytes.TrimSuffix(text.Bytes(), []byte("\n")), paid)
+		err = p.Recorder.Record(p.ep.ID, p.ep.Attempt, bytes.TrimSuffix(text.Bytes(), []byte("\n")), paid)
 	}
 	if err != nil {
 		err = fmt.Errorf("record a step: %w", err)
-		a.progress.stop(err)
+		p.stop(err)
 	}
 	return err
 }

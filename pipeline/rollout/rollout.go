@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"trajgen/pipeline/episode"
@@ -30,19 +29,14 @@ type Player struct {
 	Registry  *registry.Registry
 	Sandboxes sandbox.Backend
 
-	System    string            // system prompt of tasks that bring none
-	Ephemeral string            // text that every system message ends with, flagged as the harness's
-	Prefill   []episode.Message // said before every task's prompt, flagged as the harness's
-	Sampling  episode.Sampling  // how the model is asked, kept in the row
-	Sweep     Sweep             // what of it differs between samples
+	Prompts  Prompts
+	Sampling episode.Sampling // how the model is asked, kept in the row
+	Sweep    Sweep            // what of it differs between samples
 
-	Disabled  []string // toolsets or tools that no episode gets
-	Limits    Limits   // for tasks that name none
-	Network   sandbox.Network
-	Allow     []string // targets of sandbox.NetworkAllowlist
-	Resources sandbox.Limits
-	Image     string
-	Samples   int // plays of each task: from 2 on, a task's setup runs once for all of them where the backend can fork
+	Disabled []string     // toolsets or tools that no episode gets
+	Limits   Limits       // for tasks that name none
+	Spec     sandbox.Spec // image, network and limits for tasks that name none
+	Samples  int          // plays of each task: from 2 on, a task's setup runs once for all of them where the backend can fork
 
 	// Hooks makes the hooks of an episode's calls; nil makes none. Whom they ask, they ask with ask.
 	Hooks func(ep *episode.Episode, ask Ask) []registry.Hook
@@ -64,10 +58,16 @@ type Player struct {
 
 	Recorder *record.Recorder // of what episodes in play get from outside; nil keeps nothing
 
-	isolation  sync.Once // sets guarantees
-	guarantees sandbox.Guarantees
+	guarantees guarantees
 	prepared   prepared
 	plainer    plainer
+}
+
+// Prompts are the run's own.
+type Prompts struct {
+	System    string            // system prompt of tasks that bring none
+	Ephemeral string            // text that every system message ends with, flagged as the harness's
+	Prefill   []episode.Message // said before every task's prompt, flagged as the harness's
 }
 
 // The defaults of an episode's limits.
@@ -84,7 +84,7 @@ func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episo
 	a := p.begin(task, ep)
 	err := func() error {
 		defer a.end() // also when a bug of ours panics: the sandbox must not outlive the episode
-		if err := a.recall(); err != nil {
+		if err := a.progress.recall(); err != nil {
 			return err
 		}
 		if err := a.equip(ctx); err != nil {
@@ -125,19 +125,19 @@ type attempt struct {
 	user     *user                // nil when the task has none
 	guard    *registry.Guardrails // nil when they are off
 	limits   episode.Limits
-	left     time.Duration // of limits.Time
+	clock    agentTime
 	talk     *model.Conversation
-	// unsummarized is why the last summary that was asked for is none; nil when it is one.
-	unsummarized error
-	used         spent
-	began        time.Time // in this process
-	progress     progress
-	logger       *slog.Logger
+	fits     fitter
+	account  account
+	began    time.Time // in this process
+	progress progress
+	logger   *slog.Logger
 }
 
 // begin sets the episode up without touching anything outside it.
 func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 	a := &attempt{Player: p, task: task, ep: ep, logger: p.Logger}
+	a.fits.attempt, a.account.attempt, a.progress.attempt = a, a, a
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
@@ -151,7 +151,7 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 		Tokens: cmp.Or(task.Limits.Tokens, p.Limits.Tokens),
 		Time:   cmp.Or(task.Limits.Time, p.Limits.Time, DefaultTime),
 	}
-	a.left = a.limits.Time
+	a.clock = agentTime{p.Now, a.limits.Time}
 	a.talk = model.Begin(a.asker(), ep.Sampling, ep.Key.RequestSeed)
 	a.sandbox = newSandbox(p, task, ep)
 	return a
@@ -167,11 +167,21 @@ func (a *attempt) equip(ctx context.Context) error {
 	if err := a.choose(ctx); err != nil {
 		return err
 	}
-	services, err := a.services()
-	if err != nil {
-		return err
+	a.have, a.ep.Memory, a.ep.Recalled = nil, nil, ""
+	if a.toolset.Has(memoryTool) {
+		a.ep.Memory = newMemory(a.task)
+		a.have = append(a.have, a.ep.Memory)
 	}
-	a.have = services
+	if a.task.User != nil {
+		var err error
+		if a.user, err = newUser(a); err != nil {
+			return err
+		}
+		a.have = append(a.have, a.user)
+	}
+	if a.Services != nil {
+		a.have = append(a.have, a.Services(a.task, a.ep)...)
+	}
 	a.start()
 	return nil
 }
@@ -204,24 +214,6 @@ func (a *attempt) start() {
 	})
 }
 
-// services are what the episode's tools find beside the sandbox.
-func (a *attempt) services() (all []any, err error) {
-	a.remember()
-	if a.ep.Memory != nil {
-		all = append(all, a.ep.Memory)
-	}
-	if a.task.User != nil {
-		if a.user, err = a.newUser(); err != nil {
-			return nil, err
-		}
-		all = append(all, a.user)
-	}
-	if a.Services != nil {
-		all = append(all, a.Services(a.task, a.ep)...)
-	}
-	return all, nil
-}
-
 // end closes what the episode holds, whatever happened to it.
 func (a *attempt) end() {
 	if a.session != nil {
@@ -230,12 +222,12 @@ func (a *attempt) end() {
 	}
 	a.sandbox.close()
 	a.ep.Drift = a.ep.FindDrift()
-	a.cost()
-	a.unplayed()
+	a.account.cost()
+	a.account.unplayed()
 	if a.progress.goesOn() { // all that was left was to judge
-		a.mark(len(a.ep.Turns))
+		a.progress.mark(len(a.ep.Turns))
 	}
-	a.ep.Elapsed = a.spent()
+	a.ep.Elapsed = a.progress.spent()
 }
 
 // settle gives the episode its outcome, or returns the error when it has none.

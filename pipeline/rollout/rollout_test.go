@@ -195,7 +195,7 @@ func TestWhatTheModelSaw(t *testing.T) {
 		say("first"), say("second"),
 	}}
 	task := episode.Task{System: "be brief", Prompt: []episode.Message{{Role: "user", Content: "one"}, {Role: "user", Content: "two"}}}
-	ep, err := play(t, s, task, func(p *rollout.Player) { p.System = "unused" })
+	ep, err := play(t, s, task, func(p *rollout.Player) { p.Prompts.System = "unused" })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"trajgen/pipeline/episode"
@@ -30,11 +31,21 @@ type lazySandbox struct {
 }
 
 func newSandbox(p *Player, task *episode.Task, ep *episode.Episode) *lazySandbox {
-	// Asked once: thousands of episodes would each hold an answer of their own.
-	p.isolation.Do(func() { p.guarantees = p.Sandboxes.Guarantees() })
-	guarantees := &p.guarantees
-	ep.Sandbox = episode.Sandbox{Backend: guarantees.Backend, Level: string(guarantees.Level), Limits: guarantees.Limits}
+	g := p.Guarantees()
+	ep.Sandbox = episode.Sandbox{Backend: g.Backend, Level: string(g.Level), Limits: g.Limits}
 	return &lazySandbox{player: p, task: task, ep: ep, lock: make(chan struct{}, 1)}
+}
+
+// guarantees are those of the sandboxes, asked once: thousands of episodes would each hold an answer of their own.
+type guarantees struct {
+	once sync.Once
+	are  sandbox.Guarantees
+}
+
+// Guarantees are those of the player's sandboxes.
+func (p *Player) Guarantees() *sandbox.Guarantees {
+	p.guarantees.once.Do(func() { p.guarantees.are = p.Sandboxes.Guarantees() })
+	return &p.guarantees.are
 }
 
 // setupTimeout bounds the opening of a sandbox and the task's setup together.
@@ -103,22 +114,19 @@ func (b *lazySandbox) openSpec(ctx context.Context, spec sandbox.Spec) (sandbox.
 }
 
 func (b *lazySandbox) spec() sandbox.Spec {
-	spec := sandbox.Spec{
-		ID:      fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt),
-		Image:   cmp.Or(b.task.Image, b.player.Image),
-		Workdir: b.task.Cwd,
-		Env:     b.task.Env,
-		Network: sandbox.Network(cmp.Or(b.task.Network, string(b.player.Network))),
-		Limits:  b.player.Resources,
-	}
+	spec := b.player.Spec
+	spec.ID, spec.Workdir, spec.Env = fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt), b.task.Cwd, b.task.Env
+	spec.Image = cmp.Or(b.task.Image, spec.Image)
+	spec.Network = cmp.Or(sandbox.Network(b.task.Network), spec.Network)
 	want := b.task.Resources
 	spec.Limits.Memory = cmp.Or(want.Memory, spec.Limits.Memory)
 	spec.Limits.Disk = cmp.Or(want.Disk, spec.Limits.Disk)
 	spec.Limits.CPUs = cmp.Or(want.CPUs, spec.Limits.CPUs)
-	if spec.Network == sandbox.NetworkAllowlist {
-		if spec.Allow = b.task.Allow; len(spec.Allow) == 0 {
-			spec.Allow = b.player.Allow
-		}
+	switch {
+	case spec.Network != sandbox.NetworkAllowlist:
+		spec.Allow = nil
+	case len(b.task.Allow) > 0:
+		spec.Allow = b.task.Allow
 	}
 	return spec
 }

@@ -40,7 +40,7 @@ type scripted struct {
 	answer string
 }
 
-func (a *attempt) newUser() (*user, error) {
+func newUser(a *attempt) (*user, error) {
 	u := &user{attempt: a}
 	for i, answer := range a.task.User.Answers {
 		match, err := regexp.Compile(answer.Match)
@@ -102,7 +102,7 @@ func (u *user) play(ctx context.Context, question string, choices []string) (str
 	seed := int(a.ep.Key.Rand("user").Int32()>>1) + len(said)
 	began := a.Now()
 	var reply model.Reply
-	err := a.inquire(record.User, asked(question, choices), &reply, func() (err error) {
+	err := a.progress.inquire(record.User, asked(question, choices), &reply, func() (err error) {
 		reply, err = a.User.Complete(ctx, model.Request{
 			Messages: append([]episode.Message{{Role: "system", Content: persona(a.task)}}, said...),
 			Seed:     &seed, MaxTokens: maxReplyTokens, Asker: a.asker(),

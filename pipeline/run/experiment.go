@@ -31,7 +31,7 @@ type Experiment struct {
 	models
 	draws
 	tasks
-	prompts
+	prompts  rollout.Prompts // the contents of the section's files
 	commands *tools.CommandPolicy
 	plugins  *plugin.Set // nil without any
 }
@@ -229,6 +229,11 @@ func (e *Experiment) openBackend() error {
 	return errors.Join(checkLevel(backend.Guarantees(), e.File.Sandbox.Isolation), e.offeredBy(backend, e.File.Sandbox.Network, e.File.Sandbox.Image))
 }
 
+// spec is what tasks get that name nothing else.
+func (s Sandbox) spec() sandbox.Spec {
+	return sandbox.Spec{Image: s.Image, Network: sandbox.Network(s.Network), Allow: s.Allow, Limits: s.Limits()}
+}
+
 // Limits are the limits of each sandbox.
 func (s Sandbox) Limits() sandbox.Limits {
 	return sandbox.Limits{Memory: int64(s.Memory), Processes: s.Processes, CPUs: s.CPUs, Disk: int64(s.Disk), Inodes: int64(s.Inodes)}
@@ -238,13 +243,13 @@ func (s Sandbox) Limits() sandbox.Limits {
 func (e *Experiment) Player() *rollout.Player {
 	f := e.File
 	player := &rollout.Player{
-		Model: e.agent(), Registry: e.Registry, Sandboxes: e.Backend, System: e.system, Ephemeral: e.ephemeral, Prefill: e.prefill,
+		Model: e.agent(), Registry: e.Registry, Sandboxes: e.Backend, Prompts: e.prompts,
 		Sampling: e.sampling, Sweep: f.Sweep.Varied(), Disabled: f.Tools.DisabledToolsets,
-		Limits:  f.Limits,
-		Network: sandbox.Network(f.Sandbox.Network), Allow: f.Sandbox.Allow, Image: f.Sandbox.Image, Samples: f.Samples,
+		Limits: f.Limits,
+		Spec:   f.Sandbox.spec(), Samples: f.Samples,
 		Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent},
-		Hooks: e.hooks, Resources: f.Sandbox.Limits(), Now: time.Now, Logger: e.Logger,
+		Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
 	}
 	if e.user != nil { // a nil client would make a non-nil interface
 		player.User = e.user

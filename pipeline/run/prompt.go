@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"trajgen/datasets"
-	"trajgen/pipeline/episode"
 )
 
 // Prompts are the run's own prompts, which come before those of tasks.
@@ -18,12 +17,6 @@ type Prompts struct {
 	Prefill   string `yaml:"prefill,omitempty" experiment:"given" help:"file with messages that are said before every task's prompt, such as examples: a JSON or YAML list; flagged and left out likewise"`
 }
 
-// prompts are the contents of the section's files.
-type prompts struct {
-	system, ephemeral string
-	prefill           []episode.Message
-}
-
 // openPrompt reads the files of the section.
 func (e *Experiment) openPrompt(context.Context) error {
 	if path := e.File.Prompts.System; path != "" {
@@ -31,17 +24,17 @@ func (e *Experiment) openPrompt(context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read system prompt: %w", err)
 		}
-		e.system, e.parts.System = string(data), digest("", data)
+		e.prompts.System, e.parts.System = string(data), digest("", data)
 	}
 	if path := e.File.Prompts.Ephemeral; path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("read ephemeral system prompt: %w", err)
 		}
-		if e.ephemeral = strings.TrimSpace(string(data)); e.ephemeral == "" {
+		if e.prompts.Ephemeral = strings.TrimSpace(string(data)); e.prompts.Ephemeral == "" {
 			return fmt.Errorf("the ephemeral system prompt %s is empty; leave it out", path)
 		}
-		e.parts.Ephemeral = digest("", []byte(e.ephemeral))
+		e.parts.Ephemeral = digest("", []byte(e.prompts.Ephemeral))
 	}
 	if path := e.File.Prompts.Prefill; path != "" {
 		messages, err := datasets.ReadMessages(path)
@@ -52,7 +45,7 @@ func (e *Experiment) openPrompt(context.Context) error {
 		if err != nil {
 			return fmt.Errorf("prefill: %w", err)
 		}
-		e.prefill, e.parts.Prefill = messages, digest("", said)
+		e.prompts.Prefill, e.parts.Prefill = messages, digest("", said)
 	}
 	return nil
 }
