@@ -140,35 +140,30 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	if cfg.Workers < 1 || cfg.Samples < 1 {
 		return Summary{}, fmt.Errorf("need at least one worker and one sample, have %d and %d", cfg.Workers, cfg.Samples)
 	}
-	r := &run{Config: cfg, cancel: cancel, slots: make(chan struct{}, cfg.Workers), halted: make(chan struct{}), retried: cfg.Retried}
+	r := &run{Config: cfg, cancel: cancel, slots: make(chan struct{}, cfg.Workers), retried: cfg.Retried}
+	r.planning, r.halt = context.WithCancelCause(ctx)
+	defer r.halt(nil)
 	// The pool does not take the run's context: with it, Wait returns while episodes are still closing their
 	// sandboxes. The slots keep its queue empty, so a submit never blocks.
 	r.pool = pond.NewPool(cfg.Workers, pond.WithQueueSize(cfg.Workers))
 	err := r.plan(ctx)
 	r.pool.StopAndWait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	} else if r.reason != nil {
-		err = r.reason
-	}
-	return r.summary, err
+	return r.summary, cmp.Or(context.Cause(ctx), r.reason, err)
 }
 
 // run is the state of one Run.
 type run struct {
 	Config
-	cancel context.CancelCauseFunc
-	pool   pond.Pool
-	slots  chan struct{} // one for each episode in play
-	halted chan struct{} // closed when no new episode is to be started, because of reason or failed
+	cancel   context.CancelCauseFunc
+	planning context.Context // ends when no new episode is to be started
+	halt     context.CancelCauseFunc
+	pool     pond.Pool
+	slots    chan struct{} // one for each episode in play
+	summary  Summary       // the planner's, but for Finished
 
-	mu       sync.Mutex // guards the fields below
-	summary  Summary
-	retried  int // of MaxRetries
-	reason   error
-	failed   error           // MaxErrorsInRow was reached; not an error of a run that has started all episodes
+	mu       sync.Mutex      // guards the fields below, and summary.Finished
+	retried  int             // of MaxRetries
+	reason   error           // of a Player, for starting no new episodes
 	boundary episode.Outcome // of the last episode
 	failing  map[string]bool // tasks whose episodes have failed in a row with that outcome
 }
@@ -189,7 +184,7 @@ func (r *run) plan(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if going, err := r.admit(ctx); !going {
+			if going, err := r.admit(); !going {
 				return err
 			}
 			r.pool.Submit(func() {
@@ -209,38 +204,33 @@ func (r *run) plan(ctx context.Context) error {
 }
 
 // admit waits for a slot, and then for room. It returns false when no new episode is to be started.
-func (r *run) admit(ctx context.Context) (going bool, err error) {
+func (r *run) admit() (going bool, err error) {
 	select {
 	case r.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	case <-r.halted:
-		return false, r.why()
-	case <-r.Drain:
-		r.drained()
-		return false, nil
-	}
-	defer func() {
-		if !going {
-			<-r.slots
+		select {
+		case <-r.Room():
+		case <-r.planning.Done():
+		case <-r.Drain:
 		}
-	}()
-	select {
-	case <-r.Room():
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	case <-r.halted:
+		// select picks at random if a slot and an end are ready together.
+		if r.planning.Err() == nil && !r.drained() {
+			return true, nil
+		}
+		<-r.slots
+	case <-r.planning.Done():
 	case <-r.Drain:
 	}
-	// select picks at random if a slot and an end are ready together.
+	r.summary.Drained = r.planning.Err() == nil
+	return false, context.Cause(r.planning)
+}
+
+// drained reports whether Drain is closed.
+func (r *run) drained() bool {
 	select {
-	case <-r.halted:
-		return false, r.why()
 	case <-r.Drain:
-		r.drained()
-		return false, nil
+		return true
 	default:
-		return true, nil
+		return false
 	}
 }
 
@@ -248,13 +238,9 @@ func (r *run) admit(ctx context.Context) (going bool, err error) {
 func (r *run) missing(key episode.Key) (record Record, missing bool) {
 	record, played := r.Journal.Last(key.ID())
 	missing = !played || record.Missing(r.RetryErrors)
-	r.mu.Lock()
 	r.summary.Planned++
 	if !missing {
 		r.summary.Skipped++
-	}
-	r.mu.Unlock()
-	if !missing {
 		r.Observe(Event{Kind: EpisodeSkipped})
 	}
 	return record, missing
@@ -277,12 +263,6 @@ func (r *run) birth(key episode.Key, task *episode.Task, attempt int, earlier ep
 	return ep, nil
 }
 
-func (r *run) drained() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.summary.Drained = true
-}
-
 // play plays an episode, retries it after an error that may pass, and journals each attempt.
 func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episode) {
 	r.Observe(Event{Kind: EpisodeStarted, Episode: born})
@@ -292,6 +272,9 @@ func (r *run) play(ctx context.Context, task *episode.Task, born *episode.Episod
 			switch {
 			case ctx.Err() != nil: // cancelled: not journaled, played on resume
 			case errors.As(err, &halting) && halting.Halt():
+				r.mu.Lock()
+				r.reason = cmp.Or(r.reason, err)
+				r.mu.Unlock()
 				r.halt(err)
 			default:
 				r.cancel(fmt.Errorf("%w: %w", ErrStop, err))
@@ -363,23 +346,6 @@ func mayPass(ep *episode.Episode) bool {
 	return ep.Fault == nil || !slices.Contains(lasting, strings.TrimPrefix(ep.Fault.Class, "user_"))
 }
 
-// halt ends the planning for a reason.
-func (r *run) halt(reason error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.reason == nil && r.failed == nil {
-		close(r.halted)
-	}
-	r.reason = cmp.Or(r.reason, reason)
-}
-
-// why is the reason for starting no new episodes.
-func (r *run) why() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return cmp.Or(r.reason, r.failed)
-}
-
 // finished counts the episode, and ends the planning when MaxErrorsInRow is reached.
 func (r *run) finished(ep *episode.Episode) {
 	r.mu.Lock()
@@ -392,9 +358,8 @@ func (r *run) finished(ep *episode.Episode) {
 		return
 	}
 	r.failing[ep.Key.Task] = true
-	if r.MaxErrorsInRow > 0 && len(r.failing) >= r.MaxErrorsInRow && r.reason == nil && r.failed == nil {
-		r.failed = fmt.Errorf("%w: episodes of %d tasks in a row ended in %s, the last with %s", ErrStop, len(r.failing), ep.Outcome, describe(ep.Fault))
-		close(r.halted)
+	if r.MaxErrorsInRow > 0 && len(r.failing) >= r.MaxErrorsInRow { // no error of a run that has started all episodes
+		r.halt(fmt.Errorf("%w: episodes of %d tasks in a row ended in %s, the last with %s", ErrStop, len(r.failing), ep.Outcome, describe(ep.Fault)))
 	}
 }
 
