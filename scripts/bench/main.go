@@ -39,7 +39,7 @@ var errGate = errors.New("missed")
 func newBench() *cobra.Command {
 	options := bench.Options{Version: run.Version(), Log: os.Stderr}
 	var out, profile string
-	var gate, list, asJSON bool
+	var gate bool
 	cmd := &cobra.Command{
 		Use:   "bench [flags]",
 		Short: "Measure what episodes cost on this machine, beside the least that they can cost",
@@ -67,12 +67,10 @@ when a target is missed. Sections:
 	flags.StringSliceVar(&options.Only, "only", nil, "sections that are measured (default: all)")
 	flags.BoolVar(&options.Tiny, "tiny", false, "sizes that say nothing, to see whether the benchmark works")
 	_ = flags.MarkHidden("tiny")
-	flags.BoolVar(&list, "list", false, "print the sections and the stages of parts, and measure nothing")
 	flags.StringVar(&profile, "profile", "", "directory for cpu.pprof and heap.pprof of the whole pipeline at 100 episodes a second, or as many as there can be; nothing else is measured")
 	flags.StringVar(&options.Dir, "dir", "", "directory for what is written meanwhile, on the disk that is to be measured (default: the system's temporary one)")
 	flags.BoolVar(&gate, "gate", false, "exit with 4 when a target is missed")
-	flags.BoolVar(&asJSON, "json", false, "print everything that was measured as JSON on stdout, and no table")
-	for _, name := range []string{"only", "rounds", "out", "gate", "json"} {
+	for _, name := range []string{"only", "rounds", "out", "gate"} {
 		cmd.MarkFlagsMutuallyExclusive("profile", name)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
@@ -81,9 +79,6 @@ when a target is missed. Sections:
 			return fmt.Errorf("find this program: %w", err)
 		}
 		switch {
-		case list:
-			fmt.Printf("sections:\n\n%s\nstages of parts:\n\n%s", sectionList(), stageList())
-			return nil
 		case options.Validate() != nil:
 			return options.Validate()
 		case profile != "":
@@ -97,16 +92,11 @@ when a target is missed. Sections:
 		if ctx.Err() != nil || report == nil {
 			return err
 		}
-		text, encoded := json.MarshalIndent(report, "", "  ")
-		err = errors.Join(err, encoded)
 		if out != "" {
-			err = errors.Join(err, os.WriteFile(out, append(text, '\n'), 0o644))
+			text, encoded := json.MarshalIndent(report, "", "  ")
+			err = errors.Join(err, encoded, os.WriteFile(out, append(text, '\n'), 0o644))
 		}
-		if asJSON {
-			fmt.Println(string(text))
-		} else {
-			err = errors.Join(err, report.WriteTable(os.Stdout))
-		}
+		err = errors.Join(err, report.WriteTable(os.Stdout))
 		if missed := report.Missed(); err == nil && gate && len(missed) > 0 {
 			err = fmt.Errorf("%d of %d targets are %w: %s", len(missed), len(report.Targets), errGate, strings.Join(missed, "; "))
 		}
@@ -118,14 +108,6 @@ when a target is missed. Sections:
 func sectionList() string {
 	var b strings.Builder
 	for _, s := range bench.Sections {
-		fmt.Fprintf(&b, "  %-14s %s\n", s.Name, s.About)
-	}
-	return b.String()
-}
-
-func stageList() string {
-	var b strings.Builder
-	for _, s := range bench.Stages {
 		fmt.Fprintf(&b, "  %-14s %s\n", s.Name, s.About)
 	}
 	return b.String()

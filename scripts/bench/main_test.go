@@ -163,12 +163,3 @@ func TestBenchRefuses(t *testing.T) {
 		}
 	}
 }
-
-func TestBenchList(t *testing.T) {
-	got := succeed(t, "--list")
-	for _, want := range []string{"scale", "limit-fork", "trajgen, native with limits"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in %s", want, got)
-		}
-	}
-}
