@@ -65,7 +65,7 @@ func TestChoosingTasks(t *testing.T) {
 		{"--dataset", all, "--parts", "x=much", "is not a number"},
 	}
 	for _, args := range refused {
-		got := trajgen(t, append([]string{"run", "--policy", "noop", "--sandbox", "local"}, args[:len(args)-1]...)...)
+		got := here(t, append([]string{"run", "--policy", "noop", "--sandbox", "local"}, args[:len(args)-1]...)...)
 		if want := args[len(args)-1]; got.code != exitUsage || !strings.Contains(got.errOut, want) {
 			t.Errorf("%v: exit code %d: %s, want %q", args, got.code, got.errOut, want)
 		}

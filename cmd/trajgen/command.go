@@ -2,13 +2,13 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -94,20 +94,8 @@ func checkLines(std stdio, known policy.Context) error {
 }
 
 func newCommandRules(std stdio) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "rules", Short: "List the rules", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
-				return writeJSON(std.out, policy.Rules())
-			}
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-			for _, rule := range policy.Rules() {
-				fmt.Fprintf(table, "%s\t%s\t%s\n", rule.Rule, rule.Verdict, rule.Reason)
-			}
-			return table.Flush()
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	return listing(std, "rules", "List the rules", func(context.Context) ([]policy.Verdict, error) { return policy.Rules(), nil },
+		func(w io.Writer, rule policy.Verdict) {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", rule.Rule, rule.Verdict, rule.Reason)
+		})
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,31 +45,23 @@ what the model's server has counted of the episode where it has, and by four byt
 With --to jsonl (default) the episodes come out whole, and trajgen export --from OUT writes them in any other format.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
-			defer stop()
-			giveUp := context.AfterFunc(ctx, func() {
-				if o.by == "model" {
-					fmt.Fprintln(std.err, "waiting for the summaries under way, which are kept; interrupt again to give them up")
-				}
-				stop() // the second signal ends the process
+			return ending(cmd.Context(), "interrupted; the same command goes on", func(ctx context.Context) error {
+				defer context.AfterFunc(ctx, func() {
+					if o.by == "model" {
+						fmt.Fprintln(std.err, "waiting for the summaries under way, which are kept; interrupt again to give them up")
+					}
+				})()
+				return o.run(ctx, std)
 			})
-			defer giveUp()
-			err := o.run(ctx, std)
-			if err != nil && ctx.Err() != nil {
-				return withCode(exitInterrupted, errors.New("interrupted; the same command goes on"))
-			}
-			return err
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.exportOptions.run, "run", "", "run directory whose journal is read")
-	flags.StringArrayVar(&o.from, "from", nil, "run directory, directory of an export or file .jsonl that is read instead of a journal; may be given several times")
 	flags.StringVar(&o.to, "to", "jsonl", "format of the export: "+strings.Join(export.Names(), ", "))
 	flags.StringVar(&o.out, "out", "", "file or directory to write; what is known of each episode lies beside it")
-	flags.StringArrayVar(&o.set, "set", nil, "setting of the format, as NAME=VALUE; may be given several times")
 	flags.StringVar(&o.choice.Where, "where", "", "condition that an episode must meet, as with trajgen export")
 	flags.BoolVar(&o.withoutHarness, "without-harness", false, "leave out what the harness said, before anything is counted")
-	partialFlag(flags, &o.partial)
+	o.shared(flags)
 	flags.BoolVar(&o.json, "json", false, "print what came of it on stdout as JSON")
 	flags.IntVar(&o.Budget, "budget", 0, "tokens of a conversation with its tools, at most")
 	flags.StringVar(&o.by, "by", "rule", "who writes what stands for the middle: rule or model")

@@ -134,7 +134,8 @@ func look(ctx context.Context, file run.File, n int) (*seenDataset, error) {
 	seen.About = source.About()
 	for task, err := range source.Tasks(ctx) {
 		if err != nil {
-			return nil, errors.Join(append(brokenRows(append(seen.Broken, seen.reasons()...)), err)...)
+			lines := append(seen.Broken, seen.reasons()...) // they may explain why no task could be read
+			return nil, errors.New(strings.Join(append(lines, err.Error()), "\n"))
 		}
 		if err := seen.count(task); err != nil {
 			return nil, err
@@ -144,15 +145,6 @@ func look(ctx context.Context, file run.File, n int) (*seenDataset, error) {
 		}
 	}
 	return seen, nil
-}
-
-// brokenRows are broken rows that explain why no task could be read.
-func brokenRows(texts []string) []error {
-	var all []error
-	for _, text := range texts {
-		all = append(all, errors.New(text))
-	}
-	return all
 }
 
 // broken counts a broken row by its reason.

@@ -11,6 +11,7 @@ import (
 
 	"trajgen/outputs/report"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/run/check"
 )
 
 // realData returns the folder with HumanEval and GSM8K, which are not part of the project: TRAJGEN_DATASETS, or
@@ -66,7 +67,7 @@ func TestRealDatasets(t *testing.T) {
 // TestCheckBundled proves every bundled task.
 func TestCheckBundled(t *testing.T) {
 	got := succeed(t, "check", "--dataset", "bundled", "--json")
-	var result checked
+	var result check.Proof
 	if err := json.Unmarshal([]byte(got.out), &result); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestCheckFindsBrokenTasks(t *testing.T) {
 {"id":"good","prompt":"g","setup":"true","verify":{"exact":"x"},"gold":"x"}
 `)
 	got := trajgen(t, "check", "--dataset", dataset, "--json")
-	var result checked
+	var result check.Proof
 	if err := json.Unmarshal([]byte(got.out), &result); err != nil {
 		t.Fatal(err)
 	}

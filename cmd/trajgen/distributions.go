@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -27,30 +29,19 @@ empty. Besides the names that list prints, a path to a YAML file works everywher
 }
 
 func newDistributionsList(std stdio) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the distributions", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			var all []distributions.Distribution
-			for _, name := range distributions.Names() {
-				d, err := distributions.Get(name)
-				if err != nil {
-					return err
-				}
-				all = append(all, d)
+	all := func(context.Context) (all []distributions.Distribution, err error) {
+		for _, name := range distributions.Names() {
+			d, err := distributions.Get(name)
+			if err != nil {
+				return nil, err
 			}
-			if asJSON {
-				return writeJSON(std.out, all)
-			}
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-			for _, d := range all {
-				fmt.Fprintf(table, "%s\t%s\n", d.Name, d.Description)
-			}
-			return table.Flush()
-		},
+			all = append(all, d)
+		}
+		return all, nil
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	return listing(std, "list", "List the distributions", all, func(w io.Writer, d distributions.Distribution) {
+		fmt.Fprintf(w, "%s\t%s\n", d.Name, d.Description)
+	})
 }
 
 func newDistributionsShow(std stdio) *cobra.Command {

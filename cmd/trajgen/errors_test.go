@@ -110,7 +110,7 @@ func TestUsersMistakes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := trajgen(t, append([]string{"run"}, tt.args...)...)
+			got := here(t, append([]string{"run"}, tt.args...)...)
 			if got.code != exitUsage {
 				t.Errorf("exit code %d, want %d", got.code, exitUsage)
 			}
@@ -136,7 +136,7 @@ func TestUsersMistakes(t *testing.T) {
 func TestWithoutSandboxes(t *testing.T) {
 	rows := write(t, "rows.jsonl", "{broken\n"+`{"id":"a","prompt":"p","network":"full","verify":{"command":"x","reward":"file"}}`+"\n")
 	for _, args := range [][]string{{"--skip-bad-rows"}, {"--toolsets", "terminl"}, nil} {
-		got := trajgen(t, append([]string{"run", "--dataset", rows, "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--sandbox", "local", "--isolation", "landlock"}, args...)...)
+		got := here(t, append([]string{"run", "--dataset", rows, "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--sandbox", "local", "--isolation", "landlock"}, args...)...)
 		if want := "the local sandbox reaches isolation level none"; got.code != exitUsage || !strings.Contains(got.errOut, want) || strings.Contains(got.errOut, "row") || strings.Contains(got.errOut, "terminl") {
 			t.Errorf("%v: exit code %d, want %d with %q alone: %s", args, got.code, exitUsage, want, got.errOut)
 		}

@@ -8,15 +8,16 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"trajgen/outputs/export"
+	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/where"
 )
@@ -68,28 +69,20 @@ that this is meant, it is 0.`,
 			if o.list {
 				return listFormats(std.out, o.json)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
-			defer stop()
-			context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
-			err := o.export(ctx, std)
-			if err != nil && ctx.Err() != nil {
-				return withCode(exitInterrupted, errors.New("interrupted; nothing was written"))
-			}
-			return err
+			work := func(ctx context.Context) error { return o.export(ctx, std) }
+			return ending(cmd.Context(), "interrupted; nothing was written", work)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.run, "run", "", "run directory whose journal is exported")
-	flags.StringArrayVar(&o.from, "from", nil, "run directory, directory of an export or file .jsonl that is read instead of a journal; may be given several times")
 	flags.StringVar(&o.to, "to", "", "format: "+strings.Join(export.Names(), ", "))
 	flags.StringVar(&o.out, "out", "", "file or directory to write; - is stdout")
-	flags.StringArrayVar(&o.set, "set", nil, "setting of the format, as NAME=VALUE; may be given several times")
+	o.shared(flags)
 	flags.StringVar(&o.choice.Where, "where", "", "condition that an episode must meet (see above)")
 	flags.StringVar(&o.choice.PerTask, "per-task", "all", "samples of a task: all, best, or a number: so many of the best")
 	flags.StringVar(&o.choice.Dedupe, "dedupe", "none", "leave out samples that repeat an earlier one of the task: none, exact (the same messages) or answer (the same final answer)")
 	flags.IntVar(&o.choice.Max, "max", 0, "end after so many episodes (default: all)")
 	flags.BoolVar(&o.withoutHarness, "without-harness", false, "leave out what the harness said")
-	partialFlag(flags, &o.partial)
 	flags.BoolVar(&o.list, "list", false, "list the formats with their settings")
 	flags.BoolVar(&o.json, "json", false, "print what came of it on stdout as JSON: files, episodes, dropped (by reason) and notes")
 	return cmd
@@ -139,9 +132,9 @@ func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
 	if width, ok := terminal(std.err); ok {
-		bar := newExportBar(std.err, total, width)
-		source = export.Seen(source, bar.add)
-		defer bar.end()
+		bar := newBar(std.err, total, max(10, min(30, width-50)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"), progressbar.OptionClearOnFinish())
+		source = export.Seen(source, func(*episode.Episode) { _ = bar.Add(1) })
+		defer func() { _ = bar.Clear() }()
 	}
 	if o.withoutHarness {
 		source = export.WithoutHarness(source)
@@ -187,8 +180,11 @@ func (o *exportOptions) listFiles(std stdio, files []export.FileInfo) {
 	}
 }
 
-func partialFlag(flags *pflag.FlagSet, partial *bool) {
-	flags.BoolVar(partial, "partial", false, "exit with 0, not 3, when the run has not played all of its episodes yet")
+// shared are the flags that compress has, too.
+func (o *exportOptions) shared(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&o.from, "from", nil, "run directory, directory of an export or file .jsonl that is read instead of a journal; may be given several times")
+	flags.StringArrayVar(&o.set, "set", nil, "setting of the format, as NAME=VALUE; may be given several times")
+	flags.BoolVar(&o.partial, "partial", false, "exit with 0, not 3, when the run has not played all of its episodes yet")
 }
 
 // partialNotes says which episodes are missing, if the export is meant to be partial.

@@ -7,10 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/schollz/progressbar/v3"
-
 	"trajgen/outputs/export"
-	"trajgen/pipeline/episode"
 )
 
 // formatTexts lists the formats for the help, a line each.
@@ -60,18 +57,3 @@ func listFormats(w io.Writer, asJSON bool) error {
 	}
 	return nil
 }
-
-// exportBar shows the progress of an export in a terminal.
-type exportBar struct{ bar *progressbar.ProgressBar }
-
-// newExportBar makes a bar; a total of -1 is unknown.
-func newExportBar(w io.Writer, total, width int) exportBar {
-	return exportBar{progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(max(10, min(30, width-50))), progressbar.OptionShowCount(),
-		progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"), progressbar.OptionThrottle(100e6), progressbar.OptionClearOnFinish(),
-	)}
-}
-
-func (b exportBar) add(*episode.Episode) { _ = b.bar.Add(1) }
-
-func (b exportBar) end() { _ = b.bar.Clear() }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -102,37 +103,37 @@ func (g *given) String() string {
 }
 func (g *given) Type() string { return g.kind }
 func (g *given) Set(text string) error {
-	if err := parses(g.kind, text); err != nil {
+	if _, err := parse(g.kind, text); err != nil { // at once, so that the error names the flag
 		return err
 	}
 	g.texts = append(g.texts, text)
 	return nil
 }
 
-// parses checks a text at once, so that the error names the flag.
-func parses(kind, text string) (err error) {
-	switch kind {
+// parse reads a text as a kind of setting; lists and pairs stay texts.
+func parse(kind, text string) (value any, err error) {
+	switch value = text; kind {
 	case "bool":
-		_, err = strconv.ParseBool(text)
+		value, err = strconv.ParseBool(text)
 	case "int":
-		_, err = strconv.Atoi(text)
+		value, err = strconv.Atoi(text)
 	case "uint":
-		_, err = strconv.ParseUint(text, 10, 64)
+		value, err = strconv.ParseUint(text, 10, 64)
 	case "number":
-		_, err = strconv.ParseFloat(text, 64)
+		value, err = strconv.ParseFloat(text, 64)
 	case "duration":
-		_, err = time.ParseDuration(text)
+		value, err = time.ParseDuration(text)
 	case "size":
-		_, err = run.ParseSize(text)
+		value, err = run.ParseSize(text)
 	case "pairs":
 		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
-			err = fmt.Errorf("no name")
+			err = errors.New("no name")
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%q is not %s", text, run.KindNames[kind])
+		return nil, fmt.Errorf("%q is not %s", text, run.KindNames[kind])
 	}
-	return nil
+	return value, nil
 }
 
 func shown(v reflect.Value) string {
@@ -145,44 +146,24 @@ func shown(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// setField sets a field from texts that parses has accepted.
+// setField sets a field from texts that parse has accepted.
 func setField(field reflect.Value, texts []string) error {
-	last := texts[len(texts)-1]
 	if field.Kind() == reflect.Pointer {
 		field.Set(reflect.New(field.Type().Elem()))
 		field = field.Elem()
 	}
-	switch run.KindOf(field.Type()) {
-	case "bool":
-		v, _ := strconv.ParseBool(last)
-		field.SetBool(v)
-	case "int":
-		v, _ := strconv.Atoi(last)
-		field.SetInt(int64(v))
-	case "uint":
-		v, _ := strconv.ParseUint(last, 10, 64)
-		field.SetUint(v)
-	case "number":
-		v, _ := strconv.ParseFloat(last, 64)
-		field.SetFloat(v)
-	case "duration":
-		v, _ := time.ParseDuration(last)
-		field.SetInt(int64(v))
-	case "size":
-		v, _ := run.ParseSize(last)
-		field.SetInt(int64(v))
-	case "string":
-		field.SetString(last)
+	switch kind := run.KindOf(field.Type()); kind {
 	case "pairs":
-		all := map[string]string{}
+		all := reflect.MakeMap(field.Type())
 		for _, text := range texts {
 			name, value, _ := strings.Cut(text, "=")
-			all[name] = value
+			one, err := parse(run.KindOf(field.Type().Elem()), value)
+			if err != nil {
+				return fmt.Errorf("%w, of %s", err, name)
+			}
+			all.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(one))
 		}
-		if field.Type().Elem().Kind() == reflect.Float64 {
-			return setShares(field, all)
-		}
-		field.Set(reflect.ValueOf(all))
+		field.Set(all)
 	case "list":
 		var all []string
 		for _, text := range texts {
@@ -194,21 +175,11 @@ func setField(field reflect.Value, texts []string) error {
 		}
 		field.Set(reflect.ValueOf(all))
 	default:
-		return fmt.Errorf("cannot be set from the command line")
-	}
-	return nil
-}
-
-// setShares sets a map of numbers.
-func setShares(field reflect.Value, texts map[string]string) error {
-	shares := map[string]float64{}
-	for name, text := range texts {
-		share, err := strconv.ParseFloat(text, 64)
+		value, err := parse(kind, texts[len(texts)-1])
 		if err != nil {
-			return fmt.Errorf("%q is not a number, of %s", text, name)
+			return err
 		}
-		shares[name] = share
+		field.Set(reflect.ValueOf(value).Convert(field.Type()))
 	}
-	field.Set(reflect.ValueOf(shares))
 	return nil
 }

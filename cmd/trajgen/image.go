@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -51,10 +51,10 @@ func newImagePull(std stdio, dir *string) *cobra.Command {
 
 func pull(ctx context.Context, std stdio, dir string, references []string) (err error) {
 	width, bar := terminal(std.err)
-	show := &pullProgress{w: std.err, done: map[string]images.Progress{}}
+	show := &pullProgress{done: map[string]images.Progress{}}
 	opts := images.Options{Dir: dir}
 	if bar {
-		show.bar, opts.Progress = newPullBar(std.err, width), show.observe
+		show.bar, opts.Progress = newBar(std.err, -1, max(10, min(30, width-70)), progressbar.OptionShowBytes(true)), show.observe
 	} else {
 		opts.Logger = slog.New(slog.NewTextHandler(std.err, nil))
 	}
@@ -78,20 +78,9 @@ func pull(ctx context.Context, std stdio, dir string, references []string) (err 
 
 // pullProgress is a bar over the layers that are being fetched.
 type pullProgress struct {
-	w io.Writer
-
 	mu   sync.Mutex // guards the fields below
 	bar  *progressbar.ProgressBar
 	done map[string]images.Progress // by layer
-}
-
-func newPullBar(w io.Writer, width int) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(-1,
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetWidth(max(10, min(30, width-70))),
-		progressbar.OptionShowBytes(true),
-		progressbar.OptionThrottle(100*time.Millisecond),
-	)
 }
 
 // observe takes the store's progress on a layer.
@@ -133,40 +122,21 @@ func useImages(dir string, do func(*images.Store) error) (err error) {
 }
 
 func newImageList(std stdio, dir *string) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the images that are on disk", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return useImages(*dir, func(store *images.Store) error {
-				stored, err := store.List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return writeJSON(std.out, stored)
-				}
-				table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-				for _, image := range stored {
-					use := ""
-					if image.InUse {
-						use = "in use"
-					}
-					fmt.Fprintf(table, "%s\t%s\t%d layers\t%.1f MB\t%s\t%s\n", imageNames(image), image.Digest, image.Layers,
-						float64(image.Bytes)/1e6, image.Fetched.Format(time.RFC3339), use)
-				}
-				return table.Flush()
-			})
-		},
+	all := func(ctx context.Context) (stored []images.Stored, err error) {
+		err = useImages(*dir, func(store *images.Store) error {
+			stored, err = store.List(ctx)
+			return err
+		})
+		return stored, err
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
-}
-
-func imageNames(image images.Stored) string {
-	if len(image.References) == 0 {
-		return "(none)"
-	}
-	return strings.Join(image.References, ",")
+	return listing(std, "list", "List the images that are on disk", all, func(w io.Writer, image images.Stored) {
+		use := ""
+		if image.InUse {
+			use = "in use"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d layers\t%.1f MB\t%s\t%s\n", cmp.Or(strings.Join(image.References, ","), "(none)"), image.Digest, image.Layers,
+			float64(image.Bytes)/1e6, image.Fetched.Format(time.RFC3339), use)
+	})
 }
 
 func newImageRemove(std stdio, dir *string) *cobra.Command {

@@ -27,14 +27,22 @@ func endings() []os.Signal {
 	return all
 }
 
-// interruptible turns signals into the two ways to end a run: the first closes drain, so that no new episode is started and those in
-// play are finished; the second cancels the episodes in play.
-func interruptible(ctx context.Context, w io.Writer) (_ context.Context, drain <-chan struct{}, stop func()) {
-	return pausable(ctx, w, func() bool { return false })
+// ending does the work of a command that signals end: the first cancels it, and said is then its error; the second ends the process.
+func ending(ctx context.Context, said string, work func(context.Context) error) error {
+	ctx, stop := signal.NotifyContext(ctx, endings()...)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	err := work(ctx)
+	if err != nil && ctx.Err() != nil {
+		return withCode(exitInterrupted, errors.New(said))
+	}
+	return err
 }
 
-// pausable is interruptible for a run that may be paused by an outage: no episode would finish then, so the first signal cancels.
-func pausable(ctx context.Context, w io.Writer, paused func() bool) (_ context.Context, drain <-chan struct{}, stop func()) {
+// interruptible turns signals into the two ways to end a run: the first closes drain, so that no new episode is started and those in
+// play are finished; the second cancels the episodes in play. While paused, which may be nil, reports an outage, no episode would
+// finish, so the first signal cancels.
+func interruptible(ctx context.Context, w io.Writer, paused func() bool) (_ context.Context, drain <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	drained := make(chan struct{})
 	signals := make(chan os.Signal, 3)
@@ -48,7 +56,7 @@ func pausable(ctx context.Context, w io.Writer, paused func() bool) (_ context.C
 				return
 			case <-signals:
 			}
-			if count == 1 && paused() {
+			if count == 1 && paused != nil && paused() {
 				count = 2
 				close(drained)
 			}

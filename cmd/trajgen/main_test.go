@@ -80,10 +80,14 @@ func here(t *testing.T, args ...string) result {
 	return result{code, out.String(), errOut.String()}
 }
 
+// prints are the commands that only parse and print.
+var prints = []string{"command", "compress", "datasets", "diff", "distributions", "export", "image", "merge", "repair", "report", "toolsets", "verify"}
+
 // trajgen runs a command: in this process when it only parses and prints, and otherwise as a program in a folder of the test's own.
 func trajgen(t *testing.T, args ...string) result {
 	t.Helper()
-	if slices.Contains([]string{"command", "compress", "datasets", "diff", "distributions", "export", "merge", "repair", "report", "toolsets", "verify"}, args[0]) {
+	lists := args[0] == "tools" && args[1] != "call" && !slices.Contains(args, "--plugin")
+	if lists || slices.Contains(prints, args[0]) {
 		return here(t, args...)
 	}
 	cmd := exec.Command(build(t), args...)

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"os/signal"
 
 	"trajgen/pipeline/run/check"
 
@@ -31,12 +31,11 @@ The directory appears when all of it is there. It can be resumed when the runs d
 			if out == "" {
 				return usage(errors.New("merge needs --out DIR"))
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
-			defer stop()
-			result, err := check.Merge(ctx, dirs, out)
-			if err != nil && ctx.Err() != nil {
-				return withCode(exitInterrupted, errors.New("interrupted; nothing was written"))
-			}
+			var result check.Merged
+			err := ending(cmd.Context(), "interrupted; nothing was written", func(ctx context.Context) (err error) {
+				result, err = check.Merge(ctx, dirs, out)
+				return err
+			})
 			if err != nil {
 				return err
 			}

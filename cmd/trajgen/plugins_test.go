@@ -145,7 +145,7 @@ func TestBadPlugins(t *testing.T) {
 				{"run", "--dataset", "bundled", "--policy", "oracle", "--max-tasks", "1", "-f", file, "--out", filepath.Join(t.TempDir(), "run")},
 				{"tools", "list", "-f", file},
 			} {
-				if got := trajgen(t, args...); got.code != exitUsage || !strings.Contains(got.errOut, tt.want) {
+				if got := here(t, args...); got.code != exitUsage || !strings.Contains(got.errOut, tt.want) {
 					t.Errorf("%v: exit code %d: %s, want %q", args, got.code, got.errOut, tt.want)
 				}
 			}

@@ -42,20 +42,20 @@ type progress struct {
 func newProgress(w io.Writer, total int, bar bool, width int, now func() time.Time) *progress {
 	p := &progress{w: w, now: now, every: 10 * time.Second, total: total, outcomes: map[episode.Outcome]int{}, began: now(), lined: now()}
 	if bar {
-		p.bar = progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(w),
-			progressbar.OptionSetWidth(max(10, min(30, width-70))),
-			progressbar.OptionShowCount(),
-			progressbar.OptionShowIts(),
-			progressbar.OptionSetItsString("ep"),
+		p.bar = newBar(w, total, max(10, min(30, width-70)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"),
 			progressbar.OptionSetPredictTime(false), // prints two times without labels
-			progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionFullWidth(),
 			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}),
 		)
 		_ = p.bar.RenderBlank()
 	}
 	return p
+}
+
+// newBar makes a bar in a terminal; a total of -1 is unknown.
+func newBar(w io.Writer, total, width int, more ...progressbar.Option) *progressbar.ProgressBar {
+	return progressbar.NewOptions(total, append(more,
+		progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(width), progressbar.OptionThrottle(100*time.Millisecond))...)
 }
 
 // observe takes a pipeline's events.

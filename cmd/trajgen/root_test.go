@@ -19,7 +19,7 @@ func TestWrongUsage(t *testing.T) {
 		"verify":                      "[run sharegpt]",
 		"verify --run x --sharegpt x": "[run sharegpt]",
 	} {
-		if got := trajgen(t, strings.Fields(line)...); got.code != exitUsage || !strings.Contains(got.errOut, want) {
+		if got := here(t, strings.Fields(line)...); got.code != exitUsage || !strings.Contains(got.errOut, want) {
 			t.Errorf("trajgen %s: exit code %d, %s, want %q", line, got.code, got.errOut, want)
 		}
 	}

@@ -123,7 +123,7 @@ func (o runOptions) load(file *run.File, apply func() error) error {
 			return err
 		}
 	}
-	return file.AddPlugins(o.plugins)
+	return file.Tools.AddPlugins(o.plugins)
 }
 
 // warnings writes warnings for the user, as log lines if the user chose those.
@@ -186,7 +186,7 @@ func play(ctx context.Context, std stdio, store *run.Run, opts runOptions) (pipe
 		bar.held = exp.Held
 		watch.Observe, watch.Outage, messages = bar.observe, bar.outage, bar
 	}
-	ctx, drain, stop := pausable(ctx, messages, exp.Paused)
+	ctx, drain, stop := interruptible(ctx, messages, exp.Paused)
 	defer stop()
 	watch.Drain = drain
 	summary, err := store.Play(ctx, watch)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,7 +72,7 @@ func execOnce(ctx context.Context, std stdio, choice run.Backend, spec sandbox.S
 		return 0, fmt.Errorf("open sandbox: %w", err)
 	}
 	defer func() { err = errors.Join(err, sb.Close()) }()
-	ctx, drain, stop := interruptible(ctx, io.Discard)
+	ctx, drain, stop := interruptible(ctx, io.Discard, nil)
 	defer stop()
 	command := sandbox.Command{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err}
 	var lent *lentTerminal
@@ -109,46 +108,13 @@ func execOnce(ctx context.Context, std stdio, choice run.Backend, spec sandbox.S
 }
 
 func newSandboxList(std stdio) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the live sandboxes of this machine", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			live, err := sandbox.List(run.StateDir())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(std.out, live)
-			}
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-			for _, s := range live {
-				fmt.Fprintf(table, "%s\t%s\tpid %d\towner %d\t%s\n", s.ID, s.Backend, s.PID, s.Owner, s.Started.Format(time.RFC3339))
-			}
-			return table.Flush()
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	all := func(context.Context) ([]sandbox.Live, error) { return sandbox.List(run.StateDir()) }
+	return listing(std, "list", "List the live sandboxes of this machine", all, func(w io.Writer, s sandbox.Live) {
+		fmt.Fprintf(w, "%s\t%s\tpid %d\towner %d\t%s\n", s.ID, s.Backend, s.PID, s.Owner, s.Started.Format(time.RFC3339))
+	})
 }
 
 func newSandboxSweep(std stdio) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "sweep", Short: "Remove sandboxes whose owner is dead", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			swept, err := sandbox.Sweep(run.StateDir())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(std.out, swept)
-			}
-			for _, leftover := range swept {
-				fmt.Fprintln(std.out, leftover)
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
+	all := func(context.Context) ([]sandbox.Leftover, error) { return sandbox.Sweep(run.StateDir()) }
+	return listing(std, "sweep", "Remove sandboxes whose owner is dead", all, func(w io.Writer, leftover sandbox.Leftover) { fmt.Fprintln(w, leftover) })
 }

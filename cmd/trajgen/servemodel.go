@@ -82,7 +82,7 @@ quota, auth, policy, filter, context. With ;times=N only the first N times that 
 				}
 			}()
 			fmt.Fprintln(std.out, url)
-			ctx, drain, stop := interruptible(cmd.Context(), io.Discard)
+			ctx, drain, stop := interruptible(cmd.Context(), io.Discard, nil)
 			defer stop()
 			select {
 			case <-drain:
@@ -135,15 +135,7 @@ func timing(cfg *scripted.Config, delay string, outages []string) error {
 
 // teach reads a dataset for its solutions.
 func teach(ctx context.Context, server *scripted.Server, dataset, mapping string) error {
-	var options datasets.Options
-	if mapping != "" {
-		loaded, err := datasets.LoadMapping(mapping)
-		if err != nil {
-			return err
-		}
-		options.Map = loaded
-	}
-	source, err := datasets.Open(dataset, options)
+	source, _, err := datasets.Settings{Path: datasets.Paths{dataset}, Map: mapping}.Open(datasets.Options{})
 	if err != nil {
 		return err
 	}

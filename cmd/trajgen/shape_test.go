@@ -18,7 +18,7 @@ func TestShapes(t *testing.T) {
 		`unknown shape "verk" (have chat, hermes,`: {"--shape", "verk"},
 		"both a shape and a mapping":               {"--shape", "verl", "--map", "gsm8k"},
 	} {
-		if got := trajgen(t, append([]string{"check", "--dataset", rows}, args...)...); got.code != exitUsage || !strings.Contains(got.errOut, want) {
+		if got := here(t, append([]string{"check", "--dataset", rows}, args...)...); got.code != exitUsage || !strings.Contains(got.errOut, want) {
 			t.Errorf("%v: exit code %d, %s, want %q", args, got.code, got.errOut, want)
 		}
 	}

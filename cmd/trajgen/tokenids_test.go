@@ -21,10 +21,10 @@ func TestTokenIDsOfARun(t *testing.T) {
 	if d := report.Drift; d == nil || d.Safe != 2 || d.Of != 2 || d.WithLogprobs != 2 {
 		t.Errorf("token drift = %+v, want 2 safe rows of 2", d)
 	}
-	if got := trajgen(t, "run", "--resume", "--out", dir, "--token-ids", "false", "--quiet"); got.code != exitUsage || !strings.Contains(got.errOut, "token_ids") {
+	if got := here(t, "run", "--resume", "--out", dir, "--token-ids", "false", "--quiet"); got.code != exitUsage || !strings.Contains(got.errOut, "token_ids") {
 		t.Errorf("resume without token ids: exit code %d: %s", got.code, got.errOut)
 	}
-	if got := trajgen(t, "run", "-f", path, "--out", dir+"2", "--token-ids", "vlm"); got.code != exitUsage || !strings.Contains(got.errOut, "want one of auto, llamacpp, sglang, vllm") {
+	if got := here(t, "run", "-f", path, "--out", dir+"2", "--token-ids", "vlm"); got.code != exitUsage || !strings.Contains(got.errOut, "want one of auto, llamacpp, sglang, vllm") {
 		t.Errorf("unknown server: exit code %d: %s", got.code, got.errOut)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"text/tabwriter"
@@ -38,12 +37,7 @@ func newToolsList(std stdio) *cobra.Command {
 	var source toolSource
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			box, err := source.open(cmd)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, box.close()) }()
+		RunE: source.use(func(cmd *cobra.Command, _ []string, box *toolbox) error {
 			reg := box.registry
 			unavailable := reg.Unavailable(cmd.Context())
 			lines := []toolLine{}
@@ -72,7 +66,7 @@ func newToolsList(std stdio) *cobra.Command {
 				fmt.Fprintf(std.err, "%d more are known by name and not built into this version (--all lists them)\n", planned)
 			}
 			return table.Flush()
-		},
+		}),
 	}
 	source.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON, with those that are not built")
@@ -99,12 +93,7 @@ func newToolsSchema(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema [NAME...]",
 		Short: "Print the OpenAI function schemas, exactly as a model would be shown them",
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			box, err := source.open(cmd)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, box.close()) }()
+		RunE: source.use(func(cmd *cobra.Command, args []string, box *toolbox) error {
 			reg := box.registry
 			if model != "" {
 				box.file.Model.Name = model
@@ -130,7 +119,7 @@ func newToolsSchema(std stdio) *cobra.Command {
 				}
 			}
 			return writeJSON(std.out, schemas)
-		},
+		}),
 	}
 	source.flags(cmd.Flags())
 	cmd.Flags().StringVar(&model, "model", "", "as a model of this name is shown them; servers differ in what they take (default: the run file's)")

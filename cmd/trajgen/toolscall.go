@@ -66,7 +66,10 @@ result, not in the exit code. Each call is a turn of its own; one that leads now
 			if opts.keep > 0 && !isKeeper() {
 				return startKeeper(std)
 			}
-			return opts.call(cmd, std, requests)
+			call := func(cmd *cobra.Command, _ []string, box *toolbox) error {
+				return opts.call(cmd.Context(), std, box, requests)
+			}
+			return opts.source.use(call)(cmd, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -168,13 +171,7 @@ func newResultLine(call episode.ToolCall) resultLine {
 	}
 }
 
-func (o callOptions) call(cmd *cobra.Command, std stdio, requests []registry.Request) (err error) {
-	ctx := cmd.Context()
-	box, err := o.source.open(cmd)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, box.close()) }()
+func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests []registry.Request) (err error) {
 	enabled := o.toolsets
 	if len(enabled) == 0 {
 		enabled = []string{"all"}

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -21,6 +21,30 @@ func writeJSON(w io.Writer, v any) error {
 	return encoder.Encode(v)
 }
 
+// listing is a command that prints what there is: a line for each, with tabs between columns, or JSON.
+func listing[T any](std stdio, use, short string, all func(context.Context) ([]T, error), line func(w io.Writer, one T)) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := all(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(std.out, list)
+			}
+			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			for _, one := range list {
+				line(table, one)
+			}
+			return table.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
 func newToolsets(std stdio) *cobra.Command {
 	cmd := &cobra.Command{Use: "toolsets", Short: "List and resolve toolsets"}
 	return group(cmd, newToolsetsList(std), newToolsetsResolve(std))
@@ -31,12 +55,7 @@ func newToolsetsList(std stdio) *cobra.Command {
 	var source toolSource
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the toolsets", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			box, err := source.open(cmd)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, box.close()) }()
+		RunE: source.use(func(cmd *cobra.Command, _ []string, box *toolbox) error {
 			reg := box.registry
 			all, err := reg.Select(cmd.Context(), nil, nil)
 			if err != nil {
@@ -59,7 +78,7 @@ func newToolsetsList(std stdio) *cobra.Command {
 				fmt.Fprintf(table, "%s\t%s\n", line.Name, text)
 			}
 			return table.Flush()
-		},
+		}),
 	}
 	source.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
@@ -93,12 +112,7 @@ func newToolsetsResolve(std stdio) *cobra.Command {
 	var source toolSource
 	cmd := &cobra.Command{
 		Use: "resolve NAME...", Short: "Print the sorted tool names of toolsets", Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			box, err := source.open(cmd)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, box.close()) }()
+		RunE: source.use(func(_ *cobra.Command, args []string, box *toolbox) error {
 			names, err := box.registry.Resolve(args, disabled)
 			if err != nil {
 				return usage(err)
@@ -110,7 +124,7 @@ func newToolsetsResolve(std stdio) *cobra.Command {
 				fmt.Fprintln(std.out, name)
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	source.flags(cmd.Flags())

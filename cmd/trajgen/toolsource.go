@@ -41,7 +41,7 @@ type toolbox struct {
 }
 
 // open makes the registry. No sandbox is opened unless a plugin has to describe itself in one.
-func (s toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
+func (s *toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 	t := &toolbox{file: run.Default(), choice: s.sandbox}
 	defer func() {
 		if err != nil {
@@ -54,7 +54,7 @@ func (s toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 		}
 		t.fromFile(cmd.Flags())
 	}
-	if err := t.file.AddPlugins(s.plugins); err != nil {
+	if err := t.file.Tools.AddPlugins(s.plugins); err != nil {
 		return nil, err
 	}
 	var more []registry.Tool
@@ -69,6 +69,17 @@ func (s toolSource) open(cmd *cobra.Command) (_ *toolbox, err error) {
 	}
 	t.registry, err = run.NewRegistry(t.file, more...)
 	return t, err
+}
+
+// use makes the function of a command that opens a toolbox.
+func (s *toolSource) use(do func(cmd *cobra.Command, args []string, box *toolbox) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		box, err := s.open(cmd)
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(cmd, args, box), box.close())
+	}
 }
 
 // fromFile takes the backend from the run file, unless flags override it.

@@ -9,8 +9,8 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// Ask puts a question of a call to a user or an approver: ask does so, and stores in answer what it was told. Where the record
-// of the attempt has the answer, ask is not called. Role and question tell questions apart.
+// Ask puts a question of a call to a user or an approver: ask does so, and stores the reply in answer. Where the record of the
+// attempt has the answer, ask is not called. Role and question distinguish questions.
 type Ask func(role, question string, answer any, ask func() error) error
 
 // inquire is an Ask.
@@ -75,8 +75,8 @@ func complete(ctx context.Context, m model.Model, req *model.Request) (*model.Re
 	return &reply, err
 }
 
-// askOnce completes a question with the answer in the record. Where there is none ask does, and the record gets it; an error of
-// ask it does not get.
+// askOnce completes a question with the answer in the record. Without one, ask completes it, and its answer is recorded, but not
+// its error.
 func (p *progress) askOnce(q *step, ask func() error) (recorded bool, err error) {
 	if recorded, err = p.take(q); recorded || err != nil {
 		return recorded, err

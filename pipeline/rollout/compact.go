@@ -28,7 +28,7 @@ const keptTurns = 3
 // fitter keeps the conversation of an attempt within the model's window.
 type fitter struct {
 	*attempt
-	// unsummarized is why the last summary that was asked for is none; nil when it is one.
+	// unsummarized is why the last request for a summary gave none; nil when it gave one.
 	unsummarized error
 }
 
@@ -80,7 +80,7 @@ func (f *fitter) fit(ctx context.Context) error {
 	return nil
 }
 
-// tooLong deals with a conversation that the server found too long. It tells whether it is shorter now.
+// tooLong deals with a conversation that the server found too long. It returns whether it is shorter now.
 func (f *fitter) tooLong(ctx context.Context, err error) (again bool, _ error) {
 	var failed *model.Error
 	turn := len(f.ep.Turns)
@@ -111,8 +111,8 @@ var errIncompressible = errors.New("nothing can be left out")
 // errNoSummary is a model that wrote none.
 var errNoSummary = errors.New("no summary")
 
-// uncompacted ends the agent's part where the conversation could not be shortened, unless that was a fault. That a model
-// which is not the agent's writes no summary is none of the agent's doing.
+// uncompacted ends the agent's part where the conversation could not be shortened, unless that was a fault. When a model
+// other than the agent's writes no summary, that is not the agent's doing.
 func (f *fitter) uncompacted(err error) error {
 	switch failed, asked := errors.AsType[*model.Error](err); {
 	case errors.Is(err, errIncompressible):

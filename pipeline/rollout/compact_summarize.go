@@ -73,7 +73,7 @@ func (f *fitter) asked(c *episode.Compaction) string {
 	return text.String()
 }
 
-// summary asks a model. That it cannot be reached is a fault; that it does not do its work is none.
+// summary asks a model. A model that cannot be reached is a fault; one that does not do its work is not.
 func (f *fitter) summary(ctx context.Context, c *episode.Compaction) (string, error) {
 	turn := len(f.ep.Turns)
 	seed := int(f.ep.Key.Rand("summary").Int32()>>1) + turn
@@ -109,7 +109,7 @@ func (f *fitter) summary(ctx context.Context, c *episode.Compaction) (string, er
 	return text, nil
 }
 
-// unwilling tells a model that would answer the same request in the same way each time.
+// unwilling reports whether a model would refuse the same request each time.
 func unwilling(class string) bool {
 	return class == model.ClassBadRequest || class == model.ClassContentPolicy || class == model.ClassRequestTooLarge
 }

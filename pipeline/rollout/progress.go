@@ -34,7 +34,7 @@ type step struct {
 	Reply  *model.Reply    `json:"reply,omitempty"`
 	Failed *model.Error    `json:"failed,omitempty"` // instead of a reply
 	Answer json.RawMessage `json:"answer,omitempty"`
-	// Results are what the model is told of its calls, in their order.
+	// Results are the results of the calls as the model sees them, in their order.
 	Results []string `json:"results,omitempty"`
 
 	Quirks  registry.Quirks `json:"quirks,omitempty"` // of the tools as a first request showed them
@@ -61,7 +61,7 @@ type progress struct {
 	ahead    []step     // what was recorded and is not played again yet
 	resumes  bool       // there was a record, and nothing was asked anew yet
 	differed *episode.Difference
-	stopped  error // what came about in a call and is no fault of the episode's
+	stopped  error // what came about in a call, without being a fault of the episode
 }
 
 // recall reads the record, and takes over what it says of the attempt as a whole.
@@ -189,7 +189,7 @@ func valid(text string) string {
 	return string([]rune(text))
 }
 
-// goesOn tells once, when the first thing happens that is not in the record, that it does.
+// goesOn returns true once: when the first thing happens that is not in the record.
 func (p *progress) goesOn() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -32,8 +32,8 @@ func (p *Player) shown() *registry.Registry {
 	return p.plainer.registry
 }
 
-// without leaves out what the server complains of, unless that was done since used was chosen. It tells whether there
-// is now less to complain of.
+// without leaves out what the server complains of, unless that was done since used was chosen. It returns whether
+// there is now less to complain of.
 func (p *Player) without(used *registry.Registry, complaint string) bool {
 	p.plainer.mu.Lock()
 	defer p.plainer.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *Player) without(used *registry.Registry, complaint string) bool {
 }
 
 // refused deals with a first request that the server refused for the schema of a tool: the tools are shown plainer, and
-// the request can be made again. Later requests have shown the same tools before, so that is none of their trouble.
+// the request can be made again. Later requests have shown the same tools before, so the schemas are not why they failed.
 func (a *attempt) refused(ctx context.Context, turn int, err error) (episode.Fault, bool) {
 	var failed *model.Error
 	if turn > 0 || !errors.As(err, &failed) || failed.Class != model.ClassBadRequest && failed.Class != model.ClassServer {

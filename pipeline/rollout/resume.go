@@ -3,6 +3,7 @@ package rollout
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"trajgen/pipeline/episode"
@@ -83,13 +84,12 @@ func (p *progress) results(turn int, done []episode.ToolCall) error {
 // spent is how long runners have played the attempt.
 func (p *progress) spent() time.Duration { return p.carried + p.Now().Sub(p.began) }
 
-// abandon ends an attempt that cannot go on from its record. What it cost is said, and another one begins.
-func (a *attempt) abandon(class string, err error) {
-	ep := a.ep
+// startOver ends an attempt that cannot go on from its record. What it cost is said, and another one begins.
+func startOver(ep *episode.Episode, logger *slog.Logger, class string, err error) {
 	ep.Outcome, ep.Stop, ep.Answer = episode.Cancelled, episode.StopFault, ""
 	ep.Fault = &episode.Fault{Outcome: episode.Cancelled, Class: class, Message: err.Error()}
 	ep.Reward, ep.Rewards = nil, nil
-	a.logger.Warn("episode cannot go on where its runner died; it starts anew", "id", ep.ID, "attempt", ep.Attempt, "class", class, "reason", err.Error())
+	logger.Warn("episode cannot go on where its runner died; it starts anew", "id", ep.ID, "attempt", ep.Attempt, "class", class, "reason", err.Error())
 }
 
 // describe says what differed.

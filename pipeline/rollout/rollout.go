@@ -243,10 +243,10 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	case differed != nil: // whatever the call said in which it was found
 		ep.Differed = differed
-		a.abandon("resume_differs", describe(ep.Differed))
+		startOver(ep, a.logger, "resume_differs", describe(ep.Differed))
 		return nil
 	case errors.Is(err, errDamaged):
-		a.abandon("record_damaged", err)
+		startOver(ep, a.logger, "record_damaged", err)
 		return nil
 	case errors.As(err, &fault) && stopped != nil:
 		// Who decides about a call could not be asked, or the answer not be recorded: played again when there is more to spend.

@@ -31,7 +31,7 @@ func (s Sweep) Combinations() int {
 	return n
 }
 
-// maxCombinations is beyond what anybody can have meant.
+// maxCombinations is beyond what a run file can have meant.
 const maxCombinations = 10_000
 
 // At is how the model is asked for a sample: base with the sample's combination. Of the values in the order models,

@@ -130,8 +130,8 @@ func (u *user) play(ctx context.Context, question string, choices []string) (str
 	return text, nil
 }
 
-// failed keeps what the user's model died of. That the agent's own time ran out meanwhile, or the run was cancelled, is
-// none of it, unless the model took most of that time.
+// failed keeps what the user's model died of. It does not count that the agent's own time ran out meanwhile, or that the run was
+// cancelled, unless the model took most of that time.
 func (u *user) failed(ctx context.Context, err error, waited time.Duration) error {
 	var failed *model.Error
 	switch {
@@ -165,7 +165,7 @@ func asked(question string, choices []string) string {
 	return question + "\n\nChoices:\n- " + strings.Join(choices, "\n- ")
 }
 
-// persona tells a model whom it plays.
+// persona says to a model whom it plays.
 func persona(task *episode.Task) string {
 	var text strings.Builder
 	text.WriteString("You are the person who gave an assistant a task. While it works it asks you questions. Answer each as that person " +

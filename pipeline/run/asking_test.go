@@ -35,7 +35,7 @@ func TestSamplingOfExtraFields(t *testing.T) {
 			"model=m reasoning_effort=high temperature=0 top_p=0.5 max_tokens=9"},
 		{model.Settings{ExtraBody: map[string]any{"temperature": "hot", "reasoning_effort": 3}}, "model=m"},
 	} {
-		if got := (&File{Model: tt.give}).sampling("m").String(); got != tt.want {
+		if got := samplingOf(tt.give, "m").String(); got != tt.want {
 			t.Errorf("sampling of %v is %q, want %q", tt.give.ExtraBody, got, tt.want)
 		}
 	}

@@ -194,14 +194,9 @@ func settingNames(known []sandbox.Setting) string {
 	return strings.Join(names, ", ")
 }
 
-// leastLevel is the isolation level that a backend must reach: the requested one, or the one expected of it.
-func leastLevel(asked, backend string) (sandbox.Level, error) {
-	return sandbox.ParseLevel(cmp.Or(asked, string(sandbox.Kinds()[backend].LeastLevel), string(sandbox.LevelNone)))
-}
-
-// checkLevel refuses a backend that isolates less than required.
+// checkLevel refuses a backend that isolates less than requested, or than is expected of it.
 func checkLevel(g sandbox.Guarantees, asked string) error {
-	least, err := leastLevel(asked, g.Backend)
+	least, err := sandbox.ParseLevel(cmp.Or(asked, string(sandbox.Kinds()[g.Backend].LeastLevel), string(sandbox.LevelNone)))
 	if err != nil {
 		return err
 	}

@@ -105,16 +105,7 @@ func (m *models) bounded() error {
 	return nil
 }
 
-// attachBudget continues with the spending of the run directory. Without a ledger there, that is the sum over its episodes;
-// spending on episodes that are not in the journal is then unknown.
-func (m *purse) attachBudget(ctx context.Context, dir string) error {
-	if m.ledger == nil {
-		return nil
-	}
-	return m.ledger.Attach(filepath.Join(dir, spendFile), func() (budget.Amount, error) { return m.journaled(ctx, dir) })
-}
-
-// journaled is the spending that the episodes of a run directory report.
+// journaled is the spending that the episodes of a run directory report; that on episodes which are not in the journal is unknown.
 func (m *purse) journaled(ctx context.Context, dir string) (sum budget.Amount, err error) {
 	reader, err := journal.OpenReader(JournalDir(dir))
 	if err != nil {

@@ -47,7 +47,7 @@ func TestReplyBound(t *testing.T) {
 		{"taken out of nothing", model.Settings{MaxTokens: 100, MaxTokensField: "max_tokens", ExtraBody: map[string]any{"max_completion_tokens": nil}}, 100},
 	} {
 		file := File{Model: tt.give, Budget: budget.Settings{Tokens: 1000}}
-		e := models{opened: &opened{File: file}, sampling: file.sampling("m"), clients: []*model.Client{client}}
+		e := models{opened: &opened{File: file}, sampling: samplingOf(file.Model, "m"), clients: []*model.Client{client}}
 		if got := e.context().Reply; got != tt.want {
 			t.Errorf("%s: the longest reply has %d tokens, want %d", tt.name, got, tt.want)
 		}

@@ -45,7 +45,7 @@ func defaultPolicy(backend string) string {
 }
 
 // openCommandPolicy opens the command policy and its approver.
-func (e *Experiment) openCommandPolicy(ctx context.Context) error {
+func (e *Experiment) openCommandPolicy(context.Context) error {
 	f := e.File
 	e.commands = &tools.CommandPolicy{Mode: f.policyMode(), Allowed: new(tools.AllowList)}
 	if f.Commands.Allow != "" {
@@ -71,7 +71,7 @@ func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 		}
 		e.commands.Approver = &tools.PromptApprover{In: os.Stdin, Out: os.Stderr}
 	case asksModel:
-		return e.openApproverModel(ctx)
+		return e.openApproverModel()
 	default:
 		e.commands.Approver = tools.CommandApprover{Args: f.Commands.Approver}
 	}
@@ -82,9 +82,10 @@ func (e *Experiment) openCommandPolicy(ctx context.Context) error {
 const approverTokens = 4096
 
 // openApproverModel opens the model that judges commands, at the agent's endpoint unless another is named.
-func (e *Experiment) openApproverModel(ctx context.Context) error {
+func (e *Experiment) openApproverModel() error {
 	f := e.File
-	client, err := sideModel{record.Approver, f.Commands.ApproverModel, f.Commands.ApproverBaseURL, f.Commands.ApproverAPIKeyEnv}.open(&e.models, model.Config{
+	side := sideModel{record.Approver, f.Commands.ApproverModel, f.Commands.ApproverBaseURL, f.Commands.ApproverAPIKeyEnv}
+	client, err := e.openSide(side, model.Config{
 		Settings: model.Settings{MaxTokens: approverTokens},
 		Patience: model.Patience{Timeout: tools.ApproveTime, Retries: 2},
 	})

@@ -9,15 +9,14 @@ import (
 )
 
 // openSummary opens the model that writes summaries; without one the agent's own does.
-func (m *models) openSummary(ctx context.Context) error {
+func (m *models) openSummary(context.Context) (err error) {
 	f := m.File
 	if f.Context.SummaryModel == "" {
 		return nil
 	}
 	cfg := model.Config{Patience: f.Requests, Outages: m.outages.tell}
 	cfg.MinInFlight, cfg.MaxInFlight = 0, 0 // these are for the agent's endpoints
-	client, err := sideModel{record.Summary, f.Context.SummaryModel, f.Context.SummaryBaseURL, f.Context.SummaryAPIKeyEnv}.open(m, cfg)
-	m.summary = client
+	m.summary, err = m.openSide(sideModel{record.Summary, f.Context.SummaryModel, f.Context.SummaryBaseURL, f.Context.SummaryAPIKeyEnv}, cfg)
 	return err
 }
 

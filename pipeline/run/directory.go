@@ -58,14 +58,14 @@ func Resumed(dir string) (File, error) {
 		return File{}, err
 	}
 	f := m.RunFile
-	f.follow(dir)
+	follow(&f, dir)
 	f.Out = dir
 	return f, nil
 }
 
 // follow finds files of a run that was started in another folder than this process, by where its run directory is now. A path
 // stays as it is when nothing is there.
-func (f *File) follow(dir string) {
+func follow(f *File, dir string) {
 	full, err := filepath.Abs(dir)
 	began, known := strings.CutSuffix(full, string(filepath.Separator)+filepath.Clean(f.OutDir()))
 	here, cwdErr := os.Getwd()

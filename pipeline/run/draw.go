@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -42,14 +41,18 @@ type drawn struct {
 
 // distribution resolves a name or path once, and checks that its toolsets exist.
 func (t *draws) distribution(ctx context.Context, name string) (*drawn, error) {
-	if known, ok := t.byName[name]; ok {
-		return known, nil
+	if d, ok := t.byName[name]; ok {
+		return d, nil
 	}
 	d, err := ResolveDistribution(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.Validate(toolsetKnown(t.Registry)); err != nil {
+	known := func(toolset string) error {
+		_, err := t.Registry.Resolve([]string{toolset}, nil)
+		return err
+	}
+	if err := d.Validate(known); err != nil {
 		return nil, fmt.Errorf("distribution %s: %w", d.Name, err)
 	}
 	t.byName[name] = &drawn{Distribution: &d}
@@ -145,13 +148,6 @@ func (t *draws) hasTools(ctx context.Context, toolsets []string) error {
 	return err
 }
 
-func toolsetKnown(reg *registry.Registry) func(string) error {
-	return func(name string) error {
-		_, err := reg.Resolve([]string{name}, nil)
-		return err
-	}
-}
-
 // Draw returns the toolsets of a task's episodes: the task's own, or else the run's.
 func (t *draws) Draw(task *episode.Task) (pipeline.Toolsets, error) {
 	switch {
@@ -163,20 +159,6 @@ func (t *draws) Draw(task *episode.Task) (pipeline.Toolsets, error) {
 		return pipeline.Toolsets{Distribution: t.byName[t.File.Tools.Distribution].Distribution}, nil
 	}
 	return pipeline.Toolsets{Fixed: slices.Sorted(slices.Values(t.File.Tools.fixed()))}, nil
-}
-
-// Playable yields the tasks that passed the survey.
-func (t *tasks) Playable(tasks iter.Seq2[*episode.Task, error]) iter.Seq2[*episode.Task, error] {
-	return func(yield func(*episode.Task, error) bool) {
-		for task, err := range tasks {
-			if err == nil && t.left[task.ID] {
-				continue
-			}
-			if !yield(task, err) {
-				return
-			}
-		}
-	}
 }
 
 // ResolveDistribution finds a distribution by its name or path.

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"trajgen/outputs/journal"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model/gate"
 	"trajgen/pipeline/rollout"
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -54,7 +55,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 	on := &opened{File: f, warnings: w, Logger: logger}
 	e := &Experiment{
 		opened: on,
-		models: models{opened: on, purse: purse{opened: on}, exchanges: exchanges{opened: on}, processors: ownProcessors()},
+		models: models{opened: on, purse: purse{opened: on}, exchanges: exchanges{opened: on}, processors: gate.NewProcessors(gate.Machine{Processors: runtime.GOMAXPROCS(0), Backlog: backlog(), Now: time.Now})},
 		draws:  draws{opened: on, byName: map[string]*drawn{}, fixed: map[string]error{}},
 	}
 	e.tasks = tasks{opened: on, draws: &e.draws, left: map[string]bool{}}
@@ -158,7 +159,11 @@ func (e *Experiment) openRegistry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.parts.Tools = digest("", bytes.Join(rawTexts(all.Schemas()), []byte("\n")))
+	var schemas [][]byte
+	for _, schema := range all.Schemas() {
+		schemas = append(schemas, schema)
+	}
+	e.parts.Tools = digest("", bytes.Join(schemas, []byte("\n")))
 	if e.File.Tools.Distribution == "" {
 		return nil
 	}
@@ -168,14 +173,6 @@ func (e *Experiment) openRegistry(ctx context.Context) error {
 	}
 	e.parts.Distribution = drawDigest(distribution.Distribution)
 	return nil
-}
-
-func rawTexts(raw []json.RawMessage) [][]byte {
-	texts := make([][]byte, len(raw))
-	for i, r := range raw {
-		texts[i] = r
-	}
-	return texts
 }
 
 // openSandbox begins to open the backend in the background: that can take as long as the survey of a large dataset, which
@@ -226,7 +223,7 @@ func (e *Experiment) openBackend() error {
 		return err
 	}
 	e.Backend = backend
-	return errors.Join(checkLevel(backend.Guarantees(), e.File.Sandbox.Isolation), e.offeredBy(backend, e.File.Sandbox.Network, e.File.Sandbox.Image))
+	return errors.Join(checkLevel(backend.Guarantees(), e.File.Sandbox.Isolation), e.offers(e.File.Sandbox.Network, e.File.Sandbox.Image))
 }
 
 // spec is what tasks get that name nothing else.

@@ -13,9 +13,9 @@ const (
 	manyWorkers = 1000
 	// TightGC is the percentage of garbage beside what is in memory.
 	TightGC = 40
-	// lavish is the highest percentage while processors are short, and usual is Go's default. Half of lavish means twice as many
+	// most is the highest percentage while processors are short, and usual is Go's default. Half of most means twice as many
 	// collections, and each delays replies for a second when tens of thousands of episodes are in memory.
-	lavish, usual = 400, 100
+	most, usual = 400, 100
 	// share limits live memory and garbage to 1/share of the free memory.
 	share = 4
 	// patience is how long processors count as short after requests were last held back, as a collection holds them back itself.
@@ -82,7 +82,7 @@ func spend(percent int, held func() time.Duration, free func() uint64) (undo fun
 func affordable(free uint64) int {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	room := int(min(100*(free/share)/max(live[0].Value.Uint64(), 1), 100+lavish)) - 100
+	room := int(min(100*(free/share)/max(live[0].Value.Uint64(), 1), 100+most)) - 100
 	return max(room/100*100, usual)
 }
 

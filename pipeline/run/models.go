@@ -65,7 +65,7 @@ func (m *models) openModel(context.Context) error {
 			return err
 		}
 	}
-	m.sampling = f.sampling(cfg.Name)
+	m.sampling = samplingOf(f.Model, cfg.Name)
 	if len(f.Sweep.Model) > 0 {
 		return m.openSwept(cfg)
 	}

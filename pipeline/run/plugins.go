@@ -15,14 +15,14 @@ import (
 )
 
 // AddPlugins adds plugins that flags name. They replace those of the same name in the run file.
-func (f *File) AddPlugins(paths []string) error {
+func (t *Tools) AddPlugins(paths []string) error {
 	for _, path := range paths {
 		config, err := readPlugin(path)
 		if err != nil {
 			return fmt.Errorf("--plugin: %w", err)
 		}
-		f.Tools.Plugins = slices.DeleteFunc(slices.Clone(f.Tools.Plugins), func(c plugin.Config) bool { return c.Name == config.Name })
-		f.Tools.Plugins = append(f.Tools.Plugins, config)
+		t.Plugins = slices.DeleteFunc(slices.Clone(t.Plugins), func(c plugin.Config) bool { return c.Name == config.Name })
+		t.Plugins = append(t.Plugins, config)
 	}
 	return nil
 }

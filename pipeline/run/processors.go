@@ -1,20 +1,12 @@
 package run
 
 import (
-	"runtime"
 	"runtime/metrics"
 	"sync"
 	"time"
-
-	"trajgen/pipeline/model/gate"
 )
 
-// ownProcessors are this process's processors, which all requests to models share.
-func ownProcessors() *gate.Processors {
-	return gate.NewProcessors(gate.Machine{Processors: runtime.GOMAXPROCS(0), Backlog: backlog(), Now: time.Now})
-}
-
-// Held is how long requests have waited for this process's processors.
+// Held is how long requests have waited for this process's processors, which all requests to models share.
 func (m *models) Held() time.Duration { return m.processors.Load().Held }
 
 // backlog returns a function that counts the goroutines which wait for a processor. It costs a tenth of a microsecond.

@@ -94,8 +94,11 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 		return nil, err
 	}
 	s.ledger = e.ledger
-	if err := e.attachBudget(ctx, dir); err != nil {
-		return nil, err
+	if s.ledger != nil { // it goes on with the spending of the directory; without a ledger there, with that of its episodes
+		earlier := func() (budget.Amount, error) { return e.journaled(ctx, dir) }
+		if err := s.ledger.Attach(filepath.Join(dir, spendFile), earlier); err != nil {
+			return nil, err
+		}
 	}
 	if err := e.beginTape(s.Manifest.Fingerprint); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"path"
 	"regexp"
@@ -44,20 +45,12 @@ func (t *tasks) openDataset(context.Context) error {
 	return err
 }
 
-// offers says which of a task's requirements the sandbox does not meet. Another check reports a missing sandbox.
+// offers says why the sandbox does not have what a task, or the run itself, requires.
 func (t *tasks) offers(network, image string, allow ...string) error {
-	if t.opening() != nil {
-		return nil
-	}
-	return t.offeredBy(t.Backend, network, image, allow...)
-}
-
-// offeredBy is offers for the requirements of a task, or of the run itself.
-func (t *tasks) offeredBy(backend *OpenBackend, network, image string, allow ...string) error {
 	if network == string(sandbox.NetworkAllowlist) && len(t.File.Sandbox.Allow)+len(allow) == 0 {
 		return errors.New("network allowlist allows nothing: give --allow, such as --allow example.org")
 	}
-	return backend.Offers(sandbox.Network(network), image)
+	return t.Backend.Offers(sandbox.Network(network), image)
 }
 
 // skipped reports broken rows, each once, as the dataset is read again when it is played.
@@ -87,6 +80,20 @@ func (t *tasks) repeat(id string) {
 	if !t.surveyed {
 		t.repeated++
 		t.repeats = cmp.Or(t.repeats, id)
+	}
+}
+
+// Playable yields the tasks that passed the survey.
+func (t *tasks) Playable(tasks iter.Seq2[*episode.Task, error]) iter.Seq2[*episode.Task, error] {
+	return func(yield func(*episode.Task, error) bool) {
+		for task, err := range tasks {
+			if err == nil && t.left[task.ID] {
+				continue
+			}
+			if !yield(task, err) {
+				return
+			}
+		}
 	}
 }
 
@@ -156,7 +163,7 @@ func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 		if len(task.Verify) == 0 {
 			t.unjudged++
 		}
-		if t.widens(task.Network) {
+		if reach[task.Network] > reach[t.File.Sandbox.Network] {
 			t.widened++
 		}
 		t.image = cmp.Or(t.image, task.Image, t.File.Sandbox.Image)
@@ -165,11 +172,6 @@ func (t *tasks) look(ctx context.Context) (problems []error, err error) {
 		}
 	}
 	return problems, nil
-}
-
-// widens reports whether a task's network reaches beyond the sandbox, and further than the run's own.
-func (t *tasks) widens(network string) bool {
-	return reach[network] > reach[t.File.Sandbox.Network]
 }
 
 // reach orders the networks that go beyond the sandbox.
@@ -223,7 +225,10 @@ func (t *tasks) suits(ctx context.Context, task *episode.Task) error {
 		problems = append(problems, checkEnv(task.Env))
 	}
 	if task.Network != "" || task.Image != "" || len(task.Allow) > 0 {
-		problems = append(problems, sandbox.CheckAllow(task.Allow), t.offers(task.Network, task.Image, task.Allow...))
+		problems = append(problems, sandbox.CheckAllow(task.Allow))
+		if t.opening() == nil { // else another check reports that
+			problems = append(problems, t.offers(task.Network, task.Image, task.Allow...))
+		}
 	}
 	return errors.Join(problems...)
 }

@@ -45,17 +45,17 @@ func (m sweptModel) MarshalYAML() (any, error) {
 	return plain(m), nil
 }
 
-// sampling is the model's sampling before the sweep. Extra body fields override the settings here, too.
-func (f *File) sampling(name string) episode.Sampling {
-	s := episode.Sampling{Model: name, ReasoningEffort: f.Model.ReasoningEffort, Temperature: f.Model.Temperature, TopP: f.Model.TopP, MaxTokens: f.Model.MaxTokens}
+// samplingOf is a model's sampling before the sweep. Extra body fields override the settings here, too.
+func samplingOf(m model.Settings, name string) episode.Sampling {
+	s := episode.Sampling{Model: name, ReasoningEffort: m.ReasoningEffort, Temperature: m.Temperature, TopP: m.TopP, MaxTokens: m.MaxTokens}
 	number := func(name string, is **float64) {
-		switch v := f.Model.ExtraBody[name].(type) {
+		switch v := m.ExtraBody[name].(type) {
 		case float64:
 			*is = &v
 		case int:
 			*is = new(float64(v))
 		case nil:
-			if _, removed := f.Model.ExtraBody[name]; removed {
+			if _, removed := m.ExtraBody[name]; removed {
 				*is = nil
 			}
 		}
@@ -64,8 +64,8 @@ func (f *File) sampling(name string) episode.Sampling {
 	number("top_p", &s.TopP)
 	limits := []string{model.LimitTokens, model.LimitCompletion}
 	for _, name := range limits {
-		other := f.Model.MaxTokensField != "" && f.Model.MaxTokensField != model.LimitAuto && f.Model.MaxTokensField != name // removes a field that is not sent
-		if value, given := f.Model.ExtraBody[name]; given && value == nil && !other {
+		other := m.MaxTokensField != "" && m.MaxTokensField != model.LimitAuto && m.MaxTokensField != name // removes a field that is not sent
+		if value, given := m.ExtraBody[name]; given && value == nil && !other {
 			s.MaxTokens = 0
 		}
 	}
@@ -75,7 +75,7 @@ func (f *File) sampling(name string) episode.Sampling {
 			s.MaxTokens = int(*limit)
 		}
 	}
-	if effort, given := f.Model.ExtraBody["reasoning_effort"]; given {
+	if effort, given := m.ExtraBody["reasoning_effort"]; given {
 		s.ReasoningEffort, _ = effort.(string)
 	}
 	return s

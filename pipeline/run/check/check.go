@@ -1,4 +1,5 @@
-// Package check verifies that a run directory is consistent, from run.json to each row.
+// Package check holds what there is against what was promised: tasks against their verifiers, and a run directory, from run.json to
+// each row, against its journal.
 package check
 
 import (
