@@ -155,7 +155,7 @@ func (c *compressed) shorten(ctx context.Context, ep *episode.Episode, cut *cut,
 			return err
 		}
 		summary, err := c.Summarise(ctx, Ask{
-			Episode: ep.ID, Task: ep.Key.Task, Text: transcript(ep.Messages[cut.from:cut.to], c.MaxText), MaxTokens: c.SummaryTokens,
+			Episode: ep.ID, Task: ep.Key.Task, Text: episode.Transcript(ep.Messages[cut.from:cut.to], c.MaxText), MaxTokens: c.SummaryTokens,
 		})
 		if err != nil {
 			return err
@@ -182,7 +182,7 @@ func (c *compressed) shorten(ctx context.Context, ep *episode.Episode, cut *cut,
 			break
 		}
 		mark.Cut = true
-		text = head(text, min(len(text)*room/size, len(text)-len(text)/16-1))
+		text = episode.Head(text, min(len(text)*room/size, len(text)-len(text)/16-1))
 	}
 	if mark.After > c.Budget {
 		return fmt.Errorf("%w: its frame alone is over the budget", ErrNoSummary)

@@ -15,7 +15,6 @@ import (
 const (
 	summaryTokens = 4096    // most of a summary
 	maxTranscript = 4 << 20 // bytes that a summary is made of
-	leastPiece    = 200     // bytes of one message, at least
 )
 
 const summaryPrompt = `You are given the middle part of a conversation between a user and an assistant that works with tools. It will be taken ` +
@@ -114,8 +113,7 @@ func unwilling(class string) bool {
 	return class == model.ClassBadRequest || class == model.ClassContentPolicy || class == model.ClassRequestTooLarge
 }
 
-// transcript is the part of the conversation that goes, as a text. What is too long for a summary's model is cut,
-// the longest messages first.
+// transcript is the part of the conversation that goes, as a text that the summary's model can be given.
 func (f *fitter) transcript(c *episode.Compaction) string {
 	most := maxTranscript
 	window := f.window()
@@ -126,50 +124,7 @@ func (f *fitter) transcript(c *episode.Compaction) string {
 		most = min(most, int(float64(max(window-2*summaryTokens, window/4))*0.8/f.talk.Counter.Ratio()))
 	}
 	messages := episode.Shortened(f.ep.Messages[:c.To], f.ep.Compactions, len(f.ep.Turns))[c.From:]
-	for piece := most; ; piece /= 2 {
-		text := written(messages, piece)
-		if len(text) <= most || piece <= leastPiece {
-			return head(text, most)
-		}
-	}
-}
-
-// written puts messages down, each with at most so many bytes of a text.
-func written(messages []episode.Message, piece int) string {
-	var text strings.Builder
-	for i := range messages {
-		m := &messages[i]
-		switch {
-		case m.Role == "tool":
-			fmt.Fprintf(&text, "## Result of %s\n", m.Name)
-		default:
-			fmt.Fprintf(&text, "## The %s\n", m.Role)
-		}
-		if m.Content != "" {
-			text.WriteString(ends(m.Content, piece) + "\n")
-		}
-		for _, call := range m.Calls {
-			fmt.Fprintf(&text, "calls %s with %s\n", ends(call.Name, piece), ends(call.Arguments, piece))
-		}
-		text.WriteString("\n")
-	}
-	return text.String()
-}
-
-// ends keeps the beginning and the end of a text that is longer than most bytes.
-func ends(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", head(text, most/2), len(text)-2*(most/2),
-		strings.ToValidUTF8(text[len(text)-most/2:], ""))
-}
-
-func head(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
+	return episode.Transcript(messages, most)
 }
 
 // size is how many bytes messages say.

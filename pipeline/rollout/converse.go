@@ -240,7 +240,7 @@ func resend(turn *episode.Turn, calls []episode.Call, done []episode.ToolCall) {
 			ran = nil
 		}
 		if calls[i].Sent = model.SentArguments(calls[i].Arguments, ran); calls[i].Sent != "" {
-			turn.Repairs = append(turn.Repairs, "arguments sent as an object: "+head(calls[i].Name, 128))
+			turn.Repairs = append(turn.Repairs, "arguments sent as an object: "+episode.Head(calls[i].Name, 128))
 		}
 	}
 }

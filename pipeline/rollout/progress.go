@@ -120,7 +120,7 @@ func firstDifference(was, got string) (string, string, int) {
 	for at < min(len(was), len(got)) && was[at] == got[at] {
 		at++
 	}
-	return head(was[at:], shown), head(got[at:], shown), at
+	return episode.Head(was[at:], shown), episode.Head(got[at:], shown), at
 }
 
 // take completes a question with the answer that is ahead, where there is one. A reply has to be the next step; an answer is one
