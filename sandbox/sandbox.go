@@ -293,7 +293,8 @@ type Guarantees struct {
 	Backend string `json:"backend"`
 	Level   Level  `json:"level"`
 	// Isolation says how the sandbox is separated, for files, processes, network, ids, calls and kernel: own (one of its own),
-	// shifted, single or host (ids), filtered (calls, files), shared or none.
+	// shifted, single or host (ids), filtered (calls, files), shared or none. Own quotas, where the backend promises them, keep
+	// a sandbox from using up what the kernel has for all processes of a user, or of the machine.
 	Isolation map[string]string `json:"isolation"`
 	Limits    map[string]string `json:"limits"` // name of a limit → hard, soft or none
 	Network   []Network         `json:"network"`

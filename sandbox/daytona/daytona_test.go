@@ -11,7 +11,6 @@ import (
 
 	"trajgen/sandbox"
 	_ "trajgen/sandbox/daytona"
-	"trajgen/sandbox/daytona/daytonatest"
 	"trajgen/sandbox/internal/rented/rentedtest"
 	_ "trajgen/sandbox/native" // the machines of the server
 	"trajgen/sandbox/sandboxtest"
@@ -22,9 +21,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func start(t testing.TB) (*daytonatest.Server, sandbox.Options) {
+func start(t testing.TB) (*Server, sandbox.Options) {
 	t.Helper()
-	s, options, err := daytonatest.Start(t)
+	s, options, err := Start(t)
 	sandboxtest.Require(t, "daytona", err)
 	return s, options
 }
@@ -32,6 +31,15 @@ func start(t testing.TB) (*daytonatest.Server, sandbox.Options) {
 func open(t testing.TB, options sandbox.Options) sandbox.Backend {
 	t.Helper()
 	return rentedtest.Open(t, "daytona", options)
+}
+
+func TestContract(t *testing.T) {
+	sandboxtest.Run(t, func(t testing.TB) sandbox.Backend {
+		_, options := start(t)
+		return open(t, options)
+	}, sandboxtest.Caps{Lacks: map[string]string{
+		"no file outgrows the limit of the disk": "the limit is the service's own, and this is a stand-in for it",
+	}})
 }
 
 func TestSettings(t *testing.T) {
@@ -52,7 +60,7 @@ func TestCredentialsRefused(t *testing.T) {
 	if strings.Contains(err.Error(), "dtn_wrong") {
 		t.Errorf("%v gives the key away", err)
 	}
-	options.Settings["api_key"], options.Settings["organization"] = daytonatest.Key, "another"
+	options.Settings["api_key"], options.Settings["organization"] = Key, "another"
 	_, err = sandbox.Open("daytona", options)
 	rentedtest.WantError(t, err, "status 403", "No access to this organization")
 }
@@ -90,7 +98,7 @@ func TestUnreachable(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("DAYTONA_API_KEY", daytonatest.Key)
+	t.Setenv("DAYTONA_API_KEY", Key)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	delete(options.Settings, "api_key")
@@ -157,7 +165,7 @@ func TestImage(t *testing.T) {
 func TestSnapshot(t *testing.T) {
 	s, options := start(t)
 	b := open(t, options)
-	for _, image := range []string{"snapshot:" + daytonatest.Snapshot} {
+	for _, image := range []string{"snapshot:" + Snapshot} {
 		sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "a", Image: image})
 		sandboxtest.Sh(t, sb, "true")
 	}
@@ -185,11 +193,11 @@ func TestBytes(t *testing.T) {
 func TestLost(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		lose func(*daytonatest.Server)
+		lose func(*Server)
 		want string
 	}{
-		{"machine", (*daytonatest.Server).Lose, "ended"},
-		{"connection", (*daytonatest.Server).Drop, "not read fast enough"},
+		{"machine", (*Server).Lose, "ended"},
+		{"connection", (*Server).Drop, "not read fast enough"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, options := start(t)

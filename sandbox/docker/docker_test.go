@@ -32,6 +32,15 @@ func each(t *testing.T, test func(t *testing.T, name string, opts sandbox.Option
 	}
 }
 
+func TestContract(t *testing.T) {
+	each(t, func(t *testing.T, name string, _ sandbox.Options) {
+		sandboxtest.Run(t, func(t testing.TB) sandbox.Backend { return sandboxtest.Open(t, name, options(t, name)) },
+			sandboxtest.Caps{Lacks: map[string]string{
+				"network full": "the engine's own network reaches what the engine's machine does, and says so",
+			}})
+	})
+}
+
 func run(t testing.TB, sb sandbox.Sandbox, script string) sandbox.Result {
 	t.Helper()
 	r, err := sandbox.Run(t.Context(), sb, sandbox.Command{Args: []string{"/bin/sh", "-c", script}}, sandbox.RunOptions{Merge: true})

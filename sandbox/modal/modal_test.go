@@ -16,7 +16,6 @@ import (
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/rented/rentedtest"
 	_ "trajgen/sandbox/modal"
-	"trajgen/sandbox/modal/modaltest"
 	_ "trajgen/sandbox/native" // the machines of the server
 	"trajgen/sandbox/sandboxtest"
 )
@@ -26,9 +25,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func start(t testing.TB) (*modaltest.Server, sandbox.Options) {
+func start(t testing.TB) (*Server, sandbox.Options) {
 	t.Helper()
-	s, options, err := modaltest.Start(t)
+	s, options, err := Start(t)
 	sandboxtest.Require(t, "modal", err)
 	return s, options
 }
@@ -36,6 +35,13 @@ func start(t testing.TB) (*modaltest.Server, sandbox.Options) {
 func open(t testing.TB, options sandbox.Options) sandbox.Backend {
 	t.Helper()
 	return rentedtest.Open(t, "modal", options)
+}
+
+func TestContract(t *testing.T) {
+	sandboxtest.Run(t, func(t testing.TB) sandbox.Backend {
+		_, options := start(t)
+		return open(t, options)
+	}, sandboxtest.Caps{})
 }
 
 func TestSettings(t *testing.T) {

@@ -29,7 +29,7 @@ stat -f -c 'disk %b %S %c' / 2>/dev/null
 // isolation is the isolation of a native sandbox, before the self-test corrects it. A guest always has the namespaces.
 func isolation() map[string]string {
 	return map[string]string{
-		"files": "own", "processes": "own", "network": "own", "ids": "shifted", "calls": "filtered", "kernel": "shared",
+		"files": "own", "processes": "own", "network": "own", "ids": "shifted", "calls": "filtered", "kernel": "shared", "quotas": "own",
 	}
 }
 

@@ -8,14 +8,25 @@ import (
 	"io"
 	"os"
 	"path"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/embedded"
 )
 
-const helperName = "sandboxtest"
+const (
+	helperName = "sandboxtest"
+	helperCase = "helper"
+)
+
+// small reports whether sandboxes run the built-in small program, which knows no helpers of tests, instead of this one.
+var small = sync.OnceValue(func() bool {
+	program, _ := embedded.Helper(runtime.GOARCH)
+	return program != nil
+})
 
 func init() {
 	sandbox.RegisterHelper(helperName, func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -209,7 +220,7 @@ var commandCases = []testCase{
 			k.Errorf("a socket that nobody asked for: %v", s)
 		}
 	}},
-	{name: "helper", check: func(k *kit) {
+	{name: helperCase, check: func(k *kit) {
 		r := k.run(sandbox.Command{Helper: helperName, Args: []string{"a", "b c"}, Stdin: strings.NewReader("in"), Dir: k.sb().Layout().Tmp})
 		equal(k, "code", r.Exit.Code, 7)
 		equal(k, "stdout", string(r.Stdout.Bytes()), `["a" "b c"] "in" `+path.Base(k.sb().Layout().Tmp)+" ")

@@ -136,7 +136,7 @@ var processCases = []testCase{
 			return err == nil || len(kept.Bytes()) > 0
 		})
 		if len(kept.Bytes()) == 0 {
-			if k.backend.Guarantees().Backend == "native" {
+			if k.backend.Guarantees().Isolation["kernel"] == "shared" {
 				k.Fatal("bash cannot set its limit")
 			}
 			k.Skip("its bash cannot set the limit")

@@ -41,26 +41,25 @@ for i in range(200): libc.mq_open(b'/q%d' % i, 0o102, 0o600, None)
 open('taken', 'w').close()
 time.sleep(600)`
 
-// native skips a case where the sandboxes are an engine's containers, or have no process namespace: stopping all other
-// processes would stop the machine's.
-func (k *kit) native() {
+// quotas skips a case where the backend does not promise that sandboxes have quotas of their own.
+func (k *kit) quotas() {
 	k.Helper()
-	if g := k.backend.Guarantees(); g.Backend != "native" || g.Isolation["processes"] != "own" {
-		k.Skip("promised by native in namespaces alone")
+	if k.backend.Guarantees().Isolation["quotas"] != "own" {
+		k.Skip("the backend does not claim quotas of its own")
 	}
 }
 
 // stockCases are about resources that sandboxes share, and which Spec does not limit.
 var stockCases = []testCase{
 	{name: "process 1 is out of reach of its own user", isolation: true, check: func(k *kit) {
-		k.native()
+		k.quotas()
 		equal(k, "within reach", string(k.run(python(upon)).Stdout.Bytes()), "True\n")
 		k.killAll(k.sb())
 		k.write(sandbox.FileWrite{Path: "f", Data: []byte("x")})
 		equal(k, "afterwards", k.sh("cat f; cat f > g; cat g"), "xx")
 	}},
 	{name: "a command that stops all others", isolation: true, check: func(k *kit) {
-		k.native()
+		k.quotas()
 		k.start(python("import os, signal\nopen('ready', 'w').close()\nwhile True:\n    try: os.kill(-1, signal.SIGSTOP)\n    except OSError: pass"))
 		k.eventually("the stopper", func() bool { _, err := k.sb().Files().Stat(k.Context(), "ready"); return err == nil })
 		ctx, cancel := context.WithTimeout(k.Context(), 30*time.Second)
@@ -76,7 +75,7 @@ var stockCases = []testCase{
 		k.recovers(k.sb())
 	}},
 	{name: "a neighbour that takes all there is", isolation: true, check: func(k *kit) {
-		k.native()
+		k.quotas()
 		neighbour := k.open(sandbox.Spec{})
 		p := k.start(python(takesAll))
 		defer func() { _ = p.Kill(context.WithoutCancel(k.Context()), 0) }()
@@ -91,7 +90,7 @@ print(libc.inotify_init() >= 0, libc.mq_open(b'/q', 0o102, 0o600, None) >= 0)`),
 		}
 	}},
 	{name: "descriptors in flight and files that are read", isolation: true, check: func(k *kit) {
-		k.native()
+		k.quotas()
 		neighbour := k.open(sandbox.Spec{})
 		p := k.start(python(`import socket, array, time
 held, spare = [], open('/dev/null')
@@ -116,7 +115,7 @@ time.sleep(600)`))
 		k.recovers(k.sb())
 	}},
 	{name: "leases", isolation: true, check: func(k *kit) {
-		k.native()
+		k.quotas()
 		k.start(python(`import fcntl, os, signal, time
 signal.signal(signal.SIGIO, signal.SIG_IGN)
 open('f', 'w').write('x')
@@ -133,7 +132,7 @@ time.sleep(600)`))
 		}
 	}},
 	{name: "memory of sockets", limit: sandbox.LimitMemory, check: func(k *kit) {
-		k.native()
+		k.quotas()
 		sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Memory: 64 << 20, Files: 4096}})
 		r := k.runIn(sb, python(`import socket
 held, most = [], 0
@@ -159,7 +158,7 @@ print(most <= 96 << 20 or most)`), 20*time.Second)
 		k.recovers(sb)
 	}},
 	{name: "a directory at the end of a long path", isolation: true, check: func(k *kit) {
-		k.native()
+		k.quotas()
 		k.run(python(`import os
 for i in range(15): os.mkdir('d' * 250); os.chdir('d' * 250)
 try:

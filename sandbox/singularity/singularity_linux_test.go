@@ -16,19 +16,19 @@ import (
 	"trajgen/sandbox"
 	"trajgen/sandbox/sandboxtest"
 	_ "trajgen/sandbox/singularity"
-	"trajgen/sandbox/singularity/singularitytest"
 )
 
 func TestMain(m *testing.M) {
 	sandboxtest.Init()
-	singularitytest.Main()
+	Main()
 	os.Exit(m.Run())
 }
 
-// setting is what the contract is asked with, as who.
+// settings are those with which the contract is asked. The backend has two names.
 var settings = map[string]map[string]string{
-	"fakeroot": {"fakeroot": "true", "limits": "none"},
-	"plain":    {"limits": "none"},
+	"fakeroot":    {"fakeroot": "true", "limits": "none"},
+	"apptainer":   {"limits": "none"},
+	"singularity": {"limits": "none"},
 }
 
 func TestContract(t *testing.T) {
@@ -37,25 +37,34 @@ func TestContract(t *testing.T) {
 			if name == "fakeroot" && os.Getuid() == 0 {
 				t.Skip("is for ordinary users")
 			}
-			caps := sandboxtest.Caps{Lacks: maps.Clone(singularitytest.Caps.Lacks)}
+			caps := sandboxtest.Caps{Lacks: maps.Clone(Caps.Lacks)}
 			if os.Getuid() != 0 {
 				caps.Lacks["root may give files away and become another"] = "the stand-in gives an ordinary user a single id"
 			}
-			if name == "plain" && os.Getuid() != 0 {
+			if name != "fakeroot" && os.Getuid() != 0 {
 				caps.Lacks["the verifier's directory"] = "an agent that is not root inside cannot open what a command has shut"
 			}
-			s, err := singularitytest.Install(t)
+			s, err := Install(t)
 			sandboxtest.Require(t, "apptainer", err)
-			sandboxtest.Run(t, func(t testing.TB) sandbox.Backend { return open(t, s, more) }, caps)
+			backend := "apptainer"
+			if name == "singularity" {
+				backend = name
+			}
+			sandboxtest.Run(t, func(t testing.TB) sandbox.Backend { return openAs(t, backend, s, more) }, caps)
 		})
 	}
 }
 
-func open(t testing.TB, s *singularitytest.Stand, more map[string]string) sandbox.Backend {
+func open(t testing.TB, s *Stand, more map[string]string) sandbox.Backend {
+	t.Helper()
+	return openAs(t, "apptainer", s, more)
+}
+
+func openAs(t testing.TB, name string, s *Stand, more map[string]string) sandbox.Backend {
 	t.Helper()
 	settings := map[string]string{"program": s.Program, "image": s.Image}
 	maps.Copy(settings, more)
-	b, err := sandbox.Open("apptainer", sandbox.Options{StateDir: t.TempDir(), Settings: settings, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	b, err := sandbox.Open(name, sandbox.Options{StateDir: t.TempDir(), Settings: settings, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,9 +80,9 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 }
 
-func install(t testing.TB) *singularitytest.Stand {
+func install(t testing.TB) *Stand {
 	t.Helper()
-	s, err := singularitytest.Install(t)
+	s, err := Install(t)
 	sandboxtest.Require(t, "apptainer", err)
 	return s
 }

@@ -8,12 +8,11 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/sandboxtest"
-	"trajgen/sandbox/ssh/sshtest"
 )
 
 // BenchmarkExec runs true through a connection, and by turns as a plain process: the ratio of the medians is what counts.
 func BenchmarkExec(b *testing.B) {
-	sb := sandboxtest.Box(b, open(b, serve(b, sshtest.Account{})), sandbox.Spec{ID: "bench"})
+	sb := sandboxtest.Box(b, open(b, serve(b, Account{})), sandbox.Spec{ID: "bench"})
 	var raw, through []time.Duration
 	for b.Loop() {
 		began := time.Now()

@@ -13,8 +13,6 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 	"golang.org/x/crypto/ssh/knownhosts"
-
-	"trajgen/sandbox/ssh/sshtest"
 )
 
 func write(t testing.TB, content string) string {
@@ -37,7 +35,7 @@ func read(t testing.TB, name string) string {
 
 // TestHostKeys connects to hosts that are not who they should be.
 func TestHostKeys(t *testing.T) {
-	s, other := serve(t, sshtest.Account{}), serve(t, sshtest.Account{})
+	s, other := serve(t, Account{}), serve(t, Account{})
 	address := s.Settings["host"][strings.IndexByte(s.Settings["host"], '@')+1:]
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -71,7 +69,7 @@ func TestHostKeys(t *testing.T) {
 // TestHostKeyKinds knows but one of the keys that a host has.
 func TestHostKeyKinds(t *testing.T) {
 	for _, kind := range []string{"ecdsa", "rsa", "ed25519"} {
-		s := serve(t, sshtest.Account{HostKeys: []string{"ecdsa", "rsa"}})
+		s := serve(t, Account{HostKeys: []string{"ecdsa", "rsa"}})
 		var known []string
 		for line := range strings.Lines(read(t, s.Settings["known_hosts"])) {
 			if strings.Contains(line, kind) {
@@ -87,7 +85,7 @@ func TestHostKeyKinds(t *testing.T) {
 
 // TestHostCertificate trusts who signed the host's key.
 func TestHostCertificate(t *testing.T) {
-	s := serve(t, sshtest.Account{Certificate: true})
+	s := serve(t, Account{Certificate: true})
 	_, port, err := net.SplitHostPort(s.Settings["host"])
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +97,7 @@ func TestHostCertificate(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	s := serve(t, sshtest.Account{})
+	s := serve(t, Account{})
 	private, err := gossh.ParseRawPrivateKey([]byte(read(t, s.Settings["identity_file"])))
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +160,7 @@ func TestKeys(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	s := serve(t, sshtest.Account{})
+	s := serve(t, Account{})
 	for _, tt := range []struct{ name, value, want string }{
 		{"host", "", "setting host is missing"},
 		{"host", "user@host:port", "is not [USER@]HOST[:PORT]"},

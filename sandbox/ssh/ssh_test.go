@@ -19,7 +19,6 @@ import (
 	_ "trajgen/sandbox/native"
 	"trajgen/sandbox/sandboxtest"
 	_ "trajgen/sandbox/ssh"
-	"trajgen/sandbox/ssh/sshtest"
 )
 
 // runnerName is the name under which this test starts itself as a runner that is going to be killed.
@@ -41,15 +40,15 @@ func TestMain(m *testing.M) {
 // shared is where the agent lies unless a test is about that, so that it is uploaded once.
 var shared string
 
-func serve(t testing.TB, account sshtest.Account) *sshtest.Server {
+func serve(t testing.TB, account Account) *Server {
 	t.Helper()
-	s, err := sshtest.Start(t, account)
+	s, err := Start(t, account)
 	sandboxtest.Require(t, "ssh", err)
 	return s
 }
 
 // open opens a backend with the settings of a server and others.
-func open(t testing.TB, s *sshtest.Server, others ...string) sandbox.Backend {
+func open(t testing.TB, s *Server, others ...string) sandbox.Backend {
 	t.Helper()
 	b, err := tryOpen(t, s, others...)
 	if err != nil {
@@ -59,7 +58,7 @@ func open(t testing.TB, s *sshtest.Server, others ...string) sandbox.Backend {
 	return b
 }
 
-func tryOpen(t testing.TB, s *sshtest.Server, others ...string) (sandbox.Backend, error) {
+func tryOpen(t testing.TB, s *Server, others ...string) (sandbox.Backend, error) {
 	t.Helper()
 	settings := maps.Clone(s.Settings)
 	if !s.Other {
@@ -78,10 +77,16 @@ func needRoot(t testing.TB) {
 	}
 }
 
-// TestOrdinaryUser asks the contract of a host where we are an ordinary user; package all asks it as ourselves.
+// TestContract asks the contract of a host where we are who we are here.
+func TestContract(t *testing.T) {
+	s := serve(t, Account{})
+	sandboxtest.Run(t, func(t testing.TB) sandbox.Backend { return open(t, s) }, sandboxtest.Caps{})
+}
+
+// TestOrdinaryUser asks the contract of a host where we are an ordinary user.
 func TestOrdinaryUser(t *testing.T) {
 	needRoot(t)
-	s := serve(t, sshtest.Account{UID: 54321})
+	s := serve(t, Account{UID: 54321})
 	b := open(t, s)
 	if g := b.Guarantees(); g.Backend != "ssh" || g.Level != sandbox.LevelUser {
 		t.Errorf("got %+v, want the level user", g)
@@ -106,7 +111,7 @@ func TestNoise(t *testing.T) {
 		"head -c 300000 /dev/zero; echo; echo trajgen-agent-starts-not\n",
 		"alias exec=false printf=false; set -u\ntrap 'echo leaving' EXIT\n",
 	} {
-		s := serve(t, sshtest.Account{Files: map[string]string{".bashrc": noise}})
+		s := serve(t, Account{Files: map[string]string{".bashrc": noise}})
 		if got := sandboxtest.Sh(t, sandboxtest.Box(t, open(t, s), sandbox.Spec{ID: "noise"}), "echo hi"); got != "hi\n" {
 			t.Errorf("after %q: got %q", noise, got)
 		}
@@ -115,7 +120,7 @@ func TestNoise(t *testing.T) {
 		"echo go away >&2; exit 3\n":       "go away",
 		"cat /dev/zero | tr '\\0' '\\n'\n": "more than",
 	} {
-		s := serve(t, sshtest.Account{Files: map[string]string{".bashrc": noise}})
+		s := serve(t, Account{Files: map[string]string{".bashrc": noise}})
 		if b, err := tryOpen(t, s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("after %q: got %v, %v, want %q", noise, b, err, want)
 		}
@@ -123,7 +128,7 @@ func TestNoise(t *testing.T) {
 }
 
 // agents are the programs that lie on the host.
-func agents(t testing.TB, s *sshtest.Server) []string {
+func agents(t testing.TB, s *Server) []string {
 	t.Helper()
 	dir := filepath.Join(s.Home, ".cache", "trajgen")
 	if given := s.Settings["directory"]; given != "" {
@@ -141,7 +146,7 @@ func agents(t testing.TB, s *sshtest.Server) []string {
 }
 
 func TestUpload(t *testing.T) {
-	s := serve(t, sshtest.Account{})
+	s := serve(t, Account{})
 	own := s.Settings["directory"]
 	var wait sync.WaitGroup
 	for i := range 8 {
@@ -192,7 +197,7 @@ func TestUpload(t *testing.T) {
 }
 
 func TestDirectory(t *testing.T) {
-	s := serve(t, sshtest.Account{})
+	s := serve(t, Account{})
 	if os.Getuid() == 0 {
 		blocked := filepath.Join(s.Home, ".cache")
 		if err := os.WriteFile(blocked, nil, 0o600); err != nil {
@@ -210,7 +215,7 @@ func TestDirectory(t *testing.T) {
 }
 
 func TestLostConnection(t *testing.T) {
-	s := serve(t, sshtest.Account{})
+	s := serve(t, Account{})
 	b := open(t, s)
 	sb := sandboxtest.Box(t, b, sandbox.Spec{ID: "lost"})
 	sandboxtest.Sh(t, sb, sandboxtest.Daemons("271.5"))
@@ -273,7 +278,7 @@ func runner(args []string) error {
 }
 
 func TestKilledRunner(t *testing.T) {
-	s := serve(t, sshtest.Account{})
+	s := serve(t, Account{})
 	stateDir, seconds := t.TempDir(), "272.5"
 	settings, err := json.Marshal(s.Settings)
 	if err != nil {
@@ -293,10 +298,10 @@ func TestKilledRunner(t *testing.T) {
 }
 
 func TestJump(t *testing.T) {
-	first, second := serve(t, sshtest.Account{}), serve(t, sshtest.Account{})
+	first, second := serve(t, Account{}), serve(t, Account{})
 	known := filepath.Join(t.TempDir(), "known_hosts")
 	var lines []byte
-	for _, s := range []*sshtest.Server{first, second} {
+	for _, s := range []*Server{first, second} {
 		content, err := os.ReadFile(s.Settings["known_hosts"])
 		if err != nil {
 			t.Fatal(err)
@@ -329,7 +334,7 @@ func TestJump(t *testing.T) {
 }
 
 func TestHosts(t *testing.T) {
-	first, second := serve(t, sshtest.Account{}), serve(t, sshtest.Account{})
+	first, second := serve(t, Account{}), serve(t, Account{})
 	b := open(t, first, "host", first.Settings["host"]+","+second.Settings["host"], "insecure_host_key", "true",
 		"identity_file", first.Settings["identity_file"]+","+second.Settings["identity_file"])
 	if first.Connections() != 1 || second.Connections() != 1 {
@@ -368,7 +373,7 @@ func TestHosts(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	first, second := serve(t, sshtest.Account{}), serve(t, sshtest.Account{})
+	first, second := serve(t, Account{}), serve(t, Account{})
 	b := open(t, first, "host", first.Settings["host"]+","+second.Settings["host"], "insecure_host_key", "true",
 		"identity_file", first.Settings["identity_file"]+","+second.Settings["identity_file"])
 	if !b.Guarantees().Snapshots {
@@ -397,7 +402,7 @@ func TestSnapshot(t *testing.T) {
 }
 
 func TestNativeOnly(t *testing.T) {
-	s := serve(t, sshtest.Account{})
+	s := serve(t, Account{})
 	if g := open(t, s, "isolation", "native").Guarantees(); g.Level == sandbox.LevelNone {
 		t.Errorf("got %+v", g)
 	}

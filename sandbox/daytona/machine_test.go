@@ -1,4 +1,4 @@
-package daytonatest
+package daytona_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package singularitytest
+package singularity_test
 
 import (
 	"encoding/json"
@@ -18,8 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Main is the stand-in when this program was started under the name apptainer, and returns else. TestMain calls it, after
-// sandbox.Init.
+// Main is a stand-in for the program apptainer, where that cannot be installed. It takes the arguments that Apptainer 1.1 takes,
+// and no others, and makes instances of the same namespaces, of an ordinary user's as of root's. It returns unless this program
+// was started under the name apptainer. TestMain calls it.
 func Main() {
 	if filepath.Base(os.Args[0]) != "apptainer" {
 		return

@@ -1,5 +1,4 @@
-// Package sshtest runs the machine's own sshd on loopback, for tests.
-package sshtest
+package ssh_test
 
 import (
 	"crypto"
@@ -36,7 +35,7 @@ type Account struct {
 	Certificate bool
 }
 
-// Server is a listener with an sshd behind each of its connections.
+// Server runs the machine's own sshd on loopback, one for each connection.
 type Server struct {
 	// Settings are those of the backend ssh that lead here.
 	Settings map[string]string

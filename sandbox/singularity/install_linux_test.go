@@ -1,4 +1,4 @@
-package singularitytest
+package singularity_test
 
 import (
 	"errors"

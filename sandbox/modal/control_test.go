@@ -1,4 +1,4 @@
-package modaltest
+package modal_test
 
 import (
 	"context"

@@ -1,8 +1,4 @@
-// Package modaltest is a server that speaks Modal's protocol, as far as a client of sandboxes does, for tests.
-//
-// Its machines are sandboxes of another backend, so what is asked of them really happens. It is strict: a request without
-// credentials, with a field that it does not know how to honour or without one that the service needs, is refused.
-package modaltest
+package modal_test
 
 import (
 	"context"
@@ -42,7 +38,10 @@ const Image = "debian:stand-in"
 // maxMessage is what the service takes in one message.
 const maxMessage = 100 << 20
 
-// Server is a Modal of its own.
+// Server speaks Modal's protocol, as far as a client of sandboxes does.
+//
+// Its machines are sandboxes of another backend, so what a client asks of them really happens. It is strict: it refuses a request
+// without credentials, with a field that it does not know how to honour, or without one that the service needs.
 type Server struct {
 	pb.UnimplementedModalClientServer
 

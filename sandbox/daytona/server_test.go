@@ -1,8 +1,4 @@
-// Package daytonatest is a server that speaks Daytona's protocol, as far as a client of sandboxes does, for tests.
-//
-// Its machines are sandboxes of another backend, so what is asked of them really happens. It is strict: a request without
-// the key, to another path, with another method, or with a field that it does not know, is refused.
-package daytonatest
+package daytona_test
 
 import (
 	"encoding/json"
@@ -29,7 +25,10 @@ const (
 	Snapshot     = "stand-in-small"
 )
 
-// Server is a Daytona of its own.
+// Server speaks Daytona's protocol, as far as a client of sandboxes does.
+//
+// Its machines are sandboxes of another backend, so what a client asks of them really happens. It is strict: it refuses a request
+// without the key, to another path, with another method, or with a field that it does not know.
 type Server struct {
 	// URL is its address, for the setting api_url.
 	URL string
