@@ -178,13 +178,13 @@ func (g *guest) killDescendants() {
 		stopped := map[int]bool{}
 		for grown := true; grown; {
 			grown = false
-			all := processes()
+			all := Processes()
 			g.garbage.count(len(all) * processGarbage)
 			g.garbage.collect()
 			for pid, p := range descendants(all) {
 				if !stopped[pid] {
 					stopped[pid], grown = true, true
-					if p.state != 'Z' {
+					if p.State != 'Z' {
 						_ = unix.Kill(pid, unix.SIGSTOP)
 					}
 				}
@@ -201,8 +201,8 @@ func (g *guest) killDescendants() {
 }
 
 // descendants returns the descendants of this process, zombies included.
-func descendants(all map[int]process) map[int]process {
-	found := map[int]process{}
+func descendants(all map[int]Process) map[int]Process {
+	found := map[int]Process{}
 	self := os.Getpid()
 	for grown := true; grown; {
 		grown = false
@@ -210,7 +210,7 @@ func descendants(all map[int]process) map[int]process {
 			if _, ok := found[pid]; ok {
 				continue
 			}
-			if _, ok := found[p.parent]; ok || p.parent == self {
+			if _, ok := found[p.Parent]; ok || p.Parent == self {
 				found[pid], grown = p, true
 			}
 		}

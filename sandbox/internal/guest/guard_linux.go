@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -60,9 +59,11 @@ func guarded() ([]uint32, error) {
 		if group, err := unix.Getpgid(pid); err == nil && group > 0 {
 			all = append(all, -group)
 		}
-		if pid, err = parent(pid); err != nil {
+		p, err := ReadProcess(pid)
+		if err != nil && !os.IsNotExist(err) {
 			return nil, err
 		}
+		pid = p.Parent // 0 where /proc does not show the process, because it is outside of the namespace
 	}
 	slices.Sort(all)
 	var numbers []uint32
@@ -70,23 +71,6 @@ func guarded() ([]uint32, error) {
 		numbers = append(numbers, uint32(int32(n)))
 	}
 	return numbers, nil
-}
-
-// parent returns 0 where /proc does not show the process, because it is outside of the namespace.
-func parent(pid int) (int, error) {
-	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if os.IsNotExist(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	text := string(content)
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("process %d: %q is malformed", pid, text)
-	}
-	return strconv.Atoi(fields[1])
 }
 
 // guarding builds a filter of all calls that send a signal to another process.

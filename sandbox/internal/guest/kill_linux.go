@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -69,7 +70,7 @@ func (g *guest) killTree(c *command) {
 // parent, and only memory and marks tell which command it belongs to.
 func (g *guest) track(c *command) map[int]bool {
 	g.garbage.collect()
-	all := processes()
+	all := Processes()
 	g.garbage.count(len(all) * processGarbage)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,14 +84,14 @@ func (g *guest) track(c *command) map[int]bool {
 	for grown := true; grown; {
 		grown = false
 		for pid, p := range all {
-			if c.tree[pid] || (p.session != c.pid && !c.tree[p.parent] && pid != c.pid) {
+			if c.tree[pid] || (p.Session != c.pid && !c.tree[p.Parent] && pid != c.pid) {
 				continue
 			}
 			c.tree[pid], grown = true, true
 		}
 	}
 	for pid := range c.tree {
-		if all[pid].state != 'Z' {
+		if all[pid].State != 'Z' {
 			living[pid] = true
 		}
 	}
@@ -136,10 +137,10 @@ func (g *guest) killEverything() {
 
 // count replies with the number of living processes beside the guest.
 func (g *guest) count(request int64) {
-	n, all := 0, processes()
+	n, all := 0, Processes()
 	g.garbage.count(len(all) * processGarbage)
 	for _, p := range all {
-		if p.state != 'Z' {
+		if p.State != 'Z' {
 			n++
 		}
 	}
@@ -149,38 +150,48 @@ func (g *guest) count(request int64) {
 // processGarbage is about how many bytes of garbage it makes to read one process.
 const processGarbage = 2 << 10
 
-type process struct {
-	parent, session int
-	state           byte
-	born            uint64 // in ticks
+// Process is what /proc tells of a process.
+type Process struct {
+	Parent, Session int
+	State           byte
+	Born            uint64 // in ticks
 }
 
-func processes() map[int]process {
+// ReadProcess reads /proc.
+func ReadProcess(pid int) (Process, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return Process{}, err
+	}
+	// The program's name comes first and may hold anything: parse after its last parenthesis.
+	text := string(stat)
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) < 20 {
+		return Process{}, fmt.Errorf("process %d: %q is malformed", pid, text)
+	}
+	p := Process{State: fields[0][0]}
+	p.Parent, _ = strconv.Atoi(fields[1])
+	p.Session, _ = strconv.Atoi(fields[3])
+	p.Born, _ = strconv.ParseUint(fields[19], 10, 64)
+	return p, nil
+}
+
+// Processes returns all processes but process 1 and this one.
+func Processes() map[int]Process {
 	names, err := readNames("/proc")
 	if err != nil {
 		return nil
 	}
-	all := make(map[int]process, len(names))
+	all := make(map[int]Process, len(names))
 	self := os.Getpid()
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == 1 || pid == self {
 			continue
 		}
-		stat, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue
+		if p, err := ReadProcess(pid); err == nil {
+			all[pid] = p
 		}
-		// The program's name comes first and may hold anything: parse after its last parenthesis.
-		text := string(stat)
-		fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-		if len(fields) < 20 {
-			continue
-		}
-		parent, _ := strconv.Atoi(fields[1])
-		session, _ := strconv.Atoi(fields[3])
-		born, _ := strconv.ParseUint(fields[19], 10, 64)
-		all[pid] = process{parent: parent, session: session, state: fields[0][0], born: born}
 	}
 	return all
 }

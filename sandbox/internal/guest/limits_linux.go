@@ -78,7 +78,7 @@ const (
 // refused; a command that began before could have its own forks refused.
 func (g *guest) settle() {
 	look := func() [2]int64 {
-		all := processes()
+		all := Processes()
 		g.garbage.count(len(all) * processGarbage)
 		g.garbage.collect()
 		return [2]int64{g.counters.read().processes, int64(len(all))}

@@ -43,11 +43,11 @@ func Ticks() uint64 {
 }
 
 // claim adds orphans to the tree of the command that they came from. The caller holds the lock.
-func (g *guest) claim(c *command, all map[int]process) {
+func (g *guest) claim(c *command, all map[int]Process) {
 	self := os.Getpid()
 	var strays []int
 	for pid, p := range all {
-		if p.parent != self || p.state == 'Z' || c.tree[pid] {
+		if p.Parent != self || p.State == 'Z' || c.tree[pid] {
 			continue
 		}
 		if leader := g.running[pid]; leader != nil && !leader.ended {
@@ -65,7 +65,7 @@ func (g *guest) claim(c *command, all map[int]process) {
 		return
 	}
 	for _, pid := range strays {
-		if born := all[pid].born; born > c.born || born == c.born && pid > c.pid {
+		if born := all[pid].Born; born > c.born || born == c.born && pid > c.pid {
 			c.tree[pid] = true
 		}
 	}
@@ -73,12 +73,12 @@ func (g *guest) claim(c *command, all map[int]process) {
 
 // onlyOne reports whether only c can have started processes since it began: no other command ran, and nothing is left of
 // earlier ones. Processes without a mark are then c's.
-func (g *guest) onlyOne(c *command, all map[int]process) bool {
+func (g *guest) onlyOne(c *command, all map[int]Process) bool {
 	if !c.alone || g.newest != c {
 		return false
 	}
 	for _, p := range descendants(all) {
-		if p.born < c.born && p.state != 'Z' {
+		if p.Born < c.born && p.State != 'Z' {
 			return false
 		}
 	}

@@ -60,10 +60,10 @@ func sandboxMarks(dir string, born uint64, boxes ...string) marks {
 func (m marks) kill() error {
 	for wait := time.Millisecond; wait < 4*time.Second; wait *= 2 {
 		found := false
-		for _, p := range livingProcesses(m.born) {
-			if m.on(p) {
+		for pid, p := range guest.Processes() {
+			if m.on(pid, p) {
 				found = true
-				_ = syscall.Kill(p.pid, syscall.SIGKILL)
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
 		if !found {
@@ -75,17 +75,17 @@ func (m marks) kill() error {
 }
 
 // on reports whether a process has one of the marks: in its environment or, where the process has changed that, as a limit.
-func (m marks) on(p *living) bool {
-	if p.born < m.born || p.pid == os.Getpid() {
+func (m marks) on(pid int, p guest.Process) bool {
+	if p.Born < m.born || p.State == 'Z' {
 		return false
 	}
-	names, limit := p.marks()
-	for _, name := range names {
-		if below, in := strings.CutPrefix(name, m.name); in && (below == "" || below[0] == '/') {
+	environ, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ") // if we may read it
+	for entry := range strings.SplitSeq(string(environ), "\x00") {
+		if below, in := strings.CutPrefix(entry, Variable+"="+m.name); in && (below == "" || below[0] == '/') {
 			return true
 		}
 	}
-	return m.limits[limit&m.mask]
+	return m.limits[guest.Mark(pid)&m.mask]
 }
 
 // commandBits is how many bits of the limit hold a command's number.
@@ -131,35 +131,28 @@ func Birth() uint64 {
 }
 
 var clocked = sync.OnceValue(func() bool {
-	self := livingProcess(os.Getpid())
-	return self != nil && self.born > 0 && self.born <= guest.Ticks()
+	self, err := guest.ReadProcess(os.Getpid())
+	return err == nil && self.Born > 0 && self.Born <= guest.Ticks()
 })
 
 // Tree returns the living processes of a command: its session, those with its mark, and all descendants, usually parents first:
-// a shell that sees its child end before it is signalled itself prints a message about it. Processes older than the command are
-// examined once only.
+// a shell that sees its child end before it is signalled itself prints a message about it.
 func Tree(leader int, mark string, born uint64) []int {
 	m := marks{name: mark, limits: map[uint64]bool{limitOf(mark): true}, mask: ^uint64(0), born: born}
 	in := map[int]bool{}
-	var others []*living
-	for _, p := range livingProcesses(born) {
-		switch {
-		case p.born < born:
-		case p.pid == leader || p.session == leader || m.on(p):
-			in[p.pid] = true
-		default:
-			others = append(others, p)
-		}
+	all := guest.Processes()
+	maps.DeleteFunc(all, func(_ int, p guest.Process) bool { return p.Born < born || p.State == 'Z' })
+	for pid, p := range all {
+		in[pid] = pid == leader || p.Session == leader || m.on(pid, p)
 	}
 	for grown := true; grown; {
 		grown = false
-		others = slices.DeleteFunc(others, func(p *living) bool {
-			if !in[p.parent] {
-				return false
+		for pid, p := range all {
+			if !in[pid] && in[p.Parent] {
+				in[pid], grown = true, true
 			}
-			in[p.pid], grown = true, true
-			return true
-		})
+		}
 	}
+	maps.DeleteFunc(in, func(_ int, is bool) bool { return !is })
 	return slices.Sorted(maps.Keys(in))
 }
