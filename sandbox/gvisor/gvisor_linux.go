@@ -101,9 +101,9 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	}
 	inner := spec
 	inner.Image = ""
-	inner.Env = map[string]string{} // the agent gets what root adds, too
+	inner.Env = map[string]string{} // root adds the image's
 	maps.Copy(inner.Env, spec.Env)
-	return b.set.Open(ctx, inner, func(ctx context.Context) (agent.Machine, error) {
+	return b.set.Open(ctx, spec.ID, func(ctx context.Context) (agent.Machine, error) {
 		r, err := b.root(ctx, &inner, spec.Image)
 		if err != nil {
 			return nil, err
@@ -113,7 +113,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 }
 
 // Close ends all sandboxes.
-func (b *backend) Close() error { return b.set.Close() }
+func (b *backend) Close() error { return b.set.Close(func(err error) error { return err }) }
 
 // selfTest probes a sandbox. The guarantees are what it finds.
 func (b *backend) selfTest() error {

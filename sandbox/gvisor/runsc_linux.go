@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"trajgen/sandbox/internal/agent"
 	"trajgen/sandbox/internal/broker"
 	"trajgen/sandbox/internal/guest"
+	"trajgen/sandbox/internal/state"
 )
 
 // runsc is the program, and the directory for its state and for sandboxes.
@@ -91,6 +93,7 @@ type machine struct {
 	*runsc
 	id      string
 	root    root
+	spec    sandbox.Spec // for the agent
 	flags   []string
 	process *agent.Process
 }
@@ -102,7 +105,7 @@ func (m *machine) bundle() string { return filepath.Join(m.dir, m.id) }
 
 // bundle writes an OCI bundle for a sandbox.
 func (r *runsc) bundle(id string, from root, spec *sandbox.Spec) (agent.Machine, error) {
-	m := &machine{runsc: r, id: id, root: from}
+	m := &machine{runsc: r, id: id, root: from, spec: *spec}
 	rootfs := from.dir
 	if from.layers != nil {
 		rootfs = filepath.Join(m.bundle(), "root")
@@ -141,7 +144,7 @@ func fillTmp(root string) error {
 }
 
 // Start starts it, with the agent as its first process.
-func (m *machine) Start() (*agent.Process, error) {
+func (m *machine) Start(context.Context) (io.ReadWriteCloser, error) {
 	c := m.command(append(m.flags, "run", "--bundle="+m.bundle(), m.id)...)
 	if m.root.layers != nil {
 		// The overlay is mounted in the mount namespace, with paths of layers relative to their store: all options must fit
@@ -157,6 +160,9 @@ func (m *machine) Start() (*agent.Process, error) {
 	m.process, err = agent.Start(c, endTime, m.logger)
 	return m.process, err
 }
+
+// Spec implements agent.Machine.
+func (m *machine) Spec() sandbox.Spec { return m.spec }
 
 // endTime bounds how long the agent may take to end by itself.
 const endTime = 10 * time.Second
@@ -176,7 +182,7 @@ func (m *machine) End(ctx context.Context) error {
 			}
 		}
 	}
-	return agent.RemoveTree(m.bundle())
+	return state.RemoveTree(m.bundle())
 }
 
 // makeHost makes the root file system of the default image, which shows the toolchain of this machine.

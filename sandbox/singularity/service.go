@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -68,16 +70,16 @@ func (s *service) agent() string { return filepath.Join(s.dir, "agent") }
 func (s *service) prefix() string { return "trajgen-" + s.mark + "-" }
 
 // start starts an instance.
-func (s *service) start(ctx context.Context, spec *sandbox.Spec, img *image) (*machine, error) {
+func (s *service) start(ctx context.Context, spec sandbox.Spec, img *image) (*machine, error) {
 	if !path.IsAbs(spec.Workdir) || strings.ContainsAny(spec.Workdir, ",:\n") || path.Clean(spec.Workdir) == "/" {
 		return nil, fmt.Errorf("workdir %q is no absolute path that can be mounted at", spec.Workdir)
 	}
 	n := strconv.FormatInt(s.count.Add(1), 10)
-	m := &machine{service: s, name: s.prefix() + n, dir: filepath.Join(s.dir, n), workdir: spec.Workdir}
+	m := &machine{service: s, name: s.prefix() + n, dir: filepath.Join(s.dir, n), spec: spec}
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if _, err := s.run(ctx, m.startArgs(spec, img)...); err != nil {
+	if _, err := s.run(ctx, m.startArgs(img)...); err != nil {
 		if s.limits && strings.Contains(strings.ToLower(err.Error()), "cgroup") {
 			err = fmt.Errorf("%w (where this machine lets nobody set limits, say so with the setting limits=none)", err)
 		}
@@ -86,6 +88,9 @@ func (s *service) start(ctx context.Context, spec *sandbox.Spec, img *image) (*m
 	if err := img.look(ctx, m); err != nil {
 		return nil, errors.Join(err, m.clean(ctx))
 	}
+	m.spec.Env = map[string]string{}
+	maps.Copy(m.spec.Env, img.env)
+	maps.Copy(m.spec.Env, spec.Env)
 	return m, nil
 }
 
@@ -111,7 +116,7 @@ func (s *service) clear() error {
 	entries, err := os.ReadDir(s.dir)
 	for _, e := range entries {
 		if e.IsDir() {
-			err = errors.Join(err, agent.RemoveTree(filepath.Join(s.dir, e.Name())))
+			err = errors.Join(err, state.RemoveTree(filepath.Join(s.dir, e.Name())))
 		}
 	}
 	return err
@@ -239,19 +244,19 @@ type machine struct {
 	service *service
 	name    string
 	dir     string
-	workdir string
+	spec    sandbox.Spec // for the agent
 	agent   *agent.Process
 }
 
 // startArgs returns the arguments to start an instance with as little of the host as possible: the agent, and writable
 // directories on disk.
-func (m *machine) startArgs(spec *sandbox.Spec, img *image) []string {
+func (m *machine) startArgs(img *image) []string {
 	args := []string{
 		"instance", "start", "--containall", "--cleanenv", "--no-home", "--no-mount", "hostfs,bind-paths", "--writable-tmpfs",
 		"--hostname", "sandbox", "--bind", m.service.agent() + ":" + agentPath + ":ro",
-		"--workdir", m.dir, "--scratch", m.workdir, "--scratch", homePath, "--scratch", testsPath,
+		"--workdir", m.dir, "--scratch", m.spec.Workdir, "--scratch", homePath, "--scratch", testsPath,
 	}
-	if spec.Network != sandbox.NetworkFull {
+	if m.spec.Network != sandbox.NetworkFull {
 		args = append(args, "--net", "--network", "none")
 	}
 	if m.service.fakeroot {
@@ -260,7 +265,7 @@ func (m *machine) startArgs(spec *sandbox.Spec, img *image) []string {
 		// Otherwise root has all capabilities of the machine.
 		args = append(args, "--no-privs", "--add-caps", "CAP_CHOWN,CAP_DAC_OVERRIDE,CAP_FOWNER,CAP_FSETID,CAP_KILL,CAP_SETGID,CAP_SETUID,CAP_NET_BIND_SERVICE")
 	}
-	if l := spec.Limits; m.service.limits {
+	if l := m.spec.Limits; m.service.limits {
 		memory := strconv.FormatInt(l.Memory+agentMemory, 10)
 		args = append(args, "--memory", memory, "--memory-swap", memory, "--pids-limit", strconv.Itoa(l.Processes+agentThreads))
 		if l.CPUs > 0 {
@@ -310,13 +315,16 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 var own = []string{"HOME", "HOSTNAME", "LANG", "LC_CTYPE", "LOGNAME", "OLDPWD", "PROMPT_COMMAND", "PS1", "PWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "TZ", "USER", "USER_PATH", "_"}
 
 // Start starts the agent in the instance.
-func (m *machine) Start() (*agent.Process, error) {
-	c := exec.Command(m.service.program, m.execArgs(agentPath, "trajgen-helper", "agent", "bare", "--workdir", m.workdir, "--home", homePath, "--tests", testsPath)...)
+func (m *machine) Start(context.Context) (io.ReadWriteCloser, error) {
+	c := exec.Command(m.service.program, m.execArgs(agentPath, "trajgen-helper", "agent", "bare", "--workdir", m.spec.Workdir, "--home", homePath, "--tests", testsPath)...)
 	c.Env = environment(os.Environ())
 	var err error
 	m.agent, err = agent.Start(c, stopTime, m.service.logger)
 	return m.agent, err
 }
+
+// Spec implements agent.Machine.
+func (m *machine) Spec() sandbox.Spec { return m.spec }
 
 // End stops the instance.
 func (m *machine) End(ctx context.Context) error {
@@ -333,5 +341,5 @@ func (m *machine) End(ctx context.Context) error {
 			m.agent.Kill() // if it has outlived its instance
 		}
 	}
-	return agent.RemoveTree(m.dir)
+	return state.RemoveTree(m.dir)
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,20 +95,17 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if inner.Workdir == "" {
 		inner.Workdir = "/workspace"
 	}
-	inner.Env = map[string]string{}
-	return b.set.Open(ctx, inner, func(ctx context.Context) (agent.Machine, error) {
-		m, err := b.start(ctx, &inner, img)
+	return b.set.Open(ctx, spec.ID, func(ctx context.Context) (agent.Machine, error) {
+		m, err := b.start(ctx, inner, img)
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(inner.Env, img.env)
-		maps.Copy(inner.Env, spec.Env)
 		return m, nil
 	})
 }
 
 // Close stops all instances.
-func (b *backend) Close() error { return b.set.Close() }
+func (b *backend) Close() error { return b.set.Close(func(err error) error { return err }) }
 
 // claims returns the guarantees that the program's options should give.
 func (c *config) claims() sandbox.Guarantees {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,8 +19,10 @@ const endTime = time.Minute
 
 // Machine is the container or remote machine of one sandbox.
 type Machine interface {
-	// Start starts the agent in it.
-	Start() (*Process, error)
+	// Start starts the agent in it and returns the agent's input and output.
+	Start(ctx context.Context) (io.ReadWriteCloser, error)
+	// Spec returns the spec for the agent, once the agent was started.
+	Spec() sandbox.Spec
 	// End ends it with all that runs in it, and returns when it has. It is called once.
 	End(ctx context.Context) error
 }
@@ -46,16 +46,21 @@ func NewSet(backend string, instance *state.Instance, logger *slog.Logger) *Set 
 	return &Set{name: backend, state: instance, logger: logger, boxes: map[string]*box{}}
 }
 
-// Open opens a sandbox in the machine that create makes. inner is the spec for the agent in it.
-func (s *Set) Open(ctx context.Context, inner sandbox.Spec, create func(context.Context) (Machine, error)) (sandbox.Sandbox, error) {
-	b := &box{set: s, id: inner.ID}
+// Open opens a sandbox in the machine that create makes.
+func (s *Set) Open(ctx context.Context, id string, create func(context.Context) (Machine, error)) (sandbox.Sandbox, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	b := &box{set: s, id: id, cancel: cancel}
 	if err := s.reserve(b); err != nil {
-		return nil, fmt.Errorf("open sandbox %s: %w", inner.ID, err)
+		return nil, fmt.Errorf("open sandbox %s: %w", id, err)
 	}
 	defer s.opening.Done()
-	err := b.open(ctx, inner, create)
+	err := b.open(ctx, create)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
 	if err == nil {
-		err = s.state.Add(b.id, 0)
+		err = s.state.Add(id, 0)
 	}
 	s.mu.Lock()
 	if err == nil && s.closed {
@@ -64,7 +69,7 @@ func (s *Set) Open(ctx context.Context, inner sandbox.Spec, create func(context.
 	b.opened = err == nil
 	s.mu.Unlock()
 	if err != nil {
-		return nil, fmt.Errorf("open sandbox %s: %w", inner.ID, errors.Join(err, b.Close()))
+		return nil, fmt.Errorf("open sandbox %s: %w", id, errors.Join(err, b.Close()))
 	}
 	return b, nil
 }
@@ -83,8 +88,9 @@ func (s *Set) reserve(b *box) error {
 	return nil
 }
 
-// Close ends all sandboxes and removes the instance. Sandboxes that could not be ended are left to a sweep.
-func (s *Set) Close() error {
+// Close ends all sandboxes, has the backend clean up, and removes the instance. finish gets the errors so far, and returns those
+// that count; with any, the rest is left to a sweep.
+func (s *Set) Close(finish func(error) error) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -95,6 +101,8 @@ func (s *Set) Close() error {
 	for _, b := range s.boxes {
 		if b.opened {
 			boxes = append(boxes, b)
+		} else {
+			b.cancel(errClosed)
 		}
 	}
 	s.mu.Unlock()
@@ -105,7 +113,7 @@ func (s *Set) Close() error {
 	}
 	wait.Wait()
 	s.opening.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := finish(errors.Join(errs...)); err != nil {
 		return err
 	}
 	return s.state.Close()
@@ -116,6 +124,7 @@ type box struct {
 	sandbox.Sandbox
 	set     *Set
 	id      string
+	cancel  func(error) // ends the opening
 	machine Machine
 	client  *relay.Client
 	opened  bool // guarded by Set.mu
@@ -124,24 +133,28 @@ type box struct {
 	err     error
 }
 
-func (b *box) open(ctx context.Context, inner sandbox.Spec, create func(context.Context) (Machine, error)) (err error) {
+func (b *box) open(ctx context.Context, create func(context.Context) (Machine, error)) (err error) {
 	if b.machine, err = create(ctx); err != nil {
 		return err
 	}
-	process, err := b.machine.Start()
+	stream, err := b.machine.Start(ctx)
 	if err != nil {
 		return fmt.Errorf("start the agent: %w", err)
 	}
-	b.client, err = relay.Dial(ctx, process, relay.Options{Name: b.set.name, Logger: b.set.logger})
+	b.client, err = relay.Dial(ctx, stream, relay.Options{Name: b.set.name, Logger: b.set.logger})
 	if err != nil {
-		// The agent writes its reason before it ends.
-		select {
-		case <-process.Ended():
-		case <-time.After(time.Second):
+		err = fmt.Errorf("speak to the agent: %w", err)
+		if process, ok := stream.(*Process); ok {
+			// The agent writes its reason before it ends.
+			select {
+			case <-process.Ended():
+			case <-time.After(time.Second):
+			}
+			err = fmt.Errorf("%w; it said %q", err, process.Said())
 		}
-		return fmt.Errorf("speak to the agent: %w; it said %q", err, process.Said())
+		return err
 	}
-	b.Sandbox, err = b.client.Open(ctx, inner)
+	b.Sandbox, err = b.client.Open(ctx, b.machine.Spec())
 	return err
 }
 
@@ -179,18 +192,3 @@ func (b *box) Close() error {
 
 // politeTime is how long the agent may take to end its sandbox before the backend ends its machine.
 const politeTime = 2 * time.Second
-
-// RemoveTree deletes a directory, including parts that commands made unreadable.
-func RemoveTree(dir string) error {
-	if err := os.RemoveAll(dir); err == nil {
-		return nil
-	}
-	open := func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) // before it is read
-		}
-		return nil
-	}
-	_ = filepath.WalkDir(dir, open)
-	return os.RemoveAll(dir)
-}

@@ -8,31 +8,23 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/agent"
 	"trajgen/sandbox/internal/state"
-	"trajgen/sandbox/relay"
 )
 
-// endTime bounds how long a machine may take to end.
-const endTime = time.Minute
+// sweepTime bounds how long the service may take to end machines without a sandbox.
+const sweepTime = time.Minute
 
 // backend opens sandboxes on rented machines.
 type backend struct {
-	name       string
 	guarantees sandbox.Guarantees
-	logger     *slog.Logger
 	service    Service
-	state      *state.Instance
-
-	opening sync.WaitGroup
-
-	mu     sync.Mutex // guards what follows
-	boxes  map[string]*box
-	closed bool
-	stray  bool // there may be machines without a box
+	set        *agent.Set
+	stray      atomic.Bool // there may be machines without a sandbox
 }
 
 // open opens a backend. First it rents a machine for the self-test.
@@ -49,7 +41,7 @@ func (p Provider) open(opts sandbox.Options) (sandbox.Backend, error) {
 	if err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
-	b := &backend{name: p.Name, guarantees: p.Guarantees, logger: opts.Logger, service: service, state: instance, boxes: map[string]*box{}}
+	b := &backend{guarantees: p.Guarantees, service: service, set: agent.NewSet(p.Name, instance, opts.Logger)}
 	b.guarantees.Backend = p.Name
 	b.guarantees.Limits = maps.Clone(p.Guarantees.Limits)
 	b.guarantees.Missing = slices.Clone(p.Guarantees.Missing)
@@ -64,8 +56,7 @@ func (b *backend) Guarantees() sandbox.Guarantees { return b.guarantees }
 
 // Open rents a machine.
 func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	g := b.guarantees
-	spec, err := spec.Complete(g.Network, g.Images)
+	spec, err := spec.Complete(b.guarantees.Network, b.guarantees.Images)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
@@ -73,22 +64,19 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	sb := &box{backend: b, id: spec.ID, cancel: cancel}
-	if err := b.reserve(sb); err != nil {
-		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
+	l := &lease{backend: b, spec: spec, from: from}
+	sb, err := b.set.Open(ctx, spec.ID, l.begin)
+	if err != nil {
+		return nil, err
 	}
-	defer b.opening.Done()
-	if err := b.open(ctx, sb, spec, from); err != nil {
-		b.forget(sb)
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	if from != nil {
+		// The service's snapshot includes all files.
+		if err := sb.Files().Remove(ctx, sb.Layout().Tests); err != nil {
+			return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, errors.Join(err, sb.Close()))
 		}
-		return nil, fmt.Errorf("open sandbox %s: %w", spec.ID, err)
 	}
-	if _, ok := sb.machine.(Sealer); ok {
-		return &sealable{sb}, nil
+	if sealer, ok := l.Machine.(Sealer); ok {
+		return &sealable{Sandbox: sb, id: spec.ID, backend: b, machine: sealer}, nil
 	}
 	return sb, nil
 }
@@ -108,117 +96,68 @@ func (b *backend) source(spec sandbox.Spec) (*snapshot, error) {
 	return from, nil
 }
 
-func (b *backend) open(ctx context.Context, sb *box, spec sandbox.Spec, from *snapshot) (err error) {
-	order := Order{Spec: spec}
-	if from != nil {
-		order.From = from.seal
-	}
-	if sb.machine, err = b.service.Create(ctx, order); err != nil {
-		if _, none := errors.AsType[None](err); !none {
-			b.lose()
-		}
-		return err
-	}
-	if err := sb.begin(ctx, spec, from); err != nil {
-		return b.undo(sb, err)
-	}
-	b.mu.Lock()
-	closed := b.closed
-	sb.cancel = nil
-	b.mu.Unlock()
-	if closed {
-		err = errClosed
-	} else {
-		err = b.state.Add(sb.id, 0)
-	}
-	if err != nil {
-		return b.undo(sb, err)
-	}
-	return nil
-}
-
-// undo ends a machine whose sandbox could not be opened.
-func (b *backend) undo(sb *box, reason error) error {
-	err := sb.end()
-	if err != nil {
-		b.lose()
-	}
-	return errors.Join(reason, err)
-}
-
-// lose notes that there may be a machine without a box.
-func (b *backend) lose() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stray = true
-}
-
-var errClosed = fmt.Errorf("backend is closed: %w", sandbox.ErrGone)
-
-func (b *backend) reserve(sb *box) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return errClosed
-	}
-	if _, ok := b.boxes[sb.id]; ok {
-		return errors.New("a sandbox of that id is open")
-	}
-	b.boxes[sb.id] = sb
-	b.opening.Add(1)
-	return nil
-}
-
-func (b *backend) forget(sb *box) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.boxes[sb.id] == sb {
-		delete(b.boxes, sb.id)
-	}
-}
-
 // Close ends all machines.
 func (b *backend) Close() error {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return nil
-	}
-	b.closed = true
-	var open []*box
-	for _, sb := range b.boxes {
-		if sb.cancel != nil {
-			sb.cancel(errClosed)
-			continue
+	return b.set.Close(func(err error) error {
+		if b.stray.Load() {
+			ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
+			defer cancel()
+			// It also ends machines that could not be ended one by one, so its result counts.
+			err = b.service.Sweep(ctx)
 		}
-		open = append(open, sb)
-	}
-	b.mu.Unlock()
-	errs := make([]error, len(open))
-	var wait sync.WaitGroup
-	for i, sb := range open {
-		wait.Go(func() { errs[i] = sb.Close() })
-	}
-	wait.Wait()
-	b.opening.Wait()
-	b.mu.Lock()
-	stray := b.stray
-	b.mu.Unlock()
-	if stray {
-		ctx, cancel := context.WithTimeout(context.Background(), endTime)
-		defer cancel()
-		// The sweep also ends machines that their boxes could not end, so its result counts.
-		errs = []error{b.service.Sweep(ctx)}
-	}
-	errs = append(errs, b.service.Close())
-	// A later sweep ends the rest.
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return b.state.Close()
+		return errors.Join(err, b.service.Close())
+	})
 }
 
-// relayed returns the options for the agent of a box.
-func (b *backend) relayed() relay.Options {
-	return relay.Options{Name: b.name, Logger: b.logger}
+// lease is the machine of a sandbox.
+type lease struct {
+	Machine
+	backend *backend
+	spec    sandbox.Spec
+	from    *snapshot
+}
+
+// begin rents the machine.
+func (l *lease) begin(ctx context.Context) (agent.Machine, error) {
+	order := Order{Spec: l.spec}
+	if l.from != nil {
+		order.From = l.from.seal
+	}
+	var err error
+	if l.Machine, err = l.backend.service.Create(ctx, order); err != nil {
+		if _, none := errors.AsType[None](err); !none {
+			l.backend.stray.Store(true)
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+// Spec implements agent.Machine.
+func (l *lease) Spec() sandbox.Spec {
+	image, inner := l.Image(), l.spec
+	inner.Image, inner.From = "", nil
+	// The service decides what the machine reaches, beside its loopback.
+	if inner.Network != sandbox.NetworkNone {
+		inner.Network = sandbox.NetworkFull
+	}
+	inner.Env = map[string]string{}
+	maps.Copy(inner.Env, image.Env)
+	maps.Copy(inner.Env, l.spec.Env)
+	switch {
+	case l.from != nil:
+		inner.Workdir = l.from.workdir
+	case inner.Workdir == "" && image.Workdir != "/" && image.Workdir != "/root":
+		inner.Workdir = image.Workdir
+	}
+	return inner
+}
+
+// End ends the machine.
+func (l *lease) End(ctx context.Context) error {
+	err := l.Destroy(ctx)
+	if err != nil {
+		l.backend.stray.Store(true)
+	}
+	return err
 }
