@@ -225,9 +225,12 @@ func (c *brokerClient) guest(ctx context.Context, kind int64, body func(*wire.En
 	}
 }
 
-// close ends a sandbox. When the broker is dead, the guest is dead as well.
-func (c *brokerClient) close(id string) error {
-	answer, err := c.ask(broker.KindClose, func(e *wire.Encoder) { e.String(id) })
+// close ends a sandbox.
+func (c *brokerClient) close(id string) error { return c.end(broker.KindClose, id) }
+
+// end has the broker end what has a name. A dead broker is not an error: what it had made died with it.
+func (c *brokerClient) end(kind int64, name string) error {
+	answer, err := c.ask(kind, func(e *wire.Encoder) { e.String(name) })
 	if err != nil {
 		return nil
 	}
@@ -238,22 +241,7 @@ func (c *brokerClient) close(id string) error {
 	case <-c.ended:
 		return nil
 	case <-time.After(closeTime):
-		return fmt.Errorf("close sandbox %s: no answer from the broker in %v", id, closeTime)
-	}
-}
-
-// tell sends a request without a result. A dead broker is not an error: what the request is about died with it.
-func (c *brokerClient) tell(kind int64, body func(*wire.Encoder)) error {
-	answer, err := c.ask(kind, body)
-	if err != nil {
-		return nil
-	}
-	select {
-	case a := <-answer:
-		wire.CloseAll(a.fds)
-		return a.err
-	case <-c.ended:
-		return nil
+		return fmt.Errorf("end %s: no answer from the broker in %v", name, closeTime)
 	}
 }
 

@@ -24,7 +24,7 @@ type snapshot struct {
 
 // Close makes the broker forget the layers; sandboxes that were opened from them keep them.
 func (s *snapshot) Close() error {
-	s.closing.Do(func() { s.err = s.client.tell(broker.KindForget, func(e *wire.Encoder) { e.String(s.name) }) })
+	s.closing.Do(func() { s.err = s.client.end(broker.KindForget, s.name) })
 	return s.err
 }
 

@@ -17,9 +17,7 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-const (
-	bootTime = 20 * time.Second
-)
+const bootTime = 20 * time.Second
 
 // guestEnv gives a guest two processors: one for the thread that waits for children in a system call, which keeps its processor
 // for a while, and one for work. With more, idle ones wake up to look for work.
@@ -44,16 +42,16 @@ type box struct {
 	closed  error
 }
 
-func (b *broker) open(o *Open) (_ *box, runner int, err error) {
+func (b *broker) open(o *Open) (runner int, err error) {
 	x := &box{id: o.ID, listed: o.ID, request: o, upper: -1}
 	b.mu.Lock()
 	if b.ending {
 		b.mu.Unlock()
-		return nil, -1, errors.New("the runner is gone")
+		return -1, errors.New("the runner is gone")
 	}
 	if b.boxes[o.ID] != nil {
 		b.mu.Unlock()
-		return nil, -1, fmt.Errorf("sandbox %s exists", o.ID)
+		return -1, fmt.Errorf("sandbox %s exists", o.ID)
 	}
 	b.boxes[o.ID] = x
 	b.mu.Unlock()
@@ -65,21 +63,26 @@ func (b *broker) open(o *Open) (_ *box, runner int, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.lower, err = b.beginning(o); err != nil {
-		return nil, -1, err
+		return -1, err
 	}
+	return b.listed(x)
+}
+
+// listed starts a sandbox's guest and lists the sandbox.
+func (b *broker) listed(x *box) (runner int, err error) {
 	if runner, err = b.start(x); err != nil {
-		return nil, -1, err
+		return -1, err
 	}
-	if err := b.state.Add(o.ID, x.process.Load().Pid); err != nil {
+	if err := b.state.Add(x.listed, x.process.Load().Pid); err != nil {
 		unix.Close(runner)
-		return nil, -1, err
+		return -1, err
 	}
-	return x, runner, nil
+	return runner, nil
 }
 
 // start starts a sandbox's guest, and returns the runner's end of the socket to it.
 func (b *broker) start(x *box) (runner int, err error) {
-	first := b.first(x)
+	first := b.ids.first(x.request.Image)
 	x.user = first
 	defer func() {
 		if x.group != nil {
@@ -130,12 +133,18 @@ func (b *broker) start(x *box) (runner int, err error) {
 	return runner, x.booted()
 }
 
+// ids are the user ids that guests get.
+type ids struct {
+	kind   int64
+	ranges atomic.Uint32
+}
+
 // first returns which of the broker's ids is root in a sandbox.
-func (b *broker) first(x *box) int {
+func (d *ids) first(image bool) int {
 	switch {
-	case b.ids == IDsOwn:
-		return FirstID(int(b.ranges.Add(1)))
-	case b.ids == IDsShared && !x.request.Image:
+	case d.kind == IDsOwn:
+		return FirstID(int(d.ranges.Add(1)))
+	case d.kind == IDsShared && !image:
 		return 1
 	}
 	// The files of an image belong to the broker's user, and only their owner may change them.
@@ -143,11 +152,11 @@ func (b *broker) first(x *box) int {
 }
 
 // mapping returns the guest's part of the broker's ids.
-func (b *broker) mapping(first int) []syscall.SysProcIDMap {
+func (d *ids) mapping(first int) []syscall.SysProcIDMap {
 	switch {
-	case b.ids == IDsSingle:
+	case d.kind == IDsSingle:
 		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
-	case b.ids == IDsShared && first == 0:
+	case d.kind == IDsShared && first == 0:
 		// The broker's own map has the same two parts, and the kernel allows no line across both.
 		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: 1, HostID: 1, Size: PerBox - 1}}
 	}
@@ -162,7 +171,7 @@ func (b *broker) boot(x *box) error {
 	if err != nil {
 		return err
 	}
-	m := guest.Boot{Workdir: o.Workdir, System: o.Image, Layers: int64(len(layers)), Fork: len(x.lower.layers) > 0, Single: b.ids == IDsSingle, Shared: b.ids != IDsOwn, Inodes: o.Inodes, Network: o.Network, Ports: o.Ports, Disk: o.Disk, Files: o.Files}
+	m := guest.Boot{Workdir: o.Workdir, System: o.Image, Layers: int64(len(layers)), Fork: len(x.lower.layers) > 0, Single: b.ids.kind == IDsSingle, Shared: b.ids.kind != IDsOwn, Inodes: o.Inodes, Network: o.Network, Ports: o.Ports, Disk: o.Disk, Files: o.Files}
 	if m.Limit = o.Memory; !b.groups.Memory {
 		m.Memory = o.Memory
 	}
@@ -194,11 +203,11 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 	sys := &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 			unix.CLONE_NEWUTS,
-		UidMappings: b.mapping(first),
-		GidMappings: b.mapping(first),
+		UidMappings: b.ids.mapping(first),
+		GidMappings: b.ids.mapping(first),
 		Setsid:      true,
 	}
-	if b.ids != IDsSingle {
+	if b.ids.kind != IDsSingle {
 		sys.GidMappingsEnableSetgroups = true
 		// The child does not take mapped ids by itself.
 		sys.Credential = &syscall.Credential{Uid: 0, Gid: 0}
@@ -223,11 +232,11 @@ func (b *broker) spawn(x *box, first, runner, lifeline int) error {
 		})
 		return err
 	}
-	switch b.ids {
+	switch b.ids.kind {
 	case IDsOwn:
 		err = ownedBy(first, start)
 	case IDsShared:
-		err = ownedBy(1+int(b.ranges.Add(1)%(PerBox-1)), start)
+		err = ownedBy(1+int(b.ids.ranges.Add(1)%(PerBox-1)), start)
 	default:
 		err = start()
 	}

@@ -32,8 +32,7 @@ type broker struct {
 	groups  *cgroup.Tree
 	image   int    // a memory file of the guest.Image, for all guests
 	program string // the executable of guests
-	ids     int64  // the kind of user ids that guests get
-	ranges  atomic.Uint32
+	ids     ids
 
 	layerNames atomic.Int64
 
@@ -91,28 +90,28 @@ func (b *broker) begin() (Ready, error) {
 	if c.Guests {
 		b.program = "/proc/self/exe"
 	}
-	b.ids = c.IDs
-	if b.ids == IDsOwn {
+	b.ids.kind = c.IDs
+	if b.ids.kind == IDsOwn {
 		// As an ordinary user, this would also keep us from writing our guests' id maps.
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 			return Ready{}, err
 		}
 	}
-	if b.ids == IDsShared {
+	if b.ids.kind == IDsShared {
 		// Each sandbox has an owner of its own below this user, whose quota all of them share.
 		if err := os.WriteFile("/proc/sys/user/max_inotify_instances", []byte("32"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return Ready{}, err
 		}
 	}
 	// Different ids in each run keep the kernel's accounts of runners apart.
-	b.ranges.Store(uint32(c.Owner) * 31)
+	b.ids.ranges.Store(uint32(c.Owner) * 31)
 	if b.state, err = state.Create(c.StateDir, state.Owner{Backend: "native", PID: int(c.Owner)}); err != nil {
 		return Ready{}, err
 	}
 	if b.groups, err = cgroup.Open(b.state.Name, c.Cgroups, b.state.SetCgroups); err != nil {
 		return Ready{}, err
 	}
-	if b.ids == IDsShared {
+	if b.ids.kind == IDsShared {
 		b.groups.As = ownedBy
 	}
 	image, err := enterImage(b.state.Dir, c.HostPaths, c.Images)
@@ -144,42 +143,40 @@ func (b *broker) handle(d *wire.Decoder) {
 	case KindOpen:
 		var o Open
 		d.Take(&o)
-		b.answerGuest(id, func() (*box, int, error) { return b.open(&o) })
+		socket, err := b.open(&o)
+		b.answerGuest(id, socket, err)
 	case KindSnapshot:
-		b.answerGuest(id, func() (*box, int, error) { return b.snapshot(d.String(), d.String()) })
+		socket, err := b.snapshot(d.String(), d.String())
+		b.answerGuest(id, socket, err)
 	case KindForget:
-		b.answer(id, b.forget(d.String()), nil)
+		b.answer(id, b.forget(d.String()))
 	case KindLabel:
-		b.answer(id, b.label(d.String(), d.String()), nil)
+		b.answer(id, b.label(d.String(), d.String()))
 	case KindClose:
-		b.answer(id, b.close(d.String()), nil)
+		b.answer(id, b.close(d.String()))
 	default:
-		b.answer(id, errors.New("unknown request"), nil)
+		b.answer(id, errors.New("unknown request"))
 	}
 }
 
 // answerGuest answers with the socket of a new guest.
-func (b *broker) answerGuest(id int64, make func() (*box, int, error)) {
-	_, socket, err := make()
+func (b *broker) answerGuest(id int64, socket int, err error) {
 	if err != nil {
-		b.answer(id, err, nil)
+		b.answer(id, err)
 		return
 	}
-	b.answer(id, nil, nil, socket)
+	b.answer(id, nil, socket)
 	unix.Close(socket)
 }
 
-func (b *broker) answer(id int64, err error, body func(*wire.Encoder), fds ...int) {
+func (b *broker) answer(id int64, err error, fds ...int) {
 	var e wire.Encoder
 	e.Int(id)
+	text := ""
 	if err != nil {
-		e.String(err.Error())
-	} else {
-		e.String("")
-		if body != nil {
-			body(&e)
-		}
+		text = err.Error()
 	}
+	e.String(text)
 	b.sending.Lock()
 	defer b.sending.Unlock()
 	_ = b.runner.Send(e.Bytes, fds...)

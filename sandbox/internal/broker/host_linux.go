@@ -7,7 +7,7 @@ import (
 	"trajgen/sandbox/internal/guest"
 )
 
-// HostImage is what sandboxes may see of this machine, for backends that build a root file system themselves.
+// HostImage is what sandboxes may see of this machine.
 type HostImage struct {
 	Links  []guest.Link
 	Shared []string // directories and files, shown read-only at the same path

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -46,6 +48,9 @@ var made = []guest.Write{
 // maxCopied is the size from which a read-only bind of a file is cheaper than a copy in every sandbox's memory.
 const maxCopied = 16 << 10
 
+// readOnly are the attributes of mounts of what sandboxes must not change.
+const readOnly = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+
 // enterImage makes a root file system of what sandboxes may see and moves the broker into it. Guests start with a copy of its
 // mounts, so a guest can never reach the host's files, even before it has a root of its own. at is a directory to build it on;
 // open descriptors stay usable. images is a directory of layers, for which enterImage opens descriptors for guests.
@@ -54,12 +59,12 @@ func enterImage(at string, extra []string, images string) (guest.Image, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return image, fmt.Errorf("make mounts private: %w", err)
 	}
-	trees, err := collect(&image, extra)
+	trees, large, err := collect(&image, extra)
 	if err != nil {
 		return image, err
 	}
 	if images != "" {
-		t, err := clone(images, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+		t, err := clone(images, readOnly)
 		if err != nil {
 			return image, err
 		}
@@ -71,6 +76,11 @@ func enterImage(at string, extra []string, images string) (guest.Image, error) {
 	}
 	for _, t := range trees {
 		if err := t.attach(at); err != nil {
+			return image, err
+		}
+	}
+	for _, f := range large {
+		if err := copyReadOnly(at+f.Path, 0o644, bytes.NewReader(f.Data)); err != nil {
 			return image, err
 		}
 	}
@@ -151,8 +161,9 @@ type tree struct {
 	file bool
 }
 
-func collect(image *guest.Image, extra []string) ([]tree, error) {
-	var trees []tree
+// collect fills an image. It returns what the broker's root needs for that: parts of the host, and files that are too large for a
+// copy in every sandbox. Of those the broker has a copy, because a file of the host may be replaced, and can then no longer be bound.
+func collect(image *guest.Image, extra []string) (trees []tree, large []guest.Write, err error) {
 	take := func(path string, attributes uint64, shown bool) error {
 		t, err := clone(path, attributes)
 		if err != nil {
@@ -164,52 +175,33 @@ func collect(image *guest.Image, extra []string) ([]tree, error) {
 		}
 		return nil
 	}
-	const shared = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	for _, dir := range rootDirs {
-		if target, err := os.Readlink(dir); err == nil {
-			image.Links = append(image.Links, guest.Link{Path: dir, Target: target})
-		} else if isDir(dir) {
-			if err := take(dir, shared, true); err != nil {
-				return nil, err
-			}
-		}
+	host, err := Host(extra)
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, pattern := range append(sharedDirs, extra...) {
-		matches, err := filepath.Glob(pattern)
-		if err != nil {
-			return nil, err
-		}
-		for _, dir := range matches {
-			if !isDir(dir) {
-				continue
-			}
-			if err := take(dir, shared, true); err != nil {
-				return nil, err
-			}
+	image.Links = host.Links
+	for _, dir := range host.Shared {
+		if err := take(dir, readOnly, true); err != nil {
+			return nil, nil, err
 		}
 	}
 	for _, name := range guest.Devices {
 		if err := take("/dev/"+name, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, false); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := take("/proc", 0, false); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	image.Files = append(image.Files, made...)
-	for _, name := range copiedFiles {
-		content, ok := public(name)
-		if len(content) > maxCopied {
-			if err := take(name, shared, true); err != nil {
-				return nil, err
-			}
-		} else if ok {
-			image.Files = append(image.Files, guest.Write{Path: name, Mode: 0o644, Data: content})
+	for _, f := range host.Files {
+		if len(f.Data) <= maxCopied {
+			image.Files = append(image.Files, f)
+			continue
 		}
+		image.Binds = append(image.Binds, guest.Bind{Path: f.Path, File: true})
+		large = append(large, f)
 	}
-	image.Links = append(image.Links, guest.Link{Path: "/etc/mtab", Target: "/proc/self/mounts"},
-		guest.Link{Path: "/etc/localtime", Target: "/usr/share/zoneinfo/Etc/UTC"})
-	return trees, nil
+	return trees, large, nil
 }
 
 // public reads a file that every user may read.
@@ -287,27 +279,31 @@ func program(at string) error {
 		return err
 	}
 	const runnable = fs.FileMode(0o005)
-	const attributes = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	if path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(ProgramFD)); err == nil && info.Mode()&runnable == runnable && same(path, info) {
-		t, err := clone(path, attributes)
+		t, err := clone(path, readOnly)
 		if err == nil {
 			t.path = guest.Program
 			return t.attach(at)
 		}
 	}
-	file, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o555)
+	return copyReadOnly(target, 0o555, io.NewSectionReader(self, 0, info.Size()))
+}
+
+// copyReadOnly writes a file into the image.
+func copyReadOnly(target string, mode fs.FileMode, content io.Reader) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(file, io.NewSectionReader(self, 0, info.Size())); err != nil {
-		file.Close()
-		return fmt.Errorf("copy the program into the image: %w", err)
-	}
-	if err := file.Close(); err != nil {
-		return err
+	_, err = io.Copy(file, content)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("copy %s into the image: %w", target, err)
 	}
 	// An ordinary user's guest has the id of the file's owner: only the mount makes it read-only.
-	t, err := clone(target, attributes)
+	t, err := clone(target, readOnly)
 	if err != nil {
 		return err
 	}

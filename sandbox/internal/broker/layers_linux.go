@@ -76,12 +76,12 @@ func (b *broker) release(s stack) error {
 }
 
 // snapshot seals, under a name, what a sandbox's commands wrote. It ends the guest and starts another one on top.
-func (b *broker) snapshot(id, name string) (_ *box, runner int, err error) {
+func (b *broker) snapshot(id, name string) (runner int, err error) {
 	b.mu.Lock()
 	x, exists := b.boxes[id], b.snapshots[name] != nil
 	b.mu.Unlock()
 	if x == nil || exists {
-		return nil, -1, fmt.Errorf("snapshot %s of sandbox %s: no such sandbox, or the name is taken", name, id)
+		return -1, fmt.Errorf("snapshot %s of sandbox %s: no such sandbox, or the name is taken", name, id)
 	}
 	x.mu.Lock()
 	defer func() {
@@ -91,36 +91,29 @@ func (b *broker) snapshot(id, name string) (_ *box, runner int, err error) {
 		}
 	}()
 	if x.ended {
-		return nil, -1, fmt.Errorf("sandbox %s is closed", id)
+		return -1, fmt.Errorf("sandbox %s is closed", id)
 	}
 	if err := b.stop(x); err != nil {
-		return nil, -1, err
+		return -1, err
 	}
-	sealed, err := b.seal(x.upper)
+	sealed, err := seal(x.upper, b.layerNames.Add(1))
 	x.upper = -1
 	if err != nil {
-		return nil, -1, err
+		return -1, err
 	}
 	// One reference is for the sandbox, which goes on; it has those to the layers below already.
 	x.lower.layers = append([]*layer{sealed}, x.lower.layers...)
 	b.mu.Lock()
 	b.snapshots[name] = &snapshot{stack: x.lower.taken(), system: x.request.Image}
 	b.mu.Unlock()
-	if runner, err = b.start(x); err != nil {
-		return nil, -1, err
-	}
-	if err := b.state.Add(x.listed, x.process.Load().Pid); err != nil {
-		unix.Close(runner)
-		return nil, -1, err
-	}
-	return x, runner, nil
+	return b.listed(x)
 }
 
 // seal makes a layer of a detached mount, which it takes over. It attaches the mount first, because the kernel cannot clone a
 // detached one.
-func (b *broker) seal(upper int) (*layer, error) {
+func seal(upper int, number int64) (*layer, error) {
 	defer unix.Close(upper)
-	l := &layer{path: layersDir + "/" + strconv.FormatInt(b.layerNames.Add(1), 10), refs: 1}
+	l := &layer{path: layersDir + "/" + strconv.FormatInt(number, 10), refs: 1}
 	if err := os.Mkdir(l.path, 0o755); err != nil {
 		return nil, err
 	}
@@ -158,7 +151,7 @@ func (b *broker) layers(x *box) (fds []int, err error) {
 		return nil, fmt.Errorf("%d layers; at most %d", len(paths), most)
 	}
 	users := -1
-	if b.ids == IDsOwn {
+	if b.ids.kind == IDsOwn {
 		// The user who owns it needs no further capability.
 		err = ownedBy(x.user, func() (err error) {
 			users, err = unix.Open(fmt.Sprintf("/proc/%d/ns/user", x.process.Load().Pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
