@@ -1,9 +1,7 @@
 package guest
 
 import (
-	"fmt"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,8 +27,8 @@ func ownCounters() Counters {
 	}
 }
 
-// victimize makes the kernel kill a command and its children before this process when the container is out of memory.
-func victimize(pid int) { _ = tell("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", "300") }
+// preferForOOM makes the kernel kill a command and its children before this process when the container is out of memory.
+func preferForOOM(pid int) { _ = tell("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", "300") }
 
 // withoutNetwork puts the calling thread, and its children, under a filter that refuses network sockets, for containers whose
 // network cannot be taken away.
@@ -46,9 +44,5 @@ func withoutNetwork() error {
 	f.jump(unix.BPF_JEQ, unix.AF_UNIX, 0, 1)
 	f.ret(unix.SECCOMP_RET_ALLOW)
 	f.ret(fails(unix.EAFNOSUPPORT))
-	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
-	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0); err != nil {
-		return fmt.Errorf("install the filter of sockets: %w", err)
-	}
-	return nil
+	return f.install("sockets")
 }

@@ -20,7 +20,6 @@ type Bare struct {
 	// Filtered says that commands run under the system call filter.
 	Filtered bool
 
-	alone   bool              // this process does nothing else
 	shallow bool              // deeply nested directories are removed at the end
 	confine func(*Bare) error // of a thread
 	begin   chan struct{}     // closed when the forking thread may begin
@@ -38,8 +37,8 @@ func NewBare(runner int, workdir, tests string, files int64, network, shallow bo
 	}
 	storeThreads()
 	g := &guest{
-		runner: wire.Blocking(runner), workdir: workdir, tests: tests, helper: "/proc/self/exe", counters: ownCounters(),
-		limits: map[int]uint64{unix.RLIMIT_NOFILE: uint64(files)},
+		runner: wire.Blocking(runner), tree: fileTree{workdir: workdir, tests: tests}, helper: "/proc/self/exe", counters: ownCounters(),
+		limits: standIns{limits: map[int]uint64{unix.RLIMIT_NOFILE: uint64(files)}},
 	}
 	b, err := newBare(g, func(b *Bare) error {
 		b.Lacks, b.Filtered = confineBare()
@@ -78,12 +77,12 @@ func newBare(g *guest, confine func(*Bare) error) (*Bare, error) {
 		self.HeedSignals()
 	}
 	b := &Bare{confine: confine, begin: make(chan struct{}), over: make(chan struct{}), ended: make(chan struct{})}
-	g.bare, g.born, g.null, g.disk, g.commands = b, time.Now(), null, g.workdir, -1
-	g.running, g.byRequest = map[int]*command{}, map[int64]*command{}
-	g.garbage.forks = &g.mu
-	g.forked, g.files = make(chan struct{}, 1), make(chan fileRequest, 64)
-	if !isMount(g.tests) {
-		g.tests = ""
+	g.bare, g.born, g.null, g.commands = b, time.Now(), null, -1
+	g.counters.Disk = g.tree.workdir
+	g.limits.null, g.limits.shared = null, true
+	g.connect()
+	if !isMount(g.tree.tests) {
+		g.tree.tests = ""
 	}
 	if g.settler, err = newSettler(-1); err != nil {
 		return nil, err
@@ -129,7 +128,7 @@ func (g *guest) serveBare() {
 	go func() {
 		g.killEverything()
 		if g.bare.shallow {
-			g.shallow()
+			shallow(g.born, &g.garbage)
 		}
 		close(g.bare.over)
 		_ = g.runner.Close()

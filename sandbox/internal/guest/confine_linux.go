@@ -93,7 +93,13 @@ func limit(files int64) error {
 }
 
 // standIns are the per-process limits that replace a cgroup where the sandbox has none.
-func standIns(boot *Boot) map[int]uint64 {
+type standIns struct {
+	limits map[int]uint64
+	null   int  // a descriptor to copy, for the number of the next one
+	shared bool // other threads of this process open files, too
+}
+
+func newStandIns(boot *Boot) map[int]uint64 {
 	limits := map[int]uint64{}
 	if boot.Shared {
 		// The kernel counts descriptors in flight in messages for all sandboxes of this user, and refuses more than the
@@ -112,14 +118,14 @@ func standIns(boot *Boot) map[int]uint64 {
 
 // bind sets the hard limits of a command that was started under the soft ones. The forking thread may not set limits of other
 // processes, just like commands.
-func (g *guest) bind(pid int) {
-	if len(g.limits) == 0 {
+func (s *standIns) bind(pid int) {
+	if len(s.limits) == 0 {
 		return
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for resource, value := range g.limits {
+		for resource, value := range s.limits {
 			_ = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: value, Max: value}, nil)
 		}
 	}()
@@ -130,8 +136,8 @@ func (g *guest) bind(pid int) {
 const spareFiles = 64
 
 // opened returns the number that the next opened file gets.
-func (g *guest) opened() uint64 {
-	fd, err := unix.FcntlInt(uintptr(g.null), unix.F_DUPFD_CLOEXEC, 0)
+func (s *standIns) opened() uint64 {
+	fd, err := unix.FcntlInt(uintptr(s.null), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return 0
 	}
@@ -139,14 +145,14 @@ func (g *guest) opened() uint64 {
 	return uint64(fd)
 }
 
-// lowerLimits puts the guest under the stand-ins until restore is called, so that a command starts with them: setting them
+// lower puts the guest under the stand-ins until restore is called, so that a command starts with them: setting them
 // later loses the race against a fork bomb. It sets soft limits only, because the guest must get out from under them again: it
 // has to be able to make a thread when a bomb has used up all processes.
-func (g *guest) lowerLimits() (restore func()) {
+func (s *standIns) lower() (restore func()) {
 	before := map[int]unix.Rlimit{}
-	for resource, value := range g.limits {
-		if resource == unix.RLIMIT_NOFILE && g.bare != nil {
-			value = max(value, g.opened()+spareFiles)
+	for resource, value := range s.limits {
+		if resource == unix.RLIMIT_NOFILE && s.shared {
+			value = max(value, s.opened()+spareFiles)
 		}
 		var now unix.Rlimit
 		if unix.Getrlimit(resource, &now) == nil {

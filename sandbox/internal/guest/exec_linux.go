@@ -5,6 +5,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -26,13 +27,47 @@ type command struct {
 	alone bool         // no other command was running when it began
 }
 
+// commandTable is the commands that have been started.
+type commandTable struct {
+	garbage *garbage
+
+	mu        sync.Mutex // guards the fields below; held during a fork, so that no child is reaped before it is known
+	running   map[int]*command
+	byRequest map[int64]*command
+	newest    *command
+	living    int    // commands that have not ended
+	marks     uint64 // how many marks have been given
+}
+
+// add requires that the caller holds the lock, as do end and mark.
+func (t *commandTable) add(c *command) {
+	// The kernel gives out a number again only when nothing is left of the session that had it.
+	if old := t.running[c.pid]; old != nil {
+		delete(t.byRequest, old.id)
+	}
+	t.running[c.pid], t.byRequest[c.id] = c, c
+	c.alone, t.newest = t.living == 0, c
+	t.living++
+}
+
+// end returns the command that has ended, or nil when the process was none.
+func (t *commandTable) end(pid int) *command {
+	c := t.running[pid]
+	if c == nil || c.ended {
+		return nil
+	}
+	c.ended = true
+	t.living--
+	return c
+}
+
 // start forks a command. It runs on the confined thread.
 func (g *guest) start(id int64, s *Start, fds []int) {
 	defer wire.CloseAll(fds)
 	c := &command{id: id, began: g.counters.read(), tree: map[int]bool{}}
 	failure := g.fork(c, s, fds)
 	if failure != nil && failure.Errno == int64(unix.EAGAIN) {
-		g.settle()
+		g.counters.settle(&g.garbage)
 		failure = g.fork(c, s, fds)
 	}
 	if failure != nil {
@@ -46,12 +81,12 @@ func (g *guest) start(id int64, s *Start, fds []int) {
 }
 
 func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
-	dir, err := g.open(s.Dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	dir, err := g.tree.open(s.Dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return failed("chdir", s.Dir, err)
 	}
 	defer unix.Close(dir)
-	program, argv, err := g.program(s)
+	program, argv, err := findProgram(s, g.helper)
 	if err != nil {
 		return &Failure{Code: CodeNotFound, Errno: int64(errno(err)), Op: "exec", Path: s.Args[0]}
 	}
@@ -72,15 +107,15 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 		fds = append([]int{slave, slave, slave}, fds...)
 		s.FDs |= FDStdin | FDStdout | FDStderr
 	}
-	attr.Files = g.standard(s.FDs, fds)
+	attr.Files = standard(g.null, s.FDs, fds)
 	if g.commands >= 0 {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.commands
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.table.mu.Lock()
+	defer g.table.mu.Unlock()
 	g.settler.ask()
-	restore := g.lowerLimits()
-	g.mark(c)
+	restore := g.limits.lower()
+	g.table.mark(c)
 	g.forking.Store(true)
 	c.pid, err = syscall.ForkExec(program, argv, attr)
 	g.forking.Store(false)
@@ -94,28 +129,22 @@ func (g *guest) fork(c *command, s *Start, fds []int) *Failure {
 		}
 	}
 	if g.bare != nil {
-		victimize(c.pid)
+		preferForOOM(c.pid)
 	}
-	g.bind(c.pid)
-	// The kernel gives out a number again only when nothing is left of the session that had it.
-	if old := g.running[c.pid]; old != nil {
-		delete(g.byRequest, old.id)
-	}
-	g.running[c.pid], g.byRequest[c.id] = c, c
-	c.alone, g.newest = g.living == 0, c
-	g.living++
+	g.limits.bind(c.pid)
+	g.table.add(c)
 	// Under the lock, so that the runner gets the start before the end.
 	g.reply(c.id, nil, func(e *wire.Encoder) { e.Int(int64(c.pid)) }, terminal...)
 	return nil
 }
 
 // standard arranges descriptors 0, 1, 2 and perhaps 3.
-func (g *guest) standard(which int64, fds []int) []uintptr {
-	files := []uintptr{uintptr(g.null), uintptr(g.null), uintptr(g.null)}
+func standard(null int, which int64, fds []int) []uintptr {
+	files := []uintptr{uintptr(null), uintptr(null), uintptr(null)}
 	next := 0
 	take := func() uintptr {
 		if next >= len(fds) {
-			return uintptr(g.null)
+			return uintptr(null)
 		}
 		next++
 		return uintptr(fds[next-1])
@@ -134,10 +163,10 @@ func (g *guest) standard(which int64, fds []int) []uintptr {
 	return files
 }
 
-// program finds the file to execute, as a shell does.
-func (g *guest) program(s *Start) (string, []string, error) {
+// findProgram finds the file to execute, as a shell does.
+func findProgram(s *Start, helper string) (string, []string, error) {
 	if s.Helper {
-		return g.helper, append([]string{self.Helper}, s.Args...), nil
+		return helper, append([]string{self.Helper}, s.Args...), nil
 	}
 	if len(s.Args) == 0 || s.Args[0] == "" {
 		return "", nil, unix.ENOENT
@@ -218,15 +247,12 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 		return
 	}
 	g.lockToReap()
-	c := g.running[pid]
-	if c == nil || c.ended {
-		g.mu.Unlock()
+	c := g.table.end(pid)
+	g.table.mu.Unlock()
+	if c == nil {
 		return
 	}
-	c.ended = true
-	g.living--
-	g.mu.Unlock()
-	x := Exit{Code: int64(status.ExitStatus()), Limits: g.hit(c.began), CPU: usage.Utime.Nano() + usage.Stime.Nano()}
+	x := Exit{Code: int64(status.ExitStatus()), Limits: g.counters.hit(c.began), CPU: usage.Utime.Nano() + usage.Stime.Nano()}
 	if status.Signaled() {
 		x.Signal = int64(status.Signal())
 		x.Code = 128 + x.Signal
@@ -237,7 +263,7 @@ func (g *guest) reaped(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 	if x.Limits&LimitProcesses != 0 {
 		// Not here: this thread has to reap processes that end meanwhile.
 		go func() {
-			g.settle()
+			g.counters.settle(&g.garbage)
 			g.exited(c, &x)
 		}()
 		return
@@ -256,12 +282,12 @@ func (g *guest) exited(c *command, x *Exit) {
 // lockToReap waits for the lock. Meanwhile it watches for a stopped child: the lock may be held by the forking thread, which
 // waits as long as its child is stopped.
 func (g *guest) lockToReap() {
-	if g.mu.TryLock() {
+	if g.table.mu.TryLock() {
 		return
 	}
 	var child unix.Siginfo
 	pause := unix.Timespec{Nsec: 50_000}
-	for !g.mu.TryLock() {
+	for !g.table.mu.TryLock() {
 		if pid := stoppedChild(&child); pid > 0 {
 			g.stopped(pid)
 		}
@@ -300,7 +326,11 @@ func errno(err error) unix.Errno {
 	return unix.EINVAL
 }
 
+// failed returns nil without an error.
 func failed(op, path string, err error) *Failure {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, errNotRegular) {
 		return &Failure{Code: CodeNotRegular, Op: op, Path: path}
 	}

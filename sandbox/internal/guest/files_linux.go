@@ -36,7 +36,7 @@ func (g *guest) serveFile(r fileRequest) {
 				if err := g.bare.confine(&Bare{}); err != nil {
 					os.Exit(1)
 				}
-			} else if err := g.confineFiles(); err != nil {
+			} else if err := g.policy.confineFiles(); err != nil {
 				os.Exit(1)
 			}
 			for r := range g.files {
@@ -48,11 +48,10 @@ func (g *guest) serveFile(r fileRequest) {
 }
 
 // confineFiles is confine for the file thread, which runs no program.
-func (g *guest) confineFiles() error {
-	if g.policy.everywhere {
+func (p policy) confineFiles() error {
+	if p.everywhere {
 		return errors.Join(dropBounding(), dropCapabilities())
 	}
-	p := g.policy
 	p.counted = nil
 	return confine(p)
 }
@@ -62,15 +61,11 @@ func (g *guest) file(r fileRequest) {
 	switch r.kind {
 	case KindStat:
 		name := r.rest.String()
-		info, err := g.stat(name)
-		if err != nil {
-			g.reply(r.id, failed("stat", name, err), nil)
-			return
-		}
-		g.reply(r.id, nil, func(e *wire.Encoder) { e.Add(&info) })
+		info, err := g.tree.stat(name)
+		g.reply(r.id, failed("stat", name, err), func(e *wire.Encoder) { e.Add(&info) })
 	case KindOpen:
 		name := r.rest.String()
-		fd, info, err := g.openRegular(name)
+		fd, info, err := g.tree.openRegular(name)
 		if err != nil {
 			g.reply(r.id, failed("open", name, err), nil)
 			return
@@ -79,62 +74,59 @@ func (g *guest) file(r fileRequest) {
 		unix.Close(fd)
 	case KindList:
 		name := r.rest.String()
-		entries, err := g.list(name)
-		if err != nil {
-			g.reply(r.id, failed("list", name, err), nil)
-			return
-		}
-		g.reply(r.id, nil, func(e *wire.Encoder) { wire.List(e.Coder(), &entries, (*Info).Fields) })
+		entries, err := g.tree.list(name)
+		g.reply(r.id, failed("list", name, err), func(e *wire.Encoder) { wire.List(e.Coder(), &entries, (*Info).Fields) })
 	case KindWrite:
-		for range r.rest.Len() {
-			var w Write
-			r.rest.Take(&w)
-			if r.rest.Err() != nil {
+		var w Write
+		var err error
+		for n := r.rest.Len(); n > 0 && err == nil; n-- {
+			if r.rest.Take(&w); r.rest.Err() != nil {
 				break
 			}
-			if err := g.write(&w); err != nil {
-				g.reply(r.id, failed("write", w.Path, err), nil)
-				return
-			}
+			err = g.tree.write(&w)
 		}
-		g.reply(r.id, nil, nil)
+		g.reply(r.id, failed("write", w.Path, err), nil)
 	case KindWriteBulk:
 		var w Write
 		r.rest.Take(&w)
-		if len(r.fds) != 1 {
-			g.reply(r.id, failed("write", w.Path, unix.EBADF), nil)
-			return
+		var err error = unix.EBADF
+		if len(r.fds) == 1 {
+			w.bulk = r.fds[0]
+			err = g.tree.write(&w)
 		}
-		w.bulk = r.fds[0]
-		if err := g.write(&w); err != nil {
-			g.reply(r.id, failed("write", w.Path, err), nil)
-			return
-		}
-		g.reply(r.id, nil, nil)
+		g.reply(r.id, failed("write", w.Path, err), nil)
 	case KindRemove:
-		for _, name := range r.rest.Strings() {
-			if err := g.remove(name); err != nil {
-				g.reply(r.id, failed("remove", name, err), nil)
-				return
+		var name string
+		var err error
+		for _, name = range r.rest.Strings() {
+			if err = g.tree.remove(name); err != nil {
+				break
 			}
 		}
-		g.reply(r.id, nil, nil)
+		g.reply(r.id, failed("remove", name, err), nil)
 	default:
 		g.reply(r.id, failed("request", "", unix.ENOSYS), nil)
 	}
 }
 
-// open opens a path as the sandbox sees it. Magic links of /proc are refused: they would lead to the guest's own descriptors.
-func (g *guest) open(name string, flags, mode uint64) (int, error) {
-	return g.openWith(name, flags, mode, 0)
+// fileTree is the files of a sandbox.
+type fileTree struct {
+	workdir string
+	tests   string // a mount point that remove empties; "" is none
+	garbage *garbage
 }
 
-func (g *guest) openWith(name string, flags, mode, resolve uint64) (int, error) {
+// open opens a path as the sandbox sees it. Magic links of /proc are refused: they would lead to the guest's own descriptors.
+func (t *fileTree) open(name string, flags, mode uint64) (int, error) {
+	return t.openWith(name, flags, mode, 0)
+}
+
+func (t *fileTree) openWith(name string, flags, mode, resolve uint64) (int, error) {
 	if strings.IndexByte(name, 0) >= 0 {
 		return -1, unix.EINVAL
 	}
 	if !path.IsAbs(name) {
-		name = g.workdir + "/" + name
+		name = t.workdir + "/" + name
 	}
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Mode: mode, Resolve: unix.RESOLVE_NO_MAGICLINKS | resolve}
 	for {
@@ -200,8 +192,8 @@ func fileMode(mode uint32) fs.FileMode {
 	return m
 }
 
-func (g *guest) stat(name string) (Info, error) {
-	fd, err := g.open(name, unix.O_PATH, 0)
+func (t *fileTree) stat(name string) (Info, error) {
+	fd, err := t.open(name, unix.O_PATH, 0)
 	if err != nil {
 		return Info{}, err
 	}
@@ -210,8 +202,8 @@ func (g *guest) stat(name string) (Info, error) {
 }
 
 // openRegular opens a regular file for reading. It never blocks on a pipe, and refuses devices.
-func (g *guest) openRegular(name string) (int, Info, error) {
-	fd, err := g.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+func (t *fileTree) openRegular(name string) (int, Info, error) {
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err == unix.ENXIO {
 		return -1, Info{}, errNotRegular // a socket
 	}
@@ -256,8 +248,8 @@ func readSome(dir *os.File, path int) (names []string, err error) {
 	}
 }
 
-func (g *guest) list(name string) ([]Info, error) {
-	fd, err := g.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+func (t *fileTree) list(name string) ([]Info, error) {
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}

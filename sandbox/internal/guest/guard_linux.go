@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,12 +33,7 @@ func guardNumbers() error {
 	if err != nil {
 		return fmt.Errorf("find whom to guard from signals: %w", err)
 	}
-	f := guarding(targets)
-	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
-	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0); err != nil {
-		return fmt.Errorf("install the filter of signals: %w", err)
-	}
-	return nil
+	return guarding(targets).install("signals")
 }
 
 // guarded returns all numbers by which a signal could reach the guarded processes.
@@ -114,14 +108,5 @@ func guarding(targets []uint32) filter {
 
 // confineSignals lets the calling thread and its children send signals to each other only.
 func confineSignals() error {
-	rules := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), unsafe.Offsetof(rules.Scoped)+unsafe.Sizeof(rules.Scoped), 0)
-	if errno != 0 {
-		return fmt.Errorf("make landlock rules of signals: %w", errno)
-	}
-	defer unix.Close(int(fd))
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
-		return fmt.Errorf("restrict to landlock rules of signals: %w", errno)
-	}
-	return nil
+	return landlock(unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}, func(int) error { return nil })
 }

@@ -30,26 +30,19 @@ const firstCommand = 100
 type guest struct {
 	runner   *wire.Conn // only one goroutine receives from it
 	sending  sync.Mutex
-	workdir  string
+	tree     fileTree
 	null     int
 	counters Counters
-	disk     string // directory of the file system with the disk limit
-	commands int    // a cgroup to fork into, or -1
-	limits   map[int]uint64
+	commands int // a cgroup to fork into, or -1
+	limits   standIns
 	policy   policy
 	helper   string // path of the program for helpers
-	tests    string // a mount point that Remove empties; "" is none
 	bare     *Bare  // nil in a sandbox with a root of its own
 	born     time.Time
 
-	forking   atomic.Bool // a child may not have become a command yet
-	mu        sync.Mutex  // guards the fields below; held during a fork, so that no child is reaped before it is known
-	running   map[int]*command
-	byRequest map[int64]*command
-	newest    *command
-	living    int           // commands that have not ended
-	marks     uint64        // how many marks have been given
-	forked    chan struct{} // wakes the reaper
+	forking atomic.Bool // a child may not have become a command yet
+	table   commandTable
+	forked  chan struct{} // wakes the reaper
 
 	starts chan startRequest // nil when the confined thread receives requests
 	files  chan fileRequest
@@ -188,11 +181,11 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 		return nil, -1, d.Err()
 	}
 	g = &guest{
-		runner: wire.Blocking(RunnerFD), workdir: b.Workdir, counters: NoCounters, disk: "/", commands: -1, limits: standIns(&b), helper: Program, tests: Tests,
-		running: map[int]*command{}, byRequest: map[int64]*command{},
-		forked: make(chan struct{}, 1), files: make(chan fileRequest, 64),
+		runner: wire.Blocking(RunnerFD), tree: fileTree{workdir: b.Workdir, tests: Tests}, counters: NoCounters, commands: -1,
+		limits: standIns{limits: newStandIns(&b)}, helper: Program,
 	}
-	g.garbage.forks = &g.mu
+	g.counters.Disk = "/"
+	g.connect()
 	take := func() int {
 		fd := fds[0]
 		fds = fds[1:]
@@ -229,7 +222,7 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 	if err := root.build(); err != nil {
 		return nil, -1, err
 	}
-	if err := g.network(&b); err != nil {
+	if err := setUpNetwork(g.runner, &b); err != nil {
 		return nil, -1, err
 	}
 	if err := unix.Sethostname([]byte("sandbox")); err != nil {
@@ -247,7 +240,7 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 		return nil, -1, err
 	}
 	files := b.Files
-	if _, each := g.limits[unix.RLIMIT_NOFILE]; each {
+	if _, each := g.limits.limits[unix.RLIMIT_NOFILE]; each {
 		files = 0
 	}
 	if err := limit(files); err != nil {
@@ -259,8 +252,16 @@ func boot(broker *wire.Conn) (g *guest, upper int, err error) {
 		}
 		unix.Close(fd)
 	}
-	g.policy = policy{clone3: g.commands >= 0, pretend: b.Single, counted: &g.garbage, everywhere: len(g.limits) == 0}
+	g.policy = policy{clone3: g.commands >= 0, pretend: b.Single, counted: &g.garbage, everywhere: len(g.limits.limits) == 0}
 	return g, root.upper, confine(g.policy)
+}
+
+// connect makes the parts of a guest that need no arguments.
+func (g *guest) connect() {
+	g.tree.garbage = &g.garbage
+	g.table = commandTable{garbage: &g.garbage, running: map[int]*command{}, byRequest: map[int64]*command{}}
+	g.garbage.forks = &g.table.mu
+	g.forked, g.files = make(chan struct{}, 1), make(chan fileRequest, 64)
 }
 
 // takeImage maps the image for the life of the process: all guests share its pages.

@@ -17,13 +17,13 @@ import (
 // kill signals a command with all its descendants: its session, processes seen to descend from it in other sessions, and those
 // with its mark. After SIGKILL, none is left.
 func (g *guest) kill(request, target int64, sig unix.Signal) {
-	g.mu.Lock()
-	c := g.byRequest[target]
-	g.mu.Unlock()
+	g.table.mu.Lock()
+	c := g.table.byRequest[target]
+	g.table.mu.Unlock()
 	if c != nil {
 		if sig != unix.SIGKILL {
 			// Parents first: a shell that sees its child end before it is signalled itself prints a message about it.
-			for _, pid := range slices.Sorted(maps.Keys(g.track(c))) {
+			for _, pid := range slices.Sorted(maps.Keys(g.table.track(c))) {
 				_ = unix.Kill(pid, sig)
 			}
 		} else {
@@ -46,7 +46,7 @@ func (g *guest) killTree(c *command) {
 		stopped := map[int]bool{}
 		for range 20 {
 			found := false
-			for pid := range g.track(c) {
+			for pid := range g.table.track(c) {
 				if !stopped[pid] {
 					stopped[pid], found = true, true
 					_ = unix.Kill(pid, unix.SIGSTOP)
@@ -68,19 +68,19 @@ func (g *guest) killTree(c *command) {
 
 // track returns the living processes of a command and remembers them: when a process's parent dies, process 1 becomes its
 // parent, and only memory and marks tell which command it belongs to.
-func (g *guest) track(c *command) map[int]bool {
-	g.garbage.collect()
+func (t *commandTable) track(c *command) map[int]bool {
+	t.garbage.collect()
 	all := Processes()
-	g.garbage.count(len(all) * processGarbage)
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	t.garbage.count(len(all) * processGarbage)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	living := map[int]bool{}
 	for pid := range c.tree {
 		if _, ok := all[pid]; !ok {
 			delete(c.tree, pid)
 		}
 	}
-	g.claim(c, all)
+	t.claim(c, all)
 	for grown := true; grown; {
 		grown = false
 		for pid, p := range all {
@@ -102,7 +102,7 @@ func (g *guest) track(c *command) map[int]bool {
 // waits for the reaper.
 func (g *guest) killAll(request int64) {
 	g.killEverything()
-	for !g.recorded() {
+	for !g.table.recorded() {
 		time.Sleep(50 * time.Microsecond)
 	}
 	freeIPC()
@@ -110,10 +110,10 @@ func (g *guest) killAll(request int64) {
 }
 
 // recorded reports whether the reaper has recorded the end of all commands that it has reaped: the next command is then alone.
-func (g *guest) recorded() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for pid, c := range g.running {
+func (t *commandTable) recorded() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for pid, c := range t.running {
 		if !c.ended && unix.Kill(pid, 0) == unix.ESRCH {
 			return false
 		}

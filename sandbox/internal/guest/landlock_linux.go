@@ -74,10 +74,10 @@ func newDirectory(d *Directory, helper int) (*Bare, error) {
 		return nil, err
 	}
 	g := &guest{
-		runner: wire.Blocking(RunnerFD), workdir: d.Workdir, tests: d.Tests, helper: "/proc/self/fd/" + strconv.Itoa(helper),
-		counters: NoCounters, limits: map[int]uint64{unix.RLIMIT_DATA: uint64(d.Memory), unix.RLIMIT_FSIZE: uint64(d.FileSize)},
+		runner: wire.Blocking(RunnerFD), tree: fileTree{workdir: d.Workdir, tests: d.Tests}, helper: "/proc/self/fd/" + strconv.Itoa(helper),
+		counters: NoCounters, limits: standIns{limits: map[int]uint64{unix.RLIMIT_DATA: uint64(d.Memory), unix.RLIMIT_FSIZE: uint64(d.FileSize)}},
 	}
-	b, err := newBare(g, func(*Bare) error {
+	return newBare(g, func(*Bare) error {
 		for _, step := range []func() error{
 			dropCapabilities, unprivileged, guardNumbers, func() error { return landlocked(d, abi, helper) },
 			func() error { return restrict(policy{offline: d.Offline}) },
@@ -88,20 +88,42 @@ func newDirectory(d *Directory, helper int) (*Bare, error) {
 		}
 		return nil
 	})
-	if err == nil {
-		b.alone = true
-	}
-	return b, err
 }
 
 // landlocked takes from the calling thread, and its children, all files but those of a Directory.
 func landlocked(d *Directory, abi, helper int) error {
 	all, read, device := fileRights(abi)
 	rules := unix.LandlockRulesetAttr{Handled_access_fs: all}
-	// Older kernels know fewer fields of the structure.
-	size := unsafe.Sizeof(rules.Handled_access_fs)
 	if abi >= 6 {
 		rules.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	return landlock(rules, func(fd int) error {
+		// A memory file cannot be in a rule, and needs none.
+		if errno := beneath(fd, helper, read&^unix.LANDLOCK_ACCESS_FS_READ_DIR); errno != 0 && errno != unix.EBADFD {
+			return fmt.Errorf("allow the program for helpers: %w", errno)
+		}
+		rights := map[string]uint64{d.Own: all, "/proc": read}
+		for _, name := range d.Readable {
+			rights[name] = read
+		}
+		for _, name := range Devices {
+			rights["/dev/"+name] = device
+		}
+		rights["/dev/ptmx"], rights["/dev/pts"] = device, device|unix.LANDLOCK_ACCESS_FS_READ_DIR
+		for name, r := range rights {
+			if err := allow(fd, name, r, device); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// landlock puts the calling thread, and its children, under rules, to which add adds.
+func landlock(rules unix.LandlockRulesetAttr, add func(fd int) error) error {
+	// Older kernels know fewer fields of the structure.
+	size := unsafe.Sizeof(rules.Handled_access_fs)
+	if rules.Scoped != 0 {
 		size = unsafe.Offsetof(rules.Scoped) + unsafe.Sizeof(rules.Scoped)
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), size, 0)
@@ -109,46 +131,34 @@ func landlocked(d *Directory, abi, helper int) error {
 		return fmt.Errorf("make landlock rules: %w", errno)
 	}
 	defer unix.Close(int(fd))
-	allow := func(name string, rights uint64) error {
-		at, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err == unix.ENOENT || err == unix.EACCES {
-			return nil
-		}
-		if err != nil {
-			return &os.PathError{Op: "open", Path: name, Err: err}
-		}
-		defer unix.Close(at)
-		var st unix.Stat_t
-		if err := unix.Fstat(at, &st); err != nil {
-			return err
-		}
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			rights &= unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | device
-		}
-		if errno := beneath(int(fd), at, rights); errno != 0 {
-			return fmt.Errorf("allow %s: %w", name, errno)
-		}
-		return nil
-	}
-	// A memory file cannot be in a rule, and needs none.
-	if errno := beneath(int(fd), helper, read&^unix.LANDLOCK_ACCESS_FS_READ_DIR); errno != 0 && errno != unix.EBADFD {
-		return fmt.Errorf("allow the program for helpers: %w", errno)
-	}
-	rights := map[string]uint64{d.Own: all, "/proc": read}
-	for _, name := range d.Readable {
-		rights[name] = read
-	}
-	for _, name := range Devices {
-		rights["/dev/"+name] = device
-	}
-	rights["/dev/ptmx"], rights["/dev/pts"] = device, device|unix.LANDLOCK_ACCESS_FS_READ_DIR
-	for name, r := range rights {
-		if err := allow(name, r); err != nil {
-			return err
-		}
+	if err := add(int(fd)); err != nil {
+		return err
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
 		return fmt.Errorf("restrict to landlock rules: %w", errno)
+	}
+	return nil
+}
+
+// allow adds a rule for a path, if it is there. Of the rights, files other than directories get what is for files.
+func allow(rules int, name string, rights, device uint64) error {
+	at, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err == unix.ENOENT || err == unix.EACCES {
+		return nil
+	}
+	if err != nil {
+		return &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		rights &= unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | device
+	}
+	if errno := beneath(rules, at, rights); errno != 0 {
+		return fmt.Errorf("allow %s: %w", name, errno)
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ type Counters struct {
 	Peak      int // memory.max_usage_in_bytes, where Memory does not count how often its limit was reached
 	// Limit is the memory limit in bytes, where there is a Peak.
 	Limit int64
+	Disk  string // directory of the file system with the disk limit
 }
 
 // NoCounters counts nothing.
@@ -76,12 +77,12 @@ const (
 
 // settle waits until forks are no longer refused and processes no longer end. The rest of a fork bomb dies out as its forks are
 // refused; a command that began before could have its own forks refused.
-func (g *guest) settle() {
+func (c Counters) settle(garbage *garbage) {
 	look := func() [2]int64 {
 		all := Processes()
-		g.garbage.count(len(all) * processGarbage)
-		g.garbage.collect()
-		return [2]int64{g.counters.read().processes, int64(len(all))}
+		garbage.count(len(all) * processGarbage)
+		garbage.collect()
+		return [2]int64{c.read().processes, int64(len(all))}
 	}
 	for began, last := time.Now(), look(); time.Since(began) < settleTime; {
 		time.Sleep(settlePause)
@@ -94,26 +95,26 @@ func (g *guest) settle() {
 }
 
 // hit returns the limits that had an effect since before.
-func (g *guest) hit(before counts) int64 {
+func (c Counters) hit(before counts) int64 {
 	var limits int64
-	now := g.counters.read()
-	for _, c := range []struct{ before, now, limit int64 }{
+	now := c.read()
+	for _, n := range []struct{ before, now, limit int64 }{
 		{before.processes, now.processes, LimitProcesses},
 		{before.cpu, now.cpu, LimitCPU},
 	} {
-		if c.now > c.before {
-			limits |= c.limit
+		if n.now > n.before {
+			limits |= n.limit
 		}
 	}
 	switch {
 	case now.memory == before.memory:
-	case now.reached > before.reached || g.counters.Peak >= 0 && counted(g.counters.Peak, "") >= g.counters.Limit-charge:
+	case now.reached > before.reached || c.Peak >= 0 && counted(c.Peak, "") >= c.Limit-charge:
 		limits |= LimitMemory
 	default: // the kernel counts all its kills for lack of memory, whatever the cause
 		limits |= LimitMachine
 	}
 	var fs unix.Statfs_t
-	if unix.Statfs(g.disk, &fs) != nil {
+	if unix.Statfs(c.Disk, &fs) != nil {
 		return limits
 	}
 	if fs.Blocks > 0 && fs.Bavail == 0 {

@@ -15,10 +15,10 @@ import (
 const firstMark = 1 << 50
 
 // mark gives the next fork a mark. Where the limit cannot be set, c.mark stays 0.
-func (g *guest) mark(c *command) {
-	g.marks++
-	if unix.Setrlimit(unix.RLIMIT_RSS, &unix.Rlimit{Cur: firstMark + g.marks, Max: unix.RLIM_INFINITY}) == nil {
-		c.mark = firstMark + g.marks
+func (t *commandTable) mark(c *command) {
+	t.marks++
+	if unix.Setrlimit(unix.RLIMIT_RSS, &unix.Rlimit{Cur: firstMark + t.marks, Max: unix.RLIM_INFINITY}) == nil {
+		c.mark = firstMark + t.marks
 	}
 	c.born = Ticks()
 }
@@ -43,25 +43,25 @@ func Ticks() uint64 {
 }
 
 // claim adds orphans to the tree of the command that they came from. The caller holds the lock.
-func (g *guest) claim(c *command, all map[int]Process) {
+func (t *commandTable) claim(c *command, all map[int]Process) {
 	self := os.Getpid()
 	var strays []int
 	for pid, p := range all {
 		if p.Parent != self || p.State == 'Z' || c.tree[pid] {
 			continue
 		}
-		if leader := g.running[pid]; leader != nil && !leader.ended {
+		if leader := t.running[pid]; leader != nil && !leader.ended {
 			continue
 		}
 		switch mark := Mark(pid); {
 		case mark != 0 && mark == c.mark:
 			c.tree[pid] = true
-		case mark > firstMark && mark <= firstMark+g.marks: // another command's
+		case mark > firstMark && mark <= firstMark+t.marks: // another command's
 		default:
 			strays = append(strays, pid)
 		}
 	}
-	if len(strays) == 0 || !g.onlyOne(c, all) {
+	if len(strays) == 0 || !t.onlyOne(c, all) {
 		return
 	}
 	for _, pid := range strays {
@@ -73,8 +73,8 @@ func (g *guest) claim(c *command, all map[int]Process) {
 
 // onlyOne reports whether only c can have started processes since it began: no other command ran, and nothing is left of
 // earlier ones. Processes without a mark are then c's.
-func (g *guest) onlyOne(c *command, all map[int]Process) bool {
-	if !c.alone || g.newest != c {
+func (t *commandTable) onlyOne(c *command, all map[int]Process) bool {
+	if !c.alone || t.newest != c {
 		return false
 	}
 	for _, p := range descendants(all) {

@@ -73,7 +73,7 @@ func (n *netlink) send(protocol int) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("hear from the kernel: %w", err)
+			return fmt.Errorf("read the answer of the kernel: %w", err)
 		}
 		for rest := answers[:length]; len(rest) >= unix.SizeofNlMsghdr+4; {
 			size := binary.NativeEndian.Uint32(rest)

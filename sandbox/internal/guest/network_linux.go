@@ -32,13 +32,13 @@ var unused = [4]byte{198, 18, 0, 3}
 
 const resolvConf = "nameserver 198.18.0.1\n"
 
-// network sets up Boot.Network.
-func (g *guest) network(boot *Boot) error {
+// setUpNetwork sets up Boot.Network.
+func setUpNetwork(runner *wire.Conn, boot *Boot) error {
 	switch boot.Network {
 	case NetworkLoopback:
 		return loopback()
 	case NetworkCarried:
-		if err := carried(g.runner, boot.Ports); err != nil {
+		if err := carried(runner, boot.Ports); err != nil {
 			return fmt.Errorf("prepare the network: %w", err)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 const maxDepth = 32
 
 // remove removes a path and all below. It follows links on the way to the path, and no others.
-func (g *guest) remove(name string) error {
+func (t *fileTree) remove(name string) error {
 	if name == "" {
 		return unix.EINVAL
 	}
 	if !path.IsAbs(name) {
-		name = g.workdir + "/" + name
+		name = t.workdir + "/" + name
 	}
 	for len(name) > 1 && name[len(name)-1] == '/' {
 		name = name[:len(name)-1]
@@ -31,7 +31,7 @@ func (g *guest) remove(name string) error {
 				meant = meant[:len(meant)-1]
 			}
 		}
-		fd, err := g.open(meant, unix.O_PATH|unix.O_DIRECTORY, 0)
+		fd, err := t.open(meant, unix.O_PATH|unix.O_DIRECTORY, 0)
 		if err == unix.ENOENT {
 			return nil
 		}
@@ -47,7 +47,7 @@ func (g *guest) remove(name string) error {
 	if name == "/" {
 		return unix.EPERM
 	}
-	dir, err := g.openDirectory(path.Dir(name), 0)
+	dir, err := t.openDirectory(path.Dir(name), 0)
 	if err == unix.ENOENT {
 		return nil
 	}
@@ -56,19 +56,19 @@ func (g *guest) remove(name string) error {
 	}
 	defer unix.Close(dir)
 	base := path.Base(name)
-	if g.tests != "" && base == path.Base(g.tests) {
-		if at, err := where(dir); err == nil && path.Join(at, base) == g.tests {
-			return g.emptyDirectory(g.tests)
+	if t.tests != "" && base == path.Base(t.tests) {
+		if at, err := where(dir); err == nil && path.Join(at, base) == t.tests {
+			return t.emptyDirectory(t.tests)
 		}
 	}
 	if len(base) > unix.NAME_MAX { // gVisor reports a missing file
 		return unix.ENAMETOOLONG
 	}
-	return g.removeAll(dir, base)
+	return t.removeAll(dir, base)
 }
 
 // emptyDirectory removes all below a mount point, which stays.
-func (g *guest) emptyDirectory(name string) error {
+func (t *fileTree) emptyDirectory(name string) error {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (g *guest) emptyDirectory(name string) error {
 	inside := os.NewFile(uintptr(fd), name)
 	defer inside.Close()
 	_ = unix.Fchmod(fd, 0o755)
-	r := remover{garbage: &g.garbage, top: fd}
+	r := remover{garbage: t.garbage, top: fd}
 	for range 1000 {
 		if err = r.empty(inside, 0); err != nil {
 			return err
@@ -95,8 +95,8 @@ func (g *guest) emptyDirectory(name string) error {
 }
 
 // removeAll removes the entry base. It follows no links and stays on the file system.
-func (g *guest) removeAll(dir int, base string) error {
-	r := remover{garbage: &g.garbage, top: -1}
+func (t *fileTree) removeAll(dir int, base string) error {
+	r := remover{garbage: t.garbage, top: -1}
 	return r.remove(dir, base, 0)
 }
 

@@ -239,10 +239,14 @@ func restrict(p policy) error {
 	if p.counted != nil {
 		return listen(p)
 	}
-	f := program(p)
+	return program(p).install("system calls")
+}
+
+// install puts the calling thread, and its children, under the filter.
+func (f filter) install(what string) error {
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
 	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0); err != nil {
-		return fmt.Errorf("install the system call filter: %w", err)
+		return fmt.Errorf("install the filter of %s: %w", what, err)
 	}
 	return nil
 }

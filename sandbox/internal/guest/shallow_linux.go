@@ -10,7 +10,6 @@ import (
 const (
 	// deepest is how deep directories may be nested at the end. Container runtimes remove them with a descriptor for each
 	// level, and fail when they run out, also in everything else they do then.
-	// each level, and fails when it has no more of them; so does then whatever else it wants to do.
 	deepest = 100
 	// shallowTime bounds the search for deeper ones. Those that are not found by then stay.
 	shallowTime = 5 * time.Second
@@ -28,17 +27,17 @@ type shallower struct {
 }
 
 // shallow is called when no process is left that could make directories.
-func (g *guest) shallow() {
+func shallow(born time.Time, garbage *garbage) {
 	root, err := os.Open("/")
 	if err != nil {
 		return
 	}
 	defer root.Close()
-	s := shallower{remover: remover{garbage: &g.garbage, top: int(root.Fd())}, until: time.Now().Add(shallowTime)}
+	s := shallower{remover: remover{garbage: garbage, top: int(root.Fd())}, until: time.Now().Add(shallowTime)}
 	var fs unix.Statfs_t
 	if unix.Fstatfs(int(root.Fd()), &fs) == nil && fs.Type == unix.OVERLAYFS_SUPER_MAGIC {
 		// When a file changes, overlay copies all its parents. Directories of the image are not searched.
-		s.since = g.born.Add(-headStart).UnixNano()
+		s.since = born.Add(-headStart).UnixNano()
 	}
 	s.visit(root, 1)
 	for i := 1; i <= s.moved; i++ {

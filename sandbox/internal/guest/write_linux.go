@@ -11,32 +11,32 @@ import (
 const maxLinks = 40
 
 // write writes a temporary file and renames it to its path.
-func (g *guest) write(w *Write) error {
+func (t *fileTree) write(w *Write) error {
 	name := w.Path
 	if !path.IsAbs(name) {
-		name = g.workdir + "/" + name
+		name = t.workdir + "/" + name
 	}
 	if path.Base(name) == ".." || path.Base(name) == "." || name[len(name)-1] == '/' {
 		return unix.EISDIR
 	}
 	if w.Replace {
-		dir, err := g.parent(name, true)
+		dir, err := t.parent(name, true)
 		if err != nil {
 			return err
 		}
 		defer unix.Close(dir)
-		if err := g.removeAll(dir, path.Base(name)); err != nil {
+		if err := t.removeAll(dir, path.Base(name)); err != nil {
 			return err
 		}
 		return place(dir, path.Base(name), w, uint32(w.Mode), nil)
 	}
-	return g.overwrite(name, w)
+	return t.overwrite(name, w)
 }
 
 // overwrite follows links to the real file, and keeps its mode and owner.
-func (g *guest) overwrite(name string, w *Write) error {
+func (t *fileTree) overwrite(name string, w *Write) error {
 	for range maxLinks {
-		dir, err := g.parent(name, false)
+		dir, err := t.parent(name, false)
 		if err != nil {
 			return err
 		}
@@ -75,13 +75,13 @@ func (g *guest) overwrite(name string, w *Write) error {
 
 // parent opens the parent directory of name and makes it if missing. With replace, it removes a link or file on the way, which
 // the agent may have put there.
-func (g *guest) parent(name string, replace bool) (int, error) {
+func (t *fileTree) parent(name string, replace bool) (int, error) {
 	dir := path.Dir(name)
 	var resolve uint64
 	if replace {
 		resolve = unix.RESOLVE_NO_SYMLINKS
 	}
-	fd, err := g.openDirectory(dir, resolve)
+	fd, err := t.openDirectory(dir, resolve)
 	if err == nil {
 		return fd, nil
 	}
@@ -89,29 +89,29 @@ func (g *guest) parent(name string, replace bool) (int, error) {
 	if dir == "/" || (err != unix.ENOENT && !planted) {
 		return -1, err
 	}
-	above, err := g.parent(dir, replace)
+	above, err := t.parent(dir, replace)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(above)
 	base := path.Base(dir)
 	if base == "." || base == ".." {
-		return g.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
+		return t.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
 	}
 	if planted {
-		if err := g.removeAll(above, base); err != nil {
+		if err := t.removeAll(above, base); err != nil {
 			return -1, err
 		}
 	}
 	if err := unix.Mkdirat(above, base, 0o755); err != nil && err != unix.EEXIST {
 		return -1, err
 	}
-	return g.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
+	return t.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
 }
 
 // openDirectory opens a directory to change its entries. It refuses those of /proc.
-func (g *guest) openDirectory(dir string, resolve uint64) (int, error) {
-	fd, err := g.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
+func (t *fileTree) openDirectory(dir string, resolve uint64) (int, error) {
+	fd, err := t.openWith(dir, unix.O_PATH|unix.O_DIRECTORY, 0, resolve)
 	if err != nil {
 		return -1, err
 	}
