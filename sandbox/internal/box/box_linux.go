@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"trajgen/sandbox"
-	"trajgen/sandbox/internal/egress"
 	"trajgen/sandbox/internal/guest"
 	"trajgen/sandbox/internal/wire"
 )
@@ -53,8 +52,7 @@ type Box struct {
 	restart bool // the guest is being replaced
 	watch   watch
 
-	carrier *egress.Server         // nil when the sandbox reaches no network
-	lacks   atomic.Pointer[string] // why some connections are not carried, nil when all are
+	carried
 
 	reason   atomic.Pointer[string] // why it is gone, when the runner ended it
 	closing  sync.Once
@@ -76,9 +74,9 @@ func New(owner Owner, spec sandbox.Spec, layout sandbox.Layout, socket int, opts
 	opts.Patience = cmp.Or(opts.Patience, defaultPatience)
 	b := &Box{
 		owner: owner, opts: opts, spec: spec, layout: layout, conn: conn, gone: make(chan struct{}), sending: make(chan struct{}, 1),
-		waiting: map[int64]chan reply{}, running: map[int64]*process{},
+		watch: watch{tick: opts.Patience / ticks}, waiting: map[int64]chan reply{}, running: map[int64]*process{},
 	}
-	b.carrier = newCarrier(spec, opts.Logger)
+	b.carried.begin(spec, opts.Logger)
 	go b.receive(conn)
 	return b, nil
 }
@@ -109,7 +107,7 @@ func (b *Box) receive(conn *wire.Conn) {
 			b.mu.Lock()
 			waiting := b.waiting[id]
 			delete(b.waiting, id)
-			b.heard()
+			b.watch.answered(len(b.waiting))
 			b.mu.Unlock()
 			if waiting == nil {
 				wire.CloseAll(fds)
@@ -128,7 +126,7 @@ func (b *Box) receive(conn *wire.Conn) {
 				p.exited(x)
 			}
 		case guest.KindListeners:
-			b.carry(d, fds)
+			b.carried.take(d, fds)
 		default:
 			wire.CloseAll(fds)
 		}
@@ -154,8 +152,8 @@ func (b *Box) lost() {
 		return
 	}
 	b.isGone = true
-	if b.carrier != nil {
-		go func() { _ = b.stopCarrying() }() // the goroutine that ends the sandbox waits for it
+	if b.carried.server != nil {
+		go func() { _ = b.carried.end() }() // the goroutine that ends the sandbox waits for it
 	}
 	b.watch.stop()
 	close(b.gone)
@@ -169,7 +167,7 @@ func (b *Box) lost() {
 // Lost ends all calls that wait for a guest that its owner knows to be gone, and its connections.
 func (b *Box) Lost() error {
 	b.lost()
-	return b.stopCarrying()
+	return b.carried.end()
 }
 
 // IsLost reports whether the guest is known to be gone.
@@ -201,7 +199,7 @@ func (b *Box) request(ctx context.Context, send sending, kind int64, body func(*
 	if p != nil {
 		b.running[id] = p
 	}
-	b.asked(bytes)
+	b.watch.asked(len(b.waiting), bytes, b.tick)
 	b.mu.Unlock()
 	var e wire.Encoder
 	e.Int(kind)
@@ -272,17 +270,17 @@ func (b *Box) await(ctx context.Context, kind int64, answer chan reply) (reply, 
 	case <-b.gone:
 		return reply{}, b.errGone()
 	case <-ctx.Done():
-		go b.discard(answer)
+		go discard(answer, b.gone)
 		return reply{}, context.Cause(ctx)
 	}
 }
 
 // discard closes the descriptors of a reply whose caller has gone.
-func (b *Box) discard(answer chan reply) {
+func discard(answer chan reply, gone chan struct{}) {
 	select {
 	case r := <-answer:
 		wire.CloseAll(r.fds)
-	case <-b.gone:
+	case <-gone:
 	}
 }
 
@@ -311,7 +309,7 @@ func (b *Box) Close() error {
 	b.closing.Do(func() {
 		b.closeErr = b.owner.End()
 		b.lost()
-		b.closeErr = errors.Join(b.closeErr, b.stopCarrying())
+		b.closeErr = errors.Join(b.closeErr, b.carried.end())
 	})
 	return b.closeErr
 }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/egress"
@@ -22,25 +23,31 @@ func GuestNetwork(n sandbox.Network) int64 {
 	return guest.NetworkLoopback
 }
 
-// newCarrier returns the server that carries the connections of a sandbox, or nil.
-func newCarrier(spec sandbox.Spec, logger *slog.Logger) *egress.Server {
+// carried is what a sandbox reaches of the network.
+type carried struct {
+	server *egress.Server         // nil when the sandbox reaches nothing
+	lacks  atomic.Pointer[string] // why some connections are not carried, nil when all are
+}
+
+// begin makes the server that carries the connections of a sandbox.
+func (c *carried) begin(spec sandbox.Spec, logger *slog.Logger) {
 	if GuestNetwork(spec.Network) != guest.NetworkCarried {
-		return nil
+		return
 	}
 	rules, _ := egress.Parse(spec.Allow) // Spec.Complete has reported the error
 	config := egress.Config{Policy: egress.Policy{Full: spec.Network == sandbox.NetworkFull, Allow: rules}, Logger: logger}
-	return egress.New(config)
+	c.server = egress.New(config)
 }
 
-// carry takes over the sockets that a guest made for its network.
-func (b *Box) carry(d *wire.Decoder, fds []int) {
+// take takes over the sockets that a guest made for its network.
+func (c *carried) take(d *wire.Decoder, fds []int) {
 	lacks, _ := d.String(), d.Bool()
-	if b.carrier == nil || d.Err() != nil {
+	if c.server == nil || d.Err() != nil {
 		wire.CloseAll(fds)
 		return
 	}
 	if lacks != "" {
-		b.lacks.Store(&lacks)
+		c.lacks.Store(&lacks)
 	}
 	var names *net.UDPConn
 	var listeners []net.Listener
@@ -57,31 +64,31 @@ func (b *Box) carry(d *wire.Decoder, fds []int) {
 		}
 		_ = file.Close()
 	}
-	b.carrier.Add(names, listeners)
+	c.server.Add(names, listeners)
 }
 
 // Lacks returns why some connections are not carried, or "" when all are.
-func (b *Box) Lacks() string {
-	if reason := b.lacks.Load(); reason != nil {
+func (c *carried) Lacks() string {
+	if reason := c.lacks.Load(); reason != nil {
 		return *reason
 	}
 	return ""
 }
 
-// stopCarrying stops the server, and waits until it has ended.
-func (b *Box) stopCarrying() error {
-	if b.carrier == nil {
+// end stops the server, and waits until it has ended.
+func (c *carried) end() error {
+	if c.server == nil {
 		return nil
 	}
-	return b.carrier.Close()
+	return c.server.Close()
 }
 
 // Connections implements Traffic.
-func (b *Box) Connections() []sandbox.Connection {
-	if b.carrier == nil {
+func (c *carried) Connections() []sandbox.Connection {
+	if c.server == nil {
 		return nil
 	}
-	attempts := b.carrier.Connections()
+	attempts := c.server.Connections()
 	all := make([]sandbox.Connection, len(attempts))
 	for i, a := range attempts {
 		all[i] = sandbox.Connection(a)

@@ -35,12 +35,12 @@ func (b *Box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, 
 	defer ends.Close()
 	defer streams.Settle()
 	p := &process{box: b, streams: streams, Ending: command.NewEnding()}
-	request, fds, err := b.describe(&cmd, ends, p)
+	request, fds, err := p.describe(&cmd, ends)
 	if err == nil {
 		var answer chan reply
 		p.id, answer, err = b.request(ctx, b.send, guest.KindStart, func(e *wire.Encoder) { e.Add(request) }, 0, p, fds...)
 		if err == nil {
-			err = b.started(ctx, p, answer, &cmd)
+			err = p.started(ctx, answer, &cmd)
 		}
 	}
 	if err != nil {
@@ -57,8 +57,9 @@ func (b *Box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, 
 	return p, nil
 }
 
-func (b *Box) describe(cmd *sandbox.Command, ends *command.Ends, p *process) (*guest.Start, []int, error) {
-	dir := cmd.Dir
+// describe makes the request for a command, and the list of the descriptors that go with it.
+func (p *process) describe(cmd *sandbox.Command, ends *command.Ends) (*guest.Start, []int, error) {
+	b, dir := p.box, cmd.Dir
 	if dir == "" {
 		dir = b.layout.Workdir
 	} else if dir[0] != '/' {
@@ -97,7 +98,9 @@ func (b *Box) describe(cmd *sandbox.Command, ends *command.Ends, p *process) (*g
 	return s, fds, nil
 }
 
-func (b *Box) started(ctx context.Context, p *process, answer chan reply, cmd *sandbox.Command) error {
+// started waits for the answer to the request.
+func (p *process) started(ctx context.Context, answer chan reply, cmd *sandbox.Command) error {
+	b := p.box
 	select {
 	case r := <-answer:
 		if err := failure(r.failure); err != nil {

@@ -19,33 +19,34 @@ const (
 
 // watch notices when a guest stops answering. The box's lock guards it.
 type watch struct {
+	tick  time.Duration
 	timer *time.Timer // nil before the first request
 	quiet int         // ticks since the last answer, or since the first request after it
 	extra int         // more ticks to wait, for what the guest has to copy
 }
 
-// asked records a request that makes the guest copy bytes. The caller holds the lock.
-func (b *Box) asked(bytes int) {
-	w, tick := &b.watch, b.opts.Patience/ticks
+// asked records a request that makes the guest copy bytes. waiting requests have no answer yet, with this one. look is called
+// after each tick.
+func (w *watch) asked(waiting, bytes int, look func()) {
 	if bytes > 0 {
-		w.extra += int(time.Duration(bytes) * (time.Second / copySpeed) / tick)
+		w.extra += int(time.Duration(bytes) * (time.Second / copySpeed) / w.tick)
 	}
 	switch {
 	case w.timer == nil:
-		w.timer = time.AfterFunc(tick, b.tick)
-	case len(b.waiting) == 1:
+		w.timer = time.AfterFunc(w.tick, look)
+	case waiting == 1:
 		w.quiet = 0
-		w.timer.Reset(tick)
+		w.timer.Reset(w.tick)
 	}
 }
 
-// heard records an answer. The caller holds the lock. The end of a command does not count: it does not show that the guest
-// answers requests, and commands could make the guest report ends all the time.
-func (b *Box) heard() {
-	b.watch.quiet = 0
-	if len(b.waiting) == 0 {
-		b.watch.extra = 0
-		b.watch.stop()
+// answered records an answer. The end of a command does not count: it does not show that the guest answers requests, and commands
+// could make the guest report ends all the time.
+func (w *watch) answered(waiting int) {
+	w.quiet = 0
+	if waiting == 0 {
+		w.extra = 0
+		w.stop()
 	}
 }
 
@@ -58,7 +59,7 @@ func (w *watch) stop() {
 // tick runs on a timer while requests wait.
 func (b *Box) tick() {
 	b.mu.Lock()
-	w, tick := &b.watch, b.opts.Patience/ticks
+	w := &b.watch
 	if b.isGone || len(b.waiting) == 0 {
 		w.extra = 0
 		b.mu.Unlock()
@@ -67,9 +68,9 @@ func (b *Box) tick() {
 	w.quiet++
 	silent := w.quiet >= ticks+w.extra
 	if !silent {
-		w.timer.Reset(tick)
+		w.timer.Reset(w.tick)
 	}
-	quiet := time.Duration(w.quiet) * tick
+	quiet := time.Duration(w.quiet) * w.tick
 	b.mu.Unlock()
 	if silent {
 		b.silent(fmt.Sprintf("its guest answered nothing for %v", quiet))
