@@ -29,8 +29,8 @@ const maxDocument = 16 << 20
 type savedImage struct{ v1.Image }
 
 // fromDocker finds an image in a file of docker save.
-func (s *Store) fromDocker(ctx context.Context, ref reference, scratch string) (v1.Image, error) {
-	path, err := s.plainTar(ctx, ref.path, scratch)
+func (r *reader) fromDocker(ctx context.Context, ref reference, scratch string) (v1.Image, error) {
+	path, err := r.plainTar(ctx, ref.path, scratch)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", ref.path, err)
 	}
@@ -72,7 +72,7 @@ func (s *Store) fromDocker(ctx context.Context, ref reference, scratch string) (
 }
 
 // plainTar returns the path of an uncompressed copy of a tarball, because it is read in any order.
-func (s *Store) plainTar(ctx context.Context, path, scratch string) (string, error) {
+func (r *reader) plainTar(ctx context.Context, path, scratch string) (string, error) {
 	stream, err := openTar(path)
 	if err != nil {
 		return "", err
@@ -85,17 +85,17 @@ func (s *Store) plainTar(ctx context.Context, path, scratch string) (string, err
 	if err != nil {
 		return "", err
 	}
-	_, err = io.Copy(file, &reading{ctx: ctx, from: stream, took: atMost(s.opts.MaxBytes)})
+	_, err = io.Copy(file, &reading{ctx: ctx, from: stream, took: atMost(r.maxBytes)})
 	return file.Name(), errors.Join(err, file.Close())
 }
 
 // fromOCI finds an image in an OCI layout, and the digest of the index that named it, if any.
-func (s *Store) fromOCI(ctx context.Context, ref reference, scratch string) (v1.Image, string, error) {
+func (r *reader) fromOCI(ctx context.Context, ref reference, scratch string) (v1.Image, string, error) {
 	dir := ref.path
 	if info, err := os.Stat(dir); err != nil {
 		return nil, "", err
 	} else if !info.IsDir() {
-		if err := s.extract(ctx, ref.path, scratch); err != nil {
+		if err := r.extract(ctx, ref.path, scratch); err != nil {
 			return nil, "", fmt.Errorf("unpack %s: %w", ref.path, err)
 		}
 		dir = scratch
@@ -142,13 +142,13 @@ func (s *Store) fromOCI(ctx context.Context, ref reference, scratch string) (v1.
 }
 
 // extract unpacks an OCI layout that is a tarball.
-func (s *Store) extract(ctx context.Context, path, dir string) error {
+func (r *reader) extract(ctx context.Context, path, dir string) error {
 	stream, err := openTar(path)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
-	allowed := &allowance{budget: newBudget(s.opts.MaxBytes, s.opts.MaxEntries)}
+	allowed := &allowance{budget: newBudget(r.maxBytes, r.maxEntries)}
 	_, err = unpack(&reading{ctx: ctx, from: stream, took: allowed.read}, dir, true, allowed)
 	return err
 }

@@ -50,7 +50,7 @@ func (s *Store) cover(names []string, layers []layer) (*part, error) {
 		}
 	}()
 	for i, name := range names {
-		root, err := os.Open(s.layerDir(name))
+		root, err := os.Open(s.disk.layerDir(name))
 		if err != nil {
 			return nil, err
 		}

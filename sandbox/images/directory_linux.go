@@ -17,13 +17,13 @@ import (
 )
 
 // fromDir takes a directory as an image of one layer. Its name is derived from metadata, without reading the files.
-func (s *Store) fromDir(ctx context.Context, ref reference) (*source, error) {
-	digest, err := s.walk(ctx, ref.path, func(found) error { return nil })
+func (r *reader) fromDir(ctx context.Context, ref reference) (*source, error) {
+	digest, err := r.walk(ctx, ref.path, func(found) error { return nil })
 	if err != nil {
 		return nil, fmt.Errorf("look through %s: %w", ref.path, err)
 	}
 	make := func(ctx context.Context, dir string, b *budget, notify func(done, total int64)) (layer, error) {
-		made, copied, err := s.copyTree(ctx, ref.path, dir, &allowance{budget: b}, notify)
+		made, copied, err := r.copyTree(ctx, ref.path, dir, &allowance{budget: b}, notify)
 		if err == nil && copied != digest {
 			err = fmt.Errorf("%s changed while it was copied", ref.path)
 		}
@@ -42,8 +42,8 @@ type found struct {
 
 // walk visits the files of a directory in order, except mounts below it, the store itself, devices and sockets. The digest
 // covers paths, modes, sizes, times, owners and targets of links.
-func (s *Store) walk(ctx context.Context, root string, visit func(found) error) (digest string, err error) {
-	own, err := os.Stat(s.dir)
+func (r *reader) walk(ctx context.Context, root string, visit func(found) error) (digest string, err error) {
+	own, err := os.Stat(r.store)
 	if err != nil {
 		return "", err
 	}
@@ -101,20 +101,20 @@ func (s *Store) walk(ctx context.Context, root string, visit func(found) error) 
 }
 
 // copyTree copies a directory and returns the digest of what it copied.
-func (s *Store) copyTree(ctx context.Context, from, to string, allowed *allowance, notify func(done, total int64)) (layer, string, error) {
+func (r *reader) copyTree(ctx context.Context, from, to string, allowed *allowance, notify func(done, total int64)) (layer, string, error) {
 	root, err := os.OpenRoot(from)
 	if err != nil {
 		return layer{}, "", err
 	}
 	defer root.Close()
-	u, err := newUnpacker(to, s.squash, allowed)
+	u, err := newUnpacker(to, r.squash, allowed)
 	if err != nil {
 		return layer{}, "", err
 	}
 	defer u.close()
 	u.literal = true
 	first := map[[2]uint64]string{} // the first name of a file with several
-	digest, err := s.walk(ctx, from, func(f found) error {
+	digest, err := r.walk(ctx, from, func(f found) error {
 		if f.Typeflag == tar.TypeReg && f.stat.Nlink > 1 {
 			inode := [2]uint64{f.stat.Dev, f.stat.Ino}
 			if same, ok := first[inode]; ok {
@@ -123,7 +123,7 @@ func (s *Store) copyTree(ctx context.Context, from, to string, allowed *allowanc
 				first[inode] = f.Name
 			}
 		}
-		if err := s.copyFile(root, u, f); err != nil {
+		if err := r.copyFile(root, u, f); err != nil {
 			return fmt.Errorf("copy %s: %w", filepath.Join(from, f.Name), err)
 		}
 		notify(allowed.bytes, 0)
@@ -137,7 +137,7 @@ func (s *Store) copyTree(ctx context.Context, from, to string, allowed *allowanc
 	return made, digest, err
 }
 
-func (s *Store) copyFile(root *os.Root, u *unpacker, f found) error {
+func (r *reader) copyFile(root *os.Root, u *unpacker, f found) error {
 	if f.Typeflag != tar.TypeReg && f.Typeflag != tar.TypeDir {
 		return u.add(&f.Header, nil)
 	}
@@ -146,7 +146,7 @@ func (s *Store) copyFile(root *os.Root, u *unpacker, f found) error {
 		return err
 	}
 	defer file.Close()
-	if f.PAXRecords, err = xattrs(int(file.Fd()), u.buffer, s.squash); err != nil {
+	if f.PAXRecords, err = xattrs(int(file.Fd()), u.buffer, r.squash); err != nil {
 		return err
 	}
 	return u.add(&f.Header, func(to *os.File) error {

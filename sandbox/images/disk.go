@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"trajgen/sandbox/internal/state"
 )
 
 // tryLock takes the lock of an open file or directory, which is held until the descriptor is closed.
@@ -55,9 +58,15 @@ func sameFile(file *os.File, path string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
+// disk is the directory of a store.
+type disk struct {
+	dir  string
+	user *os.File // below users, locked: what this store uses
+}
+
 // locked runs do while it holds the store's lock.
-func (s *Store) locked(ctx context.Context, do func() error) error {
-	held, err := lock(ctx, filepath.Join(s.dir, "lock"))
+func (d *disk) locked(ctx context.Context, do func() error) error {
+	held, err := lock(ctx, filepath.Join(d.dir, "lock"))
 	if err != nil {
 		return err
 	}
@@ -87,10 +96,10 @@ type workplace struct {
 	held *os.File
 }
 
-func (s *Store) newWorkplace(ctx context.Context) (*workplace, error) {
+func (d *disk) newWorkplace(ctx context.Context) (*workplace, error) {
 	w := &workplace{}
-	err := s.locked(ctx, func() (err error) {
-		if w.path, err = os.MkdirTemp(filepath.Join(s.dir, "tmp"), "work-*"); err != nil {
+	err := d.locked(ctx, func() (err error) {
+		if w.path, err = os.MkdirTemp(filepath.Join(d.dir, "tmp"), "work-*"); err != nil {
 			return err
 		}
 		w.held, _, err = openHeld(w.path)
@@ -101,20 +110,20 @@ func (s *Store) newWorkplace(ctx context.Context) (*workplace, error) {
 
 // remove removes what is left in it.
 func (w *workplace) remove() error {
-	return errors.Join(removeTree(w.path), w.held.Close())
+	return errors.Join(state.RemoveTree(w.path), w.held.Close())
 }
 
 // sweep removes what dead processes left.
-func (s *Store) sweep(ctx context.Context) error {
+func (d *disk) sweep(ctx context.Context, logger *slog.Logger) error {
 	for _, sub := range []string{"tmp", "users", "locks"} {
-		entries, err := os.ReadDir(filepath.Join(s.dir, sub))
+		entries, err := os.ReadDir(filepath.Join(d.dir, sub))
 		if err != nil {
 			return err
 		}
 		for _, entry := range entries {
-			w := workplace{path: filepath.Join(s.dir, sub, entry.Name())}
+			w := workplace{path: filepath.Join(d.dir, sub, entry.Name())}
 			dead := false
-			err := s.locked(ctx, func() (err error) {
+			err := d.locked(ctx, func() (err error) {
 				w.held, dead, err = openHeld(w.path)
 				return err
 			})
@@ -125,7 +134,7 @@ func (s *Store) sweep(ctx context.Context) error {
 				if err := w.remove(); err != nil {
 					return fmt.Errorf("remove what a dead process left: %w", err)
 				}
-				s.opts.Logger.Info("removed what a dead process left in the image store", "path", w.path)
+				logger.Info("removed what a dead process left in the image store", "path", w.path)
 			case w.held != nil:
 				_ = w.held.Close() // it was only checked
 			}
@@ -158,20 +167,4 @@ func syncDir(path string) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// removeTree removes a directory of layers, whose modes may exclude even their owner.
-func removeTree(path string) error {
-	err := os.RemoveAll(path)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	// Links are not followed: WalkDir reports them as files, not directories.
-	err = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() && err == nil {
-			return os.Chmod(path, 0o700)
-		}
-		return err
-	})
-	return errors.Join(err, os.RemoveAll(path))
 }

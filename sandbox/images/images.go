@@ -67,10 +67,10 @@ const parallel = 4
 
 // Store is an image store. Its methods may be called from many goroutines at once.
 type Store struct {
-	dir     string
+	disk    disk
+	reader  reader
 	squash  bool // all files belong to this user
 	opts    Options
-	user    *os.File      // below users, locked: the images that this store uses
 	unpacks chan struct{} // limits unpacking in parallel
 
 	mu      sync.Mutex // guards what follows
@@ -124,8 +124,10 @@ func Open(opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	squash := opts.Unprivileged || os.Geteuid() != 0
 	s := &Store{
-		dir: dir, squash: opts.Unprivileged || os.Geteuid() != 0, opts: opts,
+		disk: disk{dir: dir}, squash: squash, opts: opts,
+		reader:  reader{store: dir, squash: squash, maxBytes: opts.MaxBytes, maxEntries: opts.MaxEntries},
 		unpacks: make(chan struct{}, parallel), found: map[string]*finding{},
 	}
 	if err := s.open(); err != nil {
@@ -136,31 +138,31 @@ func Open(opts Options) (*Store, error) {
 
 func (s *Store) open() error {
 	for _, sub := range []string{"", "layers", "images", "users", "tmp", "locks"} {
-		if err := os.MkdirAll(filepath.Join(s.dir, sub), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(s.disk.dir, sub), 0o700); err != nil {
 			return err
 		}
 	}
 	// An existing directory may be open to other users.
-	if err := os.Chmod(s.dir, 0o700); err != nil {
+	if err := os.Chmod(s.disk.dir, 0o700); err != nil {
 		return err
 	}
 	ctx := context.Background()
-	err := s.locked(ctx, func() (err error) {
-		if s.user, err = os.CreateTemp(filepath.Join(s.dir, "users"), "store-*"); err != nil {
+	err := s.disk.locked(ctx, func() (err error) {
+		if s.disk.user, err = os.CreateTemp(filepath.Join(s.disk.dir, "users"), "store-*"); err != nil {
 			return err
 		}
-		if _, err := tryLock(s.user); err != nil {
+		if _, err := tryLock(s.disk.user); err != nil {
 			return err
 		}
 		return s.checkFormat()
 	})
 	if err == nil {
-		err = s.sweep(ctx)
+		err = s.disk.sweep(ctx, s.opts.Logger)
 	}
 	if err == nil {
 		err = s.probe(ctx)
 	}
-	if err != nil && s.user != nil {
+	if err != nil && s.disk.user != nil {
 		err = errors.Join(err, s.Close())
 	}
 	return err
@@ -172,7 +174,7 @@ func (s *Store) checkFormat() error {
 	if s.squash {
 		want = fmt.Sprintf("version 1, all owned by %d\n", os.Geteuid())
 	}
-	path := filepath.Join(s.dir, "format")
+	path := filepath.Join(s.disk.dir, "format")
 	have, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return writeFile(path, []byte(want))
@@ -188,7 +190,7 @@ func (s *Store) checkFormat() error {
 }
 
 // Dir implements sandbox.ImageStore.
-func (s *Store) Dir() string { return s.dir }
+func (s *Store) Dir() string { return s.disk.dir }
 
 // Close ends searches, and lets other processes remove the images that this store used.
 func (s *Store) Close() error {
@@ -199,7 +201,7 @@ func (s *Store) Close() error {
 	}
 	s.mu.Unlock()
 	s.running.Wait()
-	return errors.Join(os.Remove(s.user.Name()), s.user.Close())
+	return errors.Join(os.Remove(s.disk.user.Name()), s.disk.user.Close())
 }
 
 // Find returns an image, which it fetches and unpacks when it is missing. A reference is resolved once: a tag or a directory
@@ -258,12 +260,12 @@ func (s *Store) find(ctx context.Context, text string) (sandbox.Image, error) {
 	if known, err := s.known(ctx, ref); err != nil || known != nil {
 		return known.image(), err
 	}
-	scratch, err := s.newWorkplace(ctx)
+	scratch, err := s.disk.newWorkplace(ctx)
 	if err != nil {
 		return sandbox.Image{}, err
 	}
 	var record *record
-	found, err := s.resolve(ctx, ref, scratch.path)
+	found, err := s.reader.resolve(ctx, ref, scratch.path)
 	if err == nil {
 		record, err = s.assemble(ctx, ref, found)
 	}
@@ -273,7 +275,7 @@ func (s *Store) find(ctx context.Context, text string) (sandbox.Image, error) {
 // explain adds what to do about a full disk, and about a file that was taken for a name in a registry.
 func (s *Store) explain(reference string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("the disk of the image store %s is full: make room, remove images or choose another directory with --image-dir: %w", s.dir, err)
+		return fmt.Errorf("the disk of the image store %s is full: make room, remove images or choose another directory with --image-dir: %w", s.disk.dir, err)
 	}
 	if exists(reference) && !filepath.IsAbs(reference) && !strings.HasPrefix(reference, ".") {
 		return fmt.Errorf("%w (for the file of that name, write ./%s)", err, reference)

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"trajgen/sandbox/internal/state"
 )
 
 // layer is the record of a layer.
@@ -101,12 +103,12 @@ func atMost(bytes int64) func(n int) error {
 
 // ensureAll makes the missing layers, several at once.
 func (s *Store) ensureAll(ctx context.Context, image string, parts []part) ([]layer, error) {
-	err := s.locked(ctx, func() error {
+	err := s.disk.locked(ctx, func() error {
 		var use []string
 		for _, p := range parts {
 			use = append(use, "layer "+p.name)
 		}
-		return s.use(use...)
+		return s.disk.use(use...)
 	})
 	if err != nil {
 		return nil, err
@@ -125,13 +127,13 @@ func (s *Store) ensureAll(ctx context.Context, image string, parts []part) ([]la
 
 // ensure makes a layer unless it exists. Its name must be in use, see Store.use.
 func (s *Store) ensure(ctx context.Context, image string, p part, b *budget) (_ layer, err error) {
-	path := filepath.Join(s.dir, "locks", p.name)
+	path := filepath.Join(s.disk.dir, "locks", p.name)
 	held, err := lock(ctx, path)
 	if err != nil {
 		return layer{}, err
 	}
 	defer func() { err = errors.Join(err, os.Remove(path), held.Close()) }()
-	have, err := s.layer(p.name)
+	have, err := s.disk.layer(p.name)
 	if err != nil {
 		return layer{}, err
 	}
@@ -148,7 +150,7 @@ func (s *Store) ensure(ctx context.Context, image string, p part, b *budget) (_ 
 		return layer{}, context.Cause(ctx)
 	}
 	began := s.opts.Now()
-	w, err := s.newWorkplace(ctx)
+	w, err := s.disk.newWorkplace(ctx)
 	if err != nil {
 		return layer{}, err
 	}
@@ -183,29 +185,29 @@ func (s *Store) makeIn(ctx context.Context, w *workplace, p part, b *budget, not
 	if err != nil {
 		return layer{}, err
 	}
-	if err := writeFile(s.layerDir(p.name)+".json", data); err != nil {
+	if err := writeFile(s.disk.layerDir(p.name)+".json", data); err != nil {
 		return layer{}, err
 	}
-	if err := os.Rename(dir, s.layerDir(p.name)); err != nil {
+	if err := os.Rename(dir, s.disk.layerDir(p.name)); err != nil {
 		return layer{}, err
 	}
-	return made, syncDir(filepath.Join(s.dir, "layers"))
+	return made, syncDir(filepath.Join(s.disk.dir, "layers"))
 }
 
-func (s *Store) layerDir(name string) string { return filepath.Join(s.dir, "layers", name) }
+func (d *disk) layerDir(name string) string { return filepath.Join(d.dir, "layers", name) }
 
 // layer returns the record of a layer, or nil when it does not exist.
-func (s *Store) layer(name string) (*layer, error) {
-	if _, err := os.Stat(s.layerDir(name)); errors.Is(err, fs.ErrNotExist) {
+func (d *disk) layer(name string) (*layer, error) {
+	if _, err := os.Stat(d.layerDir(name)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	data, err := os.ReadFile(s.layerDir(name) + ".json")
+	data, err := os.ReadFile(d.layerDir(name) + ".json")
 	if err != nil {
 		return nil, err
 	}
 	have := &layer{}
 	if err := json.Unmarshal(data, have); err != nil {
-		return nil, fmt.Errorf("read %s.json: %w", s.layerDir(name), err)
+		return nil, fmt.Errorf("read %s.json: %w", d.layerDir(name), err)
 	}
 	return have, nil
 }
@@ -251,7 +253,7 @@ func (b blob) make(ctx context.Context, dir string, limit *budget, notify func(d
 		}
 		limit.bytes.Add(allowed.bytes)
 		limit.entries.Add(allowed.entries)
-		if err := errors.Join(removeTree(dir), os.Mkdir(dir, 0o700)); err != nil {
+		if err := errors.Join(state.RemoveTree(dir), os.Mkdir(dir, 0o700)); err != nil {
 			return layer{}, err
 		}
 	}

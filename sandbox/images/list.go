@@ -31,8 +31,8 @@ var ErrNotStored = errors.New("there is no such image in the store")
 // List returns the images on disk, sorted by their first reference.
 func (s *Store) List(ctx context.Context) ([]Stored, error) {
 	stored := []Stored{}
-	err := s.recorded(ctx, func(all []*record) error {
-		used, err := s.used()
+	err := s.disk.recorded(ctx, func(all []*record) error {
+		used, err := s.disk.used()
 		if err != nil {
 			return err
 		}
@@ -62,30 +62,30 @@ func (s *Store) Remove(ctx context.Context, reference string) error {
 }
 
 func (s *Store) remove(ctx context.Context, text string) error {
-	w, err := s.newWorkplace(ctx)
+	w, err := s.disk.newWorkplace(ctx)
 	if err != nil {
 		return err
 	}
-	err = s.recorded(ctx, func(all []*record) error {
+	err = s.disk.recorded(ctx, func(all []*record) error {
 		r, name, err := pick(all, text)
 		if err != nil {
 			return err
 		}
 		if name != "" && len(r.References) > 1 {
 			r.forget(name)
-			return s.save(r)
+			return s.disk.save(r)
 		}
-		used, err := s.used()
+		used, err := s.disk.used()
 		if err != nil {
 			return err
 		}
 		if used["image "+r.Digest] {
 			return ErrInUse
 		}
-		if err := os.Remove(s.recordPath(r.Digest)); err != nil {
+		if err := os.Remove(s.disk.recordPath(r.Digest)); err != nil {
 			return err
 		}
-		return s.collect(w, used, slices.DeleteFunc(all, func(other *record) bool { return other == r }))
+		return s.disk.collect(w, used, slices.DeleteFunc(all, func(other *record) bool { return other == r }))
 	})
 	return errors.Join(err, w.remove())
 }
@@ -110,13 +110,13 @@ func pick(all []*record, text string) (*record, string, error) {
 
 // collect moves layers that no open store uses to a workplace, where they are removed without the lock. The caller holds the
 // store's lock.
-func (s *Store) collect(w *workplace, used map[string]bool, all []*record) error {
+func (d *disk) collect(w *workplace, used map[string]bool, all []*record) error {
 	for _, r := range all {
 		for _, name := range r.Layers {
 			used["layer "+name] = true
 		}
 	}
-	layers := filepath.Join(s.dir, "layers")
+	layers := filepath.Join(d.dir, "layers")
 	entries, err := os.ReadDir(layers)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // probe makes a layer with all that layers need, to find out whether the file system and the kernel support it.
 func (s *Store) probe(ctx context.Context) error {
-	w, err := s.newWorkplace(ctx)
+	w, err := s.disk.newWorkplace(ctx)
 	if err != nil {
 		return err
 	}

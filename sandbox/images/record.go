@@ -100,14 +100,14 @@ func (s *Store) known(ctx context.Context, ref reference) (*record, error) {
 // adopt marks a stored image as used, and records the name that was requested. It returns nil when there is none.
 func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) (*record, error) {
 	var adopted *record
-	err := s.recorded(ctx, func(all []*record) error {
+	err := s.disk.recorded(ctx, func(all []*record) error {
 		i := slices.IndexFunc(all, fits)
 		if i < 0 {
 			return nil
 		}
 		r := all[i]
 		for _, layer := range r.Layers {
-			if have, err := s.layer(layer); err != nil || have == nil {
+			if have, err := s.disk.layer(layer); err != nil || have == nil {
 				return err // a user removed its files: fetch it again
 			}
 		}
@@ -115,12 +115,12 @@ func (s *Store) adopt(ctx context.Context, name named, fits func(*record) bool) 
 			name.Index = ""
 		}
 		if !slices.Contains(r.References, name) && (name.Index != "" || !r.has(name.Name)) {
-			if err := s.rename(all, r, name); err != nil {
+			if err := s.disk.rename(all, r, name); err != nil {
 				return err
 			}
 		}
 		adopted = r
-		return s.use("image " + r.Digest)
+		return s.disk.use("image " + r.Digest)
 	})
 	return adopted, err
 }
@@ -153,48 +153,48 @@ func (s *Store) assemble(ctx context.Context, ref reference, found *source) (*re
 	for _, l := range layers {
 		r.Bytes += l.Bytes
 	}
-	return r, s.recorded(ctx, func(all []*record) error {
+	return r, s.disk.recorded(ctx, func(all []*record) error {
 		for _, old := range all {
 			if old.Digest == r.Digest {
 				r.References = old.References
 			}
 		}
-		if err := s.use("image " + r.Digest); err != nil {
+		if err := s.disk.use("image " + r.Digest); err != nil {
 			return err
 		}
-		return s.rename(all, r, name)
+		return s.disk.rename(all, r, name)
 	})
 }
 
 // rename makes a name mean one image only. The caller holds the store's lock.
-func (s *Store) rename(all []*record, to *record, name named) error {
+func (d *disk) rename(all []*record, to *record, name named) error {
 	for _, r := range all {
 		if r.Digest != to.Digest && r.forget(name.Name) {
-			if err := s.save(r); err != nil {
+			if err := d.save(r); err != nil {
 				return err
 			}
 		}
 	}
 	to.forget(name.Name)
 	to.References = append(to.References, name)
-	return s.save(to)
+	return d.save(to)
 }
 
 // use marks something as used by this store, so that it is not removed. The caller holds the store's lock.
-func (s *Store) use(what ...string) error {
-	_, err := io.WriteString(s.user, strings.Join(what, "\n")+"\n")
+func (d *disk) use(what ...string) error {
+	_, err := io.WriteString(d.user, strings.Join(what, "\n")+"\n")
 	return err
 }
 
 // used returns what open stores have marked. The caller holds the store's lock.
-func (s *Store) used() (map[string]bool, error) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "users"))
+func (d *disk) used() (map[string]bool, error) {
+	entries, err := os.ReadDir(filepath.Join(d.dir, "users"))
 	if err != nil {
 		return nil, err
 	}
 	used := map[string]bool{}
 	for _, entry := range entries {
-		file, dead, err := openHeld(filepath.Join(s.dir, "users", entry.Name()))
+		file, dead, err := openHeld(filepath.Join(d.dir, "users", entry.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -216,9 +216,9 @@ func (s *Store) used() (map[string]bool, error) {
 }
 
 // recorded runs do with the records of all images, by digest, while it holds the store's lock.
-func (s *Store) recorded(ctx context.Context, do func(all []*record) error) error {
-	return s.locked(ctx, func() error {
-		all, err := s.records()
+func (d *disk) recorded(ctx context.Context, do func(all []*record) error) error {
+	return d.locked(ctx, func() error {
+		all, err := d.records()
 		if err != nil {
 			return err
 		}
@@ -226,8 +226,8 @@ func (s *Store) recorded(ctx context.Context, do func(all []*record) error) erro
 	})
 }
 
-func (s *Store) records() ([]*record, error) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "images"))
+func (d *disk) records() ([]*record, error) {
+	entries, err := os.ReadDir(filepath.Join(d.dir, "images"))
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func (s *Store) records() ([]*record, error) {
 		if !strings.HasSuffix(entry.Name(), ".json") {
 			continue // it was never finished
 		}
-		path := filepath.Join(s.dir, "images", entry.Name())
+		path := filepath.Join(d.dir, "images", entry.Name())
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
@@ -250,14 +250,14 @@ func (s *Store) records() ([]*record, error) {
 	return all, nil
 }
 
-func (s *Store) recordPath(digest string) string {
-	return filepath.Join(s.dir, "images", strings.Replace(digest, ":", "-", 1)+".json")
+func (d *disk) recordPath(digest string) string {
+	return filepath.Join(d.dir, "images", strings.Replace(digest, ":", "-", 1)+".json")
 }
 
-func (s *Store) save(r *record) error {
+func (d *disk) save(r *record) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return writeFile(s.recordPath(r.Digest), append(data, '\n'))
+	return writeFile(d.recordPath(r.Digest), append(data, '\n'))
 }

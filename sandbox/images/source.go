@@ -27,25 +27,32 @@ type source struct {
 // platform is that of images for this machine.
 var platform = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 
+// reader reads images where they come from.
+type reader struct {
+	store                string // directory of the store, which is no part of an image
+	squash               bool   // all files belong to this user
+	maxBytes, maxEntries int64
+}
+
 // resolve finds out what a reference means at the moment. Its files in scratch must stay until all layers are made.
-func (s *Store) resolve(ctx context.Context, ref reference, scratch string) (*source, error) {
+func (r *reader) resolve(ctx context.Context, ref reference, scratch string) (*source, error) {
 	switch ref.kind {
 	case fromDir:
-		return s.fromDir(ctx, ref)
+		return r.fromDir(ctx, ref)
 	case fromTar:
-		return s.fromTar(ctx, ref)
+		return r.fromTar(ctx, ref)
 	case fromOCI:
-		image, index, err := s.fromOCI(ctx, ref, scratch)
+		image, index, err := r.fromOCI(ctx, ref, scratch)
 		if err != nil {
 			return nil, err
 		}
-		return s.layersOf(image, index, 1)
+		return r.layersOf(image, index, 1)
 	case fromDocker:
-		image, err := s.fromDocker(ctx, ref, scratch)
+		image, err := r.fromDocker(ctx, ref, scratch)
 		if err != nil {
 			return nil, err
 		}
-		return s.layersOf(image, "", 1)
+		return r.layersOf(image, "", 1)
 	default:
 		named, err := remote.Get(ref.remote, remoteOptions(ctx)...)
 		if err != nil {
@@ -55,7 +62,7 @@ func (s *Store) resolve(ctx context.Context, ref reference, scratch string) (*so
 		if err != nil {
 			return nil, fmt.Errorf("ask the registry for the image of %s: %w", platform, err)
 		}
-		return s.layersOf(image, named.Digest.String(), fetchTries)
+		return r.layersOf(image, named.Digest.String(), fetchTries)
 	}
 }
 
@@ -63,7 +70,7 @@ func (s *Store) resolve(ctx context.Context, ref reference, scratch string) (*so
 const fetchTries = 3
 
 // layersOf reads the configuration and the layers of an image.
-func (s *Store) layersOf(image v1.Image, index string, tries int) (*source, error) {
+func (r *reader) layersOf(image v1.Image, index string, tries int) (*source, error) {
 	config, err := image.ConfigFile()
 	if err != nil {
 		return nil, fmt.Errorf("read its configuration: %w", err)
@@ -114,7 +121,7 @@ func (s *Store) layersOf(image v1.Image, index string, tries int) (*source, erro
 			stream, err := layers[i].Compressed()
 			return stream, size, err
 		}
-		found.layers = append(found.layers, blob{diffID: id.String(), open: open, squash: s.squash, tries: tries}.part())
+		found.layers = append(found.layers, blob{diffID: id.String(), open: open, squash: r.squash, tries: tries}.part())
 	}
 	return found, nil
 }
@@ -136,7 +143,7 @@ func unreachable(err error) bool {
 }
 
 // fromTar takes a tarball as an image of one layer. It reads it twice, because the name is a hash of the content.
-func (s *Store) fromTar(ctx context.Context, ref reference) (*source, error) {
+func (r *reader) fromTar(ctx context.Context, ref reference) (*source, error) {
 	stamp, size, err := stampOf(ref.path)
 	if err != nil {
 		return nil, err
@@ -146,7 +153,7 @@ func (s *Store) fromTar(ctx context.Context, ref reference) (*source, error) {
 		return nil, err
 	}
 	defer stream.Close()
-	diffID, _, err := v1.SHA256(&reading{ctx: ctx, from: stream, took: atMost(s.opts.MaxBytes)})
+	diffID, _, err := v1.SHA256(&reading{ctx: ctx, from: stream, took: atMost(r.maxBytes)})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", ref.path, err)
 	}
@@ -154,7 +161,7 @@ func (s *Store) fromTar(ctx context.Context, ref reference) (*source, error) {
 		file, err := os.Open(ref.path)
 		return file, size, err
 	}
-	b := blob{diffID: diffID.String(), open: open, squash: s.squash, tries: 1}
+	b := blob{diffID: diffID.String(), open: open, squash: r.squash, tries: 1}
 	return &source{digest: b.diffID, index: stamp, layers: []part{b.part()}}, nil
 }
 

@@ -13,7 +13,7 @@ var errNoLayers = errors.New("layers of images are kept on Linux alone")
 
 func (s *Store) probe(context.Context) error { return errNoLayers }
 
-func (s *Store) fromDir(context.Context, reference) (*source, error) { return nil, errNoLayers }
+func (r *reader) fromDir(context.Context, reference) (*source, error) { return nil, errNoLayers }
 
 func (s *Store) cover([]string, []layer) (*part, error) { return nil, errNoLayers }
 
