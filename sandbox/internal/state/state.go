@@ -3,16 +3,13 @@
 package state
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -21,8 +18,7 @@ const (
 	lockName   = "lock"
 	ownerName  = "owner.json"
 	recordTail = ".sandbox.json"
-	spareHead  = ".spare-" // no sandbox has such a name
-	recordSize = 512
+	newHead    = ".new-" // no sandbox has such a name
 	guardName  = ".lock"
 )
 
@@ -53,10 +49,6 @@ type Instance struct {
 	root  *os.Root
 	lock  *os.File
 	owner Owner
-
-	mu     sync.Mutex // guards what follows
-	spares []string   // files of removed sandboxes
-	named  int        // how many such files have been named
 }
 
 // Create makes an instance below dir.
@@ -94,69 +86,31 @@ func (i *Instance) SetCgroups(paths []string) error {
 	if err != nil {
 		return err
 	}
-	// Replace the file by a rename: a sweep could not read half a record.
-	if err := i.root.WriteFile(ownerName+".new", content, 0o600); err != nil {
-		return err
-	}
-	return i.root.Rename(ownerName+".new", ownerName)
+	return i.replace(ownerName+".new", ownerName, content)
 }
 
-// Add records a sandbox. It reuses the files of removed ones: on some file systems, making and deleting a file takes longer
-// than making the sandbox.
+// Add records a sandbox.
 func (i *Instance) Add(id string, pid int) error {
 	content, err := json.Marshal(Record{ID: id, PID: pid})
 	if err != nil {
 		return err
 	}
-	if len(content) > recordSize {
-		return fmt.Errorf("record a sandbox: its id has %d bytes, which are too many", len(id))
-	}
-	// All records have the same length, so that nothing of an earlier one remains.
-	content = append(content, bytes.Repeat([]byte(" "), recordSize-len(content))...)
-	spare := i.spare()
-	file, err := i.root.OpenFile(spare, os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return i.root.Rename(spare, id+recordTail)
+	return i.replace(newHead+id, id+recordTail, content)
 }
 
-// spare returns the name of an unused file, which need not exist.
-func (i *Instance) spare() string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if n := len(i.spares); n > 0 {
-		name := i.spares[n-1]
-		i.spares = i.spares[:n-1]
-		return name
+// replace replaces a file by a rename, so that no reader finds half of it.
+func (i *Instance) replace(temporary, name string, content []byte) error {
+	if err := i.root.WriteFile(temporary, content, 0o600); err != nil {
+		return err
 	}
-	return i.nextSpare()
-}
-
-// nextSpare requires that the caller holds the lock.
-func (i *Instance) nextSpare() string {
-	i.named++
-	return spareHead + strconv.Itoa(i.named)
+	return i.root.Rename(temporary, name)
 }
 
 // Remove deletes the record of a sandbox.
 func (i *Instance) Remove(id string) error {
-	i.mu.Lock()
-	spare := i.nextSpare()
-	i.mu.Unlock()
-	switch err := i.root.Rename(id+recordTail, spare); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
+	if err := i.root.Remove(id + recordTail); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	i.mu.Lock()
-	i.spares = append(i.spares, spare)
-	i.mu.Unlock()
 	return nil
 }
 
