@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,7 @@ func checkSettings(declared []Setting, given map[string]string) error {
 		have = "none"
 	}
 	var errs []error
-	for _, name := range sortedKeys(given) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(names, name) {
 			errs = append(errs, fmt.Errorf("unknown setting %q (have %s)", name, have))
 		}
@@ -154,6 +155,9 @@ var (
 	envPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
+// IsVariable reports whether sandboxes can be given an environment variable of a name. Images may have others, too.
+func IsVariable(name string) bool { return envPattern.MatchString(name) }
+
 // Complete validates a spec for a backend that offers these networks, and images if so, and fills in defaults.
 func (s Spec) Complete(network []Network, images bool) (Spec, error) {
 	var errs []error
@@ -163,8 +167,8 @@ func (s Spec) Complete(network []Network, images bool) (Spec, error) {
 	if s.Image != "" && !images {
 		errs = append(errs, fmt.Errorf("image %q: this backend has none but its default", s.Image))
 	}
-	for _, name := range sortedKeys(s.Env) {
-		if !envPattern.MatchString(name) || strings.ContainsRune(s.Env[name], 0) {
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		if !IsVariable(name) || strings.ContainsRune(s.Env[name], 0) {
 			errs = append(errs, fmt.Errorf("environment variable %q is malformed", name))
 		}
 	}
@@ -179,28 +183,12 @@ func (s Spec) Complete(network []Network, images bool) (Spec, error) {
 	if l.Memory < 0 || l.Processes < 0 || l.CPUs < 0 || l.Disk < 0 || l.Inodes < 0 || l.Files < 0 {
 		errs = append(errs, errors.New("a limit is negative"))
 	}
-	l.Memory = orDefault(l.Memory, 1<<30)
-	l.Processes = orDefault(l.Processes, 256)
-	l.Disk = orDefault(l.Disk, 512<<20)
+	l.Memory = cmp.Or(l.Memory, 1<<30)
+	l.Processes = cmp.Or(l.Processes, 256)
+	l.Disk = cmp.Or(l.Disk, 512<<20)
 	// Inodes use memory that the size of a file system does not count.
-	l.Inodes = orDefault(l.Inodes, min(max(l.Disk/2048, 4096), 1<<20))
+	l.Inodes = cmp.Or(l.Inodes, min(max(l.Disk/2048, 4096), 1<<20))
 	// The guest itself needs a few open files.
-	l.Files = max(orDefault(l.Files, 1024), 64)
+	l.Files = max(cmp.Or(l.Files, 1024), 64)
 	return s, errors.Join(errs...)
-}
-
-func orDefault[T int | int64](v, otherwise T) T {
-	if v == 0 {
-		return otherwise
-	}
-	return v
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 
@@ -55,14 +56,7 @@ func runHelper(args []string) int {
 	return fn(args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
-func helperNames() []string {
-	names := make([]string, 0, len(helpers))
-	for name := range helpers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func helperNames() []string { return slices.Sorted(maps.Keys(helpers)) }
 
 // Check refuses a command that no backend could run.
 func (cmd *Command) Check() error {

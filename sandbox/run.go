@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,9 @@ const killTime = 3 * time.Minute
 // When ctx's deadline passes, the command and its descendants are killed and the result says so; when ctx is cancelled
 // they are killed too, and the cause is returned beside what was printed so far.
 func Run(ctx context.Context, sb Sandbox, cmd Command, opts RunOptions) (Result, error) {
-	opts.Head = orDefault(opts.Head, 64<<10)
-	opts.Tail = orDefault(opts.Tail, 64<<10)
-	opts.Flood = orDefault(opts.Flood, 64<<20)
+	opts.Head = cmp.Or(opts.Head, 64<<10)
+	opts.Tail = cmp.Or(opts.Tail, 64<<10)
+	opts.Flood = cmp.Or(opts.Flood, 64<<20)
 	var flooded atomic.Bool
 	flood := make(chan struct{}, 2)
 	capture := func() *Capture {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -53,9 +52,6 @@ var masked = []string{
 	"/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
 	"/proc/cmdline", "/proc/config.gz", "/proc/kallsyms", "/proc/modules", "/proc/vmallocinfo",
 }
-
-// variable matches the environment variables that sandboxes can be given; images may have others, too.
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // run makes a container, starts it, and opens the sandbox in it.
 func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*box, error) {
@@ -129,7 +125,7 @@ func (x *box) connect(ctx context.Context, spec sandbox.Spec, workdir string) er
 	inner := sandbox.Spec{ID: spec.ID, Workdir: workdir, Network: spec.Network, Limits: spec.Limits, Env: map[string]string{}}
 	for _, env := range []map[string]string{x.image.env, spec.Env} {
 		for name, value := range env {
-			if variable.MatchString(name) {
+			if sandbox.IsVariable(name) {
 				inner.Env[name] = value
 			}
 		}

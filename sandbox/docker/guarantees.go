@@ -111,7 +111,7 @@ func (b *backend) probe(ctx context.Context, goarch string) (probe.Facts, error)
 	x, err := b.run(ctx, spec, agent.nothing)
 	for vanished := 0; err != nil && (b.adapt(err) || errors.Is(err, errVanished) && vanished < 5); {
 		if errors.Is(err, errVanished) {
-			vanished++ // with luck, the next is heard of
+			vanished++ // with luck, the engine says why with the next
 		}
 		x, err = b.run(ctx, spec, agent.nothing)
 	}

@@ -62,7 +62,7 @@ func (r *room) watch(ctx context.Context) {
 		r.full.Add(1)
 		if written > 2*r.limit {
 			log.Error("a sandbox wrote twice its limit of disk and is ended")
-			r.box.relay.Abandon(fmt.Errorf("commands wrote %d MiB, over twice the limit of disk (%d MiB), and it was ended", written>>20, r.limit>>20))
+			r.box.relay.Lose(fmt.Errorf("commands wrote %d MiB, over twice the limit of disk (%d MiB), and it was ended", written>>20, r.limit>>20))
 			if _, err := r.box.backend.engine.ContainerKill(ctx, r.box.container, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
 				log.Error("end it", "err", bounded(err))
 			}
@@ -105,21 +105,21 @@ func (x *box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, 
 	if err != nil {
 		return nil, err
 	}
-	r := roomed{Process: p, room: x.room, before: before}
+	r := limitedProcess{Process: p, room: x.room, before: before}
 	if t, ok := p.(sandbox.Terminal); ok {
-		return roomedTerminal{roomed: r, terminal: t}, nil
+		return limitedTerminal{limitedProcess: r, terminal: t}, nil
 	}
 	return r, nil
 }
 
-// roomed is a process in such a container.
-type roomed struct {
+// limitedProcess is a process in such a container.
+type limitedProcess struct {
 	sandbox.Process
 	room   *room
 	before int64
 }
 
-func (r roomed) Wait(ctx context.Context) (sandbox.Exit, error) {
+func (r limitedProcess) Wait(ctx context.Context) (sandbox.Exit, error) {
 	exit, err := r.Process.Wait(ctx)
 	if err == nil && r.room.full.Load() > r.before && !slices.Contains(exit.Limits, sandbox.LimitDisk) {
 		exit.Limits = append(slices.Clone(exit.Limits), sandbox.LimitDisk)
@@ -128,12 +128,12 @@ func (r roomed) Wait(ctx context.Context) (sandbox.Exit, error) {
 	return exit, err
 }
 
-// roomedTerminal is a process on a terminal in such a container.
-type roomedTerminal struct {
-	roomed
+// limitedTerminal is a process on a terminal in such a container.
+type limitedTerminal struct {
+	limitedProcess
 	terminal sandbox.Terminal
 }
 
-func (t roomedTerminal) Resize(ctx context.Context, size sandbox.TTY) error {
+func (t limitedTerminal) Resize(ctx context.Context, size sandbox.TTY) error {
 	return t.terminal.Resize(ctx, size)
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -176,7 +175,7 @@ func (b *backend) root(ctx context.Context, spec *sandbox.Spec, reference string
 	}
 	for _, kv := range image.Env {
 		k, v, ok := strings.Cut(kv, "=")
-		if _, given := spec.Env[k]; ok && !given && variable.MatchString(k) {
+		if _, given := spec.Env[k]; ok && !given && sandbox.IsVariable(k) {
 			spec.Env[k] = v
 		}
 	}
@@ -185,9 +184,6 @@ func (b *backend) root(ctx context.Context, spec *sandbox.Spec, reference string
 	}
 	return root{store: b.images.Dir(), layers: image.Layers}, nil
 }
-
-// variable matches the environment variables that sandboxes get; images may have others, too.
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // findRunsc looks for the program.
 func findRunsc(values map[string]string) (*runsc, error) {

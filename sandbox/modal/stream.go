@@ -25,7 +25,7 @@ const (
 type stream struct {
 	process *modal.ContainerProcess
 	said    *sandbox.Capture // of its standard error
-	heard   sync.WaitGroup
+	reading sync.WaitGroup
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -39,7 +39,7 @@ type stream struct {
 func newStream(process *modal.ContainerProcess) *stream {
 	s := &stream{process: process, said: sandbox.NewCapture(4<<10, 4<<10)}
 	s.changed = sync.NewCond(&s.mu)
-	s.heard.Go(func() { _, _ = io.Copy(s.said, process.Stderr) })
+	s.reading.Go(func() { _, _ = io.Copy(s.said, process.Stderr) })
 	go s.send()
 	return s
 }
@@ -119,7 +119,7 @@ func (s *stream) Close() error {
 		s.mu.Unlock()
 		_ = s.process.Stdout.Close()
 		_ = s.process.Stderr.Close()
-		s.heard.Wait()
+		s.reading.Wait()
 	})
 	return nil
 }

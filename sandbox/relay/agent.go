@@ -60,7 +60,7 @@ func serveStreams(args []string, stderr io.Writer) int {
 		refuse(rw, err)
 		return 1
 	}
-	if err := Serve(rw, backend, ServeOptions{Logger: logger}); err != nil && !errors.Is(err, os.ErrClosed) {
+	if err := Serve(rw, backend, logger); err != nil && !errors.Is(err, os.ErrClosed) {
 		fmt.Fprintln(stderr, "agent:", err)
 		return 1
 	}

@@ -87,7 +87,7 @@ type held struct {
 	client *Client
 	life   context.Context // of the request
 	end    context.CancelFunc
-	heard  io.ReadCloser // what follows the message of the answer
+	rest   io.ReadCloser // what follows the message of the answer
 }
 
 // hold makes an object that lives no longer than life. ctx covers the making. Rest, if any, follows the message of the request.
@@ -97,8 +97,8 @@ func (c *Client) hold(ctx, life context.Context, method string, m *message, rest
 	stop := context.AfterFunc(ctx, h.end)
 	var d *wire.Decoder
 	var err error
-	if h.heard, err = c.ask(h.life, method, m, rest); err == nil {
-		d, err = c.answer(h.life, method, h.heard)
+	if h.rest, err = c.ask(h.life, method, m, rest); err == nil {
+		d, err = c.answer(h.life, method, h.rest)
 	}
 	if !stop() && c.link.lost() == nil {
 		err = context.Cause(ctx)

@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 
@@ -19,7 +20,7 @@ func Example() {
 	}}
 	here, there := net.Pipe()
 	served := make(chan error)
-	go func() { served <- relay.Serve(there, backend, relay.ServeOptions{}) }()
+	go func() { served <- relay.Serve(there, backend, slog.New(slog.DiscardHandler)) }()
 
 	ctx := context.Background()
 	client, err := relay.Dial(ctx, here, relay.Options{})

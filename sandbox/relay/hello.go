@@ -32,8 +32,8 @@ const maxHello = 1 << 20
 // greet sends hello and reads the peer's.
 func (l *link) greet(own hello) (other hello, err error) {
 	said := make(chan error, 1)
-	go func() { said <- l.sayHello(own) }() // the peer may send its own first
-	if other, err = l.hearHello(); err != nil {
+	go func() { said <- l.writeHello(own) }() // the peer may send its own first
+	if other, err = l.readHello(); err != nil {
 		// Send our version before failing, so that a peer that reads it can report it.
 		select {
 		case <-said:
@@ -50,7 +50,7 @@ func (l *link) greet(own hello) (other hello, err error) {
 	return other, nil
 }
 
-func (l *link) sayHello(own hello) error {
+func (l *link) writeHello(own hello) error {
 	body, err := json.Marshal(own)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (l *link) sayHello(own hello) error {
 	return err
 }
 
-func (l *link) hearHello() (other hello, err error) {
+func (l *link) readHello() (other hello, err error) {
 	limited := &io.LimitedReader{R: l.rw, N: maxHello}
 	in := bufio.NewReader(limited)
 	for i := range len(magic) {

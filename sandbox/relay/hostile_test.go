@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
 	"strings"
@@ -56,7 +57,7 @@ func TestStrangers(t *testing.T) {
 				t.Errorf("dial: got %v, want %q", err, tt.want)
 			}
 			backend := &sandboxtest.Scripted{}
-			if err := relay.Serve(speaks(t, tt.said), backend, relay.ServeOptions{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := relay.Serve(speaks(t, tt.said), backend, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("serve: got %v, want %q", err, tt.want)
 			}
 		})
@@ -254,7 +255,7 @@ func TestFloods(t *testing.T) {
 			if got := int64(after.HeapAlloc+after.StackInuse) - int64(before.HeapAlloc+before.StackInuse); got > 4<<20 {
 				t.Errorf("holds %d bytes", got)
 			}
-			client.Abandon(errors.New("enough"))
+			client.Lose(errors.New("enough"))
 		})
 	}
 }
@@ -324,7 +325,7 @@ func FuzzServer(f *testing.F) {
 		ours, theirs := pair(t)
 		backend := &sandboxtest.Scripted{}
 		served := make(chan error, 1)
-		go func() { served <- relay.Serve(theirs, backend, relay.ServeOptions{}) }()
+		go func() { served <- relay.Serve(theirs, backend, slog.New(slog.DiscardHandler)) }()
 		_, _ = ours.Write(append(relay.Hello(relay.Version), http2.ClientPreface...))
 		f := http2.NewFramer(ours, nil)
 		_ = f.WriteSettings()

@@ -92,14 +92,14 @@ func (b *remote) forget(id int64) {
 // follow reads the command's output until the command ends.
 func (p *process) follow(h *held, cmd *sandbox.Command) {
 	defer h.end()
-	if err := p.take(bufio.NewReader(h.heard), cmd); err != nil {
+	if err := p.take(bufio.NewReader(h.rest), cmd); err != nil {
 		if p.box.commands.Err() == nil {
 			p.box.client.link.lose(fmt.Errorf("%w: %w", errBroken, err))
 		}
 		p.Err = p.box.errGone()
 	}
 	p.End(&command.Streams{}) // all output has been read before
-	toEnd(h.heard)
+	toEnd(h.rest)
 }
 
 func (p *process) take(in io.Reader, cmd *sandbox.Command) error {

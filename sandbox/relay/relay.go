@@ -128,11 +128,8 @@ func (c *Client) learn(g sandbox.Guarantees) {
 // Done is closed when the connection has ended, and all its sandboxes with it.
 func (c *Client) Done() <-chan struct{} { return c.link.gone }
 
-// Err returns why the connection ended, or nil while it has not.
-func (c *Client) Err() error { return c.link.lost() }
-
-// Abandon ends the connection. Calls to its sandboxes return the reason.
-func (c *Client) Abandon(reason error) { c.link.lose(reason) }
+// Lose ends the connection. Calls to its sandboxes return the reason.
+func (c *Client) Lose(reason error) { c.link.lose(reason) }
 
 // Open opens a sandbox on the server.
 func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {

@@ -50,7 +50,7 @@ func serve(t testing.TB, backend sandbox.Backend, opts relay.Options) *relay.Cli
 func dial(t testing.TB, ours, theirs io.ReadWriteCloser, backend sandbox.Backend, opts relay.Options) *relay.Client {
 	t.Helper()
 	served := make(chan error, 1)
-	go func() { served <- relay.Serve(theirs, backend, relay.ServeOptions{}) }()
+	go func() { served <- relay.Serve(theirs, backend, slog.New(slog.DiscardHandler)) }()
 	client, err := relay.Dial(t.Context(), ours, opts)
 	if err != nil {
 		t.Fatal(err)

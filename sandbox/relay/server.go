@@ -17,12 +17,6 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// ServeOptions configure Serve. The zero value works.
-type ServeOptions struct {
-	// Logger receives requests that panic. Nil logs nothing.
-	Logger *slog.Logger
-}
-
 // server is the side with the backend.
 type server struct {
 	link    *link
@@ -88,16 +82,13 @@ func (t *table[T]) remove(id int64) *T {
 const silence = 10
 
 // Serve offers a backend on rw to one Client, until the client closes it or rw ends. Then it closes the backend, which ends
-// everything that was started, and rw.
-func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, opts ServeOptions) error {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+// everything that was started, and rw. The logger receives requests that panic.
+func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, logger *slog.Logger) error {
 	life, end := context.WithCancelCause(context.Background())
 	s := &server{link: newLink(rw), backend: backend, life: life}
 	client, err := s.link.greet(hello{Guarantees: backend.Guarantees()})
 	if err == nil {
-		go s.serve(opts.Logger)
+		go s.serve(logger)
 		s.link.watch(silence*max(client.Patience, time.Second), nil)
 		err = s.link.lost()
 	} else {

@@ -3,6 +3,7 @@ package relay_test
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
 	"strings"
@@ -49,7 +50,7 @@ func TestSilence(t *testing.T) {
 		here, there := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, here) }()
 		go func() { _, _ = here.Write(relay.Hello(relay.Version)) }()
-		if err := relay.Serve(there, &sandboxtest.Scripted{}, relay.ServeOptions{}); err == nil || !strings.Contains(err.Error(), "said nothing for") {
+		if err := relay.Serve(there, &sandboxtest.Scripted{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "said nothing for") {
 			t.Errorf("got %v, want silence", err)
 		}
 	})
@@ -61,7 +62,7 @@ func TestNothingStays(t *testing.T) {
 		ours, theirs := pair(t)
 		served := make(chan error)
 		go func() {
-			served <- relay.Serve(theirs, sandboxtest.Open(t, "local", sandbox.Options{}), relay.ServeOptions{})
+			served <- relay.Serve(theirs, sandboxtest.Open(t, "local", sandbox.Options{}), slog.New(slog.DiscardHandler))
 		}()
 		client, err := relay.Dial(t.Context(), ours, relay.Options{})
 		if err != nil {

@@ -189,7 +189,7 @@ var commandCases = []testCase{
 		equal(k, "total", r.Stdout.Total(), int64(3_000_000))
 		equal(k, "omitted", r.Stdout.Omitted(), int64(3_000_000-128<<10))
 	}},
-	{name: "nobody listens", check: func(k *kit) {
+	{name: "output without a reader", check: func(k *kit) {
 		equal(k, "code", k.wait(k.start(sh("head -c 1000000 /dev/zero; echo x >&2"))).Code, 0)
 	}},
 	{name: "a flood is stopped", check: func(k *kit) {
@@ -217,7 +217,7 @@ var commandCases = []testCase{
 		}
 		equal(k, "code", k.wait(p).Code, 0)
 		if s := k.start(sh("true")).Socket(); s != nil {
-			k.Errorf("a socket that nobody asked for: %v", s)
+			k.Errorf("a socket that was not asked for: %v", s)
 		}
 	}},
 	{name: helperCase, check: func(k *kit) {

@@ -88,7 +88,7 @@ var processCases = []testCase{
 		}
 		k.eventually("all children gone", func() bool { return k.sleepers(k.sb(), "61.1") == 0 })
 	}},
-	{name: "a kill gets daemons and nobody else", check: func(k *kit) {
+	{name: "a kill gets daemons and no other process", check: func(k *kit) {
 		k.sh(daemon("66.1"))
 		other := k.start(sh(daemon("66.1") + "; exec sleep 66.1"))
 		k.eventually("five sleepers", func() bool { return k.sleepers(k.sb(), "66.1") == 5 })

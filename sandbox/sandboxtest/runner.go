@@ -92,9 +92,9 @@ func Hold(b sandbox.Backend, boxes int, seconds string) error {
 
 // Daemons is a script that leaves three processes behind, which sleep for a number of seconds.
 func Daemons(seconds string) string {
-	const quietly = " >/dev/null 2>&1"
+	const silent = " >/dev/null 2>&1"
 	sleep := "sleep " + seconds
-	return "setsid " + sleep + quietly + " & " + sleep + quietly + " & (" + sleep + " &)" + quietly
+	return "setsid " + sleep + silent + " & " + sleep + silent + " & (" + sleep + " &)" + silent
 }
 
 // Kill kills a runner at once. Processes that it has started go on.

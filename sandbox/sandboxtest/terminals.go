@@ -166,7 +166,7 @@ var terminalCases = []testCase{
 		}
 		c := sh("echo unseen; exit 3")
 		c.TTY = &sandbox.TTY{}
-		equal(k, "nobody looks", k.wait(k.start(c)).Code, 3)
+		equal(k, "without a reader", k.wait(k.start(c)).Code, 3)
 	}},
 	{name: "many terminals", check: func(k *kit) {
 		k.sb()

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -81,7 +80,7 @@ func (s *service) start(ctx context.Context, spec sandbox.Spec, img *image) (*ma
 	}
 	if _, err := s.run(ctx, m.startArgs(img)...); err != nil {
 		if s.limits && strings.Contains(strings.ToLower(err.Error()), "cgroup") {
-			err = fmt.Errorf("%w (where this machine lets nobody set limits, say so with the setting limits=none)", err)
+			err = fmt.Errorf("%w (where this machine lets users set no limits, the setting limits=none does without)", err)
 		}
 		return nil, errors.Join(fmt.Errorf("start an instance of %s: %w", img.path, err), m.clean(ctx))
 	}
@@ -296,23 +295,12 @@ func (i *image) look(ctx context.Context, m *machine) error {
 	if err != nil {
 		return fmt.Errorf("ask for the image's environment: %w", err)
 	}
-	i.env = map[string]string{}
-	for kv := range strings.SplitSeq(string(out), "\x00") {
-		name, value, ok := strings.Cut(kv, "=")
-		switch {
-		case !ok, !variable.MatchString(name), strings.HasPrefix(name, "APPTAINER_"), strings.HasPrefix(name, "SINGULARITY_"),
-			name == "LD_LIBRARY_PATH" && value == "/.singularity.d/libs", slices.Contains(own, name):
-		default:
-			i.env[name] = value
-		}
-	}
+	i.env = agent.Environment(string(out), func(name, value string) bool {
+		return strings.HasPrefix(name, "APPTAINER_") || strings.HasPrefix(name, "SINGULARITY_") ||
+			name == "PROMPT_COMMAND" || name == "PS1" || name == "USER_PATH" || name == "LD_LIBRARY_PATH" && value == "/.singularity.d/libs"
+	})
 	return nil
 }
-
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// own are variables of the process that was asked, and those that sandboxes set.
-var own = []string{"HOME", "HOSTNAME", "LANG", "LC_CTYPE", "LOGNAME", "OLDPWD", "PROMPT_COMMAND", "PS1", "PWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "TZ", "USER", "USER_PATH", "_"}
 
 // Start starts the agent in the instance.
 func (m *machine) Start(context.Context) (io.ReadWriteCloser, error) {

@@ -147,7 +147,7 @@ func (p *agentProgram) start(r route, h *host) (*agentSession, error) {
 	}
 	a := &agentSession{
 		route: r, session: session, ended: make(chan struct{}), finished: make(chan struct{}),
-		stderr: agent.NewSpeech(h.logger),
+		stderr: agent.NewStderr(h.logger),
 	}
 	session.Stderr = a.stderr
 	stdout, err := session.StdoutPipe()
@@ -183,7 +183,7 @@ type agentSession struct {
 	session *ssh.Session
 	stdin   io.WriteCloser
 	stdout  *bufio.Reader
-	stderr  *agent.Speech
+	stderr  *agent.Stderr
 	ended   chan struct{} // closed when the agent or the connection has ended
 
 	closing  sync.Once
@@ -206,7 +206,7 @@ func (a *agentSession) findMark() (string, error) {
 	return "", errNoise
 }
 
-func (a *agentSession) said() string { return a.stderr.Said() }
+func (a *agentSession) said() string { return a.stderr.Text() }
 
 func (a *agentSession) Read(p []byte) (int, error) { return a.stdout.Read(p) }
 

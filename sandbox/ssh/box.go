@@ -38,8 +38,8 @@ func (b *backend) forget(box *box) error {
 	return b.state.Remove(box.id)
 }
 
-// dressed adds the optional interfaces of the sandbox.
-func (b *box) dressed() sandbox.Sandbox {
+// withInterfaces adds the optional interfaces of the sandbox.
+func (b *box) withInterfaces() sandbox.Sandbox {
 	inner, forks := b.Sandbox.(sandbox.Snapshotter)
 	traffic, counts := b.Sandbox.(sandbox.Traffic)
 	fork := forkable{box: b, inner: inner}

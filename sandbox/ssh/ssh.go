@@ -89,7 +89,7 @@ func (b *backend) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 		delete(b.boxes, spec.ID)
 		return nil, err
 	}
-	return sb.dressed(), nil
+	return sb.withInterfaces(), nil
 }
 
 func (b *backend) reserve(id string) error {

@@ -4,7 +4,6 @@ package agent
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -18,13 +17,12 @@ import (
 
 // Process is an agent that runs on this machine, and the stream of a relay client to it.
 type Process struct {
-	Speech
+	Stderr
 	command *exec.Cmd
 	stdin   *os.File
 	stdout  *os.File
 	grace   time.Duration
 	ended   chan struct{}
-	err     error // set before ended is closed
 
 	closing sync.Once
 }
@@ -33,7 +31,7 @@ type Process struct {
 // is closed, it has the time grace to end by itself.
 func Start(c *exec.Cmd, grace time.Duration, logger *slog.Logger) (*Process, error) {
 	p := &Process{command: c, grace: grace, ended: make(chan struct{})}
-	p.Speech.logger = logger
+	p.Stderr.logger = logger
 	theirIn, ourIn, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -46,7 +44,7 @@ func Start(c *exec.Cmd, grace time.Duration, logger *slog.Logger) (*Process, err
 	}
 	defer theirOut.Close()
 	p.stdin, p.stdout = ourIn, ourOut
-	c.Stdin, c.Stdout, c.Stderr = theirIn, theirOut, &p.Speech
+	c.Stdin, c.Stdout, c.Stderr = theirIn, theirOut, &p.Stderr
 	// Processes that it leaves behind may hold the pipe of its stderr.
 	c.WaitDelay = time.Second
 	if c.SysProcAttr == nil {
@@ -60,7 +58,7 @@ func Start(c *exec.Cmd, grace time.Duration, logger *slog.Logger) (*Process, err
 	}
 	go func() {
 		defer close(p.ended)
-		p.err = c.Wait()
+		_ = c.Wait() // the agent says on its stderr what was wrong
 	}()
 	return p, nil
 }
@@ -93,21 +91,8 @@ func (p *Process) Kill() {
 // Ended is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err is how the process ended, with its stderr; nil while it runs, or when it succeeded.
-func (p *Process) Err() error {
-	select {
-	case <-p.ended:
-	default:
-		return nil
-	}
-	if p.err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", p.err, p.Said())
-}
-
-// Speech keeps an agent's stderr and passes its lines to a logger.
-type Speech struct {
+// Stderr keeps an agent's stderr and passes its lines to a logger.
+type Stderr struct {
 	logger *slog.Logger
 
 	mu   sync.Mutex
@@ -115,11 +100,11 @@ type Speech struct {
 	rest []byte
 }
 
-// NewSpeech passes lines to logger.
-func NewSpeech(logger *slog.Logger) *Speech { return &Speech{logger: logger} }
+// NewStderr passes lines to logger.
+func NewStderr(logger *slog.Logger) *Stderr { return &Stderr{logger: logger} }
 
 // Write never fails.
-func (s *Speech) Write(p []byte) (int, error) {
+func (s *Stderr) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, _ = s.capture().Write(p)
@@ -136,7 +121,7 @@ func (s *Speech) Write(p []byte) (int, error) {
 	}
 }
 
-func (s *Speech) capture() *sandbox.Capture {
+func (s *Stderr) capture() *sandbox.Capture {
 	if s.kept == nil {
 		s.kept = sandbox.NewCapture(4<<10, 4<<10)
 	}
@@ -144,7 +129,7 @@ func (s *Speech) capture() *sandbox.Capture {
 }
 
 // Said returns the beginning and the end of the text.
-func (s *Speech) Said() string {
+func (s *Stderr) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.TrimSpace(string(s.capture().Bytes()))

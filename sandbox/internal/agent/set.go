@@ -150,7 +150,7 @@ func (b *box) open(ctx context.Context, create func(context.Context) (Machine, e
 			case <-process.Ended():
 			case <-time.After(time.Second):
 			}
-			err = fmt.Errorf("%w; it said %q", err, process.Said())
+			err = fmt.Errorf("%w; it said %q", err, process.Text())
 		}
 		return err
 	}

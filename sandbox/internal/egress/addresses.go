@@ -52,8 +52,8 @@ var classes = []class{
 
 var (
 	// publicSix is all of IPv6 that was ever assigned.
-	publicSix = netip.MustParsePrefix("2000::/3")
-	elsewhere = class{netip.MustParsePrefix("::/0"), "it is a reserved address", false}
+	publicSix   = netip.MustParsePrefix("2000::/3")
+	reservedSix = class{netip.MustParsePrefix("::/0"), "it is a reserved address", false}
 	// translated IPv6 addresses contain the IPv4 address that they lead to; name servers of IPv6-only networks answer with
 	// them.
 	translated = netip.MustParsePrefix("64:ff9b::/96")
@@ -72,7 +72,7 @@ func classOf(addr netip.Addr) *class {
 		}
 	}
 	if addr.Is6() && !publicSix.Contains(addr) {
-		return &elsewhere
+		return &reservedSix
 	}
 	return nil
 }

@@ -75,13 +75,13 @@ func sniff(c *proxied) error {
 
 // hello reads the beginning of TLS, after what was read before, and judges the name in it. It returns all that was read.
 func (c *proxied) hello(before []byte) ([]byte, error) {
-	listener := &eavesdropper{Conn: c.inner, before: before}
+	listener := &recorder{Conn: c.inner, before: before}
 	_ = c.inner.SetReadDeadline(time.Now().Add(c.server.config.Begin))
 	var name string
-	heard := errors.New("heard")
+	found := errors.New("the name was found")
 	err := tls.Server(listener, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		name = hello.ServerName
-		return nil, heard
+		return nil, found
 	}}).Handshake()
 	port := c.target.Port()
 	switch {
@@ -89,7 +89,7 @@ func (c *proxied) hello(before []byte) ([]byte, error) {
 		return nil, refusal(fmt.Sprintf("it did not begin TLS within %v", c.server.config.Begin))
 	case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
 		return nil, refusal("it ended before TLS began")
-	case !errors.Is(err, heard):
+	case !errors.Is(err, found):
 		return nil, refusal(fmt.Sprintf("it does not begin TLS, as it must on port %d: %v", port, err))
 	case name == "":
 		return nil, refusal("TLS names no server")
@@ -97,31 +97,31 @@ func (c *proxied) hello(before []byte) ([]byte, error) {
 	if reason := c.server.config.Policy.name(canonical(name), port); reason != "" {
 		return nil, refusal(fmt.Sprintf("TLS names %q: %s", name, reason))
 	}
-	return listener.heard.Bytes(), nil
+	return listener.read.Bytes(), nil
 }
 
-// eavesdropper records what is read and discards what is written.
-type eavesdropper struct {
+// recorder records what is read and discards what is written.
+type recorder struct {
 	net.Conn
 	before []byte
-	heard  bytes.Buffer
+	read   bytes.Buffer
 }
 
-func (e *eavesdropper) Read(p []byte) (int, error) {
-	if e.heard.Len() > mostHello {
+func (r *recorder) Read(p []byte) (int, error) {
+	if r.read.Len() > mostHello {
 		return 0, errors.New("too much was said")
 	}
-	n, err := copy(p, e.before), error(nil)
+	n, err := copy(p, r.before), error(nil)
 	if n > 0 {
-		e.before = e.before[n:]
+		r.before = r.before[n:]
 	} else {
-		n, err = e.Conn.Read(p)
+		n, err = r.Conn.Read(p)
 	}
-	e.heard.Write(p[:n])
+	r.read.Write(p[:n])
 	return n, err
 }
 
-func (e *eavesdropper) Write(p []byte) (int, error) { return len(p), nil }
+func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
 
 // innerReader reads from the sandbox while the connection is not idle.
 type innerReader struct {

@@ -4,11 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/agent"
 )
 
 // Arch is the setting that NewAgent takes.
@@ -37,21 +36,8 @@ func NewAgent(arch string) (Agent, error) {
 	return Agent{Content: content, Path: "/opt/trajgen/agent-" + hex.EncodeToString(sum[:12])}, nil
 }
 
-// Environment returns the variables of a process that come from its image: without those of the process itself and those of the
-// service, whose names begin with prefix.
+// Environment returns the variables of a process that come from its image, without those of the service, whose names begin with
+// prefix.
 func Environment(environ, prefix string) map[string]string {
-	env := map[string]string{}
-	for kv := range strings.SplitSeq(environ, "\x00") {
-		name, value, ok := strings.Cut(kv, "=")
-		if !ok || !variable.MatchString(name) || strings.HasPrefix(name, prefix) || slices.Contains(own, name) {
-			continue
-		}
-		env[name] = value
-	}
-	return env
+	return agent.Environment(environ, func(name, _ string) bool { return strings.HasPrefix(name, prefix) })
 }
-
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// own are variables of the process itself, and those that a backend sets.
-var own = []string{"HOME", "HOSTNAME", "LANG", "LC_CTYPE", "LOGNAME", "OLDPWD", "PWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "TZ", "USER", "_"}
