@@ -170,34 +170,23 @@ func bridgeCall() Tool {
 	return tool
 }
 
-// bridged is the result of unwrapping a call.
-type bridged struct {
-	via      string // "" for a call outside the bridge
-	repaired bool
-	coerced  []string // of the arguments of tool_call itself
-	refused  *Failure
-	panicked any
-	stack    string
-}
-
 // unwrap turns a call of tool_call into the call that it carries, so that dispatch and trace treat it as a call of that tool. The
 // arguments keep their spelling, except for the white space between them.
-func (t *Toolset) unwrap(req Request) (_ Request, b bridged) {
+func (p *prepared) unwrap() {
+	t := p.session.tools
 	if t.hidden == nil {
-		return req, b
+		return
 	}
-	name, tool, _ := t.lookup(req.Name)
+	name, tool, _ := t.lookup(p.call.Name)
 	if tool == nil || name != toolCall {
-		return req, b
+		return
 	}
-	defer func() { // as in prepare
-		if value := recover(); value != nil {
-			b = bridged{panicked: value, stack: stack(), refused: unreadable(toolCall)}
-		}
-	}()
-	args, problems := tool.plan().parse(req.Arguments)
-	if problems != nil {
-		return req, bridged{coerced: args.coerced, refused: tool.invalid(problems)}
+	args := p.parse(tool)
+	for _, path := range args.coerced { // marked, as they are not the inner tool's
+		p.call.Coerced = append(p.call.Coerced, toolCall+":"+path)
+	}
+	if p.call.Toolset = bridgeToolset; p.refused != nil {
+		return
 	}
 	outer := parseValue(string(args.given))
 	inner, raw := unquote(outer.member("name").text), "{}"
@@ -210,11 +199,11 @@ func (t *Toolset) unwrap(req Request) (_ Request, b bridged) {
 	}
 	meant, found, _ := t.lookup(inner)
 	if _, hidden := t.hidden.tools[meant]; found != nil && !hidden {
-		return req, bridged{coerced: args.coerced, refused: &Failure{
+		p.refused = &Failure{
 			Class: "not_hidden", Status: episode.CallInvalidArguments,
 			Message: fmt.Sprintf("tool_call is for the tools that tool_search finds; call %s itself", meant),
-		}}
+		}
+		return
 	}
-	req.Name, req.Arguments = inner, raw
-	return req, bridged{via: toolCall, repaired: args.repaired, coerced: args.coerced}
+	p.call.Name, p.call.RawArguments, p.call.Via, p.call.Repaired = inner, raw, toolCall, args.repaired
 }

@@ -13,7 +13,7 @@ import (
 // ids.
 func (s *Session) Call(ctx context.Context, req Request) episode.ToolCall {
 	p := s.prepare(req)
-	s.run(ctx, p)
+	p.run(ctx)
 	if req.Parent == "" {
 		s.endTurn(ctx, p)
 	}
@@ -22,6 +22,7 @@ func (s *Session) Call(ctx context.Context, req Request) episode.ToolCall {
 
 // prepared is a call from its request to its place in the trace.
 type prepared struct {
+	session *Session
 	call    episode.ToolCall
 	tool    *Tool
 	args    arguments
@@ -30,40 +31,31 @@ type prepared struct {
 	first   *prepared // the same call earlier in the turn, whose result this one shares
 	v       invocation
 
-	done  bool        // guarded by Session.mu; from then on call is, too
-	inner []*prepared // guarded by Session.mu
+	done  bool        // guarded by trace.mu; from then on call is, too
+	inner []*prepared // guarded by trace.mu
 }
 
 // prepare finds the tool and its arguments, or the reason to refuse the call.
 func (s *Session) prepare(req Request) *prepared {
-	var bridged bridged
-	if !req.Cut { // the meaning of a cut call is unknown
-		req, bridged = s.tools.unwrap(req)
-	}
-	p := &prepared{call: episode.ToolCall{
+	p := &prepared{session: s, call: episode.ToolCall{
 		ID: req.ID, Parent: req.Parent, Turn: req.Turn, Index: req.Index, Name: req.Name, RawArguments: req.Arguments,
-		Via: bridged.via, Repaired: bridged.repaired,
 	}}
 	p.v.env = Env{Session: s, CallID: req.ID, Parent: req.Parent, Turn: req.Turn, Sandbox: s.get, Logger: s.cfg.Logger}
-	for _, path := range bridged.coerced { // marked, as they are not the inner tool's
-		p.call.Coerced = append(p.call.Coerced, toolCall+":"+path)
-	}
 	s.reserve(p)
-	if bridged.panicked != nil {
-		s.bug(p, "panic", fmt.Sprint(bridged.panicked), bridged.stack)
+	if !req.Cut { // the meaning of a cut call is unknown
+		if p.unwrap(); p.refused != nil {
+			return p
+		}
 	}
-	if bridged.refused != nil {
-		p.call.Toolset, p.refused = bridgeToolset, bridged.refused
-		return p
-	}
-	name, tool, missing := s.tools.lookup(req.Name)
+	asked := p.call.Name
+	name, tool, missing := s.tools.lookup(asked)
 	if p.call.Toolset = s.tools.homes[name]; tool != nil {
 		p.call.Toolset = tool.Toolset
 	}
-	if name != req.Name && (tool != nil || missing != "") {
+	if name != asked && (tool != nil || missing != "") {
 		// The trace has no field for this, and the message keeps the name as the model wrote it.
 		p.call.Name = name
-		p.call.Coerced = append(p.call.Coerced, "name:"+req.Name)
+		p.call.Coerced = append(p.call.Coerced, "name:"+asked)
 	}
 	switch {
 	case missing != "":
@@ -72,34 +64,31 @@ func (s *Session) prepare(req Request) *prepared {
 			Message: fmt.Sprintf("tool %q is not available: %s", name, missing),
 		}
 	case tool == nil:
-		p.refused = s.tools.unknown(req.Name)
+		p.refused = s.tools.unknown(asked)
 	case req.Cut:
 		p.refused = tool.invalid([]problem{{Field: "arguments", Expected: "a JSON object", Got: "text that ends too early: " + shorten(req.Arguments, 80)}})
 	default:
-		s.understand(p, tool)
+		p.tool, p.args = tool, p.parse(tool)
+		p.call.Arguments, p.call.Repaired = p.args.shown, p.args.repaired || p.call.Repaired
+		p.call.Coerced = append(p.call.Coerced, p.args.coerced...)
 	}
 	return p
 }
 
-// understand parses the arguments.
-func (s *Session) understand(p *prepared, tool *Tool) {
-	defer func() { // a library may panic on hostile arguments
-		if value := recover(); value != nil {
-			s.bug(p, "panic", fmt.Sprint(value), stack())
-			p.refused = unreadable(p.call.Name)
+// parse reads the arguments, or refuses the call.
+func (p *prepared) parse(tool *Tool) (args arguments) {
+	err := attempt(func() error { // a library may panic on hostile arguments
+		var problems []problem
+		if args, problems = tool.plan().parse(p.call.RawArguments); problems != nil {
+			p.refused = tool.invalid(problems)
 		}
-	}()
-	args, problems := tool.plan().parse(p.call.RawArguments)
-	p.tool, p.args = tool, args
-	p.call.Arguments, p.call.Repaired = args.shown, args.repaired || p.call.Repaired
-	p.call.Coerced = append(p.call.Coerced, args.coerced...)
-	if problems != nil {
-		p.refused = tool.invalid(problems)
+		return nil
+	})
+	if err != nil {
+		p.bug("panic", err)
+		p.refused = &Failure{Class: "panic", Message: sanitise(tool.Name + ": the arguments could not be read")}
 	}
-}
-
-func unreadable(name string) *Failure {
-	return &Failure{Class: "panic", Message: sanitise(name + ": the arguments could not be read")}
+	return args
 }
 
 func (t *Toolset) unknown(name string) *Failure {
@@ -117,35 +106,29 @@ func (t *Toolset) unknown(name string) *Failure {
 }
 
 // run runs a prepared call and completes its trace.
-func (s *Session) run(ctx context.Context, p *prepared) {
-	started := s.cfg.Now()
-	var o outcome
+func (p *prepared) run(ctx context.Context) {
+	s := p.session
+	p.call.Started = s.cfg.Now()
+	var text string
+	var err error
 	switch {
 	case p.refused != nil:
-		o.err = p.refused
+		err = p.refused
 	case s.isClosed():
-		o.err = Failf("closed", "the episode has ended")
+		err = Failf("closed", "the episode has ended")
 	case ctx.Err() != nil:
-		o.err = Failf("skipped", "skipped: %v", context.Cause(ctx))
+		err = Failf("skipped", "skipped: %v", context.Cause(ctx))
 	default:
-		if o.err = s.before(ctx, p); o.err == nil {
-			o, p.call.SandboxTime = s.execute(ctx, p)
+		if err = p.before(ctx); err == nil {
+			text, err = p.execute(ctx)
 			p.call.Untrusted, p.call.Runner = p.tool.Untrusted, p.tool.Runner
 		}
 	}
-	s.settle(ctx, p, &o)
-	p.call.Result = o.text
-	s.transform(ctx, p)
-	p.call.Result = s.mask(p, p.call.Result)
-	s.fit(ctx, p)
-	p.call.Elapsed = s.cfg.Now().Sub(started)
-	p.call.Started = started
-	s.after(ctx, p)
+	p.settle(ctx, text, err)
+	p.transform(ctx)
+	p.call.Result = p.mask(p.call.Result)
+	p.fit(ctx)
+	p.call.Elapsed = s.cfg.Now().Sub(p.call.Started)
+	p.after(ctx)
 	s.finish(p)
-}
-
-func (s *Session) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -17,58 +18,65 @@ const grace = 5 * time.Second
 var (
 	errDeadline = errors.New("the call's time is up")
 	errStuck    = errors.New("the tool ignores that its time is up")
+	errEnded    = &crash{value: "the tool ended its goroutine"}
 )
 
-// outcome is the result of running a tool.
-type outcome struct {
-	result    any
-	text      string // result as JSON
-	err       error
-	panicked  any
-	stack     string
-	malformed bool // the tool returned invalid JSON
+// crash is the error of code that panicked, or ended its goroutine.
+type crash struct {
+	value any
+	stack string
 }
 
-// invocation is one run of a tool, and the context that the tool gets, so that sandbox operations find the meter. The context with
-// the deadline is made when the tool first needs it: most tools end without, and it costs more than the rest of the dispatch.
+func (c *crash) Error() string { return fmt.Sprint(c.value) }
+
+// attempt runs code of a tool, a hook or a library, and turns its panic into a crash.
+func attempt(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &crash{value, string(debug.Stack())}
+		}
+	}()
+	return f()
+}
+
+// malformed is the error of a result that has no JSON text.
+type malformed struct{ cause error }
+
+func (m *malformed) Error() string { return m.cause.Error() }
+
+// invocation is one run of a tool, and the context that the tool gets: sandbox operations find the meter in it. It makes the context
+// with the deadline when that is first needed: most tools end without, and it costs more than the rest of the dispatch.
 type invocation struct {
+	parent  context.Context
+	timeout time.Duration
+	began   time.Time // by meter.now
 	meter   meter
 	env     Env
-	parent  context.Context
-	began   time.Time // by meter.now
-	timeout time.Duration
-	outcome outcome // owned by the tool's goroutine until done
+
+	tool   run
+	result any // owned by the tool's goroutine until it ends
+	err    error
 
 	mu     sync.Mutex // guards what follows
 	own    context.Context
 	cancel context.CancelFunc
-	ended  bool
 }
 
-// context returns the context with the deadline.
+// over is the context of work that a tool has left behind.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 func (v *invocation) context() context.Context {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.own == nil {
 		left := v.timeout - v.meter.now().Sub(v.began)
 		v.own, v.cancel = context.WithTimeoutCause(v.parent, left, errDeadline)
-		if v.ended {
-			v.cancel()
-		}
 	}
 	return v.own
-}
-
-// end cancels work that the tool may have left behind. It reports whether the tool's time was up.
-func (v *invocation) end() (late bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.ended = true
-	if v.cancel != nil {
-		v.cancel()
-		late = context.Cause(v.own) == errDeadline
-	}
-	return late
 }
 
 func (v *invocation) Deadline() (time.Time, bool) { return v.context().Deadline() }
@@ -82,116 +90,90 @@ func (v *invocation) Value(key any) any {
 	return v.context().Value(key)
 }
 
-// execute runs the tool in its own goroutine, so that a tool that ignores its context cannot block the episode.
-func (s *Session) execute(ctx context.Context, p *prepared) (outcome, time.Duration) {
-	var o outcome
-	var bound run
-	if o.survive(func() { bound, o.err = p.tool.bind(p.args.given) }); bound == nil {
-		return o, 0
-	}
-	v := &p.v
-	v.meter.now = s.cfg.Now
-	v.parent, v.began, v.timeout = ctx, s.cfg.Now(), p.tool.Timeout
-	if v.timeout <= 0 {
-		v.timeout = DefaultTimeout
-	}
-	w := s.waiter(v.timeout)
-	go v.run(bound, w.done)
-	ended := v.wait(w)
-	late := v.end()
-	spent, gone := v.meter.end()
-	if ended {
-		o, v.outcome = v.outcome, outcome{}
-		p.call.ExitCode = v.env.ExitCode
-		s.release(w)
-	}
-	switch {
-	case !ended:
-		w.timer.Stop()
-		o.err = errStuck
-	case gone != nil && o.panicked == nil && !errors.Is(o.err, sandbox.ErrGone):
-		o.err = gone
-	}
-	if o.err != nil && late && ctx.Err() == nil && !isFailure(o.err) && errors.Is(o.err, context.DeadlineExceeded) {
-		o.err = errDeadline // tools only see the context's Err
-	}
-	if o.err == nil && o.panicked == nil {
-		o.survive(o.encode)
-	}
-	return o, spent
-}
-
-func (v *invocation) run(bound run, done chan<- struct{}) {
+// run runs the tool in its own goroutine.
+func (v *invocation) run(done chan<- struct{}) {
+	v.err = errEnded
 	defer func() { done <- struct{}{} }()
-	o := &v.outcome
-	o.survive(func() { o.result, o.err = bound(v, &v.env) })
-}
-
-// survive runs code of a tool and recovers its panic.
-func (o *outcome) survive(f func()) {
-	returned := false
-	defer func() {
-		if !returned {
-			if o.panicked = recover(); o.panicked == nil {
-				o.panicked = "the tool ended its goroutine"
-			}
-			o.stack = stack()
-		}
-	}()
-	f()
-	returned = true
-}
-
-func (o *outcome) encode() {
-	o.text, o.err = encode(o.result)
-	o.malformed = o.err != nil
-}
-
-// waiter is the channel and timer of a waiting call. A session reuses it for its next call.
-type waiter struct {
-	timer *time.Timer
-	done  chan struct{} // buffered, as a stuck tool ends after its caller has gone
+	v.err = attempt(func() (err error) { v.result, err = v.tool(v, &v.env); return err })
 }
 
 // wait reports whether the tool has ended.
-func (v *invocation) wait(w *waiter) bool {
+func (v *invocation) wait(done <-chan struct{}) bool {
+	timer := time.NewTimer(v.timeout)
+	defer timer.Stop()
 	select {
-	case <-w.done:
+	case <-done:
 		return true
-	case <-w.timer.C:
+	case <-timer.C:
 	case <-v.parent.Done():
 	}
 	v.context() // for a tool that looks only now whether its time is up
-	w.timer.Reset(grace)
+	timer.Reset(grace)
 	select {
-	case <-w.done:
+	case <-done:
 		return true
-	case <-w.timer.C:
+	case <-timer.C:
 		return false
 	}
 }
 
-func (s *Session) waiter(d time.Duration) *waiter {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := len(s.waiters)
-	if n == 0 {
-		return &waiter{timer: time.NewTimer(d), done: make(chan struct{}, 1)}
+// end cancels work that the tool may have left behind. It reports whether the tool's time was up.
+func (v *invocation) end() (late bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.own == nil {
+		v.own = over
+		return false
 	}
-	w := s.waiters[n-1]
-	s.waiters = s.waiters[:n-1]
-	w.timer.Reset(d)
-	return w
+	v.cancel()
+	return context.Cause(v.own) == errDeadline
 }
 
-func (s *Session) release(w *waiter) {
-	w.timer.Stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiters = append(s.waiters, w)
+// execute runs the tool, and does not wait for one that ignores its context. It returns the result as JSON.
+func (p *prepared) execute(ctx context.Context) (text string, err error) {
+	v := &p.v
+	if err := attempt(func() (err error) { v.tool, err = p.tool.bind(p.args.given); return err }); err != nil {
+		return "", err
+	}
+	v.meter.now = p.session.cfg.Now
+	v.parent, v.began, v.timeout = ctx, v.meter.now(), p.tool.timeout()
+	done := make(chan struct{}, 1) // buffered, as a stuck tool ends after its caller has gone
+	go v.run(done)
+	ended := v.wait(done)
+	late := v.end()
+	spent, gone := v.meter.end()
+	p.call.SandboxTime = spent
+	if !ended {
+		return "", errStuck
+	}
+	p.call.ExitCode, err = v.env.ExitCode, v.err
+	_, crashed := errors.AsType[*crash](err)
+	switch {
+	case crashed:
+	case gone != nil && !errors.Is(err, sandbox.ErrGone):
+		err = gone
+	case late && ctx.Err() == nil && !isFailure(err) && errors.Is(err, context.DeadlineExceeded):
+		err = errDeadline // tools only see the context's Err
+	}
+	if err != nil {
+		return "", err
+	}
+	err = attempt(func() error {
+		if text, err = encode(v.result); err != nil {
+			return &malformed{err}
+		}
+		return nil
+	})
+	return text, err
 }
 
-func stack() string { return string(debug.Stack()) }
+// timeout is the most time that a call takes.
+func (t *Tool) timeout() time.Duration {
+	if t.Timeout > 0 {
+		return t.Timeout
+	}
+	return DefaultTimeout
+}
 
 func isFailure(err error) bool {
 	_, ok := errors.AsType[*Failure](err)

@@ -41,26 +41,15 @@ type Pending struct {
 // errHook is the error of a hook that failed, and did not refuse the call.
 type errHook struct {
 	hook  string
-	cause any // an error, or what a panic left
-	stack string
+	cause error
 }
 
 func (e *errHook) Error() string { return fmt.Sprintf("hook %s: %v", e.hook, e.cause) }
-
-// guard runs a hook's code and recovers its panic.
-func guard(name string, f func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &errHook{name, value, stack()}
-		}
-	}()
-	return f()
-}
+func (e *errHook) Unwrap() error { return e.cause }
 
 // before calls the hooks. It returns the error that refuses the call.
-func (s *Session) before(ctx context.Context, p *prepared) error {
-	for i := range s.cfg.Hooks {
-		hook := &s.cfg.Hooks[i]
+func (p *prepared) before(ctx context.Context) error {
+	for _, hook := range p.session.cfg.Hooks {
 		if hook.Before == nil {
 			continue
 		}
@@ -68,11 +57,11 @@ func (s *Session) before(ctx context.Context, p *prepared) error {
 			Tool: *p.tool, ID: p.call.ID, Parent: p.call.Parent, Turn: p.call.Turn, Index: p.call.Index,
 			Arguments: p.args.given, Trace: &p.call,
 		}
-		if err := guard(hook.Name, func() error { return hook.Before(ctx, &p.v.env, &pending) }); err != nil {
-			if _, panicked := errors.AsType[*errHook](err); panicked || isFailure(err) || ctx.Err() != nil {
+		if err := attempt(func() error { return hook.Before(ctx, &p.v.env, &pending) }); err != nil {
+			if _, crashed := errors.AsType[*crash](err); !crashed && (isFailure(err) || ctx.Err() != nil) {
 				return err
 			}
-			return &errHook{hook: hook.Name, cause: err}
+			return &errHook{hook.Name, err}
 		}
 		if string(pending.Arguments) == string(p.args.given) {
 			continue
@@ -87,7 +76,7 @@ func (s *Session) before(ctx context.Context, p *prepared) error {
 // rewrite takes a hook's arguments. The raw text stays the model's.
 func (p *prepared) rewrite(hook string, arguments json.RawMessage) error {
 	if err := syntax(string(arguments)); err != nil {
-		return &errHook{hook: hook, cause: fmt.Errorf("arguments that are not JSON: %w", err)}
+		return &errHook{hook, fmt.Errorf("arguments that are not JSON: %w", err)}
 	}
 	args, problems := p.tool.plan().fit(parseValue(string(arguments)), len(arguments))
 	p.call.Rewritten = append(p.call.Rewritten, hook)
@@ -99,45 +88,52 @@ func (p *prepared) rewrite(hook string, arguments json.RawMessage) error {
 }
 
 // transform lets the hooks replace the result.
-func (s *Session) transform(ctx context.Context, p *prepared) {
-	for i := range s.cfg.Hooks {
-		hook := &s.cfg.Hooks[i]
+func (p *prepared) transform(ctx context.Context) {
+	for _, hook := range p.session.cfg.Hooks {
 		if hook.Transform == nil {
 			continue
 		}
 		// A copy, as nested calls may read their parent at the same time.
 		shown := p.call
-		err := guard(hook.Name, func() error { return hook.Transform(ctx, &p.v.env, &shown) })
+		err := attempt(func() error { return hook.Transform(ctx, &p.v.env, &shown) })
 		if err == nil && shown.Result != p.call.Result && syntax(shown.Result) != nil {
 			err = errors.New("a result that is not JSON")
 		}
 		switch {
 		case err == nil:
-			s.change(p, func(call *episode.ToolCall) { *call = shown })
+			p.session.change(p, func(call *episode.ToolCall) { *call = shown })
 		case ctx.Err() == nil:
-			s.broken(p, hook.Name, err)
+			p.bug("hook", &errHook{hook.Name, err})
 		}
 	}
 }
 
 // after shows the hooks the finished call.
-func (s *Session) after(ctx context.Context, p *prepared) {
-	for i := range s.cfg.Hooks {
-		hook := &s.cfg.Hooks[i]
+func (p *prepared) after(ctx context.Context) {
+	for _, hook := range p.session.cfg.Hooks {
 		if hook.After == nil {
 			continue
 		}
-		if err := guard(hook.Name, func() error { hook.After(ctx, &p.v.env, p.call); return nil }); err != nil {
-			s.broken(p, hook.Name, err)
+		if err := attempt(func() error { hook.After(ctx, &p.v.env, p.call); return nil }); err != nil {
+			p.bug("hook", &errHook{hook.Name, err})
 		}
 	}
 }
 
-// broken records the error of a hook that can no longer refuse the call.
-func (s *Session) broken(p *prepared, hook string, err error) {
-	if failed, ok := errors.AsType[*errHook](err); ok {
-		s.bug(p, "hook", failed.Error(), failed.stack)
-		return
+// endTurn does the work that needs all calls of a turn to have ended: the limit on all results together, and the hooks of the turn.
+func (s *Session) endTurn(ctx context.Context, calls ...*prepared) {
+	s.fitTurn(ctx, calls)
+	for _, hook := range s.cfg.Hooks {
+		if hook.Turn == nil {
+			continue
+		}
+		shown := calledAll(calls)
+		if err := attempt(func() error { hook.Turn(ctx, shown); return nil }); err != nil {
+			calls[0].bug("hook", &errHook{hook.Name, err})
+			continue
+		}
+		for i, p := range calls {
+			s.change(p, func(call *episode.ToolCall) { call.Notice = shown[i].Notice })
+		}
 	}
-	s.bug(p, "hook", fmt.Sprintf("hook %s: %v", hook, err), "")
 }

@@ -38,18 +38,22 @@ func (s *Session) CallAll(ctx context.Context, reqs []Request) []episode.ToolCal
 	if len(calls) > 0 {
 		s.endTurn(ctx, calls...)
 	}
-	results := make([]episode.ToolCall, len(calls))
+	return calledAll(calls)
+}
+
+func calledAll(calls []*prepared) []episode.ToolCall {
+	all := make([]episode.ToolCall, len(calls))
 	for i, p := range calls {
-		results[i] = p.call
+		all[i] = p.call
 	}
-	return results
+	return all
 }
 
 // together runs consecutive calls none of which has to run alone. It resolves their paths only now, as an earlier command may have
 // made links.
 func (s *Session) together(ctx context.Context, calls []*prepared, paths []touched) {
 	if len(calls) == 1 {
-		s.run(ctx, calls[0])
+		calls[0].run(ctx)
 		return
 	}
 	s.locate(ctx, paths)
@@ -76,12 +80,12 @@ func (s *Session) together(ctx context.Context, calls []*prepared, paths []touch
 				<-earlier
 			}
 			if p.first != nil {
-				s.share(ctx, p)
+				p.share(ctx)
 				return
 			}
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			s.run(ctx, p)
+			p.run(ctx)
 		})
 	}
 	all.Wait()
@@ -104,17 +108,17 @@ func twin(calls []*prepared, paths []touched) int {
 }
 
 // share gives a call the result of its twin.
-func (s *Session) share(ctx context.Context, p *prepared) {
+func (p *prepared) share(ctx context.Context) {
 	from := &p.first.call
-	p.call.Started, p.call.SameAs = s.cfg.Now(), from.ID
+	p.call.Started, p.call.SameAs = p.session.cfg.Now(), from.ID
 	p.call.Status, p.call.ErrorClass, p.call.Result = from.Status, from.ErrorClass, from.Result
 	p.call.Truncated, p.call.ResultBytes, p.call.Stored = from.Truncated, from.ResultBytes, from.Stored
 	p.call.Untrusted, p.call.Masked, p.call.Verdict = from.Untrusted, from.Masked, from.Verdict
 	p.call.ExitCode = from.ExitCode
 	p.call.Runner, p.call.Arguments, p.call.Rewritten = from.Runner, from.Arguments, from.Rewritten
 	p.failure = p.first.failure
-	s.after(ctx, p)
-	s.finish(p)
+	p.after(ctx)
+	p.session.finish(p)
 }
 
 // touched is an Access with its paths in one spelling.
@@ -223,14 +227,10 @@ func (l links) dangles(ctx context.Context, dir, base string) bool {
 	return slices.ContainsFunc(list, func(info sandbox.Info) bool { return info.Name == base })
 }
 
-// ask calls the tool's Access and recovers its panic: the call then runs alone.
+// ask asks what a call touches. When the tool's Access panics, the call runs alone.
 func ask(access func(json.RawMessage) Access, arguments json.RawMessage) (a Access, ok bool) {
-	defer func() {
-		if recover() != nil {
-			a, ok = Access{}, false
-		}
-	}()
-	return access(arguments), true
+	err := attempt(func() error { a = access(arguments); return nil })
+	return a, err == nil
 }
 
 func (t *touched) clean(paths []string, workdir, home string) []string {

@@ -57,11 +57,11 @@ const minResult = 512
 
 // fitResult cuts a result to its limit: the new result is a valid object with the beginning and the end of the old one. An error
 // stays an error.
-func fitResult(text string, limit int, failure string) (string, bool) {
-	if limit = max(limit, minResult); len(text) <= limit {
-		return text, false
-	}
+func fitResult(text string, limit int, failure string) string {
 	size := len(text)
+	if size <= limit {
+		return text
+	}
 	if failure != "" {
 		failure = `"error":` + quoteWithin(failure, limit/4) + ","
 	}
@@ -72,7 +72,7 @@ func fitResult(text string, limit int, failure string) (string, bool) {
 			` beginning and end","head":%s,"tail":%s}`,
 			failure, size, quote(wholeRunes(head)), quote(wholeRunes(tail)))
 		if len(cut) <= limit || room == 0 {
-			return cut, true
+			return cut
 		}
 	}
 }

@@ -16,22 +16,18 @@ import (
 
 // Session is a Toolset with the state of one episode. Its methods may be called from many goroutines.
 type Session struct {
+	trace
 	tools *Toolset
 	cfg   SessionConfig
 	rand  *rand.Rand
 	get   func(ctx context.Context) (sandbox.Sandbox, error) // Env.Sandbox of every call
 
-	mu      sync.Mutex // guards the fields below
-	box     sandbox.Sandbox
-	calls   []*prepared // of the top level, in call order
-	running []*prepared
-	waiters []*waiter // unused ones
-	state   map[string]*entry
-	ends    []*func() // pointers, as functions cannot be compared
-	fault   *episode.Fault
-	closed  bool
-
-	forgotten int // the model no longer sees results of turns before this one
+	mu     sync.Mutex // guards the fields below
+	box    sandbox.Sandbox
+	state  map[string]*entry
+	ends   []*func() // pointers, as functions cannot be compared
+	fault  *episode.Fault
+	closed bool
 }
 
 type entry struct {
@@ -50,9 +46,7 @@ func (t *Toolset) Session(cfg SessionConfig) *Session {
 	if cfg.Rand == nil {
 		cfg.Rand = rand.New(rand.NewPCG(0, 0))
 	}
-	s := &Session{
-		tools: t, cfg: cfg, rand: rand.New(&lockedSource{source: cfg.Rand}),
-	}
+	s := &Session{tools: t, cfg: cfg, rand: rand.New(&lockedSource{source: cfg.Rand})}
 	s.get = s.metered
 	return s
 }
@@ -128,18 +122,18 @@ func (s *Session) Close() {
 	ends := s.ends
 	s.ends, s.closed = nil, true
 	s.mu.Unlock()
-	for i := len(ends) - 1; i >= 0; i-- {
-		s.end(*ends[i])
+	for _, end := range slices.Backward(ends) {
+		err := attempt(func() error { (*end)(); return nil })
+		if crashed, ok := errors.AsType[*crash](err); ok {
+			s.cfg.Logger.Error("tool panicked when the session was closed", "panic", crashed.value, "stack", crashed.stack)
+		}
 	}
 }
 
-func (s *Session) end(f func()) {
-	defer func() {
-		if value := recover(); value != nil {
-			s.cfg.Logger.Error("tool panicked when the session was closed", "panic", value, "stack", stack())
-		}
-	}()
-	f()
+func (s *Session) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 // Fault is the first fault of a call that is not the agent's doing and ends the episode: a lost sandbox or one that cannot be opened
@@ -156,51 +150,6 @@ func (s *Session) setFault(outcome episode.Outcome, class, message string) {
 	if s.fault == nil {
 		message, _ = s.cfg.Secrets.mask(message)
 		s.fault = &episode.Fault{Outcome: outcome, Class: class, Message: shorten(message, maxErrorText)}
-	}
-}
-
-// Trace lists the calls that have ended, in call order, nested ones after the call that made them.
-func (s *Session) Trace() []episode.ToolCall {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return flatten(nil, s.calls)
-}
-
-func flatten(all []episode.ToolCall, calls []*prepared) []episode.ToolCall {
-	for _, p := range calls {
-		if p.done {
-			all = append(all, p.call)
-		}
-		all = flatten(all, p.inner)
-	}
-	return all
-}
-
-// reserve takes the call's place in the trace before it runs, so that the order does not depend on which call ends first. A nested
-// call is added to the running call that its Parent names.
-func (s *Session) reserve(p *prepared) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	calls := &s.calls
-	if p.call.Parent != "" {
-		for _, each := range slices.Backward(s.running) {
-			if each.call.ID == p.call.Parent {
-				calls = &each.inner
-				break
-			}
-		}
-	}
-	*calls = append(*calls, p)
-	s.running = append(s.running, p)
-}
-
-func (s *Session) finish(p *prepared) {
-	p.args, p.refused = arguments{}, nil
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.done = true
-	if i := slices.Index(s.running, p); i >= 0 {
-		s.running = slices.Delete(s.running, i, i+1)
 	}
 }
 

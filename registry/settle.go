@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,87 +11,83 @@ import (
 	"trajgen/sandbox"
 )
 
-// settle turns the outcome of a call into status, class and result text, and into the session's fault if it is not the agent's
-// doing.
-func (s *Session) settle(ctx context.Context, p *prepared, o *outcome) {
-	f := s.failure(ctx, p, o)
+// settle turns what became of a call into status, class and result, and into the session's fault if it is not the agent's doing.
+func (p *prepared) settle(ctx context.Context, text string, err error) {
+	f := p.explain(ctx, err)
 	if f == nil {
-		p.call.Status = episode.CallOK
+		p.call.Status, p.call.Result = episode.CallOK, text
 		return
 	}
-	p.call.Status, p.call.ErrorClass = f.Status, f.Class
-	if f.Status == "" {
-		p.call.Status = episode.CallError
-	}
-	if f.Class == "" {
-		p.call.ErrorClass = "error"
-	}
-	text, err := f.text()
-	if err != nil {
-		s.bug(p, "bad_result", err.Error(), "")
+	p.call.Status, p.call.ErrorClass = cmp.Or(f.Status, episode.CallError), cmp.Or(f.Class, "error")
+	if text, err = f.text(); err != nil {
+		p.bug("bad_result", err)
 		text, _ = (&Failure{Message: f.Message}).text()
 	}
-	o.text = text
-	p.failure = s.mask(p, f.Message)
+	p.call.Result, p.failure = text, p.mask(f.Message)
 }
 
-// failure is the error message for the model, by precedence: a bug in a tool, the end of the episode, a lost sandbox, the tool's
-// own Failure, the deadline, any other error.
-func (s *Session) failure(ctx context.Context, p *prepared, o *outcome) *Failure {
-	if o.panicked != nil {
-		message := fmt.Sprint(o.panicked)
-		s.bug(p, "panic", message, o.stack)
-		return s.unexpected(p, "panic", message)
-	}
-	if o.err == nil {
-		return nil
-	}
-	if o.malformed {
-		s.bug(p, "bad_result", o.err.Error(), "")
-		return &Failure{Class: "bad_result", Message: sanitise(p.call.Name + ": the result could not be written as JSON")}
-	}
-	_, closed := errors.AsType[*unopened](o.err)
-	f, failed := errors.AsType[*Failure](o.err)
-	broken, hooked := errors.AsType[*errHook](o.err)
-	wrong, undecoded := errors.AsType[*undecodable](o.err)
+// explain is the error message for the model, by precedence: a reason to refuse the call, a bug in a hook or a tool, the end of the
+// episode, a lost sandbox, the tool's own Failure, the deadline, any other error.
+func (p *prepared) explain(ctx context.Context, err error) *Failure {
+	broken, hooked := errors.AsType[*errHook](err)
+	_, crashed := errors.AsType[*crash](err)
+	_, unencoded := errors.AsType[*malformed](err)
+	_, closed := errors.AsType[*unopened](err)
+	f, failed := errors.AsType[*Failure](err)
+	wrong, undecoded := errors.AsType[*undecodable](err)
 	switch {
+	case err == nil:
+		return nil
 	case p.refused != nil:
 		return p.refused
 	case hooked:
-		s.broken(p, broken.hook, broken)
+		p.bug("hook", broken)
 		return &Failure{Class: "hook", Message: p.call.Name + ": the harness failed"}
+	case crashed:
+		p.bug("panic", err)
+		return p.unexpected("panic", err)
+	case unencoded:
+		p.bug("bad_result", err)
+		return &Failure{Class: "bad_result", Message: sanitise(p.call.Name + ": the result could not be written as JSON")}
 	case ctx.Err() != nil && !failed:
 		return &Failure{Class: "cancelled", Message: "the call was cancelled: " + context.Cause(ctx).Error()}
-	case errors.Is(o.err, sandbox.ErrGone):
-		s.setFault(episode.SandboxError, "gone", o.err.Error())
+	case errors.Is(err, sandbox.ErrGone):
+		p.session.setFault(episode.SandboxError, "gone", err.Error())
 		return &Failure{Class: "sandbox_gone", Message: "the sandbox was lost"}
 	case closed:
 		return &Failure{Class: "sandbox_open", Message: "the sandbox could not be opened"}
-	case errors.Is(o.err, errStuck):
-		s.bug(p, "stuck_tool", p.call.Name+": "+errStuck.Error(), "")
-		return &Failure{Class: "stuck_tool", Status: episode.CallTimeout, Message: p.timeout()}
+	case errors.Is(err, errStuck):
+		p.bug("stuck_tool", fmt.Errorf("%s: %w", p.call.Name, errStuck))
+		return p.late("stuck_tool")
 	case failed:
 		if f.Broken {
-			s.bug(p, f.Class, f.Message, "")
+			p.bug(f.Class, f)
 		}
 		return f
 	case undecoded:
 		return p.tool.invalid([]problem{wrong.problem()})
-	case errors.Is(o.err, errDeadline) || errors.Is(o.err, context.DeadlineExceeded):
-		return &Failure{Class: "timeout", Status: episode.CallTimeout, Message: p.timeout()}
+	case errors.Is(err, errDeadline) || errors.Is(err, context.DeadlineExceeded):
+		return p.late("timeout")
 	}
-	return s.unexpected(p, "error", o.err.Error())
+	return p.unexpected("error", err)
+}
+
+func (p *prepared) late(class string) *Failure {
+	return &Failure{
+		Class: class, Status: episode.CallTimeout,
+		Message: fmt.Sprintf("%s did not finish within %s", p.call.Name, p.tool.timeout()),
+	}
 }
 
 // unexpected is the message for the model of an error that is not a Failure. It masks secrets before it cuts the text, as half a
 // secret would not be found.
-func (s *Session) unexpected(p *prepared, class, message string) *Failure {
-	return &Failure{Class: class, Message: sanitise(s.mask(p, p.call.Name+": "+message))}
+func (p *prepared) unexpected(class string, err error) *Failure {
+	return &Failure{Class: class, Message: sanitise(p.mask(p.call.Name + ": " + err.Error()))}
 }
 
 // mask replaces the secrets in a result, and records their names in the trace.
-func (s *Session) mask(p *prepared, text string) string {
-	text, found := s.cfg.Secrets.mask(text)
+func (p *prepared) mask(text string) string {
+	text, found := p.session.cfg.Secrets.mask(text)
 	if found != nil {
 		found = append(found, p.call.Masked...)
 		slices.Sort(found)
@@ -99,17 +96,14 @@ func (s *Session) mask(p *prepared, text string) string {
 	return text
 }
 
-func (p *prepared) timeout() string {
-	limit := p.tool.Timeout
-	if limit <= 0 {
-		limit = DefaultTimeout
-	}
-	return fmt.Sprintf("%s did not finish within %s", p.call.Name, limit)
-}
-
 // bug records a bug in our source.
-func (s *Session) bug(p *prepared, class, message, stack string) {
-	message, _ = s.cfg.Secrets.mask(message)
+func (p *prepared) bug(class string, err error) {
+	s := p.session
+	message, _ := s.cfg.Secrets.mask(err.Error())
+	stack := ""
+	if crashed, ok := errors.AsType[*crash](err); ok {
+		stack = crashed.stack
+	}
 	s.cfg.Logger.Error("tool is broken", "tool", p.call.Name, "call", p.call.ID, "class", class, "error", message, "stack", stack)
 	s.setFault(episode.ToolError, class, p.call.Name+": "+message)
 }

@@ -31,42 +31,46 @@ const (
 )
 
 // limit is the most bytes of the call's result.
-func (s *Session) limit(p *prepared) int {
-	if limit := s.cfg.Limits.Tools[p.call.Name]; limit > 0 {
+func (p *prepared) limit() int {
+	limit := p.session.cfg.Limits.Tools[p.call.Name]
+	if limit <= 0 && p.tool != nil {
+		limit = p.tool.MaxResult
+	}
+	switch {
+	case limit > 0:
 		return max(limit, minResult)
-	}
-	if p.tool != nil && p.tool.MaxResult > 0 {
-		return max(p.tool.MaxResult, minResult)
-	}
-	if p.call.Parent != "" {
+	case p.call.Parent != "":
 		return maxNested
 	}
 	return DefaultMaxResult
 }
 
 // fit brings a result to its limit.
-func (s *Session) fit(ctx context.Context, p *prepared) {
+func (p *prepared) fit(ctx context.Context) {
 	p.call.ResultBytes = len(p.call.Result)
-	if limit := s.limit(p); len(p.call.Result) > limit {
-		s.shrink(ctx, p, &p.call, limit)
+	if limit := p.limit(); len(p.call.Result) > limit {
+		p.call.Result, p.call.Stored = p.shorter(ctx, limit)
+		p.call.Truncated = true
 	}
 }
 
-// fitTurn brings the results of one turn to their limit together: the longest are stored first.
+// fitTurn brings the results of one turn to their limit together: the longest are stored first, and those that cannot be stored are
+// cut last.
 func (s *Session) fitTurn(ctx context.Context, calls []*prepared) {
 	limit := cmp.Or(s.cfg.Limits.Turn, DefaultTurnResults)
 	total := 0
-	for _, p := range calls {
-		total += len(p.call.Result)
-	}
-	if total <= limit {
-		return
-	}
 	var long []*prepared
 	for _, p := range calls {
+		total += len(p.call.Result)
 		if len(p.call.Result) >= largeEnough && p.call.Stored == "" && p.first == nil {
 			long = append(long, p)
 		}
+	}
+	rank := func(p *prepared) int {
+		if p.tool == nil || p.tool.Reader {
+			return 1
+		}
+		return 0
 	}
 	slices.SortStableFunc(long, func(a, b *prepared) int {
 		return cmp.Or(rank(a)-rank(b), len(b.call.Result)-len(a.call.Result))
@@ -75,61 +79,70 @@ func (s *Session) fitTurn(ctx context.Context, calls []*prepared) {
 		if total <= limit || len(calls) == 1 && rank(p) > 0 {
 			break
 		}
-		short := p.call
-		s.shrink(ctx, p, &short, largeEnough)
+		text, stored := p.shorter(ctx, largeEnough)
 		for _, each := range calls {
 			if each == p || each.first == p {
-				total += len(short.Result) - len(each.call.Result)
+				total += len(text) - len(each.call.Result)
 				s.change(each, func(call *episode.ToolCall) {
-					call.Result, call.Truncated, call.Stored = short.Result, short.Truncated, short.Stored
+					call.Truncated = call.Truncated || call.Result != text
+					call.Result, call.Stored = text, stored
 				})
 			}
 		}
 	}
 }
 
-// rank puts the results that cannot be stored last.
-func rank(p *prepared) int {
-	if p.tool == nil || p.tool.Reader {
-		return 1
-	}
-	return 0
-}
-
-// shrink stores a result, or cuts it.
-func (s *Session) shrink(ctx context.Context, p *prepared, call *episode.ToolCall, limit int) {
-	if long := s.storable(p, limit); long != nil && s.store(ctx, long) == nil {
-		if text, ok := s.show(p, long, limit); ok {
-			call.Result, call.Stored, call.Truncated = text, long.path, true
-			return
+// shorter stores a result that is over a limit, or cuts it. It returns the text that is shown, and where the whole is stored.
+func (p *prepared) shorter(ctx context.Context, limit int) (text, stored string) {
+	if box := p.keeper(); box != nil {
+		long := &longResult{call: p}
+		long.spread(p.call.Result, min(maxKept, limit/4))
+		ending := ".txt"
+		if long.field == "" {
+			ending = ".json"
+		}
+		name := fmt.Sprintf("%d-%d-%s%s", p.call.Turn, p.call.Index, fileName(p.call.ID), ending)
+		long.path = path.Join(box.Layout().Tmp, storeDir, name)
+		if p.session.store(ctx, box, long) == nil {
+			if text := long.show(limit); len(text) <= limit {
+				return text, long.path
+			}
 		}
 	}
-	call.Result, call.Truncated = fitResult(call.Result, limit, p.failure)
+	return fitResult(p.call.Result, limit, p.failure), ""
+}
+
+// keeper is the sandbox in which the result can be stored; nil for a result that the model could not read from there, and for one
+// that a program gets.
+func (p *prepared) keeper() sandbox.Sandbox {
+	box := p.session.opened()
+	if box == nil || p.tool == nil || p.tool.Reader || p.call.Parent != "" || box.Layout().Tmp == "" || !p.session.tools.usesSandbox() {
+		return nil
+	}
+	return box
+}
+
+// store writes the whole result into the sandbox. A link that the agent planted at its path cannot redirect it.
+func (s *Session) store(ctx context.Context, box sandbox.Sandbox, long *longResult) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	err := box.Files().Write(ctx, sandbox.FileWrite{Path: long.path, Data: []byte(long.data), Replace: true})
+	if errors.Is(err, sandbox.ErrGone) {
+		s.setFault(episode.SandboxError, "gone", err.Error())
+	}
+	if err != nil {
+		s.cfg.Logger.Debug("result not stored", "path", long.path, "error", err)
+	}
+	return err
 }
 
 // longResult is a result as it is stored and shown.
 type longResult struct {
+	call  *prepared
 	path  string
 	data  string
 	field string   // whose text data is, "" when data is the whole result
 	kept  []string // the other members
-}
-
-// storable is nil for a result that the model could not read from the sandbox, and for one that a program gets.
-func (s *Session) storable(p *prepared, limit int) *longResult {
-	box := s.opened()
-	if box == nil || p.tool == nil || p.tool.Reader || p.call.Parent != "" || box.Layout().Tmp == "" || !s.tools.usesSandbox() {
-		return nil
-	}
-	long := &longResult{}
-	long.spread(p.call.Result, min(maxKept, limit/4))
-	ending := ".txt"
-	if long.field == "" {
-		ending = ".json"
-	}
-	name := fmt.Sprintf("%d-%d-%s%s", p.call.Turn, p.call.Index, fileName(p.call.ID), ending)
-	long.path = path.Join(box.Layout().Tmp, storeDir, name)
-	return long
 }
 
 // spread finds the text that makes up a result, so that it is stored with its lines and not as one line of JSON. A result of another
@@ -183,57 +196,41 @@ func fileName(id string) string {
 	return name[:min(len(name), maxStoreName-9)] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// store writes the whole result into the sandbox. A link that the agent planted at its path cannot redirect it.
-func (s *Session) store(ctx context.Context, long *longResult) error {
-	box := s.opened()
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
-	err := box.Files().Write(ctx, sandbox.FileWrite{Path: long.path, Data: []byte(long.data), Replace: true})
-	if errors.Is(err, sandbox.ErrGone) {
-		s.setFault(episode.SandboxError, "gone", err.Error())
-	}
-	if err != nil {
-		s.cfg.Logger.Debug("result not stored", "path", long.path, "error", err)
-	}
-	return err
-}
-
 // show is a stored result's beginning and the path of the rest, as far as they fit the limit. An error stays an error.
-func (s *Session) show(p *prepared, long *longResult, limit int) (string, bool) {
-	failure := quoteWithin(p.failure, min(maxKept, limit)/4)
+func (l *longResult) show(limit int) string {
+	failure := quoteWithin(l.call.failure, min(maxKept, limit)/4)
 	for room := min(maxPreview, limit/2); ; room /= 2 {
-		text := s.envelope(p, long, failure, room)
-		if len(text) <= limit || room == 0 {
-			return text, len(text) <= limit
+		if text := l.envelope(failure, room); len(text) <= limit || room == 0 {
+			return text
 		}
 	}
 }
 
-func (s *Session) envelope(p *prepared, long *longResult, failure string, room int) string {
-	preview := wholeRunes(long.data[:min(room, len(long.data))])
+func (l *longResult) envelope(failure string, room int) string {
+	preview := wholeRunes(l.data[:min(room, len(l.data))])
 	if end := strings.LastIndexByte(preview, '\n'); end > len(preview)/2 {
 		preview = preview[:end+1]
 	}
 	what := "it"
-	if long.field != "" {
-		what = quote(long.field)
+	if l.field != "" {
+		what = quote(l.field)
 	}
 	note := fmt.Sprintf("the result was too long: preview is the beginning of %s, which lies whole in the sandbox at stored", what)
-	if reader := s.tools.reader(); reader != "" {
-		note += fmt.Sprintf("; read on there with %s from line %d of %d", reader, strings.Count(preview, "\n")+1, lines(long.data))
+	if reader := l.call.session.tools.reader(); reader != "" {
+		note += fmt.Sprintf("; read on there with %s from line %d of %d", reader, strings.Count(preview, "\n")+1, lines(l.data))
 	}
 	var b strings.Builder
 	b.WriteByte('{')
-	if p.failure != "" {
+	if l.call.failure != "" {
 		b.WriteString(`"error":` + failure + ",")
 	}
-	for _, each := range long.kept {
-		if said := p.failure != "" && strings.HasPrefix(each, `"error":`); !said && !strings.HasPrefix(each, `"truncated":`) {
+	for _, each := range l.kept {
+		if said := l.call.failure != "" && strings.HasPrefix(each, `"error":`); !said && !strings.HasPrefix(each, `"truncated":`) {
 			b.WriteString(each + ",")
 		}
 	}
 	fmt.Fprintf(&b, `"truncated":true,"original_bytes":%d,"stored":%s,"note":%s,"preview":%s}`,
-		p.call.ResultBytes, quote(long.path), quote(note), quote(preview))
+		l.call.call.ResultBytes, quote(l.path), quote(note), quote(preview))
 	return b.String()
 }
 
