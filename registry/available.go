@@ -68,13 +68,11 @@ func (p *probe) ask(ctx context.Context, check func(context.Context) error) {
 	answer := make(chan error, 1)
 	go func() {
 		err := errors.New("the check ended its goroutine")
-		defer func() {
-			if value := recover(); value != nil {
-				err = fmt.Errorf("the check panicked: %v", value)
-			}
-			answer <- err
-		}()
-		err = check(ctx)
+		defer func() { answer <- err }()
+		err = attempt(func() error { return check(ctx) })
+		if crashed, ok := errors.AsType[*crash](err); ok {
+			err = fmt.Errorf("the check panicked: %w", crashed)
+		}
 	}()
 	select {
 	case p.err = <-answer:

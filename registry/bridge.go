@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"trajgen/pipeline/episode"
@@ -143,7 +144,7 @@ func bridgeTool(name, description, parameters string, fn func(c *catalogue, args
 	tool, err := Definition{
 		Name: name, Toolset: bridgeToolset, Description: description, NoSandbox: true,
 		Access: func(json.RawMessage) Access { return Access{} },
-	}.tool(json.RawMessage(parameters), true, nil)
+	}.tool(json.RawMessage(parameters), reflect.TypeFor[bridgeArgs]())
 	if err != nil {
 		panic(fmt.Sprintf("define tool %q: %v", name, err))
 	}

@@ -9,29 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"sync"
-	"time"
 )
-
-// Definition is what Define needs beside the argument struct. See Tool for the fields.
-type Definition struct {
-	Name        string
-	Toolset     string
-	Description string
-	Emoji       string
-	RequiresEnv []string
-	Available   func(ctx context.Context) error
-	Override    bool
-	Timeout     time.Duration
-	MaxResult   int
-	Reader      bool
-	Untrusted   string
-	NoSandbox   bool
-	Runner      bool
-	Access      func(arguments json.RawMessage) Access
-	Script      bool
-	Describe    func(have []Tool) string
-	Reshape     func(names []string) json.RawMessage
-}
 
 // Define makes a tool from an argument struct: its fields are the schema, the parser and the manual, so that they
 // cannot disagree. Each field has a json name; omitempty or a pointer makes it optional. The other tags are doc,
@@ -45,7 +23,7 @@ type Definition struct {
 // Define panics on a struct that it cannot describe: that is a bug in our source.
 func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) (any, error)) Tool {
 	args := reflect.TypeFor[A]()
-	tool, err := d.tool(describe(args), true, args)
+	tool, err := d.tool(describe(args), args)
 	if err != nil {
 		panic(fmt.Sprintf("define tool %q: %v", d.Name, err))
 	}
@@ -64,7 +42,7 @@ func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) 
 // Planned makes an entry for a tool that is not built yet: it exists, and is unavailable with that reason. Any tool of its name
 // may replace it.
 func Planned(d Definition) Tool {
-	return Tool{Name: d.Name, Toolset: d.Toolset, Description: d.Description, RequiresEnv: d.RequiresEnv, planned: true}
+	return Tool{Definition: d, planned: true}
 }
 
 // Planned reports whether the tool is not built yet.
@@ -75,7 +53,7 @@ func (t Tool) Planned() bool { return t.planned }
 func DefineSchema(d Definition, parameters json.RawMessage,
 	fn func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error),
 ) (Tool, error) {
-	tool, err := d.tool(parameters, false, nil)
+	tool, err := d.tool(parameters, nil)
 	if err != nil {
 		return Tool{}, fmt.Errorf("define tool %q: %w", d.Name, err)
 	}
@@ -98,7 +76,7 @@ func unbound(fn func(ctx context.Context, env *Env, arguments json.RawMessage) (
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // tool makes the entry; args is the argument struct, or nil if there is none.
-func (d Definition) tool(parameters json.RawMessage, ours bool, args reflect.Type) (Tool, error) {
+func (d Definition) tool(parameters json.RawMessage, args reflect.Type) (Tool, error) {
 	if !toolName.MatchString(d.Name) {
 		return Tool{}, errors.New("a name is 1 to 64 letters, digits, '_' and '-'")
 	}
@@ -109,30 +87,22 @@ func (d Definition) tool(parameters json.RawMessage, ours bool, args reflect.Typ
 	if err != nil {
 		return Tool{}, err
 	}
-	var compiled func() *plan
-	if ours {
-		// A process calls few of its tools, and compiling all of them would take 20 ms at its start.
-		compiled = sync.OnceValue(func() *plan {
-			p, err := compile(compact, true, args)
-			if err != nil {
-				panic(fmt.Sprintf("compile the schema of tool %q: %v", d.Name, err))
-			}
-			return p
-		})
-	} else {
-		p, err := compile(compact, false, nil)
+	// A process calls few of its tools, and compiling all of ours would take 20 ms at its start.
+	compiled := sync.OnceValue(func() *plan {
+		p, err := compile(compact, args)
+		if err != nil {
+			panic(fmt.Sprintf("compile the schema of tool %q: %v", d.Name, err))
+		}
+		return p
+	})
+	if args == nil {
+		p, err := compile(compact, nil)
 		if err != nil {
 			return Tool{}, err
 		}
 		compiled = func() *plan { return p }
 	}
-	return Tool{
-		Name: d.Name, Toolset: d.Toolset, Description: d.Description, Emoji: d.Emoji, Parameters: compact,
-		RequiresEnv: d.RequiresEnv, Available: d.Available, Override: d.Override, Timeout: d.Timeout,
-		MaxResult: d.MaxResult, Reader: d.Reader, Untrusted: d.Untrusted, NoSandbox: d.NoSandbox, Runner: d.Runner,
-		Script: d.Script, Access: d.Access, Describe: d.Describe, Reshape: d.Reshape,
-		plan: compiled, ours: ours, args: args,
-	}, nil
+	return Tool{Definition: d, Parameters: compact, args: args, plan: compiled}, nil
 }
 
 // compacted is a schema without white space.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // Registry is the set of existing tools and the toolsets that name them. It is immutable and safe for concurrent use; all workers
@@ -14,30 +13,27 @@ import (
 // depends on the machine; their availability does.
 type Registry struct {
 	tools    map[string]*Tool
-	names    []string              // of tools, sorted
-	defs     map[string]ToolsetDef // the table of toolsets and the run's own
-	toolsets map[string]ToolsetDef // defs with the registered tools added
+	names    []string    // of tools, sorted
+	defs     toolsetDefs // the table of toolsets and the run's own
+	toolsets toolsetDefs // defs with the registered tools added
 	env      func(name string) (string, bool)
 	quirks   Quirks
 	bridge   Bridge
 	probes   *probes
-
-	mu      sync.Mutex         // guards choices and their fields
-	choices map[string]*choice // by the names
+	frozen   *frozen // of this copy alone
 }
 
 // New makes a registry of tools, as With adds them.
 func New(tools ...Tool) (*Registry, error) {
-	empty := &Registry{defs: builtinToolsets(), probes: &probes{}}
+	empty := &Registry{tools: map[string]*Tool{}, defs: builtinToolsets(), probes: &probes{}}
 	return empty.With(tools...)
 }
 
 // derive copies the registry. The caller calls index if it changes tools or toolsets of the copy.
 func (r *Registry) derive() *Registry {
-	return &Registry{
-		tools: maps.Clone(r.tools), names: r.names, defs: r.defs, toolsets: r.toolsets,
-		env: r.env, quirks: r.quirks, bridge: r.bridge, probes: r.probes,
-	}
+	made := *r
+	made.tools, made.frozen = maps.Clone(r.tools), &frozen{}
+	return &made
 }
 
 // index lists the tools and adds each to the toolset that it names, which it makes if the table does not have it.
@@ -60,12 +56,8 @@ func (r *Registry) index() *Registry {
 // Override replaces any, and any tool replaces a planned one.
 func (r *Registry) With(tools ...Tool) (*Registry, error) {
 	made := r.derive()
-	if made.tools == nil {
-		made.tools = make(map[string]*Tool, len(tools))
-	}
 	var errs []error
-	for i := range tools {
-		t := tools[i]
+	for _, t := range tools {
 		if err := made.admit(&t, r.tools[t.Name]); err != nil {
 			errs = append(errs, err)
 			continue
@@ -107,7 +99,7 @@ func dynamic(toolset string) bool {
 
 // free says why a toolset cannot have a name.
 func (r *Registry) free(name string) error {
-	_, known := r.lookup(name)
+	_, known := r.toolsets.lookup(name)
 	switch {
 	case name == "" || strings.ContainsAny(name, " \t\n,"):
 		return fmt.Errorf("toolset %q: a name has no white space and no comma", name)
@@ -140,7 +132,7 @@ func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error)
 			}
 		}
 		for _, include := range custom[name].Includes {
-			if !made.knows(include) {
+			if !made.toolsets.knows(include) {
 				errs = append(errs, fmt.Errorf("toolset %q includes the unknown toolset %q%s", name, include, DidYouMean(include, sets)))
 			}
 		}

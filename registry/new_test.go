@@ -88,7 +88,7 @@ func TestShadowing(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	_, err := registry.New(member("x", "one"), member("x", "two"), registry.Tool{Name: "bare"}, member("tool_call", "mine"),
+	_, err := registry.New(member("x", "one"), member("x", "two"), registry.Tool{Definition: registry.Definition{Name: "bare"}}, member("tool_call", "mine"),
 		member("y", "all"), member("z", "file_tools"))
 	for _, part := range []string{`"one"`, `"two"`, `"bare"`, `"tool_call"`, `"all"`, `"file_tools"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {

@@ -23,8 +23,10 @@ type plan struct {
 	ours    bool
 }
 
-// compile reads a schema document, a tool's parameters; args is the argument struct that it was made from, if any.
-func compile(schema json.RawMessage, ours bool, args reflect.Type) (*plan, error) {
+// compile reads a schema document, a tool's parameters; args is the argument struct that it was made from, nil for a schema that is
+// not ours.
+func compile(schema json.RawMessage, args reflect.Type) (*plan, error) {
+	ours := args != nil
 	doc, err := decode(schema)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
@@ -56,7 +58,7 @@ func compile(schema json.RawMessage, ours bool, args reflect.Type) (*plan, error
 			return nil, errors.New("schema refers to itself without end")
 		}
 	}
-	if args != nil {
+	if ours {
 		p.spell(args, root)
 	}
 	return p, nil

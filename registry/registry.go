@@ -16,13 +16,11 @@ import (
 	"trajgen/sandbox"
 )
 
-// Tool is an entry of the registry. Make one with Define.
-type Tool struct {
+// Definition is a tool without its arguments and its function.
+type Definition struct {
 	Name        string
 	Toolset     string
 	Description string
-	// Parameters is the JSON Schema of the arguments: an object, generated from the argument struct.
-	Parameters json.RawMessage
 	// Emoji stands before the tool's name in output for people.
 	Emoji string
 	// RequiresEnv names variables of the runner's environment. If one is missing, the tool is unavailable with that reason.
@@ -54,10 +52,16 @@ type Tool struct {
 	// Reshape makes an episode's Parameters, both those shown and those checked, from the names of the tools that the episode
 	// has; nil leaves them unchanged. The result must be a part of Parameters. Optional.
 	Reshape func(names []string) json.RawMessage
+}
 
+// Tool is an entry of the registry. Make one with Define.
+type Tool struct {
+	Definition
+	// Parameters is the JSON Schema of the arguments: an object, generated from the argument struct.
+	Parameters json.RawMessage
+
+	args    reflect.Type // the struct that Parameters are generated from; nil for a given schema
 	plan    func() *plan // compiles at the first call
-	ours    bool         // Parameters are generated
-	args    reflect.Type // the struct that they are generated from
 	planned bool
 	bind    func(arguments json.RawMessage) (run, error)
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,12 +41,12 @@ func (r *Registry) Toolsets() []ToolsetInfo {
 
 // ToolsetInfo describes the toolset of that name. "all", "*" and the names of older versions are not toolsets.
 func (r *Registry) ToolsetInfo(name string) (ToolsetInfo, bool) {
-	def, ok := r.lookup(name)
+	def, ok := r.toolsets.lookup(name)
 	if !ok {
 		return ToolsetInfo{}, false
 	}
 	tools := map[string]bool{}
-	r.collect(name, tools, map[string]bool{})
+	r.toolsets.collect(name, tools, map[string]bool{})
 	info := ToolsetInfo{
 		Name: name, Description: def.Description, Direct: sorted(def.Tools), Includes: sorted(def.Includes),
 		Resolved: sorted(sortedKeys(tools)), Count: len(tools), Composite: len(def.Includes) > 0,
@@ -78,13 +79,16 @@ func Promise(toolsets []string) bool {
 	return slices.ContainsFunc(toolsets, func(name string) bool { return name != episode.NoToolsets })
 }
 
+// toolsetDefs are toolsets by name.
+type toolsetDefs map[string]ToolsetDef
+
 // lookup finds a toolset. The preset of a plugin's platform has the core tools and those of the plugin.
-func (r *Registry) lookup(name string) (ToolsetDef, bool) {
-	if def, ok := r.toolsets[name]; ok {
+func (t toolsetDefs) lookup(name string) (ToolsetDef, bool) {
+	if def, ok := t[name]; ok {
 		return def, true
 	}
 	if platform, ok := strings.CutPrefix(name, "hermes-"); ok {
-		if _, ok := r.toolsets["plugin-"+platform]; ok {
+		if _, ok := t["plugin-"+platform]; ok {
 			return ToolsetDef{
 				Description: "Preset of " + platform, Tools: coreTools, Includes: []string{"plugin-" + platform},
 			}, true
@@ -94,8 +98,8 @@ func (r *Registry) lookup(name string) (ToolsetDef, bool) {
 }
 
 // knows reports whether collect knows the name.
-func (r *Registry) knows(name string) bool {
-	_, ok := r.lookup(name)
+func (t toolsetDefs) knows(name string) bool {
+	_, ok := t.lookup(name)
 	return ok || reserved(name)
 }
 
@@ -111,37 +115,34 @@ func (r *Registry) Resolve(enabled, disabled []string) ([]string, error) {
 	seenOn, seenOff := map[string]bool{}, map[string]bool{}
 	var unknown []string
 	for _, name := range enabled {
-		if !r.collect(name, on, seenOn) {
+		if !r.toolsets.collect(name, on, seenOn) {
 			unknown = append(unknown, name)
 		}
 	}
 	for _, name := range disabled {
-		if r.collect(name, off, seenOff) {
+		if r.toolsets.collect(name, off, seenOff) {
 			continue
 		}
-		if !slices.Contains(r.knownTools(), name) {
+		if off[name] = true; !slices.Contains(r.knownTools(), name) {
 			unknown = append(unknown, name)
 		}
-		off[name] = true
 	}
 	if len(unknown) > 0 {
 		return nil, r.unknownToolsets(unknown)
 	}
-	for name := range off {
-		delete(on, name)
-	}
+	maps.DeleteFunc(on, func(name string, _ bool) bool { return off[name] })
 	return sorted(sortedKeys(on)), nil
 }
 
 // collect adds a toolset's tools. One seen set for the whole walk ends cycles and visits the tip of a diamond once.
-func (r *Registry) collect(name string, tools, seen map[string]bool) bool {
+func (t toolsetDefs) collect(name string, tools, seen map[string]bool) bool {
 	if isEverything(name) {
-		for each := range r.toolsets {
-			r.collect(each, tools, seen)
+		for each := range t {
+			t.collect(each, tools, seen)
 		}
 		return true
 	}
-	def, ok := r.lookup(name)
+	def, ok := t.lookup(name)
 	if !ok {
 		for _, tool := range legacy[name] {
 			tools[tool] = true
@@ -156,7 +157,7 @@ func (r *Registry) collect(name string, tools, seen map[string]bool) bool {
 		tools[tool] = true
 	}
 	for _, include := range def.Includes {
-		r.collect(include, tools, seen)
+		t.collect(include, tools, seen)
 	}
 	return true
 }

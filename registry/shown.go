@@ -10,7 +10,7 @@ import (
 // keywords; servers accept a part of it, and often refuse the rest with an error without details. shown keeps as much of the
 // original's meaning as possible, and arguments are checked against the original.
 func (t *Tool) shown(quirks Quirks) json.RawMessage {
-	if t.ours && len(quirks) == 0 {
+	if t.args != nil && len(quirks) == 0 {
 		return t.Parameters
 	}
 	root := parseValue(string(t.Parameters)).clone()

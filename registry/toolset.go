@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 )
 
 // Toolset is the frozen set of tools that an episode can call. It is immutable and shared by episodes.
@@ -21,109 +21,66 @@ type Toolset struct {
 	hidden  *catalogue        // nil when every tool is shown
 }
 
-// choice is a resolved choice of toolsets: its tools, which never change, and the Toolsets that were made from it, one for each
-// state of availability.
-type choice struct {
-	names  []string          // of tools that can be available, sorted
-	never  map[string]string // tools that are not built
-	frozen map[string]*Toolset
+// frozen caches toolsets, one for each choice of tools and each state of their availability.
+type frozen struct {
+	mu       sync.Mutex // guards toolsets
+	toolsets map[string]*Toolset
 }
 
-// maxFrozen bounds the cached choices, and the toolsets of each; a distribution draws far fewer, and a check with ever new reasons
-// must not fill the memory.
-const maxFrozen = 256
+// maxFrozen bounds the cached toolsets; a distribution draws far fewer, and a check with ever new reasons must not fill the memory.
+const maxFrozen = 1024
 
 // Select freezes the tools of the enabled toolsets without those of the disabled ones, as Resolve lists them, and without those that
 // are unavailable now, which Missing lists.
-func (r *Registry) Select(ctx context.Context, enabled, disabled []string) (*Toolset, error) {
-	t, err := r.choose(ctx, enabled, disabled)
+func (r *Registry) Select(ctx context.Context, enabled, disabled []string) (t *Toolset, err error) {
+	names, err := r.Resolve(enabled, disabled)
+	var missing map[string]string
+	if err == nil {
+		missing, err = r.unavailable(ctx, names)
+	}
+	if err == nil {
+		t, err = r.freeze(names, missing)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("select tools: %w", err)
 	}
 	return t, nil
 }
 
-func (r *Registry) choose(ctx context.Context, enabled, disabled []string) (*Toolset, error) {
-	c, err := r.choice(enabled, disabled)
-	if err != nil {
-		return nil, err
-	}
-	missing, err := r.unavailable(ctx, c.names)
-	if err != nil {
-		return nil, err
-	}
-	return r.freeze(c, missing)
-}
-
-// choice resolves the names, or returns the cached choice.
-func (r *Registry) choice(enabled, disabled []string) (*choice, error) {
-	if enabled == nil {
-		enabled = []string{"all"}
-	}
-	key := strings.Builder{}
-	for _, name := range enabled {
-		key.WriteString(strconv.Quote(name))
-	}
-	key.WriteString(" without ")
-	for _, name := range disabled {
-		key.WriteString(strconv.Quote(name))
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c := r.choices[key.String()]; c != nil {
-		return c, nil
-	}
-	names, err := r.Resolve(enabled, disabled)
-	if err != nil {
-		return nil, err
-	}
-	c := &choice{never: map[string]string{}, frozen: map[string]*Toolset{}}
+// freeze makes the toolset of tools some of which are missing, or returns the cached one.
+func (r *Registry) freeze(names []string, missing map[string]string) (*Toolset, error) {
+	var key strings.Builder
 	for _, name := range names {
-		if tool := r.tools[name]; tool == nil || tool.planned {
-			c.never[name] = notBuilt
-		} else {
-			c.names = append(c.names, name)
-		}
-	}
-	if r.choices == nil || len(r.choices) >= maxFrozen {
-		r.choices = map[string]*choice{}
-	}
-	r.choices[key.String()] = c
-	return c, nil
-}
-
-// freeze makes the toolset of a choice without the missing tools, or returns the cached one.
-func (r *Registry) freeze(c *choice, missing map[string]string) (*Toolset, error) {
-	key := strings.Builder{}
-	for _, name := range sortedKeys(missing) {
 		key.WriteString(name + "\x00" + missing[name] + "\x00")
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if t := c.frozen[key.String()]; t != nil {
+	r.frozen.mu.Lock()
+	defer r.frozen.mu.Unlock()
+	if t := r.frozen.toolsets[key.String()]; t != nil {
 		return t, nil
 	}
-	t := &Toolset{tools: map[string]*Tool{}, missing: maps.Clone(c.never), homes: map[string]string{}, bare: map[string]string{}}
-	maps.Copy(t.missing, missing)
-	for name := range t.missing {
-		if tool := r.tools[name]; tool != nil {
+	t := &Toolset{tools: map[string]*Tool{}, missing: missing, homes: map[string]string{}, bare: map[string]string{}}
+	var shown []string
+	for _, name := range names {
+		if missing[name] == "" {
+			shown = append(shown, name)
+		} else if tool := r.tools[name]; tool != nil {
 			t.homes[name] = tool.Toolset
 		}
 	}
-	shown := slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return missing[name] != "" })
 	if err := t.add(r, shown); err != nil {
 		return nil, err
 	}
-	for _, name := range sortedKeys(t.tools) {
-		t.addBare(name)
+	for _, name := range slices.Concat(sortedKeys(t.tools), sortedKeys(missing)) {
+		short := bare(name)
+		if _, taken := t.bare[short]; taken {
+			name = ""
+		}
+		t.bare[short] = name
 	}
-	for _, name := range sortedKeys(t.missing) {
-		t.addBare(name)
+	if r.frozen.toolsets == nil || len(r.frozen.toolsets) >= maxFrozen {
+		r.frozen.toolsets = map[string]*Toolset{}
 	}
-	if len(c.frozen) >= maxFrozen {
-		clear(c.frozen)
-	}
-	c.frozen[key.String()] = t
+	r.frozen.toolsets[key.String()] = t
 	return t, nil
 }
 
@@ -159,14 +116,6 @@ func (t *Toolset) add(r *Registry, names []string) error {
 	return nil
 }
 
-func (t *Toolset) addBare(name string) {
-	short := bare(name)
-	if _, taken := t.bare[short]; taken {
-		name = ""
-	}
-	t.bare[short] = name
-}
-
 // shaped is the tool for an episode with these tools, of these names.
 func (t *Tool) shaped(names []string, have []Tool) (*Tool, error) {
 	if t.Describe == nil && t.Reshape == nil {
@@ -176,10 +125,10 @@ func (t *Tool) shaped(names []string, have []Tool) (*Tool, error) {
 	if t.Describe != nil {
 		own.Description = t.Describe(slices.Clone(have))
 	}
-	if t.Reshape == nil {
-		return &own, nil
+	var parameters json.RawMessage
+	if t.Reshape != nil {
+		parameters = t.Reshape(slices.Clone(names))
 	}
-	parameters := t.Reshape(slices.Clone(names))
 	if parameters == nil {
 		return &own, nil
 	}
@@ -187,7 +136,7 @@ func (t *Tool) shaped(names []string, have []Tool) (*Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reshape tool %q: %w", t.Name, err)
 	}
-	p, err := compile(compact, t.ours, t.args)
+	p, err := compile(compact, t.args)
 	if err != nil {
 		return nil, fmt.Errorf("reshape tool %q: %w", t.Name, err)
 	}
