@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -52,31 +53,12 @@ func newCatalogue(names []string, tools map[string]*Tool, quirks Quirks) *catalo
 	return c
 }
 
+var camelCase = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
+
 // terms are the words of a text or a name: runs of letters and digits, in lower case, camelCase taken apart.
 func terms(text string) []string {
-	var all []string
-	var word strings.Builder
-	end := func() {
-		if word.Len() > 0 {
-			all = append(all, strings.ToLower(word.String()))
-			word.Reset()
-		}
-	}
-	last := ' '
-	for _, r := range text {
-		switch {
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			end()
-		case unicode.IsUpper(r) && unicode.IsLower(last):
-			end()
-			fallthrough
-		default:
-			word.WriteRune(r)
-		}
-		last = r
-	}
-	end()
-	return all
+	text = strings.ToLower(camelCase.ReplaceAllString(text, "$1 $2"))
+	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 type searchResult struct {

@@ -1,10 +1,13 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -17,26 +20,29 @@ const minSecret = 8
 // Secrets finds secret values of the runner, in the spellings in which tools print them. A text without such a value is never
 // changed. It is immutable, and all sessions share one.
 type Secrets struct {
-	names []string   // longest value first, as one may contain another
-	spelt [][]string // by name, longest first
-	heads [][]string // by name, the beginnings of spelt: most texts have none of these, and so no secret
-	shown []string   // by name, the replacement, as the inside of a JSON string
+	names  []string
+	shown  []string          // by name, the replacement, as the inside of a JSON string
+	masker *strings.Replacer // of all spellings, the longest first, as one may contain another
 }
 
 // NewSecrets takes values by the names that results show instead. Values under 8 bytes are ignored.
 func NewSecrets(values map[string]string) *Secrets {
 	s := &Secrets{}
+	shown := map[string]string{} // by spelling
 	for _, name := range sortedKeys(values) {
-		if len(values[name]) >= minSecret {
-			s.names = append(s.names, name)
+		if len(values[name]) < minSecret {
+			continue
+		}
+		s.names, s.shown = append(s.names, name), append(s.shown, inner("[secret "+name+"]"))
+		for _, each := range spellings(values[name]) {
+			shown[each] = s.shown[len(s.shown)-1]
 		}
 	}
-	slices.SortStableFunc(s.names, func(a, b string) int { return len(values[b]) - len(values[a]) })
-	for _, name := range s.names {
-		spelt := spellings(values[name])
-		s.spelt, s.heads = append(s.spelt, spelt), append(s.heads, heads(spelt))
-		s.shown = append(s.shown, inner("[secret "+name+"]"))
+	var pairs []string
+	for _, each := range slices.SortedFunc(maps.Keys(shown), func(a, b string) int { return cmp.Compare(len(b), len(a)) }) {
+		pairs = append(pairs, each, shown[each])
 	}
+	s.masker = strings.NewReplacer(pairs...)
 	return s
 }
 
@@ -52,25 +58,19 @@ func (s *Secrets) String() string {
 func (s *Secrets) GoString() string { return s.String() }
 
 // mask replaces secrets in a JSON or plain text. It returns the names of those that it found, sorted.
-func (s *Secrets) mask(text string) (string, []string) {
+func (s *Secrets) mask(text string) (clean string, found []string) {
 	if s == nil {
 		return text, nil
 	}
-	var found []string
+	if clean = s.masker.Replace(text); clean == text {
+		return text, nil
+	}
 	for i, name := range s.names {
-		if !slices.ContainsFunc(s.heads[i], func(head string) bool { return strings.Contains(text, head) }) {
-			continue
-		}
-		clean := text
-		for _, each := range s.spelt[i] {
-			clean = strings.ReplaceAll(clean, each, s.shown[i])
-		}
-		if clean != text {
-			text, found = clean, append(found, name)
+		if strings.Count(clean, s.shown[i]) > strings.Count(text, s.shown[i]) {
+			found = append(found, name)
 		}
 	}
-	slices.Sort(found)
-	return text, found
+	return clean, found
 }
 
 // spellings are the forms of a value in a JSON text: plain, in a URL, in base64 at any offset, in hexadecimal, and each of them in
@@ -96,23 +96,7 @@ func spellings(value string) []string {
 		slices.Sort(deeper)
 		plain = slices.Compact(deeper)
 	}
-	slices.SortFunc(all, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-	return slices.Compact(all)
-}
-
-// heads are the distinct beginnings of texts.
-func heads(texts []string) []string {
-	all := make([]string, len(texts))
-	for i, each := range texts {
-		all[i] = each[:minSecret]
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }
 
 // encoded is the part of a value's base64 that does not depend on the surrounding bytes, when the value begins at an offset that is
@@ -126,16 +110,10 @@ func encoded(encoding *base64.Encoding, value string, shift int) string {
 	return text[first:]
 }
 
+var escapes = regexp.MustCompile(`%..`)
+
 // lowerEscapes writes %2F as %2f.
-func lowerEscapes(text string) string {
-	b := []byte(text)
-	for i := 0; i+2 < len(b); i++ {
-		if b[i] == '%' {
-			copy(b[i+1:], strings.ToLower(string(b[i+1:i+3])))
-		}
-	}
-	return string(b)
-}
+func lowerEscapes(text string) string { return escapes.ReplaceAllStringFunc(text, strings.ToLower) }
 
 // inner is a text encoded for the inside of a JSON string.
 func inner(text string) string {
