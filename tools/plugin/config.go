@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -106,21 +107,12 @@ func (c Config) problems() []error {
 }
 
 // toolset returns the toolset of the tools.
-func (c Config) toolset() string {
-	if c.Toolset != "" {
-		return c.Toolset
-	}
-	return "plugin-" + c.Name
-}
+func (c Config) toolset() string { return cmp.Or(c.Toolset, "plugin-"+c.Name) }
 
 // identity is the plugin's part of the fingerprint, with defaults filled in. It has the content of files and not their paths.
 func (c Config) identity() map[string]any {
-	where := c.Where
-	if where == "" {
-		where = WhereSandbox
-	}
 	return map[string]any{
-		"name": c.Name, "command": c.Command, "where": where, "toolset": c.toolset(), "env": c.Env,
+		"name": c.Name, "command": c.Command, "where": cmp.Or(c.Where, WhereSandbox), "toolset": c.toolset(), "env": c.Env,
 		"env_from": c.EnvFrom, "override": c.Override, "scripts": c.Scripts, "timeout": c.Timeout.String(),
 	}
 }

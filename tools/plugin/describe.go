@@ -65,15 +65,11 @@ func (p *plugin) describe(ctx context.Context, shared opener, logger *slog.Logge
 	defer cancel()
 	l := newLive(p, logger)
 	defer l.close()
-	open := shared
-	if p.runner != nil {
-		open = l.openBox
-	}
-	run, err := l.process(limited, open)
+	run, err := l.process(limited, l.opener(shared))
 	if err != nil {
 		return nil, err
 	}
-	defer run.retire(ctx)
+	defer run.leave(ctx, 0, true)
 	got, err := run.exchange(limited, request{ID: l.newID(), Method: "describe", Protocol: protocolVersion})
 	switch {
 	case err == nil:

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"trajgen/registry"
 	"trajgen/sandbox"
 )
@@ -17,9 +19,8 @@ import (
 type live struct {
 	plugin *plugin
 	logger *slog.Logger
-	// turn is held by a call of a plugin that is not concurrent, and starting by the goroutine that starts the process. They
-	// are channels so that waiting for them ends with the call's context.
-	turn, starting chan struct{}
+	// turn is held by a call of a plugin that is not concurrent, and starting by the goroutine that starts the process.
+	turn, starting *semaphore.Weighted
 
 	mu      sync.Mutex // guards the rest
 	closed  bool
@@ -32,7 +33,7 @@ type live struct {
 }
 
 func newLive(p *plugin, logger *slog.Logger) *live {
-	l := &live{plugin: p, logger: logger.With("plugin", p.cfg.Name), turn: make(chan struct{}, 1), starting: make(chan struct{}, 1)}
+	l := &live{plugin: p, logger: logger.With("plugin", p.cfg.Name), turn: semaphore.NewWeighted(1), starting: semaphore.NewWeighted(1)}
 	// Not a call's context: the process outlives the call.
 	l.ending, l.end = context.WithCancel(context.Background())
 	return l
@@ -50,11 +51,7 @@ func (p *plugin) of(s *registry.Session, logger *slog.Logger) *live {
 // call makes one call, and never repeats it.
 func (p *plugin) call(ctx context.Context, env *registry.Env, tool string, arguments json.RawMessage) (any, error) {
 	l := p.of(env.Session, env.Logger)
-	open := env.Sandbox
-	if p.runner != nil {
-		open = l.openBox
-	}
-	answer, err := l.ask(ctx, open, request{Method: "call", Tool: tool, Arguments: arguments, CallID: env.CallID})
+	answer, err := l.ask(ctx, l.opener(env.Sandbox), request{Method: "call", Tool: tool, Arguments: arguments, CallID: env.CallID})
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +67,22 @@ func (p *plugin) call(ctx context.Context, env *registry.Env, tool string, argum
 
 type opener func(ctx context.Context) (sandbox.Sandbox, error)
 
+// opener opens where the plugin runs: in a sandbox, or on the runner.
+func (l *live) opener(inSandbox opener) opener {
+	if l.plugin.runner != nil {
+		return l.openBox
+	}
+	return inSandbox
+}
+
 // ask sends a request to the process, which it starts if there is none. An error is a *registry.Failure, the context's cause,
 // or means that the sandbox is lost.
 func (l *live) ask(ctx context.Context, open opener, req request) (reply, error) {
 	if !l.plugin.concurrent {
-		if err := hold(ctx, l.turn); err != nil {
+		if err := l.turn.Acquire(ctx, 1); err != nil {
 			return reply{}, err
 		}
-		defer func() { <-l.turn }()
+		defer l.turn.Release(1)
 	}
 	for range maxStarts {
 		run, err := l.process(ctx, open)
@@ -99,7 +104,11 @@ func (l *live) ask(ctx context.Context, open opener, req request) (reply, error)
 		if l.plugin.runner == nil && errors.Is(err, sandbox.ErrGone) {
 			return reply{}, err
 		}
-		return reply{}, failureOf(l.plugin.cfg.Name, err)
+		class := "plugin_failed"
+		if wrong, ok := errors.AsType[*trouble](err); ok {
+			class = wrong.class
+		}
+		return reply{}, registry.Failf(class, "plugin %s: %s; it is started anew for the next call", l.plugin.cfg.Name, err)
 	}
 	l.logger.Warn("plugin ends as soon as it starts", "tool", req.Tool, "starts", maxStarts)
 	return reply{}, registry.Failf("plugin_crashed", "plugin %s: it ended %d times before it could be asked; it is started anew for "+
@@ -108,16 +117,6 @@ func (l *live) ask(ctx context.Context, open opener, req request) (reply, error)
 
 // maxStarts is how many processes may end before a call was sent to one, until the call gives up.
 const maxStarts = 3
-
-// hold puts a token into a channel with one place.
-func hold(ctx context.Context, place chan struct{}) error {
-	select {
-	case place <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 func (l *live) newID() int64 {
 	l.mu.Lock()
@@ -131,10 +130,10 @@ func (l *live) process(ctx context.Context, open opener) (*process, error) {
 	if run := l.running(); run != nil {
 		return run, nil
 	}
-	if err := hold(ctx, l.starting); err != nil {
+	if err := l.starting.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer func() { <-l.starting }()
+	defer l.starting.Release(1)
 	if run := l.running(); run != nil {
 		return run, nil
 	}
@@ -150,7 +149,7 @@ func (l *live) process(ctx context.Context, open opener) (*process, error) {
 	defer l.mu.Unlock()
 	if l.closed {
 		run.kill(ctx)
-		return nil, registry.Failf("closed", "the episode has ended")
+		return nil, errClosed
 	}
 	l.current = run
 	l.watched.Go(func() { run.watch(l.ending) })
@@ -180,47 +179,30 @@ func (l *live) notStarted(ctx context.Context, err error) error {
 func (l *live) running() *process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.current != nil && l.current.takes() {
+	if l.current != nil && l.current.takes(0, nil) {
 		return l.current
 	}
 	return nil
 }
 
-// takes reports whether the process takes requests.
-func (r *process) takes() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	select {
-	case <-r.ended:
-		r.retired = true
-	default:
-	}
-	return !r.retired
-}
+var errClosed = registry.Failf("closed", "the episode has ended")
 
-// openBox opens the plugin's directory on the runner. It is called by one goroutine at a time.
+// openBox opens the plugin's directory on the runner.
 func (l *live) openBox(ctx context.Context) (sandbox.Sandbox, error) {
-	l.mu.Lock()
-	box, closed := l.box, l.closed
-	l.mu.Unlock()
-	if closed {
-		return nil, registry.Failf("closed", "the episode has ended")
-	}
-	if box != nil {
-		return box, nil
-	}
-	p := l.plugin
-	box, err := p.runner.Open(ctx, sandbox.Spec{ID: fmt.Sprintf("plugin-%s-%d", p.cfg.Name, p.boxes.Add(1))})
-	if err != nil {
-		return nil, l.notStarted(ctx, err)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, errors.Join(registry.Failf("closed", "the episode has ended"), box.Close())
+		return nil, errClosed
 	}
-	l.box = box
-	return box, nil
+	if l.box == nil {
+		p := l.plugin
+		box, err := p.runner.Open(ctx, sandbox.Spec{ID: fmt.Sprintf("plugin-%s-%d", p.cfg.Name, p.boxes.Add(1))})
+		if err != nil {
+			return nil, l.notStarted(ctx, err)
+		}
+		l.box = box
+	}
+	return l.box, nil
 }
 
 // close closes the plugin's input. In a sandbox, the plugin ends with the sandbox at the latest; on the runner, close kills it.

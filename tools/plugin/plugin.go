@@ -130,10 +130,7 @@ func (s *Set) load(cfg Config, opts Options) (*plugin, error) {
 	}
 	var errs []error
 	for _, name := range cfg.EnvFrom {
-		value, ok := "", false
-		if opts.Environ != nil {
-			value, ok = opts.Environ(name)
-		}
+		value, ok := opts.Environ(name)
 		if !ok {
 			errs = append(errs, fmt.Errorf("env_from: the environment has no %s", name))
 			continue
@@ -167,8 +164,8 @@ func (s *Set) Digest() string {
 	hash := sha256.New()
 	part := func(data []byte) { fmt.Fprintf(hash, "%d:%s\n", len(data), data) }
 	for _, p := range s.plugins {
-		told, _ := json.Marshal(p.cfg.identity()) // strings and lists of them
-		part(told)
+		config, _ := json.Marshal(p.cfg.identity()) // strings and lists of them
+		part(config)
 		for _, file := range p.files {
 			part([]byte(file.Path))
 			part([]byte(file.Mode.String()))

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/internal/feed"
 )
@@ -82,7 +81,7 @@ func (r *process) watch(ctx context.Context) {
 func (r *process) guard(ctx context.Context) {
 	select {
 	case <-r.broken:
-		r.retire(ctx)
+		r.leave(ctx, 0, true)
 	case <-r.ended:
 	case <-ctx.Done():
 	}
@@ -93,31 +92,27 @@ var errRetired = errors.New("the process takes no more requests")
 
 // exchange sends a request and returns its answer. After any error except errRetired, it is unknown whether the plugin carried
 // out the request, and the process is retired.
-func (r *process) exchange(ctx context.Context, req request) (reply, error) {
+func (r *process) exchange(ctx context.Context, req request) (got reply, err error) {
 	line, err := req.line()
 	if err != nil {
 		return reply{}, err
 	}
 	answer := make(chan reply, 1) // buffered, so that a late answer does not block
-	if !r.enter(req.ID, answer) {
+	if !r.takes(req.ID, answer) {
 		return reply{}, errRetired
 	}
-	failed := true
-	defer func() { r.leave(ctx, req.ID, failed) }()
+	defer func() { r.leave(ctx, req.ID, err != nil) }()
 	if _, err := r.input.Write(line); errors.Is(err, feed.ErrFull) {
 		return reply{}, errors.New("it does not read its input")
 	} // a closed one is that of a process which has ended, as is told below
 	// Wait with the call's context, so that the time counts as time in the sandbox.
 	waiting, stop := context.WithCancel(ctx)
-	waited := make(chan struct{})
-	go func() {
-		defer close(waited)
-		_, _ = r.proc.Wait(waiting)
-	}()
-	defer func() { stop(); <-waited }()
+	var waited sync.WaitGroup
+	waited.Go(func() { _, _ = r.proc.Wait(waiting) })
+	defer waited.Wait()
+	defer stop()
 	select {
 	case got := <-answer:
-		failed = false
 		return got, nil
 	case <-r.ended:
 	case <-r.broken:
@@ -125,11 +120,10 @@ func (r *process) exchange(ctx context.Context, req request) (reply, error) {
 	}
 	select {
 	case got := <-answer: // it came before the end
-		failed = false
 		return got, nil
 	default:
+		return reply{}, r.reason(ctx)
 	}
-	return reply{}, r.reason(ctx)
 }
 
 // reason returns why no answer came.
@@ -141,29 +135,23 @@ func (r *process) reason(ctx context.Context) error {
 	}
 	select {
 	case <-r.ended:
-		if r.err != nil {
-			return fmt.Errorf("it was lost: %w", r.err)
-		}
-		return &exited{r.exit}
 	default:
+		return ctx.Err()
 	}
-	return ctx.Err()
-}
-
-// exited means that the process ended before the answer.
-type exited struct{ exit sandbox.Exit }
-
-func (e *exited) Error() string {
+	text := fmt.Sprintf("it ended with status %d before it answered", r.exit.Code)
 	switch {
-	case e.exit.OOM:
-		return "it ran out of memory before it answered"
-	case e.exit.Signal != 0:
-		return fmt.Sprintf("it was ended by signal %d before it answered", e.exit.Signal)
+	case r.err != nil:
+		return fmt.Errorf("it was lost: %w", r.err)
+	case r.exit.OOM:
+		text = "it ran out of memory before it answered"
+	case r.exit.Signal != 0:
+		text = fmt.Sprintf("it was ended by signal %d before it answered", r.exit.Signal)
 	}
-	return fmt.Sprintf("it ended with status %d before it answered", e.exit.Code)
+	return &trouble{"plugin_crashed", text}
 }
 
-func (r *process) enter(id int64, answer chan reply) bool {
+// takes reports whether the process takes requests. With an answer it is to be asked one, and lives until leave.
+func (r *process) takes(id int64, answer chan reply) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	select {
@@ -171,30 +159,18 @@ func (r *process) enter(id int64, answer chan reply) bool {
 		r.retired = true
 	default:
 	}
-	if r.retired {
-		return false
+	if !r.retired && answer != nil {
+		r.waiting[id] = answer
 	}
-	r.waiting[id] = answer
-	return true
+	return !r.retired
 }
 
-// leave ends a call. The last call to leave a retired process kills it, with its descendants.
-func (r *process) leave(ctx context.Context, id int64, failed bool) {
+// leave ends a call, if one has the id. The last call to leave a retired process kills it, with its descendants.
+func (r *process) leave(ctx context.Context, id int64, retire bool) {
 	r.mu.Lock()
 	delete(r.waiting, id)
-	r.retired = r.retired || failed
+	r.retired = r.retired || retire
 	kill := r.retired && len(r.waiting) == 0
-	r.mu.Unlock()
-	if kill {
-		r.kill(ctx)
-	}
-}
-
-// retire takes the process out of service.
-func (r *process) retire(ctx context.Context) {
-	r.mu.Lock()
-	r.retired = true
-	kill := len(r.waiting) == 0
 	r.mu.Unlock()
 	if kill {
 		r.kill(ctx)
@@ -232,30 +208,18 @@ func (r *process) receive(line []byte) {
 	}
 }
 
-// fail records that the process broke the protocol.
+// fail records that the process broke the protocol: it wrote what is not an answer.
 func (r *process) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.retired = true
 	if r.fault == nil {
-		r.fault = &violation{err}
+		r.fault = &trouble{"plugin_protocol", err.Error()}
 		close(r.broken)
 	}
 }
 
-// violation is output that is not an answer.
-type violation struct{ cause error }
+// trouble is what a process did instead of answering.
+type trouble struct{ class, text string }
 
-func (v *violation) Error() string { return v.cause.Error() }
-
-// failureOf makes the failure of a call for the model.
-func failureOf(name string, err error) error {
-	class := "plugin_failed"
-	if _, ok := errors.AsType[*violation](err); ok {
-		class = "plugin_protocol"
-	}
-	if _, ok := errors.AsType[*exited](err); ok {
-		class = "plugin_crashed"
-	}
-	return registry.Failf(class, "plugin %s: %s; it is started anew for the next call", name, err)
-}
+func (t *trouble) Error() string { return t.text }
