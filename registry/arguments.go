@@ -93,7 +93,11 @@ func repaired(text string, open byte, s *jsonschema.Schema) (value, error) {
 // fit coerces and checks a value, and encodes the arguments. size is the size of the text.
 func (p *plan) fit(v value, size int) (arguments, []problem) {
 	c := coercion{plan: p, budget: budgetFor(size), wrap: true}
-	c.coerceRoot(&v)
+	if v.kind == kindNull { // some servers send it for no arguments
+		v = value{kind: kindObject}
+		c.record(position{})
+	}
+	c.coerce(&v, p.root, position{})
 	args := arguments{coerced: c.done}
 	if v.deeper(maxNesting) {
 		return args, []problem{{Field: "$", Expected: fmt.Sprintf("at most %d levels of nesting", maxNesting), Got: "more"}}

@@ -53,16 +53,6 @@ func (p position) String() string {
 
 func (c *coercion) record(at position) { c.done = append(c.done, at.String()) }
 
-// coerceRoot coerces arguments that are a JSON text in a JSON string, and the null that some servers send for no arguments; both
-// are recorded as "$".
-func (c *coercion) coerceRoot(v *value) {
-	if v.kind == kindNull {
-		*v = value{kind: kindObject}
-		c.record(position{})
-	}
-	c.coerce(v, c.plan.root, position{})
-}
-
 // coerce coerces a value in place.
 func (c *coercion) coerce(v *value, s *jsonschema.Schema, at position) {
 	if c.budget--; s == nil || c.budget < 0 || at.depth > maxDepth {
@@ -219,14 +209,11 @@ func (v *value) counts(wanted []string, key string) bool {
 
 // isOne reports whether a value has one of these types; an empty list allows any.
 func (v *value) isOne(wanted []string) bool {
-	whole := func() bool {
-		if v.kind != kindNumber || plainDigits(v.text) {
-			return v.kind == kindNumber
-		}
-		_, ok := integer(v.text)
-		return ok
+	if v.kind == kindNumber && slices.Contains(wanted, "integer") && !slices.Contains(wanted, "number") {
+		_, whole := integer(v.text)
+		return whole || plainDigits(v.text)
 	}
-	return wanted == nil || slices.Contains(wanted, v.kind.String()) || slices.Contains(wanted, "integer") && whole()
+	return wanted == nil || slices.Contains(wanted, v.kind.String())
 }
 
 // plainDigits matches the integers that every decoder reads.

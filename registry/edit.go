@@ -43,24 +43,12 @@ func (v *value) put(key string, to value) {
 }
 
 func (v *value) drop(keys ...string) {
-	kept := v.members[:0:0]
-	for _, m := range v.members {
-		if !slices.Contains(keys, m.key) {
-			kept = append(kept, m)
-		}
-	}
-	v.members = kept
+	v.members = slices.DeleteFunc(slices.Clone(v.members), func(m member) bool { return slices.Contains(keys, m.key) })
 }
 
 // pick is the members of these names.
 func (v *value) pick(keys ...string) []member {
-	var kept []member
-	for _, m := range v.members {
-		if slices.Contains(keys, m.key) {
-			kept = append(kept, m)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(v.members), func(m member) bool { return !slices.Contains(keys, m.key) })
 }
 
 // under adds members of another object that this one lacks.

@@ -61,21 +61,22 @@ func (m *meter) end() (time.Duration, error) {
 // the one that waits.
 type meterKey struct{}
 
-func metered(ctx context.Context, operation func() error) error {
-	m, ok := ctx.Value(meterKey{}).(*meter)
-	if !ok {
-		return operation()
+func metered[T any](ctx context.Context, operation func() (T, error)) (result T, err error) {
+	if m, ok := ctx.Value(meterKey{}).(*meter); ok {
+		m.start()
+		defer func() { m.stop(err) }()
 	}
-	m.start()
-	err := error(nil)
-	defer func() { m.stop(err) }()
-	err = operation()
+	return operation()
+}
+
+// done is metered for an operation without a result.
+func done(ctx context.Context, operation func() error) error {
+	_, err := metered(ctx, func() (struct{}, error) { return struct{}{}, operation() })
 	return err
 }
 
-func (s *Session) metered(ctx context.Context) (box sandbox.Sandbox, err error) {
-	err = metered(ctx, func() (err error) { box, err = s.sandbox(ctx); return })
-	return box, err
+func (s *Session) metered(ctx context.Context) (sandbox.Sandbox, error) {
+	return metered(ctx, func() (sandbox.Sandbox, error) { return s.sandbox(ctx) })
 }
 
 // meteredSandbox is a sandbox whose operations are measured.
@@ -84,8 +85,8 @@ type meteredSandbox struct{ sandbox.Sandbox }
 // Unwrap returns the sandbox itself, for callers that look for an extra interface.
 func (s *meteredSandbox) Unwrap() sandbox.Sandbox { return s.Sandbox }
 
-func (s *meteredSandbox) Start(ctx context.Context, cmd sandbox.Command) (p sandbox.Process, err error) {
-	err = metered(ctx, func() (err error) { p, err = s.Sandbox.Start(ctx, cmd); return })
+func (s *meteredSandbox) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
+	p, err := metered(ctx, func() (sandbox.Process, error) { return s.Sandbox.Start(ctx, cmd) })
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (s *meteredSandbox) Start(ctx context.Context, cmd sandbox.Command) (p sand
 }
 
 func (s *meteredSandbox) KillAll(ctx context.Context) error {
-	return metered(ctx, func() error { return s.Sandbox.KillAll(ctx) })
+	return done(ctx, func() error { return s.Sandbox.KillAll(ctx) })
 }
 
 func (s *meteredSandbox) Files() sandbox.Files { return meteredFiles{s.Sandbox.Files()} }
@@ -103,38 +104,33 @@ type meteredProcess struct{ process sandbox.Process }
 func (p *meteredProcess) PID() int         { return p.process.PID() }
 func (p *meteredProcess) Socket() net.Conn { return p.process.Socket() }
 
-func (p *meteredProcess) Wait(ctx context.Context) (exit sandbox.Exit, err error) {
-	err = metered(ctx, func() (err error) { exit, err = p.process.Wait(ctx); return })
-	return exit, err
+func (p *meteredProcess) Wait(ctx context.Context) (sandbox.Exit, error) {
+	return metered(ctx, func() (sandbox.Exit, error) { return p.process.Wait(ctx) })
 }
 
 func (p *meteredProcess) Kill(ctx context.Context, grace time.Duration) error {
-	return metered(ctx, func() error { return p.process.Kill(ctx, grace) })
+	return done(ctx, func() error { return p.process.Kill(ctx, grace) })
 }
 
 type meteredFiles struct{ files sandbox.Files }
 
-func (f meteredFiles) Stat(ctx context.Context, path string) (info sandbox.Info, err error) {
-	err = metered(ctx, func() (err error) { info, err = f.files.Stat(ctx, path); return })
-	return info, err
+func (f meteredFiles) Stat(ctx context.Context, path string) (sandbox.Info, error) {
+	return metered(ctx, func() (sandbox.Info, error) { return f.files.Stat(ctx, path) })
 }
 
-func (f meteredFiles) Read(ctx context.Context, path string, offset, limit int64) (
-	data []byte, info sandbox.Info, err error,
-) {
-	err = metered(ctx, func() (err error) { data, info, err = f.files.Read(ctx, path, offset, limit); return })
+func (f meteredFiles) Read(ctx context.Context, path string, offset, limit int64) (data []byte, info sandbox.Info, err error) {
+	err = done(ctx, func() (err error) { data, info, err = f.files.Read(ctx, path, offset, limit); return err })
 	return data, info, err
 }
 
 func (f meteredFiles) Write(ctx context.Context, files ...sandbox.FileWrite) error {
-	return metered(ctx, func() error { return f.files.Write(ctx, files...) })
+	return done(ctx, func() error { return f.files.Write(ctx, files...) })
 }
 
 func (f meteredFiles) Remove(ctx context.Context, paths ...string) error {
-	return metered(ctx, func() error { return f.files.Remove(ctx, paths...) })
+	return done(ctx, func() error { return f.files.Remove(ctx, paths...) })
 }
 
-func (f meteredFiles) List(ctx context.Context, path string) (list []sandbox.Info, err error) {
-	err = metered(ctx, func() (err error) { list, err = f.files.List(ctx, path); return })
-	return list, err
+func (f meteredFiles) List(ctx context.Context, path string) ([]sandbox.Info, error) {
+	return metered(ctx, func() ([]sandbox.Info, error) { return f.files.List(ctx, path) })
 }

@@ -58,17 +58,10 @@ func (s *Session) together(ctx context.Context, calls []*prepared, paths []touch
 	}
 	s.locate(ctx, paths)
 	done := make([]chan struct{}, len(calls))
-	before := make([][]chan struct{}, len(calls))
 	for i, p := range calls {
 		done[i] = make(chan struct{})
-		for j := range i {
-			if paths[i].conflicts(paths[j]) {
-				before[i] = append(before[i], done[j])
-			}
-		}
 		if j := twin(calls[:i+1], paths); j >= 0 {
 			p.first = calls[j]
-			before[i] = append(before[i], done[j])
 		}
 	}
 	slots := make(chan struct{}, maxParallel)
@@ -76,8 +69,10 @@ func (s *Session) together(ctx context.Context, calls []*prepared, paths []touch
 	for i, p := range calls {
 		all.Go(func() {
 			defer close(done[i])
-			for _, earlier := range before[i] {
-				<-earlier
+			for j := range i {
+				if p.first == calls[j] || paths[i].conflicts(paths[j]) {
+					<-done[j]
+				}
 			}
 			if p.first != nil {
 				p.share(ctx)

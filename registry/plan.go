@@ -41,7 +41,7 @@ func compile(schema json.RawMessage, args reflect.Type) (*plan, error) {
 	if !slices.Equal(typesOf(object), []string{"object"}) {
 		return nil, errors.New(`schema is not of type "object"`)
 	}
-	object = normalized(object, ours)
+	object = normalized(object, ours).(map[string]any)
 	root, err := compileDocument(object)
 	if err != nil && object["$schema"] != nil {
 		delete(object, "$schema") // a tool with an unknown dialect still works
@@ -84,7 +84,18 @@ func compileDocument(doc map[string]any) (*jsonschema.Schema, error) {
 // normalized is a copy of a schema for the library. OpenAI's and OpenAPI's nullable becomes a type. The library keeps types as an
 // unordered set, so their order, in which coercion tries them, is stored in the title. Objects of our own schemas allow no other
 // members: encoding/json ignores the case of keys, so "PATH" would get past the checks of "path".
-func normalized(schema map[string]any, ours bool) map[string]any {
+func normalized(part any, ours bool) any {
+	if list, ok := part.([]any); ok {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i] = normalized(list[i], ours)
+		}
+		return list
+	}
+	schema, ok := part.(map[string]any)
+	if !ok {
+		return part
+	}
 	s := maps.Clone(schema)
 	delete(s, "title")
 	if types := typesOf(schema); types != nil {
@@ -99,34 +110,20 @@ func normalized(schema map[string]any, ours bool) map[string]any {
 	}
 	for key, each := range s {
 		switch key {
-		case "enum", "const", "default", "examples":
+		case "enum", "const", "default", "examples", "title", "type":
 		case "properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas":
 			if named, ok := each.(map[string]any); ok {
 				named = maps.Clone(named)
 				for name := range named {
-					named[name] = normalizedPart(named[name], ours)
+					named[name] = normalized(named[name], ours)
 				}
 				s[key] = named
 			}
 		default:
-			s[key] = normalizedPart(each, ours)
+			s[key] = normalized(each, ours)
 		}
 	}
 	return s
-}
-
-func normalizedPart(part any, ours bool) any {
-	switch part := part.(type) {
-	case map[string]any:
-		return normalized(part, ours)
-	case []any:
-		all := slices.Clone(part)
-		for i := range all {
-			all[i] = normalizedPart(all[i], ours)
-		}
-		return all
-	}
-	return part
 }
 
 // typesOf are the types of a schema document, in its order.

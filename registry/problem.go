@@ -220,15 +220,11 @@ func (v *value) describe() string {
 
 // shorten cuts a text to a number of characters.
 func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	runes := 0
-	for i := range text {
-		if runes == limit {
-			return text[:i] + "…"
+	for at := range text {
+		if limit == 0 {
+			return text[:at] + "…"
 		}
-		runes++
+		limit--
 	}
 	return text
 }

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"trajgen/pipeline/episode"
 )
@@ -86,21 +85,8 @@ func quoteWithin(text string, size int) string {
 	}
 }
 
-// wholeRunes drops the halves of characters at both ends of a piece.
-func wholeRunes(piece string) string {
-	for len(piece) > 0 && !utf8.RuneStart(piece[0]) {
-		piece = piece[1:]
-	}
-	for i := 1; i < utf8.UTFMax && i <= len(piece); i++ {
-		if at := len(piece) - i; utf8.RuneStart(piece[at]) {
-			if !utf8.FullRuneInString(piece[at:]) {
-				piece = piece[:at]
-			}
-			break
-		}
-	}
-	return piece
-}
+// wholeRunes drops the halves of characters at both ends of a piece of a text.
+func wholeRunes(piece string) string { return strings.ToValidUTF8(piece, "") }
 
 // maxErrorText is how much of an unexpected error a model is shown, in characters.
 const maxErrorText = 2000
