@@ -23,7 +23,7 @@ import (
 // Define panics on a struct that it cannot describe: that is a bug in our source.
 func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) (any, error)) Tool {
 	args := reflect.TypeFor[A]()
-	tool, err := d.tool(describe(args), args)
+	tool, err := d.tool(json.RawMessage(describe(args)), args)
 	if err != nil {
 		panic(fmt.Sprintf("define tool %q: %v", d.Name, err))
 	}

@@ -14,10 +14,10 @@ import (
 // result. The hook is for one session.
 type Guardrails struct {
 	mu      sync.Mutex // guards what follows
-	reading map[string]bool
+	reading map[place]bool
 	failed  map[callSum]int // identical calls that failed, in a row
 	broken  map[string]int  // failures of a tool in a row
-	results map[callSum]*repeated
+	results map[callSum]repeated
 	stop    string
 }
 
@@ -39,7 +39,7 @@ type repeated struct {
 // NewGuardrails makes guardrails for a new session.
 func NewGuardrails() *Guardrails {
 	return &Guardrails{
-		reading: map[string]bool{}, failed: map[callSum]int{}, broken: map[string]int{}, results: map[callSum]*repeated{},
+		reading: map[place]bool{}, failed: map[callSum]int{}, broken: map[string]int{}, results: map[callSum]repeated{},
 	}
 }
 
@@ -63,12 +63,13 @@ func (g *Guardrails) before(_ context.Context, _ *Env, call *Pending) error {
 	if access, ok := ask(call.Tool.Access, call.Arguments); ok && len(access.Writes) == 0 {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.reading[place(call.Turn, call.Index)] = true
+		g.reading[place{call.Turn, call.Index}] = true
 	}
 	return nil
 }
 
-func place(turn, index int) string { return fmt.Sprint(turn, ".", index) }
+// place is a call of the model's own.
+type place struct{ turn, index int }
 
 func (g *Guardrails) turn(_ context.Context, calls []episode.ToolCall) {
 	g.mu.Lock()
@@ -79,6 +80,9 @@ func (g *Guardrails) turn(_ context.Context, calls []episode.ToolCall) {
 			continue
 		}
 		var notices []string
+		if call.Notice != "" {
+			notices = append(notices, call.Notice)
+		}
 		say := func(times, warn, stop int, text string) {
 			if times >= warn {
 				notices = append(notices, text)
@@ -98,28 +102,25 @@ func (g *Guardrails) turn(_ context.Context, calls []episode.ToolCall) {
 		} else {
 			delete(g.failed, sum)
 			delete(g.broken, call.Name)
-			if where := place(call.Turn, call.Index); g.reading[where] || call.SameAs != "" {
+			if where := (place{call.Turn, call.Index}); g.reading[where] || call.SameAs != "" {
 				delete(g.reading, where)
 				times := g.again(sum, call.Result)
 				say(times, warnRepeated, stopRepeated, fmt.Sprintf("this call has given the same result %d times; use what it "+
 					"gave, or do something else", times))
 			}
 		}
-		call.Notice = strings.Join(append(nonEmpty(call.Notice), notices...), "; ")
+		call.Notice = strings.Join(notices, "; ")
 	}
 }
 
 // again counts how often in a row a call had this result.
 func (g *Guardrails) again(sum callSum, result string) int {
 	r := g.results[sum]
-	if r == nil {
-		r = &repeated{}
-		g.results[sum] = r
-	}
 	if now := sha256.Sum256([]byte(result)); now != r.result {
-		*r = repeated{result: now}
+		r = repeated{result: now}
 	}
 	r.times++
+	g.results[sum] = r
 	return r.times
 }
 
@@ -130,11 +131,4 @@ func sumOf(call *episode.ToolCall) callSum {
 		arguments = call.RawArguments
 	}
 	return sha256.Sum256([]byte(call.Name + "\x00" + arguments))
-}
-
-func nonEmpty(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return []string{text}
 }

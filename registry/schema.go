@@ -10,22 +10,13 @@ import (
 )
 
 // describe writes the JSON Schema of an argument struct, with properties in the order of the fields. It panics on a type that it
-// cannot describe, which is a bug in a tool's source.
+// cannot describe, which is a bug in a tool's source. outer are the structs around this one.
 //
 // jsonschema-go is not used because the tags are the manual that a model reads: bounds, enums, defaults and required fields would
 // have to be patched into its result field by field.
-func describe(t reflect.Type) json.RawMessage {
-	if t.Kind() != reflect.Struct {
-		panic(fmt.Sprintf("arguments must be a struct, not %s", t))
-	}
-	return structSchema(t, nil)
-}
-
-var rawMessage = reflect.TypeFor[json.RawMessage]()
-
-func structSchema(t reflect.Type, outer []reflect.Type) []byte {
-	if slices.Contains(outer, t) {
-		panic(fmt.Sprintf("%s contains itself", t))
+func describe(t reflect.Type, outer ...reflect.Type) string {
+	if t.Kind() != reflect.Struct || slices.Contains(outer, t) {
+		panic(fmt.Sprintf("arguments must be a struct that does not contain itself, not %s", t))
 	}
 	outer = append(slices.Clone(outer), t)
 	var properties, required []string
@@ -40,7 +31,7 @@ func structSchema(t reflect.Type, outer []reflect.Type) []byte {
 		if name == "" {
 			panic(fmt.Sprintf("%s.%s has no json name", t, field.Name))
 		}
-		properties = append(properties, quote(name)+":"+string(fieldSchema(t, field, outer)))
+		properties = append(properties, quote(name)+":"+fieldSchema(t, field, outer))
 		optional := strings.Contains(options, "omit") || field.Type.Kind() == reflect.Pointer
 		if _, filled := field.Tag.Lookup("default"); filled && !optional {
 			panic(fmt.Sprintf("%s.%s has a default but is required", t, field.Name))
@@ -53,22 +44,17 @@ func structSchema(t reflect.Type, outer []reflect.Type) []byte {
 	if len(required) > 0 {
 		text += `,"required":[` + strings.Join(required, ",") + "]"
 	}
-	return []byte(text + "}")
+	return text + "}"
 }
 
 // fieldSchema is a type's schema with the keywords of the field's tags.
-func fieldSchema(owner reflect.Type, field reflect.StructField, outer []reflect.Type) []byte {
+func fieldSchema(owner reflect.Type, field reflect.StructField, outer []reflect.Type) string {
 	t := field.Type
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	var tags []string
-	add := func(keyword, text string) { tags = append(tags, quote(keyword)+":"+text) }
 	bad := func(tag, text string) {
 		panic(fmt.Sprintf("%s.%s: %s %q does not go with %s", owner, field.Name, tag, text, t))
-	}
-	if doc := field.Tag.Get("doc"); doc != "" {
-		add("description", quote(doc))
 	}
 	literal := func(tag, text string, t reflect.Type) string {
 		if t.Kind() == reflect.String {
@@ -82,33 +68,42 @@ func fieldSchema(owner reflect.Type, field reflect.StructField, outer []reflect.
 		}
 		return text
 	}
-	var enum string
-	if list := field.Tag.Get("enum"); list != "" {
-		element := t
-		if t.Kind() == reflect.Slice {
-			element = t.Elem()
-		}
+	list, element, enum := t.Kind() == reflect.Slice, t, ""
+	if list {
+		element = t.Elem()
+	}
+	if tag := field.Tag.Get("enum"); tag != "" {
 		var choices []string
-		for choice := range strings.SplitSeq(list, ",") {
+		for choice := range strings.SplitSeq(tag, ",") {
 			choices = append(choices, literal("enum", strings.TrimSpace(choice), element))
 		}
-		enum = `"enum":[` + strings.Join(choices, ",") + "]"
-		if t.Kind() != reflect.Slice {
-			tags = append(tags, enum)
-		}
+		enum = "[" + strings.Join(choices, ",") + "]"
 	}
-	for _, bound := range []struct{ tag, keyword string }{
-		{"min", "minimum"}, {"max", "maximum"}, {"minlen", "minLength"}, {"maxlen", "maxLength"},
-		{"minitems", "minItems"}, {"maxitems", "maxItems"},
+	schema := typeSchema(t, outer)
+	if list && enum != "" {
+		schema = `{"type":"array","items":` + with(typeSchema(element, outer), "enum", enum) + "}"
+	}
+	add := func(keyword, text string) { schema = with(schema, keyword, text) }
+	if doc := field.Tag.Get("doc"); doc != "" {
+		add("description", quote(doc))
+	}
+	if !list && enum != "" {
+		add("enum", enum)
+	}
+	number, text := t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64, t.Kind() == reflect.String
+	for _, bound := range []struct {
+		tag, keyword string
+		fits         bool
+	}{
+		{"min", "minimum", number}, {"max", "maximum", number}, {"minlen", "minLength", text}, {"maxlen", "maxLength", text},
+		{"minitems", "minItems", list}, {"maxitems", "maxItems", list},
 	} {
-		text, ok := field.Tag.Lookup(bound.tag)
-		if !ok {
-			continue
+		if text, ok := field.Tag.Lookup(bound.tag); ok {
+			if _, err := strconv.ParseFloat(text, 64); err != nil || !bound.fits {
+				bad(bound.tag, text)
+			}
+			add(bound.keyword, text)
 		}
-		if _, err := strconv.ParseFloat(text, 64); err != nil || !bounds(bound.tag, t) {
-			bad(bound.tag, text)
-		}
-		add(bound.keyword, text)
 	}
 	if text, ok := field.Tag.Lookup("default"); ok {
 		add("default", literal("default", text, t))
@@ -116,64 +111,41 @@ func fieldSchema(owner reflect.Type, field reflect.StructField, outer []reflect.
 	if text, ok := field.Tag.Lookup("example"); ok {
 		add("examples", "["+literal("example", text, t)+"]")
 	}
-	return merge(typeSchema(t, enum, outer), tags)
+	return schema
 }
 
-func bounds(tag string, t reflect.Type) bool {
-	switch tag {
-	case "min", "max":
-		return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64
-	case "minlen", "maxlen":
-		return t.Kind() == reflect.String
-	}
-	return t.Kind() == reflect.Slice
-}
-
-// typeSchema is the schema of a Go type; enum goes to the items of a list.
-func typeSchema(t reflect.Type, enum string, outer []reflect.Type) []byte {
-	if t == rawMessage || t.Kind() == reflect.Interface && t.NumMethod() == 0 {
-		return []byte("{}")
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return typeSchema(t.Elem(), enum, outer)
-	case reflect.Bool:
-		return []byte(`{"type":"boolean"}`)
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return []byte(`{"type":"integer"}`)
-	case reflect.Float32, reflect.Float64:
-		return []byte(`{"type":"number"}`)
-	case reflect.String:
-		return []byte(`{"type":"string"}`)
-	case reflect.Struct:
-		return structSchema(t, outer)
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Uint8 {
-			break // encoding/json reads it as base64
-		}
-		var tags []string
-		if enum != "" {
-			tags = []string{enum}
-		}
-		items := merge(typeSchema(t.Elem(), "", outer), tags)
-		return []byte(`{"type":"array","items":` + string(items) + "}")
-	case reflect.Map:
-		if t.Key().Kind() == reflect.String {
-			return []byte(`{"type":"object","additionalProperties":` + string(typeSchema(t.Elem(), "", outer)) + "}")
-		}
-	}
-	panic(fmt.Sprintf("arguments cannot hold a %s", t))
-}
-
-// merge appends keywords to a schema.
-func merge(schema []byte, keywords []string) []byte {
-	if len(keywords) == 0 {
-		return schema
-	}
-	body := string(schema[:len(schema)-1])
+// with is a schema with another keyword.
+func with(schema, keyword, text string) string {
+	body := strings.TrimSuffix(schema, "}")
 	if body != "{" {
 		body += ","
 	}
-	return []byte(body + strings.Join(keywords, ",") + "}")
+	return body + quote(keyword) + ":" + text + "}"
+}
+
+var rawMessage = reflect.TypeFor[json.RawMessage]()
+
+// typeSchema is the schema of a Go type.
+func typeSchema(t reflect.Type, outer []reflect.Type) string {
+	switch kind := t.Kind(); {
+	case t == rawMessage || kind == reflect.Interface && t.NumMethod() == 0:
+		return "{}"
+	case kind == reflect.Pointer:
+		return typeSchema(t.Elem(), outer)
+	case kind == reflect.Bool:
+		return `{"type":"boolean"}`
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		return `{"type":"integer"}`
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		return `{"type":"number"}`
+	case kind == reflect.String:
+		return `{"type":"string"}`
+	case kind == reflect.Struct:
+		return describe(t, outer...)
+	case kind == reflect.Slice && t.Elem().Kind() != reflect.Uint8: // encoding/json reads bytes as base64
+		return `{"type":"array","items":` + typeSchema(t.Elem(), outer) + "}"
+	case kind == reflect.Map && t.Key().Kind() == reflect.String:
+		return `{"type":"object","additionalProperties":` + typeSchema(t.Elem(), outer) + "}"
+	}
+	panic(fmt.Sprintf("arguments cannot hold a %s", t))
 }

@@ -24,15 +24,10 @@ type Session struct {
 
 	mu     sync.Mutex // guards the fields below
 	box    sandbox.Sandbox
-	state  map[string]*entry
+	state  map[string]func() any
 	ends   []*func() // pointers, as functions cannot be compared
 	fault  *episode.Fault
 	closed bool
-}
-
-type entry struct {
-	once  sync.Once
-	value any
 }
 
 // Session starts an episode with these tools.
@@ -46,7 +41,7 @@ func (t *Toolset) Session(cfg SessionConfig) *Session {
 	if cfg.Rand == nil {
 		cfg.Rand = rand.New(rand.NewPCG(0, 0))
 	}
-	s := &Session{tools: t, cfg: cfg, rand: rand.New(&lockedSource{source: cfg.Rand})}
+	s := &Session{tools: t, cfg: cfg, rand: rand.New(&lockedSource{source: cfg.Rand}), state: map[string]func() any{}}
 	s.get = s.metered
 	return s
 }
@@ -77,19 +72,15 @@ func (s *Session) Now() time.Time { return s.cfg.Now() }
 // under one key are a bug in our source.
 func State[T any](s *Session, key string, init func() *T) *T {
 	s.mu.Lock()
-	if s.state == nil {
-		s.state = map[string]*entry{}
-	}
-	e, ok := s.state[key]
-	if !ok {
-		e = &entry{}
-		s.state[key] = e
+	get := s.state[key]
+	if get == nil {
+		get = sync.OnceValue(func() any { return init() })
+		s.state[key] = get
 	}
 	s.mu.Unlock()
-	e.once.Do(func() { e.value = init() })
-	value, ok := e.value.(*T)
+	value, ok := get().(*T)
 	if !ok {
-		panic(fmt.Sprintf("state %q is a %T", key, e.value))
+		panic(fmt.Sprintf("state %q is a %T", key, get()))
 	}
 	return value
 }
