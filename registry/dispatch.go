@@ -125,10 +125,8 @@ func (p *prepared) run(ctx context.Context) {
 		}
 	}
 	p.settle(ctx, text, err)
-	p.transform(ctx)
 	p.call.Result = p.mask(p.call.Result)
 	p.fit(ctx)
 	p.call.Elapsed = s.cfg.Now().Sub(p.call.Started)
-	p.after(ctx)
 	s.finish(p)
 }

@@ -57,13 +57,13 @@ func (g *Guardrails) Stopped() string {
 
 // before records the calls that only read: repeating them gives the same result.
 func (g *Guardrails) before(_ context.Context, _ *Env, call *Pending) error {
-	if call.Parent != "" || call.Tool.Access == nil {
+	if call.Trace.Parent != "" || call.Tool.Access == nil {
 		return nil
 	}
 	if access, ok := ask(call.Tool.Access, call.Arguments); ok && len(access.Writes) == 0 {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.reading[place{call.Turn, call.Index}] = true
+		g.reading[place{call.Trace.Turn, call.Trace.Index}] = true
 	}
 	return nil
 }

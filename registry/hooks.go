@@ -18,10 +18,6 @@ type Hook struct {
 	// call.Arguments (which are then checked again, and recorded as rewritten by the hook), add to call.Trace, or refuse with an
 	// error: the model gets a *Failure, and any other error is not the agent's doing and ends the episode with a tool_error.
 	Before func(ctx context.Context, env *Env, call *Pending) error
-	// Transform may replace the result text that the model gets; it must stay JSON.
-	Transform func(ctx context.Context, env *Env, call *episode.ToolCall) error
-	// After sees the finished call, also one that was refused.
-	After func(ctx context.Context, env *Env, call episode.ToolCall)
 	// Turn sees the calls of a turn, without nested ones, when all have ended, in call order. Only Turn may set their Notice, as
 	// a notice must not depend on which of several calls ended first.
 	Turn func(ctx context.Context, calls []episode.ToolCall)
@@ -29,9 +25,7 @@ type Hook struct {
 
 // Pending is a call that is about to run.
 type Pending struct {
-	Tool        Tool
-	ID, Parent  string
-	Turn, Index int
+	Tool Tool
 	// Arguments are those that the tool would get: repaired, coerced, with defaults.
 	Arguments json.RawMessage
 	// Trace is the call's record so far. It belongs to the hook until Before returns.
@@ -53,10 +47,7 @@ func (p *prepared) before(ctx context.Context) error {
 		if hook.Before == nil {
 			continue
 		}
-		pending := Pending{
-			Tool: *p.tool, ID: p.call.ID, Parent: p.call.Parent, Turn: p.call.Turn, Index: p.call.Index,
-			Arguments: p.args.given, Trace: &p.call,
-		}
+		pending := Pending{Tool: *p.tool, Arguments: p.args.given, Trace: &p.call}
 		if err := attempt(func() error { return hook.Before(ctx, &p.v.env, &pending) }); err != nil {
 			if _, crashed := errors.AsType[*crash](err); !crashed && (isFailure(err) || ctx.Err() != nil) {
 				return err
@@ -85,39 +76,6 @@ func (p *prepared) rewrite(hook string, arguments json.RawMessage) error {
 	}
 	p.args.given, p.call.Arguments = args.given, args.shown
 	return nil
-}
-
-// transform lets the hooks replace the result.
-func (p *prepared) transform(ctx context.Context) {
-	for _, hook := range p.session.cfg.Hooks {
-		if hook.Transform == nil {
-			continue
-		}
-		// A copy, as nested calls may read their parent at the same time.
-		shown := p.call
-		err := attempt(func() error { return hook.Transform(ctx, &p.v.env, &shown) })
-		if err == nil && shown.Result != p.call.Result && syntax(shown.Result) != nil {
-			err = errors.New("a result that is not JSON")
-		}
-		switch {
-		case err == nil:
-			p.session.change(p, func(call *episode.ToolCall) { *call = shown })
-		case ctx.Err() == nil:
-			p.bug("hook", &errHook{hook.Name, err})
-		}
-	}
-}
-
-// after shows the hooks the finished call.
-func (p *prepared) after(ctx context.Context) {
-	for _, hook := range p.session.cfg.Hooks {
-		if hook.After == nil {
-			continue
-		}
-		if err := attempt(func() error { hook.After(ctx, &p.v.env, p.call); return nil }); err != nil {
-			p.bug("hook", &errHook{hook.Name, err})
-		}
-	}
 }
 
 // endTurn does the work that needs all calls of a turn to have ended: the limit on all results together, and the hooks of the turn.

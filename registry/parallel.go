@@ -75,7 +75,7 @@ func (s *Session) together(ctx context.Context, calls []*prepared, paths []touch
 				}
 			}
 			if p.first != nil {
-				p.share(ctx)
+				p.share()
 				return
 			}
 			slots <- struct{}{}
@@ -103,7 +103,7 @@ func twin(calls []*prepared, paths []touched) int {
 }
 
 // share gives a call the result of its twin.
-func (p *prepared) share(ctx context.Context) {
+func (p *prepared) share() {
 	from := &p.first.call
 	p.call.Started, p.call.SameAs = p.session.cfg.Now(), from.ID
 	p.call.Status, p.call.ErrorClass, p.call.Result = from.Status, from.ErrorClass, from.Result
@@ -112,7 +112,6 @@ func (p *prepared) share(ctx context.Context) {
 	p.call.ExitCode = from.ExitCode
 	p.call.Runner, p.call.Arguments, p.call.Rewritten = from.Runner, from.Arguments, from.Rewritten
 	p.failure = p.first.failure
-	p.after(ctx)
 	p.session.finish(p)
 }
 

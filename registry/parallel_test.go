@@ -149,7 +149,7 @@ func TestIdenticalCalls(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var runs atomic.Int32
-			var after atomic.Int32
+			seen := 0
 			counted := counted(&runs)
 			counted.Runner = true
 			s := session(t, registry.SessionConfig{Hooks: []registry.Hook{{
@@ -158,7 +158,7 @@ func TestIdenticalCalls(t *testing.T) {
 					call.Arguments = []byte(strings.ReplaceAll(string(call.Arguments), `"a"`, `"c"`))
 					return nil
 				},
-				After: func(context.Context, *registry.Env, episode.ToolCall) { after.Add(1) },
+				Turn: func(_ context.Context, calls []episode.ToolCall) { seen += len(calls) },
 			}}}, counted)
 			var reqs []registry.Request
 			for i, give := range tt.give {
@@ -176,8 +176,8 @@ func TestIdenticalCalls(t *testing.T) {
 					}
 				}
 			}
-			if runs.Load() != tt.runs || int(after.Load()) != len(reqs) || len(s.Trace()) != len(reqs) {
-				t.Errorf("ran %d times, want %d; %d seen by the hook, %d in the trace", runs.Load(), tt.runs, after.Load(), len(s.Trace()))
+			if runs.Load() != tt.runs || seen != len(reqs) || len(s.Trace()) != len(reqs) {
+				t.Errorf("ran %d times, want %d; %d seen by the hook, %d in the trace", runs.Load(), tt.runs, seen, len(s.Trace()))
 			}
 		})
 	}

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"math/rand/v2"
 	"reflect"
 	"time"
 
@@ -49,9 +48,6 @@ type Definition struct {
 	Script bool
 	// Describe makes an episode's Description from the tools that the episode has, sorted by name. Optional.
 	Describe func(have []Tool) string
-	// Reshape makes an episode's Parameters, both those shown and those checked, from the names of the tools that the episode
-	// has; nil leaves them unchanged. The result must be a part of Parameters. Optional.
-	Reshape func(names []string) json.RawMessage
 }
 
 // Tool is an entry of the registry. Make one with Define.
@@ -100,7 +96,6 @@ type SessionConfig struct {
 	// sandbox. It is called until it succeeds; the session does not close the sandbox. With nil, tools that need a sandbox fail
 	// with the class "no_sandbox".
 	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
-	Rand    *rand.Rand
 	Now     func() time.Time
 	Logger  *slog.Logger
 	Hooks   []Hook

@@ -68,29 +68,19 @@ func fieldSchema(owner reflect.Type, field reflect.StructField, outer []reflect.
 		}
 		return text
 	}
-	list, element, enum := t.Kind() == reflect.Slice, t, ""
-	if list {
-		element = t.Elem()
-	}
-	if tag := field.Tag.Get("enum"); tag != "" {
-		var choices []string
-		for choice := range strings.SplitSeq(tag, ",") {
-			choices = append(choices, literal("enum", strings.TrimSpace(choice), element))
-		}
-		enum = "[" + strings.Join(choices, ",") + "]"
-	}
 	schema := typeSchema(t, outer)
-	if list && enum != "" {
-		schema = `{"type":"array","items":` + with(typeSchema(element, outer), "enum", enum) + "}"
-	}
 	add := func(keyword, text string) { schema = with(schema, keyword, text) }
 	if doc := field.Tag.Get("doc"); doc != "" {
 		add("description", quote(doc))
 	}
-	if !list && enum != "" {
-		add("enum", enum)
+	if tag := field.Tag.Get("enum"); tag != "" {
+		var choices []string
+		for choice := range strings.SplitSeq(tag, ",") {
+			choices = append(choices, literal("enum", strings.TrimSpace(choice), t))
+		}
+		add("enum", "["+strings.Join(choices, ",")+"]")
 	}
-	number, text := t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64, t.Kind() == reflect.String
+	number, text, list := t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64, t.Kind() == reflect.String, t.Kind() == reflect.Slice
 	for _, bound := range []struct {
 		tag, keyword string
 		fits         bool

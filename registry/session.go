@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +18,6 @@ type Session struct {
 	trace
 	tools *Toolset
 	cfg   SessionConfig
-	rand  *rand.Rand
 	get   func(ctx context.Context) (sandbox.Sandbox, error) // Env.Sandbox of every call
 
 	mu     sync.Mutex // guards the fields below
@@ -38,35 +36,13 @@ func (t *Toolset) Session(cfg SessionConfig) *Session {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Rand == nil {
-		cfg.Rand = rand.New(rand.NewPCG(0, 0))
-	}
-	s := &Session{tools: t, cfg: cfg, rand: rand.New(&lockedSource{source: cfg.Rand}), state: map[string]func() any{}}
+	s := &Session{tools: t, cfg: cfg, state: map[string]func() any{}}
 	s.get = s.metered
 	return s
 }
 
-// lockedSource lets parallel calls share a stream. The order of their draws is then undefined, so a tool that draws should have no
-// Access and run alone.
-type lockedSource struct {
-	mu     sync.Mutex
-	source *rand.Rand
-}
-
-func (l *lockedSource) Uint64() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.source.Uint64()
-}
-
 // Toolset is the toolset of the session.
 func (s *Session) Toolset() *Toolset { return s.tools }
-
-// Rand is the episode's stream of random numbers for tools.
-func (s *Session) Rand() *rand.Rand { return s.rand }
-
-// Now is the episode's clock.
-func (s *Session) Now() time.Time { return s.cfg.Now() }
 
 // State returns the state that a family of tools keeps for the episode under a key; init makes it at the first call. Two types
 // under one key are a bug in our source.

@@ -166,40 +166,6 @@ func TestQuirksOf(t *testing.T) {
 	}
 }
 
-func TestReshape(t *testing.T) {
-	type args struct {
-		A string `json:"a"`
-		B string `json:"b,omitempty"`
-	}
-	tool := registry.Define(registry.Definition{Name: "x", Toolset: "x", Reshape: func(names []string) json.RawMessage {
-		if len(names) > 1 {
-			return nil
-		}
-		return json.RawMessage(`{"type":"object", "properties":{"a":{"type":"string"}},"required":["a"]}`)
-	}}, func(_ context.Context, _ *registry.Env, a args) (any, error) { return a, nil })
-	r := mustNew(t, tool, member("y", "y"))
-	for _, tt := range []struct{ toolsets, schema, give, result string }{
-		{"x", `"properties":{"a":{"type":"string"}},"required"`, `{"a":"1"}`, `{"a":"1"}`},
-		{"x", `"properties":{"a":{"type":"string"}},"required"`, `{"a":"1","b":"2"}`, `expected one of a, got`},
-		{"x y", `"b":{"type":"string"}`, `{"a":"1","b":"2"}`, `{"a":"1","b":"2"}`},
-	} {
-		set, err := r.Select(t.Context(), strings.Fields(tt.toolsets), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if schema := string(set.Schemas()[0]); !strings.Contains(schema, tt.schema) {
-			t.Errorf("%s: schema %s", tt.toolsets, schema)
-		}
-		if got := call(t, set.Session(registry.SessionConfig{}), "x", tt.give); !strings.Contains(got.Result, tt.result) {
-			t.Errorf("%s: result %s, want %s", tt.toolsets, got.Result, tt.result)
-		}
-	}
-	tool.Reshape = func([]string) json.RawMessage { return json.RawMessage(`{"type":"nonsense"}`) }
-	if _, err := mustNew(t, tool).Select(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), `"x"`) {
-		t.Errorf("Select = %v, want an error that names the tool", err)
-	}
-}
-
 func FuzzShown(f *testing.F) {
 	f.Add(object(`"a":{"type":["string","null"]}`), 255)
 	f.Add(`{"$ref":"#/$defs/x","$defs":{"x":{"type":"object","properties":{"a":{"$ref":"#"}}}}}`, 64)

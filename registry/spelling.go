@@ -46,7 +46,7 @@ func (p *plan) spell(t reflect.Type, s *jsonschema.Schema) {
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if !knows(s, name) {
-			continue // promoted by an embedded struct, or not in the episode's schema
+			continue // promoted by an embedded struct
 		}
 		names.aliases[name] = barely(field.Tag.Get("alias"))
 		from, last, _ := strings.Cut(field.Tag.Get("last"), ":")
@@ -120,11 +120,7 @@ func (c *coercion) renameTo(v *value, s *jsonschema.Schema, at position, means f
 
 // counted is the number of items from the member's first one up to the last one, both included.
 func counted(v *value, s *jsonschema.Schema, from string, last *value) *value {
-	begins := s.Properties[from]
-	if begins == nil {
-		return nil // an episode's schema leaves it out
-	}
-	start := fallback(begins)
+	start := fallback(s.Properties[from])
 	if i := slices.IndexFunc(v.members, func(m member) bool { return m.key == from }); i >= 0 && !absent(&v.members[i], s) {
 		start = v.members[i].value.said()
 	}

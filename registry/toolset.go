@@ -32,23 +32,20 @@ const maxFrozen = 1024
 
 // Select freezes the tools of the enabled toolsets without those of the disabled ones, as Resolve lists them, and without those that
 // are unavailable now, which Missing lists.
-func (r *Registry) Select(ctx context.Context, enabled, disabled []string) (t *Toolset, err error) {
+func (r *Registry) Select(ctx context.Context, enabled, disabled []string) (*Toolset, error) {
 	names, err := r.Resolve(enabled, disabled)
 	var missing map[string]string
 	if err == nil {
 		missing, err = r.unavailable(ctx, names)
 	}
-	if err == nil {
-		t, err = r.freeze(names, missing)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("select tools: %w", err)
 	}
-	return t, nil
+	return r.freeze(names, missing), nil
 }
 
 // freeze makes the toolset of tools some of which are missing, or returns the cached one.
-func (r *Registry) freeze(names []string, missing map[string]string) (*Toolset, error) {
+func (r *Registry) freeze(names []string, missing map[string]string) *Toolset {
 	var key strings.Builder
 	for _, name := range names {
 		key.WriteString(name + "\x00" + missing[name] + "\x00")
@@ -56,7 +53,7 @@ func (r *Registry) freeze(names []string, missing map[string]string) (*Toolset, 
 	r.frozen.mu.Lock()
 	defer r.frozen.mu.Unlock()
 	if t := r.frozen.toolsets[key.String()]; t != nil {
-		return t, nil
+		return t
 	}
 	t := &Toolset{tools: map[string]*Tool{}, missing: missing, homes: map[string]string{}, bare: map[string]string{}}
 	var shown []string
@@ -67,9 +64,7 @@ func (r *Registry) freeze(names []string, missing map[string]string) (*Toolset, 
 			t.homes[name] = tool.Toolset
 		}
 	}
-	if err := t.add(r, shown); err != nil {
-		return nil, err
-	}
+	t.add(r, shown)
 	for _, name := range slices.Concat(sortedKeys(t.tools), sortedKeys(missing)) {
 		short := bare(name)
 		if _, taken := t.bare[short]; taken {
@@ -81,23 +76,22 @@ func (r *Registry) freeze(names []string, missing map[string]string) (*Toolset, 
 		r.frozen.toolsets = map[string]*Toolset{}
 	}
 	r.frozen.toolsets[key.String()] = t
-	return t, nil
+	return t
 }
 
-// add adds the tools in their shape for an episode, and shows them or the bridge.
-func (t *Toolset) add(r *Registry, names []string) error {
+// add adds the tools, described for the episode, and shows them or the bridge.
+func (t *Toolset) add(r *Registry, names []string) {
 	schemas := map[string]json.RawMessage{}
 	have := make([]Tool, len(names))
 	for i, name := range names {
 		have[i] = *r.tools[name]
 	}
-	for _, name := range names {
-		tool, err := r.tools[name].shaped(names, have)
-		if err != nil {
-			return err
+	for _, tool := range have {
+		if tool.Describe != nil {
+			tool.Description = tool.Describe(slices.Clone(have))
 		}
-		t.tools[name] = tool
-		schemas[name] = tool.function(r.quirks)
+		t.tools[tool.Name] = &tool
+		schemas[tool.Name] = tool.function(r.quirks)
 	}
 	if hidden := r.bridge.hides(names, schemas); hidden != nil {
 		t.hidden = newCatalogue(hidden, t.tools, r.quirks)
@@ -113,35 +107,6 @@ func (t *Toolset) add(r *Registry, names []string) error {
 	for _, name := range t.names {
 		t.schemas = append(t.schemas, schemas[name])
 	}
-	return nil
-}
-
-// shaped is the tool for an episode with these tools, of these names.
-func (t *Tool) shaped(names []string, have []Tool) (*Tool, error) {
-	if t.Describe == nil && t.Reshape == nil {
-		return t, nil
-	}
-	own := *t
-	if t.Describe != nil {
-		own.Description = t.Describe(slices.Clone(have))
-	}
-	var parameters json.RawMessage
-	if t.Reshape != nil {
-		parameters = t.Reshape(slices.Clone(names))
-	}
-	if parameters == nil {
-		return &own, nil
-	}
-	compact, err := compacted(parameters)
-	if err != nil {
-		return nil, fmt.Errorf("reshape tool %q: %w", t.Name, err)
-	}
-	p, err := compile(compact, t.args)
-	if err != nil {
-		return nil, fmt.Errorf("reshape tool %q: %w", t.Name, err)
-	}
-	own.Parameters, own.plan = compact, func() *plan { return p }
-	return &own, nil
 }
 
 // function is the tool in the form of OpenAI's API.

@@ -191,7 +191,6 @@ func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests
 	}
 	session := toolset.Session(registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
-		Rand:    episode.Key{Task: "tools call"}.Rand("tools"), Now: time.Now,
 		Hooks:   hooks,
 		Secrets: box.file.Secrets(box.registry), Limits: box.file.Tools.Results(),
 	})

@@ -207,9 +207,8 @@ func (a *attempt) choose(ctx context.Context) error {
 
 // start begins the session of the tools that were chosen.
 func (a *attempt) start() {
-	ep := a.ep
 	a.session = a.toolset.Session(registry.SessionConfig{
-		Sandbox: a.sandbox.open, Rand: ep.Key.Rand("tools"), Now: a.Now, Logger: a.logger, Hooks: a.hooks(), Services: a.have,
+		Sandbox: a.sandbox.open, Now: a.Now, Logger: a.logger, Hooks: a.hooks(), Services: a.have,
 		Secrets: a.Secrets, Limits: a.Results,
 	})
 }

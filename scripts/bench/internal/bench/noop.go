@@ -13,10 +13,9 @@ import (
 func NoopTools(real []registry.Tool) ([]registry.Tool, error) {
 	var tools []registry.Tool
 	for _, t := range real {
-		tool, err := registry.DefineSchema(registry.Definition{
-			Name: t.Name, Toolset: t.Toolset, Description: t.Description, Emoji: t.Emoji, Timeout: t.Timeout, MaxResult: t.MaxResult,
-			Reader: t.Reader, Untrusted: t.Untrusted, NoSandbox: true, Access: t.Access, Describe: t.Describe, Reshape: t.Reshape, Override: true,
-		}, t.Parameters, func(_ context.Context, env *registry.Env, _ json.RawMessage) (any, error) {
+		definition := t.Definition
+		definition.NoSandbox, definition.Override = true, true
+		tool, err := registry.DefineSchema(definition, t.Parameters, func(_ context.Context, env *registry.Env, _ json.RawMessage) (any, error) {
 			if env.Turn >= len(calls) {
 				return nil, fmt.Errorf("turn %d is none of the standard episode", env.Turn)
 			}
