@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -129,16 +130,10 @@ func (r *Registry) lacks(t *Tool) string {
 	if t == nil || t.planned {
 		return notBuilt
 	}
-	var unset []string
-	for _, name := range t.RequiresEnv {
-		value, ok := "", false
-		if r.env != nil {
-			value, ok = r.env(name)
-		}
-		if !ok || value == "" {
-			unset = append(unset, name)
-		}
-	}
+	unset := slices.DeleteFunc(slices.Clone(t.RequiresEnv), func(name string) bool {
+		value, _ := r.env(name)
+		return value != ""
+	})
 	switch len(unset) {
 	case 0:
 		return ""

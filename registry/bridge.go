@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,14 +83,8 @@ func (b Bridge) threshold() float64 {
 }
 
 func (b Bridge) limits() (first, most int) {
-	first, most = b.DefaultLimit, b.MaxLimit
-	if most == 0 {
-		most = defaultMaxSearchLimit
-	}
-	if first == 0 {
-		first = min(defaultSearchLimit, max(most, 1))
-	}
-	return first, most
+	most = cmp.Or(b.MaxLimit, defaultMaxSearchLimit)
+	return cmp.Or(b.DefaultLimit, min(defaultSearchLimit, max(most, 1))), most
 }
 
 // hides lists the tools that the bridge hides; none when it is not worth it.
@@ -148,11 +143,7 @@ func bridgeTool(name, description, parameters string, fn func(c *catalogue, args
 	if err != nil {
 		panic(fmt.Sprintf("define tool %q: %v", name, err))
 	}
-	tool.bind = unbound(func(_ context.Context, env *Env, arguments json.RawMessage) (any, error) {
-		var args bridgeArgs
-		if err := json.Unmarshal(arguments, &args); err != nil {
-			return nil, &undecodable{err}
-		}
+	tool.bind = decoded(func(_ context.Context, env *Env, args bridgeArgs) (any, error) {
 		return fn(env.Session.tools.hidden, args)
 	})
 	return tool

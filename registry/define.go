@@ -27,7 +27,17 @@ func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) 
 	if err != nil {
 		panic(fmt.Sprintf("define tool %q: %v", d.Name, err))
 	}
-	tool.bind = func(arguments json.RawMessage) (run, error) {
+	tool.bind = decoded(fn)
+	return tool
+}
+
+// run is a tool bound to the arguments of one call. They are decoded on the goroutine of the call, so that the stack of the tool's
+// goroutine need not grow for it.
+type run func(ctx context.Context, env *Env) (any, error)
+
+// decoded binds a function to its arguments.
+func decoded[A any](fn func(ctx context.Context, env *Env, args A) (any, error)) func(json.RawMessage) (run, error) {
+	return func(arguments json.RawMessage) (run, error) {
 		var args A
 		if string(arguments) != "{}" { // the zero value
 			if err := json.Unmarshal(arguments, &args); err != nil {
@@ -36,7 +46,6 @@ func Define[A any](d Definition, fn func(ctx context.Context, env *Env, args A) 
 		}
 		return func(ctx context.Context, env *Env) (any, error) { return fn(ctx, env, args) }, nil
 	}
-	return tool
 }
 
 // Planned makes an entry for a tool that is not built yet: it exists, and is unavailable with that reason. Any tool of its name
@@ -57,19 +66,10 @@ func DefineSchema(d Definition, parameters json.RawMessage,
 	if err != nil {
 		return Tool{}, fmt.Errorf("define tool %q: %w", d.Name, err)
 	}
-	tool.bind = unbound(fn)
-	return tool, nil
-}
-
-// run is a tool bound to the arguments of one call. They are decoded on the goroutine of the call, so that the stack of the tool's
-// goroutine need not grow for it.
-type run func(ctx context.Context, env *Env) (any, error)
-
-// unbound is for a tool that takes its arguments as JSON.
-func unbound(fn func(ctx context.Context, env *Env, arguments json.RawMessage) (any, error)) func(json.RawMessage) (run, error) {
-	return func(arguments json.RawMessage) (run, error) {
+	tool.bind = func(arguments json.RawMessage) (run, error) {
 		return func(ctx context.Context, env *Env) (any, error) { return fn(ctx, env, arguments) }, nil
 	}
+	return tool, nil
 }
 
 // The form that OpenAI's API accepts.
@@ -83,35 +83,26 @@ func (d Definition) tool(parameters json.RawMessage, args reflect.Type) (Tool, e
 	if d.Toolset == "" {
 		return Tool{}, errors.New("no toolset")
 	}
-	compact, err := compacted(parameters)
-	if err != nil {
-		return Tool{}, err
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, parameters); err != nil {
+		return Tool{}, fmt.Errorf("parameters: %w", err)
 	}
 	// A process calls few of its tools, and compiling all of ours would take 20 ms at its start.
 	compiled := sync.OnceValue(func() *plan {
-		p, err := compile(compact, args)
+		p, err := compile(compact.Bytes(), args)
 		if err != nil {
 			panic(fmt.Sprintf("compile the schema of tool %q: %v", d.Name, err))
 		}
 		return p
 	})
 	if args == nil {
-		p, err := compile(compact, nil)
+		p, err := compile(compact.Bytes(), nil)
 		if err != nil {
 			return Tool{}, err
 		}
 		compiled = func() *plan { return p }
 	}
-	return Tool{Definition: d, Parameters: compact, args: args, plan: compiled}, nil
-}
-
-// compacted is a schema without white space.
-func compacted(parameters json.RawMessage) (json.RawMessage, error) {
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, parameters); err != nil {
-		return nil, fmt.Errorf("parameters: %w", err)
-	}
-	return compact.Bytes(), nil
+	return Tool{Definition: d, Parameters: compact.Bytes(), args: args, plan: compiled}, nil
 }
 
 // undecodable is an argument that passed the schema but not the decoder, e.g. an integer over 64 bits.

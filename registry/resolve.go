@@ -29,36 +29,25 @@ type ToolsetInfo struct {
 	RequiresEnv []string `json:"requires_env"` // by any of Resolved
 }
 
-// Toolsets lists the toolsets, sorted by name.
+// Toolsets describes the toolsets, sorted by name. "all", "*" and the names of older versions are not among them.
 func (r *Registry) Toolsets() []ToolsetInfo {
 	var all []ToolsetInfo
 	for _, name := range sortedKeys(r.toolsets) {
-		info, _ := r.ToolsetInfo(name)
-		all = append(all, info)
+		def, tools := r.toolsets[name], map[string]bool{}
+		r.toolsets.collect(name, tools, map[string]bool{})
+		var required []string
+		for tool := range tools {
+			if t := r.tools[tool]; t != nil {
+				required = append(required, t.RequiresEnv...)
+			}
+		}
+		all = append(all, ToolsetInfo{
+			Name: name, Description: def.Description, Direct: sorted(def.Tools), Includes: sorted(def.Includes),
+			Resolved: sorted(sortedKeys(tools)), Count: len(tools), Composite: len(def.Includes) > 0,
+			RequiresEnv: slices.Compact(sorted(required)),
+		})
 	}
 	return all
-}
-
-// ToolsetInfo describes the toolset of that name. "all", "*" and the names of older versions are not toolsets.
-func (r *Registry) ToolsetInfo(name string) (ToolsetInfo, bool) {
-	def, ok := r.toolsets.lookup(name)
-	if !ok {
-		return ToolsetInfo{}, false
-	}
-	tools := map[string]bool{}
-	r.toolsets.collect(name, tools, map[string]bool{})
-	info := ToolsetInfo{
-		Name: name, Description: def.Description, Direct: sorted(def.Tools), Includes: sorted(def.Includes),
-		Resolved: sorted(sortedKeys(tools)), Count: len(tools), Composite: len(def.Includes) > 0,
-	}
-	var required []string
-	for tool := range tools {
-		if t := r.tools[tool]; t != nil {
-			required = append(required, t.RequiresEnv...)
-		}
-	}
-	info.RequiresEnv = slices.Compact(sorted(required))
-	return info, true
 }
 
 func sorted(names []string) []string {

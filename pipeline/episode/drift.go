@@ -1,6 +1,9 @@
 package episode
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // DriftVerdict says whether an episode's tokens can be trained on as they are.
 type DriftVerdict string
@@ -61,12 +64,12 @@ func (ep *Episode) FindDrift() *Drift {
 			switch {
 			case ep.compactedAt(i):
 				d.Verdict = DriftCompacted
-				ours = first(ours, d)
+				ours = cmp.Or(ours, d)
 			case t.Shared >= resent:
 				d.Verdict = DriftRepaired
-				ours = first(ours, d)
+				ours = cmp.Or(ours, d)
 			default:
-				found = first(found, d)
+				found = cmp.Or(found, d)
 			}
 		}
 		sequence = t.follow(sequence)
@@ -77,17 +80,10 @@ func (ep *Episode) FindDrift() *Drift {
 			resent = len(sequence)
 		}
 	}
-	switch {
-	case !known:
+	if !known {
 		return nil
-	case found != nil:
-		return found
-	case unknown != nil:
-		return unknown
-	case ours != nil:
-		return ours
 	}
-	return &Drift{Verdict: DriftNone}
+	return cmp.Or(found, unknown, ours, &Drift{Verdict: DriftNone})
 }
 
 // compactedAt reports whether a turn was the first with a shorter conversation.
@@ -99,11 +95,4 @@ func (ep *Episode) compactedAt(turn int) bool {
 func (ep *Episode) resent(turn int) bool {
 	at := ep.Turns[turn].Message
 	return at >= 0 && at < len(ep.Messages) && slices.ContainsFunc(ep.Messages[at].Calls, func(c Call) bool { return c.Sent != "" })
-}
-
-func first(a, b *Drift) *Drift {
-	if a != nil {
-		return a
-	}
-	return b
 }
