@@ -55,7 +55,7 @@ func newCatalogue(names []string, tools map[string]*Tool, quirks Quirks) *catalo
 
 var camelCase = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
 
-// terms are the words of a text or a name: runs of letters and digits, in lower case, camelCase taken apart.
+// terms are the words of a text or a name: runs of letters and digits, in lower case, camelCase split.
 func terms(text string) []string {
 	text = strings.ToLower(camelCase.ReplaceAllString(text, "$1 $2"))
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

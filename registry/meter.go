@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
 	"time"
 
@@ -99,38 +98,35 @@ func (s *meteredSandbox) KillAll(ctx context.Context) error {
 
 func (s *meteredSandbox) Files() sandbox.Files { return meteredFiles{s.Sandbox.Files()} }
 
-type meteredProcess struct{ process sandbox.Process }
-
-func (p *meteredProcess) PID() int         { return p.process.PID() }
-func (p *meteredProcess) Socket() net.Conn { return p.process.Socket() }
+type meteredProcess struct{ sandbox.Process }
 
 func (p *meteredProcess) Wait(ctx context.Context) (sandbox.Exit, error) {
-	return metered(ctx, func() (sandbox.Exit, error) { return p.process.Wait(ctx) })
+	return metered(ctx, func() (sandbox.Exit, error) { return p.Process.Wait(ctx) })
 }
 
 func (p *meteredProcess) Kill(ctx context.Context, grace time.Duration) error {
-	return done(ctx, func() error { return p.process.Kill(ctx, grace) })
+	return done(ctx, func() error { return p.Process.Kill(ctx, grace) })
 }
 
-type meteredFiles struct{ files sandbox.Files }
+type meteredFiles struct{ sandbox.Files }
 
 func (f meteredFiles) Stat(ctx context.Context, path string) (sandbox.Info, error) {
-	return metered(ctx, func() (sandbox.Info, error) { return f.files.Stat(ctx, path) })
+	return metered(ctx, func() (sandbox.Info, error) { return f.Files.Stat(ctx, path) })
 }
 
 func (f meteredFiles) Read(ctx context.Context, path string, offset, limit int64) (data []byte, info sandbox.Info, err error) {
-	err = done(ctx, func() (err error) { data, info, err = f.files.Read(ctx, path, offset, limit); return err })
+	err = done(ctx, func() (err error) { data, info, err = f.Files.Read(ctx, path, offset, limit); return err })
 	return data, info, err
 }
 
 func (f meteredFiles) Write(ctx context.Context, files ...sandbox.FileWrite) error {
-	return done(ctx, func() error { return f.files.Write(ctx, files...) })
+	return done(ctx, func() error { return f.Files.Write(ctx, files...) })
 }
 
 func (f meteredFiles) Remove(ctx context.Context, paths ...string) error {
-	return done(ctx, func() error { return f.files.Remove(ctx, paths...) })
+	return done(ctx, func() error { return f.Files.Remove(ctx, paths...) })
 }
 
 func (f meteredFiles) List(ctx context.Context, path string) ([]sandbox.Info, error) {
-	return metered(ctx, func() ([]sandbox.Info, error) { return f.files.List(ctx, path) })
+	return metered(ctx, func() ([]sandbox.Info, error) { return f.Files.List(ctx, path) })
 }

@@ -181,31 +181,29 @@ func (t *touched) follow(ctx context.Context, links links) {
 // links resolves paths, each directory once.
 type links struct {
 	files sandbox.Files
-	known map[string]string // existing path → resolved path
+	known map[string]string // path → resolved path
 	names map[string][]sandbox.Info
 }
 
 // resolve resolves the part of a path that exists.
 func (l links) resolve(ctx context.Context, name string) (string, bool) {
-	rest := ""
-	for {
-		if real, ok := l.known[name]; ok {
-			return path.Join(real, rest), true
-		}
-		info, err := l.files.Stat(ctx, name)
-		if err == nil {
-			l.known[name] = info.Path
-			return path.Join(info.Path, rest), true
-		}
-		if !errors.Is(err, fs.ErrNotExist) || name == "/" {
-			return "", false
-		}
-		dir, base := path.Split(name)
-		name, rest = path.Clean(dir), path.Join(base, rest)
-		if l.dangles(ctx, name, base) {
-			return "", false
-		}
+	if real, ok := l.known[name]; ok {
+		return real, true
 	}
+	dir, base := path.Dir(name), path.Base(name)
+	switch info, err := l.files.Stat(ctx, name); {
+	case err == nil:
+		l.known[name] = info.Path
+	case !errors.Is(err, fs.ErrNotExist) || name == "/" || l.dangles(ctx, dir, base):
+		return "", false
+	default:
+		real, ok := l.resolve(ctx, dir)
+		if !ok {
+			return "", false
+		}
+		l.known[name] = path.Join(real, base)
+	}
+	return l.known[name], true
 }
 
 // dangles reports whether a path is a link to a missing file, which a write would create.
@@ -253,10 +251,11 @@ func (t touched) conflicts(o touched) bool {
 // overlap reports whether a path of one list equals, contains or lies in a path of the other.
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(x string) bool {
-		return slices.ContainsFunc(b, func(y string) bool { return x == y || holds(x, y) || holds(y, x) })
+		return slices.ContainsFunc(b, func(y string) bool { return holds(x, y) || holds(y, x) })
 	})
 }
 
+// holds reports whether a file is a directory itself or lies in it.
 func holds(dir, file string) bool {
-	return strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/")
+	return strings.HasPrefix(file+"/", strings.TrimSuffix(dir, "/")+"/")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	schemakind "github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -56,10 +57,8 @@ func (r *report) add(e *jsonschema.ValidationError) {
 		}
 	case *schemakind.Type, *schemakind.Enum, *schemakind.Minimum, *schemakind.Maximum:
 		say(wants(s), v.describe())
-	case *schemakind.MinLength:
-		say(wants(s), fmt.Sprintf("%d characters", k.Got))
-	case *schemakind.MaxLength:
-		say(wants(s), fmt.Sprintf("%d characters", k.Got))
+	case *schemakind.MinLength, *schemakind.MaxLength:
+		say(wants(s), fmt.Sprintf("%d characters", utf8.RuneCountInString(unquote(v.text))))
 	case *schemakind.MinItems, *schemakind.MaxItems:
 		say(wants(s), fmt.Sprintf("%d items", len(v.items)))
 	case *schemakind.Required:
@@ -170,15 +169,37 @@ func wants(s *jsonschema.Schema) string {
 	if of := types(items(s)); of != nil && text == "array" {
 		text += " of " + of[0]
 	}
-	switch low, high := s.Minimum, s.Maximum; {
-	case low != nil && high != nil:
-		text += " from " + digits(low) + " to " + digits(high)
-	case low != nil:
-		text += " of at least " + digits(low)
-	case high != nil:
-		text += " of at most " + digits(high)
+	return text + bounds(digits(s.Minimum), digits(s.Maximum), " from ", "") +
+		bounds(count(s.MinLength), count(s.MaxLength), " of ", " characters") +
+		bounds(count(s.MinItems), count(s.MaxItems), " of ", " items")
+}
+
+// bounds says from where to where; "" is without a bound.
+func bounds(low, high, from, unit string) string {
+	switch {
+	case low != "" && high != "":
+		return from + low + " to " + high + unit
+	case low != "":
+		return " of at least " + low + unit
+	case high != "":
+		return " of at most " + high + unit
 	}
-	return text + sizes(s.MinLength, s.MaxLength, "characters") + sizes(s.MinItems, s.MaxItems, "items")
+	return ""
+}
+
+func digits(bound *big.Rat) string {
+	if bound == nil {
+		return ""
+	}
+	f, _ := bound.Float64()
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+func count(bound *int) string {
+	if bound == nil {
+		return ""
+	}
+	return strconv.Itoa(*bound)
 }
 
 // choices are the values of an enum as JSON.
@@ -191,23 +212,6 @@ func choices(s *jsonschema.Schema) []string {
 		}
 	}
 	return all
-}
-
-func digits(bound *big.Rat) string {
-	f, _ := bound.Float64()
-	return strconv.FormatFloat(f, 'f', -1, 64)
-}
-
-func sizes(low, high *int, unit string) string {
-	switch {
-	case low != nil && high != nil:
-		return fmt.Sprintf(" of %d to %d %s", *low, *high, unit)
-	case low != nil:
-		return fmt.Sprintf(" of at least %d %s", *low, unit)
-	case high != nil:
-		return fmt.Sprintf(" of at most %d %s", *high, unit)
-	}
-	return ""
 }
 
 // describe shows a value's type and its beginning.

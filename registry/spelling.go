@@ -9,8 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// aside are names of arguments in which models explain a call. They make no difference to a tool.
-var aside = barely("description,explanation,reason,reasoning,rationale,justification,thought,thoughts,thinking,comment,purpose,intent,instruction")
+// explanations are names of arguments in which models explain a call. They make no difference to a tool.
+var explanations = barely("description,explanation,reason,reasoning,rationale,justification,thought,thoughts,thinking,comment,purpose,intent,instruction")
 
 // otherNames are the other names of an object's members.
 type otherNames struct {
@@ -142,7 +142,7 @@ func (v *value) said() string {
 
 // idle reports whether an argument makes no difference to the tool: null, an explanation, or the default behaviour.
 func (n *otherNames) idle(m *member, top bool) bool {
-	if m.value.kind == kindNull || top && slices.Contains(aside, bare(m.key)) {
+	if m.value.kind == kindNull || top && slices.Contains(explanations, bare(m.key)) {
 		return true
 	}
 	return slices.ContainsFunc(n.ignored, func(each string) bool {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -181,14 +182,11 @@ func (l *longResult) spread(result string, kept int) {
 // ours are the members that show adds.
 var ours = map[string]bool{"original_bytes": true, "stored": true, "note": true, "preview": true}
 
+var noFileName = regexp.MustCompile(`[^a-zA-Z0-9._-]`)
+
 // fileName makes an id, which a model may have written, safe as a file name.
 func fileName(id string) string {
-	name := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
-			return r
-		}
-		return '_'
-	}, id)
+	name := noFileName.ReplaceAllString(id, "_")
 	if name == id && len(id) <= maxStoreName {
 		return name
 	}
@@ -217,7 +215,8 @@ func (l *longResult) envelope(failure string, room int) string {
 	}
 	note := fmt.Sprintf("the result was too long: preview is the beginning of %s, which lies whole in the sandbox at stored", what)
 	if reader := l.call.session.tools.reader(); reader != "" {
-		note += fmt.Sprintf("; read on there with %s from line %d of %d", reader, strings.Count(preview, "\n")+1, lines(l.data))
+		note += fmt.Sprintf("; read on there with %s from line %d of %d", reader,
+			strings.Count(preview, "\n")+1, strings.Count(strings.TrimSuffix(l.data, "\n"), "\n")+1)
 	}
 	var b strings.Builder
 	b.WriteByte('{')
@@ -232,14 +231,6 @@ func (l *longResult) envelope(failure string, room int) string {
 	fmt.Fprintf(&b, `"truncated":true,"original_bytes":%d,"stored":%s,"note":%s,"preview":%s}`,
 		l.call.call.ResultBytes, quote(l.path), quote(note), quote(preview))
 	return b.String()
-}
-
-func lines(text string) int {
-	n := strings.Count(text, "\n")
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		n++
-	}
-	return n
 }
 
 // reader is the tool with which long results are read, or "".

@@ -17,7 +17,7 @@
 //	   "parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]},
 //	   "timeout_s":10,"reads":["path"]}]}
 //
-// (on one line). Only name and description are required. A tool without parameters takes none. One whose results anybody
+// (on one line). Only name and description are required. A tool without parameters takes none. One whose results strangers
 // could have written says where they come from, such as "untrusted":"web"; the trace then says so. A concurrent plugin is sent
 // requests while it still works on others and may answer in any order; its tools may say which of their arguments are
 // paths that they read and write, so that calls of one turn that cannot conflict run side by side. Empty lists mean that

@@ -104,7 +104,7 @@ func (r *process) exchange(ctx context.Context, req request) (got reply, err err
 	defer func() { r.leave(ctx, req.ID, err != nil) }()
 	if _, err := r.input.Write(line); errors.Is(err, feed.ErrFull) {
 		return reply{}, errors.New("it does not read its input")
-	} // a closed one is that of a process which has ended, as is told below
+	} // a closed one is that of a process which has ended, see below
 	// Wait with the call's context, so that the time counts as time in the sandbox.
 	waiting, stop := context.WithCancel(ctx)
 	var waited sync.WaitGroup
