@@ -23,32 +23,42 @@ const (
 func readFiles(paths []string) ([]sandbox.FileWrite, error) {
 	var files []sandbox.FileWrite
 	total := int64(0)
-	add := func(name, target string, info fs.FileInfo) error {
-		if total += info.Size(); total > maxBytes || len(files) >= maxFiles {
-			return fmt.Errorf("its files are more than %d, or over %d MiB", maxFiles, maxBytes>>20)
-		}
-		data, err := os.ReadFile(name)
-		files = append(files, sandbox.FileWrite{Path: target, Data: data, Mode: info.Mode().Perm(), Replace: true})
-		return err
-	}
-	for _, root := range paths {
-		absolute, err := filepath.Abs(root)
+	for _, given := range paths {
+		given, err := filepath.Abs(given)
 		if err != nil {
 			return nil, err
 		}
-		info, err := os.Stat(root) // a path in the configuration may be a link
+		root, err := filepath.EvalSymlinks(given) // a path in the configuration may be a link
 		if err != nil {
 			return nil, fmt.Errorf("files: %w", err)
 		}
-		base := filepath.Base(absolute)
-		switch {
-		case info.Mode().IsRegular():
-			err = add(root, base, info)
-		case info.IsDir():
-			err = readFolder(root, base, add)
-		default:
-			err = fmt.Errorf("%s is neither a file nor a folder", root)
-		}
+		err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir():
+				if name != root && (entry.Name() == "__pycache__" || entry.Name() == ".git") {
+					return fs.SkipDir // made by running the plugin, and not a part of it
+				}
+				return nil
+			case !entry.Type().IsRegular():
+				if name == root {
+					return fmt.Errorf("%s is neither a file nor a folder", given)
+				}
+				return nil
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			if total += info.Size(); total > maxBytes || len(files) >= maxFiles {
+				return fmt.Errorf("its files are more than %d, or over %d MiB", maxFiles, maxBytes>>20)
+			}
+			data, err := os.ReadFile(name)
+			target := path.Join(filepath.Base(given), filepath.ToSlash(strings.TrimPrefix(name, root)))
+			files = append(files, sandbox.FileWrite{Path: target, Data: data, Mode: info.Mode().Perm(), Replace: true})
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("files: %w", err)
 		}
@@ -60,23 +70,4 @@ func readFiles(paths []string) ([]sandbox.FileWrite, error) {
 		}
 	}
 	return files, nil
-}
-
-func readFolder(root, base string, add func(name, target string, info fs.FileInfo) error) error {
-	return fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() && (entry.Name() == "__pycache__" || entry.Name() == ".git") {
-			return fs.SkipDir // made by running the plugin, and not a part of it
-		}
-		if !entry.Type().IsRegular() {
-			return nil
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		return add(filepath.Join(root, filepath.FromSlash(name)), path.Join(base, name), info)
-	})
 }

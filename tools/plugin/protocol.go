@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"trajgen/registry"
+	"trajgen/tools/internal/chars"
 )
 
 // protocolVersion is what describe announces.
@@ -99,16 +101,11 @@ func (r reply) result() (json.RawMessage, error) {
 		}
 		return answer.Result, nil
 	}
-	f := &registry.Failure{Class: answer.Error.Class, Message: answer.Error.Message}
+	f := &registry.Failure{Class: answer.Error.Class}
 	if !classPattern.MatchString(f.Class) {
 		f.Class = "plugin_error"
 	}
-	if f.Message == "" {
-		f.Message = f.Class
-	}
-	if utf8.RuneCountInString(f.Message) > maxMessage {
-		f.Message = string([]rune(f.Message)[:maxMessage]) + "…"
-	}
+	f.Message = chars.First(cmp.Or(answer.Error.Message, f.Class), maxMessage, "…")
 	return nil, f
 }
 
