@@ -89,10 +89,10 @@ const notBuilt = "not built into this version"
 
 // Unavailable says which tools cannot work here at the moment, and why.
 func (r *Registry) Unavailable(ctx context.Context) map[string]string {
-	reasons, err := r.unavailable(ctx, r.names)
+	reasons, err := r.unavailable(ctx, sortedKeys(r.tools))
 	if err != nil {
-		for _, name := range r.names {
-			if r.tools[name].Available != nil && reasons[name] == "" {
+		for name, tool := range r.tools {
+			if tool.Available != nil && reasons[name] == "" {
 				reasons[name] = "not checked: " + err.Error()
 			}
 		}

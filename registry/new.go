@@ -13,7 +13,6 @@ import (
 // depends on the machine; their availability does.
 type Registry struct {
 	tools    map[string]*Tool
-	names    []string    // of tools, sorted
 	defs     toolsetDefs // the table of toolsets and the run's own
 	toolsets toolsetDefs // defs with the registered tools added
 	env      func(name string) (string, bool)
@@ -38,9 +37,8 @@ func (r *Registry) derive() *Registry {
 
 // index lists the tools and adds each to the toolset that it names, which it makes if the table does not have it.
 func (r *Registry) index() *Registry {
-	r.names = sortedKeys(r.tools)
 	r.toolsets = maps.Clone(r.defs)
-	for _, name := range r.names {
+	for _, name := range sortedKeys(r.tools) {
 		set := r.tools[name].Toolset
 		def := r.toolsets[set]
 		if !slices.Contains(def.Tools, name) {
@@ -97,18 +95,6 @@ func dynamic(toolset string) bool {
 	return strings.HasPrefix(toolset, "mcp-") || strings.HasPrefix(toolset, "plugin-")
 }
 
-// free says why a toolset cannot have a name.
-func (r *Registry) free(name string) error {
-	_, known := r.toolsets.lookup(name)
-	switch {
-	case name == "" || strings.ContainsAny(name, " \t\n,"):
-		return fmt.Errorf("toolset %q: a name has no white space and no comma", name)
-	case known || reserved(name):
-		return fmt.Errorf("toolset %q exists already", name)
-	}
-	return nil
-}
-
 // WithToolsets returns a registry that also has a run's own toolsets. It refuses names that exist already, and unknown tools and
 // toolsets in them.
 func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error) {
@@ -116,9 +102,12 @@ func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error)
 	made.defs = maps.Clone(r.defs)
 	var errs []error
 	for _, name := range sortedKeys(custom) {
-		if err := r.free(name); err != nil {
-			errs = append(errs, err)
-		} else {
+		switch {
+		case name == "" || strings.ContainsAny(name, " \t\n,"):
+			errs = append(errs, fmt.Errorf("toolset %q: a name has no white space and no comma", name))
+		case r.toolsets.knows(name):
+			errs = append(errs, fmt.Errorf("toolset %q exists already", name))
+		default:
 			made.defs[name] = custom[name]
 		}
 	}
@@ -167,7 +156,7 @@ func (r *Registry) WithBridge(bridge Bridge) *Registry {
 
 // knownTools lists the registered tools and those that a toolset of the table names.
 func (r *Registry) knownTools() []string {
-	all := slices.Clone(r.names)
+	all := sortedKeys(r.tools)
 	for _, def := range builtinToolsets() {
 		all = append(all, def.Tools...)
 	}
@@ -177,9 +166,9 @@ func (r *Registry) knownTools() []string {
 
 // Tools lists the tools that exist, sorted by name.
 func (r *Registry) Tools() []Tool {
-	all := make([]Tool, len(r.names))
-	for i, name := range r.names {
-		all[i] = *r.tools[name]
+	var all []Tool
+	for _, name := range sortedKeys(r.tools) {
+		all = append(all, *r.tools[name])
 	}
 	return all
 }

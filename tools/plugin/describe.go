@@ -151,11 +151,8 @@ func (p *plugin) tool(entry toolEntry) (registry.Tool, error) {
 // timeout is what the tool asks for, up to the configured limit.
 func (p *plugin) timeout(seconds float64) time.Duration {
 	asked := time.Duration(seconds * float64(time.Second))
-	switch {
-	case asked == 0:
-		return p.cfg.Timeout
-	case p.cfg.Timeout > 0:
-		return min(asked, p.cfg.Timeout)
+	if most := p.cfg.Timeout; asked == 0 || most > 0 && most < asked {
+		return most
 	}
 	return asked
 }
