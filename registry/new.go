@@ -24,7 +24,10 @@ type Registry struct {
 
 // New makes a registry of tools, as With adds them.
 func New(tools ...Tool) (*Registry, error) {
-	empty := &Registry{tools: map[string]*Tool{}, defs: builtinToolsets(), probes: &probes{}, env: func(string) (string, bool) { return "", false }}
+	empty := &Registry{
+		tools: map[string]*Tool{}, defs: builtinToolsets(), probes: &probes{},
+		env: func(string) (string, bool) { return "", false },
+	}
 	return empty.With(tools...)
 }
 

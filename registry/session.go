@@ -129,9 +129,6 @@ func (s *Session) sandbox(ctx context.Context) (sandbox.Sandbox, error) {
 		return box, nil
 	}
 	box, err := s.cfg.Sandbox(ctx)
-	if err == nil && box == nil {
-		err = errors.New("no sandbox came")
-	}
 	if err != nil {
 		// Recorded here and not at the end of the call, as a tool may hide the error. A cancelled episode is not a fault.
 		if cause := context.Cause(ctx); cause == nil || cause == errDeadline {

@@ -13,7 +13,7 @@ func (t *Tool) shown(quirks Quirks) json.RawMessage {
 	if t.args != nil && len(quirks) == 0 {
 		return t.Parameters
 	}
-	root := parseValue(string(t.Parameters)).clone()
+	root := parseValue(string(t.Parameters))
 	s := shower{quirks: quirks, root: parseValue(string(t.Parameters)), room: maxInlined}
 	s.object(&root)
 	s.clean(&root, nil)

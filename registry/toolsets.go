@@ -11,8 +11,6 @@ import (
 
 func words(s string) []string { return strings.Fields(s) }
 
-func join(lists ...[]string) []string { return slices.Concat(lists...) }
-
 // without is a list less some of its names.
 func without(list []string, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(names, name) })
@@ -33,10 +31,10 @@ var (
 	rlTools      = words("rl_list_environments rl_select_environment rl_get_current_config rl_edit_config" +
 		" rl_start_training rl_check_status rl_stop_training rl_get_results rl_list_runs rl_test_inference")
 
-	codingTools = join(webTools, words("terminal process read_terminal"), fileTools, words("vision_analyze"), skillTools,
+	codingTools = slices.Concat(webTools, words("terminal process read_terminal"), fileTools, words("vision_analyze"), skillTools,
 		browserTools, words("todo memory session_search clarify execute_code delegate_task"))
 	acpTools  = without(codingTools, "read_terminal", "clarify")
-	coreTools = join(codingTools, words("image_generate text_to_speech cronjob send_message computer_use"), homeTools,
+	coreTools = slices.Concat(codingTools, words("image_generate text_to_speech cronjob send_message computer_use"), homeTools,
 		kanbanTools)
 )
 
@@ -52,7 +50,7 @@ var staticToolsets = map[string]ToolsetDef{
 	"terminal":          {Description: "Run commands and manage processes", Tools: words("terminal process read_terminal")},
 	"moa":               {Description: "Ask several models at once", Tools: words("mixture_of_agents")},
 	"skills":            {Description: "Read and manage skill documents", Tools: skillTools},
-	"browser":           {Description: "Control a web browser", Tools: join(browserTools, words("web_search"))},
+	"browser":           {Description: "Control a web browser", Tools: slices.Concat(browserTools, words("web_search"))},
 	"cronjob":           {Description: "Schedule jobs", Tools: words("cronjob")},
 	"messaging":         {Description: "Send messages", Tools: words("send_message")},
 	"file":              {Description: "Read, write, edit and search files", Tools: fileTools},
@@ -77,11 +75,11 @@ var staticToolsets = map[string]ToolsetDef{
 	"safe":              {Description: "No commands and no files", Includes: words("web vision image_gen")},
 	"coding":            {Description: "What a coding agent needs", Tools: codingTools},
 	"hermes-acp":        {Description: "Preset of the editor integration", Tools: acpTools},
-	"hermes-api-server": {Description: "Preset of the API server", Tools: join(acpTools, words("image_generate cronjob"), homeTools)},
-	"hermes-webhook":    {Description: "Preset of webhooks", Tools: join(webTools, words("vision_analyze clarify"))},
-	"hermes-discord":    {Description: "Preset of Discord", Tools: join(coreTools, words("discord discord_admin"))},
-	"hermes-feishu":     {Description: "Preset of Feishu", Tools: join(coreTools, feishuTools)},
-	"hermes-yuanbao":    {Description: "Preset of Yuanbao", Tools: join(coreTools, yuanbaoTools)},
+	"hermes-api-server": {Description: "Preset of the API server", Tools: slices.Concat(acpTools, words("image_generate cronjob"), homeTools)},
+	"hermes-webhook":    {Description: "Preset of webhooks", Tools: slices.Concat(webTools, words("vision_analyze clarify"))},
+	"hermes-discord":    {Description: "Preset of Discord", Tools: slices.Concat(coreTools, words("discord discord_admin"))},
+	"hermes-feishu":     {Description: "Preset of Feishu", Tools: slices.Concat(coreTools, feishuTools)},
+	"hermes-yuanbao":    {Description: "Preset of Yuanbao", Tools: slices.Concat(coreTools, yuanbaoTools)},
 	"hermes-gateway":    {Description: "All messaging presets", Includes: gatewayPresets},
 }
 

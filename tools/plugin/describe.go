@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"trajgen/registry"
@@ -26,19 +27,14 @@ var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
 
 // describe asks all plugins for their tools.
 func (s *Set) describe(ctx context.Context, opts Options) (err error) {
-	shared := func(context.Context) (sandbox.Sandbox, error) { return nil, errors.New("no sandbox") }
-	for _, p := range s.plugins {
-		if p.runner != nil {
-			continue
-		}
-		box, failed := opts.Sandbox(ctx)
-		if failed != nil {
-			return fmt.Errorf("open a sandbox to ask plugins for their tools: %w", failed)
+	var box sandbox.Sandbox
+	if slices.ContainsFunc(s.plugins, func(p *plugin) bool { return p.runner == nil }) {
+		if box, err = opts.Sandbox(ctx); err != nil {
+			return fmt.Errorf("open a sandbox to ask plugins for their tools: %w", err)
 		}
 		defer func() { err = errors.Join(err, box.Close()) }()
-		shared = func(context.Context) (sandbox.Sandbox, error) { return box, nil }
-		break
 	}
+	shared := func(context.Context) (sandbox.Sandbox, error) { return box, nil }
 	var errs []error
 	from := map[string]string{} // tool → plugin
 	for _, p := range s.plugins {
@@ -70,7 +66,7 @@ func (p *plugin) describe(ctx context.Context, shared opener, logger *slog.Logge
 		return nil, err
 	}
 	defer run.leave(ctx, 0, true)
-	got, err := run.exchange(limited, request{ID: l.newID(), Method: "describe", Protocol: protocolVersion})
+	got, err := run.exchange(limited, request{ID: l.last.Add(1), Method: "describe", Protocol: protocolVersion})
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -21,12 +22,12 @@ type live struct {
 	logger *slog.Logger
 	// turn is held by a call of a plugin that is not concurrent, and starting by the goroutine that starts the process.
 	turn, starting *semaphore.Weighted
+	last           atomic.Int64 // id of the last request
 
 	mu      sync.Mutex // guards the rest
 	closed  bool
 	current *process
 	box     sandbox.Sandbox // of a plugin on the runner
-	last    int64           // of the last request
 	watched sync.WaitGroup
 	end     context.CancelFunc // ends the watching of processes
 	ending  context.Context
@@ -89,7 +90,7 @@ func (l *live) ask(ctx context.Context, open opener, req request) (reply, error)
 		if err != nil {
 			return reply{}, err
 		}
-		req.ID = l.newID()
+		req.ID = l.last.Add(1)
 		got, err := run.exchange(ctx, req)
 		switch {
 		case err == nil:
@@ -117,13 +118,6 @@ func (l *live) ask(ctx context.Context, open opener, req request) (reply, error)
 
 // maxStarts is how many processes may end before a call was sent to one, until the call gives up.
 const maxStarts = 3
-
-func (l *live) newID() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last++
-	return l.last
-}
 
 // process returns the process that takes requests, and starts it when there is none.
 func (l *live) process(ctx context.Context, open opener) (*process, error) {
