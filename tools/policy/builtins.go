@@ -9,7 +9,7 @@ import (
 
 // builtin follows a builtin command, which changes the shell itself.
 func (c *call) builtin() {
-	rest := c.operands()
+	rest := c.operands
 	switch c.name {
 	case "cd", "chdir", "pushd", "popd":
 		target := c.j.home()
@@ -19,7 +19,7 @@ func (c *call) builtin() {
 		if c.name == "popd" || !strings.HasPrefix(target, "/") {
 			target = unknown
 		}
-		c.j.set("PWD", textValue(target, 0))
+		c.j.set("PWD", value{target})
 	case "set":
 		if i := slices.Index(c.args, "--"); i >= 0 {
 			c.j.params = c.args[i+1:]
@@ -33,7 +33,7 @@ func (c *call) builtin() {
 	case "read":
 		c.read(rest)
 	case "mapfile":
-		c.j.set(append(rest, "MAPFILE")[0], value{c.lines(), true, c.in.taint})
+		c.j.set(first(append(rest, "MAPFILE")), c.lines())
 	case "alias":
 		for _, arg := range c.args {
 			if name, code, ok := strings.Cut(arg, "="); ok {
@@ -53,14 +53,12 @@ func (c *call) builtin() {
 
 // lines returns the lines of the input.
 func (c *call) lines() []string {
-	if !c.in.known() {
-		return []string{unknown}
+	if !c.in.set || !isKnown(c.in.text) {
+		return []string{unknownFrom(c.in.text)}
 	}
 	lines := strings.Split(strings.TrimRight(c.in.text, "\n"), "\n")
 	return lines[:min(len(lines), maxWords)]
 }
-
-// The library modifies its configuration, and shares a nil one: hence a new one each time.
 
 // read sets variables from lines of the input. Each line is a possible value, as the command may be in a loop.
 func (c *call) read(names []string) {
@@ -75,12 +73,13 @@ func (c *call) read(names []string) {
 		var may binding
 		for _, line := range lines {
 			text := ""
-			if fields := expand.ReadFields(new(expand.Config), line, len(names), true); line == unknown {
-				text = unknown
+			// The library modifies its configuration, and shares a nil one.
+			if fields := expand.ReadFields(new(expand.Config), line, len(names), true); !isKnown(line) {
+				text = line
 			} else if k < len(fields) {
 				text = fields[k]
 			}
-			may = append(may, textValue(text, c.in.taint))
+			may = append(may, value{text})
 		}
 		c.j.set(name, may...)
 	}

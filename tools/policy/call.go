@@ -3,7 +3,7 @@ package policy
 import (
 	"cmp"
 	"path"
-	"slices"
+	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -12,21 +12,20 @@ import (
 // call is a program that is started, or a builtin.
 type call struct {
 	j          *judge
-	name       string // without directory; the first of a program's names, see names
+	name       string // without directory; the first of a program's names
 	args       []string
-	line       string // name and arguments, one a line; for rules
+	given      options
+	operands   []string // the arguments that are not options
+	line       string   // name and arguments, one a line; for rules
 	in         stream
-	taint      taint // of the words
 	background bool
 }
 
 // call follows a simple command.
 func (j *judge) call(cmd *syntax.CallExpr, in stream, to outputs) stream {
-	if len(cmd.Args) > 0 { // assignments are for this command only
-		for _, assign := range cmd.Assigns {
-			if assign.Name != nil {
-				defer j.restore(assign.Name.Value)()
-			}
+	for _, assign := range cmd.Assigns {
+		if len(cmd.Args) > 0 && assign.Name != nil { // it is for this command only
+			defer j.restore(assign.Name.Value)()
 		}
 	}
 	for _, assign := range cmd.Assigns {
@@ -36,100 +35,105 @@ func (j *judge) call(cmd *syntax.CallExpr, in stream, to outputs) stream {
 	if len(words) == 0 {
 		return stream{}
 	}
-	if base := path.Base(words[0]); to.network && (names[base] == "sh" || base == "exec") {
-		j.report(reverseShell)
+	if base := path.Base(words[0]); to.network && (table().names[base] == "sh" || base == "exec") {
+		j.report("reverse-shell")
 	}
 	if len(words) == 1 && words[0] == "exec" && in.set {
 		j.inputs["0"] = in // for all later commands
 	}
-	return j.invoke(words, in, j.pinned, j.detached > 0)
+	return j.invoke(words, in, j.detached > 0)
 }
 
 // invoke judges a command by its words. Prefixes such as sudo come back here with the command that they start.
-func (j *judge) invoke(words []string, in stream, from taint, background bool) stream {
-	defer func() { j.depth-- }()
-	if !j.enter() || len(words) == 0 || !j.spend() {
-		return unknownStream(0)
+func (j *judge) invoke(words []string, in stream, background bool) stream {
+	if j.steps += len(words) / 8; len(words) == 0 || !j.spend() {
+		return stream{unknown, true}
 	}
 	name := words[0]
-	calls := len(slices.DeleteFunc(slices.Clone(j.active), func(active string) bool { return active != name }))
 	body, isFunc := j.funcs[name]
-	if isFunc && calls > 0 {
-		j.again()
-	}
-	if code, ok := j.aliases[name]; (ok || isFunc) && calls < 2 {
-		j.active = append(j.active, name)
-		defer func() { j.active = j.active[:len(j.active)-1] }()
+	if alias, ok := j.aliases[name]; (ok || isFunc) && j.calls[name] < 2 {
+		j.calls[name]++
+		defer func() { j.calls[name]-- }()
 		if ok {
-			return j.code(code+" "+quoteAll(words[1:]), in)
+			return j.code(alias+" "+quoteAll(words[1:]), in)
 		}
-		defer func(params []string) { j.params = params }(j.params)
-		j.params = words[1:]
-		return j.stmt(body, in)
+		return j.function(body, words, in)
 	}
-	c := j.newCall(j.program(name), words[1:])
-	c.in, c.taint, c.background = in, from, background
+	c := j.newCall(j.program(name), words[1:], in)
+	c.background = background
 	if strings.ContainsAny(c.name, unknown+"*?[") && c.name != "[" && c.name != "[[" {
 		return c.guess()
 	}
 	if strings.Contains(name, "/") {
 		if strings.HasPrefix(j.canonical(name), "/etc/init.d/") {
-			j.newCall("service", c.args).judge()
+			c.with("service", c.args).judge()
 		}
-		c.script(name, c.args)
-		switch c.name {
-		case "shutdown", "reboot", "halt", "poweroff", "init", "telinit":
-			if !strings.HasPrefix(name, "/") {
-				return unknownStream(0) // a script of the project that has the name of a program
-			}
+		j.script(name, c.args)
+		if powerProgram.MatchString(name) {
+			return stream{unknown, true} // a script of the project that has the name of a program
 		}
 	}
 	return c.run()
 }
 
+var powerProgram = regexp.MustCompile(`^[^/].*/(shutdown|reboot|halt|poweroff|init|telinit)$`)
+
+// function follows the body of a function. One that starts itself twice, in parallel with itself, is a fork bomb.
+func (j *judge) function(body *syntax.Stmt, words []string, in stream) stream {
+	defer func(params []string) { j.params = params }(j.params)
+	j.params = words[1:]
+	switch {
+	case j.calls[words[0]] == 1:
+		defer func(respawned int) { j.respawned = respawned }(j.respawned)
+		j.respawned = 0
+	case j.beside > 0:
+		if j.respawned++; j.respawned > 1 {
+			j.report("fork-bomb")
+		}
+	}
+	return j.stmt(body, in)
+}
+
 // newCall is a call of a program by one of its names.
-func (j *judge) newCall(name string, args []string) *call {
+func (j *judge) newCall(name string, args []string, in stream) *call {
 	if name == "docker-compose" {
 		name, args = "docker", append([]string{"compose"}, args...)
 	}
+	names := table().names
 	plain := strings.TrimRight(name, "0123456789.") // python3.12 is python
-	if _, ok := languages[cmp.Or(names[plain], plain)]; ok {
+	if _, ok := table().languages[cmp.Or(names[plain], plain)]; ok {
 		name = plain
 	}
-	return &call{j: j, name: cmp.Or(names[name], name), args: args}
+	c := &call{j: j, name: cmp.Or(names[name], name), args: args, in: in}
+	c.given, c.operands = getopts(c.name, args)
+	c.line = c.name + "\n" + strings.Join(args, "\n")
+	return c
 }
 
-// program returns the name of the program that a command's first word runs.
-func (j *judge) program(word string) string {
-	name := path.Base(word)
-	for _, link := range j.links {
-		found := link[0] == j.canonical(word) || !strings.Contains(word, "/") && path.Base(link[0]) == name // its directory may be in the PATH
-		if found && systemProgram.MatchString(link[1]) {
-			return path.Base(link[1])
-		}
-	}
-	return name
+// with is a call of another program, or with other arguments, and the same input.
+func (c *call) with(name string, args []string) *call {
+	other := c.j.newCall(name, args, c.in)
+	other.background = c.background
+	return other
 }
 
 // guess judges a command whose name is only partly known: as every program that it may be.
 func (c *call) guess() stream {
-	pattern := strings.ReplaceAll(c.name, unknown, "*")
+	pattern := clean(strings.ReplaceAll(c.name, unknown, "*"))
 	if strings.Trim(pattern, "*?") == "" {
-		if hasFlag(c.args, "rR", "recursive") && c.any(c.operands(), (*judge).isVital) {
-			c.j.report(deleteSystem)
+		if c.given.has("r", "R", "recursive") && c.any(c.operands, "vital") {
+			c.j.report("delete-system")
 		}
 		c.j.opens = true // it may be a shell
-		c.reportSource(c.taint, unknownCommand)
-		return unknownStream(c.taint)
+		c.j.reportSource(c.name, "unknown-command")
+		return stream{unknownFrom(c.name), true}
 	}
-	for _, name := range sortedNames {
+	for _, name := range table().sorted {
 		if glob(pattern, name) && c.j.spend() {
-			guessed := c.j.newCall(name, c.args)
-			guessed.in, guessed.taint = c.in, c.taint
-			guessed.run()
+			c.with(name, c.args).run()
 		}
 	}
-	return unknownStream(c.taint)
+	return stream{unknownFrom(c.name), true}
 }
 
 // quoteAll writes words as shell code.
@@ -151,7 +155,7 @@ func (c *call) run() stream {
 	for _, file := range c.destinations() {
 		c.j.writesTo(file)
 	}
-	if l, ok := languages[c.name]; ok {
+	if l, ok := table().languages[c.name]; ok {
 		return c.interpreter(l)
 	}
 	switch c.name {
@@ -161,7 +165,7 @@ func (c *call) run() stream {
 		c.builtin()
 		return stream{}
 	case "eval":
-		return c.eval(stream{strings.TrimPrefix(strings.Join(c.args, " "), "-- "), true, c.taint})
+		return c.eval(strings.TrimPrefix(strings.Join(c.args, " "), "-- "))
 	case "source", ".":
 		return c.source()
 	case "xargs":
@@ -169,21 +173,16 @@ func (c *call) run() stream {
 	case "parallel":
 		return c.parallel()
 	case "find":
-		return c.find()
+		return c.find(c.args)
 	case "fd":
 		return c.fd()
 	case "at", "batch":
-		return c.codeFrom(c.in, nil, "")
-	case "awk":
-		c.awk()
-	case "emacs":
-		c.destroys(strings.Join(c.args, "\n"))
-	case "sed", "vim", "tar", "rsync", "scp", "sftp", "make", "gdb", "ed", "git", "tmux", "screen", "hyperfine", "concurrently", "crontab":
-		c.starts()
+		return c.j.codeFrom(c.in, nil, "")
 	case "cp", "ln", "mv", "install":
 		c.named()
 	case "chmod":
 		c.makeRunnable()
 	}
+	c.commands()
 	return c.printed()
 }

@@ -4,46 +4,43 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// procSubst judges <(...) or >(...) and gives it a name.
-func (j *judge) procSubst(subst *syntax.ProcSubst) (name string, err error) {
-	name = "/dev/fd/" + strconv.Itoa(1000+len(j.files)+len(j.sinks))
-	if subst.Op == syntax.CmdOut {
-		j.sinks[name] = subst.Stmts
-		j.scope(func() stream { return j.stmts(subst.Stmts, unknownStream(0)) })
-		return name, nil
+// files are what the line has done to files.
+type files struct {
+	written  map[string]stream
+	runnable map[string]bool           // made executable
+	links    [][2]string               // other names of files: path and target
+	inputs   map[string]stream         // by file descriptor; "0" is set by exec
+	sinks    map[string][]*syntax.Stmt // the commands behind >(...), by its name
+}
+
+func newFiles() files {
+	return files{
+		written: map[string]stream{}, runnable: map[string]bool{}, inputs: map[string]stream{}, sinks: map[string][]*syntax.Stmt{},
 	}
-	out := j.scope(func() stream { return j.stmts(subst.Stmts, stream{}) })
-	out.set = true
-	j.keep(name, out)
-	return name, nil
 }
 
 // keep records the content of a file.
 func (j *judge) keep(name string, content stream) {
 	if stmts, ok := j.sinks[name]; ok { // it is the input of commands
 		delete(j.sinks, name)
-		j.scope(func() stream { return j.stmts(stmts, content) })
+		j.subshell(func() stream { return j.stmts(stmts, content) })
 	}
-	if len(j.files) < maxWords {
-		j.files[name] = content
+	if len(j.written) < maxWords {
+		j.written[name] = content
 	}
 }
 
 // file returns what this line wrote to a file, if it did.
 func (j *judge) file(name string) stream {
 	target := j.canonical(name)
-	content := j.files[target]
+	content := j.written[target]
 	if number, ok := strings.CutPrefix(target, "/dev/fd/"); ok && !content.set {
 		content = j.inputs[number]
-	}
-	if j.isSecret(target) {
-		content.taint |= secret
 	}
 	return content
 }
@@ -55,80 +52,70 @@ var (
 
 // makeRunnable records the files that chmod makes executable.
 func (c *call) makeRunnable() {
-	if rest := c.operands(); len(rest) > 1 && makesRunnable.MatchString(rest[0]) {
-		for _, name := range rest[1:] {
+	if len(c.operands) > 1 && makesRunnable.MatchString(c.operands[0]) {
+		for _, name := range c.operands[1:] {
 			c.j.runnable[c.j.canonical(name)] = true
 		}
 	}
 }
 
 // script follows a script that this line has written.
-func (c *call) script(name string, params []string) {
-	if c.j.runnable[c.j.canonical(name)] {
-		defer c.j.report(madeRunnable)
+func (j *judge) script(name string, params []string) {
+	if j.runnable[j.canonical(name)] {
+		defer j.report("run-made-executable")
 	}
-	if content := c.j.file(name); content.set {
-		c.codeFrom(content, params, "")
+	if content := j.file(name); content.set {
+		j.codeFrom(content, params, "")
 	}
 }
 
 // named records other names that files get: any by ln, and those of system programs by a copy.
 func (c *call) named() {
-	rest := c.operands()
-	if len(rest) != 2 {
+	if len(c.operands) != 2 {
 		return
 	}
-	from := c.j.canonical(rest[0])
+	from, to := c.j.canonical(c.operands[0]), c.operands[1]
 	if systemProgram.MatchString(from) {
-		c.j.link(from, path.Join(rest[1], path.Base(from))) // the target may be a directory
+		c.j.link(from, path.Join(to, path.Base(from))) // the target may be a directory
 	}
 	if systemProgram.MatchString(from) || c.name == "ln" {
-		c.j.link(from, rest[1])
+		c.j.link(from, to)
 	}
 }
 
 // destinations returns the files that a command writes to.
 func (c *call) destinations() []string {
-	given, rest := c.parse()
-	value := func(names ...string) (all []string) {
-		for _, o := range given {
-			if slices.Contains(names, o.name) {
-				all = append(all, o.value)
-			}
-		}
-		return all
-	}
 	switch c.name {
 	case "tee", "truncate", "ed":
-		return rest
+		return c.operands
 	case "dd":
 		var all []string
-		for _, arg := range rest {
+		for _, arg := range c.operands {
 			if name, ok := strings.CutPrefix(arg, "of="); ok {
 				all = append(all, name)
 			}
 		}
 		return all
-	case "sed", "gsed", "perl", "ruby":
-		if value("i", "in-place") == nil {
+	case "sed", "perl", "ruby":
+		switch {
+		case !c.given.has("i", "in-place"):
 			return nil
+		case !c.given.has("e", "f", "E", "expression", "file"):
+			return c.operands[min(1, len(c.operands)):]
 		}
-		if value("e", "f", "E", "expression", "file") == nil && len(rest) > 0 {
-			return rest[1:]
-		}
-		return rest
+		return c.operands
 	case "tar":
-		if value("x", "extract", "get") != nil || len(rest) > 0 && !strings.HasPrefix(c.args[0], "-") && strings.Contains(rest[0], "x") {
-			return value("C", "directory")
+		if c.given.has("x", "extract", "get") || len(c.operands) > 0 && strings.Contains(c.operands[0], "x") && c.operands[0] == c.args[0] {
+			return c.given.values("C", "directory")
 		}
 	case "unzip":
-		return value("d")
+		return c.given.values("d")
 	case "cp", "mv", "install", "ln", "rsync":
-		if to := value("t", "target-directory"); to != nil && c.name != "rsync" {
-			return into(to[0], rest)
+		if to := c.given.values("t", "target-directory"); to != nil && c.name != "rsync" {
+			return into(to[0], c.operands)
 		}
-		if len(rest) > 1 {
-			return into(rest[len(rest)-1], rest[:len(rest)-1])
+		if last := len(c.operands) - 1; last > 0 {
+			return into(c.operands[last], c.operands[:last])
 		}
 	}
 	return nil
@@ -147,15 +134,120 @@ func into(destination string, sources []string) []string {
 
 // writesTo judges a write to a file.
 func (j *judge) writesTo(name string) {
-	target := j.behind(j.canonical(name), true)
+	target := j.follow(j.canonical(name), true)
 	switch {
-	case j.isDisk(target):
-		j.report(writeDisk)
 	case target == "/proc/sysrq-trigger":
-		j.report(writePower)
-	case j.isSystemConfig(target):
-		j.report(writeSystem)
-	case j.isSensitive(target):
-		j.report(writeSensitive)
+		j.report("power-trigger")
+	case j.is("disk", target):
+		j.report("write-disk")
+	case j.is("config", target):
+		j.report("write-system")
+	case j.is("start", target) || j.is("secret", target):
+		j.report("write-sensitive")
 	}
+}
+
+// directory is the base of relative paths; "" is unknown.
+func (j *judge) directory() string {
+	v, _ := j.get("PWD")
+	if len(v) == 0 || !isKnown(v[0]) {
+		return ""
+	}
+	return v[0]
+}
+
+// canonical returns the path that the system would find, as far as it is known. A path from an unknown directory stays
+// relative.
+func (j *judge) canonical(name string) string {
+	switch {
+	case name == "" || strings.HasPrefix(name, unknown):
+		return name
+	case name[0] != '/':
+		name = path.Join(j.directory(), name)
+	}
+	name = path.Clean(name)
+	for ownRoot.MatchString(name) {
+		name = path.Clean("/" + ownRoot.ReplaceAllString(name, ""))
+	}
+	return j.follow(name, false)
+}
+
+// ownRoot matches paths to the root through /proc/PID/root.
+var ownRoot = regexp.MustCompile(`^/proc/[^/]+/root(/|$)`)
+
+// follow follows links that this line made: in the directories of a path, and the file itself if last is set.
+func (f *files) follow(name string, last bool) string {
+	for range min(len(f.links), 4) {
+		for _, link := range f.links {
+			if rest, ok := strings.CutPrefix(name, link[0]); ok && (rest == "" && last || strings.HasPrefix(rest, "/")) {
+				name = path.Join(link[1], rest)
+			}
+		}
+	}
+	return name
+}
+
+// link records another name of a file.
+func (j *judge) link(from, to string) {
+	if len(j.links) < maxTurns {
+		j.links = append(j.links, [2]string{j.canonical(to), j.canonical(from)})
+	}
+}
+
+// program returns the name of the program that a command's first word runs.
+func (j *judge) program(word string) string {
+	name := path.Base(word)
+	for _, link := range j.links {
+		found := link[0] == j.canonical(word) || !strings.Contains(word, "/") && path.Base(link[0]) == name // its directory may be in the PATH
+		if found && systemProgram.MatchString(link[1]) {
+			return path.Base(link[1])
+		}
+	}
+	return name
+}
+
+// homeOf returns the directory for ~user.
+func (j *judge) homeOf(user string) string {
+	switch user {
+	case "root":
+		return "/root"
+	case "+":
+		return j.directory()
+	}
+	return "/home/" + user
+}
+
+// home returns the home directory; one that is not known is like no other.
+func (j *judge) home() string {
+	if strings.HasPrefix(j.ctx.Home, "/") {
+		return path.Clean(j.ctx.Home)
+	}
+	return "/home/\x01"
+}
+
+// everything matches a path element that expands to all entries of a directory.
+var everything = regexp.MustCompile(`^([*?.]|\[[!^]?\.?\])*\*([*?.]|\[[!^]?\.?\])*$`)
+
+// is reports whether a canonical path is that of a file of a kind. Removing a vital file removes the system or a user's files.
+func (j *judge) is(kind, name string) bool {
+	if kind == "vital" {
+		for name != "/" && everything.MatchString(path.Base(name)) {
+			name = path.Dir(name)
+		}
+		home := j.home()
+		if name == "/" || strings.HasPrefix(home+"/", name+"/") && strings.HasPrefix(name, "/") && home != j.ctx.Dir {
+			return true
+		}
+	}
+	k := table().files[kind]
+	top, rest, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	return k.Is != nil && k.Is.MatchString(name) && (k.Except == nil || !k.Except.MatchString(name)) ||
+		slices.ContainsFunc(k.Like, func(file string) bool { return glob(name, file) }) ||
+		rest != "" && top != "*" && slices.ContainsFunc(k.Under, func(dir string) bool { return glob(name[:len(name)-len(rest)-1], dir) })
+}
+
+// glob reports whether a pattern matches a name.
+func glob(pattern, name string) bool {
+	ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
+	return ok && err == nil
 }

@@ -1,15 +1,38 @@
 package policy
 
 import (
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unknown stands in a value for text that is known only when the command runs. It is removed from input.
-const unknown = "\x1a"
+// unknown stands in a text for what is known only when the command runs. A byte after it says where that comes from. Input does
+// not contain these bytes: see clean.
+const (
+	unknown = "\x1a"
+	remote  = "\x11" // the network
+	decoded = "\x12" // an encoded form
+	pids    = "\x13" // a search for processes
+	secret  = "\x14" // a file of keys or credentials
+)
+
+var sources = map[string]string{"remote": remote, "decoded": decoded, "pids": pids, "secret": secret}
+
+// unknownFrom returns unknown text with the sources of other texts.
+func unknownFrom(texts ...string) string {
+	text := unknown
+	for _, source := range []string{remote, decoded, pids, secret} {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, source) }) {
+			text += source
+		}
+	}
+	return text
+}
+
+func isKnown(text string) bool { return !strings.Contains(text, unknown) }
 
 // unknownName is a variable that is never set.
 const unknownName = "__unknown__"
@@ -17,7 +40,6 @@ const unknownName = "__unknown__"
 // Bounds of judging one command.
 const (
 	maxSteps = 4000 // statements and invocations
-	maxDepth = 60   // code within code, functions within functions
 	maxTurns = 24   // combinations of what variables may hold
 	maxValue = 16 << 10
 	maxWords = 256 // words from one word, or from one file's lines
@@ -28,63 +50,33 @@ type judge struct {
 	ctx    Context
 	source string // the whole line
 	worst  Verdict
+	steps  int
+	opens  bool // the line started a shell that reads commands from its input
 
-	vars     map[string]binding
-	zero     string   // $0
-	params   []string // $1 and on
-	funcs    map[string]*syntax.Stmt
-	aliases  map[string]string
-	files    map[string]stream         // written by this line
-	runnable map[string]bool           // made executable by this line
-	links    [][2]string               // other names of files: path and target
-	inputs   map[string]stream         // by file descriptor; "0" is set by exec
-	sinks    map[string][]*syntax.Stmt // the commands behind >(...), by its name
-	active   []string                  // functions that are being called
+	shell
+	choice
+	files
+	calls map[string]int // functions and aliases that are being called
 
-	current  *syntax.Stmt
-	beside   int // above 0 in a pipe or in the background
-	detached int // above 0 in the background
-	respawn  map[*syntax.Stmt]bool
-
-	steps, depth int
-	branch       int   // above 0 in code that may not run
-	pinned       taint // sources of the words of the present command
-	contained    int   // above 0 in a container
-	asides       int   // above 0 in text that may not be code
-	opens        bool  // the line started a shell that reads commands from its input
-	picks        []pick
-	turn         int
+	beside    int // above 0 in a pipe or in the background
+	detached  int // above 0 in the background
+	respawned int // how often the function that is being called has started itself beside itself
+	contained int // above 0 in a container
+	asides    int // above 0 in text that may not be code
 }
 
 func newJudge(ctx Context) *judge {
 	return &judge{
-		ctx: ctx, worst: Verdict{Verdict: Allow},
-		vars: map[string]binding{}, funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, files: map[string]stream{},
-		runnable: map[string]bool{}, inputs: map[string]stream{}, sinks: map[string][]*syntax.Stmt{}, respawn: map[*syntax.Stmt]bool{},
+		ctx: ctx, worst: Verdict{Verdict: Allow}, files: newFiles(), calls: map[string]int{},
+		shell: shell{vars: map[string]binding{}, funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, zero: "bash"},
 	}
 }
 
-// stream is the content of a pipe or a file, or the output of a substituted command.
+// stream is the content of a pipe or a file, or the output of a command.
 type stream struct {
 	text string
 	set  bool // false means no stream
-	taint
 }
-
-// unknownStream is a stream whose text is not known.
-func unknownStream(from taint) stream { return stream{unknown, true, from} }
-
-func (s stream) known() bool { return s.set && !strings.Contains(s.text, unknown) }
-
-// taint is a set of sources that text may come from.
-type taint uint8
-
-const (
-	remote  taint = 1 << iota // from the network
-	decoded                   // from an encoded form
-	pids                      // from a search for processes
-	secret                    // from a file of keys or credentials
-)
 
 // and joins the output of two commands.
 func (s stream) and(t stream) stream {
@@ -94,47 +86,45 @@ func (s stream) and(t stream) stream {
 	case !s.set:
 		return t
 	case len(s.text)+len(t.text) > MaxCommand:
-		return unknownStream(s.taint | t.taint)
+		return stream{unknownFrom(s.text, t.text), true}
 	}
-	return stream{s.text + t.text, true, s.taint | t.taint}
+	return stream{s.text + t.text, true}
 }
 
 // report records a rule that was hit. The first one with the worst level is kept.
 func (j *judge) report(id string) {
-	if j.asides > 0 && (id == unparsable || id == unknownCommand || id == tooComplex) {
+	if j.asides > 0 && (id == "unparsable" || id == "unknown-command" || id == "too-complex") {
 		return
 	}
-	r := ruleByID[id]
-	level := r.verdict
-	if level == Ask && slices.Contains(j.ctx.Except, id) {
+	verdict := table().rules[id]
+	if verdict.Verdict == Ask && slices.Contains(j.ctx.Except, id) {
 		return
 	}
-	if j.contained > 0 && level == Block {
-		level = Ask // it affects the container, not the machine
+	if j.contained > 0 && verdict.Verdict == Block {
+		verdict.Verdict = Ask // it affects the container, not the machine
 	}
-	if level.Worse(j.worst.Verdict) {
-		j.worst = Verdict{level, r.id, r.reason}
+	if verdict.Verdict.Worse(j.worst.Verdict) {
+		j.worst = verdict
+	}
+}
+
+// reportSource reports code by its source, or by a rule if the source is this line.
+func (j *judge) reportSource(code, otherwise string) {
+	switch {
+	case strings.Contains(code, remote):
+		otherwise = "remote-code"
+	case strings.Contains(code, decoded):
+		otherwise = "decoded-code"
+	}
+	if otherwise != "" {
+		j.report(otherwise)
 	}
 }
 
 // spend counts a step and reports whether it is within the bound.
 func (j *judge) spend() bool {
-	j.steps++
-	return j.within()
-}
-
-func (j *judge) within() bool {
-	if j.steps > maxSteps {
-		j.report(tooComplex)
-		return false
-	}
-	return true
-}
-
-// enter goes one level deeper, and reports whether that is allowed. After true, the caller ends the level with depth--.
-func (j *judge) enter() bool {
-	if j.depth++; j.depth > maxDepth {
-		j.report(tooComplex)
+	if j.steps++; j.steps > maxSteps {
+		j.report("too-complex")
 		return false
 	}
 	return true
@@ -142,17 +132,16 @@ func (j *judge) enter() bool {
 
 // code judges shell code. Unknown parts of it are replaced by a variable that is never set.
 func (j *judge) code(text string, in stream) stream {
-	defer func() { j.depth-- }()
 	text = strings.ReplaceAll(text, unknown, "${"+unknownName+"}")
-	if j.steps += len(text) / 256; !j.enter() || !j.spend() {
-		return unknownStream(0)
+	if j.steps += len(text) / 256; !j.spend() {
+		return stream{unknown, true}
 	}
 	stmts, err := parse(text)
 	out := j.stmts(stmts, in)
 	if err != nil {
-		j.report(unparsable)
-		if j.worst.Rule == unparsable && j.asides == 0 {
-			j.worst.Reason = ruleByID[unparsable].reason + " (" + parseProblem(err) + ")"
+		j.report("unparsable")
+		if j.worst.Rule == "unparsable" && j.asides == 0 {
+			j.worst.Reason = table().rules["unparsable"].Reason + " (" + parseProblem(err) + ")"
 		}
 	}
 	return out
@@ -160,26 +149,75 @@ func (j *judge) code(text string, in stream) stream {
 
 // aside judges text that may be code: its effects count, a syntax error does not.
 func (j *judge) aside(code string) {
-	if len(code) < 4 || strings.Contains(code, unknown) || !j.spend() {
+	if len(code) < 4 || !isKnown(code) || !j.spend() {
 		return
 	}
 	j.asides++
-	j.scope(func() stream { return j.code(code, stream{}) })
+	j.subshell(func() stream { return j.code(code, stream{}) })
 	j.asides--
 }
 
-// scope runs f like a subshell: f sees all state, and only files outlive it.
-func (j *judge) scope(f func() stream) stream {
-	vars, params, funcs, aliases := maps.Clone(j.vars), j.params, maps.Clone(j.funcs), maps.Clone(j.aliases)
+// subshell runs f like a subshell: f sees all state, and only files outlive it.
+func (j *judge) subshell(f func() stream) stream {
+	outer := j.shell
+	j.shell = outer.clone()
 	out := f()
-	j.vars, j.params, j.funcs, j.aliases = vars, params, funcs, aliases
+	j.shell = outer
 	return out
 }
 
-// maybe runs f for code that may not run.
-func (j *judge) maybe(f func() stream) stream {
+// maybe judges statements that may not run.
+func (j *judge) maybe(stmts []*syntax.Stmt, in stream) stream {
 	j.branch++
-	out := f()
+	out := j.stmts(stmts, in)
 	j.branch--
 	return out
+}
+
+// errTooComplex is the error for code that could overflow the parser's stack, which would end the whole process.
+var errTooComplex = errors.New("it is too long or too deeply nested")
+
+// parse parses shell code. Bash runs the lines before a syntax error, so parse returns them with the error.
+func parse(code string) (stmts []*syntax.Stmt, err error) {
+	if len(code) > MaxCommand || tooDeep(code) {
+		return nil, errTooComplex
+	}
+	defer func() { // the parser is a library, and panics on some texts
+		if value := recover(); value != nil {
+			err = fmt.Errorf("the parser gives up: %v", value)
+		}
+	}()
+	for stmt, err := range syntax.NewParser().StmtsSeq(strings.NewReader(code)) {
+		if err != nil {
+			return stmts, err
+		}
+		stmts = append(stmts, stmt)
+	}
+	return stmts, nil
+}
+
+// tooDeep reports whether a text opens so many parentheses without closing them that a parser takes long. It allows for those
+// in quoted text or scripts, which are closed sooner or later.
+func tooDeep(text string) bool {
+	depth := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(', '{':
+			depth++
+		case ')', '}':
+			depth = max(depth-1, 0)
+		}
+		if depth > 500 {
+			return true
+		}
+	}
+	return strings.Count(text, "`") > 2000
+}
+
+// parseProblem describes a syntax error.
+func parseProblem(err error) string {
+	if parse, ok := errors.AsType[syntax.ParseError](err); ok {
+		return parse.Text
+	}
+	return err.Error()
 }

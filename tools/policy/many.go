@@ -25,7 +25,7 @@ func (c *call) each(command, items []string, mark, rule string, shell bool) (out
 		if shell {
 			out = c.j.code(strings.Join(words, " "), stream{})
 		} else {
-			out = c.j.invoke(words, stream{}, c.taint|c.in.taint, c.background)
+			out = c.j.invoke(words, stream{}, c.background)
 		}
 	}
 	if removing(command) {
@@ -43,21 +43,17 @@ func (c *call) xargs() stream {
 	if name, ok := given.value("a", "arg-file"); ok {
 		c.in = c.j.file(name)
 	}
+	items := c.lines()
 	if mark, ok := given.value("I", "replace", "i"); ok {
 		if mark == "" {
 			mark = "{}"
 		}
-		return c.each(command, c.lines(), mark, xargsRm, false)
+		return c.each(command, items, mark, "xargs-rm", false)
 	}
-	items := c.lines()
-	if _, ok := given.value("d", "delimiter"); !ok {
+	if !given.has("d", "delimiter") {
 		items = strings.Fields(strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(strings.Join(items, "\n")))
 	}
-	out := c.j.invoke(append(slices.Clip(command), items[:min(len(items), maxWords)]...), stream{}, c.taint|c.in.taint, c.background)
-	if removing(command) {
-		c.j.report(xargsRm)
-	}
-	return out
+	return c.each(append(slices.Clip(command), items[:min(len(items), maxWords)]...), []string{""}, "\x00", "xargs-rm", false)
 }
 
 // parallel makes a shell run a command for the lines of its input, or for the words after :::.
@@ -73,41 +69,42 @@ func (c *call) parallel() stream {
 	case !strings.Contains(strings.Join(command, " "), "{}"):
 		command = append(slices.Clip(command), "{}")
 	}
-	return c.each(command, items, "{}", xargsRm, true)
+	return c.each(command, items, "{}", "xargs-rm", true)
 }
 
 // narrowing matches the tests of find that exclude files.
 var narrowing = regexp.MustCompile(`^-(i?name|i?path|wholename|i?regex|newer|newermt|[amc]time|[amc]min|size|user|group|perm|empty|inum|links|samefile|lname|nouser|nogroup)$`)
 
 // find starts in some directories, excludes files, and acts on the others.
-func (c *call) find() stream {
-	args := slices.DeleteFunc(slices.Clone(c.args), func(arg string) bool { return arg == "-L" || arg == "-H" || arg == "-P" })
+func (c *call) find(args []string) stream {
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "-L" || arg == "-H" || arg == "-P" })
 	end := slices.IndexFunc(append(args, "-"), func(arg string) bool { return strings.HasPrefix(arg, "-") || arg == "(" || arg == "!" })
 	starts, narrowed := args[:end:end], false
 	if end == 0 {
 		starts = []string{"."}
 	}
+	vital := c.any(starts, "vital")
 	for i := end; i < len(args); i++ {
-		next := append(args[i+1:], "")[0]
+		next := first(args[i+1:])
 		switch args[i] {
 		case "-delete":
-			if !narrowed && c.any(starts, (*judge).isVital) {
-				c.j.report(deleteSystem)
+			if !narrowed && vital {
+				c.j.report("delete-system")
 			}
-			c.j.report(findDelete)
+			c.j.report("find-delete")
 		case "-fprint", "-fprintf", "-fls", "-fprint0":
 			c.j.writesTo(next)
 		case "-exec", "-execdir", "-ok", "-okdir":
-			from := i + 1
-			for i++; i < len(args) && args[i] != ";" && args[i] != "+"; i++ {
-			}
+			command := args[i+1:]
+			command = command[:slices.IndexFunc(append(slices.Clip(command), ";"), func(arg string) bool { return arg == ";" || arg == "+" })]
+			i += len(command)
 			found := slices.Clone(starts)
 			for k := range found {
 				if narrowed {
 					found[k] += "/" + unknown
 				}
 			}
-			c.each(args[from:i], found, "{}", findRm, false)
+			c.each(command, found, "{}", "find-exec-rm", false)
 		default:
 			others := i > 0 && (args[i-1] == "!" || args[i-1] == "-not")
 			narrowed = narrowed || narrowing.MatchString(args[i]) && !others && (args[i] == "-empty" || next == "" || strings.Trim(next, "*") != "")
@@ -115,24 +112,22 @@ func (c *call) find() stream {
 	}
 	switch {
 	case narrowed || len(starts) > 1:
-		return unknownStream(0)
-	case c.any(starts, (*judge).isVital): // the list may go to a command that removes the files
-		return stream{starts[0], true, 0}
+		return stream{unknown, true}
+	case vital: // the list may go to a command that removes the files
+		return stream{starts[0], true}
 	}
-	return stream{starts[0] + "\n" + starts[0] + "/" + unknown, true, 0}
+	return stream{starts[0] + "\n" + starts[0] + "/" + unknown, true}
 }
 
 // fd is find with other options: fd PATTERN DIRECTORIES -x COMMAND.
 func (c *call) fd() stream {
 	i := slices.IndexFunc(c.args, func(arg string) bool { return arg == "-x" || arg == "-X" || arg == "--exec" || arg == "--exec-batch" })
 	if i < 0 {
-		return unknownStream(0)
+		return stream{unknown, true}
 	}
-	before := c.j.newCall("fd", c.args[:i])
-	starts := before.operands()
+	starts := c.with("fd", c.args[:i]).operands
 	if starts = starts[min(1, len(starts)):]; len(starts) == 0 {
 		starts = []string{"./" + unknown}
 	}
-	c.args = slices.Concat(starts, []string{"-exec"}, c.args[i+1:], []string{"{}"})
-	return c.find()
+	return c.find(slices.Concat(starts, []string{"-exec"}, c.args[i+1:], []string{"{}"}))
 }

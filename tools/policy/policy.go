@@ -4,8 +4,16 @@
 // same line, expansions with a known result, prefixes such as sudo and env, and scripts that a shell gets by argument, pipe or
 // here-document. The rest is unknown until the command runs, and rules judge what is known. The policy guards against accidents
 // and against careless or planted commands; it is not a sandbox: a program can do whatever its user may, and its command line
-// need not show it.
+// need not show it. What the policy knows of programs, and its rules, are in rules.yaml.
 package policy
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
+)
 
 // Level says what may be done with a command.
 type Level string
@@ -17,18 +25,11 @@ const (
 	Block Level = "block" // refused, except in a disposable sandbox
 )
 
-func (l Level) rank() int {
-	switch l {
-	case Block:
-		return 2
-	case Ask:
-		return 1
-	}
-	return 0
-}
-
 // Worse reports whether l permits less than other.
-func (l Level) Worse(other Level) bool { return l.rank() > other.rank() }
+func (l Level) Worse(other Level) bool {
+	rank := map[Level]int{Ask: 1, Block: 2}
+	return rank[l] > rank[other]
+}
 
 // Verdict is the result of Check. Rule and Reason are empty when nothing was hit.
 type Verdict struct {
@@ -66,7 +67,7 @@ func Check(command string, ctx Context) Verdict {
 // commands that are always refused count.
 func CheckCode(code string, ctx Context) Verdict {
 	j := newJudge(ctx)
-	(&call{j: j}).destroys(clean(code))
+	j.embedded(clean(code))
 	if j.worst.Verdict != Block {
 		return Verdict{Verdict: Allow}
 	}
@@ -77,7 +78,7 @@ func CheckCode(code string, ctx Context) Verdict {
 func check(command string, ctx Context, in stream) Verdict {
 	j := newJudge(ctx)
 	if len(command) > MaxCommand {
-		j.report(tooLong)
+		j.report("too-long")
 		return j.worst
 	}
 	if ctx.Setup != "" && len(ctx.Setup) <= MaxCommand {
@@ -85,7 +86,7 @@ func check(command string, ctx Context, in stream) Verdict {
 		j.worst, j.steps = Verdict{Verdict: Allow}, 0
 	}
 	if j.source = clean(command); tooDeep(j.source) {
-		j.report(tooComplex)
+		j.report("too-complex")
 		return j.worst
 	}
 	j.code(j.source, in)
@@ -95,8 +96,44 @@ func check(command string, ctx Context, in stream) Verdict {
 // Rules returns the verdicts of all rules, in no particular order.
 func Rules() []Verdict {
 	var all []Verdict
-	for i := range rules {
-		all = append(all, Verdict{rules[i].verdict, rules[i].id, rules[i].reason})
+	for _, r := range table().rules {
+		all = append(all, r)
 	}
 	return all
+}
+
+// Canonical removes differences in spacing from a command line, so that an answer about one spelling holds for the others. It
+// returns text that is not bash unchanged.
+func Canonical(command string) string {
+	var b strings.Builder
+	stmts, err := parse(command)
+	if err == nil {
+		err = syntax.NewPrinter(syntax.Minify(true)).Print(&b, &syntax.File{Stmts: stmts})
+	}
+	if err != nil {
+		return strings.TrimSpace(command)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// cleaner removes the bytes that have a meaning for the judge.
+var cleaner = strings.NewReplacer(unknown, "", remote, "", decoded, "", pids, "", secret, "", "\x00", "")
+
+func clean(text string) string { return cleaner.Replace(text) }
+
+var terminalEscape = regexp.MustCompile(`\x1b(\[[^@-~]*[@-~]|\][^\x07]*\x07|.|$)`)
+
+// unmask removes what hides a command from a reader: terminal escapes, invisible characters, and full-width letters.
+func unmask(command string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0xFF01 && r <= 0xFF5E:
+			return r - 0xFF01 + '!'
+		case r == 0x3000 || r == 0x00A0:
+			return ' '
+		case unicode.Is(unicode.Cf, r): // invisible
+			return -1
+		}
+		return r
+	}, terminalEscape.ReplaceAllString(command, ""))
 }

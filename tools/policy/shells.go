@@ -1,37 +1,33 @@
 package policy
 
-import "strings"
+import (
+	"strings"
+)
 
 // shell follows a shell that is started: with code, with a script, or with commands on its input.
 func (c *call) shell() stream {
 	given, rest := getopt("sh", c.args)
-	code, input := false, false
-	for _, o := range given {
-		switch o.name {
-		case "c":
-			code = true
-		case "s":
-			input = true
-		case "rcfile", "init-file":
-			c.script(o.value, nil)
-		case "version", "help":
-			return unknownStream(0)
-		}
+	for _, file := range given.values("rcfile", "init-file") {
+		c.j.script(file, nil)
 	}
-	defer func(zero string, params []string) { c.j.zero, c.j.params = zero, params }(c.j.zero, c.j.params)
+	if given.has("version", "help") {
+		return stream{unknown, true}
+	}
+	defer func(outer shell) { c.j.zero, c.j.params = outer.zero, outer.params }(c.j.shell)
+	input := given.has("s")
 	switch {
-	case code && len(rest) > 0:
-		out := c.j.scope(func() stream {
+	case given.has("c") && len(rest) > 0:
+		out := c.j.subshell(func() stream {
 			if c.j.params = rest[min(2, len(rest)):]; len(rest) > 1 {
 				c.j.zero = rest[1]
 			}
 			return c.j.code(rest[0], c.in)
 		})
-		c.reportSource(c.taint, shellCode)
+		c.j.reportSource(rest[0], "shell-code")
 		return out
 	case len(rest) > 0 && !input && !isStdin(rest[0]):
-		c.script(rest[0], rest[1:])
-		return unknownStream(0)
+		c.j.script(rest[0], rest[1:])
+		return stream{unknown, true}
 	case len(rest) > 0 && !input:
 		rest = rest[1:]
 	}
@@ -46,63 +42,79 @@ func isStdin(name string) bool {
 // piped follows a shell that reads commands from its input.
 func (c *call) piped() stream {
 	c.j.opens = c.j.opens || !c.in.set
-	return c.codeFrom(c.in, nil, pipedCode)
+	return c.j.codeFrom(c.in, nil, "piped-code")
 }
 
 // codeFrom judges code from a stream by its known text and by its source; rule is for code of this machine.
-func (c *call) codeFrom(content stream, params []string, rule string) stream {
-	out := unknownStream(content.taint)
+func (j *judge) codeFrom(content stream, params []string, rule string) stream {
+	out := stream{unknownFrom(content.text), true}
 	if !content.set {
 		return out
 	}
 	first, _, _ := strings.Cut(content.text, "\n")
 	foreign := strings.HasPrefix(first, "#!") && !strings.Contains(first, "sh")
-	if !foreign && strings.Trim(content.text, unknown+" \t\n") != "" {
-		out = c.j.scope(func() stream {
+	if !foreign && strings.TrimSpace(clean(content.text)) != "" {
+		out = j.subshell(func() stream {
 			if params != nil {
-				c.j.params = params
+				j.params = params
 			}
-			return c.j.code(content.text, stream{})
+			return j.code(content.text, stream{})
 		})
 	}
-	if rule != "" || content.taint&(remote|decoded) != 0 {
-		c.reportSource(content.taint, rule)
-	}
+	j.reportSource(content.text, rule)
 	return out
 }
 
-// reportSource reports code by its source, or by a rule if the source is this line.
-func (c *call) reportSource(from taint, otherwise string) {
-	switch {
-	case from&remote != 0:
-		otherwise = remoteCode
-	case from&decoded != 0:
-		otherwise = decodedCode
-	}
-	c.j.report(otherwise)
-}
-
 // eval follows code that this shell itself runs.
-func (c *call) eval(code stream) stream {
-	out := unknownStream(0)
-	if strings.Trim(code.text, unknown+" \n") != "" {
-		out = c.j.code(code.text, c.in)
+func (c *call) eval(code string) stream {
+	out := stream{unknown, true}
+	if strings.TrimSpace(clean(code)) != "" {
+		out = c.j.code(code, c.in)
 	}
-	if code.taint&(remote|decoded) != 0 || strings.Contains(code.text, unknown) {
-		c.reportSource(code.taint, evalUnknown)
+	if !isKnown(code) {
+		c.j.reportSource(code, "eval-unknown")
 	}
 	return out
 }
 
 func (c *call) source() stream {
-	if len(c.args) == 0 {
+	switch {
+	case len(c.args) == 0:
 		return stream{}
-	}
-	if isStdin(c.args[0]) {
+	case isStdin(c.args[0]):
 		return c.piped()
 	}
 	if content := c.j.file(c.args[0]); content.set {
-		return c.eval(content)
+		return c.eval(content.text)
 	}
-	return unknownStream(0)
+	return stream{unknown, true}
+}
+
+// interpreter follows the code of an interpreter's options.
+func (c *call) interpreter(l language) stream {
+	given, rest := getopt(c.name, c.args)
+	code, hasCode := given.value(l.Code...)
+	switch {
+	case given.has(l.Module...):
+	case hasCode:
+		c.j.embedded(code)
+		// A line filter that starts nothing is harmless.
+		if !given.has(l.Filter...) || !isKnown(code) || starting.MatchString(code) {
+			c.j.reportSource(code, "interpreter-code")
+		}
+	case given.has("V", "h", "version", "help"):
+	case len(rest) > 0 && !isStdin(rest[0]):
+		c.j.foreign(c.j.file(rest[0]), "")
+	case len(rest) > 0 || l.Stdin:
+		c.j.foreign(c.in, "interpreter-input")
+	}
+	return stream{unknownFrom(c.in.text), true}
+}
+
+// foreign judges a program of another language in a stream; rule is for code of this machine.
+func (j *judge) foreign(program stream, rule string) {
+	if program.set {
+		j.embedded(program.text)
+		j.reportSource(program.text, rule)
+	}
 }

@@ -1,9 +1,15 @@
 package policy
 
-import "mvdan.cc/sh/v3/syntax"
+import (
+	"regexp"
+	"strconv"
+	"strings"
 
-func (j *judge) stmts(stmts []*syntax.Stmt, in stream) stream {
-	var out stream
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+func (j *judge) stmts(stmts []*syntax.Stmt, in stream) (out stream) {
 	for _, stmt := range stmts {
 		out = out.and(j.stmt(stmt, in))
 	}
@@ -11,8 +17,7 @@ func (j *judge) stmts(stmts []*syntax.Stmt, in stream) stream {
 }
 
 func (j *judge) stmt(stmt *syntax.Stmt, in stream) stream {
-	defer func() { j.depth-- }()
-	if !j.enter() || stmt == nil || !j.spend() {
+	if stmt == nil || !j.spend() {
 		return stream{}
 	}
 	if content, ok := j.inputs["0"]; ok && !in.set {
@@ -23,43 +28,50 @@ func (j *judge) stmt(stmt *syntax.Stmt, in stream) stream {
 		j.detached++
 		defer func() { j.beside--; j.detached-- }()
 	}
-	return j.turns(func() stream {
+	return j.eachTurn(func() stream {
 		in, to := j.redirect(stmt.Redirs, in)
-		return j.write(to, j.command(stmt, in, to))
+		out := j.command(stmt.Cmd, in, to)
+		for _, name := range to.files {
+			if out.set {
+				j.keep(j.canonical(name), out)
+			}
+		}
+		if len(to.files) > 0 {
+			return stream{}
+		}
+		return out
 	})
 }
 
-func (j *judge) command(stmt *syntax.Stmt, in stream, to outputs) (out stream) {
-	switch cmd := stmt.Cmd.(type) {
+func (j *judge) command(cmd syntax.Command, in stream, to outputs) (out stream) {
+	switch cmd := cmd.(type) {
 	case *syntax.CallExpr:
-		j.current = stmt
 		return j.call(cmd, in, to)
 	case *syntax.DeclClause:
 		j.declare(cmd)
 	case *syntax.BinaryCmd:
 		return j.binary(cmd, in)
 	case *syntax.Subshell:
-		return j.scope(func() stream { return j.stmts(cmd.Stmts, in) })
+		return j.subshell(func() stream { return j.stmts(cmd.Stmts, in) })
 	case *syntax.Block:
 		return j.stmts(cmd.Stmts, in)
 	case *syntax.IfClause:
 		for ; cmd != nil && j.spend(); cmd = cmd.Else {
-			out = out.and(j.stmts(cmd.Cond, in))
-			out = out.and(j.maybe(func() stream { return j.stmts(cmd.Then, in) }))
+			out = out.and(j.stmts(cmd.Cond, in)).and(j.maybe(cmd.Then, in))
 		}
 	case *syntax.WhileClause:
 		out = j.stmts(cmd.Cond, in)
 		left := -1
 		for turn := 0; turn < maxTurns && left != len(j.params); turn++ { // there is a shift in it
 			left = len(j.params)
-			out = out.and(j.maybe(func() stream { return j.stmts(cmd.Do, in) }))
+			out = out.and(j.maybe(cmd.Do, in))
 		}
 	case *syntax.ForClause:
 		return j.forClause(cmd, in)
 	case *syntax.CaseClause:
 		j.visit(cmd.Word)
 		for _, item := range cmd.Items {
-			out = out.and(j.maybe(func() stream { return j.stmts(item.Stmts, in) }))
+			out = out.and(j.maybe(item.Stmts, in))
 		}
 	case *syntax.FuncDecl:
 		if cmd.Name != nil {
@@ -68,7 +80,7 @@ func (j *judge) command(stmt *syntax.Stmt, in stream, to outputs) (out stream) {
 	case *syntax.TimeClause:
 		return j.stmt(cmd.Stmt, in)
 	case *syntax.CoprocClause:
-		return j.scope(func() stream { return j.stmt(cmd.Stmt, unknownStream(0)) })
+		return j.subshell(func() stream { return j.stmt(cmd.Stmt, stream{unknown, true}) })
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 		j.visit(cmd)
 	}
@@ -80,7 +92,7 @@ func (j *judge) visit(node syntax.Node) {
 	syntax.Walk(node, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
-			j.scope(func() stream { return j.stmts(n.Stmts, stream{}) })
+			j.subshell(func() stream { return j.stmts(n.Stmts, stream{}) })
 			return false
 		case *syntax.ProcSubst:
 			_, _ = j.procSubst(n)
@@ -90,76 +102,121 @@ func (j *judge) visit(node syntax.Node) {
 	})
 }
 
-// links returns the commands of a && b || c, or of a | b | c, without recursion.
-func links(cmd *syntax.BinaryCmd) []*syntax.Stmt {
-	var all []*syntax.Stmt
-	todo := []*syntax.Stmt{cmd.Y, cmd.X}
-	for len(todo) > 0 {
-		last := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if inner, ok := last.Cmd.(*syntax.BinaryCmd); ok && isPipe(inner.Op) == isPipe(cmd.Op) && len(last.Redirs) == 0 {
-			todo = append(todo, inner.Y, inner.X)
-			continue
-		}
-		all = append(all, last)
+// procSubst judges <(...) or >(...) and gives it a name.
+func (j *judge) procSubst(subst *syntax.ProcSubst) (name string, err error) {
+	name = "/dev/fd/" + strconv.Itoa(1000+len(j.written)+len(j.sinks))
+	in := stream{}
+	if subst.Op == syntax.CmdOut {
+		j.sinks[name] = subst.Stmts
+		in = stream{unknown, true}
 	}
-	return all
+	out := j.subshell(func() stream { return j.stmts(subst.Stmts, in) })
+	if subst.Op != syntax.CmdOut {
+		j.keep(name, stream{out.text, true})
+	}
+	return name, nil
 }
-
-func isPipe(op syntax.BinCmdOperator) bool { return op == syntax.Pipe || op == syntax.PipeAll }
 
 func (j *judge) binary(cmd *syntax.BinaryCmd, in stream) (out stream) {
-	if isPipe(cmd.Op) {
-		j.beside++
-		defer func() { j.beside-- }()
+	if cmd.Op != syntax.Pipe && cmd.Op != syntax.PipeAll {
+		out = j.stmt(cmd.X, in)
+		return out.and(j.maybe([]*syntax.Stmt{cmd.Y}, in))
 	}
-	for i, link := range links(cmd) {
-		run := func() stream { return j.stmt(link, in) }
-		switch {
-		case isPipe(cmd.Op):
-			if out = j.scope(run); !out.set {
-				out = unknownStream(out.taint)
-			}
-			in = out
-		case i == 0:
-			out = run()
-		default:
-			out = out.and(j.maybe(run))
+	j.beside++
+	for _, part := range []*syntax.Stmt{cmd.X, cmd.Y} {
+		if in = j.subshell(func() stream { return j.stmt(part, in) }); !in.set {
+			in = stream{unknown, true}
 		}
 	}
-	return out
+	j.beside--
+	return in
 }
 
-func (j *judge) forClause(cmd *syntax.ForClause, in stream) stream {
+func (j *judge) forClause(cmd *syntax.ForClause, in stream) (out stream) {
 	iter, ok := cmd.Loop.(*syntax.WordIter)
 	if !ok {
 		j.visit(cmd.Loop)
-		return j.maybe(func() stream { return j.stmts(cmd.Do, in) })
+		return j.maybe(cmd.Do, in)
 	}
 	items := j.params
 	if iter.InPos.IsValid() {
 		items = j.fields(iter.Items...)
 	}
-	var out stream
-	for i, item := range items {
-		if i >= maxTurns {
-			item = unknown
-		}
-		j.set(iter.Name.Value, textValue(item, j.pinned))
-		out = out.and(j.maybe(func() stream { return j.stmts(cmd.Do, in) }))
-		if i >= maxTurns {
-			break
-		}
+	if len(items) > maxTurns {
+		items = append(items[:maxTurns:maxTurns], unknown)
+	}
+	for _, item := range items {
+		j.set(iter.Name.Value, value{item})
+		out = out.and(j.maybe(cmd.Do, in))
 	}
 	return out
 }
 
-// again records that a function calls itself. A function that does so twice, in parallel with itself, is a fork bomb.
-func (j *judge) again() {
-	if j.beside == 0 {
-		return
+// outputs are the targets of a command's output.
+type outputs struct {
+	files   []string // files that its standard output goes to
+	network bool     // it writes to a network connection
+}
+
+// redirect judges redirections. It returns the command's input and its outputs.
+func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs) {
+	var to outputs
+	for _, r := range redirs {
+		target := j.text(r.Word)
+		connects := isConnection(target)
+		to.network = to.network || connects
+		var content stream
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			content = stream{j.document(r), true}
+		case syntax.WordHdoc:
+			content = stream{target + "\n", true}
+		case syntax.RdrIn:
+			content = j.file(target)
+			switch {
+			case connects:
+				content = stream{unknown + remote, true}
+			case !content.set && j.is("secret", j.canonical(target)):
+				content = stream{unknown + secret, true}
+			}
+		case syntax.DplIn:
+			var ok bool
+			if content, ok = j.inputs[target]; !ok {
+				continue
+			}
+		default:
+			if r.Op == syntax.DplOut && strings.Trim(target, "0123456789-") == "" {
+				continue
+			}
+			if j.writesTo(target); r.N == nil || r.N.Value == "1" {
+				to.files = append(to.files, target)
+			}
+			continue
+		}
+		if r.N == nil || r.N.Value == "0" {
+			in = content
+		} else {
+			j.inputs[r.N.Value] = content
+		}
 	}
-	if j.respawn[j.current] = true; len(j.respawn) > 1 {
-		j.report(forkBomb)
+	return in, to
+}
+
+// document returns the text of a here-document.
+func (j *judge) document(r *syntax.Redirect) string {
+	switch end := r.Word.Lit(); {
+	case r.Hdoc == nil:
+		return ""
+	case end == "" || strings.Contains(end, `\`): // the end marker is quoted
+		return r.Hdoc.Lit()
 	}
+	return j.one(r.Hdoc, expand.Document)
+}
+
+var connection = regexp.MustCompile(`^/dev/(?:tcp|udp)/([^/]*)`)
+
+// isConnection reports whether bash opens a network connection for a file name.
+func isConnection(name string) bool {
+	m := connection.FindStringSubmatch(name)
+	return m != nil && m[1] != "localhost" && m[1] != "::1" && !strings.HasPrefix(m[1], "127.")
 }

@@ -21,6 +21,13 @@ type Typed struct {
 	line string // a line without an end yet
 }
 
+// opensShell reports whether a command line starts a shell, or a similar program, that reads commands from its input.
+func opensShell(command string) bool {
+	j := newJudge(Context{})
+	j.code(clean(command), stream{})
+	return j.opens || j.worst.Rule == "unparsable" || j.worst.Rule == "too-complex" // it may
+}
+
 // With returns the unfinished line followed by data.
 func (t Typed) With(data string) string { return t.line + data }
 
@@ -40,15 +47,14 @@ func (t Typed) Add(data string, except []string) (Verdict, Typed) {
 	}
 	text, sure := edited(t.line + data)
 	verdict := t.judged(text, except)
-	if !sure && verdict.Verdict == Allow && !slices.Contains(except, typedKeys) {
-		r := ruleByID[typedKeys]
-		verdict = Verdict{r.verdict, r.id, r.reason}
+	if !sure && verdict.Verdict == Allow && !slices.Contains(except, "typed-keys") {
+		verdict = table().rules["typed-keys"]
 	}
 	whole := text[:strings.LastIndexByte(text, '\n')+1]
 	if t.line = begun(text); !unfinished(whole) {
 		t.sent, t.line = remembered(t.sent+whole), begun(text[len(whole):])
 	}
-	if verdict.Rule == unparsable && unfinished(text) {
+	if verdict.Rule == "unparsable" && unfinished(text) {
 		return Verdict{Verdict: Allow}, t // it is judged with the rest of the command
 	}
 	return verdict, t

@@ -13,25 +13,17 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// environment is the judge's state as the expansion of words sees it.
+// environment is the judge's state as the expansion of a word sees it.
 type environment struct {
-	j         *judge
+	*judge
 	defaulted map[string]bool // variables with a default, which is used when nothing is known of them
 	size      int             // of the text inserted so far
 }
 
 // fields expands words as the arguments of a command.
-func (j *judge) fields(words ...*syntax.Word) []string {
-	out := make([]string, 0, len(words))
+func (j *judge) fields(words ...*syntax.Word) (out []string) {
 	for _, word := range words {
-		if len(word.Parts) == 1 {
-			if lit, ok := word.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\{~") {
-				out = append(out, lit.Value)
-				continue
-			}
-		}
-		word = readable(word, false)
-		j.expanded(word, func(cfg *expand.Config) error {
+		failed := j.expand(readable(word, false), func(cfg *expand.Config, word *syntax.Word) error {
 			for field, err := range expand.FieldsSeq(cfg, word) {
 				if err != nil || len(out) > maxWords {
 					return cmp.Or(err, io.ErrShortBuffer)
@@ -39,7 +31,10 @@ func (j *judge) fields(words ...*syntax.Word) []string {
 				out = append(out, field)
 			}
 			return nil
-		}, func() { out = append(out, unknown) })
+		})
+		if failed {
+			out = append(out, unknown)
+		}
 		if len(out) > maxWords {
 			return append(out[:maxWords:maxWords], unknown)
 		}
@@ -53,6 +48,17 @@ func (j *judge) text(word *syntax.Word) string {
 		return ""
 	}
 	return j.one(readable(word, true), expand.Literal)
+}
+
+func (j *judge) one(word *syntax.Word, as func(*expand.Config, *syntax.Word) (string, error)) (text string) {
+	failed := j.expand(word, func(cfg *expand.Config, word *syntax.Word) (err error) {
+		text, err = as(cfg, word)
+		return err
+	})
+	if failed {
+		return unknown
+	}
+	return text
 }
 
 var escaped = regexp.MustCompile(`(?s)\\(.)`)
@@ -74,20 +80,12 @@ func readable(word *syntax.Word, one bool) *syntax.Word {
 	return &syntax.Word{Parts: parts}
 }
 
-func (j *judge) one(word *syntax.Word, as func(*expand.Config, *syntax.Word) (string, error)) (text string) {
-	j.expanded(word, func(cfg *expand.Config) (err error) {
-		text, err = as(cfg, word)
-		return err
-	}, func() { text = unknown })
-	return text
-}
-
-// expanded runs an expansion. When it fails, the commands that are substituted in the word are judged all the same.
-func (j *judge) expanded(word *syntax.Word, run func(*expand.Config) error, fail func()) {
-	defer func() { j.depth-- }()
-	env := &environment{j: j, defaulted: map[string]bool{}}
+// expand runs an expansion, and reports whether it failed. The commands that are substituted in the word are judged then all
+// the same.
+func (j *judge) expand(word *syntax.Word, run func(*expand.Config, *syntax.Word) error) (failed bool) {
+	env := &environment{judge: j, defaulted: map[string]bool{}}
 	err := func() (err error) {
-		if !j.enter() || !env.prepare(word) {
+		if !env.bounded(word) {
 			return errTooComplex
 		}
 		defer func() { // the library panics on some texts
@@ -95,16 +93,17 @@ func (j *judge) expanded(word *syntax.Word, run func(*expand.Config) error, fail
 				err = fmt.Errorf("the expansion gives up: %v", value)
 			}
 		}()
-		return run(&expand.Config{Env: env, CmdSubst: env.substitute, ProcSubst: j.procSubst})
+		return run(&expand.Config{Env: env, CmdSubst: env.substitute, ProcSubst: j.procSubst}, word)
 	}()
 	if err != nil {
 		j.visit(word)
-		fail()
 	}
+	return err != nil
 }
 
-// prepare examines a word, and reports whether its expansion is bounded. A substring of unknown text is unknown.
-func (e *environment) prepare(word *syntax.Word) bool {
+// bounded reports whether a word can be expanded: there is an end to its braces and patterns, and it takes no part of unknown
+// text, which is unknown as well.
+func (e *environment) bounded(word *syntax.Word) bool {
 	braces, cut := 0, false
 	for _, part := range word.Parts {
 		if lit, ok := part.(*syntax.Lit); ok {
@@ -117,31 +116,31 @@ func (e *environment) prepare(word *syntax.Word) bool {
 			return false
 		case *syntax.ParamExp:
 			if node.Index != nil {
-				e.j.visit(node.Index)
+				e.visit(node.Index)
 			}
-			cut = cut || node.Param != nil && (node.Slice != nil || node.Index != nil) && strings.Contains(e.Get(node.Param.Value).String(), unknown)
-			if node.Param != nil && (node.Exp != nil || node.Repl != nil) {
+			if node.Param != nil {
+				cut = cut || (node.Slice != nil || node.Index != nil) && !isKnown(e.Get(node.Param.Value).String())
 				e.operation(node)
 			}
 		}
 		return true
 	})
-	return braces <= 12 && !cut && e.j.within()
+	return braces <= 12 && !cut && e.steps <= maxSteps
 }
 
 // operation records defaults, and the cost of pattern matching.
 func (e *environment) operation(param *syntax.ParamExp) {
 	name := param.Param.Value
-	if param.Exp != nil {
-		switch param.Exp.Op {
-		case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
-			e.defaulted[name] = true
-			return
-		case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
-			return
+	switch {
+	case param.Exp == nil && param.Repl == nil:
+	case param.Exp != nil && slices.Contains([]syntax.ParExpOperator{syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset,
+		syntax.AssignUnsetOrNull}, param.Exp.Op):
+		e.defaulted[name] = true
+	default:
+		if e.steps += len(e.Get(name).String()); e.steps > maxSteps {
+			e.report("too-complex")
 		}
 	}
-	e.j.steps += len(e.Get(name).String())
 }
 
 // Get returns a variable to the library.
@@ -149,19 +148,19 @@ func (e *environment) Get(name string) expand.Variable {
 	number, err := strconv.Atoi(name)
 	switch {
 	case name == "@" || name == "*":
-		return expand.Variable{Set: len(e.j.params) > 0, Kind: expand.Indexed, List: e.j.params}
+		return expand.Variable{Set: len(e.params) > 0, Kind: expand.Indexed, List: e.params}
 	case name == "#":
-		return e.variable(textValue(strconv.Itoa(len(e.j.params)), 0))
+		return e.variable(value{strconv.Itoa(len(e.params))})
 	case name == "0":
-		return e.variable(textValue(cmp.Or(e.j.zero, "bash"), 0))
-	case err == nil && (number < 1 || number > len(e.j.params)):
+		return e.variable(value{e.zero})
+	case err == nil && (number < 1 || number > len(e.params)):
 		return expand.Variable{}
 	case err == nil:
-		return e.variable(textValue(e.j.params[number-1], 0))
+		return e.variable(value{e.params[number-1]})
 	case strings.HasPrefix(name, "HOME "): // the home directory of a user
-		return e.variable(textValue(e.j.homeOf(name[len("HOME "):]), 0))
+		return e.variable(value{e.homeOf(name[len("HOME "):])})
 	}
-	v, have := e.j.get(name)
+	v, have := e.get(name)
 	if !have && e.defaulted[name] {
 		return expand.Variable{}
 	}
@@ -169,18 +168,18 @@ func (e *environment) Get(name string) expand.Variable {
 }
 
 func (e *environment) variable(v value) expand.Variable {
-	for _, word := range v.words {
+	for _, word := range v {
 		e.size += len(word)
 	}
 	switch {
-	case len(v.words) == 0:
-		return expand.Variable{Set: v.array, Kind: expand.Indexed}
+	case len(v) == 0:
+		return expand.Variable{}
 	case e.size > MaxCommand:
 		return expand.Variable{Set: true, Kind: expand.String, Str: unknown}
-	case v.array:
-		return expand.Variable{Set: true, Kind: expand.Indexed, List: v.words}
+	case len(v) > 1:
+		return expand.Variable{Set: true, Kind: expand.Indexed, List: v}
 	}
-	return expand.Variable{Set: true, Kind: expand.String, Str: v.words[0]}
+	return expand.Variable{Set: true, Kind: expand.String, Str: v[0]}
 }
 
 // Each lists no variables: names of variables are not followed.
@@ -189,22 +188,21 @@ func (e *environment) Each(func(string, expand.Variable) bool) {}
 // Set is called for ${name:=value}, and for arithmetic.
 func (e *environment) Set(name string, to expand.Variable) error {
 	if to.Kind == expand.String {
-		e.j.setText(name, to.Str, e.j.pinned)
+		e.setText(name, to.Str)
 	}
 	return nil
 }
 
 // substitute writes the output of a command substitution.
 func (e *environment) substitute(w io.Writer, subst *syntax.CmdSubst) error {
-	out := e.j.scope(func() stream {
+	out := e.subshell(func() stream {
 		if stmts := subst.Stmts; len(stmts) == 1 && stmts[0].Cmd == nil && len(stmts[0].Redirs) == 1 && stmts[0].Redirs[0].Op == syntax.RdrIn {
-			return e.j.file(e.j.text(stmts[0].Redirs[0].Word)) // "< file" alone prints a file
+			return e.file(e.text(stmts[0].Redirs[0].Word)) // "< file" alone prints a file
 		}
-		return e.j.stmts(subst.Stmts, stream{})
+		return e.stmts(subst.Stmts, stream{})
 	})
-	e.j.pinned |= out.taint
 	if e.size += len(out.text); e.size > MaxCommand {
-		out.text = unknown
+		out.text = unknownFrom(out.text)
 	}
 	_, err := io.WriteString(w, out.text)
 	return err

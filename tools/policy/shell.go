@@ -1,51 +1,54 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
+// shell is the state of a shell, which a subshell does not change.
+type shell struct {
+	vars    map[string]binding
+	zero    string   // $0
+	params  []string // $1 and on
+	funcs   map[string]*syntax.Stmt
+	aliases map[string]string
+	branch  int // above 0 in code that may not run
+}
+
+func (s shell) clone() shell {
+	s.vars, s.funcs, s.aliases = maps.Clone(s.vars), maps.Clone(s.funcs), maps.Clone(s.aliases)
+	return s
+}
+
 // binding is the possible values of a variable: several when branches set it differently, none when it is unset.
 type binding []value
 
-type value struct {
-	words []string // one, unless it is an array
-	array bool
-	taint
+// value is one word, or those of an array.
+type value []string
+
+// choice chooses one value of each variable that a statement reads. The statement is judged once for each combination.
+type choice struct {
+	turn, turns int
+	stride      map[string]int // turns after which a variable gets its next value
 }
 
-func textValue(text string, from taint) value { return value{words: []string{text}, taint: from} }
-
-// pick chooses one value of each variable. A command is judged once for each combination.
-type pick struct {
-	name    string
-	at, all int
-}
-
-// turns runs f for every combination of values of the variables that it reads, up to a bound.
-func (j *judge) turns(f func() stream) stream {
-	picks, turn, pinned := j.picks, j.turn, j.pinned
-	defer func() { j.picks, j.turn, j.pinned = picks, turn, pinned }()
-	j.picks, j.turn = nil, 0
-	var out stream
-	for {
-		j.pinned = 0
+// eachTurn runs f for every combination of values of the variables that it reads, up to a bound.
+func (j *judge) eachTurn(f func() stream) (out stream) {
+	outer := j.choice
+	j.choice = choice{turns: 1}
+	for ; j.turn < min(j.turns, maxTurns); j.turn++ {
 		switch printed := f(); {
 		case j.turn == 0:
 			out = printed
 		case printed.text != out.text && len(out.text) < 4096:
-			out = stream{strings.TrimRight(out.text, "\n") + "\n", out.set, out.taint}.and(printed)
+			out = stream{strings.TrimRight(out.text, "\n") + "\n", out.set}.and(printed)
 		}
-		for len(j.picks) > 0 && j.picks[len(j.picks)-1].at+1 == j.picks[len(j.picks)-1].all {
-			j.picks = j.picks[:len(j.picks)-1]
-		}
-		if j.turn++; len(j.picks) == 0 || j.turn >= maxTurns {
-			return out
-		}
-		j.picks[len(j.picks)-1].at++
 	}
+	j.choice = outer
+	return out
 }
 
 // get returns a variable's value in this turn, and whether anything is known of it.
@@ -54,21 +57,22 @@ func (j *judge) get(name string) (value, bool) {
 	switch {
 	case !ok:
 		text, ok := j.standard(name)
-		return textValue(text, 0), ok
+		return value{text}, ok
 	case len(b) == 0:
-		return value{}, true
+		return nil, true
 	case len(b) == 1:
-		j.pinned |= b[0].taint
 		return b[0], true
 	}
-	i := slices.IndexFunc(j.picks, func(p pick) bool { return p.name == name })
-	if i < 0 {
-		i = len(j.picks)
-		j.picks = append(j.picks, pick{name, 0, len(b)})
+	stride, ok := j.stride[name]
+	if !ok {
+		if j.stride == nil {
+			j.stride = map[string]int{}
+		}
+		stride = j.turns
+		j.stride[name] = stride
+		j.turns = min(stride*len(b), 1<<20)
 	}
-	v := b[min(j.picks[i].at, len(b)-1)]
-	j.pinned |= v.taint
-	return v, true
+	return b[j.turn/stride%len(b)], true
 }
 
 // set gives a variable a value; in code that may not run, it keeps the old values, too.
@@ -79,15 +83,15 @@ func (j *judge) set(name string, to ...value) {
 	if j.branch > 0 || j.turn > 0 {
 		merged := slices.Clone(j.vars[name])
 		if _, have := j.vars[name]; !have && name == "PWD" {
-			merged = binding{textValue(j.ctx.Dir, 0)}
+			merged = binding{{j.ctx.Dir}}
 		}
 		for _, v := range to {
-			if !slices.ContainsFunc(merged, func(w value) bool { return slices.Equal(v.words, w.words) }) {
+			if !slices.ContainsFunc(merged, func(w value) bool { return slices.Equal(v, w) }) {
 				merged = append(merged, v)
 			}
 		}
 		if to = merged; len(merged) > 8 {
-			to = append(merged[:7:7], textValue(unknown, remote))
+			to = append(merged[:7:7], value{unknown + remote})
 		}
 	}
 	j.vars[name] = to
@@ -104,7 +108,7 @@ func (j *judge) restore(name string) func() {
 }
 
 // setText sets a variable to one text.
-func (j *judge) setText(name, text string, from taint) {
+func (j *judge) setText(name, text string) {
 	if len(text) > maxValue {
 		text = unknown
 	}
@@ -113,9 +117,9 @@ func (j *judge) setText(name, text string, from taint) {
 		"GIT_ASKPASS", "SSH_ASKPASS", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE", "RSYNC_RSH", "TAR_OPTIONS", "BROWSER":
 		j.aside(text) // programs may run the value as a command
 	case "BASH_ENV", "ENV":
-		(&call{j: j}).script(text, nil)
+		j.script(text, nil)
 	}
-	j.set(name, textValue(text, from))
+	j.set(name, value{text})
 }
 
 // standard returns the usual value of a variable in a shell's environment.
@@ -125,16 +129,9 @@ func (j *judge) standard(name string) (string, bool) {
 		return j.home(), true
 	case "PWD":
 		return j.ctx.Dir, j.ctx.Dir != ""
-	case "IFS":
-		return " \t\n", true
-	case "SHELL", "BASH":
-		return "/bin/bash", true
-	case "PATH":
-		return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", true
-	case "TMPDIR":
-		return "/tmp/" + unknown, true
-	case "CC", "CXX", "LD", "AR", "GO", "MAKE", "PYTHON", "PIP", "NODE", "NPM", "CARGO", "EDITOR", "VISUAL", "PAGER", "BROWSER", "JAVA":
-		return "$" + name, true // stands for some program, which no rule names
+	}
+	if text, ok := table().variables[name]; ok {
+		return text, true
 	}
 	return unknown, false
 }
@@ -153,18 +150,20 @@ func (j *judge) assign(a *syntax.Assign) {
 	}
 	switch {
 	case a.Array != nil:
-		words := slices.Clone(before.words)
+		words := slices.Clone(before)
 		for _, elem := range a.Array.Elems {
 			if elem.Value != nil {
 				words = append(words, j.fields(elem.Value)...)
 			}
 		}
-		j.set(name, value{words: words, array: true, taint: j.pinned})
+		j.set(name, words)
 	case a.Index != nil: // any element may be set, so the index does not matter
 		j.visit(a.Index)
-		j.maybe(func() stream { j.set(name, value{[]string{j.text(a.Value)}, true, j.pinned}); return stream{} })
+		j.branch++
+		j.set(name, value{j.text(a.Value)})
+		j.branch--
 	default:
-		j.setText(name, strings.Join(before.words, " ")+j.text(a.Value), j.pinned)
+		j.setText(name, strings.Join(before, " ")+j.text(a.Value))
 	}
 }
 
@@ -174,7 +173,7 @@ func (j *judge) declare(cmd *syntax.DeclClause) {
 		if !arg.Naked || arg.Value == nil {
 			j.assign(arg)
 		} else if name, text, ok := strings.Cut(j.text(arg.Value), "="); ok { // export "$x"
-			j.setText(name, text, j.pinned)
+			j.setText(name, text)
 		}
 	}
 }
