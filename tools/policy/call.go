@@ -11,14 +11,13 @@ import (
 
 // call is a program that is started, or a builtin.
 type call struct {
-	j          *judge
-	name       string // without directory; the first of a program's names
-	args       []string
-	given      options
-	operands   []string // the arguments that are not options
-	line       string   // name and arguments, one a line; for rules
-	in         stream
-	background bool
+	j        *judge
+	name     string // without directory; the first of a program's names
+	args     []string
+	given    options
+	operands []string // the arguments that are not options
+	line     string   // name and arguments, one a line; for rules
+	in       stream
 }
 
 // call follows a simple command.
@@ -41,11 +40,11 @@ func (j *judge) call(cmd *syntax.CallExpr, in stream, to outputs) stream {
 	if len(words) == 1 && words[0] == "exec" && in.set {
 		j.inputs["0"] = in // for all later commands
 	}
-	return j.invoke(words, in, j.detached > 0)
+	return j.invoke(words, in)
 }
 
 // invoke judges a command by its words. Prefixes such as sudo come back here with the command that they start.
-func (j *judge) invoke(words []string, in stream, background bool) stream {
+func (j *judge) invoke(words []string, in stream) stream {
 	if j.steps += len(words) / 8; len(words) == 0 || !j.spend() {
 		return stream{unknown, true}
 	}
@@ -60,7 +59,6 @@ func (j *judge) invoke(words []string, in stream, background bool) stream {
 		return j.function(body, words, in)
 	}
 	c := j.newCall(j.program(name), words[1:], in)
-	c.background = background
 	if strings.ContainsAny(c.name, unknown+"*?[") && c.name != "[" && c.name != "[[" {
 		return c.guess()
 	}
@@ -112,9 +110,7 @@ func (j *judge) newCall(name string, args []string, in stream) *call {
 
 // with is a call of another program, or with other arguments, and the same input.
 func (c *call) with(name string, args []string) *call {
-	other := c.j.newCall(name, args, c.in)
-	other.background = c.background
-	return other
+	return c.j.newCall(name, args, c.in)
 }
 
 // guess judges a command whose name is only partly known: as every program that it may be.

@@ -59,7 +59,7 @@ type judge struct {
 	calls map[string]int // functions and aliases that are being called
 
 	beside    int // above 0 in a pipe or in the background
-	detached  int // above 0 in the background
+	detached  int // above 0 in the background, and in what nohup starts
 	respawned int // how often the function that is being called has started itself beside itself
 	contained int // above 0 in a container
 	asides    int // above 0 in text that may not be code

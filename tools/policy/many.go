@@ -25,7 +25,7 @@ func (c *call) each(command, items []string, mark, rule string, shell bool) (out
 		if shell {
 			out = c.j.code(strings.Join(words, " "), stream{})
 		} else {
-			out = c.j.invoke(words, stream{}, c.background)
+			out = c.j.invoke(words, stream{})
 		}
 	}
 	if removing(command) {

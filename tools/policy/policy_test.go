@@ -40,7 +40,6 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRules shows that there is an example of every rule.
 // TestCheckAtOnce is for the race detector.
 func TestCheckAtOnce(t *testing.T) {
 	var all sync.WaitGroup
@@ -54,6 +53,7 @@ func TestCheckAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+// TestRules shows that there is an example of every rule.
 func TestRules(t *testing.T) {
 	hit := map[string]int{}
 	for _, level := range []policy.Level{policy.Ask, policy.Block} {

@@ -70,9 +70,13 @@ func (c *call) start(key string, args []string) stream {
 	case s.Inside && !(key == "chroot" && c.j.canonical(operands[0]) == "/"):
 		c.j.contained++
 		defer func() { c.j.contained-- }()
-		return c.j.subshell(func() stream { return c.j.invoke(rest, c.in, false) })
+		return c.j.subshell(func() stream { return c.j.invoke(rest, c.in) })
 	}
-	return c.j.invoke(rest, c.in, c.background || key == "nohup" || key == "setsid")
+	if key == "nohup" || key == "setsid" {
+		c.j.detached++
+		defer func() { c.j.detached-- }()
+	}
+	return c.j.invoke(rest, c.in)
 }
 
 var assignment = regexp.MustCompile(`^\w+=`)

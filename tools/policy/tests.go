@@ -8,7 +8,7 @@ import (
 
 // tests are the conditions of rules that are code.
 var tests = map[string]func(*call) bool{
-	"background":   func(c *call) bool { return c.background },
+	"detached":     func(c *call) bool { return c.j.detached > 0 },
 	"reads":        func(c *call) bool { return c.in.set },
 	"restricted":   func(c *call) bool { return sqlWhere.MatchString(c.j.source) },
 	"removesUnset": removesUnset,
