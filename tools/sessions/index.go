@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -41,30 +42,19 @@ CREATE VIRTUAL TABLE words USING fts5 (content, content='messages', content_rowi
 
 // index is an open database with one writer.
 type index struct {
-	read, write *sql.DB
-	logger      *slog.Logger
-	queue       chan item
-	done        chan struct{} // closed when the writer has ended
+	reader, writer *sql.DB
 
-	life   sync.RWMutex // read-locked while a goroutine sends to queue, so that close waits for it; guards closed
-	closed bool
-
-	mu     sync.Mutex // guards failed
-	failed error      // why an added episode cannot be found
+	mu      sync.Mutex // guards the rest
+	waiting []*episode.Episode
+	failed  error // why an added episode cannot be found
 }
 
-// item is an episode to write, or a request for a signal when all earlier items are written.
-type item struct {
-	ep      *episode.Episode
-	written chan struct{}
-}
-
-// maxBatch bounds a transaction, and with the queue the episodes in memory.
+// maxBatch bounds a transaction, and the episodes in memory.
 const maxBatch = 64
 
 // openIndex opens the database in path, and rebuilds it when it is not ours: all its content is in the journal.
 func openIndex(ctx context.Context, path string, logger *slog.Logger) (*index, error) {
-	x, err := tryIndex(ctx, path, logger)
+	x, err := tryIndex(ctx, path)
 	if err == nil || ctx.Err() != nil {
 		return x, err
 	}
@@ -76,28 +66,27 @@ func openIndex(ctx context.Context, path string, logger *slog.Logger) (*index, e
 			return nil, fmt.Errorf("remove the old index of sessions: %w", err)
 		}
 	}
-	return tryIndex(ctx, path, logger)
+	return tryIndex(ctx, path)
 }
 
-func tryIndex(ctx context.Context, path string, logger *slog.Logger) (_ *index, err error) {
-	x := &index{logger: logger, queue: make(chan item, maxBatch), done: make(chan struct{})}
+func tryIndex(ctx context.Context, path string) (_ *index, err error) {
+	x := &index{}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("open the index of sessions %s: %w", path, errors.Join(err, x.closeDatabases()))
+			err = fmt.Errorf("open the index of sessions %s: %w", path, errors.Join(err, x.close()))
 		}
 	}()
-	if x.write, err = database(path, "_txlock=immediate", "_pragma=journal_mode(wal)"); err != nil {
+	if x.writer, err = database(path, "_txlock=immediate", "_pragma=journal_mode(wal)"); err != nil {
 		return nil, err
 	}
-	x.write.SetMaxOpenConns(1)
-	if err := prepare(ctx, x.write); err != nil {
+	x.writer.SetMaxOpenConns(1)
+	if err := prepare(ctx, x.writer); err != nil {
 		return nil, err
 	}
-	if x.read, err = database(path, "_pragma=query_only(1)"); err != nil {
+	if x.reader, err = database(path, "_pragma=query_only(1)"); err != nil {
 		return nil, err
 	}
-	x.read.SetMaxOpenConns(runtime.GOMAXPROCS(0))
-	go x.writer()
+	x.reader.SetMaxOpenConns(runtime.GOMAXPROCS(0))
 	return x, nil
 }
 
@@ -126,111 +115,56 @@ func prepare(ctx context.Context, db *sql.DB) error {
 	if tables > 0 {
 		return fmt.Errorf("it is of version %d, not %d", found, version)
 	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if _, err := tx.ExecContext(ctx, schema+fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
-		return err
-	}
-	return tx.Commit()
+	_, err := db.ExecContext(ctx, fmt.Sprintf("BEGIN; %s PRAGMA user_version = %d; COMMIT", schema, version))
+	return err
 }
 
-// add queues an episode. An episode that did not end by the agent's doing may be played again, and is left out.
-func (x *index) add(ep *episode.Episode) {
-	if !ep.Outcome.AgentsDoing() {
-		return
-	}
-	x.life.RLock()
-	defer x.life.RUnlock()
-	if !x.closed {
-		x.queue <- item{ep: ep}
-	}
-}
-
-// flush waits until all earlier episodes are written.
-func (x *index) flush(ctx context.Context) error {
-	written := make(chan struct{})
-	if err := x.ask(ctx, item{written: written}); err != nil {
-		return err
-	}
-	select {
-	case <-written:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return x.failure()
-}
-
-func (x *index) ask(ctx context.Context, it item) error {
-	x.life.RLock()
-	defer x.life.RUnlock()
-	if x.closed {
-		return ErrClosed
-	}
-	select {
-	case x.queue <- it:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (x *index) failure() error {
+// add indexes an episode: together with others, which is several times faster.
+func (x *index) add(ep *episode.Episode) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.failed
-}
-
-// writer writes queued episodes, as many in one transaction as are waiting.
-func (x *index) writer() {
-	defer close(x.done)
-	for first := range x.queue {
-		batch := []item{first}
-		for more := true; more && len(batch) < maxBatch; {
-			select {
-			case next, open := <-x.queue:
-				if more = open; open {
-					batch = append(batch, next)
-				}
-			default:
-				more = false
-			}
-		}
-		if err := x.commit(batch); err != nil {
-			x.logger.Error("sessions were not indexed", "error", err)
-			x.mu.Lock()
-			if x.failed == nil {
-				x.failed = fmt.Errorf("index sessions: %w", err)
-			}
-			x.mu.Unlock()
-		}
-		for _, it := range batch {
-			if it.written != nil {
-				close(it.written)
-			}
-		}
+	if x.waiting = append(x.waiting, ep); len(x.waiting) < maxBatch {
+		return nil
 	}
+	return x.write()
 }
 
-func (x *index) commit(batch []item) error {
-	// The writer belongs to the run and not to a call: only close ends it.
-	tx, err := x.write.Begin()
+// flush writes what is waiting, and returns the first error of writing.
+func (x *index) flush() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return cmp.Or(x.failed, x.write())
+}
+
+// write writes the waiting episodes in place of their earlier attempts.
+func (x *index) write() error {
+	if len(x.waiting) == 0 {
+		return nil
+	}
+	err := x.change(func(tx *sql.Tx) error {
+		for _, ep := range x.waiting {
+			if err := remove(tx, ep.ID); err != nil {
+				return err
+			}
+			if err := insert(tx, ep); err != nil {
+				return fmt.Errorf("index episode %s: %w", ep.ID, err)
+			}
+		}
+		return nil
+	})
+	x.waiting, x.failed = nil, cmp.Or(x.failed, err)
+	return err
+}
+
+// change runs f in a transaction. It belongs to the run and not to a call, so it is not cancelled.
+func (x *index) change(f func(tx *sql.Tx) error) error {
+	tx, err := x.writer.Begin()
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	for _, it := range batch {
-		if it.ep == nil {
-			continue
-		}
-		if err := remove(tx, it.ep.ID); err != nil {
-			return err
-		}
-		if err := insert(tx, it.ep); err != nil {
-			return fmt.Errorf("episode %s: %w", it.ep.ID, err)
-		}
+	if err := f(tx); err != nil {
+		return err
 	}
 	return tx.Commit()
 }
@@ -286,23 +220,10 @@ func remove(tx *sql.Tx, id string) error {
 	return nil
 }
 
-// forget removes an episode.
-func (x *index) forget(ctx context.Context, id string) error {
-	tx, err := x.write.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if err := remove(tx, id); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
 // have returns the attempts in the database.
 func (x *index) have(ctx context.Context) (map[string]int, error) {
 	have := map[string]int{}
-	err := rows(ctx, x.read, `SELECT id, attempt FROM sessions`, nil, func(r *sql.Rows) error {
+	err := rows(ctx, x.reader, `SELECT id, attempt FROM sessions`, nil, func(r *sql.Rows) error {
 		var id string
 		var attempt int
 		err := r.Scan(&id, &attempt)
@@ -312,19 +233,9 @@ func (x *index) have(ctx context.Context) (map[string]int, error) {
 	return have, err
 }
 
-// close writes queued episodes and closes the database. It is called once.
 func (x *index) close() error {
-	x.life.Lock()
-	x.closed = true
-	close(x.queue)
-	x.life.Unlock()
-	<-x.done
-	return x.closeDatabases()
-}
-
-func (x *index) closeDatabases() error {
 	var errs []error
-	for _, db := range []*sql.DB{x.read, x.write} { // closing the last one merges the log into the file
+	for _, db := range []*sql.DB{x.reader, x.writer} { // closing the last one merges the log into the file
 		if db != nil {
 			errs = append(errs, db.Close())
 		}

@@ -38,15 +38,15 @@ type Config struct {
 type Store struct {
 	cfg Config
 
-	// opening holds one token, which a goroutine takes while it opens the database and brings it up to date: it is a channel so
-	// that a waiting call can be cancelled. The token guards caught, failed and closed.
+	// opening holds one token, which a goroutine takes while it opens the database, brings it up to date or closes it: it is a
+	// channel so that a waiting call can be cancelled. The token guards caught, failed and closed.
 	opening chan struct{}
 	caught  bool
 	failed  error // why the index could not be built
 	closed  bool
 
-	mu    sync.Mutex // guards index
-	index *index     // nil until it is needed
+	mu    sync.RWMutex // guards index; read-locked while an episode is added, so that Close waits for it
+	index *index       // nil until it is needed
 }
 
 // New makes a store that opens nothing yet.
@@ -57,11 +57,16 @@ func New(cfg Config) *Store {
 	return &Store{cfg: cfg, opening: make(chan struct{}, 1)}
 }
 
-// Add takes an episode that is in the journal. It returns at once unless the index is far behind; later searches report failed
-// writes.
+// Add indexes an episode that is in the journal; later searches report an error of that. An episode that did not end by the
+// agent's doing may be played again, and is left out.
 func (s *Store) Add(ep *episode.Episode) {
-	if index := s.current(); index != nil {
-		index.add(ep)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.index == nil || !ep.Outcome.AgentsDoing() {
+		return
+	}
+	if err := s.index.add(ep); err != nil {
+		s.cfg.Logger.Error("sessions were not indexed", "error", err)
 	}
 }
 
@@ -69,79 +74,60 @@ func (s *Store) Add(ep *episode.Episode) {
 func (s *Store) Close() error {
 	s.opening <- struct{}{}
 	defer func() { <-s.opening }()
-	index := s.current()
-	if s.closed = true; index == nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.index == nil {
 		return nil
 	}
-	s.set(nil)
-	return index.close()
-}
-
-func (s *Store) current() *index {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.index
-}
-
-func (s *Store) set(index *index) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.index = index
+	err := errors.Join(s.index.flush(), s.index.close())
+	s.index = nil
+	return err
 }
 
 // ErrClosed is returned once the run has ended.
 var ErrClosed = errors.New("the index of sessions is closed")
 
-// ready returns the index, up to date with all earlier calls of Add.
+// ready returns the index with all episodes of the journal, and of earlier calls of Add.
 func (s *Store) ready(ctx context.Context) (*index, error) {
-	made, err := s.caughtUp(ctx)
-	if err != nil {
-		return made, err
-	}
-	return made, made.flush(ctx)
-}
-
-func (s *Store) caughtUp(ctx context.Context) (*index, error) {
 	select {
 	case s.opening <- struct{}{}:
 		defer func() { <-s.opening }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	made, err := s.open(ctx)
-	if err != nil || s.caught {
-		return made, err
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if s.failed != nil {
+		return nil, s.failed
+	}
+	if s.index == nil {
+		made, err := openIndex(ctx, s.cfg.Path, s.cfg.Logger)
+		if err != nil && ctx.Err() == nil { // the next call may have more time
+			s.failed = err
+			s.cfg.Logger.Error("sessions cannot be searched", "path", s.cfg.Path, "error", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		s.index = made
+		s.mu.Unlock()
 	}
 	// Episodes that are added from here on are indexed, even if the journal was read before they finished.
-	if err := s.catchUp(ctx, made); err != nil {
-		return nil, fmt.Errorf("bring %s up to date with the journal: %w", s.cfg.Path, err)
+	if !s.caught {
+		if err := s.catchUp(ctx); err != nil {
+			return nil, fmt.Errorf("bring %s up to date with the journal: %w", s.cfg.Path, err)
+		}
+		s.caught = true
 	}
-	s.caught = true
-	return made, nil
+	return s.index, s.index.flush()
 }
 
-func (s *Store) open(ctx context.Context) (*index, error) {
-	made := s.current()
-	switch {
-	case s.closed:
-		return nil, ErrClosed
-	case made != nil || s.failed != nil:
-		return made, s.failed
-	}
-	made, err := openIndex(ctx, s.cfg.Path, s.cfg.Logger)
-	if err != nil && ctx.Err() == nil { // the next call may have more time
-		s.failed = err
-		s.cfg.Logger.Error("sessions cannot be searched", "path", s.cfg.Path, "error", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.set(made)
-	return made, nil
-}
-
-func (s *Store) catchUp(ctx context.Context, made *index) error {
-	have, err := made.have(ctx)
+// catchUp indexes what the journal has and the database lacks, and removes what never finished.
+func (s *Store) catchUp(ctx context.Context) error {
+	have, err := s.index.have(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,27 +137,30 @@ func (s *Store) catchUp(ctx context.Context, made *index) error {
 	}
 	defer journal.Close()
 	for id, attempt := range journal.Finished() {
-		if known, ok := have[id]; ok && known >= attempt {
-			delete(have, id)
+		known, ok := have[id]
+		delete(have, id)
+		if ok && known >= attempt {
 			continue
 		}
-		delete(have, id)
 		ep, err := journal.Episode(id)
+		if err == nil {
+			err = s.index.add(ep)
+		}
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		if err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		made.add(ep)
 	}
-	// An episode that is not in the journal never finished.
-	for id := range have {
-		if err := made.forget(ctx, id); err != nil {
-			return err
+	return s.index.change(func(tx *sql.Tx) error {
+		for id := range have {
+			if err := remove(tx, id); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // rows runs a query and scans each row.

@@ -91,13 +91,6 @@ func total(t *testing.T, store *sessions.Store, task *episode.Task, same bool) i
 	return n
 }
 
-func flush(t *testing.T, store *sessions.Store) {
-	t.Helper()
-	if err := store.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestOwnTaskIsHidden holds that a sample cannot read what another sample of its task answered.
 func TestOwnTaskIsHidden(t *testing.T) {
 	j := &journal{}
@@ -166,7 +159,6 @@ func TestNothingIsMadeUnlessSearched(t *testing.T) {
 	ep := play("later", "a later prompt", 0)
 	j.append(ep)
 	store.Add(ep)
-	flush(t, store)
 	if got := total(t, store, nil, false); got != 11 {
 		t.Errorf("%d sessions, want 11", got)
 	}
@@ -260,7 +252,6 @@ func TestErrorsAreNoSessions(t *testing.T) {
 	ep := play("a", "b", 0)
 	ep.Outcome = episode.ModelError
 	store.Add(ep)
-	flush(t, store)
 	if got := total(t, store, nil, false); got != 0 {
 		t.Errorf("%d sessions, want none", got)
 	}
@@ -285,7 +276,6 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	flush(t, store)
 	if got := total(t, store, nil, false); got != 40 {
 		t.Errorf("%d sessions, want 40", got)
 	}
@@ -371,9 +361,6 @@ func BenchmarkDiscover(b *testing.B) {
 			ep.Messages = append(ep.Messages, episode.Message{Role: "assistant", Content: text})
 		}
 		store.Add(ep)
-	}
-	if err := store.Flush(b.Context()); err != nil {
-		b.Fatal(err)
 	}
 	for _, query := range []string{"prompt77", "word7 word8"} {
 		b.Run(query, func(b *testing.B) {

@@ -75,7 +75,7 @@ func (v *View) Browse(ctx context.Context, limit int, oldest bool) (found []Sess
 		order = "ASC"
 	}
 	found = []Session{}
-	err = rows(ctx, x.read, `SELECT `+sessionColumns+` FROM sessions s WHERE `+hidden+` ORDER BY s.n `+order+` LIMIT ?`, append(args, limit), func(r *sql.Rows) error {
+	err = rows(ctx, x.reader, `SELECT `+sessionColumns+` FROM sessions s WHERE `+hidden+` ORDER BY s.n `+order+` LIMIT ?`, append(args, limit), func(r *sql.Rows) error {
 		var s Session
 		err := r.Scan(s.scan()...)
 		found = append(found, s)
@@ -84,8 +84,8 @@ func (v *View) Browse(ctx context.Context, limit int, oldest bool) (found []Sess
 	if err != nil {
 		return nil, 0, err
 	}
-	err = x.read.QueryRowContext(ctx, `SELECT count(*) FROM sessions s WHERE `+hidden, args...).Scan(&total)
-	return found, total, errors.Join(err, x.failure())
+	err = x.reader.QueryRowContext(ctx, `SELECT count(*) FROM sessions s WHERE `+hidden, args...).Scan(&total)
+	return found, total, err
 }
 
 // Search is a query for Discover.
@@ -118,7 +118,7 @@ func (v *View) Discover(ctx context.Context, search Search) (hits []Hit, loose b
 		loose = true
 		hits, err = v.match(ctx, x, either, search)
 	}
-	return hits, loose && len(hits) > 0, errors.Join(err, x.failure())
+	return hits, loose && len(hits) > 0, err
 }
 
 // matchSteps are how many matching messages are examined until enough sessions are found: usually the first step is enough, and
@@ -138,7 +138,7 @@ func (v *View) match(ctx context.Context, x *index, expression string, search Se
 	}
 	// Snippets are made only for the hits that are shown.
 	for i := range hits {
-		err = x.read.QueryRowContext(ctx, `SELECT snippet(words, 0, '**', '**', '…', 32) FROM words WHERE words MATCH ? AND rowid = ?`, expression, keys[i]).Scan(&hits[i].Snippet)
+		err = x.reader.QueryRowContext(ctx, `SELECT snippet(words, 0, '**', '**', '…', 32) FROM words WHERE words MATCH ? AND rowid = ?`, expression, keys[i]).Scan(&hits[i].Snippet)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func (v *View) step(ctx context.Context, x *index, expression string, search Sea
 		`(SELECT rowid AS message, rank AS score FROM words WHERE words MATCH ? ORDER BY ` + order[0] + ` LIMIT ?) f ` +
 		`JOIN messages m ON m.rowid = f.message JOIN sessions s ON s.n = m.session ORDER BY ` + order[1] + `, m.rowid`
 	hits = []Hit{}
-	err = rows(ctx, x.read, query, append(others, expression, most), func(r *sql.Rows) error {
+	err = rows(ctx, x.reader, query, append(others, expression, most), func(r *sql.Rows) error {
 		var hit Hit
 		var row int64
 		var shown bool
@@ -185,7 +185,7 @@ func (v *View) step(ctx context.Context, x *index, expression string, search Sea
 // session returns a visible session and its number.
 func (v *View) session(ctx context.Context, x *index, id string) (s Session, n int64, err error) {
 	hidden, args := v.hidden()
-	err = x.read.QueryRowContext(ctx, `SELECT `+sessionColumns+`, s.n FROM sessions s WHERE s.id = ? AND `+hidden, append([]any{id}, args...)...).Scan(append(s.scan(), &n)...)
+	err = x.reader.QueryRowContext(ctx, `SELECT `+sessionColumns+`, s.n FROM sessions s WHERE s.id = ? AND `+hidden, append([]any{id}, args...)...).Scan(append(s.scan(), &n)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrUnknown
 	}
@@ -231,10 +231,10 @@ func (v *View) messages(ctx context.Context, id string, roles []string, anchor i
 	}
 	s, n, err := v.session(ctx, x, id)
 	if err != nil {
-		return nil, s, errors.Join(err, x.failure())
+		return nil, s, err
 	}
 	list := []Message{}
-	err = rows(ctx, x.read, `SELECT at, role, tool, substr(content, 1, ?), length(content) > ? FROM messages WHERE session = ? ORDER BY at`, []any{maxShown, maxShown, n}, func(r *sql.Rows) error {
+	err = rows(ctx, x.reader, `SELECT at, role, tool, substr(content, 1, ?), length(content) > ? FROM messages WHERE session = ? ORDER BY at`, []any{maxShown, maxShown, n}, func(r *sql.Rows) error {
 		var m Message
 		err := r.Scan(&m.ID, &m.Role, &m.Tool, &m.Content, &m.Cut)
 		if m.ID == anchor || len(roles) == 0 || slices.Contains(roles, m.Role) {
