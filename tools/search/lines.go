@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -101,50 +100,18 @@ func shownLine(line []byte) string {
 	return chars.First(strings.ToValidUTF8(string(line), "\uFFFD"), maxShownLine, "...")
 }
 
-// Counts is an object that keeps the order in which the files were found.
-type Counts []count
-
+// count is how many lines of a file match.
 type count struct {
 	path string
 	n    int
 }
 
-// MarshalJSON writes {"path": n, ...}.
-func (c Counts) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, each := range c {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, err := json.Marshal(each.path)
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(&b, "%s:%d", name, each.n)
+// object returns {"path": n, ...}, in the order in which the files were found.
+func object(counts []count) json.RawMessage {
+	members := make([]string, len(counts))
+	for i, each := range counts {
+		name, _ := json.Marshal(each.path) // a string is always valid
+		members[i] = fmt.Sprintf("%s:%d", name, each.n)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// UnmarshalJSON parses the output of MarshalJSON, in order.
-func (c *Counts) UnmarshalJSON(data []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if _, err := decoder.Token(); err != nil {
-		return err
-	}
-	*c = Counts{}
-	for decoder.More() {
-		var each count
-		key, err := decoder.Token()
-		if err != nil {
-			return err
-		}
-		each.path, _ = key.(string)
-		if err := decoder.Decode(&each.n); err != nil {
-			return err
-		}
-		*c = append(*c, each)
-	}
-	return nil
+	return json.RawMessage("{" + strings.Join(members, ",") + "}")
 }

@@ -60,7 +60,6 @@ func required(tree *syntax.Regexp) []literal {
 }
 
 // foldable returns the longest part of a text with as many bytes in either case: K and s have equivalents beyond ASCII.
-// beyond ASCII.
 func foldable(text string) string {
 	parts := strings.FieldsFunc(string(lower([]byte(text))), func(c rune) bool {
 		return c >= utf8.RuneSelf || c == 'k' || c == 's'

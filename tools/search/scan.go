@@ -1,97 +1,72 @@
 package search
 
-import (
-	"errors"
-	"runtime"
-	"sync"
-)
+import "runtime"
 
-// batch is a list of files for one worker, which closes done when it has counted in all.
+// batch is a list of files whose matches one goroutine counts, until it closes done.
 type batch struct {
 	files  []entry
 	counts []int
-	errs   map[int]error
+	errs   []error
 	done   chan struct{}
 }
 
-// batchSize keeps communication with the workers low; batchesAhead bounds what waits for a slow file.
+// batchSize keeps communication low; batchesAhead bounds what waits for a slow file.
 const (
 	batchSize    = 32
 	batchesAhead = 64
 )
 
-// scan counts the matching lines of each file, up to most, and reports them in the order of the walk. Workers count in
-// parallel; this goroutine calls report.
-func scan(w *walker, path string, p *pattern, most int, report func(e entry, n int, err error) error) error {
-	ordered, work := make(chan *batch, batchesAhead), make(chan *batch, batchesAhead)
-	stop := make(chan struct{})
-	var all sync.WaitGroup
+// scan counts the matching lines of each file, up to most, and reports them in the order of the walk. Goroutines count in
+// parallel; this one calls report.
+func scan(w *walker, path string, p *pattern, most int, report func(e entry, n int, err error)) error {
+	ordered := make(chan *batch, batchesAhead)
 	var walked error
-	all.Go(func() {
+	go func() {
 		defer close(ordered)
-		defer close(work)
-		current := &batch{done: make(chan struct{})}
-		send := func() bool {
-			select {
-			case ordered <- current:
-			case <-stop:
-				return false
-			}
-			work <- current // has as much room
-			current = &batch{done: make(chan struct{})}
-			return true
+		buffers := make(chan []byte, runtime.GOMAXPROCS(0))
+		for range cap(buffers) {
+			buffers <- nil
 		}
-		w.visit = func(e entry) bool {
-			current.files = append(current.files, e)
-			return len(current.files) < batchSize || send()
+		current := &batch{done: make(chan struct{})}
+		send := func() {
+			b := current
+			ordered <- b
+			buffer := <-buffers
+			go func() { buffers <- b.count(p, buffer, most) }()
+			current = &batch{done: make(chan struct{})}
+		}
+		w.visit = func(e entry) {
+			if current.files = append(current.files, e); len(current.files) == batchSize {
+				send()
+			}
 		}
 		walked = w.walk(path)
 		send()
-	})
-	for range runtime.GOMAXPROCS(0) {
-		all.Go(func() {
-			var buffer []byte
-			for b := range work {
-				b.count(p, &buffer, most)
-				if cap(buffer) > 1<<20 {
-					buffer = nil
-				}
-			}
-		})
-	}
-	err := collect(ordered, report)
-	close(stop)
-	for range ordered { // until the walk has stopped
-	}
-	all.Wait()
-	return errors.Join(walked, err)
-}
-
-func collect(ordered <-chan *batch, report func(e entry, n int, err error) error) error {
+	}()
 	for b := range ordered {
 		<-b.done
 		for i, e := range b.files {
-			if err := report(e, b.counts[i], b.errs[i]); err != nil {
-				return err
-			}
+			report(e, b.counts[i], b.errs[i])
 		}
 	}
-	return nil
+	return walked
 }
 
-func (b *batch) count(p *pattern, buffer *[]byte, most int) {
+// count returns a buffer for the next batch.
+func (b *batch) count(p *pattern, buffer []byte, most int) []byte {
 	defer close(b.done)
-	b.counts = make([]int, len(b.files))
+	b.counts, b.errs = make([]int, len(b.files)), make([]error, len(b.files))
 	for i, e := range b.files {
-		err := chunks(e.name, buffer, func(text []byte) bool {
+		b.errs[i] = chunks(e.name, &buffer, func(text []byte) bool {
 			b.counts[i] += p.count(text, most-b.counts[i])
 			return b.counts[i] < most
 		})
-		if err != nil {
-			if b.errs == nil {
-				b.errs = map[int]error{}
-			}
-			b.counts[i], b.errs[i] = 0, err
+		if b.errs[i] != nil {
+			b.counts[i] = 0
 		}
 	}
+	if cap(buffer) > 1<<20 {
+		return nil
+	}
+	return buffer
 }

@@ -3,11 +3,13 @@
 package search
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"runtime/debug"
 
@@ -48,15 +50,15 @@ func (a *Args) Expression() string {
 
 // Found is the helper's output and, without Failed, the model's result.
 type Found struct {
-	TotalCount int       `json:"total_count"`
-	TotalFiles *int      `json:"total_files,omitempty"` // count: number of files with matches
-	Matches    *[]Line   `json:"matches,omitempty"`
-	Files      *[]string `json:"files,omitempty"`
-	Counts     *Counts   `json:"counts,omitempty"`
-	Truncated  bool      `json:"truncated"`
-	Skipped    int       `json:"skipped,omitempty"`  // files and directories that could not be read
-	Withheld   int       `json:"withheld,omitempty"` // files made for secrets, which were not searched
-	Warning    string    `json:"_warning,omitempty"` // a message of the tool about the search
+	TotalCount int             `json:"total_count"`
+	TotalFiles *int            `json:"total_files,omitempty"` // count: number of files with matches
+	Matches    *[]Line         `json:"matches,omitempty"`
+	Files      *[]string       `json:"files,omitempty"`
+	Counts     json.RawMessage `json:"counts,omitempty"` // an object of path and number
+	Truncated  bool            `json:"truncated"`
+	Skipped    int             `json:"skipped,omitempty"`  // files and directories that could not be read
+	Withheld   int             `json:"withheld,omitempty"` // files made for secrets, which were not searched
+	Warning    string          `json:"_warning,omitempty"` // a message of the tool about the search
 
 	Failed string `json:"failed,omitempty"`
 	Class  string `json:"class,omitempty"`
@@ -77,7 +79,11 @@ func helper(_ []string, stdin io.Reader, stdout, _ io.Writer) int {
 	if err := json.NewDecoder(stdin).Decode(&s.Question); err != nil {
 		return 2
 	}
-	if err := s.run(); err != nil {
+	find := s.byContent
+	if s.Args.ByName() {
+		find = s.byName
+	}
+	if err := find(); err != nil {
 		s.found = failed(err, s.Args.Path)
 	}
 	encoder := json.NewEncoder(stdout)
@@ -102,27 +108,16 @@ func failed(err error, path string) Found {
 	case errors.Is(err, errBinary):
 		return Found{Failed: path + " is a binary file; inspect it with the terminal (grep -a, strings)", Class: "binary_file"}
 	}
-	return Found{Failed: "cannot search " + path + ": " + cause(err).Error(), Class: "invalid_path"}
-}
-
-func cause(err error) error {
 	if inner, ok := errors.AsType[*fs.PathError](err); ok {
-		return inner.Err
+		err = inner.Err
 	}
-	return err
+	return Found{Failed: "cannot search " + path + ": " + err.Error(), Class: "invalid_path"}
 }
 
 type search struct {
 	Question
 	found Found
 	seen  int // results so far, for the page
-}
-
-func (s *search) run() error {
-	if s.Args.ByName() {
-		return s.byName()
-	}
-	return s.byContent()
 }
 
 // page reports whether the next result is on the page.
@@ -135,11 +130,10 @@ func (s *search) globs() []override { return []override{newOverride(s.Args.FileG
 
 func (s *search) byName() error {
 	files := []string{}
-	w := &walker{all: true, globs: append(s.globs(), newNamePart(s.Args.Pattern, s.Args.IgnoreCase)), visit: func(e entry) bool {
+	w := &walker{all: true, globs: append(s.globs(), newNamePart(s.Args.Pattern, s.Args.IgnoreCase)), visit: func(e entry) {
 		if s.page() {
 			files = append(files, e.shown)
 		}
-		return true
 	}}
 	if err := w.walk(s.Args.Path); err != nil {
 		return err
@@ -156,26 +150,29 @@ func (s *search) byContent() error {
 		return err
 	}
 	mode := s.Args.OutputMode
-	most := int(^uint(0) >> 1)
+	most := math.MaxInt
 	if mode == "files_only" {
 		most = 1
 	}
-	files, counts := []string{}, Counts{}
+	files, counts := []string{}, []count{}
 	matching := 0
 	var parts []part
-	single := isFile(s.Args.Path)
+	info, err := os.Stat(s.Args.Path)
+	single := err == nil && !info.IsDir()
 	w := &walker{globs: s.globs(), places: s.Withheld}
-	scanErr := scan(w, s.Args.Path, p, most, func(e entry, n int, err error) error {
+	var failed error
+	err = scan(w, s.Args.Path, p, most, func(e entry, n int, err error) {
 		switch {
-		case errors.Is(err, errBinary) && !single:
-			return nil
 		case err != nil && single:
-			return err
+			failed = err
+			return
+		case errors.Is(err, errBinary):
+			return
 		case err != nil:
 			s.found.Skipped++
-			return nil
+			return
 		case n == 0:
-			return nil
+			return
 		}
 		matching++
 		s.found.TotalCount += n
@@ -195,10 +192,9 @@ func (s *search) byContent() error {
 			}
 			s.seen += n
 		}
-		return nil
 	})
-	if scanErr != nil {
-		return scanErr
+	if err = cmp.Or(err, failed); err != nil {
+		return err
 	}
 	s.found.Skipped += w.skipped
 	s.found.Withheld = w.kept
@@ -207,7 +203,7 @@ func (s *search) byContent() error {
 	case "files_only":
 		s.found.Files = &files
 	case "count":
-		s.found.Counts, s.found.TotalFiles = &counts, &matching
+		s.found.Counts, s.found.TotalFiles = object(counts), &matching
 	default:
 		shown := shownLines{all: []Line{}}
 		for _, each := range parts {
@@ -224,9 +220,4 @@ func (s *search) byContent() error {
 		s.found.Matches = &shown.all
 	}
 	return nil
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && !info.IsDir()
 }

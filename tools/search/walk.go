@@ -17,7 +17,7 @@ type walker struct {
 	root, shown string
 	globs       []override
 	skipped     int // directories that could not be read
-	visit       func(entry) bool
+	visit       func(entry)
 
 	places []string // directories whose files are not visited, like files made for secrets
 	all    bool     // visit them all the same: only names are wanted
@@ -25,7 +25,7 @@ type walker struct {
 	kept   int // how many were not visited
 }
 
-// walk visits files until visit returns false.
+// walk visits the files of a directory, or a file.
 func (w *walker) walk(path string) error {
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *walker) walk(path string) error {
 }
 
 // directory visits the entries of a directory, whose path below the root is inner.
-func (w *walker) directory(inner string, entries []fs.DirEntry, parent *level) bool {
+func (w *walker) directory(inner string, entries []fs.DirEntry, parent *level) {
 	l := parent.below(filepath.Join(w.root, inner), func(name string) bool { return holds(entries, name) })
 	for _, each := range entries {
 		dir := each.IsDir()
@@ -75,8 +75,8 @@ func (w *walker) directory(inner string, entries []fs.DirEntry, parent *level) b
 		if !dir {
 			if !w.all && w.secret(e.name) {
 				w.kept++
-			} else if !w.visit(e) {
-				return false
+			} else {
+				w.visit(e)
 			}
 			continue
 		}
@@ -84,11 +84,8 @@ func (w *walker) directory(inner string, entries []fs.DirEntry, parent *level) b
 		if err != nil {
 			w.skipped++
 		}
-		if !w.directory(e.inner, below, l) {
-			return false
-		}
+		w.directory(e.inner, below, l)
 	}
-	return true
 }
 
 func (w *walker) entry(inner, name string) entry {
