@@ -18,12 +18,6 @@ type files struct {
 	sinks    map[string][]*syntax.Stmt // the commands behind >(...), by its name
 }
 
-func newFiles() files {
-	return files{
-		written: map[string]stream{}, runnable: map[string]bool{}, inputs: map[string]stream{}, sinks: map[string][]*syntax.Stmt{},
-	}
-}
-
 // keep records the content of a file.
 func (j *judge) keep(name string, content stream) {
 	if stmts, ok := j.sinks[name]; ok { // it is the input of commands
@@ -36,11 +30,11 @@ func (j *judge) keep(name string, content stream) {
 }
 
 // file returns what this line wrote to a file, if it did.
-func (j *judge) file(name string) stream {
-	target := j.canonical(name)
-	content := j.written[target]
+func (m *machine) file(name string) stream {
+	target := m.canonical(name)
+	content := m.written[target]
 	if number, ok := strings.CutPrefix(target, "/dev/fd/"); ok && !content.set {
-		content = j.inputs[number]
+		content = m.inputs[number]
 	}
 	return content
 }
@@ -148,8 +142,8 @@ func (j *judge) writesTo(name string) {
 }
 
 // directory is the base of relative paths; "" is unknown.
-func (j *judge) directory() string {
-	v, _ := j.get("PWD")
+func (m *machine) directory() string {
+	v, _ := m.get("PWD")
 	if len(v) == 0 || !isKnown(v[0]) {
 		return ""
 	}
@@ -158,18 +152,18 @@ func (j *judge) directory() string {
 
 // canonical returns the path that the system would find, as far as it is known. A path from an unknown directory stays
 // relative.
-func (j *judge) canonical(name string) string {
+func (m *machine) canonical(name string) string {
 	switch {
 	case name == "" || strings.HasPrefix(name, unknown):
 		return name
 	case name[0] != '/':
-		name = path.Join(j.directory(), name)
+		name = path.Join(m.directory(), name)
 	}
 	name = path.Clean(name)
 	for ownRoot.MatchString(name) {
 		name = path.Clean("/" + ownRoot.ReplaceAllString(name, ""))
 	}
-	return j.follow(name, false)
+	return m.follow(name, false)
 }
 
 // ownRoot matches paths to the root through /proc/PID/root.
@@ -188,17 +182,17 @@ func (f *files) follow(name string, last bool) string {
 }
 
 // link records another name of a file.
-func (j *judge) link(from, to string) {
-	if len(j.links) < maxTurns {
-		j.links = append(j.links, [2]string{j.canonical(to), j.canonical(from)})
+func (m *machine) link(from, to string) {
+	if len(m.links) < maxTurns {
+		m.links = append(m.links, [2]string{m.canonical(to), m.canonical(from)})
 	}
 }
 
 // program returns the name of the program that a command's first word runs.
-func (j *judge) program(word string) string {
+func (m *machine) program(word string) string {
 	name := path.Base(word)
-	for _, link := range j.links {
-		found := link[0] == j.canonical(word) || !strings.Contains(word, "/") && path.Base(link[0]) == name // its directory may be in the PATH
+	for _, link := range m.links {
+		found := link[0] == m.canonical(word) || !strings.Contains(word, "/") && path.Base(link[0]) == name // its directory may be in the PATH
 		if found && systemProgram.MatchString(link[1]) {
 			return path.Base(link[1])
 		}
@@ -207,20 +201,20 @@ func (j *judge) program(word string) string {
 }
 
 // homeOf returns the directory for ~user.
-func (j *judge) homeOf(user string) string {
+func (m *machine) homeOf(user string) string {
 	switch user {
 	case "root":
 		return "/root"
 	case "+":
-		return j.directory()
+		return m.directory()
 	}
 	return "/home/" + user
 }
 
 // home returns the home directory; one that is not known is like no other.
-func (j *judge) home() string {
-	if strings.HasPrefix(j.ctx.Home, "/") {
-		return path.Clean(j.ctx.Home)
+func (m *machine) home() string {
+	if strings.HasPrefix(m.homeDir, "/") {
+		return path.Clean(m.homeDir)
 	}
 	return "/home/\x01"
 }
@@ -229,13 +223,13 @@ func (j *judge) home() string {
 var everything = regexp.MustCompile(`^([*?.]|\[[!^]?\.?\])*\*([*?.]|\[[!^]?\.?\])*$`)
 
 // is reports whether a canonical path is that of a file of a kind. Removing a vital file removes the system or a user's files.
-func (j *judge) is(kind, name string) bool {
+func (m *machine) is(kind, name string) bool {
 	if kind == "vital" {
 		for name != "/" && everything.MatchString(path.Base(name)) {
 			name = path.Dir(name)
 		}
-		home := j.home()
-		if name == "/" || strings.HasPrefix(home+"/", name+"/") && strings.HasPrefix(name, "/") && home != j.ctx.Dir {
+		home := m.home()
+		if name == "/" || strings.HasPrefix(home+"/", name+"/") && strings.HasPrefix(name, "/") && home != m.dir {
 			return true
 		}
 	}

@@ -45,30 +45,47 @@ const (
 	maxWords = 256 // words from one word, or from one file's lines
 )
 
-// judge follows a command line. Its state is the shell's, as far as it is known.
+// judge follows a command line.
 type judge struct {
-	ctx    Context
 	source string // the whole line
-	worst  Verdict
-	steps  int
-	opens  bool // the line started a shell that reads commands from its input
+	opens  bool   // the line started a shell that reads commands from its input
+	machine
+	findings
 
+	calls     map[string]int // functions and aliases that are being called
+	beside    int            // above 0 in a pipe or in the background
+	detached  int            // above 0 in the background, and in what nohup starts
+	respawned int            // how often the function that is being called has started itself beside itself
+}
+
+// machine is the state of the shell and of files, as far as it is known.
+type machine struct {
+	dir, homeDir string // where the shell started
 	shell
 	choice
 	files
-	calls map[string]int // functions and aliases that are being called
+}
 
-	beside    int // above 0 in a pipe or in the background
-	detached  int // above 0 in the background, and in what nohup starts
-	respawned int // how often the function that is being called has started itself beside itself
+// findings are what was found so far.
+type findings struct {
+	except    []string // approved rules
+	worst     Verdict
+	steps     int
 	contained int // above 0 in a container
 	asides    int // above 0 in text that may not be code
 }
 
 func newJudge(ctx Context) *judge {
 	return &judge{
-		ctx: ctx, worst: Verdict{Verdict: Allow}, files: newFiles(), calls: map[string]int{},
-		shell: shell{vars: map[string]binding{}, funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, zero: "bash"},
+		machine: machine{
+			dir: ctx.Dir, homeDir: ctx.Home,
+			shell: shell{vars: map[string]binding{}, funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, zero: "bash"},
+			files: files{
+				written: map[string]stream{}, runnable: map[string]bool{}, inputs: map[string]stream{}, sinks: map[string][]*syntax.Stmt{},
+			},
+		},
+		findings: findings{except: ctx.Except, worst: Verdict{Verdict: Allow}},
+		calls:    map[string]int{},
 	}
 }
 
@@ -92,24 +109,24 @@ func (s stream) and(t stream) stream {
 }
 
 // report records a rule that was hit. The first one with the worst level is kept.
-func (j *judge) report(id string) {
-	if j.asides > 0 && (id == "unparsable" || id == "unknown-command" || id == "too-complex") {
+func (f *findings) report(id string) {
+	if f.asides > 0 && (id == "unparsable" || id == "unknown-command" || id == "too-complex") {
 		return
 	}
 	verdict := table().rules[id]
-	if verdict.Verdict == Ask && slices.Contains(j.ctx.Except, id) {
+	if verdict.Verdict == Ask && slices.Contains(f.except, id) {
 		return
 	}
-	if j.contained > 0 && verdict.Verdict == Block {
+	if f.contained > 0 && verdict.Verdict == Block {
 		verdict.Verdict = Ask // it affects the container, not the machine
 	}
-	if verdict.Verdict.Worse(j.worst.Verdict) {
-		j.worst = verdict
+	if verdict.Verdict.Worse(f.worst.Verdict) {
+		f.worst = verdict
 	}
 }
 
 // reportSource reports code by its source, or by a rule if the source is this line.
-func (j *judge) reportSource(code, otherwise string) {
+func (f *findings) reportSource(code, otherwise string) {
 	switch {
 	case strings.Contains(code, remote):
 		otherwise = "remote-code"
@@ -117,14 +134,14 @@ func (j *judge) reportSource(code, otherwise string) {
 		otherwise = "decoded-code"
 	}
 	if otherwise != "" {
-		j.report(otherwise)
+		f.report(otherwise)
 	}
 }
 
 // spend counts a step and reports whether it is within the bound.
-func (j *judge) spend() bool {
-	if j.steps++; j.steps > maxSteps {
-		j.report("too-complex")
+func (f *findings) spend() bool {
+	if f.steps++; f.steps > maxSteps {
+		f.report("too-complex")
 		return false
 	}
 	return true

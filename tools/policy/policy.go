@@ -8,7 +8,9 @@
 package policy
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -95,11 +97,7 @@ func check(command string, ctx Context, in stream) Verdict {
 
 // Rules returns the verdicts of all rules, in no particular order.
 func Rules() []Verdict {
-	var all []Verdict
-	for _, r := range table().rules {
-		all = append(all, r)
-	}
-	return all
+	return slices.Collect(maps.Values(table().rules))
 }
 
 // Canonical removes differences in spacing from a command line, so that an answer about one spelling holds for the others. It

@@ -36,54 +36,54 @@ type choice struct {
 }
 
 // eachTurn runs f for every combination of values of the variables that it reads, up to a bound.
-func (j *judge) eachTurn(f func() stream) (out stream) {
-	outer := j.choice
-	j.choice = choice{turns: 1}
-	for ; j.turn < min(j.turns, maxTurns); j.turn++ {
+func (m *machine) eachTurn(f func() stream) (out stream) {
+	outer := m.choice
+	m.choice = choice{turns: 1}
+	for ; m.turn < min(m.turns, maxTurns); m.turn++ {
 		switch printed := f(); {
-		case j.turn == 0:
+		case m.turn == 0:
 			out = printed
 		case printed.text != out.text && len(out.text) < 4096:
 			out = stream{strings.TrimRight(out.text, "\n") + "\n", out.set}.and(printed)
 		}
 	}
-	j.choice = outer
+	m.choice = outer
 	return out
 }
 
 // get returns a variable's value in this turn, and whether anything is known of it.
-func (j *judge) get(name string) (value, bool) {
-	b, ok := j.vars[name]
+func (m *machine) get(name string) (value, bool) {
+	b, ok := m.vars[name]
 	switch {
 	case !ok:
-		text, ok := j.standard(name)
+		text, ok := m.standard(name)
 		return value{text}, ok
 	case len(b) == 0:
 		return nil, true
 	case len(b) == 1:
 		return b[0], true
 	}
-	stride, ok := j.stride[name]
+	stride, ok := m.stride[name]
 	if !ok {
-		if j.stride == nil {
-			j.stride = map[string]int{}
+		if m.stride == nil {
+			m.stride = map[string]int{}
 		}
-		stride = j.turns
-		j.stride[name] = stride
-		j.turns = min(stride*len(b), 1<<20)
+		stride = m.turns
+		m.stride[name] = stride
+		m.turns = min(stride*len(b), 1<<20)
 	}
-	return b[j.turn/stride%len(b)], true
+	return b[m.turn/stride%len(b)], true
 }
 
 // set gives a variable a value; in code that may not run, it keeps the old values, too.
-func (j *judge) set(name string, to ...value) {
+func (m *machine) set(name string, to ...value) {
 	if name == unknownName {
 		return
 	}
-	if j.branch > 0 || j.turn > 0 {
-		merged := slices.Clone(j.vars[name])
-		if _, have := j.vars[name]; !have && name == "PWD" {
-			merged = binding{{j.ctx.Dir}}
+	if m.branch > 0 || m.turn > 0 {
+		merged := slices.Clone(m.vars[name])
+		if _, have := m.vars[name]; !have && name == "PWD" {
+			merged = binding{{m.dir}}
 		}
 		for _, v := range to {
 			if !slices.ContainsFunc(merged, func(w value) bool { return slices.Equal(v, w) }) {
@@ -94,15 +94,15 @@ func (j *judge) set(name string, to ...value) {
 			to = append(merged[:7:7], value{unknown + remote})
 		}
 	}
-	j.vars[name] = to
+	m.vars[name] = to
 }
 
 // restore returns a function that gives a variable its present value again.
-func (j *judge) restore(name string) func() {
-	was, have := j.vars[name]
+func (m *machine) restore(name string) func() {
+	was, have := m.vars[name]
 	return func() {
-		if j.vars[name] = was; !have {
-			delete(j.vars, name)
+		if m.vars[name] = was; !have {
+			delete(m.vars, name)
 		}
 	}
 }
@@ -123,12 +123,12 @@ func (j *judge) setText(name, text string) {
 }
 
 // standard returns the usual value of a variable in a shell's environment.
-func (j *judge) standard(name string) (string, bool) {
+func (m *machine) standard(name string) (string, bool) {
 	switch name {
 	case "HOME":
-		return j.home(), true
+		return m.home(), true
 	case "PWD":
-		return j.ctx.Dir, j.ctx.Dir != ""
+		return m.dir, m.dir != ""
 	}
 	if text, ok := table().variables[name]; ok {
 		return text, true

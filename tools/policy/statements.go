@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -163,7 +162,7 @@ func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs)
 	var to outputs
 	for _, r := range redirs {
 		target := j.text(r.Word)
-		connects := isConnection(target)
+		connects := j.is("connection", target)
 		to.network = to.network || connects
 		var content stream
 		switch r.Op {
@@ -211,12 +210,4 @@ func (j *judge) document(r *syntax.Redirect) string {
 		return r.Hdoc.Lit()
 	}
 	return j.one(r.Hdoc, expand.Document)
-}
-
-var connection = regexp.MustCompile(`^/dev/(?:tcp|udp)/([^/]*)`)
-
-// isConnection reports whether bash opens a network connection for a file name.
-func isConnection(name string) bool {
-	m := connection.FindStringSubmatch(name)
-	return m != nil && m[1] != "localhost" && m[1] != "::1" && !strings.HasPrefix(m[1], "127.")
 }

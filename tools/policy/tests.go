@@ -58,14 +58,14 @@ func sendsSecret(c *call) bool {
 	})
 }
 
-// machine matches the options of docker run that give a container access to the machine, with the file that they mount.
-var machine = regexp.MustCompile(`^(privileged=(?:[^f].*)?|pid=host|cap-add=(?:ALL|(?:CAP_)?SYS_ADMIN|SYS_MODULE|SYS_RAWIO))$|` +
+// machineOption matches the options of docker run that give a container access to the machine, with the file that they mount.
+var machineOption = regexp.MustCompile(`^(privileged=(?:[^f].*)?|pid=host|cap-add=(?:ALL|(?:CAP_)?SYS_ADMIN|SYS_MODULE|SYS_RAWIO))$|` +
 	`^device=([^:]*)|^(?:v|volume)==?([^:]*):|^mount=(?:.*,)?(?:source|src)=([^,]*)`)
 
 // givesMachine reports whether the options of docker run give a container access to the machine.
 func givesMachine(c *call) bool {
 	return slices.ContainsFunc(c.with("docker-run", c.args).given, func(o option) bool {
-		m := machine.FindStringSubmatch(o.name + "=" + o.value)
+		m := machineOption.FindStringSubmatch(o.name + "=" + o.value)
 		if m == nil || m[1] != "" {
 			return m != nil
 		}
