@@ -49,14 +49,13 @@ func (j *judge) invoke(words []string, in stream) stream {
 		return stream{unknown, true}
 	}
 	name := words[0]
-	body, isFunc := j.funcs[name]
-	if alias, ok := j.aliases[name]; (ok || isFunc) && j.calls[name] < 2 {
-		j.calls[name]++
-		defer func() { j.calls[name]-- }()
-		if ok {
-			return j.code(alias+" "+quoteAll(words[1:]), in)
-		}
-		return j.function(body, words, in)
+	if alias, ok := j.aliases[name]; ok && j.calls[alias] < 2 {
+		j.calls[alias]++
+		defer func() { j.calls[alias]-- }()
+		return j.code(alias+" "+quoteAll(words[1:]), in)
+	}
+	if body, ok := j.funcs[name]; ok && j.calls[body] < 2 {
+		return j.function(body, words[1:], in)
 	}
 	c := j.newCall(j.program(name), words[1:], in)
 	if strings.ContainsAny(c.name, unknown+"*?[") && c.name != "[" && c.name != "[[" {
@@ -77,11 +76,12 @@ func (j *judge) invoke(words []string, in stream) stream {
 var powerProgram = regexp.MustCompile(`^[^/].*/(shutdown|reboot|halt|poweroff|init|telinit)$`)
 
 // function follows the body of a function. One that starts itself twice, in parallel with itself, is a fork bomb.
-func (j *judge) function(body *syntax.Stmt, words []string, in stream) stream {
-	defer func(params []string) { j.params = params }(j.params)
-	j.params = words[1:]
+func (j *judge) function(body *syntax.Stmt, params []string, in stream) stream {
+	j.calls[body]++
+	defer func(params []string) { j.params = params; j.calls[body]-- }(j.params)
+	j.params = params
 	switch {
-	case j.calls[words[0]] == 1:
+	case j.calls[body] == 1:
 		defer func(respawned int) { j.respawned = respawned }(j.respawned)
 		j.respawned = 0
 	case j.beside > 0:

@@ -52,10 +52,10 @@ type judge struct {
 	machine
 	findings
 
-	calls     map[string]int // functions and aliases that are being called
-	beside    int            // above 0 in a pipe or in the background
-	detached  int            // above 0 in the background, and in what nohup starts
-	respawned int            // how often the function that is being called has started itself beside itself
+	calls     map[any]int // bodies of functions and aliases that are being called
+	beside    int         // above 0 in a pipe or in the background
+	detached  int         // above 0 in the background, and in what nohup starts
+	respawned int         // how often the function that is being called has started itself beside itself
 }
 
 // machine is the state of the shell and of files, as far as it is known.
@@ -85,7 +85,7 @@ func newJudge(ctx Context) *judge {
 			},
 		},
 		findings: findings{except: ctx.Except, worst: Verdict{Verdict: Allow}},
-		calls:    map[string]int{},
+		calls:    map[any]int{},
 	}
 }
 
