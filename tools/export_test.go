@@ -89,12 +89,6 @@ func Patched(text, patch string) (string, error) {
 // Foreground exposes the check of foreground commands.
 func Foreground(command string) error { return checkForeground(command) }
 
-// Quiet exposes which commands change nothing of their shell, with the programs that they run in it.
-func Quiet(command string) (programs []string, ok bool) {
-	q, ok := quiet(command)
-	return q.programs, ok
-}
-
 // Clean exposes what a terminal makes of output that comes in the given pieces.
 func Clean(limit int, pieces ...string) string {
 	c := newCapture(limit, "chars")

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -129,15 +130,12 @@ func exitMeaning(command string, code int) string {
 		return ""
 	}
 	name, _, _ := program(parseShell(command).last)
-	switch name {
-	case "egrep", "fgrep", "rg", "ag", "ack":
-		name = "grep"
-	case "colordiff":
-		name = "diff"
-	case "[", "[[":
-		name = "test"
-	}
-	return exitMeanings[name][code]
+	return exitMeanings[cmp.Or(alike[name], name)][code]
+}
+
+// alike are programs that end as another one does.
+var alike = map[string]string{
+	"egrep": "grep", "fgrep": "grep", "rg": "grep", "ag": "grep", "ack": "grep", "colordiff": "diff", "[": "test",
 }
 
 var exitMeanings = map[string]map[int]string{

@@ -40,7 +40,6 @@ func TestForegroundHostile(t *testing.T) {
 		command := strings.Repeat(part, (1<<18)/len(part))
 		began := time.Now()
 		_ = tools.Foreground(command)
-		_, _ = tools.Quiet(command)
 		_ = tools.ExitMeaning(command, 1)
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("%q took %s", part, took)
@@ -67,7 +66,6 @@ func FuzzForeground(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, command string) {
 		_ = tools.Foreground(command)
-		_, _ = tools.Quiet(command)
 		_ = tools.ExitMeaning(command, 1)
 	})
 }

@@ -2,9 +2,10 @@ package tools
 
 import (
 	"regexp"
-	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"trajgen/tools/policy"
 )
 
 // shellScript is what the checks need to know of a command line.
@@ -17,26 +18,14 @@ type shellScript struct {
 // parseShell parses a command line as bash does. With a syntax error it returns the part before it, which bash runs, too,
 // before it reports the error. It does not parse a line that is nested too deeply.
 func parseShell(src string) (s shellScript) {
-	if nesting(src) > maxNesting {
-		if src = withoutHeredocs(src); nesting(src) > maxNesting {
-			return s
-		}
-	}
-	// A panic of the parser on a strange command must not end the program.
-	defer func() { _ = recover() }()
-	// With an error, the parser also returns what it has parsed.
-	file, err := parseBash(src)
-	for _, stmt := range file.Stmts {
+	stmts, err := policy.Parse(src)
+	for _, stmt := range stmts {
 		syntax.Walk(stmt, s.visit)
 	}
-	if n := len(file.Stmts); n > 0 && err == nil {
-		s.last = lastCommand(file.Stmts[n-1])
+	if n := len(stmts); n > 0 && err == nil {
+		s.last = lastCommand(stmts[n-1])
 	}
 	return s
-}
-
-func parseBash(src string) (*syntax.File, error) {
-	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(src), "")
 }
 
 func (s *shellScript) visit(node syntax.Node) bool {
@@ -59,32 +48,24 @@ func wordsOf(call *syntax.CallExpr) []string {
 	return words
 }
 
+var escaped = regexp.MustCompile(`(?s)\\(.)`)
+
 // plainWord returns the text of a word. Parts that only the shell knows become a question mark.
 func plainWord(parts []syntax.WordPart) string {
-	var b strings.Builder
+	text := ""
 	for _, part := range parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			writeUnescaped(&b, p.Value)
+			text += escaped.ReplaceAllString(p.Value, "$1")
 		case *syntax.SglQuoted:
-			b.WriteString(p.Value)
+			text += p.Value
 		case *syntax.DblQuoted:
-			b.WriteString(plainWord(p.Parts))
+			text += plainWord(p.Parts)
 		default:
-			b.WriteByte('?')
+			text += "?"
 		}
 	}
-	return b.String()
-}
-
-// writeUnescaped removes the backslashes of unquoted text.
-func writeUnescaped(b *strings.Builder, text string) {
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) {
-			i++
-		}
-		b.WriteByte(text[i])
-	}
+	return text
 }
 
 // lastCommand finds the command with the exit status of the whole: the last one of a pipeline, and in a list with && the one
@@ -93,6 +74,7 @@ func lastCommand(stmt *syntax.Stmt) []string {
 	if stmt == nil || stmt.Negated || stmt.Background {
 		return nil
 	}
+	var inner []*syntax.Stmt
 	switch cmd := stmt.Cmd.(type) {
 	case *syntax.CallExpr:
 		return wordsOf(cmd)
@@ -101,13 +83,9 @@ func lastCommand(stmt *syntax.Stmt) []string {
 	case *syntax.TimeClause:
 		return lastCommand(cmd.Stmt)
 	case *syntax.Block:
-		if n := len(cmd.Stmts); n > 0 {
-			return lastCommand(cmd.Stmts[n-1])
-		}
+		inner = cmd.Stmts
 	case *syntax.Subshell:
-		if n := len(cmd.Stmts); n > 0 {
-			return lastCommand(cmd.Stmts[n-1])
-		}
+		inner = cmd.Stmts
 	case *syntax.BinaryCmd:
 		last := lastCommand(cmd.Y)
 		if cmd.Op == syntax.AndStmt && len(last) > 0 && (last[0] == "echo" || last[0] == "printf" || last[0] == "true") {
@@ -115,48 +93,8 @@ func lastCommand(stmt *syntax.Stmt) []string {
 		}
 		return last
 	}
-	return nil
-}
-
-// maxNesting bounds the parser's recursion: each level takes kilobytes of stack, and a stack overflow ends the whole process.
-const maxNesting = 4096
-
-// nesting returns an upper bound of how deep a script is nested: it counts all that can open a level.
-func nesting(src string) int {
-	n := 0
-	for i := range len(src) {
-		switch src[i] {
-		case '(', '{', '[', '$', '`', '!', '?', '=', '*', '&', '|', '+', '-', '~', ',':
-			n++
-		}
+	if len(inner) == 0 {
+		return nil
 	}
-	for _, word := range []string{"if", "while", "until", "for", "case", "do", "then", "time", "coproc", "function"} {
-		if n += strings.Count(src, word); n > maxNesting {
-			return n
-		}
-	}
-	return n
-}
-
-var heredocStart = regexp.MustCompile(`<<-?[ \t]*\\?['"]?([A-Za-z0-9_.]+)['"]?`)
-
-// withoutHeredocs removes the lines of here-documents, which make up most of a long command.
-func withoutHeredocs(src string) string {
-	var b strings.Builder
-	end := ""
-	for line := range strings.Lines(src) {
-		text := strings.TrimRight(line, "\n")
-		switch {
-		case end != "" && strings.TrimLeft(text, "\t") != end:
-			continue
-		case end != "":
-			end = ""
-		default:
-			if match := heredocStart.FindStringSubmatch(text); match != nil {
-				end = match[1]
-			}
-		}
-		b.WriteString(line)
-	}
-	return b.String()
+	return lastCommand(inner[len(inner)-1])
 }

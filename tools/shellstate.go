@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"regexp"
@@ -19,7 +20,6 @@ type shellState struct {
 	mu   sync.Mutex // guards the fields below
 	base *shellFacts
 	now  shellFacts
-	loud bool // the sandbox's environment brings functions or aliases
 }
 
 // shellFacts is the state of a shell.
@@ -39,21 +39,18 @@ func shellOf(s *registry.Session) *shellState {
 func (s *shellState) directory(layout sandbox.Layout) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.now.dir == "" {
-		return layout.Workdir
-	}
-	return s.now.dir
+	return cmp.Or(s.now.dir, layout.Workdir)
 }
 
 // exports returns shell code that sets the variables that commands have exported or changed.
 func (s *shellState) exports() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changed()
+	return s.changedVariables()
 }
 
-// changed is exports for a caller that holds the lock.
-func (s *shellState) changed() string {
+// changedVariables is exports for a caller that holds the lock.
+func (s *shellState) changedVariables() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.now.variables)) {
 		if each := s.now.variables[name]; each != s.base.variables[name] {
@@ -63,62 +60,64 @@ func (s *shellState) changed() string {
 	return b.String()
 }
 
-// speakUp makes all commands report from now on.
-func (s *shellState) speakUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.loud = true
-}
-
-// given is the input of a command.
+// given is what a command gets.
 type given struct {
 	facts   shellFacts
-	workdir string // from the call; the command's final directory is not passed on then
-	input   string
-	pieces  int              // see scriptInput
-	quiet   bool             // the command changes nothing
+	workdir string           // from the call; the command's final directory is not passed on then
+	state   string           // shell code that makes the state, with the command in a variable
 	direct  *sandbox.Command // needs no shell; nil for one that does
 }
 
-// give makes the input of a command's shell.
+// give makes the state of a command's shell.
 func (s *shellState) give(layout sandbox.Layout, args terminalArgs) given {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := given{facts: s.now, workdir: args.Workdir}
 	var b strings.Builder
-	if q, ok := quiet(args.Command); ok && !args.Background && !s.loud && s.now.functions == "" && s.now.aliases == "" {
-		g.quiet = true
-		b.WriteString("{ " + q.check())
-		s.enter(&b, layout, args.Workdir)
-		s.restore(&b)
-		b.WriteString(q.command(args.Command) + "\n} >/dev/null 2>&1\n")
-		g.input, g.pieces = shellInput(b.String())
-		return g
-	}
-	first := reportNone
 	if s.base == nil {
-		first = reportBase
+		b.WriteString(reportBase + "\n{ ")
+	} else {
+		b.WriteString(reportNone + "\n{ ")
 	}
-	b.WriteString(first + "\n{ ")
 	s.enter(&b, layout, args.Workdir)
 	b.WriteString("declare -x OLDPWD; unset -v __trajgen_state __trajgen_rest\n")
 	s.restore(&b)
 	if s.base == nil || s.now.options["expand_aliases"] {
 		b.WriteString("builtin shopt -s expand_aliases\n")
 	}
-	b.WriteString("} 2>/dev/null\n")
-	g.input, g.pieces = scriptInput(b.String(), args.Command)
-	return g
+	b.WriteString("__trajgen_command=" + quoteShell(args.Command) + "\n} 2>/dev/null\n")
+	return given{facts: s.now, workdir: args.Workdir, state: b.String()}
+}
+
+// giveDirect is give for a command line that needs no shell: one steady program with literal arguments, in a shell without
+// changed state. Starting bash to run cat takes three times as long as cat.
+func (s *shellState) giveDirect(layout sandbox.Layout, args terminalArgs) (g given, ok bool) {
+	if args.Pty || args.Workdir != "" && (!path.IsAbs(args.Workdir) || path.Clean(args.Workdir) != args.Workdir) {
+		return g, false
+	}
+	words, ok := layout.Direct(args.Command, nil)
+	if !ok || !slices.Contains(steady, words[0]) || !s.fresh() {
+		return g, false
+	}
+	return given{direct: &sandbox.Command{Args: words, Dir: cmp.Or(args.Workdir, s.directory(layout))}}, true
+}
+
+// steady are programs that can replace the shell. For another one, the shell may have to report a kill or crash; mv could move
+// the directory.
+var steady = strings.Fields("awk basename cat chmod cmp comm cp cut date df diff dirname du egrep fgrep file find grep head jq ln ls " +
+	"md5sum mkdir nl od paste readlink realpath rg rm rmdir sed seq sha256sum sort stat tac tail tee touch tr tree uniq wc which xxd")
+
+// fresh reports whether no command has changed the state that the next program would get, except the directory.
+func (s *shellState) fresh() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now.functions == "" && s.now.aliases == "" &&
+		(s.base == nil || s.changedVariables() == "" && len(s.now.variables) == len(s.base.variables))
 }
 
 // enter changes to the directory. The call's directory must exist; instead of one that an earlier command left, the nearest
 // existing parent will do.
 func (s *shellState) enter(b *strings.Builder, layout sandbox.Layout, workdir string) {
-	dir := s.now.dir
-	if dir == "" {
-		dir = layout.Workdir
-	}
-	dir = quoteShell(dir)
+	dir := quoteShell(cmp.Or(s.now.dir, layout.Workdir))
 	b.WriteString("builtin cd -- " + dir + " || { __trajgen_dir=" + dir +
 		`; until builtin cd -- "${__trajgen_dir:-/}"; do __trajgen_dir=${__trajgen_dir%/*}; done; unset -v __trajgen_dir; }` + "\n")
 	if workdir != "" {
@@ -126,7 +125,7 @@ func (s *shellState) enter(b *strings.Builder, layout sandbox.Layout, workdir st
 			workdir = "./" + workdir // neither an option nor searched in CDPATH
 		}
 		b.WriteString("builtin cd -- " + quoteShell(workdir) +
-			` >/dev/null || { builtin printf '\0\2' >&3; builtin exit 1; }` + "\n")
+			" >/dev/null || { " + refuseDirectory + "; }\n")
 	}
 	b.WriteString("builtin unset -v OLDPWD\n")
 }
@@ -134,23 +133,32 @@ func (s *shellState) enter(b *strings.Builder, layout sandbox.Layout, workdir st
 // restore writes code that turns a new shell's state into the present one. Functions come before aliases, which would be
 // expanded in them again, and each part is evaluated separately, so that an error in one does not affect the others.
 func (s *shellState) restore(b *strings.Builder) {
-	if s.base != nil {
-		for _, name := range slices.Sorted(maps.Keys(s.base.variables)) {
-			if _, ok := s.now.variables[name]; !ok {
-				b.WriteString("unset -v " + name + "\n")
-			}
+	if s.base == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.base.variables)) {
+		if _, ok := s.now.variables[name]; !ok {
+			b.WriteString("unset -v " + name + "\n")
 		}
-		b.WriteString(s.changed())
-		for _, name := range handedOn {
-			if on := s.now.options[name]; on != s.base.options[name] {
-				b.WriteString(setOption(name, on))
-			}
+	}
+	b.WriteString(s.changedVariables())
+	for i, name := range handedOn {
+		on := s.now.options[name]
+		switch {
+		case on == s.base.options[name]:
+		case i < setOptionsEnd && on:
+			b.WriteString("set -o " + name + "\n")
+		case i < setOptionsEnd:
+			b.WriteString("set +o " + name + "\n")
+		case on:
+			b.WriteString("shopt -s " + name + "\n")
+		default:
+			b.WriteString("shopt -u " + name + "\n")
 		}
-		if s.now.functions != "" {
-			b.WriteString("builtin eval -- " + quoteShell(s.now.functions) + "\n")
-		}
-		if s.now.aliases != "" {
-			b.WriteString("builtin eval -- " + quoteShell(s.now.aliases) + "\n")
+	}
+	for _, code := range []string{s.now.functions, s.now.aliases} {
+		if code != "" {
+			b.WriteString("builtin eval -- " + quoteShell(code) + "\n")
 		}
 	}
 }
@@ -164,26 +172,14 @@ var handedOn = []string{
 	"patsub_replacement", "shift_verbose", "sourcepath", "xpg_echo",
 }
 
-func setOption(name string, on bool) string {
-	flag := map[bool]string{true: "-", false: "+"}[on]
-	if slices.Index(handedOn, name) < slices.Index(handedOn, "autocd") {
-		return "set " + flag + "o " + name + "\n"
-	}
-	return "shopt " + map[string]string{"-": "-s ", "+": "-u "}[flag] + name + "\n"
-}
+// setOptionsEnd is how many of them are of set -o.
+var setOptionsEnd = slices.Index(handedOn, "autocd")
 
 // remember takes over what a command changed, and nothing else: a concurrent command may have changed the rest. A command that
 // replaced or killed its shell reports nothing and changes nothing.
 func (s *shellState) remember(g given, report []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g.quiet {
-		dir := strings.TrimSuffix(string(report), "\n")
-		if path.IsAbs(dir) && !strings.ContainsRune(dir, 0) && g.workdir == "" {
-			s.now.dir = dir
-		}
-		return
-	}
 	parts := strings.Split(string(report), "\x00")
 	if len(parts) < 2 {
 		return
@@ -251,35 +247,25 @@ func setOptions(text string) map[string]bool {
 }
 
 var (
-	declaration = regexp.MustCompile(`^declare -[A-Za-z-]+ ([A-Za-z_][A-Za-z0-9_]*)(=|$)`)
+	declaration = regexp.MustCompile(`(?m)^declare -[A-Za-z-]+ ([A-Za-z_][A-Za-z0-9_]*)(=|$)`)
 	// Variables that every shell sets itself, or gets from its environment. The last one is the mark of a command in a local
 	// sandbox.
 	ownVariables = []string{"PWD", "SHLVL", "_", "SHELLOPTS", "BASHOPTS", "TERM", "TRAJGEN_SANDBOX"}
 )
 
-func declared(line string) string {
-	if match := declaration.FindStringSubmatch(line); match != nil {
-		return match[1]
-	}
-	return ""
-}
-
 // declarations splits the output of declare -px, by name. A value with several lines is kept whole.
 func declarations(text string) map[string]string {
 	all := map[string]string{}
-	name, start, at := "", 0, 0
-	keep := func(end int) {
-		if name != "" && !slices.Contains(ownVariables, name) && !strings.HasPrefix(name, "__trajgen") {
-			all[name] = strings.TrimSuffix(text[start:end], "\n")
+	starts := declaration.FindAllStringSubmatchIndex(text, -1)
+	for i, start := range starts {
+		end := len(text)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		name := text[start[2]:start[3]]
+		if !slices.Contains(ownVariables, name) && !strings.HasPrefix(name, "__trajgen") {
+			all[name] = strings.TrimSuffix(text[start[0]:end], "\n")
 		}
 	}
-	for line := range strings.Lines(text) {
-		if next := declared(strings.TrimSuffix(line, "\n")); next != "" {
-			keep(at)
-			name, start = next, at
-		}
-		at += len(line)
-	}
-	keep(at)
 	return all
 }

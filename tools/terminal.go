@@ -175,9 +175,6 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 		})
 	case err != nil:
 		return nil, startFailure(err)
-	case given.quiet && string(ran.report) == notQuiet:
-		shell.speakUp()
-		return runForeground(ctx, env, box, args)
 	case given.refused(ran.report):
 		return nil, noWorkdir(args.Workdir)
 	case errors.Is(ran.stopped, errTimedOut):

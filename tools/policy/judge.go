@@ -153,7 +153,7 @@ func (j *judge) code(text string, in stream) stream {
 	if j.steps += len(text) / 256; !j.spend() {
 		return stream{unknown, true}
 	}
-	stmts, err := parse(text)
+	stmts, err := Parse(text)
 	out := j.stmts(stmts, in)
 	if err != nil {
 		j.report("unparsable")
@@ -194,8 +194,9 @@ func (j *judge) maybe(stmts []*syntax.Stmt, in stream) stream {
 // errTooComplex is the error for code that could overflow the parser's stack, which would end the whole process.
 var errTooComplex = errors.New("it is too long or too deeply nested")
 
-// parse parses shell code. Bash runs the lines before a syntax error, so parse returns them with the error.
-func parse(code string) (stmts []*syntax.Stmt, err error) {
+// Parse parses shell code. Bash runs the lines before a syntax error, so Parse returns them with the error. It refuses code that
+// would overflow the parser's stack.
+func Parse(code string) (stmts []*syntax.Stmt, err error) {
 	if len(code) > MaxCommand || tooDeep(code) {
 		return nil, errTooComplex
 	}

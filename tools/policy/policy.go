@@ -104,7 +104,7 @@ func Rules() []Verdict {
 // returns text that is not bash unchanged.
 func Canonical(command string) string {
 	var b strings.Builder
-	stmts, err := parse(command)
+	stmts, err := Parse(command)
 	if err == nil {
 		err = syntax.NewPrinter(syntax.Minify(true)).Print(&b, &syntax.File{Stmts: stmts})
 	}

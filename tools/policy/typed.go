@@ -99,7 +99,7 @@ func unfinished(text string) bool {
 	if strings.HasSuffix(text, "\\\n") && !strings.HasSuffix(text, "\\\\\n") {
 		return true
 	}
-	_, err := parse(text)
+	_, err := Parse(text)
 	return err != nil && syntax.IsIncomplete(err)
 }
 
