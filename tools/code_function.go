@@ -57,6 +57,3 @@ func functionOf(tool registry.Tool) (codeTool, bool) {
 	function.params = strings.Join(params, ", ")
 	return function, true
 }
-
-// clashes reports whether both functions have the same name.
-func (t codeTool) clashes(other codeTool) bool { return t.python() == other.python() }

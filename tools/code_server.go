@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -96,14 +97,11 @@ func (s *toolServer) answer(ctx context.Context, line []byte) string {
 }
 
 func notInCode(name string, allowed []codeTool) string {
-	if len(allowed) == 0 {
-		return fmt.Sprintf("Tool %q is not available in execute_code: this episode has no tools for scripts.", chars.First(name, 100, "..."))
+	have := ": this episode has no tools for scripts."
+	if len(allowed) > 0 {
+		have = ". Available: " + strings.Join(pythonNames(allowed), ", ")
 	}
-	var names []string
-	for _, tool := range allowed {
-		names = append(names, tool.python())
-	}
-	return fmt.Sprintf("Tool %q is not available in execute_code. Available: %s", chars.First(name, 100, "..."), strings.Join(names, ", "))
+	return fmt.Sprintf("Tool %q is not available in execute_code%s", chars.First(name, 100, "..."), have)
 }
 
 func failed(message string) string {
@@ -116,26 +114,12 @@ var pythonBase string
 
 // pythonModule returns the module that scripts import: a fixed part and one function for each tool.
 func pythonModule(allowed []codeTool) []byte {
-	var b strings.Builder
-	b.WriteString(pythonBase)
-	have := []string{}
+	b := bytes.NewBufferString(pythonBase)
 	for _, tool := range allowed {
-		have = append(have, tool.python())
-		var arguments []string
-		for param := range strings.SplitSeq(tool.params, ", ") {
-			name, _, _ := strings.Cut(param, "=")
-			switch {
-			case strings.HasPrefix(name, "**"):
-				arguments = append(arguments, name)
-			case name != "":
-				arguments = append(arguments, fmt.Sprintf("%q: %s", name, name))
-			}
-		}
-		fmt.Fprintf(&b, "\n\ndef %s(%s):\n    return _call(%q, {%s})\n", tool.python(), tool.params, tool.name,
-			strings.Join(arguments, ", "))
+		fmt.Fprintf(b, "\n\ndef %s(%s):\n    return _call(%q, locals())\n", tool.python(), tool.params, tool.name)
 	}
-	names, _ := json.Marshal(have)
-	known, _ := json.Marshal(codeTools())
-	fmt.Fprintf(&b, "\n\n_AVAILABLE = %s\n_KNOWN = %s\n__all__ = _AVAILABLE + [\"json_parse\", \"shell_quote\", \"retry\"]\n", names, known)
-	return []byte(b.String())
+	have, _ := json.Marshal(pythonNames(allowed)) // strings always encode
+	known, _ := json.Marshal(pythonNames(scriptTools))
+	fmt.Fprintf(b, "\n\n_AVAILABLE = %s\n_KNOWN = %s\n__all__ = _AVAILABLE + [\"json_parse\", \"shell_quote\", \"retry\"]\n", have, known)
+	return b.Bytes()
 }

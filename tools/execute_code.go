@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,11 +73,11 @@ var scriptTools = []codeTool{
 	{"web_extract", "urls", "-> results: url, title, content"},
 }
 
-// codeTools returns the names of the tools that scripts can have.
-func codeTools() []string {
-	var names []string
-	for _, tool := range scriptTools {
-		names = append(names, tool.name)
+// pythonNames returns the names of the functions.
+func pythonNames(tools []codeTool) []string {
+	names := []string{}
+	for _, tool := range tools {
+		names = append(names, tool.python())
 	}
 	return names
 }
@@ -91,7 +92,7 @@ func allowedIn(have []registry.Tool) []codeTool {
 		}
 	}
 	for _, tool := range have {
-		if function, ok := functionOf(tool); ok && !slices.ContainsFunc(allowed, function.clashes) {
+		if function, ok := functionOf(tool); ok && !slices.Contains(pythonNames(allowed), function.python()) {
 			allowed = append(allowed, function)
 		}
 	}
@@ -107,20 +108,13 @@ func describeScripts(allowed []codeTool) string {
 	if len(allowed) == 0 {
 		return text
 	}
-	var functions []string
-	for _, tool := range allowed {
-		functions = append(functions, tool.python())
-	}
 	text += fmt.Sprintf(" At most %d tool calls.\nTools are functions: `from trajgen_tools import %s`. Each returns the "+
-		"tool's result as a dict, with \"error\" when it failed:", maxToolCalls, strings.Join(functions, ", "))
+		"tool's result as a dict, with \"error\" when it failed:", maxToolCalls, strings.Join(pythonNames(allowed), ", "))
 	for _, tool := range allowed {
 		text += strings.TrimRight("\n"+tool.python()+"("+tool.params+") "+tool.doc, " ")
 	}
 	return text + "\nAlso: json_parse(text), shell_quote(text), retry(function, max_attempts=3, delay=2)."
 }
-
-// codeState numbers the scripts of an episode, so that their paths, which appear in tracebacks, are the same in every run.
-type codeState struct{ scripts atomic.Int64 }
 
 func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, error) {
 	if strings.TrimSpace(args.Code) == "" {
@@ -131,8 +125,9 @@ func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, er
 		return nil, err
 	}
 	allowed := allowedIn(env.Session.Toolset().Tools())
-	number := registry.State(env.Session, "tools.code", func() *codeState { return &codeState{} }).scripts.Add(1)
-	dir := path.Join(box.Layout().Tmp, fmt.Sprintf("execute_code_%d", number))
+	// Scripts are numbered, so that their paths, which appear in tracebacks, are the same in every run.
+	scripts := registry.State(env.Session, "tools.code", func() *atomic.Int64 { return new(atomic.Int64) })
+	dir := path.Join(box.Layout().Tmp, fmt.Sprintf("execute_code_%d", scripts.Add(1)))
 	defer removeDir(ctx, env, box, dir)
 	script := path.Join(dir, "script.py")
 	err = box.Files().Write(ctx,
@@ -147,55 +142,38 @@ func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, er
 		return nil, err
 	}
 	stdout, stderr := newCapture(codeOutput, "bytes"), newHead(codeErrors, "bytes")
-	cmd := sandbox.Command{
+	command := sandbox.Command{
 		Args: []string{"python3", script}, Dir: cwd, Env: codeEnv(shell.exported(), dir, cwd), Socket: true,
 		Stdout: stdout, Stderr: stderr,
 	}
 	server := &toolServer{env: env, allowed: allowed}
-	exit, stopped, err := runWithin(ctx, box, cmd, bounds{codeTimeout, codeGrace}, server.serve)
+	exit, stopped, err := runWithin(ctx, box, command, bounds{codeTimeout, codeGrace}, server.serve)
+	failure := &registry.Failure{Extra: map[string]any{"status": "error", "output": stdout.text(), "tool_calls_made": server.made()}}
 	switch {
 	case errors.Is(err, sandbox.ErrNotFound):
 		return nil, registry.Failf("no_python", "python3 is not available in this sandbox")
 	case err != nil && ctx.Err() != nil && !errors.Is(err, sandbox.ErrGone):
-		return nil, interrupted(ctx, "the script", map[string]any{
-			"status": "interrupted", "output": stdout.text(), "tool_calls_made": server.made(),
-		})
+		failure.Extra["status"] = "interrupted"
+		return nil, interrupted(ctx, "the script", failure.Extra)
 	case err != nil:
 		return nil, err
+	case errors.Is(stopped, errFlood):
+		failure.Class, failure.Message = "output_flood", "the script was killed because it printed more than 64 MiB"
+		return nil, failure
 	case stopped != nil:
-		return nil, stoppedCode(stopped, stdout.text(), server.made())
+		failure.Class, failure.Status, failure.Extra["status"] = "timeout", episode.CallTimeout, "timeout"
+		failure.Message = fmt.Sprintf("the script did not end within %s and was killed", codeTimeout)
+		return nil, failure
 	}
 	env.ExitCode = new(exit.Code)
-	if exit.Code != 0 {
-		return nil, failedCode(exit, stdout.text(), stderr.text(), server.made())
+	if exit.Code == 0 {
+		return codeResult{Status: "success", Output: stdout.text(), ToolCallsMade: server.made()}, nil
 	}
-	return codeResult{Status: "success", Output: stdout.text(), ToolCallsMade: server.made()}, nil
-}
-
-func failedCode(exit sandbox.Exit, output, said string, made int) error {
-	if said == "" {
-		said = fmt.Sprintf("Script exited with code %d", exit.Code)
-	}
+	failure.Class, failure.Message = "script_failed", cmp.Or(stderr.text(), fmt.Sprintf("Script exited with code %d", exit.Code))
 	if meaning := limitsMeaning(exit); meaning != "" {
-		said += "\n(" + meaning + ")"
+		failure.Message += "\n(" + meaning + ")"
 	}
-	return &registry.Failure{
-		Class: "script_failed", Message: said, Extra: map[string]any{"status": "error", "output": output, "tool_calls_made": made},
-	}
-}
-
-func stoppedCode(stopped error, output string, made int) error {
-	failure := &registry.Failure{
-		Class: "timeout", Status: episode.CallTimeout,
-		Message: fmt.Sprintf("the script did not end within %s and was killed", codeTimeout),
-		Extra:   map[string]any{"status": "timeout", "output": output, "tool_calls_made": made},
-	}
-	if errors.Is(stopped, errFlood) {
-		failure.Class, failure.Status = "output_flood", ""
-		failure.Message = "the script was killed because it printed more than 64 MiB"
-		failure.Extra["status"] = "error"
-	}
-	return failure
+	return nil, failure
 }
 
 // existingDir returns the directory, or its nearest existing parent: the terminal's directory may have been removed.
