@@ -1,8 +1,11 @@
 package tools
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,7 +19,6 @@ import (
 type fileState struct {
 	mu    sync.Mutex // guards what follows
 	seen  map[string]*sighting
-	order []string // keys of seen, oldest first
 	pages map[pageKey]shownPage
 	tries map[string]int // failed patches of a file in a row
 }
@@ -89,17 +91,13 @@ func filesOf(s *registry.Session) *fileState {
 
 // sight returns the sighting of a file, which it makes if there is none.
 func (f *fileState) sight(name string) *sighting {
-	if at := f.seen[name]; at != nil {
-		return at
+	if len(f.seen) >= maxSeen {
+		clear(f.seen)
 	}
-	if len(f.order) >= maxSeen {
-		delete(f.seen, f.order[0])
-		f.order = f.order[1:]
+	if f.seen[name] == nil {
+		f.seen[name] = &sighting{}
 	}
-	at := &sighting{}
-	f.seen[name] = at
-	f.order = append(f.order, name)
-	return at
+	return f.seen[name]
 }
 
 // read records that the model got lines of a file.
@@ -157,22 +155,12 @@ func (f *fileState) removed(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.seen, name)
-	for i, each := range f.order {
-		if each == name {
-			f.order = append(f.order[:i], f.order[i+1:]...)
-			break
-		}
-	}
 	f.forget(name)
 }
 
 // forget drops the pages of a file.
 func (f *fileState) forget(name string) {
-	for key := range f.pages {
-		if key.name == name {
-			delete(f.pages, key)
-		}
-	}
+	maps.DeleteFunc(f.pages, func(key pageKey, _ shownPage) bool { return key.name == name })
 }
 
 // warning returns what the model may not know of a file that it is about to replace or edit, or "" when it knows the file or
@@ -194,19 +182,14 @@ func (f *fileState) warning(name string, now stamp, replace bool) string {
 }
 
 func rangesText(ranges [][2]int) string {
-	text := "none"
-	for i, r := range ranges {
-		switch {
-		case i == 0:
-			text = ""
-		case i == 3:
-			return text + ", ..."
-		default:
-			text += ", "
-		}
-		text += fmt.Sprintf("%d-%d", r[0], r[1])
+	var texts []string
+	for _, r := range ranges[:min(len(ranges), 3)] {
+		texts = append(texts, fmt.Sprintf("%d-%d", r[0], r[1]))
 	}
-	return text
+	if len(ranges) > 3 {
+		texts = append(texts, "...")
+	}
+	return cmp.Or(strings.Join(texts, ", "), "none")
 }
 
 // large reports whether a file is known to be too large to transfer.

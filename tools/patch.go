@@ -109,11 +109,11 @@ type patchResult struct {
 }
 
 func replaceInFile(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args patchArgs) (any, error) {
-	name, err := resolve(box, args.Path)
+	old, err := readTarget(ctx, box, args.Path)
 	if err != nil {
-		return nil, err
+		return nil, elsewhere(env, box, readFailure(ctx, box, err, old.name, args.Path), args.Path)
 	}
-	file, old, err := readText(ctx, env, box, name, args.Path)
+	file, err := old.text()
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +134,11 @@ func replaceInFile(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 	if args.DryRun {
 		return result, nil
 	}
-	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: name, Data: data}); err != nil {
+	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: old.name, Data: data}); err != nil {
 		return nil, fileFailure(err, "write", args.Path)
 	}
 	files.wrote(old.real, data, false)
-	result.Lint = lintFile(ctx, box, name, old.data, data)
+	result.Lint = lintFile(ctx, box, old.name, old.data, data)
 	return result, nil
 }
 
@@ -181,24 +181,16 @@ func checkGrowth(file textFile, edits []edit, shown string) error {
 
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// readText reads a file to edit.
-func readText(ctx context.Context, env *registry.Env, box sandbox.Sandbox, name, shown string) (textFile, target, error) {
-	if err := refuseProtected(box.Layout(), name, shown); err != nil {
-		return textFile{}, target{}, err
+// text returns the content of a file that is to be edited.
+func (t target) text() (textFile, error) {
+	if err := t.whole(); err != nil {
+		return textFile{}, err
 	}
-	data, info, err := readWhole(ctx, box, name, shown)
-	if err != nil {
-		return textFile{}, target{}, elsewhere(env, box, err, shown)
-	}
-	old := target{real: info.Path, exists: true, data: data, stamp: stampOf(data, info)}
-	if err := refuseProtected(box.Layout(), info.Path, shown); err != nil {
-		return textFile{}, old, err
-	}
-	file, ok := parseText(data)
+	file, ok := parseText(t.data)
 	if !ok {
-		return textFile{}, old, refuse("binary_file", "%s is not a UTF-8 text file and cannot be patched", shown)
+		return file, refuse("binary_file", "%s is not a UTF-8 text file and cannot be patched", t.shown)
 	}
-	return file, old, nil
+	return file, nil
 }
 
 // maxDiff bounds the diff in a result, in characters.

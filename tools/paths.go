@@ -87,8 +87,6 @@ func refuseProtected(layout sandbox.Layout, name, shown string) error {
 	return nil
 }
 
-func isNotDirectory(err error) bool { return errors.Is(err, syscall.ENOTDIR) }
-
 func isCredential(layout sandbox.Layout, name string) bool {
 	return slices.ContainsFunc(credentials, func(place string) bool { return search.Within(name, path.Join(layout.Home, place)) })
 }
@@ -119,7 +117,7 @@ func fileFailure(err error, doing, shown string) error {
 			"use the home directory (~) or what $TMPDIR says in the terminal", doing, shown)
 	case errors.Is(err, fs.ErrPermission):
 		return registry.Failf("permission", "cannot %s %s: permission denied", doing, shown)
-	case isNotDirectory(err):
+	case errors.Is(err, syscall.ENOTDIR):
 		return registry.Failf("not_a_directory", "cannot %s %s: what stands for a directory in its path is a file", doing, shown)
 	case errors.Is(err, sandbox.ErrNotRegular):
 		return registry.Failf("not_regular", "cannot %s %s: it is a device, pipe or another special file", doing, shown)
@@ -130,31 +128,71 @@ func fileFailure(err error, doing, shown string) error {
 	return fmt.Errorf("%s %s: %w", doing, shown, err)
 }
 
-// readWhole reads a regular file of bounded size, to change it.
-func readWhole(ctx context.Context, box sandbox.Sandbox, name, shown string) ([]byte, sandbox.Info, error) {
-	data, info, err := box.Files().Read(ctx, name, 0, maxFile+1)
-	if err != nil {
-		return nil, info, readFailure(ctx, box, err, name, shown)
-	}
-	if len(data) > maxFile {
-		return nil, info, &registry.Failure{
-			Class:   "too_large",
-			Message: fmt.Sprintf("%s has %s bytes, over the limit of %s; use the terminal (sed -n, head, tail, grep)", shown, thousands(int(info.Size)), thousands(maxFile)),
-			Extra:   map[string]any{"file_size": info.Size},
-		}
-	}
-	return data, info, nil
+// target is the present state of a path that is to be changed.
+type target struct {
+	name, shown string // absolute, and as the model wrote it
+	real        string // with links resolved
+	exists      bool
+	data        []byte // at most maxFile
+	mode        fs.FileMode
+	stamp
 }
 
-// readFailure distinguishes a directory from a missing file, for which it suggests names.
+// readTarget reads the file, if there is one, and refuses paths that must not be written. Its other errors are those of the
+// sandbox.
+func readTarget(ctx context.Context, box sandbox.Sandbox, shown string) (target, error) {
+	t := target{shown: shown}
+	var err error
+	if t.name, err = resolve(box, shown); err != nil {
+		return t, err
+	}
+	if err := refuseProtected(box.Layout(), t.name, shown); err != nil {
+		return t, err
+	}
+	data, info, err := box.Files().Read(ctx, t.name, 0, maxFile+1)
+	if err != nil {
+		return t, err
+	}
+	t.real, t.exists, t.data, t.mode, t.stamp = info.Path, true, data, info.Mode.Perm(), stampOf(data, info)
+	if len(data) > maxFile {
+		t.data, t.stamp = data[:maxFile], stamp{size: max(info.Size, maxFile+1), time: info.ModTime}
+	}
+	return t, refuseProtected(box.Layout(), info.Path, shown)
+}
+
+// whole refuses a file that is too large to be edited.
+func (t target) whole() error {
+	if t.size <= maxFile {
+		return nil
+	}
+	return &registry.Failure{
+		Class: "too_large",
+		Message: fmt.Sprintf("%s has %s bytes, over the limit of %s; use the terminal (sed -n, head, tail, grep)",
+			t.shown, thousands(int(t.size)), thousands(maxFile)),
+		Extra: map[string]any{"file_size": t.size},
+	}
+}
+
+// noFile reports whether an error says that there is no file at a path.
+func noFile(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
+
+// readFailure distinguishes a directory from a missing file, for which it suggests names. It returns a failure unchanged.
 func readFailure(ctx context.Context, box sandbox.Sandbox, err error, name, shown string) error {
+	if _, ok := errors.AsType[*registry.Failure](err); ok {
+		return err
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFound(ctx, box, name, shown, &registry.Failure{Message: "file not found: " + shown})
 	}
-	if info, statErr := box.Files().Stat(ctx, name); statErr == nil && info.Mode.IsDir() {
+	if isDirectory(ctx, box, name) {
 		return registry.Failf("is_directory", "%s is a directory, not a file; list it with the terminal (ls) or search_files", shown)
 	}
 	return fileFailure(err, "read", shown)
+}
+
+func isDirectory(ctx context.Context, box sandbox.Sandbox, name string) bool {
+	info, err := box.Files().Stat(ctx, name)
+	return err == nil && info.Mode.IsDir()
 }
 
 // notFound adds suggestions to the failure for a missing file.

@@ -160,7 +160,7 @@ func readPage(ctx context.Context, box sandbox.Sandbox, args page.Args, shown st
 		case err == nil && len(data) <= carried:
 			return pageOf(data, info, args), nil
 		case err != nil && !errors.Is(err, sandbox.ErrNotRegular):
-			return readFailed(ctx, box, err, args.Path, shown)
+			return page.Answer{}, readFailure(ctx, box, err, args.Path, shown)
 		}
 	}
 	var answer page.Answer
@@ -175,17 +175,6 @@ func pageOf(data []byte, info sandbox.Info, args page.Args) page.Answer {
 		answer.Failed = page.NotText(err) // Make of bytes fails in this way only
 	}
 	return answer
-}
-
-// readFailed distinguishes a directory from a failure.
-func readFailed(ctx context.Context, box sandbox.Sandbox, err error, name, shown string) (page.Answer, error) {
-	if errors.Is(err, fs.ErrNotExist) {
-		return page.Answer{Path: name, Failed: page.NotFound}, nil
-	}
-	if info, statErr := box.Files().Stat(ctx, name); statErr == nil && info.Mode.IsDir() {
-		return page.Answer{Path: info.Path, Failed: page.Directory}, nil
-	}
-	return page.Answer{}, fileFailure(err, "read", shown)
 }
 
 // answerFailure makes the failure for a page that could not be made.

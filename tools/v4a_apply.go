@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -76,14 +77,11 @@ type staging struct {
 	v4aResult
 }
 
+// stagedFile is a file with what the patch makes of it.
 type stagedFile struct {
-	name, shown string
-	real        string // path with links resolved
-	stamp       stamp
-	existed     bool
-	exists      bool
-	old, data   []byte
-	mode        fs.FileMode
+	target
+	existed bool
+	old     []byte
 }
 
 // file loads a file, once.
@@ -95,32 +93,31 @@ func (s *staging) file(ctx context.Context, shown string) (*stagedFile, error) {
 	if f := s.files[name]; f != nil {
 		return f, nil
 	}
-	if err := refuseProtected(s.box.Layout(), name, shown); err != nil {
-		return nil, err
-	}
-	f := &stagedFile{name: name, shown: shown}
-	data, info, err := readWhole(ctx, s.box, name, shown)
-	failure, failed := errors.AsType[*registry.Failure](err)
+	f := &stagedFile{}
+	f.target, err = readTarget(ctx, s.box, shown)
 	switch {
 	case err == nil:
-		if err := refuseProtected(s.box.Layout(), info.Path, shown); err != nil {
-			return nil, err
-		}
-		f.existed, f.exists, f.old, f.data, f.mode = true, true, data, data, info.Mode.Perm()
-		f.real, f.stamp = info.Path, stampOf(data, info)
-	case !failed || failure.Class != "not_found" && failure.Class != "not_a_directory":
-		return nil, err
+		err = f.whole()
+	case noFile(err):
+		f.real, _, err = writable(ctx, s.box, name, shown)
 	default:
-		if f.real, _, err = writable(ctx, s.box, name, shown); err != nil {
-			return nil, err
-		}
+		err = readFailure(ctx, s.box, err, name, shown)
 	}
+	if err != nil {
+		return nil, err
+	}
+	f.existed, f.old = f.exists, f.data
 	if err := s.fits(f); err != nil {
 		return nil, err
 	}
 	s.files[name] = f
 	s.order = append(s.order, f)
 	return f, nil
+}
+
+// changed reports whether the patch leaves a file that is to be written.
+func (f *stagedFile) changed() bool {
+	return f.exists && (!f.existed || !bytes.Equal(f.data, f.old))
 }
 
 // Bounds of what a patch reads into the runner's memory.
@@ -185,9 +182,9 @@ func (s *staging) update(f *stagedFile, op operation) error {
 	if len(op.hunks) == 0 {
 		return nil
 	}
-	file, ok := parseText(f.data)
-	if !ok {
-		return refuse("binary_file", "%s is not a UTF-8 text file and cannot be patched", op.path)
+	file, err := target{shown: op.path, data: f.data}.text()
+	if err != nil {
+		return err
 	}
 	edits, err := hunkEdits(file.text, op.hunks)
 	if err != nil {
@@ -228,7 +225,7 @@ func (s *staging) commit(ctx context.Context) error {
 	var remove []string
 	for _, f := range s.order {
 		switch {
-		case f.exists && (!f.existed || string(f.data) != string(f.old)):
+		case f.changed():
 			writes = append(writes, sandbox.FileWrite{Path: f.name, Data: f.data, Mode: f.mode, Replace: !f.existed})
 			written = append(written, f)
 		case f.existed && !f.exists:
@@ -293,7 +290,7 @@ func (s *staging) remember() {
 		switch {
 		case !f.exists:
 			files.removed(f.real)
-		case !f.existed || string(f.data) != string(f.old):
+		case f.changed():
 			files.wrote(f.real, f.data, !f.existed && s.env.Parent == "")
 		}
 	}
@@ -315,7 +312,7 @@ func (s *staging) lists() v4aResult {
 func (s *staging) result(ctx context.Context) v4aResult {
 	r := s.lists()
 	for _, f := range s.order {
-		if !f.exists || string(f.data) == string(f.old) {
+		if !f.changed() {
 			continue
 		}
 		if check := lintFile(ctx, s.box, f.name, f.old, f.data); check != nil && check.Status == "error" {

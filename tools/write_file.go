@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"path"
 	"regexp"
 	"slices"
@@ -53,13 +52,15 @@ func writeFile(ctx context.Context, env *registry.Env, args writeFileArgs) (any,
 	if err != nil {
 		return nil, err
 	}
-	name, err := resolve(box, args.Path)
-	if err != nil {
-		return nil, err
-	}
-	old, err := existing(ctx, box, name, args.Path)
-	if err != nil {
-		return nil, err
+	old, err := readTarget(ctx, box, args.Path)
+	dirs := false
+	switch {
+	case err != nil && noFile(err):
+		if old.real, dirs, err = writable(ctx, box, old.name, args.Path); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, writeFailure(ctx, box, err, old.name, args.Path)
 	}
 	if err := refuseEcho(args, old); err != nil {
 		return nil, err
@@ -74,51 +75,30 @@ func writeFile(ctx context.Context, env *registry.Env, args writeFileArgs) (any,
 		data = slices.Concat(old.data, added)
 	}
 	// Replace a dangling link: following it could lead to a protected path.
-	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: name, Data: data, Replace: !old.exists}); err != nil {
+	if err := box.Files().Write(ctx, sandbox.FileWrite{Path: old.name, Data: data, Replace: !old.exists}); err != nil {
 		return nil, fileFailure(err, "write", args.Path)
 	}
 	files := filesOf(env.Session)
 	result := writeFileResult{
-		BytesWritten: len(added), DirsCreated: old.dirs, ResolvedPath: old.real, FilesModified: []string{args.Path},
+		BytesWritten: len(added), DirsCreated: dirs, ResolvedPath: old.real, FilesModified: []string{args.Path},
 	}
 	if old.exists {
 		result.Warning = files.warning(old.real, old.stamp, !appended)
 	}
 	files.wrote(old.real, data, env.Parent == "" && !appended) // the model has not seen what a script wrote
-	result.Lint = lintFile(ctx, box, name, old.data, data)
+	result.Lint = lintFile(ctx, box, old.name, old.data, data)
 	return result, nil
 }
 
-// target is the present state of a path to write.
-type target struct {
-	real   string // path with links resolved
-	exists bool
-	dirs   bool // its directory does not exist either
-	data   []byte
-	stamp
-}
-
-// existing returns the file that is to be replaced, and refuses paths that must not be written.
-func existing(ctx context.Context, box sandbox.Sandbox, name, shown string) (target, error) {
-	if err := refuseProtected(box.Layout(), name, shown); err != nil {
-		return target{}, err
+// writeFailure distinguishes a directory from other files that cannot be written. It returns a failure unchanged.
+func writeFailure(ctx context.Context, box sandbox.Sandbox, err error, name, shown string) error {
+	if _, ok := errors.AsType[*registry.Failure](err); ok {
+		return err
 	}
-	data, info, err := box.Files().Read(ctx, name, 0, maxFile+1)
-	switch {
-	case err == nil:
-		old := target{real: info.Path, exists: true, data: data, stamp: stampOf(data, info)}
-		if len(data) > maxFile {
-			old.data, old.stamp = data[:maxFile], stamp{size: info.Size, time: info.ModTime}
-		}
-		return old, refuseProtected(box.Layout(), info.Path, shown)
-	case !errors.Is(err, fs.ErrNotExist) && !isNotDirectory(err):
-		if info, statErr := box.Files().Stat(ctx, name); statErr == nil && info.Mode.IsDir() {
-			return target{}, registry.Failf("is_directory", "cannot write %s: it is a directory", shown)
-		}
-		return target{}, fileFailure(err, "write", shown)
+	if isDirectory(ctx, box, name) {
+		return registry.Failf("is_directory", "cannot write %s: it is a directory", shown)
 	}
-	real, dirs, err := writable(ctx, box, name, shown)
-	return target{real: real, dirs: dirs}, err
+	return fileFailure(err, "write", shown)
 }
 
 // like gives a text the line ends and the byte order mark of the replaced file.
