@@ -86,23 +86,23 @@ func (p *CommandPolicy) Hook() []registry.Hook {
 
 // before judges the command of a call.
 func (p *CommandPolicy) before(ctx context.Context, env *registry.Env, call *registry.Pending) error {
-	q, judge, ok := questioned(ctx, env, call)
-	if !ok {
+	q, judge, sent := questioned(ctx, env, call)
+	if judge == nil {
 		return nil
 	}
-	verdict, sent := judge(nil)
-	if err := p.decide(ctx, env.Session, call, q, verdict, judge); err != nil {
-		return err
+	err := p.decide(ctx, env.Session, call, q, judge)
+	if err == nil {
+		sent()
 	}
-	sent()
-	return nil
+	return err
 }
 
-// judgement judges the command of a call, without the excepted rules. The caller calls sent when the command is sent.
-type judgement func(except []string) (verdict policy.Verdict, sent func())
+// judgement judges the command of a call, without the excepted rules.
+type judgement func(except []string) policy.Verdict
 
 // decide lets a call pass, or returns its refusal.
-func (p *CommandPolicy) decide(ctx context.Context, session *registry.Session, call *registry.Pending, q Question, verdict policy.Verdict, judge judgement) error {
+func (p *CommandPolicy) decide(ctx context.Context, session *registry.Session, call *registry.Pending, q Question, judge judgement) error {
+	verdict := judge(nil)
 	call.Trace.Verdict = &episode.Verdict{Verdict: string(verdict.Verdict), Rule: verdict.Rule, Reason: verdict.Reason}
 	q.Rule, q.Reason = verdict.Rule, verdict.Reason
 	switch {
@@ -126,8 +126,11 @@ func (p *CommandPolicy) decide(ctx context.Context, session *registry.Session, c
 
 // ask asks the approver, unless the episode has an answer already.
 func (p *CommandPolicy) ask(ctx context.Context, session *registry.Session, call *registry.Pending, q Question) error {
-	known := approvalsOf(session)
-	answer, have := known.find(q)
+	known := registry.State(session, "tools.approvals", func() *sync.Map { return new(sync.Map) })
+	// The same command does something else in another directory.
+	question := q.Dir + "\x00" + q.key()
+	remembered, have := known.Load(question)
+	answer, _ := remembered.(Answer)
 	if !have {
 		var err error
 		if answer, err = p.Approver.Approve(ctx, q); err != nil {
@@ -135,7 +138,7 @@ func (p *CommandPolicy) ask(ctx context.Context, session *registry.Session, call
 		}
 		call.Trace.Verdict.Usage, answer.Usage = answer.Usage, nil // a remembered answer costs nothing
 		if answer.Decision != ApproveOnce {
-			known.keep(q, answer)
+			known.Store(question, answer)
 		}
 		if answer.Decision == ApproveAlways {
 			if err := p.Allowed.add(q); err != nil {
@@ -164,56 +167,51 @@ func refusal(q Question, because string) error {
 	}
 }
 
-// questioned returns the shell code of a call, and how to judge it.
-func questioned(ctx context.Context, env *registry.Env, call *registry.Pending) (Question, judgement, bool) {
-	session := env.Session
-	q := Question{Tool: call.Tool.Name}
-	switch call.Tool.Name {
-	case "terminal":
-		var args struct{ Command, Workdir string }
-		if json.Unmarshal(call.Arguments, &args) != nil || call.Tool.Toolset != terminalToolset {
-			return q, nil, false
-		}
-		known := shellOf(session).judged(layoutOf(ctx, env), args.Workdir)
+// questioned returns the shell code of a call, how to judge it, and what to do when it is let pass. A nil judgement is for a call
+// that is not judged.
+func questioned(ctx context.Context, env *registry.Env, call *registry.Pending) (q Question, judge judgement, sent func()) {
+	q, sent = Question{Tool: call.Tool.Name}, func() {}
+	var args struct {
+		Command, Workdir, Code, Action, Data string
+		SessionID                            string `json:"session_id"`
+	}
+	if json.Unmarshal(call.Arguments, &args) != nil {
+		return q, nil, sent
+	}
+	shell := shellOf(env.Session)
+	switch call.Tool.Toolset + " " + q.Tool { // a plugin may have a tool of the same name
+	case terminalToolset + " terminal":
+		known := shell.judged(layoutOf(ctx, env), args.Workdir)
 		q.Command, q.Dir = args.Command, known.Dir
-		return q, func(except []string) (policy.Verdict, func()) {
+		judge = func(except []string) policy.Verdict {
 			known.Except = except
-			return policy.Check(args.Command, known), func() {}
-		}, true
-	case "execute_code":
-		var args struct{ Code string }
-		if json.Unmarshal(call.Arguments, &args) != nil || call.Tool.Toolset != codeToolset {
-			return q, nil, false
+			return policy.Check(args.Command, known)
 		}
-		known := shellOf(session).judged(layoutOf(ctx, env), "")
-		verdict := policy.CheckCode(args.Code, known)
+	case codeToolset + " execute_code":
+		known := shell.judged(layoutOf(ctx, env), "")
 		q.Command, q.Dir = args.Code, known.Dir
 		// The calls of the script are judged separately.
-		return q, func([]string) (policy.Verdict, func()) { return verdict, func() {} }, verdict.Verdict != policy.Allow
-	case "process":
-		var args struct {
-			Action, Data string
-			SessionID    string `json:"session_id"`
+		if verdict := policy.CheckCode(args.Code, known); verdict.Verdict != policy.Allow {
+			judge = func([]string) policy.Verdict { return verdict }
 		}
-		if json.Unmarshal(call.Arguments, &args) != nil || call.Tool.Toolset != terminalToolset {
-			return q, nil, false
-		}
-		p := processesOf(session).find(args.SessionID)
+	case terminalToolset + " process":
+		p := processesOf(env.Session).find(args.SessionID)
 		if p == nil || args.Action != "write" && args.Action != "submit" {
-			return q, nil, false
+			return q, nil, sent
 		}
 		if args.Action == "submit" {
 			args.Data += "\n"
 		}
-		known := approvalsOf(session)
-		typed := known.typedInto(p)
+		typed := p.typed.Load()
+		next := *typed
 		q.Command, q.Dir = typed.With(args.Data), typed.Context.Dir
-		return q, func(except []string) (policy.Verdict, func()) {
-			verdict, next := typed.Add(args.Data, except)
-			return verdict, func() { known.sent(p, next) }
-		}, true
+		judge = func(except []string) (verdict policy.Verdict) {
+			verdict, next = typed.Add(args.Data, except)
+			return verdict
+		}
+		sent = func() { p.typed.Store(&next) }
 	}
-	return q, nil, false
+	return q, judge, sent
 }
 
 // layoutOf returns the sandbox's layout, or an empty one without a sandbox; the tool then reports the error.
@@ -240,47 +238,6 @@ func (s *shellState) judged(layout sandbox.Layout, workdir string) policy.Contex
 	}
 	return policy.Context{Dir: dir, Home: layout.Home, Setup: setup + s.now.functions + "\n" + s.now.aliases}
 }
-
-// approvals are the answers that an episode has got.
-type approvals struct {
-	mu      sync.Mutex // guards the fields below, and what was typed into shells
-	answers map[string]Answer
-}
-
-func approvalsOf(s *registry.Session) *approvals {
-	return registry.State(s, "tools.approvals", func() *approvals {
-		return &approvals{answers: map[string]Answer{}}
-	})
-}
-
-func (a *approvals) find(q Question) (Answer, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	answer, ok := a.answers[q.here()]
-	return answer, ok
-}
-
-func (a *approvals) keep(q Question, answer Answer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.answers[q.here()] = answer
-}
-
-// typedInto returns what was typed into a process so far, with the shell that started it: a command may come in pieces.
-func (a *approvals) typedInto(p *process) policy.Typed {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return p.typed
-}
-
-func (a *approvals) sent(p *process, typed policy.Typed) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	p.typed = typed
-}
-
-// here is equal for the same question in the same directory: elsewhere the same command does something else.
-func (q Question) here() string { return q.Dir + "\x00" + q.key() }
 
 // key is equal for the same command under the same rule.
 func (q Question) key() string { return q.Rule + " " + policy.Canonical(q.Command) }

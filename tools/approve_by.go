@@ -19,6 +19,21 @@ import (
 // ApproveTime is how long a call waits for an approver.
 const ApproveTime = 60 * time.Second
 
+// inTime asks an approver, which denies when it does not answer in time.
+func inTime(ctx context.Context, by string, ask func(ctx context.Context) (Answer, error)) (Answer, error) {
+	limited, cancel := context.WithTimeout(ctx, ApproveTime)
+	defer cancel()
+	answer, err := ask(limited)
+	switch {
+	case ctx.Err() != nil:
+		return Answer{}, context.Cause(ctx)
+	case limited.Err() != nil:
+		answer, err = Answer{Decision: ApproveDeny, Reason: "no answer in time"}, nil
+	}
+	answer.By = by
+	return answer, err
+}
+
 var decisions = []string{ApproveOnce, ApproveSession, ApproveAlways, ApproveDeny}
 
 // CommandApprover runs a program of the operator on the runner's machine: the question is a JSON object on its standard input.
@@ -28,31 +43,27 @@ type CommandApprover struct{ Args []string }
 
 // Approve implements Approver.
 func (a CommandApprover) Approve(ctx context.Context, q Question) (Answer, error) {
+	return inTime(ctx, "command", func(ctx context.Context) (Answer, error) { return a.ask(ctx, q) })
+}
+
+func (a CommandApprover) ask(ctx context.Context, q Question) (Answer, error) {
 	question, err := json.Marshal(q)
 	if err != nil {
 		return Answer{}, err
 	}
-	limited, cancel := context.WithTimeout(ctx, ApproveTime)
-	defer cancel()
 	var out, errOut bytes.Buffer
-	cmd := exec.CommandContext(limited, a.Args[0], a.Args[1:]...)
+	cmd := exec.CommandContext(ctx, a.Args[0], a.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(question, '\n')), &out, &errOut
 	cmd.WaitDelay = time.Second
 	if err = cmd.Run(); errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it succeeded, and a process that it started still holds its output
 	}
-	exit, exited := errors.AsType[*exec.ExitError](err)
-	switch {
-	case ctx.Err() != nil:
-		return Answer{}, context.Cause(ctx)
-	case limited.Err() != nil:
-		return Answer{Decision: ApproveDeny, Reason: "no answer in time", By: "command"}, nil
-	case err != nil && (!exited || exit.ExitCode() != 1):
-		return Answer{}, fmt.Errorf("run approver %s: %w: %s", a.Args[0], err, chars.First(strings.TrimSpace(errOut.String()), 500, "..."))
+	answer := Answer{Decision: ApproveOnce}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
+		answer.Decision, err = ApproveDeny, nil
 	}
-	answer := Answer{Decision: ApproveOnce, By: "command"}
 	if err != nil {
-		answer.Decision = ApproveDeny
+		return Answer{}, fmt.Errorf("run approver %s: %w: %s", a.Args[0], err, chars.First(strings.TrimSpace(errOut.String()), 500, "..."))
 	}
 	if text := bytes.TrimSpace(out.Bytes()); bytes.HasPrefix(text, []byte("{")) {
 		if err := decodeAnswer(text, &answer); err != nil {
@@ -83,31 +94,29 @@ const approverPrompt = `You guard a machine on which an automated agent runs she
 
 // Approve implements Approver.
 func (a ModelApprover) Approve(ctx context.Context, q Question) (Answer, error) {
+	return inTime(ctx, "model", func(ctx context.Context) (Answer, error) { return a.ask(ctx, q) })
+}
+
+func (a ModelApprover) ask(ctx context.Context, q Question) (Answer, error) {
 	question, err := json.Marshal(q)
 	if err != nil {
 		return Answer{}, err
 	}
-	limited, cancel := context.WithTimeout(ctx, ApproveTime)
-	defer cancel()
-	reply, err := a.Model.Complete(limited, model.Request{Asker: q.Asker, Messages: []episode.Message{
+	reply, err := a.Model.Complete(ctx, model.Request{Asker: q.Asker, Messages: []episode.Message{
 		{Role: "system", Content: approverPrompt}, {Role: "user", Content: string(question)},
 	}})
-	switch {
-	case ctx.Err() != nil:
-		return Answer{}, context.Cause(ctx)
-	case limited.Err() != nil:
-		return Answer{Decision: ApproveDeny, Reason: "no answer in time", By: "model"}, nil
-	case err != nil:
+	if err != nil {
 		return Answer{}, err
 	}
-	answer := Answer{By: "model", Usage: &reply.Usage}
+	answer := Answer{}
 	text := reply.Message.Content
 	from, to := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
-	if from < 0 || to < from || decodeAnswer([]byte(text[from:to+1]), &answer) != nil {
-		return Answer{Decision: ApproveDeny, Reason: "the judge gave no clear answer", By: "model", Usage: &reply.Usage}, nil
-	}
-	if answer.Decision != ApproveDeny {
+	switch {
+	case from < 0 || to < from || decodeAnswer([]byte(text[from:to+1]), &answer) != nil:
+		answer = Answer{Decision: ApproveDeny, Reason: "the judge gave no clear answer"}
+	case answer.Decision != ApproveDeny:
 		answer.Decision = ApproveOnce // a model does not decide about later commands
 	}
+	answer.Usage = &reply.Usage
 	return answer, nil
 }

@@ -1,12 +1,10 @@
 package tools
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -35,28 +33,17 @@ type allowedCommand struct {
 
 // OpenAllowList reads the file. If it does not exist, the first approval makes it.
 func OpenAllowList(path string) (*AllowList, error) {
-	l := &AllowList{path: path, allowed: map[string]bool{}, rules: map[string]bool{}}
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
-	}
-	if err != nil {
+	l := &AllowList{path: path, rules: map[string]bool{}}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open allow list: %w", err)
 	}
-	defer file.Close()
-	lines := bufio.NewReader(file)
-	for n := 1; ; n++ {
-		text, err := lines.ReadString('\n')
-		if err != nil && err != io.EOF {
-			return nil, fmt.Errorf("read allow list %s: %w", path, err)
-		}
-		if bad := l.take(text); bad != nil {
-			return nil, fmt.Errorf("allow list %s, line %d: %w", path, n, bad)
-		}
-		if err == io.EOF {
-			return l, nil
+	for i, line := range strings.Split(string(text), "\n") {
+		if err := l.take(line); err != nil {
+			return nil, fmt.Errorf("allow list %s, line %d: %w", path, i+1, err)
 		}
 	}
+	return l, nil
 }
 
 // take parses a line of the file.
@@ -74,9 +61,16 @@ func (l *AllowList) take(text string) error {
 	if line.Command == "" {
 		l.rules[line.Rule] = true
 	} else {
-		l.allowed[line.key()] = true
+		l.allow(line)
 	}
 	return nil
+}
+
+func (l *AllowList) allow(line allowedCommand) {
+	if l.allowed == nil {
+		l.allowed = map[string]bool{}
+	}
+	l.allowed[line.key()] = true
 }
 
 // checkRule refuses an invalid entry. In a container, a rule that blocks asks instead, so an entry for one command may name it.
@@ -101,12 +95,12 @@ func (l *AllowList) has(q Question, judge judgement) bool {
 		return false
 	}
 	l.mu.Lock()
-	rules, have := slices.Sorted(maps.Keys(l.rules)), len(l.allowed) > 0 && l.allowed[q.key()]
+	rules, have := slices.Sorted(maps.Keys(l.rules)), l.allowed[q.key()]
 	l.mu.Unlock()
 	if have || !slices.Contains(rules, q.Rule) {
 		return have
 	}
-	rest, _ := judge(rules)
+	rest := judge(rules)
 	if rest.Verdict == policy.Allow {
 		return true
 	}
@@ -127,51 +121,34 @@ func (l *AllowList) add(q Question) error {
 	if l.allowed[line.key()] {
 		return nil
 	}
-	if l.allowed == nil {
-		l.allowed = map[string]bool{}
+	if l.path != "" {
+		if err := l.write(line); err != nil {
+			return fmt.Errorf("write allow list: %w", err)
+		}
 	}
-	if l.path == "" {
-		l.allowed[line.key()] = true
-		return nil
-	}
-	if err := l.write(line); err != nil {
-		return err
-	}
-	l.allowed[line.key()] = true
+	l.allow(line)
 	return nil
 }
 
 // write appends a line to the file in one write. If the last line has no end, it adds one first.
-func (l *AllowList) write(line allowedCommand) (err error) {
+func (l *AllowList) write(line allowedCommand) error {
 	var text bytes.Buffer
+	before, err := os.ReadFile(l.path)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case len(before) > 0 && !bytes.HasSuffix(before, []byte("\n")):
+		text.WriteByte('\n')
+	}
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // users read it
 	if err := encoder.Encode(line); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("open allow list: %w", err)
-	}
-	defer func() {
-		if err = errors.Join(err, file.Close()); err != nil {
-			err = fmt.Errorf("write allow list %s: %w", l.path, err)
-		}
-	}()
-	info, err := file.Stat()
+	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	var last [1]byte
-	if size := info.Size(); size > 0 {
-		if _, err := file.ReadAt(last[:], size-1); err != nil {
-			return err
-		}
-		if last[0] != '\n' {
-			_, err = file.Write(append([]byte{'\n'}, text.Bytes()...))
-			return err
-		}
-	}
 	_, err = file.Write(text.Bytes())
-	return err
+	return errors.Join(err, file.Close())
 }

@@ -2,11 +2,13 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -20,13 +22,11 @@ type PromptApprover struct {
 	Out  io.Writer
 	Time time.Duration // 0 is ApproveTime
 
-	once   sync.Once
-	turn   chan struct{} // held by the goroutine that asks; guards reading
-	closed chan struct{} // closed when the terminal's input has ended
-
-	reading bool
-	mu      sync.Mutex // guards asked
-	asked   *prompt    // the question on the terminal; nil between questions
+	once    sync.Once
+	turn    chan struct{} // held by the goroutine that asks
+	closed  chan struct{} // closed when the terminal's input has ended
+	reading sync.Once
+	asked   atomic.Pointer[prompt] // the question on the terminal; nil between questions
 }
 
 // prompt is a question on the terminal.
@@ -44,23 +44,15 @@ func (a *PromptApprover) Approve(ctx context.Context, q Question) (Answer, error
 	case <-ctx.Done():
 		return Answer{}, context.Cause(ctx)
 	}
-	wait := a.Time
-	if wait == 0 {
-		wait = ApproveTime
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+	late := time.After(cmp.Or(a.Time, ApproveTime))
 	fmt.Fprintf(a.Out, "\nThe agent wants to run a command that %s (rule %s):\n\n  %s\n\n", q.Reason, q.Rule, shownCommand(q.Command))
 	const choice = "Run it? [o]nce, for this [s]ession, [a]lways, [d]eny: "
 	fmt.Fprint(a.Out, choice)
 	p := &prompt{lines: make(chan string), done: make(chan struct{})}
 	defer close(p.done)
-	a.show(p)
-	defer a.show(nil)
-	if !a.reading { // the goroutine lives as long as the program: a read from a terminal cannot be cancelled
-		a.reading = true
-		go a.read()
-	}
+	a.asked.Store(p)
+	defer a.asked.Store(nil)
+	a.reading.Do(func() { go a.read() }) // as long as the program lives: a read from a terminal cannot be cancelled
 	for {
 		select {
 		case line := <-p.lines:
@@ -70,25 +62,13 @@ func (a *PromptApprover) Approve(ctx context.Context, q Question) (Answer, error
 			fmt.Fprint(a.Out, choice)
 		case <-a.closed:
 			return Answer{Decision: ApproveDeny, Reason: "nobody is at the terminal", By: "prompt"}, nil
-		case <-timer.C:
+		case <-late:
 			fmt.Fprintln(a.Out, "no answer: denied")
 			return Answer{Decision: ApproveDeny, Reason: "no answer in time", By: "prompt"}, nil
 		case <-ctx.Done():
 			return Answer{}, context.Cause(ctx)
 		}
 	}
-}
-
-func (a *PromptApprover) show(p *prompt) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.asked = p
-}
-
-func (a *PromptApprover) shown() *prompt {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.asked
 }
 
 // maxAnswer bounds a line, in bytes; a longer one is not an answer.
@@ -103,7 +83,7 @@ func (a *PromptApprover) read() {
 	buffer := make([]byte, 4096)
 	for {
 		n, err := a.In.Read(buffer)
-		shown := a.shown()
+		shown := a.asked.Load()
 		for text := buffer[:n]; len(text) > 0; {
 			if len(line) == 0 {
 				to = shown

@@ -1,10 +1,9 @@
 package tools
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,12 +42,12 @@ type process struct {
 	output   *capture
 	stdin    *feed.Feed
 	watcher  *watcher
-	notify   bool          // notify the model of its end
-	reported atomic.Bool   // the model has been told of its end
-	killed   atomic.Bool   // by the process tool
-	forget   func()        // releases what the session would release at its end
-	typed    policy.Typed  // input so far, as it was judged; guarded by approvals
-	done     chan struct{} // closed when exit and err are set
+	notify   bool                         // notify the model of its end
+	reported atomic.Bool                  // the model has been told of its end
+	killed   atomic.Bool                  // by the process tool
+	forget   func()                       // releases what the session would release at its end
+	typed    atomic.Pointer[policy.Typed] // input so far, as it was judged, with the shell that started it
+	done     chan struct{}                // closed when exit and err are set
 	exit     sandbox.Exit
 	err      error
 }
@@ -62,7 +61,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// status returns the state for results.
+// status returns the state for results, with the exit code of a process that has ended.
 func (p *process) status() (string, *int) {
 	switch {
 	case !p.ended():
@@ -70,8 +69,7 @@ func (p *process) status() (string, *int) {
 	case p.err != nil:
 		return "lost", nil
 	}
-	code := p.exit.Code
-	return "exited", &code
+	return "exited", new(p.exit.Code)
 }
 
 // backgroundResult is the result of starting a process.
@@ -93,22 +91,17 @@ func startBackground(ctx context.Context, env *registry.Env, box sandbox.Sandbox
 	}
 	shell := shellOf(env.Session)
 	p := &process{
-		id: fmt.Sprintf("proc_%d", table.started+1), command: args.Command, dir: shell.directory(box.Layout()),
-		tty: args.Pty, output: args.capture(newRolling(processOutput)), stdin: feed.New(maxInput), watcher: newWatcher(args.Watch),
+		id: fmt.Sprintf("proc_%d", table.started+1), command: args.Command, dir: cmp.Or(args.Workdir, shell.directory(box.Layout())),
+		tty: args.Pty, output: newRolling(processOutput), stdin: feed.New(maxInput), watcher: newWatcher(args.Watch),
 		notify: args.Notify, done: make(chan struct{}),
-		typed: policy.Typed{
-			Command: args.Command, Context: shell.judged(box.Layout(), args.Workdir), Exports: shell.exports(),
-		},
 	}
-	if args.Workdir != "" {
-		p.dir = args.Workdir
-	}
-	p.output.tap = p.watcher.see
+	p.typed.Store(&policy.Typed{Command: args.Command, Context: shell.judged(box.Layout(), args.Workdir), Exports: shell.exports()})
+	p.output.cleaner.terminal, p.output.tap = args.Pty, p.watcher.see
 	given := shell.give(box.Layout(), args)
-	cmd := given.shellCommand(background, box.Layout())
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.TTY = p.stdin, p.output, p.output, args.tty()
+	start := given.shellCommand(background, box.Layout())
+	start.Stdin, start.Stdout, start.Stderr, start.TTY = p.stdin, p.output, p.output, args.tty()
 	var err error
-	if p.proc, err = box.Start(ctx, cmd); err != nil {
+	if p.proc, err = box.Start(ctx, start); err != nil {
 		p.stdin.Close()
 		return nil, startFailure(err)
 	}
@@ -158,30 +151,18 @@ func (p *process) watch(s *registry.Session) {
 	})
 }
 
-func (t *processTable) find(id string) *process {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.all, func(p *process) bool { return p.id == id })
-	if i < 0 {
-		return nil
-	}
-	return t.all[i]
-}
-
 func (t *processTable) list() []*process {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.all)
 }
 
-// feed writes to the process's standard input.
-func (p *process) feed(text string) error {
-	switch _, err := io.WriteString(p.stdin, text); {
-	case errors.Is(err, feed.ErrClosed):
-		return registry.Failf("stdin_closed", "the standard input of the process is closed")
-	case errors.Is(err, feed.ErrFull):
-		return registry.Failf("stdin_full", "the process does not read its input: %d bytes of it can wait", maxInput)
-	default:
-		return err
+// find returns nil for an unknown process.
+func (t *processTable) find(id string) *process {
+	for _, p := range t.list() {
+		if p.id == id {
+			return p
+		}
 	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ type capture struct {
 	tap func(text []byte)
 
 	mu      sync.Mutex // guards the rest
-	cleaner cleaner
+	cleaner cleaner    // its terminal is set before the first write
 	scratch []byte
 	kept
 }
@@ -48,12 +49,6 @@ func newHead(limit int, unit string) *capture {
 // newRolling keeps the last limit characters.
 func newRolling(limit int) *capture {
 	return &capture{limit: limit, tailMax: limit, unit: "chars", kept: kept{headFull: true}}
-}
-
-// onTerminal says that the output is a terminal's, which ends lines with a carriage return and a newline.
-func (c *capture) onTerminal() *capture {
-	c.cleaner.terminal = true
-	return c
 }
 
 // Write never fails.
@@ -115,46 +110,42 @@ func (c *capture) shorten() {
 	if n == 0 {
 		return
 	}
-	c.lines += strings.Count(string(c.tail[:n]), "\n")
+	c.lines += bytes.Count(c.tail[:n], []byte("\n"))
 	c.tail = append(c.tail[:0], c.tail[n:]...)
 	c.tailLen = c.count(c.tail)
 }
 
-// snapshot returns a copy of the content, and how much lies between head and tail. It does not affect later writes.
-func (c *capture) snapshot() (head, tail string, omitted, total, lines int) {
+// snapshot returns a copy of the content, with what an unfinished character becomes. It does not affect later writes.
+func (c *capture) snapshot() kept {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Flushing an unfinished character must not change what the next write continues.
 	end := capture{headMax: c.headMax, tailMax: c.tailMax, unit: c.unit, kept: c.kept}
-	end.tail = append([]byte(nil), c.tail...)
-	end.head = append([]byte(nil), c.head...)
+	end.head, end.tail = bytes.Clone(c.head), bytes.Clone(c.tail)
 	end.add(c.cleaner.clean(nil, nil, true))
 	end.shorten()
-	return string(end.head), string(end.tail), end.total - end.count(end.head) - end.tailLen, end.total, end.lines
+	return end.kept
 }
 
 // text returns the output without trailing white space. Where something had to be left out, a note says so; text and note
 // together have at most limit units.
-// with the note has at most limit units.
 func (c *capture) text() string {
-	head, tail, omitted, total, _ := c.snapshot()
-	if omitted == 0 {
-		text := strings.TrimRight(head+tail, " \t\r\n")
+	k := c.snapshot()
+	if k.total == c.count(k.head)+k.tailLen {
+		text := strings.TrimRight(string(k.head)+string(k.tail), " \t\r\n")
 		if c.count([]byte(text)) <= c.limit {
 			return text
 		}
 	}
-	var first, last []byte
-	note := c.note(total, total)
+	first, last, note := k.head, k.tail, c.note(k.total, k.total)
 	for range 2 { // a second round may shorten the note, a third never does
 		room := max(c.limit-len(note), 0)
 		headRoom := room * 2 / 5
 		if c.tailMax == 0 {
 			headRoom = room
 		}
-		first = []byte(head)[:c.prefix([]byte(head), headRoom)]
-		last = []byte(tail)[c.suffix([]byte(tail), room-headRoom):]
-		note = c.note(total-c.count(first)-c.count(last), total)
+		first = k.head[:c.prefix(k.head, headRoom)]
+		last = k.tail[c.suffix(k.tail, room-headRoom):]
+		note = c.note(k.total-c.count(first)-c.count(last), k.total)
 	}
 	return strings.TrimRight(string(first)+note+string(last), " \t\r\n")
 }
@@ -252,12 +243,16 @@ func sequence(s []byte) (n int, whole bool) {
 		return 1, false
 	}
 	switch b := s[1]; {
-	case b == '[':
+	case b == '[', b >= 0x20 && b <= 0x2f:
+		last := byte(0x30) // the first of the bytes that may end it
+		if b == '[' {
+			last = 0x40
+		}
 		for i := 2; i < len(s); i++ {
-			if s[i] >= 0x40 && s[i] <= 0x7e {
+			switch {
+			case s[i] >= last && s[i] <= 0x7e:
 				return i + 1, true
-			}
-			if s[i] < 0x20 || s[i] > 0x3f {
+			case s[i] < 0x20 || s[i] > 0x7e:
 				return 1, true
 			}
 		}
@@ -277,16 +272,6 @@ func sequence(s []byte) (n int, whole bool) {
 			}
 		}
 		return 1, false
-	case b >= 0x20 && b <= 0x2f:
-		for i := 2; i < len(s); i++ {
-			if s[i] >= 0x30 && s[i] <= 0x7e {
-				return i + 1, true
-			}
-			if s[i] < 0x20 || s[i] > 0x2f {
-				return 1, true
-			}
-		}
-		return len(s), false
 	case b >= 0x30 && b <= 0x7e:
 		return 2, true
 	}

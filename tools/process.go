@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/internal/chars"
+	"trajgen/tools/internal/feed"
 )
 
 // Bounds of the process tool.
@@ -98,7 +100,10 @@ func (p *process) act(ctx context.Context, args processArgs) (processResult, err
 	case "write":
 		return p.write(args.Data)
 	case "submit":
-		return p.write(args.Data + p.enter())
+		if p.tty {
+			return p.write(args.Data + "\r") // what the Enter key sends
+		}
+		return p.write(args.Data + "\n")
 	case "close":
 		return p.closeInput()
 	}
@@ -173,10 +178,9 @@ func (p *process) result() processResult {
 	return r
 }
 
+// lastOutput returns the last characters of the output.
 func (p *process) lastOutput(limit int) *string {
-	_, tail, _, _, _ := p.output.snapshot()
-	text := chars.Last(strings.TrimRight(tail, " \t\r\n"), limit)
-	return &text
+	return new(chars.Last(strings.TrimRight(string(p.output.snapshot().tail), " \t\r\n"), limit))
 }
 
 func (p *process) poll() processResult {
@@ -191,17 +195,17 @@ func (p *process) log(offset, limit int) processResult {
 	if limit < 1 {
 		limit = logLines
 	}
-	_, text, _, _, dropped := p.output.snapshot()
-	lines, _ := splitLines(text)
+	kept := p.output.snapshot()
+	lines, _ := splitLines(string(kept.tail))
+	dropped := kept.lines
 	total := dropped + len(lines)
 	from := max(total-limit, dropped)
 	if offset > 0 {
 		from = min(max(offset-1, dropped), total)
 	}
 	to := min(from+limit, total)
-	shown := strings.Join(lines[from-dropped:to-dropped], "\n")
 	r := p.result()
-	r.Output, r.TotalLines = &shown, &total
+	r.Output, r.TotalLines = new(strings.Join(lines[from-dropped:to-dropped], "\n")), &total
 	if r.Showing = fmt.Sprintf("lines %d-%d of %d", from+1, to, total); from >= to {
 		r.Showing = fmt.Sprintf("no lines of %d", total)
 	}
@@ -210,9 +214,6 @@ func (p *process) log(offset, limit int) processResult {
 	}
 	return r
 }
-
-// errMatched is the cause that ends a wait.
-var errMatched = errors.New("the output has a line that was watched for")
 
 // wait returns when the process has ended, when a watched line comes, or when the time is over.
 func (p *process) wait(ctx context.Context, seconds int) (processResult, error) {
@@ -225,9 +226,9 @@ func (p *process) wait(ctx context.Context, seconds int) (processResult, error) 
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, time.Duration(seconds)*time.Second, errTimedOut)
 	defer cancel()
-	limited, match := context.WithCancelCause(limited)
-	defer match(nil)
-	defer p.watcher.waking(func() { match(errMatched) })()
+	limited, match := context.WithCancel(limited)
+	defer match()
+	defer p.watcher.waking(match)()
 	// Waiting for the process, and not just for done, counts the time as the sandbox's.
 	_, err := p.proc.Wait(limited)
 	if err == nil {
@@ -264,55 +265,44 @@ func (p *process) kill(ctx context.Context) (processResult, error) {
 		case <-ending.Done():
 		}
 	}
-	switch {
-	case !p.ended():
-		p.killed.Store(false)
-		return processResult{}, p.notKilled(err)
-	case p.err != nil: // its outcome is unknown
-		return processResult{}, p.err
+	if p.ended() {
+		r := p.result()
+		r.Status = "killed"
+		return r, p.err // with an error, its outcome is unknown
 	}
-	r := p.result()
-	r.Status = "killed"
-	return r, nil
-}
-
-func (p *process) notKilled(err error) error {
+	p.killed.Store(false)
 	if errors.Is(err, sandbox.ErrGone) {
-		return err
+		return processResult{}, err
 	}
-	return &registry.Failure{
+	return processResult{}, &registry.Failure{
 		Class: "not_killed", Message: fmt.Sprintf("%s was sent a signal that kills, and has not ended within %s; poll it later", p.id, killTime),
 		Extra: map[string]any{"session_id": p.id, "status": "running"},
 	}
 }
 
+// write writes to the standard input.
 func (p *process) write(data string) (processResult, error) {
 	if p.ended() {
 		return processResult{}, registry.Failf("exited", "process %s has ended", p.id)
 	}
-	if err := p.feed(data); err != nil {
-		return processResult{}, err
+	n, err := io.WriteString(p.stdin, data)
+	switch {
+	case errors.Is(err, feed.ErrClosed):
+		err = registry.Failf("stdin_closed", "the standard input of the process is closed")
+	case errors.Is(err, feed.ErrFull):
+		err = registry.Failf("stdin_full", "the process does not read its input: %d bytes of it can wait", maxInput)
 	}
-	n := len(data)
-	return processResult{SessionID: p.id, Status: "ok", BytesWritten: &n}, nil
-}
-
-// enter returns the end of an input line: on a terminal, what the Enter key sends.
-func (p *process) enter() string {
-	if p.tty {
-		return "\r"
-	}
-	return "\n"
+	return processResult{SessionID: p.id, Status: "ok", BytesWritten: &n}, err
 }
 
 // closeInput closes the standard input. A terminal cannot be closed: it gets the end-of-file character.
 func (p *process) closeInput() (processResult, error) {
+	r := processResult{SessionID: p.id, Status: "ok", Message: "standard input closed"}
 	if !p.tty {
 		p.stdin.Close()
-		return processResult{SessionID: p.id, Status: "ok", Message: "standard input closed"}, nil
+		return r, nil
 	}
-	if _, err := p.write(endOfFile); err != nil {
-		return processResult{}, err
-	}
-	return processResult{SessionID: p.id, Status: "ok", Message: "end of file sent to the terminal"}, nil
+	r.Message = "end of file sent to the terminal"
+	_, err := p.write(endOfFile)
+	return r, err
 }

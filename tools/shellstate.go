@@ -63,6 +63,7 @@ func (s *shellState) changedVariables() string {
 // given is what a command gets.
 type given struct {
 	facts   shellFacts
+	first   bool             // the shell reports its state before the command, too
 	workdir string           // from the call; the command's final directory is not passed on then
 	state   string           // shell code that makes the state, with the command in a variable
 	direct  *sandbox.Command // needs no shell; nil for one that does
@@ -74,10 +75,9 @@ func (s *shellState) give(layout sandbox.Layout, args terminalArgs) given {
 	defer s.mu.Unlock()
 	var b strings.Builder
 	if s.base == nil {
-		b.WriteString(reportBase + "\n{ ")
-	} else {
-		b.WriteString(reportNone + "\n{ ")
+		b.WriteString(reportBase + "\n")
 	}
+	b.WriteString("{ ")
 	s.enter(&b, layout, args.Workdir)
 	b.WriteString("declare -x OLDPWD; unset -v __trajgen_state __trajgen_rest\n")
 	s.restore(&b)
@@ -85,7 +85,7 @@ func (s *shellState) give(layout sandbox.Layout, args terminalArgs) given {
 		b.WriteString("builtin shopt -s expand_aliases\n")
 	}
 	b.WriteString("__trajgen_command=" + quoteShell(args.Command) + "\n} 2>/dev/null\n")
-	return given{facts: s.now, workdir: args.Workdir, state: b.String()}
+	return given{facts: s.now, first: s.base == nil, workdir: args.Workdir, state: b.String()}
 }
 
 // giveDirect is give for a command line that needs no shell: one steady program with literal arguments, in a shell without
@@ -181,16 +181,19 @@ func (s *shellState) remember(g given, report []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	parts := strings.Split(string(report), "\x00")
-	if len(parts) < 2 {
-		return
+	if g.first {
+		if len(parts) < 3 {
+			return
+		}
+		if s.base == nil {
+			base := shellFacts{variables: declarations(parts[0]), options: setOptions(parts[1])}
+			base.options["expand_aliases"] = true // as in an interactive shell
+			s.base = &base
+			s.now.variables, s.now.options = maps.Clone(base.variables), maps.Clone(base.options)
+		}
+		parts = parts[2:]
 	}
-	if s.base == nil && parts[0] != "" {
-		base := shellFacts{variables: declarations(parts[0]), options: setOptions(parts[1])}
-		base.options["expand_aliases"] = true // as in an interactive shell
-		s.base = &base
-		s.now.variables, s.now.options = maps.Clone(base.variables), maps.Clone(base.options)
-	}
-	if len(parts) != 9 || parts[8] != "\x01" || s.base == nil {
+	if len(parts) != 6 || parts[5] != "\x01" || s.base == nil {
 		return
 	}
 	before := g.facts
@@ -198,8 +201,8 @@ func (s *shellState) remember(g given, report []byte) {
 		before.variables, before.options = s.base.variables, s.base.options
 	}
 	after := shellFacts{
-		dir: strings.TrimSuffix(parts[3], "\n"), variables: declarations(parts[4]), options: setOptions(parts[5]),
-		functions: parts[6], aliases: parts[7],
+		variables: declarations(parts[0]), options: setOptions(parts[1]), functions: parts[2], aliases: parts[3],
+		dir: strings.TrimSuffix(parts[4], "\n"),
 	}
 	s.now = s.now.changed(before, after, g.workdir == "")
 }

@@ -19,10 +19,10 @@ import (
 // that.
 const (
 	setOnes = `"$SHELLOPTS:$BASHOPTS"`
-	report  = `{ builtin set +x; builtin printf '\0'; builtin pwd -P || builtin printf '%s\n' "$PWD"; ` +
-		`builtin printf '\0'; builtin declare -px; ` +
-		`builtin printf '\0%s\0' ` + setOnes + `; builtin declare -f; builtin declare -Fx; builtin printf '\0'; ` +
-		`builtin alias -p; builtin printf '\0\1'; } >&3 2>/dev/null`
+	// report has no more writes than it needs: each of them wakes the runner.
+	report = `{ builtin set +x; builtin declare -px; builtin printf '\0%s\0' ` + setOnes + `; builtin declare -f; builtin declare -Fx; ` +
+		`builtin printf '\0'; builtin alias -p; builtin printf '\0'; builtin pwd -P || builtin printf '%s\n' "$PWD"; ` +
+		`builtin printf '\0\1'; } >&3 2>/dev/null`
 	background = `builtin unset -f exec; exec 3>&-; builtin eval -- "$__trajgen_command"`
 	foreground = `builtin trap '{ builtin set +x; [[ -n ${__trajgen_status-} ]] || builtin eval "$__trajgen_report"; } 2>/dev/null' EXIT; ` +
 		`{ builtin eval -- "$__trajgen_command"; } 3>&-; ` +
@@ -33,8 +33,6 @@ const (
 		`IFS= read -r -d '' -u 3 __trajgen_rest; __trajgen_state+=$__trajgen_rest; } 2>/dev/null; `
 	// reportBase reports the state before the command.
 	reportBase = `{ declare -px; printf '\0%s\0' ` + setOnes + `; } >&3`
-	// reportNone replaces it when the state is known.
-	reportNone = `builtin printf '\0\0' >&3`
 	// refuseDirectory reports that the shell cannot enter the call's directory.
 	refuseDirectory = `builtin printf '\0\2' >&3; builtin exit 1`
 	noDirectory     = "\x00\x02"

@@ -127,13 +127,6 @@ func (a terminalArgs) tty() *sandbox.TTY {
 	return nil
 }
 
-func (a terminalArgs) capture(c *capture) *capture {
-	if a.Pty {
-		return c.onTerminal()
-	}
-	return c
-}
-
 // endOfFile is the keyboard's end-of-file character.
 const endOfFile = "\x04"
 
@@ -161,7 +154,8 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 	if !direct {
 		given = shell.give(box.Layout(), args)
 	}
-	output := args.capture(newCapture(terminalOutput, "chars"))
+	output := newCapture(terminalOutput, "chars")
+	output.cleaner.terminal = args.Pty
 	ran, err := given.run(ctx, box, args, output)
 	if direct && !ran.started && ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) {
 		// A shell reports a program that cannot be started, and a missing directory, in its own words.

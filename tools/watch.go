@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -35,13 +36,7 @@ type watcher struct {
 }
 
 func newWatcher(patterns []string) *watcher {
-	w := &watcher{}
-	for _, pattern := range patterns {
-		if pattern != "" {
-			w.patterns = append(w.patterns, pattern)
-		}
-	}
-	return w
+	return &watcher{patterns: slices.DeleteFunc(slices.Clone(patterns), func(pattern string) bool { return pattern == "" })}
 }
 
 // see receives clean output. It also searches a line that has not ended: it may be a prompt.
@@ -54,7 +49,9 @@ func (w *watcher) see(text []byte) {
 	for len(text) > 0 {
 		part, rest, ended := bytes.Cut(text, []byte("\n"))
 		w.line = append(w.line, part[:min(len(part), maxWatched-len(w.line))]...)
-		w.check()
+		if !w.matched {
+			w.matched = slices.ContainsFunc(w.patterns, w.match)
+		}
 		if ended {
 			w.line, w.matched = w.line[:0], false
 		}
@@ -62,26 +59,21 @@ func (w *watcher) see(text []byte) {
 	}
 }
 
-func (w *watcher) check() {
-	if w.matched {
-		return
+// match reports whether the line has a pattern, and keeps the match.
+func (w *watcher) match(pattern string) bool {
+	switch {
+	case !bytes.Contains(w.line, []byte(pattern)):
+		return false
+	case len(w.matches) == maxPending:
+		w.suppressed++
+		return true
 	}
-	for _, pattern := range w.patterns {
-		if !bytes.Contains(w.line, []byte(pattern)) {
-			continue
-		}
-		w.matched = true
-		if len(w.matches) == maxPending {
-			w.suppressed++
-			return
-		}
-		line := strings.TrimRight(strings.ToValidUTF8(string(w.line), "\uFFFD"), " \t\r")
-		w.matches = append(w.matches, notification{Type: "watch_match", Pattern: pattern, Line: line})
-		if w.wake != nil {
-			w.wake()
-		}
-		return
+	line := strings.TrimRight(strings.ToValidUTF8(string(w.line), "\uFFFD"), " \t\r")
+	w.matches = append(w.matches, notification{Type: "watch_match", Pattern: pattern, Line: line})
+	if w.wake != nil {
+		w.wake()
 	}
+	return true
 }
 
 // take returns the unreported matches.
