@@ -3,6 +3,8 @@ package tools
 import (
 	"bytes"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -181,99 +183,50 @@ type cleaner struct {
 	terminal bool // lines end with \r\n, which clean turns into \n
 }
 
+var (
+	// controls are control sequences: ESC [ up to a letter or sign, strings up to BEL or ESC \, what selects character sets, and
+	// those of two characters. Of what only begins like one, ESC is removed alone.
+	controls = regexp.MustCompile(`\x1b(\[[ -?]*[@-~]|[\]PX^_][^\x07\x1b\n]*(\x07|\x1b\\)|[ -/]+[0-~]|[0-OQ-WYZ\\` + "`" + `a-~]|)`)
+	// unfinished are those that more output may complete, and unended are removed when there is no more.
+	unfinished = regexp.MustCompile(`\x1b(\[[ -?]*|[\]PX^_][^\x07\x1b\n]*\x1b?|[ -/]+|)$`)
+	unended    = regexp.MustCompile(`\x1b(\[[ -?]*|[ -/]+)$`)
+)
+
 // An unfinished control sequence that is longer than this is text.
 const maxSequence = 4096
 
 // clean appends the clean form of pending data and p to out. With final set, it also decides unfinished sequences, and leaves
 // the cleaner unchanged.
 func (c *cleaner) clean(out, p []byte, final bool) []byte {
-	in := p
-	if len(c.pending) > 0 {
-		in = append(append([]byte(nil), c.pending...), p...)
+	in := slices.Concat(c.pending, p)
+	if final {
+		in = unended.ReplaceAll(in, nil)
+	} else {
+		end := len(in) - c.undecided(in)
+		in, c.pending = in[:end], bytes.Clone(in[end:])
 	}
-	for i := 0; i < len(in); {
-		b := in[i]
-		if b == '\r' && c.terminal {
-			switch {
-			case i+1 < len(in) && in[i+1] == '\n':
-				i++
-				continue
-			case i+1 == len(in) && !final:
-				c.keep(in[i:])
-				return out
-			}
-		}
-		if b != 0x1b && b < utf8.RuneSelf {
-			out = append(out, b)
-			i++
-			continue
-		}
-		if b == 0x1b {
-			n, whole := sequence(in[i:])
-			if !whole && !final && len(in)-i < maxSequence {
-				c.keep(in[i:])
-				return out
-			}
-			if !whole && !final {
-				n = 1
-			}
-			i += n
-			continue
-		}
-		if !final && !utf8.FullRune(in[i:]) {
-			c.keep(in[i:])
-			return out
-		}
-		r, size := utf8.DecodeRune(in[i:])
-		out = utf8.AppendRune(out, r) // an invalid byte becomes U+FFFD
-		i += size
+	if c.terminal {
+		in = bytes.ReplaceAll(in, []byte("\r\n"), []byte("\n"))
 	}
-	if !final {
-		c.pending = nil
+	in = controls.ReplaceAll(in, nil)
+	if !utf8.Valid(in) {
+		in = []byte(string([]rune(string(in)))) // each invalid byte becomes U+FFFD
 	}
-	return out
+	return append(out, in...)
 }
 
-func (c *cleaner) keep(p []byte) { c.pending = append([]byte(nil), p...) }
-
-// sequence returns the length of the control sequence at the start of s, which begins with ESC. If it is not a sequence, the
-// length is that of ESC. When s ends within it, whole is false and n is what to drop if nothing follows.
-func sequence(s []byte) (n int, whole bool) {
-	if len(s) == 1 {
-		return 1, false
+// undecided is the length of the end of a text whose meaning depends on what follows.
+func (c *cleaner) undecided(in []byte) int {
+	if at := unfinished.FindIndex(in); at != nil && len(in)-at[0] < maxSequence {
+		return len(in) - at[0]
 	}
-	switch b := s[1]; {
-	case b == '[', b >= 0x20 && b <= 0x2f:
-		last := byte(0x30) // the first of the bytes that may end it
-		if b == '[' {
-			last = 0x40
-		}
-		for i := 2; i < len(s); i++ {
-			switch {
-			case s[i] >= last && s[i] <= 0x7e:
-				return i + 1, true
-			case s[i] < 0x20 || s[i] > 0x7e:
-				return 1, true
-			}
-		}
-		return len(s), false
-	case strings.IndexByte("]PX^_", b) >= 0: // strings, up to BEL or ESC \
-		for i := 2; i < len(s); i++ {
-			switch {
-			case s[i] == 0x07:
-				return i + 1, true
-			case s[i] == '\n':
-				return 1, true
-			case s[i] == 0x1b && i+1 < len(s):
-				if s[i+1] == '\\' {
-					return i + 2, true
-				}
-				return 1, true
-			}
-		}
-		return 1, false
-	case b >= 0x30 && b <= 0x7e:
-		return 2, true
+	if c.terminal && bytes.HasSuffix(in, []byte("\r")) {
+		return 1
 	}
-	return 1, true
+	for n := min(len(in), utf8.UTFMax-1); n > 0; n-- {
+		if last := in[len(in)-n:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
+			return n
+		}
+	}
+	return 0
 }
