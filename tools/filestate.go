@@ -19,7 +19,7 @@ import (
 type fileState struct {
 	mu    sync.Mutex // guards what follows
 	seen  map[string]*sighting
-	pages map[pageKey]shownPage
+	pages repeats[pageKey]
 	tries map[string]int // failed patches of a file in a row
 }
 
@@ -65,36 +65,49 @@ type pageKey struct {
 	offset, limit int
 }
 
-type shownPage struct {
-	stamp
-	shown   shown
-	turn    int // when it was last requested
-	repeats int
+// repeats are the requests that the model may make again.
+type repeats[K comparable] map[K]asked
+
+// asked is what a request returned.
+type asked struct {
+	stamp        // of what was returned
+	by    string // the call that returned it
+	since int    // the turn of that call
+	turn  int    // when it was last requested
+	times int    // how many requests in a row returned nothing new
 }
 
-// shown is the call whose result the model got.
-type shown struct {
-	turn int
-	id   string
+// again records a request, and returns how many in a row gave nothing new: what was returned is still in the conversation as a
+// whole, only the named tools were called since, and it has not changed. Calls of one turn do not count, as they may run in any
+// order.
+func (r repeats[K]) again(env *registry.Env, key K, now stamp, meanwhile ...string) int {
+	before, ok := r[key]
+	switch {
+	case ok && before.turn == env.Turn:
+		return 0
+	case ok && before.same(now) && env.Session.Shows(before.since, before.by) && !env.Session.CalledBetween(before.turn, env.Turn, meanwhile...):
+		before.turn, before.times = env.Turn, before.times+1
+		r[key] = before
+		return before.times
+	case len(r) >= maxPages:
+		clear(r)
+	}
+	r[key] = asked{stamp: now, by: env.CallID, since: env.Turn, turn: env.Turn}
+	return 0
 }
-
-func shownBy(env *registry.Env) shown { return shown{env.Turn, env.CallID} }
-
-// still reports whether the whole result is still in the conversation: it was not cut, stored or left out since.
-func (s shown) still(session *registry.Session) bool { return session.Shows(s.turn, s.id) }
 
 func filesOf(s *registry.Session) *fileState {
 	return registry.State(s, "tools.files", func() *fileState {
-		return &fileState{seen: map[string]*sighting{}, pages: map[pageKey]shownPage{}, tries: map[string]int{}}
+		return &fileState{seen: map[string]*sighting{}, pages: repeats[pageKey]{}, tries: map[string]int{}}
 	})
 }
 
 // sight returns the sighting of a file, which it makes if there is none.
 func (f *fileState) sight(name string) *sighting {
-	if len(f.seen) >= maxSeen {
-		clear(f.seen)
-	}
 	if f.seen[name] == nil {
+		if len(f.seen) >= maxSeen {
+			clear(f.seen)
+		}
 		f.seen[name] = &sighting{}
 	}
 	return f.seen[name]
@@ -160,7 +173,7 @@ func (f *fileState) removed(name string) {
 
 // forget drops the pages of a file.
 func (f *fileState) forget(name string) {
-	maps.DeleteFunc(f.pages, func(key pageKey, _ shownPage) bool { return key.name == name })
+	maps.DeleteFunc(f.pages, func(key pageKey, _ asked) bool { return key.name == name })
 }
 
 // warning returns what the model may not know of a file that it is about to replace or edit, or "" when it knows the file or
@@ -200,26 +213,11 @@ func (f *fileState) large(name string) bool {
 	return at != nil && at.size > carried
 }
 
-// repeated records a request for a page, and returns how many earlier requests for it gave nothing new: the page is still in
-// the conversation, only reads and searches happened since, and the file has not changed. Calls of one turn do not count, as
-// they may run in any order.
+// repeated records a request for a page. See repeats.again.
 func (f *fileState) repeated(env *registry.Env, key pageKey, now stamp) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before, ok := f.pages[key]
-	if ok && before.turn == env.Turn {
-		return 0
-	}
-	if !ok || !before.same(now) || !before.shown.still(env.Session) || env.Session.CalledBetween(before.turn, env.Turn, "read_file", "search_files") {
-		if len(f.pages) >= maxPages {
-			clear(f.pages)
-		}
-		f.pages[key] = shownPage{stamp: now, shown: shownBy(env), turn: env.Turn}
-		return 0
-	}
-	before.turn, before.repeats = env.Turn, before.repeats+1
-	f.pages[key] = before
-	return before.repeats
+	return f.pages.again(env, key, now, "read_file", "search_files")
 }
 
 // failed adds advice to the failure of a patch, more of it with each failure.

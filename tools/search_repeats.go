@@ -7,25 +7,15 @@ import (
 	"sync"
 
 	"trajgen/registry"
-	"trajgen/tools/page"
+	"trajgen/sandbox"
 	"trajgen/tools/search"
 )
 
-// searches are those of the last two turns with a search, to notice a model that repeats itself.
+// searches are those that the model has made, to notice that it repeats itself.
 type searches struct {
-	mu            sync.Mutex // guards what follows
-	before, those turnSearches
-}
-
-type turnSearches struct {
-	turn int
-	made map[search.Args]madeSearch
-}
-
-type madeSearch struct {
-	sum     uint32 // of the results
-	shown   shown
-	repeats int
+	mu         sync.Mutex // guards what follows
+	last, turn int        // the last two turns with a search
+	made       repeats[search.Args]
 }
 
 // The same search gets a warning the third time, and then no results.
@@ -36,23 +26,17 @@ const (
 
 const thirdSearch = "the third search in a row that is the same and finds the same: go on with what it found"
 
-// repeated records a search and its results, and returns how many times in a row the model has had these results before, if
-// they are still in the conversation. Calls of one turn do not count, as they may run in any order.
-func (s *searches) repeated(env *registry.Env, args search.Args, sum uint32) int {
+// repeated records a search and its results, and returns how many times in a row the model has had these results before.
+func (s *searches) repeated(env *registry.Env, args search.Args, found []byte) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.those.made == nil || s.those.turn != env.Turn {
-		s.before, s.those = s.those, turnSearches{env.Turn, map[search.Args]madeSearch{}}
+	if s.turn != env.Turn {
+		s.last, s.turn = s.turn, env.Turn
 	}
-	made := madeSearch{sum: sum, shown: shownBy(env)}
-	last, ok := s.before.made[args]
-	if ok && last.sum == sum && last.shown.still(env.Session) && !env.Session.CalledBetween(s.before.turn, env.Turn, "search_files") {
-		if made.repeats = last.repeats + 1; made.repeats >= withholdSearches {
-			made.shown = last.shown
-		}
+	if before := s.made[args].turn; before != s.last && before != s.turn {
+		delete(s.made, args) // the last search was another one
 	}
-	s.those.made[args] = made
-	return made.repeats
+	return s.made.again(env, args, stampOf(found, sandbox.Info{}), "search_files")
 }
 
 // stopRepeating adds a warning to results that the model has got twice, and withholds them after that.
@@ -64,8 +48,8 @@ func stopRepeating(env *registry.Env, args search.Args, found *search.Found) err
 	if err != nil {
 		return fmt.Errorf("encode what was found: %w", err)
 	}
-	all := registry.State(env.Session, "tools.searches", func() *searches { return &searches{} })
-	switch n := all.repeated(env, args, page.Sum(data)); {
+	all := registry.State(env.Session, "tools.searches", func() *searches { return &searches{made: repeats[search.Args]{}} })
+	switch n := all.repeated(env, args, data); {
 	case n == warnSearches:
 		found.Warning = strings.TrimPrefix(found.Warning+"; "+thirdSearch, "; ")
 	case n >= withholdSearches:
