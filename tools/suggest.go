@@ -23,15 +23,24 @@ func ambiguous(text string, found match, shown string) error {
 		"make it unique, or set replace_all", len(found.edits), shown, found.strategy, linesList(text, found))
 }
 
+// linesList lists the lines at which the matches begin.
 func linesList(text string, found match) string {
-	lines := []string{}
-	for _, e := range found.edits[:min(len(found.edits), maxListed)] {
-		lines = append(lines, strconv.Itoa(lineOf(text, e.start)))
+	var lines []int
+	for _, e := range found.edits {
+		lines = append(lines, lineOf(text, e.start))
 	}
-	if len(found.edits) > maxListed {
-		lines = append(lines, "...")
+	return listed(lines)
+}
+
+func listed(lines []int) string {
+	var texts []string
+	for _, n := range lines[:min(len(lines), maxListed)] {
+		texts = append(texts, strconv.Itoa(n))
 	}
-	return strings.Join(lines, ", ")
+	if len(lines) > maxListed {
+		texts = append(texts, "...")
+	}
+	return strings.Join(texts, ", ")
 }
 
 func unexpected(text string, found match, args patchArgs) error {
@@ -92,40 +101,85 @@ const (
 func mostAlike(text, old string) (lines []string, from, to int) {
 	lines, _ = splitLines(text)
 	wanted, _ := splitLines(old)
-	if len(wanted) == 0 {
+	n := len(wanted)
+	if n == 0 {
 		return lines, 0, 0
 	}
 	if from, to := spacedLike(text, old); from < to {
 		return lines, from, min(to, from+maxLike)
 	}
-	work := &budget{searchWork}
-	have, want := trimAll(lines), trimAll(wanted)
-	if at, n := likeBlocks(have, want, work); n > 0 {
-		return lines, at, at + min(n, maxLike)
+	like := likeness{have: trimAll(lines), want: trimAll(wanted), work: budget{searchWork}}
+	at := -1
+	if n >= 3 {
+		at = like.best(n, likeBlock, like.block)
 	}
-	if at := likeLines(have, want, work); at >= 0 {
-		return lines, at, at + min(len(want), maxLike)
+	if at < 0 {
+		at = like.best(n, float64((n+1)/2-1), like.lines)
 	}
-	anchor := 0
-	for i, line := range want {
-		if len(line) > len(want[anchor]) {
-			anchor = i
+	if at < 0 {
+		longest := 0
+		for i, line := range like.want {
+			if len(line) > len(like.want[longest]) {
+				longest = i
+			}
+		}
+		if at = like.best(1, likeAnchor, func(at int) float64 { return like.line(at, longest) }); at < 0 {
+			return lines, 0, 0
+		}
+		at = max(at-longest, 0)
+	}
+	return lines, at, min(at+min(n, maxLike), len(lines))
+}
+
+// likeness compares wanted lines with those of a text.
+type likeness struct {
+	have, want []string
+	work       budget
+}
+
+// best returns where n lines have the highest score, the first of several. It returns -1 when no score is above the floor.
+func (l *likeness) best(n int, floor float64, score func(at int) float64) int {
+	best := -1
+	for at := 0; at+n <= len(l.have); at++ {
+		if s := score(at); s > floor {
+			best, floor = at, s
 		}
 	}
-	best, score := -1, likeAnchor
-	for i, line := range have {
-		if !comparable(line, want[anchor]) || !work.spend(len(line)+len(want[anchor])) {
-			continue
-		}
-		if s := similarity(want[anchor], line); s > score {
-			best, score = i, s
+	return best
+}
+
+// line compares a line with a wanted one. Lines whose lengths are too different, or that are too long to be hand-written, are not
+// alike.
+func (l *likeness) line(at, wanted int) float64 {
+	a, b := l.have[at], l.want[wanted]
+	if len(a) > 3*len(b) || len(b) > 3*len(a) || len(a) > maxLine || len(b) > maxLine || !l.work.spend(len(a)+len(b)) {
+		return 0
+	}
+	return similarity(a, b)
+}
+
+// block is how alike the lines are between the first and the last, which must be found.
+func (l *likeness) block(at int) float64 {
+	last := len(l.want) - 1
+	if l.have[at] != l.want[0] || l.have[at+last] != l.want[last] {
+		return 0
+	}
+	sum := 0.0
+	for i := 1; i < last; i++ {
+		sum += l.line(at+i, i)
+	}
+	return sum / float64(last-1)
+}
+
+// lines is how many lines are nearly those that are wanted.
+func (l *likeness) lines(at int) float64 {
+	n := 0.0
+	for i, want := range l.want {
+		if want != "" && l.line(at+i, i) >= likeLine {
+			n++
 		}
 	}
-	if best < 0 {
-		return lines, 0, 0
-	}
-	from = max(best-anchor, 0)
-	return lines, from, min(from+min(len(want), maxLike), len(lines))
+	return n
 }
 
 // spacedLike finds the lines that equal old but for white space.
@@ -146,56 +200,4 @@ func withoutSpace(text string) normalized {
 		}
 	}
 	return n
-}
-
-// comparable returns false for texts whose lengths are too different, and for lines that are too long to be hand-written.
-func comparable(a, b string) bool {
-	return len(a) <= 3*len(b) && len(b) <= 3*len(a) && len(a) <= maxLine && len(b) <= maxLine
-}
-
-// likeBlocks finds the block with the first and the last of the wanted lines, and the most similar lines in between.
-func likeBlocks(lines, wanted []string, work *budget) (at, n int) {
-	if len(wanted) < 3 {
-		return 0, 0
-	}
-	score := likeBlock
-	for i := 0; i+len(wanted) <= len(lines); i++ {
-		last := i + len(wanted) - 1
-		if lines[i] != wanted[0] || lines[last] != wanted[len(wanted)-1] {
-			continue
-		}
-		sum := 0.0
-		for j := 1; j < len(wanted)-1; j++ {
-			if comparable(lines[i+j], wanted[j]) && work.spend(len(lines[i+j])+len(wanted[j])) {
-				sum += similarity(lines[i+j], wanted[j])
-			}
-		}
-		if s := sum / float64(len(wanted)-2); s > score {
-			at, n, score = i, len(wanted), s
-		}
-	}
-	return at, n
-}
-
-// likeLines finds the window in which most of the wanted lines have a similar line, at least half of them.
-func likeLines(lines, wanted []string, work *budget) int {
-	best, most := -1, (len(wanted)+1)/2-1
-	for i := 0; i+len(wanted) <= len(lines); i++ {
-		n := 0
-		for j, want := range wanted {
-			if n+len(wanted)-j <= most {
-				break // a later window cannot have more
-			}
-			if want == "" || !comparable(lines[i+j], want) || !work.spend(len(want)+len(lines[i+j])) {
-				continue
-			}
-			if similarity(want, lines[i+j]) >= likeLine {
-				n++
-			}
-		}
-		if n > most {
-			best, most = i, n
-		}
-	}
-	return best
 }

@@ -1,8 +1,10 @@
 package tools
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"trajgen/tools/internal/chars"
@@ -40,15 +42,6 @@ func (h hunk) before() []string {
 		}
 	}
 	return lines
-}
-
-func (h hunk) changes() bool {
-	for _, line := range h.lines {
-		if line.op != ' ' {
-			return true
-		}
-	}
-	return false
 }
 
 // parseV4A parses a whole patch. Anything that it does not know is an error: skipping it would lose a change.
@@ -140,16 +133,14 @@ func (p *v4aParser) header(text string) error {
 		p.current.to = rest
 		return checkPatchPath(rest)
 	}
-	kinds := map[string]string{"Update File": "update", "Add File": "add", "Delete File": "delete", "Move File": "move"}
-	kind, ok := kinds[keyword]
+	kind, ok := sections[keyword]
 	if !ok || !hasPath {
 		return fmt.Errorf("unknown section *** %s", chars.First(text, 80, "..."))
 	}
-	number := p.number
 	if err := p.endOperation(); err != nil {
 		return err
 	}
-	op := &operation{kind: kind, path: rest, line: number}
+	op := &operation{kind: kind, path: rest, line: p.number}
 	if kind == "move" {
 		from, to, arrow := strings.Cut(rest, "->")
 		if !arrow {
@@ -164,14 +155,14 @@ func (p *v4aParser) header(text string) error {
 	return checkPatchPath(op.path)
 }
 
+var sections = map[string]string{"Update File": "update", "Add File": "add", "Delete File": "delete", "Move File": "move"}
+
 func checkPatchPath(name string) error {
-	if name == "" {
-		return fmt.Errorf("the path is missing")
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == ".." {
-			return fmt.Errorf("the path %q contains '..'", name)
-		}
+	switch {
+	case name == "":
+		return errors.New("the path is missing")
+	case slices.Contains(strings.Split(name, "/"), ".."):
+		return fmt.Errorf("the path %q contains '..'", name)
 	}
 	return nil
 }
@@ -181,29 +172,25 @@ var position = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)?( @@|$)`)
 
 func (p *v4aParser) updateLine(line string) error {
 	op := p.current
-	if rest, ok := strings.CutPrefix(line, "@@"); ok {
+	rest, isHint := strings.CutPrefix(line, "@@")
+	switch {
+	case strings.HasPrefix(line, `\ No newline`):
+		return nil
+	case !isHint && !strings.ContainsRune(" -+", rune(line[0])):
+		return fmt.Errorf("a line of an update begins with ' ', '-', '+' or '@@', got %q", chars.First(line, 80, "..."))
+	}
+	if n := len(op.hunks); n == 0 || isHint && len(op.hunks[n-1].lines) > 0 {
+		op.hunks = append(op.hunks, hunk{line: p.number})
+	}
+	last := &op.hunks[len(op.hunks)-1]
+	if isHint {
 		p.blanks = 0
 		hint := strings.TrimSpace(position.ReplaceAllString(strings.TrimSpace(rest), ""))
-		hint = strings.TrimSpace(strings.TrimSuffix(hint, "@@"))
-		if n := len(op.hunks); n == 0 || len(op.hunks[n-1].lines) > 0 {
-			op.hunks = append(op.hunks, hunk{line: p.number})
-		}
-		if hint != "" {
-			last := &op.hunks[len(op.hunks)-1]
+		if hint = strings.TrimSpace(strings.TrimSuffix(hint, "@@")); hint != "" {
 			last.hints = append(last.hints, hint)
 		}
 		return nil
 	}
-	if strings.HasPrefix(line, `\ No newline`) {
-		return nil
-	}
-	if !strings.ContainsRune(" -+", rune(line[0])) {
-		return fmt.Errorf("a line of an update begins with ' ', '-', '+' or '@@', got %q", chars.First(line, 80, "..."))
-	}
-	if len(op.hunks) == 0 {
-		op.hunks = append(op.hunks, hunk{line: p.number})
-	}
-	last := &op.hunks[len(op.hunks)-1]
 	if last.eof {
 		return fmt.Errorf("lines after *** End of File need a new @@")
 	}
@@ -228,7 +215,7 @@ func (p *v4aParser) endOperation() error {
 			return fmt.Errorf("update of %s (line %d) has no changes", op.path, op.line)
 		}
 		for _, h := range op.hunks {
-			if !h.changes() {
+			if !slices.ContainsFunc(h.lines, func(line hunkLine) bool { return line.op != ' ' }) {
 				return fmt.Errorf("a hunk of %s (line %d) has no '+' or '-' line", op.path, h.line)
 			}
 		}

@@ -68,7 +68,8 @@ func (s *lineSearch) locate(h hunk, from int) (at, form int, err error) {
 	}
 	wanted := h.before()
 	if len(wanted) == 0 {
-		return locateAddition(lines, h, start)
+		at, err := locateAddition(lines, h, start)
+		return at, 0, err
 	}
 	for form := range lineForms {
 		found := windows(s.form(form), inForm(wanted, form), &s.work)
@@ -83,7 +84,10 @@ func (s *lineSearch) locate(h hunk, from int) (at, form int, err error) {
 		case len(found) == 1, len(found) > 1 && len(h.hints) > 0:
 			return found[0], form, nil
 		case len(found) > 1:
-			return 0, 0, fmt.Errorf("its lines match at %d places (lines %s); add context or a @@ hint", len(found), numbers(found))
+			for i := range found {
+				found[i]++ // lines count from 1
+			}
+			return 0, 0, fmt.Errorf("its lines match at %d places (lines %s); add context or a @@ hint", len(found), listed(found))
 		}
 	}
 	where := ""
@@ -98,14 +102,14 @@ func (s *lineSearch) locate(h hunk, from int) (at, form int, err error) {
 }
 
 // locateAddition places a hunk that only adds lines: after its last hint, at the end, or in an empty file.
-func locateAddition(lines []string, h hunk, start int) (at, form int, err error) {
+func locateAddition(lines []string, h hunk, start int) (int, error) {
 	switch {
 	case h.eof || len(lines) == 0:
-		return len(lines), 0, nil
+		return len(lines), nil
 	case len(h.hints) > 0:
-		return start + 1, 0, nil
+		return start + 1, nil
 	}
-	return 0, 0, fmt.Errorf("it only adds lines; give context lines or a @@ hint that say where")
+	return 0, errors.New("it only adds lines; give context lines or a @@ hint that say where")
 }
 
 var errTooComplex = errors.New("the patch is too large for so repetitive a file; split it")
@@ -121,7 +125,7 @@ func (s *lineSearch) seekHints(hints []string, from int) (int, error) {
 			var found []int
 			for i := from; i < len(lines); i++ {
 				if equal(lines[i]) {
-					found = append(found, i)
+					found = append(found, i+1)
 				}
 			}
 			return found
@@ -134,23 +138,12 @@ func (s *lineSearch) seekHints(hints []string, from int) (int, error) {
 		case 0:
 			return 0, fmt.Errorf("its hint %q is not in the file", "@@ "+hint)
 		case 1:
-			from = found[0]
+			from = found[0] - 1
 		default:
-			return 0, fmt.Errorf("its hint %q is on %d lines (%s); give one that is unique", "@@ "+hint, len(found), numbers(found))
+			return 0, fmt.Errorf("its hint %q is on %d lines (%s); give one that is unique", "@@ "+hint, len(found), listed(found))
 		}
 	}
 	return from, nil
-}
-
-func numbers(lines []int) string {
-	var texts []string
-	for _, n := range lines[:min(len(lines), maxListed)] {
-		texts = append(texts, fmt.Sprint(n+1))
-	}
-	if len(lines) > maxListed {
-		texts = append(texts, "...")
-	}
-	return strings.Join(texts, ", ")
 }
 
 // changed returns how many of the hunk's expected lines are before the end of its last change.
