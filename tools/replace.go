@@ -1,8 +1,8 @@
 package tools
 
 import (
+	"regexp"
 	"strings"
-	"unicode"
 )
 
 // A strategy finds where old is in a text and returns the edits. The confidence says how exact a match is; it orders the
@@ -75,24 +75,16 @@ func findEdits(text, old, new string) match {
 	return match{}
 }
 
-func findExact(text, old, new string, _ *budget) places {
-	var found places
-	for at, end := 0, 0; ; {
+func findExact(text, old, new string, _ *budget) (found places) {
+	for at := 0; ; {
 		n := strings.Index(text[at:], old)
 		if n < 0 {
 			return found
 		}
 		start := at + n
-		at = start + 1 // also finds overlaps, which are reported
-		if start < end {
-			found.overlap = true
-		} else {
-			end = start + len(old)
-			found.edits = append(found.edits, edit{start, end, new})
-		}
-		if found.overlap {
-			at = end
-		}
+		at = start + len(old)
+		found.edits = append(found.edits, edit{start, at, new})
+		found.overlap = found.overlap || strings.Contains(text[start+1:min(at+len(old)-1, len(text))], old)
 	}
 }
 
@@ -180,21 +172,15 @@ func findTrimmed(text, old, new string, work *budget) places {
 	return findLines(text, core, new, work)
 }
 
+var (
+	blankStart = regexp.MustCompile(`\A[\s\v\x{85}\p{Z}]*\n`)
+	blankEnd   = regexp.MustCompile(`\n[\s\v\x{85}\p{Z}]*\z`)
+)
+
 // withoutBlankEdges removes blank lines at both ends; the last line keeps its newline.
 func withoutBlankEdges(text string) string {
-	for {
-		line, rest, more := strings.Cut(text, "\n")
-		if !more || strings.TrimSpace(line) != "" {
-			break
-		}
-		text = rest
+	if strings.TrimSpace(text) == "" {
+		return ""
 	}
-	if cut := strings.TrimRightFunc(text, unicode.IsSpace); cut != "" {
-		line, _, ended := strings.Cut(text[len(cut):], "\n")
-		if text = cut + line; ended {
-			text += "\n"
-		}
-		return text
-	}
-	return ""
+	return blankEnd.ReplaceAllString(blankStart.ReplaceAllString(text, ""), "\n")
 }

@@ -132,45 +132,42 @@ type shared struct {
 }
 
 func sharedEnds(old, new string, n normalized) shared {
-	from, most := 0, min(len(old), len(new))
-	for from < most && old[from] == new[from] {
-		from++
-	}
-	for from > 0 && from < len(new) && !utf8.RuneStart(new[from]) {
-		from--
-	}
-	if blankAt(old, from) || blankAt(new, from) { // the change begins in a run of white space
-		for blankAt(old, from-1) {
-			from--
-		}
+	from := 0
+	for piece := firstPiece(old); piece != "" && piece == firstPiece(new[from:]); piece = firstPiece(old[from:]) {
+		from += len(piece)
 	}
 	head := sort.Search(len(n.text), func(i int) bool { return int(n.ends[i]) > from })
 	if head < len(n.text) {
-		from = int(n.starts[head]) // not in the middle of a run
+		from = int(n.starts[head]) // not in the middle of a spelling
 	}
-	tail := len(old)
-	for tail > from && len(new)-(len(old)-tail) > from && old[tail-1] == new[len(new)-(len(old)-tail)-1] {
-		tail--
-	}
-	for tail < len(old) && !utf8.RuneStart(old[tail]) {
-		tail++
-	}
-	if blankAt(old, tail-1) || blankAt(new, len(new)-(len(old)-tail)-1) {
-		for blankAt(old, tail) {
-			tail++
-		}
+	tail, end := len(old), len(new)
+	for piece := lastPiece(old[from:]); piece != "" && piece == lastPiece(new[from:end]); piece = lastPiece(old[from:tail]) {
+		tail, end = tail-len(piece), end-len(piece)
 	}
 	rest := sort.Search(len(n.text), func(i int) bool { return int(n.starts[i]) >= tail })
 	if rest < len(n.text) {
-		tail = int(n.starts[rest])
+		end += int(n.starts[rest]) - tail
 	} else {
-		tail = len(old)
+		end = len(new)
 	}
-	return shared{new, from, len(new) - (len(old) - tail), head, len(n.text) - rest}
+	return shared{new, from, end, head, len(n.text) - rest}
 }
 
-func blankAt(text string, at int) bool {
-	return at >= 0 && at < len(text) && (text[at] == ' ' || text[at] == '\t')
+// firstPiece returns the first run of white space, or the first character.
+func firstPiece(text string) string {
+	if rest := strings.TrimLeft(text, " \t"); len(rest) < len(text) {
+		return text[:len(text)-len(rest)]
+	}
+	_, size := utf8.DecodeRuneInString(text)
+	return text[:size]
+}
+
+func lastPiece(text string) string {
+	if rest := strings.TrimRight(text, " \t"); len(rest) < len(text) {
+		return text[len(rest):]
+	}
+	_, size := utf8.DecodeLastRuneInString(text)
+	return text[len(text)-size:]
 }
 
 // apply returns the new text for a place in the file, whose simple spelling is in[from:to].
