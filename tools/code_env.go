@@ -10,18 +10,10 @@ import (
 // Variables that scripts inherit from the terminal: paths and locale. Other variables that its commands exported are not
 // inherited. Scripts also get the task's own environment of the sandbox.
 var (
-	codeVariables = []string{
-		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP", "PYTHONPATH",
-		"VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV",
-	}
-	codePrefixes = []string{"LC_", "XDG_"}
-	secretWords  = regexp.MustCompile(`KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|DSN|WEBHOOK`)
+	codeVariables = regexp.MustCompile(`^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|TMP|TEMP|PYTHONPATH|` +
+		`VIRTUAL_ENV|CONDA_PREFIX|CONDA_DEFAULT_ENV|LC_.*|XDG_.*)$`)
+	secretWords = regexp.MustCompile(`KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|DSN|WEBHOOK`)
 )
-
-func allowedInCode(name string) bool {
-	return slices.Contains(codeVariables, name) ||
-		slices.ContainsFunc(codePrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) && !secretWords.MatchString(name)
-}
 
 // codeEnv is the environment of a script beside the sandbox's own. The module comes from dir; scripts can also import from the
 // working directory.
@@ -30,7 +22,7 @@ func codeEnv(exported map[string]string, dir, cwd string) []string {
 	search := dir + ":" + cwd
 	for name, value := range exported {
 		switch {
-		case !allowedInCode(name):
+		case !codeVariables.MatchString(name), secretWords.MatchString(name):
 		case name == "PYTHONPATH":
 			search += ":" + value
 		case name == "PATH":

@@ -36,23 +36,22 @@ func functionOf(tool registry.Tool) (codeTool, bool) {
 	if json.Unmarshal(tool.Parameters, &schema) != nil {
 		return codeTool{}, false
 	}
-	var params []string
+	var params, seen []string
 	others := false
-	for _, param := range schema.Required {
-		if pythonCan(param) && !slices.Contains(params, param) {
-			params = append(params, param)
-		}
-	}
-	for _, param := range slices.Sorted(maps.Keys(schema.Properties)) {
+	for _, param := range slices.Concat(schema.Required, slices.Sorted(maps.Keys(schema.Properties))) {
 		switch {
 		case !pythonCan(param) || param == "others":
 			others = true
-		case !slices.Contains(schema.Required, param):
+		case slices.Contains(seen, param):
+		case slices.Contains(schema.Required, param):
+			params = append(params, param)
+		default:
 			params = append(params, param+"=None")
 		}
+		seen = append(seen, param)
 	}
-	if others || slices.ContainsFunc(schema.Required, func(param string) bool { return !pythonCan(param) }) {
-		params = append(slices.DeleteFunc(params, func(param string) bool { return param == "others" }), "**others")
+	if others {
+		params = append(params, "**others")
 	}
 	function.params = strings.Join(params, ", ")
 	return function, true

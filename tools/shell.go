@@ -37,7 +37,6 @@ func checkForeground(command string) error {
 
 var (
 	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\+?=`)
-	python     = regexp.MustCompile(`^python[0-9.]*$`)
 	// Words before a command.
 	prefixes = []string{"exec", "command", "builtin"}
 	// Programs that run the command that follows their options.
@@ -72,56 +71,25 @@ func program(words []string) (name string, args []string, bounded bool) {
 	return "", nil, bounded
 }
 
-func isServer(name string, args []string) bool {
-	for _, arg := range args {
-		if slices.Contains([]string{"--help", "-h", "--version", "-v", "-V"}, arg) {
-			return false
-		}
-	}
-	first := func(n int) string {
-		if n < len(args) {
-			return args[n]
-		}
-		return ""
-	}
-	switch name {
-	case "npm", "pnpm", "yarn", "bun":
-		script := first(0)
-		if script == "run" {
-			script = first(1)
-		}
-		return slices.Contains([]string{"dev", "start", "serve", "watch"}, script)
-	case "docker":
-		return first(0) == "compose" && slices.Contains(args, "up") && !detached(args)
-	case "docker-compose":
-		return slices.Contains(args, "up") && !detached(args)
-	case "next":
-		return first(0) == "dev"
-	case "vite":
-		return !slices.Contains([]string{"build", "optimize"}, first(0))
-	case "flask":
-		return slices.Contains(args, "run")
-	case "streamlit":
-		return first(0) == "run"
-	case "php":
-		return first(0) == "-S"
-	case "gunicorn":
-		return !slices.Contains(args, "-D") && !slices.Contains(args, "--daemon")
-	case "nodemon", "uvicorn", "http-server":
-		return true
-	}
-	if !python.MatchString(name) {
-		return false
-	}
-	if path.Base(first(0)) == "manage.py" {
-		return first(1) == "runserver"
-	}
-	i := slices.Index(args, "-m")
-	return i >= 0 && slices.Contains([]string{"http.server", "uvicorn", "gunicorn", "SimpleHTTPServer"}, first(i+1))
-}
+// Programs with their arguments, one a line, that do not end by themselves, and those among them that do.
+var (
+	servers = regexp.MustCompile(`^(` +
+		`(npm|pnpm|yarn|bun)\n(run\n)?(dev|start|serve|watch)|` +
+		`(docker\ncompose|docker-compose)\n(.*\n)*up|` +
+		`next\ndev|streamlit\nrun|flask\n(.*\n)*run|php\n-S|vite|gunicorn|nodemon|uvicorn|http-server|` +
+		`python[0-9.]*\n(.*/)?manage\.py\nrunserver|` +
+		`python[0-9.]*\n(.*\n)*-m\n(http\.server|uvicorn|gunicorn|SimpleHTTPServer)` +
+		`)\n`)
+	ending = regexp.MustCompile(`\n(--help|-h|--version|-v|-V)\n|^vite\n(build|optimize)\n|` +
+		`^gunicorn\n(.*\n)*(-D|--daemon)\n|^docker.*\n(.*\n)*(-d|--detach)\n`)
+)
 
-func detached(args []string) bool {
-	return slices.Contains(args, "-d") || slices.Contains(args, "--detach")
+func isServer(name string, args []string) bool {
+	line := name + "\n"
+	for _, arg := range args {
+		line += strings.ReplaceAll(arg, "\n", " ") + "\n"
+	}
+	return servers.MatchString(line) && !ending.MatchString(line)
 }
 
 // exitMeaning explains exit codes of a command line's last command that are not failures, or that few people know.
