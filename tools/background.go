@@ -43,7 +43,7 @@ type process struct {
 	stdin    *feed.Feed
 	watcher  *watcher
 	notify   bool                         // notify the model of its end
-	reported atomic.Bool                  // the model has been told of its end
+	reported atomic.Bool                  // a result for the model had its end
 	killed   atomic.Bool                  // by the process tool
 	forget   func()                       // releases what the session would release at its end
 	typed    atomic.Pointer[policy.Typed] // input so far, as it was judged, with the shell that started it

@@ -147,7 +147,7 @@ func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, er
 		Stdout: stdout, Stderr: stderr,
 	}
 	server := &toolServer{env: env, allowed: allowed}
-	exit, stopped, err := runWithin(ctx, box, command, bounds{codeTimeout, codeGrace}, server.serve)
+	exit, stopped, err := run(ctx, box, command, bounds{codeTimeout, codeGrace}, server.serve)
 	failure := &registry.Failure{Extra: map[string]any{"status": "error", "output": stdout.text(), "tool_calls_made": server.made()}}
 	switch {
 	case errors.Is(err, sandbox.ErrNotFound):

@@ -25,7 +25,7 @@ func askHelper(ctx context.Context, box sandbox.Sandbox, helper, doing string, t
 	cmd := sandbox.Command{
 		Helper: helper, Dir: box.Layout().Workdir, Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: stderr,
 	}
-	exit, stopped, err := run(ctx, box, cmd, timeout, nil)
+	exit, stopped, err := run(ctx, box, cmd, bounds{timeout: timeout}, nil)
 	switch {
 	case err != nil:
 		return err

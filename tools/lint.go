@@ -156,7 +156,7 @@ const exitUnable = 77
 func inSandbox(ctx context.Context, box sandbox.Sandbox, data []byte, args ...string) (string, error) {
 	stderr := newCapture(maxLintOutput, "chars")
 	cmd := sandbox.Command{Args: args, Dir: box.Layout().Workdir, Stdin: bytes.NewReader(data), Stderr: stderr, Stdout: io.Discard}
-	exit, stopped, err := run(ctx, box, cmd, lintTimeout, nil)
+	exit, stopped, err := run(ctx, box, cmd, bounds{timeout: lintTimeout}, nil)
 	text := stderr.text()
 	switch {
 	case errors.Is(err, sandbox.ErrNotFound):

@@ -37,11 +37,11 @@ type memoryLock struct {
 	memory *episode.Memory
 }
 
-// notes is one of the two lists during a change.
+// notes is one of the two lists.
 type notes struct {
 	target  string
 	limit   int
-	entries []string
+	entries *[]string
 }
 
 type memoryResult struct {
@@ -62,25 +62,22 @@ func memory(_ context.Context, env *registry.Env, args memoryArgs) (any, error) 
 	})
 	state.mu.Lock()
 	defer state.mu.Unlock()
-	list := notes{target: "memory", limit: episode.MaxMemory, entries: state.memory.Memory}
-	kept := &state.memory.Memory
+	list := notes{"memory", episode.MaxMemory, &state.memory.Memory}
 	if args.Target == "user" {
-		list = notes{target: "user", limit: episode.MaxUserMemory, entries: state.memory.User}
-		kept = &state.memory.User
+		list = notes{"user", episode.MaxUserMemory, &state.memory.User}
 	}
 	message, err := list.apply(args)
 	if err != nil {
 		return nil, err
 	}
-	*kept = list.entries
 	return memoryResult{
-		Success: true, Target: list.target, Entries: append([]string{}, list.entries...), Usage: list.usage(list.entries),
-		EntryCount: len(list.entries), Message: message,
+		Success: true, Target: list.target, Entries: append([]string{}, *list.entries...), Usage: list.usage(),
+		EntryCount: len(*list.entries), Message: message,
 	}, nil
 }
 
 // apply changes the list or leaves it unchanged. It never changes entries in place, because they may belong to the task.
-func (n *notes) apply(args memoryArgs) (message string, err error) {
+func (n notes) apply(args memoryArgs) (message string, err error) {
 	content := strings.TrimSpace(args.Content)
 	if args.Action != "remove" {
 		if err := checkNote(content, args.Action); err != nil {
@@ -88,22 +85,22 @@ func (n *notes) apply(args memoryArgs) (message string, err error) {
 		}
 	}
 	if args.Action == "add" {
-		if slices.Contains(n.entries, content) {
+		if slices.Contains(*n.entries, content) {
 			return "The entry is there already; nothing was added.", nil
 		}
-		return "Entry added.", n.keep(append(slices.Clone(n.entries), content))
+		return "Entry added.", n.keep(append(slices.Clone(*n.entries), content))
 	}
 	at, err := n.find(args.OldText)
 	if err != nil {
 		return "", err
 	}
-	rest := slices.Delete(slices.Clone(n.entries), at, at+1)
+	rest := slices.Delete(slices.Clone(*n.entries), at, at+1)
 	switch {
 	case args.Action == "remove":
-		n.entries = rest
+		*n.entries = rest
 		return "Entry removed.", nil
 	case slices.Contains(rest, content):
-		n.entries = rest
+		*n.entries = rest
 		return "Another entry says the same; the old one was removed.", nil
 	}
 	return "Entry replaced.", n.keep(slices.Insert(rest, at, content))
@@ -129,23 +126,23 @@ func checkNote(content, action string) error {
 }
 
 // keep replaces the entries if the new ones fit.
-func (n *notes) keep(entries []string) error {
+func (n notes) keep(entries []string) error {
 	if size := noteSize(entries); size > n.limit {
-		return n.failure("memory_full", n.entries, "%s would hold %d characters, over its limit of %d: replace or remove entries first, or "+
+		return n.failure("memory_full", *n.entries, "%s would hold %d characters, over its limit of %d: replace or remove entries first, or "+
 			"say it shorter", n.target, size, n.limit)
 	}
-	n.entries = entries
+	*n.entries = entries
 	return nil
 }
 
 // find returns the one entry that contains a text.
-func (n *notes) find(text string) (int, error) {
+func (n notes) find(text string) (int, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return 0, n.failure("no_old_text", n.entries, "old_text is empty: give a part of the entry that is meant")
+		return 0, n.failure("no_old_text", *n.entries, "old_text is empty: give a part of the entry that is meant")
 	}
 	var matches []int
-	for i, entry := range n.entries {
+	for i, entry := range *n.entries {
 		if strings.Contains(entry, text) {
 			matches = append(matches, i)
 		}
@@ -154,28 +151,28 @@ func (n *notes) find(text string) (int, error) {
 	case 1:
 		return matches[0], nil
 	case 0:
-		return 0, n.failure("not_found", n.entries, "no entry of %s contains old_text", n.target)
+		return 0, n.failure("not_found", *n.entries, "no entry of %s contains old_text", n.target)
 	}
 	// An entry that equals the text wins over entries that contain it.
-	if whole := slices.Index(n.entries, text); whole >= 0 {
+	if whole := slices.Index(*n.entries, text); whole >= 0 {
 		return whole, nil
 	}
 	found := make([]string, len(matches))
 	for i, at := range matches {
-		found[i] = n.entries[at]
+		found[i] = (*n.entries)[at]
 	}
 	return 0, n.failure("ambiguous", found, "old_text is in %d entries of %s: give more of the one that is meant", len(matches), n.target)
 }
 
 // failure shows the entries, so that the model can correct its call.
-func (n *notes) failure(class string, entries []string, format string, args ...any) error {
+func (n notes) failure(class string, entries []string, format string, args ...any) error {
 	f := registry.Failf(class, format, args...)
-	f.Extra = map[string]any{"target": n.target, "entries": append([]string{}, entries...), "usage": n.usage(n.entries)}
+	f.Extra = map[string]any{"target": n.target, "entries": append([]string{}, entries...), "usage": n.usage()}
 	return f
 }
 
-func (n *notes) usage(entries []string) string {
-	return fmt.Sprintf("%d/%d characters", noteSize(entries), n.limit)
+func (n notes) usage() string {
+	return fmt.Sprintf("%d/%d characters", noteSize(*n.entries), n.limit)
 }
 
 // noteSize counts the characters of the entries and their separators.

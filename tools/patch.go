@@ -111,7 +111,7 @@ type patchResult struct {
 func replaceInFile(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args patchArgs) (any, error) {
 	old, err := readTarget(ctx, box, args.Path)
 	if err != nil {
-		return nil, elsewhere(env, box, readFailure(ctx, box, err, old.name, args.Path), args.Path)
+		return nil, nameDirectory(env, box, readFailure(ctx, box, err, old.name, args.Path), args.Path)
 	}
 	file, err := old.text()
 	if err != nil {

@@ -184,7 +184,7 @@ func readFailure(ctx context.Context, box sandbox.Sandbox, err error, name, show
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFound(ctx, box, name, shown, &registry.Failure{Message: "file not found: " + shown})
 	}
-	if isDirectory(ctx, box, name) {
+	if errors.Is(err, syscall.EISDIR) || isDirectory(ctx, box, name) {
 		return registry.Failf("is_directory", "%s is a directory, not a file; list it with the terminal (ls) or search_files", shown)
 	}
 	return fileFailure(err, "read", shown)
@@ -213,8 +213,8 @@ func notFound(ctx context.Context, box sandbox.Sandbox, name, shown string, fail
 
 const maxSimilar = 5
 
-// elsewhere adds that a missing relative path may be relative to the terminal's directory.
-func elsewhere(env *registry.Env, box sandbox.Sandbox, err error, shown string) error {
+// nameDirectory adds that a missing relative path may be relative to the terminal's directory.
+func nameDirectory(env *registry.Env, box sandbox.Sandbox, err error, shown string) error {
 	failure, ok := errors.AsType[*registry.Failure](err)
 	layout := box.Layout()
 	dir := shellOf(env.Session).directory(layout)

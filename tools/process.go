@@ -104,11 +104,9 @@ func (p *process) act(ctx context.Context, args processArgs) (processResult, err
 			return p.write(args.Data + "\r") // what the Enter key sends
 		}
 		return p.write(args.Data + "\n")
-	case "close":
+	default:
 		return p.closeInput()
 	}
-	return processResult{}, registry.Failf("unknown_action",
-		"unknown action %q (have list, poll, log, wait, kill, write, submit, close)", args.Action)
 }
 
 // notifications returns the unreported events of all processes.

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"trajgen/registry"
@@ -109,7 +111,7 @@ func readFile(ctx context.Context, env *registry.Env, args readFileArgs) (any, e
 		err = answerFailure(ctx, env, box, answer, name, args.Path)
 	}
 	if err != nil {
-		return nil, elsewhere(env, box, err, args.Path)
+		return nil, nameDirectory(env, box, err, args.Path)
 	}
 	if answer.TooLarge() {
 		return nil, pageTooLarge(answer, args)
@@ -180,51 +182,46 @@ func pageOf(data []byte, info sandbox.Info, args page.Args) page.Answer {
 // answerFailure makes the failure for a page that could not be made.
 func answerFailure(ctx context.Context, env *registry.Env, box sandbox.Sandbox, answer page.Answer, name, shown string) error {
 	extension := strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
+	failure := &registry.Failure{Class: "binary_file", Extra: map[string]any{"is_binary": true, "file_size": answer.FileSize}}
 	switch answer.Failed {
 	case "":
-		if binaryExtensions[extension] {
-			return binaryFile(env, shown, extension, answer.FileSize)
+		if slices.Contains(binaryExtensions, extension) {
+			return binaryFile(env, failure, shown, extension)
 		}
 		return nil
+	case page.Binary:
+		return binaryFile(env, failure, shown, extension)
 	case page.NotFound:
 		return readFailure(ctx, box, fs.ErrNotExist, name, shown)
 	case page.Directory:
-		return registry.Failf("is_directory", "%s is a directory, not a file; list it with the terminal (ls) or search_files", shown)
+		return readFailure(ctx, box, syscall.EISDIR, name, shown)
 	case page.Permission:
 		return registry.Failf("permission", "cannot read %s: permission denied", shown)
 	case page.NotRegular:
 		return notRegular(shown)
-	case page.Binary:
-		return binaryFile(env, shown, extension, answer.FileSize)
 	case page.Wide:
-		return &registry.Failure{
-			Class:   "binary_file",
-			Message: fmt.Sprintf("%s is text in UTF-16; read it in the terminal with iconv -f UTF-16 -t UTF-8", shown),
-			Extra:   map[string]any{"is_binary": true, "file_size": answer.FileSize},
-		}
+		failure.Message = fmt.Sprintf("%s is text in UTF-16; read it in the terminal with iconv -f UTF-16 -t UTF-8", shown)
+		return failure
 	case page.Unreadable:
-		return &registry.Failure{
-			Class:   "unreadable_document",
-			Message: fmt.Sprintf("cannot take the text out of %s: %s; inspect it with the terminal", shown, answer.Detail),
-			Extra:   map[string]any{"file_size": answer.FileSize},
-		}
+		delete(failure.Extra, "is_binary")
+		failure.Class = "unreadable_document"
+		failure.Message = fmt.Sprintf("cannot take the text out of %s: %s; inspect it with the terminal", shown, answer.Detail)
+		return failure
 	}
 	return registry.Failf("io", "cannot read %s: %s", shown, answer.Detail)
 }
 
-func binaryFile(env *registry.Env, shown, extension string, size int64) error {
-	failure := &registry.Failure{Class: "binary_file", Extra: map[string]any{"is_binary": true, "file_size": size}}
-	const terminal = "inspect it with the terminal (file, xxd, strings, python3)"
-	switch image := imageExtensions[extension]; {
-	case !image:
-		failure.Message = fmt.Sprintf("%s is a binary file; %s", shown, terminal)
-	case env.Session.Toolset().Has("vision_analyze"):
-		failure.Message = fmt.Sprintf("%s is an image; look at it with vision_analyze", shown)
+// binaryFile completes the failure for a file that is not text.
+func binaryFile(env *registry.Env, failure *registry.Failure, shown, extension string) error {
+	kind, advice := "a binary file", "inspect it with the terminal (file, xxd, strings, python3)"
+	if slices.Contains(imageExtensions, extension) {
+		kind = "an image"
 		failure.Extra["is_image"] = true
-	default:
-		failure.Message = fmt.Sprintf("%s is an image; %s", shown, terminal)
-		failure.Extra["is_image"] = true
+		if env.Session.Toolset().Has("vision_analyze") {
+			advice = "look at it with vision_analyze"
+		}
 	}
+	failure.Message = fmt.Sprintf("%s is %s; %s", shown, kind, advice)
 	return failure
 }
 
@@ -266,16 +263,8 @@ func pageResult(answer page.Answer, offset, limit int) readFileResult {
 // No page is made of files with these endings, whatever their content. Endings that text files have as well, such as dat, db or
 // obj, are not among them: there the content decides.
 var (
-	binaryExtensions = wordSet("7z aac aiff avi bmp bz2 deb dll dylib ear eot exe fla flac flv gif gz ico iso jar jpeg jpg " +
+	binaryExtensions = strings.Fields("7z aac aiff avi bmp bz2 deb dll dylib ear eot exe fla flac flv gif gz ico iso jar jpeg jpg " +
 		"lockb m4a m4v mdb mkv mov mp3 mp4 mpeg mpg msi odp ods odt ogg opus otf png ppt pptx psd pyc pyo rar rlib rpm so " +
 		"sqlite sqlite3 swf tar tgz tif tiff ttf war wasm wav webm webp wma wmv woff woff2 xls xz zip pdf")
-	imageExtensions = wordSet("bmp gif ico jpeg jpg png webp")
+	imageExtensions = strings.Fields("bmp gif ico jpeg jpg png webp")
 )
-
-func wordSet(words string) map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.FieldsSeq(words) {
-		set[word] = true
-	}
-	return set
-}

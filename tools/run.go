@@ -33,23 +33,16 @@ type bounds struct {
 // hurry bounds the grace of a command when the call itself has ended.
 const hurry = time.Second
 
-// run is runWithin without grace.
-func run(ctx context.Context, box sandbox.Sandbox, cmd sandbox.Command, timeout time.Duration,
-	serve func(ctx context.Context, proc sandbox.Process),
-) (exit sandbox.Exit, stopped, err error) {
-	return runWithin(ctx, box, cmd, bounds{timeout: timeout}, serve)
-}
-
-// runWithin runs a command to its end. It kills the command with its whole tree after the timeout or a flood (then stopped is
+// run runs a command to its end. It kills the command with its whole tree after the timeout or a flood (then stopped is
 // errTimedOut or errFlood), and when ctx ends (then the error is context.Cause(ctx)). serve talks to the command's socket;
-// runWithin waits for it. serve's context ends before a command is killed, and the socket is closed soon after the command's
+// run waits for it. serve's context ends before a command is killed, and the socket is closed soon after the command's
 // end.
-func runWithin(ctx context.Context, box sandbox.Sandbox, cmd sandbox.Command, limit bounds,
+func run(ctx context.Context, box sandbox.Sandbox, cmd sandbox.Command, limit bounds,
 	serve func(ctx context.Context, proc sandbox.Process),
 ) (exit sandbox.Exit, stopped, err error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	cmd.Stdout, cmd.Stderr = watchFlood(cmd.Stdout, cmd.Stderr, func() { stop(errFlood) })
+	cmd.Stdout, cmd.Stderr = counted(cmd.Stdout, cmd.Stderr, func() { stop(errFlood) })
 	waiting, cancel := context.WithTimeoutCause(waiting, limit.timeout, errTimedOut)
 	defer cancel()
 	proc, err := box.Start(ctx, cmd)
@@ -81,19 +74,19 @@ func runWithin(ctx context.Context, box sandbox.Sandbox, cmd sandbox.Command, li
 	return exit, stopped, err
 }
 
-// watchFlood counts what is written. If both streams have one writer, they keep it, so that the order of output is kept.
-func watchFlood(stdout, stderr io.Writer, flood func()) (io.Writer, io.Writer) {
-	if stdout == nil {
-		return stdout, stderr
+// counted counts what is written. If both streams have one writer, they keep it, so that the order of output is kept.
+func counted(stdout, stderr io.Writer, flood func()) (io.Writer, io.Writer) {
+	count := func(w io.Writer) io.Writer {
+		if w == nil {
+			return nil
+		}
+		return &counter{to: w, flood: flood}
 	}
-	counted := &counter{to: stdout, flood: flood}
-	if stderr == stdout {
-		return counted, counted
+	if stdout == stderr {
+		both := count(stdout)
+		return both, both
 	}
-	if stderr == nil {
-		return counted, nil
-	}
-	return counted, &counter{to: stderr, flood: flood}
+	return count(stdout), count(stderr)
 }
 
 type counter struct {

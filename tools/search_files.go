@@ -69,7 +69,7 @@ func searchFiles(ctx context.Context, env *registry.Env, args search.Args) (any,
 		return nil, denied("%s", found.Failed)
 	}
 	if found.Failed != "" {
-		return nil, elsewhere(env, box, registry.Failf(found.Class, "%s", found.Failed), args.Path)
+		return nil, nameDirectory(env, box, registry.Failf(found.Class, "%s", found.Failed), args.Path)
 	}
 	if err := stopRepeating(env, args, &found); err != nil {
 		return nil, err

@@ -209,29 +209,14 @@ func (s *shellState) remember(g given, report []byte) {
 
 // changed returns f with the difference between two states applied.
 func (f shellFacts) changed(before, after shellFacts, moved bool) shellFacts {
-	// Running calls use the maps.
-	f.variables, f.options = maps.Clone(f.variables), maps.Clone(f.options)
 	if moved && after.dir != before.dir {
 		f.dir = after.dir
 	}
 	if !moved {
 		after.variables["OLDPWD"] = before.variables["OLDPWD"]
 	}
-	for name := range before.variables {
-		if _, ok := after.variables[name]; !ok {
-			delete(f.variables, name)
-		}
-	}
-	for name, each := range after.variables {
-		if each != before.variables[name] {
-			f.variables[name] = each
-		}
-	}
-	for _, name := range handedOn {
-		if after.options[name] != before.options[name] {
-			f.options[name] = after.options[name]
-		}
-	}
+	f.variables = changedMap(f.variables, before.variables, after.variables)
+	f.options = changedMap(f.options, before.options, after.options)
 	if after.functions != before.functions {
 		f.functions = after.functions
 	}
@@ -241,10 +226,29 @@ func (f shellFacts) changed(before, after shellFacts, moved bool) shellFacts {
 	return f
 }
 
+// changedMap applies the difference to a copy, as running calls use the map.
+func changedMap[V comparable](all, before, after map[string]V) map[string]V {
+	all = maps.Clone(all)
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			delete(all, name)
+		}
+	}
+	for name, value := range after {
+		if value != before[name] {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// setOptions returns the options of a report that are passed on.
 func setOptions(text string) map[string]bool {
 	on := map[string]bool{}
 	for name := range strings.SplitSeq(text, ":") {
-		on[name] = true
+		if slices.Contains(handedOn, name) {
+			on[name] = true
+		}
 	}
 	return on
 }

@@ -13,7 +13,7 @@ import (
 // socket and not as arguments: they may be longer than arguments can be, and a command that finds processes by their command
 // line (pkill -f) would otherwise find its own shell.
 //
-// The command is evaluated with descriptor 3 closed. bash keeps a copy elsewhere, which is closed in every program that it
+// The command is evaluated with descriptor 3 closed. bash keeps a copy under another number, which is closed in every program that it
 // starts, and restores it before the EXIT trap runs, whatever the command did with descriptors. The shell reports once: after
 // the command, or in the trap when the command ends the shell. It first switches tracing (set -x) off and discards the trace of
 // that.

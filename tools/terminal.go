@@ -206,7 +206,7 @@ func (g given) run(ctx context.Context, box sandbox.Sandbox, args terminalArgs, 
 		defer end()
 		cmd.Stdin = &endsOfFile{ended: ended.Done()}
 	}
-	ran.exit, ran.stopped, err = runWithin(ctx, box, cmd, bounds{time.Duration(args.Timeout) * time.Second, terminalGrace},
+	ran.exit, ran.stopped, err = run(ctx, box, cmd, bounds{time.Duration(args.Timeout) * time.Second, terminalGrace},
 		func(_ context.Context, proc sandbox.Process) {
 			ran.started = true
 			ran.report = g.talk(proc)

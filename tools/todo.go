@@ -80,11 +80,13 @@ func todo(_ context.Context, env *registry.Env, args todoArgs) (any, error) {
 		}
 		list.items = items
 	}
-	result := todoResult{Todos: append([]todoItem{}, list.items...)}
+	count := map[string]int{}
 	for _, item := range list.items {
-		result.Summary.count(item.Status)
+		count[item.Status]++
 	}
-	return result, nil
+	return todoResult{append([]todoItem{}, list.items...), todoSummary{
+		len(list.items), count["pending"], count["in_progress"], count["completed"], count["cancelled"],
+	}}, nil
 }
 
 // mergeTodos applies all changes or none.
@@ -126,18 +128,4 @@ func mergeTodos(before []todoItem, changes []todoArg) ([]todoItem, error) {
 		return nil, registry.Failf("invalid_todos", "nothing was changed: %s", strings.Join(wrong, "; "))
 	}
 	return items, nil
-}
-
-func (s *todoSummary) count(status string) {
-	s.Total++
-	switch status {
-	case "pending":
-		s.Pending++
-	case "in_progress":
-		s.InProgress++
-	case "completed":
-		s.Completed++
-	case "cancelled":
-		s.Cancelled++
-	}
 }

@@ -37,21 +37,24 @@ func applyV4A(ctx context.Context, env *registry.Env, box sandbox.Sandbox, args 
 	if err != nil {
 		return nil, refuse("invalid_patch", "invalid patch: %v; nothing was changed", err)
 	}
-	stage := &staging{env: env, box: box, files: map[string]*stagedFile{}}
+	stage := &staging{env: env, box: box, files: map[string]*stagedFile{}, v4aResult: v4aResult{
+		Success: true, DryRun: args.DryRun,
+		FilesModified: []string{}, FilesCreated: []string{}, FilesDeleted: []string{}, FilesMoved: []string{},
+	}}
 	for _, op := range operations {
 		if err := stage.play(ctx, op); err != nil {
 			return nil, unchanged(err)
 		}
 	}
+	stage.Diff = cutDiff(strings.Join(stage.diffs, ""))
 	if args.DryRun {
-		stage.DryRun = true
-		return stage.lists(), nil
+		return stage.v4aResult, nil
 	}
 	if err := stage.commit(ctx); err != nil {
 		return nil, unchanged(err)
 	}
-	stage.remember()
-	return stage.result(ctx), nil
+	stage.report(ctx)
+	return stage.v4aResult, nil
 }
 
 // unchanged adds to a failure that no part of the patch was applied.
@@ -160,7 +163,7 @@ func (s *staging) play(ctx context.Context, op operation) error {
 	}
 	if !f.exists {
 		failure := refuse("not_found", "cannot %s %s: file not found", op.kind, op.path)
-		return elsewhere(s.env, s.box, notFound(ctx, s.box, f.name, op.path, failure), op.path)
+		return nameDirectory(s.env, s.box, notFound(ctx, s.box, f.name, op.path, failure), op.path)
 	}
 	switch op.kind {
 	case "delete":
@@ -269,16 +272,15 @@ func (s *staging) undo(ctx context.Context, files []*stagedFile) {
 			s.env.Logger.Warn("take back a patch", "path", f.name, "error", err)
 		}
 	}
-	if len(remove) == 0 {
-		return
-	}
-	if err := s.box.Files().Remove(ctx, remove...); err != nil {
-		s.env.Logger.Warn("take back a patch", "error", err)
+	if len(remove) > 0 {
+		if err := s.box.Files().Remove(ctx, remove...); err != nil {
+			s.env.Logger.Warn("take back a patch", "error", err)
+		}
 	}
 }
 
-// remember records what the model now knows of the files.
-func (s *staging) remember() {
+// report records what the model now knows of the files, and checks those that were written.
+func (s *staging) report(ctx context.Context) {
 	files := filesOf(s.env.Session)
 	var warnings []string
 	for _, f := range s.order {
@@ -292,32 +294,10 @@ func (s *staging) remember() {
 			files.removed(f.real)
 		case f.changed():
 			files.wrote(f.real, f.data, !f.existed && s.env.Parent == "")
+			if check := lintFile(ctx, s.box, f.name, f.old, f.data); check != nil && check.Status == "error" {
+				s.Lint = append(s.Lint, v4aCheck{f.shown, *check})
+			}
 		}
 	}
 	s.Warning = strings.Join(warnings, "; ")
-}
-
-// lists returns the result without the checks of written files.
-func (s *staging) lists() v4aResult {
-	r := s.v4aResult
-	r.Success, r.Diff = true, cutDiff(strings.Join(s.diffs, ""))
-	for _, list := range []*[]string{&r.FilesModified, &r.FilesCreated, &r.FilesDeleted, &r.FilesMoved} {
-		if *list == nil {
-			*list = []string{}
-		}
-	}
-	return r
-}
-
-func (s *staging) result(ctx context.Context) v4aResult {
-	r := s.lists()
-	for _, f := range s.order {
-		if !f.changed() {
-			continue
-		}
-		if check := lintFile(ctx, s.box, f.name, f.old, f.data); check != nil && check.Status == "error" {
-			r.Lint = append(r.Lint, v4aCheck{f.shown, *check})
-		}
-	}
-	return r
 }
