@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -24,10 +23,8 @@ import (
 type toolServer struct {
 	env     *registry.Env
 	allowed []codeTool
-	calls   atomic.Int64
+	calls   int // made so far; to be read when serve has returned
 }
-
-func (s *toolServer) made() int { return int(s.calls.Load()) }
 
 // maxCall bounds a request, which may have the content for write_file.
 const maxCall = 2 * maxFile
@@ -85,12 +82,12 @@ func (s *toolServer) answer(ctx context.Context, line []byte) string {
 	if !slices.ContainsFunc(s.allowed, func(t codeTool) bool { return t.name == call.Tool }) {
 		return failed(notInCode(call.Tool, s.allowed))
 	}
-	if s.made() >= maxToolCalls {
+	if s.calls >= maxToolCalls {
 		return failed(fmt.Sprintf("Tool call limit reached (%d). No more tool calls allowed in this execution.", maxToolCalls))
 	}
-	n := int(s.calls.Add(1))
+	s.calls++
 	made := s.env.Session.Call(ctx, registry.Request{
-		ID: fmt.Sprintf("%s.%d", s.env.CallID, n), Parent: s.env.CallID, Turn: s.env.Turn, Index: n - 1,
+		ID: fmt.Sprintf("%s.%d", s.env.CallID, s.calls), Parent: s.env.CallID, Turn: s.env.Turn, Index: s.calls - 1,
 		Name: call.Tool, Arguments: string(call.Args),
 	})
 	return strings.ReplaceAll(made.Result, "\n", " ") // in JSON, line ends outside of strings are white space

@@ -34,7 +34,7 @@ func init() {
 	add(registry.Define(registry.Definition{
 		Name: "execute_code", Toolset: codeToolset,
 		Description: describeScripts(scriptTools),
-		Describe:    describeCode,
+		Describe:    func(have []registry.Tool) string { return describeScripts(allowedIn(have)) },
 		Timeout:     codeTimeout + codeGrace + 30*time.Second,
 		MaxResult:   8 * codeOutput,
 	}, executeCode))
@@ -99,8 +99,6 @@ func allowedIn(have []registry.Tool) []codeTool {
 	return allowed
 }
 
-func describeCode(have []registry.Tool) string { return describeScripts(allowedIn(have)) }
-
 func describeScripts(allowed []codeTool) string {
 	text := "Run a Python 3 script (a fresh process each time) in the terminal's current directory and get " +
 		"what it prints. Use it for computations, for processing data, and where many tool calls need loops or conditions " +
@@ -148,7 +146,7 @@ func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, er
 	}
 	server := &toolServer{env: env, allowed: allowed}
 	exit, stopped, err := run(ctx, box, command, bounds{codeTimeout, codeGrace}, server.serve)
-	failure := &registry.Failure{Extra: map[string]any{"status": "error", "output": stdout.text(), "tool_calls_made": server.made()}}
+	failure := &registry.Failure{Extra: map[string]any{"status": "error", "output": stdout.text(), "tool_calls_made": server.calls}}
 	switch {
 	case errors.Is(err, sandbox.ErrNotFound):
 		return nil, registry.Failf("no_python", "python3 is not available in this sandbox")
@@ -167,7 +165,7 @@ func executeCode(ctx context.Context, env *registry.Env, args codeArgs) (any, er
 	}
 	env.ExitCode = new(exit.Code)
 	if exit.Code == 0 {
-		return codeResult{Status: "success", Output: stdout.text(), ToolCallsMade: server.made()}, nil
+		return codeResult{Status: "success", Output: stdout.text(), ToolCallsMade: server.calls}, nil
 	}
 	failure.Class, failure.Message = "script_failed", cmp.Or(stderr.text(), fmt.Sprintf("Script exited with code %d", exit.Code))
 	if meaning := limitsMeaning(exit); meaning != "" {

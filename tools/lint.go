@@ -40,10 +40,10 @@ type checker func(ctx context.Context, box sandbox.Sandbox, name string, data []
 
 var checkers = map[string]checker{
 	".json": here(checkJSON), ".yaml": here(checkYAML), ".yml": here(checkYAML), ".toml": here(checkTOML), ".go": here(checkGo),
-	".py": checkPython, ".pyi": checkPython,
+	".py": byProgram("python3", "-I", "-S", "-c", pythonCheck), ".pyi": byProgram("python3", "-I", "-S", "-c", pythonCheck),
 	".js": checkScript, ".mjs": checkScript, ".cjs": checkScript,
 	".ts": checkScript, ".tsx": checkScript, ".mts": checkScript, ".cts": checkScript, ".jsx": checkScript,
-	".rs": checkRust,
+	".rs": byProgram("rustfmt", "--quiet", "--edition", "2021", "--emit", "stdout", "--color", "never"),
 }
 
 // lintFile checks the new content. It does not report an error that the old content had, too.
@@ -131,22 +131,22 @@ func checkGo(data []byte) error {
 	return err
 }
 
-//go:embed lint.py
-var pythonCheck string
+var (
+	//go:embed lint.py
+	pythonCheck string
+	//go:embed lint.js
+	scriptCheck string
+)
 
-func checkPython(ctx context.Context, box sandbox.Sandbox, _ string, data []byte) (string, error) {
-	return inSandbox(ctx, box, data, "python3", "-I", "-S", "-c", pythonCheck)
+// byProgram makes a checker that passes the content to a program in the sandbox.
+func byProgram(args ...string) checker {
+	return func(ctx context.Context, box sandbox.Sandbox, _ string, data []byte) (string, error) {
+		return inSandbox(ctx, box, data, args...)
+	}
 }
-
-//go:embed lint.js
-var scriptCheck string
 
 func checkScript(ctx context.Context, box sandbox.Sandbox, name string, data []byte) (string, error) {
 	return inSandbox(ctx, box, data, "node", "-e", scriptCheck, name)
-}
-
-func checkRust(ctx context.Context, box sandbox.Sandbox, _ string, data []byte) (string, error) {
-	return inSandbox(ctx, box, data, "rustfmt", "--quiet", "--edition", "2021", "--emit", "stdout", "--color", "never")
 }
 
 // exitUnable is the exit code of our checks when they cannot check; the reason is on standard error.

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,13 +48,13 @@ func init() {
 	}, readFile))
 }
 
-// pathOf returns the path argument of a call.
+// pathOf returns the path argument of a call; without one, the working directory.
 func pathOf(arguments json.RawMessage) string {
 	var args struct {
 		Path string `json:"path"`
 	}
 	_ = json.Unmarshal(arguments, &args) // arguments have been validated
-	return args.Path
+	return cmp.Or(args.Path, ".")
 }
 
 type readFileArgs struct {

@@ -36,11 +36,7 @@ func init() {
 			"them; files made for secrets (.env, keys) are withheld. Relative paths start at the initial working directory.",
 		Timeout: searchTimeout + 10*time.Second,
 		Access: func(arguments json.RawMessage) registry.Access {
-			name := pathOf(arguments)
-			if name == "" {
-				name = "."
-			}
-			return registry.Access{Reads: []string{name}}
+			return registry.Access{Reads: []string{pathOf(arguments)}}
 		},
 	}, searchFiles))
 }

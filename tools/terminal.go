@@ -172,7 +172,14 @@ func runForeground(ctx context.Context, env *registry.Env, box sandbox.Sandbox, 
 	case given.refused(ran.report):
 		return nil, noWorkdir(args.Workdir)
 	case errors.Is(ran.stopped, errTimedOut):
-		return nil, timedOut(output, args.Timeout)
+		return nil, &registry.Failure{
+			Class: "timeout", Status: episode.CallTimeout,
+			Message: fmt.Sprintf("the command did not end within %d s and was killed; give it a longer timeout (at most %d) "+
+				"or background=true", args.Timeout, terminalMaxTimeout),
+			Extra: map[string]any{
+				"output": withLine(output.text(), fmt.Sprintf("[Command timed out after %ds]", args.Timeout)), "exit_code": 124,
+			},
+		}
 	case errors.Is(ran.stopped, errFlood):
 		return nil, &registry.Failure{
 			Class: "output_flood", Message: "the command was killed because it printed more than 64 MiB",
@@ -212,17 +219,6 @@ func (g given) run(ctx context.Context, box sandbox.Sandbox, args terminalArgs, 
 			ran.report = g.talk(proc)
 		})
 	return ran, err
-}
-
-func timedOut(output *capture, seconds int) error {
-	return &registry.Failure{
-		Class: "timeout", Status: episode.CallTimeout,
-		Message: fmt.Sprintf("the command did not end within %d s and was killed; give it a longer timeout (at most %d) "+
-			"or background=true", seconds, terminalMaxTimeout),
-		Extra: map[string]any{
-			"output": withLine(output.text(), fmt.Sprintf("[Command timed out after %ds]", seconds)), "exit_code": 124,
-		},
-	}
 }
 
 // withLine appends a line to output, which it first cuts to fit the limit.
