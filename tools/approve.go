@@ -171,6 +171,9 @@ func refusal(q Question, because string) error {
 // that is not judged.
 func questioned(ctx context.Context, env *registry.Env, call *registry.Pending) (q Question, judge judgement, sent func()) {
 	q, sent = Question{Tool: call.Tool.Name}, func() {}
+	if call.Tool.Toolset != terminalToolset && call.Tool.Toolset != codeToolset { // a plugin may have tools of these names
+		return q, nil, sent
+	}
 	var args struct {
 		Command, Workdir, Code, Action, Data string
 		SessionID                            string `json:"session_id"`
@@ -179,22 +182,22 @@ func questioned(ctx context.Context, env *registry.Env, call *registry.Pending) 
 		return q, nil, sent
 	}
 	shell := shellOf(env.Session)
-	switch call.Tool.Toolset + " " + q.Tool { // a plugin may have a tool of the same name
-	case terminalToolset + " terminal":
+	switch q.Tool {
+	case "terminal":
 		known := shell.judged(layoutOf(ctx, env), args.Workdir)
 		q.Command, q.Dir = args.Command, known.Dir
 		judge = func(except []string) policy.Verdict {
 			known.Except = except
 			return policy.Check(args.Command, known)
 		}
-	case codeToolset + " execute_code":
+	case "execute_code":
 		known := shell.judged(layoutOf(ctx, env), "")
 		q.Command, q.Dir = args.Code, known.Dir
 		// The calls of the script are judged separately.
 		if verdict := policy.CheckCode(args.Code, known); verdict.Verdict != policy.Allow {
 			judge = func([]string) policy.Verdict { return verdict }
 		}
-	case terminalToolset + " process":
+	case "process":
 		p := processesOf(env.Session).find(args.SessionID)
 		if p == nil || args.Action != "write" && args.Action != "submit" {
 			return q, nil, sent
