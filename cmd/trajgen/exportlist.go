@@ -40,7 +40,11 @@ func listFormats(w io.Writer, asJSON bool) error {
 	var list []listedFormat
 	for _, name := range export.Names() {
 		format := export.Formats()[name]
-		list = append(list, listedFormat{name, format.About, format.Folder, format.Settings})
+		settings := map[string]string{}
+		for name, setting := range format.Settings {
+			settings[name] = setting.About
+		}
+		list = append(list, listedFormat{name, format.About, format.Folder, settings})
 	}
 	if asJSON {
 		return writeJSON(w, list)

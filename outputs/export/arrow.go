@@ -27,10 +27,12 @@ var arrowFormat = Format{
 }
 
 var arrowStreamFormat = Format{
-	Rows:     true,
-	About:    "an Arrow IPC stream of one of the two tables",
-	Settings: map[string]string{"table": "which one: trajectories (default) or tool_calls"},
-	open:     openArrowStream,
+	Rows:  true,
+	About: "an Arrow IPC stream of one of the two tables",
+	Settings: map[string]Setting{
+		"table": {About: "which one: trajectories (default) or tool_calls", words: []string{"trajectories", "tool_calls"}},
+	},
+	open: openArrowStream,
 }
 
 // arrowSchema says in its metadata whose table it is.
@@ -151,16 +153,12 @@ type arrowStream struct {
 }
 
 func openArrowStream(path string, options Options) (target, error) {
-	table, err := options.choice("arrow-stream", "table", "trajectories", "tool_calls")
-	if err != nil {
-		return nil, err
-	}
 	f, err := openFile(path, "trajectories.arrows")
 	if err != nil {
 		return nil, err
 	}
 	s := &arrowStream{file: f}
-	if table == "tool_calls" {
+	if options.Set["table"] == "tool_calls" {
 		s.calls = newArrowTable[rows.ToolCall](ipc.NewWriter(f, ipc.WithSchema(arrowCallSchema), ipc.WithZstd()), arrowCallSchema, options)
 	} else {
 		s.trajectories = newArrowTable[rows.Trajectory](ipc.NewWriter(f, ipc.WithSchema(arrowTrajectorySchema), ipc.WithZstd()), arrowTrajectorySchema, options)

@@ -12,9 +12,10 @@ import (
 var atifFormat = Format{
 	About:  "ATIF-v1.7, a directory with TASK/SAMPLE/trajectory.json and index.jsonl, which says what each came to",
 	Folder: true,
-	Settings: map[string]string{
-		"ids": "is completion (default) for the token ids that were sampled with their logprobs, prompt for the whole prompt of each turn too, or none",
-	},
+	Settings: map[string]Setting{"ids": {
+		About: "is completion (default) for the token ids that were sampled with their logprobs, prompt for the whole prompt of each turn too, or none",
+		words: []string{"completion", "prompt", "none"},
+	}},
 	open: openATIF,
 }
 
@@ -22,10 +23,7 @@ var atifLinesFormat = Format{
 	About:    "ATIF-v1.7, one trajectory per line",
 	Settings: atifFormat.Settings,
 	open: func(path string, options Options) (target, error) {
-		w, err := newATIFWriter("atif-lines", options)
-		if err != nil {
-			return nil, err
-		}
+		w := newATIFWriter(options)
 		return openRowSink(path, rowKind{as: "jsonl", name: "trajectories"}, options, w.notes, w.trajectory)
 	},
 }
@@ -52,10 +50,6 @@ type atifSink struct {
 const atifIndexName = "index.jsonl"
 
 func openATIF(path string, options Options) (target, error) {
-	w, err := newATIFWriter("atif", options)
-	if err != nil {
-		return nil, err
-	}
 	f, err := openFolder(path)
 	if err != nil {
 		return nil, err
@@ -64,7 +58,7 @@ func openATIF(path string, options Options) (target, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.close())
 	}
-	return &atifSink{atifWriter: w, folder: f, index: index, names: newSafeNames(atifIndexName, folderMark), counts: repetitions{}}, nil
+	return &atifSink{atifWriter: newATIFWriter(options), folder: f, index: index, names: newSafeNames(atifIndexName, folderMark), counts: repetitions{}}, nil
 }
 
 func (s *atifSink) add(ep *episode.Episode) error {

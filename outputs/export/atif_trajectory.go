@@ -121,12 +121,8 @@ type atifWriter struct {
 	ids     string
 }
 
-func newATIFWriter(format string, options Options) (*atifWriter, error) {
-	ids, err := options.choice(format, "ids", "completion", "prompt", "none")
-	if err != nil {
-		return nil, err
-	}
-	return &atifWriter{notes: notes{}, version: cmp.Or(options.Run.Version, "unknown"), ids: ids}, nil
+func newATIFWriter(options Options) *atifWriter {
+	return &atifWriter{notes: notes{}, version: cmp.Or(options.Run.Version, "unknown"), ids: options.Set["ids"]}
 }
 
 // trajectory is the document of an episode.

@@ -97,10 +97,10 @@ func (o Options) withDefaults() Options {
 
 // Format is something that can be exported to.
 type Format struct {
-	About    string            // a clause for --help: "one episode per line, exactly as the journal holds it"
-	Folder   bool              // it is a directory, and not one file that can go through a pipe
-	Settings map[string]string // what Options.Set may hold, each with a clause that says what it does
-	Rows     bool              // it has the columns of package rows, and loses nothing of what was read from some
+	About    string             // a clause for --help: "one episode per line, exactly as the journal holds it"
+	Folder   bool               // it is a directory, and not one file that can go through a pipe
+	Settings map[string]Setting // what Options.Set may hold
+	Rows     bool               // it has the columns of package rows, and loses nothing of what was read from some
 
 	open func(path string, options Options) (target, error)
 }
@@ -143,11 +143,9 @@ func Open(name, path string, options Options) (Sink, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown output format %q (have %s)", name, strings.Join(Names(), ", "))
 	}
-	for _, setting := range slices.Sorted(maps.Keys(options.Set)) {
-		if _, ok := format.Settings[setting]; !ok {
-			have := strings.Join(slices.Sorted(maps.Keys(format.Settings)), ", ")
-			return nil, fmt.Errorf("output format %s has no setting %q (have %s)", name, setting, cmp.Or(have, "none"))
-		}
+	var err error
+	if options.Set, err = format.settings(name, options.Set); err != nil {
+		return nil, err
 	}
 	out, err := format.open(path, options.withDefaults())
 	if err != nil {

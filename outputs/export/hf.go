@@ -24,10 +24,16 @@ var hfFormat = Format{
 	Rows:   true,
 	About:  "a Hugging Face dataset folder: Parquet files of both tables, and a card (README.md) that says what they are and how they were made",
 	Folder: true,
-	Settings: map[string]string{
-		"license": "of the data, as the Hub names it, such as apache-2.0 (default: that of the dataset where it says one, else unknown)",
-		"name":    "title of the card (default: the run's name)",
-		"split":   "what the rows are: train (default), test, validation, ...",
+	Settings: map[string]Setting{
+		"license": {
+			About: "of the data, as the Hub names it, such as apache-2.0 (default: that of the dataset where it says one, else unknown)",
+			form:  regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{0,63})?$`), want: "an identifier of the Hub, such as apache-2.0, cc-by-4.0 or other",
+		},
+		"name": {About: "title of the card (default: the run's name)"},
+		"split": {
+			About: "what the rows are: train (default), test, validation, ...",
+			form:  regexp.MustCompile(`^[A-Za-z0-9_]{0,64}$`), want: "letters, digits and _",
+		},
 	},
 	open: openHF,
 }
@@ -43,23 +49,8 @@ type hfSink struct {
 	notes   []string
 }
 
-var (
-	hfSplit   = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
-	hfLicense = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,63}$`)
-)
-
 func openHF(path string, options Options) (target, error) {
 	s := &hfSink{options: options, split: cmp.Or(options.Set["split"], "train"), tally: report.New(report.Meta{}), made: newHFMade()}
-	var errs []error
-	if !hfSplit.MatchString(s.split) {
-		errs = append(errs, fmt.Errorf("split=%q (want letters, digits and _)", s.split))
-	}
-	if license := options.Set["license"]; license != "" && !hfLicense.MatchString(license) {
-		errs = append(errs, fmt.Errorf("license=%q (want an identifier of the Hub, such as apache-2.0, cc-by-4.0 or other)", license))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
 	f, err := openFolder(path)
 	if err != nil {
 		return nil, err

@@ -98,7 +98,7 @@ func TestHuggingFaceCard(t *testing.T) {
 
 func TestHuggingFaceSettings(t *testing.T) {
 	_, err := export.Open("hf", t.TempDir()+"/x", export.Options{Set: map[string]string{"license": "My License!", "split": "../x"}})
-	for _, want := range []string{"license=", "split="} {
+	for _, want := range []string{"license is", "split is"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}

@@ -18,9 +18,12 @@ import (
 
 var inspectFormat = Format{
 	About: "an Inspect evaluation log, version 2: a sample of it is a task's, an epoch is a sample's (.eval, or .json)",
-	Settings: map[string]string{
-		"file": "is eval, a zip file with a member for each sample, or json, one document (default: what the path ends in)",
-		"task": "is the name of the evaluation (default: the run's)",
+	Settings: map[string]Setting{
+		"file": {
+			About: "is eval, a zip file with a member for each sample, or json, one document (default: what the path ends in)",
+			words: []string{"", "eval", "json"},
+		},
+		"task": {About: "is the name of the evaluation (default: the run's)"},
 	},
 	open: openInspect,
 }
@@ -56,9 +59,6 @@ func openInspect(path string, options Options) (target, error) {
 		default:
 			return nil, fmt.Errorf("output format inspect: %s ends in neither .eval nor .json (or say which with --set file=eval)", path)
 		}
-	}
-	if kind != "eval" && kind != "json" {
-		return nil, fmt.Errorf("output format inspect: file is %q (have eval, json)", kind)
 	}
 	f, err := openFile(path, "log.eval")
 	if err != nil {

@@ -9,10 +9,8 @@ import (
 )
 
 var nemoGymFormat = Format{
-	About: "rollouts as NeMo Gym collects them: one line of request, response and reward for each episode",
-	Settings: map[string]string{
-		"agent": "is the name of the agent that the rows point to (default trajgen)",
-	},
+	About:    "rollouts as NeMo Gym collects them: one line of request, response and reward for each episode",
+	Settings: map[string]Setting{"agent": {About: "is the name of the agent that the rows point to (default trajgen)"}},
 	open: func(path string, options Options) (target, error) {
 		agent, counts, n := cmp.Or(options.Set["agent"], "trajgen"), repetitions{}, notes{}
 		return openRowSink(path, rowKind{as: "jsonl", name: "rollouts"}, options, n, func(ep *episode.Episode) (*gymRow, error) {

@@ -2,7 +2,9 @@ package export
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"slices"
 
 	"trajgen/pipeline/episode"
 )
@@ -10,11 +12,20 @@ import (
 var openaiFormat = Format{
 	About: "JSONL for OpenAI's fine-tuning: messages, tools and weights; arguments as the model wrote them, and nothing behind the last assistant message. " +
 		"What the dataset or the harness put into the model's mouth (prefill) has weight 0; their other messages stand as they were sent",
-	Settings: map[string]string{
-		"weight":              "which assistant messages are trained on: model (default: those that the model wrote), ok (of these, the ones without a failed call) or none (no weights are written)",
-		"reasoning":           "drop (default) leaves out what the model thought, think puts it before the content in <think> tags",
-		"parallel_tool_calls": "true or false for every row; false refuses episodes with several calls in a turn (default: true where a turn has several calls, and nothing elsewhere)",
-		"id":                  "name of a key for the episode's id in each row, for your own use: the service refuses keys that it does not know (default: none)",
+	Settings: map[string]Setting{
+		"weight": {
+			About: "which assistant messages are trained on: model (default: those that the model wrote), ok (of these, the ones without a failed call) or none (no weights are written)",
+			words: []string{"model", "ok", "none"},
+		},
+		"reasoning": {
+			About: "drop (default) leaves out what the model thought, think puts it before the content in <think> tags",
+			words: []string{"drop", "think"},
+		},
+		"parallel_tool_calls": {
+			About: "true or false for every row; false refuses episodes with several calls in a turn (default: true where a turn has several calls, and nothing elsewhere)",
+			words: []string{"", "true", "false"},
+		},
+		"id": {About: "name of a key for the episode's id in each row, for your own use: the service refuses keys that it does not know (default: none)"},
 	},
 	open: openOpenAI,
 }
@@ -70,19 +81,10 @@ type openaiWriter struct {
 }
 
 func openOpenAI(path string, options Options) (target, error) {
-	w := openaiWriter{idKey: options.Set["id"], notes: notes{}}
-	var err error
-	if w.weight, err = options.choice("openai", "weight", "model", "ok", "none"); err != nil {
-		return nil, err
-	}
-	if w.reasoning, err = options.choice("openai", "reasoning", "drop", "think"); err != nil {
-		return nil, err
-	}
-	if w.parallel, err = options.choice("openai", "parallel_tool_calls", "", "true", "false"); err != nil {
-		return nil, err
-	}
-	if err := reserved("openai", w.idKey, "messages", "tools", "parallel_tool_calls"); err != nil {
-		return nil, err
+	set := options.Set
+	w := openaiWriter{weight: set["weight"], reasoning: set["reasoning"], parallel: set["parallel_tool_calls"], idKey: set["id"], notes: notes{}}
+	if slices.Contains([]string{"messages", "tools", "parallel_tool_calls"}, w.idKey) {
+		return nil, fmt.Errorf("output format openai: id is %q, which is a key of the format (want another name)", w.idKey)
 	}
 	return openRowSink(path, rowKind{as: "jsonl", name: "openai"}, options, w.notes, w.row)
 }

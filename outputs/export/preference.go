@@ -15,9 +15,12 @@ import (
 var preferenceFormat = Format{
 	About: "TRL's preference pairs: samples of one task that had the same prompt and the same tools, the one with the higher reward chosen and the other rejected. " +
 		"What the harness said before the model's first message is part of the prompt, and what it said later of the answers",
-	Settings: map[string]string{
-		"pairs":     "best-worst (default: of each group the best sample against the worst) or all (every two samples that are far enough apart)",
-		"margin":    "how much higher the reward of the chosen sample must be at least (default 0.1)",
+	Settings: map[string]Setting{
+		"pairs": {
+			About: "best-worst (default: of each group the best sample against the worst) or all (every two samples that are far enough apart)",
+			words: []string{"best-worst", "all"},
+		},
+		"margin":    {About: "how much higher the reward of the chosen sample must be at least (default 0.1)"},
 		"file":      trlSettings["file"],
 		"json":      trlSettings["json"],
 		"reasoning": trlSettings["reasoning"],
@@ -66,27 +69,21 @@ type preferenceGroup struct {
 }
 
 func openPreference(path string, options Options) (target, error) {
-	w, err := newTRLWriter("trl-preference", true, options)
-	if err != nil {
-		return nil, err
-	}
-	pairs, err := options.choice("trl-preference", "pairs", "best-worst", "all")
-	if err != nil {
-		return nil, err
-	}
 	margin := 0.1
 	if text, ok := options.Set["margin"]; ok {
+		var err error
 		margin, err = strconv.ParseFloat(text, 64)
 		if err != nil || !(margin >= 0) || math.IsInf(margin, 0) {
 			return nil, fmt.Errorf("output format trl-preference: margin is %q (want a number that is not below 0)", text)
 		}
 	}
+	w := newTRLWriter(true, options)
 	out, err := openRowFile[*preferenceRow](path, w.kind("preference", "chosen_id"), options)
 	if err != nil {
 		return nil, err
 	}
 	return &preferenceSink{
-		rowFile: out, trlWriter: w, all: pairs == "all", margin: margin, groups: map[[sha256.Size]byte]*preferenceGroup{}, dropped: map[string]int{},
+		rowFile: out, trlWriter: w, all: options.Set["pairs"] == "all", margin: margin, groups: map[[sha256.Size]byte]*preferenceGroup{}, dropped: map[string]int{},
 	}, nil
 }
 

@@ -1,45 +1,51 @@
 package export
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// choice is a setting that is one of some words, of which the first is the default: "" where that has no name.
-func (o Options) choice(format, setting string, words ...string) (string, error) {
-	value, ok := o.Set[setting]
-	if !ok {
-		return words[0], nil
-	}
-	if value == "" || !slices.Contains(words, value) {
-		words = slices.DeleteFunc(words, func(word string) bool { return word == "" })
-		return "", fmt.Errorf("output format %s: %s is %q (have %s)", format, setting, value, strings.Join(words, ", "))
-	}
-	return value, nil
+// Setting is one of a format's own settings.
+type Setting struct {
+	About string // a clause that says what it does
+
+	words []string       // what it may be, the default first, which is empty where it has no name; nil is any text
+	form  *regexp.Regexp // what it must look like; nil is anything
+	want  string         // that in words
 }
 
-// reserved refuses a name of the user's that is a key of the format.
-func reserved(format, name string, keys ...string) error {
-	if slices.Contains(keys, name) {
-		return fmt.Errorf("output format %s: id is %q, which is a key of the format (want another name)", format, name)
+// settings are those that were asked for, checked, and the defaults of the others.
+func (f Format) settings(format string, asked map[string]string) (map[string]string, error) {
+	set := maps.Clone(asked)
+	if set == nil {
+		set = map[string]string{}
 	}
-	return nil
-}
-
-// number is a setting that is a whole number over 0; 0 when it is not given.
-func (o Options) number(format, setting string) (int, error) {
-	text, ok := o.Set[setting]
-	if !ok {
-		return 0, nil
+	var errs []error
+	for _, name := range sortedKeys(asked) {
+		value := asked[name]
+		setting, known := f.Settings[name]
+		switch words := setting.words; {
+		case !known:
+			have := cmp.Or(strings.Join(sortedKeys(f.Settings), ", "), "none")
+			errs = append(errs, fmt.Errorf("output format %s has no setting %q (have %s)", format, name, have))
+		case words != nil && (value == "" || !slices.Contains(words, value)):
+			have := strings.TrimPrefix(strings.Join(words, ", "), ", ")
+			errs = append(errs, fmt.Errorf("output format %s: %s is %q (have %s)", format, name, value, have))
+		case setting.form != nil && !setting.form.MatchString(value):
+			errs = append(errs, fmt.Errorf("output format %s: %s is %q (want %s)", format, name, value, setting.want))
+		}
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n <= 0 {
-		return 0, fmt.Errorf("output format %s: %s is %q (want a whole number over 0)", format, setting, text)
+	for name, setting := range f.Settings {
+		if _, given := asked[name]; !given && setting.words != nil {
+			set[name] = setting.words[0]
+		}
 	}
-	return n, nil
+	return set, errors.Join(errs...)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -15,9 +15,10 @@ import (
 var sharegptFormat = Format{
 	About: "ShareGPT conversations in the envelope of Hermes: <tools>, <think>, <tool_call> and <tool_response>, with statistics of calls. Each row is parsed back before it is written, " +
 		"and refused when it would not read the same. What the harness said stands as a turn of human or gpt",
-	Settings: map[string]string{
-		"system": "tools (default) opens with the list of tools alone, as Hermes does, own puts the system message that the model saw before it",
-	},
+	Settings: map[string]Setting{"system": {
+		About: "tools (default) opens with the list of tools alone, as Hermes does, own puts the system message that the model saw before it",
+		words: []string{"tools", "own"},
+	}},
 	open: openShareGPT,
 }
 
@@ -77,10 +78,6 @@ type sharegptSink struct {
 }
 
 func openShareGPT(path string, options Options) (target, error) {
-	system, err := options.choice("sharegpt", "system", "tools", "own")
-	if err != nil {
-		return nil, err
-	}
 	f, err := openFile(path, "sharegpt.jsonl")
 	if err != nil {
 		return nil, err
@@ -89,7 +86,7 @@ func openShareGPT(path string, options Options) (target, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.close())
 	}
-	return &sharegptSink{lines: &lines[json.RawMessage]{file: f}, notes: notes{}, spool: spool, own: system == "own", tools: map[string]sharegptToolStats{}}, nil
+	return &sharegptSink{lines: &lines[json.RawMessage]{file: f}, notes: notes{}, spool: spool, own: options.Set["system"] == "own", tools: map[string]sharegptToolStats{}}, nil
 }
 
 func (s *sharegptSink) add(ep *episode.Episode) error {

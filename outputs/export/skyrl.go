@@ -14,9 +14,15 @@ import (
 
 var skyrlFormat = Format{
 	About: "what SkyRL's generator would have given for the episodes (one JSON document of parallel lists), from recorded token ids",
-	Settings: map[string]string{
-		"steps":    "is episode (default), which has one entry for each, or turn: one for each turn, for step-wise training and for conversations that were shortened",
-		"logprobs": "is given (default), which leaves all of them out as soon as one episode has none, or required: such an episode is refused",
+	Settings: map[string]Setting{
+		"steps": {
+			About: "is episode (default), which has one entry for each, or turn: one for each turn, for step-wise training and for conversations that were shortened",
+			words: []string{"episode", "turn"},
+		},
+		"logprobs": {
+			About: "is given (default), which leaves all of them out as soon as one episode has none, or required: such an episode is refused",
+			words: []string{"given", "required"},
+		},
 	},
 	open: openSkyRL,
 }
@@ -51,16 +57,12 @@ const (
 )
 
 func openSkyRL(path string, options Options) (target, error) {
-	steps, err1 := options.choice("skyrl", "steps", "episode", "turn")
-	given, err2 := options.choice("skyrl", "logprobs", "given", "required")
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
 	f, err := openFile(path, "rollouts.json")
 	if err != nil {
 		return nil, err
 	}
-	s := &skyrlSink{file: f, notes: notes{}, stepwise: steps == "turn", required: given == "required", counts: repetitions{}}
+	s := &skyrlSink{file: f, notes: notes{}, counts: repetitions{}}
+	s.stepwise, s.required = options.Set["steps"] == "turn", options.Set["logprobs"] == "required"
 	for range skyrlLists {
 		l, err := openList(path)
 		if err != nil {

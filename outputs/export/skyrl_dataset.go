@@ -8,9 +8,9 @@ import (
 
 var skyrlDatasetFormat = Format{
 	About: "tasks as SkyRL reads them (Parquet), one row for the first sample of each",
-	Settings: map[string]string{
-		"data_source": "names where the tasks are from (default: the run's dataset)",
-		"env_class":   "is the environment that plays the tasks, by the name under which SkyRL knows it (default trajgen)",
+	Settings: map[string]Setting{
+		"data_source": {About: "names where the tasks are from (default: the run's dataset)"},
+		"env_class":   {About: "is the environment that plays the tasks, by the name under which SkyRL knows it (default trajgen)"},
 	},
 	open: func(path string, options Options) (target, error) {
 		var seen firsts

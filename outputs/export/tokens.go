@@ -1,15 +1,21 @@
 package export
 
 import (
+	"regexp"
+	"strconv"
+
 	"trajgen/pipeline/episode"
 )
 
 var tokensFormat = Format{
 	About: "token ids as the model saw and sampled them: input_ids, attention_mask, and labels that are -100 wherever the model did not sample, " +
 		"so that prompts, results of tools and everything that the harness said are masked. Episodes whose ids are not known, or drifted, are refused",
-	Settings: map[string]string{
-		"file":       "parquet (default) or jsonl",
-		"max_length": "tokens of a row, at most; longer episodes are refused (default: no limit)",
+	Settings: map[string]Setting{
+		"file": {About: "parquet (default) or jsonl", words: []string{"parquet", "jsonl"}},
+		"max_length": {
+			About: "tokens of a row, at most; longer episodes are refused (default: no limit)",
+			form:  regexp.MustCompile(`^0*[1-9][0-9]{0,17}$`), want: "a whole number over 0",
+		},
 	},
 	open: openTokens,
 }
@@ -27,15 +33,8 @@ type tokensRow struct {
 const masked = -100
 
 func openTokens(path string, options Options) (target, error) {
-	as, err := options.choice("tokens", "file", "parquet", "jsonl")
-	if err != nil {
-		return nil, err
-	}
-	most, err := options.number("tokens", "max_length")
-	if err != nil {
-		return nil, err
-	}
-	return openRowSink(path, rowKind{as: as, name: "tokens", id: "id"}, options, nil, func(ep *episode.Episode) (*tokensRow, error) {
+	most, _ := strconv.Atoi(options.Set["max_length"]) // 0 when it is not given
+	return openRowSink(path, rowKind{as: options.Set["file"], name: "tokens", id: "id"}, options, nil, func(ep *episode.Episode) (*tokensRow, error) {
 		ids, spans, err := sequence(ep)
 		if err != nil {
 			return nil, err

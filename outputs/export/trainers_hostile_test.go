@@ -238,7 +238,7 @@ func TestTrainerSettingsSayWhatWouldBeRight(t *testing.T) {
 	for _, tt := range []struct{ format, name, setting, value, want string }{
 		{"inspect", "log.txt", "task", "x", "ends in neither .eval nor .json"},
 		{"inspect", "log.eval", "file", "zip", "have eval, json"},
-		{"verl", "a.parquet", "split", "dev", "want train or test"},
+		{"verl", "a.parquet", "split", "dev", "have train, test"},
 		{"skyrl", "a.json", "steps", "all", "have episode, turn"},
 		{"atif", "a", "ids", "all", "have completion, prompt, none"},
 		{"nemo-gym", "a", "agents", "x", "have agent"},

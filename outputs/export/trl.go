@@ -11,7 +11,7 @@ var trlFormat = Format{
 		"assistant messages of the dataset and what the harness said (prefill, warnings) are trained on like the rest; --without-harness leaves out the harness's",
 	Settings: trlSettings,
 	open: func(path string, options Options) (target, error) {
-		return openTRL(path, "trl", "trl", false, options, (*trlWriter).row)
+		return openTRL(path, "trl", false, options, (*trlWriter).row)
 	},
 }
 
@@ -20,15 +20,21 @@ var promptCompletionFormat = Format{
 		"results of tools and warnings of the harness with it",
 	Settings: trlSettings,
 	open: func(path string, options Options) (target, error) {
-		return openTRL(path, "trl-prompt-completion", "prompt_completion", true, options, (*trlWriter).pair)
+		return openTRL(path, "prompt_completion", true, options, (*trlWriter).pair)
 	},
 }
 
-var trlSettings = map[string]string{
-	"file": "jsonl (default) or parquet",
-	"json": "how arguments and tools stand: arguments (default: arguments as objects, as chat templates want them, and tools as one text, which TRL parses), value (both as objects) or string (both as texts). " +
-		"In Parquet, objects are of the type JSON. datasets before 4.7, which TRL does not take any more, gives each object the keys of all others as nulls",
-	"reasoning": "drop (default) leaves out what the model thought, think puts it before the content in <think> tags, field keeps it as reasoning_content, which some chat templates read",
+var trlSettings = map[string]Setting{
+	"file": {About: "jsonl (default) or parquet", words: []string{"jsonl", "parquet"}},
+	"json": {
+		About: "how arguments and tools stand: arguments (default: arguments as objects, as chat templates want them, and tools as one text, which TRL parses), value (both as objects) or string (both as texts). " +
+			"In Parquet, objects are of the type JSON. datasets before 4.7, which TRL does not take any more, gives each object the keys of all others as nulls",
+		words: []string{"arguments", "value", "string"},
+	},
+	"reasoning": {
+		About: "drop (default) leaves out what the model thought, think puts it before the content in <think> tags, field keeps it as reasoning_content, which some chat templates read",
+		words: []string{"drop", "think", "field"},
+	},
 }
 
 // trlRow is a row of messages.
@@ -55,16 +61,9 @@ type trlWriter struct {
 	notes                 notes
 }
 
-func newTRLWriter(format string, prompted bool, options Options) (w *trlWriter, err error) {
-	w = &trlWriter{notes: notes{}, prompted: prompted}
-	if w.file, err = options.choice(format, "file", "jsonl", "parquet"); err != nil {
-		return nil, err
-	}
-	if w.json, err = options.choice(format, "json", "arguments", "value", "string"); err != nil {
-		return nil, err
-	}
-	w.reasoning, err = options.choice(format, "reasoning", "drop", "think", "field")
-	return w, err
+func newTRLWriter(prompted bool, options Options) *trlWriter {
+	set := options.Set
+	return &trlWriter{file: set["file"], json: set["json"], reasoning: set["reasoning"], prompted: prompted, notes: notes{}}
 }
 
 // kind is the file that the settings ask for.
@@ -81,11 +80,8 @@ func (w *trlWriter) text(text string, value bool) jsonText {
 	return jsonText(text)
 }
 
-func openTRL[Row any](path, format, name string, prompted bool, options Options, row func(*trlWriter, *episode.Episode) (Row, error)) (target, error) {
-	w, err := newTRLWriter(format, prompted, options)
-	if err != nil {
-		return nil, err
-	}
+func openTRL[Row any](path, name string, prompted bool, options Options, row func(*trlWriter, *episode.Episode) (Row, error)) (target, error) {
+	w := newTRLWriter(prompted, options)
 	return openRowSink(path, w.kind(name, "id"), options, w.notes, func(ep *episode.Episode) (Row, error) { return row(w, ep) })
 }
 

@@ -12,11 +12,9 @@ import (
 )
 
 var verifiersFormat = Format{
-	About:  "a results directory of verifiers v1: traces.jsonl with the message graph, and configs/eval.json",
-	Folder: true,
-	Settings: map[string]string{
-		"env": "is the id of the environment (default: the run's dataset)",
-	},
+	About:    "a results directory of verifiers v1: traces.jsonl with the message graph, and configs/eval.json",
+	Folder:   true,
+	Settings: map[string]Setting{"env": {About: "is the id of the environment (default: the run's dataset)"}},
 	open: func(path string, options Options) (target, error) {
 		s, err := openTraces(path, "traces.jsonl", options)
 		if err != nil {

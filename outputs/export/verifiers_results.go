@@ -13,11 +13,9 @@ import (
 )
 
 var verifiersResultsFormat = Format{
-	About:  "a results directory of verifiers before v1: results.jsonl and metadata.json with its averages",
-	Folder: true,
-	Settings: map[string]string{
-		"env": "is the id of the environment (default: the run's dataset)",
-	},
+	About:    "a results directory of verifiers before v1: results.jsonl and metadata.json with its averages",
+	Folder:   true,
+	Settings: map[string]Setting{"env": {About: "is the id of the environment (default: the run's dataset)"}},
 	open: func(path string, options Options) (target, error) {
 		s, err := openTraces(path, "results.jsonl", options)
 		if err != nil {

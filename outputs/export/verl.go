@@ -18,12 +18,12 @@ import (
 
 var verlFormat = Format{
 	About: "tasks as verl's reinforcement learning reads them (Parquet), one row for the first sample of each",
-	Settings: map[string]string{
-		"data_source": "names where the tasks are from; verl picks the reward function by it (default: the run's dataset)",
-		"agent":       "is the agent loop that plays the tasks (default tool_agent)",
-		"ability":     "is what the tasks are about (default: the difficulty of each, or agent)",
-		"split":       "is train or test (default train)",
-		"interaction": "is the name of the interaction that speaks for the user (default: there is none)",
+	Settings: map[string]Setting{
+		"data_source": {About: "names where the tasks are from; verl picks the reward function by it (default: the run's dataset)"},
+		"agent":       {About: "is the agent loop that plays the tasks (default tool_agent)"},
+		"ability":     {About: "is what the tasks are about (default: the difficulty of each, or agent)"},
+		"split":       {About: "is train or test (default train)", words: []string{"train", "test"}},
+		"interaction": {About: "is the name of the interaction that speaks for the user (default: there is none)"},
 	},
 	open: openVerl,
 }
@@ -98,9 +98,6 @@ const (
 var verlName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
 func openVerl(path string, options Options) (target, error) {
-	if split := options.Set["split"]; split != "" && split != "train" && split != "test" {
-		return nil, fmt.Errorf("output format verl: split is %q (want train or test)", split)
-	}
 	f, err := openFile(path, "train.parquet")
 	if err != nil {
 		return nil, err
@@ -143,7 +140,7 @@ func (s *verlSink) row(ep *episode.Episode) (*verlRow, error) {
 		Ability:     cmp.Or(set["ability"], ep.Task.Difficulty, "agent"),
 		RewardModel: verlReward{Style: "rule", GroundTruth: truth},
 		ExtraInfo: verlExtra{
-			Split: cmp.Or(set["split"], "train"), Index: int64(ep.Row), TaskID: ep.Key.Task, Question: asks,
+			Split: set["split"], Index: int64(ep.Row), TaskID: ep.Key.Task, Question: asks,
 			Answer: answerOf(&ep.Task), NeedToolsKwargs: len(ep.Tools) > 0,
 		},
 	}
