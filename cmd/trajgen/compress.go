@@ -119,7 +119,7 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 	if err := makePlace(o.out); err != nil {
 		return usage(fmt.Errorf("compress to %s: %w", o.out, err))
 	}
-	marks, err := compress.NewMarks(o.out + ".compression.jsonl")
+	marks, err := export.NewWholeLines[compress.Mark](o.out + ".compression.jsonl")
 	if err != nil {
 		return usage(err)
 	}
@@ -128,7 +128,7 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 	o.Measure = measure
 	o.Mark = func(mark compress.Mark) error {
 		result.add(mark)
-		return marks.Write(mark)
+		return marks.Add(mark)
 	}
 	var model *summaryWriter
 	if o.by == "model" {

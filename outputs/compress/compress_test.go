@@ -430,13 +430,13 @@ func TestMarksAreWholeOrNotThere(t *testing.T) {
 	if err := os.WriteFile(path, []byte("earlier"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	begin := func() *compress.Marks {
+	begin := func() *export.WholeLines[compress.Mark] {
 		t.Helper()
-		m, err := compress.NewMarks(path)
+		m, err := export.NewWholeLines[compress.Mark](path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Write(compress.Mark{ID: "a", Status: compress.Fits}); err != nil {
+		if err := m.Add(compress.Mark{ID: "a", Status: compress.Fits}); err != nil {
 			t.Fatal(err)
 		}
 		return m
@@ -447,7 +447,7 @@ func TestMarksAreWholeOrNotThere(t *testing.T) {
 		return fmt.Sprint(string(data), left)
 	}
 	m := begin()
-	if _, err := compress.NewMarks(path); err == nil || !strings.Contains(err.Error(), "another export is writing ") {
+	if _, err := export.NewWholeLines[compress.Mark](path); err == nil || !strings.Contains(err.Error(), "another export is writing ") {
 		t.Errorf("begun twice: %v", err)
 	}
 	if err := m.Close(); err != nil || read() != "earlier[]" {
@@ -458,7 +458,7 @@ func TestMarksAreWholeOrNotThere(t *testing.T) {
 	if err != nil || info.Rows != 1 || m.Close() != nil || !strings.HasPrefix(read(), `{"id":"a",`) || !strings.HasSuffix(read(), "}\n[]") {
 		t.Errorf("committed: %v, %+v, %s", err, info, read())
 	}
-	if _, err := compress.NewMarks(filepath.Join(path, "below")); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := export.NewWholeLines[compress.Mark](filepath.Join(path, "below")); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("below a file: %v", err)
 	}
 }

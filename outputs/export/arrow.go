@@ -3,7 +3,6 @@ package export
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -46,10 +45,11 @@ var (
 	arrowCallSchema       = arrowSchema(rows.ArrowToolCalls, rows.ToolCalls.Name())
 )
 
-// arrowTable writes rows in record batches, of which it holds one.
+// arrowTable writes the rows of a file in record batches, of which it holds one.
 type arrowTable[Row any] struct {
-	builder *array.RecordBuilder
+	file    *file
 	writer  arrowWriter
+	builder *array.RecordBuilder
 	options Options
 	rows    int64
 	pending int64 // of them in the batch
@@ -62,8 +62,8 @@ type arrowWriter interface {
 	Close() error
 }
 
-func newArrowTable[Row any](w arrowWriter, schema *arrow.Schema, options Options) *arrowTable[Row] {
-	return &arrowTable[Row]{builder: array.NewRecordBuilder(memory.DefaultAllocator, schema), writer: w, options: options}
+func newArrowTable[Row any](f *file, w arrowWriter, schema *arrow.Schema, options Options) *arrowTable[Row] {
+	return &arrowTable[Row]{file: f, writer: w, builder: array.NewRecordBuilder(memory.DefaultAllocator, schema), options: options}
 }
 
 func (t *arrowTable[Row]) put(row Row) error {
@@ -92,14 +92,8 @@ func (t *arrowTable[Row]) end() error { return errors.Join(t.flush(), t.writer.C
 // arrowSink is a folder with the two tables.
 type arrowSink struct {
 	*folder
-	trajectories *arrowFile[rows.Trajectory]
-	calls        *arrowFile[rows.ToolCall]
-}
-
-// arrowFile is a table in a file of its own.
-type arrowFile[Row any] struct {
-	*arrowTable[Row]
-	disk *os.File
+	trajectories *arrowTable[rows.Trajectory]
+	calls        *arrowTable[rows.ToolCall]
 }
 
 func openArrow(path string, options Options) (target, error) {
@@ -108,9 +102,9 @@ func openArrow(path string, options Options) (target, error) {
 		return nil, err
 	}
 	s := &arrowSink{folder: f}
-	s.trajectories, err = openArrowFile[rows.Trajectory](f, arrowTrajectories, arrowTrajectorySchema, options)
+	s.trajectories, err = beginArrowTable[rows.Trajectory](f, arrowTrajectories, arrowTrajectorySchema, options)
 	if err == nil {
-		s.calls, err = openArrowFile[rows.ToolCall](f, arrowCalls, arrowCallSchema, options)
+		s.calls, err = beginArrowTable[rows.ToolCall](f, arrowCalls, arrowCallSchema, options)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.close())
@@ -118,30 +112,34 @@ func openArrow(path string, options Options) (target, error) {
 	return s, nil
 }
 
-func openArrowFile[Row any](f *folder, name string, schema *arrow.Schema, options Options) (*arrowFile[Row], error) {
+func beginArrowTable[Row any](f *folder, name string, schema *arrow.Schema, options Options) (*arrowTable[Row], error) {
 	out, err := f.begin(name)
 	if err != nil {
 		return nil, err
 	}
-	w, err := ipc.NewFileWriter(out, ipc.WithSchema(schema), ipc.WithZstd())
-	return &arrowFile[Row]{newArrowTable[Row](w, schema, options), out}, err
+	w, err := ipc.NewFileWriter(out.disk, ipc.WithSchema(schema), ipc.WithZstd())
+	return newArrowTable[Row](out, w, schema, options), err
 }
 
 func (s *arrowSink) add(ep *episode.Episode) error {
-	if err := writeTables(ep, s.trajectories.put, s.calls.put); err != nil {
-		return fmt.Errorf("write %s: %w", s.path, disk.Explain(s.path, err))
-	}
-	return nil
+	return s.explain(writeTables(ep, s.trajectories.put, s.calls.put))
 }
 
 func (s *arrowSink) finish() ([]FileInfo, error) {
 	if err := errors.Join(s.trajectories.end(), s.calls.end()); err != nil {
-		return nil, fmt.Errorf("write %s: %w", s.path, disk.Explain(s.path, err))
+		return nil, s.explain(err)
 	}
-	if err := errors.Join(s.done(s.trajectories.disk, s.trajectories.rows), s.done(s.calls.disk, s.calls.rows)); err != nil {
+	if err := errors.Join(s.done(s.trajectories.file, s.trajectories.rows), s.done(s.calls.file, s.calls.rows)); err != nil {
 		return nil, err
 	}
 	return s.commit()
+}
+
+func (s *arrowSink) explain(err error) error {
+	if err != nil {
+		err = fmt.Errorf("write %s: %w", s.path, disk.Explain(s.path, err))
+	}
+	return err
 }
 
 // arrowStream is one table in one file, which may be a pipe.
@@ -149,7 +147,7 @@ type arrowStream struct {
 	*file
 	trajectories *arrowTable[rows.Trajectory] // nil in a stream of calls
 	calls        *arrowTable[rows.ToolCall]   // and the other way round
-	untold       int                          // calls, which are in another stream
+	leftOut      int                          // calls, which are in another stream
 }
 
 func openArrowStream(path string, options Options) (target, error) {
@@ -158,10 +156,13 @@ func openArrowStream(path string, options Options) (target, error) {
 		return nil, err
 	}
 	s := &arrowStream{file: f}
+	stream := func(schema *arrow.Schema) arrowWriter {
+		return ipc.NewWriter(f, ipc.WithSchema(schema), ipc.WithZstd())
+	}
 	if options.Set["table"] == "tool_calls" {
-		s.calls = newArrowTable[rows.ToolCall](ipc.NewWriter(f, ipc.WithSchema(arrowCallSchema), ipc.WithZstd()), arrowCallSchema, options)
+		s.calls = newArrowTable[rows.ToolCall](f, stream(arrowCallSchema), arrowCallSchema, options)
 	} else {
-		s.trajectories = newArrowTable[rows.Trajectory](ipc.NewWriter(f, ipc.WithSchema(arrowTrajectorySchema), ipc.WithZstd()), arrowTrajectorySchema, options)
+		s.trajectories = newArrowTable[rows.Trajectory](f, stream(arrowTrajectorySchema), arrowTrajectorySchema, options)
 	}
 	return s, nil
 }
@@ -170,7 +171,7 @@ func (s *arrowStream) add(ep *episode.Episode) error {
 	if s.calls != nil {
 		return writeTables(ep, nil, s.calls.put)
 	}
-	s.untold += len(ep.Calls)
+	s.leftOut += len(ep.Calls)
 	return writeTables(ep, s.trajectories.put, nil)
 }
 
@@ -189,8 +190,8 @@ func (s *arrowStream) finish() ([]FileInfo, error) {
 
 // Notes say where the calls are.
 func (s *arrowStream) Notes() []string {
-	if s.untold == 0 {
+	if s.leftOut == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the stream has the trajectories; the traces of their %d tool calls are in another (--set table=tool_calls)", s.untold)}
+	return []string{fmt.Sprintf("the stream has the trajectories; the traces of their %d tool calls are in another (--set table=tool_calls)", s.leftOut)}
 }

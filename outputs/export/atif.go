@@ -1,8 +1,6 @@
 package export
 
 import (
-	"errors"
-	"io"
 	"path"
 	"strconv"
 
@@ -28,69 +26,24 @@ var atifLinesFormat = Format{
 	},
 }
 
-// atifIndex is a line of index.jsonl. ATIF itself has no place for a reward.
-type atifIndex struct {
-	ID      string          `json:"id"`
-	Task    string          `json:"task"`
-	Sample  int             `json:"sample"`
-	Path    string          `json:"path"`
-	Outcome episode.Outcome `json:"outcome"`
-	Reward  *float64        `json:"reward"`
-}
+const atifIndex = "index.jsonl"
 
-type atifSink struct {
-	*atifWriter
-	*folder
-	index  *spool
-	rows   int64
-	names  safeNames
-	counts repetitions
-}
-
-const atifIndexName = "index.jsonl"
-
-func openATIF(path string, options Options) (target, error) {
-	f, err := openFolder(path)
+// openATIF writes each document as it comes, and a line of the index, as ATIF itself has no place for a reward.
+func openATIF(dir string, options Options) (target, error) {
+	w, names, counts := newATIFWriter(options), newSafeNames(atifIndex, folderMark), repetitions{}
+	s, err := openFolderSink(dir, atifIndex, w.notes)
 	if err != nil {
 		return nil, err
 	}
-	index, err := openSpool(f.path)
-	if err != nil {
-		return nil, errors.Join(err, f.close())
+	s.convert = func(ep *episode.Episode) (object, error) {
+		trajectory, err := w.trajectory(ep)
+		if err != nil {
+			return nil, err
+		}
+		name := path.Join(names.name(ep.Key.Task), strconv.Itoa(counts.number(ep, w.notes)), "trajectory.json")
+		return object{
+			{"id", ep.ID}, {"task", ep.Key.Task}, {"sample", ep.Key.Sample}, {"path", name}, {"outcome", ep.Outcome}, {"reward", ep.Reward},
+		}, s.createJSON(name, 1, trajectory)
 	}
-	return &atifSink{atifWriter: newATIFWriter(options), folder: f, index: index, names: newSafeNames(atifIndexName, folderMark), counts: repetitions{}}, nil
+	return s, nil
 }
-
-func (s *atifSink) add(ep *episode.Episode) error {
-	trajectory, err := s.trajectory(ep)
-	if err != nil {
-		return err
-	}
-	name := path.Join(s.names.name(ep.Key.Task), strconv.Itoa(s.counts.number(ep, s.notes)), "trajectory.json")
-	if err := s.createJSON(name, 1, trajectory); err != nil {
-		return err
-	}
-	line, err := encodeLine(atifIndex{ep.ID, ep.Key.Task, ep.Key.Sample, name, ep.Outcome, ep.Reward})
-	if err == nil {
-		_, err = s.index.Write(line)
-	}
-	s.rows++
-	return err
-}
-
-func (s *atifSink) finish() ([]FileInfo, error) {
-	from, err := s.index.read()
-	if err != nil {
-		return nil, err
-	}
-	err = s.create(atifIndexName, s.rows, func(w io.Writer) error {
-		_, err := io.Copy(w, from)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s.commit()
-}
-
-func (s *atifSink) close() error { return errors.Join(s.index.Close(), s.folder.close()) }

@@ -17,60 +17,6 @@ const (
 	noteOrphans   = "trajectories with a result that answers no call of the turn before it; it stands in a step of its own"
 )
 
-// atifTrajectory is a document of ATIF-v1.7.
-type atifTrajectory struct {
-	SchemaVersion string      `json:"schema_version"`
-	SessionID     string      `json:"session_id"`
-	TrajectoryID  string      `json:"trajectory_id"`
-	Agent         atifAgent   `json:"agent"`
-	Steps         []*atifStep `json:"steps"`
-	FinalMetrics  *atifFinal  `json:"final_metrics,omitempty"`
-	Extra         atifEpisode `json:"extra"`
-}
-
-type atifAgent struct {
-	Name            string            `json:"name"`
-	Version         string            `json:"version"`
-	ModelName       string            `json:"model_name,omitempty"`
-	ToolDefinitions []json.RawMessage `json:"tool_definitions,omitempty"`
-	Extra           atifSampling      `json:"extra"`
-}
-
-type atifSampling struct {
-	Toolsets     []string         `json:"toolsets,omitempty"`
-	Distribution string           `json:"distribution,omitempty"`
-	LogP         float64          `json:"log_p"`
-	Sampling     episode.Sampling `json:"sampling,omitzero"`
-}
-
-// atifEpisode is what the trajectory came to.
-type atifEpisode struct {
-	Task    string           `json:"task"`
-	Row     int              `json:"row"`
-	Sample  int              `json:"sample"`
-	Seed    uint64           `json:"seed"`
-	Attempt int              `json:"attempt"`
-	Earlier episode.Attempts `json:"earlier,omitempty"`
-	Run     string           `json:"run,omitempty"`
-	Outcome episode.Outcome  `json:"outcome"`
-	Stop    episode.Stop     `json:"stop"`
-	Fault   *episode.Fault   `json:"fault,omitempty"`
-	Answer  string           `json:"answer,omitempty"`
-	Reward  *float64         `json:"reward"`
-	Rewards []episode.Reward `json:"rewards,omitempty"`
-	Drift   string           `json:"drift,omitempty"`
-	// Compactions are those behind the last turn: for one that never came, or to fit the whole into a budget.
-	Compactions []episode.Compaction `json:"compactions,omitempty"`
-}
-
-type atifFinal struct {
-	TotalPromptTokens     *int     `json:"total_prompt_tokens,omitempty"`
-	TotalCompletionTokens *int     `json:"total_completion_tokens,omitempty"`
-	TotalCachedTokens     *int     `json:"total_cached_tokens,omitempty"`
-	TotalCostUSD          *float64 `json:"total_cost_usd,omitempty"`
-	TotalSteps            int      `json:"total_steps"`
-}
-
 type atifStep struct {
 	StepID           int              `json:"step_id"`
 	Timestamp        string           `json:"timestamp,omitempty"`
@@ -125,39 +71,67 @@ func newATIFWriter(options Options) *atifWriter {
 	return &atifWriter{notes: notes{}, version: cmp.Or(options.Run.Version, "unknown"), ids: options.Set["ids"]}
 }
 
-// trajectory is the document of an episode.
-func (w *atifWriter) trajectory(ep *episode.Episode) (*atifTrajectory, error) {
+// trajectory is a document of ATIF-v1.7.
+func (w *atifWriter) trajectory(ep *episode.Episode) (object, error) {
 	if len(ep.Messages) == 0 {
 		return nil, &Refusal{refuseEmpty}
 	}
-	t := &atifTrajectory{
-		SchemaVersion: "ATIF-v1.7", SessionID: ep.ID, TrajectoryID: ep.ID,
-		Agent: atifAgent{
-			Name: "trajgen", Version: w.version, ModelName: cmp.Or(ep.Model, ep.Sampling.Model),
-			Extra: atifSampling{ep.Toolsets, ep.Distribution, ep.LogP, ep.Sampling},
-		},
-		Extra: atifEpisode{
-			Task: ep.Key.Task, Row: ep.Row, Sample: ep.Key.Sample, Seed: ep.Key.Seed, Attempt: ep.Attempt, Earlier: ep.Earlier, Run: ep.Run,
-			Outcome: ep.Outcome, Stop: ep.Stop, Fault: ep.Fault, Answer: ep.Answer, Reward: ep.Reward, Rewards: ep.Rewards,
-		},
-	}
-	if ep.Drift != nil {
-		t.Extra.Drift = string(ep.Drift.Verdict)
-	}
+	var tools []json.RawMessage
 	for _, tool := range ep.Tools {
-		if tool := object(tool); tool != nil {
-			t.Agent.ToolDefinitions = append(t.Agent.ToolDefinitions, tool)
+		if tool := asObject(tool); tool != nil {
+			tools = append(tools, tool)
 		}
 	}
 	steps := newATIFSteps(ep, w.ids)
-	t.Steps = steps.all()
-	t.Extra.Compactions = steps.after
-	t.FinalMetrics = &atifFinal{TotalCostUSD: ep.CostUSD, TotalSteps: len(t.Steps)}
-	if u := ep.Usage; u.Reported {
-		t.FinalMetrics.TotalPromptTokens, t.FinalMetrics.TotalCompletionTokens, t.FinalMetrics.TotalCachedTokens = &u.Prompt, &u.Completion, &u.Cached
-	}
+	all := steps.all()
 	w.count(ep, steps)
-	return t, nil
+	var metrics object
+	if u := ep.Usage; u.Reported {
+		metrics = object{{"total_prompt_tokens", u.Prompt}, {"total_completion_tokens", u.Completion}, {"total_cached_tokens", u.Cached}}
+	}
+	return object{
+		{"schema_version", "ATIF-v1.7"},
+		{"session_id", ep.ID},
+		{"trajectory_id", ep.ID},
+		{"agent", object{
+			{"name", "trajgen"},
+			{"version", w.version},
+			{"model_name", some(cmp.Or(ep.Model, ep.Sampling.Model))},
+			{"tool_definitions", some(tools)},
+			{"extra", object{
+				{"toolsets", some(ep.Toolsets)}, {"distribution", some(ep.Distribution)}, {"log_p", ep.LogP}, {"sampling", some(ep.Sampling)},
+			}},
+		}},
+		{"steps", all},
+		{"final_metrics", append(metrics, object{{"total_cost_usd", some(ep.CostUSD)}, {"total_steps", len(all)}}...)},
+		{"extra", atifExtra(ep, steps.after)},
+	}, nil
+}
+
+// atifExtra is what the trajectory came to. Its compactions are those behind the last turn: for one that never came, or to
+// fit the whole into a budget.
+func atifExtra(ep *episode.Episode, compactions []episode.Compaction) object {
+	drift := ""
+	if ep.Drift != nil {
+		drift = string(ep.Drift.Verdict)
+	}
+	return object{
+		{"task", ep.Key.Task},
+		{"row", ep.Row},
+		{"sample", ep.Key.Sample},
+		{"seed", ep.Key.Seed},
+		{"attempt", ep.Attempt},
+		{"earlier", some(ep.Earlier)},
+		{"run", some(ep.Run)},
+		{"outcome", ep.Outcome},
+		{"stop", ep.Stop},
+		{"fault", some(ep.Fault)},
+		{"answer", some(ep.Answer)},
+		{"reward", ep.Reward},
+		{"rewards", some(ep.Rewards)},
+		{"drift", some(drift)},
+		{"compactions", some(compactions)},
+	}
 }
 
 // count notes what the document lacks.

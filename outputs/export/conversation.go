@@ -131,8 +131,8 @@ func isObject(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, " \t\n\r"), "{") && !deep(text) && json.Valid([]byte(text))
 }
 
-// object is a JSON object, or nil when the text is something else.
-func object(text []byte) json.RawMessage {
+// asObject is a JSON object, or nil when the text is something else.
+func asObject(text []byte) json.RawMessage {
 	if !isObject(string(text)) {
 		return nil
 	}

@@ -11,16 +11,16 @@ import (
 	"trajgen/outputs/log/disk"
 )
 
-// file is one file that has its name only when it is whole. It is locked against a second export meanwhile.
+// file is one file that has its name only when it is whole.
 type file struct {
-	path, temporary string
-	disk            *os.File
-	buffer          *bufio.Writer
-	whole           FileInfo // of what is complete on disk
-	committed       bool
+	path      string
+	disk      *os.File // under its temporary name
+	buffer    *bufio.Writer
+	whole     FileInfo // of what is complete on disk
+	committed bool
 }
 
-// openFile begins a file, in a directory that it makes. The example is how a file of this kind is called.
+// openFile begins a file, in a directory that it makes, and locks it against a second export. The example is how a file of this kind is called.
 func openFile(path, example string) (*file, error) {
 	dir, name := filepath.Split(path)
 	if info, err := os.Stat(path); name == "" || err == nil && info.IsDir() {
@@ -32,12 +32,15 @@ func openFile(path, example string) (*file, error) {
 	if err := disk.MakeDir(filepath.Clean(dir)); err != nil {
 		return nil, fmt.Errorf("make directory for export: %w", disk.Explain(dir, err))
 	}
-	temporary := filepath.Join(dir, "."+name+".tmp")
-	f, err := openTemporary(temporary)
+	f, err := openTemporary(filepath.Join(dir, "."+name+".tmp"))
 	if err != nil {
 		return nil, err
 	}
-	return &file{path: path, temporary: temporary, disk: f, buffer: bufio.NewWriterSize(f, 1<<18)}, nil
+	return newFile(f, path), nil
+}
+
+func newFile(temporary *os.File, path string) *file {
+	return &file{path: path, disk: temporary, buffer: bufio.NewWriterSize(temporary, 1<<16)}
 }
 
 // Write makes it an io.Writer. An error is for good.
@@ -82,7 +85,7 @@ func (f *file) complete(rows int64) error {
 }
 
 func (f *file) takeName() error {
-	if err := os.Rename(f.temporary, f.path); err != nil {
+	if err := os.Rename(f.disk.Name(), f.path); err != nil {
 		return fmt.Errorf("commit export: %w", disk.Explain(f.path, err))
 	}
 	f.committed = true
@@ -93,7 +96,7 @@ func (f *file) takeName() error {
 func (f *file) close() error {
 	var err error
 	if !f.committed {
-		if e := os.Remove(f.temporary); !errors.Is(e, fs.ErrNotExist) {
+		if e := os.Remove(f.disk.Name()); !errors.Is(e, fs.ErrNotExist) {
 			err = e
 		}
 	}

@@ -3,7 +3,6 @@ package export
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,7 +17,7 @@ const folderMark = ".trajgen-export"
 type folder struct {
 	path, temporary, old string // where an earlier export is while it makes way
 	lock                 *os.File
-	open                 map[*os.File]string // files that are being written, by their name in the folder
+	open                 map[*file]bool // those that are being written
 	files                []FileInfo
 	committed            bool
 }
@@ -37,7 +36,7 @@ func openFolder(path string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{path: path, temporary: filepath.Join(dir, "."+name+".tmp"), old: filepath.Join(dir, "."+name+".old"), lock: lock, open: map[*os.File]string{}}
+	f := &folder{path: path, temporary: filepath.Join(dir, "."+name+".tmp"), old: filepath.Join(dir, "."+name+".old"), lock: lock, open: map[*file]bool{}}
 	if err := f.replaceable(); err != nil {
 		return nil, errors.Join(err, f.close())
 	}
@@ -81,7 +80,7 @@ func marked(dir string) bool {
 }
 
 // begin opens a file of the folder, whose name may have directories in it. It refuses a name that leads out of it.
-func (f *folder) begin(name string) (*os.File, error) {
+func (f *folder) begin(name string) (*file, error) {
 	if !filepath.IsLocal(name) {
 		return nil, fmt.Errorf("export to %s: %q is not a name of a file in it", f.path, name)
 	}
@@ -94,28 +93,30 @@ func (f *folder) begin(name string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("export to %s: %w", f.path, disk.Explain(f.path, err))
 	}
-	f.open[out] = name
-	return out, nil
+	begun := newFile(out, filepath.Join(f.path, name))
+	f.open[begun] = true
+	return begun, nil
 }
 
 // done completes a file that was begun.
-func (f *folder) done(out *os.File, rows int64) error {
-	name := f.open[out]
-	delete(f.open, out)
-	if err := errors.Join(out.Sync(), out.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Join(f.path, name), disk.Explain(f.path, err))
+func (f *folder) done(begun *file, rows int64) error {
+	delete(f.open, begun)
+	err := begun.complete(rows)
+	if err := errors.Join(err, begun.disk.Close()); err != nil {
+		return err
 	}
-	return f.wrote(name, rows)
+	f.files = append(f.files, begun.whole)
+	return nil
 }
 
 // create writes one file of the folder.
-func (f *folder) create(name string, rows int64, write func(io.Writer) error) error {
+func (f *folder) create(name string, rows int64, content []byte) error {
 	out, err := f.begin(name)
 	if err != nil {
 		return err
 	}
-	if err := write(out); err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Join(f.path, name), disk.Explain(f.path, err))
+	if _, err := out.Write(content); err != nil {
+		return err
 	}
 	return f.done(out, rows)
 }
@@ -126,20 +127,7 @@ func (f *folder) createJSON(name string, rows int64, value any) error {
 	if err != nil {
 		return err
 	}
-	return f.create(name, rows, func(w io.Writer) error {
-		_, err := w.Write(line)
-		return err
-	})
-}
-
-// wrote books a file that is complete and synced.
-func (f *folder) wrote(name string, rows int64) error {
-	info, err := os.Stat(filepath.Join(f.temporary, name))
-	if err != nil {
-		return err
-	}
-	f.files = append(f.files, FileInfo{Path: filepath.Join(f.path, name), Rows: rows, Bytes: info.Size()})
-	return nil
+	return f.create(name, rows, line)
 }
 
 // commit makes the folder durable and gives it its name; an earlier export makes way.
@@ -202,8 +190,8 @@ func (f *folder) removeOld() error {
 // close removes what was not committed.
 func (f *folder) close() error {
 	var errs []error
-	for out := range f.open {
-		errs = append(errs, out.Close())
+	for begun := range f.open {
+		errs = append(errs, begun.disk.Close())
 	}
 	if !f.committed {
 		errs = append(errs, os.RemoveAll(f.temporary))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -83,8 +82,7 @@ func (s *hfSink) finish() ([]FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	card := s.card(ofTrajectories, ofCalls)
-	if err := s.create("README.md", 0, func(w io.Writer) error { _, err := w.Write(card); return err }); err != nil {
+	if err := s.create("README.md", 0, s.card(ofTrajectories, ofCalls)); err != nil {
 		return nil, err
 	}
 	return s.commit()
@@ -104,9 +102,7 @@ func (s *hfSink) rename(parts []FileInfo, dir string) (size hfSize, err error) {
 		if err := os.Rename(part.Path, filepath.Join(s.temporary, name)); err != nil {
 			return size, fmt.Errorf("export to %s: %w", s.path, disk.Explain(s.path, err))
 		}
-		if err := s.wrote(name, part.Rows); err != nil {
-			return size, err
-		}
+		s.files = append(s.files, FileInfo{filepath.Join(s.path, name), part.Rows, part.Bytes})
 		size = hfSize{size.rows + part.Rows, size.files + 1, size.bytes + part.Bytes, size.unpacked + unpacked}
 	}
 	return size, nil

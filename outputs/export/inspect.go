@@ -226,12 +226,12 @@ func (s *inspectSink) complete() error {
 
 // document writes a .json file, whose readers want the samples behind the header.
 func (s *inspectSink) document(reductions func(io.Writer) error) error {
-	header, err := encodeLine(s.header())
+	header, err := encode(s.header())
 	if err != nil {
 		return err
 	}
 	w := bufio.NewWriter(s.file)
-	_, _ = w.Write(header[:len(header)-2]) // without the brace and the line's end
+	_, _ = w.Write(header[:len(header)-1]) // without the brace
 	_, _ = w.WriteString(`,"samples":`)
 	if err := s.samples.copyTo(w); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -39,31 +38,6 @@ type openaiMessage struct {
 	Weight     *int       `json:"weight,omitempty"` // assistant
 }
 
-type openaiRow struct {
-	Messages []openaiMessage
-	Tools    []json.RawMessage
-	Parallel *bool
-	idKey    string
-	id       string
-}
-
-// MarshalJSON writes the keys in the order in which the service's own examples have them.
-func (r *openaiRow) MarshalJSON() ([]byte, error) {
-	line, err := encodeLine(struct {
-		Messages []openaiMessage   `json:"messages"`
-		Tools    []json.RawMessage `json:"tools,omitempty"`
-		Parallel *bool             `json:"parallel_tool_calls,omitempty"`
-	}{r.Messages, r.Tools, r.Parallel})
-	if err != nil || r.idKey == "" {
-		return line, err
-	}
-	own, err := encodeLine(map[string]string{r.idKey: r.id})
-	if err != nil {
-		return nil, err
-	}
-	return append(append(own[:len(own)-2], ','), line[1:]...), nil
-}
-
 // functionName is what the service takes for the name of a function.
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
@@ -89,12 +63,12 @@ func openOpenAI(path string, options Options) (target, error) {
 	return openRowSink(path, rowKind{as: "jsonl", name: "openai"}, options, w.notes, w.row)
 }
 
-func (w *openaiWriter) row(ep *episode.Episode) (*openaiRow, error) {
+func (w *openaiWriter) row(ep *episode.Episode) (object, error) {
 	if err := conversation(ep); err != nil {
 		return nil, err
 	}
 	spoken, failed := ep.Spoken(), failedTurns(ep)
-	row := &openaiRow{Tools: shallowAll(ep.Tools), idKey: w.idKey, id: ep.ID}
+	var messages []openaiMessage
 	end, trained, several, prefilled := 0, false, false, false
 	for i := range ep.Messages {
 		m := &ep.Messages[i]
@@ -114,18 +88,22 @@ func (w *openaiWriter) row(ep *episode.Episode) (*openaiRow, error) {
 			several = several || len(m.Calls) > 1
 			end = i + 1
 		}
-		row.Messages = append(row.Messages, to)
+		messages = append(messages, to)
 	}
+	var parallel any
 	switch {
 	case !trained:
 		return nil, &Refusal{refuseUntrained}
 	case several && w.parallel == "false":
 		return nil, &Refusal{refuseParallel}
 	case several || w.parallel != "":
-		row.Parallel = new(w.parallel != "false")
+		parallel = w.parallel != "false"
 	}
 	w.note(ep, end, prefilled)
-	row.Messages = row.Messages[:end]
+	row := object{{"messages", messages[:end]}, {"tools", some(shallowAll(ep.Tools))}, {"parallel_tool_calls", parallel}}
+	if w.idKey != "" {
+		row = slices.Insert(row, 0, field{w.idKey, ep.ID})
+	}
 	return row, nil
 }
 

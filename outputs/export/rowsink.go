@@ -1,8 +1,7 @@
 package export
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 
@@ -79,13 +78,45 @@ func (l *lines[Row]) put(row Row) error {
 
 func (l *lines[Row]) finish() ([]FileInfo, error) { return l.commit(l.rows) }
 
-// encodeLine is the JSON of a value with its line break. HTML characters stay as they are.
-func encodeLine(value any) ([]byte, error) {
-	var buf bytes.Buffer
-	encoder := json.NewEncoder(&buf)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return buf.Bytes(), err
+// folderSink is a folder with a file of a line for each episode, and others beside it.
+type folderSink struct {
+	*folder
+	notes
+	lines   *lines[object]
+	convert func(*episode.Episode) (object, error) // may write other files
+	last    func() error                           // writes what stands behind the lines; optional
+}
+
+func openFolderSink(path, name string, n notes) (*folderSink, error) {
+	f, err := openFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	out, err := f.begin(name)
+	if err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return &folderSink{folder: f, notes: n, lines: &lines[object]{file: out}}, nil
+}
+
+func (s *folderSink) add(ep *episode.Episode) error {
+	row, err := s.convert(ep)
+	if err != nil {
+		return err
+	}
+	return s.lines.put(row)
+}
+
+func (s *folderSink) finish() ([]FileInfo, error) {
+	if err := s.done(s.lines.file, s.lines.rows); err != nil {
+		return nil, err
+	}
+	if s.last != nil {
+		if err := s.last(); err != nil {
+			return nil, err
+		}
+	}
+	return s.commit()
 }
 
 // parquetFile are rows as a Parquet file.

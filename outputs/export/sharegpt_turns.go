@@ -180,26 +180,17 @@ func byCall(calls []episode.Call, results []episode.Message) []episode.Message {
 // enveloped is the JSON of a value that may stand between tags. In JSON, < stands in texts alone, where it can be written
 // otherwise; it is left as it is where no tag is in sight.
 func enveloped(value any) (string, error) {
-	line, err := encodeLine(value)
+	encoded, err := encode(value)
 	if err != nil {
 		return "", &Refusal{"JSON that cannot be written again"}
 	}
-	text := strings.TrimSuffix(string(line), "\n")
+	text := string(encoded)
 	for _, tag := range []string{"<think", "</think", "<tool", "</tool"} {
 		if strings.Contains(text, tag) {
 			return strings.ReplaceAll(text, "<", `\u003c`), nil
 		}
 	}
 	return text, nil
-}
-
-// quoted is the JSON of a text.
-func quoted(text string) json.RawMessage {
-	line, err := encodeLine(text)
-	if err != nil {
-		panic(err)
-	}
-	return json.RawMessage(line[:len(line)-1])
 }
 
 // isContainer says whether a text is a JSON object or list, as results are that stand unquoted.

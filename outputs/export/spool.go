@@ -68,7 +68,7 @@ func openList(near string) (*list, error) {
 
 // add appends a value.
 func (l *list) add(value any) error {
-	line, err := encodeLine(value)
+	text, err := encode(value)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (l *list) add(value any) error {
 		lead = '['
 	}
 	l.length++
-	_, err = l.Write(append([]byte{lead}, line[:len(line)-1]...))
+	_, err = l.Write(append([]byte{lead}, text...))
 	return err
 }
 

@@ -97,11 +97,8 @@ func groundTruth(task *episode.Task) (string, error) {
 	if answer := answerOf(task); answer != "" || len(task.Verify) == 0 {
 		return answer, nil
 	}
-	checks, err := encodeLine(task.Verify)
-	if err != nil {
-		return "", err
-	}
-	return string(checks[:len(checks)-1]), nil
+	checks, err := encode(task.Verify)
+	return string(checks), err
 }
 
 // remarkTask notes what of a task a row of its prompt does not tell.

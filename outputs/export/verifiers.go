@@ -1,13 +1,8 @@
 package export
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
-	"errors"
-	"os"
 
-	"trajgen/outputs/log/disk"
 	"trajgen/pipeline/episode"
 )
 
@@ -16,69 +11,19 @@ var verifiersFormat = Format{
 	Folder:   true,
 	Settings: map[string]Setting{"env": {About: "is the id of the environment (default: the run's dataset)"}},
 	open: func(path string, options Options) (target, error) {
-		s, err := openTraces(path, "traces.jsonl", options)
+		w := &verifiersWriter{notes: notes{}, env: verifiersEnv(options), run: options.Run}
+		s, err := openFolderSink(path, "traces.jsonl", w.notes)
 		if err != nil {
 			return nil, err
 		}
-		w := &verifiersWriter{notes: s.notes, env: s.env, run: options.Run}
 		s.convert = w.episode
-		s.last = func() error { return s.createJSON("configs/eval.json", s.rows, w.config()) }
+		s.last = func() error { return s.createJSON("configs/eval.json", s.lines.rows, w.config()) }
 		return s, nil
 	},
 }
 
-// traces is a folder with one file of a line per episode, and others that are written last.
-type traces struct {
-	notes
-	*folder
-	env     string
-	out     *os.File
-	buffer  *bufio.Writer
-	rows    int64
-	convert func(*episode.Episode) (any, error)
-	last    func() error
-}
-
-func openTraces(path, name string, options Options) (*traces, error) {
-	f, err := openFolder(path)
-	if err != nil {
-		return nil, err
-	}
-	out, err := f.begin(name)
-	if err != nil {
-		return nil, errors.Join(err, f.close())
-	}
-	env := cmp.Or(options.Set["env"], options.Run.Dataset, "trajgen")
-	return &traces{notes: notes{}, folder: f, env: env, out: out, buffer: bufio.NewWriterSize(out, 1<<18)}, nil
-}
-
-func (s *traces) add(ep *episode.Episode) error {
-	value, err := s.convert(ep)
-	if err != nil {
-		return err
-	}
-	line, err := encodeLine(value)
-	if err != nil {
-		return err
-	}
-	s.rows++
-	if _, err := s.buffer.Write(line); err != nil {
-		return disk.Explain(s.path, err)
-	}
-	return nil
-}
-
-func (s *traces) finish() ([]FileInfo, error) {
-	if err := s.buffer.Flush(); err != nil {
-		return nil, disk.Explain(s.path, err)
-	}
-	if err := s.done(s.out, s.rows); err != nil {
-		return nil, err
-	}
-	if err := s.last(); err != nil {
-		return nil, err
-	}
-	return s.commit()
+func verifiersEnv(options Options) string {
+	return cmp.Or(options.Set["env"], options.Run.Dataset, "trajgen")
 }
 
 // verifiersWriter makes Episodes of verifiers v1.
@@ -88,85 +33,41 @@ type verifiersWriter struct {
 	run Run
 }
 
-type verifiersEpisode struct {
-	ID     string            `json:"id"`
-	Env    verifiersEnv      `json:"env"`
-	Task   verifiersTask     `json:"task"`
-	Group  verifiersGroup    `json:"group"`
-	Run    *verifiersRun     `json:"run,omitempty"`
-	OK     bool              `json:"ok"`
-	Errors []verifiersError  `json:"errors"`
-	Traces []*verifiersTrace `json:"traces"`
-}
-
-type verifiersEnv struct {
-	ID   string `json:"id"`
-	Name string `json:"name,omitempty"`
-}
-
-type verifiersTask struct {
-	Type string        `json:"type"`
-	Data verifiersData `json:"data"`
-	Key  string        `json:"key"`
-}
-
-// verifiersData is the row that was played. What verifiers has no field for stands beside its own.
-type verifiersData struct {
-	Idx          int             `json:"idx"`
-	Name         string          `json:"name"`
-	Prompt       string          `json:"prompt,omitempty"`
-	SystemPrompt string          `json:"system_prompt,omitempty"`
-	Image        string          `json:"image,omitempty"`
-	Workdir      string          `json:"workdir,omitempty"`
-	Answer       string          `json:"answer,omitempty"`
-	Tags         []string        `json:"tags,omitempty"`
-	Difficulty   string          `json:"difficulty,omitempty"`
-	Metadata     json.RawMessage `json:"metadata,omitempty"`
-}
-
-type verifiersGroup struct {
-	ID string `json:"id"`
-}
-
-type verifiersRun struct {
-	Type string `json:"type"`
-	ID   string `json:"id"`
-	Name string `json:"name,omitempty"`
-}
-
-type verifiersError struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
-}
-
-func (w *verifiersWriter) episode(ep *episode.Episode) (any, error) {
+func (w *verifiersWriter) episode(ep *episode.Episode) (object, error) {
 	if len(ep.Messages) == 0 {
 		return nil, &Refusal{refuseEmpty}
 	}
-	task := verifiersTask{Type: "Task", Key: ep.Key.Task, Data: verifiersData{
-		Idx: ep.Row, Name: ep.Key.Task, Prompt: question(asked(ep)), SystemPrompt: ep.Task.System, Image: ep.Task.Image, Workdir: ep.Task.Cwd,
-		Answer: answerOf(&ep.Task), Tags: ep.Task.Tags, Difficulty: ep.Task.Difficulty, Metadata: shallow(ep.Task.Metadata),
-	}}
+	// What verifiers has no field for stands beside its own.
+	data := object{
+		{"idx", ep.Row},
+		{"name", ep.Key.Task},
+		{"prompt", some(question(asked(ep)))},
+		{"system_prompt", some(ep.Task.System)},
+		{"image", some(ep.Task.Image)},
+		{"workdir", some(ep.Task.Cwd)},
+		{"answer", some(answerOf(&ep.Task))},
+		{"tags", some(ep.Task.Tags)},
+		{"difficulty", some(ep.Task.Difficulty)},
+		{"metadata", some(shallow(ep.Task.Metadata))},
+	}
+	task := object{{"type", "Task"}, {"data", data}, {"key", ep.Key.Task}}
 	trace, err := w.trace(ep, task)
 	if err != nil {
 		return nil, err
 	}
-	e := verifiersEpisode{
-		ID: ep.ID, Env: verifiersEnv{ID: w.env}, Task: task, Group: verifiersGroup{ep.Key.Task}, OK: ep.Outcome.AgentsDoing(),
-		Errors: verifiersErrors(ep), Traces: []*verifiersTrace{trace},
-	}
+	e := object{{"id", ep.ID}, {"env", object{{"id", w.env}}}, {"task", task}, {"group", object{{"id", ep.Key.Task}}}}
 	if id := cmp.Or(w.run.Fingerprint, ep.Run); id != "" {
-		e.Run = &verifiersRun{"eval", id, w.run.Name}
+		e = append(e, field{"run", object{{"type", "eval"}, {"id", id}, {"name", some(w.run.Name)}}})
 	}
-	return e, nil
+	return append(e, object{{"ok", ep.Outcome.AgentsDoing()}, {"errors", verifiersErrors(ep)}, {"traces", []object{trace}}}...), nil
 }
 
 // verifiersErrors are those of all attempts, oldest first.
-func verifiersErrors(ep *episode.Episode) []verifiersError {
-	errs := []verifiersError{}
+func verifiersErrors(ep *episode.Episode) []object {
+	errs := []object{}
 	add := func(f *episode.Fault) {
 		if f != nil {
-			errs = append(errs, verifiersError{string(f.Outcome) + "." + f.Class, f.Message})
+			errs = append(errs, verifiersError(f))
 		}
 	}
 	for i := range ep.Earlier {
@@ -176,16 +77,19 @@ func verifiersErrors(ep *episode.Episode) []verifiersError {
 	return errs
 }
 
+func verifiersError(f *episode.Fault) object {
+	return object{{"type", string(f.Outcome) + "." + f.Class}, {"message", f.Message}}
+}
+
 // config is what the run was asked to do.
-func (w *verifiersWriter) config() any {
-	config := struct {
-		Env      verifiersEnv    `json:"env"`
-		Model    string          `json:"model,omitempty"`
-		BaseURL  string          `json:"base_url,omitempty"`
-		NumTasks int             `json:"num_tasks,omitempty"`
-		Rollouts int             `json:"num_rollouts,omitempty"`
-		Seed     uint64          `json:"seed"`
-		RunFile  json.RawMessage `json:"run_file,omitempty"`
-	}{verifiersEnv{ID: w.env}, w.run.Model, w.run.BaseURL, w.run.Tasks, w.run.Samples, w.run.Seed, object(w.run.RunFile)}
-	return config
+func (w *verifiersWriter) config() object {
+	return object{
+		{"env", object{{"id", w.env}}},
+		{"model", some(w.run.Model)},
+		{"base_url", some(w.run.BaseURL)},
+		{"num_tasks", some(w.run.Tasks)},
+		{"num_rollouts", some(w.run.Samples)},
+		{"seed", w.run.Seed},
+		{"run_file", some(asObject(w.run.RunFile))},
+	}
 }

@@ -2,6 +2,7 @@ package export
 
 import (
 	"cmp"
+	"time"
 
 	"trajgen/pipeline/episode"
 )
@@ -11,7 +12,7 @@ import (
 type verifiersGraph struct {
 	*pool
 	nodes []verifiersNode
-	calls []verifiersCall
+	calls []object
 	index map[[2]int]int // by the node before it and its place in the pool
 	last  *int           // node behind which the next message goes
 	upTo  int            // messages that are in the graph
@@ -23,8 +24,8 @@ const (
 	refuseBranches = "a conversation that was shortened so often that its branches are too many"
 )
 
-func newVerifiersGraph(ep *episode.Episode, sampling verifiersSampling) (*verifiersGraph, error) {
-	g := &verifiersGraph{pool: newPool(ep), nodes: []verifiersNode{}, calls: []verifiersCall{}, index: map[[2]int]int{}}
+func newVerifiersGraph(ep *episode.Episode, sampling object) (*verifiersGraph, error) {
+	g := &verifiersGraph{pool: newPool(ep), nodes: []verifiersNode{}, calls: []object{}, index: map[[2]int]int{}}
 	for i := range ep.Turns {
 		t := &ep.Turns[i]
 		if g.shortens[i] {
@@ -59,26 +60,27 @@ func (g *verifiersGraph) add(place int) {
 		at = len(g.nodes)
 		g.index[key] = at
 		g.nodes = append(g.nodes, verifiersNode{
-			Parent: g.last, Message: newVerifiersMessage(&g.messages[place]), TokenIDs: episode.IDs{}, Mask: []bool{}, Logprobs: []float32{},
+			Parent: g.last, Message: verifiersMessage(&g.messages[place]), TokenIDs: episode.IDs{}, Mask: []bool{}, Logprobs: []float32{},
 		})
 	}
 	g.last = &at
 }
 
-func newVerifiersMessage(m *episode.Message) verifiersMessage {
-	message := verifiersMessage{Role: m.Role, Content: m.Content, ReasoningContent: m.Reasoning}
-	if m.Role == "tool" {
-		message.ToolCallID, message.Name = &m.ToolCallID, m.Name
-	}
+func verifiersMessage(m *episode.Message) object {
+	var calls []object
 	for _, call := range m.Calls {
-		message.ToolCalls = append(message.ToolCalls, verifiersMessageCall{call.ID, call.Name, call.Arguments})
+		calls = append(calls, object{{"id", call.ID}, {"name", call.Name}, {"arguments", call.Arguments}})
+	}
+	message := object{{"role", m.Role}, {"content", m.Content}, {"reasoning_content", some(m.Reasoning)}, {"tool_calls", some(calls)}}
+	if m.Role == "tool" {
+		message = append(message, object{{"tool_call_id", m.ToolCallID}, {"name", some(m.Name)}}...)
 	}
 	return message
 }
 
 // sampled books a turn at the last node: its tokens with those of the messages before it, as the server does not tell
 // where one message ends and the next begins, and the exchange.
-func (g *verifiersGraph) sampled(turn int, sampling verifiersSampling) {
+func (g *verifiersGraph) sampled(turn int, sampling object) {
 	t := &g.ep.Turns[turn]
 	node := &g.nodes[*g.last]
 	node.Sampled, node.Timestamp = gave(g.ep, turn) != nil, seconds(t.Started)
@@ -93,21 +95,19 @@ func (g *verifiersGraph) sampled(turn int, sampling verifiersSampling) {
 		}
 	}
 	model := cmp.Or(g.ep.Sampling.Model, t.Model)
-	for _, f := range t.Retries {
-		g.calls = append(g.calls, verifiersCall{
-			Model: model, Sampling: sampling, Endpoint: "/chat/completions", Error: &verifiersError{string(f.Outcome) + "." + f.Class, f.Message},
+	for i := range t.Retries {
+		g.calls = append(g.calls, object{
+			{"model", some(model)}, {"sampling", sampling}, {"endpoint", "/chat/completions"},
+			{"time", verifiersSpan(time.Time{}, 0)}, {"error", verifiersError(&t.Retries[i])},
 		})
 	}
-	call := verifiersCall{Node: g.last, Model: cmp.Or(t.Fallback, model), Sampling: sampling, Endpoint: "/chat/completions"}
+	call := object{{"node", *g.last}, {"model", some(cmp.Or(t.Fallback, model))}, {"sampling", sampling}, {"endpoint", "/chat/completions"}}
 	switch t.FinishReason {
 	case "stop", "length", "tool_calls":
-		call.FinishReason = t.FinishReason
+		call = append(call, field{"finish_reason", t.FinishReason})
 	}
 	if t.Usage.Reported {
-		call.Usage = &verifiersUsage{t.Usage.Prompt, t.Usage.Completion}
+		call = append(call, field{"usage", verifiersUsage(t.Usage)})
 	}
-	if !t.Started.IsZero() {
-		call.Time = verifiersSpan{seconds(t.Started), seconds(t.Started.Add(t.Elapsed))}
-	}
-	g.calls = append(g.calls, call)
+	g.calls = append(g.calls, append(call, field{"time", verifiersSpan(t.Started, t.Elapsed)}))
 }

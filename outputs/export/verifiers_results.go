@@ -2,7 +2,6 @@ package export
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,44 +16,15 @@ var verifiersResultsFormat = Format{
 	Folder:   true,
 	Settings: map[string]Setting{"env": {About: "is the id of the environment (default: the run's dataset)"}},
 	open: func(path string, options Options) (target, error) {
-		s, err := openTraces(path, "results.jsonl", options)
+		w := &resultsWriter{notes: notes{}, env: verifiersEnv(options), run: options.Run, metrics: map[string]*average{}}
+		s, err := openFolderSink(path, "results.jsonl", w.notes)
 		if err != nil {
 			return nil, err
 		}
-		w := &resultsWriter{notes: s.notes, env: s.env, run: options.Run, metrics: map[string]*average{}}
 		s.convert = w.row
 		s.last = func() error { return s.createJSON("metadata.json", 0, w.metadata()) }
 		return s, nil
 	},
-}
-
-type resultsRow struct {
-	ExampleID     int                `json:"example_id"`
-	EpisodeID     string             `json:"episode_id"`
-	Task          string             `json:"task"`
-	Prompt        []chatMessage      `json:"prompt"`
-	Completion    []chatMessage      `json:"completion"`
-	Reward        float64            `json:"reward"`
-	Timing        resultsTiming      `json:"timing"`
-	IsCompleted   bool               `json:"is_completed"`
-	IsTruncated   bool               `json:"is_truncated"`
-	Metrics       map[string]float64 `json:"metrics"`
-	Answer        string             `json:"answer,omitempty"`
-	Info          map[string]any     `json:"info,omitempty"`
-	StopCondition string             `json:"stop_condition,omitempty"`
-	ToolDefs      []json.RawMessage  `json:"tool_defs,omitempty"`
-	TokenUsage    *resultsUsage      `json:"token_usage,omitempty"`
-}
-
-type resultsTiming struct {
-	GenerationMS float64 `json:"generation_ms"`
-	ScoringMS    float64 `json:"scoring_ms"`
-	TotalMS      float64 `json:"total_ms"`
-}
-
-type resultsUsage struct {
-	InputTokens  float64 `json:"input_tokens"`
-	OutputTokens float64 `json:"output_tokens"`
 }
 
 func resultsMessages(messages []episode.Message) []chatMessage {
@@ -101,7 +71,7 @@ type resultsWriter struct {
 	passAll       []average
 }
 
-func (w *resultsWriter) row(ep *episode.Episode) (any, error) {
+func (w *resultsWriter) row(ep *episode.Episode) (object, error) {
 	switch {
 	case len(ep.Messages) == 0:
 		return nil, &Refusal{refuseEmpty}
@@ -109,49 +79,66 @@ func (w *resultsWriter) row(ep *episode.Episode) (any, error) {
 		return nil, &Refusal{refuseReward}
 	}
 	prompt := asked(ep)
-	row := resultsRow{
-		ExampleID: ep.Row, EpisodeID: ep.ID, Task: w.env, Prompt: resultsMessages(prompt), Completion: resultsMessages(ep.Messages[len(prompt):]), Reward: *ep.Reward,
-		Timing: resultsTiming{
-			float64(ep.Phases.Agent.Microseconds()) / 1e3, float64(ep.Phases.Verify.Microseconds()) / 1e3, float64(ep.Elapsed.Microseconds()) / 1e3,
-		},
-		IsCompleted: true, IsTruncated: ep.Outcome == episode.Limit, Answer: answerOf(&ep.Task), StopCondition: stopCondition(ep), ToolDefs: shallowAll(ep.Tools),
-		Metrics: map[string]float64{"num_turns": float64(len(ep.Turns)), "total_tool_calls": float64(len(ep.Calls))},
-		Info:    map[string]any{"task_id": ep.Key.Task, "sample": ep.Key.Sample, "outcome": ep.Outcome, "toolsets": ep.Toolsets},
+	milliseconds := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+	info := map[string]any{"task_id": ep.Key.Task, "sample": ep.Key.Sample, "outcome": ep.Outcome, "toolsets": ep.Toolsets}
+	if len(ep.Task.Metadata) > 0 {
+		info["metadata"] = shallow(ep.Task.Metadata)
 	}
+	metrics := map[string]float64{"num_turns": float64(len(ep.Turns)), "total_tool_calls": float64(len(ep.Calls))}
 	for i, r := range ep.Rewards {
 		name := cmp.Or(r.Name, "check")
-		if _, taken := row.Metrics[name]; taken {
+		if _, taken := metrics[name]; taken {
 			name += "_" + strconv.Itoa(i+1)
 		}
-		row.Metrics[name] = r.Value
+		metrics[name] = r.Value
 	}
-	if len(ep.Task.Metadata) > 0 {
-		row.Info["metadata"] = shallow(ep.Task.Metadata)
+	row := object{
+		{"example_id", ep.Row},
+		{"episode_id", ep.ID},
+		{"task", w.env},
+		{"prompt", resultsMessages(prompt)},
+		{"completion", resultsMessages(ep.Messages[len(prompt):])},
+		{"reward", *ep.Reward},
+		{"timing", object{
+			{"generation_ms", milliseconds(ep.Phases.Agent)}, {"scoring_ms", milliseconds(ep.Phases.Verify)}, {"total_ms", milliseconds(ep.Elapsed)},
+		}},
+		{"is_completed", true},
+		{"is_truncated", ep.Outcome == episode.Limit},
+		{"metrics", metrics},
+		{"answer", some(answerOf(&ep.Task))},
+		{"info", info},
+		{"stop_condition", some(stopCondition(ep))},
+		{"tool_defs", some(shallowAll(ep.Tools))},
 	}
 	if u := ep.Usage; u.Reported {
-		row.TokenUsage = &resultsUsage{float64(u.Prompt), float64(u.Completion)}
+		row = append(row, field{"token_usage", resultsUsage(float64(u.Prompt), float64(u.Completion))})
 	}
 	if ep.Drift != nil {
 		w.notes["rows without their token ids, for which the format has no place"]++
 	}
-	w.count(ep, &row)
-	return &row, nil
+	w.milliseconds += milliseconds(ep.Elapsed)
+	w.count(ep, metrics)
+	return row, nil
+}
+
+func resultsUsage(input, output float64) object {
+	return object{{"input_tokens", input}, {"output_tokens", output}}
 }
 
 // count adds an episode up.
-func (w *resultsWriter) count(ep *episode.Episode, row *resultsRow) {
+func (w *resultsWriter) count(ep *episode.Episode, metrics map[string]float64) {
 	if w.atRow == nil || w.at != ep.Row {
 		w.endRow()
 		w.at, w.atRow = ep.Row, map[string]resultsTask{}
 	}
 	task := w.atRow[ep.Key.Task]
 	task.tried++
-	if row.Reward >= resultsThreshold {
+	if *ep.Reward >= resultsThreshold {
 		task.solved++
 	}
 	w.atRow[ep.Key.Task] = task
-	w.reward.add(row.Reward)
-	for _, name := range slices.Sorted(maps.Keys(row.Metrics)) {
+	w.reward.add(*ep.Reward)
+	for _, name := range slices.Sorted(maps.Keys(metrics)) {
 		if w.metrics[name] == nil {
 			if len(w.metrics) == inspectNames {
 				w.notes["metrics whose average is left out, as there are more than 256 names"]++
@@ -159,16 +146,15 @@ func (w *resultsWriter) count(ep *episode.Episode, row *resultsRow) {
 			}
 			w.metrics[name] = &average{}
 		}
-		w.metrics[name].add(row.Metrics[name])
+		w.metrics[name].add(metrics[name])
 	}
-	if row.TokenUsage != nil {
-		w.input.add(row.TokenUsage.InputTokens)
-		w.output.add(row.TokenUsage.OutputTokens)
+	if u := ep.Usage; u.Reported {
+		w.input.add(float64(u.Prompt))
+		w.output.add(float64(u.Completion))
 	}
 	if ep.CostUSD != nil {
 		w.cost.add(*ep.CostUSD)
 	}
-	w.milliseconds += row.Timing.TotalMS
 	if w.began.IsZero() || ep.Started.Before(w.began) {
 		w.began = ep.Started
 	}
@@ -193,52 +179,48 @@ func (w *resultsWriter) endRow() {
 	}
 }
 
-type resultsMetadata struct {
-	EnvID              string             `json:"env_id"`
-	EnvArgs            struct{}           `json:"env_args"`
-	Model              string             `json:"model"`
-	BaseURL            string             `json:"base_url"`
-	NumExamples        int                `json:"num_examples"`
-	RolloutsPerExample int                `json:"rollouts_per_example"`
-	SamplingArgs       struct{}           `json:"sampling_args"`
-	Date               string             `json:"date"`
-	TimeMS             float64            `json:"time_ms"`
-	AvgReward          float64            `json:"avg_reward"`
-	AvgMetrics         map[string]float64 `json:"avg_metrics"`
-	AvgError           float64            `json:"avg_error"`
-	PassAtK            map[string]float64 `json:"pass_at_k"`
-	PassAllK           map[string]float64 `json:"pass_all_k"`
-	PassThreshold      float64            `json:"pass_threshold"`
-	Usage              *resultsUsage      `json:"usage"`
-	Cost               *float64           `json:"cost"`
-	VersionInfo        verifiersVersion   `json:"version_info"`
-	StateColumns       []string           `json:"state_columns"`
-	PathToSave         string             `json:"path_to_save"`
-}
-
-func (w *resultsWriter) metadata() resultsMetadata {
+func (w *resultsWriter) metadata() object {
 	w.endRow()
-	m := resultsMetadata{
-		EnvID: w.env, Model: w.run.Model, BaseURL: w.run.BaseURL, NumExamples: w.tasks, RolloutsPerExample: max(w.run.Samples, w.most),
-		TimeMS: w.milliseconds, AvgReward: w.reward.mean(), AvgMetrics: map[string]float64{}, PassAtK: map[string]float64{},
-		PassAllK: map[string]float64{}, PassThreshold: resultsThreshold, VersionInfo: verifiersVersion{"trajgen " + cmp.Or(w.run.Version, "unknown")},
-		StateColumns: []string{}, PathToSave: ".",
-	}
+	date := ""
 	if !w.began.IsZero() {
-		m.Date = w.began.UTC().Format("2006-01-02 15:04:05")
+		date = w.began.UTC().Format("2006-01-02 15:04:05")
 	}
+	metrics, passAny, passAll := map[string]float64{}, map[string]float64{}, map[string]float64{}
 	for name, a := range w.metrics {
-		m.AvgMetrics[name] = a.mean()
+		metrics[name] = a.mean()
 	}
 	for i := range w.passAny {
 		k := strconv.Itoa(1 << i)
-		m.PassAtK[k], m.PassAllK[k] = w.passAny[i].mean(), w.passAll[i].mean()
+		passAny[k], passAll[k] = w.passAny[i].mean(), w.passAll[i].mean()
 	}
+	var usage object
 	if w.input.n > 0 {
-		m.Usage = &resultsUsage{w.input.mean(), w.output.mean()}
+		usage = resultsUsage(w.input.mean(), w.output.mean())
 	}
+	var cost *float64
 	if w.cost.n > 0 {
-		m.Cost = &w.cost.sum
+		cost = &w.cost.sum
 	}
-	return m
+	return object{
+		{"env_id", w.env},
+		{"env_args", object{}},
+		{"model", w.run.Model},
+		{"base_url", w.run.BaseURL},
+		{"num_examples", w.tasks},
+		{"rollouts_per_example", max(w.run.Samples, w.most)},
+		{"sampling_args", object{}},
+		{"date", date},
+		{"time_ms", w.milliseconds},
+		{"avg_reward", w.reward.mean()},
+		{"avg_metrics", metrics},
+		{"avg_error", 0},
+		{"pass_at_k", passAny},
+		{"pass_all_k", passAll},
+		{"pass_threshold", resultsThreshold},
+		{"usage", usage},
+		{"cost", cost},
+		{"version_info", verifiersVersion(w.run)},
+		{"state_columns", []any{}},
+		{"path_to_save", "."},
+	}
 }

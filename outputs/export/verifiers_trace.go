@@ -10,120 +10,15 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// verifiersTrace is a Trace of verifiers, version 1.
-type verifiersTrace struct {
-	Version          int                         `json:"version"`
-	ID               string                      `json:"id"`
-	Verifiers        verifiersVersion            `json:"verifiers"`
-	Task             verifiersTask               `json:"task"`
-	Agent            verifiersAgent              `json:"agent"`
-	Tools            []function                  `json:"tools"`
-	Nodes            []verifiersNode             `json:"nodes"`
-	Calls            []verifiersCall             `json:"calls"`
-	RequestRewrites  []any                       `json:"request_rewrites"`
-	ResponseRewrites []any                       `json:"response_rewrites"`
-	Rewards          map[string]*verifiersReward `json:"rewards"`
-	Metrics          map[string]float64          `json:"metrics"`
-	Info             map[string]any              `json:"info"`
-	ExtraUsage       []verifiersUsage            `json:"extra_usage"`
-	IsCompleted      bool                        `json:"is_completed"`
-	OK               bool                        `json:"ok"`
-	StopCondition    string                      `json:"stop_condition"`
-	Errors           []verifiersError            `json:"errors"`
-	Timing           verifiersTiming             `json:"timing"`
-}
-
-type verifiersVersion struct {
-	Version string `json:"version"`
-}
-
-type verifiersAgent struct {
-	Config    verifiersAgentConfig `json:"config"`
-	Name      string               `json:"name"`
-	Trainable bool                 `json:"trainable"`
-}
-
-type verifiersAgentConfig struct {
-	Model    string            `json:"model,omitempty"`
-	Sampling verifiersSampling `json:"sampling"`
-}
-
-type verifiersSampling struct {
-	Temperature *float64 `json:"temperature,omitempty"`
-	TopP        *float64 `json:"top_p,omitempty"`
-	MaxTokens   int      `json:"max_tokens,omitempty"`
-}
-
 // verifiersNode is a message, with the tokens that it adds to those before it.
 type verifiersNode struct {
-	Parent    *int             `json:"parent,omitempty"`
-	Message   verifiersMessage `json:"message"`
-	Sampled   bool             `json:"sampled"`
-	Timestamp float64          `json:"timestamp,omitempty"`
-	TokenIDs  episode.IDs      `json:"token_ids"`
-	Mask      []bool           `json:"mask"`
-	Logprobs  []float32        `json:"logprobs"`
-}
-
-type verifiersMessage struct {
-	Role             string                 `json:"role"`
-	Content          string                 `json:"content"`
-	ReasoningContent string                 `json:"reasoning_content,omitempty"`
-	ToolCalls        []verifiersMessageCall `json:"tool_calls,omitempty"`
-	ToolCallID       *string                `json:"tool_call_id,omitempty"`
-	Name             string                 `json:"name,omitempty"`
-}
-
-type verifiersMessageCall struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-type verifiersCall struct {
-	Node         *int              `json:"node,omitempty"`
-	Model        string            `json:"model,omitempty"`
-	Sampling     verifiersSampling `json:"sampling"`
-	Endpoint     string            `json:"endpoint"`
-	FinishReason string            `json:"finish_reason,omitempty"`
-	Usage        *verifiersUsage   `json:"usage,omitempty"`
-	Time         verifiersSpan     `json:"time"`
-	Error        *verifiersError   `json:"error,omitempty"`
-}
-
-type verifiersUsage struct {
-	PromptTokens     int `json:"prompt_tokens"`
-	CompletionTokens int `json:"completion_tokens"`
-}
-
-type verifiersReward struct {
-	Score  float64 `json:"score"`
-	Weight float64 `json:"weight"`
-}
-
-// verifiersSpan is in seconds since 1970.
-type verifiersSpan struct {
-	Start float64 `json:"start"`
-	End   float64 `json:"end"`
-}
-
-type verifiersTiming struct {
-	Start    float64            `json:"start"`
-	Boot     verifiersSpan      `json:"boot"`
-	Setup    verifiersSpan      `json:"setup"`
-	Agent    verifiersAgentSpan `json:"agent"`
-	Finalize verifiersSpan      `json:"finalize"`
-	Scoring  verifiersSpan      `json:"scoring"`
-}
-
-type verifiersAgentSpan struct {
-	verifiersSpan
-	Model   verifiersDuration `json:"model"`
-	Harness verifiersDuration `json:"harness"`
-}
-
-type verifiersDuration struct {
-	Duration float64 `json:"duration"`
+	Parent    *int        `json:"parent,omitempty"`
+	Message   object      `json:"message"`
+	Sampled   bool        `json:"sampled"`
+	Timestamp float64     `json:"timestamp,omitempty"`
+	TokenIDs  episode.IDs `json:"token_ids"`
+	Mask      []bool      `json:"mask"`
+	Logprobs  []float32   `json:"logprobs"`
 }
 
 const (
@@ -131,27 +26,21 @@ const (
 	noteBrokenIDs = "traces without their token ids, as a turn does not go on from the ids before it, or those of a turn are missing"
 )
 
-func (w *verifiersWriter) trace(ep *episode.Episode, task verifiersTask) (*verifiersTrace, error) {
-	sampling := verifiersSampling{ep.Sampling.Temperature, ep.Sampling.TopP, ep.Sampling.MaxTokens}
+// trace is a Trace of verifiers, version 1.
+func (w *verifiersWriter) trace(ep *episode.Episode, task object) (object, error) {
+	sampling := object{
+		{"temperature", some(ep.Sampling.Temperature)}, {"top_p", some(ep.Sampling.TopP)}, {"max_tokens", some(ep.Sampling.MaxTokens)},
+	}
 	g, err := newVerifiersGraph(ep, sampling)
 	if err != nil {
 		return nil, err
 	}
-	trace := &verifiersTrace{
-		Version: 1, ID: ep.ID + "-agent", Verifiers: verifiersVersion{"trajgen " + cmp.Or(w.run.Version, "unknown")}, Task: task,
-		Agent: verifiersAgent{verifiersAgentConfig{cmp.Or(ep.Sampling.Model, ep.Model), sampling}, "agent", true},
-		Tools: verifiersTools(ep.Tools), Nodes: g.nodes, Calls: g.calls, RequestRewrites: []any{}, ResponseRewrites: []any{},
-		Rewards: verifiersRewards(ep), ExtraUsage: extraUsage(ep), IsCompleted: true, OK: ep.Outcome.AgentsDoing(),
-		Metrics: map[string]float64{
-			"num_turns": float64(len(ep.Turns)), "num_tool_calls": float64(len(ep.Calls)), "num_failed_tool_calls": float64(failedCalls(ep)),
-		},
-		Info: map[string]any{
-			"outcome": ep.Outcome, "sample": ep.Key.Sample, "seed": ep.Key.Seed, "attempt": ep.Attempt, "toolsets": ep.Toolsets, "log_p": ep.LogP,
-		},
-		StopCondition: stopCondition(ep), Errors: verifiersErrors(ep), Timing: newVerifiersTiming(ep),
+	config := object{{"model", some(cmp.Or(ep.Sampling.Model, ep.Model))}, {"sampling", sampling}}
+	info := map[string]any{
+		"outcome": ep.Outcome, "sample": ep.Key.Sample, "seed": ep.Key.Seed, "attempt": ep.Attempt, "toolsets": ep.Toolsets, "log_p": ep.LogP,
 	}
 	if len(ep.Compactions) > 0 {
-		trace.Info["compactions"] = ep.Compactions
+		info["compactions"] = ep.Compactions
 	}
 	switch {
 	case ep.Drift == nil:
@@ -162,7 +51,33 @@ func (w *verifiersWriter) trace(ep *episode.Episode, task verifiersTask) (*verif
 	if ep.Reward == nil {
 		w.notes["traces whose rewards are null: they were not judged, or ended in what is not the agent's doing"]++
 	}
-	return trace, nil
+	return object{
+		{"version", 1},
+		{"id", ep.ID + "-agent"},
+		{"verifiers", verifiersVersion(w.run)},
+		{"task", task},
+		{"agent", object{{"config", config}, {"name", "agent"}, {"trainable", true}}},
+		{"tools", verifiersTools(ep.Tools)},
+		{"nodes", g.nodes},
+		{"calls", g.calls},
+		{"request_rewrites", []any{}},
+		{"response_rewrites", []any{}},
+		{"rewards", verifiersRewards(ep)},
+		{"metrics", object{
+			{"num_failed_tool_calls", failedCalls(ep)}, {"num_tool_calls", len(ep.Calls)}, {"num_turns", len(ep.Turns)},
+		}},
+		{"info", info},
+		{"extra_usage", extraUsage(ep)},
+		{"is_completed", true},
+		{"ok", ep.Outcome.AgentsDoing()},
+		{"stop_condition", stopCondition(ep)},
+		{"errors", verifiersErrors(ep)},
+		{"timing", verifiersTiming(ep)},
+	}, nil
+}
+
+func verifiersVersion(run Run) object {
+	return object{{"version", "trajgen " + cmp.Or(run.Version, "unknown")}}
 }
 
 // stopCondition uses the words by which verifiers tells that a trace was cut short.
@@ -177,9 +92,9 @@ func stopCondition(ep *episode.Episode) string {
 }
 
 // verifiersRewards are weighted so that verifiers' sum of them is the episode's reward.
-func verifiersRewards(ep *episode.Episode) map[string]*verifiersReward {
+func verifiersRewards(ep *episode.Episode) map[string]object {
 	if ep.Reward == nil {
-		return map[string]*verifiersReward{inspectReward: nil}
+		return map[string]object{inspectReward: nil}
 	}
 	weights, sum := 0.0, 0.0
 	for _, r := range ep.Rewards {
@@ -187,30 +102,31 @@ func verifiersRewards(ep *episode.Episode) map[string]*verifiersReward {
 		sum += r.Weight * r.Value
 	}
 	shared := weights > 0 && math.Abs(sum/weights-*ep.Reward) < 1e-9
-	rewards := map[string]*verifiersReward{}
+	rewards := map[string]object{}
+	add := func(name string, score, weight float64) { rewards[name] = object{{"score", score}, {"weight", weight}} }
 	for i, r := range ep.Rewards {
 		name := cmp.Or(r.Name, "check")
 		if _, taken := rewards[name]; taken || name == inspectReward {
 			name += "_" + strconv.Itoa(i+1)
 		}
-		reward := &verifiersReward{Score: r.Value}
 		if shared {
-			reward.Weight = r.Weight / weights
+			add(name, r.Value, r.Weight/weights)
+		} else {
+			add(name, r.Value, 0)
 		}
-		rewards[name] = reward
 	}
 	if !shared {
-		rewards[inspectReward] = &verifiersReward{*ep.Reward, 1}
+		add(inspectReward, *ep.Reward, 1)
 	}
 	return rewards
 }
 
 // extraUsage is what others than the agent used.
-func extraUsage(ep *episode.Episode) []verifiersUsage {
-	used := []verifiersUsage{}
+func extraUsage(ep *episode.Episode) []object {
+	used := []object{}
 	add := func(u episode.Usage) {
 		if u.Reported {
-			used = append(used, verifiersUsage{u.Prompt, u.Completion})
+			used = append(used, verifiersUsage(u))
 		}
 	}
 	for i := range ep.Compactions {
@@ -227,6 +143,10 @@ func extraUsage(ep *episode.Episode) []verifiersUsage {
 	return used
 }
 
+func verifiersUsage(u episode.Usage) object {
+	return object{{"prompt_tokens", u.Prompt}, {"completion_tokens", u.Completion}}
+}
+
 // verifiersTools are the tools whose schema can be read; one without parameters takes any.
 func verifiersTools(tools []json.RawMessage) []function {
 	list := []function{}
@@ -235,7 +155,7 @@ func verifiersTools(tools []json.RawMessage) []function {
 		if err != nil {
 			continue
 		}
-		if f.Parameters = object(f.Parameters); f.Parameters == nil {
+		if f.Parameters = asObject(f.Parameters); f.Parameters == nil {
 			f.Parameters = json.RawMessage("{}")
 		}
 		list = append(list, f)
@@ -250,22 +170,30 @@ func seconds(at time.Time) float64 {
 	return float64(at.UnixMicro()) / 1e6
 }
 
-// newVerifiersTiming lays the phases one behind the other, in the order in which they are.
-func newVerifiersTiming(ep *episode.Episode) verifiersTiming {
+// verifiersSpan is in seconds since 1970; zero from the time that is not known.
+func verifiersSpan(from time.Time, d time.Duration) object {
+	if from.IsZero() {
+		d = 0
+	}
+	return object{{"start", seconds(from)}, {"end", seconds(from.Add(d))}}
+}
+
+// verifiersTiming lays the phases one behind the other, in the order in which they are.
+func verifiersTiming(ep *episode.Episode) object {
 	at := ep.Started
-	next := func(d time.Duration) verifiersSpan {
-		if at.IsZero() {
-			return verifiersSpan{}
+	next := func(d time.Duration) object {
+		span := verifiersSpan(at, d)
+		if !at.IsZero() {
+			at = at.Add(d)
 		}
-		span := verifiersSpan{Start: seconds(at)}
-		at = at.Add(d)
-		span.End = seconds(at)
 		return span
 	}
+	duration := func(d time.Duration) object { return object{{"duration", d.Seconds()}} }
 	p := ep.Phases
-	t := verifiersTiming{Start: seconds(ep.Started), Boot: next(p.Open), Setup: next(p.Setup)}
-	t.Agent = verifiersAgentSpan{next(p.Agent), verifiersDuration{p.Model.Seconds()}, verifiersDuration{max(0, p.Agent-p.Model).Seconds()}}
-	t.Scoring = next(p.Verify)
-	t.Finalize = next(p.Close)
-	return t
+	boot, setup := next(p.Open), next(p.Setup)
+	agent := append(next(p.Agent), object{{"model", duration(p.Model)}, {"harness", duration(max(0, p.Agent-p.Model))}}...)
+	scoring := next(p.Verify)
+	return object{
+		{"start", seconds(ep.Started)}, {"boot", boot}, {"setup", setup}, {"agent", agent}, {"finalize", next(p.Close)}, {"scoring", scoring},
+	}
 }

@@ -11,20 +11,20 @@ import (
 
 // WholeLines is a file of one JSON value a line that has its name only when it is whole. It is locked against a second
 // writer meanwhile, and one goroutine uses it.
-type WholeLines struct{ rows rowFile[any] }
+type WholeLines[Value any] struct{ lines rowFile[Value] }
 
 // NewWholeLines begins a file.
-func NewWholeLines(path string) (*WholeLines, error) {
-	rows, err := openRowFile[any](path, rowKind{as: "jsonl", name: "lines"}, Options{})
-	return &WholeLines{rows}, err
+func NewWholeLines[Value any](path string) (*WholeLines[Value], error) {
+	lines, err := openRowFile[Value](path, rowKind{as: "jsonl", name: "lines"}, Options{})
+	return &WholeLines[Value]{lines}, err
 }
 
 // Add adds a value.
-func (w *WholeLines) Add(value any) error { return w.rows.put(value) }
+func (w *WholeLines[Value]) Add(value Value) error { return w.lines.put(value) }
 
 // Commit makes the file durable and gives it its name.
-func (w *WholeLines) Commit() (FileInfo, error) {
-	files, err := w.rows.finish()
+func (w *WholeLines[Value]) Commit() (FileInfo, error) {
+	files, err := w.lines.finish()
 	if err != nil {
 		return FileInfo{}, err
 	}
@@ -32,7 +32,7 @@ func (w *WholeLines) Commit() (FileInfo, error) {
 }
 
 // Close removes what was not committed.
-func (w *WholeLines) Close() error { return w.rows.close() }
+func (w *WholeLines[Value]) Close() error { return w.lines.close() }
 
 // WholeDir makes a directory that appears when all of it is there: fill fills it under another name beside it, and syncs
 // the files that it writes. What is at the path must be empty or not there.
