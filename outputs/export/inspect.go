@@ -115,13 +115,13 @@ func (s *inspectSink) add(ep *episode.Episode) error {
 	if err := s.tally.add(id, ep, sample, s.reduced); err != nil {
 		return err
 	}
-	if err := s.briefs.add(sample.brief()); err != nil {
+	if err := s.briefs.add(sample.brief); err != nil {
 		return err
 	}
 	if s.zip == nil {
-		return s.samples.add(sample)
+		return s.samples.add(sample.document)
 	}
-	return s.member(fmt.Sprintf("samples/%s_epoch_%d.json", id, sample.Epoch), sample)
+	return s.member(fmt.Sprintf("samples/%s_epoch_%d.json", id, sample.epoch), sample.document)
 }
 
 // count notes what a log has no place for.
@@ -156,7 +156,7 @@ func (s *inspectSink) begin(ep *episode.Episode) error {
 	if s.zip == nil {
 		return nil
 	}
-	return s.member("_journal/start.json", inspectStart{Version: 2, Eval: s.spec(), Plan: newInspectPlan()})
+	return s.member("_journal/start.json", s.start(""))
 }
 
 // member writes a file of the zip file.

@@ -2,7 +2,6 @@ package export
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -10,109 +9,10 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-type inspectMessage struct {
-	ID         string            `json:"id"`
-	Role       string            `json:"role"`
-	Content    any               `json:"content"`
-	Source     string            `json:"source,omitempty"`
-	Metadata   map[string]any    `json:"metadata,omitempty"`
-	ToolCalls  []inspectCall     `json:"tool_calls,omitempty"`
-	Model      string            `json:"model,omitempty"`
-	ToolCallID string            `json:"tool_call_id,omitempty"`
-	Function   string            `json:"function,omitempty"`
-	Error      *inspectToolError `json:"error,omitempty"`
-}
-
-// inspectText and inspectReasoning are the parts of a content that is no plain text.
-type inspectText struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-type inspectReasoning struct {
-	Type      string `json:"type"`
-	Reasoning string `json:"reasoning"`
-}
-
-type inspectCall struct {
-	ID         string          `json:"id"`
-	Function   string          `json:"function"`
-	Arguments  json.RawMessage `json:"arguments"`
-	ParseError string          `json:"parse_error,omitempty"`
-	Type       string          `json:"type"`
-}
-
-type inspectToolError struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
-}
-
-type inspectOutput struct {
-	Model      string          `json:"model"`
-	Choices    []inspectChoice `json:"choices"`
-	Completion string          `json:"completion"`
-	Usage      *inspectUsage   `json:"usage,omitempty"`
-	Time       float64         `json:"time,omitempty"`
-}
-
-type inspectChoice struct {
-	Message    inspectMessage `json:"message"`
-	StopReason string         `json:"stop_reason"`
-}
-
-// inspectPool has each message once that a model was sent; the events point into it.
-type inspectPool struct {
-	Messages []inspectMessage `json:"messages"`
-	Calls    []any            `json:"calls"`
-}
-
-type inspectEvent struct {
-	UUID         string         `json:"uuid"`
-	Timestamp    string         `json:"timestamp"`
-	WorkingStart float64        `json:"working_start"`
-	Metadata     map[string]any `json:"metadata,omitempty"`
-	Event        string         `json:"event"`
-}
-
-type inspectModelEvent struct {
-	inspectEvent
-	Model       string          `json:"model"`
-	Input       []any           `json:"input"`
-	InputRefs   [][2]int        `json:"input_refs"`
-	Tools       []inspectTool   `json:"tools"`
-	ToolChoice  string          `json:"tool_choice"`
-	Config      inspectGenerate `json:"config"`
-	Output      inspectOutput   `json:"output"`
-	Retries     int             `json:"retries,omitempty"`
-	Completed   string          `json:"completed,omitempty"`
-	WorkingTime float64         `json:"working_time"`
-}
-
-type inspectToolEvent struct {
-	inspectEvent
-	Type        string            `json:"type"`
-	ID          string            `json:"id"`
-	Function    string            `json:"function"`
-	Arguments   json.RawMessage   `json:"arguments"`
-	Result      string            `json:"result"`
-	Truncated   []int             `json:"truncated,omitempty"`
-	Error       *inspectToolError `json:"error,omitempty"`
-	Completed   string            `json:"completed,omitempty"`
-	WorkingTime float64           `json:"working_time"`
-	Failed      bool              `json:"failed,omitempty"`
-	MessageID   string            `json:"message_id,omitempty"`
-}
-
-type inspectInfoEvent struct {
-	inspectEvent
-	Source string `json:"source"`
-	Data   any    `json:"data"`
-}
-
 // inspectMessages are the messages of an episode as Inspect has them, and the events that led to them.
 type inspectMessages struct {
 	ep      *episode.Episode
-	all     []inspectMessage
+	all     []object
 	turnOf  map[int]int
 	results map[string]int // the message that answers a call, by turn and id
 	calls   map[int][]int  // in the trace, by turn
@@ -121,8 +21,8 @@ type inspectMessages struct {
 }
 
 func newInspectMessages(ep *episode.Episode) *inspectMessages {
-	m := &inspectMessages{ep: ep, all: []inspectMessage{}, turnOf: turnsByMessage(ep), results: map[string]int{}, calls: map[int][]int{}}
-	failed := map[string]*inspectToolError{}
+	m := &inspectMessages{ep: ep, all: []object{}, turnOf: turnsByMessage(ep), results: map[string]int{}, calls: map[int][]int{}}
+	failed := map[string]object{}
 	for i := range ep.Calls {
 		call := &ep.Calls[i]
 		m.calls[call.Turn] = append(m.calls[call.Turn], i)
@@ -136,9 +36,9 @@ func newInspectMessages(ep *episode.Episode) *inspectMessages {
 			turn = t
 		}
 		message := m.message(i, &ep.Messages[i])
-		if message.Role == "tool" {
-			key := callKey(turn, message.ToolCallID)
-			message.Error = failed[key]
+		if ep.Messages[i].Role == "tool" {
+			key := callKey(turn, ep.Messages[i].ToolCallID)
+			message = append(message, field{"error", some(failed[key])})
 			m.results[key] = i
 		}
 		m.all = append(m.all, message)
@@ -146,42 +46,50 @@ func newInspectMessages(ep *episode.Episode) *inspectMessages {
 	return m
 }
 
-func (m *inspectMessages) message(i int, from *episode.Message) inspectMessage {
-	message := inspectMessage{ID: fmt.Sprintf("%s-m%d", m.ep.ID, i), Role: from.Role, Content: from.Content}
+func (m *inspectMessages) id(message int) string { return fmt.Sprintf("%s-m%d", m.ep.ID, message) }
+
+func (m *inspectMessages) message(i int, from *episode.Message) object {
+	content, source, model := any(from.Content), "", ""
+	if turn, ok := m.turnOf[i]; ok && from.Role == "assistant" {
+		source, model = "generate", cmp.Or(m.ep.Turns[turn].Model, m.ep.Model)
+	} else if !from.Harness && from.Role != "assistant" && from.Role != "tool" {
+		source = "input"
+	}
+	var metadata object
 	if from.Harness {
-		message.Metadata = map[string]any{"harness": true}
+		metadata = object{{"harness", true}}
+	}
+	if from.Role == "assistant" && from.Reasoning != "" {
+		content = []object{{{"type", "reasoning"}, {"reasoning", from.Reasoning}}, {{"type", "text"}, {"text", from.Content}}}
+	}
+	message := object{
+		{"id", m.id(i)}, {"role", from.Role}, {"content", content}, {"source", some(source)}, {"metadata", some(metadata)},
 	}
 	switch from.Role {
 	case "tool":
-		message.ToolCallID, message.Function = from.ToolCallID, from.Name
-		return message
+		return append(message, object{{"tool_call_id", some(from.ToolCallID)}, {"function", some(from.Name)}}...)
 	case "assistant":
-	default:
-		if !from.Harness {
-			message.Source = "input"
-		}
-		return message
-	}
-	if turn, ok := m.turnOf[i]; ok {
-		message.Source, message.Model = "generate", cmp.Or(m.ep.Turns[turn].Model, m.ep.Model)
-	}
-	if from.Reasoning != "" {
-		message.Content = []any{inspectReasoning{"reasoning", from.Reasoning}, inspectText{"text", from.Content}}
-	}
-	for n := range from.Calls {
-		c := &from.Calls[n]
-		parsed, whole := arguments(c.Arguments)
-		call := inspectCall{ID: c.ID, Function: c.Name, Arguments: parsed, Type: "function"}
-		if !whole && !isObject(c.Arguments) {
-			call.ParseError = fmt.Sprintf("the arguments are no JSON object, or nest deeper than %d: %s", maxDepth, c.Arguments)
-		}
-		message.ToolCalls = append(message.ToolCalls, call)
+		return append(message, object{{"tool_calls", some(inspectCalls(from.Calls))}, {"model", some(model)}}...)
 	}
 	return message
 }
 
+func inspectCalls(calls []episode.Call) (list []object) {
+	for i := range calls {
+		call, problem := &calls[i], ""
+		parsed, whole := arguments(call.Arguments)
+		if !whole && !isObject(call.Arguments) {
+			problem = fmt.Sprintf("the arguments are no JSON object, or nest deeper than %d: %s", maxDepth, call.Arguments)
+		}
+		list = append(list, object{
+			{"id", call.ID}, {"function", call.Name}, {"arguments", parsed}, {"parse_error", some(problem)}, {"type", "function"},
+		})
+	}
+	return list
+}
+
 // toolError says in Inspect's words how a call failed; nil when it did not.
-func toolError(call *episode.ToolCall) *inspectToolError {
+func toolError(call *episode.ToolCall) object {
 	kind := "unknown"
 	switch call.Status {
 	case episode.CallOK, "":
@@ -198,22 +106,28 @@ func toolError(call *episode.ToolCall) *inspectToolError {
 			kind = call.ErrorClass
 		}
 	}
-	return &inspectToolError{kind, cmp.Or(call.ErrorClass, string(call.Status))}
+	return object{{"type", kind}, {"message", cmp.Or(call.ErrorClass, string(call.Status))}}
 }
 
 // output is what the model gave in a turn.
-func (m *inspectMessages) output(turn int) inspectOutput {
+func (m *inspectMessages) output(turn int) object {
 	t := &m.ep.Turns[turn]
-	output := inspectOutput{Model: cmp.Or(t.Model, m.ep.Model), Time: t.Elapsed.Seconds(), Choices: []inspectChoice{}}
+	choices, completion, usage := []object{}, "", any(nil)
 	if said := gave(m.ep, turn); said != nil {
-		output.Choices = []inspectChoice{{m.all[t.Message], stopReason(t.FinishReason)}}
-		output.Completion = said.Content
+		choices, completion = []object{{{"message", m.all[t.Message]}, {"stop_reason", stopReason(t.FinishReason)}}}, said.Content
 	}
 	if t.Usage.Reported {
-		output.Usage = new(newInspectUsage(t.Usage))
-		output.Usage.TotalCost = t.Cost
+		used := newInspectUsage(t.Usage)
+		used.TotalCost = t.Cost
+		usage = used
 	}
-	return output
+	return object{
+		{"model", cmp.Or(t.Model, m.ep.Model)},
+		{"choices", choices},
+		{"completion", completion},
+		{"usage", usage},
+		{"time", some(t.Elapsed.Seconds())},
+	}
 }
 
 func stopReason(finish string) string {
@@ -228,80 +142,105 @@ func stopReason(finish string) string {
 	return "unknown"
 }
 
-// events are the exchanges with the model and the calls of tools, in their order.
-func (m *inspectMessages) events() ([]any, inspectPool) {
-	events := []any{}
+// events are the exchanges with the model and the calls of tools, in their order. They point into the pool, which has each
+// message once that a model was sent.
+func (m *inspectMessages) events() (events []object, pool object) {
+	events = []object{}
 	sent := inspectSent{pool: newPool(m.ep)}
 	shortens := compactionsByTurn(m.ep)
 	for i := range m.ep.Turns {
-		t := &m.ep.Turns[i]
 		for _, c := range shortens[i] {
-			events = append(events, inspectInfoEvent{m.event("info", t.Started), "trajgen", map[string]any{"compaction": c}})
+			event := m.event("info", m.ep.Turns[i].Started, nil)
+			events = append(events, append(event, object{{"source", "trajgen"}, {"data", object{{"compaction", c}}}}...))
 		}
-		event := inspectModelEvent{
-			inspectEvent: m.event("model", t.Started), Model: cmp.Or(t.Model, m.ep.Model), Input: []any{}, InputRefs: sent.refs(i),
-			Tools: []inspectTool{}, ToolChoice: "auto", Config: newInspectGenerate(m.ep.Sampling), Output: m.output(i), Retries: len(t.Retries),
-			WorkingTime: (t.Elapsed - min(t.Waited, t.Elapsed)).Seconds(),
-		}
-		if i == 0 {
-			event.Tools = newInspectTools(m.ep.Tools)
-		} else if len(m.ep.Tools) > 0 {
-			event.Metadata = map[string]any{"tools": "as in the first model event"}
-		}
-		if !t.Started.IsZero() {
-			event.Completed = inspectTime(t.Started.Add(t.Elapsed))
-		}
-		events = append(events, event)
+		events = append(events, m.modelEvent(i, sent.refs(i)))
 		for _, n := range m.calls[i] {
 			events = append(events, m.toolEvent(&m.ep.Calls[n]))
 		}
 	}
 	if m.ep.Fault != nil {
-		events = append(events, struct {
-			inspectEvent
-			Error *inspectFault `json:"error"`
-		}{m.event("error", m.ep.Started.Add(m.ep.Elapsed)), newInspectFault(m.ep.Fault)})
+		event := m.event("error", m.ep.Started.Add(m.ep.Elapsed), nil)
+		events = append(events, append(event, field{"error", inspectFault(m.ep.Fault)}))
 	}
-	pooled := inspectPool{Messages: slices.Clone(m.all), Calls: []any{}}
 	m.cut = sent.told > inspectRanges
+	messages := slices.Clone(m.all)
 	for i := len(m.all); i < len(sent.messages); i++ {
-		pooled.Messages = append(pooled.Messages, m.message(i, &sent.messages[i]))
+		messages = append(messages, m.message(i, &sent.messages[i]))
 	}
-	return events, pooled
+	return events, object{{"messages", messages}, {"calls", []any{}}}
 }
 
-func (m *inspectMessages) event(kind string, at time.Time) inspectEvent {
+// event is what all events have.
+func (m *inspectMessages) event(kind string, at time.Time, metadata object) object {
 	m.n++
-	event := inspectEvent{UUID: fmt.Sprintf("%s-e%d", m.ep.ID, m.n), Event: kind, Timestamp: inspectTime(cmpTime(at, m.ep.Started))}
+	start := 0.0
 	if !at.IsZero() && at.After(m.ep.Started) {
-		event.WorkingStart = at.Sub(m.ep.Started).Seconds()
+		start = at.Sub(m.ep.Started).Seconds()
 	}
-	return event
+	return object{
+		{"uuid", fmt.Sprintf("%s-e%d", m.ep.ID, m.n)},
+		{"timestamp", inspectTime(cmpTime(at, m.ep.Started))},
+		{"working_start", start},
+		{"metadata", some(metadata)},
+		{"event", kind},
+	}
 }
 
-func (m *inspectMessages) toolEvent(call *episode.ToolCall) inspectToolEvent {
-	given := string(call.Arguments)
-	if given == "" {
-		given = call.RawArguments
+// completed is when an event was over, where it is known when it began.
+func completed(started time.Time, elapsed time.Duration) any {
+	if started.IsZero() {
+		return nil
 	}
-	parsed, _ := arguments(given)
-	event := inspectToolEvent{
-		inspectEvent: m.event("tool", call.Started), Type: "function", ID: call.ID, Function: call.Name, Arguments: parsed, Result: call.Result,
-		Error: toolError(call), WorkingTime: call.Elapsed.Seconds(),
+	return inspectTime(started.Add(elapsed))
+}
+
+func (m *inspectMessages) modelEvent(turn int, refs [][2]int) object {
+	t := &m.ep.Turns[turn]
+	tools, metadata := []object{}, object(nil)
+	if turn == 0 {
+		tools = newInspectTools(m.ep.Tools)
+	} else if len(m.ep.Tools) > 0 {
+		metadata = object{{"tools", "as in the first model event"}}
 	}
-	event.Failed = event.Error != nil
-	event.Metadata = map[string]any{"status": call.Status, "raw_arguments": call.RawArguments, "sandbox_time": call.SandboxTime.Seconds()}
-	if call.Parent != "" {
-		event.Metadata["parent"] = call.Parent
+	return append(m.event("model", t.Started, metadata), object{
+		{"model", cmp.Or(t.Model, m.ep.Model)},
+		{"input", []any{}},
+		{"input_refs", refs},
+		{"tools", tools},
+		{"tool_choice", "auto"},
+		{"config", newInspectGenerate(m.ep.Sampling)},
+		{"output", m.output(turn)},
+		{"retries", some(len(t.Retries))},
+		{"completed", completed(t.Started, t.Elapsed)},
+		{"working_time", (t.Elapsed - min(t.Waited, t.Elapsed)).Seconds()},
+	}...)
+}
+
+func (m *inspectMessages) toolEvent(call *episode.ToolCall) object {
+	parsed, _ := arguments(cmp.Or(string(call.Arguments), call.RawArguments))
+	metadata := object{
+		{"parent", some(call.Parent)}, {"raw_arguments", call.RawArguments}, {"sandbox_time", call.SandboxTime.Seconds()}, {"status", call.Status},
 	}
+	var truncated []int
 	if call.Truncated {
-		event.Truncated = []int{call.ResultBytes, len(call.Result)}
+		truncated = []int{call.ResultBytes, len(call.Result)}
 	}
-	if !call.Started.IsZero() {
-		event.Completed = inspectTime(call.Started.Add(call.Elapsed))
-	}
+	message := ""
 	if i, ok := m.results[callKey(call.Turn, call.ID)]; ok && call.Parent == "" {
-		event.MessageID = m.all[i].ID
+		message = m.id(i)
 	}
-	return event
+	failed := toolError(call)
+	return append(m.event("tool", call.Started, metadata), object{
+		{"type", "function"},
+		{"id", call.ID},
+		{"function", call.Name},
+		{"arguments", parsed},
+		{"result", call.Result},
+		{"truncated", some(truncated)},
+		{"error", some(failed)},
+		{"completed", completed(call.Started, call.Elapsed)},
+		{"working_time", call.Elapsed.Seconds()},
+		{"failed", some(failed != nil)},
+		{"message_id", some(message)},
+	}...)
 }

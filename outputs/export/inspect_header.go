@@ -2,100 +2,12 @@ package export
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
 
 	"trajgen/pipeline/episode"
 )
-
-// inspectHeader is an EvalLog without its samples, in the order in which Inspect reads it.
-type inspectHeader struct {
-	inspectStart
-	Results inspectResults `json:"results"`
-	Stats   inspectStats   `json:"stats"`
-}
-
-type inspectStart struct {
-	Version int         `json:"version"`
-	Status  string      `json:"status,omitempty"`
-	Eval    inspectSpec `json:"eval"`
-	Plan    inspectPlan `json:"plan"`
-}
-
-type inspectSpec struct {
-	EvalID       string            `json:"eval_id"`
-	RunID        string            `json:"run_id"`
-	Created      string            `json:"created"`
-	Task         string            `json:"task"`
-	TaskID       string            `json:"task_id"`
-	TaskVersion  int               `json:"task_version"`
-	Solver       string            `json:"solver"`
-	Dataset      inspectDataset    `json:"dataset"`
-	Model        string            `json:"model"`
-	ModelBaseURL string            `json:"model_base_url,omitempty"`
-	ModelConfig  inspectGenerate   `json:"model_generate_config"`
-	Config       inspectConfig     `json:"config"`
-	Packages     map[string]string `json:"packages,omitempty"`
-	Metadata     map[string]any    `json:"metadata,omitempty"`
-}
-
-type inspectDataset struct {
-	Name    string `json:"name,omitempty"`
-	Samples int    `json:"samples,omitempty"`
-}
-
-type inspectConfig struct {
-	Epochs        int      `json:"epochs,omitempty"`
-	EpochsReducer []string `json:"epochs_reducer"`
-}
-
-// inspectGenerate is how a model was asked.
-type inspectGenerate struct {
-	Temperature     *float64 `json:"temperature,omitempty"`
-	TopP            *float64 `json:"top_p,omitempty"`
-	MaxTokens       int      `json:"max_tokens,omitempty"`
-	ReasoningEffort string   `json:"reasoning_effort,omitempty"`
-}
-
-type inspectPlan struct {
-	Name  string            `json:"name"`
-	Steps []inspectPlanStep `json:"steps"`
-}
-
-type inspectPlanStep struct {
-	Solver string         `json:"solver"`
-	Params map[string]any `json:"params"`
-}
-
-type inspectResults struct {
-	TotalSamples     int            `json:"total_samples"`
-	CompletedSamples int            `json:"completed_samples"`
-	Scores           []inspectScore `json:"scores"`
-}
-
-type inspectScore struct {
-	Name            string                   `json:"name"`
-	Scorer          string                   `json:"scorer"`
-	Reducer         string                   `json:"reducer"`
-	ScoredSamples   int                      `json:"scored_samples"`
-	UnscoredSamples int                      `json:"unscored_samples"`
-	Params          struct{}                 `json:"params"`
-	Metrics         map[string]inspectMetric `json:"metrics"`
-}
-
-type inspectMetric struct {
-	Name   string   `json:"name"`
-	Value  float64  `json:"value"`
-	Params struct{} `json:"params"`
-}
-
-type inspectStats struct {
-	StartedAt   string                  `json:"started_at"`
-	CompletedAt string                  `json:"completed_at"`
-	ModelUsage  map[string]inspectUsage `json:"model_usage"`
-}
 
 type inspectUsage struct {
 	InputTokens     int      `json:"input_tokens"`
@@ -110,34 +22,46 @@ func newInspectUsage(u episode.Usage) inspectUsage {
 	return inspectUsage{InputTokens: u.Prompt, OutputTokens: u.Completion, TotalTokens: u.Prompt + u.Completion, CacheRead: u.Cached, ReasoningTokens: u.Reasoning}
 }
 
-func newInspectPlan() inspectPlan {
-	return inspectPlan{Name: "plan", Steps: []inspectPlanStep{{Solver: "trajgen", Params: map[string]any{}}}}
-}
-
-// newInspectGenerate leaves out an effort that Inspect has no word for.
-func newInspectGenerate(s episode.Sampling) inspectGenerate {
-	config := inspectGenerate{Temperature: s.Temperature, TopP: s.TopP, MaxTokens: s.MaxTokens}
-	if slices.Contains([]string{"none", "minimal", "low", "medium", "high", "xhigh"}, s.ReasoningEffort) {
-		config.ReasoningEffort = s.ReasoningEffort
+// newInspectGenerate is how a model was asked. It leaves out an effort that Inspect has no word for.
+func newInspectGenerate(s episode.Sampling) object {
+	effort := s.ReasoningEffort
+	if !slices.Contains([]string{"none", "minimal", "low", "medium", "high", "xhigh"}, effort) {
+		effort = ""
 	}
-	return config
+	return object{
+		{"temperature", some(s.Temperature)}, {"top_p", some(s.TopP)}, {"max_tokens", some(s.MaxTokens)}, {"reasoning_effort", some(effort)},
+	}
 }
 
-// spec is what was evaluated, as far as the run says it, or else the first episode.
-func (s *inspectSink) spec() inspectSpec {
+// start is what was evaluated, as far as the run says it, or else the first episode. A status follows the version when it is
+// known.
+func (s *inspectSink) start(status string) object {
 	run := s.options.Run
 	id := cmp.Or(run.Fingerprint, s.tally.run, "unknown")
-	spec := inspectSpec{
-		EvalID: shortDigest("eval\x00" + id + "\x00" + s.task), RunID: id, TaskID: shortDigest("task\x00" + s.task), Task: s.task,
-		Created: inspectTime(s.tally.first), Solver: "trajgen",
-		Dataset: inspectDataset{Name: run.Dataset, Samples: run.Tasks}, Model: cmp.Or(run.Model, s.tally.model, "unknown"), ModelBaseURL: run.BaseURL,
-		ModelConfig: s.tally.config, Config: inspectConfig{Epochs: max(run.Samples, s.tally.epochs), EpochsReducer: []string{"mean"}},
-		Metadata: map[string]any{"fingerprint": run.Fingerprint, "seed": strconv.FormatUint(run.Seed, 10), "dataset_digest": run.Digest},
-	}
+	var packages object
 	if run.Version != "" {
-		spec.Packages = map[string]string{"trajgen": run.Version}
+		packages = object{{"trajgen", run.Version}}
 	}
-	return spec
+	spec := object{
+		{"eval_id", shortDigest("eval\x00" + id + "\x00" + s.task)},
+		{"run_id", id},
+		{"created", inspectTime(s.tally.first)},
+		{"task", s.task},
+		{"task_id", shortDigest("task\x00" + s.task)},
+		{"task_version", 0},
+		{"solver", "trajgen"},
+		{"dataset", object{{"name", some(run.Dataset)}, {"samples", some(run.Tasks)}}},
+		{"model", cmp.Or(run.Model, s.tally.model, "unknown")},
+		{"model_base_url", some(run.BaseURL)},
+		{"model_generate_config", s.tally.config},
+		{"config", object{{"epochs", some(max(run.Samples, s.tally.epochs))}, {"epochs_reducer", []string{"mean"}}}},
+		{"packages", some(packages)},
+		{"metadata", object{
+			{"dataset_digest", run.Digest}, {"fingerprint", run.Fingerprint}, {"seed", strconv.FormatUint(run.Seed, 10)},
+		}},
+	}
+	steps := []object{{{"solver", "trajgen"}, {"params", object{}}}}
+	return object{{"version", 2}, {"status", some(status)}, {"eval", spec}, {"plan", object{{"name", "plan"}, {"steps", steps}}}}
 }
 
 // cmpTime is the first of two times that is set.
@@ -156,22 +80,31 @@ func inspectTime(at time.Time) string {
 	return at.UTC().Format("2006-01-02T15:04:05.000000+00:00")
 }
 
-func (s *inspectSink) header() inspectHeader {
+// header is an EvalLog without its samples, in the order in which Inspect reads it.
+func (s *inspectSink) header() object {
 	t := &s.tally
-	header := inspectHeader{
-		inspectStart: inspectStart{Version: 2, Status: "success", Eval: s.spec(), Plan: newInspectPlan()},
-		Results:      inspectResults{TotalSamples: t.samples, CompletedSamples: t.completed, Scores: []inspectScore{}},
-		Stats:        inspectStats{ModelUsage: t.usage},
-	}
-	if !t.earliest.IsZero() {
-		header.Stats.StartedAt, header.Stats.CompletedAt = inspectTime(t.earliest), inspectTime(t.latest)
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.scores)) {
+	scores := []object{}
+	for _, name := range sortedKeys(t.scores) {
 		m := t.scores[name]
-		header.Results.Scores = append(header.Results.Scores, inspectScore{
-			Name: name, Scorer: name, Reducer: "mean", ScoredSamples: m.scored, UnscoredSamples: t.samples - m.scored,
-			Metrics: map[string]inspectMetric{"mean": {Name: "mean", Value: m.mean}, "stderr": {Name: "stderr", Value: m.stderr()}},
+		metric := func(name string, value float64) field {
+			return field{name, object{{"name", name}, {"value", value}, {"params", object{}}}}
+		}
+		scores = append(scores, object{
+			{"name", name},
+			{"scorer", name},
+			{"reducer", "mean"},
+			{"scored_samples", m.scored},
+			{"unscored_samples", t.samples - m.scored},
+			{"params", object{}},
+			{"metrics", object{metric("mean", m.mean), metric("stderr", m.stderr())}},
 		})
 	}
-	return header
+	started, ended := "", ""
+	if !t.earliest.IsZero() {
+		started, ended = inspectTime(t.earliest), inspectTime(t.latest)
+	}
+	return append(s.start("success"), object{
+		{"results", object{{"total_samples", t.samples}, {"completed_samples", t.completed}, {"scores", scores}}},
+		{"stats", object{{"started_at", started}, {"completed_at", ended}, {"model_usage", t.usage}}},
+	}...)
 }

@@ -3,6 +3,7 @@ package export
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -10,38 +11,13 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// inspectSample is an EvalSample.
+// inspectSample is an EvalSample and its EvalSampleSummary, with what the header adds up.
 type inspectSample struct {
-	ID           string                        `json:"id"`
-	Epoch        int                           `json:"epoch"`
-	Input        any                           `json:"input"`
-	Target       string                        `json:"target"`
-	Sandbox      *inspectSandbox               `json:"sandbox,omitempty"`
-	Setup        string                        `json:"setup,omitempty"`
-	Messages     []inspectMessage              `json:"messages"`
-	Output       inspectOutput                 `json:"output"`
-	Scores       map[string]inspectSampleScore `json:"scores,omitempty"`
-	Metadata     map[string]any                `json:"metadata"`
-	Store        struct{}                      `json:"store"`
-	Events       []any                         `json:"events"`
-	EventsData   inspectPool                   `json:"events_data"`
-	ModelUsage   map[string]inspectUsage       `json:"model_usage"`
-	StartedAt    string                        `json:"started_at,omitempty"`
-	CompletedAt  string                        `json:"completed_at,omitempty"`
-	TotalTime    float64                       `json:"total_time"`
-	WorkingTime  float64                       `json:"working_time"`
-	UUID         string                        `json:"uuid"`
-	Error        *inspectFault                 `json:"error,omitempty"`
-	ErrorRetries []inspectFault                `json:"error_retries,omitempty"`
-	Attachments  struct{}                      `json:"attachments"`
-	Limit        *inspectLimit                 `json:"limit,omitempty"`
-
-	question string
-	cut      bool // some model events do not tell what the model was sent
-}
-
-type inspectSandbox struct {
-	Type string `json:"type"`
+	document, brief object
+	epoch           int
+	scores          map[string]inspectSampleScore
+	usage           map[string]inspectUsage
+	cut             bool // some model events do not tell what the model was sent
 }
 
 type inspectSampleScore struct {
@@ -50,56 +26,94 @@ type inspectSampleScore struct {
 	Explanation string  `json:"explanation,omitempty"`
 }
 
-type inspectFault struct {
-	Message       string `json:"message"`
-	Traceback     string `json:"traceback"`
-	TracebackANSI string `json:"traceback_ansi"`
-}
-
-type inspectLimit struct {
-	Type  string  `json:"type"`
-	Limit float64 `json:"limit"`
-}
-
 // inspectReward is the score that the reward is. A check of that name is told apart.
 const inspectReward = "reward"
 
 func newInspectSample(id string, epoch int, ep *episode.Episode) *inspectSample {
 	m := newInspectMessages(ep)
-	s := &inspectSample{
-		ID: id, Epoch: epoch, Target: answerOf(&ep.Task), Setup: ep.Task.Setup,
-		Messages: m.all, Output: inspectOutput{Choices: []inspectChoice{}}, Scores: inspectScores(ep), Metadata: inspectMetadata(ep),
-		ModelUsage: inspectModelUsage(ep), TotalTime: ep.Elapsed.Seconds(), WorkingTime: (ep.Elapsed - waited(ep)).Seconds(),
-		UUID: ep.ID, Limit: newInspectLimit(ep), question: question(asked(ep)),
+	events, pool := m.events()
+	s := &inspectSample{epoch: epoch, scores: inspectScores(ep), usage: inspectModelUsage(ep), cut: m.cut}
+	prompt := asked(ep)
+	asks, target := question(prompt), answerOf(&ep.Task)
+	input := any(asks)
+	if len(prompt) > 1 && len(ep.Messages) >= len(prompt) {
+		input = m.all[:len(prompt)]
 	}
-	s.Input = s.question
-	if prompt := asked(ep); len(prompt) > 1 && len(ep.Messages) >= len(prompt) {
-		s.Input = m.all[:len(prompt)]
+	output := object{{"model", ""}, {"choices", []any{}}, {"completion", ""}}
+	if n := len(ep.Turns); n > 0 {
+		output = m.output(n - 1)
 	}
+	var sandbox, failed, limit object
 	if ep.Sandbox.Backend != "" {
-		s.Sandbox = &inspectSandbox{ep.Sandbox.Backend}
+		sandbox = object{{"type", ep.Sandbox.Backend}}
 	}
-	if !ep.Started.IsZero() {
-		s.StartedAt, s.CompletedAt = inspectTime(ep.Started), inspectTime(ep.Started.Add(ep.Elapsed))
-	}
+	failure := ""
 	if ep.Fault != nil {
-		s.Error = newInspectFault(ep.Fault)
+		failure, failed = faultText(ep.Fault), inspectFault(ep.Fault)
 	}
-	for _, earlier := range ep.Earlier {
-		if earlier.Fault != nil {
-			s.ErrorRetries = append(s.ErrorRetries, *newInspectFault(earlier.Fault))
+	var earlier []object
+	for _, attempt := range ep.Earlier {
+		if attempt.Fault != nil {
+			earlier = append(earlier, inspectFault(attempt.Fault))
 		}
 	}
-	s.Events, s.EventsData = m.events()
-	s.cut = m.cut
-	if n := len(ep.Turns); n > 0 {
-		s.Output = m.output(n - 1)
+	limitType, limitValue := inspectLimit(ep)
+	if limitType != "" {
+		limit = object{{"type", limitType}, {"limit", limitValue}}
 	}
+	var started any
+	if !ep.Started.IsZero() {
+		started = inspectTime(ep.Started)
+	}
+	times := object{
+		{"model_usage", s.usage},
+		{"started_at", started},
+		{"completed_at", completed(ep.Started, ep.Elapsed)},
+		{"total_time", ep.Elapsed.Seconds()},
+		{"working_time", (ep.Elapsed - waited(ep)).Seconds()},
+		{"uuid", ep.ID},
+	}
+	s.document = slices.Concat(object{
+		{"id", id},
+		{"epoch", epoch},
+		{"input", input},
+		{"target", target},
+		{"sandbox", some(sandbox)},
+		{"setup", some(ep.Task.Setup)},
+		{"messages", m.all},
+		{"output", output},
+		{"scores", some(s.scores)},
+		{"metadata", inspectMetadata(ep)},
+		{"store", object{}},
+		{"events", events},
+		{"events_data", pool},
+	}, times, object{
+		{"error", some(failed)},
+		{"error_retries", some(earlier)},
+		{"attachments", object{}},
+		{"limit", some(limit)},
+	})
+	s.brief = slices.Concat(object{
+		{"id", id},
+		{"epoch", epoch},
+		{"input", thin(asks)},
+		{"target", thin(target)},
+		{"metadata", object{{"outcome", ep.Outcome}, {"stop", ep.Stop}}},
+		{"scores", some(thinScores(s.scores))},
+	}, times, object{
+		{"error", some(thin(failure))},
+		{"limit", some(limitType)},
+		{"retries", some(len(earlier))},
+		{"completed", true},
+		{"message_count", len(m.all)},
+	})
 	return s
 }
 
-func newInspectFault(f *episode.Fault) *inspectFault {
-	return &inspectFault{Message: string(f.Outcome) + ": " + f.Class + ": " + f.Message}
+func faultText(f *episode.Fault) string { return string(f.Outcome) + ": " + f.Class + ": " + f.Message }
+
+func inspectFault(f *episode.Fault) object {
+	return object{{"message", faultText(f)}, {"traceback", ""}, {"traceback_ansi", ""}}
 }
 
 // waited is how long nothing was under way, which is no working time.
@@ -170,73 +184,36 @@ func inspectMetadata(ep *episode.Episode) map[string]any {
 	return m
 }
 
-// newInspectLimit is the limit at which an episode ended; nil when it ended at none.
-func newInspectLimit(ep *episode.Episode) *inspectLimit {
+// inspectLimit is the limit at which an episode ended; empty when it ended at none.
+func inspectLimit(ep *episode.Episode) (kind string, limit float64) {
 	used := float64(ep.Usage.Prompt + ep.Usage.Completion)
 	limits := ep.Task.Limits
 	switch ep.Stop {
 	case episode.StopMaxTurns:
-		return &inspectLimit{"message", float64(cmp.Or(limits.Turns, len(ep.Turns)))}
+		return "message", float64(cmp.Or(limits.Turns, len(ep.Turns)))
 	case episode.StopMaxTokens, episode.StopLength:
-		return &inspectLimit{"token", cmp.Or(float64(limits.Tokens), used)}
+		return "token", cmp.Or(float64(limits.Tokens), used)
 	case episode.StopMaxCost:
-		cost := 0.0
-		if ep.CostUSD != nil {
-			cost = *ep.CostUSD
+		if ep.CostUSD == nil {
+			return "cost", 0
 		}
-		return &inspectLimit{"cost", cost}
+		return "cost", *ep.CostUSD
 	case episode.StopTimeout:
-		return &inspectLimit{"time", cmp.Or(limits.Time, ep.Phases.Agent).Seconds()}
+		return "time", cmp.Or(limits.Time, ep.Phases.Agent).Seconds()
 	case episode.StopContext:
-		return &inspectLimit{"context", used}
+		return "context", used
 	case episode.StopRepeating:
-		return &inspectLimit{"custom", float64(len(ep.Calls))}
+		return "custom", float64(len(ep.Calls))
 	}
-	return nil
+	return "", 0
 }
 
-// inspectBrief is an EvalSampleSummary.
-type inspectBrief struct {
-	ID           string                        `json:"id"`
-	Epoch        int                           `json:"epoch"`
-	Input        string                        `json:"input"`
-	Target       string                        `json:"target"`
-	Metadata     map[string]any                `json:"metadata"`
-	Scores       map[string]inspectSampleScore `json:"scores,omitempty"`
-	ModelUsage   map[string]inspectUsage       `json:"model_usage"`
-	StartedAt    string                        `json:"started_at,omitempty"`
-	CompletedAt  string                        `json:"completed_at,omitempty"`
-	TotalTime    float64                       `json:"total_time"`
-	WorkingTime  float64                       `json:"working_time"`
-	UUID         string                        `json:"uuid"`
-	Error        string                        `json:"error,omitempty"`
-	Limit        string                        `json:"limit,omitempty"`
-	Retries      int                           `json:"retries,omitempty"`
-	Completed    bool                          `json:"completed"`
-	MessageCount int                           `json:"message_count"`
-}
-
-func (s *inspectSample) brief() inspectBrief {
-	b := inspectBrief{
-		ID: s.ID, Epoch: s.Epoch, Input: thin(s.question), Target: thin(s.Target), ModelUsage: s.ModelUsage,
-		Metadata:  map[string]any{"outcome": s.Metadata["outcome"], "stop": s.Metadata["stop"]},
-		StartedAt: s.StartedAt, CompletedAt: s.CompletedAt, TotalTime: s.TotalTime, WorkingTime: s.WorkingTime, UUID: s.UUID,
-		Retries: len(s.ErrorRetries), Completed: true, MessageCount: len(s.Messages),
+func thinScores(scores map[string]inspectSampleScore) map[string]inspectSampleScore {
+	short := map[string]inspectSampleScore{}
+	for name, score := range scores {
+		short[name] = inspectSampleScore{score.Value, thin(score.Answer), thin(score.Explanation)}
 	}
-	if s.Error != nil {
-		b.Error = thin(s.Error.Message)
-	}
-	if s.Limit != nil {
-		b.Limit = s.Limit.Type
-	}
-	if len(s.Scores) > 0 {
-		b.Scores = map[string]inspectSampleScore{}
-		for name, score := range s.Scores {
-			score.Answer, score.Explanation = thin(score.Answer), thin(score.Explanation)
-			b.Scores[name] = score
-		}
-	}
-	return b
+	return short
 }
 
 // thin cuts a text to what a summary shows.

@@ -14,7 +14,7 @@ import (
 // over the tasks, as Inspect has it.
 type inspectTally struct {
 	run, model             string
-	config                 inspectGenerate
+	config                 object
 	first                  time.Time
 	earliest, latest       time.Time
 	samples, completed     int
@@ -75,7 +75,7 @@ func (t *inspectTally) add(id string, ep *episode.Episode, sample *inspectSample
 		t.atRow[id] = own
 	}
 	t.samples++
-	t.epochs = max(t.epochs, sample.Epoch)
+	t.epochs = max(t.epochs, sample.epoch)
 	if ep.Outcome.AgentsDoing() {
 		t.completed++
 	}
@@ -87,8 +87,8 @@ func (t *inspectTally) add(id string, ep *episode.Episode, sample *inspectSample
 			t.latest = ended
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(sample.Scores)) {
-		score, m := sample.Scores[name], t.scores[name]
+	for _, name := range slices.Sorted(maps.Keys(sample.scores)) {
+		score, m := sample.scores[name], t.scores[name]
 		if m == nil {
 			if len(t.scores) == inspectNames {
 				t.manyScores = true
@@ -103,8 +103,8 @@ func (t *inspectTally) add(id string, ep *episode.Episode, sample *inspectSample
 		}
 		own[name].add(score.Value)
 	}
-	for _, name := range slices.Sorted(maps.Keys(sample.ModelUsage)) {
-		used := sample.ModelUsage[name]
+	for _, name := range slices.Sorted(maps.Keys(sample.usage)) {
+		used := sample.usage[name]
 		sum, known := t.usage[name]
 		if !known && len(t.usage) == inspectNames {
 			t.manyModels = true
@@ -128,11 +128,7 @@ func (t *inspectTally) endRow(reduced *list) error {
 			if name != inspectReward {
 				continue
 			}
-			err := reduced.add(struct {
-				Value    float64 `json:"value"`
-				SampleID string  `json:"sample_id"`
-			}{score.mean(), task})
-			if err != nil {
+			if err := reduced.add(object{{"value", score.mean()}, {"sample_id", task}}); err != nil {
 				return err
 			}
 		}

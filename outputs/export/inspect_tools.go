@@ -2,65 +2,45 @@ package export
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 )
 
-// inspectTool is a ToolInfo. Inspect refuses a whole log over a schema that it has no type for, so it is told the plain
-// part of each; the sample's metadata has the tools as the model was shown them.
-type inspectTool struct {
-	Name        string        `json:"name"`
-	Description string        `json:"description"`
-	Parameters  inspectParams `json:"parameters"`
-}
-
-type inspectParams struct {
-	Type                 string                  `json:"type"`
-	Properties           map[string]inspectParam `json:"properties"`
-	Required             []string                `json:"required"`
-	AdditionalProperties bool                    `json:"additionalProperties"`
-}
-
-type inspectParam struct {
-	Type        string `json:"type,omitempty"`
-	Description string `json:"description,omitempty"`
-}
-
 var inspectTypes = []string{"string", "integer", "number", "boolean", "array", "object", "null"}
 
-func newInspectTools(tools []json.RawMessage) []inspectTool {
-	infos := []inspectTool{}
+// newInspectTools are ToolInfos. Inspect refuses a whole log over a schema that it has no type for, so they have the plain
+// part of each; the sample's metadata has the tools as the model was shown them.
+func newInspectTools(tools []json.RawMessage) []object {
+	infos := []object{}
 	for _, tool := range tools {
 		if f, err := functionOf(tool); err == nil && f.Name != "" {
-			infos = append(infos, inspectTool{f.Name, f.Description, newInspectParams(f.Parameters)})
+			infos = append(infos, object{{"name", f.Name}, {"description", f.Description}, {"parameters", newInspectParams(f.Parameters)}})
 		}
 	}
 	return infos
 }
 
-func newInspectParams(schema json.RawMessage) inspectParams {
-	params := inspectParams{Type: "object", Properties: map[string]inspectParam{}, Required: []string{}}
+func newInspectParams(schema json.RawMessage) object {
 	var parts struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
 	}
-	if json.Unmarshal(schema, &parts) != nil {
-		return params
-	}
-	for _, name := range slices.Sorted(maps.Keys(parts.Properties)) {
-		var property map[string]any
-		_ = json.Unmarshal(parts.Properties[name], &property) // true and false are schemas too
-		kind, _ := property["type"].(string)
-		if !slices.Contains(inspectTypes, kind) {
-			kind = ""
+	properties, required := map[string]object{}, []string{}
+	if json.Unmarshal(schema, &parts) == nil {
+		for name, schema := range parts.Properties {
+			var property map[string]any
+			_ = json.Unmarshal(schema, &property) // true and false are schemas too
+			kind, _ := property["type"].(string)
+			if !slices.Contains(inspectTypes, kind) {
+				kind = ""
+			}
+			description, _ := property["description"].(string)
+			properties[name] = object{{"type", some(kind)}, {"description", some(description)}}
 		}
-		description, _ := property["description"].(string)
-		params.Properties[name] = inspectParam{kind, description}
-	}
-	for _, name := range parts.Required {
-		if _, ok := params.Properties[name]; ok {
-			params.Required = append(params.Required, name)
+		for _, name := range parts.Required {
+			if properties[name] != nil {
+				required = append(required, name)
+			}
 		}
 	}
-	return params
+	return object{{"type", "object"}, {"properties", properties}, {"required", required}, {"additionalProperties", false}}
 }
