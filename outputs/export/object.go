@@ -14,29 +14,6 @@ type field struct {
 	value any
 }
 
-// MarshalJSON writes the keys in their order.
-func (o object) MarshalJSON() ([]byte, error) {
-	if o == nil {
-		return []byte("null"), nil
-	}
-	text := []byte{'{'}
-	for _, f := range o {
-		if f.value == nil {
-			continue
-		}
-		value, err := encode(f.value)
-		if err != nil {
-			return nil, err
-		}
-		if len(text) > 1 {
-			text = append(text, ',')
-		}
-		text = append(append(text, quoted(f.key)...), ':')
-		text = append(text, value...)
-	}
-	return append(text, '}'), nil
-}
-
 // some is a value of an object, or nil where it is empty.
 func some(value any) any {
 	v := reflect.ValueOf(value)
@@ -46,29 +23,79 @@ func some(value any) any {
 	return value
 }
 
+// MarshalJSON is for objects within other values.
+func (o object) MarshalJSON() ([]byte, error) { return encode(o) }
+
 // encodeLine is the JSON of a value with its line break. HTML characters stay as they are.
 func encodeLine(value any) ([]byte, error) {
-	var buf bytes.Buffer
-	encoder := json.NewEncoder(&buf)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return buf.Bytes(), err
+	text, err := encode(value)
+	return append(text, '\n'), err
 }
 
 // encode is the JSON of a value.
 func encode(value any) ([]byte, error) {
-	if o, ok := value.(object); ok {
-		return o.MarshalJSON()
+	var buf bytes.Buffer
+	err := writeJSON(&buf, value)
+	return buf.Bytes(), err
+}
+
+// writeJSON writes objects and lists of them itself, so that what is in them is encoded once.
+func writeJSON(buf *bytes.Buffer, value any) error {
+	switch value := value.(type) {
+	case nil:
+	case object:
+		if value != nil {
+			return value.write(buf)
+		}
+	case []object:
+		buf.WriteByte('[')
+		for i, o := range value {
+			if i > 0 {
+				buf.WriteByte(',')
+			}
+			if err := writeJSON(buf, o); err != nil {
+				return err
+			}
+		}
+		buf.WriteByte(']')
+		return nil
+	default:
+		encoder := json.NewEncoder(buf)
+		encoder.SetEscapeHTML(false)
+		err := encoder.Encode(value)
+		buf.Truncate(max(0, buf.Len()-1)) // the line break
+		return err
 	}
-	line, err := encodeLine(value)
-	return bytes.TrimSuffix(line, []byte("\n")), err
+	buf.WriteString("null")
+	return nil
+}
+
+func (o object) write(buf *bytes.Buffer) error {
+	lead := byte('{')
+	for _, f := range o {
+		if f.value == nil {
+			continue
+		}
+		buf.WriteByte(lead)
+		lead = ','
+		buf.Write(quoted(f.key))
+		buf.WriteByte(':')
+		if err := writeJSON(buf, f.value); err != nil {
+			return err
+		}
+	}
+	if lead == '{' {
+		buf.WriteByte(lead)
+	}
+	buf.WriteByte('}')
+	return nil
 }
 
 // quoted is the JSON of a text.
 func quoted(text string) json.RawMessage {
-	line, err := encode(text)
+	encoded, err := encode(text)
 	if err != nil {
 		panic(err)
 	}
-	return line
+	return encoded
 }

@@ -68,7 +68,7 @@ type lines[Row any] struct {
 }
 
 func (l *lines[Row]) put(row Row) error {
-	line, err := encodeLine(&row)
+	line, err := encodeLine(row)
 	if err == nil {
 		_, err = l.Write(line)
 	}
