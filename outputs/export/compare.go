@@ -31,7 +31,7 @@ func CompareRunFiles(ctx context.Context, source Source, runDir string, tell fun
 	if err != nil {
 		return 0, 0, err
 	}
-	result, err := Write(ctx, source, &sink{target: tables, path: runDir})
+	result, err := Write(ctx, source, &Sink{target: tables, path: runDir})
 	for _, file := range result.Files {
 		if filepath.Base(filepath.Dir(file.Path)) == "trajectories" {
 			trajectories += file.Rows

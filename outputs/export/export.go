@@ -25,28 +25,16 @@ type FileInfo struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Sink writes episodes in one format. One goroutine uses it. Nothing of what is written can be seen under its name
-// before Commit, and an earlier export to the same place stands until then.
-type Sink interface {
-	// Write adds an episode, in dataset order. A *Refusal says that the format cannot carry this one, which is left out;
-	// after any other error the sink takes no more.
-	Write(ctx context.Context, ep *episode.Episode) error
-	// Commit makes everything that was written durable, gives it its name and then removes what is left of an earlier
-	// export. It may be called once.
-	Commit() ([]FileInfo, error)
-	// Close frees what the sink holds. Without a Commit before it, it removes what was written. It may be called again.
-	Close() error
-}
-
-// Teller is a Sink, or a Source, that has something to say after Commit: what of the episodes could not be carried.
+// Teller is a Source, or what a format writes to, that has something to say in the end: what of the episodes could not be
+// carried.
 type Teller interface {
 	// Notes are sentences without a full stop, with counts, in a fixed order.
 	Notes() []string
 }
 
-// Dropper is a Sink that finds only later that it cannot carry an episode which it took, or a Source that leaves some out.
+// Dropper is a Source that leaves episodes out, or a format that finds only later that it cannot carry some which it took.
 type Dropper interface {
-	// Dropped counts those episodes, by reason, after Commit.
+	// Dropped counts those episodes, by reason, in the end.
 	Dropped() map[string]int
 }
 
@@ -138,7 +126,7 @@ func Formats() map[string]Format { return maps.Clone(formats) }
 func Names() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // Open opens a sink of the named format that writes to path.
-func Open(name, path string, options Options) (Sink, error) {
+func Open(name, path string, options Options) (*Sink, error) {
 	format, ok := formats[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown output format %q (have %s)", name, strings.Join(Names(), ", "))
@@ -151,7 +139,7 @@ func Open(name, path string, options Options) (Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sink{target: out, path: path}, nil
+	return &Sink{target: out, path: path}, nil
 }
 
 // Source yields episodes in dataset order: by row, then sample. A journal.Reader is one.
@@ -169,7 +157,7 @@ type Result struct {
 
 // Write writes every episode of source into a sink, commits it and closes it in any case. It holds one episode at a
 // time, beside what the sink buffers.
-func Write(ctx context.Context, source Source, sink Sink) (result Result, err error) {
+func Write(ctx context.Context, source Source, sink *Sink) (result Result, err error) {
 	defer func() { err = errors.Join(err, sink.Close()) }()
 	result = Result{Files: []FileInfo{}, Dropped: map[string]int{}, Notes: []string{}} // empty lists in JSON
 	for ep, err := range source.Episodes(ctx) {
@@ -192,18 +180,15 @@ func Write(ctx context.Context, source Source, sink Sink) (result Result, err er
 	if result.Files, err = sink.Commit(); err != nil {
 		return result, err
 	}
-	if dropper, ok := sink.(Dropper); ok {
-		for reason, n := range dropper.Dropped() {
-			result.Dropped[reason] += n
-			result.Episodes -= n
+	for _, part := range []any{source, sink.target} {
+		if dropper, ok := part.(Dropper); ok {
+			for reason, n := range dropper.Dropped() {
+				result.Dropped[reason] += n
+				if part == sink.target { // it had taken them
+					result.Episodes -= n
+				}
+			}
 		}
-	}
-	if dropper, ok := source.(Dropper); ok {
-		for reason, n := range dropper.Dropped() {
-			result.Dropped[reason] += n
-		}
-	}
-	for _, part := range []any{source, sink} {
 		if teller, ok := part.(Teller); ok {
 			result.Notes = append(result.Notes, teller.Notes()...)
 		}

@@ -1,11 +1,8 @@
 package export
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -22,21 +19,17 @@ var sharegptFormat = Format{
 	open: openShareGPT,
 }
 
-// sharegptRow is a row but for its sharegptCounts. Those have every tool of the export in every row, so that readers by
-// column find one schema, and are added when all tools are known.
+// sharegptRow is a row. Its counts have every tool of the export, so that readers by column find one schema.
 type sharegptRow struct {
-	PromptIndex   int              `json:"prompt_index"`
-	Conversations []ShareGPTTurn   `json:"conversations"`
-	Metadata      sharegptMetadata `json:"metadata"`
-	Completed     bool             `json:"completed"`
-	Partial       bool             `json:"partial"`
-	APICalls      int              `json:"api_calls"`
-	ToolsetsUsed  []string         `json:"toolsets_used"`
-}
-
-type sharegptCounts struct {
-	ToolStats  map[string]sharegptToolStats `json:"tool_stats"`
-	ToolErrors map[string]int               `json:"tool_error_counts"`
+	PromptIndex   int                          `json:"prompt_index"`
+	Conversations []ShareGPTTurn               `json:"conversations"`
+	Metadata      sharegptMetadata             `json:"metadata"`
+	Completed     bool                         `json:"completed"`
+	Partial       bool                         `json:"partial"`
+	APICalls      int                          `json:"api_calls"`
+	ToolsetsUsed  []string                     `json:"toolsets_used"`
+	ToolStats     map[string]sharegptToolStats `json:"tool_stats"`
+	ToolErrors    map[string]int               `json:"tool_error_counts"`
 }
 
 // ShareGPTTurn is a turn of a ShareGPT conversation.
@@ -69,10 +62,11 @@ const (
 	noteInvented = "episodes with calls of tools that do not exist, which are counted as " + inventedTools
 )
 
+// sharegptSink keeps the rows beside the file until all tools are known.
 type sharegptSink struct {
-	*lines[json.RawMessage]
+	*lines[sharegptRow]
 	notes
-	spool *spool
+	kept  *spool
 	own   bool
 	tools map[string]sharegptToolStats // every tool of the export, all zero
 }
@@ -82,11 +76,12 @@ func openShareGPT(path string, options Options) (target, error) {
 	if err != nil {
 		return nil, err
 	}
-	spool, err := openSpool(path)
+	kept, err := openSpool(path)
 	if err != nil {
 		return nil, errors.Join(err, f.close())
 	}
-	return &sharegptSink{lines: &lines[json.RawMessage]{file: f}, notes: notes{}, spool: spool, own: options.Set["system"] == "own", tools: map[string]sharegptToolStats{}}, nil
+	own := options.Set["system"] == "own"
+	return &sharegptSink{lines: &lines[sharegptRow]{file: f}, notes: notes{}, kept: kept, own: own, tools: map[string]sharegptToolStats{}}, nil
 }
 
 func (s *sharegptSink) add(ep *episode.Episode) error {
@@ -95,32 +90,22 @@ func (s *sharegptSink) add(ep *episode.Episode) error {
 		return err // a *Refusal
 	}
 	row := sharegptRow{
-		PromptIndex: ep.Row, Conversations: turns, APICalls: len(ep.Turns), ToolsetsUsed: ep.Toolsets,
+		PromptIndex: ep.Row, Conversations: turns, APICalls: len(ep.Turns), ToolsetsUsed: append([]string{}, ep.Toolsets...),
 		Metadata:  sharegptMetadata{Model: ep.Model},
 		Completed: ep.Stop == episode.StopAnswered, Partial: ep.Stop != episode.StopAnswered,
-	}
-	if row.ToolsetsUsed == nil {
-		row.ToolsetsUsed = []string{}
 	}
 	if !ep.Started.IsZero() {
 		row.Metadata.Timestamp = ep.Started.UTC().Format("2006-01-02T15:04:05.000000+00:00")
 	}
-	line, err := encodeLine(&row)
-	if err != nil {
-		return err
-	}
-	if err := sameShareGPT(line, ep, s.own); err != nil {
+	if err := sameShareGPT(&row, ep, s.own); err != nil {
 		return err
 	}
 	stats, invented := s.count(ep)
 	if err := s.remember(ep, stats); err != nil {
 		return err
 	}
-	counts, err := encodeLine(stats)
-	if err == nil {
-		_, err = s.spool.Write(append(line, counts...))
-	}
-	if err != nil {
+	row.ToolStats = stats
+	if err := s.kept.add(row); err != nil {
 		return err
 	}
 	s.remark(ep)
@@ -174,42 +159,24 @@ func (s *sharegptSink) remember(ep *episode.Episode, stats map[string]sharegptTo
 
 // finish writes the rows with all tools in each.
 func (s *sharegptSink) finish() ([]FileInfo, error) {
-	from, err := s.spool.read()
-	if err != nil {
-		return nil, err
-	}
-	reader := bufio.NewReader(from)
-	for {
-		row, err := reader.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return s.lines.finish()
-		}
-		var stats []byte
-		if err == nil {
-			stats, err = reader.ReadBytes('\n')
-		}
-		counts := sharegptCounts{maps.Clone(s.tools), map[string]int{}}
-		if err == nil {
-			err = json.Unmarshal(stats, &counts.ToolStats)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read back the rows of %s: %w", s.path, err)
-		}
-		for name, n := range counts.ToolStats {
-			counts.ToolErrors[name] = n.Failure
-		}
-		rest, err := encodeLine(counts)
+	for row, err := range spooled[sharegptRow](s.kept) {
 		if err != nil {
 			return nil, err
 		}
-		row[len(row)-2] = ',' // for the brace and the line break
-		if err := s.put(append(row[:len(row)-1], rest[1:]...)); err != nil {
+		all := maps.Clone(s.tools)
+		maps.Copy(all, row.ToolStats)
+		row.ToolStats, row.ToolErrors = all, map[string]int{}
+		for name, n := range all {
+			row.ToolErrors[name] = n.Failure
+		}
+		if err := s.put(row); err != nil {
 			return nil, err
 		}
 	}
+	return s.lines.finish()
 }
 
-func (s *sharegptSink) close() error { return errors.Join(s.spool.Close(), s.lines.close()) }
+func (s *sharegptSink) close() error { return errors.Join(s.kept.Close(), s.lines.close()) }
 
 // systemOf is the system message with which a conversation begins.
 func systemOf(ep *episode.Episode) string {

@@ -166,9 +166,13 @@ func unquoted(value json.RawMessage) string {
 }
 
 // sameShareGPT holds that a row reads back as what the episode has, as far as the format carries it.
-func sameShareGPT(line []byte, ep *episode.Episode, own bool) error {
+func sameShareGPT(written *sharegptRow, ep *episode.Episode, own bool) error {
 	var row sharegptRow
-	if err := json.Unmarshal(line, &row); err != nil {
+	text, err := encode(written)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &row); err != nil {
 		return &Refusal{"a row that is not JSON"}
 	}
 	got, err := ReadShareGPT(row.Conversations)
@@ -256,10 +260,7 @@ func CheckShareGPT(r io.Reader) (rows int, err error) {
 
 func checkShareGPTRow(line []byte) error {
 	var keys map[string]json.RawMessage
-	var row struct {
-		sharegptRow
-		sharegptCounts
-	}
+	var row sharegptRow
 	if err := json.Unmarshal(line, &keys); err != nil {
 		return fmt.Errorf("no JSON object: %w", err)
 	}

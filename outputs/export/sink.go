@@ -20,16 +20,19 @@ type target interface {
 	close() error
 }
 
-// sink is the Sink of a target.
-type sink struct {
-	target
+// Sink writes episodes in one format. One goroutine uses it. Nothing of what is written can be seen under its name
+// before Commit, and an earlier export to the same place stands until then.
+type Sink struct {
+	target    target
 	path      string
 	failed    error
 	committed bool
 	closed    bool
 }
 
-func (s *sink) Write(ctx context.Context, ep *episode.Episode) error {
+// Write adds an episode, in dataset order. A *Refusal says that the format cannot carry this one, which is left out; after
+// any other error the sink takes no more.
+func (s *Sink) Write(ctx context.Context, ep *episode.Episode) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -38,7 +41,7 @@ func (s *sink) Write(ctx context.Context, ep *episode.Episode) error {
 	}
 	err := finite(ep)
 	if err == nil {
-		err = s.add(ep)
+		err = s.target.add(ep)
 	}
 	if _, refused := errors.AsType[*Refusal](err); refused {
 		return err
@@ -57,7 +60,9 @@ func finite(ep *episode.Episode) error {
 	return nil
 }
 
-func (s *sink) Commit() ([]FileInfo, error) {
+// Commit makes everything that was written durable, gives it its name and then removes what is left of an earlier export. It
+// may be called once.
+func (s *Sink) Commit() (files []FileInfo, err error) {
 	switch {
 	case s.failed != nil:
 		return nil, fmt.Errorf("commit %s: it is not complete: %w", s.path, s.failed)
@@ -65,31 +70,15 @@ func (s *sink) Commit() ([]FileInfo, error) {
 		return nil, fmt.Errorf("commit %s: it was committed before", s.path)
 	}
 	s.committed = true
-	var files []FileInfo
-	files, s.failed = s.finish()
+	files, s.failed = s.target.finish()
 	return files, s.failed
 }
 
-func (s *sink) Close() error {
+// Close frees what the sink holds. Without a Commit before it, it removes what was written. It may be called again.
+func (s *Sink) Close() error {
 	if s.closed {
 		return nil
 	}
 	s.closed = true
-	return s.close()
-}
-
-// Notes are those of the target, where it has any.
-func (s *sink) Notes() []string {
-	if teller, ok := s.target.(Teller); ok {
-		return teller.Notes()
-	}
-	return nil
-}
-
-// Dropped are the episodes that the target left out in the end.
-func (s *sink) Dropped() map[string]int {
-	if dropper, ok := s.target.(Dropper); ok {
-		return dropper.Dropped()
-	}
-	return nil
+	return s.target.close()
 }

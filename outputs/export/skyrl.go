@@ -170,22 +170,13 @@ func (s *skyrlSink) entry(ep *episode.Episode, number int, step *skyrlStep) erro
 	}
 	values := []any{
 		episode.IDs(step.prompt), episode.IDs(step.response), reward, episode.IDs(step.mask), stop, step.logprobs,
-		struct {
-			InstanceID   string `json:"instance_id"`
-			RepetitionID int    `json:"repetition_id"`
-		}{ep.Key.Task, number},
+		object{{"instance_id", ep.Key.Task}, {"repetition_id", number}},
 		ep.Elapsed.Seconds(),
-		struct {
-			LLM float64 `json:"llm"`
-			Env float64 `json:"env"`
-		}{ep.Phases.Model.Seconds(), (ep.Elapsed - ep.Phases.Model).Seconds()},
+		object{{"llm", ep.Phases.Model.Seconds()}, {"env", (ep.Elapsed - ep.Phases.Model).Seconds()}},
 		step.last,
-		struct {
-			Turns   int             `json:"turns"`
-			Calls   int             `json:"tool_calls"`
-			Failed  int             `json:"failed_tool_calls"`
-			Outcome episode.Outcome `json:"outcome"`
-		}{len(ep.Turns), len(ep.Calls), failedCalls(ep), ep.Outcome},
+		object{
+			{"turns", len(ep.Turns)}, {"tool_calls", len(ep.Calls)}, {"failed_tool_calls", failedCalls(ep)}, {"outcome", ep.Outcome},
+		},
 	}
 	for i, value := range values {
 		if err := s.lists[i].add(value); err != nil {

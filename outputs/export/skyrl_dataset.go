@@ -46,18 +46,10 @@ type skyrlExtra struct {
 }
 
 func newSkyRLTask(ep *episode.Episode, options Options, seen *firsts, n notes) (*skyrlTask, error) {
-	prompt, err := verlPrompt(ep)
+	prompt, truth, err := seen.task(ep, n)
 	if err != nil {
 		return nil, err
 	}
-	truth, err := groundTruth(&ep.Task)
-	if err != nil {
-		return nil, err
-	}
-	if !seen.first(ep) {
-		return nil, &Refusal{refuseSample}
-	}
-	n.remarkTask(ep)
 	return &skyrlTask{
 		ID: ep.Key.Task, DataSource: cmp.Or(options.Set["data_source"], options.Run.Dataset, "trajgen"), Prompt: prompt,
 		EnvClass: cmp.Or(options.Set["env_class"], "trajgen"), RewardSpec: skyrlReward{"rule", truth},

@@ -2,9 +2,11 @@ package export
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -51,6 +53,37 @@ func (s *spool) read() (io.Reader, error) {
 }
 
 func (s *spool) Close() error { return s.file.Close() }
+
+// add keeps a value.
+func (s *spool) add(value any) error {
+	line, err := encodeLine(value)
+	if err == nil {
+		_, err = s.Write(line)
+	}
+	return err
+}
+
+// spooled yields the values that were added.
+func spooled[Value any](s *spool) iter.Seq2[Value, error] {
+	return func(yield func(Value, error) bool) {
+		from, err := s.read()
+		for decoder := json.NewDecoder(from); ; {
+			var value Value
+			if err == nil {
+				err = decoder.Decode(&value)
+			}
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				err = fmt.Errorf("read back the rows of %s: %w", s.near, err)
+			}
+			if !yield(value, err) || err != nil {
+				return
+			}
+		}
+	}
+}
 
 // list is a JSON list on its way to disk.
 type list struct {

@@ -2,10 +2,8 @@ package export
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"regexp"
@@ -119,18 +117,10 @@ func (s *verlSink) add(ep *episode.Episode) error {
 
 // row is the row of an episode's task.
 func (s *verlSink) row(ep *episode.Episode) (*verlRow, error) {
-	prompt, err := verlPrompt(ep)
+	prompt, truth, err := s.firsts.task(ep, s.notes)
 	if err != nil {
 		return nil, err
 	}
-	truth, err := groundTruth(&ep.Task)
-	if err != nil {
-		return nil, err
-	}
-	if !s.first(ep) {
-		return nil, &Refusal{refuseSample}
-	}
-	s.remarkTask(ep)
 	set := s.options.Set
 	asks := question(asked(ep))
 	row := &verlRow{
@@ -150,21 +140,29 @@ func (s *verlSink) row(ep *episode.Episode) (*verlRow, error) {
 	return row, nil
 }
 
-// verlPrompt is what the model was first asked, without a call of a tool, which a prompt has no place for.
-func verlPrompt(ep *episode.Episode) (prompt []verlMessage, err error) {
+// task is what the model was first asked, without a call of a tool, which a prompt has no place for, and what its answer is
+// judged by. Only the first sample of a task gives a row.
+func (f *firsts) task(ep *episode.Episode, n notes) (prompt []verlMessage, truth string, err error) {
 	for _, m := range asked(ep) {
 		if len(m.Calls) > 0 || m.Role == "tool" {
-			return nil, &Refusal{refusePrefill}
+			return nil, "", &Refusal{refusePrefill}
 		}
 		prompt = append(prompt, verlMessage{m.Role, m.Content})
 	}
 	if len(prompt) == 0 {
-		return nil, &Refusal{refusePrompt}
+		return nil, "", &Refusal{refusePrompt}
 	}
-	return prompt, nil
+	if truth, err = groundTruth(&ep.Task); err != nil {
+		return nil, "", err
+	}
+	if !f.first(ep) {
+		return nil, "", &Refusal{refuseSample}
+	}
+	n.remarkTask(ep)
+	return prompt, truth, nil
 }
 
-// keep puts a row aside, with what its tools are created with.
+// keep keeps a row with what its tools are created with.
 func (s *verlSink) keep(row *verlRow, ep *episode.Episode) error {
 	odd := false
 	for _, name := range functionNames(ep.Tools) {
@@ -183,11 +181,7 @@ func (s *verlSink) keep(row *verlRow, ep *episode.Episode) error {
 	create := verlCreate{
 		TaskID: row.ID, GroundTruth: row.RewardModel.GroundTruth, Image: ep.Task.Image, Cwd: ep.Task.Cwd, Setup: ep.Task.Setup,
 	}
-	line, err := encodeLine(keptRow{row, create})
-	if err == nil {
-		_, err = s.kept.Write(line)
-	}
-	return err
+	return s.kept.add(keptRow{row, create})
 }
 
 type keptRow struct {
@@ -197,19 +191,12 @@ type keptRow struct {
 
 // finish writes the Parquet file.
 func (s *verlSink) finish() ([]FileInfo, error) {
-	from, err := s.kept.read()
-	if err != nil {
-		return nil, err
-	}
 	names := slices.Sorted(maps.Keys(s.tools))
 	row := reflect.New(verlType(names)).Elem()
 	schema := parquet.NewSchema("verl", parquet.SchemaOf(row.Addr().Interface()))
 	out := &parquetFile[any]{s.file, newParquetRows[any](s.file, schema, "id", s.options)}
-	for lines := json.NewDecoder(from); ; {
-		var kept keptRow
-		if err := lines.Decode(&kept); err == io.EOF {
-			return out.finish()
-		} else if err != nil {
+	for kept, err := range spooled[keptRow](s.kept) {
+		if err != nil {
 			return nil, err
 		}
 		fillVerl(row, &kept, len(names))
@@ -217,6 +204,7 @@ func (s *verlSink) finish() ([]FileInfo, error) {
 			return nil, err
 		}
 	}
+	return out.finish()
 }
 
 // verlType is verlRow with a field in extra_info for each tool.

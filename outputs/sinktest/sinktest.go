@@ -68,7 +68,7 @@ type suite struct {
 // small parts and row groups, so that every boundary is crossed.
 var small = export.Options{PartRows: 7, RowGroupRows: 3}
 
-func (s suite) open(t *testing.T) export.Sink {
+func (s suite) open(t *testing.T) *export.Sink {
 	t.Helper()
 	sink, err := export.Open(s.format.Name, s.path, s.options())
 	if err != nil {
@@ -236,7 +236,7 @@ func testNoPlace(t *testing.T, s suite) {
 	}
 }
 
-func (s suite) write(t *testing.T, sink export.Sink, episodes []*episode.Episode) {
+func (s suite) write(t *testing.T, sink *export.Sink, episodes []*episode.Episode) {
 	t.Helper()
 	for _, ep := range episodes {
 		err := sink.Write(t.Context(), ep)
