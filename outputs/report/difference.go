@@ -92,13 +92,10 @@ type Comparison struct {
 
 // scored is what one run knows of one task.
 type scored struct {
-	row, errors     int
-	reward, success cluster
-	turns           mean
-	tokens          mean
-	cost            mean
-	elapsed         mean
-	outcomes        []ended
+	row, errors                  int
+	reward, success              cluster
+	turns, tokens, cost, elapsed cluster // of which a value that is not known is open
+	outcomes                     []ended
 }
 
 // ended is how a sample ended.
@@ -113,23 +110,6 @@ func (s *scored) score() TaskScore {
 		score.Reward = new(s.reward.mean())
 	}
 	return score
-}
-
-// mean adds up; lack counts those that had no value.
-type mean struct {
-	n    int
-	sum  float64
-	lack int
-}
-
-func (m *mean) add(v float64) { m.n, m.sum = m.n+1, m.sum+v }
-
-// value is nil where something is missing: a mean of what happens to be known is a guess.
-func (m *mean) value() *float64 {
-	if m.n == 0 || m.lack > 0 {
-		return nil
-	}
-	return new(m.sum / float64(m.n))
 }
 
 // NewComparison compares nothing yet.
@@ -163,12 +143,12 @@ func (c *Comparison) add(tasks map[string]*scored, ep *episode.Episode) {
 	if ep.Usage.Reported {
 		t.tokens.add(float64(ep.Usage.Prompt + ep.Usage.Completion))
 	} else {
-		t.tokens.lack++
+		t.tokens.open++
 	}
 	if ep.CostUSD != nil {
 		t.cost.add(*ep.CostUSD)
 	} else {
-		t.cost.lack++
+		t.cost.open++
 	}
 	t.elapsed.add(ep.Elapsed.Seconds())
 }
@@ -191,10 +171,10 @@ func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
 				moves[OutcomeMove{From: was.outcome, To: b.outcomes[at].outcome}]++
 			}
 		}
-		turns.add(a.turns.value(), b.turns.value())
-		tokens.add(a.tokens.value(), b.tokens.value())
-		cost.add(a.cost.value(), b.cost.value())
-		elapsed.add(a.elapsed.value(), b.elapsed.value())
+		turns.add(a.turns, b.turns)
+		tokens.add(a.tokens, b.tokens)
+		cost.add(a.cost, b.cost)
+		elapsed.add(a.elapsed, b.elapsed)
 		if a.success.n == 0 || b.success.n == 0 {
 			d.Tasks.Uncompared++
 			continue
@@ -262,15 +242,17 @@ type paired struct {
 	a, b             []cluster // the plays of each task, of values between 0 and 1
 }
 
-func (p *paired) add(from, to *float64) {
-	if from == nil || to == nil {
+// add adds a task of which both runs know all values: a mean of what happens to be known is a guess.
+func (p *paired) add(from, to cluster) {
+	if from.n == 0 || to.n == 0 || from.open+to.open > 0 {
 		return
 	}
-	p.from, p.to, p.change = append(p.from, *from), append(p.to, *to), append(p.change, *to-*from)
+	a, b := from.mean(), to.mean()
+	p.from, p.to, p.change = append(p.from, a), append(p.to, b), append(p.change, b-a)
 }
 
 func (p *paired) addPlays(from, to cluster) {
-	p.add(new(from.mean()), new(to.mean()))
+	p.add(from, to)
 	p.a, p.b = append(p.a, from), append(p.b, to)
 }
 

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"container/heap"
+	"cmp"
 	"encoding/binary"
 	"hash/fnv"
 	"math"
@@ -16,7 +16,7 @@ const reservoirSize = 10_000
 // a fair choice that depends neither on the order of the values nor on a random stream.
 type durations struct {
 	seen int
-	kept keptTimes
+	kept []keptTime // twice as many at most
 }
 
 type keptTime struct {
@@ -24,35 +24,24 @@ type keptTime struct {
 	value time.Duration
 }
 
-// keptTimes is a heap with the greatest hash on top.
-type keptTimes []keptTime
-
-func (k keptTimes) Len() int           { return len(k) }
-func (k keptTimes) Less(i, j int) bool { return k[i].hash > k[j].hash }
-func (k keptTimes) Swap(i, j int)      { k[i], k[j] = k[j], k[i] }
-func (k *keptTimes) Push(x any)        { *k = append(*k, x.(keptTime)) }
-func (k *keptTimes) Pop() any {
-	last := (*k)[len(*k)-1]
-	*k = (*k)[:len(*k)-1]
-	return last
-}
-
 func (d *durations) add(hash uint64, value time.Duration) {
 	d.seen++
-	if len(d.kept) < reservoirSize {
-		heap.Push(&d.kept, keptTime{hash, value})
-		return
+	d.kept = append(d.kept, keptTime{hash, value})
+	if len(d.kept) == 2*reservoirSize {
+		d.choose()
 	}
-	if hash < d.kept[0].hash {
-		d.kept[0] = keptTime{hash, value}
-		heap.Fix(&d.kept, 0)
-	}
+}
+
+func (d *durations) choose() {
+	slices.SortStableFunc(d.kept, func(a, b keptTime) int { return cmp.Compare(a.hash, b.hash) })
+	d.kept = d.kept[:min(len(d.kept), reservoirSize)]
 }
 
 func (d *durations) quantiles() Duration {
 	if len(d.kept) == 0 {
 		return Duration{}
 	}
+	d.choose()
 	values := make([]time.Duration, len(d.kept))
 	for i, k := range d.kept {
 		values[i] = k.value

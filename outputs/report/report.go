@@ -42,35 +42,57 @@ type Price = episode.Price
 type Report struct {
 	Schema int `json:"schema"`
 	Origin
-	// Started and Ended are from when to when the episodes were played; null when none says so.
-	Started *time.Time `json:"started"`
-	Ended   *time.Time `json:"ended"`
+	Span
 
 	Episodes Episodes       `json:"episodes"`
 	Outcomes []OutcomeCount `json:"outcomes"` // all of them, in their order
-
-	Reward      Estimate   `json:"reward"`
-	SuccessRate Estimate   `json:"success_rate"`
-	PassAtK     []PassRate `json:"pass_at_k"`
-	PassHatK    []PassRate `json:"pass_hat_k"`
-
+	Verdicts
 	Tasks TaskSummary `json:"tasks"`
 
 	Sweep []SweepGroup `json:"sweep"` // of the model's settings; empty when all episodes had the same
-
-	Combinations []Group `json:"toolset_combinations"` // as drawn
-	Toolsets     []Group `json:"toolsets"`             // an episode counts for each toolset that it had
-	Tags         []Group `json:"tags"`                 // an episode counts for each tag of its task
-	Difficulties []Group `json:"difficulties"`
-
-	Tools        []ToolStats `json:"tools"`
-	UnknownTools []Count     `json:"unknown_tools"` // names that models called and that do not exist
+	Groups
+	Calls
 
 	// Drift says how many episodes can be trained on by their token ids; null when none were asked for and no server told any.
 	Drift *DriftStats `json:"token_drift"`
 
-	Turns Spread     `json:"turns"` // of an episode
-	Stops []Count    `json:"stops"`
+	Turns Spread  `json:"turns"` // of an episode
+	Stops []Count `json:"stops"`
+	Spending
+	Time Timing `json:"time"`
+	Mishaps
+}
+
+// Span is from when to when the episodes were played; null when none says so.
+type Span struct {
+	Started *time.Time `json:"started"`
+	Ended   *time.Time `json:"ended"`
+}
+
+// Verdicts are what the judged episodes came to.
+type Verdicts struct {
+	Reward      Estimate   `json:"reward"`
+	SuccessRate Estimate   `json:"success_rate"`
+	PassAtK     []PassRate `json:"pass_at_k"`
+	PassHatK    []PassRate `json:"pass_hat_k"`
+}
+
+// Groups are episodes by what they have in common.
+type Groups struct {
+	Combinations []Group `json:"toolset_combinations"` // as drawn
+	Toolsets     []Group `json:"toolsets"`             // an episode counts for each toolset that it had
+	Tags         []Group `json:"tags"`                 // an episode counts for each tag of its task
+	Difficulties []Group `json:"difficulties"`
+}
+
+// Calls are those of tools.
+type Calls struct {
+	Tools        []ToolStats `json:"tools"`
+	UnknownTools []Count     `json:"unknown_tools"` // names that models called and that do not exist
+}
+
+// Spending is what models used, and what that cost.
+type Spending struct {
 	Usage TokenUsage `json:"tokens"`
 	Cost  Cost       `json:"cost"`
 	// Budget is null when the run had none.
@@ -78,8 +100,10 @@ type Report struct {
 	// What models other than the agent's used is no part of Usage and of Cost.
 	User     OtherUsage `json:"user_tokens"`
 	Approver OtherUsage `json:"approver_tokens"`
-	Time     Timing     `json:"time"`
+}
 
+// Mishaps are the faults of a run.
+type Mishaps struct {
 	Faults          []FaultCount `json:"faults"`           // what episodes ended in
 	ModelRetries    []FaultCount `json:"model_retries"`    // requests that were sent again
 	EarlierAttempts []FaultCount `json:"earlier_attempts"` // plays that were played again

@@ -37,14 +37,54 @@ type TaskRow struct {
 // maxTasks bounds the table of a report.
 const maxTasks = 100
 
+// taskTallies are what the samples of tasks came to.
+type taskTallies struct {
+	tasks           map[string]taskTally
+	reward, success sample
+	unjudged        int
+}
+
 // taskTally is what is counted of a task beside its rewards.
 type taskTally struct{ row, errors int }
 
-func (b *Builder) taskSummary() TaskSummary {
+// add counts an episode of its task. An answer that nothing checked is called a success for want of a better word; it proves
+// nothing and is not counted as one here.
+func (t *taskTallies) add(ep *episode.Episode) {
+	name := kept(ep.Key.Task)
+	task, seen := t.tasks[name]
+	if !seen || ep.Row < task.row {
+		task.row = ep.Row
+	}
+	if !ep.Outcome.AgentsDoing() {
+		task.errors++
+	} else if ep.Reward == nil {
+		t.unjudged++
+	}
+	t.tasks[name] = task
+	verdict(ep, name, &t.reward, &t.success)
+}
+
+// verdict adds an episode's reward, and 1 for a success or 0. One that was to be judged and was not is unresolved.
+func verdict(ep *episode.Episode, task string, reward, success *sample) {
+	switch {
+	case judged(ep):
+		reward.add(task, *ep.Reward)
+		success.add(task, succeeded(ep))
+	case len(ep.Task.Verify) > 0:
+		reward.unresolved(task)
+		success.unresolved(task)
+	}
+}
+
+func (t *taskTallies) verdicts() Verdicts {
+	return Verdicts{t.reward.estimate(), t.success.estimate(), t.success.passRates(PassAtK), t.success.passRates(PassHatK)}
+}
+
+func (t *taskTallies) summary() TaskSummary {
 	s := TaskSummary{Table: []TaskRow{}}
 	kinds := make(map[string]int)
-	for _, name := range slices.Sorted(maps.Keys(b.tasks)) {
-		tally, rewards, successes := b.tasks[name], b.reward.tasks[name], b.success.tasks[name]
+	for _, name := range slices.Sorted(maps.Keys(t.tasks)) {
+		tally, rewards, successes := t.tasks[name], t.reward.tasks[name], t.success.tasks[name]
 		row := TaskRow{Task: name, Row: tally.row, Samples: successes.n, Successes: int(successes.sum), Errors: tally.errors, Kind: unknown}
 		switch {
 		case row.Samples == 0 && rewards.open == 0: // it is not judged
@@ -90,18 +130,6 @@ func orZero(v *float64) float64 {
 		return 0
 	}
 	return *v
-}
-
-// addTask counts an episode of its task.
-func (b *Builder) addTask(ep *episode.Episode, task string) {
-	t, seen := b.tasks[task]
-	if !seen || ep.Row < t.row {
-		t.row = ep.Row
-	}
-	if !ep.Outcome.AgentsDoing() {
-		t.errors++
-	}
-	b.tasks[task] = t
 }
 
 func (r *Report) taskFacts() []fact {

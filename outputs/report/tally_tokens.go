@@ -15,9 +15,6 @@ type driftTally struct {
 }
 
 func (t *driftTally) add(ep *episode.Episode) {
-	if t.verdicts == nil {
-		t.verdicts = make(map[episode.DriftVerdict]int)
-	}
 	verdict := episode.DriftUnknown
 	if ep.Drift != nil {
 		verdict = ep.Drift.Verdict

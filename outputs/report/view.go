@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -378,17 +379,8 @@ func faultsText(list []FaultCount) string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-func nonEmpty(texts ...string) []string {
-	var kept []string
-	for _, t := range texts {
-		if t != "" {
-			kept = append(kept, t)
-		}
-	}
-	return kept
-}
-
 // title names the run.
 func (r *Report) title() string {
-	return strings.Join(nonEmpty(cmp.Or(r.Name, "report"), r.Model, r.Dataset, r.Distribution), " · ")
+	names := []string{cmp.Or(r.Name, "report"), r.Model, r.Dataset, r.Distribution}
+	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == "" }), " · ")
 }
