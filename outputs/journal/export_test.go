@@ -3,6 +3,8 @@ package journal
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"trajgen/pipeline/episode"
 )
 
 // Reseal makes the frames that begin at starts one write.
@@ -28,4 +30,32 @@ func Hollow(size int) []byte {
 		frames.Seal(segment[at:], 0)
 	}
 	return append(segment, make([]byte, size-len(segment))...)
+}
+
+// Attempts returns every attempt of an episode, pending ones too, in their order.
+func (j *Journal) Attempts(id string) []Entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var entries []Entry
+	for _, n := range j.index.byID[id] {
+		entries = append(entries, j.index.records[n].Entry)
+	}
+	return entries
+}
+
+// Attempts returns every attempt of an episode, pending ones too, in their order. The error wraps ErrNoEpisode when the
+// journal has none.
+func (r *Reader) Attempts(id string) ([]*episode.Episode, error) {
+	var attempts []*episode.Episode
+	for _, n := range r.index.byID[id] {
+		ep, err := r.read(int(n))
+		if err != nil {
+			return nil, err
+		}
+		attempts = append(attempts, ep)
+	}
+	if attempts == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoEpisode, id)
+	}
+	return attempts, nil
 }

@@ -174,25 +174,14 @@ func (j *Journal) keepTorn(f disk.File, last found) error {
 func (j *Journal) Has(id string) (Entry, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.index.counted(id)
+	return j.index.at(j.index.counted(id))
 }
 
 // Last returns the last attempt of an episode. When it is pending, the writer died before the attempt that was to follow.
 func (j *Journal) Last(id string) (Entry, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.index.latest(id)
-}
-
-// Attempts returns every attempt of an episode, pending ones too, in their order.
-func (j *Journal) Attempts(id string) []Entry {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var entries []Entry
-	for _, n := range j.index.attempts(id) {
-		entries = append(entries, j.index.records[n].Entry)
-	}
-	return entries
+	return j.index.at(j.index.latest(id))
 }
 
 // Retried counts the attempts that failed and that another was to follow at once.

@@ -57,11 +57,11 @@ func Merge(ctx context.Context, into *Journal, from []*Reader) (Merged, error) {
 	copier := &copier{into: into}
 	for _, p := range picks {
 		r := from[p.from]
-		for _, n := range r.index.attempts(r.index.records[p.record].ID) {
+		for _, n := range r.index.byID[r.index.records[p.record].ID] {
 			if err := context.Cause(ctx); err != nil {
 				return merged, err
 			}
-			if err := copier.add(r, n); err != nil {
+			if err := copier.add(r, int(n)); err != nil {
 				return merged, err
 			}
 		}
@@ -175,11 +175,10 @@ func unfinished(from []*Reader) (picks []pick) {
 	latest := map[string]pick{}
 	for i, r := range from {
 		for n := range r.index.records {
-			h := r.index.byID[r.index.records[n].ID]
-			if h.counts != 0 || h.latest != uint32(n+1) {
+			id := r.index.records[n].ID
+			if r.index.counted(id) >= 0 || r.index.latest(id) != n {
 				continue
 			}
-			id := r.index.records[n].ID
 			old, seen := latest[id]
 			if !seen || from[old.from].index.records[old.record].Attempt < r.index.records[n].Attempt {
 				latest[id] = pick{uint32(i), uint32(n)}
@@ -187,7 +186,7 @@ func unfinished(from []*Reader) (picks []pick) {
 		}
 	}
 	for id, p := range latest {
-		if !slices.ContainsFunc(from, func(r *Reader) bool { _, counts := r.index.find(id); return counts >= 0 }) {
+		if !slices.ContainsFunc(from, func(r *Reader) bool { return r.index.counted(id) >= 0 }) {
 			picks = append(picks, p)
 		}
 	}

@@ -55,7 +55,7 @@ func (r *Reader) Uncounted() *Reader {
 	other := *r
 	other.order = nil
 	for n := range r.index.records {
-		if r.index.byID[r.index.records[n].ID].counts != uint32(n+1) {
+		if r.index.counted(r.index.records[n].ID) != n {
 			other.order = append(other.order, uint32(n))
 		}
 	}
@@ -84,41 +84,22 @@ func (r *Reader) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error
 
 // Episode returns the attempt of an episode that counts. The error wraps ErrNoEpisode when the journal has none.
 func (r *Reader) Episode(id string) (*episode.Episode, error) {
-	_, n := r.index.find(id)
-	return r.one(n, id)
+	return r.one(r.index.counted(id), id)
 }
 
 // Last returns the last attempt of an episode, pending or not. The error wraps ErrNoEpisode when the journal has none.
 func (r *Reader) Last(id string) (*episode.Episode, error) {
-	n, _ := r.index.find(id)
-	return r.one(n, id)
+	return r.one(r.index.latest(id), id)
 }
 
 // LastEntry is the entry of the last attempt of an episode, pending or not.
-func (r *Reader) LastEntry(id string) (Entry, bool) { return r.index.latest(id) }
+func (r *Reader) LastEntry(id string) (Entry, bool) { return r.index.at(r.index.latest(id)) }
 
 func (r *Reader) one(n int, id string) (*episode.Episode, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("%w: %s", ErrNoEpisode, id)
 	}
 	return r.read(n)
-}
-
-// Attempts returns every attempt of an episode, pending ones too, in their order. The error wraps ErrNoEpisode when the
-// journal has none.
-func (r *Reader) Attempts(id string) ([]*episode.Episode, error) {
-	var attempts []*episode.Episode
-	for _, n := range r.index.attempts(id) {
-		ep, err := r.read(n)
-		if err != nil {
-			return nil, err
-		}
-		attempts = append(attempts, ep)
-	}
-	if attempts == nil {
-		return nil, fmt.Errorf("%w: %s", ErrNoEpisode, id)
-	}
-	return attempts, nil
 }
 
 // ErrNoEpisode is returned for an id that a journal does not hold.

@@ -42,7 +42,7 @@ func Repair(ctx context.Context, dir string, do bool, system disk.System) (damag
 	}
 	for _, d := range in.damages {
 		for _, lost := range d.Lost {
-			if _, counts := r.index.find(lost.ID); counts < 0 {
+			if r.index.counted(lost.ID) < 0 {
 				replayed = append(replayed, lost.ID)
 			}
 		}
