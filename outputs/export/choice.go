@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -30,7 +31,7 @@ type Choice struct {
 // Choose applies a choice: first the condition, then the duplicates, then how many of a task. What it leaves out is
 // counted in the Result of Write. The source must be in dataset order.
 func Choose(source Source, choice Choice) (Source, error) {
-	c := &chosen{source: source, choice: choice, max: choice.Max}
+	c := &chosen{source: source, choice: choice}
 	var errs []error
 	if choice.Where != "" {
 		var err error
@@ -63,7 +64,6 @@ type chosen struct {
 	choice    Choice
 	condition *where.Condition // nil takes all
 	perTask   int              // 0 is all
-	max       int
 
 	dropped map[string]int
 	ended   bool // at max, though the source had more
@@ -74,7 +74,7 @@ func (c *chosen) Dropped() map[string]int { return maps.Clone(c.dropped) }
 
 func (c *chosen) Notes() []string {
 	if c.ended {
-		return []string{fmt.Sprintf("ended after %d episodes, as was asked for; there are more", c.max)}
+		return []string{fmt.Sprintf("ended after %d episodes, as was asked for; there are more", c.choice.Max)}
 	}
 	return nil
 }
@@ -90,12 +90,12 @@ const (
 func (c *chosen) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] {
 	return func(yield func(*episode.Episode, error) bool) {
 		c.dropped, c.ended = map[string]int{}, false
-		left, names := c.max, &where.Names{}
+		left, names := c.choice.Max, &where.Names{}
 		if c.condition != nil {
 			names = c.condition.Names()
 		}
 		pass := func(ep *episode.Episode) bool {
-			if c.max > 0 && left == 0 {
+			if c.choice.Max > 0 && left == 0 {
 				c.ended = true
 				return false
 			}
@@ -103,6 +103,7 @@ func (c *chosen) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error
 			return yield(ep, nil)
 		}
 		row := &sameRow{chosen: c}
+		row.begin(0)
 		for ep, err := range c.source.Episodes(ctx) {
 			if err == nil && c.condition != nil {
 				row := values(ep, c.choice.Where)
@@ -165,7 +166,9 @@ type sameRow struct {
 	held map[string][]*episode.Episode // by task: the best so far, best first
 }
 
-func (r *sameRow) begin(row int) { r.row, r.seen, r.held = row, nil, nil }
+func (r *sameRow) begin(row int) {
+	r.row, r.seen, r.held = row, map[[32]byte]bool{}, map[string][]*episode.Episode{}
+}
 
 // repeats says whether a sample is a duplicate, and counts it.
 func (r *sameRow) repeats(ep *episode.Episode) bool {
@@ -189,18 +192,12 @@ func (r *sameRow) repeats(ep *episode.Episode) bool {
 		r.dropped[reason]++
 		return true
 	}
-	if r.seen == nil {
-		r.seen = map[[32]byte]bool{}
-	}
 	r.seen[sum] = true
 	return false
 }
 
 // hold keeps a sample if it is among the best of its task.
 func (r *sameRow) hold(ep *episode.Episode) {
-	if r.held == nil {
-		r.held = map[string][]*episode.Episode{}
-	}
 	list := r.held[ep.Key.Task]
 	at, _ := slices.BinarySearchFunc(list, ep, better)
 	if list = slices.Insert(list, at, ep); len(list) > r.perTask {
@@ -219,25 +216,23 @@ func (r *sameRow) flush(pass func(*episode.Episode) bool) bool {
 			return false
 		}
 	}
-	r.held = nil
+	clear(r.held)
 	return true
 }
 
 // better orders samples of a task: by reward, none being the least, then the fewest tokens, then the sample.
 func better(a, b *episode.Episode) int {
-	reward := func(ep *episode.Episode) (known int, value float64) {
+	reward := func(ep *episode.Episode) float64 {
 		if ep.Reward == nil {
-			return 0, 0
+			return math.Inf(-1)
 		}
-		return 1, *ep.Reward
+		return *ep.Reward
 	}
-	knownA, valueA := reward(a)
-	knownB, valueB := reward(b)
 	tokens := func(ep *episode.Episode) int { // an unknown number is the largest
 		if !ep.Usage.Reported {
-			return int(^uint(0) >> 1)
+			return math.MaxInt
 		}
 		return ep.Usage.Prompt + ep.Usage.Completion
 	}
-	return cmp.Or(cmp.Compare(knownB, knownA), cmp.Compare(valueB, valueA), cmp.Compare(tokens(a), tokens(b)), datasetOrder(a, b))
+	return cmp.Or(cmp.Compare(reward(b), reward(a)), cmp.Compare(tokens(a), tokens(b)), datasetOrder(a, b))
 }

@@ -57,13 +57,13 @@ type preferenceSink struct {
 	all     bool
 	margin  float64
 	row     int
-	groups  map[[sha256.Size]byte]*preferenceGroup // by promptDigest
-	order   [][sha256.Size]byte                    // in which they came
+	groups  []*preferenceGroup // in the order in which they came
 	dropped map[string]int
 }
 
 // preferenceGroup are samples that can be compared.
 type preferenceGroup struct {
+	key     [sha256.Size]byte  // promptDigest
 	samples []*episode.Episode // best first
 	middle  int                // those that were let go
 }
@@ -83,7 +83,7 @@ func openPreference(path string, options Options) (target, error) {
 		return nil, err
 	}
 	return &preferenceSink{
-		rowFile: out, trlWriter: w, all: options.Set["pairs"] == "all", margin: margin, groups: map[[sha256.Size]byte]*preferenceGroup{}, dropped: map[string]int{},
+		rowFile: out, trlWriter: w, all: options.Set["pairs"] == "all", margin: margin, dropped: map[string]int{},
 	}, nil
 }
 
@@ -110,13 +110,12 @@ func (s *preferenceSink) add(ep *episode.Episode) error {
 	if err != nil {
 		return err
 	}
-	group := s.groups[key]
-	if group == nil {
-		group = &preferenceGroup{}
-		s.groups[key] = group
-		s.order = append(s.order, key)
+	at := slices.IndexFunc(s.groups, func(g *preferenceGroup) bool { return g.key == key })
+	if at < 0 {
+		at = len(s.groups)
+		s.groups = append(s.groups, &preferenceGroup{key: key})
 	}
-	group.add(ep, s.all)
+	s.groups[at].add(ep, s.all)
 	return nil
 }
 
@@ -149,13 +148,12 @@ func (s *preferenceSink) finish() ([]FileInfo, error) {
 
 // endRow pairs the samples of each group at the row.
 func (s *preferenceSink) endRow() error {
-	for _, key := range s.order {
-		if err := s.pair(s.groups[key]); err != nil {
+	for _, group := range s.groups {
+		if err := s.pair(group); err != nil {
 			return err
 		}
 	}
-	clear(s.groups)
-	s.order = nil
+	s.groups = nil
 	return nil
 }
 

@@ -2,12 +2,9 @@ package journal
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
-
-	"trajgen/outputs/log"
 )
 
 // ErrDamaged says that a journal holds bytes that no crash of its writer leaves behind. It is used by pointer.
@@ -31,17 +28,6 @@ func (e *ErrDamaged) Error() string {
 	fmt.Fprintf(&text, " (trajgen repair --run %s says what is lost and takes it out, so that --resume plays it again)",
 		filepath.Dir(filepath.Dir(e.Segment)))
 	return text.String()
-}
-
-// asDamage says which frame a log.Broken is about.
-func asDamage(err error, segment string, offset int64, id, before, after string) error {
-	if reason, ok := errors.AsType[log.Broken](err); ok {
-		return &ErrDamaged{Segment: segment, Offset: offset, Reason: string(reason), ID: id, Before: before, After: after}
-	}
-	if err != nil {
-		return fmt.Errorf("read episode %s from %s: %w", id, segment, err)
-	}
-	return nil
 }
 
 // LostText names the attempts that the damage took.

@@ -199,18 +199,13 @@ func unfinished(from []*Reader) (picks []pick) {
 // frame returns the bytes of an attempt, checked.
 func (r *Reader) frame(n int) ([]byte, Entry, error) {
 	at := &r.index.records[n]
-	entry := at.Entry
 	f := r.files[at.segment-1]
-	h, _, err := readFrame(f, entry, at.offset, r.sizes[at.segment-1])
+	h, _, err := readFrame(f, at.Entry, at.offset, r.sizes[at.segment-1])
 	var whole []byte
 	if err == nil {
 		whole, err = h.Bytes(f)
 	}
-	if err != nil {
-		before, after := r.index.neighbours(n)
-		return nil, entry, asDamage(err, f.Name(), at.offset, entry.ID, before, after)
-	}
-	return whole, entry, nil
+	return whole, at.Entry, r.damaged(n, err)
 }
 
 // copier appends frames, many to a write.

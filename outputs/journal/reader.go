@@ -108,20 +108,31 @@ var ErrNoEpisode = errors.New("the journal has no such episode")
 // read reads one attempt.
 func (r *Reader) read(n int) (ep *episode.Episode, err error) {
 	at := &r.index.records[n]
-	f, size := r.files[at.segment-1], r.sizes[at.segment-1]
-	entry := at.Entry
-	_, payload, err := readFrame(f, entry, at.offset, size)
+	_, payload, err := readFrame(r.files[at.segment-1], at.Entry, at.offset, r.sizes[at.segment-1])
 	if err == nil {
-		ep, err = entry.decode(payload)
+		ep, err = at.Entry.decode(payload)
 	}
 	if err == nil && r.Strict {
 		err = readsAsWritten(ep, payload)
 	}
 	if err != nil {
-		before, after := r.index.neighbours(n)
-		return nil, asDamage(err, f.Name(), at.offset, entry.ID, before, after)
+		return nil, r.damaged(n, err)
 	}
 	return ep, nil
+}
+
+// damaged says of which frame an error is; a log.Broken is an *ErrDamaged.
+func (r *Reader) damaged(n int, err error) error {
+	at := &r.index.records[n]
+	segment := r.files[at.segment-1].Name()
+	if reason, ok := errors.AsType[log.Broken](err); ok {
+		before, after := r.index.neighbours(n)
+		return &ErrDamaged{Segment: segment, Offset: at.offset, Reason: string(reason), ID: at.ID, Before: before, After: after}
+	}
+	if err != nil {
+		return fmt.Errorf("read episode %s from %s: %w", at.ID, segment, err)
+	}
+	return nil
 }
 
 // readsAsWritten holds an episode against the text that it was read from, which has to be what it is written as. Texts of
