@@ -122,7 +122,7 @@ func TestCompress(t *testing.T) {
 		{"all protected", long(5), 420, 3, 3, compress.CannotFit, 0, "all of its 6 turns are protected"},
 		{"too small a budget", long(20), 500, 1, 4, compress.CannotFit, 0, "what is protected and a summary are over the budget"},
 		{"nothing was said", &episode.Episode{ID: "x", Messages: []episode.Message{{Role: "user", Content: strings.Repeat("x", 9000)}}}, 500, 1, 4, compress.CannotFit, 0, "all of its 0 turns are protected"},
-		{"a stray result", stray, 1600, 0, 4, compress.CannotFit, 0, "results stand apart from their calls"},
+		{"a stray result", stray, 1600, 0, 4, compress.CannotFit, 0, "results do not follow their calls"},
 		{"empty", &episode.Episode{ID: "x"}, 500, 1, 4, compress.Fits, 0, ""},
 	}
 	for _, tt := range tests {

@@ -115,7 +115,7 @@ func (c *compressed) middle(ep *episode.Episode, sizes []int, total int) (_ *cut
 		}
 		if total-saved+c.SummaryTokens <= c.Budget {
 			if parted(ep.Messages, from, to) {
-				return nil, total, "results stand apart from their calls"
+				return nil, total, "results do not follow their calls"
 			}
 			return &cut{from: from, to: to}, 0, ""
 		}

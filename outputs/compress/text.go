@@ -9,7 +9,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Instruction is what a model is told that writes a summary.
+// Instruction is what a model that writes a summary is asked for.
 const Instruction = `You are given the middle part of a conversation between a user and an assistant that works with tools. It is taken out ` +
 	`of a record, and your text put in its place, so that the parts before and after it make sense together. Write down what was done ` +
 	`and found out, with exact names, paths, values and error messages; what failed and why; and what was left to do. Report it ` +
@@ -27,7 +27,7 @@ const (
 // outline says by rule what happened in the middle: which tools were called and how that ended, which files their
 // arguments name, what failed, how much came back, and what the model said last.
 func outline(ep *episode.Episode, c *cut) string {
-	var tools, files tally
+	tools, files := newTally(), newTally()
 	var failures []string
 	bytes, said := 0, ""
 	for i := range ep.Calls {
@@ -107,20 +107,17 @@ func paths(call *episode.ToolCall) (found []string) {
 
 // tally counts words in the order in which they came.
 type tally struct {
-	order []string
-	all   map[string]int
-	bad   map[string]int
+	order    []string
+	all, bad map[string]int
 }
 
+func newTally() *tally { return &tally{all: map[string]int{}, bad: map[string]int{}} }
+
 func (t *tally) add(word string, bad bool) {
-	if t.all == nil {
-		t.all, t.bad = map[string]int{}, map[string]int{}
-	}
 	word = line(word)
-	if t.all[word] == 0 {
+	if t.all[word]++; t.all[word] == 1 {
 		t.order = append(t.order, word)
 	}
-	t.all[word]++
 	if bad {
 		t.bad[word]++
 	}

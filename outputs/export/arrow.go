@@ -143,11 +143,11 @@ func (s *arrowSink) explain(err error) error {
 }
 
 // arrowStream is one table in one file, which may be a pipe.
-type arrowStream struct {
+type arrowStream[Row any] struct {
 	*file
-	trajectories *arrowTable[rows.Trajectory] // nil in a stream of calls
-	calls        *arrowTable[rows.ToolCall]   // and the other way round
-	leftOut      int                          // calls, which are in another stream
+	table   *arrowTable[Row]
+	write   func(*arrowStream[Row], *episode.Episode) error
+	leftOut int // calls, which are in another stream
 }
 
 func openArrowStream(path string, options Options) (target, error) {
@@ -155,41 +155,33 @@ func openArrowStream(path string, options Options) (target, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &arrowStream{file: f}
-	stream := func(schema *arrow.Schema) arrowWriter {
-		return ipc.NewWriter(f, ipc.WithSchema(schema), ipc.WithZstd())
-	}
 	if options.Set["table"] == "tool_calls" {
-		s.calls = newArrowTable[rows.ToolCall](f, stream(arrowCallSchema), arrowCallSchema, options)
-	} else {
-		s.trajectories = newArrowTable[rows.Trajectory](f, stream(arrowTrajectorySchema), arrowTrajectorySchema, options)
+		return newArrowStream(f, arrowCallSchema, options, func(s *arrowStream[rows.ToolCall], ep *episode.Episode) error {
+			return writeTables(ep, nil, s.table.put)
+		}), nil
 	}
-	return s, nil
+	return newArrowStream(f, arrowTrajectorySchema, options, func(s *arrowStream[rows.Trajectory], ep *episode.Episode) error {
+		s.leftOut += len(ep.Calls)
+		return writeTables(ep, s.table.put, nil)
+	}), nil
 }
 
-func (s *arrowStream) add(ep *episode.Episode) error {
-	if s.calls != nil {
-		return writeTables(ep, nil, s.calls.put)
-	}
-	s.leftOut += len(ep.Calls)
-	return writeTables(ep, s.trajectories.put, nil)
+func newArrowStream[Row any](f *file, schema *arrow.Schema, options Options, write func(*arrowStream[Row], *episode.Episode) error) target {
+	w := ipc.NewWriter(f, ipc.WithSchema(schema), ipc.WithZstd())
+	return &arrowStream[Row]{file: f, table: newArrowTable[Row](f, w, schema, options), write: write}
 }
 
-func (s *arrowStream) finish() ([]FileInfo, error) {
-	if s.calls != nil {
-		if err := s.calls.end(); err != nil {
-			return nil, err
-		}
-		return s.commit(s.calls.rows)
-	}
-	if err := s.trajectories.end(); err != nil {
+func (s *arrowStream[Row]) add(ep *episode.Episode) error { return s.write(s, ep) }
+
+func (s *arrowStream[Row]) finish() ([]FileInfo, error) {
+	if err := s.table.end(); err != nil {
 		return nil, err
 	}
-	return s.commit(s.trajectories.rows)
+	return s.commit(s.table.rows)
 }
 
 // Notes say where the calls are.
-func (s *arrowStream) Notes() []string {
+func (s *arrowStream[Row]) Notes() []string {
 	if s.leftOut == 0 {
 		return nil
 	}

@@ -39,7 +39,7 @@ func newATIFSteps(ep *episode.Episode, ids string) *atifSteps {
 	return s
 }
 
-// callKey tells the calls of an episode apart: models use one id in several turns.
+// callKey identifies a call of an episode: models use one id in several turns.
 func callKey(turn int, id string) string { return strconv.Itoa(turn) + "\x00" + id }
 
 func (s *atifSteps) all() []*atifStep {

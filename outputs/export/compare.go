@@ -21,11 +21,11 @@ type FileDifference struct {
 }
 
 // CompareRunFiles makes trajectories/ and tool_calls/ of a run directory again and holds each byte against the files that
-// are there. It tells once of each file that differs and writes nothing. It takes the time and the memory of RunFiles. The
+// are there. It reports each file that differs once, and writes nothing. It takes the time and the memory of RunFiles. The
 // counts are those of the rows that the source gives.
-func CompareRunFiles(ctx context.Context, source Source, runDir string, tell func(FileDifference)) (trajectories, calls int64, err error) {
+func CompareRunFiles(ctx context.Context, source Source, runDir string, report func(FileDifference)) (trajectories, calls int64, err error) {
 	held := func(table string) partFiles {
-		return &comparedParts{dir: filepath.Join(runDir, table), prefix: partPrefix, suffix: parquetSuffix, tell: tell}
+		return &comparedParts{dir: filepath.Join(runDir, table), prefix: partPrefix, suffix: parquetSuffix, report: report}
 	}
 	tables, err := newParquetSink(held("trajectories"), held("tool_calls"), Options{}.withDefaults())
 	if err != nil {
@@ -45,9 +45,9 @@ func CompareRunFiles(ctx context.Context, source Source, runDir string, tell fun
 // comparedParts are part files that are there and are held against what is written.
 type comparedParts struct {
 	dir, prefix, suffix string
-	tell                func(FileDifference)
+	report              func(FileDifference)
 	done                []FileInfo
-	file                *os.File // nil when it is missing, or its difference was told
+	file                *os.File // nil when it is missing, or its difference was reported
 	in                  *bufio.Reader
 	at                  int64
 }
@@ -59,7 +59,7 @@ func (c *comparedParts) next() (w io.Writer, err error) {
 	c.file, err = os.Open(c.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		c.file = nil
-		c.tell(FileDifference{c.path(), "it is missing", -1})
+		c.report(FileDifference{c.path(), "it is missing", -1})
 		return c, nil
 	}
 	c.in = bufio.NewReaderSize(c.file, 1<<18)
@@ -89,7 +89,7 @@ func (c *comparedParts) Write(p []byte) (int, error) {
 }
 
 func (c *comparedParts) differ(how string, at int64) error {
-	c.tell(FileDifference{c.path(), fmt.Sprintf(how, at), at})
+	c.report(FileDifference{c.path(), fmt.Sprintf(how, at), at})
 	return c.close()
 }
 
@@ -105,12 +105,12 @@ func (c *comparedParts) finish(rows int64) (err error) {
 	return err
 }
 
-// commit tells of files that whoever reads the table would take for a part of it.
+// commit reports files that whoever reads the table would take for a part of it.
 func (c *comparedParts) commit() ([]FileInfo, error) {
 	paths, err := filesIn(c.dir, c.suffix)
 	for _, path := range paths {
 		if !slices.ContainsFunc(c.done, func(f FileInfo) bool { return f.Path == path }) {
-			c.tell(FileDifference{path, "it is one file more", -1})
+			c.report(FileDifference{path, "it is one file more", -1})
 		}
 	}
 	return c.done, err

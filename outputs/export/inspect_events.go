@@ -162,7 +162,7 @@ func (m *inspectMessages) events() (events []object, pool object) {
 		event := m.event("error", m.ep.Started.Add(m.ep.Elapsed), nil)
 		events = append(events, append(event, field{"error", inspectFault(m.ep.Fault)}))
 	}
-	m.cut = sent.told > inspectRanges
+	m.cut = sent.written > inspectRanges
 	messages := slices.Clone(m.all)
 	for i := len(m.all); i < len(sent.messages); i++ {
 		messages = append(messages, m.message(i, &sent.messages[i]))

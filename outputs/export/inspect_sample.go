@@ -26,7 +26,7 @@ type inspectSampleScore struct {
 	Explanation string  `json:"explanation,omitempty"`
 }
 
-// inspectReward is the score that the reward is. A check of that name is told apart.
+// inspectReward is the score that the reward is. A check of that name gets another.
 const inspectReward = "reward"
 
 func newInspectSample(id string, epoch int, ep *episode.Episode) *inspectSample {

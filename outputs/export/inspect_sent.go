@@ -5,16 +5,16 @@ import "slices"
 // inspectSent says in ranges of the pool what the model was sent for one turn after another.
 type inspectSent struct {
 	*pool
-	ranges [][2]int
-	upTo   int
-	told   int // ranges of all turns
+	ranges  [][2]int
+	upTo    int
+	written int // ranges of all turns
 }
 
 // inspectRanges bounds what the model events of a conversation point to that was shortened again and again.
 const inspectRanges = 100_000
 
 func (s *inspectSent) refs(turn int) [][2]int {
-	if s.told > inspectRanges {
+	if s.written > inspectRanges {
 		return [][2]int{}
 	}
 	end := s.ep.Turns[turn].Message
@@ -27,7 +27,7 @@ func (s *inspectSent) refs(turn int) [][2]int {
 	for ; s.upTo < end; s.upTo++ {
 		s.take(s.upTo)
 	}
-	s.told += len(s.ranges)
+	s.written += len(s.ranges)
 	return slices.Clone(s.ranges)
 }
 

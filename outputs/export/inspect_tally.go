@@ -49,7 +49,7 @@ func (m *inspectMean) stderr() float64 {
 	return math.Sqrt(m.squares/float64(m.tasks-1)) / math.Sqrt(float64(m.tasks))
 }
 
-// inspectNames bounds the scores and models that the header tells apart.
+// inspectNames bounds the scores and models that the header lists.
 const inspectNames = 256
 
 func (t *inspectTally) init() {

@@ -181,8 +181,8 @@ func (s *preferenceSink) pair(group *preferenceGroup) error {
 	worst := group.worst()
 	for i, chosen := range samples {
 		for j := i + 1; j < len(samples); j++ {
-			apart := *chosen.Reward - *samples[j].Reward
-			if apart <= 0 || apart < s.margin || !s.all && (i != 0 || j != worst) {
+			gap := *chosen.Reward - *samples[j].Reward
+			if gap <= 0 || gap < s.margin || !s.all && (i != 0 || j != worst) {
 				continue
 			}
 			used[i], used[j] = true, true

@@ -28,7 +28,7 @@ type rowFile[Row any] interface {
 type rowKind struct {
 	as   string // jsonl or parquet
 	name string // of the schema, and an example of the file's
-	id   string // Parquet: the column that tells rows apart
+	id   string // Parquet: the column that identifies a row
 	// json are columns that in Parquet are of the logical type JSON, with all that is below them.
 	json []string
 }

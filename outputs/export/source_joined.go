@@ -62,7 +62,7 @@ func joined(ctx context.Context, trajectories iter.Seq2[placed[rows.Trajectory],
 		case err != nil:
 			yield(nil, err)
 		case more:
-			yield(nil, fmt.Errorf("read %s, row %d: a call of episode %.60q, which is not there or stands elsewhere (want the calls in the order of the trajectories)",
+			yield(nil, fmt.Errorf("read %s, row %d: a call of episode %.60q, which is missing or in another place (want the calls in the order of the trajectories)",
 				call.path, call.number, call.row.EpisodeID))
 		}
 	}

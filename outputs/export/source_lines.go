@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"time"
 
 	"trajgen/outputs/log"
@@ -36,8 +35,18 @@ func (in *input) beginLines() error {
 			begun = true
 			// A pipe may have nothing to read for a long time: the end of the context ends the wait. Other files have no deadlines.
 			defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
-			for ep, err := range episodesOf(ctx, f) {
-				if !yield(ep, err) || err != nil {
+			reader := bufio.NewReaderSize(f, 1<<20)
+			for number := 1; ; number++ {
+				ep, err := nextLine(reader)
+				if err == io.EOF {
+					return
+				}
+				if cause := context.Cause(ctx); cause != nil {
+					err = cause
+				} else if err != nil {
+					err = fmt.Errorf("read %s, line %d: %w", f.Name(), number, err)
+				}
+				if (ep != nil || err != nil) && !yield(ep, err) || err != nil {
 					return
 				}
 			}
@@ -46,37 +55,16 @@ func (in *input) beginLines() error {
 	return nil
 }
 
-// episodesOf yields the episodes that stand in a file, one a line.
-func episodesOf(ctx context.Context, f *os.File) iter.Seq2[*episode.Episode, error] {
-	return func(yield func(*episode.Episode, error) bool) {
-		in := bufio.NewReaderSize(f, 1<<20)
-		for number := 1; ; number++ {
-			line, err := log.ReadLine(in, maxLine)
-			if err == io.EOF && len(line) == 0 {
-				return
-			}
-			if err == io.EOF {
-				err = nil
-			}
-			if len(bytes.TrimSpace(line)) == 0 && err == nil {
-				continue
-			}
-			var ep *episode.Episode
-			if err == nil {
-				ep, err = decode(line)
-			}
-			if cause := context.Cause(ctx); cause != nil {
-				yield(nil, cause)
-				return
-			}
-			if err != nil {
-				err = fmt.Errorf("read %s, line %d: %w", f.Name(), number, err)
-			}
-			if !yield(ep, err) || err != nil {
-				return
-			}
-		}
+// nextLine reads the episode on the next line; nil when that is empty.
+func nextLine(in *bufio.Reader) (*episode.Episode, error) {
+	line, err := log.ReadLine(in, maxLine)
+	if err == io.EOF && len(line) > 0 {
+		err = nil
 	}
+	if err != nil || len(bytes.TrimSpace(line)) == 0 {
+		return nil, err
+	}
+	return decode(line)
 }
 
 func decode(line []byte) (*episode.Episode, error) {

@@ -20,7 +20,7 @@ type verlRollout struct {
 	PromptIDs        []int32       `parquet:"prompt_ids,list"`
 	ResponseIDs      []int32       `parquet:"response_ids,list"`
 	ResponseMask     []int32       `parquet:"response_mask,list"`              // 1 where the model sampled
-	ResponseLogprobs []float32     `parquet:"response_logprobs,optional,list"` // null when the server told not all
+	ResponseLogprobs []float32     `parquet:"response_logprobs,optional,list"` // null when the server did not give all of them
 	RewardScore      *float64      `parquet:"reward_score,optional"`
 	NumTurns         int32         `parquet:"num_turns"`
 	Metrics          verlMetrics   `parquet:"metrics"`

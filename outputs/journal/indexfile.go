@@ -101,7 +101,7 @@ func decodeIndex(data []byte) (size int64, frames []indexed, err error) {
 	return size, frames, nil
 }
 
-// indexReader takes an index file apart.
+// indexReader reads the parts of an index file.
 type indexReader struct {
 	rest []byte
 	bad  bool

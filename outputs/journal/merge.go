@@ -44,8 +44,8 @@ type pick struct {
 
 // Merge copies the episodes of several journals into one that is empty, in dataset order and frame by frame: nothing is
 // decoded, and checksums are. An episode that several have is taken once when they have the same, else the one that is
-// the agent's doing, else the higher attempt, with the earlier attempts that it had there. Where that does not tell them
-// apart nothing is written, and each error is an *ErrConflict.
+// the agent's doing, else the higher attempt, with the earlier attempts that it had there. Where that does not decide
+// nothing is written, and each error is an *ErrConflict.
 func Merge(ctx context.Context, into *Journal, from []*Reader) (Merged, error) {
 	if into.Len() > 0 {
 		return Merged{}, errors.New("merge journals: the one to write holds episodes already (want an empty one)")

@@ -15,7 +15,7 @@ import (
 )
 
 // Repair takes what is damaged out of the journal in dir and keeps it in damaged/ below, so that the journal opens and the
-// lost attempts are played again. Nothing of that is done when it is not told to. The result says what is damaged, and
+// lost attempts are played again. It changes nothing unless do says so. The result says what is damaged, and
 // which episodes have no attempt any more that counts, by id; an error says that it could not be found out, or be done. A
 // journal with a writer is refused.
 //

@@ -48,7 +48,7 @@ func Lock(dir string) (*os.File, error) {
 const ownerForm = "process %d on %s"
 
 // waitFor takes the lock. One that was killed while it started a program has left the lock to the process that was about
-// to become that program, for a moment; whoever is refused otherwise is told the owner.
+// to become that program, for a moment; who is refused otherwise learns the owner.
 func waitFor(f *os.File) (owner string, err error) {
 	for range 500 {
 		if err = disk.Lock(f); !errors.Is(err, disk.ErrLocked) {

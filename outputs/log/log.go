@@ -1,4 +1,4 @@
-// Package log is the one append-only file: how frames lie in it, how damage is told from an interrupted write, and how those
+// Package log is the one append-only file: how frames lie in it, how damage differs from an interrupted write, and how those
 // who append share the wait for the disk.
 package log
 

@@ -95,7 +95,7 @@ func TestDifferenceVerdict(t *testing.T) {
 		{"better", many(0), many(1), "better: the interval"},
 		{"worse", many(1), many(0), "worse: the interval"},
 		{"same", many(1), many(1), "no task changed"},
-		{"cannot tell", byTask([]float64{1}, []float64{0}, []float64{1}), byTask([]float64{0}, []float64{1}, []float64{1}), "no difference can be told"},
+		{"cannot tell", byTask([]float64{1}, []float64{0}, []float64{1}), byTask([]float64{0}, []float64{1}, []float64{1}), "no difference is proved"},
 		{"one task", byTask([]float64{1}), byTask([]float64{0}), "too few tasks"},
 		{"nothing", nil, byTask([]float64{0}), "nothing to compare"},
 	}

@@ -16,7 +16,7 @@ func (d *Difference) title() string { return d.From + " → " + d.To }
 
 func (d *Difference) facts() []fact {
 	t := d.Tasks
-	facts := []fact{{name: "tasks", text: fmt.Sprintf("%s compared", Thousands(t.Compared)), loud: t.Compared == 0}}
+	facts := []fact{{name: "tasks", text: fmt.Sprintf("%s compared", Thousands(t.Compared)), alert: t.Compared == 0}}
 	if left := t.Uncompared + t.OnlyFrom + t.OnlyTo; left > 0 {
 		var parts []string
 		for _, p := range []struct {
@@ -27,9 +27,9 @@ func (d *Difference) facts() []fact {
 				parts = append(parts, Thousands(p.n)+" "+p.text)
 			}
 		}
-		facts = append(facts, fact{name: "left out", text: strings.Join(parts, ", "), loud: true})
+		facts = append(facts, fact{name: "left out", text: strings.Join(parts, ", "), alert: true})
 	}
-	facts = append(facts, fact{name: "verdict", text: d.verdict() + " (one look, tasks like these)", loud: d.Success.Change.proves() < 0})
+	facts = append(facts, fact{name: "verdict", text: d.verdict() + " (one look, tasks like these)", alert: d.Success.Change.proves() < 0})
 	facts = append(facts, fact{name: "tasks that", text: fmt.Sprintf("got better %s, got worse %s, stayed %s%s",
 		Thousands(d.Better), Thousands(d.Worse), Thousands(d.Same), d.sign())})
 	for _, row := range []struct {
@@ -67,7 +67,7 @@ func (d *Difference) verdict() string {
 	case -1:
 		return "worse: the interval of the success rate's change lies below zero"
 	}
-	return "no difference can be told: the interval of the success rate's change holds zero"
+	return "no difference is proved: the interval of the success rate's change holds zero"
 }
 
 // proves is 1 or -1 when the whole interval lies on one side of zero.
@@ -118,7 +118,7 @@ func (d *Difference) tables() []table {
 		t := table{title: "same task, same sample", head: []string{"", "episodes"}}
 		for _, m := range d.Moves {
 			t.rows = append(t.rows, []string{string(m.From) + " → " + string(m.To), Thousands(m.Count)})
-			t.loud = append(t.loud, m.From.AgentsDoing() && !m.To.AgentsDoing())
+			t.alert = append(t.alert, m.From.AgentsDoing() && !m.To.AgentsDoing())
 		}
 		tables = append(tables, t)
 	}
@@ -129,7 +129,7 @@ func (d *Difference) tables() []table {
 				c.Task, Thousands(c.From.Successes), Thousands(c.From.Samples), Thousands(c.To.Successes), Thousands(c.To.Samples),
 				number(c.From.Reward, decimal), number(c.To.Reward, decimal),
 			})
-			t.loud = append(t.loud, c.To.share() < c.From.share())
+			t.alert = append(t.alert, c.To.share() < c.From.share())
 		}
 		tables = append(tables, t)
 	}

@@ -14,7 +14,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	fmt.Fprintf(out, "# %s\n\n", markdown(r.title()))
 	for _, f := range r.facts() {
 		text := markdown(f.text)
-		if f.loud {
+		if f.alert {
 			text = "**" + text + "**"
 		}
 		fmt.Fprintf(out, "- %s: %s\n", f.name, text)

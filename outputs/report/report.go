@@ -53,7 +53,7 @@ type Report struct {
 	Groups
 	Calls
 
-	// Drift says how many episodes can be trained on by their token ids; null when none were asked for and no server told any.
+	// Drift says how many episodes can be trained on by their token ids; null when none were asked for and no server gave any.
 	Drift *DriftStats `json:"token_drift"`
 
 	Turns Spread  `json:"turns"` // of an episode

@@ -146,7 +146,7 @@ func (r *Report) taskTable() table {
 	t := table{title: "tasks, worst first", head: []string{"", "successes", "of", "reward", "errors", "kind"}, more: r.Tasks.LeftOut}
 	for _, row := range r.Tasks.Table {
 		t.rows = append(t.rows, []string{row.Task, Thousands(row.Successes), Thousands(row.Samples), number(row.Reward, decimal), Thousands(row.Errors), row.Kind})
-		t.loud = append(t.loud, row.Samples == 0)
+		t.alert = append(t.alert, row.Samples == 0)
 	}
 	return t
 }

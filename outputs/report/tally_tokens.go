@@ -11,14 +11,14 @@ type driftTally struct {
 	verdicts        map[episode.DriftVerdict]int
 	safe, judgeable int
 	complete        int // safe ones with every log probability
-	told            int // with any ids
+	withIDs         int // episodes with any ids
 }
 
 func (t *driftTally) add(ep *episode.Episode) {
 	verdict := episode.DriftUnknown
 	if ep.Drift != nil {
 		verdict = ep.Drift.Verdict
-		t.told++
+		t.withIDs++
 	}
 	t.verdicts[kept(verdict)]++
 	if !ep.Outcome.AgentsDoing() {
@@ -37,9 +37,9 @@ func (t *driftTally) add(ep *episode.Episode) {
 	t.complete++
 }
 
-// stats are null when no server told ids and none was asked.
+// stats are null when no server gave ids and none was asked for them.
 func (t *driftTally) stats(asked bool) *DriftStats {
-	if t.told == 0 && !asked {
+	if t.withIDs == 0 && !asked {
 		return nil
 	}
 	stats := &DriftStats{Safe: t.safe, Of: t.judgeable, WithLogprobs: t.complete}
@@ -62,7 +62,7 @@ func (r *Report) driftFacts() []fact {
 	if d.SafeShare != nil {
 		f.text += fmt.Sprintf("; %s safe to train on (%s of %s, %s with log probabilities)",
 			percent(*d.SafeShare), Thousands(d.Safe), Thousands(d.Of), Thousands(d.WithLogprobs))
-		f.loud = d.Safe < d.Of
+		f.alert = d.Safe < d.Of
 	}
 	return []fact{f}
 }

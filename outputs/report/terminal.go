@@ -38,7 +38,7 @@ func writeTerminal(r page, w io.Writer, width int, color bool) error {
 	}
 	for _, f := range facts {
 		style := plain
-		if f.loud {
+		if f.alert {
 			style = yellow
 		}
 		for i, text := range wrap(oneLine(f.text), p.width-name-2) {
@@ -131,7 +131,7 @@ func (p *printer) table(t table) {
 	print(bold, head)
 	for i, row := range rows {
 		s := plain
-		if t.loud != nil && t.loud[i] {
+		if t.alert != nil && t.alert[i] {
 			s = yellow
 		}
 		print(s, row)

@@ -14,10 +14,10 @@ import (
 
 // What the written forms of a report show, before it is laid out for a page or a terminal.
 
-// fact is a line of a report. A loud one wants a person's eye.
+// fact is a line of a report. An alert asks for a person's attention.
 type fact struct {
 	name, text string
-	loud       bool
+	alert      bool
 }
 
 // table is a table of a report: the first column is text, and so is the last when wide; the others are numbers.
@@ -26,7 +26,7 @@ type table struct {
 	head  []string
 	wide  bool
 	rows  [][]string
-	loud  []bool // by row; nil when none is
+	alert []bool // by row; nil when none is
 	more  int    // rows that the report does not have
 }
 
@@ -72,7 +72,7 @@ func (r *Report) episodesFact() fact {
 		f.text += " of " + Thousands(*e.Planned) + " planned"
 		if *e.Missing > 0 {
 			f.text += ", " + Thousands(*e.Missing) + " MISSING"
-			f.loud = true
+			f.alert = true
 		}
 	}
 	f.text += fmt.Sprintf("; %s tasks; %s judged, %s unjudged, %s ended in an error",
@@ -116,7 +116,7 @@ func usageFact(u TokenUsage) fact {
 	}
 	if u.Unreported > 0 {
 		f.text += fmt.Sprintf("; %s of %s turns reported no usage", Thousands(u.Unreported), Thousands(u.Turns))
-		f.loud = true
+		f.alert = true
 	}
 	return f
 }
@@ -130,7 +130,7 @@ func otherFacts(who string, u OtherUsage) []fact {
 		Thousands(u.Prompt), Thousands(u.Completion), Thousands(u.Episodes))}
 	if u.Unreported > 0 {
 		f.text += fmt.Sprintf("; %s episodes without a count", Thousands(u.Unreported))
-		f.loud = true
+		f.alert = true
 	}
 	return []fact{f}
 }
@@ -226,11 +226,11 @@ func (r *Report) outcomeTable() table {
 			share = percent(float64(o.Count) / float64(r.Episodes.Present))
 		}
 		t.rows = append(t.rows, []string{string(o.Outcome), Thousands(o.Count), share})
-		t.loud = append(t.loud, o.Count > 0 && !o.Outcome.AgentsDoing())
+		t.alert = append(t.alert, o.Count > 0 && !o.Outcome.AgentsDoing())
 	}
 	if r.Episodes.Missing != nil && *r.Episodes.Missing > 0 {
 		t.rows = append(t.rows, []string{"(missing)", Thousands(*r.Episodes.Missing), ""})
-		t.loud = append(t.loud, true)
+		t.alert = append(t.alert, true)
 	}
 	return t
 }
@@ -333,7 +333,7 @@ func significant(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// Thousands writes a number with its thousands apart.
+// Thousands writes a number with commas between its thousands.
 func Thousands[T int | int64](n T) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

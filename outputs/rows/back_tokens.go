@@ -2,7 +2,7 @@ package rows
 
 import "trajgen/pipeline/episode"
 
-// tokens takes the token columns apart into what each turn keeps.
+// tokens divides the token columns into what each turn keeps.
 func (b *back) tokens(row *Trajectory, ep *episode.Episode) {
 	verdict := episode.DriftVerdict(row.Drift)
 	switch {
@@ -10,7 +10,7 @@ func (b *back) tokens(row *Trajectory, ep *episode.Episode) {
 		ep.Drift = &episode.Drift{Verdict: verdict}
 		b.sequence(row, ep)
 		return
-	case verdict == episode.DriftUnknown && row.DriftTurn == nil: // the server told nothing
+	case verdict == episode.DriftUnknown && row.DriftTurn == nil: // the server gave nothing
 		return
 	case row.DriftTurn == nil:
 		b.bad("drift is %q and drift_turn null (want the turn that it is about)", row.Drift)

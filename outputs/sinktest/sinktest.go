@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,7 +206,7 @@ func testRefuse(t *testing.T, s suite) {
 	sink := s.open(t)
 	s.write(t, sink, s.episodes[:3])
 	bad := *s.episodes[3]
-	bad.Reward = new(nan())
+	bad.Reward = new(math.NaN())
 	if err := sink.Write(t.Context(), &bad); err == nil {
 		t.Fatal("an episode whose reward is not a number was taken")
 	}
@@ -290,11 +291,6 @@ func (s Slice) Episodes(ctx context.Context) iter.Seq2[*episode.Episode, error] 
 			}
 		}
 	}
-}
-
-func nan() float64 {
-	var zero float64
-	return zero / zero
 }
 
 // Large is a text of n bytes that compresses about as well as a transcript does.
