@@ -3,7 +3,6 @@ package record
 import (
 	"bytes"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 )
@@ -49,32 +48,34 @@ func (t *Replay) Next(who Asker, turn int, req Request) (*Exchange, error) {
 	if r == nil || r.next == len(r.at) {
 		return nil, &Mismatch{Asker: who, Turn: turn, Why: t.atEnd(r)}
 	}
-	var first *frame // that is left
-	for i := r.next; i < len(r.at); i++ {
-		if r.used != nil && r.used[i] {
+	if err := t.load(r); err != nil {
+		return nil, err
+	}
+	first := &r.frames[r.next]
+	for i := r.next; i < len(r.frames); i++ {
+		f := &r.frames[i]
+		if r.used[i] {
 			continue
-		}
-		f, err := t.look(r, i)
-		if err != nil {
-			return nil, err
-		}
-		if first == nil {
-			first = f
 		}
 		// What was said to a request that is not made any more concerns this turn alone.
 		if who.Role == "" && f.Turn != first.Turn {
 			break
 		}
-		if same, err := t.same(r, i, f, req); err != nil {
+		if same, err := f.answers(req); err != nil {
 			return nil, err
 		} else if same {
-			r.use(i, who.Role == "")
 			x := f.Exchange
-			x.Body = f.body
+			r.use(i, who.Role == "")
 			return &x, nil
 		}
 	}
-	return nil, t.differs(who, turn, r, first, req)
+	r.frames = nil // they are loaded again if there is another request
+	if who.Role == "" && first.Turn != turn {
+		return nil, &Mismatch{Asker: who, Turn: turn, Why: fmt.Sprintf("the request is not on the tape, where one of turn %d comes next", first.Turn)}
+	}
+	m := &Mismatch{Asker: who, Turn: turn}
+	m.Field, m.Recorded, m.Now = firstDifference(first.request(), req)
+	return nil, m
 }
 
 // stranger says why there is nothing of a play.
@@ -99,7 +100,8 @@ func (t *Replay) atEnd(r *reel) string {
 	if r == nil {
 		return "the request is not on the tape: nothing was asked in this role"
 	}
-	if f, err := t.read(r.at[len(r.at)-1]); err == nil {
+	var f frame
+	if err := t.read(r.at[len(r.at)-1], &f); err == nil {
 		return fmt.Sprintf("the request is not on the tape, which ends for this episode with turn %d%s", f.Turn, t.damage())
 	}
 	return "the request is not on the tape" + t.damage()
@@ -112,146 +114,108 @@ func (t *Replay) damage() string {
 	return "; it is damaged"
 }
 
-// look reads the i-th exchange of a reel, once where it is the next one.
-func (t *Replay) look(r *reel, i int) (*frame, error) {
-	if i == r.next && r.ahead != nil {
-		return r.ahead, nil
-	}
-	f, err := t.read(r.at[i])
-	if err == nil && i == r.next {
-		r.ahead = f
-	}
-	return f, err
-}
-
 // use marks the i-th exchange as played, and in order also those before it.
 func (r *reel) use(i int, inOrder bool) {
-	r.ahead = nil
+	r.used[i] = true
 	if inOrder {
-		if r.next = i + 1; r.next == len(r.at) {
-			r.built, r.builtTo = nil, 0
-		}
-		return
+		r.next = i
 	}
+	for r.next < len(r.at) && r.used[r.next] {
+		r.next++
+	}
+	if r.next == len(r.at) {
+		r.frames = nil
+	}
+}
+
+// load reads the exchanges of a reel and puts their requests together.
+func (t *Replay) load(r *reel) error {
+	if r.frames != nil {
+		return nil
+	}
+	frames := make([]frame, len(r.at))
+	lists := map[int][]byte{}
+	var open []byte // the messages of the request before
+	for i, at := range r.at {
+		f := &frames[i]
+		if err := t.read(at, f); err != nil {
+			return err
+		}
+		if len(f.fields) == 0 {
+			continue // nothing was sent
+		}
+		if f.Keep < 0 || f.Keep > len(open) {
+			f.damage = fmt.Errorf("read tape at byte %d: the exchange before is missing%s", at, t.damage())
+			continue
+		}
+		if f.Keep < len(open) {
+			open = slices.Clip(open[:f.Keep]) // appending must not change the earlier request
+		}
+		open = append(open, f.open...)
+		f.open = open
+		if r.role != "" { // others keep nothing of what came before
+			open = nil
+		}
+		if f.Tools > 0 && lists[f.Tools] == nil {
+			list, err := t.readTools(f.Tools)
+			if f.damage = err; err != nil {
+				continue
+			}
+			lists[f.Tools] = list
+		}
+		f.tools = lists[f.Tools]
+	}
+	r.frames = frames
 	if r.used == nil {
 		r.used = make([]bool, len(r.at))
 	}
-	for r.used[i] = true; r.next < len(r.at) && r.used[r.next]; {
-		r.next++
-	}
+	return nil
 }
 
-// same compares a request with the i-th exchange's, at first without reading more than that.
-func (t *Replay) same(r *reel, i int, f *frame, req Request) (bool, error) {
+// answers reports whether the exchange is that of a request.
+func (f *frame) answers(req Request) (bool, error) {
 	if len(f.fields) == 0 { // nothing was sent
 		return true, nil
 	}
-	alike := bytes.Equal(f.fields, req.Fields) && t.sameTools(f, req) && t.sameMessages(r, f, req.Messages)
-	if alike {
-		if r.role == "" {
-			r.heard = t.say(req.Messages)
-		}
+	if f.damage != nil {
+		return false, f.damage
+	}
+	was := f.request()
+	if bytes.Equal(was.Fields, req.Fields) && bytes.Equal(was.Messages, req.Messages) && bytes.Equal(was.Tools, req.Tools) {
 		return true, nil
 	}
-	was, err := t.request(r, i)
-	if err != nil {
-		return false, err
-	}
-	if field, _, _ := firstDifference(was, req); field != "" {
-		return false, nil
-	}
-	r.heard = t.say(was.Messages)
-	return true, nil
+	field, _, _ := firstDifference(was, req)
+	return field == "", nil
 }
 
-func (t *Replay) say(messages []byte) said {
-	if len(messages) == 0 {
-		return said{}
+// request is the whole request.
+func (f *frame) request() Request {
+	was := Request{Fields: f.fields, Tools: f.tools}
+	if f.open != nil {
+		was.Messages = slices.Concat(f.open, []byte("]"))
 	}
-	open := messages[:len(messages)-1]
-	return said{bytes: len(open), hash: maphash.Bytes(t.seed, open)}
-}
-
-func (t *Replay) sameTools(f *frame, req Request) bool {
-	if f.Tools == 0 || len(req.Tools) == 0 {
-		return f.Tools == 0 && len(req.Tools) == 0
-	}
-	list, ok := t.tools[f.Tools]
-	return ok && list.hash == maphash.Bytes(t.seed, req.Tools)
-}
-
-func (t *Replay) sameMessages(r *reel, f *frame, messages []byte) bool {
-	if f.Keep == 0 {
-		return bytes.Equal(f.messages, messages)
-	}
-	return r.heard.bytes == f.Keep && len(messages) > f.Keep && r.heard.hash == maphash.Bytes(t.seed, messages[:f.Keep]) &&
-		bytes.Equal(f.messages, messages[f.Keep:])
-}
-
-// request puts the i-th exchange's request together, from what it kept of those before it. Its messages are good until
-// the next one is put together.
-func (t *Replay) request(r *reel, i int) (Request, error) {
-	from, messages := r.builtTo, r.built
-	if from > i {
-		from, messages = 0, nil
-	}
-	r.built, r.builtTo = nil, 0
-	if r.role != "" { // others keep nothing of what came before
-		from = i
-	}
-	var last *frame
-	for _, at := range r.at[from : i+1] {
-		f, err := t.read(at)
-		if err != nil {
-			return Request{}, err
-		}
-		if last = f; len(f.fields) == 0 {
-			continue
-		}
-		if f.Keep < 0 || f.Keep > len(messages) {
-			return Request{}, fmt.Errorf("read tape at byte %d: the exchange before is missing%s", at, t.damage())
-		}
-		messages = append(messages[:f.Keep], f.messages...)
-	}
-	if r.role == "" {
-		r.built, r.builtTo = messages, i+1
-	}
-	tools, err := t.readTools(last.Tools)
-	return Request{Fields: last.fields, Messages: messages, Tools: tools}, err
+	return was
 }
 
 // readTools reads the list of that number.
 func (t *Replay) readTools(number int) ([]byte, error) {
-	if number == 0 {
-		return nil, nil
-	}
-	list, ok := t.tools[number]
+	at, ok := t.tools[number]
 	if !ok {
 		return nil, fmt.Errorf("read tape: the tools of a request are missing%s", t.damage())
 	}
-	inside, err := t.inside(list.at)
+	inside, err := t.inside(at)
 	if err != nil {
 		return nil, err
 	}
-	_, text, err := unpackTools(inside)
+	packed, err := unpack(inside, &list{})
 	if err != nil {
-		return nil, fmt.Errorf("read tape at byte %d: %w", list.at, err)
+		return nil, fmt.Errorf("read tape at byte %d: %w", at, err)
+	}
+	text, err := unpacker.DecodeAll(packed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read tape at byte %d: %w", at, err)
 	}
 	return text, nil
-}
-
-// differs says how a request differs from the one that should come next.
-func (t *Replay) differs(who Asker, turn int, r *reel, first *frame, req Request) error {
-	if who.Role == "" && first.Turn != turn {
-		return &Mismatch{Asker: who, Turn: turn, Why: fmt.Sprintf("the request is not on the tape, where one of turn %d comes next", first.Turn)}
-	}
-	was, err := t.request(r, r.next)
-	if err != nil {
-		return err
-	}
-	m := &Mismatch{Asker: who, Turn: turn}
-	m.Field, m.Recorded, m.Now = firstDifference(was, req)
-	return m
 }
 
 // Peek gives the exchange that was recorded next, and leaves it on the tape. Of others than the agent it may be
@@ -267,9 +231,8 @@ func (t *Replay) Peek(who Asker) (*Exchange, bool) {
 	if r == nil || r.next == len(r.at) {
 		return nil, false
 	}
-	f, err := t.look(r, r.next)
-	if err != nil {
+	if err := t.load(r); err != nil {
 		return nil, false // Next says so
 	}
-	return &f.Exchange, true
+	return &r.frames[r.next].Exchange, true
 }

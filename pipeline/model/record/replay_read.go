@@ -3,22 +3,20 @@ package record
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"os"
 	"sync"
 )
 
 // Replay answers requests with what was recorded. It is safe for concurrent use, one asker in one goroutine at a time
-// where the asker is the agent. In memory it has the places of the exchanges, not the exchanges.
+// where the asker is the agent. In memory it has the places of all exchanges, and the exchanges of the plays that go on.
 type Replay struct {
 	file  *os.File
 	size  int64
-	seed  maphash.Seed
 	about Session // the last one
 	gaps  int
 	plays map[key]*play
-	tools map[int]tools // by number, from 1
+	tools map[int]int64 // the places of lists of tools, by number, from 1
 }
 
 // play is what was asked during a play of an episode.
@@ -30,26 +28,18 @@ type play struct {
 
 // reel is the exchanges of one role in one play. The play's mu guards it.
 type reel struct {
-	role  string
-	at    []int64 // of their frames
-	used  []bool  // of those; nil when none is
-	next  int     // the first that is not used
-	heard said    // of the agent: the request that was played last
-	ahead *frame  // the one at next, when it was looked at
-	// built are the messages of the agent's request behind which builtTo begins: those that follow are made of them.
-	built   []byte
-	builtTo int
+	role   string
+	at     []int64 // of their frames
+	next   int     // the first that is not used
+	used   []bool
+	frames []frame // from the first request to the last, or to one that has no answer
 }
 
-type tools struct {
-	at   int64
-	hash uint64
-}
-
-// frame is an exchange as it lies on the tape.
+// frame is an exchange as it lies on the tape, and once it is loaded its whole request.
 type frame struct {
 	head
-	fields, messages, body []byte
+	fields, open, tools []byte // open is the messages without the bracket at their end
+	damage              error  // of its request
 }
 
 // OpenReplay opens a tape that was recorded. Its end may be half-written, and then lacks what was being written.
@@ -63,7 +53,7 @@ func OpenReplay(path string, logger *slog.Logger) (_ *Replay, err error) {
 			err = errors.Join(err, file.Close())
 		}
 	}()
-	t := &Replay{file: file, seed: maphash.MakeSeed(), plays: map[key]*play{}, tools: map[int]tools{}}
+	t := &Replay{file: file, plays: map[key]*play{}, tools: map[int]int64{}}
 	sessions, lists := 0, 0
 	_, size, gaps, err := scan(file, func(at int64, inside []byte) (err error) {
 		switch kind(inside[0]) {
@@ -73,11 +63,12 @@ func OpenReplay(path string, logger *slog.Logger) (_ *Replay, err error) {
 			_, err = unpack(inside, &s)
 			t.about = s.Session
 		case toolsFrame:
-			number, text, bad := unpackTools(inside)
-			if lists++; number > 0 {
-				lists = number
+			var about list
+			_, err = unpack(inside, &about)
+			if lists++; about.Number > 0 {
+				lists = about.Number
 			}
-			t.tools[lists], err = tools{at, maphash.Bytes(t.seed, text)}, bad
+			t.tools[lists] = at
 		case exchangeFrame:
 			var who Asker
 			_, err = unpack(inside, &who)
@@ -147,15 +138,6 @@ func (p *play) reel(role string) *reel {
 	return nil
 }
 
-func unpackTools(inside []byte) (number int, text []byte, err error) {
-	var about list
-	packed, err := unpack(inside, &about)
-	if err == nil {
-		text, err = unpacker.DecodeAll(packed, nil)
-	}
-	return about.Number, text, err
-}
-
 // inside reads a frame again.
 func (t *Replay) inside(at int64) (inside []byte, err error) {
 	h, err := tapeFrames.ReadHead(t.file, at, t.size)
@@ -168,19 +150,22 @@ func (t *Replay) inside(at int64) (inside []byte, err error) {
 	return inside, nil
 }
 
-// read reads an exchange.
-func (t *Replay) read(at int64) (*frame, error) {
+// read reads an exchange. Its messages are those that the request before it did not have.
+func (t *Replay) read(at int64, f *frame) error {
 	inside, err := t.inside(at)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f := &frame{}
 	packed, err := unpack(inside, &f.head)
+	var messages []byte
 	if err == nil {
-		f.fields, f.messages, f.body, err = f.parts(packed)
+		f.fields, messages, f.Body, err = f.parts(packed)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read tape at byte %d: %w", at, err)
+		return fmt.Errorf("read tape at byte %d: %w", at, err)
 	}
-	return f, nil
+	if len(messages) > 0 {
+		f.open = messages[:len(messages)-1]
+	}
+	return nil
 }
