@@ -18,8 +18,6 @@ type State struct {
 	Retried int
 	// Known is the server's token count of the conversation's prefix. A caller that asks another model clears it.
 	Known Known
-	// Written is the encoding of the earlier messages, which the next request extends. Optional.
-	Written *Written
 }
 
 // Conversation is what the requests of an episode to its model have in common. It belongs to one goroutine.
@@ -29,7 +27,6 @@ type Conversation struct {
 	sampling episode.Sampling
 	seed     func(turn int) int
 	state    State
-	written  Written
 }
 
 // Begin begins a conversation. seed gives the seed of each turn's request.
@@ -41,7 +38,7 @@ func Begin(asker Asker, sampling episode.Sampling, seed func(turn int) int) *Con
 func (c *Conversation) Next(messages []episode.Message, tools []json.RawMessage) Request {
 	seed := c.seed(c.state.Turn)
 	state := c.state
-	state.Known, state.Written = c.Counter.Known(), &c.written
+	state.Known = c.Counter.Known()
 	return Request{Asker: c.asker, State: state, Messages: messages, Tools: tools, Seed: &seed, Sampling: c.sampling}
 }
 
