@@ -71,34 +71,34 @@ func (c Config) checkAsking() error {
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
 
 // ask sets the fields of a request for sampling, reasoning and tool choice.
-func (c *Client) ask(req Request, offered toolList, set func(name string, value any)) {
+func (w *writer) ask(req Request, offered toolList, set func(name string, value any)) {
 	given := func(name string, override, own *float64) { // sends a 0, too, which the library would leave out
 		if v := cmp.Or(override, own); v != nil {
 			set(name, *v)
 		}
 	}
-	given("temperature", req.Sampling.Temperature, c.cfg.Temperature)
-	given("top_p", req.Sampling.TopP, c.cfg.TopP)
-	if effort := cmp.Or(req.Sampling.ReasoningEffort, c.cfg.ReasoningEffort); effort != "" {
+	given("temperature", req.Sampling.Temperature, w.cfg.Temperature)
+	given("top_p", req.Sampling.TopP, w.cfg.TopP)
+	if effort := cmp.Or(req.Sampling.ReasoningEffort, w.cfg.ReasoningEffort); effort != "" {
 		set("reasoning_effort", effort)
 	}
-	if c.cfg.Provider != nil {
-		set("provider", c.cfg.Provider)
+	if w.cfg.Provider != nil {
+		set("provider", w.cfg.Provider)
 	}
 	if len(req.Tools) == 0 { // servers refuse these fields in a request without tools
 		return
 	}
-	if choice := c.toolChoice(req, offered); choice != nil {
+	if choice := w.toolChoice(req, offered); choice != nil {
 		set("tool_choice", choice)
 	}
-	if c.cfg.ParallelToolCalls != nil {
-		set("parallel_tool_calls", *c.cfg.ParallelToolCalls)
+	if w.cfg.ParallelToolCalls != nil {
+		set("parallel_tool_calls", *w.cfg.ParallelToolCalls)
 	}
 }
 
 // toolChoice is the value of the field, or nil. It is nil for a tool that the request does not offer.
-func (c *Client) toolChoice(req Request, offered toolList) any {
-	switch choice := c.cfg.ToolChoice; choice {
+func (w *writer) toolChoice(req Request, offered toolList) any {
+	switch choice := w.cfg.ToolChoice; choice {
 	case "":
 		return nil
 	case ToolChoiceAuto, ToolChoiceNone, ToolChoiceRequired:
@@ -126,22 +126,22 @@ func nameOf(tool json.RawMessage) string {
 
 // limit is the most tokens of a reply, or 0 to send no limit. Servers refuse a request with both names of it, so an extra
 // body field of either name replaces the setting.
-func (c *Client) limit(req Request) int {
-	if c.cfg.ExtraBody[LimitTokens] != nil || c.cfg.ExtraBody[LimitCompletion] != nil {
+func (w *writer) limit(req Request) int {
+	if w.cfg.ExtraBody[LimitTokens] != nil || w.cfg.ExtraBody[LimitCompletion] != nil {
 		return 0
 	}
-	return cmp.Or(req.MaxTokens, req.Sampling.MaxTokens, c.cfg.MaxTokens)
+	return cmp.Or(req.MaxTokens, req.Sampling.MaxTokens, w.cfg.MaxTokens)
 }
 
 // limitField is the name under which the limit is sent. Most servers know only max_tokens.
-func (c *Client) limitField() string {
-	if learnt := c.learntLimit.Load(); learnt != nil {
+func (w *writer) limitField() string {
+	if learnt := w.learntLimit.Load(); learnt != nil {
 		return *learnt
 	}
-	if own := c.cfg.MaxTokensField; own != "" && own != LimitAuto {
+	if own := w.cfg.MaxTokensField; own != "" && own != LimitAuto {
 		return own
 	}
-	return cmp.Or(c.server.limit, LimitTokens)
+	return cmp.Or(w.server.limit, LimitTokens)
 }
 
 // The classes of tries that the server refused because of an optional field or its name, and that were sent again without.
@@ -162,29 +162,29 @@ var limitFields = map[string]string{LimitTokens: LimitCompletion, LimitCompletio
 // relearn checks whether a request was refused because of its seed, or the name of its limit. If so, all later requests of the
 // run leave out the seed, or use the other name, and the class says that this request can be sent again that way. That happens
 // at most once for each field, since the change is never undone.
-func (c *Client) relearn(x *exchange, failed *Error) (class string) {
+func (w *writer) relearn(x *exchange, failed *Error) (class string) {
 	words := strings.ToLower(failed.Message)
 	// LiteLLM refuses fields that a provider does not know with status 500, too.
 	if failed.Class != ClassBadRequest && failed.Class != ClassServer || !refusesField.MatchString(words) {
 		return ""
 	}
 	learnt := func(what, field string) {
-		c.cfg.Logger.Warn("the server refuses a field; for the rest of the run it is sent "+what, "field", field, "said", failed.Message)
+		w.cfg.Logger.Warn("the server refuses a field; for the rest of the run it is sent "+what, "field", field, "said", failed.Message)
 	}
 	if !x.seedless && aboutSeed.MatchString(words) {
-		if c.seedless.CompareAndSwap(false, true) {
+		if w.unseeded.CompareAndSwap(false, true) {
 			learnt("nothing of it", "seed")
 		}
 		return ClassSeedField
 	}
 	sent, other := x.limitField, limitFields[x.limitField]
-	if sent == "" || c.cfg.MaxTokensField != "" && c.cfg.MaxTokensField != LimitAuto || !strings.Contains(strings.ReplaceAll(words, other, ""), sent) {
+	if sent == "" || w.cfg.MaxTokensField != "" && w.cfg.MaxTokensField != LimitAuto || !strings.Contains(strings.ReplaceAll(words, other, ""), sent) {
 		return ""
 	}
-	if c.learntLimit.CompareAndSwap(nil, &other) {
+	if w.learntLimit.CompareAndSwap(nil, &other) {
 		learnt("as "+other, sent)
 	}
-	if c.limitField() != other {
+	if w.limitField() != other {
 		return ""
 	}
 	return ClassLimitField
@@ -192,15 +192,15 @@ func (c *Client) relearn(x *exchange, failed *Error) (class string) {
 
 // sendReasoning puts the reasoning of an earlier turn into its message. Details hold all of it, and go back unchanged:
 // providers check signatures in them.
-func (c *Client) sendReasoning(w *wireMessage, m *episode.Message) {
-	always := c.cfg.SendReasoning == ReasoningAlways
+func (w *writer) sendReasoning(sent *wireMessage, m *episode.Message) {
+	always := w.cfg.SendReasoning == ReasoningAlways
 	switch {
-	case c.cfg.SendReasoning == ReasoningNever:
-	case len(m.ReasoningDetails) > 0 && (always || c.server.details):
-		w.ReasoningDetails = m.ReasoningDetails
-	case always && c.server.details:
-		w.RouterReasoning = m.Reasoning
+	case w.cfg.SendReasoning == ReasoningNever:
+	case len(m.ReasoningDetails) > 0 && (always || w.server.details):
+		sent.ReasoningDetails = m.ReasoningDetails
+	case always && w.server.details:
+		sent.RouterReasoning = m.Reasoning
 	case always:
-		w.Reasoning = m.Reasoning
+		sent.Reasoning = m.Reasoning
 	}
 }

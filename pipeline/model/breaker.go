@@ -60,7 +60,7 @@ func newBreaker(cfg Config, name string, ask func(context.Context) *Error) *brea
 }
 
 // waitOutage waits while there is an outage. Its end gives the breaker the result of the try.
-func (c *Client) waitOutage(ctx context.Context, t *try) (end func(), failed *Error) {
+func (t *try) waitOutage(ctx context.Context) (end func(), failed *Error) {
 	b := t.breaker
 	if b == nil {
 		return nil, nil
@@ -69,7 +69,7 @@ func (c *Client) waitOutage(ctx context.Context, t *try) (end func(), failed *Er
 }
 
 // checkOutage refuses a try that waited for its turn while an outage began.
-func (c *Client) checkOutage(_ context.Context, t *try) (end func(), failed *Error) {
+func (t *try) checkOutage(context.Context) (end func(), failed *Error) {
 	if t.breaker.paused() {
 		return nil, errAgain
 	}

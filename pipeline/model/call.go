@@ -36,20 +36,20 @@ type try struct {
 }
 
 // step is something that comes before a try is sent. It may wait, or refuse the try. end is called when the try has ended, in
-// any way, and finds the result in the try.
-type step func(context.Context, *try) (end func(), failed *Error)
+// any way.
+type step func(context.Context) (end func(), failed *Error)
 
 // steps are the steps of every try, in order. The longest wait comes first, so that a try holds nothing during it that other
 // tries wait for.
-func (c *Client) steps() []step {
-	if c.cfg.Replay != nil {
-		return []step{c.played}
+func (t *try) steps() []step {
+	if t.cfg.Replay != nil {
+		return []step{t.played}
 	}
 	return []step{
-		c.waitOutage,  // until an outage is over
-		c.pay,         // until the budget allows the request
-		c.queueUp,     // until an endpoint takes the request
-		c.checkOutage, // an outage may have begun meanwhile
+		t.waitOutage,  // until an outage is over
+		t.pay,         // until the budget allows the request
+		t.queueUp,     // until an endpoint takes the request
+		t.checkOutage, // an outage may have begun meanwhile
 	}
 }
 
@@ -74,7 +74,7 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 		if t.failed == errAgain {
 			continue
 		}
-		if class := c.relearn(&t.x, t.failed); class != "" {
+		if class := c.requests.relearn(&t.x, t.failed); class != "" {
 			c.retries = append(c.retries, episode.Fault{Outcome: episode.ModelError, Class: class, Message: t.failed.Message})
 			continue
 		}
@@ -92,7 +92,7 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 		c.cfg.Logger.DebugContext(ctx, "model call is tried again", "episode", c.req.Episode, "class", t.failed.Class,
 			"status", t.failed.Status, "message", t.failed.Message, "try", len(c.retries), "pause", pause)
 		if !c.rest(ctx, pause) {
-			return nil, c.end(c.failure(ctx, ctx, &t.x, context.Cause(ctx)))
+			return nil, c.end(c.doer.failure(ctx, ctx, &t.x, context.Cause(ctx)))
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (c *call) rest(ctx context.Context, pause time.Duration) bool {
 func (t *try) run(ctx context.Context) {
 	began := t.cfg.Now()
 	for _, step := range t.steps() {
-		end, failed := step(ctx, t)
+		end, failed := step(ctx)
 		if end != nil {
 			defer end() // also after a panic
 		}
@@ -170,55 +170,55 @@ func (t *try) run(ctx context.Context) {
 			}
 		}()
 	}
-	t.failed = t.exchange(ctx, t)
+	t.failed = t.exchange(ctx)
 	t.elapsed = t.cfg.Now().Sub(sent)
 }
 
 // exchange sends the request once and reads its reply. Thousands of goroutines wait in here, and a Reply in this frame would
 // double the stack of each.
-func (c *Client) exchange(ctx context.Context, t *try) *Error {
+func (t *try) exchange(ctx context.Context) *Error {
 	x := &t.x
 	if ctx.Err() != nil { // net/http may notice only after it has sent the request
-		return c.failure(ctx, ctx, x, context.Cause(ctx))
+		return t.doer.failure(ctx, ctx, x, context.Cause(ctx))
 	}
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x.cancel, x.timeout = cancel, cmp.Or(x.timeout, c.cfg.Timeout)
+	x.cancel, x.timeout = cancel, cmp.Or(x.timeout, t.cfg.Timeout)
 	deadline := time.AfterFunc(x.timeout, func() { cancel(errTimeout) })
 	defer deadline.Stop()
 
 	t.asked = true
-	err := c.send(within, &t.req, x)
+	err := t.send(within)
 	if err == nil {
-		err = c.read(t)
+		err = t.read()
 	}
 	if err != nil {
-		return c.failure(ctx, within, x, err)
+		return t.doer.failure(ctx, within, x, err)
 	}
 	return nil
 }
 
 // read turns the received bytes into the reply.
-func (c *Client) read(t *try) error {
+func (t *try) read() error {
 	var plain draft
 	d, err := decode(&t.x, &plain)
 	if err != nil {
 		return err
 	}
-	reply, err := c.reply(d, &t.req)
+	reply, err := t.replies.reply(d, &t.req)
 	if reply == nil {
 		return err
 	}
 	reply.RequestID = cmp.Or(requestID(t.x.header), reply.RequestID)
 	if t.x.stream {
-		c.doer.concealSplit(&t.x, reply)
+		t.doer.concealSplit(&t.x, reply)
 	}
 	if t.x.masked {
 		reply.Repairs = append(reply.Repairs, "masked secret")
 	}
 	t.reply = *reply
 	if err == nil {
-		c.missTokens(reply)
+		t.replies.missTokens(reply)
 	}
 	return err
 }

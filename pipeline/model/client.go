@@ -6,36 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"sync"
 	"sync/atomic"
 
 	openai "github.com/sashabaranov/go-openai"
 
 	"trajgen/pipeline/model/gate"
-	"trajgen/pipeline/model/rawtext"
 )
 
 // Client is a Model behind an OpenAI-compatible endpoint. It is safe for concurrent use; all its calls share one pool
 // of connections.
 type Client struct {
-	cfg    Config
-	doer   *doer
-	server server // the habits of the endpoints' servers that concern requests
-
-	learntLimit atomic.Pointer[string] // name of the limit of a reply, after the server refused the other one
-	seedless    atomic.Bool            // the server refused a seed
-
-	rawFormat    string // of the calls that the server leaves in the content; "" looks for none
-	unmistakable bool   // only calls that cannot be plain text are looked for
-	lone         rawtext.Lone
-
-	tools toolLists
+	cfg      Config
+	doer     *doer
+	requests *writer
+	replies  *reader
 
 	window   atomic.Int64 // as the server says; 0 when it does not
 	prefixes prefixes     // for the meter
-
-	missed  sync.Once // warns of a reply without the token ids that were asked for
-	unreads sync.Once // warns of a reply with a call in its text
 
 	endpoints []endpoint
 	gates     *gate.Set // of the endpoints, in their order
@@ -55,10 +42,8 @@ func Open(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("model settings: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Client{cfg: cfg, doer: newDoer(cfg), server: serverAt(cfg.Endpoints)}
+	c := &Client{cfg: cfg, doer: newDoer(cfg), requests: &writer{cfg: cfg, server: serverAt(cfg.Endpoints)}, replies: newReader(cfg)}
 	c.prefixes = prefixes{seed: maphash.MakeSeed(), tokens: map[uint64]int{}}
-	c.rawFormat, c.unmistakable = rawFormat(cfg)
-	c.lone = rawtext.LoneOf(cfg.Name)
 	c.endpoints, c.gates = openEndpoints(cfg, c.doer)
 	c.breaker, c.throttle = newBreaker(cfg, c.where(), c.alive), newThrottle(cfg.RetryShare, cfg.Concurrency, cfg.Now())
 	return c, nil
@@ -92,7 +77,7 @@ func (c *Client) complete(ctx context.Context, req *Request, b *breaker, patient
 		}
 	}
 	under := &call{Client: c, req: *req, breaker: b, patient: patient, began: c.cfg.Now(), at: c.home(req.Endpoint)}
-	if err := c.encode(req, &under.sent); err != nil {
+	if err := c.requests.encode(req, &under.sent); err != nil {
 		return nil, &Error{Class: ClassBadRequest, Message: err.Error(), cause: err}
 	}
 	return under.complete(ctx)
@@ -103,9 +88,10 @@ var errNoReply = errors.New("the answer is not a reply")
 
 // send runs one exchange. The reply is read from the raw bytes that the doer kept. The result of go-openai counts only when
 // there are none, as it refuses some good replies and accepts some incomplete ones.
-func (c *Client) send(ctx context.Context, req *Request, x *exchange) error {
-	call := c.asks(req, x)
-	if !c.cfg.Stream {
+func (t *try) send(ctx context.Context) error {
+	x := &t.x
+	call := t.requests.asks(&t.req, x)
+	if !t.cfg.Stream {
 		_, err := x.api.CreateChatCompletion(ctx, *call)
 		switch {
 		case x.broken != nil:
@@ -130,17 +116,17 @@ func (c *Client) send(ctx context.Context, req *Request, x *exchange) error {
 }
 
 // asks is the part of a request that go-openai writes.
-func (c *Client) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
+func (w *writer) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
 	call := &openai.ChatCompletionRequest{Model: alias}
-	if c.cfg.Replay == nil { // otherwise the tape has set it
-		x.seedless = c.seedless.Load()
+	if w.cfg.Replay == nil { // otherwise the tape has set it
+		x.seedless = w.unseeded.Load()
 	}
-	if x.seedless = x.seedless || req.Seed == nil || !c.cfg.Seeded(); !x.seedless {
+	if x.seedless = x.seedless || req.Seed == nil || !w.cfg.Seeded(); !x.seedless {
 		call.Seed = new(*req.Seed + x.resampled) // the same seed would give the same reply
 	}
-	if limit := c.limit(*req); limit > 0 {
+	if limit := w.limit(*req); limit > 0 {
 		if x.limitField == "" { // otherwise the tape has set it
-			x.limitField = c.limitField()
+			x.limitField = w.limitField()
 		}
 		if x.limitField == LimitCompletion {
 			call.MaxCompletionTokens = limit
@@ -148,7 +134,7 @@ func (c *Client) asks(req *Request, x *exchange) *openai.ChatCompletionRequest {
 			call.MaxTokens = limit //lint:ignore SA1019 most servers know no other name
 		}
 	}
-	if c.cfg.Stream {
+	if w.cfg.Stream {
 		call.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	return call

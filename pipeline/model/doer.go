@@ -234,7 +234,7 @@ func (w *watched) Close() error {
 }
 
 // retryAfter reads the pause that the server's headers ask for.
-func (c *Client) retryAfter(h http.Header) time.Duration {
+func (d *doer) retryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return seconds(ms / 1000)
 	}
@@ -246,15 +246,15 @@ func (c *Client) retryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	now, _ := http.ParseTime(c.clock(h))
+	now, _ := http.ParseTime(d.clock(h))
 	return max(at.Sub(now), 0)
 }
 
 // clock is the server's time if the headers have it, as ours may be minutes off.
-func (c *Client) clock(h http.Header) string {
+func (d *doer) clock(h http.Header) string {
 	date := h.Get("Date")
 	if _, err := http.ParseTime(date); err != nil {
-		return c.cfg.Now().UTC().Format(http.TimeFormat)
+		return d.cfg.Now().UTC().Format(http.TimeFormat)
 	}
 	return date
 }

@@ -7,16 +7,27 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"trajgen/pipeline/episode"
 )
 
+// writer writes requests, and learns what of them the server refuses.
+type writer struct {
+	cfg    Config
+	server server // the habits of the endpoints' servers that concern requests
+	tools  toolLists
+
+	learntLimit atomic.Pointer[string] // name of the limit of a reply, after the server refused the other one
+	unseeded    atomic.Bool            // the server refused a seed
+}
+
 // encode writes the parts of the request that all tries share.
-func (c *Client) encode(req *Request, x *exchange) (err error) {
+func (w *writer) encode(req *Request, x *exchange) (err error) {
 	if len(req.Messages) == 0 {
 		return errors.New("the conversation has no messages (want at least one)")
 	}
-	x.episode, x.task, x.stream, x.idle = req.Episode, req.Task, c.cfg.Stream, c.cfg.IdleTimeout
+	x.episode, x.task, x.stream, x.idle = req.Episode, req.Task, w.cfg.Stream, w.cfg.IdleTimeout
 	x.fields = make(map[string]json.RawMessage)
 	set := func(name string, value any) error {
 		raw, err := json.Marshal(value)
@@ -26,27 +37,27 @@ func (c *Client) encode(req *Request, x *exchange) (err error) {
 		x.fields[name] = raw
 		return nil
 	}
-	offered, err := c.tools.write(req.Tools)
+	offered, err := w.tools.write(req.Tools)
 	if err != nil {
 		return err
 	}
 	x.tools = offered.sent
-	set("model", c.cfg.Name)
-	c.ask(*req, offered, func(name string, value any) { set(name, value) })
-	for _, name := range c.cfg.asksFor() {
+	set("model", w.cfg.Name)
+	w.ask(*req, offered, func(name string, value any) { set(name, value) })
+	for _, name := range w.cfg.asksFor() {
 		set(name, true)
 	}
-	for name, value := range c.cfg.ExtraBody {
+	for name, value := range w.cfg.ExtraBody {
 		if err := set(name, value); err != nil {
 			return err
 		}
 	}
-	x.messages, err = c.encodeMessages(req.Messages)
+	x.messages, err = w.encodeMessages(req.Messages)
 	return err
 }
 
 // encodeMessages makes a JSON list of messages without the bracket at its end.
-func (c *Client) encodeMessages(messages []episode.Message) ([]byte, error) {
+func (w *writer) encodeMessages(messages []episode.Message) ([]byte, error) {
 	b := encoded.Get().(*bytes.Buffer)
 	defer encoded.Put(b)
 	b.Reset()
@@ -54,7 +65,7 @@ func (c *Client) encodeMessages(messages []episode.Message) ([]byte, error) {
 	enc.SetEscapeHTML(false) // "<" as \u003c means the same and costs six times as much
 	for i := range messages {
 		b.WriteByte("[,"[min(i, 1)])
-		if err := enc.Encode(c.wire(&messages[i])); err != nil {
+		if err := enc.Encode(w.wire(&messages[i])); err != nil {
 			return nil, fmt.Errorf("encode messages: %w", err)
 		}
 		b.Truncate(b.Len() - len("\n"))
@@ -89,17 +100,17 @@ type wireFunction struct {
 }
 
 // wire is a message as this client sends it.
-func (c *Client) wire(m *episode.Message) *wireMessage {
-	w := &wireMessage{Role: m.Role, ToolCallID: m.ToolCallID, Name: m.Name}
+func (w *writer) wire(m *episode.Message) *wireMessage {
+	sent := &wireMessage{Role: m.Role, ToolCallID: m.ToolCallID, Name: m.Name}
 	if m.Content != "" || len(m.Calls) == 0 {
-		w.Content = &m.Content
+		sent.Content = &m.Content
 	}
-	c.sendReasoning(w, m)
+	w.sendReasoning(sent, m)
 	for _, call := range m.Calls {
 		if call.Sent == "" {
 			call.Sent = SentArguments(call.Arguments, nil)
 		}
-		w.ToolCalls = append(w.ToolCalls, wireToolCall{call.ID, "function", wireFunction{call.Name, cmp.Or(call.Sent, call.Arguments)}})
+		sent.ToolCalls = append(sent.ToolCalls, wireToolCall{call.ID, "function", wireFunction{call.Name, cmp.Or(call.Sent, call.Arguments)}})
 	}
-	return w
+	return sent
 }

@@ -56,14 +56,14 @@ func endpointNames(places []place) []string {
 }
 
 // queueUp waits until an endpoint's gate admits the request. Its end gives the gate the result.
-func (c *Client) queueUp(ctx context.Context, t *try) (end func(), failed *Error) {
+func (t *try) queueUp(ctx context.Context) (end func(), failed *Error) {
 	ticket := gate.Ticket{Episode: t.req.Episode, Turn: t.req.Turn, Since: t.began}
-	pass, chosen, err := c.gates.Acquire(ctx, ticket, t.at)
+	pass, chosen, err := t.gates.Acquire(ctx, ticket, t.at)
 	if err != nil {
-		return nil, c.failure(ctx, ctx, &t.x, err)
+		return nil, t.doer.failure(ctx, ctx, &t.x, err)
 	}
 	t.at = chosen
-	t.x.api = c.endpoints[chosen].client(&t.x)
+	t.x.api = t.endpoints[chosen].client(&t.x)
 	return func() {
 		var result gate.Result
 		if t.asked {
@@ -71,8 +71,8 @@ func (c *Client) queueUp(ctx context.Context, t *try) (end func(), failed *Error
 			result.Latency = t.elapsed
 		}
 		pass.Done(result)
-		if len(c.endpoints) > 1 {
-			t.reply.Endpoint = c.endpoints[chosen].name
+		if len(t.endpoints) > 1 {
+			t.reply.Endpoint = t.endpoints[chosen].name
 		}
 	}, nil
 }

@@ -81,8 +81,8 @@ var (
 )
 
 // failure says why a try gave no reply. The caller's context is checked first, as its end can cause any other error.
-func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Error {
-	e := &Error{Status: x.status, RetryAfter: c.retryAfter(x.header), RequestID: requestID(x.header)}
+func (d *doer) failure(ctx, try context.Context, x *exchange, err error) *Error {
+	e := &Error{Status: x.status, RetryAfter: d.retryAfter(x.header), RequestID: requestID(x.header)}
 	switch cause := context.Cause(try); {
 	case ctx.Err() != nil:
 		e.cause = context.Cause(ctx)
@@ -92,36 +92,36 @@ func (c *Client) failure(ctx, try context.Context, x *exchange, err error) *Erro
 	case cause == errLate:
 		e.Class, e.Message, e.cause = ClassCancelled, cause.Error(), cause
 	case cause == errIdle:
-		e.Class, e.Message = ClassStalled, fmt.Sprintf("%v (%v)", cause, c.cfg.IdleTimeout)
+		e.Class, e.Message = ClassStalled, fmt.Sprintf("%v (%v)", cause, d.cfg.IdleTimeout)
 	case x.status >= 300:
 		said := parseProblem(x.raw.Bytes())
 		for _, s := range servers {
 			said.Type = cmp.Or(said.Type, x.header.Get(s.errorType))
 		}
 		e.Class, e.Message = classify(x.status, said)
-		e.RetryAfter = cmp.Or(e.RetryAfter, said.wish(c.clock(x.header)))
+		e.RetryAfter = cmp.Or(e.RetryAfter, said.wish(d.clock(x.header)))
 		if location := x.header.Get("Location"); x.status < 400 && location != "" {
 			e.Class, e.Message = ClassModelNotFound, "the server redirects to "+location+": put that into the base URL"
 		}
 	default:
-		c.explain(e, x, err)
+		d.explain(e, x, err)
 	}
 	if e.RetryAfter == 0 && e.Class == ClassRateLimit {
 		e.RetryAfter = resetAfter(x.header)
 	}
 	e.Fatal = e.Class == ClassAuth || e.Class == ClassQuota || e.Class == ClassModelNotFound || e.Class == ClassTape
-	e.Message = oneLine(c.doer.bad.text(e.Message))
+	e.Message = oneLine(d.bad.text(e.Message))
 	return e
 }
 
 // explain classifies errors of the network, and of replies that cannot be used.
-func (c *Client) explain(e *Error, x *exchange, err error) {
+func (d *doer) explain(e *Error, x *exchange, err error) {
 	var refused *refusal
 	var network net.Error
 	switch {
 	case errors.As(err, &refused):
 		e.Class, e.Message = refused.class, refused.message
-		e.RetryAfter = max(e.RetryAfter, refused.said.wish(c.clock(x.header)))
+		e.RetryAfter = max(e.RetryAfter, refused.said.wish(d.clock(x.header)))
 	case errors.As(err, &network) && network.Timeout():
 		e.Class, e.Message, e.cause = ClassTimeout, err.Error(), err
 	default:

@@ -64,7 +64,7 @@ func (f *Fallbacks) Complete(ctx context.Context, req Request) (Reply, error) {
 		p.waited += f.clients[0].cfg.Now().Sub(began)
 		if gone {
 			p.own = -1
-			return Reply{}, p.end(f.clients[0].failure(ctx, ctx, &exchange{}, context.Cause(ctx)))
+			return Reply{}, p.end(f.clients[0].doer.failure(ctx, ctx, &exchange{}, context.Cause(ctx)))
 		}
 	}
 }

@@ -38,24 +38,24 @@ type Bound struct {
 }
 
 // pay waits until the try is paid for.
-func (c *Client) pay(ctx context.Context, t *try) (end func(), failed *Error) {
-	if c.cfg.Meter == nil {
+func (t *try) pay(ctx context.Context) (end func(), failed *Error) {
+	if t.cfg.Meter == nil {
 		return nil, nil
 	}
 	req, first := t.req, t.req.Known.Tokens == 0
 	if first {
-		req.Known = c.prefixes.known(req)
+		req.Known = t.prefixes.known(req)
 	}
-	receipt, err := c.cfg.Meter.Reserve(ctx, c.bound(req, &t.x))
+	receipt, err := t.cfg.Meter.Reserve(ctx, t.bound(req, &t.x))
 	if err != nil {
-		return nil, c.unpaid(ctx, &t.x, err)
+		return nil, t.unpaid(ctx, err)
 	}
 	return func() {
 		served, used, billed := t.billed()
 		if billed {
 			receipt.Settle(served, used)
 			if first && used.Reported {
-				c.prefixes.learn(req, used.Prompt)
+				t.prefixes.learn(req, used.Prompt)
 			}
 		} else {
 			receipt.Void()
@@ -64,9 +64,9 @@ func (c *Client) pay(ctx context.Context, t *try) (end func(), failed *Error) {
 }
 
 // unpaid is the error of a try that was not made.
-func (c *Client) unpaid(ctx context.Context, x *exchange, err error) *Error {
+func (t *try) unpaid(ctx context.Context, err error) *Error {
 	if ctx.Err() != nil {
-		return c.failure(ctx, ctx, x, err)
+		return t.doer.failure(ctx, ctx, &t.x, err)
 	}
 	return &Error{Class: ClassBudget, Message: oneLine(err.Error()), Fatal: true, cause: err}
 }
@@ -82,8 +82,8 @@ func (c *Client) bound(req Request, x *exchange) Bound {
 
 // replyBound is the most tokens of a reply: the request's limit, or else the model's window.
 func (c *Client) replyBound(req Request, x *exchange) int {
-	most := c.limit(req)
-	if raw, given := x.fields[c.limitField()]; given && tokensIn(raw) == 0 { // the extra field replaces the setting
+	most := c.requests.limit(req)
+	if raw, given := x.fields[c.requests.limitField()]; given && tokensIn(raw) == 0 { // the extra field replaces the setting
 		most = 0
 	}
 	for name := range limitFields {

@@ -83,10 +83,10 @@ func (e *Error) ofOutage() bool { return e != nil && policies[e.Class].outage }
 // tryYes asks once, bypassing the gate, where thousands of requests may wait for an endpoint that does not answer.
 func (c *Client) tryYes(ctx context.Context, i int) *Error {
 	t := &try{call: &call{Client: c, req: *c.yes(i)}}
-	if err := c.encode(&t.req, &t.x); err != nil {
+	if err := c.requests.encode(&t.req, &t.x); err != nil {
 		return nil // not the endpoint's fault
 	}
-	paid, failed := c.pay(ctx, t)
+	paid, failed := t.pay(ctx)
 	if failed != nil {
 		return failed
 	}
@@ -94,7 +94,7 @@ func (c *Client) tryYes(ctx context.Context, i int) *Error {
 		defer paid()
 	}
 	t.x.api, t.x.timeout = c.endpoints[i].client(&t.x), min(c.cfg.Timeout, probeTimeout)
-	t.failed = c.exchange(ctx, t)
+	t.failed = t.exchange(ctx)
 	return t.failed
 }
 
@@ -143,7 +143,7 @@ func (c *Client) list(ctx context.Context, at endpoint) ([]string, *Error) {
 	defer deadline.Stop()
 	_, err := at.client(x).ListModels(within)
 	if x.status/100 != 2 || within.Err() != nil {
-		return nil, c.failure(ctx, within, x, err)
+		return nil, c.doer.failure(ctx, within, x, err)
 	}
 	var models struct {
 		Data []json.RawMessage `json:"data"`

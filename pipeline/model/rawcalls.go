@@ -41,28 +41,28 @@ func rawFormat(cfg Config) (format string, unmistakable bool) {
 
 // readRawCalls moves calls that the server did not parse out of the content, if tools were offered and the server returned no
 // calls itself. The error means that a call stays in the content, which is then not an answer.
-func (c *Client) readRawCalls(req *Request, m *episode.Message, d *draft) error {
-	format := c.rawFormat
-	if len(req.Tools) == 0 || len(m.Calls) > 0 || c.cfg.ToolFormat == ToolFormatNative {
+func (r *reader) readRawCalls(req *Request, m *episode.Message, d *draft) error {
+	format := r.rawFormat
+	if len(req.Tools) == 0 || len(m.Calls) > 0 || r.cfg.ToolFormat == ToolFormatNative {
 		return nil
 	}
 	ended := d.finish != "" && d.finish != "length"
 	var read rawtext.Result
-	if format != "" && (!c.unmistakable || rawtext.Opens(format, m.Content)) {
+	if format != "" && (!r.unmistakable || rawtext.Opens(format, m.Content)) {
 		read = rawtext.Parser{Format: format, Tools: req.Tools, Ended: ended}.Calls(m.Content)
 		d.repairs = append(d.repairs, read.Repairs...)
 	}
 	if len(read.Calls) == 0 {
 		found := rawtext.Find(m.Content, req.Tools, ended)
 		switch {
-		case found.Format != "" && c.cfg.ToolFormat == ToolFormatAuto:
+		case found.Format != "" && r.cfg.ToolFormat == ToolFormatAuto:
 			format, read = found.Format, found.Result
 			d.repairs = append(d.repairs, read.Repairs...)
 		case d.finish == "length": // a reply that was cut is not an answer anyway
 		case found.Format != "":
-			return c.unread(found.Calls[0].Name, fmt.Sprintf("it is in the format %s: set tool_format to that or to auto", found.Format))
+			return r.unread(found.Calls[0].Name, fmt.Sprintf("it is in the format %s: set tool_format to that or to auto", found.Format))
 		case found.Unread != "":
-			return c.unread(found.Unread, "start the server with the parser of its model's calls; tool_format: native takes such texts for answers")
+			return r.unread(found.Unread, "start the server with the parser of its model's calls; tool_format: native takes such texts for answers")
 		}
 	}
 	if len(read.Calls) == 0 {
@@ -79,10 +79,10 @@ func (c *Client) readRawCalls(req *Request, m *episode.Message, d *draft) error 
 }
 
 // unread is the error of a text with a call in it. It warns of the first one: the server may parse no calls at all.
-func (c *Client) unread(tool, advice string) error {
+func (r *reader) unread(tool, advice string) error {
 	message := fmt.Sprintf("the text of the reply has a call of %s that was not read; %s", tool, advice)
-	c.unreads.Do(func() {
-		c.cfg.Logger.Warn("a reply's text has a call that was not read; its episode is no failure of the agent", "tool", tool, "said", message)
+	r.unreads.Do(func() {
+		r.cfg.Logger.Warn("a reply's text has a call that was not read; its episode is no failure of the agent", "tool", tool, "said", message)
 	})
 	return &refusal{class: ClassUnread, message: message}
 }

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model/rawtext"
 )
 
 // The wire shapes, decoded from the raw bytes. Fields in which servers differ stay raw and are decoded tolerantly: go-openai's
@@ -306,8 +308,25 @@ func (d *draft) addCall(part *wireCall, whole bool) {
 	call.args.add(argumentText(part.Function.Arguments))
 }
 
+// reader turns drafts into replies.
+type reader struct {
+	cfg          Config
+	rawFormat    string // of the calls that the server leaves in the content; "" looks for none
+	unmistakable bool   // only calls that cannot be plain text are looked for
+	lone         rawtext.Lone
+
+	missed  sync.Once // warns of a reply without the token ids that were asked for
+	unreads sync.Once // warns of a reply with a call in its text
+}
+
+func newReader(cfg Config) *reader {
+	r := &reader{cfg: cfg, lone: rawtext.LoneOf(cfg.Name)}
+	r.rawFormat, r.unmistakable = rawFormat(cfg)
+	return r
+}
+
 // reply turns the draft into a reply. An empty reply comes with an error, and is accepted if retries give no other.
-func (c *Client) reply(d *draft, req *Request) (*Reply, error) {
+func (r *reader) reply(d *draft, req *Request) (*Reply, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -323,7 +342,7 @@ func (c *Client) reply(d *draft, req *Request) (*Reply, error) {
 	reply := &Reply{FinishReason: d.finish, Usage: d.usage, Model: d.model, RequestID: d.id, Service: d.service}
 	m, messages := &reply.Message, len(req.Messages)
 	d.texts(m)
-	d.think(m, c.lone)
+	d.think(m, r.lone)
 	m.Calls = d.finishedCalls(messages)
 	var tokens []string
 	reply.Tokens, tokens = d.tokens.tokens(d.usage)
@@ -331,7 +350,7 @@ func (c *Client) reply(d *draft, req *Request) (*Reply, error) {
 	if cutLast(m.Calls, d.finish) {
 		d.note("truncated call: %s", m.Calls[len(m.Calls)-1].Name)
 	}
-	err := c.readRawCalls(req, m, d)
+	err := r.readRawCalls(req, m, d)
 	reply.Repairs, reply.Raw = d.repairs, d.raw()
 	switch {
 	case err != nil || len(m.Calls) > 0:

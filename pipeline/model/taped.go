@@ -67,11 +67,11 @@ func (t *try) thread() *Error {
 }
 
 // played is the only step of a replay, which waits for nothing.
-func (c *Client) played(_ context.Context, t *try) (end func(), failed *Error) {
+func (t *try) played(context.Context) (end func(), failed *Error) {
 	at := t.x.taped
-	t.x.api = c.endpoints[0].client(&t.x)
+	t.x.api = t.endpoints[0].client(&t.x)
 	if next, ok := at.tape.Peek(at.exchange.Asker); ok {
-		if !t.patient && next.Model != c.cfg.Name {
+		if !t.patient && next.Model != t.cfg.Name {
 			return nil, &Error{Class: ClassConnection, Message: "it was not asked when the tape was recorded", paused: true}
 		}
 		t.x.limitField, t.x.seedless = next.LimitField, next.Seedless

@@ -52,13 +52,13 @@ func (c Config) checkTokenIDs() error {
 
 // missTokens warns once of a server that does not send the token ids that were asked for. The run goes on, and its rows say
 // that their tokens are unknown.
-func (c *Client) missTokens(reply *Reply) {
-	if c.cfg.TokenIDs == "" || len(reply.Tokens.Prompt) > 0 && len(reply.Tokens.Completion) > 0 {
+func (r *reader) missTokens(reply *Reply) {
+	if r.cfg.TokenIDs == "" || len(reply.Tokens.Prompt) > 0 && len(reply.Tokens.Completion) > 0 {
 		return
 	}
-	c.missed.Do(func() {
-		c.cfg.Logger.Warn("a reply has not all of the token ids that were asked for; its row cannot be trained on as it is",
-			"token_ids", c.cfg.TokenIDs, "prompt_ids", len(reply.Tokens.Prompt), "completion_ids", len(reply.Tokens.Completion),
+	r.missed.Do(func() {
+		r.cfg.Logger.Warn("a reply has not all of the token ids that were asked for; its row cannot be trained on as it is",
+			"token_ids", r.cfg.TokenIDs, "prompt_ids", len(reply.Tokens.Prompt), "completion_ids", len(reply.Tokens.Completion),
 			"repairs", reply.Repairs)
 	})
 }
