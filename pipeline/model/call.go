@@ -85,7 +85,7 @@ func (c *call) complete(ctx context.Context) (*Reply, *Error) {
 		case !again:
 			return nil, c.end(t.failed)
 		}
-		if resampled[t.failed.Class] {
+		if policies[t.failed.Class].resample {
 			c.sent.resampled++
 		}
 		c.note(t.failed, pause)

@@ -259,8 +259,8 @@ func (d *doer) clock(h http.Header) string {
 	return date
 }
 
-// apart adds up to a tenth at random, so that calls with the same Retry-After do not all retry at the same moment.
-func apart(d time.Duration) time.Duration {
+// jittered adds up to a tenth at random, so that calls with the same Retry-After do not all retry at the same moment.
+func jittered(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/10+1))
 }
 

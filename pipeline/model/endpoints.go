@@ -94,8 +94,8 @@ func (c *Client) home(name string) int {
 // outcome is the result of a try for its endpoint's gate.
 func outcome(x *exchange, reply Reply, failed *Error) gate.Result {
 	r := gate.Result{
-		Requests: headerBudget(x.header, "Requests", ""),
-		Tokens:   headerBudget(x.header, "Tokens", "Input-Tokens"),
+		Requests: headerBudget(x.header, requestHeaders),
+		Tokens:   headerBudget(x.header, tokenHeaders),
 	}
 	if failed == nil {
 		r.Kind = gate.OK

@@ -109,7 +109,7 @@ func (d *doer) failure(ctx, try context.Context, x *exchange, err error) *Error 
 	if e.RetryAfter == 0 && e.Class == ClassRateLimit {
 		e.RetryAfter = resetAfter(x.header)
 	}
-	e.Fatal = e.Class == ClassAuth || e.Class == ClassQuota || e.Class == ClassModelNotFound || e.Class == ClassTape
+	e.Fatal = policies[e.Class].fatal
 	e.Message = oneLine(d.bad.text(e.Message))
 	return e
 }

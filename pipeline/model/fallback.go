@@ -33,12 +33,6 @@ func WithFallbacks(first *Client, others ...*Client) *Fallbacks {
 	return f
 }
 
-// elsewhere are the classes of errors after which another model is asked.
-var elsewhere = []string{
-	ClassRateLimit, ClassOverloaded, ClassTimeout, ClassStalled, ClassConnection, ClassServer, ClassMalformed, ClassUnread, ClassContentPolicy,
-	ClassRequestTooLarge,
-}
-
 // Complete asks one model after the other. If all are in an outage, it waits for the first to end.
 func (f *Fallbacks) Complete(ctx context.Context, req Request) (Reply, error) {
 	if req.Clock != nil {
@@ -111,7 +105,7 @@ func (p *passing) round(ctx context.Context) (reply Reply, failed *Error, paused
 		}
 		p.refused[at], p.last, p.own = true, failed, len(p.retries)
 		p.retries = append(p.retries, failed.Fault())
-		if failed.Fatal || !slices.Contains(elsewhere, failed.Class) {
+		if failed.Fatal || !policies[failed.Class].fallback {
 			return Reply{}, mend(failed), false
 		}
 	}

@@ -69,27 +69,15 @@ func newMask(secrets []string, counts func(string) bool) *mask {
 }
 
 // text is a text without secrets.
-func (m *mask) text(s string) string {
-	if !slices.ContainsFunc(m.words, func(word string) bool { return strings.Contains(s, word) }) {
-		return s
-	}
-	return m.replacer.Replace(s)
-}
+func (m *mask) text(s string) string { return m.replacer.Replace(s) }
 
 // begun returns how many bytes at the end may be the beginning of a secret.
 func (m *mask) begun(b []byte) (most int) {
 	for _, form := range m.forms {
-		end := b[max(0, len(b)-len(form)+1):]
-		for {
-			i := bytes.IndexByte(end, form[0])
-			if i < 0 || len(end)-i <= most {
-				break
+		for n := min(len(form)-1, len(b)); n > most; n-- {
+			if bytes.HasSuffix(b, form[:n]) {
+				most = n
 			}
-			if end = end[i:]; bytes.HasPrefix(form, end) {
-				most = len(end)
-				break
-			}
-			end = end[1:]
 		}
 	}
 	return most

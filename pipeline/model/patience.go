@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // text decodes a JSON string; it returns "" for anything else.
@@ -15,28 +14,11 @@ func text(raw json.RawMessage) string {
 	if len(raw) == 0 || raw[0] != '"' {
 		return ""
 	}
-	if inner, ok := plain(raw); ok {
-		return inner
-	}
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return ""
 	}
 	return s
-}
-
-// plain decodes a JSON string of ASCII without escapes, as most are.
-func plain(raw json.RawMessage) (string, bool) {
-	if len(raw) < 2 || raw[len(raw)-1] != '"' {
-		return "", false
-	}
-	inner := raw[1 : len(raw)-1]
-	for _, b := range inner {
-		if b < ' ' || b >= utf8.RuneSelf || b == '"' || b == '\\' {
-			return "", false
-		}
-	}
-	return string(inner), true
 }
 
 // argumentText is the arguments as a JSON string. An object instead of a string becomes the text of its bytes.

@@ -7,8 +7,16 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// policy says how a class of errors is retried.
+// policy says what follows from a class of errors.
 type policy struct {
+	// fatal errors stop the run.
+	fatal bool
+	// retried says that the same request may succeed later.
+	retried bool
+	// fallback says that another model, if there is one, is asked afterwards.
+	fallback bool
+	// resample says that a retry has another seed: with the same one the model would reply the same.
+	resample bool
 	// most bounds the retries in addition to Config.Retries; 0 adds no bound.
 	most int
 	// slow makes the pauses longer.
@@ -22,36 +30,39 @@ type policy struct {
 	neutral bool
 }
 
-// policies has the classes that are retried. All others end the call at once: the same request would fail again. A request is
+// policies has a policy for each class of errors. Classes that are not in it concern one conversation alone. A request is
 // retried at most Config.Retries times; retries during an outage do not count.
 var policies = map[string]policy{
+	ClassAuth:            {fatal: true},
+	ClassQuota:           {fatal: true},
+	ClassModelNotFound:   {fatal: true},
+	ClassTape:            {fatal: true},
+	ClassContentPolicy:   {fallback: true},
+	ClassRequestTooLarge: {fallback: true},
 	// The server works and wants fewer requests. Its gate slows all requests down.
-	ClassRateLimit:  {free: true, outage: true, neutral: true},
-	ClassOverloaded: {outage: true},
+	ClassRateLimit:  {retried: true, fallback: true, free: true, outage: true, neutral: true},
+	ClassOverloaded: {retried: true, fallback: true, outage: true},
 	// The server worked on the request all the time: that is expensive, and likely to happen again.
-	ClassTimeout:    {most: 2, outage: true},
-	ClassStalled:    {most: 3, outage: true},
-	ClassConnection: {outage: true},
-	ClassServer:     {outage: true},
+	ClassTimeout:    {retried: true, fallback: true, most: 2, outage: true},
+	ClassStalled:    {retried: true, fallback: true, most: 3, outage: true},
+	ClassConnection: {retried: true, fallback: true, outage: true},
+	ClassServer:     {retried: true, fallback: true, outage: true},
 	// A server that returns nonsense is likely to do so again soon.
-	ClassMalformed: {most: 3, slow: true, neutral: true},
+	ClassMalformed: {retried: true, fallback: true, resample: true, most: 3, slow: true, neutral: true},
 	// The server works, and another sample may be better.
-	ClassEmpty:  {most: 2},
-	ClassUnread: {most: 2},
+	ClassEmpty:  {retried: true, resample: true, most: 2},
+	ClassUnread: {retried: true, fallback: true, resample: true, most: 2},
 }
-
-// resampled are the classes after which the retry has another seed: with the same one the model would reply the same.
-var resampled = map[string]bool{ClassMalformed: true, ClassEmpty: true, ClassUnread: true}
 
 // again decides whether a call is worth another try, and after which pause.
 func (c *call) again(ctx context.Context, failed *Error) (pause time.Duration, again bool) {
 	if c.cfg.Replay != nil {
 		return c.repeated(ctx, failed)
 	}
-	p, retried := policies[failed.Class]
+	p := policies[failed.Class]
 	c.outage = false
 	switch {
-	case !retried || failed.Fatal || failed.paused || ctx.Err() != nil:
+	case !p.retried || failed.Fatal || failed.paused || ctx.Err() != nil:
 		return 0, false
 	case c.breaker.paused(), p.outage && (!c.allowed(p) || c.breaker.suspects()) && c.breaker.confirm(ctx, failed):
 		c.outage = true // the breaker decides when
@@ -62,7 +73,7 @@ func (c *call) again(ctx context.Context, failed *Error) (pause time.Duration, a
 	c.tries++
 	pause = c.pause(p, c.tries)
 	if wish := min(failed.RetryAfter, MaxRetryAfter); wish > 0 {
-		pause = max(pause, apart(wish))
+		pause = max(pause, jittered(wish))
 	}
 	if !p.free {
 		pause = max(pause, c.throttle.take(c.cfg.Now()))

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,49 +10,29 @@ import (
 	"trajgen/pipeline/model/gate"
 )
 
-// headerBudget reads what is left of a limit from a reply's headers: X-Ratelimit-Remaining-Requests and its like, as
-// OpenAI and many others send them, and Anthropic-Ratelimit-Requests-Remaining. other is a second name of the same limit.
-func headerBudget(h http.Header, name, other string) gate.Budget {
-	if !tellsLimits(h) {
-		return gate.Budget{} // as most self-hosted servers
+// requestHeaders and tokenHeaders are the headers of limits, with a place for Limit, Remaining and Reset. OpenAI and many others
+// send the first; OpenRouter and the IETF's draft have names without a kind.
+var (
+	requestHeaders = []string{"X-Ratelimit-%s-Requests", "Anthropic-Ratelimit-Requests-%s", "X-Ratelimit-%s", "Ratelimit-%s"}
+	tokenHeaders   = []string{
+		"X-Ratelimit-%s-Tokens", "Anthropic-Ratelimit-Tokens-%s", "X-Ratelimit-%s-Input-Tokens", "Anthropic-Ratelimit-Input-Tokens-%s",
 	}
-	kinds := []string{name}
-	if other != "" {
-		kinds = append(kinds, other)
-	}
-	for _, kind := range kinds {
-		for _, field := range []func(string) string{
-			func(what string) string { return h.Get("X-Ratelimit-" + what + "-" + kind) },
-			func(what string) string { return h.Get("Anthropic-Ratelimit-" + kind + "-" + what) },
-		} {
-			if b, ok := readBudget(h, field); ok {
-				return b
-			}
-		}
-	}
-	if name == "Requests" { // OpenRouter and the IETF's draft have names without a kind
-		for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
-			if b, ok := readBudget(h, func(what string) string { return h.Get(prefix + what) }); ok {
-				return b
-			}
+)
+
+// headerBudget reads what is left of a limit from the first of the headers that a reply has.
+func headerBudget(h http.Header, names []string) gate.Budget {
+	for _, name := range names {
+		if b, ok := readBudget(h, name); ok {
+			return b
 		}
 	}
 	return gate.Budget{}
 }
 
-func tellsLimits(h http.Header) bool {
-	for name := range h {
-		if strings.Contains(name, "Ratelimit-") {
-			return true
-		}
-	}
-	return false
-}
-
 // resetAfter is the time until an exhausted limit resets, according to the headers.
 func resetAfter(h http.Header) time.Duration {
 	var longest time.Duration
-	for _, b := range []gate.Budget{headerBudget(h, "Requests", ""), headerBudget(h, "Tokens", "Input-Tokens")} {
+	for _, b := range []gate.Budget{headerBudget(h, requestHeaders), headerBudget(h, tokenHeaders)} {
 		if b.Limit > 0 && b.Remaining < 1 {
 			longest = max(longest, b.Reset)
 		}
@@ -60,7 +41,8 @@ func resetAfter(h http.Header) time.Duration {
 }
 
 // readBudget reads the three headers of one limit. All of them must make sense.
-func readBudget(h http.Header, field func(string) string) (gate.Budget, bool) {
+func readBudget(h http.Header, name string) (gate.Budget, bool) {
+	field := func(what string) string { return h.Get(fmt.Sprintf(name, what)) }
 	limit, okLimit := amount(field("Limit"))
 	if !okLimit {
 		return gate.Budget{}, false // the usual case

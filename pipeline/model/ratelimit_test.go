@@ -44,10 +44,10 @@ func TestHeaderBudget(t *testing.T) {
 			for name, value := range tt.header {
 				h.Set(name, value)
 			}
-			if got := headerBudget(h, "Requests", ""); got != tt.requests {
+			if got := headerBudget(h, requestHeaders); got != tt.requests {
 				t.Errorf("requests = %+v, want %+v", got, tt.requests)
 			}
-			if got := headerBudget(h, "Tokens", "Input-Tokens"); got != tt.tokens {
+			if got := headerBudget(h, tokenHeaders); got != tt.tokens {
 				t.Errorf("tokens = %+v, want %+v", got, tt.tokens)
 			}
 		})

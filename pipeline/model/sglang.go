@@ -7,7 +7,7 @@ import "encoding/json"
 var sglang = server{
 	name:   "sglang",
 	tokens: []string{"return_token_ids", "return_prompt_token_ids", "return_meta_info", "logprobs"},
-	whole:  "SGLang tells token ids of whole replies alone",
+	whole:  "SGLang sends token ids with whole replies alone",
 	window: []string{"max_model_len"},
 	says:   words{ClassContextOverflow: {"exceeds the maximum allowed length"}},
 	reply: func(d *draft, r *wireReply) {

@@ -161,7 +161,7 @@ func (d *doer) roundTrip(req *http.Request, x *exchange) (*http.Response, error)
 		at.exchange.Error, at.exchange.Slow = d.bad.text(err.Error()), slow(err)
 	}
 	if err == nil && at != nil {
-		resp.Body = &listening{resp.Body, at}
+		resp.Body = &recordedBody{resp.Body, at}
 	}
 	return resp, err
 }
@@ -171,17 +171,17 @@ func slow(err error) bool {
 	return ok && network.Timeout()
 }
 
-// listening records a body as it is read.
-type listening struct {
+// recordedBody records a body as it is read.
+type recordedBody struct {
 	io.ReadCloser
 	at *taped
 }
 
-func (l *listening) Read(p []byte) (int, error) {
-	n, err := l.ReadCloser.Read(p)
-	l.at.body.Write(p[:n])
+func (b *recordedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.at.body.Write(p[:n])
 	if err != nil && err != io.EOF {
-		x := &l.at.exchange
+		x := &b.at.exchange
 		x.End, x.Error, x.Slow = record.Broken, err.Error(), slow(err)
 	}
 	return n, err
@@ -235,7 +235,7 @@ func (at *taped) end(ctx context.Context, x *exchange) error {
 		at.clock.Set(0)
 		<-ctx.Done()
 	default:
-		return &heard{was.Error, was.Slow}
+		return &recordedError{was.Error, was.Slow}
 	}
 	return context.Canceled
 }
@@ -243,15 +243,15 @@ func (at *taped) end(ctx context.Context, x *exchange) error {
 // errLate stands for the end of the caller's context when the tape was recorded.
 var errLate = fmt.Errorf("the caller's time was up when the tape was recorded: %w", context.DeadlineExceeded)
 
-// heard is a recorded network error.
-type heard struct {
+// recordedError is a recorded network error.
+type recordedError struct {
 	text string
 	slow bool
 }
 
-func (h *heard) Error() string   { return h.text }
-func (h *heard) Timeout() bool   { return h.slow }
-func (h *heard) Temporary() bool { return false }
+func (h *recordedError) Error() string   { return h.text }
+func (h *recordedError) Timeout() bool   { return h.slow }
+func (h *recordedError) Temporary() bool { return false }
 
 var keptHeaders = []string{
 	"Content-Type", "Date", "Location", "Retry-After", "Retry-After-Ms", "X-Request-Id", "Request-Id", "X-Amzn-Requestid", "Apim-Request-Id",

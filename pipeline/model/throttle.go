@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// freely is how many retries a run can make before it has earned any. A run with many requests in flight has more: two for
+	// unearned is how many retries a run can make before it has earned any. A run with many requests in flight has more: two for
 	// each request, as all may fail at the same time.
-	freely = 100
+	unearned = 100
 	// refill is the time in which these retries come back by themselves.
 	refill = time.Minute
 )
@@ -29,7 +29,7 @@ func newThrottle(share float64, inFlight int, now time.Time) *throttle {
 	if share <= 0 {
 		return nil
 	}
-	most := float64(max(freely, 2*inFlight))
+	most := float64(max(unearned, 2*inFlight))
 	return &throttle{share: share, most: most, left: most, seen: now}
 }
 

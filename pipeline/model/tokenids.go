@@ -41,7 +41,7 @@ func (c Config) checkTokenIDs() error {
 		case asked == s.name && s.whole != "" && c.Stream:
 			return errors.New(s.whole + " (want no stream)")
 		case s.noTokens && slices.ContainsFunc(c.bases(), s.at):
-			none = fmt.Errorf("%s tells no token ids (want a server of vLLM, SGLang or llama.cpp)", s.hosts[0])
+			none = fmt.Errorf("%s sends no token ids (want a server of vLLM, SGLang or llama.cpp)", s.hosts[0])
 		}
 	}
 	if !slices.Contains(names, asked) {

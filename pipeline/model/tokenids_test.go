@@ -60,7 +60,7 @@ func TestTokenSettings(t *testing.T) {
 	}{
 		{model.Config{Settings: model.Settings{TokenIDs: "vlm"}}, "want one of auto, llamacpp, sglang, vllm"},
 		{model.Config{Settings: model.Settings{TokenIDs: "sglang", Stream: true}}, "want no stream"},
-		{model.Config{Settings: model.Settings{TokenIDs: "auto", BaseURL: "https://api.openai.com/v1"}}, "api.openai.com tells no token ids"},
+		{model.Config{Settings: model.Settings{TokenIDs: "auto", BaseURL: "https://api.openai.com/v1"}}, "api.openai.com sends no token ids"},
 	} {
 		tt.cfg.Name = "m"
 		if tt.cfg.BaseURL == "" {
