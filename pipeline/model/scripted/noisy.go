@@ -21,7 +21,7 @@ const (
 // solution does. The way there has slips in both cases, all of which change nothing in the sandbox.
 func noisy(sc *script, gold []turn, tools map[string]bool, skill float64, r *rand.Rand) plan {
 	if r.Float64() < skill {
-		return ending(think(stumble(gold, sc.Turns, tools, r), r))
+		return ending(think(stumble(gold, sc.turns, tools, r), r))
 	}
 	p := fail(sc, gold, tools, r)
 	p.turns = think(p.turns, r)
@@ -102,7 +102,7 @@ func (sc *script) wrong(answers ...string) string {
 // distort is the reference answer with other digits: a plausible wrong one. Where more than the answer is judged it
 // is none, as the text could be looked for in ways that are not known here.
 func (sc *script) distort(gold []turn) string {
-	if sc.Workspaced || len(gold) == 0 {
+	if sc.workspaced || len(gold) == 0 {
 		return ""
 	}
 	right := gold[len(gold)-1].content

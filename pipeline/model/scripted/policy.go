@@ -88,7 +88,7 @@ func (s *Server) next(req *request, taskID, episodeID string) (next, *refusal) {
 }
 
 func (s *Server) plan(sc *script, req *request, who string) plan {
-	turns := translate(sc.Gold, req.tools)
+	turns := translate(sc.gold, req.tools)
 	if !req.parallel() {
 		turns = oneByOne(turns)
 	}
@@ -127,8 +127,8 @@ func said(req *request, sc *script, who string) int {
 	n, begin := 0, 0
 	var prompt []string
 	if sc != nil {
-		prompt = sc.Said
-		begin = max(0, slices.IndexFunc(req.Messages, func(m message) bool { return m.Role == "user" && m.Content.text == sc.First }))
+		prompt = sc.said
+		begin = max(0, slices.IndexFunc(req.Messages, func(m message) bool { return m.Role == "user" && m.Content.text == sc.first }))
 	}
 	for i := range req.Messages {
 		m := &req.Messages[i]

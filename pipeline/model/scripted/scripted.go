@@ -145,8 +145,8 @@ type Server struct {
 	mux    http.Handler
 
 	mu       sync.RWMutex // guards the two below
-	byID     map[string]*learnt
-	byPrompt map[[16]byte][]*learnt // by the text of the first user message; sorted by id
+	byID     map[string]*script
+	byPrompt map[[16]byte][]*script // by the text of the first user message; sorted by id
 
 	life    sync.RWMutex   // guards the change from open to closed, and http
 	serving sync.WaitGroup // requests in progress, and the listener
@@ -172,7 +172,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, limits: newLimiter(cfg), load: load{stats: Stats{Status: map[int]int{}}},
-		byID: make(map[string]*learnt), byPrompt: make(map[[16]byte][]*learnt),
+		byID: make(map[string]*script), byPrompt: make(map[[16]byte][]*script),
 	}
 	if cfg.Slots > 0 {
 		s.load.slots = make(chan struct{}, cfg.Slots)
