@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"sync/atomic"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -43,7 +42,6 @@ func Open(cfg Config) (*Client, error) {
 	}
 	cfg = cfg.withDefaults()
 	c := &Client{cfg: cfg, doer: newDoer(cfg), requests: &writer{cfg: cfg, server: serverAt(cfg.Endpoints)}, replies: newReader(cfg)}
-	c.prefixes = prefixes{seed: maphash.MakeSeed(), tokens: map[uint64]int{}}
 	c.endpoints, c.gates = openEndpoints(cfg, c.doer)
 	c.breaker, c.throttle = newBreaker(cfg, c.where(), c.alive), newThrottle(cfg.RetryShare, cfg.Concurrency, cfg.Now())
 	return c, nil

@@ -7,37 +7,31 @@ import (
 
 // prefixes remembers, for each set of tools and system message, the shortest prompt of a first request that had them, in tokens.
 // It bounds the tokens of that common prefix: without it, the worst case of each episode's first request would be a token for
-// every byte of its tools.
+// every byte of its tools. The zero value is empty.
 type prefixes struct {
-	seed maphash.Seed
-
-	mu     sync.Mutex
+	mu     sync.Mutex // guards what follows
+	hash   maphash.Hash
 	tokens map[uint64]int
 }
 
 // maxPrefixes bounds the memory; sets that a distribution draws often come early.
 const maxPrefixes = 4096
 
-// key identifies the common prefix, and messages is how many messages belong to it.
+// key identifies the common prefix, and messages is how many messages belong to it. The caller holds mu.
 func (p *prefixes) key(req Request) (key uint64, messages int) {
-	var h maphash.Hash
-	h.SetSeed(p.seed)
-	for _, tool := range req.Tools {
-		h.Write(tool)
-		h.WriteByte(0)
-	}
+	key = hashTools(&p.hash, req.Tools)
 	if len(req.Messages) > 0 && req.Messages[0].Role == "system" {
-		h.WriteString(req.Messages[0].Content)
-		messages = 1
+		p.hash.WriteString(req.Messages[0].Content)
+		return p.hash.Sum64(), 1
 	}
-	return h.Sum64(), messages
+	return key, 0
 }
 
 // known is the bound for the prefix of a first request.
 func (p *prefixes) known(req Request) Known {
-	key, messages := p.key(req)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	key, messages := p.key(req)
 	return Known{Messages: messages, Tokens: p.tokens[key]}
 }
 
@@ -46,11 +40,14 @@ func (p *prefixes) learn(req Request, prompt int) {
 	if prompt <= 0 {
 		return
 	}
-	key, _ := p.key(req)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	key, _ := p.key(req)
 	if shortest, ok := p.tokens[key]; ok && shortest <= prompt || !ok && len(p.tokens) >= maxPrefixes {
 		return
+	}
+	if p.tokens == nil {
+		p.tokens = map[uint64]int{}
 	}
 	p.tokens[key] = prompt
 }

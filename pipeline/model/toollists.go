@@ -1,10 +1,9 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"hash/maphash"
 	"sync"
 )
 
@@ -12,20 +11,14 @@ import (
 // large as the rest of its episode: it is checked, encoded and held once. It is safe for concurrent use.
 type toolLists struct {
 	mu      sync.Mutex // guards what follows
-	written map[toolListKey]toolList
+	hash    maphash.Hash
+	written map[uint64]toolList // by the hash of the schemas
 }
 
 // maxToolLists bounds the memory; a distribution draws far fewer different ones.
 const maxToolLists = 256
 
-// toolListKey identifies a list by the addresses of its schemas, without reading them.
-type toolListKey struct {
-	first, last *byte
-	length      int
-}
-
 type toolList struct {
-	tools []json.RawMessage // keeps the memory that the key points to from being reused
 	names []string
 	sent  json.RawMessage
 }
@@ -35,63 +28,42 @@ func (l *toolLists) write(tools []json.RawMessage) (toolList, error) {
 	if len(tools) == 0 {
 		return toolList{}, nil
 	}
-	first, last := tools[0], tools[len(tools)-1]
-	if len(first) == 0 || len(last) == 0 {
-		_, err := joinTools(tools) // fails
-		return toolList{}, err
-	}
-	key := toolListKey{&first[0], &last[0], len(tools)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := l.written[key]; known.of(tools) {
+	key := hashTools(&l.hash, tools)
+	if known, ok := l.written[key]; ok {
 		return known, nil
 	}
-	sent, err := joinTools(tools)
+	list, err := encodeTools(tools)
 	if err != nil {
 		return toolList{}, err
 	}
 	if l.written == nil || len(l.written) >= maxToolLists {
-		l.written = map[toolListKey]toolList{}
-	}
-	list := toolList{tools: slices.Clone(tools), sent: sent}
-	for _, tool := range tools {
-		list.names = append(list.names, nameOf(tool))
+		l.written = map[uint64]toolList{}
 	}
 	l.written[key] = list
 	return list, nil
 }
 
-// of reports whether the list was made of the same schemas.
-func (l toolList) of(tools []json.RawMessage) bool {
-	if len(l.tools) != len(tools) {
-		return false
+// hashTools hashes schemas, of which none has a byte that is 0.
+func hashTools(h *maphash.Hash, tools []json.RawMessage) uint64 {
+	h.Reset()
+	for _, tool := range tools {
+		h.Write(tool)
+		h.WriteByte(0)
 	}
-	for i, tool := range tools {
-		if len(tool) == 0 || len(tool) != len(l.tools[i]) || &tool[0] != &l.tools[i][0] {
-			return false
-		}
-	}
-	return true
+	return h.Sum64()
 }
 
-// joinTools checks the schemas and leaves their bytes as they are.
-func joinTools(tools []json.RawMessage) (json.RawMessage, error) {
-	size := 2
+// encodeTools checks the schemas and leaves their bytes as they are.
+func encodeTools(tools []json.RawMessage) (list toolList, err error) {
 	for i, tool := range tools {
 		if !json.Valid(tool) {
-			return nil, fmt.Errorf("tool schema %d is not JSON", i)
+			return toolList{}, fmt.Errorf("tool schema %d is not JSON", i)
 		}
-		size += len(tool) + 1
+		list.names = append(list.names, nameOf(tool))
+		list.sent = append(append(list.sent, "[,"[min(i, 1)]), tool...)
 	}
-	var b bytes.Buffer
-	b.Grow(size)
-	b.WriteByte('[')
-	for i, tool := range tools {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(tool)
-	}
-	b.WriteByte(']')
-	return b.Bytes(), nil
+	list.sent = append(list.sent, ']')
+	return list, nil
 }

@@ -1,35 +1,30 @@
 package budget
 
 import (
-	"sync"
-
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 )
 
-// receipt is a reservation. It ends exactly once.
+// receipt is a reservation.
 type receipt struct {
 	ledger *Ledger
 	bound  model.Bound
 	worst  Amount
-	once   sync.Once
 }
 
 // Settle takes the server's usage. Without one the worst case counts as spent, as the tokens may have been billed.
 func (r *receipt) Settle(served string, u episode.Usage) {
-	r.once.Do(func() {
-		actual := r.worst
-		if u.Reported {
-			_, price, _ := r.ledger.cfg.Prices.Find(served, r.bound.Model)
-			actual = Of(price, u)
-			r.learn(actual, u, price)
-		}
-		r.ledger.settle(r.worst, actual)
-	})
+	actual := r.worst
+	if u.Reported {
+		_, price, _ := r.ledger.cfg.Prices.Find(served, r.bound.Model)
+		actual = Of(price, u)
+		r.learn(actual, u, price)
+	}
+	r.ledger.settle(r.worst, actual)
 }
 
 // Void releases the reservation: the try cannot have been billed.
-func (r *receipt) Void() { r.once.Do(func() { r.ledger.settle(r.worst, Amount{}) }) }
+func (r *receipt) Void() { r.ledger.settle(r.worst, Amount{}) }
 
 // excess is what tries of a model had more than their bound, and the highest price at which they were paid. It is added
 // and not multiplied: a server that puts the same words before every conversation makes a short one twice as long, and a
@@ -58,6 +53,6 @@ func (r *receipt) learn(actual Amount, u episode.Usage, price episode.Price) {
 	if more == known || actual.Tokens <= r.worst.Tokens && actual.Nano <= r.worst.Nano {
 		return
 	}
-	l.cfg.Logger.Warn("a model call has cost more than its worst case; later ones are reckoned dearer", "model", r.bound.Model,
+	l.cfg.Logger.Warn("a model call has cost more than its worst case; later ones are taken to cost more", "model", r.bound.Model,
 		"tokens", actual.Tokens, "worst_tokens", r.worst.Tokens, "usd", actual.USD(), "worst_usd", r.worst.USD())
 }
