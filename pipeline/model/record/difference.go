@@ -5,19 +5,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
 // firstDifference names the first field in which two requests differ, with what each has there, or nothing when they
 // say the same. The short fields come first, then the messages, then the tools.
 func firstDifference(was, now Request) (field, recorded, present string) {
-	d := &difference{}
-	d.object("", value(was.Fields), value(now.Fields))
-	d.compare("messages", value(was.Messages), value(now.Messages))
-	d.compare("tools", value(was.Tools), value(now.Tools))
-	return d.field, d.was, d.now
+	if field, recorded, present = differ("", value(was.Fields), value(now.Fields)); field != "" {
+		return field, recorded, present
+	}
+	if field, recorded, present = differ("messages", value(was.Messages), value(now.Messages)); field != "" {
+		return field, recorded, present
+	}
+	return differ("tools", value(was.Tools), value(now.Tools))
 }
 
 // nothing stands for what is not there.
@@ -37,37 +41,40 @@ func value(text []byte) any {
 	return v
 }
 
-// difference is the first that was found.
-type difference struct{ field, was, now string }
-
-func (d *difference) compare(path string, was, now any) {
-	if d.field != "" {
-		return
-	}
+// differ names the first place below path in which two values differ, with what each has there.
+func differ(path string, was, now any) (field, recorded, present string) {
 	switch a := was.(type) {
 	case map[string]any:
-		if _, ok := now.(map[string]any); ok {
-			d.object(path, was, now)
-			return
+		b, ok := now.(map[string]any)
+		if !ok {
+			break
 		}
+		all := maps.Clone(a)
+		maps.Copy(all, b)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			inner := strings.TrimPrefix(path+"."+name, ".")
+			if field, recorded, present = differ(inner, member(a, name), member(b, name)); field != "" {
+				return field, recorded, present
+			}
+		}
+		return "", "", ""
 	case []any:
-		if b, ok := now.([]any); ok {
-			for i := range max(len(a), len(b)) {
-				d.compare(fmt.Sprintf("%s[%d]", path, i), item(a, i), item(b, i))
-			}
-			return
+		b, ok := now.([]any)
+		if !ok {
+			break
 		}
-	default:
-		switch now.(type) {
-		case map[string]any, []any:
-		default:
-			if was == now {
-				return
+		for i := range max(len(a), len(b)) {
+			if field, recorded, present = differ(fmt.Sprintf("%s[%d]", path, i), item(a, i), item(b, i)); field != "" {
+				return field, recorded, present
 			}
 		}
+		return "", "", ""
 	}
-	d.field = path
-	d.was, d.now = excerpts(was, now)
+	if reflect.DeepEqual(was, now) {
+		return "", "", ""
+	}
+	recorded, present = excerpts(was, now)
+	return path, recorded, present
 }
 
 func item(list []any, i int) any {
@@ -75,25 +82,6 @@ func item(list []any, i int) any {
 		return list[i]
 	}
 	return nothing{}
-}
-
-func (d *difference) object(path string, was, now any) {
-	a, _ := was.(map[string]any)
-	b, _ := now.(map[string]any)
-	names := slices.Sorted(maps.Keys(a))
-	for name := range b {
-		if _, both := a[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		inner := name
-		if path != "" {
-			inner = path + "." + name
-		}
-		d.compare(inner, member(a, name), member(b, name))
-	}
 }
 
 func member(object map[string]any, name string) any {
