@@ -99,7 +99,8 @@ func (c *call) destinations() []string {
 		}
 		return c.operands
 	case "tar":
-		if c.given.has("x", "extract", "get") || len(c.operands) > 0 && strings.Contains(c.operands[0], "x") && c.operands[0] == c.args[0] {
+		old := first(c.operands) == first(c.args) && strings.Contains(first(c.args), "x") // tar xf
+		if old || c.given.has("x", "extract", "get") {
 			return c.given.values("C", "directory")
 		}
 	case "unzip":
@@ -235,9 +236,10 @@ func (m *machine) is(kind, name string) bool {
 	}
 	k := table().files[kind]
 	top, rest, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	dir := strings.TrimSuffix(name, "/"+rest)
 	return k.Is != nil && k.Is.MatchString(name) && (k.Except == nil || !k.Except.MatchString(name)) ||
 		slices.ContainsFunc(k.Like, func(file string) bool { return glob(name, file) }) ||
-		rest != "" && top != "*" && slices.ContainsFunc(k.Under, func(dir string) bool { return glob(name[:len(name)-len(rest)-1], dir) })
+		rest != "" && top != "*" && slices.ContainsFunc(k.Under, func(top string) bool { return glob(dir, top) })
 }
 
 // glob reports whether a pattern matches a name.

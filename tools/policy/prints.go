@@ -15,7 +15,7 @@ import (
 // printed returns the output of a command, as far as it is known: it may become a command or the input of a shell.
 func (c *call) printed() stream {
 	known := c.in.set && isKnown(c.in.text)
-	if slices.ContainsFunc(c.args, func(arg string) bool { return strings.Contains(arg, ".") && c.j.is("secret", c.j.canonical(arg)) }) {
+	if c.any(c.args, "secret") {
 		c.in.text += secret
 	}
 	text, operand := unknownFrom(c.in.text), first(c.operands)

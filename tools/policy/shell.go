@@ -112,11 +112,10 @@ func (j *judge) setText(name, text string) {
 	if len(text) > maxValue {
 		text = unknown
 	}
-	switch name {
-	case "PAGER", "GIT_PAGER", "MANPAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_EXTERNAL_DIFF",
-		"GIT_ASKPASS", "SSH_ASKPASS", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE", "RSYNC_RSH", "TAR_OPTIONS", "BROWSER":
-		j.aside(text) // programs may run the value as a command
-	case "BASH_ENV", "ENV":
+	switch {
+	case slices.Contains(table().evaluated, name):
+		j.aside(text)
+	case name == "BASH_ENV" || name == "ENV":
 		j.script(text, nil)
 	}
 	j.set(name, value{text})

@@ -25,6 +25,7 @@ type tables struct {
 	commands  map[string]*regexp.Regexp
 	files     map[string]kind
 	variables map[string]string
+	evaluated words
 	rules     map[string]Verdict
 	rulesFor  map[string][]ruled
 }
@@ -94,6 +95,7 @@ var table = sync.OnceValue(func() *tables {
 		Commands  map[string]*regexp.Regexp
 		Files     map[string]kind
 		Variables map[string]string
+		Evaluated words
 		Rules     []struct {
 			Rule, Reason string
 			Verdict      Level
@@ -106,8 +108,9 @@ var table = sync.OnceValue(func() *tables {
 		panic(err)
 	}
 	t := &tables{
-		names: map[string]string{}, options: map[string]valued{}, starters: map[string]starter{}, languages: file.Languages,
-		commands: file.Commands, files: file.Files, variables: file.Variables, rules: map[string]Verdict{}, rulesFor: map[string][]ruled{},
+		languages: file.Languages, commands: file.Commands, files: file.Files, variables: file.Variables, evaluated: file.Evaluated,
+		names: map[string]string{}, options: map[string]valued{}, starters: map[string]starter{},
+		rules: map[string]Verdict{}, rulesFor: map[string][]ruled{},
 	}
 	for _, names := range file.Names {
 		for _, name := range names {
