@@ -19,7 +19,7 @@ type Found struct {
 
 // Find reads the calls of a text in whatever format they are. Only calls of tools that the model was shown count, and what
 // stands in a think block, a code fence or backticks never does. A call that stands where a model ends its turn with one,
-// which is at the end of the text and not within a sentence, is read; others are told as unread, but for those that a
+// which is at the end of the text and not within a sentence, is read; others are reported as unread, but for those that a
 // text explains: within a line that goes on, or behind a colon and in front of more text.
 func Find(text string, shown []json.RawMessage, ended bool) (found Found) {
 	found.Content = text

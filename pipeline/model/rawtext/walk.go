@@ -20,7 +20,7 @@ type walker struct {
 	calls   []Call
 	repairs []string
 	code    code
-	seen    int // code has been told of what is in front of this
+	seen    int // code has read what is in front of this
 
 	boundary int    // see keyed.nextCall
 	stops    finder // see stop

@@ -40,7 +40,7 @@ func (m *Mismatch) Error() string {
 func (t *Replay) Next(who Asker, turn int, req Request) (*Exchange, error) {
 	p := t.plays[key{who.Episode, who.Attempt}]
 	if p == nil {
-		return nil, &Mismatch{Asker: who, Turn: turn, Why: t.stranger(who)}
+		return nil, &Mismatch{Asker: who, Turn: turn, Why: t.unknown(who)}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,8 +78,8 @@ func (t *Replay) Next(who Asker, turn int, req Request) (*Exchange, error) {
 	return nil, m
 }
 
-// stranger says why there is nothing of a play.
-func (t *Replay) stranger(who Asker) string {
+// unknown says why there is nothing of a play.
+func (t *Replay) unknown(who Asker) string {
 	var attempts []int
 	episodes := map[string]bool{}
 	for key := range t.plays {

@@ -35,8 +35,8 @@ const (
 	Whole    End = ""         // with the reply's last byte, whatever the reply says
 	Failed   End = "failed"   // before there was a status; Error says for what
 	Broken   End = "broken"   // within the body; Error says for what
-	TimedOut End = "timeout"  // the client lost its patience with the whole reply
-	Stalled  End = "stalled"  // or with the silence
+	TimedOut End = "timeout"  // the whole reply took longer than the client waits
+	Stalled  End = "stalled"  // the server was silent for longer than the client waits
 	Late     End = "deadline" // the asker's own time was up, perhaps before anything was sent
 )
 

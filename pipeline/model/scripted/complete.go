@@ -56,7 +56,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !there:
 	case job.reply == nil:
-		s.answer(visit, job.fault)
+		s.cfg.answer(visit, job.fault)
 	default:
 		visit.usage = &job.reply.usage
 		s.send(visit, r, job.reply, job.fault.Kind)
@@ -90,13 +90,13 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request) (job, *refusal)
 		return job{}, invalid("", complaint)
 	}
 	if req.Model != s.cfg.Model {
-		return job{}, s.noModel(req.Model)
+		return job{}, s.cfg.noModel(req.Model)
 	}
 	fault, met, err := s.draw(r.Header, episodeID, content)
 	if err != nil {
 		return job{}, invalid("unknown_fault", err.Error())
 	}
-	out := job{fault: fault, met: met, wait: s.latency(sum) + fault.Delay}
+	out := job{fault: fault, met: met, wait: s.cfg.latency(sum) + fault.Delay}
 	if fault.Kind != "" && !fault.spoils() {
 		return out, nil
 	}
@@ -111,7 +111,7 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request) (job, *refusal)
 		out.reply.filter()
 	}
 	if !req.Stream {
-		out.wait += s.generation(out.reply.usage.CompletionTokens)
+		out.wait += s.cfg.generation(out.reply.usage.CompletionTokens)
 	}
 	s.cfg.Logger.Debug("reply", "episode", episodeID, "task", taskID, "calls", len(out.reply.turn.calls), "finish", out.reply.finish,
 		"fault", fault.Kind)
@@ -126,7 +126,7 @@ func unescape(s string) string {
 	return s
 }
 
-// pause waits, and tells whether the client was still there and the server still open.
+// pause waits, and reports whether the client was still there and the server still open.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true

@@ -128,13 +128,13 @@ func (s *Server) draw(header http.Header, episodeID string, body [32]byte) (f Fa
 	return f, func() { s.asked.met(key, hit) }, nil
 }
 
-// spoils tells a fault that spoils a reply from one that is an answer of its own.
+// spoils reports whether the fault spoils a reply; any other is an answer of its own.
 func (f Fault) spoils() bool {
 	return slices.Contains([]string{"stall", "cut", "error", "slow", "filter"}, f.Kind)
 }
 
 // answer plays the faults that need no reply.
-func (s *Server) answer(w http.ResponseWriter, f Fault) {
+func (c *Config) answer(w http.ResponseWriter, f Fault) {
 	switch f.Kind {
 	case "garbage":
 		w.Header().Set("Content-Type", "text/html")
@@ -154,7 +154,7 @@ func (s *Server) answer(w http.ResponseWriter, f Fault) {
 	case "policy":
 		invalid("content_policy_violation", "Your request was rejected as a result of our safety system.").write(w)
 	case "context":
-		s.tooLong(8192, 8200, 0).write(w)
+		c.tooLong(8192, 8200, 0).write(w)
 	default:
 		status, _ := strconv.Atoi(f.Kind)
 		if f.RetryAfter != "" {

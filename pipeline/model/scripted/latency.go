@@ -46,23 +46,23 @@ func (l Latency) check() error {
 }
 
 // latency is how long this request takes: a function of the seed and of the request, and not of chance.
-func (s *Server) latency(key [32]byte) time.Duration {
+func (c *Config) latency(key [32]byte) time.Duration {
 	const tail = 100
-	l := s.cfg.Latency
+	l := c.Latency
 	if l == (Latency{Min: l.Min, Max: l.Min}) {
-		return s.cfg.Delay + l.Min
+		return c.Delay + l.Min
 	}
-	draw := rand.New(rand.NewChaCha8(hash("latency", strconv.FormatUint(s.cfg.Seed, 10), string(key[:]))))
+	draw := rand.New(rand.NewChaCha8(hash("latency", strconv.FormatUint(c.Seed, 10), string(key[:]))))
 	if l.Median > 0 {
-		return s.cfg.Delay + time.Duration(float64(l.Median)*min(tail, math.Exp(l.Sigma*draw.NormFloat64())))
+		return c.Delay + time.Duration(float64(l.Median)*min(tail, math.Exp(l.Sigma*draw.NormFloat64())))
 	}
-	return s.cfg.Delay + l.Min + time.Duration(draw.Int64N(int64(l.Max-l.Min)+1))
+	return c.Delay + l.Min + time.Duration(draw.Int64N(int64(l.Max-l.Min)+1))
 }
 
 // generation is how long it takes to write so many tokens.
-func (s *Server) generation(tokens int) time.Duration {
-	if s.cfg.Speed == 0 {
+func (c *Config) generation(tokens int) time.Duration {
+	if c.Speed == 0 {
 		return 0
 	}
-	return inSeconds(float64(tokens) / s.cfg.Speed)
+	return inSeconds(float64(tokens) / c.Speed)
 }

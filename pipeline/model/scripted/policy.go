@@ -81,19 +81,19 @@ func (s *Server) next(req *request, taskID, episodeID string) (next, *refusal) {
 				"user message (was the server started with the dataset?)", s.cfg.Policy, taskID))
 		}
 		n.position = said(req, sc, n.who)
-		n.turn = s.plan(sc, req, n.who).at(n.position)
+		n.turn = s.cfg.plan(sc, req, n.who).at(n.position)
 	}
 	n.turn.calls = slices.Clone(n.turn.calls) // of a plan that may be asked again
 	return n, nil
 }
 
-func (s *Server) plan(sc *script, req *request, who string) plan {
+func (c *Config) plan(sc *script, req *request, who string) plan {
 	turns := translate(sc.gold, req.tools)
 	if !req.parallel() {
 		turns = oneByOne(turns)
 	}
-	if s.cfg.Policy == Noisy {
-		return noisy(sc, turns, req.tools, s.cfg.Skill, s.rand(sc.id, who))
+	if c.Policy == Noisy {
+		return noisy(sc, turns, req.tools, c.Skill, c.rand(sc.id, who))
 	}
 	return ending(turns)
 }
@@ -187,8 +187,8 @@ func hash(parts ...string) [32]byte {
 }
 
 // rand is the stream of an episode's draws.
-func (s *Server) rand(task, who string) *rand.Rand {
-	return rand.New(rand.NewChaCha8(hash("noisy", fmt.Sprint(s.cfg.Seed), task, who)))
+func (c *Config) rand(task, who string) *rand.Rand {
+	return rand.New(rand.NewChaCha8(hash("noisy", fmt.Sprint(c.Seed), task, who)))
 }
 
 // replay repeats the assistant message of a recorded episode that has so many before it.

@@ -58,8 +58,8 @@ func writeText(w http.ResponseWriter, status int, body string) {
 
 // tooLong refuses a conversation of so many tokens, or one that leaves no room for a reply of the length that was
 // asked for.
-func (s *Server) tooLong(room, prompt, reply int) *refusal {
-	if s.cfg.Errors == ErrorsVLLM {
+func (c *Config) tooLong(room, prompt, reply int) *refusal {
+	if c.Errors == ErrorsVLLM {
 		return &refusal{status: http.StatusBadRequest, Kind: "BadRequestError", Param: "input_tokens", Code: http.StatusBadRequest,
 			Message: fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d output tokens and "+
 				"your prompt contains at least %d input tokens, for a total of at least %d tokens. Please reduce the length of the "+

@@ -25,11 +25,11 @@ type reply struct {
 
 // compose makes the reply of a turn: it obeys what the request says about tools, format and length, and counts.
 func (s *Server) compose(req *request, next next, id string) (*reply, *refusal) {
-	prompt, before := s.render(req)
+	prompt, before := s.cfg.render(req)
 	size, limit := countTokens(prompt), req.limit()
 	if room := s.cfg.Context; room > 0 {
 		if size+max(limit, 1) > room {
-			return nil, s.tooLong(room, size, limit)
+			return nil, s.cfg.tooLong(room, size, limit)
 		}
 		if limit == 0 {
 			limit = room - size
@@ -61,7 +61,7 @@ func (s *Server) compose(req *request, next next, id string) (*reply, *refusal) 
 	if next.position > 0 {
 		r.usage.PromptTokensDetails.CachedTokens = countTokens(before)
 	}
-	segments := append(s.write(t, req.callsBefore()), segment{text: "<|im_end|>"})
+	segments := append(s.cfg.write(t, req.callsBefore()), segment{text: "<|im_end|>"})
 	segments, r.stopped = stopAt(segments, req.stops)
 	if short := cut(segments, limit); limit > 0 && len(whole(short)) < len(whole(segments)) {
 		segments, r.finish, r.stopped = short, "length", nil

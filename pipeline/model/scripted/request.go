@@ -114,7 +114,7 @@ func (r *request) limit() int {
 	return 0
 }
 
-// parallel tells whether a turn may have several calls.
+// parallel reports whether a turn may have several calls.
 func (r *request) parallel() bool { return r.Parallel == nil || *r.Parallel }
 
 // parse decodes and checks a body as strictly as OpenAI does, so that a harness that breaks the protocol finds out
@@ -150,7 +150,7 @@ func parse(body []byte) (r *request, complaint string) {
 	return r, cmp.Or(r.readStops(), r.readChoice(), r.checkOrder())
 }
 
-// absent tells a value that is missing or null.
+// absent reports whether a value is missing or null.
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 func (r *request) readStops() string {

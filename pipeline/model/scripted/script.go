@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"trajgen/pipeline/episode"
 )
@@ -31,27 +32,34 @@ type script struct {
 // number is a check for one.
 type number struct{ want, tolerance float64 }
 
+// library has the tasks that a server knows.
+type library struct {
+	mu       sync.RWMutex // guards the two below
+	byID     map[string]*script
+	byPrompt map[[16]byte][]*script // by the text of the first user message; sorted by id
+}
+
 // Learn makes the task known. A task that comes again, as it does for every sample, replaces itself. Of its files and
 // tests nothing is kept.
-func (s *Server) Learn(task *episode.Task) {
+func (l *library) Learn(task *episode.Task) {
 	if task == nil {
 		return
 	}
 	sc := newScript(task)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if old := s.byID[sc.id]; old != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if old := l.byID[sc.id]; old != nil {
 		if reflect.DeepEqual(old, sc) {
 			return
 		}
 		key := promptKey(old.first)
-		s.byPrompt[key] = slices.DeleteFunc(s.byPrompt[key], func(other *script) bool { return other == old })
+		l.byPrompt[key] = slices.DeleteFunc(l.byPrompt[key], func(other *script) bool { return other == old })
 	}
-	s.byID[sc.id] = sc
+	l.byID[sc.id] = sc
 	key := promptKey(sc.first)
-	list := append(s.byPrompt[key], sc)
+	list := append(l.byPrompt[key], sc)
 	slices.SortFunc(list, func(a, b *script) int { return strings.Compare(a.id, b.id) })
-	s.byPrompt[key] = list
+	l.byPrompt[key] = list
 }
 
 // promptKey stands for the text of a first user message.
@@ -101,16 +109,16 @@ func newScript(task *episode.Task) *script {
 }
 
 // find picks the task that a request is about: by its id, or by what the user said first.
-func (s *Server) find(id string, req *request) (*script, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if known, ok := s.byID[id]; ok {
+func (l *library) find(id string, req *request) (*script, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if known, ok := l.byID[id]; ok {
 		return known, true
 	}
 	var list []*script
 	for i := range req.Messages { // a harness may put examples before the task's own first message
 		if m := &req.Messages[i]; m.Role == "user" {
-			if list = s.byPrompt[promptKey(m.Content.text)]; len(list) > 0 {
+			if list = l.byPrompt[promptKey(m.Content.text)]; len(list) > 0 {
 				break
 			}
 		}
@@ -134,7 +142,7 @@ func (s *Server) find(id string, req *request) (*script, bool) {
 
 var anyNumber = regexp.MustCompile(`-?[0-9][0-9,_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?`)
 
-// couldScore tells whether an answer might satisfy a check; in doubt it might.
+// couldScore reports whether an answer might satisfy a check; in doubt it might.
 func (sc *script) couldScore(answer string) bool {
 	text := strings.TrimSpace(answer)
 	for _, want := range sc.exact {

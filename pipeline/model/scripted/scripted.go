@@ -143,10 +143,7 @@ type Server struct {
 	limits limiter
 	load   load
 	mux    http.Handler
-
-	mu       sync.RWMutex // guards the two below
-	byID     map[string]*script
-	byPrompt map[[16]byte][]*script // by the text of the first user message; sorted by id
+	library
 
 	life    sync.RWMutex   // guards the change from open to closed, and http
 	serving sync.WaitGroup // requests in progress, and the listener
@@ -155,7 +152,7 @@ type Server struct {
 	http    *http.Server
 }
 
-// New makes a server that listens nowhere yet: Start does, or Handler is mounted elsewhere.
+// New makes a server that does not listen yet: Start does, or Handler is mounted in another server.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("scripted model: %w", err)
@@ -172,7 +169,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, limits: newLimiter(cfg), load: load{stats: Stats{Status: map[int]int{}}},
-		byID: make(map[string]*script), byPrompt: make(map[[16]byte][]*script),
+		library: library{byID: make(map[string]*script), byPrompt: make(map[[16]byte][]*script)},
 	}
 	if cfg.Slots > 0 {
 		s.load.slots = make(chan struct{}, cfg.Slots)

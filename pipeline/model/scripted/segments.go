@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// part tells where a piece of what the model writes is seen by the client.
+// part says where a piece of what the model writes is seen by the client.
 type part int
 
 const (
@@ -25,11 +25,11 @@ type segment struct {
 
 // write puts a turn as the model writes it, in the format of Config.ToolFormat. callsBefore is the number of calls in
 // the conversation so far.
-func (s *Server) write(t turn, callsBefore int) []segment {
+func (c *Config) write(t turn, callsBefore int) []segment {
 	var out []segment
 	if t.reasoning != "" {
 		tag, thought := unseen, reasoningPart
-		if s.cfg.ReasoningAs == ReasoningTags {
+		if c.ReasoningAs == ReasoningTags {
 			tag, thought = contentPart, contentPart
 		}
 		out = append(out, segment{part: tag, text: "<think>\n"}, segment{part: thought, text: t.reasoning},
@@ -38,8 +38,8 @@ func (s *Server) write(t turn, callsBefore int) []segment {
 	if t.content != "" {
 		out = append(out, segment{part: contentPart, text: t.content})
 	}
-	if len(t.calls) > 0 && s.cfg.ToolFormat != "" {
-		return append(out, segment{part: contentPart, text: formats[s.cfg.ToolFormat].write(t.calls, t.content != "", callsBefore)})
+	if len(t.calls) > 0 && c.ToolFormat != "" {
+		return append(out, segment{part: contentPart, text: formats[c.ToolFormat].write(t.calls, t.content != "", callsBefore)})
 	}
 	for i, c := range t.calls {
 		open := "<tool_call>\n{\"name\": \""

@@ -19,7 +19,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("POST /v1/chat/completions", s.complete)
 	for _, root := range []string{"", "/v1"} { // vLLM has them at the root, SGLang at both
 		mux.HandleFunc("POST "+root+"/tokenize", s.tokenize)
-		mux.HandleFunc("POST "+root+"/detokenize", s.detokenize)
+		mux.HandleFunc("POST "+root+"/detokenize", detokenize)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		(&refusal{status: http.StatusNotFound, Kind: "invalid_request_error", Code: "unknown_url", Message: "Invalid URL (" + r.Method + " " +
@@ -33,7 +33,7 @@ func (s *Server) routes() http.Handler {
 	})
 	open.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Stats()) })
 	open.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if !s.authorized(r) {
+		if !s.cfg.authorized(r) {
 			wrongKey.write(w)
 			return
 		}
@@ -50,12 +50,12 @@ func (s *Server) routes() http.Handler {
 	})
 }
 
-func (s *Server) authorized(r *http.Request) bool {
-	if s.cfg.APIKey == "" {
+func (c *Config) authorized(r *http.Request) bool {
+	if c.APIKey == "" {
 		return true
 	}
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(s.cfg.APIKey)) == 1
+	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(c.APIKey)) == 1
 }
 
 type modelCard struct {
@@ -66,25 +66,25 @@ type modelCard struct {
 	Room    int    `json:"max_model_len,omitempty"` // vLLM
 }
 
-func (s *Server) card() modelCard {
-	return modelCard{s.cfg.Model, "model", created, "trajgen", s.cfg.Context}
+func (c *Config) card() modelCard {
+	return modelCard{c.Model, "model", created, "trajgen", c.Context}
 }
 
 func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []modelCard{s.card()}})
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []modelCard{s.cfg.card()}})
 }
 
 func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
 	if id := r.PathValue("id"); id != s.cfg.Model {
-		s.noModel(id).write(w)
+		s.cfg.noModel(id).write(w)
 		return
 	}
-	writeJSON(w, http.StatusOK, s.card())
+	writeJSON(w, http.StatusOK, s.cfg.card())
 }
 
-func (s *Server) noModel(id string) *refusal {
+func (c *Config) noModel(id string) *refusal {
 	return &refusal{status: http.StatusNotFound, Kind: "invalid_request_error", Code: "model_not_found",
-		Message: "The model `" + id + "` does not exist (this server has `" + s.cfg.Model + "`)."}
+		Message: "The model `" + id + "` does not exist (this server has `" + c.Model + "`)."}
 }
 
 var tooLarge = &refusal{status: http.StatusRequestEntityTooLarge, Kind: "invalid_request_error", Message: "the request is too large"}

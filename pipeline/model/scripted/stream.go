@@ -38,7 +38,7 @@ type event struct {
 }
 
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, out *reply, fault string) {
-	events := out.events(s.pieceSize())
+	events := out.events(s.cfg.pieceSize())
 	head := out.completion
 	head.Object = "chat.completion.chunk"
 	from := 0
@@ -63,7 +63,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, out *reply, faul
 		if _, err := io.WriteString(w, "data: "+literal(chunk)+"\n\n"); err != nil {
 			return
 		}
-		if pace := s.generation(tokens); pace > 0 {
+		if pace := s.cfg.generation(tokens); pace > 0 {
 			http.NewResponseController(w).Flush()
 			if !pause(r.Context(), pace) {
 				return
@@ -91,9 +91,9 @@ func breakOff(w http.ResponseWriter, r *http.Request, fault string) bool {
 
 // pieceSize is how much of a text one event carries: little when they are meant to be slow, but no more than twenty
 // events come in a second.
-func (s *Server) pieceSize() int {
-	if s.cfg.Speed > 0 {
-		return max(4, int(s.cfg.Speed/20))
+func (c *Config) pieceSize() int {
+	if c.Speed > 0 {
+		return max(4, int(c.Speed/20))
 	}
 	return 64
 }

@@ -21,7 +21,7 @@ func Drifts() []string { return []string{DriftNone, DriftThinking, DriftWhitespa
 // render writes the prompt that a model would get, in ChatML: the system message with the tools in it, the messages,
 // results of tools as the user's, and the opening of the reply. before is what of it was the prompt of the turn
 // before this one, as far as the last assistant message tells.
-func (s *Server) render(req *request) (prompt, before string) {
+func (c *Config) render(req *request) (prompt, before string) {
 	var b strings.Builder
 	add := func(texts ...string) {
 		for _, text := range texts {
@@ -50,7 +50,7 @@ func (s *Server) render(req *request) (prompt, before string) {
 		case "assistant":
 			add("<|im_start|>assistant\n")
 			before = b.String()
-			for _, part := range s.written(m, calls) {
+			for _, part := range c.written(m, calls) {
 				add(part.text)
 			}
 			calls += len(m.ToolCalls)
@@ -72,22 +72,22 @@ func (s *Server) render(req *request) (prompt, before string) {
 }
 
 // written is an assistant message of the request as the model wrote it, but for the drift.
-func (s *Server) written(m message, callsBefore int) []segment {
+func (c *Config) written(m message, callsBefore int) []segment {
 	said := turn{content: m.Content.text, reasoning: cmp.Or(m.Reasoning.text, m.OtherReasoning.text)}
-	if s.cfg.Drift == DriftThinking {
+	if c.Drift == DriftThinking {
 		said.reasoning = ""
 		if at := strings.LastIndex(said.content, "</think>"); at >= 0 {
 			said.content = strings.TrimLeft(said.content[at+len("</think>"):], "\n")
 		}
 	}
-	for _, c := range m.ToolCalls {
-		args := c.Function.Arguments
-		if s.cfg.Drift == DriftWhitespace && json.Valid([]byte(args)) {
+	for _, made := range m.ToolCalls {
+		args := made.Function.Arguments
+		if c.Drift == DriftWhitespace && json.Valid([]byte(args)) {
 			args = spaced(args)
 		}
-		said.calls = append(said.calls, call{id: c.ID, name: c.Function.Name, args: args})
+		said.calls = append(said.calls, call{id: made.ID, name: made.Function.Name, args: args})
 	}
-	return s.write(said, callsBefore)
+	return c.write(said, callsBefore)
 }
 
 var stringOrMark = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[,:] ?`)

@@ -33,7 +33,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 			invalid("", complaint).write(w)
 			return
 		}
-		prompt, _ := s.render(req)
+		prompt, _ := s.cfg.render(req)
 		ask.Prompt = &prompt
 	}
 	var answer struct {
@@ -58,7 +58,7 @@ func notJSON(err error) *refusal {
 }
 
 // detokenize is the way back.
-func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
+func detokenize(w http.ResponseWriter, r *http.Request) {
 	var ask struct {
 		Tokens []int32 `json:"tokens"`
 	}
