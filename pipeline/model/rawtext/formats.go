@@ -16,32 +16,32 @@ type format struct {
 }
 
 var formats = map[string]format{
-	"hermes":        {[]string{"<tool_call>"}, (*walker).toolCall, "<tool_call>"},
-	"qwen":          {[]string{"<tool_call>"}, (*walker).toolCall, "<tool_call>"},
-	"longcat":       {[]string{"<longcat_tool_call>"}, (*walker).toolCall, "<longcat_tool_call>"},
-	"minimax":       {[]string{"<tool_calls>"}, (*walker).toolCall, "<tool_calls>"}, // M1; also Hunyuan and Jamba
-	"nemotron_json": {[]string{"<TOOLCALL>"}, (*walker).toolCall, "<TOOLCALL>"},
-	"qwen3_coder":   {[]string{"<tool_call>", "<function="}, (*walker).toolCall, "<"},
-	"seed_oss":      {[]string{"<seed:tool_call>", "<function="}, (*walker).toolCall, "<seed:tool_call>"},
-	"glm45":         {[]string{"<tool_call>"}, (*walker).glm, "<tool_call>"},
-	"glm47":         {[]string{"<tool_call>"}, (*walker).glm, "<tool_call>"},
-	"mistral":       {[]string{"[TOOL_CALLS]", "["}, (*walker).mistral, "["},
-	"granite":       {[]string{"<|tool_call|>"}, (*walker).listed, "<|tool_call|>"},
-	"phi4_mini":     {[]string{"functools"}, (*walker).listed, "functools"},
-	"internlm":      {[]string{"<|action_start|><|plugin|>"}, (*walker).listed, "<|action_start|>"},
-	"cohere":        {[]string{"<|START_ACTION|>"}, (*walker).listed, "<|START_ACTION|>"},
-	"kimi_k2":       {kimi.openers(), (*walker).kimi, kimi.call},
-	"deepseek_v3":   {deepseek.openers(), (*walker).deepseek, deepseek.call},
-	"deepseek_v3_1": {deepseek.openers(), (*walker).deepseek, deepseek.call},
-	"deepseek_v31":  {deepseek.openers(), (*walker).deepseek, deepseek.call},
-	"v31":           {deepseek.openers(), (*walker).deepseek, deepseek.call},
-	"deepseek_v3_2": {invokeOpeners, (*walker).invokes, "invoke name="},
-	"minimax_m2":    {invokeOpeners, (*walker).invokes, "invoke name="},
-	"step3":         {invokeOpeners, (*walker).invokes, "invoke name="},
-	"gpt_oss":       {harmonyOpeners, (*walker).harmony, recipient},
-	"llama3_json":   {[]string{pythonTag, "{", "["}, (*walker).llama, ""},
-	"llama4_json":   {[]string{pythonTag, "{", "["}, (*walker).llama, ""},
-	"pythonic":      {pythonicOpeners, (*walker).pythonic, ""}, // Llama 4 and 3.2, LFM2, Olmo 3
+	"hermes":        {[]string{"<tool_call>"}, readToolCall, "<tool_call>"},
+	"qwen":          {[]string{"<tool_call>"}, readToolCall, "<tool_call>"},
+	"longcat":       {[]string{"<longcat_tool_call>"}, readToolCall, "<longcat_tool_call>"},
+	"minimax":       {[]string{"<tool_calls>"}, readToolCall, "<tool_calls>"}, // M1; also Hunyuan and Jamba
+	"nemotron_json": {[]string{"<TOOLCALL>"}, readToolCall, "<TOOLCALL>"},
+	"qwen3_coder":   {[]string{"<tool_call>", "<function="}, readToolCall, "<"},
+	"seed_oss":      {[]string{"<seed:tool_call>", "<function="}, readToolCall, "<seed:tool_call>"},
+	"glm45":         {[]string{"<tool_call>"}, readGLM, "<tool_call>"},
+	"glm47":         {[]string{"<tool_call>"}, readGLM, "<tool_call>"},
+	"mistral":       {[]string{"[TOOL_CALLS]", "["}, readMistral, "["},
+	"granite":       {[]string{"<|tool_call|>"}, readListed, "<|tool_call|>"},
+	"phi4_mini":     {[]string{"functools"}, readListed, "functools"},
+	"internlm":      {[]string{"<|action_start|><|plugin|>"}, readListed, "<|action_start|>"},
+	"cohere":        {[]string{"<|START_ACTION|>"}, readListed, "<|START_ACTION|>"},
+	"kimi_k2":       {kimi.openers(), readKimi, kimi.call},
+	"deepseek_v3":   {deepseek.openers(), readDeepseek, deepseek.call},
+	"deepseek_v3_1": {deepseek.openers(), readDeepseek, deepseek.call},
+	"deepseek_v31":  {deepseek.openers(), readDeepseek, deepseek.call},
+	"v31":           {deepseek.openers(), readDeepseek, deepseek.call},
+	"deepseek_v3_2": {invokeOpeners, readInvokes, "invoke name="},
+	"minimax_m2":    {invokeOpeners, readInvokes, "invoke name="},
+	"step3":         {invokeOpeners, readInvokes, "invoke name="},
+	"gpt_oss":       {harmonyOpeners, readHarmony, recipient},
+	"llama3_json":   {[]string{pythonTag, "{", "["}, readLlama, ""},
+	"llama4_json":   {[]string{pythonTag, "{", "["}, readLlama, ""},
+	"pythonic":      {pythonicOpeners, readPythonic, ""}, // Llama 4 and 3.2, LFM2, Olmo 3
 }
 
 // looked is the order in which Find looks for formats: one for each way to read, those with the plainest tags last.

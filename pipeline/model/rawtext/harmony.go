@@ -12,12 +12,12 @@ var harmonyOpeners = []string{
 	"assistantcommentary " + recipient, "assistantanalysis " + recipient, "commentary " + recipient, recipient,
 }
 
-// harmony reads a call of gpt-oss. Its parts may come in another order, and with any part of the tokens:
+// readHarmony reads a call of gpt-oss. Its parts may come in another order, and with any part of the tokens:
 //
 //	<|start|>assistant<|channel|>commentary to=functions.a <|constrain|>json<|message|>{...}<|call|>
 //	<|start|>assistant to=functions.a<|channel|>commentary json<|message|>{...}<|call|>
 //	assistantcommentary to=functions.a json{...}
-func (w *walker) harmony(at int, opener string) (end int, called bool) {
+func readHarmony(w *walker, at int, opener string) (end int, called bool) {
 	at += len(opener)
 	head := w.text[at:min(len(w.text), at+maxHead)]
 	length := strings.IndexByte(head, '{')

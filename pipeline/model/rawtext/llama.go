@@ -4,12 +4,12 @@ import "strings"
 
 const pythonTag = "<|python_tag|>"
 
-// llama reads the objects that Llama writes for calls, behind a <|python_tag|> or not, and one after the other with
+// readLlama reads the objects that Llama writes for calls, behind a <|python_tag|> or not, and one after the other with
 // semicolons or newlines between them. Nothing but its members tells a call from an answer in JSON, so without the tag
 // only the name of a tool that the model was shown makes one, together with arguments and nothing that a call has not.
 //
 //	{"name": "a", "parameters": {...}}; {"name": "b", "parameters": {...}}
-func (w *walker) llama(at int, opener string) (end int, called bool) {
+func readLlama(w *walker, at int, opener string) (end int, called bool) {
 	tagged := opener == pythonTag
 	if tagged {
 		at = space(w.text, at+len(opener))

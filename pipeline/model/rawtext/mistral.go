@@ -12,14 +12,14 @@ const (
 	mistralArgs  = "[ARGS]"
 )
 
-// mistral reads what stands behind a [TOOL_CALLS]. Tokenizers up to the tenth version have one in front of a list of
+// readMistral reads what stands behind a [TOOL_CALLS]. Tokenizers up to the tenth version have one in front of a list of
 // envelopes, later ones have one in front of each call, without [CALL_ID] or [ARGS] where the server leaves those out:
 //
 //	[TOOL_CALLS] [{"name": "a", "arguments": {...}}, {"name": "b", ...}]
 //	[TOOL_CALLS]a[CALL_ID]123456789[ARGS]{...}[TOOL_CALLS]b[ARGS]{...}
 //
 // A server that leaves out special tokens leaves a list without one, which is calls where it ends the reply.
-func (w *walker) mistral(at int, opener string) (end int, called bool) {
+func readMistral(w *walker, at int, opener string) (end int, called bool) {
 	if opener == "[" {
 		before := w.calls
 		end, called = w.llamaList(at, false)
@@ -61,8 +61,8 @@ func (w *walker) mistral(at int, opener string) (end int, called bool) {
 	return w.objectCall(call, at, "</s>", func(from int) int { return w.stop(from, mistralCalls) }), true
 }
 
-// listed reads what others write as Mistral does, behind a token of their own and in front of another, or none.
-func (w *walker) listed(at int, opener string) (end int, called bool) {
+// readListed reads what others write as Mistral does, behind a token of their own and in front of another, or none.
+func readListed(w *walker, at int, opener string) (end int, called bool) {
 	at = space(w.text, at+len(opener))
 	if at == len(w.text) || w.text[at] != '[' && w.text[at] != '{' {
 		return at, false

@@ -8,16 +8,16 @@ var pythonicOpeners = []string{"<|python_start|>", "<|tool_call_start|>", "<func
 
 var pythonicClosers = []string{"<|python_end|>", "<|tool_call_end|>", "</function_calls>", "<|eot|>", "<|eom|>"}
 
-// pythonic reads calls as Python writes them. Without tags only those of tools that the model was shown are calls.
+// readPythonic reads calls as Python writes them. Without tags only those of tools that the model was shown are calls.
 //
 //	[a(key="value", n=1), b()]
-func (w *walker) pythonic(at int, opener string) (end int, called bool) {
+func readPythonic(w *walker, at int, opener string) (end int, called bool) {
 	tagged := opener != "["
 	if tagged {
 		at = space(w.text, at+len(opener))
 		if at < len(w.text) && isObject(strings.TrimLeft(w.text[at:], "[ \t\r\n")) { // LFM2 writes JSON, too
 			end, called = w.mistralList(at)
-			return w.pythonEnd(end), called
+			return pythonEnd(w.text, end), called
 		}
 	}
 	list := strings.HasPrefix(w.text[at:], "[")
@@ -50,12 +50,10 @@ func (w *walker) pythonic(at int, opener string) (end int, called bool) {
 	if list {
 		p.at++
 	}
-	return w.pythonEnd(p.at), true
+	return pythonEnd(w.text, p.at), true
 }
 
-func (w *walker) pythonEnd(at int) int {
-	return closedBy(w.text, at, pythonicClosers...)
-}
+func pythonEnd(text string, at int) int { return closedBy(text, at, pythonicClosers...) }
 
 // call reads a call: a name, and arguments that all have one.
 func (p *python) call() (call Call, ok bool) {

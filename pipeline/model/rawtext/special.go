@@ -69,7 +69,7 @@ func (w *walker) headless(at int) (int, bool) {
 	return at, false
 }
 
-func (w *walker) kimi(at int, opener string) (end int, called bool) {
+func readKimi(w *walker, at int, opener string) (end int, called bool) {
 	return w.headed(kimi, at, opener, func(id string, at int) (int, bool) {
 		call := Call{ID: strings.TrimSpace(id)}
 		call.Name = strings.TrimPrefix(call.ID, "functions.")
@@ -82,7 +82,7 @@ func (w *walker) kimi(at int, opener string) (end int, called bool) {
 	})
 }
 
-func (w *walker) deepseek(at int, opener string) (end int, called bool) {
+func readDeepseek(w *walker, at int, opener string) (end int, called bool) {
 	return w.headed(deepseek, at, opener, func(name string, at int) (int, bool) {
 		if start := space(w.text, at); strings.TrimSpace(name) == "function" && start < len(w.text) && w.text[start] != '{' && w.text[start] != '`' {
 			length := strings.IndexAny(w.text[start:min(len(w.text), start+maxHead)], "\r\n`{<")

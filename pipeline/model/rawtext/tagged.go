@@ -118,8 +118,8 @@ func invocation(prefix string) *grammar {
 	}
 }
 
-// invokes reads the calls at an opener, which may be around them.
-func (w *walker) invokes(at int, opener string) (end int, called bool) {
+// readInvokes reads the calls at an opener, which may be around them.
+func readInvokes(w *walker, at int, opener string) (end int, called bool) {
 	if !strings.HasSuffix(opener, "name=") {
 		at = space(w.text, at+len(opener))
 		at, _ = after(w.text, at, stepCall)
@@ -171,8 +171,8 @@ var glm = &grammar{
 	tail:     regexp.MustCompile(`</tool_call>\s*$`),
 }
 
-// glm reads one call. In a text that is no call, <tool_call> has no name and tag behind it.
-func (w *walker) glm(at int, opener string) (end int, called bool) {
+// readGLM reads one call. In a text that is no call, <tool_call> has no name and tag behind it.
+func readGLM(w *walker, at int, opener string) (end int, called bool) {
 	start := space(w.text, at+len(opener))
 	head := w.text[start:min(len(w.text), start+200)]
 	length := strings.IndexAny(head, "\n<")

@@ -7,10 +7,10 @@ const (
 	callClose = "</tool_call>"
 )
 
-// toolCall reads what stands between <tool_call> and </tool_call>: an envelope of JSON as Hermes and Qwen write it,
+// readToolCall reads what stands between <tool_call> and </tool_call>: an envelope of JSON as Hermes and Qwen write it,
 // and others in tags of their own, or a function of tags as Qwen3-Coder and Seed-OSS do. Models of the Qwen family take the one for
 // the other when they were quantised or trained further, and no body can be mistaken for the other kind.
-func (w *walker) toolCall(at int, opener string) (end int, called bool) {
+func readToolCall(w *walker, at int, opener string) (end int, called bool) {
 	body := space(w.text, at+len(opener))
 	switch {
 	case opener == functionOpen: // its <tool_call> is the part that Qwen3-Coder forgets
