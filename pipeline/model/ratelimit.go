@@ -15,7 +15,8 @@ import (
 var (
 	requestHeaders = []string{"X-Ratelimit-%s-Requests", "Anthropic-Ratelimit-Requests-%s", "X-Ratelimit-%s", "Ratelimit-%s"}
 	tokenHeaders   = []string{
-		"X-Ratelimit-%s-Tokens", "Anthropic-Ratelimit-Tokens-%s", "X-Ratelimit-%s-Input-Tokens", "Anthropic-Ratelimit-Input-Tokens-%s",
+		"X-Ratelimit-%s-Tokens", "Anthropic-Ratelimit-Tokens-%s",
+		"X-Ratelimit-%s-Input-Tokens", "Anthropic-Ratelimit-Input-Tokens-%s",
 	}
 )
 

@@ -71,7 +71,8 @@ func (t *Replay) Next(who Asker, turn int, req Request) (*Exchange, error) {
 	}
 	r.frames = nil // they are loaded again if there is another request
 	if who.Role == "" && first.Turn != turn {
-		return nil, &Mismatch{Asker: who, Turn: turn, Why: fmt.Sprintf("the request is not on the tape, where one of turn %d comes next", first.Turn)}
+		why := fmt.Sprintf("the request is not on the tape, where one of turn %d comes next", first.Turn)
+		return nil, &Mismatch{Asker: who, Turn: turn, Why: why}
 	}
 	m := &Mismatch{Asker: who, Turn: turn}
 	m.Field, m.Recorded, m.Now = firstDifference(first.request(), req)
