@@ -4,10 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
+	"trajgen/sandbox"
 )
 
 // allow takes the targets of the network mode allowlist.
@@ -52,14 +49,11 @@ func asSize(value json.RawMessage, least int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	upper := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(strings.TrimSpace(text)), "B"), "I")
-	number := strings.TrimRight(upper, "KMGT")
-	power := slices.Index([]string{"", "K", "M", "G", "T"}, upper[len(number):])
-	bytes, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if bytes *= math.Pow(1024, float64(power)); err != nil || power < 0 || !(bytes <= 1<<50) {
+	bytes, err := sandbox.ParseSize(text)
+	if err != nil || bytes > 1<<50 {
 		return 0, fmt.Errorf("%q, want bytes or a size such as 512M or 2G", text)
 	}
-	if bytes < float64(least) {
+	if int64(bytes) < least {
 		return 0, fmt.Errorf("%q, want %d bytes at least", text, least)
 	}
 	return int64(bytes), nil

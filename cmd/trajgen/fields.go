@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"trajgen/pipeline/run"
+	"trajgen/sandbox"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -124,7 +125,7 @@ func parse(kind, text string) (value any, err error) {
 	case "duration":
 		value, err = time.ParseDuration(text)
 	case "size":
-		value, err = run.ParseSize(text)
+		value, err = sandbox.ParseSize(text)
 	case "pairs":
 		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
 			err = errors.New("no name")

@@ -31,7 +31,7 @@ func newSandboxExec(std stdio) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec := sandbox.Spec{ID: fmt.Sprintf("exec-%d", os.Getpid()), Image: image, Network: sandbox.Network(network), Allow: allow}
 			if memory != "" {
-				bytes, err := run.ParseSize(memory)
+				bytes, err := sandbox.ParseSize(memory)
 				if err != nil {
 					return usage(fmt.Errorf("--memory: %w", err))
 				}

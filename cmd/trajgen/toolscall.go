@@ -221,9 +221,10 @@ func (o callOptions) openSandbox(ctx context.Context, box *toolbox) (sandbox.San
 	}
 	spec := sandbox.Spec{ID: callID()}
 	if f := box.file; o.source.path != "" {
-		spec.Image, spec.Network, spec.Limits = f.Sandbox.Image, sandbox.Network(f.Sandbox.Network), f.Sandbox.Limits()
-		if spec.Network == sandbox.NetworkAllowlist {
-			spec.Allow = f.Sandbox.Allow
+		spec = f.Sandbox.Spec()
+		spec.ID = callID()
+		if spec.Network != sandbox.NetworkAllowlist {
+			spec.Allow = nil
 		}
 		if err := backend.Offers(spec.Network, spec.Image); err != nil {
 			return nil, usage(err)

@@ -18,44 +18,6 @@ import (
 	"trajgen/sandbox/images"
 )
 
-// Sandbox is where an episode's tools run.
-type Sandbox struct {
-	Backend   string            `yaml:"backend" flag:"sandbox" experiment:"always" help:"sandbox backend: native, local (no isolation, for trusted work), or another that trajgen doctor lists"`
-	Settings  map[string]string `yaml:"settings,omitempty" flag:"sandbox-settings" experiment:"given" help:"what the backend wants to know, as NAME=VALUE; trajgen doctor lists the names"`
-	Isolation string            `yaml:"isolation" experiment:"no" help:"least isolation level that the sandbox must reach: strong, user, landlock or none (default: landlock with native)"`
-	Ready     int               `yaml:"ready" flag:"ready-sandboxes" experiment:"no" help:"sandboxes that are kept ready ahead of demand, of each kind"`
-	Image     string            `yaml:"image" experiment:"always" help:"image of tasks that name none (default: the host's toolchain)"`
-	ImageDir  string            `yaml:"image_dir" experiment:"no" help:"where images are unpacked to (default: this user's store)"`
-	Network   string            `yaml:"network" experiment:"always" help:"network of tasks that name none: none, loopback, allowlist or full"`
-	Allow     []string          `yaml:"allow,omitempty" experiment:"given" help:"targets of network allowlist: names (example.org, *.example.org), addresses or CIDR ranges, each with or without :PORT (default: 80 and 443)"`
-	Memory    size              `yaml:"memory" experiment:"always" help:"memory of one sandbox"`
-	Processes int               `yaml:"processes" experiment:"always" help:"processes of one sandbox"`
-	Disk      size              `yaml:"disk" experiment:"always" help:"bytes that one sandbox can write"`
-	Inodes    int               `yaml:"inodes" experiment:"given" help:"files that one sandbox can make (default: one for each 2K of disk)"`
-	CPUs      float64           `yaml:"cpus" experiment:"given" help:"processors' worth of time of one sandbox, such as 0.5 (default: no limit)"`
-}
-
-// Validate says what is wrong with the section.
-func (s Sandbox) Validate() error {
-	problems := []error{sandbox.CheckAllow(s.Allow)}
-	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if s.Inodes > 0 && s.Inodes < 256 {
-		bad("inodes is %d; a sandbox needs at least 256", s.Inodes)
-	}
-	if s.Isolation != "" {
-		if _, err := sandbox.ParseLevel(s.Isolation); err != nil {
-			problems = append(problems, err)
-		}
-	}
-	if s.Network == string(sandbox.NetworkAllowlist) && len(s.Allow) == 0 {
-		bad("network allowlist allows nothing: give --allow, such as --allow example.org")
-	}
-	if s.Memory > 0 && s.Memory < 16<<20 || s.Disk > 0 && s.Disk < 1<<20 || s.Processes > 0 && s.Processes < 8 {
-		bad("a sandbox needs at least 16M of memory, 1M of disk and 8 processes, have %s, %s and %d", s.Memory, s.Disk, s.Processes)
-	}
-	return errors.Join(problems...)
-}
-
 // stateVariable names another directory for what sandboxes keep on disk.
 const stateVariable = "TRAJGEN_STATE_DIR"
 

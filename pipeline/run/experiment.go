@@ -226,16 +226,6 @@ func (e *Experiment) openBackend() error {
 	return errors.Join(checkLevel(backend.Guarantees(), e.File.Sandbox.Isolation), e.offers(e.File.Sandbox.Network, e.File.Sandbox.Image))
 }
 
-// spec is what tasks get that name nothing else.
-func (s Sandbox) spec() sandbox.Spec {
-	return sandbox.Spec{Image: s.Image, Network: sandbox.Network(s.Network), Allow: s.Allow, Limits: s.Limits()}
-}
-
-// Limits are the limits of each sandbox.
-func (s Sandbox) Limits() sandbox.Limits {
-	return sandbox.Limits{Memory: int64(s.Memory), Processes: s.Processes, CPUs: s.CPUs, Disk: int64(s.Disk), Inodes: int64(s.Inodes)}
-}
-
 // Player returns the player of the experiment's episodes.
 func (e *Experiment) Player() *rollout.Player {
 	f := e.File
@@ -243,7 +233,7 @@ func (e *Experiment) Player() *rollout.Player {
 		Model: e.agent(), Registry: e.Registry, Sandboxes: e.Backend, Prompts: e.prompts,
 		Sampling: e.sampling, Sweep: f.Sweep.Varied(), Disabled: f.Tools.DisabledToolsets,
 		Limits: f.Limits,
-		Spec:   f.Sandbox.spec(), Samples: f.Samples,
+		Spec:   f.Sandbox.Spec(), Samples: f.Samples,
 		Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent},
 		Hooks: e.hooks, Now: time.Now, Logger: e.Logger,

@@ -9,19 +9,20 @@ import (
 	"trajgen/pipeline"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/budget"
+	"trajgen/sandbox"
 )
 
 // Play says how many episodes are played at once, how often, and when the run ends.
 type Play struct {
-	Workers           int     `yaml:"workers" experiment:"no" help:"episodes in play at once"`
-	EpisodeRetries    int     `yaml:"episode_retries" experiment:"no" help:"plays again of an episode that ended in a model, tool or sandbox error"`
-	MaxEpisodeRetries int     `yaml:"max_episode_retries,omitempty" experiment:"no" help:"plays again of all episodes of the run together, at most; beyond it an error outcome stands, for --retry-errors later (default: no limit)"`
-	EpisodeRetryShare float64 `yaml:"episode_retry_share,omitempty" experiment:"no" help:"the same as a share of the run's episodes, such as 0.1 (default: no limit)"`
-	DurableTurns      bool    `yaml:"durable_turns,omitempty" experiment:"no" help:"record each turn as it happens, so that after a crash, a cancelled run or a reached budget the episodes in play go on where they were: replies come from the record, tool calls are run again in a fresh sandbox and their results compared"`
-	RetryErrors       bool    `yaml:"retry_errors" experiment:"no" help:"with --resume: play again what ended in an error outcome"`
-	MaxErrorsInRow    int     `yaml:"max_errors_in_row" experiment:"no" help:"stop the run when episodes of so many tasks in a row end in the same error outcome; 0 never does"`
-	MaxErrorShare     float64 `yaml:"max_error_share" experiment:"no" help:"share of error outcomes above which the exit code is 3"`
-	JournalSegment    size    `yaml:"journal_segment,omitempty" experiment:"no" help:"size at which the journal begins another file (default 64M)"`
+	Workers           int          `yaml:"workers" experiment:"no" help:"episodes in play at once"`
+	EpisodeRetries    int          `yaml:"episode_retries" experiment:"no" help:"plays again of an episode that ended in a model, tool or sandbox error"`
+	MaxEpisodeRetries int          `yaml:"max_episode_retries,omitempty" experiment:"no" help:"plays again of all episodes of the run together, at most; beyond it an error outcome stands, for --retry-errors later (default: no limit)"`
+	EpisodeRetryShare float64      `yaml:"episode_retry_share,omitempty" experiment:"no" help:"the same as a share of the run's episodes, such as 0.1 (default: no limit)"`
+	DurableTurns      bool         `yaml:"durable_turns,omitempty" experiment:"no" help:"record each turn as it happens, so that after a crash, a cancelled run or a reached budget the episodes in play go on where they were: replies come from the record, tool calls are run again in a fresh sandbox and their results compared"`
+	RetryErrors       bool         `yaml:"retry_errors" experiment:"no" help:"with --resume: play again what ended in an error outcome"`
+	MaxErrorsInRow    int          `yaml:"max_errors_in_row" experiment:"no" help:"stop the run when episodes of so many tasks in a row end in the same error outcome; 0 never does"`
+	MaxErrorShare     float64      `yaml:"max_error_share" experiment:"no" help:"share of error outcomes above which the exit code is 3"`
+	JournalSegment    sandbox.Size `yaml:"journal_segment,omitempty" experiment:"no" help:"size at which the journal begins another file (default 64M)"`
 }
 
 // Validate says what is wrong with the section.

@@ -13,6 +13,7 @@ import (
 	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/model/scripted"
 	"trajgen/pipeline/rollout"
+	"trajgen/sandbox"
 	"trajgen/tools"
 )
 
@@ -42,7 +43,7 @@ type File struct {
 	Prompts  Prompts                 `yaml:"prompts,omitempty" section:"Prompts of the run"`
 	Limits   rollout.Limits          `yaml:"limits,omitempty" section:"An episode's limits"`
 	Play     Play                    `yaml:"play,omitempty" section:"Workers, retries and the end"`
-	Sandbox  Sandbox                 `yaml:"sandbox,omitempty" section:"Sandboxes"`
+	Sandbox  sandbox.Settings        `yaml:"sandbox,omitempty" section:"Sandboxes"`
 	Budget   budget.Settings         `yaml:"budget,omitempty" section:"Prices and budgets"`
 	Context  rollout.ContextSettings `yaml:"context,omitempty" section:"Long conversations"`
 
@@ -59,7 +60,7 @@ func Default() File {
 		Requests: model.Patience{Timeout: 10 * time.Minute, Retries: 5, EpisodeRetries: 50, RetryShare: 0.2, OutageLimit: 30 * time.Minute},
 		Limits:   rollout.Limits{Turns: rollout.DefaultTurns, Time: rollout.DefaultTime},
 		Play:     Play{Workers: 8, EpisodeRetries: 1, MaxErrorsInRow: 20},
-		Sandbox:  Sandbox{Backend: "native", Ready: 2, Network: "loopback", Memory: 1 << 30, Processes: 256, Disk: 512 << 20},
+		Sandbox:  sandbox.Settings{Backend: "native", Ready: 2, Network: "loopback", Memory: 1 << 30, Processes: 256, Disk: 512 << 20},
 	}
 }
 

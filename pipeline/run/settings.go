@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"trajgen/sandbox"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -73,7 +74,7 @@ func (s Setting) text() string {
 		return v
 	case time.Duration:
 		return v.String()
-	case size:
+	case sandbox.Size:
 		return v.String()
 	case []string:
 		return strings.Join(slices.Sorted(slices.Values(v)), ",")

@@ -17,6 +17,7 @@ import (
 
 	"trajgen/datasets"
 	"trajgen/registry"
+	"trajgen/sandbox"
 )
 
 // Decode reads a YAML file into a struct, over its values. Each error names the line, the key and what would have been right.
@@ -181,7 +182,7 @@ func KindOf(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return "duration"
-	case reflect.TypeFor[size]():
+	case reflect.TypeFor[sandbox.Size]():
 		return "size"
 	}
 	switch t.Kind() {

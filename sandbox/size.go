@@ -1,4 +1,4 @@
-package run
+package sandbox
 
 import (
 	"fmt"
@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// size is a number of bytes, written as 512M or 2G.
-type size int64
+// Size is a number of bytes, written as 512M or 2G.
+type Size int64
 
 // ParseSize reads a number of bytes such as 512M.
-func ParseSize(text string) (size, error) {
+func ParseSize(text string) (Size, error) {
 	units := map[string]int64{"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 	upper := strings.ToUpper(strings.TrimSpace(text))
 	number := strings.TrimRight(upper, "KMGTIB")
@@ -20,13 +20,13 @@ func ParseSize(text string) (size, error) {
 	if err != nil || !known || !(n >= 0) || n*float64(factor) > 1<<60 {
 		return 0, fmt.Errorf("%q is not a size such as 512M or 2G", text)
 	}
-	return size(n * float64(factor)), nil
+	return Size(n * float64(factor)), nil
 }
 
-func (s size) String() string {
+func (s Size) String() string {
 	for _, unit := range []struct {
 		name   string
-		factor size
+		factor Size
 	}{{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}} {
 		if s >= unit.factor && s%unit.factor == 0 {
 			return fmt.Sprintf("%d%s", s/unit.factor, unit.name)
@@ -36,10 +36,10 @@ func (s size) String() string {
 }
 
 // MarshalText writes a size such as 512M.
-func (s size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads it.
-func (s *size) UnmarshalText(text []byte) (err error) {
+func (s *Size) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseSize(string(text))
 	return err
 }
