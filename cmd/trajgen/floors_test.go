@@ -53,7 +53,7 @@ var floors = map[string]float64{
 	"sandbox/modal":           backends,
 	"sandbox/daytona":         backends,
 	"sandbox/internal/agent":  0.7,
-	"sandbox/internal/rented": 0.7,
+	"sandbox/internal/rented": 0.8,
 	"sandbox/relay":           0.6,
 	"sandbox/images":          0.5,
 	"sandbox/sandboxtest":     0.5,
