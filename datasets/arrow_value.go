@@ -161,19 +161,9 @@ func keyText(key json.RawMessage) string {
 // arrowScalar writes one value that is not null and holds no others.
 func arrowScalar(values arrow.Array, i int) (json.RawMessage, error) {
 	switch typed := values.(type) {
-	case *array.String:
+	case interface{ Value(int) string }:
 		return utf8Text(typed.Value(i))
-	case *array.LargeString:
-		return utf8Text(typed.Value(i))
-	case *array.StringView:
-		return utf8Text(typed.Value(i))
-	case *array.Binary:
-		return bytesOrText(typed.Value(i))
-	case *array.LargeBinary:
-		return bytesOrText(typed.Value(i))
-	case *array.BinaryView:
-		return bytesOrText(typed.Value(i))
-	case *array.FixedSizeBinary:
+	case interface{ Value(int) []byte }:
 		return bytesOrText(typed.Value(i))
 	case *array.Boolean:
 		return encode(typed.Value(i))

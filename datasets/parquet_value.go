@@ -3,7 +3,6 @@ package datasets
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -142,8 +141,7 @@ func encodeUUID(v parquet.Value) (json.RawMessage, error) {
 	if len(raw) != 16 {
 		return nil, fmt.Errorf("a UUID of %d bytes", len(raw))
 	}
-	text := hex.EncodeToString(raw)
-	return encode(strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-"))
+	return encode(fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]))
 }
 
 func encodeInstant(count int64, unit time.Duration) (json.RawMessage, error) {

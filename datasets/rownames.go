@@ -40,16 +40,10 @@ func rowValues(task *episode.Task) map[string]any {
 	maps.Copy(values, map[string]any{
 		"id": task.ID, "row": task.Row, "prompt": strings.Join(asked, "\n"), "system": task.System, "setup": task.Setup, "image": task.Image,
 		"cwd": task.Cwd, "network": task.Network, "distribution": task.Distribution, "difficulty": task.Difficulty,
-		"tags": orEmpty(task.Tags), "toolsets": orEmpty(task.Toolsets), "files": slices.Sorted(maps.Keys(task.Files)), "metadata": metadata,
+		"tags": append([]string{}, task.Tags...), "toolsets": append([]string{}, task.Toolsets...),
+		"files": slices.Sorted(maps.Keys(task.Files)), "metadata": metadata,
 	})
 	return values
-}
-
-func orEmpty(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }
 
 // plainNumbers converts numbers that were kept as text.
