@@ -43,7 +43,7 @@ type Choice struct {
 	Slice string
 
 	Seed uint64 // of all draws
-	// Scratch is a directory for rows that have to be laid aside because they are played in another order, beyond Hold bytes
+	// Scratch is a directory for rows that have to be kept because they are played in another order, beyond Hold bytes
 	// (0: 64 MiB) in memory. No file stays in it. Without it, all chosen rows are held in memory.
 	Scratch string
 	Hold    int

@@ -65,7 +65,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestOrders holds that a shuffle and a sample keep the tasks as they are, in memory or laid aside, and that the pass in
+// TestOrders holds that a shuffle and a sample keep the tasks as they are, in memory or in scratch, and that the pass in
 // the dataset's order has the same ones.
 func TestOrders(t *testing.T) {
 	want := read(t, "testdata/forms.jsonl", datasets.Options{})
@@ -128,11 +128,11 @@ func TestLaidAside(t *testing.T) {
 	source = open(t, path, datasets.Options{Choice: datasets.Choice{Shuffle: true, Scratch: scratch + "/none", Hold: 1}})
 	for _, err := range source.Tasks(t.Context()) {
 		if err != nil {
-			wantError(t, err, "lay rows aside")
+			wantError(t, err, "keep rows in scratch")
 			return
 		}
 	}
-	t.Error("rows were laid aside where there is no directory")
+	t.Error("rows were kept in a file where there is no directory")
 }
 
 // TestParts holds that the parts of a dataset are disjoint, have about their shares, and that a task stays in its part

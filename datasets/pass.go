@@ -215,7 +215,7 @@ func (s *source) planned(ctx context.Context) iter.Seq2[readTask, error] {
 	}
 }
 
-// reordered reads the tasks of the plan, lays their rows aside, and yields them as tasks in the plan's order.
+// reordered reads the tasks of the plan, keeps their rows in scratch, and yields them as tasks in the plan's order.
 func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	return func(yield func(*episode.Task, error) bool) {
 		p, err := s.ready(ctx)
@@ -223,12 +223,12 @@ func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] 
 			yield(nil, err)
 			return
 		}
-		laid := newAside(len(p.rows), s.choice.Choice)
-		defer laid.close()
+		kept := newScratch(len(p.rows), s.choice.Choice)
+		defer kept.close()
 		found := 0
 		for read, err := range s.planned(ctx) {
 			if err == nil {
-				err = laid.put(int(p.byRow[found]), read)
+				err = kept.put(int(p.byRow[found]), read)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -240,7 +240,7 @@ func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] 
 			err := s.ended(ctx)
 			var task *episode.Task
 			if err == nil {
-				task, err = s.again(laid, place)
+				task, err = s.again(kept, place)
 			}
 			if !yield(task, err) || err != nil {
 				return
@@ -249,9 +249,9 @@ func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] 
 	}
 }
 
-// again decodes a row that was laid aside.
-func (s *source) again(laid *aside, place int) (*episode.Task, error) {
-	read, err := laid.take(place)
+// again decodes a row from scratch.
+func (s *source) again(kept *scratch, place int) (*episode.Task, error) {
+	read, err := kept.take(place)
 	if err != nil {
 		return nil, err
 	}
