@@ -75,11 +75,12 @@ func (l *AllowList) allow(line allowedCommand) {
 
 // checkRule refuses an invalid entry. In a container, a rule that blocks asks instead, so an entry for one command may name it.
 func checkRule(id string, alone bool) error {
-	i := slices.IndexFunc(policy.Rules(), func(rule policy.Verdict) bool { return rule.Rule == id })
+	rules := policy.Rules()
+	i := slices.IndexFunc(rules, func(rule policy.Verdict) bool { return rule.Rule == id })
 	if i < 0 {
 		return fmt.Errorf("there is no rule %q (trajgen command rules lists them)", id)
 	}
-	if policy.Rules()[i].Verdict == policy.Block && !alone {
+	if rules[i].Verdict == policy.Block && !alone {
 		return fmt.Errorf("rule %s blocks: it cannot be allowed", id)
 	}
 	return nil

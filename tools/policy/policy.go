@@ -95,9 +95,9 @@ func check(command string, ctx Context, in stream) Verdict {
 	return j.worst
 }
 
-// Rules returns the verdicts of all rules, in no particular order.
+// Rules returns the verdicts of all rules, by name.
 func Rules() []Verdict {
-	return slices.Collect(maps.Values(table().rules))
+	return slices.SortedFunc(maps.Values(table().rules), func(a, b Verdict) int { return strings.Compare(a.Rule, b.Rule) })
 }
 
 // Canonical removes differences in spacing from a command line, so that an answer about one spelling holds for the others. It
