@@ -30,7 +30,7 @@ func readFiles(paths []string) ([]sandbox.FileWrite, error) {
 		}
 		root, err := filepath.EvalSymlinks(given) // a path in the configuration may be a link
 		if err != nil {
-			return nil, fmt.Errorf("files: %w", err)
+			return nil, fmt.Errorf("files: %s: %w", given, err)
 		}
 		err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 			switch {
