@@ -132,7 +132,7 @@ func TestLaidAside(t *testing.T) {
 			return
 		}
 	}
-	t.Error("rows were kept in a file where there is no directory")
+	t.Error("the source kept rows in a file without a directory for it")
 }
 
 // TestParts holds that the parts of a dataset are disjoint, have about their shares, and that a task stays in its part

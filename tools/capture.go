@@ -187,7 +187,7 @@ var (
 	// controls are control sequences: ESC [ up to a letter or sign, strings up to BEL or ESC \, what selects character sets, and
 	// those of two characters. Of what only begins like one, ESC is removed alone.
 	controls = regexp.MustCompile(`\x1b(\[[ -?]*[@-~]|[\]PX^_][^\x07\x1b\n]*(\x07|\x1b\\)|[ -/]+[0-~]|[0-OQ-WYZ\\` + "`" + `a-~]|)`)
-	// unfinished are those that more output may complete, and unended are removed when there is no more.
+	// unfinished are those that more output may complete, and unended are removed at its end.
 	unfinished = regexp.MustCompile(`\x1b(\[[ -?]*|[\]PX^_][^\x07\x1b\n]*\x1b?|[ -/]+|)$`)
 	unended    = regexp.MustCompile(`\x1b(\[[ -?]*|[ -/]+)$`)
 )

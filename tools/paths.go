@@ -173,7 +173,7 @@ func (t target) whole() error {
 	}
 }
 
-// noFile reports whether an error says that there is no file at a path.
+// noFile reports whether an error says that the file is missing.
 func noFile(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
 // readFailure distinguishes a directory from a missing file, for which it suggests names. It returns a failure unchanged.

@@ -15,7 +15,7 @@ _owner = os.getpid()
 def _call(tool, args):
     global _stream
     args = dict(args)
-    args.update(args.pop("others", {}))  # those whose name is no name in Python
+    args.update(args.pop("others", {}))  # those that Python cannot name
     args = {name: value for name, value in args.items() if value is not None}
     request = json.dumps({"tool": tool, "args": args}) + "\n"
     if os.getpid() != _owner:

@@ -236,7 +236,7 @@ func TestAskingOfARunRefused(t *testing.T) {
 		{"unknown key of a model", "sweep: {model: [{name: a, url: b}]}", nil, "url is not a key of sweep.model[0] (have name, base_url, api_key_env)"},
 		{"no list of models", "sweep: {model: a}", nil, "sweep.model is \"a\"; want a list, such as [a]"},
 		{"models of a policy", "samples: 2\nsweep: {model: [a, b]}", nil, "a sweep of models and a policy are given"},
-		{"no such tool", "", []string{"--tool-choice", "no_tool"}, `there is no tool "no_tool"`},
+		{"no such tool", "", []string{"--tool-choice", "no_tool"}, `tool "no_tool" does not exist`},
 		{"field of the limit", "", []string{"--max-tokens-field", "tokens"}, `max_tokens_field "tokens" (want auto`},
 		{"empty prompt", "", []string{"--ephemeral-system-prompt", at("empty.txt")}, "is empty; leave it out"},
 		{"prefill", "", []string{"--prefill", at("bad.json")}, `[0]: role is "system"`},

@@ -71,7 +71,7 @@ func (c *cut) apply(ep *episode.Episode, mark Mark) *episode.Episode {
 		}
 		short.Calls = append(short.Calls, call)
 	}
-	// Where the conversation was shortened as it was played refers to places that are no longer there.
+	// The positions of earlier compactions refer to messages that the cut removed.
 	short.Compactions = slices.Clone(ep.Compactions)
 	for i := range short.Compactions {
 		before := &short.Compactions[i]

@@ -7,7 +7,7 @@ import (
 var verlSFTFormat = Format{
 	About: "conversations as verl's multi-turn fine-tuning reads them (Parquet); what the dataset or the harness put into the model's mouth has trainable=false, which verl's own dataset class does not look at. Tools and arguments are of the type JSON; examples/verl_sft.py is a dataset class that parses them",
 	Settings: map[string]Setting{"json": {
-		About: "what arguments and tools are: value (default: of the logical type JSON; arguments that are no object stand as they were sent back to the model) or string (texts, as the model wrote them)",
+		About: "what arguments and tools are: value (default: of the logical type JSON; arguments other than an object stand as they were sent back to the model) or string (texts, as the model wrote them)",
 		words: []string{"value", "string"},
 	}},
 	open: func(path string, options Options) (target, error) {

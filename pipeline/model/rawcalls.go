@@ -82,7 +82,7 @@ func (r *reader) readRawCalls(req *Request, m *episode.Message, d *draft) error 
 func (r *reader) unread(tool, advice string) error {
 	message := fmt.Sprintf("the text of the reply has a call of %s that was not read; %s", tool, advice)
 	r.unreads.Do(func() {
-		r.cfg.Logger.Warn("a reply's text has a call that was not read; its episode is no failure of the agent", "tool", tool, "said", message)
+		r.cfg.Logger.Warn("a reply's text has a call that trajgen could not read: the episode does not count as the agent's failure", "tool", tool, "said", message)
 	})
 	return &refusal{class: ClassUnread, message: message}
 }

@@ -52,7 +52,7 @@ func checkToolChoice(choice string, reg *registry.Registry) error {
 		return nil
 	}
 	if _, ok := reg.Tool(choice); !ok {
-		return fmt.Errorf("tool_choice: there is no tool %q (want auto, none, required, required_first or one that trajgen tools list shows)", choice)
+		return fmt.Errorf("tool_choice: tool %q does not exist (want auto, none, required, required_first or one that trajgen tools list shows)", choice)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (t Tools) checkResultLimits(reg *registry.Registry) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(t.ResultLimits)) {
 		if _, ok := reg.Tool(name); !ok {
-			errs = append(errs, fmt.Errorf("result_limits: there is no tool %q (trajgen tools list shows them)", name))
+			errs = append(errs, fmt.Errorf("result_limits: tool %q does not exist (trajgen tools list shows them)", name))
 		}
 	}
 	return errors.Join(errs...)

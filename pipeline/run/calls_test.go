@@ -16,7 +16,7 @@ func TestResultLimitsOfUnknownTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := Tools{ResultLimits: map[string]int{"terminal": 1000, "terminl": 1000}}
-	if err := f.checkResultLimits(reg); err == nil || strings.Count(err.Error(), "there is no tool") != 1 {
+	if err := f.checkResultLimits(reg); err == nil || strings.Count(err.Error(), "does not exist") != 1 {
 		t.Errorf("checkResultLimits = %v", err)
 	}
 }

@@ -37,7 +37,7 @@ func (p Play) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxRetries is how often the run's episodes may be played again, all together; 0 is no limit.
+// maxRetries is how often the run's episodes may be played again, all together; 0 sets none.
 func (p Play) maxRetries(episodes int) int {
 	most := p.MaxEpisodeRetries
 	if p.EpisodeRetryShare > 0 {

@@ -29,7 +29,7 @@ var platform = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 
 // reader reads images where they come from.
 type reader struct {
-	store                string // directory of the store, which is no part of an image
+	store                string // directory of the store, which an image does not contain
 	squash               bool   // all files belong to this user
 	maxBytes, maxEntries int64
 }

@@ -101,7 +101,7 @@ var hostileCases = []testCase{
 	}},
 	{name: "setuid programs give nothing", isolation: true, check: func(k *kit) {
 		if k.backend.Guarantees().Isolation["ids"] == "single" {
-			k.Skip("there is no other user")
+			k.Skip("only one user exists here")
 		}
 		k.sh("cp /usr/bin/id /tmp/id && chmod 6755 /tmp/id")
 		if r := k.run(sh("setpriv --reuid 1000 --regid 1000 --clear-groups /tmp/id -u")); r.Exit.Code == 0 {

@@ -171,7 +171,7 @@ var glm = &grammar{
 	tail:     regexp.MustCompile(`</tool_call>\s*$`),
 }
 
-// readGLM reads one call. In a text that is no call, <tool_call> has no name and tag behind it.
+// readGLM reads one call. Where a text only mentions <tool_call>, no name and tag follow it.
 func readGLM(w *walker, at int, opener string) (end int, called bool) {
 	start := space(w.text, at+len(opener))
 	head := w.text[start:min(len(w.text), start+200)]
