@@ -86,7 +86,7 @@ func TestGivenUp(t *testing.T) {
 			cancel()
 		}
 		engine := engineOf(t, opts)
-		sandboxtest.Eventually(t, 10*time.Second, "no container", func() bool {
+		sandboxtest.Eventually(t, 30*time.Second, "no container", func() bool {
 			containers, _, _ := made(t, engine)
 			return containers == 0
 		})

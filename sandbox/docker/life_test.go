@@ -73,7 +73,7 @@ func TestKilledRunner(t *testing.T) {
 		sb := sandboxtest.Box(t, living, sandbox.Spec{ID: "living"})
 		seconds := map[string]string{"docker": "181.5", "podman": "182.5"}[name]
 		c := sandboxtest.Runner(t, runnerName, name, opts.StateDir, opts.Settings["host"], opts.Settings["image"], seconds)
-		sandboxtest.Eventually(t, 10*time.Second, "two sleepers in two", func() bool { return sandboxtest.Sleepers(seconds) == 4 })
+		sandboxtest.Eventually(t, 30*time.Second, "two sleepers in two", func() bool { return sandboxtest.Sleepers(seconds) == 4 })
 		if live, err := sandbox.List(opts.StateDir); err != nil || len(live) != 4 {
 			t.Errorf("list: got %v, %v", live, err)
 		}
@@ -81,7 +81,7 @@ func TestKilledRunner(t *testing.T) {
 		engine := engineOf(t, opts)
 		took := sandboxtest.Eventually(t, 30*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers(seconds) == 0 })
 		t.Logf("all processes gone after %v", took)
-		sandboxtest.Eventually(t, 10*time.Second, "all containers gone but the living", func() bool {
+		sandboxtest.Eventually(t, 30*time.Second, "all containers gone but the living", func() bool {
 			containers, _, _ := made(t, engine)
 			return containers == 1
 		})

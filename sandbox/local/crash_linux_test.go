@@ -42,7 +42,7 @@ func TestSweepFindsWhatHides(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := sandboxtest.Runner(t, hidingName, stateDir, seconds)
-	sandboxtest.Eventually(t, 10*time.Second, "two sleepers", func() bool { return sandboxtest.Sleepers(seconds) == 2 })
+	sandboxtest.Eventually(t, 30*time.Second, "two sleepers", func() bool { return sandboxtest.Sleepers(seconds) == 2 })
 	sandboxtest.Kill(t, c)
 	if swept, err := sandbox.Sweep(stateDir); err != nil || len(swept) != 1 {
 		t.Errorf("sweep: got %v, %v", swept, err)

@@ -35,7 +35,7 @@ func stopped(t *testing.T, patience time.Duration) (sb sandbox.Sandbox, stop fun
 		if err := syscall.Kill(live[0].PID, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		sandboxtest.Eventually(t, 10*time.Second, "every thread of the guest stopped", func() bool {
+		sandboxtest.Eventually(t, 30*time.Second, "every thread of the guest stopped", func() bool {
 			threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", live[0].PID))
 			for _, name := range threads {
 				stat, err := os.ReadFile(name)

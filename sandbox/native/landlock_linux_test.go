@@ -166,7 +166,7 @@ func TestLandlockKilledRunner(t *testing.T) {
 	openWithout(t)
 	stateDir := sandboxtest.OpenDir(t)
 	c := sandboxtest.Runner(t, heldName, stateDir, "173.6")
-	sandboxtest.Eventually(t, 10*time.Second, "three sleepers in each", func() bool { return sandboxtest.Sleepers("173.6") == 15 })
+	sandboxtest.Eventually(t, 30*time.Second, "three sleepers in each", func() bool { return sandboxtest.Sleepers("173.6") == 15 })
 	sandboxtest.Kill(t, c)
 	sandboxtest.Eventually(t, 30*time.Second, "all processes gone", func() bool { return sandboxtest.Sleepers("173.6") == 0 })
 	if swept, err := sandbox.Sweep(stateDir); err != nil || len(swept) != 1 || len(sandboxtest.Instances(stateDir)) != 0 {

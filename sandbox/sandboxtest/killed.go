@@ -38,7 +38,7 @@ func KilledRunner(t *testing.T, backend, seconds string, sweeps bool) string {
 	if live, err := sandbox.List(stateDir); err != nil || len(live) != count || live[0].Owner != c.Process.Pid || live[0].Backend != backend || time.Since(live[0].Started) > time.Minute {
 		t.Errorf("list: got %d, %v", len(live), err)
 	}
-	Eventually(t, 10*time.Second, "three sleepers in each", func() bool { return Sleepers(seconds) == 3*count })
+	Eventually(t, 30*time.Second, "three sleepers in each", func() bool { return Sleepers(seconds) == 3*count })
 	if swept, err := sandbox.Sweep(stateDir); err != nil || len(swept) != 0 {
 		t.Errorf("sweep of the living: got %v, %v", swept, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,23 +17,22 @@ func daemon(seconds string) string {
 	return "(setsid sh -c 'sleep " + seconds + " & exec sleep " + seconds + "' </dev/null >/dev/null 2>&1 &)"
 }
 
-// sleepers counts the processes that sleep for a number of seconds, which names the test that started them.
+// sleepers counts the processes that sleep for a number of seconds, which names the test that started them. It starts four
+// programs however many processes there are: a busy machine has thousands.
 func (k *kit) sleepers(sb sandbox.Sandbox, seconds string) int {
 	k.Helper()
-	script := `n=0; for f in /proc/[0-9]*/cmdline; do c=$(tr '\0' ' ' 2>/dev/null <$f); [ "$c" = "sleep ` + seconds + ` " ] && n=$((n+1)); done; printf $n`
-	out := k.shIn(sb, script)
-	n := 0
-	for _, c := range out {
-		n = n*10 + int(c-'0')
+	out := k.shIn(sb, `cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep -cxF `+seconds+` || true`)
+	n, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil {
+		k.Fatalf("count those that sleep for %s: %v", seconds, err)
 	}
 	return n
 }
 
-// sleeping waits until want of them are left. It waits in any case for sleepers with the same number in sandboxes of other
-// tests: some backends show the machine's processes.
+// sleeping waits until want of them are left.
 func (k *kit) sleeping(sb sandbox.Sandbox, seconds string, want int) {
 	k.Helper()
-	Eventually(k, 30*time.Second, fmt.Sprintf("%d sleep for %s", want, seconds), func() bool { return k.sleepers(sb, seconds) == want })
+	k.eventually(fmt.Sprintf("%d sleep for %s", want, seconds), func() bool { return k.sleepers(sb, seconds) == want })
 }
 
 // processCases are about what commands leave running.

@@ -205,10 +205,10 @@ func (k *kit) killAll(sb sandbox.Sandbox) {
 	}
 }
 
-// eventually waits for an effect of other processes.
+// eventually waits for an effect of other processes, on a machine that may be busy.
 func (k *kit) eventually(what string, ok func() bool) {
 	k.Helper()
-	Eventually(k, 10*time.Second, what, ok)
+	Eventually(k, 30*time.Second, what, ok)
 }
 
 func equal[T comparable](k *kit, what string, got, want T) {

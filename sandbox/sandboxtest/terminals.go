@@ -40,7 +40,7 @@ func (s *screen) text() string { return strings.ReplaceAll(string(s.output.Bytes
 // until waits for something to appear.
 func (s *screen) until(text string) {
 	s.k.Helper()
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(s.text(), text); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(s.text(), text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.k.Fatalf("%q never appeared: got %q", text, s.text())
 		}

@@ -320,7 +320,7 @@ func TestJump(t *testing.T) {
 		t.Errorf("got %d and %d connections, want 1 and 2", n, m)
 	}
 	first.Drop()
-	sandboxtest.Eventually(t, 10*time.Second, "a new way", func() bool {
+	sandboxtest.Eventually(t, 30*time.Second, "a new way", func() bool {
 		sb, err := b.Open(t.Context(), sandbox.Spec{ID: "again"})
 		if err == nil {
 			sb.Close()
