@@ -78,7 +78,7 @@ func FuzzArguments(f *testing.F) {
 				t.Errorf("status = %s: %s", got.Status, got.Result)
 			}
 			if got.Arguments != nil && (!json.Valid(got.Arguments) || got.Arguments[0] != '{') {
-				t.Errorf("arguments are no object: %s", got.Arguments)
+				t.Errorf("arguments are not an object: %s", got.Arguments)
 			}
 			if got.RawArguments != raw || s.Fault() != nil {
 				t.Errorf("raw = %q, fault = %v", got.RawArguments, s.Fault())

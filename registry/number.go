@@ -68,7 +68,7 @@ type decimal struct {
 	exp             int
 }
 
-// decimals has single underscores between digits. Hexadecimal, inf and nan are no numbers here.
+// decimals has single underscores between digits. Hexadecimal, inf and nan are not numbers here.
 var decimals = regexp.MustCompile(`^([+-]?)((?:\d(?:_?\d)*)?)(?:\.((?:\d(?:_?\d)*)?))?(?:[eE]([+-]?\d+))?$`)
 
 func scanNumber(text string) (decimal, bool) {

@@ -77,7 +77,7 @@ type signs struct {
 	free, freed           bool // " and \" in single quotes, where both are a quote
 	doubled               bool // \\
 	known                 bool // \n and other escapes of JSON
-	other                 bool // \d and other sequences that are no escapes of JSON
+	other                 bool // \d and other sequences that are not escapes of JSON
 	foreign               bool // \x1b and other escapes of other languages
 	outside               bool // a \n outside of all quotes, where source code never has one: an escaped line end
 	escaped, plain        [len(tooMuch)]int

@@ -199,7 +199,7 @@ func TestSelect(t *testing.T) {
 		t.Errorf("schema (-want +got):\n%s", diff)
 	}
 	if _, err := r.Select(t.Context(), []string{"sun"}, nil); err == nil {
-		t.Error("a tool's name is no toolset")
+		t.Error("a tool's name is not a toolset")
 	}
 }
 

@@ -119,7 +119,7 @@ func (p *CommandPolicy) decide(ctx context.Context, session *registry.Session, c
 		return nil
 	case p.Mode == PolicyEnforce:
 		call.Trace.Verdict.Decision = "refused by policy"
-		return refusal(q, "would need somebody's approval, and nobody can be asked")
+		return refusal(q, "needs an approval, and this run has no approver")
 	}
 	return p.ask(ctx, session, call, q)
 }

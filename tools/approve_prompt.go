@@ -61,7 +61,7 @@ func (a *PromptApprover) Approve(ctx context.Context, q Question) (Answer, error
 			}
 			fmt.Fprint(a.Out, choice)
 		case <-a.closed:
-			return Answer{Decision: ApproveDeny, Reason: "nobody is at the terminal", By: "prompt"}, nil
+			return Answer{Decision: ApproveDeny, Reason: "the terminal was closed", By: "prompt"}, nil
 		case <-late:
 			fmt.Fprintln(a.Out, "no answer: denied")
 			return Answer{Decision: ApproveDeny, Reason: "no answer in time", By: "prompt"}, nil

@@ -197,7 +197,7 @@ type script struct {
 func (s *script) Approve(_ context.Context, q tools.Question) (tools.Answer, error) {
 	s.asked = append(s.asked, q)
 	if len(s.answers) == 0 {
-		return tools.Answer{}, errors.New("nobody is there")
+		return tools.Answer{}, errors.New("the approver is away")
 	}
 	answer := s.answers[0]
 	s.answers = s.answers[1:]

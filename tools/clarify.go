@@ -51,7 +51,7 @@ func clarify(ctx context.Context, env *registry.Env, args clarifyArgs) (any, err
 	}
 	user, ok := registry.Service[User](env.Session)
 	if !ok {
-		return nil, registry.Failf("no_user", "nobody is there to answer: decide by yourself with what you know, and say in the final answer what "+
+		return nil, registry.Failf("no_user", "no user can answer in this episode: decide by yourself with what you know, and say in the final answer what "+
 			"you assumed")
 	}
 	answer, err := user.Ask(ctx, question, choices)

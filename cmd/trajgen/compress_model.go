@@ -135,7 +135,7 @@ func measure(ep *episode.Episode) compress.Ruler {
 			continue
 		}
 		sent := ep.Sent(i)
-		if turn.Usage.Prompt <= model.PromptBound(model.Request{Messages: sent, Tools: ep.Tools}) { // else it is no count of this
+		if turn.Usage.Prompt <= model.PromptBound(model.Request{Messages: sent, Tools: ep.Tools}) { // else the server counted something else
 			counter.Learn(sent, ep.Tools, turn.Usage.Prompt)
 			learned = true
 		}

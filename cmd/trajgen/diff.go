@@ -20,7 +20,7 @@ func newDiff(std stdio) *cobra.Command {
 		Long: `Compares two run directories task by task: which tasks came out otherwise, and by how much the success rate, the
 reward, turns, tokens, cost and time changed over the tasks that both runs have. Intervals are of the paired differences,
 so that hard tasks and easy ones do not blur them; tasks count equally, however many samples they have. Episodes that ended
-in an error are no samples. Where the experiments differ is said, too.`,
+in an error are not samples. Where the experiments differ is said, too.`,
 		Example: `  trajgen diff runs/monday runs/tuesday
   trajgen diff runs/base runs/tuned --json | jq '.changed[] | .task'`,
 		Args: cobra.ExactArgs(2),

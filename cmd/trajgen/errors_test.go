@@ -86,7 +86,7 @@ func TestUsersMistakes(t *testing.T) {
 		{"distribution without tools", append(bundled, "--distribution", "minimal"), []string{"none of its toolsets has a tool", "web", "trajgen toolsets list"}},
 		{"distribution with draws without tools", append(bundled, "--distribution", "reasoning"), []string{"distribution reasoning: ", "episodes would draw only toolsets without an available tool (web, moa)", "--toolsets"}},
 		{"toolset without tools in a row", []string{"--dataset", write(t, "t.jsonl", `{"id":"a","prompt":"p","toolsets":["web"]}`), "--policy", "noop"}, []string{"row 1", "[web]", "not built"}},
-		{"cwd that cannot be", []string{"--dataset", write(t, "w.jsonl", `{"id":"a","prompt":"p","cwd":"/usr/bin/x"}`), "--policy", "noop"}, []string{"row 1", `cwd: workdir "/usr/bin/x" is no place for work`}},
+		{"cwd that cannot be", []string{"--dataset", write(t, "w.jsonl", `{"id":"a","prompt":"p","cwd":"/usr/bin/x"}`), "--policy", "noop"}, []string{"row 1", `cwd: workdir "/usr/bin/x" is not a place for work`}},
 		{"approver missing", append(bundled, "--command-policy", "approve", "--approver", "./no-such-approver"), []string{"approver", "./no-such-approver"}},
 		{"approver without a terminal", append(bundled, "--command-policy", "approve", "--approver", "prompt"), []string{"needs a terminal"}},
 		{"approver model unknown", append(bundled, "--command-policy", "approve", "--approver", "model", "--approver-model", "other", "--approver-base-url", served), []string{"approver model", `"other"`}},

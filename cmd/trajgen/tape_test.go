@@ -108,7 +108,7 @@ func TestTape(t *testing.T) {
 	succeed(t, append(played, "--out", again, "--workers", "3", "--replay", taped)...)
 	sameRows(t, want, timeless(t, again))
 
-	// Other requests are no replay, and the run ends at the first of them.
+	// Other requests cannot be replayed: the run ends at the first of them.
 	if got := trajgen(t, append(played, "--out", filepath.Join(dir, "hot"), "--temperature", "0.3", "--replay", taped)...); got.code != exitFailed ||
 		!strings.Contains(got.errOut, "turn 0: temperature differs from the tape (recorded nothing, now \"0.3\")") || !strings.Contains(got.errOut, "--resume") {
 		t.Errorf("another temperature: exit code %d, %s", got.code, got.errOut)

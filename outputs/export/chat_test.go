@@ -193,7 +193,7 @@ func TestChatSchema(t *testing.T) {
 	}
 }
 
-// sendObjects has something sent back in the place of arguments that are no objects.
+// sendObjects has something sent back in the place of arguments that are not objects.
 func sendObjects(episodes []*episode.Episode) {
 	for _, ep := range episodes {
 		for i := range ep.Messages {

@@ -165,7 +165,7 @@ func TestVariables(t *testing.T) {
 	episodes := sinktest.Episodes(16)
 	for i := range episodes[0].Calls {
 		if call := &episodes[0].Calls[i]; call.ExitCode != nil {
-			call.ExitCode = new(3) // which is no failure
+			call.ExitCode = new(3) // which is not a failure
 		}
 	}
 	for _, v := range export.Variables() {

@@ -105,7 +105,7 @@ func (c *comparedParts) finish(rows int64) (err error) {
 	return err
 }
 
-// commit reports files that whoever reads the table would take for a part of it.
+// commit reports files that a reader of the table would take for a part of it.
 func (c *comparedParts) commit() ([]FileInfo, error) {
 	paths, err := filesIn(c.dir, c.suffix)
 	for _, path := range paths {

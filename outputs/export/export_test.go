@@ -61,7 +61,7 @@ var formats = map[string]sinktest.Format{
 	"trl-prompt-completion": {Path: "data/pc.jsonl", Set: asTexts, Carries: hasMessages, IDs: idsOf(rowID)},
 }
 
-// asTexts lets rows have arguments that are no objects.
+// asTexts lets rows have arguments that are not objects.
 var asTexts = map[string]string{"json": "string"}
 
 func TestSinks(t *testing.T) {

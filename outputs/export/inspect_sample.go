@@ -116,7 +116,7 @@ func inspectFault(f *episode.Fault) object {
 	return object{{"message", faultText(f)}, {"traceback", ""}, {"traceback_ansi", ""}}
 }
 
-// waited is how long nothing was under way, which is no working time.
+// waited is how long nothing was under way, which does not count as working time.
 func waited(ep *episode.Episode) (sum time.Duration) {
 	for i := range ep.Turns {
 		sum += ep.Turns[i].Waited

@@ -25,7 +25,7 @@ func TestWordsOfTheHarnessAreSaid(t *testing.T) {
 	}
 }
 
-// What was done to an episode behind its last turn is no message of it.
+// What was done to an episode behind its last turn is not a message of it.
 func TestATIFHasNoStepBehindTheLast(t *testing.T) {
 	ep := chat(user("q"), episode.Message{Role: "assistant", Content: "a"})
 	ep.Compactions = []episode.Compaction{{Turn: len(ep.Turns), Strategy: "outline", Before: 7, After: 7}}

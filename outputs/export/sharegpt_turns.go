@@ -29,7 +29,7 @@ var envelope = []string{"<think>", "</think>", "<tool_call>", "</tool_call>"}
 
 const (
 	refuseTag      = "a tag of the envelope in the model's own words"
-	refuseToolName = "a tool that is no function with a name"
+	refuseToolName = "a tool that is not a function with a name"
 	refuseLate     = "a system message behind the first one"
 )
 

@@ -84,7 +84,7 @@ var variables = []Variable{
 	{"difficulty", "text", "of the task", "", func(ep *episode.Episode) any { return ep.Task.Difficulty }},
 	{"meta", "values by name", `the task's other fields: meta.repo == "x"`, map[string]any{}, func(ep *episode.Episode) any {
 		meta := map[string]any{}
-		_ = json.Unmarshal(ep.Task.Metadata, &meta) // what is no object has no fields
+		_ = json.Unmarshal(ep.Task.Metadata, &meta) // what is not an object has no fields
 		return meta
 	}},
 	{"answer", "text", "the final one", "", func(ep *episode.Episode) any { return ep.Answer }},

@@ -24,7 +24,7 @@ func (j *Journal) Append(ctx context.Context, ep *episode.Episode) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	frame, err := encodeFrame(ep) // here, so that whoever leads a write only writes
+	frame, err := encodeFrame(ep) // here, so that the goroutine that leads a write only writes
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestJournalFullAtAnyByte(t *testing.T) {
 	}
 }
 
-// A sync that fails and then works is no proof of anything: the episode is not acknowledged, and no other is.
+// A sync that fails and then works proves nothing: the episode is not acknowledged, and no other is.
 func TestJournalBelievesNoSecondSync(t *testing.T) {
 	for _, truncates := range []bool{true, false} {
 		dir := t.TempDir()

@@ -46,7 +46,7 @@ type Entry struct {
 	Sample  int             `json:"sample"`
 	Attempt int             `json:"attempt"`
 	Outcome episode.Outcome `json:"outcome"`
-	Pending bool            `json:"pending,omitempty"` // another attempt follows, and this one is no row
+	Pending bool            `json:"pending,omitempty"` // another attempt follows, and this one is not a row
 }
 
 func entryOf(ep *episode.Episode) Entry {
@@ -54,7 +54,7 @@ func entryOf(ep *episode.Episode) Entry {
 }
 
 // The codecs are safe for concurrent use in their one-shot form, and hold no goroutines then. For 20 KB of an episode the
-// fastest level takes half of the time of the default one and 4 % more room; whoever wants small files exports.
+// fastest level takes half of the time of the default one and 4 % more room; an export makes small files.
 var (
 	compressor, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	decompressor, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxExpanded), zstd.WithDecoderConcurrency(0))

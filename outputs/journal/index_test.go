@@ -16,7 +16,7 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// What another attempt follows is no row, and resume goes on behind it.
+// What another attempt follows is not a row, and resume goes on behind it.
 func TestJournalPendingAttempts(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, journal.Options{})

@@ -21,7 +21,7 @@ import (
 //	           uvarint length and text
 //	CRC32C     uint32, over all before
 //
-// It is a copy of what the segment says: one that is missing or damaged is made anew, and whoever reads a frame compares. It
+// It is a copy of what the segment says: one that is missing or damaged is made anew, and a reader of a frame compares. It
 // is written after the next segment was begun, so that it also proves that there was one.
 //
 // The last segment gets one under another name when its writer closes it. It proves that so many bytes were acknowledged, so

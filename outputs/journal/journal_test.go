@@ -428,7 +428,7 @@ func TestJournalDamageInFullSegment(t *testing.T) {
 func TestJournalLostEnd(t *testing.T) {
 	tests := []struct {
 		name string
-		lose func(content []byte, last int64) []byte // nil is no file
+		lose func(content []byte, last int64) []byte // nil: there is no file
 	}{
 		{"an episode", func(c []byte, last int64) []byte { return c[:last] }},
 		{"half an episode", func(c []byte, last int64) []byte { return c[:last+200] }},
@@ -537,7 +537,7 @@ func TestJournalTornInsideOneWrite(t *testing.T) {
 	if j.Len() != 3 {
 		t.Errorf("%d episodes, want the 3 before the write", j.Len())
 	}
-	// The same damage with a later write behind it is no torn end.
+	// The same damage with a later write behind it is not a torn end.
 	binary.LittleEndian.PutUint32(content[starts[5]+12:], 0)
 	journal.Reseal(content, starts[5])
 	j.Close()

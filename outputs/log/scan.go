@@ -7,7 +7,7 @@ import (
 	"iter"
 )
 
-// Part is what a reader of a whole file comes to: a frame, or bytes that are no whole one.
+// Part is what a reader of a whole file comes to: a frame, or bytes that are not a whole one.
 type Part[T any] struct {
 	Frame   Frame[T] // also of a broken one whose head is whole
 	Payload []byte   // valid until the next part

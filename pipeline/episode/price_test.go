@@ -26,7 +26,7 @@ func TestBilled(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.turn.Usage = episode.Usage{Prompt: 1e6, Reported: true}
-			// What answered last is no name of the others.
+			// What answered last does not answer for the others.
 			ep := &episode.Episode{Model: "second-2026", Sampling: episode.Sampling{Model: tt.sampled}, Turns: []episode.Turn{tt.turn}}
 			if got, known := episode.CostOf(ep, prices, "run"); got != tt.want || known != tt.known {
 				t.Errorf("CostOf = %v, %v, want %v, %v", got, known, tt.want, tt.known)

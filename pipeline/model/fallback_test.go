@@ -48,7 +48,7 @@ func TestFallbacks(t *testing.T) {
 		{"an episode stays with the second", 0, 0, "second", "two", "second", "", 0},
 		{"and comes back when that fails", 0, 503, "second", "one", "", "", 3},
 		{"both are out of order", 500, 502, "", "", "", model.ClassServer, 5},
-		{"a wrong key is no reason", 401, 0, "", "", "", model.ClassAuth, 0},
+		{"a wrong key is not a reason", 401, 0, "", "", "", model.ClassAuth, 0},
 		{"a request that is wrong is wrong everywhere", 422, 0, "", "", "", model.ClassBadRequest, 0},
 	}
 	for _, tt := range tests {

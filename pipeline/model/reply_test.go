@@ -25,7 +25,7 @@ func TestReplies(t *testing.T) {
 		want          episode.Message
 	}{
 		{"content as parts", `{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`, episode.Message{Content: "ab"}},
-		{"a part that is no text", `{"content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{}},{}]}`, episode.Message{Content: "a"}},
+		{"a part that is not a text", `{"content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{}},{}]}`, episode.Message{Content: "a"}},
 		{"a refusal with a think block", `{"refusal":"<think>hm</think>no"}`, episode.Message{Content: "no", Reasoning: "hm"}},
 		{"thinking as a part", `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"b"}]}`,
 			episode.Message{Content: "b", Reasoning: "hm"}},
@@ -75,7 +75,7 @@ func TestReplies(t *testing.T) {
 		"think block that never ends":      {[]string{"unclosed thinking in the content"}, `{"content":"<think>hm"}`},
 		"empty think block":                {[]string{thinking}, `{"content":"<think>\n\n</think>\n\nx"}`},
 		"think block and field":            {[]string{thinking}, `{"content":"<think>b</think>x"}`},
-		"a part that is no text":           {[]string{"left out a part of the content: image_url", "left out a part of the content: without a type"}, ""},
+		"a part that is not a text":           {[]string{"left out a part of the content: image_url", "left out a part of the content: without a type"}, ""},
 		"a refusal with a think block":     {[]string{"refusal", thinking}, `{"refusal":"<think>hm</think>no"}`},
 		"two reasonings":                   {[]string{"another reasoning"}, `{"reasoning":"other"}`},
 		"refusal":                          {[]string{"refusal"}, ""},

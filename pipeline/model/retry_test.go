@@ -187,7 +187,7 @@ func TestTimeouts(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a slow stream that goes on is no stall", func(t *testing.T) {
+	t.Run("a slow stream that goes on is not a stall", func(t *testing.T) {
 		url := play(t, scripted.Config{Policy: scripted.Noop, Speed: 40})
 		got := reply(t, open(t, model.Config{Settings: model.Settings{Name: "scripted", BaseURL: url, Stream: true}, Patience: model.Patience{IdleTimeout: 500 * time.Millisecond}}), model.Request{})
 		if got.Message.Content != "I cannot help with that." {

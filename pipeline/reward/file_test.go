@@ -120,7 +120,7 @@ func TestRewardFile(t *testing.T) {
 	}
 }
 
-// TestTooLarge holds that files of a verifier's that no episode has room for are no zero of the agent's.
+// TestTooLarge holds that files of a verifier's that no episode has room for are not a zero of the agent's.
 func TestTooLarge(t *testing.T) {
 	half := make([]byte, 33<<20)
 	check := episode.Check{Command: "true", Tests: episode.Files{"/tests/a": half, "/tests/b": half}}

@@ -128,7 +128,7 @@ func TestCommands(t *testing.T) {
 		{name: "not executable", check: episode.Check{Command: "touch x; ./x"}, class: "exit_126"},
 		{name: "signal", check: episode.Check{Command: "kill -9 $$"}, class: "signal_9"},
 		{name: "signal in a child", check: episode.Check{Command: "bash -c 'kill -11 $$'; exit $?"}, class: "signal_11"},
-		{name: "status 255 is no signal", check: episode.Check{Command: "exit 255"}, want: 0},
+		{name: "status 255 is not a signal", check: episode.Check{Command: "exit 255"}, want: 0},
 		{name: "timeout", check: episode.Check{Command: "sleep 60", Timeout: 200e6}, class: "timeout"},
 		{name: "reward on stdout", check: episode.Check{Command: "echo checking; echo 0.25", Reward: "stdout"}, want: 0.25},
 		{name: "no number on stdout", check: episode.Check{Command: "echo good", Reward: "stdout"}, class: "output"},

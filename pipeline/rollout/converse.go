@@ -32,7 +32,7 @@ func (a *attempt) converse(ctx context.Context) error {
 		for _, message := range part {
 			a.say(message)
 		}
-		a.ep.Answer = "" // what was answered before is no answer to this
+		a.ep.Answer = "" // what was answered before is not an answer to this
 		if err := a.answer(ctx); err != nil && !errors.Is(err, errLimit) {
 			return err
 		}

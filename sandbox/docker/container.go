@@ -67,7 +67,7 @@ func (b *backend) run(ctx context.Context, spec sandbox.Spec, image *image) (*bo
 		workdir = "/workspace"
 	}
 	if spec.Workdir != "" && (spec.Workdir[0] != '/' || !proper(workdir)) {
-		return nil, fmt.Errorf("workdir %q is no place for work (as are /workspace, /home/... or a directory of its own)", spec.Workdir)
+		return nil, fmt.Errorf("workdir %q is not a place for work (as are /workspace, /home/... or a directory of its own)", spec.Workdir)
 	}
 	// Finish the call: a cancelled one would not tell whether it made a container.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)

@@ -34,7 +34,7 @@ const (
 // landlockReadable are the system's directories, which sandboxes read with the permissions of an ordinary user.
 var landlockReadable = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc"}
 
-// landlockNetworks are no sockets at all, or those of the machine: a loopback of its own needs a namespace.
+// landlockNetworks are: without any socket, or with those of the machine: a loopback of its own needs a namespace.
 var landlockNetworks = []sandbox.Network{sandbox.NetworkNone, sandbox.NetworkFull}
 
 // landlock is the fallback of native where no namespaces can be made. Each sandbox is a directory with a guest, whose commands

@@ -100,7 +100,7 @@ func imageWorkdir(dir string) (string, error) {
 	top, _, _ := strings.Cut(dir[1:], "/")
 	switch top {
 	case "", "dev", "proc", guest.Program[1:], guest.Tests[1:]:
-		return "", fmt.Errorf("workdir %q is no place for work", dir)
+		return "", fmt.Errorf("workdir %q is not a place for work", dir)
 	}
 	return dir, nil
 }
@@ -118,7 +118,7 @@ func hostWorkdir(dir string) (string, error) {
 	top, _, _ := strings.Cut(dir[1:], "/")
 	switch top {
 	case "", "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "sys", "usr", guest.Program[1:], guest.Tests[1:]:
-		return "", fmt.Errorf("workdir %q is no place for work (as are /workspace, /home/..., /srv/... or a directory of its own)", dir)
+		return "", fmt.Errorf("workdir %q is not a place for work (as are /workspace, /home/..., /srv/... or a directory of its own)", dir)
 	}
 	return dir, nil
 }

@@ -50,7 +50,7 @@ func (n *backend) selfTest(ready broker.Ready) (sandbox.Guarantees, error) {
 			lacks(softMemory)
 		}
 		if len(ready.Missing) == 0 {
-			lacks(fmt.Sprintf("hard limits on memory and processes: cgroups say otherwise than they were told (%v)", g.Limits))
+			lacks(fmt.Sprintf("hard limits on memory and processes: the limits of the cgroups differ from those that were set (%v)", g.Limits))
 		}
 	}
 	if forkErr := n.forks(ctx, sb); forkErr != nil {

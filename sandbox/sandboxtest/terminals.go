@@ -29,7 +29,7 @@ func (k *kit) onTerminal(size sandbox.TTY, cmd sandbox.Command) *screen {
 	k.Cleanup(func() { _ = s.keys.Close() })
 	var ok bool
 	if s.terminal, ok = k.start(cmd).(sandbox.Terminal); !ok {
-		k.Fatal("a command on a terminal is no sandbox.Terminal")
+		k.Fatal("a command on a terminal is not a sandbox.Terminal")
 	}
 	return s
 }

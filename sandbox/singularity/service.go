@@ -71,7 +71,7 @@ func (s *service) prefix() string { return "trajgen-" + s.mark + "-" }
 // start starts an instance.
 func (s *service) start(ctx context.Context, spec sandbox.Spec, img *image) (*machine, error) {
 	if !path.IsAbs(spec.Workdir) || strings.ContainsAny(spec.Workdir, ",:\n") || path.Clean(spec.Workdir) == "/" {
-		return nil, fmt.Errorf("workdir %q is no absolute path that can be mounted at", spec.Workdir)
+		return nil, fmt.Errorf("workdir %q is not an absolute path that can be mounted at", spec.Workdir)
 	}
 	n := strconv.FormatInt(s.count.Add(1), 10)
 	m := &machine{service: s, name: s.prefix() + n, dir: filepath.Join(s.dir, n), spec: spec}

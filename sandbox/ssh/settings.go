@@ -22,7 +22,7 @@ var settings = []sandbox.Setting{
 	{Name: "password", Help: "for hosts that take no key", Env: "TRAJGEN_SSH_PASSWORD", Secret: true},
 	{Name: "auth_sock", Help: "socket of an ssh-agent that holds keys", Env: "SSH_AUTH_SOCK"},
 	{Name: "known_hosts", Help: "files with the keys of hosts, with commas (default: .ssh/known_hosts and /etc/ssh/ssh_known_hosts)"},
-	{Name: "insecure_host_key", Help: "true accepts any host key: whoever stands between can take the host's place"},
+	{Name: "insecure_host_key", Help: "true accepts any host key: a machine between can take the host's place"},
 	{Name: "jump", Help: "[USER@]HOST[:PORT] to connect through; several, in order, with commas"},
 	{Name: "isolation", Help: "native refuses hosts that cannot isolate; any (default) runs plain processes there and says so"},
 	{Name: "directory", Help: "for the agent on the host, absolute (default: .cache/trajgen in the home directory there)"},
@@ -99,7 +99,7 @@ func parse(values map[string]string, logger *slog.Logger) (*config, error) {
 			fail("setting insecure_host_key: %q is neither true nor false", text)
 		}
 		if c.hostKeys.insecure = insecure; insecure {
-			logger.Warn("host keys are not verified: whoever stands between can take a host's place", "hosts", values["host"])
+			logger.Warn("host keys are not verified: a machine between can take a host's place", "hosts", values["host"])
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -39,7 +39,7 @@
 // With "where: runner" it runs on the runner's machine instead, without any isolation, in a directory and with an
 // environment of its own that holds what its declaration names and nothing else. That is for tools that need secrets.
 //
-// A call whose time is up, an answer that is no answer, and an early end cost the plugin its process, with all its
+// A call whose time is up, an answer that is not an answer, and an early end cost the plugin its process, with all its
 // descendants; the next call starts another. No call is sent twice.
 package plugin
 

@@ -28,7 +28,7 @@ var quotings = []func(word string) string{
 // quoted are the ways to write a command with one of its words quoted.
 func quoted(command string) []string {
 	if strings.Contains(command, "alias") {
-		return nil // a quoted word is no alias
+		return nil // a quoted word is not an alias
 	}
 	file, err := syntax.NewParser().Parse(strings.NewReader(command), "")
 	if err != nil {

@@ -61,7 +61,7 @@ func TestRules(t *testing.T) {
 			hit[policy.Check(command, policy.Context{}).Rule]++
 		}
 	}
-	// What reading alone comes upon in texts that are no single line.
+	// What reading alone comes upon in texts that are not a single line.
 	for _, command := range []string{"ls " + strings.Repeat("x", policy.MaxCommand), strings.Repeat("(", 1000)} {
 		hit[policy.Check(command, policy.Context{}).Rule]++
 	}

@@ -105,7 +105,7 @@ func TestRipgrep(t *testing.T) {
 	plant(t)
 	rg := func(args ...string) string {
 		cmd := exec.Command("rg", append([]string{"--sort", "path", "--no-ignore-global"}, args...)...)
-		out, _ := cmd.Output() // exit code 1 is no match
+		out, _ := cmd.Output() // exit code 1 is not a match
 		return string(out)
 	}
 	for _, glob := range []string{"", "*.txt", "*.log", "!*.txt", "repo/**", "/a.txt", ".*", "a*/*.txt", "*.{log,md}", "!repo", "sub/*.txt", "**/top.txt"} {

@@ -119,7 +119,7 @@ func TestOwnTaskIsHidden(t *testing.T) {
 	}
 }
 
-// What the harness puts into every conversation is no session's own: a search that found it would find them all.
+// What the harness puts into every conversation is not a session's own: a search that found it would find them all.
 func TestHarnessIsNoSession(t *testing.T) {
 	ep := play("a", "count zebras", 0)
 	ep.Messages = append([]episode.Message{

@@ -226,7 +226,7 @@ func TestLearns(t *testing.T) {
 		t.Error("a worst case of 9001 tokens was let go with 9200 left, of which 200 are what the server adds")
 	}
 	reserve(t, l, bound(5000, 4000)).Void()
-	// What one part of a bound has left over is no reason to think that the other is right.
+	// What one part of a bound has left over is not a reason to think that the other is right.
 	reserve(t, l, bound(5000, 10)).Settle("m", used(10, 50))
 	if _, err := l.Reserve(t.Context(), bound(5000, 3901)); err == nil {
 		t.Error("a worst case of 8901 tokens was let go with 9140 left, of which 240 are what the server adds")

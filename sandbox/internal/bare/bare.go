@@ -9,7 +9,7 @@ type Options struct {
 	Home    string // "" is the user's
 	Tmp     string // "" is /tmp
 	Tests   string // "" is /tests; not created
-	// Shallow removes deeply nested directories when the sandbox is closed: whoever removes the rest may fail on them.
+	// Shallow removes deeply nested directories when the sandbox is closed: what removes the rest may fail on them.
 	Shallow bool
 	Logger  *slog.Logger
 }

@@ -83,7 +83,7 @@ type Open struct {
 	Network                        int64   // as in guest.Boot
 	Ports                          []int64 // likewise
 	Memory, Processes, Disk, Files int64
-	CPU                            int64 // thousandths of a processor; 0 is no limit
+	CPU                            int64 // thousandths of a processor; 0 is unlimited
 }
 
 // Fields implements wire.Message.

@@ -157,7 +157,7 @@ func (t *Tree) add(parent, name string, controllers []string) error {
 type Limits struct {
 	Memory    int64
 	Processes int
-	CPU       int64 // thousandths of a processor; 0 is no limit
+	CPU       int64 // thousandths of a processor; 0 is unlimited
 }
 
 // period is the time over which the kernel counts CPU time, in microseconds.

@@ -59,7 +59,7 @@ func (c *proxied) request(source *innerReader, reader *bufio.Reader) (*http.Requ
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
 			return nil, err
 		}
-		return nil, refusal(fmt.Sprintf("it is no request of HTTP, as it must be on port %d: %v", portHTTP, err))
+		return nil, refusal(fmt.Sprintf("it is not a request of HTTP, as it must be on port %d: %v", portHTTP, err))
 	}
 	host := request.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -67,7 +67,7 @@ func (c *proxied) request(source *innerReader, reader *bufio.Reader) (*http.Requ
 	}
 	switch {
 	case request.ProtoMajor != 1:
-		return nil, refusal("it is no request of HTTP/1")
+		return nil, refusal("it is not a request of HTTP/1")
 	case request.Method == http.MethodConnect:
 		return nil, refusal("it asks a proxy for a connection")
 	case host == "":

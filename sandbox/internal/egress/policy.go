@@ -74,7 +74,7 @@ func parse(target string) (rule Rule, err error) {
 		prefix, err := netip.ParsePrefix(host)
 		switch {
 		case err != nil:
-			return rule, errors.New("is no range of addresses, such as 192.0.43.0/24 (names are written without a path)")
+			return rule, errors.New("is not a range of addresses, such as 192.0.43.0/24 (names are written without a path)")
 		case prefix.Addr().Is4In6():
 			return rule, errors.New("is a range of addresses in the other notation: write it as one of IPv4")
 		}
@@ -86,7 +86,7 @@ func parse(target string) (rule Rule, err error) {
 	case host == "*":
 		return rule, errors.New("allows everything: that is network full")
 	case !isName(name):
-		return rule, errors.New("is no name (as example.org or *.example.org, in ASCII), no address and no CIDR range, with or without :PORT")
+		return rule, errors.New("is not a name (as example.org or *.example.org, in ASCII), no address and no CIDR range, with or without :PORT")
 	case name == "localhost" || strings.HasSuffix(name, ".localhost"):
 		return rule, errors.New("is the sandbox itself, which needs no permission")
 	}
@@ -124,7 +124,7 @@ func cutPort(target string) (host string, port uint16, err error) {
 	text := target[colon+1:]
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
-		return "", 0, fmt.Errorf("%q is no port from 1 to 65535", text)
+		return "", 0, fmt.Errorf("%q is not a port from 1 to 65535", text)
 	}
 	return strings.TrimSuffix(host, ":"+text), uint16(n), nil
 }

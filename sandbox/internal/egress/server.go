@@ -235,7 +235,7 @@ func (s *Server) pause(d time.Duration) bool {
 func target(conn net.Conn) (netip.AddrPort, error) {
 	addr, ok := conn.LocalAddr().(*net.TCPAddr)
 	if !ok {
-		return netip.AddrPort{}, fmt.Errorf("%v is no address of TCP", conn.LocalAddr())
+		return netip.AddrPort{}, fmt.Errorf("%v is not an address of TCP", conn.LocalAddr())
 	}
 	at := addr.AddrPort()
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()), nil

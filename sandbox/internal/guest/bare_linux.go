@@ -28,7 +28,7 @@ type Bare struct {
 }
 
 // NewBare serves runner, a socket that it takes over, until the runner closes its end. Then it kills all that it has started
-// and, with shallow, removes directories that are too deep for whoever removes the rest. Without network, commands get no
+// and, with shallow, removes directories that are too deep for what removes the rest. Without network, commands get no
 // network sockets, or NewBare fails.
 func NewBare(runner int, workdir, tests string, files int64, network, shallow bool) (*Bare, error) {
 	// Other threads of this process may need many files.

@@ -123,7 +123,7 @@ func (r *root) place(name string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("the image's /%s is no directory: %w", name, err)
+		return fmt.Errorf("the image's /%s is not a directory: %w", name, err)
 	}
 	defer unix.Close(target)
 	if err := unix.MoveMount(unix.AT_FDCWD, name, target, "", unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
