@@ -29,7 +29,8 @@ type prepared struct {
 	refused *Failure
 	failure string    // the model's error message for a call that failed
 	first   *prepared // the same call earlier in the turn, whose result this one shares
-	v       invocation
+	env     Env
+	meter   meter
 
 	done  bool        // guarded by trace.mu; from then on call is, too
 	inner []*prepared // guarded by trace.mu
@@ -40,7 +41,8 @@ func (s *Session) prepare(req Request) *prepared {
 	p := &prepared{session: s, call: episode.ToolCall{
 		ID: req.ID, Parent: req.Parent, Turn: req.Turn, Index: req.Index, Name: req.Name, RawArguments: req.Arguments,
 	}}
-	p.v.env = Env{Session: s, CallID: req.ID, Parent: req.Parent, Turn: req.Turn, Sandbox: s.get, Logger: s.cfg.Logger}
+	p.meter.now = s.cfg.Now
+	p.env = Env{Session: s, CallID: req.ID, Parent: req.Parent, Turn: req.Turn, Logger: s.cfg.Logger, meter: &p.meter}
 	s.reserve(p)
 	if !req.Cut { // the meaning of a cut call is unknown
 		if p.unwrap(); p.refused != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"trajgen/sandbox"
@@ -44,109 +43,34 @@ type malformed struct{ cause error }
 
 func (m *malformed) Error() string { return m.cause.Error() }
 
-// invocation is one run of a tool, and the context that the tool gets: sandbox operations find the meter in it. It makes the context
-// with the deadline when that is first needed: most tools end without, and it costs more than the rest of the dispatch.
-type invocation struct {
-	parent  context.Context
-	timeout time.Duration
-	began   time.Time // by meter.now
-	meter   meter
-	env     Env
-
-	tool   run
-	result any // owned by the tool's goroutine until it ends
+// outcome is what a tool returned.
+type outcome struct {
+	result any
 	err    error
-
-	mu     sync.Mutex // guards what follows
-	own    context.Context
-	cancel context.CancelFunc
 }
 
-// over is the context of work that a tool has left behind.
-var over = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
-func (v *invocation) context() context.Context {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.own == nil {
-		left := v.timeout - v.meter.now().Sub(v.began)
-		v.own, v.cancel = context.WithTimeoutCause(v.parent, left, errDeadline)
-	}
-	return v.own
-}
-
-func (v *invocation) Deadline() (time.Time, bool) { return v.context().Deadline() }
-func (v *invocation) Done() <-chan struct{}       { return v.context().Done() }
-func (v *invocation) Err() error                  { return v.context().Err() }
-
-func (v *invocation) Value(key any) any {
-	if key == (meterKey{}) {
-		return &v.meter
-	}
-	return v.context().Value(key)
-}
-
-// run runs the tool in its own goroutine.
-func (v *invocation) run(done chan<- struct{}) {
-	v.err = errEnded
-	defer func() { done <- struct{}{} }()
-	v.err = attempt(func() (err error) { v.result, err = v.tool(v, &v.env); return err })
-}
-
-// wait reports whether the tool has ended.
-func (v *invocation) wait(done <-chan struct{}) bool {
-	timer := time.NewTimer(v.timeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-	case <-v.parent.Done():
-	}
-	v.context() // for a tool that looks only now whether its time is up
-	timer.Reset(grace)
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// end cancels work that the tool may have left behind. It reports whether the tool's time was up.
-func (v *invocation) end() (late bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.own == nil {
-		v.own = over
-		return false
-	}
-	v.cancel()
-	return context.Cause(v.own) == errDeadline
-}
-
-// execute runs the tool, and does not wait for one that ignores its context. It returns the result as JSON.
+// execute runs the tool in a goroutine of its own, and does not wait for one that ignores its context. It returns the result as JSON.
 func (p *prepared) execute(ctx context.Context) (text string, err error) {
-	v := &p.v
-	if err := attempt(func() (err error) { v.tool, err = p.tool.bind(p.args.given); return err }); err != nil {
+	var tool run
+	if err := attempt(func() (err error) { tool, err = p.tool.bind(p.args.given); return err }); err != nil {
 		return "", err
 	}
-	v.meter.now = p.session.cfg.Now
-	v.parent, v.began, v.timeout = ctx, v.meter.now(), p.tool.timeout()
-	done := make(chan struct{}, 1) // buffered, as a stuck tool ends after its caller has gone
-	go v.run(done)
-	ended := v.wait(done)
-	late := v.end()
-	spent, gone := v.meter.end()
+	limited, cancel := context.WithTimeoutCause(ctx, p.tool.timeout(), errDeadline)
+	ended := make(chan outcome, 1) // buffered, as a stuck tool ends after its caller has gone
+	go func() {
+		got := outcome{err: errEnded}
+		defer func() { ended <- got }()
+		got.err = attempt(func() (err error) { got.result, err = tool(limited, &p.env); return err })
+	}()
+	got, ok := wait(limited, ended)
+	late := context.Cause(limited) == errDeadline
+	cancel() // work that the tool may have left behind ends, too
+	spent, gone := p.meter.end()
 	p.call.SandboxTime = spent
-	if !ended {
+	if !ok {
 		return "", errStuck
 	}
-	p.call.ExitCode, err = v.env.ExitCode, v.err
+	p.call.ExitCode, err = p.env.ExitCode, got.err
 	_, crashed := errors.AsType[*crash](err)
 	switch {
 	case crashed:
@@ -159,12 +83,27 @@ func (p *prepared) execute(ctx context.Context) (text string, err error) {
 		return "", err
 	}
 	err = attempt(func() error {
-		if text, err = encode(v.result); err != nil {
+		if text, err = encode(got.result); err != nil {
 			return &malformed{err}
 		}
 		return nil
 	})
 	return text, err
+}
+
+// wait returns what the tool returned; ok is false for one that ignores the end of its context.
+func wait(ctx context.Context, ended <-chan outcome) (got outcome, ok bool) {
+	select {
+	case got = <-ended:
+		return got, true
+	case <-ctx.Done():
+	}
+	select {
+	case got = <-ended:
+		return got, true
+	case <-time.After(grace):
+		return outcome{}, false
+	}
 }
 
 // timeout is the most time that a call takes.

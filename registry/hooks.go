@@ -48,7 +48,7 @@ func (p *prepared) before(ctx context.Context) error {
 			continue
 		}
 		pending := Pending{Tool: *p.tool, Arguments: p.args.given, Trace: &p.call}
-		if err := attempt(func() error { return hook.Before(ctx, &p.v.env, &pending) }); err != nil {
+		if err := attempt(func() error { return hook.Before(ctx, &p.env, &pending) }); err != nil {
 			if _, crashed := errors.AsType[*crash](err); !crashed && (isFailure(err) || ctx.Err() != nil) {
 				return err
 			}

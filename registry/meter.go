@@ -56,77 +56,90 @@ func (m *meter) end() (time.Duration, error) {
 	return m.total, m.gone
 }
 
-// The meter of a call is found through its context: if one call started a process and another waits for it, the time counts for
-// the one that waits.
-type meterKey struct{}
+// Sandbox opens the episode's sandbox at the first call and returns it. Time spent in its operations is counted for this call.
+func (e *Env) Sandbox(ctx context.Context) (sandbox.Sandbox, error) {
+	return metered(e.meter, func() (sandbox.Sandbox, error) {
+		box, err := e.Session.sandbox(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return meteredSandbox{box, e.meter}, nil
+	})
+}
 
-func metered[T any](ctx context.Context, operation func() (T, error)) (result T, err error) {
-	if m, ok := ctx.Value(meterKey{}).(*meter); ok {
-		m.start()
-		defer func() { m.stop(err) }()
-	}
+// InSandbox counts the time until done is called as spent in the sandbox, for a call that waits for a process of an earlier one.
+func (e *Env) InSandbox() (done func()) {
+	e.meter.start()
+	return func() { e.meter.stop(nil) }
+}
+
+func metered[T any](m *meter, operation func() (T, error)) (result T, err error) {
+	m.start()
+	defer func() { m.stop(err) }()
 	return operation()
 }
 
 // done is metered for an operation without a result.
-func done(ctx context.Context, operation func() error) error {
-	_, err := metered(ctx, func() (struct{}, error) { return struct{}{}, operation() })
+func done(m *meter, operation func() error) error {
+	_, err := metered(m, func() (struct{}, error) { return struct{}{}, operation() })
 	return err
 }
 
-func (s *Session) metered(ctx context.Context) (sandbox.Sandbox, error) {
-	return metered(ctx, func() (sandbox.Sandbox, error) { return s.sandbox(ctx) })
+// meteredSandbox is a sandbox whose operations are measured.
+type meteredSandbox struct {
+	sandbox.Sandbox
+	meter *meter
 }
 
-// meteredSandbox is a sandbox whose operations are measured.
-type meteredSandbox struct{ sandbox.Sandbox }
-
-// Unwrap returns the sandbox itself, for callers that look for an extra interface.
-func (s *meteredSandbox) Unwrap() sandbox.Sandbox { return s.Sandbox }
-
-func (s *meteredSandbox) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
-	p, err := metered(ctx, func() (sandbox.Process, error) { return s.Sandbox.Start(ctx, cmd) })
+func (s meteredSandbox) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
+	p, err := metered(s.meter, func() (sandbox.Process, error) { return s.Sandbox.Start(ctx, cmd) })
 	if err != nil {
 		return nil, err
 	}
-	return &meteredProcess{p}, nil
+	return meteredProcess{p, s.meter}, nil
 }
 
-func (s *meteredSandbox) KillAll(ctx context.Context) error {
-	return done(ctx, func() error { return s.Sandbox.KillAll(ctx) })
+func (s meteredSandbox) KillAll(ctx context.Context) error {
+	return done(s.meter, func() error { return s.Sandbox.KillAll(ctx) })
 }
 
-func (s *meteredSandbox) Files() sandbox.Files { return meteredFiles{s.Sandbox.Files()} }
+func (s meteredSandbox) Files() sandbox.Files { return meteredFiles{s.Sandbox.Files(), s.meter} }
 
-type meteredProcess struct{ sandbox.Process }
-
-func (p *meteredProcess) Wait(ctx context.Context) (sandbox.Exit, error) {
-	return metered(ctx, func() (sandbox.Exit, error) { return p.Process.Wait(ctx) })
+type meteredProcess struct {
+	sandbox.Process
+	meter *meter
 }
 
-func (p *meteredProcess) Kill(ctx context.Context, grace time.Duration) error {
-	return done(ctx, func() error { return p.Process.Kill(ctx, grace) })
+func (p meteredProcess) Wait(ctx context.Context) (sandbox.Exit, error) {
+	return metered(p.meter, func() (sandbox.Exit, error) { return p.Process.Wait(ctx) })
 }
 
-type meteredFiles struct{ sandbox.Files }
+func (p meteredProcess) Kill(ctx context.Context, grace time.Duration) error {
+	return done(p.meter, func() error { return p.Process.Kill(ctx, grace) })
+}
+
+type meteredFiles struct {
+	sandbox.Files
+	meter *meter
+}
 
 func (f meteredFiles) Stat(ctx context.Context, path string) (sandbox.Info, error) {
-	return metered(ctx, func() (sandbox.Info, error) { return f.Files.Stat(ctx, path) })
+	return metered(f.meter, func() (sandbox.Info, error) { return f.Files.Stat(ctx, path) })
 }
 
 func (f meteredFiles) Read(ctx context.Context, path string, offset, limit int64) (data []byte, info sandbox.Info, err error) {
-	err = done(ctx, func() (err error) { data, info, err = f.Files.Read(ctx, path, offset, limit); return err })
+	err = done(f.meter, func() (err error) { data, info, err = f.Files.Read(ctx, path, offset, limit); return err })
 	return data, info, err
 }
 
 func (f meteredFiles) Write(ctx context.Context, files ...sandbox.FileWrite) error {
-	return done(ctx, func() error { return f.Files.Write(ctx, files...) })
+	return done(f.meter, func() error { return f.Files.Write(ctx, files...) })
 }
 
 func (f meteredFiles) Remove(ctx context.Context, paths ...string) error {
-	return done(ctx, func() error { return f.Files.Remove(ctx, paths...) })
+	return done(f.meter, func() error { return f.Files.Remove(ctx, paths...) })
 }
 
 func (f meteredFiles) List(ctx context.Context, path string) ([]sandbox.Info, error) {
-	return metered(ctx, func() ([]sandbox.Info, error) { return f.Files.List(ctx, path) })
+	return metered(f.meter, func() ([]sandbox.Info, error) { return f.Files.List(ctx, path) })
 }

@@ -83,11 +83,11 @@ type Env struct {
 	CallID  string
 	Parent  string // the call that made this one; "" for one of the model's own
 	Turn    int
-	// Sandbox opens the episode's sandbox at the first call and returns it. Time spent in it is counted for this call.
-	Sandbox func(ctx context.Context) (sandbox.Sandbox, error)
 	Logger  *slog.Logger // never nil
 	// ExitCode is set by the tool: the exit code of the command or script that it ran, or whose end it reports.
 	ExitCode *int
+
+	meter *meter
 }
 
 // SessionConfig is what an episode gives its tools.

@@ -18,7 +18,6 @@ type Session struct {
 	trace
 	tools *Toolset
 	cfg   SessionConfig
-	get   func(ctx context.Context) (sandbox.Sandbox, error) // Env.Sandbox of every call
 
 	mu     sync.Mutex // guards the fields below
 	box    sandbox.Sandbox
@@ -36,9 +35,7 @@ func (t *Toolset) Session(cfg SessionConfig) *Session {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Session{tools: t, cfg: cfg, state: map[string]func() any{}}
-	s.get = s.metered
-	return s
+	return &Session{tools: t, cfg: cfg, state: map[string]func() any{}}
 }
 
 // Toolset is the toolset of the session.
@@ -136,11 +133,10 @@ func (s *Session) sandbox(ctx context.Context) (sandbox.Sandbox, error) {
 		}
 		return nil, &unopened{err}
 	}
-	metered := &meteredSandbox{box}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.box = metered
-	return metered, nil
+	s.box = box
+	return box, nil
 }
 
 // opened is the sandbox if it is open, or nil.

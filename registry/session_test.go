@@ -65,7 +65,11 @@ func TestSandboxTimeAcrossCalls(t *testing.T) {
 				p, err = b.Start(ctx, sandbox.Command{})
 				return none{}, err
 			}),
-			tool("wait", func(ctx context.Context, _ *registry.Env) (any, error) { _, err := p.Wait(ctx); return none{}, err }))
+			tool("wait", func(ctx context.Context, env *registry.Env) (any, error) {
+				defer env.InSandbox()()
+				_, err := p.Wait(ctx)
+				return none{}, err
+			}))
 		if got := call(t, s, "start", ""); got.SandboxTime != 0 {
 			t.Errorf("start: sandbox time = %s", got.SandboxTime)
 		}

@@ -76,7 +76,9 @@ func manageProcess(ctx context.Context, env *registry.Env, args processArgs) (an
 		return nil, unknownProcess(table, args.SessionID)
 	}
 	reported := p.reported.Load()
+	counted := env.InSandbox()
 	result, err := p.act(ctx, args)
+	counted()
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +229,6 @@ func (p *process) wait(ctx context.Context, seconds int) (processResult, error) 
 	limited, match := context.WithCancel(limited)
 	defer match()
 	defer p.watcher.waking(match)()
-	// Waiting for the process, and not just for done, counts the time as the sandbox's.
 	_, err := p.proc.Wait(limited)
 	if err == nil {
 		<-p.done

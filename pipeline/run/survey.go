@@ -8,7 +8,6 @@ import (
 	"iter"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"time"
 
@@ -252,7 +251,7 @@ func (t *tasks) hasWorkdir(task *episode.Task) error {
 func checkEnv(env map[string]string) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if !envName.MatchString(name) {
+		if !sandbox.IsVariable(name) {
 			problems = append(problems, fmt.Errorf("env: %q is not a name of a variable", name))
 		}
 	}
@@ -270,5 +269,3 @@ func (t *tasks) hasRoot() error {
 	}
 	return lacking(fmt.Errorf("verify: its reward lies in %s, and the %s sandbox at level %s has no root of its own for that: choose one that has, such as native or docker, with --sandbox", reward.Verdicts, g.Backend, g.Level), g)
 }
-
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

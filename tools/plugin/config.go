@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"trajgen/sandbox"
 )
 
 // Where a plugin runs.
@@ -40,7 +41,6 @@ type Config struct {
 
 var (
 	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
-	envPattern    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	secretPattern = regexp.MustCompile(`(?i)(^|_)(api_?key|access_?key|token|secret|password|passwd|credentials?)$`)
 )
 
@@ -87,7 +87,7 @@ func (c Config) problems() []error {
 	}
 	for _, name := range sortedKeys(c.Env) {
 		switch {
-		case !envPattern.MatchString(name):
+		case !sandbox.IsVariable(name):
 			bad("env: %q is not a name of a variable", name)
 		case strings.ContainsRune(c.Env[name], 0):
 			bad("env: %s has a zero byte", name)
@@ -96,7 +96,7 @@ func (c Config) problems() []error {
 		}
 	}
 	for _, name := range c.EnvFrom {
-		if !envPattern.MatchString(name) {
+		if !sandbox.IsVariable(name) {
 			bad("env_from: %q is not a name of a variable", name)
 		}
 	}

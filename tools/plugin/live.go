@@ -52,6 +52,9 @@ func (p *plugin) of(s *registry.Session, logger *slog.Logger) *live {
 // call makes one call, and never repeats it.
 func (p *plugin) call(ctx context.Context, env *registry.Env, tool string, arguments json.RawMessage) (any, error) {
 	l := p.of(env.Session, env.Logger)
+	if p.runner == nil {
+		defer env.InSandbox()()
+	}
 	answer, err := l.ask(ctx, l.opener(env.Sandbox), request{Method: "call", Tool: tool, Arguments: arguments, CallID: env.CallID})
 	if err != nil {
 		return nil, err

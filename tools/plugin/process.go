@@ -105,12 +105,6 @@ func (r *process) exchange(ctx context.Context, req request) (got reply, err err
 	if _, err := r.input.Write(line); errors.Is(err, feed.ErrFull) {
 		return reply{}, errors.New("it does not read its input")
 	} // a closed one is that of a process which has ended, see below
-	// Wait with the call's context, so that the time counts as time in the sandbox.
-	waiting, stop := context.WithCancel(ctx)
-	var waited sync.WaitGroup
-	waited.Go(func() { _, _ = r.proc.Wait(waiting) })
-	defer waited.Wait()
-	defer stop()
 	select {
 	case got := <-answer:
 		return got, nil
