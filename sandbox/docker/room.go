@@ -28,11 +28,12 @@ const (
 
 // room limits how much a container writes.
 type room struct {
-	box   *box
-	limit int64
-	full  atomic.Int64 // how often all processes were killed for it
-	stop  context.CancelFunc
-	over  chan struct{}
+	box     *box
+	limit   int64
+	started atomic.Int64 // commands
+	full    atomic.Int64 // how often all processes were killed for it
+	stop    context.CancelFunc
+	over    chan struct{}
 }
 
 // bound starts the measurements.
@@ -53,7 +54,7 @@ func (r *room) watch(ctx context.Context) {
 			return
 		}
 		began := time.Now()
-		written := r.measure(ctx)
+		written := r.written(func() int64 { return r.measure(ctx) })
 		pause = max(measurePause, measureShare*time.Since(began))
 		if written <= r.limit {
 			continue
@@ -73,6 +74,19 @@ func (r *room) watch(ctx context.Context) {
 			log.Error("kill it", "err", bounded(err))
 		}
 	}
+}
+
+// written measures, and again where a command has begun meanwhile: an earlier one may have made room, and no command is killed for
+// what was there before it.
+func (r *room) written(measure func() int64) (bytes int64) {
+	const tries = 3
+	for range tries {
+		started := r.started.Load()
+		if bytes = measure(); bytes <= r.limit || r.started.Load() == started {
+			break
+		}
+	}
+	return bytes
 }
 
 // measure asks the engine how much the container has written. It returns 0 without an answer: if the engine is gone, so is the
@@ -101,6 +115,7 @@ func (x *box) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, 
 		return x.Sandbox.Start(ctx, cmd)
 	}
 	before := x.room.full.Load()
+	x.room.started.Add(1)
 	p, err := x.Sandbox.Start(ctx, cmd)
 	if err != nil {
 		return nil, err
