@@ -75,7 +75,7 @@ func TestReplies(t *testing.T) {
 		"think block that never ends":      {[]string{"unclosed thinking in the content"}, `{"content":"<think>hm"}`},
 		"empty think block":                {[]string{thinking}, `{"content":"<think>\n\n</think>\n\nx"}`},
 		"think block and field":            {[]string{thinking}, `{"content":"<think>b</think>x"}`},
-		"a part that is not a text":           {[]string{"left out a part of the content: image_url", "left out a part of the content: without a type"}, ""},
+		"a part that is not a text":        {[]string{"left out a part of the content: image_url", "left out a part of the content: without a type"}, ""},
 		"a refusal with a think block":     {[]string{"refusal", thinking}, `{"refusal":"<think>hm</think>no"}`},
 		"two reasonings":                   {[]string{"another reasoning"}, `{"reasoning":"other"}`},
 		"refusal":                          {[]string{"refusal"}, ""},
