@@ -83,7 +83,7 @@ while time.time() < end: pass`,
 var hostileCases = []testCase{
 	{name: "hostile workloads", isolation: true, check: func(k *kit) {
 		neighbour := k.open(sandbox.Spec{})
-		k.shIn(neighbour, "echo mine > f; (while :; do sleep 0.05; date +%s%N > alive; done) >/dev/null 2>&1 &")
+		k.shIn(neighbour, "echo mine > f; echo > alive; (while :; do sleep 0.05; date +%s%N > alive; done) >/dev/null 2>&1 &")
 		for _, what := range sortedNames(hostile) {
 			sb := k.open(sandbox.Spec{Limits: sandbox.Limits{Processes: 100, Memory: 256 << 20}})
 			r := k.runIn(sb, sandbox.Command{Args: []string{"python3", "-c", hostile[what]}}, 15*time.Second)
