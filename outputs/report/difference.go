@@ -84,129 +84,140 @@ type TaskScore struct {
 // share of successes; only with samples.
 func (s TaskScore) share() float64 { return float64(s.Successes) / float64(s.Samples) }
 
-// Comparison collects the episodes of two runs. It holds some numbers for each task.
+// Comparison collects the episodes of two runs. It holds some numbers for each task, and how each episode ended.
 type Comparison struct {
-	from, to map[string]*scored
+	from, to side
 	outside  bool // some reward is not between 0 and 1
 }
 
-// scored is what one run knows of one task.
-type scored struct {
-	row, errors                  int
-	reward, success              cluster
-	turns, tokens, cost, elapsed cluster // of which a value that is not known is open
-	outcomes                     []ended
+// side is what is known of one run.
+type side struct {
+	tasks    map[string]*scored
+	outcomes map[sampleOf]episode.Outcome
 }
 
-// ended is how a sample ended.
-type ended struct {
-	sample  int
-	outcome episode.Outcome
+type sampleOf struct {
+	task   string
+	sample int
+}
+
+// What is measured of a task. A value that is not known is open.
+const (
+	success = iota
+	reward
+	turns
+	tokens
+	cost
+	elapsed
+	measures
+)
+
+// scored is what one run knows of one task.
+type scored struct {
+	row, errors int
+	values      [measures]cluster
 }
 
 func (s *scored) score() TaskScore {
-	score := TaskScore{Samples: s.success.n, Successes: int(s.success.sum), Errors: s.errors}
-	if s.reward.n > 0 {
-		score.Reward = new(s.reward.mean())
+	score := TaskScore{Samples: s.values[success].n, Successes: int(s.values[success].sum), Errors: s.errors}
+	if s.values[reward].n > 0 {
+		score.Reward = new(s.values[reward].mean())
 	}
 	return score
 }
 
 // NewComparison compares nothing yet.
 func NewComparison() *Comparison {
-	return &Comparison{from: make(map[string]*scored), to: make(map[string]*scored)}
+	return &Comparison{from: side{outcomes: make(map[sampleOf]episode.Outcome)}, to: side{outcomes: make(map[sampleOf]episode.Outcome)}}
 }
 
 // AddFrom adds an episode of the first run.
-func (c *Comparison) AddFrom(ep *episode.Episode) { c.add(c.from, ep) }
+func (c *Comparison) AddFrom(ep *episode.Episode) { c.add(&c.from, ep) }
 
 // AddTo adds an episode of the second run.
-func (c *Comparison) AddTo(ep *episode.Episode) { c.add(c.to, ep) }
+func (c *Comparison) AddTo(ep *episode.Episode) { c.add(&c.to, ep) }
 
-func (c *Comparison) add(tasks map[string]*scored, ep *episode.Episode) {
-	t := tasks[ep.Key.Task]
-	if t == nil {
-		t = &scored{row: ep.Row}
-		tasks[kept(ep.Key.Task)] = t
-	}
-	t.outcomes = append(t.outcomes, ended{ep.Key.Sample, kept(ep.Outcome)})
+func (c *Comparison) add(s *side, ep *episode.Episode) {
+	t := tallyOf(&s.tasks, ep.Key.Task)
+	t.row = ep.Row
+	s.outcomes[sampleOf{kept(ep.Key.Task), ep.Key.Sample}] = kept(ep.Outcome)
 	if !ep.Outcome.AgentsDoing() {
 		t.errors++
 		return
 	}
 	if judged(ep) {
-		t.reward.add(*ep.Reward)
-		t.success.add(succeeded(ep))
+		t.values[reward].add(*ep.Reward)
+		t.values[success].add(succeeded(ep))
 		c.outside = c.outside || *ep.Reward < 0 || *ep.Reward > 1
 	}
-	t.turns.add(float64(len(ep.Turns)))
+	t.values[turns].add(float64(len(ep.Turns)))
 	if ep.Usage.Reported {
-		t.tokens.add(float64(ep.Usage.Prompt + ep.Usage.Completion))
+		t.values[tokens].add(float64(ep.Usage.Prompt + ep.Usage.Completion))
 	} else {
-		t.tokens.open++
+		t.values[tokens].open++
 	}
 	if ep.CostUSD != nil {
-		t.cost.add(*ep.CostUSD)
+		t.values[cost].add(*ep.CostUSD)
 	} else {
-		t.cost.open++
+		t.values[cost].open++
 	}
-	t.elapsed.add(ep.Elapsed.Seconds())
+	t.values[elapsed].add(ep.Elapsed.Seconds())
 }
 
 // Finish says what changed.
 func (c *Comparison) Finish(from, to string, experiment []string) *Difference {
-	d := &Difference{From: from, To: to, Experiment: append([]string{}, experiment...), Estimand: estimand, Moves: []OutcomeMove{}, Changed: []ChangedTask{}}
-	var success, reward, turns, tokens, cost, elapsed paired
-	moves := make(map[OutcomeMove]int)
-	for _, name := range slices.Sorted(maps.Keys(c.from)) {
-		a, b := c.from[name], c.to[name]
+	d := &Difference{
+		From: from, To: to, Experiment: append([]string{}, experiment...), Estimand: estimand,
+		Moves: c.moves(), Changed: []ChangedTask{},
+	}
+	var pairs [measures]paired
+	for _, name := range slices.Sorted(maps.Keys(c.from.tasks)) {
+		a, b := c.from.tasks[name], c.to.tasks[name]
 		if b == nil {
 			d.Tasks.OnlyFrom++
 			continue
 		}
-		bySample := func(x ended, sample int) int { return cmp.Compare(x.sample, sample) }
-		slices.SortFunc(b.outcomes, func(x, y ended) int { return bySample(x, y.sample) })
-		for _, was := range a.outcomes {
-			if at, ok := slices.BinarySearchFunc(b.outcomes, was.sample, bySample); ok && b.outcomes[at].outcome != was.outcome {
-				moves[OutcomeMove{From: was.outcome, To: b.outcomes[at].outcome}]++
-			}
+		for m := range pairs {
+			pairs[m].add(a.values[m], b.values[m])
 		}
-		turns.add(a.turns, b.turns)
-		tokens.add(a.tokens, b.tokens)
-		cost.add(a.cost, b.cost)
-		elapsed.add(a.elapsed, b.elapsed)
-		if a.success.n == 0 || b.success.n == 0 {
+		if a.values[success].n == 0 || b.values[success].n == 0 {
 			d.Tasks.Uncompared++
 			continue
 		}
 		d.Tasks.Compared++
-		reward.addPlays(a.reward, b.reward)
-		success.addPlays(a.success, b.success)
 		d.place(name, a, b)
 	}
-	for name := range c.to {
-		if c.from[name] == nil {
-			d.Tasks.OnlyTo++
-		}
-	}
+	d.Tasks.OnlyTo = len(c.to.tasks) - d.Tasks.Compared - d.Tasks.Uncompared
 	ofRewards := methodPaired
 	if c.outside {
-		ofRewards, reward.a, reward.b = methodT, nil, nil
+		ofRewards = methodT
 	}
-	d.Success, d.Reward, d.Turns = success.estimate(methodPaired), reward.estimate(ofRewards), turns.estimate(methodT)
-	d.Tokens, d.CostUSD, d.Elapsed = tokens.estimate(methodT), cost.estimate(methodT), elapsed.estimate(methodT)
+	d.Success, d.Reward, d.Turns = pairs[success].change(methodPaired), pairs[reward].change(ofRewards), pairs[turns].change(methodT)
+	d.Tokens, d.CostUSD, d.Elapsed = pairs[tokens].change(methodT), pairs[cost].change(methodT), pairs[elapsed].change(methodT)
 	d.SignP = signTest(d.Better, d.Worse)
-	for move, n := range moves {
-		move.Count = n
-		d.Moves = append(d.Moves, move)
-	}
-	slices.SortFunc(d.Moves, func(a, b OutcomeMove) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
-	})
 	slices.SortFunc(d.Changed, func(a, b ChangedTask) int {
 		return cmp.Or(cmp.Compare(b.size(), a.size()), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Task, b.Task))
 	})
 	return d
+}
+
+// moves counts the episodes that ended otherwise, the most frequent moves first.
+func (c *Comparison) moves() []OutcomeMove {
+	counts := make(map[OutcomeMove]int)
+	for sample, was := range c.from.outcomes {
+		if now, ok := c.to.outcomes[sample]; ok && now != was {
+			counts[OutcomeMove{From: was, To: now}]++
+		}
+	}
+	moves := []OutcomeMove{}
+	for move, n := range counts {
+		move.Count = n
+		moves = append(moves, move)
+	}
+	slices.SortFunc(moves, func(a, b OutcomeMove) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+	return moves
 }
 
 // place counts a task that is compared, and keeps it when it changed.
@@ -236,30 +247,25 @@ func (t ChangedTask) size() float64 {
 
 const estimand = "the mean difference over tasks like these, each once; fixed_suite is over these very tasks"
 
-// paired collects values of the same task in both runs.
-type paired struct {
-	from, to, change []float64
-	a, b             []cluster // the plays of each task, of values between 0 and 1
-}
+// paired collects the plays of the same tasks in both runs.
+type paired struct{ from, to []cluster }
 
 // add adds a task of which both runs know all values: a mean of what happens to be known is a guess.
 func (p *paired) add(from, to cluster) {
-	if from.n == 0 || to.n == 0 || from.open+to.open > 0 {
-		return
+	if from.n > 0 && to.n > 0 && from.open+to.open == 0 {
+		p.from, p.to = append(p.from, from), append(p.to, to)
 	}
-	a, b := from.mean(), to.mean()
-	p.from, p.to, p.change = append(p.from, a), append(p.to, b), append(p.change, b-a)
 }
 
-func (p *paired) addPlays(from, to cluster) {
-	p.add(from, to)
-	p.a, p.b = append(p.a, from), append(p.b, to)
-}
-
-func (p *paired) estimate(method string) Change {
-	c := Change{From: estimateOf(p.from, methodT).Mean, To: estimateOf(p.to, methodT).Mean, Change: estimateOf(p.change, method)}
-	if suite, ok := suiteDifference(p.a, p.b); ok {
-		c.Change.FixedSuite = &suite
+func (p *paired) change(m method) Change {
+	from, to := means(p.from), means(p.to)
+	differences := make([]float64, len(from))
+	for i := range differences {
+		differences[i] = to[i] - from[i]
+	}
+	c := Change{From: estimateOf(from, methodT).Mean, To: estimateOf(to, methodT).Mean, Change: estimateOf(differences, m)}
+	if m.name == methodPaired.name { // the values are between 0 and 1
+		c.Change.FixedSuite = suiteDifference(p.from, p.to)
 	}
 	return c
 }

@@ -17,21 +17,20 @@ func (d *Difference) title() string { return d.From + " → " + d.To }
 func (d *Difference) facts() []fact {
 	t := d.Tasks
 	facts := []fact{{name: "tasks", text: fmt.Sprintf("%s compared", Thousands(t.Compared)), alert: t.Compared == 0}}
-	if left := t.Uncompared + t.OnlyFrom + t.OnlyTo; left > 0 {
-		var parts []string
-		for _, p := range []struct {
-			n    int
-			text string
-		}{{t.Uncompared, "judged in one of the runs alone"}, {t.OnlyFrom, "in the first run alone"}, {t.OnlyTo, "in the second run alone"}} {
-			if p.n > 0 {
-				parts = append(parts, Thousands(p.n)+" "+p.text)
-			}
-		}
-		facts = append(facts, fact{name: "left out", text: strings.Join(parts, ", "), alert: true})
+	var left []string
+	for _, c := range seen([]Count{
+		{"judged in one of the runs alone", t.Uncompared}, {"in the first run alone", t.OnlyFrom}, {"in the second run alone", t.OnlyTo},
+	}) {
+		left = append(left, Thousands(c.Count)+" "+c.Name)
 	}
-	facts = append(facts, fact{name: "verdict", text: d.verdict() + " (one look, tasks like these)", alert: d.Success.Change.proves() < 0})
-	facts = append(facts, fact{name: "tasks that", text: fmt.Sprintf("got better %s, got worse %s, stayed %s%s",
-		Thousands(d.Better), Thousands(d.Worse), Thousands(d.Same), d.sign())})
+	if left != nil {
+		facts = append(facts, fact{name: "left out", text: strings.Join(left, ", "), alert: true})
+	}
+	facts = append(facts,
+		fact{name: "verdict", text: d.verdict() + " (one look, tasks like these)", alert: d.Success.Change.proves() < 0},
+		fact{name: "tasks that", text: fmt.Sprintf("got better %s, got worse %s, stayed %s%s",
+			Thousands(d.Better), Thousands(d.Worse), Thousands(d.Same), d.sign())},
+	)
 	for _, row := range []struct {
 		name   string
 		change Change
@@ -113,25 +112,15 @@ func (c Change) text(format func(float64) string) string {
 }
 
 func (d *Difference) tables() []table {
-	var tables []table
-	if len(d.Moves) > 0 {
-		t := table{title: "same task, same sample", head: []string{"", "episodes"}}
-		for _, m := range d.Moves {
-			t.rows = append(t.rows, []string{string(m.From) + " → " + string(m.To), Thousands(m.Count)})
-			t.alert = append(t.alert, m.From.AgentsDoing() && !m.To.AgentsDoing())
-		}
-		tables = append(tables, t)
+	moves := table{title: "same task, same sample", head: []string{"", "episodes"}}
+	for _, m := range d.Moves {
+		moves.add(m.From.AgentsDoing() && !m.To.AgentsDoing(), string(m.From)+" → "+string(m.To), Thousands(m.Count))
 	}
-	if len(d.Changed) > 0 {
-		t := table{title: "tasks that changed", head: []string{"", "successes", "of", "now", "of", "reward", "now"}}
-		for _, c := range d.Changed {
-			t.rows = append(t.rows, []string{
-				c.Task, Thousands(c.From.Successes), Thousands(c.From.Samples), Thousands(c.To.Successes), Thousands(c.To.Samples),
-				number(c.From.Reward, decimal), number(c.To.Reward, decimal),
-			})
-			t.alert = append(t.alert, c.To.share() < c.From.share())
-		}
-		tables = append(tables, t)
+	changed := table{title: "tasks that changed", head: []string{"", "successes", "of", "now", "of", "reward", "now"}}
+	for _, c := range d.Changed {
+		changed.add(c.To.share() < c.From.share(), c.Task,
+			Thousands(c.From.Successes), Thousands(c.From.Samples), Thousands(c.To.Successes), Thousands(c.To.Samples),
+			number(c.From.Reward, decimal), number(c.To.Reward, decimal))
 	}
-	return tables
+	return filled(moves, changed)
 }

@@ -27,32 +27,31 @@ type Estimate struct {
 
 // sample collects values by task.
 type sample struct {
-	tasks   map[string]cluster
+	tasks   map[string]*cluster
 	outside bool // some value is not between 0 and 1
-}
-
-func (s *sample) change(task string, change func(*cluster)) {
-	if s.tasks == nil {
-		s.tasks = make(map[string]cluster)
-	}
-	c := s.tasks[task]
-	change(&c)
-	s.tasks[task] = c
 }
 
 func (s *sample) add(task string, value float64) {
 	s.outside = s.outside || value < 0 || value > 1
-	s.change(task, func(c *cluster) { c.add(value) })
+	tallyOf(&s.tasks, task).add(value)
 }
 
 // unresolved counts a play that was to have a value.
-func (s *sample) unresolved(task string) { s.change(task, func(c *cluster) { c.open++ }) }
+func (s *sample) unresolved(task string) { tallyOf(&s.tasks, task).open++ }
+
+// of is what is known of a task.
+func (s *sample) of(task string) cluster {
+	if c := s.tasks[task]; c != nil {
+		return *c
+	}
+	return cluster{}
+}
 
 // played are the tasks with values, always in one order, so that the last bit of a sum is always the same.
 func (s *sample) played() (tasks []cluster) {
 	for _, name := range slices.Sorted(maps.Keys(s.tasks)) {
 		if c := s.tasks[name]; c.n > 0 {
-			tasks = append(tasks, c)
+			tasks = append(tasks, *c)
 		}
 	}
 	return tasks
@@ -61,29 +60,23 @@ func (s *sample) played() (tasks []cluster) {
 // estimate is the mean and its intervals.
 func (s *sample) estimate() Estimate {
 	tasks := s.played()
-	method := methodUnit
+	m := methodUnit
 	if s.outside {
-		method = methodT
+		m = methodT
 	}
-	e := estimateOf(means(tasks), method)
-	e.N = 0
-	for _, c := range tasks {
-		e.N += c.n
-	}
+	e := estimateOf(means(tasks), m)
+	e.N = plays(tasks)
 	for _, c := range s.tasks {
 		e.Unresolved += c.open
 	}
-	if s.outside {
-		if e.Low != nil {
-			e.Note = "some values are not between 0 and 1: the interval is Student's t, which is too narrow for few tasks"
+	switch {
+	case !s.outside:
+		e.FixedSuite = suiteInterval(tasks)
+		if e.Unresolved > 0 {
+			e.Bounds = s.bounds()
 		}
-		return e
-	}
-	if suite, ok := suiteInterval(tasks); ok {
-		e.FixedSuite = &suite
-	}
-	if e.Unresolved > 0 {
-		e.Bounds = new(s.bounds())
+	case e.Low != nil:
+		e.Note = "some values are not between 0 and 1: the interval is Student's t, which is too narrow for few tasks"
 	}
 	return e
 }
@@ -97,24 +90,31 @@ func means(tasks []cluster) []float64 {
 }
 
 // bounds are the mean with all that is unresolved as 0, and as 1.
-func (s *sample) bounds() (b Interval) {
+func (s *sample) bounds() *Interval {
+	var b Interval
 	for _, name := range slices.Sorted(maps.Keys(s.tasks)) {
 		c := s.tasks[name]
 		plays := float64(c.n+c.open) * float64(len(s.tasks))
 		b.Low, b.High = b.Low+c.sum/plays, b.High+(c.sum+float64(c.open))/plays
 	}
-	return b
+	return &b
 }
 
-// The methods of intervals.
-const (
-	methodUnit   = "clopper-pearson" // of values between 0 and 1
-	methodPaired = "t-pseudo-tasks"  // of differences between values between 0 and 1
-	methodT      = "t"               // of others
+// method is a way to an interval of the mean of independent values, two at least.
+type method struct {
+	name     string
+	interval func(values []float64) Interval
+	wide     float64 // an interval that is wider says little
+}
+
+var (
+	methodUnit   = method{"clopper-pearson", unitInterval, 0.5} // of values between 0 and 1
+	methodPaired = method{"t-pseudo-tasks", pairedInterval, 1}  // of differences between values between 0 and 1
+	methodT      = method{"t", studentInterval, math.Inf(1)}    // of others
 )
 
 // estimateOf is of one value for each task.
-func estimateOf(values []float64, method string) Estimate {
+func estimateOf(values []float64, m method) Estimate {
 	e := Estimate{N: len(values), Tasks: len(values)}
 	if len(values) == 0 {
 		e.Note = "nothing was judged"
@@ -126,20 +126,11 @@ func estimateOf(values []float64, method string) Estimate {
 		e.Note = "one task: no interval"
 		return e
 	}
-	var i Interval
-	wide := math.Inf(1)
-	switch method {
-	case methodUnit:
-		i, wide = unitInterval(values), 0.5
-	case methodPaired:
-		i, wide = pairedInterval(values), 1
-	default:
-		i = studentInterval(values)
-	}
-	if i.High-i.Low > wide {
+	i := m.interval(values)
+	if i.High-i.Low > m.wide {
 		e.Note = fmt.Sprintf("%d tasks: the interval spans most of the range", len(values))
 	}
-	e.Method, e.Low, e.High = method, new(min(i.Low, *e.Mean)), new(max(i.High, *e.Mean)) // but for rounding, it holds the mean
+	e.Method, e.Low, e.High = m.name, new(min(i.Low, *e.Mean)), new(max(i.High, *e.Mean)) // but for rounding, it holds the mean
 	return e
 }
 

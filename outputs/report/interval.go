@@ -62,28 +62,33 @@ func unitInterval(values []float64) Interval {
 }
 
 // studentInterval is of the mean of independent values of any size, two at least.
-func studentInterval(values []float64) Interval {
-	mean, deviation := moments(values)
-	n := float64(len(values))
-	half := studentT975(len(values)-1) * math.Sqrt(deviation/n/(n-1))
-	return Interval{mean - half, mean + half}
-}
+func studentInterval(values []float64) Interval { return meanInterval(values, len(values)-1) }
 
 // pairedInterval is of the mean of independent differences between -1 and 1, two at least. Two differences of a half, one
 // up and one down, stand for what so few tasks have not shown.
 func pairedInterval(differences []float64) Interval {
-	n := float64(len(differences))
-	mean, deviation := moments(append(slices.Clone(differences), 0.5, -0.5))
-	half := studentT975(len(differences)-1) * math.Sqrt(deviation/(n+2)/(n+1))
-	return Interval{mean - half, mean + half}.within(-1, 1)
+	return meanInterval(append(slices.Clone(differences), 0.5, -0.5), len(differences)-1).within(-1, 1)
+}
+
+func meanInterval(values []float64, freedom int) Interval {
+	mean, deviation := moments(values)
+	n := float64(len(values))
+	half := studentT975(freedom) * math.Sqrt(deviation/n/(n-1))
+	return Interval{mean - half, mean + half}
+}
+
+// plays are how many there are of all tasks.
+func plays(tasks []cluster) (n int) {
+	for _, c := range tasks {
+		n += c.n
+	}
+	return n
 }
 
 // suiteVariance is that of the mean of the tasks' means over new plays of these very tasks. A further task of the greatest
 // variance keeps it from being 0 where all plays of each task agree. It is not defined with less than two plays to a task.
 func suiteVariance(tasks []cluster) (variance float64, ok bool) {
-	plays := 0
 	for _, c := range tasks {
-		plays += c.n
 		k := float64(c.n)
 		if c.n > 1 {
 			variance += c.deviation() / (k - 1) / k
@@ -91,37 +96,37 @@ func suiteVariance(tasks []cluster) (variance float64, ok bool) {
 			variance += 0.25 // the greatest that it can be
 		}
 	}
-	n := float64(len(tasks))
+	n, plays := float64(len(tasks)), plays(tasks)
 	return (variance + 0.25*n/float64(plays)) / n / n, len(tasks) > 1 && plays >= 2*len(tasks)
 }
 
 // suiteInterval is of the mean of these very tasks' means, which are between 0 and 1: Wilson's for as many tosses of a coin
-// as the plays are worth.
-func suiteInterval(tasks []cluster) (Interval, bool) {
+// as the plays are worth. It is nil where the variance is not defined.
+func suiteInterval(tasks []cluster) *Interval {
 	variance, ok := suiteVariance(tasks)
 	if !ok {
-		return Interval{}, false
+		return nil
 	}
-	plays, mean := 0, 0.0
+	mean := 0.0
 	for _, c := range tasks {
-		plays, mean = plays+c.n, mean+c.mean()/float64(len(tasks))
+		mean += c.mean() / float64(len(tasks))
 	}
-	return wilson(mean, max(float64(plays), mean*(1-mean)/variance)), true
+	return new(wilson(mean, max(float64(plays(tasks)), mean*(1-mean)/variance)))
 }
 
-// suiteDifference is of the difference between two runs on these very tasks.
-func suiteDifference(from, to []cluster) (Interval, bool) {
+// suiteDifference is of the difference between two runs on these very tasks, nil where a variance is not defined.
+func suiteDifference(from, to []cluster) *Interval {
 	a, ok := suiteVariance(from)
 	b, ok2 := suiteVariance(to)
 	if !ok || !ok2 {
-		return Interval{}, false
+		return nil
 	}
 	difference := 0.0
 	for i := range from {
 		difference += (to[i].mean() - from[i].mean()) / float64(len(from))
 	}
 	half := z975 * math.Sqrt(a+b)
-	return Interval{difference - half, difference + half}.within(-1, 1), true
+	return new(Interval{difference - half, difference + half}.within(-1, 1))
 }
 
 // clopperPearson is the exact interval of a share. Neither number needs to be whole.

@@ -55,13 +55,8 @@ func writeMarkdownTable(out *bufio.Writer, t table) {
 	}
 	out.WriteString("\n")
 	for _, row := range t.rows {
-		line(row)
+		line(row.cells)
 	}
-}
-
-// left says whether a column is text.
-func (t table) left(column int) bool {
-	return column == 0 || t.wide && column == len(t.head)-1
 }
 
 // markdownEscapes keep texts that strangers wrote (tags, tool names, messages) from becoming markup or cells.

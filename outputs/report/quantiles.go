@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/fnv"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -77,24 +78,18 @@ func (c counts) spread() Spread {
 	if len(c) == 0 {
 		return Spread{}
 	}
-	keys := make([]int, 0, len(c))
+	keys := slices.Sorted(maps.Keys(c))
 	n, sum := 0, 0
-	for k, count := range c {
-		keys = append(keys, k)
-		n += count
-		sum += k * count
+	for _, k := range keys {
+		n += c[k]
+		sum += k * c[k]
 	}
-	slices.Sort(keys)
 	at := func(q float64) *int {
 		left := rank(q, n)
-		for _, k := range keys {
-			if left < c[k] {
-				return &k
-			}
+		return &keys[slices.IndexFunc(keys, func(k int) bool {
 			left -= c[k]
-		}
-		return &keys[len(keys)-1]
+			return left < 0
+		})]
 	}
-	mean := float64(sum) / float64(n)
-	return Spread{Mean: &mean, P50: at(0.5), P95: at(0.95), Max: &keys[len(keys)-1]}
+	return Spread{Mean: new(float64(sum) / float64(n)), P50: at(0.5), P95: at(0.95), Max: &keys[len(keys)-1]}
 }

@@ -13,8 +13,8 @@ import (
 type Builder struct {
 	meta     Meta
 	present  int
-	outcomes map[episode.Outcome]int
-	stops    map[string]int
+	outcomes counter[episode.Outcome]
+	stops    counter[episode.Stop]
 	turns    counts
 	clock    clock
 	tasks    taskTallies
@@ -28,35 +28,87 @@ type Builder struct {
 
 // New begins a report.
 func New(meta Meta) *Builder {
-	return &Builder{
-		meta: meta, outcomes: make(map[episode.Outcome]int), stops: make(map[string]int), turns: make(counts),
-		tasks: taskTallies{tasks: make(map[string]taskTally)}, sweep: make(sweeps),
-		groups:   groupTallies{make(groups), make(groups), make(groups), make(groups)},
-		calls:    callTallies{make(map[string]*toolTally), make(map[string]int)},
-		drift:    driftTally{verdicts: make(map[episode.DriftVerdict]int)},
-		spending: spending{prices: meta.Prices, asked: meta.Model, models: make(map[string]*modelTally), outcomes: make(costs)},
-		mishaps:  mishaps{make(faultTally), make(faultTally), make(faultTally)},
-	}
+	return &Builder{meta: meta, turns: make(counts), spending: spending{prices: meta.Prices, asked: meta.Model}}
 }
 
 // kept is a text of an episode that outlives it. As it came, it is a part of all that was read with it.
 func kept[Text ~string](text Text) Text { return unique.Make(text).Value() }
 
 // tallyOf is the tally of a name, which is begun with the first episode.
-func tallyOf[Name ~string, Tally any](tallies map[Name]*Tally, name Name) *Tally {
-	t := tallies[name]
+func tallyOf[Name ~string, Tally any, Tallies ~map[Name]*Tally](tallies *Tallies, name Name) *Tally {
+	t := (*tallies)[name]
 	if t == nil {
+		if *tallies == nil {
+			*tallies = make(Tallies)
+		}
 		t = new(Tally)
-		tallies[kept(name)] = t
+		(*tallies)[kept(name)] = t
 	}
 	return t
+}
+
+// counter counts names.
+type counter[Name ~string] map[Name]int
+
+func (c *counter[Name]) add(name Name) {
+	if *c == nil {
+		*c = make(counter[Name])
+	}
+	(*c)[kept(name)]++
+}
+
+// Names and classes that strangers choose are bounded: what comes after so many different ones is counted as "(other)".
+const (
+	maxNames = 200
+	other    = "(other)"
+)
+
+func (c *counter[Name]) addBounded(name Name) {
+	if _, ok := (*c)[name]; !ok && len(*c) >= maxNames {
+		name = other
+	}
+	c.add(name)
+}
+
+// byCount lists the most frequent first.
+func (c counter[Name]) byCount() []Count {
+	list := make([]Count, 0, len(c))
+	for name, n := range c {
+		list = append(list, Count{string(name), n})
+	}
+	slices.SortFunc(list, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// inOrder lists the names that are given, also those that were not seen.
+func (c counter[Name]) inOrder(names []Name) []Count {
+	list := make([]Count, 0, len(names))
+	for _, name := range names {
+		list = append(list, Count{string(name), c[name]})
+	}
+	return list
+}
+
+// seen leaves out what was not seen.
+func seen(list []Count) []Count {
+	return slices.DeleteFunc(list, func(c Count) bool { return c.Count == 0 })
+}
+
+// outcomeCounts has all outcomes in their order.
+func outcomeCounts(outcomes counter[episode.Outcome]) (list []OutcomeCount) {
+	for _, outcome := range episode.Outcomes() {
+		list = append(list, OutcomeCount{outcome, outcomes[outcome]})
+	}
+	return list
 }
 
 // Add counts an episode. It does not keep it.
 func (b *Builder) Add(ep *episode.Episode) {
 	b.present++
-	b.outcomes[kept(ep.Outcome)]++
-	b.stops[kept(string(ep.Stop))]++
+	b.outcomes.add(ep.Outcome)
+	b.stops.add(ep.Stop)
 	b.turns[len(ep.Turns)]++
 	b.clock.add(ep)
 	b.tasks.add(ep)
@@ -80,16 +132,13 @@ func succeeded(ep *episode.Episode) float64 {
 
 // Finish is the report of what was added.
 func (b *Builder) Finish() *Report {
-	r := &Report{
-		Schema: episode.SchemaVersion, Origin: b.meta.Origin, Span: b.clock.span(), Episodes: b.episodes(), Verdicts: b.tasks.verdicts(),
-		Tasks: b.tasks.summary(), Sweep: b.sweep.list(), Groups: b.groups.list(), Calls: b.calls.list(), Drift: b.drift.stats(b.meta.TokenIDs),
-		Turns: b.turns.spread(), Stops: byCount(b.stops), Spending: b.spending.sum(b.meta.Budget),
+	return &Report{
+		Schema: episode.SchemaVersion, Origin: b.meta.Origin, Span: b.clock.span(),
+		Episodes: b.episodes(), Outcomes: outcomeCounts(b.outcomes), Verdicts: b.tasks.list(), Tasks: b.tasks.summary(),
+		Sweep: b.sweep.list(), Groups: b.groups.list(), Calls: b.calls.list(), Drift: b.drift.stats(b.meta.TokenIDs),
+		Turns: b.turns.spread(), Stops: b.stops.byCount(), Spending: b.spending.sum(b.meta.Budget),
 		Time: b.clock.timing(b.meta.Wall, cmp.Or(b.meta.Played, b.present)), Mishaps: b.mishaps.list(),
 	}
-	for _, outcome := range episode.Outcomes() {
-		r.Outcomes = append(r.Outcomes, OutcomeCount{outcome, b.outcomes[outcome]})
-	}
-	return r
 }
 
 func (b *Builder) episodes() Episodes {
@@ -105,16 +154,4 @@ func (b *Builder) episodes() Episodes {
 		e.Missing = new(max(0, b.meta.Planned-b.present))
 	}
 	return e
-}
-
-// byCount lists the most frequent first.
-func byCount(m map[string]int) []Count {
-	list := make([]Count, 0, len(m))
-	for name, n := range m {
-		list = append(list, Count{name, n})
-	}
-	slices.SortFunc(list, func(a, b Count) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
-	})
-	return list
 }

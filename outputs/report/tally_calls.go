@@ -4,33 +4,22 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
 	"trajgen/pipeline/episode"
 )
 
 // toolTally counts the calls of one tool.
 type toolTally struct {
 	ToolStats
-	statuses         map[episode.CallStatus]int
-	classes          map[string]int
+	statuses         counter[episode.CallStatus]
+	classes          counter[string]
 	elapsed, sandbox durations
-}
-
-// Names and classes that strangers choose are bounded: what comes after so many different ones is counted as "(other)".
-const maxNames = 200
-
-const other = "(other)"
-
-func countName(m map[string]int, name string) {
-	if _, ok := m[name]; !ok && len(m) >= maxNames {
-		name = other
-	}
-	m[kept(name)]++
 }
 
 // callTallies count calls. Tools that do not exist share one line, since models make up names without end.
 type callTallies struct {
 	tools   map[string]*toolTally
-	unknown map[string]int
+	unknown counter[string]
 }
 
 func (c *callTallies) add(ep *episode.Episode) {
@@ -38,17 +27,14 @@ func (c *callTallies) add(ep *episode.Episode) {
 		call := &ep.Calls[i]
 		name := call.Name
 		if call.Status == episode.CallUnknownTool {
-			countName(c.unknown, name)
+			c.unknown.addBounded(name)
 			name = "(unknown)"
 		}
-		t := tallyOf(c.tools, name)
-		if t.statuses == nil {
-			t.statuses, t.classes = make(map[episode.CallStatus]int), make(map[string]int)
-		}
+		t := tallyOf(&c.tools, name)
 		t.Calls++
-		t.statuses[kept(call.Status)]++
+		t.statuses.add(call.Status)
 		if call.ErrorClass != "" {
-			countName(t.classes, call.ErrorClass)
+			t.classes.addBounded(call.ErrorClass)
 		}
 		t.addFate(call)
 		hash := hashOf(ep.ID, i)
@@ -86,14 +72,9 @@ func (c *callTallies) list() Calls {
 	for _, name := range slices.Sorted(maps.Keys(c.tools)) {
 		t := c.tools[name]
 		stats := t.ToolStats
-		stats.Tool, stats.Statuses, stats.ErrorClasses = name, []Count{}, byCount(t.classes)
+		stats.Tool, stats.Statuses, stats.ErrorClasses = name, seen(t.statuses.inOrder(callStatuses)), t.classes.byCount()
 		stats.Elapsed, stats.Sandbox = t.elapsed.quantiles(), t.sandbox.quantiles()
-		for _, status := range callStatuses {
-			if n := t.statuses[status]; n > 0 {
-				stats.Statuses = append(stats.Statuses, Count{string(status), n})
-			}
-		}
 		list = append(list, stats)
 	}
-	return Calls{list, byCount(c.unknown)}
+	return Calls{list, c.unknown.byCount()}
 }

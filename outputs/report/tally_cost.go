@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
 	"trajgen/pipeline/episode"
 )
 
@@ -31,20 +32,31 @@ type spending struct {
 	usage          TokenUsage
 	user, approver OtherUsage
 	models         map[string]*modelTally
-	outcomes       costs
+	outcomes       map[episode.Outcome]*costTally
 	earlier        EarlierCost
 }
 
 // modelTally counts the turns of one model.
 type modelTally struct {
-	price *Price
-	usage TokenUsage
+	ModelCost
 	// cached tokens of a turn are never more than its prompt, whatever the server says.
 	cached int64
 }
 
+// costTally adds up what episodes cost.
+type costTally struct {
+	episodes, unknown int
+	usd               float64
+}
+
 func (s *spending) add(ep *episode.Episode) {
-	s.outcomes.add(ep, s.prices, s.asked)
+	cost := tallyOf(&s.outcomes, ep.Outcome)
+	cost.episodes++
+	usd, known := episode.CostOf(ep, s.prices, s.asked)
+	if !known && len(ep.Turns) > 0 {
+		cost.unknown++
+	}
+	cost.usd += usd
 	for i := range ep.Compactions {
 		if c := &ep.Compactions[i]; c.Usage != nil {
 			s.addPriced(*c.Usage, c.Model, c.Asked)
@@ -72,12 +84,12 @@ func (s *spending) add(ep *episode.Episode) {
 // addPriced counts tokens that are paid for under one of the names.
 func (s *spending) addPriced(u episode.Usage, names ...string) {
 	name, price, known := s.prices.Find(names...)
-	m := tallyOf(s.models, name)
-	if known && m.price == nil {
-		m.price = &price
+	m := tallyOf(&s.models, name)
+	if known && m.Price == nil {
+		m.Price = &price
 	}
-	m.usage.Turns++
-	m.usage.add(u, &m.usage.Unreported)
+	m.Usage.Turns++
+	m.Usage.add(u, &m.Usage.Unreported)
 	if u.Reported {
 		m.cached += int64(min(u.Cached, u.Prompt))
 	}
@@ -114,57 +126,26 @@ func (s *spending) sum(budget *Budget) Spending {
 
 // cost adds up what is known. Unknown is never zero: one turn without usage or price leaves the sum open.
 func (s *spending) cost() Cost {
-	cost := Cost{Models: []ModelCost{}, Earlier: s.earlier}
-	known, priced := 0.0, false
+	cost := Cost{Models: []ModelCost{}, Outcomes: []OutcomeCost{}, Earlier: s.earlier}
 	for _, name := range slices.Sorted(maps.Keys(s.models)) {
 		m := s.models[name]
-		part := ModelCost{Model: name, Price: m.price, Usage: m.usage}
-		if m.price == nil || m.usage.Unreported == m.usage.Turns {
-			cost.UnknownTurns += m.usage.Turns
+		part := m.ModelCost
+		part.Model = name
+		if part.Price == nil || part.Usage.Unreported == part.Usage.Turns {
+			cost.UnknownTurns += part.Usage.Turns
 		} else {
-			cost.UnknownTurns += m.usage.Unreported
-			usd := m.price.Of(episode.Usage{Prompt: int(m.usage.Prompt), Completion: int(m.usage.Completion), Cached: int(m.cached)})
-			part.USD = &usd
-			known, priced = known+usd, true
+			cost.UnknownTurns += part.Usage.Unreported
+			part.USD = new(part.Price.Of(episode.Usage{Prompt: int(part.Usage.Prompt), Completion: int(part.Usage.Completion), Cached: int(m.cached)}))
+			cost.KnownUSD = new(orZero(cost.KnownUSD) + *part.USD)
 		}
 		cost.Models = append(cost.Models, part)
 	}
-	if priced {
-		cost.KnownUSD = &known
+	if cost.UnknownTurns == 0 {
+		cost.USD = cost.KnownUSD
 	}
-	if priced && cost.UnknownTurns == 0 {
-		cost.USD = new(known)
-	}
-	if cost.Outcomes, cost.PerEpisode = s.outcomes.list(); cost.USD == nil {
-		cost.PerEpisode = nil
-	}
-	return cost
-}
-
-// costs adds up what episodes cost, by their outcomes.
-type costs map[episode.Outcome]*costTally
-
-type costTally struct {
-	episodes, unknown int
-	usd               float64
-}
-
-func (c costs) add(ep *episode.Episode, prices episode.Prices, asked string) {
-	t := tallyOf(c, ep.Outcome)
-	t.episodes++
-	usd, known := episode.CostOf(ep, prices, asked)
-	if !known && len(ep.Turns) > 0 {
-		t.unknown++
-	}
-	t.usd += usd
-}
-
-// list has the outcomes that there were, in their order.
-func (c costs) list() (list []OutcomeCost, perEpisode *float64) {
-	list = []OutcomeCost{}
-	episodes, unknown, sum := 0, 0, 0.0
+	var all costTally
 	for _, outcome := range episode.Outcomes() {
-		t := c[outcome]
+		t := s.outcomes[outcome]
 		if t == nil {
 			continue
 		}
@@ -172,19 +153,33 @@ func (c costs) list() (list []OutcomeCost, perEpisode *float64) {
 		if t.unknown == 0 {
 			part.USD = &t.usd
 		}
-		list = append(list, part)
-		episodes, unknown, sum = episodes+t.episodes, unknown+t.unknown, sum+t.usd
+		cost.Outcomes = append(cost.Outcomes, part)
+		all.episodes, all.unknown, all.usd = all.episodes+t.episodes, all.unknown+t.unknown, all.usd+t.usd
 	}
-	if episodes > 0 && unknown == 0 {
-		perEpisode = new(sum / float64(episodes))
+	if cost.USD != nil && all.unknown == 0 {
+		cost.PerEpisode = new(all.usd / float64(all.episodes))
 	}
-	return list, perEpisode
+	return cost
 }
 
-// text says what was spent; nothing when nothing was.
-func (c EarlierCost) text() string {
+// episodeCostFact is the cost of an episode, by outcome.
+func (c Cost) episodeCostFact() fact {
+	if c.PerEpisode == nil {
+		return fact{}
+	}
+	var parts []string
+	for _, o := range c.Outcomes {
+		if o.USD != nil {
+			parts = append(parts, fmt.Sprintf("%s %s", o.Outcome, dollars(*o.USD)))
+		}
+	}
+	return fact{name: "cost of an episode", text: dollars(*c.PerEpisode) + "; " + strings.Join(parts, ", ")}
+}
+
+// fact says what was spent; nothing when nothing was.
+func (c EarlierCost) fact() fact {
 	if c.Turns == 0 {
-		return ""
+		return fact{}
 	}
 	text := fmt.Sprintf("%d turns, %d tokens", c.Turns, c.Prompt+c.Completion)
 	switch {
@@ -193,35 +188,23 @@ func (c EarlierCost) text() string {
 	case c.KnownUSD > 0:
 		text += ", at least " + dollars(c.KnownUSD)
 	}
-	return text + ", beside the rows'"
+	return fact{name: "earlier attempts", text: text + ", beside the rows'"}
 }
 
-// costFacts are the cost of an episode, by outcome, and what a budget has come to.
-func (r *Report) costFacts() (facts []fact) {
-	if each := r.Cost.PerEpisode; each != nil && r.Cost.USD != nil {
-		var parts []string
-		for _, o := range r.Cost.Outcomes {
-			if o.USD != nil {
-				parts = append(parts, fmt.Sprintf("%s %s", o.Outcome, dollars(*o.USD)))
-			}
-		}
-		facts = append(facts, fact{name: "cost of an episode", text: dollars(*each) + "; " + strings.Join(parts, ", ")})
+// fact says what a budget has come to; nothing when there is none.
+func (b *Budget) fact() fact {
+	if b == nil {
+		return fact{}
 	}
-	if text := r.Cost.Earlier.text(); text != "" {
-		facts = append(facts, fact{name: "earlier attempts", text: text})
+	var parts []string
+	if b.USD > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s", dollars(b.SpentUSD), dollars(b.USD)))
 	}
-	if b := r.Budget; b != nil {
-		var parts []string
-		if b.USD > 0 {
-			parts = append(parts, fmt.Sprintf("%s of %s", dollars(b.SpentUSD), dollars(b.USD)))
-		}
-		if b.Tokens > 0 {
-			parts = append(parts, fmt.Sprintf("%d of %d tokens", b.SpentTokens, b.Tokens))
-		}
-		if len(parts) == 0 {
-			parts = append(parts, fmt.Sprintf("%d tokens, no limit", b.SpentTokens))
-		}
-		facts = append(facts, fact{name: "budget", text: strings.Join(parts, ", ")})
+	if b.Tokens > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d tokens", b.SpentTokens, b.Tokens))
 	}
-	return facts
+	if len(parts) == 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens, no limit", b.SpentTokens))
+	}
+	return fact{name: "budget", text: strings.Join(parts, ", ")}
 }

@@ -38,47 +38,39 @@ type faultKind struct {
 	class   string
 }
 
+// faultCount has as its example the first in dataset order, whatever the order in which episodes are added.
 type faultCount struct {
-	n       int
-	example string
-	first   place
-	pause   time.Duration
+	FaultCount
+	pause       time.Duration
+	row, sample int // of the example
 }
 
-// place is where an episode stands in the dataset.
-type place struct {
-	row, sample int
-	id          string
-}
-
-func (p place) compare(o place) int {
-	return cmp.Or(cmp.Compare(p.row, o.row), cmp.Compare(p.sample, o.sample), cmp.Compare(p.id, o.id))
-}
-
-func (t faultTally) add(f episode.Fault, ep *episode.Episode) {
+func (t *faultTally) add(f episode.Fault, ep *episode.Episode) {
+	if *t == nil {
+		*t = make(faultTally)
+	}
 	kind := faultKind{kept(f.Outcome), kept(f.Class)}
-	if _, ok := t[kind]; !ok && len(t) >= maxNames {
+	if _, ok := (*t)[kind]; !ok && len(*t) >= maxNames {
 		kind.class = other
 	}
-	c := t[kind]
-	here := place{ep.Row, ep.Key.Sample, ep.ID}
+	c := (*t)[kind]
 	if c == nil {
-		c = new(faultCount)
-		t[kind] = c
+		c = &faultCount{FaultCount: FaultCount{Outcome: kind.outcome, Class: kind.class}}
+		(*t)[kind] = c
 	}
-	c.n++
+	c.Count++
 	c.pause += f.Pause
-	// The first in dataset order, whatever the order in which episodes are added.
-	if c.n == 1 || here.compare(c.first) < 0 {
-		here.id = kept(here.id)
-		c.example, c.first = strings.Clone(cut(f.Message, 500)), here
+	if c.Count == 1 || cmp.Or(cmp.Compare(ep.Row, c.row), cmp.Compare(ep.Key.Sample, c.sample), cmp.Compare(ep.ID, c.ID)) < 0 {
+		c.row, c.sample, c.ID = ep.Row, ep.Key.Sample, kept(ep.ID)
+		c.Example = strings.Clone(cut(f.Message, 500))
 	}
 }
 
 func (t faultTally) list() []FaultCount {
 	list := make([]FaultCount, 0, len(t))
-	for kind, c := range t {
-		list = append(list, FaultCount{kind.outcome, kind.class, c.n, c.example, c.first.id, c.pause.Microseconds()})
+	for _, c := range t {
+		c.PauseUS = c.pause.Microseconds()
+		list = append(list, c.FaultCount)
 	}
 	slices.SortFunc(list, func(a, b FaultCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Class, b.Class))

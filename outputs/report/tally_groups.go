@@ -13,15 +13,11 @@ import (
 type groupTallies struct{ combinations, toolsets, tags, difficulties groups }
 
 func (g *groupTallies) add(ep *episode.Episode) {
-	g.combinations.add(cmp.Or(strings.Join(ep.Toolsets, "+"), "(none)"), ep)
-	for _, toolset := range slices.Compact(slices.Sorted(slices.Values(ep.Toolsets))) {
-		g.toolsets.add(toolset, ep)
-	}
-	for _, tag := range slices.Compact(slices.Sorted(slices.Values(ep.Task.Tags))) {
-		g.tags.add(tag, ep)
-	}
+	g.combinations.add(ep, cmp.Or(strings.Join(ep.Toolsets, "+"), "(none)"))
+	g.toolsets.add(ep, ep.Toolsets...)
+	g.tags.add(ep, ep.Task.Tags...)
 	if ep.Task.Difficulty != "" {
-		g.difficulties.add(ep.Task.Difficulty, ep)
+		g.difficulties.add(ep, ep.Task.Difficulty)
 	}
 }
 
@@ -37,11 +33,14 @@ type groupTally struct {
 	reward   sample
 }
 
-func (g groups) add(name string, ep *episode.Episode) {
-	t := tallyOf(g, name)
-	t.episodes++
-	if judged(ep) {
-		t.reward.add(kept(ep.Key.Task), *ep.Reward)
+// add counts an episode once in each of its groups.
+func (g *groups) add(ep *episode.Episode, names ...string) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		t := tallyOf(g, name)
+		t.episodes++
+		if judged(ep) {
+			t.reward.add(ep.Key.Task, *ep.Reward)
+		}
 	}
 }
 

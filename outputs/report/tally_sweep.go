@@ -11,28 +11,26 @@ import (
 
 // sweepTally counts the episodes that were played with the same settings of the model.
 type sweepTally struct {
-	sampling        episode.Sampling
-	first           int // the least of their samples, which orders combinations as the run file has them
-	episodes        int
-	outcomes        map[episode.Outcome]int
-	reward, success sample
+	sampling episode.Sampling
+	first    int // the least of their samples, which orders combinations as the run file has them
+	episodes int
+	outcomes counter[episode.Outcome]
+	verdicts verdicts
 }
 
 // sweeps are the tallies by their settings.
 type sweeps map[string]*sweepTally
 
-func (s sweeps) add(ep *episode.Episode) {
-	name := ep.Sampling.String()
-	t := s[name]
-	if t == nil {
-		t = &sweepTally{sampling: ep.Sampling, first: ep.Key.Sample, outcomes: make(map[episode.Outcome]int)}
+func (s *sweeps) add(ep *episode.Episode) {
+	t := tallyOf(s, ep.Sampling.String())
+	if t.episodes == 0 {
+		t.sampling, t.first = ep.Sampling, ep.Key.Sample
 		t.sampling.Model, t.sampling.ReasoningEffort = kept(t.sampling.Model), kept(t.sampling.ReasoningEffort)
-		s[kept(name)] = t
 	}
 	t.first = min(t.first, ep.Key.Sample)
 	t.episodes++
-	t.outcomes[kept(ep.Outcome)]++
-	verdict(ep, kept(ep.Key.Task), &t.reward, &t.success)
+	t.outcomes.add(ep.Outcome)
+	t.verdicts.add(ep)
 }
 
 // list is empty unless settings differ between episodes.
@@ -41,79 +39,55 @@ func (s sweeps) list() []SweepGroup {
 	if len(s) < 2 {
 		return list
 	}
-	names := make([]string, 0, len(s))
-	for name := range s {
-		names = append(names, name)
+	for name, t := range s {
+		list = append(list, SweepGroup{
+			Name: name, Sampling: t.sampling, Episodes: t.episodes,
+			Outcomes: slices.DeleteFunc(outcomeCounts(t.outcomes), func(o OutcomeCount) bool { return o.Count == 0 }),
+			Reward:   t.verdicts.reward.estimate(), SuccessRate: t.verdicts.success.estimate(),
+		})
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(s[a].first, s[b].first), cmp.Compare(a, b)) })
-	samplings := make([]episode.Sampling, len(names))
-	for i, name := range names {
-		samplings[i] = s[name].sampling
-	}
-	differ := varied(samplings)
-	for _, name := range names {
-		t := s[name]
-		g := SweepGroup{Name: label(t.sampling, differ), Sampling: t.sampling, Episodes: t.episodes, Reward: t.reward.estimate(), SuccessRate: t.success.estimate()}
-		for _, outcome := range episode.Outcomes() {
-			if n := t.outcomes[outcome]; n > 0 {
-				g.Outcomes = append(g.Outcomes, OutcomeCount{outcome, n})
-			}
+	slices.SortFunc(list, func(a, b SweepGroup) int {
+		return cmp.Or(cmp.Compare(s[a.Name].first, s[b.Name].first), cmp.Compare(a.Name, b.Name))
+	})
+	for i, g := range list {
+		var parts []string
+		for _, setting := range settings(g, list) {
+			parts = append(parts, setting[0]+"="+setting[1])
 		}
-		list = append(list, g)
+		list[i].Name = strings.Join(parts, " ")
 	}
 	return list
 }
 
-// varied says of each setting whether it differs.
-func varied(samplings []episode.Sampling) []bool {
-	differ := make([]bool, len(samplings[0].Values()))
-	for _, sampling := range samplings {
-		for i, value := range sampling.Values() {
-			differ[i] = differ[i] || value != samplings[0].Values()[i]
+// settings are the names and values that tell a group from the others.
+func settings(g SweepGroup, all []SweepGroup) (settings [][2]string) {
+	for i, value := range g.Sampling.Values() {
+		differs := func(other SweepGroup) bool { return other.Sampling.Values()[i] != value }
+		if slices.ContainsFunc(all, differs) {
+			settings = append(settings, [2]string{value[0], cmp.Or(value[1], "(none)")})
 		}
 	}
-	return differ
-}
-
-// label names a combination by what tells it from the others.
-func label(sampling episode.Sampling, differ []bool) string {
-	var parts []string
-	for i, value := range sampling.Values() {
-		if differ[i] {
-			parts = append(parts, value[0]+"="+cmp.Or(value[1], "(none)"))
-		}
-	}
-	return strings.Join(parts, " ")
+	return settings
 }
 
 // sweepTable shows what became of each combination: a column for each setting that differs, so that the values can be
 // read where there is little room.
 func (r *Report) sweepTable() table {
-	if len(r.Sweep) == 0 {
-		return table{}
-	}
-	samplings := make([]episode.Sampling, len(r.Sweep))
-	for i, g := range r.Sweep {
-		samplings[i] = g.Sampling
-	}
-	differ := varied(samplings)
 	t := table{title: "sweep", head: []string{""}, wide: true}
 	for i, g := range r.Sweep {
 		cells := []string{strconv.Itoa(i + 1)}
-		for j, value := range g.Sampling.Values() {
-			if differ[j] {
-				cells = append(cells, cmp.Or(value[1], "(none)"))
-				if i == 0 {
-					t.head = append(t.head, value[0])
-				}
+		for _, setting := range settings(g, r.Sweep) {
+			cells = append(cells, setting[1])
+			if i == 0 {
+				t.head = append(t.head, setting[0])
 			}
 		}
 		var counts []Count
 		for _, o := range g.Outcomes {
 			counts = append(counts, Count{string(o.Outcome), o.Count})
 		}
-		t.rows = append(t.rows, append(cells, Thousands(g.Episodes), number(g.Reward.Mean, decimal),
-			number(g.SuccessRate.Mean, percent), intervalText(g.SuccessRate, percent), countsText(counts)))
+		t.add(false, append(cells, Thousands(g.Episodes), number(g.Reward.Mean, decimal),
+			number(g.SuccessRate.Mean, percent), intervalText(g.SuccessRate, percent), countsText(counts))...)
 	}
 	t.head = append(t.head, "episodes", "reward", "success", "95 % interval", "outcomes")
 	return t

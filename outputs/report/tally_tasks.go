@@ -39,20 +39,19 @@ const maxTasks = 100
 
 // taskTallies are what the samples of tasks came to.
 type taskTallies struct {
-	tasks           map[string]taskTally
-	reward, success sample
-	unjudged        int
+	tasks map[string]*taskTally
+	verdicts
+	unjudged int
 }
 
-// taskTally is what is counted of a task beside its rewards.
-type taskTally struct{ row, errors int }
+// taskTally is what is counted of a task beside its verdicts.
+type taskTally struct{ row, episodes, errors int }
 
 // add counts an episode of its task. An answer that nothing checked is called a success for want of a better word; it proves
 // nothing and is not counted as one here.
 func (t *taskTallies) add(ep *episode.Episode) {
-	name := kept(ep.Key.Task)
-	task, seen := t.tasks[name]
-	if !seen || ep.Row < task.row {
+	task := tallyOf(&t.tasks, ep.Key.Task)
+	if task.episodes++; task.episodes == 1 || ep.Row < task.row {
 		task.row = ep.Row
 	}
 	if !ep.Outcome.AgentsDoing() {
@@ -60,54 +59,54 @@ func (t *taskTallies) add(ep *episode.Episode) {
 	} else if ep.Reward == nil {
 		t.unjudged++
 	}
-	t.tasks[name] = task
-	verdict(ep, name, &t.reward, &t.success)
+	t.verdicts.add(ep)
 }
 
-// verdict adds an episode's reward, and 1 for a success or 0. One that was to be judged and was not is unresolved.
-func verdict(ep *episode.Episode, task string, reward, success *sample) {
+// verdicts are what judged episodes came to.
+type verdicts struct{ reward, success sample }
+
+// add adds an episode's reward, and 1 for a success or 0. One that was to be judged and was not is unresolved.
+func (v *verdicts) add(ep *episode.Episode) {
+	task := ep.Key.Task
 	switch {
 	case judged(ep):
-		reward.add(task, *ep.Reward)
-		success.add(task, succeeded(ep))
+		v.reward.add(task, *ep.Reward)
+		v.success.add(task, succeeded(ep))
 	case len(ep.Task.Verify) > 0:
-		reward.unresolved(task)
-		success.unresolved(task)
+		v.reward.unresolved(task)
+		v.success.unresolved(task)
 	}
 }
 
-func (t *taskTallies) verdicts() Verdicts {
-	return Verdicts{t.reward.estimate(), t.success.estimate(), t.success.passRates(PassAtK), t.success.passRates(PassHatK)}
+func (v *verdicts) list() Verdicts {
+	return Verdicts{v.reward.estimate(), v.success.estimate(), v.success.passRates(PassAtK), v.success.passRates(PassHatK)}
 }
 
 func (t *taskTallies) summary() TaskSummary {
 	s := TaskSummary{Table: []TaskRow{}}
-	kinds := make(map[string]int)
+	var kinds counter[string]
 	for _, name := range slices.Sorted(maps.Keys(t.tasks)) {
-		tally, rewards, successes := t.tasks[name], t.reward.tasks[name], t.success.tasks[name]
+		tally, rewards, successes := t.tasks[name], t.reward.of(name), t.success.of(name)
 		row := TaskRow{Task: name, Row: tally.row, Samples: successes.n, Successes: int(successes.sum), Errors: tally.errors, Kind: unknown}
-		switch {
-		case row.Samples == 0 && rewards.open == 0: // it is not judged
+		if row.Samples == 0 && rewards.open == 0 { // it is not judged
 			continue
-		case row.Samples > 0:
+		}
+		if row.Samples > 0 {
 			row.Reward, row.Kind = new(rewards.mean()), stability(successes)
 			s.Judged++
-			kinds[row.Kind]++
-		}
-		switch {
-		case row.Samples == 0:
-		case row.Successes == row.Samples:
-			s.Always++
-		case row.Successes == 0:
-			s.Never++
-		default:
-			s.Sometimes++
+			kinds.add(row.Kind)
+			switch row.Successes {
+			case row.Samples:
+				s.Always++
+			case 0:
+				s.Never++
+			default:
+				s.Sometimes++
+			}
 		}
 		s.Table = append(s.Table, row)
 	}
-	for _, kind := range []string{stablePass, flaky, stableFail, unknown} {
-		s.Kinds = append(s.Kinds, Count{kind, kinds[kind]})
-	}
+	s.Kinds = kinds.inOrder([]string{stablePass, flaky, stableFail, unknown})
 	slices.SortFunc(s.Table, func(a, b TaskRow) int {
 		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(orZero(a.Reward), orZero(b.Reward)), cmp.Compare(b.Errors, a.Errors),
 			cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Task, b.Task))
@@ -132,21 +131,20 @@ func orZero(v *float64) float64 {
 	return *v
 }
 
-func (r *Report) taskFacts() []fact {
+func (r *Report) taskFact() fact {
 	t := r.Tasks
 	if t.Judged == 0 {
-		return nil
+		return fact{}
 	}
-	text := fmt.Sprintf("%s judged: %s always succeeded, %s sometimes, %s never", Thousands(t.Judged), Thousands(t.Always), Thousands(t.Sometimes), Thousands(t.Never))
-	return []fact{{name: "tasks", text: text + "; proved by their samples: " + countsText(t.Kinds)}}
+	return fact{name: "tasks", text: fmt.Sprintf("%s judged: %s always succeeded, %s sometimes, %s never; proved by their samples: %s",
+		Thousands(t.Judged), Thousands(t.Always), Thousands(t.Sometimes), Thousands(t.Never), countsText(t.Kinds))}
 }
 
 // taskTable shows the worst first.
 func (r *Report) taskTable() table {
 	t := table{title: "tasks, worst first", head: []string{"", "successes", "of", "reward", "errors", "kind"}, more: r.Tasks.LeftOut}
 	for _, row := range r.Tasks.Table {
-		t.rows = append(t.rows, []string{row.Task, Thousands(row.Successes), Thousands(row.Samples), number(row.Reward, decimal), Thousands(row.Errors), row.Kind})
-		t.alert = append(t.alert, row.Samples == 0)
+		t.add(row.Samples == 0, row.Task, Thousands(row.Successes), Thousands(row.Samples), number(row.Reward, decimal), Thousands(row.Errors), row.Kind)
 	}
 	return t
 }

@@ -8,7 +8,7 @@ import (
 
 // driftTally counts episodes by what their tokens are good for.
 type driftTally struct {
-	verdicts        map[episode.DriftVerdict]int
+	verdicts        counter[episode.DriftVerdict]
 	safe, judgeable int
 	complete        int // safe ones with every log probability
 	withIDs         int // episodes with any ids
@@ -20,7 +20,7 @@ func (t *driftTally) add(ep *episode.Episode) {
 		verdict = ep.Drift.Verdict
 		t.withIDs++
 	}
-	t.verdicts[kept(verdict)]++
+	t.verdicts.add(verdict)
 	if !ep.Outcome.AgentsDoing() {
 		return
 	}
@@ -42,21 +42,18 @@ func (t *driftTally) stats(asked bool) *DriftStats {
 	if t.withIDs == 0 && !asked {
 		return nil
 	}
-	stats := &DriftStats{Safe: t.safe, Of: t.judgeable, WithLogprobs: t.complete}
-	for _, verdict := range episode.DriftVerdicts() {
-		stats.Verdicts = append(stats.Verdicts, Count{string(verdict), t.verdicts[verdict]})
-	}
+	stats := &DriftStats{Verdicts: t.verdicts.inOrder(episode.DriftVerdicts()), Safe: t.safe, Of: t.judgeable, WithLogprobs: t.complete}
 	if t.judgeable > 0 {
 		stats.SafeShare = new(float64(t.safe) / float64(t.judgeable))
 	}
 	return stats
 }
 
-// driftFacts say how many rows can be trained on as they are, if that is known or was wanted.
-func (r *Report) driftFacts() []fact {
+// driftFact says how many rows can be trained on as they are, if that is known or was wanted.
+func (r *Report) driftFact() fact {
 	d := r.Drift
 	if d == nil {
-		return nil
+		return fact{}
 	}
 	f := fact{name: "token drift", text: countsText(d.Verdicts)}
 	if d.SafeShare != nil {
@@ -64,5 +61,5 @@ func (r *Report) driftFacts() []fact {
 			percent(*d.SafeShare), Thousands(d.Safe), Thousands(d.Of), Thousands(d.WithLogprobs))
 		f.alert = d.Safe < d.Of
 	}
-	return []fact{f}
+	return f
 }

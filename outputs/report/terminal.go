@@ -32,22 +32,12 @@ func writeTerminal(r page, w io.Writer, width int, color bool) error {
 	}
 	p.line(bold, clip(oneLine(r.title()), p.width))
 	facts := r.facts()
-	name := 0
+	names := 0
 	for _, f := range facts {
-		name = max(name, utf8.RuneCountInString(f.name))
+		names = max(names, utf8.RuneCountInString(f.name))
 	}
 	for _, f := range facts {
-		style := plain
-		if f.alert {
-			style = yellow
-		}
-		for i, text := range wrap(oneLine(f.text), p.width-name-2) {
-			label := ""
-			if i == 0 {
-				label = f.name
-			}
-			p.line(style, pad(label, name, true)+"  "+text)
-		}
+		p.hang(styleOf(f.alert), pad(f.name, names, true)+"  ", oneLine(f.text))
 	}
 	for _, t := range r.tables() {
 		p.table(t)
@@ -66,6 +56,13 @@ const (
 	yellow style = "\x1b[33m"
 )
 
+func styleOf(alert bool) style {
+	if alert {
+		return yellow
+	}
+	return plain
+}
+
 type printer struct {
 	out   *bufio.Writer
 	width int
@@ -81,62 +78,54 @@ func (p *printer) line(s style, text string) {
 	p.out.WriteString(text + "\n")
 }
 
+// hang prints a text behind a beginning, and goes on below the text.
+func (p *printer) hang(s style, beginning, text string) {
+	indent := utf8.RuneCountInString(beginning)
+	for _, part := range wrap(text, max(leastColumn, p.width-indent)) {
+		p.line(s, beginning+part)
+		beginning = strings.Repeat(" ", indent)
+	}
+}
+
+// leastColumn is the least width of a column that gives way.
+const leastColumn = 12
+
 // table prints a table whose columns are as wide as they must be. The first one gives way when that is too much, and
 // a wide last one goes on below itself.
 func (p *printer) table(t table) {
 	p.out.WriteString("\n")
-	rows := t.rows[:min(len(t.rows), p.rows)]
 	head := append([]string{strings.ToUpper(t.title)}, t.head[1:]...)
-	widths := make([]int, len(head))
-	numbers := 0
-	for i := range head {
-		if t.wide && i == len(head)-1 {
-			break
-		}
-		widths[i] = utf8.RuneCountInString(head[i])
+	rows := append([]row{{cells: head}}, t.rows[:min(len(t.rows), p.rows)]...)
+	columns, reserve := len(head), 0 // those of a fixed width, and what all but the first take
+	if t.wide {
+		columns, reserve = columns-1, leastColumn
+	}
+	widths := make([]int, columns)
+	for i := range widths {
 		for _, row := range rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(oneLine(row[i])))
+			widths[i] = max(widths[i], utf8.RuneCountInString(oneLine(row.cells[i])))
 		}
 		if i > 0 {
-			numbers += widths[i] + 2
+			reserve += widths[i] + 2
 		}
 	}
-	reserve := numbers
-	if t.wide {
-		reserve += 12 // of the last column
-	}
-	widths[0] = min(widths[0], max(12, p.width-reserve))
-	print := func(s style, cells []string) {
-		var line strings.Builder
-		for i, cell := range cells {
-			if i > 0 {
-				line.WriteString("  ")
-			}
-			if !t.wide || i < len(cells)-1 {
-				line.WriteString(pad(clip(oneLine(cell), widths[i]), widths[i], t.left(i)))
-				continue
-			}
-			indent := utf8.RuneCountInString(line.String())
-			for n, part := range wrap(oneLine(cell), max(12, p.width-indent)) {
-				if n > 0 {
-					p.line(s, line.String())
-					line.Reset()
-					line.WriteString(strings.Repeat(" ", indent))
-				}
-				line.WriteString(part)
-			}
-		}
-		p.line(s, line.String())
-	}
-	print(bold, head)
+	widths[0] = min(widths[0], max(leastColumn, p.width-reserve))
 	for i, row := range rows {
-		s := plain
-		if t.alert != nil && t.alert[i] {
-			s = yellow
+		s := styleOf(row.alert)
+		if i == 0 {
+			s = bold
 		}
-		print(s, row)
+		cells := make([]string, columns)
+		for i := range cells {
+			cells[i] = pad(clip(oneLine(row.cells[i]), widths[i]), widths[i], t.left(i))
+		}
+		if line := strings.Join(cells, "  "); t.wide {
+			p.hang(s, line+"  ", oneLine(row.cells[columns]))
+		} else {
+			p.line(s, line)
+		}
 	}
-	if more := len(t.rows) - len(rows); more > 0 {
+	if more := len(t.rows) + 1 - len(rows); more > 0 {
 		p.line(plain, fmt.Sprintf("(%s more with --json, or where no terminal is written to)", Thousands(more+t.more)))
 	} else if t.more > 0 {
 		p.line(plain, fmt.Sprintf("(%s more are not listed)", Thousands(t.more)))

@@ -25,44 +25,51 @@ type table struct {
 	title string
 	head  []string
 	wide  bool
-	rows  [][]string
-	alert []bool // by row; nil when none is
-	more  int    // rows that the report does not have
+	rows  []row
+	more  int // rows that the report does not have
+}
+
+type row struct {
+	cells []string
+	alert bool
+}
+
+func (t *table) add(alert bool, cells ...string) { t.rows = append(t.rows, row{cells, alert}) }
+
+// left says whether a column is text.
+func (t table) left(column int) bool {
+	return column == 0 || t.wide && column == len(t.head)-1
+}
+
+// filled are the tables that have rows.
+func filled(tables ...table) []table {
+	return slices.DeleteFunc(tables, func(t table) bool { return len(t.rows) == 0 })
 }
 
 // facts are the lines at the top.
 func (r *Report) facts() []fact {
-	facts := []fact{r.episodesFact()}
-	facts = append(facts, r.originFacts()...)
-	facts = append(facts,
-		fact{name: "reward", text: estimateText(r.Reward, decimal)},
-		fact{name: "success rate", text: estimateText(r.SuccessRate, percent)},
-	)
-	facts = append(facts, passFact("pass@k", r.PassAtK)...)
-	facts = append(facts, passFact("pass^k", r.PassHatK)...)
-	facts = append(facts, r.taskFacts()...)
-	if t := r.Turns; t.Mean != nil {
-		facts = append(facts, fact{name: "turns", text: fmt.Sprintf("mean %.1f, p50 %d, p95 %d, max %d", *t.Mean, *t.P50, *t.P95, *t.Max)})
+	facts := []fact{
+		r.episodesFact(), r.spanFact(), named("dataset digest", r.Digest), named("seed", r.Seed),
+		named("experiment", r.Fingerprint), named("trajgen", r.Version),
+		{name: "reward", text: estimateText(r.Reward, decimal)},
+		{name: "success rate", text: estimateText(r.SuccessRate, percent)},
+		passFact("pass@k", r.PassAtK), passFact("pass^k", r.PassHatK), r.taskFact(), r.turnsFact(), r.driftFact(),
+		{name: "stops", text: countsText(r.Stops)},
+		usageFact(r.Usage), r.costFact(), r.Cost.episodeCostFact(), r.Cost.Earlier.fact(), r.Budget.fact(),
+		otherFact("user", r.User), otherFact("approver", r.Approver), r.fateFact(), r.timeFact(),
+		{name: "model retries", text: faultsText(r.ModelRetries)},
+		{name: "played again", text: faultsText(r.EarlierAttempts)},
+		named("unknown tools", countsText(r.UnknownTools)),
 	}
-	facts = append(facts, r.driftFacts()...)
-	facts = append(facts,
-		fact{name: "stops", text: countsText(r.Stops)},
-		usageFact(r.Usage),
-		r.costFact(),
-	)
-	facts = append(facts, r.costFacts()...)
-	facts = append(facts, otherFacts("user", r.User)...)
-	facts = append(facts, otherFacts("approver", r.Approver)...)
-	facts = append(facts, r.fateFacts()...)
-	facts = append(facts,
-		r.timeFact(),
-		fact{name: "model retries", text: faultsText(r.ModelRetries)},
-		fact{name: "played again", text: faultsText(r.EarlierAttempts)},
-	)
-	if len(r.UnknownTools) > 0 {
-		facts = append(facts, fact{name: "unknown tools", text: countsText(r.UnknownTools)})
+	return slices.DeleteFunc(facts, func(f fact) bool { return f.name == "" })
+}
+
+// named is a fact with a text, or nothing.
+func named(name, text string) fact {
+	if text == "" {
+		return fact{}
 	}
-	return facts
+	return fact{name: name, text: text}
 }
 
 func (r *Report) episodesFact() fact {
@@ -80,23 +87,22 @@ func (r *Report) episodesFact() fact {
 	return f
 }
 
-// originFacts say when what was played.
-func (r *Report) originFacts() (facts []fact) {
-	if r.Started != nil {
-		facts = append(facts, fact{name: "played", text: r.Started.Format(time.DateTime) + " to " + r.Ended.Format(time.DateTime) + " UTC"})
+func (r *Report) spanFact() fact {
+	if r.Started == nil {
+		return fact{}
 	}
-	for _, f := range []fact{{name: "dataset digest", text: r.Digest}, {name: "seed", text: r.Seed}, {name: "experiment", text: r.Fingerprint}, {name: "trajgen", text: r.Version}} {
-		if f.text != "" {
-			facts = append(facts, f)
-		}
-	}
-	return facts
+	return fact{name: "played", text: r.Started.Format(time.DateTime) + " to " + r.Ended.Format(time.DateTime) + " UTC"}
 }
 
-func passFact(name string, rates []PassRate) []fact {
-	if len(rates) == 0 {
-		return nil
+func (r *Report) turnsFact() fact {
+	t := r.Turns
+	if t.Mean == nil {
+		return fact{}
 	}
+	return fact{name: "turns", text: fmt.Sprintf("mean %.1f, p50 %d, p95 %d, max %d", *t.Mean, *t.P50, *t.P95, *t.Max)}
+}
+
+func passFact(name string, rates []PassRate) fact {
 	var parts []string
 	for _, p := range rates {
 		text := fmt.Sprintf("%d %s", p.K, percent(p.Value))
@@ -105,7 +111,7 @@ func passFact(name string, rates []PassRate) []fact {
 		}
 		parts = append(parts, text+fmt.Sprintf(" (%s of %s tasks)", Thousands(p.Tasks), Thousands(p.Of)))
 	}
-	return []fact{{name: name, text: strings.Join(parts, ", ")}}
+	return named(name, strings.Join(parts, ", "))
 }
 
 func usageFact(u TokenUsage) fact {
@@ -121,10 +127,10 @@ func usageFact(u TokenUsage) fact {
 	return f
 }
 
-// otherFacts say what a model used that is not the agent's, if there was one.
-func otherFacts(who string, u OtherUsage) []fact {
+// otherFact says what a model used that is not the agent's, if there was one.
+func otherFact(who string, u OtherUsage) fact {
 	if u.Episodes == 0 {
-		return nil
+		return fact{}
 	}
 	f := fact{name: who + " tokens", text: fmt.Sprintf("prompt %s, completion %s in %s episodes; not in the tokens above",
 		Thousands(u.Prompt), Thousands(u.Completion), Thousands(u.Episodes))}
@@ -132,26 +138,19 @@ func otherFacts(who string, u OtherUsage) []fact {
 		f.text += fmt.Sprintf("; %s episodes without a count", Thousands(u.Unreported))
 		f.alert = true
 	}
-	return []fact{f}
+	return f
 }
 
-// fateFacts say what was done about calls, if anything was.
-func (r *Report) fateFacts() []fact {
-	var stored, masked, shared, refused, approved int
+// fateFact says what was done about calls, if anything was.
+func (r *Report) fateFact() fact {
+	var sum ToolStats
 	for _, t := range r.Tools {
-		stored, masked, shared = stored+t.Stored, masked+t.Masked, shared+t.Shared
-		refused, approved = refused+t.Refused, approved+t.Approved
+		sum.Stored, sum.Masked, sum.Shared = sum.Stored+t.Stored, sum.Masked+t.Masked, sum.Shared+t.Shared
+		sum.Refused, sum.Approved = sum.Refused+t.Refused, sum.Approved+t.Approved
 	}
-	var counts []Count
-	for _, c := range []Count{{"refused", refused}, {"approved", approved}, {"stored", stored}, {"masked", masked}, {"shared", shared}} {
-		if c.Count > 0 {
-			counts = append(counts, c)
-		}
-	}
-	if counts == nil {
-		return nil
-	}
-	return []fact{{name: "calls", text: countsText(counts)}}
+	return named("calls", countsText(seen([]Count{
+		{"refused", sum.Refused}, {"approved", sum.Approved}, {"stored", sum.Stored}, {"masked", sum.Masked}, {"shared", sum.Shared},
+	})))
 }
 
 func (r *Report) costFact() fact {
@@ -196,9 +195,9 @@ func (r *Report) timeFact() fact {
 	return fact{name: "time", text: cmp.Or(strings.Join(parts, "; "), "unknown")}
 }
 
-// tables are the parts below the lines; those without rows are left out.
+// tables are the parts below the lines.
 func (r *Report) tables() []table {
-	tables := []table{
+	return filled(
 		r.outcomeTable(),
 		r.taskTable(),
 		r.sweepTable(),
@@ -208,14 +207,7 @@ func (r *Report) tables() []table {
 		groupTable("difficulty", r.Difficulties),
 		r.toolTable(),
 		r.faultTable(),
-	}
-	kept := tables[:0]
-	for _, t := range tables {
-		if len(t.rows) > 0 {
-			kept = append(kept, t)
-		}
-	}
-	return kept
+	)
 }
 
 func (r *Report) outcomeTable() table {
@@ -225,12 +217,10 @@ func (r *Report) outcomeTable() table {
 		if r.Episodes.Present > 0 {
 			share = percent(float64(o.Count) / float64(r.Episodes.Present))
 		}
-		t.rows = append(t.rows, []string{string(o.Outcome), Thousands(o.Count), share})
-		t.alert = append(t.alert, o.Count > 0 && !o.Outcome.AgentsDoing())
+		t.add(o.Count > 0 && !o.Outcome.AgentsDoing(), string(o.Outcome), Thousands(o.Count), share)
 	}
 	if r.Episodes.Missing != nil && *r.Episodes.Missing > 0 {
-		t.rows = append(t.rows, []string{"(missing)", Thousands(*r.Episodes.Missing), ""})
-		t.alert = append(t.alert, true)
+		t.add(true, "(missing)", Thousands(*r.Episodes.Missing), "")
 	}
 	return t
 }
@@ -238,10 +228,8 @@ func (r *Report) outcomeTable() table {
 func groupTable(title string, groups []Group) table {
 	t := table{title: title, head: []string{"", "episodes", "judged", "tasks", "reward", "95 % interval"}}
 	for _, g := range groups {
-		t.rows = append(t.rows, []string{
-			g.Name, Thousands(g.Episodes), Thousands(g.Reward.N), Thousands(g.Reward.Tasks),
-			number(g.Reward.Mean, decimal), intervalText(g.Reward, decimal),
-		})
+		t.add(false, g.Name, Thousands(g.Episodes), Thousands(g.Reward.N), Thousands(g.Reward.Tasks),
+			number(g.Reward.Mean, decimal), intervalText(g.Reward, decimal))
 	}
 	return t
 }
@@ -265,10 +253,8 @@ func (r *Report) toolTable() table {
 		if tool.Nonzero > 0 {
 			notes = strings.TrimPrefix(fmt.Sprintf("%s; exit code not 0: %s", notes, Thousands(tool.Nonzero)), "; ")
 		}
-		t.rows = append(t.rows, []string{
-			tool.Tool, Thousands(tool.Calls), percent(float64(ok) / float64(tool.Calls)),
-			micro(tool.Elapsed.P50US), micro(tool.Elapsed.P95US), micro(tool.Sandbox.P50US), micro(tool.Sandbox.P95US), notes,
-		})
+		t.add(false, tool.Tool, Thousands(tool.Calls), percent(float64(ok)/float64(tool.Calls)),
+			micro(tool.Elapsed.P50US), micro(tool.Elapsed.P95US), micro(tool.Sandbox.P50US), micro(tool.Sandbox.P95US), notes)
 	}
 	return t
 }
@@ -276,7 +262,7 @@ func (r *Report) toolTable() table {
 func (r *Report) faultTable() table {
 	t := table{title: "faults", head: []string{"outcome/class", "count", "example"}, wide: true}
 	for _, f := range r.Faults {
-		t.rows = append(t.rows, []string{string(f.Outcome) + "/" + f.Class, Thousands(f.Count), f.Example})
+		t.add(false, string(f.Outcome)+"/"+f.Class, Thousands(f.Count), f.Example)
 	}
 	return t
 }
