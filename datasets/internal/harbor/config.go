@@ -1,47 +1,57 @@
 package harbor
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/pelletier/go-toml/v2"
 )
 
-// config is a parsed task.toml.
+// config is a task.toml.
 type config struct {
 	whole map[string]any // as it was written
 
-	name       string
-	tags       []string
-	difficulty string
+	Task struct {
+		Name     string
+		Keywords []string
+	}
+	Agent       part
+	Verifier    part
+	Environment machine
+	Solution    struct{ Env map[string]string }
 
-	agent    part
-	verifier part
-	steps    []step
-	final    bool // the last step's reward is the task's; else the mean of all
-
-	image     string
-	cwd       string
-	env       map[string]string
-	resources map[string]any
-	network   string // as a row names it
-	allow     []string
-	health    string // a shell command that waits until the environment is well
-
-	solution map[string]string // variables
+	Strategy string `json:"multi_step_reward_strategy"` // final: the last step's reward is the task's; else the mean of all
+	Steps    []step
 }
 
 // part is what tables of the agent and of the verifier have in common.
 type part struct {
-	seconds float64
-	env     map[string]string
-	network network
+	Seconds float64 `json:"timeout_sec"`
+	Env     map[string]string
+	network
 }
 
 type step struct {
-	name            string
-	agent, verifier part
+	Name            string
+	Agent, Verifier part
+}
+
+// machine is what task.toml says of the environment.
+type machine struct {
+	Image  string  `json:"docker_image"`
+	Cwd    string  `json:"workdir"`
+	CPUs   float64 `json:"cpus"`
+	Memory float64 `json:"memory_mb"`
+	Disk   float64 `json:"storage_mb"`
+	// How the first version of the format had them: "2G".
+	OldMemory string `json:"memory"`
+	OldDisk   string `json:"storage"`
+
+	Env map[string]string
+	network
+	Internet *bool  `json:"allow_internet"`
+	Health   health `json:"healthcheck"`
 }
 
 // The defaults that the format has.
@@ -54,144 +64,71 @@ const (
 
 // config reads task.toml.
 func (t *task) config() (c config) {
-	if err := toml.Unmarshal([]byte(t.text(configName)), &c.whole); err != nil {
-		t.wrongf("%s: %v", configName, err)
-		return c
+	t.decode(&c)
+	t.variables("verifier", c.Verifier.Env)
+	t.variables("environment", c.Environment.Env)
+	t.variables("solution", c.Solution.Env)
+	c.Agent.check(t, "agent")
+	c.Verifier.check(t, "verifier")
+	c.Environment.check(t, "environment")
+	if h := c.Environment.Health; h != (health{}) && h.Command == "" {
+		t.wrongf("%s: environment.healthcheck.command: it is empty, and would find everything well", configName)
 	}
-	root := &table{task: t, values: c.whole}
-	for _, key := range []string{"schema_version", "version"} {
-		if value, ok := root.take(key); ok && !strings.HasPrefix(fmt.Sprint(value), "1") {
-			root.wrongf(key, "%v, want 1.0 or another that begins with 1", value)
+	for i, s := range c.Steps {
+		at := fmt.Sprintf("steps[%d]", i)
+		if s.Name == "" {
+			t.wrongf("%s: %s.name: there is none, want the name of a directory in steps", configName, at)
 		}
+		if slices.ContainsFunc(c.Steps[:i], func(other step) bool { return other.Name == s.Name }) {
+			t.wrongf("%s: %s.name: %q is there twice", configName, at, s.Name)
+		}
+		if s.Agent.Mode != "" || s.Verifier.Mode != "" {
+			t.wrongf("%s: %s: a step's network cannot differ from the task's", configName, at)
+		}
+		t.variables(at+".verifier", s.Verifier.Env)
 	}
-	root.text("source")
-	root.refuse("artifacts", "files that a run brings home are not collected; leave them out")
-	c.about(root)
-	c.agent.agent(root.table("agent"))
-	c.verifier.verifier(root.table("verifier"))
-	c.environment(root.table("environment"))
-	solution := root.table("solution")
-	c.solution = solution.env("env")
-	solution.done()
-	c.readSteps(root)
-	root.done()
 	return c
 }
 
-// about reads what says something of the task and nothing of its playing.
-func (c *config) about(root *table) {
-	about := root.table("task")
-	c.name = about.text("name")
-	about.text("description")
-	for _, author := range about.tables("authors") {
-		author.text("name")
-		author.text("email")
-		author.done()
-	}
-	c.tags = about.list("keywords")
-	about.done()
-	free := root.table("metadata")
-	c.difficulty, _ = free.values["difficulty"].(string)
-	if category, ok := free.values["category"].(string); ok {
-		c.tags = append(c.tags, category)
-	}
-	if tags, ok := free.values["tags"].([]any); ok {
-		for _, tag := range tags {
-			if text, ok := tag.(string); ok {
-				c.tags = append(c.tags, text)
-			}
+// metadata is free: it says something of the task, and nothing of its playing.
+func (c *config) metadata() (difficulty string, tags []string) {
+	free, _ := c.whole["metadata"].(map[string]any)
+	difficulty, _ = free["difficulty"].(string)
+	more, _ := free["tags"].([]any)
+	tags = c.Task.Keywords
+	for _, tag := range append([]any{free["category"]}, more...) {
+		if text, ok := tag.(string); ok {
+			tags = append(tags, text)
 		}
 	}
-	c.tags = slices.DeleteFunc(c.tags, func(tag string) bool { return strings.TrimSpace(tag) == "" })
+	return difficulty, slices.DeleteFunc(tags, func(tag string) bool { return strings.TrimSpace(tag) == "" })
 }
 
-// read reads what the agent's table and the verifier's share.
-func (p *part) read(t *table) {
-	p.seconds = t.number("timeout_sec")
-	if user := t.text("user"); user != "" && user != "root" && user != "0" {
-		t.wrongf("user", "%q, but all commands of a sandbox are its root's", user)
+// resources are those of the sandbox.
+func (m *machine) resources() map[string]any {
+	megabytes := func(n float64) string { return fmt.Sprintf("%gM", n) }
+	return map[string]any{
+		"cpus":   cmp.Or(m.CPUs, cpus),
+		"memory": cmp.Or(m.OldMemory, megabytes(cmp.Or(m.Memory, memoryMB))),
+		"disk":   cmp.Or(m.OldDisk, megabytes(cmp.Or(m.Disk, storageMB))),
 	}
-	p.network.read(t)
 }
 
-func (p *part) agent(t *table) {
-	p.read(t)
-	t.done()
-}
+// fromRunner is a value that comes from the environment of the user who runs the task.
+var fromRunner = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}$`)
 
-func (p *part) verifier(t *table) {
-	p.read(t)
-	p.env = t.env("env")
-	if mode := t.text("environment_mode"); mode != "" && mode != "shared" {
-		t.wrongf("environment_mode", "%q, but the verifier runs in the agent's sandbox: want shared", mode)
-	}
-	t.refuse("environment", "the verifier runs in the agent's sandbox and has no environment of its own")
-	t.refuse("collect", "commands that collect something for a verifier elsewhere are not run")
-	t.done()
-}
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func (c *config) environment(t *table) {
-	c.image, c.cwd = t.text("docker_image"), t.text("workdir")
-	t.number("build_timeout_sec") // nothing is built
-	if system := t.text("os"); system != "" && system != "linux" {
-		t.wrongf("os", "%q, want linux", system)
-	}
-	c.resources = map[string]any{"cpus": orDefault(t.number("cpus"), cpus)}
-	for _, size := range []struct {
-		name, key, old string
-		standard       float64
-	}{{"memory", "memory_mb", "memory", memoryMB}, {"disk", "storage_mb", "storage", storageMB}} {
-		c.resources[size.name] = fmt.Sprintf("%gM", orDefault(t.number(size.key), size.standard))
-		if old := t.text(size.old); old != "" { // how the first version had it: "2G"
-			c.resources[size.name] = old
-		}
-	}
-	t.refuse("gpus", "a sandbox has none")
-	t.refuse("gpu_types", "a sandbox has no GPU")
-	t.refuse("skills_dir", "agents here have no skills that a task could bring")
-	t.refuse("mcp_servers", "a task's own MCP servers are not started")
-	c.env = t.env("env")
-	c.health = health(t)
-	own := network{}
-	own.read(t)
-	if internet, given := t.flag("allow_internet"); given {
-		own.deprecated(t, internet)
-	}
-	t.done()
-	c.network, c.allow = own.forAll(t, c.agent.network, c.verifier.network)
-}
-
-func orDefault(value, standard float64) float64 {
-	if value == 0 {
-		return standard
-	}
-	return value
-}
-
-// readSteps reads the steps of a task that has several.
-func (c *config) readSteps(root *table) {
-	strategy := root.text("multi_step_reward_strategy")
-	if c.final = strategy == "final"; strategy != "" && strategy != "mean" && !c.final {
-		root.wrongf("multi_step_reward_strategy", "%q, want mean or final", strategy)
-	}
-	for _, t := range root.tables("steps") {
-		s := step{name: t.text("name")}
-		if s.name == "" || s.name == "." || s.name == ".." || strings.ContainsAny(s.name, `/\`) {
-			t.wrongf("name", "%q, want the name of a directory in steps", s.name)
+// variables puts the defaults of variables in their place.
+func (t *task) variables(at string, env map[string]string) {
+	for _, name := range sortedNames(env) {
+		m := fromRunner.FindStringSubmatch(env[name])
+		if m == nil {
 			continue
 		}
-		if slices.ContainsFunc(c.steps, func(other step) bool { return other.name == s.name }) {
-			t.wrongf("name", "%q is there twice", s.name)
+		if env[name] = m[3]; m[2] == "" {
+			t.wrongf("%s: %s.env.%s: it is taken from the runner's environment, of which a task gets nothing; "+
+				"write its value, or a default as ${%s:-VALUE}", configName, at, name, m[1])
 		}
-		s.agent.agent(t.table("agent"))
-		s.verifier.verifier(t.table("verifier"))
-		if s.agent.network.given() || s.verifier.network.given() {
-			t.wrongf("agent", "a step's network cannot differ from the task's")
-		}
-		t.refuse("min_reward", "steps are judged when the last one is done, so that none can end the task")
-		t.refuse("artifacts", "files that a run brings home are not collected; leave them out")
-		t.refuse("healthcheck", "the environment is only looked at before the first step")
-		t.done()
-		c.steps = append(c.steps, s)
 	}
 }

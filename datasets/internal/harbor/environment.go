@@ -1,6 +1,7 @@
 package harbor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -23,8 +24,7 @@ type environment struct {
 var composeNames = []string{"docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml"}
 
 // environment finds out the machine: an existing image, or a Dockerfile without a build step.
-func (t *task) environment(c config) (e environment) {
-	e.from = "run"
+func (t *task) environment(m machine) (e environment) {
 	compose := ""
 	for _, name := range composeNames {
 		if t.has("environment/" + name) {
@@ -34,32 +34,26 @@ func (t *task) environment(c config) (e environment) {
 	switch {
 	case compose != "":
 		e = t.compose(compose)
-		if c.image != "" && e.image != "" && e.image != c.image {
-			t.wrongf("%s: image %q, and task.toml has docker_image %q", compose, e.image, c.image)
+		if m.Image != "" && e.image != "" && e.image != m.Image {
+			t.wrongf("%s: image %q, and task.toml has docker_image %q", compose, e.image, m.Image)
 		}
-	case c.image == "" && t.has("environment/Dockerfile"):
-		e = t.dockerfile("environment/Dockerfile", c.cwd)
-	}
-	if compose != "" && e.image == "" && c.image == "" {
-		t.wrongf("%s: services.main names no image, and task.toml no docker_image", compose)
-	}
-	if c.image != "" {
-		e.image = c.image
-		if compose == "" {
-			e.from = "docker_image"
+		if e.image == "" && m.Image == "" {
+			t.wrongf("%s: services.main names no image, and task.toml no docker_image", compose)
 		}
+	case m.Image != "":
+		e.from = "docker_image"
+	case t.has("environment/Dockerfile"):
+		e = t.dockerfile("environment/Dockerfile", m.Cwd)
+	default:
+		e.from = "run"
 	}
-	if c.cwd != "" {
-		e.cwd = c.cwd
-	}
+	e.image, e.cwd = cmp.Or(m.Image, e.image), cmp.Or(m.Cwd, e.cwd)
 	if e.cwd != "" && !path.IsAbs(e.cwd) {
 		t.wrongf("the working directory %q is not absolute", e.cwd)
 	}
-	env := maps.Clone(e.env)
-	if env == nil {
-		env = map[string]string{}
-	}
-	maps.Copy(env, c.env)
+	env := map[string]string{}
+	maps.Copy(env, e.env)
+	maps.Copy(env, m.Env)
 	e.env = env
 	return e
 }

@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"trajgen/pipeline/episode"
 )
@@ -53,7 +54,7 @@ func openRegular(files fs.FS, name string) (fs.File, error) {
 // text reads a file for people or for us; it is "" where there is none.
 func (t *task) text(name string) string {
 	data, ok := t.bytes(name, mostText)
-	if ok && (!validText(data)) {
+	if ok && (!utf8.Valid(data) || slices.Contains(data, 0)) {
 		t.wrongf("%s is not text in UTF-8", name)
 	}
 	return string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))

@@ -1,6 +1,7 @@
 package harbor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,35 +12,34 @@ import (
 // read makes the fields of a row.
 func (t *task) read(id string) map[string]any {
 	c := t.config()
+	network, allow := c.network(t)
 	if len(t.wrong) > 0 {
 		return nil // what follows would be about what it does not say
 	}
 	fields := map[string]any{
-		"id": id, "resources": c.resources, "network": c.network,
+		"id": cmp.Or(c.Task.Name, id), "resources": c.Environment.resources(), "network": network,
 		"task_toml": c.whole, "task_path": id,
-	}
-	if c.name != "" {
-		fields["id"] = c.name
 	}
 	given := func(field string, is bool, value any) {
 		if is {
 			fields[field] = value
 		}
 	}
-	given("allow", len(c.allow) > 0, c.allow)
-	given("difficulty", c.difficulty != "", c.difficulty)
-	given("tags", len(c.tags) > 0, c.tags)
+	difficulty, tags := c.metadata()
+	given("allow", len(allow) > 0, allow)
+	given("difficulty", difficulty != "", difficulty)
+	given("tags", len(tags) > 0, tags)
 	seconds := t.play(c, fields)
 	given("limits", seconds > 0, map[string]any{"time": seconds})
 
-	e := t.environment(c)
+	e := t.environment(c.Environment)
 	given("image", e.image != "", e.image)
 	given("cwd", e.cwd != "", e.cwd)
 	given("env", len(e.env) > 0, e.env)
 	given("files", len(e.files) > 0, contents(e.files, ""))
 	fields["environment_from"] = e.from
-	if c.health != "" {
-		e.setup = append(e.setup, c.health)
+	if c.Environment.Health != (health{}) {
+		e.setup = append(e.setup, c.Environment.Health.script())
 	}
 	if len(e.setup) > 0 {
 		fields["setup"] = "set -e\n" + strings.Join(e.setup, "\n")
@@ -54,13 +54,13 @@ func (t *task) read(id string) map[string]any {
 
 // play reads what is asked, how it is judged and how it is solved, and returns the agent's time: 0 when none is named.
 func (t *task) play(c config, fields map[string]any) (seconds float64) {
-	if len(c.steps) == 0 {
+	if len(c.Steps) == 0 {
 		fields["prompt"] = t.instruction("instruction.md")
-		fields["verify"] = t.verify("", c.verifier, t.tree("tests"))
+		fields["verify"] = t.verify("", c.Verifier, t.tree("tests"))
 		if gold := t.solve(c, "solution"); gold != nil {
 			fields["gold"] = append(gold, answer)
 		}
-		return c.agent.seconds
+		return c.Agent.Seconds
 	}
 	if t.has("instruction.md") {
 		t.wrongf("instruction.md: a task with steps has its instructions in steps/NAME/instruction.md")
@@ -68,8 +68,8 @@ func (t *task) play(c config, fields map[string]any) (seconds float64) {
 	var messages, checks, gold []any
 	solved, timed := true, true
 	shared := t.tree("tests")
-	for i, s := range c.steps {
-		dir := path.Join("steps", s.name)
+	for i, s := range c.Steps {
+		dir := path.Join("steps", s.Name)
 		for _, name := range t.entries(dir) {
 			if name != "instruction.md" && name != "tests" && name != "solution" {
 				t.wrongf("%s/%s: a step is played with the files of the one before it; want instruction.md, tests and solution alone", dir, name)
@@ -78,13 +78,13 @@ func (t *task) play(c config, fields map[string]any) (seconds float64) {
 		messages = append(messages, map[string]any{"role": "user", "content": t.instruction(path.Join(dir, "instruction.md"))})
 		tests := maps.Clone(shared)
 		maps.Copy(tests, t.tree(path.Join(dir, "tests")))
-		if !c.final || i == len(c.steps)-1 {
-			checks = append(checks, t.verify(s.name, merged(c.verifier, s.verifier), tests))
+		if c.Strategy != "final" || i == len(c.Steps)-1 {
+			checks = append(checks, t.verify(s.Name, merged(c.Verifier, s.Verifier), tests))
 		}
 		steps := t.solve(c, path.Join(dir, "solution"))
 		solved = solved && steps != nil
 		gold = append(append(gold, steps...), answer)
-		own := orDefault(s.agent.seconds, c.agent.seconds)
+		own := cmp.Or(s.Agent.Seconds, c.Agent.Seconds)
 		timed = timed && own > 0
 		seconds += own
 	}
@@ -100,9 +100,10 @@ func (t *task) play(c config, fields map[string]any) (seconds float64) {
 
 // merged is a step's own verifier over the task's.
 func merged(whole, own part) part {
-	env := maps.Clone(whole.env)
-	maps.Copy(env, own.env)
-	return part{seconds: orDefault(own.seconds, whole.seconds), env: env}
+	env := map[string]string{}
+	maps.Copy(env, whole.Env)
+	maps.Copy(env, own.Env)
+	return part{Seconds: cmp.Or(own.Seconds, whole.Seconds), Env: env}
 }
 
 func (t *task) instruction(name string) string {
@@ -123,10 +124,10 @@ func (t *task) verify(name string, p part, tests map[string]file) map[string]any
 	}
 	check := map[string]any{
 		"command": "/tests/test.sh", "tests": contents(tests, "/tests/"), "reward": "file",
-		"timeout": orDefault(p.seconds, verifierSeconds),
+		"timeout": cmp.Or(p.Seconds, verifierSeconds),
 	}
-	if len(p.env) > 0 {
-		check["env"] = p.env
+	if len(p.Env) > 0 {
+		check["env"] = p.Env
 	}
 	if name != "" {
 		check["name"] = name
@@ -151,8 +152,8 @@ func (t *task) solve(c config, dir string) []any {
 		t.wrongf("%s: %v", dir, err)
 	}
 	var run strings.Builder
-	for _, name := range sortedNames(c.solution) {
-		fmt.Fprintf(&run, "%s=%s ", name, quote(c.solution[name]))
+	for _, name := range sortedNames(c.Solution.Env) {
+		fmt.Fprintf(&run, "%s=%s ", name, quote(c.Solution.Env[name]))
 	}
 	run.WriteString("/solution/solve.sh")
 	var steps []any
