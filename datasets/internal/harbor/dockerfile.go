@@ -3,6 +3,7 @@ package harbor
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"strings"
 )
@@ -120,9 +121,9 @@ func (d *dockerfile) apply(in instruction) error {
 	case "FROM":
 		return d.base(in.rest)
 	case "ARG":
-		for _, word := range split(in.rest) {
+		for _, word := range words(in.rest, white) {
 			name, value, given := strings.Cut(word, "=")
-			value, err := d.expand(unquote(value))
+			value, err := d.expand(value)
 			if err != nil {
 				return err
 			}
@@ -191,25 +192,23 @@ func (d *dockerfile) absolute(name string) (string, error) {
 
 // variables takes NAME=VALUE pairs, or the old form with one NAME and a value to the end of the line.
 func (d *dockerfile) variables(rest string) error {
-	words := split(rest)
-	if len(words) > 0 && !strings.Contains(words[0], "=") {
+	pairs := words(rest, white)
+	if len(pairs) > 0 && !strings.Contains(pairs[0], "=") {
 		name, value, _ := strings.Cut(rest, " ")
-		words = []string{name + "=" + strings.TrimSpace(value)}
+		pairs = []string{name + "=" + unquote(strings.TrimSpace(value))}
 	}
 	added := map[string]string{}
-	for _, word := range words {
-		name, value, ok := strings.Cut(word, "=")
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
 		if !ok || !variableName.MatchString(name) {
-			return fmt.Errorf("%q, want NAME=VALUE", word)
+			return fmt.Errorf("%q, want NAME=VALUE", pair)
 		}
-		value, err := d.expand(unquote(value))
+		value, err := d.expand(value)
 		if err != nil {
 			return err
 		}
 		added[name] = value
 	}
-	for name, value := range added {
-		d.env[name] = value
-	}
+	maps.Copy(d.env, added)
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -53,31 +52,34 @@ func openRegular(files fs.FS, name string) (fs.File, error) {
 
 // text reads a file for people or for us; it is "" where there is none.
 func (t *task) text(name string) string {
-	data, ok := t.bytes(name, mostText)
-	if ok && (!utf8.Valid(data) || slices.Contains(data, 0)) {
-		t.wrongf("%s is not text in UTF-8", name)
-	}
-	return string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
-}
-
-func (t *task) bytes(name string, most int) (data []byte, ok bool) {
-	file, err := openRegular(t.files, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false
-	}
-	if err == nil {
-		defer file.Close()
-		data, err = io.ReadAll(io.LimitReader(file, int64(most)+1))
-	}
+	read, err := t.read(name, mostText)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		t.wrongf("read %s: %v", name, err)
-	case len(data) > most:
-		t.wrongf("%s has more than the %d bytes that it may", name, most)
+	case len(read.data) > mostText:
+		t.wrongf("%s has more than the %d bytes that it may", name, mostText)
+	case !utf8.Valid(read.data) || slices.Contains(read.data, 0):
+		t.wrongf("%s is not text in UTF-8", name)
 	default:
-		return data, true
+		return string(bytes.TrimPrefix(read.data, []byte("\xef\xbb\xbf")))
 	}
-	return nil, false
+	return ""
+}
+
+// read reads a file; one with more bytes than that is cut one byte behind them.
+func (t *task) read(name string, most int) (file, error) {
+	opened, err := openRegular(t.files, name)
+	if err != nil {
+		return file{}, err
+	}
+	defer opened.Close()
+	info, err := opened.Stat()
+	if err != nil {
+		return file{}, err
+	}
+	data, err := io.ReadAll(io.LimitReader(opened, int64(most)+1))
+	return file{data: data, executable: info.Mode()&0o111 != 0}, err
 }
 
 func (t *task) has(name string) bool {
@@ -106,24 +108,15 @@ func (t *task) tree(dir string) map[string]file {
 
 // one reads a file that goes to a sandbox.
 func (t *task) one(name string) (file, error) {
-	opened, err := openRegular(t.files, name)
+	read, err := t.read(name, t.left)
 	if err != nil {
 		return file{}, err
 	}
-	defer opened.Close()
-	info, err := opened.Stat()
-	if err != nil {
-		return file{}, err
-	}
-	data, err := io.ReadAll(io.LimitReader(opened, int64(t.left)+1))
-	if err != nil {
-		return file{}, err
-	}
-	if len(data) > t.left {
+	if len(read.data) > t.left {
 		return file{}, fmt.Errorf("the task's files have more than %d MiB; put what is large into its image", mostBytes>>20)
 	}
-	t.left -= len(data)
-	return file{data: data, executable: info.Mode()&0o111 != 0}, nil
+	t.left -= len(read.data)
+	return read, nil
 }
 
 // contents are files as a row has them.
@@ -146,19 +139,6 @@ func sortedNames[V any](files map[string]V) []string { return slices.Sorted(maps
 
 // quote makes a text one word of a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
-// entries are the names in a directory.
-func (t *task) entries(dir string) []string {
-	list, err := fs.ReadDir(t.files, dir)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, entry := range list {
-		names = append(names, path.Base(entry.Name()))
-	}
-	return names
-}
 
 // encode is json.Marshal without the escapes for HTML.
 func encode(value any) (json.RawMessage, error) {

@@ -103,7 +103,7 @@ func (d *Dir) row(root *os.Root, name string) (Row, error) {
 		}
 	}
 	t := &task{files: own.FS(), left: mostBytes}
-	fields := t.read(id)
+	fields := t.fields(id)
 	if len(t.wrong) == 0 {
 		if row.Object, err = encode(fields); err != nil {
 			t.wrongf("%v", err)

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"strings"
 )
 
-// read makes the fields of a row.
-func (t *task) read(id string) map[string]any {
+// fields are those of a row.
+func (t *task) fields(id string) map[string]any {
 	c := t.config()
 	network, allow := c.network(t)
 	if len(t.wrong) > 0 {
@@ -70,8 +71,9 @@ func (t *task) play(c config, fields map[string]any) (seconds float64) {
 	shared := t.tree("tests")
 	for i, s := range c.Steps {
 		dir := path.Join("steps", s.Name)
-		for _, name := range t.entries(dir) {
-			if name != "instruction.md" && name != "tests" && name != "solution" {
+		entries, _ := fs.ReadDir(t.files, dir) // one that is not there has no instruction either
+		for _, entry := range entries {
+			if name := entry.Name(); name != "instruction.md" && name != "tests" && name != "solution" {
 				t.wrongf("%s/%s: a step is played with the files of the one before it; want instruction.md, tests and solution alone", dir, name)
 			}
 		}

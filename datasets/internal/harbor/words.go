@@ -1,108 +1,69 @@
 package harbor
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
-// expand replaces $NAME and ${NAME} by what the Dockerfile itself has said of it.
+// reference is $NAME, ${NAME} or ${NAME:-fallback}; a $ without a name; or any of them behind a backslash.
+var reference = regexp.MustCompile(`\\?\$(?:\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|([A-Za-z_][A-Za-z0-9_]*))?`)
+
+// expand replaces variables by what the Dockerfile itself has said of them.
 func (d *dockerfile) expand(text string) (string, error) {
-	var out strings.Builder
-	for len(text) > 0 {
-		before, after, found := strings.Cut(text, "$")
-		if strings.HasSuffix(before, `\`) && found {
-			out.WriteString(strings.TrimSuffix(before, `\`) + "$")
-			text = after
-			continue
-		}
-		out.WriteString(before)
-		if !found {
-			break
-		}
-		name, fallback, rest := after, "", ""
-		if braced, ok := strings.CutPrefix(after, "{"); ok {
-			var closed bool
-			if name, rest, closed = strings.Cut(braced, "}"); !closed {
-				return "", fmt.Errorf("%q has no end", "${"+braced)
-			}
-			name, fallback, _ = strings.Cut(name, ":-")
-		} else {
-			end := strings.IndexFunc(after, func(r rune) bool {
-				return !(r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
-			})
-			if end >= 0 {
-				name, rest = after[:end], after[end:]
-			}
-		}
-		if !variableName.MatchString(name) {
-			return "", fmt.Errorf("%q is not understood", "$"+after)
-		}
+	var wrong error
+	out := reference.ReplaceAllStringFunc(text, func(found string) string {
+		m := reference.FindStringSubmatch(found)
+		name, fallback := m[1]+m[3], m[2]
 		value, known := d.env[name]
 		if !known {
 			value, known = d.args[name]
 		}
+		value = cmp.Or(value, fallback)
 		switch {
-		case value == "" && fallback != "":
-			value = fallback
-		case !known:
-			return "", fmt.Errorf("$%s is the image's own, which is only known to an engine; write its value, or build the image and name it as docker_image", name)
+		case found[0] == '\\':
+			return found[1:]
+		case name == "":
+			wrong = fmt.Errorf("%q is not understood", text)
+		case !known && value == "":
+			wrong = fmt.Errorf("$%s is the image's own, which is only known to an engine; write its value, or build the image and name it as docker_image", name)
+		case d.expanded > mostText:
+			wrong = errors.New("its variables make too long a text")
+			return ""
 		}
-		out.WriteString(value)
-		text = rest
-		if out.Len()+d.expanded > mostText {
-			return "", errors.New("its variables make too long a text")
-		}
-	}
-	d.expanded += out.Len()
-	return out.String(), nil
+		d.expanded += len(value)
+		return value
+	})
+	return out, wrong
 }
 
-// split divides a line at white space outside of quotes.
-func split(line string) (words []string) {
+const white = " \t"
+
+// words divides a text where one of the separators stands outside of quotes, and takes the quotes off. A $ behind a backslash stays
+// so, for expand.
+func words(text, separators string) (all []string) {
 	var word strings.Builder
 	var quoted rune
-	escaped, any := false, false
-	for _, r := range line {
-		switch {
-		case escaped:
-			escaped = false
-		case r == '\\' && quoted != '\'':
-			escaped = true
-		case quoted == 0 && (r == '"' || r == '\''):
-			quoted = r
-		case quoted == r:
-			quoted = 0
-		case quoted == 0 && (r == ' ' || r == '\t'):
-			if any {
-				words = append(words, word.String())
+	escaped, begun := false, false
+	for _, r := range text {
+		if quoted == 0 && !escaped && strings.ContainsRune(separators, r) {
+			if begun {
+				all = append(all, word.String())
 			}
 			word.Reset()
-			any = false
+			begun = false
 			continue
 		}
-		any = true
-		word.WriteRune(r)
-	}
-	if any {
-		words = append(words, word.String())
-	}
-	return words
-}
-
-// unquote takes off the quotes around a word, or the part of one.
-func unquote(word string) string {
-	var out strings.Builder
-	var quoted rune
-	escaped := false
-	for _, r := range word {
+		begun = true
 		switch {
 		case escaped:
 			if r == '$' {
-				out.WriteRune('\\') // stays for expand
+				word.WriteRune('\\')
 			}
-			out.WriteRune(r)
+			word.WriteRune(r)
 			escaped = false
 		case r == '\\' && quoted != '\'':
 			escaped = true
@@ -111,24 +72,25 @@ func unquote(word string) string {
 		case quoted == r:
 			quoted = 0
 		default:
-			out.WriteRune(r)
+			word.WriteRune(r)
 		}
 	}
-	return out.String()
+	if begun {
+		all = append(all, word.String())
+	}
+	return all
 }
 
+// unquote takes off the quotes around a text, or the parts of one.
+func unquote(text string) string { return strings.Join(words(text, ""), "") }
+
 // arguments are the words of a COPY, in either form.
-func arguments(rest string) ([]string, error) {
+func arguments(rest string) (list []string, err error) {
 	if !strings.HasPrefix(rest, "[") {
-		var words []string
-		for _, word := range split(rest) {
-			words = append(words, unquote(word))
-		}
-		return words, nil
+		return words(rest, white), nil
 	}
-	var words []string
-	if err := json.Unmarshal([]byte(rest), &words); err != nil {
+	if err := json.Unmarshal([]byte(rest), &list); err != nil {
 		return nil, fmt.Errorf("%q is not a list of strings", rest)
 	}
-	return words, nil
+	return list, nil
 }
