@@ -78,7 +78,7 @@ func (c *Client) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil && c.link.lost() == nil {
 		return context.Cause(ctx)
 	}
-	c.link.lose(fmt.Errorf("%w: %w", errBroken, err))
+	c.link.broken(fmt.Errorf("%w: %w", errBroken, err))
 	return fmt.Errorf("%w: %w", sandbox.ErrGone, c.link.lost())
 }
 

@@ -14,7 +14,7 @@ const (
 // Methods are all that a client may ask for.
 var Methods = []string{
 	methodOpen, methodShut, methodStart, methodForget, methodKill, methodResize, methodSend, methodReceive, methodKillAll, methodStat, methodRead,
-	methodWrite, methodList, methodRemove, methodSnapshot, methodDrop, methodTraffic, methodPing, methodBye,
+	methodWrite, methodList, methodRemove, methodSnapshot, methodDrop, methodTraffic, methodBye,
 }
 
 // Hello is what an end of some version says first.

@@ -16,14 +16,13 @@ import (
 // magic begins the line that both sides send first, before the protocol's version and a hello.
 const (
 	magic   = "trajgen-relay "
-	version = 2
+	version = 3
 )
 
 // hello is the first message of both sides.
 type hello struct {
 	Failure    string             // why the server cannot serve
 	Guarantees sandbox.Guarantees // the server's
-	Patience   time.Duration      // the client's
 }
 
 // maxHello bounds a hello, in bytes.
@@ -89,6 +88,7 @@ func (l *link) readHello() (other hello, err error) {
 	}
 	rest, _ := in.Peek(in.Buffered())
 	l.in = io.MultiReader(bytes.NewReader(rest), l.rw)
+	l.heard.Store(time.Now().UnixNano())
 	return other, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,15 +22,25 @@ type link struct {
 	rw io.ReadWriteCloser
 	in io.Reader // what the greeting did not use of the stream, and the rest
 
-	gone     chan struct{} // closed when the connection has ended
-	progress atomic.Int64  // changes when the peer shows that it lives
+	patience time.Duration // how long the peer may be silent, as config has it
+	heard    atomic.Int64  // when the peer said something last
 
-	mu     sync.Mutex // guards what follows
-	reason error      // why it ended
+	gone   chan struct{} // closed when the connection has ended
+	mu     sync.Mutex    // guards what follows
+	reason error         // why it ended
 }
 
-func newLink(rw io.ReadWriteCloser) *link {
-	return &link{rw: rw, in: rw, gone: make(chan struct{})}
+func newLink(rw io.ReadWriteCloser, patience time.Duration) *link {
+	return &link{rw: rw, in: rw, patience: patience, gone: make(chan struct{})}
+}
+
+// config has HTTP/2 ask a silent peer for a sign of life when half of the patience is over, and close the connection when all of it
+// is.
+func (l *link) config() http.HTTP2Config {
+	return http.HTTP2Config{
+		MaxReadFrameSize: maxFrame, MaxReceiveBufferPerStream: window,
+		SendPingTimeout: l.patience / 2, PingTimeout: l.patience / 2,
+	}
 }
 
 var (
@@ -60,7 +71,7 @@ func (l *link) lost() error {
 func (l *link) Read(p []byte) (int, error) {
 	n, err := l.in.Read(p)
 	if n > 0 {
-		l.progress.Add(1)
+		l.heard.Store(time.Now().UnixNano())
 	}
 	switch err {
 	case nil:
@@ -76,16 +87,22 @@ func (l *link) Write(p []byte) (int, error) {
 	n, err := l.rw.Write(p)
 	if err != nil {
 		l.lose(fmt.Errorf("write: %w", err))
-	} else if n >= maxFrame {
-		l.progress.Add(1) // counts as a sign of life: with a stuck peer, writes block once the pipe is full
 	}
 	return n, err
 }
 
-// HTTP/2 calls Close only when it does not understand what it reads.
+// HTTP/2 calls Close when it does not understand what it reads, or reads nothing.
 func (l *link) Close() error {
-	l.lose(errBroken)
+	l.broken(errBroken)
 	return nil
+}
+
+// broken ends the connection for an error, or for the silence that led to it.
+func (l *link) broken(err error) {
+	if time.Since(time.Unix(0, l.heard.Load())) > l.patience/2 {
+		err = fmt.Errorf("the other end said nothing for %v", l.patience)
+	}
+	l.lose(err)
 }
 
 func (l *link) LocalAddr() net.Addr              { return &net.UnixAddr{} }

@@ -30,7 +30,6 @@ const (
 	methodSnapshot = "/snapshot" // sandbox → its number
 	methodDrop     = "/drop"     // snapshot
 	methodTraffic  = "/traffic"  // sandbox → connections
-	methodPing     = "/ping"     // → nothing
 	methodBye      = "/bye"      // ends everything
 )
 

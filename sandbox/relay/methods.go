@@ -66,7 +66,6 @@ var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m
 		b.connections(m)
 		return nil
 	}),
-	methodPing: func(*server, context.Context, *wire.Decoder, *message) error { return nil },
 	methodBye: func(s *server, _ context.Context, _ *wire.Decoder, _ *message) error {
 		s.bye.Store(true)
 		return s.end()

@@ -29,10 +29,7 @@ import (
 type Options struct {
 	// Name is the backend's name in Guarantees; "" is the name of the served backend.
 	Name string
-	// Override changes the guarantees that the server reports: a container isolates what runs in it, and the agent cannot know
-	// that.
-	Override func(*sandbox.Guarantees)
-	// Patience is how long the server may be silent: a minute when zero. The client pings it meanwhile.
+	// Patience is how long the server may be silent, while the client pings it: a minute when zero.
 	Patience time.Duration
 	// Logger receives the loss of the connection. Nil logs nothing.
 	Logger *slog.Logger
@@ -61,9 +58,9 @@ func Dial(ctx context.Context, rw io.ReadWriteCloser, opts Options) (*Client, er
 	if opts.Patience <= 0 {
 		opts.Patience = time.Minute
 	}
-	c := &Client{link: newLink(rw), opts: opts}
+	c := &Client{link: newLink(rw, opts.Patience), opts: opts}
 	stop := context.AfterFunc(ctx, func() { _ = rw.Close() })
-	said, err := c.link.greet(hello{Patience: opts.Patience})
+	said, err := c.link.greet(hello{})
 	if err == nil {
 		c.http, err = transport(c.link).NewClientConn(ctx, "http", address)
 	}
@@ -79,10 +76,7 @@ func Dial(ctx context.Context, rw io.ReadWriteCloser, opts Options) (*Client, er
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.learn(said.Guarantees)
-	go func() {
-		c.link.watch(opts.Patience, c.ping)
-		c.lost()
-	}()
+	go c.lost()
 	return c, nil
 }
 
@@ -100,16 +94,8 @@ func protocols() *http.Protocols {
 func transport(l *link) *http.Transport {
 	return &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return l, nil },
-		Protocols:   protocols(), HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: window, MaxReadFrameSize: maxFrame},
-		DisableCompression: true, MaxResponseHeaderBytes: 4 << 10,
+		Protocols:   protocols(), HTTP2: new(l.config()), DisableCompression: true, MaxResponseHeaderBytes: 4 << 10,
 	}
-}
-
-// ping makes the server send something.
-func (c *Client) ping() {
-	ctx, cancel := context.WithTimeout(c.life, c.opts.Patience)
-	defer cancel()
-	_, _ = c.call(ctx, methodPing, &message{})
 }
 
 // Guarantees returns what the server measured.
@@ -118,9 +104,6 @@ func (c *Client) Guarantees() sandbox.Guarantees { return *c.guarantees.Load() }
 func (c *Client) learn(g sandbox.Guarantees) {
 	if c.opts.Name != "" {
 		g.Backend = c.opts.Name
-	}
-	if c.opts.Override != nil {
-		c.opts.Override(&g)
 	}
 	c.guarantees.Store(&g)
 }
@@ -208,6 +191,7 @@ func (c *Client) errGone(what string) error {
 
 // lost ends all calls that wait, when the connection has ended.
 func (c *Client) lost() {
+	<-c.link.gone
 	_ = c.http.Close()
 	c.end()
 	if !c.closing.Load() {

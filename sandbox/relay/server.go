@@ -78,18 +78,18 @@ func (t *table[T]) remove(id int64) *T {
 	return v
 }
 
-// silence multiplies the client's patience: the client itself, which pings all the time, may be silent that long.
-const silence = 10
+// silence is how long the client may be silent.
+const silence = 10 * time.Minute
 
 // Serve offers a backend on rw to one Client, until the client closes it or rw ends. Then it closes the backend, which ends
 // everything that was started, and rw. The logger receives requests that panic.
 func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, logger *slog.Logger) error {
 	life, end := context.WithCancelCause(context.Background())
-	s := &server{link: newLink(rw), backend: backend, life: life}
-	client, err := s.link.greet(hello{Guarantees: backend.Guarantees()})
+	s := &server{link: newLink(rw, silence), backend: backend, life: life}
+	_, err := s.link.greet(hello{Guarantees: backend.Guarantees()})
 	if err == nil {
 		go s.serve(logger)
-		s.link.watch(silence*max(client.Patience, time.Second), nil)
+		<-s.link.gone
 		err = s.link.lost()
 	} else {
 		_ = rw.Close()
@@ -111,13 +111,11 @@ func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, logger *slog.Logger) 
 // serve serves the connection. The receive buffer of all requests together is larger than any client needs: a request with a
 // slow reader must not hold up the others.
 func (s *server) serve(logger *slog.Logger) {
+	config := s.link.config()
+	config.MaxConcurrentStreams, config.MaxReceiveBufferPerConnection = 1<<20, 1<<30
 	h := &http.Server{
-		Handler: s, Protocols: protocols(), ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelError),
+		Handler: s, Protocols: protocols(), HTTP2: &config, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelError),
 		BaseContext: func(net.Listener) context.Context { return s.life },
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: 1 << 20, MaxReadFrameSize: maxFrame,
-			MaxReceiveBufferPerStream: window, MaxReceiveBufferPerConnection: 1 << 30,
-		},
 	}
 	_ = h.Serve(&listener{link: s.link})
 }
