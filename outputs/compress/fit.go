@@ -145,39 +145,24 @@ func parted(messages []episode.Message, from, to int) bool {
 	return slices.ContainsFunc(messages[to:], func(m episode.Message) bool { return m.Role == "tool" && open[m.ToolCallID] })
 }
 
-// shorten writes what stands in for the middle.
+// shorten writes what stands for the middle.
 func (c *compressed) shorten(ctx context.Context, ep *episode.Episode, cut *cut, ruler Ruler, mark *Mark) error {
-	text := ""
-	if c.Summarise == nil {
-		text = outline(ep, cut)
-	} else {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		summary, err := c.Summarise(ctx, Ask{
-			Episode: ep.ID, Task: ep.Key.Task, Text: episode.Transcript(ep.Messages[cut.from:cut.to], c.MaxText), MaxTokens: c.SummaryTokens,
-		})
-		if err != nil {
-			return err
-		}
-		mark.Model, mark.Usage = summary.Model, &summary.Usage
-		if text = strings.TrimSpace(summary.Text); text == "" {
-			return fmt.Errorf("%w: the model said nothing", ErrNoSummary)
-		}
+	text, err := c.summary(ctx, ep, cut, mark)
+	if err != nil {
+		return err
 	}
-	saved, words := 0, 0
+	left, room := mark.Before, c.SummaryTokens
 	for i := cut.from; i < cut.to; i++ {
 		n := ruler.Message(&ep.Messages[i])
-		saved += n
+		left -= n
 		if byUser(&ep.Messages[i]) {
-			words += n
+			room += n
 		}
 	}
-	room := c.SummaryTokens + words
 	for {
 		cut.stand(ep, text)
 		size := ruler.Message(&cut.summary)
-		mark.After = mark.Before - saved + size
+		mark.After = left + size
 		if size <= room || text == "" {
 			break
 		}
@@ -188,4 +173,26 @@ func (c *compressed) shorten(ctx context.Context, ep *episode.Episode, cut *cut,
 		return fmt.Errorf("%w: its frame alone is over the budget", ErrNoSummary)
 	}
 	return nil
+}
+
+// summary says what happened in the middle.
+func (c *compressed) summary(ctx context.Context, ep *episode.Episode, cut *cut, mark *Mark) (string, error) {
+	if c.Summarise == nil {
+		return outline(ep, cut), nil
+	}
+	if err := context.Cause(ctx); err != nil {
+		return "", err
+	}
+	summary, err := c.Summarise(ctx, Ask{
+		Episode: ep.ID, Task: ep.Key.Task, Text: episode.Transcript(ep.Messages[cut.from:cut.to], c.MaxText), MaxTokens: c.SummaryTokens,
+	})
+	if err != nil {
+		return "", err
+	}
+	mark.Model, mark.Usage = summary.Model, &summary.Usage
+	text := strings.TrimSpace(summary.Text)
+	if text == "" {
+		return "", fmt.Errorf("%w: the model said nothing", ErrNoSummary)
+	}
+	return text, nil
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 
+	"golang.org/x/sync/singleflight"
+
 	"trajgen/outputs/log"
 	"trajgen/outputs/log/disk"
 )
@@ -22,10 +24,11 @@ import (
 type Summaries struct {
 	path string
 
+	asking singleflight.Group
+
 	mu   sync.Mutex // guards what follows
 	file *log.File
 	at   map[digest]place
-	busy map[digest]chan struct{} // closed when it is known
 }
 
 type digest [sha256.Size]byte
@@ -48,7 +51,7 @@ func OpenSummaries(path string) (_ *Summaries, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open summaries: %w", err)
 	}
-	s := &Summaries{path: path, at: map[digest]place{}, busy: map[digest]chan struct{}{}}
+	s := &Summaries{path: path, at: map[digest]place{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.Close())
@@ -104,35 +107,17 @@ func (s *Summaries) Len() int {
 // decides how. An answer is on disk when Get returns it.
 func (s *Summaries) Get(ctx context.Context, by string, a Ask, ask func(context.Context, Ask) (Summary, error)) (Summary, error) {
 	key := keyOf(by, a)
-	for {
-		s.mu.Lock()
-		if at, ok := s.at[key]; ok {
-			defer s.mu.Unlock()
-			return s.read(at)
+	summary, err, _ := s.asking.Do(string(key[:]), func() (any, error) {
+		if summary, known, err := s.find(key); known {
+			return summary, err
 		}
-		other, asked := s.busy[key]
-		if !asked {
-			break
+		summary, err := ask(ctx, a)
+		if err == nil {
+			err = s.keep(key, summary)
 		}
-		s.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return Summary{}, context.Cause(ctx)
-		}
-	}
-	done := make(chan struct{})
-	s.busy[key] = done
-	s.mu.Unlock()
-	summary, err := ask(ctx, a)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.busy, key)
-	close(done)
-	if err == nil {
-		err = s.keep(key, summary)
-	}
-	return summary, err
+		return summary, err
+	})
+	return summary.(Summary), err
 }
 
 func keyOf(by string, a Ask) (key digest) {
@@ -145,20 +130,26 @@ func keyOf(by string, a Ask) (key digest) {
 	return key
 }
 
-// read returns a summary that is kept. The caller holds mu.
-func (s *Summaries) read(at place) (Summary, error) {
-	line := make([]byte, at.length)
-	if _, err := s.file.ReadAt(line, at.offset); err != nil {
-		return Summary{}, fmt.Errorf("read a summary in %s: %w", s.path, err)
+// find returns a summary that is kept.
+func (s *Summaries) find(key digest) (_ Summary, known bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, known := s.at[key]
+	if !known {
+		return Summary{}, false, nil
 	}
 	var k kept
-	if err := json.Unmarshal(line, &k); err != nil {
-		return Summary{}, fmt.Errorf("read a summary in %s: %w", s.path, err)
+	line := make([]byte, at.length)
+	if _, err = s.file.ReadAt(line, at.offset); err == nil {
+		err = json.Unmarshal(line, &k)
 	}
-	return k.Summary, nil
+	if err != nil {
+		err = fmt.Errorf("read a summary in %s: %w", s.path, err)
+	}
+	return k.Summary, true, err
 }
 
-// keep writes a summary down. The caller holds mu.
+// keep writes a summary down.
 func (s *Summaries) keep(key digest, summary Summary) error {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
@@ -169,6 +160,8 @@ func (s *Summaries) keep(key digest, summary Summary) error {
 	if line.Len() > maxKept {
 		return fmt.Errorf("%w: it has %d bytes", ErrNoSummary, line.Len())
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	at, err := s.file.Commit(line.Bytes())
 	if err != nil {
 		return fmt.Errorf("write %s: %w", s.path, err)

@@ -27,22 +27,30 @@ const (
 // outline says by rule what happened in the middle: which tools were called and how that ended, which files their
 // arguments name, what failed, how much came back, and what the model said last.
 func outline(ep *episode.Episode, c *cut) string {
-	tools, files := newTally(), newTally()
-	var failures []string
-	bytes, said := 0, ""
+	var tools, files, failures []string // in the order in which they came
+	called, failed := map[string]int{}, map[string]int{}
 	for i := range ep.Calls {
 		call := &ep.Calls[i]
 		if call.Parent != "" || call.Turn < 0 || call.Turn >= len(ep.Turns) || !c.holds(&ep.Turns[call.Turn]) {
 			continue
 		}
-		tools.add(call.Name, call.Status != episode.CallOK)
-		for _, path := range paths(call) {
-			files.add(path, false)
+		name := line(call.Name)
+		if called[name]++; called[name] == 1 {
+			tools = append(tools, name)
 		}
+		files = append(files, paths(call)...)
 		if call.Status != episode.CallOK {
-			failures = append(failures, fmt.Sprintf("%s: %s: %s", line(call.Name), call.Status, line(call.Result)))
+			failed[name]++
+			failures = append(failures, fmt.Sprintf("%s: %s: %s", name, call.Status, line(call.Result)))
 		}
 	}
+	for i, name := range tools {
+		tools[i] = fmt.Sprintf("%s: %d times", name, called[name])
+		if failed[name] > 0 {
+			tools[i] += fmt.Sprintf(", of which %d failed", failed[name])
+		}
+	}
+	bytes, said := 0, ""
 	spoken := ep.Spoken()
 	for i := c.from; i < c.to; i++ {
 		switch m := &ep.Messages[i]; {
@@ -65,14 +73,24 @@ func outline(ep *episode.Episode, c *cut) string {
 			fmt.Fprintf(&text, "- and %d more\n", len(items)-most)
 		}
 	}
-	list("Tools that were called:", tools.lines(true), outlineTools)
-	list("Files that the calls name:", files.lines(false), outlineFiles)
+	list("Tools that were called:", tools, outlineTools)
+	list("Files that the calls name:", first(files), outlineFiles)
 	list("What failed last:", failures[max(0, len(failures)-outlineFailures):], outlineFailures)
 	fmt.Fprintf(&text, "The results have %d bytes.\n", bytes)
 	if said != "" {
 		text.WriteString("The assistant said last: " + line(said) + "\n")
 	}
 	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// first leaves out what came before.
+func first(texts []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(texts, func(text string) bool {
+		before := seen[text]
+		seen[text] = true
+		return before
+	})
 }
 
 // line is the beginning of a text on one line.
@@ -98,40 +116,9 @@ func paths(call *episode.ToolCall) (found []string) {
 	}
 	for _, name := range pathArguments {
 		var path string
-		if json.Unmarshal(arguments[name], &path) == nil && path != "" && !slices.Contains(found, path) {
-			found = append(found, path)
+		if json.Unmarshal(arguments[name], &path) == nil && path != "" {
+			found = append(found, line(path))
 		}
 	}
 	return found
-}
-
-// tally counts words in the order in which they came.
-type tally struct {
-	order    []string
-	all, bad map[string]int
-}
-
-func newTally() *tally { return &tally{all: map[string]int{}, bad: map[string]int{}} }
-
-func (t *tally) add(word string, bad bool) {
-	word = line(word)
-	if t.all[word]++; t.all[word] == 1 {
-		t.order = append(t.order, word)
-	}
-	if bad {
-		t.bad[word]++
-	}
-}
-
-func (t *tally) lines(counts bool) (lines []string) {
-	for _, word := range t.order {
-		switch {
-		case counts && t.bad[word] > 0:
-			word = fmt.Sprintf("%s: %d times, of which %d failed", word, t.all[word], t.bad[word])
-		case counts:
-			word = fmt.Sprintf("%s: %d times", word, t.all[word])
-		}
-		lines = append(lines, word)
-	}
-	return lines
 }
