@@ -170,16 +170,11 @@ func PassHatK(n, c, k int) float64 {
 
 // signTest is the two-sided exact binomial test of a fair coin.
 func signTest(better, worse int) *float64 {
-	n, k := better+worse, min(better, worse)
+	n, k := float64(better+worse), float64(min(better, worse))
 	if n == 0 {
 		return nil
 	}
-	log := func(n int) float64 { v, _ := math.Lgamma(float64(n + 1)); return v }
-	var tail float64
-	for i := range k + 1 {
-		tail += math.Exp(log(n) - log(i) - log(n-i) - float64(n)*math.Ln2)
-	}
-	return new(min(1, 2*tail))
+	return new(min(1, 2*mathext.RegIncBeta(n-k, k+1, 0.5)))
 }
 
 // stability is what the plays of a task say of it, with 95 % confidence.

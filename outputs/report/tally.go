@@ -28,7 +28,10 @@ type Builder struct {
 
 // New begins a report.
 func New(meta Meta) *Builder {
-	return &Builder{meta: meta, turns: make(counts), spending: spending{prices: meta.Prices, asked: meta.Model}}
+	return &Builder{
+		meta: meta, turns: make(counts),
+		spending: spending{Spending: Spending{Budget: meta.Budget}, prices: meta.Prices, asked: meta.Model},
+	}
 }
 
 // kept is a text of an episode that outlives it. As it came, it is a part of all that was read with it.
@@ -133,10 +136,10 @@ func succeeded(ep *episode.Episode) float64 {
 // Finish is the report of what was added.
 func (b *Builder) Finish() *Report {
 	return &Report{
-		Schema: episode.SchemaVersion, Origin: b.meta.Origin, Span: b.clock.span(),
+		Schema: episode.SchemaVersion, Origin: b.meta.Origin, Span: b.clock.span,
 		Episodes: b.episodes(), Outcomes: outcomeCounts(b.outcomes), Verdicts: b.tasks.list(), Tasks: b.tasks.summary(),
 		Sweep: b.sweep.list(), Groups: b.groups.list(), Calls: b.calls.list(), Drift: b.drift.stats(b.meta.TokenIDs),
-		Turns: b.turns.spread(), Stops: b.stops.byCount(), Spending: b.spending.sum(b.meta.Budget),
+		Turns: b.turns.spread(), Stops: b.stops.byCount(), Spending: b.spending.sum(),
 		Time: b.clock.timing(b.meta.Wall, cmp.Or(b.meta.Played, b.present)), Mishaps: b.mishaps.list(),
 	}
 }

@@ -27,13 +27,11 @@ type Budget struct {
 
 // spending adds up the tokens of models, and what they cost.
 type spending struct {
-	prices         episode.Prices
-	asked          string // the model, as the run asks for it
-	usage          TokenUsage
-	user, approver OtherUsage
-	models         map[string]*modelTally
-	outcomes       map[episode.Outcome]*costTally
-	earlier        EarlierCost
+	Spending
+	prices   episode.Prices
+	asked    string // the model, as the run asks for it
+	models   map[string]*modelTally
+	outcomes map[episode.Outcome]*costTally
 }
 
 // modelTally counts the turns of one model.
@@ -64,20 +62,20 @@ func (s *spending) add(ep *episode.Episode) {
 	}
 	for i := range ep.Turns {
 		turn := &ep.Turns[i]
-		s.usage.Turns++
-		s.usage.add(turn.Usage, &s.usage.Unreported)
+		s.Usage.Turns++
+		s.Usage.add(turn.Usage, &s.Usage.Unreported)
 		s.addPriced(turn.Usage, ep.Billed(turn, s.asked)...)
 	}
 	if ep.User != nil && ep.User.Model != "" {
-		s.user.Episodes++
-		s.user.add(ep.User.Usage, &s.user.Unreported)
+		s.User.Episodes++
+		s.User.add(ep.User.Usage, &s.User.Unreported)
 	}
 	if usage, asked := ep.ApproverUsage(); asked {
-		s.approver.Episodes++
-		s.approver.add(usage, &s.approver.Unreported)
+		s.Approver.Episodes++
+		s.Approver.add(usage, &s.Approver.Unreported)
 	}
 	for i := range ep.Earlier {
-		s.addEarlier(&ep.Earlier[i])
+		s.Cost.Earlier.add(&ep.Earlier[i])
 	}
 }
 
@@ -95,9 +93,8 @@ func (s *spending) addPriced(u episode.Usage, names ...string) {
 	}
 }
 
-// addEarlier counts an attempt that was followed by another.
-func (s *spending) addEarlier(a *episode.Attempt) {
-	c := &s.earlier
+// add counts an attempt that was followed by another.
+func (c *EarlierCost) add(a *episode.Attempt) {
 	c.Attempts, c.Turns = c.Attempts+1, c.Turns+a.Turns
 	c.Prompt, c.Completion = c.Prompt+int64(a.Usage.Prompt), c.Completion+int64(a.Usage.Completion)
 	switch {
@@ -120,13 +117,11 @@ func (t *Tokens) add(u episode.Usage, unreported *int) {
 	t.Cached += int64(u.Cached)
 }
 
-func (s *spending) sum(budget *Budget) Spending {
-	return Spending{s.usage, s.cost(), budget, s.user, s.approver}
-}
-
-// cost adds up what is known. Unknown is never zero: one turn without usage or price leaves the sum open.
-func (s *spending) cost() Cost {
-	cost := Cost{Models: []ModelCost{}, Outcomes: []OutcomeCost{}, Earlier: s.earlier}
+// sum adds up what is known. Unknown is never zero: one turn without usage or price leaves the sum open.
+func (s *spending) sum() Spending {
+	sum := s.Spending
+	cost := &sum.Cost
+	cost.Models, cost.Outcomes = []ModelCost{}, []OutcomeCost{}
 	for _, name := range slices.Sorted(maps.Keys(s.models)) {
 		m := s.models[name]
 		part := m.ModelCost
@@ -159,7 +154,7 @@ func (s *spending) cost() Cost {
 	if cost.USD != nil && all.unknown == 0 {
 		cost.PerEpisode = new(all.usd / float64(all.episodes))
 	}
-	return cost
+	return sum
 }
 
 // episodeCostFact is the cost of an episode, by outcome.

@@ -8,7 +8,7 @@ import (
 
 // clock adds up how long episodes took.
 type clock struct {
-	began, ended   time.Time // of the first episode, and of the last one
+	span           Span
 	elapsed        durations
 	all, wait, use time.Duration // sums over episodes: elapsed, model, tools
 }
@@ -19,19 +19,13 @@ func (c *clock) add(ep *episode.Episode) {
 	if ep.Started.IsZero() {
 		return
 	}
-	if c.began.IsZero() || ep.Started.Before(c.began) {
-		c.began = ep.Started
+	started, ended := ep.Started.UTC(), ep.Started.Add(ep.Elapsed).UTC()
+	if c.span.Started == nil || started.Before(*c.span.Started) {
+		c.span.Started = &started
 	}
-	if end := ep.Started.Add(ep.Elapsed); end.After(c.ended) {
-		c.ended = end
+	if c.span.Ended == nil || ended.After(*c.span.Ended) {
+		c.span.Ended = &ended
 	}
-}
-
-func (c *clock) span() (s Span) {
-	if !c.began.IsZero() {
-		s.Started, s.Ended = new(c.began.UTC()), new(c.ended.UTC())
-	}
-	return s
 }
 
 // timing is for a run that took so long, in which so many episodes ended.

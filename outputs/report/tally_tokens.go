@@ -2,16 +2,16 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"trajgen/pipeline/episode"
 )
 
 // driftTally counts episodes by what their tokens are good for.
 type driftTally struct {
-	verdicts        counter[episode.DriftVerdict]
-	safe, judgeable int
-	complete        int // safe ones with every log probability
-	withIDs         int // episodes with any ids
+	DriftStats
+	verdicts counter[episode.DriftVerdict]
+	withIDs  int // episodes with any ids
 }
 
 func (t *driftTally) add(ep *episode.Episode) {
@@ -24,17 +24,17 @@ func (t *driftTally) add(ep *episode.Episode) {
 	if !ep.Outcome.AgentsDoing() {
 		return
 	}
-	t.judgeable++
+	t.Of++
 	if verdict != episode.DriftNone {
 		return
 	}
-	t.safe++
-	for i := range ep.Turns {
-		if tokens := ep.Turns[i].Tokens; tokens != nil && len(tokens.Logprobs) != len(tokens.Completion) {
-			return
-		}
+	t.Safe++
+	lacksSome := func(turn episode.Turn) bool {
+		return turn.Tokens != nil && len(turn.Tokens.Logprobs) != len(turn.Tokens.Completion)
 	}
-	t.complete++
+	if !slices.ContainsFunc(ep.Turns, lacksSome) {
+		t.WithLogprobs++
+	}
 }
 
 // stats are null when no server gave ids and none was asked for them.
@@ -42,11 +42,12 @@ func (t *driftTally) stats(asked bool) *DriftStats {
 	if t.withIDs == 0 && !asked {
 		return nil
 	}
-	stats := &DriftStats{Verdicts: t.verdicts.inOrder(episode.DriftVerdicts()), Safe: t.safe, Of: t.judgeable, WithLogprobs: t.complete}
-	if t.judgeable > 0 {
-		stats.SafeShare = new(float64(t.safe) / float64(t.judgeable))
+	stats := t.DriftStats
+	stats.Verdicts = t.verdicts.inOrder(episode.DriftVerdicts())
+	if stats.Of > 0 {
+		stats.SafeShare = new(float64(stats.Safe) / float64(stats.Of))
 	}
-	return stats
+	return &stats
 }
 
 // driftFact says how many rows can be trained on as they are, if that is known or was wanted.
