@@ -3,7 +3,9 @@ package relay
 import (
 	"context"
 	"encoding/binary"
+	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -45,13 +47,10 @@ func (s *server) start(w http.ResponseWriter, r *http.Request, d *wire.Decoder) 
 	}
 	id := box.commands.add(&started{process: process})
 	_, terminal := process.(sandbox.Terminal)
-	var m message
-	m.Bool(false)
-	m.Int(id)
+	m := made(id)
 	m.Int(int64(process.PID()))
 	m.Bool(terminal && cmd.TTY != nil)
-	writeMessage(w, &m)
-	flush(w)
+	answerAtOnce(w, m)
 	out.Unlock()
 	stop := context.AfterFunc(r.Context(), func() {
 		box.commands.remove(id)
@@ -91,17 +90,13 @@ type printer struct {
 func (p printer) Write(data []byte) (int, error) {
 	p.output.Lock()
 	defer p.output.Unlock()
-	chunk := pieces.Get().(*[]byte)
-	defer pieces.Put(chunk)
-	for rest := data; len(rest) > 0; {
+	for piece := range slices.Chunk(data, maxPiece) {
 		if p.output.over {
 			return 0, syscall.EPIPE
 		}
-		n := copy((*chunk)[pieceHead:], rest)
-		rest = rest[n:]
-		(*chunk)[0] = p.kind
-		binary.BigEndian.PutUint32((*chunk)[1:], uint32(n))
-		if _, err := p.output.answer.Write((*chunk)[:pieceHead+n]); err != nil {
+		head := binary.BigEndian.AppendUint32([]byte{p.kind}, uint32(len(piece)))
+		said := net.Buffers{head, piece}
+		if _, err := said.WriteTo(p.output.answer); err != nil {
 			return 0, err
 		}
 		flush(p.output.answer)
@@ -115,8 +110,8 @@ func (o *output) exit(exit sandbox.Exit, err error) {
 	defer o.Unlock()
 	o.over = true
 	var m message
-	encodeJSON(&m.Encoder, &exit)
-	encodeError(&m.Encoder, err)
+	encodeJSON(&m, &exit)
+	encodeError(&m, err)
 	_, _ = o.answer.Write([]byte{pieceExit, 0, 0, 0, 0})
 	writeMessage(o.answer, &m)
 }

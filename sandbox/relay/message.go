@@ -60,38 +60,15 @@ func longestAnswer(method string) int {
 	return 8 << 20
 }
 
-// message is the content of a request or an answer. Long contents are not copied into it.
-type message struct {
-	wire.Encoder
-	parts net.Buffers
-}
-
-// bulk appends bytes that a Decoder reads as a blob.
-func (m *message) bulk(p []byte) {
-	if len(p) <= 4<<10 {
-		m.Blob(p)
-		return
-	}
-	m.Int(int64(len(p)))
-	m.parts = append(m.parts, m.Bytes, p)
-	m.Bytes = nil
-}
-
-func (m *message) length() int {
-	n := len(m.Bytes)
-	for _, part := range m.parts {
-		n += len(part)
-	}
-	return n
-}
+// message is the content of a request or an answer.
+type message = wire.Encoder
 
 // headSize is the size of the length before a message.
 const headSize = 4
 
-// framed returns the message with its length before it.
-func (m *message) framed() net.Buffers {
-	length := binary.BigEndian.AppendUint32(nil, uint32(m.length()))
-	return append(append(net.Buffers{length}, m.parts...), m.Bytes)
+// framed returns a message with its length before it.
+func framed(m *message) net.Buffers {
+	return net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(len(m.Bytes))), m.Bytes}
 }
 
 // readMessage reads a framed message. It allocates as bytes arrive and does not trust the announced length.
@@ -105,15 +82,8 @@ func readMessage(r io.Reader, longest int) (*wire.Decoder, error) {
 		return nil, fmt.Errorf("%w: a message of %d bytes", wire.ErrMalformed, length)
 	}
 	body := bytes.NewBuffer(make([]byte, 0, min(length+bytes.MinRead, 1<<20)))
-	if n, err := io.Copy(body, io.LimitReader(r, length)); err != nil || n < length {
-		return nil, cut(orEnd(err))
+	if _, err := io.CopyN(body, r, length); err != nil {
+		return nil, cut(err)
 	}
 	return wire.NewDecoder(body.Bytes()), nil
-}
-
-func orEnd(err error) error {
-	if err == nil {
-		return io.EOF
-	}
-	return err
 }

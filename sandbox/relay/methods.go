@@ -27,8 +27,16 @@ var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m
 		b.commands.remove(d.Int())
 		return nil
 	}),
-	methodKill:   withCommand(kill),
-	methodResize: withCommand(resize),
+	methodKill: withCommand(func(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
+		return p.Kill(ctx, time.Duration(d.Int()))
+	}),
+	methodResize: withCommand(func(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
+		size := sandbox.TTY{Rows: uint16(d.Int()), Cols: uint16(d.Int())}
+		if t, ok := p.(sandbox.Terminal); ok {
+			return t.Resize(ctx, size)
+		}
+		return errMethod
+	}),
 	methodKillAll: withBox(func(ctx context.Context, b *served, _ *wire.Decoder, _ *message) error {
 		return b.KillAll(ctx)
 	}),
@@ -38,8 +46,14 @@ var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m
 		m.Add(&info)
 		return err
 	}),
-	methodRead:  withBox(read),
-	methodWrite: withBox(write),
+	methodRead: withBox(read),
+	methodWrite: withBox(func(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
+		files, err := takeFiles(d)
+		if err != nil {
+			return err
+		}
+		return b.Files().Write(ctx, files...)
+	}),
 	methodList: withBox(func(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
 		path := d.String()
 		found, err := b.Files().List(ctx, path)
@@ -47,7 +61,7 @@ var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m
 			info := infoOf(*f)
 			info.Fields(c)
 		})
-		if err == nil && m.length() > maxList {
+		if err == nil && len(m.Bytes) > maxList {
 			return &fs.PathError{Op: "list", Path: path, Err: syscall.EMSGSIZE}
 		}
 		return err
@@ -56,11 +70,11 @@ var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m
 		return b.Files().Remove(ctx, d.Strings()...)
 	}),
 	methodDrop: func(s *server, _ context.Context, d *wire.Decoder, _ *message) error {
-		sealed := s.snapshots.remove(d.Int())
-		if sealed == nil {
+		snapshot := s.snapshots.remove(d.Int())
+		if snapshot == nil {
 			return errShut
 		}
-		return sealed.Close()
+		return snapshot.Close()
 	},
 	methodTraffic: withBox(func(_ context.Context, b *served, _ *wire.Decoder, m *message) error {
 		b.connections(m)
@@ -111,30 +125,24 @@ func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 		return err
 	}
 	if from != 0 {
-		sealed := s.snapshots.find(from)
-		if sealed == nil {
+		if spec.From = s.snapshots.find(from); spec.From == nil {
 			return fmt.Errorf("open sandbox %s: its snapshot is closed", spec.ID)
 		}
-		spec.From = sealed.Snapshot
 	}
 	sb, err := s.backend.Open(r.Context(), spec)
 	if err != nil {
 		return err
 	}
-	b := &served{Sandbox: sb}
-	id := s.boxes.add(b)
 	_, snapshots := sb.(sandbox.Snapshotter)
 	_, traffic := sb.(sandbox.Traffic)
-	var m message
-	m.Bool(false)
-	m.Int(id)
 	where := layout(sb.Layout())
+	id := s.boxes.add(&served{Sandbox: sb})
+	m := made(id)
 	m.Add(&where)
 	m.Bool(snapshots)
 	m.Bool(traffic)
-	encodeJSON(&m.Encoder, s.backend.Guarantees())
-	writeMessage(w, &m)
-	flush(w)
+	encodeJSON(m, s.backend.Guarantees())
+	answerAtOnce(w, m)
 	<-r.Context().Done()
 	if s.boxes.remove(id) != nil {
 		_ = sb.Close()
@@ -142,12 +150,25 @@ func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	return nil
 }
 
+// made begins the answer to a request that has made an object.
+func made(id int64) *message {
+	var m message
+	m.Bool(false) // no error
+	m.Int(id)
+	return &m
+}
+
+func answerAtOnce(w http.ResponseWriter, m *message) {
+	writeMessage(w, m)
+	flush(w)
+}
+
 func (b *served) connections(m *message) {
 	var connections []sandbox.Connection
 	if t, ok := b.Sandbox.(sandbox.Traffic); ok {
 		connections = t.Connections()
 	}
-	encodeJSON(&m.Encoder, connections)
+	encodeJSON(m, connections)
 }
 
 func read(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
@@ -158,16 +179,8 @@ func read(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
 	data, found, err := b.Files().Read(ctx, path, offset, limit)
 	info := infoOf(found)
 	m.Add(&info)
-	m.bulk(data)
+	m.Blob(data)
 	return err
-}
-
-func write(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
-	files, err := takeFiles(d)
-	if err != nil {
-		return err
-	}
-	return b.Files().Write(ctx, files...)
 }
 
 // snapshot makes a snapshot, answers with its number, and stays until the client closes it.
@@ -184,28 +197,11 @@ func (s *server) snapshot(w http.ResponseWriter, r *http.Request, d *wire.Decode
 	if err != nil {
 		return err
 	}
-	id := s.snapshots.add(&sealed{snapshot})
-	var m message
-	m.Bool(false)
-	m.Int(id)
-	writeMessage(w, &m)
-	flush(w)
+	id := s.snapshots.add(snapshot)
+	answerAtOnce(w, made(id))
 	<-r.Context().Done()
 	if s.snapshots.remove(id) != nil {
 		_ = snapshot.Close()
 	}
 	return nil
-}
-
-func kill(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
-	return p.Kill(ctx, time.Duration(d.Int()))
-}
-
-func resize(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
-	size := sandbox.TTY{Rows: uint16(d.Int()), Cols: uint16(d.Int())}
-	t, ok := p.(sandbox.Terminal)
-	if !ok {
-		return errMethod
-	}
-	return t.Resize(ctx, size)
 }

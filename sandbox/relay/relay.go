@@ -127,7 +127,7 @@ func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, 
 	} else {
 		m.Int(0)
 	}
-	encodeJSON(&m.Encoder, &spec)
+	encodeJSON(&m, &spec)
 	h, d, err := c.hold(ctx, c.life, methodOpen, &m, nil)
 	if errors.Is(err, sandbox.ErrGone) && c.link.lost() != nil {
 		return nil, c.errGone("open sandbox " + spec.ID)

@@ -28,8 +28,8 @@ type server struct {
 	over    bool       // the connection has ended
 	running sync.WaitGroup
 
-	boxes     table[served]
-	snapshots table[sealed]
+	boxes     table[*served]
+	snapshots table[sandbox.Snapshot]
 
 	ending   sync.Once
 	closeErr error
@@ -38,44 +38,33 @@ type server struct {
 // served is an open sandbox.
 type served struct {
 	sandbox.Sandbox
-	commands table[started]
+	commands table[*started]
 }
-
-// sealed is a snapshot.
-type sealed struct{ sandbox.Snapshot }
 
 // table numbers objects that the client names in later requests. Numbers begin at 1.
 type table[T any] struct {
-	mu   sync.Mutex
-	last int64
-	all  map[int64]*T
+	last atomic.Int64
+	all  sync.Map
 }
 
-func (t *table[T]) add(v *T) int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all == nil {
-		t.all = map[int64]*T{}
-	}
-	t.last++
-	t.all[t.last] = v
-	return t.last
+func (t *table[T]) add(v T) int64 {
+	id := t.last.Add(1)
+	t.all.Store(id, v)
+	return id
 }
 
 // find returns nil when there is none, or no longer.
-func (t *table[T]) find(id int64) *T {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.all[id]
+func (t *table[T]) find(id int64) (found T) {
+	v, _ := t.all.Load(id)
+	found, _ = v.(T)
+	return found
 }
 
 // remove returns the removed object, or nil.
-func (t *table[T]) remove(id int64) *T {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	v := t.all[id]
-	delete(t.all, id)
-	return v
+func (t *table[T]) remove(id int64) (removed T) {
+	v, _ := t.all.LoadAndDelete(id)
+	removed, _ = v.(T)
+	return removed
 }
 
 // silence is how long the client may be silent.
@@ -192,7 +181,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		var m message
-		encodeError(&m.Encoder, err)
+		encodeError(&m, err)
 		writeMessage(w, &m)
 	}
 }
@@ -211,8 +200,8 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	if d.Err() != nil {
 		return d.Err()
 	}
-	if m.length() > longestAnswer(r.URL.Path) {
-		return fmt.Errorf("answer with %d bytes: %w", m.length(), syscall.EMSGSIZE)
+	if len(m.Bytes) > longestAnswer(r.URL.Path) {
+		return fmt.Errorf("answer with %d bytes: %w", len(m.Bytes), syscall.EMSGSIZE)
 	}
 	writeMessage(w, &m)
 	return nil
@@ -222,7 +211,7 @@ var errMethod = fmt.Errorf("%w: no such method", wire.ErrMalformed)
 
 // writeMessage answers with a message. A client that has gone does not get it.
 func writeMessage(w http.ResponseWriter, m *message) {
-	said := m.framed()
+	said := framed(m)
 	_, _ = said.WriteTo(w)
 }
 

@@ -74,16 +74,13 @@ func infoOf(i sandbox.Info) guest.Info {
 	}
 }
 
-// addFiles appends files as guest.Write does, without copying long contents.
-func (m *message) addFiles(files []sandbox.FileWrite) {
-	m.Int(int64(len(files)))
-	for i := range files {
-		f := &files[i]
-		m.String(f.Path)
-		m.bulk(f.Data)
-		m.Int(int64(f.Perm()))
-		m.Bool(f.Replace)
+// filesOf returns files as the guest writes them.
+func filesOf(files []sandbox.FileWrite) []guest.Write {
+	all := make([]guest.Write, len(files))
+	for i, f := range files {
+		all[i] = guest.Write{Path: f.Path, Data: f.Data, Mode: int64(f.Perm()), Replace: f.Replace}
 	}
+	return all
 }
 
 func takeFiles(d *wire.Decoder) ([]sandbox.FileWrite, error) {
