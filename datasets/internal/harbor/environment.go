@@ -62,10 +62,15 @@ func (t *task) environment(m machine) (e environment) {
 func (t *task) compose(name string) (e environment) {
 	e.from = name
 	var whole struct {
-		Version  any                       `yaml:"version"`
-		Name     string                    `yaml:"name"`
-		Services map[string]map[string]any `yaml:"services"`
-		Rest     map[string]any            `yaml:",inline"`
+		Version  any    `yaml:"version"`
+		Name     string `yaml:"name"`
+		Services map[string]struct {
+			Image       string         `yaml:"image"`
+			WorkingDir  string         `yaml:"working_dir"`
+			Environment any            `yaml:"environment"`
+			Rest        map[string]any `yaml:",inline"`
+		} `yaml:"services"`
+		Rest map[string]any `yaml:",inline"`
 	}
 	text := t.text(name)
 	if err := yaml.Unmarshal([]byte(text), &whole); err != nil {
@@ -84,25 +89,16 @@ func (t *task) compose(name string) (e environment) {
 			t.wrongf("%s: service %s: %s", name, service, advice)
 		}
 	}
-	service := whole.Services["main"]
-	if service == nil {
+	service, ok := whole.Services["main"]
+	if !ok {
 		t.wrongf("%s: there is no service main: %s", name, advice)
 	}
-	for _, key := range sortedNames(service) {
-		value, ok := service[key], true
-		switch key {
-		case "image":
-			e.image, ok = value.(string)
-		case "working_dir":
-			e.cwd, ok = value.(string)
-		case "environment":
-			e.env, ok = composeEnv(value)
-		default:
-			t.wrongf("%s: services.main.%s: %s", name, key, advice)
-		}
-		if !ok {
-			t.wrongf("%s: services.main.%s: %v is not what belongs there", name, key, value)
-		}
+	for _, key := range sortedNames(service.Rest) {
+		t.wrongf("%s: services.main.%s: %s", name, key, advice)
+	}
+	e.image, e.cwd = service.Image, service.WorkingDir
+	if e.env, ok = composeEnv(service.Environment); !ok {
+		t.wrongf("%s: services.main.environment: %v, want variables and their values", name, service.Environment)
 	}
 	return e
 }
@@ -111,6 +107,7 @@ func (t *task) compose(name string) (e environment) {
 func composeEnv(value any) (map[string]string, bool) {
 	env := map[string]string{}
 	switch value := value.(type) {
+	case nil:
 	case map[string]any:
 		for name, each := range value {
 			switch each.(type) {

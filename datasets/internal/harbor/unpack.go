@@ -23,10 +23,11 @@ func unpack(dir string, files map[string]file) ([]string, error) {
 		if f.executable || bytes.HasPrefix(f.data, []byte("#!")) || name == "solve.sh" {
 			header.Mode = 0o755
 		}
-		if err := w.WriteHeader(header); err != nil {
-			return nil, fmt.Errorf("pack %s: %w", name, err)
+		err := w.WriteHeader(header)
+		if err == nil {
+			_, err = w.Write(f.data)
 		}
-		if _, err := w.Write(f.data); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("pack %s: %w", name, err)
 		}
 	}
