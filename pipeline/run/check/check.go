@@ -315,30 +315,29 @@ func (v *Verification) otherwise(files int, by string) {
 
 // report compares report.json with a new report.
 func (v *Verification) report(now *report.Report, changed map[string]bool, by string) error {
-	if _, err := os.Stat(filepath.Join(v.Run, "report.md")); errors.Is(err, fs.ErrNotExist) && !changed["report.md"] {
-		v.differ("report.md is missing (trajgen run --resume writes it)")
+	for _, name := range []string{"report.md", "report.json"} {
+		if _, err := os.Stat(filepath.Join(v.Run, name)); errors.Is(err, fs.ErrNotExist) && !changed[name] {
+			v.differ("%s is missing (trajgen run --resume writes it)", name)
+		}
 	}
 	data, err := os.ReadFile(filepath.Join(v.Run, "report.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		if !changed["report.json"] {
-			v.differ("report.json is missing (trajgen run --resume writes it)")
-		}
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read report.json: %w", err)
-	}
-	fresh, err := json.Marshal(now)
-	if err != nil {
-		return fmt.Errorf("encode report: %w", err)
 	}
 	var was, is map[string]any
 	if err := json.Unmarshal(data, &was); err != nil {
 		v.differ("report.json: %v", err)
 		return nil
 	}
-	if err := json.Unmarshal(fresh, &is); err != nil {
-		return fmt.Errorf("decode report: %w", err)
+	fresh, err := json.Marshal(now)
+	if err == nil {
+		err = json.Unmarshal(fresh, &is)
+	}
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
 	}
 	for _, name := range []string{"time", "budget"} { // wall time, and spending on episodes that are not in the journal
 		delete(was, name)

@@ -11,7 +11,6 @@ import (
 
 	"trajgen/outputs/export"
 	"trajgen/outputs/journal"
-	"trajgen/outputs/report"
 	"trajgen/pipeline/run"
 )
 
@@ -134,8 +133,8 @@ func writeMerged(ctx context.Context, m run.Manifest, dir string) error {
 	if err != nil {
 		return err
 	}
-	var merged *report.Report
-	if merged, err = run.WriteFiles(ctx, reader, builder, dir); err != nil {
+	merged, err := run.WriteFiles(ctx, reader, builder, dir)
+	if err != nil {
 		return err
 	}
 	return run.WriteReport(dir, merged)

@@ -16,37 +16,33 @@ type missingSamples struct {
 	samples int
 
 	tasks int
-	key   episode.Key // of the current task
-	have  []bool
+	next  episode.Key // of the current task, the sample that should come next
 	named []string
 }
 
 func (m *missingSamples) add(ep *episode.Episode) {
-	if m.tasks == 0 || ep.Key.Task != m.key.Task {
-		m.settle()
+	if m.tasks == 0 || ep.Key.Task != m.next.Task {
+		m.until(m.samples)
 		m.tasks++
-		m.key, m.have = ep.Key, make([]bool, m.samples)
+		m.next = ep.Key
+		m.next.Sample = 0
 	}
-	if ep.Key.Sample < len(m.have) {
-		m.have[ep.Key.Sample] = true
-	}
+	m.until(ep.Key.Sample)
+	m.next.Sample++
 }
 
-// settle records the missing samples of a task.
-func (m *missingSamples) settle() {
-	for sample, have := range m.have {
-		if !have && len(m.named) < maxMissing {
-			key := m.key
-			key.Sample = sample
-			m.named = append(m.named, fmt.Sprintf("%s (task %q, sample %d)", key.ID(), key.Task, sample))
+// until records the missing samples of the current task before one that is there, or before the end.
+func (m *missingSamples) until(sample int) {
+	for ; m.tasks > 0 && m.next.Sample < min(sample, m.samples); m.next.Sample++ {
+		if len(m.named) < maxMissing {
+			m.named = append(m.named, fmt.Sprintf("%s (task %q, sample %d)", m.next.ID(), m.next.Task, m.next.Sample))
 		}
 	}
-	m.have = nil
 }
 
 // text describes the missing samples of a number of tasks.
 func (m *missingSamples) text(tasks int) string {
-	m.settle()
+	m.until(m.samples)
 	named := m.named
 	if none := tasks - m.tasks; none > 0 {
 		named = append(named, fmt.Sprintf("all of %d tasks", none))
