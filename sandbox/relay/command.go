@@ -54,7 +54,7 @@ func (s *server) start(w http.ResponseWriter, r *http.Request, d *wire.Decoder) 
 	out.Unlock()
 	stop := context.AfterFunc(r.Context(), func() {
 		box.commands.remove(id)
-		_ = process.Kill(s.life, 0)
+		_ = process.Kill(context.WithoutCancel(r.Context()), 0)
 	})
 	exit, err := process.Wait(context.WithoutCancel(r.Context())) // the backend's Close ends it
 	stop()

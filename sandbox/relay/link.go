@@ -1,12 +1,12 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -25,13 +25,14 @@ type link struct {
 	patience time.Duration // how long the peer may be silent, as config has it
 	heard    atomic.Int64  // when the peer said something last
 
-	gone   chan struct{} // closed when the connection has ended
-	mu     sync.Mutex    // guards what follows
-	reason error         // why it ended
+	life context.Context // ends with the connection
+	end  context.CancelCauseFunc
 }
 
 func newLink(rw io.ReadWriteCloser, patience time.Duration) *link {
-	return &link{rw: rw, in: rw, patience: patience, gone: make(chan struct{})}
+	l := &link{rw: rw, in: rw, patience: patience}
+	l.life, l.end = context.WithCancelCause(context.Background())
+	return l
 }
 
 // config has HTTP/2 ask a silent peer for a sign of life when half of the patience is over, and close the connection when all of it
@@ -50,23 +51,12 @@ var (
 
 // lose ends the connection. The first reason stays.
 func (l *link) lose(reason error) {
-	l.mu.Lock()
-	if l.reason != nil {
-		l.mu.Unlock()
-		return
-	}
-	l.reason = reason
-	close(l.gone)
-	l.mu.Unlock()
+	l.end(reason)
 	_ = l.rw.Close()
 }
 
 // lost returns why the connection ended, or nil while it has not.
-func (l *link) lost() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reason
-}
+func (l *link) lost() error { return context.Cause(l.life) }
 
 func (l *link) Read(p []byte) (int, error) {
 	n, err := l.in.Read(p)

@@ -13,7 +13,7 @@ import (
 // The methods of a request. A request that makes an object lasts as long as the object: cancelling the request ends it. A
 // command, a file and an info are encoded as the guest's Start, Write and Info.
 const (
-	methodOpen     = "/open"     // a spec → the sandbox's number, its layout, and its optional interfaces
+	methodOpen     = "/open"     // a spec → the sandbox's number, and what opened has
 	methodShut     = "/shut"     // sandbox → its connections
 	methodStart    = "/start"    // sandbox, a command, its input → its number, whether it is a terminal, its output
 	methodForget   = "/forget"   // command

@@ -9,12 +9,22 @@ import (
 	"time"
 
 	"trajgen/sandbox"
+	"trajgen/sandbox/internal/guest"
 	"trajgen/sandbox/internal/wire"
 )
 
-// methods are the requests with one answer, which each function writes to m.
-var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m *message) error{
-	methodShut: func(s *server, _ context.Context, d *wire.Decoder, m *message) error {
+var (
+	errMethod = fmt.Errorf("%w: no such method", wire.ErrMalformed)
+	errShut   = fmt.Errorf("it is closed: %w", sandbox.ErrGone)
+)
+
+// do writes the one answer of a request to m.
+func (s *server) do(ctx context.Context, method string, d *wire.Decoder, m *message) error {
+	switch method {
+	case methodBye:
+		s.bye.Store(true)
+		return s.end()
+	case methodShut:
 		b := s.boxes.remove(d.Int())
 		if b == nil {
 			return errShut
@@ -22,88 +32,83 @@ var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m
 		err := b.Close()
 		b.connections(m)
 		return err
-	},
-	methodForget: withBox(func(_ context.Context, b *served, d *wire.Decoder, _ *message) error {
-		b.commands.remove(d.Int())
-		return nil
-	}),
-	methodKill: withCommand(func(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
-		return p.Kill(ctx, time.Duration(d.Int()))
-	}),
-	methodResize: withCommand(func(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
-		size := sandbox.TTY{Rows: uint16(d.Int()), Cols: uint16(d.Int())}
-		if t, ok := p.(sandbox.Terminal); ok {
-			return t.Resize(ctx, size)
-		}
-		return errMethod
-	}),
-	methodKillAll: withBox(func(ctx context.Context, b *served, _ *wire.Decoder, _ *message) error {
-		return b.KillAll(ctx)
-	}),
-	methodStat: withBox(func(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
-		found, err := b.Files().Stat(ctx, d.String())
-		info := infoOf(found)
-		m.Add(&info)
-		return err
-	}),
-	methodRead: withBox(read),
-	methodWrite: withBox(func(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
-		files, err := takeFiles(d)
-		if err != nil {
-			return err
-		}
-		return b.Files().Write(ctx, files...)
-	}),
-	methodList: withBox(func(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
-		path := d.String()
-		found, err := b.Files().List(ctx, path)
-		wire.List(m.Coder(), &found, func(f *sandbox.Info, c wire.Coder) {
-			info := infoOf(*f)
-			info.Fields(c)
-		})
-		if err == nil && len(m.Bytes) > maxList {
-			return &fs.PathError{Op: "list", Path: path, Err: syscall.EMSGSIZE}
-		}
-		return err
-	}),
-	methodRemove: withBox(func(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
-		return b.Files().Remove(ctx, d.Strings()...)
-	}),
-	methodDrop: func(s *server, _ context.Context, d *wire.Decoder, _ *message) error {
+	case methodDrop:
 		snapshot := s.snapshots.remove(d.Int())
 		if snapshot == nil {
 			return errShut
 		}
 		return snapshot.Close()
-	},
-	methodTraffic: withBox(func(_ context.Context, b *served, _ *wire.Decoder, m *message) error {
+	}
+	b, err := s.box(d)
+	if err != nil {
+		return err
+	}
+	switch method {
+	case methodForget:
+		b.commands.remove(d.Int())
+		return nil
+	case methodKill, methodResize:
+		if c := b.commands.find(d.Int()); c != nil { // or the client has forgotten it
+			return c.do(ctx, method, d)
+		}
+		return nil
+	case methodKillAll:
+		return b.KillAll(ctx)
+	case methodTraffic:
 		b.connections(m)
 		return nil
-	}),
-	methodBye: func(s *server, _ context.Context, _ *wire.Decoder, _ *message) error {
-		s.bye.Store(true)
-		return s.end()
-	},
+	}
+	return b.doFiles(ctx, method, d, m)
 }
 
-func withBox(f func(context.Context, *served, *wire.Decoder, *message) error) func(*server, context.Context, *wire.Decoder, *message) error {
-	return func(s *server, ctx context.Context, d *wire.Decoder, m *message) error {
-		b, err := s.box(d)
+func (c *started) do(ctx context.Context, method string, d *wire.Decoder) error {
+	if method == methodKill {
+		return c.process.Kill(ctx, time.Duration(d.Int()))
+	}
+	size := sandbox.TTY{Rows: uint16(d.Int()), Cols: uint16(d.Int())}
+	if t, ok := c.process.(sandbox.Terminal); ok {
+		return t.Resize(ctx, size)
+	}
+	return errMethod
+}
+
+func (b *served) doFiles(ctx context.Context, method string, d *wire.Decoder, m *message) error {
+	switch method {
+	case methodStat:
+		found, err := b.Files().Stat(ctx, d.String())
+		m.Add(new(infoOf(found)))
+		return err
+	case methodRead:
+		path, offset, limit := d.String(), d.Int(), d.Int()
+		if limit > maxRead {
+			return &fs.PathError{Op: "read", Path: path, Err: syscall.EFBIG}
+		}
+		data, found, err := b.Files().Read(ctx, path, offset, limit)
+		m.Add(new(infoOf(found)))
+		m.Blob(data)
+		return err
+	case methodWrite:
+		files, err := takeFiles(d)
 		if err != nil {
 			return err
 		}
-		return f(ctx, b, d, m)
-	}
-}
-
-// withCommand does nothing for a command that the client has forgotten.
-func withCommand(f func(context.Context, sandbox.Process, *wire.Decoder) error) func(*server, context.Context, *wire.Decoder, *message) error {
-	return withBox(func(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
-		if c := b.commands.find(d.Int()); c != nil {
-			return f(ctx, c.process, d)
+		return b.Files().Write(ctx, files...)
+	case methodList:
+		path := d.String()
+		found, err := b.Files().List(ctx, path)
+		infos := make([]guest.Info, len(found))
+		for i := range found {
+			infos[i] = infoOf(found[i])
 		}
-		return nil
-	})
+		wire.List(m.Coder(), &infos, (*guest.Info).Fields)
+		if err == nil && len(m.Bytes) > maxList {
+			return &fs.PathError{Op: "list", Path: path, Err: syscall.EMSGSIZE}
+		}
+		return err
+	case methodRemove:
+		return b.Files().Remove(ctx, d.Strings()...)
+	}
+	return errMethod
 }
 
 // box finds the sandbox that a message names.
@@ -114,8 +119,6 @@ func (s *server) box(d *wire.Decoder) (*served, error) {
 	}
 	return b, nil
 }
-
-var errShut = fmt.Errorf("it is closed: %w", sandbox.ErrGone)
 
 // open opens a sandbox, answers with its number, and stays until the client closes it.
 func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
@@ -135,13 +138,9 @@ func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	}
 	_, snapshots := sb.(sandbox.Snapshotter)
 	_, traffic := sb.(sandbox.Traffic)
-	where := layout(sb.Layout())
 	id := s.boxes.add(&served{Sandbox: sb})
 	m := made(id)
-	m.Add(&where)
-	m.Bool(snapshots)
-	m.Bool(traffic)
-	encodeJSON(m, s.backend.Guarantees())
+	encodeJSON(m, opened{sb.Layout(), snapshots, traffic, s.backend.Guarantees()})
 	answerAtOnce(w, m)
 	<-r.Context().Done()
 	if s.boxes.remove(id) != nil {
@@ -169,18 +168,6 @@ func (b *served) connections(m *message) {
 		connections = t.Connections()
 	}
 	encodeJSON(m, connections)
-}
-
-func read(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
-	path, offset, limit := d.String(), d.Int(), d.Int()
-	if limit > maxRead {
-		return &fs.PathError{Op: "read", Path: path, Err: syscall.EFBIG}
-	}
-	data, found, err := b.Files().Read(ctx, path, offset, limit)
-	info := infoOf(found)
-	m.Add(&info)
-	m.Blob(data)
-	return err
 }
 
 // snapshot makes a snapshot, answers with its number, and stays until the client closes it.

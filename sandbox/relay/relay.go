@@ -41,8 +41,6 @@ type Client struct {
 	http       *http.ClientConn
 	opts       Options
 	guarantees atomic.Pointer[sandbox.Guarantees]
-	life       context.Context // ends with the connection
-	end        context.CancelFunc
 	closing    atomic.Bool
 
 	once     sync.Once
@@ -59,7 +57,7 @@ func Dial(ctx context.Context, rw io.ReadWriteCloser, opts Options) (*Client, er
 		opts.Patience = time.Minute
 	}
 	c := &Client{link: newLink(rw, opts.Patience), opts: opts}
-	stop := context.AfterFunc(ctx, func() { _ = rw.Close() })
+	stop := context.AfterFunc(ctx, func() { c.link.lose(context.Cause(ctx)) })
 	said, err := c.link.greet(hello{})
 	if err == nil {
 		c.http, err = transport(c.link).NewClientConn(ctx, "http", address)
@@ -68,15 +66,14 @@ func Dial(ctx context.Context, rw io.ReadWriteCloser, opts Options) (*Client, er
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		_ = rw.Close()
+		c.link.lose(err)
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return nil, fmt.Errorf("greet the sandbox agent: %w", err)
 	}
-	c.life, c.end = context.WithCancel(context.Background())
 	c.learn(said.Guarantees)
-	go c.lost()
+	context.AfterFunc(c.link.life, c.lost)
 	return c, nil
 }
 
@@ -109,26 +106,25 @@ func (c *Client) learn(g sandbox.Guarantees) {
 }
 
 // Done is closed when the connection has ended, and all its sandboxes with it.
-func (c *Client) Done() <-chan struct{} { return c.link.gone }
+func (c *Client) Done() <-chan struct{} { return c.link.life.Done() }
 
 // Lose ends the connection. Calls to its sandboxes return the reason.
 func (c *Client) Lose(reason error) { c.link.lose(reason) }
 
 // Open opens a sandbox on the server.
 func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	var m message
+	from := int64(0)
 	if spec.From != nil {
 		s, ok := spec.From.(*snapshot)
 		if !ok || s.client != c {
 			return nil, fmt.Errorf("open sandbox %s: the snapshot is of another backend", spec.ID)
 		}
-		m.Int(s.id)
-		spec.From = nil
-	} else {
-		m.Int(0)
+		from, spec.From = s.id, nil
 	}
+	var m message
+	m.Int(from)
 	encodeJSON(&m, &spec)
-	h, d, err := c.hold(ctx, c.life, methodOpen, &m, nil)
+	h, d, err := c.hold(ctx, c.link.life, methodOpen, &m, nil)
 	if errors.Is(err, sandbox.ErrGone) && c.link.lost() != nil {
 		return nil, c.errGone("open sandbox " + spec.ID)
 	}
@@ -136,27 +132,26 @@ func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, 
 		return nil, err
 	}
 	b := &remote{held: h, name: spec.ID, id: d.Int()}
-	d.Take((*layout)(&b.layout))
 	b.commands, b.endCommands = context.WithCancel(h.life)
-	snapshots, traffic := d.Bool(), d.Bool()
-	var found sandbox.Guarantees
+	var found opened
 	if err := decodeJSON(d, &found); err != nil {
 		return nil, b.malformed(err)
 	}
-	c.learn(found)
+	b.layout = found.Layout
+	c.learn(found.Guarantees)
 	switch {
-	case snapshots && traffic:
+	case found.Snapshots && found.Traffic:
 		return struct {
 			*remote
 			snapshotter
 			meter
 		}{b, snapshotter{b}, meter{b}}, nil
-	case snapshots:
+	case found.Snapshots:
 		return struct {
 			*remote
 			snapshotter
 		}{b, snapshotter{b}}, nil
-	case traffic:
+	case found.Traffic:
 		return struct {
 			*remote
 			meter
@@ -191,9 +186,7 @@ func (c *Client) errGone(what string) error {
 
 // lost ends all calls that wait, when the connection has ended.
 func (c *Client) lost() {
-	<-c.link.gone
 	_ = c.http.Close()
-	c.end()
 	if !c.closing.Load() {
 		c.opts.Logger.Error("a sandbox agent is lost", "backend", c.Guarantees().Backend, "err", c.link.lost())
 	}

@@ -21,8 +21,7 @@ import (
 type server struct {
 	link    *link
 	backend sandbox.Backend
-	life    context.Context // ends with the connection
-	bye     atomic.Bool     // the client has said goodbye
+	bye     atomic.Bool // the client has said goodbye
 
 	mu      sync.Mutex // guards what follows
 	over    bool       // the connection has ended
@@ -31,8 +30,7 @@ type server struct {
 	boxes     table[*served]
 	snapshots table[sandbox.Snapshot]
 
-	ending   sync.Once
-	closeErr error
+	end func() error // closes the backend, once
 }
 
 // served is an open sandbox.
@@ -73,17 +71,14 @@ const silence = 10 * time.Minute
 // Serve offers a backend on rw to one Client, until the client closes it or rw ends. Then it closes the backend, which ends
 // everything that was started, and rw. The logger receives requests that panic.
 func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, logger *slog.Logger) error {
-	life, end := context.WithCancelCause(context.Background())
-	s := &server{link: newLink(rw, silence), backend: backend, life: life}
-	_, err := s.link.greet(hello{Guarantees: backend.Guarantees()})
-	if err == nil {
+	s := &server{link: newLink(rw, silence), backend: backend, end: sync.OnceValue(backend.Close)}
+	if _, err := s.link.greet(hello{Guarantees: backend.Guarantees()}); err == nil {
 		go s.serve(logger)
-		<-s.link.gone
-		err = s.link.lost()
 	} else {
-		_ = rw.Close()
+		s.link.lose(err)
 	}
-	end(fmt.Errorf("the connection ended: %w", err))
+	<-s.link.life.Done()
+	err := s.link.lost()
 	if err == errHungUp || s.bye.Load() {
 		err = nil
 	}
@@ -104,7 +99,7 @@ func (s *server) serve(logger *slog.Logger) {
 	config.MaxConcurrentStreams, config.MaxReceiveBufferPerConnection = 1<<20, 1<<30
 	h := &http.Server{
 		Handler: s, Protocols: protocols(), HTTP2: &config, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelError),
-		BaseContext: func(net.Listener) context.Context { return s.life },
+		BaseContext: func(net.Listener) context.Context { return s.link.life },
 	}
 	_ = h.Serve(&listener{link: s.link})
 }
@@ -117,7 +112,7 @@ type listener struct {
 
 func (l *listener) Accept() (net.Conn, error) {
 	if l.accepted {
-		<-l.link.gone
+		<-l.link.life.Done()
 		return nil, net.ErrClosed
 	}
 	l.accepted = true
@@ -143,12 +138,6 @@ func (s *server) settled() bool {
 	case <-time.After(settleTime):
 		return false
 	}
-}
-
-// end closes the backend, once.
-func (s *server) end() error {
-	s.ending.Do(func() { s.closeErr = s.backend.Close() })
-	return s.closeErr
 }
 
 // ServeHTTP handles one request.
@@ -190,24 +179,19 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *server) call(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
 	var m message
 	m.Bool(false) // no error
-	do := methods[r.URL.Path]
-	if do == nil {
-		return errMethod
-	}
-	if err := do(s, r.Context(), d, &m); err != nil {
+	method := r.URL.Path
+	if err := s.do(r.Context(), method, d, &m); err != nil {
 		return err
 	}
 	if d.Err() != nil {
 		return d.Err()
 	}
-	if len(m.Bytes) > longestAnswer(r.URL.Path) {
+	if len(m.Bytes) > longestAnswer(method) {
 		return fmt.Errorf("answer with %d bytes: %w", len(m.Bytes), syscall.EMSGSIZE)
 	}
 	writeMessage(w, &m)
 	return nil
 }
-
-var errMethod = fmt.Errorf("%w: no such method", wire.ErrMalformed)
 
 // writeMessage answers with a message. A client that has gone does not get it.
 func writeMessage(w http.ResponseWriter, m *message) {

@@ -28,11 +28,13 @@ func decodeJSON(d *wire.Decoder, v any) error {
 	return nil
 }
 
-// layout is a sandbox's layout as it travels.
-type layout sandbox.Layout
-
-// Fields implements wire.Message.
-func (l *layout) Fields(c wire.Coder) { c.String(&l.Workdir, &l.Home, &l.Tmp, &l.Tests) }
+// opened is what a client gets to know of a sandbox.
+type opened struct {
+	Layout     sandbox.Layout
+	Snapshots  bool // it is a sandbox.Snapshotter
+	Traffic    bool // it is a sandbox.Traffic
+	Guarantees sandbox.Guarantees
+}
 
 // startOf returns a command without its streams.
 func startOf(cmd *sandbox.Command) *guest.Start {
