@@ -463,7 +463,7 @@ func TestMarksAreWholeOrNotThere(t *testing.T) {
 	}
 }
 
-// TestHostileEpisodes has turns, calls and compactions that point nowhere, as a stranger's file may.
+// TestHostileEpisodes has turns, calls and compactions that point nowhere, as a file of unknown origin may.
 func TestHostileEpisodes(t *testing.T) {
 	ep := long(20)
 	ep.Turns[0].Message, ep.Turns[1].Message, ep.Turns[2].Message = -5, 1<<40, 3

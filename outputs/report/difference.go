@@ -73,7 +73,7 @@ type ChangedTask struct {
 	To   TaskScore `json:"to"`
 }
 
-// TaskScore is how the samples of a task came out. Errors are no samples.
+// TaskScore is how the samples of a task came out. Errors do not count as samples.
 type TaskScore struct {
 	Samples   int      `json:"samples"`
 	Successes int      `json:"successes"`

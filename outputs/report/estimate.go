@@ -135,7 +135,7 @@ func estimateOf(values []float64, m method) Estimate {
 }
 
 // PassRate is the chance that one of K samples of a task at least succeeds, or that all of them do, averaged over the tasks
-// that have at least K samples. Episodes that were not judged are no samples.
+// that have at least K samples. Episodes that were not judged do not count.
 type PassRate struct {
 	K     int      `json:"k"`
 	Value float64  `json:"value"`

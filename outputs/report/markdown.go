@@ -59,7 +59,7 @@ func writeMarkdownTable(out *bufio.Writer, t table) {
 	}
 }
 
-// markdownEscapes keep texts that strangers wrote (tags, tool names, messages) from becoming markup or cells.
+// markdownEscapes keep texts of datasets, models and servers (tags, tool names, messages) from becoming markup or cells.
 var markdownEscapes = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "|", `\|`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "#", `\#`, "$", `\$`, "&", `\&`,
 )

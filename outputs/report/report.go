@@ -97,7 +97,7 @@ type Spending struct {
 	Cost  Cost       `json:"cost"`
 	// Budget is null when the run had none.
 	Budget *Budget `json:"budget"`
-	// What models other than the agent's used is no part of Usage and of Cost.
+	// What models other than the agent's used is neither in Usage nor in Cost.
 	User     OtherUsage `json:"user_tokens"`
 	Approver OtherUsage `json:"approver_tokens"`
 }

@@ -272,7 +272,7 @@ func TestReportForms(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name != "color" && strings.Contains(buf.String(), "\x1b") {
-				t.Errorf("an escape sequence of a stranger came through:\n%q", buf.String())
+				t.Errorf("an escape sequence of a message came through:\n%q", buf.String())
 			}
 			golden.Check(t, buf.Bytes())
 		})

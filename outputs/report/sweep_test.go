@@ -51,7 +51,7 @@ func TestReportOfASweep(t *testing.T) {
 	}
 }
 
-// A setting that some episodes left to the server is told from its values.
+// A setting that some episodes left to the server has a name of its own beside its values.
 func TestReportOfASweepWithNone(t *testing.T) {
 	got := reportOf(report.Meta{}, judged("a", 0, 1), swept("a", 1, 1, episode.Sampling{Model: "x|y", TopP: new(0.5)}))
 	if got.Sweep[0].Name != "model=(none) top_p=(none)" || got.Sweep[1].Name != "model=x|y top_p=0.5" {

@@ -60,7 +60,7 @@ func (c *counter[Name]) add(name Name) {
 	(*c)[kept(name)]++
 }
 
-// Names and classes that strangers choose are bounded: what comes after so many different ones is counted as "(other)".
+// Names and classes that models and servers choose are bounded: what comes after so many different ones is counted as "(other)".
 const (
 	maxNames = 200
 	other    = "(other)"

@@ -77,14 +77,3 @@ func (t faultTally) list() []FaultCount {
 	})
 	return list
 }
-
-// cut shortens a text to n characters.
-func cut(s string, n int) string {
-	seen := 0
-	for i := range s {
-		if seen++; seen > n {
-			return s[:i] + "…"
-		}
-	}
-	return s
-}

@@ -134,11 +134,10 @@ func (p *printer) table(t table) {
 
 // pad fills a text up to a width.
 func pad(s string, width int, left bool) string {
-	space := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
 	if left {
-		return s + space
+		width = -width // as fmt has it
 	}
-	return space + s
+	return fmt.Sprintf("%*s", width, s)
 }
 
 // clip cuts a text to a width.
@@ -146,10 +145,15 @@ func clip(s string, width int) string {
 	if utf8.RuneCountInString(s) <= width {
 		return s
 	}
-	if width < 1 {
-		return ""
+	return cut(s, width-1)
+}
+
+// cut shortens a text to so many characters, and shows that it did.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
 	}
-	return strings.TrimSuffix(cut(s, width-1), "…") + "…"
+	return fmt.Sprintf("%.*s…", n, s)
 }
 
 // wrap breaks a text into lines of a width, at spaces where there are any.

@@ -69,7 +69,7 @@ func (l *link) readHello() (other hello, err error) {
 		if b != magic[i] {
 			_ = in.UnreadByte()
 			rest, _ := in.Peek(in.Buffered())
-			return other, fmt.Errorf("it is no agent: it says %q", magic[:i]+string(rest[:min(len(rest), 200)]))
+			return other, fmt.Errorf("it is not an agent: it says %q", magic[:i]+string(rest[:min(len(rest), 200)]))
 		}
 	}
 	line, err := in.ReadBytes('\n')
@@ -88,7 +88,7 @@ func (l *link) readHello() (other hello, err error) {
 	}
 	rest, _ := in.Peek(in.Buffered())
 	l.in = io.MultiReader(bytes.NewReader(rest), l.rw)
-	l.heard.Store(time.Now().UnixNano())
+	l.lastRead.Store(time.Now().UnixNano())
 	return other, nil
 }
 

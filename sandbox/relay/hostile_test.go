@@ -23,7 +23,7 @@ import (
 	"trajgen/sandbox/sandboxtest"
 )
 
-// speaks is the other end of a stream that says something, whatever it is told, and hangs up.
+// speaks is the other end of a stream that says something, whatever the client says, and hangs up.
 func speaks(t testing.TB, said []byte) net.Conn {
 	t.Helper()
 	ours, theirs := pair(t)
@@ -44,7 +44,7 @@ func TestStrangers(t *testing.T) {
 		want string
 	}{
 		{"nothing", nil, "it ended at once"},
-		{"a shell", []byte("Welcome to the machine!\n$ "), `it is no agent: it says "Welcome to the machine!\n$ "`},
+		{"a shell", []byte("Welcome to the machine!\n$ "), `it is not an agent: it says "Welcome to the machine!\n$ "`},
 		{"an older one", relay.Hello(relay.Version - 1), "it speaks version 2 of the protocol, and this program version 3"},
 		{"a newer one", relay.Hello(relay.Version + 1), "it speaks version 4 of the protocol, and this program version 3"},
 		{"half a greeting", relay.Hello(relay.Version)[:17], "unexpected EOF"},
@@ -78,7 +78,7 @@ func TestSilentStranger(t *testing.T) {
 
 // TestRefused dials an agent that cannot open its backend.
 func TestRefused(t *testing.T) {
-	for _, args := range [][]string{{"host", "--state-dir", "/proc/no/place"}, {"elsewhere"}, {"host", "--no-such-flag"}, nil} {
+	for _, args := range [][]string{{"host", "--state-dir", "/proc/no/place"}, {"other"}, {"host", "--no-such-flag"}, nil} {
 		if _, err := relay.Dial(t.Context(), startAgent(t, args...), relay.Options{}); err == nil || strings.Contains(err.Error(), "EOF") {
 			t.Errorf("%q: got %v, want a reason", args, err)
 		}

@@ -23,7 +23,7 @@ type link struct {
 	in io.Reader // what the greeting did not use of the stream, and the rest
 
 	patience time.Duration // how long the peer may be silent, as config has it
-	heard    atomic.Int64  // when the peer said something last
+	lastRead atomic.Int64  // when the peer said something last
 
 	life context.Context // ends with the connection
 	end  context.CancelCauseFunc
@@ -61,7 +61,7 @@ func (l *link) lost() error { return context.Cause(l.life) }
 func (l *link) Read(p []byte) (int, error) {
 	n, err := l.in.Read(p)
 	if n > 0 {
-		l.heard.Store(time.Now().UnixNano())
+		l.lastRead.Store(time.Now().UnixNano())
 	}
 	switch err {
 	case nil:
@@ -89,7 +89,7 @@ func (l *link) Close() error {
 
 // broken ends the connection for an error, or for the silence that led to it.
 func (l *link) broken(err error) {
-	if time.Since(time.Unix(0, l.heard.Load())) > l.patience/2 {
+	if time.Since(time.Unix(0, l.lastRead.Load())) > l.patience/2 {
 		err = fmt.Errorf("the other end said nothing for %v", l.patience)
 	}
 	l.lose(err)

@@ -13,7 +13,7 @@ type dockerfile struct {
 	task *task
 	name string
 	environment
-	staged  int               // copies that go elsewhere than below the working directory
+	staged  int               // copies to places that are not below the working directory
 	args    map[string]string // declared before and after FROM
 	workdir string            // so far; "" is the image's
 	dirs    map[string]bool   // that are known to be directories

@@ -50,7 +50,7 @@ func openRegular(files fs.FS, name string) (fs.File, error) {
 	return files.Open(name)
 }
 
-// text reads a file for people or for us; it is "" where there is none.
+// text reads a file of text; it is "" where there is none.
 func (t *task) text(name string) string {
 	read, err := t.read(name, mostText)
 	switch {

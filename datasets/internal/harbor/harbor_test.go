@@ -246,7 +246,7 @@ rm -rf .environment-files`,
 	}
 }
 
-// TestWorkdirs holds that files lie where the Dockerfile puts them also when the agent begins elsewhere.
+// TestWorkdirs holds that files lie where the Dockerfile puts them also when the agent begins in another directory.
 func TestWorkdirs(t *testing.T) {
 	got := fields(t, only(t, tree(t, t.TempDir(), with(map[string]string{
 		"task.toml":              "version = \"1.0\"\n[environment]\nworkdir = \"/app/sub/\"\n",
@@ -290,7 +290,7 @@ func TestRefuses(t *testing.T) {
 		{"devices and services", toml("artifacts = ['a']\n[environment]\ngpus = 1\nskills_dir = 's'\nmcp_servers = [{name = 'x'}]\n"),
 			[]string{"artifacts: ", "gpus: 1, but a sandbox has none", "skills_dir: ", "mcp_servers: "}},
 		{"users", toml("[agent]\nuser = 'agent'\n[verifier]\nuser = 1000\n"), []string{`agent.user: "agent", but all commands`, "verifier.user: 1000, but all commands"}},
-		{"elsewhere", toml("[verifier]\nenvironment_mode = 'separate'\nenvironment = {cpus = 1}\ncollect = ['x']\n"),
+		{"a verifier of its own", toml("[verifier]\nenvironment_mode = 'separate'\nenvironment = {cpus = 1}\ncollect = ['x']\n"),
 			[]string{"environment_mode: \"separate\"", "verifier.environment: ", "verifier.collect: "}},
 		{"networks differ", toml("[environment]\nnetwork_mode = 'no-network'\n[verifier]\nnetwork_mode = 'public'\n"), []string{"the agent has no-network and the verifier public"}},
 		{"network", toml("[environment]\nnetwork_mode = 'wifi'\n[agent]\nallowed_hosts = ['x']\n"), []string{`"wifi", want public, no-network or allowlist`, "agent.allowed_hosts: they go with"}},
@@ -388,7 +388,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// FuzzTask feeds what strangers write: garbage is refused, and what is taken is JSON.
+// FuzzTask feeds what a dataset may have: garbage is refused, and what is taken is JSON.
 func FuzzTask(f *testing.F) {
 	f.Add("[environment]\ncpus = 1\n", "FROM x\nENV A=$A$B\nWORKDIR /a\nCOPY . /b\n", "services: {main: {image: x}}")
 	f.Add("[[steps]]\nname = 'a'\n[environment.healthcheck]\ncommand='x'", "FROM a AS b\nCOPY [\"x\", 'y'\n", "services: &a {main: *a}")
