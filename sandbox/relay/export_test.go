@@ -18,7 +18,9 @@ var Methods = []string{
 }
 
 // Hello is what an end of some version says first.
-func Hello(version int) []byte { return fmt.Appendf(nil, "%s%d {}\n", magic, version) }
+func Hello(version int) []byte {
+	return fmt.Appendf(nil, `{"Protocol": %q, "Version": %d}`+"\n", protocol, version)
+}
 
 // Err returns why the connection ended, or nil while it has not.
 func (c *Client) Err() error { return c.link.lost() }

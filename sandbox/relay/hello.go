@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -13,14 +12,16 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// magic begins the line that both sides send first, before the protocol's version and a hello.
+// Both sides say first, as a line of JSON, which protocol they speak.
 const (
-	magic   = "trajgen-relay "
-	version = 3
+	protocol = "trajgen-relay"
+	version  = 3
 )
 
-// hello is the first message of both sides.
+// hello is what both sides say first.
 type hello struct {
+	Protocol   string
+	Version    int
 	Failure    string             // why the server cannot serve
 	Guarantees sandbox.Guarantees // the server's
 }
@@ -30,8 +31,9 @@ const maxHello = 1 << 20
 
 // greet sends hello and reads the peer's.
 func (l *link) greet(own hello) (other hello, err error) {
+	own.Protocol, own.Version = protocol, version
 	said := make(chan error, 1)
-	go func() { said <- l.writeHello(own) }() // the peer may send its own first
+	go func() { said <- json.NewEncoder(l.rw).Encode(own) }() // the peer may send its own first
 	if other, err = l.readHello(); err != nil {
 		// Send our version before failing, so that a peer that reads it can report it.
 		select {
@@ -49,47 +51,27 @@ func (l *link) greet(own hello) (other hello, err error) {
 	return other, nil
 }
 
-func (l *link) writeHello(own hello) error {
-	body, err := json.Marshal(own)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(l.rw, "%s%d %s\n", magic, version, body)
-	return err
-}
-
 func (l *link) readHello() (other hello, err error) {
+	var said bytes.Buffer
 	limited := &io.LimitedReader{R: l.rw, N: maxHello}
-	in := bufio.NewReader(limited)
-	for i := range len(magic) {
-		b, err := in.ReadByte()
-		if err != nil {
-			return other, fmt.Errorf("it ended at once: %w", cut(err))
-		}
-		if b != magic[i] {
-			_ = in.UnreadByte()
-			rest, _ := in.Peek(in.Buffered())
-			return other, fmt.Errorf("it is not an agent: it says %q", magic[:i]+string(rest[:min(len(rest), 200)]))
-		}
+	in := json.NewDecoder(io.TeeReader(limited, &said))
+	err = in.Decode(&other)
+	switch {
+	case err != nil && limited.N <= 0:
+		return other, fmt.Errorf("%w: a greeting of more than %d bytes", wire.ErrMalformed, maxHello)
+	case err == io.EOF:
+		return other, fmt.Errorf("it ended at once: %w", cut(err))
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return other, err
+	case err != nil || other.Protocol != protocol:
+		return other, fmt.Errorf("it is not an agent: it says %.200q", said.Bytes())
+	case other.Version != version:
+		return other, fmt.Errorf("it speaks version %d of the protocol, and this program version %d", other.Version, version)
 	}
-	line, err := in.ReadBytes('\n')
-	if err != nil && limited.N <= 0 {
-		err = fmt.Errorf("%w: a greeting of more than %d bytes", wire.ErrMalformed, maxHello)
-	}
-	if err != nil {
-		return other, cut(err)
-	}
-	spoken, body, _ := bytes.Cut(line, []byte(" "))
-	if string(spoken) != fmt.Sprint(version) {
-		return other, fmt.Errorf("it speaks version %.20s of the protocol, and this program version %d", spoken, version)
-	}
-	if err := json.Unmarshal(body, &other); err != nil {
-		return other, fmt.Errorf("%w: its greeting: %w", wire.ErrMalformed, err)
-	}
-	rest, _ := in.Peek(in.Buffered())
-	l.in = io.MultiReader(bytes.NewReader(rest), l.rw)
 	l.lastRead.Store(time.Now().UnixNano())
-	return other, nil
+	l.in = io.MultiReader(in.Buffered(), l.rw)
+	_, err = io.ReadFull(l.in, make([]byte, 1)) // the end of the line
+	return other, err
 }
 
 // cut returns the error of a stream that ended in the middle of something.

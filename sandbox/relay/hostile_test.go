@@ -49,7 +49,7 @@ func TestStrangers(t *testing.T) {
 		{"a newer one", relay.Hello(relay.Version + 1), "it speaks version 4 of the protocol, and this program version 3"},
 		{"half a greeting", relay.Hello(relay.Version)[:17], "unexpected EOF"},
 		{"no end of a greeting", append(relay.Hello(relay.Version)[:16], bytes.Repeat([]byte(" "), 2<<20)...), "malformed"},
-		{"no greeting at all", append(relay.Hello(relay.Version)[:16], "nonsense\n"...), "malformed"},
+		{"no greeting at all", append(relay.Hello(relay.Version)[:16], "nonsense\n"...), "it is not an agent: it says"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
