@@ -31,12 +31,7 @@ func (m *mishaps) add(ep *episode.Episode) {
 func (m *mishaps) list() Mishaps { return Mishaps{m.faults.list(), m.retries.list(), m.earlier.list()} }
 
 // faultTally counts faults by outcome and class.
-type faultTally map[faultKind]*faultCount
-
-type faultKind struct {
-	outcome episode.Outcome
-	class   string
-}
+type faultTally map[string]*faultCount
 
 // faultCount has as its example the first in dataset order, whatever the order in which episodes are added.
 type faultCount struct {
@@ -46,18 +41,12 @@ type faultCount struct {
 }
 
 func (t *faultTally) add(f episode.Fault, ep *episode.Episode) {
-	if *t == nil {
-		*t = make(faultTally)
+	kind, class := string(f.Outcome)+"/"+f.Class, f.Class
+	if (*t)[kind] == nil && len(*t) >= maxNames {
+		kind, class = string(f.Outcome)+"/"+other, other
 	}
-	kind := faultKind{kept(f.Outcome), kept(f.Class)}
-	if _, ok := (*t)[kind]; !ok && len(*t) >= maxNames {
-		kind.class = other
-	}
-	c := (*t)[kind]
-	if c == nil {
-		c = &faultCount{FaultCount: FaultCount{Outcome: kind.outcome, Class: kind.class}}
-		(*t)[kind] = c
-	}
+	c := tallyOf(t, kind)
+	c.Outcome, c.Class = kept(f.Outcome), kept(class)
 	c.Count++
 	c.pause += f.Pause
 	if c.Count == 1 || cmp.Or(cmp.Compare(ep.Row, c.row), cmp.Compare(ep.Key.Sample, c.sample), cmp.Compare(ep.ID, c.ID)) < 0 {
