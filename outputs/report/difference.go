@@ -128,7 +128,8 @@ func (s *scored) score() TaskScore {
 
 // NewComparison compares nothing yet.
 func NewComparison() *Comparison {
-	return &Comparison{from: side{outcomes: make(map[sampleOf]episode.Outcome)}, to: side{outcomes: make(map[sampleOf]episode.Outcome)}}
+	newSide := func() side { return side{outcomes: make(map[sampleOf]episode.Outcome)} }
+	return &Comparison{from: newSide(), to: newSide()}
 }
 
 // AddFrom adds an episode of the first run.

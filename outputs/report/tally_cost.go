@@ -130,7 +130,8 @@ func (s *spending) sum() Spending {
 			cost.UnknownTurns += part.Usage.Turns
 		} else {
 			cost.UnknownTurns += part.Usage.Unreported
-			part.USD = new(part.Price.Of(episode.Usage{Prompt: int(part.Usage.Prompt), Completion: int(part.Usage.Completion), Cached: int(m.cached)}))
+			paid := episode.Usage{Prompt: int(part.Usage.Prompt), Completion: int(part.Usage.Completion), Cached: int(m.cached)}
+			part.USD = new(part.Price.Of(paid))
 			cost.KnownUSD = new(orZero(cost.KnownUSD) + *part.USD)
 		}
 		cost.Models = append(cost.Models, part)

@@ -144,7 +144,8 @@ func (r *Report) taskFact() fact {
 func (r *Report) taskTable() table {
 	t := table{title: "tasks, worst first", head: []string{"", "successes", "of", "reward", "errors", "kind"}, more: r.Tasks.LeftOut}
 	for _, row := range r.Tasks.Table {
-		t.add(row.Samples == 0, row.Task, Thousands(row.Successes), Thousands(row.Samples), number(row.Reward, decimal), Thousands(row.Errors), row.Kind)
+		t.add(row.Samples == 0, row.Task, Thousands(row.Successes), Thousands(row.Samples),
+			number(row.Reward, decimal), Thousands(row.Errors), row.Kind)
 	}
 	return t
 }

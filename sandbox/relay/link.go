@@ -35,8 +35,8 @@ func newLink(rw io.ReadWriteCloser, patience time.Duration) *link {
 	return l
 }
 
-// config has HTTP/2 ask a silent peer for a sign of life when half of the patience is over, and close the connection when all of it
-// is.
+// config has HTTP/2 ask a silent peer for a sign of life when half of the patience is over, and close the connection when
+// all of it is.
 func (l *link) config() http.HTTP2Config {
 	return http.HTTP2Config{
 		MaxReadFrameSize: maxFrame, MaxReceiveBufferPerStream: window,

@@ -68,7 +68,8 @@ func (t *task) invalid(wrong *jsonschema.ValidationError, document any) {
 				t.wrongf("%s: %s.%s: %s", configName, at, key, s.Description)
 				continue
 			}
-			t.wrongf("%s: %s: it is not known here (have %s)", configName, strings.TrimPrefix(at+"."+key, "."), strings.Join(sortedNames(s.Properties), ", "))
+			t.wrongf("%s: %s: it is not known here (have %s)",
+				configName, strings.TrimPrefix(at+"."+key, "."), strings.Join(sortedNames(s.Properties), ", "))
 		}
 	default:
 		if text, is := value.(string); is {

@@ -29,7 +29,8 @@ func (d *dockerfile) expand(text string) (string, error) {
 		case name == "":
 			wrong = fmt.Errorf("%q is not understood", text)
 		case !known && value == "":
-			wrong = fmt.Errorf("$%s is the image's own, which is only known to an engine; write its value, or build the image and name it as docker_image", name)
+			wrong = fmt.Errorf("$%s is the image's own, which is only known to an engine; "+
+				"write its value, or build the image and name it as docker_image", name)
 		case d.expanded > mostText:
 			wrong = errors.New("its variables make too long a text")
 			return ""
@@ -42,8 +43,8 @@ func (d *dockerfile) expand(text string) (string, error) {
 
 const white = " \t"
 
-// words divides a text where one of the separators stands outside of quotes, and takes the quotes off. A $ behind a backslash stays
-// so, for expand.
+// words divides a text where one of the separators stands outside of quotes, and takes the quotes off. A $ behind a
+// backslash stays so, for expand.
 func words(text, separators string) (all []string) {
 	var word strings.Builder
 	var quoted rune
