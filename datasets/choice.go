@@ -1,8 +1,6 @@
 package datasets
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,10 +41,9 @@ type Choice struct {
 	Slice string
 
 	Seed uint64 // of all draws
-	// Scratch is a directory for rows that have to be kept because they are played in another order, beyond Hold bytes
-	// (0: 64 MiB) in memory. No file stays in it. Without it, all chosen rows are held in memory.
+	// Scratch is a directory for the rows that are played in another order than the dataset's: they lie there, in a file without a
+	// name, until their turn comes. "" is the system's directory for temporary files.
 	Scratch string
-	Hold    int
 }
 
 // Step is the number of tasks that a step of a choice left.
@@ -138,17 +135,19 @@ func (c *choice) parsePart() error {
 
 // inPart says whether a task is of the part.
 func (c *choice) inPart(id string) bool {
-	sum := sha256.Sum256([]byte("part " + id))
-	at := float64(binary.LittleEndian.Uint64(sum[:8])>>11) / (1 << 53)
+	at := float64(hashOf("part "+id)>>11) / (1 << 53)
 	return at >= c.low && at < c.high
 }
 
 // ordered reports whether all tasks must be known before the first is yielded.
 func (c *choice) ordered() bool { return c.Shuffle || c.Stratify != "" }
 
-// steps are those that were asked for.
-func (c *choice) steps() []Step {
-	steps := []Step{{Name: "read"}}
+// tally counts, by the names of the steps, the tasks that each has left.
+type tally map[string]int
+
+// steps are those that were asked for, with what they left.
+func (c *choice) steps(left tally) []Step {
+	steps := []Step{{Name: "read", Left: left["read"]}}
 	for _, step := range []struct {
 		asked     bool
 		name, how string
@@ -157,7 +156,7 @@ func (c *choice) steps() []Step {
 		{c.Slice != "", "slice", c.Slice}, {c.max > 0, "max_tasks", strconv.Itoa(c.max)},
 	} {
 		if step.asked {
-			steps = append(steps, Step{Name: step.name, How: step.how})
+			steps = append(steps, Step{Name: step.name, How: step.how, Left: left[step.name]})
 		}
 	}
 	return steps

@@ -108,7 +108,7 @@ func TestLaidAside(t *testing.T) {
 	for i := range rows {
 		fmt.Fprintf(file, "{\"id\":\"t%d\",\"prompt\":\"%s\"}\n", i, strings.Repeat(string(rune('a'+i)), size))
 	}
-	source := open(t, path, datasets.Options{Choice: datasets.Choice{Shuffle: true, Scratch: scratch, Hold: 5 * size}})
+	source := open(t, path, datasets.Options{Choice: datasets.Choice{Shuffle: true, Scratch: scratch}})
 	n := 0
 	for task, err := range source.Tasks(t.Context()) {
 		if err != nil {
@@ -125,7 +125,7 @@ func TestLaidAside(t *testing.T) {
 	if n != rows {
 		t.Errorf("%d tasks, want %d", n, rows)
 	}
-	source = open(t, path, datasets.Options{Choice: datasets.Choice{Shuffle: true, Scratch: scratch + "/none", Hold: 1}})
+	source = open(t, path, datasets.Options{Choice: datasets.Choice{Shuffle: true, Scratch: scratch + "/none"}})
 	for _, err := range source.Tasks(t.Context()) {
 		if err != nil {
 			wantError(t, err, "keep rows in scratch")

@@ -18,8 +18,8 @@ const Bundled = "bundled"
 type Source interface {
 	// Tasks streams the chosen tasks, always in the same order and with the same ids. The first error ends the iteration: a
 	// *RowError for a broken row (unless Options.SkipBadRows), another error for a dataset that cannot be read, is empty or has
-	// no chosen task, or for a context that ended. Only a hash of each id stays in memory; with a shuffle or a stratified sample
-	// also some 20 bytes of each task, and while such an order is streamed, at most 64 MiB of its rows (see Choice.Scratch).
+	// no chosen task, or for a context that ended. Only a hash of each id stays in memory, and with a shuffle or a stratified sample
+	// some 20 bytes of each task, whose rows lie in scratch space meanwhile (see Choice.Scratch).
 	Tasks(ctx context.Context) iter.Seq2[*episode.Task, error]
 	// InOrder streams the same tasks in the order of the dataset, which needs no scratch space.
 	InOrder(ctx context.Context) iter.Seq2[*episode.Task, error]

@@ -12,20 +12,17 @@ import (
 )
 
 func (s *source) Tasks(ctx context.Context) iter.Seq2[*episode.Task, error] {
-	if !s.choice.ordered() {
-		return tasksOf(s.stream(ctx))
+	if s.choice.ordered() {
+		return s.reordered(ctx)
 	}
-	return s.reordered(ctx)
+	return s.InOrder(ctx)
 }
 
 func (s *source) InOrder(ctx context.Context) iter.Seq2[*episode.Task, error] {
-	if !s.choice.ordered() {
-		return tasksOf(s.stream(ctx))
+	reads := s.stream(ctx)
+	if s.choice.ordered() {
+		reads = s.planned(ctx)
 	}
-	return tasksOf(s.planned(ctx))
-}
-
-func tasksOf(reads iter.Seq2[readTask, error]) iter.Seq2[*episode.Task, error] {
 	return func(yield func(*episode.Task, error) bool) {
 		for read, err := range reads {
 			if !yield(read.task, err) {
@@ -35,14 +32,13 @@ func tasksOf(reads iter.Seq2[readTask, error]) iter.Seq2[*episode.Task, error] {
 	}
 }
 
-// kept streams the tasks that where and part leave, and counts them in steps.
-func (s *source) kept(ctx context.Context, steps []Step) iter.Seq2[readTask, error] {
-	return func(yield func(readTask, error) bool) {
+// kept streams the tasks that where and part leave.
+func (s *source) kept(ctx context.Context, left tally) iter.Seq2[readRow, error] {
+	return func(yield func(readRow, error) bool) {
 		if err := s.knowsNames(ctx); err != nil {
-			yield(readTask{}, err)
+			yield(readRow{}, err)
 			return
 		}
-		count, inWhere, inPart := 0, 0, 0
 		for read, err := range s.usable(ctx, s.skip) {
 			if err != nil {
 				yield(read, err)
@@ -51,29 +47,24 @@ func (s *source) kept(ctx context.Context, steps []Step) iter.Seq2[readTask, err
 			if read.task.ID != read.given && s.options.OnRepeat != nil {
 				s.options.OnRepeat(read.given)
 			}
-			count++
-			setLeft(steps, "read", count)
+			left["read"]++
 			if s.choice.condition != nil {
 				holds, err := s.choice.condition.Match(rowValues(read.task))
 				if err != nil {
 					if err := s.skip(read.row, read.task.Row, err.Error()); err != nil {
-						yield(readTask{}, err)
+						yield(readRow{}, err)
 						return
 					}
 				}
 				if !holds {
 					continue
 				}
-				inWhere++
-				setLeft(steps, "where", inWhere)
 			}
-			if len(s.choice.Parts) > 0 {
-				if !s.choice.inPart(read.given) {
-					continue
-				}
-				inPart++
-				setLeft(steps, "part", inPart)
+			left["where"]++
+			if len(s.choice.Parts) > 0 && !s.choice.inPart(read.given) {
+				continue
 			}
+			left["part"]++
 			if !yield(read, nil) {
 				return
 			}
@@ -105,13 +96,13 @@ func (s *source) knowsNames(ctx context.Context) error {
 }
 
 // stream yields chosen tasks as they are read.
-func (s *source) stream(ctx context.Context) iter.Seq2[readTask, error] {
-	return func(yield func(readTask, error) bool) {
-		steps := s.choice.steps()
-		at, sliced := 0, 0
-		for read, err := range s.kept(ctx, steps) {
+func (s *source) stream(ctx context.Context) iter.Seq2[readRow, error] {
+	return func(yield func(readRow, error) bool) {
+		left := tally{}
+		at := 0
+		for read, err := range s.kept(ctx, left) {
 			if err != nil {
-				yield(readTask{}, err)
+				yield(readRow{}, err)
 				return
 			}
 			if s.choice.slice.ends(at) {
@@ -121,18 +112,18 @@ func (s *source) stream(ctx context.Context) iter.Seq2[readTask, error] {
 			if !s.choice.slice.has(at - 1) {
 				continue
 			}
-			sliced++
-			setLeft(steps, "slice", sliced)
-			setLeft(steps, "max_tasks", sliced)
+			left["slice"]++
+			left["max_tasks"]++
 			if !yield(read, nil) {
 				return
 			}
-			if sliced == s.choice.max || s.choice.slice.ends(at) {
+			if left["max_tasks"] == s.choice.max || s.choice.slice.ends(at) {
 				break
 			}
 		}
-		if sliced == 0 {
-			yield(readTask{}, nothingLeft(s.name, steps))
+		steps := s.choice.steps(left)
+		if left["slice"] == 0 {
+			yield(readRow{}, nothingLeft(s.name, steps))
 			return
 		}
 		s.tell(steps)
@@ -159,9 +150,9 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 	if s.plan != nil {
 		return s.plan, nil
 	}
-	steps := s.choice.steps()
+	left := tally{}
 	all := candidates{strata: map[string]int32{}, names: map[string]bool{}}
-	for read, err := range s.kept(ctx, steps) {
+	for read, err := range s.kept(ctx, left) {
 		if err != nil {
 			return nil, err
 		}
@@ -170,10 +161,11 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 		}
 		all.add(s.choice, read)
 	}
-	rows, err := all.plan(s.choice, steps)
+	rows, err := all.plan(s.choice, left)
 	if err != nil {
 		return nil, fmt.Errorf("dataset %s: %w", s.name, err)
 	}
+	steps := s.choice.steps(left)
 	if len(rows) == 0 {
 		return nil, nothingLeft(s.name, steps)
 	}
@@ -187,17 +179,17 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 }
 
 // planned streams the tasks of the plan in the order of the dataset, in which they are found one after the other.
-func (s *source) planned(ctx context.Context) iter.Seq2[readTask, error] {
-	return func(yield func(readTask, error) bool) {
+func (s *source) planned(ctx context.Context) iter.Seq2[readRow, error] {
+	return func(yield func(readRow, error) bool) {
 		p, err := s.ready(ctx)
 		if err != nil {
-			yield(readTask{}, err)
+			yield(readRow{}, err)
 			return
 		}
 		found := 0
 		for read, err := range s.usable(ctx, passedOn) {
 			if err != nil {
-				yield(readTask{}, err)
+				yield(readRow{}, err)
 				return
 			}
 			if read.task.Row != int(p.rows[p.byRow[found]]) {
@@ -211,7 +203,7 @@ func (s *source) planned(ctx context.Context) iter.Seq2[readTask, error] {
 				return
 			}
 		}
-		yield(readTask{}, fmt.Errorf("dataset %s has changed since its order was drawn: %d of %d tasks are there", s.name, found, len(p.rows)))
+		yield(readRow{}, fmt.Errorf("dataset %s has changed since its order was drawn: %d of %d tasks are there", s.name, found, len(p.rows)))
 	}
 }
 
@@ -223,12 +215,16 @@ func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] 
 			yield(nil, err)
 			return
 		}
-		kept := newScratch(len(p.rows), s.choice.Choice)
+		kept, err := newScratch(s.choice.Scratch, len(p.rows))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		defer kept.close()
 		found := 0
 		for read, err := range s.planned(ctx) {
 			if err == nil {
-				err = kept.put(int(p.byRow[found]), read)
+				err = kept.put(int(p.byRow[found]), read.task.ID, read.text)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -236,13 +232,14 @@ func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] 
 			}
 			found++
 		}
-		for place := range p.rows {
-			err := s.ended(ctx)
-			var task *episode.Task
-			if err == nil {
-				task, err = s.again(kept, place)
+		for place, row := range p.rows {
+			task, err := s.again(ctx, kept, place)
+			if err != nil {
+				yield(nil, err)
+				return
 			}
-			if !yield(task, err) || err != nil {
+			task.Row = int(row)
+			if !yield(task, nil) {
 				return
 			}
 		}
@@ -250,15 +247,18 @@ func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] 
 }
 
 // again decodes a row from scratch.
-func (s *source) again(kept *scratch, place int) (*episode.Task, error) {
-	read, err := kept.take(place)
+func (s *source) again(ctx context.Context, kept *scratch, place int) (*episode.Task, error) {
+	if err := s.ended(ctx); err != nil {
+		return nil, err
+	}
+	id, text, err := kept.take(place)
 	if err != nil {
 		return nil, err
 	}
-	task, wrong := s.task(read.row)
+	task, wrong := s.task(row{text: text})
 	if len(wrong) > 0 {
 		return nil, fmt.Errorf("read dataset %s again: %s", s.name, wrong)
 	}
-	task.ID, task.Row = read.task.ID, read.task.Row
+	task.ID = id
 	return task, nil
 }

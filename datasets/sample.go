@@ -3,7 +3,6 @@ package datasets
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -26,7 +25,7 @@ type candidates struct {
 	names  map[string]bool // that the first rows have, for a message
 }
 
-func (c *candidates) add(chosen *choice, read readTask) {
+func (c *candidates) add(chosen *choice, read readRow) {
 	one := candidate{row: int32(read.task.Row)}
 	if chosen.Stratify != "" {
 		values := rowValues(read.task)
@@ -45,14 +44,13 @@ func (c *candidates) add(chosen *choice, read readTask) {
 			c.strata[value] = int32(len(c.strata))
 		}
 		one.stratum = c.strata[value]
-		lot := sha256.Sum256(fmt.Appendf(nil, "stratify %d %s", chosen.Seed, read.task.ID))
-		one.lot = binary.LittleEndian.Uint64(lot[:])
+		one.lot = hashOf(fmt.Sprintf("stratify %d %s", chosen.Seed, read.task.ID))
 	}
 	c.list = append(c.list, one)
 }
 
 // plan is what the steps after part make of the candidates: the rows in the order in which they are played.
-func (c *candidates) plan(chosen *choice, steps []Step) ([]int32, error) {
+func (c *candidates) plan(chosen *choice, left tally) ([]int32, error) {
 	if chosen.Stratify != "" && !c.field && len(c.list) > 0 {
 		return nil, fmt.Errorf("stratify: no row has a field %q (the first ones have %s)", chosen.Stratify, strings.Join(slices.Sorted(maps.Keys(c.names)), ", "))
 	}
@@ -60,11 +58,11 @@ func (c *candidates) plan(chosen *choice, steps []Step) ([]int32, error) {
 	if chosen.Shuffle {
 		order := rand.New(rand.NewPCG(chosen.Seed, 0))
 		order.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		setLeft(steps, "shuffle", len(list))
+		left["shuffle"] = len(list)
 	}
 	if chosen.Stratify != "" {
 		list = stratified(list, len(c.strata), chosen)
-		setLeft(steps, "stratify", len(list))
+		left["stratify"] = len(list)
 	}
 	rows := []int32{}
 	for at, one := range list {
@@ -72,20 +70,12 @@ func (c *candidates) plan(chosen *choice, steps []Step) ([]int32, error) {
 			rows = append(rows, one.row)
 		}
 	}
-	setLeft(steps, "slice", len(rows))
+	left["slice"] = len(rows)
 	if chosen.max > 0 && len(rows) > chosen.max {
 		rows = rows[:chosen.max]
 	}
-	setLeft(steps, "max_tasks", len(rows))
+	left["max_tasks"] = len(rows)
 	return rows, nil
-}
-
-func setLeft(steps []Step, name string, left int) {
-	for i := range steps {
-		if steps[i].Name == name {
-			steps[i].Left = left
-		}
-	}
 }
 
 // stratified draws from each stratum those with the smallest lots, and keeps the order. A lot depends on the seed and the

@@ -1,96 +1,57 @@
 package datasets
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
+	"bufio"
 	"fmt"
 	"os"
-
-	"trajgen/pipeline/episode"
 )
 
-// defaultHold is how many bytes of the rows that wait for their turn stay in memory.
-const defaultHold = 64 << 20
-
-// scratch keeps rows until their turn comes: in memory at first, then in an unlinked file, which always disappears with the
-// process.
+// scratch keeps rows until their turn comes, in an unlinked file, which always disappears with the process.
 type scratch struct {
-	dir    string
-	hold   int
-	places []scratchPlace
-	held   []byte
 	file   *os.File
+	out    *bufio.Writer
 	end    int64
+	places []scratchPlace
 }
 
-// scratchPlace is where a row is: in held, or in the file, whose offsets count on from the end of held.
+// scratchPlace is where the id of a task lies, with its row behind it.
 type scratchPlace struct {
-	at   int64
-	size int32
+	at      int64
+	id, row int32 // sizes
 }
 
-// scratchHead goes before the row's object.
-type scratchHead struct {
-	ID   string `json:"id"`
-	Row  int    `json:"row"`
-	File string `json:"file"`
-	Line int    `json:"line"`
-	Unit string `json:"unit"`
-}
-
-func newScratch(n int, c Choice) *scratch {
-	return &scratch{dir: c.Scratch, hold: cmp.Or(c.Hold, defaultHold), places: make([]scratchPlace, n)}
-}
-
-func (a *scratch) put(place int, read readTask) error {
-	head, err := json.Marshal(scratchHead{ID: read.task.ID, Row: read.task.Row, File: read.row.file, Line: read.row.line, Unit: read.row.unit})
+func newScratch(dir string, n int) (*scratch, error) {
+	file, err := os.CreateTemp(dir, ".tmp-tasks-*")
+	if err == nil {
+		err = os.Remove(file.Name())
+	}
 	if err != nil {
-		return fmt.Errorf("keep row %d in scratch: %w", read.task.Row+1, err)
+		return nil, fmt.Errorf("keep rows in scratch: %w", err)
 	}
-	raw := append(append(head, '\n'), read.row.text...)
-	a.places[place] = scratchPlace{at: int64(len(a.held)) + a.end, size: int32(len(raw))}
-	if a.dir == "" || a.file == nil && len(a.held)+len(raw) <= a.hold {
-		a.held = append(a.held, raw...)
-		return nil
+	return &scratch{file: file, out: bufio.NewWriterSize(file, 1<<20), places: make([]scratchPlace, n)}, nil
+}
+
+func (s *scratch) put(place int, id string, row []byte) error {
+	s.places[place] = scratchPlace{at: s.end, id: int32(len(id)), row: int32(len(row))}
+	s.end += int64(len(id) + len(row))
+	s.out.WriteString(id) // the writer returns its first error again
+	if _, err := s.out.Write(row); err != nil {
+		return fmt.Errorf("keep rows in scratch: %w", bareCause(err))
 	}
-	if a.file == nil {
-		if a.file, err = os.CreateTemp(a.dir, ".tmp-tasks-*"); err != nil {
-			return fmt.Errorf("keep rows in scratch: %w", err)
-		}
-		if err := os.Remove(a.file.Name()); err != nil {
-			return fmt.Errorf("keep rows in scratch: %w", err)
-		}
-	}
-	if _, err := a.file.WriteAt(raw, a.end); err != nil {
-		return fmt.Errorf("keep rows in %s: %w", a.dir, bareCause(err))
-	}
-	a.end += int64(len(raw))
 	return nil
 }
 
-// take returns a row. Of its task only the id and the row are set.
-func (a *scratch) take(place int) (readTask, error) {
-	laid := a.places[place]
-	raw := make([]byte, laid.size)
-	if before := int64(len(a.held)); laid.at < before {
-		copy(raw, a.held[laid.at:])
-	} else if _, err := a.file.ReadAt(raw, laid.at-before); err != nil {
-		return readTask{}, fmt.Errorf("read back a row from %s: %w", a.dir, bareCause(err))
+// take returns a task's id and its row.
+func (s *scratch) take(place int) (id string, row []byte, err error) {
+	if err := s.out.Flush(); err != nil {
+		return "", nil, fmt.Errorf("keep rows in scratch: %w", bareCause(err))
 	}
-	first, text, _ := bytes.Cut(raw, []byte("\n"))
-	var head scratchHead
-	if err := json.Unmarshal(first, &head); err != nil {
-		return readTask{}, fmt.Errorf("read back a row: %w", err)
+	kept := s.places[place]
+	raw := make([]byte, kept.id+kept.row)
+	if _, err := s.file.ReadAt(raw, kept.at); err != nil {
+		return "", nil, fmt.Errorf("read back a row from scratch: %w", bareCause(err))
 	}
-	return readTask{
-		task: &episode.Task{ID: head.ID, Row: head.Row},
-		row:  row{file: head.File, line: head.Line, unit: head.Unit, text: text},
-	}, nil
+	return string(raw[:kept.id]), raw[kept.id:], nil
 }
 
-func (a *scratch) close() {
-	if a.file != nil {
-		a.file.Close() // an unlinked scratch file: an error does not matter
-	}
-}
+func (s *scratch) close() { s.file.Close() } // an unlinked file: an error does not matter

@@ -16,7 +16,7 @@ type Settings struct {
 	Split       string             `yaml:"split,omitempty" experiment:"given" help:"split of a dataset folder, such as train or test, where it has several"`
 	MaxTasks    int                `yaml:"max_tasks" experiment:"given" help:"play N tasks at most: the first of those that the other choices leave"`
 	SkipBadRows bool               `yaml:"skip_bad_rows" experiment:"always" help:"report broken rows and play the rest"`
-	Shuffle     bool               `yaml:"shuffle" experiment:"always" help:"play the tasks in an order drawn from the seed; what does not fit into 64 MiB lies in the run directory meanwhile"`
+	Shuffle     bool               `yaml:"shuffle" experiment:"always" help:"play the tasks in an order drawn from the seed; their rows lie in the run directory meanwhile"`
 	Where       string             `yaml:"where,omitempty" experiment:"given" help:"play the tasks for which a condition holds, such as 'difficulty == \"hard\" and \"math\" in tags and level > 3'; it sees id, row, prompt, system, tags, difficulty, toolsets, files and whatever else a row has; a name that no row has is refused, metadata?.NAME asks for it all the same"`
 	Parts       map[string]float64 `yaml:"parts,omitempty" experiment:"given" help:"divide the tasks by a hash of their ids, such as --parts train=0.9 --parts test=0.1: a task stays in its part when others are added, and with any seed"`
 	UsePart     string             `yaml:"use_part,omitempty" experiment:"given" help:"the one of the parts that is played"`
@@ -61,7 +61,7 @@ func (p Paths) Names() string {
 	return strings.Join(short, ", ")
 }
 
-// Choice says which tasks are played, as the seed draws them. What does not fit into memory lies in the directory scratch.
+// Choice says which tasks are played, as the seed draws them. Rows that wait for their turn lie in the directory scratch.
 func (s Settings) Choice(seed uint64, scratch string) Choice {
 	return Choice{
 		Where: s.Where, Parts: s.Parts, Part: s.UsePart, Shuffle: s.Shuffle, Stratify: s.Stratify, PerStratum: s.PerStratum, Slice: s.Slice,

@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -10,6 +11,8 @@ import (
 	"io"
 	"iter"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -42,52 +45,90 @@ type source struct {
 	plan *plan      // nil until it is asked for, and without an order
 }
 
-// readTask is a task with the row that it came from, and the id that the row itself gave it.
-type readTask struct {
+// readRow is a row with the task that it is, with what is wrong with it, or with the error that ended the reading.
+type readRow struct {
+	row
 	task  *episode.Task
-	given string
-	row   row
+	given string // the id that the row itself gave the task
+	wrong problems
+	err   error
 }
 
 // usable streams the rows that are tasks, and passes on the others.
-func (s *source) usable(ctx context.Context, skip func(row, int, string) error) iter.Seq2[readTask, error] {
-	return func(yield func(readTask, error) bool) {
+func (s *source) usable(ctx context.Context, skip func(row, int, string) error) iter.Seq2[readRow, error] {
+	return func(yield func(readRow, error) bool) {
 		ids := newIDSet()
 		position, tasks := 0, 0
-		for read := range s.decoded(ctx) {
-			err := read.err
-			if err == nil {
-				err = s.ended(ctx)
+		for read := range s.read() {
+			err := cmp.Or(read.err, s.ended(ctx))
+			if err == nil && len(read.wrong) > 0 {
+				err = skip(read.row, position, read.wrong.String())
 			}
 			if err != nil {
-				yield(readTask{}, err)
+				yield(readRow{}, err)
 				return
 			}
+			position++
 			if len(read.wrong) > 0 {
-				if err := skip(read.row, position, read.wrong.String()); err != nil {
-					yield(readTask{}, err)
-					return
-				}
-				position++
 				continue
 			}
-			task, given := read.task, read.task.ID
-			task.ID, task.Row = ids.take(given), position
-			position++
 			tasks++
-			if !yield(readTask{task: task, given: given, row: read.row}, nil) {
+			read.given = read.task.ID
+			read.task.ID, read.task.Row = ids.take(read.given), position-1
+			if !yield(read, nil) {
 				return
 			}
 		}
 		switch err := s.ended(ctx); {
 		case err != nil:
-			yield(readTask{}, err)
+			yield(readRow{}, err)
 		case position == 0:
-			yield(readTask{}, fmt.Errorf("dataset %s has no rows", s.name))
+			yield(readRow{}, fmt.Errorf("dataset %s has no rows", s.name))
 		case tasks == 0:
-			yield(readTask{}, fmt.Errorf("dataset %s has no usable rows: all %d are broken", s.name, position))
+			yield(readRow{}, fmt.Errorf("dataset %s has no usable rows: all %d are broken", s.name, position))
 		}
 	}
+}
+
+// read yields the rows in their order. It decodes many at a time on all processors, as the user waits while a dataset is read
+// before a run begins. An error comes last.
+func (s *source) read() iter.Seq[readRow] {
+	const mostRows, mostBytes = 1024, 1 << 20
+	return func(yield func(readRow) bool) {
+		var rows []readRow
+		size := 0
+		decoded := func() bool {
+			s.decode(rows)
+			for _, read := range rows {
+				if !yield(read) {
+					return false
+				}
+			}
+			rows, size = nil, 0
+			return true
+		}
+		for r, err := range s.allRows() {
+			rows = append(rows, readRow{row: r, err: err})
+			if size += len(r.text); (len(rows) == mostRows || size >= mostBytes) && !decoded() {
+				return
+			}
+		}
+		decoded()
+	}
+}
+
+func (s *source) decode(rows []readRow) {
+	var workers sync.WaitGroup
+	for part := range slices.Chunk(rows, len(rows)/runtime.GOMAXPROCS(0)+1) {
+		workers.Go(func() {
+			for i := range part {
+				if read := &part[i]; read.err == nil {
+					read.task, read.wrong = s.task(read.row)
+				}
+			}
+		})
+	}
+	workers.Wait()
 }
 
 // ended is the error of a context that ended; nil while it has not.
