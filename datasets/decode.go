@@ -5,172 +5,200 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"trajgen/pipeline/episode"
+	"trajgen/sandbox"
 )
 
-// fieldDecoders are the fields of a dataset row. All others are metadata.
-var fieldDecoders = map[string]func(d *decoder, field string, value json.RawMessage){
-	"id":           label(func(t *episode.Task) *string { return &t.ID }),
-	"prompt":       (*decoder).prompt,
-	"messages":     (*decoder).prompt,
-	"system":       (*decoder).system,
-	"files":        (*decoder).files,
-	"setup":        (*decoder).setup,
-	"image":        (*decoder).image,
-	"docker_image": (*decoder).image,
-	"cwd":          text(func(t *episode.Task) *string { return &t.Cwd }),
-	"env":          (*decoder).env,
-	"network":      (*decoder).network,
-	"allow":        (*decoder).allow,
-	"resources":    (*decoder).resources,
-	"toolsets":     (*decoder).toolsets,
-	"distribution": text(func(t *episode.Task) *string { return &t.Distribution }),
-	"verify":       (*decoder).verify,
-	"gold":         (*decoder).gold,
-	"limits":       (*decoder).limits,
-	"memory":       (*decoder).memory,
-	"user":         (*decoder).user,
-	"tags":         (*decoder).tags,
-	"difficulty":   label(func(t *episode.Task) *string { return &t.Difficulty }),
+// taskFields are the fields of a dataset row. All others are metadata.
+var taskFields = keys[episode.Task]{
+	"id":           field(asText, func(t *episode.Task) *string { return &t.ID }),
+	"prompt":       readPrompt,
+	"messages":     readPrompt,
+	"system":       readSystem,
+	"files":        readFiles,
+	"setup":        field(asPlain, func(t *episode.Task) *string { return &t.Setup }),
+	"image":        readImage,
+	"docker_image": readImage,
+	"cwd":          field(asPlain, func(t *episode.Task) *string { return &t.Cwd }),
+	"env":          readEnv,
+	"network":      field(asNetwork, func(t *episode.Task) *string { return &t.Network }),
+	"allow":        field(asNames, func(t *episode.Task) *[]string { return &t.Allow }),
+	"resources":    object(resourceKeys, func(t *episode.Task) *episode.Resources { return &t.Resources }),
+	"toolsets":     field(asToolsets, func(t *episode.Task) *[]string { return &t.Toolsets }),
+	"distribution": field(asPlain, func(t *episode.Task) *string { return &t.Distribution }),
+	"verify":       readVerify,
+	"gold":         readGold,
+	"limits":       object(limitKeys, func(t *episode.Task) *episode.Limits { return &t.Limits }),
+	"memory":       readMemory,
+	"user":         readUser,
+	"tags":         field(asTags, func(t *episode.Task) *[]string { return &t.Tags }),
+	"difficulty":   field(asText, func(t *episode.Task) *string { return &t.Difficulty }),
+}
+
+// limitKeys are the keys of limits.
+var limitKeys = keys[episode.Limits]{
+	"turns":  field(asCount, func(l *episode.Limits) *int { return &l.Turns }),
+	"tokens": field(asCount, func(l *episode.Limits) *int { return &l.Tokens }),
+	"time":   field(asDuration, func(l *episode.Limits) *time.Duration { return &l.Time }),
+}
+
+// resourceKeys are the keys of resources: {"memory": "2G", "disk": "10G", "cpus": 1}. The sizes are the least that a sandbox can
+// be made with.
+var resourceKeys = keys[episode.Resources]{
+	"memory": field(asSize(16<<20), func(r *episode.Resources) *int64 { return &r.Memory }),
+	"disk":   field(asSize(1<<20), func(r *episode.Resources) *int64 { return &r.Disk }),
+	"cpus":   field(asPositive, func(r *episode.Resources) *float64 { return &r.CPUs }),
 }
 
 // Fields lists the names of the fields that a dataset row may have, sorted.
-func Fields() []string { return slices.Sorted(maps.Keys(fieldDecoders)) }
+func Fields() []string { return slices.Sorted(maps.Keys(taskFields)) }
 
-// networkModes are the values of the flag --network.
-var networkModes = []string{"none", "loopback", "allowlist", "full"}
+// keys are those that an object in a row may have, each with what reads its value into a T.
+type keys[T any] map[string]reader[T]
 
-// decoder fills one task and collects what is wrong.
-type decoder struct {
-	task  *episode.Task
-	wrong problems
+// reader reads the value that stands at a place in a row, or says what is wrong with it.
+type reader[T any] func(p *problems, to *T, at string, value json.RawMessage)
+
+// field reads one field of a T.
+func field[T, V any](read func(json.RawMessage) (V, error), of func(*T) *V) reader[T] {
+	return func(p *problems, to *T, at string, value json.RawMessage) {
+		got, err := read(value)
+		if err != nil {
+			p.addf("%s: %v", at, err)
+		}
+		*of(to) = got
+	}
 }
+
+// object reads a part of a T that is an object in the row.
+func object[T, V any](k keys[V], of func(*T) *V) reader[T] {
+	return func(p *problems, to *T, at string, value json.RawMessage) { k.read(p, of(to), at, value) }
+}
+
+// read reads an object, or the JSON text of one, and returns the keys that it has; false when it is none.
+func (k keys[T]) read(p *problems, to *T, at string, value json.RawMessage) (given []string, is bool) {
+	entries, err := members(structured(value))
+	if err != nil {
+		p.addf("%s: %v with %s", at, err, k)
+		return nil, false
+	}
+	for _, entry := range entries {
+		given = append(given, entry.name)
+		inner := at + "." + entry.name
+		if read, known := k[entry.name]; known {
+			read(p, to, inner, entry.value)
+		} else {
+			p.addf("%s: unknown key (have %s)", inner, k)
+		}
+	}
+	return given, true
+}
+
+// whole reads an object, and says whether nothing is wrong with it.
+func (k keys[T]) whole(p *problems, to *T, at string, value json.RawMessage) bool {
+	before := len(*p)
+	k.read(p, to, at, value)
+	return len(*p) == before
+}
+
+func (k keys[T]) String() string { return strings.Join(slices.Sorted(maps.Keys(k)), ", ") }
+
+// list splits a list, or the JSON text of one, of what is named.
+func (p *problems) list(at string, value json.RawMessage, of string) []json.RawMessage {
+	items, err := elements(structured(value))
+	if err != nil {
+		p.addf("%s: %v of %s", at, err, of)
+	}
+	return items
+}
+
+// item is the place of an item of a list.
+func item(at string, i int) string { return fmt.Sprintf("%s[%d]", at, i) }
 
 // decode turns a row into a task. Entries that are null or an empty string count as absent. Metadata is what the row's mapping or
 // shape kept; with nil, the unknown fields become the metadata.
 func decode(fields, metadata []member) (*episode.Task, problems) {
-	d := decoder{task: &episode.Task{}}
+	task := &episode.Task{}
+	var wrong problems
 	mapped := metadata != nil
 	for _, field := range fields {
-		decode, known := fieldDecoders[field.name]
+		read, known := taskFields[field.name]
 		switch {
 		case !known:
 			metadata = append(metadata, field)
 		case string(field.value) != `""`:
-			decode(&d, field.name, field.value)
+			read(&wrong, task, field.name, field.value)
 		}
 	}
-	d.check()
+	checkTask(&wrong, task)
+	var err error
 	if len(metadata) > 0 {
-		encoded, err := object(metadata, true)
-		if err != nil {
-			d.wrong.addf("metadata: %v", err)
+		if task.Metadata, err = canonical(metadata, true); err != nil {
+			wrong.addf("metadata: %v", err)
 		}
-		d.task.Metadata = encoded
 	}
-	if d.task.ID == "" && len(d.wrong) == 0 {
-		if mapped && d.task.Metadata != nil {
-			fields = append(slices.Clone(fields), member{name: "metadata", value: d.task.Metadata})
+	if task.ID == "" && len(wrong) == 0 {
+		if mapped && task.Metadata != nil {
+			fields = append(slices.Clone(fields), member{name: "metadata", value: task.Metadata})
 		}
-		d.task.ID = d.contentID(fields)
+		if task.ID, err = contentID(fields); err != nil {
+			wrong.addf("content hash: %v", err)
+		}
 	}
-	if len(d.wrong) > 0 {
-		return nil, d.wrong
+	if len(wrong) > 0 {
+		return nil, wrong
 	}
-	return d.task, nil
+	return task, nil
 }
 
 // contentID is a row's id from its content, regardless of the order of keys and of white space.
-func (d *decoder) contentID(fields []member) string {
-	encoded, err := object(fields, false)
-	if err != nil {
-		d.wrong.addf("content hash: %v", err)
-	}
+func contentID(fields []member) (string, error) {
+	encoded, err := canonical(fields, false)
 	sum := sha256.Sum256(encoded)
-	return "sha-" + hex.EncodeToString(sum[:8])
+	return "sha-" + hex.EncodeToString(sum[:8]), err
 }
 
-// check checks the fields together.
-func (d *decoder) check() {
-	if len(d.task.Prompt) == 0 && len(d.wrong) == 0 {
-		d.wrong.addf("there is no prompt: want a string in prompt or a list of chat messages in messages")
+// checkTask checks the fields together.
+func checkTask(p *problems, t *episode.Task) {
+	if len(t.Prompt) == 0 && len(*p) == 0 {
+		p.addf("there is no prompt: want a string in prompt or a list of chat messages in messages")
 	}
-	if len(d.task.Allow) > 0 && d.task.Network != "allowlist" {
-		d.wrong.addf("allow only goes with network: allowlist")
+	if len(t.Allow) > 0 && t.Network != "allowlist" {
+		p.addf("allow only goes with network: allowlist")
 	}
-	if len(d.task.Toolsets) > 0 && d.task.Distribution != "" {
-		d.wrong.addf("toolsets and distribution exclude each other: toolsets are fixed, a distribution is drawn from")
+	if len(t.Toolsets) > 0 && t.Distribution != "" {
+		p.addf("toolsets and distribution exclude each other: toolsets are fixed, a distribution is drawn from")
 	}
-	d.checkGold()
-}
-
-// label takes a string or a number.
-func label(target func(*episode.Task) *string) func(*decoder, string, json.RawMessage) {
-	return func(d *decoder, field string, value json.RawMessage) {
-		text, err := asText(value)
-		if err != nil {
-			d.wrong.addf("%s: %v", field, err)
-		}
-		*target(d.task) = text
+	if len(*p) == 0 {
+		checkGold(p, t)
 	}
 }
 
-func text(target func(*episode.Task) *string) func(*decoder, string, json.RawMessage) {
-	return func(d *decoder, field string, value json.RawMessage) {
-		if text, ok := d.text(field, value); ok {
-			*target(d.task) = text
-		}
-	}
-}
-
-// text takes a string without NUL, which no command, path or environment can carry.
-func (d *decoder) text(field string, value json.RawMessage) (string, bool) {
-	text, ok := asString(value)
+func readImage(p *problems, t *episode.Task, at string, value json.RawMessage) {
+	image, err := asPlain(value)
 	switch {
-	case !ok:
-		d.wrong.addf("%s: %s, want a string", field, kindOf(value))
-	case strings.ContainsRune(text, 0):
-		d.wrong.addf("%s: it holds a NUL character", field)
-		ok = false
+	case err != nil:
+		p.addf("%s: %v", at, err)
+	case t.Image != "" && t.Image != image:
+		p.addf("image and docker_image differ (%q and %q): they are two names for one field", t.Image, image)
 	}
-	return text, ok
+	t.Image = image
 }
 
-func (d *decoder) setup(field string, value json.RawMessage) {
-	d.task.Setup, _ = d.text(field, value)
+func readEnv(p *problems, t *episode.Task, at string, value json.RawMessage) {
+	t.Env = variables(p, at, value)
 }
 
-func (d *decoder) image(field string, value json.RawMessage) {
-	image, ok := d.text(field, value)
-	if !ok {
-		return
-	}
-	if d.task.Image != "" && d.task.Image != image {
-		d.wrong.addf("image and docker_image differ (%q and %q): they are two names for one field", d.task.Image, image)
-	}
-	d.task.Image = image
-}
-
-func (d *decoder) network(field string, value json.RawMessage) {
-	network, ok := d.text(field, value)
-	if ok && !slices.Contains(networkModes, network) {
-		d.wrong.addf("%s: unknown mode %q (have %s)", field, network, strings.Join(networkModes, ", "))
-	}
-	d.task.Network = network
-}
-
-func (d *decoder) env(field string, value json.RawMessage) {
-	d.task.Env = d.variables(field, value)
-}
-
-func (d *decoder) variables(field string, value json.RawMessage) map[string]string {
+func variables(p *problems, at string, value json.RawMessage) map[string]string {
 	entries, err := members(structured(value))
 	if err != nil {
-		d.wrong.addf("%s: %v of names and values", field, err)
+		p.addf("%s: %v of names and values", at, err)
 		return nil
 	}
 	variables := make(map[string]string, len(entries))
@@ -178,65 +206,70 @@ func (d *decoder) variables(field string, value json.RawMessage) map[string]stri
 		text, err := asText(entry.value)
 		switch {
 		case err != nil:
-			d.wrong.addf("%s: %s is %v", field, entry.name, err)
+			p.addf("%s: %s is %v", at, entry.name, err)
 		case entry.name == "" || strings.ContainsAny(entry.name, "=\x00"):
-			d.wrong.addf("%s: %q cannot be the name of a variable", field, entry.name)
+			p.addf("%s: %q cannot be the name of a variable", at, entry.name)
 		case strings.ContainsRune(text, 0):
-			d.wrong.addf("%s: the value of %s holds a NUL character", field, entry.name)
+			p.addf("%s: the value of %s holds a NUL character", at, entry.name)
 		}
 		variables[entry.name] = text
 	}
 	return variables
 }
 
-func (d *decoder) toolsets(field string, value json.RawMessage) {
-	toolsets, err := asStrings(value)
-	switch {
-	case err != nil:
-		d.wrong.addf("%s: %v", field, err)
-	case len(toolsets) == 0:
+// networkModes are the values of the flag --network.
+var networkModes = []string{"none", "loopback", "allowlist", "full"}
+
+func asNetwork(value json.RawMessage) (string, error) {
+	network, err := asPlain(value)
+	if err == nil && !slices.Contains(networkModes, network) {
+		err = fmt.Errorf("unknown mode %q (have %s)", network, strings.Join(networkModes, ", "))
+	}
+	return network, err
+}
+
+func asToolsets(value json.RawMessage) ([]string, error) {
+	toolsets, err := asNames(value)
+	if err == nil && len(toolsets) == 0 {
 		toolsets = []string{episode.NoToolsets}
 	}
-	d.task.Toolsets = toolsets
+	return toolsets, err
 }
 
-func (d *decoder) tags(field string, value json.RawMessage) {
-	tags, err := asList(value, func(tag string) string { return tag })
-	if err != nil {
-		d.wrong.addf("%s: %v", field, err)
-	}
-	d.task.Tags = tags
-}
-
-func (d *decoder) limits(field string, value json.RawMessage) {
-	limits := &d.task.Limits
-	d.entries(field, value, "with turns, tokens, time", func(_ string, entry member) (err error) {
-		switch entry.name {
-		case "turns":
-			limits.Turns, err = asCount(entry.value)
-		case "tokens":
-			limits.Tokens, err = asCount(entry.value)
-		case "time":
-			limits.Time, err = asDuration(entry.value)
+// asSize takes bytes, or a text such as "512M" or "2G", in units of 1024.
+func asSize(least sandbox.Size) func(value json.RawMessage) (int64, error) {
+	return func(value json.RawMessage) (int64, error) {
+		text, err := asText(value)
+		if err != nil {
+			return 0, err
+		}
+		switch bytes, err := sandbox.ParseSize(text); {
+		case err != nil || bytes > 1<<50:
+			return 0, fmt.Errorf("%q, want bytes or a size such as 512M or 2G", text)
+		case bytes < least:
+			return 0, fmt.Errorf("%q, want %d bytes at least", text, least)
 		default:
-			err = errors.New("unknown key (have turns, tokens, time)")
+			return int64(bytes), nil
 		}
-		return err
-	})
+	}
 }
 
-// entries hands each entry of an object in the row to take, and says whether it is one.
-func (d *decoder) entries(at string, value json.RawMessage, want string, take func(at string, entry member) error) bool {
-	entries, err := members(structured(value))
-	if err != nil {
-		d.wrong.addf("%s: %v %s", at, err, want)
-		return false
+func asPositive(value json.RawMessage) (float64, error) {
+	number, err := asNumber(value)
+	if err == nil && number <= 0 {
+		err = fmt.Errorf("%v, want a number above 0", number)
 	}
-	for _, entry := range entries {
-		inner := at + "." + entry.name
-		if err := take(inner, entry); err != nil {
-			d.wrong.addf("%s: %v", inner, err)
-		}
+	return number, err
+}
+
+// asPlain takes a string without NUL, which no command, path or environment can carry.
+func asPlain(value json.RawMessage) (string, error) {
+	text, ok := asString(value)
+	switch {
+	case !ok:
+		return "", fmt.Errorf("%s, want a string", kindOf(value))
+	case strings.ContainsRune(text, 0):
+		return "", errors.New("it holds a NUL character")
 	}
-	return true
+	return text, nil
 }

@@ -6,7 +6,7 @@ var (
 	Members   = members
 	Elements  = elements
 	AsString  = asString
-	Object    = object
+	Object    = canonical
 )
 
 // Member is an entry of an object.

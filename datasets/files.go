@@ -15,39 +15,39 @@ import (
 // testsPrefix begins the paths of a verifier's files that go to its private directory.
 const testsPrefix = "/tests/"
 
-func (d *decoder) files(field string, value json.RawMessage) {
-	d.task.Files = d.fileMap(field, value, cleanPath)
+func readFiles(p *problems, t *episode.Task, at string, value json.RawMessage) {
+	t.Files = fileMap(p, at, value, cleanPath)
 }
 
 // fileMap takes a map of path to content. Paths are cleaned, and two that name one place are refused.
-func (d *decoder) fileMap(at string, value json.RawMessage, clean func(string) (string, error)) episode.Files {
+func fileMap(p *problems, at string, value json.RawMessage, clean func(string) (string, error)) episode.Files {
 	entries, err := members(structured(value))
 	if err != nil {
-		d.wrong.addf("%s: %v of paths and contents", at, err)
+		p.addf("%s: %v of paths and contents", at, err)
 		return nil
 	}
 	files := make(episode.Files, len(entries))
 	for _, entry := range entries {
 		name, err := clean(entry.name)
 		if err != nil {
-			d.wrong.addf("%s: path %q %v", at, entry.name, err)
+			p.addf("%s: path %q %v", at, entry.name, err)
 			continue
 		}
 		if _, taken := files[name]; taken {
-			d.wrong.addf("%s: %q is there twice", at, name)
+			p.addf("%s: %q is there twice", at, name)
 		}
 		var file episode.File
 		if text, ok := asString(entry.value); ok {
 			file = episode.File(text)
 		} else if err := file.UnmarshalJSON(entry.value); err != nil {
-			d.wrong.addf("%s: %q: %v", at, entry.name, err)
+			p.addf("%s: %q: %v", at, entry.name, err)
 		}
 		files[name] = file
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		for folder := path.Dir(name); folder != "." && folder != "/"; folder = path.Dir(folder) {
 			if _, taken := files[folder]; taken {
-				d.wrong.addf("%s: %q is a file and a directory", at, folder)
+				p.addf("%s: %q is a file and a directory", at, folder)
 			}
 		}
 	}

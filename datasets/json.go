@@ -71,9 +71,9 @@ func joined(list []member) json.RawMessage {
 	return append(out, '}')
 }
 
-// object puts members together in the form that is hashed: keys sorted at every depth, no white space, numbers untouched; without what is null below
+// canonical puts members together in the form that is hashed: keys sorted at every depth, no white space, numbers untouched; without what is null below
 // the members, when nulls is false.
-func object(list []member, nulls bool) (json.RawMessage, error) {
+func canonical(list []member, nulls bool) (json.RawMessage, error) {
 	values := make(map[string]any, len(list))
 	for _, m := range list {
 		value, err := decodeAny(m.value)
@@ -196,10 +196,14 @@ func asDuration(value json.RawMessage) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// asStrings takes a list of names, or one string with commas. Duplicates count once.
-func asStrings(value json.RawMessage) ([]string, error) { return asList(value, strings.TrimSpace) }
+// asNames takes a list of names, or one string with commas. Duplicates count once.
+func asNames(value json.RawMessage) ([]string, error) { return asList(value, strings.TrimSpace) }
 
-// asList is asStrings for other elements: each decodes the elements of a list.
+// asTags is asNames for a list whose texts stay as they are.
+func asTags(value json.RawMessage) ([]string, error) {
+	return asList(value, func(tag string) string { return tag })
+}
+
 func asList(value json.RawMessage, each func(string) string) ([]string, error) {
 	value = structured(value)
 	var parts []string

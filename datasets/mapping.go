@@ -147,7 +147,7 @@ func (m *Mapping) parseKey(key, value *yaml.Node) (wrong []error) {
 	case "fields":
 		m.fields, wrong = m.parseFields(value)
 		for _, field := range m.fields {
-			if _, known := fieldDecoders[field.name]; !known {
+			if _, known := taskFields[field.name]; !known {
 				wrong = append(wrong, fmt.Errorf("line %d: unknown field %q (have %s; anything else goes under metadata)",
 					field.value.Line, field.name, strings.Join(Fields(), ", ")))
 			}

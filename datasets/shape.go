@@ -64,11 +64,17 @@ func (c columns) text(name string) string {
 
 // inside are the columns of an object in a column, or of the JSON text of one.
 func (c columns) inside(name string) columns {
-	entries, err := members(structured(c[name]))
+	inner, _ := columnsIn(structured(c[name]))
+	return inner
+}
+
+// columnsIn are the entries of an object, nil when it is none.
+func columnsIn(object json.RawMessage) (columns, error) {
+	entries, err := members(object)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return columnsOf(entries)
+	return columnsOf(entries), nil
 }
 
 func columnsOf(entries []member) columns {
@@ -93,6 +99,13 @@ func (b *builder) set(field string, value any) {
 		return
 	}
 	b.fields = append(b.fields, member{field, encoded})
+}
+
+// copy takes a column over as the field of that name.
+func (b *builder) copy(c columns, name string) {
+	if c.has(name) {
+		b.fields = append(b.fields, member{name, c[name]})
+	}
 }
 
 // note goes to the task's metadata.

@@ -2,16 +2,18 @@ package datasets
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
 
 // said is one turn of a dataset's conversation.
 type said struct {
-	role string // system, user, assistant, tool
-	text string
-	step map[string]any // of an assistant: the step of a reference solution
-	err  error          // why the turn cannot be one
+	role      string // system, user, assistant, tool
+	text      string
+	reasoning string
+	calls     []json.RawMessage
+	err       error // why a turn of the assistant cannot be a step of a reference solution
 }
 
 // play makes a task of a conversation: the user's messages become the prompt, and the assistant's turns the reference solution.
@@ -36,13 +38,14 @@ func (b *builder) play(turns []said) {
 			}
 			users = append(users, map[string]string{"role": "user", "content": turn.text})
 		case "assistant":
-			if turn.err != nil && unread == nil {
-				unread = fmt.Errorf("turn %d: %w", i+1, turn.err)
+			step, err := turn.step()
+			if err != nil && unread == nil {
+				unread = fmt.Errorf("turn %d: %w", i+1, err)
 			}
-			if turn.step["tool_calls"] == nil {
+			if len(turn.calls) == 0 {
 				answered++
 			}
-			gold = append(gold, turn.step)
+			gold = append(gold, step)
 		case "tool":
 		default:
 			b.wrong.addf("turn %d is of %q, want system, user, assistant or tool", i+1, turn.role)
@@ -80,17 +83,15 @@ func chatFields(b *builder, c columns) {
 	}
 	var turns []said
 	for i, item := range items {
-		entries, err := members(item)
+		message, err := columnsIn(item)
 		if err != nil {
 			b.wrong.addf("messages[%d]: %v", i, err)
 			return
 		}
-		turns = append(turns, b.chatTurn(fmt.Sprintf("messages[%d]", i), columnsOf(entries)))
+		turns = append(turns, b.chatTurn(fmt.Sprintf("messages[%d]", i), message))
 	}
 	b.play(turns)
-	if c.has("id") {
-		b.fields = append(b.fields, member{"id", c["id"]})
-	}
+	b.copy(c, "id")
 }
 
 func (b *builder) chatTurn(at string, c columns) said {
@@ -99,44 +100,42 @@ func (b *builder) chatTurn(at string, c columns) said {
 		turn.role = "system"
 	}
 	if c.has("content") && turn.role != "tool" {
-		var d decoder
-		turn.text = d.content(at+".content", c["content"])
-		b.wrong = append(b.wrong, d.wrong...)
+		turn.text = readContent(&b.wrong, at+".content", c["content"])
 	}
-	if turn.role != "assistant" {
-		return turn
+	if turn.role == "assistant" {
+		turn.reasoning = c.text("reasoning_content")
+		calls, err := elements(structured(c["tool_calls"]))
+		if turn.calls = calls; c.has("tool_calls") && err != nil {
+			turn.err = fmt.Errorf("tool_calls: %w", err)
+		}
 	}
-	turn.step = map[string]any{}
-	calls, err := elements(structured(c["tool_calls"]))
-	if c.has("tool_calls") && err != nil {
-		turn.err = fmt.Errorf("tool_calls: %w", err)
-	}
-	turn.fill(turn.text, c.text("reasoning_content"), calls)
 	return turn
 }
 
-// fill makes the step of an assistant's turn, or says why it is none.
-func (s *said) fill(content, reasoning string, calls []json.RawMessage) {
+// step is a turn of the assistant as a step of a reference solution, or the reason why it is none.
+func (s said) step() (map[string]any, error) {
 	step := map[string]any{}
-	if strings.TrimSpace(content) != "" {
-		step["content"] = content
+	if strings.TrimSpace(s.text) != "" {
+		step["content"] = s.text
 	}
-	if strings.TrimSpace(reasoning) != "" {
-		step["reasoning"] = reasoning
+	if strings.TrimSpace(s.reasoning) != "" {
+		step["reasoning"] = s.reasoning
 	}
-	var read []any
-	for i, call := range calls {
-		parsed, err := goldCall(structured(call))
-		if err != nil && s.err == nil {
-			s.err = fmt.Errorf("call %d: %w", i+1, err)
-		}
-		read = append(read, map[string]any{"name": parsed.Name, "arguments": parsed.Arguments})
+	var wrong problems
+	var calls []any
+	for i, value := range s.calls {
+		call := readCall(&wrong, fmt.Sprintf("call %d", i+1), structured(value))
+		calls = append(calls, map[string]any{"name": call.Name, "arguments": json.RawMessage(call.Arguments)})
 	}
 	switch {
-	case len(read) > 0:
-		step["tool_calls"] = read
-	case step["content"] == nil && s.err == nil:
-		s.err = fmt.Errorf("the assistant says nothing")
+	case s.err != nil:
+		return nil, s.err
+	case len(wrong) > 0:
+		return nil, errors.New(wrong[0])
+	case len(calls) > 0:
+		step["tool_calls"] = calls
+	case step["content"] == nil:
+		return nil, errors.New("the assistant says nothing")
 	}
-	s.step = step
+	return step, nil
 }

@@ -26,12 +26,11 @@ func hermesFields(b *builder, c columns) {
 	}
 	var turns []said
 	for i, item := range items {
-		entries, err := members(item)
+		one, err := columnsIn(item)
 		if err != nil {
 			b.wrong.addf("conversations[%d]: %v with from and value", i, err)
 			return
 		}
-		one := columnsOf(entries)
 		role, known := speakers[one.text("from")]
 		if !known {
 			b.wrong.addf("conversations[%d]: from is %q, want system, human, gpt or tool", i, one.text("from"))
@@ -53,27 +52,23 @@ func hermesFields(b *builder, c columns) {
 	}
 	b.play(turns)
 	if c.has("toolsets_used") {
-		if used, err := asStrings(c["toolsets_used"]); err == nil && len(used) > 0 {
+		if used, err := asNames(c["toolsets_used"]); err == nil && len(used) > 0 {
 			b.set("toolsets", used)
 		}
 	}
-	if c.has("id") {
-		b.fields = append(b.fields, member{"id", c["id"]})
-	}
+	b.copy(c, "id")
 }
 
 // read takes a turn apart: <think>, <tool_call> and the rest.
 func (s *said) read() {
 	text := strings.TrimSpace(s.text)
-	reasoning := ""
 	if rest, ok := strings.CutPrefix(text, "<think>"); ok {
 		thought, after, closed := strings.Cut(rest, "</think>")
 		if !closed {
 			s.err = errors.New("<think> has no end")
 		}
-		reasoning, text = strings.TrimSpace(thought), after
+		s.reasoning, text = strings.TrimSpace(thought), after
 	}
-	var calls []json.RawMessage
 	var content strings.Builder
 	for {
 		before, after, found := strings.Cut(text, "<tool_call>")
@@ -84,11 +79,11 @@ func (s *said) read() {
 		call, rest, closed := strings.Cut(after, "</tool_call>")
 		call = strings.TrimSpace(call)
 		if !closed || !json.Valid([]byte(call)) {
-			s.err = fmt.Errorf("<tool_call> %d cannot be read back", len(calls)+1)
+			s.err = fmt.Errorf("<tool_call> %d cannot be read back", len(s.calls)+1)
 			break
 		}
-		calls = append(calls, json.RawMessage(call))
+		s.calls = append(s.calls, json.RawMessage(call))
 		text = rest
 	}
-	s.fill(strings.TrimSpace(content.String()), reasoning, calls)
+	s.text = strings.TrimSpace(content.String())
 }

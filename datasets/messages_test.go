@@ -53,7 +53,7 @@ func TestReadMessagesRefused(t *testing.T) {
 		{"neither", "a: [", "yaml"},
 		{"system", `[{"role":"system","content":"x"}]`, `[0]: role is "system", want user, assistant or tool (a system prompt has its own setting)`},
 		{"no content", `[{"role":"user","content":" "}]`, "[0]: content is empty"},
-		{"unknown key", `[{"role":"user","content":"x","tool_calls":[]}]`, `[0]: unknown key "tool_calls" (have role, content)`},
+		{"unknown key", `[{"role":"user","content":"x","tool_calls":[]}]`, "[0].tool_calls: unknown key (have content, role)"},
 		{"result of nothing", `[{"role":"tool","tool_call_id":"c","content":"x"}]`, `[0]: tool_call_id is "c", and no call of that id waits`},
 		{"call without result", `[{"role":"assistant","tool_calls":[{"id":"b","name":"x"},{"id":"a","name":"x"}]},{"role":"user","content":"x"}]`,
 			`[1]: the call "a" has no result before it; [1]: the call "b"`},
@@ -63,7 +63,7 @@ func TestReadMessagesRefused(t *testing.T) {
 		{"call at the end", `[{"role":"assistant","tool_calls":[{"id":"a","name":"x"}]}]`, `the end: the call "a" has no result`},
 		{"call without id", `[{"role":"assistant","tool_calls":[{"name":"x"}]},{"role":"tool","tool_call_id":"","content":"x"}]`, "[0]: every call needs an id of its own"},
 		{"same id", `[{"role":"assistant","tool_calls":[{"id":"a","name":"x"},{"id":"a","name":"x"}]},{"role":"tool","tool_call_id":"a","content":"x"}]`, "[0]: every call needs an id of its own"},
-		{"arguments", `[{"role":"assistant","tool_calls":[{"id":"a","name":"x","arguments":[]}]}]`, "[0].tool_calls[0]: arguments are a list"},
+		{"arguments", `[{"role":"assistant","tool_calls":[{"id":"a","name":"x","arguments":[]}]}]`, "[0].tool_calls[0].arguments: a list"},
 		{"null", `null`, "want a list"},
 		{"odd items", `[1, null, "x"]`, "[0]: a number, want an object"},
 	}
