@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -20,53 +21,41 @@ type arrowRow struct {
 func (r *arrowRow) object(fields []arrow.Field, columns []arrow.Array, i int) (json.RawMessage, error) {
 	var list []member
 	for at, field := range fields {
-		values, i, there := resolve(columns[at], i)
-		if !there {
-			continue
-		}
 		if !utf8.ValidString(field.Name) {
 			return nil, fmt.Errorf("column name %q is not UTF-8", field.Name)
 		}
-		value, err := r.value(values, i)
+		value, err := r.value(columns[at], i)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", field.Name, err)
 		}
-		if _, many := values.(array.ListLike); many && !field.Nullable && len(value) == len("[]") {
-			continue
+		_, many := field.Type.(arrow.ListLikeType)
+		if value != nil && !(many && !field.Nullable && len(value) == len("[]")) {
+			list = append(list, member{field.Name, value})
 		}
-		list = append(list, member{field.Name, value})
 	}
 	return joined(list), nil
 }
 
-// resolve looks through dictionaries, runs and extensions for the value itself. A type nests no deeper than the schema
-// was allowed to.
-func resolve(values arrow.Array, i int) (arrow.Array, int, bool) {
-	for {
-		switch typed := values.(type) {
-		case *array.Null:
-			return values, i, false
-		case *array.Dictionary:
-			if typed.IsNull(i) {
-				return values, i, false
-			}
-			values, i = typed.Dictionary(), typed.GetValueIndex(i)
-		case *array.RunEndEncoded:
-			values, i = typed.Values(), typed.GetPhysicalIndex(i)
-		case array.ExtensionArray:
-			values = typed.Storage()
-		default:
-			return values, i, !values.IsNull(i)
-		}
-		if i < 0 || i >= values.Len() {
-			panic(fmt.Sprintf("it points to value %d of %d", i, values.Len()))
-		}
-	}
-}
-
-// value encodes one value.
+// value encodes one value; nil when it is null. It looks through dictionaries, runs and extensions for the value itself: a type
+// nests no deeper than the schema was allowed to.
 func (r *arrowRow) value(values arrow.Array, i int) (json.RawMessage, error) {
+	if i < 0 || i >= values.Len() {
+		return nil, fmt.Errorf("it points to value %d of %d", i, values.Len())
+	}
 	switch typed := values.(type) {
+	case *array.RunEndEncoded:
+		return r.value(typed.Values(), typed.GetPhysicalIndex(i))
+	case array.ExtensionArray:
+		return r.value(typed.Storage(), i)
+	case *array.Null:
+		return nil, nil
+	}
+	if values.IsNull(i) {
+		return nil, nil
+	}
+	switch typed := values.(type) {
+	case *array.Dictionary:
+		return r.value(typed.Dictionary(), typed.GetValueIndex(i))
 	case *array.Map:
 		return r.entries(typed, i)
 	case array.ListLike:
@@ -94,58 +83,55 @@ func (r *arrowRow) grow(size int) error {
 	return nil
 }
 
-func (r *arrowRow) list(list array.ListLike, i int) (json.RawMessage, error) {
-	start, end := list.ValueOffsets(i)
-	items := list.ListValues()
-	if start < 0 || end < start || end > int64(items.Len()) {
-		return nil, fmt.Errorf("a list from item %d to %d of %d", start, end, items.Len())
+// arrowSpan is where the items of a list lie. Whether they are there shows in each.
+func arrowSpan(list array.ListLike, i int) (start, end int64, err error) {
+	if start, end = list.ValueOffsets(i); end < start {
+		err = fmt.Errorf("a list from item %d to %d", start, end)
 	}
-	out := json.RawMessage{'['}
+	return start, end, err
+}
+
+func (r *arrowRow) list(list array.ListLike, i int) (json.RawMessage, error) {
+	start, end, err := arrowSpan(list, i)
+	if err != nil {
+		return nil, err
+	}
+	var items []json.RawMessage
 	for at := start; at < end; at++ {
-		if at > start {
-			out = append(out, ',')
+		item, err := r.value(list.ListValues(), int(at))
+		if err == nil {
+			err = r.grow(len(",null"))
 		}
-		value := json.RawMessage("null") // an item keeps its place
-		if item, j, there := resolve(items, int(at)); there {
-			var err error
-			if value, err = r.value(item, j); err != nil {
-				return nil, err
-			}
-		}
-		out = append(out, value...)
-		if err := r.grow(len(",null")); err != nil {
+		if err != nil {
 			return nil, err
 		}
+		items = append(items, item)
 	}
-	return append(out, ']'), nil
+	return joinedList(items), nil
 }
 
 // entries makes an object of a map. Keys that are not strings are written as text; null values are left out as everywhere.
 func (r *arrowRow) entries(entries *array.Map, i int) (json.RawMessage, error) {
-	start, end := entries.ValueOffsets(i)
-	keys, items := entries.Keys(), entries.Items()
-	if start < 0 || end < start || end > int64(keys.Len()) || end > int64(items.Len()) {
-		return nil, fmt.Errorf("a map from entry %d to %d of %d", start, end, keys.Len())
+	start, end, err := arrowSpan(entries, i)
+	if err != nil {
+		return nil, err
 	}
 	var list []member
 	for at := start; at < end; at++ {
-		key, j, there := resolve(keys, int(at))
-		if !there {
-			return nil, fmt.Errorf("a map with a key that is null")
+		key, err := r.value(entries.Keys(), int(at))
+		if err == nil && key == nil {
+			err = errors.New("a map with a key that is null")
 		}
-		item, k, there := resolve(items, int(at))
-		if !there {
-			continue
-		}
-		name, err := r.value(key, j)
 		if err != nil {
 			return nil, err
 		}
-		value, err := r.value(item, k)
+		value, err := r.value(entries.Items(), int(at))
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, member{keyText(name), value})
+		if value != nil {
+			list = append(list, member{keyText(key), value})
+		}
 	}
 	return joined(list), nil
 }

@@ -167,18 +167,14 @@ func encodeYAML(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error))
 	case yaml.MappingNode:
 		return encodeMapping(node, text)
 	case yaml.SequenceNode:
-		out := json.RawMessage{'['}
+		list := make([]json.RawMessage, len(node.Content))
 		for i, item := range node.Content {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			value, err := encodeYAML(item, text)
-			if err != nil {
+			var err error
+			if list[i], err = encodeYAML(item, text); err != nil {
 				return nil, err
 			}
-			out = append(out, value...)
 		}
-		return append(out, ']'), nil
+		return joinedList(list), nil
 	}
 	switch tag := node.ShortTag(); tag {
 	case "!!str", jsonTag:
