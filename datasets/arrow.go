@@ -27,25 +27,19 @@ func looksLikeArrow(head []byte) bool {
 // arrowRows reads an IPC file or stream of any schema but one with unions, batch by batch: of the file, one batch and the
 // dictionaries are in memory. Each row becomes a JSON object in the order of the columns; see arrowRow for what the
 // types become.
-func arrowRows(path string, yield func(row) bool) error {
-	fail := func(err error) error { return fmt.Errorf("read dataset %s: %w", path, err) }
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read dataset: %w", err)
-	}
-	defer file.Close()
+func arrowRows(file *os.File, yield func(row) bool) error {
 	messages, err := arrowSection(file)
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	number := 0
 	for batch, err := range arrowBatches(messages) {
 		if err != nil {
-			return fail(fmt.Errorf("after row %d: %w", number, err))
+			return fmt.Errorf("after row %d: %w", number, err)
 		}
 		for i := range int(batch.NumRows()) {
 			number++
-			r := row{file: path, line: number, unit: "row"}
+			r := row{line: number, unit: "row"}
 			if r.text, err = arrowObject(batch, i); err != nil {
 				r.text, r.broken = nil, err.Error()
 			}

@@ -19,15 +19,16 @@ var bundled embed.FS
 func bundledRows(yield func(row) bool) error {
 	names, err := fs.Glob(bundled, "bundled/*.yaml")
 	if err != nil {
-		return fmt.Errorf("list the bundled tasks: %w", err)
+		return err
 	}
 	for _, name := range names {
 		data, err := bundled.ReadFile(name)
 		if err != nil {
-			return fmt.Errorf("read the bundled tasks: %w", err)
+			return err
 		}
 		going := true
-		err = yamlRows(name, data, func(r row) bool {
+		err = yamlRows(data, func(r row) bool {
+			r.file = name
 			if bytes.Contains(r.text, []byte(importsGuard)) {
 				guarded, err := withGuard(r.text)
 				if r.text = guarded; err != nil {

@@ -217,7 +217,7 @@ func readFrontMatter(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("README.md: %w", bareCause(err))
 	}
-	text = bytes.ReplaceAll(bytes.TrimPrefix(text, byteOrder), []byte("\r\n"), []byte("\n"))
+	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte(byteOrder)), []byte("\r\n"), []byte("\n"))
 	rest, ok := bytes.CutPrefix(text, []byte("---\n"))
 	if !ok {
 		return nil, nil

@@ -224,7 +224,6 @@ func TestDamagedFiles(t *testing.T) {
 		{"empty gzip", "a.jsonl.gz", gzipped(t, nil), []string{"a.jsonl.gz has no rows"}},
 		{"empty YAML", "a.yaml", "[]", []string{"a.yaml has no rows"}},
 		{"cut gzip", "a.jsonl.gz", zipped[:len(zipped)-20], []string{"the gzip data ends early: the file is cut off", "after line"}},
-		{"cut gzip header", "a.jsonl.gz", zipped[:5], []string{"the gzip data ends early"}},
 		{"cut zstd", "a.jsonl.zst", packed[:len(packed)-6], []string{"the zstd data ends early: the file is cut off"}},
 		{"damaged gzip", "a.jsonl.gz", zipped[:40] + "\x00\x00\x00" + zipped[43:], []string{"gzip data"}},
 		{"YAML slip", "a.yaml", "- prompt: [", []string{"read dataset", "line"}},
@@ -257,6 +256,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"empty directory", t.TempDir(), []string{"no data file is below the directory", ".jsonl", ".parquet"}},
 		{"unknown", write(t, "a.txt", "id,prompt\n"), []string{".jsonl", ".parquet", ".yaml", ".csv", ".arrow"}},
 		{"xz", write(t, "a.jsonl.xz", "\xfd7zXZ\x00\x00"), []string{"packed with xz", "unpack it, or pack it with gzip, zstd or bzip2"}},
+		{"cut gzip header", write(t, "a.jsonl.gz", gzipped(t, nil)[:5]), []string{"the gzip data ends early"}},
 		{"packed Parquet", write(t, "a.parquet.gz", gzipped(t, []byte("PAR1"))), []string{"a packed parquet file", "unpack it"}},
 		{"not Parquet", write(t, "a.parquet", "PAR2"), []string{"named like a parquet file but does not begin like one"}},
 	}

@@ -168,7 +168,7 @@ func dataFiles(dir string) ([]string, error) {
 		if info, err := os.Stat(at); err != nil || !info.Mode().IsRegular() {
 			return err
 		}
-		if format == "yaml" || namedJSON(entry.Name()) {
+		if format == "yaml" || suffixOf(entry.Name()) == ".json" {
 			format = settings
 		}
 		name, err := filepath.Rel(dir, at)
@@ -191,7 +191,7 @@ func dataFiles(dir string) ([]string, error) {
 		return nil, fmt.Errorf("no data file is below the directory by its name, but %s holds JSON Lines: give that file, or name it .jsonl", unnamed)
 	}
 	if len(byFormat) == 0 {
-		return nil, fmt.Errorf("no data file is below the directory (they are named %s)", strings.Join(Suffixes(), ", "))
+		return nil, fmt.Errorf("no data file is below the directory (they are named %s)", knownSuffixes())
 	}
 	if len(byFormat) > 1 {
 		var kinds []string
@@ -221,7 +221,7 @@ func refuseTerminalBench(dir string) error {
 		if err != nil || len(found) == 0 {
 			continue
 		}
-		data, err := readBounded(filepath.Join(dir, found[0]))
+		data, err := readFile(filepath.Join(dir, found[0]))
 		if err != nil {
 			return err
 		}

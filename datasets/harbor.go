@@ -15,7 +15,7 @@ func harborPiece(dir string) (p piece, is bool, err error) {
 		return piece{}, false, err
 	}
 	p = piece{name: "harbor", path: dir, format: "harbor"}
-	p.rows = func(yield func(row) bool) error { return harborRows(dir, found, yield) }
+	p.rows = func(yield func(row) bool) error { return harborRows(found, yield) }
 	p.digest = func(ctx context.Context) (string, error) {
 		sum, err := found.Digest(ctx)
 		if err != nil {
@@ -27,10 +27,10 @@ func harborPiece(dir string) (p piece, is bool, err error) {
 }
 
 // harborRows reads the tasks of a directory in the order of their paths.
-func harborRows(dir string, found *harbor.Dir, yield func(row) bool) error {
+func harborRows(found *harbor.Dir, yield func(row) bool) error {
 	for task, err := range found.Rows() {
 		if err != nil {
-			return fmt.Errorf("read dataset %s: %w", dir, err)
+			return err
 		}
 		r := row{file: task.File, line: 1, text: task.Object}
 		if len(task.Wrong) > 0 {

@@ -7,97 +7,88 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"unicode/utf8"
 )
 
-// maxRow bounds one row; beyond it a dataset is broken rather than large.
-const maxRow = 64 << 20
+func looksLikeJSONL(head []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) }
 
-var jsonlSuffixes = append(packedSuffixes(".jsonl", ".ndjson"), packedSuffixes(".json")...)
-
-func looksLikeJSONL(head []byte) bool {
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, byteOrder), " \t\r\n")
-	return len(head) > 0 && head[0] == '{'
-}
-
-// jsonlRows reads one JSON object per line; blank lines are no rows, and line numbers count them. A file that is named
+// jsonRows reads one JSON object per line; blank lines are no rows, and line numbers count them. A file that is named
 // .json may also be one array of objects.
-func jsonlRows(path string, yield func(row) bool) error {
-	text, closeText, err := openText(path)
-	if err != nil {
-		return err
+func jsonRows(text *bufio.Reader, suffix string, yield func(row) bool) error {
+	head, _ := text.Peek(4096) // an error shows again when the text is read
+	if suffix == ".json" && bytes.HasPrefix(bytes.TrimSpace(head), []byte("[")) {
+		return arrayRows(text, yield)
 	}
-	defer closeText()
-	if namedJSON(path) && beginsArray(text) {
-		return arrayRows(path, text, yield)
-	}
-	for line, err := range lines(text) {
-		if err != nil {
-			return fmt.Errorf("read dataset %s after line %d: %w", path, line.number, err)
+	for number := 1; ; number++ {
+		line, tooLong, err := readLine(text)
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("after line %d: %w", number-1, err)
 		}
-		if !yield(line.row(path)) {
+		r := row{line: number, text: bytes.TrimSpace(line)}
+		if tooLong {
+			r.broken = fmt.Sprintf("the row is longer than %d MiB", maxRow>>20)
+		}
+		if (len(r.text) > 0 || tooLong) && !yield(r) || err == io.EOF {
 			return nil
 		}
 	}
-	return nil
 }
 
-// textLine is a line that is not blank. Its text is valid until the next one.
-type textLine struct {
-	number  int
-	text    []byte
-	tooLong bool
-}
-
-// lines splits a stream. A line that is too long is read to its end but not kept. With an error comes the number of
-// the last line that was whole.
-func lines(reader *bufio.Reader) iter.Seq2[textLine, error] {
-	return func(yield func(textLine, error) bool) {
-		var buffer []byte
-		for number := 1; ; number++ {
-			line := textLine{number: number}
-			buffer = buffer[:0]
-			for {
-				part, err := reader.ReadSlice('\n')
-				if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
-					yield(textLine{number: number - 1}, err)
-					return
-				}
-				line.text = part
-				if err == bufio.ErrBufferFull || len(buffer) > 0 {
-					if line.tooLong = line.tooLong || len(buffer)+len(part) > maxRow+1; !line.tooLong {
-						buffer = append(buffer, part...)
-					}
-					line.text = buffer
-				}
-				if err == bufio.ErrBufferFull {
-					continue
-				}
-				if number == 1 {
-					line.text = bytes.TrimPrefix(line.text, byteOrder)
-				}
-				line.text = bytes.TrimSpace(line.text)
-				if (len(line.text) > 0 || line.tooLong) && !yield(line, nil) {
-					return
-				}
-				if err == io.EOF {
-					return
-				}
-				break
-			}
-			if cap(buffer) > 1<<20 {
-				buffer = nil // frees the memory of a huge line
-			}
+// readLine reads the next line; one that is too long to its end, without keeping it. The last line comes with io.EOF.
+func readLine(text *bufio.Reader) (line []byte, tooLong bool, err error) {
+	for {
+		part, err := text.ReadSlice('\n')
+		if tooLong = tooLong || len(line)+len(part) > maxRow+1; tooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if err != bufio.ErrBufferFull {
+			return line, tooLong, err
 		}
 	}
 }
 
-func (l textLine) row(file string) row {
-	if l.tooLong {
-		return row{file: file, line: l.number, broken: fmt.Sprintf("the row is longer than %d MiB", maxRow>>20)}
+// arrayRows streams the items of one JSON array. A slip in the JSON ends the stream: it is unknown where the next item
+// begins.
+func arrayRows(text *bufio.Reader, yield func(row) bool) error {
+	limited := &bounded{Reader: text}
+	limited.next()
+	decoder := json.NewDecoder(limited)
+	number := 0
+	fail := func(err error) error {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			err = fmt.Errorf("invalid JSON at byte %d: %w", max(syntax.Offset, decoder.InputOffset()), err)
+		} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("the array has no end: the file is cut off")
+		}
+		return fmt.Errorf("after item %d: %w", number, err)
 	}
-	return row{file: file, line: l.number, text: bytes.Clone(l.text)}
+	if _, err := decoder.Token(); err != nil {
+		return fail(err)
+	}
+	for decoder.More() {
+		var item json.RawMessage
+		if err := decoder.Decode(&item); err != nil {
+			return fail(err)
+		}
+		limited.next()
+		number++
+		if !yield(row{line: number, unit: "item", text: item}) {
+			return nil
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return fail(err)
+	}
+	switch _, err := decoder.Token(); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return fail(errors.New("something follows the array"))
+	default:
+		return fail(err)
+	}
 }
 
 // notObject is the reason why text is not a JSON object, "" when it is one.
@@ -121,15 +112,18 @@ func notObject(text []byte) string {
 	return ""
 }
 
+// invalidUTF8 is where text is not UTF-8, -1 when all of it is.
 func invalidUTF8(text []byte) int {
 	if utf8.Valid(text) {
 		return -1
 	}
-	for at := 0; ; {
+	at := 0
+	for utf8.FullRune(text[at:]) {
 		r, size := utf8.DecodeRune(text[at:])
 		if r == utf8.RuneError && size == 1 {
-			return at
+			break
 		}
 		at += size
 	}
+	return at
 }

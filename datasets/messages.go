@@ -172,7 +172,7 @@ func setSystem(p *problems, t *episode.Task, text string) {
 // ReadMessages reads a conversation that is put before every task's prompt: a JSON or YAML list of messages of users, assistants and
 // tools. Every call must have a result, as servers require. One error lists all mistakes.
 func ReadMessages(path string) ([]episode.Message, error) {
-	data, err := readBounded(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read messages: %w", err)
 	}

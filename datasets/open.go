@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -164,9 +165,13 @@ func (s *source) allRows() iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		for _, p := range s.pieces {
 			going := true
-			err := p.rows(func(r row) bool { going = yield(r, nil); return going })
+			err := p.rows(func(r row) bool {
+				r.file = cmp.Or(r.file, p.path)
+				going = yield(r, nil)
+				return going
+			})
 			if err != nil && going {
-				yield(row{}, err)
+				yield(row{}, fmt.Errorf("read dataset %s: %w", p.path, err))
 			}
 			if err != nil || !going {
 				return

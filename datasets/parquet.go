@@ -14,18 +14,13 @@ const parquetBatch = 16
 
 // parquetRows reads a file of any schema. Each row becomes a JSON object in the order of the columns; see parquetColumn for what
 // the types become.
-func parquetRows(path string, yield func(row) bool) error {
-	opened, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read dataset: %w", err)
-	}
-	defer opened.Close()
+func parquetRows(opened *os.File, yield func(row) bool) error {
 	var (
 		file    *parquet.File
 		rows    *parquet.Reader
 		columns []*parquetColumn
 	)
-	err = guarded(func() error {
+	err := guarded(func() error {
 		info, err := opened.Stat()
 		if err != nil {
 			return err
@@ -38,12 +33,12 @@ func parquetRows(path string, yield func(row) bool) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("read dataset %s: the Parquet file is damaged or cut off: %w", path, err)
+		return fmt.Errorf("the Parquet file is damaged or cut off: %w", err)
 	}
 	defer rows.Close()
 	number := 0
 	damaged := func(err error) error {
-		return fmt.Errorf("read dataset %s after row %d: the Parquet file is damaged: %w", path, number, err)
+		return fmt.Errorf("after row %d: the Parquet file is damaged: %w", number, err)
 	}
 	batch := make([]parquet.Row, parquetBatch)
 	for {
@@ -57,7 +52,7 @@ func parquetRows(path string, yield func(row) bool) error {
 		}
 		for _, values := range batch[:n] {
 			number++
-			r := row{file: path, line: number, unit: "row"}
+			r := row{line: number, unit: "row"}
 			if r.text, err = parquetObject(columns, values); err != nil {
 				r.broken = err.Error()
 			} else if len(r.text) > maxRow {

@@ -5,16 +5,8 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
-	"path/filepath"
-	"slices"
 	"strings"
 )
-
-// namedTSV tells a table whose columns are separated by tabs.
-func namedTSV(path string) bool {
-	lower := strings.ToLower(filepath.Base(path))
-	return slices.ContainsFunc(packedSuffixes(".tsv"), func(suffix string) bool { return strings.HasSuffix(lower, suffix) })
-}
 
 // tabs reads records of cells with tabs between them, as a csv.Reader does those with commas. Some writers of such files
 // quote a cell that holds a tab or a line break, and others quote nothing: a cell is quoted where a quotation mark begins

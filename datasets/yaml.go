@@ -1,12 +1,12 @@
 package datasets
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,43 +15,30 @@ import (
 
 // yamlFileRows reads a top-level list of tasks. YAML cannot be streamed, so the file is held in memory, at most maxRow
 // of it: it is the form for tasks that are written by hand.
-func yamlFileRows(path string, yield func(row) bool) error {
-	data, err := readBounded(path)
+func yamlFileRows(text *bufio.Reader, _ string, yield func(row) bool) error {
+	data, err := readBounded(text)
 	if err != nil {
-		return fmt.Errorf("read dataset: %w", err)
+		return err
 	}
-	return yamlRows(path, data, yield)
+	return yamlRows(data, yield)
 }
 
-func readBounded(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxRow+1))
-	if err == nil && len(data) > maxRow {
-		err = fmt.Errorf("%s is larger than %d MiB; write large datasets as JSON Lines", path, maxRow>>20)
-	}
-	return data, err
-}
-
-func yamlRows(name string, data []byte, yield func(row) bool) error {
+func yamlRows(data []byte, yield func(row) bool) error {
 	list, err := ParseYAML(data)
 	if err == nil && isTerminalBench(list) {
 		err = errTerminalBench
 	}
 	if err != nil {
-		return fmt.Errorf("read dataset %s: %w", name, err)
+		return err
 	}
 	if list == nil {
 		return nil // an empty file has no rows
 	}
 	if list.Kind != yaml.SequenceNode {
-		return fmt.Errorf("read dataset %s: line %d: want a list of tasks (- id: ...)", name, list.Line)
+		return fmt.Errorf("line %d: want a list of tasks (- id: ...)", list.Line)
 	}
 	for _, node := range list.Content {
-		r := row{file: name, line: node.Line}
+		r := row{line: node.Line}
 		value, err := encodeYAML(node, plainText)
 		switch {
 		case err != nil:
