@@ -1,10 +1,12 @@
 package datasets
 
 import (
-	"bytes"
+	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -49,7 +51,7 @@ type frontMatter struct {
 	Tags       texts  `yaml:"tags"`
 	Configs    []struct {
 		Name    string    `yaml:"config_name"`
-		Files   dataParts `yaml:"data_files"`
+		Files   dataFiles `yaml:"data_files"`
 		Dir     string    `yaml:"data_dir"`
 		Default bool      `yaml:"default"`
 	} `yaml:"configs"`
@@ -59,93 +61,80 @@ type frontMatter struct {
 type texts []string
 
 func (t *texts) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind == yaml.ScalarNode {
-		if node.Value != "" && node.ShortTag() != "!!null" {
-			*t = texts{node.Value}
-		}
-		return nil
+	if node.Kind != yaml.ScalarNode {
+		return node.Decode((*[]string)(t))
 	}
-	return node.Decode((*[]string)(t))
-}
-
-// dataParts are the splits of a config: a path, a list of paths (both the split train), a list of {split, path}, or a
-// mapping of split to path.
-type dataParts []dataPart
-
-type dataPart struct {
-	Split string `yaml:"split"`
-	Paths texts  `yaml:"path"`
-}
-
-func (d *dataParts) UnmarshalYAML(node *yaml.Node) error {
-	switch {
-	case node.Kind == yaml.MappingNode:
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			part := dataPart{Split: node.Content[i].Value}
-			if err := node.Content[i+1].Decode(&part.Paths); err != nil {
-				return err
-			}
-			*d = append(*d, part)
-		}
-		return nil
-	case node.Kind == yaml.SequenceNode && len(node.Content) > 0 && node.Content[0].Kind == yaml.MappingNode:
-		return node.Decode((*[]dataPart)(d))
+	if *t = nil; node.Value != "" {
+		*t = texts{node.Value}
 	}
-	var paths texts
-	if err := node.Decode(&paths); err != nil {
-		return err
-	}
-	*d = dataParts{{Split: "train", Paths: paths}}
 	return nil
 }
 
-// readCard reads the README.md of a directory: its card, and the shares that its configs name. Either may be missing.
-func readCard(dir string) (Card, []share, error) {
+// dataFiles are the paths of each split of a config. They are written as a mapping of split to path, a list of {split, path}, or a
+// path or a list of paths, which are the split train.
+type dataFiles map[string]texts
+
+func (d *dataFiles) UnmarshalYAML(node *yaml.Node) error {
+	var list []struct {
+		Split string
+		Path  texts
+	}
+	if node.Kind == yaml.MappingNode {
+		return node.Decode((*map[string]texts)(d))
+	}
+	*d = dataFiles{}
+	if node.Decode(&list) == nil {
+		for _, part := range list {
+			(*d)[part.Split] = append((*d)[part.Split], part.Path...)
+		}
+		return nil
+	}
+	var paths texts
+	err := node.Decode(&paths)
+	(*d)["train"] = paths
+	return err
+}
+
+// readCard reads the README.md of a directory: its card, and the files that its configs name. Either may be missing.
+func readCard(dir string) (Card, []dataFile, error) {
 	head, err := readFrontMatter(filepath.Join(dir, "README.md"))
 	if err != nil || head == nil {
 		return Card{}, nil, err
 	}
 	var matter frontMatter
 	if err := yaml.Unmarshal(head, &matter); err != nil {
-		return Card{}, nil, fmt.Errorf("README.md: what stands between its lines --- is not as expected: %w", err)
+		return Card{}, nil, fmt.Errorf("what stands between its lines --- is not as expected: %w", err)
 	}
-	card := Card{Name: matter.PrettyName, License: matter.License, Language: matter.Language, Tags: matter.Tags}
-	var shares []share
+	var all []dataFile
 	for _, config := range matter.Configs {
-		parts := config.Files
-		if len(parts) == 0 && config.Dir == "" {
-			continue // a config may set other things alone
+		name := cmp.Or(config.Name, "default")
+		var files []dataFile
+		if len(config.Files) == 0 && config.Dir != "" { // without either, a config may set other things
+			if files, err = filesBelow(dir, config.Dir); err != nil {
+				return Card{}, nil, fmt.Errorf("config %s: %w", name, err)
+			}
 		}
-		name := config.Name
-		if name == "" {
-			name = "default"
-		}
-		if len(parts) == 0 {
-			below, err := sharesBelow(dir, config.Dir)
+		for _, split := range slices.Sorted(maps.Keys(config.Files)) {
+			paths, err := config.Files[split].find(dir, config.Dir)
 			if err != nil {
-				return Card{}, nil, fmt.Errorf("README.md: config %s: %w", name, err)
+				return Card{}, nil, fmt.Errorf("config %s, split %s: %w", name, split, err)
 			}
-			for _, s := range below {
-				shares = append(shares, share{subset: name, split: s.split, preferred: config.Default, files: s.files})
+			for _, path := range paths {
+				files = append(files, dataFile{path: path, split: split})
 			}
-			continue
 		}
-		for _, part := range parts {
-			files, err := part.files(dir, config.Dir)
-			if err != nil {
-				return Card{}, nil, fmt.Errorf("README.md: config %s, split %s: %w", name, part.Split, err)
-			}
-			shares = append(shares, share{subset: name, split: part.Split, preferred: config.Default, files: files})
+		for _, file := range files {
+			file.subset, file.preferred = name, config.Default
+			all = append(all, file)
 		}
 	}
-	return card, shares, nil
+	return Card{Name: matter.PrettyName, License: matter.License, Language: matter.Language, Tags: matter.Tags}, all, nil
 }
 
-// files lists what the patterns of a split match, those of each pattern sorted.
-func (p dataPart) files(dir, below string) ([]string, error) {
+// find lists what the patterns of a split match, those of each pattern sorted.
+func (t texts) find(dir, below string) ([]string, error) {
 	var files []string
-	listed := map[string]bool{}
-	for _, pattern := range p.Paths {
+	for _, pattern := range t {
 		pattern = path.Join(below, pattern)
 		if err := inside(pattern); err != nil {
 			return nil, err
@@ -158,12 +147,7 @@ func (p dataPart) files(dir, below string) ([]string, error) {
 			return nil, fmt.Errorf("no file matches %s; was all of the dataset downloaded?", pattern)
 		}
 		slices.Sort(found)
-		for _, file := range found {
-			if !listed[file] {
-				files = append(files, file)
-			}
-			listed[file] = true
-		}
+		files = append(files, slices.DeleteFunc(found, func(file string) bool { return slices.Contains(files, file) })...)
 		if len(files) > maxFiles {
 			return nil, fmt.Errorf("more than %d data files", maxFiles)
 		}
@@ -185,21 +169,17 @@ func inside(pattern string) error {
 	return nil
 }
 
-// sharesBelow sorts the files of one directory of a dataset by their names.
-func sharesBelow(dir, below string) ([]share, error) {
+// filesBelow sorts the files of one directory of a dataset by their names.
+func filesBelow(dir, below string) ([]dataFile, error) {
 	if err := inside(below); err != nil {
 		return nil, err
 	}
-	shares, err := sharesByName(filepath.Join(dir, filepath.FromSlash(below)))
-	for i, s := range shares {
-		for j, file := range s.files {
-			shares[i].files[j] = path.Join(below, file)
-		}
-		if s.split == "" {
-			shares[i].split = "train"
-		}
+	files, err := filesByName(filepath.Join(dir, filepath.FromSlash(below)))
+	for i := range files {
+		files[i].path = path.Join(below, files[i].path)
+		files[i].split = cmp.Or(files[i].split, "train")
 	}
-	return shares, err
+	return files, err
 }
 
 // readFrontMatter returns the YAML above a README's text, nil when there is none.
@@ -209,22 +189,21 @@ func readFrontMatter(name string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("README.md: %w", bareCause(err))
+		return nil, bareCause(err)
 	}
 	defer file.Close()
 	const most = 4 << 20 // those that describe thousands of columns are large
-	text, err := io.ReadAll(io.LimitReader(file, most))
-	if err != nil {
-		return nil, fmt.Errorf("README.md: %w", bareCause(err))
+	lines := bufio.NewScanner(io.LimitReader(file, most))
+	lines.Buffer(nil, most)
+	if !lines.Scan() || strings.TrimPrefix(lines.Text(), byteOrder) != "---" {
+		return nil, lines.Err()
 	}
-	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte(byteOrder)), []byte("\r\n"), []byte("\n"))
-	rest, ok := bytes.CutPrefix(text, []byte("---\n"))
-	if !ok {
-		return nil, nil
+	head := []byte{}
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "---") {
+			return head, nil
+		}
+		head = append(append(head, lines.Bytes()...), '\n')
 	}
-	head, _, ok := bytes.Cut(append([]byte("\n"), rest...), []byte("\n---"))
-	if !ok {
-		return nil, errors.New("README.md: the lines --- that begin and end its settings are not both there")
-	}
-	return head, nil
+	return nil, cmp.Or(lines.Err(), errors.New("the lines --- that begin and end its settings are not both there"))
 }

@@ -30,117 +30,88 @@ func findFolder(dir string, options Options) ([]piece, Card, error) {
 	if err := refuseTerminalBench(dir); err != nil {
 		return nil, Card{}, err
 	}
-	card, shares, err := readCard(dir)
+	card, files, err := readCard(dir)
 	if err != nil {
-		return nil, Card{}, err
+		return nil, Card{}, fmt.Errorf("README.md: %w", err)
 	}
-	if len(shares) == 0 {
-		if shares, err = sharesByName(dir); err != nil {
+	if len(files) == 0 {
+		if files, err = filesByName(dir); err != nil {
 			return nil, Card{}, err
 		}
 	}
-	files, err := chosen(shares, options)
-	if err != nil {
+	if files, err = chosen(files, "subset", options.Subset, func(f dataFile) string { return f.subset }); err != nil {
+		return nil, Card{}, err
+	}
+	if files, err = chosen(files, "split", options.Split, func(f dataFile) string { return f.split }); err != nil {
 		return nil, Card{}, err
 	}
 	paths := make([]string, len(files))
 	for i, file := range files {
-		paths[i] = filepath.Join(dir, filepath.FromSlash(file))
+		paths[i] = filepath.Join(dir, filepath.FromSlash(file.path))
 	}
 	pieces, err := filePieces(paths, dir)
 	return pieces, card, err
 }
 
-// share is the files, by their names below the directory, of one split of one subset. A directory without splits is one
-// share without names.
-type share struct {
+// dataFile is a file below the directory, with the subset and the split that it belongs to. A directory without splits has neither.
+type dataFile struct {
+	path          string
 	subset, split string
-	preferred     bool // the subset, when none is asked for
-	files         []string
+	preferred     bool // its subset, when none is asked for
 }
 
-// chosen picks the requested share. It refuses an ambiguous choice.
-func chosen(shares []share, options Options) ([]string, error) {
-	subset, err := choose("subset", options.Subset, shares, func(s share) string { return s.subset })
-	if err != nil {
-		return nil, err
-	}
-	shares = slices.DeleteFunc(slices.Clone(shares), func(s share) bool { return s.subset != subset })
-	split, err := choose("split", options.Split, shares, func(s share) string { return s.split })
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	for _, s := range shares {
-		if s.split == split {
-			files = append(files, s.files...)
-		}
-	}
-	return files, nil
-}
-
-func choose(what, asked string, shares []share, name func(share) string) (string, error) {
+// chosen leaves the files of the subset, or of the split, that is asked for. It refuses an ambiguous choice.
+func chosen(files []dataFile, what, asked string, name func(dataFile) string) ([]dataFile, error) {
 	var have []string
 	preferred := ""
-	for _, s := range shares {
-		have = append(have, name(s))
-		if what == "subset" && (s.preferred || s.subset == "default" && preferred == "") {
-			preferred = s.subset
+	for _, f := range files {
+		have = append(have, name(f))
+		if what == "subset" && (f.preferred || f.subset == "default" && preferred == "") {
+			preferred = f.subset
 		}
 	}
 	slices.Sort(have)
 	have = slices.Compact(have)
+	choice := asked
 	switch {
-	case asked != "" && slices.Contains(have, asked):
-		return asked, nil
 	case asked != "" && len(have) == 1 && have[0] == "":
-		return "", fmt.Errorf("it has no %ss; leave --%s out", what, what)
-	case asked != "":
-		return "", fmt.Errorf("it has no %s %q (have %s)", what, asked, strings.Join(have, ", "))
-	case len(have) == 1:
-		return have[0], nil
-	case preferred != "":
-		return preferred, nil
+		return nil, fmt.Errorf("it has no %ss; leave --%s out", what, what)
+	case asked != "" && !slices.Contains(have, asked):
+		return nil, fmt.Errorf("it has no %s %q (have %s)", what, asked, strings.Join(have, ", "))
+	case asked == "" && len(have) == 1:
+		return files, nil
+	case asked == "" && preferred == "":
+		return nil, fmt.Errorf("it has several %ss: say --%s %s", what, what, strings.Join(have, " or "))
+	case asked == "":
+		choice = preferred
 	}
-	return "", fmt.Errorf("it has several %ss: say --%s %s", what, what, strings.Join(have, " or "))
+	return slices.DeleteFunc(files, func(f dataFile) bool { return name(f) != choice }), nil
 }
 
-// sharesByName sorts the data files below a directory into subsets and splits by how such files are usually called.
-func sharesByName(dir string) ([]share, error) {
-	files, err := dataFiles(dir)
+// filesByName sorts the data files below a directory into subsets and splits by how such files are usually called.
+func filesByName(dir string) ([]dataFile, error) {
+	paths, err := findData(dir)
 	if err != nil {
 		return nil, err
 	}
-	var shares []share
-	var without []string
-	places := map[[2]string]int{} // of shares, by subset and split
-	for _, file := range files {
-		subset, split := shareOf(file)
-		if split == "" {
-			without = append(without, file)
-			continue
+	var with, without []dataFile
+	for _, path := range paths {
+		if subset, split := shareOf(path); split != "" {
+			with = append(with, dataFile{path: path, subset: subset, split: split})
+		} else {
+			without = append(without, dataFile{path: path})
 		}
-		at, known := places[[2]string{subset, split}]
-		if !known {
-			at = len(shares)
-			places[[2]string{subset, split}] = at
-			shares = append(shares, share{subset: subset, split: split})
-		}
-		shares[at].files = append(shares[at].files, file)
 	}
-	if len(shares) > 0 && len(without) > 0 {
+	if len(with) > 0 && len(without) > 0 {
 		return nil, fmt.Errorf("%s is of the split %q by its name, and of %s no name says a split; choose files with a pattern, such as %s",
-			shares[0].files[0], shares[0].split, without[0], filepath.Join(dir, "**", "*"+path.Ext(without[0])))
+			with[0].path, with[0].split, without[0].path, filepath.Join(dir, "**", "*"+path.Ext(without[0].path)))
 	}
-	if len(shares) == 0 {
-		return []share{{files: without}}, nil
-	}
-	return shares, nil
+	return append(with, without...), nil
 }
 
-// dataFiles lists the files below a directory that hold rows, sorted. It leaves out names that begin with a dot or name no format.
+// findData lists the files below a directory that hold rows, sorted. It leaves out names that begin with a dot or name no format.
 // JSON and YAML files only count if there are no others: beside data they are settings.
-func dataFiles(dir string) ([]string, error) {
+func findData(dir string) ([]string, error) {
 	byFormat := map[string][]string{}
 	count, looked, unnamed := 0, 0, "" // unnamed is the first file that holds rows without a name that says so
 	err := filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
@@ -159,8 +130,10 @@ func dataFiles(dir string) ([]string, error) {
 		}
 		if format == "" {
 			const enough = 20
-			if looked++; looked <= enough && unnamed == "" && holdsJSONL(at) {
-				unnamed = at
+			if looked++; looked <= enough && unnamed == "" {
+				if head, _, err := readHead(at); err == nil && looksLikeJSONL(head) {
+					unnamed = at
+				}
 			}
 			return nil
 		}
@@ -207,12 +180,6 @@ func dataFiles(dir string) ([]string, error) {
 }
 
 const settings = "JSON and YAML"
-
-// holdsJSONL looks at the beginning of a file.
-func holdsJSONL(path string) bool {
-	head, _, err := readHead(path)
-	return err == nil && looksLikeJSONL(head)
-}
 
 // refuseTerminalBench looks for tasks in the first format of Terminal-Bench, whose other files look like data.
 func refuseTerminalBench(dir string) error {

@@ -65,32 +65,23 @@ func OpenAll(paths []string, options Options) (Source, error) {
 }
 
 // find lists the pieces of one path.
-func find(path string, options Options) ([]piece, Card, error) {
-	asked := options.Split != "" || options.Subset != ""
-	if path == Bundled {
-		if asked {
-			return nil, Card{}, errNoSplits
-		}
-		return []piece{{name: Bundled, path: Bundled, format: Bundled, rows: bundledRows, digest: bundledDigest}}, Card{}, nil
-	}
-	info, err := os.Stat(path)
+func find(path string, options Options) (pieces []piece, card Card, err error) {
+	info, missing := os.Stat(path)
 	switch {
-	case err == nil && info.IsDir():
+	case path == Bundled:
+		pieces = []piece{{name: Bundled, path: Bundled, format: Bundled, rows: bundledRows, digest: bundledDigest}}
+	case missing == nil && info.IsDir():
 		return findFolder(path, options)
-	case err != nil && isPattern(path):
-		if asked {
-			return nil, Card{}, errNoSplits
-		}
-		pieces, err := matching(path)
-		return pieces, Card{}, err
-	case asked && err == nil:
-		return nil, Card{}, errNoSplits
+	case isPattern(path):
+		pieces, err = matching(path)
+	default:
+		pieces, err = filePieces([]string{path}, filepath.Dir(path))
 	}
-	p, err := filePiece(path, filepath.Base(path))
-	return []piece{p}, Card{}, err
+	if err == nil && (options.Split != "" || options.Subset != "") {
+		err = errors.New("split and subset choose within a directory, and this is none")
+	}
+	return pieces, card, err
 }
-
-var errNoSplits = errors.New("split and subset choose within a directory, and this is none")
 
 func isPattern(path string) bool {
 	if _, err := os.Stat(path); err == nil {
@@ -125,25 +116,20 @@ func filePieces(paths []string, base string) ([]piece, error) {
 		if err != nil {
 			name = path
 		}
-		p, err := filePiece(path, filepath.ToSlash(name))
-		if err != nil && len(wrong) < most {
-			wrong = append(wrong, fmt.Errorf("%s: %w", path, err))
+		format, err := formatOf(path)
+		if err != nil && len(paths) > 1 {
+			err = fmt.Errorf("%s: %w", path, err)
 		}
-		pieces = append(pieces, p)
+		if err != nil && len(wrong) < most {
+			wrong = append(wrong, err)
+		}
+		pieces = append(pieces, piece{
+			name: filepath.ToSlash(name), path: path, format: format,
+			rows:   func(yield func(row) bool) error { return formats[format].rows(path, yield) },
+			digest: func(ctx context.Context) (string, error) { return fileDigest(ctx, path) },
+		})
 	}
 	return pieces, errors.Join(wrong...)
-}
-
-func filePiece(path, name string) (piece, error) {
-	format, err := formatOf(path)
-	if err != nil {
-		return piece{}, err
-	}
-	return piece{
-		name: name, path: path, format: format,
-		rows:   func(yield func(row) bool) error { return formats[format].rows(path, yield) },
-		digest: func(ctx context.Context) (string, error) { return fileDigest(ctx, path) },
-	}, nil
 }
 
 // twice refuses duplicate files, whose tasks would be played twice, under different ids.

@@ -29,16 +29,7 @@ type Settings struct {
 type Paths []string
 
 // UnmarshalYAML reads both forms.
-func (p *Paths) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind == yaml.ScalarNode {
-		*p = nil
-		if node.Value != "" {
-			*p = Paths{node.Value}
-		}
-		return nil
-	}
-	return node.Decode((*[]string)(p))
-}
+func (p *Paths) UnmarshalYAML(node *yaml.Node) error { return (*texts)(p).UnmarshalYAML(node) }
 
 // MarshalYAML writes a text where that is enough.
 func (p Paths) MarshalYAML() (any, error) {
