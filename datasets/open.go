@@ -1,13 +1,11 @@
 package datasets
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,26 +142,6 @@ func twice(pieces []piece) []error {
 		seen[path] = true
 	}
 	return wrong
-}
-
-// allRows reads one piece after the other.
-func (s *source) allRows() iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
-		for _, p := range s.pieces {
-			going := true
-			err := p.rows(func(r row) bool {
-				r.file = cmp.Or(r.file, p.path)
-				going = yield(r, nil)
-				return going
-			})
-			if err != nil && going {
-				yield(row{}, fmt.Errorf("read dataset %s: %w", p.path, err))
-			}
-			if err != nil || !going {
-				return
-			}
-		}
-	}
 }
 
 // Digest covers the pieces in their order, with their names where there can be several.

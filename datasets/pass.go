@@ -1,7 +1,6 @@
 package datasets
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -32,17 +31,30 @@ func (s *source) InOrder(ctx context.Context) iter.Seq2[*episode.Task, error] {
 	}
 }
 
+// sequence is what a function hands on, and the error that it ends with. The function ends when yield returns false.
+func sequence[T any](run func(yield func(T) bool) error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		going := true
+		err := run(func(value T) bool {
+			going = yield(value, nil)
+			return going
+		})
+		if err != nil && going {
+			var none T
+			yield(none, err)
+		}
+	}
+}
+
 // kept streams the tasks that where and part leave.
 func (s *source) kept(ctx context.Context, left tally) iter.Seq2[readRow, error] {
-	return func(yield func(readRow, error) bool) {
+	return sequence(func(yield func(readRow) bool) error {
 		if err := s.knowsNames(ctx); err != nil {
-			yield(readRow{}, err)
-			return
+			return err
 		}
 		for read, err := range s.usable(ctx, s.skip) {
 			if err != nil {
-				yield(read, err)
-				return
+				return err
 			}
 			if read.task.ID != read.given && s.options.OnRepeat != nil {
 				s.options.OnRepeat(read.given)
@@ -51,10 +63,10 @@ func (s *source) kept(ctx context.Context, left tally) iter.Seq2[readRow, error]
 			if s.choice.condition != nil {
 				holds, err := s.choice.condition.Match(rowValues(read.task))
 				if err != nil {
-					if err := s.skip(read.row, read.task.Row, err.Error()); err != nil {
-						yield(readRow{}, err)
-						return
-					}
+					err = s.skip(read.row, read.task.Row, err.Error())
+				}
+				if err != nil {
+					return err
 				}
 				if !holds {
 					continue
@@ -65,11 +77,12 @@ func (s *source) kept(ctx context.Context, left tally) iter.Seq2[readRow, error]
 				continue
 			}
 			left["part"]++
-			if !yield(read, nil) {
-				return
+			if !yield(read) {
+				return nil
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // knowsNames refuses a condition about a name that no row has. Most often the first row has them all.
@@ -97,13 +110,12 @@ func (s *source) knowsNames(ctx context.Context) error {
 
 // stream yields chosen tasks as they are read.
 func (s *source) stream(ctx context.Context) iter.Seq2[readRow, error] {
-	return func(yield func(readRow, error) bool) {
+	return sequence(func(yield func(readRow) bool) error {
 		left := tally{}
 		at := 0
 		for read, err := range s.kept(ctx, left) {
 			if err != nil {
-				yield(readRow{}, err)
-				return
+				return err
 			}
 			if s.choice.slice.ends(at) {
 				break
@@ -114,8 +126,8 @@ func (s *source) stream(ctx context.Context) iter.Seq2[readRow, error] {
 			}
 			left["slice"]++
 			left["max_tasks"]++
-			if !yield(read, nil) {
-				return
+			if !yield(read) {
+				return nil
 			}
 			if left["max_tasks"] == s.choice.max || s.choice.slice.ends(at) {
 				break
@@ -123,14 +135,14 @@ func (s *source) stream(ctx context.Context) iter.Seq2[readRow, error] {
 		}
 		steps := s.choice.steps(left)
 		if left["slice"] == 0 {
-			yield(readRow{}, nothingLeft(s.name, steps))
-			return
+			return nothingLeft(s.name, steps)
 		}
-		s.tell(steps)
-	}
+		s.report(steps)
+		return nil
+	})
 }
 
-func (s *source) tell(steps []Step) {
+func (s *source) report(steps []Step) {
 	if s.options.OnChosen != nil {
 		s.options.OnChosen(slices.Clone(steps))
 	}
@@ -138,9 +150,9 @@ func (s *source) tell(steps []Step) {
 
 // plan is an order that was drawn.
 type plan struct {
-	rows  []int32 // in the order in which they are played
-	byRow []int32 // the places in that order, by the rows that are there
-	steps []Step
+	rows   []int32 // in the order in which they are played
+	sorted []int32 // in the order of the dataset
+	steps  []Step
 }
 
 // ready draws the order once: each row is read for it.
@@ -159,7 +171,7 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 		if read.task.Row >= math.MaxInt32 {
 			return nil, fmt.Errorf("dataset %s: a dataset that is shuffled or sampled has at most %d rows", s.name, math.MaxInt32)
 		}
-		all.add(s.choice, read)
+		all.add(s.choice, read.task)
 	}
 	rows, err := all.plan(s.choice, left)
 	if err != nil {
@@ -169,96 +181,70 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 	if len(rows) == 0 {
 		return nil, nothingLeft(s.name, steps)
 	}
-	p := &plan{rows: rows, steps: steps, byRow: make([]int32, len(rows))}
-	for place := range rows {
-		p.byRow[place] = int32(place)
-	}
-	slices.SortFunc(p.byRow, func(a, b int32) int { return cmp.Compare(rows[a], rows[b]) })
-	s.plan = p
-	return p, nil
+	s.plan = &plan{rows: rows, sorted: slices.Sorted(slices.Values(rows)), steps: steps}
+	return s.plan, nil
 }
 
 // planned streams the tasks of the plan in the order of the dataset, in which they are found one after the other.
 func (s *source) planned(ctx context.Context) iter.Seq2[readRow, error] {
-	return func(yield func(readRow, error) bool) {
+	return sequence(func(yield func(readRow) bool) error {
 		p, err := s.ready(ctx)
 		if err != nil {
-			yield(readRow{}, err)
-			return
+			return err
 		}
 		found := 0
 		for read, err := range s.usable(ctx, passedOn) {
 			if err != nil {
-				yield(readRow{}, err)
-				return
+				return err
 			}
-			if read.task.Row != int(p.rows[p.byRow[found]]) {
+			if read.task.Row != int(p.sorted[found]) {
 				continue
 			}
-			if !yield(read, nil) {
-				return
+			if !yield(read) {
+				return nil
 			}
 			if found++; found == len(p.rows) {
-				s.tell(p.steps)
-				return
+				s.report(p.steps)
+				return nil
 			}
 		}
-		yield(readRow{}, fmt.Errorf("dataset %s has changed since its order was drawn: %d of %d tasks are there", s.name, found, len(p.rows)))
-	}
+		return fmt.Errorf("dataset %s has changed since its order was drawn: %d of %d tasks are there", s.name, found, len(p.rows))
+	})
 }
 
-// reordered reads the tasks of the plan, keeps their rows in scratch, and yields them as tasks in the plan's order.
+// reordered reads the tasks of the plan, keeps them in scratch, and yields them in the plan's order.
 func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] {
-	return func(yield func(*episode.Task, error) bool) {
+	return sequence(func(yield func(*episode.Task) bool) error {
 		p, err := s.ready(ctx)
 		if err != nil {
-			yield(nil, err)
-			return
+			return err
 		}
-		kept, err := newScratch(s.choice.Scratch, len(p.rows))
+		kept, err := newScratch(s.choice.Scratch)
 		if err != nil {
-			yield(nil, err)
-			return
+			return err
 		}
 		defer kept.close()
-		found := 0
 		for read, err := range s.planned(ctx) {
 			if err == nil {
-				err = kept.put(int(p.byRow[found]), read.task.ID, read.text)
+				err = kept.put(read.task)
 			}
 			if err != nil {
-				yield(nil, err)
-				return
+				return err
 			}
-			found++
 		}
-		for place, row := range p.rows {
-			task, err := s.again(ctx, kept, place)
+		for _, row := range p.rows {
+			if err := s.ended(ctx); err != nil {
+				return err
+			}
+			place, _ := slices.BinarySearch(p.sorted, row)
+			task, err := kept.take(place)
 			if err != nil {
-				yield(nil, err)
-				return
+				return err
 			}
-			task.Row = int(row)
-			if !yield(task, nil) {
-				return
+			if !yield(task) {
+				return nil
 			}
 		}
-	}
-}
-
-// again decodes a row from scratch.
-func (s *source) again(ctx context.Context, kept *scratch, place int) (*episode.Task, error) {
-	if err := s.ended(ctx); err != nil {
-		return nil, err
-	}
-	id, text, err := kept.take(place)
-	if err != nil {
-		return nil, err
-	}
-	task, wrong := s.task(row{text: text})
-	if len(wrong) > 0 {
-		return nil, fmt.Errorf("read dataset %s again: %s", s.name, wrong)
-	}
-	task.ID = id
-	return task, nil
+		return nil
+	})
 }

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // candidate is a task that where and part left.
@@ -25,10 +27,10 @@ type candidates struct {
 	names  map[string]bool // that the first rows have, for a message
 }
 
-func (c *candidates) add(chosen *choice, read readRow) {
-	one := candidate{row: int32(read.task.Row)}
+func (c *candidates) add(chosen *choice, task *episode.Task) {
+	one := candidate{row: int32(task.Row)}
 	if chosen.Stratify != "" {
-		values := rowValues(read.task)
+		values := rowValues(task)
 		value, ok := stratumOf(values, chosen.Stratify)
 		c.field = c.field || ok
 		if len(c.list) < 100 {
@@ -44,7 +46,7 @@ func (c *candidates) add(chosen *choice, read readRow) {
 			c.strata[value] = int32(len(c.strata))
 		}
 		one.stratum = c.strata[value]
-		one.lot = hashOf(fmt.Sprintf("stratify %d %s", chosen.Seed, read.task.ID))
+		one.lot = hashOf(fmt.Sprintf("stratify %d %s", chosen.Seed, task.ID))
 	}
 	c.list = append(c.list, one)
 }

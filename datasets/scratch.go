@@ -2,25 +2,21 @@ package datasets
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"os"
+
+	"trajgen/pipeline/episode"
 )
 
-// scratch keeps rows until their turn comes, in an unlinked file, which always disappears with the process.
+// scratch keeps tasks until their turn comes, in an unlinked file, which always disappears with the process.
 type scratch struct {
-	file   *os.File
-	out    *bufio.Writer
-	end    int64
-	places []scratchPlace
+	file *os.File
+	out  *bufio.Writer
+	ends []int64 // of each task in the file
 }
 
-// scratchPlace is where the id of a task lies, with its row behind it.
-type scratchPlace struct {
-	at      int64
-	id, row int32 // sizes
-}
-
-func newScratch(dir string, n int) (*scratch, error) {
+func newScratch(dir string) (*scratch, error) {
 	file, err := os.CreateTemp(dir, ".tmp-tasks-*")
 	if err == nil {
 		err = os.Remove(file.Name())
@@ -28,30 +24,36 @@ func newScratch(dir string, n int) (*scratch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep rows in scratch: %w", err)
 	}
-	return &scratch{file: file, out: bufio.NewWriterSize(file, 1<<20), places: make([]scratchPlace, n)}, nil
+	return &scratch{file: file, out: bufio.NewWriterSize(file, 1<<20), ends: []int64{0}}, nil
 }
 
-func (s *scratch) put(place int, id string, row []byte) error {
-	s.places[place] = scratchPlace{at: s.end, id: int32(len(id)), row: int32(len(row))}
-	s.end += int64(len(id) + len(row))
-	s.out.WriteString(id) // the writer returns its first error again
-	if _, err := s.out.Write(row); err != nil {
-		return fmt.Errorf("keep rows in scratch: %w", bareCause(err))
+func (s *scratch) put(task *episode.Task) error {
+	data, err := encode(task)
+	if err == nil {
+		_, err = s.out.Write(data)
 	}
+	if err != nil {
+		return fmt.Errorf("keep row %d in scratch: %w", task.Row+1, bareCause(err))
+	}
+	s.ends = append(s.ends, s.ends[len(s.ends)-1]+int64(len(data)))
 	return nil
 }
 
-// take returns a task's id and its row.
-func (s *scratch) take(place int) (id string, row []byte, err error) {
-	if err := s.out.Flush(); err != nil {
-		return "", nil, fmt.Errorf("keep rows in scratch: %w", bareCause(err))
+// take returns the task that was put there at that place, from 0.
+func (s *scratch) take(place int) (*episode.Task, error) {
+	data := make([]byte, s.ends[place+1]-s.ends[place])
+	task := &episode.Task{}
+	err := s.out.Flush()
+	if err == nil {
+		_, err = s.file.ReadAt(data, s.ends[place])
 	}
-	kept := s.places[place]
-	raw := make([]byte, kept.id+kept.row)
-	if _, err := s.file.ReadAt(raw, kept.at); err != nil {
-		return "", nil, fmt.Errorf("read back a row from scratch: %w", bareCause(err))
+	if err == nil {
+		err = json.Unmarshal(data, task)
 	}
-	return string(raw[:kept.id]), raw[kept.id:], nil
+	if err != nil {
+		return nil, fmt.Errorf("read back a row from scratch: %w", bareCause(err))
+	}
+	return task, nil
 }
 
 func (s *scratch) close() { s.file.Close() } // an unlinked file: an error does not matter

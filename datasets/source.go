@@ -45,28 +45,26 @@ type source struct {
 	plan *plan      // nil until it is asked for, and without an order
 }
 
-// readRow is a row with the task that it is, with what is wrong with it, or with the error that ended the reading.
+// readRow is a row with the task that it is, or with what is wrong with it.
 type readRow struct {
 	row
 	task  *episode.Task
 	given string // the id that the row itself gave the task
 	wrong problems
-	err   error
 }
 
 // usable streams the rows that are tasks, and passes on the others.
 func (s *source) usable(ctx context.Context, skip func(row, int, string) error) iter.Seq2[readRow, error] {
-	return func(yield func(readRow, error) bool) {
+	return sequence(func(yield func(readRow) bool) error {
 		ids := newIDSet()
 		position, tasks := 0, 0
-		for read := range s.read() {
-			err := cmp.Or(read.err, s.ended(ctx))
+		for read, err := range s.read() {
+			err = cmp.Or(err, s.ended(ctx))
 			if err == nil && len(read.wrong) > 0 {
 				err = skip(read.row, position, read.wrong.String())
 			}
 			if err != nil {
-				yield(readRow{}, err)
-				return
+				return err
 			}
 			position++
 			if len(read.wrong) > 0 {
@@ -75,46 +73,57 @@ func (s *source) usable(ctx context.Context, skip func(row, int, string) error) 
 			tasks++
 			read.given = read.task.ID
 			read.task.ID, read.task.Row = ids.take(read.given), position-1
-			if !yield(read, nil) {
-				return
+			if !yield(read) {
+				return nil
 			}
 		}
 		switch err := s.ended(ctx); {
 		case err != nil:
-			yield(readRow{}, err)
+			return err
 		case position == 0:
-			yield(readRow{}, fmt.Errorf("dataset %s has no rows", s.name))
+			return fmt.Errorf("dataset %s has no rows", s.name)
 		case tasks == 0:
-			yield(readRow{}, fmt.Errorf("dataset %s has no usable rows: all %d are broken", s.name, position))
+			return fmt.Errorf("dataset %s has no usable rows: all %d are broken", s.name, position)
 		}
-	}
+		return nil
+	})
 }
 
 // read yields the rows in their order. It decodes many at a time on all processors, as the user waits while a dataset is read
-// before a run begins. An error comes last.
-func (s *source) read() iter.Seq[readRow] {
+// before a run begins.
+func (s *source) read() iter.Seq2[readRow, error] {
 	const mostRows, mostBytes = 1024, 1 << 20
-	return func(yield func(readRow) bool) {
+	return sequence(func(yield func(readRow) bool) error {
 		var rows []readRow
 		size := 0
 		decoded := func() bool {
 			s.decode(rows)
-			for _, read := range rows {
-				if !yield(read) {
-					return false
-				}
-			}
+			going := !slices.ContainsFunc(rows, func(read readRow) bool { return !yield(read) })
 			rows, size = nil, 0
-			return true
+			return going
 		}
-		for r, err := range s.allRows() {
-			rows = append(rows, readRow{row: r, err: err})
-			if size += len(r.text); (len(rows) == mostRows || size >= mostBytes) && !decoded() {
-				return
+		for _, p := range s.pieces {
+			going := true
+			err := p.rows(func(r row) bool {
+				r.file = cmp.Or(r.file, p.path)
+				rows = append(rows, readRow{row: r})
+				if size += len(r.text); len(rows) == mostRows || size >= mostBytes {
+					going = decoded()
+				}
+				return going
+			})
+			if going {
+				going = decoded()
+			}
+			if err != nil && going {
+				return fmt.Errorf("read dataset %s: %w", p.path, err)
+			}
+			if !going {
+				return nil
 			}
 		}
-		decoded()
-	}
+		return nil
+	})
 }
 
 func (s *source) decode(rows []readRow) {
@@ -122,9 +131,7 @@ func (s *source) decode(rows []readRow) {
 	for part := range slices.Chunk(rows, len(rows)/runtime.GOMAXPROCS(0)+1) {
 		workers.Go(func() {
 			for i := range part {
-				if read := &part[i]; read.err == nil {
-					read.task, read.wrong = s.task(read.row)
-				}
+				part[i].task, part[i].wrong = s.task(part[i].row)
 			}
 		})
 	}
