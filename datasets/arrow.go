@@ -3,14 +3,11 @@ package datasets
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 )
 
@@ -28,25 +25,38 @@ func looksLikeArrow(head []byte) bool {
 // dictionaries are in memory. Each row becomes a JSON object in the order of the columns; see arrowRow for what the
 // types become.
 func arrowRows(file *os.File, yield func(row) bool) error {
-	messages, err := arrowSection(file)
+	section, err := arrowSection(file)
 	if err != nil {
 		return err
 	}
+	messages := &arrowMessages{section: section, live: map[int64]int{}}
+	reader, err := ipc.NewReaderFromMessageReader(messages, ipc.WithAllocator(&messages.memory))
 	number := 0
-	for batch, err := range arrowBatches(messages) {
-		if err != nil {
-			return fmt.Errorf("after row %d: %w", number, err)
+	for err == nil && reader.Next() {
+		batch := reader.Record() // until the next one
+		if rows := batch.NumRows(); rows > 8*int64(messages.memory.used) {
+			return fmt.Errorf("after row %d: a record batch claims %d rows and has no values for them", number, rows)
 		}
 		for i := range int(batch.NumRows()) {
 			number++
 			r := row{line: number, unit: "row"}
-			if r.text, err = arrowObject(batch, i); err != nil {
+			err := guarded(func() (err error) {
+				r.text, err = new(arrowRow).object(batch.Schema().Fields(), batch.Columns(), i)
+				return err
+			})
+			if err != nil {
 				r.text, r.broken = nil, err.Error()
 			}
 			if !yield(r) {
 				return nil
 			}
 		}
+	}
+	if err == nil {
+		err = reader.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("after row %d: %w", number, messages.explain(err))
 	}
 	return nil
 }
@@ -85,38 +95,3 @@ func arrowSection(file *os.File) (*io.SectionReader, error) {
 }
 
 var errCutArrow = errors.New("the Arrow file is cut off: its end is not there")
-
-// arrowBatches streams the record batches. A batch is valid until the next one.
-func arrowBatches(section *io.SectionReader) iter.Seq2[arrow.Record, error] {
-	return func(yield func(arrow.Record, error) bool) {
-		memory := &boundedMemory{}
-		messages := &arrowMessages{section: section, memory: memory}
-		reader, err := ipc.NewReaderFromMessageReader(messages, ipc.WithAllocator(memory))
-		if err != nil {
-			yield(nil, messages.explain(err))
-			return
-		}
-		for reader.Next() {
-			batch := reader.Record()
-			if rows := batch.NumRows(); rows > 8*int64(memory.used) {
-				yield(nil, fmt.Errorf("a record batch claims %d rows and has no values for them", rows))
-				return
-			}
-			if !yield(batch, nil) {
-				return
-			}
-		}
-		if err := reader.Err(); err != nil {
-			yield(nil, messages.explain(err))
-		}
-	}
-}
-
-// arrowObject builds the JSON object of a row.
-func arrowObject(batch arrow.Record, i int) (object json.RawMessage, err error) {
-	err = guarded(func() (err error) {
-		object, err = new(arrowRow).object(batch.Schema().Fields(), batch.Columns(), i)
-		return err
-	})
-	return object, err
-}

@@ -1,8 +1,8 @@
 package datasets
 
 import (
+	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
@@ -23,10 +23,11 @@ var errArrowBatch = fmt.Errorf("a record batch, or the dictionaries, have more t
 // allocates that memory.
 type arrowMessages struct {
 	section *io.SectionReader
-	memory  *boundedMemory
-	refused error           // the error that was returned to the library
-	last    arrowHead       // the message before
-	live    map[int64]int64 // dictionary → its bytes in memory
+	at      int64 // in the section
+	memory  boundedMemory
+	refused error         // the error that was returned to the library
+	last    arrowHead     // the message before
+	live    map[int64]int // dictionary → its bytes in memory
 }
 
 // Retain and Release are part of the library's interface; they do nothing.
@@ -68,36 +69,32 @@ func (m *arrowMessages) next() (*ipc.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	var head arrowHead
-	if err := guarded(func() (err error) { head, err = readArrowHead(raw); return err }); err != nil {
+	if err := guarded(func() (err error) { m.last, err = readArrowHead(raw); return err }); err != nil {
 		return nil, err
 	}
-	if head.body < 0 || head.body > maxArrowBatch {
+	if m.last.body < 0 || m.last.body > maxArrowBatch {
 		return nil, errArrowBatch
 	}
-	body, err := m.take(head.body)
+	body, err := m.take(m.last.body)
 	if err != nil {
 		return nil, err
 	}
-	m.last = head
 	return ipc.NewMessage(memory.NewBufferBytes(raw), memory.NewBufferBytes(body)), nil
 }
 
-// headSize reads the prefix of a message. Older writers leave the mark out.
+// headSize reads the prefix of a message. Older writers leave the mark out, and a stream may end without an end mark.
 func (m *arrowMessages) headSize() (int64, error) {
-	var raw [4]byte
-	if _, err := io.ReadFull(m.section, raw[:]); err == io.EOF {
-		return 0, io.EOF // a stream may end without an end mark
-	} else if err != nil {
-		return 0, cutArrow(err)
+	if m.at == m.section.Size() {
+		return 0, io.EOF
 	}
-	size := binary.LittleEndian.Uint32(raw[:])
-	if size == 0xffffffff {
-		if _, err := io.ReadFull(m.section, raw[:]); err != nil {
-			return 0, cutArrow(err)
-		}
-		size = binary.LittleEndian.Uint32(raw[:])
+	raw, err := m.take(4)
+	if err == nil && bytes.Equal(raw, arrowMessageMagic) {
+		raw, err = m.take(4)
 	}
+	if err != nil {
+		return 0, err
+	}
+	size := binary.LittleEndian.Uint32(raw)
 	if size == 0 {
 		return 0, io.EOF
 	}
@@ -106,38 +103,23 @@ func (m *arrowMessages) headSize() (int64, error) {
 
 // take reads a number of bytes if the file has them.
 func (m *arrowMessages) take(size int64) ([]byte, error) {
-	at, err := m.section.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return nil, err
-	}
-	if size > m.section.Size()-at {
+	if size > m.section.Size()-m.at {
 		return nil, errCutArrow
 	}
 	raw := make([]byte, size)
-	if _, err := io.ReadFull(m.section, raw); err != nil {
-		return nil, cutArrow(err)
-	}
-	return raw, nil
-}
-
-func cutArrow(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errCutArrow
-	}
-	return err
+	_, err := m.section.ReadAt(raw, m.at)
+	m.at += size
+	return raw, err
 }
 
 // settle counts the memory of the previous message. Dictionaries stay in memory; a batch does not.
 func (m *arrowMessages) settle() error {
 	if m.last.kind == arrowDictionary {
-		if m.live == nil {
-			m.live = map[int64]int64{}
-		}
 		if !m.last.delta {
 			m.live[m.last.dictionary] = 0
 		}
-		m.live[m.last.dictionary] += int64(m.memory.used)
-		var all int64
+		m.live[m.last.dictionary] += m.memory.used
+		all := 0
 		for _, size := range m.live {
 			all += size
 		}

@@ -103,29 +103,26 @@ func ParseMapping(name string, data []byte) (*Mapping, error) {
 		mentioned: map[string]bool{}, templates: map[*yaml.Node]*template.Template{},
 	}
 	root, err := ParseYAML(data)
+	if err == nil && (root == nil || root.Kind != yaml.MappingNode) {
+		err = errors.New("want a YAML mapping with fields")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("mapping %s: %w", name, err)
 	}
-	if root == nil || root.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("mapping %s: want a YAML mapping with fields", name)
-	}
 	var wrong []error
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		key, value := root.Content[i], root.Content[i+1]
-		if seen[key.Value] {
-			wrong = append(wrong, fmt.Errorf("line %d: %s is there twice", key.Line, key.Value))
-		}
-		seen[key.Value] = true
+	for key, value := range entries(root) {
 		wrong = append(wrong, m.parseKey(key, value)...)
 	}
-	if len(m.fields) == 0 && len(wrong) == 0 {
+	if len(wrong) == 0 && len(m.fields) == 0 {
 		wrong = append(wrong, errors.New("it has no fields"))
 	}
+	if err := root.Decode(new(any)); len(wrong) == 0 && err != nil { // finds keys that are there twice
+		wrong = append(wrong, err)
+	}
+	for i, err := range wrong {
+		wrong[i] = fmt.Errorf("mapping %s: %w", name, err)
+	}
 	if len(wrong) > 0 {
-		for i, err := range wrong {
-			wrong[i] = fmt.Errorf("mapping %s: %w", name, err)
-		}
 		return nil, errors.Join(wrong...)
 	}
 	return m, nil
@@ -166,11 +163,7 @@ func (m *Mapping) parseFields(node *yaml.Node) (fields []mappedField, wrong []er
 	if node.Kind != yaml.MappingNode {
 		return nil, []error{fmt.Errorf("line %d: want a mapping of names and templates", node.Line)}
 	}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
-		if slices.ContainsFunc(fields, func(f mappedField) bool { return f.name == key.Value }) {
-			wrong = append(wrong, fmt.Errorf("line %d: %s is there twice", key.Line, key.Value))
-		}
+	for key, value := range entries(node) {
 		fields = append(fields, mappedField{key.Value, value})
 		_, err := encodeYAML(value, func(leaf *yaml.Node) (json.RawMessage, error) {
 			if err := m.parseTemplate(leaf); err != nil {
@@ -250,7 +243,7 @@ func (m *Mapping) render(leaf *yaml.Node, data map[string]any) (json.RawMessage,
 			return nil, fmt.Errorf("line %d: %w", leaf.Line, templateCause(err))
 		}
 		text = rendered.String()
-		if strings.Contains(text, noValue) && !holds(data, noValue) {
+		if strings.Contains(text, noValue) && !strings.Contains(fmt.Sprint(data), noValue) {
 			return nil, fmt.Errorf("line %d: the template printed %q for a value that is not there; give it a default", leaf.Line, noValue)
 		}
 	}
@@ -273,21 +266,4 @@ func templateCause(err error) error {
 		return errors.New(text[at+len(">: "):])
 	}
 	return err
-}
-
-// holds tells whether a string somewhere in a value contains part.
-func holds(value any, part string) bool {
-	switch value := value.(type) {
-	case string:
-		return strings.Contains(value, part)
-	case map[string]any:
-		for _, inner := range value {
-			if holds(inner, part) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(value, func(inner any) bool { return holds(inner, part) })
-	}
-	return false
 }

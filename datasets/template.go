@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,14 +21,22 @@ var templateFunctions = template.FuncMap{
 	"trim":  func(value any) string { return strings.TrimSpace(plain(value)) },
 	"lower": func(value any) string { return strings.ToLower(plain(value)) },
 	"upper": func(value any) string { return strings.ToUpper(plain(value)) },
-	"split": func(separator string, value any) []string { return strings.Split(plain(value), separator) },
+	"split": func(separator string, value any) (items []any) {
+		for part := range strings.SplitSeq(plain(value), separator) {
+			items = append(items, part)
+		}
+		return items
+	},
 	"join": func(separator string, list any) (string, error) {
-		items, err := listOf(list)
+		items, ok := list.([]any)
+		if !ok {
+			return "", notList(list)
+		}
 		texts := make([]string, len(items))
 		for i, item := range items {
 			texts[i] = plain(item)
 		}
-		return strings.Join(texts, separator), err
+		return strings.Join(texts, separator), nil
 	},
 	"first": func(list any) (any, error) { return itemOf(list, func(int) int { return 0 }) },
 	"last":  func(list any) (any, error) { return itemOf(list, func(n int) int { return n - 1 }) },
@@ -96,24 +103,12 @@ func plain(value any) string {
 	return fmt.Sprint(value)
 }
 
-func listOf(list any) ([]any, error) {
-	switch list := list.(type) {
-	case []any:
-		return list, nil
-	case []string:
-		items := make([]any, len(list))
-		for i, item := range list {
-			items[i] = item
-		}
-		return items, nil
-	}
-	return nil, fmt.Errorf("%v, want a list", reflect.TypeOf(list))
-}
+func notList(value any) error { return fmt.Errorf("%T, want a list", value) }
 
 func itemOf(list any, index func(n int) int) (any, error) {
-	items, err := listOf(list)
-	if err != nil {
-		return nil, err
+	items, ok := list.([]any)
+	if !ok {
+		return nil, notList(list)
 	}
 	if len(items) == 0 {
 		return nil, errors.New("the list is empty")
@@ -124,12 +119,10 @@ func itemOf(list any, index func(n int) int) (any, error) {
 // mention notes the fields of the row that a template names: .field, $.field and index . "field". Inside range and
 // with the dot is something else (atRoot is false), but the dollar still is the row.
 func mention(node parse.Node, atRoot bool, names map[string]bool) {
-	branch := func(b *parse.BranchNode, inner bool) {
+	branch := func(b parse.BranchNode, inner bool) {
 		mention(b.Pipe, atRoot, names)
 		mention(b.List, inner, names)
-		if b.ElseList != nil {
-			mention(b.ElseList, atRoot, names)
-		}
+		mention(b.ElseList, atRoot, names)
 	}
 	switch node := node.(type) {
 	case *parse.ListNode:
@@ -144,11 +137,11 @@ func mention(node parse.Node, atRoot bool, names map[string]bool) {
 	case *parse.TemplateNode:
 		mention(node.Pipe, atRoot, names)
 	case *parse.IfNode:
-		branch(&node.BranchNode, atRoot)
+		branch(node.BranchNode, atRoot)
 	case *parse.RangeNode:
-		branch(&node.BranchNode, false)
+		branch(node.BranchNode, false)
 	case *parse.WithNode:
-		branch(&node.BranchNode, false)
+		branch(node.BranchNode, false)
 	case *parse.PipeNode:
 		if node == nil {
 			return
@@ -157,7 +150,16 @@ func mention(node parse.Node, atRoot bool, names map[string]bool) {
 			mention(command, atRoot, names)
 		}
 	case *parse.CommandNode:
-		mentionCommand(node, atRoot, names)
+		for _, argument := range node.Args {
+			mention(argument, atRoot, names)
+		}
+		if len(node.Args) < 3 || node.Args[0].String() != "index" {
+			return
+		}
+		row := node.Args[1].String()
+		if key, ok := node.Args[2].(*parse.StringNode); ok && (row == "$" || row == "." && atRoot) {
+			names[key.Text] = true
+		}
 	case *parse.ChainNode:
 		mention(node.Node, atRoot, names)
 	case *parse.FieldNode:
@@ -168,18 +170,5 @@ func mention(node parse.Node, atRoot bool, names map[string]bool) {
 		if node.Ident[0] == "$" && len(node.Ident) > 1 {
 			names[node.Ident[1]] = true
 		}
-	}
-}
-
-func mentionCommand(command *parse.CommandNode, atRoot bool, names map[string]bool) {
-	for _, argument := range command.Args {
-		mention(argument, atRoot, names)
-	}
-	if len(command.Args) < 3 || command.Args[0].String() != "index" {
-		return
-	}
-	row := command.Args[1].String()
-	if key, ok := command.Args[2].(*parse.StringNode); ok && (row == "$" || row == "." && atRoot) {
-		names[key.Text] = true
 	}
 }

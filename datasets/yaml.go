@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -109,10 +110,11 @@ func expand(node *yaml.Node) {
 		return
 	}
 	var own, merged []*yaml.Node
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
+	has := map[string]bool{}
+	for key, value := range entries(node) {
 		switch {
 		case key.ShortTag() != "!!merge":
+			has[key.Value] = true
 			own = append(own, key, value)
 		case value.Kind == yaml.SequenceNode:
 			for _, each := range value.Content {
@@ -122,21 +124,24 @@ func expand(node *yaml.Node) {
 			merged = append(merged, value.Content...)
 		}
 	}
-	for i := 0; i+1 < len(merged); i += 2 {
-		if !hasKey(own, merged[i].Value) {
-			own = append(own, merged[i], merged[i+1])
+	for pair := range slices.Chunk(merged, 2) {
+		if !has[pair[0].Value] {
+			has[pair[0].Value] = true
+			own = append(own, pair...)
 		}
 	}
 	node.Content = own
 }
 
-func hasKey(content []*yaml.Node, name string) bool {
-	for i := 0; i < len(content); i += 2 {
-		if content[i].Value == name {
-			return true
+// entries are the keys and values of a mapping.
+func entries(mapping *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, value *yaml.Node) bool) {
+		for pair := range slices.Chunk(mapping.Content, 2) {
+			if !yield(pair[0], pair[1]) {
+				return
+			}
 		}
 	}
-	return false
 }
 
 // plainText is the text of a string in a file of tasks.
@@ -189,8 +194,7 @@ func encodeYAML(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error))
 func encodeMapping(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error)) (json.RawMessage, error) {
 	var list []member
 	seen := map[string]bool{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key := node.Content[i]
+	for key, value := range entries(node) {
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == jsonTag {
 			return nil, fmt.Errorf("line %d: a key must be plain text", key.Line)
 		}
@@ -202,11 +206,11 @@ func encodeMapping(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, erro
 			return nil, fmt.Errorf("line %d: the key %s is there twice", key.Line, name)
 		}
 		seen[string(name)] = true
-		value, err := encodeYAML(node.Content[i+1], text)
+		encoded, err := encodeYAML(value, text)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, member{keyText(name), value})
+		list = append(list, member{keyText(name), encoded})
 	}
 	return joined(list), nil
 }
