@@ -136,14 +136,6 @@ func (r *arrowRow) entries(entries *array.Map, i int) (json.RawMessage, error) {
 	return joined(list), nil
 }
 
-// keyText is a key of a map as an object has it.
-func keyText(key json.RawMessage) string {
-	if text, ok := asString(key); ok {
-		return text
-	}
-	return string(key)
-}
-
 // arrowScalar writes one value that is not null and holds no others.
 func arrowScalar(values arrow.Array, i int) (json.RawMessage, error) {
 	switch typed := values.(type) {
@@ -151,8 +143,6 @@ func arrowScalar(values arrow.Array, i int) (json.RawMessage, error) {
 		return utf8Text(typed.Value(i))
 	case interface{ Value(int) []byte }:
 		return bytesOrText(typed.Value(i))
-	case *array.Boolean:
-		return encode(typed.Value(i))
 	case *array.Float16:
 		return encodeFloat(float64(typed.Value(i).Float32()), 32)
 	case *array.Float32:
@@ -163,32 +153,10 @@ func arrowScalar(values arrow.Array, i int) (json.RawMessage, error) {
 		return decimalText(typed.Value(i).BigInt(), int(typed.DataType().(*arrow.Decimal128Type).Scale))
 	case *array.Decimal256:
 		return decimalText(typed.Value(i).BigInt(), int(typed.DataType().(*arrow.Decimal256Type).Scale))
-	case *array.MonthInterval, *array.DayTimeInterval, *array.MonthDayNanoInterval:
-		return encode(typed.GetOneForMarshal(i))
-	}
-	if arrow.IsInteger(values.DataType().ID()) {
-		return json.RawMessage(values.ValueStr(i)), nil
-	}
-	return arrowTime(values, i)
-}
-
-func arrowTime(values arrow.Array, i int) (json.RawMessage, error) {
-	const day = 24 * time.Hour
-	clock := func(count int64, unit arrow.TimeUnit) (json.RawMessage, error) {
-		if count < 0 || count > int64(day/unit.Multiplier()) {
-			return nil, fmt.Errorf("a time of day of %d %s", count, unit)
-		}
-		return encode(time.Unix(0, 0).UTC().Add(time.Duration(count) * unit.Multiplier()).Format("15:04:05.999999999"))
-	}
-	switch typed := values.(type) {
-	case *array.Date32:
-		return encode(time.Unix(int64(typed.Value(i))*86400, 0).UTC().Format(time.DateOnly))
-	case *array.Date64:
-		return encode(time.UnixMilli(int64(typed.Value(i))).UTC().Format(time.DateOnly))
 	case *array.Time32:
-		return clock(int64(typed.Value(i)), typed.DataType().(*arrow.Time32Type).Unit)
+		return encodeClock(int64(typed.Value(i)), typed.DataType().(*arrow.Time32Type).Unit.Multiplier())
 	case *array.Time64:
-		return clock(int64(typed.Value(i)), typed.DataType().(*arrow.Time64Type).Unit)
+		return encodeClock(int64(typed.Value(i)), typed.DataType().(*arrow.Time64Type).Unit.Multiplier())
 	case *array.Timestamp:
 		return encodeInstant(int64(typed.Value(i)), typed.DataType().(*arrow.TimestampType).Unit.Multiplier())
 	case *array.Duration:
@@ -199,19 +167,5 @@ func arrowTime(values arrow.Array, i int) (json.RawMessage, error) {
 		}
 		return encode(long.String())
 	}
-	return nil, fmt.Errorf("a value of type %s, which is not read", values.DataType())
-}
-
-func utf8Text(text string) (json.RawMessage, error) {
-	if !utf8.ValidString(text) {
-		return nil, fmt.Errorf("invalid UTF-8 at byte %d", invalidUTF8([]byte(text))+1)
-	}
-	return encode(text)
-}
-
-func bytesOrText(raw []byte) (json.RawMessage, error) {
-	if utf8.Valid(raw) {
-		return encode(string(raw))
-	}
-	return encode(map[string][]byte{"base64": raw})
+	return encode(values.GetOneForMarshal(i)) // booleans, whole numbers, dates and intervals
 }

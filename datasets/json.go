@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	gojson "github.com/goccy/go-json"
 )
@@ -291,4 +292,26 @@ func encode(value any) (json.RawMessage, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+}
+
+// keyText is a key of a map as an object has it.
+func keyText(key json.RawMessage) string {
+	if text, ok := asString(key); ok {
+		return text
+	}
+	return string(key)
+}
+
+func utf8Text(text string) (json.RawMessage, error) {
+	if !utf8.ValidString(text) {
+		return nil, fmt.Errorf("invalid UTF-8 at byte %d", invalidUTF8([]byte(text))+1)
+	}
+	return encode(text)
+}
+
+func bytesOrText(raw []byte) (json.RawMessage, error) {
+	if utf8.Valid(raw) {
+		return encode(string(raw))
+	}
+	return encode(map[string][]byte{"base64": raw})
 }

@@ -38,9 +38,7 @@ func encoderOf(kind parquet.Type) scalarEncoder {
 			}
 		case *pqformat.TimeType:
 			unit := unitOf(logical.Unit)
-			return func(v parquet.Value) (json.RawMessage, error) {
-				return encode(time.Unix(0, 0).UTC().Add(time.Duration(integer(v)) * unit).Format("15:04:05.999999999"))
-			}
+			return func(v parquet.Value) (json.RawMessage, error) { return encodeClock(integer(v), unit) }
 		case *pqformat.TimestampType:
 			unit := unitOf(logical.Unit)
 			return func(v parquet.Value) (json.RawMessage, error) { return encodeInstant(integer(v), unit) }
@@ -142,6 +140,13 @@ func encodeUUID(v parquet.Value) (json.RawMessage, error) {
 		return nil, fmt.Errorf("a UUID of %d bytes", len(raw))
 	}
 	return encode(fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]))
+}
+
+func encodeClock(count int64, unit time.Duration) (json.RawMessage, error) {
+	if count < 0 || count > int64(24*time.Hour/unit) {
+		return nil, fmt.Errorf("a time of day of %d times %s", count, unit)
+	}
+	return encode(time.Unix(0, 0).UTC().Add(time.Duration(count) * unit).Format("15:04:05.999999999"))
 }
 
 func encodeInstant(count int64, unit time.Duration) (json.RawMessage, error) {
