@@ -3,6 +3,7 @@ package datasets
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	flatbuffers "github.com/google/flatbuffers/go"
 )
@@ -40,10 +41,9 @@ func readArrowHead(raw []byte) (arrowHead, error) {
 	switch head.kind {
 	case arrowSchema:
 		vetted := arrowVetted{room: maxArrowHead}
-		if err := vetted.metadata(inner, 8); err != nil {
-			return head, err
-		}
-		return head, vetted.fields(inner, 6, "", 0)
+		vetted.metadata(inner, 8)
+		vetted.fields(inner, 6, "", 0)
+		return head, vetted.err
 	case arrowDictionary:
 		head.dictionary, head.delta = inner.GetInt64Slot(4, 0), inner.GetBoolSlot(8, false)
 		data, ok := inner.table(6)
@@ -69,67 +69,54 @@ func checkViews(batch flatTable) error {
 	return nil
 }
 
-// arrowVetted walks a schema.
+// arrowVetted walks a schema until something is wrong with it.
 type arrowVetted struct {
 	columns int
 	room    int // bytes left for texts
+	err     error
 }
 
-func (v *arrowVetted) fields(parent flatTable, slot flatbuffers.VOffsetT, path string, depth int) error {
-	start, n := parent.vector(slot)
-	for i := range n {
-		if v.columns++; v.columns > maxColumns || depth > maxArrowDepth {
-			return fmt.Errorf("the schema has more than %d columns, or is nested deeper than %d levels", maxColumns, maxArrowDepth)
-		}
-		field := parent.at(start + 4*flatbuffers.UOffsetT(i))
-		name, err := v.text(field, 4)
-		if err != nil {
-			return err
-		}
-		at := name
-		if path != "" {
-			at = path + "." + name
-		}
+func (v *arrowVetted) fields(parent flatTable, slot flatbuffers.VOffsetT, path string, depth int) {
+	for field := range parent.items(slot) {
+		name := path + v.text(field, 4)
 		kind := field.GetByteSlot(8, 0)
-		if kind == arrowUnion {
-			return fmt.Errorf("column %s is a union, which is not read; give each kind of value a column of its own", at)
+		if v.columns++; v.columns > maxColumns || depth > maxArrowDepth {
+			v.err = fmt.Errorf("the schema has more than %d columns, or is nested deeper than %d levels", maxColumns, maxArrowDepth)
+		} else if kind == arrowUnion {
+			v.err = fmt.Errorf("column %s is a union, which is not read; give each kind of value a column of its own", name)
 		}
 		if details, ok := field.table(10); ok && kind == arrowTimestamp {
-			if _, err := v.text(details, 6); err != nil {
-				return err
-			}
+			v.text(details, 6)
 		}
-		if err := v.metadata(field, 16); err != nil {
-			return err
+		v.metadata(field, 16)
+		if v.err != nil {
+			return
 		}
-		if err := v.fields(field, 14, at, depth+1); err != nil {
-			return err
-		}
+		v.fields(field, 14, name+".", depth+1)
 	}
-	return nil
 }
 
 // metadata counts the texts of a list of names and values.
-func (v *arrowVetted) metadata(parent flatTable, slot flatbuffers.VOffsetT) error {
-	start, n := parent.vector(slot)
-	for i := range n {
-		pair := parent.at(start + 4*flatbuffers.UOffsetT(i))
-		for _, slot := range []flatbuffers.VOffsetT{4, 6} {
-			if _, err := v.text(pair, slot); err != nil {
-				return err
-			}
+func (v *arrowVetted) metadata(parent flatTable, slot flatbuffers.VOffsetT) {
+	for pair := range parent.items(slot) {
+		v.text(pair, 4)
+		v.text(pair, 6)
+		if v.room -= 16; v.err != nil {
+			return
 		}
-		v.room -= 16
 	}
-	return nil
 }
 
-func (v *arrowVetted) text(parent flatTable, slot flatbuffers.VOffsetT) (string, error) {
+// text takes a text that is in the room that is left.
+func (v *arrowVetted) text(parent flatTable, slot flatbuffers.VOffsetT) string {
 	start, n := parent.vector(slot)
-	if v.room -= n; v.room < 0 {
-		return "", fmt.Errorf("the names and metadata of the schema have more than %d MiB", maxArrowHead>>20)
+	if v.room -= n; v.room < 0 && v.err == nil {
+		v.err = fmt.Errorf("the names and metadata of the schema have more than %d MiB", maxArrowHead>>20)
 	}
-	return string(parent.Bytes[start : start+flatbuffers.UOffsetT(n)]), nil
+	if v.err != nil {
+		return ""
+	}
+	return string(parent.Bytes[start : start+flatbuffers.UOffsetT(n)])
 }
 
 // flatTable is a table of FlatBuffers, the serialisation of Arrow's heads. An offset outside its bytes panics.
@@ -155,4 +142,16 @@ func (t flatTable) vector(slot flatbuffers.VOffsetT) (start flatbuffers.UOffsetT
 		return 0, 0
 	}
 	return t.Vector(offset), t.VectorLen(offset)
+}
+
+// items are the tables of a list.
+func (t flatTable) items(slot flatbuffers.VOffsetT) iter.Seq[flatTable] {
+	return func(yield func(flatTable) bool) {
+		start, n := t.vector(slot)
+		for i := range n {
+			if !yield(t.at(start + 4*flatbuffers.UOffsetT(i))) {
+				return
+			}
+		}
+	}
 }

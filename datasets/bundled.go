@@ -1,15 +1,14 @@
 package datasets
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 //go:embed bundled/*.yaml bundled/guard.py
@@ -17,6 +16,10 @@ var bundled embed.FS
 
 // bundledRows reads the bundled files in the order of their names.
 func bundledRows(yield func(row) bool) error {
+	guard, err := bundled.ReadFile("bundled/guard.py")
+	if err != nil {
+		return err
+	}
 	names, err := fs.Glob(bundled, "bundled/*.yaml")
 	if err != nil {
 		return err
@@ -26,15 +29,14 @@ func bundledRows(yield func(row) bool) error {
 		if err != nil {
 			return err
 		}
+		tasks, err := ParseYAML(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		addGuard(tasks, string(guard))
 		going := true
-		err = yamlRows(data, func(r row) bool {
+		err = taskRows(tasks, func(r row) bool {
 			r.file = name
-			if bytes.Contains(r.text, []byte(importsGuard)) {
-				guarded, err := withGuard(r.text)
-				if r.text = guarded; err != nil {
-					r.broken = err.Error()
-				}
-			}
 			going = yield(r)
 			return going
 		})
@@ -45,35 +47,20 @@ func bundledRows(yield func(row) bool) error {
 	return nil
 }
 
-const importsGuard = "from guard import "
-
-// withGuard gives /tests/guard.py (bundled/guard.py) to each check of a task that has a file /tests/*.py which imports it. The
-// module runs the agent's code in a process apart from the check's, for many tasks; none has to carry it along.
-func withGuard(task json.RawMessage) (json.RawMessage, error) {
-	guard, err := bundled.ReadFile("bundled/guard.py")
-	if err != nil {
-		return nil, fmt.Errorf("read the bundled tasks: %w", err)
+// addGuard puts /tests/guard.py (bundled/guard.py) beside each file that imports it. The module runs the agent's code in a process
+// apart from the check's, for many tasks; none has to carry it along.
+func addGuard(node *yaml.Node, guard string) {
+	imports := false
+	for i, inner := range node.Content {
+		addGuard(inner, guard)
+		imports = imports || i%2 == 1 && strings.HasPrefix(node.Content[i-1].Value, testsPrefix) && strings.Contains(inner.Value, "from guard import ")
 	}
-	decoded, err := decodeAny(task)
-	if err != nil {
-		return nil, fmt.Errorf("read a bundled task: %w", err)
+	if node.Kind == yaml.MappingNode && imports {
+		var name, file yaml.Node
+		name.SetString(testsPrefix + "guard.py")
+		file.SetString(guard)
+		node.Content = append(node.Content, &name, &file)
 	}
-	fields := decoded.(map[string]any) // as every row is
-	checks, several := fields["verify"].([]any)
-	if !several {
-		checks = []any{fields["verify"]}
-	}
-	for _, check := range checks {
-		tests, _ := check.(map[string]any)["tests"].(map[string]any)
-		for name, text := range tests {
-			text, _ := text.(string)
-			if strings.HasPrefix(name, "/tests/") && strings.HasSuffix(name, ".py") && strings.Contains(text, importsGuard) {
-				tests["/tests/guard.py"] = string(guard)
-				break
-			}
-		}
-	}
-	return encode(fields)
 }
 
 // bundledDigest covers names and contents, with their lengths, so that different sets of files have different digests.
@@ -91,5 +78,5 @@ func bundledDigest(context.Context) (string, error) {
 		fmt.Fprintf(sum, "%s %d\n", name, len(data))
 		sum.Write(data)
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+	return fmt.Sprintf("sha256:%x", sum.Sum(nil)), nil
 }

@@ -30,7 +30,7 @@ var formats = map[string]format{
 	"csv":     {suffixes: []string{".csv", ".tsv"}, text: csvRows},
 	"json":    {suffixes: []string{".jsonl", ".ndjson", ".json"}, magic: looksLikeJSONL, text: jsonRows},
 	"parquet": {suffixes: []string{".parquet", ".pq"}, magic: looksLikeParquet, binary: parquetRows},
-	"yaml":    {suffixes: []string{".yaml", ".yml"}, text: yamlFileRows},
+	"yaml":    {suffixes: []string{".yaml", ".yml"}, text: yamlRows},
 }
 
 func (f format) rows(path string, yield func(row) bool) error {

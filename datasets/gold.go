@@ -86,6 +86,11 @@ func readStep(p *problems, at string, value json.RawMessage) episode.Step {
 	} else if whole && len(m.Calls) == 0 && strings.TrimSpace(m.Content) == "" {
 		p.addf("%s: it has neither tool_calls nor content", at)
 	}
+	return stepOf(m)
+}
+
+// stepOf is a turn of the assistant as a step of a reference solution.
+func stepOf(m episode.Message) episode.Step {
 	step := episode.Step{Content: m.Content, Reasoning: m.Reasoning}
 	for _, call := range m.Calls {
 		step.Calls = append(step.Calls, episode.GoldCall{Name: call.Name, Arguments: json.RawMessage(call.Arguments)})

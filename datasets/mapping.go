@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,7 +98,7 @@ func LoadMapping(nameOrPath string) (*Mapping, error) {
 func ParseMapping(name string, data []byte) (*Mapping, error) {
 	sum := sha256.Sum256(data)
 	m := &Mapping{
-		Name: name, digest: "sha256:" + hex.EncodeToString(sum[:]),
+		Name: name, digest: fmt.Sprintf("sha256:%x", sum),
 		mentioned: map[string]bool{}, templates: map[*yaml.Node]*template.Template{},
 	}
 	root, err := ParseYAML(data)

@@ -3,7 +3,6 @@ package datasets
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -157,7 +156,7 @@ func (s *source) Digest(ctx context.Context) (string, error) {
 		}
 		fmt.Fprintf(sum, "%d:%s %s\n", len(p.name), p.name, content)
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+	return fmt.Sprintf("sha256:%x", sum.Sum(nil)), nil
 }
 
 // About describes a dataset.

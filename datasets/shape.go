@@ -23,13 +23,14 @@ var shapes = map[string]shape{
 	"chat":     {about: "messages with the assistant's turns: the user's are played, the others are the reference solution", fields: chatFields},
 	"hermes":   {about: "Hermes and ShareGPT conversations, likewise", is: isHermes, fields: hermesFields},
 	"skyrl":    {about: "SkyRL, judged by the rule that data_source and env_class name", is: isSkyRL, fields: skyRLFields},
+	OwnShape:   {about: "rows with the fields of a task"},
 	"swebench": {about: "SWE-bench and its kin: an issue of a repository, judged by its tests", is: isSWE, fields: sweFields},
 	"verl":     {about: "verl, judged by the rule that data_source names", is: isVerl, fields: verlFields},
 }
 
 // Shapes describes the shapes of rows that are known, OwnShape among them.
 func Shapes() map[string]string {
-	all := map[string]string{OwnShape: "rows with the fields of a task"}
+	all := map[string]string{}
 	for name, s := range shapes {
 		all[name] = s.about
 	}
@@ -38,9 +39,9 @@ func Shapes() map[string]string {
 
 // checkShape says what is wrong with the choice of a shape.
 func (o Options) checkShape() error {
-	switch _, known := Shapes()[o.Shape]; {
+	switch _, known := shapes[o.Shape]; {
 	case o.Shape != "" && !known:
-		return fmt.Errorf("unknown shape %q (have %s)", o.Shape, strings.Join(slices.Sorted(maps.Keys(Shapes())), ", "))
+		return fmt.Errorf("unknown shape %q (have %s)", o.Shape, strings.Join(slices.Sorted(maps.Keys(shapes)), ", "))
 	case o.Shape != "" && o.Map != nil:
 		return fmt.Errorf("both a shape and a mapping say how rows are read: leave one out")
 	}

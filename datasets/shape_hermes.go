@@ -2,9 +2,10 @@ package datasets
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // isHermes recognizes a conversation of turns with from and value, as Hermes and ShareGPT have them.
@@ -36,18 +37,18 @@ func hermesFields(b *builder, c columns) {
 			b.wrong.addf("conversations[%d]: from is %q, want system, human, gpt or tool", i, one.text("from"))
 			return
 		}
-		turn := said{role: role, text: one.text("value")}
+		turn := said{Message: episode.Message{Role: role, Content: one.text("value")}}
 		switch {
 		case role == "assistant":
 			turn.read()
-		case role == "system" && strings.Contains(turn.text, "<tools>"):
+		case role == "system" && strings.Contains(turn.Content, "<tools>"):
 			// Written for the tools of that run: the agent has other tools, and its server shows them.
 			b.note("system", "left out: it lists the tools of the run that the conversation is of")
-			turn.text = ""
+			turn.Content = ""
 		}
 		turns = append(turns, turn)
 	}
-	if text := c.text("system"); text != "" && (len(turns) == 0 || turns[0].role != "system") {
+	if text := c.text("system"); text != "" && (len(turns) == 0 || turns[0].Role != "system") {
 		b.set("system", text)
 	}
 	b.play(turns)
@@ -61,16 +62,16 @@ func hermesFields(b *builder, c columns) {
 
 // read takes a turn apart: <think>, <tool_call> and the rest.
 func (s *said) read() {
-	text := strings.TrimSpace(s.text)
+	text := strings.TrimSpace(s.Content)
 	if rest, ok := strings.CutPrefix(text, "<think>"); ok {
 		thought, after, closed := strings.Cut(rest, "</think>")
 		if !closed {
-			s.err = errors.New("<think> has no end")
+			s.wrong.addf("<think> has no end")
 		}
-		s.reasoning, text = strings.TrimSpace(thought), after
+		s.Reasoning, text = strings.TrimSpace(thought), after
 	}
 	var content strings.Builder
-	for {
+	for n := 1; ; n++ {
 		before, after, found := strings.Cut(text, "<tool_call>")
 		content.WriteString(before)
 		if !found {
@@ -79,11 +80,11 @@ func (s *said) read() {
 		call, rest, closed := strings.Cut(after, "</tool_call>")
 		call = strings.TrimSpace(call)
 		if !closed || !json.Valid([]byte(call)) {
-			s.err = fmt.Errorf("<tool_call> %d cannot be read back", len(s.calls)+1)
+			s.wrong.addf("<tool_call> %d cannot be read back", n)
 			break
 		}
-		s.calls = append(s.calls, json.RawMessage(call))
+		s.Calls = append(s.Calls, readCall(&s.wrong, fmt.Sprintf("call %d", n), json.RawMessage(call)))
 		text = rest
 	}
-	s.text = strings.TrimSpace(content.String())
+	s.Content = strings.TrimSpace(content.String())
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -222,7 +221,7 @@ func fileDigest(ctx context.Context, path string) (string, error) {
 	for {
 		_, err := io.CopyN(sum, file, 8<<20)
 		if err == io.EOF {
-			return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+			return fmt.Sprintf("sha256:%x", sum.Sum(nil)), nil
 		}
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)

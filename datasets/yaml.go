@@ -14,17 +14,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlFileRows reads a top-level list of tasks. YAML cannot be streamed, so the file is held in memory, at most maxRow
+// yamlRows reads a top-level list of tasks. YAML cannot be streamed, so the file is held in memory, at most maxRow
 // of it: it is the form for tasks that are written by hand.
-func yamlFileRows(text *bufio.Reader, _ string, yield func(row) bool) error {
+func yamlRows(text *bufio.Reader, _ string, yield func(row) bool) error {
 	data, err := readBounded(text)
 	if err != nil {
 		return err
 	}
-	return yamlRows(data, yield)
-}
-
-func yamlRows(data []byte, yield func(row) bool) error {
 	list, err := ParseYAML(data)
 	if err == nil && isTerminalBench(list) {
 		err = errTerminalBench
@@ -32,6 +28,10 @@ func yamlRows(data []byte, yield func(row) bool) error {
 	if err != nil {
 		return err
 	}
+	return taskRows(list, yield)
+}
+
+func taskRows(list *yaml.Node, yield func(row) bool) error {
 	if list == nil {
 		return nil // an empty file has no rows
 	}
