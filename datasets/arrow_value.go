@@ -96,7 +96,7 @@ func (r *arrowRow) list(list array.ListLike, i int) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	var items []json.RawMessage
+	items := []json.RawMessage{}
 	for at := start; at < end; at++ {
 		item, err := r.value(list.ListValues(), int(at))
 		if err == nil {
@@ -107,7 +107,7 @@ func (r *arrowRow) list(list array.ListLike, i int) (json.RawMessage, error) {
 		}
 		items = append(items, item)
 	}
-	return joinedList(items), nil
+	return encode(items)
 }
 
 // entries makes an object of a map. Keys that are not strings are written as text; null values are left out as everywhere.

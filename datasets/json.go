@@ -72,23 +72,8 @@ func joined(list []member) json.RawMessage {
 	return append(out, '}')
 }
 
-// joinedList is a list of these items as they are; one that is nil is null.
-func joinedList(items []json.RawMessage) json.RawMessage {
-	out := json.RawMessage{'['}
-	for i, item := range items {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		if item == nil {
-			item = json.RawMessage("null")
-		}
-		out = append(out, item...)
-	}
-	return append(out, ']')
-}
-
-// canonical puts members together in the form that is hashed: keys sorted at every depth, no white space, numbers untouched; without what is null below
-// the members, when nulls is false.
+// canonical puts members together in the form that is hashed: keys sorted at every depth, no white space, numbers untouched;
+// without what is null below the members, when nulls is false.
 func canonical(list []member, nulls bool) (json.RawMessage, error) {
 	values := make(map[string]any, len(list))
 	for _, m := range list {

@@ -162,7 +162,7 @@ func (c *parquetColumn) items(runs parquetRuns, item func(parquetRuns) (json.Raw
 		}
 		list = append(list, value)
 	}
-	return joinedList(list), nil
+	return encode(list)
 }
 
 // entries makes an object of the repeated node of a MAP. Keys that are not strings are written as text; null values are left

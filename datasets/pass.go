@@ -163,7 +163,7 @@ func (s *source) ready(ctx context.Context) (*plan, error) {
 		return s.plan, nil
 	}
 	left := tally{}
-	all := candidates{strata: map[string]int32{}, names: map[string]bool{}}
+	all := candidates{strata: map[uint64]int32{}}
 	for read, err := range s.kept(ctx, left) {
 		if err != nil {
 			return nil, err

@@ -2,7 +2,6 @@ package datasets
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -22,9 +21,9 @@ type candidate struct {
 // candidates are the input of a plan: 16 bytes for each task until the plan is made.
 type candidates struct {
 	list   []candidate
-	strata map[string]int32
-	field  bool            // some row has the field of the strata
-	names  map[string]bool // that the first rows have, for a message
+	strata map[uint64]int32 // by the hashes of their values
+	field  bool             // some row has the field of the strata
+	names  []string         // that the first row has, for a message
 }
 
 func (c *candidates) add(chosen *choice, task *episode.Task) {
@@ -33,19 +32,14 @@ func (c *candidates) add(chosen *choice, task *episode.Task) {
 		values := rowValues(task)
 		value, ok := stratumOf(values, chosen.Stratify)
 		c.field = c.field || ok
-		if len(c.list) < 100 {
-			for name := range values {
-				c.names[name] = true
-			}
+		if len(c.list) == 0 {
+			c.names = slices.Sorted(maps.Keys(values))
 		}
-		if len(value) > sha256.Size {
-			sum := sha256.Sum256([]byte(value))
-			value = string(sum[:])
+		hash := hashOf(value)
+		if _, known := c.strata[hash]; !known {
+			c.strata[hash] = int32(len(c.strata))
 		}
-		if _, known := c.strata[value]; !known {
-			c.strata[value] = int32(len(c.strata))
-		}
-		one.stratum = c.strata[value]
+		one.stratum = c.strata[hash]
 		one.lot = hashOf(fmt.Sprintf("stratify %d %s", chosen.Seed, task.ID))
 	}
 	c.list = append(c.list, one)
@@ -54,7 +48,7 @@ func (c *candidates) add(chosen *choice, task *episode.Task) {
 // plan is what the steps after part make of the candidates: the rows in the order in which they are played.
 func (c *candidates) plan(chosen *choice, left tally) ([]int32, error) {
 	if chosen.Stratify != "" && !c.field && len(c.list) > 0 {
-		return nil, fmt.Errorf("stratify: no row has a field %q (the first ones have %s)", chosen.Stratify, strings.Join(slices.Sorted(maps.Keys(c.names)), ", "))
+		return nil, fmt.Errorf("stratify: no row has a field %q (the first one has %s)", chosen.Stratify, strings.Join(c.names, ", "))
 	}
 	list := c.list
 	if chosen.Shuffle {

@@ -55,7 +55,7 @@ type readRow struct {
 // usable streams the rows that are tasks, and passes on the others.
 func (s *source) usable(ctx context.Context, skip func(row, int, string) error) iter.Seq2[readRow, error] {
 	return sequence(func(yield func(readRow) bool) error {
-		ids := newIDSet()
+		ids := idSet{}
 		position, tasks := 0, 0
 		for read, err := range s.read() {
 			err = cmp.Or(err, s.ended(ctx))
@@ -183,26 +183,19 @@ func (s *source) task(r row) (*episode.Task, problems) {
 	return decode(fields, metadata)
 }
 
-// idSet makes ids unique. It keeps a 64-bit hash of each id, and for a repeated id the next ordinal to try. If two ids had the same
-// hash, the second would get a needless "#2", and still be unique and the same on every machine.
-type idSet struct {
-	taken map[uint64]struct{}
-	next  map[uint64]uint32
-}
-
-func newIDSet() idSet { return idSet{taken: map[uint64]struct{}{}, next: map[uint64]uint32{}} }
+// idSet makes ids unique. It has a 64-bit hash of each id that is taken, with the ordinal for its next duplicate. If two ids had the
+// same hash, the second would get a needless "#2", and still be unique and the same on every machine.
+type idSet map[uint64]uint32
 
 func (s idSet) take(id string) string {
 	first := hashOf(id)
 	for candidate, hash := id, first; ; hash = hashOf(candidate) {
-		before := len(s.taken)
-		if s.taken[hash] = struct{}{}; len(s.taken) > before {
+		if s[hash] == 0 {
+			s[hash] = 2
 			return candidate
 		}
-		// The ordinal is kept with the first of the duplicates, so that a million of them take a million steps.
-		ordinal := max(s.next[first], 2)
-		candidate = id + "#" + strconv.FormatUint(uint64(ordinal), 10)
-		s.next[first] = ordinal + 1
+		candidate = id + "#" + strconv.FormatUint(uint64(s[first]), 10)
+		s[first]++
 	}
 }
 

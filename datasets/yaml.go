@@ -166,7 +166,7 @@ func encodeYAML(node *yaml.Node, text func(*yaml.Node) (json.RawMessage, error))
 				return nil, err
 			}
 		}
-		return joinedList(list), nil
+		return encode(list)
 	}
 	switch tag := node.ShortTag(); tag {
 	case "!!str", jsonTag:
