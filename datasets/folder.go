@@ -112,46 +112,37 @@ func filesByName(dir string) ([]dataFile, error) {
 // findData lists the files below a directory that hold rows, sorted. It leaves out names that begin with a dot or name no format.
 // JSON and YAML files only count if there are no others: beside data they are settings.
 func findData(dir string) ([]string, error) {
+	const most = 20 // files without a telling name that are looked into
 	byFormat := map[string][]string{}
-	count, looked, unnamed := 0, 0, "" // unnamed is the first file that holds rows without a name that says so
-	err := filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
+	var unnamed []string
+	count := 0
+	err := fs.WalkDir(os.DirFS(dir), ".", func(at string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return bareCause(err)
 		}
-		if at != dir && strings.HasPrefix(entry.Name(), ".") {
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
+		name, format := entry.Name(), formatNamed(at)
+		hidden := at != "." && strings.HasPrefix(name, ".")
+		switch {
+		case hidden && entry.IsDir():
+			return fs.SkipDir
+		case hidden || entry.IsDir() || slices.Contains(describing, name):
 			return nil
-		}
-		format := formatNamed(entry.Name())
-		if entry.IsDir() || slices.Contains(describing, entry.Name()) {
+		case format == "" && len(unnamed) < most:
+			unnamed = append(unnamed, at)
 			return nil
-		}
-		if format == "" {
-			const enough = 20
-			if looked++; looked <= enough && unnamed == "" {
-				if head, _, err := readHead(at); err == nil && looksLikeJSONL(head) {
-					unnamed = at
-				}
-			}
+		case format == "":
 			return nil
-		}
-		// Caches keep a dataset's files as links.
-		if info, err := os.Stat(at); err != nil || !info.Mode().IsRegular() {
-			return err
-		}
-		if format == "yaml" || suffixOf(entry.Name()) == ".json" {
+		case format == "yaml" || suffixOf(name) == ".json":
 			format = settings
 		}
-		name, err := filepath.Rel(dir, at)
-		if err != nil {
+		info, err := os.Stat(filepath.Join(dir, at)) // caches keep a dataset's files as links
+		if err != nil || !info.Mode().IsRegular() {
 			return err
 		}
 		if count++; count > maxFiles {
 			return fmt.Errorf("more than %d data files", maxFiles)
 		}
-		byFormat[format] = append(byFormat[format], filepath.ToSlash(name))
+		byFormat[format] = append(byFormat[format], at)
 		return nil
 	})
 	if err != nil {
@@ -160,23 +151,23 @@ func findData(dir string) ([]string, error) {
 	if len(byFormat) > 1 {
 		delete(byFormat, settings)
 	}
-	if len(byFormat) == 0 && unnamed != "" {
-		return nil, fmt.Errorf("no data file is below the directory by its name, but %s holds JSON Lines: give that file, or name it .jsonl", unnamed)
+	names := slices.Sorted(maps.Keys(byFormat))
+	if len(names) == 1 {
+		return slices.Sorted(slices.Values(byFormat[names[0]])), nil
 	}
-	if len(byFormat) == 0 {
+	for _, at := range unnamed {
+		if head, _, err := readHead(filepath.Join(dir, at)); len(names) == 0 && err == nil && looksLikeJSONL(head) {
+			return nil, fmt.Errorf("no data file is below the directory by its name, but %s holds JSON Lines: give that file, or name it .jsonl", at)
+		}
+	}
+	if len(names) == 0 {
 		return nil, fmt.Errorf("no data file is below the directory (they are named %s)", knownSuffixes())
 	}
-	if len(byFormat) > 1 {
-		var kinds []string
-		for _, format := range slices.Sorted(maps.Keys(byFormat)) {
-			kinds = append(kinds, fmt.Sprintf("%d of %s such as %s", len(byFormat[format]), format, byFormat[format][0]))
-		}
-		return nil, fmt.Errorf("the data files below it are of several formats: %s; choose with a pattern, such as %s",
-			strings.Join(kinds, ", "), filepath.Join(dir, "**", "*.jsonl"))
+	for i, format := range names {
+		names[i] = fmt.Sprintf("%d of %s such as %s", len(byFormat[format]), format, byFormat[format][0])
 	}
-	files := byFormat[slices.Collect(maps.Keys(byFormat))[0]]
-	slices.Sort(files)
-	return files, nil
+	return nil, fmt.Errorf("the data files below it are of several formats: %s; choose with a pattern, such as %s",
+		strings.Join(names, ", "), filepath.Join(dir, "**", "*.jsonl"))
 }
 
 const settings = "JSON and YAML"

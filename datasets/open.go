@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -32,16 +33,15 @@ func Open(path string, options Options) (Source, error) { return OpenAll([]strin
 // OpenAll makes one dataset of several, in their order. Rows are counted through all of them.
 func OpenAll(paths []string, options Options) (Source, error) {
 	name := strings.Join(paths, ", ")
-	if options.MaxTasks < 0 {
-		return nil, fmt.Errorf("open dataset %s: MaxTasks is %d, want 0 (all) or more", name, options.MaxTasks)
-	}
-	if len(paths) == 0 {
-		return nil, errors.New("open dataset: no path")
-	}
-	if err := options.checkShape(); err != nil {
-		return nil, fmt.Errorf("open dataset %s: %w", name, err)
-	}
 	chosen, err := options.Choice.parse(options.MaxTasks)
+	switch {
+	case len(paths) == 0:
+		return nil, errors.New("open dataset: no path")
+	case options.MaxTasks < 0:
+		err = fmt.Errorf("MaxTasks is %d, want 0 (all) or more", options.MaxTasks)
+	case err == nil:
+		err = options.checkShape()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open dataset %s: %w", name, err)
 	}
@@ -58,7 +58,15 @@ func OpenAll(paths []string, options Options) (Source, error) {
 	}
 	// The digest of a single file does not include its name.
 	s.named = len(paths) > 1 || len(s.pieces) > 1 || isPattern(paths[0])
-	return s, errors.Join(append(wrong, twice(s.pieces)...)...)
+	seen := map[string]bool{}
+	for _, p := range s.pieces {
+		path := filepath.Clean(p.path)
+		if seen[path] { // its tasks would be played twice, under different ids
+			wrong = append(wrong, fmt.Errorf("open dataset: %s is there twice", p.path))
+		}
+		seen[path] = true
+	}
+	return s, errors.Join(wrong...)
 }
 
 // find lists the pieces of one path.
@@ -72,7 +80,7 @@ func find(path string, options Options) (pieces []piece, card Card, err error) {
 	case isPattern(path):
 		pieces, err = matching(path)
 	default:
-		pieces, err = filePieces([]string{path}, filepath.Dir(path))
+		pieces, err = filePieces([]string{path}, "")
 	}
 	if err == nil && (options.Split != "" || options.Subset != "") {
 		err = errors.New("split and subset choose within a directory, and this is none")
@@ -99,22 +107,23 @@ func matching(pattern string) ([]piece, error) {
 		return nil, errors.New("no file matches the pattern")
 	}
 	slices.Sort(found)
-	base, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	base, _ := doublestar.SplitPattern(filepath.ToSlash(pattern)) // "." at least
 	return filePieces(found, base)
 }
 
 // filePieces reads the beginning of each file, and returns everything that is wrong with them, up to a few.
+// Where base, to which their names are relative, is "", the one file is the dataset.
 func filePieces(paths []string, base string) ([]piece, error) {
 	const most = 10
 	var pieces []piece
 	var wrong []error
 	for _, path := range paths {
-		name, err := filepath.Rel(base, path)
+		name, err := filepath.Rel(cmp.Or(base, filepath.Dir(path)), path)
 		if err != nil {
 			name = path
 		}
 		format, err := formatOf(path)
-		if err != nil && len(paths) > 1 {
+		if err != nil && base != "" {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 		if err != nil && len(wrong) < most {
@@ -127,20 +136,6 @@ func filePieces(paths []string, base string) ([]piece, error) {
 		})
 	}
 	return pieces, errors.Join(wrong...)
-}
-
-// twice refuses duplicate files, whose tasks would be played twice, under different ids.
-func twice(pieces []piece) []error {
-	var wrong []error
-	seen := map[string]bool{}
-	for _, p := range pieces {
-		path := filepath.Clean(p.path)
-		if seen[path] {
-			wrong = append(wrong, fmt.Errorf("open dataset: %s is there twice", p.path))
-		}
-		seen[path] = true
-	}
-	return wrong
 }
 
 // Digest covers the pieces in their order, with their names where there can be several.
