@@ -50,17 +50,12 @@ type Mapping struct {
 	Description string
 
 	digest    string
-	fields    []mappedField
-	metadata  []mappedField
+	fields    *yaml.Node // a mapping, of templates in any depth
+	metadata  *yaml.Node // likewise
 	keep      []string
 	keepOnly  bool // keep was given
 	mentioned map[string]bool
 	templates map[*yaml.Node]*template.Template
-}
-
-type mappedField struct {
-	name  string
-	value *yaml.Node
 }
 
 // Mappings lists the mappings that come with trajgen, sorted.
@@ -99,7 +94,7 @@ func ParseMapping(name string, data []byte) (*Mapping, error) {
 	sum := sha256.Sum256(data)
 	m := &Mapping{
 		Name: name, digest: fmt.Sprintf("sha256:%x", sum),
-		mentioned: map[string]bool{}, templates: map[*yaml.Node]*template.Template{},
+		fields: &yaml.Node{}, metadata: &yaml.Node{}, mentioned: map[string]bool{}, templates: map[*yaml.Node]*template.Template{},
 	}
 	root, err := ParseYAML(data)
 	if err == nil && (root == nil || root.Kind != yaml.MappingNode) {
@@ -112,7 +107,7 @@ func ParseMapping(name string, data []byte) (*Mapping, error) {
 	for key, value := range entries(root) {
 		wrong = append(wrong, m.parseKey(key, value)...)
 	}
-	if len(wrong) == 0 && len(m.fields) == 0 {
+	if len(wrong) == 0 && len(m.fields.Content) == 0 {
 		wrong = append(wrong, errors.New("it has no fields"))
 	}
 	if err := root.Decode(new(any)); len(wrong) == 0 && err != nil { // finds keys that are there twice
@@ -139,13 +134,13 @@ func (m *Mapping) parseKey(key, value *yaml.Node) (wrong []error) {
 		m.keepOnly = true
 		err = value.Decode(&m.keep)
 	case "metadata":
-		m.metadata, wrong = m.parseFields(value)
+		m.metadata, wrong = value, m.parseFields(value)
 	case "fields":
-		m.fields, wrong = m.parseFields(value)
-		for _, field := range m.fields {
-			if _, known := taskFields[field.name]; !known {
+		m.fields, wrong = value, m.parseFields(value)
+		for field := range entries(value) {
+			if _, known := taskFields[field.Value]; !known {
 				wrong = append(wrong, fmt.Errorf("line %d: unknown field %q (have %s; anything else goes under metadata)",
-					field.value.Line, field.name, strings.Join(Fields(), ", ")))
+					field.Line, field.Value, taskFields))
 			}
 		}
 	default:
@@ -158,12 +153,11 @@ func (m *Mapping) parseKey(key, value *yaml.Node) (wrong []error) {
 }
 
 // parseFields also parses every template, so that a slip in one shows before the first row.
-func (m *Mapping) parseFields(node *yaml.Node) (fields []mappedField, wrong []error) {
+func (m *Mapping) parseFields(node *yaml.Node) (wrong []error) {
 	if node.Kind != yaml.MappingNode {
-		return nil, []error{fmt.Errorf("line %d: want a mapping of names and templates", node.Line)}
+		return []error{fmt.Errorf("line %d: want a mapping of names and templates", node.Line)}
 	}
 	for key, value := range entries(node) {
-		fields = append(fields, mappedField{key.Value, value})
 		_, err := encodeYAML(value, func(leaf *yaml.Node) (json.RawMessage, error) {
 			if err := m.parseTemplate(leaf); err != nil {
 				wrong = append(wrong, fmt.Errorf("line %d: %s: %w", leaf.Line, key.Value, err))
@@ -175,7 +169,7 @@ func (m *Mapping) parseFields(node *yaml.Node) (fields []mappedField, wrong []er
 			wrong = append(wrong, fmt.Errorf("%s: %w", key.Value, err))
 		}
 	}
-	return fields, wrong
+	return wrong
 }
 
 func (m *Mapping) parseTemplate(leaf *yaml.Node) error {
@@ -204,21 +198,19 @@ func (m *Mapping) apply(source []member) (fields, metadata []member, wrong probl
 		data[entry.name] = withoutNulls(value)
 	}
 	text := func(leaf *yaml.Node) (json.RawMessage, error) { return m.render(leaf, data) }
-	build := func(list []mappedField) (built []member) {
-		for _, field := range list {
-			value, err := encodeYAML(field.value, text)
+	build := func(mapping *yaml.Node) []member {
+		built := []member{}
+		for key, value := range entries(mapping) {
+			encoded, err := encodeYAML(value, text)
 			if err != nil {
-				wrong.addf("mapping %s: %s: %v", m.Name, field.name, err)
-				continue
-			}
-			if !isNull(value) {
-				built = append(built, member{field.name, value})
+				wrong.addf("mapping %s: %s: %v", m.Name, key.Value, err)
+			} else if !isNull(encoded) {
+				built = append(built, member{key.Value, encoded})
 			}
 		}
 		return built
 	}
-	fields = build(m.fields)
-	metadata = append([]member{}, build(m.metadata)...)
+	fields, metadata = build(m.fields), build(m.metadata)
 	for _, entry := range source {
 		kept := !m.mentioned[entry.name]
 		if m.keepOnly {

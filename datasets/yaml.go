@@ -133,9 +133,12 @@ func expand(node *yaml.Node) {
 	node.Content = own
 }
 
-// entries are the keys and values of a mapping.
+// entries are the keys and values of a mapping; another node has none.
 func entries(mapping *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, value *yaml.Node) bool) {
+		if mapping.Kind != yaml.MappingNode {
+			return
+		}
 		for pair := range slices.Chunk(mapping.Content, 2) {
 			if !yield(pair[0], pair[1]) {
 				return
