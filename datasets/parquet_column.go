@@ -10,7 +10,7 @@ import (
 	pqformat "github.com/parquet-go/parquet-go/format"
 )
 
-// parquetColumn is a node of the schema: a scalar with its encoder, a group with its fields, or one of the two shapes
+// parquetColumn is a node of the schema: a scalar, a group with its fields, or one of the two shapes
 // that a group stands for. Parquet stores a row as flat runs of values, one run per scalar; the levels of a value say
 // how much of its path is there (definition) and which list it continues (repetition).
 type parquetColumn struct {
@@ -21,10 +21,11 @@ type parquetColumn struct {
 	repetition int // level at which a repeated node continues
 	scalars    int // how many it has, each with a run
 
-	encode scalarEncoder // of a scalar
-	fields []*parquetColumn
-	list   *parquetColumn // LIST: the repeated node with the items
-	kv     *parquetColumn // MAP: the repeated node with keys and values
+	scalar  bool
+	logical any // the logical type, nil for none
+	fields  []*parquetColumn
+	list    *parquetColumn // LIST: the repeated node with the items
+	kv      *parquetColumn // MAP: the repeated node with keys and values
 }
 
 // parquetColumns are the nodes below one that has these levels.
@@ -40,14 +41,17 @@ func parquetColumns(columns []*parquet.Column, definition, repetition int) []*pa
 		if node.repeated {
 			node.repetition++
 		}
-		if column.Leaf() {
-			node.scalars, node.encode = 1, encoderOf(column.Type())
+		if logical := column.Type().LogicalType(); logical != nil {
+			node.logical = logical.Value
+		}
+		if node.scalar = column.Leaf(); node.scalar {
+			node.scalars = 1
 		} else {
 			node.fields = parquetColumns(column.Columns(), node.definition, node.repetition)
 			for _, field := range node.fields {
 				node.scalars += field.scalars
 			}
-			node.recognise(column)
+			node.recognise()
 		}
 		nodes[i] = node
 	}
@@ -56,17 +60,16 @@ func parquetColumns(columns []*parquet.Column, definition, repetition int) []*pa
 
 // recognise sees lists and maps in their three-level form, and the older forms that the format's rules for backward
 // compatibility allow.
-func (c *parquetColumn) recognise(column *parquet.Column) {
-	logical := column.Type().LogicalType()
-	if logical == nil || len(c.fields) != 1 || !c.fields[0].repeated {
+func (c *parquetColumn) recognise() {
+	if len(c.fields) != 1 || !c.fields[0].repeated {
 		return
 	}
 	inner := c.fields[0]
-	switch logical.Value.(type) {
+	switch c.logical.(type) {
 	case *pqformat.ListType:
 		c.list = inner
 	case *pqformat.MapType:
-		if len(inner.fields) == 2 && inner.fields[0].encode != nil {
+		if len(inner.fields) == 2 && inner.fields[0].scalar {
 			c.kv = inner
 		}
 	}
@@ -75,7 +78,7 @@ func (c *parquetColumn) recognise(column *parquet.Column) {
 // wrapper tells whether the repeated node of a LIST only wraps its item. It is the item itself when it is a scalar, has
 // several fields, or has one of the names that old writers gave to items.
 func (c *parquetColumn) wrapper(list string) bool {
-	return len(c.fields) == 1 && c.encode == nil && !c.fields[0].repeated && c.name != "array" && c.name != list+"_tuple"
+	return len(c.fields) == 1 && !c.scalar && !c.fields[0].repeated && c.name != "array" && c.name != list+"_tuple"
 }
 
 // parquetRuns are the values of each scalar below a node.
@@ -136,12 +139,12 @@ func (c *parquetColumn) value(runs parquetRuns) (json.RawMessage, error) {
 // content makes JSON of a node that is there, once.
 func (c *parquetColumn) content(runs parquetRuns) (json.RawMessage, error) {
 	switch {
-	case c.encode != nil:
+	case c.scalar:
 		value := runs[0][0]
 		if value.IsNull() {
 			return nil, errors.New("a value is missing where its level says that there is one")
 		}
-		return c.encode(value)
+		return parquetScalar(c.logical, value)
 	case c.list != nil && !c.list.wrapper(c.name):
 		return c.list.items(runs, c.list.content)
 	case c.list != nil:

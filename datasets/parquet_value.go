@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,48 +16,46 @@ import (
 	pqformat "github.com/parquet-go/parquet-go/format"
 )
 
-// scalarEncoder writes one value that is not null as JSON.
-type scalarEncoder func(parquet.Value) (json.RawMessage, error)
-
-// encoderOf chooses by the logical type, which also stands for the older converted types. What JSON has no form for
-// becomes text: dates 2006-01-02, instants RFC 3339 in UTC, decimals plain numbers, bytes that are not UTF-8
-// {"base64": ...}, numbers that are not finite "NaN" and "Infinity".
-func encoderOf(kind parquet.Type) scalarEncoder {
-	if logical := kind.LogicalType(); logical != nil {
-		switch logical := logical.Value.(type) {
-		case *pqformat.StringType, *pqformat.EnumType:
-			return encodeString
-		case *pqformat.JsonType:
-			return encodeJSONColumn
-		case *pqformat.DecimalType:
-			return func(v parquet.Value) (json.RawMessage, error) { return encodeDecimal(v, int(logical.Scale)) }
-		case *pqformat.DateType:
-			return func(v parquet.Value) (json.RawMessage, error) {
-				return encode(time.Unix(int64(v.Int32())*86400, 0).UTC().Format(time.DateOnly))
-			}
-		case *pqformat.TimeType:
-			unit := unitOf(logical.Unit)
-			return func(v parquet.Value) (json.RawMessage, error) { return encodeClock(integer(v), unit) }
-		case *pqformat.TimestampType:
-			unit := unitOf(logical.Unit)
-			return func(v parquet.Value) (json.RawMessage, error) { return encodeInstant(integer(v), unit) }
-		case *pqformat.IntType:
-			if !logical.IsSigned {
-				return encodeUnsigned
-			}
-		case *pqformat.UUIDType:
-			return encodeUUID
+// parquetScalar writes one value that is not null as JSON. It goes by the logical type, which also stands for the older converted
+// types. What JSON has no form for becomes text: dates 2006-01-02, instants RFC 3339 in UTC, decimals plain numbers, bytes that are
+// not UTF-8 {"base64": ...}, numbers that are not finite "NaN" and "Infinity".
+func parquetScalar(logical any, v parquet.Value) (json.RawMessage, error) {
+	switch logical := logical.(type) {
+	case *pqformat.StringType, *pqformat.EnumType:
+		return utf8Text(string(v.ByteArray()))
+	case *pqformat.JsonType:
+		if raw := v.ByteArray(); utf8.Valid(raw) && json.Valid(raw) {
+			return bytes.Clone(raw), nil
 		}
+		return utf8Text(string(v.ByteArray())) // what is not JSON stays text
+	case *pqformat.DecimalType:
+		return decimalText(unscaled(v), int(logical.Scale))
+	case *pqformat.DateType:
+		return encode(time.Unix(int64(v.Int32())*86400, 0).UTC().Format(time.DateOnly))
+	case *pqformat.TimeType:
+		return encodeClock(integer(v), unitOf(logical.Unit))
+	case *pqformat.TimestampType:
+		return encodeInstant(integer(v), unitOf(logical.Unit))
+	case *pqformat.IntType:
+		if logical.IsSigned {
+			break
+		}
+		if v.Kind() == parquet.Int32 {
+			return encode(v.Uint32())
+		}
+		return encode(v.Uint64())
+	case *pqformat.UUIDType:
+		raw := v.ByteArray()
+		if len(raw) != 16 {
+			return nil, fmt.Errorf("a UUID of %d bytes", len(raw))
+		}
+		return encode(fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]))
 	}
-	return encodePhysical
-}
-
-func encodePhysical(v parquet.Value) (json.RawMessage, error) {
 	switch v.Kind() {
 	case parquet.Boolean:
 		return encode(v.Boolean())
 	case parquet.Int32, parquet.Int64:
-		return strconv.AppendInt(nil, integer(v), 10), nil
+		return encode(integer(v))
 	case parquet.Int96:
 		return encodeInt96(v.Int96())
 	case parquet.Float:
@@ -70,32 +67,17 @@ func encodePhysical(v parquet.Value) (json.RawMessage, error) {
 	return bytesOrText(v.ByteArray())
 }
 
-func encodeString(v parquet.Value) (json.RawMessage, error) {
-	return utf8Text(string(v.ByteArray()))
-}
-
-// encodeJSONColumn takes the JSON itself; what is not JSON stays text.
-func encodeJSONColumn(v parquet.Value) (json.RawMessage, error) {
-	raw := v.ByteArray()
-	if !utf8.Valid(raw) || !json.Valid(raw) {
-		return encodeString(v)
-	}
-	return bytes.Clone(raw), nil
-}
-
-// encodeDecimal keeps every digit.
-func encodeDecimal(v parquet.Value, scale int) (json.RawMessage, error) {
-	unscaled := new(big.Int)
+// unscaled is a decimal with every digit, without its point.
+func unscaled(v parquet.Value) *big.Int {
 	if kind := v.Kind(); kind == parquet.Int32 || kind == parquet.Int64 {
-		unscaled.SetInt64(integer(v))
-	} else {
-		raw := v.ByteArray() // two's complement, big-endian
-		unscaled.SetBytes(raw)
-		if len(raw) > 0 && raw[0]&0x80 != 0 {
-			unscaled.Sub(unscaled, new(big.Int).Lsh(big.NewInt(1), uint(len(raw)*8)))
-		}
+		return big.NewInt(integer(v))
 	}
-	return decimalText(unscaled, scale)
+	raw := v.ByteArray() // two's complement, big-endian
+	number := new(big.Int).SetBytes(raw)
+	if len(raw) > 0 && raw[0]&0x80 != 0 {
+		number.Sub(number, new(big.Int).Lsh(big.NewInt(1), uint(len(raw)*8)))
+	}
+	return number
 }
 
 func decimalText(unscaled *big.Int, scale int) (json.RawMessage, error) {
@@ -113,13 +95,6 @@ func decimalText(unscaled *big.Int, scale int) (json.RawMessage, error) {
 	return json.RawMessage(digits), nil
 }
 
-func encodeUnsigned(v parquet.Value) (json.RawMessage, error) {
-	if v.Kind() == parquet.Int32 {
-		return strconv.AppendUint(nil, uint64(v.Uint32()), 10), nil
-	}
-	return strconv.AppendUint(nil, v.Uint64(), 10), nil
-}
-
 func encodeFloat(number float64, bits int) (json.RawMessage, error) {
 	switch {
 	case math.IsNaN(number):
@@ -132,14 +107,6 @@ func encodeFloat(number float64, bits int) (json.RawMessage, error) {
 		return encode(float32(number)) // the shortest decimal that is this float32
 	}
 	return encode(number)
-}
-
-func encodeUUID(v parquet.Value) (json.RawMessage, error) {
-	raw := v.ByteArray()
-	if len(raw) != 16 {
-		return nil, fmt.Errorf("a UUID of %d bytes", len(raw))
-	}
-	return encode(fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]))
 }
 
 func encodeClock(count int64, unit time.Duration) (json.RawMessage, error) {
