@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 
 	"trajgen/pipeline/episode"
@@ -146,105 +145,4 @@ func (s *source) report(steps []Step) {
 	if s.options.OnChosen != nil {
 		s.options.OnChosen(slices.Clone(steps))
 	}
-}
-
-// plan is an order that was drawn.
-type plan struct {
-	rows   []int32 // in the order in which they are played
-	sorted []int32 // in the order of the dataset
-	steps  []Step
-}
-
-// ready draws the order once: each row is read for it.
-func (s *source) ready(ctx context.Context) (*plan, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.plan != nil {
-		return s.plan, nil
-	}
-	left := tally{}
-	all := candidates{strata: map[uint64]int32{}}
-	for read, err := range s.kept(ctx, left) {
-		if err != nil {
-			return nil, err
-		}
-		if read.task.Row >= math.MaxInt32 {
-			return nil, fmt.Errorf("dataset %s: a dataset that is shuffled or sampled has at most %d rows", s.name, math.MaxInt32)
-		}
-		all.add(s.choice, read.task)
-	}
-	rows, err := all.plan(s.choice, left)
-	if err != nil {
-		return nil, fmt.Errorf("dataset %s: %w", s.name, err)
-	}
-	steps := s.choice.steps(left)
-	if len(rows) == 0 {
-		return nil, nothingLeft(s.name, steps)
-	}
-	s.plan = &plan{rows: rows, sorted: slices.Sorted(slices.Values(rows)), steps: steps}
-	return s.plan, nil
-}
-
-// planned streams the tasks of the plan in the order of the dataset, in which they are found one after the other.
-func (s *source) planned(ctx context.Context) iter.Seq2[readRow, error] {
-	return sequence(func(yield func(readRow) bool) error {
-		p, err := s.ready(ctx)
-		if err != nil {
-			return err
-		}
-		found := 0
-		for read, err := range s.usable(ctx, passedOn) {
-			if err != nil {
-				return err
-			}
-			if read.task.Row != int(p.sorted[found]) {
-				continue
-			}
-			if !yield(read) {
-				return nil
-			}
-			if found++; found == len(p.rows) {
-				s.report(p.steps)
-				return nil
-			}
-		}
-		return fmt.Errorf("dataset %s has changed since its order was drawn: %d of %d tasks are there", s.name, found, len(p.rows))
-	})
-}
-
-// reordered reads the tasks of the plan, keeps them in scratch, and yields them in the plan's order.
-func (s *source) reordered(ctx context.Context) iter.Seq2[*episode.Task, error] {
-	return sequence(func(yield func(*episode.Task) bool) error {
-		p, err := s.ready(ctx)
-		if err != nil {
-			return err
-		}
-		kept, err := newScratch(s.choice.Scratch)
-		if err != nil {
-			return err
-		}
-		defer kept.close()
-		for read, err := range s.planned(ctx) {
-			if err == nil {
-				err = kept.put(read.task)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		for _, row := range p.rows {
-			if err := s.ended(ctx); err != nil {
-				return err
-			}
-			place, _ := slices.BinarySearch(p.sorted, row)
-			task, err := kept.take(place)
-			if err != nil {
-				return err
-			}
-			if !yield(task) {
-				return nil
-			}
-		}
-		return nil
-	})
 }
