@@ -53,6 +53,7 @@ func readText(file io.Reader) (text *bufio.Reader, packing string, err error) {
 			return nil, "", compressionError(p.name, err)
 		}
 		text, packing = bufio.NewReaderSize(&compressed{name: p.name, Reader: plain}, 64<<10), p.name
+		break
 	}
 	if head, _ := text.Peek(len(byteOrder)); string(head) == byteOrder { // an error shows again when the text is read
 		text.Discard(len(byteOrder))
