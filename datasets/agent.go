@@ -95,7 +95,8 @@ func readUser(p *problems, t *episode.Task, at string, value json.RawMessage) {
 func readAnswers(p *problems, user *episode.User, at string, value json.RawMessage) {
 	for i, entry := range p.list(at, value, `{"match": ..., "answer": ...}`) {
 		var answer episode.UserAnswer
-		if _, is := answerKeys.read(p, &answer, item(at, i), entry); is && (answer.Match == "" || strings.TrimSpace(answer.Answer) == "") {
+		_, is := answerKeys.read(p, &answer, item(at, i), entry)
+		if is && (answer.Match == "" || strings.TrimSpace(answer.Answer) == "") {
 			p.addf("%s: want both match, a regular expression, and answer", item(at, i))
 		}
 		user.Answers = append(user.Answers, answer)

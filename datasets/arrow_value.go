@@ -11,8 +11,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// arrowRow encodes the values of a row as JSON, in the same forms as those of Parquet (see parquetScalar): values without a JSON form
-// become text. Invalid offsets in a damaged column panic.
+// arrowRow encodes the values of a row as JSON, in the same forms as those of Parquet (see parquetScalar): values without a JSON
+// form become text. Invalid offsets in a damaged column panic.
 type arrowRow struct {
 	size int // of the values so far
 }

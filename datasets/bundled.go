@@ -72,7 +72,9 @@ func addGuard(node *yaml.Node, guard string) {
 	imports := false
 	for i, inner := range node.Content {
 		addGuard(inner, guard)
-		imports = imports || i%2 == 1 && strings.HasPrefix(node.Content[i-1].Value, testsPrefix) && strings.Contains(inner.Value, importsGuard)
+		if i%2 == 1 && strings.HasPrefix(node.Content[i-1].Value, testsPrefix) && strings.Contains(inner.Value, importsGuard) {
+			imports = true
+		}
 	}
 	if node.Kind == yaml.MappingNode && imports {
 		var name, file yaml.Node

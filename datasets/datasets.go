@@ -1,10 +1,10 @@
 // Package datasets reads the tasks of a run from files of several formats, from folders, and from the bundled files.
 //
-// The way of a row: Open finds the files (open.go, folder.go, card.go) and the format of each (format.go), which yields rows as the
-// text of a JSON object (jsonl.go, csv.go, yaml.go, parquet.go, arrow.go). A source decodes them many at a time (source.go): a mapping
-// (mapping.go) or the row's shape (shape.go) builds the fields of a task, and the tables of keys (decode.go) read each field into the
-// task, with everything that is wrong with the row. A pass hands on the tasks that the choice leaves (choice.go, pass.go); where
-// all must be known before the first is played, an order is drawn (order.go).
+// The way of a row: Open finds the files (open.go, folder.go, card.go) and the format of each (format.go), which yields rows as
+// the text of a JSON object (jsonl.go, csv.go, yaml.go, parquet.go, arrow.go). A source decodes them many at a time (source.go):
+// a mapping (mapping.go) or the row's shape (shape.go) builds the fields of a task, and tables of keys (decode.go) read each
+// field into the task, and all that is wrong with the row. A pass hands on the tasks that the choice leaves (choice.go, pass.go);
+// where all must be known before the first is played, an order is drawn (order.go).
 package datasets
 
 import (

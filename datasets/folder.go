@@ -56,7 +56,7 @@ func findFolder(dir string, options Options) ([]piece, Card, error) {
 	return pieces, card, err
 }
 
-// dataFile is a file below the directory, with the subset and the split that it belongs to. A directory without splits has neither.
+// dataFile is a file below the directory, with the subset and the split that it belongs to, if the directory has any.
 type dataFile struct {
 	path          string
 	subset, split string
@@ -160,7 +160,8 @@ func findData(dir string) ([]string, error) {
 	}
 	for _, at := range unnamed {
 		if head, _, err := readHead(filepath.Join(dir, at)); len(names) == 0 && err == nil && looksLikeJSONL(head) {
-			return nil, fmt.Errorf("no data file is below the directory by its name, but %s holds JSON Lines: give that file, or name it .jsonl", at)
+			return nil, fmt.Errorf("no data file is below the directory by its name, but %s holds JSON Lines: "+
+				"give that file, or name it .jsonl", at)
 		}
 	}
 	if len(names) == 0 {

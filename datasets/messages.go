@@ -18,7 +18,8 @@ import (
 var (
 	promptKeys    = keys[episode.Message]{"role": messageRole, "content": messageContent}
 	assistantKeys = keys[episode.Message]{
-		"role": messageRole, "content": messageContent, "reasoning": messageReasoning, "reasoning_content": messageReasoning, "tool_calls": readCalls,
+		"role": messageRole, "content": messageContent, "tool_calls": readCalls,
+		"reasoning": messageReasoning, "reasoning_content": messageReasoning,
 	}
 	resultKeys = keys[episode.Message]{
 		"role": messageRole, "content": messageContent,
@@ -111,8 +112,8 @@ func asArguments(value json.RawMessage) (string, error) {
 	return compact.String(), err
 }
 
-// readPrompt takes a string or a list of chat messages, under either name. It refuses tool calls of an earlier conversation instead
-// of dropping them, as the model would then see another conversation than the dataset's.
+// readPrompt takes a string or a list of chat messages, under either name. It refuses tool calls of an earlier conversation
+// instead of dropping them, as the model would then see another conversation than the dataset's.
 func readPrompt(p *problems, t *episode.Task, at string, value json.RawMessage) {
 	if len(t.Prompt) > 0 {
 		p.addf("prompt and messages are both there, want one of them")
@@ -247,7 +248,8 @@ func readTurn(p *problems, at string, value json.RawMessage) (m episode.Message)
 		p.addf("%s: %v with role and content", at, err)
 		return m
 	}
-	allowed := map[string]keys[episode.Message]{"user": promptKeys, "assistant": assistantKeys, "tool": resultKeys}[columns.text("role")]
+	byRole := map[string]keys[episode.Message]{"user": promptKeys, "assistant": assistantKeys, "tool": resultKeys}
+	allowed := byRole[columns.text("role")]
 	if allowed == nil {
 		p.addf("%s: role is %q, want user, assistant or tool (a system prompt has its own setting)", at, columns.text("role"))
 		return m

@@ -16,9 +16,9 @@ import (
 	pqformat "github.com/parquet-go/parquet-go/format"
 )
 
-// parquetScalar writes one value that is not null as JSON. It goes by the logical type, which also stands for the older converted
-// types. What JSON has no form for becomes text: dates 2006-01-02, instants RFC 3339 in UTC, decimals plain numbers, bytes that are
-// not UTF-8 {"base64": ...}, numbers that are not finite "NaN" and "Infinity".
+// parquetScalar writes one value that is not null as JSON. It goes by the logical type, which also stands for the older
+// converted types. What JSON has no form for becomes text: dates 2006-01-02, instants RFC 3339 in UTC, decimals plain numbers,
+// bytes that are not UTF-8 {"base64": ...}, numbers that are not finite "NaN" and "Infinity".
 func parquetScalar(logical any, v parquet.Value) (json.RawMessage, error) {
 	switch logical := logical.(type) {
 	case *pqformat.StringType, *pqformat.EnumType:

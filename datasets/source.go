@@ -183,8 +183,8 @@ func (s *source) task(r row) (*episode.Task, problems) {
 	return decode(fields, metadata)
 }
 
-// idSet makes ids unique. It has a 64-bit hash of each id that is taken, with the ordinal for its next duplicate. If two ids had the
-// same hash, the second would get a needless "#2", and still be unique and the same on every machine.
+// idSet makes ids unique. It has a 64-bit hash of each id that is taken, with the ordinal for its next duplicate. If two ids had
+// the same hash, the second would get a needless "#2", and still be unique and the same on every machine.
 type idSet map[uint64]uint32
 
 func (s idSet) take(id string) string {

@@ -14,7 +14,7 @@ import (
 	"trajgen/pipeline/reward"
 )
 
-// checkKinds has the kind of check that each key goes with; name and weight go with any. A check has one key that is a kind itself.
+// checkKinds has the kind of check that each key goes with; name and weight go with any. One key of a check is a kind itself.
 var checkKinds = reward.Keys()
 
 // checkKeys are the keys of a check. Those that look at the answer are read in package reward.
