@@ -20,7 +20,7 @@ const parquetBatch = 16
 func parquetRows(opened *os.File, yield func(row) bool) error {
 	var (
 		file    *parquet.File
-		rows    *parquet.Reader
+		rows    *parquet.GenericReader[any]
 		columns []*parquetColumn
 	)
 	err := guarded(func() error {
@@ -32,7 +32,7 @@ func parquetRows(opened *os.File, yield func(row) bool) error {
 			return err
 		}
 		columns = parquetColumns(file.Root().Columns(), 0, 0)
-		rows = parquet.NewReader(file)
+		rows = parquet.NewGenericReader[any](file)
 		return nil
 	})
 	if err != nil {
