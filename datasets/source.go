@@ -10,7 +10,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -88,18 +87,23 @@ func (s *source) usable(ctx context.Context, skip func(row, int, string) error) 
 	})
 }
 
-// read yields the rows in their order. It decodes many at a time on all processors, as the user waits while a dataset is read
-// before a run begins.
+// read yields the rows in their order. It decodes many at a time on all processors, while it hands on those before them and reads
+// the next, as the user waits while a dataset is read before a run begins.
 func (s *source) read() iter.Seq2[readRow, error] {
-	const mostRows, mostBytes = 1024, 1 << 20
+	const mostRows, mostBytes = 512, 512 << 10
 	return sequence(func(yield func(readRow) bool) error {
-		var rows []readRow
+		var rows, decoding []readRow
+		var workers sync.WaitGroup
+		defer workers.Wait()
 		size := 0
-		decoded := func() bool {
-			s.decode(rows)
-			going := !slices.ContainsFunc(rows, func(read readRow) bool { return !yield(read) })
-			rows, size = nil, 0
-			return going
+		next := func() bool {
+			workers.Wait()
+			decoded := decoding
+			decoding, rows, size = rows, nil, 0
+			for part := range slices.Chunk(decoding, 64) {
+				workers.Go(func() { s.decode(part) })
+			}
+			return !slices.ContainsFunc(decoded, func(read readRow) bool { return !yield(read) })
 		}
 		for _, p := range s.pieces {
 			going := true
@@ -107,34 +111,28 @@ func (s *source) read() iter.Seq2[readRow, error] {
 				r.file = cmp.Or(r.file, p.path)
 				rows = append(rows, readRow{row: r})
 				if size += len(r.text); len(rows) == mostRows || size >= mostBytes {
-					going = decoded()
+					going = next()
 				}
 				return going
 			})
-			if going {
-				going = decoded()
-			}
-			if err != nil && going {
+			if err != nil && going && next() && next() {
 				return fmt.Errorf("read dataset %s: %w", p.path, err)
 			}
-			if !going {
+			if err != nil || !going {
 				return nil
 			}
+		}
+		if next() {
+			next()
 		}
 		return nil
 	})
 }
 
 func (s *source) decode(rows []readRow) {
-	var workers sync.WaitGroup
-	for part := range slices.Chunk(rows, len(rows)/runtime.GOMAXPROCS(0)+1) {
-		workers.Go(func() {
-			for i := range part {
-				part[i].task, part[i].wrong = s.task(part[i].row)
-			}
-		})
+	for i := range rows {
+		rows[i].task, rows[i].wrong = s.task(rows[i].row)
 	}
-	workers.Wait()
 }
 
 // ended is the error of a context that ended; nil while it has not.
