@@ -117,8 +117,6 @@ func (m *machine) resources() map[string]any {
 // fromRunner is a value that comes from the environment of the user who runs the task.
 var fromRunner = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}$`)
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // variables puts the defaults of variables in their place.
 func (t *task) variables(at string, env map[string]string) {
 	for _, name := range sortedNames(env) {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"strings"
+	"trajgen/sandbox"
 )
 
 // dockerfile is a parsed Dockerfile that needs no build engine: its base image is used unchanged.
@@ -200,7 +201,7 @@ func (d *dockerfile) variables(rest string) error {
 	added := map[string]string{}
 	for _, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
-		if !ok || !variableName.MatchString(name) {
+		if !ok || !sandbox.IsVariable(name) {
 			return fmt.Errorf("%q, want NAME=VALUE", pair)
 		}
 		value, err := d.expand(value)

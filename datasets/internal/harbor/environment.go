@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"trajgen/sandbox"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -129,5 +130,5 @@ func composeEnv(value any) (map[string]string, bool) {
 	default:
 		return nil, false
 	}
-	return env, !slices.ContainsFunc(sortedNames(env), func(name string) bool { return !variableName.MatchString(name) })
+	return env, !slices.ContainsFunc(sortedNames(env), func(name string) bool { return !sandbox.IsVariable(name) })
 }
