@@ -177,7 +177,7 @@ func TestResumeRefusesAnotherExperiment(t *testing.T) {
 
 // TestOutage takes the endpoint away in the middle of a run: exit code 1, nothing lost, and a resume ends it.
 func TestOutage(t *testing.T) {
-	server, err := scripted.New(scripted.Config{Policy: "noop", Model: "m", Delay: 20 * time.Millisecond})
+	server, err := scripted.New(scripted.Config{Policy: "noop", Model: "m", Delay: "20ms"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,7 @@ import (
 )
 
 func newServeModel(std stdio) *cobra.Command {
-	var addr, dataset, mapping, replay, keyEnv, delay string
-	var outages []string
+	var addr, dataset, mapping, replay, keyEnv string
 	cfg := scripted.Config{Skill: 0.7, Model: "scripted"}
 	cmd := &cobra.Command{
 		Use:   "serve-model --policy POLICY [flags]",
@@ -58,9 +57,6 @@ quota, auth, policy, filter, context. With ;times=N only the first N times that 
 				}
 				defer reader.Close()
 				cfg.Replay = run.ReplayFrom(reader)
-			}
-			if err := timing(&cfg, delay, outages); err != nil {
-				return usage(err)
 			}
 			cfg.Logger = slog.New(slog.NewTextHandler(std.err, nil))
 			server, err := scripted.New(cfg)
@@ -101,14 +97,14 @@ quota, auth, policy, filter, context. With ;times=N only the first N times that 
 	flags.StringVar(&mapping, "map", "", "mapping file of the dataset")
 	flags.StringVar(&replay, "replay", "", "run directory whose journal the replay policy plays")
 	flags.StringVar(&keyEnv, "api-key-env", "", "environment variable with the key that clients must send")
-	flags.StringVar(&delay, "delay", "0s", "time before each reply: 2s, 1s-3s, or lognormal:MEDIAN,SIGMA")
+	flags.StringVar(&cfg.Delay, "delay", "0s", "time before each reply: 2s, 1s-3s, or lognormal:MEDIAN,SIGMA")
 	flags.Float64Var(&cfg.Speed, "speed", 0, "tokens per second of a reply, streamed or not; 0 is at once")
 	flags.Float64Var(&cfg.RequestRate, "rate", 0, "requests per second that are let in, with 429 and x-ratelimit headers beyond; 0 is any number")
 	flags.IntVar(&cfg.RequestBurst, "burst", 1, "requests that --rate lets in at once")
 	flags.IntVar(&cfg.TokenRate, "tokens-per-minute", 0, "tokens of prompts and replies that are let in each minute; 0 is any number")
 	flags.IntVar(&cfg.MaxInFlight, "max-in-flight", 0, "requests at a time, with 503 beyond; 0 is any number")
 	flags.IntVar(&cfg.Slots, "slots", 0, "requests that are worked on at a time while others wait; 0 is any number")
-	flags.StringArrayVar(&outages, "outage", nil, "window without service, from the first request on: 30s-90s (503) or 30s-90s;refuse (connections are closed)")
+	flags.StringArrayVar(&cfg.Outages, "outage", nil, "window without service, from the first request on: 30s-90s (503) or 30s-90s;refuse (connections are closed)")
 	flags.Float64Var(&cfg.FaultRate, "fault-rate", 0, "share of requests that end in one of --fault")
 	flags.StringArrayVar(&cfg.Faults, "fault", nil, "fault for --fault-rate (default 429;retry-after=0, 500, 503)")
 	flags.IntVar(&cfg.Context, "context", 0, "tokens that a prompt and its reply may have; 0 is any number")
@@ -119,18 +115,6 @@ quota, auth, policy, filter, context. With ;times=N only the first N times that 
 	flags.StringVar(&cfg.WeightVersion, "weight-version", "", "sent as metadata.weight_version with each reply, as SGLang does")
 	_ = cmd.MarkFlagRequired("policy")
 	return cmd
-}
-
-// timing parses the flags for delays and outages.
-func timing(cfg *scripted.Config, delay string, outages []string) error {
-	var err error
-	cfg.Latency, err = scripted.ParseLatency(delay)
-	errs := []error{err}
-	for _, spec := range outages {
-		o, err := scripted.ParseOutage(spec)
-		cfg.Outages, errs = append(cfg.Outages, o), append(errs, err)
-	}
-	return errors.Join(errs...)
 }
 
 // teach reads a dataset for its solutions.

@@ -173,8 +173,8 @@ func TestTimeouts(t *testing.T) {
 		class  string
 		want   string
 	}{
-		{"whole request", scripted.Config{Delay: time.Hour}, model.Config{Patience: model.Patience{Timeout: 50 * time.Millisecond}}, model.ClassTimeout, "no complete reply within the timeout (50ms)"},
-		{"silence before a stream", scripted.Config{Delay: time.Hour}, model.Config{Settings: model.Settings{Stream: true}, Patience: model.Patience{IdleTimeout: 50 * time.Millisecond}}, model.ClassStalled, "sent nothing for the idle timeout (50ms)"},
+		{"whole request", scripted.Config{Delay: "1h"}, model.Config{Patience: model.Patience{Timeout: 50 * time.Millisecond}}, model.ClassTimeout, "no complete reply within the timeout (50ms)"},
+		{"silence before a stream", scripted.Config{Delay: "1h"}, model.Config{Settings: model.Settings{Stream: true}, Patience: model.Patience{IdleTimeout: 50 * time.Millisecond}}, model.ClassStalled, "sent nothing for the idle timeout (50ms)"},
 		{"slow stream beyond the whole", scripted.Config{Speed: 100}, model.Config{Settings: model.Settings{Stream: true}, Patience: model.Patience{Timeout: 60 * time.Millisecond, IdleTimeout: time.Hour}}, model.ClassTimeout, "no complete reply"},
 	}
 	for _, tt := range tests {

@@ -175,7 +175,7 @@ func TestBrokenUserIsNobodysFault(t *testing.T) {
 		{"errors", func(t *testing.T) model.Model {
 			return userModel(t, scripted.Config{FaultRate: 1, Faults: []string{"500"}}, 1)
 		}, "user_server"},
-		{"silence", func(t *testing.T) model.Model { return userModel(t, scripted.Config{Delay: time.Minute}, 0) }, "user_timeout"},
+		{"silence", func(t *testing.T) model.Model { return userModel(t, scripted.Config{Delay: "1m"}, 0) }, "user_timeout"},
 		{"no words", func(*testing.T) model.Model { return steps(say(" ")) }, "user_silent"},
 		{"none", func(*testing.T) model.Model { return nil }, "no_user_model"},
 	}

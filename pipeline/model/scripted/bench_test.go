@@ -50,7 +50,7 @@ func BenchmarkServe(b *testing.B) {
 // BenchmarkWaiting is what a request of 20 KB keeps of the server's memory while it waits for its reply, when many do.
 func BenchmarkWaiting(b *testing.B) {
 	const many = 1000
-	server := newServer(b, scripted.Config{Policy: scripted.Noop, Delay: time.Hour})
+	server := newServer(b, scripted.Config{Policy: scripted.Noop, Delay: "1h"})
 	url, err := server.Start("127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

@@ -1,30 +1,30 @@
 package scripted
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
 // complete answers a chat completion. Whether it may come in depends on the time and on what else goes on; what the
 // reply is does not.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
-	now := s.cfg.Now()
-	full := s.load.enter(now, s.cfg.MaxInFlight)
+	now := time.Now()
+	inFlight := s.load.enter(now)
 	visit := &visit{ResponseWriter: w}
 	defer func() { s.load.leave(visit) }()
 
 	no := s.outage()
-	if no == nil && full {
+	if no == nil && s.cfg.MaxInFlight > 0 && inFlight > s.cfg.MaxInFlight {
 		no = overloaded
 	}
 	if no == nil {
-		no = s.limits.requests.charge(now, visit.Header(), 1)
+		no = s.requests.charge(now, visit.Header(), 1)
 	}
 	if no != nil {
 		io.Copy(io.Discard, http.MaxBytesReader(visit, r.Body, maxBody)) // so that the connection can be used again
@@ -37,12 +37,12 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if job.reply != nil {
-		if no := s.limits.tokens.charge(now, visit.Header(), job.reply.usage.TotalTokens); no != nil {
+		if no := s.tokens.charge(now, visit.Header(), job.reply.usage.TotalTokens); no != nil {
 			visit.refuse(no)
 			return
 		}
 	}
-	free, ok := s.slot(r.Context())
+	free, ok := s.load.slot(r.Context())
 	if !ok {
 		return
 	}
@@ -58,15 +58,15 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	case job.reply == nil:
 		s.cfg.answer(visit, job.fault)
 	default:
-		visit.usage = &job.reply.usage
-		s.send(visit, r, job.reply, job.fault.Kind)
+		visit.usage = job.reply.usage
+		job.reply.send(visit, r, job.fault.kind)
 	}
 }
 
 // job is a request that was let in: what will be sent, when, and what will be wrong with it.
 type job struct {
 	reply *reply // nil when the fault is an answer of its own
-	fault Fault
+	fault fault
 	met   func() // counts the fault, or that there is none
 	wait  time.Duration
 }
@@ -85,36 +85,36 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request) (job, *refusal)
 	sum := hash(episodeID, string(content[:]))
 	w.Header().Set("X-Request-Id", "req_"+hex.EncodeToString(sum[:10]))
 
-	req, complaint := parse(body)
-	if complaint != "" {
-		return job{}, invalid("", complaint)
+	req, no := parse(body)
+	if no != nil {
+		return job{}, no
 	}
 	if req.Model != s.cfg.Model {
 		return job{}, s.cfg.noModel(req.Model)
 	}
-	fault, met, err := s.draw(r.Header, episodeID, content)
+	fault, met, err := s.draw(r.Header.Get("X-Scripted-Fault"), episodeID, content)
 	if err != nil {
 		return job{}, invalid("unknown_fault", err.Error())
 	}
-	out := job{fault: fault, met: met, wait: s.cfg.latency(sum) + fault.Delay}
-	if fault.Kind != "" && !fault.spoils() {
+	out := job{fault: fault, met: met, wait: s.latency(sum) + fault.delay}
+	if fault.kind != "" && !slices.Contains(spoiling, fault.kind) {
 		return out, nil
 	}
 	next, no := s.next(req, taskID, episodeID)
 	if no != nil {
 		return job{}, no
 	}
-	if out.reply, no = s.compose(req, next, "chatcmpl-"+hex.EncodeToString(sum[:12])); no != nil {
+	if out.reply, no = s.cfg.compose(req, next, "chatcmpl-"+hex.EncodeToString(sum[:12])); no != nil {
 		return job{}, no
 	}
-	if fault.Kind == "filter" {
+	if fault.kind == "filter" {
 		out.reply.filter()
 	}
 	if !req.Stream {
 		out.wait += s.cfg.generation(out.reply.usage.CompletionTokens)
 	}
 	s.cfg.Logger.Debug("reply", "episode", episodeID, "task", taskID, "calls", len(out.reply.turn.calls), "finish", out.reply.finish,
-		"fault", fault.Kind)
+		"fault", fault.kind)
 	return out, nil
 }
 
@@ -124,24 +124,4 @@ func unescape(s string) string {
 		return plain
 	}
 	return s
-}
-
-// pause waits, and reports whether the client was still there and the server still open.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// hang keeps the connection open and silent, and then breaks it: an orderly end would make a reply of the half one.
-func hang(w http.ResponseWriter, r *http.Request) {
-	http.NewResponseController(w).Flush()
-	<-r.Context().Done()
-	panic(http.ErrAbortHandler)
 }

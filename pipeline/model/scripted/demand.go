@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -48,15 +49,11 @@ func (r *request) readChoice() string {
 func (r *request) obey(t turn) turn {
 	fits := func(name string) bool { return r.choice.name == "" || name == r.choice.name }
 	t.calls = slices.DeleteFunc(slices.Clone(t.calls), func(c call) bool { return !fits(c.name) })
-	if len(t.calls) > 0 || !r.choice.required {
-		return t
-	}
-	for _, tool := range r.Tools {
-		if name := tool.Function.Name; fits(name) {
-			var arguments schema
-			json.Unmarshal(tool.Function.Parameters, &arguments) // as far as it is one
-			return turn{reasoning: t.reasoning, calls: []call{{name: name, args: literal(arguments.least(0))}}}
-		}
+	if len(t.calls) == 0 && r.choice.required {
+		wanted := r.offered[slices.IndexFunc(r.offered, func(f function) bool { return fits(f.Function.Name) })].Function
+		var arguments schema
+		json.Unmarshal(wanted.Parameters, &arguments) // as far as it is one
+		return turn{reasoning: t.reasoning, calls: []call{{name: wanted.Name, args: literal(arguments.least(0))}}}
 	}
 	return t
 }
@@ -76,14 +73,11 @@ func (s schema) least(depth int) any {
 	if len(s.Enum) > 0 {
 		return s.Enum[0]
 	}
-	switch kind := string(s.Type); kind {
+	switch string(s.Type) {
 	case `"string"`:
 		return ""
 	case `"integer"`, `"number"`:
-		if len(s.Minimum) > 0 {
-			return s.Minimum
-		}
-		return 0
+		return json.RawMessage(cmp.Or(string(s.Minimum), "0"))
 	case `"boolean"`:
 		return false
 	case `"array"`:

@@ -47,15 +47,15 @@ func TestFaultsUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want, _ := play(t, scripted.Config{})
 		need := ask(t, newServer(t, scripted.Config{Policy: scripted.Noop}), short).Usage
-		var outages []scripted.Outage
+		var outages []string
 		for s := range 400 { // half of every second, so that some begin while a request waits
 			from := time.Duration(s)*time.Second + 500*time.Millisecond
-			outages = append(outages, scripted.Outage{From: from, To: from + 500*time.Millisecond})
+			outages = append(outages, fmt.Sprintf("%v-%v", from, from+500*time.Millisecond))
 		}
 		for name, cfg := range map[string]scripted.Config{
 			"request rate": {RequestRate: 0.7},
 			"token rate":   {TokenRate: 2 * (need.Prompt + need.Completion)},
-			"outages":      {Outages: outages, Delay: 300 * time.Millisecond},
+			"outages":      {Outages: outages, Delay: "300ms"},
 		} {
 			got, refusals := play(t, cfg)
 			if diff := cmp.Diff(want, got); diff != "" || refusals < 10 {

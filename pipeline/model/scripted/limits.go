@@ -10,25 +10,19 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limiter is what an account may ask for: requests each second, tokens each minute. Either may be nil.
-type limiter struct{ requests, tokens *quota }
-
-// quota is a token bucket: it holds at most so much, and fills steadily.
+// quota is what an account may ask for: a token bucket, which holds at most so much and fills steadily.
 type quota struct {
 	*rate.Limiter
 	kind, unit string
 	limit      float64 // per unit
 }
 
-func newLimiter(cfg Config) limiter {
-	var l limiter
-	if r := cfg.RequestRate; r > 0 {
-		l.requests = &quota{rate.NewLimiter(rate.Limit(r), max(1, cfg.RequestBurst)), "requests", "requests per second", r}
+// newQuota makes one of so much each time that has so many seconds; nil when limit is 0.
+func newQuota(kind, unit string, limit, seconds float64, burst int) *quota {
+	if limit == 0 {
+		return nil
 	}
-	if n := cfg.TokenRate; n > 0 {
-		l.tokens = &quota{rate.NewLimiter(rate.Limit(n)/60, n), "tokens", "tokens per min (TPM)", float64(n)}
-	}
-	return l
+	return &quota{rate.NewLimiter(rate.Limit(limit/seconds), burst), kind, unit, limit}
 }
 
 // charge takes n out and writes the headers that OpenAI sends with every reply, refused or not: what the bucket holds
@@ -65,6 +59,3 @@ func (q *quota) charge(now time.Time, header http.Header, n int) *refusal {
 		q.unit, q.limit, q.limit-float64(left), n, wait)
 	return r
 }
-
-// inSeconds is so many seconds, rounded up, and no more than fit.
-func inSeconds(s float64) time.Duration { return time.Duration(math.Ceil(min(max(0, s), 1e9) * 1e9)) }

@@ -2,73 +2,13 @@ package scripted
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
 )
-
-// Outage is a time in which the server cannot be used, counted from the first chat completion that it is asked for.
-type Outage struct {
-	From, To time.Duration
-	Refuse   bool // connections are closed without an answer; otherwise the answer is a 503
-}
-
-// ParseOutage reads a window such as 30s-90s, and 30s-90s;refuse where connections are closed without an answer.
-func ParseOutage(spec string) (Outage, error) {
-	window, mode, _ := strings.Cut(spec, ";")
-	from, to, err := parseRange(window)
-	o := Outage{From: from, To: to, Refuse: mode == "refuse"}
-	if errors.Join(err, o.check()) != nil || mode != "" && !o.Refuse {
-		return Outage{}, fmt.Errorf("outage %q (want e.g. 30s-90s or 30s-90s;refuse)", spec)
-	}
-	return o, nil
-}
-
-// parseRange reads a duration, or two of them around a dash.
-func parseRange(spec string) (from, to time.Duration, err error) {
-	first, last, isRange := strings.Cut(spec, "-")
-	if !isRange {
-		last = first
-	}
-	from, err = time.ParseDuration(strings.TrimSpace(first))
-	to, err2 := time.ParseDuration(strings.TrimSpace(last))
-	return from, to, errors.Join(err, err2)
-}
-
-func (o Outage) check() error {
-	if o.From < 0 || o.To <= o.From {
-		return fmt.Errorf("outage from %v to %v (want 0 <= from < to)", o.From, o.To)
-	}
-	return nil
-}
-
-// outage is the refusal of this moment, if there is one.
-func (s *Server) outage() *refusal {
-	if len(s.cfg.Outages) == 0 {
-		return nil
-	}
-	age := s.load.age(s.cfg.Now())
-	for _, o := range s.cfg.Outages {
-		switch {
-		case age < o.From || age >= o.To:
-		case o.Refuse:
-			return &refusal{}
-		default:
-			return &refusal{status: http.StatusServiceUnavailable, Kind: "server_error", Code: "service_unavailable",
-				Message: "The service is temporarily unavailable."}
-		}
-	}
-	return nil
-}
-
-var overloaded = &refusal{status: http.StatusServiceUnavailable, Kind: "server_error", Code: "overloaded",
-	Message: "The engine is currently overloaded, please try again later"}
 
 // Stats is what the server counted since it was made, of chat completions only.
 type Stats struct {
@@ -85,7 +25,7 @@ type Stats struct {
 
 // Stats is what was counted so far.
 func (s *Server) Stats() Stats {
-	age := s.load.age(s.cfg.Now())
+	age := s.load.age()
 	s.load.mu.Lock()
 	defer s.load.mu.Unlock()
 	stats := s.load.stats
@@ -95,25 +35,25 @@ func (s *Server) Stats() Stats {
 
 // load is what the server is busy with.
 type load struct {
-	slots chan struct{} // one for each request that is worked on; nil for any number
+	slots chan struct{} // has room for the requests that are worked on; for none where any number may be
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the two below
 	first time.Time
 	stats Stats
 }
 
 // age is the time since the first request, 0 before it.
-func (l *load) age(now time.Time) time.Duration {
+func (l *load) age() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.first.IsZero() {
 		return 0
 	}
-	return now.Sub(l.first)
+	return time.Since(l.first)
 }
 
-// enter counts a request in; leave must be called with what became of it. full says that there are too many.
-func (l *load) enter(now time.Time, most int) (full bool) {
+// enter counts a request in; leave must be called with what became of it. It gives the number in flight.
+func (l *load) enter(now time.Time) (inFlight int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.first.IsZero() {
@@ -122,7 +62,7 @@ func (l *load) enter(now time.Time, most int) (full bool) {
 	l.stats.Requests++
 	l.stats.InFlight++
 	l.stats.Peak = max(l.stats.Peak, l.stats.InFlight)
-	return most > 0 && l.stats.InFlight > most
+	return l.stats.InFlight
 }
 
 func (l *load) leave(v *visit) {
@@ -133,23 +73,21 @@ func (l *load) leave(v *visit) {
 	if v.refused {
 		l.stats.Refused++
 	}
-	if v.usage != nil {
-		l.stats.Prompt += v.usage.PromptTokens
-		l.stats.Reply += v.usage.CompletionTokens
-	}
+	l.stats.Prompt += v.usage.PromptTokens
+	l.stats.Reply += v.usage.CompletionTokens
 }
 
-// slot waits for its turn, in order of coming. The work that has one is done at the pace of Config.Latency and
+// slot waits for its turn, in order of coming. The work that has one is done at the pace of Config.Delay and
 // Config.Speed, so that the time to a reply grows with the number of clients, as it does before a GPU.
-func (s *Server) slot(ctx context.Context) (free func(), ok bool) {
-	if s.load.slots == nil {
+func (l *load) slot(ctx context.Context) (free func(), ok bool) {
+	if cap(l.slots) == 0 {
 		return func() {}, true
 	}
-	s.load.wait(1)
-	defer s.load.wait(-1)
+	l.wait(1)
+	defer l.wait(-1)
 	select {
-	case s.load.slots <- struct{}{}:
-		return func() { <-s.load.slots }, true
+	case l.slots <- struct{}{}:
+		return func() { <-l.slots }, true
 	case <-ctx.Done():
 		return nil, false
 	}
@@ -166,7 +104,7 @@ type visit struct {
 	http.ResponseWriter
 	status  int
 	refused bool
-	usage   *openai.Usage // of the reply that was sent
+	usage   openai.Usage // of the reply that was sent
 }
 
 func (v *visit) refuse(no *refusal) {
@@ -177,9 +115,7 @@ func (v *visit) refuse(no *refusal) {
 func (v *visit) Unwrap() http.ResponseWriter { return v.ResponseWriter }
 
 func (v *visit) WriteHeader(status int) {
-	if v.status == 0 {
-		v.status = status
-	}
+	v.status = status
 	v.ResponseWriter.WriteHeader(status)
 }
 

@@ -95,7 +95,7 @@ func TestTokenRate(t *testing.T) {
 // TestLoad: what is beyond the limit is refused, what is beyond the slots waits its turn.
 func TestLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newServer(t, scripted.Config{Policy: scripted.Noop, Delay: time.Second, Slots: 2, MaxInFlight: 6})
+		server := newServer(t, scripted.Config{Policy: scripted.Noop, Delay: "1s", Slots: 2, MaxInFlight: 6})
 		answers, times := crowd(t, server, 8)
 		for i, w := range answers {
 			status, took := 200, time.Duration(i/2+1)*time.Second
@@ -114,8 +114,7 @@ func TestLoad(t *testing.T) {
 
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newServer(t, scripted.Config{Policy: scripted.Noop, Delay: time.Second,
-			Outages: []scripted.Outage{{From: 10 * time.Second, To: 20 * time.Second}, {From: 30 * time.Second, To: 31 * time.Second, Refuse: true}}})
+		server := newServer(t, scripted.Config{Policy: scripted.Noop, Delay: "1s", Outages: []string{"10s-20s", "30s-31s;refuse"}})
 		time.Sleep(time.Hour) // an outage counts from the first request
 		began := time.Now()
 		at := func(second float64, want int) {
@@ -161,11 +160,7 @@ func TestLatency(t *testing.T) {
 			spec        string
 			median, max time.Duration
 		}{{"2s", 2 * time.Second, 2 * time.Second}, {"1s-3s", 2 * time.Second, 3 * time.Second}, {"lognormal:2s,0.5", 2 * time.Second, 200 * time.Second}} {
-			latency, err := scripted.ParseLatency(tt.spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			server := newServer(t, scripted.Config{Policy: scripted.Noop, Latency: latency})
+			server := newServer(t, scripted.Config{Policy: scripted.Noop, Delay: tt.spec})
 			took := func(episode int) time.Duration {
 				began := time.Now()
 				post(t, server, "/v1/chat/completions", short, "X-Trajgen-Episode", string(rune('a'+episode)))
@@ -199,17 +194,15 @@ func TestLatency(t *testing.T) {
 }
 
 func TestTimingSpecs(t *testing.T) {
-	for _, spec := range []string{"", "x", "-1s", "3s-1s", "lognormal:2s", "lognormal:0s,1", "lognormal:2s,9", "lognormal:2s,NaN"} {
-		if _, err := scripted.ParseLatency(spec); err == nil {
+	for _, spec := range []string{"x", "-1s", "3s-1s", "lognormal:2s", "lognormal:0s,1", "lognormal:2s,9", "lognormal:2s,NaN"} {
+		if _, err := scripted.New(scripted.Config{Policy: scripted.Noop, Delay: spec}); err == nil {
 			t.Errorf("latency %q is accepted", spec)
 		}
 	}
 	for _, spec := range []string{"", "1s", "2s-1s", "1s-2s;refus", "1s-1s"} {
-		if _, err := scripted.ParseOutage(spec); err == nil {
+		if _, err := scripted.New(scripted.Config{Policy: scripted.Noop, Outages: []string{spec}}); err == nil {
 			t.Errorf("outage %q is accepted", spec)
 		}
 	}
-	if o, err := scripted.ParseOutage("30s-1m30s;refuse"); err != nil || o != (scripted.Outage{From: 30 * time.Second, To: 90 * time.Second, Refuse: true}) {
-		t.Errorf("outage = %+v, %v", o, err)
-	}
+	newServer(t, scripted.Config{Policy: scripted.Noop, Delay: "1s - 3s", Outages: []string{"30s-1m30s;refuse"}})
 }

@@ -24,9 +24,9 @@ type tokenLogprob struct {
 }
 
 func newTokenLogprob(id int32, share float64) tokenLogprob {
-	text, _ := decode(id)
 	// Four digits are enough, and the same on every machine.
-	t := tokenLogprob{Token: tokenName(text), Logprob: math.Round(math.Log(share)*1e4) / 1e4}
+	t := tokenLogprob{Token: tokenName(id), Logprob: math.Round(math.Log(share)*1e4) / 1e4}
+	text, _ := decode(id)
 	for _, b := range []byte(text) {
 		t.Bytes = append(t.Bytes, int(b))
 	}
@@ -34,31 +34,31 @@ func newTokenLogprob(id int32, share float64) tokenLogprob {
 }
 
 // tokenName is the text of a token, as far as it is text.
-func tokenName(text string) string {
-	if len(text) == 1 && text[0] >= 0x80 {
-		return `bytes:\x` + strconv.FormatUint(uint64(text[0]), 16)
+func tokenName(id int32) string {
+	if id >= 0x80 && id < firstMark {
+		return `bytes:\x` + strconv.FormatInt(int64(id), 16)
 	}
+	text, _ := decode(id)
 	return text
 }
 
 // logprobs draws the probability of each token from the seed, the episode, the turn and the place in the reply. The
 // token that was taken has more than half, its alternatives halve what is left.
 func (r *reply) logprobs(ids []int32, from int) *logprobs {
-	out := &logprobs{Content: make([]tokenLogprob, len(ids))}
+	out := &logprobs{}
 	for i, id := range ids {
 		place := binary.LittleEndian.AppendUint64(nil, uint64(from+i))
 		sum := hash("logprob", r.key, string(place))
 		draw := rand.New(rand.NewPCG(binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:16])))
 		share := 0.5 + draw.Float64()/2
 		entry := newTokenLogprob(id, share)
-		for n := range r.top {
-			top := newTokenLogprob(id, share)
-			if n > 0 {
-				top = newTokenLogprob((id+int32(n)*97)%firstMark, (1-share)/float64(int(1)<<n))
+		if top := r.req.TopLogprobs; top != nil && *top > 0 {
+			entry.Top = []tokenLogprob{entry}
+			for n := 1; n < *top; n++ {
+				entry.Top = append(entry.Top, newTokenLogprob((id+int32(n)*97)%firstMark, (1-share)/float64(int(1)<<n)))
 			}
-			entry.Top = append(entry.Top, top)
 		}
-		out.Content[i] = entry
+		out.Content = append(out.Content, entry)
 	}
 	return out
 }

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"trajgen/pipeline/episode"
 )
 
 // turn is one assistant message to be.
@@ -89,7 +87,7 @@ func (s *Server) next(req *request, taskID, episodeID string) (next, *refusal) {
 
 func (c *Config) plan(sc *script, req *request, who string) plan {
 	turns := translate(sc.gold, req.tools)
-	if !req.parallel() {
+	if req.Parallel != nil && !*req.Parallel {
 		turns = oneByOne(turns)
 	}
 	if c.Policy == Noisy {
@@ -203,20 +201,16 @@ func (s *Server) replay(episodeID string, position int) (turn, *refusal) {
 			continue
 		}
 		if n == position {
-			return recorded(m), nil
+			t := turn{content: m.Content, reasoning: m.Reasoning}
+			for _, c := range m.Calls {
+				t.calls = append(t.calls, call{id: c.ID, name: c.Name, args: c.Arguments})
+			}
+			return t, nil
 		}
 		n++
 	}
 	return turn{}, invalid("recording_ended", fmt.Sprintf("the recording of episode %q has %d assistant messages and number %d is asked for",
 		episodeID, n, position+1))
-}
-
-func recorded(m episode.Message) turn {
-	t := turn{content: m.Content, reasoning: m.Reasoning}
-	for _, c := range m.Calls {
-		t.calls = append(t.calls, call{id: c.ID, name: c.Name, args: c.Arguments})
-	}
-	return t
 }
 
 // quote makes one shell word of a text.

@@ -33,8 +33,24 @@ func invalid(code, message string) *refusal {
 	return r
 }
 
-var wrongKey = &refusal{status: http.StatusUnauthorized, Kind: "invalid_request_error", Code: "invalid_api_key",
-	Message: "Incorrect API key provided."}
+func notJSON(err error) *refusal {
+	return invalid("", fmt.Sprintf("We could not parse the JSON body of your request: %v", err))
+}
+
+func (c *Config) noModel(id string) *refusal {
+	return &refusal{status: http.StatusNotFound, Kind: "invalid_request_error", Code: "model_not_found",
+		Message: "The model `" + id + "` does not exist (this server has `" + c.Model + "`)."}
+}
+
+var (
+	wrongKey = &refusal{status: http.StatusUnauthorized, Kind: "invalid_request_error", Code: "invalid_api_key",
+		Message: "Incorrect API key provided."}
+	tooLarge   = &refusal{status: http.StatusRequestEntityTooLarge, Kind: "invalid_request_error", Message: "the request is too large"}
+	overloaded = &refusal{status: http.StatusServiceUnavailable, Kind: "server_error", Code: "overloaded",
+		Message: "The engine is currently overloaded, please try again later"}
+	unavailable = &refusal{status: http.StatusServiceUnavailable, Kind: "server_error", Code: "service_unavailable",
+		Message: "The service is temporarily unavailable."}
+)
 
 func (r *refusal) body() string { return literal(map[string]*refusal{"error": r}) }
 
@@ -45,9 +61,7 @@ func (r *refusal) write(w http.ResponseWriter) {
 	writeText(w, r.status, r.body())
 }
 
-func writeJSON(w http.ResponseWriter, status int, value any) {
-	writeText(w, status, literal(value))
-}
+func writeJSON(w http.ResponseWriter, value any) { writeText(w, http.StatusOK, literal(value)) }
 
 func writeText(w http.ResponseWriter, status int, body string) {
 	w.Header().Set("Content-Type", "application/json")

@@ -4,8 +4,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// reply is what the server will send: it is ready before any waiting begins, and a request that waits holds nothing
-// else.
+// reply is what the server will send: it is ready before any waiting begins.
 type reply struct {
 	completion           // what the document, or each event of the stream, begins with
 	segments   []segment // what was written, with the mark that ends it
@@ -13,26 +12,22 @@ type reply struct {
 	finish     string
 	stopped    *string // the stop text that ended it
 	usage      openai.Usage
-	key        string // of the draws of its log probabilities
-	stream     bool
-	withUsage  bool    // at the end of the stream
-	prompt     []int32 // nil when tokens are not wanted
-	logprob    bool
-	top        int
-	metadata   map[string]string
-	as         string // Config.ReasoningAs
+	key        string   // of the draws of its log probabilities
+	prompt     []int32  // nil when tokens are not wanted
+	req        *request // without what may be large
+	cfg        *Config
 }
 
 // compose makes the reply of a turn: it obeys what the request says about tools, format and length, and counts.
-func (s *Server) compose(req *request, next next, id string) (*reply, *refusal) {
-	prompt, before := s.cfg.render(req)
+func (c *Config) compose(req *request, next next, id string) (*reply, *refusal) {
+	prompt, before := c.render(req)
 	size, limit := countTokens(prompt), req.limit()
-	if room := s.cfg.Context; room > 0 {
-		if size+max(limit, 1) > room {
-			return nil, s.cfg.tooLong(room, size, limit)
+	if c.Context > 0 {
+		if size+max(limit, 1) > c.Context {
+			return nil, c.tooLong(c.Context, size, limit)
 		}
 		if limit == 0 {
-			limit = room - size
+			limit = c.Context - size
 		}
 	}
 	t := req.obey(next.turn)
@@ -40,28 +35,21 @@ func (s *Server) compose(req *request, next next, id string) (*reply, *refusal) 
 	if req.ReasoningEffort == "none" {
 		t.reasoning = ""
 	}
-	if f := req.ResponseFormat; f != nil && f.Type == "json_object" && len(t.calls) == 0 {
+	if req.ResponseFormat.Type == "json_object" && len(t.calls) == 0 {
 		t.content = onlyJSON(t.content)
 	}
 	r := &reply{
 		completion: completion{ID: id, Object: "chat.completion", Created: created, Model: req.Model, Fingerprint: "scripted"},
-		finish:     "stop", key: next.who + next.place(), stream: req.Stream, withUsage: req.StreamOptions.IncludeUsage,
-		logprob: req.Logprobs, as: s.cfg.ReasoningAs,
+		finish:     "stop", key: next.who + next.place(), req: req, cfg: c,
 		usage: openai.Usage{PromptTokens: size, PromptTokensDetails: &openai.PromptTokensDetails{}, CompletionTokensDetails: &openai.CompletionTokensDetails{}},
-	}
-	if req.TopLogprobs != nil {
-		r.top = *req.TopLogprobs
 	}
 	if req.ReturnTokenIDs {
 		r.prompt = encode(prompt)
 	}
-	if s.cfg.WeightVersion != "" {
-		r.metadata = map[string]string{"weight_version": s.cfg.WeightVersion}
-	}
 	if next.position > 0 {
 		r.usage.PromptTokensDetails.CachedTokens = countTokens(before)
 	}
-	segments := append(s.cfg.write(t, req.callsBefore()), segment{text: "<|im_end|>"})
+	segments := append(c.write(t, req.callsBefore()), segment{text: "<|im_end|>"})
 	segments, r.stopped = stopAt(segments, req.stops)
 	if short := cut(segments, limit); limit > 0 && len(whole(short)) < len(whole(segments)) {
 		segments, r.finish, r.stopped = short, "length", nil
@@ -70,13 +58,14 @@ func (s *Server) compose(req *request, next next, id string) (*reply, *refusal) 
 	if len(r.turn.calls) > 0 && r.finish == "stop" && r.stopped == nil && req.choice.name == "" {
 		r.finish = "tool_calls" // a call that was asked for by its name ends with "stop", as OpenAI has it
 	}
+	req.Messages, req.Tools, req.offered = nil, nil, nil // a request that waits holds little memory
 	return r, nil
 }
 
 // end settles what is written.
 func (r *reply) end(segments []segment, calls []call) {
 	r.segments, r.turn = segments, seen(segments, calls)
-	r.usage.CompletionTokens = size(segments)
+	r.usage.CompletionTokens = countTokens(whole(segments))
 	r.usage.CompletionTokensDetails.ReasoningTokens = countTokens(r.turn.reasoning)
 	r.usage.TotalTokens = r.usage.PromptTokens + r.usage.CompletionTokens
 }
@@ -121,17 +110,12 @@ type choice struct {
 
 // outward is a message or a part of one.
 type outward struct {
-	Role    string `json:"role,omitempty"`
-	Content any    `json:"content,omitempty"` // a whole message has one that is null beside calls
-	thought
-	ToolCalls []toolCall `json:"tool_calls,omitempty"`
-}
-
-// thought is reasoning in one of the fields that servers use for it.
-type thought struct {
-	ReasoningContent string   `json:"reasoning_content,omitempty"`
-	Reasoning        string   `json:"reasoning,omitempty"`
-	Details          []detail `json:"reasoning_details,omitempty"`
+	Role             string     `json:"role,omitempty"`
+	Content          any        `json:"content,omitempty"` // a whole message has one that is null beside calls
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	Reasoning        string     `json:"reasoning,omitempty"`
+	Details          []detail   `json:"reasoning_details,omitempty"`
+	ToolCalls        []toolCall `json:"tool_calls,omitempty"`
 }
 
 type detail struct {
@@ -140,16 +124,17 @@ type detail struct {
 	Index int    `json:"index"`
 }
 
-func (r *reply) thought(text string) thought {
+// think puts reasoning into one of the fields that servers use for it.
+func (o *outward) think(text, field string) {
 	switch {
 	case text == "":
-		return thought{}
-	case r.as == ReasoningPlain:
-		return thought{Reasoning: text}
-	case r.as == ReasoningDetails:
-		return thought{Reasoning: text, Details: []detail{{Type: "reasoning.text", Text: text}}}
+	case field == ReasoningPlain:
+		o.Reasoning = text
+	case field == ReasoningDetails:
+		o.Reasoning, o.Details = text, []detail{{Type: "reasoning.text", Text: text}}
+	default:
+		o.ReasoningContent = text
 	}
-	return thought{ReasoningContent: text}
 }
 
 func (c call) wire(index *int) toolCall {
@@ -158,34 +143,40 @@ func (c call) wire(index *int) toolCall {
 	return wire
 }
 
-// choice is a message with what belongs to its text, whose tokens begin with number from, as far as it was asked for.
-func (r *reply) choice(message *outward, text string, from int) choice {
-	c := choice{Delta: message}
-	if text == "" || r.prompt == nil && !r.logprob {
+// choice is what belongs to a text whose tokens begin with number from, as far as it was asked for.
+func (r *reply) choice(text string, from int) (c choice) {
+	if text == "" {
 		return c
 	}
-	ids := encode(text)
-	if r.prompt != nil {
-		c.TokenIDs = ids
+	if r.req.ReturnTokenIDs {
+		c.TokenIDs = encode(text)
 	}
-	if r.logprob {
-		c.Logprobs = r.logprobs(ids, from)
+	if r.req.Logprobs {
+		c.Logprobs = r.logprobs(encode(text), from)
 	}
 	return c
 }
 
 // document is the reply in one piece.
 func (r *reply) document() string {
-	message := &outward{Role: "assistant", Content: r.turn.content, thought: r.thought(r.turn.reasoning)}
+	message := &outward{Role: "assistant", Content: r.turn.content}
+	message.think(r.turn.reasoning, r.cfg.ReasoningAs)
 	for _, c := range r.turn.calls {
 		message.ToolCalls = append(message.ToolCalls, c.wire(nil))
 	}
 	if r.turn.content == "" && len(r.turn.calls) > 0 {
 		message.Content = (*string)(nil)
 	}
-	c := r.choice(nil, whole(r.segments), 0)
+	c := r.choice(whole(r.segments), 0)
 	c.Message, c.Finish, c.Stop = message, &r.finish, r.stopped
 	body := r.completion
-	body.Choices, body.Usage, body.Metadata, body.Prompt = []choice{c}, &r.usage, r.metadata, r.prompt
+	body.Choices, body.Usage, body.Metadata, body.Prompt = []choice{c}, &r.usage, r.cfg.metadata(), r.prompt
 	return literal(body)
+}
+
+func (c *Config) metadata() map[string]string {
+	if c.WeightVersion == "" {
+		return nil
+	}
+	return map[string]string{"weight_version": c.WeightVersion}
 }

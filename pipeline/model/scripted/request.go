@@ -9,12 +9,12 @@ import (
 
 // request is the body of a chat completion as far as the server looks at it.
 type request struct {
-	Model         string          `json:"model"`
-	Messages      []message       `json:"messages"`
-	Tools         []tool          `json:"tools"`
-	ToolChoice    json.RawMessage `json:"tool_choice"`
-	Parallel      *bool           `json:"parallel_tool_calls"`
-	Stream        bool            `json:"stream"`
+	Model         string            `json:"model"`
+	Messages      []message         `json:"messages"`
+	Tools         []json.RawMessage `json:"tools"`
+	ToolChoice    json.RawMessage   `json:"tool_choice"`
+	Parallel      *bool             `json:"parallel_tool_calls"`
+	Stream        bool              `json:"stream"`
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
@@ -24,16 +24,17 @@ type request struct {
 	N                   *int            `json:"n"`
 	Stop                json.RawMessage `json:"stop"`
 	ReasoningEffort     string          `json:"reasoning_effort"`
-	ResponseFormat      *struct {
+	ResponseFormat      struct {
 		Type string `json:"type"`
 	} `json:"response_format"`
 	Logprobs       bool `json:"logprobs"`
 	TopLogprobs    *int `json:"top_logprobs"`
 	ReturnTokenIDs bool `json:"return_token_ids"` // of vLLM
 
-	tools  map[string]bool // names; empty when the choice is "none"
-	choice demand
-	stops  []string
+	offered []function      // Tools
+	tools   map[string]bool // their names; empty when the choice is "none"
+	choice  demand
+	stops   []string
 }
 
 type message struct {
@@ -81,12 +82,7 @@ type toolCall struct {
 	} `json:"function"`
 }
 
-// tool is one that is offered.
-type tool struct {
-	function
-	raw string // as it was sent
-}
-
+// function is a tool that is offered, or that must be called.
 type function struct {
 	Type     string `json:"type"`
 	Function struct {
@@ -94,17 +90,6 @@ type function struct {
 		Parameters json.RawMessage `json:"parameters"`
 	} `json:"function"`
 }
-
-// UnmarshalJSON leaves it to parse to say what is wrong.
-func (t *tool) UnmarshalJSON(data []byte) error {
-	t.raw = string(data)
-	if json.Unmarshal(data, &t.function) != nil {
-		t.function = function{}
-	}
-	return nil
-}
-
-func (f function) proper() bool { return f.Type == "function" && f.Function.Name != "" }
 
 // limit is the number of tokens that the reply may have, 0 for any.
 func (r *request) limit() int {
@@ -114,40 +99,45 @@ func (r *request) limit() int {
 	return 0
 }
 
-// parallel reports whether a turn may have several calls.
-func (r *request) parallel() bool { return r.Parallel == nil || *r.Parallel }
-
 // parse decodes and checks a body as strictly as OpenAI does, so that a harness that breaks the protocol finds out
-// here and not against an endpoint that is paid for. The complaint is empty when all is well.
-func parse(body []byte) (r *request, complaint string) {
-	r = &request{tools: map[string]bool{}}
+// here and not against an endpoint that is paid for.
+func parse(body []byte) (*request, *refusal) {
+	r := &request{tools: map[string]bool{}}
 	if err := json.Unmarshal(body, r); err != nil {
-		return nil, fmt.Sprintf("We could not parse the JSON body of your request: %v", err)
+		return nil, notJSON(err)
 	}
-	if len(r.Messages) == 0 {
-		return nil, "[] is too short - 'messages'"
+	if complaint := cmp.Or(r.check(), r.readTools(), r.readStops(), r.readChoice(), r.checkOrder()); complaint != "" {
+		return nil, invalid("", complaint)
 	}
-	if r.N != nil && *r.N != 1 {
-		return nil, fmt.Sprintf("n is %d; this server gives one choice", *r.N)
+	return r, nil
+}
+
+func (r *request) check() string {
+	switch format := r.ResponseFormat.Type; {
+	case len(r.Messages) == 0:
+		return "[] is too short - 'messages'"
+	case r.N != nil && *r.N != 1:
+		return fmt.Sprintf("n is %d; this server gives one choice", *r.N)
+	case r.MaxCompletionTokens != nil && *r.MaxCompletionTokens < 1, r.MaxTokens != nil && *r.MaxTokens < 1:
+		return "max_tokens is below 1"
+	case r.TopLogprobs != nil && (!r.Logprobs || *r.TopLogprobs < 0 || *r.TopLogprobs > maxTop):
+		return fmt.Sprintf("'top_logprobs' is %d (want 0 to %d, and 'logprobs' true)", *r.TopLogprobs, maxTop)
+	case format != "" && format != "text" && format != "json_object":
+		return fmt.Sprintf("'response_format' of type %q: a script follows no schema (have text, json_object)", format)
 	}
-	for _, limit := range []*int{r.MaxCompletionTokens, r.MaxTokens} {
-		if limit != nil && *limit < 1 {
-			return nil, "max_tokens is below 1"
+	return ""
+}
+
+func (r *request) readTools() string {
+	for i, raw := range r.Tools {
+		var f function
+		if json.Unmarshal(raw, &f) != nil || f.Type != "function" || f.Function.Name == "" {
+			return fmt.Sprintf("Invalid 'tools[%d]': want {\"type\":\"function\",\"function\":{\"name\":...}}", i)
 		}
+		r.offered = append(r.offered, f)
+		r.tools[f.Function.Name] = true
 	}
-	if r.TopLogprobs != nil && (!r.Logprobs || *r.TopLogprobs < 0 || *r.TopLogprobs > maxTop) {
-		return nil, fmt.Sprintf("'top_logprobs' is %d (want 0 to %d, and 'logprobs' true)", *r.TopLogprobs, maxTop)
-	}
-	if f := r.ResponseFormat; f != nil && f.Type != "text" && f.Type != "json_object" {
-		return nil, fmt.Sprintf("'response_format' of type %q: a script follows no schema (have text, json_object)", f.Type)
-	}
-	for i, t := range r.Tools {
-		if !t.proper() {
-			return nil, fmt.Sprintf("Invalid 'tools[%d]': want {\"type\":\"function\",\"function\":{\"name\":...}}", i)
-		}
-		r.tools[t.Function.Name] = true
-	}
-	return r, cmp.Or(r.readStops(), r.readChoice(), r.checkOrder())
+	return ""
 }
 
 // absent reports whether a value is missing or null.
@@ -174,37 +164,29 @@ var roles = []string{"system", "developer", "user", "assistant", "tool"}
 // checkOrder holds every tool call to one answer, right behind it.
 func (r *request) checkOrder() string {
 	open := map[string]bool{}
-	unanswered := func() string {
-		return fmt.Sprintf("An assistant message with 'tool_calls' must be followed by tool messages responding to each "+
-			"'tool_call_id'; %d have none", len(open))
-	}
-	for i, m := range r.Messages {
-		if m.Role != "tool" && len(open) > 0 {
-			return unanswered()
-		}
-		if !slices.Contains(roles, m.Role) {
+	for i, m := range append(r.Messages[:len(r.Messages):len(r.Messages)], message{}) { // and the end
+		switch {
+		case m.Role != "tool" && len(open) > 0:
+			return fmt.Sprintf("An assistant message with 'tool_calls' must be followed by tool messages responding to each "+
+				"'tool_call_id'; %d have none", len(open))
+		case i == len(r.Messages):
+			return ""
+		case !slices.Contains(roles, m.Role):
 			return fmt.Sprintf("Invalid value %q for 'messages[%d].role'", m.Role, i)
-		}
-		if !m.Content.given && (m.Role != "assistant" || len(m.ToolCalls) == 0) {
+		case !m.Content.given && (m.Role != "assistant" || len(m.ToolCalls) == 0):
 			return fmt.Sprintf("Invalid value for 'messages[%d].content': expected a string, got null", i)
-		}
-		switch m.Role {
-		case "assistant":
+		case m.Role == "tool" && !open[m.ToolCallID]:
+			return fmt.Sprintf("Invalid 'messages[%d]': tool_call_id %q answers no call of the message before it", i, m.ToolCallID)
+		case m.Role == "tool":
+			delete(open, m.ToolCallID)
+		case m.Role == "assistant":
 			for _, call := range m.ToolCalls {
 				if call.ID == "" || call.Type != "function" || open[call.ID] {
 					return fmt.Sprintf("Invalid 'messages[%d].tool_calls': want distinct ids and type \"function\"", i)
 				}
 				open[call.ID] = true
 			}
-		case "tool":
-			if !open[m.ToolCallID] {
-				return fmt.Sprintf("Invalid 'messages[%d]': tool_call_id %q answers no call of the message before it", i, m.ToolCallID)
-			}
-			delete(open, m.ToolCallID)
 		}
-	}
-	if len(open) > 0 {
-		return unanswered()
 	}
 	return ""
 }

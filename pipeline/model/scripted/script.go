@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"math"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,15 +21,10 @@ type script struct {
 	said       []string // texts of the assistant messages in the prompt, which are not ours
 	turns      int      // the task's own limit, 0 when it has none
 
-	// What an answer alone is judged by, so that a failing episode can steer clear of it.
-	exact      []string
-	numbers    []number
-	regexes    []string
+	// checks are those of the answer alone, so that a failing episode can steer clear of them.
+	checks     []episode.Check
 	workspaced bool // some check looks at more than the answer
 }
-
-// number is a check for one.
-type number struct{ want, tolerance float64 }
 
 // library has the tasks that a server knows.
 type library struct {
@@ -39,19 +33,12 @@ type library struct {
 	byPrompt map[[16]byte][]*script // by the text of the first user message; sorted by id
 }
 
-// Learn makes the task known. A task that comes again, as it does for every sample, replaces itself. Of its files and
-// tests nothing is kept.
+// Learn makes the task known. A task that comes again replaces itself. Of its files and tests nothing is kept.
 func (l *library) Learn(task *episode.Task) {
-	if task == nil {
-		return
-	}
 	sc := newScript(task)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if old := l.byID[sc.id]; old != nil {
-		if reflect.DeepEqual(old, sc) {
-			return
-		}
 		key := promptKey(old.first)
 		l.byPrompt[key] = slices.DeleteFunc(l.byPrompt[key], func(other *script) bool { return other == old })
 	}
@@ -80,30 +67,25 @@ func newScript(task *episode.Task) *script {
 	}
 	asked := false
 	for _, m := range task.Prompt {
-		switch m.Role {
-		case "user":
-			if !asked {
-				sc.first, asked = strings.Clone(m.Content), true
-			}
-		case "assistant":
+		switch {
+		case m.Role == "user" && !asked:
+			sc.first, asked = strings.Clone(m.Content), true
+		case m.Role == "assistant":
 			sc.said = append(sc.said, strings.Clone(m.Content))
-		case "system":
-			if sc.system == "" {
-				sc.system = strings.Clone(m.Content)
-			}
+		case m.Role == "system" && sc.system == "":
+			sc.system = strings.Clone(m.Content)
 		}
 	}
 	for _, check := range task.Verify {
-		switch {
-		case check.Exact != nil:
-			sc.exact = append(sc.exact, strings.Clone(strings.TrimSpace(*check.Exact)))
-		case check.Number != nil:
-			sc.numbers = append(sc.numbers, number{*check.Number, check.Tolerance})
-		case check.Regex != "":
-			sc.regexes = append(sc.regexes, strings.Clone(check.Regex))
-		default:
+		if check.Exact == nil && check.Number == nil && check.Regex == "" {
 			sc.workspaced = true
+			continue
 		}
+		kept := episode.Check{Number: check.Number, Tolerance: check.Tolerance, Regex: strings.Clone(check.Regex)}
+		if check.Exact != nil {
+			kept.Exact = new(strings.TrimSpace(strings.Clone(*check.Exact)))
+		}
+		sc.checks = append(sc.checks, kept)
 	}
 	return sc
 }
@@ -117,27 +99,19 @@ func (l *library) find(id string, req *request) (*script, bool) {
 	}
 	var list []*script
 	for i := range req.Messages { // a harness may put examples before the task's own first message
-		if m := &req.Messages[i]; m.Role == "user" {
-			if list = l.byPrompt[promptKey(m.Content.text)]; len(list) > 0 {
-				break
-			}
+		if m := &req.Messages[i]; m.Role == "user" && len(list) == 0 {
+			list = l.byPrompt[promptKey(m.Content.text)]
 		}
 	}
 	if len(list) == 0 {
 		return nil, false
 	}
 	system := req.system()
-	for _, known := range list {
-		if known.system == system {
-			return known, true
-		}
+	best := slices.IndexFunc(list, func(known *script) bool { return known.system == system })
+	if best < 0 { // a harness adds its own text around a task's
+		best = slices.IndexFunc(list, func(known *script) bool { return known.system != "" && strings.Contains(system, known.system) })
 	}
-	for _, known := range list { // a harness adds its own text around a task's
-		if known.system != "" && strings.Contains(system, known.system) {
-			return known, true
-		}
-	}
-	return list[0], true
+	return list[max(0, best)], true
 }
 
 var anyNumber = regexp.MustCompile(`-?[0-9][0-9,_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?`)
@@ -145,22 +119,17 @@ var anyNumber = regexp.MustCompile(`-?[0-9][0-9,_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?
 // couldScore reports whether an answer might satisfy a check; in doubt it might.
 func (sc *script) couldScore(answer string) bool {
 	text := strings.TrimSpace(answer)
-	for _, want := range sc.exact {
-		if strings.EqualFold(text, want) || want == "" {
-			return true
+	return slices.ContainsFunc(sc.checks, func(check episode.Check) bool {
+		switch {
+		case check.Exact != nil:
+			return *check.Exact == "" || strings.EqualFold(text, *check.Exact)
+		case check.Number != nil: // wider than any verifier, and every number counts instead of the last one
+			return slices.ContainsFunc(anyNumber.FindAllString(text, -1), func(found string) bool {
+				n, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(found), 64)
+				return err != nil || math.Abs(n-*check.Number) <= check.Tolerance+1e-6*max(1, math.Abs(*check.Number))
+			})
 		}
-	}
-	for _, check := range sc.numbers {
-		for _, found := range anyNumber.FindAllString(text, -1) {
-			n, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(found), 64)
-			// Wider than any verifier, and every number counts instead of the last one.
-			if err != nil || math.Abs(n-check.want) <= check.tolerance+1e-6*max(1, math.Abs(check.want)) {
-				return true
-			}
-		}
-	}
-	return slices.ContainsFunc(sc.regexes, func(pattern string) bool {
-		re, err := regexp.Compile(pattern)
+		re, err := regexp.Compile(check.Regex)
 		return err != nil || re.MatchString(answer)
 	})
 }

@@ -69,10 +69,10 @@ type Config struct {
 	Context       int    // tokens that a prompt and its reply may have; 0 means any number
 	WeightVersion string // sent as metadata.weight_version, as SGLang does; empty sends none
 
-	// How long it takes. Delay and Latency come before each reply; then follow the tokens at Speed, streamed or not.
-	Delay   time.Duration
-	Latency Latency
-	Speed   float64 // tokens per second; 0 means at once
+	// How long it takes. Delay comes before each reply: 2s, 1s-3s, lognormal:MEDIAN,SIGMA (cut at a hundred times the
+	// median), or empty for none. Then follow the tokens at Speed, streamed or not.
+	Delay string
+	Speed float64 // tokens per second; 0 means at once
 
 	// What the server takes. These, unlike the replies, depend on the time and on what else goes on.
 	RequestRate  float64 // requests per second, 0 for any number; beyond it the answer is a 429
@@ -80,70 +80,74 @@ type Config struct {
 	TokenRate    int     // tokens per minute, of prompts and replies
 	MaxInFlight  int     // requests at a time, waiting ones among them; beyond it the answer is a 503
 	Slots        int     // requests that are worked on at a time; the others wait
-	Outages      []Outage
-	Now          func() time.Time // nil means time.Now
+	// Outages are times in which the server cannot be used, counted from the first chat completion that it is asked for:
+	// 30s-90s, when the answer is a 503, or 30s-90s;refuse, when connections are closed without an answer.
+	Outages []string
 
-	// FaultRate is the share of requests that end in one of Faults (ParseFault has the grammar; empty means
-	// "429;retry-after=0", "500" and "503"). Which ones is drawn from the seed, the request and how often it was
-	// asked, so that a retry is a new draw and a run meets the same faults whatever its workers do.
+	// FaultRate is the share of requests that end in one of Faults, which are drawn from the seed, the request and how
+	// often it was asked, so that a retry is a new draw and a run meets the same faults whatever its workers do. A request
+	// with the header X-Scripted-Fault meets the fault that it names. A fault is a kind, then options.
+	//
+	//	429;retry-after=1   any status from 400 to 599, with an error body; retry-after goes out as it is
+	//	stall               half a reply (or, unstreamed, its headers), then silence until the client leaves
+	//	cut                 half a reply, then an orderly end as if that were all
+	//	reset               the connection is closed without an answer
+	//	garbage             status 200 and a page of HTML
+	//	types               status 200 and JSON in which nothing has the type that it should have
+	//	empty               status 200 and no choices
+	//	error               status 200 and an error in the body, or in the middle of the stream
+	//	slow;delay=500ms    a proper reply, that much later
+	//	quota               429 with the code insufficient_quota: the account has no money
+	//	auth                401 with the code invalid_api_key
+	//	policy              400 with the code content_policy_violation
+	//	filter              half a reply with the finish reason content_filter
+	//	context             400 for a conversation that is too long, in the words of Errors
+	//
+	// times=N with any of them: only the first N times that the same request is asked, so that a retry succeeds.
 	FaultRate float64
-	Faults    []string
+	Faults    []string // empty means "429;retry-after=0", "500" and "503"
 
 	Logger *slog.Logger // nil is silent
 }
 
-// Validate reports everything that is wrong at once.
-func (c Config) Validate() error {
+// check reports everything at once that is wrong with what is not a text to parse.
+func (c *Config) check() error {
 	var errs []error
-	if !slices.Contains(Policies(), c.Policy) {
-		errs = append(errs, fmt.Errorf("unknown policy %q (have %s)", c.Policy, strings.Join(Policies(), ", ")))
-	}
-	if !(c.Skill >= 0 && c.Skill <= 1) {
-		errs = append(errs, fmt.Errorf("skill %v (want 0 to 1)", c.Skill))
-	}
-	if c.Policy == Replay && c.Replay == nil {
-		errs = append(errs, errors.New("policy replay without recorded episodes (want a run directory to replay)"))
-	}
-	for _, name := range []struct {
-		what, given string
-		known       []string
-	}{{"tool format", c.ToolFormat, ToolFormats()}, {"reasoning field", c.ReasoningAs, ReasoningFields()},
-		{"drift", c.Drift, Drifts()}, {"error style", c.Errors, ErrorStyles()}} {
-		if name.given != "" && !slices.Contains(name.known, name.given) {
-			errs = append(errs, fmt.Errorf("unknown %s %q (have %s)", name.what, name.given, strings.Join(name.known, ", ")))
+	want := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	if c.Delay < 0 {
-		errs = append(errs, fmt.Errorf("delay %v (want 0 or more)", c.Delay))
+	known := func(what, given string, names []string) {
+		want(slices.Contains(names, given), "unknown %s %q (have %s)", what, given, strings.Join(names, ", "))
 	}
-	if !(c.Speed >= 0) || !(c.RequestRate >= 0) || min(c.Context, c.RequestBurst, c.TokenRate, c.MaxInFlight, c.Slots) < 0 {
-		errs = append(errs, fmt.Errorf("speed %v, request rate %v, context %d, burst %d, token rate %d, in flight %d, slots %d (want 0 or more)",
-			c.Speed, c.RequestRate, c.Context, c.RequestBurst, c.TokenRate, c.MaxInFlight, c.Slots))
+	known("policy", c.Policy, Policies())
+	known("reasoning field", cmp.Or(c.ReasoningAs, ReasoningContent), ReasoningFields())
+	known("drift", cmp.Or(c.Drift, DriftNone), Drifts())
+	known("error style", cmp.Or(c.Errors, ErrorsOpenAI), ErrorStyles())
+	if c.ToolFormat != "" {
+		known("tool format", c.ToolFormat, ToolFormats())
 	}
-	errs = append(errs, c.Latency.check())
-	for _, o := range c.Outages {
-		errs = append(errs, o.check())
-	}
-	if !(c.FaultRate >= 0 && c.FaultRate <= 1) {
-		errs = append(errs, fmt.Errorf("fault rate %v (want 0 to 1)", c.FaultRate))
-	}
-	for _, spec := range c.Faults {
-		if _, err := ParseFault(spec); err != nil {
-			errs = append(errs, err)
-		}
-	}
+	want(c.Skill >= 0 && c.Skill <= 1, "skill %v (want 0 to 1)", c.Skill)
+	want(c.FaultRate >= 0 && c.FaultRate <= 1, "fault rate %v (want 0 to 1)", c.FaultRate)
+	want(c.Policy != Replay || c.Replay != nil, "policy replay without recorded episodes (want a run directory to replay)")
+	want(min(c.Speed, c.RequestRate) >= 0 && min(c.Context, c.RequestBurst, c.TokenRate, c.MaxInFlight, c.Slots) >= 0,
+		"speed %v, request rate %v, context %d, burst %d, token rate %d, in flight %d, slots %d (want 0 or more)",
+		c.Speed, c.RequestRate, c.Context, c.RequestBurst, c.TokenRate, c.MaxInFlight, c.Slots)
 	return errors.Join(errs...)
 }
 
 // Server is the model. All its methods are safe for concurrent use.
 type Server struct {
-	cfg    Config
-	faults []Fault
-	asked  asked
-	limits limiter
-	load   load
-	mux    http.Handler
+	cfg     Config
+	delay   latency
+	outages []outage
+	faults  []fault
+	asked   asked
+	load    load
+	routes  http.Handler
 	library
+	requests, tokens *quota // nil for any number
 
 	life    sync.RWMutex   // guards the change from open to closed, and http
 	serving sync.WaitGroup // requests in progress, and the listener
@@ -154,9 +158,6 @@ type Server struct {
 
 // New makes a server that does not listen yet: Start does, or Handler is mounted in another server.
 func New(cfg Config) (*Server, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("scripted model: %w", err)
-	}
 	cfg.Model = cmp.Or(cfg.Model, DefaultModel)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -164,27 +165,33 @@ func New(cfg Config) (*Server, error) {
 	if len(cfg.Faults) == 0 {
 		cfg.Faults = []string{"429;retry-after=0", "500", "503"}
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	s := &Server{
-		cfg: cfg, limits: newLimiter(cfg), load: load{stats: Stats{Status: map[int]int{}}},
-		library: library{byID: make(map[string]*script), byPrompt: make(map[[16]byte][]*script)},
+		cfg: cfg, load: load{stats: Stats{Status: map[int]int{}}, slots: make(chan struct{}, max(0, cfg.Slots))},
+		library:  library{byID: make(map[string]*script), byPrompt: make(map[[16]byte][]*script)},
+		requests: newQuota("requests", "requests per second", cfg.RequestRate, 1, max(1, cfg.RequestBurst)),
+		tokens:   newQuota("tokens", "tokens per min (TPM)", float64(cfg.TokenRate), 60, cfg.TokenRate),
 	}
-	if cfg.Slots > 0 {
-		s.load.slots = make(chan struct{}, cfg.Slots)
+	delay, err := parseLatency(cfg.Delay)
+	s.delay = delay
+	errs := []error{cfg.check(), err}
+	for _, spec := range cfg.Outages {
+		o, err := parseOutage(spec)
+		s.outages, errs = append(s.outages, o), append(errs, err)
 	}
 	for _, spec := range cfg.Faults {
-		fault, _ := ParseFault(spec) // which Validate has tried
-		s.faults = append(s.faults, fault)
+		f, err := parseFault(spec)
+		s.faults, errs = append(s.faults, f), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("scripted model: %w", err)
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
-	s.mux = s.routes()
+	s.routes = s.route()
 	return s, nil
 }
 
 // Handler answers under /v1.
-func (s *Server) Handler() http.Handler { return s.mux }
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 // Start listens on addr, e.g. 127.0.0.1:0, and gives the base URL that clients need.
 func (s *Server) Start(addr string) (baseURL string, err error) {
@@ -200,17 +207,17 @@ func (s *Server) Start(addr string) (baseURL string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("scripted model: %w", err)
 	}
-	s.http = &http.Server{
-		Addr: listener.Addr().String(), Handler: s.mux, ReadHeaderTimeout: 30 * time.Second,
+	server := &http.Server{
+		Addr: listener.Addr().String(), Handler: s.Handler(), ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog: slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug), // clients that hang up, mostly
 	}
-	server := s.http
+	s.http = server
 	s.serving.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			s.cfg.Logger.Error("scripted model stopped", "error", err)
 		}
 	})
-	return "http://" + listener.Addr().String() + "/v1", nil
+	return "http://" + server.Addr + "/v1", nil
 }
 
 // Close ends every request and returns when none is left.
@@ -227,19 +234,21 @@ func (s *Server) Close() error {
 	return err
 }
 
-// enter counts a request in, whose context then ends with the server, too. It is refused when the server is closed.
-func (s *Server) enter(r *http.Request) (entered *http.Request, leave func(), ok bool) {
+// serve answers a request, whose context also ends with the server.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.life.RLock()
-	defer s.life.RUnlock()
-	if s.stopped.Err() != nil {
-		return nil, nil, false
+	closed := s.stopped.Err() != nil
+	if !closed {
+		s.serving.Add(1)
 	}
-	s.serving.Add(1)
+	s.life.RUnlock()
+	if closed {
+		(&refusal{status: http.StatusServiceUnavailable, Kind: "server_error", Message: "the server is closed"}).write(w)
+		return
+	}
+	defer s.serving.Done()
 	ctx, cancel := context.WithCancel(r.Context())
-	forget := context.AfterFunc(s.stopped, cancel)
-	return r.WithContext(ctx), func() {
-		forget()
-		cancel()
-		s.serving.Done()
-	}, true
+	defer cancel()
+	defer context.AfterFunc(s.stopped, cancel)()
+	s.routes.ServeHTTP(w, r.WithContext(ctx))
 }

@@ -63,9 +63,6 @@ func whole(segments []segment) string {
 	return b.String()
 }
 
-// size is the number of tokens in the segments.
-func size(segments []segment) int { return countTokens(whole(segments)) }
-
 // upTo is the first bytes of the segments. A name that is cut is not seen, and its call with it.
 func upTo(segments []segment, bytes int) []segment {
 	for i, part := range segments {

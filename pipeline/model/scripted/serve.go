@@ -1,9 +1,7 @@
 package scripted
 
 import (
-	"crypto/subtle"
 	"net/http"
-	"strings"
 )
 
 // maxBody is the largest request that is read.
@@ -12,7 +10,7 @@ const maxBody = 64 << 20
 // created is the time stamp of every reply: the same request gives the same bytes.
 const created = 1735689600
 
-func (s *Server) routes() http.Handler {
+func (s *Server) route() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", s.listModels)
 	mux.HandleFunc("GET /v1/models/{id...}", s.showModel)
@@ -21,41 +19,24 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc("POST "+root+"/tokenize", s.tokenize)
 		mux.HandleFunc("POST "+root+"/detokenize", detokenize)
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		(&refusal{status: http.StatusNotFound, Kind: "invalid_request_error", Code: "unknown_url", Message: "Invalid URL (" + r.Method + " " +
-			r.URL.Path + "); this server has GET /v1/models and POST /v1/chat/completions"}).write(w)
-	})
-	open := http.NewServeMux() // without a key
-	open.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
 		if no := s.outage(); no != nil {
 			no.write(w)
 		}
 	})
-	open.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Stats()) })
-	open.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if !s.cfg.authorized(r) {
+	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Stats()) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		(&refusal{status: http.StatusNotFound, Kind: "invalid_request_error", Code: "unknown_url", Message: "Invalid URL (" + r.Method + " " +
+			r.URL.Path + "); this server has GET /v1/models and POST /v1/chat/completions"}).write(w)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		open := s.cfg.APIKey == "" || r.URL.Path == "/health" || r.URL.Path == "/stats"
+		if !open && r.Header.Get("Authorization") != "Bearer "+s.cfg.APIKey {
 			wrongKey.write(w)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		entered, leave, ok := s.enter(r)
-		if !ok {
-			(&refusal{status: http.StatusServiceUnavailable, Kind: "server_error", Message: "the server is closed"}).write(w)
-			return
-		}
-		defer leave()
-		open.ServeHTTP(w, entered)
-	})
-}
-
-func (c *Config) authorized(r *http.Request) bool {
-	if c.APIKey == "" {
-		return true
-	}
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(c.APIKey)) == 1
 }
 
 type modelCard struct {
@@ -66,12 +47,10 @@ type modelCard struct {
 	Room    int    `json:"max_model_len,omitempty"` // vLLM
 }
 
-func (c *Config) card() modelCard {
-	return modelCard{c.Model, "model", created, "trajgen", c.Context}
-}
+func (c *Config) card() modelCard { return modelCard{c.Model, "model", created, "trajgen", c.Context} }
 
 func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []modelCard{s.cfg.card()}})
+	writeJSON(w, map[string]any{"object": "list", "data": []modelCard{s.cfg.card()}})
 }
 
 func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
@@ -79,12 +58,5 @@ func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
 		s.cfg.noModel(id).write(w)
 		return
 	}
-	writeJSON(w, http.StatusOK, s.cfg.card())
+	writeJSON(w, s.cfg.card())
 }
-
-func (c *Config) noModel(id string) *refusal {
-	return &refusal{status: http.StatusNotFound, Kind: "invalid_request_error", Code: "model_not_found",
-		Message: "The model `" + id + "` does not exist (this server has `" + c.Model + "`)."}
-}
-
-var tooLarge = &refusal{status: http.StatusRequestEntityTooLarge, Kind: "invalid_request_error", Message: "the request is too large"}

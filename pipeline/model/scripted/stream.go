@@ -11,18 +11,18 @@ import (
 var brokenOff = &refusal{Kind: "server_error", Message: "scripted fault: error"}
 
 // send sends the reply. A faulty one ends in its middle.
-func (s *Server) send(w http.ResponseWriter, r *http.Request, out *reply, fault string) {
-	if out.stream {
+func (r *reply) send(w http.ResponseWriter, asked *http.Request, fault string) {
+	if r.req.Stream {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-cache")
-		s.stream(w, r, out, fault)
+		r.stream(w, asked, fault)
 		return
 	}
-	switch document := out.document(); fault {
+	switch document := r.document(); fault {
 	case "stall", "cut":
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, document[:len(document)/2])
-		breakOff(w, r, fault)
+		breakOff(w, asked, fault)
 	case "error":
 		writeText(w, http.StatusOK, brokenOff.body())
 	default:
@@ -37,69 +37,65 @@ type event struct {
 	text  string
 }
 
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, out *reply, fault string) {
-	events := out.events(s.cfg.pieceSize())
-	head := out.completion
+func (r *reply) stream(w http.ResponseWriter, asked *http.Request, fault string) {
+	send := func(chunk completion) { io.WriteString(w, "data: "+literal(chunk)+"\n\n") }
+	head := r.completion
 	head.Object = "chat.completion.chunk"
+	usage := r.req.StreamOptions.IncludeUsage
+	events := r.events()
 	from := 0
 	for i, e := range events {
-		if i >= len(events)/2 && breakOff(w, r, fault) {
+		if i >= len(events)/2 && breakOff(w, asked, fault) {
 			return
 		}
-		chunk := head
-		c := out.choice(&e.delta, e.text, from)
-		tokens := countTokens(e.text)
-		from += tokens
+		chunk, c := head, r.choice(e.text, from)
+		c.Delta = &e.delta
 		if i == 0 {
-			chunk.Prompt = out.prompt
+			chunk.Prompt = r.prompt
 		}
 		if i == len(events)-1 {
-			c.Finish, c.Stop = &out.finish, out.stopped
-			if !out.withUsage {
-				chunk.Metadata = out.metadata
+			c.Finish, c.Stop = &r.finish, r.stopped
+			if !usage {
+				chunk.Metadata = r.cfg.metadata()
 			}
 		}
 		chunk.Choices = []choice{c}
-		if _, err := io.WriteString(w, "data: "+literal(chunk)+"\n\n"); err != nil {
-			return
-		}
-		if pace := s.cfg.generation(tokens); pace > 0 {
+		send(chunk)
+		tokens := countTokens(e.text)
+		from += tokens
+		if pace := r.cfg.generation(tokens); pace > 0 {
 			http.NewResponseController(w).Flush()
-			if !pause(r.Context(), pace) {
+			if !pause(asked.Context(), pace) {
 				return
 			}
 		}
 	}
-	if out.withUsage {
-		last := head
-		last.Choices, last.Usage, last.Metadata = []choice{}, &out.usage, out.metadata
-		io.WriteString(w, "data: "+literal(last)+"\n\n")
+	if usage {
+		head.Choices, head.Usage, head.Metadata = []choice{}, &r.usage, r.cfg.metadata()
+		send(head)
 	}
 	io.WriteString(w, "data: [DONE]\n\n")
 }
 
 // breakOff ends a reply in its middle, if the fault is one that does.
-func breakOff(w http.ResponseWriter, r *http.Request, fault string) bool {
+func breakOff(w http.ResponseWriter, asked *http.Request, fault string) bool {
 	switch fault {
-	case "stall":
-		hang(w, r)
+	case "stall": // an orderly end would make a reply of the half one
+		http.NewResponseController(w).Flush()
+		<-asked.Context().Done()
+		panic(http.ErrAbortHandler)
 	case "error": // the shape that go-openai does not recognise, behind a keep-alive comment
 		io.WriteString(w, ": ping\n\ndata: "+strings.Replace(brokenOff.body(), `{"error"`, `{ "error"`, 1)+"\n\n")
 	}
 	return fault == "cut" || fault == "error"
 }
 
-// pieceSize is how much of a text one event carries: little when they are meant to be slow, but no more than twenty
-// events come in a second.
-func (c *Config) pieceSize() int {
-	if c.Speed > 0 {
-		return max(4, int(c.Speed/20))
-	}
-	return 64
-}
-
 // events takes the reply apart as servers do; the last, empty one is for the finish reason.
-func (r *reply) events(size int) []event {
+func (r *reply) events() []event {
+	size := 64 // tokens of a text that one event carries
+	if speed := r.cfg.Speed; speed > 0 {
+		size = max(4, int(speed/20)) // little, but no more than twenty events come in a second
+	}
 	events := []event{{delta: outward{Role: "assistant", Content: ""}}}
 	tags := ""
 	add := func(text string, delta outward) {
@@ -121,7 +117,7 @@ func (r *reply) events(size int) []event {
 			var delta outward
 			switch s.part {
 			case reasoningPart:
-				delta.thought = r.thought(piece)
+				delta.think(piece, r.cfg.ReasoningAs)
 			case contentPart:
 				delta.Content = piece
 			case argsPart:

@@ -23,52 +23,42 @@ func Drifts() []string { return []string{DriftNone, DriftThinking, DriftWhitespa
 // before this one, as far as the last assistant message tells.
 func (c *Config) render(req *request) (prompt, before string) {
 	var b strings.Builder
-	add := func(texts ...string) {
-		for _, text := range texts {
-			b.WriteString(text)
-		}
-	}
-	messages := req.Messages
-	add("<|im_start|>system\n")
-	if m := messages[0]; m.Role == "system" || m.Role == "developer" {
-		add(m.Content.text)
-		messages = messages[1:]
-	} else {
-		add("You are a helpful assistant.")
+	say := func(role, text string) { b.WriteString("<|im_start|>" + role + "\n" + text + "<|im_end|>\n") }
+	const reply = "<|im_start|>assistant\n"
+
+	system, messages := "You are a helpful assistant.", req.Messages
+	if role := messages[0].Role; role == "system" || role == "developer" {
+		system, messages = messages[0].Content.text, messages[1:]
 	}
 	if len(req.Tools) > 0 {
-		add("\n\n# Tools\n\nThe functions that you may call:\n<tools>")
+		system += "\n\n# Tools\n\nThe functions that you may call:\n<tools>"
 		for _, tool := range req.Tools {
-			add("\n", tool.raw)
+			system += "\n" + string(tool)
 		}
-		add("\n</tools>")
+		system += "\n</tools>"
 	}
-	add("<|im_end|>\n")
-	calls := 0
+	say("system", system)
+	calls, last := 0, 0
 	for i, m := range messages {
 		switch m.Role {
 		case "assistant":
-			add("<|im_start|>assistant\n")
-			before = b.String()
-			for _, part := range c.written(m, calls) {
-				add(part.text)
-			}
+			last = b.Len() + len(reply)
+			say(m.Role, whole(c.written(m, calls)))
 			calls += len(m.ToolCalls)
-			add("<|im_end|>\n")
 		case "tool":
 			if i == 0 || messages[i-1].Role != "tool" {
-				add("<|im_start|>user")
+				b.WriteString("<|im_start|>user")
 			}
-			add("\n<tool_response>\n", m.Content.text, "\n</tool_response>")
+			b.WriteString("\n<tool_response>\n" + m.Content.text + "\n</tool_response>")
 			if i+1 == len(messages) || messages[i+1].Role != "tool" {
-				add("<|im_end|>\n")
+				b.WriteString("<|im_end|>\n")
 			}
 		default:
-			add("<|im_start|>", m.Role, "\n", m.Content.text, "<|im_end|>\n")
+			say(m.Role, m.Content.text)
 		}
 	}
-	add("<|im_start|>assistant\n")
-	return b.String(), before
+	b.WriteString(reply)
+	return b.String(), b.String()[:last]
 }
 
 // written is an assistant message of the request as the model wrote it, but for the drift.

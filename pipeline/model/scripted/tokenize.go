@@ -28,9 +28,9 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if ask.Prompt == nil {
-		req, complaint := parse(body)
-		if complaint != "" {
-			invalid("", complaint).write(w)
+		req, no := parse(body)
+		if no != nil {
+			no.write(w)
 			return
 		}
 		prompt, _ := s.cfg.render(req)
@@ -46,15 +46,10 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	answer.Count = len(answer.Tokens)
 	if ask.Strings {
 		for _, id := range answer.Tokens {
-			text, _ := decode(id)
-			answer.Strings = append(answer.Strings, tokenName(text))
+			answer.Strings = append(answer.Strings, tokenName(id))
 		}
 	}
-	writeJSON(w, http.StatusOK, answer)
-}
-
-func notJSON(err error) *refusal {
-	return invalid("", fmt.Sprintf("We could not parse the JSON body of your request: %v", err))
+	writeJSON(w, answer)
 }
 
 // detokenize is the way back.
@@ -75,5 +70,5 @@ func detokenize(w http.ResponseWriter, r *http.Request) {
 		}
 		b.WriteString(text)
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"prompt": b.String()})
+	writeJSON(w, map[string]string{"prompt": b.String()})
 }

@@ -28,16 +28,11 @@ func firstToken(s string) (id int32, size int) {
 
 // countTokens is the number of tokens of a text.
 func countTokens(s string) int {
-	n := 0
-	for {
-		at := strings.IndexByte(s, '<')
-		if at < 0 {
-			return n + len(s)
-		}
-		_, size := firstToken(s[at:])
-		n += at + 1
-		s = s[at+size:]
+	n := len(s)
+	for _, m := range marks {
+		n -= strings.Count(s, m) * (len(m) - 1)
 	}
+	return n
 }
 
 // encode gives the tokens of a text.
