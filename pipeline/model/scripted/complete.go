@@ -16,29 +16,37 @@ import (
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	inFlight := s.load.enter(now)
-	visit := &visit{ResponseWriter: w}
+	var visit visit
 	defer func() { s.load.leave(visit) }()
+	answer := func(no *refusal) {
+		visit.status = no.status
+		no.write(w)
+	}
+	refuse := func(no *refusal) {
+		visit.refused = true
+		answer(no)
+	}
 
 	no := s.outage()
 	if no == nil && s.cfg.MaxInFlight > 0 && inFlight > s.cfg.MaxInFlight {
 		no = overloaded
 	}
 	if no == nil {
-		no = s.requests.charge(now, visit.Header(), 1)
+		no = s.requests.charge(now, w.Header(), 1)
 	}
 	if no != nil {
-		io.Copy(io.Discard, http.MaxBytesReader(visit, r.Body, maxBody)) // so that the connection can be used again
-		visit.refuse(no)
+		io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)) // so that the connection can be used again
+		refuse(no)
 		return
 	}
-	job, no := s.prepare(visit, r)
+	job, no := s.prepare(w, r)
 	if no != nil {
-		no.write(visit)
+		answer(no)
 		return
 	}
 	if job.reply != nil {
-		if no := s.tokens.charge(now, visit.Header(), job.reply.usage.TotalTokens); no != nil {
-			visit.refuse(no)
+		if no := s.tokens.charge(now, w.Header(), job.reply.usage.TotalTokens); no != nil {
+			refuse(no)
 			return
 		}
 	}
@@ -49,17 +57,17 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	defer free()
 	there := pause(r.Context(), job.wait)
 	if no := s.outage(); there && no != nil { // it began meanwhile
-		visit.refuse(no)
+		refuse(no)
 		return
 	}
 	job.met() // also by a client that would not wait for it, and comes again
 	switch {
 	case !there:
 	case job.reply == nil:
-		s.cfg.answer(visit, job.fault)
+		answer(job.fault.answer(&s.cfg, w.Header()))
 	default:
-		visit.usage = job.reply.usage
-		job.reply.send(visit, r, job.fault.kind)
+		visit.status, visit.usage = http.StatusOK, job.reply.usage
+		job.reply.send(w, r, job.fault.kind)
 	}
 }
 

@@ -3,7 +3,7 @@ package scripted
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,18 +20,15 @@ type fault struct {
 	delay      time.Duration
 }
 
-// The kinds of faults but for statuses: those that spoil a reply, and those that are an answer of their own.
-var (
-	spoiling  = []string{"stall", "cut", "error", "slow", "filter"}
-	answering = []string{"reset", "garbage", "types", "empty", "quota", "auth", "policy", "context"}
-)
+// spoiling are the faults that spoil a reply. Every other is an answer of its own.
+var spoiling = []string{"stall", "cut", "error", "slow", "filter"}
 
 // parseFault reads what Config.Faults and the header X-Scripted-Fault carry.
 func parseFault(spec string) (fault, error) {
 	kind, options, _ := strings.Cut(spec, ";")
 	f := fault{kind: strings.TrimSpace(kind)}
 	status, err := strconv.Atoi(f.kind)
-	named := slices.Concat(spoiling, answering)
+	named := slices.Concat(spoiling, []string{"context"}, slices.Sorted(maps.Keys(answers)))
 	if !(err == nil && status >= 400 && status <= 599 || slices.Contains(named, f.kind)) {
 		return fault{}, fmt.Errorf("unknown fault %q (have a status 400 to 599, %s)", f.kind, strings.Join(named, ", "))
 	}
@@ -111,40 +108,37 @@ func (s *Server) draw(spec, episodeID string, body [32]byte) (f fault, met func(
 	return f, func() { s.asked.met(key, f.kind != "") }, nil
 }
 
-// answer plays the faults that need no reply.
-func (c *Config) answer(w http.ResponseWriter, f fault) {
-	switch f.kind {
-	case "garbage":
-		w.Header().Set("Content-Type", "text/html")
-		io.WriteString(w, "<!DOCTYPE html>\n<html><body><h1>502 Bad Gateway</h1></body></html>\n")
-	case "types":
-		writeText(w, http.StatusOK, `{"id":7,"object":["chat.completion"],"created":"now","model":null,`+
-			`"choices":[{"index":"0","message":{"role":1,"content":{"text":3},"tool_calls":"none"},"finish_reason":0}],"usage":"some"}`)
-	case "empty":
-		writeText(w, http.StatusOK, `{"choices":[],"id":"chatcmpl-empty","object":"chat.completion"}`)
-	case "reset":
-		(&refusal{}).write(w)
-	case "quota":
-		(&refusal{status: http.StatusTooManyRequests, Kind: "insufficient_quota", Code: "insufficient_quota",
-			Message: "You exceeded your current quota, please check your plan and billing details."}).write(w)
-	case "auth":
-		wrongKey.write(w)
-	case "policy":
-		invalid("content_policy_violation", "Your request was rejected as a result of our safety system.").write(w)
-	case "context":
-		c.tooLong(8192, 8200, 0).write(w)
-	default:
-		status, _ := strconv.Atoi(f.kind)
-		if f.retryAfter != "" {
-			w.Header().Set("Retry-After", f.retryAfter)
-		}
-		r := &refusal{status: status, Kind: "server_error", Message: "scripted fault: " + f.kind + " " + http.StatusText(status)}
-		switch status {
-		case http.StatusTooManyRequests:
-			r.Kind, r.Code = "requests", "rate_limit_exceeded"
-		case http.StatusPaymentRequired:
-			r.Kind, r.Code = "insufficient_quota", "insufficient_quota"
-		}
-		r.write(w)
+// answers are those of faults that are neither a status nor in the words of the configuration.
+var answers = map[string]*refusal{
+	"reset":   {},
+	"garbage": {status: http.StatusOK, page: "<!DOCTYPE html>\n<html><body><h1>502 Bad Gateway</h1></body></html>\n"},
+	"types": {status: http.StatusOK, page: `{"id":7,"object":["chat.completion"],"created":"now","model":null,` +
+		`"choices":[{"index":"0","message":{"role":1,"content":{"text":3},"tool_calls":"none"},"finish_reason":0}],"usage":"some"}`},
+	"empty": {status: http.StatusOK, page: `{"choices":[],"id":"chatcmpl-empty","object":"chat.completion"}`},
+	"quota": {status: http.StatusTooManyRequests, Kind: "insufficient_quota", Code: "insufficient_quota",
+		Message: "You exceeded your current quota, please check your plan and billing details."},
+	"auth":   wrongKey,
+	"policy": invalid("content_policy_violation", "Your request was rejected as a result of our safety system."),
+}
+
+// answer is what a fault sends that needs no reply.
+func (f fault) answer(c *Config, header http.Header) *refusal {
+	if known := answers[f.kind]; known != nil {
+		return known
 	}
+	if f.kind == "context" {
+		return c.tooLong(8192, 8200, 0)
+	}
+	if f.retryAfter != "" {
+		header.Set("Retry-After", f.retryAfter)
+	}
+	status, _ := strconv.Atoi(f.kind)
+	r := &refusal{status: status, Kind: "server_error", Message: "scripted fault: " + f.kind + " " + http.StatusText(status)}
+	switch status {
+	case http.StatusTooManyRequests:
+		r.Kind, r.Code = "requests", "rate_limit_exceeded"
+	case http.StatusPaymentRequired:
+		r.Kind, r.Code = "insufficient_quota", "insufficient_quota"
+	}
+	return r
 }

@@ -19,13 +19,12 @@ const (
 
 // noisy plans an episode as an unreliable model would play it: skill decides whether it ends as the reference
 // solution does. The way there has slips in both cases, all of which change nothing in the sandbox.
-func noisy(sc *script, gold []turn, tools map[string]bool, skill float64, r *rand.Rand) plan {
+func noisy(sc *script, gold []turn, tools map[string]bool, skill float64, r *rand.Rand) []turn {
 	if r.Float64() < skill {
 		return ending(think(stumble(gold, sc.turns, tools, r), r))
 	}
-	p := fail(sc, gold, tools, r)
-	p.turns = think(p.turns, r)
-	return p
+	turns, after := fail(sc, gold, tools, r)
+	return append(think(turns, r), after)
 }
 
 // stumble puts slips before some of the turns. A slip garbles the next call if that only looks; of any other call it
@@ -57,9 +56,9 @@ func stumble(gold []turn, limit int, tools map[string]bool, r *rand.Rand) []turn
 	return turns
 }
 
-// fail plans an episode that must not score. It only looks, and its answer satisfies no check that is known.
-func fail(sc *script, gold []turn, tools map[string]bool, r *rand.Rand) plan {
-	var turns []turn
+// fail plans an episode that must not score: its turns, and the one that comes whenever there is none left. It only
+// looks, and its answer satisfies no check that is known.
+func fail(sc *script, gold []turn, tools map[string]bool, r *rand.Rand) (turns []turn, after turn) {
 	for _, t := range gold { // as far as the reference solution only looks
 		if len(t.calls) == 0 || len(turns) == 3 || slices.ContainsFunc(t.calls, func(c call) bool { return !c.looks }) {
 			break
@@ -70,23 +69,22 @@ func fail(sc *script, gold []turn, tools map[string]bool, r *rand.Rand) plan {
 	if len(turns) == 0 && can {
 		turns = append(turns, turn{calls: []call{look}})
 	}
-	givingUp := turn{content: sc.wrong("I give up: I do not see what is wrong here.", "I give up.")}
+	after = turn{content: sc.wrong("I give up: I do not see what is wrong here.", "I give up.")}
 	switch draw := r.Float64(); {
 	case draw < 0.5 || !can:
-		after := turn{content: sc.wrong(sc.distort(gold), "I have done what you asked for.",
-			"Everything is in order as it is, there is nothing to do.")}
-		return plan{turns: append(turns, after), after: after}
+		after.content = sc.wrong(sc.distort(gold), "I have done what you asked for.",
+			"Everything is in order as it is, there is nothing to do.")
 	case draw < 0.7:
-		return plan{turns: append(turns[:1:1], givingUp), after: givingUp}
+		turns = turns[:1:1]
 	case draw < 0.9: // never mended
 		turns = turns[:1:1]
 		for range 3 {
 			turns = append(turns, turn{calls: []call{slip(look, tools, r)}})
 		}
-		return plan{turns: append(turns, givingUp), after: givingUp}
 	default: // until the turn limit
-		return plan{after: turn{calls: []call{look}}}
+		return nil, turn{calls: []call{look}}
 	}
+	return append(turns, after), after
 }
 
 // wrong is the first of the answers that satisfies no check.
@@ -118,22 +116,21 @@ func (sc *script) distort(gold []turn) string {
 	return wrong
 }
 
-// harmless is a call that changes nothing and that every sandbox answers; false when no tool allows one.
+// looks are calls that change nothing and that every sandbox answers.
+var looks = []call{
+	{name: "terminal", args: `{"command":"ls"}`, looks: true},
+	{name: "search_files", args: `{"pattern":"*","target":"files"}`, looks: true},
+	{name: "read_file", args: `{"path":"README.md"}`, looks: true},
+	{name: "execute_code", args: `{"code":"import os\nprint(sorted(os.listdir()))"}`, looks: true},
+}
+
+// harmless is the first of looks that the tools allow; false when they allow none.
 func harmless(tools map[string]bool) (call, bool) {
-	c := call{looks: true}
-	switch {
-	case tools["terminal"]:
-		c.name, c.args = "terminal", `{"command":"ls"}`
-	case tools["search_files"]:
-		c.name, c.args = "search_files", `{"pattern":"*","target":"files"}`
-	case tools["read_file"]:
-		c.name, c.args = "read_file", `{"path":"README.md"}`
-	case tools["execute_code"]:
-		c.name, c.args = "execute_code", `{"code":"import os\nprint(sorted(os.listdir()))"}`
-	default:
+	at := slices.IndexFunc(looks, func(c call) bool { return tools[c.name] })
+	if at < 0 {
 		return call{}, false
 	}
-	return c, true
+	return looks[at], true
 }
 
 // slip is a call as models get it wrong; which way is drawn.

@@ -9,34 +9,18 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // turn is one assistant message to be.
 type turn struct {
-	content   string
-	reasoning string
-	calls     []call
+	content, reasoning string
+	calls              []call
 }
 
 // call is a tool call to be. looks is set when it changes nothing, however garbled it may arrive.
 type call struct {
 	id, name, args string
 	looks          bool
-}
-
-// plan is all that the server will say in an episode: the turns one by one, then the last one for ever.
-type plan struct {
-	turns []turn
-	after turn
-}
-
-// at is the turn after so many of ours.
-func (p plan) at(position int) turn {
-	if position < len(p.turns) {
-		return p.turns[position]
-	}
-	return p.after
 }
 
 // declined is the whole of the noop policy. It has no number in it and says nothing that a verifier could look for.
@@ -79,13 +63,15 @@ func (s *Server) next(req *request, taskID, episodeID string) (next, *refusal) {
 				"user message (was the server started with the dataset?)", s.cfg.Policy, taskID))
 		}
 		n.position = said(req, sc, n.who)
-		n.turn = s.cfg.plan(sc, req, n.who).at(n.position)
+		turns := s.cfg.plan(sc, req, n.who)
+		n.turn = turns[min(n.position, len(turns)-1)]
 	}
 	n.turn.calls = slices.Clone(n.turn.calls) // of a plan that may be asked again
 	return n, nil
 }
 
-func (c *Config) plan(sc *script, req *request, who string) plan {
+// plan is all that the server will say in an episode: the turns one by one, then the last one for ever.
+func (c *Config) plan(sc *script, req *request, who string) []turn {
 	turns := translate(sc.gold, req.tools)
 	if req.Parallel != nil && !*req.Parallel {
 		turns = oneByOne(turns)
@@ -96,13 +82,12 @@ func (c *Config) plan(sc *script, req *request, who string) plan {
 	return ending(turns)
 }
 
-// ending repeats the last answer when it is asked for more.
-func ending(turns []turn) plan {
-	after := turn{content: "Done."}
+// ending has an answer as its last turn.
+func ending(turns []turn) []turn {
 	if n := len(turns); n > 0 && len(turns[n-1].calls) == 0 {
-		after = turns[n-1]
+		return turns
 	}
-	return plan{turns: turns, after: after}
+	return append(turns, turn{content: "Done."})
 }
 
 // oneByOne gives each call a turn of its own, for clients that forbid parallel calls.
@@ -211,12 +196,4 @@ func (s *Server) replay(episodeID string, position int) (turn, *refusal) {
 	}
 	return turn{}, invalid("recording_ended", fmt.Sprintf("the recording of episode %q has %d assistant messages and number %d is asked for",
 		episodeID, n, position+1))
-}
-
-// quote makes one shell word of a text.
-func quote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:+@%") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

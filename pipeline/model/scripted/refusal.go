@@ -1,10 +1,12 @@
 package scripted
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // The ways to word an error, for Config.Errors.
@@ -19,6 +21,7 @@ func ErrorStyles() []string { return []string{ErrorsOpenAI, ErrorsVLLM} }
 // refusal is an answer that is not a reply. The zero value closes the connection instead.
 type refusal struct {
 	status  int
+	page    string // sent instead of the error below
 	Message string `json:"message"`
 	Kind    string `json:"type"`
 	Param   any    `json:"param"`
@@ -52,19 +55,23 @@ var (
 		Message: "The service is temporarily unavailable."}
 )
 
-func (r *refusal) body() string { return literal(map[string]*refusal{"error": r}) }
-
 func (r *refusal) write(w http.ResponseWriter) {
 	if r.status == 0 {
 		panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
 	}
-	writeText(w, r.status, r.body())
+	writeText(w, r.status, cmp.Or(r.page, r.body()))
 }
+
+func (r *refusal) body() string { return literal(map[string]*refusal{"error": r}) }
 
 func writeJSON(w http.ResponseWriter, value any) { writeText(w, http.StatusOK, literal(value)) }
 
 func writeText(w http.ResponseWriter, status int, body string) {
-	w.Header().Set("Content-Type", "application/json")
+	kind := "application/json"
+	if strings.HasPrefix(body, "<") {
+		kind = "text/html"
+	}
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	io.WriteString(w, body)

@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/base64"
 	"encoding/json"
@@ -53,14 +54,10 @@ func translateCall(g episode.GoldCall, tools map[string]bool) (call, bool) {
 	}
 	c, ok := command(g)
 	switch {
-	case !ok:
-		return call{}, false
-	case tools["terminal"]:
-		return newCall("terminal", c), true
-	case tools["execute_code"] && !c.Background:
-		return newCall("execute_code", struct {
-			Code string `json:"code"`
-		}{c.python()}), true
+	case ok && tools["terminal"]:
+		return call{name: "terminal", args: literal(c)}, true
+	case ok && tools["execute_code"] && !c.Background:
+		return call{name: "execute_code", args: literal(map[string]string{"code": c.python()})}, true
 	}
 	return call{}, false
 }
@@ -98,34 +95,38 @@ func (c shell) python() string {
 		"if run.returncode:\n    print(\"exit code\", run.returncode)\n"
 }
 
-// command says in shell what a call does; false when it cannot be said.
+// arguments are those of all tools for which a command can stand.
+type arguments struct {
+	shell
+	Path       string `json:"path"`
+	Offset     int    `json:"offset"`
+	Limit      int    `json:"limit"`
+	Content    string `json:"content"`
+	Mode       string `json:"mode"`
+	Old        string `json:"old_string"`
+	New        string `json:"new_string"`
+	ReplaceAll bool   `json:"replace_all"`
+	Patch      string `json:"patch"`
+	Code       string `json:"code"`
+	Pattern    string `json:"pattern"`
+	Target     string `json:"target"`
+	FileGlob   string `json:"file_glob"`
+	OutputMode string `json:"output_mode"`
+	Context    int    `json:"context"`
+}
+
+// command says in shell what a call does; false when it cannot be said, as of todo and process.
 func command(g episode.GoldCall) (shell, bool) {
-	var a struct {
-		shell
-		Path       string `json:"path"`
-		Offset     int    `json:"offset"`
-		Limit      int    `json:"limit"`
-		Content    string `json:"content"`
-		Mode       string `json:"mode"`
-		Old        string `json:"old_string"`
-		New        string `json:"new_string"`
-		ReplaceAll bool   `json:"replace_all"`
-		Patch      string `json:"patch"`
-		Code       string `json:"code"`
-		Pattern    string `json:"pattern"`
-		Target     string `json:"target"`
-		FileGlob   string `json:"file_glob"`
-		OutputMode string `json:"output_mode"`
-		Context    int    `json:"context"`
-	}
+	var a arguments
 	if json.Unmarshal(g.Arguments, &a) != nil {
 		return shell{}, false
 	}
-	switch g.Name {
-	case "terminal":
+	text := ""
+	switch {
+	case g.Name == "terminal":
 		return a.shell, a.Command != ""
-	case "read_file":
-		text := "cat -n -- " + pathWord(a.Path)
+	case g.Name == "read_file" && a.Path != "":
+		text = "cat -n -- " + pathWord(a.Path)
 		if a.Offset > 1 || a.Limit > 0 {
 			first, last := max(a.Offset, 1), "$"
 			if a.Limit > 0 {
@@ -133,29 +134,20 @@ func command(g episode.GoldCall) (shell, bool) {
 			}
 			text += fmt.Sprintf(" | sed -n '%d,%sp'", first, last)
 		}
-		return shell{Command: text}, a.Path != ""
-	case "write_file":
-		return shell{Command: writeCommand(a.Path, a.Content)}, a.Path != ""
-	case "patch":
-		if a.Mode == "patch" || a.Patch != "" && a.Old == "" {
-			return shell{Command: pythonCommand("patch = " + literal(a.Patch) + "\n" + v4aProgram)}, true
-		}
-		all := "False"
-		if a.ReplaceAll {
-			all = "True"
-		}
+	case g.Name == "write_file" && a.Path != "":
+		text = writeCommand(a.Path, a.Content)
+	case g.Name == "patch" && (a.Mode == "patch" || a.Patch != "" && a.Old == ""):
+		text = pythonCommand("patch = " + literal(a.Patch) + "\n" + v4aProgram)
+	case g.Name == "patch" && a.Path != "" && a.Old != "":
+		all := map[bool]string{false: "False", true: "True"}[a.ReplaceAll]
 		values := fmt.Sprintf("path = %s\nold = %s\nnew = %s\nall = %s\n", literal(a.Path), literal(a.Old), literal(a.New), all)
-		return shell{Command: pythonCommand(values + replaceProgram)}, a.Path != "" && a.Old != ""
-	case "search_files":
-		if a.Target == "files" {
-			return shell{Command: findCommand(a.Path, a.Pattern, a.Limit)}, true
-		}
-		return shell{Command: grepCommand(a.Path, a.Pattern, a.FileGlob, a.OutputMode, a.Context, a.Limit)}, a.Pattern != ""
-	case "execute_code":
-		// A script that calls back into the tools cannot leave them behind.
-		return shell{Command: pythonCommand(a.Code)}, a.Code != "" && !strings.Contains(a.Code, "trajgen_tools")
+		text = pythonCommand(values + replaceProgram)
+	case g.Name == "search_files" && (a.Target == "files" || a.Pattern != ""):
+		text = a.search()
+	case g.Name == "execute_code" && a.Code != "" && !strings.Contains(a.Code, "trajgen_tools"): // which leads back to the tools
+		text = pythonCommand(a.Code)
 	}
-	return shell{}, false // todo, process and what else has no counterpart
+	return shell{Command: text}, text != ""
 }
 
 // pathWord quotes a path but leaves a leading ~/ to the shell, as the file tools understand it too.
@@ -200,62 +192,51 @@ func hereDoc(lines string) string {
 	return " <<'" + delimiter + "'\n" + lines + delimiter + "\n"
 }
 
-// grepCommand has the matches in the order of paths and lines; grep -r itself goes as the directory lies on disk.
-func grepCommand(where, pattern, glob, mode string, context, limit int) string {
-	dialect := "-E"
+// search has the matches in the order of paths and lines; find and grep -r go as the directory lies on disk.
+func (a *arguments) search() string {
+	where, order, limit := pathWord(cmp.Or(a.Path, ".")), " | LC_ALL=C sort", ""
+	if a.Limit > 0 {
+		limit = " | head -n " + strconv.Itoa(a.Limit)
+	}
+	if a.Target == "files" {
+		test := ""
+		switch {
+		case strings.Contains(a.Pattern, "/"):
+			test = " -path " + quote("*"+strings.TrimPrefix(a.Pattern, "*"))
+		case a.Pattern != "" && a.Pattern != "*":
+			test = " -name " + quote(a.Pattern)
+		}
+		return "find " + where + " -type f" + test + " -not -path '*/.?*'" + order + limit
+	}
+	what := "-E"
 	for _, perl := range []string{`\d`, `\D`, "(?", "*?", "+?", `\t`, `\x`, `\pL`} {
-		if strings.Contains(pattern, perl) {
-			dialect = "-P"
+		if strings.Contains(a.Pattern, perl) {
+			what = "-P"
 		}
 	}
-	options := ""
-	if glob != "" {
-		options = " --include=" + quote(glob)
-	}
-	if where == "" {
-		where = "."
+	include, pattern := "", " -e "+quote(a.Pattern)+" --"
+	if a.FileGlob != "" {
+		include = " --include=" + quote(a.FileGlob)
 	}
 	// ".?*" and not ".*", which would leave out the working directory itself.
-	common := dialect + options + " --exclude-dir='.?*' -e " + quote(pattern) + " -- " + pathWord(where)
-	order := " | LC_ALL=C sort -t: -k1,1 -k2,2n"
+	common := " " + what + include + " --exclude-dir='.?*'" + pattern + " " + where
 	switch {
-	case mode == "files_only":
-		common, order = "grep -rIl "+common, " | LC_ALL=C sort"
-	case mode == "count":
-		common, order = "grep -rIHc "+common, " | grep -v ':0$' | LC_ALL=C sort"
-	case context > 0:
-		files := "grep -rIlZ " + common + " | LC_ALL=C sort -z"
-		common, order = files+" | xargs -0 -r grep -Hn -C "+strconv.Itoa(context)+" "+dialect+" -e "+quote(pattern)+" --", ""
-	default:
-		common = "grep -rIHn " + common
+	case a.OutputMode == "files_only":
+		return "grep -rIl" + common + order + limit
+	case a.OutputMode == "count":
+		return "grep -rIHc" + common + " | grep -v ':0$'" + order + limit
+	case a.Context > 0:
+		return "grep -rIlZ" + common + order + " -z | xargs -0 -r grep -Hn -C " + strconv.Itoa(a.Context) + " " + what + pattern + limit
 	}
-	return common + order + head(limit)
+	return "grep -rIHn" + common + order + " -t: -k1,1 -k2,2n" + limit
 }
 
-func findCommand(where, glob string, limit int) string {
-	if where == "" {
-		where = "."
+// quote makes one shell word of a text.
+func quote(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:+@%") == "" {
+		return s
 	}
-	test := ""
-	if glob != "" && glob != "*" {
-		test = " -name " + quote(glob)
-		if strings.Contains(glob, "/") {
-			test = " -path " + quote("*"+strings.TrimPrefix(glob, "*"))
-		}
-	}
-	return "find " + pathWord(where) + " -type f" + test + " -not -path '*/.?*' | LC_ALL=C sort" + head(limit)
-}
-
-func head(limit int) string {
-	if limit <= 0 {
-		return ""
-	}
-	return " | head -n " + strconv.Itoa(limit)
-}
-
-// newCall makes a call of our own arguments.
-func newCall(name string, args any) call {
-	return call{name: name, args: literal(args)}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // literal is a value as JSON, and of a text thereby also as Python: no HTML escapes, no surrogate pairs.
