@@ -26,18 +26,16 @@ func (c *code) read(text string) {
 }
 
 func (c *code) readLine(line string) {
-	if !c.line {
-		start := strings.TrimLeft(line, " ")
-		if mark, n := run(start); n >= 3 && len(line)-len(start) <= 3 {
-			info := strings.Trim(start[n:], " \t\r")
-			switch {
-			case c.fence == 0 && !strings.Contains(info, "`"):
-				c.fence, c.length, c.line = mark, n, true
-				return
-			case c.fence == mark && n >= c.length && info == "":
-				c.fence, c.line = 0, true
-				return
-			}
+	if start := strings.TrimLeft(line, " "); !c.line && len(line)-len(start) <= 3 && startsWith(start, "```", "~~~") {
+		mark, rest := start[0], strings.TrimLeft(start, start[:1])
+		n, info := len(start)-len(rest), strings.Trim(rest, " \t\r")
+		switch {
+		case c.fence == 0 && !strings.Contains(info, "`"):
+			c.fence, c.length, c.line = mark, n, true
+			return
+		case c.fence == mark && n >= c.length && info == "":
+			c.fence, c.line = 0, true
+			return
 		}
 	}
 	if line != "" {
@@ -46,15 +44,4 @@ func (c *code) readLine(line string) {
 	if c.fence == 0 {
 		c.ticks += strings.Count(line, "`")
 	}
-}
-
-// run counts how often a line's first character comes, if it can make a fence.
-func run(line string) (mark byte, n int) {
-	if line == "" || line[0] != '`' && line[0] != '~' {
-		return 0, 0
-	}
-	for n < len(line) && line[n] == line[0] {
-		n++
-	}
-	return line[0], n
 }

@@ -12,22 +12,15 @@ type envelope struct {
 	other     bool // members that a call has not
 }
 
-// readEnvelope reads the object at text[at:]. "parameters" is what Llama calls the arguments, and some models wrap it
-// all into a "function" as the API does.
-func readEnvelope(text string, at int) (e envelope, end int, st state) {
-	end, st = e.read(text, at, 0)
-	return e, end, st
-}
-
-func (e *envelope) read(text string, at, depth int) (int, state) {
-	return members(text, at, func(key string, start, end int, st state) {
+// read reads the object at text[at:]. "parameters" is what Llama calls the arguments, and some models wrap it all into a
+// "function" as the API does.
+func (e *envelope) read(text string, at, depth int) (end int, st state) {
+	return collection(text, at, 1, func(key string, start, end int, st state) {
 		key = unquote(key)
 		value := text[start:end]
 		isText := st == isWhole && (value[0] == '"' || value[0] == '\'')
 		switch {
-		case (key == "name" || key == "tool_name") && isText: // the latter is Cohere's
-			e.name = strings.TrimSpace(unquote(value))
-		case key == "function" && isText:
+		case (key == "name" || key == "tool_name" || key == "function") && isText: // the second is Cohere's
 			e.name = strings.TrimSpace(unquote(value))
 		case key == "function" && isObject(value) && depth == 0:
 			e.read(text, start, depth+1)
@@ -42,38 +35,35 @@ func (e *envelope) read(text string, at, depth int) (int, state) {
 	})
 }
 
-// call makes a call of the envelope that ended like that. limit is where an envelope that is not whole ends by its tags.
-func (e *envelope) call(text string, st state, limit int) (call Call, problem string, ok bool) {
-	call = Call{Name: e.name}
+// envelope adds the call of an envelope that ended like that, and says whether it is one. limit is where an envelope that
+// is not whole ends by its tags.
+func (w *walker) envelope(e envelope, st state, limit int) bool {
+	call, problem := Call{Name: e.name, Arguments: e.arguments}, ""
 	if len(e.id) <= 128 {
 		call.ID = e.id
 	}
 	switch {
-	case !goodName(e.name):
-		return call, "", false
-	case !e.has:
-		call.Arguments = "{}"
-		return call, noArguments, st == isWhole && !e.other
-	case e.state == isCut:
-		call.Arguments, call.Cut = strings.TrimSpace(text[e.start:limit]), true
-		return call, truncated, call.Arguments != ""
-	case e.state == isBroken:
-		call.Arguments = withoutBrace(strings.TrimSpace(text[e.start:max(limit, e.start)]))
-		return call, broken, call.Arguments != ""
-	}
-	call.Arguments = e.arguments
-	if st != isWhole {
-		problem = unclosed
-	}
-	switch {
-	case e.arguments == "null":
+	case !goodName(e.name), !e.has && (st != isWhole || e.other):
+		return false
+	case !e.has, e.state == isWhole && e.arguments == "null":
 		call.Arguments, problem = "{}", noArguments
-	case e.arguments[0] == '"':
-		if inner := unquote(e.arguments); isObject(strings.TrimSpace(inner)) {
-			call.Arguments, problem = inner, quotedObject
+	case e.state == isCut:
+		call.Arguments, call.Cut, problem = strings.TrimSpace(w.text[e.start:limit]), true, truncated
+	case e.state == isBroken:
+		call.Arguments, problem = withoutBrace(strings.TrimSpace(w.text[e.start:max(limit, e.start)])), broken
+	default:
+		if st != isWhole {
+			problem = unclosed
+		}
+		if e.arguments[0] == '"' && isObject(strings.TrimSpace(unquote(e.arguments))) {
+			call.Arguments, problem = unquote(e.arguments), quotedObject
 		}
 	}
-	return call, problem, true
+	if call.Arguments == "" {
+		return false
+	}
+	w.add(call, problem)
+	return true
 }
 
 // objectCall reads the arguments of a call that has them as one object. Where that is broken, limit tells from there on

@@ -39,7 +39,8 @@ func readLlama(w *walker, at int, opener string) (end int, called bool) {
 
 // llamaCall reads one object.
 func (w *walker) llamaCall(at int, tagged bool) (end int, ok bool) {
-	e, end, st := readEnvelope(w.text, at)
+	var e envelope
+	end, st := e.read(w.text, at, 0)
 	limit := end
 	if st == isBroken { // up to the end of its line, if that looks like the end of an object
 		limit = w.stop(end, "\n", "<|eo", pythonTag)
@@ -53,12 +54,7 @@ func (w *walker) llamaCall(at int, tagged bool) (end int, ok bool) {
 		!tagged && st == isBroken && !strings.HasSuffix(w.text[end:limit], "}"):
 		return limit, false
 	}
-	call, problem, ok := e.call(w.text, st, limit)
-	if !ok {
-		return limit, false
-	}
-	w.add(call, problem)
-	return limit, true
+	return limit, w.envelope(e, st, limit)
 }
 
 // llamaList reads a list: it is calls when every element is one.

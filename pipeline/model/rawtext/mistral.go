@@ -81,19 +81,17 @@ func (w *walker) mistralList(at int) (end int, called bool) {
 		at = space(w.text, at+1)
 	}
 	for isObject(w.text[at:]) {
-		e, end, st := readEnvelope(w.text, at)
+		var e envelope
+		end, st := e.read(w.text, at, 0)
 		next := end
 		if st == isBroken {
 			end, next = w.nextEnvelope(end)
 		}
-		if call, problem, ok := e.call(w.text, st, end); ok {
-			call.ID = mistralCallID(call.ID)
-			w.add(call, problem)
+		e.id = mistralCallID(e.id)
+		if w.envelope(e, st, end) {
 			called = true
-		} else if st == isCut {
-			w.note(truncated, "")
 		} else {
-			w.note(broken, "")
+			w.lost(st == isCut)
 		}
 		if at = space(w.text, next); strings.HasPrefix(w.text[at:], ",") {
 			at = space(w.text, at+1)

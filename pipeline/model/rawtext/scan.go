@@ -49,12 +49,7 @@ func nested(text string, at, depth int) (end int, st state) {
 	return end, isWhole
 }
 
-// members reads the object at text[at:]. Of a member that is not whole, each gets what there is.
-func members(text string, at int, each func(key string, start, end int, st state)) (end int, st state) {
-	return collection(text, at, 1, each)
-}
-
-// collection reads the object or list at text[at:].
+// collection reads the object or list at text[at:]. Of a member that is not whole, each gets what there is.
 func collection(text string, at, depth int, each func(key string, start, end int, st state)) (end int, st state) {
 	object, closer := text[at] == '{', text[at]+2
 	at++

@@ -32,26 +32,21 @@ func (w *walker) envelopes(at int, opener, closer string) (end int, called bool)
 		if !isObject(w.text[at:]) {
 			break
 		}
-		e, limit, st := readEnvelope(w.text, at)
+		var e envelope
+		limit, st := e.read(w.text, at, 0)
 		if st != isWhole && e.state != isWhole {
 			latest := find(w.text[:find(w.text, limit, opener)], limit, closer)
 			limit = callEnd(w.text, at, limit, latest, closer, []string{opener})
 		} else if st == isBroken {
 			limit = find(w.text[:find(w.text, limit, opener)], limit, closer)
 		}
-		call, problem, ok := e.call(w.text, st, limit)
-		if !ok {
-			if st == isCut {
-				w.note(truncated, "")
-			} else {
-				w.note(broken, "")
-			}
+		if !w.envelope(e, st, limit) {
+			w.lost(st == isCut)
 			if !called {
 				return limit, false
 			}
 			break
 		}
-		w.add(call, problem)
 		called, at = true, limit
 	}
 	if !called {

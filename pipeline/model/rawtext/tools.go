@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// tools finds the tools that the model was shown. Reading all their schemas takes longer than reading a reply, so only
-// those are read that a reply names.
+// tools finds the tools that the model was shown. Their schemas are read when a reply first names one.
 type tools struct {
 	all  []json.RawMessage
 	read map[string]*tool
@@ -33,35 +32,21 @@ type schema struct {
 
 // find returns nil when there is no tool of that name.
 func (t *tools) find(name string) *tool {
-	if found, ok := t.read[name]; ok {
-		return found
-	}
 	if t.read == nil {
 		t.read = map[string]*tool{}
-	}
-	quoted, _ := json.Marshal(name)
-	var found *tool
-	for _, raw := range t.all {
-		if !bytes.Contains(raw, quoted) {
-			continue
+		for _, raw := range slices.Backward(t.all) { // of two with one name the first counts
+			var shown struct {
+				Function struct {
+					Name       string `json:"name"`
+					Parameters tool   `json:"parameters"`
+				} `json:"function"`
+			}
+			json.Unmarshal(raw, &shown) // what cannot be read gives no types
+			t.read[shown.Function.Name] = &shown.Function.Parameters
 		}
-		var shown struct {
-			Function struct {
-				Name       string          `json:"name"`
-				Parameters json.RawMessage `json:"parameters"`
-			} `json:"function"`
-		}
-		if json.Unmarshal(raw, &shown) == nil && shown.Function.Name == name {
-			found = &tool{}
-			json.Unmarshal(shown.Function.Parameters, found) // what cannot be read gives no types
-			break
-		}
+		delete(t.read, "")
 	}
-	const most = 256 // names that are remembered; a hostile reply can hold thousands
-	if len(t.read) < most {
-		t.read[name] = found
-	}
-	return found
+	return t.read[name]
 }
 
 func (t *tool) has(name string) bool {
@@ -160,36 +145,29 @@ func quote(text string) string {
 
 // pairs are arguments in the order in which they were given; one that is given again takes the place of the first.
 type pairs struct {
-	keys, values []string
-	at           map[string]int
+	keys   []string
+	values map[string]string
 }
 
 func (p *pairs) has(key string) bool {
-	_, ok := p.at[key]
+	_, ok := p.values[key]
 	return ok
 }
 
 func (p *pairs) add(key, value string) {
-	if i, ok := p.at[key]; ok {
-		p.values[i] = value
-		return
+	if !p.has(key) {
+		p.keys = append(p.keys, key)
 	}
-	if p.at == nil {
-		p.at = map[string]int{}
+	if p.values == nil {
+		p.values = map[string]string{}
 	}
-	p.at[key] = len(p.keys)
-	p.keys, p.values = append(p.keys, key), append(p.values, value)
+	p.values[key] = value
 }
 
 func (p *pairs) json() string {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, key := range p.keys {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(quote(key) + ": " + p.values[i])
+	var written []string
+	for _, key := range p.keys {
+		written = append(written, quote(key)+": "+p.values[key])
 	}
-	b.WriteByte('}')
-	return b.String()
+	return "{" + strings.Join(written, ", ") + "}"
 }

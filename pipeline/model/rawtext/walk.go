@@ -97,6 +97,15 @@ func (w *walker) note(what, name string) {
 	}
 }
 
+// lost records that a call cannot be read, as the text ended within it or for another reason.
+func (w *walker) lost(cut bool) {
+	if cut {
+		w.note(truncated, "")
+	} else {
+		w.note(broken, "")
+	}
+}
+
 // What Repairs says.
 const (
 	truncated     = "truncated call"         // the text ended within a call
