@@ -121,7 +121,7 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request) (job, *refusal)
 	if !req.Stream {
 		out.wait += s.cfg.generation(out.reply.usage.CompletionTokens)
 	}
-	s.cfg.Logger.Debug("reply", "episode", episodeID, "task", taskID, "calls", len(out.reply.turn.calls), "finish", out.reply.finish,
+	s.cfg.Logger.Debug("reply", "episode", episodeID, "task", taskID, "calls", len(out.reply.message.ToolCalls), "finish", out.reply.finish,
 		"fault", fault.kind)
 	return out, nil
 }

@@ -1,6 +1,8 @@
 package scripted
 
 import (
+	"cmp"
+
 	openai "github.com/sashabaranov/go-openai"
 )
 
@@ -8,7 +10,7 @@ import (
 type reply struct {
 	completion           // what the document, or each event of the stream, begins with
 	segments   []segment // what was written, with the mark that ends it
-	turn       turn      // what the client sees of it
+	message    outward   // what the client sees of it
 	finish     string
 	stopped    *string // the stop text that ended it
 	usage      openai.Usage
@@ -54,8 +56,8 @@ func (c *Config) compose(req *request, next next, id string) (*reply, *refusal) 
 	if short := cut(segments, limit); limit > 0 && len(whole(short)) < len(whole(segments)) {
 		segments, r.finish, r.stopped = short, "length", nil
 	}
-	r.end(segments, t.calls)
-	if len(r.turn.calls) > 0 && r.finish == "stop" && r.stopped == nil && req.choice.name == "" {
+	r.end(segments)
+	if len(r.message.ToolCalls) > 0 && r.finish == "stop" && r.stopped == nil && req.choice.name == "" {
 		r.finish = "tool_calls" // a call that was asked for by its name ends with "stop", as OpenAI has it
 	}
 	req.Messages, req.Tools, req.offered = nil, nil, nil // a request that waits holds little memory
@@ -63,17 +65,22 @@ func (c *Config) compose(req *request, next next, id string) (*reply, *refusal) 
 }
 
 // end settles what is written.
-func (r *reply) end(segments []segment, calls []call) {
-	r.segments, r.turn = segments, seen(segments, calls)
+func (r *reply) end(segments []segment) {
+	r.segments, r.message = segments, outward{Role: "assistant", Content: ""}
+	for _, part := range segments {
+		if part.show != nil {
+			part.show(&r.message, part.text)
+		}
+	}
 	r.usage.CompletionTokens = countTokens(whole(segments))
-	r.usage.CompletionTokensDetails.ReasoningTokens = countTokens(r.turn.reasoning)
+	r.usage.CompletionTokensDetails.ReasoningTokens = countTokens(cmp.Or(r.message.ReasoningContent, r.message.Reasoning))
 	r.usage.TotalTokens = r.usage.PromptTokens + r.usage.CompletionTokens
 }
 
 // filter ends the reply in its middle, as a content filter does.
 func (r *reply) filter() {
 	r.finish, r.stopped = "content_filter", nil
-	r.end(cut(r.segments, r.usage.CompletionTokens/2), r.turn.calls)
+	r.end(cut(r.segments, r.usage.CompletionTokens/2))
 }
 
 // callsBefore is the number of calls that were made so far.
@@ -124,25 +131,6 @@ type detail struct {
 	Index int    `json:"index"`
 }
 
-// think puts reasoning into one of the fields that servers use for it.
-func (o *outward) think(text, field string) {
-	switch {
-	case text == "":
-	case field == ReasoningPlain:
-		o.Reasoning = text
-	case field == ReasoningDetails:
-		o.Reasoning, o.Details = text, []detail{{Type: "reasoning.text", Text: text}}
-	default:
-		o.ReasoningContent = text
-	}
-}
-
-func (c call) wire(index *int) toolCall {
-	wire := toolCall{Index: index, ID: c.id, Type: "function"}
-	wire.Function.Name, wire.Function.Arguments = c.name, c.args
-	return wire
-}
-
 // choice is what belongs to a text whose tokens begin with number from, as far as it was asked for.
 func (r *reply) choice(text string, from int) (c choice) {
 	if text == "" {
@@ -159,16 +147,15 @@ func (r *reply) choice(text string, from int) (c choice) {
 
 // document is the reply in one piece.
 func (r *reply) document() string {
-	message := &outward{Role: "assistant", Content: r.turn.content}
-	message.think(r.turn.reasoning, r.cfg.ReasoningAs)
-	for _, c := range r.turn.calls {
-		message.ToolCalls = append(message.ToolCalls, c.wire(nil))
+	message := r.message
+	for i := range message.ToolCalls {
+		message.ToolCalls[i].Index = nil
 	}
-	if r.turn.content == "" && len(r.turn.calls) > 0 {
+	if message.Content == "" && len(message.ToolCalls) > 0 {
 		message.Content = (*string)(nil)
 	}
 	c := r.choice(whole(r.segments), 0)
-	c.Message, c.Finish, c.Stop = message, &r.finish, r.stopped
+	c.Message, c.Finish, c.Stop = &message, &r.finish, r.stopped
 	body := r.completion
 	body.Choices, body.Usage, body.Metadata, body.Prompt = []choice{c}, &r.usage, r.cfg.metadata(), r.prompt
 	return literal(body)

@@ -5,53 +5,74 @@ import (
 	"strings"
 )
 
-// part says where a piece of what the model writes is seen by the client.
-type part int
-
-const (
-	unseen part = iota // tags, and all that the server swallows
-	reasoningPart
-	contentPart
-	namePart
-	argsPart
-)
-
 // segment is a piece of what the model writes: the tokens of a reply are those of its segments, one behind the other.
 type segment struct {
-	part part
-	call int // the number of the call, of a name or arguments
-	text string
+	text   string
+	show   show // nil for tags, which are not seen
+	atomic bool // shown whole or not at all
 }
+
+// show adds a text, or a part of it, to a message, or to a part of one.
+type show func(m *outward, text string)
 
 // write puts a turn as the model writes it, in the format of Config.ToolFormat. callsBefore is the number of calls in
 // the conversation so far.
 func (c *Config) write(t turn, callsBefore int) []segment {
 	var out []segment
 	if t.reasoning != "" {
-		tag, thought := unseen, reasoningPart
+		tag, thought := show(nil), show(c.think)
 		if c.ReasoningAs == ReasoningTags {
-			tag, thought = contentPart, contentPart
+			tag, thought = (*outward).say, (*outward).say
 		}
-		out = append(out, segment{part: tag, text: "<think>\n"}, segment{part: thought, text: t.reasoning},
-			segment{part: tag, text: "\n</think>\n\n"})
+		out = append(out, segment{text: "<think>\n", show: tag}, segment{text: t.reasoning, show: thought}, segment{text: "\n</think>\n\n", show: tag})
 	}
 	if t.content != "" {
-		out = append(out, segment{part: contentPart, text: t.content})
+		out = append(out, segment{text: t.content, show: (*outward).say})
 	}
 	if len(t.calls) > 0 && c.ToolFormat != "" {
-		return append(out, segment{part: contentPart, text: formats[c.ToolFormat].write(t.calls, t.content != "", callsBefore)})
+		return append(out, segment{text: formats[c.ToolFormat].write(t.calls, t.content != "", callsBefore), show: (*outward).say})
 	}
-	for i, c := range t.calls {
+	for i, made := range t.calls {
 		open := "<tool_call>\n{\"name\": \""
 		if t.content != "" || i > 0 {
 			open = "\n" + open
 		}
+		name := func(m *outward, _ string) {
+			call := toolCall{Index: &i, ID: made.id, Type: "function"}
+			call.Function.Name = made.name
+			m.ToolCalls = append(m.ToolCalls, call)
+		}
+		arguments := func(m *outward, text string) {
+			if len(m.ToolCalls) == 0 {
+				m.ToolCalls = []toolCall{{Index: &i}}
+			}
+			m.ToolCalls[len(m.ToolCalls)-1].Function.Arguments += text
+		}
 		out = append(out,
-			segment{text: open}, segment{part: namePart, call: i, text: c.name},
-			segment{text: "\", \"arguments\": "}, segment{part: argsPart, call: i, text: c.args},
+			segment{text: open}, segment{text: made.name, show: name, atomic: true},
+			segment{text: "\", \"arguments\": "}, segment{text: made.args, show: arguments},
 			segment{text: "}\n</tool_call>"})
 	}
 	return out
+}
+
+// say adds to the content.
+func (m *outward) say(text string) {
+	said, _ := m.Content.(string)
+	m.Content = said + text
+}
+
+// think adds reasoning to one of the fields that servers use for it.
+func (c *Config) think(m *outward, text string) {
+	switch c.ReasoningAs {
+	case ReasoningDetails:
+		m.Details = []detail{{Type: "reasoning.text", Text: m.Reasoning + text}}
+		m.Reasoning += text
+	case ReasoningPlain:
+		m.Reasoning += text
+	default:
+		m.ReasoningContent += text
+	}
 }
 
 // whole is all that is written.
@@ -71,8 +92,8 @@ func upTo(segments []segment, bytes int) []segment {
 			continue
 		}
 		part.text = part.text[:bytes]
-		if part.part == namePart {
-			part.part = unseen
+		if part.atomic {
+			part.show = nil
 		}
 		return append(slices.Clone(segments[:i]), part)
 	}
@@ -98,22 +119,4 @@ func stopAt(segments []segment, stops []string) (cutOff []segment, stopped *stri
 		return segments, nil
 	}
 	return append(upTo(segments, at), segment{text: *stopped}), stopped
-}
-
-// seen is the turn that a client makes of the segments.
-func seen(segments []segment, calls []call) turn {
-	var t turn
-	for _, part := range segments {
-		switch part.part {
-		case reasoningPart:
-			t.reasoning += part.text
-		case contentPart:
-			t.content += part.text
-		case namePart:
-			t.calls = append(t.calls, call{id: calls[part.call].id, name: calls[part.call].name})
-		case argsPart:
-			t.calls[part.call].args = part.text
-		}
-	}
-	return t
 }

@@ -98,34 +98,19 @@ func (r *reply) events() []event {
 	}
 	events := []event{{delta: outward{Role: "assistant", Content: ""}}}
 	tags := ""
-	add := func(text string, delta outward) {
-		events = append(events, event{delta, tags + text})
-		tags = ""
-	}
 	for _, s := range r.segments {
-		switch s.part {
-		case unseen:
+		if s.show == nil {
 			tags += s.text
 			continue
-		case namePart:
-			c := r.turn.calls[s.call]
-			c.args = ""
-			add(s.text, outward{ToolCalls: []toolCall{c.wire(&s.call)}})
-			continue
 		}
-		for _, piece := range pieces(s.text, size) {
-			var delta outward
-			switch s.part {
-			case reasoningPart:
-				delta.think(piece, r.cfg.ReasoningAs)
-			case contentPart:
-				delta.Content = piece
-			case argsPart:
-				arguments := toolCall{Index: &s.call}
-				arguments.Function.Arguments = piece
-				delta.ToolCalls = []toolCall{arguments}
-			}
-			add(piece, delta)
+		parts := pieces(s.text, size)
+		if s.atomic {
+			parts = []string{s.text}
+		}
+		for _, piece := range parts {
+			e := event{text: tags + piece}
+			s.show(&e.delta, piece)
+			events, tags = append(events, e), ""
 		}
 	}
 	return append(events, event{text: tags})
