@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -56,42 +55,16 @@ func parseFault(spec string) (fault, error) {
 	return f, nil
 }
 
-// asked counts how often a request met a fault already. It is the only memory of the server, and only faults use it:
-// without it a retry would meet the same fault for ever. A request that is answered is forgotten.
-type asked struct {
-	mu    sync.Mutex
-	count map[[32]byte]int
-}
-
-func (a *asked) before(key [32]byte) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.count[key]
-}
-
-func (a *asked) met(key [32]byte, fault bool) {
-	const most = 100_000 // requests whose clients gave up
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.count == nil || len(a.count) >= most && a.count[key] == 0 {
-		a.count = make(map[[32]byte]int)
-	}
-	if fault {
-		a.count[key]++
-	} else {
-		delete(a.count, key)
-	}
-}
-
-// draw decides whether this asking of the request goes wrong: by its header, else by the rate. It counts when met is
-// called. A request that is refused after all has met nothing, so that which one meets which fault is not for the load
-// to say.
+// draw decides whether this asking of the request goes wrong: by spec, which its header has, else by the rate. It counts
+// when met is called: without that a retry would meet the same fault for ever. A request that is refused after all has met
+// nothing, so that which one meets which fault is not for the load to say, and one that is answered is forgotten.
 func (s *Server) draw(spec, episodeID string, body [32]byte) (f fault, met func(), err error) {
 	if spec == "" && s.cfg.FaultRate == 0 {
 		return fault{}, func() {}, nil
 	}
 	key := hash("fault", strconv.FormatUint(s.cfg.Seed, 10), episodeID, string(body[:]))
-	before := s.asked.before(key)
+	counted, _ := s.asked.Load(key)
+	before, _ := counted.(int)
 	if spec != "" {
 		if f, err = parseFault(spec); err != nil {
 			return fault{}, nil, err
@@ -102,10 +75,10 @@ func (s *Server) draw(spec, episodeID string, body [32]byte) (f fault, met func(
 			f = s.faults[binary.LittleEndian.Uint64(sum[8:16])%uint64(len(s.faults))]
 		}
 	}
-	if f.times > 0 && before >= f.times {
-		f = fault{}
+	if f.kind == "" || f.times > 0 && before >= f.times {
+		return fault{}, func() { s.asked.Delete(key) }, nil
 	}
-	return f, func() { s.asked.met(key, f.kind != "") }, nil
+	return f, func() { s.asked.Store(key, before+1) }, nil
 }
 
 // answers are those of faults that are neither a status nor in the words of the configuration.

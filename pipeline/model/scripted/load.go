@@ -20,7 +20,6 @@ type Stats struct {
 	Refused  int         `json:"refused"`        // by a rate limit, for overload or in an outage
 	InFlight int         `json:"in_flight"`      // now
 	Peak     int         `json:"peak_in_flight"` // at most
-	Waiting  int         `json:"waiting"`        // now, for a slot
 	Status   map[int]int `json:"by_status"`      // 0: the connection was closed without an answer, or the client left
 	Prompt   int         `json:"prompt_tokens"`  // of the replies that were sent
 	Reply    int         `json:"completion_tokens"`
@@ -87,20 +86,12 @@ func (l *load) slot(ctx context.Context) (free func(), ok bool) {
 	if cap(l.slots) == 0 {
 		return func() {}, true
 	}
-	l.wait(1)
-	defer l.wait(-1)
 	select {
 	case l.slots <- struct{}{}:
 		return func() { <-l.slots }, true
 	case <-ctx.Done():
 		return nil, false
 	}
-}
-
-func (l *load) wait(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stats.Waiting += n
 }
 
 // visit is what became of a request.

@@ -143,7 +143,7 @@ type Server struct {
 	delay   latency
 	outages []outage
 	faults  []fault
-	asked   asked
+	asked   sync.Map // how often a request met a fault already; the only memory of the server but for load
 	load    load
 	routes  http.Handler
 	library
@@ -197,9 +197,6 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 func (s *Server) Start(addr string) (baseURL string, err error) {
 	s.life.Lock()
 	defer s.life.Unlock()
-	if s.http != nil {
-		return "", fmt.Errorf("scripted model is started already, on %s", s.http.Addr)
-	}
 	if s.stopped.Err() != nil {
 		return "", errors.New("scripted model is closed")
 	}

@@ -87,8 +87,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var ask struct {
-		Prompt  *string `json:"prompt"`
-		Strings bool    `json:"return_token_strs"`
+		Prompt *string `json:"prompt"`
 	}
 	if err := json.Unmarshal(body, &ask); err != nil {
 		notJSON(err).write(w)
@@ -103,20 +102,8 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 		prompt, _ := s.cfg.render(req)
 		ask.Prompt = &prompt
 	}
-	var answer struct {
-		Count   int      `json:"count"`
-		Room    int      `json:"max_model_len"`
-		Tokens  []int32  `json:"tokens"`
-		Strings []string `json:"token_strs"`
-	}
-	answer.Tokens, answer.Room = encode(*ask.Prompt), cmp.Or(s.cfg.Context, 1<<30)
-	answer.Count = len(answer.Tokens)
-	if ask.Strings {
-		for _, id := range answer.Tokens {
-			answer.Strings = append(answer.Strings, tokenName(id))
-		}
-	}
-	writeJSON(w, answer)
+	tokens := encode(*ask.Prompt)
+	writeJSON(w, map[string]any{"count": len(tokens), "max_model_len": cmp.Or(s.cfg.Context, 1<<30), "tokens": tokens})
 }
 
 // detokenize is the way back.
@@ -157,22 +144,16 @@ type tokenLogprob struct {
 }
 
 func newTokenLogprob(id int32, share float64) tokenLogprob {
-	// Four digits are enough, and the same on every machine.
-	t := tokenLogprob{Token: tokenName(id), Logprob: math.Round(math.Log(share)*1e4) / 1e4}
 	text, _ := decode(id)
+	// Four digits are enough, and the same on every machine.
+	t := tokenLogprob{Token: text, Logprob: math.Round(math.Log(share)*1e4) / 1e4}
 	for _, b := range []byte(text) {
 		t.Bytes = append(t.Bytes, int(b))
 	}
-	return t
-}
-
-// tokenName is the text of a token, as far as it is text.
-func tokenName(id int32) string {
-	if id >= 0x80 && id < firstMark {
-		return `bytes:\x` + strconv.FormatInt(int64(id), 16)
+	if id >= 0x80 && id < firstMark { // not a text by itself
+		t.Token = `bytes:\x` + strconv.FormatInt(int64(id), 16)
 	}
-	text, _ := decode(id)
-	return text
+	return t
 }
 
 // logprobs draws the probability of each token from the seed, the episode, the turn and the place in the reply. The
