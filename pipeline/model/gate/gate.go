@@ -15,14 +15,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// DefaultStart is how many requests go out at once before anything is known of the endpoint.
-const DefaultStart = 8
-
 // Config says between which bounds a Gate may move.
 type Config struct {
 	Floor   int // requests in flight that are always allowed; 0 means 1
 	Ceiling int // requests in flight, at most; 0 means no bound
-	Start   int // requests in flight at first; 0 means DefaultStart
 	Now     func() time.Time
 	// Processors are shared by all gates of a process; nil holds no request back for lack of processor time.
 	Processors *Processors
@@ -61,20 +57,12 @@ type Gate struct {
 
 // New makes a gate.
 func New(cfg Config) *Gate {
-	floor := float64(cfg.Floor)
-	if cfg.Floor <= 0 {
-		floor = least
-	}
-	ceiling := float64(cfg.Ceiling)
+	floor, ceiling := max(float64(cfg.Floor), least), float64(cfg.Ceiling)
 	if cfg.Ceiling <= 0 {
 		ceiling = math.MaxInt32
 	}
-	start := cfg.Start
-	if start <= 0 {
-		start = DefaultStart
-	}
 	return &Gate{
-		now: cfg.Now, processors: cfg.Processors, limit: newLimit(floor, max(ceiling, floor), float64(start)),
+		now: cfg.Now, processors: cfg.Processors, limit: newLimit(floor, max(ceiling, floor)),
 		pace: rate.NewLimiter(rate.Inf, 1), tokens: budget{cost: 1}, requests: budget{cost: 1},
 	}
 }
@@ -122,21 +110,6 @@ func (g *Gate) Acquire(ctx context.Context, ticket Ticket) (*Pass, error) {
 	}
 	g.dispatch()
 	return nil, context.Cause(ctx)
-}
-
-// State is what a gate knows of its endpoint.
-type State struct {
-	Limit    float64 // requests in flight that it allows now
-	InFlight int
-	Waiting  int
-	Held     bool // the first waiting request waits for this process's processors, not for the endpoint
-}
-
-// State returns the gate's figures.
-func (g *Gate) State() State {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return State{Limit: g.limit.value, InFlight: g.inFlight, Waiting: g.queue.len(), Held: g.busy}
 }
 
 // burden estimates by how many seconds the endpoint's load would delay a request that arrives now, from arrival to reply.

@@ -39,7 +39,7 @@ func (o *order) all() []string {
 // TestOrder has all requests wait for one place.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gate.New(gate.Config{Ceiling: 1, Start: 1, Now: time.Now})
+		g := gate.New(gate.Config{Ceiling: 1, Now: time.Now})
 		first, err := g.Acquire(t.Context(), gate.Ticket{})
 		if err != nil {
 			t.Fatal(err)
@@ -75,10 +75,10 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestNobodyStarves has so many episodes in progress that one is always ahead of the new one.
-func TestNobodyStarves(t *testing.T) {
+// TestFreshDoNotStarve has so many episodes in progress that one is always ahead of the new one.
+func TestFreshDoNotStarve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gate.New(gate.Config{Ceiling: 1, Start: 1, Now: time.Now})
+		g := gate.New(gate.Config{Ceiling: 1, Now: time.Now})
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for range 8 {
@@ -112,7 +112,7 @@ func TestNobodyStarves(t *testing.T) {
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places = 4
-		g := gate.New(gate.Config{Ceiling: places, Start: places, Now: time.Now})
+		g := gate.New(gate.Config{Ceiling: places, Now: time.Now})
 		rng := rand.New(rand.NewPCG(1, 2))
 		reason := errors.New("enough")
 		var all sync.WaitGroup
@@ -147,7 +147,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("%d were inside at once, want at most %d; %d gave up, want some", most, places, cancelled)
 		}
 		if s := g.State(); s.InFlight != 0 || s.Waiting != 0 {
-			t.Errorf("in the end %+v, want nobody", s)
+			t.Errorf("in the end %+v, want no request", s)
 		}
 		for range places { // every place is still there
 			if _, err := g.Acquire(t.Context(), gate.Ticket{}); err != nil {
@@ -214,7 +214,7 @@ func TestSpeed(t *testing.T) {
 // TestManyWaiters holds 50,000 back and lets half of them give up.
 func TestManyWaiters(t *testing.T) {
 	const waiters = 50_000
-	g := gate.New(gate.Config{Ceiling: 1, Start: 1, Now: time.Now})
+	g := gate.New(gate.Config{Ceiling: 1, Now: time.Now})
 	pass, err := g.Acquire(t.Context(), gate.Ticket{})
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestManyWaiters(t *testing.T) {
 	pass.Done(gate.Result{Kind: gate.OK})
 	all.Wait()
 	if s := g.State(); s.InFlight != 0 || s.Waiting != 0 {
-		t.Errorf("in the end %+v, want nobody", s)
+		t.Errorf("in the end %+v, want no request", s)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestSet(t *testing.T) {
 		}
 		time.Sleep(1500 * time.Millisecond)
 		if at := ask(id, home, gate.Failed); at != home {
-			t.Errorf("nobody tried %d again after a while", home)
+			t.Errorf("%d was not tried again after a while", home)
 		}
 		if at := ask(id, home, gate.OK); at == home {
 			t.Errorf("%s came back to %d, which is still broken", id, home)
@@ -314,7 +314,7 @@ func TestSet(t *testing.T) {
 // TestSetMovesWaiters breaks an endpoint for which others wait: they go elsewhere.
 func TestSetMovesWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := gate.NewSet(gate.Config{Ceiling: 3, Start: 3, Now: time.Now}, "a", "b")
+		s := gate.NewSet(gate.Config{Ceiling: 3, Now: time.Now}, "a", "b")
 		at0 := func() *gate.Pass {
 			pass, err := s.Gate(0).Acquire(t.Context(), gate.Ticket{})
 			if err != nil {

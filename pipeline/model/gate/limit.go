@@ -6,6 +6,8 @@ import (
 )
 
 const (
+	// start is how many requests go out at once before anything is known of the endpoint.
+	start = 8
 	// blind is when the limit first doubles without a reply: a refusal comes at once, and a reply may take minutes.
 	blind = 500 * time.Millisecond
 	// fewest is the least number of requests in an average.
@@ -49,7 +51,7 @@ type limit struct {
 // anchor is the last limit whose throughput justified it, with latency and work of requests under it.
 type anchor struct{ limit, latency, work float64 }
 
-func newLimit(low, high, start float64) limit {
+func newLimit(low, high float64) limit {
 	l := limit{low: low, high: high, blind: blind, refusals: newRefusals()}
 	l.trial.step, l.trial.flat = 1, true
 	l.set(start)

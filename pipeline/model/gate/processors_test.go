@@ -173,7 +173,7 @@ func TestGatesTakeTurns(t *testing.T) {
 		var last [2]atomic.Int64
 		var held atomic.Bool // all have come
 		for i := range 2 {
-			g := gate.New(gate.Config{Floor: 1000, Ceiling: 2000, Start: 1000, Now: time.Now, Processors: p})
+			g := gate.New(gate.Config{Floor: 1000, Ceiling: 2000, Now: time.Now, Processors: p})
 			gates = append(gates, g)
 			for n := range 1000 {
 				all.Go(func() {
@@ -217,7 +217,7 @@ func TestGatesTakeTurns(t *testing.T) {
 func TestEvenly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := gate.NewProcessors(gate.Machine{Processors: 1, Backlog: func() int { return 1 << 20 }, Now: time.Now})
-		g := gate.New(gate.Config{Floor: 1000, Start: 1000, Now: time.Now, Processors: p})
+		g := gate.New(gate.Config{Floor: 1000, Now: time.Now, Processors: p})
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		var got order
@@ -253,7 +253,7 @@ func TestStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stopped atomic.Int64
 		p := gate.NewProcessors(gate.Machine{Processors: 1, Backlog: func() int { return 0 }, Now: func() time.Time { return time.Now().Add(time.Duration(stopped.Load())) }})
-		g := gate.New(gate.Config{Floor: 1000, Start: 1000, Now: time.Now, Processors: p})
+		g := gate.New(gate.Config{Floor: 1000, Now: time.Now, Processors: p})
 		before := p.Load().Rate
 		var all sync.WaitGroup
 		for range 1000 {
@@ -331,7 +331,7 @@ func TestRoom(t *testing.T) {
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := gate.NewProcessors(gate.Machine{Processors: 1, Backlog: func() int { return 1 << 20 }, Now: time.Now})
-		g := gate.New(gate.Config{Floor: 5000, Start: 5000, Now: time.Now, Processors: p})
+		g := gate.New(gate.Config{Floor: 5000, Now: time.Now, Processors: p})
 		ctx, stop := context.WithCancel(t.Context())
 		all := crowd(ctx, g)
 		began := time.Now()

@@ -32,9 +32,6 @@ func NewSet(cfg Config, names ...string) *Set {
 	return s
 }
 
-// Gate returns the gate of the i-th endpoint.
-func (s *Set) Gate(i int) *Gate { return s.gates[i] }
-
 // Acquire picks an endpoint and waits at its gate. last is the endpoint of the episode's previous turn, which has the
 // episode's prefix in its cache, or -1.
 func (s *Set) Acquire(ctx context.Context, ticket Ticket, last int) (*Pass, int, error) {

@@ -22,7 +22,7 @@ type server struct {
 	spread      float64           // of the latency, by chance: from 1-spread to 1+spread times
 	slower      func(int) float64 // times the latency, with so many worked on
 	once        bool              // slower counts when a request begins; otherwise all the time
-	refusal     time.Duration     // until a refusal is told
+	refusal     time.Duration     // until a refusal is sent
 	wish        time.Duration     // Retry-After
 	headers     bool              // tells what is left in the bucket
 	whim        float64           // share of requests that are refused whatever is sent
@@ -72,18 +72,18 @@ func (s *server) refill() {
 // ask plays one request.
 func (s *server) ask() gate.Result {
 	began := time.Now()
-	refused := func(kind gate.Kind, told gate.Budget) gate.Result {
+	refused := func(kind gate.Kind, headers gate.Budget) gate.Result {
 		s.mu.Unlock()
 		time.Sleep(s.refusal)
-		return gate.Result{Kind: kind, Requests: told}
+		return gate.Result{Kind: kind, Requests: headers}
 	}
 	s.mu.Lock()
-	var told gate.Budget
+	var headers gate.Budget
 	if s.down {
-		return refused(gate.Failed, told)
+		return refused(gate.Failed, headers)
 	}
 	if s.rng.Float64() < s.whim {
-		return refused(max(s.busyKind, gate.Limited), told)
+		return refused(max(s.busyKind, gate.Limited), headers)
 	}
 	if s.rate > 0 {
 		s.refill()
@@ -92,15 +92,15 @@ func (s *server) ask() gate.Result {
 			s.left--
 		}
 		if s.headers {
-			told = gate.Budget{Limit: s.burst, Remaining: math.Floor(s.left), Reset: time.Duration((s.burst - s.left) / s.rate * float64(time.Second))}
+			headers = gate.Budget{Limit: s.burst, Remaining: math.Floor(s.left), Reset: time.Duration((s.burst - s.left) / s.rate * float64(time.Second))}
 		}
 		if empty {
-			return refused(gate.Limited, told)
+			return refused(gate.Limited, headers)
 		}
 	}
 	if s.slots > 0 && s.busy >= s.slots {
 		if len(s.waiting) >= s.queue {
-			return refused(gate.Busy, told)
+			return refused(gate.Busy, headers)
 		}
 		turn := make(chan struct{})
 		s.waiting = append(s.waiting, turn)
@@ -127,7 +127,7 @@ func (s *server) ask() gate.Result {
 	s.busy--
 	s.admit()
 	s.mu.Unlock()
-	return gate.Result{Kind: gate.OK, Latency: time.Since(began), Work: 100, Requests: told}
+	return gate.Result{Kind: gate.OK, Latency: time.Since(began), Work: 100, Requests: headers}
 }
 
 // gatekeeper is what a simulation has in front of its servers.
