@@ -29,48 +29,33 @@ var declined = turn{content: "I cannot help with that."}
 // next is what comes next in an episode.
 type next struct {
 	turn     turn
-	who      string // the episode
+	key      string // stands for the episode and the place in it
 	position int    // the number of turns before this one
 }
 
-func (n next) place() string { return fmt.Sprintf("%06x", n.position) }
-
-// number gives ids to the calls that have none.
-func (n next) number(calls []call) {
-	for i := range calls {
-		if calls[i].id == "" {
-			calls[i].id = fmt.Sprintf("call_%s%s%02x", n.who, n.place(), i)
-		}
-	}
-}
-
 // next decides what to say. taskID and episodeID come from the request's headers and may be empty.
-func (s *Server) next(req *request, taskID, episodeID string) (next, *refusal) {
-	n := next{who: identify(req, episodeID)}
+func (s *Server) next(req *request, taskID, episodeID string) (n next, no *refusal) {
+	who := identify(req, episodeID)
 	switch s.cfg.Policy {
 	case Noop:
-		n.turn, n.position = declined, said(req, nil, n.who)
+		n.turn, n.position = declined, said(req, nil, who)
 	case Replay:
-		n.position = said(req, nil, n.who)
-		var no *refusal
-		if n.turn, no = s.replay(episodeID, n.position); no != nil {
-			return next{}, no
-		}
+		n.position = said(req, nil, who)
+		n.turn, no = s.replay(episodeID, n.position)
 	default:
 		sc, ok := s.find(taskID, req)
 		if !ok {
 			return next{}, invalid("unknown_task", fmt.Sprintf("policy %s knows no task %q and none that begins with this "+
 				"user message (was the server started with the dataset?)", s.cfg.Policy, taskID))
 		}
-		n.position = said(req, sc, n.who)
-		turns := s.cfg.plan(sc, req, n.who)
+		n.position = said(req, sc, who)
+		turns := s.cfg.plan(sc, req, who)
 		n.turn = turns[min(n.position, len(turns)-1)]
 	}
-	n.turn.calls = slices.Clone(n.turn.calls) // of a plan that may be asked again
-	return n, nil
+	n.key = fmt.Sprintf("%s%06x", who, n.position)
+	return n, no
 }
 
-// plan is all that the server will say in an episode: the turns one by one, then the last one for ever.
 func (c *Config) plan(sc *script, req *request, who string) []turn {
 	turns := translate(sc.gold, req.tools)
 	if req.Parallel != nil && !*req.Parallel {

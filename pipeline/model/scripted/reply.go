@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"cmp"
+	"fmt"
 
 	openai "github.com/sashabaranov/go-openai"
 )
@@ -22,7 +23,7 @@ type reply struct {
 
 // compose makes the reply of a turn: it obeys what the request says about tools, format and length, and counts.
 func (c *Config) compose(req *request, next next, id string) (*reply, *refusal) {
-	prompt, before := c.render(req)
+	prompt, before, calls := c.render(req)
 	size, limit := countTokens(prompt), req.limit()
 	if c.Context > 0 {
 		if size+max(limit, 1) > c.Context {
@@ -33,7 +34,9 @@ func (c *Config) compose(req *request, next next, id string) (*reply, *refusal) 
 		}
 	}
 	t := req.obey(next.turn)
-	next.number(t.calls)
+	for i := range t.calls {
+		t.calls[i].id = cmp.Or(t.calls[i].id, fmt.Sprintf("call_%s%02x", next.key, i))
+	}
 	if req.ReasoningEffort == "none" {
 		t.reasoning = ""
 	}
@@ -41,8 +44,8 @@ func (c *Config) compose(req *request, next next, id string) (*reply, *refusal) 
 		t.content = onlyJSON(t.content)
 	}
 	r := &reply{
-		completion: completion{ID: id, Object: "chat.completion", Created: created, Model: req.Model, Fingerprint: "scripted"},
-		finish:     "stop", key: next.who + next.place(), req: req, cfg: c,
+		completion: completion{ID: id, Object: "chat.completion", Created: created, Model: req.Model, Fingerprint: "scripted", Metadata: c.metadata},
+		finish:     "stop", key: next.key, req: req, cfg: c,
 		usage: openai.Usage{PromptTokens: size, PromptTokensDetails: &openai.PromptTokensDetails{}, CompletionTokensDetails: &openai.CompletionTokensDetails{}},
 	}
 	if req.ReturnTokenIDs {
@@ -51,7 +54,7 @@ func (c *Config) compose(req *request, next next, id string) (*reply, *refusal) 
 	if next.position > 0 {
 		r.usage.PromptTokensDetails.CachedTokens = countTokens(before)
 	}
-	segments := append(c.write(t, req.callsBefore()), segment{text: "<|im_end|>"})
+	segments := append(c.write(t, calls), segment{text: "<|im_end|>"})
 	segments, r.stopped = stopAt(segments, req.stops)
 	if short := cut(segments, limit); limit > 0 && len(whole(short)) < len(whole(segments)) {
 		segments, r.finish, r.stopped = short, "length", nil
@@ -83,15 +86,6 @@ func (r *reply) filter() {
 	r.end(cut(r.segments, r.usage.CompletionTokens/2))
 }
 
-// callsBefore is the number of calls that were made so far.
-func (r *request) callsBefore() int {
-	n := 0
-	for _, m := range r.Messages {
-		n += len(m.ToolCalls)
-	}
-	return n
-}
-
 // completion is a document that is sent, or an event of a stream.
 type completion struct {
 	ID          string            `json:"id"`
@@ -101,7 +95,7 @@ type completion struct {
 	Choices     []choice          `json:"choices"`
 	Usage       *openai.Usage     `json:"usage,omitempty"`
 	Fingerprint string            `json:"system_fingerprint"`
-	Metadata    map[string]string `json:"metadata,omitempty"`         // SGLang; of a stream, where that has none, in the last event
+	Metadata    map[string]string `json:"metadata,omitempty"`         // SGLang
 	Prompt      []int32           `json:"prompt_token_ids,omitempty"` // vLLM; of a stream, in the first event
 }
 
@@ -157,13 +151,6 @@ func (r *reply) document() string {
 	c := r.choice(whole(r.segments), 0)
 	c.Message, c.Finish, c.Stop = &message, &r.finish, r.stopped
 	body := r.completion
-	body.Choices, body.Usage, body.Metadata, body.Prompt = []choice{c}, &r.usage, r.cfg.metadata(), r.prompt
+	body.Choices, body.Usage, body.Prompt = []choice{c}, &r.usage, r.prompt
 	return literal(body)
-}
-
-func (c *Config) metadata() map[string]string {
-	if c.WeightVersion == "" {
-		return nil
-	}
-	return map[string]string{"weight_version": c.WeightVersion}
 }

@@ -108,6 +108,8 @@ type Config struct {
 	Faults    []string // empty means "429;retry-after=0", "500" and "503"
 
 	Logger *slog.Logger // nil is silent
+
+	metadata map[string]string // of every reply
 }
 
 // check reports everything at once that is wrong with what is not a text to parse.
@@ -159,6 +161,9 @@ type Server struct {
 // New makes a server that does not listen yet: Start does, or Handler is mounted in another server.
 func New(cfg Config) (*Server, error) {
 	cfg.Model = cmp.Or(cfg.Model, DefaultModel)
+	if cfg.WeightVersion != "" {
+		cfg.metadata = map[string]string{"weight_version": cfg.WeightVersion}
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,8 +1,6 @@
 package scripted
 
-import (
-	"net/http"
-)
+import "net/http"
 
 // maxBody is the largest request that is read.
 const maxBody = 64 << 20
@@ -12,8 +10,17 @@ const created = 1735689600
 
 func (s *Server) route() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/models", s.listModels)
-	mux.HandleFunc("GET /v1/models/{id...}", s.showModel)
+	card := modelCard{s.cfg.Model, "model", created, "trajgen", s.cfg.Context}
+	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, map[string]any{"object": "list", "data": []modelCard{card}})
+	})
+	mux.HandleFunc("GET /v1/models/{id...}", func(w http.ResponseWriter, r *http.Request) {
+		if id := r.PathValue("id"); id != card.ID {
+			s.cfg.noModel(id).write(w)
+			return
+		}
+		writeJSON(w, card)
+	})
 	mux.HandleFunc("POST /v1/chat/completions", s.complete)
 	for _, root := range []string{"", "/v1"} { // vLLM has them at the root, SGLang at both
 		mux.HandleFunc("POST "+root+"/tokenize", s.tokenize)
@@ -45,18 +52,4 @@ type modelCard struct {
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
 	Room    int    `json:"max_model_len,omitempty"` // vLLM
-}
-
-func (c *Config) card() modelCard { return modelCard{c.Model, "model", created, "trajgen", c.Context} }
-
-func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, map[string]any{"object": "list", "data": []modelCard{s.cfg.card()}})
-}
-
-func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
-	if id := r.PathValue("id"); id != s.cfg.Model {
-		s.cfg.noModel(id).write(w)
-		return
-	}
-	writeJSON(w, s.cfg.card())
 }

@@ -41,7 +41,6 @@ func (r *reply) stream(w http.ResponseWriter, asked *http.Request, fault string)
 	send := func(chunk completion) { io.WriteString(w, "data: "+literal(chunk)+"\n\n") }
 	head := r.completion
 	head.Object = "chat.completion.chunk"
-	usage := r.req.StreamOptions.IncludeUsage
 	events := r.events()
 	from := 0
 	for i, e := range events {
@@ -55,9 +54,6 @@ func (r *reply) stream(w http.ResponseWriter, asked *http.Request, fault string)
 		}
 		if i == len(events)-1 {
 			c.Finish, c.Stop = &r.finish, r.stopped
-			if !usage {
-				chunk.Metadata = r.cfg.metadata()
-			}
 		}
 		chunk.Choices = []choice{c}
 		send(chunk)
@@ -70,8 +66,8 @@ func (r *reply) stream(w http.ResponseWriter, asked *http.Request, fault string)
 			}
 		}
 	}
-	if usage {
-		head.Choices, head.Usage, head.Metadata = []choice{}, &r.usage, r.cfg.metadata()
+	if r.req.StreamOptions.IncludeUsage {
+		head.Choices, head.Usage = []choice{}, &r.usage
 		send(head)
 	}
 	io.WriteString(w, "data: [DONE]\n\n")

@@ -20,8 +20,8 @@ func Drifts() []string { return []string{DriftNone, DriftThinking, DriftWhitespa
 
 // render writes the prompt that a model would get, in ChatML: the system message with the tools in it, the messages,
 // results of tools as the user's, and the opening of the reply. before is what of it was the prompt of the turn
-// before this one, as far as the last assistant message tells.
-func (c *Config) render(req *request) (prompt, before string) {
+// before this one, as far as the last assistant message tells, and calls how many calls are in it.
+func (c *Config) render(req *request) (prompt, before string, calls int) {
 	var b strings.Builder
 	say := func(role, text string) { b.WriteString("<|im_start|>" + role + "\n" + text + "<|im_end|>\n") }
 	const reply = "<|im_start|>assistant\n"
@@ -38,7 +38,7 @@ func (c *Config) render(req *request) (prompt, before string) {
 		system += "\n</tools>"
 	}
 	say("system", system)
-	calls, last := 0, 0
+	last := 0
 	for i, m := range messages {
 		switch m.Role {
 		case "assistant":
@@ -58,7 +58,7 @@ func (c *Config) render(req *request) (prompt, before string) {
 		}
 	}
 	b.WriteString(reply)
-	return b.String(), b.String()[:last]
+	return b.String(), b.String()[:last], calls
 }
 
 // written is an assistant message of the request as the model wrote it, but for the drift.

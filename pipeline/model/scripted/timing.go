@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,31 +12,28 @@ import (
 	"time"
 )
 
-// latency is how long a reply takes before its first byte: anything between min and max, each as likely, or lognormal
-// where there is a median.
-type latency struct {
-	min, max, median time.Duration
-	sigma            float64
-}
+// latency draws how long a reply takes before its first byte.
+type latency func(draw *rand.Rand) time.Duration
 
 func parseLatency(spec string) (latency, error) {
-	var l latency
-	var err error
-	rest, lognormal := strings.CutPrefix(spec, "lognormal:")
-	switch {
-	case lognormal:
-		median, sigma, _ := strings.Cut(rest, ",")
-		var err2 error
-		l.median, err = time.ParseDuration(strings.TrimSpace(median))
-		l.sigma, err2 = strconv.ParseFloat(strings.TrimSpace(sigma), 64)
-		err = errors.Join(err, err2)
-	case spec != "":
-		l.min, l.max, err = parseRange(spec)
+	wrong := fmt.Errorf("latency %q (want e.g. 2s, 1s-3s or lognormal:2s,0.5)", spec)
+	if rest, ok := strings.CutPrefix(spec, "lognormal:"); ok {
+		const tail = 100
+		before, behind, _ := strings.Cut(rest, ",")
+		median, err := time.ParseDuration(strings.TrimSpace(before))
+		sigma, err2 := strconv.ParseFloat(strings.TrimSpace(behind), 64)
+		if err != nil || err2 != nil || median <= 0 || !(sigma >= 0 && sigma <= 5) {
+			return nil, wrong
+		}
+		return func(draw *rand.Rand) time.Duration {
+			return time.Duration(float64(median) * min(tail, math.Exp(sigma*draw.NormFloat64())))
+		}, nil
 	}
-	if err != nil || l.min < 0 || l.max < l.min || lognormal && l.median <= 0 || !(l.sigma >= 0 && l.sigma <= 5) {
-		return latency{}, fmt.Errorf("latency %q (want e.g. 2s, 1s-3s or lognormal:2s,0.5)", spec)
+	from, to, err := parseRange(cmp.Or(spec, "0s"))
+	if err != nil || from < 0 || to < from {
+		return nil, wrong
 	}
-	return l, nil
+	return func(draw *rand.Rand) time.Duration { return from + time.Duration(draw.Int64N(int64(to-from)+1)) }, nil
 }
 
 // parseRange reads a duration, or two of them around a dash.
@@ -51,13 +49,7 @@ func parseRange(spec string) (from, to time.Duration, err error) {
 
 // latency is how long this request takes: a function of the seed and of the request, and not of chance.
 func (s *Server) latency(key [32]byte) time.Duration {
-	const tail = 100
-	l := s.delay
-	draw := rand.New(rand.NewChaCha8(hash("latency", strconv.FormatUint(s.cfg.Seed, 10), string(key[:]))))
-	if l.median > 0 {
-		return time.Duration(float64(l.median) * min(tail, math.Exp(l.sigma*draw.NormFloat64())))
-	}
-	return l.min + time.Duration(draw.Int64N(int64(l.max-l.min)+1))
+	return s.delay(rand.New(rand.NewChaCha8(hash("latency", strconv.FormatUint(s.cfg.Seed, 10), string(key[:])))))
 }
 
 // generation is how long it takes to write so many tokens.

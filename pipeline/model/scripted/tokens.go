@@ -99,7 +99,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 			no.write(w)
 			return
 		}
-		prompt, _ := s.cfg.render(req)
+		prompt, _, _ := s.cfg.render(req)
 		ask.Prompt = &prompt
 	}
 	tokens := encode(*ask.Prompt)
