@@ -61,11 +61,7 @@ func (w *walker) headed(t tokens, at int, opener string, args func(name string, 
 
 // headless is a call whose name at text[at:] did not come to its end.
 func (w *walker) headless(at int) (int, bool) {
-	if len(w.text)-at < maxHead {
-		w.note(truncated, "")
-	} else {
-		w.note(broken, "")
-	}
+	w.lost(len(w.text)-at < maxHead)
 	return at, false
 }
 

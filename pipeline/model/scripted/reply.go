@@ -44,10 +44,12 @@ func (c *Config) compose(req *request, next next, id string) (*reply, *refusal) 
 		t.content = onlyJSON(t.content)
 	}
 	r := &reply{
-		completion: completion{ID: id, Object: "chat.completion", Created: created, Model: req.Model, Fingerprint: "scripted", Metadata: c.metadata},
+		completion: completion{ID: id, Object: "chat.completion", Created: created, Model: req.Model, Fingerprint: "scripted"},
 		finish:     "stop", key: next.key, req: req, cfg: c,
-		usage: openai.Usage{PromptTokens: size, PromptTokensDetails: &openai.PromptTokensDetails{}, CompletionTokensDetails: &openai.CompletionTokensDetails{}},
+		usage: openai.Usage{PromptTokens: size, PromptTokensDetails: &openai.PromptTokensDetails{},
+			CompletionTokensDetails: &openai.CompletionTokensDetails{}},
 	}
+	r.Metadata.WeightVersion = c.WeightVersion
 	if req.ReturnTokenIDs {
 		r.prompt = encode(prompt)
 	}
@@ -88,15 +90,17 @@ func (r *reply) filter() {
 
 // completion is a document that is sent, or an event of a stream.
 type completion struct {
-	ID          string            `json:"id"`
-	Object      string            `json:"object"`
-	Created     int64             `json:"created"`
-	Model       string            `json:"model"`
-	Choices     []choice          `json:"choices"`
-	Usage       *openai.Usage     `json:"usage,omitempty"`
-	Fingerprint string            `json:"system_fingerprint"`
-	Metadata    map[string]string `json:"metadata,omitempty"`         // SGLang
-	Prompt      []int32           `json:"prompt_token_ids,omitempty"` // vLLM; of a stream, in the first event
+	ID          string        `json:"id"`
+	Object      string        `json:"object"`
+	Created     int64         `json:"created"`
+	Model       string        `json:"model"`
+	Choices     []choice      `json:"choices"`
+	Usage       *openai.Usage `json:"usage,omitempty"`
+	Fingerprint string        `json:"system_fingerprint"`
+	Metadata    struct {
+		WeightVersion string `json:"weight_version"`
+	} `json:"metadata,omitzero"` // SGLang
+	Prompt []int32 `json:"prompt_token_ids,omitempty"` // vLLM; of a stream, in the first event
 }
 
 type choice struct {

@@ -2,7 +2,6 @@ package scripted
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"math"
 	"regexp"
 	"slices"
@@ -28,9 +27,9 @@ type script struct {
 
 // library has the tasks that a server knows.
 type library struct {
-	mu       sync.RWMutex // guards the two below
-	byID     map[string]*script
-	byPrompt map[[16]byte][]*script // by the text of the first user message; sorted by id
+	mu      sync.RWMutex // guards the two below
+	byID    map[string]*script
+	byFirst map[string][]*script // by the text of the first user message; sorted by id
 }
 
 // Learn makes the task known. A task that comes again replaces itself. Of its files and tests nothing is kept.
@@ -39,20 +38,12 @@ func (l *library) Learn(task *episode.Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if old := l.byID[sc.id]; old != nil {
-		key := promptKey(old.first)
-		l.byPrompt[key] = slices.DeleteFunc(l.byPrompt[key], func(other *script) bool { return other == old })
+		l.byFirst[old.first] = slices.DeleteFunc(l.byFirst[old.first], func(other *script) bool { return other == old })
 	}
 	l.byID[sc.id] = sc
-	key := promptKey(sc.first)
-	list := append(l.byPrompt[key], sc)
+	list := append(l.byFirst[sc.first], sc)
 	slices.SortFunc(list, func(a, b *script) int { return strings.Compare(a.id, b.id) })
-	l.byPrompt[key] = list
-}
-
-// promptKey stands for the text of a first user message.
-func promptKey(text string) [16]byte {
-	sum := sha256.Sum256([]byte(text))
-	return [16]byte(sum[:])
+	l.byFirst[sc.first] = list
 }
 
 // newScript copies all texts: those of a task may hold on to the whole row that it was read from.
@@ -100,7 +91,7 @@ func (l *library) find(id string, req *request) (*script, bool) {
 	var list []*script
 	for i := range req.Messages { // a harness may put examples before the task's own first message
 		if m := &req.Messages[i]; m.Role == "user" && len(list) == 0 {
-			list = l.byPrompt[promptKey(m.Content.text)]
+			list = l.byFirst[m.Content.text]
 		}
 	}
 	if len(list) == 0 {

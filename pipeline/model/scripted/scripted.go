@@ -108,8 +108,6 @@ type Config struct {
 	Faults    []string // empty means "429;retry-after=0", "500" and "503"
 
 	Logger *slog.Logger // nil is silent
-
-	metadata map[string]string // of every reply
 }
 
 // check reports everything at once that is wrong with what is not a text to parse.
@@ -161,9 +159,6 @@ type Server struct {
 // New makes a server that does not listen yet: Start does, or Handler is mounted in another server.
 func New(cfg Config) (*Server, error) {
 	cfg.Model = cmp.Or(cfg.Model, DefaultModel)
-	if cfg.WeightVersion != "" {
-		cfg.metadata = map[string]string{"weight_version": cfg.WeightVersion}
-	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -172,7 +167,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, load: load{stats: Stats{Status: map[int]int{}}, slots: make(chan struct{}, max(0, cfg.Slots))},
-		library:  library{byID: make(map[string]*script), byPrompt: make(map[[16]byte][]*script)},
+		library:  library{byID: make(map[string]*script), byFirst: make(map[string][]*script)},
 		requests: newQuota("requests", "requests per second", cfg.RequestRate, 1, max(1, cfg.RequestBurst)),
 		tokens:   newQuota("tokens", "tokens per min (TPM)", float64(cfg.TokenRate), 60, cfg.TokenRate),
 	}

@@ -24,7 +24,8 @@ func (c *Config) write(t turn, callsBefore int) []segment {
 		if c.ReasoningAs == ReasoningTags {
 			tag, thought = (*outward).say, (*outward).say
 		}
-		out = append(out, segment{text: "<think>\n", show: tag}, segment{text: t.reasoning, show: thought}, segment{text: "\n</think>\n\n", show: tag})
+		out = append(out, segment{text: "<think>\n", show: tag}, segment{text: t.reasoning, show: thought},
+			segment{text: "\n</think>\n\n", show: tag})
 	}
 	if t.content != "" {
 		out = append(out, segment{text: t.content, show: (*outward).say})
