@@ -163,14 +163,13 @@ var roles = []string{"system", "developer", "user", "assistant", "tool"}
 
 // checkOrder holds every tool call to one answer, right behind it.
 func (r *request) checkOrder() string {
+	const unanswered = "An assistant message with 'tool_calls' must be followed by tool messages responding to each " +
+		"'tool_call_id'; %d have none"
 	open := map[string]bool{}
-	for i, m := range append(r.Messages[:len(r.Messages):len(r.Messages)], message{}) { // and the end
+	for i, m := range r.Messages {
 		switch {
 		case m.Role != "tool" && len(open) > 0:
-			return fmt.Sprintf("An assistant message with 'tool_calls' must be followed by tool messages responding to each "+
-				"'tool_call_id'; %d have none", len(open))
-		case i == len(r.Messages):
-			return ""
+			return fmt.Sprintf(unanswered, len(open))
 		case !slices.Contains(roles, m.Role):
 			return fmt.Sprintf("Invalid value %q for 'messages[%d].role'", m.Role, i)
 		case !m.Content.given && (m.Role != "assistant" || len(m.ToolCalls) == 0):
@@ -187,6 +186,9 @@ func (r *request) checkOrder() string {
 				open[call.ID] = true
 			}
 		}
+	}
+	if len(open) > 0 {
+		return fmt.Sprintf(unanswered, len(open))
 	}
 	return ""
 }
