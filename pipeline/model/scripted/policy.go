@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"trajgen/pipeline/episode"
 )
 
 // turn is one assistant message to be.
@@ -62,7 +64,8 @@ func (c *Config) plan(sc *script, req *request, who string) []turn {
 		turns = oneByOne(turns)
 	}
 	if c.Policy == Noisy {
-		return noisy(sc, turns, req.tools, c.Skill, c.rand(sc.id, who))
+		draws := rand.New(rand.NewChaCha8(hash("noisy", fmt.Sprint(c.Seed), sc.id, who)))
+		return noisy(sc, turns, req.tools, c.Skill, draws)
 	}
 	return ending(turns)
 }
@@ -154,31 +157,20 @@ func hash(parts ...string) [32]byte {
 	return sha256.Sum256(buf)
 }
 
-// rand is the stream of an episode's draws.
-func (c *Config) rand(task, who string) *rand.Rand {
-	return rand.New(rand.NewChaCha8(hash("noisy", fmt.Sprint(c.Seed), task, who)))
-}
-
 // replay repeats the assistant message of a recorded episode that has so many before it.
 func (s *Server) replay(episodeID string, position int) (turn, *refusal) {
 	messages, ok := s.cfg.Replay(episodeID)
 	if !ok {
 		return turn{}, invalid("unknown_episode", fmt.Sprintf("no recording of episode %q (want its id in X-Trajgen-Episode)", episodeID))
 	}
-	n := 0
-	for _, m := range messages {
-		if m.Role != "assistant" {
-			continue
-		}
-		if n == position {
-			t := turn{content: m.Content, reasoning: m.Reasoning}
-			for _, c := range m.Calls {
-				t.calls = append(t.calls, call{id: c.ID, name: c.Name, args: c.Arguments})
-			}
-			return t, nil
-		}
-		n++
+	answers := slices.DeleteFunc(slices.Clone(messages), func(m episode.Message) bool { return m.Role != "assistant" })
+	if position >= len(answers) {
+		return turn{}, invalid("recording_ended", fmt.Sprintf("the recording of episode %q has %d assistant messages and number %d is "+
+			"asked for", episodeID, len(answers), position+1))
 	}
-	return turn{}, invalid("recording_ended", fmt.Sprintf("the recording of episode %q has %d assistant messages and number %d is asked for",
-		episodeID, n, position+1))
+	t := turn{content: answers[position].Content, reasoning: answers[position].Reasoning}
+	for _, c := range answers[position].Calls {
+		t.calls = append(t.calls, call{id: c.ID, name: c.Name, args: c.Arguments})
+	}
+	return t, nil
 }
