@@ -43,7 +43,7 @@ func (w *walker) llamaCall(at int, tagged bool) (end int, ok bool) {
 	end, st := e.read(w.text, at, 0)
 	limit := end
 	if st == isBroken { // up to the end of its line, if that looks like the end of an object
-		limit = w.stop(end, "\n", "<|eo", pythonTag)
+		limit = earliest(w.text, end, "\n", "<|eo", pythonTag)
 		for strings.HasSuffix(w.text[end:limit], ";") || strings.HasSuffix(w.text[end:limit], " ") {
 			limit--
 		}

@@ -58,7 +58,7 @@ func readMistral(w *walker, at int, opener string) (end int, called bool) {
 		}
 		return begin, false
 	}
-	return w.objectCall(call, at, "</s>", func(from int) int { return w.stop(from, mistralCalls) }), true
+	return w.objectCall(call, at, "</s>", func(from int) int { return find(w.text, from, mistralCalls) }), true
 }
 
 // readListed reads what others write as Mistral does, behind a token of their own and in front of another, or none.
@@ -119,10 +119,12 @@ var anotherEnvelope = regexp.MustCompile(`\}\s*,\s*(\{\s*"name"\s*:\s*"[^"]{1,12
 
 // nextEnvelope is where the broken envelope ends that breaks at text[at:], and where the next one begins.
 func (w *walker) nextEnvelope(at int) (end, next int) {
-	limit := w.stop(at, mistralCalls)
-	if m := anotherEnvelope.FindStringSubmatchIndex(w.text[at:limit]); m != nil {
+	if w.boundary < at {
+		w.boundary = find(w.text, at, mistralCalls)
+	}
+	rest := w.text[at:w.boundary]
+	if m := anotherEnvelope.FindStringSubmatchIndex(rest); m != nil {
 		return at + m[0] + 1, at + m[2]
 	}
-	body := strings.TrimRight(w.text[at:limit], " \t\r\n]")
-	return at + len(body), limit
+	return at + len(strings.TrimRight(rest, " \t\r\n]")), w.boundary
 }

@@ -1,6 +1,7 @@
 package rawtext
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -22,20 +23,21 @@ type walker struct {
 	code    code
 	seen    int // code has read what is in front of this
 
-	boundary int    // see keyed.nextCall
-	stops    finder // see stop
+	boundary int // where another call certainly begins; -1 before it is first looked for
 }
 
 // walk finds the openers and lets the format read what follows them.
 func (w *walker) walk(f format) {
 	w.boundary = -1
-	finder := finder{needles: f.openers}
+	var quoted []string
+	for _, opener := range f.openers {
+		quoted = append(quoted, regexp.QuoteMeta(opener))
+	}
+	openers := regexp.MustCompile(strings.Join(quoted, "|"))
 	piece, from, hidden := 0, 0, false
-	for {
-		at, opener := finder.next(w.text, from)
-		if at < 0 {
-			break
-		}
+	for found := openers.FindStringIndex(w.text); found != nil; found = openers.FindStringIndex(w.text[from:]) {
+		at := from + found[0]
+		opener := w.text[at : from+found[1]]
 		w.code.read(w.text[w.seen:at])
 		w.seen = at
 		if w.code.inside() {
@@ -186,40 +188,6 @@ func goodName(name string) bool {
 // tagName is a name in a format where only tags surround it.
 func tagName(name string) bool {
 	return goodName(name) && !strings.ContainsAny(name, " <>{}[]\"'`:,;=()")
-}
-
-// stop is earliest for tags that are the same in each call, and which are looked for again and again.
-func (w *walker) stop(from int, tags ...string) int {
-	w.stops.needles = tags
-	if at, _ := w.stops.next(w.text, from); at >= 0 {
-		return at
-	}
-	return len(w.text)
-}
-
-// finder looks for several needles at once.
-type finder struct {
-	needles []string
-	at      []int // where each is next; the length of the text when it is not
-}
-
-func (f *finder) next(text string, from int) (at int, needle string) {
-	if f.at == nil {
-		f.at = slices.Repeat([]int{-1}, len(f.needles))
-	}
-	at = len(text)
-	for i := range f.needles {
-		if f.at[i] < from {
-			f.at[i] = find(text, from, f.needles[i])
-		}
-		if f.at[i] < at {
-			at, needle = f.at[i], f.needles[i]
-		}
-	}
-	if needle == "" {
-		return -1, ""
-	}
-	return at, needle
 }
 
 // startsWith says whether a text begins with one of the tags.
