@@ -69,7 +69,7 @@ func serveStreams(args []string, stderr io.Writer) int {
 
 // refuse sends the client the reason why nothing is served.
 func refuse(rw io.ReadWriteCloser, reason error) {
-	_, _ = newLink(rw, silence).greet(hello{Failure: reason.Error()})
+	_, _ = newLink(rw).greet(hello{Failure: reason.Error()})
 	_ = rw.Close()
 }
 

@@ -34,15 +34,15 @@ func (c *Client) ask(ctx context.Context, method string, m *message, rest io.Rea
 		return nil, c.failed(ctx, context.Cause(ctx))
 	case c.closing.Load() && method != methodBye:
 		return nil, fmt.Errorf("%w: %w", errClosed, sandbox.ErrGone)
-	case len(m.Bytes) > longestCall(method):
-		return nil, fmt.Errorf("ask with %d bytes: %w", len(m.Bytes), syscall.E2BIG)
+	case m.length() > longestCall(method):
+		return nil, fmt.Errorf("ask with %d bytes: %w", m.length(), syscall.E2BIG)
 	}
-	said := framed(m)
+	said := m.framed()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+method, &said)
 	if err != nil {
 		return nil, err
 	}
-	request.ContentLength = int64(len(m.Bytes) + headSize)
+	request.ContentLength = int64(m.length() + headSize)
 	if rest != nil {
 		request.ContentLength = -1
 		request.Body = struct {
@@ -78,7 +78,7 @@ func (c *Client) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil && c.link.lost() == nil {
 		return context.Cause(ctx)
 	}
-	c.link.broken(fmt.Errorf("%w: %w", errBroken, err))
+	c.link.lose(fmt.Errorf("%w: %w", errBroken, err))
 	return fmt.Errorf("%w: %w", sandbox.ErrGone, c.link.lost())
 }
 

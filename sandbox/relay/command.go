@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -46,14 +45,17 @@ func (s *server) start(w http.ResponseWriter, r *http.Request, d *wire.Decoder) 
 	}
 	id := box.commands.add(&started{process: process})
 	_, terminal := process.(sandbox.Terminal)
-	m := made(id)
+	var m message
+	m.Bool(false)
+	m.Int(id)
 	m.Int(int64(process.PID()))
 	m.Bool(terminal && cmd.TTY != nil)
-	answerAtOnce(w, m)
+	writeMessage(w, &m)
+	flush(w)
 	out.Unlock()
 	stop := context.AfterFunc(r.Context(), func() {
 		box.commands.remove(id)
-		_ = process.Kill(context.WithoutCancel(r.Context()), 0)
+		_ = process.Kill(s.life, 0)
 	})
 	exit, err := process.Wait(context.WithoutCancel(r.Context())) // the backend's Close ends it
 	stop()
@@ -89,12 +91,17 @@ type printer struct {
 func (p printer) Write(data []byte) (int, error) {
 	p.output.Lock()
 	defer p.output.Unlock()
-	for piece := range slices.Chunk(data, maxPiece) {
+	chunk := pieces.Get().(*[]byte)
+	defer pieces.Put(chunk)
+	for rest := data; len(rest) > 0; {
 		if p.output.over {
 			return 0, syscall.EPIPE
 		}
-		head := binary.BigEndian.AppendUint32([]byte{p.kind}, uint32(len(piece)))
-		if _, err := p.output.answer.Write(append(head, piece...)); err != nil { // one write makes the fewest frames
+		n := copy((*chunk)[pieceHead:], rest)
+		rest = rest[n:]
+		(*chunk)[0] = p.kind
+		binary.BigEndian.PutUint32((*chunk)[1:], uint32(n))
+		if _, err := p.output.answer.Write((*chunk)[:pieceHead+n]); err != nil {
 			return 0, err
 		}
 		flush(p.output.answer)
@@ -108,8 +115,8 @@ func (o *output) exit(exit sandbox.Exit, err error) {
 	defer o.Unlock()
 	o.over = true
 	var m message
-	encodeJSON(&m, &exit)
-	encodeError(&m, err)
+	encodeJSON(&m.Encoder, &exit)
+	encodeError(&m.Encoder, err)
 	_, _ = o.answer.Write([]byte{pieceExit, 0, 0, 0, 0})
 	writeMessage(o.answer, &m)
 }

@@ -20,24 +20,14 @@ var known = []error{
 // maxText bounds the text of an error in a message.
 const maxText = 4 << 10
 
-// failure is an error of the server as it travels.
+// failure is an error of the server: its text, and what errors.Is and errors.As find in it.
 type failure struct {
-	isPath bool // there is a fs.PathError in it
-	bare   bool // it is the error itself; one within others is not decoded as such, as their text would be lost
-	op     string
-	path   string
-
-	text  string // of what is in a bare one
-	known int64  // which of known it is
-	errno string // its name: the numbers differ between systems
+	text  string
+	wraps []error
 }
 
-// Fields implements wire.Message.
-func (f *failure) Fields(c wire.Coder) {
-	c.Bool(&f.isPath, &f.bare)
-	c.String(&f.op, &f.path, &f.text, &f.errno)
-	c.Int(&f.known)
-}
+func (f *failure) Error() string   { return f.text }
+func (f *failure) Unwrap() []error { return f.wraps }
 
 // encodeError appends an error, which may be nil.
 func encodeError(e *wire.Encoder, err error) {
@@ -45,74 +35,88 @@ func encodeError(e *wire.Encoder, err error) {
 	if err == nil {
 		return
 	}
-	var f failure
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		f.isPath, f.bare, f.op, f.path = true, error(path) == err, shorten(path.Op), shorten(path.Path)
-		if f.bare {
-			err = path.Err
-		}
+	path, isPath := errors.AsType[*fs.PathError](err)
+	// Only an unwrapped PathError is decoded as one: the text of a wrapper would be lost.
+	bare := isPath && error(path) == err
+	e.Bool(isPath)
+	e.Bool(bare)
+	if isPath {
+		e.String(shorten(path.Op))
+		e.String(shorten(path.Path))
 	}
+	cause := err
+	if bare {
+		cause = path.Err
+	}
+	var bits int64
 	for i, k := range known {
-		if errors.Is(err, k) {
-			f.known |= 1 << i
+		if errors.Is(cause, k) {
+			bits |= 1 << i
 		}
 	}
-	errno, _ := errors.AsType[syscall.Errno](err)
-	f.text, f.errno = shorten(err.Error()), unix.ErrnoName(errno)
-	e.Add(&f)
+	e.Int(bits)
+	// The numbers differ between systems, the names do not.
+	errno, _ := errors.AsType[syscall.Errno](cause)
+	e.Int(int64(errno))
+	e.String(unix.ErrnoName(errno))
+	e.String(shorten(cause.Error()))
 }
 
-func shorten(text string) string { return text[:min(len(text), maxText)] }
+func shorten(text string) string {
+	return text[:min(len(text), maxText)]
+}
 
 // decodeError reads an error.
 func decodeError(d *wire.Decoder) error {
-	if !d.Bool() {
+	if !d.Bool() || d.Err() != nil {
 		return d.Err()
 	}
-	var f failure
-	if d.Take(&f); d.Err() != nil {
+	isPath, bare := d.Bool(), d.Bool()
+	var path fs.PathError
+	if isPath {
+		path.Op, path.Path = d.String(), d.String()
+	}
+	bits, number, name, text := d.Int(), d.Int(), d.String(), d.String()
+	if d.Err() != nil {
 		return d.Err()
 	}
-	return f.decoded()
-}
-
-// decodedError is the text of an error, and what errors.Is and errors.As find in it.
-type decodedError struct {
-	text  string
-	wraps []error
-}
-
-func (e *decodedError) Error() string   { return e.text }
-func (e *decodedError) Unwrap() []error { return e.wraps }
-
-func (f *failure) decoded() error {
 	var wraps []error
-	inner := errors.New(f.text)
-	if errno := errnoOf(f.errno); errno != 0 {
-		inner = errno
+	errno := errnoOf(number, name)
+	if errno != 0 {
 		wraps = append(wraps, errno)
 	}
 	for i, k := range known {
-		if f.known&(1<<i) != 0 {
+		if bits&(1<<i) != 0 {
 			wraps = append(wraps, k)
 		}
 	}
-	var cause error = &decodedError{f.text, wraps}
-	if len(wraps) > 0 && wraps[0].Error() == f.text {
+	var cause error = &failure{text: text, wraps: wraps}
+	if len(wraps) > 0 && wraps[0].Error() == text {
 		cause = wraps[0]
 	}
 	switch {
-	case f.isPath && f.bare:
-		return &fs.PathError{Op: f.op, Path: f.path, Err: cause}
-	case f.isPath:
-		return &decodedError{f.text, append(wraps, &fs.PathError{Op: f.op, Path: f.path, Err: inner})}
+	case isPath && bare:
+		path.Err = cause
+		return &path
+	case isPath:
+		path.Err = errors.New(text)
+		if errno != 0 {
+			path.Err = errno
+		}
+		return &failure{text: text, wraps: append(wraps, &path)}
 	}
 	return cause
 }
 
 // errnoOf returns this system's number of an error, or 0 when it has none.
-func errnoOf(name string) syscall.Errno {
-	for e := syscall.Errno(1); e < 256 && name != ""; e++ {
+func errnoOf(number int64, name string) syscall.Errno {
+	if name == "" {
+		return 0
+	}
+	if e := syscall.Errno(number); number > 0 && number < 1<<12 && unix.ErrnoName(e) == name {
+		return e
+	}
+	for e := syscall.Errno(1); e < 256; e++ {
 		if unix.ErrnoName(e) == name {
 			return e
 		}

@@ -14,13 +14,11 @@ const (
 // Methods are all that a client may ask for.
 var Methods = []string{
 	methodOpen, methodShut, methodStart, methodForget, methodKill, methodResize, methodSend, methodReceive, methodKillAll, methodStat, methodRead,
-	methodWrite, methodList, methodRemove, methodSnapshot, methodDrop, methodTraffic, methodBye,
+	methodWrite, methodList, methodRemove, methodSnapshot, methodDrop, methodTraffic, methodPing, methodBye,
 }
 
 // Hello is what an end of some version says first.
-func Hello(version int) []byte {
-	return fmt.Appendf(nil, `{"Protocol": %q, "Version": %d}`+"\n", protocol, version)
-}
+func Hello(version int) []byte { return fmt.Appendf(nil, "%s%d {}\n", magic, version) }
 
 // Err returns why the connection ended, or nil while it has not.
 func (c *Client) Err() error { return c.link.lost() }

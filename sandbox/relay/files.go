@@ -7,8 +7,6 @@ import (
 
 	"trajgen/sandbox"
 	"trajgen/sandbox/internal/box"
-	"trajgen/sandbox/internal/guest"
-	"trajgen/sandbox/internal/wire"
 )
 
 // files are the files of a sandbox on the server.
@@ -70,8 +68,7 @@ func (f files) Write(ctx context.Context, all ...sandbox.FileWrite) error {
 			return &fs.PathError{Op: "write", Path: all[0].Path, Err: syscall.EFBIG}
 		}
 		m := f.box.about()
-		batch := filesOf(all[:n])
-		wire.List(m.Coder(), &batch, (*guest.Write).Fields)
+		m.addFiles(all[:n])
 		_, err := f.box.call(ctx, methodWrite, m)
 		if all = all[n:]; err != nil || len(all) == 0 {
 			return err

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -12,18 +13,17 @@ import (
 	"trajgen/sandbox/internal/wire"
 )
 
-// Both sides say first, as a line of JSON, which protocol they speak.
+// magic begins the line that both sides send first, before the protocol's version and a hello.
 const (
-	protocol = "trajgen-relay"
-	version  = 3
+	magic   = "trajgen-relay "
+	version = 2
 )
 
-// hello is what both sides say first.
+// hello is the first message of both sides.
 type hello struct {
-	Protocol   string
-	Version    int
 	Failure    string             // why the server cannot serve
 	Guarantees sandbox.Guarantees // the server's
+	Patience   time.Duration      // the client's
 }
 
 // maxHello bounds a hello, in bytes.
@@ -31,9 +31,8 @@ const maxHello = 1 << 20
 
 // greet sends hello and reads the peer's.
 func (l *link) greet(own hello) (other hello, err error) {
-	own.Protocol, own.Version = protocol, version
 	said := make(chan error, 1)
-	go func() { said <- json.NewEncoder(l.rw).Encode(own) }() // the peer may send its own first
+	go func() { said <- l.writeHello(own) }() // the peer may send its own first
 	if other, err = l.readHello(); err != nil {
 		// Send our version before failing, so that a peer that reads it can report it.
 		select {
@@ -51,27 +50,46 @@ func (l *link) greet(own hello) (other hello, err error) {
 	return other, nil
 }
 
-func (l *link) readHello() (other hello, err error) {
-	var said bytes.Buffer
-	limited := &io.LimitedReader{R: l.rw, N: maxHello}
-	in := json.NewDecoder(io.TeeReader(limited, &said))
-	err = in.Decode(&other)
-	switch {
-	case err != nil && limited.N <= 0:
-		return other, fmt.Errorf("%w: a greeting of more than %d bytes", wire.ErrMalformed, maxHello)
-	case err == io.EOF:
-		return other, fmt.Errorf("it ended at once: %w", cut(err))
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return other, err
-	case err != nil || other.Protocol != protocol:
-		return other, fmt.Errorf("it is not an agent: it says %.200q", said.Bytes())
-	case other.Version != version:
-		return other, fmt.Errorf("it speaks version %d of the protocol, and this program version %d", other.Version, version)
+func (l *link) writeHello(own hello) error {
+	body, err := json.Marshal(own)
+	if err != nil {
+		return err
 	}
-	l.lastRead.Store(time.Now().UnixNano())
-	l.in = io.MultiReader(in.Buffered(), l.rw)
-	_, err = io.ReadFull(l.in, make([]byte, 1)) // the end of the line
-	return other, err
+	_, err = fmt.Fprintf(l.rw, "%s%d %s\n", magic, version, body)
+	return err
+}
+
+func (l *link) readHello() (other hello, err error) {
+	limited := &io.LimitedReader{R: l.rw, N: maxHello}
+	in := bufio.NewReader(limited)
+	for i := range len(magic) {
+		b, err := in.ReadByte()
+		if err != nil {
+			return other, fmt.Errorf("it ended at once: %w", cut(err))
+		}
+		if b != magic[i] {
+			_ = in.UnreadByte()
+			rest, _ := in.Peek(in.Buffered())
+			return other, fmt.Errorf("it is no agent: it says %q", magic[:i]+string(rest[:min(len(rest), 200)]))
+		}
+	}
+	line, err := in.ReadBytes('\n')
+	if err != nil && limited.N <= 0 {
+		err = fmt.Errorf("%w: a greeting of more than %d bytes", wire.ErrMalformed, maxHello)
+	}
+	if err != nil {
+		return other, cut(err)
+	}
+	spoken, body, _ := bytes.Cut(line, []byte(" "))
+	if string(spoken) != fmt.Sprint(version) {
+		return other, fmt.Errorf("it speaks version %.20s of the protocol, and this program version %d", spoken, version)
+	}
+	if err := json.Unmarshal(body, &other); err != nil {
+		return other, fmt.Errorf("%w: its greeting: %w", wire.ErrMalformed, err)
+	}
+	rest, _ := in.Peek(in.Buffered())
+	l.in = io.MultiReader(bytes.NewReader(rest), l.rw)
+	return other, nil
 }
 
 // cut returns the error of a stream that ended in the middle of something.

@@ -1,12 +1,11 @@
 package relay
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -22,26 +21,15 @@ type link struct {
 	rw io.ReadWriteCloser
 	in io.Reader // what the greeting did not use of the stream, and the rest
 
-	patience time.Duration // how long the peer may be silent, as config has it
-	lastRead atomic.Int64  // when the peer said something last
+	gone     chan struct{} // closed when the connection has ended
+	progress atomic.Int64  // changes when the peer shows that it lives
 
-	life context.Context // ends with the connection
-	end  context.CancelCauseFunc
+	mu     sync.Mutex // guards what follows
+	reason error      // why it ended
 }
 
-func newLink(rw io.ReadWriteCloser, patience time.Duration) *link {
-	l := &link{rw: rw, in: rw, patience: patience}
-	l.life, l.end = context.WithCancelCause(context.Background())
-	return l
-}
-
-// config has HTTP/2 ask a silent peer for a sign of life when half of the patience is over, and close the connection when
-// all of it is.
-func (l *link) config() http.HTTP2Config {
-	return http.HTTP2Config{
-		MaxReadFrameSize: maxFrame, MaxReceiveBufferPerStream: window,
-		SendPingTimeout: l.patience / 2, PingTimeout: l.patience / 2,
-	}
+func newLink(rw io.ReadWriteCloser) *link {
+	return &link{rw: rw, in: rw, gone: make(chan struct{})}
 }
 
 var (
@@ -51,17 +39,28 @@ var (
 
 // lose ends the connection. The first reason stays.
 func (l *link) lose(reason error) {
-	l.end(reason)
+	l.mu.Lock()
+	if l.reason != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.reason = reason
+	close(l.gone)
+	l.mu.Unlock()
 	_ = l.rw.Close()
 }
 
 // lost returns why the connection ended, or nil while it has not.
-func (l *link) lost() error { return context.Cause(l.life) }
+func (l *link) lost() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reason
+}
 
 func (l *link) Read(p []byte) (int, error) {
 	n, err := l.in.Read(p)
 	if n > 0 {
-		l.lastRead.Store(time.Now().UnixNano())
+		l.progress.Add(1)
 	}
 	switch err {
 	case nil:
@@ -77,22 +76,16 @@ func (l *link) Write(p []byte) (int, error) {
 	n, err := l.rw.Write(p)
 	if err != nil {
 		l.lose(fmt.Errorf("write: %w", err))
+	} else if n >= maxFrame {
+		l.progress.Add(1) // counts as a sign of life: with a stuck peer, writes block once the pipe is full
 	}
 	return n, err
 }
 
-// HTTP/2 calls Close when it does not understand what it reads, or reads nothing.
+// HTTP/2 calls Close only when it does not understand what it reads.
 func (l *link) Close() error {
-	l.broken(errBroken)
+	l.lose(errBroken)
 	return nil
-}
-
-// broken ends the connection for an error, or for the silence that led to it.
-func (l *link) broken(err error) {
-	if time.Since(time.Unix(0, l.lastRead.Load())) > l.patience/2 {
-		err = fmt.Errorf("the other end said nothing for %v", l.patience)
-	}
-	l.lose(err)
 }
 
 func (l *link) LocalAddr() net.Addr              { return &net.UnixAddr{} }

@@ -13,7 +13,7 @@ import (
 // The methods of a request. A request that makes an object lasts as long as the object: cancelling the request ends it. A
 // command, a file and an info are encoded as the guest's Start, Write and Info.
 const (
-	methodOpen     = "/open"     // a spec → the sandbox's number, and what opened has
+	methodOpen     = "/open"     // a spec → the sandbox's number, its layout, and its optional interfaces
 	methodShut     = "/shut"     // sandbox → its connections
 	methodStart    = "/start"    // sandbox, a command, its input → its number, whether it is a terminal, its output
 	methodForget   = "/forget"   // command
@@ -30,6 +30,7 @@ const (
 	methodSnapshot = "/snapshot" // sandbox → its number
 	methodDrop     = "/drop"     // snapshot
 	methodTraffic  = "/traffic"  // sandbox → connections
+	methodPing     = "/ping"     // → nothing
 	methodBye      = "/bye"      // ends everything
 )
 
@@ -60,15 +61,38 @@ func longestAnswer(method string) int {
 	return 8 << 20
 }
 
-// message is the content of a request or an answer.
-type message = wire.Encoder
+// message is the content of a request or an answer. Long contents are not copied into it.
+type message struct {
+	wire.Encoder
+	parts net.Buffers
+}
+
+// bulk appends bytes that a Decoder reads as a blob.
+func (m *message) bulk(p []byte) {
+	if len(p) <= 4<<10 {
+		m.Blob(p)
+		return
+	}
+	m.Int(int64(len(p)))
+	m.parts = append(m.parts, m.Bytes, p)
+	m.Bytes = nil
+}
+
+func (m *message) length() int {
+	n := len(m.Bytes)
+	for _, part := range m.parts {
+		n += len(part)
+	}
+	return n
+}
 
 // headSize is the size of the length before a message.
 const headSize = 4
 
-// framed returns a message with its length before it.
-func framed(m *message) net.Buffers {
-	return net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(len(m.Bytes))), m.Bytes}
+// framed returns the message with its length before it.
+func (m *message) framed() net.Buffers {
+	length := binary.BigEndian.AppendUint32(nil, uint32(m.length()))
+	return append(append(net.Buffers{length}, m.parts...), m.Bytes)
 }
 
 // readMessage reads a framed message. It allocates as bytes arrive and does not trust the announced length.
@@ -82,8 +106,15 @@ func readMessage(r io.Reader, longest int) (*wire.Decoder, error) {
 		return nil, fmt.Errorf("%w: a message of %d bytes", wire.ErrMalformed, length)
 	}
 	body := bytes.NewBuffer(make([]byte, 0, min(length+bytes.MinRead, 1<<20)))
-	if _, err := io.CopyN(body, r, length); err != nil {
-		return nil, cut(err)
+	if n, err := io.Copy(body, io.LimitReader(r, length)); err != nil || n < length {
+		return nil, cut(orEnd(err))
 	}
 	return wire.NewDecoder(body.Bytes()), nil
+}
+
+func orEnd(err error) error {
+	if err == nil {
+		return io.EOF
+	}
+	return err
 }

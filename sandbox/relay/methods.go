@@ -9,22 +9,12 @@ import (
 	"time"
 
 	"trajgen/sandbox"
-	"trajgen/sandbox/internal/guest"
 	"trajgen/sandbox/internal/wire"
 )
 
-var (
-	errMethod = fmt.Errorf("%w: no such method", wire.ErrMalformed)
-	errShut   = fmt.Errorf("it is closed: %w", sandbox.ErrGone)
-)
-
-// do writes the one answer of a request to m.
-func (s *server) do(ctx context.Context, method string, d *wire.Decoder, m *message) error {
-	switch method {
-	case methodBye:
-		s.bye.Store(true)
-		return s.end()
-	case methodShut:
+// methods are the requests with one answer, which each function writes to m.
+var methods = map[string]func(s *server, ctx context.Context, d *wire.Decoder, m *message) error{
+	methodShut: func(s *server, _ context.Context, d *wire.Decoder, m *message) error {
 		b := s.boxes.remove(d.Int())
 		if b == nil {
 			return errShut
@@ -32,83 +22,75 @@ func (s *server) do(ctx context.Context, method string, d *wire.Decoder, m *mess
 		err := b.Close()
 		b.connections(m)
 		return err
-	case methodDrop:
-		snapshot := s.snapshots.remove(d.Int())
-		if snapshot == nil {
-			return errShut
-		}
-		return snapshot.Close()
-	}
-	b, err := s.box(d)
-	if err != nil {
-		return err
-	}
-	switch method {
-	case methodForget:
+	},
+	methodForget: withBox(func(_ context.Context, b *served, d *wire.Decoder, _ *message) error {
 		b.commands.remove(d.Int())
 		return nil
-	case methodKill, methodResize:
-		if c := b.commands.find(d.Int()); c != nil { // or the client has forgotten it
-			return c.do(ctx, method, d)
-		}
-		return nil
-	case methodKillAll:
+	}),
+	methodKill:   withCommand(kill),
+	methodResize: withCommand(resize),
+	methodKillAll: withBox(func(ctx context.Context, b *served, _ *wire.Decoder, _ *message) error {
 		return b.KillAll(ctx)
-	case methodTraffic:
-		b.connections(m)
-		return nil
-	}
-	return b.doFiles(ctx, method, d, m)
-}
-
-func (c *started) do(ctx context.Context, method string, d *wire.Decoder) error {
-	if method == methodKill {
-		return c.process.Kill(ctx, time.Duration(d.Int()))
-	}
-	size := sandbox.TTY{Rows: uint16(d.Int()), Cols: uint16(d.Int())}
-	if t, ok := c.process.(sandbox.Terminal); ok {
-		return t.Resize(ctx, size)
-	}
-	return errMethod
-}
-
-func (b *served) doFiles(ctx context.Context, method string, d *wire.Decoder, m *message) error {
-	switch method {
-	case methodStat:
+	}),
+	methodStat: withBox(func(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
 		found, err := b.Files().Stat(ctx, d.String())
-		m.Add(new(infoOf(found)))
+		info := infoOf(found)
+		m.Add(&info)
 		return err
-	case methodRead:
-		path, offset, limit := d.String(), d.Int(), d.Int()
-		if limit > maxRead {
-			return &fs.PathError{Op: "read", Path: path, Err: syscall.EFBIG}
-		}
-		data, found, err := b.Files().Read(ctx, path, offset, limit)
-		m.Add(new(infoOf(found)))
-		m.Blob(data)
-		return err
-	case methodWrite:
-		files, err := takeFiles(d)
-		if err != nil {
-			return err
-		}
-		return b.Files().Write(ctx, files...)
-	case methodList:
+	}),
+	methodRead:  withBox(read),
+	methodWrite: withBox(write),
+	methodList: withBox(func(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
 		path := d.String()
 		found, err := b.Files().List(ctx, path)
-		infos := make([]guest.Info, len(found))
-		for i := range found {
-			infos[i] = infoOf(found[i])
-		}
-		wire.List(m.Coder(), &infos, (*guest.Info).Fields)
-		if err == nil && len(m.Bytes) > maxList {
+		wire.List(m.Coder(), &found, func(f *sandbox.Info, c wire.Coder) {
+			info := infoOf(*f)
+			info.Fields(c)
+		})
+		if err == nil && m.length() > maxList {
 			return &fs.PathError{Op: "list", Path: path, Err: syscall.EMSGSIZE}
 		}
 		return err
-	case methodRemove:
+	}),
+	methodRemove: withBox(func(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
 		return b.Files().Remove(ctx, d.Strings()...)
+	}),
+	methodDrop: func(s *server, _ context.Context, d *wire.Decoder, _ *message) error {
+		sealed := s.snapshots.remove(d.Int())
+		if sealed == nil {
+			return errShut
+		}
+		return sealed.Close()
+	},
+	methodTraffic: withBox(func(_ context.Context, b *served, _ *wire.Decoder, m *message) error {
+		b.connections(m)
+		return nil
+	}),
+	methodPing: func(*server, context.Context, *wire.Decoder, *message) error { return nil },
+	methodBye: func(s *server, _ context.Context, _ *wire.Decoder, _ *message) error {
+		s.bye.Store(true)
+		return s.end()
+	},
+}
+
+func withBox(f func(context.Context, *served, *wire.Decoder, *message) error) func(*server, context.Context, *wire.Decoder, *message) error {
+	return func(s *server, ctx context.Context, d *wire.Decoder, m *message) error {
+		b, err := s.box(d)
+		if err != nil {
+			return err
+		}
+		return f(ctx, b, d, m)
 	}
-	return errMethod
+}
+
+// withCommand does nothing for a command that the client has forgotten.
+func withCommand(f func(context.Context, sandbox.Process, *wire.Decoder) error) func(*server, context.Context, *wire.Decoder, *message) error {
+	return withBox(func(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
+		if c := b.commands.find(d.Int()); c != nil {
+			return f(ctx, c.process, d)
+		}
+		return nil
+	})
 }
 
 // box finds the sandbox that a message names.
@@ -120,6 +102,8 @@ func (s *server) box(d *wire.Decoder) (*served, error) {
 	return b, nil
 }
 
+var errShut = fmt.Errorf("it is closed: %w", sandbox.ErrGone)
+
 // open opens a sandbox, answers with its number, and stays until the client closes it.
 func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
 	from := d.Int()
@@ -128,20 +112,30 @@ func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 		return err
 	}
 	if from != 0 {
-		if spec.From = s.snapshots.find(from); spec.From == nil {
+		sealed := s.snapshots.find(from)
+		if sealed == nil {
 			return fmt.Errorf("open sandbox %s: its snapshot is closed", spec.ID)
 		}
+		spec.From = sealed.Snapshot
 	}
 	sb, err := s.backend.Open(r.Context(), spec)
 	if err != nil {
 		return err
 	}
+	b := &served{Sandbox: sb}
+	id := s.boxes.add(b)
 	_, snapshots := sb.(sandbox.Snapshotter)
 	_, traffic := sb.(sandbox.Traffic)
-	id := s.boxes.add(&served{Sandbox: sb})
-	m := made(id)
-	encodeJSON(m, opened{sb.Layout(), snapshots, traffic, s.backend.Guarantees()})
-	answerAtOnce(w, m)
+	var m message
+	m.Bool(false)
+	m.Int(id)
+	where := layout(sb.Layout())
+	m.Add(&where)
+	m.Bool(snapshots)
+	m.Bool(traffic)
+	encodeJSON(&m.Encoder, s.backend.Guarantees())
+	writeMessage(w, &m)
+	flush(w)
 	<-r.Context().Done()
 	if s.boxes.remove(id) != nil {
 		_ = sb.Close()
@@ -149,25 +143,32 @@ func (s *server) open(w http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	return nil
 }
 
-// made begins the answer to a request that has made an object.
-func made(id int64) *message {
-	var m message
-	m.Bool(false) // no error
-	m.Int(id)
-	return &m
-}
-
-func answerAtOnce(w http.ResponseWriter, m *message) {
-	writeMessage(w, m)
-	flush(w)
-}
-
 func (b *served) connections(m *message) {
 	var connections []sandbox.Connection
 	if t, ok := b.Sandbox.(sandbox.Traffic); ok {
 		connections = t.Connections()
 	}
-	encodeJSON(m, connections)
+	encodeJSON(&m.Encoder, connections)
+}
+
+func read(ctx context.Context, b *served, d *wire.Decoder, m *message) error {
+	path, offset, limit := d.String(), d.Int(), d.Int()
+	if limit > maxRead {
+		return &fs.PathError{Op: "read", Path: path, Err: syscall.EFBIG}
+	}
+	data, found, err := b.Files().Read(ctx, path, offset, limit)
+	info := infoOf(found)
+	m.Add(&info)
+	m.bulk(data)
+	return err
+}
+
+func write(ctx context.Context, b *served, d *wire.Decoder, _ *message) error {
+	files, err := takeFiles(d)
+	if err != nil {
+		return err
+	}
+	return b.Files().Write(ctx, files...)
 }
 
 // snapshot makes a snapshot, answers with its number, and stays until the client closes it.
@@ -184,11 +185,28 @@ func (s *server) snapshot(w http.ResponseWriter, r *http.Request, d *wire.Decode
 	if err != nil {
 		return err
 	}
-	id := s.snapshots.add(snapshot)
-	answerAtOnce(w, made(id))
+	id := s.snapshots.add(&sealed{snapshot})
+	var m message
+	m.Bool(false)
+	m.Int(id)
+	writeMessage(w, &m)
+	flush(w)
 	<-r.Context().Done()
 	if s.snapshots.remove(id) != nil {
 		_ = snapshot.Close()
 	}
 	return nil
+}
+
+func kill(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
+	return p.Kill(ctx, time.Duration(d.Int()))
+}
+
+func resize(ctx context.Context, p sandbox.Process, d *wire.Decoder) error {
+	size := sandbox.TTY{Rows: uint16(d.Int()), Cols: uint16(d.Int())}
+	t, ok := p.(sandbox.Terminal)
+	if !ok {
+		return errMethod
+	}
+	return t.Resize(ctx, size)
 }

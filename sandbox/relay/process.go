@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"sync"
 	"time"
 
 	"trajgen/sandbox"
@@ -24,6 +25,8 @@ const (
 	pieceHead = 5
 	maxPiece  = 32 << 10
 )
+
+var pieces = sync.Pool{New: func() any { b := make([]byte, pieceHead+maxPiece); return &b }}
 
 // process is a command on the server.
 type process struct {
@@ -122,14 +125,23 @@ func (p *process) take(in io.Reader, cmd *sandbox.Command) error {
 		if length > maxPiece || int(kind) >= len(writers) || writers[kind] == nil {
 			return fmt.Errorf("%w: a piece of kind %d with %d bytes", wire.ErrMalformed, kind, length)
 		}
-		piece := make([]byte, length)
-		if _, err := io.ReadFull(in, piece); err != nil {
-			return cut(err)
-		}
-		if _, err := writers[kind].Write(piece); err != nil {
-			writers[kind] = io.Discard // the writer failed; the command goes on
+		if err := takePiece(in, int(length), &writers[kind]); err != nil {
+			return err
 		}
 	}
+}
+
+func takePiece(in io.Reader, length int, to *io.Writer) error {
+	chunk := pieces.Get().(*[]byte)
+	defer pieces.Put(chunk)
+	piece := (*chunk)[:length]
+	if _, err := io.ReadFull(in, piece); err != nil {
+		return cut(err)
+	}
+	if _, err := (*to).Write(piece); err != nil {
+		*to = io.Discard // the writer failed; the command goes on
+	}
+	return nil
 }
 
 func (p *process) PID() int { return p.pid }

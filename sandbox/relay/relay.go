@@ -29,7 +29,10 @@ import (
 type Options struct {
 	// Name is the backend's name in Guarantees; "" is the name of the served backend.
 	Name string
-	// Patience is how long the server may be silent, while the client pings it: a minute when zero.
+	// Override changes the guarantees that the server reports: a container isolates what runs in it, and the agent cannot know
+	// that.
+	Override func(*sandbox.Guarantees)
+	// Patience is how long the server may be silent: a minute when zero. The client pings it meanwhile.
 	Patience time.Duration
 	// Logger receives the loss of the connection. Nil logs nothing.
 	Logger *slog.Logger
@@ -41,6 +44,8 @@ type Client struct {
 	http       *http.ClientConn
 	opts       Options
 	guarantees atomic.Pointer[sandbox.Guarantees]
+	life       context.Context // ends with the connection
+	end        context.CancelFunc
 	closing    atomic.Bool
 
 	once     sync.Once
@@ -56,9 +61,9 @@ func Dial(ctx context.Context, rw io.ReadWriteCloser, opts Options) (*Client, er
 	if opts.Patience <= 0 {
 		opts.Patience = time.Minute
 	}
-	c := &Client{link: newLink(rw, opts.Patience), opts: opts}
-	stop := context.AfterFunc(ctx, func() { c.link.lose(context.Cause(ctx)) })
-	said, err := c.link.greet(hello{})
+	c := &Client{link: newLink(rw), opts: opts}
+	stop := context.AfterFunc(ctx, func() { _ = rw.Close() })
+	said, err := c.link.greet(hello{Patience: opts.Patience})
 	if err == nil {
 		c.http, err = transport(c.link).NewClientConn(ctx, "http", address)
 	}
@@ -66,14 +71,18 @@ func Dial(ctx context.Context, rw io.ReadWriteCloser, opts Options) (*Client, er
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		c.link.lose(err)
+		_ = rw.Close()
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return nil, fmt.Errorf("greet the sandbox agent: %w", err)
 	}
+	c.life, c.end = context.WithCancel(context.Background())
 	c.learn(said.Guarantees)
-	context.AfterFunc(c.link.life, c.lost)
+	go func() {
+		c.link.watch(opts.Patience, c.ping)
+		c.lost()
+	}()
 	return c, nil
 }
 
@@ -91,8 +100,16 @@ func protocols() *http.Protocols {
 func transport(l *link) *http.Transport {
 	return &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return l, nil },
-		Protocols:   protocols(), HTTP2: new(l.config()), DisableCompression: true, MaxResponseHeaderBytes: 4 << 10,
+		Protocols:   protocols(), HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: window, MaxReadFrameSize: maxFrame},
+		DisableCompression: true, MaxResponseHeaderBytes: 4 << 10,
 	}
+}
+
+// ping makes the server send something.
+func (c *Client) ping() {
+	ctx, cancel := context.WithTimeout(c.life, c.opts.Patience)
+	defer cancel()
+	_, _ = c.call(ctx, methodPing, &message{})
 }
 
 // Guarantees returns what the server measured.
@@ -102,29 +119,33 @@ func (c *Client) learn(g sandbox.Guarantees) {
 	if c.opts.Name != "" {
 		g.Backend = c.opts.Name
 	}
+	if c.opts.Override != nil {
+		c.opts.Override(&g)
+	}
 	c.guarantees.Store(&g)
 }
 
 // Done is closed when the connection has ended, and all its sandboxes with it.
-func (c *Client) Done() <-chan struct{} { return c.link.life.Done() }
+func (c *Client) Done() <-chan struct{} { return c.link.gone }
 
 // Lose ends the connection. Calls to its sandboxes return the reason.
 func (c *Client) Lose(reason error) { c.link.lose(reason) }
 
 // Open opens a sandbox on the server.
 func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	from := int64(0)
+	var m message
 	if spec.From != nil {
 		s, ok := spec.From.(*snapshot)
 		if !ok || s.client != c {
 			return nil, fmt.Errorf("open sandbox %s: the snapshot is of another backend", spec.ID)
 		}
-		from, spec.From = s.id, nil
+		m.Int(s.id)
+		spec.From = nil
+	} else {
+		m.Int(0)
 	}
-	var m message
-	m.Int(from)
-	encodeJSON(&m, &spec)
-	h, d, err := c.hold(ctx, c.link.life, methodOpen, &m, nil)
+	encodeJSON(&m.Encoder, &spec)
+	h, d, err := c.hold(ctx, c.life, methodOpen, &m, nil)
 	if errors.Is(err, sandbox.ErrGone) && c.link.lost() != nil {
 		return nil, c.errGone("open sandbox " + spec.ID)
 	}
@@ -132,26 +153,27 @@ func (c *Client) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, 
 		return nil, err
 	}
 	b := &remote{held: h, name: spec.ID, id: d.Int()}
+	d.Take((*layout)(&b.layout))
 	b.commands, b.endCommands = context.WithCancel(h.life)
-	var found opened
+	snapshots, traffic := d.Bool(), d.Bool()
+	var found sandbox.Guarantees
 	if err := decodeJSON(d, &found); err != nil {
 		return nil, b.malformed(err)
 	}
-	b.layout = found.Layout
-	c.learn(found.Guarantees)
+	c.learn(found)
 	switch {
-	case found.Snapshots && found.Traffic:
+	case snapshots && traffic:
 		return struct {
 			*remote
 			snapshotter
 			meter
 		}{b, snapshotter{b}, meter{b}}, nil
-	case found.Snapshots:
+	case snapshots:
 		return struct {
 			*remote
 			snapshotter
 		}{b, snapshotter{b}}, nil
-	case found.Traffic:
+	case traffic:
 		return struct {
 			*remote
 			meter
@@ -187,6 +209,7 @@ func (c *Client) errGone(what string) error {
 // lost ends all calls that wait, when the connection has ended.
 func (c *Client) lost() {
 	_ = c.http.Close()
+	c.end()
 	if !c.closing.Load() {
 		c.opts.Logger.Error("a sandbox agent is lost", "backend", c.Guarantees().Backend, "err", c.link.lost())
 	}

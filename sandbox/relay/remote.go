@@ -104,7 +104,7 @@ type snapshotter struct{ box *remote }
 
 func (s snapshotter) Snapshot(ctx context.Context) (sandbox.Snapshot, error) {
 	c := s.box.client
-	h, d, err := c.hold(ctx, c.link.life, methodSnapshot, s.box.about(), nil)
+	h, d, err := c.hold(ctx, c.life, methodSnapshot, s.box.about(), nil)
 	if err != nil {
 		return nil, err
 	}

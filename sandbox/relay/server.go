@@ -21,64 +21,80 @@ import (
 type server struct {
 	link    *link
 	backend sandbox.Backend
-	bye     atomic.Bool // the client has said goodbye
+	life    context.Context // ends with the connection
+	bye     atomic.Bool     // the client has said goodbye
 
 	mu      sync.Mutex // guards what follows
 	over    bool       // the connection has ended
 	running sync.WaitGroup
 
-	boxes     table[*served]
-	snapshots table[sandbox.Snapshot]
+	boxes     table[served]
+	snapshots table[sealed]
 
-	end func() error // closes the backend, once
+	ending   sync.Once
+	closeErr error
 }
 
 // served is an open sandbox.
 type served struct {
 	sandbox.Sandbox
-	commands table[*started]
+	commands table[started]
 }
+
+// sealed is a snapshot.
+type sealed struct{ sandbox.Snapshot }
 
 // table numbers objects that the client names in later requests. Numbers begin at 1.
 type table[T any] struct {
-	last atomic.Int64
-	all  sync.Map
+	mu   sync.Mutex
+	last int64
+	all  map[int64]*T
 }
 
-func (t *table[T]) add(v T) int64 {
-	id := t.last.Add(1)
-	t.all.Store(id, v)
-	return id
+func (t *table[T]) add(v *T) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[int64]*T{}
+	}
+	t.last++
+	t.all[t.last] = v
+	return t.last
 }
 
 // find returns nil when there is none, or no longer.
-func (t *table[T]) find(id int64) (found T) {
-	v, _ := t.all.Load(id)
-	found, _ = v.(T)
-	return found
+func (t *table[T]) find(id int64) *T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[id]
 }
 
 // remove returns the removed object, or nil.
-func (t *table[T]) remove(id int64) (removed T) {
-	v, _ := t.all.LoadAndDelete(id)
-	removed, _ = v.(T)
-	return removed
+func (t *table[T]) remove(id int64) *T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := t.all[id]
+	delete(t.all, id)
+	return v
 }
 
-// silence is how long the client may be silent.
-const silence = 10 * time.Minute
+// silence multiplies the client's patience: the client itself, which pings all the time, may be silent that long.
+const silence = 10
 
 // Serve offers a backend on rw to one Client, until the client closes it or rw ends. Then it closes the backend, which ends
 // everything that was started, and rw. The logger receives requests that panic.
 func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, logger *slog.Logger) error {
-	s := &server{link: newLink(rw, silence), backend: backend, end: sync.OnceValue(backend.Close)}
-	if _, err := s.link.greet(hello{Guarantees: backend.Guarantees()}); err == nil {
+	life, end := context.WithCancelCause(context.Background())
+	s := &server{link: newLink(rw), backend: backend, life: life}
+	client, err := s.link.greet(hello{Guarantees: backend.Guarantees()})
+	if err == nil {
 		go s.serve(logger)
+		s.link.watch(silence*max(client.Patience, time.Second), nil)
+		err = s.link.lost()
 	} else {
-		s.link.lose(err)
+		_ = rw.Close()
 	}
-	<-s.link.life.Done()
-	err := s.link.lost()
+	end(fmt.Errorf("the connection ended: %w", err))
 	if err == errHungUp || s.bye.Load() {
 		err = nil
 	}
@@ -95,11 +111,13 @@ func Serve(rw io.ReadWriteCloser, backend sandbox.Backend, logger *slog.Logger) 
 // serve serves the connection. The receive buffer of all requests together is larger than any client needs: a request with a
 // slow reader must not hold up the others.
 func (s *server) serve(logger *slog.Logger) {
-	config := s.link.config()
-	config.MaxConcurrentStreams, config.MaxReceiveBufferPerConnection = 1<<20, 1<<30
 	h := &http.Server{
-		Handler: s, Protocols: protocols(), HTTP2: &config, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelError),
-		BaseContext: func(net.Listener) context.Context { return s.link.life },
+		Handler: s, Protocols: protocols(), ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelError),
+		BaseContext: func(net.Listener) context.Context { return s.life },
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 1 << 20, MaxReadFrameSize: maxFrame,
+			MaxReceiveBufferPerStream: window, MaxReceiveBufferPerConnection: 1 << 30,
+		},
 	}
 	_ = h.Serve(&listener{link: s.link})
 }
@@ -112,7 +130,7 @@ type listener struct {
 
 func (l *listener) Accept() (net.Conn, error) {
 	if l.accepted {
-		<-l.link.life.Done()
+		<-l.link.gone
 		return nil, net.ErrClosed
 	}
 	l.accepted = true
@@ -138,6 +156,12 @@ func (s *server) settled() bool {
 	case <-time.After(settleTime):
 		return false
 	}
+}
+
+// end closes the backend, once.
+func (s *server) end() error {
+	s.ending.Do(func() { s.closeErr = s.backend.Close() })
+	return s.closeErr
 }
 
 // ServeHTTP handles one request.
@@ -170,7 +194,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		var m message
-		encodeError(&m, err)
+		encodeError(&m.Encoder, err)
 		writeMessage(w, &m)
 	}
 }
@@ -179,23 +203,28 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *server) call(w http.ResponseWriter, r *http.Request, d *wire.Decoder) error {
 	var m message
 	m.Bool(false) // no error
-	method := r.URL.Path
-	if err := s.do(r.Context(), method, d, &m); err != nil {
+	do := methods[r.URL.Path]
+	if do == nil {
+		return errMethod
+	}
+	if err := do(s, r.Context(), d, &m); err != nil {
 		return err
 	}
 	if d.Err() != nil {
 		return d.Err()
 	}
-	if len(m.Bytes) > longestAnswer(method) {
-		return fmt.Errorf("answer with %d bytes: %w", len(m.Bytes), syscall.EMSGSIZE)
+	if m.length() > longestAnswer(r.URL.Path) {
+		return fmt.Errorf("answer with %d bytes: %w", m.length(), syscall.EMSGSIZE)
 	}
 	writeMessage(w, &m)
 	return nil
 }
 
+var errMethod = fmt.Errorf("%w: no such method", wire.ErrMalformed)
+
 // writeMessage answers with a message. A client that has gone does not get it.
 func writeMessage(w http.ResponseWriter, m *message) {
-	said := framed(m)
+	said := m.framed()
 	_, _ = said.WriteTo(w)
 }
 

@@ -56,10 +56,11 @@ func (s *server) send(_ http.ResponseWriter, r *http.Request, d *wire.Decoder) e
 	}
 	socket := c.process.Socket()
 	defer c.halfOver()
-	chunk := make([]byte, maxPiece)
+	chunk := pieces.Get().(*[]byte)
+	defer pieces.Put(chunk)
 	for {
-		n, err := r.Body.Read(chunk)
-		if _, written := socket.Write(chunk[:n]); written != nil {
+		n, err := r.Body.Read(*chunk)
+		if _, written := socket.Write((*chunk)[:n]); written != nil {
 			return nil // the command has hung up; the client still reads what it wrote
 		}
 		if half, ok := socket.(interface{ CloseWrite() error }); err == io.EOF && ok {
@@ -80,10 +81,11 @@ func (s *server) receive(w http.ResponseWriter, _ *http.Request, d *wire.Decoder
 	socket := c.process.Socket()
 	defer c.halfOver()
 	flush(w)
-	chunk := make([]byte, maxPiece)
+	chunk := pieces.Get().(*[]byte)
+	defer pieces.Put(chunk)
 	for {
-		n, err := socket.Read(chunk)
-		if _, written := w.Write(chunk[:n]); written != nil {
+		n, err := socket.Read(*chunk)
+		if _, written := w.Write((*chunk)[:n]); written != nil {
 			_ = socket.Close() // the caller has hung up
 			return nil
 		}

@@ -235,10 +235,10 @@ func TestErrorsTravel(t *testing.T) {
 	}
 }
 
-// TestOptions gives the backend another name.
+// TestOptions gives the backend another name and other guarantees.
 func TestOptions(t *testing.T) {
-	client := serve(t, &sandboxtest.Scripted{}, relay.Options{Name: "docker"})
-	if g := client.Guarantees(); g.Backend != "docker" {
+	client := serve(t, &sandboxtest.Scripted{}, relay.Options{Name: "docker", Override: func(g *sandbox.Guarantees) { g.Level = sandbox.LevelUser }})
+	if g := client.Guarantees(); g.Backend != "docker" || g.Level != sandbox.LevelUser {
 		t.Errorf("got %+v", g)
 	}
 }

@@ -28,13 +28,11 @@ func decodeJSON(d *wire.Decoder, v any) error {
 	return nil
 }
 
-// opened is what a client gets to know of a sandbox.
-type opened struct {
-	Layout     sandbox.Layout
-	Snapshots  bool // it is a sandbox.Snapshotter
-	Traffic    bool // it is a sandbox.Traffic
-	Guarantees sandbox.Guarantees
-}
+// layout is a sandbox's layout as it travels.
+type layout sandbox.Layout
+
+// Fields implements wire.Message.
+func (l *layout) Fields(c wire.Coder) { c.String(&l.Workdir, &l.Home, &l.Tmp, &l.Tests) }
 
 // startOf returns a command without its streams.
 func startOf(cmd *sandbox.Command) *guest.Start {
@@ -76,13 +74,16 @@ func infoOf(i sandbox.Info) guest.Info {
 	}
 }
 
-// filesOf returns files as the guest writes them.
-func filesOf(files []sandbox.FileWrite) []guest.Write {
-	all := make([]guest.Write, len(files))
-	for i, f := range files {
-		all[i] = guest.Write{Path: f.Path, Data: f.Data, Mode: int64(f.Perm()), Replace: f.Replace}
+// addFiles appends files as guest.Write does, without copying long contents.
+func (m *message) addFiles(files []sandbox.FileWrite) {
+	m.Int(int64(len(files)))
+	for i := range files {
+		f := &files[i]
+		m.String(f.Path)
+		m.bulk(f.Data)
+		m.Int(int64(f.Perm()))
+		m.Bool(f.Replace)
 	}
-	return all
 }
 
 func takeFiles(d *wire.Decoder) ([]sandbox.FileWrite, error) {

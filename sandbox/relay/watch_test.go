@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"trajgen/sandbox"
 	"trajgen/sandbox/relay"
 	"trajgen/sandbox/sandboxtest"
@@ -51,10 +49,7 @@ func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, here) }()
-		go func() {
-			_, _ = here.Write(append(relay.Hello(relay.Version), http2.ClientPreface...))
-			_ = http2.NewFramer(here, nil).WriteSettings()
-		}()
+		go func() { _, _ = here.Write(relay.Hello(relay.Version)) }()
 		if err := relay.Serve(there, &sandboxtest.Scripted{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "said nothing for") {
 			t.Errorf("got %v, want silence", err)
 		}
