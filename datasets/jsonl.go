@@ -12,7 +12,7 @@ import (
 
 func looksLikeJSONL(head []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) }
 
-// jsonRows reads one JSON object per line; blank lines are no rows, and line numbers count them. A file that is named
+// jsonRows reads one JSON object per line; it skips blank lines, but line numbers count them. A file that is named
 // .json may also be one array of objects.
 func jsonRows(text *bufio.Reader, suffix string, yield func(row) bool) error {
 	head, _ := text.Peek(4096) // an error shows again when the text is read

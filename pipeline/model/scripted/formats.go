@@ -75,7 +75,7 @@ func (f format) write(calls []call, behindText bool, before int) string {
 
 type field struct{ name, value string }
 
-// ordered takes an object apart in its order: texts as they are, all else as JSON. False when it is no object.
+// ordered takes an object apart in its order: texts as they are, all else as JSON. False when it is not an object.
 func ordered(args string) ([]field, bool) {
 	dec := json.NewDecoder(strings.NewReader(args))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') || !json.Valid([]byte(args)) {

@@ -115,7 +115,7 @@ type arguments struct {
 	Context    int    `json:"context"`
 }
 
-// command says in shell what a call does; false when it cannot be said, as of todo and process.
+// command says in shell what a call does; false for calls without a command in shell, such as todo and process.
 func command(g episode.GoldCall) (shell, bool) {
 	var a arguments
 	if json.Unmarshal(g.Arguments, &a) != nil {
