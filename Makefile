@@ -1,7 +1,7 @@
 # Short targets over scripts/. `make` alone prints them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check sandboxes gvisor chaos crashes race lint fmt golden fuzz fuzz-tools bench benchmarks
+.PHONY: help run build test check demo sandboxes gvisor chaos crashes race lint fmt golden fuzz fuzz-tools bench benchmarks
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -14,11 +14,15 @@ build: ## make bin/trajgen
 	@scripts/need go
 	@scripts/build
 
-test: ## format, vet, floors, race detector, real datasets, crashes, DuckDB, the demo
-	@scripts/need go gcc python3 git node npm sshd ip curl newuidmap rg
+test: ## format, vet, floors, and the Go tests, with real datasets and crashes
+	@scripts/need go python3 git node sshd ip curl newuidmap rg
 	@scripts/check
 
-check: test ## the same
+demo: build ## the bundled dataset, whole; its files read by DuckDB and Arrow; OpenAI's client against the scripted server
+	@scripts/need python3 git node npm
+	@scripts/check-demo
+
+check: test lint race demo ## all of these, as CI does before the slow suites
 
 sandboxes: ## the sandbox suite against every kind that runs here, container engines among them
 	@scripts/need go python3 git sshd ip curl newuidmap
@@ -37,8 +41,8 @@ crashes: ## kills some thousands of runs at random moments and resumes them (CRA
 	@CRASH_STORIES=$${CRASH_STORIES:-400} CRASH_SEED=$${CRASH_SEED:-1001} go test -count=1 -timeout 120m -run 'TestCrashes|TestDisk' -v ./cmd/trajgen
 
 race: ## the Go tests under the race detector
-	@scripts/need go gcc python3 git sshd ip curl newuidmap
-	@REQUIRE_SANDBOXES=native,local,ssh,apptainer,singularity,modal,daytona go test -race ./...
+	@scripts/need go gcc python3 git node sshd ip curl newuidmap rg
+	@scripts/race
 
 lint: ## gofmt, vet and staticcheck
 	@scripts/need go
