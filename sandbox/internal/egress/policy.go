@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"trajgen/sandbox/addresses"
 )
 
 // Policy is what a sandbox may reach.
@@ -132,8 +134,9 @@ func cutPort(target string) (host string, port uint16, err error) {
 // checkRange refuses ranges that are never reached, whatever the rules say. Private addresses are reached when a range of
 // private addresses names them.
 func checkRange(prefix netip.Prefix) error {
-	if class := classOf(prefix.Addr()); class != nil && !class.named && class.prefix.Bits() <= prefix.Bits() {
-		return fmt.Errorf("is never reached: %s", class.what)
+	class, special := addresses.Of(prefix.Addr())
+	if special && class.Kind != addresses.Private && class.Prefix.Bits() <= prefix.Bits() {
+		return fmt.Errorf("is never reached: %s", class.What)
 	}
 	return nil
 }
@@ -162,12 +165,12 @@ func (p Policy) name(name string, port uint16) string {
 // address returns why an address is not allowed, or "". direct means that the sandbox used the address and no name.
 func (p Policy) address(addr netip.Addr, port uint16, direct bool) string {
 	named := slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.holds(addr) && slices.Contains(r.Ports(), port) })
-	if class := classOf(addr); class != nil {
+	if class, special := addresses.Of(addr); special {
 		inside := slices.ContainsFunc(p.Allow, func(r Rule) bool {
-			return r.holds(addr) && slices.Contains(r.Ports(), port) && class.prefix.Bits() <= r.prefix.Bits()
+			return r.holds(addr) && slices.Contains(r.Ports(), port) && class.Prefix.Bits() <= r.prefix.Bits()
 		})
-		if !class.named || !inside {
-			return class.what
+		if class.Kind != addresses.Private || !inside {
+			return class.What
 		}
 	}
 	if direct && !p.Full && !named {

@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"trajgen/sandbox/addresses"
 )
 
 // Config configures a Server. The zero value allows nothing.
@@ -49,7 +51,7 @@ func (c Config) complete() Config {
 		c.Now = time.Now
 	}
 	if c.Own == nil {
-		c.Own = func(addr netip.Addr) (bool, error) { return isOwn(addr, c.Now()) }
+		c.Own = func(addr netip.Addr) (bool, error) { return addresses.Own(addr, c.Now()) }
 	}
 	if c.Most == 0 {
 		c.Most = 512
