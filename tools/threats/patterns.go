@@ -1,5 +1,7 @@
 package threats
 
+import keys "trajgen/tools/internal/secrets"
+
 // The words that several patterns share.
 const (
 	home      = `(~|\$HOME|\$\{HOME\}|/root|/home/[\w.-]+)`
@@ -52,5 +54,5 @@ var patterns = []struct {
 	{"agent_env", home + `/\.(trajgen|claude|codex|gemini|cursor)/\.env\b`},
 	{"agent_config_mod", change + `[^\n]{0,100}(\bAGENTS\.md\b|\bCLAUDE\.md\b|\bGEMINI\.md\b|\.cursorrules\b|\.clinerules\b|\.windsurfrules\b)`},
 	{"agent_settings_mod", change + `[^\n]{0,100}(` + home + `/\.(trajgen|claude|codex|gemini|cursor)/|\bSOUL\.md\b)`},
-	{"hardcoded_secret", `\b(api[_-]?key|access[_-]?key|token|secret|password|passwd)\b["']?\s*[=:]\s*["']?[\w+/.=-]{20,}|\bsk-[\w-]{20,}|\bgh[pousr]_\w{30,}|\bAKIA[0-9A-Z]{16}\b|-----BEGIN\s[A-Z ]{0,30}PRIVATE\s+KEY-----`},
+	{"hardcoded_secret", keys.Pattern},
 }
