@@ -19,6 +19,7 @@ const (
 	BlockedURL  = "blocked_url"    // the guard refuses the address
 	SecretInURL = "secret_in_url"  // the address has something in it that looks like a secret
 	Policy      = "blocked_policy" // the run's list of sites, or the site's robots.txt, refuses it
+	NoHost      = "no_host"        // there is no such name
 	TooLarge    = "too_large"      // more bytes than the limit
 	NoText      = "no_text"        // a kind of file that has no text for a model
 	Redirects   = "redirects"      // too many
