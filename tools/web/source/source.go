@@ -49,7 +49,7 @@ type Crawl struct {
 	Limit        int    // most pages
 	Depth        int    // most links between the first page and another
 	Include      []string
-	Exclude      []string // patterns of path.Match for the URL's path
+	Exclude      []string // patterns of path.Match for the URL's path, with ** for any number of its parts
 }
 
 // Searcher finds pages. Its methods, like those of the other interfaces here, may be called from many goroutines; an error is

@@ -1,0 +1,156 @@
+package fetch
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
+	"trajgen/tools/web/source"
+)
+
+const (
+	headSize  = 1 << 20 // what is read before its kind and size are known
+	maxRatio  = 100     // decoded to wire, after the head
+	maxIdle   = 1 << 20 // more on the wire than was decoded from it
+	maxWindow = 8 << 20 // of zstd: what RFC 9659 allows on the web
+)
+
+// take reads the body of an answer and hands it over.
+func (f *Fetcher) take(ctx context.Context, resp *http.Response, v *visit) error {
+	v.page.Type = declared(resp.Header)
+	if !vague(v.page.Type) && limitOf(v.page.Type) == 0 {
+		return noText(v.page.Type, resp.ContentLength)
+	}
+	body, err := unfold(resp)
+	if err != nil {
+		return err
+	}
+	defer body.close()
+	content, err := io.ReadAll(io.LimitReader(body, headSize))
+	if err != nil {
+		return err
+	}
+	v.page.Type = kindOf(resp.Header, content)
+	limit := limitOf(v.page.Type)
+	if limit == 0 {
+		return noText(v.page.Type, resp.ContentLength)
+	}
+	if len(content) == headSize {
+		if resp.ContentLength > limit {
+			return tooLarge(limit)
+		}
+		if err := f.lanes.large.Acquire(ctx, limit); err != nil {
+			return err
+		}
+		defer f.lanes.large.Release(limit)
+		rest, err := io.ReadAll(io.LimitReader(body, limit-headSize+1))
+		if err != nil {
+			return err
+		}
+		if content = append(content, rest...); int64(len(content)) > limit {
+			return tooLarge(limit)
+		}
+	}
+	digest := sha256.Sum256(content)
+	v.page.Bytes, v.page.Digest = len(content), hex.EncodeToString(digest[:])
+	v.use(content, resp.Header)
+	return nil
+}
+
+func tooLarge(limit int64) error {
+	return source.Errorf(source.Agent, source.TooLarge, "the page is larger than the limit of %d MB for its kind", limit>>20)
+}
+
+func noText(kind string, size int64) error {
+	bytes := "of unknown size"
+	if size >= 0 {
+		bytes = "of " + strconv.FormatInt(size, 10) + " bytes"
+	}
+	return source.Errorf(source.Agent, source.NoText, "the page is a file of type %s %s, which has no text to read", kind, bytes)
+}
+
+// unfolded reads a body as it was before the server encoded it.
+type unfolded struct {
+	decoder  io.Reader
+	close    func()
+	encoding string
+	n        int64
+	wire     wire
+}
+
+// unfold undoes the encoding of a body, which the transport leaves as it came.
+func unfold(resp *http.Response) (*unfolded, error) {
+	u := &unfolded{close: func() {}}
+	u.wire = wire{from: resp.Body, decoded: &u.n}
+	u.encoding = strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding")))
+	var err error
+	switch u.encoding {
+	case "", "identity":
+		u.decoder = &u.wire
+	case "gzip", "x-gzip":
+		u.decoder, err = gzip.NewReader(&u.wire)
+	case "br":
+		u.decoder = brotli.NewReader(&u.wire)
+	case "zstd":
+		var decoder *zstd.Decoder
+		decoder, err = zstd.NewReader(&u.wire,
+			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err == nil {
+			u.decoder, u.close = decoder, decoder.Close
+		}
+	default:
+		return nil, source.Errorf(source.Agent, source.Malformed, "the answer is encoded as %.20q, which was not asked for", u.encoding)
+	}
+	if err == io.EOF { // an empty body
+		u.decoder, err = &u.wire, nil
+	}
+	return u, u.blame(err)
+}
+
+func (u *unfolded) Read(p []byte) (int, error) {
+	n, err := u.decoder.Read(p)
+	if u.n += int64(n); u.n > headSize && u.n > maxRatio*u.wire.n {
+		return n, source.Errorf(source.Agent, source.TooLarge, "the answer unfolds to more than %d times its size", maxRatio)
+	}
+	return n, u.blame(err)
+}
+
+// blame tells a broken connection, which may work again, from an answer that is no better the next time.
+func (u *unfolded) blame(err error) error {
+	switch {
+	case err == nil, err == io.EOF:
+		return err
+	case u.wire.err != nil:
+		return u.wire.err
+	}
+	return source.Errorf(source.Agent, source.Malformed, "the answer is not what its encoding %s says: %v", u.encoding, err)
+}
+
+// wire counts the bytes as they come.
+type wire struct {
+	from    io.Reader
+	n       int64
+	decoded *int64
+	err     error // other than io.EOF
+}
+
+func (w *wire) Read(p []byte) (int, error) {
+	if w.n > *w.decoded+maxIdle { // it could go on for ever
+		w.err = source.Errorf(source.Agent, source.Malformed, "the answer has megabytes of encoding that hold no content")
+		return 0, w.err
+	}
+	n, err := w.from.Read(p)
+	w.n += int64(n)
+	if err != nil && err != io.EOF {
+		w.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,92 @@
+package fetch
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+)
+
+const (
+	perRun   = 64
+	perHost  = 2
+	distance = 500 * time.Millisecond // between polite requests to a host
+	maxLarge = 64 << 20               // bytes of all bodies above headSize, together
+	maxLanes = 1024                   // hosts that are remembered
+)
+
+// lanes bound how much is asked for at a time, of all hosts and of each.
+type lanes struct {
+	run   chan struct{} // holds a token for each request
+	large *semaphore.Weighted
+
+	mu    sync.Mutex // guards what follows
+	hosts map[string]*lane
+}
+
+type lane struct {
+	users int           // who wait or are in it; guarded by lanes.mu
+	slots chan struct{} // holds a token for each request
+	pace  *rate.Limiter
+}
+
+func newLanes() *lanes {
+	return &lanes{run: make(chan struct{}, perRun), large: semaphore.NewWeighted(maxLarge), hosts: map[string]*lane{}}
+}
+
+// enter waits for a turn with a host. The place is held until leave.
+func (l *lanes) enter(ctx context.Context, host string, polite bool) (leave func(), err error) {
+	lane := l.of(host)
+	steps := []func(){func() { l.mu.Lock(); lane.users--; l.mu.Unlock() }}
+	leave = func() {
+		for _, undo := range steps {
+			undo()
+		}
+	}
+	// First the host: who waits for a slow host takes no place from others.
+	for _, slots := range []chan struct{}{lane.slots, l.run} {
+		select {
+		case slots <- struct{}{}:
+			steps = append(steps, func() { <-slots })
+		case <-ctx.Done():
+			leave()
+			return nil, context.Cause(ctx)
+		}
+		if slots == lane.slots && polite {
+			if err := pause(ctx, lane.pace.Reserve()); err != nil {
+				leave()
+				return nil, err
+			}
+		}
+	}
+	return leave, nil
+}
+
+// of returns the lane of a host, for one more user.
+func (l *lanes) of(host string) *lane {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.hosts) >= maxLanes {
+		maps.DeleteFunc(l.hosts, func(_ string, lane *lane) bool { return lane.users == 0 && lane.pace.Tokens() >= 1 })
+	}
+	if l.hosts[host] == nil {
+		l.hosts[host] = &lane{slots: make(chan struct{}, perHost), pace: rate.NewLimiter(rate.Every(distance), 1)}
+	}
+	l.hosts[host].users++
+	return l.hosts[host]
+}
+
+func pause(ctx context.Context, r *rate.Reservation) error {
+	timer := time.NewTimer(r.Delay())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		r.Cancel()
+		return context.Cause(ctx)
+	}
+}
