@@ -12,6 +12,9 @@ import (
 	"trajgen/tools/web/source"
 )
 
+// Version names these requests in recordings. It changes when a request for the same URL may get another answer.
+const Version = "fetch 1"
+
 // Config configures a Fetcher.
 type Config struct {
 	Transport http.RoundTripper // the guard's, or a recording
