@@ -27,8 +27,10 @@ const (
 	Unavailable = "unavailable"    // no answer, or a server's 429 or 5xx
 	Refused     = "refused"        // a provider refuses the key or has no quota left
 	ReplayMiss  = "replay_miss"    // the recording lacks the request
+	Recording   = "recording"      // the recording cannot be written, or is damaged
 	NotInCorpus = "not_in_corpus"  // the corpus has no such document
 	NoSearch    = "no_search"      // the run has no search provider
+	Unsupported = "unsupported"    // the source cannot do what the query asks for
 )
 
 // Error is why a source did not answer.

@@ -1,0 +1,254 @@
+package tape
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"trajgen/outputs/log"
+	"trajgen/outputs/log/disk"
+	"trajgen/tools/web/source"
+)
+
+// Options say how a recording is made.
+type Options struct {
+	// More goes on with a recording. Without it one that holds something is refused.
+	More bool
+	// Secrets are values that the recording must not have, such as the keys of providers. They are taken out of URLs and bodies.
+	Secrets []string
+	Now     func() time.Time
+}
+
+// Recorder records onto a tape. It is used from many goroutines. The first error of the disk is the last thing that it does:
+// every request afterwards gets the same error.
+type Recorder struct {
+	index   *log.File
+	blobs   blobs
+	lock    *os.File
+	secrets secrets
+	now     func() time.Time
+	session int
+}
+
+// Create opens the recording in a directory for writing. What a killed writer left half-written is cut off. The recorder is
+// the only one in the directory.
+func Create(dir string, o Options) (_ *Recorder, err error) {
+	if err := disk.MakeDir(dir); err != nil {
+		return nil, fmt.Errorf("make the directory of a recording: %w", disk.Explain(dir, err))
+	}
+	r := &Recorder{blobs: blobs{dir: dir}, secrets: o.Secrets, now: o.Now}
+	if r.lock, err = log.Lock(dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.lock.Close())
+		}
+	}()
+	file, err := disk.Make(filepath.Join(dir, indexName))
+	if err != nil {
+		return nil, fmt.Errorf("open a recording: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
+	exchanges := 0
+	tail, gaps, err := scan(file, func(_ int64, x *exchange, _ []byte) {
+		exchanges++
+		r.session = max(r.session, x.Session)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(gaps) > 0:
+		return nil, fmt.Errorf("%w: record into another directory", gaps[0])
+	case exchanges > 0 && !o.More:
+		return nil, fmt.Errorf("%s holds %d exchanges of another run: --resume goes on, another directory starts one", dir, exchanges)
+	}
+	r.session++
+	if r.index, err = log.New(file, tail); err == nil && tail == 0 {
+		_, err = r.index.Append([]byte(title))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write a recording: %w", err)
+	}
+	return r, nil
+}
+
+// Recording is what is recorded of an attempt at an episode.
+type Recording struct {
+	recorder *Recorder
+	episode  string
+	attempt  int
+	begun    atomic.Int64 // requests
+}
+
+// Play begins to record an attempt. One that an earlier process recorded, and that is played again, replaces what it recorded.
+func (r *Recorder) Play(episode string, attempt int) *Recording {
+	return &Recording{recorder: r, episode: episode, attempt: attempt}
+}
+
+// Transport records what live answers to a tool. Provider says who is asked, and in which version of our requests: it is a part
+// of what a replay looks up. A live error is a *source.Error, unless the caller cancelled the request.
+func (p *Recording) Transport(tool, provider string, live http.RoundTripper) http.RoundTripper {
+	return &recording{play: p, tool: tool, provider: provider, live: live}
+}
+
+type recording struct {
+	play           *Recording
+	tool, provider string
+	live           http.RoundTripper
+}
+
+// RoundTrip sends the request. The exchange is recorded when the body has been read or closed.
+func (t *recording) RoundTrip(req *http.Request) (*http.Response, error) {
+	r := t.play.recorder
+	order := int(t.play.begun.Add(1) - 1)
+	a, body, kept, err := r.secrets.read(req, t.provider)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.index.Failed(); err != nil {
+		return nil, unusable(err)
+	}
+	x := &exchange{
+		Episode: t.play.episode, Attempt: t.play.attempt, Session: r.session, Order: order, Tool: t.tool, asked: a,
+		Began: r.now().UnixMilli(),
+	}
+	open := &open{r: r, x: x, sent: kept, began: r.now(), ctx: req.Context()}
+	live := req.Clone(req.Context())
+	live.Body = http.NoBody
+	if len(body) > 0 {
+		live.Body, live.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		live.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	}
+	resp, err := t.live.RoundTrip(live)
+	if err != nil {
+		return nil, open.fail(err)
+	}
+	x.Status, x.Header, x.Length = resp.StatusCode, r.secrets.came(resp.Header), resp.ContentLength
+	if size(x.Header) > maxHeader {
+		x.Status, x.Header, x.Length = 0, nil, 0
+		tooLarge := source.Errorf(source.Outage, source.TooLarge, "%s %s: headers of more than %d KB", x.Method, x.URL, maxHeader>>10)
+		return nil, errors.Join(open.fail(tooLarge), resp.Body.Close())
+	}
+	open.ReadCloser = resp.Body
+	open.bodiless = req.Method == http.MethodHead || x.Status == http.StatusNoContent || x.Status == http.StatusNotModified
+	resp.Body = open
+	return resp, nil
+}
+
+// open is an exchange that goes on, and the body of its response.
+type open struct {
+	io.ReadCloser
+	r        *Recorder
+	x        *exchange
+	sent     []byte
+	ctx      context.Context
+	began    time.Time
+	bodiless bool
+
+	mu    sync.Mutex // Close may come while Read waits
+	kept  bytes.Buffer
+	read  int64
+	ended error // what further reads get
+}
+
+func (o *open) Read(p []byte) (int, error) {
+	n, err := o.ReadCloser.Read(p)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kept.Write(p[:min(n, maxBody-o.kept.Len())])
+	o.read += int64(n)
+	switch {
+	case err == nil:
+		return n, nil
+	case o.ended != nil:
+		return n, o.ended
+	case err == io.EOF:
+		o.x.Cut = o.read > int64(o.kept.Len())
+		if o.ended = o.record(); o.ended == nil {
+			o.ended = io.EOF
+		}
+	default:
+		o.ended = o.fail(err)
+	}
+	return n, o.ended
+}
+
+// Close records what was read of the body.
+func (o *open) Close() error {
+	err := o.ReadCloser.Close()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended != nil {
+		return err
+	}
+	whole := o.bodiless || o.x.Length >= 0 && o.read >= o.x.Length
+	o.x.Cut = !whole || o.read > int64(o.kept.Len())
+	o.ended = http.ErrBodyReadAfterClose
+	return errors.Join(err, o.record())
+}
+
+// fail records an error of the transport, and returns it as a replay will. A request that its caller gave up is not recorded.
+func (o *open) fail(err error) error {
+	if errors.Is(o.ctx.Err(), context.Canceled) {
+		return context.Cause(o.ctx)
+	}
+	failed, ok := errors.AsType[*source.Error](err)
+	if !ok {
+		why := o.r.secrets.without([]byte(err.Error()))
+		failed = source.Errorf(source.Outage, source.Unavailable, "%s %s: %s", o.x.Method, o.x.URL, why)
+	}
+	o.x.Failure = &failure{failed.Class, failed.Blame, failed.Message}
+	if err := o.record(); err != nil {
+		return err
+	}
+	return o.x.Failure.error()
+}
+
+// record writes the exchange.
+func (o *open) record() error {
+	r, x := o.r, o.x
+	x.Took = r.now().Sub(o.began).Microseconds()
+	body := r.secrets.without(o.kept.Bytes())
+	x.Bytes = len(body)
+	err := errors.Join(r.blobs.keep(o.sent, &x.SentBody), r.blobs.keep(body, &x.Body))
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(x)
+	}
+	if err != nil {
+		return unusable(r.index.Fail(err))
+	}
+	frame := append(frames.Begin(make([]byte, 0, len(text)+16), nil), text...)
+	frames.Finish(frame)
+	if _, err := r.index.Append(frame); err != nil {
+		return unusable(err)
+	}
+	return nil
+}
+
+// Sync returns when everything that was recorded before is on the disk. It is called before the rows that rest on it are kept.
+func (r *Recorder) Sync() error {
+	if err := r.index.Sync(); err != nil {
+		return fmt.Errorf("write a recording: %w", err)
+	}
+	return nil
+}
+
+// Close ends the recording.
+func (r *Recorder) Close() error {
+	return errors.Join(r.Sync(), r.index.Close(), r.lock.Close())
+}
