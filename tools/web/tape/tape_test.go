@@ -406,6 +406,41 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestBounds holds that what is too long ends an exchange, and not the recording.
+func TestBounds(t *testing.T) {
+	const most = 64 << 20
+	dir := t.TempDir()
+	r := create(t, dir, tape.Options{})
+	endless := transport(func(req *http.Request) (*http.Response, error) {
+		header := http.Header{"Etag": {strings.Repeat("x", len(req.URL.Fragment))}}
+		body := io.LimitReader(zeros{}, most+10)
+		return &http.Response{StatusCode: 200, Header: header, ContentLength: -1, Body: io.NopCloser(body), Request: req}, nil
+	})
+	recorded := r.Play("a", 1).Transport("", "p", endless)
+	if got := ask(t, recorded, "GET", "http://a.test/", ""); len(got) != len("200 ")+most+10 {
+		t.Errorf("recorded %d bytes", len(got))
+	}
+	long := strings.Repeat("x", 100<<10)
+	heads := "too_large 1 GET http://a.test/heads: headers of more than 64 KB"
+	equal(t, "headers", ask(t, recorded, "GET", "http://a.test/heads#"+long, ""), heads)
+	equal(t, "an address", ask(t, recorded, "GET", "http://a.test/"+long, ""), "too_large 0 the address has more than 32 KB")
+	equal(t, "a request", ask(t, recorded, "POST", "http://a.test/", strings.Repeat("x", 16<<20+1)),
+		"too_large 0 the request has more than 16 MB")
+	closed(t, r)
+	played := open(t, dir, tape.ReplayOptions{}).Play("a").Transport("p")
+	if got := ask(t, played, "GET", "http://a.test/", ""); len(got) != len("200 ")+most+len(" unexpected EOF") {
+		t.Errorf("replayed %d bytes: %.50q", len(got), got)
+	}
+	equal(t, "headers again", ask(t, played, "GET", "http://a.test/heads", ""), heads)
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
 // TestManyAtOnce records from many goroutines, and replays from as many others.
 func TestManyAtOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // four bodies in all
