@@ -66,7 +66,6 @@ func openGeneric(s *service, c Config) (Provider, error) {
 		return nil, err
 	}
 	g := generic{s}
-	s.version = "generic/" + s.page("", "", string(described)).Digest[:12]
 	for _, f := range []filter{language, site, after} {
 		field := "." + strings.ToUpper(string(f[:1])) + string(f[1:])
 		if strings.Contains(string(described), field) {

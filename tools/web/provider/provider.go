@@ -2,6 +2,9 @@
 package provider
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,7 +21,7 @@ import (
 type Provider interface {
 	// Name is one of Names.
 	Name() string
-	// Version names the provider and the form of our requests, such as exa/1: a recording of other ones does not answer them.
+	// Version is that of the Config.
 	Version() string
 }
 
@@ -34,6 +37,16 @@ type Config struct {
 	Hasty bool
 	// Generic describes the provider generic, and no other.
 	Generic *Generic
+}
+
+// Version names the provider and the form of our requests, such as exa/1: a recording of other ones does not answer them.
+func (c Config) Version() string {
+	if c.Generic == nil {
+		return c.Name + "/1"
+	}
+	described, _ := json.Marshal(c.Generic)
+	sum := sha256.Sum256(described)
+	return c.Name + "/" + hex.EncodeToString(sum[:6])
 }
 
 // kind is how a provider is opened.
@@ -110,7 +123,7 @@ func Open(c Config) (Provider, error) {
 		panic("provider: a Transport and a clock are needed")
 	}
 	s := &service{
-		name: c.Name, version: c.Name + "/1", kind: k, base: strings.TrimRight(c.BaseURL, "/"), key: c.Key, now: c.Now, hasty: c.Hasty,
+		name: c.Name, version: c.Version(), kind: k, base: strings.TrimRight(c.BaseURL, "/"), key: c.Key, now: c.Now, hasty: c.Hasty,
 		client: &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // the key is for the base URL alone
 		}},

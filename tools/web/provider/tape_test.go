@@ -39,9 +39,8 @@ func TestReplayed(t *testing.T) {
 		all = append(all, &asked{name: name, ask: search, fake: newFake(t, busy, answer{status: 200, body: fixtures[name].right})})
 	}
 	open := func(a *asked, through func(version string, live http.RoundTripper) http.RoundTripper, key string) provider.Provider {
-		version := a.fake.open(t, a.name, nil).Version()
 		return a.fake.open(t, a.name, func(c *provider.Config) {
-			c.Transport, c.Hasty, c.Key = through(version, c.Transport), true, key
+			c.Transport, c.Hasty, c.Key = through(c.Version(), c.Transport), true, key
 		})
 	}
 	for _, a := range all {

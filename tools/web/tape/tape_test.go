@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"trajgen/tools/web/source"
 	"trajgen/tools/web/tape"
 )
@@ -403,6 +405,44 @@ func TestCut(t *testing.T) {
 		if len(text) != tt.bytes || length != tt.length || !errors.Is(err, tt.err) {
 			t.Errorf("%s up to %d: %d bytes of %d, %v", tt.path, tt.most, len(text), length, err)
 		}
+	}
+}
+
+// TestWorkers plays many episodes that are not in the recording, on one worker and on many: each gets the same.
+func TestWorkers(t *testing.T) {
+	server, dir := counting(t), t.TempDir()
+	r := create(t, dir, tape.Options{})
+	for i := range 20 {
+		through := r.Play(fmt.Sprint("recorded", i), 1).Transport("", "p", live(t))
+		ask(t, through, "GET", server.URL+"/same", "")
+		ask(t, through, "POST", server.URL+fmt.Sprint("/", i%3), "q")
+	}
+	closed(t, r)
+	server.Close()
+	const episodes = 500
+	play := func(workers int) [episodes]string {
+		played := open(t, dir, tape.ReplayOptions{})
+		var said [episodes]string
+		var all errgroup.Group
+		all.SetLimit(workers)
+		for i := range episodes {
+			all.Go(func() error {
+				through := played.Play(fmt.Sprint("new", i)).Transport("p")
+				for n := range i%4 + 1 {
+					said[i] += ask(t, through, "GET", server.URL+"/same", "") + ask(t, through, "POST", server.URL+fmt.Sprint("/", n), "q")
+				}
+				return nil
+			})
+		}
+		all.Wait()
+		return said
+	}
+	one, many := play(1), play(32)
+	if one != many {
+		t.Error("the number of workers decides what episodes get")
+	}
+	if !strings.Contains(one[3], "/2 q") || !strings.Contains(one[3], "replay_miss") {
+		t.Errorf("episode 3 got %s", one[3])
 	}
 }
 
