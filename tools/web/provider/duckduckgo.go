@@ -58,7 +58,7 @@ func (d duckduckgo) Search(ctx context.Context, q source.Query) ([]source.Result
 	return results(found, q.Limit, func(r source.Result) source.Result { return r }), nil
 }
 
-// judge knows that there is no key that could be refused.
+// judge knows that nothing but ourselves can be refused: no key is sent.
 func (d duckduckgo) judge(status int, _ []byte) *source.Error {
 	if status != http.StatusForbidden {
 		return nil

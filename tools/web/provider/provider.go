@@ -51,10 +51,10 @@ func (c Config) Version() string {
 
 // kind is how a provider is opened.
 type kind struct {
-	variable string // of the environment, with the key; or with the base URL, where there is no key
+	variable string // of the environment, with the key, or with the base URL where no key is needed
 	base     string // "" where each has its own
 	keyless  bool
-	most     int // results that it can be asked for; 0 is no limit
+	most     int // results that it can be asked for; 0 for any number
 	filters  []filter
 	open     func(*service, Config) (Provider, error)
 }
@@ -137,7 +137,7 @@ func Open(c Config) (Provider, error) {
 	}
 	u, err := url.Parse(s.base)
 	if c.Name != "generic" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		err := fmt.Errorf("web provider %s: %q is no base URL (want one such as https://search.example.org)", c.Name, s.base)
+		err := fmt.Errorf("web provider %s: %q is not a base URL (want one such as https://search.example.org)", c.Name, s.base)
 		wrong = errors.Join(wrong, err)
 	}
 	if (c.Generic != nil) != (c.Name == "generic") {

@@ -388,8 +388,8 @@ func TestOpen(t *testing.T) {
 	}{
 		{provider.Config{Name: "goggle"}, `unknown web provider "goggle" (have brave, duckduckgo,`},
 		{provider.Config{Name: "exa"}, "web provider exa needs a key: set EXA_API_KEY"},
-		{provider.Config{Name: "searxng"}, `web provider searxng: "" is no base URL`},
-		{provider.Config{Name: "exa", Key: "k", BaseURL: "ftp://x"}, `"ftp://x" is no base URL`},
+		{provider.Config{Name: "searxng"}, `web provider searxng: "" is not a base URL`},
+		{provider.Config{Name: "exa", Key: "k", BaseURL: "ftp://x"}, `"ftp://x" is not a base URL`},
 		{provider.Config{Name: "exa", Key: "k", Generic: &provider.Generic{}}, "belongs to generic"},
 		{provider.Config{Name: "generic"}, "belongs to generic"},
 		{provider.Config{Name: "generic", Generic: &provider.Generic{}}, "it needs search or read"},

@@ -73,7 +73,7 @@ func reportsError(body []byte) bool {
 		Success *bool `json:"success"`
 		Error   any   `json:"error"`
 	}
-	err := json.Unmarshal(body, &said) // what is no object has neither
+	err := json.Unmarshal(body, &said) // a list has neither
 	return err == nil && (said.Success != nil && !*said.Success || !empty(said.Error))
 }
 

@@ -155,7 +155,13 @@ func plainURL(u *url.URL) string {
 			pairs[i] = name + "="
 		}
 	}
-	text := escapes.ReplaceAllStringFunc(scheme+"://"+host+path+joined(pairs), strings.ToUpper)
+	return ascii(escapes.ReplaceAllStringFunc(scheme+"://"+host+path+joined(pairs), strings.ToUpper))
+}
+
+var escapes = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+
+// ascii escapes the bytes that a URL should not have, as clients do.
+func ascii(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
 		if c <= ' ' || c >= 0x7f {
@@ -166,8 +172,6 @@ func plainURL(u *url.URL) string {
 	}
 	return b.String()
 }
-
-var escapes = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 
 // secretNames are parameters of URLs whose values give access. Names such as key and token also number pages, and stay.
 var secretNames = []string{
@@ -211,16 +215,16 @@ func (s secrets) came(all http.Header) http.Header {
 		}
 	}
 	for i, to := range kept["Location"] {
+		to, fragment, marked := strings.Cut(ascii(to), "#")
 		before, query, found := strings.Cut(to, "?")
-		if !found {
-			continue
+		if found {
+			_, query, _ = strings.Cut(plainURL(&url.URL{RawQuery: query}), "?")
+			before += "?" + query
 		}
-		query, fragment, _ := strings.Cut(query, "#")
-		u := url.URL{Scheme: "http", RawQuery: query}
-		_, query, _ = strings.Cut(plainURL(&u), "?")
-		if kept["Location"][i] = before + "?" + query; fragment != "" {
-			kept["Location"][i] += "#" + fragment
+		if marked {
+			before += "#" + fragment
 		}
+		kept["Location"][i] = before
 	}
 	return kept
 }

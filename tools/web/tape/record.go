@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -211,7 +212,8 @@ func (o *open) fail(err error) error {
 		why := o.r.secrets.without([]byte(err.Error()))
 		failed = source.Errorf(source.Outage, source.Unavailable, "%s %s: %s", o.x.Method, o.x.URL, why)
 	}
-	o.x.Failure = &failure{failed.Class, failed.Blame, failed.Message}
+	message := strings.ToValidUTF8(failed.Message[:min(len(failed.Message), maxError)], "")
+	o.x.Failure = &failure{failed.Class, failed.Blame, message}
 	if err := o.record(); err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ const (
 	maxHeader = 64 << 10 // of what is kept of a response's
 	maxBody   = 64 << 20 // of a response, as far as it is kept
 	maxSent   = 16 << 20 // of a request
+	maxError  = 4 << 10
 )
 
 // frames have the JSON of an exchange.
@@ -78,7 +79,7 @@ func scan(file *os.File, each func(at int64, x *exchange, text []byte)) (tail in
 	if n, err := file.ReadAt(first, 0); err != nil && err != io.EOF {
 		return 0, nil, err
 	} else if string(first[:n]) != title[:n] {
-		return 0, nil, fmt.Errorf("%s is no recording of the web", file.Name())
+		return 0, nil, fmt.Errorf("%s is not a recording of the web", file.Name())
 	} else if n < len(title) {
 		return 0, nil, nil
 	}

@@ -332,6 +332,37 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
+// TestRedirects follows a redirect to an address in another charset, in a recording as on the web.
+func TestRedirects(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			w.Header().Set("Location", "/caf\xe9?q=\xe9&b#top")
+			w.WriteHeader(http.StatusFound)
+			return
+		}
+		fmt.Fprintf(w, "%q", r.URL.RequestURI())
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	follow := func(through http.RoundTripper) string {
+		client := http.Client{Transport: through}
+		resp, err := client.Get(server.URL)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		return fmt.Sprint(string(text), " ", err, " ", resp.Request.URL.Fragment)
+	}
+	r := create(t, dir, tape.Options{})
+	first := follow(r.Play("a", 1).Transport("", "p", live(t)))
+	closed(t, r)
+	if !strings.HasSuffix(first, "<nil> top") {
+		t.Errorf("recorded %s", first)
+	}
+	equal(t, "replayed", follow(open(t, dir, tape.ReplayOptions{}).Play("b").Transport("p")), first)
+}
+
 // TestGivenUp holds that a request that its caller cancelled is not on the tape.
 func TestGivenUp(t *testing.T) {
 	dir := t.TempDir()
