@@ -2,7 +2,6 @@ package datasets
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/json"
@@ -13,16 +12,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-//go:embed bundled/*.yaml bundled/guard.py
+//go:embed bundled/*.yaml bundled/guard.py bundled/research/*.yaml
 var bundled embed.FS
 
-// bundledRows reads the bundled files in the order of their names.
-func bundledRows(yield func(row) bool) error {
+// bundledRows reads the files of a bundled dataset, which is the folder of its name, in the order of their names.
+func bundledRows(dataset string, yield func(row) bool) error {
 	guard, err := bundled.ReadFile("bundled/guard.py")
 	if err != nil {
 		return err
 	}
-	names, err := fs.Glob(bundled, "bundled/*.yaml")
+	names, err := fs.Glob(bundled, dataset+"/*.yaml")
 	if err != nil {
 		return err
 	}
@@ -85,8 +84,8 @@ func addGuard(node *yaml.Node, guard string) {
 }
 
 // bundledDigest covers names and contents, with their lengths, so that different sets of files have different digests.
-func bundledDigest(context.Context) (string, error) {
-	names, err := fs.Glob(bundled, "bundled/*")
+func bundledDigest(dataset string) (string, error) {
+	names, err := fs.Glob(bundled, dataset+"/*.*") // no folders
 	if err != nil {
 		return "", fmt.Errorf("list the bundled tasks: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,23 @@ func TestBundled(t *testing.T) {
 	for _, tool := range []string{"terminal", "process", "read_file", "write_file", "patch", "search_files", "execute_code", "todo"} {
 		if golds[tool] < 3 {
 			t.Errorf("%d golds use %s, want at least three", golds[tool], tool)
+		}
+	}
+}
+
+// TestBundledResearch holds that the bundled datasets are apart: neither has rows of the other, nor its digest.
+func TestBundledResearch(t *testing.T) {
+	digests := map[string]string{}
+	for path, research := range map[string]bool{datasets.Bundled: false, datasets.BundledResearch: true} {
+		digest, err := open(t, path, datasets.Options{}).Digest(t.Context())
+		if err != nil || digests[digest] != "" {
+			t.Errorf("the digest of %s is %s, like that of %q, and %v", path, digest, digests[digest], err)
+		}
+		digests[digest] = path
+		for _, task := range read(t, path, datasets.Options{}) {
+			if slices.Contains(task.Tags, "research") != research {
+				t.Errorf("%s has %s, with the tags %v", path, task.ID, task.Tags)
+			}
 		}
 	}
 }

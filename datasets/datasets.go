@@ -16,8 +16,11 @@ import (
 	"trajgen/pipeline/episode"
 )
 
-// Bundled is the name under which Open finds the tasks that come with trajgen.
-const Bundled = "bundled"
+// The names under which Open finds the tasks that come with trajgen.
+const (
+	Bundled         = "bundled"
+	BundledResearch = "bundled/research" // questions about the bundled corpus
+)
 
 // Source is an opened dataset. It holds no file between calls and may be used from several goroutines; every pass
 // reads the dataset anew.

@@ -23,7 +23,7 @@ type piece struct {
 	digest func(context.Context) (string, error)
 }
 
-// Open finds a dataset: Bundled, a file, a directory, or a pattern such as data/*.jsonl.gz, in which ** goes through
+// Open finds a dataset: a bundled one, a file, a directory, or a pattern such as data/*.jsonl.gz, in which ** goes through
 // directories. It looks at the beginning of each file but reads no rows yet.
 //
 // Of a directory the files of one format below it are read, in the order of their names. In a Hugging Face dataset folder
@@ -73,8 +73,12 @@ func OpenAll(paths []string, options Options) (Source, error) {
 func find(path string, options Options) (pieces []piece, card Card, err error) {
 	info, missing := os.Stat(path)
 	switch {
-	case path == Bundled:
-		pieces = []piece{{name: Bundled, path: Bundled, format: Bundled, rows: bundledRows, digest: bundledDigest}}
+	case path == Bundled || path == BundledResearch:
+		pieces = []piece{{
+			name: path, path: path, format: Bundled,
+			rows:   func(yield func(row) bool) error { return bundledRows(path, yield) },
+			digest: func(context.Context) (string, error) { return bundledDigest(path) },
+		}}
 	case missing == nil && info.IsDir():
 		return findFolder(path, options)
 	case isPattern(path):
