@@ -72,11 +72,14 @@ type RowError struct {
 	unit string // what Line counts; "" is lines
 }
 
-func (e *RowError) Error() string {
+func (e *RowError) Error() string { return e.Place() + ": " + e.Reason }
+
+// Place is where the row is.
+func (e *RowError) Place() string {
 	if e.unit != "" {
-		return fmt.Sprintf("%s: %s %d: %s", e.File, e.unit, e.Line, e.Reason)
+		return fmt.Sprintf("%s: %s %d", e.File, e.unit, e.Line)
 	}
-	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason)
+	return fmt.Sprintf("%s:%d", e.File, e.Line)
 }
 
 // problems collects what is wrong with one row.

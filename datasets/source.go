@@ -160,15 +160,9 @@ func passedOn(row, int, string) error { return nil }
 
 // task turns one row into a task, or says what is wrong with it.
 func (s *source) task(r row) (*episode.Task, problems) {
-	if r.broken == "" {
-		r.broken = notObject(r.text)
-	}
-	if r.broken != "" {
-		return nil, problems{r.broken}
-	}
-	fields, err := members(r.text)
-	if err != nil {
-		return nil, problems{"the row is " + err.Error()}
+	fields, broken := r.fields()
+	if broken != "" {
+		return nil, problems{broken}
 	}
 	build := s.options.shaped
 	if s.options.Map != nil {
@@ -179,6 +173,21 @@ func (s *source) task(r row) (*episode.Task, problems) {
 		return nil, wrong
 	}
 	return decode(fields, metadata)
+}
+
+// fields are the entries of a row, or the reason why there are none.
+func (r row) fields() (fields []member, broken string) {
+	if r.broken == "" {
+		r.broken = notObject(r.text)
+	}
+	if r.broken != "" {
+		return nil, r.broken
+	}
+	fields, err := members(r.text)
+	if err != nil {
+		return nil, "the row is " + err.Error()
+	}
+	return fields, ""
 }
 
 // idSet makes ids unique. It has a 64-bit hash of each id that is taken, with the ordinal for its next duplicate. If two ids had
