@@ -1,0 +1,271 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"trajgen/tools/web/corpus"
+)
+
+func newCorpus(std stdio) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "corpus", Short: "Make documents searchable, look into them and serve them",
+		Long: `Makes an index of documents, in which episodes search and read in place of the live web. The index is one file that holds
+the documents, too: the same documents give the same file, and its digest is part of an experiment.`,
+	}
+	return group(cmd, newCorpusBuild(std), newCorpusSearch(std), newCorpusShow(std), newCorpusInfo(std), newCorpusServe(std))
+}
+
+// corpusBuild are the flags of corpus build.
+type corpusBuild struct {
+	out     string
+	options corpus.Options
+	source  corpus.Source
+	skipBad bool
+	json    bool
+
+	bad   []error // the first ones
+	other []string
+	count struct{ bad, other int }
+}
+
+func newCorpusBuild(std stdio) *cobra.Command {
+	var o corpusBuild
+	cmd := &cobra.Command{
+		Use:   "build PATH... --out FILE",
+		Short: "Make an index of documents",
+		Long: `Reads documents from files and from the files below folders:
+
+  text (.txt) and Markdown (.md, .markdown)   one document each; the id is the path below the folder
+  pages (.html, .htm, .xhtml)                 likewise, their main content as Markdown
+  WARC (.warc, .warc.gz, .wet.gz)             responses with status 200, resources and conversions that are HTML or text
+  JSON Lines, Parquet, Arrow and others       a document in each row, as trajgen reads datasets; packed ones, too
+
+A row has the fields id, title, url and text; --map says which columns have them under other names. In place of a text it may
+have contents, which begin with the title and a line break unless there is a title apart. A row without an id has its URL.
+
+A document that cannot be read ends the build, and so do two with the same id; --skip-bad leaves the former out and says so.
+The index appears when all of it is there. How much memory this takes does not depend on how many documents there are.`,
+		Example: `  trajgen corpus build pages/ --out pages.corpus
+  trajgen corpus build wiki-*.parquet --map id=docid,text=body --analyser english --out wiki.corpus`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			work := func(ctx context.Context) error { return o.build(ctx, std, paths) }
+			return ending(cmd.Context(), "interrupted; nothing was written", work)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.out, "out", "", "file to write")
+	flags.StringVar(&o.options.Analyser, "analyser", corpus.Plain,
+		"what terms are: plain (NFKC, lower case, letters and digits) or english (the same without stop words, and stemmed)")
+	flags.StringToStringVar(&o.source.Map, "map", nil,
+		"column of rows that has a field under another name, such as text=body; may be given several times")
+	flags.BoolVar(&o.skipBad, "skip-bad", false, "leave out documents that cannot be read, and say which")
+	flags.BoolVar(&o.json, "json", false, "print what the index has as JSON")
+	return cmd
+}
+
+func (o *corpusBuild) build(ctx context.Context, std stdio, paths []string) error {
+	var wrong error
+	if o.out == "" {
+		wrong = errors.New("corpus build needs --out FILE")
+	}
+	if err := errors.Join(wrong, o.source.Validate(), o.options.Validate()); err != nil {
+		return usage(err)
+	}
+	const most = 10
+	if o.skipBad {
+		o.source.Bad = func(err error) {
+			if o.count.bad++; o.count.bad <= most {
+				o.bad = append(o.bad, err)
+			}
+		}
+	}
+	o.source.Other = func(place string) {
+		if o.count.other++; o.count.other <= 1 {
+			o.other = append(o.other, place)
+		}
+	}
+	if width, ok := terminal(std.err); ok {
+		bar := newBar(std.err, -1, max(10, min(30, width-50)), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+			progressbar.OptionSetItsString("doc"), progressbar.OptionClearOnFinish())
+		o.options.Progress = func(int) { _ = bar.Add(1) }
+		defer func() { _ = bar.Clear() }()
+	}
+	info, err := corpus.Build(ctx, o.out, mistakes(o.source.Read(ctx, paths...)), o.options)
+	if _, ok := errors.AsType[*corpus.InputError](err); ok {
+		err = usage(err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, bad := range o.bad {
+		fmt.Fprintf(std.err, "left out: %v\n", bad)
+	}
+	if o.count.bad > 0 {
+		fmt.Fprintf(std.err, "left out %d documents that cannot be read\n", o.count.bad)
+	}
+	if o.count.other > 0 {
+		fmt.Fprintf(std.err, "left out %d that are no documents, such as %s\n", o.count.other, strings.Join(o.other, ""))
+	}
+	if o.json {
+		return writeJSON(std.out, info)
+	}
+	fmt.Fprintf(std.out, "%s: %d documents, %d words, %.1f MB, %s\n",
+		o.out, info.Documents, info.Words, float64(info.Bytes)/1e6, info.Digest)
+	return nil
+}
+
+// mistakes marks the errors of reading documents as the user's.
+func mistakes(documents iter.Seq2[corpus.Document, error]) iter.Seq2[corpus.Document, error] {
+	return func(yield func(corpus.Document, error) bool) {
+		for document, err := range documents {
+			if err != nil {
+				err = usage(err)
+			}
+			if !yield(document, err) {
+				return
+			}
+		}
+	}
+}
+
+// withCorpus is a command that opens an index.
+func withCorpus(cmd *cobra.Command, run func(cmd *cobra.Command, index *corpus.Index, args []string) error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		index, err := corpus.Open(args[0])
+		if err != nil {
+			return usage(err)
+		}
+		defer func() { err = errors.Join(err, index.Close()) }()
+		return run(cmd, index, args[1:])
+	}
+	return cmd
+}
+
+// foundDocument is a line of corpus search --json.
+type foundDocument struct {
+	ID      string  `json:"id"`
+	Title   string  `json:"title"`
+	URL     string  `json:"url,omitempty"`
+	Score   float64 `json:"score"`
+	Snippet string  `json:"snippet"`
+}
+
+func newCorpusSearch(std stdio) *cobra.Command {
+	var limit int
+	var asJSON bool
+	cmd := withCorpus(&cobra.Command{
+		Use: "search FILE QUERY", Short: "Search an index as an episode would", Args: cobra.ExactArgs(2),
+	}, func(cmd *cobra.Command, index *corpus.Index, args []string) error {
+		if limit < 1 || limit > corpus.MaxHits {
+			return usage(fmt.Errorf("--limit is %d; want from 1 to %d", limit, corpus.MaxHits))
+		}
+		hits, err := index.Search(cmd.Context(), args[0], limit)
+		if err != nil {
+			return err
+		}
+		found := make([]foundDocument, len(hits))
+		for i, hit := range hits {
+			found[i] = foundDocument{ID: hit.ID, Title: hit.Title, URL: hit.URL, Score: hit.Score, Snippet: hit.Snippet}
+		}
+		if asJSON {
+			return writeJSON(std.out, found)
+		}
+		for i, one := range found {
+			fmt.Fprintf(std.out, "%d. %s\n   %s\n   %.2f  %s\n", i+1, one.Title, cmp.Or(one.URL, one.ID), one.Score, one.Snippet)
+		}
+		if len(found) == 0 {
+			fmt.Fprintln(std.err, "no document has any of these words")
+		}
+		return nil
+	})
+	cmd.Flags().IntVar(&limit, "limit", 10, "most documents to print")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func newCorpusShow(std stdio) *cobra.Command {
+	var asJSON bool
+	cmd := withCorpus(&cobra.Command{
+		Use: "show FILE ID", Short: "Print a document, by id or URL", Args: cobra.ExactArgs(2),
+	}, func(cmd *cobra.Command, index *corpus.Index, args []string) error {
+		document, err := index.Document(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return writeJSON(std.out, document)
+		}
+		text := strings.TrimRight(document.Text, "\n")
+		fmt.Fprintf(std.out, "id: %s\ntitle: %s\nurl: %s\n\n%s\n", document.ID, document.Title, document.URL, text)
+		return nil
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func newCorpusInfo(std stdio) *cobra.Command {
+	var asJSON bool
+	cmd := withCorpus(&cobra.Command{
+		Use: "info FILE", Short: "Print what an index has: documents, terms, analyser, digest", Args: cobra.ExactArgs(1),
+	}, func(_ *cobra.Command, index *corpus.Index, _ []string) error {
+		info := index.Info()
+		if asJSON {
+			return writeJSON(std.out, info)
+		}
+		fmt.Fprintf(std.out, "documents: %d\nterms: %d\nwords: %d\n", info.Documents, info.Terms, info.Words)
+		fmt.Fprintf(std.out, "text: %.1f MB\nindex: %.1f MB\n", float64(info.TextBytes)/1e6, float64(info.Bytes)/1e6)
+		fmt.Fprintf(std.out, "analyser: %s\ndigest: %s\n", info.Analyser, info.Digest)
+		return nil
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func newCorpusServe(std stdio) *cobra.Command {
+	var addr string
+	cmd := withCorpus(&cobra.Command{
+		Use: "serve FILE", Short: "Serve an index over HTTP, in the protocol of Search-R1",
+		Long: `Serves POST /retrieve as trainers know it from Search-R1 ({"queries": [...], "topk": 3, "return_scores": true}),
+GET /doc/ID, which gives a document by id or URL, and GET /healthz with the digest. Prints its address, and ends with Ctrl-C.`,
+		Args: cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, index *corpus.Index, _ []string) error {
+		listener, err := net.Listen("tcp", addr)
+		if err != nil {
+			return usage(fmt.Errorf("listen: %w", err))
+		}
+		server := &http.Server{Handler: corpus.Handler(index), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
+		fmt.Fprintf(std.out, "http://%s\n", listener.Addr())
+		ctx, drain, stop := interruptible(cmd.Context(), io.Discard, nil)
+		defer stop()
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(listener) }()
+		select {
+		case err := <-ended:
+			return err
+		case <-drain:
+		case <-ctx.Done():
+		}
+		quick, cancel := context.WithTimeout(ctx, 10*time.Second) // a second signal cancels it
+		defer cancel()
+		if server.Shutdown(quick) != nil { // requests are left
+			err = server.Close()
+		}
+		<-ended
+		return err
+	})
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 picks one")
+	return cmd
+}
