@@ -106,7 +106,8 @@ func guess(body []byte) encoding.Encoding {
 		if name == "GB-18030" {
 			name = "gb18030"
 		}
-		if e := lookup(name); e != nil && (r.Confidence > best.Confidence || r.Confidence == best.Confidence && r.Charset < best.Charset) {
+		better := r.Confidence > best.Confidence || r.Confidence == best.Confidence && r.Charset < best.Charset
+		if e := lookup(name); e != nil && better {
 			best, found = r, e
 		}
 	}

@@ -45,7 +45,8 @@ func TestCut(t *testing.T) {
 // TestCutLosesNothing: the parts together are the text, whatever it is, and none is longer than asked for by more than a fence.
 func TestCutLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pieces := rapid.SliceOf(rapid.SampledFrom([]string{"word", "слово ", "\n", "\n\n", "```go\n", "~~~\n", " ", "x", "字", "\xff"})).Draw(t, "pieces")
+		pieces := rapid.SliceOf(rapid.SampledFrom([]string{"word", "слово ", "\n", "\n\n", "```go\n", "~~~\n", " ", "x", "字",
+			"\xff"})).Draw(t, "pieces")
 		text, limit := strings.Join(pieces, ""), rapid.IntRange(1, 40).Draw(t, "limit")
 		var all strings.Builder
 		for offset := 0; ; {
@@ -73,5 +74,6 @@ func fenceDivided(part, rest string) bool {
 	begun := part[strings.LastIndexByte(part, '\n')+1:]
 	line, _, _ := strings.Cut(rest, "\n")
 	whole := begun + line
-	return begun != "" && len(whole) <= 100 && (strings.HasPrefix(strings.TrimLeft(whole, " "), "```") || strings.HasPrefix(strings.TrimLeft(whole, " "), "~~~"))
+	return begun != "" && len(whole) <= 100 && (strings.HasPrefix(strings.TrimLeft(whole, " "), "```") ||
+		strings.HasPrefix(strings.TrimLeft(whole, " "), "~~~"))
 }

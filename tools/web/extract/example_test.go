@@ -13,7 +13,8 @@ func Example() {
 		<h2>High water</h2><table><tr><th>Day</th><th>Time</th></tr><tr><td>Friday</td><td>06:12</td></tr></table>
 		<p>See the <a href="moon.html">phases of the moon</a>.</p></body></html>`
 	x := extract.New(extract.Config{})
-	page := x.Page(context.Background(), source.Page{URL: "https://harbour.example/tides/"}, []byte(body), "text/html; charset=utf-8")
+	page := x.Page(context.Background(), source.Page{URL: "https://harbour.example/tides/"}, []byte(body),
+		"text/html; charset=utf-8")
 	fmt.Println(page.Title, page.Type, page.Extractor)
 	fmt.Println(page.Text)
 	// Output:

@@ -84,7 +84,8 @@ func (x *Extractor) fill(ctx context.Context, page *source.Page, form form, body
 		return source.Errorf(source.Agent, source.NoText, "A file of type %s (%d bytes) has no text.", page.Type, size)
 	case picture:
 		if page.Type == "image/svg+xml" {
-			return source.Errorf(source.Agent, source.NoText, "A drawing of type %s (%d bytes) has no text; a browser shows it.", page.Type, size)
+			return source.Errorf(source.Agent, source.NoText,
+				"A drawing of type %s (%d bytes) has no text; a browser shows it.", page.Type, size)
 		}
 		return source.Errorf(source.Agent, source.NoText,
 			"A picture of type %s (%d bytes) has no text; the tool vision_analyze looks at pictures.", page.Type, size)
@@ -110,7 +111,8 @@ func (x *Extractor) fill(ctx context.Context, page *source.Page, form form, body
 	x.bound(page, cut)
 	if page.Text == "" {
 		page.Extractor = ""
-		return source.Errorf(source.Agent, source.NoText, "The page has no text. Perhaps its scripts make it, which a browser would run.")
+		return source.Errorf(source.Agent, source.NoText,
+			"The page has no text. Perhaps its scripts make it, which a browser would run.")
 	}
 	return nil
 }

@@ -65,7 +65,8 @@ func TestPages(t *testing.T) {
 // show writes a page for people.
 func show(p source.Page) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "type: %s\ntitle: %s\npublished: %s\nextractor: %s\nbytes: %d\ndigest: %s\n", p.Type, p.Title, p.Published, p.Extractor, p.Bytes, p.Digest)
+	fmt.Fprintf(&out, "type: %s\ntitle: %s\npublished: %s\nextractor: %s\nbytes: %d\ndigest: %s\n", p.Type, p.Title,
+		p.Published, p.Extractor, p.Bytes, p.Digest)
 	if p.Error != nil {
 		fmt.Fprintf(&out, "error: %s: %s\n", p.Error.Class, p.Error.Message)
 	}
@@ -84,40 +85,68 @@ func TestForms(t *testing.T) {
 		class                   string
 		blame                   source.Blame
 	}{
-		{name: "JSON", contentType: "application/json", body: `{"b":[1,{}],"a":"x\"y: {1,2}"}`, media: "application/json", extractor: "json",
-			text: "{\n  \"b\": [\n    1,\n    {}\n  ],\n  \"a\": \"x\\\"y: {1,2}\"\n}"},
-		{name: "JSON without a type", body: " [1.50, null]", media: "application/json", extractor: "json", text: "[\n  1.50,\n  null\n]"},
-		{name: "JSON as text", contentType: "text/plain; charset=utf-8", body: `{"a":1}`, media: "application/json", extractor: "json", text: "{\n  \"a\": 1\n}"},
-		{name: "broken JSON", contentType: "application/json", body: `{"a":1,`, media: "application/json", extractor: "json", text: `{"a":1,`},
-		{name: "JSON of another name", contentType: "application/ld+json", body: `{"a":[]}`, media: "application/ld+json", extractor: "json", text: "{\n  \"a\": []\n}"},
-		{name: "text", contentType: "text/plain", body: "one\r\ntwo\rthree\n", media: "text/plain", extractor: "text", text: "one\ntwo\nthree"},
-		{name: "a word that is a magic number", contentType: "text/plain", body: "BM is a state, GIF89a is a format", media: "text/plain", extractor: "text", text: "BM is"},
-		{name: "a stray control character", contentType: "text/plain", body: strings.Repeat("words and words ", 9) + "\x00.", media: "text/plain", extractor: "text", text: "words"},
-		{name: "Markdown", contentType: "text/markdown", body: "# Title *x*\n\nText", media: "text/markdown", extractor: "text", text: "# Title *x*\n\nText"},
+		{name: "JSON", contentType: "application/json", body: `{"b":[1,{}],"a":"x\"y: {1,2}"}`, media: "application/json",
+			extractor: "json",
+			text:      "{\n  \"b\": [\n    1,\n    {}\n  ],\n  \"a\": \"x\\\"y: {1,2}\"\n}"},
+		{name: "JSON without a type", body: " [1.50, null]", media: "application/json", extractor: "json",
+			text: "[\n  1.50,\n  null\n]"},
+		{name: "JSON as text", contentType: "text/plain; charset=utf-8", body: `{"a":1}`, media: "application/json",
+			extractor: "json", text: "{\n  \"a\": 1\n}"},
+		{name: "broken JSON", contentType: "application/json", body: `{"a":1,`, media: "application/json", extractor: "json",
+			text: `{"a":1,`},
+		{name: "JSON of another name", contentType: "application/ld+json", body: `{"a":[]}`, media: "application/ld+json",
+			extractor: "json", text: "{\n  \"a\": []\n}"},
+		{name: "text", contentType: "text/plain", body: "one\r\ntwo\rthree\n", media: "text/plain", extractor: "text",
+			text: "one\ntwo\nthree"},
+		{name: "a word that is a magic number", contentType: "text/plain", body: "BM is a state, GIF89a is a format",
+			media: "text/plain", extractor: "text", text: "BM is"},
+		{name: "a stray control character", contentType: "text/plain", body: strings.Repeat("words and words ", 9) + "\x00.",
+			media: "text/plain", extractor: "text", text: "words"},
+		{name: "Markdown", contentType: "text/markdown", body: "# Title *x*\n\nText", media: "text/markdown",
+			extractor: "text", text: "# Title *x*\n\nText"},
 		{name: "CSV", contentType: "text/csv", body: "a,b\n1,2\n", media: "text/csv", extractor: "text", text: "a,b\n1,2"},
-		{name: "YAML", contentType: "application/x-yaml", body: "a: 1", media: "application/x-yaml", extractor: "text", text: "a: 1"},
-		{name: "HTML as text", contentType: "text/plain", body: "<!DOCTYPE html><p>words", media: "text/html", extractor: "body", text: "words"},
-		{name: "HTML as octets", contentType: "application/octet-stream", body: "<html><p>words", media: "text/html", extractor: "body", text: "words"},
-		{name: "XHTML as XML", contentType: "text/xml", body: `<?xml version="1.0"?><!DOCTYPE html PUBLIC "x" "y"><html xmlns="z"><body><p>words</p></body></html>`, media: "text/html", extractor: "body", text: "words"},
+		{name: "YAML", contentType: "application/x-yaml", body: "a: 1", media: "application/x-yaml", extractor: "text",
+			text: "a: 1"},
+		{name: "HTML as text", contentType: "text/plain", body: "<!DOCTYPE html><p>words", media: "text/html",
+			extractor: "body", text: "words"},
+		{name: "HTML as octets", contentType: "application/octet-stream", body: "<html><p>words", media: "text/html",
+			extractor: "body", text: "words"},
+		{name: "XHTML as XML", contentType: "text/xml",
+			body:  `<?xml version="1.0"?><!DOCTYPE html PUBLIC "x" "y"><html xmlns="z"><body><p>words</p></body></html>`,
+			media: "text/html", extractor: "body", text: "words"},
 		{name: "HTML in UTF-16", body: "\xff\xfe<\x00p\x00>\x00h\x00i\x00", media: "text/html", extractor: "body", text: "hi"},
-		{name: "XML", contentType: "application/xml", body: "<a><b>1</b></a>", media: "application/xml", extractor: "text", text: "<a><b>1</b></a>"},
-		{name: "a feed as XML", contentType: "text/xml", body: "<rss><channel><item><title>x</title></item></channel></rss>", media: "text/xml", extractor: "feed", text: "## x"},
-		{name: "an RDF feed", body: `<?xml version="1.0"?><rdf:RDF xmlns:rdf="r" xmlns="http://purl.org/rss/1.0/"><channel><title>c</title></channel><item><title>x</title><link>http://a.example/</link></item></rdf:RDF>`,
+		{name: "XML", contentType: "application/xml", body: "<a><b>1</b></a>", media: "application/xml", extractor: "text",
+			text: "<a><b>1</b></a>"},
+		{name: "a feed as XML", contentType: "text/xml", body: "<rss><channel><item><title>x</title></item></channel></rss>",
+			media: "text/xml", extractor: "feed", text: "## x"},
+		{name: "an RDF feed",
+			body: `<?xml version="1.0"?><rdf:RDF xmlns:rdf="r" xmlns="http://purl.org/rss/1.0/">` +
+				`<channel><title>c</title></channel><item><title>x</title><link>http://a.example/</link></item></rdf:RDF>`,
 			media: "application/rdf+xml", extractor: "feed", text: "## [x](http://a.example/)"},
-		{name: "half a feed", contentType: "application/rss+xml", body: "<rss><channel><item><title>x</title></item><item><ti", media: "application/rss+xml", extractor: "feed", text: "## x"},
-		{name: "an empty feed", contentType: "application/atom+xml", body: "<feed/>", media: "application/atom+xml", extractor: "feed", text: "no entries"},
-		{name: "PDF and not", contentType: "application/pdf", body: "<html><p>Not found", media: "text/html", extractor: "body", text: "Not found"},
-		{name: "PDF", contentType: "text/html", body: "%PDF-1.7\n", media: "application/pdf", class: source.NoText, blame: source.Operator, text: "pdftotext"},
-		{name: "picture", contentType: "image/png", body: png, media: "image/png", class: source.NoText, text: "vision_analyze"},
+		{name: "half a feed", contentType: "application/rss+xml", body: "<rss><channel><item><title>x</title></item><item><ti",
+			media: "application/rss+xml", extractor: "feed", text: "## x"},
+		{name: "an empty feed", contentType: "application/atom+xml", body: "<feed/>", media: "application/atom+xml",
+			extractor: "feed", text: "no entries"},
+		{name: "PDF and not", contentType: "application/pdf", body: "<html><p>Not found", media: "text/html",
+			extractor: "body", text: "Not found"},
+		{name: "PDF", contentType: "text/html", body: "%PDF-1.7\n", media: "application/pdf", class: source.NoText,
+			blame: source.Operator, text: "pdftotext"},
+		{name: "picture", contentType: "image/png", body: png, media: "image/png", class: source.NoText,
+			text: "vision_analyze"},
 		{name: "picture without a type", body: png, media: "image/png", class: source.NoText, text: "20 bytes"},
-		{name: "picture as HTML", contentType: "text/html", body: png, media: "image/png", class: source.NoText, text: "vision_analyze"},
-		{name: "SVG", body: "<?xml version='1.0'?><!-- x --><svg xmlns='y'><text>no</text></svg>", media: "image/svg+xml", class: source.NoText, text: "image/svg+xml"},
-		{name: "SVG as XML", contentType: "text/xml", body: "<svg xmlns='y'/>", media: "image/svg+xml", class: source.NoText, text: "browser"},
-		{name: "zip", contentType: "application/octet-stream", body: "PK\x03\x04\x14\x00\x00\x00\x08\x00", media: "application/zip", class: source.NoText, text: "application/zip (10 bytes)"},
+		{name: "picture as HTML", contentType: "text/html", body: png, media: "image/png", class: source.NoText,
+			text: "vision_analyze"},
+		{name: "SVG", body: "<?xml version='1.0'?><!-- x --><svg xmlns='y'><text>no</text></svg>", media: "image/svg+xml",
+			class: source.NoText, text: "image/svg+xml"},
+		{name: "SVG as XML", contentType: "text/xml", body: "<svg xmlns='y'/>", media: "image/svg+xml", class: source.NoText,
+			text: "browser"},
+		{name: "zip", contentType: "application/octet-stream", body: "PK\x03\x04\x14\x00\x00\x00\x08\x00",
+			media: "application/zip", class: source.NoText, text: "application/zip (10 bytes)"},
 		{name: "octets", body: "\x00\x01\x02\x03abc", media: "application/octet-stream", class: source.NoText, text: "7 bytes"},
 		{name: "film", contentType: "video/mp4", body: "....", media: "video/mp4", class: source.NoText, text: "video/mp4"},
 		{name: "nothing", contentType: "text/html", body: " \n", media: "text/html", class: source.NoText, text: "empty"},
-		{name: "no text", contentType: "text/html", body: "<html><body><div></div><script>x()</script>", media: "text/html", class: source.NoText, text: "scripts"},
+		{name: "no text", contentType: "text/html", body: "<html><body><div></div><script>x()</script>", media: "text/html",
+			class: source.NoText, text: "scripts"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -159,7 +188,10 @@ func TestPDF(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			x := extract.New(extract.Config{PDF: func(_ context.Context, body []byte) (string, error) { return tt.text, tt.err }})
+			x := extract.New(extract.Config{PDF: func(_ context.Context, body []byte) (string, error) {
+				return tt.text,
+					tt.err
+			}})
 			got := x.Page(t.Context(), source.Page{}, append([]byte("%PDF-1.4 "), make([]byte, tt.size)...), "application/pdf")
 			if tt.class != "" {
 				if got.Error == nil || got.Error.Class != tt.class {
@@ -174,9 +206,13 @@ func TestPDF(t *testing.T) {
 
 func TestLinks(t *testing.T) {
 	long := strings.Repeat("x", 2100)
-	got := html(t, `<base href="/dir/index.html"><a href="a?b=1&amp;c=ä b#f">one</a> <a href='a?b=1&amp;c=ä b#f'>again</a> <a href="//other.example/p"><img alt="two" src=x.png></a>
-		<a href="#here">here</a> <a href="/a/page#part">part</a> <a href="">empty</a> <a href="jAvaScript:x()">script</a> <a href="java&#10;script:x()">script</a> <a href="data:text/html,x">data</a>
-		<a href="mailto:a@b.example">mail</a> <a href="file:///etc/passwd">file</a> <a href="http://[::1">broken</a> <a href="/`+long+`">long</a><map><area href="/area" alt="three"></map>
+	got := html(t, `<base href="/dir/index.html">
+		<a href="a?b=1&amp;c=ä b#f">one</a> <a href='a?b=1&amp;c=ä b#f'>again</a>
+		<a href="//other.example/p"><img alt="two" src=x.png></a>
+		<a href="#here">here</a> <a href="/a/page#part">part</a> <a href="">empty</a>
+		<a href="jAvaScript:x()">script</a> <a href="java&#10;script:x()">script</a> <a href="data:text/html,x">data</a>
+		<a href="mailto:a@b.example">mail</a> <a href="file:///etc/passwd">file</a> <a href="http://[::1">broken</a>
+		<a href="/`+long+`">long</a><map><area href="/area" alt="three"></map>
 		<a href="/four"></a> text <a href="/four">four</a><iframe src="/frame" title="five"></iframe><a href="/six">six`)
 	want := []source.Link{
 		{URL: "https://www.example.com/dir/a?b=1&c=ä%20b#f", Text: "one"},
@@ -209,7 +245,8 @@ func TestTitleAndDate(t *testing.T) {
 		{"<h1>D <b>d</b></h1><h1>E</h1>x", "D d", ""},
 		{"<title>" + strings.Repeat("é", 400) + "</title>x", strings.Repeat("é", 300) + "…", ""},
 		{"<title>A</title><svg><title>arrow</title></svg>x", "A", ""},
-		{"<meta name=date content=2020-01-01><meta property='article:published_time' content=' 2021-02-03T04:05Z '>x", "", "2021-02-03T04:05Z"},
+		{"<meta name=date content=2020-01-01><meta property='article:published_time' content=' 2021-02-03T04:05Z '>x", "",
+			"2021-02-03T04:05Z"},
 		{"<time datetime=PT5M>5 minutes</time><time datetime='2019-05-06'>May</time>x", "", "2019-05-06"},
 		{"<span itemprop=datePublished content='May 6, 2019'>x", "", "May 6, 2019"},
 		{`<script type="application/ld+json">{"a":{"datePublished" : "2018-07-08"},</script>x`, "", "2018-07-08"},
@@ -226,7 +263,8 @@ func TestTitleAndDate(t *testing.T) {
 // TestErrorStays: the text of an error page helps, and it stays an error.
 func TestErrorStays(t *testing.T) {
 	missing := source.Errorf(source.Agent, "http_404", "no such page")
-	got := extract.New(extract.Config{}).Page(t.Context(), source.Page{URL: "https://a.example/x", Status: 404, Error: missing}, []byte("<p>Moved to /y"), "text/html")
+	got := extract.New(extract.Config{}).Page(t.Context(), source.Page{URL: "https://a.example/x", Status: 404,
+		Error: missing}, []byte("<p>Moved to /y"), "text/html")
 	if got.Error != missing || got.Text != "Moved to /y" || got.Status != 404 {
 		t.Errorf("got %+v", got)
 	}
@@ -237,7 +275,8 @@ func TestContext(t *testing.T) {
 	cancel(errors.New("the episode is over"))
 	for _, body := range []string{"<p>text", "%PDF-1.4", "<rss><channel><item/></channel></rss>", `{"a":1}`} {
 		got := extract.New(extract.Config{}).Page(ctx, source.Page{}, []byte(body), "")
-		if got.Error == nil || got.Error.Class != source.Unavailable || got.Error.Blame != source.Outage || got.Text != "" || !strings.Contains(got.Error.Message, "the episode is over") {
+		if got.Error == nil || got.Error.Class != source.Unavailable || got.Error.Blame != source.Outage || got.Text != "" ||
+			!strings.Contains(got.Error.Message, "the episode is over") {
 			t.Errorf("%s: got %q and error %+v", body, got.Text, got.Error)
 		}
 	}
@@ -250,7 +289,8 @@ func TestMaxText(t *testing.T) {
 		{"text/plain", strings.Repeat("línea\n", 1000)},
 		{"text/html", strings.Repeat("<p>párrafo <a href=/x>x</a>", 1000)},
 		{"application/json", "[" + strings.Repeat("1,", 1000) + "1]"},
-		{"application/rss+xml", "<rss><channel>" + strings.Repeat("<item><title>título</title></item>", 150) + "</channel></rss>"},
+		{"application/rss+xml", "<rss><channel>" + strings.Repeat("<item><title>título</title></item>", 150) +
+			"</channel></rss>"},
 	} {
 		got := x.Page(t.Context(), source.Page{URL: "https://a.example/"}, []byte(tt.body), tt.contentType)
 		text, said := strings.CutSuffix(got.Text, "\n\n[The page goes on. Only its beginning was read.]")
@@ -272,7 +312,8 @@ func TestVersion(t *testing.T) {
 	}
 	for module := range strings.SplitSeq(extract.Version, ", ") {
 		name, version, _ := strings.Cut(module, " ")
-		if name != "extract" && !strings.Contains(string(mod), "/"+name+" "+version+"\n") && !strings.Contains(string(mod), "/"+name+"/v2 "+version+"\n") {
+		if name != "extract" && !strings.Contains(string(mod), "/"+name+" "+version+"\n") && !strings.Contains(string(mod),
+			"/"+name+"/v2 "+version+"\n") {
 			t.Errorf("go.mod has another version than %s", module)
 		}
 	}

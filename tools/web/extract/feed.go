@@ -82,7 +82,8 @@ func (e entry) date() string {
 func children(text string) *html.Node {
 	top := &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div}
 	if err := guarded(func() error {
-		nodes, err := html.ParseFragment(strings.NewReader(text), &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body})
+		nodes, err := html.ParseFragment(strings.NewReader(text), &html.Node{Type: html.ElementNode, Data: "body",
+			DataAtom: atom.Body})
 		for _, n := range nodes {
 			top.AppendChild(n)
 		}

@@ -2,7 +2,6 @@ package extract
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -39,16 +38,6 @@ func (x *Extractor) html(ctx context.Context, page *source.Page, text string) {
 	}
 }
 
-// baseOf returns what the links of a page are relative to.
-func baseOf(page *source.Page) *url.URL {
-	for _, address := range []string{page.FinalURL, page.URL} {
-		if u, err := url.Parse(address); err == nil && address != "" {
-			return u
-		}
-	}
-	return &url.URL{}
-}
-
 // body returns the main content of HTML as Markdown and how it was found, or nothing when there is none or the libraries fail.
 func (x *Extractor) body(ctx context.Context, text string, base *url.URL) (markdown, how string) {
 	var doc *html.Node
@@ -75,21 +64,4 @@ func (x *Extractor) body(ctx context.Context, text string, base *url.URL) (markd
 	}
 	remove(whole, isAround)
 	return x.render(whole), "body"
-}
-
-// list returns links as a list in Markdown.
-func list(links []source.Link) string {
-	var text strings.Builder
-	for _, link := range links {
-		fmt.Fprintf(&text, "- %s\n", markdownLink(link))
-	}
-	return text.String()
-}
-
-// markdownLink returns a link in Markdown.
-func markdownLink(link source.Link) string {
-	if link.Text == "" {
-		return "<" + link.URL + ">"
-	}
-	return "[" + strings.NewReplacer("[", `\[`, "]", `\]`).Replace(link.Text) + "](" + link.URL + ")"
 }

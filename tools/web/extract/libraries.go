@@ -15,10 +15,10 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Pages with more elements have their main content not looked for, and are not made a tree of, as these take too long and too much.
+// Bounds of what the libraries are given, as their time and memory grow faster than the page.
 const (
-	maxReadable = 50_000
-	maxElements = 250_000
+	maxReadable = 50_000  // elements of a page whose main content is looked for
+	maxElements = 250_000 // elements of a page that is made a tree
 )
 
 // mainContent returns the part of a tree that holds the text that the page is there for, or nil.
@@ -45,14 +45,16 @@ func newConverter() *converter.Converter {
 		commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)),
 		strikethrough.NewStrikethroughPlugin(),
 		table.NewTablePlugin(
-			table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal), // to the width of the widest it is a multiple of the text
+			table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal),
+			// to the width of the widest it is a multiple of the text
 			table.WithNewlineBehavior(table.NewlineBehaviorPreserve),
 			table.WithSkipEmptyRows(true),
 		),
 	))
 	// The plugins write &lt; for < even so. What stands for it meanwhile is no character of any text.
 	away, back := strings.NewReplacer("<", "\uFDD0", ">", "\uFDD1"), strings.NewReplacer("\uFDD0", "<", "\uFDD1", ">")
-	c.Register.TextTransformer(func(_ converter.Context, text string) string { return away.Replace(text) }, converter.PriorityEarly)
+	c.Register.TextTransformer(func(_ converter.Context, text string) string { return away.Replace(text) },
+		converter.PriorityEarly)
 	c.Register.PostRenderer(func(_ converter.Context, text []byte) []byte { return []byte(back.Replace(string(text))) },
 		converter.PriorityLate)
 	return c

@@ -25,8 +25,10 @@ type facts struct {
 }
 
 // dateNames are where the date of publication stands, the best first: names of meta and of properties, JSON-LD, an element time.
-var dateNames = [...]string{"article:published_time", "datepublished", linkedData, "citation_publication_date", "parsely-pub-date",
-	"dc.date.issued", "dcterms.issued", "dcterms.created", "dc.date", "pubdate", "publishdate", "publish-date", "date", elementTime}
+var dateNames = [...]string{"article:published_time", "datepublished", linkedData, "citation_publication_date",
+	"parsely-pub-date",
+	"dc.date.issued", "dcterms.issued", "dcterms.created", "dc.date", "pubdate", "publishdate", "publish-date", "date",
+	elementTime}
 
 const (
 	linkedData  = "ld+json"
@@ -98,7 +100,8 @@ func attributes(tokens *html.Tokenizer) (attrs []html.Attribute, more int) {
 // is open, as these go on in the next paragraph.
 func (s *scanner) count(name atom.Atom, by int) {
 	switch name {
-	case atom.A, atom.B, atom.Big, atom.Code, atom.Em, atom.Font, atom.I, atom.Nobr, atom.S, atom.Small, atom.Strike, atom.Strong,
+	case atom.A, atom.B, atom.Big, atom.Code, atom.Em, atom.Font, atom.I, atom.Nobr, atom.S, atom.Small, atom.Strike,
+		atom.Strong,
 		atom.Tt, atom.U:
 		s.formats = max(s.formats+by, 0)
 		s.elements++
@@ -153,7 +156,8 @@ func (s *scanner) start(tokens *html.Tokenizer) (name atom.Atom) {
 	}
 	switch name {
 	case atom.Base:
-		if u, err := s.base.Parse(attr("href")); err == nil && !s.hasBase && strings.HasPrefix(u.Scheme, "http") && len(attr("href")) <= maxURL {
+		if u, err := s.base.Parse(attr("href")); err == nil && !s.hasBase && strings.HasPrefix(u.Scheme, "http") &&
+			len(attr("href")) <= maxURL {
 			s.base, s.hasBase = u, true
 		}
 	case atom.Meta:
@@ -217,8 +221,10 @@ func (s *scanner) stop(name atom.Atom) {
 // separate divides the text where an element does that on the screen.
 func (s *scanner) separate(name atom.Atom) {
 	switch name {
-	case atom.A, atom.Abbr, atom.B, atom.Bdi, atom.Bdo, atom.Cite, atom.Code, atom.Em, atom.Font, atom.I, atom.Img, atom.Kbd, atom.Mark,
-		atom.Q, atom.S, atom.Samp, atom.Small, atom.Span, atom.Strong, atom.Sub, atom.Sup, atom.Time, atom.U, atom.Var, atom.Wbr:
+	case atom.A, atom.Abbr, atom.B, atom.Bdi, atom.Bdo, atom.Cite, atom.Code, atom.Em, atom.Font, atom.I, atom.Img, atom.Kbd,
+		atom.Mark,
+		atom.Q, atom.S, atom.Samp, atom.Small, atom.Span, atom.Strong, atom.Sub, atom.Sup, atom.Time, atom.U, atom.Var,
+		atom.Wbr:
 	case atom.Td, atom.Th:
 		s.text.WriteByte(' ')
 	default:
@@ -283,27 +289,4 @@ func (s *scanner) end() facts {
 	}
 	s.facts.text = strings.Join(lines, "\n")
 	return s.facts
-}
-
-// resolve returns where a link leads, if a reader of the text can use it: a page, a file or an address, and another place than
-// the page itself.
-func resolve(base *url.URL, ref string) (string, bool) {
-	ref = strings.TrimSpace(ref)
-	if ref == "" || ref[0] == '#' || len(ref) > maxURL {
-		return "", false
-	}
-	u, err := base.Parse(ref)
-	if err != nil {
-		return "", false
-	}
-	switch u.Scheme {
-	case "http", "https", "ftp", "mailto", "tel", "":
-	default:
-		return "", false
-	}
-	address := strings.ReplaceAll(u.String(), " ", "%20")
-	if page, _, _ := strings.Cut(base.String(), "#"); u.Fragment != "" && strings.HasPrefix(address, page+"#") {
-		return "", false
-	}
-	return address, len(address) <= maxURL
 }

@@ -126,7 +126,8 @@ func textType(head, body []byte) string {
 }
 
 // root is the first element of a text in markup, after what may stand before it.
-var root = regexp.MustCompile(`^(?:\s|<\?[^>]*>|<!--(?s:.*?)-->|<!(?i:doctype)[^>\[]*(?:\[[^\]]*\]\s*)?>)*<(?:\w+:)?(?i:(html|svg|rss|feed|rdf))[\s>]`)
+var root = regexp.MustCompile(`^(?:\s|<\?[^>]*>|<!--(?s:.*?)-->|<!(?i:doctype)[^>\[]*(?:\[[^\]]*\]\s*)?>)*` +
+	`<(?:\w+:)?(?i:(html|svg|rss|feed|rdf))[\s>]`)
 
 // rootOf returns the name of the first element of a text if it is one that says what the text is.
 func rootOf(head []byte) string {
