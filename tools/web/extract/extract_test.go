@@ -298,6 +298,11 @@ func TestMaxText(t *testing.T) {
 			t.Errorf("%s: %d characters of at most %d, said %v: %.60q", tt.contentType, n, most, said, got.Text)
 		}
 	}
+	large := "<p>before<!--" + strings.Repeat("x", 10<<20) + "--><p>after"
+	if got := x.Page(t.Context(), source.Page{}, []byte(large), "text/html"); !strings.HasPrefix(got.Text, "before\n\n[The page goes on.") ||
+		got.Bytes != len(large) {
+		t.Errorf("%d bytes became %q of %d", len(large), got.Text, got.Bytes)
+	}
 	exact := strings.Repeat("x", most)
 	if got := x.Page(t.Context(), source.Page{}, []byte(exact), "text/plain"); got.Text != exact {
 		t.Errorf("%d characters became %q", most, got.Text)

@@ -96,8 +96,8 @@ var hostile = map[string]func(size int) string{
 	"controls and bidi": func(size int) string {
 		return "find me, whatever else there is in a line, of which this is much the longer part: \x00\x01\x7f\u202e\u200b\ufeff\ufffe"
 	},
-	"more than 10 MB": func(size int) string { return "<p>find me" + strings.Repeat("<p>word", 2_000_000/100*size) },
-	"JSON as HTML":    func(size int) string { return `{"a":"find me` + strings.Repeat(`[`, (1<<20)/100*size) },
+	"2,000,000 paragraphs": func(size int) string { return "<p>find me" + strings.Repeat("<p>word", 2_000_000/100*size) },
+	"JSON as HTML":         func(size int) string { return `{"a":"find me` + strings.Repeat(`[`, (1<<20)/100*size) },
 }
 
 // TestHostile: whatever the page is, its text is found and bounded.
