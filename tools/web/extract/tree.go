@@ -17,7 +17,7 @@ const (
 	maxDepth   = 150    // elements within one another; what is deeper keeps its text
 	maxNesting = 8      // lists and quotations within one another, as each is indented
 	maxSpan    = 100    // cells that a cell covers
-	maxSpans   = 10_000 // cells that cells cover in all
+	maxSpans   = 2_000 // cells that cells cover in all
 	maxColumns = 60     // of a table; one with more is written without its form
 	maxClass   = 300    // bytes of an attribute that says what an element is for
 	maxTargets = 10_000 // links and pictures; those beyond keep their text
@@ -44,7 +44,7 @@ func (t *tidier) target(ref string) (string, bool) {
 // around says what is around an element.
 type around struct {
 	depth, nesting int // elements in all, and those that are indented
-	link, heading  bool
+	heading        bool
 }
 
 // tidy goes through what is below n.
@@ -59,7 +59,7 @@ func (t *tidier) tidy(n *html.Node, in around) {
 			n.RemoveChild(c)
 		case c.Type == html.ElementNode:
 			t.elements++
-			t.element(c, in)
+			t.element(c)
 			inner := in
 			inner.depth++
 			switch c.DataAtom {
@@ -67,8 +67,6 @@ func (t *tidier) tidy(n *html.Node, in around) {
 				if inner.nesting++; inner.nesting > maxNesting {
 					rename(c, atom.Div)
 				}
-			case atom.A:
-				inner.link = true
 			case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 				if in.heading { // each of which would go through all that is in it
 					rename(c, atom.Div)
@@ -111,7 +109,7 @@ func useless(n *html.Node) bool {
 }
 
 // element leaves an element those attributes that matter, within bounds.
-func (t *tidier) element(n *html.Node, in around) {
+func (t *tidier) element(n *html.Node) {
 	old := n.Attr
 	n.Attr = nil
 	keep := func(key, value string) { n.Attr = append(n.Attr, html.Attribute{Key: key, Val: value}) }
@@ -129,7 +127,7 @@ func (t *tidier) element(n *html.Node, in around) {
 				n.AppendChild(&html.Node{Type: html.TextNode, Data: a.Val})
 			}
 		case "href":
-			if n.DataAtom != atom.A || in.link {
+			if n.DataAtom != atom.A {
 				break
 			}
 			if u, ok := t.target(a.Val); ok {
