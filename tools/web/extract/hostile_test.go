@@ -112,7 +112,7 @@ func TestHostile(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			got := x.Page(t.Context(), source.Page{URL: "https://a.example/"}, body, "text/html; charset=utf-8")
 			runtime.ReadMemStats(&after)
-			if n := after.TotalAlloc - before.TotalAlloc; n > 300<<20 {
+			if n := after.TotalAlloc - before.TotalAlloc; n > 600<<20 {
 				t.Errorf("%d bytes were allocated for %d", n, len(body))
 			}
 			if got.Error != nil || !strings.Contains(got.Text, "find me") {

@@ -17,7 +17,7 @@ const (
 	maxDepth   = 150    // elements within one another; what is deeper keeps its text
 	maxNesting = 8      // lists and quotations within one another, as each is indented
 	maxSpan    = 100    // cells that a cell covers
-	maxSpans   = 2_000 // cells that cells cover in all
+	maxSpans   = 2_000  // cells that cells cover in all
 	maxColumns = 60     // of a table; one with more is written without its form
 	maxClass   = 300    // bytes of an attribute that says what an element is for
 	maxTargets = 10_000 // links and pictures; those beyond keep their text
