@@ -12,7 +12,7 @@ import (
 // Documents lie in blocks of about blockSize bytes, each compressed on its own: large enough to compress well, small enough to be
 // read for one document. A directory of blocks has dirEntry bytes for each: where it begins, its first document, its checksum.
 const (
-	blockSize = 32 << 10
+	blockSize = 16 << 10
 	dirEntry  = 16
 )
 

@@ -109,8 +109,9 @@ func newBuilder(path string, options Options) (b *builder, err error) {
 	return b, nil
 }
 
+// spool opens the next one. Its name is that of the file with a number, as the lock on the file is for it, too.
 func (b *builder) spool() (*spool, error) {
-	one, err := newSpool(b.path)
+	one, err := newSpool(fmt.Sprintf("%s-%d", b.file.Name(), len(b.spools)+1))
 	if err == nil {
 		b.spools = append(b.spools, one)
 	}

@@ -64,7 +64,7 @@ func Dial(ctx context.Context, address string, transport http.RoundTripper) (*Cl
 	return c, nil
 }
 
-// Search implements Corpus.
+// Search implements Corpus, with at most 100 hits, as many as Handler gives.
 func (c *Client) Search(ctx context.Context, query string, limit int) ([]Hit, error) {
 	if limit < 1 {
 		return nil, source.Errorf(source.Agent, source.Malformed, "limit is %d; want from 1 to %d", limit, maxTopK)

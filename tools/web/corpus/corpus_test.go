@@ -75,13 +75,12 @@ func zipf(n, words int, seed uint64) []corpus.Document {
 
 // word is the word of a rank, frequent ones being shorter.
 func word(rank uint64) string {
-	const syllables = "ba be bi bo bu da de di do du fa fe fi fo fu ka ke ki ko ku la le li lo lu ma me mi mo mu na ne ni no nu"
-	all := strings.Fields(syllables)
-	var b strings.Builder
-	for rank++; rank > 0; rank /= uint64(len(all)) {
-		b.WriteString(all[rank%uint64(len(all))])
+	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
+	var b []byte
+	for rank++; rank > 0; rank /= uint64(len(consonants) * len(vowels)) {
+		b = append(b, consonants[rank%uint64(len(consonants))], vowels[rank/uint64(len(consonants))%uint64(len(vowels))])
 	}
-	return b.String()
+	return string(b)
 }
 
 // formula ranks as BM25's formula says, over all documents.

@@ -93,6 +93,7 @@ func readPart(value []byte) part {
 // cursor goes through a list.
 type cursor struct {
 	list     []byte
+	at       int
 	weight   float64
 	document uint64
 	times    uint32
@@ -103,24 +104,25 @@ var errPostings = errors.New("a list of postings is damaged")
 
 // next goes to the next posting of a document below limit.
 func (c *cursor) next(limit uint64) error {
-	if len(c.list) == 0 {
+	if c.at == len(c.list) {
 		c.done = true
 		return nil
 	}
-	code, n := uint64(c.list[0]), 1
+	code, n := uint64(c.list[c.at]), 1
 	if code >= 0x80 {
-		if code, n = binary.Uvarint(c.list); n <= 0 {
+		if code, n = binary.Uvarint(c.list[c.at:]); n <= 0 {
 			return errPostings
 		}
 	}
-	c.list = c.list[n:]
+	c.at += n
 	c.times = 1
 	if code&1 == 0 {
-		times, n := binary.Uvarint(c.list)
+		times, n := binary.Uvarint(c.list[c.at:])
 		if n <= 0 || times < 1 || times > MaxDocument {
 			return errPostings
 		}
-		c.times, c.list = uint32(times), c.list[n:]
+		c.times = uint32(times)
+		c.at += n
 	}
 	distance := code >> 1
 	if c.document += distance; distance >= limit || c.document >= limit {

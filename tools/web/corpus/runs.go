@@ -8,26 +8,24 @@ import (
 	"io"
 	"iter"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-
-	"trajgen/outputs/log/disk"
 )
 
-// spool keeps on disk what is written before its place in the index is known. It has no name, so a crash leaves nothing of it.
+// spool keeps on disk what is written before its place in the index is known. It has no name once it is open; one that a crash
+// left in between is taken by the next build.
 type spool struct {
 	file   *os.File
 	buffer *bufio.Writer
 	size   int64
 }
 
-func newSpool(near string) (*spool, error) {
-	file, err := os.CreateTemp(filepath.Dir(near), disk.Temporary+filepath.Base(near)+"-*")
+func newSpool(name string) (*spool, error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Remove(file.Name()); err != nil {
+	if err := os.Remove(name); err != nil {
 		file.Close()
 		return nil, err
 	}
