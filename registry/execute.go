@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -71,6 +72,12 @@ func (p *prepared) execute(ctx context.Context) (text string, err error) {
 		return "", errStuck
 	}
 	p.call.ExitCode, err = p.env.ExitCode, got.err
+	if p.env.Source != nil {
+		if p.call.Source, err = json.Marshal(p.env.Source); err != nil {
+			return "", &malformed{err}
+		}
+		err = got.err
+	}
 	_, crashed := errors.AsType[*crash](err)
 	switch {
 	case crashed:

@@ -86,6 +86,8 @@ type Env struct {
 	Logger  *slog.Logger // never nil
 	// ExitCode is set by the tool: the exit code of the command or script that it ran, or whose end it reports.
 	ExitCode *int
+	// Source is set by the tool: what answered from outside of the sandbox. Its JSON stands in the trace.
+	Source any
 
 	meter *meter
 }

@@ -281,7 +281,7 @@ func wantCall(ep *episode.Episode, call episode.ToolCall) object {
 		"outcome":   ep.Outcome,
 		"rewritten": list(call.Rewritten, same), "via": text(call.Via), "verdict": text(verdict.Verdict),
 		"verdict_rule": text(verdict.Rule), "verdict_reason": text(verdict.Reason), "verdict_decision": text(verdict.Decision),
-		"stored": text(call.Stored), "untrusted": text(call.Untrusted), "runner": call.Runner, "masked": list(call.Masked, same), "same_as": text(call.SameAs), "notice": text(call.Notice), "exit_code": exitCode,
+		"stored": text(call.Stored), "untrusted": text(call.Untrusted), "source": text(string(call.Source)), "runner": call.Runner, "masked": list(call.Masked, same), "same_as": text(call.SameAs), "notice": text(call.Notice), "exit_code": exitCode,
 	}
 }
 

@@ -512,6 +512,46 @@ func TestJournalBeforeArgumentsWereSentOtherwise(t *testing.T) {
 	}
 }
 
+// TestBeforeSources reads a journal and rows of schema 5, whose calls say nothing of what answered them, and exports them.
+func TestBeforeSources(t *testing.T) {
+	files, err := export.OpenFiles("testdata/schema5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	r := reader(t, "testdata/schema5")
+	want := sinktest.Episodes(3)
+	for name, episodes := range map[string]iter.Seq2[*episode.Episode, error]{"journal": r.Episodes(t.Context()), "rows": files.Episodes(t.Context())} {
+		i := 0
+		for ep, err := range episodes {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ep.Schema != 5 || ep.ID != want[i].ID || len(ep.Calls) != len(want[i].Calls) {
+				t.Errorf("%s, episode %d: schema %d, id %s, %d calls", name, i, ep.Schema, ep.ID, len(ep.Calls))
+			}
+			for _, call := range ep.Calls {
+				if call.Source != nil {
+					t.Errorf("%s, episode %d: source %s", name, i, call.Source)
+				}
+			}
+			i++
+		}
+		if i != len(want) {
+			t.Errorf("%s: %d episodes, want %d", name, i, len(want))
+		}
+	}
+	dir := t.TempDir()
+	if _, err := export.RunFiles(t.Context(), r, dir); err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range arrowRows(t, dir, "tool_calls") {
+		if row["source"] != nil {
+			t.Errorf("row %d: source %v", i, row["source"])
+		}
+	}
+}
+
 // TestRowsWithAnotherIDColumn reads Parquet files of schema 4, in which the episode's id is called id.
 func TestRowsWithAnotherIDColumn(t *testing.T) {
 	files, err := export.OpenFiles("testdata/schema4")

@@ -89,6 +89,14 @@ type Groups struct {
 type Calls struct {
 	Tools        []ToolStats `json:"tools"`
 	UnknownTools []Count     `json:"unknown_tools"` // names that models called and that do not exist
+	Web          *Replays    `json:"web_replay,omitempty"`
+}
+
+// Replays are calls that a recording of the web was to answer.
+type Replays struct {
+	Calls    int     `json:"calls"`
+	Missed   int     `json:"missed"` // the recording lacked something
+	HitShare float64 `json:"hit_share"`
 }
 
 // Spending is what models used, and what that cost.

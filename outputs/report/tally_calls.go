@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ type toolTally struct {
 type callTallies struct {
 	tools   map[string]*toolTally
 	unknown counter[string]
+	web     Replays
 }
 
 func (c *callTallies) add(ep *episode.Episode) {
@@ -37,6 +39,7 @@ func (c *callTallies) add(ep *episode.Episode) {
 			t.classes.addBounded(call.ErrorClass)
 		}
 		t.addFate(call)
+		c.web.add(call)
 		hash := hashOf(ep.ID, i)
 		t.elapsed.add(hash, call.Elapsed)
 		t.sandbox.add(hash, call.SandboxTime)
@@ -62,6 +65,19 @@ func (t *toolTally) addFate(call *episode.ToolCall) {
 	}
 }
 
+// add counts a call that a recording of the web answered, or could not.
+func (r *Replays) add(call *episode.ToolCall) {
+	var source struct{ Mode string }
+	if len(call.Source) == 0 || json.Unmarshal(call.Source, &source) != nil || source.Mode != "replay" {
+		return
+	}
+	r.Calls++
+	if call.ErrorClass == "replay_miss" {
+		r.Missed++
+	}
+	r.HitShare = float64(r.Calls-r.Missed) / float64(r.Calls)
+}
+
 var callStatuses = []episode.CallStatus{
 	episode.CallOK, episode.CallError, episode.CallTimeout, episode.CallDenied,
 	episode.CallInvalidArguments, episode.CallUnknownTool, episode.CallUnavailable,
@@ -76,5 +92,9 @@ func (c *callTallies) list() Calls {
 		stats.Elapsed, stats.Sandbox = t.elapsed.quantiles(), t.sandbox.quantiles()
 		list = append(list, stats)
 	}
-	return Calls{list, c.unknown.byCount()}
+	calls := Calls{Tools: list, UnknownTools: c.unknown.byCount()}
+	if c.web.Calls > 0 {
+		calls.Web = &c.web
+	}
+	return calls
 }

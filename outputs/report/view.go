@@ -60,6 +60,7 @@ func (r *Report) facts() []fact {
 		{name: "model retries", text: faultsText(r.ModelRetries)},
 		{name: "played again", text: faultsText(r.EarlierAttempts)},
 		named("unknown tools", countsText(r.UnknownTools)),
+		named("web replay", replayText(r.Web)),
 	}
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.name == "" })
 }
@@ -351,6 +352,14 @@ func countsText(list []Count) string {
 		parts = append(parts, cmp.Or(c.Name, "(none)")+" "+Thousands(c.Count))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// replayText is "" without a replay.
+func replayText(r *Replays) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s calls answered from the recording (%s)", Thousands(r.Calls-r.Missed), Thousands(r.Calls), percent(r.HitShare))
 }
 
 func faultsText(list []FaultCount) string {

@@ -44,7 +44,7 @@ var ToolCallMeanings = []Meaning{
 	{[]string{"status", "error_class"}, "ok, error, timeout, denied, invalid_arguments, unknown_tool or unavailable, and its kind"},
 	{[]string{"exit_code"}, "of the command or script that the call ran to its end, or whose end it tells; null without one"},
 	{[]string{"result", "truncated", "result_bytes", "stored"}, "the JSON text that the model got; how large it was before it was cut, and where the whole of it lay"},
-	{[]string{"untrusted", "runner", "masked", "same_as", "notice"}, "source of a result that anybody could have written; whether it ran outside of the sandbox; secrets replaced; the identical call that ran in its place; the harness's words"},
+	{[]string{"untrusted", "source", "runner", "masked", "same_as", "notice"}, "source of a result that strangers could have written; JSON of what answered from outside of the sandbox; whether it ran outside of the sandbox; secrets replaced; the identical call that ran in its place; the harness's words"},
 	{[]string{"started", "elapsed_us", "sandbox_us"}, "when (UTC) and for how long, in microseconds"},
 	{[]string{"schema_version"}, "version of these columns"},
 }

@@ -315,6 +315,7 @@ type ToolCall struct {
 
 	Stored    *string  `parquet:"stored,optional"`                     // where in the sandbox the whole result lay
 	Untrusted *string  `parquet:"untrusted,optional,dict"`             // source of a result that anybody could have written
+	Source    *string  `parquet:"source,optional"`                     // JSON: what answered from outside of the sandbox
 	Runner    bool     `parquet:"runner"`                              // a plugin's, which ran outside of the sandbox
 	Masked    []string `parquet:"masked,list" parquet-element:",dict"` // secrets that were replaced in the result
 	SameAs    *string  `parquet:"same_as,optional"`                    // call of the turn whose result it shares: it did not run

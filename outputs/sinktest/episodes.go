@@ -110,7 +110,7 @@ func addTurn(ep *episode.Episode, i int, began time.Time) {
 	}, {
 		ID: "call_1.1", Parent: "call_1", Turn: 0, Index: 0, Name: "wirte_file", RawArguments: "",
 		Status: episode.CallUnknownTool, ErrorClass: "unknown_tool", Result: `{"error":"?"}`, Truncated: true, ResultBytes: 1 << 20,
-		Stored: "/tmp/trajgen-results/call_1.1.json", Untrusted: "web", Runner: true, SameAs: "call_2",
+		Stored: "/tmp/trajgen-results/call_1.1.json", Untrusted: "web", Source: json.RawMessage(`{"mode":"replay","by":"exa/1"}`), Runner: true, SameAs: "call_2",
 	}}
 }
 

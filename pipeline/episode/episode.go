@@ -8,7 +8,7 @@ import (
 )
 
 // SchemaVersion is written into every journal record and Parquet file.
-const SchemaVersion = 5
+const SchemaVersion = 6
 
 // Episode is one play of one task, from the draw of its toolsets to its reward. It belongs to one goroutine until
 // it is journaled and is immutable from then on.
@@ -199,6 +199,8 @@ type ToolCall struct {
 	Stored string `json:"stored,omitempty"`
 	// Untrusted names the source of the result if strangers could have written it: a web page, a server.
 	Untrusted string `json:"untrusted,omitempty"`
+	// Source is what answered a call that went outside of the sandbox, as JSON: a provider, a recording, pages with their digests.
+	Source json.RawMessage `json:"source,omitempty"`
 	// Runner says that the tool is a plugin that ran on the runner's machine and not in the sandbox.
 	Runner bool `json:"runner,omitempty"`
 	// Masked names the secrets that were replaced in the result.
