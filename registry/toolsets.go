@@ -40,6 +40,8 @@ var (
 
 var staticToolsets = map[string]ToolsetDef{
 	"web":               {Description: "Search the web and read pages", Tools: webTools},
+	"crawl":             {Description: "Read the pages of a site", Tools: words("web_crawl")},
+	"corpus":            {Description: "Search a fixed set of documents and read them; for runs with a corpus"},
 	"search":            {Description: "Search the web", Tools: words("web_search")},
 	"x_search":          {Description: "Search posts on X", Tools: words("x_search")},
 	"vision":            {Description: "Look at images", Tools: words("vision_analyze")},

@@ -61,6 +61,9 @@ var catalogue = map[string]string{
 
 	// The tools of a browser's own protocol say so in their entries.
 	"browser-cdp": "browser_cdp browser_dialog",
+
+	// Ours alone.
+	"crawl": "web_crawl", "corpus": "",
 }
 
 // Understood and not listed.
@@ -98,7 +101,7 @@ func TestCatalogue(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(catalogue)), listed); diff != "" {
 		t.Errorf("toolsets (-want +listed):\n%s", diff)
 	}
-	for name, count := range map[string]int{"all": 82, "*": 82, "hermes-cli": 49, "hermes-discord": 51, "hermes-feishu": 54,
+	for name, count := range map[string]int{"all": 83, "*": 83, "hermes-cli": 49, "hermes-discord": 51, "hermes-feishu": 54,
 		"hermes-yuanbao": 54, "coding": 31, "hermes-acp": 29, "hermes-api-server": 35, "browser": 13} {
 		if got, err := reg.Resolve([]string{name}, nil); err != nil || len(got) != count {
 			t.Errorf("%s has %d tools, want %d (%v)", name, len(got), count, err)

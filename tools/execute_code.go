@@ -70,7 +70,7 @@ var scriptTools = []codeTool{
 	{"patch", "path=None, old_string=None, new_string=None, replace_all=None, mode=None, patch=None, expected_replacements=None, dry_run=None", "-> success, diff"},
 	{"terminal", "command, timeout=None, workdir=None", "-> output, exit_code, error (foreground only)"},
 	{"web_search", "query, limit=None", "-> data.web: title, url, description"},
-	{"web_extract", "urls", "-> results: url, title, content"},
+	{"web_extract", "urls, offset=None", "-> results: url, title, content, next_offset"},
 }
 
 // pythonNames returns the names of the functions.

@@ -13,7 +13,6 @@ var planned = []struct {
 	toolset, names string
 	env            string // required variable in the runner's environment
 }{
-	{toolset: "web", names: "web_search web_extract"},
 	{toolset: "x_search", names: "x_search", env: "XAI_API_KEY"},
 	{toolset: "browser", names: "browser_navigate browser_snapshot browser_click browser_type browser_scroll browser_back browser_press" +
 		" browser_get_images browser_vision browser_console"},

@@ -34,4 +34,7 @@ const (
 	memoryToolset   = "memory"
 	clarifyToolset  = "clarify"
 	searchToolset   = "session_search"
+	webToolset      = "web"
+	crawlToolset    = "crawl"
+	corpusToolset   = "corpus"
 )

@@ -160,6 +160,19 @@ func (t *Tape) Stats() Stats {
 	return t.stats.clone()
 }
 
+// Verify reads all of the recording, and says what is damaged.
+func (t *Tape) Verify() error {
+	if t.damage != nil {
+		return t.damage
+	}
+	for i := range t.exchanges {
+		if _, _, err := t.read(int32(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Close closes the recording.
 func (t *Tape) Close() error { return t.file.Close() }
 

@@ -1,0 +1,95 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"trajgen/tools/web/provider"
+)
+
+// Settings say what the web tools answer from, as in the run file.
+type Settings struct {
+	Mode         string              `yaml:"mode" flag:"web" experiment:"given" help:"what the web tools answer from: live (default), record (live, and all that came is kept in the run directory), replay (a recording alone) or corpus (documents alone)"`
+	Recording    string              `yaml:"recording" flag:"web-recording" experiment:"in web" help:"with replay: the run directory whose web was recorded"`
+	Corpus       string              `yaml:"corpus" flag:"corpus" experiment:"in web" help:"documents that search, open and find answer from, and with mode corpus the web tools, too: an index (trajgen corpus build), bundled, or the URL of a retrieval server"`
+	Search       string              `yaml:"search" flag:"web-search" experiment:"in web" help:"provider of web_search (default: the first whose key is set, else duckduckgo)"`
+	Extract      string              `yaml:"extract" flag:"web-extract" experiment:"in web" help:"provider of web_extract and web_crawl (default: trajgen fetches and extracts pages itself)"`
+	Providers    map[string]Provider `yaml:"providers,omitempty" flag:"web-providers" experiment:"in web"`
+	AllowPrivate []string            `yaml:"allow_private,omitempty" flag:"web-allow-private" experiment:"in web"` // hosts and address ranges of one's own network that pages may be read from
+	Block        []string            `yaml:"block,omitempty" flag:"web-block" experiment:"in web"`                 // sites that are never read: a domain with all below it
+	Loose        bool                `yaml:"loose" flag:"web-loose" experiment:"in web" help:"with replay: parameters of URLs that only track or defeat caches need not be equal"`
+	MaxMisses    int                 `yaml:"max_misses" flag:"web-max-misses" experiment:"in web" help:"with replay: requests of an episode that the recording may lack before the episode ends in a tool_error (default 0)"`
+}
+
+// Provider says where a provider is and how it is asked, where that is not what is usual.
+type Provider struct {
+	BaseURL          string `yaml:"base_url,omitempty" experiment:"in web"`
+	APIKeyEnv        string `yaml:"api_key_env,omitempty" experiment:"no"`
+	provider.Generic `yaml:",inline"`
+}
+
+// The modes.
+const (
+	Live   = "live"
+	Record = "record"
+	Replay = "replay"
+	Corpus = "corpus"
+)
+
+var modes = []string{Live, Record, Replay, Corpus}
+
+// Bundled is the corpus that comes along.
+const Bundled = "bundled"
+
+// Validate says what is wrong with the section.
+func (s Settings) Validate() error {
+	var problems []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf("web: "+format, args...))
+		}
+	}
+	bad(s.Mode != "" && !slices.Contains(modes, s.Mode), "unknown mode %q (have %s)", s.Mode, strings.Join(modes, ", "))
+	bad((s.Mode == Replay) != (s.Recording != ""), "mode replay and recording (--web-recording RUN) go together")
+	bad(s.Mode == Corpus && s.Corpus == "", "mode corpus needs corpus: an index, %s, or the URL of a retrieval server", Bundled)
+	bad(s.Mode != Replay && (s.Loose || s.MaxMisses != 0), "loose and max_misses are for mode replay")
+	bad(s.MaxMisses < 0, "max_misses is %d; not below 0", s.MaxMisses)
+	names := provider.Names()
+	for _, name := range append([]string{s.Search, s.Extract}, slices.Sorted(maps.Keys(s.Providers))...) {
+		bad(name != "" && !slices.Contains(names, name), "unknown provider %q (have %s)", name, strings.Join(names, ", "))
+	}
+	return errors.Join(problems...)
+}
+
+// config is a provider with what the run file and the environment say about it.
+func (s Settings) config(name string, getenv func(string) string) provider.Config {
+	c, own := provider.FromEnv(name, getenv), s.Providers[name]
+	if own.BaseURL != "" {
+		c.BaseURL = own.BaseURL
+	}
+	if own.APIKeyEnv != "" {
+		c.Key = getenv(own.APIKeyEnv)
+	}
+	if own.Generic != (provider.Generic{}) {
+		c.Generic = &own.Generic
+	}
+	return c
+}
+
+// KeyEnvs are the variables whose values are keys of providers.
+func (s Settings) KeyEnvs() []string {
+	var all []string
+	for _, name := range provider.Names() {
+		if variable := provider.Variable(name); strings.HasSuffix(variable, "_KEY") {
+			all = append(all, variable)
+		}
+		if own := s.Providers[name]; own.APIKeyEnv != "" {
+			all = append(all, own.APIKeyEnv)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
