@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"trajgen/tools/web/corpus"
+	"trajgen/tools/web/extract"
+	"trajgen/tools/web/source"
 )
 
 func newCorpus(std stdio) *cobra.Command {
@@ -102,6 +104,14 @@ func (o *corpusBuild) build(ctx context.Context, std stdio, paths []string) erro
 			progressbar.OptionSetItsString("doc"), progressbar.OptionClearOnFinish())
 		o.options.Progress = func(int) { _ = bar.Add(1) }
 		defer func() { _ = bar.Clear() }()
+	}
+	pages := extract.New(extract.Config{})
+	o.source.HTML = func(ctx context.Context, body []byte, contentType, url string) (title, text string, err error) {
+		page := pages.Page(ctx, source.Page{URL: url}, body, contentType)
+		if page.Error != nil {
+			return "", "", page.Error
+		}
+		return page.Title, page.Text, nil
 	}
 	info, err := corpus.Build(ctx, o.out, mistakes(o.source.Read(ctx, paths...)), o.options)
 	if _, ok := errors.AsType[*corpus.InputError](err); ok {

@@ -155,6 +155,7 @@ type resultLine struct {
 	Verdict   *episode.Verdict `json:"verdict,omitempty"`
 	Stored    string           `json:"stored,omitempty"`
 	Untrusted string           `json:"untrusted,omitempty"`
+	Source    json.RawMessage  `json:"source,omitempty"`
 	Runner    bool             `json:"runner,omitempty"`
 	Masked    []string         `json:"masked,omitempty"`
 	SameAs    string           `json:"same_as,omitempty"`
@@ -166,7 +167,7 @@ func newResultLine(call episode.ToolCall) resultLine {
 		Name: call.Name, Toolset: call.Toolset, Status: call.Status, RawArguments: call.RawArguments, Arguments: call.Arguments,
 		Coerced: append([]string{}, call.Coerced...), Repaired: call.Repaired, Result: call.Result, ErrorClass: call.ErrorClass,
 		Truncated: call.Truncated, DurationUS: call.Elapsed.Microseconds(), SandboxUS: call.SandboxTime.Microseconds(),
-		Rewritten: call.Rewritten, Via: call.Via, Verdict: call.Verdict, Stored: call.Stored, Untrusted: call.Untrusted, Runner: call.Runner,
+		Rewritten: call.Rewritten, Via: call.Via, Verdict: call.Verdict, Stored: call.Stored, Untrusted: call.Untrusted, Source: call.Source, Runner: call.Runner,
 		Masked: call.Masked, SameAs: call.SameAs, Notice: call.Notice, ExitCode: call.ExitCode,
 	}
 }
@@ -189,9 +190,14 @@ func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests
 	if box.file.Tools.Guardrails != rollout.GuardOff {
 		hooks = append(hooks, registry.NewGuardrails().Hook())
 	}
+	seen, err := run.OpenWeb(ctx, box.file.Web, func() (sandbox.Backend, error) { return box.backend() })
+	if err != nil {
+		return usage(err)
+	}
+	defer func() { err = errors.Join(err, seen.Close()) }()
 	session := toolset.Session(registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
-		Hooks:   hooks,
+		Hooks:   hooks, Services: []any{seen.View(callID(), 1)},
 		Secrets: box.file.Secrets(box.registry), Limits: box.file.Tools.Results(),
 	})
 	defer session.Close()

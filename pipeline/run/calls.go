@@ -28,6 +28,7 @@ func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
 	for _, tool := range reg.Tools() {
 		names = append(names, tool.RequiresEnv...)
 	}
+	names = append(names, f.Web.KeyEnvs()...)
 	for _, plugin := range f.Tools.Plugins {
 		names = append(names, plugin.EnvFrom...)
 	}

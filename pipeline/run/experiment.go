@@ -23,6 +23,7 @@ import (
 	"trajgen/sandbox"
 	"trajgen/tools"
 	"trajgen/tools/plugin"
+	"trajgen/tools/web"
 )
 
 // Experiment is a run file with everything opened that it names. Errors up to here are for the user to resolve: no episode has
@@ -32,6 +33,7 @@ type Experiment struct {
 	models
 	draws
 	tasks
+	web      *web.Web
 	prompts  rollout.Prompts // the contents of the section's files
 	commands *tools.CommandPolicy
 	plugins  *plugin.Set // nil without any
@@ -66,7 +68,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.teach, e.survey, e.hasSandbox, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.teach, e.survey, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
 				err = cmp.Or(e.opening(), err) // an error of the backend comes first
@@ -236,7 +238,7 @@ func (e *Experiment) Player() *rollout.Player {
 		Spec:   f.Sandbox.Spec(), Samples: f.Samples,
 		Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent},
-		Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
+		Services: e.services, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
 	}
 	if e.user != nil { // a nil client would make a non-nil interface
 		player.User = e.user

@@ -43,7 +43,7 @@ func (f *File) ownTexts(parts experimentParts) map[string]string {
 	text := func(v any) string { return Setting{Value: reflect.ValueOf(v)}.text() }
 	own := map[string]string{
 		"dataset": parts.Dataset, "map": parts.Mapping, "distribution": parts.Distribution, "plugins": parts.Plugins, "system_prompt": parts.System,
-		"ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
+		"web": parts.Web, "ephemeral_system_prompt": parts.Ephemeral, "prefill": parts.Prefill, "replay": parts.Replay,
 		"policy": f.Scripted.Decides(), "fallbacks": strings.Join(f.fallbacks(), ","), "token_ids": f.Model.TokenServer(),
 		"guardrails":     unless(f.Tools.Guardrails != rollout.GuardTell && f.Tools.Guardrails != rollout.GuardStop, f.Tools.Guardrails),
 		"tool_format":    unless(f.Model.ToolFormat == model.ToolFormatAuto, f.Model.ToolFormat),
@@ -74,6 +74,7 @@ type experimentParts struct {
 	Replay                                 string // the journal that is replayed
 	Plugins                                string // their settings, files and tools
 	Ephemeral, Prefill                     string
+	Web                                    string // what web tools answer from
 }
 
 // Fingerprint hashes an experiment.

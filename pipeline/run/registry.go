@@ -57,6 +57,9 @@ func NewRegistry(f File, plugins ...registry.Tool) (*registry.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.Web.Corpus != "" {
+		plugins = append(tools.Corpus(), plugins...)
+	}
 	if reg, err = reg.With(plugins...); err != nil {
 		return nil, err
 	}

@@ -100,6 +100,9 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 			return nil, err
 		}
 	}
+	if err := e.web.Record(dir, resume); err != nil {
+		return nil, err
+	}
 	if err := e.beginTape(s.Manifest.Fingerprint); err != nil {
 		return nil, err
 	}
@@ -188,7 +191,7 @@ func (s *Run) before(id string) (_ *episode.Episode, err error) {
 
 // Append keeps an episode.
 func (s *Run) Append(ctx context.Context, ep *episode.Episode) error {
-	if err := s.Exp.recorder.Sync(); err != nil { // the tape must have every journaled episode
+	if err := errors.Join(s.Exp.recorder.Sync(), s.Exp.web.Sync()); err != nil { // tapes must have every journaled episode
 		return err
 	}
 	if err := s.journal.Append(ctx, ep); err != nil {

@@ -15,6 +15,7 @@ import (
 	"trajgen/pipeline/rollout"
 	"trajgen/sandbox"
 	"trajgen/tools"
+	"trajgen/tools/web"
 )
 
 // File is a run file: one experiment and how it is run, in sections. Beside the key in YAML, the tags of a field are: help, which
@@ -34,6 +35,7 @@ type File struct {
 	Dataset  datasets.Settings       `yaml:"dataset,omitempty" section:"The dataset, and which of its tasks are played"`
 	Tools    Tools                   `yaml:"tools,omitempty" section:"Toolsets and tools"`
 	Commands tools.CommandSettings   `yaml:"commands,omitempty" section:"Commands that could do harm"`
+	Web      web.Settings            `yaml:"web,omitempty" section:"The web that tools see"`
 	Model    model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
 	Sweep    Sweep                   `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
 	Requests model.Patience          `yaml:"requests,omitempty" section:"When the model does not answer"`
@@ -67,7 +69,7 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Model.Validate(), f.CheckSweep(),
+		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Model.Validate(), f.CheckSweep(),
 		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(),
 		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
 	}

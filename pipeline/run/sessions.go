@@ -38,6 +38,7 @@ func (f finished) Finished() iter.Seq2[string, int] {
 }
 
 // Services are the services that a run gives the tools of an episode.
-func (s *Run) Services(task *episode.Task, _ *episode.Episode) []any {
-	return []any{&sessions.View{Store: s.sessions, Task: task, SameTask: s.Manifest.RunFile.Tools.SearchSameTask}}
+func (s *Run) Services(task *episode.Task, ep *episode.Episode) []any {
+	view := &sessions.View{Store: s.sessions, Task: task, SameTask: s.Manifest.RunFile.Tools.SearchSameTask}
+	return append(s.Exp.services(task, ep), view)
 }

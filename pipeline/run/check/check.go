@@ -21,6 +21,7 @@ import (
 	"trajgen/outputs/report"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
+	"trajgen/tools/web"
 )
 
 // Verification is the findings about a run directory, as `trajgen verify --json` prints them.
@@ -126,6 +127,9 @@ func Verify(ctx context.Context, dir string) (*Verification, error) {
 		return nil, err
 	}
 	if _, err := run.Spending(dir, v.manifest); err != nil {
+		v.differ("%v", err)
+	}
+	if err := web.VerifyRecording(dir); err != nil {
 		v.differ("%v", err)
 	}
 	v.OK = len(v.Differences) == 0
@@ -360,7 +364,7 @@ func (v *Verification) report(now *report.Report, changed map[string]bool, by st
 // leftovers lists files that a crash left behind.
 func (v *Verification) leftovers() error {
 	var found []string
-	for _, pattern := range []string{".tmp-*", "*/.tmp-*", "*.tmp", "*/.*.tmp", "*/*.tmp", "journal/*.torn"} {
+	for _, pattern := range []string{".tmp-*", "*/.tmp-*", "*.tmp", "*/.*.tmp", "*/*.tmp", "web/blobs/*/.tmp-*", "journal/*.torn"} {
 		paths, err := filepath.Glob(filepath.Join(v.Run, pattern))
 		if err != nil {
 			return err

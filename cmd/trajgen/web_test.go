@@ -1,0 +1,135 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"trajgen/outputs/report"
+)
+
+// visits are tasks that search a site and read it.
+func visits(server string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"id":"visit-%d","prompt":"Visit room %d.","toolsets":["web","crawl"],"verify":{"exact":"done"},"gold":[`+
+			`{"tool_calls":[{"name":"web_search","arguments":{"query":"room %d"}}]},`+
+			`{"tool_calls":[{"name":"web_extract","arguments":{"urls":["%s/room/%d","%s/moved/%d","%s/none"]}}]},`+
+			`{"tool_calls":[{"name":"web_crawl","arguments":{"url":"%s/room/%d","limit":2}}]},{"content":"done"}]}`+"\n", i, i, i, server, i%7, server, i, server, server, i%7)
+	}
+	return b.String()
+}
+
+// counting is a site that never says the same twice.
+func counting(t *testing.T) *httptest.Server {
+	t.Helper()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := asked.Add(1)
+		switch kind, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); kind {
+		case "search":
+			fmt.Fprintf(w, `{"results":[{"url":"http://%s/room/1","title":"Answer %d","content":"about %s"}]}`, r.Host, n, r.URL.Query().Get("q"))
+		case "room":
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprintf(w, `<title>Room %s</title><p>Visitor %d. %s</p><a href="/room/%s1">on</a>`, rest, n, strings.Repeat("A quiet room with a view. ", 12), rest)
+		case "moved":
+			http.Redirect(w, r, "/room/"+rest, http.StatusFound)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// TestWebReplay plays 200 episodes on a recorded web, and again without it, with 1 and with 16 workers.
+func TestWebReplay(t *testing.T) {
+	server, dir := counting(t), t.TempDir()
+	dataset := write(t, "visits.jsonl", visits(server.URL, 40))
+	section := "web:\n  search: searxng\n  providers: {searxng: {base_url: \"" + server.URL + "\"}}\n  allow_private: [127.0.0.1]\n"
+	file := write(t, "run.yaml", section)
+	play := func(name string, more ...string) []string {
+		t.Helper()
+		out := filepath.Join(dir, name)
+		succeed(t, append([]string{"run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--samples", "5", "--quiet", "--out", out}, more...)...)
+		return timeless(t, out)
+	}
+	recorded := play("recorded", "--web", "record", "--workers", "8")
+	server.Close()
+	succeed(t, "verify", "--run", filepath.Join(dir, "recorded"))
+	replay := []string{"--web", "replay", "--web-recording", filepath.Join(dir, "recorded")}
+	one := play("one", append(replay, "--workers", "1")...)
+	sameRows(t, one, play("many", append(replay, "--workers", "16")...))
+	if len(one) != 200 {
+		t.Fatalf("%d episodes", len(one))
+	}
+	for _, rows := range [][]string{recorded, one} { // but for who answered
+		for i, row := range rows {
+			var fields map[string]any
+			if err := json.Unmarshal([]byte(row), &fields); err != nil {
+				t.Fatal(err)
+			}
+			delete(fields, "run")
+			for _, call := range fields["calls"].([]any) {
+				source := call.(map[string]any)["source"].(map[string]any)
+				if mode := source["mode"]; mode != "record" && mode != "replay" {
+					t.Fatalf("source %v", source)
+				}
+				delete(source, "mode")
+			}
+			text, err := json.Marshal(fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows[i] = string(text)
+		}
+	}
+	sameRows(t, recorded, one)
+	var got report.Report
+	data, err := os.ReadFile(filepath.Join(dir, "many", "report.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &got)
+	}
+	if err != nil || got.Web == nil || got.Web.Calls != 600 || got.Web.HitShare != 1 || got.SuccessRate.Mean == nil || *got.SuccessRate.Mean != 1 {
+		t.Errorf("report: %+v, success %+v (%v)", got.Web, got.SuccessRate, err)
+	}
+
+	// Another task asks for what the recording lacks: no reward, and nothing that looks like a failure of the agent.
+	other := write(t, "other.jsonl", strings.ReplaceAll(visits(server.URL, 1), "room 0", "another room"))
+	out := filepath.Join(dir, "other")
+	trajgen(t, append([]string{"run", "-f", file, "--dataset", other, "--policy", "oracle", "--quiet", "--episode-retries", "0", "--out", out}, replay...)...)
+	for _, ep := range episodes(t, out) {
+		if ep.Outcome != "tool_error" || ep.Reward != nil || ep.Fault == nil || ep.Fault.Class != "replay_miss" {
+			t.Errorf("outcome %s, reward %v, fault %v", ep.Outcome, ep.Reward, ep.Fault)
+		}
+	}
+
+	// A resume with another web is refused.
+	refused := trajgen(t, "run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--samples", "5", "--quiet", "--out", filepath.Join(dir, "one"), "--resume")
+	if refused.code != 2 || !strings.Contains(refused.errOut, "web: was replay") {
+		t.Errorf("code %d: %s", refused.code, refused.errOut)
+	}
+}
+
+// TestResearch plays the questions about the bundled corpus.
+func TestResearch(t *testing.T) {
+	for policy, want := range map[string]float64{"oracle": 1, "noop": 0} {
+		out := filepath.Join(t.TempDir(), policy)
+		succeed(t, "run", "--dataset", "bundled/research", "--corpus", "bundled", "--policy", policy, "--quiet", "--out", out)
+		all := episodes(t, out)
+		if len(all) != 60 {
+			t.Errorf("%d episodes", len(all))
+		}
+		for _, ep := range all {
+			if ep.Reward == nil || *ep.Reward != want {
+				t.Errorf("%s of %s: outcome %s, reward %v", policy, ep.Key.Task, ep.Outcome, ep.Reward)
+			}
+		}
+	}
+}
