@@ -31,10 +31,11 @@ func webCrawl(ctx context.Context, env *registry.Env, args webCrawlArgs) (any, e
 	if err != nil {
 		return nil, err
 	}
-	pages, err := view.Crawl(ctx, source.Crawl{
+	call := view.Call(env.CallID)
+	pages, err := call.Crawl(ctx, source.Crawl{
 		URL: args.URL, Instructions: args.Instructions, Limit: args.Limit, Depth: args.Depth, Include: args.Include, Exclude: args.Exclude,
 	})
-	env.Source = view.Came(pages)
+	env.Source = call.Came(pages)
 	if err != nil {
 		return nil, webFailure(view, err)
 	}

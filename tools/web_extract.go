@@ -26,8 +26,9 @@ func webExtract(ctx context.Context, env *registry.Env, args webExtractArgs) (an
 	if err != nil {
 		return nil, err
 	}
-	pages, err := view.Read(ctx, args.URLs)
-	env.Source = view.Came(pages)
+	call := view.Call(env.CallID)
+	pages, err := call.Read(ctx, args.URLs)
+	env.Source = call.Came(pages)
 	if err != nil {
 		return nil, webFailure(view, err)
 	}

@@ -43,8 +43,9 @@ func webSearch(ctx context.Context, env *registry.Env, args webSearchArgs) (any,
 	if err != nil {
 		return nil, err
 	}
-	env.Source = view.Searched()
-	found, err := view.Search(ctx, source.Query{Text: args.Query, Limit: args.Limit})
+	call := view.Call(env.CallID)
+	env.Source = call.Searched()
+	found, err := call.Search(ctx, source.Query{Text: args.Query, Limit: args.Limit})
 	if err != nil {
 		return nil, webFailure(view, err)
 	}

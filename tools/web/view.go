@@ -13,82 +13,27 @@ import (
 
 // View is the web of one attempt at an episode. Its methods may be called from many goroutines.
 type View struct {
-	web     *Web
-	episode string
-	attempt int
-	begin   func() sides // at the first use: most of the episodes in flight may never need it
+	web   *Web
+	begin func() play // at the first use: most of the episodes in flight may never need it
 }
 
-// sides are who answers.
-type sides struct {
-	searcher        source.Searcher
-	reader          source.Reader
-	crawler         source.Crawler
-	searches, reads string        // their names with version
-	played          *tape.Playing // nil but in mode replay
+// play is how an attempt is recorded or played back; the zero value does neither.
+type play struct {
+	recording *tape.Recording
+	played    *tape.Playing
 }
 
 // View is the web of an attempt.
 func (w *Web) View(episode string, attempt int) *View {
-	v := &View{web: w, episode: episode, attempt: attempt}
-	v.begin = sync.OnceValue(v.sides)
-	return v
-}
-
-func (v *View) sides() (s sides) {
-	w := v.web
-	if w.mode() == Corpus {
-		documents := documents{w.corpus}
-		name := "corpus " + w.corpus.Digest()
-		return sides{searcher: documents, reader: documents, crawler: documents, searches: name, reads: name}
-	}
-	through := func(_ string, live http.RoundTripper) http.RoundTripper { return live }
-	switch {
-	case w.recorder != nil:
-		recording := w.recorder.Play(v.episode, v.attempt)
-		through = func(version string, live http.RoundTripper) http.RoundTripper {
-			return recording.Transport("", version, live)
+	return &View{web: w, begin: sync.OnceValue(func() (p play) {
+		switch {
+		case w.recorder != nil:
+			p.recording = w.recorder.Play(episode, attempt)
+		case w.tape != nil:
+			p.played = w.tape.Play(episode)
 		}
-	case w.tape != nil:
-		s.played = w.tape.Play(v.episode)
-		through = func(version string, _ http.RoundTripper) http.RoundTripper { return s.played.Transport(version) }
-	}
-	// They were opened with the run, so that they open again.
-	s.searches = w.search.Version()
-	searcher, _ := w.service(w.search, through(s.searches, w.services))
-	s.searcher = searcher.(source.Searcher)
-	if w.extract.Name == "" {
-		s.reads = fetch.Version
-		own := w.fetcher.With(through(s.reads, w.live))
-		s.reader, s.crawler = own, own
-		return s
-	}
-	s.reads = w.extract.Version()
-	reader, _ := w.service(w.extract, through(s.reads, w.services))
-	s.reader = reader.(source.Reader)
-	if s.crawler, _ = reader.(source.Crawler); s.crawler == nil {
-		s.crawler = w.fetcher.With(through(fetch.Version, w.live))
-	}
-	return s
-}
-
-// Search finds pages.
-func (v *View) Search(ctx context.Context, q source.Query) ([]source.Result, error) {
-	found, err := v.begin().searcher.Search(ctx, q)
-	if len(found) > q.Limit {
-		found = found[:q.Limit]
-	}
-	return found, err
-}
-
-// Read reads pages, one for each URL.
-func (v *View) Read(ctx context.Context, urls []string) ([]source.Page, error) {
-	return v.begin().reader.Read(ctx, urls)
-}
-
-// Crawl reads a page and pages that it leads to.
-func (v *View) Crawl(ctx context.Context, c source.Crawl) ([]source.Page, error) {
-	return v.begin().crawler.Crawl(ctx, c)
+		return p
+	})}
 }
 
 // Corpus is what search, open and find answer from; nil without one.
@@ -105,6 +50,73 @@ func (v *View) Lacking() bool {
 		misses += n
 	}
 	return misses > v.web.config.Settings.MaxMisses
+}
+
+// Call is the web of one tool call.
+type Call struct {
+	mode            string
+	searcher        source.Searcher
+	reader          source.Reader
+	crawler         source.Crawler
+	searches, reads string // who does, with the version
+}
+
+// Call is the web of a tool call.
+func (v *View) Call(id string) *Call {
+	w, p := v.web, v.begin()
+	c := &Call{mode: w.mode()}
+	if w.mode() == Corpus {
+		documents := documents{w.corpus}
+		c.searcher, c.reader, c.crawler = documents, documents, documents
+		c.searches = "corpus " + w.corpus.Digest()
+		c.reads = c.searches
+		return c
+	}
+	through := func(version string, live http.RoundTripper) http.RoundTripper {
+		switch {
+		case p.recording != nil:
+			return p.recording.Transport(id, version, live)
+		case p.played != nil:
+			return p.played.Transport(id, version)
+		}
+		return live
+	}
+	// They were opened with the run, so that they open again.
+	c.searches = w.search.Version()
+	searcher, _ := w.service(w.search, through(c.searches, w.services))
+	c.searcher = searcher.(source.Searcher)
+	if w.extract.Name == "" {
+		c.reads = fetch.Version
+		own := w.fetcher.With(through(c.reads, w.live))
+		c.reader, c.crawler = own, own
+		return c
+	}
+	c.reads = w.extract.Version()
+	reader, _ := w.service(w.extract, through(c.reads, w.services))
+	c.reader = reader.(source.Reader)
+	if c.crawler, _ = reader.(source.Crawler); c.crawler == nil {
+		c.crawler = w.fetcher.With(through(fetch.Version, w.live))
+	}
+	return c
+}
+
+// Search finds pages.
+func (c *Call) Search(ctx context.Context, q source.Query) ([]source.Result, error) {
+	found, err := c.searcher.Search(ctx, q)
+	if len(found) > q.Limit {
+		found = found[:q.Limit]
+	}
+	return found, err
+}
+
+// Read reads pages, one for each URL.
+func (c *Call) Read(ctx context.Context, urls []string) ([]source.Page, error) {
+	return c.reader.Read(ctx, urls)
+}
+
+// Crawl reads a page and pages that it leads to.
+func (c *Call) Crawl(ctx context.Context, crawl source.Crawl) ([]source.Page, error) {
+	return c.crawler.Crawl(ctx, crawl)
 }
 
 // About is what answered a call, as its row has it.
@@ -127,14 +139,14 @@ type AboutPage struct {
 }
 
 // Searched is what answered a search.
-func (v *View) Searched() About { return About{Mode: v.web.mode(), By: v.begin().searches} }
+func (c *Call) Searched() About { return About{Mode: c.mode, By: c.searches} }
 
 // Have is what answered from the corpus.
 func (v *View) Have() About { return About{Mode: Corpus, By: "corpus " + v.web.corpus.Digest()} }
 
 // Came is where pages came from.
-func (v *View) Came(pages []source.Page) About {
-	about := About{Mode: v.web.mode(), By: v.begin().reads}
+func (c *Call) Came(pages []source.Page) About {
+	about := About{Mode: c.mode, By: c.reads}
 	for _, p := range pages {
 		page := AboutPage{URL: p.URL, FinalURL: p.FinalURL, Status: p.Status, Type: p.Type, Bytes: p.Bytes, Digest: p.Digest, Extractor: p.Extractor}
 		if p.FinalURL == p.URL {

@@ -70,7 +70,7 @@ func Open(ctx context.Context, c Config) (_ *Web, err error) {
 	})
 	extractor := extract.New(extract.Config{PDF: c.PDF})
 	w.fetcher = fetch.New(fetch.Config{
-		Transport: guard.Offline(source.Operator, source.Unavailable), Guard: g, Now: c.Now, Recorded: w.mode() == Replay,
+		Transport: guard.Offline(source.Operator, source.Unavailable), Guard: g, Now: c.Now, Recorded: w.mode() == Replay, InOrder: w.mode() == Record || w.mode() == Replay,
 		Extract: func(ctx context.Context, page source.Page, body []byte, header http.Header) source.Page {
 			return extractor.Page(ctx, page, body, header.Get("Content-Type"))
 		},

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -91,11 +90,7 @@ func (w *walk) walk(ctx context.Context) {
 				break
 			}
 			pages := make([]source.Page, len(batch))
-			var work sync.WaitGroup
-			for i, u := range batch {
-				work.Go(func() { pages[i] = w.fetcher.read(ctx, u, w.allow, true) })
-			}
-			work.Wait()
+			w.fetcher.each(len(batch), func(i int) { pages[i] = w.fetcher.read(ctx, batch[i], w.allow, true) })
 			if ctx.Err() != nil {
 				return
 			}

@@ -22,6 +22,7 @@ type Config struct {
 	Extract   Extract
 	Robots    bool             // Read asks robots.txt, too; a crawl always does
 	Recorded  bool             // Transport answers from a recording: nothing waits between requests
+	InOrder   bool             // pages are read one after the other: a recording has them in that order
 	Timeout   time.Duration    // for a page, without the time that it waits for its turn; 0 is a minute
 	Now       func() time.Time // nil is time.Now
 }
@@ -62,15 +63,24 @@ func (f *Fetcher) Read(ctx context.Context, urls []string) ([]source.Page, error
 		allow = f.allow
 	}
 	pages := make([]source.Page, len(urls))
-	var work sync.WaitGroup
-	for i, raw := range urls {
-		work.Go(func() { pages[i] = f.read(ctx, raw, allow, false) })
-	}
-	work.Wait()
+	f.each(len(urls), func(i int) { pages[i] = f.read(ctx, urls[i], allow, false) })
 	if ctx.Err() != nil {
 		return pages, context.Cause(ctx)
 	}
 	return pages, nil
+}
+
+// each does n things at once, or in order.
+func (f *Fetcher) each(n int, do func(i int)) {
+	var work sync.WaitGroup
+	defer work.Wait()
+	for i := range n {
+		if f.config.InOrder {
+			do(i)
+			continue
+		}
+		work.Go(func() { do(i) })
+	}
 }
 
 // read reads a page. allow judges each address on the way to it, and may be nil.

@@ -62,7 +62,7 @@ func TestReplayed(t *testing.T) {
 	for _, a := range all {
 		before := len(a.fake.got)
 		recorded := func(version string, _ http.RoundTripper) http.RoundTripper {
-			return played.Play("another episode").Transport(version)
+			return played.Play("another episode").Transport("", version)
 		}
 		again, err := a.ask(open(a, recorded, ""))
 		if diff := cmp.Diff(a.said, again); err != nil || diff != "" || len(a.fake.got) != before {

@@ -34,7 +34,7 @@ func BenchmarkReplay(b *testing.B) {
 	r := create(b, dir, tape.Options{})
 	ask(b, r.Play("a", 1).Transport("", "p", page), "GET", "http://a.test/", "")
 	closed(b, r)
-	through := open(b, dir, tape.ReplayOptions{}).Play("a").Transport("p")
+	through := open(b, dir, tape.ReplayOptions{}).Play("a").Transport("", "p")
 	b.ReportAllocs()
 	for b.Loop() {
 		ask(b, through, "GET", "http://a.test/", "")

@@ -31,7 +31,7 @@ func TestGoesOn(t *testing.T) {
 	record(tape.Options{More: true}, "a /1")
 	played := open(t, dir, tape.ReplayOptions{})
 	for _, tt := range []struct{ episode, want string }{{"a", "200 /1  3"}, {"b", "200 /1  2"}, {"z", "200 /1  0"}} {
-		equal(t, tt.episode, ask(t, played.Play(tt.episode).Transport("p"), "GET", server.URL+"/1", ""), tt.want)
+		equal(t, tt.episode, ask(t, played.Play(tt.episode).Transport("", "p"), "GET", server.URL+"/1", ""), tt.want)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestDamage(t *testing.T) {
 		t.Errorf("damage %v", err)
 	}
 	get := func(path int) string {
-		return ask(t, played.Play("a").Transport("p"), "GET", fmt.Sprintf("%s/%d", server.URL, path), "")
+		return ask(t, played.Play("a").Transport("", "p"), "GET", fmt.Sprintf("%s/%d", server.URL, path), "")
 	}
 	equal(t, "what is damaged", get(1), "replay_miss 1 the recording lacks GET "+server.URL+"/1")
 	equal(t, "what follows it", get(2), "200 /2  2")
@@ -201,4 +201,19 @@ func fixed(t testing.TB) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// TestCalls holds that each call gets its own answers, whatever other calls of the episode ask for meanwhile.
+func TestCalls(t *testing.T) {
+	server, dir := counting(t), t.TempDir()
+	r := create(t, dir, tape.Options{})
+	play := r.Play("a", 1)
+	for _, call := range []string{"first", "second"} {
+		ask(t, play.Transport(call, "p", live(t)), "GET", server.URL+"/1", "")
+	}
+	closed(t, r)
+	played := open(t, dir, tape.ReplayOptions{}).Play("a")
+	for _, tt := range []struct{ call, want string }{{"second", "200 /1  1"}, {"first", "200 /1  0"}, {"second", "200 /1  1"}, {"third", "200 /1  0"}} {
+		equal(t, tt.call, ask(t, played.Transport(tt.call, "p"), "GET", server.URL+"/1", ""), tt.want)
+	}
 }

@@ -35,8 +35,8 @@ func Example() {
 	}
 	defer recorded.Close()
 	attempt := recorded.Play("episode-1")
-	get(attempt.Transport("fetch/1"), server.URL+"/page?b=1")
-	get(attempt.Transport("fetch/1"), "http://another.test/")
+	get(attempt.Transport("", "fetch/1"), server.URL+"/page?b=1")
+	get(attempt.Transport("", "fetch/1"), "http://another.test/")
 	fmt.Println(attempt.Stats())
 	// Output:
 	// a page

@@ -35,7 +35,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if resp, err := played.Play("a").Transport("p").RoundTrip(req); err == nil {
+		if resp, err := played.Play("a").Transport("", "p").RoundTrip(req); err == nil {
 			resp.Body.Close()
 		}
 		if stats := played.Stats(); stats.Hits+len(stats.Misses) != 1 {
@@ -65,7 +65,7 @@ func FuzzRequest(f *testing.F) {
 		resp.Body.Close()
 		closed(t, r)
 		req, _ = http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(body))
-		if _, err := open(t, dir, tape.ReplayOptions{}).Play("b").Transport("p").RoundTrip(req); err != nil {
+		if _, err := open(t, dir, tape.ReplayOptions{}).Play("b").Transport("", "p").RoundTrip(req); err != nil {
 			t.Errorf("%q: %v", url, err)
 		}
 	})

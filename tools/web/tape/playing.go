@@ -13,21 +13,28 @@ import (
 
 // Playing answers what one attempt at an episode asks.
 //
-// An episode that is in the recording gets what its last attempt got, in the order of its requests. For a request that it did
-// not make there, and for any other episode, it is what all got, in recorded order. Behind the end the last answer is repeated,
-// unless the request was a POST that was answered in different ways. So what an episode gets depends on its own requests alone.
+// A call that is in the recording of its episode gets what it got in the last attempt, in the order of its requests. For a request
+// that it did not make there, it is what the episode's other calls got, and else what all episodes got, in recorded order. Behind the end the last answer is repeated,
+// unless the request was a POST that was answered in different ways. So what a call gets depends on its own requests alone, and
+// not on what else goes on.
 type Playing struct {
 	tape *Tape
 	own  []int32 // what the episode's last attempt got
 
 	mu    sync.Mutex // guards what follows
-	used  map[key]int
+	used  map[use]int
 	stats Stats
+}
+
+// use is a request of a call.
+type use struct {
+	call string
+	key  key
 }
 
 // Play begins to answer an attempt at an episode.
 func (t *Tape) Play(episode string) *Playing {
-	p := &Playing{tape: t, used: map[key]int{}, stats: Stats{Misses: map[string]int{}}}
+	p := &Playing{tape: t, used: map[use]int{}, stats: Stats{Misses: map[string]int{}}}
 	if a := t.plays[episode]; a != nil {
 		p.own = a.at
 	}
@@ -64,13 +71,15 @@ func (s *Stats) count(host string, hit, loose bool) {
 	}
 }
 
-// Transport answers requests to a provider, which is named as it was when they were recorded. It never opens a connection: a
+// Transport answers a call's requests to a provider, which is named as it was when they were recorded. It never opens a connection: a
 // request that the recording lacks gets a *source.Error of the class replay_miss, and a failed one the same error again.
-func (p *Playing) Transport(provider string) http.RoundTripper { return &playing{p, provider} }
+func (p *Playing) Transport(call, provider string) http.RoundTripper {
+	return &playing{p, call, provider}
+}
 
 type playing struct {
-	play     *Playing
-	provider string
+	play           *Playing
+	call, provider string
 }
 
 func (t *playing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -81,7 +90,7 @@ func (t *playing) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
-	i, found := t.play.next(a, req.URL.Hostname())
+	i, found := t.play.next(a, t.call, req.URL.Hostname())
 	if !found {
 		return nil, source.Errorf(source.Outage, source.ReplayMiss, "the recording lacks %s %s", a.Method, a.URL)
 	}
@@ -126,7 +135,7 @@ type ending struct{ err error }
 func (e ending) Read([]byte) (int, error) { return 0, e.err }
 
 // next chooses the exchange that answers a request, and counts.
-func (p *Playing) next(a asked, host string) (i int32, found bool) {
+func (p *Playing) next(a asked, call, host string) (i int32, found bool) {
 	t := p.tape
 	k := a.key()
 	all, loose := t.byKey[k], false
@@ -134,22 +143,29 @@ func (p *Playing) next(a asked, host string) (i int32, found bool) {
 		k = a.loosely().key()
 		all, loose = t.byLoose[k], true
 	}
-	var list []int32
+	var list, others []int32
 	for _, own := range p.own {
-		if e := t.exchanges[own]; e.key == k || loose && e.loose == k {
+		switch e := t.exchanges[own]; {
+		case e.key != k && !(loose && e.loose == k):
+		case e.call == call:
 			list = append(list, own)
+		default:
+			others = append(others, own)
 		}
+	}
+	if len(list) == 0 {
+		list = others
 	}
 	if len(list) == 0 {
 		list = all
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := p.used[k]
+	n := p.used[use{call, k}]
 	switch {
 	case n < len(list):
 		i, found = list[n], true
-		p.used[k]++
+		p.used[use{call, k}]++
 	case len(list) > 0 && (a.Method == http.MethodGet || a.Method == http.MethodHead || t.equal(all)):
 		i, found = list[len(list)-1], true
 	}

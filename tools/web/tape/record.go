@@ -100,15 +100,15 @@ func (r *Recorder) Play(episode string, attempt int) *Recording {
 	return &Recording{recorder: r, episode: episode, attempt: attempt}
 }
 
-// Transport records what live answers to a tool. Provider says who is asked, and in which version of our requests: it is a part
+// Transport records what live answers to a tool call. Provider says who is asked, and in which version of our requests: it is a part
 // of what a replay looks up. A live error is a *source.Error, unless the caller cancelled the request.
-func (p *Recording) Transport(tool, provider string, live http.RoundTripper) http.RoundTripper {
-	return &recording{play: p, tool: tool, provider: provider, live: live}
+func (p *Recording) Transport(call, provider string, live http.RoundTripper) http.RoundTripper {
+	return &recording{play: p, call: call, provider: provider, live: live}
 }
 
 type recording struct {
 	play           *Recording
-	tool, provider string
+	call, provider string
 	live           http.RoundTripper
 }
 
@@ -124,7 +124,7 @@ func (t *recording) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, unusable(err)
 	}
 	x := &exchange{
-		Episode: t.play.episode, Attempt: t.play.attempt, Session: r.session, Order: order, Tool: t.tool, asked: a,
+		Episode: t.play.episode, Attempt: t.play.attempt, Session: r.session, Order: order, Call: t.call, asked: a,
 		Began: r.now().UnixMilli(),
 	}
 	open := &open{r: r, x: x, sent: kept, began: r.now(), ctx: req.Context()}

@@ -38,6 +38,7 @@ type Tape struct {
 // place is what is held of an exchange.
 type place struct {
 	at     int64 // of its frame
+	call   string
 	key    key
 	loose  key
 	answer uint64 // hash of what a caller can tell of it
@@ -102,7 +103,7 @@ func Open(dir string, o ReplayOptions) (*Tape, error) {
 
 func (t *Tape) add(at int64, x *exchange, seed maphash.Seed) {
 	i := int32(len(t.exchanges))
-	p := place{at: at, key: x.key(), answer: x.answer(seed)}
+	p := place{at: at, call: x.Call, key: x.key(), answer: x.answer(seed)}
 	t.byKey[p.key] = append(t.byKey[p.key], i)
 	if t.loose {
 		p.loose = x.loosely().key()

@@ -25,7 +25,7 @@ type exchange struct {
 	Attempt int    `json:"at"`
 	Session int    `json:"session"` // of the processes that recorded, from 1
 	Order   int    `json:"n"`       // of the requests of the attempt in this session, from 0, as they began
-	Tool    string `json:"tool,omitempty"`
+	Call    string `json:"call,omitempty"`
 	asked
 
 	Status  int         `json:"status,omitempty"` // 0 where no answer came

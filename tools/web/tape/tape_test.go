@@ -126,7 +126,7 @@ func TestOrder(t *testing.T) {
 	server.Close()
 
 	played := open(t, dir, tape.ReplayOptions{})
-	play := func(episode string) http.RoundTripper { return played.Play(episode).Transport("exa/1") }
+	play := func(episode string) http.RoundTripper { return played.Play(episode).Transport("", "exa/1") }
 	a, b, c, z := play("a"), play("b"), play("c"), play("z")
 	get := func(what string, through http.RoundTripper, want string) {
 		t.Helper()
@@ -152,7 +152,7 @@ func TestOrder(t *testing.T) {
 	post("z's third POST", z, missing)
 	equal(t, "HEAD", ask(t, z, "HEAD", server.URL+"/h", ""), "200 ")
 	equal(t, "another method", ask(t, z, "PUT", server.URL+"/x", ""), "replay_miss 1 the recording lacks PUT "+server.URL+"/x")
-	other := played.Play("a").Transport("exa/2")
+	other := played.Play("a").Transport("", "exa/2")
 	equal(t, "another provider", ask(t, other, "GET", server.URL+"/x", ""), "replay_miss 1 the recording lacks GET "+server.URL+"/x")
 
 	stats := played.Stats()
@@ -174,7 +174,7 @@ func TestRepeatsEqualPosts(t *testing.T) {
 		ask(t, r.Play(episode, 1).Transport("", "p", live(t)), "POST", server.URL, "q")
 	}
 	closed(t, r)
-	through := open(t, dir, tape.ReplayOptions{}).Play("a").Transport("p")
+	through := open(t, dir, tape.ReplayOptions{}).Play("a").Transport("", "p")
 	for range 3 {
 		equal(t, "POST", ask(t, through, "POST", server.URL, "q"), "200 same")
 	}
@@ -211,7 +211,7 @@ func TestKey(t *testing.T) {
 		{"GET", server.URL + "/l?id=7", "", true, true},
 	} {
 		played := open(t, dir, tape.ReplayOptions{Loose: tt.loose, Secrets: []string{"k3y-of-the-run"}})
-		got := ask(t, played.Play("z").Transport("p"), tt.method, tt.url, tt.body)
+		got := ask(t, played.Play("z").Transport("", "p"), tt.method, tt.url, tt.body)
 		if hit := strings.HasPrefix(got, "200"); hit != tt.want {
 			t.Errorf("%s %s %s (loose %v): %s", tt.method, tt.url, tt.body, tt.loose, got)
 		}
@@ -245,7 +245,7 @@ func TestNoSecrets(t *testing.T) {
 			t.Errorf("%s: %q", name, text)
 		}
 	}
-	through := open(t, dir, tape.ReplayOptions{}).Play("a").Transport("p")
+	through := open(t, dir, tape.ReplayOptions{}).Play("a").Transport("", "p")
 	req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/?k=&api_key=", strings.NewReader(`{"k":""}`))
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +324,7 @@ func TestFailures(t *testing.T) {
 		if !strings.HasPrefix(first[url], begins) {
 			t.Errorf("recorded %s: %s", url, first[url])
 		}
-		equal(t, "replayed "+url, ask(t, open(t, dir, tape.ReplayOptions{}).Play("b").Transport("p"), "GET", url, ""), first[url])
+		equal(t, "replayed "+url, ask(t, open(t, dir, tape.ReplayOptions{}).Play("b").Transport("", "p"), "GET", url, ""), first[url])
 	}
 }
 
@@ -360,7 +360,7 @@ func TestRedirects(t *testing.T) {
 	if !strings.HasSuffix(first, "<nil> top") {
 		t.Errorf("recorded %s", first)
 	}
-	equal(t, "replayed", follow(open(t, dir, tape.ReplayOptions{}).Play("b").Transport("p")), first)
+	equal(t, "replayed", follow(open(t, dir, tape.ReplayOptions{}).Play("b").Transport("", "p")), first)
 }
 
 // TestGivenUp holds that a request that its caller cancelled is not on the tape.
@@ -418,7 +418,7 @@ func TestCut(t *testing.T) {
 		}
 	}
 	closed(t, r)
-	played := open(t, dir, tape.ReplayOptions{}).Play("a").Transport("p")
+	played := open(t, dir, tape.ReplayOptions{}).Play("a").Transport("", "p")
 	for _, tt := range []struct {
 		path   string
 		most   int64
@@ -458,7 +458,7 @@ func TestWorkers(t *testing.T) {
 		all.SetLimit(workers)
 		for i := range episodes {
 			all.Go(func() error {
-				through := played.Play(fmt.Sprint("new", i)).Transport("p")
+				through := played.Play(fmt.Sprint("new", i)).Transport("", "p")
 				for n := range i%4 + 1 {
 					said[i] += ask(t, through, "GET", server.URL+"/same", "") + ask(t, through, "POST", server.URL+fmt.Sprint("/", n), "q")
 				}
@@ -498,7 +498,7 @@ func TestBounds(t *testing.T) {
 	equal(t, "a request", ask(t, recorded, "POST", "http://a.test/", strings.Repeat("x", 16<<20+1)),
 		"too_large 0 the request has more than 16 MB")
 	closed(t, r)
-	played := open(t, dir, tape.ReplayOptions{}).Play("a").Transport("p")
+	played := open(t, dir, tape.ReplayOptions{}).Play("a").Transport("", "p")
 	if got := ask(t, played, "GET", "http://a.test/", ""); len(got) != len("200 ")+most+len(" unexpected EOF") {
 		t.Errorf("replayed %d bytes: %.50q", len(got), got)
 	}
@@ -545,7 +545,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	server.Close()
 	played := open(t, dir, tape.ReplayOptions{})
-	each(func(episode string) { talk(played.Play(episode).Transport("fetch/1")) })
+	each(func(episode string) { talk(played.Play(episode).Transport("", "fetch/1")) })
 	if stats := played.Stats(); stats.Hits != episodes*pages || len(stats.Misses) != 0 {
 		t.Errorf("stats %+v", stats)
 	}
