@@ -15,7 +15,7 @@ build: ## make bin/trajgen
 	@scripts/build
 
 test: ## format, vet, floors, and the Go tests, with real datasets and crashes
-	@scripts/need go python3 git node sshd ip curl newuidmap rg
+	@scripts/need go python3 git node sshd ip curl newuidmap rg pdftotext
 	@scripts/check
 
 demo: build ## the bundled dataset, whole; its files read by DuckDB and Arrow; OpenAI's client against the scripted server

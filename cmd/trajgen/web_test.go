@@ -137,3 +137,46 @@ func TestResearch(t *testing.T) {
 		}
 	}
 }
+
+// TestPDF reads a PDF file with pdftotext, in sandboxes of both kinds.
+func TestPDF(t *testing.T) {
+	var pdf strings.Builder
+	var offsets []int
+	pdf.WriteString("%PDF-1.4\n")
+	for i, object := range []string{
+		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+		"<< /Length 58 >>\nstream\nBT /F1 24 Tf 72 700 Td (The lighthouse burned down) Tj ET  \nendstream",
+		"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+	} {
+		offsets = append(offsets, pdf.Len())
+		fmt.Fprintf(&pdf, "%d 0 obj\n%s\nendobj\n", i+1, object)
+	}
+	table := pdf.Len()
+	fmt.Fprintf(&pdf, "xref\n0 6\n0000000000 65535 f \n")
+	for _, at := range offsets {
+		fmt.Fprintf(&pdf, "%010d 00000 n \n", at)
+	}
+	fmt.Fprintf(&pdf, "trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", table)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/pdf")
+		text := pdf.String()
+		if r.URL.Path == "/broken.pdf" {
+			text = text[:60]
+		}
+		fmt.Fprint(w, text)
+	}))
+	t.Cleanup(server.Close)
+	file := write(t, "run.yaml", "web: {allow_private: [127.0.0.1]}\n")
+	for _, sandbox := range []string{"local", "native"} {
+		read := func(name string) string {
+			return succeed(t, "tools", "call", "web_extract", `{"urls":["`+server.URL+name+`"]}`, "-f", file, "--sandbox", sandbox).out
+		}
+		if got := read("/a.pdf"); !strings.Contains(got, "The lighthouse burned down") || !strings.Contains(got, `"extractor":"pdftotext"`) {
+			t.Errorf("%s: %s", sandbox, got)
+		}
+		if got := read("/broken.pdf"); !strings.Contains(got, `"error_class":"malformed"`) {
+			t.Errorf("%s: %s", sandbox, got)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func OpenWeb(ctx context.Context, s web.Settings, backend func() (sandbox.Backen
 	return web.Open(ctx, web.Config{Settings: s, Getenv: os.Getenv, Now: time.Now, PDF: documents.text})
 }
 
-// pdf makes the text of PDF files with pdftotext, each in a sandbox of its own without a network.
+// pdf makes the text of PDF files with pdftotext, each in a sandbox of its own, which reaches nothing.
 type pdf struct {
 	backend func() (sandbox.Backend, error)
 	opened  atomic.Int64
@@ -55,7 +55,7 @@ func (p *pdf) text(ctx context.Context, body []byte) (text string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pdfTime, fmt.Errorf("it took longer than %s", pdfTime))
 	defer cancel()
 	spec := sandbox.Spec{
-		ID: fmt.Sprintf("pdf-%d-%d", os.Getpid(), p.opened.Add(1)), Network: sandbox.NetworkNone, Limits: sandbox.Limits{Memory: pdfMemory},
+		ID: fmt.Sprintf("pdf-%d-%d", os.Getpid(), p.opened.Add(1)), Limits: sandbox.Limits{Memory: pdfMemory},
 	}
 	sb, err := backend.Open(ctx, spec)
 	if err != nil {
