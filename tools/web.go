@@ -3,11 +3,13 @@ package tools
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 	"unicode/utf8"
 
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
+	"trajgen/tools/threats"
 	"trajgen/tools/web"
 	"trajgen/tools/web/extract"
 	"trajgen/tools/web/source"
@@ -45,6 +47,18 @@ func webFailure(view *web.View, err error) error {
 	return f
 }
 
+// suspect adds what looks like an attack in texts of strangers to a list.
+func suspect(known []string, texts ...string) []string {
+	for _, text := range texts {
+		for _, finding := range threats.Scan(text) {
+			if !slices.Contains(known, finding.ID) {
+				known = append(known, finding.ID)
+			}
+		}
+	}
+	return known
+}
+
 type webPage struct {
 	URL        string `json:"url"`
 	Title      string `json:"title"`
@@ -61,7 +75,7 @@ type webPages struct {
 }
 
 // showPages is the result of a call that read pages. If none could be read, the call failed as its gravest page did.
-func showPages(view *web.View, pages []source.Page, offset int) (any, error) {
+func showPages(view *web.View, about *web.About, pages []source.Page, offset int) (any, error) {
 	result := webPages{Results: []webPage{}}
 	var gravest *source.Error
 	for _, page := range pages {
@@ -74,6 +88,7 @@ func showPages(view *web.View, pages []source.Page, offset int) (any, error) {
 		} else {
 			result.Success = true
 			shown.Content, shown.NextOffset = extract.Cut(page.Text, offset, pageLimit)
+			about.Threats = suspect(about.Threats, page.Title, shown.Content)
 			if offset > 0 || shown.NextOffset > 0 {
 				shown.Length = utf8.RuneCountInString(page.Text)
 			}

@@ -35,9 +35,10 @@ func webCrawl(ctx context.Context, env *registry.Env, args webCrawlArgs) (any, e
 	pages, err := call.Crawl(ctx, source.Crawl{
 		URL: args.URL, Instructions: args.Instructions, Limit: args.Limit, Depth: args.Depth, Include: args.Include, Exclude: args.Exclude,
 	})
-	env.Source = call.Came(pages)
+	about := call.Came(pages)
+	env.Source = &about
 	if err != nil {
 		return nil, webFailure(view, err)
 	}
-	return showPages(view, pages, 0)
+	return showPages(view, &about, pages, 0)
 }

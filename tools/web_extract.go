@@ -28,9 +28,10 @@ func webExtract(ctx context.Context, env *registry.Env, args webExtractArgs) (an
 	}
 	call := view.Call(env.CallID)
 	pages, err := call.Read(ctx, args.URLs)
-	env.Source = call.Came(pages)
+	about := call.Came(pages)
+	env.Source = &about
 	if err != nil {
 		return nil, webFailure(view, err)
 	}
-	return showPages(view, pages, args.Offset)
+	return showPages(view, &about, pages, args.Offset)
 }

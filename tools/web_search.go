@@ -44,7 +44,8 @@ func webSearch(ctx context.Context, env *registry.Env, args webSearchArgs) (any,
 		return nil, err
 	}
 	call := view.Call(env.CallID)
-	env.Source = call.Searched()
+	about := call.Searched()
+	env.Source = &about
 	found, err := call.Search(ctx, source.Query{Text: args.Query, Limit: args.Limit})
 	if err != nil {
 		return nil, webFailure(view, err)
@@ -52,6 +53,7 @@ func webSearch(ctx context.Context, env *registry.Env, args webSearchArgs) (any,
 	result := webSearchResult{Success: true}
 	result.Data.Web = []webResult{}
 	for i, r := range found {
+		about.Threats = suspect(about.Threats, r.Title, r.Description)
 		result.Data.Web = append(result.Data.Web, webResult{r.Title, r.URL, r.Description, i + 1, r.Published})
 	}
 	if len(found) == 0 {

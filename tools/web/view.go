@@ -121,9 +121,10 @@ func (c *Call) Crawl(ctx context.Context, crawl source.Crawl) ([]source.Page, er
 
 // About is what answered a call, as its row has it.
 type About struct {
-	Mode  string      `json:"mode"`
-	By    string      `json:"by"`
-	Pages []AboutPage `json:"pages,omitempty"`
+	Mode    string      `json:"mode"`
+	By      string      `json:"by"`
+	Pages   []AboutPage `json:"pages,omitempty"`
+	Threats []string    `json:"threats,omitempty"` // what of the text that the model sees looks like an attack; it sees it all the same
 }
 
 // AboutPage is what is known of a page beside what the model sees.
