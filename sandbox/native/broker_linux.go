@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -77,9 +76,10 @@ func startBroker(opts options, ids *userIDs) (*brokerClient, error) {
 		unix.Close(ours)
 		return nil, err
 	}
-	process, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(programs.broker.Fd())), []string{broker.Name}, &os.ProcAttr{
+	files := []*os.File{null, null, stderr, child, programs.helper, programs.broker}
+	process, err := os.StartProcess(lastOf(files), []string{broker.Name}, &os.ProcAttr{
 		Dir: "/", Env: brokerEnv,
-		Files: []*os.File{null, null, stderr, child, programs.helper},
+		Files: files,
 		Sys:   ids.separate(),
 	})
 	if err == nil {

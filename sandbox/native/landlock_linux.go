@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -273,8 +272,9 @@ func (l *landlock) start(d *directory, sys *syscall.SysProcAttr, what *guest.Dir
 		return -1, err
 	}
 	defer null.Close()
-	d.process, err = os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(program.Fd())), []string{guest.LandlockName}, &os.ProcAttr{
-		Dir: "/", Env: guest.Env, Files: []*os.File{null, null, os.Stderr, socket}, Sys: sys,
+	files := []*os.File{null, null, os.Stderr, socket, program}
+	d.process, err = os.StartProcess(lastOf(files), []string{guest.LandlockName}, &os.ProcAttr{
+		Dir: "/", Env: guest.Env, Files: files, Sys: sys,
 	})
 	if err != nil {
 		unix.Close(ours)

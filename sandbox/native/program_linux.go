@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -30,6 +31,10 @@ func (p *programs) close() {
 		}
 	}
 }
+
+// lastOf is the path of the last of a new process's files, for a program that it inherits. By the number that the file has in this
+// process it might not be found: the new process moves other files to free numbers, and knows no more than those that it inherits.
+func lastOf(files []*os.File) string { return "/proc/self/fd/" + strconv.Itoa(len(files)-1) }
 
 // openPrograms opens the built-in programs, or this one where there are none.
 func openPrograms(builtIn *embedded.Programs) (p programs, err error) {
