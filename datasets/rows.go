@@ -13,7 +13,7 @@ type Row struct {
 	Fields map[string]json.RawMessage // by name, without those that are null
 }
 
-// Rows streams the rows of a file of any format that Open takes, for what is no dataset of tasks. A *RowError is a broken row,
+// Rows streams the rows of a file of any format that Open takes, for what is not a dataset of tasks. A *RowError is a broken row,
 // after which others may follow; any other error is the last.
 func Rows(path string) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {

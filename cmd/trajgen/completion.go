@@ -48,7 +48,7 @@ func complete(cmd *cobra.Command) {
 		return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) { return o(begun) }
 	}
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		if o, ok := offers[flag.Name]; ok && flag.Value.Type() != "stringToString" { // corpus build's map is no mapping of datasets
+		if o, ok := offers[flag.Name]; ok && flag.Value.Type() != "stringToString" { // corpus build's map is not a mapping of datasets
 			_ = cmd.RegisterFlagCompletionFunc(flag.Name, offered(o)) // fails only for an unknown flag, or a second time
 		}
 	})

@@ -127,7 +127,7 @@ func (o *corpusBuild) build(ctx context.Context, std stdio, paths []string) erro
 		fmt.Fprintf(std.err, "left out %d documents that cannot be read\n", o.count.bad)
 	}
 	if o.count.other > 0 {
-		fmt.Fprintf(std.err, "left out %d that are no documents, such as %s\n", o.count.other, strings.Join(o.other, ""))
+		fmt.Fprintf(std.err, "left out %d that are not documents, such as %s\n", o.count.other, strings.Join(o.other, ""))
 	}
 	if o.json {
 		return writeJSON(std.out, info)

@@ -27,7 +27,7 @@ func pagesFolder(t *testing.T) string {
 func TestCorpus(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.corpus")
 	built := succeed(t, "corpus", "build", pagesFolder(t), "--analyser", "english", "--out", file)
-	if !strings.Contains(built.out, "x.corpus: 2 documents, 7 words") || !strings.Contains(built.errOut, "left out 1 that are no documents, such as ") {
+	if !strings.Contains(built.out, "x.corpus: 2 documents, 7 words") || !strings.Contains(built.errOut, "left out 1 that are not documents, such as ") {
 		t.Errorf("build: %+v", built)
 	}
 	var info struct {

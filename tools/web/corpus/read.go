@@ -27,7 +27,7 @@ type Source struct {
 	// Bad receives each document that cannot be read, an *InputError, and reading goes on. Without it, the first one ends the
 	// reading.
 	Bad func(error)
-	// Other receives the files of folders and the records of WARC files that are no documents: pictures, and pages that failed.
+	// Other receives the files of folders and the records of WARC files that are not documents: pictures, and pages that failed.
 	Other func(place string)
 }
 

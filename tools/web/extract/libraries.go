@@ -51,7 +51,7 @@ func newConverter() *converter.Converter {
 			table.WithSkipEmptyRows(true),
 		),
 	))
-	// The plugins write &lt; for < even so. What stands for it meanwhile is no character of any text.
+	// The plugins write &lt; for < even so. What stands for it meanwhile is not in any text.
 	away, back := strings.NewReplacer("<", "\uFDD0", ">", "\uFDD1"), strings.NewReplacer("\uFDD0", "<", "\uFDD1", ">")
 	c.Register.TextTransformer(func(_ converter.Context, text string) string { return away.Replace(text) },
 		converter.PriorityEarly)

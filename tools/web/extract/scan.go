@@ -50,7 +50,7 @@ type scanner struct {
 	name             strings.Builder // of the page
 	dates            [len(dateNames)]string
 	into             *strings.Builder // where text goes besides
-	hidden           atom.Atom        // the element whose text is no text of the page
+	hidden           atom.Atom        // the element whose text is not the page's
 	linked           bool             // what is hidden is JSON-LD
 	at               map[string]int   // the index of each link
 	targets          int              // links that were looked at

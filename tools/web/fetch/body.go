@@ -123,7 +123,7 @@ func (u *unfolded) Read(p []byte) (int, error) {
 	return n, u.blame(err)
 }
 
-// blame tells a broken connection, which may work again, from an answer that is no better the next time.
+// blame tells a broken connection, which may work again, from an answer that would be the same again.
 func (u *unfolded) blame(err error) error {
 	switch {
 	case err == nil, err == io.EOF:
