@@ -27,7 +27,7 @@ func TestCut(t *testing.T) {
 		for _, kind := range [][]string{{"host", "--plain-ok", "--state-dir", t.TempDir()}, {"bare", "--workdir", t.TempDir()}} {
 			t.Run(name+", "+kind[0], func(t *testing.T) {
 				if name == "agent killed" && kind[0] == "bare" {
-					t.Skip("whoever made the container ends it")
+					t.Skip("the backend that made the container ends it")
 				}
 				agent := startAgent(t, kind...)
 				client, err := relay.Dial(t.Context(), agent, relay.Options{Patience: 2 * time.Second})

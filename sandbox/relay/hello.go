@@ -70,7 +70,7 @@ func (l *link) readHello() (other hello, err error) {
 		if b != magic[i] {
 			_ = in.UnreadByte()
 			rest, _ := in.Peek(in.Buffered())
-			return other, fmt.Errorf("it is no agent: it says %q", magic[:i]+string(rest[:min(len(rest), 200)]))
+			return other, fmt.Errorf("it is not an agent: it says %q", magic[:i]+string(rest[:min(len(rest), 200)]))
 		}
 	}
 	line, err := in.ReadBytes('\n')

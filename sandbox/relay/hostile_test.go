@@ -44,7 +44,7 @@ func TestStrangers(t *testing.T) {
 		want string
 	}{
 		{"nothing", nil, "it ended at once"},
-		{"a shell", []byte("Welcome to the machine!\n$ "), `it is no agent: it says "Welcome to the machine!\n$ "`},
+		{"a shell", []byte("Welcome to the machine!\n$ "), `it is not an agent: it says "Welcome to the machine!\n$ "`},
 		{"an older one", relay.Hello(relay.Version - 1), "it speaks version 1 of the protocol, and this program version 2"},
 		{"a newer one", relay.Hello(relay.Version + 1), "it speaks version 3 of the protocol, and this program version 2"},
 		{"half a greeting", relay.Hello(relay.Version)[:17], "unexpected EOF"},

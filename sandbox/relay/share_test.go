@@ -39,7 +39,7 @@ func TestSlowReader(t *testing.T) {
 		}
 		gates, floods = append(gates, g), append(floods, p)
 	}
-	// One that nobody will ever read.
+	// One whose output is never read.
 	never := &gate{opened: make(chan struct{})}
 	defer close(never.opened)
 	if _, err := sb.Start(t.Context(), sandbox.Command{Args: []string{"yes"}, Stdout: never}); err != nil {
@@ -63,7 +63,7 @@ func TestSlowReader(t *testing.T) {
 	for i, p := range floods {
 		waiting, cancel := context.WithTimeout(ctx, time.Millisecond)
 		if exit, err := p.Wait(waiting); err == nil {
-			t.Errorf("a flood that nobody read: got %+v", exit)
+			t.Errorf("a flood that was not read: got %+v", exit)
 		}
 		cancel()
 		close(gates[i].opened)

@@ -76,7 +76,7 @@ func TestPages(t *testing.T) {
 		for _, match := range link.FindAllStringSubmatch(d.Text, -1) {
 			target := strings.TrimPrefix(match[1], address)
 			if all[target].ID == "" || target == id {
-				t.Errorf("%s links to %s, which is no other page", id, match[1])
+				t.Errorf("%s links to %s, which is not another page", id, match[1])
 			}
 			linked[target]++
 		}
