@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -105,19 +104,8 @@ func TestCorpusServe(t *testing.T) {
 	succeed(t, "corpus", "build", pagesFolder(t), "--out", file)
 	cmd := exec.Command(build(t), "corpus", "serve", file, "--addr", "127.0.0.1:0")
 	cmd.Stderr = t.Output()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Process.Kill()
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("no address: %v", err)
-	}
-	response, err := http.Post(strings.TrimSpace(url)+"/retrieve", "application/json", strings.NewReader(`{"queries": ["lighthouse"]}`))
+	url := serving(t, cmd)
+	response, err := http.Post(url+"/retrieve", "application/json", strings.NewReader(`{"queries": ["lighthouse"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -105,6 +106,23 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 		t.Fatal(err)
 	}
 	return result{cmd.ProcessState.ExitCode(), out.String(), errOut.String()}
+}
+
+// serving starts a command that prints the address that it serves, and kills it at the end of the test if it still runs.
+func serving(t *testing.T, cmd *exec.Cmd) (url string) {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if url, err = bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("no address: %v", err)
+	}
+	return strings.TrimSpace(url)
 }
 
 // succeed runs the program and fails the test unless it exits with 0.

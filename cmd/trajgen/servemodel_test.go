@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"io"
 	"net/http"
@@ -19,19 +18,7 @@ func TestServeModel(t *testing.T) {
 		"--outage", "100h-101h;refuse", "--errors", "vllm", "--drift", "whitespace", "--reasoning", "tags", "--slots", "4", "--max-in-flight", "9")
 	var logged bytes.Buffer
 	cmd.Stderr = &logged
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Process.Kill()
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("no address: %v, %s", err, &logged)
-	}
-	url = strings.TrimSpace(url)
+	url := serving(t, cmd)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	ask := func(method, url string) (int, http.Header, string) {
