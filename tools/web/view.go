@@ -52,6 +52,21 @@ func (v *View) Lacking() bool {
 	return misses > v.web.config.Settings.MaxMisses
 }
 
+// Through records what live answers to a call, or answers from the recording without live; else it is live itself. Version names
+// who is asked, and in which version of our requests: a replay looks answers up by it.
+func (v *View) Through(call, version string, live http.RoundTripper) http.RoundTripper {
+	switch p := v.begin(); {
+	case p.recording != nil:
+		return p.recording.Transport(call, version, live)
+	case p.played != nil:
+		return p.played.Transport(call, version)
+	}
+	return live
+}
+
+// Mode is the mode of the run's web.
+func (v *View) Mode() string { return v.web.mode() }
+
 // Call is the web of one tool call.
 type Call struct {
 	mode            string
@@ -63,7 +78,7 @@ type Call struct {
 
 // Call is the web of a tool call.
 func (v *View) Call(id string) *Call {
-	w, p := v.web, v.begin()
+	w := v.web
 	c := &Call{mode: w.mode()}
 	if w.mode() == Corpus {
 		documents := documents{w.corpus}
@@ -72,15 +87,7 @@ func (v *View) Call(id string) *Call {
 		c.reads = c.searches
 		return c
 	}
-	through := func(version string, live http.RoundTripper) http.RoundTripper {
-		switch {
-		case p.recording != nil:
-			return p.recording.Transport(id, version, live)
-		case p.played != nil:
-			return p.played.Transport(id, version)
-		}
-		return live
-	}
+	through := func(version string, live http.RoundTripper) http.RoundTripper { return v.Through(id, version, live) }
 	// They were opened with the run, so that they open again.
 	c.searches = w.search.Version()
 	searcher, _ := w.service(w.search, through(c.searches, w.services))
