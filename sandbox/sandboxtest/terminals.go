@@ -117,8 +117,9 @@ var terminalCases = []testCase{
 		k.needs("bash")
 		s := k.onTerminal(sandbox.TTY{}, sandbox.Command{Args: []string{"bash", "--norc", "--noprofile", "--noediting", "-i"}, Env: []string{"PS1=ready 1> "}})
 		s.until("ready 1> ")
-		s.typed("sh -c 'echo st\"\"arted; exec sleep 71.2'; PS1='ready 2> '\n")
-		s.until("started\n") // from the process that has the terminal then
+		s.typed("cat; PS1='ready 2> '\n")
+		s.typed("line\n")
+		s.until("line\nline\n") // the second is from the process that has the terminal then
 		s.typed("\x1a")
 		s.until("Stopped")
 		s.until("ready 2> ")
