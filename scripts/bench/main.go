@@ -89,7 +89,7 @@ when a target is missed. Sections:
 			return nil
 		}
 		report, err := bench.Run(ctx, options)
-		if ctx.Err() != nil || report == nil {
+		if report == nil {
 			return err
 		}
 		if out != "" {
