@@ -33,7 +33,7 @@ type Compaction struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// Replacement is the content that is sent for a message instead of its own.
+// Replacement is the content that is sent for a message instead of its own and its images.
 type Replacement struct {
 	Message int    `json:"message"` // index in Episode.Messages
 	Content string `json:"content"`
@@ -72,7 +72,7 @@ func Shortened(messages []Message, compactions []Compaction, turn int) []Message
 			continue
 		}
 		if content, ok := contents[i]; ok {
-			message.Content, message.Harness = content, true
+			message.Content, message.Parts, message.Harness = content, nil, true
 		}
 		sent = append(sent, message)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // SchemaVersion is written into every journal record and Parquet file.
-const SchemaVersion = 6
+const SchemaVersion = 7
 
 // Episode is one play of one task, from the draw of its toolsets to its reward. It belongs to one goroutine until
 // it is journaled and is immutable from then on.
@@ -41,6 +41,8 @@ type Episode struct {
 
 	// Sampling is how the model was asked, the run's own settings and what a sweep chose for this sample.
 	Sampling Sampling `json:"sampling,omitzero"`
+	// Web is the mode of the run's web: live, record, replay or corpus.
+	Web string `json:"web,omitempty"`
 
 	Messages []Message  `json:"messages"`
 	Turns    []Turn     `json:"turns"`
@@ -67,7 +69,7 @@ type Episode struct {
 	Drift *Drift `json:"drift,omitempty"`
 
 	Usage   Usage         `json:"usage"`
-	CostUSD *float64      `json:"cost_usd,omitempty"` // of turns and summaries, by the run's prices; nil when a part of it is unknown
+	CostUSD *float64      `json:"cost_usd,omitempty"` // of turns, summaries and models that tools asked, by the run's prices; nil when a part of it is unknown
 	Model   string        `json:"model,omitempty"`
 	Sandbox Sandbox       `json:"sandbox"`
 	Started time.Time     `json:"started"`
@@ -77,8 +79,10 @@ type Episode struct {
 
 // Message is one chat message as it was sent to or received from the model.
 type Message struct {
-	Role      string `json:"role"` // system, user, assistant, tool
-	Content   string `json:"content"`
+	Role    string `json:"role"` // system, user, assistant, tool
+	Content string `json:"content"`
+	// Parts are images, and texts where their order matters: then Content is all of their text, one after the other.
+	Parts     []Part `json:"parts,omitempty"`
 	Reasoning string `json:"reasoning,omitempty"` // assistant: reasoning that the server separated from the content
 	// ReasoningDetails is that reasoning in OpenRouter's form, with signatures and encrypted parts: a JSON list, which is sent
 	// back unchanged.
@@ -201,6 +205,8 @@ type ToolCall struct {
 	Untrusted string `json:"untrusted,omitempty"`
 	// Source is what answered a call that went outside of the sandbox, as JSON: a provider, a recording, pages with their digests.
 	Source json.RawMessage `json:"source,omitempty"`
+	// Images are what the call showed the model, in the message behind the results.
+	Images []Part `json:"images,omitempty"`
 	// Runner says that the tool is a plugin that ran on the runner's machine and not in the sandbox.
 	Runner bool `json:"runner,omitempty"`
 	// Masked names the secrets that were replaced in the result.

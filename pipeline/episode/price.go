@@ -60,5 +60,6 @@ func CostOf(ep *Episode, prices Prices, asked string) (usd float64, known bool) 
 			add(*c.Usage, c.Model, c.Asked)
 		}
 	}
+	ep.Inquired(add)
 	return usd, known
 }

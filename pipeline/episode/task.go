@@ -24,6 +24,7 @@ type Task struct {
 	Network string            `json:"network,omitempty"`
 	Allow   []string          `json:"allow,omitempty"` // targets of network allowlist; without any, the run's
 
+	Sites     []string  `json:"sites,omitempty"` // web sites that come with trajgen, as SITE or SITE:SEED
 	Resources Resources `json:"resources,omitzero"`
 
 	Toolsets     []string `json:"toolsets,omitempty"`     // overrides the run's choice: fixed, not sampled; NoToolsets alone for none
@@ -44,7 +45,7 @@ type Task struct {
 // Files maps a path to its content. Text is a plain JSON string; bytes that are not UTF-8 are {"base64": "..."}.
 type Files map[string]File
 
-// Check is one way to judge an episode. Exactly one of Command, Exact, Number, Regex is set; Tests are files for Command, which
+// Check is one way to judge an episode. Exactly one of Command, Exact, Number, Regex, SiteState is set; Tests are files for Command, which
 // runs after they were put in place.
 type Check struct {
 	Name    string  `json:"name,omitempty"`
@@ -61,6 +62,14 @@ type Check struct {
 	// Tolerance of Number, absolute; 0 compares exactly up to float rounding (1e-9 relative).
 	Tolerance float64 `json:"tolerance,omitempty"`
 	Regex     string  `json:"regex,omitempty"` // RE2, searched in the final answer
+
+	SiteState *SiteState `json:"site_state,omitempty"`
+}
+
+// SiteState is what a check expects of a web site of the task.
+type SiteState struct {
+	Site   string `json:"site"`
+	Expect string `json:"expect"` // an expression over the state, which is true, false or a number from 0 to 1
 }
 
 // Step is one assistant turn of a reference solution: tool calls, or the final answer.

@@ -30,6 +30,9 @@ func written(messages []Message, piece int) string {
 		if m.Content != "" {
 			text.WriteString(ends(m.Content, piece) + "\n")
 		}
+		for _, image := range m.Images() {
+			fmt.Fprintf(&text, "[an image of %d by %d pixels]\n", image.Width, image.Height)
+		}
 		for _, call := range m.Calls {
 			fmt.Fprintf(&text, "calls %s with %s\n", ends(call.Name, leastPiece), ends(call.Arguments, piece))
 		}
