@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/url"
-	"path"
-	"slices"
 
 	"trajgen/tools/web/corpus"
 	"trajgen/tools/web/source"
@@ -18,6 +16,9 @@ type documents struct{ corpus.Corpus }
 
 // Search implements source.Searcher.
 func (d documents) Search(ctx context.Context, q source.Query) ([]source.Result, error) {
+	if q.Site != "" || q.After != "" || q.Language != "" {
+		return nil, source.Errorf(source.Agent, source.Unsupported, "the corpus cannot be searched by site, date or language: leave it out")
+	}
 	hits, err := d.Corpus.Search(ctx, q.Text, min(q.Limit, corpus.MaxHits))
 	if err != nil {
 		return nil, err
@@ -73,6 +74,9 @@ func (d documents) Crawl(ctx context.Context, c source.Crawl) ([]source.Page, er
 		url   string
 		depth int
 	}
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
 	var pages []source.Page
 	seen := map[string]bool{c.URL: true}
 	for next := []step{{c.URL, 0}}; len(next) > 0 && len(pages) < c.Limit; next = next[1:] {
@@ -85,7 +89,7 @@ func (d documents) Crawl(ctx context.Context, c source.Crawl) ([]source.Page, er
 		}
 		pages = append(pages, page)
 		for _, link := range page.Links {
-			if next[0].depth < c.Depth && !seen[link.URL] && wanted(c, link.URL) {
+			if next[0].depth < c.Depth && !seen[link.URL] && wants(c, link.URL) {
 				seen[link.URL] = true
 				next = append(next, step{link.URL, next[0].depth + 1})
 			}
@@ -94,12 +98,7 @@ func (d documents) Crawl(ctx context.Context, c source.Crawl) ([]source.Page, er
 	return pages, nil
 }
 
-// wanted says whether a crawl's patterns take a URL.
-func wanted(c source.Crawl, raw string) bool {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return false
-	}
-	matches := func(pattern string) bool { ok, _ := path.Match(pattern, u.Path); return ok }
-	return !slices.ContainsFunc(c.Exclude, matches) && (len(c.Include) == 0 || slices.ContainsFunc(c.Include, matches))
+func wants(c source.Crawl, address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && c.Wants(u.Path)
 }

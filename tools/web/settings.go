@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"trajgen/tools/web/provider"
 )
@@ -17,6 +18,9 @@ type Settings struct {
 	Corpus       string              `yaml:"corpus" flag:"corpus" experiment:"in web" help:"documents that search, open and find answer from, and with mode corpus the web tools, too: an index (trajgen corpus build), bundled, or the URL of a retrieval server"`
 	Search       string              `yaml:"search" flag:"web-search" experiment:"in web" help:"provider of web_search (default: the first whose key is set, else duckduckgo)"`
 	Extract      string              `yaml:"extract" flag:"web-extract" experiment:"in web" help:"provider of web_extract and web_crawl (default: trajgen fetches and extracts pages itself)"`
+	Cache        string              `yaml:"cache" flag:"web-cache" experiment:"no" help:"with live: a directory that keeps answers, so that the same request is not made again for a while"`
+	CacheTTL     time.Duration       `yaml:"cache_ttl" flag:"web-cache-ttl" experiment:"no" help:"how long the cache's answers are used (default 24h)"`
+	Summary      Summary             `yaml:"summary,omitempty" flag:"web-summary" experiment:"in web"` // a model that summarises long pages
 	Providers    map[string]Provider `yaml:"providers,omitempty" flag:"web-providers" experiment:"in web"`
 	AllowPrivate []string            `yaml:"allow_private,omitempty" flag:"web-allow-private" experiment:"in web"` // hosts and address ranges of one's own network that pages may be read from
 	Block        []string            `yaml:"block,omitempty" flag:"web-block" experiment:"in web"`                 // sites that are never read: a domain with all below it
@@ -31,6 +35,14 @@ type Provider struct {
 	provider.Generic `yaml:",inline"`
 }
 
+// Summary says which model summarises long pages. Without a name they are shown in parts.
+type Summary struct {
+	Model     string `yaml:"model" experiment:"in web"`
+	BaseURL   string `yaml:"base_url,omitempty" experiment:"no"`
+	APIKeyEnv string `yaml:"api_key_env,omitempty" experiment:"no"`
+	MaxChars  int    `yaml:"max_chars,omitempty" experiment:"in web"` // of a summary; 0 is 5000
+}
+
 // The modes.
 const (
 	Live   = "live"
@@ -38,6 +50,9 @@ const (
 	Replay = "replay"
 	Corpus = "corpus"
 )
+
+// maxSummary is the most characters of a summary.
+const maxSummary = 50_000
 
 var modes = []string{Live, Record, Replay, Corpus}
 
@@ -55,8 +70,12 @@ func (s Settings) Validate() error {
 	bad(s.Mode != "" && !slices.Contains(modes, s.Mode), "unknown mode %q (have %s)", s.Mode, strings.Join(modes, ", "))
 	bad((s.Mode == Replay) != (s.Recording != ""), "mode replay and recording (--web-recording RUN) go together")
 	bad(s.Mode == Corpus && s.Corpus == "", "mode corpus needs corpus: an index, %s, or the URL of a retrieval server", Bundled)
+	bad(s.Cache != "" && s.Mode != "" && s.Mode != Live, "cache is for mode live")
+	bad(s.CacheTTL < 0 || s.CacheTTL > 0 && s.Cache == "", "cache_ttl goes with cache, and is not below 0")
 	bad(s.Mode != Replay && (s.Loose || s.MaxMisses != 0), "loose and max_misses are for mode replay")
 	bad(s.MaxMisses < 0, "max_misses is %d; not below 0", s.MaxMisses)
+	bad(s.Summary.Model == "" && s.Summary != (Summary{}), "summary names no model")
+	bad(s.Summary.MaxChars < 0 || s.Summary.MaxChars > maxSummary, "summary.max_chars is %d; from 1 to %d", s.Summary.MaxChars, maxSummary)
 	names := provider.Names()
 	for _, name := range append([]string{s.Search, s.Extract}, slices.Sorted(maps.Keys(s.Providers))...) {
 		bad(name != "" && !slices.Contains(names, name), "unknown provider %q (have %s)", name, strings.Join(names, ", "))

@@ -2,11 +2,16 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/url"
 	"sync"
 
+	"trajgen/pipeline/episode"
 	"trajgen/tools/web/corpus"
 	"trajgen/tools/web/fetch"
+	"trajgen/tools/web/guard"
+	"trajgen/tools/web/sites"
 	"trajgen/tools/web/source"
 	"trajgen/tools/web/tape"
 )
@@ -15,6 +20,13 @@ import (
 type View struct {
 	web   *Web
 	begin func() play // at the first use: most of the episodes in flight may never need it
+
+	sites *sites.Set // nil for a task without sites
+	why   error      // there are none
+
+	mu      sync.Mutex // guards what follows
+	changes int        // requests that may have changed a site's state
+	history uint64     // which
 }
 
 // play is how an attempt is recorded or played back; the zero value does neither.
@@ -23,17 +35,22 @@ type play struct {
 	played    *tape.Playing
 }
 
-// View is the web of an attempt.
-func (w *Web) View(episode string, attempt int) *View {
-	return &View{web: w, begin: sync.OnceValue(func() (p play) {
+// View is the web of an attempt, with the sites of its task, each in a state of its own.
+func (w *Web) View(id string, attempt int, names ...string) *View {
+	v := &View{web: w, why: errors.New("the task names no sites")}
+	if len(names) > 0 {
+		v.sites, v.why = sites.Open(names)
+	}
+	v.begin = sync.OnceValue(func() (p play) {
 		switch {
 		case w.recorder != nil:
-			p.recording = w.recorder.Play(episode, attempt)
+			p.recording = w.recorder.Play(id, attempt)
 		case w.tape != nil:
-			p.played = w.tape.Play(episode)
+			p.played = w.tape.Play(id)
 		}
 		return p
-	})}
+	})
+	return v
 }
 
 // Corpus is what search, open and find answer from; nil without one.
@@ -64,30 +81,74 @@ func (v *View) Through(call, version string, live http.RoundTripper) http.RoundT
 	return live
 }
 
+// File reads a file of any kind for a call, of at most limit bytes. An error is a *source.Error, unless ctx has ended.
+func (v *View) File(ctx context.Context, call, url string, limit int64) (source.Page, []byte, error) {
+	if v.web.Mode() == Corpus {
+		return source.Page{URL: url}, nil, source.Errorf(source.Agent, source.NotInCorpus, "the corpus has no file %s, and this run has no live web", url)
+	}
+	return v.web.fetcher.With(v.Through(call, fetch.Version, v.web.live)).File(ctx, url, limit)
+}
+
+// Check judges a URL that an agent wrote, as guard.Guard does.
+func (v *View) Check(url string) error {
+	_, err := v.web.guard.Check(url)
+	return err
+}
+
+// Follow judges a URL that a page leads to.
+func (v *View) Follow(to string) error {
+	_, err := v.web.guard.Follow(&url.URL{}, to)
+	return err
+}
+
 // Mode is the mode of the run's web.
-func (v *View) Mode() string { return v.web.mode() }
+func (v *View) Mode() string { return v.web.Mode() }
 
 // Call is the web of one tool call.
 type Call struct {
-	mode            string
+	id              string
+	view            *View
 	searcher        source.Searcher
 	reader          source.Reader
 	crawler         source.Crawler
 	searches, reads string // who does, with the version
+	cached          []*tape.Cached
 }
 
 // Call is the web of a tool call.
 func (v *View) Call(id string) *Call {
+	c := v.call(id)
+	if v.sites != nil {
+		w := v.web
+		var rest http.RoundTripper = guard.Offline(source.Agent, source.NoHost)
+		if w.Mode() != Corpus {
+			rest = v.Through(id, fetch.Version, w.live)
+		}
+		own := w.sites.With(byHost{v, v.Sites(id), rest})
+		both := withSites{v, own, c.reader, c.crawler}
+		c.reader, c.crawler, c.reads = both, both, c.reads+", "+sitesVersion
+	}
+	return c
+}
+
+func (v *View) call(id string) *Call {
 	w := v.web
-	c := &Call{mode: w.mode()}
-	if w.mode() == Corpus {
+	c := &Call{id: id, view: v}
+	if w.Mode() == Corpus {
 		documents := documents{w.corpus}
 		c.searcher, c.reader, c.crawler = documents, documents, documents
 		c.searches = "corpus " + w.corpus.Digest()
 		c.reads = c.searches
 		return c
 	}
-	through := func(version string, live http.RoundTripper) http.RoundTripper { return v.Through(id, version, live) }
+	through := func(version string, live http.RoundTripper) http.RoundTripper {
+		if w.cache == nil {
+			return v.Through(id, version, live)
+		}
+		t := w.cache.Transport(version, live)
+		c.cached = append(c.cached, t)
+		return t
+	}
 	// They were opened with the run, so that they open again.
 	c.searches = w.search.Version()
 	searcher, _ := w.service(w.search, through(c.searches, w.services))
@@ -130,8 +191,12 @@ func (c *Call) Crawl(ctx context.Context, crawl source.Crawl) ([]source.Page, er
 type About struct {
 	Mode    string      `json:"mode"`
 	By      string      `json:"by"`
+	Cached  bool        `json:"cached,omitempty"` // the cache answered, and nothing was asked of the web
+	Loose   int         `json:"loose,omitempty"`  // requests that a recording answered by one whose URL differs in what trackers read
 	Pages   []AboutPage `json:"pages,omitempty"`
 	Threats []string    `json:"threats,omitempty"` // what of the text that the model sees looks like an attack; it sees it all the same
+
+	Asked []episode.Inquiry `json:"asked,omitempty"` // of a model that summarised pages
 }
 
 // AboutPage is what is known of a page beside what the model sees.
@@ -143,18 +208,34 @@ type AboutPage struct {
 	Bytes     int    `json:"bytes,omitempty"`
 	Digest    string `json:"sha256,omitempty"`
 	Extractor string `json:"extractor,omitempty"`
+	Text      string `json:"text_sha256,omitempty"` // of a page that was summarised: its whole text
 	Error     string `json:"error_class,omitempty"`
 }
 
 // Searched is what answered a search.
-func (c *Call) Searched() About { return About{Mode: c.mode, By: c.searches} }
+func (c *Call) Searched() About { return c.about(c.searches) }
 
 // Have is what answered from the corpus.
 func (v *View) Have() About { return About{Mode: Corpus, By: "corpus " + v.web.corpus.Digest()} }
 
+// about is what answered the call.
+func (c *Call) about(by string) About {
+	about := About{Mode: c.view.Mode(), By: by}
+	if played := c.view.begin().played; played != nil {
+		about.Loose = played.Loose(c.id)
+	}
+	asked, hits := 0, 0
+	for _, t := range c.cached {
+		a, h := t.Stats()
+		asked, hits = asked+a, hits+h
+	}
+	about.Cached = asked > 0 && hits == asked
+	return about
+}
+
 // Came is where pages came from.
 func (c *Call) Came(pages []source.Page) About {
-	about := About{Mode: c.mode, By: c.reads}
+	about := c.about(c.reads)
 	for _, p := range pages {
 		page := AboutPage{URL: p.URL, FinalURL: p.FinalURL, Status: p.Status, Type: p.Type, Bytes: p.Bytes, Digest: p.Digest, Extractor: p.Extractor}
 		if p.FinalURL == p.URL {

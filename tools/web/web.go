@@ -29,6 +29,7 @@ import (
 // Config says what is opened.
 type Config struct {
 	Settings Settings
+	KeyEnvs  []string // variables of further keys, which a recording must not have
 	Getenv   func(string) string
 	Now      func() time.Time
 	// PDF makes the text of a PDF file; nil where that is not possible.
@@ -38,7 +39,9 @@ type Config struct {
 // Web is what the web tools of a run answer from.
 type Web struct {
 	config   Config
+	guard    *guard.Guard
 	fetcher  *fetch.Fetcher
+	sites    *fetch.Fetcher   // for the sites of tasks
 	live     *guard.Transport // for pages
 	services *http.Transport  // for providers, whose addresses the operator chose
 	search   provider.Config  // of web_search; without a name in mode corpus
@@ -47,6 +50,7 @@ type Web struct {
 	corpus   corpus.Corpus    // nil without
 	recorder *tape.Recorder   // nil but in mode record
 	tape     *tape.Tape       // nil but in mode replay
+	cache    *tape.Cache      // nil without
 	closers  []func() error
 }
 
@@ -56,7 +60,7 @@ func Open(ctx context.Context, c Config) (_ *Web, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
-	w := &Web{config: c, live: g.Transport()}
+	w := &Web{config: c, guard: g, live: g.Transport()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -69,13 +73,16 @@ func Open(ctx context.Context, c Config) (_ *Web, err error) {
 		return nil
 	})
 	extractor := extract.New(extract.Config{PDF: c.PDF})
-	w.fetcher = fetch.New(fetch.Config{
-		Transport: guard.Offline(source.Operator, source.Unavailable), Guard: g, Now: c.Now, Recorded: w.mode() == Replay, InOrder: w.mode() == Record || w.mode() == Replay,
+	fetching := fetch.Config{
+		Transport: guard.Offline(source.Operator, source.Unavailable), Guard: g, Now: c.Now, Recorded: w.Mode() == Replay, InOrder: w.Mode() == Record || w.Mode() == Replay,
 		Extract: func(ctx context.Context, page source.Page, body []byte, header http.Header) source.Page {
 			return extractor.Page(ctx, page, body, header.Get("Content-Type"))
 		},
-	})
-	if w.mode() == Replay {
+	}
+	w.fetcher = fetch.New(fetching)
+	fetching.Recorded, fetching.InOrder = true, true // a site of ours needs no politeness
+	w.sites = fetch.New(fetching)
+	if w.Mode() == Replay {
 		dir := RecordingDir(c.Settings.Recording)
 		if w.tape, err = tape.Open(dir, tape.ReplayOptions{Loose: c.Settings.Loose, Secrets: w.keys()}); err != nil {
 			return nil, err
@@ -85,16 +92,22 @@ func Open(ctx context.Context, c Config) (_ *Web, err error) {
 			return nil, err
 		}
 	}
+	if dir := c.Settings.Cache; dir != "" {
+		if w.cache, err = tape.OpenCache(dir, cmp.Or(c.Settings.CacheTTL, 24*time.Hour), tape.Options{Secrets: w.keys(), Now: c.Now}); err != nil {
+			return nil, err
+		}
+	}
 	if err := w.openCorpus(ctx); err != nil {
 		return nil, err
 	}
-	if w.mode() == Corpus {
+	if w.Mode() == Corpus {
 		return w, nil
 	}
 	return w, w.openProviders()
 }
 
-func (w *Web) mode() string { return cmp.Or(w.config.Settings.Mode, Live) }
+// Mode is the mode of the run's web.
+func (w *Web) Mode() string { return cmp.Or(w.config.Settings.Mode, Live) }
 
 // RecordingDir is where a run directory has the recording of its web.
 func RecordingDir(run string) string { return filepath.Join(run, "web") }
@@ -112,10 +125,24 @@ func VerifyRecording(run string) error {
 	return errors.Join(recording.Verify(), recording.Close())
 }
 
+// MergeRecordings makes one recording in a run directory of those in others, if any has one.
+func MergeRecordings(run string, others []string, now func() time.Time) error {
+	var from []string
+	for _, other := range others {
+		if _, err := os.Stat(RecordingDir(other)); err == nil {
+			from = append(from, RecordingDir(other))
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	return tape.Merge(RecordingDir(run), from, tape.Options{Now: now})
+}
+
 // Record keeps what comes from the web in a run directory, if that is the mode. It is called before the first View. resumed goes on
 // with the recording there.
 func (w *Web) Record(run string, resumed bool) (err error) {
-	if w.mode() != Record {
+	if w.Mode() != Record {
 		return nil
 	}
 	if w.recorder, err = tape.Create(RecordingDir(run), tape.Options{More: resumed, Secrets: w.keys(), Now: w.config.Now}); err == nil {
@@ -135,7 +162,7 @@ func (w *Web) Sync() error {
 // keys are the values of the providers' keys.
 func (w *Web) keys() []string {
 	var all []string
-	for _, name := range w.config.Settings.KeyEnvs() {
+	for _, name := range append(w.config.Settings.KeyEnvs(), w.config.KeyEnvs...) {
 		if value := w.config.Getenv(name); value != "" {
 			all = append(all, value)
 		}
@@ -176,7 +203,7 @@ func (w *Web) openProviders() error {
 
 // service opens a provider over a transport.
 func (w *Web) service(c provider.Config, transport http.RoundTripper) (provider.Provider, error) {
-	c.Transport, c.Now, c.Hasty = transport, w.config.Now, w.mode() == Replay
+	c.Transport, c.Now, c.Hasty = transport, w.config.Now, w.Mode() == Replay
 	return provider.Open(c)
 }
 
@@ -235,10 +262,10 @@ func bundled(ctx context.Context) (path string, remove func(), err error) {
 // Fingerprint says what of the web decides how episodes go: "" for the live web with nothing said about it.
 func (w *Web) Fingerprint() string {
 	s := w.config.Settings
-	if s.Mode == "" && s.Corpus == "" && s.Search == "" && s.Extract == "" && len(s.AllowPrivate)+len(s.Block) == 0 {
+	if s.Mode == "" && s.Corpus == "" && s.Search == "" && s.Extract == "" && s.Summary.Model == "" && len(s.AllowPrivate)+len(s.Block) == 0 {
 		return ""
 	}
-	parts := []string{w.mode()}
+	parts := []string{w.Mode()}
 	add := func(name, value string) {
 		if value != "" {
 			parts = append(parts, name+" "+value)
@@ -257,6 +284,9 @@ func (w *Web) Fingerprint() string {
 		if index, ok := w.corpus.(*corpus.Index); ok {
 			add("analyser", index.Info().Analyser)
 		}
+	}
+	if s.Summary.Model != "" {
+		add("summary by", fmt.Sprintf("%s in %d characters", s.Summary.Model, s.Summary.MaxChars))
 	}
 	add("allow_private", strings.Join(s.AllowPrivate, ","))
 	add("block", strings.Join(s.Block, ","))

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"trajgen/tools/internal/chars"
 	"trajgen/tools/web/source"
 )
 
@@ -128,13 +129,5 @@ func Links(d Document) []source.Link {
 
 func notInCorpus(idOrURL string) error {
 	return source.Errorf(source.Agent, source.NotInCorpus,
-		"the corpus has no document %q. Search first, and use an id or a URL exactly as the results have it", shorten(idOrURL))
-}
-
-// shorten bounds what an error repeats of its input.
-func shorten(text string) string {
-	if len(text) > 200 {
-		return strings.ToValidUTF8(text[:200], "") + "…"
-	}
-	return text
+		"the corpus has no document %q. Search first, and use an id or a URL exactly as the results have it", chars.First(idOrURL, 100, "…"))
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"trajgen/outputs/log/disk"
+	"trajgen/tools/internal/chars"
 )
 
 // finish writes what stands behind the documents, and gives the file its name.
@@ -130,7 +131,7 @@ func (b *builder) writeIDs(ctx context.Context) error {
 			_, n := binary.Uvarint(one.value)
 			place := string(one.value[n+sha256.Size:])
 			if one.key == before {
-				return &InputError{place, fmt.Sprintf("the id %q is that of the document at %s, too", shorten(one.key), beforeAt)}
+				return &InputError{place, fmt.Sprintf("the id %q is that of the document at %s, too", chars.First(one.key, 200, "…"), beforeAt)}
 			}
 			before, beforeAt = one.key, place
 			addToDigest(total, one.key, one.value[n:n+sha256.Size])

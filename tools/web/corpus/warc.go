@@ -14,11 +14,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
-	"github.com/klauspost/compress/zstd"
 	"golang.org/x/net/html/charset"
+
+	"trajgen/tools/web/coding"
 )
 
 // maxRecord bounds a WARC record that may be a document, with the headers of its response.
@@ -154,25 +154,19 @@ func (r *reader) record(place string, header map[string]string, content io.Reade
 
 // decoded is the body of a response without its Content-Encoding, which many archives have already taken away.
 func decoded(response *http.Response) (io.Reader, error) {
-	body := bufio.NewReader(response.Body)
-	head, _ := body.Peek(4) // an error shows again when the body is read
-	switch coding := strings.ToLower(strings.TrimSpace(response.Header.Get("Content-Encoding"))); coding {
-	case "", "identity":
-		return body, nil
-	case "gzip", "x-gzip":
-		if !bytes.HasPrefix(head, []byte("\x1f\x8b")) {
-			return body, nil
-		}
-		return gzip.NewReader(body)
-	case "deflate":
+	body, encoding := bufio.NewReader(response.Body), strings.ToLower(response.Header.Get("Content-Encoding"))
+	head, _ := body.Peek(2) // an error shows again when the body is read
+	switch {
+	case encoding == "deflate":
 		return zlib.NewReader(body)
-	case "br":
-		return brotli.NewReader(body), nil
-	case "zstd":
-		return zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxRecord))
-	default:
-		return nil, fmt.Errorf("its Content-Encoding is %q (have gzip, deflate, br, zstd)", coding)
+	case strings.HasSuffix(encoding, "gzip") && string(head) != "\x1f\x8b":
+		return body, nil
 	}
+	plain, err := coding.Reader(encoding, body)
+	if err == coding.ErrUnknown {
+		err = fmt.Errorf("its Content-Encoding is %q (have gzip, deflate, br, zstd)", encoding)
+	}
+	return plain, err
 }
 
 // inUTF8 decodes a text in the charset that it came with.

@@ -65,6 +65,7 @@ func BenchmarkPage(b *testing.B) {
 			for b.Loop() {
 				x.Page(b.Context(), source.Page{URL: "https://www.example.com/2026/03/page"}, body, "")
 			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pages/s")
 		})
 	}
 }

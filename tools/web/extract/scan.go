@@ -26,8 +26,7 @@ type facts struct {
 
 // dateNames are where the date of publication stands, the best first: names of meta and of properties, JSON-LD, an element time.
 var dateNames = [...]string{"article:published_time", "datepublished", linkedData, "citation_publication_date",
-	"parsely-pub-date",
-	"dc.date.issued", "dcterms.issued", "dcterms.created", "dc.date", "pubdate", "publishdate", "publish-date", "date",
+	"parsely-pub-date", "dc.date.issued", "dcterms.issued", "dcterms.created", "dc.date", "pubdate", "publishdate", "publish-date", "date",
 	elementTime}
 
 const (
@@ -101,8 +100,7 @@ func attributes(tokens *html.Tokenizer) (attrs []html.Attribute, more int) {
 func (s *scanner) count(name atom.Atom, by int) {
 	switch name {
 	case atom.A, atom.B, atom.Big, atom.Code, atom.Em, atom.Font, atom.I, atom.Nobr, atom.S, atom.Small, atom.Strike,
-		atom.Strong,
-		atom.Tt, atom.U:
+		atom.Strong, atom.Tt, atom.U:
 		s.formats = max(s.formats+by, 0)
 		s.elements++
 	default:
@@ -222,9 +220,7 @@ func (s *scanner) stop(name atom.Atom) {
 func (s *scanner) separate(name atom.Atom) {
 	switch name {
 	case atom.A, atom.Abbr, atom.B, atom.Bdi, atom.Bdo, atom.Cite, atom.Code, atom.Em, atom.Font, atom.I, atom.Img, atom.Kbd,
-		atom.Mark,
-		atom.Q, atom.S, atom.Samp, atom.Small, atom.Span, atom.Strong, atom.Sub, atom.Sup, atom.Time, atom.U, atom.Var,
-		atom.Wbr:
+		atom.Mark, atom.Q, atom.S, atom.Samp, atom.Small, atom.Span, atom.Strong, atom.Sub, atom.Sup, atom.Time, atom.U, atom.Var, atom.Wbr:
 	case atom.Td, atom.Th:
 		s.text.WriteByte(' ')
 	default:

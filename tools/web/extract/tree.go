@@ -83,9 +83,7 @@ func (t *tidier) tidy(n *html.Node, in around) {
 func useless(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Script, atom.Style, atom.Template, atom.Link, atom.Meta, atom.Base, atom.Noscript, atom.Iframe, atom.Frame,
-		atom.Object,
-		atom.Embed, atom.Svg, atom.Canvas, atom.Audio, atom.Video, atom.Map, atom.Input, atom.Select, atom.Textarea,
-		atom.Dialog:
+		atom.Object, atom.Embed, atom.Svg, atom.Canvas, atom.Audio, atom.Video, atom.Map, atom.Input, atom.Select, atom.Textarea, atom.Dialog:
 		return true
 	case atom.Html, atom.Body: // which are hidden at first on pages whose script shows them
 		return false

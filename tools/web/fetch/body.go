@@ -1,45 +1,41 @@
 package fetch
 
 import (
-	"compress/gzip"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/zstd"
-
+	"trajgen/tools/web/coding"
 	"trajgen/tools/web/source"
 )
 
 const (
-	headSize  = 1 << 20 // what is read before its kind and size are known
-	maxRatio  = 100     // decoded to wire, after the head
-	maxIdle   = 1 << 20 // more on the wire than was decoded from it
-	maxWindow = 8 << 20 // of zstd: what RFC 9659 allows on the web
+	headSize = 1 << 20 // what is read before its kind and size are known
+	maxRatio = 100     // decoded to wire, after the head
+	maxIdle  = 1 << 20 // more on the wire than was decoded from it
 )
 
 // take reads the body of an answer and hands it over.
 func (f *Fetcher) take(ctx context.Context, resp *http.Response, v *visit) error {
 	v.page.Type = declared(resp.Header)
-	if !vague(v.page.Type) && limitOf(v.page.Type) == 0 {
+	if v.file == 0 && !vague(v.page.Type) && limitOf(v.page.Type) == 0 {
 		return noText(v.page.Type, resp.ContentLength)
 	}
 	body, err := unfold(resp)
 	if err != nil {
 		return err
 	}
-	defer body.close()
+	defer body.Close()
 	content, err := io.ReadAll(io.LimitReader(body, headSize))
 	if err != nil {
 		return err
 	}
 	v.page.Type = kindOf(resp.Header, content)
-	limit := limitOf(v.page.Type)
+	limit := cmp.Or(v.file, limitOf(v.page.Type))
 	if limit == 0 {
 		return noText(v.page.Type, resp.ContentLength)
 	}
@@ -79,8 +75,7 @@ func noText(kind string, size int64) error {
 
 // unfolded reads a body as it was before the server encoded it.
 type unfolded struct {
-	decoder  io.Reader
-	close    func()
+	io.ReadCloser
 	encoding string
 	n        int64
 	wire     wire
@@ -88,35 +83,17 @@ type unfolded struct {
 
 // unfold undoes the encoding of a body, which the transport leaves as it came.
 func unfold(resp *http.Response) (*unfolded, error) {
-	u := &unfolded{close: func() {}}
+	u := &unfolded{encoding: resp.Header.Get("Content-Encoding")}
 	u.wire = wire{from: resp.Body, decoded: &u.n}
-	u.encoding = strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding")))
 	var err error
-	switch u.encoding {
-	case "", "identity":
-		u.decoder = &u.wire
-	case "gzip", "x-gzip":
-		u.decoder, err = gzip.NewReader(&u.wire)
-	case "br":
-		u.decoder = brotli.NewReader(&u.wire)
-	case "zstd":
-		var decoder *zstd.Decoder
-		decoder, err = zstd.NewReader(&u.wire,
-			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-		if err == nil {
-			u.decoder, u.close = decoder, decoder.Close
-		}
-	default:
+	if u.ReadCloser, err = coding.Reader(u.encoding, &u.wire); err == coding.ErrUnknown {
 		return nil, source.Errorf(source.Agent, source.Malformed, "the answer is encoded as %.20q, which was not asked for", u.encoding)
-	}
-	if err == io.EOF { // an empty body
-		u.decoder, err = &u.wire, nil
 	}
 	return u, u.blame(err)
 }
 
 func (u *unfolded) Read(p []byte) (int, error) {
-	n, err := u.decoder.Read(p)
+	n, err := u.ReadCloser.Read(p)
 	if u.n += int64(n); u.n > headSize && u.n > maxRatio*u.wire.n {
 		return n, source.Errorf(source.Agent, source.TooLarge, "the answer unfolds to more than %d times its size", maxRatio)
 	}

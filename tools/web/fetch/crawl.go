@@ -4,10 +4,8 @@ import (
 	"context"
 	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/net/publicsuffix"
 
 	"trajgen/tools/web/source"
@@ -27,13 +25,8 @@ const (
 // Crawl implements source.Crawler: it reads pages of one site, breadth first, in the order of their links. Instructions are not
 // for it. When its time is over, it returns what it has. Broken pages are among the pages, and do not count.
 func (f *Fetcher) Crawl(ctx context.Context, c source.Crawl) ([]source.Page, error) {
-	for _, patterns := range [][]string{c.Include, c.Exclude} {
-		for _, pattern := range patterns {
-			// Braces within braces would take for ever.
-			if !doublestar.ValidatePattern(pattern) || strings.Contains(pattern, "{") {
-				return nil, source.Errorf(source.Agent, source.Malformed, "%.100q is not a pattern for paths, such as /docs/**", pattern)
-			}
-		}
+	if err := c.Check(); err != nil {
+		return nil, err
 	}
 	if c.Limit <= 0 || c.Limit > maxPages {
 		c.Limit = maxPages
@@ -112,7 +105,7 @@ func (w *walk) choose(ctx context.Context, link string) string {
 		return ""
 	}
 	u.Fragment, u.RawFragment = "", ""
-	if w.seen[u.String()] || siteOf(u) != w.site || !w.wanted(u.Path) || !w.hosts[u.Host] && len(w.hosts) >= maxHosts {
+	if w.seen[u.String()] || siteOf(u) != w.site || !w.crawl.Wants(u.Path) || !w.hosts[u.Host] && len(w.hosts) >= maxHosts {
 		return ""
 	}
 	w.seen[u.String()], w.hosts[u.Host] = true, true
@@ -124,18 +117,6 @@ func (w *walk) choose(ctx context.Context, link string) string {
 		return ""
 	}
 	return u.String()
-}
-
-func (w *walk) wanted(path string) bool {
-	match := func(patterns []string) bool {
-		for _, pattern := range patterns {
-			if ok, _ := doublestar.Match(pattern, path); ok {
-				return true
-			}
-		}
-		return false
-	}
-	return (len(w.crawl.Include) == 0 || match(w.crawl.Include)) && !match(w.crawl.Exclude)
 }
 
 // allow judges where a link redirects to.

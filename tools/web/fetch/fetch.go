@@ -83,6 +83,23 @@ func (f *Fetcher) each(n int, do func(i int)) {
 	}
 }
 
+// File reads a file of any kind, of at most limit bytes. An error is a *source.Error, unless ctx has ended.
+func (f *Fetcher) File(ctx context.Context, raw string, limit int64) (page source.Page, data []byte, err error) {
+	page.URL = raw
+	u, err := f.config.Guard.Check(raw)
+	if err == nil {
+		err = f.visit(ctx, u, &visit{page: &page, file: limit, use: func(body []byte, _ http.Header) { data = body }})
+	}
+	switch {
+	case ctx.Err() != nil:
+		return page, nil, context.Cause(ctx)
+	case err != nil:
+		page.Error = failure(err)
+		return page, nil, page.Error
+	}
+	return page, data, nil
+}
+
 // read reads a page. allow judges each address on the way to it, and may be nil.
 func (f *Fetcher) read(ctx context.Context, raw string, allow func(context.Context, *url.URL) error, polite bool) source.Page {
 	page := source.Page{URL: raw}

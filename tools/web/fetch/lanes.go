@@ -14,6 +14,7 @@ const (
 	perRun   = 64
 	perHost  = 2
 	distance = 500 * time.Millisecond // between polite requests to a host
+	slowest  = 10 * time.Second       // that a site may want in place of it
 	maxLarge = 64 << 20               // bytes of all bodies above headSize, together
 	maxLanes = 1024                   // hosts that are remembered
 )
@@ -77,6 +78,17 @@ func (l *lanes) of(host string) *lane {
 	}
 	l.hosts[host].users++
 	return l.hosts[host]
+}
+
+// slow keeps the distance between polite requests that a host asks for, within bounds.
+func (l *lanes) slow(host string, wanted time.Duration) {
+	lane := l.of(host)
+	if every := rate.Every(min(max(wanted, distance), slowest)); lane.pace.Limit() != every {
+		lane.pace.SetLimit(every)
+	}
+	l.mu.Lock()
+	lane.users--
+	l.mu.Unlock()
 }
 
 func pause(ctx context.Context, r *rate.Reservation) error {

@@ -280,3 +280,39 @@ func links(path string, n int) string {
 	}
 	return b.String()
 }
+
+// A crawl keeps the distance that a site's robots.txt asks for, within bounds.
+func TestCrawlDelay(t *testing.T) {
+	for _, tt := range []struct {
+		rules string
+		want  time.Duration
+	}{
+		{"User-agent: *\nDisallow: /x\n", 500 * time.Millisecond},
+		{"User-agent: *\nCrawl-delay: 3 # seconds\nDisallow: /x\n", 3 * time.Second},
+		{"User-agent: other\nCrawl-delay: 3\n\nUser-agent: *\nCrawl-Delay: 0.1\n", 500 * time.Millisecond},
+		{"User-agent: trajgen\ncrawl-delay: 100000\n", 10 * time.Second},
+		{"User-agent: *\nCrawl-delay: soon\nDisallow: /x\n", 500 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var at []time.Time
+			f := fetch.New(fetch.Config{Guard: world(t), InOrder: true, Now: time.Now, Transport: trip(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Path == "/robots.txt" {
+					return answer(req, 200, nil, tt.rules), nil
+				}
+				at = append(at, time.Now())
+				return answer(req, 200, http.Header{"Content-Type": {"text/html"}}, req.URL.Path), nil
+			}), Extract: func(_ context.Context, page source.Page, _ []byte, _ http.Header) source.Page {
+				for i := range 5 {
+					page.Links = append(page.Links, source.Link{URL: fmt.Sprintf("http://h1.test/%d", i)})
+				}
+				return page
+			}})
+			if _, err := f.Crawl(t.Context(), source.Crawl{URL: "http://h1.test/", Limit: 4, Depth: 1}); err != nil {
+				t.Fatal(err)
+			}
+			if len(at) != 4 || at[3].Sub(at[2]) != tt.want {
+				t.Errorf("%q: %d pages, at %v", tt.rules, len(at), at)
+			}
+		})
+	}
+}

@@ -48,6 +48,7 @@ func (f *Fetcher) allow(ctx context.Context, u *url.URL) error {
 		}
 		s.group = group
 	}
+	f.lanes.slow(u.Host, s.group.CrawlDelay)
 	if !s.group.Test(u.RequestURI()) {
 		return source.Errorf(source.Agent, source.Policy, "the site's robots.txt does not allow programs to read %s", u.Path)
 	}
@@ -87,7 +88,7 @@ func (f *Fetcher) rules(ctx context.Context, u *url.URL) (*robotstxt.Group, erro
 }
 
 var (
-	ruleLine  = regexp.MustCompile(`(?im)^[ \t]*(user-?agent|allow|disallow)[ \t]*:[^\n]*$`)
+	ruleLine  = regexp.MustCompile(`(?im)^[ \t]*((user-?agent|allow|disallow)[ \t]*:[^\n]*|crawl-?delay[ \t]*:[ \t]*[0-9]{1,6}(\.[0-9]{1,6})?[ \t]*(#[^\n]*)?)$`)
 	agentLine = regexp.MustCompile(`(?i)^[ \t]*user-?agent`)
 )
 

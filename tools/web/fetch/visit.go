@@ -33,6 +33,7 @@ type visit struct {
 	allow  func(context.Context, *url.URL) error // judges each address on the way; nil allows all
 	polite bool                                  // keeps a distance to the last request to a host
 	use    func(body []byte, header http.Header) // is called with what came, while the page holds its place
+	file   int64                                 // most bytes of a file of any kind; 0 is for pages, which have text
 	left   time.Duration                         // of Config.Timeout
 }
 

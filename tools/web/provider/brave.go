@@ -13,7 +13,7 @@ import (
 type brave struct{ *service }
 
 var braveKind = kind{
-	variable: "BRAVE_SEARCH_API_KEY", base: "https://api.search.brave.com", most: 20, filters: []filter{language, site},
+	variable: "BRAVE_SEARCH_API_KEY", base: "https://api.search.brave.com", auth: "X-Subscription-Token:", most: 20, filters: []filter{language, site},
 	open: func(s *service, _ Config) (Provider, error) { return brave{s}, nil },
 }
 
@@ -30,9 +30,7 @@ func (b brave) Search(ctx context.Context, q source.Query) ([]source.Result, err
 		PageAge                      string `json:"page_age"`
 	}
 	var answer struct{ Web struct{ Results []found } }
-	header := map[string]string{"X-Subscription-Token": b.key}
-	r := request{method: http.MethodGet, path: "/res/v1/web/search", query: query, header: header}
-	if err := b.ask(ctx, r, &answer); err != nil {
+	if err := b.ask(ctx, request{method: http.MethodGet, path: "/res/v1/web/search", query: query}, &answer); err != nil {
 		return nil, err
 	}
 	return results(answer.Web.Results, q.Limit, func(f found) source.Result {

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"net/http"
 
 	"trajgen/tools/web/source"
 )
@@ -11,18 +10,13 @@ import (
 type exa struct{ *service }
 
 var exaKind = kind{
-	variable: "EXA_API_KEY", base: "https://api.exa.ai", most: 100, filters: []filter{site, after},
+	variable: "EXA_API_KEY", base: "https://api.exa.ai", auth: "x-api-key:", most: 100, filters: []filter{site, after},
 	open: func(s *service, _ Config) (Provider, error) { return exa{s}, nil },
 }
 
 type exaResult struct {
 	ID, URL, Title, Text string
 	Published            string `json:"publishedDate"`
-}
-
-func (e exa) post(ctx context.Context, path string, body map[string]any, answer any) error {
-	header := map[string]string{"x-api-key": e.key}
-	return e.ask(ctx, request{method: http.MethodPost, path: path, header: header, json: body}, answer)
 }
 
 func (e exa) Search(ctx context.Context, q source.Query) ([]source.Result, error) {

@@ -15,13 +15,8 @@ import (
 type firecrawl struct{ *service }
 
 var firecrawlKind = kind{
-	variable: "FIRECRAWL_API_KEY", base: "https://api.firecrawl.dev", most: 100, filters: []filter{site},
+	variable: "FIRECRAWL_API_KEY", base: "https://api.firecrawl.dev", auth: "Authorization:Bearer ", most: 100, filters: []filter{site},
 	open: func(s *service, _ Config) (Provider, error) { return firecrawl{s}, nil },
-}
-
-func (f firecrawl) call(ctx context.Context, method, path string, body, answer any) error {
-	header := map[string]string{"Authorization": "Bearer " + f.key}
-	return f.ask(ctx, request{method: method, path: path, header: header, json: body, costly: path == crawlPath}, answer)
 }
 
 func (f firecrawl) Search(ctx context.Context, q source.Query) ([]source.Result, error) {
@@ -31,7 +26,7 @@ func (f firecrawl) Search(ctx context.Context, q source.Query) ([]source.Result,
 	type found struct{ URL, Title, Description string }
 	var answer struct{ Data struct{ Web []found } }
 	body := map[string]any{"query": operators(q), "limit": q.Limit, "sources": []string{"web"}}
-	if err := f.call(ctx, http.MethodPost, "/v2/search", body, &answer); err != nil {
+	if err := f.post(ctx, "/v2/search", body, &answer); err != nil {
 		return nil, err
 	}
 	return results(answer.Data.Web, q.Limit, func(w found) source.Result {
@@ -69,7 +64,7 @@ func (f firecrawl) Read(ctx context.Context, urls []string) ([]source.Page, erro
 		body := formats()
 		body["url"] = address
 		var answer struct{ Data firecrawlPage }
-		if err := f.call(ctx, http.MethodPost, "/v2/scrape", body, &answer); err != nil {
+		if err := f.post(ctx, "/v2/scrape", body, &answer); err != nil {
 			return source.Page{}, err
 		}
 		return f.document(address, answer.Data), nil
@@ -98,7 +93,7 @@ func (f firecrawl) Crawl(ctx context.Context, c source.Crawl) (pages []source.Pa
 		body["excludePaths"] = expressions(c.Exclude)
 	}
 	var job firecrawlJob
-	if err := f.call(ctx, http.MethodPost, crawlPath, body, &job); err != nil {
+	if err := f.ask(ctx, request{method: http.MethodPost, path: crawlPath, json: body, costly: true}, &job); err != nil {
 		return nil, err
 	}
 	if job.ID == "" {
@@ -113,7 +108,7 @@ func (f firecrawl) Crawl(ctx context.Context, c source.Crawl) (pages []source.Pa
 			return nil, errors.Join(err, f.cancel(ctx, path))
 		}
 		job = firecrawlJob{}
-		if err := f.call(ctx, http.MethodGet, path, nil, &job); err != nil {
+		if err := f.ask(ctx, request{method: http.MethodGet, path: path}, &job); err != nil {
 			if ctx.Err() != nil {
 				err = errors.Join(err, f.cancel(ctx, path))
 			}
@@ -149,7 +144,7 @@ func (f firecrawl) collect(ctx context.Context, job firecrawlJob, most int) (pag
 			return nil, f.fault(source.Outage, source.Malformed, "the rest of the crawl is said to be at %s", f.excerpt([]byte(job.Next)))
 		}
 		job = firecrawlJob{}
-		if err := f.call(ctx, http.MethodGet, crawlPath+"/"+rest, nil, &job); err != nil {
+		if err := f.ask(ctx, request{method: http.MethodGet, path: crawlPath + "/" + rest}, &job); err != nil {
 			return nil, err
 		}
 	}
@@ -159,7 +154,7 @@ func (f firecrawl) collect(ctx context.Context, job firecrawlJob, most int) (pag
 func (f firecrawl) cancel(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return f.call(ctx, http.MethodDelete, path, nil, &struct{}{})
+	return f.ask(ctx, request{method: http.MethodDelete, path: path}, &struct{}{})
 }
 
 // pause waits, unless a recording answers.

@@ -106,7 +106,7 @@ var fixtures = map[string]fixture{
 			{"title":"Second","link":"https://b.test/2?x=1","snippet":"Three","position":2}],"credits":1}`,
 		empty: `{"organic":[]}`, failed: `{"error":"no good"}`, list: `{"organic":[%s]}`,
 		result:   `{"title":"t","link":"https://a.test/%d","snippet":"c"}`,
-		filtered: map[string]string{"language": `"hl":"de"`, "site": `"q":"q site:s.test"`},
+		filtered: map[string]string{"language": `"hl":"de"`, "site": `"q":"q site:s.test"`, "after": `"q":"q after:2024-01-02"`},
 	},
 	"duckduckgo": {
 		method: "POST", path: "/html/", header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"},

@@ -2,9 +2,9 @@ package provider
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
+	"trajgen/tools/internal/chars"
 	"trajgen/tools/web/source"
 )
 
@@ -12,7 +12,7 @@ import (
 type parallel struct{ *service }
 
 var parallelKind = kind{
-	variable: "PARALLEL_API_KEY", base: "https://api.parallel.ai", most: 40, filters: []filter{site, after},
+	variable: "PARALLEL_API_KEY", base: "https://api.parallel.ai", auth: "x-api-key:", most: 40, filters: []filter{site, after},
 	open: func(s *service, _ Config) (Provider, error) { return parallel{s}, nil },
 }
 
@@ -21,11 +21,6 @@ type parallelResult struct {
 	Published  string `json:"publish_date"`
 	Excerpts   []string
 	Content    string `json:"full_content"`
-}
-
-func (p parallel) post(ctx context.Context, path string, body map[string]any, answer any) error {
-	header := map[string]string{"x-api-key": p.key}
-	return p.ask(ctx, request{method: http.MethodPost, path: path, header: header, json: body}, answer)
 }
 
 func (p parallel) Search(ctx context.Context, q source.Query) ([]source.Result, error) {
@@ -45,8 +40,9 @@ func (p parallel) Search(ctx context.Context, q source.Query) ([]source.Result, 
 		settings["source_policy"] = policy
 	}
 	// Without a mode the dearest one is used.
-	body := map[string]any{"search_queries": []string{shorten(q.Text, longest)}, "mode": "basic", "advanced_settings": settings}
-	if shorten(q.Text, longest) != q.Text {
+	short := chars.First(q.Text, longest, "")
+	body := map[string]any{"search_queries": []string{short}, "mode": "basic", "advanced_settings": settings}
+	if short != q.Text {
 		body["objective"] = q.Text
 	}
 	var answer struct{ Results []parallelResult }

@@ -53,6 +53,7 @@ func (c Config) Version() string {
 type kind struct {
 	variable string // of the environment, with the key, or with the base URL where no key is needed
 	base     string // "" where each has its own
+	auth     string // the header that the key stands in, with what is before it
 	keyless  bool
 	most     int // results that it can be asked for; 0 for any number
 	filters  []filter

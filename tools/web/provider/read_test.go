@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,14 @@ func TestRead(t *testing.T) {
 			},
 			[]string{one + " 200 T: # One ()", gone + " 404 http_404"},
 		},
+		"serper": {
+			"/scrape", `{"url":"https://a.test/1","includeMarkdown":true}`,
+			[]answer{
+				{status: 200, body: `{"text":"One","markdown":"# One","metadata":{"title":"T","og:site_name":"A"},"credits":2}`},
+				{status: 400, body: `{"message":"Scraping failed.","statusCode":400}`},
+			},
+			[]string{one + " 200 T: # One ()", gone + " 0 http_400"},
+		},
 		"generic": {
 			"/v9/read", "",
 			[]answer{{status: 200, body: `{"t":"T","md":"# One"}`}, {status: 400, body: `{"error":"none"}`}},
@@ -98,9 +107,30 @@ func TestRead(t *testing.T) {
 	}
 }
 
+type trip func(*http.Request) (*http.Response, error)
+
+func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestSerperHosts holds that Serper reads pages at another host than it searches.
+func TestSerperHosts(t *testing.T) {
+	var asked []string
+	p, err := provider.Open(provider.Config{Name: "serper", Key: key, Now: time.Now, Hasty: true, Transport: trip(func(r *http.Request) (*http.Response, error) {
+		asked = append(asked, r.URL.String())
+		return nil, errors.New("no network")
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.(source.Searcher).Search(t.Context(), source.Query{Text: "q"})
+	_, _ = p.(source.Reader).Read(t.Context(), []string{"https://a.test/"})
+	if diff := cmp.Diff([]string{"https://google.serper.dev/search", "https://scrape.serper.dev/"}, slices.Compact(asked)); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+}
+
 // TestReadRefused holds that what concerns all pages is an error of the call, and what concerns one is that page's.
 func TestReadRefused(t *testing.T) {
-	for _, name := range []string{"tavily", "exa", "parallel", "firecrawl", "generic"} {
+	for _, name := range []string{"tavily", "exa", "parallel", "firecrawl", "serper", "generic"} {
 		refused := newFake(t, answer{status: 401, body: "{}"}).open(t, name, hasty).(source.Reader)
 		_, err := refused.Read(t.Context(), []string{"https://a.test/", "https://b.test/"})
 		expect(t, err, source.Refused, source.Operator)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"trajgen/tools/internal/chars"
 	"trajgen/tools/web/source"
 )
 
@@ -43,7 +45,7 @@ type request struct {
 	header map[string]string
 	text   string
 	json   any
-	// costly says that it begins something: it is tried again only where it was refused for the moment.
+	// costly says that it begins something: it is tried again only where it did not arrive, or was refused for the moment.
 	costly bool
 	// judge may know better what an answer means. It returns nil where it does not.
 	judge func(status int, body []byte) *source.Error
@@ -62,6 +64,11 @@ func (s *service) ask(ctx context.Context, r request, answer any) error {
 		return s.malformed(body, err)
 	}
 	return nil
+}
+
+// post asks with JSON.
+func (s *service) post(ctx context.Context, path string, body, answer any) error {
+	return s.ask(ctx, request{method: http.MethodPost, path: path, json: body}, answer)
 }
 
 // reportsError says that an answer with a good status is none.
@@ -156,6 +163,9 @@ func (s *service) once(ctx context.Context, r request, text []byte) ([]byte, err
 	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}
+	if name, before, ok := strings.Cut(s.kind.auth, ":"); ok {
+		req.Header.Set(name, before+s.key)
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, s.unanswered(r, err)
@@ -181,10 +191,16 @@ func (s *service) unanswered(r request, err error) error {
 		}
 		failed = s.fault(source.Outage, source.Unavailable, "it does not answer: %s", s.hide(err.Error()))
 	}
-	if failed.Class == source.Unavailable && !r.costly {
+	if failed.Class == source.Unavailable && (!r.costly || unsent(err)) {
 		return failed
 	}
 	return backoff.Permanent(failed)
+}
+
+// unsent says that a request did not reach the service.
+func unsent(err error) bool {
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op == "dial"
 }
 
 // verdict is what a status means.
@@ -254,7 +270,7 @@ func (s *service) fault(blame source.Blame, class, format string, args ...any) *
 func (s *service) excerpt(body []byte) string {
 	const most = 200
 	text := s.hide(string(body))
-	return shorten(strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), ""), most)
+	return chars.First(strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), ""), most, "…")
 }
 
 // hide takes the key out of a text.

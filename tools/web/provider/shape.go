@@ -10,10 +10,10 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
+	"trajgen/tools/internal/chars"
 	"trajgen/tools/web/source"
 )
 
@@ -33,7 +33,7 @@ func results[T any](found []T, most int, read func(T) source.Result) (kept []sou
 		if r.URL = strings.TrimSpace(r.URL); r.URL == "" || len(r.URL) > maxURL {
 			continue
 		}
-		r.Title, r.Description = shorten(plain(r.Title), maxTitle), shorten(plain(r.Description), maxDescription)
+		r.Title, r.Description = chars.First(plain(r.Title), maxTitle, "…"), chars.First(plain(r.Description), maxDescription, "…")
 		kept = append(kept, r)
 	}
 	return kept
@@ -46,19 +46,11 @@ func plain(text string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(emphasis.ReplaceAllString(text, ""))), " ")
 }
 
-// shorten cuts a text to so many characters.
-func shorten(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
-}
-
 // page is a document that the provider read.
 func (s *service) page(address, title, text string) source.Page {
 	sum := sha256.Sum256([]byte(text))
 	return source.Page{
-		URL: address, FinalURL: address, Status: 200, Title: shorten(plain(title), maxTitle), Text: text, Bytes: len(text),
+		URL: address, FinalURL: address, Status: 200, Title: chars.First(plain(title), maxTitle, "…"), Text: text, Bytes: len(text),
 		Digest: hex.EncodeToString(sum[:]), Extractor: s.name,
 	}
 }
@@ -132,7 +124,7 @@ func (s *service) each(ctx context.Context, urls []string, read reader) ([]sourc
 	return pages, nil
 }
 
-// expressions writes patterns of path.Match as regular expressions.
+// expressions writes the patterns of a crawl as regular expressions.
 func expressions(patterns []string) (all []string) {
 	for _, pattern := range patterns {
 		var b strings.Builder
@@ -148,6 +140,9 @@ func expressions(patterns []string) (all []string) {
 			case c == '[':
 				b.WriteByte(c)
 				class = true
+			case strings.HasPrefix(pattern[i:], "**"):
+				i++
+				b.WriteString(".*")
 			case c == '*':
 				b.WriteString("[^/]*")
 			case c == '?':

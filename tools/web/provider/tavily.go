@@ -11,14 +11,8 @@ import (
 type tavily struct{ *service }
 
 var tavilyKind = kind{
-	variable: "TAVILY_API_KEY", base: "https://api.tavily.com", most: 20, filters: []filter{site, after},
+	variable: "TAVILY_API_KEY", base: "https://api.tavily.com", auth: "Authorization:Bearer ", most: 20, filters: []filter{site, after},
 	open: func(s *service, _ Config) (Provider, error) { return tavily{s}, nil },
-}
-
-func (t tavily) post(ctx context.Context, path string, body map[string]any, answer any) error {
-	header := map[string]string{"Authorization": "Bearer " + t.key}
-	r := request{method: http.MethodPost, path: path, header: header, json: body, costly: path == "/crawl"}
-	return t.ask(ctx, r, answer)
 }
 
 func (t tavily) Search(ctx context.Context, q source.Query) ([]source.Result, error) {
@@ -89,7 +83,7 @@ func (t tavily) Crawl(ctx context.Context, c source.Crawl) ([]source.Page, error
 		body["exclude_paths"] = expressions(c.Exclude)
 	}
 	var answer tavilyPages
-	if err := t.post(ctx, "/crawl", body, &answer); err != nil {
+	if err := t.ask(ctx, request{method: http.MethodPost, path: "/crawl", json: body, costly: true}, &answer); err != nil {
 		return nil, err
 	}
 	pages := t.pages(answer)

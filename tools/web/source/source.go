@@ -2,7 +2,13 @@
 // recording, a corpus.
 package source
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
 
 // Query is what a search looks for.
 type Query struct {
@@ -50,6 +56,23 @@ type Crawl struct {
 	Depth        int    // most links between the first page and another
 	Include      []string
 	Exclude      []string // patterns of path.Match for the URL's path, with ** for any number of its parts
+}
+
+// Check refuses what is not a pattern.
+func (c Crawl) Check() error {
+	for _, pattern := range slices.Concat(c.Include, c.Exclude) {
+		// Braces within braces would take for ever.
+		if !doublestar.ValidatePattern(pattern) || strings.Contains(pattern, "{") {
+			return Errorf(Agent, Malformed, "%.100q is not a pattern for paths, such as /docs/**", pattern)
+		}
+	}
+	return nil
+}
+
+// Wants says whether the patterns take a path.
+func (c Crawl) Wants(path string) bool {
+	matches := func(pattern string) bool { ok, _ := doublestar.Match(pattern, path); return ok }
+	return !slices.ContainsFunc(c.Exclude, matches) && (len(c.Include) == 0 || slices.ContainsFunc(c.Include, matches))
 }
 
 // Searcher finds pages. Its methods, like those of the other interfaces here, may be called from many goroutines; an error is

@@ -145,7 +145,7 @@ func TestDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := get(2); !strings.HasPrefix(got, "recording 2 the recording lacks a body") {
+	if got := get(2); !strings.HasPrefix(got, "recording 2 the body ") || !strings.Contains(got, "is missing") {
 		t.Errorf("a body that is gone: %s", got)
 	}
 }

@@ -3,7 +3,6 @@ package tape
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"trajgen/outputs/log/blobs"
 	"trajgen/tools/web/source"
 )
 
@@ -101,14 +101,9 @@ func (s secrets) read(req *http.Request, provider string) (a asked, body, kept [
 		return a, nil, nil, source.Errorf(source.Agent, source.TooLarge, "the address has more than %d KB", maxURL>>10)
 	}
 	if kept = canonical(s.without(body)); len(kept) > 0 {
-		a.SentBody = digest(kept)
+		a.SentBody = blobs.Digest(kept)
 	}
 	return a, body, kept, nil
-}
-
-func digest(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
 }
 
 // canonical writes JSON in the one way in which equal values are equal texts, and leaves everything else as it is.
@@ -206,9 +201,12 @@ func size(header http.Header) (bytes int) {
 	return bytes
 }
 
-// came is what is kept of the headers of a response. Where it redirects to is written without secrets, as the next request is.
-func (s secrets) came(all http.Header) http.Header {
-	kept := keep(all, cameHeaders)
+// came is what is kept of the headers of a response: those with the names, or all without any. Where it redirects to is written without secrets, as the next request is.
+func (s secrets) came(all http.Header, names []string) http.Header {
+	kept := all.Clone()
+	if names != nil {
+		kept = keep(all, names)
+	}
 	for _, values := range kept {
 		for i, value := range values {
 			values[i] = string(s.without([]byte(value)))

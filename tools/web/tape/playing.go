@@ -23,6 +23,7 @@ type Playing struct {
 
 	mu    sync.Mutex // guards what follows
 	used  map[use]int
+	loose map[string]int // requests that needed Loose, by call
 	stats Stats
 }
 
@@ -34,7 +35,7 @@ type use struct {
 
 // Play begins to answer an attempt at an episode.
 func (t *Tape) Play(episode string) *Playing {
-	p := &Playing{tape: t, used: map[use]int{}, stats: Stats{Misses: map[string]int{}}}
+	p := &Playing{tape: t, used: map[use]int{}, loose: map[string]int{}, stats: Stats{Misses: map[string]int{}}}
 	if a := t.plays[episode]; a != nil {
 		p.own = a.at
 	}
@@ -46,6 +47,13 @@ func (p *Playing) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stats.clone()
+}
+
+// Loose is how many requests of a call needed Loose.
+func (p *Playing) Loose(call string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.loose[call]
 }
 
 func (s Stats) clone() Stats {
@@ -104,6 +112,11 @@ func (t *playing) RoundTrip(req *http.Request) (*http.Response, error) {
 	if x.Status == 0 {
 		return nil, x.Failure.error()
 	}
+	return x.answerTo(req, body), nil
+}
+
+// answerTo is the answer as the caller found it.
+func (x *exchange) answerTo(req *http.Request, body []byte) *http.Response {
 	if x.Header == nil {
 		x.Header = http.Header{}
 	}
@@ -114,7 +127,7 @@ func (t *playing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", x.Status, http.StatusText(x.Status)), StatusCode: x.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: x.Header, Body: x.reader(body), ContentLength: length, Request: req,
-	}, nil
+	}
 }
 
 // reader is the body as the caller found it: whole, shorter than it was, or broken.
@@ -170,6 +183,9 @@ func (p *Playing) next(a asked, call, host string) (i int32, found bool) {
 		i, found = list[len(list)-1], true
 	}
 	p.stats.count(host, found, loose)
+	if found && loose {
+		p.loose[call]++
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stats.count(host, found, loose)

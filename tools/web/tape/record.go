@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"trajgen/outputs/log"
+	"trajgen/outputs/log/blobs"
 	"trajgen/outputs/log/disk"
 	"trajgen/tools/web/source"
 )
@@ -33,7 +34,7 @@ type Options struct {
 // every request afterwards gets the same error.
 type Recorder struct {
 	index   *log.File
-	blobs   blobs
+	blobs   *blobs.Store
 	lock    *os.File
 	secrets secrets
 	now     func() time.Time
@@ -46,7 +47,7 @@ func Create(dir string, o Options) (_ *Recorder, err error) {
 	if err := disk.MakeDir(dir); err != nil {
 		return nil, fmt.Errorf("make the directory of a recording: %w", disk.Explain(dir, err))
 	}
-	r := &Recorder{blobs: blobs{dir: dir}, secrets: o.Secrets, now: o.Now}
+	r := &Recorder{blobs: bodies(dir), secrets: o.Secrets, now: o.Now}
 	if r.lock, err = log.Lock(dir); err != nil {
 		return nil, err
 	}
@@ -106,6 +107,13 @@ func (p *Recording) Transport(call, provider string, live http.RoundTripper) htt
 	return &recording{play: p, call: call, provider: provider, live: live}
 }
 
+// Whole is a transport whose answers are recorded with all of their headers: cookies and policies decide what a browser does with a
+// page.
+type Whole interface {
+	http.RoundTripper
+	Whole()
+}
+
 type recording struct {
 	play           *Recording
 	call, provider string
@@ -127,38 +135,54 @@ func (t *recording) RoundTrip(req *http.Request) (*http.Response, error) {
 		Episode: t.play.episode, Attempt: t.play.attempt, Session: r.session, Order: order, Call: t.call, asked: a,
 		Began: r.now().UnixMilli(),
 	}
-	open := &open{r: r, x: x, sent: kept, began: r.now(), ctx: req.Context()}
-	live := req.Clone(req.Context())
-	live.Body = http.NoBody
+	o := &open{x: x, sent: kept, began: r.now(), ctx: req.Context(), names: t.names(), secrets: r.secrets, now: r.now, keep: r.keep}
+	return o.send(req, body, t.live)
+}
+
+// send makes the request, whose answer is kept when its body has been read or closed.
+func (o *open) send(req *http.Request, body []byte, live http.RoundTripper) (*http.Response, error) {
+	x, again := o.x, req.Clone(req.Context())
+	again.Body = http.NoBody
 	if len(body) > 0 {
-		live.Body, live.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		live.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		again.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
-	resp, err := t.live.RoundTrip(live)
+	resp, err := live.RoundTrip(again)
 	if err != nil {
-		return nil, open.fail(err)
+		return nil, o.fail(err)
 	}
-	x.Status, x.Header, x.Length = resp.StatusCode, r.secrets.came(resp.Header), resp.ContentLength
+	x.Status, x.Header, x.Length = resp.StatusCode, o.secrets.came(resp.Header, o.names), resp.ContentLength
 	if size(x.Header) > maxHeader {
 		x.Status, x.Header, x.Length = 0, nil, 0
 		tooLarge := source.Errorf(source.Outage, source.TooLarge, "%s %s: headers of more than %d KB", x.Method, x.URL, maxHeader>>10)
-		return nil, errors.Join(open.fail(tooLarge), resp.Body.Close())
+		return nil, errors.Join(o.fail(tooLarge), resp.Body.Close())
 	}
-	open.ReadCloser = resp.Body
-	open.bodiless = req.Method == http.MethodHead || x.Status == http.StatusNoContent || x.Status == http.StatusNotModified
-	resp.Body = open
+	o.ReadCloser = resp.Body
+	o.bodiless = req.Method == http.MethodHead || x.Status == http.StatusNoContent || x.Status == http.StatusNotModified
+	resp.Body = o
 	return resp, nil
+}
+
+// names are the headers that are kept of an answer; nil for all.
+func (t *recording) names() []string {
+	if _, ok := t.live.(Whole); ok {
+		return nil
+	}
+	return cameHeaders
 }
 
 // open is an exchange that goes on, and the body of its response.
 type open struct {
 	io.ReadCloser
-	r        *Recorder
 	x        *exchange
 	sent     []byte
 	ctx      context.Context
 	began    time.Time
 	bodiless bool
+	names    []string // of the headers that are kept
+	secrets  secrets
+	now      func() time.Time
+	keep     func(x *exchange, sent, body []byte) error
 
 	mu    sync.Mutex // Close may come while Read waits
 	kept  bytes.Buffer
@@ -209,7 +233,7 @@ func (o *open) fail(err error) error {
 	}
 	failed, ok := errors.AsType[*source.Error](err)
 	if !ok {
-		why := o.r.secrets.without([]byte(err.Error()))
+		why := o.secrets.without([]byte(err.Error()))
 		failed = source.Errorf(source.Outage, source.Unavailable, "%s %s: %s", o.x.Method, o.x.URL, why)
 	}
 	message := strings.ToValidUTF8(failed.Message[:min(len(failed.Message), maxError)], "")
@@ -220,17 +244,23 @@ func (o *open) fail(err error) error {
 	return o.x.Failure.error()
 }
 
-// record writes the exchange.
+// record keeps the exchange.
 func (o *open) record() error {
-	r, x := o.r, o.x
-	x.Took = r.now().Sub(o.began).Microseconds()
-	body := r.secrets.without(o.kept.Bytes())
-	x.Bytes = len(body)
-	err := errors.Join(r.blobs.keep(o.sent, &x.SentBody), r.blobs.keep(body, &x.Body))
-	var text []byte
-	if err == nil {
-		text, err = json.Marshal(x)
+	o.x.Took = o.now().Sub(o.began).Microseconds()
+	body := o.secrets.without(o.kept.Bytes())
+	o.x.Bytes = len(body)
+	return o.keep(o.x, o.sent, body)
+}
+
+// keep writes an exchange.
+func (r *Recorder) keep(x *exchange, sent, body []byte) error {
+	var err, unsent error
+	x.Body, err = r.blobs.Keep(body)
+	x.SentBody, unsent = r.blobs.Keep(sent)
+	if err = errors.Join(unsent, err); err != nil {
+		return unusable(r.index.Fail(fmt.Errorf("keep a body: %w", err)))
 	}
+	text, err := json.Marshal(x)
 	if err != nil {
 		return unusable(r.index.Fail(err))
 	}

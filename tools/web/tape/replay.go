@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"trajgen/outputs/log/blobs"
 )
 
 // Tape answers requests with what was recorded. It is safe for concurrent use. In memory it has keys and places; bodies stay
@@ -20,7 +22,7 @@ import (
 type Tape struct {
 	file    *os.File
 	size    int64
-	blobs   blobs
+	blobs   *blobs.Store
 	secrets secrets
 	loose   bool
 
@@ -73,7 +75,7 @@ func Open(dir string, o ReplayOptions) (*Tape, error) {
 		return nil, fmt.Errorf("open a recording of the web: %w", err)
 	}
 	t := &Tape{
-		file: file, blobs: blobs{dir: dir}, secrets: o.Secrets, loose: o.Loose, byKey: map[key][]int32{}, byLoose: map[key][]int32{},
+		file: file, blobs: bodies(dir), secrets: o.Secrets, loose: o.Loose, byKey: map[key][]int32{}, byLoose: map[key][]int32{},
 		plays: map[string]*attempt{}, stats: Stats{Misses: map[string]int{}},
 	}
 	var sums [][sha256.Size]byte
@@ -179,6 +181,19 @@ func (t *Tape) Close() error { return t.file.Close() }
 
 // read reads an exchange and the body of its response.
 func (t *Tape) read(i int32) (*exchange, []byte, error) {
+	x, err := t.exchange(i)
+	if err != nil {
+		return nil, nil, err
+	}
+	body, err := t.blobs.Get(x.Body)
+	if err != nil {
+		return nil, nil, unusable(err)
+	}
+	return x, body, nil
+}
+
+// exchange reads an exchange.
+func (t *Tape) exchange(i int32) (*exchange, error) {
 	at := t.exchanges[i].at
 	h, err := frames.ReadHead(t.file, at, t.size)
 	var text []byte
@@ -190,11 +205,7 @@ func (t *Tape) read(i int32) (*exchange, []byte, error) {
 		err = json.Unmarshal(text, x)
 	}
 	if err != nil {
-		return nil, nil, unusable(fmt.Errorf("read the recording at byte %d: %w", at, err))
+		return nil, unusable(fmt.Errorf("read the recording at byte %d: %w", at, err))
 	}
-	body, err := t.blobs.get(x.Body)
-	if err != nil {
-		return nil, nil, unusable(err)
-	}
-	return x, body, nil
+	return x, nil
 }

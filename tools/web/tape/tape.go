@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 
 	"trajgen/outputs/log"
+	"trajgen/outputs/log/blobs"
 	"trajgen/tools/web/source"
 )
 
@@ -58,9 +59,9 @@ const (
 	title     = "trajgen web tape 1\n" // with which the index begins
 	maxFrame  = 1 << 20                // of the index: room for the longest URL, headers and error, however they are escaped
 	maxURL    = 32 << 10
-	maxHeader = 64 << 10 // of what is kept of a response's
-	maxBody   = 64 << 20 // of a response, as far as it is kept
-	maxSent   = 16 << 20 // of a request
+	maxHeader = 64 << 10  // of what is kept of a response's
+	maxBody   = blobs.Max // of a response, as far as it is kept
+	maxSent   = 16 << 20  // of a request
 	maxError  = 4 << 10
 )
 
@@ -105,8 +106,9 @@ func scan(file *os.File, each func(at int64, x *exchange, text []byte)) (tail in
 	return tail, gaps, nil
 }
 
-func blobPath(dir, digest string) string {
-	return filepath.Join(dir, blobsName, digest[:2], digest[2:]+".zst")
+// bodies is the store of a recording's bodies.
+func bodies(dir string) *blobs.Store {
+	return &blobs.Store{Dir: filepath.Join(dir, blobsName), Packed: true}
 }
 
 // unusable is the error about a recording that cannot be written, or read.
