@@ -39,6 +39,18 @@ func sweep(path string, owner state.Owner) error {
 		return nil
 	}
 	name := filepath.Base(path)
+	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
+	defer cancel()
+	if end := enders[owner.Backend]; end != nil {
+		names, err := state.Names(path)
+		if err == nil && len(names) > 0 {
+			err = end(ctx, names, owner.Settings)
+		}
+		if err != nil {
+			return fmt.Errorf("sweep %s: %w", name, err)
+		}
+		return nil
+	}
 	kind, ok := kinds[owner.Backend]
 	if !ok {
 		return fmt.Errorf("sweep %s: this program has no sandbox backend %q", name, owner.Backend)
@@ -46,8 +58,6 @@ func sweep(path string, owner state.Owner) error {
 	if kind.Sweep == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
-	defer cancel()
 	if err := kind.Sweep(ctx, Instance{Name: name, Dir: path, Settings: owner.Settings, Cgroups: owner.Cgroups}); err != nil {
 		return fmt.Errorf("sweep %s: %w", name, err)
 	}

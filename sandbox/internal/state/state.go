@@ -155,6 +155,18 @@ func List(dir string) ([]Record, error) {
 	return records, err
 }
 
+// Names returns the ids that are recorded in an instance's directory, sorted.
+func Names(path string) ([]string, error) {
+	entries, err := os.ReadDir(path)
+	var names []string
+	for _, entry := range entries {
+		if name, ok := strings.CutSuffix(entry.Name(), recordTail); ok {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
 // Sweep calls remove for each dead instance and deletes its directory. It returns what it deleted.
 func Sweep(dir string, remove func(path string, owner Owner) error) (swept []string, err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
