@@ -1,0 +1,74 @@
+package place
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Settings say where browsers are opened.
+type Settings struct {
+	Place   string         // one of Names
+	URL     string         // of the endpoint or server, where {key} stands for the key; "" for the provider's own
+	KeyEnv  string         // environment variable with the key; "" for the provider's usual one
+	Minutes int            // most minutes that a session lives; 0 for 15
+	Options map[string]any // further fields of the request that makes a session, as the provider documents them
+}
+
+const defaultMinutes = 15 // which the smallest plans of all providers allow
+
+// Names are the places.
+func Names() []string { return slices.Sorted(maps.Keys(kinds)) }
+
+// Validate says what is wrong. webMode is that of the run's web tools: "" and live are the live web.
+func (s Settings) Validate(webMode string) error {
+	k, ok := kinds[s.Place]
+	if !ok {
+		return fmt.Errorf("browser: unknown place %q (have %s)", s.Place, strings.Join(Names(), ", "))
+	}
+	var problems []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf("browser: "+format, args...))
+		}
+	}
+	bad(webMode != "" && webMode != "live", "place %s is of the live web alone: what a browser there loads is neither recorded nor "+
+		"replayed; leave out the place, or the web mode %s", s.Place, webMode)
+	address := cmpURL(s.URL, k.base)
+	u, err := url.Parse(address)
+	bad(address == "", "place %s needs url, such as http://127.0.0.1:9222", s.Place)
+	bad(address != "" && (err != nil || u.Host == "" || !slices.Contains(k.schemes(), u.Scheme)),
+		"url %q of place %s is not an address that begins with %s", s.URL, s.Place, strings.Join(k.schemes(), ":// or ")+"://")
+	bad(strings.Contains(s.URL, keyMark) && s.KeyEnv == "",
+		"url has %s, and api_key_env does not say which variable has the key", keyMark)
+	bad(k.most == 0 && s.Minutes != 0, "minutes is for places that rent browsers, and %s does not", s.Place)
+	bad(s.Minutes < 0 || k.most > 0 && s.Minutes > k.most, "minutes is %d; from 1 to %d at %s", s.Minutes, k.most, s.Place)
+	bad(k.most == 0 && len(s.Options) > 0, "options are for places that rent browsers, and %s does not", s.Place)
+	return errors.Join(problems...)
+}
+
+// keyMark stands for the key in an URL.
+const keyMark = "{key}"
+
+func cmpURL(own, base string) string {
+	if own == "" {
+		return base
+	}
+	return own
+}
+
+// Variable is the variable of the environment whose value is the key of a place; "" where it needs none.
+func (s Settings) Variable() string {
+	if s.KeyEnv == "" {
+		return kinds[s.Place].variable
+	}
+	return s.KeyEnv
+}
+
+// recorded is what a sweep needs: all but the options, without a secret.
+func (s Settings) recorded() map[string]string {
+	return map[string]string{"place": s.Place, "url": s.URL, "api_key_env": s.KeyEnv}
+}
