@@ -67,7 +67,7 @@ func (p *prepared) execute(ctx context.Context) (text string, err error) {
 	late := context.Cause(limited) == errDeadline
 	cancel() // work that the tool may have left behind ends, too
 	spent, gone := p.meter.end()
-	p.call.SandboxTime = spent
+	p.call.SandboxTime, p.call.Images = spent, p.images.end()
 	if !ok {
 		return "", errStuck
 	}

@@ -46,6 +46,10 @@ type Definition struct {
 	Access func(arguments json.RawMessage) Access
 	// Script lets scripts of execute_code call the tool, in addition to those that they always can.
 	Script bool
+	// Memory is what the tool needs of the sandbox's memory, in bytes, beside the task.
+	Memory int64
+	// Wait waits for what a call needs and other episodes may have, on no clock. A call must also work without it. Optional.
+	Wait func(ctx context.Context, s *Session) error
 	// Describe makes an episode's Description from the tools that the episode has, sorted by name. Optional.
 	Describe func(have []Tool) string
 }
@@ -89,7 +93,8 @@ type Env struct {
 	// Source is set by the tool: what answered from outside of the sandbox. Its JSON stands in the trace.
 	Source any
 
-	meter *meter
+	meter  *meter
+	images *images
 }
 
 // SessionConfig is what an episode gives its tools.
@@ -105,6 +110,9 @@ type SessionConfig struct {
 	Services []any
 	Secrets  *Secrets // masked in results; nil masks nothing
 	Limits   ResultLimits
+	// Sees says that the run's model takes images, and Images keeps those that tools attach; nil keeps none.
+	Sees   bool
+	Images Images
 }
 
 // ResultLimits bound the results that a model gets, in bytes of JSON text. The zero value leaves the tools' own limits.

@@ -58,6 +58,19 @@ func State[T any](s *Session, key string, init func() *T) *T {
 	return value
 }
 
+// Wait waits for what calls need and other episodes may have, such as a place among the browsers of a run. Its caller keeps the time
+// off the agent's clock.
+func (s *Session) Wait(ctx context.Context, calls []Request) error {
+	for _, call := range calls {
+		if _, tool, _ := s.tools.lookup(call.Name); tool != nil && tool.Wait != nil {
+			if err := tool.Wait(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // OnClose runs f when the session is closed, in reverse order; at once if it is closed already. The returned function removes f, so
 // that the session no longer holds it.
 func (s *Session) OnClose(f func()) (forget func()) {

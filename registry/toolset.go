@@ -138,6 +138,15 @@ func (t *Toolset) Missing() map[string]string { return maps.Clone(t.missing) }
 // Schemas are the function tools as a model is shown them, sorted by name: compact JSON, the same bytes every time.
 func (t *Toolset) Schemas() []json.RawMessage { return slices.Clone(t.schemas) }
 
+// Memory is what the tools need of a sandbox's memory, in bytes, beside the task. They share it.
+func (t *Toolset) Memory() int64 {
+	var most int64
+	for _, tool := range t.tools {
+		most = max(most, tool.Memory)
+	}
+	return most
+}
+
 // NeedsSandbox reports whether a call of that name, as a model wrote it, may open the episode's sandbox.
 func (t *Toolset) NeedsSandbox(name string) bool {
 	_, tool, _ := t.lookup(name)

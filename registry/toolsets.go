@@ -53,6 +53,7 @@ var staticToolsets = map[string]ToolsetDef{
 	"moa":               {Description: "Ask several models at once", Tools: words("mixture_of_agents")},
 	"skills":            {Description: "Read and manage skill documents", Tools: skillTools},
 	"browser":           {Description: "Control a web browser", Tools: slices.Concat(browserTools, words("web_search"))},
+	"browser-more":      {Description: "More of the web browser: its tabs, uploads, waiting"},
 	"cronjob":           {Description: "Schedule jobs", Tools: words("cronjob")},
 	"messaging":         {Description: "Send messages", Tools: words("send_message")},
 	"file":              {Description: "Read, write, edit and search files", Tools: fileTools},

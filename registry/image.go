@@ -1,0 +1,76 @@
+package registry
+
+import (
+	"errors"
+	"sync"
+
+	"trajgen/outputs/media/picture"
+	"trajgen/pipeline/episode"
+)
+
+// maxImages is how many images one call can attach.
+const maxImages = 8
+
+// Image is an image as a tool has it. Its bytes say what it is; MIME is what its source claims.
+type Image struct {
+	MIME string
+	Data []byte
+}
+
+// Images keeps the images that tools attach to their results. It is called from many goroutines at once.
+type Images interface {
+	// Keep prepares an image for the model and keeps it. A *picture.Unusable says what is wrong with the image; any other error is
+	// of the disk.
+	Keep(mime string, data []byte) (episode.Part, error)
+}
+
+// images are what one call attached.
+type images struct {
+	mu    sync.Mutex // guards what follows
+	parts []episode.Part
+	ended bool
+}
+
+// Attach puts an image beside the call's result, for a model that takes images. The conversation gets it after the result. A tool
+// may attach several; its error says what is wrong with the image, in words for the model.
+func (e *Env) Attach(image Image) error {
+	switch kept := e.Session.cfg.Images; {
+	case !e.Sees() || kept == nil:
+		return Failf("no_vision", "the model of this run takes no images")
+	case e.Parent != "":
+		return Failf("no_vision", "a script cannot show an image; call the tool directly")
+	default:
+		part, err := kept.Keep(image.MIME, image.Data)
+		if bad, ok := errors.AsType[*picture.Unusable](err); ok {
+			return Failf("bad_image", "%v", bad)
+		}
+		if err != nil {
+			return &Failure{Class: "image_store", Message: "the image could not be kept: " + err.Error(), Broken: true}
+		}
+		return e.images.add(part)
+	}
+}
+
+// Sees reports whether the run's model takes images.
+func (e *Env) Sees() bool { return e.Session.cfg.Sees }
+
+func (i *images) add(part episode.Part) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.ended:
+		return Failf("closed", "the call has ended")
+	case len(i.parts) == maxImages:
+		return Failf("too_many_images", "a call can show at most %d images", maxImages)
+	}
+	i.parts = append(i.parts, part)
+	return nil
+}
+
+// end takes the images of a call that is over.
+func (i *images) end() []episode.Part {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ended = true
+	return i.parts
+}
