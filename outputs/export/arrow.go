@@ -19,15 +19,17 @@ import (
 const arrowTrajectories, arrowCalls = "trajectories.arrow", "tool_calls.arrow"
 
 var arrowFormat = Format{
-	Rows:   true,
-	About:  "Arrow IPC files with the columns of parquet: trajectories.arrow and tool_calls.arrow",
-	Folder: true,
-	open:   openArrow,
+	imaging: named,
+	Rows:    true,
+	About:   "Arrow IPC files with the columns of parquet: trajectories.arrow and tool_calls.arrow",
+	Folder:  true,
+	open:    openArrow,
 }
 
 var arrowStreamFormat = Format{
-	Rows:  true,
-	About: "an Arrow IPC stream of one of the two tables",
+	imaging: named,
+	Rows:    true,
+	About:   "an Arrow IPC stream of one of the two tables",
 	Settings: map[string]Setting{
 		"table": {About: "which one: trajectories (default) or tool_calls", words: []string{"trajectories", "tool_calls"}},
 	},

@@ -144,7 +144,7 @@ func wantTrajectory(ep *episode.Episode) object {
 			return object{"name": r.Name, "value": r.Value, "weight": r.Weight, "detail": text(r.Detail)}
 		}),
 		"usage": wantUsage(ep.Usage), "cost_usd": ep.CostUSD, "model": text(ep.Model),
-		"sandbox": wantSandbox(&ep.Sandbox),
+		"sandbox": wantSandbox(&ep.Sandbox), "web": text(ep.Web),
 		"started": instant(ep.Started), "elapsed_us": ep.Elapsed / time.Microsecond,
 		"phases": object{
 			"open_us": ep.Phases.Open / time.Microsecond, "setup_us": ep.Phases.Setup / time.Microsecond,
@@ -246,6 +246,13 @@ func jsonOf[T any](value *T) any {
 	return strings.TrimSuffix(encoded.String(), "\n")
 }
 
+func partsOf(parts []episode.Part) any {
+	if len(parts) == 0 {
+		return nil
+	}
+	return jsonOf(&parts)
+}
+
 func wantSandbox(s *episode.Sandbox) object {
 	return object{
 		"backend": text(s.Backend), "level": text(s.Level), "opened": s.Opened, "forked": s.Forked,
@@ -281,14 +288,14 @@ func wantCall(ep *episode.Episode, call episode.ToolCall) object {
 		"outcome":   ep.Outcome,
 		"rewritten": list(call.Rewritten, same), "via": text(call.Via), "verdict": text(verdict.Verdict),
 		"verdict_rule": text(verdict.Rule), "verdict_reason": text(verdict.Reason), "verdict_decision": text(verdict.Decision),
-		"stored": text(call.Stored), "untrusted": text(call.Untrusted), "source": text(string(call.Source)), "runner": call.Runner, "masked": list(call.Masked, same), "same_as": text(call.SameAs), "notice": text(call.Notice), "exit_code": exitCode,
+		"stored": text(call.Stored), "untrusted": text(call.Untrusted), "source": text(string(call.Source)), "images": partsOf(call.Images), "runner": call.Runner, "masked": list(call.Masked, same), "same_as": text(call.SameAs), "notice": text(call.Notice), "exit_code": exitCode,
 	}
 }
 
 func wantMessage(m episode.Message) any {
 	return object{
 		"role": m.Role, "content": m.Content, "reasoning": text(m.Reasoning), "tool_call_id": text(m.ToolCallID),
-		"name": text(m.Name), "harness": m.Harness, "reasoning_details": text(string(m.ReasoningDetails)),
+		"name": text(m.Name), "parts": partsOf(m.Parts), "harness": m.Harness, "reasoning_details": text(string(m.ReasoningDetails)),
 		"tool_calls": list(m.Calls, func(call episode.Call) any {
 			return object{"id": call.ID, "name": call.Name, "arguments": call.Arguments, "cut": call.Cut, "sent": text(call.Sent)}
 		}),

@@ -8,8 +8,9 @@ import (
 )
 
 var atifFormat = Format{
-	About:  "ATIF-v1.7, a directory with TASK/SAMPLE/trajectory.json and index.jsonl, which says what each came to",
-	Folder: true,
+	imaging: inlined,
+	About:   "ATIF-v1.7, a directory with TASK/SAMPLE/trajectory.json and index.jsonl, which says what each came to",
+	Folder:  true,
 	Settings: map[string]Setting{"ids": {
 		About: "is completion (default) for the token ids that were sampled with their logprobs, prompt for the whole prompt of each turn too, or none",
 		words: []string{"completion", "prompt", "none"},
@@ -18,6 +19,7 @@ var atifFormat = Format{
 }
 
 var atifLinesFormat = Format{
+	imaging:  inlined,
 	About:    "ATIF-v1.7, one trajectory per line",
 	Settings: atifFormat.Settings,
 	open: func(path string, options Options) (target, error) {

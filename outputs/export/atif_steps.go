@@ -55,7 +55,7 @@ func (s *atifSteps) all() []*atifStep {
 			if m.Role != "user" {
 				source = "system"
 			}
-			s.add(&atifStep{Source: source, Message: m.Content, Extra: harnessExtra(m)})
+			s.add(&atifStep{Source: source, Message: atifContent(m), Extra: harnessExtra(m)})
 		}
 	}
 	for _, c := range s.shortens[len(s.ep.Turns)] {
@@ -163,7 +163,7 @@ func (s *atifSteps) result(m *episode.Message) {
 	if s.open == nil || !s.answers[m.ToolCallID] {
 		s.orphans = true
 		result.SourceCallID, result.Extra = "", map[string]any{"tool_call_id": m.ToolCallID, "function_name": m.Name}
-		s.add(&atifStep{Source: "system", Observation: &atifObservation{[]atifResult{result}}, Extra: harnessExtra(m)})
+		s.add(&atifStep{Source: "system", Message: "", Observation: &atifObservation{[]atifResult{result}}, Extra: harnessExtra(m)})
 		return
 	}
 	if s.open.Observation == nil {

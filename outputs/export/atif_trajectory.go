@@ -23,7 +23,7 @@ type atifStep struct {
 	Source           string           `json:"source"`
 	ModelName        string           `json:"model_name,omitempty"`
 	ReasoningEffort  string           `json:"reasoning_effort,omitempty"`
-	Message          string           `json:"message"`
+	Message          any              `json:"message"` // a text, or a list with images
 	ReasoningContent string           `json:"reasoning_content,omitempty"`
 	ToolCalls        []atifCall       `json:"tool_calls,omitempty"`
 	Observation      *atifObservation `json:"observation,omitempty"`

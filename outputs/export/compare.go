@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"trajgen/outputs/media"
 )
 
 // FileDifference says how a file is not what it would be, were it written now.
@@ -20,22 +22,25 @@ type FileDifference struct {
 	Byte int64  // the first that differs; -1 when there is no such file, or one too many
 }
 
-// CompareRunFiles makes trajectories/ and tool_calls/ of a run directory again and holds each byte against the files that
+// CompareRunFiles makes trajectories/, tool_calls/ and media/ of a run directory again and holds each byte against the files that
 // are there. It reports each file that differs once, and writes nothing. It takes the time and the memory of RunFiles. The
 // counts are those of the rows that the source gives.
 func CompareRunFiles(ctx context.Context, source Source, runDir string, report func(FileDifference)) (trajectories, calls int64, err error) {
 	held := func(table string) partFiles {
 		return &comparedParts{dir: filepath.Join(runDir, table), prefix: partPrefix, suffix: parquetSuffix, report: report}
 	}
-	tables, err := newParquetSink(held("trajectories"), held("tool_calls"), Options{}.withDefaults())
+	options := Options{Images: media.Open(media.Dir(runDir)).Read}.withDefaults()
+	images := newMediaTable(options, filepath.Join(runDir, mediaName), func() (partFiles, error) { return held(mediaName), nil })
+	tables, err := newParquetSink(held("trajectories"), held("tool_calls"), images, options)
 	if err != nil {
 		return 0, 0, err
 	}
-	result, err := Write(ctx, source, &Sink{target: tables, path: runDir})
+	result, err := Write(ctx, source, &Sink{target: tables, path: runDir, imaging: named})
 	for _, file := range result.Files {
-		if filepath.Base(filepath.Dir(file.Path)) == "trajectories" {
+		switch filepath.Base(filepath.Dir(file.Path)) {
+		case "trajectories":
 			trajectories += file.Rows
-		} else {
+		case "tool_calls":
 			calls += file.Rows
 		}
 	}

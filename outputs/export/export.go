@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"trajgen/outputs/media"
 	"trajgen/pipeline/episode"
 )
 
@@ -55,6 +56,10 @@ type Options struct {
 
 	// Set are the format's own settings, as Formats lists them.
 	Set map[string]string
+	// Images reads an image of an episode by its digest; nil has none.
+	Images func(sha256 string) ([]byte, error)
+	// Inline puts images into formats that have a place for them.
+	Inline bool
 	// Run says what is exported, for formats that tell it.
 	Run Run
 }
@@ -90,7 +95,8 @@ type Format struct {
 	Settings map[string]Setting // what Options.Set may hold
 	Rows     bool               // it has the columns of package rows, and loses nothing of what was read from some
 
-	open func(path string, options Options) (target, error)
+	imaging imaging
+	open    func(path string, options Options) (target, error)
 }
 
 // formats are those that exist. The path is a directory or a file, as the format has it.
@@ -139,7 +145,7 @@ func Open(name, path string, options Options) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sink{target: out, path: path}, nil
+	return &Sink{target: out, path: path, imaging: format.imaging, options: options, lost: notes{}}, nil
 }
 
 // Source yields episodes in dataset order: by row, then sample. A journal.Reader is one.
@@ -180,7 +186,7 @@ func Write(ctx context.Context, source Source, sink *Sink) (result Result, err e
 	if result.Files, err = sink.Commit(); err != nil {
 		return result, err
 	}
-	for _, part := range []any{source, sink.target} {
+	for _, part := range []any{source, sink.target, sink.lost} {
 		if dropper, ok := part.(Dropper); ok {
 			for reason, n := range dropper.Dropped() {
 				result.Dropped[reason] += n
@@ -196,9 +202,9 @@ func Write(ctx context.Context, source Source, sink *Sink) (result Result, err e
 	return result, nil
 }
 
-// RunFiles writes trajectories/ and tool_calls/ of a run directory from its journal.
+// RunFiles writes trajectories/ and tool_calls/ of a run directory from its journal, and media/ where episodes have images.
 func RunFiles(ctx context.Context, source Source, runDir string) ([]FileInfo, error) {
-	sink, err := Open("parquet", runDir, Options{})
+	sink, err := Open("parquet", runDir, Options{Images: media.Open(media.Dir(runDir)).Read})
 	if err != nil {
 		return nil, err
 	}

@@ -512,42 +512,46 @@ func TestJournalBeforeArgumentsWereSentOtherwise(t *testing.T) {
 	}
 }
 
-// TestBeforeSources reads a journal and rows of schema 5, whose calls say nothing of what answered them, and exports them.
-func TestBeforeSources(t *testing.T) {
-	files, err := export.OpenFiles("testdata/schema5")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer files.Close()
-	r := reader(t, "testdata/schema5")
-	want := sinktest.Episodes(3)
-	for name, episodes := range map[string]iter.Seq2[*episode.Episode, error]{"journal": r.Episodes(t.Context()), "rows": files.Episodes(t.Context())} {
-		i := 0
-		for ep, err := range episodes {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ep.Schema != 5 || ep.ID != want[i].ID || len(ep.Calls) != len(want[i].Calls) {
-				t.Errorf("%s, episode %d: schema %d, id %s, %d calls", name, i, ep.Schema, ep.ID, len(ep.Calls))
-			}
-			for _, call := range ep.Calls {
-				if call.Source != nil {
-					t.Errorf("%s, episode %d: source %s", name, i, call.Source)
+// TestEarlierSchemas reads journals and rows of schema 5, whose calls say nothing of what answered them, and of schema 6, without
+// images, and exports them.
+func TestEarlierSchemas(t *testing.T) {
+	for schema, lacks := range map[int]string{5: "source", 6: "images"} {
+		dir := fmt.Sprintf("testdata/schema%d", schema)
+		files, err := export.OpenFiles(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer files.Close()
+		r := reader(t, dir)
+		want := sinktest.Episodes(3)
+		for name, episodes := range map[string]iter.Seq2[*episode.Episode, error]{"journal": r.Episodes(t.Context()), "rows": files.Episodes(t.Context())} {
+			i := 0
+			for ep, err := range episodes {
+				if err != nil {
+					t.Fatal(err)
 				}
+				if ep.Schema != schema || ep.ID != want[i].ID || ep.Web != "" || len(ep.Calls) != len(want[i].Calls) || len(ep.Images()) > 0 {
+					t.Errorf("%s of schema %d, episode %d: schema %d, id %s, %d calls", name, schema, i, ep.Schema, ep.ID, len(ep.Calls))
+				}
+				for _, call := range ep.Calls {
+					if schema == 5 && call.Source != nil {
+						t.Errorf("%s of schema %d, episode %d: source %s", name, schema, i, call.Source)
+					}
+				}
+				i++
 			}
-			i++
+			if i != len(want) {
+				t.Errorf("%s of schema %d: %d episodes, want %d", name, schema, i, len(want))
+			}
 		}
-		if i != len(want) {
-			t.Errorf("%s: %d episodes, want %d", name, i, len(want))
+		out := t.TempDir()
+		if _, err := export.RunFiles(t.Context(), r, out); err != nil {
+			t.Fatal(err)
 		}
-	}
-	dir := t.TempDir()
-	if _, err := export.RunFiles(t.Context(), r, dir); err != nil {
-		t.Fatal(err)
-	}
-	for i, row := range arrowRows(t, dir, "tool_calls") {
-		if row["source"] != nil {
-			t.Errorf("row %d: source %v", i, row["source"])
+		for i, row := range arrowRows(t, out, "tool_calls") {
+			if row[lacks] != nil {
+				t.Errorf("schema %d, row %d: %s %v", schema, i, lacks, row[lacks])
+			}
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 // WithoutHarness yields the episodes of a source without what the harness said in them: messages that are flagged, and
 // in the system message the run's ephemeral prompt and what was recalled. What is left is what the dataset, the model
-// and the tools said. Tokens go where something was taken out, as the ids are those of the whole conversation; that it
-// was shortened is kept, without the words that stood in.
+// and the tools said; messages that show images are results. Tokens go where something was taken out, as the ids are
+// those of the whole conversation; that it was shortened is kept, without the words that stood in.
 func WithoutHarness(source Source) Source { return mapped{source, bareOf} }
 
 // bareOf is an episode without the harness's words. The one that is given stays as it is.
@@ -21,7 +21,7 @@ func bareOf(ep *episode.Episode) *episode.Episode {
 	moved := make([]int, len(ep.Messages)+1) // where a message is now
 	for i, m := range ep.Messages {
 		moved[i] = len(bare.Messages)
-		if m.Harness {
+		if m.Harness && len(m.Images()) == 0 { // images are what tools showed
 			continue
 		}
 		if i == 0 && m.Role == "system" {

@@ -19,6 +19,7 @@ func TestWithoutHarness(t *testing.T) {
 		{Role: "user", Content: "and on"},
 		{Role: "assistant", Content: "b"},
 	}
+	shown := episode.Message{Role: "user", Content: "Shown by camera:", Harness: true, Parts: []episode.Part{{Type: episode.PartImage, SHA256: "ab"}}}
 	system := func(text string, harness bool) episode.Message {
 		return episode.Message{Role: "system", Content: text, Harness: harness}
 	}
@@ -40,6 +41,8 @@ func TestWithoutHarness(t *testing.T) {
 				said[0], said[1], {Role: "user", Content: "careful", Harness: true}, said[2], said[3]},
 			Turns: []episode.Turn{{Message: 4}, {Message: 7}}},
 			said, []int{1, 3}},
+		{"an image that a tool showed", episode.Episode{Messages: []episode.Message{said[0], said[1], {Role: "user", Content: "x", Harness: true}, shown}, Turns: []episode.Turn{{Message: 1}}},
+			[]episode.Message{said[0], said[1], shown}, []int{1}},
 		{"a shortened conversation", episode.Episode{
 			Messages:    append([]episode.Message{system("s", false), {Role: "user", Content: "x", Harness: true}}, said...),
 			Turns:       []episode.Turn{{Message: 3}, {Message: 5}},

@@ -17,12 +17,13 @@ import (
 )
 
 // The directories of an export to hf.
-const hfTrajectories, hfCalls = "data", "tool_calls"
+const hfTrajectories, hfCalls, hfMedia = "data", "tool_calls", "media"
 
 var hfFormat = Format{
-	Rows:   true,
-	About:  "a Hugging Face dataset folder: Parquet files of both tables, and a card (README.md) that says what they are and how they were made",
-	Folder: true,
+	imaging: named,
+	Rows:    true,
+	About:   "a Hugging Face dataset folder: Parquet files of both tables, and a card (README.md) that says what they are and how they were made",
+	Folder:  true,
 	Settings: map[string]Setting{
 		"license": {
 			About: "of the data, as the Hub names it, such as apache-2.0 (default: that of the dataset where it says one, else unknown)",
@@ -55,7 +56,7 @@ func openHF(path string, options Options) (target, error) {
 		return nil, err
 	}
 	s.folder = f
-	s.tables, err = openParquetTables(filepath.Join(f.temporary, hfTrajectories), filepath.Join(f.temporary, hfCalls), options)
+	s.tables, err = openParquetTables(filepath.Join(f.temporary, hfTrajectories), filepath.Join(f.temporary, hfCalls), filepath.Join(f.temporary, hfMedia), options)
 	if err != nil {
 		return nil, errors.Join(err, f.close())
 	}
@@ -73,13 +74,22 @@ func (s *hfSink) finish() ([]FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls := slices.IndexFunc(files, func(f FileInfo) bool { return filepath.Base(filepath.Dir(f.Path)) == hfCalls })
+	of := func(dir string) func(FileInfo) bool {
+		return func(f FileInfo) bool { return filepath.Base(filepath.Dir(f.Path)) == dir }
+	}
+	calls, images := slices.IndexFunc(files, of(hfCalls)), slices.IndexFunc(files, of(hfMedia))
+	if images < 0 {
+		images = len(files)
+	}
 	ofTrajectories, err := s.rename(files[:calls], hfTrajectories)
 	if err != nil {
 		return nil, err
 	}
-	ofCalls, err := s.rename(files[calls:], hfCalls)
+	ofCalls, err := s.rename(files[calls:images], hfCalls)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := s.rename(files[images:], hfMedia); err != nil {
 		return nil, err
 	}
 	if err := s.create("README.md", 0, s.card(ofTrajectories, ofCalls)); err != nil {

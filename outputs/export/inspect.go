@@ -17,7 +17,8 @@ import (
 )
 
 var inspectFormat = Format{
-	About: "an Inspect evaluation log, version 2: a sample of it is a task's, an epoch is a sample's (.eval, or .json)",
+	imaging: inlined,
+	About:   "an Inspect evaluation log, version 2: a sample of it is a task's, an epoch is a sample's (.eval, or .json)",
 	Settings: map[string]Setting{
 		"file": {
 			About: "is eval, a zip file with a member for each sample, or json, one document (default: what the path ends in)",

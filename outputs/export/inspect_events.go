@@ -49,7 +49,7 @@ func newInspectMessages(ep *episode.Episode) *inspectMessages {
 func (m *inspectMessages) id(message int) string { return fmt.Sprintf("%s-m%d", m.ep.ID, message) }
 
 func (m *inspectMessages) message(i int, from *episode.Message) object {
-	content, source, model := any(from.Content), "", ""
+	content, source, model := inspectContent(from), "", ""
 	if turn, ok := m.turnOf[i]; ok && from.Role == "assistant" {
 		source, model = "generate", cmp.Or(m.ep.Turns[turn].Model, m.ep.Model)
 	} else if !from.Harness && from.Role != "assistant" && from.Role != "tool" {

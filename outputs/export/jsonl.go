@@ -3,7 +3,8 @@ package export
 import "trajgen/pipeline/episode"
 
 var jsonlFormat = Format{
-	About: "one episode per line, exactly as the journal holds it",
+	imaging: named,
+	About:   "one episode per line, exactly as the journal holds it",
 	open: func(path string, options Options) (target, error) {
 		same := func(ep *episode.Episode) (*episode.Episode, error) { return ep, nil }
 		return openRowSink(path, rowKind{as: "jsonl", name: "episodes"}, options, nil, same)

@@ -9,6 +9,7 @@ import (
 )
 
 var nemoGymFormat = Format{
+	imaging:  inlined,
 	About:    "rollouts as NeMo Gym collects them: one line of request, response and reward for each episode",
 	Settings: map[string]Setting{"agent": {About: "is the name of the agent that the rows point to (default trajgen)"}},
 	open: func(path string, options Options) (target, error) {
@@ -99,7 +100,7 @@ func gymItems(ep *episode.Episode, from, to int) []object {
 			continue
 		case "assistant":
 		default:
-			items = append(items, object{{"type", "message"}, {"role", some(m.Role)}, {"content", m.Content}})
+			items = append(items, object{{"type", "message"}, {"role", some(m.Role)}, {"content", responsesContent(m)}})
 			continue
 		}
 		if m.Reasoning != "" {

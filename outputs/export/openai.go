@@ -9,6 +9,7 @@ import (
 )
 
 var openaiFormat = Format{
+	imaging: inlined,
 	About: "JSONL for OpenAI's fine-tuning: messages, tools and weights; arguments as the model wrote them, and nothing behind the last assistant message. " +
 		"What the dataset or the harness put into the model's mouth (prefill) has weight 0; their other messages stand as they were sent",
 	Settings: map[string]Setting{
@@ -32,7 +33,7 @@ var openaiFormat = Format{
 // openaiMessage is a message as the service takes it.
 type openaiMessage struct {
 	Role       string     `json:"role"`
-	Content    *string    `json:"content"` // null beside calls alone
+	Content    any        `json:"content"` // null beside calls alone
 	ToolCalls  []chatCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 	Weight     *int       `json:"weight,omitempty"` // assistant
@@ -137,8 +138,11 @@ func (w *openaiWriter) message(m *episode.Message) (to openaiMessage, err error)
 	if m.Role == "tool" {
 		to.ToolCallID = m.ToolCallID
 	}
-	if content != "" || len(m.Calls) == 0 {
-		to.Content = &content
+	switch {
+	case len(m.Images()) > 0:
+		to.Content = chatContent(m)
+	case content != "" || len(m.Calls) == 0:
+		to.Content = content
 	}
 	return to, err
 }

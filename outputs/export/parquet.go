@@ -18,6 +18,7 @@ import (
 type parquetSink struct {
 	trajectories *parquetTable[rows.Trajectory]
 	calls        *parquetTable[rows.ToolCall]
+	media        *mediaTable
 }
 
 const pageBytes = 4 << 20
@@ -26,17 +27,18 @@ const pageBytes = 4 << 20
 var compression = newPageCodec()
 
 var parquetFormat = Format{
-	Rows:   true,
-	About:  "trajectories/*.parquet with a row per episode, tool_calls/*.parquet with a row per call",
-	Folder: true,
-	open:   openParquet,
+	imaging: named,
+	Rows:    true,
+	About:   "trajectories/*.parquet with a row per episode, tool_calls/*.parquet with a row per call, media/*.parquet with a row per image where there are any",
+	Folder:  true,
+	open:    openParquet,
 }
 
 func openParquet(dir string, options Options) (target, error) {
-	return openParquetTables(filepath.Join(dir, "trajectories"), filepath.Join(dir, "tool_calls"), options)
+	return openParquetTables(filepath.Join(dir, "trajectories"), filepath.Join(dir, "tool_calls"), filepath.Join(dir, mediaName), options)
 }
 
-func openParquetTables(trajectoriesDir, callsDir string, options Options) (*parquetSink, error) {
+func openParquetTables(trajectoriesDir, callsDir, mediaDir string, options Options) (*parquetSink, error) {
 	trajectories, err := openParts(trajectoriesDir, partPrefix, parquetSuffix)
 	if err != nil {
 		return nil, err
@@ -45,12 +47,14 @@ func openParquetTables(trajectoriesDir, callsDir string, options Options) (*parq
 	if err != nil {
 		return nil, err
 	}
-	return newParquetSink(trajectories, calls, options)
+	return newParquetSink(trajectories, calls, newMediaTable(options, mediaDir, func() (partFiles, error) {
+		return openParts(mediaDir, partPrefix, parquetSuffix)
+	}), options)
 }
 
-// newParquetSink writes both tables into files, which it closes.
-func newParquetSink(trajectories, calls partFiles, options Options) (*parquetSink, error) {
-	s := &parquetSink{}
+// newParquetSink writes the tables into files, which it closes.
+func newParquetSink(trajectories, calls partFiles, media *mediaTable, options Options) (*parquetSink, error) {
+	s := &parquetSink{media: media}
 	var err error
 	if s.trajectories, err = newTable[rows.Trajectory](trajectories, rows.Trajectories, "episode_id", options); err != nil {
 		return nil, errors.Join(err, calls.close())
@@ -62,6 +66,9 @@ func newParquetSink(trajectories, calls partFiles, options Options) (*parquetSin
 }
 
 func (s *parquetSink) add(ep *episode.Episode) error {
+	if err := s.media.add(ep); err != nil {
+		return err
+	}
 	return writeTables(ep, s.trajectories.put, s.calls.put)
 }
 
@@ -87,20 +94,28 @@ func writeTables(ep *episode.Episode, trajectory func(rows.Trajectory) error, ca
 }
 
 func (s *parquetSink) finish() ([]FileInfo, error) {
-	// Both tables are complete on disk before either takes its name.
-	if err := errors.Join(s.trajectories.end(), s.calls.end()); err != nil {
+	// All tables are complete on disk before any takes its name.
+	if err := errors.Join(s.trajectories.end(), s.calls.end(), s.media.end()); err != nil {
 		return nil, err
 	}
 	files, err := s.trajectories.parts.commit()
 	if err != nil {
 		return files, err
 	}
-	more, err := s.calls.parts.commit()
-	return append(files, more...), err
+	for _, commit := range []func() ([]FileInfo, error){s.calls.parts.commit, s.media.commit} {
+		more, err := commit()
+		if files = append(files, more...); err != nil {
+			return files, err
+		}
+	}
+	return files, nil
 }
 
+// Notes say how many images are missing.
+func (s *parquetSink) Notes() []string { return s.media.notes.Notes() }
+
 func (s *parquetSink) close() error {
-	return errors.Join(s.trajectories.parts.close(), s.calls.parts.close())
+	return errors.Join(s.trajectories.parts.close(), s.calls.parts.close(), s.media.close())
 }
 
 // parquetTable is a sequence of part files with rows of one type.

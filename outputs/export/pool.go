@@ -56,7 +56,7 @@ func (p *pool) sent(turn int) (places []int) {
 				continue
 			}
 			message := p.ep.Messages[r.Message]
-			message.Content, message.Harness = r.Content, true
+			message.Content, message.Parts, message.Harness = r.Content, nil, true
 			p.replaced[r.Message] = p.put(message)
 		}
 		if c.To > c.From {

@@ -25,6 +25,9 @@ type target interface {
 type Sink struct {
 	target    target
 	path      string
+	imaging   imaging
+	options   Options
+	lost      notes
 	failed    error
 	committed bool
 	closed    bool
@@ -40,8 +43,15 @@ func (s *Sink) Write(ctx context.Context, ep *episode.Episode) error {
 		return s.failed
 	}
 	err := finite(ep)
+	shown := ep
 	if err == nil {
-		err = s.target.add(ep)
+		shown, err = s.pictured(ep)
+	}
+	if err == nil {
+		err = s.target.add(shown)
+	}
+	if err == nil {
+		s.remarkImages(ep)
 	}
 	if _, refused := errors.AsType[*Refusal](err); refused {
 		return err

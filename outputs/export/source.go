@@ -18,7 +18,10 @@ import (
 
 // Files is a Source of what runs and exports have written: Parquet, Arrow and JSON Lines. It is what strangers may have
 // written, too: damage and contradictions are errors that name the file and the row.
-type Files struct{ inputs []*input }
+type Files struct {
+	inputs []*input
+	media  unpackedMedia
+}
 
 // input is one export.
 type input struct {
@@ -216,7 +219,7 @@ func (f *Files) Close() error {
 		errs = append(errs, in.close())
 	}
 	f.inputs = nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, f.media.close())...)
 }
 
 // cursor is where one of several inputs has come to.

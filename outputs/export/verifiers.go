@@ -7,6 +7,7 @@ import (
 )
 
 var verifiersFormat = Format{
+	imaging:  inlined,
 	About:    "a results directory of verifiers v1: traces.jsonl with the message graph, and configs/eval.json",
 	Folder:   true,
 	Settings: map[string]Setting{"env": {About: "is the id of the environment (default: the run's dataset)"}},

@@ -71,7 +71,7 @@ func verifiersMessage(m *episode.Message) object {
 	for _, call := range m.Calls {
 		calls = append(calls, object{{"id", call.ID}, {"name", call.Name}, {"arguments", call.Arguments}})
 	}
-	message := object{{"role", m.Role}, {"content", m.Content}, {"reasoning_content", some(m.Reasoning)}, {"tool_calls", some(calls)}}
+	message := object{{"role", m.Role}, {"content", chatContent(m)}, {"reasoning_content", some(m.Reasoning)}, {"tool_calls", some(calls)}}
 	if m.Role == "tool" {
 		message = append(message, object{{"tool_call_id", m.ToolCallID}, {"name", some(m.Name)}}...)
 	}

@@ -60,6 +60,7 @@ func (s *spending) add(ep *episode.Episode) {
 			s.addPriced(*c.Usage, c.Model, c.Asked)
 		}
 	}
+	ep.Inquired(s.addPriced)
 	for i := range ep.Turns {
 		turn := &ep.Turns[i]
 		s.Usage.Turns++

@@ -15,7 +15,7 @@ var TrajectoryMeanings = []Meaning{
 	{[]string{"task"}, "what was asked: prompt, system, setup, checks, limits, tags, difficulty, metadata (JSON text)"},
 	{[]string{"distribution", "toolsets", "log_p"}, "which toolsets were drawn, and the natural logarithm of the draw's probability"},
 	{[]string{"tools"}, "JSON of each tool, exactly as the model was shown it"},
-	{[]string{"messages"}, "the whole conversation: role, content, reasoning, tool_calls (arguments are the raw text, and sent what later requests have in its place), tool_call_id, name, and harness where neither dataset nor model wrote it"},
+	{[]string{"messages"}, "the whole conversation: role, content, reasoning, tool_calls (arguments are the raw text, and sent what later requests have in its place), tool_call_id, name, parts (JSON: images by their digests in media, and the texts between them), and harness where neither dataset nor model wrote it"},
 	{[]string{"turns"}, "each exchange with the model: usage, times, retries, repairs, raw (fields of the server's message that were changed), what the server said of itself, and its tokens where the episode's are not one sequence"},
 	{[]string{"compactions"}, "how the conversation was shortened on its way to the model; messages has everything"},
 	{[]string{"drift", "drift_turn", "drift_position", "drift_expected", "drift_got"}, "whether the tokens can be trained on as they are (none), and where not"},
@@ -29,6 +29,7 @@ var TrajectoryMeanings = []Meaning{
 	{[]string{"answer", "reward", "rewards"}, "the last message, the weighted mean (null: not judged, or not the agent's doing), the verdict of each check"},
 	{[]string{"usage", "cost_usd", "model"}, "tokens (null where the server did not say), what they cost, and who answered"},
 	{[]string{"sandbox"}, "what it ran in: backend, isolation, limits, connections to the outside"},
+	{[]string{"web"}, "what the web tools answered from: live, record, replay or corpus"},
 	{[]string{"started", "elapsed_us", "phases"}, "when (UTC) and for how long, in microseconds"},
 	{[]string{"schema_version"}, "version of these columns"},
 }
@@ -44,7 +45,7 @@ var ToolCallMeanings = []Meaning{
 	{[]string{"status", "error_class"}, "ok, error, timeout, denied, invalid_arguments, unknown_tool or unavailable, and its kind"},
 	{[]string{"exit_code"}, "of the command or script that the call ran to its end, or whose end it tells; null without one"},
 	{[]string{"result", "truncated", "result_bytes", "stored"}, "the JSON text that the model got; how large it was before it was cut, and where the whole of it lay"},
-	{[]string{"untrusted", "source", "runner", "masked", "same_as", "notice"}, "source of a result that strangers could have written; JSON of what answered from outside of the sandbox; whether it ran outside of the sandbox; secrets replaced; the identical call that ran in its place; the harness's words"},
+	{[]string{"untrusted", "source", "images", "runner", "masked", "same_as", "notice"}, "source of a result that strangers could have written; JSON of what answered from outside of the sandbox; JSON of the images that it showed the model; whether it ran outside of the sandbox; secrets replaced; the identical call that ran in its place; the harness's words"},
 	{[]string{"started", "elapsed_us", "sandbox_us"}, "when (UTC) and for how long, in microseconds"},
 	{[]string{"schema_version"}, "version of these columns"},
 }

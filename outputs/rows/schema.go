@@ -84,9 +84,10 @@ type Trajectory struct {
 	Rewards      []Reward `parquet:"rewards,list"`
 
 	Usage   Usage    `parquet:"usage"`
-	CostUSD *float64 `parquet:"cost_usd,optional"` // of turns and summaries by the run's prices; null when not all of it is known
+	CostUSD *float64 `parquet:"cost_usd,optional"` // of turns, summaries and models that tools asked, by the run's prices; null when not all of it is known
 	Model   *string  `parquet:"model,optional,dict"`
 	Sandbox Sandbox  `parquet:"sandbox"`
+	Web     *string  `parquet:"web,optional,dict"` // mode of the run's web: live, record, replay or corpus
 
 	Started   *int64 `parquet:"started,optional,timestamp(microsecond)"`
 	ElapsedUS int64  `parquet:"elapsed_us"`
@@ -131,7 +132,8 @@ type Message struct {
 	ToolCalls  []MessageCall `parquet:"tool_calls,list" of:"Calls"`
 	ToolCallID *string       `parquet:"tool_call_id,optional"`
 	Name       *string       `parquet:"name,optional,dict"`
-	Harness    bool          `parquet:"harness"` // added by the harness: leave it out of training
+	Parts      *string       `parquet:"parts,optional"` // JSON list of images, by their digests in media, and of texts where their order matters
+	Harness    bool          `parquet:"harness"`        // added by the harness: leave it out of training
 }
 
 // MessageCall is a tool call as the model wrote it; Arguments is the raw text, valid JSON or not.
@@ -316,6 +318,7 @@ type ToolCall struct {
 	Stored    *string  `parquet:"stored,optional"`                     // where in the sandbox the whole result lay
 	Untrusted *string  `parquet:"untrusted,optional,dict"`             // source of a result that anybody could have written
 	Source    *string  `parquet:"source,optional"`                     // JSON: what answered from outside of the sandbox
+	Images    *string  `parquet:"images,optional"`                     // JSON list of what it showed the model
 	Runner    bool     `parquet:"runner"`                              // a plugin's, which ran outside of the sandbox
 	Masked    []string `parquet:"masked,list" parquet-element:",dict"` // secrets that were replaced in the result
 	SameAs    *string  `parquet:"same_as,optional"`                    // call of the turn whose result it shares: it did not run
@@ -328,7 +331,19 @@ type ToolCall struct {
 	Outcome string `parquet:"outcome,dict" of:"-"` // of the episode
 }
 
+// Media is a row of media/: an image that rows name by its digest.
+type Media struct {
+	SHA256   string  `parquet:"sha256"`
+	MIME     string  `parquet:"mime,dict"`
+	Width    int32   `parquet:"width"`
+	Height   int32   `parquet:"height"`
+	Bytes    []byte  `parquet:"bytes,optional"`    // as the model got them; null when the image is missing
+	Original *string `parquet:"original,optional"` // digest of what it was made of, where that is something else
+	Origin   string  `parquet:"origin,dict"`       // the tool that showed it first, or prompt
+}
+
 var (
+	Medias       = parquet.NewSchema("media", parquet.SchemaOf(Media{}))
 	Trajectories = parquet.NewSchema("trajectory", parquet.SchemaOf(Trajectory{}))
 	ToolCalls    = parquet.NewSchema("tool_call", parquet.SchemaOf(ToolCall{}))
 )
@@ -336,7 +351,7 @@ var (
 // bounded are the text columns whose least and greatest value may stand in a file's footer: short, and ours. Every
 // other text has none, because parquet-go writes bounds whole: a 5 MB message would stand in the file six times,
 // outside its compression.
-var bounded = map[string]bool{"id": true, "episode_id": true, "outcome": true, "stop": true, "status": true}
+var bounded = map[string]bool{"id": true, "episode_id": true, "sha256": true, "outcome": true, "stop": true, "status": true}
 
 // Unbounded lists the text columns without bounds.
 func Unbounded(schema *parquet.Schema) (columns [][]string) {

@@ -40,7 +40,7 @@ func Episode(row, sample int) *episode.Episode {
 			{Role: "system", Content: "You are\nhelpful.\u2028"},
 			{Role: "user", Content: "Schreib „Größe“ — 写一个文件 🙂 & <b>"},
 		},
-		Outcome: outcome, Stop: episode.StopAnswered, Answer: fmt.Sprint("answer ", i),
+		Web: "replay", Outcome: outcome, Stop: episode.StopAnswered, Answer: fmt.Sprint("answer ", i),
 		Model: "scripted", Sandbox: episode.Sandbox{
 			Backend: "local", Level: "namespaces", Opened: true, Forked: true, Limits: map[string]string{"memory": "hard", "cpu": "none"},
 			Connections: []episode.Connection{
