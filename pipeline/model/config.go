@@ -78,6 +78,9 @@ type Config struct {
 	Replay *record.Replay
 	Role   string
 
+	// Images reads an image of a message by its digest. It is called when a request is sent.
+	Images func(sha256 string) ([]byte, error)
+
 	Concurrency int                                   // connections that are kept open between requests
 	Proxy       func(*http.Request) (*url.URL, error) // nil means none
 	Now         func() time.Time                      // for a Retry-After given as a date; nil means time.Now

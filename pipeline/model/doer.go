@@ -39,6 +39,7 @@ type exchange struct {
 	idle, timeout time.Duration
 	cancel        context.CancelCauseFunc
 	messages      []byte // a JSON list without the bracket at its end
+	images        []inlined
 	tools         json.RawMessage
 
 	taped *taped // nil without a tape
@@ -165,6 +166,13 @@ func (d *doer) prepare(req *http.Request, x *exchange) error {
 		parts = append(parts, []byte("]}"))
 	} else {
 		parts = append(parts, []byte(`],"tools":`), x.tools, []byte("}"))
+	}
+	if len(x.images) > 0 {
+		body, size := d.withImages(x, parts[:1], parts[2:])
+		req.ContentLength = size
+		req.GetBody = func() (io.ReadCloser, error) { return body(), nil }
+		req.Body = body()
+		return nil
 	}
 	for _, part := range parts {
 		req.ContentLength += int64(len(part))

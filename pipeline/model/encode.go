@@ -52,12 +52,12 @@ func (w *writer) encode(req *Request, x *exchange) (err error) {
 			return err
 		}
 	}
-	x.messages, err = w.encodeMessages(req.Messages)
+	x.messages, x.images, err = w.encodeMessages(req.Messages)
 	return err
 }
 
-// encodeMessages makes a JSON list of messages without the bracket at its end.
-func (w *writer) encodeMessages(messages []episode.Message) ([]byte, error) {
+// encodeMessages makes a JSON list of messages without the bracket at its end, with the digests of its images in their place.
+func (w *writer) encodeMessages(messages []episode.Message) (list []byte, images []inlined, err error) {
 	b := encoded.Get().(*bytes.Buffer)
 	defer encoded.Put(b)
 	b.Reset()
@@ -65,12 +65,14 @@ func (w *writer) encodeMessages(messages []episode.Message) ([]byte, error) {
 	enc.SetEscapeHTML(false) // "<" as \u003c means the same and costs six times as much
 	for i := range messages {
 		b.WriteByte("[,"[min(i, 1)])
+		from := b.Len()
 		if err := enc.Encode(w.wire(&messages[i])); err != nil {
-			return nil, fmt.Errorf("encode messages: %w", err)
+			return nil, nil, fmt.Errorf("encode messages: %w", err)
 		}
 		b.Truncate(b.Len() - len("\n"))
+		images = append(images, imagesIn(b.Bytes(), from, &messages[i])...)
 	}
-	return bytes.Clone(b.Bytes()), nil // of its very size, as it is held while the request waits
+	return bytes.Clone(b.Bytes()), images, nil // of its very size, as it is held while the request waits
 }
 
 var encoded = sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -79,7 +81,7 @@ var encoded = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // without: content is null beside tool calls and "" otherwise.
 type wireMessage struct {
 	Role             string          `json:"role"`
-	Content          *string         `json:"content"`
+	Content          any             `json:"content"` // a text, a list of parts, or nil
 	Reasoning        string          `json:"reasoning_content,omitempty"`
 	RouterReasoning  string          `json:"reasoning,omitempty"`         // OpenRouter's name for it
 	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"` // OpenRouter's own
@@ -102,8 +104,11 @@ type wireFunction struct {
 // wire is a message as this client sends it.
 func (w *writer) wire(m *episode.Message) *wireMessage {
 	sent := &wireMessage{Role: m.Role, ToolCallID: m.ToolCallID, Name: m.Name}
-	if m.Content != "" || len(m.Calls) == 0 {
-		sent.Content = &m.Content
+	switch {
+	case len(m.Parts) > 0:
+		sent.Content = contentList(m)
+	case m.Content != "" || len(m.Calls) == 0:
+		sent.Content = m.Content
 	}
 	w.sendReasoning(sent, m)
 	for _, call := range m.Calls {

@@ -37,6 +37,7 @@ var policies = map[string]policy{
 	ClassQuota:           {fatal: true},
 	ClassModelNotFound:   {fatal: true},
 	ClassTape:            {fatal: true},
+	ClassImage:           {fatal: true},
 	ClassContentPolicy:   {fallback: true},
 	ClassRequestTooLarge: {fallback: true},
 	// The server works and wants fewer requests. Its gate slows all requests down.

@@ -21,7 +21,7 @@ const maxPrefixes = 4096
 func (p *prefixes) key(req Request) (key uint64, messages int) {
 	key = hashTools(&p.hash, req.Tools)
 	if len(req.Messages) > 0 && req.Messages[0].Role == "system" {
-		p.hash.WriteString(req.Messages[0].Content)
+		p.hash.WriteString(req.Messages[0].Content) // a system message has no images
 		return p.hash.Sum64(), 1
 	}
 	return key, 0

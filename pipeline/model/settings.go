@@ -24,6 +24,7 @@ type Settings struct {
 	ToolChoice        string            `yaml:"tool_choice,omitempty" experiment:"given" help:"what the model must do where it has tools: auto, none, required, required_first (in the first turn alone), or the name of a tool, wherever an episode has it (default: nothing is said)"`
 	ParallelToolCalls *bool             `yaml:"parallel_tool_calls,omitempty" experiment:"given" help:"let a turn have several calls (default: the server's)"`
 	Provider          map[string]any    `yaml:"provider,omitempty" experiment:"given"` // OpenRouter's routing, sent as it is
+	Vision            bool              `yaml:"vision,omitempty" experiment:"given" help:"the model takes images: tools show it what they see, and prompts may have images"`
 	Stream            bool              `yaml:"stream" experiment:"no" help:"stream replies, so that a stalled one is noticed early"`
 	ToolFormat        string            `yaml:"tool_format,omitempty" experiment:"given" help:"format of tool calls that the server leaves in the text of a reply, such as hermes or kimi_k2; native reads none and takes every text for an answer (default: what models of its name write, or any that is known)"`
 	TokenIDs          string            `yaml:"token_ids,omitempty" experiment:"given" help:"ask the server for the ids and log probabilities of all tokens and keep them: auto, vllm, sglang or llamacpp (default: no)"`

@@ -2,8 +2,8 @@ package budget
 
 import "trajgen/pipeline/episode"
 
-// OfEpisode is the reported spending of an episode: its turns, its earlier attempts, its summaries, and the models that played its
-// user and judged its commands. names are the run's names of these models.
+// OfEpisode is the reported spending of an episode: its turns, its earlier attempts, its summaries, and the models that its
+// tools asked, that played its user and judged its commands. names are the run's names of these models.
 func OfEpisode(ep *episode.Episode, prices episode.Prices, names Names) (sum Amount) {
 	add := func(u episode.Usage, models ...string) {
 		if u.Reported {
@@ -22,6 +22,7 @@ func OfEpisode(ep *episode.Episode, prices episode.Prices, names Names) (sum Amo
 			add(*c.Usage, c.Model, c.Asked)
 		}
 	}
+	ep.Inquired(add)
 	if ep.User != nil && ep.User.Model != "" {
 		add(ep.User.Usage, ep.User.Model, names.User)
 	}
@@ -34,4 +35,4 @@ func OfEpisode(ep *episode.Episode, prices episode.Prices, names Names) (sum Amo
 }
 
 // Names are the models of a run.
-type Names struct{ Agent, Summary, User, Approver string }
+type Names struct{ Agent, Summary, User, Approver, Web, Vision string }

@@ -18,6 +18,8 @@ const (
 	User     = "user"
 	Summary  = "summary"
 	Approver = "approver"
+	Web      = "web"    // summarises pages
+	Vision   = "vision" // looks at images and videos
 )
 
 // Recorder is what a run records. What of it is nil is not recorded. It is used from many goroutines, several for one attempt.

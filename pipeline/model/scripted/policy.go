@@ -52,7 +52,7 @@ func (s *Server) next(req *request, taskID, episodeID string) (n next, no *refus
 		}
 		n.position = said(req, sc, who)
 		turns := s.cfg.plan(sc, req, who)
-		n.turn = turns[min(n.position, len(turns)-1)]
+		n.turn = turns[min(n.position, len(turns)-1)].pictured(req)
 	}
 	n.key = fmt.Sprintf("%s%06x", who, n.position)
 	return n, no

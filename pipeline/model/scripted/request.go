@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // request is the body of a chat completion as far as the server looks at it.
@@ -46,10 +47,11 @@ type message struct {
 	ToolCallID     string     `json:"tool_call_id"`
 }
 
-// content is a text, or the text parts of a list.
+// content is a text, or the texts of a list, a line each, and its images.
 type content struct {
-	text  string
-	given bool
+	text   string
+	images []seen
+	given  bool
 }
 
 // UnmarshalJSON takes what is neither for no content.
@@ -61,12 +63,22 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	case '[':
 		c.given = true
 		var parts []struct {
-			Text string `json:"text"`
+			Text  *string `json:"text"`
+			Image struct {
+				URL string `json:"url"`
+			} `json:"image_url"`
 		}
 		json.Unmarshal(data, &parts) // a part whose text is none has none
+		var texts []string
 		for _, part := range parts {
-			c.text += part.Text
+			if part.Text != nil {
+				texts = append(texts, *part.Text)
+			}
+			if part.Image.URL != "" {
+				c.images = append(c.images, look(part.Image.URL))
+			}
 		}
+		c.text = strings.Join(texts, "\n")
 	}
 	return nil
 }
@@ -172,6 +184,10 @@ func (r *request) checkOrder() string {
 			return fmt.Sprintf(unanswered, len(open))
 		case !slices.Contains(roles, m.Role):
 			return fmt.Sprintf("Invalid value %q for 'messages[%d].role'", m.Role, i)
+		case m.Role != "user" && len(m.Content.images) > 0:
+			return fmt.Sprintf("Invalid 'messages[%d].content': image_url is only allowed in messages with role 'user'", i)
+		case slices.ContainsFunc(m.Content.images, func(s seen) bool { return s.digest == "" }):
+			return fmt.Sprintf("Invalid 'messages[%d].content': want a data URL with a PNG, JPEG, GIF or WebP", i)
 		case !m.Content.given && (m.Role != "assistant" || len(m.ToolCalls) == 0):
 			return fmt.Sprintf("Invalid value for 'messages[%d].content': expected a string, got null", i)
 		case m.Role == "tool" && !open[m.ToolCallID]:

@@ -54,7 +54,11 @@ func (c *Config) render(req *request) (prompt, before string, calls int) {
 				b.WriteString("<|im_end|>\n")
 			}
 		default:
-			say(m.Role, m.Content.text)
+			text := m.Content.text
+			for _, s := range m.Content.images {
+				text += s.written()
+			}
+			say(m.Role, text)
 		}
 	}
 	b.WriteString(reply)
