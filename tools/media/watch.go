@@ -1,0 +1,22 @@
+package media
+
+import (
+	"context"
+
+	"trajgen/pipeline/episode"
+	"trajgen/registry"
+)
+
+// Watch asks the run's vision model about a video, as Look does about an image. The video goes to the server as OpenRouter and
+// others take it: {"type":"video_url","video_url":{"url":"data:video/mp4;base64,..."}}.
+func Watch(ctx context.Context, env *registry.Env, data []byte, question string, about *About) (answer string, err error) {
+	v, err := sighted(env, "videos")
+	if err != nil {
+		return "", err
+	}
+	about.Type = videoType(data)
+	if about.Type == "" {
+		return "", registry.Failf("bad_video", "the file is no video that can be read (want MP4, WebM or MOV)")
+	}
+	return v.ask(ctx, about, episode.Part{Type: episode.PartVideo, MIME: about.Type}, data, question)
+}
