@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-//go:embed bundled/*.yaml bundled/guard.py bundled/research/*.yaml
+//go:embed bundled/*.yaml bundled/guard.py bundled/research/*.yaml bundled/browser/*.yaml
 var bundled embed.FS
 
 // bundledRows reads the files of a bundled dataset, which is the folder of its name, in the order of their names.

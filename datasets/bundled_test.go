@@ -61,18 +61,20 @@ func TestBundled(t *testing.T) {
 	}
 }
 
-// TestBundledResearch holds that the bundled datasets are apart: neither has rows of the other, nor its digest.
-func TestBundledResearch(t *testing.T) {
+// TestBundledApart holds that the bundled datasets are apart: none has rows of another, nor its digest.
+func TestBundledApart(t *testing.T) {
 	digests := map[string]string{}
-	for path, research := range map[string]bool{datasets.Bundled: false, datasets.BundledResearch: true} {
+	for path, tag := range map[string]string{datasets.Bundled: "", datasets.BundledResearch: "research", datasets.BundledBrowser: "browser"} {
 		digest, err := open(t, path, datasets.Options{}).Digest(t.Context())
 		if err != nil || digests[digest] != "" {
 			t.Errorf("the digest of %s is %s, like that of %q, and %v", path, digest, digests[digest], err)
 		}
 		digests[digest] = path
 		for _, task := range read(t, path, datasets.Options{}) {
-			if slices.Contains(task.Tags, "research") != research {
-				t.Errorf("%s has %s, with the tags %v", path, task.ID, task.Tags)
+			for _, of := range []string{"research", "browser"} {
+				if slices.Contains(task.Tags, of) != (of == tag) {
+					t.Errorf("%s has %s, with the tags %v", path, task.ID, task.Tags)
+				}
 			}
 		}
 	}

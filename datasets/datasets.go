@@ -20,6 +20,7 @@ import (
 const (
 	Bundled         = "bundled"
 	BundledResearch = "bundled/research" // questions about the bundled corpus
+	BundledBrowser  = "bundled/browser"  // tasks on the web sites that come along
 )
 
 // Source is an opened dataset. It holds no file between calls and may be used from several goroutines; every pass

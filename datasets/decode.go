@@ -29,6 +29,7 @@ var taskFields = keys[episode.Task]{
 	"env":          readEnv,
 	"network":      field(asNetwork, func(t *episode.Task) *string { return &t.Network }),
 	"allow":        field(asNames, func(t *episode.Task) *[]string { return &t.Allow }),
+	"sites":        field(asSites, func(t *episode.Task) *[]string { return &t.Sites }),
 	"resources":    object(resourceKeys, func(t *episode.Task) *episode.Resources { return &t.Resources }),
 	"toolsets":     field(asToolsets, func(t *episode.Task) *[]string { return &t.Toolsets }),
 	"distribution": field(asPlain, func(t *episode.Task) *string { return &t.Distribution }),
@@ -176,6 +177,7 @@ func checkTask(p *problems, t *episode.Task) {
 		p.addf("toolsets and distribution exclude each other: toolsets are fixed, a distribution is drawn from")
 	}
 	if len(*p) == 0 {
+		checkStates(p, t)
 		checkGold(p, t)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // The keys of chat messages in OpenAI's form, by who says them.
 var (
-	promptKeys    = keys[episode.Message]{"role": messageRole, "content": messageContent}
+	promptKeys    = keys[episode.Message]{"role": messageRole, "content": promptContent}
 	assistantKeys = keys[episode.Message]{
 		"role": messageRole, "content": messageContent, "tool_calls": readCalls,
 		"reasoning": messageReasoning, "reasoning_content": messageReasoning,
@@ -35,6 +35,11 @@ var (
 
 func messageContent(p *problems, m *episode.Message, at string, value json.RawMessage) {
 	m.Content = readContent(p, at, value)
+}
+
+// promptContent also takes images.
+func promptContent(p *problems, m *episode.Message, at string, value json.RawMessage) {
+	m.Content, m.Parts = readParts(p, at, value)
 }
 
 // readContent takes a string or a list of text parts, which are joined by line breaks.
@@ -136,7 +141,9 @@ func readPrompt(p *problems, t *episode.Task, at string, value json.RawMessage) 
 		switch {
 		case !slices.Contains([]string{"system", "developer", "user", "assistant"}, message.Role):
 			p.addf("%s: role is %q, want system, user or assistant", place, message.Role)
-		case strings.TrimSpace(message.Content) == "":
+		case len(message.Parts) > 0 && message.Role != "user":
+			p.addf("%s: only a message of the user can have images", place)
+		case strings.TrimSpace(message.Content) == "" && len(message.Parts) == 0:
 			p.addf("%s: content is empty", place)
 		case message.Role == "user" || message.Role == "assistant":
 			t.Prompt = append(t.Prompt, message)
@@ -254,7 +261,7 @@ func readTurn(p *problems, at string, value json.RawMessage) (m episode.Message)
 		p.addf("%s: role is %q, want user, assistant or tool (a system prompt has its own setting)", at, columns.text("role"))
 		return m
 	}
-	if allowed.whole(p, &m, at, value) && m.Role != "tool" && len(m.Calls) == 0 && strings.TrimSpace(m.Content) == "" {
+	if allowed.whole(p, &m, at, value) && m.Role != "tool" && len(m.Calls)+len(m.Parts) == 0 && strings.TrimSpace(m.Content) == "" {
 		p.addf("%s: content is empty", at)
 	}
 	return m

@@ -11,13 +11,14 @@ import (
 // said is one turn of a dataset's conversation.
 type said struct {
 	episode.Message
-	wrong problems // why a turn of the assistant cannot be a step of a reference solution
+	content json.RawMessage // of the user, as the row has it
+	wrong   problems        // why a turn of the assistant cannot be a step of a reference solution
 }
 
 // play makes a task of a conversation: the user's messages become the prompt, and the assistant's turns the reference solution.
 // Results of its tools are dropped, as the tools run again.
 func (b *builder) play(turns []said) {
-	var users []map[string]string
+	var users []map[string]any
 	var gold []episode.Step
 	var unread error
 	answered := 0
@@ -34,7 +35,11 @@ func (b *builder) play(turns []said) {
 			if len(users) != answered && unread == nil {
 				unread = fmt.Errorf("turn %d is the user's before the assistant has answered", i+1)
 			}
-			users = append(users, map[string]string{"role": "user", "content": turn.Content})
+			said := any(turn.Content)
+			if len(turn.Parts) > 0 {
+				said = turn.content
+			}
+			users = append(users, map[string]any{"role": "user", "content": said})
 		case "assistant":
 			step := stepOf(turn.Message)
 			if len(step.Calls) == 0 && step.Content == "" {
@@ -99,7 +104,10 @@ func (b *builder) chatTurn(at string, c columns) (turn said) {
 	if turn.Role = c.text("role"); turn.Role == "developer" {
 		turn.Role = "system"
 	}
-	if c.has("content") && turn.Role != "tool" {
+	if c.has("content") && turn.Role == "user" {
+		turn.Content, turn.Parts = readParts(&b.wrong, at+".content", c["content"])
+		turn.content = c["content"]
+	} else if c.has("content") && turn.Role != "tool" {
 		turn.Content = readContent(&b.wrong, at+".content", c["content"])
 	}
 	if turn.Role == "assistant" {

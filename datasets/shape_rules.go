@@ -26,10 +26,8 @@ func verlFields(b *builder, c columns) {
 	if extra["interaction_kwargs"] != nil {
 		b.note("interaction", "extra_info.interaction_kwargs names a user that verl plays; here only the prompt is played")
 	}
-	for _, name := range []string{"images", "videos"} {
-		if items, err := elements(structured(c[name])); err == nil && len(items) > 0 {
-			b.wrong.addf("%s: a task's prompt is text alone", name)
-		}
+	if items, err := elements(structured(c["videos"])); err == nil && len(items) > 0 {
+		b.wrong.addf("videos: a task's prompt is text and images")
 	}
 }
 
@@ -51,7 +49,7 @@ func skyRLFields(b *builder, c columns) {
 
 // ruled sets what rows for both trainers have: the prompt, an id, the check and the reference solution.
 func (b *builder) ruled(c, spec columns, column, kind, source string) {
-	b.fields = append(b.fields, member{"prompt", structured(c["prompt"])})
+	b.fields = append(b.fields, member{"prompt", b.withImages(structured(c["prompt"]), structured(c["images"]))})
 	extra := c.inside("extra_info")
 	if index := extra.text("index"); index != "" {
 		id := []string{c.text("data_source"), extra.text("split"), index}

@@ -129,7 +129,7 @@ func TestShapeRefuses(t *testing.T) {
 		`{"instance_id": "a__b-1", "repo": "a/b", "test_patch": "+++ b/x\n", "problem_statement": "p", "base_commit": "abcdef0", "FAIL_TO_PASS": [1]}`:             `a list with a number`,
 		`{"conversations": [{"from": "bot", "value": "x"}]}`:                                                                                                       `from is "bot"`,
 		`{"conversations": [{"from": "gpt", "value": "x"}]}`:                                                                                                       `no turn of the user`,
-		`{"data_source": "x", "prompt": [{"role": "user", "content": "x"}], "reward_model": {}, "images": ["x"]}`:                                                  `images: a task's prompt is text alone`,
+		`{"data_source": "x", "prompt": [{"role": "user", "content": "x"}], "reward_model": {}, "images": ["x"]}`:                                                  `images: the prompt has no <image> for 1 of them`,
 	} {
 		path := filepath.Join(t.TempDir(), "rows.jsonl")
 		if err := os.WriteFile(path, []byte(line), 0o600); err != nil {

@@ -30,6 +30,8 @@ var checkKeys = withRewardKeys(keys[episode.Check]{
 	},
 	"weight":  field(asPositive, func(c *episode.Check) *float64 { return &c.Weight }),
 	"timeout": field(asDuration, func(c *episode.Check) *time.Duration { return &c.Timeout }),
+
+	"site_state": readState,
 })
 
 func withRewardKeys(k keys[episode.Check]) keys[episode.Check] {

@@ -8,6 +8,7 @@ package reward
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,11 +27,13 @@ type Subject struct {
 	// Apart says that the sandbox has its own processes and shared memory: only processes of the episode can send a signal to a
 	// verifier, and all files in /dev/shm belong to the episode.
 	Apart bool
+	// State returns what a web site of the task holds, as a JSON object; nil where there are none.
+	State func(ctx context.Context, site string) (json.RawMessage, error)
 }
 
 // Broken means that a verifier could not reach a verdict: the episode has no reward, which is not the same as zero.
 type Broken struct {
-	Class   string // exit_127, signal_9, timeout, output, files
+	Class   string // exit_127, signal_9, timeout, output, files, state
 	Message string
 }
 
@@ -73,6 +76,7 @@ var kinds = map[string]kind{
 	"exact":       exact,
 	"number":      number,
 	"regex":       regex,
+	"site_state":  siteState,
 }
 
 // Kinds lists the kinds of checks, sorted.
@@ -89,7 +93,7 @@ func Keys() map[string]string {
 	return keys
 }
 
-// Read takes the value of a key of a kind. Datasets read the keys of commands themselves.
+// Read takes the value of a key of a kind. Datasets read the keys of commands and of site_state themselves.
 func Read(check *episode.Check, kind, key string, value Value) error {
 	return kinds[kind].read(check, key, value)
 }

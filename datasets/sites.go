@@ -1,0 +1,64 @@
+package datasets
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/reward"
+	"trajgen/tools/web/sites"
+)
+
+func asSites(value json.RawMessage) ([]string, error) {
+	names, err := asNames(value)
+	if err == nil {
+		err = sites.Check(names)
+	}
+	return names, err
+}
+
+// stateKeys are the keys of a check of a site's state.
+var stateKeys = keys[episode.SiteState]{
+	"site":   field(asPlain, func(s *episode.SiteState) *string { return &s.Site }),
+	"expect": field(asPlain, func(s *episode.SiteState) *string { return &s.Expect }),
+}
+
+func readState(p *problems, check *episode.Check, at string, value json.RawMessage) {
+	check.SiteState = &episode.SiteState{}
+	if stateKeys.whole(p, check.SiteState, at, value) && (check.SiteState.Site == "" || check.SiteState.Expect == "") {
+		p.addf("%s: it needs a site and what to expect of its state", at)
+	}
+}
+
+// checkStates tries what is expected of sites with the states in which they begin: that finds misspelt names, and expressions
+// that are about something that the agent has to make first.
+func checkStates(p *problems, t *episode.Task) {
+	for _, check := range t.Verify {
+		if check.SiteState == nil {
+			continue
+		}
+		state, err := firstState(t.Sites, check.SiteState.Site)
+		if err == nil {
+			_, err = reward.Expect(check.SiteState.Expect, state)
+		}
+		if err != nil {
+			p.addf("verify: site_state: with the state in which the site begins: %v", err)
+		}
+	}
+}
+
+// firstState is the state in which a site of a task begins.
+func firstState(names []string, site string) (json.RawMessage, error) {
+	for _, name := range names {
+		if plain, _, _ := strings.Cut(name, ":"); plain != site {
+			continue
+		}
+		set, err := sites.Open([]string{name})
+		if err != nil {
+			return nil, err
+		}
+		return set.State(site)
+	}
+	return nil, fmt.Errorf("the task has no site %q (its sites are %v)", site, names)
+}
