@@ -7,7 +7,7 @@ help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 run: build ## play the bundled dataset: over 1,000 episodes, no key, no GPU, no network
-	@scripts/need python3 git
+	@scripts/need python3 git chromium
 	@scripts/demo
 
 build: ## make bin/trajgen
@@ -15,11 +15,11 @@ build: ## make bin/trajgen
 	@scripts/build
 
 test: ## format, vet, floors, and the Go tests, with real datasets and crashes
-	@scripts/need go python3 git node sshd ip curl newuidmap rg pdftotext
+	@scripts/need go python3 git node sshd ip curl newuidmap rg pdftotext chromium espeak-ng
 	@scripts/check
 
 demo: build ## the bundled dataset, whole; its files read by DuckDB and Arrow; OpenAI's client against the scripted server
-	@scripts/need python3 git node npm
+	@scripts/need python3 git node npm chromium
 	@scripts/check-demo
 
 check: test lint race demo ## all of these, as CI does before the slow suites
@@ -41,7 +41,7 @@ crashes: ## kills some thousands of runs at random moments and resumes them (CRA
 	@CRASH_STORIES=$${CRASH_STORIES:-400} CRASH_SEED=$${CRASH_SEED:-1001} go test -count=1 -timeout 120m -run 'TestCrashes|TestDisk' -v ./cmd/trajgen
 
 race: ## the Go tests under the race detector
-	@scripts/need go gcc python3 git node sshd ip curl newuidmap rg
+	@scripts/need go gcc python3 git node sshd ip curl newuidmap rg chromium espeak-ng
 	@scripts/race
 
 lint: ## gofmt, vet and staticcheck

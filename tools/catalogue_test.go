@@ -63,7 +63,7 @@ var catalogue = map[string]string{
 	"browser-cdp": "browser_cdp browser_dialog",
 
 	// Ours alone.
-	"crawl": "web_crawl", "corpus": "",
+	"crawl": "web_crawl", "corpus": "", "browser-more": "browser_tabs browser_upload browser_wait browser_hover browser_drag",
 }
 
 // Understood and not listed.
@@ -101,7 +101,7 @@ func TestCatalogue(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(catalogue)), listed); diff != "" {
 		t.Errorf("toolsets (-want +listed):\n%s", diff)
 	}
-	for name, count := range map[string]int{"all": 83, "*": 83, "hermes-cli": 49, "hermes-discord": 51, "hermes-feishu": 54,
+	for name, count := range map[string]int{"all": 88, "*": 88, "hermes-cli": 49, "hermes-discord": 51, "hermes-feishu": 54,
 		"hermes-yuanbao": 54, "coding": 31, "hermes-acp": 29, "hermes-api-server": 35, "browser": 13} {
 		if got, err := reg.Resolve([]string{name}, nil); err != nil || len(got) != count {
 			t.Errorf("%s has %d tools, want %d (%v)", name, len(got), count, err)

@@ -48,16 +48,17 @@ type corpusHits struct {
 }
 
 func corpusSearch(ctx context.Context, env *registry.Env, args corpusSearchArgs) (any, error) {
-	view, documents, err := corpusOf(env)
+	view, about, err := corpusOf(env)
 	if err != nil {
 		return nil, err
 	}
-	hits, err := documents.Search(ctx, args.Query, args.Limit)
+	hits, err := view.Corpus().Search(ctx, args.Query, args.Limit)
 	if err != nil {
 		return nil, webFailure(view, err)
 	}
 	result := corpusHits{Results: []corpusHit{}}
 	for _, hit := range hits {
+		about.Threats = suspect(about.Threats, hit.Title, hit.Snippet)
 		result.Results = append(result.Results, corpusHit{hit.ID, hit.Title, hit.URL, hit.Snippet})
 	}
 	if len(hits) == 0 {
@@ -66,8 +67,8 @@ func corpusSearch(ctx context.Context, env *registry.Env, args corpusSearchArgs)
 	return result, nil
 }
 
-// corpusOf is the episode's corpus.
-func corpusOf(env *registry.Env) (*web.View, corpus.Corpus, error) {
+// corpusOf is the episode's web, which has a corpus, and what the call's row says of it.
+func corpusOf(env *registry.Env) (*web.View, *web.About, error) {
 	view, err := webView(env)
 	if err != nil {
 		return nil, nil, err
@@ -75,8 +76,9 @@ func corpusOf(env *registry.Env) (*web.View, corpus.Corpus, error) {
 	if view.Corpus() == nil {
 		return nil, nil, registry.Failf("no_corpus", "this episode has no corpus")
 	}
-	env.Source = view.Have()
-	return view, view.Corpus(), nil
+	about := view.Have()
+	env.Source = &about
+	return view, &about, nil
 }
 
 type corpusOpenArgs struct {
@@ -95,7 +97,7 @@ type corpusText struct {
 }
 
 func corpusOpen(ctx context.Context, env *registry.Env, args corpusOpenArgs) (any, error) {
-	d, lines, err := document(ctx, env, args.ID)
+	d, lines, about, err := document(ctx, env, args.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -112,23 +114,24 @@ func corpusOpen(ctx context.Context, env *registry.Env, args corpusOpenArgs) (an
 		}
 		b.WriteString(text)
 	}
+	about.Threats = suspect(nil, d.Title, strings.Join(lines[args.Offset-1:n], "\n"))
 	if result.Content = b.String(); n < len(lines) {
 		result.NextOffset = n + 1
 	}
 	return result, nil
 }
 
-// document is a document of the episode's corpus, and its lines.
-func document(ctx context.Context, env *registry.Env, id string) (corpus.Document, []string, error) {
-	view, documents, err := corpusOf(env)
+// document is a document of the episode's corpus, its lines, and what the call's row says of it.
+func document(ctx context.Context, env *registry.Env, id string) (corpus.Document, []string, *web.About, error) {
+	view, about, err := corpusOf(env)
 	if err != nil {
-		return corpus.Document{}, nil, err
+		return corpus.Document{}, nil, nil, err
 	}
-	d, err := documents.Document(ctx, id)
+	d, err := view.Corpus().Document(ctx, id)
 	if err != nil {
-		return d, nil, webFailure(view, err)
+		return d, nil, nil, webFailure(view, err)
 	}
-	return d, strings.Split(strings.TrimRight(d.Text, "\n"), "\n"), nil
+	return d, strings.Split(strings.TrimRight(d.Text, "\n"), "\n"), about, nil
 }
 
 type corpusFindArgs struct {
@@ -153,7 +156,7 @@ type corpusLines struct {
 const longestLine = 500
 
 func corpusFind(ctx context.Context, env *registry.Env, args corpusFindArgs) (any, error) {
-	d, lines, err := document(ctx, env, args.ID)
+	d, lines, about, err := document(ctx, env, args.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +170,9 @@ func corpusFind(ctx context.Context, env *registry.Env, args corpusFindArgs) (an
 			continue
 		}
 		if result.Total++; result.Total <= args.Limit {
-			result.Matches = append(result.Matches, corpusLine{i + 1, chars.First(line, longestLine, "…")})
+			shown := chars.First(line, longestLine, "…")
+			about.Threats = suspect(about.Threats, shown)
+			result.Matches = append(result.Matches, corpusLine{i + 1, shown})
 		}
 	}
 	if result.Total == 0 {

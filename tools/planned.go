@@ -14,14 +14,6 @@ var planned = []struct {
 	env            string // required variable in the runner's environment
 }{
 	{toolset: "x_search", names: "x_search", env: "XAI_API_KEY"},
-	{toolset: "browser", names: "browser_navigate browser_snapshot browser_click browser_type browser_scroll browser_back browser_press" +
-		" browser_get_images browser_vision browser_console"},
-	{toolset: "browser-cdp", names: "browser_cdp browser_dialog"}, // these need a browser's own protocol
-	{toolset: "vision", names: "vision_analyze"},
-	{toolset: "video", names: "video_analyze"},
-	{toolset: "image_gen", names: "image_generate"},
-	{toolset: "video_gen", names: "video_generate"},
-	{toolset: "tts", names: "text_to_speech"},
 	{toolset: "moa", names: "mixture_of_agents", env: "OPENROUTER_API_KEY"},
 	{toolset: "delegation", names: "delegate_task"},
 	{toolset: "cronjob", names: "cronjob"},

@@ -37,4 +37,7 @@ const (
 	webToolset      = "web"
 	crawlToolset    = "crawl"
 	corpusToolset   = "corpus"
+	browserToolset  = "browser"
+	cdpToolset      = "browser-cdp"
+	moreToolset     = "browser-more"
 )

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -65,6 +66,8 @@ type webPage struct {
 	Content    string `json:"content"`
 	NextOffset int    `json:"next_offset,omitempty"`
 	Length     int    `json:"length,omitempty"` // of the whole page in characters, where this is a part
+	Summarized bool   `json:"summarized,omitempty"`
+	Notice     string `json:"notice,omitempty"`
 	Error      string `json:"error,omitempty"`
 	Blocked    bool   `json:"blocked_by_policy,omitempty"`
 }
@@ -74,11 +77,28 @@ type webPages struct {
 	Results []webPage `json:"results"`
 }
 
+// showing says how pages are shown.
+type showing struct {
+	offset int
+	raw    bool   // their own text, also where the run summarises long pages
+	wanted string // what the agent looks for
+}
+
 // showPages is the result of a call that read pages. If none could be read, the call failed as its gravest page did.
-func showPages(view *web.View, about *web.About, pages []source.Page, offset int) (any, error) {
+func showPages(ctx context.Context, env *registry.Env, about *web.About, pages []source.Page, how showing) (any, error) {
+	view, err := webView(env)
+	if err != nil {
+		return nil, err
+	}
+	var short map[int]summary
+	if s, ok := registry.Service[*Summarizer](env.Session); ok && !how.raw && how.offset == 0 {
+		if short, err = s.summarize(ctx, about, pages, how.wanted); err != nil {
+			return nil, err
+		}
+	}
 	result := webPages{Results: []webPage{}}
 	var gravest *source.Error
-	for _, page := range pages {
+	for i, page := range pages {
 		shown := webPage{URL: cmp.Or(page.FinalURL, page.URL), Title: page.Title}
 		if e := page.Error; e != nil {
 			shown.Error, shown.Blocked = e.Message, e.Class == source.Policy
@@ -87,20 +107,29 @@ func showPages(view *web.View, about *web.About, pages []source.Page, offset int
 			}
 		} else {
 			result.Success = true
-			shown.Content, shown.NextOffset = extract.Cut(page.Text, offset, pageLimit)
+			shown.show(page.Text, how.offset, short[i])
 			about.Threats = suspect(about.Threats, page.Title, shown.Content)
-			if offset > 0 || shown.NextOffset > 0 {
-				shown.Length = utf8.RuneCountInString(page.Text)
-			}
 		}
 		result.Results = append(result.Results, shown)
 	}
 	if gravest == nil || result.Success && !(gravest.Class == source.ReplayMiss && view.Lacking()) {
 		return result, nil
 	}
-	err := webFailure(view, gravest)
+	err = webFailure(view, gravest)
 	if f, ok := errors.AsType[*registry.Failure](err); ok && len(pages) > 1 {
 		f.Extra["results"] = result.Results
 	}
 	return nil, err
+}
+
+// show fills in the text of a page from an offset on, or its summary.
+func (p *webPage) show(text string, offset int, short summary) {
+	if p.Notice = short.notice; short.text != "" {
+		p.Content, p.Summarized = short.text, true
+	} else {
+		p.Content, p.NextOffset = extract.Cut(text, offset, pageLimit)
+	}
+	if offset > 0 || p.NextOffset > 0 || p.Summarized {
+		p.Length = utf8.RuneCountInString(text)
+	}
 }

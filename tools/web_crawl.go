@@ -13,7 +13,7 @@ func init() {
 		Name: "web_crawl", Toolset: crawlToolset, NoSandbox: true, Untrusted: "web", Timeout: crawlTimeout,
 		Access: func(json.RawMessage) registry.Access { return registry.Access{} },
 		Description: "Reads a web page and pages of the same site that it leads to, as web_extract does. Each page shows its first " +
-			"5000 characters.",
+			"5000 characters, or in some runs a summary.",
 	}, webCrawl))
 }
 
@@ -24,6 +24,7 @@ type webCrawlArgs struct {
 	Depth        int      `json:"depth,omitempty" alias:"max_depth" doc:"Most links between the first page and another." default:"2" min:"1" max:"3"`
 	Include      []string `json:"include,omitempty" doc:"Patterns of paths to read, such as /docs/*; without any, all." maxitems:"20"`
 	Exclude      []string `json:"exclude,omitempty" doc:"Patterns of paths not to read." maxitems:"20"`
+	Raw          bool     `json:"raw,omitempty" doc:"Show the text itself where long pages would be summarised."`
 }
 
 func webCrawl(ctx context.Context, env *registry.Env, args webCrawlArgs) (any, error) {
@@ -40,5 +41,5 @@ func webCrawl(ctx context.Context, env *registry.Env, args webCrawlArgs) (any, e
 	if err != nil {
 		return nil, webFailure(view, err)
 	}
-	return showPages(view, &about, pages, 0)
+	return showPages(ctx, env, &about, pages, showing{raw: args.Raw, wanted: args.Instructions})
 }

@@ -3,6 +3,8 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"strings"
+	"time"
 
 	"trajgen/registry"
 	"trajgen/tools/web/source"
@@ -20,6 +22,10 @@ func init() {
 type webSearchArgs struct {
 	Query string `json:"query" alias:"q,search_query" doc:"What to look for." minlen:"1" maxlen:"2000"`
 	Limit int    `json:"limit,omitempty" alias:"max_results,num_results,count" doc:"Most results to return." default:"5" min:"1" max:"100"`
+
+	Site     string `json:"site,omitempty" alias:"domain" doc:"Only pages of this site, such as example.org." maxlen:"253"`
+	After    string `json:"after,omitempty" alias:"start_date" doc:"Only pages that were published on this day or later, as 2026-01-31."`
+	Language string `json:"language,omitempty" doc:"Only pages in this language, as a code of two letters." maxlen:"2"`
 }
 
 type webResult struct {
@@ -43,10 +49,14 @@ func webSearch(ctx context.Context, env *registry.Env, args webSearchArgs) (any,
 	if err != nil {
 		return nil, err
 	}
+	query := source.Query{Text: args.Query, Limit: args.Limit, Site: args.Site, After: args.After, Language: strings.ToLower(args.Language)}
+	if _, err := time.Parse(time.DateOnly, query.After); query.After != "" && err != nil {
+		return nil, registry.Failf("invalid_date", "after is %q: want a day such as 2026-01-31", query.After)
+	}
 	call := view.Call(env.CallID)
+	found, err := call.Search(ctx, query)
 	about := call.Searched()
 	env.Source = &about
-	found, err := call.Search(ctx, source.Query{Text: args.Query, Limit: args.Limit})
 	if err != nil {
 		return nil, webFailure(view, err)
 	}

@@ -143,7 +143,7 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return usage(err)
 	}
-	if result.Result, err = exportTo(ctx, std, shorter, o.to, o.out, export.Options{Set: set, Run: run}); err != nil {
+	if result.Result, err = exportTo(ctx, std, shorter, o.to, o.out, export.Options{Set: set, Run: run, Images: o.images}); err != nil {
 		return err
 	}
 	if !export.Formats()[o.to].Rows {

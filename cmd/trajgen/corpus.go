@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net"
 	"net/http"
@@ -258,23 +257,7 @@ GET /doc/ID, which gives a document by id or URL, and GET /healthz with the dige
 		}
 		server := &http.Server{Handler: corpus.Handler(index), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
 		fmt.Fprintf(std.out, "http://%s\n", listener.Addr())
-		ctx, drain, stop := interruptible(cmd.Context(), io.Discard, nil)
-		defer stop()
-		ended := make(chan error, 1)
-		go func() { ended <- server.Serve(listener) }()
-		select {
-		case err := <-ended:
-			return err
-		case <-drain:
-		case <-ctx.Done():
-		}
-		quick, cancel := context.WithTimeout(ctx, 10*time.Second) // a second signal cancels it
-		defer cancel()
-		if server.Shutdown(quick) != nil { // requests are left
-			err = server.Close()
-		}
-		<-ended
-		return err
+		return serveUntil(cmd.Context(), server, listener)
 	})
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 picks one")
 	return cmd

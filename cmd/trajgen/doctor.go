@@ -12,6 +12,7 @@ import (
 
 	"trajgen/pipeline/run"
 	"trajgen/sandbox"
+	"trajgen/tools/browser"
 )
 
 // finding is a line of doctor.
@@ -85,7 +86,7 @@ func examineBackend(ctx context.Context, name string) []finding {
 		return []finding{{What: what, Detail: err.Error()}}
 	}
 	defer sb.Close()
-	for _, program := range []string{"bash", "python3", "git"} {
+	for _, program := range []string{"bash", "python3", "git", "espeak-ng"} {
 		result, err := sandbox.Run(ctx, sb, sandbox.Command{Args: []string{program, "--version"}}, sandbox.RunOptions{})
 		found := finding{What: fmt.Sprintf("  %s in %s", program, name), OK: err == nil && result.Exit.Code == 0, Detail: "found"}
 		if !found.OK {
@@ -93,7 +94,12 @@ func examineBackend(ctx context.Context, name string) []finding {
 		}
 		findings = append(findings, found)
 	}
-	return findings
+	path, err := browser.Find(ctx, sb)
+	found := finding{What: "  chromium in " + name, OK: err == nil, Detail: path}
+	if err != nil {
+		found.Detail, found.Fix = "not found", err.Error()
+	}
+	return append(findings, found)
 }
 
 // describeGuarantees says on one line what a backend isolates.

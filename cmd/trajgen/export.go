@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"trajgen/outputs/export"
+	"trajgen/outputs/media"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 	"trajgen/pipeline/where"
@@ -30,10 +31,12 @@ type exportOptions struct {
 	set            []string
 	choice         export.Choice
 	withoutHarness bool
+	inlineMedia    bool
 	partial        bool
 	list, json     bool
 
-	lacks string // which episodes the run lacks; empty when it is complete or its plan is unknown
+	images func(sha256 string) ([]byte, error) // of the source
+	lacks  string                              // which episodes the run lacks; empty when it is complete or its plan is unknown
 }
 
 func newExport(std stdio) *cobra.Command {
@@ -83,6 +86,7 @@ that this is meant, it is 0.`,
 	flags.StringVar(&o.choice.Dedupe, "dedupe", "none", "leave out samples that repeat an earlier one of the task: none, exact (the same messages) or answer (the same final answer)")
 	flags.IntVar(&o.choice.Max, "max", 0, "end after so many episodes (default: all)")
 	flags.BoolVar(&o.withoutHarness, "without-harness", false, "leave out what the harness said")
+	flags.BoolVar(&o.inlineMedia, "inline-media", false, "put images into formats that have a place for them, as data URLs; rows name them in any case")
 	flags.BoolVar(&o.list, "list", false, "list the formats with their settings")
 	flags.BoolVar(&o.json, "json", false, "print what came of it on stdout as JSON: files, episodes, dropped (by reason) and notes")
 	return cmd
@@ -142,7 +146,7 @@ func (o *exportOptions) export(ctx context.Context, std stdio) (err error) {
 	if source, err = export.Choose(source, o.choice); err != nil {
 		return usage(err)
 	}
-	result, err := exportTo(ctx, std, source, o.to, o.out, export.Options{Set: set, Run: run})
+	result, err := exportTo(ctx, std, source, o.to, o.out, export.Options{Set: set, Run: run, Images: o.images, Inline: o.inlineMedia})
 	if err != nil {
 		return err
 	}
@@ -210,13 +214,14 @@ func (o *exportOptions) source() (source export.Source, notes []string, total in
 		if err != nil {
 			return nil, nil, 0, about, nil, err
 		}
-		o.lacks = m.Lacks(o.run, reader.Len())
+		o.lacks, o.images = m.Lacks(o.run, reader.Len()), media.Open(media.Dir(o.run)).Read
 		return export.Ahead(reader), []string{}, reader.Len(), m.Exported(o.run), reader.Close, nil
 	}
 	files, err := export.OpenFiles(o.from...)
 	if err != nil {
 		return nil, nil, 0, about, nil, usage(err)
 	}
+	o.images = files.Image
 	if m, err := run.ReadManifest(o.from[0]); err == nil && len(o.from) == 1 {
 		about, o.lacks = m.Exported(o.from[0]), m.Lacks(o.from[0], files.Len())
 	}
@@ -269,7 +274,7 @@ func makePlace(out string) error {
 	if err != nil {
 		return err
 	}
-	own := []string{"journal", "trajectories", "tool_calls", "run.json", "report.json", "report.md", run.SumsName, "log.jsonl"}
+	own := []string{"journal", "images", "trajectories", "tool_calls", "media", "run.json", "report.json", "report.md", run.SumsName, "log.jsonl"}
 	for dir, name := full, ""; ; dir, name = filepath.Dir(dir), filepath.Base(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && (name == "" || slices.Contains(own, name)) {
 			return fmt.Errorf("%s is a run directory, whose files trajgen run and --resume write (want a place beside it, or a new name in it)", dir)

@@ -21,6 +21,7 @@ import (
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
+	"trajgen/tools/media"
 )
 
 // callOptions are the flags of `tools call`.
@@ -190,14 +191,25 @@ func (o callOptions) call(ctx context.Context, std stdio, box *toolbox, requests
 	if box.file.Tools.Guardrails != rollout.GuardOff {
 		hooks = append(hooks, registry.NewGuardrails().Hook())
 	}
-	seen, err := run.OpenWeb(ctx, box.file.Web, func() (sandbox.Backend, error) { return box.backend() })
+	seen, err := run.OpenWeb(ctx, &box.file, func() (sandbox.Backend, error) { return box.backend() })
 	if err != nil {
 		return usage(err)
 	}
 	defer func() { err = errors.Join(err, seen.Close()) }()
+	makes, err := run.OpenMedia(box.file.Media, seen)
+	if err != nil {
+		return usage(err)
+	}
+	defer func() { err = errors.Join(err, makes.Close()) }()
+	browsers, closeBrowsers, err := run.OpenBrowsers(box.file.Browser)
+	if err != nil {
+		return usage(err)
+	}
+	defer func() { err = errors.Join(err, closeBrowsers()) }()
+	view := seen.View(callID(), 1)
 	session := toolset.Session(registry.SessionConfig{
 		Sandbox: func(context.Context) (sandbox.Sandbox, error) { return sb, nil },
-		Hooks:   hooks, Services: []any{seen.View(callID(), 1)},
+		Hooks:   hooks, Services: []any{view, makes.View(media.Attempt{Web: view}), browsers},
 		Secrets: box.file.Secrets(box.registry), Limits: box.file.Tools.Results(),
 	})
 	defer session.Close()

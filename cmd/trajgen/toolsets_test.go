@@ -37,7 +37,7 @@ func TestToolsetsResolve(t *testing.T) {
 		}
 	}
 	for _, all := range []string{"all", "*"} {
-		if got := strings.Fields(succeed(t, "toolsets", "resolve", all).out); len(got) != 83 || !slices.IsSorted(got) {
+		if got := strings.Fields(succeed(t, "toolsets", "resolve", all).out); len(got) != 88 || !slices.IsSorted(got) {
 			t.Errorf("%s: %d tools", all, len(got))
 		}
 	}
@@ -127,15 +127,15 @@ func TestListsSayWhatIsUnavailable(t *testing.T) {
 		if set.Count != len(set.ResolvedTools) || set.Count != len(set.AvailableTools)+len(set.Unavailable) || set.Available != (len(set.AvailableTools) > 0) {
 			t.Errorf("%+v", set)
 		}
-		if set.Name == "vision" && set.Available || set.Name == "safe" && !(set.Available && set.Composite && len(set.Unavailable) == 2) {
+		if set.Name == "messaging" && set.Available || set.Name == "coding" && !(set.Available && len(set.Unavailable) > 2) || set.Name == "safe" && !(set.Composite && len(set.Unavailable) == 0) {
 			t.Errorf("%+v", set)
 		}
 	}
-	if got := succeed(t, "tools", "call", "vision_analyze", `{"image_url":"x"}`, "--sandbox", "local").out; !strings.Contains(got, `"status":"unavailable"`) ||
+	if got := succeed(t, "tools", "call", "send_message", `{"text":"x"}`, "--sandbox", "local").out; !strings.Contains(got, `"status":"unavailable"`) ||
 		!strings.Contains(got, "not built into this version") {
 		t.Errorf("call: %s", got)
 	}
-	if got := trajgen(t, "tools", "schema", "vision_analyze"); got.code != exitUsage || !strings.Contains(got.errOut, "not built into this version") {
+	if got := trajgen(t, "tools", "schema", "send_message"); got.code != exitUsage || !strings.Contains(got.errOut, "not built into this version") {
 		t.Errorf("schema: exit code %d: %s", got.code, got.errOut)
 	}
 }
@@ -198,7 +198,7 @@ func TestRunFileOfTheBridge(t *testing.T) {
 		"tool_search: {max_search_limit: 51}":                 "from 1 to 50",
 		"tool_search: {search_default_limit: 30}":             "max_search_limit, which is 20",
 		"schema_quirks: [patern]":                             `did you mean "pattern"?`,
-		"toolsets: [vision, tts]":                             "text_to_speech, vision_analyze: not built into this version",
+		"toolsets: [messaging, cronjob]":                      "cronjob, send_message: not built into this version",
 		"toolsets: [terminal], disabled_toolsets: [terminal]": "leave no tool",
 	} {
 		path := writeRunFile(t, "dataset: {path: bundled, max_tasks: 1}\nscripted: {policy: oracle}\nsandbox: {backend: local}\ntools: {"+text+"}\n")

@@ -52,6 +52,36 @@ func counting(t *testing.T) *httptest.Server {
 	return server
 }
 
+// whoever are rows of a recording or a replay, without what says which of them.
+func whoever(t *testing.T, rows []string) (all []string) {
+	t.Helper()
+	for _, row := range rows {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(row), &fields); err != nil {
+			t.Fatal(err)
+		}
+		mode := fields["web"]
+		if mode != "record" && mode != "replay" {
+			t.Fatalf("web %v", mode)
+		}
+		delete(fields, "run")
+		delete(fields, "web")
+		for _, call := range fields["calls"].([]any) {
+			source, _ := call.(map[string]any)["source"].(map[string]any)
+			if source["mode"] != nil && source["mode"] != mode {
+				t.Fatalf("web %v, source %v", mode, source)
+			}
+			delete(source, "mode")
+		}
+		text, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(text))
+	}
+	return all
+}
+
 // TestWebReplay plays 200 episodes on a recorded web, and again without it, with 1 and with 16 workers.
 func TestWebReplay(t *testing.T) {
 	server, dir := counting(t), t.TempDir()
@@ -73,28 +103,7 @@ func TestWebReplay(t *testing.T) {
 	if len(one) != 200 {
 		t.Fatalf("%d episodes", len(one))
 	}
-	for _, rows := range [][]string{recorded, one} { // but for who answered
-		for i, row := range rows {
-			var fields map[string]any
-			if err := json.Unmarshal([]byte(row), &fields); err != nil {
-				t.Fatal(err)
-			}
-			delete(fields, "run")
-			for _, call := range fields["calls"].([]any) {
-				source := call.(map[string]any)["source"].(map[string]any)
-				if mode := source["mode"]; mode != "record" && mode != "replay" {
-					t.Fatalf("source %v", source)
-				}
-				delete(source, "mode")
-			}
-			text, err := json.Marshal(fields)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rows[i] = string(text)
-		}
-	}
-	sameRows(t, recorded, one)
+	sameRows(t, whoever(t, recorded), whoever(t, one))
 	var got report.Report
 	data, err := os.ReadFile(filepath.Join(dir, "many", "report.json"))
 	if err == nil {
@@ -114,10 +123,51 @@ func TestWebReplay(t *testing.T) {
 		}
 	}
 
+	wantTape(t, filepath.Join(dir, "recorded"), filepath.Join(dir, "many"), out, server.URL)
+
 	// A resume with another web is refused.
 	refused := trajgen(t, "run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--samples", "5", "--quiet", "--out", filepath.Join(dir, "one"), "--resume")
 	if refused.code != 2 || !strings.Contains(refused.errOut, "web: was replay") {
 		t.Errorf("code %d: %s", refused.code, refused.errOut)
+	}
+}
+
+// wantTape looks at a recording, at a run that it answered and at one that it did not, and reads its archive back.
+func wantTape(t *testing.T, recorded, replayed, missed, site string) {
+	t.Helper()
+	host := strings.TrimPrefix(site, "http://")
+	read := func(dir string) (info tapeInfo) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(succeed(t, "tape", "info", dir, "--json").out), &info); err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	if r := read(recorded).Recording; r == nil || len(r.Hosts) != 1 || r.Hosts[0].Host != host || r.Exchanges < 800 || r.Requests >= r.Exchanges || r.Failed != 0 {
+		t.Errorf("recorded: %+v", r)
+	}
+	if c := read(replayed).Coverage; len(c) != 2 || c[0].Hits+c[1].Hits != 810 || c[0].Misses+c[1].Misses != 0 {
+		t.Errorf("replayed: %+v", c)
+	}
+	if c := read(missed).Coverage; len(c) != 1 || c[0].Misses != 1 || !strings.HasPrefix(c[0].Of, "searxng") {
+		t.Errorf("missed: %+v", c)
+	}
+	if text := succeed(t, "tape", "info", recorded).out; !strings.Contains(text, host) {
+		t.Errorf("tape info prints %s", text)
+	}
+	archive := filepath.Join(t.TempDir(), "tape.warc.gz")
+	succeed(t, "tape", "export", recorded, "--to", "warc", "--out", archive)
+	succeed(t, "corpus", "build", archive, "--out", archive+".corpus", "--skip-bad")
+	if found := succeed(t, "corpus", "search", archive+".corpus", "quiet room").out; !strings.Contains(found, site+"/room/") {
+		t.Errorf("found %s", found)
+	}
+	if har := succeed(t, "tape", "export", recorded, "--to", "har", "--out", "-").out; !json.Valid([]byte(har)) || !strings.Contains(har, site+"/room/0") {
+		t.Errorf("HAR: %s", cut(har))
+	}
+	for _, wrong := range [][]string{{"tape", "info", replayed + "/none"}, {"tape", "export", recorded, "--to", "zip", "--out", archive}, {"tape", "export", replayed, "--to", "har", "--out", archive}} {
+		if got := trajgen(t, wrong...); got.code == 0 {
+			t.Errorf("%v: exit code 0", wrong)
+		}
 	}
 }
 
@@ -133,6 +183,23 @@ func TestResearch(t *testing.T) {
 		for _, ep := range all {
 			if ep.Reward == nil || *ep.Reward != want {
 				t.Errorf("%s of %s: outcome %s, reward %v", policy, ep.Key.Task, ep.Outcome, ep.Reward)
+			}
+		}
+	}
+}
+
+// TestBrowserTasks plays the tasks on the web sites with a real browser.
+func TestBrowserTasks(t *testing.T) {
+	for policy, want := range map[string]float64{"oracle": 1, "noop": 0} {
+		out := filepath.Join(t.TempDir(), policy)
+		succeed(t, "run", "--dataset", "bundled/browser", "--policy", policy, "--quiet", "--out", out)
+		all := episodes(t, out)
+		if len(all) != 40 {
+			t.Errorf("%d episodes", len(all))
+		}
+		for _, ep := range all {
+			if ep.Reward == nil || *ep.Reward != want {
+				t.Errorf("%s of %s: outcome %s, reward %v, fault %v", policy, ep.Key.Task, ep.Outcome, ep.Reward, ep.Fault)
 			}
 		}
 	}
@@ -179,4 +246,23 @@ func TestPDF(t *testing.T) {
 			t.Errorf("%s: %s", sandbox, got)
 		}
 	}
+}
+
+// TestWebMerge merges two recorded parts of a run, whose recording then answers all of it.
+func TestWebMerge(t *testing.T) {
+	server, dir := counting(t), t.TempDir()
+	dataset := write(t, "visits.jsonl", visits(server.URL, 4))
+	file := write(t, "run.yaml", "web:\n  search: searxng\n  providers: {searxng: {base_url: \""+server.URL+"\"}}\n  allow_private: [127.0.0.1]\n")
+	play := func(name string, more ...string) []string {
+		t.Helper()
+		out := filepath.Join(dir, name)
+		succeed(t, append([]string{"run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--quiet", "--out", out}, more...)...)
+		return timeless(t, out)
+	}
+	recorded := append(play("first", "--web", "record", "--slice", "1:2"), play("second", "--web", "record", "--slice", "2:4")...)
+	server.Close()
+	merged := filepath.Join(dir, "merged")
+	succeed(t, "merge", filepath.Join(dir, "first"), filepath.Join(dir, "second"), "--out", merged)
+	succeed(t, "verify", "--run", merged)
+	sameRows(t, whoever(t, recorded), whoever(t, play("replayed", "--web", "replay", "--web-recording", merged, "--slice", "1:4")))
 }

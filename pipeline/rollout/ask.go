@@ -9,7 +9,7 @@ import (
 	"trajgen/pipeline/model"
 )
 
-// Ask puts a question of a call to a user or an approver: ask does so, and stores the reply in answer. Where the record of the
+// Ask puts a question of a call to a user, an approver or a model: ask does so, and stores the reply in answer. Where the record of the
 // attempt has the answer, ask is not called. Role and question distinguish questions.
 type Ask func(role, question string, answer any, ask func() error) error
 

@@ -127,10 +127,13 @@ func (f *fitter) transcript(c *episode.Compaction) string {
 	return episode.Transcript(messages, most)
 }
 
-// size is how many bytes messages say.
+// size is how many bytes messages say; a token of an image counts as four.
 func size(messages []episode.Message) (n int) {
 	for i := range messages {
 		n += len(messages[i].Content)
+		for _, image := range messages[i].Images() {
+			n += 4 * model.ImageTokens(image)
+		}
 		for _, call := range messages[i].Calls {
 			n += len(call.Name) + len(call.Arguments)
 		}

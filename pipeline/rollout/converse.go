@@ -28,7 +28,7 @@ func (a *attempt) converse(ctx context.Context) error {
 		a.ep.Phases.Agent = a.Now().Sub(began) - opened
 	}()
 	a.greet()
-	for _, part := range parts(a.task.Prompt) {
+	for _, part := range parts(a.ep.Task.Prompt) { // whose images are kept
 		for _, message := range part {
 			a.say(message)
 		}
@@ -197,6 +197,9 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 			return err
 		}
 	}
+	if err := a.session.Wait(ctx, requests); err != nil {
+		return err
+	}
 	if a.clock.left <= 0 {
 		return a.stop(episode.StopTimeout)
 	}
@@ -209,8 +212,10 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 	})
 	resend(&a.ep.Turns[turn], calls, done)
 	for i, call := range done {
+		a.account.inquired(&call)
 		a.say(episode.Message{Role: "tool", Content: call.Result, ToolCallID: calls[i].ID, Name: calls[i].Name})
 	}
+	a.show(done)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

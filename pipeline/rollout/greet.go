@@ -28,7 +28,7 @@ func (a *attempt) greet() {
 	if sent != "" {
 		a.say(episode.Message{Role: "system", Content: sent, Harness: system == ""})
 	}
-	for _, message := range a.Prompts.Prefill {
+	for _, message := range a.prefill {
 		message.Harness = true
 		message.Calls = slices.Clone(message.Calls)
 		for i := range message.Calls {

@@ -2,12 +2,19 @@ package rollout
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/reward"
+	"trajgen/registry"
 	"trajgen/sandbox"
 )
+
+// stateful is what has web sites for the episode.
+type stateful interface {
+	State(ctx context.Context, site string) (json.RawMessage, error)
+}
 
 // judge gives the episode its reward while the sandbox still stands. Without a verifier there is none.
 func (a *attempt) judge(ctx context.Context) error {
@@ -15,9 +22,13 @@ func (a *attempt) judge(ctx context.Context) error {
 		return nil
 	}
 	began := a.Now()
-	rewards, mean, err := reward.Verify(ctx, a.task.Verify, reward.Subject{
+	subject := reward.Subject{
 		Answer: a.ep.Answer, Sandbox: a.sandbox.open, Apart: a.Guarantees().Isolation["processes"] == "own",
-	})
+	}
+	if sites, ok := registry.Service[stateful](a.session); ok {
+		subject.State = sites.State
+	}
+	rewards, mean, err := reward.Verify(ctx, a.task.Verify, subject)
 	a.ep.Phases.Verify = a.Now().Sub(began)
 	var broken *reward.Broken
 	var fault *faultError

@@ -34,7 +34,7 @@ type step struct {
 	Reply  *model.Reply    `json:"reply,omitempty"`
 	Failed *model.Error    `json:"failed,omitempty"` // instead of a reply
 	Answer json.RawMessage `json:"answer,omitempty"`
-	// Results are the results of the calls as the model sees them, in their order.
+	// Results are what the calls showed the model, in their order.
 	Results []string `json:"results,omitempty"`
 
 	Quirks  registry.Quirks `json:"quirks,omitempty"` // of the tools as a first request showed them
@@ -173,7 +173,7 @@ func (p *progress) compare(turn int, done []episode.ToolCall) (was *step, err er
 		return nil, p.differs(episode.Difference{Turn: turn, Call: -1, Name: "results", Was: s.about(), Got: fmt.Sprintf("%d results", len(done))})
 	}
 	for i, call := range done {
-		if got := valid(call.Result); got != s.Results[i] {
+		if got := valid(shown(&call)); got != s.Results[i] {
 			return nil, p.differs(episode.Difference{Turn: turn, Call: i, Name: call.Name, Was: s.Results[i], Got: got})
 		}
 	}

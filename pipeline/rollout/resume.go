@@ -76,9 +76,18 @@ func (p *progress) results(turn int, done []episode.ToolCall) error {
 	}
 	s := &step{Kind: stepResults, Turn: turn}
 	for _, call := range done {
-		s.Results = append(s.Results, call.Result)
+		s.Results = append(s.Results, shown(&call))
 	}
 	return p.record(s, false)
+}
+
+// shown is what a call showed the model: its result, and the digests of its images, a line each.
+func shown(call *episode.ToolCall) string {
+	text := call.Result
+	for _, image := range call.Images {
+		text += "\nimage " + image.SHA256
+	}
+	return text
 }
 
 // spent is how long runners have played the attempt.

@@ -32,6 +32,7 @@ type Player struct {
 	Prompts  Prompts
 	Sampling episode.Sampling // how the model is asked, kept in the row
 	Sweep    Sweep            // what of it differs between samples
+	Web      string           // mode of the run's web, kept in the row
 
 	Disabled []string     // toolsets or tools that no episode gets
 	Limits   Limits       // for tasks that name none
@@ -45,14 +46,17 @@ type Player struct {
 	Results    registry.ResultLimits
 	Guardrails string // GuardOff to GuardStop; "" is GuardRecord
 
-	// Services makes what else an episode has for its tools; nil makes nothing.
-	Services func(task *episode.Task, ep *episode.Episode) []any
+	// Services makes what else an episode has for its tools; nil makes nothing. Whom they ask, they ask with ask.
+	Services func(task *episode.Task, ep *episode.Episode, ask Ask) []any
 
 	Now    func() time.Time
 	Logger *slog.Logger // nil is silent
 
 	Context  Context
 	Spending Spending
+
+	Sees   bool            // the model takes images
+	Images registry.Images // keeps those that it is shown; nil keeps none
 
 	Furnish bool // sets up what a task wants of its sandbox, also where nothing needs that, to prove that it can be had
 
@@ -85,6 +89,9 @@ func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episo
 	err := func() error {
 		defer a.end() // also when a bug of ours panics: the sandbox must not outlive the episode
 		if err := a.progress.recall(); err != nil {
+			return err
+		}
+		if err := a.depict(); err != nil {
 			return err
 		}
 		if err := a.equip(ctx); err != nil {
@@ -127,6 +134,7 @@ type attempt struct {
 	limits   episode.Limits
 	clock    agentTime
 	talk     *model.Conversation
+	prefill  []episode.Message // of the run's prompts
 	fits     fitter
 	account  account
 	began    time.Time // in this process
@@ -144,7 +152,7 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 	a.began = p.Now()
 	ep.Started = a.began
 	ep.Task = described(task)
-	ep.Sampling = p.Sweep.At(p.Sampling, ep.Key.Sample)
+	ep.Sampling, ep.Web = p.Sweep.At(p.Sampling, ep.Key.Sample), p.Web
 	ep.Messages, ep.Turns, ep.Calls, ep.Tools = []episode.Message{}, []episode.Turn{}, []episode.ToolCall{}, []json.RawMessage{}
 	a.limits = episode.Limits{
 		Turns:  cmp.Or(task.Limits.Turns, p.Limits.Turns, DefaultTurns),
@@ -180,7 +188,7 @@ func (a *attempt) equip(ctx context.Context) error {
 		a.have = append(a.have, a.user)
 	}
 	if a.Services != nil {
-		a.have = append(a.have, a.Services(a.task, a.ep)...)
+		a.have = append(a.have, a.Services(a.task, a.ep, a.progress.inquire)...)
 	}
 	a.start()
 	return nil
@@ -202,6 +210,7 @@ func (a *attempt) choose(ctx context.Context) error {
 		return faulty(episode.ToolError, "no_tools", fmt.Errorf("no tool of the toolsets %v is available", ep.Toolsets))
 	}
 	a.toolset, ep.Tools = toolset, append([]json.RawMessage{}, toolset.Schemas()...)
+	a.sandbox.more = toolset.Memory()
 	return nil
 }
 
@@ -209,7 +218,7 @@ func (a *attempt) choose(ctx context.Context) error {
 func (a *attempt) start() {
 	a.session = a.toolset.Session(registry.SessionConfig{
 		Sandbox: a.sandbox.open, Now: a.Now, Logger: a.logger, Hooks: a.hooks(), Services: a.have,
-		Secrets: a.Secrets, Limits: a.Results,
+		Secrets: a.Secrets, Limits: a.Results, Sees: a.Sees, Images: a.Images,
 	})
 }
 

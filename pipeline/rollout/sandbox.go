@@ -22,6 +22,7 @@ type lazySandbox struct {
 	player *Player
 	task   *episode.Task
 	ep     *episode.Episode
+	more   int64 // memory for tools, beside the task's
 
 	// lock guards the rest, also while the sandbox is opened: calls of one turn may ask at once, and each waits no longer
 	// than its context.
@@ -119,7 +120,9 @@ func (b *lazySandbox) spec() sandbox.Spec {
 	spec.Image = cmp.Or(b.task.Image, spec.Image)
 	spec.Network = cmp.Or(sandbox.Network(b.task.Network), spec.Network)
 	want := b.task.Resources
-	spec.Limits.Memory = cmp.Or(want.Memory, spec.Limits.Memory)
+	if spec.Limits.Memory = cmp.Or(want.Memory, spec.Limits.Memory); spec.Limits.Memory > 0 {
+		spec.Limits.Memory += b.more
+	}
 	spec.Limits.Disk = cmp.Or(want.Disk, spec.Limits.Disk)
 	spec.Limits.CPUs = cmp.Or(want.CPUs, spec.Limits.CPUs)
 	switch {

@@ -36,6 +36,18 @@ func (a *account) charge(req model.Request, reply *model.Reply, names ...string)
 	a.usd += price.Of(u)
 }
 
+// inquired counts what models used that a call's tool asked.
+func (a *account) inquired(call *episode.ToolCall) {
+	for _, q := range call.Inquiries() {
+		if q.Usage == nil {
+			continue
+		}
+		_, price, _ := a.Spending.Prices.Find(q.Model, q.Asked)
+		a.tokens += q.Usage.Prompt + q.Usage.Completion
+		a.usd += price.Of(*q.Usage)
+	}
+}
+
 // asks is the name of the model that the episode asks.
 func (a *account) asks() string { return cmp.Or(a.ep.Sampling.Model, a.Spending.Asked) }
 

@@ -26,7 +26,7 @@ func (f *File) models() budget.Names {
 	if f.Scripted.Policy != "" {
 		agent = cmp.Or(agent, "scripted-"+f.Scripted.Policy)
 	}
-	return budget.Names{Agent: agent, Summary: f.Context.SummaryModel, User: f.User.Model, Approver: f.Commands.ApproverModel}
+	return budget.Names{Agent: agent, Summary: f.Context.SummaryModel, User: f.User.Model, Approver: f.Commands.ApproverModel, Web: f.Web.Summary.Model, Vision: f.Media.VisionModel}
 }
 
 // agents are the names of all models that may play an episode.
@@ -60,7 +60,7 @@ func (m *purse) openBudget(context.Context) error {
 		return err
 	}
 	names := f.models()
-	all := append(f.agents(), names.Summary, names.User, names.Approver)
+	all := append(f.agents(), names.Summary, names.User, names.Approver, names.Web, names.Vision)
 	all = slices.DeleteFunc(all, func(name string) bool { return name == "" })
 	_, err := os.Stat(filepath.Join(f.OutDir(), spendFile))
 	if limited := f.Budget.USD > 0 || f.Budget.Tokens > 0; limited || f.resumed && err == nil {
@@ -75,7 +75,7 @@ func (m *purse) openBudget(context.Context) error {
 		}
 	}
 	var errs []error
-	for _, name := range append(f.agents(), names.Summary) { // the models in an episode's cost
+	for _, name := range append(f.agents(), names.Summary, names.Web, names.Vision) { // the models in an episode's cost
 		if _, _, known := f.Budget.Prices.Find(name); f.Limits.USD > 0 && name != "" && !known && !f.Budget.AllowUnknownPrice {
 			errs = append(errs, fmt.Errorf("episode_usd needs the price of %s: give it with --prices-file or under prices", name))
 		}

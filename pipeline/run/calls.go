@@ -15,7 +15,7 @@ import (
 // Secrets are the values that are masked in results: the endpoints' keys, secret headers, and the variables that tools and
 // plugins take from the environment. Each is named by its variable.
 func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
-	names := []string{cmp.Or(f.Model.APIKeyEnv, "OPENAI_API_KEY"), f.User.APIKeyEnv, f.Context.SummaryAPIKeyEnv, f.Commands.ApproverAPIKeyEnv}
+	names := []string{cmp.Or(f.Model.APIKeyEnv, "OPENAI_API_KEY"), f.User.APIKeyEnv, f.Context.SummaryAPIKeyEnv, f.Web.Summary.APIKeyEnv, f.Commands.ApproverAPIKeyEnv}
 	for _, m := range f.Sweep.Model {
 		names = append(names, m.APIKeyEnv)
 	}
@@ -28,7 +28,8 @@ func (f *File) Secrets(reg *registry.Registry) *registry.Secrets {
 	for _, tool := range reg.Tools() {
 		names = append(names, tool.RequiresEnv...)
 	}
-	names = append(names, f.Web.KeyEnvs()...)
+	names = append(append(names, f.Web.KeyEnvs()...), f.Browser.Elsewhere().Variable())
+	names = append(names, f.Media.KeyEnvs()...)
 	for _, plugin := range f.Tools.Plugins {
 		names = append(names, plugin.EnvFrom...)
 	}

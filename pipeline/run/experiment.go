@@ -15,6 +15,7 @@ import (
 
 	"trajgen/datasets"
 	"trajgen/outputs/journal"
+	"trajgen/outputs/media"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model/gate"
@@ -22,6 +23,7 @@ import (
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools"
+	"trajgen/tools/browser"
 	"trajgen/tools/plugin"
 	"trajgen/tools/web"
 )
@@ -33,7 +35,9 @@ type Experiment struct {
 	models
 	draws
 	tasks
+	makers
 	web      *web.Web
+	browsers browser.Shared
 	prompts  rollout.Prompts // the contents of the section's files
 	commands *tools.CommandPolicy
 	plugins  *plugin.Set // nil without any
@@ -50,6 +54,7 @@ type opened struct {
 	parts    experimentParts
 	warnings io.Writer
 	closers  []func() error
+	images   media.Store // that models are shown
 }
 
 // Open opens a validated run file. w gets the warnings.
@@ -61,6 +66,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 		draws:  draws{opened: on, byName: map[string]*drawn{}, fixed: map[string]error{}},
 	}
 	e.tasks = tasks{opened: on, draws: &e.draws, left: map[string]bool{}}
+	e.closers = append(e.closers, on.images.Close)
 	e.Room = e.processors.Pace
 	defer SetGC(startGC)()
 	defer func() {
@@ -68,7 +74,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openCommandPolicy, e.teach, e.survey, e.hasSandbox, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openMedia, e.openCommandPolicy, e.teach, e.survey, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
 				err = cmp.Or(e.opening(), err) // an error of the backend comes first
@@ -233,12 +239,12 @@ func (e *Experiment) Player() *rollout.Player {
 	f := e.File
 	player := &rollout.Player{
 		Model: e.agent(), Registry: e.Registry, Sandboxes: e.Backend, Prompts: e.prompts,
-		Sampling: e.sampling, Sweep: f.Sweep.Varied(), Disabled: f.Tools.DisabledToolsets,
+		Sampling: e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets,
 		Limits: f.Limits,
 		Spec:   f.Sandbox.Spec(), Samples: f.Samples,
 		Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent},
-		Services: e.services, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
+		Sees: f.Model.Vision, Images: &e.images, Services: e.services, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
 	}
 	if e.user != nil { // a nil client would make a non-nil interface
 		player.User = e.user

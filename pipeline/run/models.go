@@ -25,6 +25,7 @@ type models struct {
 	fallen     *model.Fallbacks              // clients, if some are fallbacks; nil without
 	user       *model.Client                 // plays users; nil without a user_model
 	summary    *model.Client                 // writes summaries; nil without a summary_model
+	pages      *model.Client                 // summarises long pages; nil without a web.summary
 	sampling   episode.Sampling
 	outages    outages
 	processors *gate.Processors
@@ -36,7 +37,7 @@ func (m *models) openModel(context.Context) error {
 	f := m.File
 	cfg := model.Config{
 		Settings: f.Model, Patience: f.Requests, Outages: m.outages.tell,
-		Proxy: http.ProxyFromEnvironment, Concurrency: f.Play.Workers, Processors: m.processors, Logger: m.Logger,
+		Proxy: http.ProxyFromEnvironment, Concurrency: f.Play.Workers, Processors: m.processors, Logger: m.Logger, Images: m.images.Read,
 	}
 	cfg.ToolFormat = cmp.Or(cfg.ToolFormat, model.ToolFormatAuto)
 	if err := checkToolChoice(f.Model.ToolChoice, m.Registry); err != nil {

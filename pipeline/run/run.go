@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"trajgen/outputs/journal"
+	"trajgen/outputs/media"
 	"trajgen/outputs/report"
 	"trajgen/pipeline"
 	"trajgen/pipeline/episode"
@@ -100,6 +101,7 @@ func (e *Experiment) Keep(ctx context.Context, dir string, resume bool, logs *La
 			return nil, err
 		}
 	}
+	e.images.Move(media.Dir(dir))
 	if err := e.web.Record(dir, resume); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 	"trajgen/pipeline/rollout"
 	"trajgen/sandbox"
 	"trajgen/tools"
+	"trajgen/tools/browser"
+	"trajgen/tools/media"
 	"trajgen/tools/web"
 )
 
@@ -36,6 +38,8 @@ type File struct {
 	Tools    Tools                   `yaml:"tools,omitempty" section:"Toolsets and tools"`
 	Commands tools.CommandSettings   `yaml:"commands,omitempty" section:"Commands that could do harm"`
 	Web      web.Settings            `yaml:"web,omitempty" section:"The web that tools see"`
+	Browser  browser.Settings        `yaml:"browser,omitempty" section:"Browsers of episodes"`
+	Media    media.Settings          `yaml:"media,omitempty" section:"Pictures, speech and videos"`
 	Model    model.Settings          `yaml:"model,omitempty" section:"The model, and how it is asked"`
 	Sweep    Sweep                   `yaml:"sweep,omitempty" experiment:"given"` // settings that differ between samples
 	Requests model.Patience          `yaml:"requests,omitempty" section:"When the model does not answer"`
@@ -69,7 +73,7 @@ func Default() File {
 // Validate returns all errors at once that can be found without opening anything.
 func (f *File) Validate() error {
 	problems := []error{
-		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Model.Validate(), f.CheckSweep(),
+		f.checkSigns(), f.Dataset.Validate(), f.Tools.Validate(), f.Quirks().Validate(), f.Commands.Validate(), f.Web.Validate(), f.Browser.Validate(), f.Browser.ValidateIn(f.Web.Mode), f.Media.Validate(), f.Model.Validate(), f.CheckSweep(),
 		f.Requests.Validate(), f.User.Validate(), f.Scripted.Validate(), f.Tape.Validate(f.Scripted.Policy == scripted.Replay), f.Limits.Validate(),
 		f.Play.Validate(), f.Sandbox.Validate(), f.Budget.Validate(), f.Context.Validate(), f.checkModels(),
 	}
@@ -108,6 +112,8 @@ func (f *File) checkModels() error {
 	}
 	refuse(scripted && f.User.Model != "" && f.User.BaseURL == "", "user: the model needs base_url when a policy plays: the embedded server knows the agent's part alone")
 	refuse(scripted && f.Context.SummaryModel != "" && f.Context.SummaryBaseURL == "", "summary_model needs summary_base_url when a policy plays: the embedded server knows the agent's part alone")
+	refuse(scripted && f.Web.Summary.Model != "" && f.Web.Summary.BaseURL == "", "web.summary: the model needs base_url when a policy plays: the embedded server knows the agent's part alone")
+	refuse(scripted && f.Media.VisionModel != "" && f.Media.VisionBaseURL == "", "media: the vision model needs vision_base_url when a policy plays: the embedded server knows the agent's part alone")
 	return errors.Join(problems...)
 }
 

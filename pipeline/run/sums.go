@@ -25,7 +25,7 @@ const SumsHead = "# made by trajgen "
 // MadeFiles are the files that Finish makes, relative to the run directory.
 func MadeFiles(dir string) ([]string, error) {
 	var made []string
-	for _, pattern := range []string{"trajectories/*.parquet", "tool_calls/*.parquet", "report.json", "report.md"} {
+	for _, pattern := range []string{"trajectories/*.parquet", "tool_calls/*.parquet", "media/*.parquet", "report.json", "report.md"} {
 		paths, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return nil, err

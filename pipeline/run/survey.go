@@ -214,6 +214,9 @@ func (t *tasks) suits(ctx context.Context, task *episode.Task) error {
 			problems = append(problems, t.hasRoot())
 		}
 	}
+	if !t.File.Model.Vision && slices.ContainsFunc(task.Prompt, func(m episode.Message) bool { return len(m.Images()) > 0 }) {
+		problems = append(problems, errors.New("prompt: it has images, and the model is not said to take any (model: {vision: true}, or --vision)"))
+	}
 	if task.User != nil && task.User.Model && t.File.User.Model == "" && !t.File.NoUser {
 		problems = append(problems, errors.New("user: it wants a model for its user, and the run file names none (user: {model: NAME})"))
 	}

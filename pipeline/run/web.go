@@ -9,30 +9,61 @@ import (
 	"time"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/record"
+	"trajgen/pipeline/rollout"
 	"trajgen/sandbox"
+	"trajgen/tools"
 	"trajgen/tools/web"
 	"trajgen/tools/web/source"
 )
 
 // openWeb opens what the web tools answer from.
 func (e *Experiment) openWeb(ctx context.Context) (err error) {
-	if e.web, err = OpenWeb(ctx, e.File.Web, e.sandboxes); err != nil {
+	if e.web, err = OpenWeb(ctx, &e.File, e.sandboxes); err != nil {
 		return err
 	}
 	e.closers = append(e.closers, e.web.Close)
 	e.parts.Web = e.web.Fingerprint()
+	browsers, closer, err := OpenBrowsers(e.File.Browser)
+	if err != nil {
+		return err
+	}
+	e.browsers, e.closers = browsers, append(e.closers, closer)
 	return nil
 }
 
 // services are what an episode's tools have beside a sandbox, with or without a run directory.
-func (e *Experiment) services(_ *episode.Task, ep *episode.Episode) []any {
-	return []any{e.web.View(ep.ID, ep.Attempt)}
+func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollout.Ask) []any {
+	view := e.web.View(ep.ID, ep.Attempt, task.Sites...)
+	all := []any{view, e.mediaView(ep, view, ask), e.browsers}
+	if e.pages == nil {
+		return all
+	}
+	return append(all, &tools.Summarizer{
+		Model: e.pages, Settings: e.File.Web.Summary, Ask: ask, Seed: int(ep.Key.Rand("web summary").Int32() >> 1),
+		Asker: model.Asker{Episode: ep.ID, Attempt: ep.Attempt, Task: ep.Key.Task},
+		Price: e.price,
+	})
+}
+
+// openPages opens the model that summarises long pages, if the run names one.
+func (e *Experiment) openPages(context.Context) (err error) {
+	s := e.File.Web.Summary
+	if s.Model == "" {
+		return nil
+	}
+	e.pages, err = e.openSide(sideModel{record.Web, s.Model, s.BaseURL, s.APIKeyEnv}, model.Config{
+		Settings: model.Settings{MaxTokens: tools.SummaryTokens},
+		Patience: model.Patience{Timeout: tools.SummaryTime, Retries: 2},
+	})
+	return err
 }
 
 // OpenWeb opens what web tools answer from. The text of PDF files is made in sandboxes of the backend.
-func OpenWeb(ctx context.Context, s web.Settings, backend func() (sandbox.Backend, error)) (*web.Web, error) {
+func OpenWeb(ctx context.Context, f *File, backend func() (sandbox.Backend, error)) (*web.Web, error) {
 	documents := &pdf{backend: backend}
-	return web.Open(ctx, web.Config{Settings: s, Getenv: os.Getenv, Now: time.Now, PDF: documents.text})
+	return web.Open(ctx, web.Config{Settings: f.Web, KeyEnvs: f.Media.KeyEnvs(), Getenv: os.Getenv, Now: time.Now, PDF: documents.text})
 }
 
 // pdf makes the text of PDF files with pdftotext, each in a sandbox of its own, which reaches nothing.

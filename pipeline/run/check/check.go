@@ -39,7 +39,8 @@ type Verification struct {
 	Notes       []string         `json:"notes"`
 
 	manifest run.Manifest
-	writer   string // the process that is writing the journal; "" if none is
+	shown    map[string]string // images → an episode that has it
+	writer   string            // the process that is writing the journal; "" if none is
 }
 
 const (
@@ -129,6 +130,7 @@ func Verify(ctx context.Context, dir string) (*Verification, error) {
 	if _, err := run.Spending(dir, v.manifest); err != nil {
 		v.differ("%v", err)
 	}
+	v.images()
 	if err := web.VerifyRecording(dir); err != nil {
 		v.differ("%v", err)
 	}
@@ -221,10 +223,12 @@ func (v *Verification) made(ctx context.Context, reader *journal.Reader) error {
 			return v.unread(err)
 		}
 		v.identity(ep)
+		v.shows(ep)
 	}
 	missing := missingSamples{samples: v.manifest.Samples}
 	source := export.Seen(export.Ahead(reader), func(ep *episode.Episode) {
 		v.identity(ep)
+		v.shows(ep)
 		builder.Add(ep)
 		missing.add(ep)
 	})
@@ -364,7 +368,7 @@ func (v *Verification) report(now *report.Report, changed map[string]bool, by st
 // leftovers lists files that a crash left behind.
 func (v *Verification) leftovers() error {
 	var found []string
-	for _, pattern := range []string{".tmp-*", "*/.tmp-*", "*.tmp", "*/.*.tmp", "*/*.tmp", "web/blobs/*/.tmp-*", "journal/*.torn"} {
+	for _, pattern := range []string{".tmp-*", "*/.tmp-*", "*.tmp", "*/.*.tmp", "*/*.tmp", "web/blobs/*/.tmp-*", "images/*/.tmp-*", "journal/*.torn"} {
 		paths, err := filepath.Glob(filepath.Join(v.Run, pattern))
 		if err != nil {
 			return err

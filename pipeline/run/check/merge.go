@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"trajgen/outputs/export"
 	"trajgen/outputs/journal"
 	"trajgen/pipeline/run"
+	"trajgen/tools/web"
 )
 
 // Merged is the result of a merge, as `trajgen merge --json` prints it.
@@ -53,12 +55,15 @@ func Merge(ctx context.Context, dirs []string, out string) (result Merged, err e
 				Name: filepath.Base(dirs[i]), Fingerprint: m.Fingerprint, Version: m.Version, Seed: m.RunFile.Seed, Episodes: merged.Episodes[i], Of: m.Of(),
 			})
 		}
+		if err := web.MergeRecordings(dir, dirs, time.Now); err != nil {
+			return err
+		}
 		m := mergeManifests(manifests)
 		m.Merged = result.Runs
 		if err := m.Write(dir); err != nil {
 			return err
 		}
-		return writeMerged(ctx, m, dir)
+		return writeMerged(ctx, m, dirs, dir)
 	})
 	return result, err
 }
@@ -122,13 +127,16 @@ func mergeManifests(runs []run.Manifest) run.Manifest {
 	return m
 }
 
-// writeMerged writes the Parquet files and the report.
-func writeMerged(ctx context.Context, m run.Manifest, dir string) error {
+// writeMerged takes over images and writes the Parquet files and the report.
+func writeMerged(ctx context.Context, m run.Manifest, from []string, dir string) error {
 	reader, err := journal.OpenReader(run.JournalDir(dir))
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
+	if err := mergeImages(ctx, reader, from, dir); err != nil {
+		return err
+	}
 	builder, err := run.BeginReport(dir, m, 0, 0)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"trajgen/pipeline/model/record"
 	"trajgen/pipeline/rollout"
 	"trajgen/pipeline/run"
+	"trajgen/tools/web"
 )
 
 // Proof is what a dataset's reference solutions and doing nothing score, as `trajgen check --json` prints it.
@@ -51,7 +52,8 @@ func Provable(file run.File) (run.File, error) {
 	file.Model.MaxTokens, file.Model.ExtraBody, file.Model.Headers, file.Model.HeaderEnv = 0, nil, nil, nil
 	file.Model.Fallbacks, file.Model.ToolChoice, file.Model.ParallelToolCalls, file.Model.Provider = nil, "", nil, nil
 	file.Limits.Tokens, file.Limits.USD, file.Budget.USD, file.Budget.Tokens = 0, 0, 0, 0
-	file.Sweep, file.Tape, file.User, file.NoUser = run.Sweep{}, record.Settings{}, run.User{}, true
+	file.Sweep, file.Tape, file.User, file.NoUser, file.Web.Summary = run.Sweep{}, record.Settings{}, run.User{}, true, web.Summary{}
+	file.Media.VisionModel, file.Media.VisionBaseURL, file.Media.VisionAPIKeyEnv = "", "", ""
 	file.Context = rollout.ContextSettings{CompactAt: file.Context.CompactAt, CompactTo: file.Context.CompactTo}
 	return file, errors.Join(sweep, file.Validate())
 }

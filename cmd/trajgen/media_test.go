@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"trajgen/tools/media"
+)
+
+// TestMedia plays episodes that make a picture and a sound and have a vision model look at the picture: recorded on both tapes,
+// counted and paid, and replayed without the provider and the model.
+func TestMedia(t *testing.T) {
+	var asked, made atomic.Int64
+	pixel := "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/models":
+			fmt.Fprint(w, `{"object":"list","data":[{"id":"seer","object":"model"}]}`)
+		case "/v1/images/generations":
+			if made.Add(1); r.Header.Get("Authorization") != "Bearer a-key-of-images" {
+				http.Error(w, "who are you", http.StatusUnauthorized)
+				return
+			}
+			fmt.Fprintf(w, `{"data":[{"b64_json":"%s"}]}`, pixel)
+		default:
+			n := asked.Add(1)
+			fmt.Fprintf(w, `{"id":"c-%d","object":"chat.completion","model":"seer","choices":[{"index":0,"finish_reason":"stop","message":`+
+				`{"role":"assistant","content":"Look %d: a pixel."}}],"usage":{"prompt_tokens":2000,"completion_tokens":100,"total_tokens":2100}}`, n, n)
+		}
+	}))
+	t.Cleanup(server.Close)
+	var about media.About
+	data, err := base64.StdEncoding.DecodeString(pixel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about.Weigh(data)
+	var tasks strings.Builder
+	for i := range 4 {
+		fmt.Fprintf(&tasks, `{"id":"see-%d","prompt":"Draw, speak, look.","toolsets":["image_gen","tts","vision"],"verify":{"exact":"done"},"gold":[{"tool_calls":[`+
+			`{"name":"image_generate","arguments":{"prompt":"pixel %d"}},{"name":"text_to_speech","arguments":{"text":"Here it is."}}]},{"tool_calls":[`+
+			`{"name":"vision_analyze","arguments":{"image_url":"images/%s.png","question":"What is it?"}}]},{"content":"done"}]}`+"\n", i, i, about.Digest[:12])
+	}
+	dataset := write(t, "see.jsonl", tasks.String())
+	t.Setenv("IMAGES_KEY", "a-key-of-images")
+	file := write(t, "run.yaml", `
+media:
+  image: openai
+  vision_model: seer
+  vision_base_url: "`+server.URL+`/v1"
+  providers: {openai: {base_url: "`+server.URL+`/v1", api_key_env: IMAGES_KEY}}
+budget:
+  prices: {seer: {input: 1, output: 10}, scripted-oracle: {input: 0, output: 0}}
+`)
+	dir := t.TempDir()
+	play := func(name string, more ...string) []string {
+		t.Helper()
+		out := filepath.Join(dir, name)
+		succeed(t, append([]string{"run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--max-tokens", "1000", "--quiet", "--out", out}, more...)...)
+		return timeless(t, out)
+	}
+	tape := filepath.Join(dir, "tape")
+	recorded := play("recorded", "--web", "record", "--record", tape, "--budget-usd", "1")
+	if asked.Load() != 4 || made.Load() != 4 {
+		t.Errorf("%d pictures were looked at, and %d made", asked.Load(), made.Load())
+	}
+	for _, ep := range episodes(t, filepath.Join(dir, "recorded")) {
+		if ep.Reward == nil || *ep.Reward != 1 || ep.CostUSD == nil || *ep.CostUSD < 0.00299 || *ep.CostUSD > 0.00301 || len(ep.Calls) != 3 {
+			t.Fatalf("reward %v, cost %v, calls %+v", ep.Reward, ep.CostUSD, ep.Calls)
+		}
+		for i, want := range []string{`"provider":"openai"`, `"provider":"espeak"`, "a pixel"} {
+			if !strings.Contains(ep.Calls[i].Result, want) {
+				t.Errorf("result %s, want %s in it", ep.Calls[i].Result, want)
+			}
+		}
+		if q := ep.Calls[2].Inquiries(); len(q) != 1 || q[0].Role != "vision" || q[0].CostUSD == nil || *q[0].CostUSD != 0.003 {
+			t.Errorf("source %s", ep.Calls[2].Source)
+		}
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if strings.Contains(string(content), "a-key-of-images") {
+			t.Errorf("%s has the key", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+
+	server.Close()
+	replayed := play("replayed", "--web", "replay", "--web-recording", filepath.Join(dir, "recorded"), "--replay", tape)
+	sameRows(t, whoever(t, recorded), whoever(t, replayed))
+
+	// The dataset's own solutions are checked without any model: nothing is seen, and the rest is there.
+	var proof struct{ Problems []struct{ Detail string } }
+	got := trajgen(t, "check", "--json", "-f", file, "--dataset", dataset, "--web", "replay", "--web-recording", filepath.Join(dir, "recorded"))
+	if err := json.Unmarshal([]byte(got.out), &proof); err != nil {
+		t.Errorf("%v: %s%s", err, got.out, got.errOut)
+	}
+}
