@@ -31,7 +31,8 @@ func TestCompletion(t *testing.T) {
 		{[]string{"report", "runs/t"}, []string{"runs/two"}, "runs/one"},
 		{[]string{"diff", "runs/one", ""}, []string{"runs/two"}, ""},
 		{[]string{"tools", "schema", "read"}, []string{"read_file"}, "terminal"},
-		{[]string{"tools", "call", "br"}, nil, "browser_click"},
+		{[]string{"tools", "call", "br"}, []string{"browser_click"}, ""},
+		{[]string{"tools", "call", "se"}, []string{"session_search"}, "send_message"}, // which is not built yet
 		{[]string{"toolsets", "resolve", "fi"}, []string{"file"}, ""},
 		{[]string{"distributions", "show", "bal"}, []string{"balanced"}, ""},
 		{[]string{"check", "--map", ""}, []string{"gsm8k", "humaneval"}, ""},

@@ -114,7 +114,8 @@ func newTapeExport(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export RUN --to FORMAT --out FILE", Short: "Write a run's recording of the web as WARC 1.1 or HAR 1.2",
 		Long: `Writes each recorded exchange: as a WARC 1.1 file (name it .warc.gz), whose records are packed one by one, or as an HTTP
-Archive 1.2, which browsers show. Keys and cookies are not in it, as they were never recorded. - writes to standard output.`,
+Archive 1.2, which browsers show. Keys are not in it, as they were never recorded; cookies that sites set are, where a browser got
+them. - writes to standard output.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			write, known := tape.Archives[to]

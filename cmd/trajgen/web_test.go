@@ -188,11 +188,13 @@ func TestResearch(t *testing.T) {
 	}
 }
 
-// TestBrowserTasks plays the tasks on the web sites with a real browser.
+// TestBrowserTasks plays the tasks on the web sites with a real browser, and again from a recording, without the sites.
 func TestBrowserTasks(t *testing.T) {
-	for policy, want := range map[string]float64{"oracle": 1, "noop": 0} {
-		out := filepath.Join(t.TempDir(), policy)
-		succeed(t, "run", "--dataset", "bundled/browser", "--policy", policy, "--quiet", "--out", out)
+	dir := t.TempDir()
+	play := func(policy, name string, want float64, more ...string) []string {
+		t.Helper()
+		out := filepath.Join(dir, name)
+		succeed(t, append([]string{"run", "--dataset", "bundled/browser", "--policy", policy, "--quiet", "--out", out}, more...)...)
 		all := episodes(t, out)
 		if len(all) != 40 {
 			t.Errorf("%d episodes", len(all))
@@ -202,7 +204,12 @@ func TestBrowserTasks(t *testing.T) {
 				t.Errorf("%s of %s: outcome %s, reward %v, fault %v", policy, ep.Key.Task, ep.Outcome, ep.Reward, ep.Fault)
 			}
 		}
+		return whoever(t, timeless(t, out))
 	}
+	play("noop", "nothing", 0)
+	recorded := play("oracle", "recorded", 1, "--web", "record")
+	replayed := play("oracle", "replayed", 1, "--web", "replay", "--web-recording", filepath.Join(dir, "recorded"), "--workers", "16")
+	sameRows(t, recorded, replayed)
 }
 
 // TestPDF reads a PDF file with pdftotext, in sandboxes of both kinds.

@@ -38,8 +38,8 @@ func (t *Tape) archive(each func(i int, a archived) error) error {
 		if a.url, err = url.Parse(x.URL); err != nil {
 			return unusable(err)
 		}
-		if a.sent, err = t.blobs.Get(x.SentBody); err != nil {
-			return unusable(err)
+		if a.sent, err = t.body(x.SentBody); err != nil {
+			return err
 		}
 		if err := each(i, a); err != nil {
 			return err

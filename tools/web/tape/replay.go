@@ -185,11 +185,17 @@ func (t *Tape) read(i int32) (*exchange, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	body, err := t.blobs.Get(x.Body)
+	body, err := t.body(x.Body)
+	return x, body, err
+}
+
+// body reads what a request or a response had.
+func (t *Tape) body(name string) ([]byte, error) {
+	body, err := t.blobs.Get(name)
 	if err != nil {
-		return nil, nil, unusable(err)
+		return nil, unusable(fmt.Errorf("the body %w", err))
 	}
-	return x, body, nil
+	return body, nil
 }
 
 // exchange reads an exchange.
