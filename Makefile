@@ -1,7 +1,7 @@
 # Short targets over scripts/. `make` alone prints them.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check demo sandboxes gvisor chaos crashes race lint fmt golden fuzz fuzz-tools bench benchmarks
+.PHONY: help run build test check demo sandboxes gvisor chaos leaks crashes race lint fmt golden fuzz fuzz-tools bench benchmarks
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,10 @@ gvisor: ## the sandbox suite against gVisor, whose program it builds first (2 mi
 chaos: ## kills a thousand runners at random moments; nothing may be left
 	@scripts/need go
 	@CHAOS_KILLS=1000 go test -count=1 -timeout 30m -run TestKilledAtRandom -v ./sandbox/native
+
+leaks: ## opens and closes five hundred browsers; nothing may be left
+	@scripts/need go chromium
+	@BROWSERS=500 go test -count=1 -timeout 60m -run TestLeaks -v ./tools/browser
 
 crashes: ## kills some thousands of runs at random moments and resumes them (CRASH_STORIES=400); the rows must be the same
 	@scripts/need go gcc
