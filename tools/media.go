@@ -50,7 +50,7 @@ func mediaFailure(env *registry.Env, err error) error {
 	return err
 }
 
-// isURL says that a name is no path.
+// isURL says that a name is a URL and not a path.
 func isURL(name string) bool {
 	lower := strings.ToLower(name)
 	return strings.HasPrefix(lower, "data:") || strings.Contains(lower, "://") && !strings.HasPrefix(lower, "file://")

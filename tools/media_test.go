@@ -315,7 +315,7 @@ func TestVision(t *testing.T) {
 	}
 }
 
-// TestVisionHostile shows files that are no images, and paths that lead elsewhere.
+// TestVisionHostile shows files that are not images, and paths that lead elsewhere.
 func TestVisionHostile(t *testing.T) {
 	e := looking(t, "native", media.Settings{}, &eyes{says: "never asked"}, nil)
 	e.ok("terminal", args{"command": "mkdir dir; mkfifo pipe; ln -s /dev/zero zero.png; ln -s /etc/shadow shadow.png; truncate -s 60M large.png; touch empty.png; touch .env"})

@@ -62,12 +62,7 @@ budget:
   prices: {seer: {input: 1, output: 10}, scripted-oracle: {input: 0, output: 0}}
 `)
 	dir := t.TempDir()
-	play := func(name string, more ...string) []string {
-		t.Helper()
-		out := filepath.Join(dir, name)
-		succeed(t, append([]string{"run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--max-tokens", "1000", "--quiet", "--out", out}, more...)...)
-		return timeless(t, out)
-	}
+	play := plays(t, dir, "-f", file, "--dataset", dataset, "--policy", "oracle", "--max-tokens", "1000")
 	tape := filepath.Join(dir, "tape")
 	recorded := play("recorded", "--web", "record", "--record", tape, "--budget-usd", "1")
 	if asked.Load() != 4 || made.Load() != 4 {

@@ -37,6 +37,16 @@ func timeless(t *testing.T, dir string) []string {
 	return rows
 }
 
+// plays returns a function that plays a run of these arguments in a directory of a name, and returns its rows without times.
+func plays(t *testing.T, dir string, args ...string) func(name string, more ...string) []string {
+	return func(name string, more ...string) []string {
+		t.Helper()
+		out := filepath.Join(dir, name)
+		succeed(t, slices.Concat([]string{"run"}, args, []string{"--quiet", "--out", out}, more)...)
+		return timeless(t, out)
+	}
+}
+
 func forget(v any) {
 	switch v := v.(type) {
 	case []any:

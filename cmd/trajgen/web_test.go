@@ -88,12 +88,7 @@ func TestWebReplay(t *testing.T) {
 	dataset := write(t, "visits.jsonl", visits(server.URL, 40))
 	section := "web:\n  search: searxng\n  providers: {searxng: {base_url: \"" + server.URL + "\"}}\n  allow_private: [127.0.0.1]\n"
 	file := write(t, "run.yaml", section)
-	play := func(name string, more ...string) []string {
-		t.Helper()
-		out := filepath.Join(dir, name)
-		succeed(t, append([]string{"run", "-f", file, "--dataset", dataset, "--policy", "oracle", "--samples", "5", "--quiet", "--out", out}, more...)...)
-		return timeless(t, out)
-	}
+	play := plays(t, dir, "-f", file, "--dataset", dataset, "--policy", "oracle", "--samples", "5")
 	recorded := play("recorded", "--web", "record", "--workers", "8")
 	server.Close()
 	succeed(t, "verify", "--run", filepath.Join(dir, "recorded"))

@@ -71,7 +71,7 @@ func (m *mediaTable) end() error {
 	return m.parquetTable.end()
 }
 
-// commit names the files. Where there are no images, those of an earlier export go.
+// commit names the files. It removes the images of an earlier export where this one has none.
 func (m *mediaTable) commit() ([]FileInfo, error) {
 	if m.parquetTable != nil {
 		return m.parts.commit()

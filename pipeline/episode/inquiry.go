@@ -12,7 +12,7 @@ type Inquiry struct {
 	Model  string `json:"model,omitempty"` // the name that its server gave
 	Prompt string `json:"prompt_sha256"`   // of the instructions
 	Text   string `json:"text_sha256"`     // of what it was given besides
-	// Usage is nil when the model did not answer. It is no part of the agent's.
+	// Usage is nil when the model did not answer. The agent's own does not include it.
 	Usage   *Usage   `json:"usage,omitempty"`
 	CostUSD *float64 `json:"cost_usd,omitempty"` // by the run's prices; nil when it is not known
 	Failed  string   `json:"failed,omitempty"`   // class of the error

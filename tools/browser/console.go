@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/chromedp/cdproto/log"
@@ -47,7 +48,7 @@ func shown(o *runtime.RemoteObject) string {
 	switch {
 	case o.Type == "string":
 		var text string
-		if unquote(o.Value, &text) == nil {
+		if json.Unmarshal(o.Value, &text) == nil {
 			return text
 		}
 		return string(o.Value)

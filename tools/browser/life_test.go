@@ -71,7 +71,7 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// settled is how many goroutines there are once they are no more than want, or after a while.
+// settled is how many goroutines there are once at most want are left, or after a while.
 func settled(want int) int {
 	for range 50 {
 		if runtime.NumGoroutine() <= want {

@@ -2,8 +2,6 @@ package browser
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 
 	"trajgen/sandbox"
+	"trajgen/tools/internal/chars"
 	"trajgen/tools/web/source"
 )
 
@@ -72,12 +71,7 @@ func (b *Browser) address(to string) error {
 	return b.cfg.View.Check(to)
 }
 
-func shorten(text string) string {
-	if len(text) > 200 {
-		return text[:200] + "…"
-	}
-	return text
-}
+func shorten(text string) string { return chars.First(text, 200, "…") }
 
 // unreached is why a page did not come.
 func (r *running) unreached(ctx context.Context, to, text string) error {
@@ -204,11 +198,4 @@ func replaced(err error) bool {
 		}
 	}
 	return false
-}
-
-func unquote(value []byte, into any) error {
-	if len(value) == 0 {
-		return errors.New("no value")
-	}
-	return json.Unmarshal(value, into)
 }

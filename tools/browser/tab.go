@@ -42,7 +42,7 @@ type Tab struct {
 
 	mu      sync.Mutex // guards the rest
 	id      target.SessionID
-	lost    error // why it is no more
+	lost    error // why it ended
 	url     string
 	frame   cdp.FrameID // of the whole page
 	status  int

@@ -414,7 +414,7 @@ func TestCheckSpeech(t *testing.T) {
 	}
 }
 
-// TestSpeak has espeak-ng be missing, fail, and write what is no sound.
+// TestSpeak has espeak-ng be missing, fail, and write what cannot be played.
 func TestSpeak(t *testing.T) {
 	v := open(t, media.Settings{Voice: "en-gb"}, openWeb(t, web.Settings{}))
 	var args []string

@@ -35,7 +35,7 @@ type service struct {
 	client        *http.Client
 	next          http.RoundTripper
 	now           func() time.Time
-	hasty         bool // a recording answers: there are no pauses
+	hasty         bool // a recording answers, so that requests follow without pauses
 }
 
 // service is a provider for a call.

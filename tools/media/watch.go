@@ -16,7 +16,7 @@ func Watch(ctx context.Context, env *registry.Env, data []byte, question string,
 	}
 	about.Type = videoType(data)
 	if about.Type == "" {
-		return "", registry.Failf("bad_video", "the file is no video that can be read (want MP4, WebM or MOV)")
+		return "", registry.Failf("bad_video", "the file cannot be read as a video (want MP4, WebM or MOV)")
 	}
 	return v.ask(ctx, about, episode.Part{Type: episode.PartVideo, MIME: about.Type}, data, question)
 }

@@ -88,7 +88,7 @@ func (tb *tab) items() map[string]int {
 	for _, line := range tb.full() {
 		parts := itemForm.FindStringSubmatch(line)
 		if parts == nil {
-			tb.t.Fatalf("line %q is no item", line)
+			tb.t.Fatalf("line %q is not an item", line)
 		}
 		if slices.Contains(compared, parts[1]) {
 			counts[parts[1]+` "`+parts[2]+`"`]++

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/cdp"
+
+	"trajgen/tools/internal/chars"
 )
 
 // What a snapshot shows, in characters.
@@ -166,12 +168,7 @@ func quote(s string) string {
 // squeeze makes one space of each run of white space.
 func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func shorten(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n]) + "…"
-}
+func shorten(s string, n int) string { return chars.First(s, n, "…") }
 
 // choose says which lines are shown, and what of the page is not.
 func choose(lines []line, o SnapshotOptions) (shown []int, notes []string, parts int) {

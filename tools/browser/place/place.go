@@ -123,7 +123,7 @@ type Remote struct {
 	Provider string
 	ID       string // of the session there; "" for none
 	Socket   string // address of the browser's web socket, which may have the key in it; "" where Tab is set
-	Live     string // where people can watch it; "" for nowhere
+	Live     string // URL at which people can watch the browser; "" where the place offers none
 	Shared   bool   // others use the browser: the episode needs a context of its own in it
 	Tab      *Tab   // of a place that does not speak CDP
 

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,7 +38,7 @@ func (s Settings) Validate(webMode string) error {
 	}
 	bad(webMode != "" && webMode != "live", "place %s is of the live web alone: what a browser there loads is neither recorded nor "+
 		"replayed; leave out the place, or the web mode %s", s.Place, webMode)
-	address := cmpURL(s.URL, k.base)
+	address := cmp.Or(s.URL, k.base)
 	u, err := url.Parse(address)
 	bad(address == "", "place %s needs url, such as http://127.0.0.1:9222", s.Place)
 	bad(address != "" && (err != nil || u.Host == "" || !slices.Contains(k.schemes(), u.Scheme)),
@@ -50,22 +51,12 @@ func (s Settings) Validate(webMode string) error {
 	return errors.Join(problems...)
 }
 
-// keyMark stands for the key in an URL.
+// keyMark stands for the key in a URL.
 const keyMark = "{key}"
-
-func cmpURL(own, base string) string {
-	if own == "" {
-		return base
-	}
-	return own
-}
 
 // Variable is the variable of the environment whose value is the key of a place; "" where it needs none.
 func (s Settings) Variable() string {
-	if s.KeyEnv == "" {
-		return kinds[s.Place].variable
-	}
-	return s.KeyEnv
+	return cmp.Or(s.KeyEnv, kinds[s.Place].variable)
 }
 
 // recorded is what a sweep needs: all but the options, without a secret.

@@ -232,7 +232,7 @@ func (s *Server) make(body map[string]any) any {
 	return s.protocol.answer(s, id)
 }
 
-// browser is the Chromium of a session; nil where there is no such session.
+// browser is the Chromium of a session; nil for a session that does not exist.
 func (s *Server) browser(id string) *Chromium {
 	s.mu.Lock()
 	defer s.mu.Unlock()
