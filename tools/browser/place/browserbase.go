@@ -10,19 +10,16 @@ import (
 )
 
 // browserbase is api.browserbase.com. The project is that of the key, unless the options have a projectId.
-type browserbase struct{ p *Place }
+type browserbase struct{ rental }
 
 var browserbaseKind = kind{
 	variable: "BROWSERBASE_API_KEY", base: "https://api.browserbase.com", most: 360,
-	open: func(p *Place) service { return browserbase{p} },
+	open: func(p *Place) service {
+		return browserbase{rental{p, "/v1/sessions", map[string]string{"X-BB-API-Key": p.key}}}
+	},
 }
 
-const (
-	browserbasePath = "/v1/sessions"
-	mark            = "trajgen" // of a session's metadata: our name for it
-)
-
-func (b browserbase) header() map[string]string { return map[string]string{"X-BB-API-Key": b.p.key} }
+const mark = "trajgen" // of a session's metadata: our name for it
 
 func (b browserbase) create(ctx context.Context, name string) (session, error) {
 	metadata := map[string]any{mark: name}
@@ -38,9 +35,8 @@ func (b browserbase) create(ctx context.Context, name string) (session, error) {
 		"browserSettings": map[string]any{"viewport": map[string]any{"width": width, "height": height}},
 	}, map[string]any{"userMetadata": metadata})
 	var answer struct{ ID, ConnectURL string }
-	return b.p.make(ctx, browserbasePath, b.header(), body, &answer, func() session {
-		live := "https://www.browserbase.com/sessions/" + url.PathEscape(answer.ID)
-		return session{id: answer.ID, socket: answer.ConnectURL, live: live}
+	return b.make(ctx, body, &answer, func() session {
+		return session{id: answer.ID, socket: answer.ConnectURL}
 	})
 }
 
@@ -48,7 +44,7 @@ func (b browserbase) create(ctx context.Context, name string) (session, error) {
 func (b browserbase) find(ctx context.Context, name string) ([]string, error) {
 	var found []struct{ ID, Status string }
 	query := url.Values{"q": {fmt.Sprintf("user_metadata['%s']:'%s'", mark, name)}}
-	request := provider.Request{Method: http.MethodGet, Path: browserbasePath, Query: query, Header: b.header()}
+	request := provider.Request{Method: http.MethodGet, Path: b.path, Query: query, Header: b.header}
 	if err := b.p.client.Ask(ctx, request, &found); err != nil {
 		return nil, err
 	}
@@ -66,7 +62,5 @@ func (b browserbase) release(ctx context.Context, id string) error {
 	if project, ok := b.p.config.Options["projectId"]; ok {
 		body["projectId"] = project
 	}
-	return b.p.release(ctx, provider.Request{
-		Method: http.MethodPost, Path: under(browserbasePath, id), Header: b.header(), JSON: body,
-	})
+	return b.end(ctx, http.MethodPost, id, "", body)
 }

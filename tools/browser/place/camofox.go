@@ -3,15 +3,14 @@ package place
 import (
 	"context"
 	"net/http"
-
-	"trajgen/tools/web/provider"
 )
 
 // camofox is a server of one's own with a Firefox: https://github.com/jo-inc/camofox-browser. A session is a user of ours there.
-type camofox struct{ p *Place }
+type camofox struct{ rental }
 
 var camofoxKind = kind{
-	variable: "CAMOFOX_ACCESS_KEY", keyless: true, base: "http://127.0.0.1:9377", open: func(p *Place) service { return camofox{p} },
+	variable: "CAMOFOX_ACCESS_KEY", keyless: true, base: "http://127.0.0.1:9377",
+	open: func(p *Place) service { return camofox{rental{p, "/sessions", bearer(p.key)}} },
 }
 
 func (c camofox) create(ctx context.Context, name string) (session, error) {
@@ -25,7 +24,7 @@ func (c camofox) create(ctx context.Context, name string) (session, error) {
 func (camofox) find(_ context.Context, name string) ([]string, error) { return []string{name}, nil }
 
 func (c camofox) release(ctx context.Context, id string) error {
-	return c.p.release(ctx, provider.Request{Method: http.MethodDelete, Path: under("/sessions", id), Header: bearer(c.p.key)})
+	return c.end(ctx, http.MethodDelete, id, "", nil)
 }
 
 func bearer(key string) map[string]string {

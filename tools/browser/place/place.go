@@ -79,7 +79,6 @@ type service interface {
 type session struct {
 	id     string
 	socket string // address of the browser's CDP: of its web socket, or of a server that tells that address
-	live   string
 	shared bool
 	tab    *Tab
 }
@@ -123,7 +122,6 @@ type Remote struct {
 	Provider string
 	ID       string // of the session there; "" for none
 	Socket   string // address of the browser's web socket, which may have the key in it; "" where Tab is set
-	Live     string // URL at which people can watch the browser; "" where the place offers none
 	Shared   bool   // others use the browser: the episode needs a context of its own in it
 	Tab      *Tab   // of a place that does not speak CDP
 
@@ -146,7 +144,7 @@ func (p *Place) Open(ctx context.Context) (*Remote, error) {
 	if err != nil {
 		return nil, p.unmade(name, err)
 	}
-	r := &Remote{Provider: p.config.Place, ID: s.id, Live: s.live, Shared: s.shared, Tab: s.tab, place: p}
+	r := &Remote{Provider: p.config.Place, ID: s.id, Shared: s.shared, Tab: s.tab, place: p}
 	if err := errors.Join(p.add(s.id), p.remove(pending+name)); err != nil {
 		return nil, errors.Join(fmt.Errorf("browser: write down a session of %s: %w", p.config.Place, err), r.Close())
 	}

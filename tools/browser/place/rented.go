@@ -33,17 +33,22 @@ func (p *Place) body(fields, must map[string]any) map[string]any {
 	return all
 }
 
+// rental is what the services that rent browsers have in common.
+type rental struct {
+	p      *Place
+	path   string // of all sessions
+	header map[string]string
+}
+
 // make asks for a session, and checks that the answer has one.
-func (p *Place) make(
-	ctx context.Context, path string, header map[string]string, body, answer any, made func() session,
-) (session, error) {
-	request := provider.Request{Method: http.MethodPost, Path: path, Header: header, JSON: body, Costly: true}
-	if err := p.client.Ask(ctx, request, answer); err != nil {
+func (r rental) make(ctx context.Context, body, answer any, made func() session) (session, error) {
+	request := provider.Request{Method: http.MethodPost, Path: r.path, Header: r.header, JSON: body, Costly: true}
+	if err := r.p.client.Ask(ctx, request, answer); err != nil {
 		return session{}, err
 	}
 	s := made()
 	if s.id == "" || s.socket == "" {
-		return session{}, p.client.Errorf(source.Outage, source.Malformed, "its answer lacks the id of a browser, or the address")
+		return session{}, r.p.client.Errorf(source.Outage, source.Malformed, "its answer lacks the id of a browser, or the address")
 	}
 	return s, nil
 }
@@ -51,14 +56,15 @@ func (p *Place) make(
 // ended are the errors about a session that has ended already.
 var ended = []string{"http_404", "http_409", "http_410"}
 
-// release ends a session.
-func (p *Place) release(ctx context.Context, r provider.Request) error {
-	_, err := p.client.Send(ctx, r)
+// find finds nothing, where a service takes no name of ours.
+func (rental) find(context.Context, string) ([]string, error) { return nil, nil }
+
+// end ends a session.
+func (r rental) end(ctx context.Context, method, id, more string, body any) error {
+	path := r.path + "/" + url.PathEscape(id) + more
+	_, err := r.p.client.Send(ctx, provider.Request{Method: method, Path: path, Header: r.header, JSON: body})
 	if failed, ok := errors.AsType[*source.Error](err); ok && slices.Contains(ended, failed.Class) {
 		return nil
 	}
 	return err
 }
-
-// under is the path of a session.
-func under(path, id string) string { return path + "/" + url.PathEscape(id) }

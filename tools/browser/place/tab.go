@@ -196,6 +196,14 @@ func (t *Tab) Screenshot(ctx context.Context) ([]byte, error) {
 	return t.send(ctx, http.MethodGet, "screenshot", nil)
 }
 
+// Title is the title of the page; "" where it cannot be had.
+func (t *Tab) Title(ctx context.Context) (title string) {
+	if value, err := t.Evaluate(ctx, "document.title"); err == nil {
+		_ = json.Unmarshal(value, &title)
+	}
+	return title
+}
+
 // Evaluate is the value of an expression of JavaScript in the page, as JSON.
 func (t *Tab) Evaluate(ctx context.Context, expression string) (json.RawMessage, error) {
 	var answer struct{ Result json.RawMessage }
