@@ -20,23 +20,33 @@ const maxParallel = 8
 
 // CallAll runs the calls of one turn and returns their results in call order. Calls run in parallel if their Access says that they
 // cannot conflict; otherwise the later one waits for the earlier, so that the results are those of running them one by one. Of two
-// identical calls that only read, one runs.
+// identical calls that only read, one runs. They run on the agent's clock, and wait on none for what other episodes have.
 func (s *Session) CallAll(ctx context.Context, reqs []Request) []episode.ToolCall {
 	calls := make([]*prepared, len(reqs))
 	for i, req := range reqs {
 		calls[i] = s.prepare(req)
 	}
 	all := touches(calls)
+	late := false
+	limited := func(step func(ctx context.Context)) {
+		ctx, stop := s.cfg.Clock(ctx)
+		defer stop()
+		step(ctx)
+		late = ctx.Err() != nil
+	}
 	for from := 0; from < len(calls); {
 		to := from + 1
 		for !all[from].alone && to < len(calls) && !all[to].alone {
 			to++
 		}
-		s.together(ctx, calls[from:to], all[from:to])
+		if !late {
+			s.wait(ctx, calls[from:to])
+		}
+		limited(func(ctx context.Context) { s.together(ctx, calls[from:to], all[from:to]) })
 		from = to
 	}
 	if len(calls) > 0 {
-		s.endTurn(ctx, calls...)
+		limited(func(ctx context.Context) { s.endTurn(ctx, calls...) })
 	}
 	return calledAll(calls)
 }

@@ -48,8 +48,9 @@ type Definition struct {
 	Script bool
 	// Memory is what the tool needs of the sandbox's memory, in bytes, beside the task.
 	Memory int64
-	// Wait waits for what a call needs and other episodes may have, on no clock. A call must also work without it. Optional.
-	Wait func(ctx context.Context, s *Session) error
+	// Wait waits, on no clock, for what a call needs and other episodes may have, until it is there or the context has ended. A call
+	// must also work without it. Optional.
+	Wait func(ctx context.Context, s *Session)
 	// Describe makes an episode's Description from the tools that the episode has, sorted by name. Optional.
 	Describe func(have []Tool) string
 }
@@ -110,6 +111,9 @@ type SessionConfig struct {
 	Services []any
 	Secrets  *Secrets // masked in results; nil masks nothing
 	Limits   ResultLimits
+	// Clock starts the agent's clock for calls that begin. The context that it returns ends with the agent's time; stop stops the
+	// clock. It stands still while calls wait for what other episodes have. Nil is a clock that never ends.
+	Clock func(ctx context.Context) (limited context.Context, stop func())
 	// Sees says that the run's model takes images, and Images keeps those that tools attach; nil keeps none.
 	Sees   bool
 	Images Images

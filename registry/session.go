@@ -16,8 +16,9 @@ import (
 // Session is a Toolset with the state of one episode. Its methods may be called from many goroutines.
 type Session struct {
 	trace
-	tools *Toolset
-	cfg   SessionConfig
+	tools  *Toolset
+	cfg    SessionConfig
+	waited time.Duration // of the goroutine that calls CallAll
 
 	mu     sync.Mutex // guards the fields below
 	box    sandbox.Sandbox
@@ -31,6 +32,9 @@ type Session struct {
 func (t *Toolset) Session(cfg SessionConfig) *Session {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -58,18 +62,19 @@ func State[T any](s *Session, key string, init func() *T) *T {
 	return value
 }
 
-// Wait waits for what calls need and other episodes may have, such as a place among the browsers of a run. Its caller keeps the time
-// off the agent's clock.
-func (s *Session) Wait(ctx context.Context, calls []Request) error {
-	for _, call := range calls {
-		if _, tool, _ := s.tools.lookup(call.Name); tool != nil && tool.Wait != nil {
-			if err := tool.Wait(ctx, s); err != nil {
-				return err
-			}
+// wait waits for what calls need and other episodes may have, such as a place among the browsers of a run.
+func (s *Session) wait(ctx context.Context, calls []*prepared) {
+	for _, p := range calls {
+		if p.refused == nil && p.tool.Wait != nil {
+			began := s.cfg.Now()
+			p.tool.Wait(ctx, s)
+			s.waited += s.cfg.Now().Sub(began)
 		}
 	}
-	return nil
 }
+
+// Waited is how long calls of turns have waited for what other episodes had. It must not be called during CallAll.
+func (s *Session) Waited() time.Duration { return s.waited }
 
 // OnClose runs f when the session is closed, in reverse order; at once if it is closed already. The returned function removes f, so
 // that the session no longer holds it.

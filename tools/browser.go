@@ -2,6 +2,8 @@ package tools
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"time"
@@ -19,12 +21,10 @@ func browserTool(name, toolset, description string) registry.Definition {
 	return registry.Definition{
 		Name: name, Toolset: toolset, Description: description, Untrusted: "web", Timeout: browser.NavigationTime + 2*time.Minute,
 		Memory: browser.Memory,
-		Wait: func(ctx context.Context, s *registry.Session) error {
-			b, err := browserOf(s)
-			if err != nil {
-				return nil // the call says so
+		Wait: func(ctx context.Context, s *registry.Session) {
+			if b, err := browserOf(s); err == nil { // else the call says so
+				_ = b.Wait(ctx) // the call finds that the context has ended
 			}
-			return b.Wait(ctx)
 		},
 	}
 }
@@ -60,26 +60,27 @@ type browserResult struct {
 type browserAbout struct {
 	browser.Report
 	Threats    []string          `json:"threats,omitempty"`
+	Snapshot   string            `json:"snapshot_sha256,omitempty"` // of its text
 	Screenshot string            `json:"screenshot_sha256,omitempty"`
 	Asked      []episode.Inquiry `json:"asked,omitempty"` // of a vision model
 }
 
-// onTab runs a command on the current tab, and says in the call's row what happened. shown is what of the page the model gets to
-// see.
-func onTab(ctx context.Context, env *registry.Env, limit time.Duration, f func(ctx context.Context, t *browser.Tab) error,
-	shown ...func() string) (browser.Report, browserResult, error) {
-	return withBrowser(ctx, env, func(ctx context.Context, b *browser.Browser) (browser.Report, error) {
+// onTab runs a command on the current tab, and says in the result and in the call's row what happened. shown is what of the page the
+// model gets to see.
+func onTab(ctx context.Context, env *registry.Env, result *browserResult, limit time.Duration,
+	f func(ctx context.Context, t *browser.Tab) error, shown ...func() string) (browser.Report, error) {
+	return withBrowser(ctx, env, result, func(ctx context.Context, b *browser.Browser) (browser.Report, error) {
 		return b.Do(ctx, env.Sandbox, limit, f)
 	}, shown...)
 }
 
 // withBrowser is onTab for what is not done on a tab.
-func withBrowser(ctx context.Context, env *registry.Env, f func(ctx context.Context, b *browser.Browser) (browser.Report, error),
-	shown ...func() string) (browser.Report, browserResult, error) {
-	result := browserResult{Success: true}
+func withBrowser(ctx context.Context, env *registry.Env, result *browserResult,
+	f func(ctx context.Context, b *browser.Browser) (browser.Report, error), shown ...func() string) (browser.Report, error) {
+	result.Success = true
 	b, err := browserOf(env.Session)
 	if err != nil {
-		return browser.Report{}, result, err
+		return browser.Report{}, err
 	}
 	about := &browserAbout{}
 	env.Source = about
@@ -101,7 +102,19 @@ func withBrowser(ctx context.Context, env *registry.Env, f func(ctx context.Cont
 	if err != nil {
 		err = browserFailure(view, err, result)
 	}
-	return report, result, err
+	return report, err
+}
+
+// showed says in the call's row which snapshot the model gets.
+func showed(env *registry.Env, snapshot string) {
+	if about, ok := env.Source.(*browserAbout); ok && snapshot != "" {
+		about.Snapshot = digest([]byte(snapshot))
+	}
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // tell says what happened beside what was asked for.
@@ -122,7 +135,7 @@ func (r *browserResult) tell(report browser.Report) {
 }
 
 // browserFailure is what an error of a browser is for the model.
-func browserFailure(view *web.View, err error, result browserResult) error {
+func browserFailure(view *web.View, err error, result *browserResult) error {
 	if e, ok := errors.AsType[*page.Error](err); ok {
 		err = registry.Failf(e.Class, "%s", e.Message)
 	} else {
@@ -148,10 +161,11 @@ func browserFailure(view *web.View, err error, result browserResult) error {
 	return f
 }
 
-// act does something to what is on the current tab, and waits until the page is at rest.
-func act(ctx context.Context, env *registry.Env, do func(ctx context.Context, p browser.Page) error) (browser.Report, browserResult, error) {
+// act does something to what is on the current tab, waits until the page is at rest, and says in the result where the tab is then.
+func act(ctx context.Context, env *registry.Env, result *browserResult, url *string,
+	do func(ctx context.Context, p browser.Page) error) error {
 	begun, other := false, false
-	report, result, err := onTab(ctx, env, browser.CommandTime, func(ctx context.Context, t *browser.Tab) error {
+	report, err := onTab(ctx, env, result, browser.CommandTime, func(ctx context.Context, t *browser.Tab) error {
 		begun = true
 		p := t.Page()
 		before, err := p.Document(ctx)
@@ -171,8 +185,9 @@ func act(ctx context.Context, env *registry.Env, do func(ctx context.Context, p 
 	if err == nil && !begun {
 		f := registry.Failf("dialog_open", "Nothing was done: a dialog of the page is open, and the page waits. Answer it with browser_dialog.")
 		f.Extra = map[string]any{"success": false, "pending_dialogs": result.Pending}
-		return report, result, f
+		return f
 	}
 	result.Navigated = other || begun && len(result.NewTabs) == 0 && report.URL != report.Before
-	return report, result, err
+	*url = report.URL
+	return err
 }

@@ -34,13 +34,9 @@ type browserCDPResult struct {
 func browserCDP(ctx context.Context, env *registry.Env, args browserCDPArgs) (any, error) {
 	result := browserCDPResult{Method: args.Method}
 	limit := time.Duration(max(args.Timeout, 1)) * time.Second
-	_, common, err := onTab(ctx, env, limit, func(ctx context.Context, t *browser.Tab) (err error) {
+	_, err := onTab(ctx, env, &result.browserResult, limit, func(ctx context.Context, t *browser.Tab) (err error) {
 		result.Result, err = t.Command(ctx, args.Method, args.Params, args.TargetID, args.FrameID)
 		return err
 	}, func() string { return string(result.Result) })
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult = common
-	return result, nil
+	return result, err
 }

@@ -25,13 +25,9 @@ type browserClickResult struct {
 
 func browserClick(ctx context.Context, env *registry.Env, args browserClickArgs) (any, error) {
 	var result browserClickResult
-	report, common, err := act(ctx, env, func(ctx context.Context, p browser.Page) (err error) {
+	err := act(ctx, env, &result.browserResult, &result.URL, func(ctx context.Context, p browser.Page) (err error) {
 		result.Clicked, err = p.Click(ctx, args.Ref)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult, result.URL = common, report.URL
-	return result, nil
+	return result, err
 }

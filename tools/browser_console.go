@@ -35,7 +35,7 @@ const maxValue = 20_000 // bytes of a value's JSON
 func browserConsole(ctx context.Context, env *registry.Env, args browserConsoleArgs) (any, error) {
 	var result browserConsoleResult
 	var text string
-	_, common, err := onTab(ctx, env, browser.CommandTime, func(ctx context.Context, t *browser.Tab) error {
+	_, err := onTab(ctx, env, &result.browserResult, browser.CommandTime, func(ctx context.Context, t *browser.Tab) error {
 		if args.Expression == "" {
 			result.Messages, result.Dropped = t.Console(args.Clear)
 			result.Count = new(len(result.Messages))
@@ -49,15 +49,11 @@ func browserConsole(ctx context.Context, env *registry.Env, args browserConsoleA
 			result.Value = value
 		} else {
 			result.Cut = chars.First(text, maxValue, "…")
-			common := fmt.Sprintf("The value has %d bytes of JSON; its beginning is shown.", len(value))
-			result.Notes = append(result.Notes, common)
 		}
 		return err
 	}, func() string { return text })
-	if err != nil {
-		return nil, err
+	if result.Cut != "" {
+		result.Notes = append(result.Notes, fmt.Sprintf("The value has %d bytes of JSON; its beginning is shown.", len(text)))
 	}
-	common.Notes = append(common.Notes, result.Notes...)
-	result.browserResult = common
-	return result, nil
+	return result, err
 }

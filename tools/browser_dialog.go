@@ -27,13 +27,10 @@ type browserDialogResult struct {
 
 func browserDialog(ctx context.Context, env *registry.Env, args browserDialogArgs) (any, error) {
 	result := browserDialogResult{Action: args.Action}
-	report, common, err := withBrowser(ctx, env, func(ctx context.Context, b *browser.Browser) (report browser.Report, err error) {
+	report, err := withBrowser(ctx, env, &result.browserResult, func(ctx context.Context, b *browser.Browser) (report browser.Report, err error) {
 		result.Dialog, report, err = b.Answer(ctx, env.Sandbox, args.DialogID, args.Action == "accept", args.PromptText)
 		return report, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult, result.URL = common, report.URL
-	return result, nil
+	result.URL = report.URL
+	return result, err
 }

@@ -24,7 +24,7 @@ type browserGetImagesResult struct {
 
 func browserGetImages(ctx context.Context, env *registry.Env, _ browserGetImagesArgs) (any, error) {
 	result := browserGetImagesResult{Images: []page.Image{}}
-	_, common, err := onTab(ctx, env, browser.CommandTime, func(ctx context.Context, t *browser.Tab) error {
+	_, err := onTab(ctx, env, &result.browserResult, browser.CommandTime, func(ctx context.Context, t *browser.Tab) error {
 		images, count, err := t.Page().Images(ctx)
 		result.Images, result.Count = append(result.Images, images...), count
 		return err
@@ -34,11 +34,8 @@ func browserGetImages(ctx context.Context, env *registry.Env, _ browserGetImages
 		}
 		return text
 	})
-	if err != nil {
-		return nil, err
-	}
-	if result.browserResult = common; result.Count > len(result.Images) {
+	if result.Count > len(result.Images) {
 		result.Notes = append(result.Notes, fmt.Sprintf("%d more images are not listed.", result.Count-len(result.Images)))
 	}
-	return result, nil
+	return result, err
 }

@@ -26,15 +26,11 @@ type browserHoverResult struct {
 
 func browserHover(ctx context.Context, env *registry.Env, args browserHoverArgs) (any, error) {
 	var result browserHoverResult
-	report, common, err := act(ctx, env, func(ctx context.Context, p browser.Page) (err error) {
+	err := act(ctx, env, &result.browserResult, &result.URL, func(ctx context.Context, p browser.Page) (err error) {
 		result.Hovered, err = p.Hover(ctx, args.Ref)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult, result.URL = common, report.URL
-	return result, nil
+	return result, err
 }
 
 type browserDragArgs struct {
@@ -51,13 +47,9 @@ type browserDragResult struct {
 
 func browserDrag(ctx context.Context, env *registry.Env, args browserDragArgs) (any, error) {
 	var result browserDragResult
-	report, common, err := act(ctx, env, func(ctx context.Context, p browser.Page) (err error) {
+	err := act(ctx, env, &result.browserResult, &result.URL, func(ctx context.Context, p browser.Page) (err error) {
 		result.Dragged, result.Onto, err = p.Drag(ctx, args.From, args.To)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult, result.URL = common, report.URL
-	return result, nil
+	return result, err
 }

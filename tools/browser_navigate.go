@@ -36,7 +36,7 @@ func browserNavigate(ctx context.Context, env *registry.Env, args browserNavigat
 func goneTo(ctx context.Context, env *registry.Env, goTo func(ctx context.Context, t *browser.Tab) (browser.Arrived, error)) (any, error) {
 	var result browserPage
 	var seen page.Snapshot
-	report, common, err := onTab(ctx, env, browser.NavigationTime, func(ctx context.Context, t *browser.Tab) error {
+	report, err := onTab(ctx, env, &result.browserResult, browser.NavigationTime, func(ctx context.Context, t *browser.Tab) error {
 		arrived, err := goTo(ctx, t)
 		if err != nil || arrived.Download {
 			return err
@@ -48,13 +48,10 @@ func goneTo(ctx context.Context, env *registry.Env, goTo func(ctx context.Contex
 		seen, err = t.Page().Snapshot(ctx, page.SnapshotOptions{})
 		return err
 	}, func() string { return seen.Title + "\n" + seen.Text })
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult, result.URL, result.Title = common, report.URL, report.Title
-	result.Snapshot, result.Elements = seen.Text, seen.Elements
+	result.URL, result.Title, result.Snapshot, result.Elements = report.URL, report.Title, seen.Text, seen.Elements
+	showed(env, seen.Text)
 	if len(result.Downloads) > 0 && result.Snapshot == "" {
 		result.Notes = append(result.Notes, "What came is a file and not a page: it was downloaded, and the tab shows what it showed before.")
 	}
-	return result, nil
+	return result, err
 }

@@ -24,10 +24,8 @@ type browserPressResult struct {
 
 func browserPress(ctx context.Context, env *registry.Env, args browserPressArgs) (any, error) {
 	result := browserPressResult{Pressed: args.Key}
-	report, common, err := act(ctx, env, func(ctx context.Context, p browser.Page) error { return p.Press(ctx, args.Key) })
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult, result.URL = common, report.URL
-	return result, nil
+	err := act(ctx, env, &result.browserResult, &result.URL, func(ctx context.Context, p browser.Page) error {
+		return p.Press(ctx, args.Key)
+	})
+	return result, err
 }

@@ -31,17 +31,13 @@ type browserScrollResult struct {
 func browserScroll(ctx context.Context, env *registry.Env, args browserScrollArgs) (any, error) {
 	result := browserScrollResult{Scrolled: args.Direction}
 	var did page.Scrolled
-	report, common, err := act(ctx, env, func(ctx context.Context, p browser.Page) (err error) {
+	err := act(ctx, env, &result.browserResult, &result.URL, func(ctx context.Context, p browser.Page) (err error) {
 		did, err = p.Scroll(ctx, args.Direction == "down", args.Ref)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult, result.URL = common, report.URL
 	result.Of, result.Moved, result.Top, result.Height = did.Of, did.Moved, did.Top, did.Height
 	if did.Note != "" {
 		result.Notes = append(result.Notes, did.Note)
 	}
-	return result, nil
+	return result, err
 }

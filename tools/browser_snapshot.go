@@ -32,18 +32,16 @@ type browserSnapshotResult struct {
 func browserSnapshot(ctx context.Context, env *registry.Env, args browserSnapshotArgs) (any, error) {
 	var result browserSnapshotResult
 	var seen page.Snapshot
-	report, common, err := onTab(ctx, env, browser.CommandTime, func(ctx context.Context, t *browser.Tab) (err error) {
+	report, err := onTab(ctx, env, &result.browserResult, browser.CommandTime, func(ctx context.Context, t *browser.Tab) (err error) {
 		if seen, err = t.Page().Snapshot(ctx, page.SnapshotOptions{Full: args.Full, Part: args.Page}); err == nil {
 			result.Elements = &seen.Elements
 		}
 		return err
 	}, func() string { return seen.Title + "\n" + seen.Text })
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult, result.URL, result.Title, result.Snapshot = common, report.URL, seen.Title, seen.Text
+	result.URL, result.Title, result.Snapshot = report.URL, seen.Title, seen.Text
+	showed(env, seen.Text)
 	if args.Full {
 		result.Pages = seen.Parts
 	}
-	return result, nil
+	return result, err
 }

@@ -30,7 +30,7 @@ func browserTabs(ctx context.Context, env *registry.Env, args browserTabsArgs) (
 		return nil, registry.Failf("invalid_arguments", "tab is missing: name the tab to switch to, e.g. t2")
 	}
 	var result browserTabsResult
-	_, common, err := withBrowser(ctx, env, func(ctx context.Context, b *browser.Browser) (report browser.Report, err error) {
+	_, err := withBrowser(ctx, env, &result.browserResult, func(ctx context.Context, b *browser.Browser) (report browser.Report, err error) {
 		result.Tabs, report, err = b.Tabs(ctx, env.Sandbox, args.Action, args.Tab)
 		return report, err
 	}, func() (text string) {
@@ -39,9 +39,5 @@ func browserTabs(ctx context.Context, env *registry.Env, args browserTabsArgs) (
 		}
 		return text
 	})
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult = common
-	return result, nil
+	return result, err
 }

@@ -2,6 +2,8 @@ package tools_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -99,8 +101,13 @@ func TestBrowser(t *testing.T) {
 	}
 	e.fails("not_found", "browser_upload", args{"ref": "e1", "paths": []string{"nothing.txt"}})
 	call := e.call("browser_navigate", args{"url": "http://shop.test/"})
-	if got := sourceOf(t, call); got["mode"] != "live" || got["url"] != "http://shop.test/" || got["requests"].(float64) < 1 {
+	got := sourceOf(t, call)
+	if got["mode"] != "live" || got["url"] != "http://shop.test/" || got["requests"].(float64) < 1 || got["bytes"].(float64) < 1000 {
 		t.Errorf("the call's row: %v", got)
+	}
+	shown := decode(t, call.Result)["snapshot"].(string)
+	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(shown))); got["snapshot_sha256"] != want {
+		t.Errorf("the digest of the snapshot is %v, want %s", got["snapshot_sha256"], want)
 	}
 }
 

@@ -29,14 +29,10 @@ type browserTypeResult struct {
 
 func browserType(ctx context.Context, env *registry.Env, args browserTypeArgs) (any, error) {
 	var result browserTypeResult
-	report, common, err := act(ctx, env, func(ctx context.Context, p browser.Page) error {
+	err := act(ctx, env, &result.browserResult, &result.URL, func(ctx context.Context, p browser.Page) error {
 		typed, err := p.Type(ctx, args.Ref, args.Text, args.Submit)
 		result.Typed, result.Element, result.Value = typed.Text, typed.Element, typed.Value
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult, result.URL = common, report.URL
-	return result, nil
+	return result, err
 }

@@ -54,13 +54,9 @@ func browserUpload(ctx context.Context, env *registry.Env, args browserUploadArg
 			return data, err
 		})
 	}
-	report, common, err := act(ctx, env, func(ctx context.Context, p browser.Page) (err error) {
+	err = act(ctx, env, &result.browserResult, &result.URL, func(ctx context.Context, p browser.Page) (err error) {
 		result.Element, err = p.Upload(ctx, args.Ref, result.Uploaded)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	result.browserResult, result.URL = common, report.URL
-	return result, nil
+	return result, err
 }

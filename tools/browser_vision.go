@@ -2,14 +2,11 @@ package tools
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"path"
 
 	"trajgen/registry"
 	"trajgen/sandbox"
 	"trajgen/tools/browser"
-	"trajgen/tools/browser/page"
 	"trajgen/tools/media"
 )
 
@@ -34,15 +31,14 @@ type browserVisionResult struct {
 func browserVision(ctx context.Context, env *registry.Env, args browserVisionArgs) (any, error) {
 	var result browserVisionResult
 	var shot []byte
-	report, common, err := onTab(ctx, env, browser.CommandTime, func(ctx context.Context, t *browser.Tab) (err error) {
-		shot, err = t.Page().Screenshot(ctx, page.ScreenshotOptions{Annotate: args.Annotate})
+	report, err := onTab(ctx, env, &result.browserResult, browser.CommandTime, func(ctx context.Context, t *browser.Tab) (err error) {
+		shot, err = t.Page().Screenshot(ctx, args.Annotate)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	result.browserResult, result.URL = common, report.URL
-	if shot == nil {
+	if result.URL = report.URL; shot == nil {
 		return result, nil // a dialog stops the page
 	}
 	if result.Path, err = saveShot(ctx, env, shot); err != nil {
@@ -61,8 +57,7 @@ func browserVision(ctx context.Context, env *registry.Env, args browserVisionArg
 
 // saveShot keeps a picture in the sandbox under a name that depends on nothing but the picture.
 func saveShot(ctx context.Context, env *registry.Env, shot []byte) (name string, err error) {
-	digest := sha256.Sum256(shot)
-	sum := hex.EncodeToString(digest[:])
+	sum := digest(shot)
 	if about, ok := env.Source.(*browserAbout); ok {
 		about.Screenshot = sum
 	}

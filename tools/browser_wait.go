@@ -30,7 +30,7 @@ func browserWait(ctx context.Context, env *registry.Env, args browserWaitArgs) (
 		return nil, registry.Failf("invalid_arguments", "give text or gone, not both")
 	}
 	var result browserWaitResult
-	report, common, err := onTab(ctx, env, browser.CommandTime, func(ctx context.Context, t *browser.Tab) error {
+	report, err := onTab(ctx, env, &result.browserResult, browser.CommandTime, func(ctx context.Context, t *browser.Tab) error {
 		most := time.Duration(args.MS) * time.Millisecond
 		if args.Text == "" && args.Gone == "" {
 			select {
@@ -44,12 +44,9 @@ func browserWait(ctx context.Context, env *registry.Env, args browserWaitArgs) (
 		result.Found = &found
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	if result.browserResult = common; result.Found != nil && !*result.Found && len(common.Pending) == 0 {
+	if result.Found != nil && !*result.Found && len(result.Pending) == 0 {
 		result.Notes = append(result.Notes, "It did not come about in time; browser_snapshot shows what is on the page.")
 	}
 	result.URL = report.URL
-	return result, nil
+	return result, err
 }

@@ -160,7 +160,7 @@ type Turn struct {
 	Repairs      []string `parquet:"repairs,list"` // what was made of a reply that could not be taken as it was
 	Raw          *string  `parquet:"raw,optional"` // JSON of the fields of which the message has not all, as the server sent them
 
-	WaitedUS int64 `parquet:"waited_us"` // part of elapsed_us in which no request was under way
+	WaitedUS int64 `parquet:"waited_us"` // part of elapsed_us in which no request was under way, or calls waited for a browser's place
 
 	Fallback           *string  `parquet:"fallback,optional,dict"` // the model that answered instead of the first one
 	Endpoint           *string  `parquet:"endpoint,optional,dict"` // of several

@@ -116,8 +116,9 @@ type Turn struct {
 	FinishReason string        `json:"finish_reason"`
 	Usage        Usage         `json:"usage"`
 	Started      time.Time     `json:"started"`
-	Elapsed      time.Duration `json:"elapsed"` // with retries and the pauses between them
-	// Waited is the part of Elapsed without a request in flight: for the limiter, between tries, in an outage.
+	Elapsed      time.Duration `json:"elapsed"` // of the request, with retries and the pauses between them, and of all of Waited
+	// Waited is the part of Elapsed in which nothing of the turn went on: for the limiter, between tries, in an outage, and before
+	// its calls for a place among the run's browsers.
 	Waited  time.Duration `json:"waited,omitempty"`
 	Retries []Fault       `json:"retries,omitempty"`
 	// Repairs lists the changes to a reply that the server did not parse properly: "parsed:" and the format of calls that were in

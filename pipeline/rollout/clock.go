@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -89,20 +90,19 @@ func (c *clock) Set(left time.Duration) {
 type agentTime struct {
 	now  func() time.Time
 	left time.Duration
+	late bool // a step of the tools was ended as nothing was left
 }
 
-// timed runs a step of the agent on its clock: the time that limits.Time leaves. Setting up a sandbox, and waiting for
-// a model that fails, are not on it.
-func (t *agentTime) timed(ctx context.Context, step func(context.Context) (charged bool)) (elapsed time.Duration) {
+// acting starts the agent's clock for a step of the tools, and stop stops it: the context has the time that limits.Time leaves.
+// Setting up a sandbox, and waiting for a model that fails or for a place among browsers, are not on it.
+func (t *agentTime) acting(ctx context.Context) (limited context.Context, stop func()) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.left, errTimeUp)
-	defer cancel()
 	began := t.now()
-	charged := step(ctx)
-	elapsed = t.now().Sub(began)
-	if charged {
-		t.left -= elapsed
+	return ctx, func() {
+		t.left -= t.now().Sub(began)
+		t.late = t.late || errors.Is(context.Cause(ctx), errTimeUp)
+		cancel()
 	}
-	return elapsed
 }
 
 // thinking runs a step of the model on the agent's clock, which stops while a request waits, and takes back what failed.

@@ -197,19 +197,15 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 			return err
 		}
 	}
-	if err := a.session.Wait(ctx, requests); err != nil {
-		return err
-	}
 	if a.clock.left <= 0 {
 		return a.stop(episode.StopTimeout)
 	}
-	var done []episode.ToolCall
-	var late bool
-	a.ep.Phases.Tools += a.clock.timed(ctx, func(ctx context.Context) bool {
-		done = a.session.CallAll(ctx, requests)
-		late = errors.Is(context.Cause(ctx), errTimeUp)
-		return true
-	})
+	left, waited := a.clock.left, a.session.Waited()
+	done := a.session.CallAll(ctx, requests)
+	a.ep.Phases.Tools += left - a.clock.left
+	waited = (a.session.Waited() - waited).Truncate(time.Millisecond)
+	a.ep.Turns[turn].Waited += waited
+	a.ep.Turns[turn].Elapsed += waited
 	resend(&a.ep.Turns[turn], calls, done)
 	for i, call := range done {
 		a.account.inquired(&call)
@@ -231,7 +227,7 @@ func (a *attempt) act(ctx context.Context, calls []episode.Call) error {
 	if err := a.progress.results(turn, done); err != nil {
 		return err
 	}
-	if late {
+	if a.clock.late {
 		return a.stop(episode.StopTimeout)
 	}
 	return a.warn(done)

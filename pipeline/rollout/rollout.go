@@ -159,7 +159,7 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 		Tokens: cmp.Or(task.Limits.Tokens, p.Limits.Tokens),
 		Time:   cmp.Or(task.Limits.Time, p.Limits.Time, DefaultTime),
 	}
-	a.clock = agentTime{p.Now, a.limits.Time}
+	a.clock = agentTime{now: p.Now, left: a.limits.Time}
 	a.talk = model.Begin(a.asker(), ep.Sampling, ep.Key.RequestSeed)
 	a.sandbox = newSandbox(p, task, ep)
 	return a
@@ -218,7 +218,7 @@ func (a *attempt) choose(ctx context.Context) error {
 func (a *attempt) start() {
 	a.session = a.toolset.Session(registry.SessionConfig{
 		Sandbox: a.sandbox.open, Now: a.Now, Logger: a.logger, Hooks: a.hooks(), Services: a.have,
-		Secrets: a.Secrets, Limits: a.Results, Sees: a.Sees, Images: a.Images,
+		Secrets: a.Secrets, Limits: a.Results, Clock: a.clock.acting, Sees: a.Sees, Images: a.Images,
 	})
 }
 

@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"trajgen/sandbox"
 	"trajgen/tools/browser"
@@ -36,14 +38,12 @@ func BenchmarkPages(b *testing.B) {
 	const words = "document.querySelectorAll('p').length"
 	b.Run("trajgen", func(b *testing.B) {
 		c := open(b, heavySite())
-		visit(b, c, "http://heavy.test/")
-		for b.Loop() {
+		pages(b, func() {
 			visit(b, c, "http://heavy.test/")
 			if got := eval(b, c, words); got != "300" {
 				b.Fatalf("%s paragraphs", got)
 			}
-		}
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pages/s")
+		})
 	})
 	b.Run("direct", func(b *testing.B) {
 		program, err := browser.Find(b.Context(), box(b, sandbox.Spec{}))
@@ -56,20 +56,35 @@ func BenchmarkPages(b *testing.B) {
 		b.Cleanup(cancel)
 		ctx, cancel = chromedp.NewContext(ctx)
 		b.Cleanup(cancel)
-		read := func() {
+		pages(b, func() {
 			if err := chromedp.Do(ctx, chromedp.Navigate(server.URL)); err != nil {
 				b.Fatal(err)
 			}
 			if got, err := chromedp.Run(ctx, chromedp.Evaluate[int](words)); err != nil || got != 300 {
 				b.Fatalf("%d paragraphs: %v", got, err)
 			}
-		}
-		read()
-		for b.Loop() {
-			read()
-		}
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pages/s")
+		})
 	})
+}
+
+// pages measures how many pages are read in a second, and the processor time of each: the browser's, and this process's.
+func pages(b *testing.B, read func()) {
+	b.Helper()
+	read()
+	browser, own := processorTime(b), ownTime()
+	for b.Loop() {
+		read()
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pages/s")
+	b.ReportMetric((processorTime(b)-browser)/float64(b.N), "browser-cpu-s/page")
+	b.ReportMetric((ownTime()-own)/float64(b.N), "own-cpu-s/page")
+}
+
+// ownTime is the processor time of this process, in seconds.
+func ownTime() float64 {
+	var used unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // fails for no process of this name
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
 }
 
 // BenchmarkLive has browsers side by side, each of which reads five pages: what they make together in a second, and the memory of
@@ -107,6 +122,29 @@ func BenchmarkLive(b *testing.B) {
 // memory is the proportional set size of the browsers below this process, in bytes.
 func memory(b *testing.B) (bytesOf float64) {
 	b.Helper()
+	for _, dir := range browsers(b) {
+		bytesOf += 1024 * field(filepath.Join(dir, "smaps_rollup"), "Pss:")
+	}
+	return bytesOf
+}
+
+// processorTime is that of the browsers below this process, and of their processes that have ended, in seconds.
+func processorTime(b *testing.B) (seconds float64) {
+	b.Helper()
+	for _, dir := range browsers(b) {
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		for i := 11; i < min(15, len(fields)); i++ { // utime, stime, cutime and cstime
+			ticks, _ := strconv.ParseFloat(fields[i], 64)
+			seconds += ticks / 100
+		}
+	}
+	return seconds
+}
+
+// browsers are the directories in /proc of the browsers' processes below this one.
+func browsers(b *testing.B) (dirs []string) {
+	b.Helper()
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		b.Fatal(err)
@@ -114,12 +152,12 @@ func memory(b *testing.B) (bytesOf float64) {
 	for _, path := range commands {
 		dir := filepath.Dir(path)
 		command, err := os.ReadFile(path)
-		chromium := bytes.Contains(command, []byte("--remote-debugging-pipe")) || bytes.Contains(command, []byte("--type="))
+		chromium := bytes.Contains(command, []byte("--remote-debugging-")) || bytes.Contains(command, []byte("--type="))
 		if err == nil && chromium && below(dir) {
-			bytesOf += 1024 * field(filepath.Join(dir, "smaps_rollup"), "Pss:")
+			dirs = append(dirs, dir)
 		}
 	}
-	return bytesOf
+	return dirs
 }
 
 // below says whether a process descends from this one.

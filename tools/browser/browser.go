@@ -39,9 +39,10 @@ type Config struct {
 	// Answers says that the agent can answer dialogs. Else they are dismissed.
 	Answers bool
 
-	flags []string // further ones of the program
-	given *given   // files for forms
-	room  int64    // for downloads, in bytes; 0 is maxDownloads
+	flags    []string      // further ones of the program
+	given    *given        // files for forms
+	room     int64         // for downloads, in bytes; 0 is maxDownloads
+	patience time.Duration // with a dialog; 0 is maxAnswerTime
 }
 
 func (c *Config) site(host string) http.RoundTripper {
@@ -67,6 +68,7 @@ type Browser struct {
 	place  bool       // one of the pool is taken
 	run    *running   // nil while none lives
 	idle   *time.Timer
+	used   int // times that idle was set
 	closed bool
 	note   string   // what the next call has to say
 	told   []Dialog // dialogs that were answered without the agent
@@ -78,28 +80,23 @@ func New(cfg Config) *Browser {
 	return &Browser{cfg: cfg, use: make(chan struct{}, 1)}
 }
 
-// Wait waits for a place in the pool. A call that comes afterwards need not wait.
+// Wait waits for a place in the pool. A call that comes soon afterwards need not wait: the place is kept for as long as a browser
+// that is not used.
 func (b *Browser) Wait(ctx context.Context) error {
-	b.mu.Lock()
-	have := b.place || b.closed
-	if b.idle != nil {
-		b.idle.Reset(b.idleTime())
-	}
-	b.mu.Unlock()
-	if have {
+	if b.rests() {
 		return nil
 	}
 	if err := b.cfg.Pool.enter(ctx); err != nil {
 		return err
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.place || b.closed {
+	taken := !b.place && !b.closed
+	b.place = b.place || taken
+	b.mu.Unlock()
+	if !taken {
 		b.cfg.Pool.leave()
-		return nil
 	}
-	b.place = true
-	b.rest()
+	b.rests()
 	return nil
 }
 
@@ -107,19 +104,27 @@ func (b *Browser) idleTime() time.Duration {
 	return time.Duration(cmp.Or(b.cfg.Settings.Idle, defaultIdle)) * time.Second
 }
 
-// rest ends the browser after a while. b.mu is held.
-func (b *Browser) rest() {
+// rests begins to wait for the end of a browser that is not used. It is false for one that has no place and may yet get one.
+func (b *Browser) rests() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || !b.place {
+		return b.closed
+	}
 	if b.idle != nil {
 		b.idle.Stop()
 	}
+	b.used++
+	used := b.used
 	b.idle = time.AfterFunc(b.idleTime(), func() {
 		select {
 		case b.use <- struct{}{}:
 			defer func() { <-b.use }()
-			b.end(fmt.Sprintf("The browser was not used for %s and has ended; its pages are gone.", b.idleTime()))
+			b.end(used, fmt.Sprintf("The browser was not used for %s and has ended; its pages are gone.", b.idleTime()))
 		default: // it is in use
 		}
 	})
+	return true
 }
 
 // Close ends the browser for good.
@@ -127,17 +132,20 @@ func (b *Browser) Close() {
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
-	b.end("")
+	b.end(0, "")
 }
 
-// end ends what runs, and gives the place back.
-func (b *Browser) end(note string) {
+// end ends what runs, and gives the place back, unless the browser was used since: 0 is whether or not.
+func (b *Browser) end(used int, note string) {
 	b.mu.Lock()
+	if used != 0 && used != b.used {
+		b.mu.Unlock()
+		return
+	}
 	r, place := b.run, b.place
 	b.run, b.place = nil, false
 	if b.idle != nil {
 		b.idle.Stop()
-		b.idle = nil
 	}
 	if r != nil {
 		b.note = note
@@ -164,7 +172,10 @@ func (b *Browser) living(ctx context.Context, in Opener) (*running, error) {
 	}
 	if r != nil {
 		why := r.proc.why()
-		b.end("The browser had ended; its pages are gone.")
+		b.mu.Lock()
+		b.run, b.note = nil, "The browser had ended; its pages are gone."
+		b.mu.Unlock()
+		r.close()
 		if errors.Is(why, sandbox.ErrGone) {
 			return nil, why
 		}
@@ -244,6 +255,7 @@ func open(ctx context.Context, b *Browser, in Opener) (_ *running, err error) {
 		return nil, err
 	}
 	r := &running{browser: b, proc: proc, box: box}
+	r.downloads.running = r
 	r.life, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -280,7 +292,7 @@ func open(ctx context.Context, b *Browser, in Opener) (_ *running, err error) {
 	if err := r.apart(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.keepDownloads(ctx); err != nil {
+	if err := r.downloads.keep(ctx); err != nil {
 		return nil, err
 	}
 	_, err = cdp.Call(ctx, own, target.SetAutoAttach, target.SetAutoAttachParams{
@@ -334,8 +346,8 @@ func (r *running) event(e any) {
 	case *target.EventDetachedFromTarget:
 		r.detached(e.SessionID)
 	case *browser.EventDownloadWillBegin:
-		r.downloads.begin(r, e)
+		r.downloads.begin(e)
 	case *browser.EventDownloadProgress:
-		r.downloads.progress(r, e)
+		r.downloads.progress(e)
 	}
 }

@@ -84,7 +84,7 @@ func (t *Tab) Command(ctx context.Context, method string, params json.RawMessage
 	if len(params) > 0 && json.Unmarshal(params, &values) != nil {
 		return nil, source.Errorf(source.Agent, "invalid_params", "params is not a JSON object")
 	}
-	to, err := t.running.named(tab, t)
+	to, err := t.running.tabs.named(tab, t)
 	if err != nil {
 		return nil, err
 	}
@@ -105,23 +105,4 @@ func (t *Tab) Command(ctx context.Context, method string, params json.RawMessage
 		return nil, protocolError(err)
 	}
 	return json.RawMessage(result), nil
-}
-
-// named is the tab with an id; "" is another one.
-func (r *running) named(id string, or *Tab) (*Tab, error) {
-	if id == "" {
-		return or, nil
-	}
-	var have []string
-	for _, t := range r.list() {
-		if t.ID == id || string(t.target) == id {
-			<-t.ready
-			if t.failed != nil {
-				return nil, t.failed
-			}
-			return t, nil
-		}
-		have = append(have, t.ID)
-	}
-	return nil, source.Errorf(source.Agent, "no_tab", "there is no tab %q; there are %s", shorten(id), strings.Join(have, ", "))
 }

@@ -1,8 +1,11 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
@@ -21,9 +24,13 @@ type Dialog struct {
 }
 
 const (
-	maxDialogs       = 5    // of one page, before its tab is closed
-	maxDialogMessage = 2000 // characters
+	maxDialogs       = 5               // of one page, before its tab is closed
+	maxDialogMessage = 2000            // characters
+	maxAnswerTime    = 5 * time.Minute // that a dialog waits for the agent
+	dismissed        = "dismissed"
 )
+
+func (c *Config) answerTime() time.Duration { return cmp.Or(c.patience, maxAnswerTime) }
 
 var errHostile = source.Errorf(source.Agent, "hostile_page",
 	"the page opened more than %d dialogs; its tab was closed. Open another page.", maxDialogs)
@@ -31,53 +38,98 @@ var errHostile = source.Errorf(source.Agent, "hostile_page",
 // errDialog ends the command that goes on when a dialog opens: it would wait until the dialog is answered.
 var errDialog = source.Errorf(source.Agent, "dialog", "a dialog of the page is open")
 
-// opening takes a dialog. t.mu is held. It returns why the tab must not go on, if that is so.
-func (t *Tab) opening(e *page.EventJavascriptDialogOpening) error {
-	r := t.running
-	t.dialogs++
-	t.count++
-	r.gate.tally.add(func(c *Counts) { c.Dialogs++ })
-	d := &Dialog{
-		ID: fmt.Sprintf("%s-d%d", t.ID, t.count), Type: string(e.Type), Message: chars.First(e.Message, maxDialogMessage, "…"),
+// dialogs are a tab's: those that it has shown, and the one that waits for an answer.
+type dialogs struct {
+	tab *Tab
+
+	mu    sync.Mutex  // guards the rest
+	open  *Dialog     // the one that waits
+	limit *time.Timer // dismisses it
+	since int         // how many there were since the page came
+	all   int
+}
+
+// opening takes a dialog. The tab's mu is held. It returns why the tab must not go on, if that is so.
+func (d *dialogs) opening(e *page.EventJavascriptDialogOpening) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, r := d.tab, d.tab.running
+	d.since++
+	d.all++
+	r.browser.tally.add(func(c *Counts) { c.Dialogs++ })
+	came := &Dialog{
+		ID: fmt.Sprintf("%s-d%d", t.ID, d.all), Type: string(e.Type), Message: chars.First(e.Message, maxDialogMessage, "…"),
 		Default: chars.First(e.DefaultPrompt, maxDialogMessage, "…"),
 	}
 	switch {
 	case e.Type == page.DialogTypeBeforeunload:
-		d.Action = "accepted"
-		r.goes(func() { t.handle(r.life, true, "") })
-	case t.dialogs > maxDialogs:
+		came.Action = "accepted"
+		r.goes(func() { d.handle(r.life, true, "") })
+	case d.since > maxDialogs:
 		return errHostile
 	case !r.browser.cfg.Answers:
-		d.Action = "dismissed"
-		r.goes(func() { t.handle(r.life, false, "") })
+		came.Action = dismissed
+		r.goes(func() { d.handle(r.life, false, "") })
 	default:
-		t.dialog = d
+		d.open = came
+		d.limit = time.AfterFunc(r.browser.cfg.answerTime(), func() { r.goes(func() { d.expire(came) }) })
 		if t.end != nil {
 			t.end(errDialog)
 		}
 		return nil
 	}
-	r.browser.said(*d)
+	r.browser.said(*came, "")
 	return nil
 }
 
+// closed forgets the dialog that waited.
+func (d *dialogs) closed() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open = nil; d.limit != nil {
+		d.limit.Stop()
+	}
+}
+
+// page begins to count anew.
+func (d *dialogs) page() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.since = 0
+}
+
+// waiting is the dialog that waits for an answer; nil without one.
+func (d *dialogs) waiting() *Dialog {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.open
+}
+
+// expire dismisses a dialog that has waited for too long.
+func (d *dialogs) expire(late *Dialog) {
+	r := d.tab.running
+	if d.waiting() != late || d.handle(r.life, false, "") != nil {
+		return
+	}
+	d.closed()
+	said := *late
+	said.Action = dismissed
+	r.browser.said(said, fmt.Sprintf("The dialog %s was not answered within %s and was dismissed.", late.ID, r.browser.cfg.answerTime()))
+}
+
 // handle answers the dialog that is open.
-func (t *Tab) handle(ctx context.Context, accept bool, text string) error {
+func (d *dialogs) handle(ctx context.Context, accept bool, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, tabTime)
 	defer cancel()
-	_, err := cdp.Call(ctx, t.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: accept, PromptText: text})
+	answer := page.HandleJavaScriptDialogParams{Accept: accept, PromptText: text}
+	_, err := cdp.Call(ctx, d.tab.session, page.HandleJavaScriptDialog, answer)
 	return err
 }
 
 // Answer answers the dialog of the current tab.
-func (b *Browser) Answer(
-	ctx context.Context, in Opener, id string, accept bool, text string,
-) (Dialog, Report, error) {
-	var answered Dialog
-	report, err := b.do(ctx, in, func(r *running, t *Tab) error {
-		t.mu.Lock()
-		d := t.dialog
-		t.mu.Unlock()
+func (b *Browser) Answer(ctx context.Context, in Opener, id string, accept bool, text string) (answered Dialog, report Report, err error) {
+	report, err = b.do(ctx, in, func(r *running, t *Tab) error {
+		d := t.dialogs.waiting()
 		switch {
 		case d == nil:
 			return source.Errorf(source.Agent, "no_dialog", "no dialog is open on the page")
@@ -87,15 +139,10 @@ func (b *Browser) Answer(
 		if accept && text == "" {
 			text = d.Default
 		}
-		if err := t.handle(ctx, accept, text); err != nil {
+		if err := t.dialogs.handle(ctx, accept, text); err != nil {
 			return err
 		}
 		answered = *d
-		t.mu.Lock()
-		if t.dialog == d {
-			t.dialog = nil
-		}
-		t.mu.Unlock()
 		// The page goes on, and perhaps to its next dialog.
 		return t.command(ctx, CommandTime, func(ctx context.Context, t *Tab) error {
 			_, err := t.Settle(ctx)

@@ -3,6 +3,7 @@ package browser_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"trajgen/tools/browser"
 )
@@ -71,6 +72,25 @@ func TestDialogsDismissed(t *testing.T) {
 	report, err := run(t, b, "confirm('Sure?')")
 	if err != nil || report.Pending != nil || len(report.Told) != 1 || report.Told[0].Action != "dismissed" {
 		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// A dialog that the agent does not answer is dismissed after a while, which the next call says.
+func TestDialogsExpire(t *testing.T) {
+	b := open(t, sites{"site.test": html(`<h1>x</h1>`)}, func(c *browser.Config) { browser.SetPatience(c, 100*time.Millisecond) })
+	visit(t, b, "http://site.test/")
+	report, err := run(t, b, "window.answer = prompt('Your name?', 'Ada')")
+	if err != nil || report.Pending == nil {
+		t.Fatalf("a prompt: %+v, %v", report, err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	report, err = run(t, b, "1")
+	if err != nil || report.Pending != nil || len(report.Told) != 1 || report.Told[0].Action != "dismissed" ||
+		report.Note != "The dialog t1-d1 was not answered within 100ms and was dismissed." {
+		t.Errorf("the next call: %+v, %v", report, err)
+	}
+	if got := eval(t, b, "answer"); got != "null" {
+		t.Errorf("the page got %s", got)
 	}
 }
 

@@ -35,61 +35,50 @@ const (
 
 // downloads are the files of a browser that come or came.
 type downloads struct {
+	running *running
+
 	mu    sync.Mutex // guards the rest
 	all   map[string]*Download
 	order []string // of those that no report has told of
 	bytes int64    // of those that came
-	more  chan struct{}
 }
 
-// keepDownloads has the browser save files in the workspace, under names that no page chose. A browser elsewhere saves none.
-func (r *running) keepDownloads(ctx context.Context) error {
+// keep has the browser save files in the workspace, under names that no page chose. A browser elsewhere saves none.
+func (d *downloads) keep(ctx context.Context) error {
+	r := d.running
 	params := browser.SetDownloadBehaviorParams{
 		Behavior: browser.SetDownloadBehaviorBehaviorDeny, EventsEnabled: new(true), BrowserContextID: r.context,
 	}
 	if r.box != nil {
-		params.Behavior, params.DownloadPath = browser.SetDownloadBehaviorBehaviorAllowAndName, r.downloadDir()
+		params.Behavior, params.DownloadPath = browser.SetDownloadBehaviorBehaviorAllowAndName, d.dir()
 	}
 	_, err := cdp.Call(ctx, r.session, browser.SetDownloadBehavior, params)
 	return err
 }
 
-func (r *running) downloadDir() string { return path.Join(home(r.box), "downloads") }
+func (d *downloads) dir() string { return path.Join(home(d.running.box), "downloads") }
 
-func (d *downloads) begin(r *running, e *browser.EventDownloadWillBegin) {
+func (d *downloads) begin(e *browser.EventDownloadWillBegin) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.all == nil {
 		d.all = map[string]*Download{}
 	}
-	if len(d.all) >= maxFiles || d.bytes >= r.room() {
-		r.goes(func() { r.cancelDownload(e.GUID) })
+	if len(d.all) >= maxFiles || d.bytes >= d.room() {
+		d.cancel(e.GUID)
 	}
 	if len(d.all) < maxFiles {
 		d.all[e.GUID] = &Download{Name: fileName(e.SuggestedFilename), State: "in_progress"}
 		d.order = append(d.order, e.GUID)
-	}
-	d.changed()
-}
-
-// changed wakes who waits. d.mu is held.
-func (d *downloads) changed() {
-	if d.more != nil {
-		close(d.more)
-		d.more = nil
 	}
 }
 
 // until waits until something is so. d.mu is held.
 func (d *downloads) until(ctx context.Context, so func() bool) {
 	for !so() && ctx.Err() == nil {
-		if d.more == nil {
-			d.more = make(chan struct{})
-		}
-		more := d.more
 		d.mu.Unlock()
 		select {
-		case <-more:
+		case <-time.After(pollEvery):
 		case <-ctx.Done():
 		}
 		d.mu.Lock()
@@ -105,7 +94,7 @@ func (d *downloads) awaitFirst(ctx context.Context) {
 	d.until(ctx, func() bool { return len(d.order) > 0 })
 }
 
-func (d *downloads) progress(r *running, e *browser.EventDownloadProgress) {
+func (d *downloads) progress(e *browser.EventDownloadProgress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	file := d.all[e.GUID]
@@ -114,30 +103,30 @@ func (d *downloads) progress(r *running, e *browser.EventDownloadProgress) {
 	}
 	file.Bytes = int64(e.ReceivedBytes)
 	switch {
-	case d.bytes+file.Bytes > r.room() || d.bytes+int64(e.TotalBytes) > r.room():
+	case d.bytes+max(file.Bytes, int64(e.TotalBytes)) > d.room():
 		file.State = "too_large"
-		r.goes(func() { r.cancelDownload(e.GUID) })
+		d.cancel(e.GUID)
 	case e.State != browser.DownloadProgressStateInProgress:
 		file.State = string(e.State)
 		if file.State == "completed" {
 			d.bytes += file.Bytes
 		}
-	default:
-		return
 	}
-	d.changed()
 }
 
-func (r *running) room() int64 { return cmp.Or(r.browser.cfg.room, maxDownloads) }
+func (d *downloads) room() int64 { return cmp.Or(d.running.browser.cfg.room, maxDownloads) }
 
-func (r *running) cancelDownload(guid string) {
-	ctx, cancel := context.WithTimeout(r.life, tabTime)
-	defer cancel()
-	_, _ = cdp.Call(ctx, r.session, browser.CancelDownload, browser.CancelDownloadParams{GUID: guid})
+func (d *downloads) cancel(guid string) {
+	r := d.running
+	r.goes(func() {
+		ctx, cancel := context.WithTimeout(r.life, tabTime)
+		defer cancel()
+		_, _ = cdp.Call(ctx, r.session, browser.CancelDownload, browser.CancelDownloadParams{GUID: guid})
+	})
 }
 
 // take returns what came, moved into the workspace. It waits for what is still coming.
-func (d *downloads) take(ctx context.Context, r *running) []Download {
+func (d *downloads) take(ctx context.Context) []Download {
 	ctx, cancel := context.WithTimeout(ctx, downloadTime)
 	defer cancel()
 	d.mu.Lock()
@@ -153,7 +142,7 @@ func (d *downloads) take(ctx context.Context, r *running) []Download {
 			left = append(left, guid)
 		}
 		if file.State == "completed" {
-			if err := r.keep(ctx, guid, file); err != nil {
+			if err := d.move(ctx, guid, file); err != nil {
 				file.State = "lost"
 			}
 		}
@@ -163,8 +152,9 @@ func (d *downloads) take(ctx context.Context, r *running) []Download {
 	return taken
 }
 
-// keep moves a file into the workspace, beside what is there.
-func (r *running) keep(ctx context.Context, guid string, file *Download) error {
+// move moves a file into the workspace, beside what is there.
+func (d *downloads) move(ctx context.Context, guid string, file *Download) error {
+	r := d.running
 	dir := path.Join(r.box.Layout().Workdir, "downloads")
 	have, _ := r.box.Files().List(ctx, dir) // it may not be there yet
 	name, ext := file.Name, path.Ext(file.Name)
@@ -172,7 +162,7 @@ func (r *running) keep(ctx context.Context, guid string, file *Download) error {
 		name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(file.Name, ext), n, ext)
 	}
 	const move = `mkdir -p -- "$1" && mv -- "$2" "$1/$3" && chmod 644 -- "$1/$3"`
-	args := []string{"sh", "-c", move, "sh", dir, path.Join(r.downloadDir(), guid), name}
+	args := []string{"sh", "-c", move, "sh", dir, path.Join(d.dir(), guid), name}
 	ran, err := sandbox.Run(ctx, r.box, sandbox.Command{Args: args}, sandbox.RunOptions{})
 	if err == nil && ran.Exit.Code != 0 {
 		err = fmt.Errorf("move a download: %s", ran.Stderr.Bytes())

@@ -108,11 +108,6 @@ func (r *running) apart(ctx context.Context) error {
 	return err
 }
 
-// foreign says that a page is not the episode's.
-func (r *running) foreign(page *target.Info) bool {
-	return r.context != "" && page.BrowserContextID != r.context
-}
-
 // leave lets a page go on that is not the episode's.
 func (r *running) leave(id target.SessionID) {
 	ctx, cancel := context.WithTimeout(r.life, tabTime)

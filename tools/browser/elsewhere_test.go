@@ -90,7 +90,7 @@ func TestElsewhere(t *testing.T) {
 				if err != nil || scrolled.Moved <= 0 {
 					t.Errorf("scrolled %+v, %v", scrolled, err)
 				}
-				picture, err := p.Screenshot(ctx, page.ScreenshotOptions{})
+				picture, err := p.Screenshot(ctx, false)
 				if err != nil {
 					return err
 				}
@@ -204,7 +204,7 @@ func TestUnable(t *testing.T) {
 			return err
 		},
 		"annotate": func(ctx context.Context, tab *browser.Tab) error {
-			_, err := tab.Page().Screenshot(ctx, page.ScreenshotOptions{Annotate: true})
+			_, err := tab.Page().Screenshot(ctx, true)
 			return err
 		},
 	}

@@ -82,6 +82,7 @@ func (g *gate) fulfil(ctx context.Context, e *fetch.EventRequestPaused, resp *ht
 			"%s: headers of more than %d KB", shorten(e.Request.URL), maxHeader>>10))
 		return
 	}
+	g.tally.add(func(c *Counts) { c.Bytes += len(body) })
 	if _, err := cdp.Call(ctx, g.session, fetch.FulfillRequest, answer); err != nil {
 		g.refuse(ctx, e, source.Errorf(source.Outage, source.Malformed,
 			"%s answers in a way that the browser does not take: %v", shorten(e.Request.URL), err))

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -25,7 +24,7 @@ type Page interface {
 	Press(ctx context.Context, key string) error
 	Scroll(ctx context.Context, down bool, ref string) (page.Scrolled, error)
 	Images(ctx context.Context) (images []page.Image, total int, err error)
-	Screenshot(ctx context.Context, o page.ScreenshotOptions) ([]byte, error)
+	Screenshot(ctx context.Context, annotate bool) ([]byte, error)
 	Hover(ctx context.Context, ref string) (hovered string, err error)
 	Drag(ctx context.Context, from, to string) (dragged, target string, err error)
 	Upload(ctx context.Context, ref string, paths []string) (uploaded string, err error)
@@ -60,8 +59,8 @@ func (apartPage) Upload(context.Context, string, []string) (string, error) {
 func fox(r *running, tab *place.Tab) {
 	ready := make(chan struct{})
 	close(ready)
-	t := &Tab{ID: "t1", running: r, ready: ready, url: "about:blank", fox: tab}
-	r.tabs.all, r.tabs.current, r.tabs.count = []*Tab{t}, t, 1
+	t := &Tab{running: r, ready: ready, url: "about:blank", fox: tab}
+	r.tabs.add(t)
 	r.product, r.gate = "Camofox", &gate{cfg: &r.browser.cfg, tally: &r.browser.tally, refusals: map[string]error{}}
 }
 
@@ -75,25 +74,16 @@ func (t *Tab) at(url string, err error) (Arrived, error) {
 	return Arrived{Settled: true}, err
 }
 
-// foxTitle is the title of the tab's page.
-func (t *Tab) foxTitle(ctx context.Context) (title string) {
-	if value, err := t.fox.Evaluate(ctx, "document.title"); err == nil {
-		_ = json.Unmarshal(value, &title)
-	}
-	return title
-}
-
 // unable is what cannot be done here.
 func unable(what string) error {
 	return source.Errorf(source.Agent, source.Unsupported, "this browser cannot %s", what)
 }
 
-// foxPage is the page of a Camofox tab. It has no frames of its own and no pages of a snapshot: the server makes the list.
+// foxPage is the page of a Camofox tab, on which one command runs at a time. It has no frames of its own and no pages of a snapshot:
+// the server makes the list.
 type foxPage struct {
-	tab *Tab
-
-	mu    sync.Mutex // guards lines
-	lines []string   // of the last snapshot
+	tab   *Tab
+	lines []string // of the last snapshot
 }
 
 const (
@@ -103,6 +93,7 @@ const (
 
 var (
 	foxLine = regexp.MustCompile(`^(\s*- )(\w+(?: "(?:[^"\\]|\\.)*")?) \[(e\d+)\]`)
+	foxItem = regexp.MustCompile(`^\s*- (\w+(?: "(?:[^"\\]|\\.)*")?) \[ref=(e\d+)\]`)
 	foxRef  = regexp.MustCompile(`^@?(?:ref=)?(e\d{1,9})$`)
 	foxCut  = regexp.MustCompile(`(?m)^\[\.\.\. truncated at char .*\]$`)
 )
@@ -121,13 +112,10 @@ func (p *foxPage) list(ctx context.Context) (place.Snapshot, error) {
 	}
 	_, _ = p.tab.at(s.URL, nil)
 	s.Text = foxCut.ReplaceAllString(s.Text, "… (the middle of the page is left out)")
-	lines := strings.Split(s.Text, "\n")
-	for i, line := range lines {
-		lines[i] = foxLine.ReplaceAllString(line, "$1$2 [ref=$3]")
+	p.lines = strings.Split(s.Text, "\n")
+	for i, line := range p.lines {
+		p.lines[i] = foxLine.ReplaceAllString(line, "$1$2 [ref=$3]")
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lines = lines
 	return s, nil
 }
 
@@ -138,7 +126,7 @@ func (p *foxPage) Snapshot(ctx context.Context, o page.SnapshotOptions) (page.Sn
 	}
 	parts := [][]string{nil}
 	size := 0
-	for _, line := range p.last() {
+	for _, line := range p.lines {
 		last := len(parts) - 1
 		if size += len(line) + 1; size > foxPart && len(parts[last]) > 0 {
 			parts, size = append(parts, nil), len(line)+1
@@ -146,7 +134,7 @@ func (p *foxPage) Snapshot(ctx context.Context, o page.SnapshotOptions) (page.Sn
 		}
 		parts[last] = append(parts[last], line)
 	}
-	shown := page.Snapshot{URL: s.URL, Title: p.tab.foxTitle(ctx), Elements: s.Elements, Parts: len(parts)}
+	shown := page.Snapshot{Title: p.tab.fox.Title(ctx), Elements: s.Elements, Parts: len(parts)}
 	n := min(max(o.Part, 1), len(parts))
 	shown.Text = strings.Join(parts[n-1], "\n")
 	if len(parts) > 1 && !o.Full {
@@ -155,24 +143,18 @@ func (p *foxPage) Snapshot(ctx context.Context, o page.SnapshotOptions) (page.Sn
 	return shown, nil
 }
 
-func (p *foxPage) last() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lines
-}
-
 // find is the ref that is meant, which may be written as role and name, and how the snapshot names its element.
 func (p *foxPage) find(ctx context.Context, ref string) (id, named string, err error) {
 	ref = strings.TrimSpace(ref)
-	if len(p.last()) == 0 {
+	if len(p.lines) == 0 {
 		if _, err := p.list(ctx); err != nil {
 			return "", "", err
 		}
 	}
 	asRef := foxRef.FindStringSubmatch(ref)
 	found := 0
-	for _, line := range p.last() {
-		part := regexp.MustCompile(`^\s*- (\w+(?: "(?:[^"\\]|\\.)*")?) \[ref=(e\d+)\]`).FindStringSubmatch(line)
+	for _, line := range p.lines {
+		part := foxItem.FindStringSubmatch(line)
 		if part != nil && (asRef != nil && part[2] == asRef[1] || part[1] == ref) {
 			id, named = part[2], part[1]
 			found++
@@ -261,9 +243,9 @@ func (p *foxPage) Images(ctx context.Context) ([]page.Image, int, error) {
 	return images, len(images), err
 }
 
-func (p *foxPage) Screenshot(ctx context.Context, o page.ScreenshotOptions) ([]byte, error) {
-	if o.Annotate || o.Full {
-		return nil, unable("annotate a picture, or take one of more than is in view")
+func (p *foxPage) Screenshot(ctx context.Context, annotate bool) ([]byte, error) {
+	if annotate {
+		return nil, unable("annotate a picture")
 	}
 	return p.tab.fox.Screenshot(ctx)
 }

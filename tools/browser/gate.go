@@ -27,17 +27,21 @@ type gate struct {
 	mu       sync.Mutex                                         // guards the rest
 	awaited  map[fetch.RequestID]chan *fetch.EventRequestPaused // responses that are recorded, by the request
 	baked    map[network.RequestID]chan []string                // cookies of responses that are recorded
+	own      map[network.RequestID]bool                         // requests that the browser makes by itself
 	refusals map[string]error                                   // why documents did not come, by URL
 }
 
 func newGate(cfg *Config, session cdp.Session, t *tally) *gate {
 	return &gate{
 		cfg: cfg, session: session, tally: t, awaited: map[fetch.RequestID]chan *fetch.EventRequestPaused{},
-		baked: map[network.RequestID]chan []string{}, refusals: map[string]error{},
+		baked: map[network.RequestID]chan []string{}, own: map[network.RequestID]bool{}, refusals: map[string]error{},
 	}
 }
 
-const maxRefusals = 100
+const (
+	maxRefusals = 100
+	maxOwn      = 1000 // that go on at once and are counted
+)
 
 // enable makes the browser ask.
 func (g *gate) enable(ctx context.Context) error {
@@ -62,7 +66,11 @@ func (g *gate) paused(ctx context.Context, e *fetch.EventRequestPaused) (answer 
 }
 
 func (g *gate) answer(ctx context.Context, e *fetch.EventRequestPaused) {
-	g.tally.add(func(c *Counts) { c.Requests++ })
+	g.tally.add(func(c *Counts) {
+		if c.Requests++; e.Request.Headers["Service-Worker"] != nil { // it is the worker's script
+			c.Unrecordable++
+		}
+	})
 	u, err := url.Parse(e.Request.URL)
 	if err != nil {
 		g.refuse(ctx, e, source.Errorf(source.Agent, source.BlockedURL, "the address cannot be read"))
@@ -110,7 +118,24 @@ func loopback(u *url.URL) bool {
 
 // proceed lets the browser ask by itself.
 func (g *gate) proceed(ctx context.Context, e *fetch.EventRequestPaused) {
+	g.mu.Lock()
+	if len(g.own) >= maxOwn {
+		clear(g.own)
+	}
+	g.own[e.NetworkID] = true
+	g.mu.Unlock()
 	_, _ = cdp.Call(ctx, g.session, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: e.RequestID})
+}
+
+// came counts the bytes of a response that the browser itself got.
+func (g *gate) came(e *network.EventLoadingFinished) {
+	g.mu.Lock()
+	own := g.own[e.RequestID]
+	delete(g.own, e.RequestID)
+	g.mu.Unlock()
+	if own {
+		g.tally.add(func(c *Counts) { c.Bytes += int(e.EncodedDataLength) })
+	}
 }
 
 // refuse fails a request, and remembers why where that is a page's document.

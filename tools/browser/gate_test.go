@@ -160,3 +160,21 @@ func TestCookies(t *testing.T) {
 		t.Errorf("after the login: %s", got)
 	}
 }
+
+// What the gate does not see is counted: it is in no recording.
+func TestUnrecordable(t *testing.T) {
+	b := open(t, sites{"site.test": html(`<h1>x</h1>`)})
+	report, _ := visit(t, b, "https://site.test/")
+	if report.Unrecordable != 0 || report.Bytes != len("<!doctype html><h1>x</h1>") {
+		t.Errorf("a plain page: %+v", report)
+	}
+	for name, expression := range map[string]string{
+		"a web socket":     "new Promise(done => new WebSocket('ws://127.0.0.1:9/').onerror = () => done(1))",
+		"a web transport":  "(() => { const t = new WebTransport('https://127.0.0.1:9/'); t.closed.catch(() => 0); return t.ready.catch(() => 1) })()",
+		"a service worker": "navigator.serviceWorker.register('/worker.js').catch(() => 1)",
+	} {
+		if report, err := run(t, b, expression); err != nil || report.Unrecordable != 1 {
+			t.Errorf("%s: %+v, %v", name, report, err)
+		}
+	}
+}

@@ -2,10 +2,13 @@ package browser
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +51,12 @@ var flags = []string{
 
 // offline resolves no name but those of the sandbox itself: what the gate does not see, such as a WebSocket, reaches nothing.
 const offline = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1, EXCLUDE [::1]"
+
+// Flags identifies how the browser is started, for an experiment's fingerprint.
+func Flags() string {
+	sum := sha256.Sum256([]byte(strings.Join(append(slices.Clone(flags), offline), " ")))
+	return "sha256:" + hex.EncodeToString(sum[:])[:16]
+}
 
 // Find is the path of the browser in a sandbox. The error says how to get one.
 func Find(ctx context.Context, box sandbox.Sandbox) (string, error) {
@@ -124,8 +133,12 @@ func (p *process) kill() error {
 	return err
 }
 
-// Memory is what a browser needs beside the task, in bytes. A page of a megabyte comes with a third of it.
-const Memory = 512 << 20
+// What a browser needs beside the task, in bytes: Memory is what its sandbox may have, and PageMemory what it has with a page of a
+// megabyte.
+const (
+	Memory     = 512 << 20
+	PageMemory = 215 << 20
+)
 
 // why says why the browser has ended.
 func (p *process) why() error {

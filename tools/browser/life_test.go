@@ -111,6 +111,25 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// A browser that has died keeps its place: the call that starts it again need not wait, as it would on its own clock.
+func TestPoolAfterDeath(t *testing.T) {
+	pool := browser.NewPool(1)
+	b := open(t, sites{"page.test": html(`<h1>x</h1>`)}, func(c *browser.Config) { c.Pool = pool })
+	visit(t, b, "http://page.test/")
+	waiting, stop := context.WithCancel(t.Context())
+	other := make(chan error)
+	go func() { other <- browser.New(browser.Config{Shared: browser.Shared{Pool: pool}}).Wait(waiting) }()
+	kill(t, b)
+	for range 2 { // the first call may be the one that finds out
+		_, _ = run(t, b, "1")
+	}
+	visit(t, b, "http://page.test/")
+	stop()
+	if err := <-other; err == nil {
+		t.Error("another episode got the place of a browser that starts again")
+	}
+}
+
 // A browser that is not used ends, and starts again with the next call, which says so.
 func TestIdle(t *testing.T) {
 	b := open(t, sites{"page.test": html(`<h1>x</h1>`)}, func(c *browser.Config) { c.Settings.Idle = 1 })

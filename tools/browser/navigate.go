@@ -164,8 +164,14 @@ func (t *Tab) Settle(ctx context.Context) (bool, error) {
 
 // await waits for a promise in the page, and begins again when the page goes elsewhere.
 func (t *Tab) await(ctx context.Context, promise string) error {
+	own := page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(t.target), WorldName: "trajgen"}
 	for {
-		err := t.promise(ctx, promise)
+		world, err := cdp.Call(ctx, t.session, page.CreateIsolatedWorld, own)
+		if err == nil {
+			_, err = cdp.Call(ctx, t.session, runtime.Evaluate, runtime.EvaluateParams{
+				Expression: promise, ContextID: world.ExecutionContextID, AwaitPromise: new(true), ReturnByValue: new(true),
+			})
+		}
 		if err == nil || ctx.Err() != nil || !replaced(err) {
 			return err
 		}
@@ -175,18 +181,6 @@ func (t *Tab) await(ctx context.Context, promise string) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-func (t *Tab) promise(ctx context.Context, promise string) error {
-	own := page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(t.target), WorldName: "trajgen"}
-	world, err := cdp.Call(ctx, t.session, page.CreateIsolatedWorld, own)
-	if err != nil {
-		return err
-	}
-	_, err = cdp.Call(ctx, t.session, runtime.Evaluate, runtime.EvaluateParams{
-		Expression: promise, ContextID: world.ExecutionContextID, AwaitPromise: new(true), ReturnByValue: new(true),
-	})
-	return err
 }
 
 // replaced says that a page was replaced by another one while it was asked.

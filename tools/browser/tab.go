@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,10 +22,7 @@ import (
 	"trajgen/tools/web/source"
 )
 
-const (
-	maxTabs = 8
-	tabTime = 10 * time.Second // in which a tab is ready
-)
+const tabTime = 10 * time.Second // in which a tab is ready
 
 // Tab is a page of the browser.
 type Tab struct {
@@ -39,6 +35,7 @@ type Tab struct {
 	ready   chan struct{} // closed when session or failed is set
 	session *chromedp.Target
 	failed  error
+	dialogs dialogs
 
 	mu      sync.Mutex // guards the rest
 	id      target.SessionID
@@ -48,17 +45,11 @@ type Tab struct {
 	status  int
 	loading map[network.RequestID]bool // requests that go on
 	aborted bool                       // a document did not come, perhaps as it is a download
-	dialog  *Dialog                    // the one that waits for an answer
-	dialogs int                        // since the page came
-	count   int                        // dialogs in all
 	end     context.CancelCauseFunc    // ends the command that goes on
 	console console
 	shown   Page
 	fox     *place.Tab // of a browser that does not speak CDP; else nil
 }
-
-// Session is how commands reach the page.
-func (t *Tab) Session() cdp.Session { return t.session }
 
 // URL is where the tab is.
 func (t *Tab) URL() string {
@@ -67,19 +58,9 @@ func (t *Tab) URL() string {
 	return t.url
 }
 
-// tabs are the pages of a browser, in the order in which they came.
-type tabs struct {
-	mu      sync.Mutex // guards the rest
-	all     []*Tab
-	current *Tab
-	count   int
-	refused int           // tabs that were one too many
-	came    chan struct{} // closed when one comes
-}
-
 // attached takes a page that the browser has attached to. The newest is the current one.
 func (r *running) attached(e *target.EventAttachedToTarget) {
-	if r.foreign(e.TargetInfo) {
+	if r.context != "" && e.TargetInfo.BrowserContextID != r.context { // it is not the episode's
 		r.goes(func() { r.leave(e.SessionID) })
 		return
 	}
@@ -87,31 +68,23 @@ func (r *running) attached(e *target.EventAttachedToTarget) {
 		running: r, target: e.TargetInfo.TargetID, id: e.SessionID, ready: make(chan struct{}), url: e.TargetInfo.URL,
 		loading: map[network.RequestID]bool{},
 	}
+	t.dialogs.tab = t
 	t.ctx, t.cancel = chromedp.NewContext(r.root, chromedp.WithTargetID(t.target))
-	r.tabs.mu.Lock()
-	defer r.tabs.mu.Unlock()
-	if len(r.tabs.all) >= maxTabs {
-		r.tabs.refused++
-		r.goes(func() {
-			_ = t.setUp() // the page that opened it waits until it runs
+	added := r.tabs.add(t)
+	r.goes(func() {
+		t.failed = t.setUp()
+		close(t.ready)
+		if !added { // the page that opened it waited until it ran
 			r.shut(t.target)
 			t.cancel()
-		})
-		return
-	}
-	r.tabs.count++
-	t.ID = fmt.Sprintf("t%d", r.tabs.count)
-	r.tabs.all, r.tabs.current = append(r.tabs.all, t), t
-	if r.tabs.came != nil {
-		close(r.tabs.came)
-		r.tabs.came = nil
-	}
-	r.goes(func() { t.failed = t.setUp(); close(t.ready) })
+		}
+	})
 }
 
 // detached takes out a page that is gone.
 func (r *running) detached(id target.SessionID) {
-	for _, t := range r.list() {
+	all, _ := r.tabs.now()
+	for _, t := range all {
 		if t.id == id {
 			t.lose(source.Errorf(source.Agent, "tab_closed", "the tab has closed"))
 			go t.cancel() // it waits for an answer to what the browser need not hear
@@ -119,19 +92,10 @@ func (r *running) detached(id target.SessionID) {
 	}
 }
 
-// lose takes out a tab and ends the command that goes on in it. The tab that came before it is the current one again.
+// lose takes out a tab and ends the command that goes on in it.
 func (t *Tab) lose(why error) {
-	r := t.running
-	r.tabs.mu.Lock()
-	if i := slices.Index(r.tabs.all, t); i >= 0 {
-		r.tabs.all = slices.Delete(r.tabs.all, i, i+1)
-		if r.tabs.current == t {
-			if r.tabs.current = nil; len(r.tabs.all) > 0 {
-				r.tabs.current = r.tabs.all[max(i-1, 0)]
-			}
-		}
-	}
-	r.tabs.mu.Unlock()
+	t.running.tabs.remove(t)
+	t.dialogs.closed()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.lost == nil {
@@ -146,6 +110,24 @@ func (t *Tab) lose(why error) {
 func (t *Tab) abandon(why error) {
 	t.lose(why)
 	t.running.goes(func() { t.running.shut(t.target); t.cancel() })
+}
+
+// shut closes a page, whatever it does.
+func (r *running) shut(id target.ID) {
+	ctx, cancel := context.WithTimeout(r.life, tabTime)
+	defer cancel()
+	_, _ = cdp.Call(ctx, r.session, target.CloseTarget, target.CloseTargetParams{TargetID: id})
+}
+
+// close closes the page as the agent asks, and waits until it is gone.
+func (t *Tab) close(ctx context.Context) error {
+	t.running.shut(t.target)
+	select {
+	case <-t.ctx.Done():
+		return nil
+	case <-ctx.Done():
+		return source.Errorf(source.Agent, "timeout", "the tab %s does not close", t.ID)
+	}
 }
 
 //go:embed init.js
@@ -197,15 +179,13 @@ func (r *running) initial(ctx context.Context, session cdp.Session) (string, err
 
 // tab is the current tab, opened if there is none.
 func (r *running) tab(ctx context.Context) (*Tab, error) {
-	r.tabs.mu.Lock()
-	t := r.tabs.current
-	r.tabs.mu.Unlock()
+	_, t := r.tabs.now()
 	if t == nil {
 		made, err := cdp.Call(ctx, r.session, target.CreateTarget, target.CreateTargetParams{URL: "about:blank", BrowserContextID: r.context})
 		if err != nil {
 			return nil, r.reason(err)
 		}
-		if t, err = r.byTarget(ctx, made.TargetID); err != nil {
+		if t, err = r.tabs.byTarget(ctx, made.TargetID); err != nil {
 			return nil, err
 		}
 	}
@@ -223,35 +203,6 @@ func (r *running) tab(ctx context.Context) (*Tab, error) {
 	return t, nil
 }
 
-// byTarget waits until the browser has told of a page.
-func (r *running) byTarget(ctx context.Context, id target.ID) (*Tab, error) {
-	for {
-		r.tabs.mu.Lock()
-		i := slices.IndexFunc(r.tabs.all, func(t *Tab) bool { return t.target == id })
-		if i >= 0 {
-			defer r.tabs.mu.Unlock()
-			return r.tabs.all[i], nil
-		}
-		if r.tabs.came == nil {
-			r.tabs.came = make(chan struct{})
-		}
-		came := r.tabs.came
-		r.tabs.mu.Unlock()
-		select {
-		case <-came:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-// shut closes a page, whatever it does.
-func (r *running) shut(id target.ID) {
-	ctx, cancel := context.WithTimeout(r.life, tabTime)
-	defer cancel()
-	_, _ = cdp.Call(ctx, r.session, target.CloseTarget, target.CloseTargetParams{TargetID: id})
-}
-
 // event takes an event of the page. It must not wait.
 func (t *Tab) event(e any) {
 	t.mu.Lock()
@@ -267,19 +218,22 @@ func (t *Tab) take(e any) (why error) {
 	switch e := e.(type) {
 	case *page.EventFrameNavigated:
 		if e.Frame.ParentID == "" {
-			t.frame, t.url, t.dialogs = e.Frame.ID, e.Frame.URL+e.Frame.URLFragment, 0
+			t.frame, t.url = e.Frame.ID, e.Frame.URL+e.Frame.URLFragment
+			t.dialogs.page()
 		}
 	case *page.EventNavigatedWithinDocument:
 		if e.FrameID == t.frame {
 			t.url = e.URL
 		}
 	case *page.EventJavascriptDialogOpening:
-		return t.opening(e)
+		return t.dialogs.opening(e)
 	case *page.EventJavascriptDialogClosed:
-		t.dialog = nil
+		t.dialogs.closed()
 	case *inspector.EventTargetCrashed:
-		t.running.gate.tally.add(func(c *Counts) { c.Crashes++ })
+		t.running.browser.tally.add(func(c *Counts) { c.Crashes++ })
 		return errCrashed
+	case *network.EventWebSocketCreated, *network.EventWebTransportCreated:
+		t.running.browser.tally.add(func(c *Counts) { c.Unrecordable++ })
 	case *network.EventRequestWillBeSent:
 		if awaited(e) && len(t.loading) < maxLoading {
 			t.loading[e.RequestID] = true
@@ -291,6 +245,7 @@ func (t *Tab) take(e any) (why error) {
 	case *network.EventResponseReceivedExtraInfo:
 		t.running.gate.heard(e)
 	case *network.EventLoadingFinished:
+		t.running.gate.came(e)
 		delete(t.loading, e.RequestID)
 	case *network.EventLoadingFailed:
 		delete(t.loading, e.RequestID)

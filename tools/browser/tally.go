@@ -9,6 +9,9 @@ type Counts struct {
 	Misses   int `json:"misses,omitempty"`  // requests that the recording, or the corpus, lacks
 	Dialogs  int `json:"dialogs,omitempty"`
 	Crashes  int `json:"crashes,omitempty"` // of pages
+	// Unrecordable are attempts at what the gate does not see: web sockets, web transports and service workers.
+	Unrecordable int `json:"unrecordable,omitempty"`
+	Bytes        int `json:"bytes,omitempty"` // of bodies that were answered to pages
 }
 
 // tally counts for the call that goes on, or for the next one.

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -54,7 +55,7 @@ func (b *Browser) do(ctx context.Context, in Opener, f func(r *running, t *Tab) 
 	case <-ctx.Done():
 		return report, context.Cause(ctx)
 	}
-	defer b.rested()
+	defer b.rests()
 	r, err := b.living(ctx, in)
 	if err != nil {
 		return report, err
@@ -65,7 +66,7 @@ func (b *Browser) do(ctx context.Context, in Opener, f func(r *running, t *Tab) 
 		return report, err
 	}
 	report.Before = t.URL()
-	known := r.list()
+	known, _ := r.tabs.now()
 	r.gate.forget()
 	t.mu.Lock()
 	t.aborted = false
@@ -84,15 +85,6 @@ func (b *Browser) do(ctx context.Context, in Opener, f func(r *running, t *Tab) 
 	return report, err
 }
 
-// rested begins to wait for the end of a browser that is not used.
-func (b *Browser) rested() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.place && !b.closed {
-		b.rest()
-	}
-}
-
 func (b *Browser) noted() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,16 +93,17 @@ func (b *Browser) noted() string {
 	return note
 }
 
-// said remembers a dialog that was answered without the agent.
-func (b *Browser) said(d Dialog) {
+// said remembers a dialog that was answered without the agent, and what the next call has to say of it.
+func (b *Browser) said(d Dialog, note string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told = append(b.told, d)
+	b.told, b.note = append(b.told, d), cmp.Or(note, b.note)
 }
 
 // tell says what happened.
 func (r *running) tell(ctx context.Context, report *Report, known []*Tab) {
-	for _, t := range r.list() {
+	all, t := r.tabs.now()
+	for _, t := range all {
 		if !slices.Contains(known, t) {
 			report.NewTabs = append(report.NewTabs, t.ID)
 		}
@@ -119,33 +112,30 @@ func (r *running) tell(ctx context.Context, report *Report, known []*Tab) {
 	b.mu.Lock()
 	report.Told, b.told = b.told, nil
 	b.mu.Unlock()
-	report.Downloads = r.downloads.take(ctx, r)
-	r.tabs.mu.Lock()
-	t := r.tabs.current
-	report.Refused, r.tabs.refused = r.tabs.refused, 0
-	r.tabs.mu.Unlock()
+	report.Downloads = r.downloads.take(ctx)
+	report.Refused = r.tabs.turnedAway()
 	if e, ok := r.proc.(*rented); ok {
 		report.Provider = e.remote.Provider
 	}
-	if t != nil && t.fox != nil {
-		report.URL, report.Title = t.URL(), t.foxTitle(ctx)
-	} else if t != nil {
-		report.URL, report.Tab = t.URL(), t.ID
-		t.mu.Lock()
-		report.Pending = t.dialog
-		t.mu.Unlock()
-		if got, err := cdp.Call(ctx, r.session, target.GetTargetInfo, target.GetTargetInfoParams{TargetID: t.target}); err == nil {
-			report.Title = got.TargetInfo.Title
+	if t != nil {
+		report.URL, report.Title, report.Pending = t.URL(), t.title(ctx), t.dialogs.waiting()
+		if t.fox == nil {
+			report.Tab = t.ID
 		}
 	}
 	report.Counts = b.tally.take()
 }
 
-// list is the tabs as they are now.
-func (r *running) list() []*Tab {
-	r.tabs.mu.Lock()
-	defer r.tabs.mu.Unlock()
-	return slices.Clone(r.tabs.all)
+// title is the title of the tab's page.
+func (t *Tab) title(ctx context.Context) string {
+	if t.fox != nil {
+		return t.fox.Title(ctx)
+	}
+	got, err := cdp.Call(ctx, t.running.session, target.GetTargetInfo, target.GetTargetInfoParams{TargetID: t.target})
+	if err != nil {
+		return ""
+	}
+	return got.TargetInfo.Title
 }
 
 // command runs f on the tab. A page that does not answer is stopped, or else its tab closed.
@@ -155,7 +145,7 @@ func (t *Tab) command(ctx context.Context, limit time.Duration, f func(ctx conte
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	t.mu.Lock()
-	if t.lost != nil || t.dialog != nil {
+	if t.lost != nil || t.dialogs.waiting() != nil {
 		defer t.mu.Unlock()
 		if t.lost != nil {
 			return t.lost

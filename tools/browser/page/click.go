@@ -5,22 +5,23 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/dom"
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
 )
+
+// mouse is the mouse over the page.
+type mouse struct {
+	*document
+	at   *point       // where it is; nil before it was moved
+	over cdp.LoaderID // the document that it is over
+}
 
 // Click clicks an element, or selects an option, and returns how the snapshot names it.
 func (p *Page) Click(ctx context.Context, ref string) (clicked string, err error) {
-	ctx, end := p.begin(ctx)
-	defer end()
-	el, err := p.find(ctx, ref)
-	if err != nil {
-		return "", failed(ctx, err)
-	}
-	return el.String(), failed(ctx, p.click(ctx, el))
+	return p.on(ctx, ref, p.mouse.click)
 }
 
-func (p *Page) click(ctx context.Context, el *element) error {
+func (m *mouse) click(ctx context.Context, el *element) error {
 	if el.File {
 		return failf("takes_files", "%s takes files: use browser_upload with this ref.", el)
 	}
@@ -30,7 +31,7 @@ func (p *Page) click(ctx context.Context, el *element) error {
 	switch {
 	case el.Kind == "option":
 		var problem string
-		if err := p.call(ctx, el.frame, &problem, "el => seer.act.option(el)", el.object); err != nil {
+		if err := m.call(ctx, el.frame, &problem, "el => seer.act.option(el)", el.object); err != nil {
 			return err
 		}
 		if problem != "" {
@@ -44,72 +45,64 @@ func (p *Page) click(ctx context.Context, el *element) error {
 		return failf("native_picker", "The browser draws the picker of %s outside of the page: type a colour such as #ff8800 "+
 			"into it.", el)
 	}
-	at, err := p.spot(ctx, el)
+	at, err := m.spot(ctx, el)
 	if err != nil {
 		return err
 	}
-	return p.press(ctx, at)
+	return m.press(ctx, at)
 }
 
 // press clicks at a place.
-func (p *Page) press(ctx context.Context, at point) error {
-	if err := p.move(ctx, at, 0); err != nil {
+func (m *mouse) press(ctx context.Context, at point) error {
+	if err := m.move(ctx, at); err != nil {
 		return err
 	}
-	if err := p.button(ctx, input.DispatchMouseEventTypeMousePressed, at); err != nil {
-		return err
-	}
-	return p.button(ctx, input.DispatchMouseEventTypeMouseReleased, at)
-}
-
-func (p *Page) button(ctx context.Context, what input.DispatchMouseEventType, at point) error {
-	buttons := int64(1)
-	if what == input.DispatchMouseEventTypeMouseReleased {
-		buttons = 0
-	}
-	_, err := cdp.Call(ctx, p.session, input.DispatchMouseEvent,
-		input.DispatchMouseEventParams{Type: what, X: at.x, Y: at.y, Button: input.MouseButtonLeft, Buttons: buttons, ClickCount: 1})
+	_, err := chromedp.MouseClickXY(at.x, at.y)(ctx, m.session)
 	return err
 }
 
-// move moves the mouse, with buttons pressed.
-func (p *Page) move(ctx context.Context, at point, buttons int64) error {
-	p.pointer = &at
-	params := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y, Buttons: buttons}
-	if buttons != 0 {
-		params.Button = input.MouseButtonLeft
+// put remembers where the mouse is.
+func (m *mouse) put(at point) {
+	m.at = &at
+	if main, err := m.top(); err == nil {
+		m.over = main.loader
 	}
-	_, err := cdp.Call(ctx, p.session, input.DispatchMouseEvent, params)
+}
+
+// move moves the mouse.
+func (m *mouse) move(ctx context.Context, at point) error {
+	m.put(at)
+	_, err := chromedp.MouseEvent(chromedp.MouseMoved, at.x, at.y)(ctx, m.session)
 	return err
 }
 
 // spot scrolls an element into view and returns where the mouse hits it.
-func (p *Page) spot(ctx context.Context, el *element) (point, error) {
+func (m *mouse) spot(ctx context.Context, el *element) (point, error) {
 	id := runtime.RemoteObjectID(el.object)
-	if _, err := cdp.Call(ctx, p.session, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{ObjectID: id}); refused(err) {
+	if _, err := cdp.Call(ctx, m.session, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{ObjectID: id}); refused(err) {
 		return point{}, failf("not_visible", "%s has no place on the page where it could be clicked. Take a new snapshot.", el)
 	} else if err != nil {
 		return point{}, err
 	}
-	at, err := p.hit(ctx, el)
+	at, err := m.hit(ctx, el)
 	if e, ok := err.(*Error); !ok || e.Class != "covered" {
 		return at, err
 	}
 	// A bar that stands still may cover the edge that it was scrolled to.
-	if err := p.call(ctx, el.frame, nil, "el => seer.act.centre(el)", el.object); err != nil {
+	if err := m.call(ctx, el.frame, nil, "el => seer.act.centre(el)", el.object); err != nil {
 		return point{}, err
 	}
-	return p.hit(ctx, el)
+	return m.hit(ctx, el)
 }
 
 // hit is the first middle of an element's parts that the mouse would hit.
-func (p *Page) hit(ctx context.Context, el *element) (point, error) {
-	main, err := p.top()
+func (m *mouse) hit(ctx context.Context, el *element) (point, error) {
+	main, err := m.top()
 	if err != nil {
 		return point{}, err
 	}
 	id := runtime.RemoteObjectID(el.object)
-	quads, err := cdp.Call(ctx, p.session, dom.GetContentQuads, dom.GetContentQuadsParams{ObjectID: id})
+	quads, err := cdp.Call(ctx, m.session, dom.GetContentQuads, dom.GetContentQuadsParams{ObjectID: id})
 	if refused(err) {
 		return point{}, failf("not_visible", "%s has no place on the page where it could be clicked. Take a new snapshot.", el)
 	}
@@ -117,7 +110,7 @@ func (p *Page) hit(ctx context.Context, el *element) (point, error) {
 		return point{}, err
 	}
 	var view [4]float64 // width, height, scrolled by x and y
-	if err := p.call(ctx, main, &view, "() => seer.act.view()"); err != nil {
+	if err := m.call(ctx, main, &view, "() => seer.act.view()"); err != nil {
 		return point{}, err
 	}
 	cover := ""
@@ -132,7 +125,7 @@ func (p *Page) hit(ctx context.Context, el *element) (point, error) {
 			continue
 		}
 		at := point{(left + right) / 2, (top + bottom) / 2}
-		over, err := p.over(ctx, el, point{at.x + view[2], at.y + view[3]})
+		over, err := m.above(ctx, el, point{at.x + view[2], at.y + view[3]})
 		if err != nil {
 			return point{}, err
 		}
@@ -150,8 +143,8 @@ func (p *Page) hit(ctx context.Context, el *element) (point, error) {
 }
 
 // top is the frame of the page itself.
-func (p *Page) top() (*frame, error) {
-	for _, f := range p.frames {
+func (d *document) top() (*frame, error) {
+	for _, f := range d.frames {
 		if f.number == 0 {
 			return f, nil
 		}
@@ -159,31 +152,31 @@ func (p *Page) top() (*frame, error) {
 	return nil, failf("page_changed", "The page is not there any more. Take a new snapshot.")
 }
 
-// over says what lies over an element at a place of the document; "" if nothing does.
-func (p *Page) over(ctx context.Context, el *element, at point) (string, error) {
-	found, err := cdp.Call(ctx, p.session, dom.GetNodeForLocation, dom.GetNodeForLocationParams{X: int64(at.x), Y: int64(at.y)})
+// above says what lies over an element at a place of the document; "" if nothing does.
+func (m *mouse) above(ctx context.Context, el *element, at point) (string, error) {
+	found, err := cdp.Call(ctx, m.session, dom.GetNodeForLocation, dom.GetNodeForLocationParams{X: int64(at.x), Y: int64(at.y)})
 	if refused(err) {
 		return "nothing that can be clicked", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	f := p.frames[found.FrameID]
+	f := m.frames[found.FrameID]
 	if f == nil {
 		return "a frame that cannot be reached", nil
 	}
-	node, err := p.element(ctx, f, found.BackendNodeID)
+	node, err := m.element(ctx, f, found.BackendNodeID)
 	if err != nil {
 		return "", err
 	}
 	var over string
 	if f == el.frame {
-		err = p.call(ctx, f, &over, "(el, hit) => seer.act.covers(el, hit)", el.object, node)
+		err = m.call(ctx, f, &over, "(el, hit) => seer.act.covers(el, hit)", el.object, node)
 		return over, err
 	}
 	if el.Role == "iframe" {
 		return "", nil
 	}
-	err = p.call(ctx, f, &over, "hit => seer.act.describe(hit.nodeType === 1 ? hit : hit.parentElement)", node)
+	err = m.call(ctx, f, &over, "hit => seer.act.describe(hit.nodeType === 1 ? hit : hit.parentElement)", node)
 	return over, err
 }

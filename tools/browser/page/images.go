@@ -20,13 +20,13 @@ const maxImages = 100
 func (p *Page) Images(ctx context.Context) (images []Image, total int, err error) {
 	ctx, end := p.begin(ctx)
 	defer end()
-	main, err := p.look(ctx)
+	main, err := p.doc.look(ctx)
 	if err != nil {
 		return nil, 0, failed(ctx, err)
 	}
 	for f := range main.all() {
 		var found []Image
-		if err := p.call(ctx, f, &found, "() => seer.act.images()"); err != nil {
+		if err := p.doc.call(ctx, f, &found, "() => seer.act.images()"); err != nil {
 			if ctx.Err() != nil || f == main {
 				return nil, 0, failed(ctx, err)
 			}
@@ -34,14 +34,8 @@ func (p *Page) Images(ctx context.Context) (images []Image, total int, err error
 		}
 		images = append(images, found...)
 	}
-	slices.SortStableFunc(images, func(a, b Image) int {
-		switch {
-		case a.Visible == b.Visible:
-			return 0
-		case a.Visible:
-			return -1
-		}
-		return 1
-	})
+	seen := func(i Image) bool { return i.Visible }
+	unseen := func(i Image) bool { return !i.Visible }
+	images = append(slices.DeleteFunc(slices.Clone(images), unseen), slices.DeleteFunc(images, seen)...)
 	return images[:min(len(images), maxImages)], len(images), nil
 }

@@ -51,7 +51,7 @@ func (p *Page) Press(ctx context.Context, key string) error {
 	}
 	ctx, end := p.begin(ctx)
 	defer end()
-	return failed(ctx, p.key(ctx, press))
+	return failed(ctx, p.hand.key(ctx, press))
 }
 
 func parseKey(text string) (keyPress, error) {
@@ -105,7 +105,7 @@ func modifier(name string) kb.Modifier {
 }
 
 // key presses a key and lets it go.
-func (p *Page) key(ctx context.Context, press keyPress) error {
+func (h hand) key(ctx context.Context, press keyPress) error {
 	var down, up []*input.DispatchKeyEventParams
 	held := kb.Modifier(0)
 	for _, m := range modifiers {
@@ -126,7 +126,7 @@ func (p *Page) key(ctx context.Context, press keyPress) error {
 		down = append(down, e)
 	}
 	for _, e := range append(down, up...) {
-		if _, err := cdp.Call(ctx, p.session, input.DispatchKeyEvent, *e); err != nil {
+		if _, err := cdp.Call(ctx, h.session, input.DispatchKeyEvent, *e); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package page_test
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,9 +27,26 @@ var chromiumRoles = map[string]string{
 // TestOracle compares snapshots with the accessibility tree: each item by role and name, and how often it is there. The golden file
 // has the differences.
 func TestOracle(t *testing.T) {
+	golden(t, "oracle", compare(t, fixtures))
+}
+
+// TestOracleSaved is TestOracle with pages that were saved from the web.
+func TestOracleSaved(t *testing.T) {
+	pages, err := filepath.Glob(saved + "*.html")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%v, %v", pages, err)
+	}
+	for i, path := range pages {
+		pages[i] = "saved/" + filepath.Base(path)
+	}
+	golden(t, "saved", compare(t, pages))
+}
+
+func compare(t *testing.T, pages []string) string {
+	t.Helper()
 	var differences strings.Builder
 	same := 0
-	for _, name := range fixtures {
+	for _, name := range pages {
 		tb := open(t, name)
 		tree, listed := tb.tree(), tb.items()
 		for _, key := range slices.Sorted(maps.Keys(tree)) {
@@ -43,7 +61,7 @@ func TestOracle(t *testing.T) {
 			}
 		}
 	}
-	golden(t, "oracle", fmt.Sprintf("%d items are the same\n%s", same, differences.String()))
+	return fmt.Sprintf("%d items are the same\n%s", same, differences.String())
 }
 
 // tree counts the items of the accessibility tree of all frames.

@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/dom"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
 )
 
 // Version changes when the snapshot of a page would be another text than before.
@@ -53,23 +54,23 @@ func failf(class, format string, args ...any) *Error {
 // Page is what a tab shows. Its methods may be called from many goroutines and run one after the other. The session has the Page
 // domain enabled, and reaches all frames: the browser runs without site isolation.
 type Page struct {
-	session cdp.Session
-
-	mu      sync.Mutex // held by a command
-	frames  map[cdp.FrameID]*frame
-	count   int // frames that got a number
-	last    last
-	pointer *point // where the mouse is; nil before it was moved
+	mu    sync.Mutex // held by a command
+	doc   *document
+	mouse *mouse
+	hand  hand
+	last  last
 }
 
 // New is the page of a tab.
-func New(session cdp.Session) *Page {
-	return &Page{session: session, frames: map[cdp.FrameID]*frame{}}
+func New(session *chromedp.Target) *Page {
+	doc := &document{session: session, frames: map[cdp.FrameID]*frame{}}
+	m := &mouse{document: doc}
+	return &Page{doc: doc, mouse: m, hand: hand{m}}
 }
 
 // Document names the document that the tab shows: another one after each load.
 func (p *Page) Document(ctx context.Context) (string, error) {
-	tree, err := cdp.Call(ctx, p.session, cdppage.GetFrameTree, cdp.Empty{})
+	tree, err := cdp.Call(ctx, p.doc.session, cdppage.GetFrameTree, cdp.Empty{})
 	if err != nil {
 		return "", failed(ctx, err)
 	}
@@ -111,6 +112,17 @@ func (p *Page) begin(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(); p.mu.Unlock() }
 }
 
+// on does something to the element that a ref means, and returns how the snapshot names it.
+func (p *Page) on(ctx context.Context, ref string, do func(ctx context.Context, el *element) error) (named string, err error) {
+	ctx, end := p.begin(ctx)
+	defer end()
+	el, err := p.doc.find(ctx, ref)
+	if err == nil {
+		named, err = el.String(), do(ctx, el)
+	}
+	return named, failed(ctx, err)
+}
+
 // failed is the error of a command, with the page's own reason where it has one. What the connection fails with stays as it is.
 func failed(ctx context.Context, err error) error {
 	if err == nil {
@@ -137,44 +149,52 @@ func refused(err error) bool {
 	return protocol || exception
 }
 
+// document is what the page's frames show, seen through the script in each.
+type document struct {
+	session *chromedp.Target
+	frames  map[cdp.FrameID]*frame
+	count   int // frames that got a number
+}
+
 // look finds the frames of the page and has the script in each.
-func (p *Page) look(ctx context.Context) (*frame, error) {
-	_, _ = cdp.Call(ctx, p.session, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: group})
-	tree, err := cdp.Call(ctx, p.session, cdppage.GetFrameTree, cdp.Empty{})
+func (d *document) look(ctx context.Context) (*frame, error) {
+	_, _ = cdp.Call(ctx, d.session, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: group})
+	tree, err := cdp.Call(ctx, d.session, cdppage.GetFrameTree, cdp.Empty{})
 	if err != nil {
 		return nil, err
 	}
 	seen := map[cdp.FrameID]*frame{}
-	main, err := p.enter(ctx, tree.FrameTree, seen)
+	main, err := d.enter(ctx, tree.FrameTree, seen)
 	if err != nil {
 		return nil, err
 	}
-	p.frames = seen
+	d.frames = seen
 	return main, nil
 }
 
-func (p *Page) enter(ctx context.Context, tree *cdppage.FrameTree, seen map[cdp.FrameID]*frame) (*frame, error) {
-	f := p.frames[tree.Frame.ID]
+func (d *document) enter(ctx context.Context, tree *cdppage.FrameTree, seen map[cdp.FrameID]*frame) (*frame, error) {
+	f := d.frames[tree.Frame.ID]
 	if f == nil {
 		f = &frame{id: tree.Frame.ID, next: 1}
 		if tree.Frame.ParentID != "" {
-			p.count++
-			f.number = p.count
+			d.count++
+			f.number = d.count
 		}
 	}
-	if f.number == 0 && f.loader != tree.Frame.LoaderID {
-		p.pointer = nil // of the page before
-	}
 	seen[f.id], f.loader, f.kids = f, tree.Frame.LoaderID, nil
-	world, err := cdp.Call(ctx, p.session, cdppage.CreateIsolatedWorld,
+	world, err := cdp.Call(ctx, d.session, cdppage.CreateIsolatedWorld,
 		cdppage.CreateIsolatedWorldParams{FrameID: f.id, WorldName: "seer"})
 	if err != nil {
 		return nil, err
 	}
 	if f.world != world.ExecutionContextID {
 		f.world = world.ExecutionContextID
-		if _, err := p.check(cdp.Call(ctx, p.session, runtime.Evaluate,
-			runtime.EvaluateParams{Expression: looking + acting + "\n0", ContextID: f.world, Silent: new(true)})); err != nil {
+		script := runtime.EvaluateParams{Expression: looking + acting + "\n0", ContextID: f.world, Silent: new(true)}
+		got, err := cdp.Call(ctx, d.session, runtime.Evaluate, script)
+		if err == nil && got.ExceptionDetails != nil {
+			err = exception(got.ExceptionDetails)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -182,9 +202,9 @@ func (p *Page) enter(ctx context.Context, tree *cdppage.FrameTree, seen map[cdp.
 		if len(seen) >= maxFrames {
 			break
 		}
-		child, err := p.enter(ctx, kid, seen)
+		child, err := d.enter(ctx, kid, seen)
 		if err == nil {
-			err = p.mark(ctx, f, child)
+			err = d.mark(ctx, f, child)
 		}
 		if err != nil && ctx.Err() != nil {
 			return nil, err
@@ -197,24 +217,24 @@ func (p *Page) enter(ctx context.Context, tree *cdppage.FrameTree, seen map[cdp.
 }
 
 // mark tells the script of a frame which of its elements a child is.
-func (p *Page) mark(ctx context.Context, parent, child *frame) error {
-	owner, err := cdp.Call(ctx, p.session, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: child.id})
+func (d *document) mark(ctx context.Context, parent, child *frame) error {
+	owner, err := cdp.Call(ctx, d.session, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: child.id})
 	if err != nil {
 		return err
 	}
-	el, err := p.element(ctx, parent, owner.BackendNodeID)
+	el, err := d.element(ctx, parent, owner.BackendNodeID)
 	if err != nil {
 		return err
 	}
-	return p.call(ctx, parent, nil, "(el, n) => seer.frame(el, n)", el, child.number)
+	return d.call(ctx, parent, nil, "(el, n) => seer.frame(el, n)", el, child.number)
 }
 
 // object is a value that stays in the browser.
 type object runtime.RemoteObjectID
 
 // element is a node of a frame, as the frame's script sees it.
-func (p *Page) element(ctx context.Context, f *frame, id cdp.BackendNodeID) (object, error) {
-	node, err := cdp.Call(ctx, p.session, dom.ResolveNode,
+func (d *document) element(ctx context.Context, f *frame, id cdp.BackendNodeID) (object, error) {
+	node, err := cdp.Call(ctx, d.session, dom.ResolveNode,
 		dom.ResolveNodeParams{BackendNodeID: id, ExecutionContextID: f.world, ObjectGroup: group})
 	if err != nil {
 		return "", err
@@ -226,7 +246,7 @@ func (p *Page) element(ctx context.Context, f *frame, id cdp.BackendNodeID) (obj
 const group = "seer"
 
 // call calls a function in a frame's world. The result is decoded from JSON, or stays in the browser as an object: "" is null.
-func (p *Page) call(ctx context.Context, f *frame, result any, function string, args ...any) error {
+func (d *document) call(ctx context.Context, f *frame, result any, function string, args ...any) error {
 	stays, isObject := result.(*object)
 	params := runtime.CallFunctionOnParams{FunctionDeclaration: function, ExecutionContextID: f.world, Silent: new(true),
 		AwaitPromise: new(true), ReturnByValue: new(!isObject), ObjectGroup: group}
@@ -241,7 +261,7 @@ func (p *Page) call(ctx context.Context, f *frame, result any, function string, 
 		}
 		params.Arguments = append(params.Arguments, &runtime.CallArgument{Value: jsonv2.Value(value)})
 	}
-	got, err := cdp.Call(ctx, p.session, runtime.CallFunctionOn, params)
+	got, err := cdp.Call(ctx, d.session, runtime.CallFunctionOn, params)
 	if err == nil && got.ExceptionDetails != nil {
 		err = exception(got.ExceptionDetails)
 	}
@@ -255,13 +275,6 @@ func (p *Page) call(ctx context.Context, f *frame, result any, function string, 
 		return nil
 	}
 	return json.Unmarshal(got.Result.Value, result)
-}
-
-func (p *Page) check(got runtime.EvaluateResult, err error) (runtime.EvaluateResult, error) {
-	if err == nil && got.ExceptionDetails != nil {
-		err = exception(got.ExceptionDetails)
-	}
-	return got, err
 }
 
 func exception(d *runtime.ExceptionDetails) error {

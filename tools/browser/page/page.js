@@ -338,7 +338,7 @@ globalThis.seer ??= (() => {
     labels = null;
     return {
       items, next, left: Math.max(0, visited >= o.budget ? total - visited : 0), hollow: hollow.length, modal: !!modal,
-      title: cut(squeeze(document.title), 300), url: cut(location.href, 2000), loading: document.readyState === 'loading',
+      title: cut(squeeze(document.title), 300), loading: document.readyState === 'loading',
       visited,
     };
   }

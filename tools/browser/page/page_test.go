@@ -40,7 +40,8 @@ func run(m *testing.M) int {
 		"hide-scrollbars", "disable-site-isolation-trials"} {
 		options = append(options, chromedp.Flag(name, true))
 	}
-	options = append(options, chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("lang", "en-US"))
+	options = append(options, chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("lang", "en-US"),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	defer cancel()
 	chromium, cancel = chromedp.NewContext(ctx)
@@ -51,9 +52,16 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// saved has pages that were saved from the web.
+const saved = "../../web/extract/testdata/"
+
 // serve answers with a file of testdata. OTHER in it is this server under another name.
 func serve(w http.ResponseWriter, r *http.Request) {
-	text, err := os.ReadFile("testdata" + r.URL.Path)
+	path := "testdata" + r.URL.Path
+	if name, ok := strings.CutPrefix(r.URL.Path, "/saved/"); ok {
+		path = saved + name
+	}
+	text, err := os.ReadFile(path)
 	if err != nil {
 		http.NotFound(w, r)
 		return

@@ -44,26 +44,26 @@ func (a about) String() string {
 }
 
 // find is the element that a ref means: e12, f2e7, a line of a snapshot with its ref, or role and name of one element only.
-func (p *Page) find(ctx context.Context, ref string) (*element, error) {
+func (d *document) find(ctx context.Context, ref string) (*element, error) {
 	ref = strings.TrimSpace(ref)
 	if in := lineForm.FindStringSubmatch(ref); in != nil {
 		ref = in[1]
 	}
 	parts := refForm.FindStringSubmatch(ref)
 	if parts == nil {
-		return p.named(ctx, ref)
+		return d.named(ctx, ref)
 	}
-	if _, err := p.look(ctx); err != nil {
+	if _, err := d.look(ctx); err != nil {
 		return nil, err
 	}
 	frame, _ := strconv.Atoi(parts[1])
 	number, _ := strconv.Atoi(parts[2])
-	return p.take(ctx, ref, frame, number)
+	return d.take(ctx, ref, frame, number)
 }
 
 // take is the element with a number in a frame.
-func (p *Page) take(ctx context.Context, ref string, inFrame, number int) (*element, error) {
-	for _, f := range p.frames {
+func (d *document) take(ctx context.Context, ref string, inFrame, number int) (*element, error) {
+	for _, f := range d.frames {
 		if f.number != inFrame {
 			continue
 		}
@@ -71,15 +71,15 @@ func (p *Page) take(ctx context.Context, ref string, inFrame, number int) (*elem
 			return nil, failf("unknown_ref", "No snapshot has shown %s. Take a snapshot and use a ref that is in it.", ref)
 		}
 		el := &element{frame: f, number: number}
-		if err := p.call(ctx, f, &el.object, "n => seer.get(n)", number); err != nil {
+		if err := d.call(ctx, f, &el.object, "n => seer.get(n)", number); err != nil {
 			return nil, err
 		}
 		if el.object == "" {
 			break
 		}
-		return el, p.call(ctx, f, &el.about, "el => seer.act.ready(el)", el.object)
+		return el, d.call(ctx, f, &el.about, "el => seer.act.ready(el)", el.object)
 	}
-	if inFrame > p.count {
+	if inFrame > d.count {
 		return nil, failf("unknown_ref", "No snapshot has shown %s. Take a snapshot and use a ref that is in it.", ref)
 	}
 	return nil, failf("stale_ref", "The element %s is not on the page any more. Take a new snapshot and use a ref that is in it.",
@@ -87,14 +87,14 @@ func (p *Page) take(ctx context.Context, ref string, inFrame, number int) (*elem
 }
 
 // named is the element that has a role and a name.
-func (p *Page) named(ctx context.Context, text string) (*element, error) {
+func (d *document) named(ctx context.Context, text string) (*element, error) {
 	parts := nameForm.FindStringSubmatch(text)
 	if parts == nil {
 		return nil, failf("bad_ref", `%q is not a ref. A ref is written as the snapshot shows it, such as e12 or f2e7, or as role and `+
 			`name, such as button "Send".`, shorten(text, 100))
 	}
 	role, name := parts[1], regexp.MustCompile(`\\(.)`).ReplaceAllString(parts[2], "$1")
-	found, err := p.walk(ctx)
+	found, err := d.walk(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (p *Page) named(ctx context.Context, text string) (*element, error) {
 	}
 	switch {
 	case len(refs) == 1:
-		return p.take(ctx, one.id(), one.in.number, one.Ref)
+		return d.take(ctx, one.id(), one.in.number, one.Ref)
 	case len(refs) > 1:
 		return nil, failf("ambiguous_ref", "%d elements of the page are %s: use one of the refs %s.", len(refs), text, list(refs, 20))
 	case len(others) > 0:

@@ -15,30 +15,22 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// ScreenshotOptions say what a picture of a page shows.
-type ScreenshotOptions struct {
-	Annotate bool // draw the refs over their elements
-	Full     bool // more than is in view: four screens at most
-}
-
-const maxScreens = 4
-
-// Screenshot is a PNG of the page.
-func (p *Page) Screenshot(ctx context.Context, o ScreenshotOptions) ([]byte, error) {
+// Screenshot is a PNG of what is in view of the page, with annotate with the refs drawn over their elements.
+func (p *Page) Screenshot(ctx context.Context, annotate bool) ([]byte, error) {
 	ctx, end := p.begin(ctx)
 	defer end()
-	shot, err := p.screenshot(ctx, o)
+	shot, err := p.doc.screenshot(ctx, annotate)
 	return shot, failed(ctx, err)
 }
 
-func (p *Page) screenshot(ctx context.Context, o ScreenshotOptions) ([]byte, error) {
+func (d *document) screenshot(ctx context.Context, annotate bool) ([]byte, error) {
 	var marks []mark
-	if o.Annotate {
-		seen, err := p.walk(ctx) // so that all have refs
+	if annotate {
+		seen, err := d.walk(ctx) // so that all have refs
 		if err != nil {
 			return nil, err
 		}
-		main, err := p.top()
+		main, err := d.top()
 		if err != nil {
 			return nil, err
 		}
@@ -48,32 +40,19 @@ func (p *Page) screenshot(ctx context.Context, o ScreenshotOptions) ([]byte, err
 				refs[it.in] = append(refs[it.in], it.Ref)
 			}
 		}
-		if marks, err = p.marks(ctx, main, refs, image.Rect(0, 0, 1<<15, 1<<15)); err != nil {
+		if marks, err = d.marks(ctx, main, refs, image.Rect(0, 0, 1<<15, 1<<15)); err != nil {
 			return nil, err
 		}
 	}
 	params := cdppage.CaptureScreenshotParams{Format: cdppage.CaptureScreenshotFormatPng}
-	if o.Full {
-		metrics, err := cdp.Call(ctx, p.session, cdppage.GetLayoutMetrics, cdp.Empty{})
-		if err != nil {
-			return nil, err
-		}
-		size, view := metrics.CSSContentSize, metrics.CSSLayoutViewport
-		height := min(size.Height, float64(maxScreens*view.ClientHeight))
-		params.Clip = &cdppage.Viewport{Width: float64(view.ClientWidth), Height: height, Scale: 1}
-		params.CaptureBeyondViewport = new(true)
-		for i := range marks {
-			marks[i].at = marks[i].at.Add(image.Pt(int(view.PageX), int(view.PageY)))
-		}
-	}
-	shot, err := cdp.Call(ctx, p.session, cdppage.CaptureScreenshot, params)
+	shot, err := cdp.Call(ctx, d.session, cdppage.CaptureScreenshot, params)
 	if err != nil {
 		return nil, err
 	}
 	if len(marks) == 0 {
 		return shot.Data, nil
 	}
-	return annotate(shot.Data, marks)
+	return drawn(shot.Data, marks)
 }
 
 // mark is a ref with the place of its element.
@@ -83,7 +62,7 @@ type mark struct {
 }
 
 // marks are where the elements of a frame and of its frames are, within a part of the view.
-func (p *Page) marks(ctx context.Context, f *frame, refs map[*frame][]int, clip image.Rectangle) ([]mark, error) {
+func (d *document) marks(ctx context.Context, f *frame, refs map[*frame][]int, clip image.Rectangle) ([]mark, error) {
 	var found struct {
 		Marks []struct {
 			Ref        int
@@ -94,7 +73,7 @@ func (p *Page) marks(ctx context.Context, f *frame, refs map[*frame][]int, clip 
 			X, Y, W, H float64
 		}
 	}
-	if err := p.call(ctx, f, &found, "numbers => seer.act.marks(numbers)", refs[f]); err != nil {
+	if err := d.call(ctx, f, &found, "numbers => seer.act.marks(numbers)", refs[f]); err != nil {
 		return nil, err
 	}
 	place := func(x, y, w, h float64) image.Rectangle {
@@ -109,7 +88,7 @@ func (p *Page) marks(ctx context.Context, f *frame, refs map[*frame][]int, clip 
 	for _, inner := range found.Inner {
 		for _, kid := range f.kids {
 			if kid.number == inner.Frame {
-				more, err := p.marks(ctx, kid, refs, place(inner.X, inner.Y, inner.W, inner.H))
+				more, err := d.marks(ctx, kid, refs, place(inner.X, inner.Y, inner.W, inner.H))
 				if err != nil {
 					return nil, err
 				}
@@ -122,8 +101,8 @@ func (p *Page) marks(ctx context.Context, f *frame, refs map[*frame][]int, clip 
 
 var inks = []color.RGBA{{200, 0, 0, 255}, {0, 90, 200, 255}, {0, 120, 40, 255}, {150, 0, 150, 255}, {170, 90, 0, 255}}
 
-// annotate draws boxes with refs over a picture.
-func annotate(data []byte, marks []mark) ([]byte, error) {
+// drawn is a picture with boxes and refs over it.
+func drawn(data []byte, marks []mark) ([]byte, error) {
 	shot, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
 		return nil, err

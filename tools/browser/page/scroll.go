@@ -24,7 +24,7 @@ type Scrolled struct {
 func (p *Page) Scroll(ctx context.Context, down bool, ref string) (Scrolled, error) {
 	ctx, end := p.begin(ctx)
 	defer end()
-	s, err := p.scroll(ctx, down, ref)
+	s, err := p.mouse.scroll(ctx, down, ref)
 	return s, failed(ctx, err)
 }
 
@@ -39,7 +39,7 @@ type moved struct {
 	Of     string  `json:"of"`
 }
 
-func (p *Page) scroll(ctx context.Context, down bool, ref string) (Scrolled, error) {
+func (m *mouse) scroll(ctx context.Context, down bool, ref string) (Scrolled, error) {
 	by := scrollStep
 	if !down {
 		by = -by
@@ -47,22 +47,22 @@ func (p *Page) scroll(ctx context.Context, down bool, ref string) (Scrolled, err
 	var did moved
 	var at point
 	if ref != "" {
-		el, err := p.find(ctx, ref)
+		el, err := m.find(ctx, ref)
 		if err != nil {
 			return Scrolled{}, err
 		}
-		if err := p.call(ctx, el.frame, &did, "(el, by) => seer.act.scroll(el, 0, 0, by)", el.object, by); err != nil {
+		if err := m.call(ctx, el.frame, &did, "(el, by) => seer.act.scroll(el, 0, 0, by)", el.object, by); err != nil {
 			return Scrolled{}, err
 		}
 	} else {
-		main, err := p.look(ctx)
+		main, err := m.look(ctx)
 		if err != nil {
 			return Scrolled{}, err
 		}
-		if at, err = p.aim(ctx, main); err != nil {
+		if at, err = m.aim(ctx, main); err != nil {
 			return Scrolled{}, err
 		}
-		if did, err = p.scrollAt(ctx, main, at, by); err != nil {
+		if did, err = m.scrollAt(ctx, main, at, by); err != nil {
 			return Scrolled{}, err
 		}
 	}
@@ -82,33 +82,33 @@ func (p *Page) scroll(ctx context.Context, down bool, ref string) (Scrolled, err
 	default:
 		s.Note = "Nothing moved: the page has nothing to scroll here. A turn of the mouse wheel was sent to it."
 		// The library's type leaves a deltaX of zero out, which the browser does not accept.
-		return s, p.session.Call(ctx, input.CommandDispatchMouseEvent, map[string]any{
+		return s, m.session.Call(ctx, input.CommandDispatchMouseEvent, map[string]any{
 			"type": input.DispatchMouseEventTypeMouseWheel, "x": at.x, "y": at.y, "deltaX": 0, "deltaY": by}, &cdp.Empty{})
 	}
 	return s, nil
 }
 
 // aim is where the mouse is, or else the middle of the view.
-func (p *Page) aim(ctx context.Context, main *frame) (point, error) {
-	if p.pointer != nil {
-		return *p.pointer, nil
+func (m *mouse) aim(ctx context.Context, main *frame) (point, error) {
+	if m.at != nil && m.over == main.loader {
+		return *m.at, nil
 	}
 	var view [4]float64
-	err := p.call(ctx, main, &view, "() => seer.act.view()")
+	err := m.call(ctx, main, &view, "() => seer.act.view()")
 	return point{view[0] / 2, view[1] / 2}, err
 }
 
 // scrollAt scrolls what is at a place of a frame: the innermost that can still move.
-func (p *Page) scrollAt(ctx context.Context, f *frame, at point, by int) (moved, error) {
+func (m *mouse) scrollAt(ctx context.Context, f *frame, at point, by int) (moved, error) {
 	var did moved
-	if err := p.call(ctx, f, &did, "(x, y, by) => seer.act.scroll(null, x, y, by)", at.x, at.y, by); err != nil || did.Frame == 0 {
+	if err := m.call(ctx, f, &did, "(x, y, by) => seer.act.scroll(null, x, y, by)", at.x, at.y, by); err != nil || did.Frame == 0 {
 		return did, err
 	}
 	for _, kid := range f.kids {
 		if kid.number != did.Frame {
 			continue
 		}
-		inner, err := p.scrollAt(ctx, kid, point{did.X, did.Y}, by)
+		inner, err := m.scrollAt(ctx, kid, point{did.X, did.Y}, by)
 		if err != nil || inner.Moved != 0 {
 			if inner.Of == "page" {
 				inner.Of = fmt.Sprintf("frame f%d", kid.number)
@@ -116,6 +116,6 @@ func (p *Page) scrollAt(ctx context.Context, f *frame, at point, by int) (moved,
 			return inner, err
 		}
 	}
-	err := p.call(ctx, f, &did, "by => seer.act.scroll(document.scrollingElement ?? document.documentElement, 0, 0, by)", by)
+	err := m.call(ctx, f, &did, "by => seer.act.scroll(document.scrollingElement ?? document.documentElement, 0, 0, by)", by)
 	return did, err
 }

@@ -18,28 +18,27 @@ type SnapshotOptions struct {
 
 // Snapshot is what is on a page.
 type Snapshot struct {
-	URL, Title string
-	Text       string
-	Elements   int // that have a ref, on the whole page
-	Parts      int // pages of a full snapshot
-	Loading    bool
+	Title    string
+	Text     string
+	Elements int // that have a ref, on the whole page
+	Parts    int // pages of a full snapshot
 }
 
 // Snapshot lists what is on the page. What is new or changed since the last snapshot of the same document is marked.
 func (p *Page) Snapshot(ctx context.Context, o SnapshotOptions) (Snapshot, error) {
 	ctx, end := p.begin(ctx)
 	defer end()
-	seen, err := p.walk(ctx)
+	seen, err := p.doc.walk(ctx)
 	if err != nil {
 		return Snapshot{}, failed(ctx, err)
 	}
-	s := Snapshot{URL: seen.URL, Title: seen.Title, Loading: seen.Loading}
+	s := Snapshot{Title: seen.Title}
 	for _, it := range seen.items {
 		if it.Ref != 0 {
 			s.Elements++
 		}
 	}
-	s.Text, s.Parts = p.show(seen, o)
+	s.Text, s.Parts = p.last.show(seen, o)
 	return s, nil
 }
 
@@ -61,7 +60,6 @@ type item struct {
 
 // seen is what a walk over the page found.
 type seen struct {
-	URL     string `json:"url"`
 	Title   string `json:"title"`
 	Loading bool   `json:"loading"`
 	Items   []item `json:"items"`
@@ -77,13 +75,13 @@ type seen struct {
 }
 
 // walk lists what is in all frames.
-func (p *Page) walk(ctx context.Context) (*seen, error) {
-	main, err := p.look(ctx)
+func (d *document) walk(ctx context.Context) (*seen, error) {
+	main, err := d.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	budget := maxElements
-	found, err := p.walkFrame(ctx, main, &budget)
+	found, err := d.walkFrame(ctx, main, &budget)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +89,10 @@ func (p *Page) walk(ctx context.Context) (*seen, error) {
 	return found, nil
 }
 
-func (p *Page) walkFrame(ctx context.Context, f *frame, budget *int) (*seen, error) {
-	found, err := p.list(ctx, f, *budget)
-	if err == nil && found.Hollow > 0 && p.reveal(ctx, f) {
-		found, err = p.list(ctx, f, *budget)
+func (d *document) walkFrame(ctx context.Context, f *frame, budget *int) (*seen, error) {
+	found, err := d.list(ctx, f, *budget)
+	if err == nil && found.Hollow > 0 && d.reveal(ctx, f) {
+		found, err = d.list(ctx, f, *budget)
 	}
 	if err != nil {
 		return nil, err
@@ -111,7 +109,7 @@ func (p *Page) walkFrame(ctx context.Context, f *frame, budget *int) (*seen, err
 			if kid.number != it.Frame {
 				continue
 			}
-			inner, err := p.walkFrame(ctx, kid, budget)
+			inner, err := d.walkFrame(ctx, kid, budget)
 			if err != nil {
 				if ctx.Err() != nil {
 					return nil, err
@@ -132,20 +130,20 @@ func (p *Page) walkFrame(ctx context.Context, f *frame, budget *int) (*seen, err
 	return found, nil
 }
 
-func (p *Page) list(ctx context.Context, f *frame, budget int) (*seen, error) {
+func (d *document) list(ctx context.Context, f *frame, budget int) (*seen, error) {
 	var found seen
-	err := p.call(ctx, f, &found, "o => seer.walk(o)", map[string]int{"next": f.next, "budget": budget})
+	err := d.call(ctx, f, &found, "o => seer.walk(o)", map[string]int{"next": f.next, "budget": budget})
 	f.next = max(f.next, found.Next)
 	return &found, err
 }
 
 // reveal finds the closed shadow roots of a frame's empty custom elements for its script.
-func (p *Page) reveal(ctx context.Context, f *frame) (found bool) {
+func (d *document) reveal(ctx context.Context, f *frame) (found bool) {
 	var hosts object
-	if err := p.call(ctx, f, &hosts, "() => seer.hollow()"); err != nil {
+	if err := d.call(ctx, f, &hosts, "() => seer.hollow()"); err != nil {
 		return false
 	}
-	list, err := cdp.Call(ctx, p.session, runtime.GetProperties,
+	list, err := cdp.Call(ctx, d.session, runtime.GetProperties,
 		runtime.GetPropertiesParams{ObjectID: runtime.RemoteObjectID(hosts), OwnProperties: new(true)})
 	if err != nil {
 		return false
@@ -154,7 +152,7 @@ func (p *Page) reveal(ctx context.Context, f *frame) (found bool) {
 		if property.Value == nil || property.Value.Subtype != runtime.RemoteObjectSubtypeNode {
 			continue
 		}
-		host, err := cdp.Call(ctx, p.session, dom.DescribeNode,
+		host, err := cdp.Call(ctx, d.session, dom.DescribeNode,
 			dom.DescribeNodeParams{ObjectID: property.Value.ObjectID, Pierce: new(true)})
 		if err != nil {
 			continue
@@ -163,8 +161,8 @@ func (p *Page) reveal(ctx context.Context, f *frame) (found bool) {
 			if root.ShadowRootType != cdp.ShadowRootTypeClosed {
 				continue
 			}
-			if el, err := p.element(ctx, f, root.BackendNodeID); err == nil {
-				found = p.call(ctx, f, nil, "root => seer.reveal(root)", el) == nil || found
+			if el, err := d.element(ctx, f, root.BackendNodeID); err == nil {
+				found = d.call(ctx, f, nil, "root => seer.reveal(root)", el) == nil || found
 			}
 		}
 	}

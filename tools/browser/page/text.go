@@ -30,7 +30,7 @@ type line struct {
 }
 
 // show is the text of what was seen, and the number of pages that a full snapshot of it has.
-func (p *Page) show(s *seen, o SnapshotOptions) (text string, parts int) {
+func (l *last) show(s *seen, o SnapshotOptions) (text string, parts int) {
 	lines := layout(s.items, o.Full)
 	var notes []string
 	if s.Loading {
@@ -42,7 +42,7 @@ func (p *Page) show(s *seen, o SnapshotOptions) (text string, parts int) {
 	if len(lines) == 0 {
 		notes = append(notes, "The page shows nothing.")
 	}
-	notes = append(notes, p.compare(s, lines)...)
+	notes = append(notes, l.compare(s, lines)...)
 	shown, after, parts := choose(lines, o)
 	if s.left > 0 {
 		after = append(after, fmt.Sprintf("%d more elements of this large page were not looked at: scroll to those that you need, "+
@@ -52,10 +52,10 @@ func (p *Page) show(s *seen, o SnapshotOptions) (text string, parts int) {
 	for _, note := range notes {
 		b.WriteString("# " + note + "\n")
 	}
-	p.last.shown = p.last.shown[:0]
+	l.shown = l.shown[:0]
 	for _, i := range shown {
 		b.WriteString(strings.Repeat("  ", min(lines[i].Depth, maxIndent)) + "- " + lines[i].text + "\n")
-		p.last.shown = append(p.last.shown, shownLine{lines[i].key(), lines[i].text})
+		l.shown = append(l.shown, shownLine{lines[i].key(), lines[i].text})
 	}
 	for _, note := range after {
 		b.WriteString("# " + note + "\n")
@@ -267,17 +267,17 @@ func (l *line) digest() uint64 {
 }
 
 // compare marks the lines that are new or changed since the last snapshot of this document, and says what is gone.
-func (p *Page) compare(s *seen, lines []line) (notes []string) {
-	before := p.last
-	p.last = last{loader: s.loader, lines: map[string]uint64{}, counts: map[string]int{}}
+func (l *last) compare(s *seen, lines []line) (notes []string) {
+	before := *l
+	*l = last{loader: s.loader, lines: map[string]uint64{}, counts: map[string]int{}}
 	fresh, changed := []int{}, []int{}
 	for i := range lines {
 		key, digest := lines[i].key(), lines[i].digest()
-		p.last.lines[key] = digest
-		p.last.counts[key]++
+		l.lines[key] = digest
+		l.counts[key]++
 		known, ok := before.lines[key]
 		switch {
-		case !ok || p.last.counts[key] > before.counts[key]:
+		case !ok || l.counts[key] > before.counts[key]:
 			fresh = append(fresh, i)
 		case known != digest:
 			changed = append(changed, i)
@@ -288,7 +288,7 @@ func (p *Page) compare(s *seen, lines []line) (notes []string) {
 	}
 	gone := []string{}
 	for _, was := range before.shown {
-		if p.last.counts[was.key] == 0 {
+		if l.counts[was.key] == 0 {
 			gone = append(gone, shorten(was.text, goneLength))
 		}
 	}

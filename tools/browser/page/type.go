@@ -11,6 +11,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
+// hand fills in forms, with mouse and keys.
+type hand struct{ *mouse }
+
 // Typed is what was typed.
 type Typed struct {
 	Element string // as a snapshot names it
@@ -19,24 +22,21 @@ type Typed struct {
 }
 
 // Type replaces what a field holds, and presses Enter if submit says so.
-func (p *Page) Type(ctx context.Context, ref, text string, submit bool) (Typed, error) {
-	ctx, end := p.begin(ctx)
-	defer end()
-	el, err := p.find(ctx, ref)
-	if err != nil {
-		return Typed{}, failed(ctx, err)
-	}
-	typed, err := p.fill(ctx, el, text)
-	if err == nil && submit {
-		err = p.key(ctx, keyPress{key: '\r'})
-	}
-	return typed, failed(ctx, err)
+func (p *Page) Type(ctx context.Context, ref, text string, submit bool) (typed Typed, err error) {
+	_, err = p.on(ctx, ref, func(ctx context.Context, el *element) (err error) {
+		typed, err = p.hand.fill(ctx, el, text)
+		if err == nil && submit {
+			err = p.hand.key(ctx, keyPress{key: '\r'})
+		}
+		return err
+	})
+	return typed, err
 }
 
-func (p *Page) fill(ctx context.Context, el *element, text string) (Typed, error) {
+func (h hand) fill(ctx context.Context, el *element, text string) (Typed, error) {
 	typed := Typed{Element: el.String(), Text: text}
 	if el.Kind == "" && !el.File {
-		if err := p.inner(ctx, el); err != nil {
+		if err := h.inner(ctx, el); err != nil {
 			return typed, err
 		}
 	}
@@ -57,7 +57,7 @@ func (p *Page) fill(ctx context.Context, el *element, text string) (Typed, error
 	switch el.Kind {
 	case "set":
 		var problem string
-		if err := p.call(ctx, el.frame, &problem, "(el, text) => seer.act.set(el, text)", el.object, text); err != nil {
+		if err := h.call(ctx, el.frame, &problem, "(el, text) => seer.act.set(el, text)", el.object, text); err != nil {
 			return typed, err
 		}
 		if problem != "" {
@@ -65,28 +65,28 @@ func (p *Page) fill(ctx context.Context, el *element, text string) (Typed, error
 		}
 		return typed, nil
 	case "select":
-		return typed, p.pick(ctx, el, text)
+		return typed, h.pick(ctx, el, text)
 	}
-	return p.write(ctx, el, typed)
+	return h.write(ctx, el, typed)
 }
 
 // inner turns to the field in an element that is none itself.
-func (p *Page) inner(ctx context.Context, el *element) error {
+func (h hand) inner(ctx context.Context, el *element) error {
 	var field object
-	if err := p.call(ctx, el.frame, &field, "el => seer.act.field(el)", el.object); err != nil || field == "" {
+	if err := h.call(ctx, el.frame, &field, "el => seer.act.field(el)", el.object); err != nil || field == "" {
 		return err
 	}
 	el.object = field
-	return p.call(ctx, el.frame, &el.about, "el => seer.act.ready(el)", field)
+	return h.call(ctx, el.frame, &el.about, "el => seer.act.ready(el)", field)
 }
 
-func (p *Page) pick(ctx context.Context, el *element, text string) error {
+func (h hand) pick(ctx context.Context, el *element, text string) error {
 	var picked struct {
 		OK    bool     `json:"ok"`
 		Have  []string `json:"have"`
 		Count int      `json:"count"`
 	}
-	if err := p.call(ctx, el.frame, &picked, "(el, text) => seer.act.pick(el, text)", el.object, text); err != nil || picked.OK {
+	if err := h.call(ctx, el.frame, &picked, "(el, text) => seer.act.pick(el, text)", el.object, text); err != nil || picked.OK {
 		return err
 	}
 	for i, option := range picked.Have {
@@ -100,33 +100,33 @@ func (p *Page) pick(ctx context.Context, el *element, text string) error {
 }
 
 // write types into a field as a person does: click, mark all, delete, type.
-func (p *Page) write(ctx context.Context, el *element, typed Typed) (Typed, error) {
-	at, err := p.spot(ctx, el)
+func (h hand) write(ctx context.Context, el *element, typed Typed) (Typed, error) {
+	at, err := h.spot(ctx, el)
 	if err != nil {
 		return typed, err
 	}
-	if err := p.press(ctx, at); err != nil {
+	if err := h.press(ctx, at); err != nil {
 		return typed, err
 	}
 	var full *bool
-	if err := p.call(ctx, el.frame, &full, "el => seer.act.select(el)", el.object); err != nil {
+	if err := h.call(ctx, el.frame, &full, "el => seer.act.select(el)", el.object); err != nil {
 		return typed, err
 	}
 	if full == nil {
 		return typed, failf("not_editable", "%s did not take the focus, so that nothing was typed.", el)
 	}
 	if *full {
-		if err := p.key(ctx, keyPress{key: []rune(kb.Backspace)[0]}); err != nil {
+		if err := h.key(ctx, keyPress{key: []rune(kb.Backspace)[0]}); err != nil {
 			return typed, err
 		}
 	}
 	if typed.Text != "" {
-		if _, err := cdp.Call(ctx, p.session, input.InsertText, input.InsertTextParams{Text: typed.Text}); err != nil {
+		if _, err := cdp.Call(ctx, h.session, input.InsertText, input.InsertTextParams{Text: typed.Text}); err != nil {
 			return typed, err
 		}
 	}
 	var value string
-	if err := p.call(ctx, el.frame, &value, "el => seer.act.value(el)", el.object); err != nil {
+	if err := h.call(ctx, el.frame, &value, "el => seer.act.value(el)", el.object); err != nil {
 		return typed, ctx.Err() // the page took the field away: it was typed all the same
 	}
 	want := typed.Text

@@ -18,24 +18,18 @@ const chooserWait = 2 * time.Second
 // Upload gives files to a file field, or to the picker that a click on an element opens, and returns how the snapshot names it.
 // The paths are of the machine that the browser runs on.
 func (p *Page) Upload(ctx context.Context, ref string, paths []string) (uploaded string, err error) {
-	ctx, end := p.begin(ctx)
-	defer end()
-	el, err := p.find(ctx, ref)
-	if err != nil {
-		return "", failed(ctx, err)
-	}
-	return el.String(), failed(ctx, p.upload(ctx, el, paths))
+	return p.on(ctx, ref, func(ctx context.Context, el *element) error { return p.hand.upload(ctx, el, paths) })
 }
 
-func (p *Page) upload(ctx context.Context, el *element, paths []string) error {
+func (h hand) upload(ctx context.Context, el *element, paths []string) error {
 	params := dom.SetFileInputFilesParams{Files: paths}
 	multiple := false
 	if el.File {
 		var field object
-		if err := p.call(ctx, el.frame, &field, "el => seer.act.file(el)", el.object); err != nil {
+		if err := h.call(ctx, el.frame, &field, "el => seer.act.file(el)", el.object); err != nil {
 			return err
 		}
-		if err := p.call(ctx, el.frame, &multiple, "el => el.multiple", field); err != nil {
+		if err := h.call(ctx, el.frame, &multiple, "el => el.multiple", field); err != nil {
 			return err
 		}
 		if el.Disabled {
@@ -43,7 +37,7 @@ func (p *Page) upload(ctx context.Context, el *element, paths []string) error {
 		}
 		params.ObjectID = runtime.RemoteObjectID(field)
 	} else {
-		opened, err := p.choose(ctx, el)
+		opened, err := h.choose(ctx, el)
 		if err != nil {
 			return err
 		}
@@ -52,14 +46,14 @@ func (p *Page) upload(ctx context.Context, el *element, paths []string) error {
 	if len(paths) > 1 && !multiple {
 		return failf("one_file", "%s takes one file, not %d.", el, len(paths))
 	}
-	_, err := cdp.Call(ctx, p.session, dom.SetFileInputFiles, params)
+	_, err := cdp.Call(ctx, h.session, dom.SetFileInputFiles, params)
 	return err
 }
 
 // choose clicks an element and returns the picker that opens.
-func (p *Page) choose(ctx context.Context, el *element) (opened cdppage.EventFileChooserOpened, err error) {
+func (h hand) choose(ctx context.Context, el *element) (opened cdppage.EventFileChooserOpened, err error) {
 	intercept := func(yes bool) error {
-		_, err := cdp.Call(ctx, p.session, cdppage.SetInterceptFileChooserDialog,
+		_, err := cdp.Call(ctx, h.session, cdppage.SetInterceptFileChooserDialog,
 			cdppage.SetInterceptFileChooserDialogParams{Enabled: yes})
 		return err
 	}
@@ -67,13 +61,11 @@ func (p *Page) choose(ctx context.Context, el *element) (opened cdppage.EventFil
 		return opened, err
 	}
 	defer func() { _ = intercept(false) }()
-	events, cancel := p.session.Subscribe(cdppage.FileChooserOpened.Method)
+	events, cancel := h.session.Subscribe(cdppage.FileChooserOpened.Method)
 	defer cancel()
-	if err := p.click(ctx, el); err != nil {
+	if err := h.click(ctx, el); err != nil {
 		return opened, err
 	}
-	timer := time.NewTimer(chooserWait)
-	defer timer.Stop()
 	select {
 	case event := <-events:
 		if err := jsonv2.Unmarshal(event, &opened, chromedp.DefaultUnmarshalOptions); err != nil {
@@ -82,7 +74,7 @@ func (p *Page) choose(ctx context.Context, el *element) (opened cdppage.EventFil
 		if opened.BackendNodeID != 0 {
 			return opened, nil
 		}
-	case <-timer.C:
+	case <-time.After(chooserWait):
 	case <-ctx.Done():
 		return opened, ctx.Err()
 	}

@@ -9,21 +9,17 @@ const pollEvery = 100 * time.Millisecond
 
 // Wait waits until a text is on the page, or with gone until it is not any more, and says whether that came about in time.
 func (p *Page) Wait(ctx context.Context, text string, gone bool, most time.Duration) (bool, error) {
-	end := time.NewTimer(most)
-	defer end.Stop()
+	end := time.After(most)
 	for {
 		shown, err := p.Shows(ctx, text)
 		if err != nil || shown != gone {
 			return err == nil, err
 		}
-		next := time.NewTimer(pollEvery)
 		select {
-		case <-next.C:
-		case <-end.C:
-			next.Stop()
+		case <-time.After(pollEvery):
+		case <-end:
 			return false, nil
 		case <-ctx.Done():
-			next.Stop()
 			return false, context.Cause(ctx)
 		}
 	}
@@ -33,13 +29,13 @@ func (p *Page) Wait(ctx context.Context, text string, gone bool, most time.Durat
 func (p *Page) Shows(ctx context.Context, text string) (bool, error) {
 	ctx, end := p.begin(ctx)
 	defer end()
-	main, err := p.look(ctx)
+	main, err := p.doc.look(ctx)
 	if err != nil {
 		return false, failed(ctx, err)
 	}
 	for f := range main.all() {
 		var shows bool
-		if err := p.call(ctx, f, &shows, "text => seer.act.shows(text)", text); err != nil && (ctx.Err() != nil || f == main) {
+		if err := p.doc.call(ctx, f, &shows, "text => seer.act.shows(text)", text); err != nil && (ctx.Err() != nil || f == main) {
 			return false, failed(ctx, err)
 		}
 		if shows {
