@@ -98,6 +98,8 @@ func examineBackend(ctx context.Context, name string) []finding {
 	found := finding{What: "  chromium in " + name, OK: err == nil, Detail: path}
 	if err != nil {
 		found.Detail, found.Fix = "not found", err.Error()
+	} else {
+		found.Fix = run.TooFewBytes(1, run.FreeMemory())
 	}
 	return append(findings, found)
 }

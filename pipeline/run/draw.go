@@ -69,6 +69,7 @@ func (t *draws) warnOfToolless(ctx context.Context, d *drawn) error {
 		if err != nil {
 			return err
 		}
+		t.mayBrowse(toolset)
 		if len(toolset.Names()) == 0 {
 			empty = append(empty, share.Toolset)
 		} else {
@@ -141,6 +142,9 @@ func (t *draws) hasTools(ctx context.Context, toolsets []string) error {
 		return err
 	}
 	toolset, err := t.Registry.Select(ctx, toolsets, t.File.Tools.DisabledToolsets)
+	if err == nil {
+		t.mayBrowse(toolset)
+	}
 	if err == nil && len(toolset.Names()) == 0 && registry.Promise(toolsets) && !t.File.resumed {
 		err = fmt.Errorf("its toolsets %v have no tool that is available here (%s); %s", toolsets, cmp.Or(reasons(toolset.Missing()), "there is none in them"), withTools)
 	}

@@ -54,6 +54,7 @@ type opened struct {
 	parts    experimentParts
 	warnings io.Writer
 	closers  []func() error
+	browses  bool        // some episode may have a browser
 	images   media.Store // that models are shown
 }
 
@@ -74,7 +75,7 @@ func (f File) Open(ctx context.Context, w io.Writer, logger *slog.Logger) (_ *Ex
 			err = errors.Join(AsMistake(err), e.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openMedia, e.openCommandPolicy, e.teach, e.survey, e.hasSandbox, e.tryImage} {
+	for _, step := range []func(context.Context) error{e.openPrompt, e.openDataset, e.openSandbox, e.openPlugins, e.openWeb, e.openRegistry, e.openTape, e.openBudget, e.openModel, e.openSummary, e.openUser, e.openPages, e.openMedia, e.openCommandPolicy, e.teach, e.survey, e.browse, e.hasSandbox, e.tryImage} {
 		if err := step(ctx); err != nil {
 			if e.opening != nil {
 				err = cmp.Or(e.opening(), err) // an error of the backend comes first
@@ -158,6 +159,9 @@ func (e *Experiment) openRegistry(ctx context.Context) error {
 	fixed, err := e.Registry.Select(ctx, e.File.Tools.fixed(), e.File.Tools.DisabledToolsets)
 	if err != nil {
 		return err
+	}
+	if e.File.Tools.Distribution == "" {
+		e.mayBrowse(fixed)
 	}
 	if len(fixed.Names()) == 0 && registry.Promise(e.File.Tools.fixed()) {
 		return fmt.Errorf("toolsets %v without %v leave no tool: %s", e.File.Tools.fixed(), e.File.Tools.DisabledToolsets,

@@ -17,6 +17,9 @@ import (
 // experiment has the settings that decide which episodes there are and how they go, by name.
 func (f *File) experiment(parts experimentParts) map[string]string {
 	all := map[string]string{"task_distributions": parts.Tasks, "tools": parts.Tools}
+	if parts.Browser != "" {
+		all["browser_flags"] = parts.Browser
+	}
 	own := f.ownTexts(parts)
 	for _, s := range f.Settings() {
 		text, special := own[s.name()]
@@ -75,6 +78,7 @@ type experimentParts struct {
 	Plugins                                string // their settings, files and tools
 	Ephemeral, Prefill                     string
 	Web                                    string // what web tools answer from
+	Browser                                string // how browsers are started in sandboxes; "" where no episode can have one
 }
 
 // Fingerprint hashes an experiment.
