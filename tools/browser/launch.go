@@ -42,8 +42,9 @@ exec "$program" "$@" 3<&0 4>&1 1>&2; fi; done; exit 127`
 
 // flags decide how pages are laid out and run. The sandbox is the wall around the browser, whose own would need more rights there.
 var flags = []string{
-	"--no-sandbox", "--headless", "--remote-debugging-pipe", "--disable-gpu", "--in-process-gpu", "--no-zygote", "--no-first-run",
-	"--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage", "--mute-audio", "--hide-scrollbars",
+	"--no-sandbox", "--headless", "--remote-debugging-pipe", "--no-startup-window", "--disable-gpu", "--in-process-gpu", "--no-zygote",
+	"--no-first-run", "--disable-popup-blocking", "--disable-background-networking", "--disable-component-update",
+	"--disable-dev-shm-usage", "--mute-audio", "--hide-scrollbars",
 	"--force-color-profile=srgb", "--disable-site-isolation-trials", "--lang=en-US", "--window-size=1280,720",
 	"--disable-features=Translate,MediaRouter,OptimizationHints,LocalNetworkAccessChecks", "--disable-quic",
 	"--js-flags=--max-old-space-size=512", "--webrtc-ip-handling-policy=disable_non_proxied_udp",

@@ -72,13 +72,14 @@ func (h handler) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// open is a browser of its own, with sites that have no network.
+// open is a browser of its own, with sites that have no network. BROWSER_PROGRAM names another program than the first that is found.
 func open(t testing.TB, s sites, change ...func(*browser.Config)) *client {
 	t.Helper()
 	sb := box(t, sandbox.Spec{})
 	cfg := browser.Config{
 		View: openWeb(t, webSettings).View("episode", 1), Site: s.site, Answers: true,
 	}
+	cfg.Settings.Program = os.Getenv("BROWSER_PROGRAM")
 	for _, c := range change {
 		c(&cfg)
 	}
