@@ -27,10 +27,11 @@ type browserDialogResult struct {
 
 func browserDialog(ctx context.Context, env *registry.Env, args browserDialogArgs) (any, error) {
 	result := browserDialogResult{Action: args.Action}
-	report, err := withBrowser(ctx, env, &result.browserResult, func(ctx context.Context, b *browser.Browser) (report browser.Report, err error) {
+	answer := func(ctx context.Context, b *browser.Browser) (report browser.Report, err error) {
 		result.Dialog, report, err = b.Answer(ctx, env.Sandbox, args.DialogID, args.Action == "accept", args.PromptText)
 		return report, err
-	})
+	}
+	report, err := withBrowser(ctx, env, &result.browserResult, answer)
 	result.URL = report.URL
 	return result, err
 }

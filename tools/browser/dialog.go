@@ -114,7 +114,8 @@ func (d *dialogs) expire(late *Dialog) {
 	d.closed()
 	said := *late
 	said.Action = dismissed
-	r.browser.said(said, fmt.Sprintf("The dialog %s was not answered within %s and was dismissed.", late.ID, r.browser.cfg.answerTime()))
+	limit := r.browser.cfg.answerTime()
+	r.browser.said(said, fmt.Sprintf("The dialog %s was not answered within %s and was dismissed.", late.ID, limit))
 }
 
 // handle answers the dialog that is open.
@@ -127,7 +128,9 @@ func (d *dialogs) handle(ctx context.Context, accept bool, text string) error {
 }
 
 // Answer answers the dialog of the current tab.
-func (b *Browser) Answer(ctx context.Context, in Opener, id string, accept bool, text string) (answered Dialog, report Report, err error) {
+func (b *Browser) Answer(
+	ctx context.Context, in Opener, id string, accept bool, text string,
+) (answered Dialog, report Report, err error) {
 	report, err = b.do(ctx, in, func(r *running, t *Tab) error {
 		d := t.dialogs.waiting()
 		switch {
