@@ -189,15 +189,15 @@ func (e *Experiment) openRegistry(ctx context.Context) error {
 
 // openSandbox begins to open the backend in the background: that can take as long as the survey of a large dataset, which
 // seldom needs a sandbox.
-func (e *Experiment) openSandbox(context.Context) error {
-	e.opening = sync.OnceValue(e.openBackend)
-	go func() { _ = e.opening() }() // all who need the backend, and Close, wait for it
-	e.warnings = afterwards{e.warnings, e.opening}
+func (o *opened) openSandbox(context.Context) error {
+	o.opening = sync.OnceValue(o.openBackend)
+	go func() { _ = o.opening() }() // all who need the backend, and Close, wait for it
+	o.warnings = afterwards{o.warnings, o.opening}
 	return nil
 }
 
 // hasSandbox waits for the backend.
-func (e *Experiment) hasSandbox(context.Context) error { return e.opening() }
+func (o *opened) hasSandbox(context.Context) error { return o.opening() }
 
 // afterwards writes when the work has ended without an error. After an error only the error is reported.
 type afterwards struct {
@@ -221,21 +221,29 @@ func (e *Experiment) teach(context.Context) error {
 }
 
 // sandboxes is a backend that waits for Backend to be opened.
-func (e *Experiment) sandboxes() (sandbox.Backend, error) {
-	if err := e.opening(); err != nil {
+func (o *opened) sandboxes() (sandbox.Backend, error) {
+	if err := o.opening(); err != nil {
 		return nil, err
 	}
-	return e.Backend, nil
+	return o.Backend, nil
 }
 
-func (e *Experiment) openBackend() error {
-	choice := Backend{Name: e.File.Sandbox.Backend, Settings: e.File.Sandbox.Settings, ImageDir: e.File.Sandbox.ImageDir, ready: e.File.Sandbox.Ready, logger: e.Logger}
-	backend, err := choice.Open()
+func (o *opened) openBackend() error {
+	s := o.File.Sandbox
+	backend, err := Backend{Name: s.Backend, Settings: s.Settings, ImageDir: s.ImageDir, ready: s.Ready, logger: o.Logger}.Open()
 	if err != nil {
 		return err
 	}
-	e.Backend = backend
-	return errors.Join(checkLevel(backend.Guarantees(), e.File.Sandbox.Isolation), e.offers(e.File.Sandbox.Network, e.File.Sandbox.Image))
+	o.Backend = backend
+	return errors.Join(checkLevel(backend.Guarantees(), s.Isolation), o.offers(s.Network, s.Image))
+}
+
+// offers says why the sandbox does not have what a task, or the run itself, requires.
+func (o *opened) offers(network, image string, allow ...string) error {
+	if network == string(sandbox.NetworkAllowlist) && len(o.File.Sandbox.Allow)+len(allow) == 0 {
+		return errors.New("network allowlist allows nothing: give --allow, such as --allow example.org")
+	}
+	return o.Backend.Offers(sandbox.Network(network), image)
 }
 
 // Player returns the player of the experiment's episodes.

@@ -44,14 +44,6 @@ func (t *tasks) openDataset(context.Context) error {
 	return err
 }
 
-// offers says why the sandbox does not have what a task, or the run itself, requires.
-func (t *tasks) offers(network, image string, allow ...string) error {
-	if network == string(sandbox.NetworkAllowlist) && len(t.File.Sandbox.Allow)+len(allow) == 0 {
-		return errors.New("network allowlist allows nothing: give --allow, such as --allow example.org")
-	}
-	return t.Backend.Offers(sandbox.Network(network), image)
-}
-
 // skipped reports broken rows, each once, as the dataset is read again when it is played.
 func (t *tasks) skipped(bad *datasets.RowError) {
 	if !t.surveyed {
