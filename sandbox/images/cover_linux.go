@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -42,7 +43,7 @@ type merged struct {
 }
 
 // cover returns the layer that belongs on top, or nil when none is needed.
-func (s *Store) cover(names []string, layers []layer) (*part, error) {
+func (d *disk) cover(names []string, layers []layer) (*part, error) {
 	all := stacked{merged: map[string]*merged{}}
 	defer func() {
 		for _, root := range all.roots {
@@ -50,7 +51,7 @@ func (s *Store) cover(names []string, layers []layer) (*part, error) {
 		}
 	}()
 	for i, name := range names {
-		root, err := os.Open(s.disk.layerDir(name))
+		root, err := os.Open(d.layerDir(name))
 		if err != nil {
 			return nil, err
 		}
@@ -86,23 +87,19 @@ func (s *Store) cover(names []string, layers []layer) (*part, error) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	var dirs []tar.Header
-	for _, d := range wanted {
-		dirs = append(dirs, d)
-	}
-	slices.SortFunc(dirs, func(a, b tar.Header) int { return strings.Compare(a.Name, b.Name) })
+	dirs := slices.SortedFunc(maps.Values(wanted), func(a, b tar.Header) int { return strings.Compare(a.Name, b.Name) })
 	data, err := json.Marshal(dirs)
 	if err != nil {
 		return nil, err
 	}
 	make := func(_ context.Context, dir string, b *budget, _ func(done, total int64)) (layer, error) {
-		u, err := newUnpacker(dir, s.squash, &allowance{budget: b})
+		u, err := newUnpacker(dir, d.squash, &allowance{budget: b})
 		if err != nil {
 			return layer{}, err
 		}
 		defer u.close()
-		for _, d := range dirs {
-			if err := u.add(&d, nil); err != nil {
+		for _, header := range dirs {
+			if err := u.add(&header, nil); err != nil {
 				return layer{}, err
 			}
 		}

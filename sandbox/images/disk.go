@@ -60,8 +60,9 @@ func sameFile(file *os.File, path string) bool {
 
 // disk is the directory of a store.
 type disk struct {
-	dir  string
-	user *os.File // below users, locked: what this store uses
+	dir    string
+	squash bool     // all files belong to this user
+	user   *os.File // below users, locked: what this store uses
 }
 
 // locked runs do while it holds the store's lock.

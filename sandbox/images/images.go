@@ -69,7 +69,6 @@ const parallel = 4
 type Store struct {
 	disk    disk
 	reader  reader
-	squash  bool // all files belong to this user
 	opts    Options
 	unpacks chan struct{} // limits unpacking in parallel
 
@@ -126,7 +125,7 @@ func Open(opts Options) (*Store, error) {
 	}
 	squash := opts.Unprivileged || os.Geteuid() != 0
 	s := &Store{
-		disk: disk{dir: dir}, squash: squash, opts: opts,
+		disk: disk{dir: dir, squash: squash}, opts: opts,
 		reader:  reader{store: dir, squash: squash, maxBytes: opts.MaxBytes, maxEntries: opts.MaxEntries},
 		unpacks: make(chan struct{}, parallel), found: map[string]*finding{},
 	}
@@ -154,13 +153,13 @@ func (s *Store) open() error {
 		if _, err := tryLock(s.disk.user); err != nil {
 			return err
 		}
-		return s.checkFormat()
+		return s.disk.checkFormat()
 	})
 	if err == nil {
 		err = s.disk.sweep(ctx, s.opts.Logger)
 	}
 	if err == nil {
-		err = s.probe(ctx)
+		err = s.disk.probe(ctx)
 	}
 	if err != nil && s.disk.user != nil {
 		err = errors.Join(err, s.Close())
@@ -169,12 +168,12 @@ func (s *Store) open() error {
 }
 
 // checkFormat keeps layers with owners and layers without from being mixed in a store.
-func (s *Store) checkFormat() error {
+func (d *disk) checkFormat() error {
 	want := "version 1, owners kept\n"
-	if s.squash {
+	if d.squash {
 		want = fmt.Sprintf("version 1, all owned by %d\n", os.Geteuid())
 	}
-	path := filepath.Join(s.disk.dir, "format")
+	path := filepath.Join(d.dir, "format")
 	have, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return writeFile(path, []byte(want))

@@ -11,12 +11,12 @@ import (
 )
 
 // probe makes a layer with all that layers need, to find out whether the file system and the kernel support it.
-func (s *Store) probe(ctx context.Context) error {
-	w, err := s.disk.newWorkplace(ctx)
+func (d *disk) probe(ctx context.Context) error {
+	w, err := d.newWorkplace(ctx)
 	if err != nil {
 		return err
 	}
-	u, err := newUnpacker(w.path, s.squash, &allowance{budget: newBudget(0, 10)})
+	u, err := newUnpacker(w.path, d.squash, &allowance{budget: newBudget(0, 10)})
 	if err == nil {
 		for _, name := range []string{"dir/.wh..wh..opq", "dir/.wh.whiteout", "link"} {
 			header := &tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: "to", Uid: 1, Gid: 1}

@@ -136,7 +136,7 @@ func (s *Store) assemble(ctx context.Context, ref reference, found *source) (*re
 		return nil, err
 	}
 	names, layers := stack(found.layers, made)
-	cover, err := s.cover(names, layers)
+	cover, err := s.disk.cover(names, layers)
 	if err != nil {
 		return nil, err
 	}

@@ -11,11 +11,11 @@ import (
 // errNoLayers is why there are no stores on this system.
 var errNoLayers = errors.New("layers of images are kept on Linux alone")
 
-func (s *Store) probe(context.Context) error { return errNoLayers }
+func (d *disk) probe(context.Context) error { return errNoLayers }
 
 func (r *reader) fromDir(context.Context, reference) (*source, error) { return nil, errNoLayers }
 
-func (s *Store) cover([]string, []layer) (*part, error) { return nil, errNoLayers }
+func (d *disk) cover([]string, []layer) (*part, error) { return nil, errNoLayers }
 
 func unpack(io.Reader, string, bool, *allowance) (layer, error) { return layer{}, errNoLayers }
 
