@@ -168,7 +168,7 @@ func isMount(path string) bool {
 }
 
 // killDescendants kills the descendants of this process until there are none.
-func (g *guest) killDescendants() {
+func killDescendants(garbage *garbage) {
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
 		if os.Getpid() == 1 {
 			// All at once. Processes that others have put into this container may be out of reach; that must not stop us.
@@ -178,8 +178,8 @@ func (g *guest) killDescendants() {
 		for grown := true; grown; {
 			grown = false
 			all := Processes()
-			g.garbage.count(len(all) * processGarbage)
-			g.garbage.collect()
+			garbage.count(len(all) * processGarbage)
+			garbage.collect()
 			for pid, p := range descendants(all) {
 				if !stopped[pid] {
 					stopped[pid], grown = true, true

@@ -123,7 +123,7 @@ func (t *commandTable) recorded() bool {
 
 func (g *guest) killEverything() {
 	if g.bare != nil {
-		g.killDescendants()
+		killDescendants(&g.garbage)
 		return
 	}
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
