@@ -121,12 +121,8 @@ func landlocked(d *Directory, abi, helper int) error {
 
 // landlock puts the calling thread, and its children, under rules, to which add adds.
 func landlock(rules unix.LandlockRulesetAttr, add func(fd int) error) error {
-	// Older kernels know fewer fields of the structure.
-	size := unsafe.Sizeof(rules.Handled_access_fs)
-	if rules.Scoped != 0 {
-		size = unsafe.Offsetof(rules.Scoped) + unsafe.Sizeof(rules.Scoped)
-	}
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), size, 0)
+	// Older kernels take the fields that they do not know as long as those are zero.
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), unsafe.Sizeof(rules), 0)
 	if errno != 0 {
 		return fmt.Errorf("make landlock rules: %w", errno)
 	}
