@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"trajgen/sandbox"
-	"trajgen/sandbox/internal/guest"
 	"trajgen/sandbox/internal/wire"
 )
 
@@ -55,23 +53,4 @@ func (b *Box) Replace(ctx context.Context, begin func() (socket int, err error))
 	b.conn = conn
 	go b.receive(conn)
 	return nil
-}
-
-// idle asks the guest whether any command runs. The caller holds the token for sending.
-func (b *Box) idle(ctx context.Context) error {
-	b.mu.Lock()
-	busy, conn := len(b.waiting) > 0 || len(b.running) > 0, b.conn
-	b.mu.Unlock()
-	if busy {
-		return sandbox.ErrBusy
-	}
-	_, answer, err := b.request(ctx, conn.SendContext, guest.KindCount, nil, 0, nil)
-	if err != nil {
-		return err
-	}
-	r, err := b.await(ctx, guest.KindCount, answer)
-	if err == nil && (r.body.Int() > 0 || r.body.Err() != nil) {
-		err = sandbox.ErrBusy
-	}
-	return err
 }

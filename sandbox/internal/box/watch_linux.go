@@ -20,20 +20,20 @@ const (
 // watch notices when a guest stops answering. The box's lock guards it.
 type watch struct {
 	tick  time.Duration
+	look  func()      // is called after each tick while requests wait
 	timer *time.Timer // nil before the first request
 	quiet int         // ticks since the last answer, or since the first request after it
 	extra int         // more ticks to wait, for what the guest has to copy
 }
 
-// asked records a request that makes the guest copy bytes. waiting requests have no answer yet, with this one. look is called
-// after each tick.
-func (w *watch) asked(waiting, bytes int, look func()) {
+// asked records a request that makes the guest copy bytes. waiting requests have no answer yet, with this one.
+func (w *watch) asked(waiting, bytes int) {
 	if bytes > 0 {
 		w.extra += int(time.Duration(bytes) * (time.Second / copySpeed) / w.tick)
 	}
 	switch {
 	case w.timer == nil:
-		w.timer = time.AfterFunc(w.tick, look)
+		w.timer = time.AfterFunc(w.tick, w.look)
 	case waiting == 1:
 		w.quiet = 0
 		w.timer.Reset(w.tick)
@@ -56,7 +56,7 @@ func (w *watch) stop() {
 	}
 }
 
-// tick runs on a timer while requests wait.
+// tick is called after each tick while requests wait.
 func (b *Box) tick() {
 	b.mu.Lock()
 	w := &b.watch
