@@ -32,7 +32,7 @@ func Find(text string, shown []json.RawMessage, ended bool) (found Found) {
 		}
 		w := walker{text: text, format: name, tools: tools{all: shown}, ended: ended}
 		w.walk(f)
-		known := slices.IndexFunc(w.calls, func(c Call) bool { return w.tools.find(c.Name) != nil })
+		known := slices.IndexFunc(w.Calls, func(c Call) bool { return w.tools.find(c.Name) != nil })
 		if known < 0 {
 			continue
 		}
@@ -44,9 +44,9 @@ func Find(text string, shown []json.RawMessage, ended bool) (found Found) {
 			case name == "qwen3_coder" && !strings.Contains(text, functionOpen):
 				name = "hermes"
 			}
-			return Found{Result: Result{Content: w.content(), Calls: w.calls, Repairs: w.repairs}, Format: name}
+			return Found{Result: w.Result, Format: name}
 		case isDoubtful:
-			found.Unread = w.calls[known].Name
+			found.Unread = w.Calls[known].Name
 		}
 		return found
 	}

@@ -66,14 +66,14 @@ func (w *walker) llamaList(at int, tagged bool) (end int, called bool) {
 	if st != isWhole {
 		return end, false
 	}
-	before, said := len(w.calls), len(w.repairs)
+	before, said := len(w.Calls), len(w.Repairs)
 	for at = space(w.text, at+1); at < end-1; {
 		next, ok := 0, false
 		if isObject(w.text[at:]) {
 			next, ok = w.llamaCall(at, tagged)
 		}
 		if !ok {
-			w.calls, w.repairs = w.calls[:before], w.repairs[:said]
+			w.Calls, w.Repairs = w.Calls[:before], w.Repairs[:said]
 			return end, false
 		}
 		at, _ = after(w.text, next, ",")

@@ -21,10 +21,10 @@ const (
 // A server that leaves out special tokens leaves a list without one, which is calls where it ends the reply.
 func readMistral(w *walker, at int, opener string) (end int, called bool) {
 	if opener == "[" {
-		before := w.calls
+		before := w.Calls
 		end, called = w.llamaList(at, false)
 		if called && space(w.text, end) < len(w.text) {
-			w.calls, called = before, false
+			w.Calls, called = before, false
 		}
 		return end, called
 	}

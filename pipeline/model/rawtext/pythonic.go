@@ -24,7 +24,7 @@ func readPythonic(w *walker, at int, opener string) (end int, called bool) {
 	if list {
 		at++
 	}
-	before, p := w.calls, python{text: w.text, at: at}
+	before, p := w.Calls, python{text: w.text, at: at}
 	for first := true; ; first = false {
 		p.next(',')
 		if start := space(w.text, p.at); list && strings.HasPrefix(w.text[start:], "]") || !list && !first && startsWith(w.text[start:], pythonicClosers...) {
@@ -36,7 +36,7 @@ func readPythonic(w *walker, at int, opener string) (end int, called bool) {
 			if space(w.text, p.at) == len(w.text) && tagged {
 				w.note(truncated, "")
 			}
-			w.calls = before
+			w.Calls = before
 			return p.at, false
 		}
 		w.add(call, "")
@@ -44,7 +44,7 @@ func readPythonic(w *walker, at int, opener string) (end int, called bool) {
 			break
 		}
 	}
-	if len(w.calls) == len(before) {
+	if len(w.Calls) == len(before) {
 		return at, false
 	}
 	if list {

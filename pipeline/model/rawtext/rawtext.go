@@ -60,7 +60,7 @@ func (p Parser) Calls(content string) Result {
 	}
 	w := walker{text: content, format: p.Format, tools: tools{all: p.Tools}, ended: p.Ended}
 	w.walk(f)
-	return Result{Content: w.content(), Calls: w.calls, Repairs: w.repairs}
+	return w.Result
 }
 
 // opens is a quick look for anything to read.

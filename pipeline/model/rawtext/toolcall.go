@@ -64,7 +64,7 @@ func (w *walker) leave(at int, opener, closer string) int {
 		return end
 	}
 	at, _ = closed(w.text, at, closer) // a part of it
-	if last := &w.calls[len(w.calls)-1]; !last.Cut && !last.Repaired {
+	if last := &w.Calls[len(w.Calls)-1]; !last.Cut && !last.Repaired {
 		last.Repaired = true
 		w.note(unclosed, last.Name)
 	}

@@ -8,6 +8,7 @@ import (
 
 // walker goes through one content from front to back. Every byte is looked at a bounded number of times.
 type walker struct {
+	Result // as far as it was read
 	text   string
 	format string
 	tools  tools
@@ -18,8 +19,6 @@ type walker struct {
 	opener  string   // of the first call
 	pieces  []string // content between calls
 	between string   // content within the tags of the call that was just read
-	calls   []Call
-	repairs []string
 	code    code
 	seen    int // code has read what is in front of this
 
@@ -64,6 +63,7 @@ func (w *walker) walk(f format) {
 	if w.code.read(w.text[w.seen:]); hidden && w.code.fence != 0 {
 		w.note(inFence, "")
 	}
+	w.Content = w.content()
 }
 
 // content joins what is left. A text without calls is left as it is.
@@ -90,21 +90,21 @@ func (w *walker) content() string {
 const maxRepairs = 16
 
 // note records what was not as it should be.
-func (w *walker) note(what, name string) {
+func (r *Result) note(what, name string) {
 	if name != "" {
 		what += ": " + name
 	}
-	if len(w.repairs) < maxRepairs && !slices.Contains(w.repairs, what) {
-		w.repairs = append(w.repairs, what)
+	if len(r.Repairs) < maxRepairs && !slices.Contains(r.Repairs, what) {
+		r.Repairs = append(r.Repairs, what)
 	}
 }
 
 // lost records that a call cannot be read, as the text ended within it or for another reason.
-func (w *walker) lost(cut bool) {
+func (r *Result) lost(cut bool) {
 	if cut {
-		w.note(truncated, "")
+		r.note(truncated, "")
 	} else {
-		w.note(broken, "")
+		r.note(broken, "")
 	}
 }
 
@@ -121,12 +121,12 @@ const (
 )
 
 // add takes a call.
-func (w *walker) add(call Call, problem string) {
+func (r *Result) add(call Call, problem string) {
 	if problem != "" {
-		w.note(problem, call.Name)
+		r.note(problem, call.Name)
 		call.Repaired = problem != truncated && problem != broken
 	}
-	w.calls = append(w.calls, call)
+	r.Calls = append(r.Calls, call)
 }
 
 // space is where the white space at text[at:] ends.
