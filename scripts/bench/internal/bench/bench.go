@@ -76,15 +76,15 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 		return nil, err
 	}
 	began := time.Now()
-	d, err := newDriver(options)
+	p, err := newPlayer(options)
 	if err != nil {
 		return nil, err
 	}
-	defer d.close()
-	d.report = &Report{
+	defer p.close()
+	d := &driver{p, &Report{
 		When: began.UTC().Format(time.RFC3339), Version: options.Version, Machine: thisMachine(), Rounds: options.Rounds,
 		Load: []float64{loadAverage()}, Quick: options.Quick || options.Tiny,
-	}
+	}}
 	var errs []error
 	for _, section := range Sections {
 		if len(options.Only) > 0 && !slices.Contains(options.Only, section.Name) {
@@ -114,53 +114,58 @@ func Profile(ctx context.Context, options Options, profiles string) error {
 	if err != nil {
 		return err
 	}
-	d, err := newDriver(options)
+	p, err := newPlayer(options)
 	if err != nil {
 		return err
 	}
-	defer d.close()
-	_, _, err = d.play(ctx, stage("full"), Setup{Episodes: d.size(3000, 300, 10), InFlight: 64, Rate: 100, Profiles: profiles})
+	defer p.close()
+	_, _, err = p.play(ctx, stage("full"), Setup{Episodes: p.size(3000, 300, 10), InFlight: 64, Rate: 100, Profiles: profiles})
 	return err
 }
 
-// driver runs the sections. It serves the model, and plays nothing itself.
+// driver runs the sections.
 type driver struct {
+	*player
+	report *Report
+}
+
+// player plays stages, each as a process of its own, and serves the model.
+type player struct {
 	Options
 	dir    string
-	report *Report
 	server *Server
 }
 
-func newDriver(options Options) (*driver, error) {
+func newPlayer(options Options) (*player, error) {
 	dir, err := os.MkdirTemp(options.Dir, "trajgen-bench-")
 	if err != nil {
 		return nil, err
 	}
-	d := &driver{Options: options, dir: dir}
-	if d.server, err = Listen(); err != nil {
+	p := &player{Options: options, dir: dir}
+	if p.server, err = Listen(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return d, adoptStrays()
+	return p, adoptStrays()
 }
 
-func (d *driver) close() {
-	d.server.Close()
-	os.RemoveAll(d.dir)
+func (p *player) close() {
+	p.server.Close()
+	os.RemoveAll(p.dir)
 }
 
 // size is a size, a smaller one for a first look, or a tiny one.
-func (d *driver) size(full, quick, tiny int) int {
+func (p *player) size(full, quick, tiny int) int {
 	switch {
-	case d.Tiny:
+	case p.Tiny:
 		return tiny
-	case d.Quick:
+	case p.Quick:
 		return quick
 	}
 	return full
 }
 
-func (d *driver) logf(format string, args ...any) {
-	fmt.Fprintf(d.Log, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+func (p *player) logf(format string, args ...any) {
+	fmt.Fprintf(p.Log, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
 // missing notes what this machine cannot show.

@@ -62,17 +62,17 @@ func (d *driver) fly(ctx context.Context, inFlight int, delay time.Duration) (er
 	return nil
 }
 
-func (d *driver) pace(ctx context.Context, s Stage, setup Setup) (Pace, error) {
-	m, played, err := d.play(ctx, s, setup)
+func (p *player) pace(ctx context.Context, s Stage, setup Setup) (Pace, error) {
+	m, played, err := p.play(ctx, s, setup)
 	if err != nil {
 		return Pace{}, err
 	}
-	counts := d.server.Counts()
-	p := Pace{
+	counts := p.server.Counts()
+	pace := Pace{
 		RequestsPerS: float64(counts.Requests) / played.Seconds, CPUMSPerEpisode: m.CPUMS / float64(setup.Episodes), PeakMB: m.PeakMB, SchedP99MS: played.SchedP99MS,
 	}
 	if len(counts.Early) == early {
-		p.First1000S = counts.Early[early-1].Sub(counts.Early[0]).Seconds()
+		pace.First1000S = counts.Early[early-1].Sub(counts.Early[0]).Seconds()
 	}
-	return p, nil
+	return pace, nil
 }

@@ -23,14 +23,14 @@ type Measurement struct {
 
 // measure runs a program to its end, and to that of all that it leaves behind. It reads what the program prints into said, unless
 // that is nil.
-func (d *driver) measure(ctx context.Context, said any, program string, args ...string) (m Measurement, err error) {
+func (p *player) measure(ctx context.Context, said any, program string, args ...string) (m Measurement, err error) {
 	// In files: what the program leaves behind may hold a pipe open.
-	out, err := os.Create(filepath.Join(d.dir, "stdout"))
+	out, err := os.Create(filepath.Join(p.dir, "stdout"))
 	if err != nil {
 		return m, err
 	}
 	defer out.Close()
-	warnings, err := os.Create(filepath.Join(d.dir, "stderr"))
+	warnings, err := os.Create(filepath.Join(p.dir, "stderr"))
 	if err != nil {
 		return m, err
 	}

@@ -74,13 +74,13 @@ func (d *driver) waiting(ctx context.Context) (*Waiting, error) {
 }
 
 // together plays a stage with longer and longer delays, until all episodes wait for a delayed reply at once.
-func (d *driver) together(ctx context.Context, s Stage, setup Setup) (m Measurement, all bool, err error) {
+func (p *player) together(ctx context.Context, s Stage, setup Setup) (m Measurement, all bool, err error) {
 	const patience = 2 * time.Minute // a delay that is not made longer, however slow the machine
 	for ; ; setup.Delay *= 3 {
-		if m, _, err = d.play(ctx, s, setup); err != nil {
+		if m, _, err = p.play(ctx, s, setup); err != nil {
 			return m, false, err
 		}
-		if all = d.server.Counts().Peak >= setup.InFlight; all || setup.Delay > patience {
+		if all = p.server.Counts().Peak >= setup.InFlight; all || setup.Delay > patience {
 			return m, all, nil
 		}
 	}

@@ -108,11 +108,11 @@ func (s Setup) Out() string { return filepath.Join(s.Dir, "run") }
 func (s Setup) RunFile() string { return filepath.Join(s.Dir, "run.yaml") }
 
 // prepare makes a directory with the setup, the dataset, and a run file that plays the stage on it. It is not counted.
-func (d *driver) prepare(s Stage, setup Setup) (_ Setup, err error) {
-	if setup.Dir, err = os.MkdirTemp(d.dir, "play-"); err != nil {
+func (p *player) prepare(s Stage, setup Setup) (_ Setup, err error) {
+	if setup.Dir, err = os.MkdirTemp(p.dir, "play-"); err != nil {
 		return setup, err
 	}
-	setup.Stage, setup.Addrs = s.Name, d.server.Addrs[:min(len(d.server.Addrs), setup.InFlight/3000+1)]
+	setup.Stage, setup.Addrs = s.Name, p.server.Addrs[:min(len(p.server.Addrs), setup.InFlight/3000+1)]
 	dataset := filepath.Join(setup.Dir, "tasks.jsonl")
 	if err := writeDataset(dataset, setup.Episodes, setup.PromptBytes, s.Sandbox != ""); err != nil {
 		return setup, err
@@ -142,31 +142,31 @@ func (d *driver) prepare(s Stage, setup Setup) (_ Setup, err error) {
 }
 
 // play measures a stage, and what the server saw of it.
-func (d *driver) play(ctx context.Context, s Stage, setup Setup) (m Measurement, played Played, err error) {
-	if setup, err = d.prepare(s, setup); err != nil {
+func (p *player) play(ctx context.Context, s Stage, setup Setup) (m Measurement, played Played, err error) {
+	if setup, err = p.prepare(s, setup); err != nil {
 		return m, played, err
 	}
 	defer os.RemoveAll(setup.Dir)
-	d.server.Reset()
+	p.server.Reset()
 	if s.Full && setup.Profiles == "" {
-		if m, err = d.measure(ctx, nil, d.Trajgen, "run", "-f", setup.RunFile(), "--quiet"); err == nil {
+		if m, err = p.measure(ctx, nil, p.Trajgen, "run", "-f", setup.RunFile(), "--quiet"); err == nil {
 			err = allSucceeded(setup)
 		}
 		return m, played, err
 	}
-	m, err = d.measure(ctx, &played, d.Itself, "play", setup.Dir)
+	m, err = p.measure(ctx, &played, p.Itself, "play", setup.Dir)
 	return m, played, err
 }
 
 // difference plays a stage with many episodes and with a tenth of them. each is what one of the others cost.
-func (d *driver) difference(ctx context.Context, s Stage, setup Setup) (each Round, err error) {
+func (p *player) difference(ctx context.Context, s Stage, setup Setup) (each Round, err error) {
 	small := setup
 	small.Episodes /= 10
-	less, _, err := d.play(ctx, s, small)
+	less, _, err := p.play(ctx, s, small)
 	if err != nil {
 		return each, err
 	}
-	more, _, err := d.play(ctx, s, setup)
+	more, _, err := p.play(ctx, s, setup)
 	n := float64(setup.Episodes - small.Episodes)
 	return Round{EpisodesPerS: ratio(n, more.WallS-less.WallS), CPUMSPerEpisode: (more.CPUMS - less.CPUMS) / n, PeakMB: more.PeakMB}, err
 }

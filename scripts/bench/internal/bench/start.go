@@ -54,13 +54,13 @@ func (d *driver) start(ctx context.Context) error {
 }
 
 // firstRequests starts runs and kills them when they have asked.
-func (d *driver) firstRequests(ctx context.Context, s Stage, setup Setup) (each []float64, err error) {
-	if setup, err = d.prepare(s, setup); err != nil {
+func (p *player) firstRequests(ctx context.Context, s Stage, setup Setup) (each []float64, err error) {
+	if setup, err = p.prepare(s, setup); err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(setup.Dir)
-	for n := range d.Rounds + 1 { // the first one warms the cache
-		ms, err := d.firstRequest(ctx, "run", "-f", setup.RunFile(), "--quiet")
+	for n := range p.Rounds + 1 { // the first one warms the cache
+		ms, err := p.firstRequest(ctx, "run", "-f", setup.RunFile(), "--quiet")
 		if err = errors.Join(err, os.RemoveAll(setup.Out())); err != nil {
 			return nil, err
 		}
@@ -72,23 +72,23 @@ func (d *driver) firstRequests(ctx context.Context, s Stage, setup Setup) (each 
 }
 
 // resumes plays all but the last episode, and goes on with copies of that run.
-func (d *driver) resumes(ctx context.Context, setup Setup) (each []float64, err error) {
-	if setup, err = d.prepare(kept, setup); err != nil {
+func (p *player) resumes(ctx context.Context, setup Setup) (each []float64, err error) {
+	if setup, err = p.prepare(kept, setup); err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(setup.Dir)
-	if _, err := d.measure(ctx, nil, d.Trajgen, "run", "-f", setup.RunFile(), "--quiet", "--max-tasks", strconv.Itoa(setup.Episodes-1)); err != nil {
+	if _, err := p.measure(ctx, nil, p.Trajgen, "run", "-f", setup.RunFile(), "--quiet", "--max-tasks", strconv.Itoa(setup.Episodes-1)); err != nil {
 		return nil, err
 	}
 	finished := setup.Out() + "-finished"
 	if err := os.Rename(setup.Out(), finished); err != nil {
 		return nil, err
 	}
-	for range d.Rounds {
+	for range p.Rounds {
 		if err := os.CopyFS(setup.Out(), os.DirFS(finished)); err != nil {
 			return nil, err
 		}
-		ms, err := d.firstRequest(ctx, "run", "--resume", "--out", setup.Out(), "--quiet", "--max-tasks", "0")
+		ms, err := p.firstRequest(ctx, "run", "--resume", "--out", setup.Out(), "--quiet", "--max-tasks", "0")
 		if err = errors.Join(err, os.RemoveAll(setup.Out())); err != nil {
 			return nil, err
 		}
@@ -99,11 +99,11 @@ func (d *driver) resumes(ctx context.Context, setup Setup) (each []float64, err 
 
 // firstRequest is how long a process takes until the server hears from it, in milliseconds. Then the process is killed, and what
 // it leaves is swept.
-func (d *driver) firstRequest(ctx context.Context, args ...string) (ms float64, err error) {
+func (p *player) firstRequest(ctx context.Context, args ...string) (ms float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	d.server.Reset()
-	cmd := exec.CommandContext(ctx, d.Trajgen, args...)
+	p.server.Reset()
+	cmd := exec.CommandContext(ctx, p.Trajgen, args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	began := time.Now()
@@ -118,13 +118,13 @@ func (d *driver) firstRequest(ctx context.Context, args ...string) (ms float64, 
 			return 0, fmt.Errorf("%v ended before it asked the model: %w: %s", args, err, bytes.TrimSpace(said.Bytes()))
 		case <-time.After(10 * time.Millisecond):
 		}
-		if seen := d.server.Counts().Early; len(seen) > 0 {
+		if seen := p.server.Counts().Early; len(seen) > 0 {
 			ms, asked = milliseconds(seen[0].Sub(began)), true
 		}
 	}
 	_ = cmd.Process.Kill()
 	<-ended // that it was killed
-	if out, err := exec.CommandContext(ctx, d.Trajgen, "sandbox", "sweep").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, p.Trajgen, "sandbox", "sweep").CombinedOutput(); err != nil {
 		return ms, fmt.Errorf("sweep: %w: %s", err, out)
 	}
 	return ms, reapStrays()
