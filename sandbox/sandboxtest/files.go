@@ -14,7 +14,7 @@ import (
 )
 
 // wantError checks what a file operation failed with.
-func (k *kit) wantError(what string, err, want error) {
+func (k hands) wantError(what string, err, want error) {
 	k.Helper()
 	if !errors.Is(err, want) {
 		k.Errorf("%s: got %v, want %v", what, err, want)

@@ -257,7 +257,7 @@ print(subprocess.run(['echo','hi'],capture_output=True).stdout, m.get_context('f
 }
 
 // recovers checks that a sandbox is still usable.
-func (k *kit) recovers(sb sandbox.Sandbox) {
+func (k hands) recovers(sb sandbox.Sandbox) {
 	k.Helper()
 	k.killAll(sb)
 	equal(k, "after kill all", k.shIn(sb, "echo well | cat"), "well\n")

@@ -93,7 +93,7 @@ var lifeCases = []testCase{
 	}},
 }
 
-func (k *kit) gone(what string, err error) {
+func (k hands) gone(what string, err error) {
 	k.Helper()
 	if !errors.Is(err, sandbox.ErrGone) {
 		k.Errorf("%s: got %v, want ErrGone", what, err)

@@ -97,7 +97,7 @@ var idCases = []testCase{
 }
 
 // named checks that a command's end names a limit, and that the next command's does not.
-func (k *kit) named(sb sandbox.Sandbox, r sandbox.Result, limit string) {
+func (k hands) named(sb sandbox.Sandbox, r sandbox.Result, limit string) {
 	k.Helper()
 	if !slices.Contains(r.Exit.Limits, limit) || !slices.IsSorted(r.Exit.Limits) {
 		k.Errorf("limits: got %q, want %s; exit %+v, stderr %q", r.Exit.Limits, limit, r.Exit, r.Stderr.Bytes())

@@ -19,7 +19,7 @@ func daemon(seconds string) string {
 
 // sleepers counts the processes that sleep for a number of seconds, which names the test that started them. It starts four
 // programs however many processes there are: a busy machine has thousands.
-func (k *kit) sleepers(sb sandbox.Sandbox, seconds string) int {
+func (k hands) sleepers(sb sandbox.Sandbox, seconds string) int {
 	k.Helper()
 	out := k.shIn(sb, `cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep -cxF `+seconds+` || true`)
 	n, err := strconv.Atoi(strings.TrimSpace(out))
@@ -30,7 +30,7 @@ func (k *kit) sleepers(sb sandbox.Sandbox, seconds string) int {
 }
 
 // sleeping waits until want of them are left.
-func (k *kit) sleeping(sb sandbox.Sandbox, seconds string, want int) {
+func (k hands) sleeping(sb sandbox.Sandbox, seconds string, want int) {
 	k.Helper()
 	k.eventually(fmt.Sprintf("%d sleep for %s", want, seconds), func() bool { return k.sleepers(sb, seconds) == want })
 }

@@ -113,17 +113,13 @@ var snapshotCases = []testCase{
 	}},
 }
 
-func (k *kit) snapshot(sb sandbox.Sandbox) sandbox.Snapshot {
+func (k hands) snapshot(sb sandbox.Sandbox) sandbox.Snapshot {
 	k.Helper()
 	s, err := sb.(sandbox.Snapshotter).Snapshot(k.Context())
 	if err != nil {
 		k.Fatalf("snapshot: %v", err)
 	}
-	k.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			k.Errorf("close a snapshot: %v", err)
-		}
-	})
+	CloseLater(k, s)
 	return s
 }
 

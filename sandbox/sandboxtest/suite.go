@@ -60,8 +60,7 @@ func Run(t *testing.T, open func(testing.TB) sandbox.Backend, caps Caps) {
 			if c.snapshots && !backend.Guarantees().Snapshots {
 				t.Skip("the backend takes no snapshots")
 			}
-			k := &kit{T: t, backend: backend}
-			c.check(k)
+			c.check(&kit{hands: hands{t}, backend: backend})
 		})
 	}
 }
@@ -94,10 +93,13 @@ type testCase struct {
 
 // kit is what a case gets.
 type kit struct {
-	*testing.T
+	hands
 	backend sandbox.Backend
 	box     sandbox.Sandbox
 }
+
+// hands do something with any sandbox, and fail the test when that goes wrong.
+type hands struct{ *testing.T }
 
 var boxes atomic.Int64
 
@@ -125,7 +127,7 @@ func (k *kit) run(cmd sandbox.Command) sandbox.Result {
 	return k.runIn(k.sb(), cmd, 20*time.Second)
 }
 
-func (k *kit) runIn(sb sandbox.Sandbox, cmd sandbox.Command, limit time.Duration) sandbox.Result {
+func (k hands) runIn(sb sandbox.Sandbox, cmd sandbox.Command, limit time.Duration) sandbox.Result {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), limit)
 	defer cancel()
@@ -152,7 +154,7 @@ func (k *kit) sh(script string) string {
 	return k.shIn(k.sb(), script)
 }
 
-func (k *kit) shIn(sb sandbox.Sandbox, script string) string {
+func (k hands) shIn(sb sandbox.Sandbox, script string) string {
 	k.Helper()
 	return Sh(k, sb, own(script))
 }
@@ -169,7 +171,7 @@ func (k *kit) start(cmd sandbox.Command) sandbox.Process {
 	return p
 }
 
-func (k *kit) wait(p sandbox.Process) sandbox.Exit {
+func (k hands) wait(p sandbox.Process) sandbox.Exit {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), 20*time.Second)
 	defer cancel()
@@ -196,7 +198,7 @@ func (k *kit) read(path string) string {
 	return string(data)
 }
 
-func (k *kit) killAll(sb sandbox.Sandbox) {
+func (k hands) killAll(sb sandbox.Sandbox) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), 20*time.Second)
 	defer cancel()
@@ -206,14 +208,14 @@ func (k *kit) killAll(sb sandbox.Sandbox) {
 }
 
 // eventually waits for an effect of other processes, on a machine that may be busy.
-func (k *kit) eventually(what string, ok func() bool) {
+func (k hands) eventually(what string, ok func() bool) {
 	k.Helper()
 	Eventually(k, 30*time.Second, what, ok)
 }
 
-func equal[T comparable](k *kit, what string, got, want T) {
-	k.Helper()
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
 	if got != want {
-		k.Errorf("%s: got %#v, want %#v", what, got, want)
+		t.Errorf("%s: got %#v, want %#v", what, got, want)
 	}
 }
