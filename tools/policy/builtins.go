@@ -31,9 +31,9 @@ func (c *call) builtin() {
 			c.j.set(name)
 		}
 	case "read":
-		c.read(rest)
+		c.j.read(rest, c.in)
 	case "mapfile":
-		c.j.set(first(append(rest, "MAPFILE")), c.lines())
+		c.j.set(first(append(rest, "MAPFILE")), c.in.lines())
 	case "alias":
 		for _, arg := range c.args {
 			if name, code, ok := strings.Cut(arg, "="); ok {
@@ -51,21 +51,12 @@ func (c *call) builtin() {
 	}
 }
 
-// lines returns the lines of the input.
-func (c *call) lines() []string {
-	if !c.in.set || !isKnown(c.in.text) {
-		return []string{unknownFrom(c.in.text)}
-	}
-	lines := strings.Split(strings.TrimRight(c.in.text, "\n"), "\n")
-	return lines[:min(len(lines), maxWords)]
-}
-
 // read sets variables from lines of the input. Each line is a possible value, as the command may be in a loop.
-func (c *call) read(names []string) {
+func (m *machine) read(names []string, in stream) {
 	if len(names) == 0 {
 		names = []string{"REPLY"}
 	}
-	lines := c.lines()
+	lines := in.lines()
 	if len(lines) > 8 {
 		lines = append(lines[:8:8], unknown)
 	}
@@ -81,6 +72,6 @@ func (c *call) read(names []string) {
 			}
 			may = append(may, value{text})
 		}
-		c.j.set(name, may...)
+		m.set(name, may...)
 	}
 }

@@ -9,15 +9,20 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call is a program that is started, or a builtin.
-type call struct {
-	j        *judge
+// command is a command line of a program, taken apart.
+type command struct {
 	name     string // without directory; the first of a program's names
 	args     []string
 	given    options
 	operands []string // the arguments that are not options
 	line     string   // name and arguments, one a line; for rules
-	in       stream
+}
+
+// call is a program that is started, or a builtin.
+type call struct {
+	*command
+	j  *judge
+	in stream
 }
 
 // call follows a simple command.
@@ -57,7 +62,7 @@ func (j *judge) invoke(words []string, in stream) stream {
 	if body, ok := j.funcs[name]; ok && j.calls[body] < 2 {
 		return j.function(body, words[1:], in)
 	}
-	c := j.newCall(j.program(name), words[1:], in)
+	c := &call{newCommand(j.program(name), words[1:]), j, in}
 	if strings.ContainsAny(c.name, unknown+"*?[") && c.name != "[" && c.name != "[[" {
 		return c.guess()
 	}
@@ -92,8 +97,8 @@ func (j *judge) function(body *syntax.Stmt, params []string, in stream) stream {
 	return j.stmt(body, in)
 }
 
-// newCall is a call of a program by one of its names.
-func (j *judge) newCall(name string, args []string, in stream) *call {
+// newCommand takes the command line of a program apart, which has one of the program's names.
+func newCommand(name string, args []string) *command {
 	if name == "docker-compose" {
 		name, args = "docker", append([]string{"compose"}, args...)
 	}
@@ -102,7 +107,7 @@ func (j *judge) newCall(name string, args []string, in stream) *call {
 	if _, ok := table().languages[cmp.Or(names[plain], plain)]; ok {
 		name = plain
 	}
-	c := &call{j: j, name: cmp.Or(names[name], name), args: args, in: in}
+	c := &command{name: cmp.Or(names[name], name), args: args}
 	c.given, c.operands = getopts(c.name, args)
 	c.line = c.name + "\n" + strings.Join(args, "\n")
 	return c
@@ -110,14 +115,14 @@ func (j *judge) newCall(name string, args []string, in stream) *call {
 
 // with is a call of another program, or with other arguments, and the same input.
 func (c *call) with(name string, args []string) *call {
-	return c.j.newCall(name, args, c.in)
+	return &call{newCommand(name, args), c.j, c.in}
 }
 
 // guess judges a command whose name is only partly known: as every program that it may be.
 func (c *call) guess() stream {
 	pattern := clean(strings.ReplaceAll(c.name, unknown, "*"))
 	if strings.Trim(pattern, "*?") == "" {
-		if c.given.has("r", "R", "recursive") && c.any(c.operands, "vital") {
+		if c.given.has("r", "R", "recursive") && c.j.any(c.operands, "vital") {
 			c.j.report("delete-system")
 		}
 		c.j.opens = true // it may be a shell
@@ -149,7 +154,7 @@ func (c *call) run() stream {
 	}
 	c.judge()
 	for _, file := range c.destinations() {
-		c.j.writesTo(file)
+		c.j.report(c.j.writeRule(file))
 	}
 	if l, ok := table().languages[c.name]; ok {
 		return c.interpreter(l)
@@ -171,13 +176,13 @@ func (c *call) run() stream {
 	case "find":
 		return c.find(c.args)
 	case "fd":
-		return c.fd()
+		return c.find(c.findArgs())
 	case "at", "batch":
 		return c.j.codeFrom(c.in, nil, "")
 	case "cp", "ln", "mv", "install":
-		c.named()
+		c.j.named(c.command)
 	case "chmod":
-		c.makeRunnable()
+		c.j.makeRunnable(c.operands)
 	}
 	c.commands()
 	return c.printed()

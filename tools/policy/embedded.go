@@ -14,9 +14,14 @@ func (c *call) commands() {
 	var files []string
 	switch c.name {
 	case "awk":
-		c.awk()
+		for _, arg := range c.args {
+			c.j.embedded(arg, starting.MatchString(arg) || strings.Contains(arg, "|"))
+			if name, text, ok := strings.Cut(arg, "="); ok && assignment.MatchString(name+"=") {
+				c.j.aside(text)
+			}
+		}
 	case "emacs":
-		c.j.embedded(text)
+		c.j.embedded(text, starting.MatchString(text))
 	case "ed", "crontab":
 		files = append(slices.Clip(c.operands), "-")
 	case "make":
@@ -36,7 +41,7 @@ func (c *call) commands() {
 			content, rule = c.in, "interpreter-input"
 		}
 		if c.name == "make" {
-			c.j.foreign(content, rule)
+			c.foreign(content, rule)
 		}
 		text += "\n" + content.text
 	}
@@ -48,21 +53,6 @@ func (c *call) commands() {
 	}
 }
 
-// awk judges the strings of an awk program that starts commands, and the values of its variables.
-func (c *call) awk() {
-	for _, arg := range c.args {
-		if strings.Contains(arg, "|") {
-			c.j.literals(arg)
-		} else {
-			c.j.embedded(arg)
-		}
-		if assignment.MatchString(arg) {
-			_, text, _ := strings.Cut(arg, "=")
-			c.j.aside(text)
-		}
-	}
-}
-
 var (
 	starting = regexp.MustCompile("\\b(system|popen|exec\\w*|spawn\\w*|shell_exec|passthru|proc_open|shell-command|call-process|subprocess|check_output|check_call|" +
 		"unlink\\w*|rmtree|rm_rf|rmSync|rmdir\\w*|remove\\w*|eval|qx)\\b|%x[({\\[]|`")
@@ -71,41 +61,43 @@ var (
 )
 
 // embedded judges the commands in the strings of another language, if the code starts or removes anything.
-func (j *judge) embedded(code string) {
-	if len(code) <= 64<<10 && starting.MatchString(code) {
-		j.literals(code)
+func (j *judge) embedded(code string, starts bool) {
+	if len(code) > 64<<10 || !starts {
+		return
 	}
-}
-
-// literals judges the strings of another language, their concatenation, and the words of ["rm", "-rf", "/"].
-func (j *judge) literals(code string) {
 	recursive := removes.MatchString(code)
-	var list []string
-	end := 0
-	for _, at := range literal.FindAllStringSubmatchIndex(code, 64) {
-		text := strings.Join(literal.FindStringSubmatch(code[at[0]:at[1]])[1:], "")
+	for _, text := range texts(code) {
 		if recursive && j.is("vital", j.canonical(text)) {
 			j.report("delete-system")
 		}
 		j.aside(text)
+	}
+}
+
+// texts returns the strings of another language, their concatenation, and the words of ["rm", "-rf", "/"] as a command.
+func texts(code string) (all []string) {
+	var list []string
+	listed := func() {
+		if len(list) > 1 {
+			all = append(all, quoteAll(list))
+		}
+	}
+	end := 0
+	for _, at := range literal.FindAllStringSubmatchIndex(code, 64) {
+		text := strings.Join(literal.FindStringSubmatch(code[at[0]:at[1]])[1:], "")
+		all = append(all, text)
 		switch between := code[end:at[0]]; {
 		case len(list) == 0 || strings.Trim(between, ",[( \n\t+.") != "":
-			j.listed(list)
+			listed()
 			list = []string{text}
 		case strings.ContainsAny(between, ",["):
 			list = append(list, text)
 		default: // the string is assembled from parts
 			list[len(list)-1] += text
-			j.aside(list[len(list)-1])
+			all = append(all, list[len(list)-1])
 		}
 		end = at[1]
 	}
-	j.listed(list)
-}
-
-// listed judges a command that is given as a list of words.
-func (j *judge) listed(words []string) {
-	if len(words) > 1 {
-		j.aside(quoteAll(words))
-	}
+	listed()
+	return all
 }

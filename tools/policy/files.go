@@ -45,10 +45,10 @@ var (
 )
 
 // makeRunnable records the files that chmod makes executable.
-func (c *call) makeRunnable() {
-	if len(c.operands) > 1 && makesRunnable.MatchString(c.operands[0]) {
-		for _, name := range c.operands[1:] {
-			c.j.runnable[c.j.canonical(name)] = true
+func (m *machine) makeRunnable(operands []string) {
+	if len(operands) > 1 && makesRunnable.MatchString(operands[0]) {
+		for _, name := range operands[1:] {
+			m.runnable[m.canonical(name)] = true
 		}
 	}
 }
@@ -64,21 +64,21 @@ func (j *judge) script(name string, params []string) {
 }
 
 // named records other names that files get: any by ln, and those of system programs by a copy.
-func (c *call) named() {
+func (m *machine) named(c *command) {
 	if len(c.operands) != 2 {
 		return
 	}
-	from, to := c.j.canonical(c.operands[0]), c.operands[1]
+	from, to := m.canonical(c.operands[0]), c.operands[1]
 	if systemProgram.MatchString(from) {
-		c.j.link(from, path.Join(to, path.Base(from))) // the target may be a directory
+		m.link(from, path.Join(to, path.Base(from))) // the target may be a directory
 	}
 	if systemProgram.MatchString(from) || c.name == "ln" {
-		c.j.link(from, to)
+		m.link(from, to)
 	}
 }
 
 // destinations returns the files that a command writes to.
-func (c *call) destinations() []string {
+func (c *command) destinations() []string {
 	switch c.name {
 	case "tee", "truncate", "ed":
 		return c.operands
@@ -127,19 +127,20 @@ func into(destination string, sources []string) []string {
 	return all
 }
 
-// writesTo judges a write to a file.
-func (j *judge) writesTo(name string) {
-	target := j.follow(j.canonical(name), true)
+// writeRule returns the rule that a write to a file hits.
+func (m *machine) writeRule(name string) string {
+	target := m.follow(m.canonical(name), true)
 	switch {
 	case target == "/proc/sysrq-trigger":
-		j.report("power-trigger")
-	case j.is("disk", target):
-		j.report("write-disk")
-	case j.is("config", target):
-		j.report("write-system")
-	case j.is("start", target) || j.is("secret", target):
-		j.report("write-sensitive")
+		return "power-trigger"
+	case m.is("disk", target):
+		return "write-disk"
+	case m.is("config", target):
+		return "write-system"
+	case m.is("start", target) || m.is("secret", target):
+		return "write-sensitive"
 	}
+	return ""
 }
 
 // directory is the base of relative paths; "" is unknown.
@@ -240,6 +241,11 @@ func (m *machine) is(kind, name string) bool {
 	return k.Is != nil && k.Is.MatchString(name) && (k.Except == nil || !k.Except.MatchString(name)) ||
 		slices.ContainsFunc(k.Like, func(file string) bool { return glob(name, file) }) ||
 		rest != "" && top != "*" && slices.ContainsFunc(k.Under, func(top string) bool { return glob(dir, top) })
+}
+
+// any reports whether one of the files is of a kind.
+func (m *machine) any(files []string, kind string) bool {
+	return slices.ContainsFunc(files, func(name string) bool { return m.is(kind, m.canonical(name)) })
 }
 
 // glob reports whether a pattern matches a name.

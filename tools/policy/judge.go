@@ -108,7 +108,16 @@ func (s stream) and(t stream) stream {
 	return stream{s.text + t.text, true}
 }
 
-// report records a rule that was hit. The first one with the worst level is kept.
+// lines returns the lines of a stream.
+func (s stream) lines() []string {
+	if !s.set || !isKnown(s.text) {
+		return []string{unknownFrom(s.text)}
+	}
+	lines := strings.Split(strings.TrimRight(s.text, "\n"), "\n")
+	return lines[:min(len(lines), maxWords)]
+}
+
+// report records a rule that was hit, if id names one. The first one with the worst level is kept.
 func (f *findings) report(id string) {
 	if f.asides > 0 && (id == "unparsable" || id == "unknown-command" || id == "too-complex") {
 		return
@@ -133,9 +142,7 @@ func (f *findings) reportSource(code, otherwise string) {
 	case strings.Contains(code, decoded):
 		otherwise = "decoded-code"
 	}
-	if otherwise != "" {
-		f.report(otherwise)
-	}
+	f.report(otherwise)
 }
 
 // spend counts a step and reports whether it is within the bound.
@@ -172,23 +179,6 @@ func (j *judge) aside(code string) {
 	j.asides++
 	j.subshell(func() stream { return j.code(code, stream{}) })
 	j.asides--
-}
-
-// subshell runs f like a subshell: f sees all state, and only files outlive it.
-func (j *judge) subshell(f func() stream) stream {
-	outer := j.shell
-	j.shell = outer.clone()
-	out := f()
-	j.shell = outer
-	return out
-}
-
-// maybe judges statements that may not run.
-func (j *judge) maybe(stmts []*syntax.Stmt, in stream) stream {
-	j.branch++
-	out := j.stmts(stmts, in)
-	j.branch--
-	return out
 }
 
 // errTooComplex is the error for code that could overflow the parser's stack, which would end the whole process.

@@ -43,7 +43,7 @@ func (c *call) xargs() stream {
 	if name, ok := given.value("a", "arg-file"); ok {
 		c.in = c.j.file(name)
 	}
-	items := c.lines()
+	items := c.in.lines()
 	if mark, ok := given.value("I", "replace", "i"); ok {
 		if mark == "" {
 			mark = "{}"
@@ -59,7 +59,7 @@ func (c *call) xargs() stream {
 // parallel makes a shell run a command for the lines of its input, or for the words after :::.
 func (c *call) parallel() stream {
 	_, command := getopt("parallel", c.args)
-	items := c.lines()
+	items := c.in.lines()
 	if i := slices.Index(command, ":::"); i >= 0 {
 		command, items = command[:i], command[i+1:]
 	}
@@ -83,7 +83,7 @@ func (c *call) find(args []string) stream {
 	if end == 0 {
 		starts = []string{"."}
 	}
-	vital := c.any(starts, "vital")
+	vital := c.j.any(starts, "vital")
 	for i := end; i < len(args); i++ {
 		next := first(args[i+1:])
 		switch args[i] {
@@ -93,7 +93,7 @@ func (c *call) find(args []string) stream {
 			}
 			c.j.report("find-delete")
 		case "-fprint", "-fprintf", "-fls", "-fprint0":
-			c.j.writesTo(next)
+			c.j.report(c.j.writeRule(next))
 		case "-exec", "-execdir", "-ok", "-okdir":
 			command := args[i+1:]
 			command = command[:slices.IndexFunc(append(slices.Clip(command), ";"), func(arg string) bool { return arg == ";" || arg == "+" })]
@@ -119,15 +119,15 @@ func (c *call) find(args []string) stream {
 	return stream{starts[0] + "\n" + starts[0] + "/" + unknown, true}
 }
 
-// fd is find with other options: fd PATTERN DIRECTORIES -x COMMAND.
-func (c *call) fd() stream {
+// findArgs are the arguments with which find does what fd does: fd PATTERN DIRECTORIES -x COMMAND.
+func (c *command) findArgs() []string {
 	i := slices.IndexFunc(c.args, func(arg string) bool { return arg == "-x" || arg == "-X" || arg == "--exec" || arg == "--exec-batch" })
 	if i < 0 {
-		return stream{unknown, true}
+		return []string{"./" + unknown}
 	}
-	starts := c.with("fd", c.args[:i]).operands
+	starts := newCommand("fd", c.args[:i]).operands
 	if starts = starts[min(1, len(starts)):]; len(starts) == 0 {
 		starts = []string{"./" + unknown}
 	}
-	return c.find(slices.Concat(starts, []string{"-exec"}, c.args[i+1:], []string{"{}"}))
+	return slices.Concat(starts, []string{"-exec"}, c.args[i+1:], []string{"{}"})
 }

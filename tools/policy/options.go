@@ -88,7 +88,7 @@ func getopts(program string, args []string) (given options, operands []string) {
 }
 
 // verb returns the subcommand of a program, and the arguments after it.
-func (c *call) verb() (verb string, rest []string) {
+func (c *command) verb() (verb string, rest []string) {
 	_, rest = getopt(c.name, c.args)
 	if c.name == "docker" && len(rest) > 0 && (rest[0] == "compose" || rest[0] == "container") {
 		_, rest = getopt(c.name, rest[1:])

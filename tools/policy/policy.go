@@ -69,7 +69,8 @@ func Check(command string, ctx Context) Verdict {
 // commands that are always refused count.
 func CheckCode(code string, ctx Context) Verdict {
 	j := newJudge(ctx)
-	j.embedded(clean(code))
+	code = clean(code)
+	j.embedded(code, starting.MatchString(code))
 	if j.worst.Verdict != Block {
 		return Verdict{Verdict: Allow}
 	}

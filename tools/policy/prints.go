@@ -15,7 +15,7 @@ import (
 // printed returns the output of a command, as far as it is known: it may become a command or the input of a shell.
 func (c *call) printed() stream {
 	known := c.in.set && isKnown(c.in.text)
-	if c.any(c.args, "secret") {
+	if c.j.any(c.args, "secret") {
 		c.in.text += secret
 	}
 	text, operand := unknownFrom(c.in.text), first(c.operands)
@@ -23,13 +23,24 @@ func (c *call) printed() stream {
 	case "echo":
 		return stream{echo(c.args), true}
 	case "printf":
-		return c.printf()
+		variable, text := printf(c.args)
+		if variable == "" {
+			return stream{text, true}
+		}
+		c.j.setText(variable, text)
+		return stream{}
 	case "cat", "tac", "head", "tail", "sort", "uniq", "tee", "less", "more", "nl", "sponge", "pv", "bat":
 		return c.passed()
 	case "curl", "wget", "fetch", "aria2c", "http", "https", "lynx", "nc", "socat", "telnet", "ftp":
 		return c.fetched()
 	case "base64", "base32", "xxd", "openssl", "uudecode", "gpg", "gunzip", "zcat", "gzip", "bunzip2", "bzcat", "xz", "xzcat", "unxz", "zstd", "zstdcat", "bzip2", "basenc":
-		return c.decoded()
+		in := c.in
+		for _, name := range c.operands {
+			if content := c.j.file(name); content.set {
+				in = content
+			}
+		}
+		return c.decode(in)
 	case "pgrep", "pidof", "ps":
 		text += pids
 	case "rev":
@@ -93,8 +104,7 @@ func echo(args []string) string {
 var echoOption = regexp.MustCompile(`^-[neE]+$`)
 
 // printf expands a format. With -v it sets a variable.
-func (c *call) printf() stream {
-	args, variable := c.args, ""
+func printf(args []string) (variable, text string) {
 	if len(args) > 1 && args[0] == "-v" {
 		variable, args = args[1], args[2:]
 	}
@@ -102,10 +112,9 @@ func (c *call) printf() stream {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return stream{}
+		return variable, ""
 	}
 	format, args := args[0], slices.Clone(args[1:])
-	text := ""
 	for round := 0; round == 0 || len(args) > 0; round++ {
 		more, used, err := expand.Format(new(expand.Config), format, args)
 		if text += more; err != nil || len(text) > MaxCommand {
@@ -116,12 +125,7 @@ func (c *call) printf() stream {
 			break
 		}
 	}
-	text = strings.ReplaceAll(text, "\x00", "")
-	if variable != "" {
-		c.j.setText(variable, text)
-		return stream{}
-	}
-	return stream{text, true}
+	return variable, strings.ReplaceAll(text, "\x00", "")
 }
 
 // passed returns the output of a command that prints its input, or files.
@@ -165,7 +169,7 @@ func (c *call) fetched() stream {
 		}
 	}
 	if saved && file != "-" {
-		c.j.writesTo(file)
+		c.j.report(c.j.writeRule(file))
 		c.j.keep(c.j.canonical(file), fetched)
 	}
 	if named {
@@ -178,16 +182,10 @@ func (c *call) fetched() stream {
 
 var unpacks = regexp.MustCompile(`^(gunzip|zcat|bunzip2|bzcat|xzcat|unxz|zstdcat|uudecode)$`)
 
-// decoded decodes text that is known.
-func (c *call) decoded() stream {
+// decode decodes text that is known.
+func (c *command) decode(in stream) stream {
 	if !unpacks.MatchString(c.name) && !c.given.has("d", "D", "r", "decode", "decompress", "uncompress", "decrypt") {
-		return stream{unknownFrom(c.in.text), true}
-	}
-	in := c.in
-	for _, name := range c.operands {
-		if content := c.j.file(name); content.set {
-			in = content
-		}
+		return stream{unknownFrom(in.text), true}
 	}
 	plain := strings.Join(strings.Fields(in.text), "")
 	var data []byte

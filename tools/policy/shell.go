@@ -35,6 +35,23 @@ type choice struct {
 	stride      map[string]int // turns after which a variable gets its next value
 }
 
+// subshell runs f like a subshell: f sees all state, and only files outlive it.
+func (m *machine) subshell(f func() stream) stream {
+	outer := m.shell
+	m.shell = outer.clone()
+	out := f()
+	m.shell = outer
+	return out
+}
+
+// maybe runs f, which may not run.
+func (m *machine) maybe(f func() stream) stream {
+	m.branch++
+	out := f()
+	m.branch--
+	return out
+}
+
 // eachTurn runs f for every combination of values of the variables that it reads, up to a bound.
 func (m *machine) eachTurn(f func() stream) (out stream) {
 	outer := m.choice
@@ -137,6 +154,11 @@ func (m *machine) standard(name string) (string, bool) {
 
 // assign follows name=value, name+=value, name[i]=value and name=(values).
 func (j *judge) assign(a *syntax.Assign) {
+	if a.Naked && a.Value != nil { // export "$x"
+		if name, text, ok := strings.Cut(j.text(a.Value), "="); ok {
+			j.setText(name, text)
+		}
+	}
 	if a.Name == nil || a.Naked {
 		return
 	}
@@ -163,16 +185,5 @@ func (j *judge) assign(a *syntax.Assign) {
 		j.branch--
 	default:
 		j.setText(name, strings.Join(before, " ")+j.text(a.Value))
-	}
-}
-
-// declare follows export, declare, local and readonly.
-func (j *judge) declare(cmd *syntax.DeclClause) {
-	for _, arg := range cmd.Args {
-		if !arg.Naked || arg.Value == nil {
-			j.assign(arg)
-		} else if name, text, ok := strings.Cut(j.text(arg.Value), "="); ok { // export "$x"
-			j.setText(name, text)
-		}
 	}
 }

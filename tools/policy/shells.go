@@ -97,24 +97,24 @@ func (c *call) interpreter(l language) stream {
 	switch {
 	case given.has(l.Module...):
 	case hasCode:
-		c.j.embedded(code)
-		// A line filter that starts nothing is harmless.
-		if !given.has(l.Filter...) || !isKnown(code) || starting.MatchString(code) {
+		starts := starting.MatchString(code)
+		c.j.embedded(code, starts)
+		if !given.has(l.Filter...) || !isKnown(code) || starts { // a line filter that starts nothing is harmless
 			c.j.reportSource(code, "interpreter-code")
 		}
 	case given.has("V", "h", "version", "help"):
 	case len(rest) > 0 && !isStdin(rest[0]):
-		c.j.foreign(c.j.file(rest[0]), "")
+		c.foreign(c.j.file(rest[0]), "")
 	case len(rest) > 0 || l.Stdin:
-		c.j.foreign(c.in, "interpreter-input")
+		c.foreign(c.in, "interpreter-input")
 	}
 	return stream{unknownFrom(c.in.text), true}
 }
 
 // foreign judges a program of another language in a stream; rule is for code of this machine.
-func (j *judge) foreign(program stream, rule string) {
+func (c *call) foreign(program stream, rule string) {
 	if program.set {
-		j.embedded(program.text)
-		j.reportSource(program.text, rule)
+		c.j.embedded(program.text, starting.MatchString(program.text))
+		c.j.reportSource(program.text, rule)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // starter returns the key of a command's starter, and its arguments.
-func (c *call) starter() (key string, args []string) {
+func (c *command) starter() (key string, args []string) {
 	starters := table().starters
 	if _, ok := starters[c.name]; ok {
 		return c.name, c.args

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -47,7 +46,9 @@ func (j *judge) command(cmd syntax.Command, in stream, to outputs) (out stream) 
 	case *syntax.CallExpr:
 		return j.call(cmd, in, to)
 	case *syntax.DeclClause:
-		j.declare(cmd)
+		for _, arg := range cmd.Args {
+			j.assign(arg)
+		}
 	case *syntax.BinaryCmd:
 		return j.binary(cmd, in)
 	case *syntax.Subshell:
@@ -56,21 +57,21 @@ func (j *judge) command(cmd syntax.Command, in stream, to outputs) (out stream) 
 		return j.stmts(cmd.Stmts, in)
 	case *syntax.IfClause:
 		for ; cmd != nil && j.spend(); cmd = cmd.Else {
-			out = out.and(j.stmts(cmd.Cond, in)).and(j.maybe(cmd.Then, in))
+			out = out.and(j.stmts(cmd.Cond, in)).and(j.maybe(func() stream { return j.stmts(cmd.Then, in) }))
 		}
 	case *syntax.WhileClause:
 		out = j.stmts(cmd.Cond, in)
 		left := -1
 		for turn := 0; turn < maxTurns && left != len(j.params); turn++ { // there is a shift in it
 			left = len(j.params)
-			out = out.and(j.maybe(cmd.Do, in))
+			out = out.and(j.maybe(func() stream { return j.stmts(cmd.Do, in) }))
 		}
 	case *syntax.ForClause:
 		return j.forClause(cmd, in)
 	case *syntax.CaseClause:
 		j.visit(cmd.Word)
 		for _, item := range cmd.Items {
-			out = out.and(j.maybe(item.Stmts, in))
+			out = out.and(j.maybe(func() stream { return j.stmts(item.Stmts, in) }))
 		}
 	case *syntax.FuncDecl:
 		if cmd.Name != nil {
@@ -94,32 +95,17 @@ func (j *judge) visit(node syntax.Node) {
 			j.subshell(func() stream { return j.stmts(n.Stmts, stream{}) })
 			return false
 		case *syntax.ProcSubst:
-			_, _ = j.procSubst(n)
+			_, _ = newEnvironment(j).procSubst(n)
 			return false
 		}
 		return true
 	})
 }
 
-// procSubst judges <(...) or >(...) and gives it a name.
-func (j *judge) procSubst(subst *syntax.ProcSubst) (name string, err error) {
-	name = "/dev/fd/" + strconv.Itoa(1000+len(j.written)+len(j.sinks))
-	in := stream{}
-	if subst.Op == syntax.CmdOut {
-		j.sinks[name] = subst.Stmts
-		in = stream{unknown, true}
-	}
-	out := j.subshell(func() stream { return j.stmts(subst.Stmts, in) })
-	if subst.Op != syntax.CmdOut {
-		j.keep(name, stream{out.text, true})
-	}
-	return name, nil
-}
-
 func (j *judge) binary(cmd *syntax.BinaryCmd, in stream) (out stream) {
 	if cmd.Op != syntax.Pipe && cmd.Op != syntax.PipeAll {
 		out = j.stmt(cmd.X, in)
-		return out.and(j.maybe([]*syntax.Stmt{cmd.Y}, in))
+		return out.and(j.maybe(func() stream { return j.stmt(cmd.Y, in) }))
 	}
 	j.beside++
 	for _, part := range []*syntax.Stmt{cmd.X, cmd.Y} {
@@ -135,7 +121,7 @@ func (j *judge) forClause(cmd *syntax.ForClause, in stream) (out stream) {
 	iter, ok := cmd.Loop.(*syntax.WordIter)
 	if !ok {
 		j.visit(cmd.Loop)
-		return j.maybe(cmd.Do, in)
+		return j.maybe(func() stream { return j.stmts(cmd.Do, in) })
 	}
 	items := j.params
 	if iter.InPos.IsValid() {
@@ -146,7 +132,7 @@ func (j *judge) forClause(cmd *syntax.ForClause, in stream) (out stream) {
 	}
 	for _, item := range items {
 		j.set(iter.Name.Value, value{item})
-		out = out.and(j.maybe(cmd.Do, in))
+		out = out.and(j.maybe(func() stream { return j.stmts(cmd.Do, in) }))
 	}
 	return out
 }
@@ -167,7 +153,14 @@ func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs)
 		var content stream
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
-			content = stream{j.document(r), true}
+			switch end := r.Word.Lit(); {
+			case r.Hdoc == nil:
+			case end == "" || strings.Contains(end, `\`): // the end marker is quoted
+				content.text = r.Hdoc.Lit()
+			default:
+				content.text = newEnvironment(j).one(r.Hdoc, expand.Document)
+			}
+			content.set = true
 		case syntax.WordHdoc:
 			content = stream{target + "\n", true}
 		case syntax.RdrIn:
@@ -187,7 +180,7 @@ func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs)
 			if r.Op == syntax.DplOut && strings.Trim(target, "0123456789-") == "" {
 				continue
 			}
-			if j.writesTo(target); r.N == nil || r.N.Value == "1" {
+			if j.report(j.writeRule(target)); r.N == nil || r.N.Value == "1" {
 				to.files = append(to.files, target)
 			}
 			continue
@@ -199,15 +192,4 @@ func (j *judge) redirect(redirs []*syntax.Redirect, in stream) (stream, outputs)
 		}
 	}
 	return in, to
-}
-
-// document returns the text of a here-document.
-func (j *judge) document(r *syntax.Redirect) string {
-	switch end := r.Word.Lit(); {
-	case r.Hdoc == nil:
-		return ""
-	case end == "" || strings.Contains(end, `\`): // the end marker is quoted
-		return r.Hdoc.Lit()
-	}
-	return j.one(r.Hdoc, expand.Document)
 }

@@ -168,20 +168,15 @@ func (w *condition) holds(c *call) bool {
 		w.Word != nil && !slices.ContainsFunc(c.args, func(arg string) bool { return slices.Contains(w.Word, arg) }),
 		w.Line != nil && !w.Line.MatchString(c.line),
 		w.First != nil && (n == 0 || !w.First.MatchString(c.operands[0])),
-		w.File != "" && !c.any(c.operands, w.File),
-		w.Later != "" && !c.any(c.operands[min(n, 1):], w.Later),
-		w.Earlier != "" && !c.any(c.operands[:max(n-1, min(n, 1))], w.Earlier),
-		w.Last != "" && !c.any(c.operands[max(n-1, 0):], w.Last),
-		w.Writes != "" && !c.any(c.destinations(), w.Writes),
+		w.File != "" && !c.j.any(c.operands, w.File),
+		w.Later != "" && !c.j.any(c.operands[min(n, 1):], w.Later),
+		w.Earlier != "" && !c.j.any(c.operands[:max(n-1, min(n, 1))], w.Earlier),
+		w.Last != "" && !c.j.any(c.operands[max(n-1, 0):], w.Last),
+		w.Writes != "" && !c.j.any(c.destinations(), w.Writes),
 		w.From != "" && !strings.Contains(c.line+c.in.text, sources[w.From]),
 		w.Code != "" && !tests[w.Code](c),
 		w.Not != nil && w.Not.holds(c):
 		return false
 	}
 	return w.Any == nil || slices.ContainsFunc(w.Any, func(w condition) bool { return w.holds(c) })
-}
-
-// any reports whether one of the files is of a kind.
-func (c *call) any(files []string, kind string) bool {
-	return slices.ContainsFunc(files, func(name string) bool { return c.j.is(kind, c.j.canonical(name)) })
 }

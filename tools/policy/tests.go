@@ -64,7 +64,7 @@ var machineOption = regexp.MustCompile(`^(privileged=(?:[^f].*)?|pid=host|cap-ad
 
 // givesMachine reports whether the options of docker run give a container access to the machine.
 func givesMachine(c *call) bool {
-	return slices.ContainsFunc(c.with("docker-run", c.args).given, func(o option) bool {
+	return slices.ContainsFunc(newCommand("docker-run", c.args).given, func(o option) bool {
 		m := machineOption.FindStringSubmatch(o.name + "=" + o.value)
 		if m == nil || m[1] != "" {
 			return m != nil

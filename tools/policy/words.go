@@ -20,10 +20,14 @@ type environment struct {
 	size      int             // of the text inserted so far
 }
 
+func newEnvironment(j *judge) *environment {
+	return &environment{judge: j, defaulted: map[string]bool{}}
+}
+
 // fields expands words as the arguments of a command.
 func (j *judge) fields(words ...*syntax.Word) (out []string) {
 	for _, word := range words {
-		failed := j.expand(readable(word, false), func(cfg *expand.Config, word *syntax.Word) error {
+		failed := newEnvironment(j).expand(readable(word, false), func(cfg *expand.Config, word *syntax.Word) error {
 			for field, err := range expand.FieldsSeq(cfg, word) {
 				if err != nil || len(out) > maxWords {
 					return cmp.Or(err, io.ErrShortBuffer)
@@ -47,11 +51,11 @@ func (j *judge) text(word *syntax.Word) string {
 	if word == nil {
 		return ""
 	}
-	return j.one(readable(word, true), expand.Literal)
+	return newEnvironment(j).one(readable(word, true), expand.Literal)
 }
 
-func (j *judge) one(word *syntax.Word, as func(*expand.Config, *syntax.Word) (string, error)) (text string) {
-	failed := j.expand(word, func(cfg *expand.Config, word *syntax.Word) (err error) {
+func (e *environment) one(word *syntax.Word, as func(*expand.Config, *syntax.Word) (string, error)) (text string) {
+	failed := e.expand(word, func(cfg *expand.Config, word *syntax.Word) (err error) {
 		text, err = as(cfg, word)
 		return err
 	})
@@ -82,10 +86,9 @@ func readable(word *syntax.Word, one bool) *syntax.Word {
 
 // expand runs an expansion, and reports whether it failed. The commands that are substituted in the word are judged then all
 // the same.
-func (j *judge) expand(word *syntax.Word, run func(*expand.Config, *syntax.Word) error) (failed bool) {
-	env := &environment{judge: j, defaulted: map[string]bool{}}
+func (e *environment) expand(word *syntax.Word, run func(*expand.Config, *syntax.Word) error) (failed bool) {
 	err := func() (err error) {
-		if !env.bounded(word) {
+		if !e.bounded(word) {
 			return errTooComplex
 		}
 		defer func() { // the library panics on some texts
@@ -93,10 +96,10 @@ func (j *judge) expand(word *syntax.Word, run func(*expand.Config, *syntax.Word)
 				err = fmt.Errorf("the expansion gives up: %v", value)
 			}
 		}()
-		return run(&expand.Config{Env: env, CmdSubst: env.substitute, ProcSubst: j.procSubst}, word)
+		return run(&expand.Config{Env: e, CmdSubst: e.substitute, ProcSubst: e.procSubst}, word)
 	}()
 	if err != nil {
-		j.visit(word)
+		e.visit(word)
 	}
 	return err != nil
 }
@@ -206,4 +209,19 @@ func (e *environment) substitute(w io.Writer, subst *syntax.CmdSubst) error {
 	}
 	_, err := io.WriteString(w, out.text)
 	return err
+}
+
+// procSubst judges <(...) or >(...) and gives it a name.
+func (e *environment) procSubst(subst *syntax.ProcSubst) (name string, err error) {
+	name = "/dev/fd/" + strconv.Itoa(1000+len(e.written)+len(e.sinks))
+	in := stream{}
+	if subst.Op == syntax.CmdOut {
+		e.sinks[name] = subst.Stmts
+		in = stream{unknown, true}
+	}
+	out := e.subshell(func() stream { return e.stmts(subst.Stmts, in) })
+	if subst.Op != syntax.CmdOut {
+		e.keep(name, stream{out.text, true})
+	}
+	return name, nil
 }
