@@ -44,6 +44,9 @@ type Asker struct {
 	Task    string
 }
 
+// AskerOf is the attempt that an episode is.
+func AskerOf(ep *episode.Episode) Asker { return Asker{ep.ID, ep.Attempt, ep.Key.Task} }
+
 // Clock measures how long the model works.
 type Clock interface {
 	Start()

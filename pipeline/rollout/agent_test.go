@@ -29,7 +29,7 @@ func playWith(t *testing.T, s *script, task episode.Task, toolsets []string, edi
 	if err != nil {
 		t.Fatal(err)
 	}
-	player := &rollout.Player{Model: s, Registry: reg, Sandboxes: backend, Now: time.Now}
+	player := &rollout.Player{Model: s, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now}
 	for _, e := range edit {
 		e(player)
 	}

@@ -77,7 +77,7 @@ func (f *fitter) summary(ctx context.Context, c *episode.Compaction) (string, er
 	turn := len(f.ep.Turns)
 	seed := int(f.ep.Key.Rand("summary").Int32()>>1) + turn
 	req := model.Request{
-		Asker: f.asker(), State: model.State{Turn: turn}, Seed: &seed, MaxTokens: summaryTokens,
+		Asker: model.AskerOf(f.ep), State: model.State{Turn: turn}, Seed: &seed, MaxTokens: summaryTokens,
 		Messages: []episode.Message{{Role: "system", Content: summaryPrompt}, {Role: "user", Content: f.transcript(c)}},
 	}
 	by := f.Context.Summary

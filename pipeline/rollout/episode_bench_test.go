@@ -93,7 +93,7 @@ func BenchmarkEpisode(b *testing.B) {
 		{"tools=noop", noop(b), []string{"file"}, []episode.Check{{Exact: &hello}}},
 		{"tools=builtin", builtin, []string{"terminal", "file"}, []episode.Check{{Command: "grep -qx hello f.txt"}}},
 	} {
-		player := &rollout.Player{Model: inProcess{}, Registry: bench.registry, Sandboxes: local, Prompts: rollout.Prompts{System: "Be brief."}, Now: time.Now}
+		player := &rollout.Player{Model: inProcess{}, Registry: bench.registry, Sandboxes: rollout.Sandboxes{Backend: local}, Prompts: rollout.Prompts{System: "Be brief."}, Now: time.Now}
 		var samples atomic.Int64
 		play := func(b *testing.B) {
 			task := &episode.Task{ID: "t", Prompt: []episode.Message{{Role: "user", Content: "Say hello."}}, Verify: bench.verify}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"trajgen/pipeline/episode"
-	"trajgen/registry"
 )
 
 // What is done about calls that lead nowhere. Each does what those before it do, too.
@@ -24,19 +23,6 @@ func CheckGuard(mode string) error {
 		return fmt.Errorf("guardrails is %q; one of %s", mode, strings.Join(modes, ", "))
 	}
 	return nil
-}
-
-// hooks are those of the episode's calls.
-func (a *attempt) hooks() []registry.Hook {
-	var hooks []registry.Hook
-	if a.Hooks != nil {
-		hooks = append(hooks, a.Hooks(a.ep, a.progress.inquire)...)
-	}
-	if a.Guardrails != GuardOff {
-		a.guard = registry.NewGuardrails()
-		hooks = append(hooks, a.guard.Hook())
-	}
-	return hooks
 }
 
 // warn tells the model what the harness noticed about its calls, or ends the episode.

@@ -38,7 +38,7 @@ func (a *attempt) depict() (err error) {
 	return err
 }
 
-func (a *attempt) kept(messages []episode.Message) ([]episode.Message, error) {
+func (p *Player) kept(messages []episode.Message) ([]episode.Message, error) {
 	kept := messages
 	for i := range messages {
 		if len(messages[i].Images()) == 0 {
@@ -53,10 +53,10 @@ func (a *attempt) kept(messages []episode.Message) ([]episode.Message, error) {
 			if part.Type != episode.PartImage {
 				continue
 			}
-			if !a.Sees || a.Images == nil {
+			if !p.Sees || p.Images == nil {
 				return nil, faulty(episode.ModelError, "no_vision", fmt.Errorf("message %d of the prompt has an image, and the model takes none", i))
 			}
-			image, err := a.Images.Keep(part.MIME, part.Data)
+			image, err := p.Images.Keep(part.MIME, part.Data)
 			if err != nil {
 				return nil, faulty(episode.ToolError, "prompt_image", fmt.Errorf("message %d of the prompt: %w", i, err))
 			}

@@ -23,7 +23,7 @@ func (a *attempt) judge(ctx context.Context) error {
 	}
 	began := a.Now()
 	subject := reward.Subject{
-		Answer: a.ep.Answer, Sandbox: a.sandbox.open, Apart: a.Guarantees().Isolation["processes"] == "own",
+		Answer: a.ep.Answer, Sandbox: a.sandbox.open, Apart: a.Sandboxes.known().Isolation["processes"] == "own",
 	}
 	if sites, ok := registry.Service[stateful](a.session); ok {
 		subject.State = sites.State

@@ -30,7 +30,7 @@ func TestNetwork(t *testing.T) {
 		backend := &sandboxtest.Scripted{}
 		s := &script{steps: []func(model.Request) (model.Reply, error){call(episode.Call{ID: "c", Name: "touch", Arguments: `{"path":"a"}`}), say("x")}}
 		_, err := play(t, s, episode.Task{Network: tt.task, Allow: tt.allow}, func(p *rollout.Player) {
-			p.Sandboxes, p.Spec.Network, p.Spec.Allow = backend, tt.run, []string{"example.org"}
+			p.Sandboxes.Backend, p.Sandboxes.Spec.Network, p.Sandboxes.Spec.Allow = backend, tt.run, []string{"example.org"}
 		})
 		if err != nil || len(backend.Opened()) != 1 {
 			t.Fatalf("%d sandboxes, %v", len(backend.Opened()), err)
@@ -46,7 +46,7 @@ func TestResources(t *testing.T) {
 	backend := &sandboxtest.Scripted{}
 	s := &script{steps: []func(model.Request) (model.Reply, error){call(episode.Call{ID: "c", Name: "touch", Arguments: `{"path":"a"}`}), say("x")}}
 	_, err := play(t, s, episode.Task{Resources: episode.Resources{Memory: 2 << 30, CPUs: 2}}, func(p *rollout.Player) {
-		p.Sandboxes, p.Spec.Limits = backend, sandbox.Limits{Memory: 1 << 30, Disk: 3 << 20, Processes: 9}
+		p.Sandboxes.Backend, p.Sandboxes.Spec.Limits = backend, sandbox.Limits{Memory: 1 << 30, Disk: 3 << 20, Processes: 9}
 	})
 	if err != nil || len(backend.Opened()) != 1 {
 		t.Fatalf("%d sandboxes, %v", len(backend.Opened()), err)

@@ -96,7 +96,7 @@ func closeSnapshot(made *preparation) {
 // prepare returns a sandbox with the task's files in it and its setup done: a fork of the one that another sample has
 // prepared, where there is one.
 func (b *lazySandbox) prepare(ctx context.Context) (sandbox.Sandbox, error) {
-	if b.task.Setup == "" || b.player.Samples < 2 || !b.player.Guarantees().Snapshots {
+	if b.task.Setup == "" || b.from.Samples < 2 || !b.from.known().Snapshots {
 		return b.make(ctx)
 	}
 	for {
@@ -108,18 +108,18 @@ func (b *lazySandbox) prepare(ctx context.Context) (sandbox.Sandbox, error) {
 }
 
 func (b *lazySandbox) share(ctx context.Context) (sandbox.Sandbox, error) {
-	made, mine := b.player.prepared.join(b.task, b.player.Samples)
-	defer b.player.prepared.leave(b.task, made)
+	made, mine := b.from.prepared.join(b.task, b.from.Samples)
+	defer b.from.prepared.leave(b.task, made)
 	if mine {
 		return b.seal(ctx, made)
 	}
-	began := b.player.Now()
+	began := b.now()
 	select {
 	case <-made.done:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	b.ep.Phases.Setup = b.player.Now().Sub(began)
+	b.ep.Phases.Setup = b.now().Sub(began)
 	if made.err != nil {
 		return nil, made.err
 	}
@@ -154,7 +154,7 @@ func (b *lazySandbox) seal(ctx context.Context, made *preparation) (sandbox.Sand
 	if fault, ok := errors.AsType[*faultError](err); err != nil && (!ok || fault.Class != "setup") {
 		shared = errAgain
 	}
-	b.player.prepared.finish(b.task, made, snapshot, shared)
+	b.from.prepared.finish(b.task, made, snapshot, shared)
 	if err != nil {
 		return nil, err
 	}

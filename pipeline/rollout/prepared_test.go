@@ -21,7 +21,7 @@ func samples(t *testing.T, n int, task episode.Task) []*episode.Episode {
 	sandboxtest.Require(t, "native", err)
 	defer backend.Close()
 	task.ID, task.Prompt = "t", []episode.Message{{Role: "user", Content: "do it"}}
-	player := &rollout.Player{Model: answering{}, Registry: table(t), Sandboxes: backend, Now: time.Now, Samples: n}
+	player := &rollout.Player{Model: answering{}, Registry: table(t), Sandboxes: rollout.Sandboxes{Backend: backend, Samples: n}, Now: time.Now}
 	eps := make([]*episode.Episode, n)
 	var all sync.WaitGroup
 	for i := range eps {

@@ -44,7 +44,7 @@ func TestRefusedSchema(t *testing.T) {
 	}
 	defer backend.Close()
 	var log bytes.Buffer
-	player := &rollout.Player{Registry: reg, Sandboxes: backend, Logger: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now}
+	player := &rollout.Player{Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now}
 	for i := range 2 {
 		s := &script{steps: []func(model.Request) (model.Reply, error){picky("Failed to parse grammar")}}
 		player.Model = s

@@ -95,7 +95,7 @@ func (d *durable) run(t *testing.T, attempt, die int) (*episode.Episode, error) 
 		return d.steps[req.Turn](req)
 	}}}, die: die, kill: kill}
 	d.player = &rollout.Player{
-		Model: m, Registry: reg, Sandboxes: backend, Now: time.Now, Recorder: &record.Recorder{Turns: log}, Logger: slog.New(slog.NewTextHandler(&d.logs, nil)),
+		Model: m, Registry: reg, Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now, Recorder: &record.Recorder{Turns: log}, Logger: slog.New(slog.NewTextHandler(&d.logs, nil)),
 		Spending: rollout.Spending{Prices: episode.Prices{"m": {Input: 1e6, Output: 1e6}}},
 	}
 	if d.edit != nil {

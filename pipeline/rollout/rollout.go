@@ -18,7 +18,6 @@ import (
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
 	"trajgen/registry"
-	"trajgen/sandbox"
 )
 
 // Player plays episodes. It is shared by all workers. Of episodes it holds nothing but the setup that samples
@@ -27,17 +26,15 @@ type Player struct {
 	Model     model.Model
 	User      model.Model // plays the users of tasks that want a model for theirs; nil when there is none
 	Registry  *registry.Registry
-	Sandboxes sandbox.Backend
+	Sandboxes Sandboxes
 
 	Prompts  Prompts
 	Sampling episode.Sampling // how the model is asked, kept in the row
 	Sweep    Sweep            // what of it differs between samples
 	Web      string           // mode of the run's web, kept in the row
 
-	Disabled []string     // toolsets or tools that no episode gets
-	Limits   Limits       // for tasks that name none
-	Spec     sandbox.Spec // image, network and limits for tasks that name none
-	Samples  int          // plays of each task: from 2 on, a task's setup runs once for all of them where the backend can fork
+	Disabled []string // toolsets or tools that no episode gets
+	Limits   Limits   // for tasks that name none
 
 	// Hooks makes the hooks of an episode's calls; nil makes none. Whom they ask, they ask with ask.
 	Hooks func(ep *episode.Episode, ask Ask) []registry.Hook
@@ -58,13 +55,9 @@ type Player struct {
 	Sees   bool            // the model takes images
 	Images registry.Images // keeps those that it is shown; nil keeps none
 
-	Furnish bool // sets up what a task wants of its sandbox, also where nothing needs that, to prove that it can be had
-
 	Recorder *record.Recorder // of what episodes in play get from outside; nil keeps nothing
 
-	guarantees guarantees
-	prepared   prepared
-	plainer    plainer
+	plainer plainer
 }
 
 // Prompts are the run's own.
@@ -97,7 +90,7 @@ func (p *Player) Play(ctx context.Context, task *episode.Task, ep *episode.Episo
 		if err := a.equip(ctx); err != nil {
 			return err
 		}
-		if wants := task.Setup != "" || len(task.Files) > 0 || task.Image != "" || task.Cwd != ""; a.Furnish && wants {
+		if wants := task.Setup != "" || len(task.Files) > 0 || task.Image != "" || task.Cwd != ""; a.Sandboxes.Furnish && wants {
 			if _, err := a.sandbox.open(ctx); err != nil {
 				return err
 			}
@@ -160,14 +153,9 @@ func (p *Player) begin(task *episode.Task, ep *episode.Episode) *attempt {
 		Time:   cmp.Or(task.Limits.Time, p.Limits.Time, DefaultTime),
 	}
 	a.clock = agentTime{now: p.Now, left: a.limits.Time}
-	a.talk = model.Begin(a.asker(), ep.Sampling, ep.Key.RequestSeed)
-	a.sandbox = newSandbox(p, task, ep)
+	a.talk = model.Begin(model.AskerOf(ep), ep.Sampling, ep.Key.RequestSeed)
+	a.sandbox = newSandbox(a)
 	return a
-}
-
-// asker is for whom models are asked.
-func (a *attempt) asker() model.Asker {
-	return model.Asker{Episode: a.ep.ID, Attempt: a.ep.Attempt, Task: a.ep.Key.Task}
 }
 
 // equip freezes what the model will be shown.
@@ -216,8 +204,16 @@ func (a *attempt) choose(ctx context.Context) error {
 
 // start begins the session of the tools that were chosen.
 func (a *attempt) start() {
+	var hooks []registry.Hook
+	if a.Hooks != nil {
+		hooks = a.Hooks(a.ep, a.progress.inquire)
+	}
+	if a.Guardrails != GuardOff {
+		a.guard = registry.NewGuardrails()
+		hooks = append(hooks, a.guard.Hook())
+	}
 	a.session = a.toolset.Session(registry.SessionConfig{
-		Sandbox: a.sandbox.open, Now: a.Now, Logger: a.logger, Hooks: a.hooks(), Services: a.have,
+		Sandbox: a.sandbox.open, Now: a.Now, Logger: a.logger, Hooks: hooks, Services: a.have,
 		Secrets: a.Secrets, Limits: a.Results, Clock: a.clock.acting, Sees: a.Sees, Images: a.Images,
 	})
 }

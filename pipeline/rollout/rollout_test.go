@@ -110,7 +110,7 @@ func play(t *testing.T, s *script, task episode.Task, edit ...func(*rollout.Play
 		t.Fatal(err)
 	}
 	defer backend.Close()
-	player := &rollout.Player{Model: s, Registry: table(t), Sandboxes: backend, Now: time.Now}
+	player := &rollout.Player{Model: s, Registry: table(t), Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now}
 	for _, e := range edit {
 		e(player)
 	}
@@ -321,7 +321,7 @@ func TestNoTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer backend.Close()
-	player := &rollout.Player{Model: &script{steps: []func(model.Request) (model.Reply, error){say("x")}}, Registry: table(t), Sandboxes: backend, Now: time.Now}
+	player := &rollout.Player{Model: &script{steps: []func(model.Request) (model.Reply, error){say("x")}}, Registry: table(t), Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now}
 	if err := player.Play(t.Context(), &episode.Task{Prompt: []episode.Message{{Role: "user"}}, Verify: exact("x")}, ep); err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestPanicClosesTheSandbox(t *testing.T) {
 		call(episode.Call{ID: "c", Name: "touch", Arguments: `{"path":"a"}`}),
 		func(model.Request) (model.Reply, error) { panic("bug") },
 	}}
-	player := &rollout.Player{Model: s, Registry: table(t), Sandboxes: backend, Now: time.Now}
+	player := &rollout.Player{Model: s, Registry: table(t), Sandboxes: rollout.Sandboxes{Backend: backend}, Now: time.Now}
 	ep := &episode.Episode{ID: "e", Key: episode.Key{Task: "t"}, Toolsets: []string{"file"}, Attempt: 1}
 	func() {
 		defer func() { _ = recover() }()

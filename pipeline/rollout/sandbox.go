@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"regexp"
 	"slices"
@@ -17,9 +18,30 @@ import (
 	"trajgen/sandbox"
 )
 
+// Sandboxes is where the sandboxes of episodes come from.
+type Sandboxes struct {
+	Backend sandbox.Backend
+	Spec    sandbox.Spec // image, network and limits for tasks that name none
+	Samples int          // plays of each task: from 2 on, a task's setup runs once for all of them where the backend can fork
+	Furnish bool         // sets up what a task wants of its sandbox, also where nothing needs that, to prove that it can be had
+
+	prepared prepared
+	// Guarantees are asked for once: thousands of episodes would each hold an answer of their own.
+	once       sync.Once
+	guarantees sandbox.Guarantees
+}
+
+// known are the guarantees of the backend.
+func (s *Sandboxes) known() *sandbox.Guarantees {
+	s.once.Do(func() { s.guarantees = s.Backend.Guarantees() })
+	return &s.guarantees
+}
+
 // lazySandbox opens the episode's sandbox when something first needs it: an episode that touches none pays for none.
 type lazySandbox struct {
-	player *Player
+	from   *Sandboxes
+	now    func() time.Time
+	logger *slog.Logger
 	task   *episode.Task
 	ep     *episode.Episode
 	more   int64 // memory for tools, beside the task's
@@ -31,22 +53,10 @@ type lazySandbox struct {
 	err  error
 }
 
-func newSandbox(p *Player, task *episode.Task, ep *episode.Episode) *lazySandbox {
-	g := p.Guarantees()
-	ep.Sandbox = episode.Sandbox{Backend: g.Backend, Level: string(g.Level), Limits: g.Limits}
-	return &lazySandbox{player: p, task: task, ep: ep, lock: make(chan struct{}, 1)}
-}
-
-// guarantees are those of the sandboxes, asked once: thousands of episodes would each hold an answer of their own.
-type guarantees struct {
-	once sync.Once
-	are  sandbox.Guarantees
-}
-
-// Guarantees are those of the player's sandboxes.
-func (p *Player) Guarantees() *sandbox.Guarantees {
-	p.guarantees.once.Do(func() { p.guarantees.are = p.Sandboxes.Guarantees() })
-	return &p.guarantees.are
+func newSandbox(a *attempt) *lazySandbox {
+	g := a.Sandboxes.known()
+	a.ep.Sandbox = episode.Sandbox{Backend: g.Backend, Level: string(g.Level), Limits: g.Limits}
+	return &lazySandbox{from: &a.Sandboxes, now: a.Now, logger: a.logger, task: a.task, ep: a.ep, lock: make(chan struct{}, 1)}
 }
 
 // setupTimeout bounds the opening of a sandbox and the task's setup together.
@@ -94,9 +104,9 @@ func (b *lazySandbox) make(ctx context.Context) (sandbox.Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened := b.player.Now()
+	opened := b.now()
 	err = b.furnish(ctx, sb)
-	b.ep.Phases.Setup = b.player.Now().Sub(opened)
+	b.ep.Phases.Setup = b.now().Sub(opened)
 	if err != nil {
 		return nil, errors.Join(err, sb.Close())
 	}
@@ -104,9 +114,9 @@ func (b *lazySandbox) make(ctx context.Context) (sandbox.Sandbox, error) {
 }
 
 func (b *lazySandbox) openSpec(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	began := b.player.Now()
-	sb, err := b.player.Sandboxes.Open(ctx, spec)
-	b.ep.Phases.Open = b.player.Now().Sub(began)
+	began := b.now()
+	sb, err := b.from.Backend.Open(ctx, spec)
+	b.ep.Phases.Open = b.now().Sub(began)
 	if err != nil {
 		return nil, faulty(episode.SandboxError, "open", fmt.Errorf("open sandbox: %w", err))
 	}
@@ -115,7 +125,7 @@ func (b *lazySandbox) openSpec(ctx context.Context, spec sandbox.Spec) (sandbox.
 }
 
 func (b *lazySandbox) spec() sandbox.Spec {
-	spec := b.player.Spec
+	spec := b.from.Spec
 	spec.ID, spec.Workdir, spec.Env = fmt.Sprintf("%s-%d", b.ep.ID, b.ep.Attempt), b.task.Cwd, b.task.Env
 	spec.Image = cmp.Or(b.task.Image, spec.Image)
 	spec.Network = cmp.Or(sandbox.Network(b.task.Network), spec.Network)
@@ -168,11 +178,11 @@ func (b *lazySandbox) close() {
 	if traffic, ok := b.sb.(sandbox.Traffic); ok {
 		b.ep.Sandbox.Connections = connections(traffic)
 	}
-	began := b.player.Now()
-	if err := b.sb.Close(); err != nil && b.player.Logger != nil {
-		b.player.Logger.Warn("sandbox did not close", "id", b.ep.ID, "error", err)
+	began := b.now()
+	if err := b.sb.Close(); err != nil {
+		b.logger.Warn("sandbox did not close", "id", b.ep.ID, "error", err)
 	}
-	b.ep.Phases.Close = b.player.Now().Sub(began)
+	b.ep.Phases.Close = b.now().Sub(began)
 }
 
 // connections are what the row keeps of what was reached.

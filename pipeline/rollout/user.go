@@ -105,7 +105,7 @@ func (u *user) play(ctx context.Context, question string, choices []string) (str
 	err := a.progress.inquire(record.User, asked(question, choices), &reply, func() (err error) {
 		reply, err = a.User.Complete(ctx, model.Request{
 			Messages: append([]episode.Message{{Role: "system", Content: persona(a.task)}}, said...),
-			Seed:     &seed, MaxTokens: maxReplyTokens, Asker: a.asker(),
+			Seed:     &seed, MaxTokens: maxReplyTokens, Asker: model.AskerOf(a.ep),
 		})
 		return err
 	})

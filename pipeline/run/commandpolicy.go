@@ -100,8 +100,7 @@ func (e *Experiment) openApproverModel() error {
 func (e *Experiment) hooks(ep *episode.Episode, ask rollout.Ask) []registry.Hook {
 	policy := *e.commands
 	if _, already := policy.Approver.(agreed); policy.Approver != nil && !already {
-		asker := model.Asker{Episode: ep.ID, Attempt: ep.Attempt, Task: ep.Key.Task}
-		policy.Approver = remembered{policy.Approver, asker, ask}
+		policy.Approver = remembered{policy.Approver, model.AskerOf(ep), ask}
 	}
 	return policy.Hook()
 }

@@ -250,11 +250,10 @@ func (o *opened) offers(network, image string, allow ...string) error {
 func (e *Experiment) Player() *rollout.Player {
 	f := e.File
 	player := &rollout.Player{
-		Model: e.agent(), Registry: e.Registry, Sandboxes: e.Backend, Prompts: e.prompts,
-		Sampling: e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets,
-		Limits: f.Limits,
-		Spec:   f.Sandbox.Spec(), Samples: f.Samples,
-		Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
+		Model: e.agent(), Registry: e.Registry, Prompts: e.prompts,
+		Sandboxes: rollout.Sandboxes{Backend: e.Backend, Spec: f.Sandbox.Spec(), Samples: f.Samples},
+		Sampling:  e.sampling, Sweep: f.Sweep.Varied(), Web: e.web.Mode(), Disabled: f.Tools.DisabledToolsets,
+		Limits: f.Limits, Secrets: f.Secrets(e.Registry), Results: f.Tools.Results(), Guardrails: f.Tools.Guardrails,
 		Context: e.context(), Spending: rollout.Spending{Prices: f.Budget.Prices, Asked: f.models().Agent},
 		Sees: f.Model.Vision, Images: &e.images, Services: e.services, Hooks: e.hooks, Now: time.Now, Logger: e.Logger,
 	}

@@ -41,7 +41,7 @@ func (e *Experiment) openMedia(context.Context) (err error) {
 func (e *Experiment) mediaView(ep *episode.Episode, view *web.View, ask rollout.Ask) *media.View {
 	return e.media.View(media.Attempt{
 		Web: view, Ask: ask, Seed: int(ep.Key.Rand("vision").Int32() >> 1), Price: e.price,
-		Asker: model.Asker{Episode: ep.ID, Attempt: ep.Attempt, Task: ep.Key.Task},
+		Asker: model.AskerOf(ep),
 	})
 }
 

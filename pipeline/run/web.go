@@ -42,7 +42,7 @@ func (e *Experiment) services(task *episode.Task, ep *episode.Episode, ask rollo
 	}
 	return append(all, &tools.Summarizer{
 		Model: e.pages, Settings: e.File.Web.Summary, Ask: ask, Seed: int(ep.Key.Rand("web summary").Int32() >> 1),
-		Asker: model.Asker{Episode: ep.ID, Attempt: ep.Attempt, Task: ep.Key.Task},
+		Asker: model.AskerOf(ep),
 		Price: e.price,
 	})
 }

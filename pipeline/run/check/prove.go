@@ -89,7 +89,7 @@ func (p *Proof) play(ctx context.Context, file run.File, w io.Writer, watch Watc
 	p.Tasks, p.Sandbox = exp.Tasks, exp.Backend.Guarantees()
 	kept := &verdicts{policy: file.Scripted.Policy, proof: p, gold: map[string]bool{}}
 	player := exp.Player()
-	player.Furnish = file.Scripted.Policy == "oracle" // once is enough
+	player.Sandboxes.Furnish = file.Scripted.Policy == "oracle" // once is enough
 	ctx, observe, drain, end := watch(ctx, exp.Tasks)
 	defer end()
 	summary, err := pipeline.Run(ctx, pipeline.Config{
