@@ -7,14 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"trajgen/datasets"
 	"trajgen/pipeline/run"
 )
 
 // shownTasks returns the ids of the tasks that a run would play, in its order.
-func shownTasks(t *testing.T, args ...string) (string, seenDataset) {
+func shownTasks(t *testing.T, args ...string) (string, datasets.Seen) {
 	t.Helper()
 	got := succeed(t, append([]string{"datasets", "show", "--json", "--seed", "3"}, args...)...)
-	var seen seenDataset
+	var seen datasets.Seen
 	if err := json.Unmarshal([]byte(got.out), &seen); err != nil {
 		t.Fatal(err)
 	}

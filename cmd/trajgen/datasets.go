@@ -1,14 +1,10 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -17,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"trajgen/datasets"
-	"trajgen/pipeline/episode"
 	"trajgen/pipeline/run"
 )
 
@@ -65,14 +60,14 @@ choice has left, and the first tasks in the order in which they would be played.
 			return usage(fmt.Errorf("--n is %d; not below 0", n))
 		}
 		file.Dataset.Path = args
-		seen, err := look(cmd.Context(), file, n)
+		seen, err := file.Dataset.Look(cmd.Context(), file.Seed, os.TempDir(), n)
 		if err != nil {
 			return usage(err)
 		}
 		if asJSON {
 			err = writeJSON(std.out, seen)
 		} else {
-			err = seen.print(std)
+			err = printDataset(std, seen)
 		}
 		if err == nil && len(seen.Broken) > 0 && !file.Dataset.SkipBadRows {
 			err = usage(fmt.Errorf("%d rows are broken: a run stops there, or leaves them out with --skip-bad-rows", seen.BrokenRows))
@@ -91,120 +86,8 @@ const stepsHelp = `Which tasks are played is decided in steps, always in this or
   slice      those at some positions
   max-tasks  the first ones`
 
-// seenDataset is the output of `datasets show --json`.
-type seenDataset struct {
-	datasets.About
-	Tasks      int             `json:"tasks"`
-	Steps      []datasets.Step `json:"steps"`
-	Fields     map[string]int  `json:"fields"`   // how many tasks have it
-	Metadata   map[string]int  `json:"metadata"` // likewise, of the keys that no field took
-	Repeated   int             `json:"repeated"` // tasks with the id of an earlier one
-	BrokenRows int             `json:"broken_rows"`
-	Reasons    map[string]int  `json:"broken_by_reason"` // reasons without quoted texts and numbers
-	Broken     []string        `json:"broken"`           // the first ones
-	First      []*episode.Task `json:"first"`
-}
-
-// look reads a dataset to its end.
-func look(ctx context.Context, file run.File, n int) (*seenDataset, error) {
-	const most = 10
-	seen := &seenDataset{Fields: map[string]int{}, Metadata: map[string]int{}, Reasons: map[string]int{}, Broken: []string{}, First: []*episode.Task{}}
-	reported := false
-	source, _, err := file.Dataset.Open(datasets.Options{
-		Choice: file.Dataset.Choice(file.Seed, os.TempDir()), SkipBadRows: true,
-		OnSkip: func(bad *datasets.RowError) {
-			if reported {
-				return
-			}
-			seen.broken(bad.Reason)
-			if seen.BrokenRows++; seen.BrokenRows <= most {
-				seen.Broken = append(seen.Broken, bad.Error())
-			}
-		},
-		OnRepeat: func(string) {
-			if !reported {
-				seen.Repeated++
-			}
-		},
-		OnChosen: func(steps []datasets.Step) { seen.Steps, reported = steps, true },
-	})
-	if err != nil {
-		return nil, err
-	}
-	seen.About = source.About()
-	for task, err := range source.Tasks(ctx) {
-		if err != nil {
-			lines := append(seen.Broken, seen.reasons()...) // they may explain why no task could be read
-			return nil, errors.New(strings.Join(append(lines, err.Error()), "\n"))
-		}
-		if err := seen.count(task); err != nil {
-			return nil, err
-		}
-		if seen.Tasks++; seen.Tasks <= n {
-			seen.First = append(seen.First, task)
-		}
-	}
-	return seen, nil
-}
-
-// broken counts a broken row by its reason.
-func (s *seenDataset) broken(reasons string) {
-	const most = 1000 // reasons, as a hostile dataset may have ever new ones
-	for reason := range strings.SplitSeq(reasons, "; ") {
-		reason = particulars.ReplaceAllString(reason, "…")
-		if s.Reasons[reason] > 0 || len(s.Reasons) < most {
-			s.Reasons[reason]++
-		}
-	}
-}
-
-// particulars are the parts in which reasons of one kind differ: quoted texts and numbers.
-var particulars = regexp.MustCompile(`"(\\.|[^"\\])*"|\b[0-9]+\b`)
-
-// reasons are the most frequent ones, where several rows are broken.
-func (s *seenDataset) reasons() (lines []string) {
-	const most = 10
-	if s.BrokenRows < 2 {
-		return nil
-	}
-	names := slices.SortedFunc(maps.Keys(s.Reasons), func(a, b string) int {
-		return cmp.Or(cmp.Compare(s.Reasons[b], s.Reasons[a]), cmp.Compare(a, b))
-	})
-	for _, name := range names[:min(most, len(names))] {
-		lines = append(lines, fmt.Sprintf("%d of %d broken rows: %s", s.Reasons[name], s.BrokenRows, name))
-	}
-	if more := len(names) - most; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d other reasons", more))
-	}
-	return lines
-}
-
-func (s *seenDataset) count(task *episode.Task) error {
-	encoded, err := json.Marshal(task)
-	if err != nil {
-		return fmt.Errorf("encode task %s: %w", task.ID, err)
-	}
-	var fields, metadata map[string]json.RawMessage
-	if err := json.Unmarshal(encoded, &fields); err != nil {
-		return fmt.Errorf("encode task %s: %w", task.ID, err)
-	}
-	for name := range fields {
-		if name != "row" && name != "metadata" {
-			s.Fields[name]++
-		}
-	}
-	if len(task.Metadata) > 0 {
-		if err := json.Unmarshal(task.Metadata, &metadata); err != nil {
-			return fmt.Errorf("metadata of task %s: %w", task.ID, err)
-		}
-	}
-	for name := range metadata {
-		s.Metadata[name]++
-	}
-	return nil
-}
-
-func (s *seenDataset) print(std stdio) error {
+// printDataset prints what a dataset is read as.
+func printDataset(std stdio, s *datasets.Seen) error {
 	const most = 10
 	fmt.Fprintf(std.out, "%d tasks\n", s.Tasks)
 	if text := run.LeftOut(s.Steps); text != "" {
@@ -251,7 +134,7 @@ func (s *seenDataset) print(std stdio) error {
 	for _, text := range s.Broken {
 		fmt.Fprintf(std.out, "\nbroken: %s\n", text)
 	}
-	if reasons := s.reasons(); len(reasons) > 0 {
+	if reasons := s.Frequent(); len(reasons) > 0 {
 		fmt.Fprintf(std.out, "\n%s\n", strings.Join(reasons, "\n"))
 	}
 	return nil
