@@ -60,7 +60,7 @@ func TestEverySettingCounts(t *testing.T) {
 		}
 		value, own := values[s.name()]
 		if !own {
-			value = kinds[KindOf(s.Value.Type())]
+			value = kinds[kindOf(s.Value.Type())]
 		}
 		text := value
 		for _, key := range slices.Backward(strings.Split(s.Key, ".")) {

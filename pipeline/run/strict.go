@@ -162,7 +162,7 @@ func written(node *yaml.Node) string {
 
 // wanted describes the form that a type must have, if the node has another one.
 func wanted(t reflect.Type, node *yaml.Node) string {
-	switch kind := KindOf(t); {
+	switch kind := kindOf(t); {
 	case kind == "list" && node.Kind == yaml.ScalarNode:
 		return fmt.Sprintf("a list, such as [%.60s]", node.Value)
 	case t.Kind() == reflect.Struct:
@@ -170,12 +170,12 @@ func wanted(t reflect.Type, node *yaml.Node) string {
 	case t.Kind() == reflect.Map:
 		return "a mapping of keys and values"
 	default:
-		return KindNames[kind]
+		return kindNames[kind]
 	}
 }
 
-// KindOf names the form in which a field of a run file is written.
-func KindOf(t reflect.Type) string {
+// kindOf names the form in which a field of a run file is written.
+func kindOf(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -198,8 +198,8 @@ func KindOf(t reflect.Type) string {
 	return t.Kind().String()
 }
 
-// KindNames describes the form of each kind.
-var KindNames = map[string]string{
+// kindNames describes the form of each kind.
+var kindNames = map[string]string{
 	"bool": "true or false", "int": "a whole number", "uint": "a whole number from 0", "number": "a number", "string": "a text", "list": "a list",
 	"duration": "a duration such as 90s or 5m", "size": "a size such as 512M or 2G", "pairs": "NAME=VALUE",
 }
