@@ -14,6 +14,7 @@ import (
 
 	"trajgen/outputs/compress"
 	"trajgen/outputs/export"
+	"trajgen/pipeline/run"
 )
 
 // compressOptions are the flags of compress.
@@ -104,7 +105,7 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 	if err := errors.Join(o.validate(), wrong); err != nil {
 		return usage(err)
 	}
-	source, notes, _, run, closeSource, err := o.source()
+	source, notes, _, about, closeSource, err := o.source()
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 		return usage(err)
 	}
 	o.out = filepath.Clean(o.out)
-	if err := makePlace(o.out); err != nil {
+	if err := run.MakePlace(o.out); err != nil {
 		return usage(fmt.Errorf("compress to %s: %w", o.out, err))
 	}
 	marks, err := export.NewWholeLines[compress.Mark](o.out + ".compression.jsonl")
@@ -125,25 +126,25 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 	}
 	defer func() { err = errors.Join(err, marks.Close()) }()
 	result := compression{Statuses: map[compress.Status]int{compress.Fits: 0, compress.Compressed: 0, compress.CannotFit: 0}, Reasons: map[string]int{}}
-	o.Measure = measure
+	o.Measure = compress.Measure
 	o.Mark = func(mark compress.Mark) error {
 		result.add(mark)
 		return marks.Add(mark)
 	}
-	var model *summaryWriter
+	var model *compress.Writer
 	if o.by == "model" {
 		model, err = o.summary.open(ctx, o.out+".summaries.jsonl", std)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, model.close()) }()
-		o.Summarise, o.MaxText = model.summarise, model.maxText(o.SummaryTokens)
+		defer func() { err = errors.Join(err, model.Close()) }()
+		o.Summarise, o.MaxText = model.Summarise, model.MaxText(o.SummaryTokens)
 	}
 	shorter, err := compress.New(source, o.Options)
 	if err != nil {
 		return usage(err)
 	}
-	if result.Result, err = exportTo(ctx, std, shorter, o.to, o.out, export.Options{Set: set, Run: run, Images: o.images}); err != nil {
+	if result.Result, err = exportTo(ctx, std, shorter, o.to, o.out, export.Options{Set: set, Run: about, Images: o.images}); err != nil {
 		return err
 	}
 	if !export.Formats()[o.to].Rows {
@@ -155,7 +156,7 @@ func (o *compressOptions) run(ctx context.Context, std stdio) (err error) {
 	}
 	result.Files = append(result.Files, info)
 	if model != nil {
-		result.Asked, result.Kept = model.counts()
+		result.Asked, result.Kept = model.Asked(), model.Had
 	}
 	result.Notes = append(result.Notes, o.partialNotes()...)
 	return cmp.Or(o.tell(std, result), o.complete())

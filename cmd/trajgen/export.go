@@ -236,7 +236,7 @@ func exportTo(ctx context.Context, std stdio, source export.Source, format, out 
 	info, err := os.Stat(out)
 	through := out == "-" || err == nil && !info.IsDir() && !info.Mode().IsRegular()
 	if !through {
-		if err := makePlace(out); err != nil {
+		if err := run.MakePlace(out); err != nil {
 			return result, usage(fmt.Errorf("export to %s: %w", out, err))
 		}
 	}
@@ -266,23 +266,6 @@ func exportTo(ctx context.Context, std stdio, source export.Source, format, out 
 	}
 	result.Files = nil
 	return result, pour(target, out, std.out)
-}
-
-// makePlace makes the directory for an export. It refuses a place where the export would replace a run's own files.
-func makePlace(out string) error {
-	full, err := filepath.Abs(out)
-	if err != nil {
-		return err
-	}
-	own := []string{"journal", "images", "trajectories", "tool_calls", "media", "run.json", "report.json", "report.md", run.SumsName, "log.jsonl"}
-	for dir, name := full, ""; ; dir, name = filepath.Dir(dir), filepath.Base(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && (name == "" || slices.Contains(own, name)) {
-			return fmt.Errorf("%s is a run directory, whose files trajgen run and --resume write (want a place beside it, or a new name in it)", dir)
-		}
-		if dir == filepath.Dir(dir) {
-			return os.MkdirAll(filepath.Dir(full), 0o755)
-		}
-	}
 }
 
 // pour copies a file to stdout, a device or a pipe. It first unlinks the file, as the reader of a pipe may close it, which ends this

@@ -95,3 +95,20 @@ func follow(f *File, dir string) {
 		}
 	}
 }
+
+// MakePlace makes the directory for an export. It refuses a place where the export would replace a run's own files.
+func MakePlace(out string) error {
+	full, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	own := []string{"journal", "images", "trajectories", "tool_calls", "media", "run.json", "report.json", "report.md", SumsName, "log.jsonl"}
+	for dir, name := full, ""; ; dir, name = filepath.Dir(dir), filepath.Base(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && (name == "" || slices.Contains(own, name)) {
+			return fmt.Errorf("%s is a run directory, whose files trajgen run and --resume write (want a place beside it, or a new name in it)", dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return os.MkdirAll(filepath.Dir(full), 0o755)
+		}
+	}
+}
