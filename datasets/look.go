@@ -32,7 +32,9 @@ type Seen struct {
 // in the directory scratch.
 func (s Settings) Look(ctx context.Context, seed uint64, scratch string, n int) (*Seen, error) {
 	const most = 10
-	seen := &Seen{Fields: map[string]int{}, Metadata: map[string]int{}, Reasons: map[string]int{}, Broken: []string{}, First: []*episode.Task{}}
+	seen := &Seen{
+		Fields: map[string]int{}, Metadata: map[string]int{}, Reasons: map[string]int{}, Broken: []string{}, First: []*episode.Task{},
+	}
 	reported := false
 	source, _, err := s.Open(Options{
 		Choice: s.Choice(seed, scratch), SkipBadRows: true,

@@ -19,7 +19,7 @@ import (
 type progress struct {
 	w     io.Writer
 	now   func() time.Time
-	every time.Duration // between lines
+	every time.Duration // between lines, and between looks at what the run waits for
 
 	mu       sync.Mutex // guards the fields below
 	bar      *progressbar.ProgressBar
@@ -42,6 +42,7 @@ type progress struct {
 func newProgress(w io.Writer, total int, bar bool, width int, now func() time.Time) *progress {
 	p := &progress{w: w, now: now, every: 10 * time.Second, total: total, outcomes: map[episode.Outcome]int{}, began: now(), lined: now()}
 	if bar {
+		p.every = time.Second
 		p.bar = newBar(w, total, max(10, min(30, width-70)), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("ep"),
 			progressbar.OptionSetPredictTime(false), // prints two times without labels
 			progressbar.OptionFullWidth(),
@@ -76,18 +77,17 @@ func (p *progress) observe(event pipeline.Event) {
 	default:
 		return
 	}
-	if p.bar != nil {
-		if now := p.now(); now.Sub(p.lined) >= time.Second {
-			p.look(now)
-			p.lined = now
-		}
-		p.bar.Describe(p.times(p.now()) + ": " + p.tally())
-		_ = p.bar.Add(1)
-		return
-	}
-	if now := p.now(); now.Sub(p.lined) >= p.every {
+	now := p.now()
+	due := now.Sub(p.lined) >= p.every
+	if due {
 		p.look(now)
 		p.lined = now
+	}
+	switch {
+	case p.bar != nil:
+		p.bar.Describe(p.times(now) + ": " + p.tally())
+		_ = p.bar.Add(1)
+	case due:
 		p.line(now)
 	}
 }

@@ -131,15 +131,7 @@ func (o runOptions) warnings(w io.Writer) io.Writer {
 	if o.logFormat != "json" {
 		return w
 	}
-	return slogWriter{slog.New(slog.NewJSONHandler(w, nil))}
-}
-
-// slogWriter makes a warning of each line.
-type slogWriter struct{ logger *slog.Logger }
-
-func (s slogWriter) Write(p []byte) (int, error) {
-	s.logger.Warn(strings.TrimSpace(string(p)))
-	return len(p), nil
+	return slog.NewLogLogger(slog.NewJSONHandler(w, nil), slog.LevelWarn).Writer()
 }
 
 // execute runs an experiment from the run file to the report.

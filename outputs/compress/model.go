@@ -67,7 +67,8 @@ func (w *Writer) ask(ctx context.Context, ask Ask) (summary Summary, err error) 
 	switch {
 	case err == nil:
 		return Summary{Text: reply.Message.Content, Model: cmp.Or(reply.Model, "unknown"), Usage: reply.Usage}, nil
-	case ok && (failed.Class == model.ClassBadRequest || failed.Class == model.ClassContentPolicy || failed.Class == model.ClassContextOverflow || failed.Class == model.ClassRequestTooLarge):
+	case ok && (failed.Class == model.ClassBadRequest || failed.Class == model.ClassContentPolicy ||
+		failed.Class == model.ClassContextOverflow || failed.Class == model.ClassRequestTooLarge):
 		return summary, fmt.Errorf("%w: %s", ErrNoSummary, failed.Class)
 	}
 	return summary, fmt.Errorf("summary model: %w", err)
@@ -84,7 +85,8 @@ func Measure(ep *episode.Episode) Ruler {
 			continue
 		}
 		sent := ep.Sent(i)
-		if turn.Usage.Prompt <= model.PromptBound(model.Request{Messages: sent, Tools: ep.Tools}) { // else the server counted something else
+		// A larger count is of something else.
+		if turn.Usage.Prompt <= model.PromptBound(model.Request{Messages: sent, Tools: ep.Tools}) {
 			counter.Learn(sent, ep.Tools, turn.Usage.Prompt)
 			learned = true
 		}
