@@ -21,7 +21,7 @@ class TrajgenSFTDataset(MultiTurnSFTDataset):
         messages = []
         for message in super()._build_messages(example):
             # Templates ask whether a key is there; in Parquet all are.
-            message = {key: value for key, value in message.items() if value is not None and value != []}
+            message = {key: value for key, value in message.items() if key == "content" or value is not None and value != []}
             for call in message.get("tool_calls", []):
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"])
             messages.append(message)

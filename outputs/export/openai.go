@@ -133,8 +133,8 @@ func (w *openaiWriter) message(m *episode.Message) (to openaiMessage, err error)
 			return to, &Refusal{refuseName}
 		}
 	}
-	chat, err := newChatMessage(m, asWritten)
-	to = openaiMessage{Role: m.Role, ToolCalls: chat.ToolCalls}
+	calls, err := chatCalls(m, asWritten)
+	to = openaiMessage{Role: m.Role, ToolCalls: calls}
 	if m.Role == "tool" {
 		to.ToolCallID = m.ToolCallID
 	}

@@ -30,15 +30,15 @@ var preferenceFormat = Format{
 
 // preferenceRow is a row of a pair.
 type preferenceRow struct {
-	Task           string        `json:"task" parquet:"task"`
-	ChosenID       string        `json:"chosen_id" parquet:"chosen_id"`
-	RejectedID     string        `json:"rejected_id" parquet:"rejected_id"`
-	Prompt         []chatMessage `json:"prompt" parquet:"prompt,list"`
-	Chosen         []chatMessage `json:"chosen" parquet:"chosen,list"`
-	Rejected       []chatMessage `json:"rejected" parquet:"rejected,list"`
-	Tools          jsonText      `json:"tools" parquet:"tools,dict"`
-	ChosenReward   float64       `json:"chosen_reward" parquet:"chosen_reward"`
-	RejectedReward float64       `json:"rejected_reward" parquet:"rejected_reward"`
+	Task           string                `json:"task" parquet:"task"`
+	ChosenID       string                `json:"chosen_id" parquet:"chosen_id"`
+	RejectedID     string                `json:"rejected_id" parquet:"rejected_id"`
+	Prompt         []chatMessage[string] `json:"prompt" parquet:"prompt,list"`
+	Chosen         []chatMessage[string] `json:"chosen" parquet:"chosen,list"`
+	Rejected       []chatMessage[string] `json:"rejected" parquet:"rejected,list"`
+	Tools          jsonText              `json:"tools" parquet:"tools,dict"`
+	ChosenReward   float64               `json:"chosen_reward" parquet:"chosen_reward"`
+	RejectedReward float64               `json:"rejected_reward" parquet:"rejected_reward"`
 }
 
 // Why an episode is in no pair.
@@ -97,7 +97,7 @@ func (s *preferenceSink) add(ep *episode.Episode) error {
 	if ep.Reward == nil {
 		return &Refusal{dropNoReward}
 	}
-	if _, _, err := s.promptAndRest(ep); err != nil {
+	if _, _, err := promptAndRest(s.trlWriter, ep, trlText); err != nil {
 		return err // a *Refusal, like all errors of a conversation
 	}
 	if ep.Row != s.row {
@@ -213,11 +213,11 @@ func (s *preferenceSink) pair(group *preferenceGroup) error {
 
 // putPair writes a pair.
 func (s *preferenceSink) putPair(chosen, rejected *episode.Episode) error {
-	prompt, better, err := s.promptAndRest(chosen)
+	prompt, better, err := promptAndRest(s.trlWriter, chosen, trlText)
 	if err != nil {
 		return err
 	}
-	_, worse, err := s.promptAndRest(rejected)
+	_, worse, err := promptAndRest(s.trlWriter, rejected, trlText)
 	if err != nil {
 		return err
 	}

@@ -10,38 +10,48 @@ import (
 )
 
 var sharegptFormat = Format{
+	imaging: inlined,
 	About: "ShareGPT conversations in the envelope of Hermes: <tools>, <think>, <tool_call> and <tool_response>, with statistics of calls. Each row is parsed back before it is written, " +
-		"and refused when it would not read the same. What the harness said stands as a turn of human or gpt",
-	Settings: map[string]Setting{"system": {
-		About: "tools (default) opens with the list of tools alone, as Hermes does, own puts the system message that the model saw before it",
-		words: []string{"tools", "own"},
-	}},
+		"and refused when it would not read the same. What the harness said stands as a turn of human or gpt. " +
+		"With --inline-media, rows have a list of images, and turns a mark <image> where each stands",
+	Settings: map[string]Setting{
+		"system": {
+			About: "tools (default) opens with the list of tools alone, as Hermes does, own puts the system message that the model saw before it",
+			words: []string{"tools", "own"},
+		},
+		"file": {
+			About: "jsonl (default; images are data URLs) or parquet (images are bytes, as LLaMA-Factory wants; " +
+				"without the counts of calls by tool)",
+			words: []string{"jsonl", "parquet"},
+		},
+	},
 	open: openShareGPT,
 }
 
 // sharegptRow is a row. Its counts have every tool of the export, so that readers by column find one schema.
 type sharegptRow struct {
-	PromptIndex   int                          `json:"prompt_index"`
-	Conversations []ShareGPTTurn               `json:"conversations"`
-	Metadata      sharegptMetadata             `json:"metadata"`
-	Completed     bool                         `json:"completed"`
-	Partial       bool                         `json:"partial"`
-	APICalls      int                          `json:"api_calls"`
-	ToolsetsUsed  []string                     `json:"toolsets_used"`
-	ToolStats     map[string]sharegptToolStats `json:"tool_stats"`
-	ToolErrors    map[string]int               `json:"tool_error_counts"`
+	PromptIndex   int                          `json:"prompt_index" parquet:"prompt_index"`
+	Conversations []ShareGPTTurn               `json:"conversations" parquet:"conversations,list"`
+	Images        []rowImage                   `json:"images,omitempty" parquet:"images,list"`
+	Metadata      sharegptMetadata             `json:"metadata" parquet:"metadata"`
+	Completed     bool                         `json:"completed" parquet:"completed"`
+	Partial       bool                         `json:"partial" parquet:"partial"`
+	APICalls      int                          `json:"api_calls" parquet:"api_calls"`
+	ToolsetsUsed  []string                     `json:"toolsets_used" parquet:"toolsets_used,list"`
+	ToolStats     map[string]sharegptToolStats `json:"tool_stats" parquet:"-"` // whose order a map of Parquet would not keep
+	ToolErrors    map[string]int               `json:"tool_error_counts" parquet:"-"`
 }
 
 // ShareGPTTurn is a turn of a ShareGPT conversation.
 type ShareGPTTurn struct {
-	From  string `json:"from"` // system, human, gpt, tool
-	Value string `json:"value"`
+	From  string `json:"from" parquet:"from,dict"` // system, human, gpt, tool
+	Value string `json:"value" parquet:"value"`
 }
 
 type sharegptMetadata struct {
-	BatchNum  int    `json:"batch_num"` // always 0: episodes are not played in batches
-	Timestamp string `json:"timestamp"`
-	Model     string `json:"model"`
+	BatchNum  int    `json:"batch_num" parquet:"batch_num"` // always 0: episodes are not played in batches
+	Timestamp string `json:"timestamp" parquet:"timestamp"`
+	Model     string `json:"model" parquet:"model,dict"`
 }
 
 type sharegptToolStats struct {
@@ -64,40 +74,47 @@ const (
 
 // sharegptSink keeps the rows beside the file until all tools are known.
 type sharegptSink struct {
-	*lines[sharegptRow]
+	rowFile[*sharegptRow]
 	notes
 	kept  *spool
-	own   bool
+	way   sharegptWay
 	tools map[string]sharegptToolStats // every tool of the export, all zero
 }
 
+// sharegptWay says how rows are written.
+type sharegptWay struct {
+	own    bool // with the system message that the model saw
+	inline bool // with images
+}
+
 func openShareGPT(path string, options Options) (target, error) {
-	f, err := openFile(path, "sharegpt.jsonl")
+	out, err := openRowFile[*sharegptRow](path, rowKind{as: options.Set["file"], name: "sharegpt", id: "prompt_index"}, options)
 	if err != nil {
 		return nil, err
 	}
 	kept, err := openSpool(path)
 	if err != nil {
-		return nil, errors.Join(err, f.close())
+		return nil, errors.Join(err, out.close())
 	}
-	own := options.Set["system"] == "own"
-	return &sharegptSink{lines: &lines[sharegptRow]{file: f}, notes: notes{}, kept: kept, own: own, tools: map[string]sharegptToolStats{}}, nil
+	way := sharegptWay{own: options.Set["system"] == "own", inline: options.Inline}
+	return &sharegptSink{rowFile: out, notes: notes{}, kept: kept, way: way, tools: map[string]sharegptToolStats{}}, nil
 }
 
 func (s *sharegptSink) add(ep *episode.Episode) error {
-	turns, err := sharegptTurns(ep, s.own)
+	turns, err := s.way.turns(ep)
 	if err != nil {
 		return err // a *Refusal
 	}
 	row := sharegptRow{
-		PromptIndex: ep.Row, Conversations: turns, APICalls: len(ep.Turns), ToolsetsUsed: append([]string{}, ep.Toolsets...),
+		PromptIndex: ep.Row, Conversations: turns, Images: rowImages(ep.Messages),
+		APICalls: len(ep.Turns), ToolsetsUsed: append([]string{}, ep.Toolsets...),
 		Metadata:  sharegptMetadata{Model: ep.Model},
 		Completed: ep.Stop == episode.StopAnswered, Partial: ep.Stop != episode.StopAnswered,
 	}
 	if !ep.Started.IsZero() {
 		row.Metadata.Timestamp = ep.Started.UTC().Format("2006-01-02T15:04:05.000000+00:00")
 	}
-	if err := sameShareGPT(&row, ep, s.own); err != nil {
+	if err := s.way.same(&row, ep); err != nil {
 		return err
 	}
 	stats, invented := s.count(ep)
@@ -113,7 +130,7 @@ func (s *sharegptSink) add(ep *episode.Episode) error {
 	if invented {
 		s.notes[noteInvented]++
 	}
-	if !s.own && systemOf(ep) != "" {
+	if !s.way.own && systemOf(ep) != "" {
 		s.notes[noteSystem]++
 	}
 	return nil
@@ -169,14 +186,14 @@ func (s *sharegptSink) finish() ([]FileInfo, error) {
 		for name, n := range all {
 			row.ToolErrors[name] = n.Failure
 		}
-		if err := s.put(row); err != nil {
+		if err := s.put(&row); err != nil {
 			return nil, err
 		}
 	}
-	return s.lines.finish()
+	return s.rowFile.finish()
 }
 
-func (s *sharegptSink) close() error { return errors.Join(s.kept.Close(), s.lines.close()) }
+func (s *sharegptSink) close() error { return errors.Join(s.kept.Close(), s.rowFile.close()) }
 
 // systemOf is the system message with which a conversation begins.
 func systemOf(ep *episode.Episode) string {

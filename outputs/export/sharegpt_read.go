@@ -165,14 +165,14 @@ func unquoted(value json.RawMessage) string {
 	return string(value)
 }
 
-// sameShareGPT holds that a row reads back as what the episode has, as far as the format carries it.
-func sameShareGPT(written *sharegptRow, ep *episode.Episode, own bool) error {
+// same holds that a row reads back as what the episode has, as far as the format carries it.
+func (w sharegptWay) same(written *sharegptRow, ep *episode.Episode) error {
 	var row sharegptRow
 	text, err := encode(written)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, &row); err != nil {
+	if err := json.Unmarshal(text, &row); err != nil || !slices.EqualFunc(written.Images, row.Images, rowImage.equal) {
 		return &Refusal{"a row that is not JSON"}
 	}
 	got, err := ReadShareGPT(row.Conversations)
@@ -184,11 +184,14 @@ func sameShareGPT(written *sharegptRow, ep *episode.Episode, own bool) error {
 		if n := results(want[i+1:]); want[i].Role == "assistant" {
 			copy(want[i+1:], byCall(want[i].Calls, want[i+1:i+1+n]))
 		}
+		if want[i].Role == "user" {
+			want[i].Content, _ = w.heard(&want[i]) // which turns has refused
+		}
 	}
 	if want[0].Role == "system" {
 		want = want[1:]
 	}
-	if own && got.System != systemOf(ep) || !own && got.System != "" || !slices.EqualFunc(ep.Tools, got.Tools, sameTool) ||
+	if w.own && got.System != systemOf(ep) || !w.own && got.System != "" || !slices.EqualFunc(ep.Tools, got.Tools, sameTool) ||
 		!slices.EqualFunc(want, got.Messages, sameMessage) {
 		return &Refusal{"a row that does not read back the same"}
 	}
@@ -278,6 +281,13 @@ func checkShareGPTRow(line []byte) error {
 		if n.Count != n.Success+n.Failure || row.ToolErrors[name] != n.Failure {
 			errs = append(errs, fmt.Errorf("tool %q: %d calls, %d successes, %d failures, %d in tool_error_counts", name, n.Count, n.Success, n.Failure, row.ToolErrors[name]))
 		}
+	}
+	marked := 0
+	for _, turn := range row.Conversations {
+		marked += strings.Count(turn.Value, imageMark)
+	}
+	if row.Images != nil && marked != len(row.Images) {
+		errs = append(errs, fmt.Errorf("%d images, and %s stands %d times in the turns", len(row.Images), imageMark, marked))
 	}
 	_, err := ReadShareGPT(row.Conversations)
 	return errors.Join(append(errs, err)...)

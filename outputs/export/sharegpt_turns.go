@@ -49,12 +49,12 @@ type sharegptResponse struct {
 	Content    json.RawMessage `json:"content"` // an object or a list, or a text
 }
 
-// sharegptTurns are an episode's conversation. Every error is a *Refusal.
-func sharegptTurns(ep *episode.Episode, own bool) ([]ShareGPTTurn, error) {
+// turns are an episode's conversation. Every error is a *Refusal.
+func (w sharegptWay) turns(ep *episode.Episode) ([]ShareGPTTurn, error) {
 	if err := conversation(ep); err != nil {
 		return nil, err
 	}
-	system, err := sharegptSystem(ep, own)
+	system, err := w.system(ep)
 	if err != nil {
 		return nil, err
 	}
@@ -70,16 +70,20 @@ func sharegptTurns(ep *episode.Episode, own bool) ([]ShareGPTTurn, error) {
 		case "system":
 			return nil, &Refusal{refuseLate}
 		case "user":
-			turns = append(turns, ShareGPTTurn{"human", m.Content})
+			said, err := w.heard(m)
+			if err != nil {
+				return nil, err
+			}
+			turns = append(turns, ShareGPTTurn{"human", said})
 		case "assistant":
-			value, err := sharegptSaid(m)
+			value, err := w.said(m)
 			if err != nil {
 				return nil, err
 			}
 			turns = append(turns, ShareGPTTurn{"gpt", value})
 			n := results(messages)
 			if n > 0 {
-				turns = append(turns, ShareGPTTurn{"tool", sharegptResults(m.Calls, messages[:n])})
+				turns = append(turns, ShareGPTTurn{"tool", w.results(m.Calls, messages[:n])})
 			}
 			messages = messages[n:]
 		}
@@ -97,7 +101,7 @@ func results(messages []episode.Message) int {
 	return len(messages)
 }
 
-func sharegptSystem(ep *episode.Episode, own bool) (string, error) {
+func (w sharegptWay) system(ep *episode.Episode) (string, error) {
 	tools := make([]sharegptTool, 0, len(ep.Tools))
 	for _, schema := range ep.Tools {
 		f, err := functionOf(schema)
@@ -106,22 +110,40 @@ func sharegptSystem(ep *episode.Episode, own bool) (string, error) {
 		}
 		tools = append(tools, sharegptTool{function: f})
 	}
-	list, err := enveloped(tools)
+	list, err := w.enveloped(tools)
 	if err != nil {
 		return "", err
 	}
 	text := sharegptPreamble + list + sharegptCalling
-	if system := systemOf(ep); own && system != "" {
-		return system + "\n\n" + text, nil
+	if system := systemOf(ep); w.own && system != "" {
+		return system + "\n\n" + text, w.unmarked(system)
 	}
 	return text, nil
 }
 
-func sharegptSaid(m *episode.Message) (string, error) {
+// heard is what the user says.
+func (w sharegptWay) heard(m *episode.Message) (string, error) {
+	if w.inline {
+		return withMarks(m)
+	}
+	return m.Content, nil
+}
+
+func (w sharegptWay) unmarked(texts ...string) error {
+	if w.inline {
+		return unmarked(texts...)
+	}
+	return nil
+}
+
+func (w sharegptWay) said(m *episode.Message) (string, error) {
 	for _, tag := range envelope {
 		if strings.Contains(m.Reasoning, tag) || strings.Contains(m.Content, tag) {
 			return "", &Refusal{refuseTag}
 		}
+	}
+	if err := w.unmarked(m.Reasoning, m.Content); err != nil {
+		return "", err
 	}
 	var value strings.Builder
 	value.WriteString(openThink)
@@ -140,7 +162,7 @@ func sharegptSaid(m *episode.Message) (string, error) {
 		if !isObject(call.Arguments) {
 			arguments = quoted(call.Arguments)
 		}
-		text, err := enveloped(sharegptCall{call.Name, arguments})
+		text, err := w.enveloped(sharegptCall{call.Name, arguments})
 		if err != nil {
 			return "", err
 		}
@@ -149,15 +171,15 @@ func sharegptSaid(m *episode.Message) (string, error) {
 	return value.String(), nil
 }
 
-// sharegptResults puts the results of a turn into one.
-func sharegptResults(calls []episode.Call, results []episode.Message) string {
+// results puts the results of a turn into one.
+func (w sharegptWay) results(calls []episode.Call, results []episode.Message) string {
 	var blocks []string
 	for i, m := range byCall(calls, results) {
 		content := json.RawMessage(m.Content)
 		if !isContainer(m.Content) {
 			content = quoted(m.Content)
 		}
-		text, err := enveloped(sharegptResponse{m.ToolCallID, calls[i].Name, content})
+		text, err := w.enveloped(sharegptResponse{m.ToolCallID, calls[i].Name, content})
 		if err != nil { // of texts, and of JSON that was found valid
 			panic(err)
 		}
@@ -178,8 +200,8 @@ func byCall(calls []episode.Call, results []episode.Message) []episode.Message {
 }
 
 // enveloped is the JSON of a value that may stand between tags. In JSON, < stands in texts alone, where it can be written
-// otherwise; it is left as it is where no tag is in sight.
-func enveloped(value any) (string, error) {
+// otherwise; it is left as it is where no tag is in sight, and no mark of an image in a row that may have some.
+func (w sharegptWay) enveloped(value any) (string, error) {
 	encoded, err := encode(value)
 	if err != nil {
 		return "", &Refusal{"JSON that cannot be written again"}
@@ -189,6 +211,9 @@ func enveloped(value any) (string, error) {
 		if strings.Contains(text, tag) {
 			return strings.ReplaceAll(text, "<", `\u003c`), nil
 		}
+	}
+	if w.unmarked(text) != nil {
+		text = strings.ReplaceAll(text, "<", `\u003c`)
 	}
 	return text, nil
 }

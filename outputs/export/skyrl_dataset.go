@@ -46,7 +46,7 @@ type skyrlExtra struct {
 }
 
 func newSkyRLTask(ep *episode.Episode, options Options, seen *firsts, n notes) (*skyrlTask, error) {
-	prompt, truth, err := seen.task(ep, n)
+	prompt, truth, err := seen.task(ep, n, asIs)
 	if err != nil {
 		return nil, err
 	}

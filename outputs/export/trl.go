@@ -2,24 +2,34 @@ package export
 
 import (
 	"encoding/json"
+	"slices"
 
 	"trajgen/pipeline/episode"
 )
 
 var trlFormat = Format{
+	imaging: inlined,
 	About: "TRL's conversational rows: messages and tools, with the episode's id and reward beside them. TRL knows no weights: " +
-		"assistant messages of the dataset and what the harness said (prefill, warnings) are trained on like the rest; --without-harness leaves out the harness's",
+		"assistant messages of the dataset and what the harness said (prefill, warnings) are trained on like the rest; --without-harness leaves out the harness's. " +
+		"With --inline-media each row has a column images, and contents are lists of parts",
 	Settings: trlSettings,
 	open: func(path string, options Options) (target, error) {
+		if options.Inline {
+			return openTRL(path, "trl", false, options, (*trlWriter).picturedRow)
+		}
 		return openTRL(path, "trl", false, options, (*trlWriter).row)
 	},
 }
 
 var promptCompletionFormat = Format{
+	imaging: inlined,
 	About: "TRL's prompt and completion: the prompt is everything before the model's first message, prefill with it, and the completion is the rest, " +
-		"results of tools and warnings of the harness with it",
+		"results of tools and warnings of the harness with it. --inline-media refuses episodes with images in the completion, where TRL looks for none",
 	Settings: trlSettings,
 	open: func(path string, options Options) (target, error) {
+		if options.Inline {
+			return openTRL(path, "prompt_completion", true, options, (*trlWriter).picturedPair)
+		}
 		return openTRL(path, "prompt_completion", true, options, (*trlWriter).pair)
 	},
 }
@@ -38,21 +48,42 @@ var trlSettings = map[string]Setting{
 }
 
 // trlRow is a row of messages.
-type trlRow struct {
-	ID       string        `json:"id" parquet:"id"`
-	Messages []chatMessage `json:"messages" parquet:"messages,list"`
-	Tools    jsonText      `json:"tools" parquet:"tools,dict"`
-	Reward   *float64      `json:"reward" parquet:"reward,optional"`
+type trlRow[Content any] struct {
+	ID       string                 `json:"id" parquet:"id"`
+	Messages []chatMessage[Content] `json:"messages" parquet:"messages,list"`
+	Tools    jsonText               `json:"tools" parquet:"tools,dict"`
+	Reward   *float64               `json:"reward" parquet:"reward,optional"`
 }
 
 // trlPair is a row of a prompt and a completion.
-type trlPair struct {
-	ID         string        `json:"id" parquet:"id"`
-	Prompt     []chatMessage `json:"prompt" parquet:"prompt,list"`
-	Completion []chatMessage `json:"completion" parquet:"completion,list"`
-	Tools      jsonText      `json:"tools" parquet:"tools,dict"`
-	Reward     *float64      `json:"reward" parquet:"reward,optional"`
+type trlPair[Content any] struct {
+	ID         string                 `json:"id" parquet:"id"`
+	Prompt     []chatMessage[Content] `json:"prompt" parquet:"prompt,list"`
+	Completion []chatMessage[Content] `json:"completion" parquet:"completion,list"`
+	Tools      jsonText               `json:"tools" parquet:"tools,dict"`
+	Reward     *float64               `json:"reward" parquet:"reward,optional"`
 }
+
+// trlPictured is a row with images. TRL puts them, in their order, in the place of the parts that are images, of all messages but
+// those of tools; images of a completion are not looked for (prepare_multimodal_messages in trl/data_utils.py,
+// DataCollatorForVisionLanguageModeling in trl/trainer/sft_trainer.py).
+type trlPictured struct {
+	trlRow[[]trlPart]
+	Images []rowImage `json:"images" parquet:"images,list"`
+}
+
+type trlPicturedPair struct {
+	trlPair[[]trlPart]
+	Images []rowImage `json:"images" parquet:"images,list"`
+}
+
+// trlPart is a part of a message: an image, or a text.
+type trlPart struct {
+	Type string  `json:"type" parquet:"type,dict"`
+	Text *string `json:"text,omitempty" parquet:"text,optional"`
+}
+
+const refuseAnswered = "an image behind the model's first message, where TRL looks for none"
 
 // trlWriter makes messages as TRL reads them.
 type trlWriter struct {
@@ -85,29 +116,58 @@ func openTRL[Row any](path, name string, prompted bool, options Options, row fun
 	return openRowSink(path, w.kind(name, "id"), options, w.notes, func(ep *episode.Episode) (Row, error) { return row(w, ep) })
 }
 
-func (w *trlWriter) row(ep *episode.Episode) (*trlRow, error) {
+func (w *trlWriter) row(ep *episode.Episode) (*trlRow[string], error) {
+	return newTRLRow(w, ep, trlText)
+}
+
+func (w *trlWriter) picturedRow(ep *episode.Episode) (*trlPictured, error) {
+	row, err := newTRLRow(w, ep, trlParts)
+	if err != nil {
+		return nil, err
+	}
+	return &trlPictured{*row, rowImages(ep.Messages)}, nil
+}
+
+func newTRLRow[Content any](w *trlWriter, ep *episode.Episode, say sayTRL[Content]) (*trlRow[Content], error) {
 	if err := conversation(ep); err != nil {
 		return nil, err
 	}
-	messages, err := w.messages(ep.Messages)
+	messages, err := trlMessages(w, ep.Messages, say)
 	if err != nil {
 		return nil, err
 	}
 	w.note(ep)
-	return &trlRow{ep.ID, messages, w.tools(ep.Tools), ep.Reward}, nil
+	return &trlRow[Content]{ep.ID, messages, w.tools(ep.Tools), ep.Reward}, nil
 }
 
-func (w *trlWriter) pair(ep *episode.Episode) (*trlPair, error) {
-	prompt, completion, err := w.promptAndRest(ep)
+func (w *trlWriter) pair(ep *episode.Episode) (*trlPair[string], error) {
+	return newTRLPair(w, ep, trlText)
+}
+
+func (w *trlWriter) picturedPair(ep *episode.Episode) (*trlPicturedPair, error) {
+	row, err := newTRLPair(w, ep, trlParts)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(ep.Messages[len(row.Prompt):], pictures) {
+		return nil, &Refusal{refuseAnswered}
+	}
+	return &trlPicturedPair{*row, rowImages(ep.Messages)}, nil
+}
+
+func newTRLPair[Content any](w *trlWriter, ep *episode.Episode, say sayTRL[Content]) (*trlPair[Content], error) {
+	prompt, completion, err := promptAndRest(w, ep, say)
 	if err != nil {
 		return nil, err
 	}
 	w.note(ep)
-	return &trlPair{ep.ID, prompt, completion, w.tools(ep.Tools), ep.Reward}, nil
+	return &trlPair[Content]{ep.ID, prompt, completion, w.tools(ep.Tools), ep.Reward}, nil
 }
 
 // promptAndRest parts a conversation before the model's first message.
-func (w *trlWriter) promptAndRest(ep *episode.Episode) (prompt, rest []chatMessage, err error) {
+func promptAndRest[Content any](
+	w *trlWriter, ep *episode.Episode, say sayTRL[Content],
+) (prompt, rest []chatMessage[Content], err error) {
 	if err := conversation(ep); err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +175,7 @@ func (w *trlWriter) promptAndRest(ep *episode.Episode) (prompt, rest []chatMessa
 	if first == 0 {
 		return nil, nil, &Refusal{"no message before the model's first one"}
 	}
-	all, err := w.messages(ep.Messages)
+	all, err := trlMessages(w, ep.Messages, say)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,18 +197,42 @@ func (w *trlWriter) note(ep *episode.Episode) {
 	}
 }
 
-func (w *trlWriter) messages(messages []episode.Message) ([]chatMessage, error) {
-	all := make([]chatMessage, len(messages))
-	for i := range messages {
-		m := &messages[i]
-		to, err := newChatMessage(m, w.arguments)
-		if err != nil {
-			return nil, err
+// sayTRL is the content of a message that says a text.
+type sayTRL[Content any] func(m *episode.Message, text string) Content
+
+func trlText(_ *episode.Message, text string) string { return text }
+
+func trlParts(m *episode.Message, text string) []trlPart {
+	parts := []trlPart{}
+	if !pictures(*m) {
+		if text != "" {
+			parts = append(parts, trlPart{"text", &text})
 		}
+		return parts
+	}
+	for _, part := range m.Ordered() {
+		if part.Type == episode.PartImage {
+			parts = append(parts, trlPart{Type: "image"})
+		} else {
+			parts = append(parts, trlPart{"text", &part.Text})
+		}
+	}
+	return parts
+}
+
+func trlMessages[Content any](w *trlWriter, messages []episode.Message, say sayTRL[Content]) ([]chatMessage[Content], error) {
+	all := make([]chatMessage[Content], len(messages))
+	for i := range messages {
+		m, text := &messages[i], messages[i].Content
+		var err error
 		if w.reasoning == "think" {
-			if to.Content, err = withThinking(m); err != nil {
+			if text, err = withThinking(m); err != nil {
 				return nil, err
 			}
+		}
+		to, err := newChatMessage(m, say(m, text), w.arguments)
+		if err != nil {
+			return nil, err
 		}
 		if w.reasoning != "field" {
 			to.Reasoning = nil

@@ -12,6 +12,7 @@ import (
 )
 
 var verifiersResultsFormat = Format{
+	imaging:  inlined,
 	About:    "a results directory of verifiers before v1: results.jsonl and metadata.json with its averages",
 	Folder:   true,
 	Settings: map[string]Setting{"env": {About: "is the id of the environment (default: the run's dataset)"}},
@@ -27,10 +28,12 @@ var verifiersResultsFormat = Format{
 	},
 }
 
-func resultsMessages(messages []episode.Message) []chatMessage {
-	list := make([]chatMessage, len(messages))
+// resultsMessages are messages as verifiers keeps those of a chat API, images as parts with data URLs among them
+// (verifiers/legacy/utils/save_utils.py).
+func resultsMessages(messages []episode.Message) []chatMessage[any] {
+	list := make([]chatMessage[any], len(messages))
 	for i := range messages {
-		list[i], _ = newChatMessage(&messages[i], asWritten) // which never fails
+		list[i], _ = newChatMessage(&messages[i], chatContent(&messages[i]), asWritten) // which never fails
 	}
 	return list
 }

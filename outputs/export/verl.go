@@ -15,7 +15,9 @@ import (
 )
 
 var verlFormat = Format{
-	About: "tasks as verl's reinforcement learning reads them (Parquet), one row for the first sample of each",
+	imaging: inlined,
+	About: "tasks as verl's reinforcement learning reads them (Parquet), one row for the first sample of each. With --inline-media " +
+		"each row has a column images with those of the prompt, whose places are marked <image>",
 	Settings: map[string]Setting{
 		"data_source": {About: "names where the tasks are from; verl picks the reward function by it (default: the run's dataset)"},
 		"agent":       {About: "is the agent loop that plays the tasks (default tool_agent)"},
@@ -26,7 +28,8 @@ var verlFormat = Format{
 	open: openVerl,
 }
 
-// verlRow is a row of verl's datasets.
+// verlRow is a row of verl's datasets. RLHFDataset takes each <image> in a text for the next of the row's images
+// (verl/utils/dataset/rl_dataset.py).
 type verlRow struct {
 	ID          string        `parquet:"id" json:"id"`
 	DataSource  string        `parquet:"data_source,dict" json:"data_source"`
@@ -34,6 +37,7 @@ type verlRow struct {
 	Prompt      []verlMessage `parquet:"prompt,list" json:"prompt"`
 	Ability     string        `parquet:"ability,dict" json:"ability"`
 	RewardModel verlReward    `parquet:"reward_model" json:"reward_model"`
+	Images      []rowImage    `parquet:"images,list" json:"images"` // a column with --inline-media alone
 	ExtraInfo   verlExtra     `parquet:"extra_info" json:"extra_info"`
 }
 
@@ -117,7 +121,7 @@ func (s *verlSink) add(ep *episode.Episode) error {
 
 // row is the row of an episode's task.
 func (s *verlSink) row(ep *episode.Episode) (*verlRow, error) {
-	prompt, truth, err := s.firsts.task(ep, s.notes)
+	prompt, truth, err := s.firsts.task(ep, s.notes, saying(s.options))
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +133,7 @@ func (s *verlSink) row(ep *episode.Episode) (*verlRow, error) {
 		AgentName:   cmp.Or(set["agent"], "tool_agent"),
 		Ability:     cmp.Or(set["ability"], ep.Task.Difficulty, "agent"),
 		RewardModel: verlReward{Style: "rule", GroundTruth: truth},
+		Images:      rowImages(asked(ep)),
 		ExtraInfo: verlExtra{
 			Split: set["split"], Index: int64(ep.Row), TaskID: ep.Key.Task, Question: asks,
 			Answer: answerOf(&ep.Task), NeedToolsKwargs: len(ep.Tools) > 0,
@@ -142,12 +147,16 @@ func (s *verlSink) row(ep *episode.Episode) (*verlRow, error) {
 
 // task is what the model was first asked, without a call of a tool, which a prompt has no place for, and what its answer is
 // judged by. Only the first sample of a task gives a row.
-func (f *firsts) task(ep *episode.Episode, n notes) (prompt []verlMessage, truth string, err error) {
+func (f *firsts) task(ep *episode.Episode, n notes, say sayer) (prompt []verlMessage, truth string, err error) {
 	for _, m := range asked(ep) {
 		if len(m.Calls) > 0 || m.Role == "tool" {
 			return nil, "", &Refusal{refusePrefill}
 		}
-		prompt = append(prompt, verlMessage{m.Role, m.Content})
+		text, err := say(&m)
+		if err != nil {
+			return nil, "", err
+		}
+		prompt = append(prompt, verlMessage{m.Role, text})
 	}
 	if len(prompt) == 0 {
 		return nil, "", &Refusal{refusePrompt}
@@ -192,7 +201,7 @@ type keptRow struct {
 // finish writes the Parquet file.
 func (s *verlSink) finish() ([]FileInfo, error) {
 	names := slices.Sorted(maps.Keys(s.tools))
-	row := reflect.New(verlType(names)).Elem()
+	row := reflect.New(verlType(names, s.options.Inline)).Elem()
 	schema := parquet.NewSchema("verl", parquet.SchemaOf(row.Addr().Interface()))
 	out := &parquetFile[any]{s.file, newParquetRows[any](s.file, schema, "id", s.options)}
 	for kept, err := range spooled[keptRow](s.kept) {
@@ -207,8 +216,8 @@ func (s *verlSink) finish() ([]FileInfo, error) {
 	return out.finish()
 }
 
-// verlType is verlRow with a field in extra_info for each tool.
-func verlType(tools []string) reflect.Type {
+// verlType is verlRow with a field in extra_info for each tool, and with or without images.
+func verlType(tools []string, images bool) reflect.Type {
 	extra := reflect.VisibleFields(reflect.TypeFor[verlExtra]())
 	if len(tools) > 0 {
 		fields := make([]reflect.StructField, len(tools))
@@ -221,17 +230,16 @@ func verlType(tools []string) reflect.Type {
 	}
 	row := reflect.VisibleFields(reflect.TypeFor[verlRow]())
 	row[len(row)-1].Type = reflect.StructOf(extra)
-	return reflect.StructOf(row)
+	return reflect.StructOf(slices.DeleteFunc(row, func(f reflect.StructField) bool { return f.Name == "Images" && !images }))
 }
 
 // fillVerl sets every field of a row of verlType.
 func fillVerl(row reflect.Value, kept *keptRow, tools int) {
-	from := reflect.ValueOf(kept.Row).Elem()
-	last := from.NumField() - 1
+	from, last := reflect.ValueOf(kept.Row).Elem(), row.NumField()-1
 	for i := range last {
-		row.Field(i).Set(from.Field(i))
+		row.Field(i).Set(from.FieldByName(row.Type().Field(i).Name))
 	}
-	extra, known := row.Field(last), from.Field(last)
+	extra, known := row.Field(last), reflect.ValueOf(kept.Row.ExtraInfo)
 	for i := range known.NumField() {
 		extra.Field(i).Set(known.Field(i))
 	}

@@ -5,7 +5,9 @@ import (
 )
 
 var verlSFTFormat = Format{
-	About: "conversations as verl's multi-turn fine-tuning reads them (Parquet); what the dataset or the harness put into the model's mouth has trainable=false, which verl's own dataset class does not look at. Tools and arguments are of the type JSON; examples/verl_sft.py is a dataset class that parses them",
+	imaging: inlined,
+	About: "conversations as verl's multi-turn fine-tuning reads them (Parquet); what the dataset or the harness put into the model's mouth has trainable=false, which verl's own dataset class does not look at. Tools and arguments are of the type JSON; examples/verl_sft.py is a dataset class that parses them. " +
+		"With --inline-media each row has a column images, whose places in the texts are marked <image>",
 	Settings: map[string]Setting{"json": {
 		About: "what arguments and tools are: value (default: of the logical type JSON; arguments other than an object stand as they were sent back to the model) or string (texts, as the model wrote them)",
 		words: []string{"value", "string"},
@@ -15,7 +17,17 @@ var verlSFTFormat = Format{
 		if values {
 			kind.json = []string{"arguments", "tools"}
 		}
-		return openRowSink(path, kind, options, n, func(ep *episode.Episode) (*verlTalk, error) { return newVerlTalk(n, ep, values) })
+		talk := func(ep *episode.Episode) (*verlTalk, error) { return newVerlTalk(n, ep, values, saying(options)) }
+		if !options.Inline {
+			return openRowSink(path, kind, options, n, talk)
+		}
+		return openRowSink(path, kind, options, n, func(ep *episode.Episode) (*verlPictured, error) {
+			row, err := talk(ep)
+			if err != nil {
+				return nil, err
+			}
+			return &verlPictured{*row, rowImages(ep.Messages)}, nil
+		})
 	},
 }
 
@@ -28,14 +40,21 @@ type verlTalk struct {
 	EnableThinking bool       `parquet:"enable_thinking"`
 }
 
+// verlPictured is a row with images. In all rows of a file with that column, MultiTurnSFTDataset takes each <image> in a text for
+// one, and wants as many as there are (verl/utils/dataset/multiturn_sft_dataset.py).
+type verlPictured struct {
+	verlTalk
+	Images []rowImage `parquet:"images,list"`
+}
+
 type verlTurn struct {
-	chatMessage
+	chatMessage[string]
 	Trainable *bool `parquet:"trainable,optional"` // of an assistant: it is the model's
 }
 
 const noteTools = "rows whose tools and arguments are JSON, which verl's dataset class must parse before it applies a chat template (examples/verl_sft.py does)"
 
-func newVerlTalk(n notes, ep *episode.Episode, values bool) (row *verlTalk, err error) {
+func newVerlTalk(n notes, ep *episode.Episode, values bool, say sayer) (row *verlTalk, err error) {
 	if err := conversation(ep); err != nil {
 		return row, err
 	}
@@ -50,7 +69,11 @@ func newVerlTalk(n notes, ep *episode.Episode, values bool) (row *verlTalk, err 
 	}
 	for i := range ep.Messages {
 		turn := &row.Messages[i]
-		if turn.chatMessage, err = newChatMessage(&ep.Messages[i], arguments); err != nil {
+		text, err := say(&ep.Messages[i])
+		if err != nil {
+			return nil, err
+		}
+		if turn.chatMessage, err = newChatMessage(&ep.Messages[i], text, arguments); err != nil {
 			return nil, err
 		}
 		if turn.Role == "assistant" {
