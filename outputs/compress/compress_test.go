@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -496,5 +497,29 @@ func TestDatasetsOwnWords(t *testing.T) {
 	fitted, marks := run(t, compress.Options{Budget: 900, SummaryTokens: 100, TailTurns: 2}, ep)
 	if marks[0].Status != compress.Compressed || marks[0].From < 4 || fitted[0].Messages[2].Content != ep.Messages[2].Content {
 		t.Errorf("cut %+v, third message %.30q", marks[0], fitted[0].Messages[2].Content)
+	}
+}
+
+// TestImagesOfTheUserStay has the user show an image in the part that is left out.
+func TestImagesOfTheUserStay(t *testing.T) {
+	ep := long(12)
+	image := episode.Part{Type: episode.PartImage, SHA256: "ab", MIME: "image/png", Width: 750, Height: 10, Bytes: 5}
+	ep.Messages[10] = episode.Message{Role: "user", Content: "Look at this.", Parts: []episode.Part{image}}
+	ep.Turns = slices.DeleteFunc(ep.Turns, func(turn episode.Turn) bool { return turn.Message == 10 })
+	ep.Messages = slices.Delete(ep.Messages, 11, 12)
+	for i := range ep.Turns {
+		if ep.Turns[i].Index = i; ep.Turns[i].Message > 10 {
+			ep.Turns[i].Message--
+		}
+	}
+	fitted, marks := run(t, compress.Options{Budget: 700, HeadTurns: 1, TailTurns: 2, SummaryTokens: 200}, ep)
+	if marks[0].Status != compress.Compressed || marks[0].From > 10 || marks[0].To <= 10 {
+		t.Fatalf("%+v", marks[0])
+	}
+	m := fitted[0].Messages[marks[0].From]
+	last := m.Parts[len(m.Parts)-3:]
+	want := []episode.Part{{Type: episode.PartText, Text: "[The user said meanwhile:]"}, {Type: episode.PartText, Text: "Look at this."}, image}
+	if diff := cmp.Diff(want, last); diff != "" || !strings.HasSuffix(m.Content, "[The user said meanwhile:]\n\nLook at this.") {
+		t.Errorf("%q, parts (-want +got):\n%s", m.Content, diff)
 	}
 }

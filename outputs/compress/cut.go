@@ -35,12 +35,19 @@ func (c *cut) stand(ep *episode.Episode, text string) {
 	if text != "" {
 		content += "\n\n" + text
 	}
+	const meanwhile = "[The user said meanwhile:]"
+	parts, images := []episode.Part{{Type: episode.PartText, Text: content}}, 0
 	for i := c.from; i < c.to; i++ {
 		if m := &ep.Messages[i]; byUser(m) {
-			content += "\n\n[The user said meanwhile:]\n\n" + m.Content
+			content += "\n\n" + meanwhile + "\n\n" + m.Content
+			parts = append(append(parts, episode.Part{Type: episode.PartText, Text: meanwhile}), m.Ordered()...)
+			images += len(m.Images())
 		}
 	}
 	c.summary = episode.Message{Role: "user", Content: content, Harness: true}
+	if images > 0 {
+		c.summary.Parts = parts
+	}
 }
 
 // apply is the episode without the middle. Its turns and calls are those that are left, and its token ids go: they are
