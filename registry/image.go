@@ -34,21 +34,34 @@ type images struct {
 // Attach puts an image beside the call's result, for a model that takes images. The conversation gets it after the result. A tool
 // may attach several; its error says what is wrong with the image, in words for the model.
 func (e *Env) Attach(image Image) error {
-	switch kept := e.Session.cfg.Images; {
-	case !e.Sees() || kept == nil:
+	switch {
+	case !e.Sees():
 		return Failf("no_vision", "the model of this run takes no images")
 	case e.Parent != "":
 		return Failf("no_vision", "a script cannot show an image; call the tool directly")
-	default:
-		part, err := kept.Keep(image.MIME, image.Data)
-		if bad, ok := errors.AsType[*picture.Unusable](err); ok {
-			return Failf("bad_image", "%v", bad)
-		}
-		if err != nil {
-			return &Failure{Class: "image_store", Message: "the image could not be kept: " + err.Error(), Broken: true}
-		}
-		return e.images.add(part)
 	}
+	part, err := e.Keep(image)
+	if err != nil {
+		return err
+	}
+	return e.images.add(part)
+}
+
+// Keep prepares an image for models and keeps it beside the run, without showing it to the agent's. Its error says what is wrong
+// with the image, in words for the model.
+func (e *Env) Keep(image Image) (episode.Part, error) {
+	kept := e.Session.cfg.Images
+	if kept == nil {
+		return episode.Part{}, Failf("no_vision", "this episode keeps no images")
+	}
+	part, err := kept.Keep(image.MIME, image.Data)
+	if bad, ok := errors.AsType[*picture.Unusable](err); ok {
+		return part, Failf("bad_image", "%v", bad)
+	}
+	if err != nil {
+		return part, &Failure{Class: "image_store", Message: "the image could not be kept: " + err.Error(), Broken: true}
+	}
+	return part, nil
 }
 
 // Sees reports whether the run's model takes images.

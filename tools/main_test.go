@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"trajgen/outputs/media"
 	"trajgen/pipeline/episode"
 	"trajgen/registry"
 	"trajgen/sandbox"
@@ -31,6 +32,7 @@ type episodeOf struct {
 	t       testing.TB
 	session *registry.Session
 	box     sandbox.Sandbox
+	images  *media.Store // those that are kept; nil where none are
 	n       int
 }
 

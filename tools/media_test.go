@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	gallery "trajgen/outputs/media"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/registry"
@@ -86,7 +87,9 @@ func (a *album) Keep(mime string, data []byte) (episode.Part, error) {
 func looking(t *testing.T, backend string, s media.Settings, e *eyes, sees *album) *episodeOf {
 	t.Helper()
 	w := openWeb(t, web.Settings{AllowPrivate: []string{"127.0.0.1"}})
-	config := media.Config{Settings: s, Getenv: func(string) string { return "" }, Now: time.Now, Shelf: &media.Shelf{}}
+	images := &gallery.Store{}
+	t.Cleanup(func() { images.Close() })
+	config := media.Config{Settings: s, Getenv: func(string) string { return "" }, Now: time.Now, Shelf: &media.Shelf{Images: images.Read}}
 	if e != nil {
 		server := httptest.NewServer(http.HandlerFunc(e.serve))
 		t.Cleanup(server.Close)
@@ -126,12 +129,13 @@ func looking(t *testing.T, backend string, s media.Settings, e *eyes, sees *albu
 			Price: func(u episode.Usage, _ ...string) *float64 { return new(float64(u.Prompt) / 1000) },
 		})},
 	}
+	session.Images = images
 	if sees != nil {
 		session.Sees, session.Images = true, sees
 	}
 	opened := set.Session(session)
 	t.Cleanup(opened.Close)
-	return &episodeOf{t: t, session: opened, box: box}
+	return &episodeOf{t: t, session: opened, box: box, images: images}
 }
 
 func pngOf(w, h int) []byte {
@@ -287,6 +291,11 @@ func TestVision(t *testing.T) {
 		}
 		if !bytes.Equal(e.shown(t, "image_url"), picture) || source.Bytes != len(picture) || source.Width != 40 {
 			t.Errorf("%.60s: shown are %d bytes; %s", name, len(e.shown(t, "image_url")), call.Source)
+		}
+		if shown := call.Shown(); len(shown) != 1 || shown[0].Width != 40 || asked[0].Text != shown[0].SHA256 {
+			t.Errorf("%.60s: the row names %+v", name, shown)
+		} else if data, err := blind.images.Read(shown[0].SHA256); err != nil || !bytes.Equal(data, picture) {
+			t.Errorf("%.60s: kept are %d bytes, %v", name, len(data), err)
 		}
 		if len(source.Threats) == 0 {
 			t.Errorf("no threat in %s", call.Source)

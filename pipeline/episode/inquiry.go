@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 )
 
-// Inquiry is a request that a tool made to a model. The source of its call has it in the list "asked".
+// Inquiry is a request that a tool made to a model, or to a provider that made something. The source of its call has it in the list
+// "asked".
 type Inquiry struct {
 	Role   string `json:"role"`            // of the model in the run
 	Asked  string `json:"asked"`           // the model's name as the run has it
 	Model  string `json:"model,omitempty"` // the name that its server gave
 	Prompt string `json:"prompt_sha256"`   // of the instructions
 	Text   string `json:"text_sha256"`     // of what it was given besides
-	// Usage is nil when the model did not answer. The agent's own does not include it.
+	Image  *Part  `json:"image,omitempty"` // that it was shown
+	// Usage is nil when there was no answer. The agent's own does not include it.
 	Usage   *Usage   `json:"usage,omitempty"`
 	CostUSD *float64 `json:"cost_usd,omitempty"` // by the run's prices; nil when it is not known
 	Failed  string   `json:"failed,omitempty"`   // class of the error

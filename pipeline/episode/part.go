@@ -1,5 +1,7 @@
 package episode
 
+import "slices"
+
 // The types of a Part.
 const (
 	PartText  = "text"
@@ -48,6 +50,17 @@ func (m *Message) Images() (all []Part) {
 	return all
 }
 
+// Shown are the images that models saw in a call: the agent's, or one that its tool asked.
+func (c *ToolCall) Shown() []Part {
+	all := slices.Clone(c.Images)
+	for _, q := range c.Inquiries() {
+		if q.Image != nil {
+			all = append(all, *q.Image)
+		}
+	}
+	return all
+}
+
 // Images are the images of an episode, each once, as they first come up: of its task, its messages and its calls.
 func (ep *Episode) Images() (all []Part) {
 	known := map[string]bool{}
@@ -65,7 +78,7 @@ func (ep *Episode) Images() (all []Part) {
 		}
 	}
 	for i := range ep.Calls {
-		add(ep.Calls[i].Images)
+		add(ep.Calls[i].Shown())
 	}
 	return all
 }

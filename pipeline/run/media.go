@@ -18,7 +18,7 @@ type makers struct{ media *media.Media }
 
 // openMedia opens who makes and sees pictures, speech and videos.
 func (e *Experiment) openMedia(context.Context) (err error) {
-	s, shelf := e.File.Media, &media.Shelf{}
+	s, shelf := e.File.Media, &media.Shelf{Images: e.images.Read}
 	config := media.Config{Settings: s, Getenv: os.Getenv, Now: time.Now, Shelf: shelf, Replay: e.web.Mode() == web.Replay}
 	if s.VisionModel != "" {
 		client, err := e.openSide(sideModel{record.Vision, s.VisionModel, s.VisionBaseURL, s.VisionAPIKeyEnv}, model.Config{
@@ -45,7 +45,7 @@ func (e *Experiment) mediaView(ep *episode.Episode, view *web.View, ask rollout.
 	})
 }
 
-// price is what tokens cost at the price of the first of the names that has one; nil when that is not known.
+// price is what a usage costs at the price of the first of the names that has one; nil when that is not known.
 func (e *Experiment) price(u episode.Usage, names ...string) *float64 {
 	_, price, known := e.File.Budget.Prices.Find(names...)
 	if !known || !u.Reported {

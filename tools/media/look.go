@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"trajgen/outputs/media/picture"
 	"trajgen/pipeline/episode"
 	"trajgen/pipeline/model"
 	"trajgen/pipeline/model/record"
@@ -38,16 +37,12 @@ func Look(ctx context.Context, env *registry.Env, image registry.Image, question
 	if err != nil {
 		return "", err
 	}
-	ready, err := picture.Prepare(image.MIME, image.Data)
-	if e, ok := errors.AsType[*picture.Unusable](err); ok {
-		return "", registry.Failf("bad_image", "%s", e.Error())
-	}
+	part, err := env.Keep(image)
 	if err != nil {
 		return "", err
 	}
-	about.Type, about.Width, about.Height = ready.MIME, ready.Width, ready.Height
-	part := episode.Part{Type: episode.PartImage, MIME: ready.MIME, Width: ready.Width, Height: ready.Height}
-	return v.ask(ctx, about, part, ready.Data, question)
+	about.Type, about.Width, about.Height = part.MIME, part.Width, part.Height
+	return v.ask(ctx, about, part, question)
 }
 
 // sighted is the episode's media, if a vision model is among them.
@@ -63,8 +58,10 @@ func sighted(env *registry.Env, what string) (*View, error) {
 	}
 }
 
-// Shelf holds what is shown to the vision model while it is asked. The zero value is ready.
+// Shelf holds videos while the vision model is asked about them. The zero value is ready.
 type Shelf struct {
+	Images func(sha256 string) ([]byte, error) // reads images, which are kept beside the run
+
 	mu   sync.Mutex
 	held map[string]shown // by digest
 }
@@ -75,12 +72,15 @@ type shown struct {
 	users int
 }
 
-// Read is a file that is shown now.
+// Read is what is shown now.
 func (s *Shelf) Read(sha256 string) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if it, ok := s.held[sha256]; ok {
 		return it.data, nil
+	}
+	if s.Images != nil {
+		return s.Images(sha256)
 	}
 	return nil, fmt.Errorf("%s is not shown now", sha256)
 }
@@ -101,10 +101,8 @@ func (s *Shelf) show(sha256 string, data []byte) (end func()) {
 	return func() { add(-1) }
 }
 
-// ask asks the vision model about a file.
-func (v *View) ask(ctx context.Context, about *About, part episode.Part, data []byte, question string) (string, error) {
-	part.SHA256, part.Bytes = digest(data), len(data)
-	defer v.config.Shelf.show(part.SHA256, data)()
+// ask asks the vision model about an image or a video.
+func (v *View) ask(ctx context.Context, about *About, part episode.Part, question string) (string, error) {
 	var answer struct {
 		Text    string          `json:"text"`
 		Inquiry episode.Inquiry `json:"inquiry"`
@@ -114,6 +112,9 @@ func (v *View) ask(ctx context.Context, about *About, part episode.Part, data []
 	err := a.Ask(record.Vision, part.SHA256+"\n"+question, &answer, func() error {
 		q := &answer.Inquiry
 		*q = episode.Inquiry{Role: record.Vision, Asked: name, Prompt: digest([]byte(lookPrompt + "\n" + question)), Text: part.SHA256}
+		if part.Type == episode.PartImage {
+			q.Image = &part
+		}
 		limited, cancel := context.WithTimeout(ctx, LookTime)
 		defer cancel()
 		reply, err := v.config.Vision.Complete(limited, model.Request{
