@@ -39,6 +39,7 @@ type modelTally struct {
 	ModelCost
 	// cached tokens of a turn are never more than its prompt, whatever the server says.
 	cached int64
+	made   episode.Made
 }
 
 // costTally adds up what episodes cost.
@@ -91,6 +92,7 @@ func (s *spending) addPriced(u episode.Usage, names ...string) {
 	m.Usage.add(u, &m.Usage.Unreported)
 	if u.Reported {
 		m.cached += int64(min(u.Cached, u.Prompt))
+		m.made = m.made.Add(u.Made)
 	}
 }
 
@@ -131,7 +133,9 @@ func (s *spending) sum() Spending {
 			cost.UnknownTurns += part.Usage.Turns
 		} else {
 			cost.UnknownTurns += part.Usage.Unreported
-			paid := episode.Usage{Prompt: int(part.Usage.Prompt), Completion: int(part.Usage.Completion), Cached: int(m.cached)}
+			paid := episode.Usage{
+				Prompt: int(part.Usage.Prompt), Completion: int(part.Usage.Completion), Cached: int(m.cached), Made: m.made,
+			}
 			part.USD = new(part.Price.Of(paid))
 			cost.KnownUSD = new(orZero(cost.KnownUSD) + *part.USD)
 		}

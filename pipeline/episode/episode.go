@@ -150,6 +150,14 @@ type Usage struct {
 	Reasoning  int  `json:"reasoning,omitempty"` // part of Completion
 	Cached     int  `json:"cached,omitempty"`    // part of Prompt
 	Reported   bool `json:"reported"`
+	Made
+}
+
+// Made is what a model made, where that is paid for by the piece.
+type Made struct {
+	Images     int     `json:"images,omitempty"`
+	Characters int     `json:"characters,omitempty"` // that it spoke
+	Seconds    float64 `json:"seconds,omitempty"`    // of video
 }
 
 // Add returns the sum; it is reported only if both are.
@@ -158,7 +166,13 @@ func (u Usage) Add(v Usage) Usage {
 		Prompt: u.Prompt + v.Prompt, Completion: u.Completion + v.Completion,
 		Reasoning: u.Reasoning + v.Reasoning, Cached: u.Cached + v.Cached,
 		Reported: u.Reported && v.Reported,
+		Made:     u.Made.Add(v.Made),
 	}
+}
+
+// Add returns the sum.
+func (m Made) Add(n Made) Made {
+	return Made{m.Images + n.Images, m.Characters + n.Characters, m.Seconds + n.Seconds}
 }
 
 // CallStatus is how a tool call ended.

@@ -5,12 +5,15 @@ import (
 	"strings"
 )
 
-// Price is what a model costs, in USD for 1M tokens.
+// Price is what a model costs, in USD for 1M tokens, for an image, for 1M characters that it speaks, and for a second of video.
 type Price struct {
 	Input  float64 `json:"input" yaml:"input"`
 	Output float64 `json:"output" yaml:"output"`
 	// CachedInput is the price of prompt tokens that the server had cached; 0 is that of Input.
 	CachedInput float64 `json:"cached_input,omitempty" yaml:"cached_input,omitempty"`
+	Image       float64 `json:"image,omitempty" yaml:"image,omitempty"`
+	Characters  float64 `json:"characters,omitempty" yaml:"characters,omitempty"`
+	Second      float64 `json:"second,omitempty" yaml:"second,omitempty"`
 	Date        string  `json:"date,omitempty" yaml:"date,omitempty"` // when the price was looked up
 }
 
@@ -27,10 +30,27 @@ func (p Prices) Find(names ...string) (name string, price Price, ok bool) {
 	return cmp.Or(cmp.Or(names...), "(unnamed)"), Price{}, false
 }
 
-// Of is the cost of tokens in USD. Cached tokens count at most as many as the prompt has, whatever the server says.
+// Of is the cost in USD. Cached tokens count at most as many as the prompt has, whatever the server says.
 func (p Price) Of(u Usage) float64 {
 	cached := min(u.Cached, u.Prompt)
-	return (float64(u.Prompt-cached)*p.Input + float64(cached)*cmp.Or(p.CachedInput, p.Input) + float64(u.Completion)*p.Output) / 1e6
+	tokens := float64(u.Prompt-cached)*p.Input + float64(cached)*cmp.Or(p.CachedInput, p.Input) + float64(u.Completion)*p.Output
+	return (tokens+float64(u.Characters)*p.Characters)/1e6 + float64(u.Images)*p.Image + u.Seconds*p.Second
+}
+
+// Amounts are the amounts of money, by their names.
+func (p Price) Amounts() map[string]float64 {
+	return map[string]float64{
+		"input": p.Input, "output": p.Output, "cached_input": p.CachedInput,
+		"image": p.Image, "characters": p.Characters, "second": p.Second,
+	}
+}
+
+// AtLeast is the higher of two prices in each of their amounts.
+func (p Price) AtLeast(q Price) Price {
+	return Price{
+		Input: max(p.Input, q.Input), Output: max(p.Output, q.Output), CachedInput: max(p.CachedInput, q.CachedInput),
+		Image: max(p.Image, q.Image), Characters: max(p.Characters, q.Characters), Second: max(p.Second, q.Second),
+	}
 }
 
 // Billed are the names by which a turn's price is looked up, in order: the server's name, then the requested one. asked is the

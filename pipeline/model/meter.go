@@ -35,6 +35,7 @@ type Bound struct {
 	Turn       int // see Request
 	Prompt     int // tokens
 	Completion int // tokens; 0 when the reply has no bound
+	Made       episode.Made
 }
 
 // pay waits until the try is paid for.

@@ -46,7 +46,7 @@ func (f *File) fallbacks() (names []string) {
 	return names
 }
 
-// purse is what the run may spend on models, and has spent.
+// purse is what the run may spend on models and media, and has spent.
 type purse struct {
 	*opened
 	ledger *budget.Ledger // nil without a budget
@@ -59,8 +59,11 @@ func (m *purse) openBudget(context.Context) error {
 	if err := f.Budget.Load(decode); err != nil { // the run directory then records all prices
 		return err
 	}
-	names := f.models()
+	names, paid := f.models(), f.Media.Paid()
 	all := append(f.agents(), names.Summary, names.User, names.Approver, names.Web, names.Vision)
+	for _, made := range paid {
+		all = append(all, made.Model)
+	}
 	all = slices.DeleteFunc(all, func(name string) bool { return name == "" })
 	_, err := os.Stat(filepath.Join(f.OutDir(), spendFile))
 	if limited := f.Budget.USD > 0 || f.Budget.Tokens > 0; limited || f.resumed && err == nil {
@@ -75,7 +78,14 @@ func (m *purse) openBudget(context.Context) error {
 		}
 	}
 	var errs []error
-	for _, name := range append(f.agents(), names.Summary, names.Web, names.Vision) { // the models in an episode's cost
+	inEpisode := append(f.agents(), names.Summary, names.Web, names.Vision) // the models in an episode's cost
+	for _, made := range paid {
+		inEpisode = append(inEpisode, made.Model)
+		if _, price, known := f.Budget.Prices.Find(made.Model); known && !made.In(price) {
+			errs = append(errs, fmt.Errorf("the price of %s has nothing for what it makes (want %s)", made.Model, made.By))
+		}
+	}
+	for _, name := range inEpisode {
 		if _, _, known := f.Budget.Prices.Find(name); f.Limits.USD > 0 && name != "" && !known && !f.Budget.AllowUnknownPrice {
 			errs = append(errs, fmt.Errorf("episode_usd needs the price of %s: give it with --prices-file or under prices", name))
 		}

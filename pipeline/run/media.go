@@ -20,6 +20,9 @@ type makers struct{ media *media.Media }
 func (e *Experiment) openMedia(context.Context) (err error) {
 	s, shelf := e.File.Media, &media.Shelf{Images: e.images.Read}
 	config := media.Config{Settings: s, Getenv: os.Getenv, Now: time.Now, Shelf: shelf, Replay: e.web.Mode() == web.Replay}
+	if e.ledger != nil {
+		config.Meter = e.ledger
+	}
 	if s.VisionModel != "" {
 		client, err := e.openSide(sideModel{record.Vision, s.VisionModel, s.VisionBaseURL, s.VisionAPIKeyEnv}, model.Config{
 			Settings: model.Settings{MaxTokens: media.LookTokens}, Images: shelf.Read,

@@ -43,7 +43,7 @@ func TestRunFileMistakes(t *testing.T) {
 		{"sweep: {temperature: [0, cold], model: [a, {url: b}]}", []string{`sweep.temperature[1] is "cold"; want a number`, "url is not a key of sweep.model[1] (have name, base_url, api_key_env)"}},
 		{"tools: {result_limits: {terminal: 1.5}}", []string{"tools.result_limits.terminal is 1.5; want a whole number"}},
 		{"budget: {prices: {m: {input: cheap}}}", []string{`budget.prices.m.input is "cheap"; want a number`}},
-		{"budget: {prices: {m: 3}}", []string{"budget.prices.m is 3; want a mapping with the keys input, output, cached_input, date"}},
+		{"budget: {prices: {m: 3}}", []string{"budget.prices.m is 3; want a mapping with the keys input, output, cached_input, image, characters, second, date"}},
 		{"samples: 1\nsamples: 2", []string{"run.yaml: yaml: unmarshal errors: line 2: mapping key \"samples\" already defined at line 1"}},
 		{"- samples", []string{"run.yaml:1: a run file is a list; want a mapping"}},
 		{"samples: 1\n---\nseed: 1", []string{"run.yaml: a second YAML document follows; a file holds one"}},

@@ -15,29 +15,22 @@ type falFile struct {
 	URL string `json:"url"`
 }
 
-func (s *service) falHeader() map[string]string {
-	if s.key == "" {
-		return nil
-	}
-	return map[string]string{"Authorization": "Key " + s.key}
-}
-
 func (s *service) falImage(ctx context.Context, model, prompt string, size image.Point) (r reply, err error) {
 	var got struct {
 		Images []falFile `json:"images"`
 		Seed   *int64    `json:"seed"`
 		Unsafe []bool    `json:"has_nsfw_concepts"` // then the picture is black
 	}
-	err = s.send(ctx, http.MethodPost, s.base+"/"+model, s.falHeader(), map[string]any{
+	err = s.ask(ctx, http.MethodPost, "/"+model, map[string]any{
 		"prompt": prompt, "image_size": map[string]int{"width": size.X, "height": size.Y}, "num_images": 1, "output_format": "png",
 	}, &got)
 	switch {
 	case err != nil:
 		return r, err
 	case len(got.Unsafe) > 0 && got.Unsafe[0]:
-		return r, s.fault(source.Agent, RefusedPrompt, "its policy refuses the prompt; ask for something else")
+		return r, s.refusedPrompt("(the picture is black)")
 	case len(got.Images) == 0 || got.Images[0].URL == "":
-		return r, s.fault(source.Outage, source.Malformed, "its answer has no picture")
+		return r, s.Errorf(source.Outage, source.Malformed, "its answer has no picture")
 	}
 	return reply{url: got.Images[0].URL, seed: got.Seed}, nil
 }
@@ -51,11 +44,11 @@ func (s *service) falVideo(ctx context.Context, model string, input map[string]a
 	var begun struct {
 		ID string `json:"request_id"`
 	}
-	if err := s.send(ctx, http.MethodPost, queue+"/"+model, s.falHeader(), input, &begun); err != nil {
+	if err := s.ask(ctx, http.MethodPost, queue+"/"+model, input, &begun); err != nil {
 		return r, err
 	}
 	if begun.ID == "" || strings.ContainsAny(begun.ID, "/?#%.") {
-		return r, s.fault(source.Outage, source.Malformed, "its answer has no request_id")
+		return r, s.Errorf(source.Outage, source.Malformed, "its answer has no request_id")
 	}
 	app := strings.Join(strings.SplitN(model, "/", 3)[:min(2, strings.Count(model, "/")+1)], "/") // without a path within it
 	request := queue + "/" + app + "/requests/" + begun.ID
@@ -63,14 +56,14 @@ func (s *service) falVideo(ctx context.Context, model string, input map[string]a
 		var state struct {
 			Status string `json:"status"`
 		}
-		if err := s.send(ctx, http.MethodGet, request+"/status", s.falHeader(), nil, &state); err != nil {
+		if err := s.ask(ctx, http.MethodGet, request+"/status", nil, &state); err != nil {
 			return r, err
 		}
 		if state.Status == "COMPLETED" {
 			break
 		}
 		if state.Status != "IN_QUEUE" && state.Status != "IN_PROGRESS" {
-			return r, s.fault(source.Outage, source.Malformed, "the request has the status %.40q", state.Status)
+			return r, s.Errorf(source.Outage, source.Malformed, "the request has the status %.40q", state.Status)
 		}
 		if err := s.pause(ctx, falPause); err != nil {
 			return r, err
@@ -80,11 +73,11 @@ func (s *service) falVideo(ctx context.Context, model string, input map[string]a
 		Video falFile `json:"video"`
 		Seed  *int64  `json:"seed"`
 	}
-	if err := s.send(ctx, http.MethodGet, request, s.falHeader(), nil, &got); err != nil {
+	if err := s.ask(ctx, http.MethodGet, request, nil, &got); err != nil {
 		return r, err
 	}
 	if got.Video.URL == "" {
-		return r, s.fault(source.Outage, source.Malformed, "its answer has no video")
+		return r, s.Errorf(source.Outage, source.Malformed, "its answer has no video")
 	}
 	return reply{url: got.Video.URL, seed: got.Seed}, nil
 }

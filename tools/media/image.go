@@ -15,6 +15,7 @@ import (
 	_ "golang.org/x/image/webp"
 
 	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 	"trajgen/tools/web/source"
 )
 
@@ -30,6 +31,9 @@ type File struct {
 	About About
 }
 
+// maxImageTokens is what a picture of OpenAI's can have: the API documents 6240 for the largest.
+const maxImageTokens = 8192
+
 // Image makes a picture. aspect is landscape, square or portrait. An error is a *source.Error, unless ctx has ended.
 func (v *View) Image(ctx context.Context, call, prompt, aspect string) (File, error) {
 	size, settings := sizes[aspect], v.config.Settings
@@ -39,16 +43,24 @@ func (v *View) Image(ctx context.Context, call, prompt, aspect string) (File, er
 	s := v.service(settings.Image, call)
 	about := About{By: s.version, Model: cmp.Or(settings.ImageModel, s.image), Mode: v.attempt.Web.Mode()}
 	var picture reply
-	var err error
-	if s.name == "fal" {
-		picture, err = s.falImage(ctx, about.Model, prompt, size)
-	} else {
-		picture, err = s.openaiImage(ctx, about.Model, prompt, size)
+	worst := model.Bound{Prompt: len(prompt) + 256, Made: episode.Made{Images: 1}}
+	if s.name == "openai" {
+		worst.Completion = maxImageTokens
 	}
+	err := v.paid(ctx, s, &about, order{"image", prompt, worst, func() (used episode.Usage, err error) {
+		if s.name == "fal" {
+			picture, err = s.falImage(ctx, about.Model, prompt, size)
+		} else {
+			picture, err = s.openaiImage(ctx, about.Model, prompt, size)
+		}
+		used = picture.usage
+		used.Reported, used.Made = true, worst.Made
+		return used, err
+	}})
 	if err != nil {
 		return File{About: about}, err
 	}
-	about.Revised, about.Seed, about.Usage = picture.revised, picture.seed, picture.usage
+	about.Revised, about.Seed = picture.revised, picture.seed
 	return v.received(ctx, call, picture, about)
 }
 
@@ -76,7 +88,7 @@ type reply struct {
 	url     string
 	revised string
 	seed    *int64
-	usage   *episode.Usage
+	usage   episode.Usage // tokens, where the provider counts some
 }
 
 // made is a picture, or the error of bytes that are none.

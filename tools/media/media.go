@@ -26,6 +26,7 @@ type Config struct {
 	Vision   model.Model // looks at images and videos; nil without a vision model
 	Shelf    *Shelf      // from which it reads them
 	Replay   bool        // a recording answers in place of the providers: no key is needed
+	Meter    model.Meter // pays for what providers make; nil pays nothing
 }
 
 // Media is what the tools of a run have for pictures and sounds. All episodes share it; each attempt has a View.
@@ -74,7 +75,8 @@ type Attempt struct {
 	Seed  int
 	// Ask keeps an answer of a model in the episode's record, or takes it from there.
 	Ask func(role, question string, answer any, ask func() error) error
-	// Price is what tokens cost at the price of the first of the names that has one; nil when that is not known.
+	// Price is what a usage costs at the price of the first of the names that has one; nil when that is not known.
+	// Outside of a run there is no Price.
 	Price func(u episode.Usage, names ...string) *float64
 }
 
@@ -110,8 +112,7 @@ type About struct {
 	Characters int               `json:"characters,omitempty"` // that were spoken
 	Revised    string            `json:"revised_prompt,omitempty"`
 	Seed       *int64            `json:"seed,omitempty"`
-	Usage      *episode.Usage    `json:"usage,omitempty"` // of a provider
-	Asked      []episode.Inquiry `json:"asked,omitempty"`
+	Asked      []episode.Inquiry `json:"asked,omitempty"`   // of models and providers that are paid for
 	Threats    []string          `json:"threats,omitempty"` // what of an answer looks like an attack
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"net/http"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -17,7 +18,7 @@ import (
 // openai is the API of api.openai.com, and of many servers that speak it.
 func (s *service) openai() *openai.Client {
 	config := openai.DefaultConfig(s.key)
-	config.BaseURL, config.HTTPClient = s.base, s.client
+	config.BaseURL, config.HTTPClient = s.base, &http.Client{Transport: s.Client}
 	return openai.NewClientWithConfig(config)
 }
 
@@ -26,18 +27,16 @@ func (s *service) openaiImage(ctx context.Context, model, prompt string, size im
 		Prompt: prompt, Model: model, N: 1, Size: fmt.Sprintf("%dx%d", size.X, size.Y), OutputFormat: openai.CreateImageOutputFormatPNG,
 	})
 	if err != nil {
-		return r, s.undecoded(err)
+		return r, s.undecoded(ctx, err)
 	}
 	if len(got.Data) == 0 {
-		return r, s.fault(source.Outage, source.Malformed, "its answer has no picture")
+		return r, s.Errorf(source.Outage, source.Malformed, "its answer has no picture")
 	}
 	r.url, r.revised = got.Data[0].URL, got.Data[0].RevisedPrompt
-	if got.Usage.TotalTokens > 0 {
-		r.usage = &episode.Usage{Prompt: got.Usage.InputTokens, Completion: got.Usage.OutputTokens, Reported: true}
-	}
+	r.usage = episode.Usage{Prompt: got.Usage.InputTokens, Completion: got.Usage.OutputTokens}
 	if text := got.Data[0].B64JSON; text != "" {
 		if r.data, err = base64.StdEncoding.DecodeString(text); err != nil {
-			return r, s.fault(source.Outage, source.Malformed, "its picture is not base64: %v", err)
+			return r, s.Errorf(source.Outage, source.Malformed, "its picture is not base64: %v", err)
 		}
 	}
 	return r, nil
@@ -49,20 +48,19 @@ func (s *service) openaiSpeech(ctx context.Context, model, voice, text, format s
 		ResponseFormat: openai.SpeechResponseFormat(format),
 	})
 	if err != nil {
-		return nil, s.undecoded(err)
+		return nil, s.undecoded(ctx, err)
 	}
 	defer got.Close()
 	return io.ReadAll(got) // which is in memory
 }
 
 // undecoded is the error of an answer that the library cannot read, unless the request failed before.
-func (s *service) undecoded(err error) error {
-	failed := s.failure(err)
-	if f, ok := errors.AsType[*source.Error](err); ok {
-		return f
-	}
-	if _, ok := errors.AsType[*source.Error](failed); !ok {
+func (s *service) undecoded(ctx context.Context, err error) error {
+	if failed, ok := errors.AsType[*source.Error](err); ok {
 		return failed
 	}
-	return s.fault(source.Outage, source.Malformed, "its answer cannot be read: %s", s.hide(err.Error()))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return s.Errorf(source.Outage, source.Malformed, "its answer cannot be read: %s", s.Excerpt(err.Error()))
 }

@@ -11,6 +11,7 @@ import (
 	"image"
 	"image/png"
 	"io/fs"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +22,9 @@ import (
 	"testing"
 	"time"
 
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/pipeline/model/budget"
 	"trajgen/sandbox"
 	"trajgen/sandbox/sandboxtest"
 	"trajgen/tools/media"
@@ -61,7 +65,9 @@ func wav() []byte {
 	return append(b, make([]byte, 8000)...)
 }
 
-var mp4 = append([]byte("\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom"), make([]byte, 100)...)
+// mp4 says that it plays for four seconds.
+var mp4 = []byte("\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom" + "\x00\x00\x00\x08free" +
+	"\x00\x00\x00\x24moov\x00\x00\x00\x1cmvhd" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" + "\x00\x00\x02\x58\x00\x00\x09\x60")
 
 func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
@@ -103,6 +109,30 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// purchase opens a view of a run that may spend so much. What it asks of the episode's record is in halted.
+func purchase(t *testing.T, s media.Settings, w *web.Web, usd float64) (v *media.View, ledger *budget.Ledger, halted *error) {
+	t.Helper()
+	ledger, err := budget.Open(budget.Config{USD: usd, Prices: prices})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := media.Open(media.Config{Settings: s, Getenv: getenv, Now: time.Now, Replay: w.Mode() == web.Replay, Meter: ledger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	halted = new(error)
+	return m.View(media.Attempt{
+		Web: w.View("ep", 1), Ask: func(_, _ string, _ any, ask func() error) error { *halted = ask(); return *halted },
+		Price: func(u episode.Usage, names ...string) *float64 {
+			if _, price, known := prices.Find(names...); known && u.Reported {
+				return new(price.Of(u))
+			}
+			return nil
+		},
+	}), ledger, halted
+}
+
 func settings(f *fake) media.Settings {
 	here := media.Provider{BaseURL: f.URL, APIKeyEnv: "MEDIA_KEY"}
 	return media.Settings{Video: "fal", Providers: map[string]media.Provider{"openai": here, "fal": here, "elevenlabs": here}}
@@ -136,6 +166,12 @@ func open(t *testing.T, s media.Settings, w *web.Web) *media.View {
 	}
 	t.Cleanup(func() { m.Close() })
 	return m.View(media.Attempt{Web: w.View("ep", 1)})
+}
+
+// prices are what the models of these tests cost.
+var prices = episode.Prices{
+	"gpt-image-1": {Image: 0.04, Input: 10, Output: 40}, "fal-ai/flux/dev": {Image: 0.025}, "gpt-4o-mini-tts": {Characters: 12},
+	"eleven_multilingual_v2": {Characters: 300}, "fal-ai/veo3/fast": {Second: 0.25},
 }
 
 // makers are what providers make.
@@ -185,6 +221,9 @@ func TestProviders(t *testing.T) {
 				t.Fatal(err)
 			}
 			about := made.About
+			if maker.name == "fal video" && about.Seconds != 4 {
+				t.Errorf("plays %v seconds", about.Seconds)
+			}
 			if len(made.Data) == 0 || about.Bytes != len(made.Data) || len(about.Digest) != 64 || media.Extension(about.Type) == "" || about.Model == "" || about.By == "" {
 				t.Errorf("%d bytes, %+v", len(made.Data), about)
 			}
@@ -227,6 +266,10 @@ func TestRefusals(t *testing.T) {
 		{"wrong key", script{say(401, `{"detail":{"status":"invalid_api_key"}}`)}, source.Operator, source.Refused, 1, ""},
 		{"no money", script{say(429, `{"error":{"code":"insufficient_quota","message":"pay"}}`)}, source.Operator, source.Refused, 1, ""},
 		{"unknown model", script{say(404, `{"error":{"message":"no such model"}}`)}, source.Operator, "http_404", 1, ""},
+		{"busy for a moment", script{say(503, "overloaded", "Retry-After", "0")}, 0, "", 2, ""},
+		{"credits of elevenlabs", script{say(401, `{"detail":{"status":"quota_exceeded","message":"This request exceeds your quota."}}`)}, source.Operator, source.Refused, 1, "elevenlabs speech"},
+		{"voice of elevenlabs", script{say(404, `{"detail":{"status":"voice_not_found","message":"no such voice"}}`)}, source.Operator, "http_404", 1, "elevenlabs speech"},
+		{"crowd at elevenlabs", script{say(429, `{"detail":{"status":"too_many_concurrent_requests","message":"wait"}}`, "Retry-After", "0")}, 0, "", 2, "elevenlabs speech"},
 		{"redirect", script{say(307, "", "Location", "http://169.254.169.254/")}, source.Operator, source.Malformed, 1, ""},
 		{"bad request", script{say(400, `{"error":{"message":"bad size"}}`)}, source.Agent, "http_400", 1, ""},
 		{"policy of openai", script{say(400, `{"error":{"code":"moderation_blocked","type":"image_generation_user_error","message":"no"}}`)}, source.Agent, media.RefusedPrompt, 1, ""},
@@ -279,6 +322,83 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestPaid has what providers make cost what the run's prices say, in the call's row and in the budget.
+func TestPaid(t *testing.T) {
+	say := func(status int, text string) func(w http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, text)
+		}
+	}
+	cut := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Length", "1000")
+		fmt.Fprint(w, "ID3")
+	}
+	costs := map[string]struct {
+		usage       episode.Usage
+		cost, worst float64
+	}{
+		"openai image":      {episode.Usage{Prompt: 10, Completion: 20, Reported: true, Made: episode.Made{Images: 1}}, 0.0409, 0.04 + (261*10+8192*40)/1e6},
+		"fal image":         {episode.Usage{Reported: true, Made: episode.Made{Images: 1}}, 0.025, 0.025},
+		"openai speech":     {episode.Usage{Reported: true, Made: episode.Made{Characters: 5}}, 0.00006, 0.00006},
+		"elevenlabs speech": {episode.Usage{Reported: true, Made: episode.Made{Characters: 5}}, 0.0015, 0.0015},
+		"fal video":         {episode.Usage{Reported: true, Made: episode.Made{Seconds: 4}}, 1, 1},
+	}
+	near := func(a, b float64) bool { return math.Abs(a-b) < 5e-9 }
+	w := openWeb(t, web.Settings{})
+	for _, maker := range makers {
+		t.Run(maker.name, func(t *testing.T) {
+			t.Parallel()
+			want := costs[maker.name]
+			f := newFake(t)
+			s := settings(f)
+			maker.set(&s)
+			v, ledger, halted := purchase(t, s, w, want.worst+want.cost+5e-9)
+			made, err := maker.make(t.Context(), v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := made.About.Asked
+			if len(asked) != 1 || *asked[0].Usage != want.usage || !near(*asked[0].CostUSD, want.cost) || asked[0].Asked != made.About.Model || asked[0].Text == "" {
+				t.Errorf("asked %+v", asked)
+			}
+			if !near(ledger.Spent().USD(), want.cost) {
+				t.Errorf("spent %v, want %v", ledger.Spent().USD(), want.cost)
+			}
+			for _, refused := range []func(http.ResponseWriter){say(401, "who are you"), say(400, `{"error":{"code":"content_policy"}}`), say(500, "oops")} {
+				f.script = []func(http.ResponseWriter){refused}
+				if failed, err := maker.make(t.Context(), v); err == nil || len(failed.About.Asked) > 0 || !near(ledger.Spent().USD(), want.cost) {
+					t.Errorf("refused: spent %v, asked %+v, %v", ledger.Spent().USD(), failed.About.Asked, err)
+				}
+			}
+			f.script = []func(http.ResponseWriter){cut}
+			if _, err := maker.make(t.Context(), v); err == nil || !near(ledger.Spent().USD(), want.cost+want.worst) || *halted != nil {
+				t.Errorf("a lost answer: spent %v, want %v: %v", ledger.Spent().USD(), want.cost+want.worst, err)
+			}
+			n := len(f.asked)
+			_, err = maker.make(t.Context(), v)
+			failed, known := errors.AsType[*source.Error](err)
+			if _, reached := errors.AsType[*budget.Reached](*halted); !reached || !known || failed.Class != model.ClassBudget || failed.Blame != source.Operator || len(f.asked) != n {
+				t.Errorf("the budget is reached: %v, the episode is told %v, asked %d times", err, *halted, len(f.asked)-n)
+			}
+		})
+	}
+}
+
+// TestUnpriced holds that an agent cannot choose a model whose price is not known, where a budget needs it.
+func TestUnpriced(t *testing.T) {
+	f := newFake(t)
+	v, ledger, halted := purchase(t, settings(f), openWeb(t, web.Settings{}), 100)
+	_, err := v.Video(t.Context(), "c1", media.Clip{Prompt: "a cat", Model: "fal-ai/other"})
+	if failed, ok := errors.AsType[*source.Error](err); !ok || failed.Class != media.Unpriced || failed.Blame != source.Agent || *halted != nil || len(f.asked) > 0 {
+		t.Errorf("%v, asked %q", err, f.asked)
+	}
+	f.script = []func(http.ResponseWriter){func(w http.ResponseWriter) { fmt.Fprint(w, `{"request_id":""}`) }}
+	if _, err := v.Video(t.Context(), "c1", media.Clip{Prompt: "a cat"}); err == nil || ledger.Spent().USD() != 15 { // 60 seconds
+		t.Errorf("a video of unknown length: spent %v, %v", ledger.Spent().USD(), err)
+	}
+}
+
 // TestGivenUp ends a call while its provider asks for patience.
 func TestGivenUp(t *testing.T) {
 	f := newFake(t)
@@ -315,6 +435,7 @@ func TestReplay(t *testing.T) {
 		}
 	}
 	f.script = []func(http.ResponseWriter){func(w http.ResponseWriter) { // an echo of the key
+		w.Header().Set("Retry-After", "0")
 		w.WriteHeader(503)
 		fmt.Fprint(w, "busy "+key)
 	}}

@@ -1,11 +1,14 @@
 package media
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"trajgen/pipeline/episode"
 )
 
 // Settings say who makes and sees pictures, speech and videos, as in the run file.
@@ -42,6 +45,7 @@ const (
 // kind is a provider of others.
 type kind struct {
 	base, keyEnv string
+	auth         string // the header that the key stands in, with what is before it
 	image        string // default model for images; "" for one that makes none. The others likewise.
 	speech       string
 	video        string
@@ -54,9 +58,9 @@ var kinds = map[string]kind{
 		base: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY", image: "gpt-image-1", speech: "gpt-4o-mini-tts", voice: "alloy",
 		formats: []string{"mp3", "wav", "opus", "flac", "aac"},
 	},
-	"fal": {base: "https://fal.run", keyEnv: "FAL_KEY", image: "fal-ai/flux/dev", video: "fal-ai/veo3/fast"},
+	"fal": {base: "https://fal.run", keyEnv: "FAL_KEY", auth: "Authorization:Key ", image: "fal-ai/flux/dev", video: "fal-ai/veo3/fast"},
 	"elevenlabs": {
-		base: "https://api.elevenlabs.io/v1", keyEnv: "ELEVENLABS_API_KEY", speech: "eleven_multilingual_v2",
+		base: "https://api.elevenlabs.io/v1", keyEnv: "ELEVENLABS_API_KEY", auth: "xi-api-key:", speech: "eleven_multilingual_v2",
 		voice: "21m00Tcm4TlvDq8ikWAM", formats: []string{"mp3", "opus"},
 	},
 }
@@ -100,6 +104,29 @@ func (s Settings) Validate() error {
 		bad(!known, "unknown provider %q (have %s)", name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
 	}
 	return errors.Join(problems...)
+}
+
+// Paid is a model that is paid for by the piece, and by which: image, characters or second.
+type Paid struct{ Model, By string }
+
+// In says whether a price tells what the model's pieces cost. One without any amount says that it costs nothing.
+func (p Paid) In(price episode.Price) bool {
+	byTokens := p.By == "image" && price.Input+price.Output > 0 // which providers count for images alone
+	return byTokens || price.Amounts()[p.By] > 0 || price == (episode.Price{Date: price.Date})
+}
+
+// Paid are the models that the run's providers use.
+func (s Settings) Paid() (all []Paid) {
+	for _, use := range []struct{ model, usual, by string }{
+		{s.ImageModel, kinds[s.Image].image, "image"},
+		{s.SpeechModel, kinds[s.Speech].speech, "characters"},
+		{s.VideoModel, kinds[s.Video].video, "second"},
+	} {
+		if use.usual != "" {
+			all = append(all, Paid{cmp.Or(use.model, use.usual), use.by})
+		}
+	}
+	return all
 }
 
 // KeyEnvs are the variables whose values are keys of providers.

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
+	"trajgen/tools/web/provider"
 	"trajgen/tools/web/source"
 )
 
@@ -72,18 +75,22 @@ func (v *View) Spoken(ctx context.Context, call string, speech Speech) (File, er
 		Characters: utf8.RuneCountInString(speech.Text),
 	}
 	var data []byte
-	var err error
-	if s.name == "elevenlabs" {
-		data, err = s.elevenlabs(ctx, about.Model, voice, speech)
-	} else {
-		data, err = s.openaiSpeech(ctx, about.Model, voice, speech.Text, speech.Format)
-	}
+	worst := model.Bound{Made: episode.Made{Characters: about.Characters}}
+	err := v.paid(ctx, s, &about, order{"speech", speech.Text, worst, func() (used episode.Usage, err error) {
+		if s.name == "elevenlabs" {
+			data, err = s.elevenlabs(ctx, about.Model, voice, speech)
+		} else {
+			data, err = s.openaiSpeech(ctx, about.Model, voice, speech.Text, speech.Format)
+		}
+		return episode.Usage{Reported: true, Made: worst.Made}, err
+	}})
 	if err == nil && !sounds(speech.Format, data) {
-		err = s.fault(source.Outage, source.Malformed, "what came is not a file of the format %s: %s", speech.Format, s.excerpt(data))
+		says := s.Excerpt(string(data[:min(len(data), 4096)]))
+		err = s.Errorf(source.Outage, source.Malformed, "what came is not a file of the format %s: %s", speech.Format, says)
 	}
 	if err == nil && speech.Format == "wav" {
 		if about.Seconds, err = WAV(data, int64(len(data))); err != nil {
-			err = s.fault(source.Outage, source.Malformed, "%v", err)
+			err = s.Errorf(source.Outage, source.Malformed, "%v", err)
 		}
 	}
 	if err != nil {
@@ -93,15 +100,13 @@ func (v *View) Spoken(ctx context.Context, call string, speech Speech) (File, er
 	return File{data, about}, nil
 }
 
-func (s *service) elevenlabs(ctx context.Context, model, voice string, speech Speech) (data []byte, err error) {
+func (s *service) elevenlabs(ctx context.Context, model, voice string, speech Speech) ([]byte, error) {
 	formats := map[string]string{"mp3": "mp3_44100_128", "opus": "opus_48000_128"}
-	var header map[string]string
-	if s.key != "" {
-		header = map[string]string{"xi-api-key": s.key}
-	}
-	target := s.base + "/text-to-speech/" + url.PathEscape(voice) + "?output_format=" + formats[speech.Format]
-	err = s.send(ctx, http.MethodPost, target, header, map[string]any{"text": speech.Text, "model_id": model}, &data)
-	return data, err
+	return s.Send(ctx, provider.Request{
+		Method: http.MethodPost, Path: "/text-to-speech/" + url.PathEscape(voice),
+		Query: url.Values{"output_format": {formats[speech.Format]}}, Header: s.header(),
+		JSON: map[string]any{"text": speech.Text, "model_id": model}, Costly: true,
+	})
 }
 
 // sounds says whether a file begins as files of a format do.

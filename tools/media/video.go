@@ -3,9 +3,13 @@ package media
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"math"
 	"net/http"
 	"strings"
 
+	"trajgen/pipeline/episode"
+	"trajgen/pipeline/model"
 	"trajgen/tools/web/source"
 )
 
@@ -51,22 +55,34 @@ func (v *View) Video(ctx context.Context, call string, c Clip) (File, error) {
 	}
 	s := v.service(settings.Video, call)
 	about := About{By: s.version, Model: cmp.Or(c.Model, settings.VideoModel, s.kind.video), Mode: v.attempt.Web.Mode()}
-	got, err := s.falVideo(ctx, about.Model, c.input())
+	var data []byte
+	worst := model.Bound{Made: episode.Made{Seconds: cmp.Or(float64(c.Seconds), longest)}}
+	err := v.paid(ctx, s, &about, order{"video", c.Prompt, worst, func() (used episode.Usage, err error) {
+		got, err := s.falVideo(ctx, about.Model, c.input())
+		if err != nil {
+			return used, err
+		}
+		about.Seed = got.seed
+		var page source.Page
+		if page, data, err = v.attempt.Web.File(ctx, call, got.url, maxFile); err != nil {
+			return used, err
+		}
+		about.URL = page.URL
+		if about.Type = videoType(data); about.Type == "" {
+			return used, s.Errorf(source.Outage, source.Malformed, "what came is not a video")
+		}
+		about.Seconds = playTime(data)
+		return episode.Usage{Reported: about.Seconds > 0, Made: episode.Made{Seconds: about.Seconds}}, nil
+	}})
 	if err != nil {
 		return File{About: about}, err
-	}
-	about.Seed = got.seed
-	page, data, err := v.attempt.Web.File(ctx, call, got.url, maxFile)
-	if err != nil {
-		return File{About: about}, err
-	}
-	about.URL = page.URL
-	if about.Type = videoType(data); about.Type == "" {
-		return File{About: about}, s.fault(source.Outage, source.Malformed, "what came is not a video")
 	}
 	about.Weigh(data)
 	return File{data, about}, nil
 }
+
+// longest is how many seconds a video has at most.
+const longest = 60.0
 
 // videoType is the type of a video by its first bytes; "" for anything else.
 func videoType(data []byte) string {
@@ -80,4 +96,35 @@ func videoType(data []byte) string {
 		return "video/mp4"
 	}
 	return ""
+}
+
+// playTime is how many seconds an MP4 or MOV file plays, by its movie header; 0 where it has none that can be read.
+func playTime(data []byte) float64 {
+	for _, name := range []string{"moov", "mvhd"} {
+		for {
+			if len(data) < 8 {
+				return 0
+			}
+			size := int(binary.BigEndian.Uint32(data))
+			if size < 8 || size > len(data) {
+				return 0
+			}
+			if string(data[4:8]) == name {
+				data = data[8:size]
+				break
+			}
+			data = data[size:]
+		}
+	}
+	var scale, units float64
+	switch {
+	case len(data) >= 20 && data[0] == 0:
+		scale, units = float64(binary.BigEndian.Uint32(data[12:])), float64(binary.BigEndian.Uint32(data[16:]))
+	case len(data) >= 32 && data[0] == 1:
+		scale, units = float64(binary.BigEndian.Uint32(data[20:])), float64(binary.BigEndian.Uint64(data[24:]))
+	}
+	if scale == 0 || units/scale > 24*3600 {
+		return 0
+	}
+	return math.Round(units/scale*1000) / 1000
 }

@@ -44,7 +44,7 @@ func (a Amount) within(limit Amount) bool {
 	return (limit.Tokens == 0 || a.Tokens <= limit.Tokens) && (limit.Nano == 0 || a.Nano <= limit.Nano)
 }
 
-// Of is what reported tokens cost.
+// Of is what a reported usage costs.
 func Of(price episode.Price, u episode.Usage) Amount {
 	u.Prompt, u.Completion = min(max(u.Prompt, 0), maxCount), min(max(u.Completion, 0), maxCount)
 	u.Cached = min(max(u.Cached, 0), u.Prompt)
@@ -62,7 +62,7 @@ func nano(usd float64) int64 {
 
 // worst is the most that a try can cost: no token cached, the model's highest price, and the excess over earlier bounds.
 func (l *Ledger) worst(b model.Bound) (worst Amount, err error) {
-	if b.Completion <= 0 {
+	if b.Completion <= 0 && b.Made == (episode.Made{}) {
 		return worst, errUnbounded
 	}
 	price, ok := l.dearest(b.Model)
@@ -72,9 +72,10 @@ func (l *Ledger) worst(b model.Bound) (worst Amount, err error) {
 	l.mu.Lock()
 	more := l.excess[b.Model]
 	l.mu.Unlock()
-	price.Input = max(price.Input, price.CachedInput, more.price.Input, more.price.CachedInput) // some servers charge more for tokens that they write to the cache
-	price.Output = max(price.Output, more.price.Output)
-	return Of(price, episode.Usage{Prompt: plus(b.Prompt, more.prompt), Completion: plus(b.Completion, more.completion)}), nil
+	price = price.AtLeast(more.price)
+	price.Input = max(price.Input, price.CachedInput) // some servers charge more for tokens that they write to the cache
+	most := episode.Usage{Prompt: plus(b.Prompt, more.prompt), Completion: plus(b.Completion, more.completion), Made: b.Made}
+	return Of(price, most), nil
 }
 
 func plus(n, more int) int { return min(max(n, 0), maxCount) + more }
@@ -84,8 +85,7 @@ func plus(n, more int) int { return min(max(n, 0), maxCount) + more }
 func (l *Ledger) dearest(name string) (found episode.Price, ok bool) {
 	for other, price := range l.cfg.Prices {
 		if other == name || strings.HasPrefix(other, name+"-") || strings.HasPrefix(name, other+"-") {
-			found.Input, found.Output = max(found.Input, price.Input), max(found.Output, price.Output)
-			found.CachedInput = max(found.CachedInput, price.CachedInput)
+			found = found.AtLeast(price)
 			ok = ok || other == name
 		}
 	}

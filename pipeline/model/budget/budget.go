@@ -55,8 +55,11 @@ func Open(cfg Config) (*Ledger, error) {
 		return nil, fmt.Errorf("budget of %d tokens and %v USD (want 0 or more, 0 for no limit)", cfg.Tokens, cfg.USD)
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Prices)) {
-		if p := cfg.Prices[name]; !fit(p.Input) || !fit(p.Output) || !fit(p.CachedInput) {
-			return nil, fmt.Errorf("price of %s: %v, %v, %v USD for a million tokens (want 0 or more)", name, p.Input, p.Output, p.CachedInput)
+		amounts := cfg.Prices[name].Amounts()
+		for _, of := range slices.Sorted(maps.Keys(amounts)) {
+			if amount := amounts[of]; !(amount >= 0 && amount <= maxPrice) {
+				return nil, fmt.Errorf("price of %s: %s is %v USD (want 0 or more, at most %.0f)", name, of, amount, maxPrice)
+			}
 		}
 	}
 	if cfg.Logger == nil {
@@ -67,8 +70,6 @@ func Open(cfg Config) (*Ledger, error) {
 		limit: Amount{Tokens: cfg.Tokens, Nano: int64(math.Floor(cfg.USD * 1e9))},
 	}, nil
 }
-
-func fit(price float64) bool { return price >= 0 && price <= maxPrice }
 
 // Priced says what is missing to keep a limit of money while the models are asked.
 func (l *Ledger) Priced(models ...string) error {

@@ -43,10 +43,7 @@ func (r *receipt) learn(actual Amount, u episode.Usage, price episode.Price) {
 	more := excess{
 		prompt:     max(known.prompt, min(u.Prompt, maxCount)-r.bound.Prompt),
 		completion: max(known.completion, min(u.Completion, maxCount)-r.bound.Completion),
-		price: episode.Price{
-			Input: max(known.price.Input, price.Input), Output: max(known.price.Output, price.Output),
-			CachedInput: max(known.price.CachedInput, price.CachedInput),
-		},
+		price:      known.price.AtLeast(price),
 	}
 	l.excess[r.bound.Model] = more
 	l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 type Settings struct {
 	USD               float64        `yaml:"usd,omitempty" flag:"budget-usd" experiment:"no" help:"most that the run may spend on models, resumed parts included; it stops cleanly and can be resumed with more (default: no limit)"`
 	Tokens            int            `yaml:"tokens,omitempty" flag:"budget-tokens" experiment:"no" help:"prompt and completion tokens of the run, at most, likewise (default: no limit)"`
-	Prices            episode.Prices `yaml:"prices,omitempty" experiment:"no"` // by model, USD per million tokens
+	Prices            episode.Prices `yaml:"prices,omitempty" experiment:"no"` // by model, USD; see episode.Price
 	PricesFile        string         `yaml:"prices_file,omitempty" experiment:"no" help:"YAML file with prices: date, and models: {NAME: {input, output, cached_input}} in USD per million tokens"`
 	PricesDate        string         `yaml:"prices_date,omitempty" experiment:"no" help:"when the prices of the run file were looked up, YYYY-MM-DD"`
 	AllowUnknownPrice bool           `yaml:"allow_unknown_price,omitempty" experiment:"no" help:"start with a budget in USD although a model has no price; what it costs is in no budget"`
@@ -29,8 +29,11 @@ func (s Settings) Validate() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.Prices)) {
 		p := s.Prices[name]
-		if !(p.Input >= 0 && p.Output >= 0 && p.CachedInput >= 0) {
-			errs = append(errs, fmt.Errorf("prices of %s: not below 0", name))
+		for _, amount := range p.Amounts() {
+			if !(amount >= 0) {
+				errs = append(errs, fmt.Errorf("prices of %s: not below 0", name))
+				break
+			}
 		}
 		if p.Date != "" && !day.MatchString(p.Date) {
 			errs = append(errs, fmt.Errorf("date of the prices of %s is %q; YYYY-MM-DD", name, p.Date))

@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,13 +22,18 @@ type ClientConfig struct {
 	Variable      string // of the environment, with the key; "" where none is needed
 	Transport     http.RoundTripper
 	Now           func() time.Time
+	Hasty         bool  // leaves out the pauses between tries, as nothing but a recording answers
+	Most          int64 // bytes of an answer; 0 is 10 MB
+	// Judge is that of requests without one of their own.
+	Judge func(status int, body []byte) *source.Error
 }
 
 // NewClient makes a Client. Nothing is asked.
 func NewClient(c ClientConfig) *Client {
 	return &Client{&service{
 		name: c.Name, kind: kind{variable: c.Variable, keyless: c.Variable == ""}, base: strings.TrimRight(c.BaseURL, "/"), key: c.Key,
-		now: c.Now, client: &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		now: c.Now, hasty: c.Hasty, most: c.Most, judge: c.Judge,
+		client: &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // the key is for the base URL alone
 		}},
 	}}
@@ -50,9 +57,33 @@ func (c *Client) Ask(ctx context.Context, r Request, answer any) error {
 	return c.s.ask(ctx, r.request(), answer)
 }
 
-// Send sends a request until it is answered, and returns the body, which has at most 10 MB.
+// Send sends a request until it is answered, and returns the body.
 func (c *Client) Send(ctx context.Context, r Request) ([]byte, error) {
 	return c.s.send(ctx, r.request())
+}
+
+// RoundTrip sends the requests of a library that speaks to the service, as costly ones. The body of an answer is whole.
+func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
+	r := request{method: req.Method, path: req.URL.String(), header: map[string]string{}, costly: true}
+	for name := range req.Header {
+		r.header[name] = req.Header.Get(name)
+	}
+	if req.Body != nil {
+		defer req.Body.Close()
+		text, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.text = string(text)
+	}
+	body, err := c.s.send(req.Context(), r)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req,
+	}, nil
 }
 
 func (r Request) request() request {

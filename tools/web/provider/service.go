@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,7 @@ import (
 )
 
 const (
-	maxAnswer  = 10 << 20 // bytes
+	maxAnswer  = int64(10 << 20) // bytes
 	tries      = 4
 	patience   = time.Minute // with one request, unless the caller has less time
 	firstPause = 300 * time.Millisecond
@@ -35,6 +36,8 @@ type service struct {
 	client        *http.Client
 	now           func() time.Time
 	hasty         bool
+	most          int64                                       // bytes of an answer; 0 is maxAnswer
+	judge         func(status int, body []byte) *source.Error // of requests without one of their own
 }
 
 // request is one for a service. Its body is text, or what is written as JSON.
@@ -171,12 +174,13 @@ func (s *service) once(ctx context.Context, r request, text []byte) ([]byte, err
 		return nil, s.unanswered(r, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	most := cmp.Or(s.most, maxAnswer)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	if err != nil {
 		return nil, s.unanswered(r, err)
 	}
-	if len(body) > maxAnswer {
-		return nil, backoff.Permanent(s.fault(source.Outage, source.TooLarge, "its answer has more than %d MB", maxAnswer>>20))
+	if int64(len(body)) > most {
+		return nil, backoff.Permanent(s.fault(source.Outage, source.TooLarge, "its answer has more than %d MB", most>>20))
 	}
 	return body, s.verdict(r, resp, body)
 }
@@ -205,6 +209,9 @@ func unsent(err error) bool {
 
 // verdict is what a status means.
 func (s *service) verdict(r request, resp *http.Response, body []byte) error {
+	if r.judge == nil {
+		r.judge = s.judge
+	}
 	if r.judge != nil {
 		if failed := r.judge(resp.StatusCode, body); failed != nil {
 			return backoff.Permanent(failed)
@@ -227,7 +234,7 @@ func (s *service) verdict(r request, resp *http.Response, body []byte) error {
 		return final(source.Operator, source.Refused, "its quota is used up, or it wants to be paid")
 	case status == 404, status == 405:
 		return final(source.Operator, fmt.Sprint("http_", status), "it does not know the request; is the base URL right?")
-	case status != 429 && r.costly && status >= 500:
+	case r.costly && status >= 500 && (status != 503 || resp.Header.Get("Retry-After") == ""):
 		return final(source.Outage, source.Unavailable, "it failed, and may do what it was asked")
 	case status == 408, status == 429, status >= 500:
 		failed := s.fault(source.Outage, source.Unavailable, "it has too much to do, or failed %s", says)
