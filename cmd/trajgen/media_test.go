@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
+	tables "trajgen/outputs/rows"
 	"trajgen/tools/media"
 )
 
@@ -59,7 +63,7 @@ media:
   vision_base_url: "`+server.URL+`/v1"
   providers: {openai: {base_url: "`+server.URL+`/v1", api_key_env: IMAGES_KEY}}
 budget:
-  prices: {seer: {input: 1, output: 10}, scripted-oracle: {input: 0, output: 0}}
+  prices: {seer: {input: 1, output: 10}, scripted-oracle: {input: 0, output: 0}, gpt-image-1: {image: 0.04}}
 `)
 	dir := t.TempDir()
 	play := plays(t, dir, "-f", file, "--dataset", dataset, "--policy", "oracle", "--max-tokens", "1000")
@@ -69,7 +73,7 @@ budget:
 		t.Errorf("%d pictures were looked at, and %d made", asked.Load(), made.Load())
 	}
 	for _, ep := range episodes(t, filepath.Join(dir, "recorded")) {
-		if ep.Reward == nil || *ep.Reward != 1 || ep.CostUSD == nil || *ep.CostUSD < 0.00299 || *ep.CostUSD > 0.00301 || len(ep.Calls) != 3 {
+		if ep.Reward == nil || *ep.Reward != 1 || ep.CostUSD == nil || *ep.CostUSD < 0.04299 || *ep.CostUSD > 0.04301 || len(ep.Calls) != 3 {
 			t.Fatalf("reward %v, cost %v, calls %+v", ep.Reward, ep.CostUSD, ep.Calls)
 		}
 		for i, want := range []string{`"provider":"openai"`, `"provider":"espeak"`, "a pixel"} {
@@ -80,6 +84,23 @@ budget:
 		if q := ep.Calls[2].Inquiries(); len(q) != 1 || q[0].Role != "vision" || q[0].CostUSD == nil || *q[0].CostUSD != 0.003 {
 			t.Errorf("source %s", ep.Calls[2].Source)
 		}
+		if q := ep.Calls[0].Inquiries(); len(q) != 1 || q[0].Asked != "gpt-image-1" || q[0].CostUSD == nil || *q[0].CostUSD != 0.04 {
+			t.Errorf("source %s", ep.Calls[0].Source)
+		}
+		if seen := ep.Images(); len(seen) != 1 || tables.Origin(ep, seen[0].SHA256) != "vision_analyze" {
+			t.Errorf("the episode names the images %+v", seen)
+		}
+	}
+	spent, err := os.ReadFile(filepath.Join(dir, "recorded", "spend.jsonl"))
+	if err != nil || !strings.Contains(string(spent), `"nano_usd":172000000}`) {
+		t.Errorf("spent, where 4 times 0.04 and 0.003 was to be: %s, %v", spent, err)
+	}
+	if said := succeed(t, "verify", "--run", filepath.Join(dir, "recorded")).out; !strings.Contains(said, "nothing differs") {
+		t.Errorf("verify:\n%s", said)
+	}
+	table, err := parquet.ReadFile[tables.Media](filepath.Join(dir, "recorded", "media", "part-00000.parquet"))
+	if err != nil || len(table) != 1 || table[0].Origin != "vision_analyze" || !bytes.Equal(table[0].Bytes, data) {
+		t.Errorf("media: %d rows, %v", len(table), err)
 	}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
