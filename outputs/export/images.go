@@ -161,8 +161,6 @@ func (i *rowImage) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-func (i rowImage) equal(j rowImage) bool { return i.Path == j.Path && bytes.Equal(i.Bytes, j.Bytes) }
-
 // rowImages are the images of messages, in their order.
 func rowImages(messages []episode.Message) []rowImage {
 	all := []rowImage{}

@@ -203,14 +203,9 @@ type sayTRL[Content any] func(m *episode.Message, text string) Content
 func trlText(_ *episode.Message, text string) string { return text }
 
 func trlParts(m *episode.Message, text string) []trlPart {
-	parts := []trlPart{}
-	if !pictures(*m) {
-		if text != "" {
-			parts = append(parts, trlPart{"text", &text})
-		}
-		return parts
-	}
-	for _, part := range m.Ordered() {
+	parts, said := []trlPart{}, *m
+	said.Content = text
+	for _, part := range said.Ordered() {
 		if part.Type == episode.PartImage {
 			parts = append(parts, trlPart{Type: "image"})
 		} else {

@@ -35,25 +35,16 @@ func (v *View) service(name, call string) *service {
 	s.base = strings.TrimRight(cmp.Or(own.BaseURL, k.base), "/")
 	s.sent.next = v.attempt.Web.Through(call, s.version, v.live)
 	s.Client = provider.NewClient(provider.ClientConfig{
-		Name: name, BaseURL: s.base, Key: s.key, Variable: env, Transport: &s.sent, Now: v.config.Now,
+		Name: name, BaseURL: s.base, Key: s.key, Variable: env, Auth: k.auth, Transport: &s.sent, Now: v.config.Now,
 		Hasty: s.hasty, Most: maxAnswer, Judge: s.judge,
 	})
 	return s
 }
 
-// ask sends a request that may make something: it is sent again only where the provider says that it has not begun, as what is
-// made is paid for.
+// ask sends a request. One that makes something is sent again only where the provider says that it has not begun: what is made is
+// paid for.
 func (s *service) ask(ctx context.Context, method, path string, body, answer any) error {
-	return s.Ask(ctx, provider.Request{Method: method, Path: path, Header: s.header(), JSON: body, Costly: true}, answer)
-}
-
-// header has the key.
-func (s *service) header() map[string]string {
-	name, before, ok := strings.Cut(s.auth, ":")
-	if !ok || s.key == "" {
-		return nil
-	}
-	return map[string]string{name: before + s.key}
+	return s.Ask(ctx, provider.Request{Method: method, Path: path, JSON: body, Costly: method == http.MethodPost}, answer)
 }
 
 // RefusedPrompt is the class of a prompt that a provider's policy refuses.

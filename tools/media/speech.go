@@ -104,8 +104,8 @@ func (s *service) elevenlabs(ctx context.Context, model, voice string, speech Sp
 	formats := map[string]string{"mp3": "mp3_44100_128", "opus": "opus_48000_128"}
 	return s.Send(ctx, provider.Request{
 		Method: http.MethodPost, Path: "/text-to-speech/" + url.PathEscape(voice),
-		Query: url.Values{"output_format": {formats[speech.Format]}}, Header: s.header(),
-		JSON: map[string]any{"text": speech.Text, "model_id": model}, Costly: true,
+		Query: url.Values{"output_format": {formats[speech.Format]}},
+		JSON:  map[string]any{"text": speech.Text, "model_id": model}, Costly: true,
 	})
 }
 

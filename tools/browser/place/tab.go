@@ -122,6 +122,8 @@ func (t *Tab) judge(status int, body []byte) *source.Error {
 		return source.Errorf(source.Agent, source.Malformed, "The browser refuses it: %s", says)
 	case status == http.StatusInternalServerError: // how it reports what a page did: a name that is not known, a key that is none
 		return source.Errorf(source.Agent, PageFailed, "It failed: %s", says)
+	case status == http.StatusServiceUnavailable: // also with Retry-After, it may have begun
+		return t.client.Errorf(source.Outage, source.Unavailable, "it has too much to do, or failed (status %d): %s", status, says)
 	}
 	return nil
 }

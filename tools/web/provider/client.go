@@ -20,6 +20,7 @@ type ClientConfig struct {
 	Name, BaseURL string
 	Key           string // never shown in errors
 	Variable      string // of the environment, with the key; "" where none is needed
+	Auth          string // the header that the key stands in, with what is before it; "" where requests have it themselves
 	Transport     http.RoundTripper
 	Now           func() time.Time
 	Hasty         bool  // leaves out the pauses between tries, as nothing but a recording answers
@@ -30,13 +31,19 @@ type ClientConfig struct {
 
 // NewClient makes a Client. Nothing is asked.
 func NewClient(c ClientConfig) *Client {
+	k := kind{variable: c.Variable, keyless: c.Variable == ""}
+	if c.Key != "" {
+		k.auth = c.Auth
+	}
 	return &Client{&service{
-		name: c.Name, kind: kind{variable: c.Variable, keyless: c.Variable == ""}, base: strings.TrimRight(c.BaseURL, "/"), key: c.Key,
-		now: c.Now, hasty: c.Hasty, most: c.Most, judge: c.Judge,
-		client: &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // the key is for the base URL alone
-		}},
+		name: c.Name, kind: k, base: strings.TrimRight(c.BaseURL, "/"), key: c.Key,
+		now: c.Now, hasty: c.Hasty, most: c.Most, judge: c.Judge, client: through(c.Transport),
 	}}
+}
+
+// through is a client that follows no redirect: the key is for the base URL alone.
+func through(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // Request is one for a service.

@@ -125,9 +125,7 @@ func Open(c Config) (Provider, error) {
 	}
 	s := &service{
 		name: c.Name, version: c.Version(), kind: k, base: strings.TrimRight(c.BaseURL, "/"), key: c.Key, now: c.Now, hasty: c.Hasty,
-		client: &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // the key is for the base URL alone
-		}},
+		client: through(c.Transport),
 	}
 	if s.base == "" {
 		s.base = k.base
