@@ -10,7 +10,8 @@ import (
 var trlFormat = Format{
 	imaging: inlined,
 	About: "TRL's conversational rows: messages and tools, with the episode's id and reward beside them. TRL knows no weights: " +
-		"assistant messages of the dataset and what the harness said (prefill, warnings) are trained on like the rest; --without-harness leaves out the harness's. " +
+		"assistant messages of the dataset and what the harness said (prefill, warnings) are trained on like the rest; --without-harness leaves out " +
+		"the harness's. " +
 		"With --inline-media each row has a column images, and contents are lists of parts",
 	Settings: trlSettings,
 	open: func(path string, options Options) (target, error) {
@@ -24,7 +25,8 @@ var trlFormat = Format{
 var promptCompletionFormat = Format{
 	imaging: inlined,
 	About: "TRL's prompt and completion: the prompt is everything before the model's first message, prefill with it, and the completion is the rest, " +
-		"results of tools and warnings of the harness with it. --inline-media refuses episodes with images in the completion, where TRL looks for none",
+		"results of tools and warnings of the harness with it. " +
+		"--inline-media refuses episodes with images in the completion, where TRL looks for none",
 	Settings: trlSettings,
 	open: func(path string, options Options) (target, error) {
 		if options.Inline {

@@ -6,7 +6,10 @@ import (
 
 var verlSFTFormat = Format{
 	imaging: inlined,
-	About: "conversations as verl's multi-turn fine-tuning reads them (Parquet); what the dataset or the harness put into the model's mouth has trainable=false, which verl's own dataset class does not look at. Tools and arguments are of the type JSON; examples/verl_sft.py is a dataset class that parses them. " +
+	About: "conversations as verl's multi-turn fine-tuning reads them (Parquet); what the dataset or the harness put into " +
+		"the model's mouth has trainable=false, " +
+		"which verl's own dataset class does not look at. Tools and arguments are of the type JSON; " +
+		"examples/verl_sft.py is a dataset class that parses them. " +
 		"With --inline-media each row has a column images, whose places in the texts are marked <image>",
 	Settings: map[string]Setting{"json": {
 		About: "what arguments and tools are: value (default: of the logical type JSON; arguments other than an object stand as they were sent back to the model) or string (texts, as the model wrote them)",

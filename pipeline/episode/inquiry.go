@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Inquiry is a request that a tool made to a model, or to a provider that made something. The source of its call has it in the list
-// "asked".
+// Inquiry is a request that a tool made to a model, or to a provider that made something. The source of its call has it in the
+// list "asked".
 type Inquiry struct {
 	Role   string `json:"role"`            // of the model in the run
 	Asked  string `json:"asked"`           // the model's name as the run has it

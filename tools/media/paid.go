@@ -20,8 +20,8 @@ type order struct {
 	ask        func() (used episode.Usage, err error)
 }
 
-// paid has a provider make something. Where the run has a budget, the most that it can cost is set aside before. What it made is in
-// the list of what was asked, as a model's answer is.
+// paid has a provider make something. Where the run has a budget, the most that it can cost is set aside before. What it made is
+// in the list of what was asked, as a model's answer is.
 func (v *View) paid(ctx context.Context, s *service, about *About, o order) error {
 	o.worst.Model, o.worst.Turn = about.Model, 1 // the episode has begun
 	receipt, err := v.reserve(ctx, s, o)

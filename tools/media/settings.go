@@ -58,7 +58,9 @@ var kinds = map[string]kind{
 		base: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY", image: "gpt-image-1", speech: "gpt-4o-mini-tts", voice: "alloy",
 		formats: []string{"mp3", "wav", "opus", "flac", "aac"},
 	},
-	"fal": {base: "https://fal.run", keyEnv: "FAL_KEY", auth: "Authorization:Key ", image: "fal-ai/flux/dev", video: "fal-ai/veo3/fast"},
+	"fal": {
+		base: "https://fal.run", keyEnv: "FAL_KEY", auth: "Authorization:Key ", image: "fal-ai/flux/dev", video: "fal-ai/veo3/fast",
+	},
 	"elevenlabs": {
 		base: "https://api.elevenlabs.io/v1", keyEnv: "ELEVENLABS_API_KEY", auth: "xi-api-key:", speech: "eleven_multilingual_v2",
 		voice: "21m00Tcm4TlvDq8ikWAM", formats: []string{"mp3", "opus"},

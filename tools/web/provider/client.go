@@ -43,7 +43,9 @@ func NewClient(c ClientConfig) *Client {
 
 // through is a client that follows no redirect: the key is for the base URL alone.
 func through(transport http.RoundTripper) *http.Client {
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 }
 
 // Request is one for a service.
