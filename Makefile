@@ -34,15 +34,15 @@ gvisor: ## the sandbox suite against gVisor, whose program it builds first (2 mi
 
 chaos: ## kills a thousand runners at random moments; nothing may be left
 	@scripts/need go
-	@CHAOS_KILLS=1000 go test -count=1 -timeout 30m -run TestKilledAtRandom -v ./sandbox/native
+	@. scripts/flags; CHAOS_KILLS=1000 go test -vet=off -count=1 -timeout 30m -run TestKilledAtRandom -v ./sandbox/native
 
 leaks: ## opens and closes five hundred browsers; nothing may be left
 	@scripts/need go chromium
-	@BROWSERS=500 go test -count=1 -timeout 60m -run TestLeaks -v ./tools/browser
+	@. scripts/flags; BROWSERS=500 go test -vet=off -count=1 -timeout 60m -run TestLeaks -v ./tools/browser
 
-crashes: ## kills some thousands of runs at random moments and resumes them (CRASH_STORIES=400); the rows must be the same
-	@scripts/need go gcc
-	@CRASH_STORIES=$${CRASH_STORIES:-400} CRASH_SEED=$${CRASH_SEED:-1001} go test -count=1 -timeout 120m -run 'TestCrashes|TestDisk' -v ./cmd/trajgen
+crashes: build ## kills some thousands of runs at random moments and resumes them (CRASH_STORIES=400); the rows must be the same
+	@. scripts/flags; TRAJGEN_PROGRAM=$(CURDIR)/bin/trajgen CRASH_STORIES=$${CRASH_STORIES:-400} CRASH_SEED=$${CRASH_SEED:-1001} \
+		go test -vet=off -count=1 -timeout 120m -run 'TestCrashes|TestDisk' -v ./cmd/trajgen
 
 race: ## the Go tests under the race detector
 	@scripts/need go gcc python3 git node sshd ip curl newuidmap rg chromium espeak-ng
@@ -65,7 +65,7 @@ fuzz-tools: ## those of what models write alone, on one processor: arguments, ed
 	@FUZZ_WORKERS=1 scripts/fuzz FuzzCoerce FuzzRepair FuzzReplace FuzzV4A FuzzCheck
 
 bench: build ## what episodes cost on this machine, beside the least that they can cost (a quarter to half an hour); bench.json
-	@CGO_ENABLED=0 go build -tags embedguest -o bin/bench ./scripts/bench
+	@. scripts/flags; go build -tags embedguest -o bin/bench ./scripts/bench
 	@bin/bench --out bench.json
 
 benchmarks: ## what sandboxes cost, then the Go benchmarks of the rest, for benchstat

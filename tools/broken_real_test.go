@@ -2,11 +2,11 @@ package tools_test
 
 import (
 	"cmp"
-	"go/build"
 	"hash/fnv"
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,12 +17,22 @@ import (
 
 type realFile struct{ name, text string }
 
+// roots are this repository and Go itself, whose place a test that is compiled with -trimpath does not know.
+func roots(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"..", strings.TrimSpace(string(out))}
+}
+
 // realFiles are some of the files of this repository and of Go itself, the same ones each time.
 func realFiles(t *testing.T) []realFile {
 	t.Helper()
 	most := map[string]int{".go": 45, ".md": 10, ".py": 10, ".json": 15, ".yaml": 12, ".sh": 8, ".js": 5, ".html": 5}
 	var files []realFile
-	for _, root := range []string{"..", build.Default.GOROOT} {
+	for _, root := range roots(t) {
 		byKind := map[string][]string{}
 		err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() && most[filepath.Ext(name)] > 0 && !strings.Contains(name, "node_modules") {
@@ -64,7 +74,7 @@ func realCommands(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var commands []string
-	for _, root := range []string{"..", build.Default.GOROOT} {
+	for _, root := range roots(t) {
 		err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 			kind := filepath.Ext(name)
 			script := kind == ".sh" || kind == ".bash" || kind == "" && filepath.Base(filepath.Dir(name)) == "scripts"

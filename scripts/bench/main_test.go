@@ -15,11 +15,13 @@ import (
 	"trajgen/scripts/bench/internal/bench"
 )
 
-// built are the instrument and the program that it measures, built once, as make bench does.
+// built are the instrument and the program that it measures: TRAJGEN_PROGRAM, which make test has built before, or built once, as
+// make bench does.
 var built struct {
-	once sync.Once
-	dir  string
-	err  error
+	once    sync.Once
+	dir     string
+	program string
+	err     error
 }
 
 func TestMain(m *testing.M) {
@@ -37,10 +39,12 @@ func build(t *testing.T) {
 		if built.dir, built.err = os.MkdirTemp("", "trajgen-bench-test-"); built.err != nil {
 			return
 		}
-		for _, args := range [][]string{
-			{"../build-guest"},
-			{"go", "build", "-tags", "embedguest", "-o", built.dir + "/", ".", "../../cmd/trajgen"},
-		} {
+		commands := [][]string{{"go", "build", "-ldflags=-s -w", "-o", built.dir + "/", "."}}
+		if built.program = os.Getenv("TRAJGEN_PROGRAM"); built.program == "" {
+			built.program = filepath.Join(built.dir, "trajgen")
+			commands = append(commands, []string{"../build-guest"}, []string{"go", "build", "-tags", "embedguest", "-o", built.program, "../../cmd/trajgen"})
+		}
+		for _, args := range commands {
 			cmd := exec.Command(args[0], args[1:]...)
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -99,7 +103,7 @@ func benched(t *testing.T, sections string) (report bench.Report, out string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bench.json")
 	build(t)
-	out = succeed(t, "--tiny", "--rounds", "1", "--trajgen", filepath.Join(built.dir, "trajgen"), "--only", sections, "--out", path)
+	out = succeed(t, "--tiny", "--rounds", "1", "--trajgen", built.program, "--only", sections, "--out", path)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
