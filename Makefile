@@ -65,7 +65,7 @@ fuzz-tools: ## those of what models write alone, on one processor: arguments, ed
 	@FUZZ_WORKERS=1 scripts/fuzz FuzzCoerce FuzzRepair FuzzReplace FuzzV4A FuzzCheck
 
 bench: build ## what episodes cost on this machine, beside the least that they can cost (a quarter to half an hour); bench.json
-	@. scripts/flags; go build -tags embedguest -o bin/bench ./scripts/bench
+	@. scripts/flags; go build -tags embedguest,grpcnotrace -o bin/bench ./scripts/bench
 	@bin/bench --out bench.json
 
 benchmarks: ## what sandboxes cost, then the Go benchmarks of the rest, for benchstat
