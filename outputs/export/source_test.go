@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"go.uber.org/goleak"
 
 	"trajgen/outputs/export"
 	"trajgen/outputs/sinktest"
@@ -171,39 +170,6 @@ func TestFilesSayWhatIsWrong(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want an error with %q", tt.path, err, tt.want)
 		}
-	}
-}
-
-func TestAheadKeepsTheOrderAndEndsWithTheLoop(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	episodes := sinktest.Episodes(100)
-	dir := runDir(t, episodes)
-	journal := reader(t, filepath.Join(dir, "journal"))
-	for _, source := range []export.Source{journal, sinktest.Slice(episodes)} {
-		got, err := readAll(t.Context(), export.Ahead(source))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(episodes, got); diff != "" {
-			t.Errorf("episodes (-want +got):\n%s", diff)
-		}
-		for range export.Ahead(source).Episodes(t.Context()) {
-			break
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		n := 0
-		for _, err := range export.Ahead(source).Episodes(ctx) {
-			if n++; n == 3 {
-				cancel()
-			}
-			if err != nil && n <= 3 {
-				t.Fatal(err)
-			}
-		}
-		if n > 60 {
-			t.Errorf("%d episodes after the context had ended", n)
-		}
-		cancel()
 	}
 }
 
