@@ -36,11 +36,13 @@ func TestBrokenCalls(t *testing.T) {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\ncalls\texact\trefused\twrong\tfloor\t  damage\n")
-	for _, kind := range damages {
-
+	for k, kind := range damages {
 		var exact, refused, wrong int
 		s := set.Session(registry.SessionConfig{Hooks: []registry.Hook{stop}})
 		for i, c := range calls {
+			if (i+k)%2 != 0 {
+				continue // half of the calls have as much to say of a damage, and the next damage has the other half
+			}
 			text := kind.damage(c, rand.New(rand.NewPCG(hashOf(c.json()), 15)))
 			want := map[string]any{}
 			if err := json.Unmarshal([]byte(c.json()), &want); err != nil {

@@ -194,7 +194,7 @@ func TestOutage(t *testing.T) {
 	}))
 	t.Cleanup(proxy.Close)
 	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{"run", "--dataset", "bundled", "--model", "m", "--out", dir, "--quiet", "--workers", "1"}
+	args := []string{"run", "--dataset", "bundled", "--max-tasks", "50", "--model", "m", "--out", dir, "--quiet", "--workers", "1"}
 	t.Setenv("OPENAI_API_KEY", "k")
 	got := trajgen(t, append(args, "--base-url", proxy.URL+"/v1")...)
 	if got.code != exitFailed || !strings.Contains(got.errOut, "key revoked") || !strings.Contains(got.errOut, "--resume") {
@@ -246,11 +246,28 @@ func TestResumeOfAWholeRun(t *testing.T) {
 	wantRefused("cannot reach")
 }
 
-// TestTwoRunners holds that of two runners on one directory the second is refused and changes nothing.
+// TestTwoRunners holds that of two runners on one directory the second is refused and changes nothing. The first one's model keeps
+// it waiting meanwhile.
 func TestTwoRunners(t *testing.T) {
+	server, err := scripted.New(scripted.Config{Policy: "noop", Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/chat/completions") {
+			select {
+			case <-refused:
+			case <-r.Context().Done():
+			}
+		}
+		server.Handler().ServeHTTP(w, r)
+	}))
+	t.Cleanup(slow.Close)
 	dir := filepath.Join(t.TempDir(), "run")
+	dataset := tasks(t, 4)
 	args := func(seed string) []string {
-		return []string{"run", "--dataset", "bundled", "--policy", "oracle", "--max-tasks", "40", "--workers", "2", "--seed", seed, "--out", dir, "--quiet"}
+		return []string{"run", "--dataset", dataset, "--model", "m", "--base-url", slow.URL + "/v1", "--workers", "2", "--seed", seed, "--out", dir, "--quiet"}
 	}
 	first := exec.Command(build(t), args("1")...)
 	if err := first.Start(); err != nil {
@@ -272,6 +289,7 @@ func TestTwoRunners(t *testing.T) {
 			t.Errorf("%v: exit code %d, want %d: %s", tt.args, got.code, tt.want, got.errOut)
 		}
 	}
+	close(refused)
 	if err := first.Wait(); err != nil {
 		t.Fatal(err)
 	}

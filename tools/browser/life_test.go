@@ -34,7 +34,7 @@ func processes(t testing.TB, b *client) int {
 
 // TestLeaks opens and closes browsers, and looks for what they leave. BROWSERS=500 opens as many.
 func TestLeaks(t *testing.T) {
-	times := 10
+	times := 5
 	if n, err := strconv.Atoi(os.Getenv("BROWSERS")); err == nil {
 		times = n
 	}
