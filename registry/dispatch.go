@@ -52,19 +52,19 @@ func (s *Session) prepare(req Request) *prepared {
 	}
 	asked := p.call.Name
 	name, tool, missing := s.tools.lookup(asked)
-	if p.call.Toolset = s.tools.homes[name]; tool != nil {
+	if p.call.Toolset = s.tools.missing[name]; tool != nil {
 		p.call.Toolset = tool.Toolset
 	}
-	if name != asked && (tool != nil || missing != "") {
+	if name != asked {
 		// The trace has no field for this, and the message keeps the name as the model wrote it.
 		p.call.Name = name
 		p.call.Coerced = append(p.call.Coerced, "name:"+asked)
 	}
 	switch {
-	case missing != "":
+	case missing:
 		p.refused = &Failure{
 			Class: "unavailable", Status: episode.CallUnavailable,
-			Message: fmt.Sprintf("tool %q is not available: %s", name, missing),
+			Message: fmt.Sprintf("tool %q is not available: %s", name, notBuilt),
 		}
 	case tool == nil:
 		p.refused = s.tools.unknown(asked)

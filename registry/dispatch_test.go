@@ -262,9 +262,7 @@ func TestNames(t *testing.T) {
 	empty := func(context.Context, *registry.Env) (any, error) { return none{}, nil }
 	s := session(t, registry.SessionConfig{}, tool("read_file", empty), tool("web_search", empty),
 		tool("a_b", empty), tool("ab", empty),
-		toolOf(registry.Definition{Name: "moon", Toolset: "test", Available: func(context.Context) error {
-			return errors.New("MOON_KEY is not set")
-		}}, empty))
+		registry.Planned(registry.Definition{Name: "moon", Toolset: "test"}))
 	tests := []struct {
 		give, name string
 		status     episode.CallStatus
@@ -282,8 +280,8 @@ func TestNames(t *testing.T) {
 		{"abc", "abc", episode.CallUnknownTool, "did you mean"},
 		{"compute", "compute", episode.CallUnknownTool, "available tools: a_b, ab, read_file, web_search"},
 		{"", "", episode.CallUnknownTool, "does not exist"},
-		{"moon", "moon", episode.CallUnavailable, "MOON_KEY is not set"},
-		{"Moon", "moon", episode.CallUnavailable, "MOON_KEY is not set"},
+		{"moon", "moon", episode.CallUnavailable, "not built into this version"},
+		{"Moon", "moon", episode.CallUnavailable, "not built into this version"},
 		{"image_generate", "image_generate", episode.CallUnavailable, "not built into this version"},
 	}
 	for _, tt := range tests {

@@ -9,26 +9,19 @@ import (
 )
 
 // Registry is the set of existing tools and the toolsets that name them. It is immutable and safe for concurrent use; all workers
-// share one. Methods that change it return a copy, and all copies share the results of availability checks. The set of tools never
-// depends on the machine; their availability does.
+// share one. Methods that change it return a copy. The set of tools never depends on the machine.
 type Registry struct {
 	tools    map[string]*Tool
 	defs     toolsetDefs // the table of toolsets and the run's own
 	toolsets toolsetDefs // defs with the registered tools added
-	env      func(name string) (string, bool)
 	quirks   Quirks
 	bridge   Bridge
-	probes   *probes
 	frozen   *frozen // of this copy alone
 }
 
 // New makes a registry of tools, as With adds them.
 func New(tools ...Tool) (*Registry, error) {
-	empty := &Registry{
-		tools: map[string]*Tool{}, defs: builtinToolsets(), probes: &probes{},
-		env: func(string) (string, bool) { return "", false },
-	}
-	return empty.With(tools...)
+	return (&Registry{tools: map[string]*Tool{}, defs: builtinToolsets()}).With(tools...)
 }
 
 // derive copies the registry. The caller calls index if it changes tools or toolsets of the copy.
@@ -133,14 +126,6 @@ func (r *Registry) WithToolsets(custom map[string]ToolsetDef) (*Registry, error)
 		return nil, err
 	}
 	return made, nil
-}
-
-// WithEnv returns a registry that looks up with env the variables that tools require of the runner's environment. Without it no
-// variable is set. An empty variable does not count as set.
-func (r *Registry) WithEnv(env func(name string) (string, bool)) *Registry {
-	made := r.derive()
-	made.env = env
-	return made
 }
 
 // WithQuirks returns a registry that shows schemas that a model's server accepts.

@@ -2,15 +2,10 @@ package registry_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"trajgen/registry"
 
@@ -137,37 +132,6 @@ func TestPresetOfAPlugin(t *testing.T) {
 	}
 }
 
-func TestRequiredEnvironment(t *testing.T) {
-	asked := 0
-	needs := func(name string, env ...string) registry.Tool {
-		return toolOf(registry.Definition{Name: name, Toolset: "x", RequiresEnv: env,
-			Available: func(context.Context) error { asked++; return errors.New("asked") }},
-			func(context.Context, *registry.Env) (any, error) { return none{}, nil })
-	}
-	r := mustNew(t, needs("one", "A"), needs("two", "A", "B", "C"), needs("set", "B"))
-	env := map[string]string{"B": "x", "C": ""}
-	got := r.WithEnv(func(name string) (string, bool) { value, ok := env[name]; return value, ok }).Unavailable(t.Context())
-	want := map[string]string{
-		"one": "the environment variable A is not set",
-		"two": "the environment variables A, C are not set",
-		"set": "asked",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("unavailable (-want +got):\n%s", diff)
-	}
-	if asked != 1 {
-		t.Errorf("%d checks were asked, want that of the tool whose variables are set", asked)
-	}
-	for _, info := range r.Toolsets() {
-		if info.Name == "x" && strings.Join(info.RequiresEnv, " ") != "A B C" {
-			t.Errorf("the toolset requires %v", info.RequiresEnv)
-		}
-	}
-	if got := r.Unavailable(t.Context())["set"]; got != "the environment variable B is not set" {
-		t.Errorf("without an environment: %q", got)
-	}
-}
-
 func TestPlanned(t *testing.T) {
 	r := mustNew(t, member("read_file", "file"),
 		registry.Planned(registry.Definition{Name: "web_search", Toolset: "web", Description: "Search.", RequiresEnv: []string{"KEY"}}))
@@ -185,8 +149,10 @@ func TestPlanned(t *testing.T) {
 	if missing := set.Missing(); missing["web_search"] != reason || missing["web_extract"] != reason {
 		t.Errorf("missing = %v", missing)
 	}
-	if got := maps.Collect(maps.All(r.Unavailable(t.Context()))); len(got) != 1 || got["web_search"] != reason {
-		t.Errorf("unavailable = %v", got)
+	for _, info := range r.Toolsets() {
+		if info.Name == "web" && strings.Join(info.RequiresEnv, " ") != "KEY" {
+			t.Errorf("the toolset requires %v", info.RequiresEnv)
+		}
 	}
 	s := set.Session(registry.SessionConfig{})
 	got := call(t, s, "web_search", `{"query":"x"}`)
@@ -195,37 +161,23 @@ func TestPlanned(t *testing.T) {
 	}
 }
 
-// A toolset is made once for each state of the machine, and follows it.
-func TestSelectFollowsAvailability(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		flaky := toolOf(registry.Definition{Name: "flaky", Toolset: "x", Available: func(context.Context) error {
-			if down.Load() {
-				return errors.New("down")
-			}
-			return nil
-		}}, func(context.Context, *registry.Env) (any, error) { return none{}, nil })
-		r := mustNew(t, flaky, member("read_file", "x"))
-		var sets []*registry.Toolset
-		for _, state := range []bool{false, true, false} {
-			down.Store(state)
-			time.Sleep(31 * time.Second)
-			set, err := r.Select(t.Context(), []string{"x"}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if shown, missing := slices.Contains(set.Names(), "flaky"), set.Missing()["flaky"] == "down"; shown == state || missing != state {
-				t.Errorf("down = %v: %v, missing %v", state, set.Names(), set.Missing())
-			}
-			sets = append(sets, set)
+// A toolset is made once for each choice of tools.
+func TestSelectRemembers(t *testing.T) {
+	r := mustNew(t, member("read_file", "x"), member("patch", "y"))
+	var sets []*registry.Toolset
+	for _, names := range [][]string{{"x"}, {"y"}, {"x"}} {
+		set, err := r.Select(t.Context(), names, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if sets[0] != sets[2] || sets[0] == sets[1] {
-			t.Error("the toolset was not remembered")
-		}
-		if _, err := r.Select(t.Context(), []string{`x" "x`}, nil); err == nil {
-			t.Error("two names in one were taken for two")
-		}
-	})
+		sets = append(sets, set)
+	}
+	if sets[0] != sets[2] || sets[0] == sets[1] {
+		t.Error("the toolset was not remembered")
+	}
+	if _, err := r.Select(t.Context(), []string{`x" "x`}, nil); err == nil {
+		t.Error("two names in one were taken for two")
+	}
 }
 
 func TestSelectForMany(t *testing.T) {

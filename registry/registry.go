@@ -20,13 +20,8 @@ type Definition struct {
 	Name        string
 	Toolset     string
 	Description string
-	// Emoji stands before the tool's name in output for people.
-	Emoji string
-	// RequiresEnv names variables of the runner's environment. If one is missing, the tool is unavailable with that reason.
+	// RequiresEnv names variables of the runner's environment that a planned tool will need.
 	RequiresEnv []string
-	// Available is nil for a tool that always works. It is called at most every 30 s, whatever the number of workers. Its error
-	// says what is missing.
-	Available func(ctx context.Context) error
 	// Override lets the tool take the place of one of the same name that belongs to another toolset.
 	Override bool
 	// Timeout bounds one call; 0 is DefaultTimeout.

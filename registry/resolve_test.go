@@ -3,14 +3,9 @@ package registry_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"trajgen/registry"
 
@@ -163,9 +158,7 @@ func TestToolsets(t *testing.T) {
 }
 
 func TestSelect(t *testing.T) {
-	moon := toolOf(registry.Definition{Name: "moon", Toolset: "sky", RequiresEnv: []string{"MOON_KEY"},
-		Available: func(context.Context) error { panic("asked although MOON_KEY is not set") }},
-		func(context.Context, *registry.Env) (any, error) { return none{}, nil })
+	moon := registry.Planned(registry.Definition{Name: "moon", Toolset: "sky"})
 	sun := toolOf(registry.Definition{Name: "sun", Toolset: "sky", Description: "plain",
 		Describe: func(have []registry.Tool) string {
 			text := "with <"
@@ -187,7 +180,7 @@ func TestSelect(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	want := map[string]string{
-		"moon": "the environment variable MOON_KEY is not set", "patch": "not built into this version", "search_files": "not built into this version",
+		"moon": "not built into this version", "patch": "not built into this version", "search_files": "not built into this version",
 		"vision_analyze": "not built into this version", "write_file": "not built into this version",
 	}
 	if diff := cmp.Diff(want, set.Missing()); diff != "" {
@@ -201,57 +194,6 @@ func TestSelect(t *testing.T) {
 	if _, err := r.Select(t.Context(), []string{"sun"}, nil); err == nil {
 		t.Error("a tool's name is not a toolset")
 	}
-}
-
-func TestAvailability(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Int32
-		check := func(context.Context) error {
-			n := asked.Add(1)
-			time.Sleep(time.Second)
-			if n > 1 {
-				return errors.New("gone now")
-			}
-			return nil
-		}
-		with := func(name string, check func(context.Context) error) registry.Tool {
-			return toolOf(registry.Definition{Name: name, Toolset: "x", Available: check},
-				func(context.Context, *registry.Env) (any, error) { return none{}, nil })
-		}
-		release := make(chan struct{})
-		defer close(release)
-		r, err := registry.New(with("one", check), with("two", check),
-			with("deaf", func(context.Context) error { <-release; return nil }),
-			with("broken", func(context.Context) error { panic("bug") }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all sync.WaitGroup
-		for range 50 {
-			all.Go(func() {
-				got := r.Unavailable(t.Context())
-				want := map[string]string{"deaf": "the check did not answer within 10s", "broken": "the check panicked: bug"}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("unavailable (-want +got):\n%s", diff)
-				}
-			})
-		}
-		all.Wait()
-		if n := asked.Load(); n != 1 {
-			t.Errorf("the check ran %d times", n)
-		}
-		time.Sleep(31 * time.Second)
-		if got := r.Unavailable(t.Context()); got["one"] != "gone now" || got["two"] != "gone now" || asked.Load() != 2 {
-			t.Errorf("after 30 s: %v, asked %d times", got, asked.Load())
-		}
-		time.Sleep(31 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-		defer cancel()
-		if _, err := r.Select(ctx, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Select = %v, want the context's end", err)
-		}
-		time.Sleep(time.Minute)
-	})
 }
 
 func TestSchemasAreStable(t *testing.T) {

@@ -1,10 +1,10 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,58 +14,56 @@ import (
 type Toolset struct {
 	tools   map[string]*Tool  // all that can be called, by name, including the bridge's
 	names   []string          // of the tools that are shown, sorted
-	missing map[string]string // reasons by name
-	homes   map[string]string // toolsets of missing tools
+	missing map[string]string // the tools that are not built, with their toolsets
 	bare    map[string]string // bare name → name, "" when two tools share it
 	schemas []json.RawMessage // of names
 	hidden  *catalogue        // nil when every tool is shown
 }
 
-// frozen caches toolsets, one for each choice of tools and each state of their availability.
+// notBuilt is the reason for a missing tool: toolsets name it, and this version does not have it.
+const notBuilt = "not built into this version"
+
+// frozen caches toolsets, one for each choice of tools.
 type frozen struct {
 	mu       sync.Mutex // guards toolsets
 	toolsets map[string]*Toolset
 }
 
-// maxFrozen bounds the cached toolsets; a distribution draws far fewer, and a check with ever new reasons must not fill the memory.
+// maxFrozen bounds the cached toolsets; a distribution draws far fewer, and a dataset whose tasks choose must not fill the memory.
 const maxFrozen = 1024
 
 // Select freezes the tools of the enabled toolsets without those of the disabled ones, as Resolve lists them, and without those that
-// are unavailable now, which Missing lists.
-func (r *Registry) Select(ctx context.Context, enabled, disabled []string) (*Toolset, error) {
+// are not built, which Missing lists.
+func (r *Registry) Select(_ context.Context, enabled, disabled []string) (*Toolset, error) {
 	names, err := r.Resolve(enabled, disabled)
-	var missing map[string]string
-	if err == nil {
-		missing, err = r.unavailable(ctx, names)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("select tools: %w", err)
 	}
-	return r.freeze(names, missing), nil
+	return r.freeze(names), nil
 }
 
 // freeze makes the toolset of tools some of which are missing, or returns the cached one.
-func (r *Registry) freeze(names []string, missing map[string]string) *Toolset {
-	var key strings.Builder
-	for _, name := range names {
-		key.WriteString(name + "\x00" + missing[name] + "\x00")
-	}
+func (r *Registry) freeze(names []string) *Toolset {
+	key := strings.Join(names, " ")
 	r.frozen.mu.Lock()
 	defer r.frozen.mu.Unlock()
-	if t := r.frozen.toolsets[key.String()]; t != nil {
+	if t := r.frozen.toolsets[key]; t != nil {
 		return t
 	}
-	t := &Toolset{tools: map[string]*Tool{}, missing: missing, homes: map[string]string{}, bare: map[string]string{}}
+	t := &Toolset{tools: map[string]*Tool{}, missing: map[string]string{}, bare: map[string]string{}}
 	var shown []string
 	for _, name := range names {
-		if missing[name] == "" {
+		switch tool := r.tools[name]; {
+		case tool == nil:
+			t.missing[name] = ""
+		case tool.planned:
+			t.missing[name] = tool.Toolset
+		default:
 			shown = append(shown, name)
-		} else if tool := r.tools[name]; tool != nil {
-			t.homes[name] = tool.Toolset
 		}
 	}
 	t.add(r, shown)
-	for _, name := range slices.Concat(sortedKeys(t.tools), sortedKeys(missing)) {
+	for _, name := range slices.Concat(sortedKeys(t.tools), sortedKeys(t.missing)) {
 		short := bare(name)
 		if _, taken := t.bare[short]; taken {
 			name = ""
@@ -75,7 +73,7 @@ func (r *Registry) freeze(names []string, missing map[string]string) *Toolset {
 	if r.frozen.toolsets == nil || len(r.frozen.toolsets) >= maxFrozen {
 		r.frozen.toolsets = map[string]*Toolset{}
 	}
-	r.frozen.toolsets[key.String()] = t
+	r.frozen.toolsets[key] = t
 	return t
 }
 
@@ -133,7 +131,13 @@ func (t *Toolset) Tools() []Tool {
 func (t *Toolset) Has(name string) bool { return t.tools[name] != nil }
 
 // Missing are the requested tools that are unavailable, with the reasons.
-func (t *Toolset) Missing() map[string]string { return maps.Clone(t.missing) }
+func (t *Toolset) Missing() map[string]string {
+	reasons := map[string]string{}
+	for name := range t.missing {
+		reasons[name] = notBuilt
+	}
+	return reasons
+}
 
 // Schemas are the function tools as a model is shown them, sorted by name: compact JSON, the same bytes every time.
 func (t *Toolset) Schemas() []json.RawMessage { return slices.Clone(t.schemas) }
@@ -153,18 +157,15 @@ func (t *Toolset) NeedsSandbox(name string) bool {
 	return tool != nil && !tool.NoSandbox
 }
 
-// lookup finds the tool that a model's name means, or why it is missing. An inexact name counts if it differs only in spelling and
+// lookup finds the tool that a model's name means, or that it is missing. An inexact name counts if it differs only in spelling and
 // means a single tool.
-func (t *Toolset) lookup(name string) (string, *Tool, string) {
-	if tool := t.tools[name]; tool != nil {
-		return name, tool, ""
+func (t *Toolset) lookup(name string) (meant string, tool *Tool, missing bool) {
+	if tool = t.tools[name]; tool != nil {
+		return name, tool, false
 	}
-	if reason, ok := t.missing[name]; ok {
-		return name, nil, reason
+	if _, missing = t.missing[name]; !missing {
+		meant = t.meant(name)
 	}
-	meant := t.meant(name)
-	if meant == "" {
-		return name, nil, ""
-	}
-	return meant, t.tools[meant], t.missing[meant]
+	_, missing = t.missing[cmp.Or(meant, name)]
+	return cmp.Or(meant, name), t.tools[meant], missing
 }

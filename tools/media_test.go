@@ -426,7 +426,6 @@ func TestMediaAvailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reg = reg.WithEnv(func(string) (string, bool) { return "", false })
 	set, err := reg.Select(t.Context(), []string{"vision", "image_gen", "tts", "video", "video_gen"}, nil)
 	if err != nil || len(set.Names()) != 5 || len(set.Missing()) > 0 {
 		t.Errorf("have %v, missing %v, %v", set.Names(), set.Missing(), err)

@@ -22,7 +22,6 @@ type toolLine struct {
 	Name        string `json:"name"`
 	Toolset     string `json:"toolset"`
 	Description string `json:"description"`
-	Emoji       string `json:"emoji,omitempty"`
 	Available   bool   `json:"available"`
 	Reason      string `json:"reason,omitempty"`
 	Planned     bool   `json:"planned,omitempty"` // it is not built yet
@@ -39,12 +38,16 @@ func newToolsList(std stdio) *cobra.Command {
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		RunE: source.use(func(cmd *cobra.Command, _ []string, box *toolbox) error {
 			reg := box.registry
-			unavailable := reg.Unavailable(cmd.Context())
+			set, err := reg.Select(cmd.Context(), nil, nil)
+			if err != nil {
+				return err
+			}
+			unavailable := set.Missing()
 			lines := []toolLine{}
 			for _, tool := range reg.Tools() {
 				reason, missing := unavailable[tool.Name]
 				lines = append(lines, toolLine{
-					Name: tool.Name, Toolset: tool.Toolset, Description: tool.Description, Emoji: tool.Emoji,
+					Name: tool.Name, Toolset: tool.Toolset, Description: tool.Description,
 					Available: !missing, Reason: reason, Planned: tool.Planned(), RequiresEnv: append([]string{}, tool.RequiresEnv...),
 					MaxResultBytes: cmp.Or(tool.MaxResult, registry.DefaultMaxResult),
 					TimeoutSeconds: cmp.Or(tool.Timeout, registry.DefaultTimeout).Seconds(),

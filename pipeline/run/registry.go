@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -66,7 +65,7 @@ func NewRegistry(f File, plugins ...registry.Tool) (*registry.Registry, error) {
 	if reg, err = reg.WithToolsets(f.Tools.CustomToolsets); err != nil {
 		return nil, err
 	}
-	return reg.WithEnv(os.LookupEnv).WithQuirks(f.Quirks()).WithBridge(f.Tools.ToolSearch), nil
+	return reg.WithQuirks(f.Quirks()).WithBridge(f.Tools.ToolSearch), nil
 }
 
 // noQuirks is the value for a model that is known for quirks which this server does not have.
