@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -159,6 +158,21 @@ func walk(d *xml.Decoder, visit func(xml.Token) error) error {
 	}
 }
 
+// each decodes the elements of a name.
+func each[T any](d *xml.Decoder, name string, visit func(T) error) error {
+	return walk(d, func(token xml.Token) error {
+		start, ok := token.(xml.StartElement)
+		if !ok || start.Name.Local != name {
+			return nil
+		}
+		var found T
+		if err := d.DecodeElement(&found, &start); err != nil {
+			return err
+		}
+		return visit(found)
+	})
+}
+
 // wordDocument extracts a line for each paragraph; tabs separate the cells of a row.
 func wordDocument(file *os.File, size int64) (io.Reader, error) {
 	open, err := archive(file, size)
@@ -242,71 +256,59 @@ func workbook(file *os.File, size int64) (io.Reader, error) {
 type sheet struct{ name, part string }
 
 func sheetNames(open func(string) (*xml.Decoder, error)) ([]sheet, error) {
-	targets := map[string]string{}
 	d, err := open("xl/_rels/workbook.xml.rels")
 	if err != nil {
 		return nil, err
 	}
-	err = walk(d, func(token xml.Token) error {
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "Relationship" {
-			target := attribute(e, "Target")
-			if !strings.HasPrefix(target, "/") {
-				target = "/xl/" + target
-			}
-			targets[attribute(e, "Id")] = target[1:]
+	type link struct {
+		ID     string `xml:"Id,attr"`
+		Target string `xml:"Target,attr"`
+	}
+	targets := map[string]string{}
+	err = each(d, "Relationship", func(l link) error {
+		if !strings.HasPrefix(l.Target, "/") {
+			l.Target = "/xl/" + l.Target
 		}
+		targets[l.ID] = l.Target[1:]
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	var sheets []sheet
 	if d, err = open("xl/workbook.xml"); err != nil {
 		return nil, err
 	}
-	err = walk(d, func(token xml.Token) error {
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "sheet" {
-			sheets = append(sheets, sheet{attribute(e, "name"), targets[attribute(e, "id")]})
-		}
+	type entry struct {
+		Name string `xml:"name,attr"`
+		ID   string `xml:"id,attr"`
+	}
+	var sheets []sheet
+	err = each(d, "sheet", func(e entry) error {
+		sheets = append(sheets, sheet{e.Name, targets[e.ID]})
 		return nil
 	})
 	return sheets, err
 }
 
-func attribute(e xml.StartElement, name string) string {
-	for _, a := range e.Attr {
-		if a.Name.Local == name {
-			return a.Value
-		}
-	}
-	return ""
+// richText is a text in one piece, or in several with formats of their own.
+type richText struct {
+	Whole  []string `xml:"t"`
+	Pieces []string `xml:"r>t"`
 }
 
+func (r richText) String() string { return strings.Join(append(r.Whole, r.Pieces...), "") }
+
 // sharedStrings returns the texts that cells refer to by number.
-func sharedStrings(open func(string) (*xml.Decoder, error)) ([]string, error) {
+func sharedStrings(open func(string) (*xml.Decoder, error)) (all []string, err error) {
 	d, err := open("xl/sharedStrings.xml")
 	if err != nil {
 		return nil, nil // a workbook of numbers has none
 	}
-	var all []string
-	var current strings.Builder
-	inText, kept := false, 0
-	err = walk(d, func(token xml.Token) error {
-		switch token := token.(type) {
-		case xml.StartElement:
-			inText = token.Name.Local == "t"
-		case xml.EndElement:
-			if inText = false; token.Name.Local == "si" {
-				if kept += current.Len() + 16; kept > maxText {
-					return errLarge
-				}
-				all = append(all, current.String())
-				current.Reset()
-			}
-		case xml.CharData:
-			if inText && current.Len() < maxText {
-				current.Write(token)
-			}
+	kept := 0
+	err = each(d, "si", func(r richText) error {
+		all = append(all, r.String())
+		if kept += len(all[len(all)-1]) + 16; kept > maxText {
+			return errLarge
 		}
 		return nil
 	})
@@ -318,56 +320,45 @@ const maxColumns = 16_384
 
 var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
 
+// cell is a cell of a sheet.
+type cell struct {
+	At     string   `xml:"r,attr"`
+	Kind   string   `xml:"t,attr"`
+	Value  string   `xml:"v"`
+	Inline richText `xml:"is"`
+}
+
+func (c cell) text(shared []string) string {
+	n, err := strconv.Atoi(c.Value)
+	if c.Kind == "s" && err == nil && n >= 0 && n < len(shared) {
+		return shared[n]
+	}
+	return c.Value + c.Inline.String()
+}
+
 func addSheet(t *text, d *xml.Decoder, shared []string) error {
 	var row []string
-	var kind string
-	var value strings.Builder
-	column, inValue := 0, false
 	return walk(d, func(token xml.Token) error {
 		switch token := token.(type) {
 		case xml.StartElement:
-			switch token.Name.Local {
-			case "row":
-				row, column = row[:0], 0
-			case "c":
-				kind = attribute(token, "t")
-				value.Reset()
-				if at := columnOf(attribute(token, "r")); at > 0 {
-					column = at
-				} else {
-					column++
-				}
-			case "v", "t":
-				inValue = true
+			if token.Name.Local != "c" {
+				return nil
 			}
+			var c cell
+			if err := d.DecodeElement(&c, &token); err != nil {
+				return err
+			}
+			column := cmp.Or(columnOf(c.At), len(row)+1)
+			if column > maxColumns {
+				return errLarge
+			}
+			row = append(row, make([]string, max(0, column-len(row)))...)
+			row[column-1] = oneLine.Replace(c.text(shared))
 		case xml.EndElement:
-			switch token.Name.Local {
-			case "v", "t":
-				inValue = false
-			case "c":
-				cell := value.String()
-				if kind == "s" {
-					if n, err := strconv.Atoi(cell); err == nil && n >= 0 && n < len(shared) {
-						cell = shared[n]
-					}
-				}
-				if column > maxColumns {
-					return errLarge
-				}
-				for len(row) < column {
-					row = append(row, "")
-				}
-				row[column-1] = oneLine.Replace(cell)
-			case "row":
-				end := slices.IndexFunc(row, func(cell string) bool { return cell != "" })
-				if end < 0 {
-					return t.add("\n")
-				}
-				return t.add(strings.TrimRight(strings.Join(row, "\t"), "\t") + "\n")
-			}
-		case xml.CharData:
-			if inValue && value.Len() < 1<<20 {
-				value.Write(token)
+			if token.Name.Local == "row" {
+				line := strings.TrimRight(strings.Join(row, "\t"), "\t")
+				row = row[:0]
+				return t.add(line + "\n")
 			}
 		}
 		return nil
