@@ -123,8 +123,8 @@ func absent(m *member, s *jsonschema.Schema) bool {
 func hugeNumber(doc any) bool {
 	switch d := doc.(type) {
 	case json.Number:
-		n, ok := scanNumber(d.String())
-		return !ok || len(d) > 1000 || n.exp > 1000 || n.exp < -1000
+		_, sane := jsonNumber(d.String())
+		return !sane
 	case []any:
 		return slices.ContainsFunc(d, hugeNumber)
 	case map[string]any:

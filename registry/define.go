@@ -41,7 +41,7 @@ func decoded[A any](fn func(ctx context.Context, env *Env, args A) (any, error))
 		var args A
 		if string(arguments) != "{}" { // the zero value
 			if err := json.Unmarshal(arguments, &args); err != nil {
-				return nil, &undecodable{err}
+				return nil, undecodable(err)
 			}
 		}
 		return func(ctx context.Context, env *Env) (any, error) { return fn(ctx, env, args) }, nil
@@ -87,32 +87,26 @@ func (d Definition) tool(parameters json.RawMessage, args reflect.Type) (Tool, e
 	if err := json.Compact(&compact, parameters); err != nil {
 		return Tool{}, fmt.Errorf("parameters: %w", err)
 	}
-	// A process calls few of its tools, and compiling all of ours would take 20 ms at its start.
-	compiled := sync.OnceValue(func() *plan {
-		p, err := compile(compact.Bytes(), args)
+	compiled := sync.OnceValues(func() (*plan, error) { return compile(compact.Bytes(), args) })
+	if args == nil { // a process calls few of its tools, and compiling all of ours would take 20 ms at its start
+		if _, err := compiled(); err != nil {
+			return Tool{}, err
+		}
+	}
+	plan := func() *plan {
+		p, err := compiled()
 		if err != nil {
 			panic(fmt.Sprintf("compile the schema of tool %q: %v", d.Name, err))
 		}
 		return p
-	})
-	if args == nil {
-		p, err := compile(compact.Bytes(), nil)
-		if err != nil {
-			return Tool{}, err
-		}
-		compiled = func() *plan { return p }
 	}
-	return Tool{Definition: d, Parameters: compact.Bytes(), args: args, plan: compiled}, nil
+	return Tool{Definition: d, Parameters: compact.Bytes(), args: args, plan: plan}, nil
 }
 
 // undecodable is an argument that passed the schema but not the decoder, e.g. an integer over 64 bits.
-type undecodable struct{ cause error }
-
-func (u *undecodable) Error() string { return u.cause.Error() }
-
-func (u *undecodable) problem() problem {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](u.cause); ok {
-		return problem{Field: wrong.Field, Expected: fmt.Sprintf("a value that fits %s", wrong.Type), Got: wrong.Value}
+func undecodable(err error) *problem {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return &problem{Field: wrong.Field, Expected: fmt.Sprintf("a value that fits %s", wrong.Type), Got: wrong.Value}
 	}
-	return problem{Field: "arguments", Expected: "an object of the schema", Got: u.cause.Error()}
+	return &problem{Field: "arguments", Expected: "an object of the schema", Got: err.Error()}
 }

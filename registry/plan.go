@@ -27,7 +27,7 @@ type plan struct {
 // not ours.
 func compile(schema json.RawMessage, args reflect.Type) (*plan, error) {
 	ours := args != nil
-	doc, err := decode(schema)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
@@ -176,18 +176,7 @@ func endless(s *jsonschema.Schema, walking map[*jsonschema.Schema]bool) bool {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// decode keeps numbers exact.
-func decode(text []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var doc any
-	if err := d.Decode(&doc); err != nil {
-		return nil, err
-	}
-	return doc, nil
-}
-
-// jsonOf encodes a value that was decoded from JSON.
+// jsonOf encodes a string, or a value that was decoded from JSON.
 func jsonOf(doc any) string {
 	text, err := encode(doc)
 	if err != nil {

@@ -21,7 +21,7 @@ type problem struct {
 	order []int // position of the value among the arguments, level by level
 }
 
-func (p problem) String() string { return p.Field + ": expected " + p.Expected + ", got " + p.Got }
+func (p problem) Error() string { return p.Field + ": expected " + p.Expected + ", got " + p.Got }
 
 // maxProblems is how many problems a model is shown.
 const maxProblems = 20
@@ -207,8 +207,7 @@ func choices(s *jsonschema.Schema) []string {
 	var all []string
 	if s.Enum != nil {
 		for _, each := range s.Enum.Values {
-			v := parseValue(jsonOf(each))
-			all = append(all, v.canonical())
+			all = append(all, jsonOf(each))
 		}
 	}
 	return all

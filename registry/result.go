@@ -116,7 +116,7 @@ func Untagged(text string) string {
 func (t *Tool) invalid(problems []problem) *Failure {
 	lines := make([]string, len(problems))
 	for i, p := range problems {
-		lines[i] = p.String()
+		lines[i] = p.Error()
 	}
 	return &Failure{
 		Class: "invalid_arguments", Status: episode.CallInvalidArguments,

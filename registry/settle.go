@@ -34,7 +34,7 @@ func (p *prepared) explain(ctx context.Context, err error) *Failure {
 	_, unencoded := errors.AsType[*malformed](err)
 	_, closed := errors.AsType[*unopened](err)
 	f, failed := errors.AsType[*Failure](err)
-	wrong, undecoded := errors.AsType[*undecodable](err)
+	wrong, undecoded := errors.AsType[*problem](err)
 	switch {
 	case err == nil:
 		return nil
@@ -65,7 +65,7 @@ func (p *prepared) explain(ctx context.Context, err error) *Failure {
 		}
 		return f
 	case undecoded:
-		return p.tool.invalid([]problem{wrong.problem()})
+		return p.tool.invalid([]problem{*wrong})
 	case errors.Is(err, errDeadline) || errors.Is(err, context.DeadlineExceeded):
 		return p.late("timeout")
 	}

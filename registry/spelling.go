@@ -106,7 +106,7 @@ func (c *coercion) renameTo(v *value, s *jsonschema.Schema, at position, means f
 			switch other := v.member(name); {
 			case other == nil:
 				v.members[i] = member{key: name, name: quote(name), value: *meant}
-			case other.canonical() == meant.canonical():
+			case string(other.append(nil)) == string(meant.append(nil)):
 				v.members = slices.Delete(v.members, i, i+1)
 				i--
 			default:

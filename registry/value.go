@@ -3,7 +3,6 @@ package registry
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -180,21 +179,6 @@ func (v *value) append(dst []byte) []byte {
 	return append(dst, v.text...)
 }
 
-// canonical gives equal values equal texts, for comparison with an enum.
-func (v *value) canonical() string {
-	switch v.kind {
-	case kindString:
-		return quote(unquote(v.text))
-	case kindNumber:
-		if n, ok := integer(v.text); ok {
-			return n
-		}
-		f, _ := strconv.ParseFloat(v.text, 64)
-		return strconv.FormatFloat(f, 'g', -1, 64)
-	}
-	return string(v.append(nil))
-}
-
 // unquote decodes a JSON string. It does not copy one without escapes.
 func unquote(text string) string {
 	if strings.IndexByte(text, '\\') < 0 {
@@ -208,10 +192,4 @@ func unquote(text string) string {
 }
 
 // quote encodes a string as JSON without escapes for HTML, as people and models read it.
-func quote(s string) string {
-	text, err := encode(s)
-	if err != nil {
-		return `""`
-	}
-	return text
-}
+func quote(s string) string { return jsonOf(s) }
