@@ -3,7 +3,6 @@ package search
 import (
 	"bytes"
 	"regexp/syntax"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,11 +13,8 @@ type literal struct {
 	fold bool   // ignores the case of letters, which are ASCII
 }
 
-// maxLiterals is how many alternatives are searched separately, and leastLiteral how long each must be to save time.
-const (
-	maxLiterals  = 4
-	leastLiteral = 2
-)
+// maxLiterals is how many alternatives are searched separately.
+const maxLiterals = 4
 
 // required returns texts of which every match contains at least one; nil when none are known.
 func required(tree *syntax.Regexp) []literal {
@@ -28,7 +24,7 @@ func required(tree *syntax.Regexp) []literal {
 		if fold {
 			text = foldable(text)
 		}
-		if len(text) >= leastLiteral {
+		if text != "" {
 			return []literal{{[]byte(text), fold}}
 		}
 	case syntax.OpCapture, syntax.OpPlus:
@@ -92,36 +88,4 @@ func shortest(literals []literal) int {
 		}
 	}
 	return least
-}
-
-// firstBytes returns the bytes with which a match can begin; nil when it may be empty, or depends on the text around it.
-func firstBytes(tree *syntax.Regexp) *[256]bool {
-	prog, err := syntax.Compile(tree)
-	if err != nil || slices.ContainsFunc(prog.Inst, func(inst syntax.Inst) bool { return inst.Op == syntax.InstEmptyWidth }) {
-		return nil
-	}
-	var first [256]bool
-	stack, seen := []uint32{uint32(prog.Start)}, make([]bool, len(prog.Inst))
-	for len(stack) > 0 {
-		pc := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if seen[pc] {
-			continue
-		}
-		seen[pc] = true
-		switch inst := &prog.Inst[pc]; inst.Op {
-		case syntax.InstAlt, syntax.InstAltMatch:
-			stack = append(stack, inst.Out, inst.Arg)
-		case syntax.InstCapture, syntax.InstNop:
-			stack = append(stack, inst.Out)
-		case syntax.InstMatch:
-			return nil
-		case syntax.InstFail:
-		default:
-			for c := range first {
-				first[c] = first[c] || c >= utf8.RuneSelf || inst.MatchRune(rune(c))
-			}
-		}
-	}
-	return &first
 }

@@ -16,12 +16,11 @@ func Check(pattern string) error {
 	return err
 }
 
-// pattern finds the lines that match. Package regexp decides; it only gets lines with the required literals or first bytes,
-// which are found many times faster. Goroutines share a pattern.
+// pattern finds the lines that match. Package regexp decides; it only gets lines with the required literals, which
+// are found many times faster. Goroutines share a pattern.
 type pattern struct {
 	line     *regexp.Regexp
-	literals []literal  // every match contains one of them; empty when unknown
-	first    *[256]bool // the bytes with which a match can begin; nil when unknown
+	literals []literal // every match contains one of them; empty when unknown
 }
 
 func newPattern(text string) (*pattern, error) {
@@ -36,8 +35,7 @@ func newPattern(text string) (*pattern, error) {
 	if hasNewline(tree) {
 		return nil, errors.New(`it holds a line end (\n), and matching is line by line`)
 	}
-	tree = tree.Simplify()
-	return &pattern{line: line, literals: required(tree), first: firstBytes(tree)}, nil
+	return &pattern{line: line, literals: required(tree.Simplify())}, nil
 }
 
 func hasNewline(tree *syntax.Regexp) bool {
@@ -45,17 +43,7 @@ func hasNewline(tree *syntax.Regexp) bool {
 }
 
 // match reports whether a single line, with its end, matches.
-func (p *pattern) match(line []byte) bool {
-	line = trimEnd(line)
-	if p.first != nil {
-		from := slices.IndexFunc(line, func(c byte) bool { return p.first[c] })
-		if from < 0 {
-			return false
-		}
-		line = line[from:]
-	}
-	return p.line.Match(line)
-}
+func (p *pattern) match(line []byte) bool { return p.line.Match(trimEnd(line)) }
 
 // count returns the number of matching lines in a text of whole lines; it stops at most.
 func (p *pattern) count(text []byte, most int) int {
